@@ -1,0 +1,93 @@
+// Package resources is the table of everything the API serves: one declarative Row per resource. Routes, discovery,
+// storage, watch caches, tables and OpenAPI all come from it; a resource without behaviour of its own needs nothing else.
+package resources
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Row describes one resource. Funcs are pure and may be nil.
+type Row struct {
+	// GVK is the storage version, the hub; Versions are all served versions, preferred first (nil: only the storage version).
+	GVK      schema.GroupVersionKind
+	Versions []string
+	Resource string // plural: "pods"
+	Singular string // "pod"
+
+	Namespaced bool
+	ShortNames []string
+	Categories []string // "all"
+	// StoragePath is what follows /registry/ in keys: "pods", "services/specs", "minions".
+	StoragePath string
+	// TTL makes objects vanish by themselves (events: 1h).
+	TTL time.Duration
+	// NotStored marks resources that are only answered (reviews): their one verb is create.
+	NotStored bool
+
+	// New and NewList make empty objects of the storage version.
+	New     func() runtime.Object
+	NewList func() runtime.Object
+
+	Strategy     Strategy
+	Subresources []Subresource
+
+	// Fields returns the selectable fields beyond metadata.name and metadata.namespace; FieldNames are their names, for the
+	// "field label not supported" error.
+	Fields     func(obj runtime.Object) fields.Set
+	FieldNames []string
+
+	// Columns and Cells make `kubectl get`'s table: one cell per column. now is for ages.
+	Columns []metav1.TableColumnDefinition
+	Cells   func(obj runtime.Object, now time.Time) []any
+}
+
+// GVR is the storage version's resource.
+func (r *Row) GVR() schema.GroupVersionResource { return r.GVK.GroupVersion().WithResource(r.Resource) }
+
+// GroupResource is the resource as errors name it: "deployments.apps".
+func (r *Row) GroupResource() schema.GroupResource { return r.GVR().GroupResource() }
+
+// Strategy is what the generic registry asks about a kind, in this order for create: Default (at decoding), PrepareCreate,
+// mutating admission has run before, Validate; for update: Default, PrepareUpdate, ValidateUpdate (which includes what
+// Validate checks). Metadata common to all kinds (name, uid, generation, …) is the registry's work.
+type Strategy struct {
+	// Default fills in what the client left out; it must be idempotent.
+	Default func(obj runtime.Object)
+	// PrepareCreate drops what a client may not set at creation (status) and sets what the system starts with.
+	PrepareCreate func(obj runtime.Object)
+	// PrepareUpdate drops changes a client may not make (status, on the main resource).
+	PrepareUpdate  func(obj, old runtime.Object)
+	Validate       func(obj runtime.Object) field.ErrorList
+	ValidateUpdate func(obj, old runtime.Object) field.ErrorList
+	// Warnings are sent to the client as Warning headers; old is nil on create.
+	Warnings func(obj, old runtime.Object) []string
+	// ValidateName checks metadata.name; nil: a DNS-1123 subdomain. prefix is true for a generateName.
+	ValidateName func(name string, prefix bool) []string
+	// SpecChanged tells whether metadata.generation moves on this update; nil: the kind has no generation.
+	SpecChanged func(obj, old runtime.Object) bool
+	// Graceful returns the grace period in seconds a deletion leaves the object with, nil for at once (pods: spec.terminationGracePeriodSeconds).
+	Graceful func(obj runtime.Object, opts *metav1.DeleteOptions) *int64
+	// CreateOnUpdate lets PUT create a missing object (leases, events, endpoints, nodes' kinds as upstream has it).
+	CreateOnUpdate bool
+	// DefaultOrphan: deletion without a propagation policy orphans dependents (replicationcontrollers).
+	DefaultOrphan bool
+}
+
+// Subresource is a path below one object.
+type Subresource struct {
+	// Name is the path segment: "status", "scale", "binding", "log".
+	Name string
+	// GVK is the kind it reads and writes where that is not the row's own (scale: autoscaling/v1 Scale).
+	GVK *schema.GroupVersionKind
+	// Verbs as discovery shows them.
+	Verbs []string
+	// Strategy is for subresources that write the row's own object ("status", "ephemeralcontainers", "finalize"): the
+	// registry applies it in place of the row's. nil means behaviour comes from pkg/apiserver/registry/<...>.
+	Strategy *Strategy
+}

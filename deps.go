@@ -1,0 +1,40 @@
+//go:build deps
+
+// Package deps holds the modules of the plan in go.mod until their first importer lands; it goes before the first release.
+package deps
+
+import (
+	_ "github.com/containernetworking/cni/libcni"
+	_ "github.com/distribution/reference"
+	_ "github.com/fsnotify/fsnotify"
+	_ "github.com/go-jose/go-jose/v4"
+	_ "github.com/google/btree"
+	_ "github.com/google/go-cmp/cmp"
+	_ "github.com/google/go-containerregistry/pkg/v1/tarball"
+	_ "github.com/prometheus/client_golang/prometheus/promhttp"
+	_ "github.com/spf13/cobra"
+	_ "github.com/vishvananda/netlink"
+	_ "go.etcd.io/etcd/client/v3"
+	_ "go.uber.org/goleak"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/sync/singleflight"
+	_ "golang.org/x/sys/unix"
+	_ "golang.org/x/term"
+	_ "golang.org/x/time/rate"
+	_ "google.golang.org/grpc"
+	_ "k8s.io/api/core/v1"
+	_ "k8s.io/client-go/dynamic"
+	_ "k8s.io/client-go/kubernetes"
+	_ "k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	_ "k8s.io/cri-api/pkg/apis/runtime/v1"
+	_ "k8s.io/cri-streaming/pkg/streaming"
+	_ "k8s.io/endpointslice"
+	_ "k8s.io/kube-openapi/pkg/builder3"
+	_ "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+	_ "k8s.io/mount-utils"
+	_ "k8s.io/pod-security-admission/api"
+	_ "k8s.io/streaming/pkg/httpstream"
+	_ "sigs.k8s.io/knftables"
+	_ "sigs.k8s.io/structured-merge-diff/v6/merge"
+	_ "sigs.k8s.io/yaml"
+)

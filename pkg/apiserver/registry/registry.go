@@ -1,0 +1,58 @@
+// Package registry keeps API objects: one generic Store for all kinds, told apart by their row in api/resources.
+// Subpackages exist only for behaviour that is more than storing (binding, eviction, scale, token, logs, service IPs, …);
+// they use Stores and implement one of the small interfaces here.
+package registry
+
+import (
+	"context"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Creater is a resource or subresource that only answers a POST: reviews, binding, eviction, token.
+// For a subresource ns and name are those of the parent.
+type Creater interface {
+	// New returns an empty request body.
+	New() runtime.Object
+	Create(ctx context.Context, ns, name string, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error)
+}
+
+// ReadWriter is a subresource with get, update and patch on an object of its own kind: scale.
+type ReadWriter interface {
+	New() runtime.Object
+	Get(ctx context.Context, ns, name string) (runtime.Object, error)
+	// Update applies change to the current object under optimistic concurrency and returns the result. change may be called
+	// several times.
+	Update(ctx context.Context, ns, name string, change func(current runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error)
+}
+
+// Connecter is a subresource that takes over the HTTP exchange: log, exec, attach, portforward, proxy. path is what follows the
+// subresource in the URL.
+type Connecter interface {
+	Connect(ctx context.Context, ns, name, path string, w http.ResponseWriter, r *http.Request) error
+}
+
+// Stores finds the generic store of a resource; nil if the server does not serve it.
+type Stores interface {
+	Store(gr schema.GroupResource) Store
+}
+
+// Store is the generic registry of one resource, as subresources and admission plug-ins use it. Objects it returns belong
+// to the caller.
+type Store interface {
+	New() runtime.Object
+	// Get reads from the watch cache when minimumFresh is false (any recent state), else linearizably.
+	Get(ctx context.Context, ns, name string, minimumFresh bool) (runtime.Object, error)
+	// List returns the objects that match the label selector ("" = all), from the watch cache.
+	List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error)
+	// Create runs the whole path: admission, strategy, validation, storage.
+	Create(ctx context.Context, ns string, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error)
+	// Update runs change on a copy of the current object, then admission, strategy ("" or the named subresource's) and
+	// validation, and retries on conflicts (unless change set a resourceVersion that does not match: 409).
+	Update(ctx context.Context, ns, name, subresource string, change func(current runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error)
+	// Delete returns the object and whether it is gone (false: it waits for finalizers or its grace period).
+	Delete(ctx context.Context, ns, name string, opts *metav1.DeleteOptions) (obj runtime.Object, gone bool, err error)
+}

@@ -1,0 +1,77 @@
+// Package request is the vocabulary that the filters of the API server share: who asks (User), what is asked (Info), and
+// how both travel in a context. It knows nothing of how they are found out.
+package request
+
+import (
+	"context"
+	"slices"
+)
+
+// User is an authenticated identity (authentication.k8s.io/v1 UserInfo).
+type User struct {
+	Name   string
+	UID    string
+	Groups []string
+	Extra  map[string][]string
+}
+
+// InGroup tells whether the user is a member of group.
+func (u *User) InGroup(group string) bool { return u != nil && slices.Contains(u.Groups, group) }
+
+// The names that Kubernetes reserves for users and groups.
+const (
+	AnonymousUser        = "system:anonymous"
+	GroupUnauthenticated = "system:unauthenticated"
+	GroupAuthenticated   = "system:authenticated"
+	GroupMasters         = "system:masters"
+	GroupNodes           = "system:nodes"
+	GroupServiceAccounts = "system:serviceaccounts"
+	NodeUserPrefix       = "system:node:"
+)
+
+// Info is what a request asks for, read from its method and path alone (API conventions: "/api/v1/...", "/apis/GROUP/VERSION/...").
+type Info struct {
+	// IsResource is false for paths such as /healthz or /openapi/v3; then only Path and Verb (the lower-case method) are set.
+	IsResource bool
+	Path       string
+	// Verb is get, list, watch, create, update, patch, delete, deletecollection (or the lower-case method).
+	Verb        string
+	APIPrefix   string // "api" or "apis"
+	APIGroup    string // "" is core
+	APIVersion  string
+	Namespace   string
+	Resource    string
+	Subresource string
+	Name        string
+	// Parts are the path segments from the resource on: [pods web log]. A proxy subresource has its rest there too.
+	Parts []string
+}
+
+type key int
+
+const (
+	userKey key = iota
+	infoKey
+)
+
+// WithUser returns a copy of ctx that carries u.
+func WithUser(ctx context.Context, u *User) context.Context {
+	return context.WithValue(ctx, userKey, u)
+}
+
+// UserFrom returns the user of ctx; nil before authentication.
+func UserFrom(ctx context.Context) *User {
+	u, _ := ctx.Value(userKey).(*User)
+	return u
+}
+
+// WithInfo returns a copy of ctx that carries i.
+func WithInfo(ctx context.Context, i *Info) context.Context {
+	return context.WithValue(ctx, infoKey, i)
+}
+
+// InfoFrom returns the request info of ctx, nil if there is none.
+func InfoFrom(ctx context.Context) *Info {
+	i, _ := ctx.Value(infoKey).(*Info)
+	return i
+}
