@@ -29,10 +29,16 @@ type Row struct {
 	TTL time.Duration
 	// NotStored marks resources that are only answered (reviews): their one verb is create.
 	NotStored bool
+	// NoDeleteCollection marks the stored resources that cannot be deleted all at once (namespaces).
+	NoDeleteCollection bool
 
 	// New and NewList make empty objects of the storage version.
 	New     func() runtime.Object
 	NewList func() runtime.Object
+	// Stored, if not nil, says that this resource is another view of the objects of an earlier row with the same StoragePath
+	// (events.k8s.io over core events). GVK, New and NewList are then what clients see; Strategy, Fields and Cells work on
+	// the stored kind.
+	Stored *Stored
 
 	Strategy     Strategy
 	Subresources []Subresource
@@ -77,6 +83,18 @@ type Strategy struct {
 	CreateOnUpdate bool
 	// DefaultOrphan: deletion without a propagation policy orphans dependents (replicationcontrollers).
 	DefaultOrphan bool
+}
+
+// Stored is the kind behind a Row that is only a view.
+type Stored struct {
+	GVK     schema.GroupVersionKind
+	New     func() runtime.Object
+	NewList func() runtime.Object
+	// ToStored and ToServed convert one object, not a list. The result may share memory with obj and has its kind set.
+	ToStored func(obj runtime.Object) runtime.Object
+	ToServed func(obj runtime.Object) runtime.Object
+	// FieldNames maps the names that clients select by to those of the stored row's Fields.
+	FieldNames map[string]string
 }
 
 // Subresource is a path below one object.

@@ -1,0 +1,49 @@
+// Package events holds what we know of events.k8s.io (v1): its events are the core group's events seen through another
+// type, so this package converts between the two.
+package events
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+
+	"bonsai/api/resources"
+)
+
+// Rows returns the resources of the group. Events vanish after ttl.
+func Rows(ttl time.Duration) []resources.Row {
+	return []resources.Row{{
+		GVK: eventsv1.SchemeGroupVersion.WithKind("Event"), Resource: "events", Singular: "event",
+		Namespaced:  true,
+		ShortNames:  []string{"ev"},
+		StoragePath: "events",
+		TTL:         ttl,
+		New:         resources.Make[eventsv1.Event],
+		NewList:     resources.Make[eventsv1.EventList],
+		Stored: &resources.Stored{
+			GVK:        corev1.SchemeGroupVersion.WithKind("Event"),
+			New:        resources.Make[corev1.Event],
+			NewList:    resources.Make[corev1.EventList],
+			ToStored:   toCore,
+			ToServed:   fromCore,
+			FieldNames: fieldNames(),
+		},
+	}}
+}
+
+// fieldNames are what clients may select events by, and the stored event's names for it.
+func fieldNames() map[string]string {
+	return map[string]string{
+		"reason":                    "reason",
+		"reportingController":       "reportingComponent",
+		"type":                      "type",
+		"regarding.kind":            "involvedObject.kind",
+		"regarding.namespace":       "involvedObject.namespace",
+		"regarding.name":            "involvedObject.name",
+		"regarding.uid":             "involvedObject.uid",
+		"regarding.apiVersion":      "involvedObject.apiVersion",
+		"regarding.resourceVersion": "involvedObject.resourceVersion",
+		"regarding.fieldPath":       "involvedObject.fieldPath",
+	}
+}

@@ -1,0 +1,10 @@
+// Package rbac holds what we know of the kinds of the group rbac.authorization.k8s.io (v1): their rows, defaults, validation, strategies and
+// table columns, as pure functions.
+package rbac
+
+import "bonsai/api/resources"
+
+// Rows returns the resources of the group.
+func Rows() []resources.Row {
+	return []resources.Row{clusterRoleBindingRow(), clusterRoleRow(), roleBindingRow(), roleRow()}
+}

@@ -1,0 +1,46 @@
+// Package rows lists every resource the project serves. It is apart from package resources because the groups' packages,
+// which it imports, need the Row type from there.
+package rows
+
+import (
+	"slices"
+	"time"
+
+	"bonsai/api/apps"
+	"bonsai/api/authentication"
+	"bonsai/api/authorization"
+	"bonsai/api/coordination"
+	"bonsai/api/core"
+	"bonsai/api/discovery"
+	"bonsai/api/events"
+	"bonsai/api/rbac"
+	"bonsai/api/resources"
+	"bonsai/api/scheduling"
+)
+
+// Options are what a server may choose about its resources.
+type Options struct {
+	// EventTTL is how long events are kept (--event-ttl); 0 means one hour.
+	EventTTL time.Duration
+}
+
+// All returns all resources with the default options, core first, then by group.
+func All() []resources.Row { return With(Options{}) }
+
+// With returns all resources. The slice and its rows belong to the caller.
+func With(o Options) []resources.Row {
+	if o.EventTTL == 0 {
+		o.EventTTL = time.Hour
+	}
+	return slices.Concat(
+		core.Rows(o.EventTTL),
+		apps.Rows(),
+		authentication.Rows(),
+		authorization.Rows(),
+		coordination.Rows(),
+		discovery.Rows(),
+		events.Rows(o.EventTTL),
+		rbac.Rows(),
+		scheduling.Rows(),
+	)
+}

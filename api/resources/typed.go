@@ -1,0 +1,107 @@
+package resources
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Make returns an empty object of type T: the New and NewList of a Row, as in resources.Make[corev1.Pod].
+func Make[T any, P interface {
+	*T
+	runtime.Object
+}]() runtime.Object {
+	return P(new(T))
+}
+
+// Typed is a Strategy whose functions know their type; Strategy adapts it. Fields mean what they mean in Strategy, and old
+// is nil in Warnings on create.
+type Typed[T runtime.Object] struct {
+	Default        func(obj T)
+	PrepareCreate  func(obj T)
+	PrepareUpdate  func(obj, old T)
+	Validate       func(obj T) field.ErrorList
+	ValidateUpdate func(obj, old T) field.ErrorList
+	Warnings       func(obj, old T) []string
+	ValidateName   func(name string, prefix bool) []string
+	SpecChanged    func(obj, old T) bool
+	Graceful       func(obj T, opts *metav1.DeleteOptions) *int64
+	CreateOnUpdate bool
+	DefaultOrphan  bool
+}
+
+// Strategy returns t without types. Its functions panic on an object of another type, which is a bug of the caller.
+func (t Typed[T]) Strategy() Strategy {
+	return Strategy{
+		Default:        one(t.Default),
+		PrepareCreate:  one(t.PrepareCreate),
+		PrepareUpdate:  two(t.PrepareUpdate),
+		Validate:       oneResult(t.Validate),
+		ValidateUpdate: twoResult(t.ValidateUpdate),
+		Warnings:       warnings(t.Warnings),
+		ValidateName:   t.ValidateName,
+		SpecChanged:    twoResult(t.SpecChanged),
+		Graceful:       graceful(t.Graceful),
+		CreateOnUpdate: t.CreateOnUpdate,
+		DefaultOrphan:  t.DefaultOrphan,
+	}
+}
+
+// Fields adapts a Row's Fields.
+func Fields[T runtime.Object](f func(T) fields.Set) func(runtime.Object) fields.Set {
+	return oneResult(f)
+}
+
+// Cells adapts a Row's Cells.
+func Cells[T runtime.Object](f func(obj T, now time.Time) []any) func(runtime.Object, time.Time) []any {
+	return func(obj runtime.Object, now time.Time) []any { return f(obj.(T), now) }
+}
+
+func one[T runtime.Object](f func(T)) func(runtime.Object) {
+	if f == nil {
+		return nil
+	}
+	return func(obj runtime.Object) { f(obj.(T)) }
+}
+
+func two[T runtime.Object](f func(T, T)) func(obj, old runtime.Object) {
+	if f == nil {
+		return nil
+	}
+	return func(obj, old runtime.Object) { f(obj.(T), old.(T)) }
+}
+
+func oneResult[T runtime.Object, R any](f func(T) R) func(runtime.Object) R {
+	if f == nil {
+		return nil
+	}
+	return func(obj runtime.Object) R { return f(obj.(T)) }
+}
+
+func twoResult[T runtime.Object, R any](f func(T, T) R) func(obj, old runtime.Object) R {
+	if f == nil {
+		return nil
+	}
+	return func(obj, old runtime.Object) R { return f(obj.(T), old.(T)) }
+}
+
+// warnings keeps a missing old object a nil of the right type.
+func warnings[T runtime.Object](f func(obj, old T) []string) func(obj, old runtime.Object) []string {
+	if f == nil {
+		return nil
+	}
+	return func(obj, old runtime.Object) []string {
+		typed, _ := old.(T)
+		return f(obj.(T), typed)
+	}
+}
+
+func graceful[T runtime.Object](f func(T, *metav1.DeleteOptions) *int64) func(runtime.Object, *metav1.DeleteOptions) *int64 {
+	if f == nil {
+		return nil
+	}
+	return func(obj runtime.Object, opts *metav1.DeleteOptions) *int64 { return f(obj.(T), opts) }
+}
