@@ -56,3 +56,16 @@ type Store interface {
 	// Delete returns the object and whether it is gone (false: it waits for finalizers or its grace period).
 	Delete(ctx context.Context, ns, name string, opts *metav1.DeleteOptions) (obj runtime.Object, gone bool, err error)
 }
+
+// Hook takes part in the writes of one resource's store, for state that is kept beside the objects (service IPs and node
+// ports). A store runs it after mutating admission and the strategy's Prepare, before validation, as it may fill in fields.
+type Hook interface {
+	// BeforeCreate may change obj and reserve what it needs. done is called exactly once, when the write is stored
+	// (committed) or was given up; it is never nil when err is nil. A dry run reserves nothing. An error that is an
+	// apierrors Status is answered as it is.
+	BeforeCreate(ctx context.Context, obj runtime.Object, dryRun bool) (done func(committed bool), err error)
+	// BeforeUpdate is the same for an update; old is read-only. It runs once per attempt, each with its own done.
+	BeforeUpdate(ctx context.Context, obj, old runtime.Object, dryRun bool) (done func(committed bool), err error)
+	// AfterDelete frees what obj held, after it is gone from storage.
+	AfterDelete(obj runtime.Object)
+}
