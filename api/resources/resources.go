@@ -79,6 +79,12 @@ type Strategy struct {
 	SpecChanged func(obj, old runtime.Object) bool
 	// Graceful returns the grace period in seconds a deletion leaves the object with, nil for at once (pods: spec.terminationGracePeriodSeconds).
 	Graceful func(obj runtime.Object, opts *metav1.DeleteOptions) *int64
+	// PrepareDelete marks an object whose deletion begins, while it is kept by finalizers, Held or its grace period
+	// (namespaces: phase Terminating).
+	PrepareDelete func(obj runtime.Object)
+	// Held keeps a deleted object although metadata.finalizers is empty (namespaces: until spec.finalizers is empty, too). The
+	// update that ends it removes the object.
+	Held func(obj runtime.Object) bool
 	// CreateOnUpdate lets PUT create a missing object (leases, events, endpoints, nodes' kinds as upstream has it).
 	CreateOnUpdate bool
 	// DefaultOrphan: deletion without a propagation policy orphans dependents (replicationcontrollers).

@@ -52,6 +52,8 @@ type Store interface {
 	Create(ctx context.Context, ns string, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error)
 	// Update runs change on a copy of the current object, then admission, strategy ("" or the named subresource's) and
 	// validation, and retries on conflicts (unless change set a resourceVersion that does not match: 409).
+	// A named subresource whose row has no Strategy (binding) is written as change made it, without strategy and validation;
+	// generic metadata rules hold.
 	Update(ctx context.Context, ns, name, subresource string, change func(current runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error)
 	// Delete returns the object and whether it is gone (false: it waits for finalizers or its grace period).
 	Delete(ctx context.Context, ns, name string, opts *metav1.DeleteOptions) (obj runtime.Object, gone bool, err error)
