@@ -36,11 +36,28 @@ type Item struct {
 	Facts    Facts
 
 	encoded [encodings]atomic.Pointer[[]byte]
+	used    atomic.Bool // Encoded was called since the last Sweep
+}
+
+// Sweep drops the encodings if no one asked for one since the Sweep before. It is called every few minutes so that
+// objects nobody reads keep only their Value. Safe beside Encoded.
+func (i *Item) Sweep() {
+	if i.used.Swap(false) {
+		return
+	}
+	for e := range i.encoded {
+		if i.encoded[e].Load() != nil {
+			i.encoded[e].Store(nil)
+		}
+	}
 }
 
 // Encoded returns the item in encoding e, making it with encode if it is not there yet. Two first callers may both call
 // encode; all get the same slice, which is read-only.
 func (i *Item) Encoded(e Encoding, encode func(*Item) ([]byte, error)) ([]byte, error) {
+	if !i.used.Load() {
+		i.used.Store(true)
+	}
 	if p := i.encoded[e].Load(); p != nil {
 		return *p, nil
 	}
@@ -49,7 +66,9 @@ func (i *Item) Encoded(e Encoding, encode func(*Item) ([]byte, error)) ([]byte, 
 		return nil, err
 	}
 	if !i.encoded[e].CompareAndSwap(nil, &b) {
-		b = *i.encoded[e].Load()
+		if p := i.encoded[e].Load(); p != nil {
+			b = *p
+		}
 	}
 	return b, nil
 }

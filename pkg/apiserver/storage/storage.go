@@ -16,6 +16,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -67,7 +68,8 @@ type Interface interface {
 	// that of the deletion. check is called like Update's change. ErrNotFound, or check's error as it is.
 	Delete(ctx context.Context, key string, check func(current *Item) error) (*Item, error)
 
-	// Watch gives the changes under prefix after opts.Revision, in order and without gap. ErrExpired.
+	// Watch gives the changes under prefix after opts.Revision, in order and without gap. ErrExpired, which Watch or the
+	// first Next returns.
 	Watch(ctx context.Context, prefix string, opts WatchOptions) (Watch, error)
 
 	// Revision returns the newest revision of the whole storage, linearizably.
@@ -122,28 +124,54 @@ const (
 type Event struct {
 	Type EventType
 	Item *Item
+	// InitialEnd marks the Bookmark that ends the initial events of WatchOptions.Initial.
+	InitialEnd bool
 }
 
 // WatchOptions says which changes.
 type WatchOptions struct {
-	// Revision: changes after this one. 0: start with an Added event for every item that exists, then go on.
+	// Revision: changes after this one. 0: start with an Added event for every item of the newest snapshot (linearizably),
+	// in key order, then go on.
 	Revision int64
 	// Initial asks for the Added events of Revision 0 at a revision not older than Revision (sendInitialEvents), followed
-	// by a Bookmark that carries InitialEnd.
+	// by a Bookmark that carries InitialEnd and the snapshot's revision. With Revision 0 the snapshot is the newest.
 	Initial bool
 	// Filter keeps the items it returns true for. A change from matching to not matching is seen as Deleted (with the
 	// item as it was, at the new revision), and the other way round as Added. nil keeps all.
 	Filter func(*Item) bool
 	// Bookmarks asks for a Bookmark when the watcher's revision has moved without an event (about once a minute).
 	Bookmarks bool
+	// Raw is what a cache asks of the storage behind it: Items have no Facts, a Deleted item has only Key and Revision,
+	// every change of the revision that becomes known gives a Bookmark, and Filter is not used. Revision must not be 0.
+	Raw bool
 }
 
 // Watch is a reader of one stream of changes. It has no buffer of its own that could fill: a reader that falls out of
 // the storage's window of events gets ErrExpired.
 type Watch interface {
-	// Next blocks until there is at least one event and returns all that are at hand, at most a few hundred. It is called
-	// by one goroutine. After an error the watch is over.
+	// Next blocks until there is at least one event and returns all that are at hand, at most about a thousand. The slice
+	// is valid until the next call. It is called by one goroutine. After an error, that of ctx too, the watch is over.
 	Next(ctx context.Context) ([]Event, error)
 	// Stop frees what the watch holds. It may be called more than once.
 	Stop()
 }
+
+// Progresser is what a Raw watch can do besides: RequestProgress asks for a Bookmark once all changes up to the storage's
+// newest revision have been delivered. It does not wait for it. Safe to call beside Next.
+type Progresser interface {
+	RequestProgress(ctx context.Context) error
+}
+
+// FutureError is the ErrFuture that says how far the storage is.
+type FutureError struct{ Asked, Current int64 }
+
+// Error is in the words that Kubernetes' clients know.
+func (e *FutureError) Error() string {
+	return fmt.Sprintf("Too large resource version: %d, current: %d", e.Asked, e.Current)
+}
+
+// Is makes errors.Is(err, ErrFuture) true.
+func (e *FutureError) Is(target error) bool { return target == ErrFuture }
+
+// FutureWait is how long reads wait for a revision that is not reached yet.
+const FutureWait = 3 * time.Second

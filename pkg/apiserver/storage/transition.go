@@ -1,0 +1,22 @@
+package storage
+
+// Seen says how a watcher with filter sees a change from prev to cur: as an event type, or "" for not at all. prev is nil
+// for a key that was free, cur is nil for one that is now. A nil filter keeps all.
+func Seen(filter func(*Item) bool, prev, cur *Item) EventType {
+	had := prev != nil && (filter == nil || filter(prev))
+	has := cur != nil && (filter == nil || filter(cur))
+	switch {
+	case had && has:
+		return Modified
+	case has:
+		return Added
+	case had:
+		return Deleted
+	}
+	return ""
+}
+
+// At returns a copy of the item without its encodings, at another revision: what a Deleted event carries.
+func (i *Item) At(revision int64) *Item {
+	return &Item{Key: i.Key, Value: i.Value, Revision: revision, Facts: i.Facts}
+}
