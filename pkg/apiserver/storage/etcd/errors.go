@@ -1,0 +1,56 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"bonsai/pkg/apiserver/storage"
+)
+
+// readTries is how often a read is tried when its connection breaks. Writes are not: they may have happened.
+const readTries = 3
+
+// do runs one request with the store's time limit, reports it, and gives its error storage's words.
+func (s *Store) do(ctx context.Context, operation, key string, request func(context.Context) error) error {
+	begin := time.Now()
+	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	err := request(limited)
+	if s.cfg.Observe != nil {
+		s.cfg.Observe(operation, time.Since(begin), err)
+	}
+	if err == nil {
+		return nil
+	}
+	return translate(ctx, fmt.Sprintf("etcd: %s %s", operation, key), err)
+}
+
+// read is do for a request that may be repeated.
+func (s *Store) read(ctx context.Context, operation, key string, request func(context.Context) error) error {
+	return s.do(ctx, operation, key, func(ctx context.Context) error {
+		for try := 1; ; try++ {
+			err := request(ctx)
+			if try == readTries || status.Code(err) != codes.Unavailable {
+				return err
+			}
+		}
+	})
+}
+
+// translate maps an error of etcd's client to storage's, wrapped with what was tried.
+func translate(ctx context.Context, tried string, err error) error {
+	if ended := ctx.Err(); ended != nil {
+		return fmt.Errorf("%s: %w", tried, ended)
+	}
+	err = rpctypes.Error(err) // a value that can be compared, if it is one of etcd's
+	if errors.Is(err, rpctypes.ErrCompacted) {
+		return fmt.Errorf("%s: %w", tried, storage.ErrExpired)
+	}
+	return fmt.Errorf("%s: %w", tried, err)
+}

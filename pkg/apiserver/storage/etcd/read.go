@@ -1,0 +1,190 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"bonsai/pkg/apiserver/storage"
+)
+
+const (
+	// chunk is how many keys one range request brings at most, so that no answer is huge.
+	chunk = 2000
+	// revisionKey is read for the revision alone: it never exists.
+	revisionKey = "\x00bonsai"
+	// pollEvery is the pace of waiting for a revision that other API servers have seen and this etcd member has not.
+	pollEvery = 50 * time.Millisecond
+)
+
+func (s *Store) rangeOf(ctx context.Context, operation string, req *pb.RangeRequest) (resp *pb.RangeResponse, err error) {
+	err = s.read(ctx, operation, string(req.Key), func(ctx context.Context) error {
+		resp, err = s.kv.Range(ctx, req, s.call...)
+		return err
+	})
+	return resp, err
+}
+
+// Revision implements storage.Interface: a read of nothing, whose answer's header tells the revision.
+func (s *Store) Revision(ctx context.Context) (int64, error) {
+	resp, err := s.rangeOf(ctx, "revision", &pb.RangeRequest{Key: []byte(revisionKey), CountOnly: true})
+	if err != nil {
+		return 0, err
+	}
+	return resp.Header.Revision, nil
+}
+
+// await waits until etcd has reached revision, at most storage.FutureWait.
+func (s *Store) await(ctx context.Context, revision int64) error {
+	if revision == 0 {
+		return nil
+	}
+	deadline := time.NewTimer(storage.FutureWait)
+	defer deadline.Stop()
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
+	for {
+		current, err := s.Revision(ctx)
+		if err != nil || current >= revision {
+			return err
+		}
+		select {
+		case <-poll.C:
+		case <-deadline.C:
+			return &storage.FutureError{Asked: revision, Current: current}
+		case <-ctx.Done():
+			return fmt.Errorf("etcd: wait for revision %d: %w", revision, ctx.Err())
+		}
+	}
+}
+
+// Get implements storage.Interface.
+func (s *Store) Get(ctx context.Context, key string, notOlderThan int64) (*storage.Item, error) {
+	resp, err := s.rangeOf(ctx, "get", &pb.RangeRequest{Key: s.path(key)})
+	if err != nil {
+		return nil, err
+	}
+	if resp.Header.Revision < notOlderThan {
+		if err := s.await(ctx, notOlderThan); err != nil {
+			return nil, err
+		}
+		return s.Get(ctx, key, 0)
+	}
+	if len(resp.Kvs) == 0 {
+		return nil, fmt.Errorf("get %s: %w", key, storage.ErrNotFound)
+	}
+	return s.item(resp.Kvs[0])
+}
+
+// List implements storage.Interface.
+func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOptions) (*storage.List, error) {
+	start, opts, err := opts.From(prefix)
+	if err != nil {
+		return nil, err
+	}
+	req := &pb.RangeRequest{Key: s.path(start), RangeEnd: after(s.path(prefix)), Limit: chunk}
+	if opts.Match == storage.Exact {
+		req.Revision = opts.Revision
+	}
+	if opts.Filter == nil && opts.Limit > 0 {
+		req.Limit = opts.Limit
+	}
+	resp, err := s.rangeOf(ctx, "list", req)
+	if opts.Match != storage.Latest && (errors.Is(err, rpctypes.ErrFutureRev) || err == nil && resp.Header.Revision < opts.Revision) {
+		if err = s.await(ctx, opts.Revision); err == nil {
+			resp, err = s.rangeOf(ctx, "list", req)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if req.Revision == 0 {
+		req.Revision = resp.Header.Revision
+	}
+	if opts.Filter == nil && opts.Limit > 0 && opts.Limit <= chunk {
+		return s.page(resp, req.Revision)
+	}
+	pages := &pages{store: s, req: req, resp: resp}
+	l := storage.Page(pages.items(ctx), req.Revision, opts)
+	return l, pages.err
+}
+
+// page makes a List of one answer: etcd has cut it and counted the rest.
+func (s *Store) page(resp *pb.RangeResponse, revision int64) (*storage.List, error) {
+	l := &storage.List{Revision: revision, Items: make([]*storage.Item, 0, len(resp.Kvs))}
+	for _, kv := range resp.Kvs {
+		item, err := s.item(kv)
+		if err != nil {
+			return nil, err
+		}
+		l.Items = append(l.Items, item)
+	}
+	if resp.More && len(l.Items) > 0 {
+		l.Remaining = resp.Count - int64(len(l.Items))
+		l.Continue = storage.ContinueToken(l.Items[len(l.Items)-1].Key, revision)
+	}
+	return l, nil
+}
+
+// pages reads a range answer by answer. err is set when items ended early.
+type pages struct {
+	store *Store
+	req   *pb.RangeRequest
+	resp  *pb.RangeResponse // the answer being read
+	err   error
+}
+
+func (p *pages) items(ctx context.Context) iter.Seq[*storage.Item] {
+	return func(yield func(*storage.Item) bool) {
+		for {
+			for _, kv := range p.resp.Kvs {
+				item, err := p.store.item(kv)
+				if err != nil {
+					p.err = err
+					return
+				}
+				if !yield(item) {
+					return
+				}
+			}
+			if !p.next(ctx) {
+				return
+			}
+		}
+	}
+}
+
+// next fetches the answer that follows, at the same revision.
+func (p *pages) next(ctx context.Context) bool {
+	if !p.resp.More || len(p.resp.Kvs) == 0 {
+		return false
+	}
+	p.req.Key = append(p.resp.Kvs[len(p.resp.Kvs)-1].Key, 0)
+	p.req.Limit = chunk
+	p.resp, p.err = p.store.rangeOf(ctx, "list", p.req)
+	return p.err == nil
+}
+
+// Fingerprint sums up the keys under prefix as of revision, without reading values. ErrExpired.
+func (s *Store) Fingerprint(ctx context.Context, prefix string, revision int64) (storage.Fingerprint, error) {
+	var f storage.Fingerprint
+	req := &pb.RangeRequest{Key: s.path(prefix), RangeEnd: after(s.path(prefix)), Limit: chunk, KeysOnly: true, Revision: revision}
+	for {
+		resp, err := s.rangeOf(ctx, "fingerprint", req)
+		if err != nil {
+			return f, err
+		}
+		for _, kv := range resp.Kvs {
+			f.Add(s.key(kv.Key), kv.ModRevision)
+		}
+		if !resp.More || len(resp.Kvs) == 0 {
+			return f, nil
+		}
+		req.Key = append(resp.Kvs[len(resp.Kvs)-1].Key, 0)
+	}
+}

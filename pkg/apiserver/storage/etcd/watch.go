@@ -1,0 +1,192 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"bonsai/pkg/apiserver/storage"
+)
+
+// bookmarkEvery is how often a quiet watch asks etcd how far it is.
+const bookmarkEvery = time.Minute
+
+var errStopped = errors.New("etcd: watch stopped")
+
+// watch is one watch stream to etcd, read by Next.
+type watch struct {
+	s       *Store
+	prefix  string
+	opts    storage.WatchOptions
+	initial []storage.Event
+	told    int64 // revision of the last event given
+	batch   []storage.Event
+
+	ctx    context.Context // of the stream
+	cancel context.CancelFunc
+	stream pb.Watch_WatchClient
+	send   sync.Mutex // guards stream.Send
+}
+
+// Watch implements storage.Interface. Its stream ends with Stop, with a Next whose ctx ends, or with the Store.
+func (s *Store) Watch(ctx context.Context, prefix string, opts storage.WatchOptions) (storage.Watch, error) {
+	w := &watch{s: s, prefix: prefix, opts: opts, told: opts.Revision}
+	if opts.Revision == 0 || opts.Initial {
+		if err := w.list(ctx); err != nil {
+			return nil, fmt.Errorf("watch %s: %w", prefix, err)
+		}
+	}
+	w.ctx, w.cancel = context.WithCancel(clientv3.WithRequireLeader(s.ctx))
+	stop := context.AfterFunc(ctx, w.cancel)
+	defer stop()
+	if err := w.open(); err != nil {
+		w.cancel()
+		return nil, translate(ctx, "etcd: watch "+prefix, err)
+	}
+	return w, nil
+}
+
+// list prepares the initial events.
+func (w *watch) list(ctx context.Context) error {
+	opts := storage.ListOptions{Match: storage.NotOlderThan, Revision: w.opts.Revision, Filter: w.opts.Filter}
+	l, err := w.s.List(ctx, w.prefix, opts)
+	if err != nil {
+		return err
+	}
+	for _, item := range l.Items {
+		w.initial = append(w.initial, storage.Event{Type: storage.Added, Item: item})
+	}
+	if w.opts.Initial {
+		w.initial = append(w.initial, storage.Event{Type: storage.Bookmark, Item: &storage.Item{Revision: l.Revision}, InitialEnd: true})
+	}
+	w.told = l.Revision
+	return nil
+}
+
+func (w *watch) open() (err error) {
+	if w.stream, err = w.s.watch.Watch(w.ctx, w.s.call...); err != nil {
+		return err
+	}
+	path := w.s.path(w.prefix)
+	return w.stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+		Key: path, RangeEnd: after(path), StartRevision: w.told + 1, PrevKv: !w.opts.Raw,
+	}}})
+}
+
+// RequestProgress implements storage.Progresser.
+func (w *watch) RequestProgress(context.Context) error {
+	w.send.Lock()
+	defer w.send.Unlock()
+	if err := w.stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}); err != nil {
+		return fmt.Errorf("etcd: request progress of the watch of %s: %w", w.prefix, err)
+	}
+	return nil
+}
+
+// Next implements storage.Watch.
+func (w *watch) Next(ctx context.Context) ([]storage.Event, error) {
+	const most = 500
+	if n := min(most, len(w.initial)); n > 0 {
+		events := w.initial[:n]
+		w.initial = w.initial[n:]
+		return events, nil
+	}
+	stop := context.AfterFunc(ctx, w.cancel)
+	defer stop()
+	if w.opts.Bookmarks && !w.opts.Raw {
+		// A failed send shows in Recv.
+		ask := time.AfterFunc(bookmarkEvery, func() { _ = w.RequestProgress(ctx) })
+		defer ask.Stop()
+	}
+	for {
+		resp, err := w.stream.Recv()
+		if err != nil {
+			w.cancel()
+			if ctx.Err() == nil && w.ctx.Err() != nil {
+				err = errStopped
+			}
+			return nil, translate(ctx, "etcd: watch "+w.prefix, err)
+		}
+		if resp.Canceled {
+			w.cancel()
+			return nil, w.canceled(resp)
+		}
+		events, err := w.events(resp)
+		if err != nil || len(events) > 0 {
+			return events, err
+		}
+	}
+}
+
+func (w *watch) canceled(resp *pb.WatchResponse) error {
+	if resp.CompactRevision != 0 {
+		return fmt.Errorf("etcd: watch %s from revision %d, compacted to %d: %w", w.prefix, w.told, resp.CompactRevision, storage.ErrExpired)
+	}
+	return fmt.Errorf("etcd: watch %s was cancelled: %s", w.prefix, resp.CancelReason)
+}
+
+// events translates one response. One without events, but for the one that says the watch is there, tells the progress.
+func (w *watch) events(resp *pb.WatchResponse) ([]storage.Event, error) {
+	w.batch = w.batch[:0]
+	if len(resp.Events) == 0 {
+		if !resp.Created && (w.opts.Raw || w.opts.Bookmarks && resp.Header.Revision > w.told) {
+			w.told = max(w.told, resp.Header.Revision)
+			w.batch = append(w.batch, storage.Event{Type: storage.Bookmark, Item: &storage.Item{Revision: resp.Header.Revision}})
+		}
+		return w.batch, nil
+	}
+	for _, ev := range resp.Events {
+		e, err := w.event(ev)
+		if err != nil {
+			return nil, err
+		}
+		if e.Type != "" {
+			w.batch = append(w.batch, e)
+			w.told = e.Item.Revision
+		}
+	}
+	return w.batch, nil
+}
+
+func (w *watch) event(ev *mvccpb.Event) (storage.Event, error) {
+	if w.opts.Raw {
+		return w.raw(ev), nil
+	}
+	var prev, cur *storage.Item
+	var err error
+	if ev.PrevKv != nil {
+		if prev, err = w.s.item(ev.PrevKv); err != nil {
+			return storage.Event{}, err
+		}
+	}
+	if ev.Type == mvccpb.PUT {
+		if cur, err = w.s.item(ev.Kv); err != nil {
+			return storage.Event{}, err
+		}
+	}
+	t := storage.Seen(w.opts.Filter, prev, cur)
+	if t == storage.Deleted {
+		cur = prev.At(ev.Kv.ModRevision)
+	}
+	return storage.Event{Type: t, Item: cur}, nil
+}
+
+func (w *watch) raw(ev *mvccpb.Event) storage.Event {
+	e := storage.Event{Type: storage.Modified, Item: &storage.Item{Key: w.s.key(ev.Kv.Key), Value: ev.Kv.Value, Revision: ev.Kv.ModRevision}}
+	switch {
+	case ev.Type == mvccpb.DELETE:
+		e.Type = storage.Deleted
+	case ev.Kv.CreateRevision == ev.Kv.ModRevision:
+		e.Type = storage.Added
+	}
+	return e
+}
+
+// Stop implements storage.Watch.
+func (w *watch) Stop() { w.cancel() }

@@ -1,0 +1,171 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"bonsai/pkg/apiserver/storage"
+)
+
+// txn runs ops if key's newest change is modRevision (0: the key is free), else reads key.
+func (s *Store) txn(ctx context.Context, operation string, key []byte, modRevision int64, op *pb.RequestOp) (resp *pb.TxnResponse, err error) {
+	req := &pb.TxnRequest{
+		Compare: []*pb.Compare{{Key: key, Target: pb.Compare_MOD, Result: pb.Compare_EQUAL, TargetUnion: &pb.Compare_ModRevision{ModRevision: modRevision}}},
+		Success: []*pb.RequestOp{op},
+	}
+	if modRevision != 0 {
+		req.Failure = []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key}}}}
+	}
+	err = s.do(ctx, operation, string(key), func(ctx context.Context) error {
+		resp, err = s.kv.Txn(ctx, req, s.call...)
+		return err
+	})
+	return resp, err
+}
+
+// put writes d under key if it is still at modRevision. item is nil if it is not; then now is what is there.
+func (s *Store) put(ctx context.Context, operation, key string, modRevision int64, d storage.Draft) (item *storage.Item, now *mvccpb.KeyValue, err error) {
+	facts, err := s.cfg.Facts.Of(key, d)
+	if err != nil {
+		return nil, nil, err
+	}
+	path := s.path(key)
+	resp, err := s.putOnce(ctx, operation, path, modRevision, d)
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		s.leases.drop(d.TTL)
+		resp, err = s.putOnce(ctx, operation, path, modRevision, d)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if !resp.Succeeded {
+		return nil, found(resp), nil
+	}
+	return &storage.Item{Key: key, Value: d.Value, Revision: resp.Header.Revision, Facts: facts}, nil, nil
+}
+
+func (s *Store) putOnce(ctx context.Context, operation string, path []byte, modRevision int64, d storage.Draft) (*pb.TxnResponse, error) {
+	put := &pb.PutRequest{Key: path, Value: d.Value}
+	if d.TTL > 0 {
+		err := s.do(ctx, "lease", string(path), func(ctx context.Context) (err error) {
+			put.Lease, err = s.leases.take(ctx, d.TTL, time.Now())
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s.txn(ctx, operation, path, modRevision, &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: put}})
+}
+
+// found is what a failed transaction read under its key; nil for nothing.
+func found(resp *pb.TxnResponse) *mvccpb.KeyValue {
+	if len(resp.Responses) == 0 {
+		return nil
+	}
+	if r := resp.Responses[0].GetResponseRange(); r != nil && len(r.Kvs) > 0 {
+		return r.Kvs[0]
+	}
+	return nil
+}
+
+// Create implements storage.Interface.
+func (s *Store) Create(ctx context.Context, key string, d storage.Draft) (*storage.Item, error) {
+	item, _, err := s.put(ctx, "create", key, 0, d)
+	if err == nil && item == nil {
+		err = fmt.Errorf("create %s: %w", key, storage.ErrExists)
+	}
+	return item, err
+}
+
+// Update implements storage.Interface.
+func (s *Store) Update(ctx context.Context, key string, change func(*storage.Item) (storage.Draft, error)) (*storage.Item, error) {
+	return s.UpdateFrom(ctx, nil, key, change)
+}
+
+// UpdateFrom is Update that shows change the item hint first, which may be old; nil: the newest.
+func (s *Store) UpdateFrom(ctx context.Context, hint *storage.Item, key string, change func(*storage.Item) (storage.Draft, error)) (*storage.Item, error) {
+	var written *storage.Item
+	err := s.converge(ctx, hint, key, func(current *storage.Item, cached bool) (*mvccpb.KeyValue, bool, error) {
+		d, err := change(current)
+		if err != nil {
+			return nil, false, err
+		}
+		if bytes.Equal(d.Value, current.Value) {
+			written = current
+			return nil, !cached, nil
+		}
+		item, now, err := s.put(ctx, "update", key, current.Revision, d)
+		if err != nil {
+			return nil, true, err
+		}
+		written = item
+		return now, item != nil, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return written, nil
+}
+
+// Delete implements storage.Interface.
+func (s *Store) Delete(ctx context.Context, key string, check func(*storage.Item) error) (*storage.Item, error) {
+	return s.DeleteFrom(ctx, nil, key, check)
+}
+
+// DeleteFrom is Delete that shows check the item hint first, which may be old; nil: the newest.
+func (s *Store) DeleteFrom(ctx context.Context, hint *storage.Item, key string, check func(*storage.Item) error) (*storage.Item, error) {
+	path := s.path(key)
+	remove := &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: path}}}
+	var deleted *storage.Item
+	err := s.converge(ctx, hint, key, func(current *storage.Item, _ bool) (*mvccpb.KeyValue, bool, error) {
+		if err := check(current); err != nil {
+			return nil, false, err
+		}
+		resp, err := s.txn(ctx, "delete", path, current.Revision, remove)
+		if err != nil {
+			return nil, true, err
+		}
+		if !resp.Succeeded {
+			return found(resp), false, nil
+		}
+		deleted = current.At(resp.Header.Revision)
+		return nil, true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return deleted, nil
+}
+
+// converge runs try on the hint, if there is one, and then on the newest item, until it is done. Not done means that the
+// caller saw an old item: now is the newest if the try learnt it, nil if it must be read. An error that is not done counts
+// only on an item that is not the hint.
+func (s *Store) converge(ctx context.Context, hint *storage.Item, key string, try func(current *storage.Item, cached bool) (now *mvccpb.KeyValue, done bool, err error)) error {
+	current, cached := hint, hint != nil
+	for {
+		if current == nil {
+			var err error
+			if current, err = s.Get(ctx, key, 0); err != nil {
+				return err
+			}
+		}
+		now, done, err := try(current, cached)
+		if done || err != nil && !cached {
+			return err
+		}
+		current, cached = nil, false
+		if now != nil {
+			if current, err = s.item(now); err != nil {
+				return err
+			}
+		}
+	}
+}
