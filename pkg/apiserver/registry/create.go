@@ -1,0 +1,189 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/resources"
+	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/storage"
+)
+
+// nameAttempts is how often a generated name that is taken is drawn again.
+const nameAttempts = 8
+
+// Create implements Store.
+func (g *Generic) Create(ctx context.Context, ns string, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error) {
+	_, created, err := g.CreateItem(ctx, ns, obj, opts)
+	return created, err
+}
+
+// CreateItem stores obj, which it changes and returns. The item has revision 0 if opts ask for a dry run.
+func (g *Generic) CreateItem(ctx context.Context, ns string, obj runtime.Object, opts *metav1.CreateOptions) (*storage.Item, runtime.Object, error) {
+	access, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, nil, fmt.Errorf("create %s: %w", g.gr, err)
+	}
+	if err := g.fitNamespace(access, ns); err != nil {
+		return nil, nil, err
+	}
+	wipeSystemMetadata(access)
+	if s := &g.Row.Strategy; s.Default != nil {
+		s.Default(obj)
+	}
+	a := g.attributes(ctx, admission.Create, ns, access.GetName(), "")
+	a.Object, a.Options, a.DryRun = obj, opts, isDryRun(opts.DryRun)
+	if g.Admission != nil {
+		if err := g.Admission.Admit(ctx, a); err != nil {
+			return nil, nil, err
+		}
+	}
+	if access.GetResourceVersion() != "" {
+		return nil, nil, apierrors.NewInternalError(errors.New("resourceVersion should not be set on objects to be created"))
+	}
+	prefix := access.GetGenerateName()
+	generated := access.GetName() == "" && prefix != ""
+	for attempt := 1; ; attempt++ {
+		if generated {
+			access.SetName(g.generateName(prefix))
+		}
+		item, err := g.create(ctx, a, access)
+		if generated && apierrors.IsAlreadyExists(err) {
+			if attempt < nameAttempts {
+				continue
+			}
+			err = apierrors.NewGenerateNameConflict(g.gr, access.GetName(), 1)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		return item, obj, nil
+	}
+}
+
+// create prepares, validates and stores a.Object, whose name is settled.
+func (g *Generic) create(ctx context.Context, a *admission.Attributes, access metav1.Object) (item *storage.Item, err error) {
+	s := &g.Row.Strategy
+	access.SetUID(uuid.NewUUID())
+	access.SetCreationTimestamp(metav1.NewTime(g.Now()).Rfc3339Copy())
+	if s.SpecChanged != nil {
+		access.SetGeneration(1)
+	}
+	if s.PrepareCreate != nil {
+		s.PrepareCreate(a.Object)
+	}
+	committed := false
+	if g.Hook != nil {
+		done, err := g.Hook.BeforeCreate(ctx, a.Object, a.DryRun)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { done(committed) }()
+	}
+	if err := g.validateCreate(a.Object, access, s); err != nil {
+		return nil, err
+	}
+	a.Name = access.GetName()
+	if g.Admission != nil {
+		if err := g.Admission.Validate(ctx, a); err != nil {
+			return nil, err
+		}
+	}
+	if s.Warnings != nil {
+		for _, w := range s.Warnings(a.Object, nil) {
+			a.Warn(w)
+		}
+	}
+	item, err = g.insert(ctx, a, access)
+	committed = err == nil
+	return item, err
+}
+
+func (g *Generic) insert(ctx context.Context, a *admission.Attributes, access metav1.Object) (*storage.Item, error) {
+	draft, err := g.codec.draft(a.Object)
+	if err != nil {
+		return nil, err
+	}
+	draft.TTL = g.Row.TTL
+	key := g.key(access.GetNamespace(), access.GetName())
+	var item *storage.Item
+	if a.DryRun {
+		if _, err := g.Storage.Get(ctx, key, 0); err == nil {
+			return nil, apierrors.NewAlreadyExists(g.gr, access.GetName())
+		} else if !errors.Is(err, storage.ErrNotFound) {
+			return nil, g.apiError("create", access.GetName(), err)
+		}
+		item = &storage.Item{Key: key, Value: draft.Value, Facts: *draft.Facts}
+	} else if item, err = g.Storage.Create(ctx, key, draft); err != nil {
+		return nil, g.apiError("create", access.GetName(), err)
+	}
+	if err := setVersion(a.Object, item); err != nil {
+		return nil, err
+	}
+	return item, nil
+}
+
+// validateCreate checks metadata and the kind's own rules; all problems are reported at once (422).
+func (g *Generic) validateCreate(obj runtime.Object, access metav1.Object, s *resources.Strategy) error {
+	errs := validation.ValidateObjectMetaAccessor(access, g.Row.Namespaced, g.nameRule(), field.NewPath("metadata"))
+	if s.Validate != nil {
+		errs = append(errs, s.Validate(obj)...)
+	}
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(g.Row.GVK.GroupKind(), access.GetName(), errs)
+	}
+	return nil
+}
+
+func (g *Generic) nameRule() validation.ValidateNameFunc {
+	if g.Row.Strategy.ValidateName != nil {
+		return g.Row.Strategy.ValidateName
+	}
+	return validation.NameIsDNSSubdomain
+}
+
+// maxGenerated is how much of a generateName prefix is used, so that names stay within 63 characters.
+const maxGenerated = 63 - suffixLen
+
+const suffixLen = 5
+
+func (g *Generic) generateName(prefix string) string {
+	if len(prefix) > maxGenerated {
+		prefix = prefix[:maxGenerated]
+	}
+	return prefix + g.Random(suffixLen)
+}
+
+// fitNamespace sets the object's namespace from the request's and refuses another one.
+func (g *Generic) fitNamespace(access metav1.Object, ns string) error {
+	if !g.Row.Namespaced {
+		access.SetNamespace("")
+		return nil
+	}
+	switch access.GetNamespace() {
+	case ns:
+	case "":
+		access.SetNamespace(ns)
+	default:
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	return nil
+}
+
+// wipeSystemMetadata drops what only the system may set.
+func wipeSystemMetadata(access metav1.Object) {
+	access.SetSelfLink("")
+	access.SetDeletionTimestamp(nil)
+	access.SetDeletionGracePeriodSeconds(nil)
+	access.SetManagedFields(nil)
+	access.SetGeneration(0)
+}

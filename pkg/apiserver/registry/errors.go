@@ -1,0 +1,68 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/apiserver/storage"
+)
+
+// errStale ends an attempt whose object has changed since it was read.
+var errStale = errors.New("the object has changed")
+
+// errModified is the reason in the 409 of a write with an old resourceVersion.
+var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
+
+// apiError turns a storage error into the Status error of the API; Status errors pass as they are.
+func (g *Generic) apiError(operation, name string, err error) error {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &status):
+		return err
+	case errors.Is(err, storage.ErrNotFound):
+		return apierrors.NewNotFound(g.gr, name)
+	case errors.Is(err, storage.ErrExists):
+		return apierrors.NewAlreadyExists(g.gr, name)
+	case errors.Is(err, context.DeadlineExceeded):
+		return apierrors.NewTimeoutError(fmt.Sprintf("request did not complete within the allotted timeout: %s %s", operation, g.gr), 0)
+	default:
+		return StorageError(err)
+	}
+}
+
+// StorageError is the Status error for a failed list or watch.
+func StorageError(err error) error {
+	switch {
+	case errors.Is(err, storage.ErrExpired):
+		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
+	case errors.Is(err, storage.ErrFuture):
+		e := apierrors.NewTimeoutError("Too large resource version", 1)
+		e.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+		return e
+	case errors.Is(err, storage.ErrBadContinue):
+		return apierrors.NewBadRequest(fmt.Sprintf("continue key is not valid: %v", err))
+	default:
+		return apierrors.NewInternalError(err)
+	}
+}
+
+// checkPreconditions compares what the client asked the object to be with what it is.
+func (g *Generic) checkPreconditions(name string, want *metav1.Preconditions, uid types.UID, version string) error {
+	if want == nil {
+		return nil
+	}
+	if want.UID != nil && *want.UID != uid {
+		return apierrors.NewConflict(g.gr, name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *want.UID, uid))
+	}
+	if want.ResourceVersion != nil && *want.ResourceVersion != version {
+		return apierrors.NewConflict(g.gr, name, fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *want.ResourceVersion, version))
+	}
+	return nil
+}

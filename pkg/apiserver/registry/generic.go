@@ -1,0 +1,206 @@
+package registry
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/api/resources"
+	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/request"
+	"bonsai/pkg/apiserver/storage"
+)
+
+// Admitter is the chain of admission plug-ins: Admit runs the mutating ones, Validate the validating ones.
+type Admitter interface {
+	Admit(ctx context.Context, a *admission.Attributes) error
+	Validate(ctx context.Context, a *admission.Attributes) error
+}
+
+// Config says what a Generic store is made of.
+type Config struct {
+	// Row is the resource; required. Its storage path gives the keys.
+	Row *resources.Row
+	// Storage keeps the objects; required.
+	Storage storage.Interface
+	// Admission may be nil: everything is admitted as it is.
+	Admission Admitter
+	// Hook keeps state beside the objects; may be nil.
+	Hook Hook
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+	// Random returns the n random characters that end a generated name; nil: from crypto/rand.
+	Random func(n int) string
+}
+
+// Generic is the Store of one resource, driven by its row. Beside Store's methods it offers the same operations on items,
+// for handlers that answer with bytes.
+type Generic struct {
+	Config
+	codec  *Codec
+	prefix string
+	gr     schema.GroupResource
+}
+
+var _ Store = (*Generic)(nil)
+
+// NewGeneric returns the store of cfg.Row.
+func NewGeneric(cfg Config) (*Generic, error) {
+	if cfg.Row == nil || cfg.Storage == nil {
+		return nil, fmt.Errorf("new store: a row and a storage are needed")
+	}
+	if cfg.Row.NotStored || cfg.Row.StoragePath == "" {
+		return nil, fmt.Errorf("new store: %s is not stored", cfg.Row.GroupResource())
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Random == nil {
+		cfg.Random = randomSuffix
+	}
+	return &Generic{Config: cfg, codec: NewCodec(cfg.Row), prefix: Prefix(cfg.Row), gr: cfg.Row.GroupResource()}, nil
+}
+
+// Prefix returns the storage prefix of all objects of row.
+func Prefix(row *resources.Row) string { return "/registry/" + row.StoragePath + "/" }
+
+// Codec returns the store's codec.
+func (g *Generic) Codec() *Codec { return g.codec }
+
+// GroupResource is the resource as errors name it.
+func (g *Generic) GroupResource() schema.GroupResource { return g.gr }
+
+// New implements Store.
+func (g *Generic) New() runtime.Object { return g.codec.New() }
+
+// key is the object's storage key.
+func (g *Generic) key(ns, name string) string {
+	if g.Row.Namespaced {
+		return g.prefix + ns + "/" + name
+	}
+	return g.prefix + name
+}
+
+// keyPrefix is the prefix of all objects of ns; "" is all namespaces.
+func (g *Generic) keyPrefix(ns string) string {
+	if g.Row.Namespaced && ns != "" {
+		return g.prefix + ns + "/"
+	}
+	return g.prefix
+}
+
+// randomSuffix draws from the alphabet of Kubernetes' generated names, which has no vowels and no easily confused characters.
+func randomSuffix(n int) string {
+	const alphabet = "bcdfghjklmnpqrstvwxz2456789"
+	b := make([]byte, n)
+	rand.Read(b)
+	for i := range b {
+		b[i] = alphabet[int(b[i])%len(alphabet)]
+	}
+	return string(b)
+}
+
+// attributes describes an operation to admission.
+func (g *Generic) attributes(ctx context.Context, op admission.Operation, ns, name, subresource string) *admission.Attributes {
+	return &admission.Attributes{
+		Operation: op, Kind: g.Row.GVK, Resource: g.Row.GVR(), Subresource: subresource,
+		Namespace: ns, Name: name, User: request.UserFrom(ctx), Warn: WarnerFrom(ctx),
+	}
+}
+
+// GetItem returns one item. notOlderThan as in storage.Interface.
+func (g *Generic) GetItem(ctx context.Context, ns, name string, notOlderThan int64) (*storage.Item, error) {
+	item, err := g.Storage.Get(ctx, g.key(ns, name), notOlderThan)
+	if err != nil {
+		return nil, g.apiError("get", name, err)
+	}
+	return item, nil
+}
+
+// ListItems returns a page of the namespace's items; ns "" is all.
+func (g *Generic) ListItems(ctx context.Context, ns string, opts storage.ListOptions) (*storage.List, error) {
+	list, err := g.Storage.List(ctx, g.keyPrefix(ns), opts)
+	if err != nil {
+		return nil, g.apiError("list", "", err)
+	}
+	return list, nil
+}
+
+// WatchItems watches the namespace's items; ns "" is all. Its errors are storage's.
+func (g *Generic) WatchItems(ctx context.Context, ns string, opts storage.WatchOptions) (storage.Watch, error) {
+	return g.Storage.Watch(ctx, g.keyPrefix(ns), opts)
+}
+
+// Get implements Store.
+func (g *Generic) Get(ctx context.Context, ns, name string, minimumFresh bool) (runtime.Object, error) {
+	var notOlderThan int64 = 1
+	if minimumFresh {
+		notOlderThan = 0
+	}
+	item, err := g.GetItem(ctx, ns, name, notOlderThan)
+	if err != nil {
+		return nil, err
+	}
+	return g.codec.Object(item)
+}
+
+// List implements Store.
+func (g *Generic) List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error) {
+	selector, err := labels.Parse(labelSelector)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", g.gr, err)
+	}
+	opts := storage.ListOptions{Match: storage.NotOlderThan}
+	if !selector.Empty() {
+		opts.Filter = func(i *storage.Item) bool { return selector.Matches(i.Facts.Labels) }
+	}
+	list, err := g.ListItems(ctx, ns, opts)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]runtime.Object, 0, len(list.Items))
+	for _, item := range list.Items {
+		obj, err := g.codec.Object(item)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, obj)
+	}
+	return out, nil
+}
+
+// strategyOf returns what applies to a write of subresource: nil for one without a strategy of its own.
+func (g *Generic) strategyOf(subresource string) *resources.Strategy {
+	if subresource == "" {
+		return &g.Row.Strategy
+	}
+	for i := range g.Row.Subresources {
+		if g.Row.Subresources[i].Name == subresource {
+			return g.Row.Subresources[i].Strategy
+		}
+	}
+	return nil
+}
+
+// setVersion puts revision into obj, or nothing for 0.
+func setVersion(obj runtime.Object, item *storage.Item) error {
+	access, err := meta.Accessor(obj)
+	if err != nil {
+		return fmt.Errorf("set resourceVersion: %w", err)
+	}
+	access.SetResourceVersion("")
+	if item.Revision != 0 {
+		access.SetResourceVersion(fmt.Sprint(item.Revision))
+	}
+	return nil
+}
+
+// isDryRun tells whether the client asked to store nothing.
+func isDryRun(dryRun []string) bool { return len(dryRun) > 0 && dryRun[0] == metav1.DryRunAll }

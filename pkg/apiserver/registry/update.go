@@ -1,0 +1,256 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/resources"
+	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/storage"
+)
+
+// Change makes the new object from the current one, which it may change and return. item is the current object's bytes.
+// A resourceVersion or uid that it sets must be the current object's (409 otherwise).
+type Change func(current runtime.Object, item *storage.Item) (runtime.Object, error)
+
+// Update implements Store.
+func (g *Generic) Update(ctx context.Context, ns, name, subresource string, change func(runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error) {
+	_, obj, err := g.UpdateItem(ctx, ns, name, subresource, func(current runtime.Object, _ *storage.Item) (runtime.Object, error) {
+		return change(current)
+	}, opts)
+	return obj, err
+}
+
+// update is one call of UpdateItem: what its attempts share and leave behind.
+type update struct {
+	*Generic
+	ns, name, subresource string
+	strategy              *resources.Strategy
+	change                Change
+	opts                  *metav1.UpdateOptions
+	dryRun                bool
+
+	obj    runtime.Object
+	item   *storage.Item // of a dry run
+	remove int64         // the revision of the object that this update lets go
+	done   func(committed bool)
+}
+
+// Ends of an attempt that are not failures.
+var (
+	errDryRun = errors.New("dry run")
+	errRemove = errors.New("the last finalizer is gone")
+)
+
+// UpdateItem runs change and stores the result, as Store.Update says. The item is the object as it is now; if the update
+// took the last finalizer of a deleted object, as it was.
+func (g *Generic) UpdateItem(ctx context.Context, ns, name, subresource string, change Change, opts *metav1.UpdateOptions) (*storage.Item, runtime.Object, error) {
+	u := &update{Generic: g, ns: ns, name: name, subresource: subresource, strategy: g.strategyOf(subresource), change: change, opts: opts, dryRun: isDryRun(opts.DryRun)}
+	key := g.key(ns, name)
+	for {
+		item, err := g.Storage.Update(ctx, key, func(current *storage.Item) (storage.Draft, error) { return u.attempt(ctx, current) })
+		switch {
+		case errors.Is(err, errDryRun):
+			item, err = u.item, nil
+		case errors.Is(err, errRemove):
+			item, err = g.removeAt(ctx, key, u.remove)
+			if errors.Is(err, errStale) {
+				u.settle(false)
+				continue
+			}
+			if err == nil && g.Hook != nil {
+				g.Hook.AfterDelete(u.obj)
+			}
+		}
+		u.settle(err == nil && !u.dryRun)
+		if err != nil {
+			return nil, nil, g.apiError("update", name, err)
+		}
+		if err := setVersion(u.obj, item); err != nil {
+			return nil, nil, err
+		}
+		return item, u.obj, nil
+	}
+}
+
+// removeAt removes the key if it still has the given revision; errStale otherwise.
+func (g *Generic) removeAt(ctx context.Context, key string, revision int64) (*storage.Item, error) {
+	return g.Storage.Delete(ctx, key, func(current *storage.Item) error {
+		if current.Revision != revision {
+			return errStale
+		}
+		return nil
+	})
+}
+
+// settle tells the hook of the last attempt how it ended.
+func (u *update) settle(committed bool) {
+	if u.done != nil {
+		u.done(committed)
+		u.done = nil
+	}
+}
+
+// attempt makes the draft of the new object from the current item.
+func (u *update) attempt(ctx context.Context, current *storage.Item) (storage.Draft, error) {
+	u.settle(false)
+	old, err := u.codec.Object(current)
+	if err != nil {
+		return storage.Draft{}, err
+	}
+	obj, err := u.change(old.DeepCopyObject(), current)
+	if err != nil {
+		return storage.Draft{}, err
+	}
+	if err := u.prepare(ctx, obj, old); err != nil {
+		return storage.Draft{}, err
+	}
+	u.obj = obj
+	access, err := meta.Accessor(obj)
+	if err != nil {
+		return storage.Draft{}, fmt.Errorf("update %s: %w", u.gr, err)
+	}
+	if !u.dryRun && u.goes(obj, access) {
+		u.remove = current.Revision
+		return storage.Draft{}, errRemove
+	}
+	draft, err := u.codec.draft(obj)
+	if err != nil {
+		return storage.Draft{}, err
+	}
+	draft.TTL = u.Row.TTL
+	if u.dryRun {
+		u.item = &storage.Item{Key: current.Key, Value: draft.Value, Facts: *draft.Facts, Revision: current.Revision}
+		return storage.Draft{}, errDryRun
+	}
+	return draft, nil
+}
+
+// prepare takes obj through metadata rules, admission, strategy and validation.
+func (u *update) prepare(ctx context.Context, obj, old runtime.Object) error {
+	access, err := meta.Accessor(obj)
+	if err != nil {
+		return fmt.Errorf("update %s: %w", u.gr, err)
+	}
+	was, err := meta.Accessor(old)
+	if err != nil {
+		return fmt.Errorf("update %s: %w", u.gr, err)
+	}
+	if err := u.checkIdentity(access, was); err != nil {
+		return err
+	}
+	if u.strategy != nil && u.strategy.Default != nil {
+		u.strategy.Default(obj)
+	} else if u.Row.Strategy.Default != nil {
+		u.Row.Strategy.Default(obj)
+	}
+	a := u.attributes(ctx, admission.Update, u.ns, u.name, u.subresource)
+	a.Object, a.OldObject, a.Options, a.DryRun = obj, old, u.opts, u.dryRun
+	if u.Admission != nil {
+		if err := u.Admission.Admit(ctx, a); err != nil {
+			return err
+		}
+	}
+	keepSystemMetadata(access, was)
+	if s := u.strategy; s != nil && s.PrepareUpdate != nil {
+		s.PrepareUpdate(obj, old)
+	}
+	if changed := u.Row.Strategy.SpecChanged; changed != nil && changed(obj, old) {
+		access.SetGeneration(was.GetGeneration() + 1)
+	}
+	if u.Hook != nil && u.subresource == "" {
+		if u.done, err = u.Hook.BeforeUpdate(ctx, obj, old, u.dryRun); err != nil {
+			return err
+		}
+	}
+	if err := u.validate(obj, old, access, was); err != nil {
+		return err
+	}
+	if u.Admission != nil {
+		if err := u.Admission.Validate(ctx, a); err != nil {
+			return err
+		}
+	}
+	if u.strategy != nil && u.strategy.Warnings != nil {
+		for _, w := range u.strategy.Warnings(obj, old) {
+			a.Warn(w)
+		}
+	}
+	return nil
+}
+
+// checkIdentity refuses a write that was meant for another object or another version of it.
+func (u *update) checkIdentity(access, was metav1.Object) error {
+	if access.GetName() != "" && access.GetName() != u.name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", access.GetName(), u.name))
+	}
+	access.SetName(u.name)
+	if err := u.fitNamespace(access, u.ns); err != nil {
+		return err
+	}
+	if uid := access.GetUID(); uid != "" && uid != was.GetUID() {
+		return u.checkPreconditions(u.name, &metav1.Preconditions{UID: &uid}, was.GetUID(), "")
+	}
+	if v := access.GetResourceVersion(); v != "" && v != "0" && v != was.GetResourceVersion() {
+		return apierrors.NewConflict(u.gr, u.name, errModified)
+	}
+	return nil
+}
+
+// keepSystemMetadata carries over what a client cannot change.
+func keepSystemMetadata(access, was metav1.Object) {
+	access.SetResourceVersion(was.GetResourceVersion())
+	access.SetUID(was.GetUID())
+	access.SetGeneration(was.GetGeneration())
+	access.SetSelfLink("")
+	access.SetManagedFields(nil)
+	if access.GetGenerateName() == "" {
+		access.SetGenerateName(was.GetGenerateName())
+	}
+	if t := access.GetCreationTimestamp(); t.IsZero() {
+		access.SetCreationTimestamp(was.GetCreationTimestamp())
+	}
+	if access.GetDeletionTimestamp() == nil {
+		access.SetDeletionTimestamp(was.GetDeletionTimestamp())
+	}
+	if access.GetDeletionGracePeriodSeconds() == nil {
+		access.SetDeletionGracePeriodSeconds(was.GetDeletionGracePeriodSeconds())
+	}
+}
+
+func (u *update) validate(obj, old runtime.Object, access, was metav1.Object) error {
+	path := field.NewPath("metadata")
+	errs := validation.ValidateObjectMetaAccessorUpdate(access, was, path)
+	if u.strategy != nil && u.strategy.ValidateUpdate != nil {
+		errs = append(errs, u.strategy.ValidateUpdate(obj, old)...)
+	} else {
+		errs = append(errs, validation.ValidateObjectMetaAccessor(access, u.Row.Namespaced, u.nameRule(), path)...)
+	}
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(u.Row.GVK.GroupKind(), u.name, errs)
+	}
+	return nil
+}
+
+// goes tells whether a deleted object has nothing left to wait for.
+func (g *Generic) goes(obj runtime.Object, access metav1.Object) bool {
+	if access.GetDeletionTimestamp() == nil || len(access.GetFinalizers()) > 0 {
+		return false
+	}
+	if grace := access.GetDeletionGracePeriodSeconds(); grace != nil && *grace > 0 {
+		return false
+	}
+	return !g.held(obj)
+}
+
+func (g *Generic) held(obj runtime.Object) bool {
+	return g.Row.Strategy.Held != nil && g.Row.Strategy.Held(obj)
+}
