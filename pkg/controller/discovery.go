@@ -1,0 +1,108 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// ServedResource is one resource that the API server offers, in the group version it prefers.
+type ServedResource struct {
+	schema.GroupVersionResource
+	Kind       string
+	Namespaced bool
+	Verbs      []string
+}
+
+// Has tells whether the resource supports all the verbs.
+func (r ServedResource) Has(verbs ...string) bool {
+	for _, v := range verbs {
+		if !slices.Contains(r.Verbs, v) {
+			return false
+		}
+	}
+	return true
+}
+
+// aggregated is the discovery document that lists everything at once.
+const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+// Served asks the API server what it serves: each resource once, in the first version that has it, and its other versions'
+// kinds by Kinds. What could be learnt comes back also with an error: a group whose backend is down is reported as stale.
+func Served(ctx context.Context, c *Client) (*Catalog, error) {
+	core, err := c.group(schema.GroupVersion{Version: "v1"})
+	if err != nil {
+		return nil, err
+	}
+	cat := &Catalog{kinds: map[schema.GroupVersionKind]ServedResource{}}
+	var errs []error
+	for _, path := range []string{"/api", "/apis"} {
+		list, err := fetchDiscovery(ctx, core, path)
+		if err != nil {
+			return nil, err
+		}
+		for _, g := range list.Items {
+			errs = append(errs, cat.addGroup(g))
+		}
+	}
+	return cat, errors.Join(errs...)
+}
+
+func fetchDiscovery(ctx context.Context, c rest.Interface, path string) (*apidiscoveryv2.APIGroupDiscoveryList, error) {
+	body, err := c.Get().AbsPath(path).SetHeader("Accept", aggregated).Do(ctx).Raw()
+	if err != nil {
+		return nil, fmt.Errorf("reading discovery from %s: %w", path, err)
+	}
+	var list apidiscoveryv2.APIGroupDiscoveryList
+	if err := json.Unmarshal(body, &list); err != nil {
+		return nil, fmt.Errorf("decoding discovery from %s: %w", path, err)
+	}
+	if list.Kind != "APIGroupDiscoveryList" {
+		return nil, fmt.Errorf("reading discovery from %s: the server answered with a %q, it is too old for aggregated discovery", path, list.Kind)
+	}
+	return &list, nil
+}
+
+// Catalog is what an API server serves.
+type Catalog struct {
+	// Resources has each resource once, in the server's preferred version.
+	Resources []ServedResource
+	kinds     map[schema.GroupVersionKind]ServedResource
+}
+
+// ForKind finds the resource of a kind in whatever served version.
+func (c *Catalog) ForKind(gvk schema.GroupVersionKind) (ServedResource, bool) {
+	r, ok := c.kinds[gvk]
+	return r, ok
+}
+
+func (c *Catalog) addGroup(g apidiscoveryv2.APIGroupDiscovery) error {
+	var errs []error
+	seen := map[string]bool{}
+	for _, v := range g.Versions {
+		if v.Freshness == apidiscoveryv2.DiscoveryFreshnessStale {
+			errs = append(errs, fmt.Errorf("%s/%s: stale GroupVersion discovery", g.Name, v.Version))
+		}
+		for _, r := range v.Resources {
+			if r.ResponseKind == nil {
+				continue
+			}
+			served := ServedResource{
+				GroupVersionResource: schema.GroupVersionResource{Group: g.Name, Version: v.Version, Resource: r.Resource},
+				Kind:                 r.ResponseKind.Kind, Namespaced: r.Scope == apidiscoveryv2.ScopeNamespace, Verbs: r.Verbs,
+			}
+			c.kinds[schema.GroupVersionKind{Group: g.Name, Version: v.Version, Kind: served.Kind}] = served
+			if !seen[r.Resource] {
+				seen[r.Resource] = true
+				c.Resources = append(c.Resources, served)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

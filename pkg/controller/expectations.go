@@ -1,0 +1,75 @@
+package controller
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// expectationsTTL is how long a controller waits for its own writes to come back before it trusts the cache again.
+const expectationsTTL = 5 * time.Minute
+
+// Expectations remember, per owner, which creations and deletions of its children were sent but are not yet in the cache.
+// While some are outstanding the cache undercounts or overcounts, so the owner must not create or delete more.
+type Expectations struct {
+	now func() time.Time
+
+	mu  sync.Mutex
+	all map[Key]*expected
+}
+
+type expected struct {
+	creations int
+	deletions map[types.UID]struct{}
+	since     time.Time
+}
+
+// NewExpectations returns an empty set; now is the clock.
+func NewExpectations(now func() time.Time) *Expectations {
+	return &Expectations{now: now, all: map[Key]*expected{}}
+}
+
+// Satisfied tells whether all writes for the owner have been seen, or the wait for them has grown too long.
+func (e *Expectations) Satisfied(owner Key) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x := e.all[owner]
+	return x == nil || x.creations <= 0 && len(x.deletions) == 0 || e.now().Sub(x.since) > expectationsTTL
+}
+
+// Expect sets what the owner is about to do; call it before the first request.
+func (e *Expectations) Expect(owner Key, creations int, deletions ...types.UID) {
+	x := &expected{creations: creations, deletions: make(map[types.UID]struct{}, len(deletions)), since: e.now()}
+	for _, uid := range deletions {
+		x.deletions[uid] = struct{}{}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all[owner] = x
+}
+
+// Created notes n creations that were seen, or that failed and will never be.
+func (e *Expectations) Created(owner Key, n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if x := e.all[owner]; x != nil {
+		x.creations -= n
+	}
+}
+
+// Deleted notes a deletion that was seen, or that failed and will never be.
+func (e *Expectations) Deleted(owner Key, child types.UID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if x := e.all[owner]; x != nil {
+		delete(x.deletions, child)
+	}
+}
+
+// Forget drops what is known of an owner that is gone.
+func (e *Expectations) Forget(owner Key) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.all, owner)
+}

@@ -1,0 +1,205 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Filter narrows an informer; the zero Filter lets everything through. Namespace, label and field selector are the server's.
+type Filter struct{ Namespace, Fields, Labels string }
+
+// Informers are the caches that the controllers of one process share: one watch per kind and filter, however many read it.
+type Informers struct {
+	client *Client
+
+	mu    sync.Mutex
+	byKey map[informerKey]any
+	run   []cache.SharedIndexInformer
+}
+
+type informerKey struct {
+	gvr    schema.GroupVersionResource
+	filter Filter
+}
+
+// NewInformers returns caches that are filled with c's identity, once Run was called.
+func NewInformers(c *Client) *Informers {
+	return &Informers{client: c, byKey: map[informerKey]any{}}
+}
+
+// Run fills the caches until ctx ends and returns when all of them stopped. Ask for every informer before.
+func (f *Informers) Run(ctx context.Context) {
+	f.mu.Lock()
+	var all sync.WaitGroup
+	for _, i := range f.run {
+		all.Go(func() { i.RunWithContext(ctx) })
+	}
+	f.mu.Unlock()
+	all.Wait()
+}
+
+// Shared returns the unfiltered informer of a resource if some controller asked for one, else nil.
+func (f *Informers) Shared(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i, ok := f.byKey[informerKey{gvr: gvr}].(interface{ Raw() cache.SharedIndexInformer }); ok {
+		return i.Raw()
+	}
+	return nil
+}
+
+// Informer is the cache of one kind. What it returns is shared: DeepCopy before changing it.
+type Informer[T Object] struct {
+	raw   cache.SharedIndexInformer
+	gvr   schema.GroupVersionResource
+	store cache.Indexer
+}
+
+// Names of the indices an informer may carry.
+const (
+	byNamespace = cache.NamespaceIndex
+	byOwner     = "controller"
+)
+
+// InformerFor returns the shared informer for what kind (Pods, Nodes, …) names.
+func InformerFor[T Object](f *Informers, kind func(*Client) *Resource[T]) *Informer[T] {
+	return FilteredInformerFor(f, kind, Filter{})
+}
+
+// FilteredInformerFor is InformerFor for a part of the objects.
+func FilteredInformerFor[T Object](f *Informers, kind func(*Client) *Resource[T], filter Filter) *Informer[T] {
+	r := kind(f.client)
+	key := informerKey{r.gvr, filter}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i, ok := f.byKey[key]; ok {
+		return i.(*Informer[T])
+	}
+	raw := cache.NewSharedIndexInformerWithOptions(r.listWatch(filter), r.empty(), cache.SharedIndexInformerOptions{
+		Indexers:          cache.Indexers{byNamespace: cache.MetaNamespaceIndexFunc, byOwner: indexByOwner},
+		ObjectDescription: r.gvr.String(),
+	})
+	// SetTransform fails only after the start.
+	_ = raw.SetTransform(slim)
+	i := &Informer[T]{raw: raw, gvr: r.gvr, store: raw.GetIndexer()}
+	f.byKey[key] = i
+	f.run = append(f.run, raw)
+	return i
+}
+
+// slim drops what no controller reads.
+func slim(obj any) (any, error) {
+	if m, err := meta.Accessor(obj); err == nil {
+		m.SetManagedFields(nil)
+	}
+	return obj, nil
+}
+
+// Raw is the client-go informer below.
+func (i *Informer[T]) Raw() cache.SharedIndexInformer { return i.raw }
+
+// Get returns the object as cached, and whether it is there.
+func (i *Informer[T]) Get(key Key) (T, bool) {
+	var none T
+	o, ok, err := i.store.GetByKey(cache.ObjectName{Namespace: key.Namespace, Name: key.Name}.String())
+	if err != nil || !ok {
+		return none, false
+	}
+	return o.(T), true
+}
+
+// List returns all cached objects.
+func (i *Informer[T]) List() []T { return cast[T](i.store.List()) }
+
+// InNamespace returns the cached objects of a namespace.
+func (i *Informer[T]) InNamespace(ns string) []T {
+	all, _ := i.store.ByIndex(byNamespace, ns)
+	return cast[T](all)
+}
+
+// Matching returns the cached objects of a namespace that sel selects.
+func (i *Informer[T]) Matching(ns string, sel labels.Selector) []T {
+	var out []T
+	for _, o := range i.InNamespace(ns) {
+		if sel.Matches(labels.Set(o.GetLabels())) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// OwnedBy returns the cached objects whose controller has this uid.
+func (i *Informer[T]) OwnedBy(uid types.UID) []T {
+	all, _ := i.store.ByIndex(byOwner, string(uid))
+	return cast[T](all)
+}
+
+// Orphans returns the cached objects of a namespace that have no controller.
+func (i *Informer[T]) Orphans(ns string) []T {
+	all, _ := i.store.ByIndex(byOwner, orphansOf(ns))
+	return cast[T](all)
+}
+
+func cast[T any](in []any) []T {
+	out := make([]T, len(in))
+	for i, o := range in {
+		out[i] = o.(T)
+	}
+	return out
+}
+
+// Handlers are the reactions to changes; nil ones are skipped. An Update has both states: what just went is in old.
+type Handlers[T Object] struct {
+	Add    func(obj T)
+	Update func(old, obj T)
+	Delete func(obj T)
+}
+
+// All returns handlers that treat every change alike.
+func All[T Object](f func(obj T)) Handlers[T] {
+	return Handlers[T]{Add: f, Update: func(_, obj T) { f(obj) }, Delete: f}
+}
+
+// Watch makes the changes of an informer call h, and l wait until h has seen all that is there at the start.
+func Watch[K comparable, T Object](l *Loop[K], i *Informer[T], h Handlers[T]) error {
+	reg, err := i.raw.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) {
+			if h.Add != nil {
+				h.Add(o.(T))
+			}
+		},
+		UpdateFunc: func(old, o any) {
+			if h.Update != nil {
+				h.Update(old.(T), o.(T))
+			}
+		},
+		DeleteFunc: func(o any) {
+			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = gone.Obj
+			}
+			if obj, ok := o.(T); ok && h.Delete != nil {
+				h.Delete(obj)
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watching %s: %w", i.gvr, err)
+	}
+	l.WaitFor(reg.HasSynced)
+	return nil
+}
+
+// WatchKeys makes every change of an informer's object add its own key to l.
+func WatchKeys[T Object](l *Loop[Key], i *Informer[T]) error {
+	return Watch(l, i, All(func(o T) { l.Add(KeyOf(o)) }))
+}
+
+// KeyOf names an object.
+func KeyOf(o Object) Key { return Key{Namespace: o.GetNamespace(), Name: o.GetName()} }

@@ -1,0 +1,58 @@
+package controller
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// PodCondition returns the pod's condition of a type, or nil.
+func PodCondition(p *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
+	for i := range p.Status.Conditions {
+		if p.Status.Conditions[i].Type == t {
+			return &p.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// PodReady tells whether the pod's Ready condition is true.
+func PodReady(p *corev1.Pod) bool {
+	c := PodCondition(p, corev1.PodReady)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// PodTerminal tells whether the pod has run to its end.
+func PodTerminal(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+// PodActive tells whether the pod is neither at its end nor being deleted.
+func PodActive(p *corev1.Pod) bool { return !PodTerminal(p) && p.DeletionTimestamp == nil }
+
+// PodAvailable tells whether the pod has been ready for minReady, and if it is ready but not for that long yet, how much is
+// missing (else 0).
+func PodAvailable(p *corev1.Pod, minReady time.Duration, now time.Time) (bool, time.Duration) {
+	c := PodCondition(p, corev1.PodReady)
+	if c == nil || c.Status != corev1.ConditionTrue {
+		return false, 0
+	}
+	if minReady == 0 {
+		return true, 0
+	}
+	if c.LastTransitionTime.IsZero() {
+		return false, 0
+	}
+	missing := minReady - now.Sub(c.LastTransitionTime.Time)
+	return missing <= 0, max(missing, 0)
+}
+
+// NodeCondition returns the node's condition of a type, or nil.
+func NodeCondition(n *corev1.Node, t corev1.NodeConditionType) *corev1.NodeCondition {
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Type == t {
+			return &n.Status.Conditions[i]
+		}
+	}
+	return nil
+}
