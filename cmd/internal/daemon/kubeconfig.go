@@ -1,0 +1,26 @@
+package daemon
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Client reads the kubeconfig file at path (its current context) into a REST configuration that speaks protobuf, names the
+// component as its user agent and sets no request limits: the API server protects itself.
+func Client(path, component string) (*rest.Config, error) {
+	if path == "" {
+		return nil, fmt.Errorf("--kubeconfig is required")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig %q: %w", path, err)
+	}
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	config.UserAgent = component + "/" + Version
+	config.QPS = -1
+	return config, nil
+}

@@ -1,0 +1,56 @@
+// Package daemon is what the mains of the long-running components share: signals and exit codes, logging flags, the
+// health and metrics server, and reading a kubeconfig.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Main runs cmd with a context that ends at the first SIGTERM or SIGINT and returns the process's exit code: 0 after a
+// clean end, 1 after an error, which is printed to stderr. A second signal exits at once with code 1.
+func Main(cmd *cobra.Command) int {
+	ctx, stop := signalContext()
+	defer stop()
+	cmd.SilenceUsage = true
+	cmd.SilenceErrors = true
+	if err := cmd.ExecuteContext(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintf(os.Stderr, "%s: error: %v\n", cmd.Name(), err)
+		return 1
+	}
+	return 0
+}
+
+// signalContext is cancelled by the first SIGTERM or SIGINT; the second ends the process.
+func signalContext() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-ctx.Done():
+			return
+		}
+		<-signals
+		os.Exit(1)
+	}()
+	return ctx, cancel
+}
+
+// NoArgs refuses positional arguments with the message that upstream's components print.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	for _, arg := range args {
+		if arg != "" {
+			return fmt.Errorf("%q does not take any arguments, got %q", cmd.CommandPath(), args)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Check is one named health check; nil means healthy.
+type Check struct {
+	Name string
+	Run  func() error
+}
+
+// Server serves /healthz, /livez, /readyz, /version and /metrics of a component, over HTTPS with a self-signed certificate
+// unless one is given, or plainly when Insecure. Anything but health and version needs Authorize's consent.
+type Server struct {
+	Address string // host
+	Port    int    // 0 serves nothing
+	// CertFile and KeyFile name the serving certificate; both empty: a self-signed one made at start and kept in memory.
+	CertFile, KeyFile string
+	Insecure          bool
+	Live, Ready       []Check
+	Registry          *prometheus.Registry
+	// Authorize decides about /metrics and Extra; nil refuses everyone who is not on the loopback interface.
+	Authorize func(*http.Request) error
+	// Extra are further paths of the component.
+	Extra map[string]http.Handler
+	Log   *slog.Logger
+}
+
+// NewMetrics returns a registry with the process's and the Go runtime's figures in it.
+func NewMetrics() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+// Run serves until ctx ends; requests under way get five seconds.
+func (s *Server) Run(ctx context.Context) error {
+	if s.Port == 0 {
+		<-ctx.Done()
+		return nil
+	}
+	address := net.JoinHostPort(s.Address, strconv.Itoa(s.Port))
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", address, err)
+	}
+	if !s.Insecure {
+		certificate, err := s.certificate()
+		if err != nil {
+			listener.Close()
+			return err
+		}
+		listener = tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}})
+	}
+	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	select {
+	case err := <-done:
+		return fmt.Errorf("serve health on %s: %w", address, err)
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := server.Shutdown(grace); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	<-done
+	return nil
+}
+
+func (s *Server) certificate() (tls.Certificate, error) {
+	if s.CertFile != "" || s.KeyFile != "" {
+		c, err := tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
+		if err != nil {
+			return c, fmt.Errorf("--tls-cert-file %q, --tls-private-key-file %q: %w", s.CertFile, s.KeyFile, err)
+		}
+		return c, nil
+	}
+	return SelfSigned(s.Address)
+}
+
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/livez", health("livez", s.Live))
+	mux.Handle("/healthz", health("healthz", append(append([]Check{}, s.Live...), s.Ready...)))
+	mux.Handle("/readyz", health("readyz", append(append([]Check{}, s.Live...), s.Ready...)))
+	mux.HandleFunc("/version", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"major":"1","minor":"36","gitVersion":%q}`+"\n", GitVersion)
+	})
+	if s.Registry != nil {
+		mux.Handle("/metrics", s.guard(promhttp.HandlerFor(s.Registry, promhttp.HandlerOpts{})))
+	}
+	for path, h := range s.Extra {
+		mux.Handle(path, s.guard(h))
+	}
+	return mux
+}
+
+// guard lets only those through whom Authorize (or, without it, their loopback address) lets.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		authorize := s.Authorize
+		if authorize == nil {
+			authorize = loopbackOnly
+		}
+		if err := authorize(r); err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func loopbackOnly(r *http.Request) error {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+		return errors.New("forbidden: only from the loopback interface")
+	}
+	return nil
+}
+
+// health answers "ok", or with ?verbose and on failure one line per check: "[+]name ok", "[-]name failed: reason withheld".
+func health(name string, checks []Check) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var lines strings.Builder
+		failed := false
+		for _, c := range checks {
+			if err := c.Run(); err != nil {
+				failed = true
+				fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.Name)
+				continue
+			}
+			fmt.Fprintf(&lines, "[+]%s ok\n", c.Name)
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		_, verbose := r.URL.Query()["verbose"]
+		switch {
+		case failed:
+			w.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprintf(w, "%s%s check failed\n", lines.String(), name)
+		case verbose:
+			fmt.Fprintf(w, "%s%s check passed\n", lines.String(), name)
+		default:
+			io.WriteString(w, "ok")
+		}
+	})
+}
