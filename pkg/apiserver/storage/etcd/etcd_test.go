@@ -1,0 +1,29 @@
+package etcd_test
+
+import (
+	"testing"
+
+	"bonsai/pkg/apiserver/storage"
+	"bonsai/pkg/apiserver/storage/etcd"
+	"bonsai/pkg/apiserver/storage/etcdtest"
+	"bonsai/pkg/apiserver/storage/storagetest"
+)
+
+func newStore(t testing.TB, server *etcdtest.Server, prefix string) *etcd.Store {
+	t.Helper()
+	s, err := etcd.New(t.Context(), etcd.Config{Endpoints: []string{server.Endpoint}, Prefix: prefix, Facts: storagetest.Table()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	storagetest.Suite(t, func(t *testing.T) storage.Interface { return newStore(t, etcdtest.Start(t), "") })
+}
