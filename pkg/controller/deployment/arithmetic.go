@@ -1,0 +1,244 @@
+package deployment
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// target is the size a ReplicaSet is to get.
+type target struct {
+	rs       *appsv1.ReplicaSet
+	replicas int32
+}
+
+func replicas(rs *appsv1.ReplicaSet) int32 {
+	if rs == nil || rs.Spec.Replicas == nil {
+		return 0
+	}
+	return *rs.Spec.Replicas
+}
+
+func sum(sets []*appsv1.ReplicaSet, of func(*appsv1.ReplicaSet) int32) (n int32) {
+	for _, rs := range sets {
+		if rs != nil {
+			n += of(rs)
+		}
+	}
+	return n
+}
+
+func available(rs *appsv1.ReplicaSet) int32 { return rs.Status.AvailableReplicas }
+
+func active(sets []*appsv1.ReplicaSet) []*appsv1.ReplicaSet {
+	return slices.DeleteFunc(slices.Clone(sets), func(rs *appsv1.ReplicaSet) bool { return replicas(rs) == 0 })
+}
+
+// limits resolves maxSurge (percent rounded up) and maxUnavailable (rounded down). If both came out as 0 nothing could ever
+// move, so maxUnavailable is then 1. Recreate has neither.
+func limits(d *appsv1.Deployment) (surge, unavailable int32) {
+	ru := d.Spec.Strategy.RollingUpdate
+	n := *d.Spec.Replicas
+	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType || ru == nil || n == 0 {
+		if ru != nil && d.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
+			return resolve(ru.MaxSurge, n, true), 0
+		}
+		return 0, 0
+	}
+	surge, unavailable = resolve(ru.MaxSurge, n, true), resolve(ru.MaxUnavailable, n, false)
+	if surge == 0 && unavailable == 0 {
+		unavailable = 1
+	}
+	return surge, min(unavailable, n)
+}
+
+func resolve(v *intstr.IntOrString, n int32, up bool) int32 {
+	got, err := intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(v, intstr.FromInt32(0)), int(n), up)
+	if err != nil {
+		return 0
+	}
+	return int32(got)
+}
+
+// newReplicas returns how many replicas the new ReplicaSet, which has current now, may have beside the others.
+func newReplicas(d *appsv1.Deployment, all []*appsv1.ReplicaSet, current int32) int32 {
+	want := *d.Spec.Replicas
+	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
+		return want
+	}
+	surge, _ := limits(d)
+	room := want + surge - sum(all, replicas)
+	if room <= 0 {
+		return current
+	}
+	return current + min(room, want-current)
+}
+
+// shrinkOld returns new sizes for old ReplicaSets: first those replicas go that are not available anyway, then as many of
+// the others as leave the minimum available.
+func shrinkOld(d *appsv1.Deployment, next *appsv1.ReplicaSet, old []*appsv1.ReplicaSet) []target {
+	oldCount := sum(old, replicas)
+	if oldCount == 0 {
+		return nil
+	}
+	_, maxUnavailable := limits(d)
+	minAvailable := *d.Spec.Replicas - maxUnavailable
+	budget := oldCount + replicas(next) - minAvailable - (replicas(next) - available(next))
+	if budget <= 0 {
+		return nil
+	}
+	old = slices.Clone(old)
+	slices.SortStableFunc(old, byAge)
+	size := make([]int32, len(old))
+	for i, rs := range old {
+		unhealthy := max(replicas(rs)-available(rs), 0)
+		cut := min(unhealthy, budget)
+		size[i], budget = replicas(rs)-cut, budget-cut
+	}
+	spare := sum(old, available) + available(next) - minAvailable
+	for i := range old {
+		cut := min(size[i], max(spare, 0))
+		size[i], spare = size[i]-cut, spare-cut
+	}
+	var out []target
+	for i, rs := range old {
+		if size[i] != replicas(rs) {
+			out = append(out, target{rs, size[i]})
+		}
+	}
+	return out
+}
+
+// scaleTargets returns the sizes after the Deployment's own size changed: a single active (or the latest) ReplicaSet just
+// follows; a finished rollout keeps its old ones at 0; in the middle of a rolling update all share the change in
+// proportion to their sizes, to lower the risk.
+func scaleTargets(d *appsv1.Deployment, next *appsv1.ReplicaSet, old []*appsv1.ReplicaSet) []target {
+	want := *d.Spec.Replicas
+	if only := activeOrLatest(next, old); only != nil {
+		if replicas(only) == want {
+			return nil
+		}
+		return []target{{only, want}}
+	}
+	if saturated(d, next) {
+		var out []target
+		for _, rs := range active(old) {
+			out = append(out, target{rs, 0})
+		}
+		return out
+	}
+	if d.Spec.Strategy.Type != appsv1.RollingUpdateDeploymentStrategyType {
+		return nil
+	}
+	all := active(old)
+	if replicas(next) > 0 {
+		all = append(all, next)
+	}
+	return proportional(d, all)
+}
+
+// activeOrLatest returns the one active ReplicaSet, or if none is active the newest; nil if several are.
+func activeOrLatest(next *appsv1.ReplicaSet, old []*appsv1.ReplicaSet) *appsv1.ReplicaSet {
+	all := active(old)
+	if replicas(next) > 0 {
+		all = append(all, next)
+	}
+	switch {
+	case len(all) == 1:
+		return all[0]
+	case len(all) > 1:
+		return nil
+	case next != nil:
+		return next
+	case len(old) > 0:
+		return slices.MaxFunc(old, byAge)
+	}
+	return nil
+}
+
+// saturated tells whether the new ReplicaSet has all replicas, all available, and knows the Deployment's present size.
+func saturated(d *appsv1.Deployment, next *appsv1.ReplicaSet) bool {
+	if next == nil {
+		return false
+	}
+	desired, ok := sizeOf(next, desiredAnnotation)
+	want := *d.Spec.Replicas
+	return ok && desired == want && replicas(next) == want && available(next) == want
+}
+
+// proportional divides the change among the ReplicaSets by their share. When growing, the larger and then newer come
+// first, when shrinking the larger and then older; the first one takes what rounding leaves.
+func proportional(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) []target {
+	allowed := int32(0)
+	surge, _ := limits(d)
+	if *d.Spec.Replicas > 0 {
+		allowed = *d.Spec.Replicas + surge
+	}
+	change := allowed - sum(sets, replicas)
+	slices.SortStableFunc(sets, func(a, b *appsv1.ReplicaSet) int {
+		age := byAge(a, b)
+		if change > 0 {
+			age = -age
+		}
+		return cmp.Or(cmp.Compare(replicas(b), replicas(a)), age)
+	})
+	out := make([]target, len(sets))
+	given := int32(0)
+	for i, rs := range sets {
+		part := share(d, rs, change, given, surge)
+		given += part
+		out[i] = target{rs, replicas(rs) + part}
+	}
+	if len(out) > 0 && change != 0 {
+		out[0].replicas = max(out[0].replicas+change-given, 0)
+	}
+	return out
+}
+
+// share returns the part of change that falls to rs, of which given is already taken.
+func share(d *appsv1.Deployment, rs *appsv1.ReplicaSet, change, given, surge int32) int32 {
+	if replicas(rs) == 0 || change == 0 || change == given {
+		return 0
+	}
+	part := fraction(d, rs, surge)
+	if change > 0 {
+		return min(part, change-given)
+	}
+	return max(part, change-given)
+}
+
+func fraction(d *appsv1.Deployment, rs *appsv1.ReplicaSet, surge int32) int32 {
+	if *d.Spec.Replicas == 0 {
+		return -replicas(rs)
+	}
+	before, ok := sizeOf(rs, maxAnnotation)
+	if !ok || before == 0 {
+		before = d.Status.Replicas
+	}
+	if before == 0 {
+		return 0
+	}
+	size := float64(replicas(rs)) * float64(*d.Spec.Replicas+surge) / float64(before)
+	return int32(math.Round(size)) - replicas(rs)
+}
+
+// surplus returns the old ReplicaSets beyond revisionHistoryLimit that can go: the oldest revisions, when empty and settled.
+func surplus(d *appsv1.Deployment, old []*appsv1.ReplicaSet) []*appsv1.ReplicaSet {
+	if d.Spec.RevisionHistoryLimit == nil || *d.Spec.RevisionHistoryLimit == math.MaxInt32 {
+		return nil
+	}
+	alive := slices.DeleteFunc(slices.Clone(old), func(rs *appsv1.ReplicaSet) bool { return rs.DeletionTimestamp != nil })
+	n := len(alive) - int(*d.Spec.RevisionHistoryLimit)
+	if n <= 0 {
+		return nil
+	}
+	slices.SortFunc(alive, func(a, b *appsv1.ReplicaSet) int {
+		return cmp.Or(cmp.Compare(revisionOf(a), revisionOf(b)), byAge(a, b))
+	})
+	return slices.DeleteFunc(alive[:n], func(rs *appsv1.ReplicaSet) bool {
+		return rs.Status.Replicas != 0 || replicas(rs) != 0 || rs.Generation > rs.Status.ObservedGeneration
+	})
+}

@@ -1,0 +1,348 @@
+package deployment
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/controller"
+	"bonsai/pkg/trace"
+)
+
+// rollout is one reconcile of one Deployment: a private copy of it and its ReplicaSets, oldest first.
+type rollout struct {
+	*Controller
+	d    *appsv1.Deployment
+	all  []*appsv1.ReplicaSet
+	next *appsv1.ReplicaSet // the one with the current template; nil before it is made
+	now  time.Time
+}
+
+// old returns the ReplicaSets that are to shrink.
+func (r *rollout) old() []*appsv1.ReplicaSet {
+	return slices.DeleteFunc(slices.Clone(r.all), func(rs *appsv1.ReplicaSet) bool { return r.next != nil && rs.UID == r.next.UID })
+}
+
+// findNext sets r.next to the oldest ReplicaSet with the current template, and keeps its revision and annotations current.
+// If there is none, it is created when create says so.
+func (r *rollout) findNext(ctx context.Context, create bool) error {
+	for _, rs := range r.all {
+		if sameTemplate(&rs.Spec.Template, &r.d.Spec.Template) {
+			r.next = rs
+			break
+		}
+	}
+	rev := maxRevision(r.old()) + 1
+	if r.next != nil {
+		return r.refreshNext(ctx, rev)
+	}
+	if !create {
+		return nil
+	}
+	return r.createNext(ctx, rev)
+}
+
+func (r *rollout) refreshNext(ctx context.Context, rev int64) error {
+	rs := r.next.DeepCopy()
+	changed := annotate(rs, r.d, rev, true)
+	if changed || rs.Spec.MinReadySeconds != r.d.Spec.MinReadySeconds {
+		rs.Spec.MinReadySeconds = r.d.Spec.MinReadySeconds
+		updated, err := r.writeSets.Update(ctx, rs)
+		if err != nil {
+			return fmt.Errorf("updating the annotations of ReplicaSet %s: %w", rs.Name, err)
+		}
+		r.replace(updated)
+		// The annotations bring the set back to us through the watch; until then a scale from the old state is harmless.
+	}
+	needsUpdate := setRevision(r.d, r.next.Annotations[revisionAnnotation])
+	if hasDeadline(r.d) && condition(r.d.Status, appsv1.DeploymentProgressing) == nil {
+		setCondition(&r.d.Status, r.progressing(corev1.ConditionTrue, foundNewReplicaSet, fmt.Sprintf("Found new replica set %q", r.next.Name)))
+		needsUpdate = true
+	}
+	if !needsUpdate {
+		return nil
+	}
+	return r.saveStatus(ctx)
+}
+
+// replace exchanges a ReplicaSet for its newer state.
+func (r *rollout) replace(rs *appsv1.ReplicaSet) {
+	for i := range r.all {
+		if r.all[i].UID == rs.UID {
+			r.all[i] = rs
+		}
+	}
+	if r.next != nil && r.next.UID == rs.UID {
+		r.next = rs
+	}
+}
+
+// createNext makes the ReplicaSet for the current template with as many replicas as the strategy allows at once.
+func (r *rollout) createNext(ctx context.Context, rev int64) error {
+	rs := r.describeNext(rev)
+	made, err := r.writeSets.Create(ctx, rs)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		if made, err = r.resolveCollision(ctx, rs); err != nil {
+			return err
+		}
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil
+	case err != nil:
+		return r.noteCreateError(ctx, rs, err)
+	default:
+		if n := replicas(made); n > 0 {
+			r.Events.Eventf(r.d, corev1.EventTypeNormal, "ScalingReplicaSet", "Scaled up replica set %s from 0 to %d", made.Name, n)
+		}
+	}
+	r.next = made
+	r.all = append(r.all, made)
+	changed := setRevision(r.d, made.Annotations[revisionAnnotation])
+	if hasDeadline(r.d) {
+		setCondition(&r.d.Status, r.progressing(corev1.ConditionTrue, newReplicaSetCreated, fmt.Sprintf("Created new replica set %q", made.Name)))
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	return r.saveStatus(ctx)
+}
+
+func (r *rollout) describeNext(rev int64) *appsv1.ReplicaSet {
+	d := r.d
+	template := d.Spec.Template.DeepCopy()
+	hash := templateHash(template, d.Status.CollisionCount)
+	template.Labels = with(template.Labels, appsv1.DefaultDeploymentUniqueLabelKey, hash)
+	selector := d.Spec.Selector.DeepCopy()
+	selector.MatchLabels = with(selector.MatchLabels, appsv1.DefaultDeploymentUniqueLabelKey, hash)
+	rs := &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: d.Name + "-" + hash, Namespace: d.Namespace, Labels: template.Labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, kind())},
+		},
+		Spec: appsv1.ReplicaSetSpec{
+			MinReadySeconds: d.Spec.MinReadySeconds, Selector: selector, Template: *template,
+			Replicas: new(newReplicas(d, r.all, 0)),
+		},
+	}
+	annotate(rs, d, rev, false)
+	trace.HandOn(rs, d)
+	return rs
+}
+
+func with(m map[string]string, k, v string) map[string]string {
+	out := maps.Clone(m)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[k] = v
+	return out
+}
+
+// resolveCollision handles a name that is taken: by our own earlier create, which is then used, or by a foreign ReplicaSet
+// with the same hash, which is avoided by counting collisionCount up.
+func (r *rollout) resolveCollision(ctx context.Context, wanted *appsv1.ReplicaSet) (*appsv1.ReplicaSet, error) {
+	rs, err := r.writeSets.Get(ctx, wanted.Namespace, wanted.Name)
+	if err != nil {
+		return nil, fmt.Errorf("reading ReplicaSet %s, whose name is taken: %w", wanted.Name, err)
+	}
+	if ref := metav1.GetControllerOf(rs); ref != nil && ref.UID == r.d.UID && sameTemplate(&rs.Spec.Template, &r.d.Spec.Template) {
+		return rs, nil
+	}
+	n := int32(1)
+	if c := r.d.Status.CollisionCount; c != nil {
+		n = *c + 1
+	}
+	r.d.Status.CollisionCount = &n
+	if err := r.saveStatus(ctx); err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("the name of ReplicaSet %s is taken by another one, collisionCount is now %d", wanted.Name, n)
+}
+
+func (r *rollout) noteCreateError(ctx context.Context, rs *appsv1.ReplicaSet, cause error) error {
+	msg := fmt.Sprintf("Failed to create new replica set %q: %v", rs.Name, cause)
+	if hasDeadline(r.d) {
+		setCondition(&r.d.Status, r.progressing(corev1.ConditionFalse, replicaSetCreateError, msg))
+		if err := r.saveStatus(ctx); err != nil {
+			r.Log.Debug("status not updated", "deployment", r.d.Name, "err", err)
+		}
+	}
+	r.Events.Event(r.d, corev1.EventTypeWarning, replicaSetCreateError, msg)
+	return fmt.Errorf("creating ReplicaSet %s: %w", rs.Name, cause)
+}
+
+// saveStatus stores r.d's status (and its revision annotation) and goes on with what the server made of it.
+func (r *rollout) saveStatus(ctx context.Context) error {
+	updated, err := r.writeDeployments.UpdateStatus(ctx, r.d)
+	if err != nil {
+		return fmt.Errorf("updating the status of Deployment %s: %w", r.d.Name, err)
+	}
+	r.d = updated
+	return nil
+}
+
+// resize gives a ReplicaSet n replicas and the annotations that remember the Deployment's size. It tells whether the
+// number of replicas changed.
+func (r *rollout) resize(ctx context.Context, rs *appsv1.ReplicaSet, n int32) (bool, error) {
+	before := replicas(rs)
+	updated := rs.DeepCopy()
+	annotated := annotateSize(updated, r.d)
+	if before == n && !annotated {
+		return false, nil
+	}
+	updated.Spec.Replicas = &n
+	updated, err := r.writeSets.Update(ctx, updated)
+	if err != nil {
+		return false, fmt.Errorf("scaling ReplicaSet %s from %d to %d: %w", rs.Name, before, n, err)
+	}
+	r.replace(updated)
+	if before == n {
+		return false, nil
+	}
+	direction := "up"
+	if n < before {
+		direction = "down"
+	}
+	r.Events.Eventf(r.d, corev1.EventTypeNormal, "ScalingReplicaSet", "Scaled %s replica set %s from %d to %d", direction, rs.Name, before, n)
+	return true, nil
+}
+
+// apply resizes each ReplicaSet to its target, which changes only those that differ.
+func (r *rollout) apply(ctx context.Context, targets []target) (changed bool, err error) {
+	for _, t := range targets {
+		did, err := r.resize(ctx, t.rs, t.replicas)
+		if err != nil {
+			return changed, err
+		}
+		changed = changed || did
+	}
+	return changed, nil
+}
+
+// roll is the RollingUpdate strategy: grow the new as far as allowed, then shrink the old as far as allowed.
+func (r *rollout) roll(ctx context.Context) (controller.Result, error) {
+	if err := r.findNext(ctx, true); err != nil || r.next == nil {
+		return controller.Result{}, err
+	}
+	grew, err := r.growNext(ctx)
+	if err != nil {
+		return controller.Result{}, err
+	}
+	if grew {
+		return r.report(ctx, true)
+	}
+	shrank, err := r.apply(ctx, shrinkOld(r.d, r.next, r.old()))
+	if err != nil {
+		return controller.Result{}, err
+	}
+	if !shrank {
+		if err := r.cleanUp(ctx); err != nil {
+			return controller.Result{}, err
+		}
+	}
+	return r.report(ctx, true)
+}
+
+func (r *rollout) growNext(ctx context.Context) (bool, error) {
+	want := *r.d.Spec.Replicas
+	if replicas(r.next) < want {
+		want = newReplicas(r.d, r.all, replicas(r.next))
+	}
+	if replicas(r.next) == want {
+		return false, nil
+	}
+	return r.resize(ctx, r.next, want)
+}
+
+// recreate is the Recreate strategy: stop all old pods, wait until they are gone, then start all new ones.
+func (r *rollout) recreate(ctx context.Context) (controller.Result, error) {
+	if err := r.findNext(ctx, false); err != nil {
+		return controller.Result{}, err
+	}
+	var down []target
+	for _, rs := range active(r.old()) {
+		down = append(down, target{rs, 0})
+	}
+	stopped, err := r.apply(ctx, down)
+	if err != nil {
+		return controller.Result{}, err
+	}
+	if stopped || r.oldPodsRun() {
+		return r.report(ctx, true)
+	}
+	if r.next == nil {
+		if err := r.findNext(ctx, true); err != nil || r.next == nil {
+			return controller.Result{}, err
+		}
+	}
+	if _, err := r.resize(ctx, r.next, *r.d.Spec.Replicas); err != nil {
+		return controller.Result{}, err
+	}
+	if err := r.cleanUp(ctx); err != nil {
+		return controller.Result{}, err
+	}
+	return r.report(ctx, true)
+}
+
+// oldPodsRun tells whether a pod of an old ReplicaSet may still do work; one that is being deleted may.
+func (r *rollout) oldPodsRun() bool {
+	for _, rs := range r.old() {
+		for _, p := range r.pods.OwnedBy(rs.UID) {
+			if !controller.PodTerminal(p) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// scaled tells whether the Deployment's size changed since its ReplicaSets were last resized.
+func (r *rollout) scaled() bool {
+	for _, rs := range active(r.all) {
+		if desired, ok := sizeOf(rs, desiredAnnotation); ok && desired != *r.d.Spec.Replicas {
+			return true
+		}
+	}
+	return false
+}
+
+// scale follows a new size, or keeps a paused Deployment as it is.
+func (r *rollout) scale(ctx context.Context) (controller.Result, error) {
+	if err := r.findNext(ctx, false); err != nil {
+		return controller.Result{}, err
+	}
+	if _, err := r.apply(ctx, scaleTargets(r.d, r.next, r.old())); err != nil {
+		return controller.Result{}, err
+	}
+	if r.d.Spec.Paused {
+		if err := r.deleteSurplus(ctx); err != nil {
+			return controller.Result{}, err
+		}
+	}
+	return r.report(ctx, false)
+}
+
+// cleanUp removes surplus history once the rollout is complete.
+func (r *rollout) cleanUp(ctx context.Context) error {
+	if !complete(r.d, r.d.Status) {
+		return nil
+	}
+	return r.deleteSurplus(ctx)
+}
+
+func (r *rollout) deleteSurplus(ctx context.Context) error {
+	for _, rs := range surplus(r.d, r.old()) {
+		if err := r.writeSets.Delete(ctx, rs.Namespace, rs.Name, rs.UID); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("deleting old ReplicaSet %s: %w", rs.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+// Package replicaset keeps as many pods running as each ReplicaSet, or ReplicationController, asks for. Both kinds share
+// one implementation: a source turns either into the same small view.
+package replicaset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"bonsai/pkg/controller"
+)
+
+// Controller reconciles the sets of one kind.
+type Controller struct {
+	controller.Deps
+	src    source
+	pods   *controller.Informer[*corev1.Pod]
+	writes *controller.Resource[*corev1.Pod]
+	expect *controller.Expectations
+	loop   *controller.Loop[controller.Key]
+}
+
+// New returns the controller of ReplicaSets.
+func New(d controller.Deps) (*Controller, error) {
+	src := replicaSets{cache: controller.InformerFor(d.Informers, controller.ReplicaSets), client: controller.ReplicaSets(d.Client)}
+	return build(d, "replicaset", src)
+}
+
+// NewReplicationController returns the controller of ReplicationControllers.
+func NewReplicationController(d controller.Deps) (*Controller, error) {
+	src := replicationControllers{cache: controller.InformerFor(d.Informers, controller.ReplicationControllers), client: controller.ReplicationControllers(d.Client)}
+	return build(d, "replicationcontroller", src)
+}
+
+func build(d controller.Deps, name string, src source) (*Controller, error) {
+	c := &Controller{
+		Deps: d, src: src, pods: controller.InformerFor(d.Informers, controller.Pods), writes: controller.Pods(d.Client),
+		expect: controller.NewExpectations(d.Now),
+	}
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: name, Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	changed := func(o controller.Object) { c.loop.Add(controller.KeyOf(o)) }
+	deleted := func(o controller.Object) {
+		c.expect.Forget(controller.KeyOf(o))
+		changed(o)
+	}
+	err := errors.Join(
+		src.watch(c.loop, changed, deleted),
+		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{Add: c.podAdded, Update: c.podUpdated, Delete: c.podDeleted}),
+	)
+	return c, err
+}
+
+// Run reconciles until ctx ends.
+func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
+
+func (c *Controller) podAdded(p *corev1.Pod) {
+	if p.DeletionTimestamp != nil {
+		// A restarted controller may first see a pod when it is already on its way out.
+		c.podDeleted(p)
+		return
+	}
+	if key, _, ok := controller.ControllerKey(p, c.src.kind()); ok {
+		c.expect.Created(key, 1)
+		c.loop.Add(key)
+		return
+	}
+	c.offerOrphan(p)
+}
+
+func (c *Controller) podUpdated(old, p *corev1.Pod) {
+	if old.ResourceVersion == p.ResourceVersion {
+		return
+	}
+	if p.DeletionTimestamp != nil {
+		c.podDeleted(p)
+		return
+	}
+	was, wasUID, hadOwner := controller.ControllerKey(old, c.src.kind())
+	key, uid, ok := controller.ControllerKey(p, c.src.kind())
+	if hadOwner && wasUID != uid {
+		c.loop.Add(was)
+	}
+	if ok {
+		c.loop.Add(key)
+		return
+	}
+	if hadOwner || !labels.Equals(old.Labels, p.Labels) {
+		c.offerOrphan(p)
+	}
+}
+
+func (c *Controller) podDeleted(p *corev1.Pod) {
+	if key, _, ok := controller.ControllerKey(p, c.src.kind()); ok {
+		c.expect.Deleted(key, p.UID)
+		c.loop.Add(key)
+	}
+}
+
+// offerOrphan wakes the sets that may adopt the pod.
+func (c *Controller) offerOrphan(p *corev1.Pod) {
+	if metav1.GetControllerOfNoCopy(p) != nil {
+		return
+	}
+	for _, s := range c.src.inNamespace(p.Namespace) {
+		if s.selector.Matches(labels.Set(p.Labels)) {
+			c.loop.Add(controller.KeyOf(s.obj))
+		}
+	}
+}
+
+// Reconcile creates or deletes pods until the set has as many active ones as it asks for, and reports its status.
+func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
+	s, err := c.src.get(key)
+	if s == nil || err != nil {
+		if s == nil && err == nil {
+			c.expect.Forget(key)
+		}
+		return controller.Result{}, err
+	}
+	upToDate := c.expect.Satisfied(key)
+	pods, err := c.claim(ctx, key, s)
+	if err != nil {
+		return controller.Result{}, err
+	}
+	active, terminating := split(pods)
+	var manageErr error
+	if upToDate && s.obj.GetDeletionTimestamp() == nil {
+		manageErr = c.manage(ctx, key, s, active)
+	}
+	now := c.Now()
+	status, wait := statusOf(s, active, terminating, manageErr, now)
+	if !sameStatus(s.status, status) {
+		if err := c.src.setStatus(ctx, s, status); err != nil {
+			return controller.Result{}, errors.Join(manageErr, fmt.Errorf("updating the status of %s: %w", key, err))
+		}
+	}
+	return controller.Result{RequeueAfter: wait}, manageErr
+}
+
+// claim returns the pods that are the set's own, also those at their end.
+func (c *Controller) claim(ctx context.Context, key controller.Key, s *set) ([]*corev1.Pod, error) {
+	claim := controller.Claim[*corev1.Pod]{
+		Owner: s.obj, Kind: c.src.kind(), Selector: s.selector, Children: c.writes, Adoptable: controller.PodActive,
+		Fresh: func(ctx context.Context) (metav1.Object, error) { return c.src.fresh(ctx, key) },
+	}
+	return claim.Settle(ctx, append(c.pods.OwnedBy(s.obj.GetUID()), c.pods.Orphans(key.Namespace)...))
+}
+
+// split separates the pods that count from those that are only still going away.
+func split(pods []*corev1.Pod) (active, terminating []*corev1.Pod) {
+	for _, p := range pods {
+		switch {
+		case controller.PodTerminal(p):
+		case p.DeletionTimestamp != nil:
+			terminating = append(terminating, p)
+		default:
+			active = append(active, p)
+		}
+	}
+	return active, terminating
+}
+
+func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
