@@ -1,0 +1,256 @@
+package serviceaccount
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/apiserver/authn"
+	"bonsai/pkg/apiserver/request"
+)
+
+// Getter reads objects of one kind; registry.Store is one.
+type Getter interface {
+	Get(ctx context.Context, ns, name string, minimumFresh bool) (runtime.Object, error)
+}
+
+// Config is what an Authenticator needs.
+type Config struct {
+	// Keys verify tokens; Issuers are the accepted values of "iss" (--service-account-issuer, all of them).
+	Keys    []PublicKey
+	Issuers []string
+	// APIAudiences are the API server's own, asked for where a caller names none.
+	APIAudiences []string
+	// A token is good only as long as the objects it is bound to exist. Nil Getters are not asked.
+	ServiceAccounts, Pods, Secrets, Nodes Getter
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+}
+
+// Authenticator checks service account tokens.
+type Authenticator struct {
+	cfg  Config
+	algs []jose.SignatureAlgorithm
+}
+
+var _ authn.TokenAuthenticator = (*Authenticator)(nil)
+
+// New returns an Authenticator.
+func New(cfg Config) *Authenticator {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	a := &Authenticator{cfg: cfg}
+	for _, k := range cfg.Keys {
+		if !slices.Contains(a.algs, k.Algorithm) {
+			a.algs = append(a.algs, k.Algorithm)
+		}
+	}
+	return a
+}
+
+// Errors of tokens that are ours and not valid.
+var (
+	errExpired   = errors.New("service account token has expired")
+	errNotYet    = errors.New("service account token is not valid yet")
+	errInvalid   = errors.New("service account token has been invalidated")
+	errSignature = errors.New("service account token: the signature is not one of our keys'")
+	errClaims    = errors.New("service account token: the claims are not valid")
+)
+
+// maxToken bounds what is parsed, in bytes.
+const maxToken = 16 << 10
+
+// AuthenticateToken implements authn.TokenAuthenticator.
+func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, audiences []string) (*request.User, []string, error) {
+	if len(a.cfg.Keys) == 0 || len(token) > maxToken || strings.Count(token, ".") != 2 {
+		return nil, nil, nil
+	}
+	parsed, err := jwt.ParseSigned(token, a.algs)
+	if err != nil {
+		return nil, nil, nil // not a web token of our algorithms: another's
+	}
+	var public jwt.Claims
+	var private privateClaims
+	var legacy legacyClaims
+	if parsed.UnsafeClaimsWithoutVerification(&public) != nil {
+		return nil, nil, nil
+	}
+	if public.Issuer != LegacyIssuer && !slices.Contains(a.cfg.Issuers, public.Issuer) {
+		return nil, nil, nil
+	}
+	if err := a.verify(parsed, &public, &private, &legacy); err != nil {
+		return nil, nil, err
+	}
+	if audiences == nil {
+		audiences = a.cfg.APIAudiences
+	}
+	if public.Issuer == LegacyIssuer {
+		u, err := a.legacyUser(ctx, token, &public, &legacy)
+		return u, a.cfg.APIAudiences, err
+	}
+	both := authn.Intersect(audiences, public.Audience)
+	if len(both) == 0 {
+		return nil, nil, fmt.Errorf("token audiences %q is invalid for the target audiences %q", []string(public.Audience), audiences)
+	}
+	u, err := a.boundUser(ctx, &public, private.Kubernetes)
+	if err != nil {
+		return nil, nil, err
+	}
+	return u, both, nil
+}
+
+// verify tries the key that the token names, or all if it names none, and fills the claims in.
+func (a *Authenticator) verify(t *jwt.JSONWebToken, claims ...any) error {
+	kid := t.Headers[0].KeyID
+	for _, k := range a.cfg.Keys {
+		if kid != "" && kid != k.ID || t.Headers[0].Algorithm != string(k.Algorithm) {
+			continue
+		}
+		if t.Claims(k.Key, claims...) == nil {
+			return nil
+		}
+	}
+	if kid != "" { // keys may have been made by others with other names
+		for _, k := range a.cfg.Keys {
+			if k.ID != kid && t.Headers[0].Algorithm == string(k.Algorithm) && t.Claims(k.Key, claims...) == nil {
+				return nil
+			}
+		}
+	}
+	return errSignature
+}
+
+// boundUser checks the times and every object a token is bound to, and returns its user.
+func (a *Authenticator) boundUser(ctx context.Context, public *jwt.Claims, b *bound) (*request.User, error) {
+	now := a.cfg.Now()
+	switch {
+	case b == nil || b.Namespace == "" || b.ServiceAccount.Name == "" || b.ServiceAccount.UID == "":
+		return nil, errClaims
+	case public.Subject != Username(b.Namespace, b.ServiceAccount.Name):
+		return nil, errClaims
+	case public.Expiry == nil || !now.Before(public.Expiry.Time()):
+		return nil, errExpired
+	case public.NotBefore != nil && now.Before(public.NotBefore.Time()):
+		return nil, errNotYet
+	}
+	type check struct {
+		getter Getter
+		kind   string
+		ns     string
+		ref    *Ref
+	}
+	checks := []check{
+		{a.cfg.ServiceAccounts, "service account", b.Namespace, &b.ServiceAccount},
+		{a.cfg.Secrets, "secret", b.Namespace, b.Secret},
+		{a.cfg.Pods, "pod", b.Namespace, b.Pod},
+	}
+	if b.Pod == nil { // beside a pod the node is only told
+		checks = append(checks, check{a.cfg.Nodes, "node", "", b.Node})
+	}
+	for _, c := range checks {
+		if c.ref == nil || c.getter == nil {
+			continue
+		}
+		if err := exists(ctx, c.getter, c.ns, *c.ref, now); err != nil {
+			return nil, fmt.Errorf("%w: the %s %s/%s it is bound to: %w", errInvalid, c.kind, c.ns, c.ref.Name, err)
+		}
+	}
+	return boundIdentity(public.ID, b), nil
+}
+
+func boundIdentity(id string, b *bound) *request.User {
+	u := user(b.Namespace, b.ServiceAccount.Name, b.ServiceAccount.UID)
+	u.Extra = map[string][]string{}
+	if id != "" {
+		u.Extra[ExtraCredentialID] = []string{"JTI=" + id}
+	}
+	if b.Pod != nil {
+		u.Extra[ExtraPodName] = []string{b.Pod.Name}
+		u.Extra[ExtraPodUID] = []string{string(b.Pod.UID)}
+	}
+	if b.Node != nil {
+		u.Extra[ExtraNodeName] = []string{b.Node.Name}
+		if b.Node.UID != "" {
+			u.Extra[ExtraNodeUID] = []string{string(b.Node.UID)}
+		}
+	}
+	return u
+}
+
+func user(ns, name string, uid types.UID) *request.User {
+	return &request.User{Name: Username(ns, name), UID: string(uid), Groups: Groups(ns)}
+}
+
+// goneAfter is how long a token outlives the begin of its object's end, so that what stops can still say good-bye.
+const goneAfter = time.Minute
+
+// exists checks that the object is there with ref's UID. The cached state is asked first, the newest one only before
+// saying no.
+func exists(ctx context.Context, g Getter, ns string, ref Ref, now time.Time) error {
+	check := func(fresh bool) error {
+		obj, err := g.Get(ctx, ns, ref.Name, fresh)
+		if err != nil {
+			return err
+		}
+		m, err := meta.Accessor(obj)
+		if err != nil {
+			return err
+		}
+		if m.GetUID() != ref.UID {
+			return errors.New("the UID does not match the claim")
+		}
+		if ended(m, now) {
+			return errors.New("is deleted")
+		}
+		return nil
+	}
+	if check(false) == nil {
+		return nil
+	}
+	return check(true)
+}
+
+func ended(m metav1.Object, now time.Time) bool {
+	d := m.GetDeletionTimestamp()
+	return d != nil && now.After(d.Add(goneAfter))
+}
+
+// legacyUser checks a token against the secret that holds it.
+func (a *Authenticator) legacyUser(ctx context.Context, token string, public *jwt.Claims, l *legacyClaims) (*request.User, error) {
+	if l.Namespace == "" || l.Name == "" || l.UID == "" || l.Secret == "" || public.Subject != Username(l.Namespace, l.Name) {
+		return nil, errClaims
+	}
+	if a.cfg.Secrets != nil {
+		obj, err := a.cfg.Secrets.Get(ctx, l.Namespace, l.Secret, false)
+		if apierrors.IsNotFound(err) {
+			obj, err = a.cfg.Secrets.Get(ctx, l.Namespace, l.Secret, true)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: its secret %s/%s: %w", errInvalid, l.Namespace, l.Secret, err)
+		}
+		s, ok := obj.(*corev1.Secret)
+		if !ok || s.DeletionTimestamp != nil || subtle.ConstantTimeCompare(s.Data[corev1.ServiceAccountTokenKey], []byte(token)) != 1 {
+			return nil, errInvalid
+		}
+	}
+	if a.cfg.ServiceAccounts != nil {
+		if err := exists(ctx, a.cfg.ServiceAccounts, l.Namespace, Ref{Name: l.Name, UID: l.UID}, a.cfg.Now()); err != nil {
+			return nil, fmt.Errorf("%w: the service account %s/%s: %w", errInvalid, l.Namespace, l.Name, err)
+		}
+	}
+	return user(l.Namespace, l.Name, l.UID), nil
+}
