@@ -89,6 +89,9 @@ type Strategy struct {
 	CreateOnUpdate bool
 	// DefaultOrphan: deletion without a propagation policy orphans dependents (replicationcontrollers).
 	DefaultOrphan bool
+	// ReturnDeleted: a deletion that removes the object answers with it rather than with a Status (pods, podtemplates,
+	// resourcequotas, serviceaccounts, services).
+	ReturnDeleted bool
 }
 
 // Stored is the kind behind a Row that is only a view.
