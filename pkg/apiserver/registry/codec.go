@@ -77,7 +77,7 @@ func (c *Codec) Encode(obj runtime.Object) ([]byte, error) {
 // Envelop encodes m behind head (of EnvelopeHead) as one document.
 func Envelop(head []byte, m Message) ([]byte, error) {
 	size := m.Size()
-	b := make([]byte, 0, len(head)+uvarintLen(uint64(size))+size+len(EnvelopeTail))
+	b := make([]byte, 0, len(head)+UvarintLen(uint64(size))+size+len(EnvelopeTail))
 	b = append(b, head...)
 	b = binary.AppendUvarint(b, uint64(size))
 	start := len(b)
@@ -209,7 +209,7 @@ func (c *Codec) AppendProtobuf(b []byte, item *storage.Item) ([]byte, error) {
 // ProtobufSize is the length of what AppendProtobuf appends.
 func (c *Codec) ProtobufSize(item *storage.Item) (int, error) {
 	size, err := c.MessageSize(item)
-	return len(c.head) + uvarintLen(uint64(size)) + size + len(EnvelopeTail), err
+	return len(c.head) + UvarintLen(uint64(size)) + size + len(EnvelopeTail), err
 }
 
 // versionSize and appendVersion are for metadata{resourceVersion: revision}; nothing for revision 0 (a dry run).

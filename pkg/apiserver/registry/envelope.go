@@ -135,8 +135,8 @@ func eachField(b []byte, f func(field int, value []byte) error) error {
 	return nil
 }
 
-// uvarintLen is the length of n as a varint.
-func uvarintLen(n uint64) int {
+// UvarintLen is the length of n as a varint.
+func UvarintLen(n uint64) int {
 	l := 1
 	for n >= 0x80 {
 		n >>= 7

@@ -1,0 +1,202 @@
+package rest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"bonsai/pkg/apiserver/registry"
+)
+
+// maxBody is the largest request body, 3 MiB: what etcd takes in one request.
+const maxBody = 3 << 20
+
+// readBody reads a body of at most maxBody bytes (413 beyond).
+func readBody(r *http.Request) ([]byte, error) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil, nil
+	}
+	if r.ContentLength > maxBody {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", maxBody))
+	}
+	var b []byte
+	var err error
+	if r.ContentLength >= 0 {
+		b = make([]byte, r.ContentLength)
+		_, err = io.ReadFull(r.Body, b)
+	} else {
+		b, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	}
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("cannot read the request body: %v", err))
+	}
+	if len(b) > maxBody {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", maxBody))
+	}
+	return b, nil
+}
+
+// bodyType is the media type of the body; none is JSON.
+func bodyType(r *http.Request) string {
+	header := r.Header.Get("Content-Type")
+	switch header {
+	case "", typeJSON:
+		return typeJSON
+	case typeProtobuf:
+		return typeProtobuf
+	}
+	media, _, err := mime.ParseMediaType(header)
+	if err != nil {
+		return header
+	}
+	return media
+}
+
+// decode reads body into a new object of kind gvk, which it may leave unnamed in the body. validation is fieldValidation:
+// Ignore, Warn (also for "") or Strict; warn receives the warnings.
+func decode(body []byte, media string, gvk schema.GroupVersionKind, into runtime.Object, validation string, warn func(string)) error {
+	var strict []error
+	var err error
+	switch media {
+	case typeJSON:
+		strict, err = decodeJSON(body, gvk, into, validation)
+	case typeYAML:
+		strict, err = decodeYAML(body, gvk, into, validation)
+	case typeProtobuf:
+		err = decodeProtobuf(body, gvk, into)
+	default:
+		return unsupportedMedia(typeJSON, typeYAML, typeProtobuf)
+	}
+	if err != nil {
+		return err
+	}
+	if len(strict) > 0 {
+		if validation == metav1.FieldValidationStrict {
+			return cannotHandle(gvk, gvk, runtime.NewStrictDecodingError(strict))
+		}
+		for _, s := range strict {
+			warn(s.Error())
+		}
+	}
+	into.GetObjectKind().SetGroupVersionKind(gvk)
+	return nil
+}
+
+// decodeJSON decodes in one pass, which also finds unknown and duplicate fields unless they are ignored.
+func decodeJSON(body []byte, gvk schema.GroupVersionKind, into runtime.Object, validation string) (strict []error, err error) {
+	if validation == metav1.FieldValidationIgnore {
+		err = json.UnmarshalCaseSensitivePreserveInts(body, into)
+	} else {
+		strict, err = json.UnmarshalStrict(body, into)
+	}
+	if err == nil {
+		return strict, checkKind(into.GetObjectKind().GroupVersionKind(), gvk)
+	}
+	var named metav1.TypeMeta
+	if kindErr := json.UnmarshalCaseSensitivePreserveInts(body, &named); kindErr != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): couldn't get version/kind; json parse error: %v (%s)", gvk.Kind, kindErr, excerpt(body)))
+	}
+	if kindErr := checkKind(named.GroupVersionKind(), gvk); kindErr != nil {
+		return nil, kindErr
+	}
+	return nil, cannotHandle(gvk, gvk, err)
+}
+
+func decodeYAML(body []byte, gvk schema.GroupVersionKind, into runtime.Object, validation string) ([]error, error) {
+	asJSON, err := yaml.YAMLToJSON(body)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): couldn't get version/kind; yaml parse error: %v (%s)", gvk.Kind, err, excerpt(body)))
+	}
+	strict, err := decodeJSON(asJSON, gvk, into, validation)
+	if err != nil || validation == metav1.FieldValidationIgnore {
+		return strict, err
+	}
+	if _, dup := yaml.YAMLToJSONStrict(body); dup != nil {
+		strict = append([]error{dup}, strict...)
+	}
+	return strict, nil
+}
+
+func decodeProtobuf(body []byte, gvk schema.GroupVersionKind, into runtime.Object) error {
+	e, err := registry.ParseEnvelope(body)
+	if err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", gvk.Kind, err, excerpt(body)))
+	}
+	if err := checkKind(schema.FromAPIVersionAndKind(string(e.APIVersion), string(e.Kind)), gvk); err != nil {
+		return err
+	}
+	m, ok := into.(registry.Message)
+	if !ok {
+		return unsupportedMedia(typeJSON, typeYAML)
+	}
+	if err := m.Unmarshal(e.Raw); err != nil {
+		return cannotHandle(gvk, gvk, err)
+	}
+	return nil
+}
+
+// checkKind refuses a body of another kind than the request's; parts that the body leaves out are taken from the request.
+func checkKind(got, want schema.GroupVersionKind) error {
+	if got.Kind == "" {
+		got.Kind = want.Kind
+	}
+	if got.Version == "" && got.Group == "" {
+		got.Group, got.Version = want.Group, want.Version
+	}
+	if got == want {
+		return nil
+	}
+	if got.GroupVersion() != want.GroupVersion() {
+		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got.GroupVersion(), want.GroupVersion()))
+	}
+	return cannotHandle(got, want, fmt.Errorf("no conversion from %s to %s", got.Kind, want.Kind))
+}
+
+func cannotHandle(got, want schema.GroupVersionKind, err error) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err))
+}
+
+// excerpt shows the start of a body that cannot be read, in hexadecimal where it is not text.
+func excerpt(body []byte) string {
+	const most = 1024
+	cut := body
+	if len(cut) > most {
+		cut = cut[:most]
+	}
+	s := fmt.Sprintf("%x", cut)
+	if len(body) > most {
+		s += " ..."
+	}
+	return s
+}
+
+// isStatus tells whether err is a Status error of the API already.
+func isStatus(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status)
+}
+
+// firstLine is for header values.
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// peekKind reads the kind a JSON or YAML body names; zero if it cannot.
+func peekKind(body []byte) metav1.TypeMeta {
+	var named metav1.TypeMeta
+	if err := yaml.Unmarshal(body, &named); err != nil {
+		return metav1.TypeMeta{}
+	}
+	return named
+}

@@ -1,0 +1,101 @@
+package rest
+
+import (
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/trace"
+)
+
+// create stores the body as a new object.
+func (x *exchange) create() error {
+	a, opts, err := x.createOptions(forObject)
+	if err != nil {
+		return err
+	}
+	obj := x.res.Row.New()
+	if err := x.body(x.res.Row.GVK, obj, opts.FieldValidation); err != nil {
+		return err
+	}
+	if err := x.startTrace(obj); err != nil {
+		return err
+	}
+	obj = x.stored(obj)
+	ctx := registry.WithWarner(x.r.Context(), x.warn)
+	item, obj, err := x.res.Store.CreateItem(ctx, x.info.Namespace, obj, opts)
+	if err != nil {
+		return err
+	}
+	if err := x.share(item, obj); err != nil {
+		return err
+	}
+	return x.writeStored(a, http.StatusCreated, item)
+}
+
+func (x *exchange) createOptions(p purpose) (accepted, *metav1.CreateOptions, error) {
+	a, err := negotiate(x.r, p)
+	if err != nil {
+		return a, nil, err
+	}
+	opts, err := fromQuery(x.query, metav1.Convert_url_Values_To_v1_CreateOptions)
+	if err != nil {
+		return a, nil, err
+	}
+	return a, opts, invalidOptions("CreateOptions", validation.ValidateCreateOptions(opts))
+}
+
+// startTrace keeps the trace context of the request with the new object.
+func (x *exchange) startTrace(obj runtime.Object) error {
+	header := x.r.Header.Get(trace.Header)
+	if !trace.Valid(header) {
+		return nil
+	}
+	access, err := meta.Accessor(obj)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	if trace.Of(access) != "" {
+		return nil
+	}
+	annotations := access.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[trace.Annotation] = header
+	access.SetAnnotations(annotations)
+	return nil
+}
+
+// createWith answers a POST to something that is not stored: reviews, binding, eviction, token.
+func (x *exchange) createWith(c registry.Creater, gvk schema.GroupVersionKind, name string) error {
+	a, opts, err := x.createOptions(forPlain)
+	if err != nil {
+		return err
+	}
+	obj := c.New()
+	if err := x.body(gvk, obj, opts.FieldValidation); err != nil {
+		return err
+	}
+	if access, err := meta.Accessor(obj); err == nil && x.res.Row.Namespaced {
+		switch access.GetNamespace() {
+		case x.info.Namespace:
+		case "":
+			access.SetNamespace(x.info.Namespace)
+		default:
+			return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+		}
+	}
+	ctx := registry.WithWarner(x.r.Context(), x.warn)
+	out, err := c.Create(ctx, x.info.Namespace, name, obj, opts)
+	if err != nil {
+		return err
+	}
+	return x.writeObject(a, http.StatusCreated, out)
+}

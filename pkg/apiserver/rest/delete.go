@@ -1,0 +1,151 @@
+package rest
+
+import (
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/storage"
+)
+
+// delete removes an object or marks it for removal.
+func (x *exchange) delete() error {
+	a, err := negotiate(x.r, forObject)
+	if err != nil {
+		return err
+	}
+	opts, err := x.deleteOptions()
+	if err != nil {
+		return err
+	}
+	ctx := registry.WithWarner(x.r.Context(), x.warn)
+	item, obj, gone, err := x.res.Store.DeleteItem(ctx, x.info.Namespace, x.info.Name, opts)
+	if err != nil {
+		return err
+	}
+	if gone && !x.res.Store.Row.Strategy.ReturnDeleted {
+		return x.writeDeleted(a, obj)
+	}
+	if err := x.share(item, obj); err != nil {
+		return err
+	}
+	code := http.StatusOK
+	if o := opts.OrphanDependents; !gone && o != nil && !*o { //nolint:staticcheck // deprecated, but part of the API
+		code = http.StatusAccepted
+	}
+	return x.writeStored(a, code, item)
+}
+
+// deleteOptions come in the body or, without one, in the query.
+func (x *exchange) deleteOptions() (*metav1.DeleteOptions, error) {
+	body, err := readBody(x.r)
+	if err != nil {
+		return nil, err
+	}
+	opts := &metav1.DeleteOptions{}
+	if len(body) > 0 {
+		// Clients send DeleteOptions in "v1", "meta.k8s.io/v1" and in the resource's own group and version.
+		gvk := x.deleteOptionsKind(body)
+		if err := decode(body, bodyType(x.r), gvk, opts, metav1.FieldValidationIgnore, x.warn); err != nil {
+			return nil, err
+		}
+	} else if opts, err = fromQuery(x.query, metav1.Convert_url_Values_To_v1_DeleteOptions); err != nil {
+		return nil, err
+	}
+	return opts, invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(opts))
+}
+
+func (x *exchange) deleteOptionsKind(body []byte) schema.GroupVersionKind {
+	var named metav1.TypeMeta
+	if bodyType(x.r) == typeProtobuf {
+		if e, err := registry.ParseEnvelope(body); err == nil {
+			named.APIVersion = string(e.APIVersion)
+		}
+	} else {
+		named = peekKind(body)
+	}
+	gv, err := schema.ParseGroupVersion(named.APIVersion)
+	if err != nil || gv.Empty() {
+		gv = schema.GroupVersion{Version: "v1"}
+	}
+	return gv.WithKind("DeleteOptions")
+}
+
+// writeDeleted is the answer for an object that is gone.
+func (x *exchange) writeDeleted(a accepted, obj runtime.Object) error {
+	access, err := meta.Accessor(obj)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	gr := x.res.Row.GroupResource()
+	status := &metav1.Status{Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{
+		Name: access.GetName(), Group: gr.Group, Kind: gr.Resource, UID: access.GetUID()}}
+	status.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Status"})
+	return x.writeObject(accepted{media: a.media, pretty: a.pretty}, http.StatusOK, status)
+}
+
+// deleteCollection deletes what the selectors choose and answers with the list of it.
+func (x *exchange) deleteCollection() error {
+	a, err := negotiate(x.r, forList)
+	if err != nil {
+		return err
+	}
+	list, err := listOptions(x.query)
+	if err != nil {
+		return err
+	}
+	filter, err := selectionOf(x.res.Row, list, "")
+	if err != nil {
+		return err
+	}
+	in, err := storageList(list, filter)
+	if err != nil {
+		return err
+	}
+	opts, err := x.deleteOptions()
+	if err != nil {
+		return err
+	}
+	ctx := registry.WithWarner(x.r.Context(), x.warn)
+	page, deleted, err := x.res.Store.DeleteItems(ctx, x.info.Namespace, opts, in)
+	if err != nil {
+		return err
+	}
+	meta := metav1.ListMeta{ResourceVersion: strconv.FormatInt(page.Revision, 10), Continue: page.Continue}
+	return x.writeDeletedList(a, deleted, meta)
+}
+
+func (x *exchange) writeDeletedList(a accepted, deleted []runtime.Object, list metav1.ListMeta) error {
+	items := make([]*storage.Item, len(deleted))
+	codec := x.res.Store.Codec()
+	for i, obj := range deleted {
+		access, err := meta.Accessor(obj)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		revision, err := revisionOf(access.GetResourceVersion())
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		value, err := codec.Encode(obj)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		items[i] = &storage.Item{Value: value, Revision: revision}
+	}
+	if a.as == "Table" {
+		t, err := x.table(a, items, list)
+		if err != nil {
+			return err
+		}
+		return x.writeObject(a, http.StatusOK, t)
+	}
+	return x.writeList(a, x.form(a), items, list)
+}

@@ -1,0 +1,205 @@
+package rest
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/request"
+	"bonsai/pkg/apiserver/storage"
+)
+
+// exchange is one request and its answer.
+type exchange struct {
+	*API
+	w     http.ResponseWriter
+	r     *http.Request
+	info  *request.Info
+	res   *resource
+	query url.Values
+}
+
+// serve routes by subresource and verb. An error that it returns has not been answered yet.
+func (x *exchange) serve() error {
+	if x.r.URL.RawQuery != "" {
+		x.query = x.r.URL.Query()
+	}
+	if x.info.Subresource != "" {
+		return x.subresource()
+	}
+	named := len(x.info.Parts) > 1
+	if x.res.Store == nil {
+		if x.info.Verb == "create" && !named {
+			return x.createWith(x.res.Creater, x.res.Row.GVK, x.info.Name)
+		}
+		return x.notSupported()
+	}
+	switch {
+	case x.info.Verb == "get" && named:
+		return x.get()
+	case x.info.Verb == "list" && !named:
+		return x.list()
+	case x.info.Verb == "watch":
+		return x.watch()
+	case x.info.Verb == "create" && !named:
+		return x.create()
+	case x.info.Verb == "update" && named:
+		return x.update("")
+	case x.info.Verb == "patch" && named:
+		return x.patch("")
+	case x.info.Verb == "delete" && named:
+		return x.delete()
+	case x.info.Verb == "deletecollection" && !named && !x.res.Row.NoDeleteCollection:
+		return x.deleteCollection()
+	}
+	return x.notSupported()
+}
+
+func (x *exchange) notSupported() error {
+	return statusError(http.StatusMethodNotAllowed, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+}
+
+// subresource serves a path below one object.
+func (x *exchange) subresource() error {
+	sub := x.res.subs[x.info.Subresource]
+	if sub == nil {
+		http.NotFound(x.w, x.r)
+		return nil
+	}
+	if sub.Strategy != nil && x.res.Store != nil {
+		switch x.info.Verb {
+		case "get":
+			return x.get()
+		case "update":
+			return x.update(sub.Name)
+		case "patch":
+			return x.patch(sub.Name)
+		}
+		return x.notSupported()
+	}
+	gvk := x.res.Row.GVK
+	if sub.GVK != nil {
+		gvk = *sub.GVK
+	}
+	switch s := x.res.Subresources[sub.Name].(type) {
+	case registry.Connecter:
+		return x.connect(s)
+	case registry.Creater:
+		if x.info.Verb == "create" {
+			return x.createWith(s, gvk, x.info.Name)
+		}
+	case registry.ReadWriter:
+		switch x.info.Verb {
+		case "get":
+			return x.getFrom(s)
+		case "update":
+			return x.updateWith(s, gvk)
+		case "patch":
+			return x.patchWith(s, gvk)
+		}
+	case nil:
+		http.NotFound(x.w, x.r)
+		return nil
+	}
+	return x.notSupported()
+}
+
+// connect hands the exchange over.
+func (x *exchange) connect(c registry.Connecter) error {
+	rest := ""
+	if len(x.info.Parts) > 3 {
+		rest = strings.Join(x.info.Parts[3:], "/")
+		if strings.HasSuffix(x.r.URL.Path, "/") {
+			rest += "/"
+		}
+	}
+	if err := x.admitConnect(); err != nil {
+		return err
+	}
+	return c.Connect(x.r.Context(), x.info.Namespace, x.info.Name, rest, x.w, x.r)
+}
+
+// form chooses how to show items; nil is for tables.
+func (x *exchange) form(a accepted) *form {
+	switch a.as {
+	case "":
+		return x.res.full
+	case "Table":
+		return nil
+	}
+	return x.res.metadata[a.version]
+}
+
+// body reads the request's body into a new object, as the client's fieldValidation says.
+func (x *exchange) body(gvk schema.GroupVersionKind, into runtime.Object, validation string) error {
+	b, err := readBody(x.r)
+	if err != nil {
+		return err
+	}
+	return decode(b, bodyType(x.r), gvk, into, validation, x.warn)
+}
+
+// warn adds a Warning header (RFC 7234, code 299) to an answer that has not begun.
+func (x *exchange) warn(text string) {
+	h := x.w.Header()
+	value := "299 - " + quote(text)
+	for _, v := range h["Warning"] {
+		if v == value {
+			return
+		}
+	}
+	if len(h["Warning"]) < maxWarnings {
+		h.Add("Warning", value)
+	}
+}
+
+// maxWarnings bounds the header of an answer.
+const maxWarnings = 32
+
+// quote makes an HTTP quoted-string of printable text.
+func quote(text string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range strings.ToValidUTF8(text, "") {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\n' || r == '\t' || r == '\r':
+			b.WriteByte(' ')
+		case r >= 0x20 && r != 0x7f:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// stored converts an object of the client's kind to the stored kind.
+func (x *exchange) stored(obj runtime.Object) runtime.Object {
+	if v := x.res.Row.Stored; v != nil {
+		return v.ToStored(obj)
+	}
+	return obj
+}
+
+// served converts an object of the stored kind to the client's.
+func (x *exchange) served(obj runtime.Object) runtime.Object {
+	if v := x.res.Row.Stored; v != nil {
+		return v.ToServed(obj)
+	}
+	return obj
+}
+
+// share keeps the JSON of what was just written with its item, for this answer and all watchers.
+func (x *exchange) share(item *storage.Item, obj runtime.Object) error {
+	if err := x.res.Store.Codec().Share(item, obj); err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package rest
+
+import (
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// get answers with one object: its encoding as it lies in the cache. A resourceVersion allows an older state.
+func (x *exchange) get() error {
+	a, err := negotiate(x.r, forObject)
+	if err != nil {
+		return err
+	}
+	opts, err := fromQuery(x.query, metav1.Convert_url_Values_To_v1_GetOptions)
+	if err != nil {
+		return err
+	}
+	notOlderThan, err := revisionOf(opts.ResourceVersion)
+	if err != nil {
+		return err
+	}
+	if opts.ResourceVersion == "0" {
+		notOlderThan = 1
+	}
+	item, err := x.res.Store.GetItem(x.r.Context(), x.info.Namespace, x.info.Name, notOlderThan)
+	if err != nil {
+		return err
+	}
+	return x.writeStored(a, http.StatusOK, item)
+}

@@ -1,0 +1,123 @@
+package rest
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
+
+	"bonsai/pkg/apiserver/request"
+)
+
+// InfoOf reads what a request asks for from its method, path and query. Every request has an answer: what is not a
+// resource path is a non-resource request.
+func InfoOf(r *http.Request) *request.Info {
+	info := &request.Info{Path: r.URL.Path, Verb: strings.ToLower(r.Method)}
+	parts := splitPath(r.URL.Path)
+	if len(parts) < 3 {
+		return info
+	}
+	switch {
+	case parts[0] == "api":
+		info.APIPrefix, info.APIVersion, parts = "api", parts[1], parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		info.APIPrefix, info.APIGroup, info.APIVersion, parts = "apis", parts[1], parts[2], parts[3:]
+	default:
+		return info
+	}
+	info.IsResource = true
+	info.Verb = verbOf(r.Method)
+	watch := false
+	if parts[0] == "watch" && len(parts) > 1 { // the deprecated /watch/ prefix
+		watch, parts = true, parts[1:]
+	}
+	if parts[0] == "namespaces" && len(parts) > 1 {
+		info.Namespace = parts[1]
+		if len(parts) > 2 && !namespaceSubresource(parts[2]) {
+			parts = parts[2:]
+		}
+	}
+	info.Parts, info.Resource = parts, parts[0]
+	if len(parts) > 1 {
+		info.Name = parts[1]
+	}
+	if len(parts) > 2 {
+		info.Subresource = parts[2]
+	}
+	refineVerb(info, r.URL, watch)
+	return info
+}
+
+// refineVerb tells get from list and watch, and delete from deletecollection, and takes the name out of a field selector.
+func refineVerb(info *request.Info, u *url.URL, watchPrefix bool) {
+	switch {
+	case watchPrefix && info.Verb == "get":
+		info.Verb = "watch"
+		return
+	case info.Name != "":
+		return
+	case info.Verb == "get":
+		info.Verb = "list"
+	case info.Verb == "delete":
+		info.Verb = "deletecollection"
+	default:
+		return
+	}
+	if u.RawQuery == "" {
+		return
+	}
+	query := u.Query()
+	if info.Verb == "list" && isTrue(query["watch"]) {
+		info.Verb = "watch"
+	}
+	if selector, err := fields.ParseSelector(query.Get("fieldSelector")); err == nil {
+		if name, ok := selector.RequiresExactMatch("metadata.name"); ok && validSegment(name) {
+			info.Name = name
+		}
+	}
+}
+
+// isTrue reads a boolean query parameter as Kubernetes does: present and neither "0" nor "false".
+func isTrue(values []string) bool {
+	return len(values) > 0 && values[0] != "0" && !strings.EqualFold(values[0], "false")
+}
+
+func validSegment(name string) bool {
+	return name != "" && !strings.ContainsAny(name, "/%") && name != "." && name != ".."
+}
+
+func namespaceSubresource(s string) bool { return s == "status" || s == "finalize" }
+
+func verbOf(method string) string {
+	switch method {
+	case http.MethodPost:
+		return "create"
+	case http.MethodGet, http.MethodHead:
+		return "get"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		return "patch"
+	case http.MethodDelete:
+		return "delete"
+	}
+	return strings.ToLower(method)
+}
+
+func splitPath(p string) []string {
+	p = strings.Trim(p, "/")
+	if p == "" {
+		return nil
+	}
+	return strings.Split(p, "/")
+}
+
+// LongRunning tells whether a request has no deadline and does not count against the in-flight limits: watches and streams.
+func LongRunning(info *request.Info) bool {
+	if !info.IsResource {
+		return strings.HasPrefix(info.Path, "/debug/pprof/")
+	}
+	return info.Verb == "watch" || slices.Contains([]string{"attach", "exec", "proxy", "log", "portforward"}, info.Subresource)
+}

@@ -1,0 +1,215 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/storage"
+)
+
+// list answers with a page of objects: their encodings one after the other, streamed.
+func (x *exchange) list() error {
+	a, err := negotiate(x.r, forList)
+	if err != nil {
+		return err
+	}
+	opts, err := listOptions(x.query)
+	if err != nil {
+		return err
+	}
+	filter, err := selectionOf(x.res.Row, opts, "")
+	if err != nil {
+		return err
+	}
+	in, err := storageList(opts, filter)
+	if err != nil {
+		return err
+	}
+	page, err := x.res.Store.ListItems(x.r.Context(), x.info.Namespace, in)
+	if err != nil {
+		return err
+	}
+	meta := metav1.ListMeta{ResourceVersion: strconv.FormatInt(page.Revision, 10), Continue: page.Continue}
+	if page.Continue != "" && page.Remaining >= 0 && filter == nil {
+		meta.RemainingItemCount = &page.Remaining
+	}
+	if a.as == "Table" {
+		t, err := x.table(a, page.Items, meta)
+		if err != nil {
+			return err
+		}
+		return x.writeObject(a, http.StatusOK, t)
+	}
+	return x.writeList(a, x.form(a), page.Items, meta)
+}
+
+// writeList answers with items in form f.
+func (x *exchange) writeList(a accepted, f *form, stored []*storage.Item, meta metav1.ListMeta) error {
+	items, err := f.ofAll(stored)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	switch {
+	case a.media == typeProtobuf:
+		return x.writeProtobufList(f, items, &meta)
+	case a.media == typeYAML || a.pretty:
+		var whole bytes.Buffer
+		if err := writeJSONList(&whole, f, items, &meta); err != nil {
+			return err
+		}
+		if a.media == typeYAML {
+			y, err := yaml.JSONToYAML(whole.Bytes())
+			if err != nil {
+				return apierrors.NewInternalError(err)
+			}
+			return x.writeBytes(http.StatusOK, typeYAML, y)
+		}
+		return x.writeJSON(a, http.StatusOK, whole.Bytes())
+	}
+	for _, item := range items { // before the first byte, while an error can still be answered
+		if _, err := f.codec.JSON(item); err != nil {
+			return apierrors.NewInternalError(err)
+		}
+	}
+	out, done := x.stream(typeJSON, items)
+	if err := writeJSONList(out, f, items, &meta); err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	return done()
+}
+
+// stream begins an answer of unknown length, compressed if it will be long and the client wants that. done ends it.
+func (x *exchange) stream(media string, items []*storage.Item) (out io.Writer, done func() error) {
+	x.w.Header()["Content-Type"] = []string{media}
+	size := 0
+	for _, i := range items {
+		size += len(i.Value)
+	}
+	if size > gzipFrom && acceptsGzip(x.r) {
+		z := newGzip(x.w)
+		x.w.WriteHeader(http.StatusOK)
+		return z, func() error { return ignoreClient(z.Close()) }
+	}
+	x.w.WriteHeader(http.StatusOK)
+	return x.w, func() error { return nil }
+}
+
+// chunk is how many bytes of a list or watch are gathered before they are written.
+const chunk = 64 << 10
+
+// chunks lends the buffers for that, so that a list needs no memory of its own.
+var chunks = sync.Pool{New: func() any { b := make([]byte, 0, chunk+chunk/4); return &b }}
+
+// gather is a writer of pieces in chunks. Its error is that of the first failed write.
+type gather struct {
+	out io.Writer
+	buf *[]byte
+	err error
+}
+
+func newGather(out io.Writer) *gather { return &gather{out: out, buf: chunks.Get().(*[]byte)} }
+
+func (g *gather) add(pieces ...[]byte) {
+	for _, p := range pieces {
+		*g.buf = append(*g.buf, p...)
+	}
+	if len(*g.buf) >= chunk {
+		g.flush()
+	}
+}
+
+func (g *gather) flush() {
+	if g.err == nil && len(*g.buf) > 0 {
+		_, g.err = g.out.Write(*g.buf)
+	}
+	*g.buf = (*g.buf)[:0]
+}
+
+// close writes the rest and gives the buffer back, unless one huge object has grown it.
+func (g *gather) close() {
+	g.flush()
+	if cap(*g.buf) <= 4*chunk {
+		chunks.Put(g.buf)
+	}
+	g.buf = nil
+}
+
+// writeJSONList writes the list document. Items leave out kind and apiVersion, as in all lists of Kubernetes.
+func writeJSONList(out io.Writer, f *form, items []*storage.Item, meta *metav1.ListMeta) error {
+	g := newGather(out)
+	defer g.close()
+	encoded, err := json.Marshal(meta)
+	if err != nil {
+		return err
+	}
+	g.add([]byte(`{"kind":"`), []byte(f.list.Kind), []byte(`","apiVersion":"`), []byte(f.list.GroupVersion().String()), []byte(`","metadata":`), encoded, []byte(`,"items":[`))
+	head := f.codec.JSONHead()
+	open, comma := []byte("{"), []byte(",")
+	for i, item := range items {
+		b, err := f.codec.JSON(item)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			g.add(comma)
+		}
+		if bytes.HasPrefix(b, head) {
+			g.add(open, b[len(head):])
+		} else {
+			g.add(b)
+		}
+		if g.err != nil {
+			return nil // the client went away
+		}
+	}
+	g.add([]byte("]}"))
+	return nil
+}
+
+// writeProtobufList streams the list message: its metadata (field 1) and the items' stored messages (field 2).
+func (x *exchange) writeProtobufList(f *form, items []*storage.Item, meta *metav1.ListMeta) error {
+	encoded, err := meta.Marshal()
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	const tagMeta, tagItem = 1<<3 | 2, 2<<3 | 2
+	front := append(binary.AppendUvarint([]byte{tagMeta}, uint64(len(encoded))), encoded...)
+	total := len(front)
+	for _, item := range items {
+		size, err := f.codec.MessageSize(item)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		total += 1 + registry.UvarintLen(uint64(size)) + size
+	}
+	out, done := x.stream(typeProtobuf, items)
+	g := newGather(out)
+	defer g.close()
+	g.add(f.protobufHead, binary.AppendUvarint(nil, uint64(total)), front)
+	for _, item := range items {
+		size, err := f.codec.MessageSize(item)
+		if err == nil {
+			*g.buf = binary.AppendUvarint(append(*g.buf, tagItem), uint64(size))
+			*g.buf, err = f.codec.AppendMessage(*g.buf, item)
+		}
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		if g.add(); g.err != nil {
+			return nil
+		}
+	}
+	g.add([]byte(registry.EnvelopeTail))
+	g.flush()
+	return done()
+}

@@ -1,0 +1,153 @@
+package rest
+
+import (
+	"cmp"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Media types of request and response bodies.
+const (
+	typeJSON     = "application/json"
+	typeYAML     = "application/yaml"
+	typeProtobuf = "application/vnd.kubernetes.protobuf"
+)
+
+// accepted is the agreed form of an answer.
+type accepted struct {
+	media string // one of the media types
+	// as is "", "Table", "PartialObjectMetadata" or "PartialObjectMetadataList"; version of meta.k8s.io goes with it.
+	as, version string
+	pretty      bool
+}
+
+// purpose says which forms make sense for an answer.
+type purpose int
+
+const (
+	forObject purpose = iota // one object
+	forList
+	forStream // a watch
+	forPlain  // anything without table or metadata form: Status, Scale, reviews
+)
+
+// negotiate chooses the first of the forms that the client accepts, in the client's order of preference.
+func negotiate(r *http.Request, p purpose) (accepted, error) {
+	header := r.Header["Accept"]
+	if len(header) == 1 {
+		switch header[0] { // what almost every client sends
+		case typeProtobuf:
+			return accepted{media: typeProtobuf}, nil
+		case typeJSON, "*/*", "application/json, */*":
+			return accepted{media: typeJSON, pretty: wantsPretty(r)}, nil
+		}
+	}
+	for _, clause := range acceptClauses(strings.Join(header, ",")) {
+		if a, ok := clause.accepted(p); ok {
+			a.pretty = a.media == typeJSON && wantsPretty(r)
+			return a, nil
+		}
+	}
+	return accepted{}, notAcceptable(p)
+}
+
+// clause is one element of an Accept header.
+type clause struct {
+	media  string
+	params map[string]string
+	q      float64
+}
+
+// acceptClauses parses a header, best first. An empty one accepts everything.
+func acceptClauses(header string) []clause {
+	if strings.TrimSpace(header) == "" {
+		return []clause{{media: "*/*"}}
+	}
+	var out []clause
+	for part := range strings.SplitSeq(header, ",") {
+		media, params, err := mime.ParseMediaType(part)
+		if err != nil {
+			continue
+		}
+		q := 1.0
+		if s, ok := params["q"]; ok {
+			if q, err = strconv.ParseFloat(s, 64); err != nil {
+				continue
+			}
+		}
+		out = append(out, clause{media: media, params: params, q: q})
+	}
+	slices.SortStableFunc(out, func(a, b clause) int { return cmp.Compare(b.q, a.q) })
+	return out
+}
+
+// accepted tells whether this server can answer for p as the clause says.
+func (c clause) accepted(p purpose) (accepted, bool) {
+	a := accepted{}
+	switch c.media {
+	case "*/*", "application/*", typeJSON:
+		a.media = typeJSON
+	case typeYAML:
+		a.media = typeYAML
+	case typeProtobuf:
+		a.media = typeProtobuf
+	default:
+		return a, false
+	}
+	if p == forStream && a.media == typeYAML {
+		return a, false
+	}
+	if stream, ok := c.params["stream"]; ok && (stream != "watch" || p != forStream) {
+		return a, false
+	}
+	as := c.params["as"]
+	if as == "" {
+		return a, true
+	}
+	a.as, a.version = as, c.params["v"]
+	if c.params["g"] != metav1.GroupName || a.version != "v1" && a.version != "v1beta1" {
+		return a, false
+	}
+	switch as {
+	case "Table":
+		return a, p != forPlain && a.media != typeProtobuf
+	case "PartialObjectMetadata":
+		return a, p == forObject || p == forStream
+	case "PartialObjectMetadataList":
+		return a, p == forList
+	}
+	return a, false
+}
+
+func notAcceptable(p purpose) error {
+	types := []string{typeJSON, typeYAML, typeProtobuf}
+	if p == forStream {
+		types = append(types, typeJSON+";stream=watch", typeProtobuf+";stream=watch")
+	}
+	return statusError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
+		"only the following media types are accepted: "+strings.Join(types, ", "))
+}
+
+func unsupportedMedia(types ...string) error {
+	return statusError(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
+		"the body of the request was in an unknown format - accepted media types include: "+strings.Join(types, ", "))
+}
+
+func statusError(code int32, reason metav1.StatusReason, message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
+}
+
+// wantsPretty tells whether JSON is for human eyes: asked for, or asked by a browser or a command-line HTTP client.
+func wantsPretty(r *http.Request) bool {
+	if strings.Contains(r.URL.RawQuery, "pretty=") {
+		return isTrue(r.URL.Query()["pretty"])
+	}
+	agent := r.Header.Get("User-Agent")
+	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") || strings.HasPrefix(agent, "Mozilla/5.0")
+}

@@ -1,0 +1,162 @@
+package rest
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	sigsjson "sigs.k8s.io/json"
+
+	"bonsai/pkg/apiserver/patch"
+	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/storage"
+)
+
+// patchRequest is a PATCH that has been read.
+type patchRequest struct {
+	*exchange
+	apply patch.Func
+	body  []byte
+	opts  *metav1.PatchOptions
+	gvk   schema.GroupVersionKind
+	empty func() runtime.Object
+}
+
+// readPatch reads options, type and body of a PATCH on objects of kind gvk.
+func (x *exchange) readPatch(p purpose, gvk schema.GroupVersionKind, empty func() runtime.Object) (accepted, *patchRequest, error) {
+	a, err := negotiate(x.r, p)
+	if err != nil {
+		return a, nil, err
+	}
+	opts, err := fromQuery(x.query, metav1.Convert_url_Values_To_v1_PatchOptions)
+	if err != nil {
+		return a, nil, err
+	}
+	media := bodyType(x.r)
+	apply, err := patch.For(types.PatchType(media), empty())
+	if errors.Is(err, patch.ErrUnsupported) {
+		return a, nil, unsupportedMedia(string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType))
+	}
+	if err != nil {
+		return a, nil, apierrors.NewInternalError(err)
+	}
+	if err := invalidOptions("PatchOptions", validation.ValidatePatchOptions(opts, types.PatchType(media))); err != nil {
+		return a, nil, err
+	}
+	body, err := readBody(x.r)
+	if err != nil {
+		return a, nil, err
+	}
+	return a, &patchRequest{exchange: x, apply: apply, body: body, opts: opts, gvk: gvk, empty: empty}, nil
+}
+
+// to applies the patch to an object's JSON.
+func (p *patchRequest) to(current []byte) (runtime.Object, error) {
+	patched, err := p.apply(current, p.body)
+	if err != nil {
+		return nil, patchError(err)
+	}
+	obj := p.empty()
+	var strict []error
+	if p.opts.FieldValidation == metav1.FieldValidationIgnore {
+		err = sigsjson.UnmarshalCaseSensitivePreserveInts(patched, obj)
+	} else {
+		strict, err = sigsjson.UnmarshalStrict(patched, obj)
+	}
+	if err == nil && len(strict) > 0 && p.opts.FieldValidation == metav1.FieldValidationStrict {
+		err = runtime.NewStrictDecodingError(strict)
+	}
+	if err != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
+			field.Invalid(field.NewPath("patch"), string(p.body), err.Error())})
+	}
+	for _, s := range strict {
+		p.warn(s.Error())
+	}
+	if err := checkKind(obj.GetObjectKind().GroupVersionKind(), p.gvk); err != nil {
+		return nil, err
+	}
+	obj.GetObjectKind().SetGroupVersionKind(p.gvk)
+	return obj, nil
+}
+
+// patchError tells the two ways in which a patch can be wrong: not a patch (400), or not applicable (422).
+func patchError(err error) error {
+	if errors.Is(err, patch.ErrNotApplicable) {
+		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	}
+	if errors.Is(err, patch.ErrTooLarge) {
+		return apierrors.NewRequestEntityTooLargeError(err.Error())
+	}
+	return apierrors.NewBadRequest(err.Error())
+}
+
+func (p *patchRequest) updateOptions() *metav1.UpdateOptions {
+	return &metav1.UpdateOptions{DryRun: p.opts.DryRun, FieldManager: p.opts.FieldManager, FieldValidation: p.opts.FieldValidation}
+}
+
+// patch changes an object, or what subresource writes of it. It is applied to the newest object again when another writer
+// came between, unless it names a resourceVersion.
+func (x *exchange) patch(subresource string) error {
+	row := x.res.Row
+	a, p, err := x.readPatch(forObject, row.GVK, row.New)
+	if err != nil {
+		return err
+	}
+	ctx := registry.WithWarner(x.r.Context(), x.warn)
+	change := func(current runtime.Object, item *storage.Item) (runtime.Object, error) {
+		b, err := x.currentJSON(current, item)
+		if err != nil {
+			return nil, apierrors.NewInternalError(err)
+		}
+		obj, err := p.to(b)
+		if err != nil {
+			return nil, err
+		}
+		return x.stored(obj), nil
+	}
+	item, obj, err := x.res.Store.UpdateItem(ctx, x.info.Namespace, x.info.Name, subresource, change, p.updateOptions())
+	if err != nil {
+		return err
+	}
+	if err := x.share(item, obj); err != nil {
+		return err
+	}
+	return x.writeStored(a, http.StatusOK, item)
+}
+
+// currentJSON is the object as the client sees it; for most resources its shared encoding.
+func (x *exchange) currentJSON(current runtime.Object, item *storage.Item) ([]byte, error) {
+	if x.res.Row.Stored == nil {
+		return x.res.Store.Codec().JSON(item)
+	}
+	return json.Marshal(x.served(current))
+}
+
+// patchWith is a PATCH of a subresource that has a kind of its own.
+func (x *exchange) patchWith(rw registry.ReadWriter, gvk schema.GroupVersionKind) error {
+	a, p, err := x.readPatch(forPlain, gvk, rw.New)
+	if err != nil {
+		return err
+	}
+	ctx := registry.WithWarner(x.r.Context(), x.warn)
+	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, func(current runtime.Object) (runtime.Object, error) {
+		current.GetObjectKind().SetGroupVersionKind(gvk)
+		b, err := json.Marshal(current)
+		if err != nil {
+			return nil, apierrors.NewInternalError(err)
+		}
+		return p.to(b)
+	}, p.updateOptions())
+	if err != nil {
+		return err
+	}
+	return x.writeObject(a, http.StatusOK, out)
+}

@@ -1,0 +1,115 @@
+package rest
+
+import (
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/storage"
+)
+
+// update replaces an object, or what subresource writes of it, by the body (PUT).
+func (x *exchange) update(subresource string) error {
+	a, opts, err := x.updateOptions(forObject)
+	if err != nil {
+		return err
+	}
+	obj := x.res.Row.New()
+	if err := x.body(x.res.Row.GVK, obj, opts.FieldValidation); err != nil {
+		return err
+	}
+	if err := x.checkName(obj); err != nil {
+		return err
+	}
+	obj = x.stored(obj)
+	ctx := registry.WithWarner(x.r.Context(), x.warn)
+	code := http.StatusOK
+	item, updated, err := x.res.Store.UpdateItem(ctx, x.info.Namespace, x.info.Name, subresource,
+		func(runtime.Object, *storage.Item) (runtime.Object, error) { return obj.DeepCopyObject(), nil }, opts)
+	if apierrors.IsNotFound(err) && subresource == "" && x.res.Store.Row.Strategy.CreateOnUpdate && !hasIdentity(obj) {
+		code = http.StatusCreated
+		item, updated, err = x.res.Store.CreateItem(ctx, x.info.Namespace, obj, &metav1.CreateOptions{DryRun: opts.DryRun, FieldManager: opts.FieldManager})
+	}
+	if err != nil {
+		return err
+	}
+	if err := x.share(item, updated); err != nil {
+		return err
+	}
+	return x.writeStored(a, code, item)
+}
+
+// hasIdentity tells whether a PUT was meant for an object that exists.
+func hasIdentity(obj runtime.Object) bool {
+	access, err := meta.Accessor(obj)
+	return err == nil && (access.GetUID() != "" || access.GetResourceVersion() != "" && access.GetResourceVersion() != "0")
+}
+
+func (x *exchange) updateOptions(p purpose) (accepted, *metav1.UpdateOptions, error) {
+	a, err := negotiate(x.r, p)
+	if err != nil {
+		return a, nil, err
+	}
+	opts, err := fromQuery(x.query, metav1.Convert_url_Values_To_v1_UpdateOptions)
+	if err != nil {
+		return a, nil, err
+	}
+	return a, opts, invalidOptions("UpdateOptions", validation.ValidateUpdateOptions(opts))
+}
+
+// checkName makes sure that a PUT's body names the object of the URL.
+func (x *exchange) checkName(obj runtime.Object) error {
+	access, err := meta.Accessor(obj)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	switch access.GetName() {
+	case x.info.Name:
+	case "":
+		return apierrors.NewBadRequest("name must be provided")
+	default:
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", access.GetName(), x.info.Name))
+	}
+	return nil
+}
+
+// getFrom answers with the object of a subresource that has a kind of its own.
+func (x *exchange) getFrom(rw registry.ReadWriter) error {
+	a, err := negotiate(x.r, forPlain)
+	if err != nil {
+		return err
+	}
+	obj, err := rw.Get(x.r.Context(), x.info.Namespace, x.info.Name)
+	if err != nil {
+		return err
+	}
+	return x.writeObject(a, http.StatusOK, obj)
+}
+
+// updateWith is a PUT to such a subresource.
+func (x *exchange) updateWith(rw registry.ReadWriter, gvk schema.GroupVersionKind) error {
+	a, opts, err := x.updateOptions(forPlain)
+	if err != nil {
+		return err
+	}
+	obj := rw.New()
+	if err := x.body(gvk, obj, opts.FieldValidation); err != nil {
+		return err
+	}
+	if err := x.checkName(obj); err != nil {
+		return err
+	}
+	ctx := registry.WithWarner(x.r.Context(), x.warn)
+	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, func(runtime.Object) (runtime.Object, error) { return obj.DeepCopyObject(), nil }, opts)
+	if err != nil {
+		return err
+	}
+	return x.writeObject(a, http.StatusOK, out)
+}

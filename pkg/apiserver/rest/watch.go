@@ -1,0 +1,261 @@
+package rest
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/storage"
+)
+
+// watch streams changes until its time is over, the client leaves or the server stops. The events that are at hand go out
+// together, and nothing is encoded for one watcher alone.
+func (x *exchange) watch() error {
+	a, err := negotiate(x.r, forStream)
+	if err != nil {
+		return err
+	}
+	opts, err := listOptions(x.query)
+	if err != nil {
+		return err
+	}
+	filter, err := selectionOf(x.res.Row, opts, x.watchedName())
+	if err != nil {
+		return err
+	}
+	in, err := storageWatch(opts, filter)
+	if err != nil {
+		return err
+	}
+	timeout := x.watchTimeout()
+	if opts.TimeoutSeconds != nil && *opts.TimeoutSeconds > 0 {
+		timeout = time.Duration(*opts.TimeoutSeconds) * time.Second
+	}
+	ctx, cancel := context.WithTimeout(x.r.Context(), timeout)
+	defer cancel()
+	s := &stream{exchange: x, accepted: a, form: x.form(a), flush: http.NewResponseController(x.w).Flush}
+	w, err := x.res.Store.WatchItems(ctx, x.info.Namespace, in)
+	if err != nil {
+		if ctx.Err() != nil {
+			return registry.StorageError(err)
+		}
+		if !errors.Is(err, storage.ErrExpired) {
+			return registry.StorageError(err)
+		}
+		s.begin()
+		s.end(err, in.Revision)
+		return nil
+	}
+	defer w.Stop()
+	s.begin()
+	for {
+		events, err := w.Next(ctx)
+		if err == nil {
+			err = s.send(events)
+		}
+		switch {
+		case err == nil:
+		case ctx.Err() != nil || errors.Is(err, errGone):
+			return nil
+		default:
+			s.end(err, in.Revision)
+			return nil
+		}
+	}
+}
+
+// watchedName is the object that a deprecated path "/watch/…/name" means.
+func (x *exchange) watchedName() string {
+	if len(x.info.Parts) > 1 {
+		return x.info.Name
+	}
+	return ""
+}
+
+// storageWatch translates watch options for the storage.
+func storageWatch(opts *metav1.ListOptions, filter selection) (storage.WatchOptions, error) {
+	revision, err := revisionOf(opts.ResourceVersion)
+	out := storage.WatchOptions{Revision: revision, Filter: filter, Bookmarks: opts.AllowWatchBookmarks}
+	if send := opts.SendInitialEvents; send != nil && *send {
+		out.Initial = true
+	}
+	return out, err
+}
+
+// errGone: the client does not read any more.
+var errGone = errors.New("the client has gone")
+
+// stream writes one watch.
+type stream struct {
+	*exchange
+	accepted
+	form  *form // nil: tables
+	flush func() error
+	// columns were sent with the first table.
+	columns bool
+}
+
+func (s *stream) begin() {
+	media := typeJSON
+	if s.media == typeProtobuf {
+		media = typeProtobuf + ";stream=watch"
+	}
+	s.w.Header()["Content-Type"] = []string{media}
+	s.w.WriteHeader(http.StatusOK)
+	_ = s.flush() // a client that left is noticed at the next event
+}
+
+// send writes a batch of events and flushes once.
+func (s *stream) send(events []storage.Event) error {
+	g := newGather(s.w)
+	defer g.close()
+	for i := range events {
+		if err := s.add(g, &events[i]); err != nil {
+			return err
+		}
+	}
+	g.flush()
+	if g.err != nil || s.flush() != nil {
+		return errGone
+	}
+	return nil
+}
+
+// add appends the frame of one event.
+func (s *stream) add(g *gather, e *storage.Event) error {
+	switch {
+	case e.Type == storage.Bookmark:
+		obj, err := s.bookmark(e)
+		if err != nil {
+			return err
+		}
+		return s.addObject(g, storage.Bookmark, obj)
+	case s.form == nil:
+		t, err := s.table(s.accepted, []*storage.Item{e.Item}, metav1.ListMeta{ResourceVersion: strconv.FormatInt(e.Item.Revision, 10)})
+		if err != nil {
+			return err
+		}
+		if s.columns {
+			t.ColumnDefinitions = nil
+		}
+		s.columns = true
+		return s.addObject(g, e.Type, t)
+	}
+	item, err := s.form.of(e.Item)
+	if err != nil {
+		return err
+	}
+	if s.media == typeProtobuf {
+		return addProtobufFrame(g, e.Type, s.form.codec, item)
+	}
+	b, err := s.form.codec.JSON(item)
+	if err != nil {
+		return err
+	}
+	addJSONFrame(g, e.Type, b)
+	return nil
+}
+
+// addJSONFrame writes {"type":T,"object":O} and a newline.
+func addJSONFrame(g *gather, t storage.EventType, object []byte) {
+	b := append(*g.buf, `{"type":"`...)
+	b = append(b, t...)
+	b = append(b, `","object":`...)
+	b = append(b, object...)
+	*g.buf = append(b, '}', '\n')
+	g.add()
+}
+
+// addProtobufFrame writes a metav1.WatchEvent behind its length (four bytes, big-endian): type (1) and object (2), a
+// RawExtension whose raw (1) is the object's document.
+func addProtobufFrame(g *gather, t storage.EventType, codec *registry.Codec, item *storage.Item) error {
+	size, err := codec.ProtobufSize(item)
+	if err != nil {
+		return err
+	}
+	b := appendFrameHead(*g.buf, t, size)
+	if b, err = codec.AppendProtobuf(b, item); err != nil {
+		return err
+	}
+	*g.buf = b
+	g.add()
+	return nil
+}
+
+func appendFrameHead(b []byte, t storage.EventType, size int) []byte {
+	const tagType, tagObject, tagRaw = 1<<3 | 2, 2<<3 | 2, 1<<3 | 2
+	raw := 1 + registry.UvarintLen(uint64(size)) + size
+	total := 2 + len(t) + 1 + registry.UvarintLen(uint64(raw)) + raw
+	b = binary.BigEndian.AppendUint32(b, uint32(total))
+	b = append(b, tagType, byte(len(t)))
+	b = append(b, t...)
+	b = binary.AppendUvarint(append(b, tagObject), uint64(raw))
+	return binary.AppendUvarint(append(b, tagRaw), uint64(size))
+}
+
+// addObject writes the frame of an object that exists for this watcher only: a bookmark, a table, a Status.
+func (s *stream) addObject(g *gather, t storage.EventType, obj runtime.Object) error {
+	m, ok := obj.(registry.Message)
+	if s.media != typeProtobuf || !ok {
+		b, err := json.Marshal(obj)
+		if err != nil {
+			return fmt.Errorf("encode %T: %w", obj, err)
+		}
+		addJSONFrame(g, t, b)
+		return nil
+	}
+	doc, err := registry.Envelop(registry.EnvelopeHead(obj.GetObjectKind().GroupVersionKind()), m)
+	if err != nil {
+		return err
+	}
+	*g.buf = append(appendFrameHead(*g.buf, t, len(doc)), doc...)
+	g.add()
+	return nil
+}
+
+// bookmark is an empty object with only a resourceVersion, and the mark at the end of initial events.
+func (s *stream) bookmark(e *storage.Event) (runtime.Object, error) {
+	version := strconv.FormatInt(e.Item.Revision, 10)
+	if s.form == nil {
+		t := &metav1.Table{ListMeta: metav1.ListMeta{ResourceVersion: version}, Rows: []metav1.TableRow{}}
+		t.SetGroupVersionKind(tableKind(s.version))
+		return t, nil
+	}
+	obj := s.form.codec.New()
+	access, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	access.SetResourceVersion(version)
+	if e.InitialEnd {
+		access.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	}
+	return obj, nil
+}
+
+// end tells the client why the watch is over, as an event of type ERROR.
+func (s *stream) end(err error, from int64) {
+	if errors.Is(err, storage.ErrExpired) {
+		err = apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d", from))
+	} else if !isStatus(err) {
+		s.Log.Error("watch ended", "path", s.r.URL.Path, "error", err)
+		err = registry.StorageError(err)
+	}
+	g := newGather(s.w)
+	defer g.close()
+	if s.addObject(g, "ERROR", statusOf(err)) == nil {
+		g.flush()
+		_ = s.flush() // the stream ends here either way
+	}
+}

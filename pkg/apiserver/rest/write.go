@@ -1,0 +1,171 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/storage"
+)
+
+// writeItem answers with one item in form f.
+func (x *exchange) writeItem(a accepted, f *form, code int, stored *storage.Item) error {
+	item, err := f.of(stored)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	if a.media == typeProtobuf {
+		size, err := f.codec.ProtobufSize(item)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		b, err := f.codec.AppendProtobuf(make([]byte, 0, size), item)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		return x.writeBytes(code, a.media, b)
+	}
+	b, err := f.codec.JSON(item)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	return x.writeJSON(a, code, b)
+}
+
+// writeStored answers with one item in whatever form was agreed, tables included.
+func (x *exchange) writeStored(a accepted, code int, item *storage.Item) error {
+	if f := x.form(a); f != nil {
+		return x.writeItem(a, f, code, item)
+	}
+	t, err := x.table(a, []*storage.Item{item}, metav1.ListMeta{ResourceVersion: strconv.FormatInt(item.Revision, 10)})
+	if err != nil {
+		return err
+	}
+	return x.writeObject(a, code, t)
+}
+
+// writeObject answers with any object whose kind is set.
+func (x *exchange) writeObject(a accepted, code int, obj runtime.Object) error {
+	return x.API.writeObject(x.w, x.r, a, code, obj)
+}
+
+func (a *API) writeObject(w http.ResponseWriter, r *http.Request, form accepted, code int, obj runtime.Object) error {
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	if gvk.Empty() {
+		kinds, _, err := a.Scheme.ObjectKinds(obj)
+		if err != nil {
+			return apierrors.NewInternalError(fmt.Errorf("answer with %T: %w", obj, err))
+		}
+		gvk = kinds[0]
+		obj.GetObjectKind().SetGroupVersionKind(gvk)
+	}
+	if m, ok := obj.(registry.Message); ok && form.media == typeProtobuf {
+		b, err := registry.Envelop(registry.EnvelopeHead(gvk), m)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		return writeBody(w, r, code, typeProtobuf, b)
+	}
+	b, err := json.Marshal(obj)
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("answer with %s: %w", gvk, err))
+	}
+	return writeJSONBody(w, r, form, code, b)
+}
+
+// writeJSON answers with one JSON document, as YAML or indented if that was agreed.
+func (x *exchange) writeJSON(a accepted, code int, b []byte) error {
+	return writeJSONBody(x.w, x.r, a, code, b)
+}
+
+func writeJSONBody(w http.ResponseWriter, r *http.Request, a accepted, code int, b []byte) error {
+	switch {
+	case a.media == typeYAML:
+		y, err := yaml.JSONToYAML(b)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		return writeBody(w, r, code, typeYAML, y)
+	case a.pretty:
+		var out bytes.Buffer
+		if err := json.Indent(&out, b, "", "  "); err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		return writeBody(w, r, code, typeJSON, out.Bytes())
+	}
+	return writeBody(w, r, code, typeJSON, b)
+}
+
+func (x *exchange) writeBytes(code int, media string, b []byte) error {
+	return writeBody(x.w, x.r, code, media, b)
+}
+
+// writeBody sends a whole body. b is not changed: it may be a shared encoding.
+func writeBody(w http.ResponseWriter, r *http.Request, code int, media string, b []byte) error {
+	h := w.Header()
+	h["Content-Type"] = []string{media}
+	if len(b) > gzipFrom && acceptsGzip(r) {
+		z := newGzip(w)
+		w.WriteHeader(code)
+		_, err := z.Write(b)
+		return ignoreClient(errors.Join(err, z.Close()))
+	}
+	h["Content-Length"] = []string{strconv.Itoa(len(b))}
+	w.WriteHeader(code)
+	_, err := w.Write(b)
+	return ignoreClient(err)
+}
+
+// ignoreClient drops the error of a client that went away: there is nobody to tell.
+func ignoreClient(error) error { return nil }
+
+// WriteError answers with the Status of err.
+func (a *API) WriteError(w http.ResponseWriter, r *http.Request, err error) {
+	status := statusOf(err)
+	if status.Code >= http.StatusInternalServerError && r.Context().Err() == nil {
+		a.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "code", status.Code, "error", err)
+	}
+	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
+	}
+	form, negotiateErr := negotiate(r, forPlain)
+	if negotiateErr != nil {
+		form = accepted{media: typeJSON}
+	}
+	if err := a.writeObject(w, r, form, int(status.Code), status); err != nil {
+		a.Log.Error("cannot answer", "path", r.URL.Path, "error", err)
+	}
+}
+
+// statusOf is the Status that tells a client about err.
+func statusOf(err error) *metav1.Status {
+	var known apierrors.APIStatus
+	var out metav1.Status
+	switch {
+	case errors.As(err, &known):
+		out = known.Status()
+	case errors.Is(err, context.DeadlineExceeded):
+		out = apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0).Status()
+	default:
+		out = metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
+	}
+	out.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Status"})
+	if out.Status == "" {
+		out.Status = metav1.StatusFailure
+	}
+	if out.Code == 0 {
+		out.Code = http.StatusInternalServerError
+	}
+	return &out
+}
