@@ -1,0 +1,163 @@
+// Package scale is the scale subresource: an object's replicas seen and set as an autoscaling/v1 Scale.
+package scale
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/pkg/apiserver/registry"
+)
+
+// Adapter shows where one kind keeps its numbers.
+type Adapter struct {
+	// Replicas points at the pointer to the wanted replicas (nil counts as 1).
+	Replicas func(obj runtime.Object) **int32
+	// Observed is status.replicas; Selector the label selector of its pods.
+	Observed func(obj runtime.Object) int32
+	Selector func(obj runtime.Object) (labels.Selector, error)
+}
+
+// Adapters are the kinds that can be scaled, by resource.
+func Adapters() map[schema.GroupResource]Adapter {
+	return map[schema.GroupResource]Adapter{
+		{Group: "apps", Resource: "deployments"}: adapt(
+			func(o *appsv1.Deployment) (**int32, int32, *metav1.LabelSelector) {
+				return &o.Spec.Replicas, o.Status.Replicas, o.Spec.Selector
+			}),
+		{Group: "apps", Resource: "replicasets"}: adapt(
+			func(o *appsv1.ReplicaSet) (**int32, int32, *metav1.LabelSelector) {
+				return &o.Spec.Replicas, o.Status.Replicas, o.Spec.Selector
+			}),
+		{Group: "apps", Resource: "statefulsets"}: adapt(
+			func(o *appsv1.StatefulSet) (**int32, int32, *metav1.LabelSelector) {
+				return &o.Spec.Replicas, o.Status.Replicas, o.Spec.Selector
+			}),
+		{Resource: "replicationcontrollers"}: adapt(
+			func(o *corev1.ReplicationController) (**int32, int32, *metav1.LabelSelector) {
+				return &o.Spec.Replicas, o.Status.Replicas, &metav1.LabelSelector{MatchLabels: o.Spec.Selector}
+			}),
+	}
+}
+
+func adapt[T runtime.Object](look func(T) (**int32, int32, *metav1.LabelSelector)) Adapter {
+	return Adapter{
+		Replicas: func(obj runtime.Object) **int32 { r, _, _ := look(obj.(T)); return r },
+		Observed: func(obj runtime.Object) int32 { _, n, _ := look(obj.(T)); return n },
+		Selector: func(obj runtime.Object) (labels.Selector, error) {
+			_, _, s := look(obj.(T))
+			return metav1.LabelSelectorAsSelector(s)
+		},
+	}
+}
+
+// REST is the scale of one resource.
+type REST struct {
+	stores   registry.Stores
+	resource schema.GroupResource
+	adapter  Adapter
+}
+
+var _ registry.ReadWriter = (*REST)(nil)
+
+// New returns the scale of resource, or an error if no adapter knows it.
+func New(stores registry.Stores, resource schema.GroupResource) (*REST, error) {
+	a, ok := Adapters()[resource]
+	if !ok {
+		return nil, fmt.Errorf("scale of %s: no adapter for it", resource)
+	}
+	return &REST{stores: stores, resource: resource, adapter: a}, nil
+}
+
+// New returns an empty Scale.
+func (r *REST) New() runtime.Object { return &autoscalingv1.Scale{} }
+
+// Get reads the object and returns its Scale.
+func (r *REST) Get(ctx context.Context, ns, name string) (runtime.Object, error) {
+	obj, err := r.stores.Store(r.resource).Get(ctx, ns, name, true)
+	if err != nil {
+		return nil, err
+	}
+	return r.scaleOf(obj)
+}
+
+// Update sets the wanted replicas. The object's own strategy and validation apply; a Scale that names another UID or
+// resourceVersion than the object has is refused with 409.
+func (r *REST) Update(ctx context.Context, ns, name string, change func(current runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error) {
+	obj, err := r.stores.Store(r.resource).Update(ctx, ns, name, "", func(current runtime.Object) (runtime.Object, error) {
+		was, err := r.scaleOf(current)
+		if err != nil {
+			return nil, err
+		}
+		changed, err := change(was.DeepCopy())
+		if err != nil {
+			return nil, err
+		}
+		wanted, ok := changed.(*autoscalingv1.Scale)
+		if !ok {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("wrong object passed to Scale update: %T", changed))
+		}
+		if err := r.check(was, wanted); err != nil {
+			return nil, err
+		}
+		replicas := wanted.Spec.Replicas
+		*r.adapter.Replicas(current) = &replicas
+		return current, nil
+	}, opts)
+	if err != nil {
+		return nil, err
+	}
+	return r.scaleOf(obj)
+}
+
+// check refuses a Scale of another object, of an older state, or with a number below 0.
+func (r *REST) check(was, wanted *autoscalingv1.Scale) error {
+	if wanted.Name != was.Name || wanted.Namespace != "" && wanted.Namespace != was.Namespace {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", wanted.Name, was.Name))
+	}
+	if wanted.UID != "" && wanted.UID != was.UID {
+		err := fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", wanted.UID, was.UID)
+		return apierrors.NewConflict(r.resource, was.Name, err)
+	}
+	if rv := wanted.ResourceVersion; rv != "" && rv != was.ResourceVersion {
+		return apierrors.NewConflict(r.resource, was.Name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
+	}
+	if n := wanted.Spec.Replicas; n < 0 {
+		errs := field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), n, "must be greater than or equal to 0").WithOrigin("minimum")}
+		return apierrors.NewInvalid(schema.GroupKind{Group: autoscalingv1.GroupName, Kind: "Scale"}, was.Name, errs)
+	}
+	return nil
+}
+
+func (r *REST) scaleOf(obj runtime.Object) (*autoscalingv1.Scale, error) {
+	m, ok := obj.(metav1.Object)
+	if !ok {
+		return nil, fmt.Errorf("scale of %s: %T has no metadata", r.resource, obj)
+	}
+	sel, err := r.adapter.Selector(obj)
+	if err != nil {
+		return nil, fmt.Errorf("scale of %s %s/%s: %w", r.resource, m.GetNamespace(), m.GetName(), err)
+	}
+	replicas := int32(1)
+	if p := *r.adapter.Replicas(obj); p != nil {
+		replicas = *p
+	}
+	return &autoscalingv1.Scale{
+		TypeMeta: metav1.TypeMeta{APIVersion: autoscalingv1.SchemeGroupVersion.String(), Kind: "Scale"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: m.GetName(), Namespace: m.GetNamespace(), UID: m.GetUID(),
+			ResourceVersion: m.GetResourceVersion(), CreationTimestamp: m.GetCreationTimestamp(),
+		},
+		Spec:   autoscalingv1.ScaleSpec{Replicas: replicas},
+		Status: autoscalingv1.ScaleStatus{Replicas: r.adapter.Observed(obj), Selector: sel.String()},
+	}, nil
+}
