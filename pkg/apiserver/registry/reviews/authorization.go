@@ -1,0 +1,164 @@
+package reviews
+
+import (
+	"context"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/pkg/apiserver/authz"
+	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/request"
+)
+
+// SubjectAccessReview answers POST …/subjectaccessreviews and, in a namespace, …/localsubjectaccessreviews.
+type SubjectAccessReview struct {
+	auth  authz.Authorizer
+	local bool
+}
+
+// SelfSubjectAccessReview answers POST …/selfsubjectaccessreviews (kubectl auth can-i).
+type SelfSubjectAccessReview struct{ auth authz.Authorizer }
+
+var (
+	_ registry.Creater = (*SubjectAccessReview)(nil)
+	_ registry.Creater = (*SelfSubjectAccessReview)(nil)
+)
+
+// NewSubjectAccessReview returns the cluster-wide review.
+func NewSubjectAccessReview(a authz.Authorizer) *SubjectAccessReview {
+	return &SubjectAccessReview{auth: a}
+}
+
+// NewLocalSubjectAccessReview returns the review that is limited to the namespace it is posted in.
+func NewLocalSubjectAccessReview(a authz.Authorizer) *SubjectAccessReview {
+	return &SubjectAccessReview{auth: a, local: true}
+}
+
+// NewSelfSubjectAccessReview returns the review of the caller's own rights.
+func NewSelfSubjectAccessReview(a authz.Authorizer) *SelfSubjectAccessReview {
+	return &SelfSubjectAccessReview{auth: a}
+}
+
+// New returns an empty review of the kind.
+func (r *SubjectAccessReview) New() runtime.Object {
+	if r.local {
+		return &authorizationv1.LocalSubjectAccessReview{}
+	}
+	return &authorizationv1.SubjectAccessReview{}
+}
+
+// Create answers in the status.
+func (r *SubjectAccessReview) Create(ctx context.Context, ns, _ string, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+	switch in := obj.(type) {
+	case *authorizationv1.SubjectAccessReview:
+		if errs := validateSpec(&in.Spec); len(errs) > 0 {
+			return nil, invalid("SubjectAccessReview", errs)
+		}
+		out := in.DeepCopy()
+		out.Status = ask(ctx, r.auth, &in.Spec)
+		return out, nil
+	case *authorizationv1.LocalSubjectAccessReview:
+		errs := validateSpec(&in.Spec)
+		spec := field.NewPath("spec")
+		if a := in.Spec.ResourceAttributes; a != nil && a.Namespace != ns {
+			errs = append(errs, field.Invalid(spec.Child("resourceAttributes.namespace"), a.Namespace, "must match metadata.namespace"))
+		}
+		if in.Spec.NonResourceAttributes != nil {
+			errs = append(errs, field.Invalid(spec.Child("nonResourceAttributes"), in.Spec.NonResourceAttributes, "disallowed on this kind of request"))
+		}
+		if len(errs) > 0 {
+			return nil, invalid("LocalSubjectAccessReview", errs)
+		}
+		out := in.DeepCopy()
+		out.Status = ask(ctx, r.auth, &in.Spec)
+		return out, nil
+	}
+	return nil, wrongType("SubjectAccessReview", obj)
+}
+
+// New returns an empty SelfSubjectAccessReview.
+func (r *SelfSubjectAccessReview) New() runtime.Object {
+	return &authorizationv1.SelfSubjectAccessReview{}
+}
+
+// Create answers in the status, for the user of ctx.
+func (r *SelfSubjectAccessReview) Create(ctx context.Context, _, _ string, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+	in, ok := obj.(*authorizationv1.SelfSubjectAccessReview)
+	if !ok {
+		return nil, wrongType("SelfSubjectAccessReview", obj)
+	}
+	user := request.UserFrom(ctx)
+	if user == nil {
+		return nil, apierrors.NewBadRequest("no user present on request")
+	}
+	spec := authorizationv1.SubjectAccessReviewSpec{
+		ResourceAttributes: in.Spec.ResourceAttributes, NonResourceAttributes: in.Spec.NonResourceAttributes,
+		User: user.Name, UID: user.UID, Groups: user.Groups,
+	}
+	if errs := validateAttributes(&spec); len(errs) > 0 {
+		return nil, invalid("SelfSubjectAccessReview", errs)
+	}
+	out := in.DeepCopy()
+	out.Status = decide(ctx, r.auth, user, &spec)
+	return out, nil
+}
+
+func invalid(kind string, errs field.ErrorList) error {
+	return apierrors.NewInvalid(schema.GroupKind{Group: authorizationv1.GroupName, Kind: kind}, "", errs)
+}
+
+func validateSpec(s *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
+	errs := validateAttributes(s)
+	if s.User == "" && len(s.Groups) == 0 {
+		errs = append(errs, field.Invalid(field.NewPath("spec").Child("user"), s.User, "at least one of user or group must be specified"))
+	}
+	return errs
+}
+
+func validateAttributes(s *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
+	spec := field.NewPath("spec")
+	switch {
+	case s.ResourceAttributes != nil && s.NonResourceAttributes != nil:
+		return field.ErrorList{field.Invalid(spec.Child("nonResourceAttributes"), s.NonResourceAttributes, "cannot be specified in combination with resourceAttributes")}
+	case s.ResourceAttributes == nil && s.NonResourceAttributes == nil:
+		return field.ErrorList{field.Invalid(spec.Child("resourceAttributes"), s.NonResourceAttributes, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
+	}
+	return nil
+}
+
+// ask decides for the user that the spec names.
+func ask(ctx context.Context, a authz.Authorizer, s *authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
+	user := &request.User{Name: s.User, UID: s.UID, Groups: s.Groups}
+	for k, v := range s.Extra {
+		if user.Extra == nil {
+			user.Extra = map[string][]string{}
+		}
+		user.Extra[k] = v
+	}
+	return decide(ctx, a, user, s)
+}
+
+func decide(ctx context.Context, a authz.Authorizer, user *request.User, s *authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
+	d, reason, err := a.Authorize(ctx, authz.Attributes{User: user, Info: infoOf(s)})
+	st := authorizationv1.SubjectAccessReviewStatus{Allowed: d == authz.Allow, Denied: d == authz.Deny, Reason: reason}
+	if err != nil {
+		st.EvaluationError = err.Error()
+	}
+	return st
+}
+
+func infoOf(s *authorizationv1.SubjectAccessReviewSpec) request.Info {
+	if n := s.NonResourceAttributes; n != nil {
+		return request.Info{Path: n.Path, Verb: n.Verb}
+	}
+	a := s.ResourceAttributes
+	return request.Info{
+		IsResource: true, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.Group, APIVersion: a.Version,
+		Resource: a.Resource, Subresource: a.Subresource, Name: a.Name,
+	}
+}

@@ -1,0 +1,61 @@
+package reviews
+
+import (
+	"context"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/request"
+)
+
+// RulesResolver lists what a user may do in a namespace. incomplete is true where a mode cannot list its rules (Node).
+type RulesResolver interface {
+	RulesFor(ctx context.Context, user *request.User, namespace string) (resource []authorizationv1.ResourceRule, nonResource []authorizationv1.NonResourceRule, incomplete bool, err error)
+}
+
+// SelfSubjectRulesReview answers POST …/selfsubjectrulesreviews (kubectl auth can-i --list).
+type SelfSubjectRulesReview struct{ rules RulesResolver }
+
+var _ registry.Creater = (*SelfSubjectRulesReview)(nil)
+
+// NewSelfSubjectRulesReview returns the behaviour.
+func NewSelfSubjectRulesReview(r RulesResolver) *SelfSubjectRulesReview {
+	return &SelfSubjectRulesReview{rules: r}
+}
+
+// New returns an empty SelfSubjectRulesReview.
+func (r *SelfSubjectRulesReview) New() runtime.Object {
+	return &authorizationv1.SelfSubjectRulesReview{}
+}
+
+// Create answers in the status, for the user of ctx.
+func (r *SelfSubjectRulesReview) Create(ctx context.Context, _, _ string, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+	in, ok := obj.(*authorizationv1.SelfSubjectRulesReview)
+	if !ok {
+		return nil, wrongType("SelfSubjectRulesReview", obj)
+	}
+	user := request.UserFrom(ctx)
+	if user == nil {
+		return nil, apierrors.NewBadRequest("no user present on request")
+	}
+	if in.Spec.Namespace == "" {
+		return nil, apierrors.NewBadRequest("no namespace on request")
+	}
+	res, non, incomplete, err := r.rules.RulesFor(ctx, user, in.Spec.Namespace)
+	out := in.DeepCopy()
+	out.Status = authorizationv1.SubjectRulesReviewStatus{ResourceRules: res, NonResourceRules: non, Incomplete: incomplete}
+	if out.Status.ResourceRules == nil {
+		out.Status.ResourceRules = []authorizationv1.ResourceRule{}
+	}
+	if out.Status.NonResourceRules == nil {
+		out.Status.NonResourceRules = []authorizationv1.NonResourceRule{}
+	}
+	if err != nil {
+		out.Status.EvaluationError = err.Error()
+	}
+	return out, nil
+}

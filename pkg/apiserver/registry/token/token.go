@@ -1,0 +1,159 @@
+// Package token is the serviceaccounts/token subresource: it answers a TokenRequest with a signed token that is bound to
+// the service account and, if asked, to a pod, secret or node, and dies with it.
+package token
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/pkg/apiserver/registry"
+)
+
+// Limits of a token's life. A pod's token of the default 3607 s asked for the server's own audience really lives a year,
+// and only warns after the hour, so that applications which never read the file again go on working (upstream's
+// --service-account-extend-token-expiration, on by default).
+const (
+	defaultSeconds = 3600
+	minSeconds     = 10 * 60
+	maxSeconds     = 1 << 32
+	warnSeconds    = 3607
+	extended       = 365 * 24 * time.Hour
+)
+
+// Claims is what a token shall say. Pod, Secret and Node are set when it is bound to them (Node also beside Pod).
+type Claims struct {
+	ServiceAccount *corev1.ServiceAccount
+	Pod            *corev1.Pod
+	Secret         *corev1.Secret
+	Node           *corev1.Node
+	Audiences      []string
+	Lifetime       time.Duration
+	// WarnAfter, if not 0, is when use of the token is reported though it is still valid.
+	WarnAfter time.Duration
+}
+
+// Issuer signs tokens. expiry is when the token stops being valid.
+type Issuer interface {
+	Issue(ctx context.Context, c Claims) (token string, expiry time.Time, err error)
+}
+
+// Config says how tokens are made.
+type Config struct {
+	Stores registry.Stores
+	Issuer Issuer
+	// Audiences are the API server's own (--api-audiences): the default for requests that name none.
+	Audiences []string
+	// MaxLifetime caps what is asked for (--service-account-max-token-expiration); 0: no cap.
+	MaxLifetime time.Duration
+	// NoExtend turns the year of grace off.
+	NoExtend bool
+}
+
+// REST answers POST …/serviceaccounts/NAME/token.
+type REST struct{ cfg Config }
+
+var _ registry.Creater = (*REST)(nil)
+
+// New returns the behaviour; Stores, Issuer and Audiences are required.
+func New(cfg Config) (*REST, error) {
+	if cfg.Stores == nil || cfg.Issuer == nil || len(cfg.Audiences) == 0 {
+		return nil, fmt.Errorf("service account tokens: Stores, Issuer and Audiences are required")
+	}
+	return &REST{cfg: cfg}, nil
+}
+
+// New returns an empty TokenRequest.
+func (r *REST) New() runtime.Object { return &authenticationv1.TokenRequest{} }
+
+// Create issues the token. 422 for a bad lifetime, 404 and 409 when the bound object is not there with that UID.
+func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error) {
+	in, ok := obj.(*authenticationv1.TokenRequest)
+	if !ok {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a TokenRequest object: %T", obj))
+	}
+	req := in.DeepCopy()
+	if req.Spec.ExpirationSeconds == nil {
+		req.Spec.ExpirationSeconds = new(int64(defaultSeconds))
+	}
+	if errs := validate(req, ns, name); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(authenticationv1.SchemeGroupVersion.WithKind("TokenRequest").GroupKind(), name, errs)
+	}
+	sa, err := get[*corev1.ServiceAccount](ctx, r, "serviceaccounts", ns, name)
+	if err != nil {
+		return nil, err
+	}
+	if len(req.Spec.Audiences) == 0 {
+		req.Spec.Audiences = slices.Clone(r.cfg.Audiences)
+	}
+	claims := Claims{ServiceAccount: sa, Audiences: req.Spec.Audiences}
+	if err := r.bind(ctx, &claims, ns, req.Spec.BoundObjectRef); err != nil {
+		return nil, err
+	}
+	r.setLifetime(&claims, req)
+	token, expiry, err := r.cfg.Issuer.Issue(ctx, claims)
+	if err != nil {
+		return nil, fmt.Errorf("issuing a token for service account %s/%s: %w", ns, name, err)
+	}
+	if claims.WarnAfter > 0 {
+		expiry = expiry.Add(claims.WarnAfter - claims.Lifetime)
+	}
+	req.Name, req.Namespace, req.CreationTimestamp = name, ns, metav1.NewTime(expiry.Add(-time.Duration(*req.Spec.ExpirationSeconds)*time.Second))
+	req.Status = authenticationv1.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(expiry)}
+	return req, nil
+}
+
+func validate(req *authenticationv1.TokenRequest, ns, name string) field.ErrorList {
+	var errs field.ErrorList
+	if req.Name != "" && req.Name != name {
+		errs = append(errs, field.Invalid(field.NewPath("metadata").Child("name"), req.Name, "must match the service account name if specified"))
+	}
+	if req.Namespace != "" && req.Namespace != ns {
+		errs = append(errs, field.Invalid(field.NewPath("metadata").Child("namespace"), req.Namespace, "must match the service account namespace if specified"))
+	}
+	seconds := *req.Spec.ExpirationSeconds
+	path := field.NewPath("spec").Child("expirationSeconds")
+	if seconds < minSeconds {
+		errs = append(errs, field.Invalid(path, seconds, "may not specify a duration less than 10 minutes"))
+	}
+	if seconds > maxSeconds {
+		errs = append(errs, field.Invalid(path, seconds, "may not specify a duration larger than 2^32 seconds"))
+	}
+	return errs
+}
+
+// setLifetime applies the cap and the year of grace, and tells the client what it got.
+func (r *REST) setLifetime(c *Claims, req *authenticationv1.TokenRequest) {
+	c.Lifetime = time.Duration(*req.Spec.ExpirationSeconds) * time.Second
+	if limit := r.cfg.MaxLifetime; limit > 0 && c.Lifetime > limit {
+		c.Lifetime = limit
+		req.Spec.ExpirationSeconds = new(int64(limit / time.Second))
+	}
+	own := slices.ContainsFunc(c.Audiences, func(a string) bool { return slices.Contains(r.cfg.Audiences, a) })
+	if !r.cfg.NoExtend && own && c.Pod != nil && *req.Spec.ExpirationSeconds == warnSeconds {
+		c.WarnAfter, c.Lifetime = c.Lifetime, extended
+	}
+}
+
+// get reads one object from its store, fresh: a token must not be bound to what has gone.
+func get[T runtime.Object](ctx context.Context, r *REST, resource, ns, name string) (T, error) {
+	var none T
+	obj, err := r.cfg.Stores.Store(schema.GroupResource{Resource: resource}).Get(ctx, ns, name, true)
+	if err != nil {
+		return none, err
+	}
+	typed, ok := obj.(T)
+	if !ok {
+		return none, fmt.Errorf("reading %s %s/%s: got a %T", resource, ns, name, obj)
+	}
+	return typed, nil
+}
