@@ -2,9 +2,10 @@ package core
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"bonsai/api/resources"
-	policyv1 "k8s.io/api/policy/v1"
 )
 
 func podRow() resources.Row {
@@ -16,21 +17,57 @@ func podRow() resources.Row {
 		StoragePath:  "pods",
 		New:          resources.Make[corev1.Pod],
 		NewList:      resources.Make[corev1.PodList],
+		Strategy:     podStrategy().Strategy(),
 		Subresources: podSubresources(),
+		Fields:       resources.Fields(podFields),
+		FieldNames:   podFieldNames(),
+		Columns:      podColumns(),
+		Cells:        resources.Cells(podCells),
 	}
 }
 
 func podSubresources() []resources.Subresource {
 	kind := corev1.SchemeGroupVersion.WithKind
+	ephemeral := podEphemeralStrategy().Strategy()
 	return []resources.Subresource{
 		resources.Action("attach", kind("PodAttachOptions"), "create", "get"),
 		resources.Action("binding", kind("Binding"), "create"),
-		{Name: "ephemeralcontainers", Verbs: []string{"get", "patch", "update"}, Strategy: &resources.Strategy{}},
+		{Name: "ephemeralcontainers", Verbs: []string{"get", "patch", "update"}, Strategy: &ephemeral},
 		resources.Action("eviction", policyv1.SchemeGroupVersion.WithKind("Eviction"), "create"),
 		resources.Action("exec", kind("PodExecOptions"), "create", "get"),
 		{Name: "log", Verbs: []string{"get"}},
 		resources.Action("portforward", kind("PodPortForwardOptions"), "create", "get"),
 		resources.Action("proxy", kind("PodProxyOptions"), "create", "delete", "get", "patch", "update"),
-		resources.Status(resources.Strategy{}),
+		resources.Status(podStatusStrategy().Strategy()),
 	}
+}
+
+// podFieldNames are the fields of pods that can be selected by.
+func podFieldNames() []string {
+	return []string{"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
+		"status.phase", "status.podIP", "status.nominatedNodeName"}
+}
+
+func podFields(p *corev1.Pod) fields.Set {
+	ip := p.Status.PodIP
+	if ip == "" && len(p.Status.PodIPs) > 0 {
+		ip = p.Status.PodIPs[0].IP
+	}
+	return fields.Set{
+		"spec.nodeName":            p.Spec.NodeName,
+		"spec.restartPolicy":       string(p.Spec.RestartPolicy),
+		"spec.schedulerName":       p.Spec.SchedulerName,
+		"spec.serviceAccountName":  p.Spec.ServiceAccountName,
+		"spec.hostNetwork":         boolText(p.Spec.HostNetwork),
+		"status.phase":             string(p.Status.Phase),
+		"status.podIP":             ip,
+		"status.nominatedNodeName": p.Status.NominatedNodeName,
+	}
+}
+
+func boolText(b bool) string {
+	if b {
+		return "true"
+	}
+	return "false"
 }

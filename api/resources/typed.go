@@ -29,6 +29,8 @@ type Typed[T runtime.Object] struct {
 	ValidateName   func(name string, prefix bool) []string
 	SpecChanged    func(obj, old T) bool
 	Graceful       func(obj T, opts *metav1.DeleteOptions) *int64
+	PrepareDelete  func(obj T)
+	Held           func(obj T) bool
 	CreateOnUpdate bool
 	DefaultOrphan  bool
 }
@@ -45,6 +47,8 @@ func (t Typed[T]) Strategy() Strategy {
 		ValidateName:   t.ValidateName,
 		SpecChanged:    twoResult(t.SpecChanged),
 		Graceful:       graceful(t.Graceful),
+		PrepareDelete:  one(t.PrepareDelete),
+		Held:           oneResult(t.Held),
 		CreateOnUpdate: t.CreateOnUpdate,
 		DefaultOrphan:  t.DefaultOrphan,
 	}

@@ -1,0 +1,150 @@
+package core
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/api/resources"
+)
+
+func podStrategy() resources.Typed[*corev1.Pod] {
+	return resources.Typed[*corev1.Pod]{
+		Default:        DefaultPod,
+		PrepareCreate:  preparePodCreate,
+		PrepareUpdate:  func(obj, old *corev1.Pod) { obj.Status = *old.Status.DeepCopy() },
+		Validate:       ValidatePod,
+		ValidateUpdate: ValidatePodUpdate,
+		Warnings:       podWarnings,
+		SpecChanged:    podSpecChanged,
+		Graceful:       podGrace,
+	}
+}
+
+func podSpecChanged(obj, old *corev1.Pod) bool {
+	return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)
+}
+
+// podStatusStrategy is for pods/status, which kubelets write: the spec, the deletion and the owners stay.
+func podStatusStrategy() resources.Typed[*corev1.Pod] {
+	s := podStrategy()
+	s.PrepareUpdate = func(obj, old *corev1.Pod) {
+		obj.Spec = *old.Spec.DeepCopy()
+		obj.DeletionTimestamp = nil
+		obj.OwnerReferences = old.OwnerReferences
+		if obj.Status.QOSClass == "" {
+			obj.Status.QOSClass = old.Status.QOSClass
+		}
+		setPodIPs(&obj.Status)
+	}
+	s.ValidateUpdate = ValidatePodStatusUpdate
+	s.SpecChanged, s.Warnings = nil, nil
+	return s
+}
+
+// setPodIPs keeps the single address and the list of addresses alike; the list wins where both are given.
+func setPodIPs(s *corev1.PodStatus) {
+	if len(s.PodIPs) > 0 {
+		s.PodIP = s.PodIPs[0].IP
+	} else if s.PodIP != "" {
+		s.PodIPs = []corev1.PodIP{{IP: s.PodIP}}
+	}
+}
+
+// podEphemeralStrategy is for pods/ephemeralcontainers, which only adds to that list.
+func podEphemeralStrategy() resources.Typed[*corev1.Pod] {
+	s := podStrategy()
+	s.PrepareUpdate = func(obj, old *corev1.Pod) {
+		added := obj.Spec.EphemeralContainers
+		*obj = *withMeta(old, obj)
+		obj.Spec.EphemeralContainers = added
+	}
+	s.ValidateUpdate = ValidatePodEphemeralUpdate
+	return s
+}
+
+// withMeta returns a copy of old that keeps the resourceVersion the client sent and its managed fields.
+func withMeta(old, sent *corev1.Pod) *corev1.Pod {
+	p := old.DeepCopy()
+	p.ResourceVersion = sent.ResourceVersion
+	p.ManagedFields = sent.ManagedFields
+	return p
+}
+
+// preparePodCreate starts a pod's life: Pending, with its quality of service, and with nothing a client said of its status.
+func preparePodCreate(p *corev1.Pod) {
+	p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: QOSClass(p)}
+	applyMatchLabelKeys(p)
+	if len(p.Spec.SchedulingGates) > 0 {
+		p.Status.Conditions = []corev1.PodCondition{{
+			Type:    corev1.PodScheduled,
+			Status:  corev1.ConditionFalse,
+			Reason:  corev1.PodReasonSchedulingGated,
+			Message: "Scheduling is blocked due to non-empty scheduling gates",
+		}}
+	}
+}
+
+// applyMatchLabelKeys writes the pod's own values of matchLabelKeys into the selectors of its affinities and spread constraints, so
+// that revisions of one workload do not count each other's pods.
+func applyMatchLabelKeys(p *corev1.Pod) {
+	for i := range p.Spec.TopologySpreadConstraints {
+		c := &p.Spec.TopologySpreadConstraints[i]
+		addKeys(c.LabelSelector, p.Labels, c.MatchLabelKeys, metav1.LabelSelectorOpIn)
+	}
+	a := p.Spec.Affinity
+	if a == nil {
+		return
+	}
+	if a.PodAffinity != nil {
+		addTermKeys(p.Labels, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if a.PodAntiAffinity != nil {
+		addTermKeys(p.Labels, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+}
+
+func addTermKeys(labels map[string]string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+	add := func(t *corev1.PodAffinityTerm) {
+		addKeys(t.LabelSelector, labels, t.MatchLabelKeys, metav1.LabelSelectorOpIn)
+		addKeys(t.LabelSelector, labels, t.MismatchLabelKeys, metav1.LabelSelectorOpNotIn)
+	}
+	for i := range required {
+		add(&required[i])
+	}
+	for i := range preferred {
+		add(&preferred[i].PodAffinityTerm)
+	}
+}
+
+func addKeys(s *metav1.LabelSelector, labels map[string]string, keys []string, op metav1.LabelSelectorOperator) {
+	if s == nil {
+		return
+	}
+	for _, k := range keys {
+		if v, ok := labels[k]; ok {
+			s.MatchExpressions = append(s.MatchExpressions, metav1.LabelSelectorRequirement{Key: k, Operator: op, Values: []string{v}})
+		}
+	}
+}
+
+// podGrace returns how many seconds a deleted pod is left to end itself: what the deletion says, else the pod's own grace period.
+// A pod that runs nowhere, or has ended, goes at once.
+func podGrace(p *corev1.Pod, opts *metav1.DeleteOptions) *int64 {
+	var seconds int64
+	switch {
+	case p.Spec.NodeName == "", p.Status.Phase == corev1.PodFailed, p.Status.Phase == corev1.PodSucceeded:
+		return nil
+	case opts != nil && opts.GracePeriodSeconds != nil:
+		seconds = *opts.GracePeriodSeconds
+	case p.Spec.TerminationGracePeriodSeconds != nil:
+		seconds = *p.Spec.TerminationGracePeriodSeconds
+	}
+	if seconds < 0 {
+		seconds = 1
+	}
+	if seconds == 0 {
+		return nil
+	}
+	return &seconds
+}

@@ -1,0 +1,109 @@
+package core
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// ValidatePodStatusUpdate checks a status as a kubelet reports it: addresses, and containers that may not come back to life.
+func ValidatePodStatusUpdate(obj, old *corev1.Pod) field.ErrorList {
+	path := field.NewPath("status")
+	errs := validatePodAnnotations(obj.Annotations, &obj.Spec, field.NewPath("metadata", "annotations"))
+	if obj.Spec.NodeName != old.Spec.NodeName {
+		errs = append(errs, field.Forbidden(path.Child("nodeName"), "may not be changed directly"))
+	}
+	if n := obj.Status.NominatedNodeName; n != "" {
+		errs = append(errs, invalid(path.Child("nominatedNodeName"), n, apivalidation.NameIsDNSSubdomain(n, false))...)
+	}
+	if old.Status.QOSClass != "" && obj.Status.QOSClass != old.Status.QOSClass {
+		errs = append(errs, field.Invalid(path.Child("qosClass"), obj.Status.QOSClass, "field is immutable"))
+	}
+	errs = append(errs, validateRestarts(obj.Status.ContainerStatuses, old.Status.ContainerStatuses, path.Child("containerStatuses"), obj.Spec.Containers, obj.Spec.RestartPolicy)...)
+	errs = append(errs, validateInitRestarts(obj, old, path.Child("initContainerStatuses"))...)
+	errs = append(errs, validatePodIPs(obj.Status.PodIPs, path.Child("podIPs"))...)
+	for i, ip := range obj.Status.HostIPs {
+		errs = append(errs, validation.IsValidIPForLegacyField(path.Child("hostIPs").Index(i).Child("ip"), ip.IP, false, nil)...)
+	}
+	for i, c := range obj.Status.Conditions {
+		if c.ObservedGeneration < 0 {
+			errs = append(errs, field.Invalid(path.Child("conditions").Index(i).Child("observedGeneration"), c.ObservedGeneration, "must be greater than or equal to 0").WithOrigin("minimum"))
+		}
+	}
+	return append(errs, notNegative(obj.Status.ObservedGeneration, path.Child("observedGeneration"))...)
+}
+
+func validatePodIPs(ips []corev1.PodIP, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for i, ip := range ips {
+		at := path.Index(i)
+		errs = append(errs, validation.IsValidIPForLegacyField(at, ip.IP, false, nil)...)
+		if seen.Has(ip.IP) {
+			errs = append(errs, field.Duplicate(at, ip.IP))
+		}
+		seen.Insert(ip.IP)
+	}
+	if len(ips) > 2 {
+		errs = append(errs, field.Invalid(path, ips, "may specify no more than one IP for each IP family"))
+	}
+	return errs
+}
+
+// validateRestarts: a container that has ended for good under its restart policy stays ended.
+func validateRestarts(now, was []corev1.ContainerStatus, path *field.Path, cs []corev1.Container, policy corev1.RestartPolicy) field.ErrorList {
+	var errs field.ErrorList
+	for i := range was {
+		if was[i].State.Terminated == nil || mayRestart(was[i].Name, was[i].State.Terminated.ExitCode, cs, policy) {
+			continue
+		}
+		for j := range now {
+			if now[j].Name == was[i].Name && now[j].State.Terminated == nil {
+				errs = append(errs, field.Forbidden(path.Index(j).Child("state"), "may not be transitioned to non-terminated state"))
+			}
+		}
+	}
+	return errs
+}
+
+// mayRestart tells whether the container's own restart policy, or the pod's, lets it start again after an exit.
+func mayRestart(name string, exit int32, cs []corev1.Container, policy corev1.RestartPolicy) bool {
+	for i := range cs {
+		if cs[i].Name != name {
+			continue
+		}
+		if len(cs[i].RestartPolicyRules) > 0 {
+			return true
+		}
+		if cs[i].RestartPolicy != nil {
+			policy = corev1.RestartPolicy(*cs[i].RestartPolicy)
+		}
+	}
+	return policy == corev1.RestartPolicyAlways || policy == corev1.RestartPolicyOnFailure && exit != 0
+}
+
+// validateInitRestarts is validateRestarts for init containers: one that succeeded may run again only when the sandbox is
+// made anew, which a kubelet reports under restart policies other than Never.
+func validateInitRestarts(obj, old *corev1.Pod, path *field.Path) field.ErrorList {
+	if obj.Spec.RestartPolicy != corev1.RestartPolicyNever {
+		return nil
+	}
+	var errs field.ErrorList
+	for i := range old.Status.InitContainerStatuses {
+		was := &old.Status.InitContainerStatuses[i]
+		if was.State.Terminated == nil || was.State.Terminated.ExitCode == 0 {
+			continue
+		}
+		if mayRestart(was.Name, was.State.Terminated.ExitCode, obj.Spec.InitContainers, corev1.RestartPolicyNever) {
+			continue
+		}
+		for j := range obj.Status.InitContainerStatuses {
+			if s := &obj.Status.InitContainerStatuses[j]; s.Name == was.Name && s.State.Terminated == nil {
+				errs = append(errs, field.Forbidden(path.Index(j).Child("state"), "may not be transitioned to non-terminated state"))
+			}
+		}
+	}
+	return errs
+}

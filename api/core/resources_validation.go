@@ -1,0 +1,207 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	resourcehelper "k8s.io/component-helpers/resource"
+)
+
+// validateRequirements checks a container's requests and limits: known names, sound quantities, requests within limits.
+func validateRequirements(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	limPath, reqPath := path.Child("limits"), path.Child("requests")
+	cpuOrMemory, huge := false, false
+	note := func(name corev1.ResourceName) {
+		cpuOrMemory = cpuOrMemory || name == corev1.ResourceCPU || name == corev1.ResourceMemory
+		huge = huge || isHugePage(name)
+	}
+	for _, name := range sortedNames(r.Limits) {
+		q := r.Limits[name]
+		errs = append(errs, validateContainerResourceName(name, limPath)...)
+		errs = append(errs, ValidateQuantity(name, q, limPath.Key(string(name)))...)
+		note(name)
+	}
+	for _, name := range sortedNames(r.Requests) {
+		q := r.Requests[name]
+		errs = append(errs, validateContainerResourceName(name, reqPath)...)
+		errs = append(errs, ValidateQuantity(name, q, reqPath.Key(string(name)))...)
+		note(name)
+		errs = append(errs, withinLimit(name, q, r.Limits, limPath, reqPath)...)
+	}
+	if huge && !cpuOrMemory {
+		errs = append(errs, field.Forbidden(path, "HugePages require cpu or memory"))
+	}
+	seen := sets.New[string]()
+	for i, c := range r.Claims {
+		at := path.Child("claims").Index(i)
+		errs = append(errs, required(at.Child("name"), c.Name)...)
+		if seen.Has(c.Name) {
+			errs = append(errs, field.Duplicate(at, c.Name))
+		}
+		seen.Insert(c.Name)
+	}
+	return errs
+}
+
+// withinLimit: a request may not be above its limit; what cannot be overcommitted must equal it.
+func withinLimit(name corev1.ResourceName, request resource.Quantity, limits corev1.ResourceList, limPath, reqPath *field.Path) field.ErrorList {
+	limit, ok := limits[name]
+	overcommit := isNativeResource(name) && !isHugePage(name)
+	switch {
+	case !ok && !overcommit:
+		return field.ErrorList{field.Required(limPath, "Limit must be set for non overcommitable resources")}
+	case !ok:
+		return nil
+	case request.Cmp(limit) != 0 && !overcommit:
+		return field.ErrorList{field.Invalid(reqPath, request.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String()))}
+	case request.Cmp(limit) > 0:
+		return field.ErrorList{field.Invalid(reqPath, request.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String()))}
+	}
+	return nil
+}
+
+func sortedNames(l corev1.ResourceList) []corev1.ResourceName {
+	names := make([]corev1.ResourceName, 0, len(l))
+	for n := range l {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// validateContainerResourceName: an unqualified name must be one that containers know.
+func validateContainerResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
+	errs := validateResourceName(name, path)
+	switch s := string(name); {
+	case len(errs) > 0:
+	case !strings.Contains(s, "/"):
+		if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage && !isHugePage(name) {
+			errs = append(errs, field.Invalid(path, name, "must be a standard resource for containers"))
+		}
+	case !isNativeResource(name) && !isExtendedResource(name):
+		errs = append(errs, field.Invalid(path, name, "doesn't follow extended resource name standard"))
+	}
+	return errs
+}
+
+// validateResourceName: a qualified name; an unqualified one must be a standard resource.
+func validateResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
+	s := string(name)
+	errs := invalid(path, name, validation.IsQualifiedName(s))
+	if len(errs) > 0 {
+		return errs
+	}
+	if !strings.Contains(s, "/") && !isStandardResource(name) {
+		errs = append(errs, field.Invalid(path, name, "must be a standard resource type or fully qualified"))
+	}
+	return errs
+}
+
+// isStandardResource tells whether an unqualified name means something to any kind: containers, quotas or limits.
+func isStandardResource(name corev1.ResourceName) bool {
+	switch name {
+	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourceStorage,
+		corev1.ResourcePods, corev1.ResourceQuotas, corev1.ResourceServices, corev1.ResourceReplicationControllers,
+		corev1.ResourceSecrets, corev1.ResourcePersistentVolumeClaims, corev1.ResourceConfigMaps,
+		corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers,
+		corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory, corev1.ResourceRequestsStorage, corev1.ResourceRequestsEphemeralStorage,
+		corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory, corev1.ResourceLimitsEphemeralStorage:
+		return true
+	}
+	return isHugePage(name) || strings.HasPrefix(string(name), "requests."+corev1.ResourceHugePagesPrefix)
+}
+
+func isHugePage(name corev1.ResourceName) bool {
+	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}
+
+// isNativeResource: without a domain, or of kubernetes.io.
+func isNativeResource(name corev1.ResourceName) bool {
+	s := string(name)
+	return !strings.Contains(s, "/") || strings.Contains(s, corev1.ResourceDefaultNamespacePrefix)
+}
+
+// isExtendedResource: of a foreign domain, with room for the "requests." that quotas put before it.
+func isExtendedResource(name corev1.ResourceName) bool {
+	if isNativeResource(name) || strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix) {
+		return false
+	}
+	return len(validation.IsQualifiedName(corev1.DefaultResourceRequestsPrefix+string(name))) == 0
+}
+
+// ValidateQuantity checks an amount of a resource: not negative, and whole for what is counted.
+func ValidateQuantity(name corev1.ResourceName, q resource.Quantity, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if q.Sign() < 0 {
+		errs = append(errs, field.Invalid(path, q.String(), "must be greater than or equal to 0").WithOrigin("minimum"))
+	}
+	if isCounted(name) && q.MilliValue()%1000 != 0 {
+		errs = append(errs, field.Invalid(path, q.String(), "must be an integer"))
+	}
+	return errs
+}
+
+func isCounted(name corev1.ResourceName) bool {
+	switch name {
+	case corev1.ResourcePods, corev1.ResourceQuotas, corev1.ResourceServices, corev1.ResourceReplicationControllers,
+		corev1.ResourceSecrets, corev1.ResourceConfigMaps, corev1.ResourcePersistentVolumeClaims,
+		corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers:
+		return true
+	}
+	return isExtendedResource(name)
+}
+
+// validatePodResources checks pod-level requests and limits: only some resources, and room for all containers.
+func validatePodResources(s *corev1.PodSpec, path *field.Path) field.ErrorList {
+	r := s.Resources
+	if r == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if len(r.Claims) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("claims"), "claims may not be set for Resources at pod-level"))
+	}
+	for _, name := range sortedNames(r.Limits) {
+		errs = append(errs, validatePodResource(name, r.Limits[name], path.Child("limits"))...)
+	}
+	sum := resourcehelper.AggregateContainerRequests(&corev1.Pod{Spec: *s}, resourcehelper.PodResourcesOptions{})
+	for _, name := range sortedNames(r.Requests) {
+		q := r.Requests[name]
+		errs = append(errs, validatePodResource(name, q, path.Child("requests"))...)
+		errs = append(errs, withinLimit(name, q, r.Limits, path.Child("limits"), path.Child("requests"))...)
+		if total, ok := sum[name]; ok && total.Cmp(q) > 0 {
+			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), q.String(), fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", total.String())))
+		}
+	}
+	return errs
+}
+
+func validatePodResource(name corev1.ResourceName, q resource.Quantity, path *field.Path) field.ErrorList {
+	if !resourcehelper.IsSupportedPodLevelResource(name) {
+		return field.ErrorList{field.NotSupported(path, name, sets.List(resourcehelper.SupportedPodLevelResources()))}
+	}
+	return ValidateQuantity(name, q, path.Key(string(name)))
+}
+
+// validateResizePolicy checks what a resize of each resource does to the container.
+func validateResizePolicy(policies []corev1.ContainerResizePolicy, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[corev1.ResourceName]()
+	for i, p := range policies {
+		at := path.Index(i)
+		if seen.Has(p.ResourceName) {
+			errs = append(errs, field.Duplicate(at, p.ResourceName))
+		}
+		seen.Insert(p.ResourceName)
+		errs = append(errs, oneOf(at.Child("resourceName"), p.ResourceName, corev1.ResourceCPU, corev1.ResourceMemory)...)
+		errs = append(errs, oneOf(at.Child("restartPolicy"), p.RestartPolicy, corev1.NotRequired, corev1.RestartContainer)...)
+	}
+	return errs
+}
