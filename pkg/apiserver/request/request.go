@@ -43,6 +43,8 @@ type Info struct {
 	Resource    string
 	Subresource string
 	Name        string
+	// FieldSelector is the query parameter of a list, watch or deletecollection as it came; the Node authorizer reads it.
+	FieldSelector string
 	// Parts are the path segments from the resource on: [pods web log]. A proxy subresource has its rest there too.
 	Parts []string
 }
