@@ -1,0 +1,88 @@
+package node
+
+import (
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// graph knows which node needs which objects, from the pods bound to it. It is the follow.Handler of pods.
+type graph struct {
+	mu    sync.RWMutex
+	pods  map[string]pod // by key
+	nodes map[string]map[object]int
+	// changed is closed and replaced when a pod comes to a node.
+	changed chan struct{}
+}
+
+// pod is what the graph keeps of one.
+type pod struct {
+	node  string
+	needs []object // the pod itself first
+}
+
+func newGraph() *graph {
+	return &graph{pods: map[string]pod{}, nodes: map[string]map[object]int{}, changed: make(chan struct{})}
+}
+
+// Put implements follow.Handler.
+func (g *graph) Put(key string, obj runtime.Object) {
+	p, ok := obj.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := pod{node: p.Spec.NodeName, needs: append([]object{{"pods", p.Namespace, p.Name}}, references(p)...)}
+	if old, known := g.pods[key]; known && old.node == n.node && slices.Equal(old.needs, n.needs) {
+		return // most changes are of the status
+	}
+	g.removeLocked(key)
+	if n.node == "" {
+		return
+	}
+	g.pods[key] = n
+	m := g.nodes[n.node]
+	if m == nil {
+		m = map[object]int{}
+		g.nodes[n.node] = m
+	}
+	for _, o := range n.needs {
+		m[o]++
+	}
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// Delete implements follow.Handler.
+func (g *graph) Delete(key string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.removeLocked(key)
+}
+
+func (g *graph) removeLocked(key string) {
+	p, ok := g.pods[key]
+	if !ok {
+		return
+	}
+	delete(g.pods, key)
+	m := g.nodes[p.node]
+	for _, o := range p.needs {
+		if m[o]--; m[o] <= 0 {
+			delete(m, o)
+		}
+	}
+	if len(m) == 0 {
+		delete(g.nodes, p.node)
+	}
+}
+
+// needs tells whether a pod on node needs o; changed is closed when it is worth asking again.
+func (g *graph) needs(node string, o object) (yes bool, changed <-chan struct{}) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.nodes[node][o] > 0, g.changed
+}

@@ -1,0 +1,234 @@
+// Package node authorizes kubelets (user system:node:<name>, group system:nodes): each may read its own node, lease and the
+// pods bound to it, and the secrets, config maps, claims and service accounts that those pods need, and nothing of others.
+// What it may write is narrowed further by the admission plug-in NodeRestriction.
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"bonsai/pkg/apiserver/authz"
+	"bonsai/pkg/apiserver/request"
+	"bonsai/pkg/apiserver/storage/follow"
+)
+
+// Config is what an Authorizer needs.
+type Config struct {
+	// Pods is where pods are.
+	Pods follow.Resource
+	// Rules are what any node may do where no rule of this package is stricter: those of the ClusterRole system:node.
+	Rules []rbacv1.PolicyRule
+	Log   *slog.Logger
+}
+
+// Authorizer is the mode Node. It never denies, it has no opinion on what it does not allow.
+type Authorizer struct {
+	rules    []rbacv1.PolicyRule
+	graph    *graph
+	follower *follow.Follower
+}
+
+var _ authz.Authorizer = (*Authorizer)(nil)
+
+// New returns an Authorizer that knows no pod yet; Run tells it of them.
+func New(cfg Config) *Authorizer {
+	g := newGraph()
+	return &Authorizer{rules: cfg.Rules, graph: g, follower: follow.New(cfg.Pods, g, cfg.Log)}
+}
+
+// Run keeps the graph of pods and what they need fresh until ctx ends.
+func (a *Authorizer) Run(ctx context.Context) error { return a.follower.Run(ctx) }
+
+// nameOf returns the node's name if the user is a node.
+func nameOf(u *request.User) (name string, isNode bool) {
+	if u == nil || !u.InGroup(request.GroupNodes) {
+		return "", false
+	}
+	return strings.CutPrefix(u.Name, request.NodeUserPrefix)
+}
+
+// Authorize implements authz.Authorizer.
+func (a *Authorizer) Authorize(ctx context.Context, at authz.Attributes) (authz.Decision, string, error) {
+	name, ok := nameOf(at.User)
+	switch {
+	case !ok:
+		return authz.NoOpinion, "", nil
+	case name == "":
+		return authz.NoOpinion, fmt.Sprintf("unknown node for user %q", at.User.Name), nil
+	}
+	if at.IsResource {
+		if reason, decided, allowed := a.authorize(ctx, name, &at); decided && allowed {
+			return authz.Allow, "", nil
+		} else if decided {
+			return authz.NoOpinion, reason, nil
+		}
+	}
+	for i := range a.rules {
+		if authz.RuleAllows(&a.rules[i], &at) {
+			return authz.Allow, "", nil
+		}
+	}
+	return authz.NoOpinion, "", nil
+}
+
+// authorize applies the strict rules; decided is false where only the common rules speak.
+func (a *Authorizer) authorize(ctx context.Context, node string, at *authz.Attributes) (reason string, decided, allowed bool) {
+	switch at.APIGroup + "/" + at.Resource {
+	case "/secrets", "/configmaps":
+		reason, allowed = a.readNeeded(ctx, node, at)
+	case "/persistentvolumeclaims":
+		if at.Subresource == "status" {
+			return "", false, false
+		}
+		reason, allowed = a.getNeeded(ctx, node, at)
+	case "/persistentvolumes", "storage.k8s.io/volumeattachments", "resource.k8s.io/resourceclaims":
+		reason, allowed = a.getNeeded(ctx, node, at)
+	case "/serviceaccounts":
+		reason, allowed = a.serviceAccount(ctx, node, at)
+	case "/pods":
+		return a.pods(ctx, node, at)
+	case "/nodes":
+		return ownNode(node, at)
+	case "coordination.k8s.io/leases":
+		reason, allowed = ownLease(node, at)
+	case "storage.k8s.io/csinodes":
+		reason, allowed = ownCSINode(node, at)
+	default:
+		return "", false, false
+	}
+	return reason, true, allowed
+}
+
+// lag is how long a node that asks for what nobody on it seems to need is kept waiting for the news of a pod that was bound
+// to it just now: the kubelet may hear of it a moment earlier than this package does.
+const lag = 100 * time.Millisecond
+
+func (a *Authorizer) related(ctx context.Context, node string, o object) (reason string, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, lag)
+	defer cancel()
+	for {
+		yes, changed := a.graph.needs(node, o)
+		if yes {
+			return "", true
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Sprintf("no relationship found between node '%s' and this object", node), false
+		}
+	}
+}
+
+func (a *Authorizer) readNeeded(ctx context.Context, node string, at *authz.Attributes) (string, bool) {
+	switch {
+	case at.Verb != "get" && at.Verb != "list" && at.Verb != "watch":
+		return "can only read resources of this type", false
+	case at.Subresource != "":
+		return "cannot read subresource", false
+	case at.Namespace == "":
+		return "can only read namespaced object of this type", false
+	case at.Name == "":
+		return "No Object name found", false
+	}
+	return a.related(ctx, node, object{at.Resource, at.Namespace, at.Name})
+}
+
+func (a *Authorizer) getNeeded(ctx context.Context, node string, at *authz.Attributes) (string, bool) {
+	switch {
+	case at.Verb != "get":
+		return "can only get individual resources of this type", false
+	case at.Subresource != "":
+		return "cannot get subresource", false
+	}
+	return a.related(ctx, node, object{at.Resource, at.Namespace, at.Name})
+}
+
+func (a *Authorizer) serviceAccount(ctx context.Context, node string, at *authz.Attributes) (string, bool) {
+	switch {
+	case at.Subresource == "" && at.Verb == "get":
+	case at.Subresource != "token" || at.Verb != "create":
+		return "can only get service accounts, and create tokens for them", false
+	}
+	if at.Name == "" || at.Namespace == "" {
+		return "No Object name found", false
+	}
+	return a.related(ctx, node, object{at.Resource, at.Namespace, at.Name})
+}
+
+func (a *Authorizer) pods(ctx context.Context, node string, at *authz.Attributes) (reason string, decided, allowed bool) {
+	switch {
+	case at.Verb == "get" && at.Subresource == "":
+		reason, allowed = a.related(ctx, node, object{"pods", at.Namespace, at.Name})
+		return reason, true, allowed
+	case (at.Verb == "list" || at.Verb == "watch") && at.Subresource == "":
+		if selects(at.FieldSelector, node) {
+			return "", true, true
+		}
+		if at.Verb == "watch" && at.Name != "" {
+			reason, allowed = a.related(ctx, node, object{"pods", at.Namespace, at.Name})
+			return reason, true, allowed
+		}
+		return "can only list/watch pods with spec.nodeName field selector", true, false
+	}
+	return "", false, false
+}
+
+// selects tells whether the field selector keeps only pods of node.
+func selects(selector, node string) bool {
+	s, err := fields.ParseSelector(selector)
+	if err != nil {
+		return false
+	}
+	v, ok := s.RequiresExactMatch("spec.nodeName")
+	return ok && v == node
+}
+
+func ownNode(node string, at *authz.Attributes) (reason string, decided, allowed bool) {
+	if at.Subresource != "" || at.Verb != "get" && at.Verb != "list" && at.Verb != "watch" {
+		return "", false, false
+	}
+	switch at.Name {
+	case node:
+		return "", true, true
+	case "":
+		return fmt.Sprintf("node '%s' cannot read all nodes, only its own Node object", node), true, false
+	}
+	return fmt.Sprintf("node '%s' cannot read '%s', only its own Node object", node, at.Name), true, false
+}
+
+func ownLease(node string, at *authz.Attributes) (string, bool) {
+	switch at.Verb {
+	case "get", "create", "update", "patch", "delete":
+	default:
+		return "can only get, create, update, patch, or delete a node lease", false
+	}
+	switch {
+	case at.Namespace != corev1.NamespaceNodeLease:
+		return fmt.Sprintf("can only access leases in the %q system namespace", corev1.NamespaceNodeLease), false
+	case at.Verb != "create" && at.Name != node: // on create the name is in the body: NodeRestriction looks at it
+		return "can only access node lease with the same name as the requesting node", false
+	}
+	return "", true
+}
+
+func ownCSINode(node string, at *authz.Attributes) (string, bool) {
+	switch at.Verb {
+	case "get", "create", "update", "patch", "delete":
+	default:
+		return "can only get, create, update, patch, or delete a CSINode", false
+	}
+	switch {
+	case at.Subresource != "":
+		return "cannot authorize CSINode subresources", false
+	case at.Verb != "create" && at.Name != node:
+		return "can only access CSINode with the same name as the requesting node", false
+	}
+	return "", true
+}
