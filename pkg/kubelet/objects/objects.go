@@ -1,0 +1,193 @@
+// Package objects gives the kubelet the ConfigMaps and Secrets its pods refer to. The Node authorizer lets a kubelet read
+// only those, and watch them only one by one, so the cache holds one watch for each object while a pod refers to it
+// and tells at once which pods a change concerns.
+package objects
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Config is what a Cache needs. Client and Log are required.
+type Config struct {
+	Client kubernetes.Interface
+	Log    *slog.Logger
+	// Changed is called after an object changed, appeared or vanished, with the UIDs of the pods that refer to it. It must
+	// not block. May be nil.
+	Changed func(pods []types.UID)
+}
+
+// Cache holds the objects of all tracked pods. Its methods are safe for concurrent use.
+type Cache struct {
+	cfg  Config
+	wake chan struct{}
+
+	mu      sync.Mutex
+	entries map[ref]*entry
+	pods    map[types.UID][]ref
+	pending []*entry // tracked, watch not started yet
+}
+
+// entry is one object: the pods that refer to it and what its watch last saw.
+type entry struct {
+	ref
+	users  map[types.UID]bool // guarded by Cache.mu
+	stop   chan struct{}      // closed when the last user is gone
+	latest atomic.Pointer[metav1.Object]
+}
+
+// New checks the configuration and returns a Cache that watches nothing before Run.
+func New(cfg Config) (*Cache, error) {
+	if cfg.Client == nil || cfg.Log == nil {
+		return nil, errors.New("objects: Client and Log are required")
+	}
+	return &Cache{cfg: cfg, wake: make(chan struct{}, 1), entries: map[ref]*entry{}, pods: map[types.UID][]ref{}}, nil
+}
+
+// Run keeps the watches until ctx is done and returns when all have ended. Without it every read asks the API server.
+func (c *Cache) Run(ctx context.Context) error {
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	for {
+		c.mu.Lock()
+		start := c.pending
+		c.pending = nil
+		c.mu.Unlock()
+		for _, e := range start {
+			watches.Go(func() { c.watch(ctx, e) })
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.wake:
+		}
+	}
+}
+
+// Track starts watching what the pod refers to. A pod whose spec changed may be tracked again.
+func (c *Cache) Track(pod *corev1.Pod) {
+	refs := refsOf(pod)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.pods[pod.UID]
+	for _, r := range refs {
+		e := c.entries[r]
+		if e == nil {
+			e = &entry{ref: r, users: map[types.UID]bool{}, stop: make(chan struct{})}
+			c.entries[r] = e
+			c.pending = append(c.pending, e)
+		}
+		e.users[pod.UID] = true
+	}
+	if len(refs) > 0 {
+		c.pods[pod.UID] = refs
+	} else {
+		delete(c.pods, pod.UID)
+	}
+	kept := make(map[ref]bool, len(refs))
+	for _, r := range refs {
+		kept[r] = true
+	}
+	for _, r := range before {
+		if !kept[r] {
+			c.dropLocked(r, pod.UID)
+		}
+	}
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Untrack forgets a pod; objects no other pod refers to are watched no longer.
+func (c *Cache) Untrack(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.pods[uid] {
+		c.dropLocked(r, uid)
+	}
+	delete(c.pods, uid)
+}
+
+func (c *Cache) dropLocked(r ref, uid types.UID) {
+	e := c.entries[r]
+	if e == nil {
+		return
+	}
+	delete(e.users, uid)
+	if len(e.users) == 0 {
+		close(e.stop)
+		delete(c.entries, r)
+	}
+}
+
+// ConfigMap returns the ConfigMap as last seen, read only; apierrors.IsNotFound tells that there is none.
+func (c *Cache) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
+	obj, err := c.get(ctx, ref{configMap, namespace, name})
+	if err != nil {
+		return nil, err
+	}
+	return obj.(*corev1.ConfigMap), nil
+}
+
+// Secret returns the Secret as last seen, read only; apierrors.IsNotFound tells that there is none.
+func (c *Cache) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	obj, err := c.get(ctx, ref{secret, namespace, name})
+	if err != nil {
+		return nil, err
+	}
+	return obj.(*corev1.Secret), nil
+}
+
+// get answers from the watch, or asks the API server if the watch has seen nothing yet: absence is never answered from memory,
+// because an object and the pod that needs it are often created in one go.
+func (c *Cache) get(ctx context.Context, r ref) (metav1.Object, error) {
+	c.mu.Lock()
+	e := c.entries[r]
+	c.mu.Unlock()
+	if e != nil {
+		if obj := e.latest.Load(); obj != nil {
+			return *obj, nil
+		}
+	}
+	obj, err := r.get(ctx, c.cfg.Client)
+	if apierrors.IsNotFound(err) {
+		return nil, apierrors.NewNotFound(corev1.Resource(r.kind.singular()), r.name)
+	}
+	return obj, err
+}
+
+// changed records what the watch saw (nil: nothing there) and tells the users if that is news.
+func (c *Cache) changed(e *entry, obj metav1.Object) {
+	before := e.latest.Load()
+	if obj == nil {
+		e.latest.Store(nil)
+	} else {
+		e.latest.Store(&obj)
+	}
+	switch {
+	case before == nil && obj == nil:
+		return
+	case before != nil && obj != nil && (*before).GetResourceVersion() == obj.GetResourceVersion() && (*before).GetUID() == obj.GetUID():
+		return
+	}
+	if c.cfg.Changed == nil {
+		return
+	}
+	c.mu.Lock()
+	pods := make([]types.UID, 0, len(e.users))
+	for uid := range e.users {
+		pods = append(pods, uid)
+	}
+	c.mu.Unlock()
+	c.cfg.Changed(pods)
+}

@@ -1,0 +1,57 @@
+package volume
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// checkHostPath makes or checks the path on the host as the volume's type says.
+func checkHostPath(v *corev1.HostPathVolumeSource) error {
+	kind := corev1.HostPathUnset
+	if v.Type != nil {
+		kind = *v.Type
+	}
+	switch kind {
+	case corev1.HostPathUnset:
+		return nil
+	case corev1.HostPathDirectoryOrCreate:
+		if err := os.MkdirAll(v.Path, 0o755); err != nil && !isKind(v.Path, fs.ModeDir, fs.ModeDir) {
+			return fmt.Errorf("hostPath type check failed: %s is not a directory", v.Path)
+		}
+		kind = corev1.HostPathDirectory
+	case corev1.HostPathFileOrCreate:
+		f, err := os.OpenFile(v.Path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+		if err == nil {
+			f.Close()
+		} else if os.IsNotExist(err) {
+			return err
+		}
+		kind = corev1.HostPathFile
+	}
+	want := map[corev1.HostPathType]struct {
+		name       string
+		mask, mode fs.FileMode
+	}{
+		corev1.HostPathDirectory: {"a directory", fs.ModeDir, fs.ModeDir},
+		corev1.HostPathFile:      {"a file", fs.ModeType, 0},
+		corev1.HostPathSocket:    {"a socket file", fs.ModeSocket, fs.ModeSocket},
+		corev1.HostPathCharDev:   {"a character device", fs.ModeCharDevice, fs.ModeCharDevice},
+		corev1.HostPathBlockDev:  {"a block device", fs.ModeDevice | fs.ModeCharDevice, fs.ModeDevice},
+	}
+	w, ok := want[kind]
+	if !ok {
+		return fmt.Errorf("%s is an invalid volume type", kind)
+	}
+	if !isKind(v.Path, w.mask, w.mode) {
+		return fmt.Errorf("hostPath type check failed: %s is not %s", v.Path, w.name)
+	}
+	return nil
+}
+
+func isKind(path string, mask, mode fs.FileMode) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&mask == mode
+}

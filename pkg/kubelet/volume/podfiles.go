@@ -1,0 +1,59 @@
+package volume
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// WriteHosts writes the pod's hosts file, which containers see as /etc/hosts, and returns its path. The file keeps its inode, for
+// it is mounted into running containers.
+func (m *Manager) WriteHosts(uid types.UID, content []byte) (string, error) {
+	dir, err := m.PodDir(uid)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return "", fmt.Errorf("make the pod's directory: %w", err)
+	}
+	path := filepath.Join(dir, "etc-hosts")
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		return "", fmt.Errorf("write the pod's hosts file: %w", err)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		return "", fmt.Errorf("open the pod's hosts file to all users: %w", err)
+	}
+	return path, nil
+}
+
+// TerminationLog makes a new empty file that any user of the container may write its termination message to, and returns its path:
+// <pod>/containers/<container>/<8 hex digits>.
+func (m *Manager) TerminationLog(uid types.UID, container string) (string, error) {
+	dir, err := m.PodDir(uid)
+	if err != nil {
+		return "", err
+	}
+	if !filepath.IsLocal(container) || strings.ContainsRune(container, '/') {
+		return "", errors.New("the container's name is no file name")
+	}
+	dir = filepath.Join(dir, "containers", container)
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return "", fmt.Errorf("make the container's directory: %w", err)
+	}
+	var b [4]byte
+	rand.Read(b[:])
+	path := filepath.Join(dir, hex.EncodeToString(b[:]))
+	if err := os.WriteFile(path, nil, 0o666); err != nil {
+		return "", fmt.Errorf("make the termination log: %w", err)
+	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		return "", fmt.Errorf("open the termination log to all users: %w", err)
+	}
+	return path, nil
+}

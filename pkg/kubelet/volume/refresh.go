@@ -1,0 +1,81 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Changed tells the manager that something the pods refer to changed: Run brings their volumes up to date at once. It never
+// blocks; what does not fit into the queue waits for the next period.
+func (m *Manager) Changed(uids []types.UID) {
+	for _, uid := range uids {
+		select {
+		case m.stale <- uid:
+		default:
+			return
+		}
+	}
+}
+
+// Run keeps the content of mounted volumes fresh (changed objects, tokens near their end) until ctx is done.
+func (m *Manager) Run(ctx context.Context) error {
+	tick := time.NewTicker(m.cfg.Period)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case uid := <-m.stale:
+			m.refresh(ctx, uid)
+		case <-tick.C:
+			m.mu.Lock()
+			uids := slices.Collect(maps.Keys(m.pods))
+			m.mu.Unlock()
+			for _, uid := range uids {
+				m.refresh(ctx, uid)
+			}
+		}
+	}
+}
+
+// refresh mounts a pod again as it was last mounted, if it still is.
+func (m *Manager) refresh(ctx context.Context, uid types.UID) {
+	p := m.entry(uid, false)
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pod == nil {
+		return
+	}
+	if _, err := m.mount(ctx, p.pod); err != nil && ctx.Err() == nil {
+		m.cfg.Log.Warn("volumes of a running pod could not be refreshed", "pod", p.pod.Namespace+"/"+p.pod.Name, "err", err)
+	}
+}
+
+// Cleanup removes the directories of all pods that are not live, with every mount beneath them: what a kubelet that was
+// killed or a pod deleted meanwhile left behind. It goes on after an error and returns them all.
+func (m *Manager) Cleanup(ctx context.Context, live map[types.UID]bool) error {
+	entries, err := os.ReadDir(m.cfg.PodsDir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		if uid := types.UID(e.Name()); e.IsDir() && !live[uid] {
+			if err := m.Remove(ctx, uid); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			m.cfg.Log.Info("removed the directory of a pod that is gone", "uid", uid)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,131 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// SubPath makes a part of a volume mountable: it resolves subPath (after expansion of a subPathExpr) beneath the volume, without
+// following any link out of it, makes a directory if nothing is there, and binds what it found to a place of the kubelet's
+// own, so that nobody can exchange it between check and use. index is the mount's place among the container's. The bind
+// mount goes with Unmount; calling SubPath again binds anew, as a restarted container expects.
+func (m *Manager) SubPath(pod *corev1.Pod, container string, index int, volume string, from Mounted, subPath string) (string, error) {
+	fail := func(err error) (string, error) {
+		return "", fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: %w", volume, container, err)
+	}
+	if filepath.IsAbs(subPath) {
+		return "", fmt.Errorf("error SubPath `%s` must not be an absolute path", subPath)
+	}
+	if strings.HasPrefix(filepath.Clean(subPath), "..") || !filepath.IsLocal(subPath) {
+		return "", fmt.Errorf("unable to provision SubPath `%s`: must not contain '..'", subPath)
+	}
+	podDir, err := m.PodDir(pod.UID)
+	if err != nil {
+		return fail(err)
+	}
+	if !filepath.IsLocal(volume) || !filepath.IsLocal(container) || strings.ContainsRune(volume+container, '/') {
+		return fail(errors.New("the volume's or container's name is no file name"))
+	}
+	if err := makeBeneath(from.HostPath, subPath); err != nil {
+		return "", fmt.Errorf("failed to create subPath directory for volumeMount %q of container %q: %w", volume, container, err)
+	}
+	fd, err := openBeneath(from.HostPath, subPath)
+	if err != nil {
+		return fail(err)
+	}
+	defer unix.Close(fd)
+	target := filepath.Join(podDir, "volume-subpaths", volume, container, strconv.Itoa(index))
+	p := m.entry(pod.UID, true)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := bind(fd, target); err != nil {
+		return fail(err)
+	}
+	return target, nil
+}
+
+// makeBeneath makes subPath a directory if it does not exist, with the permissions of the volume itself.
+func makeBeneath(volume, subPath string) error {
+	root, err := os.OpenRoot(volume)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if _, err := root.Stat(subPath); err == nil || !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	info, err := root.Stat(".")
+	if err != nil {
+		return err
+	}
+	made := ""
+	for part := range strings.SplitSeq(filepath.Clean(subPath), "/") {
+		made = filepath.Join(made, part)
+		if err := root.Mkdir(made, 0o750); errors.Is(err, os.ErrExist) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		if err := root.Chmod(made, info.Mode().Perm()|info.Mode()&os.ModeSetgid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openBeneath opens subPath with O_PATH; the kernel refuses every way out of the volume (openat2 with RESOLVE_BENEATH).
+func openBeneath(volume, subPath string) (int, error) {
+	root, err := unix.Open(volume, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("open %s: %w", volume, err)
+	}
+	defer unix.Close(root)
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
+	for {
+		fd, err := unix.Openat2(root, filepath.Clean(subPath), how)
+		switch {
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN): // a rename raced with the resolution
+		case errors.Is(err, unix.EXDEV):
+			return -1, fmt.Errorf("subpath %q not within volume path", subPath)
+		case err != nil:
+			return -1, fmt.Errorf("resolve subPath %q: %w", subPath, err)
+		default:
+			return fd, nil
+		}
+	}
+}
+
+// bind mounts what fd refers to at target, in place of what was there.
+func bind(fd int, target string) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("look at the subPath: %w", err)
+	}
+	if err := unmountBeneath(target); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(target); err != nil {
+		return fmt.Errorf("clear the mount point: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
+		return fmt.Errorf("make the mount point's parent: %w", err)
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		if err := os.Mkdir(target, 0o750); err != nil {
+			return fmt.Errorf("make the mount point: %w", err)
+		}
+	} else if err := os.WriteFile(target, nil, 0o640); err != nil {
+		return fmt.Errorf("make the mount point: %w", err)
+	}
+	if err := unix.Mount("/proc/self/fd/"+strconv.Itoa(fd), target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("bind the subPath to %s: %w", target, err)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package volume
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	authv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A token is replaced when 80 % of its life or a day has passed, whichever is first.
+const (
+	tokenLifePercent = 80
+	tokenMaxAge      = 24 * time.Hour
+	tokenDefaultLife = time.Hour
+)
+
+// tokenCache holds each pod's service-account tokens and replaces them in time.
+type tokenCache struct {
+	api Tokens
+	now func() time.Time
+	log *slog.Logger
+
+	mu     sync.Mutex
+	tokens map[tokenKey]heldToken
+}
+
+type tokenKey struct {
+	pod      types.UID
+	audience string
+	seconds  int64
+}
+
+type heldToken struct {
+	value            string
+	renew, expiresAt time.Time
+}
+
+func newTokenCache(api Tokens, now func() time.Time, log *slog.Logger) *tokenCache {
+	return &tokenCache{api: api, now: now, log: log, tokens: map[tokenKey]heldToken{}}
+}
+
+// get returns a token bound to the pod. While the API server cannot be asked, one that is still valid is good enough.
+func (c *tokenCache) get(ctx context.Context, pod *corev1.Pod, s *corev1.ServiceAccountTokenProjection) (string, error) {
+	life := int64(tokenDefaultLife / time.Second)
+	if s.ExpirationSeconds != nil {
+		life = *s.ExpirationSeconds
+	}
+	key := tokenKey{pod.UID, s.Audience, life}
+	c.mu.Lock()
+	held, ok := c.tokens[key]
+	c.mu.Unlock()
+	if ok && c.now().Before(held.renew) {
+		return held.value, nil
+	}
+	fresh, err := c.request(ctx, pod, s.Audience, life)
+	if err != nil {
+		if ok && c.now().Before(held.expiresAt) {
+			c.log.Warn("service account token not renewed, the old one is kept", "pod", pod.Namespace+"/"+pod.Name, "expires", held.expiresAt, "err", err)
+			return held.value, nil
+		}
+		return "", fmt.Errorf("failed to fetch token: %w", err)
+	}
+	c.mu.Lock()
+	c.tokens[key] = fresh
+	c.mu.Unlock()
+	return fresh.value, nil
+}
+
+func (c *tokenCache) request(ctx context.Context, pod *corev1.Pod, audience string, seconds int64) (heldToken, error) {
+	req := &authv1.TokenRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace},
+		Spec: authv1.TokenRequestSpec{ExpirationSeconds: &seconds,
+			BoundObjectRef: &authv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}}}
+	if audience != "" {
+		req.Spec.Audiences = []string{audience}
+	}
+	start := c.now()
+	got, err := c.api.CreateToken(ctx, pod.Namespace, pod.Spec.ServiceAccountName, req)
+	if err != nil {
+		return heldToken{}, err
+	}
+	expires := got.Status.ExpirationTimestamp.Time
+	age := min(expires.Sub(start)*tokenLifePercent/100, tokenMaxAge)
+	return heldToken{value: got.Status.Token, renew: start.Add(age), expiresAt: expires}, nil
+}
+
+// forget drops the pod's tokens.
+func (c *tokenCache) forget(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k := range c.tokens {
+		if k.pod == uid {
+			delete(c.tokens, k)
+		}
+	}
+}

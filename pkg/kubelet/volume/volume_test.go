@@ -1,0 +1,444 @@
+package volume
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	authv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// api is a hand-made API server: objects by kind/namespace/name, and tokens with a number.
+type api struct {
+	mu      sync.Mutex
+	objects map[string]map[string]string
+	tokens  int
+	now     time.Time
+	down    bool
+}
+
+func (a *api) ConfigMap(_ context.Context, ns, name string) (*corev1.ConfigMap, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if d, ok := a.objects["cm/"+ns+"/"+name]; ok {
+		return &corev1.ConfigMap{Data: d, BinaryData: map[string][]byte{"bin": {0, 255}}}, nil
+	}
+	return nil, apierrors.NewNotFound(corev1.Resource("configmap"), name)
+}
+
+func (a *api) Secret(_ context.Context, ns, name string) (*corev1.Secret, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	d, ok := a.objects["secret/"+ns+"/"+name]
+	if !ok {
+		return nil, apierrors.NewNotFound(corev1.Resource("secret"), name)
+	}
+	s := &corev1.Secret{Data: map[string][]byte{}}
+	for k, v := range d {
+		s.Data[k] = []byte(v)
+	}
+	return s, nil
+}
+
+func (a *api) CreateToken(_ context.Context, ns, account string, req *authv1.TokenRequest) (*authv1.TokenRequest, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.down {
+		return nil, errors.New("connection refused")
+	}
+	a.tokens++
+	req.Status = authv1.TokenRequestStatus{Token: fmt.Sprintf("%s/%s %v #%d", ns, account, req.Spec.Audiences, a.tokens),
+		ExpirationTimestamp: metav1.NewTime(a.now.Add(time.Duration(*req.Spec.ExpirationSeconds) * time.Second))}
+	return req, nil
+}
+
+func (a *api) set(key string, data map[string]string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.objects[key] = data
+}
+
+func (a *api) clock() time.Time { a.mu.Lock(); defer a.mu.Unlock(); return a.now }
+
+func (a *api) advance(d time.Duration) { a.mu.Lock(); defer a.mu.Unlock(); a.now = a.now.Add(d) }
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("SKIPPED: this test mounts file systems and changes owners, which needs root")
+	}
+}
+
+func newManager(t *testing.T, a *api) *Manager {
+	t.Helper()
+	if a.objects == nil {
+		a.objects = map[string]map[string]string{}
+	}
+	a.now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m, err := New(Config{PodsDir: filepath.Join(t.TempDir(), "pods"), Objects: a, Tokens: a, Now: a.clock, Log: slog.New(slog.DiscardHandler),
+		Field: func(p *corev1.Pod, path string) (string, error) { return p.Labels["v"] + path, nil },
+		Resource: func(_ *corev1.Pod, c string, s *corev1.ResourceFieldSelector) (string, error) {
+			return c + s.Resource, nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // an error in the middle of a test must not leave mounts
+		if err := m.Cleanup(context.Background(), nil); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+func podOf(volumes ...corev1.Volume) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "uid-1", Labels: map[string]string{"v": "1 "}},
+		Spec: corev1.PodSpec{ServiceAccountName: "sa", Volumes: volumes, Containers: []corev1.Container{{Name: "c"}}}}
+}
+
+func named(n string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: n} }
+
+func ptr[T any](v T) *T { return &v }
+
+func read(t *testing.T, parts ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(parts...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func mode(t *testing.T, parts ...string) (os.FileMode, *syscall.Stat_t) {
+	t.Helper()
+	info, err := os.Stat(filepath.Join(parts...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Mode(), info.Sys().(*syscall.Stat_t)
+}
+
+func TestVolumesOfAPod(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	ctx := context.Background()
+	a := &api{objects: map[string]map[string]string{"cm/ns/cfg": {"k": "v1", "l": "x"}, "secret/ns/s": {"pw": "hush"}}}
+	m := newManager(t, a)
+	pod := podOf(
+		corev1.Volume{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		corev1.Volume{Name: "mem", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: ptr(resource.MustParse("1Mi"))}}},
+		corev1.Volume{Name: "cfg", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: named("cfg")}}},
+		corev1.Volume{Name: "sec", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s", DefaultMode: ptr[int32](0o400), Items: []corev1.KeyToPath{{Key: "pw", Path: "a/b/pw", Mode: ptr[int32](0o440)}}}}},
+		corev1.Volume{Name: "all", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: ptr[int64](600)}},
+			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: named("cfg"), Items: []corev1.KeyToPath{{Key: "k", Path: "ca.crt"}}}},
+			{Secret: &corev1.SecretProjection{LocalObjectReference: named("nope"), Optional: ptr(true)}},
+			{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{Path: "ns", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}},
+				{Path: "cpu", ResourceFieldRef: &corev1.ResourceFieldSelector{ContainerName: "c", Resource: "limits.cpu"}}}}}}}}},
+		corev1.Volume{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: t.TempDir()}}},
+	)
+	got, err := m.Mount(ctx, pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if md, _ := mode(t, got["tmp"].HostPath); md.Perm() != 0o777 || got["tmp"].ReadOnly {
+		t.Error("emptyDir:", md, got["tmp"])
+	}
+	if !strings.HasSuffix(got["cfg"].HostPath, "/pods/uid-1/volumes/kubernetes.io~configmap/cfg") || !got["cfg"].ReadOnly {
+		t.Error("configMap:", got["cfg"])
+	}
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(got["mem"].HostPath, &st); err != nil || int64(st.Blocks)*st.Bsize != 1<<20 {
+		t.Error("emptyDir in memory:", int64(st.Blocks)*st.Bsize, err)
+	}
+	if read(t, got["cfg"].HostPath, "k") != "v1" || read(t, got["cfg"].HostPath, "bin") != "\x00\xff" || read(t, got["sec"].HostPath, "a/b/pw") != "hush" {
+		t.Error("content")
+	}
+	if md, _ := mode(t, got["sec"].HostPath, "a/b/pw"); md.Perm() != 0o440 {
+		t.Error("secret's mode:", md)
+	}
+	if !isMountPoint(got["sec"].HostPath) || !isMountPoint(got["all"].HostPath) {
+		t.Error("secrets must be on memory")
+	}
+	all := got["all"].HostPath
+	if read(t, all, "token") != "ns/sa [] #1" || read(t, all, "ca.crt") != "v1" || read(t, all, "ns") != "1 metadata.namespace" || read(t, all, "cpu") != "climits.cpu" {
+		t.Error("projected content")
+	}
+	link, _ := os.Readlink(filepath.Join(all, "..data"))
+
+	if _, err := m.Mount(ctx, pod); err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := os.Readlink(filepath.Join(all, "..data")); again != link {
+		t.Error("an unchanged volume was written again")
+	}
+	a.set("cm/ns/cfg", map[string]string{"k": "v2"})
+	a.advance(481 * time.Second)
+	rctx, cancel := context.WithCancel(ctx)
+	done := make(chan error)
+	go func() { done <- m.Run(rctx) }()
+	m.Changed([]types.UID{"uid-1", "unknown"})
+	await(t, func() bool { return read(t, all, "ca.crt") == "v2" && read(t, all, "token") == "ns/sa [] #2" })
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(filepath.Join(got["cfg"].HostPath, "l")); !errors.Is(err, os.ErrNotExist) {
+		t.Error("a removed key is still there:", err)
+	}
+	if err := m.Unmount(ctx, "uid-1"); err != nil {
+		t.Fatal(err)
+	}
+	if mounts, _ := mountsBeneath(m.cfg.PodsDir); len(mounts) > 0 {
+		t.Error("still mounted:", mounts)
+	}
+	m.refresh(ctx, "uid-1")
+	if _, err := os.Stat(got["cfg"].HostPath); !errors.Is(err, os.ErrNotExist) {
+		t.Error("refreshed after Unmount")
+	}
+}
+
+func await(t *testing.T, ok func() bool) {
+	t.Helper()
+	for deadline := time.After(10 * time.Second); !ok(); {
+		select {
+		case <-deadline:
+			t.Fatal("condition not met in 10 s")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func TestMountErrors(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, &api{objects: map[string]map[string]string{"cm/ns/cfg": {"k": "v1"}}})
+	vol := func(s corev1.VolumeSource) corev1.Volume { return corev1.Volume{Name: "x", VolumeSource: s} }
+	cm := func(name string, opt *bool, items ...corev1.KeyToPath) corev1.Volume {
+		return vol(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: named(name), Optional: opt, Items: items}})
+	}
+	for want, v := range map[string]corev1.Volume{
+		`MountVolume.SetUp failed for volume "x" : configmap "none" not found`: cm("none", nil),
+		`references non-existent config key: zz`:                               cm("cfg", nil, corev1.KeyToPath{Key: "zz", Path: "zz"}),
+		`leaves the volume`:                                                    cm("cfg", nil, corev1.KeyToPath{Key: "k", Path: "../../evil"}),
+		`no volume plugin matched`:                                             vol(corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}}),
+		`hostPath type check failed: /dev/null is not a directory`:             vol(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/dev/null", Type: ptr(corev1.HostPathDirectory)}}),
+	} {
+		if _, err := m.Mount(context.Background(), podOf(v)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+	got, err := m.Mount(context.Background(), podOf(cm("none", ptr(true))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names, _ := filepath.Glob(got["x"].HostPath + "/[^.]*"); len(names) > 0 {
+		t.Error("an absent optional configMap has files:", names)
+	}
+	bad := podOf()
+	bad.UID = "../x"
+	if _, err := m.Mount(context.Background(), bad); err == nil {
+		t.Error("a UID that is a path was accepted")
+	}
+}
+
+func TestTokenSurvivesAnOutage(t *testing.T) {
+	t.Parallel()
+	a := &api{now: time.Unix(1000, 0)}
+	var log bytes.Buffer
+	c := newTokenCache(a, a.clock, slog.New(slog.NewTextHandler(&log, nil)))
+	s := &corev1.ServiceAccountTokenProjection{Audience: "vault", ExpirationSeconds: ptr[int64](1000)}
+	for _, step := range []struct {
+		advance time.Duration
+		down    bool
+		want    string
+	}{
+		{0, false, "ns/sa [vault] #1"}, {799 * time.Second, false, "ns/sa [vault] #1"}, {time.Second, true, "ns/sa [vault] #1"}, {time.Second, false, "ns/sa [vault] #2"},
+		{1000 * time.Second, true, ""}, {0, false, "ns/sa [vault] #3"},
+	} {
+		a.advance(step.advance)
+		a.down = step.down
+		got, err := c.get(context.Background(), podOf(), s)
+		if got != step.want || (err == nil) != (step.want != "") {
+			t.Errorf("%+v: %q, %v", step, got, err)
+		}
+	}
+	if strings.Contains(log.String(), "vault") {
+		t.Error("the log shows a token:", log.String())
+	}
+	c.forget("uid-1")
+	if len(c.tokens) != 0 {
+		t.Error("tokens kept")
+	}
+}
+
+// The expectations are those of the conformance tests "should set ownership and permission when RunAsUser or FsGroup is present".
+func TestTokenOwnership(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	for name, tc := range map[string]struct {
+		user, group *int64
+		mode        os.FileMode
+		uid, gid    uint32
+	}{
+		"neither": {nil, nil, 0o644, 0, 0},
+		"user":    {ptr[int64](1000), nil, 0o600, 1000, 0},
+		"group":   {nil, ptr[int64](10000), 0o640, 0, 10000},
+		"both":    {ptr[int64](1000), ptr[int64](10000), 0o640, 1000, 10000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newManager(t, &api{})
+			pod := podOf(corev1.Volume{Name: "t", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}}}}},
+				corev1.Volume{Name: "e", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+			pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: tc.group}
+			pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsUser: tc.user}
+			got, err := m.Mount(context.Background(), pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			md, st := mode(t, got["t"].HostPath, "token")
+			if md.Perm() != tc.mode || st.Uid != tc.uid || st.Gid != tc.gid {
+				t.Errorf("token %v %d:%d, want %+v", md, st.Uid, st.Gid, tc)
+			}
+			if md, st := mode(t, got["e"].HostPath); tc.group != nil && (md&os.ModeSetgid == 0 || md.Perm() != 0o777 || st.Gid != tc.gid) {
+				t.Errorf("emptyDir %v %d", md, st.Gid)
+			}
+		})
+	}
+}
+
+func TestHostPathTypes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, tc := range []struct {
+		path string
+		kind corev1.HostPathType
+		err  string
+	}{
+		{"none", "", ""}, {"none", corev1.HostPathDirectory, "is not a directory"}, {"none", corev1.HostPathFile, "is not a file"}, {"new/dir", corev1.HostPathDirectoryOrCreate, ""},
+		{"new/dir", corev1.HostPathDirectory, ""}, {"new/file", corev1.HostPathFileOrCreate, ""}, {"new/file", corev1.HostPathFile, ""}, {"new/file", corev1.HostPathDirectoryOrCreate, "is not a directory"},
+		{"new/dir", corev1.HostPathFileOrCreate, "is not a file"}, {"absent/file", corev1.HostPathFileOrCreate, "no such file"}, {"new/file", corev1.HostPathSocket, "is not a socket file"},
+		{"/dev/null", corev1.HostPathCharDev, ""}, {"/dev/null", corev1.HostPathBlockDev, "is not a block device"}, {"new", "Odd", "Odd is an invalid volume type"},
+	} {
+		p := tc.path
+		if !filepath.IsAbs(p) {
+			p = filepath.Join(dir, p)
+		}
+		err := checkHostPath(&corev1.HostPathVolumeSource{Path: p, Type: &tc.kind})
+		if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+			t.Errorf("%+v: %v", tc, err)
+		}
+	}
+}
+
+func TestSubPath(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	m := newManager(t, &api{})
+	pod := podOf(corev1.Volume{Name: "e", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	got, err := m.Mount(context.Background(), pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vol := got["e"].HostPath
+	for _, err := range []error{os.WriteFile(filepath.Join(vol, "file"), []byte("f1"), 0o644), os.Symlink("/etc", filepath.Join(vol, "abs")), os.Symlink("../../../..", filepath.Join(vol, "up")), os.Symlink("file", filepath.Join(vol, "in"))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	sub := func(i int, p string) (string, error) { return m.SubPath(pod, "c", i, "e", got["e"], p) }
+	dir, err := sub(0, "made/here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "x"), []byte("y"), 0o600); err != nil || read(t, vol, "made/here/x") != "y" {
+		t.Error(err)
+	}
+	if md, _ := mode(t, vol, "made"); md.Perm() != 0o777 {
+		t.Error("a made directory has mode", md)
+	}
+	file, err := sub(1, "in")
+	if err != nil || read(t, file) != "f1" {
+		t.Error(err)
+	}
+	if err := os.Remove(filepath.Join(vol, "file")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(vol, "file"), []byte("f2"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := sub(1, "in"); err != nil || again != file || read(t, again) != "f2" {
+		t.Error("a restarted container must see the new file:", err)
+	}
+	for _, bad := range []string{"abs", "abs/passwd", "up", "up/x", "..", "../x", "/etc", "a/../../x"} {
+		if p, err := sub(2, bad); err == nil {
+			t.Errorf("%q gave %s", bad, p)
+		}
+	}
+	if err := m.Remove(context.Background(), pod.UID); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(m.cfg.PodsDir); len(left) > 0 {
+		t.Error("left:", left)
+	}
+}
+
+func TestCleanupKeepsLivePods(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, &api{})
+	for _, uid := range []types.UID{"live", "dead"} {
+		if _, err := m.WriteHosts(uid, []byte("h")); err != nil {
+			t.Fatal(err)
+		}
+		log, err := m.TerminationLog(uid, "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if md, _ := mode(t, log); md.Perm() != 0o666 {
+			t.Error("termination log:", md)
+		}
+	}
+	if _, err := m.TerminationLog("live", "../c"); err == nil {
+		t.Error("a container's name that is a path was accepted")
+	}
+	if err := m.Cleanup(context.Background(), map[types.UID]bool{"live": true}); err != nil {
+		t.Fatal(err)
+	}
+	left, _ := os.ReadDir(m.cfg.PodsDir)
+	if len(left) != 1 || left[0].Name() != "live" {
+		t.Error("left:", left)
+	}
+}
+
+func TestMemorySize(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		volume, container string
+		want              int64
+	}{{"", "", 0}, {"1Mi", "", 1 << 20}, {"", "2Mi", 2 << 20}, {"1Mi", "2Mi", 1 << 20}, {"4Mi", "2Mi", 2 << 20}} {
+		pod, v := podOf(), &corev1.EmptyDirVolumeSource{}
+		if tc.volume != "" {
+			v.SizeLimit = ptr(resource.MustParse(tc.volume))
+		}
+		if tc.container != "" {
+			pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"memory": resource.MustParse(tc.container)}
+		}
+		if got := memorySize(pod, v); got != tc.want {
+			t.Errorf("%+v: %d", tc, got)
+		}
+	}
+}
