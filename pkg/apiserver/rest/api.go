@@ -117,3 +117,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (a *API) watchTimeout() time.Duration {
 	return a.MinWatch + rand.N(a.MinWatch)
 }
+
+// Serves tells whether info asks for a resource and subresource that there is.
+func (a *API) Serves(info *request.Info) bool {
+	res := a.resources[schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}]
+	return res != nil && (info.Subresource == "" || res.subs[info.Subresource] != nil)
+}

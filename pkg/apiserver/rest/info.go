@@ -72,7 +72,8 @@ func refineVerb(info *request.Info, u *url.URL, watchPrefix bool) {
 	if info.Verb == "list" && isTrue(query["watch"]) {
 		info.Verb = "watch"
 	}
-	if selector, err := fields.ParseSelector(query.Get("fieldSelector")); err == nil {
+	info.FieldSelector = query.Get("fieldSelector")
+	if selector, err := fields.ParseSelector(info.FieldSelector); err == nil {
 		if name, ok := selector.RequiresExactMatch("metadata.name"); ok && validSegment(name) {
 			info.Name = name
 		}

@@ -1,0 +1,196 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/pkg/apiserver/authz"
+	"bonsai/pkg/apiserver/request"
+	"bonsai/pkg/apiserver/rest"
+)
+
+// filter wraps a handler in one concern.
+type filter func(http.Handler) http.Handler
+
+// chain is the life of a request, first to last.
+func (s *Server) chain(router http.Handler) http.Handler {
+	filters := []filter{
+		s.requestInfo,  // what is asked: request.Info
+		s.observe,      // metrics, status code, Audit-Id
+		s.recover,      // a panic is this request's end only
+		s.deadline,     // 60 s, but not for watches and streams
+		s.authenticate, // who asks: request.User
+		s.impersonate,  // who is meant by who asks
+		s.limit,        // requests in flight
+		s.authorize,    // may they
+	}
+	h := router
+	for i := len(filters) - 1; i >= 0; i-- {
+		h = filters[i](h)
+	}
+	return h
+}
+
+func (s *Server) requestInfo(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(request.WithInfo(r.Context(), rest.InfoOf(r))))
+	})
+}
+
+func (s *Server) observe(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		rec := &recorder{ResponseWriter: w}
+		h := w.Header()
+		h["Audit-Id"] = []string{auditID(r)}
+		h["Cache-Control"] = []string{"no-cache, private"}
+		if s.GoAwayChance > 0 && r.ProtoMajor == 2 && rand.Float64() < s.GoAwayChance {
+			h.Set("Connection", "close")
+		}
+		next.ServeHTTP(rec, r)
+		info := request.InfoFrom(r.Context())
+		s.requests.Observe(info, s.API.Serves(info), rec.code, time.Since(start))
+	})
+}
+
+// auditID is the client's, if it is reasonable, or a random one.
+func auditID(r *http.Request) string {
+	if id := r.Header.Get("Audit-Id"); id != "" && len(id) <= 64 {
+		return id
+	}
+	var b [36]byte
+	const digits = "0123456789abcdef"
+	hi, lo := rand.Uint64(), rand.Uint64()
+	for i := range b {
+		switch i {
+		case 8, 13, 18, 23:
+			b[i] = '-'
+			continue
+		}
+		b[i] = digits[hi&15]
+		hi = hi>>4 | lo<<60
+		lo >>= 4
+	}
+	b[14], b[19] = '4', '8'
+	return string(b[:])
+}
+
+func (s *Server) recover(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			p := recover()
+			if p == nil {
+				return
+			}
+			if p == http.ErrAbortHandler {
+				panic(p) // cuts the connection, which is what the handler wants
+			}
+			s.Log.Error("panic while serving", "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			if rec, ok := w.(*recorder); ok && rec.code == 0 {
+				s.API.WriteError(w, r, apierrors.NewInternalError(fmt.Errorf("This request caused apiserver to panic. Look in the logs for details.")))
+				return
+			}
+			panic(http.ErrAbortHandler)
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) deadline(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if rest.LongRunning(request.InfoFrom(r.Context())) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		timeout := s.RequestTimeout
+		if v := timeoutParam(r); v != "" {
+			d, err := time.ParseDuration(v)
+			if err != nil {
+				s.API.WriteError(w, r, apierrors.NewBadRequest(fmt.Sprintf("invalid timeout specified in the request URL - %q: %v", v, err)))
+				return
+			}
+			if d > 0 && d < timeout {
+				timeout = d
+			}
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), timeout)
+		defer cancel()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+func timeoutParam(r *http.Request) string {
+	if r.URL.RawQuery == "" {
+		return ""
+	}
+	return r.URL.Query().Get("timeout")
+}
+
+func (s *Server) authenticate(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, err := s.Authenticator.Authenticate(r)
+		if err != nil || user == nil {
+			if err != nil {
+				s.Log.Info("request not authenticated", "path", r.URL.Path, "error", err)
+			}
+			s.API.WriteError(w, r, apierrors.NewUnauthorized("Unauthorized"))
+			return
+		}
+		r.Header.Del("Authorization")
+		next.ServeHTTP(w, r.WithContext(request.WithUser(r.Context(), user)))
+	})
+}
+
+// limitPatience is how long a request waits for its turn.
+const limitPatience = 5 * time.Second
+
+func (s *Server) limit(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info := request.InfoFrom(r.Context())
+		if rest.LongRunning(info) || !info.IsResource || request.UserFrom(r.Context()).InGroup(request.GroupMasters) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		mutating := info.Verb != "get" && info.Verb != "list"
+		if !s.limits.Acquire(r.Context(), mutating) {
+			s.API.WriteError(w, r, apierrors.NewTooManyRequests("Too many requests, please try again later.", 1))
+			return
+		}
+		defer s.limits.Release(mutating)
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) authorize(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := r.Context()
+		a := authz.Attributes{User: request.UserFrom(ctx), Info: *request.InfoFrom(ctx)}
+		decision, reason, err := s.Authorizer.Authorize(ctx, a)
+		if decision == authz.Allow {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if err != nil {
+			s.Log.Warn("authorization failed", "path", r.URL.Path, "error", err)
+		}
+		s.API.WriteError(w, r, forbidden(a, reason))
+	})
+}
+
+// forbidden is the 403 for what a asks.
+func forbidden(a authz.Attributes, reason string) error {
+	err := fmt.Errorf("%s", authz.ForbiddenMessage(a, reason))
+	if !a.IsResource {
+		e := apierrors.NewForbidden(schema.GroupResource{}, "", err)
+		e.ErrStatus.Message = fmt.Sprintf("forbidden: %v", err)
+		return e
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Group: a.APIGroup, Resource: a.Resource}, a.Name, err)
+}

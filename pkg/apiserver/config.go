@@ -1,0 +1,76 @@
+// Package apiserver composes the API server: one visible chain of filters in front of the resource API, health, metrics and
+// version, and the life of the HTTPS server around it.
+package apiserver
+
+import (
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/version"
+
+	"bonsai/pkg/apiserver/authn"
+	"bonsai/pkg/apiserver/authz"
+	"bonsai/pkg/apiserver/rest"
+)
+
+// Check is a named health check; nil means healthy.
+type Check struct {
+	Name string
+	Run  func(r *http.Request) error
+}
+
+// Config is what the server is made of.
+type Config struct {
+	// Listener and TLS are where and how it serves; both required. TLS gets HTTP/2 added.
+	Listener net.Listener
+	TLS      *tls.Config
+	// API answers resource requests; required.
+	API *rest.API
+	// Authenticator and Authorizer are required.
+	Authenticator authn.Authenticator
+	Authorizer    authz.Authorizer
+	// Paths are further paths (patterns of http.ServeMux): discovery, OpenAPI, the issuer's keys.
+	Paths map[string]http.Handler
+	// Live and Ready are health checks; /readyz and /healthz ask both.
+	Live, Ready []Check
+	// Metrics is what /metrics shows; required. The server adds its own.
+	Metrics *prometheus.Registry
+	Version version.Info
+	// MaxReading and MaxMutating bound requests in flight; 0: no bound.
+	MaxReading, MaxMutating int
+	// RequestTimeout is the deadline of requests that are not watches or streams. Default: 60 s.
+	RequestTimeout time.Duration
+	// ShutdownTimeout is how long requests under way get at the end. Default: 10 s.
+	ShutdownTimeout time.Duration
+	// Profiling serves /debug/pprof/.
+	Profiling bool
+	// GoAwayChance is the probability (0 to 0.02) of asking an HTTP/2 client to connect anew, to spread clients over servers.
+	GoAwayChance float64
+	Log          *slog.Logger
+}
+
+func (c *Config) complete() error {
+	for _, missing := range []struct {
+		is   bool
+		what string
+	}{
+		{c.Listener == nil, "a listener"}, {c.TLS == nil, "a TLS configuration"}, {c.API == nil, "the resource API"},
+		{c.Authenticator == nil, "an authenticator"}, {c.Authorizer == nil, "an authorizer"}, {c.Metrics == nil, "a metrics registry"}, {c.Log == nil, "a logger"},
+	} {
+		if missing.is {
+			return errors.New("new API server: " + missing.what + " is needed")
+		}
+	}
+	if c.RequestTimeout == 0 {
+		c.RequestTimeout = 60 * time.Second
+	}
+	if c.ShutdownTimeout == 0 {
+		c.ShutdownTimeout = 10 * time.Second
+	}
+	return nil
+}

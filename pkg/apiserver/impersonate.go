@@ -1,0 +1,122 @@
+package apiserver
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/pkg/apiserver/authz"
+	"bonsai/pkg/apiserver/request"
+)
+
+// impersonate lets a caller act as another user, if the caller may "impersonate" each part of that user.
+func (s *Server) impersonate(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, asked := impersonated(r.Header)
+		if !asked {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if user.Name == "" {
+			s.API.WriteError(w, r, apierrors.NewBadRequest("requested impersonation without impersonating a user"))
+			return
+		}
+		for _, question := range impersonationQuestions(user) {
+			a := authz.Attributes{User: request.UserFrom(r.Context()), Info: question}
+			decision, reason, err := s.Authorizer.Authorize(r.Context(), a)
+			if err != nil || decision != authz.Allow {
+				s.API.WriteError(w, r, apierrors.NewForbidden(schema.GroupResource{Group: a.APIGroup, Resource: a.Resource}, a.Name,
+					errorString(authz.ForbiddenMessage(a, reason))))
+				return
+			}
+		}
+		completeGroups(user)
+		for h := range r.Header {
+			if strings.HasPrefix(h, "Impersonate-") {
+				r.Header.Del(h)
+			}
+		}
+		s.Log.Debug("impersonation", "user", request.UserFrom(r.Context()).Name, "as", user.Name)
+		next.ServeHTTP(w, r.WithContext(request.WithUser(r.Context(), user)))
+	})
+}
+
+type errorString string
+
+func (e errorString) Error() string { return string(e) }
+
+// impersonated reads the Impersonate-* headers; asked tells whether there are any.
+func impersonated(h http.Header) (u *request.User, asked bool) {
+	u = &request.User{
+		Name:   h.Get(authenticationv1.ImpersonateUserHeader),
+		UID:    h.Get(authenticationv1.ImpersonateUIDHeader),
+		Groups: append([]string(nil), h[authenticationv1.ImpersonateGroupHeader]...),
+	}
+	for name, values := range h {
+		if !strings.HasPrefix(name, "Impersonate-") {
+			continue
+		}
+		asked = true
+		key, ok := strings.CutPrefix(name, authenticationv1.ImpersonateUserExtraHeaderPrefix)
+		if !ok {
+			continue
+		}
+		if unescaped, err := url.PathUnescape(strings.ToLower(key)); err == nil {
+			key = unescaped
+		}
+		if u.Extra == nil {
+			u.Extra = map[string][]string{}
+		}
+		u.Extra[key] = append(u.Extra[key], values...)
+	}
+	return u, asked
+}
+
+const serviceAccountPrefix = "system:serviceaccount:"
+
+// impersonationQuestions are what the caller must be allowed, one per part of u.
+func impersonationQuestions(u *request.User) []request.Info {
+	ask := func(group, resource, subresource, ns, name string) request.Info {
+		return request.Info{IsResource: true, Verb: "impersonate", APIGroup: group, APIVersion: "v1", Resource: resource, Subresource: subresource, Namespace: ns, Name: name}
+	}
+	var out []request.Info
+	if ns, name, ok := strings.Cut(strings.TrimPrefix(u.Name, serviceAccountPrefix), ":"); ok && strings.HasPrefix(u.Name, serviceAccountPrefix) {
+		out = append(out, ask("", "serviceaccounts", "", ns, name))
+	} else {
+		out = append(out, ask("", "users", "", "", u.Name))
+	}
+	for _, g := range u.Groups {
+		out = append(out, ask("", "groups", "", "", g))
+	}
+	if u.UID != "" {
+		out = append(out, ask(authenticationv1.GroupName, "uids", "", "", u.UID))
+	}
+	for key, values := range u.Extra {
+		for _, v := range values {
+			out = append(out, ask(authenticationv1.GroupName, "userextras", key, "", v))
+		}
+	}
+	return out
+}
+
+// completeGroups adds the groups that the impersonated user would have by being authenticated.
+func completeGroups(u *request.User) {
+	if rest, ok := strings.CutPrefix(u.Name, serviceAccountPrefix); ok && len(u.Groups) == 0 {
+		if ns, _, ok := strings.Cut(rest, ":"); ok {
+			u.Groups = append(u.Groups, request.GroupServiceAccounts, request.GroupServiceAccounts+":"+ns)
+		}
+	}
+	if u.Name == request.AnonymousUser {
+		if !u.InGroup(request.GroupUnauthenticated) {
+			u.Groups = append(u.Groups, request.GroupUnauthenticated)
+		}
+		return
+	}
+	if !u.InGroup(request.GroupAuthenticated) && !u.InGroup(request.GroupUnauthenticated) {
+		u.Groups = append(u.Groups, request.GroupAuthenticated)
+	}
+}

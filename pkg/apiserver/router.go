@@ -1,0 +1,65 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/pprof"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"bonsai/pkg/apiserver/request"
+)
+
+// router sends resource requests to the API and every other path to its handler.
+func (s *Server) router() http.Handler {
+	mux := http.NewServeMux()
+	paths := map[string]http.Handler{
+		"/metrics": promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{}),
+		"/version": s.version(),
+	}
+	s.addHealth(paths)
+	if s.Profiling {
+		paths["/debug/pprof/"] = http.HandlerFunc(pprof.Index)
+		paths["/debug/pprof/cmdline"] = http.HandlerFunc(pprof.Cmdline)
+		paths["/debug/pprof/profile"] = http.HandlerFunc(pprof.Profile)
+		paths["/debug/pprof/symbol"] = http.HandlerFunc(pprof.Symbol)
+		paths["/debug/pprof/trace"] = http.HandlerFunc(pprof.Trace)
+	}
+	for p, h := range s.Paths {
+		paths[p] = h
+	}
+	list := make([]string, 0, len(paths))
+	for p, h := range paths {
+		mux.Handle(p, h)
+		list = append(list, strings.TrimSuffix(p, "/"))
+	}
+	slices.Sort(list)
+	mux.Handle("/{$}", index(slices.Compact(list)))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if request.InfoFrom(r.Context()).IsResource {
+			s.API.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// index lists the paths there are.
+func index(paths []string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		writePlainJSON(w, map[string][]string{"paths": paths})
+	})
+}
+
+func (s *Server) version() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writePlainJSON(w, s.Version) })
+}
+
+func writePlainJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	_ = e.Encode(v) // only fails for a client that has gone
+}
