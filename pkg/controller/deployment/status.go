@@ -235,7 +235,7 @@ func timedOut(d *appsv1.Deployment, c *appsv1.DeploymentCondition, now time.Time
 // untilDeadline returns when to look again whether the deadline is missed; 0 if that is settled.
 func untilDeadline(d *appsv1.Deployment, st appsv1.DeploymentStatus, now time.Time) time.Duration {
 	c := condition(st, appsv1.DeploymentProgressing)
-	if !hasDeadline(d) || c == nil || c.Reason == deadlineExceeded || complete(d, st) {
+	if !hasDeadline(d) || c == nil || c.Reason == deadlineExceeded || c.Reason == newReplicaSetAvailable || complete(d, st) {
 		return 0
 	}
 	return max(deadline(d, c).Sub(now)+time.Second, time.Second)

@@ -1,0 +1,208 @@
+package endpointslice
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"bonsai/pkg/controller"
+)
+
+// families returns the address types a Service needs slices for.
+func families(svc *corev1.Service) []discoveryv1.AddressType {
+	var out []discoveryv1.AddressType
+	for _, f := range svc.Spec.IPFamilies {
+		if f == corev1.IPv6Protocol {
+			out = append(out, discoveryv1.AddressTypeIPv6)
+		} else {
+			out = append(out, discoveryv1.AddressTypeIPv4)
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	if ip, err := netip.ParseAddr(svc.Spec.ClusterIP); err == nil && ip.Is6() {
+		return []discoveryv1.AddressType{discoveryv1.AddressTypeIPv6}
+	}
+	return []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4}
+}
+
+// portGroup is the endpoints that offer the same ports; only those can share a slice.
+type portGroup struct {
+	ports     []discoveryv1.EndpointPort
+	endpoints []discoveryv1.Endpoint
+}
+
+// group turns the pods behind a Service into endpoints of one family, by the ports they offer. zone tells a node's zone.
+func group(svc *corev1.Service, family discoveryv1.AddressType, pods []*corev1.Pod, zone func(node string) string) map[string]*portGroup {
+	groups := map[string]*portGroup{}
+	for _, p := range pods {
+		if controller.PodTerminal(p) {
+			continue
+		}
+		addr := address(p, family)
+		if addr == "" {
+			continue
+		}
+		ports := portsOf(svc, p)
+		key := portKey(ports)
+		if groups[key] == nil {
+			groups[key] = &portGroup{ports: ports}
+		}
+		groups[key].endpoints = append(groups[key].endpoints, endpointOf(svc, p, addr, zone(p.Spec.NodeName)))
+	}
+	for _, g := range groups {
+		slices.SortFunc(g.endpoints, func(a, b discoveryv1.Endpoint) int { return strings.Compare(endpointKey(a), endpointKey(b)) })
+		hint(svc, g.endpoints)
+	}
+	return groups
+}
+
+// address returns the pod's address of a family, "" if it has none yet.
+func address(p *corev1.Pod, family discoveryv1.AddressType) string {
+	for _, ip := range p.Status.PodIPs {
+		if a, err := netip.ParseAddr(ip.IP); err == nil && a.Is6() == (family == discoveryv1.AddressTypeIPv6) {
+			return ip.IP
+		}
+	}
+	return ""
+}
+
+// endpointOf describes one pod. A terminating pod is never ready, but serves as long as its probe says so.
+func endpointOf(svc *corev1.Service, p *corev1.Pod, addr, zone string) discoveryv1.Endpoint {
+	serving := controller.PodReady(p)
+	terminating := p.DeletionTimestamp != nil
+	ready := svc.Spec.PublishNotReadyAddresses || serving && !terminating
+	e := discoveryv1.Endpoint{
+		Addresses:  []string{addr},
+		Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &terminating},
+		TargetRef:  &corev1.ObjectReference{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID},
+	}
+	if p.Spec.NodeName != "" {
+		e.NodeName = new(p.Spec.NodeName)
+	}
+	if zone != "" {
+		e.Zone = &zone
+	}
+	if p.Spec.Hostname != "" && p.Spec.Subdomain == svc.Name && p.Namespace == svc.Namespace {
+		e.Hostname = new(p.Spec.Hostname)
+	}
+	return e
+}
+
+// endpointKey identifies an endpoint: the pod behind it.
+func endpointKey(e discoveryv1.Endpoint) string {
+	if e.TargetRef == nil {
+		return e.Addresses[0]
+	}
+	return e.TargetRef.Name + "/" + string(e.TargetRef.UID) + "/" + e.Addresses[0]
+}
+
+// hint says where traffic should come from, if the Service asks for its distribution: the endpoint's own zone, or node.
+func hint(svc *corev1.Service, endpoints []discoveryv1.Endpoint) {
+	if svc.Spec.TrafficDistribution == nil {
+		return
+	}
+	sameNode := *svc.Spec.TrafficDistribution == "PreferSameNode"
+	switch *svc.Spec.TrafficDistribution {
+	case corev1.ServiceTrafficDistributionPreferClose, "PreferSameZone", "PreferSameNode":
+	default:
+		return
+	}
+	for i := range endpoints {
+		e := &endpoints[i]
+		if !*e.Conditions.Ready {
+			continue
+		}
+		h := &discoveryv1.EndpointHints{}
+		if e.Zone != nil {
+			h.ForZones = []discoveryv1.ForZone{{Name: *e.Zone}}
+		}
+		if sameNode && e.NodeName != nil {
+			h.ForNodes = []discoveryv1.ForNode{{Name: *e.NodeName}}
+		}
+		if h.ForZones != nil || h.ForNodes != nil {
+			e.Hints = h
+		}
+	}
+}
+
+// portsOf resolves the Service's ports on a pod. A named target port that the pod does not have is left out.
+func portsOf(svc *corev1.Service, p *corev1.Pod) []discoveryv1.EndpointPort {
+	out := []discoveryv1.EndpointPort{}
+	for i := range svc.Spec.Ports {
+		sp := &svc.Spec.Ports[i]
+		n, ok := targetPort(sp, p)
+		if !ok {
+			continue
+		}
+		protocol := sp.Protocol
+		if protocol == "" {
+			protocol = corev1.ProtocolTCP
+		}
+		out = append(out, discoveryv1.EndpointPort{Name: new(sp.Name), Port: &n, Protocol: &protocol, AppProtocol: sp.AppProtocol})
+	}
+	return out
+}
+
+func targetPort(sp *corev1.ServicePort, p *corev1.Pod) (int32, bool) {
+	if sp.TargetPort.Type == intstr.Int {
+		if sp.TargetPort.IntVal == 0 {
+			return sp.Port, true
+		}
+		return sp.TargetPort.IntVal, true
+	}
+	for _, c := range p.Spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			if n, ok := namedPort(c, sp); ok {
+				return n, true
+			}
+		}
+	}
+	for _, c := range p.Spec.Containers {
+		if n, ok := namedPort(c, sp); ok {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+func namedPort(c corev1.Container, sp *corev1.ServicePort) (int32, bool) {
+	for _, port := range c.Ports {
+		if port.Name == sp.TargetPort.StrVal && port.Protocol == sp.Protocol {
+			return port.ContainerPort, true
+		}
+	}
+	return 0, false
+}
+
+// portKey is equal for equal sets of ports.
+func portKey(ports []discoveryv1.EndpointPort) string {
+	parts := make([]string, len(ports))
+	for i, p := range ports {
+		var b strings.Builder
+		if p.Name != nil {
+			b.WriteString(*p.Name)
+		}
+		b.WriteByte('|')
+		if p.Port != nil {
+			b.WriteString(strconv.Itoa(int(*p.Port)))
+		}
+		b.WriteByte('|')
+		if p.Protocol != nil {
+			b.WriteString(string(*p.Protocol))
+		}
+		b.WriteByte('|')
+		if p.AppProtocol != nil {
+			b.WriteString(*p.AppProtocol)
+		}
+		parts[i] = b.String()
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,258 @@
+// Package endpointslice tells, in EndpointSlices, which pods stand behind each Service: their addresses, ports and whether
+// they are ready.
+package endpointslice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"bonsai/pkg/controller"
+)
+
+// managedBy marks the slices that are ours.
+const managedBy = "endpointslice-controller.k8s.io"
+
+// Controller reconciles Services.
+type Controller struct {
+	controller.Deps
+	maxPerSlice int
+	services    *controller.Informer[*corev1.Service]
+	pods        *controller.Informer[*corev1.Pod]
+	nodes       *controller.Informer[*corev1.Node]
+	slices      *controller.Informer[*discoveryv1.EndpointSlice]
+	writes      *controller.Resource[*discoveryv1.EndpointSlice]
+	loop        *controller.Loop[controller.Key]
+
+	mu sync.Mutex
+	// written has, per Service, the resourceVersion of the last write of each slice ("" for a deletion). Until the cache
+	// has caught up with it, reconciling would repeat what is done.
+	written map[controller.Key]map[string]string
+}
+
+// New returns the controller; a slice gets at most maxPerSlice endpoints (100 is Kubernetes' default).
+func New(d controller.Deps, maxPerSlice int) (*Controller, error) {
+	c := &Controller{
+		Deps: d, maxPerSlice: maxPerSlice,
+		services: controller.InformerFor(d.Informers, controller.Services),
+		pods:     controller.InformerFor(d.Informers, controller.Pods),
+		nodes:    controller.InformerFor(d.Informers, controller.Nodes),
+		slices:   controller.InformerFor(d.Informers, controller.EndpointSlices),
+		writes:   controller.EndpointSlices(d.Client),
+		written:  map[controller.Key]map[string]string{},
+	}
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpointslice", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	return c, errors.Join(
+		controller.WatchKeys(c.loop, c.services),
+		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{
+			Add: func(p *corev1.Pod) { c.wake(p) }, Delete: func(p *corev1.Pod) { c.wake(p) },
+			Update: func(old, p *corev1.Pod) {
+				if podMatters(old, p) {
+					c.wake(old, p)
+				}
+			},
+		}),
+		controller.Watch(c.loop, c.nodes, controller.Handlers[*corev1.Node]{Update: func(old, n *corev1.Node) {
+			if old.Labels[corev1.LabelTopologyZone] != n.Labels[corev1.LabelTopologyZone] {
+				c.wakeNode(n.Name)
+			}
+		}, Add: func(n *corev1.Node) {
+			if n.Labels[corev1.LabelTopologyZone] != "" {
+				c.wakeNode(n.Name)
+			}
+		}}),
+		controller.Watch(c.loop, c.slices, controller.All(func(s *discoveryv1.EndpointSlice) {
+			if s.Labels[discoveryv1.LabelManagedBy] == managedBy {
+				c.loop.Add(controller.Key{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]})
+			}
+		})),
+	)
+}
+
+// Run reconciles until ctx ends.
+func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
+
+// podMatters tells whether a change of a pod may change an endpoint.
+func podMatters(old, p *corev1.Pod) bool {
+	return old.Spec.NodeName != p.Spec.NodeName || old.DeletionTimestamp.IsZero() != p.DeletionTimestamp.IsZero() ||
+		controller.PodReady(old) != controller.PodReady(p) || controller.PodTerminal(old) != controller.PodTerminal(p) ||
+		!equality.Semantic.DeepEqual(old.Status.PodIPs, p.Status.PodIPs) || !labels.Equals(old.Labels, p.Labels)
+}
+
+// wake adds the Services that select one of the pods (states).
+func (c *Controller) wake(pods ...*corev1.Pod) {
+	for _, s := range c.services.InNamespace(pods[0].Namespace) {
+		if len(s.Spec.Selector) == 0 {
+			continue
+		}
+		sel := labels.SelectorFromSet(s.Spec.Selector)
+		for _, p := range pods {
+			if sel.Matches(labels.Set(p.Labels)) {
+				c.loop.Add(controller.KeyOf(s))
+				break
+			}
+		}
+	}
+}
+
+// wakeNode adds the Services with pods on a node.
+func (c *Controller) wakeNode(name string) {
+	for _, p := range c.pods.List() {
+		if p.Spec.NodeName == name {
+			c.wake(p)
+		}
+	}
+}
+
+// Reconcile makes the slices of one Service match its pods.
+func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
+	svc, ok := c.services.Get(key)
+	if !ok {
+		// The slices have the Service as their owner; the garbage collector takes them.
+		c.forget(key)
+		return controller.Result{}, nil
+	}
+	if len(svc.Spec.Selector) == 0 || svc.Spec.Type == corev1.ServiceTypeExternalName || svc.DeletionTimestamp != nil {
+		return controller.Result{}, nil
+	}
+	have := c.slices.Matching(key.Namespace, labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: key.Name, discoveryv1.LabelManagedBy: managedBy}))
+	if !c.caughtUp(key, have) {
+		return controller.Result{}, nil
+	}
+	pods := c.pods.Matching(key.Namespace, labels.SelectorFromSet(svc.Spec.Selector))
+	var errs []error
+	for _, family := range families(svc) {
+		p := plan(svc, family, group(svc, family, pods, c.zone), ofFamily(have, family), c.maxPerSlice)
+		errs = append(errs, c.apply(ctx, key, svc, p))
+	}
+	if stale := unwantedFamilies(svc, have); len(stale) > 0 {
+		errs = append(errs, c.apply(ctx, key, svc, changes{remove: stale}))
+	}
+	return controller.Result{}, errors.Join(errs...)
+}
+
+// zone returns the zone of a node, "" if it has none.
+func (c *Controller) zone(node string) string {
+	if n, ok := c.nodes.Get(controller.Key{Name: node}); ok {
+		return n.Labels[corev1.LabelTopologyZone]
+	}
+	return ""
+}
+
+func ofFamily(all []*discoveryv1.EndpointSlice, f discoveryv1.AddressType) []*discoveryv1.EndpointSlice {
+	var out []*discoveryv1.EndpointSlice
+	for _, s := range all {
+		if s.AddressType == f && s.DeletionTimestamp == nil {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func unwantedFamilies(svc *corev1.Service, all []*discoveryv1.EndpointSlice) []*discoveryv1.EndpointSlice {
+	wanted := map[discoveryv1.AddressType]bool{}
+	for _, f := range families(svc) {
+		wanted[f] = true
+	}
+	var out []*discoveryv1.EndpointSlice
+	for _, s := range all {
+		if !wanted[s.AddressType] && s.DeletionTimestamp == nil {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// apply writes the changes and remembers them.
+func (c *Controller) apply(ctx context.Context, key controller.Key, svc *corev1.Service, p changes) error {
+	for _, s := range p.create {
+		made, err := c.writes.Create(ctx, s)
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			return nil
+		}
+		if err != nil {
+			return c.failed(svc, fmt.Errorf("creating an EndpointSlice for Service %s: %w", key, err))
+		}
+		c.remember(key, made.Name, made.ResourceVersion)
+	}
+	for _, s := range p.update {
+		updated, err := c.writes.Update(ctx, s)
+		if err != nil {
+			return c.failed(svc, fmt.Errorf("updating EndpointSlice %s of Service %s: %w", s.Name, key, err))
+		}
+		c.remember(key, updated.Name, updated.ResourceVersion)
+	}
+	for _, s := range p.remove {
+		if err := c.writes.Delete(ctx, s.Namespace, s.Name, s.UID); err != nil && !apierrors.IsNotFound(err) {
+			return c.failed(svc, fmt.Errorf("deleting EndpointSlice %s of Service %s: %w", s.Name, key, err))
+		}
+		c.remember(key, s.Name, "")
+	}
+	return nil
+}
+
+func (c *Controller) failed(svc *corev1.Service, err error) error {
+	if !apierrors.IsConflict(err) {
+		c.Events.Eventf(svc, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices", "Error updating Endpoint Slices for Service %s/%s: %v", svc.Namespace, svc.Name, err)
+	}
+	return err
+}
+
+func (c *Controller) remember(key controller.Key, slice, rv string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.written[key] == nil {
+		c.written[key] = map[string]string{}
+	}
+	c.written[key][slice] = rv
+}
+
+func (c *Controller) forget(key controller.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.written, key)
+}
+
+// caughtUp tells whether the cache has seen all our writes; the watch event that it misses brings the Service back.
+func (c *Controller) caughtUp(key controller.Key, have []*discoveryv1.EndpointSlice) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cached := map[string]*discoveryv1.EndpointSlice{}
+	for _, s := range have {
+		cached[s.Name] = s
+	}
+	for name, rv := range c.written[key] {
+		s := cached[name]
+		switch {
+		case rv == "" && s != nil && s.DeletionTimestamp == nil:
+			return false
+		case rv != "" && s != nil && older(s, rv):
+			return false
+		case rv != "" && s == nil && c.missing(key, name, rv):
+			return false
+		}
+		delete(c.written[key], name)
+	}
+	return true
+}
+
+// missing tells whether a written slice has not arrived yet, rather than been deleted by somebody since.
+func (c *Controller) missing(key controller.Key, name, rv string) bool {
+	last := c.slices.Raw().LastSyncResourceVersion()
+	cmp, err := resourceversion.CompareResourceVersion(last, rv)
+	return err == nil && cmp < 0
+}
+
+func older(o metav1.Object, rv string) bool {
+	cmp, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), rv)
+	return err == nil && cmp < 0
+}

@@ -1,0 +1,87 @@
+// Package rootca publishes the cluster's certificate authority as the ConfigMap kube-root-ca.crt in every namespace, from
+// where pods mount it to verify the API server.
+package rootca
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/controller"
+)
+
+const (
+	name        = "kube-root-ca.crt"
+	dataKey     = "ca.crt"
+	annotation  = "kubernetes.io/description"
+	description = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. " +
+		"No other usage is guaranteed across distributions of Kubernetes clusters."
+)
+
+// Controller reconciles namespaces, keyed by their name.
+type Controller struct {
+	bundle     string
+	namespaces *controller.Informer[*corev1.Namespace]
+	maps       *controller.Informer[*corev1.ConfigMap]
+	writes     *controller.Resource[*corev1.ConfigMap]
+	loop       *controller.Loop[controller.Key]
+}
+
+// New returns the controller that publishes the PEM bundle.
+func New(d controller.Deps, bundle []byte) (*Controller, error) {
+	c := &Controller{
+		bundle:     string(bundle),
+		namespaces: controller.InformerFor(d.Informers, controller.Namespaces),
+		maps:       controller.FilteredInformerFor(d.Informers, controller.ConfigMaps, controller.Filter{Fields: "metadata.name=" + name}),
+		writes:     controller.ConfigMaps(d.Client),
+	}
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: "root-ca-certificate-publisher", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	return c, errors.Join(
+		controller.WatchKeys(c.loop, c.namespaces),
+		controller.Watch(c.loop, c.maps, controller.All(func(m *corev1.ConfigMap) { c.loop.Add(controller.Key{Name: m.Namespace}) })),
+	)
+}
+
+// Run reconciles until ctx ends.
+func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
+
+// Reconcile creates the map, or puts right what was changed in it.
+func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
+	ns, ok := c.namespaces.Get(key)
+	if !ok || ns.Status.Phase == corev1.NamespaceTerminating || ns.DeletionTimestamp != nil {
+		return controller.Result{}, nil
+	}
+	err := c.publish(ctx, key.Name)
+	if err == nil || apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return controller.Result{}, nil
+	}
+	return controller.Result{}, fmt.Errorf("publishing the root CA in namespace %s: %w", key.Name, err)
+}
+
+func (c *Controller) publish(ctx context.Context, ns string) error {
+	data := map[string]string{dataKey: c.bundle}
+	have, ok := c.maps.Get(controller.Key{Namespace: ns, Name: name})
+	if !ok {
+		_, err := c.writes.Create(ctx, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Annotations: map[string]string{annotation: description}}, Data: data,
+		})
+		return err
+	}
+	if maps.Equal(have.Data, data) && have.Annotations[annotation] != "" {
+		return nil
+	}
+	m := have.DeepCopy()
+	m.Data = data
+	m.Annotations = maps.Clone(m.Annotations)
+	if m.Annotations == nil {
+		m.Annotations = map[string]string{}
+	}
+	m.Annotations[annotation] = description
+	_, err := c.writes.Update(ctx, m)
+	return err
+}
