@@ -1,0 +1,167 @@
+// Package cri speaks the Container Runtime Interface over a unix socket: it is the only importer of the CRI stubs. It
+// turns pods into sandbox and container configurations, and the runtime's answers into the kubelet's own vocabulary
+// (package runtime). It works with every runtime that serves runtime.v1 (containerd ≥ 1.6).
+package cri
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// maxMessage bounds one gRPC answer; lists of many containers are large.
+const maxMessage = 16 << 20
+
+// Client talks to one runtime. It is safe for concurrent use.
+type Client struct {
+	conn     *grpc.ClientConn
+	image    *grpc.ClientConn
+	runtime  runtimeapi.RuntimeServiceClient
+	images   runtimeapi.ImageServiceClient
+	timeout  time.Duration
+	version  runtime.Version
+	handlers map[string]runtime.Handler
+	cgroupV2 bool
+	systemd  bool
+}
+
+// Config says where the runtime is and how to speak to it.
+type Config struct {
+	// Endpoint is the runtime's socket, "unix:///run/containerd/containerd.sock" or a plain path.
+	Endpoint string
+	// ImageEndpoint is the image service's socket; empty: the same.
+	ImageEndpoint string
+	// Timeout bounds every call but pulls, streams and calls with a timeout of their own. Default 2 min.
+	Timeout time.Duration
+	// SystemdCgroups tells that cgroup parents are systemd slices.
+	SystemdCgroups bool
+	// CgroupV2 tells that the node has the unified hierarchy.
+	CgroupV2 bool
+}
+
+// Dial connects and asks the runtime for its version; it fails if the runtime does not answer within ctx.
+func Dial(ctx context.Context, cfg Config) (*Client, error) {
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 2 * time.Minute
+	}
+	conn, err := dial(cfg.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{conn: conn, image: conn, timeout: cfg.Timeout, cgroupV2: cfg.CgroupV2, systemd: cfg.SystemdCgroups}
+	if cfg.ImageEndpoint != "" && cfg.ImageEndpoint != cfg.Endpoint {
+		if c.image, err = dial(cfg.ImageEndpoint); err != nil {
+			conn.Close()
+			return nil, err
+		}
+	}
+	c.runtime, c.images = runtimeapi.NewRuntimeServiceClient(conn), runtimeapi.NewImageServiceClient(c.image)
+	v, err := c.runtime.Version(ctx, &runtimeapi.VersionRequest{Version: "v1"}, grpc.WaitForReady(true))
+	if err != nil {
+		c.Close()
+		return nil, fmt.Errorf("ask the container runtime at %s for its version: %w", cfg.Endpoint, err)
+	}
+	c.version = runtime.Version{Name: v.RuntimeName, Version: v.RuntimeVersion, APIVersion: v.RuntimeApiVersion}
+	c.handlers = map[string]runtime.Handler{}
+	if h, err := c.Health(ctx); err == nil {
+		for _, x := range h.Handlers {
+			c.handlers[x.Name] = x
+		}
+	}
+	return c, nil
+}
+
+func dial(endpoint string) (*grpc.ClientConn, error) {
+	if !strings.Contains(endpoint, "://") {
+		endpoint = "unix://" + endpoint
+	}
+	if !strings.HasPrefix(endpoint, "unix://") {
+		return nil, fmt.Errorf("container runtime endpoint %q is not a unix socket", endpoint)
+	}
+	conn, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithAuthority("localhost"), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
+	if err != nil {
+		return nil, fmt.Errorf("dial the container runtime at %s: %w", endpoint, err)
+	}
+	return conn, nil
+}
+
+// Close ends the connection; calls in progress fail.
+func (c *Client) Close() error {
+	err := c.conn.Close()
+	if c.image != c.conn {
+		c.image.Close()
+	}
+	return err
+}
+
+// Version returns what the runtime said when it was dialled.
+func (c *Client) Version() runtime.Version { return c.version }
+
+// Health asks the runtime for its conditions.
+func (c *Client) Health(ctx context.Context) (runtime.Health, error) {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	r, err := c.runtime.Status(ctx, &runtimeapi.StatusRequest{})
+	if err != nil {
+		return runtime.Health{}, fmt.Errorf("ask the container runtime for its status: %w", err)
+	}
+	var h runtime.Health
+	for _, cond := range r.GetStatus().GetConditions() {
+		switch cond.Type {
+		case runtimeapi.RuntimeReady:
+			h.RuntimeReady, h.RuntimeReason, h.RuntimeMessage = cond.Status, cond.Reason, cond.Message
+		case runtimeapi.NetworkReady:
+			h.NetworkReady, h.NetworkReason, h.NetworkMessage = cond.Status, cond.Reason, cond.Message
+		}
+	}
+	for _, x := range r.GetRuntimeHandlers() {
+		h.Handlers = append(h.Handlers, runtime.Handler{Name: x.Name, RecursiveReadOnlyMounts: x.GetFeatures().GetRecursiveReadOnlyMounts(),
+			UserNamespaces: x.GetFeatures().GetUserNamespaces()})
+	}
+	h.SupplementalGroupsPolicy = r.GetFeatures().GetSupplementalGroupsPolicy()
+	return h, nil
+}
+
+// Handler returns what the runtime handler of that name can do ("" is the default one).
+func (c *Client) Handler(name string) runtime.Handler { return c.handlers[name] }
+
+// SetPodCIDR tells the runtime the node's pod network; runtimes with their own network configuration ignore it.
+func (c *Client) SetPodCIDR(ctx context.Context, cidr string) error {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	_, err := c.runtime.UpdateRuntimeConfig(ctx, &runtimeapi.UpdateRuntimeConfigRequest{
+		RuntimeConfig: &runtimeapi.RuntimeConfig{NetworkConfig: &runtimeapi.NetworkConfig{PodCidr: cidr}}})
+	if err != nil {
+		return fmt.Errorf("tell the container runtime the pod CIDR: %w", err)
+	}
+	return nil
+}
+
+func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, c.timeout)
+}
+
+func (c *Client) containerID(id string) runtime.ContainerID {
+	return runtime.ContainerID{Type: c.version.Name, ID: id}
+}
+
+// notFound tells whether the runtime does not know the object (any more).
+func notFound(err error) bool { return status.Code(err) == codes.NotFound }
+
+// message is the runtime's own text of an error, as users see it in events and statuses.
+func message(err error) string {
+	if s, ok := status.FromError(err); ok {
+		return fmt.Sprintf("rpc error: code = %s desc = %s", s.Code(), s.Message())
+	}
+	return err.Error()
+}

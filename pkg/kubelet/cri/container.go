@@ -1,0 +1,160 @@
+package cri
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// ContainerRequest is all that making one container needs.
+type ContainerRequest struct {
+	SandboxID string
+	Pod       *corev1.Pod
+	Container *corev1.Container
+	Hash      string
+	Sandbox   runtime.SandboxOptions
+	Options   runtime.ContainerOptions
+	// MemoryCapacity is the node's memory in bytes; it sets the OOM score of burstable containers.
+	MemoryCapacity int64
+}
+
+// CreateContainer makes a container and returns its id; it does not run yet.
+func (c *Client) CreateContainer(ctx context.Context, q ContainerRequest) (string, error) {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	r, err := c.runtime.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: q.SandboxID,
+		Config: ContainerConfig(q, c.cgroupV2), SandboxConfig: SandboxConfig(q.Pod, q.Sandbox)})
+	if err != nil {
+		return "", fmt.Errorf("create container: %w", err)
+	}
+	return r.ContainerId, nil
+}
+
+// StartContainer starts a made container.
+func (c *Client) StartContainer(ctx context.Context, id string) error {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	if _, err := c.runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: id}); err != nil {
+		return fmt.Errorf("start container: %w", err)
+	}
+	return nil
+}
+
+// StopContainer sends the stop signal and, after grace, SIGKILL; it returns when the container has ended. One that is gone is
+// no error.
+func (c *Client) StopContainer(ctx context.Context, id string, grace time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout+grace)
+	defer cancel()
+	_, err := c.runtime.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: int64(grace / time.Second)})
+	if err != nil && !notFound(err) {
+		return fmt.Errorf("stop container %s: %w", id, err)
+	}
+	return nil
+}
+
+// RemoveContainer removes a container; one that is gone is no error.
+func (c *Client) RemoveContainer(ctx context.Context, id string) error {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	_, err := c.runtime.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
+	if err != nil && !notFound(err) {
+		return fmt.Errorf("remove container %s: %w", id, err)
+	}
+	return nil
+}
+
+// ReopenContainerLog makes the runtime write to a new log file after the old one was moved away.
+func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	if _, err := c.runtime.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: id}); err != nil {
+		return fmt.Errorf("reopen the log of container %s: %w", id, err)
+	}
+	return nil
+}
+
+// ContainerConfig is the container as the runtime is told of it.
+func ContainerConfig(q ContainerRequest, v2 bool) *runtimeapi.ContainerConfig {
+	ct, o := q.Container, q.Options
+	cfg := &runtimeapi.ContainerConfig{
+		Metadata: &runtimeapi.ContainerMetadata{Name: ct.Name, Attempt: uint32(o.Attempt)},
+		Image:    &runtimeapi.ImageSpec{Image: o.ImageRef, UserSpecifiedImage: ct.Image},
+		Command:  o.Command, Args: o.Args, WorkingDir: ct.WorkingDir,
+		Labels:      containerLabels(q.Pod, ct.Name),
+		Annotations: containerAnnotations(q),
+		LogPath:     filepath.Join(ct.Name, strconv.Itoa(o.Attempt)+".log"),
+		Stdin:       ct.Stdin, StdinOnce: ct.StdinOnce, Tty: ct.TTY,
+		Linux: &runtimeapi.LinuxContainerConfig{Resources: resources(q.Pod, ct, q.MemoryCapacity, v2),
+			SecurityContext: containerSecurity(q.Pod, ct, o.ImageUID, o.ImageUser, o.TargetID)},
+	}
+	for _, e := range o.Env {
+		cfg.Envs = append(cfg.Envs, &runtimeapi.KeyValue{Key: e.Name, Value: []byte(e.Value)})
+	}
+	for _, m := range o.Mounts {
+		cfg.Mounts = append(cfg.Mounts, mount(m))
+	}
+	if ct.Lifecycle != nil && ct.Lifecycle.StopSignal != nil {
+		cfg.StopSignal = runtimeapi.Signal(runtimeapi.Signal_value[string(*ct.Lifecycle.StopSignal)])
+	}
+	return cfg
+}
+
+func mount(m runtime.Mount) *runtimeapi.Mount {
+	out := &runtimeapi.Mount{ContainerPath: m.ContainerPath, HostPath: m.HostPath, Readonly: m.ReadOnly, RecursiveReadOnly: m.RecursiveReadOnly}
+	switch m.Propagation {
+	case corev1.MountPropagationHostToContainer:
+		out.Propagation = runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER
+	case corev1.MountPropagationBidirectional:
+		out.Propagation = runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL
+	}
+	if m.Image != "" {
+		out.Image, out.ImageSubPath = &runtimeapi.ImageSpec{Image: m.Image}, m.ImageSubPath
+	}
+	return out
+}
+
+func containerLabels(pod *corev1.Pod, name string) map[string]string {
+	return map[string]string{runtime.LabelContainerName: name, runtime.LabelPodName: pod.Name,
+		runtime.LabelPodNamespace: pod.Namespace, runtime.LabelPodUID: string(pod.UID)}
+}
+
+func containerAnnotations(q ContainerRequest) map[string]string {
+	ct := q.Container
+	a := map[string]string{
+		runtime.AnnotationHash:                     q.Hash,
+		runtime.AnnotationRestartCount:             strconv.Itoa(q.Options.Attempt),
+		runtime.AnnotationTerminationMessagePath:   ct.TerminationMessagePath,
+		runtime.AnnotationTerminationMessagePolicy: string(ct.TerminationMessagePolicy),
+	}
+	if g := q.Pod.Spec.TerminationGracePeriodSeconds; g != nil {
+		a[runtime.AnnotationPodGracePeriod] = strconv.FormatInt(*g, 10)
+	}
+	if g := q.Pod.DeletionGracePeriodSeconds; g != nil {
+		a[runtime.AnnotationPodDeletionGracePeriod] = strconv.FormatInt(*g, 10)
+	}
+	if ct.Lifecycle != nil && ct.Lifecycle.PreStop != nil {
+		if b, err := json.Marshal(ct.Lifecycle.PreStop); err == nil {
+			a[runtime.AnnotationPreStop] = string(b)
+		}
+	}
+	if len(ct.Ports) > 0 {
+		if b, err := json.Marshal(ct.Ports); err == nil {
+			a[runtime.AnnotationPorts] = string(b)
+		}
+	}
+	return a
+}
+
+// LogDirectory is the directory of a pod's logs beneath root: <namespace>_<name>_<uid>.
+func LogDirectory(root string, namespace, name string, uid types.UID) string {
+	return filepath.Join(root, namespace+"_"+name+"_"+string(uid))
+}

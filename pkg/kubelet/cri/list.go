@@ -1,0 +1,189 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// Pods lists every pod that has a sandbox or a container, with the fields that lists know: ids, names, attempts, states.
+func (c *Client) Pods(ctx context.Context) ([]*runtime.PodStatus, error) {
+	byUID, err := c.list(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*runtime.PodStatus, 0, len(byUID))
+	for _, p := range byUID {
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// PodStatus returns all the runtime knows of one pod; a pod it does not know has no sandboxes and no containers.
+func (c *Client) PodStatus(ctx context.Context, uid types.UID) (*runtime.PodStatus, error) {
+	byUID, err := c.list(ctx, map[string]string{runtime.LabelPodUID: string(uid)})
+	if err != nil {
+		return nil, err
+	}
+	p := byUID[uid]
+	if p == nil {
+		return &runtime.PodStatus{UID: uid}, nil
+	}
+	if err := c.fillSandboxes(ctx, p); err != nil {
+		return nil, err
+	}
+	kept := p.Containers[:0]
+	for _, ct := range p.Containers {
+		full, err := c.containerStatus(ctx, ct)
+		if notFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("status of container %s: %w", ct.ID.ID, err)
+		}
+		kept = append(kept, full)
+	}
+	p.Containers = kept
+	return p, nil
+}
+
+func (c *Client) list(ctx context.Context, labels map[string]string) (map[types.UID]*runtime.PodStatus, error) {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	sandboxes, err := c.runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: labels}})
+	if err != nil {
+		return nil, fmt.Errorf("list pod sandboxes: %w", err)
+	}
+	containers, err := c.runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: labels}})
+	if err != nil {
+		return nil, fmt.Errorf("list containers: %w", err)
+	}
+	byUID := map[types.UID]*runtime.PodStatus{}
+	pod := func(l map[string]string) *runtime.PodStatus {
+		uid := types.UID(l[runtime.LabelPodUID])
+		if uid == "" {
+			return nil
+		}
+		if byUID[uid] == nil {
+			byUID[uid] = &runtime.PodStatus{UID: uid, Name: l[runtime.LabelPodName], Namespace: l[runtime.LabelPodNamespace]}
+		}
+		return byUID[uid]
+	}
+	for _, s := range sandboxes.Items {
+		if p := pod(s.Labels); p != nil {
+			p.Sandboxes = append(p.Sandboxes, runtime.Sandbox{ID: s.Id, Attempt: s.GetMetadata().GetAttempt(),
+				Ready: s.State == runtimeapi.PodSandboxState_SANDBOX_READY, CreatedAt: time.Unix(0, s.CreatedAt)})
+		}
+	}
+	for _, ct := range containers.Containers {
+		if p := pod(ct.Labels); p != nil {
+			p.Containers = append(p.Containers, c.listed(ct))
+		}
+	}
+	for _, p := range byUID {
+		sort.SliceStable(p.Sandboxes, func(i, j int) bool { return p.Sandboxes[i].CreatedAt.After(p.Sandboxes[j].CreatedAt) })
+		sort.SliceStable(p.Containers, func(i, j int) bool { return p.Containers[i].CreatedAt.After(p.Containers[j].CreatedAt) })
+	}
+	return byUID, nil
+}
+
+func (c *Client) listed(ct *runtimeapi.Container) runtime.Container {
+	return runtime.Container{ID: c.containerID(ct.Id), Name: ct.Labels[runtime.LabelContainerName], SandboxID: ct.PodSandboxId,
+		Attempt: attempt(ct.Annotations, ct.GetMetadata()), State: state(ct.State), Hash: ct.Annotations[runtime.AnnotationHash],
+		ImageID: ct.ImageRef, CreatedAt: time.Unix(0, ct.CreatedAt)}
+}
+
+// attempt is the restart count: the annotation, which all kubelets write, before the metadata.
+func attempt(annotations map[string]string, m *runtimeapi.ContainerMetadata) int {
+	if n, err := strconv.Atoi(annotations[runtime.AnnotationRestartCount]); err == nil {
+		return n
+	}
+	return int(m.GetAttempt())
+}
+
+func state(s runtimeapi.ContainerState) runtime.State {
+	switch s {
+	case runtimeapi.ContainerState_CONTAINER_CREATED:
+		return runtime.StateCreated
+	case runtimeapi.ContainerState_CONTAINER_RUNNING:
+		return runtime.StateRunning
+	case runtimeapi.ContainerState_CONTAINER_EXITED:
+		return runtime.StateExited
+	}
+	return runtime.StateUnknown
+}
+
+func (c *Client) fillSandboxes(ctx context.Context, p *runtime.PodStatus) error {
+	kept := p.Sandboxes[:0]
+	for _, s := range p.Sandboxes {
+		bctx, cancel := c.bound(ctx)
+		r, err := c.runtime.PodSandboxStatus(bctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: s.ID})
+		cancel()
+		if notFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("status of pod sandbox %s: %w", s.ID, err)
+		}
+		s.Ready = r.GetStatus().GetState() == runtimeapi.PodSandboxState_SANDBOX_READY
+		s.HostNetwork = r.GetStatus().GetLinux().GetNamespaces().GetOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE
+		if n := r.GetStatus().GetNetwork(); n.GetIp() != "" && !s.HostNetwork {
+			s.IPs = append(s.IPs, n.Ip)
+			for _, ip := range n.AdditionalIps {
+				s.IPs = append(s.IPs, ip.Ip)
+			}
+		}
+		kept = append(kept, s)
+	}
+	p.Sandboxes = kept
+	return nil
+}
+
+func (c *Client) containerStatus(ctx context.Context, ct runtime.Container) (runtime.Container, error) {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	r, err := c.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: ct.ID.ID})
+	if err != nil {
+		return ct, err
+	}
+	s := r.GetStatus()
+	ct.State = state(s.State)
+	ct.StartedAt, ct.FinishedAt = instant(s.StartedAt), instant(s.FinishedAt)
+	ct.ExitCode, ct.Reason, ct.Message = s.ExitCode, s.Reason, s.Message
+	ct.Image, ct.ImageRef, ct.LogPath = s.GetImage().GetImage(), s.ImageRef, s.LogPath
+	if s.ImageId != "" {
+		ct.ImageID = s.ImageId
+	}
+	if u := s.GetUser().GetLinux(); u != nil {
+		ct.User = &corev1.ContainerUser{Linux: &corev1.LinuxContainerUser{UID: u.Uid, GID: u.Gid, SupplementalGroups: u.SupplementalGroups}}
+	}
+	if ct.State == runtime.StateExited {
+		if m := terminationMessage(s, ct.ExitCode); m != "" {
+			ct.Message = joinMessages(ct.Message, m)
+		}
+	}
+	return ct, nil
+}
+
+// joinMessages puts the runtime's message before the one the container left.
+func joinMessages(runtimeMessage, own string) string {
+	if runtimeMessage == "" {
+		return own
+	}
+	return runtimeMessage + ": " + own
+}
+
+func instant(ns int64) time.Time {
+	if ns <= 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns)
+}

@@ -1,0 +1,73 @@
+package cri
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Units of the CPU controller: a quota counts microseconds per period, shares are relative to 1024 per core.
+const (
+	cpuPeriod = 100_000
+	minQuota  = 1_000
+	minShares = 2
+	maxShares = 262_144
+)
+
+// Scores of the kernel's out-of-memory killer (https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/,
+// "Node out of memory behavior").
+const (
+	oomGuaranteed = -997
+	oomBestEffort = 1000
+)
+
+func shares(milli int64) int64 {
+	return min(max(milli*1024/1000, minShares), maxShares)
+}
+
+func quota(milli int64) int64 {
+	if milli <= 0 {
+		return 0
+	}
+	return max(milli*cpuPeriod/1000, minQuota)
+}
+
+// Resources are the limits of one container. The OOM score of a Burstable container falls with its share of the node's
+// memory; capacity is that memory in bytes, 0 if it is not known.
+func resources(pod *corev1.Pod, ct *corev1.Container, capacity int64, v2 bool) *runtimeapi.LinuxContainerResources {
+	requests, limits := ct.Resources.Requests, ct.Resources.Limits
+	cpu := requests.Cpu().MilliValue()
+	if _, ok := requests[corev1.ResourceCPU]; !ok {
+		cpu = limits.Cpu().MilliValue()
+	}
+	r := &runtimeapi.LinuxContainerResources{CpuPeriod: cpuPeriod, CpuShares: shares(cpu), CpuQuota: quota(limits.Cpu().MilliValue()),
+		MemoryLimitInBytes: limits.Memory().Value(), OomScoreAdj: oomScore(pod, ct, capacity)}
+	for _, name := range hugepages(limits) {
+		q := limits[name]
+		r.HugepageLimits = append(r.HugepageLimits, &runtimeapi.HugepageLimit{PageSize: pageSize(name), Limit: uint64(q.Value())})
+	}
+	if v2 {
+		r.Unified = map[string]string{"memory.oom.group": "1"}
+	}
+	return r
+}
+
+// oomScore follows the quality of service: 1000 for best effort, -997 for guaranteed and node-critical, between them for burstable.
+func oomScore(pod *corev1.Pod, ct *corev1.Container, capacity int64) int64 {
+	if pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical && pod.Spec.PriorityClassName == "system-node-critical" {
+		return oomGuaranteed
+	}
+	switch pod.Status.QOSClass {
+	case corev1.PodQOSGuaranteed:
+		return oomGuaranteed
+	case corev1.PodQOSBestEffort:
+		return oomBestEffort
+	}
+	if capacity <= 0 {
+		return oomBestEffort - 1
+	}
+	score := 1000 - 1000*ct.Resources.Requests.Memory().Value()/capacity
+	return min(max(score, 1000+oomGuaranteed), oomBestEffort-1)
+}
+
+// systemCritical is the priority of system-cluster-critical, the lower one of the two reserved classes.
+const systemCritical = 2_000_000_000

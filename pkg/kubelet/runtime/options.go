@@ -1,0 +1,99 @@
+package runtime
+
+import corev1 "k8s.io/api/core/v1"
+
+// KeyValue is one environment variable.
+type KeyValue struct{ Name, Value string }
+
+// Mount is one bind mount into a container, or a mounted image.
+type Mount struct {
+	ContainerPath string
+	HostPath      string
+	ReadOnly      bool
+	// RecursiveReadOnly makes the mounts below read-only too; needs a runtime that supports it.
+	RecursiveReadOnly bool
+	// Propagation is None unless said otherwise.
+	Propagation corev1.MountPropagationMode
+	// Image is the image to mount in place of HostPath, ImageSubPath the path within it.
+	Image        string
+	ImageSubPath string
+}
+
+// DNS is what the sandbox's resolv.conf says.
+type DNS struct {
+	Servers  []string
+	Searches []string
+	Options  []string
+}
+
+// SandboxOptions is what a sandbox needs beside the pod's spec.
+type SandboxOptions struct {
+	Attempt      uint32
+	Hostname     string
+	DNS          DNS
+	CgroupParent string
+	LogDirectory string
+}
+
+// ContainerOptions is what a container needs beside the pod's spec.
+type ContainerOptions struct {
+	// Attempt is the restart count.
+	Attempt int
+	// ImageRef is the local id of the image to run; Image the name the pod asked for.
+	ImageRef string
+	Env      []KeyValue
+	// Command and Args have their variables expanded.
+	Command []string
+	Args    []string
+	Mounts  []Mount
+	// TargetID is the container whose process namespace an ephemeral container joins.
+	TargetID string
+	// ImageUID is the image's user where it is a number, nil where it is a name; ImageUser is the name.
+	ImageUID  *int64
+	ImageUser string
+}
+
+// Image is one image on the node.
+type Image struct {
+	ID          string
+	RepoTags    []string
+	RepoDigests []string
+	Size        uint64
+	// UID is the image's user where it is a number; Username where it is a name.
+	UID      *int64
+	Username string
+	Pinned   bool
+}
+
+// Auth is a credential for one registry.
+type Auth struct {
+	Username, Password, Auth, ServerAddress, IdentityToken, RegistryToken string
+}
+
+// Health is the runtime's own word on its readiness.
+type Health struct {
+	RuntimeReady, NetworkReady     bool
+	RuntimeMessage, NetworkMessage string
+	RuntimeReason, NetworkReason   string
+	// Handlers are the runtime classes' handlers that the runtime knows.
+	Handlers []Handler
+	// SupplementalGroupsPolicy tells whether the runtime honours that field.
+	SupplementalGroupsPolicy bool
+}
+
+// Handler is one runtime handler and what it can do.
+type Handler struct {
+	Name                    string
+	RecursiveReadOnlyMounts bool
+	UserNamespaces          bool
+}
+
+// Version is the runtime's name and version.
+type Version struct{ Name, Version, APIVersion string }
+
+// FilesystemUsage is the use of the image file system.
+type FilesystemUsage struct {
+	Mountpoint string
+	UsedBytes  uint64
+	InodesUsed uint64
+}

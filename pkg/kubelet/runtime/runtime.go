@@ -1,0 +1,181 @@
+// Package runtime is the kubelet's vocabulary for what the container runtime knows and is told: types only, no behaviour
+// beyond look-ups. The children of pkg/kubelet share it so that none of them needs to import another.
+package runtime
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Labels on sandboxes and containers, as every Kubernetes tool expects them.
+const (
+	LabelPodName       = "io.kubernetes.pod.name"
+	LabelPodNamespace  = "io.kubernetes.pod.namespace"
+	LabelPodUID        = "io.kubernetes.pod.uid"
+	LabelContainerName = "io.kubernetes.container.name"
+)
+
+// Annotations on containers: what the kubelet must know again after a restart.
+const (
+	AnnotationHash                     = "io.kubernetes.container.hash"
+	AnnotationRestartCount             = "io.kubernetes.container.restartCount"
+	AnnotationTerminationMessagePath   = "io.kubernetes.container.terminationMessagePath"
+	AnnotationTerminationMessagePolicy = "io.kubernetes.container.terminationMessagePolicy"
+	AnnotationPorts                    = "io.kubernetes.container.ports"
+	AnnotationPreStop                  = "io.kubernetes.container.preStopHandler"
+	AnnotationPodGracePeriod           = "io.kubernetes.pod.terminationGracePeriod"
+	AnnotationPodDeletionGracePeriod   = "io.kubernetes.pod.deletionGracePeriod"
+)
+
+// Annotations on pods that say where a pod comes from.
+const (
+	AnnotationConfigSource    = "kubernetes.io/config.source"
+	AnnotationConfigMirror    = "kubernetes.io/config.mirror"
+	AnnotationConfigHash      = "kubernetes.io/config.hash"
+	AnnotationConfigSeen      = "kubernetes.io/config.seen"
+	AnnotationConfigFirstSeen = "kubernetes.io/config.firstSeen"
+)
+
+// Values of AnnotationConfigSource.
+const (
+	SourceAPI  = "api"
+	SourceFile = "file"
+)
+
+// State is the state of a container as the runtime reports it.
+type State string
+
+// The states of a container.
+const (
+	StateCreated State = "created"
+	StateRunning State = "running"
+	StateExited  State = "exited"
+	StateUnknown State = "unknown"
+)
+
+// ContainerID names a container together with the kind of runtime that runs it; its text is "containerd://<id>".
+type ContainerID struct {
+	// Type is the runtime's name, "containerd".
+	Type string
+	// ID is the runtime's own id.
+	ID string
+}
+
+// String is the form that pods' statuses carry, "" for the zero id.
+func (c ContainerID) String() string {
+	if c.ID == "" {
+		return ""
+	}
+	return c.Type + "://" + c.ID
+}
+
+// ParseContainerID is the inverse of String.
+func ParseContainerID(s string) (ContainerID, error) {
+	kind, id, ok := strings.Cut(strings.Trim(s, "\""), "://")
+	if !ok || kind == "" || id == "" {
+		return ContainerID{}, fmt.Errorf("container id %q is not of the form runtime://id", s)
+	}
+	return ContainerID{Type: kind, ID: id}, nil
+}
+
+// Sandbox is one pod sandbox.
+type Sandbox struct {
+	ID string
+	// Attempt counts the sandboxes of a pod from 0.
+	Attempt uint32
+	Ready   bool
+	// HostNetwork tells that the sandbox shares the node's network namespace; it has no IPs of its own then.
+	HostNetwork bool
+	CreatedAt   time.Time
+	// IPs are the addresses of the pod network, the primary one first. Lists leave it empty.
+	IPs []string
+}
+
+// Container is one container, running or not. Lists fill only the fields up to CreatedAt.
+type Container struct {
+	ID        ContainerID
+	Name      string
+	SandboxID string
+	// Attempt is the restart count.
+	Attempt   int
+	State     State
+	Hash      string
+	ImageID   string
+	CreatedAt time.Time
+
+	StartedAt  time.Time
+	FinishedAt time.Time
+	ExitCode   int32
+	Reason     string
+	Message    string
+	// Image is the name the runtime reports, ImageRef the digest reference of what runs.
+	Image    string
+	ImageRef string
+	LogPath  string
+	// User is the process's identity where the runtime tells it.
+	User *corev1.ContainerUser
+}
+
+// PodStatus is everything the runtime knows of one pod.
+type PodStatus struct {
+	UID       types.UID
+	Name      string
+	Namespace string
+	// Sandboxes and Containers are sorted by creation, newest first.
+	Sandboxes  []Sandbox
+	Containers []Container
+}
+
+// Sandbox returns the newest sandbox, nil if there is none.
+func (p *PodStatus) Sandbox() *Sandbox {
+	if p == nil || len(p.Sandboxes) == 0 {
+		return nil
+	}
+	return &p.Sandboxes[0]
+}
+
+// Container returns the newest container of that name, nil if there is none.
+func (p *PodStatus) Container(name string) *Container { return p.nth(name, 0) }
+
+// Previous returns the newest but one container of that name, nil if there is none.
+func (p *PodStatus) Previous(name string) *Container { return p.nth(name, 1) }
+
+func (p *PodStatus) nth(name string, n int) *Container {
+	if p == nil {
+		return nil
+	}
+	for i := range p.Containers {
+		if p.Containers[i].Name != name {
+			continue
+		}
+		if n == 0 {
+			return &p.Containers[i]
+		}
+		n--
+	}
+	return nil
+}
+
+// Running tells whether any container of the pod runs, or may run.
+func (p *PodStatus) Running() bool {
+	for i := range p.Containers {
+		if s := p.Containers[i].State; s == StateRunning || s == StateUnknown {
+			return true
+		}
+	}
+	return false
+}
+
+// SandboxReady tells whether any sandbox of the pod is ready.
+func (p *PodStatus) SandboxReady() bool {
+	for i := range p.Sandboxes {
+		if p.Sandboxes[i].Ready {
+			return true
+		}
+	}
+	return false
+}
