@@ -156,8 +156,8 @@ type Watch interface {
 	Stop()
 }
 
-// Progresser is what a Raw watch can do besides: RequestProgress asks for a Bookmark once all changes up to the storage's
-// newest revision have been delivered. It does not wait for it. Safe to call beside Next.
+// Progresser is what a watch with Raw or Bookmarks may do besides: RequestProgress asks for a Bookmark once all changes up to
+// the storage's newest revision have been delivered. It does not wait for it. Safe to call beside Next.
 type Progresser interface {
 	RequestProgress(ctx context.Context) error
 }

@@ -135,7 +135,7 @@ func (w *watch) canceled(resp *pb.WatchResponse) error {
 func (w *watch) events(resp *pb.WatchResponse) ([]storage.Event, error) {
 	w.batch = w.batch[:0]
 	if len(resp.Events) == 0 {
-		if !resp.Created && (w.opts.Raw || w.opts.Bookmarks && resp.Header.Revision > w.told) {
+		if !resp.Created && (w.opts.Raw || w.opts.Bookmarks && resp.Header.Revision >= w.told) {
 			w.told = max(w.told, resp.Header.Revision)
 			w.batch = append(w.batch, storage.Event{Type: storage.Bookmark, Item: &storage.Item{Revision: resp.Header.Revision}})
 		}

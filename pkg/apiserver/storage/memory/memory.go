@@ -284,3 +284,18 @@ func (s *Storage) Compact(_ context.Context, revision int64) error {
 	s.history = slices.DeleteFunc(s.history, func(c change) bool { return c.revision <= s.compacted })
 	return nil
 }
+
+// Fingerprint sums up the keys under prefix as of revision. ErrExpired.
+func (s *Storage) Fingerprint(_ context.Context, prefix string, revision int64) (storage.Fingerprint, error) {
+	var f storage.Fingerprint
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	items, err := s.at(revision)
+	if err != nil {
+		return f, err
+	}
+	for item := range ordered(items, prefix, prefix) {
+		f.Add(item.Key, item.Revision)
+	}
+	return f, nil
+}

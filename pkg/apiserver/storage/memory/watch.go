@@ -28,7 +28,7 @@ type watch struct {
 	initial  []storage.Event
 	after    int64 // changes up to here were seen
 	told     int64 // the revision of the last event given
-	progress int64 // RequestProgress calls answered
+	progress int64 // RequestProgress calls of all watches that were there when this one last looked
 
 	stop sync.Once
 	done chan struct{}
@@ -37,6 +37,9 @@ type watch struct {
 // Watch implements storage.Interface.
 func (s *Storage) Watch(ctx context.Context, prefix string, opts storage.WatchOptions) (storage.Watch, error) {
 	w := &watch{s: s, prefix: prefix, opts: opts, after: opts.Revision, told: opts.Revision, done: make(chan struct{})}
+	s.mu.Lock()
+	w.progress = s.progress
+	s.mu.Unlock()
 	if opts.Revision != 0 && !opts.Initial {
 		return w, nil
 	}
@@ -107,7 +110,7 @@ func (w *watch) read(due bool) ([]storage.Event, chan struct{}, error) {
 		}
 	}
 	w.after = max(w.after, s.revision)
-	asked := w.opts.Raw && w.progress != s.progress
+	asked := (w.opts.Raw || w.opts.Bookmarks) && w.progress != s.progress
 	w.progress = s.progress
 	if len(events) == 0 && (asked || w.after > w.told && (due || w.opts.Raw)) {
 		w.told = w.after

@@ -39,8 +39,13 @@ func Table() *storage.FactsTable {
 	return t
 }
 
+// Compacter is a storage that can forget its history up to a revision.
+type Compacter interface {
+	Compact(ctx context.Context, revision int64) error
+}
+
 // Suite checks the storage that start returns, a fresh and empty one at each call; start cleans up after the test. A storage
-// that has the method Compact(ctx, revision) is checked for expiry too.
+// that is a Compacter is checked for expiry too.
 func Suite(t *testing.T, start func(t *testing.T) storage.Interface) {
 	for name, test := range map[string]func(*env){
 		"Create":                       testCreate,
@@ -177,9 +182,7 @@ func (e *env) wantNames(l *storage.List, want ...string) {
 // compact drops the history up to revision, or skips the test.
 func (e *env) compact(revision int64) {
 	e.Helper()
-	c, ok := e.s.(interface {
-		Compact(ctx context.Context, revision int64) error
-	})
+	c, ok := e.s.(Compacter)
 	if !ok {
 		e.Skip("the storage has no Compact method")
 	}

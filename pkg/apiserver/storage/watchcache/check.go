@@ -1,0 +1,73 @@
+package watchcache
+
+import (
+	"fmt"
+	"time"
+
+	"bonsai/pkg/apiserver/storage"
+)
+
+// check sweeps encodings that nobody reads and compares every cached resource with the backend, every CheckInterval.
+func (c *Cache) check() {
+	tick := time.NewTicker(c.cfg.CheckInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-c.ctx.Done():
+			return
+		}
+		for _, r := range *c.resources.Load() {
+			r.sweep()
+			if err := c.compare(r); err != nil && c.ctx.Err() == nil {
+				c.cfg.Log.Warn("a cache could not be compared with the storage", "prefix", r.prefix, "err", err)
+			}
+		}
+	}
+}
+
+// compare compares the keys and revisions of r with the backend's as of the same revision. On a difference it says so and
+// drops the cache, which the next user makes anew.
+func (c *Cache) compare(r *resource) error {
+	select {
+	case <-r.ready:
+	default:
+		return nil
+	}
+	s, revision, err := r.snapshot(max(c.hub.revision.Load(), r.base))
+	if err != nil {
+		return nil // dropped already
+	}
+	want, err := c.backend.Fingerprint(c.ctx, r.prefix, revision)
+	if err != nil {
+		return fmt.Errorf("watchcache: sum up %s at revision %d: %w", r.prefix, revision, err)
+	}
+	var have storage.Fingerprint
+	for item := range s.from(r.prefix, r.prefix) {
+		have.Add(item.Key, item.Revision)
+	}
+	if have != want {
+		c.cfg.Log.Error("a cache differs from the storage and is made anew", "prefix", r.prefix, "revision", revision,
+			"have", have.Count, "want", want.Count)
+		c.drop(r.prefix, "it differed from the storage")
+	}
+	return nil
+}
+
+// sweep drops the encodings that nobody asked for since the sweep before.
+func (r *resource) sweep() {
+	s, _, err := r.snapshot(0)
+	if err != nil {
+		return
+	}
+	for item := range s.from(r.prefix, r.prefix) {
+		item.Sweep()
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for n := r.window.first; n < r.window.end; n++ {
+		if prev := r.window.at(n).prev; prev != nil {
+			prev.Sweep()
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package watchcache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"bonsai/pkg/apiserver/storage"
+)
+
+const (
+	// nudgeAfter is how long a reader waits for the hub before it asks for the progress: the revision may have moved by a
+	// change outside of the root, which brings no event.
+	nudgeAfter = 5 * time.Millisecond
+	nudgeAgain = 100 * time.Millisecond
+	// A lost watch is opened again after retryFirst, then later and later up to retryLast.
+	retryFirst = 20 * time.Millisecond
+	retryLast  = 2 * time.Second
+)
+
+// hub is how far the one watch of everything has come.
+type hub struct {
+	revision atomic.Int64 // all changes up to here are in the caches
+
+	mu      sync.Mutex
+	waiters []waiter
+	watch   storage.Watch // nil while there is none
+	void    bool          // what is cached is not to be trusted
+}
+
+type waiter struct {
+	revision int64
+	reached  chan struct{}
+}
+
+// wait returns when the hub has reached revision. FutureError after storage.FutureWait.
+func (h *hub) wait(ctx context.Context, revision int64) error {
+	h.mu.Lock()
+	if h.revision.Load() >= revision {
+		h.mu.Unlock()
+		return nil
+	}
+	w := waiter{revision, make(chan struct{})}
+	h.waiters = append(h.waiters, w)
+	h.mu.Unlock()
+	deadline := time.NewTimer(storage.FutureWait)
+	defer deadline.Stop()
+	nudge := time.NewTimer(nudgeAfter)
+	defer nudge.Stop()
+	for {
+		select {
+		case <-w.reached:
+			return nil
+		case <-nudge.C:
+			h.nudge(ctx)
+			nudge.Reset(nudgeAgain)
+		case <-deadline.C:
+			h.leave(w)
+			return &storage.FutureError{Asked: revision, Current: h.revision.Load()}
+		case <-ctx.Done():
+			h.leave(w)
+			return fmt.Errorf("watchcache: wait for revision %d: %w", revision, ctx.Err())
+		}
+	}
+}
+
+func (h *hub) leave(w waiter) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waiters = slices.DeleteFunc(h.waiters, func(other waiter) bool { return other.reached == w.reached })
+}
+
+// nudge asks for the progress. If the request fails, the watch does too and its reader sees why.
+func (h *hub) nudge(ctx context.Context) {
+	h.mu.Lock()
+	w := h.watch
+	h.mu.Unlock()
+	if p, ok := w.(storage.Progresser); ok {
+		_ = p.RequestProgress(ctx)
+	}
+}
+
+// advance sets the revision and wakes those who waited for it.
+func (h *hub) advance(revision int64) {
+	if revision <= h.revision.Load() {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.revision.Store(revision)
+	h.waiters = slices.DeleteFunc(h.waiters, func(w waiter) bool {
+		if w.revision > revision {
+			return false
+		}
+		close(w.reached)
+		return true
+	})
+}
+
+// restart voids everything cached and begins anew.
+func (h *hub) restart() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.void = true
+	if h.watch != nil {
+		h.watch.Stop()
+	}
+}
+
+// follow is the hub's loop. A watch that is lost is opened again where it ended, which closes the gap; when the backend has
+// forgotten the changes since, the caches are dropped and their watches expire.
+func (c *Cache) follow() {
+	delay := retryFirst
+	for c.ctx.Err() == nil {
+		before := c.hub.revision.Load()
+		err := c.followOnce()
+		if c.ctx.Err() != nil {
+			return
+		}
+		if c.hub.revision.Load() > before {
+			delay = retryFirst
+		}
+		c.cfg.Log.Warn("the watch of the storage was lost, opening it again", "revision", c.hub.revision.Load(), "delay", delay, "err", err)
+		select {
+		case <-time.After(delay):
+		case <-c.ctx.Done():
+			return
+		}
+		delay = min(2*delay, retryLast)
+		if errors.Is(err, storage.ErrExpired) || c.voided() {
+			c.renew()
+		}
+	}
+}
+
+// followOnce opens the watch at the hub's revision and applies what it brings, until it fails.
+func (c *Cache) followOnce() error {
+	w, err := c.backend.Watch(c.ctx, c.cfg.Root, storage.WatchOptions{Revision: c.hub.revision.Load(), Raw: true})
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	c.hub.mu.Lock()
+	c.hub.watch = w
+	c.hub.mu.Unlock()
+	for {
+		events, err := w.Next(c.ctx)
+		if err != nil {
+			return err
+		}
+		c.apply(events, time.Now())
+	}
+}
+
+// apply gives each resource its changes. The revision is set when all of a batch are in, so a revision is never half there.
+func (c *Cache) apply(events []storage.Event, now time.Time) {
+	for first := 0; first < len(events); {
+		r := c.cached(events[first].Item.Key)
+		end := first + 1
+		for end < len(events) && c.cached(events[end].Item.Key) == r {
+			end++
+		}
+		if r != nil {
+			r.apply(events[first:end], now)
+		}
+		first = end
+	}
+	c.hub.advance(events[len(events)-1].Item.Revision)
+}
+
+func (c *Cache) voided() bool {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	return c.hub.void
+}
+
+// renew drops all caches and puts the hub at the backend's newest revision.
+func (c *Cache) renew() {
+	revision, err := c.backend.Revision(c.ctx)
+	if err != nil {
+		return // the next round tries again
+	}
+	c.cfg.Log.Error("changes of the storage were lost, all caches are made anew", "from", c.hub.revision.Load(), "to", revision)
+	c.hub.mu.Lock()
+	c.hub.void = false
+	c.hub.revision.Store(revision)
+	c.hub.mu.Unlock()
+	c.drop("", "changes of the storage were lost")
+}

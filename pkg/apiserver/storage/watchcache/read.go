@@ -1,0 +1,207 @@
+package watchcache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/btree"
+
+	"bonsai/pkg/apiserver/storage"
+)
+
+const (
+	// keepSnapshots is how many past snapshots a resource keeps for the pages of its lists, and keepFor how long.
+	keepSnapshots = 8
+	keepFor       = 5 * time.Minute
+)
+
+// snapshot is a tree that does not change any more.
+type snapshot struct {
+	tree     *btree.BTreeG[entry]
+	revision int64 // of the newest change in it
+	until    time.Time
+
+	once sync.Once
+	list []*storage.Item
+}
+
+// all returns all items; every caller gets the same slice.
+func (s *snapshot) all() []*storage.Item {
+	s.once.Do(func() {
+		s.list = make([]*storage.Item, 0, s.tree.Len())
+		s.tree.Ascend(func(e entry) bool { s.list = append(s.list, e.item); return true })
+	})
+	return s.list
+}
+
+// from gives the items under prefix in order, beginning with the key start.
+func (s *snapshot) from(start, prefix string) iter.Seq[*storage.Item] {
+	return func(yield func(*storage.Item) bool) {
+		s.tree.AscendGreaterOrEqual(entry{key: start}, func(e entry) bool {
+			return strings.HasPrefix(e.key, prefix) && yield(e.item)
+		})
+	}
+}
+
+// snapshot returns the present state and its exact revision. reached is the hub's revision from before the call.
+func (r *resource) snapshot(reached int64) (*snapshot, int64, error) {
+	r.mu.RLock()
+	s, dead := r.present, r.dead
+	r.mu.RUnlock()
+	if s == nil && dead == "" {
+		r.mu.Lock()
+		s, dead = r.snapshotLocked(), r.dead
+		r.mu.Unlock()
+	}
+	if dead != "" {
+		return nil, 0, errDropped
+	}
+	return s, max(reached, s.revision), nil
+}
+
+func (r *resource) snapshotLocked() *snapshot {
+	if r.present == nil {
+		r.present = &snapshot{tree: r.tree.Clone(), revision: r.last}
+	}
+	return r.present
+}
+
+// at returns the state as of a past revision: the present one if nothing has changed since, one that was kept, or the
+// present one with the later changes undone. nil if the window does not go back so far.
+func (r *resource) at(revision int64) (*snapshot, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dead != "" {
+		return nil, errDropped
+	}
+	if r.last <= revision {
+		return r.snapshotLocked(), nil
+	}
+	n, ok := r.window.after(revision)
+	past := int64(-1) // revision of the newest change up to the asked one, if known
+	if ok && n > r.window.first {
+		past = r.window.at(n - 1).revision
+	}
+	for _, s := range r.kept {
+		if s.revision == revision || s.revision == past {
+			return s, nil
+		}
+	}
+	if !ok {
+		return nil, nil
+	}
+	s := &snapshot{tree: r.snapshotLocked().tree.Clone(), revision: max(past, r.window.floor)}
+	for i := r.window.end; i > n; i-- {
+		ch := r.window.at(i - 1)
+		if ch.prev != nil {
+			s.tree.ReplaceOrInsert(entry{ch.prev.Key, ch.prev})
+		} else {
+			s.tree.Delete(entry{key: ch.cur.Key})
+		}
+	}
+	r.keepLocked(s, time.Now())
+	return s, nil
+}
+
+// keep holds s for the pages to come of a list at s.
+func (r *resource) keep(s *snapshot, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keepLocked(s, now)
+}
+
+func (r *resource) keepLocked(s *snapshot, now time.Time) {
+	s.until = now.Add(keepFor)
+	kept := r.kept[:0:0]
+	for _, old := range r.kept {
+		if old != s && now.Before(old.until) {
+			kept = append(kept, old)
+		}
+	}
+	if len(kept) == keepSnapshots {
+		kept = kept[1:]
+	}
+	r.kept = append(kept, s)
+}
+
+// Get implements storage.Interface.
+func (c *Cache) Get(ctx context.Context, key string, notOlderThan int64) (item *storage.Item, err error) {
+	err = c.retry(ctx, key, func(r *resource) error {
+		if r == nil {
+			item, err = c.backend.Get(ctx, key, notOlderThan)
+			return err
+		}
+		if notOlderThan > 0 {
+			err = c.reach(ctx, r, notOlderThan)
+		} else if err = c.fresh(ctx, r); errors.Is(err, storage.ErrFuture) {
+			item, err = c.backend.Get(ctx, key, 0) // the hub is stuck, the storage is not
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		item, err = r.get(key)
+		return err
+	})
+	if err == nil && item == nil {
+		err = fmt.Errorf("get %s: %w", key, storage.ErrNotFound)
+	}
+	return item, err
+}
+
+// List implements storage.Interface.
+func (c *Cache) List(ctx context.Context, prefix string, opts storage.ListOptions) (l *storage.List, err error) {
+	start, resolved, err := opts.From(prefix)
+	if err != nil {
+		return nil, err
+	}
+	err = c.retry(ctx, prefix, func(r *resource) error {
+		if r != nil {
+			l, err = c.list(ctx, r, start, prefix, resolved)
+			if err != nil || l != nil {
+				return err
+			}
+		}
+		l, err = c.backend.List(ctx, prefix, opts)
+		return err
+	})
+	return l, err
+}
+
+// list answers from r; nil if only the backend can.
+func (c *Cache) list(ctx context.Context, r *resource, start, prefix string, opts storage.ListOptions) (*storage.List, error) {
+	var err error
+	if opts.Match == storage.Latest {
+		if err = c.fresh(ctx, r); errors.Is(err, storage.ErrFuture) {
+			return nil, nil // the hub is stuck, the storage is not
+		}
+	} else if opts.Revision > 0 {
+		err = c.reach(ctx, r, opts.Revision)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var s *snapshot
+	revision := opts.Revision
+	if opts.Match == storage.Exact {
+		s, err = r.at(revision)
+	} else {
+		s, revision, err = r.snapshot(max(c.hub.revision.Load(), r.base))
+	}
+	if err != nil || s == nil {
+		return nil, err
+	}
+	if prefix == r.prefix && start == prefix && opts.Filter == nil && opts.Limit == 0 {
+		return &storage.List{Items: s.all(), Revision: revision}, nil
+	}
+	l := storage.Page(s.from(start, prefix), revision, opts)
+	if l.Continue != "" {
+		r.keep(s, time.Now())
+	}
+	return l, nil
+}

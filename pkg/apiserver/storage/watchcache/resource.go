@@ -1,0 +1,278 @@
+package watchcache
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/btree"
+
+	"bonsai/pkg/apiserver/storage"
+)
+
+// errDropped: the resource's cache was dropped while it was used. Readers begin anew; watches end with ErrExpired.
+var errDropped = errors.New("watchcache: the cache was dropped")
+
+const (
+	treeDegree = 32
+	// A burst of changes wakes the watchers at most once per watcherCost for each of them, and at least every wakeMost: one
+	// waking then carries several changes. A change after a pause is told at once.
+	watcherCost = 25 * time.Microsecond
+	wakeMost    = 10 * time.Millisecond
+)
+
+// entry is an item in the tree, with its key at hand for comparisons.
+type entry struct {
+	key  string
+	item *storage.Item
+}
+
+func less(a, b entry) bool { return a.key < b.key }
+
+// resource is the cache of one resource.
+type resource struct {
+	prefix string
+	facts  storage.FactsFunc
+	log    *slog.Logger
+
+	ready  chan struct{} // closed when loaded, or when loading failed
+	failed error         // set before ready is closed
+	base   int64         // the revision it was loaded at; set before ready is closed
+
+	mu      sync.RWMutex
+	loading bool
+	early   []storage.Event // changes that came while loading
+	dead    string          // why the cache was dropped; "" while it lives
+	tree    *btree.BTreeG[entry]
+	last    int64     // revision of the newest change in tree
+	present *snapshot // of tree as it is; nil when tree has changed since
+	kept    []*snapshot
+	window  window
+
+	wake     chan struct{} // closed and replaced when watchers shall look
+	woken    time.Time     // when that was last done
+	waking   bool          // a timer will do it
+	watchers atomic.Int64
+
+	writes writes
+}
+
+func newResource(prefix string, cfg Config) *resource {
+	_, facts := cfg.Facts.Resource(prefix)
+	return &resource{prefix: prefix, facts: facts, log: cfg.Log, loading: true, ready: make(chan struct{}), wake: make(chan struct{}),
+		tree: btree.NewG(treeDegree, less), window: window{maxBytes: cfg.WindowBytes}}
+}
+
+// loaded fills the cache with a list and the changes since.
+func (r *resource) loaded(l *storage.List) {
+	r.mu.Lock()
+	for _, item := range l.Items {
+		r.tree.ReplaceOrInsert(entry{item.Key, item})
+	}
+	r.base, r.last, r.window.floor = l.Revision, l.Revision, l.Revision
+	early := r.early
+	r.loading, r.early = false, nil
+	r.applyLocked(early, time.Now())
+	r.mu.Unlock()
+	close(r.ready)
+}
+
+// kill ends the cache's life: its watches expire.
+func (r *resource) kill(why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dead, r.early = why, nil
+	r.wakeLocked(time.Time{})
+}
+
+// apply takes in changes, in order.
+func (r *resource) apply(events []storage.Event, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.dead != "":
+	case r.loading:
+		r.early = append(r.early, events...)
+	default:
+		r.applyLocked(events, now)
+		r.wakeLocked(now)
+	}
+}
+
+func (r *resource) applyLocked(events []storage.Event, now time.Time) {
+	for _, ev := range events {
+		if ev.Type == storage.Bookmark || ev.Item.Revision <= r.base {
+			continue
+		}
+		if ch := r.change(ev); ch != nil {
+			ch.at = now
+			r.window.push(ch)
+			r.last, r.present = ch.revision, nil
+		}
+	}
+}
+
+// change puts one event into the tree.
+func (r *resource) change(ev storage.Event) *change {
+	if ev.Type == storage.Deleted {
+		old, ok := r.tree.Delete(entry{key: ev.Item.Key})
+		if !ok {
+			return nil
+		}
+		r.writes.passed(ev.Item)
+		return &change{revision: ev.Item.Revision, prev: old.item}
+	}
+	item := r.writes.claim(ev.Item)
+	if item == nil {
+		item = r.decode(ev.Item)
+	}
+	old, _ := r.tree.ReplaceOrInsert(entry{item.Key, item})
+	return &change{revision: item.Revision, cur: item, prev: old.item}
+}
+
+// decode reads the facts of an item that others wrote. One that cannot be read is kept, without facts, so that it does not
+// take the others down; whoever reads it gets the error.
+func (r *resource) decode(item *storage.Item) *storage.Item {
+	if r.facts == nil || len(item.Facts.Labels)+len(item.Facts.Fields) > 0 {
+		return item
+	}
+	facts, err := r.facts(item.Value)
+	if err != nil {
+		r.log.Error("an object in the storage cannot be read", "key", item.Key, "revision", item.Revision, "err", err)
+		return item
+	}
+	return &storage.Item{Key: item.Key, Value: item.Value, Revision: item.Revision, Facts: facts}
+}
+
+// wakeLocked tells the watchers to look, now or, in a burst, a little later.
+func (r *resource) wakeLocked(now time.Time) {
+	gap := min(time.Duration(r.watchers.Load())*watcherCost, wakeMost)
+	if since := now.Sub(r.woken); r.dead == "" && since < gap {
+		if !r.waking {
+			r.waking = true
+			time.AfterFunc(gap-since, r.wakeLate)
+		}
+		return
+	}
+	r.woken = now
+	close(r.wake)
+	r.wake = make(chan struct{})
+}
+
+func (r *resource) wakeLate() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waking, r.woken = false, time.Now()
+	close(r.wake)
+	r.wake = make(chan struct{})
+}
+
+// get returns the item under key, nil if there is none.
+func (r *resource) get(key string) (*storage.Item, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.dead != "" {
+		return nil, errDropped
+	}
+	e, _ := r.tree.Get(entry{key: key})
+	return e.item, nil
+}
+
+// writes are the drafts that this server is writing: what comes back from the hub with the same bytes takes the writer's
+// item, or the writer takes the hub's, whoever is first. One draft per key; a second writer of a key goes without.
+type writes struct {
+	mu    sync.Mutex
+	byKey map[string]*write
+}
+
+type write struct {
+	draft storage.Draft
+	item  *storage.Item // made by whoever was first
+}
+
+// begin announces a draft with its facts. It returns nil if another one is announced for the key.
+func (w *writes) begin(key string, d storage.Draft) *write {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.byKey[key] != nil {
+		return nil
+	}
+	if w.byKey == nil {
+		w.byKey = map[string]*write{}
+	}
+	one := &write{draft: d}
+	w.byKey[key] = one
+	return one
+}
+
+// cancel takes back what begin announced.
+func (w *writes) cancel(key string, one *write) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if one != nil && w.byKey[key] == one {
+		delete(w.byKey, key)
+	}
+}
+
+// end says that item was written, and returns the one that all shall share. reached is how far the hub is: an event that
+// has passed without claiming will not come again.
+func (w *writes) end(one *write, item *storage.Item, reached int64) *storage.Item {
+	if one == nil {
+		return item
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.byKey[item.Key] != one {
+		return item
+	}
+	if one.item != nil || reached >= item.Revision {
+		delete(w.byKey, item.Key)
+	}
+	if one.item != nil && one.item.Revision == item.Revision {
+		return one.item
+	}
+	one.item = item
+	return item
+}
+
+// claim returns the item that the writer of this change made or will take, nil if this server did not write it.
+func (w *writes) claim(ev *storage.Item) *storage.Item {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	one := w.byKey[ev.Key]
+	if one == nil {
+		return nil
+	}
+	if one.item != nil { // the writer was first
+		if one.item.Revision <= ev.Revision {
+			delete(w.byKey, ev.Key)
+		}
+		if one.item.Revision == ev.Revision {
+			return one.item
+		}
+		return nil
+	}
+	if !bytes.Equal(one.draft.Value, ev.Value) {
+		return nil
+	}
+	one.item = &storage.Item{Key: ev.Key, Value: one.draft.Value, Revision: ev.Revision, Facts: *one.draft.Facts}
+	return one.item
+}
+
+// passed forgets a finished write that is older than the change ev.
+func (w *writes) passed(ev *storage.Item) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if one := w.byKey[ev.Key]; one != nil && one.item != nil && one.item.Revision <= ev.Revision {
+		delete(w.byKey, ev.Key)
+	}
+}
+
+// dropped is what a watch of a dropped cache ends with.
+func (r *resource) dropped() error {
+	return fmt.Errorf("watchcache: watch %s: %s: %w", r.prefix, r.dead, storage.ErrExpired)
+}

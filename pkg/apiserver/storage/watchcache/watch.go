@@ -1,0 +1,225 @@
+package watchcache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"bonsai/pkg/apiserver/storage"
+)
+
+const (
+	// batch is how many changes Next looks at in one go.
+	batch = 500
+	// bookmarkEvery is how often a quiet watcher is told how far it is.
+	bookmarkEvery = time.Minute
+)
+
+var errStopped = errors.New("watchcache: watch stopped")
+
+// watcher is a cursor into a resource's window.
+type watcher struct {
+	c      *Cache
+	r      *resource
+	prefix string
+	opts   storage.WatchOptions
+
+	initial *snapshot // being given; nil when done
+	start   string    // its next key
+	upTo    int64     // its revision
+
+	next     uint64 // number of the next change to look at
+	after    int64  // changes up to this revision are not for this watcher
+	told     int64  // revision of the last event given
+	changes  []*change
+	events   []storage.Event
+	bookmark *time.Timer // nil without bookmarks
+
+	once sync.Once
+	done chan struct{}
+}
+
+// Watch implements storage.Interface.
+func (c *Cache) Watch(ctx context.Context, prefix string, opts storage.WatchOptions) (w storage.Watch, err error) {
+	err = c.retry(ctx, prefix, func(r *resource) error {
+		if r == nil || opts.Raw {
+			w, err = c.backend.Watch(ctx, prefix, opts)
+			return err
+		}
+		if opts.Revision != 0 && !opts.Initial {
+			w, err = c.watchFrom(ctx, r, prefix, opts)
+			return err
+		}
+		if opts.Revision == 0 {
+			err = c.fresh(ctx, r)
+		} else {
+			err = c.reach(ctx, r, opts.Revision)
+		}
+		if err != nil {
+			return err
+		}
+		w, err = c.watchAll(r, prefix, opts)
+		return err
+	})
+	return w, err
+}
+
+func (c *Cache) newWatcher(r *resource, prefix string, opts storage.WatchOptions) *watcher {
+	w := &watcher{c: c, r: r, prefix: prefix, opts: opts, done: make(chan struct{})}
+	if opts.Bookmarks {
+		w.bookmark = time.NewTimer(bookmarkEvery)
+	}
+	r.watchers.Add(1)
+	return w
+}
+
+// watchAll returns a watcher that begins with all items of the present.
+func (c *Cache) watchAll(r *resource, prefix string, opts storage.WatchOptions) (storage.Watch, error) {
+	reached := max(c.hub.revision.Load(), r.base)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dead != "" {
+		return nil, errDropped
+	}
+	w := c.newWatcher(r, prefix, opts)
+	w.initial, w.start = r.snapshotLocked(), prefix
+	w.upTo = max(reached, r.last)
+	w.next, w.after, w.told = r.window.end, w.upTo, w.upTo
+	return w, nil
+}
+
+// watchFrom returns a watcher of the changes after a revision. Changes older than the window come from the backend.
+func (c *Cache) watchFrom(ctx context.Context, r *resource, prefix string, opts storage.WatchOptions) (storage.Watch, error) {
+	w, err := c.resume(r, prefix, opts)
+	if w != nil || err != nil {
+		return w, err
+	}
+	return c.catchUp(ctx, r, prefix, opts)
+}
+
+// resume returns a watcher from opts.Revision on; nil if the window does not go back so far.
+func (c *Cache) resume(r *resource, prefix string, opts storage.WatchOptions) (storage.Watch, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.dead != "" {
+		return nil, errDropped
+	}
+	n, ok := r.window.after(opts.Revision)
+	if !ok {
+		return nil, nil
+	}
+	w := c.newWatcher(r, prefix, opts)
+	w.next, w.after, w.told = n, opts.Revision, opts.Revision
+	return w, nil
+}
+
+// Next implements storage.Watch.
+func (w *watcher) Next(ctx context.Context) ([]storage.Event, error) {
+	if w.initial != nil {
+		return w.nextInitial(ctx)
+	}
+	var ring <-chan time.Time
+	if w.bookmark != nil {
+		ring = w.bookmark.C
+	}
+	for due := false; ; {
+		reached := w.c.hub.revision.Load() // before looking: all up to it can be seen
+		more, wake, err := w.look()
+		if err != nil || len(w.events) > 0 {
+			return w.events, err
+		}
+		if more {
+			continue
+		}
+		if due && reached > w.told && reached >= w.after {
+			w.told = reached
+			return append(w.events, storage.Event{Type: storage.Bookmark, Item: &storage.Item{Revision: reached}}), nil
+		}
+		due = false
+		select {
+		case <-wake:
+		case <-ring:
+			due = true
+			w.bookmark.Reset(bookmarkEvery)
+		case <-ctx.Done():
+			return nil, fmt.Errorf("watchcache: watch %s: %w", w.prefix, ctx.Err())
+		case <-w.done:
+			return nil, errStopped
+		}
+	}
+}
+
+// look reads changes from the window and keeps in w.events those the watcher sees. more says that it should look again,
+// else wake tells when to.
+func (w *watcher) look() (more bool, wake <-chan struct{}, err error) {
+	r := w.r
+	r.mu.RLock()
+	dead, ok := r.dead != "", false
+	if !dead {
+		w.changes, ok = r.window.read(w.changes[:0], w.next, batch)
+	}
+	wake = r.wake
+	r.mu.RUnlock()
+	switch {
+	case dead:
+		return false, nil, r.dropped()
+	case !ok:
+		return false, nil, fmt.Errorf("watchcache: watch %s: its reader is too slow, at revision %d: %w", w.prefix, w.told, storage.ErrExpired)
+	}
+	w.events = w.events[:0]
+	for _, ch := range w.changes {
+		if ch.revision <= w.after || !strings.HasPrefix(ch.key(), w.prefix) {
+			continue
+		}
+		if ev := ch.event(w.opts.Filter); ev.Type != "" {
+			w.events = append(w.events, ev)
+			w.told = ch.revision
+		}
+	}
+	w.next += uint64(len(w.changes))
+	clear(w.changes) // lets go of what the window drops
+	return len(w.changes) == batch, wake, nil
+}
+
+// nextInitial gives the items of the snapshot, and in the end the bookmark if it was asked for.
+func (w *watcher) nextInitial(ctx context.Context) ([]storage.Event, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("watchcache: watch %s: %w", w.prefix, err)
+	}
+	w.events = w.events[:0]
+	full := false
+	for item := range w.initial.from(w.start, w.prefix) {
+		if full = len(w.events) == batch; full {
+			w.start = item.Key
+			break
+		}
+		if w.opts.Filter == nil || w.opts.Filter(item) {
+			w.events = append(w.events, storage.Event{Type: storage.Added, Item: item})
+		}
+	}
+	if full {
+		return w.events, nil
+	}
+	w.initial = nil
+	if w.opts.Initial {
+		w.events = append(w.events, storage.Event{Type: storage.Bookmark, Item: &storage.Item{Revision: w.upTo}, InitialEnd: true})
+	}
+	if len(w.events) == 0 {
+		return w.Next(ctx)
+	}
+	return w.events, nil
+}
+
+// Stop implements storage.Watch.
+func (w *watcher) Stop() {
+	w.once.Do(func() {
+		close(w.done)
+		w.r.watchers.Add(-1)
+		if w.bookmark != nil {
+			w.bookmark.Stop()
+		}
+	})
+}

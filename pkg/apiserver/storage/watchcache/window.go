@@ -1,0 +1,119 @@
+package watchcache
+
+import (
+	"sort"
+	"sync/atomic"
+	"time"
+
+	"bonsai/pkg/apiserver/storage"
+)
+
+const (
+	// windowEvents changes are kept however old they are, and more as long as they are younger than windowAge; but never
+	// more than the window's bytes allow.
+	windowEvents = 1000
+	windowAge    = time.Minute
+	// changeBytes is what a change costs besides the value it superseded.
+	changeBytes = 160
+)
+
+// change is one entry of the window: prev is nil for a creation, cur for a deletion.
+type change struct {
+	revision  int64
+	at        time.Time
+	prev, cur *storage.Item
+
+	gone atomic.Pointer[storage.Item] // prev at revision, made when first needed
+}
+
+// event is the change as a watcher with filter sees it; its Type is "" if it does not.
+func (c *change) event(filter func(*storage.Item) bool) storage.Event {
+	t := storage.Seen(filter, c.prev, c.cur)
+	if t != storage.Deleted {
+		return storage.Event{Type: t, Item: c.cur}
+	}
+	if c.gone.Load() == nil {
+		c.gone.CompareAndSwap(nil, c.prev.At(c.revision))
+	}
+	return storage.Event{Type: t, Item: c.gone.Load()}
+}
+
+// key is the key the change is about.
+func (c *change) key() string {
+	if c.cur != nil {
+		return c.cur.Key
+	}
+	return c.prev.Key
+}
+
+// bytes is the memory that only the window keeps alive: the superseded value.
+func (c *change) bytes() int {
+	if c.prev == nil {
+		return changeBytes
+	}
+	return changeBytes + len(c.prev.Value)
+}
+
+// window is a ring of the latest changes, numbered from 0 in the order they came.
+type window struct {
+	ring     []*change
+	first    uint64 // number of the oldest change kept
+	end      uint64 // number the next change gets
+	floor    int64  // all changes after this revision are kept
+	size     int    // bytes
+	maxBytes int
+}
+
+func (w *window) at(n uint64) *change { return w.ring[n%uint64(len(w.ring))] }
+
+func (w *window) push(c *change) {
+	for w.end > w.first && w.over(c.at) {
+		oldest := w.at(w.first)
+		w.floor = oldest.revision
+		w.size -= oldest.bytes()
+		w.ring[w.first%uint64(len(w.ring))] = nil
+		w.first++
+	}
+	if int(w.end-w.first) == len(w.ring) {
+		w.grow()
+	}
+	w.ring[w.end%uint64(len(w.ring))] = c
+	w.end++
+	w.size += c.bytes()
+}
+
+// over tells whether the oldest change must go.
+func (w *window) over(now time.Time) bool {
+	if w.size > w.maxBytes {
+		return true
+	}
+	return w.end-w.first >= windowEvents && now.Sub(w.at(w.first).at) > windowAge
+}
+
+func (w *window) grow() {
+	bigger := make([]*change, max(64, 2*len(w.ring)))
+	for n := w.first; n < w.end; n++ {
+		bigger[n%uint64(len(bigger))] = w.at(n)
+	}
+	w.ring = bigger
+}
+
+// after returns the number of the first change after revision; ok is false if some of those changes are not kept any more.
+func (w *window) after(revision int64) (n uint64, ok bool) {
+	if revision < w.floor {
+		return 0, false
+	}
+	i := sort.Search(int(w.end-w.first), func(i int) bool { return w.at(w.first+uint64(i)).revision > revision })
+	return w.first + uint64(i), true
+}
+
+// read appends at most limit changes from number n on to buf; ok is false if n is not kept any more.
+func (w *window) read(buf []*change, n uint64, limit int) (_ []*change, ok bool) {
+	if n < w.first {
+		return buf, false
+	}
+	for ; n < w.end && limit > 0; n, limit = n+1, limit-1 {
+		buf = append(buf, w.at(n))
+	}
+	return buf, true
+}

@@ -1,0 +1,76 @@
+package watchcache
+
+import (
+	"context"
+
+	"bonsai/pkg/apiserver/storage"
+)
+
+// prepare makes sure that a draft has its facts, so that the change that comes back need not be read, and announces it.
+func (c *Cache) prepare(r *resource, key string, d storage.Draft) (storage.Draft, *write, error) {
+	facts, err := c.cfg.Facts.Of(key, d)
+	if err != nil {
+		return d, nil, err
+	}
+	d.Facts = &facts
+	if r == nil {
+		return d, nil, nil
+	}
+	return d, r.writes.begin(key, d), nil
+}
+
+// finish ends what prepare announced.
+func (c *Cache) finish(r *resource, key string, w *write, item *storage.Item, err error) (*storage.Item, error) {
+	if r == nil {
+		return item, err
+	}
+	if err != nil {
+		r.writes.cancel(key, w)
+		return nil, err
+	}
+	return r.writes.end(w, item, c.hub.revision.Load()), nil
+}
+
+// Create implements storage.Interface.
+func (c *Cache) Create(ctx context.Context, key string, d storage.Draft) (*storage.Item, error) {
+	r := c.cached(key)
+	d, w, err := c.prepare(r, key, d)
+	if err != nil {
+		return nil, err
+	}
+	item, err := c.backend.Create(ctx, key, d)
+	return c.finish(r, key, w, item, err)
+}
+
+// hint is the cached item to try a write on first; nil if there is none at hand.
+func (r *resource) hint(key string) *storage.Item {
+	if r == nil {
+		return nil
+	}
+	item, _ := r.get(key) // a dropped cache has no hint
+	return item
+}
+
+// Update implements storage.Interface.
+func (c *Cache) Update(ctx context.Context, key string, change func(*storage.Item) (storage.Draft, error)) (*storage.Item, error) {
+	r := c.cached(key)
+	var w *write
+	item, err := c.backend.UpdateFrom(ctx, r.hint(key), key, func(current *storage.Item) (storage.Draft, error) {
+		if w != nil {
+			r.writes.cancel(key, w)
+			w = nil
+		}
+		d, err := change(current)
+		if err != nil {
+			return d, err
+		}
+		d, w, err = c.prepare(r, key, d)
+		return d, err
+	})
+	return c.finish(r, key, w, item, err)
+}
+
+// Delete implements storage.Interface.
+func (c *Cache) Delete(ctx context.Context, key string, check func(*storage.Item) error) (*storage.Item, error) {
+	return c.backend.DeleteFrom(ctx, c.cached(key).hint(key), key, check)
+}
