@@ -2,6 +2,10 @@ package core
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/resources"
 )
@@ -13,9 +17,65 @@ func nodeRow() resources.Row {
 		StoragePath: "minions",
 		New:         resources.Make[corev1.Node],
 		NewList:     resources.Make[corev1.NodeList],
+		Strategy:    nodeStrategy().Strategy(),
 		Subresources: []resources.Subresource{
 			resources.Action("proxy", corev1.SchemeGroupVersion.WithKind("NodeProxyOptions"), "create", "delete", "get", "patch", "update"),
-			resources.Status(resources.Strategy{}),
+			resources.Status(nodeStatusStrategy().Strategy()),
 		},
+		FieldNames: []string{"spec.unschedulable"},
+		Fields: resources.Fields(func(n *corev1.Node) fields.Set {
+			return fields.Set{"spec.unschedulable": boolText(n.Spec.Unschedulable)}
+		}),
+		Columns: nodeColumns(),
+		Cells:   resources.Cells(nodeCells),
 	}
+}
+
+func nodeStrategy() resources.Typed[*corev1.Node] {
+	return resources.Typed[*corev1.Node]{
+		Default:        defaultNode,
+		PrepareUpdate:  func(obj, old *corev1.Node) { obj.Status = *old.Status.DeepCopy() },
+		Validate:       validateNode,
+		ValidateUpdate: validateNodeUpdate,
+		Warnings:       nodeWarnings,
+		ValidateName:   apivalidation.NameIsDNSSubdomain,
+	}
+}
+
+func nodeStatusStrategy() resources.Typed[*corev1.Node] {
+	s := nodeStrategy()
+	s.PrepareUpdate = func(obj, old *corev1.Node) { obj.Spec = *old.Spec.DeepCopy() }
+	s.Warnings = nil
+	return s
+}
+
+// defaultNode keeps podCIDR and podCIDRs alike (podCIDR wins), and allocatable at the capacity where it is not given.
+func defaultNode(n *corev1.Node) {
+	s := &n.Spec
+	switch {
+	case s.PodCIDR == "" && len(s.PodCIDRs) > 0:
+		s.PodCIDR = s.PodCIDRs[0]
+	case s.PodCIDR != "" && (len(s.PodCIDRs) == 0 || s.PodCIDRs[0] != s.PodCIDR):
+		s.PodCIDRs = []string{s.PodCIDR}
+	}
+	roundUp(n.Status.Capacity)
+	roundUp(n.Status.Allocatable)
+	if n.Status.Allocatable == nil && len(n.Status.Capacity) > 0 {
+		n.Status.Allocatable = n.Status.Capacity.DeepCopy()
+	}
+}
+
+// nodeWarnings tells of old labels and of fields that no longer mean anything.
+func nodeWarnings(n, old *corev1.Node) []string {
+	var w []string
+	if old != nil && apiequality.Semantic.DeepEqual(n.Spec, old.Spec) && apiequality.Semantic.DeepEqual(n.Labels, old.Labels) {
+		return nil
+	}
+	if n.Spec.ConfigSource != nil {
+		w = append(w, field.NewPath("spec", "configSource").String()+": the feature is no longer supported")
+	}
+	if n.Spec.DoNotUseExternalID != "" {
+		w = append(w, field.NewPath("spec", "externalID").String()+": this field is deprecated, and is unused by Kubernetes")
+	}
+	return w
 }

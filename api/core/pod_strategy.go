@@ -35,19 +35,25 @@ func podStatusStrategy() resources.Typed[*corev1.Pod] {
 		if obj.Status.QOSClass == "" {
 			obj.Status.QOSClass = old.Status.QOSClass
 		}
-		setPodIPs(&obj.Status)
 	}
 	s.ValidateUpdate = ValidatePodStatusUpdate
 	s.SpecChanged, s.Warnings = nil, nil
 	return s
 }
 
-// setPodIPs keeps the single address and the list of addresses alike; the list wins where both are given.
+// setPodIPs keeps the single address and the list of addresses alike; the single one wins where both are given and differ.
 func setPodIPs(s *corev1.PodStatus) {
-	if len(s.PodIPs) > 0 {
+	switch {
+	case s.PodIP == "" && len(s.PodIPs) > 0:
 		s.PodIP = s.PodIPs[0].IP
-	} else if s.PodIP != "" {
+	case s.PodIP != "" && (len(s.PodIPs) == 0 || s.PodIPs[0].IP != s.PodIP):
 		s.PodIPs = []corev1.PodIP{{IP: s.PodIP}}
+	}
+	switch {
+	case s.HostIP == "" && len(s.HostIPs) > 0:
+		s.HostIP = s.HostIPs[0].IP
+	case s.HostIP != "" && len(s.HostIPs) == 0:
+		s.HostIPs = []corev1.HostIP{{IP: s.HostIP}}
 	}
 }
 

@@ -57,6 +57,7 @@ func DefaultPod(p *corev1.Pod) {
 		defaultRequests(&s.Containers[i].Resources)
 	}
 	defaultPodRequests(s)
+	setPodIPs(&p.Status)
 	if s.HostNetwork {
 		defaultHostPorts(s.InitContainers)
 		defaultHostPorts(s.Containers)

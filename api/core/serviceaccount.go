@@ -1,10 +1,11 @@
 package core
 
 import (
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 
 	"bonsai/api/resources"
-	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
 func serviceAccountRow() resources.Row {
@@ -18,5 +19,8 @@ func serviceAccountRow() resources.Row {
 		Subresources: []resources.Subresource{
 			resources.Action("token", authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"), "create"),
 		},
+		Strategy: resources.Typed[*corev1.ServiceAccount]{ValidateName: apivalidation.ValidateServiceAccountName}.Strategy(),
+		Columns:  resources.NameAndAge(),
+		Cells:    resources.Cells(resources.NameAndAgeCells[*corev1.ServiceAccount]),
 	}
 }

@@ -50,3 +50,16 @@ func NameAndAge() []metav1.TableColumnDefinition {
 func NameAndAgeCells[T metav1.Object](obj T, now time.Time) []any {
 	return []any{obj.GetName(), Age(obj.GetCreationTimestamp(), now)}
 }
+
+// NameAndCreated are the columns of kinds that kubectl has no printing of its own for.
+func NameAndCreated() []metav1.TableColumnDefinition {
+	return []metav1.TableColumnDefinition{
+		NameColumn(),
+		{Name: "Created At", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
+	}
+}
+
+// NameAndCreatedCells are the cells of NameAndCreated.
+func NameAndCreatedCells[T metav1.Object](obj T, _ time.Time) []any {
+	return []any{obj.GetName(), obj.GetCreationTimestamp().Time.UTC().Format(time.RFC3339)}
+}

@@ -1,0 +1,108 @@
+package core
+
+import (
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/diff"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func validateNode(n *corev1.Node) field.ErrorList {
+	spec := field.NewPath("spec")
+	errs := validateTaints(n.Spec.Taints, spec.Child("taints"))
+	errs = append(errs, validateNodeStatus(n)...)
+	return append(errs, validatePodCIDRs(n.Spec.PodCIDRs, spec.Child("podCIDRs"))...)
+}
+
+func validatePodCIDRs(cidrs []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	six := 0
+	for i, c := range cidrs {
+		errs = append(errs, validation.IsValidCIDRForLegacyField(path.Index(i), c, false, nil)...)
+		if p, err := netip.ParsePrefix(c); err == nil && p.Addr().Is6() {
+			six++
+		}
+	}
+	if len(errs) > 0 || len(cidrs) < 2 {
+		return errs
+	}
+	if len(cidrs) > 2 || six != 1 {
+		errs = append(errs, field.Invalid(path, cidrs, "may specify no more than one CIDR for each IP family"))
+	}
+	return errs
+}
+
+func validateNodeStatus(n *corev1.Node) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("status")
+	for _, l := range []struct {
+		name string
+		list corev1.ResourceList
+	}{{"capacity", n.Status.Capacity}, {"allocatable", n.Status.Allocatable}} {
+		for _, name := range sortedNames(l.list) {
+			at := path.Child(l.name, string(name))
+			errs = append(errs, validateResourceName(name, at)...)
+			errs = append(errs, ValidateQuantity(name, l.list[name], at)...)
+		}
+	}
+	seen := map[corev1.NodeAddress]bool{}
+	for i, a := range n.Status.Addresses {
+		if seen[a] {
+			errs = append(errs, field.Duplicate(path.Child("addresses").Index(i), a))
+		}
+		seen[a] = true
+	}
+	return errs
+}
+
+// validateTaints: a key has at most one taint per effect.
+func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	type pair struct {
+		key    string
+		effect corev1.TaintEffect
+	}
+	seen := map[pair]bool{}
+	for i := range taints {
+		t, at := &taints[i], path.Index(i)
+		errs = append(errs, metavalidation.ValidateLabelName(t.Key, at.Child("key"))...)
+		errs = append(errs, invalid(at.Child("value"), t.Value, validation.IsValidLabelValue(t.Value))...)
+		errs = append(errs, validateTaintEffect(t.Effect, false, at.Child("effect"))...)
+		p := pair{t.Key, t.Effect}
+		if seen[p] {
+			dup := field.Duplicate(at, *t)
+			dup.Detail = "taints must be unique by key and effect pair"
+			errs = append(errs, dup)
+			continue
+		}
+		seen[p] = true
+	}
+	return errs
+}
+
+// validateNodeUpdate: a node's address range and provider, once set, stay; the spec's taints and schedulability may change.
+func validateNodeUpdate(obj, old *corev1.Node) field.ErrorList {
+	spec := field.NewPath("spec")
+	errs := validateNode(obj)
+	if len(old.Spec.PodCIDRs) > 0 && !apiequality.Semantic.DeepEqual(obj.Spec.PodCIDRs, old.Spec.PodCIDRs) {
+		errs = append(errs, field.Forbidden(spec.Child("podCIDRs"), "node updates may not change podCIDR except from \"\" to valid"))
+	}
+	if old.Spec.ProviderID != "" && obj.Spec.ProviderID != old.Spec.ProviderID {
+		errs = append(errs, field.Forbidden(spec.Child("providerID"), "node updates may not change providerID except from \"\" to valid"))
+	}
+	if obj.Spec.ConfigSource != nil && !apiequality.Semantic.DeepEqual(obj.Spec.ConfigSource, old.Spec.ConfigSource) {
+		errs = append(errs, field.Forbidden(spec.Child("configSource"), "configSource is not supported"))
+	}
+	rest := old.Spec.DeepCopy()
+	rest.PodCIDR, rest.PodCIDRs, rest.ProviderID = obj.Spec.PodCIDR, obj.Spec.PodCIDRs, obj.Spec.ProviderID
+	rest.Taints, rest.Unschedulable, rest.ConfigSource = obj.Spec.Taints, obj.Spec.Unschedulable, obj.Spec.ConfigSource
+	if !apiequality.Semantic.DeepEqual(*rest, obj.Spec) {
+		errs = append(errs, field.Forbidden(field.NewPath(""), fmt.Sprintf("node updates may only change labels, taints, or capacity (or configSource, if the DynamicKubeletConfig feature gate is enabled): %v", diff.Diff(*rest, obj.Spec))))
+	}
+	return errs
+}
