@@ -1,0 +1,148 @@
+// Package bootstrap makes what the API server brings along into an empty cluster, and keeps it there: the system
+// namespaces, the default roles and bindings, the two system priority classes, the authentication settings that extension
+// servers read, and the Service "kubernetes" with its endpoints. All of it is idempotent; what an administrator took away
+// from an object with the annotation autoupdate=true comes back at the next start.
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/request"
+)
+
+// Config says what to make.
+type Config struct {
+	Stores registry.Stores
+	// Policy are the roles and bindings; nil: none (no RBAC).
+	Policy *Policy
+	// Service is the Service "kubernetes"; nil: none.
+	Service *ServiceConfig
+	// Authentication is what extension servers need to recognise callers; nil: none.
+	Authentication *Authentication
+	Log            *slog.Logger
+}
+
+// Bootstrap makes and keeps what Config says.
+type Bootstrap struct {
+	cfg  Config
+	done chan struct{}
+}
+
+// New returns a Bootstrap; nothing is made before Run or Apply.
+func New(cfg Config) *Bootstrap { return &Bootstrap{cfg: cfg, done: make(chan struct{})} }
+
+// Done is closed when everything has been made once.
+func (b *Bootstrap) Done() <-chan struct{} { return b.done }
+
+// keepEvery is how often Run looks after what must not be missing; retryAfter how soon it tries again what failed.
+const (
+	keepEvery  = time.Minute
+	retryAfter = 200 * time.Millisecond
+)
+
+// Run makes everything, again and again until it succeeds, then looks after the namespaces and the Service until ctx ends.
+func (b *Bootstrap) Run(ctx context.Context) error {
+	wait := time.Duration(0)
+	for done := false; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+		run := b.Apply
+		if done {
+			run = b.keep
+		}
+		switch err := run(ctx); {
+		case err != nil && ctx.Err() == nil:
+			b.cfg.Log.Warn("bootstrap failed", "err", err, "retry", retryAfter)
+			wait = retryAfter
+		case err == nil && !done:
+			done = true
+			close(b.done)
+			fallthrough
+		default:
+			wait = keepEvery
+		}
+	}
+}
+
+// Apply makes everything once.
+func (b *Bootstrap) Apply(ctx context.Context) error {
+	ctx = asServer(ctx)
+	if err := b.keep(ctx); err != nil {
+		return err
+	}
+	return errors.Join(b.policy(ctx), b.priorityClasses(ctx), b.authentication(ctx))
+}
+
+// keep makes the namespaces, then what the network needs.
+func (b *Bootstrap) keep(ctx context.Context) error {
+	ctx = asServer(ctx)
+	for _, name := range []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, metav1.NamespaceDefault} {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := b.ensure(ctx, corev1.Resource("namespaces"), ns, nil); err != nil {
+			return err
+		}
+	}
+	return b.service(ctx)
+}
+
+// asServer makes the API server itself the user of what is done with the context.
+func asServer(ctx context.Context) context.Context {
+	return request.WithUser(ctx, &request.User{Name: "system:apiserver", Groups: []string{request.GroupMasters, request.GroupAuthenticated}})
+}
+
+// ensure creates want unless there is an object of its name. An existing one is given to fix, which changes it and tells
+// whether it did; nil leaves it as it is.
+func (b *Bootstrap) ensure(ctx context.Context, gr schema.GroupResource, want runtime.Object, fix func(have runtime.Object) (bool, error)) error {
+	m, err := meta.Accessor(want)
+	if err != nil {
+		return err
+	}
+	store := b.cfg.Stores.Store(gr)
+	if store == nil {
+		return fmt.Errorf("making %s %s/%s: the resource is not served", gr, m.GetNamespace(), m.GetName())
+	}
+	have, err := store.Get(ctx, m.GetNamespace(), m.GetName(), false)
+	if apierrors.IsNotFound(err) {
+		_, err = store.Create(ctx, m.GetNamespace(), want, &metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) {
+			return wrap(err, "making", gr, m)
+		}
+		have, err = store.Get(ctx, m.GetNamespace(), m.GetName(), true)
+	}
+	if err != nil {
+		return wrap(err, "reading", gr, m)
+	}
+	if fix == nil {
+		return nil
+	}
+	if changed, err := fix(have.DeepCopyObject()); err != nil || !changed {
+		return wrap(err, "comparing", gr, m)
+	}
+	_, err = store.Update(ctx, m.GetNamespace(), m.GetName(), "", func(current runtime.Object) (runtime.Object, error) {
+		_, err := fix(current)
+		return current, err
+	}, &metav1.UpdateOptions{})
+	return wrap(err, "updating", gr, m)
+}
+
+func wrap(err error, verb string, gr schema.GroupResource, m metav1.Object) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s %s/%s: %w", verb, gr, m.GetNamespace(), m.GetName(), err)
+}

@@ -1,0 +1,104 @@
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+)
+
+// ServiceConfig describes the Service default/kubernetes, by which pods reach the API server.
+type ServiceConfig struct {
+	// ClusterIP is the first address of the service range.
+	ClusterIP netip.Addr
+	// Advertise and Port are where the API server is reached (--advertise-address, --secure-port). A loopback address
+	// cannot be an endpoint: the Service is then made without any.
+	Advertise netip.Addr
+	Port      int32
+}
+
+const serviceName = "kubernetes"
+
+// FirstAddress returns the address that the Service "kubernetes" has in a service range: the first after the network's own.
+func FirstAddress(serviceRange netip.Prefix) netip.Addr { return serviceRange.Masked().Addr().Next() }
+
+func (b *Bootstrap) service(ctx context.Context) error {
+	if b.cfg.Service == nil {
+		return nil
+	}
+	svc, ep, slice := serviceObjects(*b.cfg.Service)
+	err := b.ensure(ctx, corev1.Resource("services"), svc, func(obj runtime.Object) (bool, error) {
+		have, ok := obj.(*corev1.Service)
+		if !ok {
+			return false, fmt.Errorf("%T is not a Service", obj)
+		}
+		changed := len(have.Spec.Ports) != 1 || have.Spec.Ports[0] != svc.Spec.Ports[0]
+		have.Spec.Ports = svc.Spec.Ports
+		return changed, nil
+	})
+	if err != nil || b.cfg.Service.Advertise.IsLoopback() {
+		return err
+	}
+	err = b.ensure(ctx, corev1.Resource("endpoints"), ep, func(obj runtime.Object) (bool, error) {
+		have, ok := obj.(*corev1.Endpoints) //nolint:staticcheck // Kubernetes still keeps these for old clients
+		if !ok {
+			return false, fmt.Errorf("%T is not an Endpoints", obj)
+		}
+		changed := !equality.Semantic.DeepEqual(have.Subsets, ep.Subsets)
+		have.Subsets = ep.Subsets
+		return addLabels(&have.ObjectMeta, ep.Labels) || changed, nil
+	})
+	if err != nil {
+		return err
+	}
+	return b.ensure(ctx, discoveryv1.Resource("endpointslices"), slice, func(obj runtime.Object) (bool, error) {
+		have, ok := obj.(*discoveryv1.EndpointSlice)
+		if !ok {
+			return false, fmt.Errorf("%T is not an EndpointSlice", obj)
+		}
+		changed := !equality.Semantic.DeepEqual(have.Endpoints, slice.Endpoints) || !equality.Semantic.DeepEqual(have.Ports, slice.Ports)
+		have.Endpoints, have.Ports = slice.Endpoints, slice.Ports
+		return addLabels(&have.ObjectMeta, slice.Labels) || changed, nil
+	})
+}
+
+// serviceObjects is pure.
+func serviceObjects(c ServiceConfig) (*corev1.Service, *corev1.Endpoints, *discoveryv1.EndpointSlice) {
+	family, addressType := corev1.IPv4Protocol, discoveryv1.AddressTypeIPv4
+	if c.ClusterIP.Is6() {
+		family = corev1.IPv6Protocol
+	}
+	if c.Advertise.Is6() {
+		addressType = discoveryv1.AddressTypeIPv6
+	}
+	svc := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: serviceName, Namespace: metav1.NamespaceDefault, Labels: map[string]string{"provider": "kubernetes", "component": "apiserver"}},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeClusterIP, ClusterIP: c.ClusterIP.String(), ClusterIPs: []string{c.ClusterIP.String()},
+			IPFamilies: []corev1.IPFamily{family}, IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicySingleStack),
+			SessionAffinity: corev1.ServiceAffinityNone,
+			Ports:           []corev1.ServicePort{{Name: "https", Protocol: corev1.ProtocolTCP, Port: 443, TargetPort: intstr.FromInt32(c.Port)}},
+		},
+	}
+	ep := &corev1.Endpoints{
+		ObjectMeta: metav1.ObjectMeta{Name: serviceName, Namespace: metav1.NamespaceDefault, Labels: map[string]string{discoveryv1.LabelSkipMirror: "true"}},
+		Subsets: []corev1.EndpointSubset{{
+			Addresses: []corev1.EndpointAddress{{IP: c.Advertise.String()}},
+			Ports:     []corev1.EndpointPort{{Name: "https", Port: c.Port, Protocol: corev1.ProtocolTCP}},
+		}},
+	}
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: serviceName, Namespace: metav1.NamespaceDefault, Labels: map[string]string{discoveryv1.LabelServiceName: serviceName}},
+		AddressType: addressType,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{c.Advertise.String()}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}},
+		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To("https"), Port: ptr.To(c.Port), Protocol: ptr.To(corev1.ProtocolTCP)}},
+	}
+	return svc, ep, slice
+}
