@@ -19,15 +19,11 @@ import (
 	"bonsai/pkg/apiserver/registry"
 )
 
-// Limits of a token's life. A pod's token of the default 3607 s asked for the server's own audience really lives a year,
-// and only warns after the hour, so that applications which never read the file again go on working (upstream's
-// --service-account-extend-token-expiration, on by default).
+// Limits of what may be asked for, in seconds.
 const (
 	defaultSeconds = 3600
 	minSeconds     = 10 * 60
 	maxSeconds     = 1 << 32
-	warnSeconds    = 3607
-	extended       = 365 * 24 * time.Hour
 )
 
 // Claims is what a token shall say. Pod, Secret and Node are set when it is bound to them (Node also beside Pod).
@@ -38,11 +34,9 @@ type Claims struct {
 	Node           *corev1.Node
 	Audiences      []string
 	Lifetime       time.Duration
-	// WarnAfter, if not 0, is when use of the token is reported though it is still valid.
-	WarnAfter time.Duration
 }
 
-// Issuer signs tokens. expiry is when the token stops being valid.
+// Issuer signs tokens; it may cap or extend the lifetime. expiry is what the client is told.
 type Issuer interface {
 	Issue(ctx context.Context, c Claims) (token string, expiry time.Time, err error)
 }
@@ -53,10 +47,8 @@ type Config struct {
 	Issuer Issuer
 	// Audiences are the API server's own (--api-audiences): the default for requests that name none.
 	Audiences []string
-	// MaxLifetime caps what is asked for (--service-account-max-token-expiration); 0: no cap.
-	MaxLifetime time.Duration
-	// NoExtend turns the year of grace off.
-	NoExtend bool
+	// Now stamps the answer.
+	Now func() time.Time
 }
 
 // REST answers POST …/serviceaccounts/NAME/token.
@@ -64,10 +56,10 @@ type REST struct{ cfg Config }
 
 var _ registry.Creater = (*REST)(nil)
 
-// New returns the behaviour; Stores, Issuer and Audiences are required.
+// New returns the behaviour; Stores, Issuer, Audiences and Now are required.
 func New(cfg Config) (*REST, error) {
-	if cfg.Stores == nil || cfg.Issuer == nil || len(cfg.Audiences) == 0 {
-		return nil, fmt.Errorf("service account tokens: Stores, Issuer and Audiences are required")
+	if cfg.Stores == nil || cfg.Issuer == nil || cfg.Now == nil || len(cfg.Audiences) == 0 {
+		return nil, fmt.Errorf("service account tokens: Stores, Issuer, Audiences and Now are required")
 	}
 	return &REST{cfg: cfg}, nil
 }
@@ -95,19 +87,15 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 	if len(req.Spec.Audiences) == 0 {
 		req.Spec.Audiences = slices.Clone(r.cfg.Audiences)
 	}
-	claims := Claims{ServiceAccount: sa, Audiences: req.Spec.Audiences}
+	claims := Claims{ServiceAccount: sa, Audiences: req.Spec.Audiences, Lifetime: time.Duration(*req.Spec.ExpirationSeconds) * time.Second}
 	if err := r.bind(ctx, &claims, ns, req.Spec.BoundObjectRef); err != nil {
 		return nil, err
 	}
-	r.setLifetime(&claims, req)
 	token, expiry, err := r.cfg.Issuer.Issue(ctx, claims)
 	if err != nil {
 		return nil, fmt.Errorf("issuing a token for service account %s/%s: %w", ns, name, err)
 	}
-	if claims.WarnAfter > 0 {
-		expiry = expiry.Add(claims.WarnAfter - claims.Lifetime)
-	}
-	req.Name, req.Namespace, req.CreationTimestamp = name, ns, metav1.NewTime(expiry.Add(-time.Duration(*req.Spec.ExpirationSeconds)*time.Second))
+	req.Name, req.Namespace, req.CreationTimestamp = name, ns, metav1.NewTime(r.cfg.Now())
 	req.Status = authenticationv1.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(expiry)}
 	return req, nil
 }
@@ -129,19 +117,6 @@ func validate(req *authenticationv1.TokenRequest, ns, name string) field.ErrorLi
 		errs = append(errs, field.Invalid(path, seconds, "may not specify a duration larger than 2^32 seconds"))
 	}
 	return errs
-}
-
-// setLifetime applies the cap and the year of grace, and tells the client what it got.
-func (r *REST) setLifetime(c *Claims, req *authenticationv1.TokenRequest) {
-	c.Lifetime = time.Duration(*req.Spec.ExpirationSeconds) * time.Second
-	if limit := r.cfg.MaxLifetime; limit > 0 && c.Lifetime > limit {
-		c.Lifetime = limit
-		req.Spec.ExpirationSeconds = new(int64(limit / time.Second))
-	}
-	own := slices.ContainsFunc(c.Audiences, func(a string) bool { return slices.Contains(r.cfg.Audiences, a) })
-	if !r.cfg.NoExtend && own && c.Pod != nil && *req.Spec.ExpirationSeconds == warnSeconds {
-		c.WarnAfter, c.Lifetime = c.Lifetime, extended
-	}
 }
 
 // get reads one object from its store, fresh: a token must not be bound to what has gone.

@@ -1,0 +1,127 @@
+// Package kubeletproxy carries what the API server only passes on: pod logs, exec, attach and port-forward go to the
+// kubelet of the pod's node, over TLS with the server's own client certificate; nodes/proxy goes there too; pods/proxy and
+// services/proxy go straight to a pod. SPDY and WebSocket upgrades pass through unchanged.
+package kubeletproxy
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/pkg/apiserver/registry"
+)
+
+// Config says how kubelets and pods are reached.
+type Config struct {
+	Stores registry.Stores
+	// CAFile checks the kubelets' serving certificates (--kubelet-certificate-authority); "" does not check them, as
+	// upstream's default. CertFile and KeyFile are the client certificate (--kubelet-client-certificate, -key).
+	CAFile, CertFile, KeyFile string
+	// AddressTypes are tried in order (--kubelet-preferred-address-types); nil: upstream's default.
+	AddressTypes []corev1.NodeAddressType
+	// Dial opens connections; nil: plain TCP.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// AllowLocal lets pods/proxy and services/proxy reach loopback and link-local addresses; for tests.
+	AllowLocal bool
+}
+
+// Proxy has one method per subresource, each returning its registry.Connecter.
+type Proxy struct {
+	cfg     Config
+	kubelet *http.Transport
+	pods    *http.Transport
+}
+
+// dialTimeout bounds how long a connection to a node or pod may take to open.
+const dialTimeout = 30 * time.Second
+
+// New reads the certificates; it connects to nothing.
+func New(cfg Config) (*Proxy, error) {
+	if cfg.Stores == nil {
+		return nil, errors.New("kubelet proxy: Stores is required")
+	}
+	if cfg.AddressTypes == nil {
+		cfg.AddressTypes = []corev1.NodeAddressType{corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeInternalIP, corev1.NodeExternalDNS, corev1.NodeExternalIP}
+	}
+	if cfg.Dial == nil {
+		cfg.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	}
+	tlsConfig, err := kubeletTLS(cfg)
+	if err != nil {
+		return nil, err
+	}
+	transport := func(c *tls.Config) *http.Transport {
+		return &http.Transport{DialContext: cfg.Dial, TLSClientConfig: c, TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second}
+	}
+	return &Proxy{
+		cfg:     cfg,
+		kubelet: transport(tlsConfig),
+		// A pod's certificate is its own affair: upstream does not check it, and sends no client certificate.
+		pods: transport(&tls.Config{InsecureSkipVerify: true}),
+	}, nil
+}
+
+func kubeletTLS(cfg Config) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: cfg.CAFile == ""}
+	if cfg.CAFile != "" {
+		pem, err := os.ReadFile(cfg.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading the kubelets' certificate authority: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("reading the kubelets' certificate authority: no certificate in %s", cfg.CAFile)
+		}
+	}
+	if cfg.CertFile == "" && cfg.KeyFile == "" {
+		return c, nil
+	}
+	if _, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile); err != nil {
+		return nil, fmt.Errorf("reading the client certificate for kubelets: %w", err)
+	}
+	// Read at each handshake, so that a renewed certificate is used without a restart.
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		cert, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading the client certificate for kubelets: %w", err)
+		}
+		return &cert, nil
+	}
+	return c, nil
+}
+
+// connecter adapts a function to registry.Connecter.
+type connecter func(ctx context.Context, ns, name, path string, w http.ResponseWriter, r *http.Request) error
+
+var _ registry.Connecter = connecter(nil)
+
+func (c connecter) Connect(ctx context.Context, ns, name, path string, w http.ResponseWriter, r *http.Request) error {
+	return c(ctx, ns, name, path, w, r)
+}
+
+func (p *Proxy) get(ctx context.Context, resource, ns, name string) (runtime.Object, error) {
+	store := p.cfg.Stores.Store(schema.GroupResource{Resource: resource})
+	if store == nil {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)
+	}
+	return store.Get(ctx, ns, name, false)
+}
+
+func (p *Proxy) pod(ctx context.Context, ns, name string) (*corev1.Pod, error) {
+	obj, err := p.get(ctx, "pods", ns, name)
+	if err != nil {
+		return nil, err
+	}
+	return obj.(*corev1.Pod), nil
+}

@@ -1,0 +1,98 @@
+package kubeletproxy
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"bonsai/pkg/apiserver/registry"
+)
+
+// Service returns services/proxy: NAME, NAME:PORT or SCHEME:NAME:PORT, where PORT is a service port's name or number. A
+// ready endpoint is chosen at random.
+func (p *Proxy) Service() registry.Connecter {
+	return connecter(func(ctx context.Context, ns, name, path string, w http.ResponseWriter, r *http.Request) error {
+		scheme, svcName, port, ok := utilnet.SplitSchemeNamePort(name)
+		if !ok {
+			return apierrors.NewBadRequest(fmt.Sprintf("invalid service request %q", name))
+		}
+		obj, err := p.get(ctx, "services", ns, svcName)
+		if err != nil {
+			return err
+		}
+		portName, err := servicePortName(obj.(*corev1.Service), port)
+		if err != nil {
+			return err
+		}
+		backends, err := p.backends(ctx, ns, svcName, portName)
+		if err != nil {
+			return err
+		}
+		if len(backends) == 0 {
+			return apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", name))
+		}
+		host := backends[rand.IntN(len(backends))]
+		addr, _, err := net.SplitHostPort(host)
+		if err != nil {
+			return fmt.Errorf("endpoint of service %s/%s: %w", ns, svcName, err)
+		}
+		if err := p.allow(addr); err != nil {
+			return err
+		}
+		location := &url.URL{Scheme: orDefault(scheme, "http"), Host: host, Path: path}
+		return pass(w, r, location, p.pods, passOptions{rewrite: true})
+	})
+}
+
+// servicePortName turns what the URL calls the port into the name endpoints call it by.
+func servicePortName(svc *corev1.Service, port string) (string, error) {
+	if port == "" {
+		if len(svc.Spec.Ports) == 1 {
+			return svc.Spec.Ports[0].Name, nil
+		}
+		return "", nil
+	}
+	for _, sp := range svc.Spec.Ports {
+		if sp.Name == port || strconv.Itoa(int(sp.Port)) == port {
+			return sp.Name, nil
+		}
+	}
+	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %q found for service %q", port, svc.Name))
+}
+
+// backends returns host:port of the ready endpoints of one port, from the endpoint slices.
+func (p *Proxy) backends(ctx context.Context, ns, svc, portName string) ([]string, error) {
+	store := p.cfg.Stores.Store(schema.GroupResource{Group: discoveryv1.GroupName, Resource: "endpointslices"})
+	if store == nil {
+		return nil, nil
+	}
+	objs, err := store.List(ctx, ns, discoveryv1.LabelServiceName+"="+svc)
+	if err != nil {
+		return nil, fmt.Errorf("listing the endpoints of service %s/%s: %w", ns, svc, err)
+	}
+	var hosts []string
+	for _, obj := range objs {
+		slice := obj.(*discoveryv1.EndpointSlice)
+		for _, port := range slice.Ports {
+			if port.Port == nil || (port.Name == nil && portName != "") || (port.Name != nil && *port.Name != portName) {
+				continue
+			}
+			for _, e := range slice.Endpoints {
+				if (e.Conditions.Ready == nil || *e.Conditions.Ready) && len(e.Addresses) > 0 {
+					hosts = append(hosts, net.JoinHostPort(e.Addresses[0], strconv.Itoa(int(*port.Port))))
+				}
+			}
+		}
+	}
+	return hosts, nil
+}
