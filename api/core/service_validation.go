@@ -1,0 +1,359 @@
+package core
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// kubeletPort is what a load balancer may not forward to.
+const kubeletPort = 10250
+
+// validateService checks a service. Whether its addresses and ports are free is the allocators' business.
+func validateService(s *corev1.Service) field.ErrorList {
+	path := field.NewPath("spec")
+	spec := &s.Spec
+	headless := spec.ClusterIP == corev1.ClusterIPNone
+	errs := validateServiceType(spec, headless, path)
+	ports := path.Child("ports")
+	if len(spec.Ports) == 0 && !headless && spec.Type != corev1.ServiceTypeExternalName {
+		errs = append(errs, field.Required(ports, ""))
+	}
+	names := sets.New[string]()
+	for i := range spec.Ports {
+		errs = append(errs, validateServicePort(&spec.Ports[i], len(spec.Ports) > 1, names, ports.Index(i))...)
+	}
+	if spec.Selector != nil {
+		errs = append(errs, metavalidation.ValidateLabels(spec.Selector, path.Child("selector"))...)
+	}
+	errs = append(errs, validateSessionAffinity(spec, path)...)
+	errs = append(errs, validateClusterIPs(spec, path)...)
+	errs = append(errs, validateExternalIPs(spec.ExternalIPs, path.Child("externalIPs"))...)
+	errs = append(errs, oneOf(path.Child("type"), spec.Type, corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort)...)
+	errs = append(errs, validateNodePorts(spec, ports)...)
+	errs = append(errs, validateLoadBalancer(spec, path)...)
+	return append(errs, validateTrafficPolicies(s, path)...)
+}
+
+// validateServiceType checks what one type needs or forbids.
+func validateServiceType(s *corev1.ServiceSpec, headless bool, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	notHeadless := func(word string) {
+		if headless {
+			errs = append(errs, field.Invalid(path.Child("clusterIPs").Index(0), corev1.ClusterIPNone, "may not be set to 'None' for "+word+" services"))
+		}
+	}
+	switch s.Type {
+	case corev1.ServiceTypeLoadBalancer:
+		for i, p := range s.Ports {
+			if p.Port == kubeletPort {
+				errs = append(errs, field.Invalid(path.Child("ports").Index(i), p.Port, fmt.Sprintf("may not expose port %v externally since it is used by kubelet", kubeletPort)))
+			}
+		}
+		notHeadless("LoadBalancer")
+	case corev1.ServiceTypeNodePort:
+		notHeadless("NodePort")
+	case corev1.ServiceTypeExternalName:
+		if len(s.ClusterIPs) > 0 || s.ClusterIP != "" {
+			errs = append(errs, field.Forbidden(path.Child("clusterIPs"), "may not be set for ExternalName services"))
+		}
+		if len(s.IPFamilies) > 0 {
+			errs = append(errs, field.Forbidden(path.Child("ipFamilies"), "may not be set for ExternalName services"))
+		}
+		if s.IPFamilyPolicy != nil {
+			errs = append(errs, field.Forbidden(path.Child("ipFamilyPolicy"), "may not be set for ExternalName services"))
+		}
+		if name := strings.TrimSuffix(s.ExternalName, "."); name != "" {
+			errs = append(errs, invalid(path.Child("externalName"), name, validation.IsDNS1123Subdomain(name))...)
+		} else {
+			errs = append(errs, field.Required(path.Child("externalName"), ""))
+		}
+	}
+	return errs
+}
+
+func validateServicePort(p *corev1.ServicePort, needName bool, names sets.Set[string], path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	switch {
+	case p.Name == "" && needName:
+		errs = append(errs, field.Required(path.Child("name"), ""))
+	case p.Name != "":
+		errs = append(errs, invalid(path.Child("name"), p.Name, validation.IsDNS1123Label(p.Name))...)
+		if names.Has(p.Name) {
+			errs = append(errs, field.Duplicate(path.Child("name"), p.Name))
+		}
+		names.Insert(p.Name)
+	}
+	errs = append(errs, invalid(path.Child("port"), p.Port, validation.IsValidPortNum(int(p.Port)))...)
+	errs = append(errs, oneOf(path.Child("protocol"), p.Protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
+	errs = append(errs, validatePortRef(p.TargetPort, path.Child("targetPort"))...)
+	if p.AppProtocol != nil {
+		errs = append(errs, validateQualifiedName(*p.AppProtocol, path.Child("appProtocol"))...)
+	}
+	return errs
+}
+
+func validateSessionAffinity(s *corev1.ServiceSpec, path *field.Path) field.ErrorList {
+	errs := oneOf(path.Child("sessionAffinity"), s.SessionAffinity, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
+	at := path.Child("sessionAffinityConfig")
+	switch {
+	case s.SessionAffinity == corev1.ServiceAffinityNone && s.SessionAffinityConfig != nil:
+		errs = append(errs, field.Forbidden(at, "must not be set when session affinity is None"))
+	case s.SessionAffinity == corev1.ServiceAffinityClientIP:
+		c := s.SessionAffinityConfig
+		switch {
+		case c == nil:
+			errs = append(errs, field.Required(at, fmt.Sprintf("when session affinity type is %s", corev1.ServiceAffinityClientIP)))
+		case c.ClientIP == nil:
+			errs = append(errs, field.Required(at.Child("clientIP"), fmt.Sprintf("when session affinity type is %s", corev1.ServiceAffinityClientIP)))
+		case c.ClientIP.TimeoutSeconds == nil:
+			errs = append(errs, field.Required(at.Child("clientIP"), fmt.Sprintf("when session affinity type is %s", corev1.ServiceAffinityClientIP)))
+		case *c.ClientIP.TimeoutSeconds <= 0 || *c.ClientIP.TimeoutSeconds > maxAffinitySeconds:
+			errs = append(errs, field.Invalid(at.Child("clientIP", "timeoutSeconds"), *c.ClientIP.TimeoutSeconds,
+				fmt.Sprintf("must be greater than 0 and less than %d", maxAffinitySeconds)))
+		}
+	}
+	return errs
+}
+
+// validateClusterIPs checks addresses of the service network and their families.
+func validateClusterIPs(s *corev1.ServiceSpec, path *field.Path) field.ErrorList {
+	if s.Type == corev1.ServiceTypeExternalName {
+		return nil
+	}
+	var errs field.ErrorList
+	families := sets.New[corev1.IPFamily]()
+	for i, f := range s.IPFamilies {
+		at := path.Child("ipFamilies").Index(i)
+		errs = append(errs, oneOfOrEmpty(at, f, corev1.IPv4Protocol, corev1.IPv6Protocol)...)
+		if families.Has(f) {
+			errs = append(errs, field.Duplicate(at, f))
+		}
+		families.Insert(f)
+	}
+	if len(s.IPFamilies) > 2 {
+		errs = append(errs, field.TooMany(path.Child("ipFamilies"), len(s.IPFamilies), 2))
+	}
+	if p := s.IPFamilyPolicy; p != nil {
+		errs = append(errs, oneOf(path.Child("ipFamilyPolicy"), *p, corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)...)
+	}
+	at := path.Child("clusterIPs")
+	switch {
+	case s.ClusterIP == "" && len(s.ClusterIPs) > 0:
+		errs = append(errs, field.Required(path.Child("clusterIP"), "must be set when clusterIPs is set"))
+	case len(s.ClusterIPs) > 0 && s.ClusterIPs[0] != s.ClusterIP:
+		errs = append(errs, field.Invalid(at, s.ClusterIPs, "first value must match `clusterIP`"))
+	}
+	if len(s.ClusterIPs) > 2 {
+		errs = append(errs, field.TooMany(at, len(s.ClusterIPs), 2))
+	}
+	for i, ip := range s.ClusterIPs {
+		if ip == corev1.ClusterIPNone {
+			if len(s.ClusterIPs) > 1 {
+				errs = append(errs, field.Invalid(at.Index(i), ip, "'None' must be the first and only value"))
+			}
+			continue
+		}
+		if msgs := validation.IsValidIPForLegacyField(at.Index(i), ip, false, nil); len(msgs) > 0 {
+			errs = append(errs, msgs...)
+			continue
+		}
+		if i < len(s.IPFamilies) && familyOf(ip) != s.IPFamilies[i] {
+			errs = append(errs, field.Invalid(at.Index(i), ip, fmt.Sprintf("expected an %v value as indicated by `ipFamilies[%v]`", s.IPFamilies[i], i)))
+		}
+	}
+	return errs
+}
+
+func familyOf(ip string) corev1.IPFamily {
+	if a, err := netip.ParseAddr(ip); err == nil && a.Is6() && !a.Is4In6() {
+		return corev1.IPv6Protocol
+	}
+	return corev1.IPv4Protocol
+}
+
+func validateExternalIPs(ips []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, ip := range ips {
+		found := validation.IsValidIPForLegacyField(path.Index(i), ip, false, nil)
+		if len(found) == 0 {
+			found = nonSpecialIP(ip, path.Index(i))
+		}
+		errs = append(errs, found...)
+	}
+	return errs
+}
+
+// nonSpecialIP refuses addresses that no endpoint can have.
+func nonSpecialIP(ip string, path *field.Path) field.ErrorList {
+	a, err := netip.ParseAddr(ip)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, ip, "must be a valid IP address")}
+	}
+	var errs field.ErrorList
+	if a.IsUnspecified() {
+		errs = append(errs, field.Invalid(path, ip, fmt.Sprintf("may not be unspecified (%v)", ip)))
+	}
+	if a.IsLoopback() {
+		errs = append(errs, field.Invalid(path, ip, "may not be in the loopback range (127.0.0.0/8, ::1/128)"))
+	}
+	if a.IsLinkLocalUnicast() {
+		errs = append(errs, field.Invalid(path, ip, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"))
+	}
+	if a.IsLinkLocalMulticast() {
+		errs = append(errs, field.Invalid(path, ip, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"))
+	}
+	return errs
+}
+
+// validateNodePorts: only types with node ports may have them, and neither they nor ports may be given twice.
+func validateNodePorts(s *corev1.ServiceSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	type key struct {
+		protocol corev1.Protocol
+		port     int32
+	}
+	nodePorts, ports := map[key]bool{}, map[key]bool{}
+	for i, p := range s.Ports {
+		at := path.Index(i)
+		if s.Type == corev1.ServiceTypeClusterIP && p.NodePort != 0 {
+			errs = append(errs, field.Forbidden(at.Child("nodePort"), "may not be used when `type` is 'ClusterIP'"))
+		}
+		if k := (key{p.Protocol, p.NodePort}); p.NodePort != 0 {
+			if nodePorts[k] {
+				errs = append(errs, field.Duplicate(at.Child("nodePort"), p.NodePort))
+			}
+			nodePorts[k] = true
+		}
+		k := key{p.Protocol, p.Port}
+		if ports[k] {
+			errs = append(errs, field.Duplicate(at, corev1.ServicePort{Protocol: p.Protocol, Port: p.Port, TargetPort: intstr.IntOrString{}}))
+		}
+		ports[k] = true
+	}
+	return errs
+}
+
+func validateLoadBalancer(s *corev1.ServiceSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	balanced := s.Type == corev1.ServiceTypeLoadBalancer
+	ranges := path.Child("loadBalancerSourceRanges")
+	if len(s.LoadBalancerSourceRanges) > 0 && !balanced {
+		errs = append(errs, field.Forbidden(ranges, "may only be used when `type` is 'LoadBalancer'"))
+	}
+	for i, r := range s.LoadBalancerSourceRanges {
+		errs = append(errs, validation.IsValidCIDRForLegacyField(ranges.Index(i), strings.TrimSpace(r), false, nil)...)
+	}
+	if balanced && s.AllocateLoadBalancerNodePorts == nil {
+		errs = append(errs, field.Required(path.Child("allocateLoadBalancerNodePorts"), ""))
+	}
+	if !balanced && s.AllocateLoadBalancerNodePorts != nil {
+		errs = append(errs, field.Forbidden(path.Child("allocateLoadBalancerNodePorts"), "may only be used when `type` is 'LoadBalancer'"))
+	}
+	if c := s.LoadBalancerClass; c != nil {
+		if !balanced {
+			errs = append(errs, field.Forbidden(path.Child("loadBalancerClass"), "may only be used when `type` is 'LoadBalancer'"))
+		}
+		errs = append(errs, validateQualifiedName(*c, path.Child("loadBalancerClass"))...)
+	}
+	return errs
+}
+
+func validateTrafficPolicies(s *corev1.Service, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	spec := &s.Spec
+	at := path.Child("externalTrafficPolicy")
+	switch {
+	case !isExternal(spec) && spec.ExternalTrafficPolicy != "":
+		errs = append(errs, field.Invalid(at, spec.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
+	case isExternal(spec):
+		errs = append(errs, oneOf(at, spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)...)
+	}
+	if spec.HealthCheckNodePort != 0 && !needsHealthPort(spec) {
+		errs = append(errs, field.Invalid(path.Child("healthCheckNodePort"), spec.HealthCheckNodePort, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
+	}
+	at = path.Child("internalTrafficPolicy")
+	if p := spec.InternalTrafficPolicy; p != nil {
+		errs = append(errs, oneOf(at, *p, corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)...)
+	} else if spec.Type != corev1.ServiceTypeExternalName {
+		errs = append(errs, field.Required(at, ""))
+	}
+	if d := spec.TrafficDistribution; d != nil {
+		valid := []string{corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode}
+		if !sets.New(valid...).Has(*d) {
+			errs = append(errs, field.NotSupported(path.Child("trafficDistribution"), *d, valid))
+		}
+	}
+	return errs
+}
+
+// validateServiceUpdate: an address once given stays while the type has one; a headless service stays headless.
+func validateServiceUpdate(obj, old *corev1.Service) field.ErrorList {
+	path := field.NewPath("spec")
+	var errs field.ErrorList
+	if needsClusterIP(&obj.Spec) && needsClusterIP(&old.Spec) {
+		errs = append(errs, validateClusterIPsUpdate(obj.Spec.ClusterIPs, old.Spec.ClusterIPs, path.Child("clusterIPs"))...)
+	}
+	if old.Spec.Type == corev1.ServiceTypeLoadBalancer && obj.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		errs = append(errs, apivalidation.ValidateImmutableField(obj.Spec.LoadBalancerClass, old.Spec.LoadBalancerClass, path.Child("loadBalancerClass"))...)
+	}
+	return append(errs, validateService(obj)...)
+}
+
+func validateClusterIPsUpdate(now, was []string, path *field.Path) field.ErrorList {
+	switch {
+	case len(was) == 0 || was[0] == "":
+		return nil
+	case len(now) == 0 || now[0] != was[0]:
+		return field.ErrorList{field.Invalid(path.Index(0), now, "may not change once set")}
+	case len(was) == 2 && len(now) == 2 && was[1] != now[1]:
+		return field.ErrorList{field.Invalid(path.Index(1), now, "may not change once set")}
+	}
+	return nil
+}
+
+func validateServiceStatusUpdate(obj, _ *corev1.Service) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("status", "loadBalancer", "ingress")
+	if obj.Spec.Type != corev1.ServiceTypeLoadBalancer && len(obj.Status.LoadBalancer.Ingress) > 0 {
+		errs = append(errs, field.Forbidden(path, "may only be used when `spec.type` is LoadBalancer"))
+	}
+	for i, in := range obj.Status.LoadBalancer.Ingress {
+		at := path.Index(i)
+		if in.IP != "" {
+			errs = append(errs, validation.IsValidIPForLegacyField(at.Child("ip"), in.IP, false, nil)...)
+		}
+		if in.Hostname != "" {
+			errs = append(errs, invalid(at.Child("hostname"), in.Hostname, validation.IsDNS1123Subdomain(in.Hostname))...)
+			if _, err := netip.ParseAddr(in.Hostname); err == nil {
+				errs = append(errs, field.Invalid(at.Child("hostname"), in.Hostname, "must be a DNS name, not an IP address"))
+			}
+		}
+	}
+	return errs
+}
+
+func serviceWarnings(s, _ *corev1.Service) []string {
+	var w []string
+	if s.Spec.LoadBalancerIP != "" {
+		w = append(w, "spec.loadBalancerIP: deprecated since v1.24; specify loadBalancerIP via an annotation or a load balancer class instead")
+	}
+	if len(s.Spec.ExternalIPs) > 0 && s.Spec.Type == corev1.ServiceTypeExternalName {
+		w = append(w, fmt.Sprintf("spec.externalIPs is ignored when spec.type is %q", corev1.ServiceTypeExternalName))
+	}
+	if s.Spec.Type != corev1.ServiceTypeExternalName && s.Spec.ExternalName != "" {
+		w = append(w, fmt.Sprintf("spec.externalName is ignored when spec.type is not %q", corev1.ServiceTypeExternalName))
+	}
+	if s.Spec.TrafficDistribution != nil && *s.Spec.TrafficDistribution == corev1.ServiceTrafficDistributionPreferClose {
+		w = append(w, "spec.trafficDistribution: PreferClose is deprecated; use PreferSameZone instead")
+	}
+	return w
+}
