@@ -84,8 +84,11 @@ func (r *resource) at(revision int64) (*snapshot, error) {
 	}
 	n, ok := r.window.after(revision)
 	past := int64(-1) // revision of the newest change up to the asked one, if known
-	if ok && n > r.window.first {
-		past = r.window.at(n - 1).revision
+	if ok {
+		past = r.window.floor
+		if n > r.window.first {
+			past = r.window.at(n - 1).revision
+		}
 	}
 	for _, s := range r.kept {
 		if s.revision == revision || s.revision == past {
@@ -95,7 +98,7 @@ func (r *resource) at(revision int64) (*snapshot, error) {
 	if !ok {
 		return nil, nil
 	}
-	s := &snapshot{tree: r.snapshotLocked().tree.Clone(), revision: max(past, r.window.floor)}
+	s := &snapshot{tree: r.snapshotLocked().tree.Clone(), revision: past}
 	for i := r.window.end; i > n; i-- {
 		ch := r.window.at(i - 1)
 		if ch.prev != nil {
