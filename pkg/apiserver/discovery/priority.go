@@ -1,0 +1,21 @@
+package discovery
+
+// priorityOf is the place of a built-in group: the numbers are upstream's group priority minimum and version priority.
+func priorityOf(group string) Priority {
+	for i, name := range builtInOrder() {
+		if name == group {
+			return Priority{Group: 18000 - i*10, Version: 15}
+		}
+	}
+	return Priority{Group: 1000, Version: 100}
+}
+
+// builtInOrder lists upstream's groups as its /apis shows them.
+func builtInOrder() []string {
+	return []string{
+		"", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "autoscaling",
+		"batch", "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "storage.k8s.io",
+		"admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io", "coordination.k8s.io", "node.k8s.io",
+		"discovery.k8s.io", "resource.k8s.io", "flowcontrol.apiserver.k8s.io",
+	}
+}
