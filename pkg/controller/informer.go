@@ -49,7 +49,9 @@ func (f *Informers) Run(ctx context.Context) {
 func (f *Informers) Shared(gvr schema.GroupVersionResource) cache.SharedIndexInformer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if i, ok := f.byKey[informerKey{gvr: gvr}].(interface{ Raw() cache.SharedIndexInformer }); ok {
+	if i, ok := f.byKey[informerKey{gvr: gvr}].(interface {
+		Raw() cache.SharedIndexInformer
+	}); ok {
 		return i.Raw()
 	}
 	return nil

@@ -21,15 +21,6 @@ type changes struct{ create, update, remove []*discoveryv1.EndpointSlice }
 func plan(svc *corev1.Service, family discoveryv1.AddressType, wanted map[string]*portGroup, have []*discoveryv1.EndpointSlice, most int) changes {
 	if len(wanted) == 0 {
 		wanted = map[string]*portGroup{"": {}}
-		have = slices.Clone(have)
-		slices.SortFunc(have, func(a, b *discoveryv1.EndpointSlice) int { return len(a.Ports) - len(b.Ports) })
-		if len(have) > 0 {
-			// Reuse one slice as the empty one rather than replacing it.
-			wanted = map[string]*portGroup{portKey(have[0].Ports): {ports: have[0].Ports}}
-			if len(have[0].Endpoints) > 0 {
-				wanted = map[string]*portGroup{"": {}}
-			}
-		}
 	}
 	byPorts := map[string][]*discoveryv1.EndpointSlice{}
 	var out changes
@@ -70,7 +61,9 @@ func packGroup(svc *corev1.Service, family discoveryv1.AddressType, g *portGroup
 	for _, e := range g.endpoints {
 		open[endpointKey(e)] = e
 	}
-	slices.SortFunc(have, func(a, b *discoveryv1.EndpointSlice) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	slices.SortFunc(have, func(a, b *discoveryv1.EndpointSlice) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
 	fill := make([]*packed, len(have))
 	for i, s := range have {
 		fill[i] = keep(svc, s, open)
@@ -96,7 +89,7 @@ func packGroup(svc *corev1.Service, family discoveryv1.AddressType, g *portGroup
 
 // keep sorts out what stays in a slice, in its newest state, and takes it from open.
 func keep(svc *corev1.Service, s *discoveryv1.EndpointSlice, open map[string]discoveryv1.Endpoint) *packed {
-	p := &packed{slice: s, changed: !equality.Semantic.DeepEqual(s.Labels, labelsFor(svc, s.Labels))}
+	p := &packed{slice: s, changed: !equality.Semantic.DeepEqual(s.Labels, labelsFor(svc))}
 	for _, e := range s.Endpoints {
 		k := endpointKey(e)
 		want, ok := open[k]
@@ -136,7 +129,7 @@ func settle(svc *corev1.Service, fill []*packed, placeholder bool, out *changes)
 			continue
 		}
 		s := p.slice.DeepCopy()
-		s.Endpoints, s.Labels = p.keep, labelsFor(svc, s.Labels)
+		s.Endpoints, s.Labels = p.keep, labelsFor(svc)
 		out.update = append(out.update, s)
 	}
 }
@@ -145,7 +138,7 @@ func settle(svc *corev1.Service, fill []*packed, placeholder bool, out *changes)
 func describe(svc *corev1.Service, family discoveryv1.AddressType, ports []discoveryv1.EndpointPort, endpoints []discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: svc.Namespace, GenerateName: svc.Name + "-", Labels: labelsFor(svc, nil),
+			Namespace: svc.Namespace, GenerateName: svc.Name + "-", Labels: labelsFor(svc),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(svc, corev1.SchemeGroupVersion.WithKind("Service"))},
 		},
 		AddressType: family, Ports: ports, Endpoints: slices.Clone(endpoints),
@@ -155,7 +148,7 @@ func describe(svc *corev1.Service, family discoveryv1.AddressType, ports []disco
 }
 
 // labelsFor returns a slice's labels: the Service's own and those that mark the slice.
-func labelsFor(svc *corev1.Service, _ map[string]string) map[string]string {
+func labelsFor(svc *corev1.Service) map[string]string {
 	out := map[string]string{}
 	for k, v := range svc.Labels {
 		switch k {

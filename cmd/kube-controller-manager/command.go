@@ -1,0 +1,36 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"bonsai/cmd/internal/daemon"
+)
+
+const component = "kube-controller-manager"
+
+// newCommand returns the command with upstream's flags.
+func newCommand() *cobra.Command {
+	o := &options{}
+	cmd := &cobra.Command{
+		Use:   component,
+		Short: "Run the control loops of the cluster",
+		Long: "The Kubernetes controller manager embeds the core control loops: each watches the shared state of the cluster\n" +
+			"through the API server and makes changes that move the current state towards the desired state.",
+		Args: daemon.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.validate(); err != nil {
+				return err
+			}
+			log, err := o.logging.New(os.Stderr, component)
+			if err != nil {
+				return err
+			}
+			return run(cmd.Context(), o, log)
+		},
+	}
+	o.addFlags(cmd.Flags())
+	daemon.AddVersion(cmd)
+	return cmd
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/deployment"
+	"bonsai/pkg/controller/endpointslice"
+	"bonsai/pkg/controller/namespace"
+	"bonsai/pkg/controller/replicaset"
+	"bonsai/pkg/controller/rootca"
+	"bonsai/pkg/controller/serviceaccount"
+)
+
+// runner is a controller that works until ctx ends.
+type runner interface {
+	Run(ctx context.Context) error
+}
+
+// entry plugs one controller in.
+type entry struct {
+	// name is upstream's name, alias the short one that --controllers accepts too.
+	name, alias string
+	// account is the service account in kube-system that the controller acts as; "" is the manager's own identity.
+	account string
+	// optional controllers run only when named.
+	optional bool
+	// build returns nil if the options leave the controller nothing to do.
+	build func(o *options, d controller.Deps) (runner, error)
+}
+
+// entries is the list of all controllers, in the order of their start. The garbage collector is last: it shares the
+// caches that the others asked for.
+func entries() []entry {
+	return []entry{
+		{name: "serviceaccount-controller", alias: "serviceaccount", account: "service-account-controller", build: plain(serviceaccount.New)},
+		{name: "root-ca-certificate-publisher-controller", alias: "root-ca-cert-publisher", account: "root-ca-cert-publisher", build: buildRootCA},
+		{name: "deployment-controller", alias: "deployment", account: "deployment-controller", build: plain(deployment.New)},
+		{name: "replicaset-controller", alias: "replicaset", account: "replicaset-controller", build: plain(replicaset.New)},
+		{name: "replicationcontroller-controller", alias: "replicationcontroller", account: "replication-controller", build: plain(replicaset.NewReplicationController)},
+		{name: "endpointslice-controller", alias: "endpointslice", account: "endpointslice-controller", build: func(o *options, d controller.Deps) (runner, error) {
+			return endpointslice.New(d, o.maxEndpointsPerSlice)
+		}},
+		{name: "namespace-controller", alias: "namespace", account: "namespace-controller", build: plain(namespace.New)},
+	}
+}
+
+// elsewhere names upstream's controllers that this manager does not have, so that --controllers may name them.
+func elsewhere() []string {
+	return []string{
+		"daemonset-controller", "job-controller", "cronjob-controller", "statefulset-controller", "horizontal-pod-autoscaler-controller",
+		"disruption-controller", "resourcequota-controller", "certificatesigningrequest-signing-controller", "certificatesigningrequest-approving-controller",
+		"certificatesigningrequest-cleaner-controller", "ttl-controller", "ttl-after-finished-controller", "ephemeral-volume-controller",
+		"persistentvolume-binder-controller", "persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
+		"persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller", "legacy-serviceaccount-token-cleaner-controller",
+		"bootstrap-signer-controller", "bootstrapsigner", "endpointslice-mirroring-controller", "validatingadmissionpolicy-status-controller",
+		"service-cidr-controller", "storage-version-migrator-controller", "resourceclaim-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
+		"service-lb-controller", "node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",
+		"daemonset", "job", "cronjob", "statefulset", "disruption", "resourcequota", "horizontalpodautoscaling", "csrsigning", "csrapproving", "csrcleaner", "ttl", "ttl-after-finished",
+	}
+}
+
+// plain adapts a constructor that needs no options.
+func plain[T runner](build func(controller.Deps) (T, error)) func(*options, controller.Deps) (runner, error) {
+	return func(_ *options, d controller.Deps) (runner, error) { return build(d) }
+}
+
+func buildRootCA(o *options, d controller.Deps) (runner, error) {
+	if o.rootCAFile == "" {
+		return nil, nil
+	}
+	bundle, err := os.ReadFile(o.rootCAFile)
+	if err != nil {
+		return nil, fmt.Errorf("--root-ca-file: %w", err)
+	}
+	return rootca.New(d, bundle)
+}
+
+// selected returns the entries that the value of --controllers turns on. A name given both ways is on if its positive form
+// comes first, as upstream reads it.
+func selected(flags []string) ([]entry, error) {
+	all := entries()
+	var unknown []string
+	for _, f := range flags {
+		name := strings.TrimPrefix(f, "-")
+		known := name == "*" || slices.Contains(elsewhere(), name) ||
+			slices.ContainsFunc(all, func(e entry) bool { return e.name == name || e.alias == name })
+		if !known {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("--controllers: %q is not in the list of known controllers", strings.Join(unknown, ", "))
+	}
+	return slices.DeleteFunc(all, func(e entry) bool { return !enabled(e, flags) }), nil
+}
+
+func enabled(e entry, flags []string) bool {
+	star := false
+	for _, f := range flags {
+		switch f {
+		case e.name, e.alias:
+			return true
+		case "-" + e.name, "-" + e.alias:
+			return false
+		case "*":
+			star = true
+		}
+	}
+	return star && !e.optional
+}
+
+func knownNames() string {
+	var names []string
+	for _, e := range entries() {
+		names = append(names, e.name)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"bonsai/cmd/internal/daemon"
+)
+
+// options are the flags, under upstream's names and with upstream's defaults.
+type options struct {
+	logging daemon.Logging
+
+	kubeconfig, bindAddress, certFile, keyFile string
+	securePort                                 int
+	controllers                                []string
+	useAccounts                                bool
+
+	elect electOptions
+
+	rootCAFile, accountKeyFile     string
+	clusterCIDRs, serviceCIDRs     []string
+	allocateCIDRs                  bool
+	maskSize, maskSize4, maskSize6 int
+	monitorPeriod, monitorGrace    time.Duration
+	evictionRate                   float32
+	terminatedPodThreshold         int
+	maxEndpointsPerSlice           int
+	workers                        map[string]*int
+}
+
+// electOptions are the flags of leader election.
+type electOptions struct {
+	enabled             bool
+	namespace, name     string
+	lease, renew, retry time.Duration
+}
+
+func (o *options) addFlags(fs *pflag.FlagSet) {
+	o.logging.AddFlags(fs)
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Path to kubeconfig file with authorization and master location information.")
+	fs.StringVar(&o.bindAddress, "bind-address", "0.0.0.0", "The IP address on which to listen for the --secure-port port.")
+	fs.IntVar(&o.securePort, "secure-port", 10257, "The port on which to serve health and metrics over HTTPS; 0 serves nothing.")
+	fs.StringVar(&o.certFile, "tls-cert-file", "", "File with the serving certificate; without one a self-signed one is made.")
+	fs.StringVar(&o.keyFile, "tls-private-key-file", "", "File with the key of --tls-cert-file.")
+	fs.StringSliceVar(&o.controllers, "controllers", []string{"*"}, "The controllers to run: '*' is all that are on by default, 'foo' turns foo on, '-foo' turns it off. All: "+knownNames())
+	fs.BoolVar(&o.useAccounts, "use-service-account-credentials", false, "Use a service account of its own for each controller.")
+	fs.StringVar(&o.rootCAFile, "root-ca-file", "", "Certificate authority published to every namespace and into service account token secrets.")
+	fs.StringVar(&o.accountKeyFile, "service-account-private-key-file", "", "PEM private RSA or ECDSA key that signs service account token secrets.")
+	fs.StringSliceVar(&o.clusterCIDRs, "cluster-cidr", nil, "CIDR range for pods; one IPv4 and one IPv6 range for a dual-stack cluster.")
+	fs.StringSliceVar(&o.serviceCIDRs, "service-cluster-ip-range", nil, "CIDR range for services, from which no pod range is taken.")
+	fs.BoolVar(&o.allocateCIDRs, "allocate-node-cidrs", false, "Allocate a pod CIDR to each node.")
+	fs.IntVar(&o.maskSize, "node-cidr-mask-size", 0, "Mask size of a node's pod CIDR in a single-stack cluster. Default is 24 for IPv4 and 64 for IPv6.")
+	fs.IntVar(&o.maskSize4, "node-cidr-mask-size-ipv4", 0, "Mask size of a node's IPv4 pod CIDR. Default is 24.")
+	fs.IntVar(&o.maskSize6, "node-cidr-mask-size-ipv6", 0, "Mask size of a node's IPv6 pod CIDR. Default is 64.")
+	fs.DurationVar(&o.monitorPeriod, "node-monitor-period", 5*time.Second, "How often a node's state is looked at while nothing changes.")
+	fs.DurationVar(&o.monitorGrace, "node-monitor-grace-period", 50*time.Second, "How long a node may be silent before it is marked unhealthy.")
+	fs.Float32Var(&o.evictionRate, "node-eviction-rate", 0.1, "Nodes per second whose pods are evicted when they fail.")
+	fs.IntVar(&o.terminatedPodThreshold, "terminated-pod-gc-threshold", 12500, "Number of terminated pods that may exist before the oldest are deleted; 0 and less disables it.")
+	fs.IntVar(&o.maxEndpointsPerSlice, "max-endpoints-per-slice", 100, "The most endpoints put into one EndpointSlice, 1 to 1000.")
+	o.addElectFlags(fs)
+	o.addWorkerFlags(fs)
+	addAcceptedFlags(fs)
+}
+
+func (o *options) addElectFlags(fs *pflag.FlagSet) {
+	e := &o.elect
+	fs.BoolVar(&e.enabled, "leader-elect", true, "Become leader by a Lease before running the controllers.")
+	fs.StringVar(&e.namespace, "leader-elect-resource-namespace", "kube-system", "Namespace of the Lease.")
+	fs.StringVar(&e.name, "leader-elect-resource-name", component, "Name of the Lease.")
+	fs.DurationVar(&e.lease, "leader-elect-lease-duration", 15*time.Second, "How long others wait after the leader's last renewal before they take over.")
+	fs.DurationVar(&e.renew, "leader-elect-renew-deadline", 10*time.Second, "How long the leader tries to renew before it gives up.")
+	fs.DurationVar(&e.retry, "leader-elect-retry-period", 2*time.Second, "Time between tries to acquire or renew.")
+}
+
+// addWorkerFlags adds one --concurrent-… flag for each controller that upstream has one for.
+func (o *options) addWorkerFlags(fs *pflag.FlagSet) {
+	o.workers = map[string]*int{}
+	for _, w := range []struct {
+		flag, controller string
+		n                int
+	}{
+		{"concurrent-deployment-syncs", "deployment-controller", 5},
+		{"concurrent-replicaset-syncs", "replicaset-controller", 5},
+		{"concurrent-rc-syncs", "replicationcontroller-controller", 5},
+		{"concurrent-endpoint-syncs", "endpoints-controller", 5},
+		{"concurrent-service-endpoint-syncs", "endpointslice-controller", 5},
+		{"concurrent-namespace-syncs", "namespace-controller", 10},
+		{"concurrent-gc-syncs", "garbage-collector-controller", 20},
+		{"concurrent-serviceaccount-token-syncs", "serviceaccount-token-controller", 5},
+	} {
+		o.workers[w.controller] = fs.Int(w.flag, w.n, "How many objects of the "+w.controller+" are worked on at once.")
+	}
+}
+
+// addAcceptedFlags adds upstream's flags that users' start scripts pass but that change nothing here.
+func addAcceptedFlags(fs *pflag.FlagSet) {
+	const note = "Accepted for compatibility; without effect."
+	for _, name := range []string{
+		"authentication-kubeconfig", "authorization-kubeconfig", "client-ca-file", "requestheader-client-ca-file",
+		"requestheader-extra-headers-prefix", "requestheader-group-headers", "requestheader-username-headers", "requestheader-allowed-names",
+		"cluster-signing-cert-file", "cluster-signing-key-file", "cluster-signing-duration", "cluster-name", "cloud-provider",
+		"configure-cloud-routes", "feature-gates", "cert-dir", "tls-min-version", "tls-cipher-suites", "min-resync-period",
+		"kube-api-qps", "kube-api-burst", "kube-api-content-type", "flex-volume-plugin-dir", "leader-elect-resource-lock",
+		"node-startup-grace-period", "secondary-node-eviction-rate", "unhealthy-zone-threshold", "large-cluster-size-threshold",
+		"horizontal-pod-autoscaler-sync-period", "pvclaimbinder-sync-period", "route-reconciliation-period", "attach-detach-reconcile-sync-period",
+		"concurrent-job-syncs", "concurrent-cron-job-syncs", "concurrent-daemonset-syncs", "concurrent-statefulset-syncs", "concurrent-resource-quota-syncs",
+		"concurrent-service-syncs", "concurrent-ttl-after-finished-syncs", "mirroring-concurrent-service-endpoint-syncs", "resource-quota-sync-period",
+		"namespace-sync-period", "authorization-always-allow-paths", "authentication-token-webhook-cache-ttl", "vmodule", "controller-start-interval",
+	} {
+		fs.String(name, "", note)
+	}
+	for name, value := range map[string]bool{
+		"profiling": true, "contention-profiling": false, "enable-garbage-collector": true, "authentication-skip-lookup": false,
+		"authentication-tolerate-lookup-failure": true, "enable-dynamic-provisioning": true, "permit-port-sharing": false, "http2-max-streams-per-connection": false,
+	} {
+		fs.Bool(name, value, note)
+	}
+}
+
+// validate returns every problem at once.
+func (o *options) validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if o.securePort < 0 || o.securePort > 65535 {
+		bad("--secure-port %d must be between 0 and 65535, inclusive", o.securePort)
+	}
+	for flag, list := range map[string][]string{"cluster-cidr": o.clusterCIDRs, "service-cluster-ip-range": o.serviceCIDRs} {
+		for _, c := range list {
+			if _, err := netip.ParsePrefix(c); err != nil {
+				bad("--%s: %w", flag, err)
+			}
+		}
+	}
+	if o.allocateCIDRs && len(o.clusterCIDRs) == 0 {
+		bad("--allocate-node-cidrs needs --cluster-cidr")
+	}
+	if o.maxEndpointsPerSlice < 1 || o.maxEndpointsPerSlice > 1000 {
+		bad("--max-endpoints-per-slice must be between 1 and 1000, not %d", o.maxEndpointsPerSlice)
+	}
+	if e := o.elect; e.enabled && (e.lease <= e.renew || e.renew <= e.retry || e.retry <= 0) {
+		bad("--leader-elect-lease-duration (%s) must be greater than --leader-elect-renew-deadline (%s), and that greater than --leader-elect-retry-period (%s)", e.lease, e.renew, e.retry)
+	}
+	for name, n := range o.workers {
+		if *n < 1 {
+			bad("the number of concurrent syncs of the %s must be at least 1, not %d", name, *n)
+		}
+	}
+	if _, err := selected(o.controllers); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

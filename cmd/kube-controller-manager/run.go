@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"bonsai/api/scheme"
+	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/controller"
+)
+
+// run serves health and metrics, becomes leader, and runs the controllers until ctx ends or leadership is lost.
+func run(ctx context.Context, o *options, log *slog.Logger) error {
+	klog.SetSlogLogger(log)
+	cfg, err := daemon.Client(o.kubeconfig, component)
+	if err != nil {
+		return err
+	}
+	s := scheme.New()
+	root, err := controller.NewClient(cfg, s)
+	if err != nil {
+		return err
+	}
+	registry := daemon.NewMetrics()
+	m := &manager{o: o, log: log, root: root, scheme: s, metrics: controller.NewMetrics(registry)}
+	server := &daemon.Server{
+		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, Registry: registry, Log: log,
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return server.Run(ctx) })
+	g.Go(func() error { return lead(ctx, o.elect, root, log, m.run) })
+	return g.Wait()
+}
+
+// manager builds and runs the controllers.
+type manager struct {
+	o       *options
+	log     *slog.Logger
+	root    *controller.Client
+	scheme  *runtime.Scheme
+	metrics *controller.Metrics
+}
+
+// run returns when ctx ended and every controller stopped, or when one failed.
+func (m *manager) run(ctx context.Context) error {
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	defer broadcaster.Shutdown()
+	broadcaster.StartRecordingToSink(controller.NewEventSink(ctx, m.root))
+	informers := controller.NewInformers(m.root)
+
+	list, err := selected(m.o.controllers)
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	var runners []runner
+	for _, e := range list {
+		r, err := m.build(ctx, e, informers, broadcaster)
+		if err != nil {
+			return fmt.Errorf("building the %s: %w", e.name, err)
+		}
+		if r == nil || reflect.ValueOf(r).IsNil() {
+			m.log.Info("controller has nothing to do with these flags", "controller", e.name)
+			continue
+		}
+		runners = append(runners, r)
+	}
+	m.log.Info("starting controllers", "count", len(runners))
+	g.Go(func() error { informers.Run(ctx); return nil })
+	for _, r := range runners {
+		g.Go(func() error { return r.Run(ctx) })
+	}
+	return g.Wait()
+}
+
+func (m *manager) build(ctx context.Context, e entry, informers *controller.Informers, b record.EventBroadcaster) (runner, error) {
+	client := m.root
+	if m.o.useAccounts && e.account != "" {
+		var err error
+		if client, err = accountClient(ctx, m.root, e.account, m.scheme); err != nil {
+			return nil, err
+		}
+	}
+	workers := 1
+	if n := m.o.workers[e.name]; n != nil {
+		workers = *n
+	}
+	return e.build(m.o, controller.Deps{
+		Client: client, Informers: informers, Log: m.log.With("controller", e.name), Metrics: m.metrics, Workers: workers, Now: time.Now,
+		Events: b.NewRecorder(m.scheme, corev1.EventSource{Component: e.name}),
+	})
+}

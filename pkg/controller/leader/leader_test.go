@@ -1,0 +1,190 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// store is a one-lease API server with optimistic locking that can be made to fail.
+type store struct {
+	mu      sync.Mutex
+	lease   *coordinationv1.Lease
+	version byte
+	down    bool
+}
+
+var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+
+func (s *store) Get(context.Context, string, string) (*coordinationv1.Lease, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.down:
+		return nil, errors.New("connection refused")
+	case s.lease == nil:
+		return nil, apierrors.NewNotFound(leases, "l")
+	}
+	return s.lease.DeepCopy(), nil
+}
+
+func (s *store) write(l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	s.version++
+	s.lease = l.DeepCopy()
+	s.lease.ResourceVersion = string('a' + rune(s.version))
+	return s.lease.DeepCopy(), nil
+}
+
+func (s *store) Create(_ context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lease != nil {
+		return nil, apierrors.NewAlreadyExists(leases, "l")
+	}
+	return s.write(l)
+}
+
+func (s *store) Update(_ context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.down:
+		return nil, errors.New("connection refused")
+	case s.lease.ResourceVersion != l.ResourceVersion:
+		return nil, apierrors.NewConflict(leases, "l", errors.New("changed"))
+	}
+	return s.write(l)
+}
+
+func (s *store) setDown(down bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = down
+}
+
+func candidate(s *store, id string) Config {
+	return Config{Leases: s, Namespace: "kube-system", Name: "l", Identity: id, Lease: 15 * time.Second, Renew: 10 * time.Second, Retry: 2 * time.Second, Log: slog.New(slog.DiscardHandler)}
+}
+
+// start runs a candidate; the channel gets Run's result, leading is closed once it leads.
+func start(ctx context.Context, cfg Config) (leading chan struct{}, done chan error) {
+	leading, done = make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- Run(ctx, cfg, func(ctx context.Context) error {
+			close(leading)
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	return leading, done
+}
+
+func closed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestSecondWaitsAndTakesOverAtOnceAfterRelease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		ctx, cancel := context.WithCancel(t.Context())
+		one, oneDone := start(ctx, candidate(s, "one"))
+		<-one
+		two, _ := start(t.Context(), candidate(s, "two"))
+		time.Sleep(time.Minute)
+		if closed(two) {
+			t.Fatal("two lead at once")
+		}
+		cancel()
+		if err := <-oneDone; err != nil {
+			t.Fatalf("Run after its context ended = %v", err)
+		}
+		begin := time.Now()
+		<-two
+		if waited := time.Since(begin); waited > 3*time.Second {
+			t.Errorf("took over after %s, want within one retry", waited)
+		}
+		if n := *s.lease.Spec.LeaseTransitions; n != 1 && n != 2 {
+			t.Errorf("leaseTransitions = %d", n)
+		}
+	})
+}
+
+func TestDeadLeaderIsReplacedAfterItsLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		dead := &election{Config: candidate(s, "dead")}
+		if ok, err := dead.try(t.Context()); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		begin := time.Now()
+		two, _ := start(t.Context(), candidate(s, "two"))
+		<-two
+		if waited := time.Since(begin); waited < 15*time.Second || waited > 18*time.Second {
+			t.Errorf("took over after %s, want after the lease of 15s", waited)
+		}
+	})
+}
+
+func TestLeaderStopsWhenItCannotRenew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		one, done := start(t.Context(), candidate(s, "one"))
+		<-one
+		s.setDown(true)
+		begin := time.Now()
+		if err := <-done; !errors.Is(err, ErrLost) {
+			t.Fatalf("Run = %v, want ErrLost", err)
+		}
+		if took := time.Since(begin); took > 13*time.Second {
+			t.Errorf("worked on for %s without a lease", took)
+		}
+	})
+}
+
+func TestShortOutageIsSurvived(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		ctx, cancel := context.WithCancel(t.Context())
+		one, done := start(ctx, candidate(s, "one"))
+		<-one
+		s.setDown(true)
+		time.Sleep(6 * time.Second)
+		s.setDown(false)
+		time.Sleep(time.Minute)
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+}
+
+func TestWorkErrorEndsLeadership(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		boom := errors.New("boom")
+		if err := Run(t.Context(), candidate(s, "one"), func(context.Context) error { return boom }); !errors.Is(err, boom) {
+			t.Errorf("Run = %v, want the work's error", err)
+		}
+		if holder(s.lease) != "" {
+			t.Errorf("the lease is still held by %q", holder(s.lease))
+		}
+	})
+}
