@@ -1,0 +1,209 @@
+package serviceip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// BeforeCreate fills in IP families, cluster IPs and node ports and reserves them.
+func (a *Allocator) BeforeCreate(ctx context.Context, obj runtime.Object, dryRun bool) (func(committed bool), error) {
+	return a.before(ctx, obj.(*corev1.Service), nil, dryRun)
+}
+
+// BeforeUpdate keeps what the old service held where the client left it out, and reserves what the new one needs more. What
+// it needs no longer is given back when the write is stored.
+func (a *Allocator) BeforeUpdate(ctx context.Context, obj, old runtime.Object, dryRun bool) (func(committed bool), error) {
+	svc, was := obj.(*corev1.Service), old.(*corev1.Service)
+	dropStale(svc, was)
+	keep(svc, was)
+	return a.before(ctx, svc, was, dryRun)
+}
+
+func (a *Allocator) before(ctx context.Context, svc, old *corev1.Service, dryRun bool) (func(bool), error) {
+	if errs := a.setFamilies(svc, old); len(errs) > 0 {
+		return nil, invalid(svc, errs...)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.loadLocked(ctx); err != nil {
+		return nil, err
+	}
+	var had holdings
+	if old != nil {
+		had = holdingsOf(old)
+	}
+	t := &taking{a: a, had: had}
+	if err := t.all(svc); err != nil {
+		a.freeLocked(t.got)
+		return nil, err
+	}
+	if dryRun {
+		a.freeLocked(t.got)
+		return func(bool) {}, nil
+	}
+	now := holdingsOf(svc)
+	return func(committed bool) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if committed {
+			a.freeLocked(had.without(now))
+		} else {
+			a.freeLocked(t.got)
+		}
+	}, nil
+}
+
+func invalid(svc *corev1.Service, errs ...*field.Error) error {
+	return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, svc.Name, errs)
+}
+
+// taking is one reservation under way: had is what the service holds already, got what was taken newly.
+type taking struct {
+	a        *Allocator
+	had, got holdings
+}
+
+func (t *taking) all(svc *corev1.Service) error {
+	if needsIP(svc) {
+		if err := t.addresses(svc); err != nil {
+			return err
+		}
+	}
+	if needsPorts(svc) {
+		if err := t.nodePorts(svc); err != nil {
+			return err
+		}
+	}
+	if needsHealthPort(svc) {
+		return t.healthPort(svc)
+	}
+	return nil
+}
+
+// addresses makes clusterIPs one for each family.
+func (t *taking) addresses(svc *corev1.Service) error {
+	wanted := clusterIPs(svc)
+	if len(wanted) > len(svc.Spec.IPFamilies) {
+		wanted = wanted[:len(svc.Spec.IPFamilies)] // back to single stack
+	}
+	ips := make([]string, 0, len(svc.Spec.IPFamilies))
+	for i, family := range svc.Spec.IPFamilies {
+		if i < len(wanted) && wanted[i] != "" {
+			ip, err := netip.ParseAddr(wanted[i])
+			if err != nil {
+				return nil // validation says what is wrong with it
+			}
+			if err := t.address(t.a.pools[family], ip); err != nil {
+				return invalid(svc, field.Invalid(field.NewPath("spec", "clusterIPs"), wanted, fmt.Sprintf("failed to allocate IP %v: %v", ip, err)))
+			}
+			ips = append(ips, ip.String())
+			continue
+		}
+		pool := t.a.pools[family]
+		n, ok := pool.next(t.a.random)
+		if !ok {
+			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP: %w", errFull))
+		}
+		t.got.ips = append(t.got.ips, pool.at(n))
+		ips = append(ips, pool.at(n).String())
+	}
+	if len(ips) > 0 {
+		svc.Spec.ClusterIPs, svc.Spec.ClusterIP = ips, ips[0]
+	}
+	return nil
+}
+
+func (t *taking) address(pool *addresses, ip netip.Addr) error {
+	for _, h := range t.had.ips {
+		if h == ip {
+			return nil
+		}
+	}
+	if err := pool.reserve(ip); err != nil {
+		return err
+	}
+	t.got.ips = append(t.got.ips, ip)
+	return nil
+}
+
+// nodePorts gives each port its node port. Two ports of one service that differ only in protocol share one.
+func (t *taking) nodePorts(svc *corev1.Service) error {
+	shared := map[int32]int32{} // port → node port
+	for i := range svc.Spec.Ports {
+		p := &svc.Spec.Ports[i]
+		if p.NodePort != 0 {
+			if err := t.port(int(p.NodePort)); err != nil {
+				return invalid(svc, field.Invalid(field.NewPath("spec", "ports").Index(i).Child("nodePort"), p.NodePort, err.Error()))
+			}
+			shared[p.Port] = p.NodePort
+		}
+	}
+	for i := range svc.Spec.Ports {
+		p := &svc.Spec.Ports[i]
+		if p.NodePort != 0 {
+			continue
+		}
+		if n, ok := shared[p.Port]; ok && freeForProtocol(svc, n, p.Protocol) {
+			p.NodePort = n
+			continue
+		}
+		n, ok := t.a.ports.next(t.a.random)
+		if !ok {
+			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a nodePort: %w", errFull))
+		}
+		t.got.ports = append(t.got.ports, t.a.first+n)
+		p.NodePort = int32(t.a.first + n)
+		shared[p.Port] = p.NodePort
+	}
+	return nil
+}
+
+// freeForProtocol tells whether no port of svc uses node port n with the protocol yet.
+func freeForProtocol(svc *corev1.Service, n int32, protocol corev1.Protocol) bool {
+	for _, p := range svc.Spec.Ports {
+		if p.NodePort == n && p.Protocol == protocol {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *taking) port(n int) error {
+	for _, h := range append(append([]int(nil), t.had.ports...), t.got.ports...) {
+		if h == n {
+			return nil
+		}
+	}
+	if n < t.a.first || n > t.a.last {
+		return fmt.Errorf("provided port is not in the valid range. The range of valid ports is %d-%d", t.a.first, t.a.last)
+	}
+	if !t.a.ports.take(n - t.a.first) {
+		return errors.New("provided port is already allocated")
+	}
+	t.got.ports = append(t.got.ports, n)
+	return nil
+}
+
+func (t *taking) healthPort(svc *corev1.Service) error {
+	if n := svc.Spec.HealthCheckNodePort; n != 0 {
+		if err := t.port(int(n)); err != nil {
+			return apierrors.NewInternalError(fmt.Errorf("failed to allocate requested HealthCheck NodePort %v: %w", n, err))
+		}
+		return nil
+	}
+	n, ok := t.a.ports.next(t.a.random)
+	if !ok {
+		return apierrors.NewInternalError(fmt.Errorf("failed to allocate a HealthCheck NodePort %v: %w", svc.Spec.HealthCheckNodePort, errFull))
+	}
+	t.got.ports = append(t.got.ports, t.a.first+n)
+	svc.Spec.HealthCheckNodePort = int32(t.a.first + n)
+	return nil
+}

@@ -1,0 +1,102 @@
+package serviceip
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// dropStale takes out what belongs to the old type and was only carried along: a client that changes the type need not
+// clear the fields which the server had filled in.
+func dropStale(svc, old *corev1.Service) {
+	s, was := &svc.Spec, &old.Spec
+	if needsIP(old) && s.Type == corev1.ServiceTypeExternalName {
+		if s.ClusterIP == was.ClusterIP && slices.Equal(s.ClusterIPs, was.ClusterIPs) {
+			s.ClusterIP, s.ClusterIPs = "", nil
+		}
+		if slices.Equal(s.IPFamilies, was.IPFamilies) {
+			s.IPFamilies, s.IPFamilyPolicy = nil, nil
+		}
+	}
+	if needsPorts(old) && !hasNodePorts(svc) && sameNodePorts(s.Ports, was.Ports) {
+		for i := range s.Ports {
+			s.Ports[i].NodePort = 0
+		}
+	}
+	if needsHealthPort(old) && !needsHealthPort(svc) && s.HealthCheckNodePort == was.HealthCheckNodePort {
+		s.HealthCheckNodePort = 0
+	}
+}
+
+// hasNodePorts tells whether the type may have node ports at all, allocated or set by hand.
+func hasNodePorts(svc *corev1.Service) bool {
+	return svc.Spec.Type == corev1.ServiceTypeNodePort || svc.Spec.Type == corev1.ServiceTypeLoadBalancer
+}
+
+func sameNodePorts(a, b []corev1.ServicePort) bool {
+	for _, p := range a {
+		if p.NodePort != 0 && !slices.ContainsFunc(b, func(q corev1.ServicePort) bool { return q.NodePort == p.NodePort }) {
+			return false
+		}
+	}
+	return true
+}
+
+// keep hands the old service's addresses and ports on where the client's object leaves them out (a PUT of a manifest).
+func keep(svc, old *corev1.Service) {
+	s, was := &svc.Spec, &old.Spec
+	if needsIP(old) && needsIP(svc) {
+		if s.ClusterIP == "" && len(s.ClusterIPs) == 0 {
+			s.ClusterIP, s.ClusterIPs = was.ClusterIP, slices.Clone(was.ClusterIPs)
+		} else if s.ClusterIP == was.ClusterIP && s.ClusterIPs == nil {
+			s.ClusterIPs = slices.Clone(was.ClusterIPs)
+		} else if s.ClusterIP == "" {
+			s.ClusterIP = s.ClusterIPs[0]
+		}
+		if len(s.ClusterIPs) > 0 && s.ClusterIP != s.ClusterIPs[0] && slices.Equal(s.ClusterIPs, was.ClusterIPs) {
+			s.ClusterIPs = []string{s.ClusterIP}
+		}
+		if s.IPFamilyPolicy == nil {
+			s.IPFamilyPolicy = was.IPFamilyPolicy
+		}
+		if len(s.IPFamilies) == 0 {
+			s.IPFamilies = slices.Clone(was.IPFamilies)
+		}
+	}
+	if isHeadless(old) && isHeadless(svc) {
+		if s.IPFamilyPolicy == nil {
+			s.IPFamilyPolicy = was.IPFamilyPolicy
+		}
+		if len(s.IPFamilies) == 0 {
+			s.IPFamilies = slices.Clone(was.IPFamilies)
+		}
+	}
+	if needsPorts(old) && needsPorts(svc) {
+		keepNodePorts(s.Ports, was.Ports)
+	}
+	if needsHealthPort(old) && needsHealthPort(svc) && s.HealthCheckNodePort == 0 {
+		s.HealthCheckNodePort = was.HealthCheckNodePort
+	}
+}
+
+// keepNodePorts matches ports by protocol and number, unless the client uses the old node port elsewhere.
+func keepNodePorts(ports, old []corev1.ServicePort) {
+	type key struct {
+		protocol corev1.Protocol
+		port     int32
+	}
+	had := map[key]int32{}
+	for _, p := range old {
+		had[key{p.Protocol, p.Port}] = p.NodePort
+	}
+	used := map[int32]bool{}
+	for _, p := range ports {
+		used[p.NodePort] = true
+	}
+	for i := range ports {
+		p := &ports[i]
+		if n := had[key{p.Protocol, p.Port}]; p.NodePort == 0 && n != 0 && !used[n] {
+			p.NodePort = n
+		}
+	}
+}
