@@ -2,6 +2,7 @@ package core
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/resources"
 )
@@ -12,5 +13,18 @@ func bindingRow() resources.Row {
 		Namespaced: true,
 		New:        resources.Make[corev1.Binding],
 		NotStored:  true,
+		Strategy:   resources.Typed[*corev1.Binding]{Validate: ValidateBinding}.Strategy(),
 	}
+}
+
+// ValidateBinding checks where a pod is to go: a node by name.
+func ValidateBinding(b *corev1.Binding) field.ErrorList {
+	var errs field.ErrorList
+	if k := b.Target.Kind; k != "" && k != "Node" {
+		errs = append(errs, field.NotSupported(field.NewPath("target", "kind"), k, []string{"Node", "<empty>"}))
+	}
+	if b.Target.Name == "" {
+		errs = append(errs, field.Required(field.NewPath("target", "name"), ""))
+	}
+	return errs
 }

@@ -1,17 +1,41 @@
 package core
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/resources"
 )
 
 func podTemplateRow() resources.Row {
+	path := field.NewPath("template")
 	return resources.Row{
 		GVK: corev1.SchemeGroupVersion.WithKind("PodTemplate"), Resource: "podtemplates", Singular: "podtemplate",
 		Namespaced:  true,
 		StoragePath: "podtemplates",
 		New:         resources.Make[corev1.PodTemplate],
 		NewList:     resources.Make[corev1.PodTemplateList],
+		Strategy: resources.Typed[*corev1.PodTemplate]{
+			Default:        func(t *corev1.PodTemplate) { DefaultPodTemplate(&t.Template) },
+			Validate:       func(t *corev1.PodTemplate) field.ErrorList { return ValidatePodTemplate(&t.Template, path) },
+			ValidateUpdate: func(t, _ *corev1.PodTemplate) field.ErrorList { return ValidatePodTemplate(&t.Template, path) },
+			SpecChanged: func(obj, old *corev1.PodTemplate) bool {
+				return !apiequality.Semantic.DeepEqual(obj.Template, old.Template)
+			},
+		}.Strategy(),
+		Columns: []metav1.TableColumnDefinition{
+			resources.NameColumn(),
+			resources.Column("Containers", "Names of each container in the template."),
+			resources.Column("Images", "Images referenced by each container in the template."),
+			resources.Column("Pod Labels", "The labels for the pod template."),
+		},
+		Cells: resources.Cells(func(t *corev1.PodTemplate, _ time.Time) []any {
+			names, images := ContainerTexts(t.Template.Spec.Containers)
+			return []any{t.Name, names, images, SelectorText(t.Template.Labels)}
+		}),
 	}
 }

@@ -1,7 +1,15 @@
 package core
 
 import (
+	"fmt"
+	"strings"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/resources"
 )
@@ -14,6 +22,85 @@ func resourceQuotaRow() resources.Row {
 		StoragePath:  "resourcequotas",
 		New:          resources.Make[corev1.ResourceQuota],
 		NewList:      resources.Make[corev1.ResourceQuotaList],
-		Subresources: []resources.Subresource{resources.Status(resources.Strategy{})},
+		Strategy:     quotaStrategy().Strategy(),
+		Subresources: []resources.Subresource{resources.Status(quotaStatusStrategy().Strategy())},
+		Columns: []metav1.TableColumnDefinition{
+			resources.NameColumn(),
+			resources.Column("Request", "Request represents a minimum amount of cpu/memory that a container may consume."),
+			resources.Column("Limit", "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node."),
+			resources.AgeColumn(),
+		},
+		Cells: resources.Cells(quotaCells),
 	}
+}
+
+func quotaCells(q *corev1.ResourceQuota, now time.Time) []any {
+	var requests, limits []string
+	for _, name := range sortedNames(q.Status.Hard) {
+		used, hard := q.Status.Used[name], q.Status.Hard[name]
+		word := fmt.Sprintf("%s: %s/%s", name, used.String(), hard.String())
+		if strings.HasPrefix(string(name), "limits.") {
+			limits = append(limits, word)
+		} else {
+			requests = append(requests, word)
+		}
+	}
+	return []any{q.Name, strings.Join(requests, ", "), strings.Join(limits, ", "), resources.Age(q.CreationTimestamp, now)}
+}
+
+func quotaStrategy() resources.Typed[*corev1.ResourceQuota] {
+	return resources.Typed[*corev1.ResourceQuota]{
+		Default: func(q *corev1.ResourceQuota) {
+			roundUp(q.Spec.Hard)
+			roundUp(q.Status.Hard)
+			roundUp(q.Status.Used)
+		},
+		PrepareCreate:  func(q *corev1.ResourceQuota) { q.Status = corev1.ResourceQuotaStatus{} },
+		PrepareUpdate:  func(obj, old *corev1.ResourceQuota) { obj.Status = *old.Status.DeepCopy() },
+		Validate:       validateQuota,
+		ValidateUpdate: validateQuotaUpdate,
+	}
+}
+
+func quotaStatusStrategy() resources.Typed[*corev1.ResourceQuota] {
+	s := quotaStrategy()
+	s.PrepareUpdate = func(obj, old *corev1.ResourceQuota) { obj.Spec = *old.Spec.DeepCopy() }
+	s.ValidateUpdate = func(obj, _ *corev1.ResourceQuota) field.ErrorList {
+		path := field.NewPath("status")
+		return append(validateQuotaList(obj.Status.Hard, path.Child("hard")), validateQuotaList(obj.Status.Used, path.Child("used"))...)
+	}
+	return s
+}
+
+func validateQuota(q *corev1.ResourceQuota) field.ErrorList {
+	path := field.NewPath("spec")
+	errs := validateQuotaList(q.Spec.Hard, path.Child("hard"))
+	for _, s := range q.Spec.Scopes {
+		errs = append(errs, oneOf(path.Child("scopes"), s, corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeCrossNamespacePodAffinity,
+			corev1.ResourceQuotaScopeNotBestEffort, corev1.ResourceQuotaScopeNotTerminating, corev1.ResourceQuotaScopePriorityClass,
+			corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeVolumeAttributesClass)...)
+	}
+	return errs
+}
+
+func validateQuotaList(l corev1.ResourceList, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range sortedNames(l) {
+		at := path.Key(string(name))
+		if !strings.HasPrefix(string(name), "count/") {
+			errs = append(errs, validateResourceName(name, at)...)
+		}
+		errs = append(errs, ValidateQuantity(name, l[name], at)...)
+	}
+	return errs
+}
+
+// validateQuotaUpdate: what a quota counts cannot change.
+func validateQuotaUpdate(obj, old *corev1.ResourceQuota) field.ErrorList {
+	errs := validateQuota(obj)
+	path := field.NewPath("spec", "scopes")
+	if !apiequality.Semantic.DeepEqual(obj.Spec.Scopes, old.Spec.Scopes) {
+		errs = append(errs, field.Invalid(path, obj.Spec.Scopes, apivalidation.FieldImmutableErrorMsg))
+	}
+	return errs
 }

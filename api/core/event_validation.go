@@ -1,0 +1,129 @@
+package core
+
+import (
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Longest texts of an event in its new form.
+const (
+	maxEventReason   = 128
+	maxEventAction   = 128
+	maxEventInstance = 128
+	maxEventNote     = 1024
+)
+
+// ValidateLegacyEvent checks an event written through the core group; one with an eventTime must be complete in the new form.
+func ValidateLegacyEvent(e *corev1.Event) field.ErrorList {
+	errs := eventNamespace(e)
+	if !e.EventTime.IsZero() {
+		errs = append(errs, eventFields(e, "reportingComponent", "")...)
+	}
+	return errs
+}
+
+// ValidateEvent checks an event written through events.k8s.io.
+func ValidateEvent(e *corev1.Event) field.ErrorList {
+	errs := eventNamespace(e)
+	if e.EventTime.IsZero() {
+		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
+	}
+	if e.Type != corev1.EventTypeNormal && e.Type != corev1.EventTypeWarning {
+		errs = append(errs, field.Invalid(field.NewPath("type"), "", "has invalid value: "+e.Type))
+	}
+	for _, f := range []struct {
+		name  string
+		wrong bool
+	}{
+		{"deprecatedFirstTimestamp", !e.FirstTimestamp.IsZero()},
+		{"deprecatedLastTimestamp", !e.LastTimestamp.IsZero()},
+		{"deprecatedCount", e.Count != 0},
+		{"deprecatedSource", e.Source != (corev1.EventSource{})},
+	} {
+		if f.wrong {
+			errs = append(errs, field.Invalid(field.NewPath(f.name), "", "needs to be unset"))
+		}
+	}
+	return append(errs, eventFields(e, "reportingController", "note")...)
+}
+
+// eventNamespace: an event lives where its object does; those about cluster-scoped objects in default.
+func eventNamespace(e *corev1.Event) field.ErrorList {
+	ns := e.InvolvedObject.Namespace
+	path := field.NewPath("involvedObject", "namespace")
+	switch {
+	case ns == "" && e.Namespace != metav1.NamespaceDefault && e.Namespace != metav1.NamespaceSystem,
+		ns != "" && ns != e.Namespace:
+		return field.ErrorList{field.Invalid(path, ns, "does not match event.namespace")}
+	}
+	return nil
+}
+
+// eventFields checks what an event in its new form must say, and that it says it briefly. note "" is the unlimited message.
+func eventFields(e *corev1.Event, controller, note string) field.ErrorList {
+	var errs field.ErrorList
+	if e.ReportingController == "" {
+		errs = append(errs, field.Required(field.NewPath(controller), ""))
+	}
+	errs = append(errs, validateQualifiedNameOrEmpty(e.ReportingController, field.NewPath(controller))...)
+	need := func(name, value string, most int) {
+		path := field.NewPath(name)
+		if value == "" {
+			errs = append(errs, field.Required(path, ""))
+		}
+		if len(value) > most {
+			errs = append(errs, field.Invalid(path, "", "can have at most "+strconv.Itoa(most)+" characters"))
+		}
+	}
+	need("reportingInstance", e.ReportingInstance, maxEventInstance)
+	need("action", e.Action, maxEventAction)
+	need("reason", e.Reason, maxEventReason)
+	if len(e.Message) > maxEventNote {
+		name := note
+		if name == "" {
+			name = "message"
+		}
+		errs = append(errs, field.Invalid(field.NewPath(name), "", "can have at most "+strconv.Itoa(maxEventNote)+" characters"))
+	}
+	return errs
+}
+
+func validateQualifiedNameOrEmpty(s string, path *field.Path) field.ErrorList {
+	if s == "" {
+		return nil
+	}
+	return invalid(path, s, validation.IsQualifiedName(s))
+}
+
+// validateEventUpdate: of an event in the new form only the series (and metadata) may change.
+func validateEventUpdate(obj, old *corev1.Event) field.ErrorList {
+	errs := ValidateLegacyEvent(obj)
+	if obj.EventTime.IsZero() && old.EventTime.IsZero() {
+		return errs
+	}
+	immutable := func(name string, now, was any) {
+		if !apiequality.Semantic.DeepEqual(now, was) {
+			errs = append(errs, field.Invalid(field.NewPath(name), now, "field is immutable"))
+		}
+	}
+	immutable("involvedObject", obj.InvolvedObject, old.InvolvedObject)
+	immutable("reason", obj.Reason, old.Reason)
+	immutable("message", obj.Message, old.Message)
+	immutable("source", obj.Source, old.Source)
+	immutable("firstTimestamp", obj.FirstTimestamp, old.FirstTimestamp)
+	immutable("lastTimestamp", obj.LastTimestamp, old.LastTimestamp)
+	immutable("count", obj.Count, old.Count)
+	immutable("type", obj.Type, old.Type)
+	immutable("eventTime", obj.EventTime.Truncate(time.Microsecond), old.EventTime.Truncate(time.Microsecond))
+	immutable("action", obj.Action, old.Action)
+	immutable("related", obj.Related, old.Related)
+	immutable("reportingController", obj.ReportingController, old.ReportingController)
+	immutable("reportingInstance", obj.ReportingInstance, old.ReportingInstance)
+	return errs
+}
