@@ -1,0 +1,109 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Chain runs plug-ins in their order.
+type Chain struct{ plugins []Plugin }
+
+// NewChain returns a Chain of plugins, in the order they run.
+func NewChain(plugins ...Plugin) *Chain { return &Chain{plugins} }
+
+// Names returns the plug-ins' names, in order.
+func (c *Chain) Names() []string {
+	var names []string
+	for _, p := range c.plugins {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// Admit runs the mutating plug-ins; the first refusal ends it.
+func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
+	for _, p := range c.plugins {
+		if p.Mutator == nil {
+			continue
+		}
+		if err := p.Mutator.Admit(ctx, a); err != nil {
+			return refused(p.Name, err)
+		}
+	}
+	return nil
+}
+
+// Validate runs the validating plug-ins; the first refusal ends it.
+func (c *Chain) Validate(ctx context.Context, a *Attributes) error {
+	for _, p := range c.plugins {
+		if p.Validator == nil {
+			continue
+		}
+		if err := p.Validator.Validate(ctx, a); err != nil {
+			return refused(p.Name, err)
+		}
+	}
+	return nil
+}
+
+// refused names the plug-in in faults; a Status goes to the client as it is.
+func refused(plugin string, err error) error {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return err
+	}
+	return fmt.Errorf("admission plug-in %s: %w", plugin, err)
+}
+
+// Forbid returns the 403 that refuses a: `pods "web" is forbidden: <why>`.
+func Forbid(a *Attributes, format string, args ...any) error {
+	name := a.Name
+	if name == "" && a.Object != nil {
+		name = nameOf(a.Object)
+	}
+	return apierrors.NewForbidden(a.Resource.GroupResource(), name, fmt.Errorf(format, args...))
+}
+
+// Is tells whether a is about the resource itself, or the subresource if one is given as "pods/status".
+func (a *Attributes) Is(gr schema.GroupResource) bool {
+	resource, sub, _ := strings.Cut(gr.Resource, "/")
+	return a.Resource.Group == gr.Group && a.Resource.Resource == resource && a.Subresource == sub
+}
+
+// Select returns those of available, in the order of order(), that are on: on by default or in enable, and not in disable. A name that
+// Kubernetes does not know, or one that is enabled and not available, is an error.
+func Select(available []Plugin, enable, disable []string) ([]Plugin, error) {
+	all, on := order(), defaultOn()
+	for _, n := range slices.Concat(enable, disable) {
+		if !slices.Contains(all, n) {
+			return nil, fmt.Errorf("admission plug-in %q is unknown", n)
+		}
+	}
+	for _, n := range enable {
+		if slices.Contains(disable, n) {
+			return nil, fmt.Errorf("admission plug-in %q is both enabled and disabled", n)
+		}
+		has := slices.ContainsFunc(available, func(p Plugin) bool { return p.Name == n })
+		if !has && !slices.Contains(on, n) { // those on by default may be named, here or not
+			return nil, fmt.Errorf("admission plug-in %q is not available yet", n)
+		}
+	}
+	var chosen []Plugin
+	for _, n := range all {
+		if slices.Contains(disable, n) || !slices.Contains(on, n) && !slices.Contains(enable, n) {
+			continue
+		}
+		for _, p := range available {
+			if p.Name == n {
+				chosen = append(chosen, p)
+			}
+		}
+	}
+	return chosen, nil
+}

@@ -1,0 +1,94 @@
+// Package namespacelifecycle is the admission plug-in NamespaceLifecycle: nothing is created in a namespace that is not there
+// or that is on its way out, and the system's own namespaces stay.
+package namespacelifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"bonsai/pkg/apiserver/admission"
+)
+
+// Namespaces reads namespaces; the registry.Store of namespaces is one.
+type Namespaces interface {
+	Get(ctx context.Context, ns, name string, minimumFresh bool) (runtime.Object, error)
+}
+
+type plugin struct{ namespaces Namespaces }
+
+// New returns the plug-in.
+func New(namespaces Namespaces) admission.Plugin {
+	return admission.Plugin{Name: "NamespaceLifecycle", Validator: plugin{namespaces}, Mutator: plugin{namespaces}}
+}
+
+// Admit refuses before anything else is done for the request.
+func (p plugin) Admit(ctx context.Context, a *admission.Attributes) error { return p.check(ctx, a) }
+
+// Validate refuses deletions, which have no mutating phase, and what a mutating plug-in moved.
+func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
+	if a.Operation == admission.Create {
+		return nil
+	}
+	return p.check(ctx, a)
+}
+
+func (p plugin) check(ctx context.Context, a *admission.Attributes) error {
+	if a.Is(corev1.Resource("namespaces")) {
+		if a.Operation == admission.Delete && immortal(a.Name) {
+			return admission.Forbid(a, "this namespace may not be deleted")
+		}
+		return nil
+	}
+	if a.Operation != admission.Create || a.Namespace == "" || isAccessReview(a) {
+		return nil
+	}
+	ns, err := p.get(ctx, a.Namespace)
+	if err != nil {
+		return err
+	}
+	if ns.Status.Phase != corev1.NamespaceTerminating && ns.DeletionTimestamp == nil {
+		return nil
+	}
+	return terminating(a)
+}
+
+// isAccessReview: asking about a namespace that is not there is allowed.
+func isAccessReview(a *admission.Attributes) bool {
+	return a.Resource.Group == "authorization.k8s.io" && a.Resource.Resource == "localsubjectaccessreviews"
+}
+
+func immortal(name string) bool {
+	return name == metav1.NamespaceDefault || name == metav1.NamespaceSystem || name == metav1.NamespacePublic
+}
+
+func (p plugin) get(ctx context.Context, name string) (*corev1.Namespace, error) {
+	obj, err := p.namespaces.Get(ctx, "", name, false)
+	if apierrors.IsNotFound(err) {
+		obj, err = p.namespaces.Get(ctx, "", name, true)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ns, ok := obj.(*corev1.Namespace)
+	if !ok {
+		return nil, fmt.Errorf("reading namespace %s: got a %T", name, obj)
+	}
+	return ns, nil
+}
+
+// terminating is a 403 whose cause lets controllers see that it is no use to try again.
+func terminating(a *admission.Attributes) error {
+	err := admission.Forbid(a, "unable to create new content in namespace %s because it is being terminated", a.Namespace)
+	var status *apierrors.StatusError
+	if errors.As(err, &status) {
+		status.ErrStatus.Details.Causes = append(status.ErrStatus.Details.Causes, metav1.StatusCause{
+			Type: corev1.NamespaceTerminatingCause, Message: fmt.Sprintf("namespace %s is being terminated", a.Namespace), Field: "metadata.namespace"})
+	}
+	return err
+}

@@ -1,0 +1,267 @@
+// Package noderestriction is the admission plug-in NodeRestriction: a kubelet (user system:node:<name>) changes only its own
+// Node and Lease, only the pods bound to it, and no label or taint by which pods are kept apart.
+package noderestriction
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+
+	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/request"
+)
+
+// Getter reads objects of one kind; a registry.Store is one.
+type Getter interface {
+	Get(ctx context.Context, ns, name string, minimumFresh bool) (runtime.Object, error)
+}
+
+// Config is what the plug-in needs.
+type Config struct{ Pods, Nodes Getter }
+
+type plugin struct{ cfg Config }
+
+// New returns the plug-in.
+func New(cfg Config) admission.Plugin {
+	return admission.Plugin{Name: "NodeRestriction", Validator: plugin{cfg}}
+}
+
+// Validate implements admission.Validator.
+func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
+	if !a.User.InGroup(request.GroupNodes) {
+		return nil
+	}
+	node, ok := strings.CutPrefix(a.User.Name, request.NodeUserPrefix)
+	if !ok {
+		return nil
+	}
+	if node == "" {
+		return admission.Forbid(a, "could not determine node from user %q", a.User.Name)
+	}
+	switch a.Resource.Group + "/" + a.Resource.Resource {
+	case "/pods":
+		return p.pods(ctx, a, node)
+	case "/nodes":
+		return p.nodes(a, node)
+	case "/serviceaccounts":
+		if a.Subresource == "token" {
+			return p.token(ctx, a, node)
+		}
+	case "coordination.k8s.io/leases":
+		return lease(a, node)
+	}
+	return nil
+}
+
+func (p plugin) pods(ctx context.Context, a *admission.Attributes, node string) error {
+	switch a.Subresource {
+	case "":
+		switch a.Operation {
+		case admission.Create:
+			return p.createPod(ctx, a, node)
+		case admission.Delete:
+			return p.boundPod(ctx, a, node, "delete")
+		}
+		return admission.Forbid(a, "unexpected operation %q, node %q can only create and delete mirror pods", a.Operation, node)
+	case "status":
+		return podStatus(a, node)
+	case "eviction":
+		if e, ok := a.Object.(*policyv1.Eviction); ok && a.Name == "" && e.Name == "" {
+			return admission.Forbid(a, "could not determine pod from request data")
+		}
+		return p.boundPod(ctx, a, node, "evict")
+	}
+	return admission.Forbid(a, "unexpected pod subresource %q, only 'status' and 'eviction' are allowed", a.Subresource)
+}
+
+func (p plugin) createPod(ctx context.Context, a *admission.Attributes, node string) error {
+	pod, ok := a.Object.(*corev1.Pod)
+	if !ok {
+		return fmt.Errorf("unexpected type %T", a.Object)
+	}
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; !mirror {
+		return admission.Forbid(a, "pod does not have %q annotation, node %q can only create mirror pods", corev1.MirrorPodAnnotationKey, node)
+	}
+	if pod.Spec.NodeName != node {
+		return admission.Forbid(a, "node %q can only create pods with spec.nodeName set to itself", node)
+	}
+	if err := p.owner(ctx, a, pod, node); err != nil {
+		return err
+	}
+	return mirrorContent(a, pod, node)
+}
+
+// owner: a mirror pod may belong to its own node, and to nothing else.
+func (p plugin) owner(ctx context.Context, a *admission.Attributes, pod *corev1.Pod, node string) error {
+	if len(pod.OwnerReferences) > 1 {
+		return admission.Forbid(a, "node %q can only create pods with a single owner reference set to itself", node)
+	}
+	for _, o := range pod.OwnerReferences {
+		switch {
+		case o.APIVersion != "v1" || o.Kind != "Node" || o.Name != node:
+			return admission.Forbid(a, "node %q can only create pods with an owner reference set to itself", node)
+		case o.Controller == nil || !*o.Controller:
+			return admission.Forbid(a, "node %q can only create pods with a controller owner reference set to itself", node)
+		case o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion:
+			return admission.Forbid(a, "node %q must not set blockOwnerDeletion on an owner reference", node)
+		}
+		obj, err := p.cfg.Nodes.Get(ctx, "", node, false)
+		if apierrors.IsNotFound(err) {
+			obj, err = p.cfg.Nodes.Get(ctx, "", node, true)
+		}
+		if err != nil {
+			return err
+		}
+		if n, ok := obj.(*corev1.Node); !ok || n.UID != o.UID {
+			return admission.Forbid(a, "node %q UID mismatch: expected %q got %q", node, uidOf(obj), o.UID)
+		}
+	}
+	return nil
+}
+
+func uidOf(obj runtime.Object) string {
+	if n, ok := obj.(*corev1.Node); ok {
+		return string(n.UID)
+	}
+	return ""
+}
+
+// mirrorContent: a mirror pod must not open its node a way to objects that no pod bound to it needs.
+func mirrorContent(a *admission.Attributes, pod *corev1.Pod, node string) error {
+	if pod.Spec.ServiceAccountName != "" {
+		return admission.Forbid(a, "node %q can not create pods that reference a service account", node)
+	}
+	if len(pod.Spec.ImagePullSecrets) > 0 || readsObjects(pod) {
+		return admission.Forbid(a, "node %q can not create pods that reference secrets or configmaps", node)
+	}
+	for _, v := range pod.Spec.Volumes {
+		if v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
+			return admission.Forbid(a, "node %q can not create pods that reference persistentvolumeclaims", node)
+		}
+	}
+	return nil
+}
+
+func readsObjects(pod *corev1.Pod) bool {
+	for _, v := range pod.Spec.Volumes {
+		if v.Secret != nil || v.ConfigMap != nil {
+			return true
+		}
+		if v.Projected != nil {
+			for _, s := range v.Projected.Sources {
+				if s.Secret != nil || s.ConfigMap != nil || s.ServiceAccountToken != nil {
+					return true
+				}
+			}
+		}
+	}
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for _, c := range list {
+			if len(c.EnvFrom) > 0 {
+				return true
+			}
+			for _, e := range c.Env {
+				if e.ValueFrom != nil && (e.ValueFrom.SecretKeyRef != nil || e.ValueFrom.ConfigMapKeyRef != nil) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func (p plugin) boundPod(ctx context.Context, a *admission.Attributes, node, verb string) error {
+	obj, err := p.cfg.Pods.Get(ctx, a.Namespace, a.Name, false)
+	if apierrors.IsNotFound(err) {
+		obj, err = p.cfg.Pods.Get(ctx, a.Namespace, a.Name, true)
+	}
+	if err != nil {
+		return err
+	}
+	if pod, ok := obj.(*corev1.Pod); !ok || pod.Spec.NodeName != node {
+		return admission.Forbid(a, "node %q can only %s pods with spec.nodeName set to itself", node, verb)
+	}
+	return nil
+}
+
+func podStatus(a *admission.Attributes, node string) error {
+	pod, ok := a.OldObject.(*corev1.Pod)
+	if !ok || a.Operation != admission.Update {
+		return admission.Forbid(a, "unexpected operation %q", a.Operation)
+	}
+	if pod.Spec.NodeName != node {
+		return admission.Forbid(a, "node %q can only update pod status for pods with spec.nodeName set to itself", node)
+	}
+	if now, ok := a.Object.(*corev1.Pod); ok && !sameLabels(now.Labels, pod.Labels) {
+		return admission.Forbid(a, "node %q cannot update labels through pod status", node)
+	}
+	return nil
+}
+
+func sameLabels(a, b map[string]string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		if w, ok := b[k]; !ok || v != w {
+			return false
+		}
+	}
+	return true
+}
+
+// token: a node may ask only for tokens bound to a pod that runs on it.
+func (p plugin) token(ctx context.Context, a *admission.Attributes, node string) error {
+	req, ok := a.Object.(*authenticationv1.TokenRequest)
+	if !ok || a.Operation != admission.Create {
+		return nil
+	}
+	ref := req.Spec.BoundObjectRef
+	if ref == nil || ref.APIVersion != "v1" || ref.Kind != "Pod" || ref.Name == "" {
+		return admission.Forbid(a, "node requested token not bound to a pod")
+	}
+	if ref.UID == "" {
+		return admission.Forbid(a, "node requested token with a pod binding without a uid")
+	}
+	obj, err := p.cfg.Pods.Get(ctx, a.Namespace, ref.Name, false)
+	if pod, ok := obj.(*corev1.Pod); err != nil || !ok || pod.UID != ref.UID || pod.Spec.NodeName != node {
+		obj, err = p.cfg.Pods.Get(ctx, a.Namespace, ref.Name, true)
+	}
+	if err != nil {
+		return err
+	}
+	pod, ok := obj.(*corev1.Pod)
+	switch {
+	case !ok:
+		return fmt.Errorf("unexpected type %T", obj)
+	case pod.UID != ref.UID:
+		return admission.Forbid(a, "the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID)
+	case pod.Spec.NodeName != node:
+		return admission.Forbid(a, "node requested token bound to a pod scheduled on a different node")
+	case pod.Spec.ServiceAccountName != a.Name:
+		return admission.Forbid(a, "node requested token for a service account the pod does not run as")
+	}
+	return nil
+}
+
+func lease(a *admission.Attributes, node string) error {
+	if a.Namespace != corev1.NamespaceNodeLease {
+		return admission.Forbid(a, "can only access leases in the %q system namespace", corev1.NamespaceNodeLease)
+	}
+	name := a.Name
+	if l, ok := a.Object.(*coordinationv1.Lease); ok && a.Operation == admission.Create {
+		name = l.Name
+	}
+	if name != node {
+		return admission.Forbid(a, "can only access node lease with the same name as the requesting node")
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package noderestriction
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"bonsai/pkg/apiserver/admission"
+)
+
+// nodes: a kubelet registers its own Node and updates it, but for taints and protected labels.
+func (p plugin) nodes(a *admission.Attributes, node string) error {
+	requested := a.Name
+	if now, ok := a.Object.(*corev1.Node); ok && a.Operation == admission.Create {
+		requested = now.Name
+		if bad := protectedChanges(now.Labels, nil); len(bad) > 0 {
+			return admission.Forbid(a, "node %q is not allowed to set the following labels: %s", node, strings.Join(bad, ", "))
+		}
+	}
+	if requested != node {
+		return admission.Forbid(a, "node %q is not allowed to modify node %q", node, requested)
+	}
+	if a.Operation != admission.Update {
+		return nil
+	}
+	now, ok := a.Object.(*corev1.Node)
+	old, okOld := a.OldObject.(*corev1.Node)
+	if !ok || !okOld {
+		return fmt.Errorf("unexpected types %T and %T", a.Object, a.OldObject)
+	}
+	if !equality.Semantic.DeepEqual(now.Spec.Taints, old.Spec.Taints) {
+		return admission.Forbid(a, "node %q is not allowed to modify taints", node)
+	}
+	if !equality.Semantic.DeepEqual(now.OwnerReferences, old.OwnerReferences) {
+		return admission.Forbid(a, "node %q is not allowed to modify ownerReferences", node)
+	}
+	if bad := protectedChanges(now.Labels, old.Labels); len(bad) > 0 {
+		return admission.Forbid(a, "is not allowed to modify labels: %s", strings.Join(bad, ", "))
+	}
+	return nil
+}
+
+// protectedChanges returns the protected labels that differ, sorted.
+func protectedChanges(now, old map[string]string) []string {
+	var bad []string
+	for k, v := range now {
+		if w, ok := old[k]; (!ok || v != w) && protected(k) {
+			bad = append(bad, k)
+		}
+	}
+	for k := range old {
+		if _, ok := now[k]; !ok && protected(k) {
+			bad = append(bad, k)
+		}
+	}
+	slices.Sort(bad)
+	return bad
+}
+
+// protected: labels below kubernetes.io and k8s.io say what a node is for, so a node may not choose them, except those
+// that describe it and the two prefixes set aside for kubelets.
+func protected(label string) bool {
+	prefix, _, ok := strings.Cut(label, "/")
+	if !ok {
+		return false
+	}
+	if !within(prefix, "kubernetes.io") && !within(prefix, "k8s.io") {
+		return false
+	}
+	if within(prefix, "kubelet.kubernetes.io") || within(prefix, "node.kubernetes.io") {
+		return false
+	}
+	return !slices.Contains(kubeletLabels(), label)
+}
+
+func within(domain, suffix string) bool {
+	return domain == suffix || strings.HasSuffix(domain, "."+suffix)
+}
+
+// kubeletLabels are those a kubelet sets on its own node.
+func kubeletLabels() []string {
+	return []string{
+		corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
+		corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion,
+		corev1.LabelInstanceType, corev1.LabelInstanceTypeStable, corev1.LabelOSStable, corev1.LabelArchStable,
+		corev1.LabelWindowsBuild, "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
+	}
+}

@@ -1,0 +1,153 @@
+// Package serviceaccount is the admission plug-in ServiceAccount: every pod runs as a service account that exists, gets its
+// pull secrets, and finds its token, the cluster's authorities and its namespace in a projected volume.
+package serviceaccount
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"bonsai/pkg/apiserver/admission"
+)
+
+// ServiceAccounts reads service accounts; the registry.Store of them is one.
+type ServiceAccounts interface {
+	Get(ctx context.Context, ns, name string, minimumFresh bool) (runtime.Object, error)
+}
+
+// Config is what the plug-in needs.
+type Config struct {
+	ServiceAccounts ServiceAccounts
+	// Suffix returns five random characters of Kubernetes' alphabet, for the volume's name.
+	Suffix func() string
+	// Wait is how long a pod waits for the account "default" of a namespace that was made just now; 0: not at all.
+	Wait time.Duration
+}
+
+const defaultAccount = "default"
+
+type plugin struct{ cfg Config }
+
+// New returns the plug-in.
+func New(cfg Config) admission.Plugin {
+	return admission.Plugin{Name: "ServiceAccount", Mutator: plugin{cfg}, Validator: plugin{cfg}}
+}
+
+func podOf(a *admission.Attributes) *corev1.Pod {
+	pod, ok := a.Object.(*corev1.Pod)
+	if !ok || !a.Is(corev1.Resource("pods")) || a.Operation != admission.Create {
+		return nil
+	}
+	return pod
+}
+
+func isMirror(pod *corev1.Pod) bool {
+	_, ok := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	return ok
+}
+
+// Admit implements admission.Mutator. Mirror pods are left alone: what they stand for runs already.
+func (p plugin) Admit(ctx context.Context, a *admission.Attributes) error {
+	pod := podOf(a)
+	if pod == nil || isMirror(pod) {
+		return nil
+	}
+	if pod.Spec.ServiceAccountName == "" {
+		pod.Spec.ServiceAccountName = pod.Spec.DeprecatedServiceAccount
+	}
+	if pod.Spec.ServiceAccountName == "" {
+		pod.Spec.ServiceAccountName = defaultAccount
+	}
+	pod.Spec.DeprecatedServiceAccount = pod.Spec.ServiceAccountName
+	account, err := p.account(ctx, a, pod.Spec.ServiceAccountName)
+	if err != nil {
+		return err
+	}
+	if automount(pod, account) {
+		mountToken(&pod.Spec, p.cfg.Suffix)
+	}
+	if len(pod.Spec.ImagePullSecrets) == 0 {
+		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, account.ImagePullSecrets...)
+	}
+	return nil
+}
+
+// Validate implements admission.Validator.
+func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
+	pod := podOf(a)
+	if pod == nil {
+		return nil
+	}
+	if isMirror(pod) {
+		return validateMirror(a, pod)
+	}
+	_, err := p.account(ctx, a, pod.Spec.ServiceAccountName)
+	return err
+}
+
+// validateMirror: a mirror pod must not give its node a way to what other pods have.
+func validateMirror(a *admission.Attributes, pod *corev1.Pod) error {
+	if pod.Spec.ServiceAccountName != "" {
+		return admission.Forbid(a, "a mirror pod may not reference service accounts")
+	}
+	for _, v := range pod.Spec.Volumes {
+		if v.Secret != nil {
+			return admission.Forbid(a, "a mirror pod may not reference secrets")
+		}
+		if v.Projected == nil {
+			continue
+		}
+		for _, s := range v.Projected.Sources {
+			if s.ServiceAccountToken != nil {
+				return admission.Forbid(a, "a mirror pod may not use ServiceAccountToken volume projections")
+			}
+			if s.Secret != nil {
+				return admission.Forbid(a, "a mirror pod may not reference secrets")
+			}
+		}
+	}
+	return nil
+}
+
+// pollEvery is how often a missing account "default" is looked for.
+const pollEvery = 50 * time.Millisecond
+
+func (p plugin) account(ctx context.Context, a *admission.Attributes, name string) (*corev1.ServiceAccount, error) {
+	obj, err := p.cfg.ServiceAccounts.Get(ctx, a.Namespace, name, false)
+	if apierrors.IsNotFound(err) {
+		obj, err = p.cfg.ServiceAccounts.Get(ctx, a.Namespace, name, true)
+	}
+	if apierrors.IsNotFound(err) && name == defaultAccount && p.cfg.Wait > 0 {
+		obj, err = p.wait(ctx, a.Namespace, err)
+	}
+	if err != nil {
+		return nil, admission.Forbid(a, "error looking up service account %s/%s: %w", a.Namespace, name, err)
+	}
+	account, ok := obj.(*corev1.ServiceAccount)
+	if !ok {
+		return nil, fmt.Errorf("reading service account %s/%s: got a %T", a.Namespace, name, obj)
+	}
+	return account, nil
+}
+
+// wait looks for the account "default" again and again; err is what is said if it does not come.
+func (p plugin) wait(ctx context.Context, ns string, err error) (runtime.Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.Wait)
+	defer cancel()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-tick.C:
+		}
+		if obj, again := p.cfg.ServiceAccounts.Get(ctx, ns, defaultAccount, false); again == nil {
+			return obj, nil
+		}
+	}
+}
