@@ -42,9 +42,13 @@ type Item struct {
 // Sweep drops the encodings if no one asked for one since the Sweep before. It is called every few minutes so that
 // objects nobody reads keep only their Value. Safe beside Encoded.
 func (i *Item) Sweep() {
-	if i.used.Swap(false) {
-		return
+	if !i.used.Swap(false) {
+		i.DropEncodings()
 	}
+}
+
+// DropEncodings frees the encodings; they are made again on demand. Safe beside Encoded.
+func (i *Item) DropEncodings() {
 	for e := range i.encoded {
 		if i.encoded[e].Load() != nil {
 			i.encoded[e].Store(nil)

@@ -41,7 +41,7 @@ type Config struct {
 	Root string
 	// CheckInterval is the time between comparisons of each cached resource with the backend. Default: 5 minutes.
 	CheckInterval time.Duration
-	// WindowBytes bounds, per resource, the memory that past changes hold besides the present items. Default: 32 MiB.
+	// WindowBytes bounds, per resource, the memory that past changes hold besides the present items. Default: 24 MiB.
 	WindowBytes int
 	// Log tells of lost watches and failed comparisons. Default: discard.
 	Log *slog.Logger
@@ -77,7 +77,7 @@ func New(ctx context.Context, backend Backend, cfg Config) (*Cache, error) {
 		cfg.CheckInterval = 5 * time.Minute
 	}
 	if cfg.WindowBytes == 0 {
-		cfg.WindowBytes = 32 << 20
+		cfg.WindowBytes = 24 << 20
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

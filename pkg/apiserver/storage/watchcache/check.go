@@ -54,7 +54,7 @@ func (c *Cache) compare(r *resource) error {
 	return nil
 }
 
-// sweep drops the encodings that nobody asked for since the sweep before.
+// sweep drops the encodings that nobody asked for since the sweep before, and the changes that are too old.
 func (r *resource) sweep() {
 	s, _, err := r.snapshot(0)
 	if err != nil {
@@ -63,8 +63,9 @@ func (r *resource) sweep() {
 	for item := range s.from(r.prefix, r.prefix) {
 		item.Sweep()
 	}
-	r.mu.RLock()
-	defer r.mu.RUnlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.window.trim(time.Now())
 	for n := r.window.first; n < r.window.end; n++ {
 		if prev := r.window.at(n).prev; prev != nil {
 			prev.Sweep()

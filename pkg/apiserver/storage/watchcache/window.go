@@ -13,6 +13,9 @@ const (
 	// more than the window's bytes allow.
 	windowEvents = 1000
 	windowAge    = time.Minute
+	// recentChanges is how many changes back watchers usually are at most: the encodings of what was superseded before that
+	// are dropped, and made again for a watcher that is farther back.
+	recentChanges = 512
 	// changeBytes is what a change costs besides the value it superseded.
 	changeBytes = 160
 )
@@ -66,20 +69,30 @@ type window struct {
 
 func (w *window) at(n uint64) *change { return w.ring[n%uint64(len(w.ring))] }
 
-func (w *window) push(c *change) {
-	for w.end > w.first && w.over(c.at) {
+// trim drops the oldest changes as far as the bounds ask for it.
+func (w *window) trim(now time.Time) {
+	for w.end > w.first && w.over(now) {
 		oldest := w.at(w.first)
 		w.floor = oldest.revision
 		w.size -= oldest.bytes()
 		w.ring[w.first%uint64(len(w.ring))] = nil
 		w.first++
 	}
+}
+
+func (w *window) push(c *change) {
+	w.trim(c.at)
 	if int(w.end-w.first) == len(w.ring) {
 		w.grow()
 	}
 	w.ring[w.end%uint64(len(w.ring))] = c
 	w.end++
 	w.size += c.bytes()
+	if w.end-w.first > recentChanges {
+		if old := w.at(w.end - recentChanges).prev; old != nil {
+			old.DropEncodings()
+		}
+	}
 }
 
 // over tells whether the oldest change must go.
