@@ -1,0 +1,281 @@
+package cgroup
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// container makes one of "cpu request, cpu limit, memory request, memory limit"; "" is not set.
+func container(cr, cl, mr, ml string) corev1.Container {
+	c := corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}}
+	set := func(l corev1.ResourceList, n corev1.ResourceName, v string) {
+		if v != "" {
+			l[n] = resource.MustParse(v)
+		}
+	}
+	set(c.Resources.Requests, "cpu", cr)
+	set(c.Resources.Limits, "cpu", cl)
+	set(c.Resources.Requests, "memory", mr)
+	set(c.Resources.Limits, "memory", ml)
+	return c
+}
+
+func podOf(uid string, cs ...corev1.Container) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}, Spec: corev1.PodSpec{Containers: cs}}
+}
+
+func TestForPod(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		pod   *corev1.Pod
+		class corev1.PodQOSClass
+		want  Values
+	}{
+		"best effort":        {podOf("u", container("", "", "", "")), corev1.PodQOSBestEffort, Values{CPUShares: 2, CPUQuota: -1, Pids: 9}},
+		"guaranteed":         {podOf("u", container("500m", "500m", "1Mi", "1Mi")), corev1.PodQOSGuaranteed, Values{CPUShares: 512, CPUQuota: 50000, Memory: 1 << 20, Pids: 9}},
+		"burstable":          {podOf("u", container("100m", "", "", "")), corev1.PodQOSBurstable, Values{CPUShares: 102, CPUQuota: -1, Pids: 9}},
+		"one without limits": {podOf("u", container("1", "1", "1Mi", "1Mi"), container("", "2", "", "")), corev1.PodQOSBurstable, Values{CPUShares: 1024, CPUQuota: 300000, Pids: 9}},
+		"tiny quota":         {podOf("u", container("1m", "1m", "", "")), corev1.PodQOSBurstable, Values{CPUShares: 2, CPUQuota: 1000, Pids: 9}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c := Class(tc.pod); c != tc.class {
+				t.Error("class", c)
+			}
+			if d := cmp.Diff(tc.want, ForPod(tc.pod, 9)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+	done := podOf("d", container("1", "", "", ""))
+	done.Status.Phase = corev1.PodSucceeded
+	if v := ForBurstable([]*corev1.Pod{podOf("a", container("250m", "", "", "")), podOf("b", container("750m", "", "", "")), done}); v.CPUShares != 1024 {
+		t.Error(v)
+	}
+}
+
+func TestConversions(t *testing.T) {
+	t.Parallel()
+	for milli, want := range map[int64]uint64{0: 2, 1: 2, 10: 10, 1000: 1024, 1 << 30: 262144} {
+		if got := Shares(milli); got != want {
+			t.Errorf("Shares(%d) = %d", milli, got)
+		}
+	}
+	for shares, want := range map[uint64]uint64{0: 0, 1: 1, 2: 1, 1024: 100, 262144: 10000, 1 << 40: 10000} {
+		if got := Weight(shares); got != want {
+			t.Errorf("Weight(%d) = %d", shares, got)
+		}
+	}
+	last := uint64(0)
+	for s := uint64(2); s < maxShares; s += 97 {
+		w := Weight(s)
+		if w < last || w < 1 || w > 10000 {
+			t.Fatalf("Weight(%d) = %d after %d", s, w, last)
+		}
+		last = w
+	}
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	fs, _ := newNaming("/node-1", DriverCgroupfs)
+	sd, _ := newNaming("/", DriverSystemd)
+	parts := podParts(corev1.PodQOSBurstable, "ab-cd")
+	if p := fs.path(parts...); p != "/node-1/kubepods/burstable/podab-cd" || fs.parent(p) != p || fs.container(p, "id") != p+"/id" {
+		t.Error(p)
+	}
+	if p := fs.path(podParts(corev1.PodQOSGuaranteed, "x")...); p != "/node-1/kubepods/podx" {
+		t.Error(p)
+	}
+	p := sd.path(parts...)
+	if p != "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podab_cd.slice" || sd.parent(p) != "kubepods-burstable-podab_cd.slice" || sd.container(p, "id") != p+"/cri-containerd-id.scope" {
+		t.Error(p)
+	}
+	if uid, ok := sd.uid("kubepods-burstable-podab_cd.slice"); !ok || uid != "ab-cd" {
+		t.Error(uid)
+	}
+	for _, other := range []string{"kubepods-burstable.slice", "kubepods.slice"} {
+		if uid, ok := sd.uid(other); ok {
+			t.Error(other, "is pod", uid)
+		}
+	}
+	if _, ok := fs.uid("burstable"); ok {
+		t.Error("burstable is no pod")
+	}
+	if _, err := newNaming("/", "other"); err == nil {
+		t.Error("unknown driver accepted")
+	}
+}
+
+// fakeTree makes plain directories look like hierarchies; the kernel's files are made where a test needs them.
+func fakeTree(t *testing.T, v2 bool) (*Manager, string) {
+	t.Helper()
+	dir := t.TempDir()
+	var info strings.Builder
+	line := func(i int, point, fstype, options string) {
+		fmt.Fprintf(&info, "%d 1 0:%d / %s rw shared:1 - %s cgroup rw,%s\n", i, i, point, fstype, options)
+	}
+	if v2 {
+		line(30, dir, "cgroup2", "nsdelegate")
+	} else {
+		for i, c := range []string{"cpu,cpuacct", "memory", "pids"} {
+			d := filepath.Join(dir, c)
+			if err := os.Mkdir(d, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			line(30+i, d, "cgroup", c)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "mountinfo")
+	if err := os.WriteFile(path, []byte(info.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err := New(Config{Mountinfo: path, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, dir
+}
+
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	v := Values{CPUShares: 1024, CPUQuota: 50000, Memory: 4096, Pids: 7}
+	one, _ := fakeTree(t, false)
+	two, _ := fakeTree(t, true)
+	if one.Version() != 1 || two.Version() != 2 {
+		t.Fatal("versions", one.Version(), two.Version())
+	}
+	all := cmp.AllowUnexported(setting{})
+	if d := cmp.Diff([]setting{{"cpu", "cpu.shares", "1024"}, {"cpu", "cpu.cfs_period_us", "100000"}, {"cpu", "cpu.cfs_quota_us", "50000"}, {"memory", "memory.limit_in_bytes", "4096"}, {"pids", "pids.max", "7"}}, one.tree.settings(v), all); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]setting{{"cpu", "cpu.weight", "100"}, {"cpu", "cpu.max", "50000 100000"}, {"memory", "memory.max", "4096"}, {"pids", "pids.max", "7"}}, two.tree.settings(v), all); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]setting{{"cpu", "cpu.max", "max 100000"}}, two.tree.settings(Values{CPUQuota: -1}), all); d != "" {
+		t.Error(d)
+	}
+	if len(one.tree.settings(Values{})) != 0 {
+		t.Error("zero values write something")
+	}
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	want := Usage{CPUNanoseconds: 5000, MemoryBytes: 1000, WorkingSetBytes: 900, RSSBytes: 700, PageFaults: 3, MajorPageFaults: 1, Processes: 4, MemoryLimitBytes: 2000, MemoryAvail: 1100}
+	put := func(dir string, files map[string]string) {
+		for name, content := range files {
+			p := filepath.Join(dir, name)
+			if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(p, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	one, d1 := fakeTree(t, false)
+	const g = "/kubepods/besteffort/podu/"
+	put(d1, map[string]string{"cpu,cpuacct" + g + "cpuacct.usage": "5000\n", "memory" + g + "memory.usage_in_bytes": "1000\n", "memory" + g + "memory.limit_in_bytes": "2000\n", "pids" + g + "pids.current": "4\n",
+		"memory" + g + "memory.stat": "rss 1\ntotal_rss 700\ntotal_pgfault 3\ntotal_pgmajfault 1\ntotal_inactive_file 100\n"})
+	two, d2 := fakeTree(t, true)
+	put(d2, map[string]string{g + "cpu.stat": "usage_usec 5\n", g + "memory.current": "1000\n", g + "memory.max": "2000\n", g + "pids.current": "4\n", g + "memory.stat": "anon 700\npgfault 3\npgmajfault 1\ninactive_file 100\n",
+		g + "c1/cpu.stat": "usage_usec 5\n", g + "c1/memory.current": "10\n", g + "c1/memory.max": "max\n", g + "c1/memory.stat": "inactive_file 100\n"})
+	for _, m := range []*Manager{one, two} {
+		got, err := m.PodUsage(podOf("u"))
+		if d := cmp.Diff(want, got); err != nil || d != "" {
+			t.Error(m.Version(), err, d)
+		}
+	}
+	if got, err := two.ContainerUsage(podOf("u"), "c1"); err != nil || got.WorkingSetBytes != 0 || got.MemoryLimitBytes != 0 {
+		t.Error(got, err)
+	}
+	if _, err := two.ContainerUsage(podOf("u"), "../c1"); err == nil {
+		t.Error("a container ID that is a path was accepted")
+	}
+}
+
+// TestKernel runs a pod's cgroup through its life on the real hierarchies, in a root of its own.
+func TestKernel(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("SKIPPED: making cgroups needs root")
+	}
+	ctx := context.Background()
+	root := "bonsai-test-" + strconv.Itoa(os.Getpid())
+	m, err := New(Config{Root: root, Log: slog.New(slog.DiscardHandler), PodPidsLimit: 50})
+	if err != nil {
+		t.Skip("SKIPPED: no cgroups on this machine:", err)
+	}
+	t.Cleanup(func() {
+		if err := m.tree.remove(ctx, "/"+root); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := m.Setup(); err != nil {
+		if strings.Contains(err.Error(), "read-only") || strings.Contains(err.Error(), "permission") {
+			t.Skip("SKIPPED: cgroups cannot be made here:", err)
+		}
+		t.Fatal(err)
+	}
+	pod := podOf("uid-1", container("500m", "1", "8Mi", "64Mi"))
+	parent, err := m.CreatePod(pod)
+	if err != nil || parent != "/"+root+"/kubepods/burstable/poduid-1" {
+		t.Fatal(parent, err)
+	}
+	if _, err := m.CreatePod(pod); err != nil {
+		t.Fatal("again:", err)
+	}
+	if err := m.UpdateQoS([]*corev1.Pod{pod}); err != nil {
+		t.Fatal(err)
+	}
+	memory := "memory.limit_in_bytes"
+	if m.Version() == 2 {
+		memory = "memory.max"
+	}
+	if n, err := readNumber(m.tree.file("memory", parent, memory)); err != nil || n != 64<<20 {
+		t.Error("memory limit", n, err)
+	}
+	child := exec.Command("sleep", "100")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, mount := range m.tree.mounts {
+		if err := os.WriteFile(filepath.Join(mount, parent, "cgroup.procs"), []byte(strconv.Itoa(child.Process.Pid)), 0o600); err != nil {
+			t.Fatal("the pod's cgroup takes no process:", err)
+		}
+	}
+	if u, err := m.PodUsage(pod); err != nil || u.Processes > 1 || u.MemoryLimitBytes != 64<<20 {
+		t.Error(u, err)
+	}
+	reaped := make(chan error)
+	go func() { reaped <- child.Wait() }()
+	if err := m.Reconcile(ctx, map[types.UID]bool{"uid-1": true}); err != nil || len(m.Pods()) != 1 {
+		t.Fatal("a live pod's cgroup went:", err)
+	}
+	if err := m.Reconcile(ctx, nil); err != nil || len(m.Pods()) != 0 {
+		t.Fatal(m.Pods(), err)
+	}
+	if err := <-reaped; err == nil {
+		t.Error("the process was not killed")
+	}
+	if err := m.RemovePod(ctx, "uid-1"); err != nil {
+		t.Error("twice:", err)
+	}
+	if _, err := m.CreatePod(podOf("../x")); err == nil {
+		t.Error("a UID that is a path was accepted")
+	}
+}

@@ -1,0 +1,184 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"k8s.io/mount-utils"
+)
+
+// tree is what cgroups are made in: one directory with cgroup v2, one for each controller (or group of them) with v1.
+type tree struct {
+	v2     bool
+	mounts []string          // of all hierarchies, each once
+	by     map[string]string // v1: controller -> mount point
+}
+
+// findTree reads the mounts of cgroup file systems. Hosts that have both (hybrid) count as v1: the controllers are there.
+func findTree(mountinfo string) (*tree, error) {
+	infos, err := mount.ParseMountInfo(mountinfo)
+	if err != nil {
+		return nil, fmt.Errorf("read the mounts: %w", err)
+	}
+	t := &tree{by: map[string]string{}}
+	unified := ""
+	seen := map[string]bool{}
+	for _, i := range infos {
+		switch i.FsType {
+		case "cgroup2":
+			unified = i.MountPoint
+		case "cgroup":
+			key := strings.Join(i.SuperOptions, ",")
+			if seen[key] { // the same hierarchy mounted twice
+				continue
+			}
+			seen[key] = true
+			t.mounts = append(t.mounts, i.MountPoint)
+			for _, o := range i.SuperOptions {
+				t.by[o] = i.MountPoint
+			}
+		}
+	}
+	switch {
+	case len(t.mounts) == 0 && unified == "":
+		return nil, errors.New("no cgroup file system is mounted")
+	case len(t.mounts) == 0:
+		t.v2 = true
+		t.mounts = []string{unified}
+	case unified != "":
+		t.mounts = append(t.mounts, unified)
+	}
+	return t, nil
+}
+
+// file is the path of a controller's file in a cgroup, "" if the host has no such controller.
+func (t *tree) file(controller, cgroup, name string) string {
+	m := t.by[controller]
+	if t.v2 {
+		m = t.mounts[0]
+	}
+	if m == "" {
+		return ""
+	}
+	return filepath.Join(m, cgroup, name)
+}
+
+// create makes the cgroup and its ancestors in every hierarchy.
+func (t *tree) create(cgroup string) error {
+	for _, m := range t.mounts {
+		dir := m
+		for part := range strings.SplitSeq(strings.Trim(cgroup, "/"), "/") {
+			if t.v2 {
+				enableControllers(dir)
+			}
+			dir = filepath.Join(dir, part)
+			if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+				return fmt.Errorf("make the cgroup %s: %w", dir, err)
+			}
+			if m == t.by["cpuset"] && !t.v2 {
+				if err := inheritCpuset(dir); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// enableControllers lets the children of a v2 cgroup have controllers of their own: those it has itself. One that cannot be
+// enabled (the group has processes, the kernel lacks it) is not there for the children either, which apply notices.
+func enableControllers(dir string) {
+	have, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return
+	}
+	for _, c := range strings.Fields(string(have)) {
+		_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+c), 0o644)
+	}
+}
+
+// inheritCpuset fills in a v1 cpuset from its parent: without CPUs and memory nodes no process can enter.
+func inheritCpuset(dir string) error {
+	for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
+		now, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || strings.TrimSpace(string(now)) != "" {
+			if err != nil {
+				return fmt.Errorf("read the cpuset: %w", err)
+			}
+			continue
+		}
+		from, err := os.ReadFile(filepath.Join(filepath.Dir(dir), name))
+		if err != nil {
+			return fmt.Errorf("read the parent's cpuset: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), from, 0o644); err != nil {
+			return fmt.Errorf("fill in the cpuset: %w", err)
+		}
+	}
+	return nil
+}
+
+// setting is one file and what is written to it.
+type setting struct{ controller, file, value string }
+
+// settings are the writes that give a cgroup its values.
+func (t *tree) settings(v Values) []setting {
+	var out []setting
+	add := func(c, f, val string) { out = append(out, setting{c, f, val}) }
+	num := func(n int64) string { return strconv.FormatInt(n, 10) }
+	if v.CPUShares > 0 && t.v2 {
+		add("cpu", "cpu.weight", strconv.FormatUint(Weight(v.CPUShares), 10))
+	} else if v.CPUShares > 0 {
+		add("cpu", "cpu.shares", strconv.FormatUint(v.CPUShares, 10))
+	}
+	switch {
+	case v.CPUQuota < 0 && t.v2:
+		add("cpu", "cpu.max", "max "+num(period))
+	case v.CPUQuota > 0 && t.v2:
+		add("cpu", "cpu.max", num(v.CPUQuota)+" "+num(period))
+	case v.CPUQuota < 0:
+		add("cpu", "cpu.cfs_quota_us", "-1")
+	case v.CPUQuota > 0:
+		add("cpu", "cpu.cfs_period_us", num(period))
+		add("cpu", "cpu.cfs_quota_us", num(v.CPUQuota))
+	}
+	if v.Memory > 0 && t.v2 {
+		add("memory", "memory.max", num(v.Memory))
+	} else if v.Memory > 0 {
+		add("memory", "memory.limit_in_bytes", num(v.Memory))
+	}
+	if v.Pids > 0 {
+		add("pids", "pids.max", num(v.Pids))
+	}
+	return out
+}
+
+// apply writes the values. What the kernel does not offer (no such file) is left out.
+func (t *tree) apply(cgroup string, v Values) error {
+	for _, s := range t.settings(v) {
+		path := t.file(s.controller, cgroup, s.file)
+		if path == "" {
+			continue
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("open %s: %w", path, err)
+		}
+		_, err = f.WriteString(s.value)
+		if cerr := f.Close(); err == nil {
+			err = cerr
+		}
+		if err != nil {
+			return fmt.Errorf("write %s to %s: %w", s.value, path, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// How long a removal goes on trying while killed processes leave, and how often.
+const (
+	removePatience = 10 * time.Second
+	removeRetry    = 10 * time.Millisecond
+)
+
+// remove kills what is left in the cgroup and beneath it and removes it from every hierarchy.
+func (t *tree) remove(ctx context.Context, cgroup string) error {
+	ctx, cancel := context.WithTimeout(ctx, removePatience)
+	defer cancel()
+	retry := time.NewTicker(removeRetry)
+	defer retry.Stop()
+	for {
+		var busy error
+		for _, m := range t.mounts {
+			if err := removeDir(filepath.Join(m, cgroup)); err != nil {
+				busy = err
+			}
+		}
+		if busy == nil {
+			return nil
+		}
+		for _, m := range t.mounts {
+			if err := killAll(filepath.Join(m, cgroup)); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("remove the cgroup %s: %w", cgroup, busy)
+		case <-retry.C:
+		}
+	}
+}
+
+// removeDir removes a cgroup and those beneath it, the innermost first. Its files go with it.
+func removeDir(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		if e.IsDir() {
+			errs = append(errs, removeDir(filepath.Join(dir, e.Name())))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if err := syscall.Rmdir(dir); err != nil && err != syscall.ENOENT {
+		return fmt.Errorf("remove %s: %w", dir, err)
+	}
+	return nil
+}
+
+// killAll sends SIGKILL to every process in the cgroup and beneath it, never to the kubelet itself.
+func killAll(dir string) error {
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() != "cgroup.procs" {
+			return err
+		}
+		data, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		for _, s := range strings.Fields(string(data)) {
+			if pid, err := strconv.Atoi(s); err == nil && pid > 1 && pid != os.Getpid() {
+				_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone already
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,116 @@
+package cgroup
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Usage is what the processes of a cgroup have used: CPU since it exists, the rest now.
+type Usage struct {
+	CPUNanoseconds                uint64
+	MemoryBytes, WorkingSetBytes  uint64
+	RSSBytes                      uint64
+	PageFaults, MajorPageFaults   uint64
+	Processes                     uint64
+	MemoryLimitBytes, MemoryAvail uint64 // 0 without a limit
+}
+
+// PodUsage returns what the pod has used.
+func (m *Manager) PodUsage(pod *corev1.Pod) (Usage, error) {
+	if err := checkUID(pod.UID); err != nil {
+		return Usage{}, err
+	}
+	return m.usage(m.names.path(podParts(Class(pod), pod.UID)...))
+}
+
+// ContainerUsage returns what a container of the pod has used; id is the runtime's, without "containerd://".
+func (m *Manager) ContainerUsage(pod *corev1.Pod, id string) (Usage, error) {
+	if strings.Contains(id, "/") || id == "" || id == ".." {
+		return Usage{}, fmt.Errorf("container ID %q cannot name a cgroup", id)
+	}
+	return m.usage(m.names.container(m.names.path(podParts(Class(pod), pod.UID)...), id))
+}
+
+func (m *Manager) usage(cgroup string) (Usage, error) {
+	if m.tree.v2 {
+		return m.usageV2(cgroup)
+	}
+	var u Usage
+	var err error
+	if u.CPUNanoseconds, err = readNumber(m.tree.file("cpuacct", cgroup, "cpuacct.usage")); err != nil {
+		return u, err
+	}
+	if u.MemoryBytes, err = readNumber(m.tree.file("memory", cgroup, "memory.usage_in_bytes")); err != nil {
+		return u, err
+	}
+	limit, _ := readNumber(m.tree.file("memory", cgroup, "memory.limit_in_bytes"))
+	u.Processes, _ = readNumber(m.tree.file("pids", cgroup, "pids.current"))
+	stat, err := readFields(m.tree.file("memory", cgroup, "memory.stat"))
+	if err != nil {
+		return u, err
+	}
+	u.RSSBytes, u.PageFaults, u.MajorPageFaults = stat["total_rss"], stat["total_pgfault"], stat["total_pgmajfault"]
+	return u.finish(stat["total_inactive_file"], limit), nil
+}
+
+func (m *Manager) usageV2(cgroup string) (Usage, error) {
+	var u Usage
+	cpu, err := readFields(m.tree.file("cpu", cgroup, "cpu.stat"))
+	if err != nil {
+		return u, err
+	}
+	u.CPUNanoseconds = cpu["usage_usec"] * 1000
+	if u.MemoryBytes, err = readNumber(m.tree.file("memory", cgroup, "memory.current")); err != nil {
+		return u, err
+	}
+	limit, _ := readNumber(m.tree.file("memory", cgroup, "memory.max")) // "max": no limit
+	u.Processes, _ = readNumber(m.tree.file("pids", cgroup, "pids.current"))
+	stat, err := readFields(m.tree.file("memory", cgroup, "memory.stat"))
+	if err != nil {
+		return u, err
+	}
+	u.RSSBytes, u.PageFaults, u.MajorPageFaults = stat["anon"], stat["pgfault"], stat["pgmajfault"]
+	return u.finish(stat["inactive_file"], limit), nil
+}
+
+// noLimit is where v1 shows "unlimited" as a very large number.
+const noLimit = 1 << 60
+
+func (u Usage) finish(inactive, limit uint64) Usage {
+	u.WorkingSetBytes = u.MemoryBytes - min(inactive, u.MemoryBytes)
+	if limit > 0 && limit < noLimit {
+		u.MemoryLimitBytes = limit
+		u.MemoryAvail = limit - min(limit, u.WorkingSetBytes)
+	}
+	return u
+}
+
+func readNumber(path string) (uint64, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, fmt.Errorf("read the usage of a cgroup: %w", err)
+	}
+	return strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
+}
+
+// readFields reads lines of a name and a number.
+func readFields(path string) (map[string]uint64, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the usage of a cgroup: %w", err)
+	}
+	out := map[string]uint64{}
+	for s := bufio.NewScanner(bytes.NewReader(data)); s.Scan(); {
+		name, value, _ := strings.Cut(s.Text(), " ")
+		if n, err := strconv.ParseUint(value, 10, 64); err == nil {
+			out[name] = n
+		}
+	}
+	return out, nil
+}

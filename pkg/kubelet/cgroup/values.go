@@ -1,0 +1,131 @@
+package cgroup
+
+import (
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/resource"
+)
+
+// Bounds and period of the kernel's CPU controller.
+const (
+	minShares = 2
+	maxShares = 262144
+	period    = 100000 // µs
+	minQuota  = 1000   // µs
+)
+
+// Values are the settings of one cgroup in the terms of cgroup v1. Zero leaves a setting as it is.
+type Values struct {
+	CPUShares uint64
+	CPUQuota  int64 // µs of CPU time per 100 ms; -1 removes the limit
+	Memory    int64 // bytes
+	Pids      int64
+}
+
+// Class returns the pod's quality of service: what its status says, else what its resources make of it.
+func Class(pod *corev1.Pod) corev1.PodQOSClass {
+	if pod.Status.QOSClass != "" {
+		return pod.Status.QOSClass
+	}
+	if resource.IsPodLevelResourcesSet(pod) {
+		return classOf([]corev1.ResourceRequirements{*pod.Spec.Resources})
+	}
+	var all []corev1.ResourceRequirements
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			all = append(all, list[i].Resources)
+		}
+	}
+	return classOf(all)
+}
+
+// classOf: BestEffort asks for nothing, Guaranteed has CPU and memory limits everywhere and requests as much, the rest is Burstable.
+func classOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
+	any, guaranteed := false, true
+	for _, r := range all {
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			request, limit := r.Requests[name], r.Limits[name]
+			if !request.IsZero() || !limit.IsZero() {
+				any = true
+			}
+			if limit.IsZero() || !request.IsZero() && request.Cmp(limit) != 0 {
+				guaranteed = false
+			}
+		}
+	}
+	switch {
+	case !any:
+		return corev1.PodQOSBestEffort
+	case guaranteed:
+		return corev1.PodQOSGuaranteed
+	}
+	return corev1.PodQOSBurstable
+}
+
+// ForPod returns the settings of the pod's cgroup: CPU shares by its requests; quota and memory limit only if every container
+// has that limit, for otherwise one without would be held to the others'. pids is the node's limit for a pod, 0 for none.
+func ForPod(pod *corev1.Pod, pids int64) Values {
+	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
+	cpuLimited, memoryLimited := true, true
+	limits := resource.PodLimits(pod, resource.PodResourcesOptions{ContainerFn: func(l corev1.ResourceList, _ resource.ContainerType) {
+		cpuLimited = cpuLimited && !l.Cpu().IsZero()
+		memoryLimited = memoryLimited && !l.Memory().IsZero()
+	}})
+	if resource.IsPodLevelLimitsSet(pod) {
+		own := pod.Spec.Resources.Limits
+		cpuLimited = cpuLimited || !own.Cpu().IsZero()
+		memoryLimited = memoryLimited || !own.Memory().IsZero()
+	}
+	v := Values{CPUShares: Shares(requests.Cpu().MilliValue()), CPUQuota: -1, Pids: pids}
+	if Class(pod) == corev1.PodQOSBestEffort {
+		v.CPUShares = minShares
+	}
+	if cpuLimited {
+		v.CPUQuota = Quota(limits.Cpu().MilliValue())
+	}
+	if memoryLimited {
+		v.Memory = limits.Memory().Value()
+	}
+	return v
+}
+
+// ForBurstable returns the CPU shares of the cgroup of all burstable pods: what these request together.
+func ForBurstable(pods []*corev1.Pod) Values {
+	var milli int64
+	for _, p := range pods {
+		if Class(p) == corev1.PodQOSBurstable && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+			requests := resource.PodRequests(p, resource.PodResourcesOptions{})
+			milli += requests.Cpu().MilliValue()
+		}
+	}
+	return Values{CPUShares: Shares(milli)}
+}
+
+// Shares converts thousandths of a CPU into cpu.shares: 1024 for one CPU, at least 2.
+func Shares(milli int64) uint64 {
+	return uint64(min(max(milli*1024/1000, minShares), maxShares))
+}
+
+// Quota converts a limit in thousandths of a CPU into µs per period; -1 is no limit.
+func Quota(milli int64) int64 {
+	if milli == 0 {
+		return -1
+	}
+	return max(milli*period/1000, minQuota)
+}
+
+// Weight converts cpu.shares into cgroup v2's cpu.weight (1 to 10000): the curve through (2, 1), (1024, 100), (262144, 10000)
+// that OCI runtimes use, so that a pod and its containers are weighed alike.
+func Weight(shares uint64) uint64 {
+	switch {
+	case shares == 0:
+		return 0
+	case shares <= minShares:
+		return 1
+	case shares >= maxShares:
+		return 10000
+	}
+	l := math.Log2(float64(shares))
+	return uint64(math.Ceil(math.Pow(10, (l*l+125*l)/612-7.0/34)))
+}
