@@ -1,12 +1,22 @@
 package apps
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/core"
 	"bonsai/api/resources"
 )
 
 func daemonSetRow() resources.Row {
+	status := appsv1.DaemonSetStatus{}.SwaggerDoc()
 	return resources.Row{
 		GVK: appsv1.SchemeGroupVersion.WithKind("DaemonSet"), Resource: "daemonsets", Singular: "daemonset",
 		Namespaced:   true,
@@ -15,6 +25,139 @@ func daemonSetRow() resources.Row {
 		StoragePath:  "daemonsets",
 		New:          resources.Make[appsv1.DaemonSet],
 		NewList:      resources.Make[appsv1.DaemonSetList],
-		Subresources: []resources.Subresource{resources.Status(resources.Strategy{})},
+		Strategy:     daemonSetStrategy().Strategy(),
+		Subresources: []resources.Subresource{resources.Status(daemonSetStatusStrategy().Strategy())},
+		Columns: []metav1.TableColumnDefinition{
+			resources.NameColumn(),
+			resources.IntColumn("Desired", status["desiredNumberScheduled"]),
+			resources.IntColumn("Current", status["currentNumberScheduled"]),
+			resources.IntColumn("Ready", status["numberReady"]),
+			resources.IntColumn("Up-to-date", status["updatedNumberScheduled"]),
+			resources.IntColumn("Available", status["numberAvailable"]),
+			resources.Column("Node Selector", corev1.PodSpec{}.SwaggerDoc()["nodeSelector"]),
+			resources.AgeColumn(),
+			containersColumn(),
+			imagesColumn(),
+			resources.Wide(resources.Column("Selector", appsv1.DaemonSetSpec{}.SwaggerDoc()["selector"])),
+		},
+		Cells: resources.Cells(func(d *appsv1.DaemonSet, now time.Time) []any {
+			names, images := core.ContainerTexts(d.Spec.Template.Spec.Containers)
+			st := &d.Status
+			return []any{d.Name, int64(st.DesiredNumberScheduled), int64(st.CurrentNumberScheduled), int64(st.NumberReady),
+				int64(st.UpdatedNumberScheduled), int64(st.NumberAvailable), core.SelectorText(d.Spec.Template.Spec.NodeSelector),
+				resources.Age(d.CreationTimestamp, now), names, images, selectorText(d.Spec.Selector)}
+		}),
 	}
+}
+
+func daemonSetStrategy() resources.Typed[*appsv1.DaemonSet] {
+	return resources.Typed[*appsv1.DaemonSet]{
+		Default:       defaultDaemonSet,
+		PrepareCreate: func(d *appsv1.DaemonSet) { d.Status = appsv1.DaemonSetStatus{} },
+		PrepareUpdate: func(obj, old *appsv1.DaemonSet) { obj.Status = *old.Status.DeepCopy() },
+		Validate:      validateDaemonSet,
+		ValidateUpdate: func(obj, old *appsv1.DaemonSet) field.ErrorList {
+			return append(validateDaemonSet(obj), apivalidation.ValidateImmutableField(obj.Spec.Selector, old.Spec.Selector, specPath("selector"))...)
+		},
+		Warnings: func(obj, old *appsv1.DaemonSet) []string {
+			if old == nil {
+				return templateWarnings(&obj.Spec.Template, nil)
+			}
+			return templateWarnings(&obj.Spec.Template, &old.Spec.Template)
+		},
+		SpecChanged: func(obj, old *appsv1.DaemonSet) bool { return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) },
+	}
+}
+
+func daemonSetStatusStrategy() resources.Typed[*appsv1.DaemonSet] {
+	s := daemonSetStrategy()
+	s.PrepareUpdate = func(obj, old *appsv1.DaemonSet) { obj.Spec = *old.Spec.DeepCopy() }
+	s.ValidateUpdate = validateDaemonSetStatus
+	s.SpecChanged, s.Warnings = nil, nil
+	return s
+}
+
+func defaultDaemonSet(d *appsv1.DaemonSet) {
+	s := &d.Spec
+	core.DefaultPodTemplate(&s.Template)
+	set(&s.UpdateStrategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
+	if s.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
+		setPtr(&s.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
+		setPtr(&s.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
+		setPtr(&s.UpdateStrategy.RollingUpdate.MaxSurge, intstr.FromInt32(0))
+	}
+	setPtr(&s.RevisionHistoryLimit, 10)
+}
+
+func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
+	path := field.NewPath("spec")
+	s := &d.Spec
+	errs := validateSelector(s.Selector, "daemonset", path.Child("selector"))
+	if s.Selector != nil {
+		errs = append(errs, selectsTemplate(s.Selector, &s.Template, path)...)
+	}
+	errs = append(errs, core.ValidatePodTemplate(&s.Template, path.Child("template"))...)
+	if p := s.Template.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
+		errs = append(errs, field.NotSupported(path.Child("template", "spec", "restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
+	}
+	if s.Template.Spec.ActiveDeadlineSeconds != nil {
+		errs = append(errs, field.Forbidden(path.Child("template", "spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in DaemonSet is not Supported"))
+	}
+	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
+	errs = append(errs, validateDaemonUpdates(&s.UpdateStrategy, path.Child("updateStrategy"))...)
+	if l := s.RevisionHistoryLimit; l != nil {
+		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(*l), path.Child("revisionHistoryLimit"))...)
+	}
+	return errs
+}
+
+// validateDaemonUpdates: pods are replaced by either taking one away or adding one first, not both.
+func validateDaemonUpdates(u *appsv1.DaemonSetUpdateStrategy, path *field.Path) field.ErrorList {
+	switch u.Type {
+	case appsv1.OnDeleteDaemonSetStrategyType:
+		return nil
+	case appsv1.RollingUpdateDaemonSetStrategyType:
+	default:
+		return field.ErrorList{field.NotSupported(path.Child("type"), u.Type, []appsv1.DaemonSetUpdateStrategyType{appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType})}
+	}
+	at := path.Child("rollingUpdate")
+	if u.RollingUpdate == nil {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	unavailable, surge := deref(u.RollingUpdate.MaxUnavailable), deref(u.RollingUpdate.MaxSurge)
+	errs := append(intOrPercent(unavailable, at.Child("maxUnavailable")), atMostAll(unavailable, at.Child("maxUnavailable"))...)
+	errs = append(errs, intOrPercent(surge, at.Child("maxSurge"))...)
+	errs = append(errs, atMostAll(surge, at.Child("maxSurge"))...)
+	switch {
+	case isZero(unavailable) && isZero(surge):
+		errs = append(errs, field.Required(at.Child("maxUnavailable"), "cannot be 0 when maxSurge is 0"))
+	case !isZero(unavailable) && !isZero(surge):
+		errs = append(errs, field.Invalid(at.Child("maxSurge"), u.RollingUpdate.MaxSurge, "may not be set when maxUnavailable is non-zero"))
+	}
+	return errs
+}
+
+func validateDaemonSetStatus(obj, old *appsv1.DaemonSet) field.ErrorList {
+	path := field.NewPath("status")
+	st := &obj.Status
+	var errs field.ErrorList
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{
+		{"currentNumberScheduled", int64(st.CurrentNumberScheduled)},
+		{"numberMisscheduled", int64(st.NumberMisscheduled)},
+		{"desiredNumberScheduled", int64(st.DesiredNumberScheduled)},
+		{"numberReady", int64(st.NumberReady)},
+		{"observedGeneration", st.ObservedGeneration},
+		{"updatedNumberScheduled", int64(st.UpdatedNumberScheduled)},
+		{"numberAvailable", int64(st.NumberAvailable)},
+		{"numberUnavailable", int64(st.NumberUnavailable)},
+	} {
+		errs = append(errs, apivalidation.ValidateNonnegativeField(n.value, path.Child(n.name))...)
+	}
+	if c, was := st.CollisionCount, old.Status.CollisionCount; was != nil && deref(c) < *was {
+		errs = append(errs, field.Invalid(path.Child("collisionCount"), deref(c), "cannot be decremented"))
+	}
+	return errs
 }

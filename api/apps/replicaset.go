@@ -1,12 +1,22 @@
 package apps
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
+	"strconv"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/core"
 	"bonsai/api/resources"
 )
 
 func replicaSetRow() resources.Row {
+	spec, status := appsv1.ReplicaSetSpec{}.SwaggerDoc(), appsv1.ReplicaSetStatus{}.SwaggerDoc()
 	return resources.Row{
 		GVK: appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), Resource: "replicasets", Singular: "replicaset",
 		Namespaced:   true,
@@ -15,6 +25,72 @@ func replicaSetRow() resources.Row {
 		StoragePath:  "replicasets",
 		New:          resources.Make[appsv1.ReplicaSet],
 		NewList:      resources.Make[appsv1.ReplicaSetList],
-		Subresources: []resources.Subresource{resources.Scale(), resources.Status(resources.Strategy{})},
+		Strategy:     replicaSetStrategy().Strategy(),
+		Subresources: []resources.Subresource{resources.Scale(), resources.Status(replicaSetStatusStrategy().Strategy())},
+		FieldNames:   []string{"status.replicas"},
+		Fields: resources.Fields(func(r *appsv1.ReplicaSet) fields.Set {
+			return fields.Set{"status.replicas": strconv.Itoa(int(r.Status.Replicas))}
+		}),
+		Columns: []metav1.TableColumnDefinition{
+			resources.NameColumn(),
+			resources.IntColumn("Desired", spec["replicas"]),
+			resources.IntColumn("Current", status["replicas"]),
+			resources.IntColumn("Ready", status["readyReplicas"]),
+			resources.AgeColumn(),
+			containersColumn(),
+			imagesColumn(),
+			resources.Wide(resources.Column("Selector", spec["selector"])),
+		},
+		Cells: resources.Cells(func(r *appsv1.ReplicaSet, now time.Time) []any {
+			names, images := core.ContainerTexts(r.Spec.Template.Spec.Containers)
+			return []any{r.Name, int64(deref(r.Spec.Replicas)), int64(r.Status.Replicas), int64(r.Status.ReadyReplicas),
+				resources.Age(r.CreationTimestamp, now), names, images, selectorText(r.Spec.Selector)}
+		}),
 	}
+}
+
+func replicaSetStrategy() resources.Typed[*appsv1.ReplicaSet] {
+	return resources.Typed[*appsv1.ReplicaSet]{
+		Default: func(r *appsv1.ReplicaSet) {
+			setPtr(&r.Spec.Replicas, 1)
+			core.DefaultPodTemplate(&r.Spec.Template)
+		},
+		PrepareCreate: func(r *appsv1.ReplicaSet) { r.Status = appsv1.ReplicaSetStatus{} },
+		PrepareUpdate: func(obj, old *appsv1.ReplicaSet) { obj.Status = *old.Status.DeepCopy() },
+		Validate:      validateReplicaSet,
+		ValidateUpdate: func(obj, old *appsv1.ReplicaSet) field.ErrorList {
+			return append(validateReplicaSet(obj), apivalidation.ValidateImmutableField(obj.Spec.Selector, old.Spec.Selector, specPath("selector"))...)
+		},
+		Warnings: func(obj, old *appsv1.ReplicaSet) []string {
+			if old == nil {
+				return templateWarnings(&obj.Spec.Template, nil)
+			}
+			return templateWarnings(&obj.Spec.Template, &old.Spec.Template)
+		},
+		SpecChanged: func(obj, old *appsv1.ReplicaSet) bool { return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) },
+	}
+}
+
+func replicaSetStatusStrategy() resources.Typed[*appsv1.ReplicaSet] {
+	s := replicaSetStrategy()
+	s.PrepareUpdate = func(obj, old *appsv1.ReplicaSet) { obj.Spec = *old.Spec.DeepCopy() }
+	s.ValidateUpdate = func(obj, _ *appsv1.ReplicaSet) field.ErrorList {
+		st := &obj.Status
+		return core.ValidateReplicaStatus(st.Replicas, st.FullyLabeledReplicas, st.ReadyReplicas, st.AvailableReplicas, st.ObservedGeneration, field.NewPath("status"))
+	}
+	s.SpecChanged, s.Warnings = nil, nil
+	return s
+}
+
+func validateReplicaSet(r *appsv1.ReplicaSet) field.ErrorList {
+	path := field.NewPath("spec")
+	s := &r.Spec
+	errs := apivalidation.ValidateNonnegativeField(int64(deref(s.Replicas)), path.Child("replicas"))
+	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
+	errs = append(errs, validateSelector(s.Selector, "deployment", path.Child("selector"))...)
+	if s.Selector != nil {
+		errs = append(errs, selectsTemplate(s.Selector, &s.Template, path)...)
+	}
+	errs = append(errs, core.ValidatePodTemplate(&s.Template, path.Child("template"))...)
+	return append(errs, core.RunsForever(&s.Template, path.Child("template", "spec"))...)
 }

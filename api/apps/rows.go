@@ -1,10 +1,92 @@
 // Package apps holds what we know of the kinds of the group apps (v1): their rows, defaults, validation, strategies and
-// table columns, as pure functions.
+// table columns, as pure functions. Pod templates and their rules are package core's, as in the API itself.
 package apps
 
-import "bonsai/api/resources"
+import (
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/core"
+	"bonsai/api/resources"
+)
 
 // Rows returns the resources of the group.
 func Rows() []resources.Row {
 	return []resources.Row{controllerRevisionRow(), daemonSetRow(), deploymentRow(), replicaSetRow(), statefulSetRow()}
+}
+
+// containersColumn and imagesColumn are the wide columns of every workload.
+func containersColumn() metav1.TableColumnDefinition {
+	return resources.Wide(resources.Column("Containers", "Names of each container in the template."))
+}
+
+func imagesColumn() metav1.TableColumnDefinition {
+	return resources.Wide(resources.Column("Images", "Images referenced by each container in the template."))
+}
+
+// selectorText is a label selector as tables show it.
+func selectorText(s *metav1.LabelSelector) string {
+	text := metav1.FormatLabelSelector(s)
+	if text == "" {
+		return "<none>"
+	}
+	return text
+}
+
+// templateWarnings complains about a template that is new or has changed.
+func templateWarnings(now, old *corev1.PodTemplateSpec) []string {
+	if old != nil && apiequality.Semantic.DeepEqual(now, old) {
+		return nil
+	}
+	return core.PodSpecWarnings(&now.Spec, now.Annotations, field.NewPath("spec", "template", "spec"))
+}
+
+// validateSelector checks a workload's selector: it must be there and select something.
+func validateSelector(s *metav1.LabelSelector, kind string, path *field.Path) field.ErrorList {
+	if s == nil {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	errs := core.ValidateSelector(s, path)
+	if len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+		errs = append(errs, field.Invalid(path, s, "empty selector is invalid for "+kind))
+	}
+	return errs
+}
+
+// selectsTemplate checks that a workload owns the pods it makes.
+func selectsTemplate(s *metav1.LabelSelector, t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path.Child("selector"), s, "invalid label selector")}
+	}
+	if !selector.Empty() && !selector.Matches(labels.Set(t.Labels)) {
+		return field.ErrorList{field.Invalid(path.Child("template", "metadata", "labels"), t.Labels, "`selector` does not match template `labels`")}
+	}
+	return nil
+}
+
+// set gives *p the value v if it has its zero value.
+func set[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}
+
+// setPtr makes *p point to v if it is nil.
+func setPtr[T any](p **T, v T) {
+	if *p == nil {
+		*p = &v
+	}
+}
+
+func deref[T any](p *T) T {
+	var v T
+	if p != nil {
+		v = *p
+	}
+	return v
 }

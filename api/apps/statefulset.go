@@ -1,8 +1,17 @@
 package apps
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
+	"fmt"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/core"
 	"bonsai/api/resources"
 )
 
@@ -15,6 +24,192 @@ func statefulSetRow() resources.Row {
 		StoragePath:  "statefulsets",
 		New:          resources.Make[appsv1.StatefulSet],
 		NewList:      resources.Make[appsv1.StatefulSetList],
-		Subresources: []resources.Subresource{resources.Scale(), resources.Status(resources.Strategy{})},
+		Strategy:     statefulSetStrategy().Strategy(),
+		Subresources: []resources.Subresource{resources.Scale(), resources.Status(statefulSetStatusStrategy().Strategy())},
+		Columns: []metav1.TableColumnDefinition{
+			resources.NameColumn(),
+			resources.Column("Ready", "Number of the pod with ready state"),
+			resources.AgeColumn(),
+			containersColumn(),
+			imagesColumn(),
+		},
+		Cells: resources.Cells(func(s *appsv1.StatefulSet, now time.Time) []any {
+			names, images := core.ContainerTexts(s.Spec.Template.Spec.Containers)
+			return []any{s.Name, fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, deref(s.Spec.Replicas)), resources.Age(s.CreationTimestamp, now), names, images}
+		}),
 	}
+}
+
+func statefulSetStrategy() resources.Typed[*appsv1.StatefulSet] {
+	return resources.Typed[*appsv1.StatefulSet]{
+		Default:        defaultStatefulSet,
+		PrepareCreate:  func(s *appsv1.StatefulSet) { s.Status = appsv1.StatefulSetStatus{} },
+		PrepareUpdate:  func(obj, old *appsv1.StatefulSet) { obj.Status = *old.Status.DeepCopy() },
+		Validate:       validateStatefulSet,
+		ValidateUpdate: validateStatefulSetUpdate,
+		Warnings: func(obj, old *appsv1.StatefulSet) []string {
+			if old == nil {
+				return templateWarnings(&obj.Spec.Template, nil)
+			}
+			return templateWarnings(&obj.Spec.Template, &old.Spec.Template)
+		},
+		SpecChanged: func(obj, old *appsv1.StatefulSet) bool { return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) },
+	}
+}
+
+func statefulSetStatusStrategy() resources.Typed[*appsv1.StatefulSet] {
+	s := statefulSetStrategy()
+	s.PrepareUpdate = func(obj, old *appsv1.StatefulSet) { obj.Spec = *old.Spec.DeepCopy() }
+	s.ValidateUpdate = validateStatefulSetStatus
+	s.SpecChanged, s.Warnings = nil, nil
+	return s
+}
+
+func defaultStatefulSet(s *appsv1.StatefulSet) {
+	spec := &s.Spec
+	core.DefaultPodTemplate(&spec.Template)
+	set(&spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
+	set(&spec.UpdateStrategy.Type, appsv1.RollingUpdateStatefulSetStrategyType)
+	if spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
+		setPtr(&spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
+		setPtr(&spec.UpdateStrategy.RollingUpdate.Partition, 0)
+	}
+	setPtr(&spec.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
+	set(&spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+	set(&spec.PersistentVolumeClaimRetentionPolicy.WhenScaled, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+	setPtr(&spec.Replicas, 1)
+	setPtr(&spec.RevisionHistoryLimit, 10)
+	for i := range spec.VolumeClaimTemplates {
+		c := &spec.VolumeClaimTemplates[i]
+		set(&c.APIVersion, "v1")
+		set(&c.Kind, "PersistentVolumeClaim")
+		core.DefaultClaimSpec(&c.Spec)
+		set(&c.Status.Phase, corev1.ClaimPending)
+	}
+}
+
+func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
+	path := field.NewPath("spec")
+	spec := &s.Spec
+	var errs field.ErrorList
+	switch spec.PodManagementPolicy {
+	case appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement:
+	default:
+		errs = append(errs, field.Invalid(path.Child("podManagementPolicy"), spec.PodManagementPolicy,
+			fmt.Sprintf("must be '%s' or '%s'", appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement)))
+	}
+	errs = append(errs, validateStatefulUpdates(&spec.UpdateStrategy, path.Child("updateStrategy"))...)
+	errs = append(errs, validateRetention(spec.PersistentVolumeClaimRetentionPolicy, path.Child("persistentVolumeClaimRetentionPolicy"))...)
+	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(deref(spec.Replicas)), path.Child("replicas"))...)
+	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
+	if spec.Ordinals != nil {
+		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(spec.Ordinals.Start), path.Child("ordinals", "start"))...)
+	}
+	if l := spec.RevisionHistoryLimit; l != nil {
+		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(*l), path.Child("revisionHistoryLimit"))...)
+	}
+	errs = append(errs, validateSelector(spec.Selector, "statefulset", path.Child("selector"))...)
+	if spec.Selector != nil {
+		errs = append(errs, selectsTemplate(spec.Selector, &spec.Template, path)...)
+	}
+	errs = append(errs, core.ValidatePodTemplate(&spec.Template, path.Child("template"))...)
+	if p := spec.Template.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
+		errs = append(errs, field.NotSupported(path.Child("template", "spec", "restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
+	}
+	if spec.Template.Spec.ActiveDeadlineSeconds != nil {
+		errs = append(errs, field.Forbidden(path.Child("template", "spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in StatefulSet is not Supported"))
+	}
+	return errs
+}
+
+func validateStatefulUpdates(u *appsv1.StatefulSetUpdateStrategy, path *field.Path) field.ErrorList {
+	switch u.Type {
+	case "":
+		return field.ErrorList{field.Required(path.Child("type"), "")}
+	case appsv1.OnDeleteStatefulSetStrategyType:
+		if u.RollingUpdate != nil {
+			return field.ErrorList{field.Invalid(path.Child("rollingUpdate"), u.RollingUpdate, "only allowed for updateStrategy '"+string(appsv1.RollingUpdateStatefulSetStrategyType)+"'")}
+		}
+		return nil
+	case appsv1.RollingUpdateStatefulSetStrategyType:
+		return validateStatefulRolling(u.RollingUpdate, path.Child("rollingUpdate"))
+	}
+	return field.ErrorList{field.Invalid(path.Child("type"), u.Type,
+		fmt.Sprintf("must be '%s' or '%s'", appsv1.RollingUpdateStatefulSetStrategyType, appsv1.OnDeleteStatefulSetStrategyType))}
+}
+
+func validateStatefulRolling(r *appsv1.RollingUpdateStatefulSetStrategy, path *field.Path) field.ErrorList {
+	if r == nil {
+		return nil
+	}
+	errs := apivalidation.ValidateNonnegativeField(int64(deref(r.Partition)), path.Child("partition"))
+	if r.MaxUnavailable == nil {
+		return errs
+	}
+	m, at := *r.MaxUnavailable, path.Child("maxUnavailable")
+	errs = append(errs, intOrPercent(m, at)...)
+	if isZero(m) {
+		errs = append(errs, field.Invalid(at, m.String(), "cannot be 0"))
+	}
+	return append(errs, atMostAll(m, at)...)
+}
+
+func validateRetention(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy, path *field.Path) field.ErrorList {
+	if p == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	valid := []appsv1.PersistentVolumeClaimRetentionPolicyType{appsv1.DeletePersistentVolumeClaimRetentionPolicyType, appsv1.RetainPersistentVolumeClaimRetentionPolicyType}
+	check := func(name string, v appsv1.PersistentVolumeClaimRetentionPolicyType) {
+		if v != valid[0] && v != valid[1] {
+			errs = append(errs, field.NotSupported(path.Child(name), v, valid))
+		}
+	}
+	check("whenDeleted", p.WhenDeleted)
+	check("whenScaled", p.WhenScaled)
+	return errs
+}
+
+// validateStatefulSetUpdate: only what can be carried out on running pods may change.
+func validateStatefulSetUpdate(obj, old *appsv1.StatefulSet) field.ErrorList {
+	errs := validateStatefulSet(obj)
+	rest := obj.DeepCopy()
+	rest.Spec.Replicas = old.Spec.Replicas
+	rest.Spec.Template = old.Spec.Template
+	rest.Spec.UpdateStrategy = old.Spec.UpdateStrategy
+	rest.Spec.MinReadySeconds = old.Spec.MinReadySeconds
+	rest.Spec.Ordinals = old.Spec.Ordinals
+	rest.Spec.RevisionHistoryLimit = old.Spec.RevisionHistoryLimit
+	rest.Spec.PersistentVolumeClaimRetentionPolicy = old.Spec.PersistentVolumeClaimRetentionPolicy
+	if !apiequality.Semantic.DeepEqual(rest.Spec, old.Spec) {
+		errs = append(errs, field.Forbidden(field.NewPath("spec"), "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"))
+	}
+	return errs
+}
+
+func validateStatefulSetStatus(obj, old *appsv1.StatefulSet) field.ErrorList {
+	path := field.NewPath("status")
+	st := &obj.Status
+	errs := apivalidation.ValidateNonnegativeField(int64(st.Replicas), path.Child("replicas"))
+	for _, n := range []struct {
+		name  string
+		value int32
+	}{
+		{"readyReplicas", st.ReadyReplicas},
+		{"currentReplicas", st.CurrentReplicas},
+		{"updatedReplicas", st.UpdatedReplicas},
+		{"availableReplicas", st.AvailableReplicas},
+	} {
+		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(n.value), path.Child(n.name))...)
+		if n.value > st.Replicas {
+			errs = append(errs, field.Invalid(path.Child(n.name), n.value, "cannot be greater than status.replicas"))
+		}
+	}
+	if st.AvailableReplicas > st.ReadyReplicas {
+		errs = append(errs, field.Invalid(path.Child("availableReplicas"), st.AvailableReplicas, "cannot be greater than status.readyReplicas"))
+	}
+	if c, was := st.CollisionCount, old.Status.CollisionCount; was != nil && deref(c) < *was {
+		errs = append(errs, field.Invalid(path.Child("collisionCount"), deref(c), "cannot be decremented"))
+	}
+	return errs
 }

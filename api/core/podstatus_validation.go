@@ -32,7 +32,7 @@ func ValidatePodStatusUpdate(obj, old *corev1.Pod) field.ErrorList {
 			errs = append(errs, field.Invalid(path.Child("conditions").Index(i).Child("observedGeneration"), c.ObservedGeneration, "must be greater than or equal to 0").WithOrigin("minimum"))
 		}
 	}
-	return append(errs, notNegative(obj.Status.ObservedGeneration, path.Child("observedGeneration"))...)
+	return append(errs, apivalidation.ValidateNonnegativeField(obj.Status.ObservedGeneration, path.Child("observedGeneration"))...)
 }
 
 func validatePodIPs(ips []corev1.PodIP, path *field.Path) field.ErrorList {

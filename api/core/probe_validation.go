@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -41,7 +42,7 @@ func validateProbe(p *corev1.Probe, grace *int64, path *field.Path) field.ErrorL
 		{"successThreshold", p.SuccessThreshold},
 		{"failureThreshold", p.FailureThreshold},
 	} {
-		errs = append(errs, notNegative(int64(n.value), path.Child(n.name))...)
+		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(n.value), path.Child(n.name))...)
 	}
 	if g := p.TerminationGracePeriodSeconds; g != nil && *g <= 0 {
 		errs = append(errs, field.Invalid(path.Child("terminationGracePeriodSeconds"), *g, "must be greater than 0"))
@@ -135,12 +136,4 @@ func validateLifecycle(l *corev1.Lifecycle, grace *int64, path *field.Path) fiel
 		}
 	}
 	return errs
-}
-
-// notNegative checks a number that counts something.
-func notNegative(n int64, path *field.Path) field.ErrorList {
-	if n < 0 {
-		return field.ErrorList{field.Invalid(path, n, "must be greater than or equal to 0").WithOrigin("minimum")}
-	}
-	return nil
 }

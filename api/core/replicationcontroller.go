@@ -106,11 +106,11 @@ func rcStatusStrategy() resources.Typed[*corev1.ReplicationController] {
 
 // ValidateReplicaStatus checks the counts of a replica controller's status against one another.
 func ValidateReplicaStatus(all, labeled, ready, available int32, generation int64, path *field.Path) field.ErrorList {
-	errs := notNegative(int64(all), path.Child("replicas"))
-	errs = append(errs, notNegative(int64(labeled), path.Child("fullyLabeledReplicas"))...)
-	errs = append(errs, notNegative(int64(ready), path.Child("readyReplicas"))...)
-	errs = append(errs, notNegative(int64(available), path.Child("availableReplicas"))...)
-	errs = append(errs, notNegative(generation, path.Child("observedGeneration"))...)
+	errs := apivalidation.ValidateNonnegativeField(int64(all), path.Child("replicas"))
+	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(labeled), path.Child("fullyLabeledReplicas"))...)
+	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(ready), path.Child("readyReplicas"))...)
+	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(available), path.Child("availableReplicas"))...)
+	errs = append(errs, apivalidation.ValidateNonnegativeField(generation, path.Child("observedGeneration"))...)
 	if labeled > all {
 		errs = append(errs, field.Invalid(path.Child("fullyLabeledReplicas"), labeled, "cannot be greater than status.replicas"))
 	}
@@ -145,14 +145,14 @@ func defaultRC(r *corev1.ReplicationController) {
 
 func validateRC(r *corev1.ReplicationController) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := notNegative(int64(r.Spec.MinReadySeconds), path.Child("minReadySeconds"))
+	errs := apivalidation.ValidateNonnegativeField(int64(r.Spec.MinReadySeconds), path.Child("minReadySeconds"))
 	if len(r.Spec.Selector) == 0 {
 		errs = append(errs, field.Required(path.Child("selector"), ""))
 	}
 	if r.Spec.Replicas == nil {
 		errs = append(errs, field.Required(path.Child("replicas"), ""))
 	} else {
-		errs = append(errs, notNegative(int64(*r.Spec.Replicas), path.Child("replicas"))...)
+		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(*r.Spec.Replicas), path.Child("replicas"))...)
 	}
 	t, at := r.Spec.Template, path.Child("template")
 	if t == nil {

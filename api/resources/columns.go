@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,4 +63,14 @@ func NameAndCreated() []metav1.TableColumnDefinition {
 // NameAndCreatedCells are the cells of NameAndCreated.
 func NameAndCreatedCells[T metav1.Object](obj T, _ time.Time) []any {
 	return []any{obj.GetName(), obj.GetCreationTimestamp().Time.UTC().Format(time.RFC3339)}
+}
+
+// OwnerText names an owner as "statefulset.apps/web".
+func OwnerText(o *metav1.OwnerReference) string {
+	group, _, ok := strings.Cut(o.APIVersion, "/")
+	kind := strings.ToLower(o.Kind)
+	if ok {
+		kind += "." + group
+	}
+	return kind + "/" + o.Name
 }

@@ -1,0 +1,138 @@
+package apps
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/core"
+)
+
+// fieldErrors shortens signatures.
+type fieldErrors = field.ErrorList
+
+func specPath(child string) *field.Path { return field.NewPath("spec", child) }
+
+func validateDeployment(d *appsv1.Deployment) field.ErrorList {
+	path := field.NewPath("spec")
+	s := &d.Spec
+	errs := apivalidation.ValidateNonnegativeField(int64(deref(s.Replicas)), path.Child("replicas"))
+	errs = append(errs, validateSelector(s.Selector, "deployment", path.Child("selector"))...)
+	if s.Selector != nil {
+		errs = append(errs, selectsTemplate(s.Selector, &s.Template, path)...)
+	}
+	errs = append(errs, core.ValidatePodTemplate(&s.Template, path.Child("template"))...)
+	errs = append(errs, core.RunsForever(&s.Template, path.Child("template", "spec"))...)
+	errs = append(errs, validateStrategy(&s.Strategy, path.Child("strategy"))...)
+	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
+	if l := s.RevisionHistoryLimit; l != nil {
+		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(*l), path.Child("revisionHistoryLimit"))...)
+	}
+	if p := s.ProgressDeadlineSeconds; p != nil {
+		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(*p), path.Child("progressDeadlineSeconds"))...)
+		if *p <= s.MinReadySeconds {
+			errs = append(errs, field.Invalid(path.Child("progressDeadlineSeconds"), *p, "must be greater than minReadySeconds"))
+		}
+	}
+	return errs
+}
+
+func validateStrategy(s *appsv1.DeploymentStrategy, path *field.Path) field.ErrorList {
+	switch s.Type {
+	case appsv1.RecreateDeploymentStrategyType:
+		if s.RollingUpdate != nil {
+			return field.ErrorList{field.Forbidden(path.Child("rollingUpdate"), "may not be specified when strategy `type` is 'Recreate'")}
+		}
+		return nil
+	case appsv1.RollingUpdateDeploymentStrategyType:
+		if s.RollingUpdate == nil {
+			return field.ErrorList{field.Required(path.Child("rollingUpdate"), "this should be defaulted and never be nil")}
+		}
+		return validateRolling(s.RollingUpdate.MaxUnavailable, s.RollingUpdate.MaxSurge, path.Child("rollingUpdate"))
+	}
+	return field.ErrorList{field.NotSupported(path.Child("type"), s.Type, []appsv1.DeploymentStrategyType{appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType})}
+}
+
+func validateRolling(unavailable, surge *intstr.IntOrString, path *field.Path) field.ErrorList {
+	u, s := deref(unavailable), deref(surge)
+	errs := intOrPercent(u, path.Child("maxUnavailable"))
+	errs = append(errs, intOrPercent(s, path.Child("maxSurge"))...)
+	if isZero(u) && isZero(s) {
+		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), u.String(), "may not be 0 when `maxSurge` is 0"))
+	}
+	return append(errs, atMostAll(u, path.Child("maxUnavailable"))...)
+}
+
+// intOrPercent checks a number that is not negative, or a percentage.
+func intOrPercent(v intstr.IntOrString, path *field.Path) field.ErrorList {
+	if v.Type == intstr.Int {
+		return apivalidation.ValidateNonnegativeField(int64(v.IntVal), path)
+	}
+	var errs field.ErrorList
+	for _, m := range validation.IsValidPercent(v.StrVal) {
+		errs = append(errs, field.Invalid(path, v.String(), m))
+	}
+	return errs
+}
+
+// atMostAll checks that a percentage is not above 100.
+func atMostAll(v intstr.IntOrString, path *field.Path) field.ErrorList {
+	if n, ok := percent(v); ok && n > 100 {
+		return field.ErrorList{field.Invalid(path, v.String(), "must not be greater than 100%")}
+	}
+	return nil
+}
+
+func percent(v intstr.IntOrString) (int, bool) {
+	if v.Type != intstr.String || len(validation.IsValidPercent(v.StrVal)) > 0 {
+		return 0, false
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(&v, 100, true)
+	return n, err == nil
+}
+
+func isZero(v intstr.IntOrString) bool {
+	n, ok := percent(v)
+	return v.Type == intstr.Int && v.IntVal == 0 || ok && n == 0
+}
+
+func validateDeploymentStatus(obj, old *appsv1.Deployment) field.ErrorList {
+	path := field.NewPath("status")
+	st := &obj.Status
+	var errs field.ErrorList
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{
+		{"observedGeneration", st.ObservedGeneration},
+		{"replicas", int64(st.Replicas)},
+		{"updatedReplicas", int64(st.UpdatedReplicas)},
+		{"readyReplicas", int64(st.ReadyReplicas)},
+		{"availableReplicas", int64(st.AvailableReplicas)},
+		{"unavailableReplicas", int64(st.UnavailableReplicas)},
+	} {
+		errs = append(errs, apivalidation.ValidateNonnegativeField(n.value, path.Child(n.name))...)
+	}
+	if c := st.CollisionCount; c != nil {
+		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(*c), path.Child("collisionCount"))...)
+		if was := old.Status.CollisionCount; was != nil && *c < *was {
+			errs = append(errs, field.Invalid(path.Child("collisionCount"), *c, "cannot be decremented"))
+		}
+	} else if old.Status.CollisionCount != nil {
+		errs = append(errs, field.Invalid(path.Child("collisionCount"), int32(0), "cannot be decremented"))
+	}
+	for _, n := range []struct {
+		name  string
+		value int32
+	}{{"updatedReplicas", st.UpdatedReplicas}, {"readyReplicas", st.ReadyReplicas}, {"availableReplicas", st.AvailableReplicas}} {
+		if n.value > st.Replicas {
+			errs = append(errs, field.Invalid(path.Child(n.name), n.value, "cannot be greater than status.replicas"))
+		}
+	}
+	if st.AvailableReplicas > st.ReadyReplicas {
+		errs = append(errs, field.Invalid(path.Child("availableReplicas"), st.AvailableReplicas, "cannot be greater than readyReplicas"))
+	}
+	return errs
+}
