@@ -78,3 +78,6 @@ func (c *Client) PortForward(ctx context.Context, sandboxID string, ports []int3
 	}
 	return r.Url, nil
 }
+
+// Timeout tells that this is a matter of time.
+func (e ErrExecTimeout) Timeout() bool { return true }

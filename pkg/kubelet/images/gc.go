@@ -1,0 +1,76 @@
+package images
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// Policy says when unused images are removed: above High percent of disk use until Low percent is reached, only images that
+// are on the node for MinAge; those unused for MaxAge go in any case if it is not zero.
+type Policy struct {
+	High, Low      int
+	MinAge, MaxAge time.Duration
+}
+
+// Disk is the file system that holds the images, in bytes.
+type Disk struct{ Capacity, Available uint64 }
+
+// Seen is when an image was first seen on the node and when a container last used it.
+type Seen struct{ First, Used time.Time }
+
+// Track updates what is known of images: used holds the ids that containers use now.
+func Track(known map[string]Seen, present []runtime.Image, used map[string]bool, now time.Time) map[string]Seen {
+	next := make(map[string]Seen, len(present))
+	for _, img := range present {
+		s, ok := known[img.ID]
+		if !ok {
+			s.First = now
+		}
+		if used[img.ID] {
+			s.Used = now
+		}
+		next[img.ID] = s
+	}
+	return next
+}
+
+// Victims chooses the images to remove, the longest unused first. It is pure.
+func Victims(p Policy, d Disk, present []runtime.Image, known map[string]Seen, used map[string]bool, now time.Time) []string {
+	candidates := slices.DeleteFunc(slices.Clone(present), func(i runtime.Image) bool {
+		return i.Pinned || used[i.ID] || now.Sub(known[i.ID].First) < p.MinAge
+	})
+	slices.SortStableFunc(candidates, func(a, b runtime.Image) int {
+		return cmp.Or(known[a.ID].Used.Compare(known[b.ID].Used), known[a.ID].First.Compare(known[b.ID].First))
+	})
+	var out []string
+	need := toFree(p, d)
+	for _, c := range candidates {
+		s := known[c.ID]
+		last := s.Used
+		if last.IsZero() {
+			last = s.First
+		}
+		old := p.MaxAge > 0 && now.Sub(last) > p.MaxAge
+		if need <= 0 && !old {
+			continue
+		}
+		out = append(out, c.ID)
+		need -= int64(c.Size)
+	}
+	return out
+}
+
+// toFree is how many bytes must go, 0 or less for none.
+func toFree(p Policy, d Disk) int64 {
+	if d.Capacity == 0 || p.High >= 100 {
+		return 0
+	}
+	use := 100 - int(d.Available*100/d.Capacity)
+	if use < p.High {
+		return 0
+	}
+	return int64(d.Capacity)*int64(100-p.Low)/100 - int64(d.Available)
+}

@@ -1,0 +1,230 @@
+// Package images makes sure that a container's image is on the node before the container is made, as its pull policy says,
+// and removes unused images when the disk is nearly full.
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/distribution/reference"
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// Delays between pulls of one image that fails: 10 s doubling to 5 min.
+const (
+	backOffInitial = 10 * time.Second
+	backOffMax     = 5 * time.Minute
+)
+
+// Service is the runtime's image service.
+type Service interface {
+	Image(ctx context.Context, name string) (*runtime.Image, error)
+	Pull(ctx context.Context, name string, auth *runtime.Auth, pod *corev1.Pod) (string, error)
+}
+
+// Event tells of a step, in upstream's words. kind is Normal or Warning.
+type Event func(kind, reason, message string)
+
+// Reasons of a waiting container whose image is not there.
+const (
+	ReasonErrImagePull      = "ErrImagePull"
+	ReasonImagePullBackOff  = "ImagePullBackOff"
+	ReasonErrImageNeverPull = "ErrImageNeverPull"
+	ReasonInvalidImageName  = "InvalidImageName"
+	ReasonInspectFailed     = "ImageInspectError"
+)
+
+// Error is why an image is not there. Reason is one of the constants, Until when the next pull may be tried.
+type Error struct {
+	Reason string
+	Until  time.Time
+	msg    string
+}
+
+// Error is the message that the container's status shows.
+func (e *Error) Error() string { return e.msg }
+
+// Config is what a Manager needs. Service and Log are required.
+type Config struct {
+	Service Service
+	// Serialize pulls one image at a time; otherwise at most MaxParallel, 0 for no limit.
+	Serialize   bool
+	MaxParallel int
+	Now         func() time.Time
+	Log         *slog.Logger
+}
+
+// Manager pulls images. It is safe for concurrent use.
+type Manager struct {
+	cfg   Config
+	slots chan struct{} // nil: no limit
+
+	mu      sync.Mutex
+	backOff map[string]delay
+}
+
+type delay struct {
+	wait  time.Duration
+	until time.Time
+	msg   string
+}
+
+// New returns a Manager.
+func New(cfg Config) *Manager {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	m := &Manager{cfg: cfg, backOff: map[string]delay{}}
+	switch {
+	case cfg.Serialize:
+		m.slots = make(chan struct{}, 1)
+	case cfg.MaxParallel > 0:
+		m.slots = make(chan struct{}, cfg.MaxParallel)
+	}
+	return m
+}
+
+// Ensure returns the image to run. name and policy are the container's; where names the container in events' messages.
+// Every error is an *Error.
+func (m *Manager) Ensure(ctx context.Context, pod *corev1.Pod, name string, policy corev1.PullPolicy, secrets []corev1.Secret, ev Event) (*runtime.Image, error) {
+	ref, err := Normalize(name)
+	if err != nil {
+		msg := fmt.Sprintf("Failed to apply default image tag %q: couldn't parse image name %q: %v", name, name, err)
+		ev(corev1.EventTypeWarning, "InspectFailed", msg)
+		return nil, &Error{Reason: ReasonInvalidImageName, msg: msg}
+	}
+	img, err := m.cfg.Service.Image(ctx, ref)
+	if err != nil {
+		msg := fmt.Sprintf("Failed to inspect image %q: %v", ref, err)
+		ev(corev1.EventTypeWarning, "InspectFailed", msg)
+		return nil, &Error{Reason: ReasonInspectFailed, msg: msg}
+	}
+	if img != nil && policy != corev1.PullAlways {
+		ev(corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", name))
+		return img, nil
+	}
+	if policy == corev1.PullNever {
+		msg := fmt.Sprintf("Container image %q is not present with pull policy of Never", name)
+		ev(corev1.EventTypeWarning, "ErrImageNeverPull", msg)
+		return nil, &Error{Reason: ReasonErrImageNeverPull, msg: msg}
+	}
+	key := string(pod.UID) + "_" + ref
+	if e := m.held(key, name); e != nil {
+		ev(corev1.EventTypeNormal, "BackOff", fmt.Sprintf("Back-off pulling image %q", name))
+		return nil, e
+	}
+	return m.pull(ctx, pod, key, name, ref, secrets, ev)
+}
+
+// held tells whether the last pull failed too recently for another one.
+func (m *Manager) held(key, name string) *Error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d, ok := m.backOff[key]
+	if !ok || !m.cfg.Now().Before(d.until) {
+		return nil
+	}
+	return &Error{Reason: ReasonImagePullBackOff, Until: d.until, msg: fmt.Sprintf("Back-off pulling image %q: ErrImagePull: %s", name, d.msg)}
+}
+
+func (m *Manager) pull(ctx context.Context, pod *corev1.Pod, key, name, ref string, secrets []corev1.Secret, ev Event) (*runtime.Image, error) {
+	start := m.cfg.Now()
+	if m.slots != nil {
+		select {
+		case m.slots <- struct{}{}:
+			defer func() { <-m.slots }()
+		case <-ctx.Done():
+			return nil, &Error{Reason: ReasonErrImagePull, msg: ctx.Err().Error()}
+		}
+	}
+	ev(corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", name))
+	begun := m.cfg.Now()
+	img, err := m.fetch(ctx, pod, ref, secrets)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, &Error{Reason: ReasonErrImagePull, msg: err.Error()}
+		}
+		msg := fmt.Sprintf("failed to pull image %q: %v", name, err)
+		ev(corev1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %v", name, err))
+		ev(corev1.EventTypeWarning, "Failed", "Error: ErrImagePull")
+		return nil, &Error{Reason: ReasonErrImagePull, Until: m.failed(key, msg), msg: msg}
+	}
+	m.mu.Lock()
+	delete(m.backOff, key)
+	m.mu.Unlock()
+	end := m.cfg.Now()
+	ev(corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
+		name, end.Sub(begun).Truncate(time.Millisecond), end.Sub(start).Truncate(time.Millisecond), img.Size))
+	return img, nil
+}
+
+// fetch tries all credentials that fit, and none if there are none.
+func (m *Manager) fetch(ctx context.Context, pod *corev1.Pod, ref string, secrets []corev1.Secret) (*runtime.Image, error) {
+	creds, err := Credentials(ref, secrets)
+	if err != nil {
+		m.cfg.Log.Warn("a pull secret is unreadable", "pod", pod.Namespace+"/"+pod.Name, "err", err)
+	}
+	tries := make([]*runtime.Auth, 0, len(creds)+1)
+	for i := range creds {
+		tries = append(tries, &creds[i])
+	}
+	if len(tries) == 0 {
+		tries = append(tries, nil)
+	}
+	var errs []error
+	for _, auth := range tries {
+		id, err := m.cfg.Service.Pull(ctx, ref, auth, pod)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		img, err := m.cfg.Service.Image(ctx, id)
+		if err == nil && img == nil {
+			err = fmt.Errorf("image %s vanished after its pull", id)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return img, nil
+	}
+	return nil, errors.Join(errs...)
+}
+
+// failed notes a failed pull and returns when the next may be tried.
+func (m *Manager) failed(key, msg string) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.cfg.Now()
+	for k, d := range m.backOff {
+		if now.Sub(d.until) > 2*backOffMax {
+			delete(m.backOff, k)
+		}
+	}
+	d := m.backOff[key]
+	d.wait = min(max(2*d.wait, backOffInitial), backOffMax)
+	d.until, d.msg = now.Add(d.wait), msg
+	m.backOff[key] = d
+	return d.until
+}
+
+// Normalize adds the tag "latest" to a name that has neither tag nor digest. Names without a registry stay so: the runtime
+// knows its default registry.
+func Normalize(name string) (string, error) {
+	named, err := reference.ParseNormalizedNamed(name)
+	if err != nil {
+		return "", err
+	}
+	_, tagged := named.(reference.Tagged)
+	_, digested := named.(reference.Digested)
+	if !tagged && !digested {
+		return strings.TrimSuffix(name, ":") + ":latest", nil
+	}
+	return name, nil
+}

@@ -1,0 +1,121 @@
+package images
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/distribution/reference"
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// dockerHub is the name under which credentials for the default registry are kept.
+const dockerHub = "https://index.docker.io/v1/"
+
+type dockerEntry struct {
+	Username      string `json:"username"`
+	Password      string `json:"password"`
+	Auth          string `json:"auth"`
+	IdentityToken string `json:"identitytoken"`
+	RegistryToken string `json:"registrytoken"`
+}
+
+// Credentials returns those of the secrets' credentials that fit the image, the most specific first: a key names a registry,
+// with wildcards in its host and with an optional path
+// (https://kubernetes.io/docs/concepts/containers/images/#config-json). Unreadable secrets are an error beside the rest.
+func Credentials(ref string, secrets []corev1.Secret) ([]runtime.Auth, error) {
+	named, err := reference.ParseNormalizedNamed(ref)
+	if err != nil {
+		return nil, fmt.Errorf("parse image name %q: %w", ref, err)
+	}
+	type match struct {
+		key  string
+		auth runtime.Auth
+	}
+	var found []match
+	var errs []error
+	for i := range secrets {
+		entries, err := entriesOf(&secrets[i])
+		if err != nil {
+			errs = append(errs, fmt.Errorf("secret %s/%s: %w", secrets[i].Namespace, secrets[i].Name, err))
+			continue
+		}
+		for key, e := range entries {
+			if matches(key, reference.Domain(named), reference.Path(named)) {
+				found = append(found, match{key, auth(key, e)})
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b match) int { return strings.Compare(b.key, a.key) })
+	out := make([]runtime.Auth, 0, len(found))
+	for _, f := range found {
+		out = append(out, f.auth)
+	}
+	return out, errors.Join(errs...)
+}
+
+func entriesOf(s *corev1.Secret) (map[string]dockerEntry, error) {
+	entries := map[string]dockerEntry{}
+	var err error
+	switch s.Type {
+	case corev1.SecretTypeDockerConfigJson:
+		var file struct {
+			Auths map[string]dockerEntry `json:"auths"`
+		}
+		err = json.Unmarshal(s.Data[corev1.DockerConfigJsonKey], &file)
+		entries = file.Auths
+	case corev1.SecretTypeDockercfg:
+		err = json.Unmarshal(s.Data[corev1.DockerConfigKey], &entries)
+	}
+	if err != nil {
+		return nil, errors.New("its registry configuration is not valid JSON") // the cause could quote the secret
+	}
+	return entries, nil
+}
+
+func auth(key string, e dockerEntry) runtime.Auth {
+	a := runtime.Auth{Username: e.Username, Password: e.Password, ServerAddress: key, IdentityToken: e.IdentityToken, RegistryToken: e.RegistryToken}
+	if e.Auth != "" {
+		if b, err := base64.StdEncoding.DecodeString(e.Auth); err == nil {
+			if user, pass, ok := strings.Cut(string(b), ":"); ok {
+				a.Username, a.Password = user, strings.TrimRight(pass, "\x00")
+			}
+		}
+	}
+	return a
+}
+
+// matches tells whether credentials kept under key are for that registry and path.
+func matches(key, domain, repo string) bool {
+	if key == dockerHub || key == "docker.io" || key == "index.docker.io" {
+		return domain == "docker.io"
+	}
+	if !strings.Contains(key, "://") {
+		key = "https://" + key
+	}
+	u, err := url.Parse(key)
+	if err != nil {
+		return false
+	}
+	want, have := strings.Split(u.Host, "."), strings.Split(domain, ".")
+	if len(want) != len(have) {
+		return false
+	}
+	for i := range want {
+		if ok, err := path.Match(want[i], have[i]); err != nil || !ok {
+			return false
+		}
+	}
+	prefix := strings.Trim(u.Path, "/")
+	if prefix == "v1" || prefix == "v2" {
+		prefix = ""
+	}
+	return prefix == "" || repo == prefix || strings.HasPrefix(repo, prefix+"/")
+}

@@ -1,0 +1,99 @@
+// Package lifecycle decides what happens to a pod on its node. It is pure: from the pod's spec, what the runtime reports,
+// what the probes say, the back-offs and the time it computes the actions to take next (Next), and the status to report
+// (Status). It does nothing itself, so every rule can be tested as a table.
+//
+// The rules are those of https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/ and
+// https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/.
+package lifecycle
+
+import (
+	"encoding/json"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// Result is what a probe said last.
+type Result int
+
+// The results of a probe. Unknown is what a probe says before its first run.
+const (
+	Unknown Result = iota
+	Success
+	Failure
+)
+
+// Probes are the probe results of one running container. A container without a probe has the result Success.
+type Probes struct {
+	Startup, Readiness, Liveness Result
+	// PostStart tells that the container's postStart hook has ended.
+	PostStart bool
+}
+
+// Facts is everything the decisions are made from.
+type Facts struct {
+	Pod *corev1.Pod
+	// Runtime is what the runtime knows; never nil.
+	Runtime *runtime.PodStatus
+	// Probes are the results by container id ("containerd://…").
+	Probes map[string]Probes
+	// BackOff tells until when a container, by name, must not be started again; absent: it may.
+	BackOff map[string]time.Time
+	// Terminating tells that the pod is being ended: nothing is started any more.
+	Terminating bool
+	Now         time.Time
+}
+
+// Hash identifies the part of a container's spec a change of which replaces the container: its name and its image.
+func Hash(c *corev1.Container) string {
+	b, err := json.Marshal(struct{ Name, Image string }{c.Name, c.Image})
+	if err != nil {
+		return ""
+	}
+	h := fnv.New32a()
+	h.Write(b)
+	return strconv.FormatUint(uint64(h.Sum32()), 16)
+}
+
+// Sidecar tells whether an init container keeps running beside the regular ones.
+func Sidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// Restarts tells whether a container that ended with that exit code is to be started again.
+func Restarts(pod *corev1.Pod, c *corev1.Container, exit int32) bool {
+	policy := string(pod.Spec.RestartPolicy)
+	if c.RestartPolicy != nil {
+		policy = string(*c.RestartPolicy)
+	}
+	for _, r := range c.RestartPolicyRules {
+		if r.ExitCodes == nil {
+			continue
+		}
+		in := slices.Contains(r.ExitCodes.Values, exit)
+		if in == (r.ExitCodes.Operator == corev1.ContainerRestartRuleOnExitCodesOpIn) {
+			return r.Action == corev1.ContainerRestartRuleActionRestart
+		}
+	}
+	switch corev1.RestartPolicy(policy) {
+	case corev1.RestartPolicyNever:
+		return false
+	case corev1.RestartPolicyOnFailure:
+		return exit != 0
+	}
+	return true
+}
+
+// Started tells whether a running container has started up: its startup probe succeeded and its postStart hook ended.
+func Started(f Facts, c *corev1.Container, s *runtime.Container) bool {
+	if s == nil || s.State != runtime.StateRunning {
+		return false
+	}
+	p := f.Probes[s.ID.String()]
+	return (c.StartupProbe == nil || p.Startup == Success) && (c.Lifecycle == nil || c.Lifecycle.PostStart == nil || p.PostStart)
+}

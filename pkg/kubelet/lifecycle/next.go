@@ -1,0 +1,340 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// Plan is what to do next, in the order of the fields: kill the pod or some containers, make a sandbox, start containers
+// one after another. A plan whose Done is true has nothing more to do until something changes or Wake comes.
+type Plan struct {
+	// KillPod ends all containers and the sandboxes; with NewSandbox a new life begins then.
+	KillPod bool
+	// NewSandbox makes a sandbox with that Attempt.
+	NewSandbox bool
+	Attempt    uint32
+	// Kill ends single containers.
+	Kill []Kill
+	// Start starts containers in order; those of one kind only: the init containers first, one at a time.
+	Start []Start
+	// Wait names the containers whose start is held back, and until when.
+	Wait map[string]time.Time
+	// Wake is the earliest time of Wait, zero if there is none.
+	Wake time.Time
+}
+
+// Done tells that there is nothing to do now.
+func (p Plan) Done() bool {
+	return !p.KillPod && !p.NewSandbox && len(p.Kill) == 0 && len(p.Start) == 0
+}
+
+// Kill is one container to end.
+type Kill struct {
+	Container *corev1.Container
+	Status    *runtime.Container
+	// Message is the text of the Killing event, empty for the usual one.
+	Message string
+	// Reason is why.
+	Reason KillReason
+}
+
+// KillReason chooses the grace period of a killed container.
+type KillReason int
+
+// The reasons to end a single container.
+const (
+	KillUnknown KillReason = iota
+	KillChanged
+	KillLiveness
+	KillStartup
+)
+
+// Start is one container to start.
+type Start struct {
+	Container *corev1.Container
+	// Attempt is the new container's restart count.
+	Attempt int
+	// Kind is what the container is in its pod.
+	Kind Kind
+}
+
+// Kind is what a container is in its pod.
+type Kind int
+
+// The kinds of containers.
+const (
+	Regular Kind = iota
+	Init
+	Ephemeral
+)
+
+// Next computes the actions for a pod that shall run.
+func Next(f Facts) Plan {
+	if f.Terminating || f.Pod.DeletionTimestamp != nil {
+		return Plan{KillPod: f.Runtime.Running() || f.Runtime.SandboxReady()}
+	}
+	if create, attempt := needSandbox(f); create {
+		return newLife(f, attempt)
+	}
+	p := &planner{Facts: f, sandbox: f.Runtime.Sandbox().ID, plan: Plan{Wait: map[string]time.Time{}}}
+	p.ephemeral()
+	done, failed := p.initContainers()
+	if failed {
+		return Plan{KillPod: f.Runtime.Running() || f.Runtime.SandboxReady()}
+	}
+	keep := true
+	if done {
+		keep = p.regular()
+	}
+	if !keep {
+		return Plan{KillPod: f.Runtime.Running() || f.Runtime.SandboxReady()}
+	}
+	for _, t := range p.plan.Wait {
+		if p.plan.Wake.IsZero() || t.Before(p.plan.Wake) {
+			p.plan.Wake = t
+		}
+	}
+	return p.plan
+}
+
+// needSandbox tells whether the pod needs a new sandbox: there is none, it is not ready, its network changed or it has no address.
+func needSandbox(f Facts) (bool, uint32) {
+	s := f.Runtime.Sandbox()
+	switch {
+	case s == nil:
+		return true, 0
+	case !s.Ready, s.HostNetwork != f.Pod.Spec.HostNetwork, !s.HostNetwork && len(s.IPs) == 0:
+		return true, s.Attempt + 1
+	}
+	ready := 0
+	for _, x := range f.Runtime.Sandboxes {
+		if x.Ready {
+			ready++
+		}
+	}
+	return ready > 1, s.Attempt + 1
+}
+
+// newLife begins with a new sandbox unless nothing is left to run in it.
+func newLife(f Facts, attempt uint32) Plan {
+	p := Plan{KillPod: len(f.Runtime.Sandboxes) > 0 && (f.Runtime.Running() || f.Runtime.SandboxReady())}
+	if attempt > 0 && len(f.Runtime.Containers) > 0 && !anyLeft(f) {
+		return p
+	}
+	p.NewSandbox, p.Attempt = true, attempt
+	return p
+}
+
+// anyLeft tells whether a pod that lost its sandbox has a container left to run. A pod that never restarts anything and has
+// begun stays ended.
+func anyLeft(f Facts) bool {
+	begun := false
+	for i := range f.Pod.Spec.Containers {
+		c := &f.Pod.Spec.Containers[i]
+		s := f.Runtime.Container(c.Name)
+		if s == nil {
+			continue
+		}
+		begun = true
+		if s.State != runtime.StateExited || Restarts(f.Pod, c, s.ExitCode) {
+			if s.State == runtime.StateExited || f.Pod.Spec.RestartPolicy != corev1.RestartPolicyNever {
+				return true
+			}
+		}
+	}
+	if begun {
+		return false
+	}
+	for i := range f.Pod.Spec.InitContainers {
+		c := &f.Pod.Spec.InitContainers[i]
+		if s := f.Runtime.Container(c.Name); s != nil && s.State == runtime.StateExited && s.ExitCode != 0 && !Restarts(f.Pod, c, s.ExitCode) {
+			return false
+		}
+	}
+	return true
+}
+
+type planner struct {
+	Facts
+	sandbox string
+	plan    Plan
+}
+
+// current is the newest container of that name in the present sandbox.
+func (p *planner) current(name string) *runtime.Container {
+	s := p.Runtime.Container(name)
+	if s == nil || s.SandboxID != p.sandbox {
+		return nil
+	}
+	return s
+}
+
+func (p *planner) attempt(name string) int {
+	if s := p.Runtime.Container(name); s != nil {
+		return s.Attempt + 1
+	}
+	for _, list := range [][]corev1.ContainerStatus{p.Pod.Status.ContainerStatuses, p.Pod.Status.InitContainerStatuses} {
+		for _, s := range list {
+			if s.Name == name && s.ContainerID != "" {
+				return int(s.RestartCount) + 1
+			}
+		}
+	}
+	return 0
+}
+
+// start adds a container unless it is held back.
+func (p *planner) start(c *corev1.Container, k Kind) {
+	if until, ok := p.BackOff[c.Name]; ok && until.After(p.Now) {
+		p.plan.Wait[c.Name] = until
+		return
+	}
+	p.plan.Start = append(p.plan.Start, Start{Container: c, Attempt: p.attempt(c.Name), Kind: k})
+}
+
+func (p *planner) kill(c *corev1.Container, s *runtime.Container, why KillReason, message string) {
+	p.plan.Kill = append(p.plan.Kill, Kill{Container: c, Status: s, Reason: why, Message: message})
+}
+
+func (p *planner) ephemeral() {
+	for i := range p.Pod.Spec.EphemeralContainers {
+		c := (*corev1.Container)(&p.Pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
+		if p.Runtime.Container(c.Name) == nil {
+			p.start(c, Ephemeral)
+		}
+	}
+}
+
+// initContainers starts the next init container if one is due. done: the regular ones may run; failed: the pod has failed.
+func (p *planner) initContainers() (done, failed bool) {
+	begun := p.regularBegun()
+	for i := range p.Pod.Spec.InitContainers {
+		c := &p.Pod.Spec.InitContainers[i]
+		s := p.current(c.Name)
+		if Sidecar(c) {
+			ready := p.sidecar(c, s)
+			if !ready && !begun {
+				return false, false
+			}
+			continue
+		}
+		if begun {
+			continue
+		}
+		switch {
+		case s == nil:
+			p.start(c, Init)
+			return false, false
+		case s.State == runtime.StateExited && s.ExitCode == 0:
+			continue
+		case s.State == runtime.StateExited:
+			if !Restarts(p.Pod, c, s.ExitCode) {
+				return false, true
+			}
+			p.start(c, Init)
+			return false, false
+		case s.State == runtime.StateRunning:
+			if v, msg := p.unhealthy(c, s); v != 0 {
+				p.kill(c, s, v, msg)
+			}
+			return false, false
+		}
+		p.kill(c, s, KillUnknown, "")
+		p.start(c, Init)
+		return false, false
+	}
+	return true, false
+}
+
+// regularBegun tells whether a regular container was ever made in this sandbox: the init containers are over then.
+func (p *planner) regularBegun() bool {
+	for i := range p.Pod.Spec.Containers {
+		if p.current(p.Pod.Spec.Containers[i].Name) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// sidecar keeps a restartable init container running and tells whether it has started up.
+func (p *planner) sidecar(c *corev1.Container, s *runtime.Container) bool {
+	switch {
+	case s == nil || s.State == runtime.StateExited:
+		p.start(c, Init)
+		return false
+	case s.State == runtime.StateRunning:
+		if v, msg := p.unhealthy(c, s); v != 0 {
+			p.kill(c, s, v, msg)
+			p.start(c, Init)
+			return false
+		}
+		return Started(p.Facts, c, s)
+	}
+	p.kill(c, s, KillUnknown, "")
+	p.start(c, Init)
+	return false
+}
+
+// unhealthy tells why a running container must be replaced, 0 if it need not.
+func (p *planner) unhealthy(c *corev1.Container, s *runtime.Container) (KillReason, string) {
+	probes := p.Probes[s.ID.String()]
+	switch {
+	case s.Hash != "" && s.Hash != Hash(c):
+		return KillChanged, fmt.Sprintf("Container %s definition changed", c.Name)
+	case probes.Liveness == Failure:
+		return KillLiveness, fmt.Sprintf("Container %s failed liveness probe", c.Name)
+	case probes.Startup == Failure:
+		return KillStartup, fmt.Sprintf("Container %s failed startup probe", c.Name)
+	}
+	return 0, ""
+}
+
+// regular plans the regular containers and tells whether the pod has any left that runs or will run.
+func (p *planner) regular() (keep bool) {
+	for i := range p.Pod.Spec.Containers {
+		c := &p.Pod.Spec.Containers[i]
+		s := p.Runtime.Container(c.Name)
+		switch {
+		case s == nil:
+			keep = true
+			p.start(c, Regular)
+		case s.State == runtime.StateExited:
+			if s.SandboxID != p.sandbox && p.Pod.Spec.RestartPolicy == corev1.RestartPolicyNever && !p.anyCurrent() && c.RestartPolicy == nil {
+				continue
+			}
+			if Restarts(p.Pod, c, s.ExitCode) {
+				keep = true
+				p.start(c, Regular)
+			}
+		case s.State == runtime.StateRunning:
+			why, msg := p.unhealthy(c, s)
+			if why == 0 {
+				keep = true
+				continue
+			}
+			restart := why == KillChanged || restartsAfterKill(p.Pod, c)
+			if restart {
+				keep = true
+				msg += ", will be restarted"
+				p.start(c, Regular)
+			}
+			p.kill(c, s, why, msg)
+		default:
+			keep = true
+			p.kill(c, s, KillUnknown, fmt.Sprintf("Container is in %q state, try killing it before restart", s.State))
+			p.start(c, Regular)
+		}
+	}
+	return keep || len(p.plan.Kill) > 0
+}
+
+func (p *planner) anyCurrent() bool { return p.regularBegun() }
+
+// restartsAfterKill tells whether a container killed by its probe comes back: it ends with a failure.
+func restartsAfterKill(pod *corev1.Pod, c *corev1.Container) bool {
+	return Restarts(pod, c, 137)
+}

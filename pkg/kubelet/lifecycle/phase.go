@@ -1,0 +1,107 @@
+package lifecycle
+
+import corev1 "k8s.io/api/core/v1"
+
+// Phase computes the pod's phase from its container statuses. terminal tells that the pod has ended for good: no container
+// runs and none will.
+func Phase(pod *corev1.Pod, inits, regulars []corev1.ContainerStatus, terminal, static bool) corev1.PodPhase {
+	pendingInit, failedInit := countInits(pod, inits)
+	if failedInit > 0 && pod.Spec.RestartPolicy == corev1.RestartPolicyNever {
+		return corev1.PodFailed
+	}
+	var running, waiting, stopped, succeeded int
+	for i := range pod.Spec.Containers {
+		s := find(regulars, pod.Spec.Containers[i].Name)
+		switch {
+		case s == nil:
+			waiting++
+		case s.State.Running != nil:
+			running++
+		case s.State.Terminated != nil:
+			stopped++
+			if s.State.Terminated.ExitCode == 0 {
+				succeeded++
+			}
+		case s.LastTerminationState.Terminated != nil:
+			stopped++
+		default:
+			waiting++
+		}
+	}
+	switch {
+	case terminal && pendingInit > 0 && !static:
+		return corev1.PodFailed
+	case pendingInit > 0:
+		return corev1.PodPending
+	case terminal && !static && running == 0:
+		if stopped == succeeded && waiting == 0 {
+			return corev1.PodSucceeded
+		}
+		return corev1.PodFailed
+	case waiting > 0:
+		return corev1.PodPending
+	case running > 0:
+		return corev1.PodRunning
+	case stopped == 0:
+		return corev1.PodPending
+	}
+	return stoppedPhase(pod, regulars, stopped == succeeded)
+}
+
+// stoppedPhase is the phase of a pod all of whose regular containers have stopped.
+func stoppedPhase(pod *corev1.Pod, regulars []corev1.ContainerStatus, succeeded bool) corev1.PodPhase {
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		s := find(regulars, c.Name)
+		if s == nil || s.State.Terminated == nil || Restarts(pod, c, s.State.Terminated.ExitCode) {
+			return corev1.PodRunning
+		}
+	}
+	if succeeded {
+		return corev1.PodSucceeded
+	}
+	return corev1.PodFailed
+}
+
+func countInits(pod *corev1.Pod, inits []corev1.ContainerStatus) (pending, failed int) {
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		s := find(inits, c.Name)
+		if s == nil {
+			pending++
+			continue
+		}
+		t := s.State.Terminated
+		if t == nil {
+			t = s.LastTerminationState.Terminated
+		}
+		switch {
+		case Sidecar(c):
+			if s.Started == nil || !*s.Started {
+				if s.State.Terminated == nil && s.LastTerminationState.Terminated == nil {
+					pending++
+				}
+			}
+		case s.State.Running != nil:
+			pending++
+		case s.State.Terminated != nil && s.State.Terminated.ExitCode == 0:
+		case t != nil && t.ExitCode != 0:
+			if !Restarts(pod, c, t.ExitCode) {
+				failed++
+			}
+			pending++
+		case s.State.Waiting != nil || t == nil:
+			pending++
+		}
+	}
+	return pending, failed
+}
+
+func find(list []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
+	for i := range list {
+		if list[i].Name == name {
+			return &list[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,267 @@
+package lifecycle
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// Reason is why a container waits: "ErrImagePull", "CrashLoopBackOff", …, with its message.
+type Reason struct{ Reason, Message string }
+
+// Report is what a status needs beside the facts.
+type Report struct {
+	// Reasons say, by container name, why a container that does not run waits.
+	Reasons map[string]Reason
+	// HostIPs are the node's addresses, the primary one first.
+	HostIPs []string
+	// Reason and Message are the pod's own, where it was rejected or evicted; Failed makes its phase Failed.
+	Reason, Message string
+	Failed          bool
+	// Ended tells that no container of the pod runs and none will.
+	Ended bool
+	// Static tells that the pod comes from a file of the node.
+	Static bool
+}
+
+// Status computes the status to report. The pod's present status (as last reported) gives start time, transition times,
+// the conditions of others, and the facts of containers that the runtime has forgotten.
+func Status(f Facts, r Report) corev1.PodStatus {
+	old := &f.Pod.Status
+	st := corev1.PodStatus{ObservedGeneration: f.Pod.Generation, QOSClass: old.QOSClass, StartTime: old.StartTime,
+		NominatedNodeName: old.NominatedNodeName, ResourceClaimStatuses: old.ResourceClaimStatuses,
+		Reason: r.Reason, Message: r.Message}
+	if st.StartTime == nil {
+		st.StartTime = &metav1.Time{Time: f.Now.Truncate(time.Second)}
+	}
+	initDone := initialised(f)
+	st.InitContainerStatuses = statuses(f, r, f.Pod.Spec.InitContainers, old.InitContainerStatuses, Init, initDone)
+	st.ContainerStatuses = statuses(f, r, f.Pod.Spec.Containers, old.ContainerStatuses, Regular, initDone)
+	st.EphemeralContainerStatuses = statuses(f, r, ephemerals(f.Pod), old.EphemeralContainerStatuses, Ephemeral, initDone)
+	switch {
+	case old.Phase == corev1.PodFailed || old.Phase == corev1.PodSucceeded:
+		st.Phase, st.Reason, st.Message = old.Phase, old.Reason, old.Message
+	case r.Failed && !f.Runtime.Running():
+		st.Phase = corev1.PodFailed
+	default:
+		st.Phase = Phase(f.Pod, st.InitContainerStatuses, st.ContainerStatuses, r.Ended, r.Static)
+	}
+	setAddresses(f, r, &st)
+	st.Conditions = mergeConditions(old.Conditions, conditions(f, &st), f.Pod.Generation, metav1.Time{Time: f.Now.Truncate(time.Second)})
+	return st
+}
+
+func setAddresses(f Facts, r Report, st *corev1.PodStatus) {
+	for _, ip := range r.HostIPs {
+		st.HostIPs = append(st.HostIPs, corev1.HostIP{IP: ip})
+	}
+	if len(r.HostIPs) > 0 {
+		st.HostIP = r.HostIPs[0]
+	}
+	var ips []string
+	switch s := f.Runtime.Sandbox(); {
+	case f.Pod.Spec.HostNetwork:
+		if s != nil || f.Pod.Status.PodIP != "" {
+			ips = r.HostIPs
+		}
+	case s != nil && len(s.IPs) > 0:
+		ips = s.IPs
+	case f.Terminating || r.Ended:
+		for _, ip := range f.Pod.Status.PodIPs {
+			ips = append(ips, ip.IP)
+		}
+	}
+	for _, ip := range ips {
+		st.PodIPs = append(st.PodIPs, corev1.PodIP{IP: ip})
+	}
+	if len(ips) > 0 {
+		st.PodIP = ips[0]
+	}
+}
+
+func ephemerals(pod *corev1.Pod) []corev1.Container {
+	out := make([]corev1.Container, 0, len(pod.Spec.EphemeralContainers))
+	for _, e := range pod.Spec.EphemeralContainers {
+		out = append(out, corev1.Container(e.EphemeralContainerCommon))
+	}
+	return out
+}
+
+// initialised tells whether all init containers have done their work.
+func initialised(f Facts) bool {
+	if len(f.Pod.Spec.InitContainers) == 0 {
+		return true
+	}
+	for i := range f.Pod.Spec.Containers {
+		if f.Runtime.Container(f.Pod.Spec.Containers[i].Name) != nil {
+			return true
+		}
+	}
+	for i := range f.Pod.Spec.InitContainers {
+		c := &f.Pod.Spec.InitContainers[i]
+		s := f.Runtime.Container(c.Name)
+		if s == nil || (Sidecar(c) && !Started(f, c, s)) || (!Sidecar(c) && (s.State != runtime.StateExited || s.ExitCode != 0)) {
+			return false
+		}
+	}
+	return true
+}
+
+func statuses(f Facts, r Report, specs []corev1.Container, old []corev1.ContainerStatus, k Kind, initDone bool) []corev1.ContainerStatus {
+	var out []corev1.ContainerStatus
+	for i := range specs {
+		c := &specs[i]
+		out = append(out, one(f, r, c, find(old, c.Name), k, initDone))
+	}
+	return out
+}
+
+// one is the status of one container: what the runtime says, else what was reported before, else that it waits.
+func one(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k Kind, initDone bool) corev1.ContainerStatus {
+	cs := f.Runtime.Container(c.Name)
+	if cs == nil {
+		return forgotten(f, r, c, old, k, initDone)
+	}
+	st := corev1.ContainerStatus{Name: c.Name, Image: name(cs.Image, c.Image), ImageID: cs.ImageRef, ContainerID: cs.ID.String(),
+		RestartCount: int32(cs.Attempt), User: cs.User}
+	describe(&st, c)
+	started := false
+	switch cs.State {
+	case runtime.StateRunning:
+		st.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(cs.StartedAt)}
+		started = Started(f, c, cs)
+		st.Ready = k != Ephemeral && started && (c.ReadinessProbe == nil || f.Probes[cs.ID.String()].Readiness == Success)
+		if k == Init && !Sidecar(c) {
+			st.Ready = false
+		}
+	case runtime.StateExited:
+		st.State.Terminated = terminated(cs)
+		if k == Init && !Sidecar(c) {
+			st.Ready = cs.ExitCode == 0
+		}
+	case runtime.StateCreated:
+		st.State.Waiting = waiting(c, k, initDone)
+	default:
+		if old != nil && old.State.Running != nil {
+			st.State.Terminated = lost(old)
+		} else {
+			st.State.Waiting = waiting(c, k, initDone)
+		}
+	}
+	st.Started = &started
+	if prev := f.Runtime.Previous(c.Name); prev != nil && prev.State == runtime.StateExited {
+		st.LastTerminationState.Terminated = terminated(prev)
+	} else if old != nil {
+		inherit(&st, old)
+	}
+	if reason, ok := r.Reasons[c.Name]; ok && cs.State != runtime.StateRunning && !r.Ended && !f.Terminating && comesBack(f, c, cs, k) {
+		if st.State.Terminated != nil {
+			st.LastTerminationState.Terminated = st.State.Terminated
+		}
+		st.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason.Reason, Message: reason.Message}}
+	}
+	return st
+}
+
+// inherit keeps the end of an earlier container that the runtime has forgotten.
+func inherit(st, old *corev1.ContainerStatus) {
+	switch {
+	case old.ContainerID == st.ContainerID:
+		st.LastTerminationState = old.LastTerminationState
+		if t := st.LastTerminationState.Terminated; t != nil && t.ContainerID == st.ContainerID {
+			st.LastTerminationState = corev1.ContainerState{} // it was shown as waiting for its restart
+		}
+	case old.State.Terminated != nil:
+		st.LastTerminationState.Terminated = old.State.Terminated
+	default:
+		st.LastTerminationState = old.LastTerminationState
+	}
+}
+
+// comesBack tells whether a container that ended is to be started again.
+func comesBack(f Facts, c *corev1.Container, cs *runtime.Container, k Kind) bool {
+	switch {
+	case k == Ephemeral:
+		return false
+	case cs.State != runtime.StateExited:
+		return true
+	case k == Init && !Sidecar(c) && cs.ExitCode == 0:
+		return false
+	}
+	return Restarts(f.Pod, c, cs.ExitCode)
+}
+
+// forgotten is the status of a container that the runtime does not know: never made yet, or removed.
+func forgotten(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k Kind, initDone bool) corev1.ContainerStatus {
+	started := false
+	st := corev1.ContainerStatus{Name: c.Name, Image: c.Image, Started: &started}
+	describe(&st, c)
+	if old != nil && old.ContainerID != "" {
+		st = *old.DeepCopy()
+		st.Started = &started
+		switch {
+		case st.State.Terminated != nil:
+			return st
+		case f.Terminating || r.Ended:
+			if st.State.Running != nil {
+				st.State = corev1.ContainerState{Terminated: lost(old)}
+				st.Ready = false
+			}
+			return st
+		case st.State.Running != nil:
+			st.LastTerminationState = corev1.ContainerState{Terminated: lost(old)}
+			st.State = corev1.ContainerState{}
+			st.Ready = false
+		}
+	}
+	if reason, ok := r.Reasons[c.Name]; ok {
+		st.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason.Reason, Message: reason.Message}}
+	} else {
+		st.State = corev1.ContainerState{Waiting: waiting(c, k, initDone)}
+	}
+	return st
+}
+
+// lost is the end of a container that vanished from the runtime while it ran.
+func lost(old *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+	return &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "ContainerStatusUnknown", ContainerID: old.ContainerID,
+		Message: "The container could not be located when the pod was terminated"}
+}
+
+func waiting(_ *corev1.Container, k Kind, initDone bool) *corev1.ContainerStateWaiting {
+	if k != Ephemeral && !initDone {
+		return &corev1.ContainerStateWaiting{Reason: "PodInitializing"}
+	}
+	return &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
+}
+
+func terminated(c *runtime.Container) *corev1.ContainerStateTerminated {
+	return &corev1.ContainerStateTerminated{ExitCode: c.ExitCode, Reason: c.Reason, Message: c.Message,
+		StartedAt: metav1.NewTime(c.StartedAt), FinishedAt: metav1.NewTime(c.FinishedAt), ContainerID: c.ID.String()}
+}
+
+func name(reported, asked string) string {
+	if reported == "" {
+		return asked
+	}
+	return reported
+}
+
+// describe adds what the spec says and the status repeats: mounts and resources.
+func describe(st *corev1.ContainerStatus, c *corev1.Container) {
+	for _, m := range c.VolumeMounts {
+		v := corev1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
+		if m.ReadOnly {
+			mode := corev1.RecursiveReadOnlyDisabled
+			v.RecursiveReadOnly = &mode
+		}
+		st.VolumeMounts = append(st.VolumeMounts, v)
+	}
+	if len(c.Resources.Requests) > 0 {
+		st.AllocatedResources = c.Resources.Requests.DeepCopy()
+	}
+	st.Resources = c.Resources.DeepCopy()
+}

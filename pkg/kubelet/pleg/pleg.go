@@ -1,0 +1,120 @@
+// Package pleg makes events of what happens to pods in the container runtime ("pod lifecycle event generator"). The
+// runtime's own events are used where it has them; a relist, compared with the one before by a pure function, is the
+// safety net, and the only source otherwise.
+package pleg
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// Runtime is what is watched.
+type Runtime interface {
+	Pods(ctx context.Context) ([]*runtime.PodStatus, error)
+	Events(ctx context.Context, connected func(), changed func(types.UID)) error
+}
+
+// Config is what a Generator needs. Changed is called with each pod that changed; Listed, if set, with every successful list.
+// Neither may block for long.
+type Config struct {
+	Runtime Runtime
+	Changed func(types.UID)
+	Listed  func([]*runtime.PodStatus)
+	// Unsupported is the error that Runtime.Events gives where there are none.
+	Unsupported error
+	// Period is the time between relists without events (default 1 s), SlowPeriod with them (default 10 s).
+	Period, SlowPeriod time.Duration
+	Log                *slog.Logger
+}
+
+// Generator watches one runtime.
+type Generator struct {
+	cfg    Config
+	events atomic.Bool
+	last   map[types.UID]Record
+	// relisted is the time of the last good relist, in nanoseconds.
+	relisted atomic.Int64
+}
+
+// New returns a Generator that begins with Run.
+func New(cfg Config) *Generator {
+	if cfg.Period <= 0 {
+		cfg.Period = time.Second
+	}
+	if cfg.SlowPeriod <= 0 {
+		cfg.SlowPeriod = 10 * time.Second
+	}
+	return &Generator{cfg: cfg}
+}
+
+// Healthy tells whether a relist succeeded within the last 3 minutes.
+func (g *Generator) Healthy(now time.Time) bool {
+	return now.UnixNano()-g.relisted.Load() < int64(3*time.Minute)
+}
+
+// Run watches until ctx ends.
+func (g *Generator) Run(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		g.follow(ctx)
+	}()
+	defer func() { <-done }()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		g.relist(ctx)
+		if g.events.Load() {
+			timer.Reset(g.cfg.SlowPeriod)
+		} else {
+			timer.Reset(g.cfg.Period)
+		}
+	}
+}
+
+func (g *Generator) relist(ctx context.Context) {
+	pods, err := g.cfg.Runtime.Pods(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			g.cfg.Log.Warn("relist of the container runtime failed", "err", err)
+		}
+		return
+	}
+	g.relisted.Store(time.Now().UnixNano())
+	now := Records(pods)
+	for _, uid := range Diff(g.last, now) {
+		g.cfg.Changed(uid)
+	}
+	g.last = now
+	if g.cfg.Listed != nil {
+		g.cfg.Listed(pods)
+	}
+}
+
+// follow reads the runtime's events as long as it has them.
+func (g *Generator) follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := g.cfg.Runtime.Events(ctx, func() { g.events.Store(true) }, g.cfg.Changed)
+		g.events.Store(false)
+		if ctx.Err() != nil || errors.Is(err, g.cfg.Unsupported) {
+			return
+		}
+		g.cfg.Log.Warn("container events broke off, relisting until they come back", "err", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(5 * time.Second):
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package podworker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Delays between tries of a step that failed.
+const (
+	retryMin = 500 * time.Millisecond
+	retryMax = 10 * time.Second
+)
+
+// worker does everything to one pod.
+type worker struct {
+	all  *Workers
+	log  *slog.Logger
+	wake chan struct{}
+
+	mu    sync.Mutex
+	pod   *corev1.Pod
+	state State
+	// removed: the pod is gone from its source.
+	removed bool
+	// grace is the shortest grace period asked for, once the pod terminates.
+	grace time.Duration
+	// cancel ends the step in progress, nil if none is.
+	cancel context.CancelFunc
+}
+
+// set takes a change of the pod; it interrupts the step in progress if the pod shall end (sooner) now.
+func (x *worker) set(pod *corev1.Pod, removed bool) {
+	x.mu.Lock()
+	x.pod = pod
+	x.removed = x.removed || removed
+	before, g := x.state, x.grace
+	if x.removed || pod.DeletionTimestamp != nil {
+		if x.state == Syncing {
+			x.state = Terminating
+		}
+		if n := graceOf(pod); x.grace == 0 || n < x.grace {
+			x.grace = n
+		}
+	}
+	if x.cancel != nil && (x.state != before || (x.state == Terminating && x.grace < g)) {
+		x.cancel()
+	}
+	x.mu.Unlock()
+	x.poke()
+}
+
+func (x *worker) poke() {
+	select {
+	case x.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (x *worker) run(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	defer timer.Stop()
+	retry := time.Duration(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-x.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+		again, gone, err := x.step(ctx)
+		switch {
+		case ctx.Err() != nil || gone:
+			return
+		case err != nil && !errors.Is(err, context.Canceled):
+			retry = min(max(2*retry, retryMin), retryMax)
+			x.log.Warn("pod step failed, it will be tried again", "err", err, "after", retry)
+			timer.Reset(retry)
+		default:
+			retry = 0
+			if !again.IsZero() {
+				timer.Reset(max(time.Until(again), 0))
+			}
+		}
+	}
+}
+
+// step does the one step that is due. again: when the next is due although nothing happens. gone: the worker has nothing
+// left to do, ever.
+func (x *worker) step(parent context.Context) (again time.Time, gone bool, err error) {
+	x.mu.Lock()
+	pod, state, grace, removed := x.pod, x.state, x.grace, x.removed
+	ctx, cancel := context.WithCancel(parent)
+	x.cancel = cancel
+	x.mu.Unlock()
+	defer cancel()
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic in a step of pod %s/%s: %v", pod.Namespace, pod.Name, r)
+		}
+		x.mu.Lock()
+		x.cancel = nil
+		x.mu.Unlock()
+	}()
+	switch state {
+	case Syncing:
+		if !x.all.turn(pod) {
+			return time.Time{}, false, nil
+		}
+		var out Outcome
+		if out, err = x.all.steps.Sync(ctx, pod); err == nil && out.Ended {
+			x.advance(Syncing, Terminating, graceOf(pod))
+		}
+		return out.Wake, false, err
+	case Terminating:
+		if err = x.all.steps.Terminate(ctx, pod, grace); err == nil {
+			x.advance(Terminating, Terminated, 0)
+		}
+	case Terminated:
+		if err = x.all.steps.Cleanup(ctx, pod); err == nil {
+			x.advance(Terminated, Finished, 0)
+			x.all.release(pod)
+		}
+	case Finished:
+		if !removed {
+			return time.Time{}, false, x.all.steps.Finish(ctx, pod)
+		}
+		if err = x.all.steps.Forget(ctx, pod); err == nil {
+			x.all.drop(x)
+			return time.Time{}, true, nil
+		}
+	}
+	return time.Time{}, false, err
+}
+
+// advance moves on and makes the next step due.
+func (x *worker) advance(from, to State, grace time.Duration) {
+	x.mu.Lock()
+	if x.state == from {
+		x.state = to
+	}
+	if grace > 0 && (x.grace == 0 || grace < x.grace) {
+		x.grace = grace
+	}
+	x.mu.Unlock()
+	x.poke()
+}

@@ -1,0 +1,171 @@
+package podworker
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Workers runs one worker per pod. Its methods are safe for concurrent use and do not block.
+type Workers struct {
+	steps Steps
+	log   *slog.Logger
+	// static tells whether a pod is static: two static pods of one name never run at the same time.
+	static func(*corev1.Pod) bool
+
+	mu      sync.Mutex
+	ctx     context.Context // set by Run; nil before
+	wg      sync.WaitGroup
+	workers map[types.UID]*worker
+	// names holds, for each static pod's full name, the uids that want it; the first one has it.
+	names map[string][]types.UID
+}
+
+// New returns workers that begin to work with Run.
+func New(steps Steps, static func(*corev1.Pod) bool, log *slog.Logger) *Workers {
+	return &Workers{steps: steps, static: static, log: log, workers: map[types.UID]*worker{}, names: map[string][]types.UID{}}
+}
+
+// Run lets the workers work until ctx ends and returns when all have stopped. Pods keep running.
+func (w *Workers) Run(ctx context.Context) error {
+	w.mu.Lock()
+	w.ctx = ctx
+	for _, x := range w.workers {
+		w.startLocked(x)
+	}
+	w.mu.Unlock()
+	<-ctx.Done()
+	w.wg.Wait()
+	return nil
+}
+
+// Update tells of a new or changed pod.
+func (w *Workers) Update(pod *corev1.Pod) { w.change(pod, false) }
+
+// Remove tells that a pod is gone from its source; pod is what is known of it. A pod nobody told of before (an orphan in the
+// runtime) is terminated too.
+func (w *Workers) Remove(pod *corev1.Pod) { w.change(pod, true) }
+
+func (w *Workers) change(pod *corev1.Pod, removed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	x := w.workers[pod.UID]
+	if x == nil {
+		x = &worker{all: w, pod: pod, wake: make(chan struct{}, 1), log: w.log.With("pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID)}
+		w.workers[pod.UID] = x
+		if w.static(pod) {
+			n := fullName(pod)
+			w.names[n] = append(w.names[n], pod.UID)
+		}
+		x.set(pod, removed)
+		if w.ctx != nil {
+			w.startLocked(x)
+		}
+		return
+	}
+	x.set(pod, removed)
+}
+
+func (w *Workers) startLocked(x *worker) {
+	if w.ctx.Err() != nil {
+		return
+	}
+	w.wg.Add(1)
+	go func() {
+		defer w.wg.Done()
+		x.run(w.ctx)
+	}()
+}
+
+// Wake makes the pod's worker look again.
+func (w *Workers) Wake(uid types.UID) {
+	w.mu.Lock()
+	x := w.workers[uid]
+	w.mu.Unlock()
+	if x != nil {
+		x.poke()
+	}
+}
+
+// State tells where a pod is; false if no worker knows it.
+func (w *Workers) State(uid types.UID) (State, bool) {
+	w.mu.Lock()
+	x := w.workers[uid]
+	w.mu.Unlock()
+	if x == nil {
+		return 0, false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.state, true
+}
+
+// Live returns the uids of all pods with a worker, and for each whether what it uses may be taken away.
+func (w *Workers) Live() map[types.UID]State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make(map[types.UID]State, len(w.workers))
+	for uid, x := range w.workers {
+		x.mu.Lock()
+		out[uid] = x.state
+		x.mu.Unlock()
+	}
+	return out
+}
+
+// turn tells whether the pod may begin: no other static pod of its name is there before it.
+func (w *Workers) turn(pod *corev1.Pod) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	q := w.names[fullName(pod)]
+	return !w.static(pod) || len(q) == 0 || q[0] == pod.UID
+}
+
+// release gives a finished static pod's name to the next one.
+func (w *Workers) release(pod *corev1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := fullName(pod)
+	q := w.names[n]
+	for i, uid := range q {
+		if uid == pod.UID {
+			q = append(q[:i:i], q[i+1:]...)
+			break
+		}
+	}
+	if len(q) == 0 {
+		delete(w.names, n)
+		return
+	}
+	w.names[n] = q
+	if x := w.workers[q[0]]; x != nil {
+		x.poke()
+	}
+}
+
+// drop removes an ended worker, unless a new pod update came in meanwhile.
+func (w *Workers) drop(x *worker) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.workers[x.pod.UID] == x {
+		delete(w.workers, x.pod.UID)
+	}
+}
+
+func fullName(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
+
+// graceOf is how long the pod's containers may take to end.
+func graceOf(pod *corev1.Pod) time.Duration {
+	seconds := int64(30)
+	if pod.Spec.TerminationGracePeriodSeconds != nil {
+		seconds = *pod.Spec.TerminationGracePeriodSeconds
+	}
+	if pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil {
+		seconds = *pod.DeletionGracePeriodSeconds
+	}
+	return time.Duration(max(seconds, 1)) * time.Second
+}

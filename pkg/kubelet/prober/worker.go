@@ -1,0 +1,144 @@
+package prober
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// worker runs one probe of one container, across the container's restarts.
+type worker struct {
+	manager   *Manager
+	pod       *corev1.Pod
+	uid       types.UID
+	container *corev1.Container
+	kind      Kind
+	probe     *corev1.Probe
+	wake      chan struct{}
+	stopped   atomic.Bool
+
+	// id is the container that the counts below are of.
+	id string
+	// last and run are the last outcome and how often it came in a row.
+	last Result
+	run  int32
+	// hold: after a failure that kills the container nothing is probed until a new one runs.
+	hold bool
+}
+
+func (w *worker) poke() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run probes until ctx ends. After a kubelet's restart the first probes are spread over one period, so that not all of them
+// run at once.
+func (w *worker) run(ctx context.Context, spread time.Duration) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	next := time.Now()
+	_, t := w.manager.target(w.uid, w.container.Name)
+	if t.ID != "" && t.Started.Before(w.manager.cfg.Started) {
+		next = next.Add(spread)
+		w.adopt(t)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+		case <-timer.C:
+		}
+		now := time.Now()
+		at, due := w.due(now)
+		if due && at.Before(next) {
+			at = next
+		}
+		if due && !at.After(now) {
+			w.once(ctx)
+			next = now.Add(period(w.probe))
+			at = next
+		}
+		timer.Stop()
+		if due {
+			timer.Reset(max(time.Until(at), time.Millisecond))
+		}
+	}
+}
+
+// adopt takes the readiness that was reported before this kubelet started.
+func (w *worker) adopt(t Target) {
+	w.id = t.ID
+	if w.kind == Readiness && t.Ready || w.kind == Startup && t.StartupDone {
+		w.last, w.run = Success, 1
+		w.manager.set(w.uid, t.ID, w.kind, Success)
+	}
+}
+
+// due tells whether the container is to be probed, and from when on.
+func (w *worker) due(now time.Time) (time.Time, bool) {
+	_, t := w.manager.target(w.uid, w.container.Name)
+	if w.stopped.Load() || t.ID == "" {
+		return time.Time{}, false
+	}
+	if t.ID != w.id {
+		w.id, w.last, w.run, w.hold = t.ID, Unknown, 0, false
+		if w.kind == Readiness && t.Started.Before(w.manager.cfg.Started) {
+			w.adopt(t)
+		}
+	}
+	if w.hold {
+		return time.Time{}, false
+	}
+	done := t.StartupDone || w.manager.Result(t.ID, Startup) == Success
+	if (w.kind == Startup) == done {
+		return time.Time{}, false
+	}
+	first := t.Started.Add(time.Duration(w.probe.InitialDelaySeconds) * time.Second)
+	if first.Before(now) {
+		first = now
+	}
+	return first, true
+}
+
+// once probes and counts; at the threshold the result changes.
+func (w *worker) once(ctx context.Context) {
+	pod, t := w.manager.target(w.uid, w.container.Name)
+	if pod == nil || t.ID != w.id {
+		return
+	}
+	ok, warn, message := w.manager.try(ctx, pod, w.container, w.probe, t)
+	if ctx.Err() != nil || w.stopped.Load() {
+		return
+	}
+	outcome := Failure
+	if ok {
+		outcome = Success
+		if warn {
+			w.manager.cfg.Event(pod, w.container.Name, corev1.EventTypeWarning, "ProbeWarning", fmt.Sprintf("%s probe warning: %s", w.kind, message))
+		}
+	} else {
+		w.manager.cfg.Event(pod, w.container.Name, corev1.EventTypeWarning, "Unhealthy", fmt.Sprintf("%s probe failed: %s", w.kind, message))
+	}
+	if outcome != w.last {
+		w.last, w.run = outcome, 0
+	}
+	w.run++
+	threshold := max(w.probe.SuccessThreshold, 1)
+	if outcome == Failure {
+		threshold = max(w.probe.FailureThreshold, 1)
+	}
+	if w.run < threshold {
+		return
+	}
+	w.manager.set(w.uid, w.id, w.kind, outcome)
+	if outcome == Failure && w.kind != Readiness {
+		w.hold = true
+	}
+}

@@ -1,0 +1,311 @@
+// Package status writes pods' statuses to the API server: each change at once, as a patch of what differs from the newest
+// known object, so that the writes of others are kept; the newest status always wins over those waiting. It also deletes the
+// API object of a pod that has ended and been cleaned up.
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/workqueue"
+
+	"bonsai/pkg/trace"
+)
+
+// workers is how many statuses are written at the same time.
+const workers = 8
+
+// Writer keeps the statuses of all pods of the node. Its methods are safe for concurrent use and do not block.
+type Writer struct {
+	client kubernetes.Interface
+	log    *slog.Logger
+	queue  workqueue.TypedRateLimitingInterface[types.UID]
+
+	mu   sync.Mutex
+	pods map[types.UID]*entry
+}
+
+// entry is what is known of one pod. For a static pod, object is its mirror pod.
+type entry struct {
+	// want is the status to be reported; nil: none yet.
+	want *corev1.PodStatus
+	// object is the newest object known from the API server, nil for a static pod without a mirror.
+	object *corev1.Pod
+	// remove: the object shall be deleted after the status was written.
+	remove bool
+	// set is when want was set and not yet written; zero: it is written.
+	set time.Time
+}
+
+// New returns a Writer that writes once Run is called.
+func New(client kubernetes.Interface, log *slog.Logger) *Writer {
+	limit := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](100*time.Millisecond, 10*time.Second)
+	return &Writer{client: client, log: log, queue: workqueue.NewTypedRateLimitingQueue(limit), pods: map[types.UID]*entry{}}
+}
+
+// Run writes until ctx ends.
+func (w *Writer) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for w.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	w.queue.ShutDown()
+	wg.Wait()
+	return nil
+}
+
+func (w *Writer) entry(uid types.UID) *entry {
+	e := w.pods[uid]
+	if e == nil {
+		e = &entry{}
+		w.pods[uid] = e
+	}
+	return e
+}
+
+// Observe tells of a pod's object as the API server has it; uid is the pod's own, object may be its mirror.
+func (w *Writer) Observe(uid types.UID, object *corev1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := w.entry(uid)
+	if e.object != nil && e.object.UID == object.UID && !newer(object, e.object) {
+		return
+	}
+	mirror := object.UID != uid && (e.object == nil || e.object.UID != object.UID)
+	e.object = object
+	if e.want != nil && (mirror || differs(e.want, &object.Status)) {
+		w.queue.Add(uid)
+	}
+}
+
+// Unobserve tells that the API server has no object of the pod any more.
+func (w *Writer) Unobserve(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e := w.pods[uid]; e != nil {
+		e.object = nil
+	}
+}
+
+// newer compares resource versions, which grow; those that are no numbers count as newer.
+func newer(a, b *corev1.Pod) bool {
+	x, err1 := strconv.ParseUint(a.ResourceVersion, 10, 64)
+	y, err2 := strconv.ParseUint(b.ResourceVersion, 10, 64)
+	return err1 != nil || err2 != nil || x > y
+}
+
+// Set reports a status.
+func (w *Writer) Set(uid types.UID, st corev1.PodStatus) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := w.entry(uid)
+	if e.want != nil && equality.Semantic.DeepEqual(*e.want, st) {
+		return
+	}
+	e.want = &st
+	if e.set.IsZero() {
+		e.set = time.Now()
+	}
+	w.queue.Add(uid)
+}
+
+// Get returns the status last set, false if there is none.
+func (w *Writer) Get(uid types.UID) (corev1.PodStatus, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := w.pods[uid]
+	if e == nil || e.want == nil {
+		return corev1.PodStatus{}, false
+	}
+	return *e.want.DeepCopy(), true
+}
+
+// Conditions returns the conditions the API server has, which are others' too.
+func (w *Writer) Conditions(uid types.UID) []corev1.PodCondition {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e := w.pods[uid]; e != nil && e.object != nil {
+		return e.object.Status.Conditions
+	}
+	return nil
+}
+
+// Delete deletes the pod's object at the API server after its last status was written.
+func (w *Writer) Delete(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e := w.pods[uid]; e != nil && e.object != nil {
+		e.remove = true
+		w.queue.Add(uid)
+	}
+}
+
+// Forget drops what is known of a pod.
+func (w *Writer) Forget(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.pods, uid)
+}
+
+func (w *Writer) next(ctx context.Context) bool {
+	uid, down := w.queue.Get()
+	if down {
+		return false
+	}
+	defer w.queue.Done(uid)
+	if err := w.write(ctx, uid); err != nil && ctx.Err() == nil {
+		w.log.Warn("pod status not written, it will be tried again", "uid", uid, "err", err)
+		w.queue.AddRateLimited(uid)
+		return true
+	}
+	w.queue.Forget(uid)
+	return true
+}
+
+func (w *Writer) write(ctx context.Context, uid types.UID) error {
+	w.mu.Lock()
+	e := w.pods[uid]
+	if e == nil || e.object == nil {
+		w.mu.Unlock()
+		return nil
+	}
+	object, want, remove, set := e.object, e.want, e.remove, e.set
+	e.set = time.Time{}
+	w.mu.Unlock()
+	if want != nil && differs(want, &object.Status) {
+		got, err := w.patch(ctx, object, want)
+		switch {
+		case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+			return nil // the pod is gone, or another one has its name; the watch will tell
+		case err != nil:
+			return err
+		}
+		if !set.IsZero() {
+			trace.Step(ctx, w.log, object, "kubelet.status", set, time.Now())
+		}
+		w.Observe(uid, got)
+	}
+	if !remove {
+		return nil
+	}
+	zero := int64(0)
+	err := w.client.CoreV1().Pods(object.Namespace).Delete(ctx, object.Name,
+		metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &object.UID}})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete pod %s/%s: %w", object.Namespace, object.Name, err)
+	}
+	return nil
+}
+
+func (w *Writer) patch(ctx context.Context, object *corev1.Pod, want *corev1.PodStatus) (*corev1.Pod, error) {
+	body, err := Patch(object, want)
+	if err != nil {
+		return nil, err
+	}
+	got, err := w.client.CoreV1().Pods(object.Namespace).Patch(ctx, object.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return nil, fmt.Errorf("patch the status of pod %s/%s: %w", object.Namespace, object.Name, err)
+	}
+	return got, nil
+}
+
+// merged is want with the conditions that only others write, as the object has them.
+func merged(want, have *corev1.PodStatus) corev1.PodStatus {
+	out := *want.DeepCopy()
+	for _, c := range have.Conditions {
+		if !own(c.Type) || !has(out.Conditions, c.Type) {
+			out.Conditions = replace(out.Conditions, c)
+		}
+	}
+	kept := out.Conditions[:0]
+	for _, c := range out.Conditions {
+		if own(c.Type) || has(have.Conditions, c.Type) {
+			kept = append(kept, c)
+		}
+	}
+	out.Conditions = kept
+	if out.QOSClass == "" {
+		out.QOSClass = have.QOSClass
+	}
+	out.NominatedNodeName, out.ResourceClaimStatuses, out.Resize = have.NominatedNodeName, have.ResourceClaimStatuses, have.Resize
+	return out
+}
+
+// own tells whether the kubelet writes conditions of that type.
+func own(t corev1.PodConditionType) bool {
+	switch t {
+	case corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled:
+		return true
+	}
+	return false
+}
+
+func has(cs []corev1.PodCondition, t corev1.PodConditionType) bool {
+	for i := range cs {
+		if cs[i].Type == t {
+			return true
+		}
+	}
+	return false
+}
+
+func replace(cs []corev1.PodCondition, c corev1.PodCondition) []corev1.PodCondition {
+	for i := range cs {
+		if cs[i].Type == c.Type {
+			cs[i] = c
+			return cs
+		}
+	}
+	return append(cs, c)
+}
+
+func differs(want, have *corev1.PodStatus) bool {
+	m := merged(want, have)
+	a, err1 := json.Marshal(sorted(m))
+	b, err2 := json.Marshal(sorted(*have.DeepCopy()))
+	return err1 != nil || err2 != nil || string(a) != string(b)
+}
+
+// Patch is the strategic merge patch that turns the object's status into the wanted one, bound to the object's uid.
+func Patch(object *corev1.Pod, want *corev1.PodStatus) ([]byte, error) {
+	before, err := json.Marshal(corev1.Pod{Status: object.Status})
+	if err != nil {
+		return nil, fmt.Errorf("encode the old status: %w", err)
+	}
+	after, err := json.Marshal(corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: object.UID}, Status: merged(want, &object.Status)})
+	if err != nil {
+		return nil, fmt.Errorf("encode the new status: %w", err)
+	}
+	p, err := strategicpatch.CreateTwoWayMergePatch(before, after, corev1.Pod{})
+	if err != nil {
+		return nil, fmt.Errorf("compute the patch of the status: %w", err)
+	}
+	return p, nil
+}
+
+// sorted puts the conditions into one order, so that only their content is compared.
+func sorted(st corev1.PodStatus) corev1.PodStatus {
+	cs := st.Conditions
+	for i := 1; i < len(cs); i++ {
+		for j := i; j > 0 && cs[j].Type < cs[j-1].Type; j-- {
+			cs[j], cs[j-1] = cs[j-1], cs[j]
+		}
+	}
+	return st
+}
