@@ -204,3 +204,6 @@ func setVersion(obj runtime.Object, item *storage.Item) error {
 
 // isDryRun tells whether the client asked to store nothing.
 func isDryRun(dryRun []string) bool { return len(dryRun) > 0 && dryRun[0] == metav1.DryRunAll }
+
+// Decode makes an object of a stored value, without resourceVersion.
+func (g *Generic) Decode(value []byte) (runtime.Object, error) { return g.codec.Decode(value, 0) }

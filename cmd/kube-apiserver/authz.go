@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"bonsai/pkg/apiserver"
+	"bonsai/pkg/apiserver/authz"
+	"bonsai/pkg/apiserver/authz/always"
+	"bonsai/pkg/apiserver/authz/node"
+	"bonsai/pkg/apiserver/authz/rbac"
+	"bonsai/pkg/apiserver/request"
+)
+
+// authorization is everything about who may do what.
+type authorization struct {
+	authorizer authz.Authorizer
+	rbac       *rbac.Authorizer // also without the RBAC mode, for reviews and escalation checks; runs only when in use
+	runs       []func(context.Context) error
+	ready      []apiserver.Check
+}
+
+// newAuthorization builds the ordered union of --authorization-mode behind the group that may do everything.
+func newAuthorization(o *options, s *stores, nodeRules []rbacv1.PolicyRule, log *slog.Logger) *authorization {
+	a := &authorization{rbac: rbac.New(rbac.Config{
+		Roles: s.follow(rbacv1.GroupName, "roles"), RoleBindings: s.follow(rbacv1.GroupName, "rolebindings"),
+		ClusterRoles: s.follow(rbacv1.GroupName, "clusterroles"), ClusterRoleBindings: s.follow(rbacv1.GroupName, "clusterrolebindings"),
+		Log: log,
+	})}
+	modes := []authz.Authorizer{authz.Privileged(request.GroupMasters)}
+	for _, mode := range o.authorizationModes {
+		switch mode {
+		case "AlwaysAllow":
+			modes = append(modes, always.Allow{})
+		case "AlwaysDeny":
+			modes = append(modes, always.Deny{})
+		case "Node":
+			n := node.New(node.Config{Pods: s.follow("", "pods"), Rules: nodeRules, Log: log})
+			a.runs = append(a.runs, n.Run)
+			modes = append(modes, n)
+		case "RBAC":
+			a.runs = append(a.runs, a.rbac.Run)
+			a.ready = append(a.ready, apiserver.Check{Name: "poststarthook/start-rbac-index", Run: func(r *http.Request) error { return a.rbac.WaitSynced(r.Context()) }})
+			modes = append(modes, a.rbac)
+		}
+	}
+	a.authorizer = authz.Union(modes...)
+	return a
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+)
+
+// addFlags registers upstream's flag names on o.
+func (o *options) addFlags(fs *pflag.FlagSet) {
+	o.logging.AddFlags(fs)
+	o.storageFlags(fs)
+	o.servingFlags(fs)
+	o.authenticationFlags(fs)
+	o.authorizationFlags(fs)
+	o.serviceFlags(fs)
+	o.ignoredFlags(fs)
+}
+
+func (o *options) storageFlags(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&o.etcdServers, "etcd-servers", o.etcdServers, "List of etcd servers to connect with (scheme://ip:port), comma separated.")
+	fs.StringVar(&o.etcdCA, "etcd-cafile", "", "SSL Certificate Authority file used to secure etcd communication.")
+	fs.StringVar(&o.etcdCert, "etcd-certfile", "", "SSL certification file used to secure etcd communication.")
+	fs.StringVar(&o.etcdKey, "etcd-keyfile", "", "SSL key file used to secure etcd communication.")
+	fs.StringVar(&o.etcdPrefix, "etcd-prefix", o.etcdPrefix, "The prefix to prepend to all resource paths in etcd.")
+	fs.DurationVar(&o.etcdCompaction, "etcd-compaction-interval", o.etcdCompaction, "The interval of compaction requests. If 0, the compaction request from apiserver is disabled.")
+	fs.DurationVar(&o.etcdHealthTimeout, "etcd-healthcheck-timeout", o.etcdHealthTimeout, "The timeout to use when checking etcd health.")
+	fs.DurationVar(&o.eventTTL, "event-ttl", o.eventTTL, "Amount of time to retain events.")
+	fs.BoolVar(&o.watchCache, "watch-cache", o.watchCache, "Enable watch caching in the apiserver")
+}
+
+func (o *options) servingFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.bindAddress, "bind-address", o.bindAddress, "The IP address on which to listen for the --secure-port port.")
+	fs.StringVar(&o.advertiseAddress, "advertise-address", "", "The IP address on which to advertise the apiserver to members of the cluster. If blank, the --bind-address will be used, or the host's default interface if that is unspecified.")
+	fs.IntVar(&o.securePort, "secure-port", o.securePort, "The port on which to serve HTTPS with authentication and authorization.")
+	fs.StringVar(&o.tlsCert, "tls-cert-file", "", "File containing the x509 Certificate for HTTPS. If not provided, a self-signed certificate and key are generated and saved to the directory specified by --cert-dir.")
+	fs.StringVar(&o.tlsKey, "tls-private-key-file", "", "File containing the x509 private key matching --tls-cert-file.")
+	fs.StringVar(&o.certDir, "cert-dir", o.certDir, "The directory where the TLS certs are located. If --tls-cert-file and --tls-private-key-file are provided, this flag will be ignored.")
+	fs.StringVar(&o.tlsMinVersion, "tls-min-version", "", "Minimum TLS version supported. Possible values: VersionTLS12, VersionTLS13")
+	fs.StringSliceVar(&o.tlsCipherSuites, "tls-cipher-suites", nil, "Comma-separated list of cipher suites for TLS 1.2 connections. If omitted, the default Go cipher suites will be used.")
+	fs.IntVar(&o.maxReading, "max-requests-inflight", o.maxReading, "The maximum number of non-mutating requests in flight. Zero for no limit.")
+	fs.IntVar(&o.maxMutating, "max-mutating-requests-inflight", o.maxMutating, "The maximum number of mutating requests in flight. Zero for no limit.")
+	fs.DurationVar(&o.requestTimeout, "request-timeout", o.requestTimeout, "The duration a handler must keep a request open before timing it out. Not for watches and streams.")
+	fs.IntVar(&o.minRequestTimeout, "min-request-timeout", o.minRequestTimeout, "The minimum number of seconds a watch is kept open before timing it out; each gets a random time above it.")
+	fs.DurationVar(&o.shutdownDelay, "shutdown-delay-duration", 0, "Time to delay the termination; meanwhile the server keeps serving while /readyz fails.")
+	fs.Float64Var(&o.goAwayChance, "goaway-chance", 0, "Probability of closing a connection of an HTTP/2 client gracefully, to make it connect to another server. Max is 0.02.")
+	fs.BoolVar(&o.profiling, "profiling", o.profiling, "Enable profiling via web interface host:port/debug/pprof/")
+	fs.IntVar(&o.http2Streams, "http2-max-streams-per-connection", 0, "The limit for the maximum number of streams in an HTTP/2 connection. Zero means to use the server's default.")
+}
+
+func (o *options) authenticationFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.clientCA, "client-ca-file", "", "If set, any request presenting a client certificate signed by one of the authorities in the client-ca-file is authenticated with the identity of its CommonName.")
+	fs.StringVar(&o.tokenFile, "token-auth-file", "", "If set, the file that will be used to secure the secure port of the API server via token authentication.")
+	fs.BoolVar(&o.anonymous, "anonymous-auth", o.anonymous, "Lets requests without credentials reach health and version paths as system:anonymous; everything else always needs a credential.")
+	fs.StringSliceVar(&o.issuers, "service-account-issuer", nil, "Identifier of the service account token issuer. The first is used for new tokens, all are accepted.")
+	fs.StringArrayVar(&o.accountKeys, "service-account-key-file", nil, "File with PEM-encoded RSA or ECDSA keys, used to verify service account tokens. Can be given several times. Default: the key of --service-account-signing-key-file.")
+	fs.StringVar(&o.signingKey, "service-account-signing-key-file", "", "Path to the file with the private key that signs service account tokens.")
+	fs.StringSliceVar(&o.audiences, "api-audiences", nil, "Identifiers of the API. Default: the first issuer.")
+	fs.StringVar(&o.jwksURI, "service-account-jwks-uri", "", "Overrides the URI for the JSON Web Key Set in the discovery doc served at /.well-known/openid-configuration.")
+	fs.BoolVar(&o.accountLookup, "service-account-lookup", o.accountLookup, "If true, validate that the objects a service account token is bound to exist.")
+	fs.BoolVar(&o.extendTokens, "service-account-extend-token-expiration", o.extendTokens, "Lets the tokens of pods for the API server live longer than the pod is told.")
+	fs.DurationVar(&o.maxTokenExpiration, "service-account-max-token-expiration", 0, "The maximum validity duration of a token created by the service account token issuer.")
+	fs.StringVar(&o.requestHeaderCA, "requestheader-client-ca-file", "", "Root certificate bundle to verify client certificates of front proxies before trusting usernames in headers.")
+	fs.StringSliceVar(&o.requestHeaderNames, "requestheader-allowed-names", nil, "List of client certificate common names to allow to provide usernames in headers. If empty, any name is allowed.")
+	fs.StringSliceVar(&o.requestHeaderUsers, "requestheader-username-headers", o.requestHeaderUsers, "List of request headers to inspect for usernames.")
+	fs.StringSliceVar(&o.requestHeaderUIDs, "requestheader-uid-headers", o.requestHeaderUIDs, "List of request headers to inspect for UIDs.")
+	fs.StringSliceVar(&o.requestHeaderGroups, "requestheader-group-headers", o.requestHeaderGroups, "List of request headers to inspect for groups.")
+	fs.StringSliceVar(&o.requestHeaderExtra, "requestheader-extra-headers-prefix", o.requestHeaderExtra, "List of request header prefixes to inspect.")
+}
+
+func (o *options) authorizationFlags(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&o.authorizationModes, "authorization-mode", o.authorizationModes, "Ordered list of plug-ins to do authorization on secure port: AlwaysAllow, AlwaysDeny, Node, RBAC.")
+	fs.StringSliceVar(&o.enableAdmission, "enable-admission-plugins", nil, "Admission plugins that should be enabled in addition to default enabled ones.")
+	fs.StringSliceVar(&o.disableAdmission, "disable-admission-plugins", nil, "Admission plugins that should be disabled although they are in the default enabled plugins list.")
+	fs.BoolVar(&o.allowPrivileged, "allow-privileged", true, "If true, allow privileged containers.")
+}
+
+func (o *options) serviceFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.serviceRanges, "service-cluster-ip-range", o.serviceRanges, "A CIDR notation IP range from which to assign service cluster IPs.")
+	fs.Var(&o.nodePorts, "service-node-port-range", "A port range to reserve for services with NodePort visibility. Inclusive at both ends of the range.")
+	fs.StringVar(&o.kubeletCert, "kubelet-client-certificate", "", "Path to a client cert file for TLS towards kubelets.")
+	fs.StringVar(&o.kubeletKey, "kubelet-client-key", "", "Path to a client key file for TLS towards kubelets.")
+	fs.StringVar(&o.kubeletCA, "kubelet-certificate-authority", "", "Path to a cert file for the certificate authority of kubelets.")
+	fs.StringSliceVar(&o.kubeletAddressTypes, "kubelet-preferred-address-types", o.kubeletAddressTypes, "List of the preferred NodeAddressTypes to use for kubelet connections.")
+	fs.DurationVar(&o.kubeletTimeout, "kubelet-timeout", o.kubeletTimeout, "Timeout for kubelet operations.")
+	fs.StringVar(&o.proxyCert, "proxy-client-cert-file", "", "Client certificate used to prove the identity of this server when it must call out during a request.")
+	fs.StringVar(&o.proxyKey, "proxy-client-key-file", "", "Private key for --proxy-client-cert-file.")
+	fs.BoolVar(&o.aggregatorRouting, "enable-aggregator-routing", false, "Turns on aggregator routing requests to endpoints IP rather than cluster IP.")
+}
+
+// ignoredFlags accepts flags that change nothing here.
+func (o *options) ignoredFlags(fs *pflag.FlagSet) {
+	o.ignored.strings = map[string]*string{}
+	for _, name := range []string{
+		"apiserver-count", "audit-log-path", "audit-policy-file", "audit-log-maxage", "audit-log-maxbackup", "audit-log-maxsize", "audit-log-format",
+		"audit-webhook-config-file", "authentication-config", "authentication-token-webhook-cache-ttl", "authorization-config", "cloud-provider",
+		"contention-profiling", "default-not-ready-toleration-seconds", "default-unreachable-toleration-seconds", "default-watch-cache-size",
+		"delete-collection-workers", "egress-selector-config-file", "emulated-version", "enable-bootstrap-token-auth", "enable-garbage-collector",
+		"enable-priority-and-fairness", "encryption-provider-config", "encryption-provider-config-automatic-reload", "endpoint-reconciler-type",
+		"etcd-count-metric-poll-period", "etcd-db-metric-poll-interval", "etcd-readycheck-timeout", "external-hostname", "feature-gates",
+		"kubelet-port", "lease-reuse-duration-seconds", "livez-grace-period", "max-connection-bytes-per-sec", "permit-address-sharing", "permit-port-sharing",
+		"runtime-config", "shutdown-send-retry-after", "shutdown-watch-termination-grace-period", "storage-backend", "storage-media-type",
+		"strict-transport-security-directives", "tls-sni-cert-key", "tracing-config-file", "vmodule", "watch-cache-sizes", "admission-control-config-file", "cors-allowed-origins", "peer-ca-file",
+	} {
+		value := new(string)
+		o.ignored.strings[name] = value
+		fs.StringVar(value, name, "", "Accepted for compatibility; has no effect.")
+		fs.Lookup(name).NoOptDefVal = "true"
+		if err := fs.MarkHidden(name); err != nil {
+			panic(fmt.Sprintf("flag %s was just defined: %v", name, err))
+		}
+	}
+}

@@ -1,0 +1,36 @@
+// Command kube-apiserver serves the Kubernetes API from etcd: upstream's flags, read into options, and an explicit list of
+// everything that is plugged in.
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"bonsai/cmd/internal/daemon"
+)
+
+func main() { os.Exit(daemon.Main(command())) }
+
+func command() *cobra.Command {
+	o := defaults()
+	cmd := &cobra.Command{
+		Use:   "kube-apiserver",
+		Short: "Serve the Kubernetes API",
+		Long:  "The Kubernetes API server validates and stores the objects of the API and is where all other components meet.",
+		Args:  daemon.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := o.logging.New(cmd.ErrOrStderr(), "kube-apiserver")
+			if err != nil {
+				return err
+			}
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return run(cmd.Context(), o, log)
+		},
+	}
+	o.addFlags(cmd.Flags())
+	daemon.AddVersion(cmd)
+	return cmd
+}

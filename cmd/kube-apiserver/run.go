@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/version"
+
+	"bonsai/api/resources/rows"
+	"bonsai/api/scheme"
+	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/apiserver"
+	"bonsai/pkg/apiserver/bootstrap"
+	"bonsai/pkg/apiserver/discovery"
+	"bonsai/pkg/apiserver/registry/serviceip"
+	"bonsai/pkg/apiserver/rest"
+	"bonsai/pkg/apiserver/storage"
+	"bonsai/pkg/apiserver/storage/etcd"
+	"bonsai/pkg/apiserver/storage/watchcache"
+)
+
+// run builds the server from the bottom up and serves until ctx ends.
+func run(ctx context.Context, o *options, log *slog.Logger) error {
+	listener, err := net.Listen("tcp", net.JoinHostPort(o.bindAddress, strconv.Itoa(o.securePort)))
+	if err != nil {
+		return fmt.Errorf("listen on the secure port: %w", err)
+	}
+	defer listener.Close()
+	facts := &storage.FactsTable{}
+	backend, err := openEtcd(ctx, o, facts, log)
+	if err != nil {
+		return err
+	}
+	defer backend.Close()
+	all := rows.With(rows.Options{EventTTL: o.eventTTL})
+	admit := &lateAdmitter{}
+	cache, err := watchcache.New(ctx, backend, watchcache.Config{Facts: facts, Log: log})
+	if err != nil {
+		return fmt.Errorf("start the watch cache: %w", err)
+	}
+	defer cache.Close()
+	s, err := newStores(all, cache, facts, admit)
+	if err != nil {
+		return err
+	}
+	if err := addServiceIPs(o, s); err != nil {
+		return err
+	}
+	who, err := newAuthentication(o, s)
+	if err != nil {
+		return err
+	}
+	policy, err := bootstrap.DefaultPolicy()
+	if err != nil {
+		return err
+	}
+	may := newAuthorization(o, s, policy.ClusterRoleRules("system:node"), log)
+	plugins, err := newAdmission(o, s, may, log)
+	if err != nil {
+		return err
+	}
+	admit.Admitter = plugins.chain
+	b, err := newBehaviours(o, s, who, may)
+	if err != nil {
+		return err
+	}
+	api, err := rest.New(rest.Config{Scheme: scheme.New(), Resources: b.resources(all, s), Admission: admit, MinWatch: time.Duration(o.minRequestTimeout) * time.Second, Log: log})
+	if err != nil {
+		return err
+	}
+	boot, err := newBootstrap(o, s, who, policy, log)
+	if err != nil {
+		return err
+	}
+	config, err := servingTLS(o, who.clientCA != nil || who.proxyCA != nil)
+	if err != nil {
+		return err
+	}
+	paths := who.keys
+	addDiscovery(paths, discovery.New(discovery.Config{Rows: all, ServerAddress: o.serverAddress()}), api)
+	server, err := apiserver.New(apiserver.Config{
+		Listener: listener, TLS: config, API: api, Authenticator: who.authenticator, Authorizer: may.authorizer, Paths: paths,
+		Live:    []apiserver.Check{etcdCheck(backend, o.etcdHealthTimeout)},
+		Ready:   append(may.ready, doneCheck("poststarthook/rbac/bootstrap-roles", boot.Done())),
+		Metrics: daemon.NewMetrics(), Version: versionInfo(), MaxReading: o.maxReading, MaxMutating: o.maxMutating,
+		RequestTimeout: o.requestTimeout, Profiling: o.profiling, GoAwayChance: o.goAwayChance, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, f := range append(append(may.runs, plugins.runs...), boot.Run, server.Run) {
+		group.Go(func() error { return f(ctx) })
+	}
+	if o.etcdCompaction > 0 {
+		group.Go(func() error { return backend.RunCompactor(ctx, o.etcdCompaction) })
+	}
+	return group.Wait()
+}
+
+func openEtcd(ctx context.Context, o *options, facts *storage.FactsTable, log *slog.Logger) (*etcd.Store, error) {
+	cfg := etcd.Config{Endpoints: o.etcdServers, Prefix: o.etcdPrefix, Facts: facts, Log: log}
+	if o.etcdCA != "" || o.etcdCert != "" {
+		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if o.etcdCA != "" {
+		pem, err := os.ReadFile(o.etcdCA)
+		if err != nil {
+			return nil, fmt.Errorf("--etcd-cafile: %w", err)
+		}
+		cfg.TLS.RootCAs = x509.NewCertPool()
+		if !cfg.TLS.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--etcd-cafile %s has no certificate", o.etcdCA)
+		}
+	}
+	if o.etcdCert != "" {
+		c, err := tls.LoadX509KeyPair(o.etcdCert, o.etcdKey)
+		if err != nil {
+			return nil, fmt.Errorf("--etcd-certfile, --etcd-keyfile: %w", err)
+		}
+		cfg.TLS.Certificates = []tls.Certificate{c}
+	}
+	return etcd.New(ctx, cfg)
+}
+
+// addServiceIPs hooks the allocator of addresses and node ports into the services' store.
+func addServiceIPs(o *options, s *stores) error {
+	ranges := []netip.Prefix{}
+	for part := range strings.SplitSeq(o.serviceRanges, ",") {
+		p, err := netip.ParsePrefix(part)
+		if err != nil {
+			return fmt.Errorf("--service-cluster-ip-range: %w", err)
+		}
+		ranges = append(ranges, p.Masked())
+	}
+	a, err := serviceip.New(serviceip.Config{Stores: s, Ranges: ranges, FirstNodePort: o.nodePorts.Base, LastNodePort: o.nodePorts.Base + o.nodePorts.Size - 1})
+	if err != nil {
+		return err
+	}
+	s.of("", "services").Hook = a
+	return nil
+}
+
+// addDiscovery serves the discovery documents on their paths.
+func addDiscovery(paths map[string]http.Handler, d *discovery.Discovery, api *rest.API) {
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ok, err := d.Serve(w, r)
+		switch {
+		case err != nil:
+			api.WriteError(w, r, err)
+		case !ok:
+			http.NotFound(w, r)
+		}
+	})
+	for _, p := range []string{"/api", "/api/", "/apis", "/apis/"} {
+		paths[p] = h
+	}
+}
+
+// serverAddress is where clients reach this server, as far as it knows.
+func (o *options) serverAddress() string {
+	host := o.advertiseAddress
+	if host == "" {
+		host = o.bindAddress
+	}
+	return net.JoinHostPort(host, strconv.Itoa(o.securePort))
+}
+
+func etcdCheck(backend *etcd.Store, timeout time.Duration) apiserver.Check {
+	return apiserver.Check{Name: "etcd", Run: func(r *http.Request) error {
+		ctx, cancel := context.WithTimeout(r.Context(), timeout)
+		defer cancel()
+		_, err := backend.Revision(ctx)
+		return err
+	}}
+}
+
+// doneCheck fails until done is closed.
+func doneCheck(name string, done <-chan struct{}) apiserver.Check {
+	return apiserver.Check{Name: name, Run: func(*http.Request) error {
+		select {
+		case <-done:
+			return nil
+		default:
+			return fmt.Errorf("not finished")
+		}
+	}}
+}
+
+func versionInfo() version.Info {
+	return version.Info{Major: "1", Minor: "36", GitVersion: daemon.GitVersion, GitTreeState: "clean",
+		GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH}
+}
