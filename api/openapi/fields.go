@@ -1,0 +1,165 @@
+package openapi
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// fields adds the properties of struct t to s; those of embedded structs become s's own.
+func (b *Builder) fields(s *spec.Schema, t reflect.Type) {
+	docs := describe(t)
+	for f := range fieldsOf(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
+		if name == "" {
+			if inner := deref(f.Type); f.Anonymous && inner.Kind() == reflect.Struct {
+				b.fields(s, inner)
+			}
+			continue
+		}
+		key := typeKey(t) + ":" + name
+		p := b.schemaOf(f.Type)
+		p = b.annotate(p, f, key, docs[name])
+		s.Properties[name] = p
+		omit := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
+		if b.marks.flag(key, "required") || !omit && !b.marks.flag(key, "optional") {
+			s.Required = append(s.Required, name)
+		}
+	}
+}
+
+// fieldsOf yields the exported fields.
+func fieldsOf(t reflect.Type) func(func(reflect.StructField) bool) {
+	return func(yield func(reflect.StructField) bool) {
+		for i := range t.NumField() {
+			if f := t.Field(i); f.IsExported() || f.Anonymous {
+				if !yield(f) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// annotate adds what belongs to the field and not to its type.
+func (b *Builder) annotate(p spec.Schema, f reflect.StructField, key, doc string) spec.Schema {
+	own := spec.Schema{SchemaProps: spec.SchemaProps{Description: doc}}
+	if d := b.marks.get(key, "default"); len(d) == 1 {
+		var v any
+		if json.Unmarshal([]byte(d[0]), &v) == nil && b.form == V3 {
+			own.Default = v
+		}
+	}
+	if kind := b.marks.get(key, "listType"); len(kind) == 1 {
+		own.AddExtension("x-kubernetes-list-type", kind[0])
+	}
+	if keys := b.marks.get(key, "listMapKey"); len(keys) > 0 {
+		own.AddExtension("x-kubernetes-list-map-keys", anys(keys))
+	}
+	if b.marks.has(key, "mapType", "atomic") || b.marks.has(key, "structType", "atomic") {
+		own.AddExtension("x-kubernetes-map-type", "atomic")
+	}
+	if v := f.Tag.Get("patchStrategy"); v != "" {
+		own.AddExtension("x-kubernetes-patch-strategy", v)
+	}
+	if v := f.Tag.Get("patchMergeKey"); v != "" {
+		own.AddExtension("x-kubernetes-patch-merge-key", v)
+	}
+	if p.Ref.String() != "" && b.form == V3 {
+		// Beside a $ref everything else is ignored; allOf keeps both.
+		if f.Type.Kind() == reflect.Struct && own.Default == nil {
+			own.Default = map[string]any{}
+		}
+		own.AllOf = []spec.Schema{p}
+		return own
+	}
+	p.Description, p.Default = own.Description, own.Default
+	for k, v := range own.Extensions {
+		p.AddExtension(k, v)
+	}
+	return p
+}
+
+func anys[T any](in []T) []any {
+	out := make([]any, len(in))
+	for i, v := range in {
+		out[i] = v
+	}
+	return out
+}
+
+func deref(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+// schemaOf is the schema of a value of type t in place; structs and types with a form of their own become references.
+func (b *Builder) schemaOf(t reflect.Type) spec.Schema {
+	t = deref(t)
+	if t.Kind() == reflect.Struct {
+		return b.reference(t)
+	}
+	if _, ok := custom(t, b.form); ok {
+		return b.reference(t)
+	}
+	prop := func(kind, format string) spec.Schema {
+		return spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{kind}, Format: format}}
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return prop("boolean", "")
+	case reflect.Int64, reflect.Uint64, reflect.Uint32, reflect.Uint:
+		return prop("integer", "int64")
+	case reflect.Int, reflect.Int32, reflect.Int16, reflect.Int8, reflect.Uint16, reflect.Uint8:
+		return prop("integer", "int32")
+	case reflect.Float32:
+		return prop("number", "float")
+	case reflect.Float64:
+		return prop("number", "double")
+	case reflect.String:
+		p := prop("string", "")
+		if e := b.marks.get(typeKey(t), "enum"); len(e) == 1 {
+			p.Enum = anys(strings.Split(e[0], ","))
+		}
+		return p
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return prop("string", "byte")
+		}
+		p, items := prop("array", ""), b.schemaOf(t.Elem())
+		p.Items = &spec.SchemaOrArray{Schema: b.item(items, t.Elem())}
+		return p
+	case reflect.Map:
+		p, values := prop("object", ""), b.schemaOf(t.Elem())
+		p.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: b.item(values, t.Elem())}
+		return p
+	}
+	return prop("object", "")
+}
+
+// item is an element's schema: in V3 with the zero value as default, as Kubernetes publishes it.
+func (b *Builder) item(s spec.Schema, t reflect.Type) *spec.Schema {
+	if b.form != V3 {
+		return &s
+	}
+	if s.Ref.String() != "" {
+		if t.Kind() == reflect.Pointer {
+			return &s
+		}
+		return &spec.Schema{SchemaProps: spec.SchemaProps{AllOf: []spec.Schema{s}, Default: map[string]any{}}}
+	}
+	switch t.Kind() {
+	case reflect.String:
+		s.Default = ""
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		s.Default = 0
+	}
+	return &s
+}

@@ -1,0 +1,194 @@
+// Command genmarkers reads the comment markers (+listType, +enum, …) of the Kubernetes API types, which reflection cannot
+// see, out of the modules' sources and prints them as the table that package openapi embeds.
+//
+//	go run ./api/openapi/genmarkers > api/openapi/markers.txt
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func main() {
+	lines, err := collect()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "genmarkers:", err)
+		os.Exit(1)
+	}
+	w := bufio.NewWriter(os.Stdout)
+	defer w.Flush()
+	for _, l := range lines {
+		fmt.Fprintln(w, l)
+	}
+}
+
+// collect reads all packages of k8s.io/api that are stable, and those of apimachinery that API types are made of.
+func collect() ([]string, error) {
+	var all []string
+	for _, module := range []string{"k8s.io/api", "k8s.io/apimachinery"} {
+		dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+		if err != nil {
+			return nil, fmt.Errorf("finding %s: %w", module, err)
+		}
+		root := strings.TrimSpace(string(dir))
+		err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.IsDir() || !wanted(strings.TrimPrefix(path, root+"/")) {
+				return err
+			}
+			lines, err := readPackage(path, module+"/"+strings.TrimPrefix(path, root+"/"))
+			all = append(all, lines...)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+func wanted(dir string) bool {
+	switch dir {
+	case "pkg/apis/meta/v1", "pkg/runtime", "pkg/api/resource", "pkg/util/intstr":
+		return true
+	}
+	base := filepath.Base(dir)
+	return !strings.HasPrefix(dir, "pkg/") && !strings.Contains(base, "alpha") && !strings.Contains(base, "beta")
+}
+
+func readPackage(dir, path string) ([]string, error) {
+	files, err := filepath.Glob(dir + "/*.go")
+	if err != nil {
+		return nil, err
+	}
+	fset := token.NewFileSet()
+	p := &pkg{path: path, enums: map[string][]string{}, isEnum: map[string]bool{}}
+	for _, f := range files {
+		if strings.HasSuffix(f, "_test.go") || strings.Contains(f, "zz_generated") || strings.HasSuffix(f, ".pb.go") {
+			continue
+		}
+		file, err := parser.ParseFile(fset, f, nil, parser.ParseComments)
+		if err != nil {
+			return nil, err
+		}
+		p.file(file)
+	}
+	for name := range p.isEnum {
+		slices.Sort(p.enums[name])
+		p.lines = append(p.lines, fmt.Sprintf("%s.%s enum=%s", path, name, strings.Join(p.enums[name], ",")))
+	}
+	return p.lines, nil
+}
+
+// pkg gathers one package's lines.
+type pkg struct {
+	path   string
+	lines  []string
+	enums  map[string][]string
+	isEnum map[string]bool
+}
+
+func (p *pkg) file(f *ast.File) {
+	for _, d := range f.Decls {
+		gen, ok := d.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		for _, s := range gen.Specs {
+			switch s := s.(type) {
+			case *ast.ValueSpec:
+				p.constant(gen.Tok, s)
+			case *ast.TypeSpec:
+				doc := s.Doc
+				if doc == nil {
+					doc = gen.Doc
+				}
+				p.typeSpec(s, markers(doc))
+			}
+		}
+	}
+}
+
+func (p *pkg) constant(tok token.Token, s *ast.ValueSpec) {
+	t, ok := s.Type.(*ast.Ident)
+	if tok != token.CONST || !ok || len(s.Values) != 1 {
+		return
+	}
+	if lit, ok := s.Values[0].(*ast.BasicLit); ok && lit.Kind == token.STRING {
+		if v, err := strconv.Unquote(lit.Value); err == nil && !slices.Contains(p.enums[t.Name], v) && v != "" {
+			p.enums[t.Name] = append(p.enums[t.Name], v)
+		}
+	}
+}
+
+func (p *pkg) typeSpec(s *ast.TypeSpec, marks []string) {
+	for _, m := range marks {
+		if m == "enum" {
+			p.isEnum[s.Name.Name] = true
+		}
+	}
+	st, ok := s.Type.(*ast.StructType)
+	if !ok {
+		return
+	}
+	if own := keep(marks, "structType"); len(own) > 0 {
+		p.lines = append(p.lines, fmt.Sprintf("%s.%s %s", p.path, s.Name.Name, strings.Join(own, " ")))
+	}
+	for _, f := range st.Fields.List {
+		if f.Tag == nil {
+			continue
+		}
+		tag, _ := strconv.Unquote(f.Tag.Value)
+		name, rest, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
+		if name == "" || name == "-" {
+			continue
+		}
+		m := keep(markers(f.Doc), "listType", "listMapKey", "mapType", "structType", "default")
+		for _, mark := range markers(f.Doc) {
+			omit := strings.Contains(rest, "omitempty") || strings.Contains(rest, "omitzero")
+			if mark == "optional" && !omit || mark == "required" && omit {
+				m = append(m, mark)
+			}
+		}
+		if len(m) > 0 {
+			p.lines = append(p.lines, fmt.Sprintf("%s.%s:%s %s", p.path, s.Name.Name, name, strings.Join(m, " ")))
+		}
+	}
+}
+
+// markers are the lines of a comment that begin with "+".
+func markers(doc *ast.CommentGroup) []string {
+	if doc == nil {
+		return nil
+	}
+	var out []string
+	for _, c := range doc.List {
+		line := strings.TrimSpace(strings.TrimPrefix(c.Text, "//"))
+		if rest, ok := strings.CutPrefix(line, "+"); ok {
+			out = append(out, strings.ReplaceAll(rest, " ", ""))
+		}
+	}
+	return out
+}
+
+func keep(marks []string, names ...string) []string {
+	var out []string
+	for _, m := range marks {
+		name, _, _ := strings.Cut(m, "=")
+		if slices.Contains(names, name) && !slices.Contains(out, m) {
+			out = append(out, m)
+		}
+	}
+	return out
+}

@@ -1,0 +1,124 @@
+package openapi_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/api/openapi"
+	"bonsai/api/scheme"
+)
+
+// property returns a definition's property as plain JSON.
+func property(t *testing.T, b *openapi.Builder, name, field string) map[string]any {
+	t.Helper()
+	def, ok := b.Definitions()[name]
+	if !ok {
+		t.Fatalf("no definition %s", name)
+	}
+	var value any = def
+	if field != "" {
+		p, ok := def.Properties[field]
+		if !ok {
+			t.Fatalf("no property %s of %s", field, name)
+		}
+		value = p
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out map[string]any
+	if err := json.Unmarshal(raw, &out); err != nil {
+		t.Fatal(err)
+	}
+	delete(out, "description")
+	return out
+}
+
+func TestProperties(t *testing.T) {
+	t.Parallel()
+	const core, meta = "io.k8s.api.core.v1.", "io.k8s.apimachinery.pkg.apis.meta.v1."
+	for _, c := range []struct {
+		form             openapi.Form
+		name, prop, want string
+	}{
+		{openapi.V2, core + "PodSpec", "containers", `{"type":"array","items":{"$ref":"#/definitions/io.k8s.api.core.v1.Container"},
+			"x-kubernetes-list-map-keys":["name"],"x-kubernetes-list-type":"map","x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"merge"}`},
+		{openapi.V3, core + "PodSpec", "containers", `{"type":"array","items":{"allOf":[{"$ref":"#/components/schemas/io.k8s.api.core.v1.Container"}],"default":{}},
+			"x-kubernetes-list-map-keys":["name"],"x-kubernetes-list-type":"map","x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"merge"}`},
+		{openapi.V2, core + "Container", "command", `{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"atomic"}`},
+		{openapi.V2, core + "PodSpec", "restartPolicy", `{"type":"string","enum":["Always","Never","OnFailure"]}`},
+		{openapi.V2, core + "PodSpec", "nodeSelector", `{"type":"object","additionalProperties":{"type":"string"},"x-kubernetes-map-type":"atomic"}`},
+		{openapi.V2, core + "Secret", "data", `{"type":"object","additionalProperties":{"type":"string","format":"byte"}}`},
+		{openapi.V3, core + "ContainerPort", "protocol", `{"type":"string","default":"TCP","enum":["SCTP","TCP","UDP"]}`},
+		{openapi.V2, meta + "Time", "", `{"type":"string","format":"date-time"}`},
+		{openapi.V2, meta + "FieldsV1", "", `{"type":"object"}`},
+		{openapi.V2, "io.k8s.apimachinery.pkg.util.intstr.IntOrString", "", `{"type":"string","format":"int-or-string"}`},
+		{openapi.V3, "io.k8s.apimachinery.pkg.api.resource.Quantity", "", `{"oneOf":[{"type":"string"},{"type":"number"}]}`},
+		{openapi.V2, meta + "OwnerReference", "uid", `{"type":"string"}`},
+	} {
+		t.Run(c.name+"."+c.prop, func(t *testing.T) {
+			t.Parallel()
+			b := openapi.NewBuilder(scheme.New(), c.form)
+			for _, kind := range []string{"Pod", "Secret", "Service"} {
+				if _, err := b.Add(corev1.SchemeGroupVersion.WithKind(kind)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var want map[string]any
+			if err := json.Unmarshal([]byte(c.want), &want); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, property(t, b, c.name, c.prop)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestKindsAndRequired(t *testing.T) {
+	t.Parallel()
+	b := openapi.NewBuilder(scheme.New(), openapi.V2)
+	if _, err := b.Add(appsv1.SchemeGroupVersion.WithKind("Deployment")); err != nil {
+		t.Fatal(err)
+	}
+	got := property(t, b, "io.k8s.api.apps.v1.Deployment", "")
+	want := []any{map[string]any{"group": "apps", "kind": "Deployment", "version": "v1"}}
+	if diff := cmp.Diff(want, got["x-kubernetes-group-version-kind"]); diff != "" {
+		t.Error(diff)
+	}
+	spec := b.Definitions()["io.k8s.api.apps.v1.DeploymentSpec"]
+	if diff := cmp.Diff([]string{"selector", "template"}, spec.Required); diff != "" {
+		t.Error(diff)
+	}
+	if d := spec.Properties["replicas"].Description; !strings.Contains(d, "Number of desired pods") {
+		t.Errorf("description of replicas: %q", d)
+	}
+}
+
+func TestReferencesAreClosed(t *testing.T) {
+	t.Parallel()
+	b := openapi.NewBuilder(scheme.New(), openapi.V2)
+	for gvk := range scheme.New().AllKnownTypes() {
+		if gvk.Version == "v1" {
+			if _, err := b.Add(gvk); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	raw, err := json.Marshal(b.Definitions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range strings.Split(string(raw), `"#/definitions/`)[1:] {
+		name, _, _ := strings.Cut(part, `"`)
+		if _, ok := b.Definitions()[name]; !ok {
+			t.Errorf("%s is referred to and not defined", name)
+		}
+	}
+}
