@@ -1,0 +1,84 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Pressure tells which resources of the node are short.
+type Pressure struct{ Memory, Disk, PID bool }
+
+// conditions returns have with the kubelet's four conditions set; unready is why the node is not ready, empty if it is.
+// Transition times change only with the status.
+func conditions(have []corev1.NodeCondition, p Pressure, unready string, now metav1.Time) []corev1.NodeCondition {
+	set := func(kind corev1.NodeConditionType, status bool, reason, message string) {
+		c := corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
+		if status {
+			c.Status = corev1.ConditionTrue
+		}
+		for i := range have {
+			if have[i].Type == kind {
+				if have[i].Status == c.Status {
+					c.LastTransitionTime = have[i].LastTransitionTime
+				}
+				have[i] = c
+				return
+			}
+		}
+		have = append(have, c)
+	}
+	if p.Memory {
+		set(corev1.NodeMemoryPressure, true, "KubeletHasInsufficientMemory", "kubelet has insufficient memory available")
+	} else {
+		set(corev1.NodeMemoryPressure, false, "KubeletHasSufficientMemory", "kubelet has sufficient memory available")
+	}
+	if p.Disk {
+		set(corev1.NodeDiskPressure, true, "KubeletHasDiskPressure", "kubelet has disk pressure")
+	} else {
+		set(corev1.NodeDiskPressure, false, "KubeletHasNoDiskPressure", "kubelet has no disk pressure")
+	}
+	if p.PID {
+		set(corev1.NodePIDPressure, true, "KubeletHasInsufficientPID", "kubelet has insufficient PID available")
+	} else {
+		set(corev1.NodePIDPressure, false, "KubeletHasSufficientPID", "kubelet has sufficient PID available")
+	}
+	if unready != "" {
+		set(corev1.NodeReady, false, "KubeletNotReady", unready)
+	} else {
+		set(corev1.NodeReady, true, "KubeletReady", "kubelet is posting ready status")
+	}
+	return have
+}
+
+// notReady says why the node is not ready, "" if it is. networkWritten is false while the node's network list is ours to write
+// and has no podCIDR yet.
+func notReady(s RuntimeState, err error, networkWritten bool) string {
+	var why []string
+	switch {
+	case err != nil:
+		why = append(why, "container runtime is down: "+err.Error())
+	case !s.Ready:
+		why = append(why, fmt.Sprintf("container runtime not ready: RuntimeReady=false reason:%s message:%s", s.RuntimeReason, s.RuntimeMessage))
+	}
+	if err == nil && !s.NetworkReady {
+		why = append(why, fmt.Sprintf("container runtime network not ready: NetworkReady=false reason:%s message:%s", s.NetworkReason, s.NetworkMessage))
+	} else if !networkWritten {
+		why = append(why, "the node has no podCIDR yet")
+	}
+	if len(why) > 1 {
+		return "[" + strings.Join(why, ", ") + "]"
+	}
+	return strings.Join(why, "")
+}
+
+func conditionTrue(list []corev1.NodeCondition, kind corev1.NodeConditionType) bool {
+	for _, c := range list {
+		if c.Type == kind {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

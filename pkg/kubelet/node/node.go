@@ -1,0 +1,180 @@
+// Package node keeps the kubelet's own Node object: it registers the node, reports its status, renews its lease and writes
+// the node's CNI network list once the API has given it a podCIDR. What the status says is computed by pure functions from
+// what the machine and the runtime show; a PATCH is sent only on a change or every five minutes, for the lease is the heartbeat.
+//
+// The contract: https://kubernetes.io/docs/reference/node/node-status/ and .../architecture/nodes/#heartbeats.
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// RuntimeState is what the container runtime says of itself.
+type RuntimeState struct {
+	// Name and Version make the node's containerRuntimeVersion: containerd://1.6.20.
+	Name, Version string
+	// Ready and NetworkReady are CRI's conditions RuntimeReady and NetworkReady, with the reason and message when false.
+	Ready, NetworkReady           bool
+	RuntimeReason, RuntimeMessage string
+	NetworkReason, NetworkMessage string
+}
+
+// Runtime is asked for the container runtime's state.
+type Runtime interface {
+	RuntimeState(ctx context.Context) (RuntimeState, error)
+}
+
+// Config is what a Node needs. Client, Name, Runtime, Machine, Now and Log are required.
+type Config struct {
+	Client kubernetes.Interface
+	// Name is the Node's name; Hostname its host name, by default the same.
+	Name, Hostname string
+	// IPs are the node's addresses, the primary one first; found by the default route if empty.
+	IPs []net.IP
+	// Labels and Taints are given to a new Node (--node-labels, --register-with-taints); ProviderID is its spec.providerID.
+	Labels     map[string]string
+	Taints     []corev1.Taint
+	ProviderID string
+	// NoRegister: somebody else makes the Node (--register-node=false).
+	NoRegister bool
+	Runtime    Runtime
+	Machine    Machine
+	// Images returns the runtime's images; nil reports none.
+	Images func(ctx context.Context) ([]corev1.ContainerImage, error)
+	// Resources says how much of the machine pods may have.
+	Resources Resources
+	// Port is the kubelet's, 10250 by default; Version its version.
+	Port    int32
+	Version string
+	// Network is the node's CNI list; nil if somebody else writes it.
+	Network *Network
+	// Interval is how often the status is computed (10 s), Report the most time between two PATCHes (5 min), LeaseDuration
+	// the lease's length (40 s; it is renewed after a quarter of it).
+	Interval, Report, LeaseDuration time.Duration
+	Now                             func() time.Time
+	Log                             *slog.Logger
+}
+
+// Node keeps one Node object.
+type Node struct {
+	cfg        Config
+	addresses  []corev1.NodeAddress
+	poke       chan struct{}
+	registered chan struct{}
+	object     atomic.Pointer[corev1.Node]
+	network    atomic.Bool // the network list is written, or not ours
+
+	mu       sync.Mutex
+	images   []corev1.ContainerImage
+	imagesAt time.Time
+}
+
+// New checks the configuration and finds the node's addresses. It sends nothing.
+func New(cfg Config) (*Node, error) {
+	if cfg.Client == nil || cfg.Name == "" || cfg.Runtime == nil || cfg.Machine == nil || cfg.Now == nil || cfg.Log == nil {
+		return nil, errors.New("node: Client, Name, Runtime, Machine, Now and Log are required")
+	}
+	defaultTo(&cfg.Hostname, cfg.Name)
+	defaultTo(&cfg.Port, 10250)
+	defaultTo(&cfg.Interval, 10*time.Second)
+	defaultTo(&cfg.Report, 5*time.Minute)
+	defaultTo(&cfg.LeaseDuration, 40*time.Second)
+	addresses, err := findAddresses(cfg.IPs, cfg.Hostname)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{cfg: cfg, addresses: addresses, poke: make(chan struct{}, 1), registered: make(chan struct{})}
+	n.network.Store(cfg.Network == nil)
+	return n, nil
+}
+
+func defaultTo[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Addresses are the node's addresses as its status shows them.
+func (n *Node) Addresses() []corev1.NodeAddress { return n.addresses }
+
+// HostIPs are the node's internal addresses, the primary one first: status.hostIPs of its pods.
+func (n *Node) HostIPs() []string {
+	var ips []string
+	for _, a := range n.addresses {
+		if a.Type == corev1.NodeInternalIP {
+			ips = append(ips, a.Address)
+		}
+	}
+	return ips
+}
+
+// Object returns the Node as last seen in the API, read only; nil before it was registered.
+func (n *Node) Object() *corev1.Node { return n.object.Load() }
+
+// Registered is closed once the Node exists in the API.
+func (n *Node) Registered() <-chan struct{} { return n.registered }
+
+// Poke has the status computed at once: something it depends on changed.
+func (n *Node) Poke() {
+	select {
+	case n.poke <- struct{}{}:
+	default:
+	}
+}
+
+// Run registers the node and keeps it until ctx is done.
+func (n *Node) Run(ctx context.Context) error {
+	if !n.register(ctx) {
+		return nil // ctx is done
+	}
+	close(n.registered)
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	parts.Go(func() { n.keepLease(ctx) })
+	parts.Go(func() { n.watchSelf(ctx) })
+	n.keepStatus(ctx)
+	return nil
+}
+
+// How often an unready node looks again whether it is ready: this is what makes a node Ready within a second.
+const unreadyInterval = 100 * time.Millisecond
+
+// keepStatus reports the status until ctx is done.
+func (n *Node) keepStatus(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	failures := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-n.poke:
+		}
+		ready, err := n.syncStatus(ctx)
+		wait := n.cfg.Interval
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return
+		case err != nil:
+			failures++
+			n.cfg.Log.Error("node status not reported", "node", n.cfg.Name, "failures", failures, "err", err)
+			wait = min(time.Duration(failures)*time.Second, n.cfg.Interval)
+		case !ready:
+			failures, wait = 0, unreadyInterval
+		default:
+			failures = 0
+		}
+		timer.Reset(wait)
+	}
+}

@@ -1,0 +1,334 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/containernetworking/cni/libcni"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+type fakeRuntime struct {
+	mu    sync.Mutex
+	state RuntimeState
+}
+
+func (f *fakeRuntime) RuntimeState(context.Context) (RuntimeState, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state, nil
+}
+
+func (f *fakeRuntime) set(s RuntimeState) { f.mu.Lock(); defer f.mu.Unlock(); f.state = s }
+
+type fakeMachine struct{}
+
+func (fakeMachine) Info() corev1.NodeSystemInfo { return corev1.NodeSystemInfo{MachineID: "m"} }
+func (fakeMachine) Capacity() corev1.ResourceList {
+	return corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi"), "ephemeral-storage": resource.MustParse("10Gi"), "hugepages-2Mi": resource.MustParse("4Mi")}
+}
+func (fakeMachine) Available() Available { return Available{Memory: 1 << 29} }
+
+func waitUntil(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.After(10 * time.Second); !ok(); {
+		select {
+		case <-deadline:
+			t.Fatal("not in 10 s: " + what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// TestLife takes a node from registration over its podCIDR to Ready, and counts its PATCHes.
+func TestLife(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	client, rt, dir := fake.NewClientset(), &fakeRuntime{}, t.TempDir()
+	rt.set(RuntimeState{Name: "containerd", Version: "1.6.20", Ready: true, NetworkReason: "NetworkPluginNotReady", NetworkMessage: "cni plugin not initialized"})
+	n, err := New(Config{Client: client, Name: "n1", IPs: []net.IP{net.ParseIP("10.1.2.3"), net.ParseIP("fd00::3")}, Labels: map[string]string{"zone": "a"}, Taints: []corev1.Taint{{Key: "t", Effect: "NoSchedule"}},
+		Runtime: rt, Machine: fakeMachine{}, Version: "v1.36.3", Network: &Network{Dir: dir}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Images: func(context.Context) ([]corev1.ContainerImage, error) {
+			return []corev1.ContainerImage{{Names: []string{"b"}, SizeBytes: 1}, {Names: []string{"a"}, SizeBytes: 9}}, nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- n.Run(ctx) }()
+	<-n.Registered()
+	get := func() *corev1.Node {
+		node, err := client.CoreV1().Nodes().Get(ctx, "n1", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return node
+	}
+	node := get()
+	if node.Labels["kubernetes.io/hostname"] != "n1" || node.Labels["zone"] != "a" || node.Labels["beta.kubernetes.io/os"] != "linux" || len(node.Spec.Taints) != 1 {
+		t.Error("registered:", node.Labels, node.Spec)
+	}
+	if conditionTrue(node.Status.Conditions, corev1.NodeReady) || node.Status.NodeInfo.ContainerRuntimeVersion != "containerd://1.6.20" || node.Status.Images[0].Names[0] != "a" {
+		t.Error("status:", node.Status)
+	}
+	node.Spec.PodCIDR, node.Spec.PodCIDRs, node.ResourceVersion = "10.244.1.0/24", []string{"10.244.1.0/24"}, "5"
+	waitUntil(t, "the network list written", func() bool {
+		// The fake watch may start after the update: write again until it is seen.
+		if _, err := client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := os.Stat(filepath.Join(dir, listFile))
+		return err == nil
+	})
+	if conditionTrue(get().Status.Conditions, corev1.NodeReady) {
+		t.Error("ready before the runtime's network is")
+	}
+	rt.set(RuntimeState{Name: "containerd", Version: "1.6.20", Ready: true, NetworkReady: true})
+	n.Poke()
+	waitUntil(t, "the node Ready", func() bool { return conditionTrue(get().Status.Conditions, corev1.NodeReady) })
+	waitUntil(t, "the lease", func() bool {
+		l, err := client.CoordinationV1().Leases("kube-node-lease").Get(ctx, "n1", metav1.GetOptions{})
+		return err == nil && *l.Spec.LeaseDurationSeconds == 40 && *l.Spec.HolderIdentity == "n1" && len(l.OwnerReferences) == 1
+	})
+	before := patches(client)
+	for range 3 {
+		if ready, err := n.syncStatus(ctx); err != nil || !ready {
+			t.Fatal(ready, err)
+		}
+	}
+	if after := patches(client); after != before {
+		t.Errorf("%d PATCHes without a change", after-before)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"10.1.2.3", "fd00::3"}, n.HostIPs()); d != "" {
+		t.Error(d)
+	}
+}
+
+func patches(c *fake.Clientset) (n int) {
+	for _, a := range c.Actions() {
+		if a.GetVerb() == "patch" && a.GetSubresource() == "status" {
+			n++
+		}
+	}
+	return n
+}
+
+func TestTakesOverAnExistingNode(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: types.UID("old"), Labels: map[string]string{"own": "x", "kubernetes.io/hostname": "other"}}, Spec: corev1.NodeSpec{Unschedulable: true}})
+	n, err := New(Config{Client: client, Name: "n1", IPs: []net.IP{net.ParseIP("10.1.2.3")}, Runtime: &fakeRuntime{}, Machine: fakeMachine{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !n.register(ctx) {
+		t.Fatal("not registered")
+	}
+	got := n.Object()
+	if got.UID != "old" || !got.Spec.Unschedulable || got.Labels["own"] != "x" || got.Labels["kubernetes.io/hostname"] != "n1" {
+		t.Error(got)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	if _, err := New(Config{}); err == nil {
+		t.Error("an empty configuration")
+	}
+	cfg := Config{Client: fake.NewClientset(), Name: "n", Runtime: &fakeRuntime{}, Machine: fakeMachine{}, Now: time.Now, Log: slog.New(slog.DiscardHandler), IPs: []net.IP{net.IPv4zero}}
+	if _, err := New(cfg); err == nil {
+		t.Error("0.0.0.0 as a node's address")
+	}
+}
+
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	then, now := metav1.NewTime(time.Unix(100, 0)), metav1.NewTime(time.Unix(200, 0))
+	got := conditions([]corev1.NodeCondition{{Type: "Other", Status: "True"}}, Pressure{}, "why", then)
+	got = conditions(got, Pressure{Memory: true, Disk: true, PID: true}, "", now)
+	got = conditions(got, Pressure{Memory: true}, "", metav1.NewTime(time.Unix(300, 0)))
+	want := []string{"Other True  ", "MemoryPressure True KubeletHasInsufficientMemory kubelet has insufficient memory available", "DiskPressure False KubeletHasNoDiskPressure kubelet has no disk pressure",
+		"PIDPressure False KubeletHasSufficientPID kubelet has sufficient PID available", "Ready True KubeletReady kubelet is posting ready status"}
+	for i, c := range got {
+		if s := strings.Join([]string{string(c.Type), string(c.Status), c.Reason, c.Message}, " "); s != want[i] {
+			t.Errorf("%q, want %q", s, want[i])
+		}
+		if c.Type == corev1.NodeReady && (!c.LastTransitionTime.Equal(&now) || c.LastHeartbeatTime.Unix() != 300) {
+			t.Error("times:", c)
+		}
+	}
+	for want, got := range map[string]string{
+		"":                                notReady(RuntimeState{Ready: true, NetworkReady: true}, nil, true),
+		"container runtime is down: gone": notReady(RuntimeState{}, errors.New("gone"), true),
+		"container runtime network not ready: NetworkReady=false reason:R message:M": notReady(RuntimeState{Ready: true, NetworkReason: "R", NetworkMessage: "M"}, nil, true),
+		"the node has no podCIDR yet": notReady(RuntimeState{Ready: true, NetworkReady: true}, nil, false),
+		"[container runtime not ready: RuntimeReady=false reason:R message:M, the node has no podCIDR yet]": notReady(RuntimeState{NetworkReady: true, RuntimeReason: "R", RuntimeMessage: "M"}, nil, false),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestAllocatable(t *testing.T) {
+	t.Parallel()
+	r := Resources{Reserved: corev1.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("100Mi")}}
+	got := r.Allocatable(fakeMachine{}.Capacity())
+	for name, want := range map[corev1.ResourceName]string{"cpu": "1500m", "memory": "820Mi", "pods": "110", "ephemeral-storage": "9Gi", "hugepages-2Mi": "4Mi"} {
+		if q := got[name]; q.Cmp(resource.MustParse(want)) != 0 {
+			t.Errorf("%s: %s, want %s", name, q.String(), want)
+		}
+	}
+	all := Resources{MaxPods: 5, Reserved: corev1.ResourceList{"cpu": resource.MustParse("8")}, Hard: map[string]string{}}.Allocatable(fakeMachine{}.Capacity())
+	if all.Cpu().Sign() != 0 || all.Pods().Value() != 5 || all.StorageEphemeral().Value() != 10<<30 {
+		t.Error(all)
+	}
+}
+
+func TestPressure(t *testing.T) {
+	t.Parallel()
+	machine := fakeMachine{}.Capacity()
+	r := Resources{}
+	for _, tc := range []struct {
+		a    Available
+		want Pressure
+	}{
+		{Available{Memory: 101 << 20, Disk: 11, DiskTotal: 100, Inodes: 6, InodesTotal: 100}, Pressure{}},
+		{Available{Memory: 99 << 20}, Pressure{Memory: true}},
+		{Available{Memory: 1 << 30, Disk: 9, DiskTotal: 100}, Pressure{Disk: true}},
+		{Available{Memory: 1 << 30, Inodes: 4, InodesTotal: 100}, Pressure{Disk: true}},
+	} {
+		if got := r.Pressure(tc.a, machine); got != tc.want {
+			t.Errorf("%+v: %+v", tc.a, got)
+		}
+	}
+	pid := Resources{Hard: map[string]string{"pid.available": "10%"}}
+	if !pid.Pressure(Available{Processes: 95, ProcessesMax: 100}, machine).PID {
+		t.Error("no PID pressure")
+	}
+}
+
+func TestStatusPatchReplacesAddresses(t *testing.T) {
+	t.Parallel()
+	a := corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: "InternalIP", Address: "1.1.1.1"}}, Conditions: []corev1.NodeCondition{{Type: "Ready", Status: "True"}}}
+	b := *a.DeepCopy()
+	if p, err := statusPatch(&a, &b); err != nil || string(p) != "{}" {
+		t.Error(string(p), err)
+	}
+	b.Addresses = append(b.Addresses, corev1.NodeAddress{Type: "InternalIP", Address: "::1"})
+	p, err := statusPatch(&a, &b)
+	var got struct {
+		Status struct{ Addresses []map[string]string }
+	}
+	if err != nil || json.Unmarshal(p, &got) != nil || len(got.Status.Addresses) != 3 || got.Status.Addresses[0]["$patch"] != "replace" {
+		t.Error(string(p), err)
+	}
+	if changed(&a, &a) || !changed(&a, &b) {
+		t.Error("changed")
+	}
+}
+
+func TestNetworkList(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "net.d")
+	n := &Network{Dir: dir, MTU: 1400, Bridge: "br7", DataDir: "/d"}
+	if _, err := os.Stat("/usr/lib/cni/bridge"); err == nil {
+		n.BinDirs = []string{"/usr/lib/cni"}
+	}
+	for i, want := range []bool{true, false} {
+		if wrote, err := n.Write(context.Background(), []string{"10.244.3.7/24", "fd00:1::/64"}); err != nil || wrote != want {
+			t.Fatal(i, wrote, err)
+		}
+	}
+	l, err := libcni.ConfListFromFile(filepath.Join(dir, listFile))
+	if err != nil || l.Name != listName || len(l.Plugins) != 2 {
+		t.Fatal(l, err)
+	}
+	var bridge struct {
+		Bridge          string
+		IsGateway       bool
+		IPMasq, Hairpin bool
+		MTU             int
+		IPAM            struct {
+			Ranges [][]struct{ Subnet string }
+			Routes []struct{ Dst string }
+		}
+	}
+	if err := json.Unmarshal(l.Plugins[0].Bytes, &bridge); err != nil || bridge.Bridge != "br7" || !bridge.IsGateway || bridge.IPMasq || bridge.MTU != 1400 ||
+		bridge.IPAM.Ranges[0][0].Subnet != "10.244.3.0/24" || bridge.IPAM.Routes[1].Dst != "::/0" {
+		t.Errorf("%+v %v", bridge, err)
+	}
+	files, _ := os.ReadDir(dir)
+	if len(files) != 2 {
+		t.Error("files:", files)
+	}
+	for _, bad := range [][]string{nil, {"x"}} {
+		if _, err := n.Write(context.Background(), bad); err == nil {
+			t.Error(bad, "accepted")
+		}
+	}
+	missing := &Network{Dir: dir, BinDirs: []string{t.TempDir()}}
+	if _, err := missing.Write(context.Background(), []string{"10.0.0.0/24"}); err == nil || !strings.Contains(err.Error(), "bridge") {
+		t.Error("missing plug-ins not noticed:", err)
+	}
+}
+
+func TestLinux(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for name, content := range map[string]string{"etc/machine-id": "abc\n", "etc/os-release": "NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n", "proc/sys/kernel/osrelease": "6.1\n", "proc/meminfo": "MemTotal:  2048 kB\nMemAvailable: 1024 kB\n",
+		"proc/sys/kernel/pid_max": "4194304", "proc/sys/kernel/threads-max": "1000", "proc/loadavg": "0 0 0 1/77 9\n", "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "3\n"} {
+		p := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := newLinux(root, root)
+	if i := l.Info(); i.MachineID != "abc" || i.SystemUUID != "abc" || i.OSImage != "Debian GNU/Linux 12 (bookworm)" || i.KernelVersion != "6.1" {
+		t.Error(i)
+	}
+	c := l.Capacity()
+	if huge := c["hugepages-2Mi"]; c.Memory().Value() != 2<<20 || huge.Value() != 6<<20 || c.Cpu().Value() < 1 || c.StorageEphemeral().Value() == 0 {
+		t.Error(c)
+	}
+	if a := l.Available(); a.Memory != 1<<20 || a.Processes != 77 || a.ProcessesMax != 1000 || a.DiskTotal == 0 {
+		t.Error(a)
+	}
+	if real := NewLinux(root); real.Info().KernelVersion == "" || real.Available().Memory == 0 {
+		t.Error("nothing read from this machine")
+	}
+}
+
+func TestShorten(t *testing.T) {
+	t.Parallel()
+	var many []corev1.ContainerImage
+	for i := range 60 {
+		many = append(many, corev1.ContainerImage{Names: make([]string, 7), SizeBytes: int64(i)})
+	}
+	got := shorten(many)
+	if len(got) != 50 || got[0].SizeBytes != 59 || len(got[0].Names) != 5 || len(many[59].Names) != 7 {
+		t.Error(len(got), got[0])
+	}
+}

@@ -1,0 +1,106 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"runtime"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Registration is tried again after these times, the last one from then on.
+const (
+	registerRetryFirst = 100 * time.Millisecond
+	registerRetryMost  = 7 * time.Second
+)
+
+// register makes the Node, or takes over the one that exists; false if ctx was done before.
+func (n *Node) register(ctx context.Context) bool {
+	retry := registerRetryFirst
+	for {
+		node, err := n.tryRegister(ctx)
+		if err == nil {
+			n.seen(ctx, node)
+			return true
+		}
+		n.cfg.Log.Warn("node not registered yet", "node", n.cfg.Name, "err", err)
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(retry):
+		}
+		retry = min(retry*2, registerRetryMost)
+	}
+}
+
+func (n *Node) tryRegister(ctx context.Context) (*corev1.Node, error) {
+	nodes := n.cfg.Client.CoreV1().Nodes()
+	if n.cfg.NoRegister {
+		return nodes.Get(ctx, n.cfg.Name, metav1.GetOptions{})
+	}
+	state, stateErr := n.cfg.Runtime.RuntimeState(ctx)
+	fresh := n.initial()
+	fresh.Status = n.status(ctx, fresh.Status, state, stateErr)
+	node, err := nodes.Create(ctx, fresh, metav1.CreateOptions{})
+	if err == nil {
+		n.cfg.Log.Info("registered the node", "node", n.cfg.Name)
+		return node, nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("create the Node: %w", err)
+	}
+	if node, err = nodes.Get(ctx, n.cfg.Name, metav1.GetOptions{}); err != nil {
+		return nil, fmt.Errorf("get the existing Node: %w", err)
+	}
+	patch := labelPatch(node, fresh)
+	if patch == nil {
+		return node, nil
+	}
+	if node, err = nodes.Patch(ctx, n.cfg.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return nil, fmt.Errorf("patch the existing Node's labels: %w", err)
+	}
+	return node, nil
+}
+
+// initial is the Node as it is registered, without status.
+func (n *Node) initial() *corev1.Node {
+	labels := map[string]string{}
+	maps.Copy(labels, n.cfg.Labels)
+	maps.Copy(labels, ownLabels(n.cfg.Hostname))
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: n.cfg.Name, Labels: labels, Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}},
+		Spec:       corev1.NodeSpec{Taints: n.cfg.Taints, ProviderID: n.cfg.ProviderID},
+	}
+}
+
+// ownLabels are those every kubelet sets, the older names of two of them included.
+func ownLabels(hostname string) map[string]string {
+	return map[string]string{
+		corev1.LabelHostname: hostname, corev1.LabelOSStable: runtime.GOOS, corev1.LabelArchStable: runtime.GOARCH,
+		"beta.kubernetes.io/os": runtime.GOOS, "beta.kubernetes.io/arch": runtime.GOARCH,
+	}
+}
+
+// labelPatch is the merge patch that gives an existing Node the labels of this kubelet; nil if it has them.
+func labelPatch(have, want *corev1.Node) []byte {
+	missing := map[string]string{}
+	for k, v := range want.Labels {
+		if have.Labels[k] != v {
+			missing[k] = v
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": missing}})
+	if err != nil {
+		return nil // a map of strings always marshals
+	}
+	return patch
+}

@@ -1,0 +1,165 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+)
+
+// The node's image list names no more than this many images, and this many names of each.
+const (
+	maxImages     = 50
+	maxImageNames = 5
+	imagesMaxAge  = 30 * time.Second
+)
+
+// syncStatus computes the status and PATCHes it if it is news. ready tells whether the node is.
+func (n *Node) syncStatus(ctx context.Context) (ready bool, err error) {
+	state, stateErr := n.cfg.Runtime.RuntimeState(ctx)
+	old := n.object.Load()
+	status := n.status(ctx, *old.Status.DeepCopy(), state, stateErr)
+	ready = conditionTrue(status.Conditions, corev1.NodeReady)
+	if !changed(&old.Status, &status) && n.cfg.Now().Sub(heartbeat(old)) < n.cfg.Report {
+		return ready, nil
+	}
+	patch, err := statusPatch(&old.Status, &status)
+	if err != nil {
+		return ready, err
+	}
+	got, err := n.cfg.Client.CoreV1().Nodes().Patch(ctx, n.cfg.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return ready, fmt.Errorf("patch the Node's status: %w", err)
+	}
+	if conditionTrue(got.Status.Conditions, corev1.NodeReady) != conditionTrue(old.Status.Conditions, corev1.NodeReady) {
+		n.cfg.Log.Info("node readiness changed", "node", n.cfg.Name, "ready", ready)
+	}
+	n.seen(ctx, got)
+	return ready, nil
+}
+
+// status computes what the Node's status becomes, from what it was and what is so now.
+func (n *Node) status(ctx context.Context, s corev1.NodeStatus, state RuntimeState, stateErr error) corev1.NodeStatus {
+	s.Addresses = n.addresses
+	s.DaemonEndpoints.KubeletEndpoint.Port = n.cfg.Port
+	s.NodeInfo = n.cfg.Machine.Info()
+	s.NodeInfo.KubeletVersion = n.cfg.Version
+	s.NodeInfo.OperatingSystem, s.NodeInfo.Architecture = runtime.GOOS, runtime.GOARCH
+	if state.Name != "" {
+		s.NodeInfo.ContainerRuntimeVersion = state.Name + "://" + state.Version
+	}
+	capacity := n.cfg.Machine.Capacity()
+	s.Capacity, s.Allocatable = merge(s.Capacity, n.cfg.Resources.capacity(capacity)), merge(s.Allocatable, n.cfg.Resources.Allocatable(capacity))
+	if images := n.imageList(ctx); images != nil {
+		s.Images = images
+	}
+	pressure := n.cfg.Resources.Pressure(n.cfg.Machine.Available(), capacity)
+	s.Conditions = conditions(s.Conditions, pressure, notReady(state, stateErr, n.network.Load()), metav1.NewTime(n.cfg.Now()))
+	return s
+}
+
+// merge keeps the resources that others (device plug-ins) reported and sets ours.
+func merge(have, ours corev1.ResourceList) corev1.ResourceList {
+	out := ours.DeepCopy()
+	for name, q := range have {
+		if _, ok := out[name]; !ok && strings.Contains(string(name), "/") {
+			out[name] = q
+		}
+	}
+	return out
+}
+
+// imageList returns the images, the largest first. They are asked for at most every half minute; nil leaves the last list.
+func (n *Node) imageList(ctx context.Context) []corev1.ContainerImage {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := n.cfg.Now()
+	if n.cfg.Images == nil || !n.imagesAt.IsZero() && now.Sub(n.imagesAt) < imagesMaxAge {
+		return n.images
+	}
+	images, err := n.cfg.Images(ctx)
+	if err != nil {
+		return n.images // the runtime's state shows what is wrong
+	}
+	n.images, n.imagesAt = shorten(images), now
+	return n.images
+}
+
+func shorten(images []corev1.ContainerImage) []corev1.ContainerImage {
+	images = slices.Clone(images)
+	slices.SortStableFunc(images, func(a, b corev1.ContainerImage) int {
+		if a.SizeBytes != b.SizeBytes {
+			return int(min(max(b.SizeBytes-a.SizeBytes, -1), 1))
+		}
+		return slices.Compare(a.Names, b.Names)
+	})
+	images = images[:min(len(images), maxImages)]
+	for i := range images {
+		images[i].Names = images[i].Names[:min(len(images[i].Names), maxImageNames)]
+	}
+	return images
+}
+
+// changed tells whether b says anything new, heartbeats aside.
+func changed(a, b *corev1.NodeStatus) bool {
+	x, y := a.DeepCopy(), b.DeepCopy()
+	for _, s := range []*corev1.NodeStatus{x, y} {
+		for i := range s.Conditions {
+			s.Conditions[i].LastHeartbeatTime = metav1.Time{}
+		}
+	}
+	return !equality.Semantic.DeepEqual(x, y)
+}
+
+// heartbeat is when the kubelet last reported: of the condition Ready.
+func heartbeat(node *corev1.Node) time.Time {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.LastHeartbeatTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// statusPatch is the strategic merge patch from old to status: conditions of other owners stay. Addresses are replaced as a
+// whole, for two of one type (dual stack) would be merged into one.
+func statusPatch(old, status *corev1.NodeStatus) ([]byte, error) {
+	a, b := corev1.Node{Status: *old.DeepCopy()}, corev1.Node{Status: *status.DeepCopy()}
+	a.Status.Addresses, b.Status.Addresses = nil, nil
+	before, err := json.Marshal(a)
+	if err != nil {
+		return nil, fmt.Errorf("encode the old status: %w", err)
+	}
+	after, err := json.Marshal(b)
+	if err != nil {
+		return nil, fmt.Errorf("encode the new status: %w", err)
+	}
+	patch, err := strategicpatch.CreateTwoWayMergePatch(before, after, corev1.Node{})
+	if err != nil || equality.Semantic.DeepEqual(old.Addresses, status.Addresses) {
+		return patch, err
+	}
+	var m map[string]any
+	if err := json.Unmarshal(patch, &m); err != nil {
+		return nil, fmt.Errorf("decode the patch: %w", err)
+	}
+	s, ok := m["status"].(map[string]any)
+	if !ok {
+		s = map[string]any{}
+		m["status"] = s
+	}
+	addresses := []any{map[string]any{"$patch": "replace"}}
+	for _, ad := range status.Addresses {
+		addresses = append(addresses, ad)
+	}
+	s["addresses"] = addresses
+	return json.Marshal(m)
+}
