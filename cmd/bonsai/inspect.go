@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/cluster"
+)
+
+func statusCommand(dataDir *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show the cluster's processes",
+		Args:  daemon.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cluster.PrintStatus(cmd.Context(), *dataDir, cmd.OutOrStdout())
+		},
+	}
+}
+
+func logsCommand(dataDir *string) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "logs [PROCESS]",
+		Short: "Print a process's log, or list the processes that have one",
+		Args:  cobra.MaximumNArgs(1),
+	}
+	follow := c.Flags().BoolP("follow", "f", false, "go on printing what is written")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			fmt.Fprintln(cmd.OutOrStdout(), strings.Join(cluster.LogNames(*dataDir), "\n"))
+			return nil
+		}
+		path, err := cluster.LogFile(*dataDir, args[0])
+		if err != nil {
+			return err
+		}
+		tail := []string{"-n", "+1"}
+		if *follow {
+			tail = append(tail, "-F")
+		}
+		t := exec.CommandContext(cmd.Context(), "tail", append(tail, path)...)
+		t.Stdout, t.Stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
+		return t.Run()
+	}
+	return c
+}
+
+func execCommand(dataDir *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "exec NODE -- COMMAND [ARG...]",
+		Short: "Run a command inside a node's namespaces",
+		Args:  cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pid, err := cluster.NodePID(cmd.Context(), *dataDir, args[0])
+			if err != nil {
+				return err
+			}
+			enter, err := exec.LookPath("nsenter")
+			if err != nil {
+				return err
+			}
+			argv := append([]string{enter, "-t", strconv.Itoa(pid), "-m", "-u", "-i", "-n", "-p", "-C", "--"}, args[1:]...)
+			return unix.Exec(enter, argv, os.Environ())
+		},
+	}
+}
+
+func imageCommand(dataDir *string) *cobra.Command {
+	image := &cobra.Command{Use: "image", Short: "Build the local images, load images into the nodes"}
+	image.AddCommand(&cobra.Command{
+		Use:   "load ARCHIVE...",
+		Short: "Load image archives (docker save, OCI layout) into every node",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cluster.LoadImages(cmd.Context(), *dataDir, args, cmd.OutOrStdout())
+		},
+	})
+	build := &cobra.Command{
+		Use:   "build DIRECTORY",
+		Short: "Write the archives of the local images, made of the binaries beside this one",
+		Args:  cobra.ExactArgs(1),
+	}
+	busybox := build.Flags().String("busybox", "/bin/busybox", "static busybox binary")
+	build.RunE = func(cmd *cobra.Command, args []string) error {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		applets, err := exec.CommandContext(cmd.Context(), *busybox, "--list").Output()
+		if err != nil {
+			return fmt.Errorf("ask %s for its applets: %w", *busybox, err)
+		}
+		for name, recipe := range cluster.LocalRecipes(filepath.Dir(self), *busybox, strings.Fields(string(applets))) {
+			if err := cluster.WriteImage(filepath.Join(args[0], name+".tar"), recipe); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	image.AddCommand(build)
+	return image
+}

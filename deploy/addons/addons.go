@@ -1,0 +1,9 @@
+// Package addons carries the manifests of what every cluster gets besides the components: cluster DNS and kube-proxy's rights.
+package addons
+
+import "embed"
+
+// Files holds one YAML file per add-on. "$NAME" stands for what the cluster fills in.
+//
+//go:embed *.yaml
+var Files embed.FS

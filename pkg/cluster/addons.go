@@ -1,0 +1,122 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// addonResources are the kinds that add-ons may use.
+var addonResources = map[schema.GroupKind]schema.GroupVersionResource{
+	{Kind: "ServiceAccount"}:                                         {Version: "v1", Resource: "serviceaccounts"},
+	{Kind: "ConfigMap"}:                                              {Version: "v1", Resource: "configmaps"},
+	{Kind: "Service"}:                                                {Version: "v1", Resource: "services"},
+	{Group: "apps", Kind: "Deployment"}:                              {Group: "apps", Version: "v1", Resource: "deployments"},
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
+}
+
+// installAddons creates the add-ons' objects that are not there; those that are belong to the user.
+func (c Config) installAddons(ctx context.Context) error {
+	config, err := clientcmd.BuildConfigFromFlags("", c.layout().kubeconfig("admin"))
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	objects, err := c.readAddons()
+	if err != nil {
+		return err
+	}
+	for _, obj := range objects {
+		if err := createMissing(ctx, client, obj); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func createMissing(ctx context.Context, client dynamic.Interface, obj *unstructured.Unstructured) error {
+	resource, known := addonResources[obj.GroupVersionKind().GroupKind()]
+	if !known {
+		return fmt.Errorf("add-on %s: kind %s is not supported", obj.GetName(), obj.GroupVersionKind())
+	}
+	var r dynamic.ResourceInterface = client.Resource(resource)
+	if obj.GetNamespace() != "" {
+		r = client.Resource(resource).Namespace(obj.GetNamespace())
+	}
+	_, err := r.Create(ctx, obj, metav1.CreateOptions{FieldManager: "bonsai", FieldValidation: metav1.FieldValidationStrict})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create %s %s: %w", obj.GetKind(), obj.GetName(), err)
+	}
+	return nil
+}
+
+// readAddons returns the objects of all manifests with the cluster's values filled in.
+func (c Config) readAddons() ([]*unstructured.Unstructured, error) {
+	upstream := "template ANY ANY {\n            rcode NXDOMAIN\n        }"
+	if c.Egress {
+		upstream = "forward . /etc/resolv.conf"
+	}
+	values := strings.NewReplacer("$DNS_IP", c.DNSIP().String(), "$IMAGE", CoreDNSImage, "$UPSTREAM", upstream)
+	names, err := fs.Glob(c.Addons, "*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for _, name := range names {
+		data, err := fs.ReadFile(c.Addons, name)
+		if err != nil {
+			return nil, err
+		}
+		decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(values.Replace(string(data)))), 4096)
+		for {
+			obj := &unstructured.Unstructured{}
+			if err := decoder.Decode(obj); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				return nil, fmt.Errorf("read the add-on %s: %w", name, err)
+			}
+			objects = append(objects, obj)
+		}
+	}
+	return objects, nil
+}
+
+// waitDNS waits until a pod of the cluster's DNS answers for the kubernetes Service, asked directly from the host.
+func (c Config) waitDNS(ctx context.Context) error {
+	client, err := c.coreClient()
+	if err != nil {
+		return err
+	}
+	return poll(ctx, 50*time.Millisecond, func() (bool, error) {
+		address, err := dnsPodAddress(ctx, client)
+		if err != nil || address == "" {
+			return false, err
+		}
+		resolver := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(address, "53"))
+		}}
+		query, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		found, err := resolver.LookupHost(query, "kubernetes.default.svc.cluster.local.")
+		return err == nil && len(found) == 1 && found[0] == c.ServiceIP().String(), nil
+	})
+}

@@ -1,0 +1,79 @@
+package cluster
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Ports of the control plane on the host, all on loopback but the API server's.
+const (
+	etcdClientPort = 2379
+	etcdPeerPort   = 2380
+)
+
+// controlPlane lists the host's processes in the order in which they start; each retries until what it needs is there.
+func (c Config) controlPlane() []process {
+	l := c.layout()
+	rows := []process{
+		{name: "etcd", argv: c.etcdArgs()},
+		{name: "kube-apiserver", argv: c.apiserverArgs()},
+		{name: "kube-controller-manager", argv: []string{c.bin("kube-controller-manager"),
+			"--kubeconfig=" + l.kubeconfig("controller-manager"),
+			"--authentication-kubeconfig=" + l.kubeconfig("controller-manager"),
+			"--authorization-kubeconfig=" + l.kubeconfig("controller-manager"),
+			"--bind-address=127.0.0.1",
+			"--root-ca-file=" + l.pki("ca.crt"),
+			"--service-account-private-key-file=" + l.pki("sa.key"),
+			"--use-service-account-credentials=true",
+			"--allocate-node-cidrs=true",
+			"--cluster-cidr=" + c.PodSubnet.String(),
+			"--service-cluster-ip-range=" + c.ServiceSubnet.String(),
+		}},
+		{name: "kube-scheduler", argv: []string{c.bin("kube-scheduler"),
+			"--kubeconfig=" + l.kubeconfig("scheduler"),
+			"--authentication-kubeconfig=" + l.kubeconfig("scheduler"),
+			"--authorization-kubeconfig=" + l.kubeconfig("scheduler"),
+			"--bind-address=127.0.0.1",
+		}},
+	}
+	for i := range rows {
+		rows[i].log = l.log(rows[i].name)
+	}
+	return rows
+}
+
+func (c Config) etcdArgs() []string {
+	l := c.layout()
+	client := "https://127.0.0.1:" + strconv.Itoa(etcdClientPort)
+	peer := "https://127.0.0.1:" + strconv.Itoa(etcdPeerPort)
+	return []string{c.bin("etcd"),
+		"--name=bonsai", "--data-dir=" + l.etcd(), "--log-level=warn",
+		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=bonsai=" + peer,
+		"--client-cert-auth", "--trusted-ca-file=" + l.pki("etcd-ca.crt"), "--cert-file=" + l.pki("etcd.crt"), "--key-file=" + l.pki("etcd.key"),
+		"--peer-client-cert-auth", "--peer-trusted-ca-file=" + l.pki("etcd-ca.crt"), "--peer-cert-file=" + l.pki("etcd.crt"), "--peer-key-file=" + l.pki("etcd.key"),
+		// One member is its own majority: it need not wait a second for others to speak.
+		"--heartbeat-interval=10", "--election-timeout=100",
+	}
+}
+
+func (c Config) apiserverArgs() []string {
+	l := c.layout()
+	return []string{c.bin("kube-apiserver"),
+		fmt.Sprintf("--etcd-servers=https://127.0.0.1:%d", etcdClientPort),
+		"--etcd-cafile=" + l.pki("etcd-ca.crt"), "--etcd-certfile=" + l.pki("apiserver-etcd-client.crt"), "--etcd-keyfile=" + l.pki("apiserver-etcd-client.key"),
+		"--bind-address=" + c.HostIP().String(), "--advertise-address=" + c.HostIP().String(), "--secure-port=" + strconv.Itoa(c.APIPort),
+		"--tls-cert-file=" + l.pki("apiserver.crt"), "--tls-private-key-file=" + l.pki("apiserver.key"),
+		"--client-ca-file=" + l.pki("ca.crt"),
+		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
+		"--service-cluster-ip-range=" + c.ServiceSubnet.String(),
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + l.pki("sa.pub"), "--service-account-signing-key-file=" + l.pki("sa.key"),
+		"--kubelet-client-certificate=" + l.pki("apiserver-kubelet-client.crt"), "--kubelet-client-key=" + l.pki("apiserver-kubelet-client.key"),
+		"--kubelet-certificate-authority=" + l.pki("ca.crt"), "--kubelet-preferred-address-types=InternalIP",
+		"--requestheader-client-ca-file=" + l.pki("front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + l.pki("front-proxy-client.crt"), "--proxy-client-key-file=" + l.pki("front-proxy-client.key"),
+		"--enable-aggregator-routing=true", "--allow-privileged=true",
+	}
+}

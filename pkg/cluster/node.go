@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"syscall"
+)
+
+// NodeConfig is what a node's init needs to know; it is written to the node's etc/node.json.
+type NodeConfig struct {
+	Name    string
+	Address netip.Prefix
+	Gateway netip.Addr
+	// DataDir and BinDir are the cluster's.
+	DataDir, BinDir string
+	// Egress: whether containerd may pull images and pods may ask the host's resolvers.
+	Egress  bool
+	DNSIP   netip.Addr
+	Podnet  netip.Prefix
+	Service netip.Prefix
+	Server  string
+}
+
+func (c Config) node(i int) NodeConfig {
+	return NodeConfig{
+		Name: NodeName(i), Address: netip.PrefixFrom(c.NodeIP(i), c.NodeSubnet.Bits()), Gateway: c.HostIP(),
+		DataDir: c.DataDir, BinDir: c.BinDir, Egress: c.Egress, DNSIP: c.DNSIP(), Podnet: c.PodSubnet, Service: c.ServiceSubnet, Server: c.Server(),
+	}
+}
+
+// nodeProcess is the node's init: this program again, in namespaces of its own. It waits on its standard input until its
+// network cable is there.
+func (c Config) nodeProcess(ctx context.Context, i int, self string) (process, error) {
+	l, n := c.layout(), c.node(i)
+	if err := makeCgroup(n.Name); err != nil {
+		return process{}, err
+	}
+	data, err := json.MarshalIndent(n, "", "  ")
+	if err != nil {
+		return process{}, err
+	}
+	path := l.node(n.Name, "etc", "node.json")
+	if err := writeFile(path, data); err != nil {
+		return process{}, fmt.Errorf("write the configuration of node %s: %w", n.Name, err)
+	}
+	return process{
+		name: "node-" + n.Name,
+		argv: []string{self, "node-enter", path},
+		log:  l.log("node-" + n.Name),
+		attr: syscall.SysProcAttr{
+			Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID,
+		},
+		started: func(pid int) error { return c.connectNode(ctx, n.Name, pid) },
+	}, nil
+}
+
+// ReadNode reads a node's configuration.
+func ReadNode(path string) (*NodeConfig, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the node's configuration: %w", err)
+	}
+	var n NodeConfig
+	if err := json.Unmarshal(data, &n); err != nil {
+		return nil, fmt.Errorf("read the node's configuration %s: %w", path, err)
+	}
+	return &n, nil
+}

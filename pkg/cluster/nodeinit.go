@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// EnterNode is the first step inside a node's namespaces: it moves itself into the node's cgroup, makes that the root of a new
+// cgroup namespace, and becomes `self node-init`. A cgroup namespace belongs to a thread until exec makes that thread the
+// process. It returns only with an error.
+func EnterNode(self, path string) error {
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil { // until the network cable is there
+		return fmt.Errorf("wait for the network: %w", err)
+	}
+	n, err := ReadNode(path)
+	if err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	if err := enterCgroup(n.Name); err != nil {
+		return err
+	}
+	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
+		return fmt.Errorf("make a cgroup namespace: %w", err)
+	}
+	return unix.Exec(self, []string{self, "node-init", path}, os.Environ())
+}
+
+// RunNode is a node's init process: it lays out the node's file system and network, keeps containerd, kubelet and kube-proxy
+// running, loads the local images, reaps orphans, and returns when ctx ends. With it everything in the node ends.
+func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
+	if err := unix.Sethostname([]byte(n.Name)); err != nil {
+		return fmt.Errorf("set the hostname: %w", err)
+	}
+	if err := n.mount(); err != nil {
+		return err
+	}
+	if err := configureNode(n.Address, n.Gateway); err != nil {
+		return err
+	}
+	if err := n.writeConfigs(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := newSupervisor(ctx, log)
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { reap(ctx, s.owns) })
+	for _, p := range n.processes() {
+		running.Go(func() { s.keep(ctx, p) })
+	}
+	running.Go(func() {
+		if err := n.loadImages(ctx, s, log); err != nil && ctx.Err() == nil {
+			log.Error("cannot load the local images", "error", err)
+		}
+	})
+	err := serveControl(ctx, layout(n.DataDir).socket(n.Name), func() Status { return Status{PID: os.Getpid(), Processes: s.statuses()} })
+	cancel()
+	return err
+}
+
+// reap collects the orphans that the kernel gives to PID 1 (containers' shims, above all) and leaves the processes it is told
+// about to their own waiters.
+func reap(ctx context.Context, owned func(pid int) bool) {
+	ended := make(chan os.Signal, 16)
+	signal.Notify(ended, unix.SIGCHLD)
+	defer signal.Stop(ended)
+	for {
+		var again <-chan time.Time
+		if !reapOrphans(owned) {
+			again = time.After(20 * time.Millisecond) // an owned child stands in front and its waiter is on its way
+		}
+		select {
+		case <-ended:
+		case <-again:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// reapOrphans reaps until no ended child is left (true) or the next one belongs to somebody (false).
+func reapOrphans(owned func(pid int) bool) bool {
+	for {
+		pid, ok := peekEnded()
+		if !ok {
+			return true
+		}
+		if owned(pid) {
+			return false
+		}
+		if _, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); err != nil {
+			return true
+		}
+	}
+}
+
+// peekEnded returns a child that has ended without reaping it.
+func peekEnded() (int, bool) {
+	var info unix.Siginfo
+	if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil || info.Signo == 0 {
+		return 0, false
+	}
+	return int((*childInfo)(unsafe.Pointer(&info)).pid), true
+}
+
+// childInfo is siginfo_t as SIGCHLD fills it (sigaction(2)); x/sys leaves that part opaque.
+type childInfo struct {
+	signo, errno, code, _ int32
+	pid                   int32
+}

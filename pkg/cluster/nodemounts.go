@@ -1,0 +1,177 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// mount gives the node a file system view of its own on top of the host's: fresh /proc, /sys and cgroups of its namespaces,
+// an empty /run, and /var/lib and /var/log out of the data directory. Mounts made later propagate into containers that ask.
+func (n *NodeConfig) mount() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	for _, step := range []func() error{n.mountKernel, n.mountRun, n.mountVar} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
+		return fmt.Errorf("make mounts shared: %w", err)
+	}
+	return nil
+}
+
+// mountKernel mounts what shows the node's own namespaces.
+func (n *NodeConfig) mountKernel() error {
+	v2 := unified()
+	roots, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount /proc: %w", err)
+	}
+	if err := unix.Mount("sysfs", "/sys", "sysfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount /sys: %w", err)
+	}
+	if v2 {
+		return mountUnified()
+	}
+	if err := unix.Mount("tmpfs", cgroupRoot, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=755"); err != nil {
+		return fmt.Errorf("mount %s: %w", cgroupRoot, err)
+	}
+	for _, root := range roots {
+		if err := mountHierarchy(root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mountHierarchy mounts one v1 hierarchy (or the hybrid's v2 one) where the host has it.
+func mountHierarchy(root string) error {
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return err
+	}
+	kind, options := "cgroup", filepath.Base(root)
+	switch options {
+	case "unified":
+		kind, options = "cgroup2", ""
+	case "systemd":
+		options = "none,name=systemd"
+	}
+	if err := unix.Mount("cgroup", root, kind, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options); err != nil {
+		return fmt.Errorf("mount %s: %w", root, err)
+	}
+	return nil
+}
+
+// mountUnified mounts the v2 tree and moves the node's own processes into a leaf, so that the root can hand controllers to
+// the pods' groups (the "no internal processes" rule).
+func mountUnified() error {
+	if err := unix.Mount("cgroup2", cgroupRoot, "cgroup2", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount %s: %w", cgroupRoot, err)
+	}
+	leaf := filepath.Join(cgroupRoot, "node")
+	if err := os.MkdirAll(leaf, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(leaf, "cgroup.procs"), []byte("0"), 0); err != nil {
+		return fmt.Errorf("move the node's processes into a leaf cgroup: %w", err)
+	}
+	return delegate(cgroupRoot)
+}
+
+// mountRun mounts an empty /run and gives the node its /etc/resolv.conf, which on many hosts is a link into the old /run.
+func (n *NodeConfig) mountRun() error {
+	resolv, err := n.resolvConf()
+	if err != nil {
+		return err
+	}
+	target, err := filepath.EvalSymlinks("/etc/resolv.conf")
+	if err != nil {
+		target = "/etc/resolv.conf"
+	}
+	// Keep hold of the data directory and the binaries, should /run or /var/lib hide them.
+	data, err := unix.OpenTree(unix.AT_FDCWD, n.DataDir, unix.OPEN_TREE_CLONE|unix.AT_RECURSIVE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("hold the data directory: %w", err)
+	}
+	defer unix.Close(data)
+	if err := unix.Mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
+		return fmt.Errorf("mount /run: %w", err)
+	}
+	for _, dir := range []string{"/run/lock", "/run/netns", "/run/containerd", "/run/cni/net.d", nodeData} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := unix.MoveMount(data, "", unix.AT_FDCWD, nodeData, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("bind the data directory: %w", err)
+	}
+	own := layout(nodeData).node(n.Name, "etc", "resolv.conf")
+	if err := writeFile(own, resolv); err != nil {
+		return err
+	}
+	if err := os.Chmod(own, 0o644); err != nil {
+		return err
+	}
+	if strings.HasPrefix(target, "/run/") {
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return err
+		}
+		return os.Symlink(own, target)
+	}
+	if err := unix.Mount(own, target, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("bind %s: %w", target, err)
+	}
+	return nil
+}
+
+// nodeData is where a node sees the data directory, besides its own path.
+const nodeData = "/run/bonsai"
+
+// mountVar binds the node's own /var/lib and /var/log, with the data directory in its place if it was below them.
+func (n *NodeConfig) mountVar() error {
+	for part, target := range map[string]string{"lib": "/var/lib", "log": "/var/log"} {
+		source := layout(nodeData).node(n.Name, part)
+		if err := os.MkdirAll(source, 0o755); err != nil {
+			return err
+		}
+		if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("bind %s: %w", target, err)
+		}
+	}
+	if _, err := os.Stat(layout(n.DataDir).config()); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(n.DataDir, 0o700); err != nil {
+		return err
+	}
+	if err := unix.Mount(nodeData, n.DataDir, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("bind %s: %w", n.DataDir, err)
+	}
+	return nil
+}
+
+// resolvConf is the node's resolver configuration: the host's, or one that leads nowhere when nothing may leave the machine.
+// A stub resolver on the host's loopback cannot be reached from the node; systemd keeps the real servers beside it.
+func (n *NodeConfig) resolvConf() ([]byte, error) {
+	if !n.Egress {
+		return []byte("nameserver 127.0.0.53\n"), nil
+	}
+	for _, path := range []string{"/run/systemd/resolve/resolv.conf", "/etc/resolv.conf"} {
+		data, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		return data, err
+	}
+	return nil, nil
+}

@@ -1,0 +1,241 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// containerdSocket is inside the node's /run.
+const containerdSocket = "/run/containerd/containerd.sock"
+
+// processes are the node's own: containerd, kubelet, kube-proxy.
+func (n *NodeConfig) processes() []process {
+	l := layout(n.DataDir)
+	bin := func(name string) string { return filepath.Join(n.BinDir, name) }
+	rows := []process{
+		{name: "containerd", argv: []string{n.containerd(), "--config", l.node(n.Name, "etc", "containerd.toml")}},
+		{name: "kubelet", argv: []string{bin("kubelet"),
+			"--config=" + l.node(n.Name, "etc", "kubelet.yaml"),
+			"--kubeconfig=" + l.kubeconfig("kubelet-"+n.Name),
+			"--hostname-override=" + n.Name, "--node-ip=" + n.Address.Addr().String(),
+			"--cni-conf-dir=/run/cni/net.d",
+		}},
+		{name: "kube-proxy", argv: []string{bin("kube-proxy"),
+			"--kubeconfig=" + l.kubeconfig("proxy-"+n.Name),
+			"--hostname-override=" + n.Name, "--cluster-cidr=" + n.Podnet.String(), "--proxy-mode=nftables",
+			"--service-cluster-ip-range=" + n.Service.String(),
+		}},
+	}
+	for i := range rows {
+		rows[i].log = l.log(n.Name + "-" + rows[i].name)
+	}
+	return rows
+}
+
+// containerd prefers a binary beside ours over the system's.
+func (n *NodeConfig) containerd() string {
+	if own := filepath.Join(n.BinDir, "containerd"); executable(own) {
+		return own
+	}
+	return "containerd"
+}
+
+func executable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&0o111 != 0
+}
+
+// writeConfigs writes what the node's processes read.
+func (n *NodeConfig) writeConfigs() error {
+	l := layout(n.DataDir)
+	version, err := exec.Command(n.containerd(), "--version").Output()
+	if err != nil {
+		return fmt.Errorf("ask containerd for its version: %w", err)
+	}
+	toml := containerdConfig(containerdMajor(string(version)), !hasSysResource(), snapshotter("/var/lib"))
+	if err := writeFile(l.node(n.Name, "etc", "containerd.toml"), []byte(toml)); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(l.node(n.Name, "manifests"), 0o755); err != nil {
+		return err
+	}
+	return writeFile(l.node(n.Name, "etc", "kubelet.yaml"), []byte(n.kubeletConfig()))
+}
+
+func (n *NodeConfig) kubeletConfig() string {
+	l := layout(n.DataDir)
+	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+containerRuntimeEndpoint: unix://%s
+authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: %q}}
+authorization: {mode: Webhook}
+tlsCertFile: %q
+tlsPrivateKeyFile: %q
+clusterDNS: [%s]
+clusterDomain: cluster.local
+cgroupDriver: cgroupfs
+failCgroupV1: false
+failSwapOn: false
+oomScoreAdj: 0
+resolvConf: %q
+staticPodPath: %q
+serializeImagePulls: false
+evictionHard: {memory.available: 100Mi, nodefs.available: 3%%, imagefs.available: 3%%, nodefs.inodesFree: 1%%}
+imageGCHighThresholdPercent: 100
+imageGCLowThresholdPercent: 99
+`, containerdSocket, l.pki("ca.crt"), l.pki("kubelet-server-"+n.Name+".crt"), l.pki("kubelet-server-"+n.Name+".key"), n.DNSIP,
+		l.node(n.Name, "etc", "resolv.conf"), l.node(n.Name, "manifests"))
+}
+
+// containerdMajor reads "containerd <package> <version> <commit>"; versions have an optional v and distribution suffix.
+func containerdMajor(line string) int {
+	for _, field := range strings.Fields(line) {
+		switch {
+		case strings.HasPrefix(field, "2."), strings.HasPrefix(field, "v2."):
+			return 2
+		case strings.HasPrefix(field, "1."), strings.HasPrefix(field, "v1."):
+			return 1
+		}
+	}
+	return 2
+}
+
+// containerdConfig is the file for containerd 1.x (version 2) or 2.x (version 3).
+func containerdConfig(major int, restrictOOM bool, snapshotter string) string {
+	if major == 1 {
+		return fmt.Sprintf(`version = 2
+root = "/var/lib/containerd"
+state = "/run/containerd"
+disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs", "io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp", "io.containerd.internal.v1.opt"]
+[grpc]
+  address = %q
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = %q
+  restrict_oom_score_adj = %t
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = %q
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+    conf_dir = "/run/cni/net.d"
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "/etc/containerd/certs.d"
+`, containerdSocket, PauseImage, restrictOOM, snapshotter)
+	}
+	return fmt.Sprintf(`version = 3
+root = "/var/lib/containerd"
+state = "/run/containerd"
+[grpc]
+  address = %q
+[plugins.'io.containerd.cri.v1.images']
+  snapshotter = %q
+  [plugins.'io.containerd.cri.v1.images'.pinned_images]
+    sandbox = %q
+  [plugins.'io.containerd.cri.v1.images'.registry]
+    config_path = "/etc/containerd/certs.d"
+[plugins.'io.containerd.cri.v1.runtime']
+  restrict_oom_score_adj = %t
+  [plugins.'io.containerd.cri.v1.runtime'.cni]
+    bin_dirs = ["/usr/lib/cni"]
+    conf_dir = "/run/cni/net.d"
+[plugins.'io.containerd.internal.v1.opt']
+  path = "/var/lib/containerd/opt"
+`, containerdSocket, snapshotter, PauseImage, restrictOOM)
+}
+
+// hasSysResource tells whether oom_score_adj may be lowered (CAP_SYS_RESOURCE, bit 24 of the effective set). Without it runc
+// cannot start a sandbox unless containerd is told to leave the score alone.
+func hasSysResource() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
+}
+
+// snapshotter is overlayfs unless dir itself is on an overlay (a container without a volume), which the kernel does not stack.
+func snapshotter(dir string) string {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err == nil && fs.Type == unix.OVERLAYFS_SUPER_MAGIC {
+		return "native"
+	}
+	return "overlayfs"
+}
+
+// loadImages imports the local images that containerd does not have, the pause image first.
+func (n *NodeConfig) loadImages(ctx context.Context, s *supervisor, log *slog.Logger) error {
+	if err := waitContainerd(ctx); err != nil {
+		return err
+	}
+	for _, name := range localImages {
+		path := filepath.Join(n.BinDir, "images", name+".tar")
+		began := time.Now()
+		if err := n.importImage(ctx, s, path); err != nil {
+			return fmt.Errorf("import %s: %w", path, err)
+		}
+		log.Info("image loaded", "image", name, "duration", time.Since(began))
+	}
+	return nil
+}
+
+func (n *NodeConfig) importImage(ctx context.Context, s *supervisor, path string) error {
+	cmd := exec.Command(n.ctr(), "--address", containerdSocket, "--namespace", "k8s.io", "images", "import", path)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := s.start(ctx, cmd); err != nil {
+		return err
+	}
+	if err := s.wait(cmd); err != nil {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(out.String()))
+	}
+	return nil
+}
+
+func (n *NodeConfig) ctr() string {
+	if own := filepath.Join(n.BinDir, "ctr"); executable(own) {
+		return own
+	}
+	return "ctr"
+}
+
+// waitContainerd waits until the socket answers a connection.
+func waitContainerd(ctx context.Context) error {
+	return poll(ctx, 10*time.Millisecond, func() (bool, error) {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return false, err
+		}
+		defer unix.Close(fd)
+		err = unix.Connect(fd, &unix.SockaddrUnix{Name: containerdSocket})
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+}
+
+// poll calls done at every interval until it returns true, an error, or ctx ends.
+func poll(ctx context.Context, interval time.Duration, done func() (bool, error)) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		ok, err := done()
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

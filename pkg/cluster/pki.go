@@ -1,0 +1,239 @@
+package cluster
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	caLifetime   = 10 * 365 * 24 * time.Hour
+	certLifetime = 365 * 24 * time.Hour
+	// renewBefore: a certificate with less than this left is made anew at the next start.
+	renewBefore = 30 * 24 * time.Hour
+)
+
+// certificate is one row of the PKI: <name>.crt and <name>.key signed by <ca>.crt.
+type certificate struct {
+	name, ca string
+	// user and groups are the subject's common name and organizations, which the API server reads as an identity.
+	user   string
+	groups []string
+	server bool
+	client bool
+	names  []string
+	ips    []netip.Addr
+}
+
+// authorities are the three roots: for the cluster, for the front proxy, and for etcd, which trusts no one else.
+var authorities = [...][2]string{{"ca", "kubernetes"}, {"front-proxy-ca", "front-proxy"}, {"etcd-ca", "etcd"}}
+
+// certificates lists every identity of the cluster.
+func (c Config) certificates() []certificate {
+	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	rows := []certificate{
+		{name: "etcd", ca: "etcd-ca", user: "etcd", server: true, client: true, names: []string{"localhost"}, ips: []netip.Addr{loopback}},
+		{name: "apiserver-etcd-client", ca: "etcd-ca", user: "kube-apiserver", client: true},
+		{name: "apiserver", ca: "ca", user: "kube-apiserver", server: true,
+			names: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
+			ips:   []netip.Addr{loopback, c.HostIP(), c.ServiceIP()}},
+		{name: "apiserver-kubelet-client", ca: "ca", user: "kube-apiserver-kubelet-client", groups: []string{"system:masters"}, client: true},
+		{name: "front-proxy-client", ca: "front-proxy-ca", user: "front-proxy-client", client: true},
+		{name: "admin", ca: "ca", user: "kubernetes-admin", groups: []string{"system:masters"}, client: true},
+		{name: "controller-manager", ca: "ca", user: "system:kube-controller-manager", client: true},
+		{name: "scheduler", ca: "ca", user: "system:kube-scheduler", client: true},
+	}
+	for i := 1; i <= c.Nodes; i++ {
+		n := NodeName(i)
+		rows = append(rows,
+			certificate{name: "kubelet-" + n, ca: "ca", user: "system:node:" + n, groups: []string{"system:nodes"}, client: true},
+			certificate{name: "kubelet-server-" + n, ca: "ca", user: "system:node:" + n, groups: []string{"system:nodes"}, server: true, names: []string{n}, ips: []netip.Addr{c.NodeIP(i)}},
+			certificate{name: "proxy-" + n, ca: "ca", user: "system:kube-proxy", client: true})
+	}
+	return rows
+}
+
+// makePKI makes what is missing or about to expire of the authorities, the certificates and the service-account signing key.
+func (c Config) makePKI(now time.Time) error {
+	dir := c.layout().at("pki")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the PKI directory: %w", err)
+	}
+	for _, a := range authorities {
+		if err := makeAuthority(dir, a[0], a[1], now); err != nil {
+			return fmt.Errorf("make the authority %s: %w", a[0], err)
+		}
+	}
+	for _, row := range c.certificates() {
+		if err := row.make(dir, now); err != nil {
+			return fmt.Errorf("make the certificate %s: %w", row.name, err)
+		}
+	}
+	return makeSigningKey(dir)
+}
+
+func makeAuthority(dir, name, commonName string, now time.Time) error {
+	if fresh(filepath.Join(dir, name+".crt"), now) {
+		return nil
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	template := &x509.Certificate{
+		Subject: pkix.Name{CommonName: commonName}, NotBefore: now.Add(-time.Minute), NotAfter: now.Add(caLifetime),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
+	}
+	return sign(dir, name, template, template, key, key)
+}
+
+func (row certificate) make(dir string, now time.Time) error {
+	if fresh(filepath.Join(dir, row.name+".crt"), now) {
+		return nil
+	}
+	caCert, caKey, err := readPair(dir, row.ca)
+	if err != nil {
+		return err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	template := &x509.Certificate{
+		Subject:   pkix.Name{CommonName: row.user, Organization: row.groups},
+		NotBefore: now.Add(-time.Minute), NotAfter: now.Add(certLifetime), BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature, DNSNames: row.names,
+	}
+	for _, ip := range row.ips {
+		template.IPAddresses = append(template.IPAddresses, net.IP(ip.AsSlice()))
+	}
+	if row.server {
+		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+	}
+	if row.client {
+		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageClientAuth)
+	}
+	return sign(dir, row.name, template, caCert, key, caKey)
+}
+
+func sign(dir, name string, template, parent *x509.Certificate, key *ecdsa.PrivateKey, parentKey crypto.Signer) error {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return err
+	}
+	template.SerialNumber = serial
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, parentKey)
+	if err != nil {
+		return err
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return err
+	}
+	if err := writePEM(filepath.Join(dir, name+".key"), "EC PRIVATE KEY", keyDER); err != nil {
+		return err
+	}
+	return writePEM(filepath.Join(dir, name+".crt"), "CERTIFICATE", der)
+}
+
+// makeSigningKey makes the key pair of service-account tokens, which lives as long as the data directory.
+func makeSigningKey(dir string) error {
+	path := filepath.Join(dir, "sa.key")
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	private, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return err
+	}
+	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		return err
+	}
+	if err := writePEM(filepath.Join(dir, "sa.pub"), "PUBLIC KEY", public); err != nil {
+		return err
+	}
+	return writePEM(path, "EC PRIVATE KEY", private)
+}
+
+// fresh tells whether the certificate at path exists and is good for some time; an authority is kept to its end.
+func fresh(path string, now time.Time) bool {
+	cert, err := readCertificate(path)
+	return err == nil && now.Add(renewBefore).Before(cert.NotAfter)
+}
+
+func readPair(dir, name string) (*x509.Certificate, crypto.Signer, error) {
+	cert, err := readCertificate(filepath.Join(dir, name+".crt"))
+	if err != nil {
+		return nil, nil, err
+	}
+	block, err := readPEM(filepath.Join(dir, name+".key"))
+	if err != nil {
+		return nil, nil, err
+	}
+	key, err := x509.ParseECPrivateKey(block.Bytes)
+	return cert, key, err
+}
+
+func readCertificate(path string) (*x509.Certificate, error) {
+	block, err := readPEM(path)
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParseCertificate(block.Bytes)
+}
+
+func readPEM(path string) (*pem.Block, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return nil, fmt.Errorf("%s: no PEM block", path)
+	}
+	return block, nil
+}
+
+func writePEM(path, kind string, der []byte) error {
+	return writeFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}
+
+// writeFile replaces a file that only root may read, whole or not at all, making its directory.
+func writeFile(path string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, data, 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return errors.Join(err, ignoreMissing(os.Remove(temporary)))
+	}
+	return nil
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

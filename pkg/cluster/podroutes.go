@@ -1,0 +1,153 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// coreClient returns a REST client for core/v1 with the administrator's identity.
+func (c Config) coreClient() (*rest.RESTClient, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.layout().kubeconfig("admin"))
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	config.APIPath = "/api"
+	config.GroupVersion = &corev1.SchemeGroupVersion
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.QPS = -1
+	return rest.RESTClientFor(config)
+}
+
+// nodeListWatch lists and watches nodes; name "" is all of them.
+func nodeListWatch(client *rest.RESTClient, name string) cache.ListerWatcher {
+	selector := fields.Everything()
+	if name != "" {
+		selector = fields.OneTermEqualSelector("metadata.name", name)
+	}
+	return cache.NewListWatchFromClient(client, "nodes", metav1.NamespaceAll, selector)
+}
+
+// followPodRoutes keeps the host's routes to the pods of every node, until ctx ends: the API server reaches webhooks and
+// proxied pods by them, and so does the user.
+func (c Config) followPodRoutes(ctx context.Context, log *slog.Logger) {
+	client, err := c.coreClient()
+	if err != nil {
+		log.Error("cannot follow the nodes' pod networks", "error", err)
+		return
+	}
+	route := func(obj any) {
+		if node, ok := obj.(*corev1.Node); ok {
+			if err := routeToPods(node); err != nil {
+				log.Error("cannot set the route to a node's pods", "node", node.Name, "error", err)
+			}
+		}
+	}
+	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: nodeListWatch(client, ""), ObjectType: &corev1.Node{}, ResyncPeriod: time.Minute,
+		Handler: cache.ResourceEventHandlerFuncs{AddFunc: route, UpdateFunc: func(_, obj any) { route(obj) }},
+	})
+	informer.RunWithContext(ctx)
+}
+
+// routeToPods sets the route to the node's podCIDR through its address on the node network.
+func routeToPods(node *corev1.Node) error {
+	gateway := net.ParseIP(internalIP(node))
+	if node.Spec.PodCIDR == "" || gateway == nil {
+		return nil
+	}
+	_, subnet, err := net.ParseCIDR(node.Spec.PodCIDR)
+	if err != nil {
+		return err
+	}
+	link, err := netlink.LinkByName(hostLink)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", hostLink, err)
+	}
+	return netlink.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: subnet, Gw: gateway})
+}
+
+func internalIP(node *corev1.Node) string {
+	for _, a := range node.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			return a.Address
+		}
+	}
+	return ""
+}
+
+func ready(node *corev1.Node) bool {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// waitNodes waits by a watch until n nodes are Ready.
+func (c Config) waitNodes(ctx context.Context) error {
+	client, err := c.coreClient()
+	if err != nil {
+		return err
+	}
+	isReady := map[string]bool{}
+	for ctx.Err() == nil {
+		w, err := client.Get().Resource("nodes").VersionedParams(&metav1.ListOptions{Watch: true}, metav1.ParameterCodec).Watch(ctx)
+		if err != nil {
+			return fmt.Errorf("watch nodes: %w", err)
+		}
+		for event := range w.ResultChan() {
+			if node, ok := event.Object.(*corev1.Node); ok {
+				isReady[node.Name] = event.Type != watch.Deleted && ready(node)
+			}
+			count := 0
+			for i := 1; i <= c.Nodes; i++ {
+				if isReady[NodeName(i)] {
+					count++
+				}
+			}
+			if count == c.Nodes {
+				w.Stop()
+				return nil
+			}
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// dnsPodAddress returns the address of a Ready DNS pod, "" if there is none yet.
+func dnsPodAddress(ctx context.Context, client *rest.RESTClient) (string, error) {
+	var pods corev1.PodList
+	err := client.Get().Namespace(metav1.NamespaceSystem).Resource("pods").
+		VersionedParams(&metav1.ListOptions{LabelSelector: "k8s-app=kube-dns"}, metav1.ParameterCodec).Do(ctx).Into(&pods)
+	if err != nil {
+		return "", fmt.Errorf("list the pods of the cluster's DNS: %w", err)
+	}
+	for _, pod := range pods.Items {
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+				return pod.Status.PodIP, nil
+			}
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// PrintStatus prints every process of the cluster in dataDir. A node's processes have the pids of the node's own namespace.
+func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
+	c, err := Load(dataDir)
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("no cluster in %s (bonsai up)", dataDir)
+	}
+	if err != nil {
+		return err
+	}
+	supervisor, err := askControl(ctx, c.layout().socket("supervisor"))
+	if err != nil {
+		return fmt.Errorf("the cluster in %s is not running (bonsai up)", dataDir)
+	}
+	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(w, "WHERE\tPROCESS\tPID\tAGE\tRESTARTS\tLAST EXIT")
+	print := func(where string, s *Status) {
+		for _, p := range s.Processes {
+			age := "-"
+			if p.PID != 0 {
+				age = time.Since(p.Started).Round(time.Second).String()
+			}
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\n", where, p.Name, p.PID, age, p.Restarts, p.LastExit)
+		}
+	}
+	print("host", supervisor)
+	for i := 1; i <= c.Nodes; i++ {
+		if node, err := askControl(ctx, c.layout().socket(NodeName(i))); err == nil {
+			print(NodeName(i), node)
+		}
+	}
+	return w.Flush()
+}
+
+// NodePID returns the pid of a node's init process, whose namespaces are the node's.
+func NodePID(ctx context.Context, dataDir, node string) (int, error) {
+	supervisor, err := askControl(ctx, layout(dataDir).socket("supervisor"))
+	if err != nil {
+		return 0, fmt.Errorf("the cluster in %s is not running (bonsai up)", dataDir)
+	}
+	for _, p := range supervisor.Processes {
+		if p.Name == "node-"+node && p.PID != 0 {
+			return p.PID, nil
+		}
+	}
+	return 0, fmt.Errorf("there is no running node %q", node)
+}
+
+// LogFile returns the log file of a process: "etcd", "kube-apiserver", "n1-kubelet", …
+func LogFile(dataDir, process string) (string, error) {
+	names := LogNames(dataDir)
+	for _, name := range names {
+		if name == process {
+			return layout(dataDir).log(name), nil
+		}
+	}
+	return "", fmt.Errorf("no log of %q; there are: %s", process, strings.Join(names, ", "))
+}
+
+// LogNames returns the processes that have a log, in order.
+func LogNames(dataDir string) []string {
+	files, err := filepath.Glob(layout(dataDir).log("*"))
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(filepath.Base(f), ".log"))
+	}
+	sort.Strings(names)
+	return names
+}
+
+// LoadImages imports image archives into every node's containerd.
+func LoadImages(ctx context.Context, dataDir string, archives []string, out io.Writer) error {
+	c, err := Load(dataDir)
+	if err != nil {
+		return err
+	}
+	for i := 1; i <= c.Nodes; i++ {
+		name := NodeName(i)
+		pid, err := NodePID(ctx, dataDir, name)
+		if err != nil {
+			return err
+		}
+		node := c.node(i)
+		for _, archive := range archives {
+			file, err := os.Open(archive)
+			if err != nil {
+				return err
+			}
+			cmd := exec.CommandContext(ctx, "nsenter", "-t", fmt.Sprint(pid), "-m", "--", node.ctr(), "--address", containerdSocket, "--namespace", "k8s.io", "images", "import", "-")
+			cmd.Stdin, cmd.Stdout = file, out
+			var problem strings.Builder
+			cmd.Stderr = &problem
+			err = errors.Join(cmd.Run(), file.Close())
+			if err != nil {
+				return fmt.Errorf("load %s into node %s: %w: %s", archive, name, err, strings.TrimSpace(problem.String()))
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+)
+
+// Load reads the configuration of the cluster in dataDir. os.ErrNotExist when there is none.
+func Load(dataDir string) (Config, error) {
+	var c Config
+	data, err := os.ReadFile(layout(dataDir).config())
+	if err != nil {
+		return c, fmt.Errorf("read the cluster's configuration: %w", err)
+	}
+	if err := json.Unmarshal(data, &c); err != nil {
+		return c, fmt.Errorf("read the cluster's configuration %s: %w", layout(dataDir).config(), err)
+	}
+	return c, nil
+}
+
+func (c Config) save() error {
+	data, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(c.layout().config(), data)
+}
+
+// Supervise is the supervisor's life: it makes the node network, keeps the control plane and the nodes running until ctx
+// ends, stops the nodes, then the control plane, etcd last, and takes the network and the cgroups away.
+func (c Config) Supervise(ctx context.Context, self string, log *slog.Logger) (err error) {
+	lock, err := lockData(c.layout().at("run", "lock"))
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	// What must outlive ctx to tidy up.
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	if err := makeCgroup("control-plane"); err != nil {
+		return err
+	}
+	if err := enterCgroup("control-plane"); err != nil {
+		return err
+	}
+	if err := raiseLimits(); err != nil {
+		log.Warn("cannot raise the limits of inotify", "error", err)
+	}
+	if err := c.makeNetwork(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.removeNetwork(life)) }()
+	s := newSupervisor(life, log)
+
+	var control, nodes sync.WaitGroup
+	controlCtx, stopControl := context.WithCancel(life)
+	defer control.Wait()
+	defer stopControl()
+	etcdCtx, stopEtcd := context.WithCancel(life)
+	var etcd sync.WaitGroup
+	defer etcd.Wait()
+	defer stopEtcd()
+	for i, p := range c.controlPlane() {
+		if i == 0 {
+			etcd.Go(func() { s.keep(etcdCtx, p) })
+			continue
+		}
+		control.Go(func() { s.keep(controlCtx, p) })
+	}
+	for i := 1; i <= c.Nodes; i++ {
+		p, err := c.nodeProcess(ctx, i, self)
+		if err != nil {
+			return err
+		}
+		nodes.Go(func() { s.keep(ctx, p) })
+	}
+	control.Go(func() { c.followPodRoutes(controlCtx, log) })
+	err = serveControl(ctx, c.layout().socket("supervisor"), func() Status { return Status{PID: os.Getpid(), Processes: s.statuses()} })
+	nodes.Wait()
+	stopControl()
+	control.Wait()
+	return err
+}
+
+// raiseLimits gives several nodes on one machine enough inotify instances and watches.
+func raiseLimits() error {
+	var errs []error
+	for path, least := range map[string]int{"max_user_instances": 1024, "max_user_watches": 524288} {
+		path = "/proc/sys/fs/inotify/" + path
+		data, err := os.ReadFile(path)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		var now int
+		if _, err := fmt.Sscan(string(data), &now); err == nil && now < least {
+			errs = append(errs, os.WriteFile(path, fmt.Append(nil, least), 0))
+		}
+	}
+	return errors.Join(errs...)
+}

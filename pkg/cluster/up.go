@@ -1,0 +1,193 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Up starts the cluster, or the same cluster again, and returns when every node is Ready and the cluster's DNS answers. Each
+// step is told to out with its time. started is false if the cluster was already up, and nothing was changed.
+func Up(ctx context.Context, c Config, self string, out io.Writer) (started bool, err error) {
+	if err := c.Validate(); err != nil {
+		return false, err
+	}
+	old, err := Load(c.DataDir)
+	old.Addons = c.Addons
+	if err == nil {
+		if running(ctx, old) {
+			if !reflect.DeepEqual(old, c) {
+				return false, fmt.Errorf("a cluster with other settings is running in %s: %s (bonsai down first)", c.DataDir, difference(old, c))
+			}
+			return false, nil
+		}
+		if old.NodeSubnet != c.NodeSubnet || old.PodSubnet != c.PodSubnet || old.ServiceSubnet != c.ServiceSubnet {
+			return false, fmt.Errorf("the cluster kept in %s has other subnets (bonsai down removes it)", c.DataDir)
+		}
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return false, err
+	}
+	p := progress{out: out, began: time.Now()}
+	steps := []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"Check the machine", func(context.Context) error { return c.preflight() }},
+		{"Make certificates and configuration", func(context.Context) error { return c.prepare() }},
+		{"Start etcd, the control plane and the nodes", func(ctx context.Context) error { return c.startSupervisor(ctx, self) }},
+		{"Wait for the API server", c.waitAPI},
+		{"Install the add-ons", c.installAddons},
+		{"Wait for the nodes", c.waitNodes},
+		{"Wait for the cluster's DNS", c.waitDNS},
+	}
+	for _, step := range steps {
+		if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
+			return true, fmt.Errorf("%s: %w (logs: %s)", strings.ToLower(step.name), err, c.layout().at("logs"))
+		}
+	}
+	return true, c.exportContext()
+}
+
+// progress prints one line per step.
+type progress struct {
+	out   io.Writer
+	began time.Time
+}
+
+func (p progress) step(name string, run func() error) error {
+	began := time.Now()
+	err := run()
+	mark := "ok"
+	if err != nil {
+		mark = "FAILED"
+	}
+	fmt.Fprintf(p.out, "  %-46s %-6s %6.2f s  (%5.2f s)\n", name, mark, time.Since(began).Seconds(), time.Since(p.began).Seconds())
+	return err
+}
+
+func difference(a, b Config) string {
+	var out []string
+	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
+	for i := range va.NumField() {
+		if x, y := va.Field(i).Interface(), vb.Field(i).Interface(); !reflect.DeepEqual(x, y) {
+			out = append(out, fmt.Sprintf("%s is %v, not %v", va.Type().Field(i).Name, x, y))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// running tells whether the cluster's supervisor answers.
+func running(ctx context.Context, c Config) bool {
+	_, err := askControl(ctx, c.layout().socket("supervisor"))
+	return err == nil
+}
+
+// preflight checks what a start needs, all of it before anything is made.
+func (c Config) preflight() error {
+	var errs []error
+	if os.Geteuid() != 0 {
+		errs = append(errs, errors.New("must be root: nodes are network and mount namespaces"))
+	}
+	for _, program := range []string{"ip", "nft", "runc", "mount"} {
+		if _, err := exec.LookPath(program); err != nil {
+			errs = append(errs, fmt.Errorf("the program %s is missing (make install)", program))
+		}
+	}
+	node := c.node(1)
+	for _, program := range []string{node.containerd(), node.ctr()} {
+		if _, err := exec.LookPath(program); err != nil {
+			errs = append(errs, fmt.Errorf("the program %s is missing (make install)", program))
+		}
+	}
+	if _, err := os.Stat("/usr/lib/cni/bridge"); err != nil {
+		errs = append(errs, errors.New("the CNI plug-ins are missing from /usr/lib/cni (make install)"))
+	}
+	for _, program := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy"} {
+		if !executable(c.bin(program)) {
+			errs = append(errs, fmt.Errorf("%s is missing (make build)", c.bin(program)))
+		}
+	}
+	for _, image := range localImages {
+		if _, err := os.Stat(c.image(image)); err != nil {
+			errs = append(errs, fmt.Errorf("%s is missing (make build)", c.image(image)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// prepare makes the files that the processes read.
+func (c Config) prepare() error {
+	if err := os.MkdirAll(c.layout().run(), 0o700); err != nil {
+		return err
+	}
+	if err := c.save(); err != nil {
+		return err
+	}
+	if err := c.makePKI(time.Now()); err != nil {
+		return err
+	}
+	return c.writeKubeconfigs()
+}
+
+// startSupervisor starts this program again in the background as the supervisor and waits until it answers.
+func (c Config) startSupervisor(ctx context.Context, self string) error {
+	log := c.layout().log("bonsai")
+	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	cmd := exec.Command(self, "supervise", "--data-dir", c.DataDir)
+	cmd.Stdout, cmd.Stderr, cmd.Dir = f, f, "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	return poll(ctx, 5*time.Millisecond, func() (bool, error) {
+		select {
+		case err := <-ended:
+			return false, fmt.Errorf("the supervisor ended: %v", err)
+		default:
+			return running(ctx, c), nil
+		}
+	})
+}
+
+// waitAPI waits until the API server's /readyz says ok.
+func (c Config) waitAPI(ctx context.Context) error {
+	ca, err := os.ReadFile(c.layout().pki("ca.crt"))
+	if err != nil {
+		return err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}, Timeout: 2 * time.Second}
+	return poll(ctx, 10*time.Millisecond, func() (bool, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Server()+"/readyz", nil)
+		if err != nil {
+			return false, err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return false, nil // not there yet; ctx bounds the wait
+		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK, nil
+	})
+}
