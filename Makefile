@@ -1,0 +1,53 @@
+# Bonsai: Kubernetes in miniature. `make help` lists the targets.
+SHELL := /bin/bash
+export CGO_ENABLED := 0
+COMPONENTS := kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl bonsai
+LDFLAGS := -s -w
+NODES ?= 1
+UPFLAGS ?=
+
+.PHONY: help build install up down test unit e2e bench lint
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: tools components images ## build the components, the pinned tools and the local images into bin/
+
+.PHONY: components tools images
+components:
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(COMPONENTS:%=./cmd/%)
+
+tools: bin/etcd bin/coredns
+bin/etcd bin/coredns: deploy/tools/go.mod deploy/tools/etcd/main.go deploy/tools/coredns/main.go
+	cd deploy/tools && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../bin/ ./etcd ./coredns && touch ../../bin/etcd ../../bin/coredns
+
+bin/pause: deploy/images/pause/pause.c
+	mkdir -p bin && gcc -static -Os -s -o $@ $<
+
+images: bin/images/.done
+bin/images/.done: bin/coredns bin/pause pkg/cluster/images.go
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/bonsai
+	bin/bonsai image build bin/images && touch $@
+
+install: ## install the Debian packages that a cluster needs (as root)
+	deploy/install.sh
+
+up: install build ## start the cluster: make up NODES=3
+	bin/bonsai up --nodes $(NODES) $(UPFLAGS)
+
+down: ## stop the cluster and remove everything it made
+	@[ ! -x bin/bonsai ] || bin/bonsai down
+
+test: build unit e2e ## all tests; the end-to-end part needs root
+
+unit: tools ## unit, contract and architecture tests, with the race detector
+	CGO_ENABLED=1 go test -race -timeout 15m $$(go list ./... | grep -v /test/e2e)
+
+e2e: build ## end-to-end tests on a real cluster that they start and stop (as root)
+	go test -count=1 -timeout 20m -v ./test/e2e
+
+bench: build ## the figures of the README; PEER_BIN=<dir> measures another Kubernetes beside ours
+	go run ./test/bench -bin bin $(if $(PEER_BIN),-peer $(PEER_BIN))
+
+lint: ## gofmt and go vet
+	@test -z "$$(gofmt -l cmd pkg api deploy test)" || { gofmt -l cmd pkg api deploy test; exit 1; }
+	go vet ./...
