@@ -1,17 +1,101 @@
 package discovery
 
 import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/api/resources"
 )
 
 func endpointSliceRow() resources.Row {
+	doc := discoveryv1.EndpointSlice{}.SwaggerDoc()
 	return resources.Row{
 		GVK: discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), Resource: "endpointslices", Singular: "endpointslice",
 		Namespaced:  true,
 		StoragePath: "endpointslices",
 		New:         resources.Make[discoveryv1.EndpointSlice],
 		NewList:     resources.Make[discoveryv1.EndpointSliceList],
+		Strategy: resources.Typed[*discoveryv1.EndpointSlice]{
+			Default:        defaultEndpointSlice,
+			Validate:       validateEndpointSlice,
+			ValidateUpdate: validateEndpointSliceUpdate,
+			SpecChanged:    sliceChanged,
+		}.Strategy(),
+		Columns: []metav1.TableColumnDefinition{
+			resources.NameColumn(),
+			resources.Column("AddressType", doc["addressType"]),
+			resources.Column("Ports", doc["ports"]),
+			resources.Column("Endpoints", doc["endpoints"]),
+			resources.AgeColumn(),
+		},
+		Cells: resources.Cells(func(s *discoveryv1.EndpointSlice, now time.Time) []any {
+			return []any{s.Name, string(s.AddressType), portsText(s.Ports), endpointsText(s.Endpoints), resources.Age(s.CreationTimestamp, now)}
+		}),
 	}
+}
+
+// sliceChanged: the generation moves with what the slice says and with its labels.
+func sliceChanged(obj, old *discoveryv1.EndpointSlice) bool {
+	return !apiequality.Semantic.DeepEqual(obj.Endpoints, old.Endpoints) || !apiequality.Semantic.DeepEqual(obj.Ports, old.Ports) ||
+		!apiequality.Semantic.DeepEqual(obj.Labels, old.Labels) || obj.AddressType != old.AddressType
+}
+
+func defaultEndpointSlice(s *discoveryv1.EndpointSlice) {
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		if p.Name == nil {
+			p.Name = new(string)
+		}
+		if p.Protocol == nil {
+			tcp := corev1.ProtocolTCP
+			p.Protocol = &tcp
+		}
+	}
+}
+
+// shown is how many ports or addresses a table lists before it only counts the rest.
+const shown = 3
+
+func portsText(ports []discoveryv1.EndpointPort) string {
+	words := make([]string, len(ports))
+	for i, p := range ports {
+		switch {
+		case p.Port != nil:
+			words[i] = fmt.Sprint(*p.Port)
+		case p.Name != nil:
+			words[i] = *p.Name
+		}
+		if words[i] == "" {
+			words[i] = "*"
+		}
+	}
+	if len(words) == 0 {
+		return "<unset>"
+	}
+	return few(words)
+}
+
+func endpointsText(endpoints []discoveryv1.Endpoint) string {
+	var all []string
+	for _, e := range endpoints {
+		all = append(all, e.Addresses...)
+	}
+	if len(all) == 0 {
+		return "<unset>"
+	}
+	return few(all)
+}
+
+// few joins the first words and counts the others.
+func few(words []string) string {
+	if len(words) <= shown {
+		return strings.Join(words, ",")
+	}
+	return fmt.Sprintf("%s + %d more...", strings.Join(words[:shown], ","), len(words)-shown)
 }

@@ -34,8 +34,9 @@ func toCore(obj runtime.Object) runtime.Object {
 }
 
 // fromCore turns a stored core/v1 Event into the events.k8s.io/v1 Event that clients of this group see.
-func fromCore(obj runtime.Object) runtime.Object {
-	in := obj.(*corev1.Event)
+func fromCore(obj runtime.Object) runtime.Object { return toServed(obj.(*corev1.Event)) }
+
+func toServed(in *corev1.Event) *eventsv1.Event {
 	out := &eventsv1.Event{
 		TypeMeta:                 metav1.TypeMeta{APIVersion: "events.k8s.io/v1", Kind: "Event"},
 		ObjectMeta:               in.ObjectMeta,

@@ -3,11 +3,15 @@
 package events
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/fields"
 
+	"bonsai/api/core"
 	"bonsai/api/resources"
 )
 
@@ -21,6 +25,11 @@ func Rows(ttl time.Duration) []resources.Row {
 		TTL:         ttl,
 		New:         resources.Make[eventsv1.Event],
 		NewList:     resources.Make[eventsv1.EventList],
+		Strategy:    strategy(),
+		FieldNames:  slices.Sorted(maps.Keys(fieldNames())),
+		Fields:      resources.Fields(servedFields),
+		Columns:     core.EventColumns(),
+		Cells:       resources.Cells(core.EventCells),
 		Stored: &resources.Stored{
 			GVK:        corev1.SchemeGroupVersion.WithKind("Event"),
 			New:        resources.Make[corev1.Event],
@@ -46,4 +55,13 @@ func fieldNames() map[string]string {
 		"regarding.resourceVersion": "involvedObject.resourceVersion",
 		"regarding.fieldPath":       "involvedObject.fieldPath",
 	}
+}
+
+// servedFields are a stored event's selectable fields under this group's names.
+func servedFields(e *corev1.Event) fields.Set {
+	stored, served := core.EventFields(e), fields.Set{}
+	for name, of := range fieldNames() {
+		served[name] = stored[of]
+	}
+	return served
 }

@@ -1,0 +1,204 @@
+package discovery
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Bounds of a slice.
+const (
+	maxEndpoints = 1000
+	maxPorts     = 20000
+	maxAddresses = 100
+	maxTopology  = 16
+	maxZoneHints = 8
+	maxNodeHints = 8
+)
+
+func validateEndpointSlice(s *discoveryv1.EndpointSlice) field.ErrorList {
+	errs := validateAddressType(s.AddressType, field.NewPath("addressType"))
+	errs = append(errs, validateEndpoints(s.Endpoints, s.AddressType, field.NewPath("endpoints"))...)
+	return append(errs, validatePorts(s.Ports, field.NewPath("ports"))...)
+}
+
+func validateEndpointSliceUpdate(obj, old *discoveryv1.EndpointSlice) field.ErrorList {
+	errs := validateEndpointSlice(obj)
+	return append(errs, apivalidation.ValidateImmutableField(obj.AddressType, old.AddressType, field.NewPath("addressType"))...)
+}
+
+func validateAddressType(t discoveryv1.AddressType, path *field.Path) field.ErrorList {
+	valid := []discoveryv1.AddressType{discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6}
+	switch {
+	case t == "":
+		return field.ErrorList{field.Required(path, "")}
+	case !slices.Contains(valid, t):
+		return field.ErrorList{field.NotSupported(path, t, valid)}
+	}
+	return nil
+}
+
+func validateEndpoints(endpoints []discoveryv1.Endpoint, t discoveryv1.AddressType, path *field.Path) field.ErrorList {
+	if len(endpoints) > maxEndpoints {
+		return field.ErrorList{field.TooMany(path, len(endpoints), maxEndpoints)}
+	}
+	var errs field.ErrorList
+	for i := range endpoints {
+		e, at := &endpoints[i], path.Index(i)
+		addresses := at.Child("addresses")
+		switch {
+		case len(e.Addresses) == 0:
+			errs = append(errs, field.Required(addresses, "must contain at least 1 address"))
+		case len(e.Addresses) > maxAddresses:
+			errs = append(errs, field.TooMany(addresses, len(e.Addresses), maxAddresses))
+		}
+		for j, a := range e.Addresses {
+			errs = append(errs, validateAddress(a, t, addresses.Index(j))...)
+		}
+		if n := e.NodeName; n != nil {
+			errs = append(errs, invalid(at.Child("nodeName"), *n, apivalidation.NameIsDNSSubdomain(*n, false))...)
+		}
+		if h := e.Hostname; h != nil {
+			errs = append(errs, invalid(at.Child("hostname"), *h, validation.IsDNS1123Label(*h))...)
+		}
+		errs = append(errs, validateTopology(e.DeprecatedTopology, at.Child("deprecatedTopology"))...)
+		if e.Hints != nil {
+			errs = append(errs, validateHints(e.Hints, at.Child("hints"))...)
+		}
+	}
+	return errs
+}
+
+func validateAddress(a string, t discoveryv1.AddressType, path *field.Path) field.ErrorList {
+	ip, err := netip.ParseAddr(a)
+	switch t {
+	case discoveryv1.AddressTypeFQDN:
+		return validation.IsFullyQualifiedDomainName(path, a)
+	case discoveryv1.AddressTypeIPv4:
+		if err != nil || !ip.Is4() {
+			return field.ErrorList{field.Invalid(path, a, "must be an IPv4 address")}
+		}
+	case discoveryv1.AddressTypeIPv6:
+		if err != nil || !ip.Is6() {
+			return field.ErrorList{field.Invalid(path, a, "must be an IPv6 address")}
+		}
+	default:
+		return nil
+	}
+	return special(ip, path)
+}
+
+// special refuses addresses that no endpoint can have.
+func special(ip netip.Addr, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, c := range []struct {
+		is   bool
+		says string
+	}{
+		{ip.IsUnspecified(), fmt.Sprintf("may not be unspecified (%v)", ip)},
+		{ip.IsLoopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)"},
+		{ip.IsLinkLocalUnicast(), "may not be in the link-local range (169.254.0.0/16, fe80::/10)"},
+		{ip.IsLinkLocalMulticast(), "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"},
+	} {
+		if c.is {
+			errs = append(errs, field.Invalid(path, ip.String(), c.says))
+		}
+	}
+	return errs
+}
+
+func validateTopology(labels map[string]string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(labels) > maxTopology {
+		return field.ErrorList{field.TooMany(path, len(labels), maxTopology)}
+	}
+	if _, ok := labels[corev1.LabelHostname]; ok {
+		errs = append(errs, field.Invalid(path.Key(corev1.LabelHostname), labels[corev1.LabelHostname], "cannot be set"))
+	}
+	return append(errs, metavalidation.ValidateLabels(labels, path)...)
+}
+
+func validateHints(h *discoveryv1.EndpointHints, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	zones, nodes := sets.New[string](), sets.New[string]()
+	if len(h.ForZones) > maxZoneHints {
+		errs = append(errs, field.TooMany(path.Child("forZones"), len(h.ForZones), maxZoneHints))
+		return errs
+	}
+	for i, z := range h.ForZones {
+		at := path.Child("forZones").Index(i).Child("name")
+		if zones.Has(z.Name) {
+			errs = append(errs, field.Duplicate(at, z.Name))
+		}
+		zones.Insert(z.Name)
+		errs = append(errs, invalid(at, z.Name, validation.IsValidLabelValue(z.Name))...)
+	}
+	if len(h.ForNodes) > maxNodeHints {
+		return append(errs, field.TooMany(path.Child("forNodes"), len(h.ForNodes), maxNodeHints))
+	}
+	for i, n := range h.ForNodes {
+		at := path.Child("forNodes").Index(i).Child("name")
+		if nodes.Has(n.Name) {
+			errs = append(errs, field.Duplicate(at, n.Name))
+		}
+		nodes.Insert(n.Name)
+		errs = append(errs, invalid(at, n.Name, apivalidation.NameIsDNSSubdomain(n.Name, false))...)
+	}
+	return errs
+}
+
+func validatePorts(ports []discoveryv1.EndpointPort, path *field.Path) field.ErrorList {
+	if len(ports) > maxPorts {
+		return field.ErrorList{field.TooMany(path, len(ports), maxPorts)}
+	}
+	var errs field.ErrorList
+	names := sets.New[string]()
+	for i, p := range ports {
+		at := path.Index(i)
+		name := deref(p.Name)
+		if name != "" {
+			errs = append(errs, invalid(at.Child("name"), name, validation.IsDNS1123Label(name))...)
+		}
+		if names.Has(name) {
+			errs = append(errs, field.Duplicate(at.Child("name"), name))
+		}
+		names.Insert(name)
+		if p.Port != nil {
+			errs = append(errs, invalid(at.Child("port"), *p.Port, validation.IsValidPortNum(int(*p.Port)))...)
+		}
+		valid := []corev1.Protocol{corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP}
+		switch {
+		case p.Protocol == nil:
+			errs = append(errs, field.Required(at.Child("protocol"), ""))
+		case !slices.Contains(valid, *p.Protocol):
+			errs = append(errs, field.NotSupported(at.Child("protocol"), *p.Protocol, valid))
+		}
+		if p.AppProtocol != nil {
+			errs = append(errs, invalid(at.Child("appProtocol"), *p.AppProtocol, validation.IsQualifiedName(*p.AppProtocol))...)
+		}
+	}
+	return errs
+}
+
+func invalid(path *field.Path, value any, msgs []string) field.ErrorList {
+	var errs field.ErrorList
+	for _, m := range msgs {
+		errs = append(errs, field.Invalid(path, value, m))
+	}
+	return errs
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
