@@ -385,3 +385,72 @@ func (g *gate) open() {
 	defer g.mu.Unlock()
 	g.closed = false
 }
+
+// TestClose: a server that stops does not tell its watchers that their revision is gone.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	c := newCache(t, memory.New(storagetest.Table()), watchcache.Config{})
+	w, err := c.Watch(t.Context(), storagetest.Prefix, storage.WatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := w.Next(t.Context())
+		ended <- err
+	}()
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil || errors.Is(err, storage.ErrExpired) {
+		t.Fatalf("watch of a closed cache ended with %v", err)
+	}
+}
+
+// TestForget: a resource whose facts are read differently is made anew.
+func TestForget(t *testing.T) {
+	t.Parallel()
+	table := storagetest.Table()
+	c, err := watchcache.New(t.Context(), memory.New(nil), watchcache.Config{Facts: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	item := create(t, c, "ns/a", "red;1")
+	if got, err := c.Get(t.Context(), item.Key, 0); err != nil || got.Facts.Labels["color"] != "red" {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	w, err := c.Watch(t.Context(), storagetest.Prefix, storage.WatchOptions{Revision: item.Revision})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	c.Forget(storagetest.Prefix)
+	if _, err := w.Next(deadline(t)); !errors.Is(err, storage.ErrExpired) {
+		t.Fatalf("watch of a forgotten resource ended with %v", err)
+	}
+	listLatest(t, c)
+}
+
+// TestColdReaders: many first users of a resource share one load, and one who gives up does not end it for the others.
+func TestColdReaders(t *testing.T) {
+	t.Parallel()
+	b := memory.New(storagetest.Table())
+	item := create(t, b, "ns/a", "red;1")
+	c := newCache(t, b, watchcache.Config{})
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Get(gone, item.Key, 0); !errors.Is(err, context.Canceled) {
+		t.Fatalf("get with an ended context: %v", err)
+	}
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			if got, err := c.Get(t.Context(), item.Key, 0); err != nil || got.Revision != item.Revision {
+				t.Errorf("got %v, %v", got, err)
+			}
+		})
+	}
+	wg.Wait()
+}

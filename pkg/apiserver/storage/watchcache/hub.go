@@ -178,16 +178,33 @@ func (c *Cache) voided() bool {
 	return c.hub.void
 }
 
-// renew drops all caches and puts the hub at the backend's newest revision.
+// renew drops all caches and puts the hub at the backend's newest revision. Until that is known the hub is at 0, so that no
+// consistent read is answered. Caches that were begun meanwhile are dropped again: they may lack changes from before the
+// hub goes on; what is listed later has them.
 func (c *Cache) renew() {
-	revision, err := c.backend.Revision(c.ctx)
-	if err != nil {
-		return // the next round tries again
+	const why = "changes of the storage were lost"
+	was := c.hub.reset(0)
+	c.drop("", why)
+	for {
+		revision, err := c.backend.Revision(c.ctx)
+		if err == nil {
+			c.cfg.Log.Error("changes of the storage were lost, all caches are made anew", "from", was, "to", revision)
+			c.drop("", why)
+			c.hub.reset(revision)
+			return
+		}
+		select {
+		case <-time.After(retryLast):
+		case <-c.ctx.Done():
+			return
+		}
 	}
-	c.cfg.Log.Error("changes of the storage were lost, all caches are made anew", "from", c.hub.revision.Load(), "to", revision)
-	c.hub.mu.Lock()
-	c.hub.void = false
-	c.hub.revision.Store(revision)
-	c.hub.mu.Unlock()
-	c.drop("", "changes of the storage were lost")
+}
+
+// reset puts the hub at revision, which may be older, and returns where it was.
+func (h *hub) reset(revision int64) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.void = false
+	return h.revision.Swap(revision)
 }

@@ -164,6 +164,8 @@ func (w *watcher) look() (more bool, wake <-chan struct{}, err error) {
 	wake = r.wake
 	r.mu.RUnlock()
 	switch {
+	case dead && w.c.ctx.Err() != nil:
+		return false, nil, errStopped // not the reader's loss: it can go on at another server
 	case dead:
 		return false, nil, r.dropped()
 	case !ok:
