@@ -1,0 +1,202 @@
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"bonsai/api/openapi"
+)
+
+// object is a JSON object of the document.
+type object = map[string]any
+
+func (s *Service) info() object {
+	return object{"title": "Kubernetes", "version": s.cfg.Version}
+}
+
+// buildV2 makes the one document of OpenAPI 2.
+func (s *Service) buildV2() ([]byte, error) {
+	w := &writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V2), paths: object{}}
+	for _, gv := range s.groupVersions() {
+		for _, o := range operations(gv, s.rowsOf(gv)) {
+			if err := w.add(o, w.v2); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return json.Marshal(object{
+		"swagger": "2.0", "info": s.info(), "paths": w.paths, "definitions": w.schemas.Definitions(),
+		"securityDefinitions": object{"BearerToken": bearerToken()}, "security": []any{object{"BearerToken": []any{}}},
+	})
+}
+
+// buildV3 makes the document of one group version.
+func (s *Service) buildV3(gv schema.GroupVersion) ([]byte, error) {
+	w := &writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V3), paths: object{}}
+	for _, o := range operations(gv, s.rowsOf(gv)) {
+		if err := w.add(o, w.v3); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(object{
+		"openapi": "3.0.0", "info": s.info(), "paths": w.paths,
+		"components": object{"schemas": w.schemas.Definitions(), "securitySchemes": object{"BearerToken": bearerToken()}},
+	})
+}
+
+func bearerToken() object {
+	return object{"type": "apiKey", "name": "authorization", "in": "header", "description": "Bearer Token authentication"}
+}
+
+// writer gathers one document.
+type writer struct {
+	schemas *openapi.Builder
+	paths   object
+}
+
+// parts are the schemas of an operation.
+type parts struct {
+	body, answer *spec.Schema
+}
+
+func (w *writer) add(o operation, render func(operation, parts) object) error {
+	var p parts
+	var err error
+	if o.patch {
+		patch := w.schemas.AddType(reflect.TypeFor[metav1.Patch]())
+		p.body = &patch
+	} else if p.body, err = w.schema(o.body); err != nil {
+		return fmt.Errorf("body of %s: %w", o.id, err)
+	}
+	if o.text {
+		p.answer = &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"string"}}}
+	} else if p.answer, err = w.schema(o.answer); err != nil {
+		return fmt.Errorf("answer of %s: %w", o.id, err)
+	}
+	item, _ := w.paths[o.path].(object)
+	if item == nil {
+		item = object{}
+		w.paths[o.path] = item
+	}
+	item[o.method] = render(o, p)
+	return nil
+}
+
+func (w *writer) schema(gvk schema.GroupVersionKind) (*spec.Schema, error) {
+	if gvk.Empty() {
+		return nil, nil
+	}
+	s, err := w.schemas.Add(gvk)
+	return &s, err
+}
+
+// common is what v2 and v3 write alike.
+func common(o operation) object {
+	out := object{
+		"description": o.description, "operationId": o.id, "tags": []string{tag(o.gv)}, "x-kubernetes-action": o.action,
+		"x-kubernetes-group-version-kind": object{"group": o.kind.Group, "version": o.kind.Version, "kind": o.kind.Kind},
+	}
+	return out
+}
+
+// codes are the statuses of success, with the words upstream has for them.
+func codes(o operation) [][2]string {
+	out := [][2]string{{"200", "OK"}}
+	if o.created {
+		out = append(out, [2]string{"201", "Created"})
+		if o.method == "post" {
+			out = append(out, [2]string{"202", "Accepted"})
+		}
+	}
+	if o.action == "delete" {
+		out = append(out, [2]string{"202", "Accepted"})
+	}
+	return append(out, [2]string{"401", "Unauthorized"})
+}
+
+// produced are the media types of answers.
+func produced(o operation) []string {
+	if o.text {
+		return []string{"*/*"}
+	}
+	types := []string{"application/json", "application/yaml", "application/vnd.kubernetes.protobuf"}
+	if o.action == "list" {
+		types = append(types, "application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
+	}
+	return types
+}
+
+// consumed are the media types of bodies.
+func consumed(o operation) []string {
+	if o.patch {
+		return []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json"}
+	}
+	return []string{"*/*"}
+}
+
+func (w *writer) v2(o operation, p parts) object {
+	out := common(o)
+	out["consumes"], out["produces"], out["schemes"] = consumed(o), produced(o), []string{"https"}
+	params := []object{}
+	for _, q := range o.params {
+		in := object{"name": q.name, "in": "query", "type": q.kind, "description": q.description, "uniqueItems": true}
+		if q.inPath {
+			in["in"], in["required"] = "path", true
+		}
+		params = append(params, in)
+	}
+	if p.body != nil {
+		params = append(params, object{"name": "body", "in": "body", "required": o.body.Kind != "DeleteOptions", "schema": p.body})
+	}
+	out["parameters"] = params
+	responses := object{}
+	for _, c := range codes(o) {
+		r := object{"description": c[1]}
+		if c[0] != "401" {
+			r["schema"] = p.answer
+		}
+		responses[c[0]] = r
+	}
+	out["responses"] = responses
+	return out
+}
+
+func (w *writer) v3(o operation, p parts) object {
+	out := common(o)
+	params := []object{}
+	for _, q := range o.params {
+		in := object{"name": q.name, "in": "query", "description": q.description, "schema": object{"type": q.kind, "uniqueItems": true}}
+		if q.inPath {
+			in["in"], in["required"] = "path", true
+		}
+		params = append(params, in)
+	}
+	out["parameters"] = params
+	if p.body != nil {
+		out["requestBody"] = object{"content": content(consumed(o), p.body), "required": o.body.Kind != "DeleteOptions"}
+	}
+	responses := object{}
+	for _, c := range codes(o) {
+		r := object{"description": c[1]}
+		if c[0] != "401" {
+			r["content"] = content(produced(o), p.answer)
+		}
+		responses[c[0]] = r
+	}
+	out["responses"] = responses
+	return out
+}
+
+func content(types []string, s *spec.Schema) object {
+	out := object{}
+	for _, t := range slices.Clone(types) {
+		out[t] = object{"schema": s}
+	}
+	return out
+}

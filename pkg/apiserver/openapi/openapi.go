@@ -1,0 +1,145 @@
+// Package openapi serves /openapi/v2 and /openapi/v3: the schema of every served kind and the path of every row and verb.
+// A document is made when it is first asked for, kept as compressed bytes, and dropped when nobody asked for it for a while,
+// so that an idle server keeps none.
+package openapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha512"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"bonsai/api/resources"
+)
+
+// Config is what the documents are made from.
+type Config struct {
+	Rows   []resources.Row
+	Scheme *runtime.Scheme
+	// Version is info.version, the server's gitVersion.
+	Version string
+	// Keep is how long a document stays in memory after it was asked for; 0: one minute.
+	Keep time.Duration
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+}
+
+// Service makes and keeps the documents. It is safe for concurrent use.
+type Service struct {
+	cfg    Config
+	flight singleflight.Group
+
+	mu    sync.Mutex
+	kept  map[string]*document
+	index []byte // /openapi/v3, small and always kept
+}
+
+// document is one encoding of one specification.
+type document struct {
+	gz   []byte
+	etag string
+	used time.Time
+}
+
+// New checks cfg; it makes no document.
+func New(cfg Config) (*Service, error) {
+	if cfg.Scheme == nil || cfg.Version == "" {
+		return nil, errors.New("openapi: Scheme and Version are required")
+	}
+	if cfg.Keep == 0 {
+		cfg.Keep = time.Minute
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Service{cfg: cfg, kept: map[string]*document{}}, nil
+}
+
+// get returns the document under key, made by build if it is not kept.
+func (s *Service) get(key string, build func() ([]byte, error)) (*document, error) {
+	if d := s.lookup(key); d != nil {
+		return d, nil
+	}
+	v, err, _ := s.flight.Do(key, func() (any, error) {
+		if d := s.lookup(key); d != nil {
+			return d, nil
+		}
+		raw, err := build()
+		if err != nil {
+			return nil, fmt.Errorf("making the OpenAPI document %s: %w", key, err)
+		}
+		d := &document{etag: fmt.Sprintf("%X", sha512.Sum512(raw)), used: s.cfg.Now()}
+		if d.gz, err = compress(raw); err != nil {
+			return nil, fmt.Errorf("compressing the OpenAPI document %s: %w", key, err)
+		}
+		s.keep(key, d)
+		return d, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return v.(*document), nil
+}
+
+func (s *Service) lookup(key string) *document {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.kept[key]
+	if d != nil {
+		d.used = s.cfg.Now()
+	}
+	return d
+}
+
+// keep stores d and sees to it that it goes.
+func (s *Service) keep(key string, d *document) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept[key] = d
+	time.AfterFunc(s.cfg.Keep, func() { s.drop(key, d) })
+}
+
+// drop forgets d if it was not used for a while, else looks again later.
+func (s *Service) drop(key string, d *document) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if rest := d.used.Add(s.cfg.Keep).Sub(s.cfg.Now()); rest > 0 {
+		time.AfterFunc(rest, func() { s.drop(key, d) })
+		return
+	}
+	if s.kept[key] == d {
+		delete(s.kept, key)
+	}
+}
+
+func compress(raw []byte) ([]byte, error) {
+	var buf bytes.Buffer
+	w, err := gzip.NewWriterLevel(&buf, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(raw); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return bytes.Clone(buf.Bytes()), nil
+}
+
+// plain gives the document's bytes to w, uncompressed.
+func (d *document) plain(w io.Writer) error {
+	r, err := gzip.NewReader(bytes.NewReader(d.gz))
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, r)
+	return err
+}

@@ -1,0 +1,166 @@
+package openapi
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/api/resources"
+)
+
+// operation is one verb on one path, before it takes the form of v2 or v3.
+type operation struct {
+	path, method string
+	id           string
+	description  string
+	action       string // x-kubernetes-action
+	kind         schema.GroupVersionKind
+	gv           schema.GroupVersion
+	params       []param
+	// body and answer are kinds in the scheme; patch is a patch's body, text an answer that is no object.
+	body, answer schema.GroupVersionKind
+	patch, text  bool
+	created      bool // answers 201 and 202 beside 200
+}
+
+// param is a parameter in a path or query.
+type param struct {
+	name, kind, description string
+	inPath                  bool
+}
+
+// place is where a resource's paths stand.
+type place struct {
+	gv         schema.GroupVersion
+	row        *resources.Row
+	base       string // …/namespaces/{namespace}/pods
+	scope      string // "Namespaced" or ""
+	pathParams []param
+}
+
+var statusKind = schema.GroupVersionKind{Version: "v1", Kind: "Status"}
+
+func nameParam(kind string) param {
+	return param{name: "name", kind: "string", description: "name of the " + kind, inPath: true}
+}
+
+// operations lists everything that gv serves.
+func operations(gv schema.GroupVersion, rows []*resources.Row) []operation {
+	var out []operation
+	for _, r := range rows {
+		p := place{gv: gv, row: r, base: "/" + groupPath(gv) + "/" + r.Resource}
+		if r.Namespaced {
+			if !r.NotStored {
+				out = append(out, p.list(title(r.GVK.Kind)+"ForAllNamespaces"))
+			}
+			p.base = "/" + groupPath(gv) + "/namespaces/{namespace}/" + r.Resource
+			p.scope = "Namespaced"
+			p.pathParams = []param{{name: "namespace", kind: "string", description: "object name and auth scope, such as for teams and projects", inPath: true}}
+		}
+		out = append(out, p.main()...)
+		for i := range r.Subresources {
+			out = append(out, p.sub(&r.Subresources[i])...)
+		}
+	}
+	return out
+}
+
+func (p *place) kind() schema.GroupVersionKind { return p.gv.WithKind(p.row.GVK.Kind) }
+
+func (p *place) op(path, method, verb, name, action string, extra ...param) operation {
+	return operation{
+		path: path, method: method, id: verb + camel(p.gv) + name, action: action, gv: p.gv, kind: p.kind(), answer: p.kind(),
+		params: slices.Concat(p.pathParams, extra),
+	}
+}
+
+func (p *place) list(name string) operation {
+	o := p.op(p.base, "get", "list", name, "list", listParams()...)
+	o.description = "list or watch objects of kind " + p.row.GVK.Kind
+	o.answer = p.gv.WithKind(p.row.GVK.Kind + "List")
+	return o
+}
+
+// main are the operations on the resource itself.
+func (p *place) main() []operation {
+	kind := p.row.GVK.Kind
+	name := p.scope + kind
+	create := p.op(p.base, "post", "create", name, "post", writeParams()...)
+	create.description, create.body, create.created = "create a "+kind, p.kind(), true
+	if p.row.NotStored {
+		return []operation{create}
+	}
+	object := p.base + "/{name}"
+	get := p.op(object, "get", "read", name, "get", nameParam(kind))
+	get.description = "read the specified " + kind
+	put := p.op(object, "put", "replace", name, "put", append(writeParams(), nameParam(kind))...)
+	put.description, put.body, put.created = "replace the specified "+kind, p.kind(), true
+	patch := p.op(object, "patch", "patch", name, "patch", append(patchParams(), nameParam(kind))...)
+	patch.description, patch.patch, patch.created = "partially update the specified "+kind, true, true
+	del := p.op(object, "delete", "delete", name, "delete", append(deleteParams(), nameParam(kind))...)
+	del.description, del.answer = "delete a "+kind, statusKind
+	del.body = schema.GroupVersionKind{Version: "v1", Kind: "DeleteOptions"}
+	ops := []operation{p.list(name), create, get, put, patch, del}
+	if !p.row.NoDeleteCollection {
+		all := p.op(p.base, "delete", "delete", "Collection"+name, "deletecollection", append(listParams(), deleteParams()...)...)
+		all.description, all.answer = "delete collection of "+kind, statusKind
+		all.body = del.body
+		ops = append(ops, all)
+	}
+	return ops
+}
+
+// sub are the operations on a subresource.
+func (p *place) sub(s *resources.Subresource) []operation {
+	parent := p.row.GVK.Kind
+	kind := p.kind()
+	if s.GVK != nil {
+		kind = *s.GVK
+	}
+	path := p.base + "/{name}/" + s.Name
+	name := p.scope + parent + title(s.Name)
+	connect := connects(s.Name)
+	var ops []operation
+	for _, verb := range s.Verbs {
+		o := p.op(path, "", "", "", "", nameParam(kind.Kind))
+		o.kind, o.answer = kind, kind
+		switch {
+		case connect:
+			o.method = connectMethods()[verb]
+			o.id = "connect" + camel(p.gv) + title(o.method) + name
+			o.action, o.text = "connect", true
+			o.description = "connect " + title(o.method) + " requests to " + s.Name + " of " + parent
+		case s.Name == "log":
+			o.method, o.id, o.action, o.text = "get", "read"+camel(p.gv)+name, "get", true
+			o.description = "read log of the specified " + parent
+		case verb == "get":
+			o.method, o.id, o.action = "get", "read"+camel(p.gv)+name, "get"
+			o.description = "read " + s.Name + " of the specified " + parent
+		case verb == "create":
+			o.method, o.id, o.action = "post", "create"+camel(p.gv)+name, "post"
+			o.description, o.body, o.created = "create "+s.Name+" of a "+parent, kind, true
+			o.params = append(o.params, writeParams()...)
+		case verb == "update":
+			o.method, o.id, o.action = "put", "replace"+camel(p.gv)+name, "put"
+			o.description, o.body, o.created = "replace "+s.Name+" of the specified "+parent, kind, true
+			o.params = append(o.params, writeParams()...)
+		case verb == "patch":
+			o.method, o.id, o.action, o.patch, o.created = "patch", "patch"+camel(p.gv)+name, "patch", true, true
+			o.description = "partially update " + s.Name + " of the specified " + parent
+			o.params = append(o.params, patchParams()...)
+		default:
+			continue
+		}
+		ops = append(ops, o)
+	}
+	return ops
+}
+
+// connects tells whether a subresource takes over the exchange.
+func connects(name string) bool {
+	return slices.Contains([]string{"attach", "exec", "portforward", "proxy"}, name)
+}
+
+func connectMethods() map[string]string {
+	return map[string]string{"create": "post", "delete": "delete", "get": "get", "patch": "patch", "update": "put"}
+}

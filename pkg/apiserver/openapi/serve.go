@@ -1,0 +1,164 @@
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	openapi_v2 "github.com/google/gnostic-models/openapiv2"
+	openapi_v3 "github.com/google/gnostic-models/openapiv3"
+	"google.golang.org/protobuf/proto"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The protobuf forms' media types, as old and new clients spell them.
+const (
+	jsonType    = "application/json"
+	v2ProtoType = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+	v3ProtoType = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
+)
+
+// Serve answers a GET for r.URL.Path and tells whether the path is one of its own; if not, or on an error, nothing was written.
+func (s *Service) Serve(w http.ResponseWriter, r *http.Request) (bool, error) {
+	path := strings.TrimSuffix(r.URL.Path, "/")
+	switch {
+	case path == "/openapi/v2":
+		return true, s.serve(w, r, path, v2ProtoType, s.buildV2, parseV2)
+	case path == "/openapi/v3":
+		return true, s.serveIndex(w, r)
+	}
+	group, ok := strings.CutPrefix(path, "/openapi/v3/")
+	if !ok {
+		return false, nil
+	}
+	gv, ok := s.groupVersion(group)
+	if !ok {
+		return false, nil
+	}
+	return true, s.serve(w, r, path, v3ProtoType, func() ([]byte, error) { return s.buildV3(gv) }, parseV3)
+}
+
+// serve writes one document in the form that the client takes.
+func (s *Service) serve(w http.ResponseWriter, r *http.Request, key, protoType string, build func() ([]byte, error), parse func([]byte) ([]byte, error)) error {
+	asProto, contentType, ok := accept(r.Header.Get("Accept"), protoType)
+	if !ok {
+		return apierrors.NewGenericServerResponse(http.StatusNotAcceptable, "get", schema.GroupResource{}, "",
+			"only the following media types are accepted: "+jsonType+", "+protoType, 0, false)
+	}
+	d, err := s.get(key, build)
+	if err == nil && asProto {
+		d, err = s.get(key+" protobuf", func() ([]byte, error) {
+			raw, err := build()
+			if err != nil {
+				return nil, err
+			}
+			return parse(raw)
+		})
+	}
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Vary", "Accept, Accept-Encoding")
+	h.Set("ETag", strconv.Quote(d.etag))
+	h.Set("Content-Type", contentType)
+	if r.URL.Query().Get("hash") == "" {
+		h.Set("Cache-Control", "no-cache, private")
+	} else {
+		h.Set("Cache-Control", "public, immutable")
+	}
+	if strings.Contains(r.Header.Get("If-None-Match"), d.etag) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	return d.write(w, r)
+}
+
+// write sends the kept bytes as they are to a client that takes gzip. Once it has begun, errors are the connection's.
+func (d *document) write(w http.ResponseWriter, r *http.Request) error {
+	zipped := strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
+	if zipped {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Length", strconv.Itoa(len(d.gz)))
+	}
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	if zipped {
+		_, _ = w.Write(d.gz)
+		return nil
+	}
+	_ = d.plain(w)
+	return nil
+}
+
+// accept chooses between JSON and protobuf by the client's order of preference. contentType repeats the client's spelling.
+func accept(header, protoType string) (asProto bool, contentType string, ok bool) {
+	if header == "" {
+		return false, jsonType, true
+	}
+	for clause := range strings.SplitSeq(header, ",") {
+		media, _, err := mime.ParseMediaType(strings.TrimSpace(clause))
+		if err != nil {
+			// "application/…spec.v2@v1.0+protobuf" is what old clients send; "@" is no token of RFC 2045.
+			media, _, _ = strings.Cut(strings.TrimSpace(clause), ";")
+		}
+		switch strings.Replace(media, "@", ".", 1) {
+		case jsonType, "*/*", "application/*":
+			return false, jsonType, true
+		case protoType:
+			return true, protoType, true
+		}
+	}
+	return false, "", false
+}
+
+func parseV2(raw []byte) ([]byte, error) {
+	doc, err := openapi_v2.ParseDocument(raw)
+	if err != nil {
+		return nil, fmt.Errorf("reading it as OpenAPI v2: %w", err)
+	}
+	return proto.Marshal(doc)
+}
+
+func parseV3(raw []byte) ([]byte, error) {
+	doc, err := openapi_v3.ParseDocument(raw)
+	if err != nil {
+		return nil, fmt.Errorf("reading it as OpenAPI v3: %w", err)
+	}
+	return proto.Marshal(doc)
+}
+
+// serveIndex writes the list of v3 documents. A URL's hash names the resources and the version of the server, which together
+// decide a document's content.
+func (s *Service) serveIndex(w http.ResponseWriter, r *http.Request) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.index == nil {
+		type entry struct {
+			URL string `json:"serverRelativeURL"`
+		}
+		paths := map[string]entry{}
+		for _, gv := range s.groupVersions() {
+			p := groupPath(gv)
+			paths[p] = entry{"/openapi/v3/" + p + "?hash=" + s.hash(gv)}
+		}
+		raw, err := json.Marshal(map[string]any{"paths": paths})
+		if err != nil {
+			return fmt.Errorf("encoding the list of OpenAPI documents: %w", err)
+		}
+		s.index = raw
+	}
+	w.Header().Set("Content-Type", jsonType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(s.index)))
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(s.index)
+	}
+	return nil
+}
