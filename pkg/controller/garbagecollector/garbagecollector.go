@@ -1,0 +1,196 @@
+// Package garbagecollector deletes objects whose owners are gone, for every resource the API server serves, and carries out
+// the two other ways to delete an owner: in the foreground (dependents first) and orphaning (dependents stay).
+//
+// It keeps a graph of all objects by uid and owner reference, fed by watches of metadata. The graph only says what to look
+// at; before anything is deleted the object and its owners are read from the server.
+package garbagecollector
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+
+	"bonsai/pkg/controller"
+)
+
+// rediscover is how often the list of resources is read anew. Changes of CustomResourceDefinitions and APIServices cause
+// that at once.
+const rediscover = 30 * time.Second
+
+// Controller is the garbage collector.
+type Controller struct {
+	controller.Deps
+	metadata metadata.Interface
+	graph    *graph
+	check    *controller.Loop[types.UID]
+	orphan   *controller.Loop[types.UID]
+	kick     chan struct{}
+	absent   *absences
+
+	mu       sync.Mutex
+	catalog  *controller.Catalog
+	monitors map[schema.GroupVersionResource]*monitor
+	watches  sync.WaitGroup
+}
+
+// New returns the controller. Build it after all others: it shares the caches that they asked for.
+func New(d controller.Deps) (*Controller, error) {
+	m, err := controller.Metadata(d.Client)
+	if err != nil {
+		return nil, err
+	}
+	c := &Controller{
+		Deps: d, metadata: m, graph: newGraph(), kick: make(chan struct{}, 1), absent: newAbsences(),
+		monitors: map[schema.GroupVersionResource]*monitor{},
+	}
+	c.check = controller.NewLoop(controller.LoopConfig{Name: "garbage-collector-delete", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.orphan = controller.NewLoop(controller.LoopConfig{Name: "garbage-collector-orphan", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.release)
+	return c, nil
+}
+
+// Run collects until ctx ends.
+func (c *Controller) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if !c.start(ctx) {
+		return nil
+	}
+	var all sync.WaitGroup
+	c.check.WaitFor(c.complete)
+	c.orphan.WaitFor(c.complete)
+	all.Go(func() { _ = c.check.Run(ctx) })
+	all.Go(func() { _ = c.orphan.Run(ctx) })
+	c.followDiscovery(ctx)
+	all.Wait()
+	c.watches.Wait()
+	return nil
+}
+
+// start tries until the server has told what it serves.
+func (c *Controller) start(ctx context.Context) bool {
+	for delay := 50 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {
+		err := c.sync(ctx)
+		if err == nil {
+			return true
+		}
+		c.Log.Warn("discovery failed, trying again", "err", err)
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(delay):
+		}
+	}
+}
+
+func (c *Controller) followDiscovery(ctx context.Context) {
+	tick := time.NewTicker(rediscover)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-c.kick:
+		}
+		if err := c.sync(ctx); err != nil && ctx.Err() == nil {
+			c.Log.Warn("discovery failed", "err", err)
+		}
+	}
+}
+
+// sync watches exactly the resources that are served and can be deleted. It fails only if nothing could be learnt.
+func (c *Controller) sync(ctx context.Context) error {
+	catalog, err := controller.Served(ctx, c.Client)
+	if catalog == nil {
+		return err
+	}
+	partial := err != nil
+	wanted := map[schema.GroupVersionResource]controller.ServedResource{}
+	for _, r := range catalog.Resources {
+		if r.Has("list", "watch", "delete") && r.Resource != "events" {
+			wanted[r.GroupVersionResource] = r
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.catalog = catalog
+	for gvr, m := range c.monitors {
+		if _, ok := wanted[gvr]; !ok && !partial {
+			m.stop()
+			delete(c.monitors, gvr)
+		}
+	}
+	for gvr, r := range wanted {
+		if c.monitors[gvr] == nil {
+			if err := c.monitor(ctx, r); err != nil {
+				return fmt.Errorf("watching %s: %w", gvr, err)
+			}
+		}
+	}
+	return nil
+}
+
+// monitor starts watching one resource; c.mu is held.
+func (c *Controller) monitor(ctx context.Context, r controller.ServedResource) error {
+	m := &monitor{
+		gvr: r.GroupVersionResource, kind: r.GroupVersion().WithKind(r.Kind), started: c.Now(), graph: c.graph,
+		known: map[types.UID]struct{}{}, apply: c.apply, changed: c.resourceChanged,
+	}
+	c.monitors[m.gvr] = m
+	if shared := c.Informers.Shared(m.gvr); shared != nil {
+		return m.share(shared)
+	}
+	ctx, m.stop = context.WithCancel(ctx)
+	reflector := m.reflector(c.metadata)
+	c.watches.Go(func() { reflector.RunWithContext(ctx) })
+	return nil
+}
+
+// resourceChanged looks for new resources as soon as one may have come.
+func (c *Controller) resourceChanged(gvr schema.GroupVersionResource) {
+	if gvr.Resource != "customresourcedefinitions" && gvr.Resource != "apiservices" {
+		return
+	}
+	select {
+	case c.kick <- struct{}{}:
+	default:
+	}
+}
+
+// complete tells whether the graph holds everything that is watched.
+func (c *Controller) complete() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.Now()
+	for _, m := range c.monitors {
+		if !m.ready(now) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Controller) apply(t todo) {
+	for _, uid := range slices.Compact(t.check) {
+		c.check.Add(uid)
+	}
+	for _, uid := range t.orphan {
+		c.orphan.Add(uid)
+	}
+}
+
+// resourceOf finds where a kind is served.
+func (c *Controller) resourceOf(gvk schema.GroupVersionKind) (controller.ServedResource, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.catalog == nil {
+		return controller.ServedResource{}, false
+	}
+	return c.catalog.ForKind(gvk)
+}

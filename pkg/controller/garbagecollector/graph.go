@@ -1,0 +1,208 @@
+package garbagecollector
+
+import (
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// identity says where an object is served and which one it is. An object known only from the references of others has a
+// kind but no resource yet.
+type identity struct {
+	resource        schema.GroupVersionResource
+	kind            schema.GroupVersionKind
+	namespace, name string
+	uid             types.UID
+}
+
+// node is one object in the graph of owners and dependents.
+type node struct {
+	identity
+	owners     []metav1.OwnerReference
+	dependents map[types.UID]*node
+	// deleting: it has a deletionTimestamp. foreground and orphaning: and the finalizer that asks for that.
+	deleting, foreground, orphaning bool
+	// virtual: only others' references tell of it; whether it exists is to be looked up.
+	virtual bool
+}
+
+// todo is what a change of the graph calls for.
+type todo struct{ check, orphan []types.UID }
+
+// graph knows who owns whom, by uid. It holds what the watches said and decides nothing about deletion but who is to be
+// looked at; it is safe for concurrent use.
+type graph struct {
+	mu    sync.Mutex
+	nodes map[types.UID]*node
+}
+
+func newGraph() *graph { return &graph{nodes: map[types.UID]*node{}} }
+
+// observe takes in an object as a watch reported it.
+func (g *graph) observe(id identity, obj metav1.Object) (t todo) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := g.nodes[id.uid]
+	fresh := n == nil
+	if fresh {
+		n = &node{}
+		g.nodes[id.uid] = n
+	}
+	if n.virtual {
+		t.check = append(t.check, n.mismatched(id)...)
+	}
+	n.identity, n.virtual = id, false
+	t.check = append(t.check, g.relink(n, obj.GetOwnerReferences())...)
+	was := *n
+	n.deleting = obj.GetDeletionTimestamp() != nil
+	n.foreground = n.deleting && slices.Contains(obj.GetFinalizers(), metav1.FinalizerDeleteDependents)
+	n.orphaning = n.deleting && slices.Contains(obj.GetFinalizers(), metav1.FinalizerOrphanDependents)
+	if n.orphaning && !was.orphaning {
+		t.orphan = append(t.orphan, id.uid)
+	}
+	if n.foreground && !was.foreground {
+		t.check = append(t.check, n.children()...)
+		t.check = append(t.check, id.uid)
+	}
+	return t
+}
+
+// mismatched returns the dependents whose reference turns out to be wrong: they live in another namespace than their
+// supposed owner.
+func (n *node) mismatched(id identity) (out []types.UID) {
+	if id.namespace == "" {
+		return nil
+	}
+	for uid, d := range n.dependents {
+		if d.namespace != id.namespace {
+			out = append(out, uid)
+		}
+	}
+	return out
+}
+
+func (n *node) children() []types.UID {
+	out := make([]types.UID, 0, len(n.dependents))
+	for uid := range n.dependents {
+		out = append(out, uid)
+	}
+	return out
+}
+
+// relink brings the edges from n to its owners up to date and returns who is to be looked at: owners that nobody has seen
+// yet, owners that n blocks no longer, and n itself if it lost an owner.
+func (g *graph) relink(n *node, refs []metav1.OwnerReference) (check []types.UID) {
+	for _, old := range n.owners {
+		i := slices.IndexFunc(refs, func(r metav1.OwnerReference) bool { return r.UID == old.UID })
+		owner := g.nodes[old.UID]
+		if i < 0 && owner != nil {
+			delete(owner.dependents, n.uid)
+			g.dropVirtual(owner)
+		}
+		if blocks(old) && (i < 0 || !blocks(refs[i])) && owner != nil && owner.foreground {
+			check = append(check, owner.uid)
+		}
+		if i < 0 {
+			check = append(check, n.uid)
+		}
+	}
+	for _, ref := range refs {
+		owner := g.nodes[ref.UID]
+		if owner == nil {
+			owner = virtualOwner(ref, n.namespace)
+			g.nodes[ref.UID] = owner
+			check = append(check, ref.UID)
+		} else if !owner.virtual && owner.namespace != "" && owner.namespace != n.namespace {
+			check = append(check, n.uid)
+		}
+		if owner.dependents == nil {
+			owner.dependents = map[types.UID]*node{}
+		}
+		if _, known := owner.dependents[n.uid]; !known && owner.foreground {
+			check = append(check, n.uid)
+		}
+		owner.dependents[n.uid] = n
+	}
+	n.owners = slices.Clone(refs)
+	return check
+}
+
+func virtualOwner(ref metav1.OwnerReference, namespace string) *node {
+	return &node{virtual: true, identity: identity{kind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), namespace: namespace, name: ref.Name, uid: ref.UID}}
+}
+
+// dropVirtual forgets an owner that only references told of once nobody refers to it.
+func (g *graph) dropVirtual(n *node) {
+	if n.virtual && len(n.dependents) == 0 {
+		delete(g.nodes, n.uid)
+	}
+}
+
+func blocks(ref metav1.OwnerReference) bool {
+	return ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
+}
+
+// remove takes an object out that is gone. Its dependents are to be looked at, and owners that waited for it.
+func (g *graph) remove(uid types.UID) (t todo) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := g.nodes[uid]
+	if n == nil {
+		return t
+	}
+	delete(g.nodes, uid)
+	t.check = n.children()
+	for _, ref := range n.owners {
+		owner := g.nodes[ref.UID]
+		if owner == nil {
+			continue
+		}
+		delete(owner.dependents, uid)
+		g.dropVirtual(owner)
+		if owner.foreground {
+			t.check = append(t.check, owner.uid)
+		}
+	}
+	return t
+}
+
+// get returns a copy of a node without its edges, and whether it is there.
+func (g *graph) get(uid types.UID) (node, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := g.nodes[uid]
+	if n == nil {
+		return node{}, false
+	}
+	c := *n
+	c.dependents = nil
+	return c, true
+}
+
+// dependent is what the owner's deletion needs to know of one of its dependents.
+type dependent struct {
+	identity
+	blocking, foreground bool
+}
+
+// dependentsOf returns the dependents of an owner.
+func (g *graph) dependentsOf(uid types.UID) []dependent {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := g.nodes[uid]
+	if n == nil {
+		return nil
+	}
+	out := make([]dependent, 0, len(n.dependents))
+	for _, d := range n.dependents {
+		dep := dependent{identity: d.identity, foreground: d.foreground}
+		for _, ref := range d.owners {
+			dep.blocking = dep.blocking || ref.UID == uid && blocks(ref)
+		}
+		out = append(out, dep)
+	}
+	return out
+}
