@@ -7,7 +7,6 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -137,8 +136,8 @@ func validatePodTerms(required []corev1.PodAffinityTerm, preferred []corev1.Weig
 func validatePodTerm(t *corev1.PodAffinityTerm, path *field.Path) field.ErrorList {
 	errs := ValidateSelector(t.LabelSelector, path.Child("labelSelector"))
 	errs = append(errs, ValidateSelector(t.NamespaceSelector, path.Child("namespaceSelector"))...)
-	for i, ns := range t.Namespaces {
-		errs = append(errs, invalid(path.Child("namespaces").Index(i), ns, apivalidation.ValidateNamespaceName(ns, false))...)
+	for _, ns := range t.Namespaces {
+		errs = append(errs, invalid(path.Child("namespace"), ns, apivalidation.ValidateNamespaceName(ns, false))...)
 	}
 	errs = append(errs, validateMatchKeys(t.MatchLabelKeys, t.LabelSelector, path.Child("matchLabelKeys"))...)
 	errs = append(errs, validateMatchKeys(t.MismatchLabelKeys, t.LabelSelector, path.Child("mismatchLabelKeys"))...)
@@ -150,7 +149,7 @@ func validatePodTerm(t *corev1.PodAffinityTerm, path *field.Path) field.ErrorLis
 		}
 	}
 	if t.TopologyKey == "" {
-		return append(errs, field.Required(path.Child("topologyKey"), "can not be empty"))
+		errs = append(errs, field.Required(path.Child("topologyKey"), "can not be empty"))
 	}
 	return append(errs, metavalidation.ValidateLabelName(t.TopologyKey, path.Child("topologyKey"))...)
 }
@@ -171,7 +170,10 @@ func validateMatchKeys(keys []string, s *metav1.LabelSelector, path *field.Path)
 
 func validateTopologySpread(cs []corev1.TopologySpreadConstraint, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	seen := sets.New[string]()
+	seen := map[string]int{}
+	for i := range cs {
+		seen[spreadKey(&cs[i])]++
+	}
 	for i := range cs {
 		c, at := &cs[i], path.Index(i)
 		if c.MaxSkew <= 0 {
@@ -183,11 +185,10 @@ func validateTopologySpread(cs []corev1.TopologySpreadConstraint, path *field.Pa
 			errs = append(errs, metavalidation.ValidateLabelName(c.TopologyKey, at.Child("topologyKey"))...)
 		}
 		errs = append(errs, oneOf(at.Child("whenUnsatisfiable"), c.WhenUnsatisfiable, corev1.DoNotSchedule, corev1.ScheduleAnyway)...)
-		key := fmt.Sprintf("{%s, %s}", c.TopologyKey, c.WhenUnsatisfiable)
-		if seen.Has(key) {
+		key := spreadKey(c)
+		if seen[key]--; seen[key] > 0 {
 			errs = append(errs, field.Duplicate(at.Child("{topologyKey, whenUnsatisfiable}"), key))
 		}
-		seen.Insert(key)
 		if m := c.MinDomains; m != nil {
 			if *m <= 0 {
 				errs = append(errs, field.Invalid(at.Child("minDomains"), *m, "must be greater than zero"))
@@ -205,4 +206,9 @@ func validateTopologySpread(cs []corev1.TopologySpreadConstraint, path *field.Pa
 		errs = append(errs, ValidateSelector(c.LabelSelector, at.Child("labelSelector"))...)
 	}
 	return errs
+}
+
+// spreadKey is what must not be the same in two constraints of a pod.
+func spreadKey(c *corev1.TopologySpreadConstraint) string {
+	return fmt.Sprintf("{%s, %s}", c.TopologyKey, c.WhenUnsatisfiable)
 }

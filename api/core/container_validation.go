@@ -110,7 +110,7 @@ func (r containerRules) common(c *corev1.Container, path *field.Path) field.Erro
 	errs = append(errs, oneOf(path.Child("imagePullPolicy"), c.ImagePullPolicy,
 		corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
 	errs = append(errs, validateRequirements(&c.Resources, path.Child("resources"))...)
-	errs = append(errs, validateResizePolicy(c.ResizePolicy, path.Child("resizePolicy"))...)
+	errs = append(errs, validateResizePolicy(c.ResizePolicy, r.spec.RestartPolicy, path.Child("resizePolicy"))...)
 	errs = append(errs, validateSecurityContext(c.SecurityContext, r.hostUsers, path.Child("securityContext"))...)
 	return errs
 }

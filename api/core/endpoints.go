@@ -111,7 +111,7 @@ func validateEndpoints(e *corev1.Endpoints) field.ErrorList {
 }
 
 func validateEndpointAddress(a *corev1.EndpointAddress, path *field.Path) field.ErrorList {
-	errs := validation.IsValidIPForLegacyField(path.Child("ip"), a.IP, false, nil)
+	errs := validation.IsValidIPForLegacyField(path.Child("ip"), a.IP, true, nil)
 	if a.Hostname != "" {
 		errs = append(errs, invalid(path.Child("hostname"), a.Hostname, validation.IsDNS1123Label(a.Hostname))...)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -66,9 +67,7 @@ func validateValueFrom(v *corev1.EnvVar, path *field.Path) field.ErrorList {
 
 func validateKeyRef(name, key string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if name == "" {
-		errs = append(errs, field.Required(path.Child("name"), ""))
-	}
+	errs = append(errs, invalid(path.Child("name"), name, apivalidation.NameIsDNSSubdomain(name, false))...)
 	if key == "" {
 		return append(errs, field.Required(path.Child("key"), ""))
 	}
@@ -101,15 +100,11 @@ func validateEnvFrom(sources []corev1.EnvFromSource, path *field.Path) field.Err
 		n := 0
 		if s.ConfigMapRef != nil {
 			n++
-			if s.ConfigMapRef.Name == "" {
-				errs = append(errs, field.Required(at.Child("configMapRef", "name"), ""))
-			}
+			errs = append(errs, validateSourceName(s.ConfigMapRef.Name, at.Child("configMapRef", "name"))...)
 		}
 		if s.SecretRef != nil {
 			n++
-			if s.SecretRef.Name == "" {
-				errs = append(errs, field.Required(at.Child("secretRef", "name"), ""))
-			}
+			errs = append(errs, validateSourceName(s.SecretRef.Name, at.Child("secretRef", "name"))...)
 		}
 		switch n {
 		case 0:
@@ -120,6 +115,13 @@ func validateEnvFrom(sources []corev1.EnvFromSource, path *field.Path) field.Err
 		}
 	}
 	return errs
+}
+
+func validateSourceName(name string, path *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	return invalid(path, name, apivalidation.NameIsDNSSubdomain(name, false))
 }
 
 // envFields are the pod fields a variable can be set from; labels and annotations also by key: metadata.labels['x'].
@@ -148,9 +150,9 @@ func validateFieldRef(r *corev1.ObjectFieldSelector, valid []string, path *field
 	if base, key, ok := SplitSubscript(r.FieldPath); ok {
 		switch base {
 		case "metadata.annotations":
-			return invalid(at, r.FieldPath, validation.IsQualifiedName(strings.ToLower(key)))
+			return invalid(path, key, validation.IsQualifiedName(strings.ToLower(key)))
 		case "metadata.labels":
-			return invalid(at, r.FieldPath, validation.IsQualifiedName(key))
+			return invalid(path, key, validation.IsQualifiedName(key))
 		}
 		return field.ErrorList{field.Invalid(at, r.FieldPath, "does not support subscript")}
 	}
@@ -204,7 +206,7 @@ func validateDivisor(r *corev1.ResourceFieldSelector, path *field.Path) field.Er
 	_, name, _ := strings.Cut(r.Resource, ".")
 	switch {
 	case name == "cpu" && d != "1m" && d != "1":
-		return field.ErrorList{field.Invalid(at, d, "only divisor's values 1m and 1 are supported with the cpu resource")}
+		return field.ErrorList{field.Invalid(at, r.Resource, "only divisor's values 1m and 1 are supported with the cpu resource")}
 	case name == "memory", name == "ephemeral-storage", strings.HasPrefix(name, "hugepages-"):
 		valid := []string{"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"}
 		if !slices.Contains(valid, d) {
@@ -215,7 +217,7 @@ func validateDivisor(r *corev1.ResourceFieldSelector, path *field.Path) field.Er
 			if name == "ephemeral-storage" {
 				what = "local ephemeral storage"
 			}
-			return field.ErrorList{field.Invalid(at, d, "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the "+what+" resource")}
+			return field.ErrorList{field.Invalid(at, r.Resource, "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the "+what+" resource")}
 		}
 	}
 	return nil

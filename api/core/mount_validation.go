@@ -9,16 +9,18 @@ import (
 // mounts checks where a container mounts its volumes.
 func (r containerRules) mounts(c *corev1.Container, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	devices := map[string]string{}
+	devices, devicePaths := sets.New[string](), sets.New[string]()
 	for _, d := range c.VolumeDevices {
-		devices[d.Name] = d.DevicePath
+		devices.Insert(d.Name)
+		devicePaths.Insert(d.DevicePath)
 	}
 	points := sets.New[string]()
 	for i := range c.VolumeMounts {
 		m, at := &c.VolumeMounts[i], path.Index(i)
 		if m.Name == "" {
 			errs = append(errs, field.Required(at.Child("name"), ""))
-		} else if _, ok := r.volumes[m.Name]; !ok {
+		}
+		if _, ok := r.volumes[m.Name]; !ok {
 			errs = append(errs, field.NotFound(at.Child("name"), m.Name))
 		}
 		errs = append(errs, required(at.Child("mountPath"), m.MountPath)...)
@@ -26,26 +28,30 @@ func (r containerRules) mounts(c *corev1.Container, path *field.Path) field.Erro
 			errs = append(errs, field.Invalid(at.Child("mountPath"), m.MountPath, "must be unique"))
 		}
 		points.Insert(m.MountPath)
-		if _, ok := devices[m.Name]; ok {
+		if devicePaths.Has(m.MountPath) {
+			errs = append(errs, field.Invalid(at.Child("mountPath"), m.MountPath, "must not already exist as a path in volumeDevices"))
+		}
+		if devices.Has(m.Name) {
 			errs = append(errs, field.Invalid(at.Child("name"), m.Name, "must not already exist in volumeDevices"))
 		}
-		errs = append(errs, validateSubPaths(m, at)...)
-		errs = append(errs, validatePropagation(m, c, at)...)
-		errs = append(errs, validateRecursiveReadOnly(m, at)...)
+		errs = append(errs, validateSubPaths(m, path, at)...)
+		errs = append(errs, validatePropagation(m, c, path)...)
+		errs = append(errs, validateRecursiveReadOnly(m, path)...)
 	}
 	return errs
 }
 
-func validateSubPaths(m *corev1.VolumeMount, path *field.Path) field.ErrorList {
+// validateSubPaths reports a wrong subPath without the mount's index, as the API always has.
+func validateSubPaths(m *corev1.VolumeMount, list, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if m.SubPath != "" {
-		errs = append(errs, validateLocalPath(m.SubPath, path.Child("subPath"))...)
+		errs = append(errs, validateLocalPath(m.SubPath, list.Child("subPath"))...)
 	}
 	if m.SubPathExpr != "" {
 		if m.SubPath != "" {
 			errs = append(errs, field.Invalid(path.Child("subPathExpr"), m.SubPathExpr, "subPathExpr and subPath are mutually exclusive"))
 		}
-		errs = append(errs, validateLocalPath(m.SubPathExpr, path.Child("subPathExpr"))...)
+		errs = append(errs, validateLocalPath(m.SubPathExpr, list.Child("subPathExpr"))...)
 	}
 	return errs
 }
@@ -86,6 +92,11 @@ func validateRecursiveReadOnly(m *corev1.VolumeMount, path *field.Path) field.Er
 func (r containerRules) devices(c *corev1.Container, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	names, points := sets.New[string](), sets.New[string]()
+	mounts, mountPaths := sets.New[string](), sets.New[string]()
+	for _, m := range c.VolumeMounts {
+		mounts.Insert(m.Name)
+		mountPaths.Insert(m.MountPath)
+	}
 	for i, d := range c.VolumeDevices {
 		at := path.Index(i)
 		if d.Name == "" {
@@ -105,6 +116,12 @@ func (r containerRules) devices(c *corev1.Container, path *field.Path) field.Err
 		}
 		if points.Has(d.DevicePath) {
 			errs = append(errs, field.Invalid(at.Child("devicePath"), d.DevicePath, "must be unique"))
+		}
+		if mountPaths.Has(d.DevicePath) && d.DevicePath != "" {
+			errs = append(errs, field.Invalid(at.Child("devicePath"), d.DevicePath, "must not already exist as a path in volumeMounts"))
+		}
+		if mounts.Has(d.Name) {
+			errs = append(errs, field.Invalid(at.Child("name"), d.Name, "must not already exist in volumeMounts"))
 		}
 		names.Insert(d.Name)
 		points.Insert(d.DevicePath)

@@ -23,7 +23,7 @@ func validatePodCIDRs(cidrs []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	six := 0
 	for i, c := range cidrs {
-		errs = append(errs, validation.IsValidCIDRForLegacyField(path.Index(i), c, false, nil)...)
+		errs = append(errs, validation.IsValidCIDRForLegacyField(path.Index(i), c, true, nil)...)
 		if p, err := netip.ParsePrefix(c); err == nil && p.Addr().Is6() {
 			six++
 		}

@@ -13,7 +13,7 @@ func podStrategy() resources.Typed[*corev1.Pod] {
 		Default:        DefaultPod,
 		PrepareCreate:  preparePodCreate,
 		PrepareUpdate:  func(obj, old *corev1.Pod) { obj.Status = *old.Status.DeepCopy() },
-		Validate:       ValidatePod,
+		Validate:       ValidatePodCreate,
 		ValidateUpdate: ValidatePodUpdate,
 		Warnings:       podWarnings,
 		SpecChanged:    podSpecChanged,
@@ -83,10 +83,11 @@ func preparePodCreate(p *corev1.Pod) {
 	applyMatchLabelKeys(p)
 	if len(p.Spec.SchedulingGates) > 0 {
 		p.Status.Conditions = []corev1.PodCondition{{
-			Type:    corev1.PodScheduled,
-			Status:  corev1.ConditionFalse,
-			Reason:  corev1.PodReasonSchedulingGated,
-			Message: "Scheduling is blocked due to non-empty scheduling gates",
+			Type:               corev1.PodScheduled,
+			LastTransitionTime: p.CreationTimestamp,
+			Status:             corev1.ConditionFalse,
+			Reason:             corev1.PodReasonSchedulingGated,
+			Message:            "Scheduling is blocked due to non-empty scheduling gates",
 		}}
 	}
 }

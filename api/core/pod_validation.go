@@ -19,6 +19,15 @@ func ValidatePod(p *corev1.Pod) field.ErrorList {
 	return append(errs, validateGates(p, path)...)
 }
 
+// ValidatePodCreate checks a new pod; ephemeral containers come later.
+func ValidatePodCreate(p *corev1.Pod) field.ErrorList {
+	errs := ValidatePod(p)
+	if len(p.Spec.EphemeralContainers) > 0 {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "ephemeralContainers"), "cannot be set on create"))
+	}
+	return errs
+}
+
 // validateGates: a pod that waits at scheduling gates cannot have a node yet.
 func validateGates(p *corev1.Pod, path *field.Path) field.ErrorList {
 	if p.Spec.NodeName != "" && len(p.Spec.SchedulingGates) > 0 {

@@ -40,7 +40,6 @@ func ValidatePodSpec(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 		corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)...)
 	errs = append(errs, metavalidation.ValidateLabels(s.NodeSelector, path.Child("nodeSelector"))...)
 	errs = append(errs, validatePodSecurity(s, path)...)
-	errs = append(errs, validatePullSecrets(s.ImagePullSecrets, path.Child("imagePullSecrets"))...)
 	errs = append(errs, validateAffinity(s.Affinity, path.Child("affinity"))...)
 	errs = append(errs, validateDNSConfig(s.DNSConfig, s.DNSPolicy, path.Child("dnsConfig"))...)
 	errs = append(errs, validateReadinessGates(s.ReadinessGates, path.Child("readinessGates"))...)
@@ -126,16 +125,6 @@ func validatePodNames(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validatePullSecrets(refs []corev1.LocalObjectReference, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for i, r := range refs {
-		if r.Name == "" {
-			errs = append(errs, field.Required(path.Index(i).Child("name"), ""))
-		}
-	}
-	return errs
-}
-
 func validateReadinessGates(gates []corev1.PodReadinessGate, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, g := range gates {
@@ -165,7 +154,7 @@ func validateQualifiedName(name string, path *field.Path) field.ErrorList {
 func validateHostAliases(aliases []corev1.HostAlias, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, a := range aliases {
-		errs = append(errs, validation.IsValidIPForLegacyField(path.Index(i).Child("ip"), a.IP, false, nil)...)
+		errs = append(errs, validation.IsValidIPForLegacyField(path.Index(i).Child("ip"), a.IP, true, nil)...)
 		for j, h := range a.Hostnames {
 			errs = append(errs, invalid(path.Index(i).Child("hostnames").Index(j), h, validation.IsDNS1123Subdomain(h))...)
 		}
@@ -201,7 +190,7 @@ func validateDNSConfig(c *corev1.PodDNSConfig, policy corev1.DNSPolicy, path *fi
 		errs = append(errs, field.Invalid(path.Child("nameservers"), c.Nameservers, fmt.Sprintf("must not have more than %v nameservers", maxNameservers)))
 	}
 	for i, ns := range c.Nameservers {
-		errs = append(errs, validation.IsValidIPForLegacyField(path.Child("nameservers").Index(i), ns, false, nil)...)
+		errs = append(errs, validation.IsValidIPForLegacyField(path.Child("nameservers").Index(i), ns, true, nil)...)
 	}
 	if len(c.Searches) > maxSearchPaths {
 		errs = append(errs, field.Invalid(path.Child("searches"), c.Searches, fmt.Sprintf("must not have more than %v search paths", maxSearchPaths)))
@@ -229,7 +218,7 @@ func validateOS(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if s.OS == nil {
 		return nil
 	}
-	errs := oneOf(path.Child("os").Child("name"), s.OS.Name, corev1.Linux, corev1.Windows)
+	errs := oneOf(path.Child("os"), s.OS.Name, corev1.Linux, corev1.Windows)
 	if s.OS.Name == corev1.Windows {
 		for name, isSet := range map[string]bool{"hostPID": s.HostPID, "hostIPC": s.HostIPC} {
 			if isSet {

@@ -25,7 +25,7 @@ func ValidatePodStatusUpdate(obj, old *corev1.Pod) field.ErrorList {
 	errs = append(errs, validateInitRestarts(obj, old, path.Child("initContainerStatuses"))...)
 	errs = append(errs, validatePodIPs(obj.Status.PodIPs, path.Child("podIPs"))...)
 	for i, ip := range obj.Status.HostIPs {
-		errs = append(errs, validation.IsValidIPForLegacyField(path.Child("hostIPs").Index(i).Child("ip"), ip.IP, false, nil)...)
+		errs = append(errs, validation.IsValidIPForLegacyField(path.Child("hostIPs").Index(i).Child("ip"), ip.IP, true, nil)...)
 	}
 	for i, c := range obj.Status.Conditions {
 		if c.ObservedGeneration < 0 {
@@ -40,7 +40,7 @@ func validatePodIPs(ips []corev1.PodIP, path *field.Path) field.ErrorList {
 	seen := sets.New[string]()
 	for i, ip := range ips {
 		at := path.Index(i)
-		errs = append(errs, validation.IsValidIPForLegacyField(at, ip.IP, false, nil)...)
+		errs = append(errs, validation.IsValidIPForLegacyField(at, ip.IP, true, nil)...)
 		if seen.Has(ip.IP) {
 			errs = append(errs, field.Duplicate(at, ip.IP))
 		}

@@ -103,8 +103,8 @@ func validateHTTPGet(a *corev1.HTTPGetAction, path *field.Path) field.ErrorList 
 	}
 	errs = append(errs, validatePortRef(a.Port, path.Child("port"))...)
 	errs = append(errs, oneOf(path.Child("scheme"), a.Scheme, corev1.URISchemeHTTP, corev1.URISchemeHTTPS)...)
-	for i, h := range a.HTTPHeaders {
-		errs = append(errs, invalid(path.Child("httpHeaders").Index(i).Child("name"), h.Name, validation.IsHTTPHeaderName(h.Name))...)
+	for _, h := range a.HTTPHeaders {
+		errs = append(errs, invalid(path.Child("httpHeaders"), h.Name, validation.IsHTTPHeaderName(h.Name))...)
 	}
 	return errs
 }
@@ -119,7 +119,7 @@ func validatePortRef(p intstr.IntOrString, path *field.Path) field.ErrorList {
 
 func validateSleep(a *corev1.SleepAction, grace *int64, path *field.Path) field.ErrorList {
 	if grace != nil && (a.Seconds < 0 || a.Seconds > *grace) {
-		return field.ErrorList{field.Invalid(path.Child("seconds"), a.Seconds,
+		return field.ErrorList{field.Invalid(path, a.Seconds,
 			fmt.Sprintf("must be non-negative and less than terminationGracePeriodSeconds (%d)", *grace))}
 	}
 	return nil

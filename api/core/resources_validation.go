@@ -24,13 +24,13 @@ func validateRequirements(r *corev1.ResourceRequirements, path *field.Path) fiel
 	}
 	for _, name := range sortedNames(r.Limits) {
 		q := r.Limits[name]
-		errs = append(errs, validateContainerResourceName(name, limPath)...)
+		errs = append(errs, validateContainerResourceName(name, limPath.Key(string(name)))...)
 		errs = append(errs, ValidateQuantity(name, q, limPath.Key(string(name)))...)
 		note(name)
 	}
 	for _, name := range sortedNames(r.Requests) {
 		q := r.Requests[name]
-		errs = append(errs, validateContainerResourceName(name, reqPath)...)
+		errs = append(errs, validateContainerResourceName(name, reqPath.Key(string(name)))...)
 		errs = append(errs, ValidateQuantity(name, q, reqPath.Key(string(name)))...)
 		note(name)
 		errs = append(errs, withinLimit(name, q, r.Limits, limPath, reqPath)...)
@@ -80,7 +80,6 @@ func sortedNames(l corev1.ResourceList) []corev1.ResourceName {
 func validateContainerResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
 	errs := validateResourceName(name, path)
 	switch s := string(name); {
-	case len(errs) > 0:
 	case !strings.Contains(s, "/"):
 		if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage && !isHugePage(name) {
 			errs = append(errs, field.Invalid(path, name, "must be a standard resource for containers"))
@@ -191,7 +190,7 @@ func validatePodResource(name corev1.ResourceName, q resource.Quantity, path *fi
 }
 
 // validateResizePolicy checks what a resize of each resource does to the container.
-func validateResizePolicy(policies []corev1.ContainerResizePolicy, path *field.Path) field.ErrorList {
+func validateResizePolicy(policies []corev1.ContainerResizePolicy, pod corev1.RestartPolicy, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[corev1.ResourceName]()
 	for i, p := range policies {
@@ -200,8 +199,11 @@ func validateResizePolicy(policies []corev1.ContainerResizePolicy, path *field.P
 			errs = append(errs, field.Duplicate(at, p.ResourceName))
 		}
 		seen.Insert(p.ResourceName)
-		errs = append(errs, oneOf(at.Child("resourceName"), p.ResourceName, corev1.ResourceCPU, corev1.ResourceMemory)...)
-		errs = append(errs, oneOf(at.Child("restartPolicy"), p.RestartPolicy, corev1.NotRequired, corev1.RestartContainer)...)
+		errs = append(errs, oneOf(path, p.ResourceName, corev1.ResourceCPU, corev1.ResourceMemory)...)
+		errs = append(errs, oneOf(path, p.RestartPolicy, corev1.NotRequired, corev1.RestartContainer)...)
+		if pod == corev1.RestartPolicyNever && p.RestartPolicy != corev1.NotRequired {
+			errs = append(errs, field.Invalid(path, p.RestartPolicy, "must be 'NotRequired' when pod `restartPolicy` is 'Never'"))
+		}
 	}
 	return errs
 }

@@ -20,14 +20,14 @@ func validatePodSecurity(s *corev1.PodSpec, specPath *field.Path) field.ErrorLis
 		for _, f := range []struct {
 			name  string
 			isSet bool
-		}{{"hostNetwork", s.HostNetwork}, {"hostPID", s.HostPID}, {"hostIPC", s.HostIPC}} {
+		}{{"hostNetwork", s.HostNetwork}, {"HostPID", s.HostPID}, {"HostIPC", s.HostIPC}} {
 			if f.isSet {
 				errs = append(errs, field.Forbidden(specPath.Child(f.name), "when `hostUsers` is false"))
 			}
 		}
 	}
 	if s.HostPID && s.ShareProcessNamespace != nil && *s.ShareProcessNamespace {
-		errs = append(errs, field.Invalid(specPath.Child("shareProcessNamespace"), *s.ShareProcessNamespace, "ShareProcessNamespace and HostPID cannot both be enabled"))
+		errs = append(errs, field.Invalid(specPath.Child("securityContext", "shareProcessNamespace"), *s.ShareProcessNamespace, "ShareProcessNamespace and HostPID cannot both be enabled"))
 	}
 	c := s.SecurityContext
 	if c == nil {
@@ -65,7 +65,7 @@ const maxSysctlName = 253
 
 func validateSysctls(cs []corev1.Sysctl, s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	segment := regexp.MustCompile(`^[a-z0-9]([-_a-z0-9]*[a-z0-9])?([\./][a-z0-9]([-_a-z0-9]*[a-z0-9])?)*$`)
+	segment := regexp.MustCompile(`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`)
 	seen := sets.New[string]()
 	for i, c := range cs {
 		at := path.Index(i).Child("name")
@@ -88,9 +88,9 @@ func validateSysctls(cs []corev1.Sysctl, s *corev1.PodSpec, path *field.Path) fi
 func hostSysctl(name string, s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	switch {
 	case s.HostNetwork && (strings.HasPrefix(name, "net.")):
-		return field.ErrorList{field.Invalid(path, name, "may not be specified when 'hostNetwork' is set to true")}
+		return field.ErrorList{field.Invalid(path, name, "may not be specified when 'hostNetwork' is true")}
 	case s.HostIPC && (strings.HasPrefix(name, "kernel.shm") || strings.HasPrefix(name, "kernel.msg") || name == "kernel.sem" || strings.HasPrefix(name, "fs.mqueue.")):
-		return field.ErrorList{field.Invalid(path, name, "may not be specified when 'hostIPC' is set to true")}
+		return field.ErrorList{field.Invalid(path, name, "may not be specified when 'hostIPC' is true")}
 	}
 	return nil
 }

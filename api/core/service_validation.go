@@ -162,7 +162,7 @@ func validateClusterIPs(s *corev1.ServiceSpec, path *field.Path) field.ErrorList
 			}
 			continue
 		}
-		if msgs := validation.IsValidIPForLegacyField(at.Index(i), ip, false, nil); len(msgs) > 0 {
+		if msgs := validation.IsValidIPForLegacyField(at.Index(i), ip, true, nil); len(msgs) > 0 {
 			errs = append(errs, msgs...)
 			continue
 		}
@@ -183,7 +183,7 @@ func familyOf(ip string) corev1.IPFamily {
 func validateExternalIPs(ips []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, ip := range ips {
-		found := validation.IsValidIPForLegacyField(path.Index(i), ip, false, nil)
+		found := validation.IsValidIPForLegacyField(path.Index(i), ip, true, nil)
 		if len(found) == 0 {
 			found = nonSpecialIP(ip, path.Index(i))
 		}
@@ -250,7 +250,7 @@ func validateLoadBalancer(s *corev1.ServiceSpec, path *field.Path) field.ErrorLi
 		errs = append(errs, field.Forbidden(ranges, "may only be used when `type` is 'LoadBalancer'"))
 	}
 	for i, r := range s.LoadBalancerSourceRanges {
-		errs = append(errs, validation.IsValidCIDRForLegacyField(ranges.Index(i), strings.TrimSpace(r), false, nil)...)
+		errs = append(errs, validation.IsValidCIDRForLegacyField(ranges.Index(i), strings.TrimSpace(r), true, nil)...)
 	}
 	if balanced && s.AllocateLoadBalancerNodePorts == nil {
 		errs = append(errs, field.Required(path.Child("allocateLoadBalancerNodePorts"), ""))
@@ -329,7 +329,7 @@ func validateServiceStatusUpdate(obj, _ *corev1.Service) field.ErrorList {
 	for i, in := range obj.Status.LoadBalancer.Ingress {
 		at := path.Index(i)
 		if in.IP != "" {
-			errs = append(errs, validation.IsValidIPForLegacyField(at.Child("ip"), in.IP, false, nil)...)
+			errs = append(errs, validation.IsValidIPForLegacyField(at.Child("ip"), in.IP, true, nil)...)
 		}
 		if in.Hostname != "" {
 			errs = append(errs, invalid(at.Child("hostname"), in.Hostname, validation.IsDNS1123Subdomain(in.Hostname))...)

@@ -146,9 +146,9 @@ func validateHostPath(s *corev1.HostPathVolumeSource, path *field.Path) field.Er
 	if s.Type == nil {
 		return errs
 	}
-	return append(errs, oneOfOrEmpty(path.Child("type"), *s.Type,
-		corev1.HostPathDirectoryOrCreate, corev1.HostPathDirectory, corev1.HostPathFileOrCreate, corev1.HostPathFile,
-		corev1.HostPathSocket, corev1.HostPathCharDev, corev1.HostPathBlockDev)...)
+	return append(errs, oneOfOrEmpty(path.Child("type"), *s.Type, corev1.HostPathUnset,
+		corev1.HostPathBlockDev, corev1.HostPathCharDev, corev1.HostPathDirectory, corev1.HostPathDirectoryOrCreate,
+		corev1.HostPathFile, corev1.HostPathFileOrCreate, corev1.HostPathSocket)...)
 }
 
 func validateNFS(s *corev1.NFSVolumeSource, path *field.Path) field.ErrorList {
