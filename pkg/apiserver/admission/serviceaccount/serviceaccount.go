@@ -124,6 +124,9 @@ func (p plugin) account(ctx context.Context, a *admission.Attributes, name strin
 	if apierrors.IsNotFound(err) && name == defaultAccount && p.cfg.Wait > 0 {
 		obj, err = p.wait(ctx, a.Namespace, err)
 	}
+	if apierrors.IsNotFound(err) {
+		err = apierrors.NewNotFound(corev1.Resource("serviceaccount"), name) // in the singular, as Kubernetes has it here
+	}
 	if err != nil {
 		return nil, admission.Forbid(a, "error looking up service account %s/%s: %w", a.Namespace, name, err)
 	}

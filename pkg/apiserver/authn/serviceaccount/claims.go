@@ -11,6 +11,11 @@ type Ref struct {
 	UID  types.UID `json:"uid"`
 }
 
+// audienceClaim is always an array, as in Kubernetes' tokens; jwt.Claims writes a single audience as a string.
+type audienceClaim struct {
+	Audience []string `json:"aud"`
+}
+
 // privateClaims is the "kubernetes.io" claim of a bound token.
 type privateClaims struct {
 	Kubernetes *bound `json:"kubernetes.io,omitempty"`

@@ -99,13 +99,12 @@ func (i *Issuer) Issue(_ context.Context, req Request) (token string, expires ti
 	public := jwt.Claims{
 		Issuer:    i.cfg.URL,
 		Subject:   Username(req.Namespace, req.ServiceAccount.Name),
-		Audience:  audiences,
 		ID:        uuid.NewString(),
 		IssuedAt:  jwt.NewNumericDate(now),
 		NotBefore: jwt.NewNumericDate(now),
 		Expiry:    jwt.NewNumericDate(end),
 	}
-	token, err = jwt.Signed(i.signer).Claims(public).Claims(privateClaims{private}).Serialize()
+	token, err = jwt.Signed(i.signer).Claims(public).Claims(audienceClaim{audiences}).Claims(privateClaims{private}).Serialize()
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("signing a token for %s: %w", public.Subject, err)
 	}

@@ -1,0 +1,63 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+type step func(*Attributes) error
+
+func (s step) Admit(_ context.Context, a *Attributes) error    { return s(a) }
+func (s step) Validate(_ context.Context, a *Attributes) error { return s(a) }
+
+func TestChain(t *testing.T) {
+	t.Parallel()
+	var ran []string
+	note := func(name string, err error) step {
+		return func(*Attributes) error { ran = append(ran, name); return err }
+	}
+	a := &Attributes{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Name: "web"}
+	no := Forbid(a, "because of %d", 1)
+	c := NewChain(Plugin{Name: "A", Mutator: note("a", nil)}, Plugin{Name: "B", Mutator: note("b", no), Validator: note("vb", errors.New("broken"))}, Plugin{Name: "C", Mutator: note("c", nil)})
+	if err := c.Admit(t.Context(), a); !apierrors.IsForbidden(err) || err.Error() != `pods "web" is forbidden: because of 1` {
+		t.Errorf("got %v", err)
+	}
+	if err := c.Validate(t.Context(), a); err == nil || err.Error() != "admission plug-in B: broken" {
+		t.Errorf("got %v", err)
+	}
+	if want := []string{"a", "b", "vb"}; !slices.Equal(ran, want) {
+		t.Errorf("ran %v, want %v", ran, want)
+	}
+}
+
+func TestSelect(t *testing.T) {
+	t.Parallel()
+	have := []Plugin{{Name: "Priority"}, {Name: "NodeRestriction"}, {Name: "NamespaceLifecycle"}, {Name: "ServiceAccount"}}
+	for _, c := range []struct {
+		enable, disable, want []string
+		wantErr               bool
+	}{
+		{nil, nil, []string{"NamespaceLifecycle", "ServiceAccount", "Priority"}, false},
+		{[]string{"NodeRestriction"}, []string{"ServiceAccount"}, []string{"NamespaceLifecycle", "NodeRestriction", "Priority"}, false},
+		{[]string{"LimitRanger"}, []string{"PodSecurity"}, []string{"NamespaceLifecycle", "ServiceAccount", "Priority"}, false},
+		{[]string{"AlwaysPullImages"}, nil, nil, true},
+		{[]string{"Nonsense"}, nil, nil, true},
+		{nil, []string{"Nonsense"}, nil, true},
+		{[]string{"Priority"}, []string{"Priority"}, nil, true},
+	} {
+		got, err := Select(have, c.enable, c.disable)
+		if (err != nil) != c.wantErr || !slices.Equal(NewChain(got...).Names(), c.want) {
+			t.Errorf("%v %v: got %v, %v", c.enable, c.disable, NewChain(got...).Names(), err)
+		}
+	}
+	for _, n := range defaultOn() {
+		if !slices.Contains(order(), n) {
+			t.Errorf("%s has no place in the order", n)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package noderestriction
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/request"
+)
+
+type objects map[string]runtime.Object
+
+func (o objects) Get(_ context.Context, _, name string, _ bool) (runtime.Object, error) {
+	if obj := o[name]; obj != nil {
+		return obj, nil
+	}
+	return nil, apierrors.NewNotFound(corev1.Resource("things"), name)
+}
+
+func node(name string, labels map[string]string, taints ...corev1.Taint) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "node-uid", Labels: labels}, Spec: corev1.NodeSpec{Taints: taints}}
+}
+
+func pod(node string, mirror bool, change func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p-uid"}, Spec: corev1.PodSpec{NodeName: node}}
+	if mirror {
+		p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+	}
+	if change != nil {
+		change(p)
+	}
+	return p
+}
+
+func tokenFor(uid string) *authenticationv1.TokenRequest {
+	r := &authenticationv1.TokenRequest{}
+	if uid != "" {
+		r.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: "mine"}
+		r.Spec.BoundObjectRef.UID = "mine-uid"
+		if uid != "mine-uid" {
+			r.Spec.BoundObjectRef.UID = "other"
+		}
+	}
+	return r
+}
+
+// The messages are what kube-apiserver v1.36 answers.
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	mine := pod("n1", false, func(p *corev1.Pod) { p.Name, p.UID, p.Spec.ServiceAccountName = "mine", "mine-uid", "sa" })
+	plug := New(Config{Pods: objects{"mine": mine, "other": pod("n2", false, nil)}, Nodes: objects{"n1": node("n1", nil)}})
+	lease := func(name string) *coordinationv1.Lease {
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	own := func(uid string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n1", Controller: ptr.To(true)}}
+			p.OwnerReferences[0].UID = "node-uid"
+			if uid != "node-uid" {
+				p.OwnerReferences[0].UID = "x"
+			}
+		}
+	}
+	const create, update, del = admission.Create, admission.Update, admission.Delete
+	for name, c := range map[string]struct {
+		op       admission.Operation
+		resource string
+		object   string
+		now, old runtime.Object
+		err      string
+	}{
+		"register":               {create, "nodes", "", node("n1", map[string]string{"foo": "bar", "kubernetes.io/os": "linux", "node.kubernetes.io/x": ""}), nil, ""},
+		"register another":       {create, "nodes", "", node("n2", nil), nil, `nodes "n2" is forbidden: node "n1" is not allowed to modify node "n2"`},
+		"take a role":            {create, "nodes", "", node("n1", map[string]string{"node-role.kubernetes.io/x": ""}), nil, `nodes "n1" is forbidden: node "n1" is not allowed to set the following labels: node-role.kubernetes.io/x`},
+		"a restricted label":     {update, "nodes", "n1", node("n1", map[string]string{"node-restriction.kubernetes.io/x": ""}), node("n1", nil), `is not allowed to modify labels: node-restriction.kubernetes.io/x`},
+		"keep a restricted one":  {update, "nodes", "n1", node("n1", map[string]string{"kubernetes.io/foo": "y"}), node("n1", map[string]string{"kubernetes.io/foo": "y"}), ""},
+		"drop a restricted one":  {update, "nodes", "n1", node("n1", nil), node("n1", map[string]string{"kubernetes.io/foo": "y"}), "is not allowed to modify labels: kubernetes.io/foo"},
+		"taint":                  {update, "nodes/status", "n1", node("n1", nil, corev1.Taint{Key: "a"}), node("n1", nil), `nodes "n1" is forbidden: node "n1" is not allowed to modify taints`},
+		"status of another":      {update, "nodes/status", "n2", node("n2", nil), node("n2", nil), `not allowed to modify node "n2"`},
+		"a pod":                  {create, "pods", "", pod("n1", false, nil), nil, `pods "p" is forbidden: pod does not have "kubernetes.io/config.mirror" annotation, node "n1" can only create mirror pods`},
+		"a mirror pod":           {create, "pods", "", pod("n1", true, own("node-uid")), nil, ""},
+		"of another life":        {create, "pods", "", pod("n1", true, own("x")), nil, "UID mismatch"},
+		"a mirror pod elsewhere": {create, "pods", "", pod("n2", true, nil), nil, `node "n1" can only create pods with spec.nodeName set to itself`},
+		"a mirror with account":  {create, "pods", "", pod("n1", true, func(p *corev1.Pod) { p.Spec.ServiceAccountName = "sa" }), nil, "service account"},
+		"a mirror with secret":   {create, "pods", "", pod("n1", true, func(p *corev1.Pod) { p.Spec.ImagePullSecrets = make([]corev1.LocalObjectReference, 1) }), nil, "secrets"},
+		"delete its pod":         {del, "pods", "mine", nil, nil, ""},
+		"delete another's pod":   {del, "pods", "other", nil, nil, `node "n1" can only delete pods with spec.nodeName set to itself`},
+		"change a pod":           {update, "pods", "mine", mine, mine, "unexpected operation"},
+		"its pod's status":       {update, "pods/status", "mine", mine, mine, ""},
+		"another's pod status":   {update, "pods/status", "other", pod("n2", false, nil), pod("n2", false, nil), "can only update pod status"},
+		"labels by status":       {update, "pods/status", "mine", pod("n1", false, func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} }), mine, "cannot update labels through pod status"},
+		"a token":                {create, "serviceaccounts/token", "sa", tokenFor("mine-uid"), nil, ""},
+		"a token for old pod":    {create, "serviceaccounts/token", "sa", tokenFor("x"), nil, "does not match the UID"},
+		"a token, other account": {create, "serviceaccounts/token", "admin", tokenFor("mine-uid"), nil, "does not run as"},
+		"an unbound token":       {create, "serviceaccounts/token", "sa", tokenFor(""), nil, "not bound to a pod"},
+		"its lease":              {create, "leases", "", lease("n1"), nil, ""},
+		"another's lease":        {create, "leases", "", lease("n2"), nil, `leases.coordination.k8s.io "n2" is forbidden: can only access node lease with the same name as the requesting node`},
+		"a config map":           {create, "configmaps", "", &corev1.ConfigMap{}, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			resource, sub, _ := strings.Cut(c.resource, "/")
+			a := &admission.Attributes{Operation: c.op, Resource: corev1.SchemeGroupVersion.WithResource(resource), Subresource: sub, Name: c.object,
+				Namespace: "ns", Object: c.now, OldObject: c.old, User: &request.User{Name: "system:node:n1", Groups: []string{request.GroupNodes}}}
+			if resource == "leases" {
+				a.Resource, a.Namespace = coordinationv1.SchemeGroupVersion.WithResource("leases"), corev1.NamespaceNodeLease
+			}
+			err := plug.Validator.Validate(context.Background(), a)
+			if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("got %v", err)
+			}
+			a.User = &request.User{Name: "alice"}
+			if err := plug.Validator.Validate(context.Background(), a); err != nil {
+				t.Errorf("somebody else: got %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,163 @@
+package authn
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"bonsai/pkg/apiserver/request"
+)
+
+type fake func(*http.Request) (*request.User, error)
+
+func (f fake) Authenticate(r *http.Request) (*request.User, error) { return f(r) }
+
+func knows(name string) Authenticator {
+	return fake(func(*http.Request) (*request.User, error) { return &request.User{Name: name}, nil })
+}
+
+func objects(msg string) Authenticator {
+	return fake(func(*http.Request) (*request.User, error) { return nil, errors.New(msg) })
+}
+
+func silent() Authenticator {
+	return fake(func(*http.Request) (*request.User, error) { return nil, nil })
+}
+
+func TestUnion(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		a          Authenticator
+		user, errs string
+	}{
+		"the first that knows wins":            {Union(silent(), knows("a"), knows("b")), "a", ""},
+		"an objection does not stop":           {Union(objects("x"), knows("b")), "b", ""},
+		"all objections together":              {Union(objects("x"), silent(), objects("y")), "", "x\ny"},
+		"nobody":                               {Union(silent()), "", ""},
+		"no credential is anonymous":           {OrElse(Union(silent()), knows("anon")), "anon", ""},
+		"a bad credential is not anonymous":    {OrElse(Union(objects("x")), knows("anon")), "", "x"},
+		"a known caller is not anonymous":      {OrElse(knows("a"), knows("anon")), "a", ""},
+		"the group is added to those we know":  {WithAuthenticatedGroup(knows("a")), "a", ""},
+		"and not when there is nobody to join": {WithAuthenticatedGroup(silent()), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u, err := c.a.Authenticate(httptest.NewRequest("GET", "/", nil))
+			got, gotErr := "", ""
+			if u != nil {
+				got = u.Name
+			}
+			if err != nil {
+				gotErr = err.Error()
+			}
+			if got != c.user || gotErr != c.errs {
+				t.Errorf("got %q, %q; want %q, %q", got, gotErr, c.user, c.errs)
+			}
+		})
+	}
+}
+
+func TestAddAuthenticatedGroupLeavesTheSharedUserAlone(t *testing.T) {
+	t.Parallel()
+	u := &request.User{Name: "a", Groups: make([]string, 1, 4)}
+	if got := AddAuthenticatedGroup(u); !got.InGroup(request.GroupAuthenticated) || u.InGroup(request.GroupAuthenticated) {
+		t.Error("want a new user with the group and the old one without")
+	}
+	if u.Groups[:2][1] != "" {
+		t.Error("the old user's array was written to")
+	}
+}
+
+// tokenTable knows tokens and counts how often it is asked.
+type tokenTable struct {
+	users map[string]*request.User
+	asked int
+}
+
+func (t *tokenTable) AuthenticateToken(_ context.Context, token string, auds []string) (*request.User, []string, error) {
+	t.asked++
+	if strings.HasPrefix(token, "bad") {
+		return nil, nil, errors.New("is bad")
+	}
+	return t.users[token], auds, nil
+}
+
+func TestBearer(t *testing.T) {
+	t.Parallel()
+	ws := func(token string, more ...string) http.Header {
+		p := append([]string{protocolPrefix + base64.RawURLEncoding.EncodeToString([]byte(token))}, more...)
+		return http.Header{"Upgrade": {"websocket"}, "Sec-Websocket-Protocol": {strings.Join(p, ", ")}}
+	}
+	for name, c := range map[string]struct {
+		h       http.Header
+		user    string
+		wantErr bool
+	}{
+		"none":                   {http.Header{}, "", false},
+		"good":                   {http.Header{"Authorization": {"Bearer secret"}}, "alice", false},
+		"any case, more spaces":  {http.Header{"Authorization": {"bearer   secret "}}, "alice", false},
+		"unknown":                {http.Header{"Authorization": {"Bearer other"}}, "", true},
+		"bad":                    {http.Header{"Authorization": {"Bearer bad"}}, "", true},
+		"another scheme":         {http.Header{"Authorization": {"Basic secret"}}, "", false},
+		"no token":               {http.Header{"Authorization": {"Bearer "}}, "", false},
+		"websocket":              {ws("secret", "v4.channel.k8s.io"), "alice", false},
+		"websocket, alone":       {ws("secret"), "", true},
+		"websocket, not encoded": {http.Header{"Upgrade": {"websocket"}, "Sec-Websocket-Protocol": {protocolPrefix + "%%, x"}}, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := httptest.NewRequest("GET", "/", nil)
+			r.Header = c.h
+			u, err := Bearer(&tokenTable{users: map[string]*request.User{"secret": {Name: "alice"}}}).Authenticate(r)
+			if (err != nil) != c.wantErr || (u != nil) != (c.user != "") {
+				t.Fatalf("got %v, %v", u, err)
+			}
+			if err != nil && strings.Contains(err.Error(), "secret") {
+				t.Errorf("the error quotes the token: %v", err)
+			}
+			if strings.HasPrefix(name, "websocket") && u != nil && r.Header.Get("Sec-WebSocket-Protocol") != "v4.channel.k8s.io" {
+				t.Errorf("the token's protocol is still there: %q", r.Header)
+			}
+		})
+	}
+}
+
+func TestCache(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	table := &tokenTable{users: map[string]*request.User{"a": {Name: "a"}, "b": {Name: "b"}, "c": {Name: "c"}}}
+	c := Cache(table, 10*time.Second, 2).(*cache)
+	c.now = func() time.Time { return now }
+	ask := func(token string, auds ...string) {
+		t.Helper()
+		if u, _, err := c.AuthenticateToken(context.Background(), token, auds); err != nil || u == nil || u.Name != token {
+			t.Fatalf("%s: got %v, %v", token, u, err)
+		}
+	}
+	steps := []struct {
+		do    func()
+		asked int
+		why   string
+	}{
+		{func() { ask("a"); ask("a") }, 1, "remembered"},
+		{func() { ask("a", "other") }, 2, "other audiences are another question"},
+		{func() { now = now.Add(11 * time.Second); ask("a") }, 3, "forgotten after its time"},
+		{func() { ask("b"); ask("c"); ask("a") }, 6, "the oldest made room"},
+		{func() { c.AuthenticateToken(context.Background(), "bad", nil) }, 7, "refused"},
+		{func() { c.AuthenticateToken(context.Background(), "bad", nil) }, 8, "refusals are not remembered"},
+	}
+	for _, s := range steps {
+		s.do()
+		if table.asked != s.asked {
+			t.Fatalf("%s: asked %d times, want %d", s.why, table.asked, s.asked)
+		}
+		if len(c.entries) > 2 || c.order.Len() != len(c.entries) {
+			t.Fatalf("%s: %d entries, %d in order", s.why, len(c.entries), c.order.Len())
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package authz
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"bonsai/pkg/apiserver/request"
+)
+
+type answer struct {
+	d      Decision
+	reason string
+	err    error
+}
+
+func (a answer) Authorize(context.Context, Attributes) (Decision, string, error) {
+	return a.d, a.reason, a.err
+}
+
+func TestUnion(t *testing.T) {
+	t.Parallel()
+	no := answer{reason: "no"}
+	for name, c := range map[string]struct {
+		list   []Authorizer
+		d      Decision
+		reason string
+	}{
+		"the first allow":       {[]Authorizer{no, answer{Allow, "yes", nil}, answer{Deny, "never", nil}}, Allow, "yes"},
+		"the first deny":        {[]Authorizer{answer{Deny, "never", nil}, answer{Allow, "yes", nil}}, Deny, "never"},
+		"an error is not fatal": {[]Authorizer{answer{err: errors.New("x")}, answer{Allow, "yes", nil}}, Allow, "yes"},
+		"all reasons":           {[]Authorizer{no, answer{reason: "nor I"}}, NoOpinion, "no\nnor I"},
+		"nobody":                {nil, NoOpinion, ""},
+	} {
+		if d, reason, _ := Union(c.list...).Authorize(context.Background(), Attributes{}); d != c.d || reason != c.reason {
+			t.Errorf("%s: got %v %q", name, d, reason)
+		}
+	}
+}
+
+// The messages are what kube-apiserver v1.36 answers.
+func TestForbidden(t *testing.T) {
+	t.Parallel()
+	u := &request.User{Name: "alice"}
+	for _, c := range []struct {
+		info   request.Info
+		reason string
+		want   string
+	}{
+		{request.Info{IsResource: true, Verb: "list", Resource: "pods", Namespace: "default"}, "", `pods is forbidden: User "alice" cannot list resource "pods" in API group "" in the namespace "default"`},
+		{request.Info{IsResource: true, Verb: "get", Resource: "nodes", Name: "n2"}, "why", `nodes "n2" is forbidden: User "alice" cannot get resource "nodes" in API group "" at the cluster scope: why`},
+		{request.Info{IsResource: true, Verb: "create", APIGroup: "apps", Resource: "deployments", Subresource: "scale", Name: "d", Namespace: "x"}, "", `deployments.apps "d" is forbidden: User "alice" cannot create resource "deployments/scale" in API group "apps" in the namespace "x"`},
+		{request.Info{Verb: "get", Path: "/metrics"}, "", `forbidden: User "alice" cannot get path "/metrics"`},
+	} {
+		if got := Forbidden(Attributes{u, c.info}, c.reason).Error(); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}
+
+func TestRuleAllows(t *testing.T) {
+	t.Parallel()
+	res := func(verb, group, resource, sub, name string) request.Info {
+		return request.Info{IsResource: true, Verb: verb, APIGroup: group, Resource: resource, Subresource: sub, Name: name}
+	}
+	pods := rbacv1.PolicyRule{Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"pods", "*/scale", "pods/log"}}
+	named := rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, ResourceNames: []string{"a"}}
+	paths := rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/api", "/apis/*"}}
+	for _, c := range []struct {
+		rule rbacv1.PolicyRule
+		info request.Info
+		want bool
+	}{
+		{pods, res("get", "", "pods", "", "x"), true},
+		{pods, res("create", "", "pods", "", "x"), false},
+		{pods, res("get", "apps", "pods", "", "x"), false},
+		{pods, res("get", "", "pods", "log", "x"), true},
+		{pods, res("get", "", "pods", "exec", "x"), false},
+		{pods, res("get", "", "things", "scale", "x"), true},
+		{pods, res("get", "", "scale", "", "x"), false},
+		{pods, request.Info{Verb: "get", Path: "/api"}, false},
+		{named, res("delete", "apps", "x", "y", "a"), true},
+		{named, res("delete", "apps", "x", "y", "b"), false},
+		{named, res("list", "apps", "x", "", ""), false},
+		{paths, request.Info{Verb: "get", Path: "/api"}, true},
+		{paths, request.Info{Verb: "get", Path: "/apis/apps/v1"}, true},
+		{paths, request.Info{Verb: "get", Path: "/apis"}, false},
+		{paths, request.Info{Verb: "post", Path: "/api"}, false},
+		{paths, res("get", "", "pods", "", ""), false},
+	} {
+		if got := RuleAllows(&c.rule, &Attributes{Info: c.info}); got != c.want {
+			t.Errorf("%+v: got %v", c.info, got)
+		}
+	}
+}

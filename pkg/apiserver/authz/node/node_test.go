@@ -1,0 +1,129 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/apiserver/authz"
+	"bonsai/pkg/apiserver/request"
+	"bonsai/pkg/apiserver/storage/follow"
+)
+
+func newPod(name, node string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: corev1.PodSpec{
+		NodeName: node, ServiceAccountName: "sa", ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}},
+		InitContainers: []corev1.Container{{EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "from"}}}}}},
+		Containers:     []corev1.Container{{Env: []corev1.EnvVar{{ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "key"}}}}}}},
+		Volumes: []corev1.Volume{
+			{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "vol"}}},
+			{VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+				{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"}}}}}}},
+		}}}
+}
+
+// The reasons are what kube-apiserver v1.36 answers.
+func TestAuthorize(t *testing.T) {
+	t.Parallel()
+	a := New(Config{Pods: follow.Resource{}, Log: slog.New(slog.DiscardHandler), Rules: []rbacv1.PolicyRule{
+		{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{""}, Resources: []string{"services", "nodes", "pods", "secrets"}},
+		{Verbs: []string{"create", "patch"}, APIGroups: []string{""}, Resources: []string{"nodes", "pods"}}}})
+	a.graph.Put("/registry/pods/ns/p", newPod("p", "n1"))
+	a.graph.Put("/registry/pods/ns/q", newPod("q", "n2"))
+	a.graph.Put("/registry/pods/ns/waiting", newPod("waiting", ""))
+	const unrelated = "no relationship found between node 'n1' and this object"
+	res := func(verb, resource, sub, ns, name string) request.Info {
+		return request.Info{IsResource: true, Verb: verb, Resource: resource, Subresource: sub, Namespace: ns, Name: name}
+	}
+	leases := func(verb, ns, name string) request.Info {
+		i := res(verb, "leases", "", ns, name)
+		i.APIGroup = "coordination.k8s.io"
+		return i
+	}
+	selecting := func(selector string) request.Info {
+		i := res("list", "pods", "", "", "")
+		i.FieldSelector = selector
+		return i
+	}
+	for name, c := range map[string]struct {
+		info   request.Info
+		want   bool
+		reason string
+	}{
+		"a volume's secret":          {res("get", "secrets", "", "ns", "vol"), true, ""},
+		"a pull secret":              {res("watch", "secrets", "", "ns", "pull"), true, ""},
+		"a variable's secret":        {res("get", "secrets", "", "ns", "key"), true, ""},
+		"a variable's config map":    {res("get", "configmaps", "", "ns", "from"), true, ""},
+		"a projected config map":     {res("get", "configmaps", "", "ns", "kube-root-ca.crt"), true, ""},
+		"another secret":             {res("get", "secrets", "", "ns", "x"), false, unrelated},
+		"of another namespace":       {res("get", "secrets", "", "other", "vol"), false, unrelated},
+		"all secrets":                {res("list", "secrets", "", "ns", ""), false, "No Object name found"},
+		"all secrets everywhere":     {res("list", "secrets", "", "", ""), false, "can only read namespaced object of this type"},
+		"change a secret":            {res("update", "secrets", "", "ns", "vol"), false, "can only read resources of this type"},
+		"a token":                    {res("create", "serviceaccounts", "token", "ns", "sa"), true, ""},
+		"another's token":            {res("create", "serviceaccounts", "token", "ns", "other"), false, unrelated},
+		"its pod":                    {res("get", "pods", "", "ns", "p"), true, ""},
+		"another's pod":              {res("get", "pods", "", "ns", "q"), false, unrelated},
+		"all pods":                   {res("list", "pods", "", "", ""), false, "can only list/watch pods with spec.nodeName field selector"},
+		"its pods":                   {selecting("spec.nodeName=n1"), true, ""},
+		"another's pods":             {selecting("spec.nodeName=n2"), false, "can only list/watch pods with spec.nodeName field selector"},
+		"all but its pods":           {selecting("spec.nodeName!=n1"), false, "can only list/watch pods with spec.nodeName field selector"},
+		"its node":                   {res("get", "nodes", "", "", "n1"), true, ""},
+		"another node":               {res("get", "nodes", "", "", "n2"), false, "node 'n1' cannot read 'n2', only its own Node object"},
+		"register":                   {res("create", "nodes", "", "", ""), true, ""},
+		"its lease":                  {leases("update", "kube-node-lease", "n1"), true, ""},
+		"another's lease":            {leases("update", "kube-node-lease", "n2"), false, "can only access node lease with the same name as the requesting node"},
+		"a lease elsewhere":          {leases("create", "default", ""), false, `can only access leases in the "kube-node-lease" system namespace`},
+		"services, as the role says": {res("list", "services", "", "", ""), true, ""},
+		"what no role says":          {res("delete", "nodes", "", "", "n1"), false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			user := &request.User{Name: "system:node:n1", Groups: []string{request.GroupNodes}}
+			d, reason, err := a.Authorize(context.Background(), authz.Attributes{User: user, Info: c.info})
+			if (d == authz.Allow) != c.want || reason != c.reason || err != nil {
+				t.Errorf("got %v %q %v", d, reason, err)
+			}
+			if d, _, _ := a.Authorize(context.Background(), authz.Attributes{User: &request.User{Name: "system:node:n1"}, Info: c.info}); d != authz.NoOpinion {
+				t.Error("somebody with a node's name and not of its group got an answer")
+			}
+		})
+	}
+}
+
+func TestGraphForgets(t *testing.T) {
+	t.Parallel()
+	g := newGraph()
+	secret := object{"secrets", "ns", "vol"}
+	g.Put("p", newPod("p", "n1"))
+	g.Put("q", newPod("q", "n1"))
+	g.Delete("p")
+	if yes, _ := g.needs("n1", secret); !yes {
+		t.Error("the other pod still needs it")
+	}
+	g.Put("q", newPod("q", "n2")) // a new pod of the same name, bound elsewhere
+	if yes, _ := g.needs("n1", secret); yes {
+		t.Error("no pod on n1 needs it")
+	}
+	g.Delete("q")
+	if len(g.nodes) != 0 || len(g.pods) != 0 {
+		t.Errorf("left over: %v %v", g.nodes, g.pods)
+	}
+}
+
+// A node may ask a moment before the news of its pod has arrived.
+func TestAuthorizeWaitsForTheNews(t *testing.T) {
+	t.Parallel()
+	a := New(Config{Log: slog.New(slog.DiscardHandler)})
+	_, changed := a.graph.needs("n1", object{})
+	go a.graph.Put("p", newPod("p", "n1"))
+	_, ok := a.related(context.Background(), "n1", object{"secrets", "ns", "vol"})
+	<-changed
+	if !ok {
+		t.Error("got no")
+	}
+}
