@@ -128,7 +128,7 @@ func (o *options) validate() error {
 	if _, err := o.serviceRange(); err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, o.validateAdmission()...)
+	errs = append(errs, o.validateAdmission())
 	return errors.Join(errs...)
 }
 

@@ -67,11 +67,9 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 		return err
 	}
 	may := newAuthorization(o, s, policy.ClusterRoleRules("system:node"), log)
-	plugins, err := newAdmission(o, s, may, log)
-	if err != nil {
+	if admit.Admitter, err = newAdmission(o, s, may); err != nil {
 		return err
 	}
-	admit.Admitter = plugins.chain
 	b, err := newBehaviours(o, s, who, may)
 	if err != nil {
 		return err
@@ -101,7 +99,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	for _, f := range append(append(may.runs, plugins.runs...), boot.Run, server.Run) {
+	for _, f := range append(may.runs, boot.Run, server.Run) {
 		group.Go(func() error { return f(ctx) })
 	}
 	if o.etcdCompaction > 0 {

@@ -42,7 +42,7 @@ func (s *Server) health(name string, checks []Check) http.Handler {
 			}
 			if err := c.Run(r); err != nil {
 				failed = append(failed, c.Name)
-				s.Log.Info("health check failed", "endpoint", name, "check", c.Name, "error", err)
+				s.Log.Debug("health check failed", "endpoint", name, "check", c.Name, "error", err)
 				fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.Name)
 				continue
 			}

@@ -63,7 +63,7 @@ func NewGeneric(cfg Config) (*Generic, error) {
 		cfg.Now = time.Now
 	}
 	if cfg.Random == nil {
-		cfg.Random = randomSuffix
+		cfg.Random = RandomSuffix
 	}
 	return &Generic{Config: cfg, codec: NewCodec(cfg.Row), prefix: Prefix(cfg.Row), gr: cfg.Row.GroupResource()}, nil
 }
@@ -96,8 +96,8 @@ func (g *Generic) keyPrefix(ns string) string {
 	return g.prefix
 }
 
-// randomSuffix draws from the alphabet of Kubernetes' generated names, which has no vowels and no easily confused characters.
-func randomSuffix(n int) string {
+// RandomSuffix draws n characters from the alphabet of Kubernetes' generated names, which has no vowels and no easily confused characters.
+func RandomSuffix(n int) string {
 	const alphabet = "bcdfghjklmnpqrstvwxz2456789"
 	b := make([]byte, n)
 	rand.Read(b)

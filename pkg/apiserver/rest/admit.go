@@ -1,20 +1,33 @@
 package rest
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/request"
 )
 
 // admitConnect asks admission about a connection to a subresource.
 func (x *exchange) admitConnect() error {
+	return x.admit(&admission.Attributes{Operation: admission.Connect, Name: x.info.Name})
+}
+
+// admitCreate asks admission about a POST that is answered without a store.
+func (x *exchange) admitCreate(name string, obj runtime.Object, opts *metav1.CreateOptions) error {
+	return x.admit(&admission.Attributes{Operation: admission.Create, Name: name, Object: obj, Options: opts, DryRun: len(opts.DryRun) > 0})
+}
+
+func (x *exchange) admit(a *admission.Attributes) error {
 	if x.Admission == nil {
 		return nil
 	}
 	ctx := x.r.Context()
-	a := &admission.Attributes{
-		Operation: admission.Connect, Kind: x.res.Row.GVK, Resource: x.res.Row.GVR(), Subresource: x.info.Subresource,
-		Namespace: x.info.Namespace, Name: x.info.Name, User: request.UserFrom(ctx), Warn: func(string) {},
+	a.Kind, a.Resource, a.Subresource = x.res.Row.GVK, x.res.Row.GVR(), x.info.Subresource
+	if sub := x.res.subs[a.Subresource]; sub != nil && sub.GVK != nil {
+		a.Kind = *sub.GVK
 	}
+	a.Namespace, a.User, a.Warn = x.info.Namespace, request.UserFrom(ctx), x.warn
 	if err := x.Admission.Admit(ctx, a); err != nil {
 		return err
 	}

@@ -92,6 +92,9 @@ func (x *exchange) createWith(c registry.Creater, gvk schema.GroupVersionKind, n
 			return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 		}
 	}
+	if err := x.admitCreate(name, obj, opts); err != nil {
+		return err
+	}
 	ctx := registry.WithWarner(x.r.Context(), x.warn)
 	out, err := c.Create(ctx, x.info.Namespace, name, obj, opts)
 	if err != nil {
