@@ -1,0 +1,162 @@
+// Package podgc deletes pods that nobody else will: those of nodes that are gone, those that were deleted before they were
+// scheduled, and the oldest terminated ones beyond a threshold.
+package podgc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/controller"
+)
+
+const (
+	// sweep is how often terminated and orphaned pods are looked for.
+	sweep = 20 * time.Second
+	// quarantine is how long a node may be missing before its pods go: it may be registering anew.
+	quarantine = 40 * time.Second
+)
+
+// Controller has one key: a sweep over all pods.
+type Controller struct {
+	controller.Deps
+	threshold int
+	pods      *controller.Informer[*corev1.Pod]
+	nodes     *controller.Informer[*corev1.Node]
+	writes    *controller.Resource[*corev1.Pod]
+	live      *controller.Resource[*corev1.Node]
+	missing   map[string]time.Time // owned by the one worker
+	loop      *controller.Loop[controller.Key]
+}
+
+// New returns the controller; at most threshold terminated pods stay, any number if it is 0 or less.
+func New(d controller.Deps, threshold int) (*Controller, error) {
+	c := &Controller{
+		Deps: d, threshold: threshold, missing: map[string]time.Time{},
+		pods: controller.InformerFor(d.Informers, controller.Pods), nodes: controller.InformerFor(d.Informers, controller.Nodes),
+		writes: controller.Pods(d.Client), live: controller.Nodes(d.Client),
+	}
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: "pod-garbage-collector", Workers: 1, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	now := func() { c.loop.Add(controller.Key{}) }
+	return c, errors.Join(
+		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{Update: func(_, p *corev1.Pod) {
+			if p.DeletionTimestamp != nil && p.Spec.NodeName == "" {
+				now()
+			}
+		}}),
+		controller.Watch(c.loop, c.nodes, controller.Handlers[*corev1.Node]{Delete: func(*corev1.Node) { now() }}),
+	)
+}
+
+// Run sweeps until ctx ends.
+func (c *Controller) Run(ctx context.Context) error {
+	c.loop.Add(controller.Key{})
+	return c.loop.Run(ctx)
+}
+
+// Reconcile sweeps once.
+func (c *Controller) Reconcile(ctx context.Context, _ controller.Key) (controller.Result, error) {
+	pods := c.pods.List()
+	var errs []error
+	for _, p := range surplus(pods, c.threshold) {
+		errs = append(errs, c.remove(ctx, p, "", ""))
+	}
+	gone, err := c.goneNodes(ctx, pods)
+	errs = append(errs, err)
+	for _, p := range pods {
+		switch {
+		case p.Spec.NodeName != "" && gone[p.Spec.NodeName]:
+			errs = append(errs, c.remove(ctx, p, "DeletionByPodGC", "PodGC: node no longer exists"))
+		case p.Spec.NodeName == "" && p.DeletionTimestamp != nil:
+			errs = append(errs, c.remove(ctx, p, "", ""))
+		}
+	}
+	return controller.Result{RequeueAfter: sweep}, errors.Join(errs...)
+}
+
+// surplus returns the oldest terminated pods beyond the threshold.
+func surplus(pods []*corev1.Pod, threshold int) []*corev1.Pod {
+	if threshold <= 0 {
+		return nil
+	}
+	terminated := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return !controller.PodTerminal(p) })
+	n := len(terminated) - threshold
+	if n <= 0 {
+		return nil
+	}
+	slices.SortFunc(terminated, func(a, b *corev1.Pod) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+	return terminated[:n]
+}
+
+// goneNodes returns the nodes that pods name but that have been missing for the quarantine, as the server confirms.
+func (c *Controller) goneNodes(ctx context.Context, pods []*corev1.Pod) (map[string]bool, error) {
+	now := c.Now()
+	named := map[string]bool{}
+	for _, p := range pods {
+		if p.Spec.NodeName != "" {
+			named[p.Spec.NodeName] = true
+		}
+	}
+	gone := map[string]bool{}
+	var errs []error
+	for name := range named {
+		if _, ok := c.nodes.Get(controller.Key{Name: name}); ok {
+			delete(c.missing, name)
+			continue
+		}
+		since, known := c.missing[name]
+		if !known {
+			c.missing[name] = now
+			continue
+		}
+		if now.Sub(since) < quarantine {
+			continue
+		}
+		if _, err := c.live.Get(ctx, "", name); apierrors.IsNotFound(err) {
+			gone[name] = true
+		} else if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	for name := range c.missing {
+		if !named[name] {
+			delete(c.missing, name)
+		}
+	}
+	return gone, errors.Join(errs...)
+}
+
+// remove deletes a pod at once. One that is not at its end is marked Failed first, so that its owner counts right; reason
+// and message go into its condition DisruptionTarget.
+func (c *Controller) remove(ctx context.Context, p *corev1.Pod, reason, message string) error {
+	if !controller.PodTerminal(p) {
+		if err := c.fail(ctx, p, reason, message); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("marking pod %s/%s failed: %w", p.Namespace, p.Name, err)
+		}
+	}
+	zero := int64(0)
+	err := c.writes.DeleteWith(ctx, p.Namespace, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fmt.Errorf("deleting pod %s/%s: %w", p.Namespace, p.Name, err)
+}
+
+func (c *Controller) fail(ctx context.Context, p *corev1.Pod, reason, message string) error {
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"phase":"Failed"}}`, p.UID)
+	if reason != "" {
+		patch = fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"phase":"Failed","conditions":[{"type":"DisruptionTarget","status":"True","reason":%q,"message":%q,"lastTransitionTime":%q}]}}`,
+			p.UID, reason, message, c.Now().UTC().Format(time.RFC3339))
+	}
+	_, err := c.writes.Patch(ctx, p.Namespace, p.Name, types.StrategicMergePatchType, []byte(patch), "status")
+	return err
+}
