@@ -1,19 +1,30 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
 
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/clusterrole"
 	"bonsai/pkg/controller/deployment"
+	"bonsai/pkg/controller/endpoints"
 	"bonsai/pkg/controller/endpointslice"
+	"bonsai/pkg/controller/garbagecollector"
 	"bonsai/pkg/controller/namespace"
+	"bonsai/pkg/controller/nodeipam"
+	"bonsai/pkg/controller/nodelifecycle"
+	"bonsai/pkg/controller/podgc"
 	"bonsai/pkg/controller/replicaset"
 	"bonsai/pkg/controller/rootca"
 	"bonsai/pkg/controller/serviceaccount"
+	"bonsai/pkg/controller/tainteviction"
+	"bonsai/pkg/controller/tokencleaner"
+	"bonsai/pkg/controller/tokens"
 )
 
 // runner is a controller that works until ctx ends.
@@ -45,7 +56,20 @@ func entries() []entry {
 		{name: "endpointslice-controller", alias: "endpointslice", account: "endpointslice-controller", build: func(o *options, d controller.Deps) (runner, error) {
 			return endpointslice.New(d, o.maxEndpointsPerSlice)
 		}},
+		{name: "endpoints-controller", alias: "endpoint", account: "endpoint-controller", build: plain(endpoints.New)},
 		{name: "namespace-controller", alias: "namespace", account: "namespace-controller", build: plain(namespace.New)},
+		{name: "serviceaccount-token-controller", alias: "serviceaccount-token", build: buildTokens},
+		{name: "token-cleaner-controller", alias: "tokencleaner", account: "token-cleaner", optional: true, build: plain(tokencleaner.New)},
+		{name: "node-ipam-controller", alias: "nodeipam", account: "node-controller", build: buildIPAM},
+		{name: "node-lifecycle-controller", alias: "nodelifecycle", account: "node-controller", build: func(o *options, d controller.Deps) (runner, error) {
+			return nodelifecycle.New(d, o.monitorGrace)
+		}},
+		{name: "taint-eviction-controller", alias: "taint-eviction", account: "node-controller", build: plain(tainteviction.New)},
+		{name: "pod-garbage-collector-controller", alias: "podgc", account: "pod-garbage-collector", build: func(o *options, d controller.Deps) (runner, error) {
+			return podgc.New(d, o.terminatedPodThreshold)
+		}},
+		{name: "clusterrole-aggregation-controller", alias: "clusterrole-aggregation", account: "clusterrole-aggregation-controller", build: plain(clusterrole.New)},
+		{name: "garbage-collector-controller", alias: "garbagecollector", account: "generic-garbage-collector", build: plain(garbagecollector.New)},
 	}
 }
 
@@ -78,6 +102,59 @@ func buildRootCA(o *options, d controller.Deps) (runner, error) {
 		return nil, fmt.Errorf("--root-ca-file: %w", err)
 	}
 	return rootca.New(d, bundle)
+}
+
+// buildTokens acts as the manager itself: whoever can fill token secrets could become anybody.
+func buildTokens(o *options, d controller.Deps) (runner, error) {
+	var cfg tokens.Config
+	if o.accountKeyFile != "" {
+		key, err := os.ReadFile(o.accountKeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("--service-account-private-key-file: %w", err)
+		}
+		if cfg.Signer, err = tokens.NewSigner(key); err != nil {
+			return nil, fmt.Errorf("--service-account-private-key-file %q: %w", o.accountKeyFile, err)
+		}
+	}
+	if o.rootCAFile != "" {
+		bundle, err := os.ReadFile(o.rootCAFile)
+		if err != nil {
+			return nil, fmt.Errorf("--root-ca-file: %w", err)
+		}
+		cfg.RootCA = bundle
+	}
+	return tokens.New(d, cfg)
+}
+
+func buildIPAM(o *options, d controller.Deps) (runner, error) {
+	if !o.allocateCIDRs {
+		return nil, nil
+	}
+	cfg := nodeipam.Config{}
+	for _, text := range o.clusterCIDRs {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("--cluster-cidr: %w", err)
+		}
+		cfg.ClusterCIDRs = append(cfg.ClusterCIDRs, p)
+		cfg.MaskSizes = append(cfg.MaskSizes, o.maskFor(p))
+	}
+	for _, text := range o.serviceCIDRs {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("--service-cluster-ip-range: %w", err)
+		}
+		cfg.ServiceCIDRs = append(cfg.ServiceCIDRs, p)
+	}
+	return nodeipam.New(d, cfg)
+}
+
+// maskFor returns the size of a node's range in the cluster range p: the family's flag, the general one, or the default.
+func (o *options) maskFor(p netip.Prefix) int {
+	if p.Addr().Is6() {
+		return cmp.Or(o.maskSize6, o.maskSize, 64)
+	}
+	return cmp.Or(o.maskSize4, o.maskSize, 24)
 }
 
 // selected returns the entries that the value of --controllers turns on. A name given both ways is on if its positive form

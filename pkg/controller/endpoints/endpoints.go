@@ -1,0 +1,120 @@
+// Package endpoints keeps the deprecated Endpoints object of each Service for those who still read it. EndpointSlices tell
+// the same with less.
+package endpoints
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"bonsai/pkg/controller"
+	"bonsai/pkg/trace"
+)
+
+const (
+	managedByLabel = "endpoints.kubernetes.io/managed-by"
+	managedBy      = "endpoint-controller"
+)
+
+// Controller reconciles Services.
+type Controller struct {
+	controller.Deps
+	services  *controller.Informer[*corev1.Service]
+	pods      *controller.Informer[*corev1.Pod]
+	endpoints *controller.Informer[*corev1.Endpoints]
+	writes    *controller.Resource[*corev1.Endpoints]
+	loop      *controller.Loop[controller.Key]
+}
+
+// New returns the controller; its caches fill when d.Informers run.
+func New(d controller.Deps) (*Controller, error) {
+	c := &Controller{
+		Deps: d, services: controller.InformerFor(d.Informers, controller.Services), pods: controller.InformerFor(d.Informers, controller.Pods),
+		endpoints: controller.InformerFor(d.Informers, controller.Endpoints), writes: controller.Endpoints(d.Client),
+	}
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpoints", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	return c, errors.Join(
+		controller.WatchKeys(c.loop, c.services),
+		controller.WatchKeys(c.loop, c.endpoints),
+		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{
+			Add: func(p *corev1.Pod) { c.wake(p) }, Delete: func(p *corev1.Pod) { c.wake(p) },
+			Update: func(old, p *corev1.Pod) {
+				if podMatters(old, p) {
+					c.wake(old, p)
+				}
+			},
+		}),
+	)
+}
+
+// Run reconciles until ctx ends.
+func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
+
+// podMatters tells whether a change of a pod may change an address.
+func podMatters(old, p *corev1.Pod) bool {
+	return old.Spec.NodeName != p.Spec.NodeName || old.DeletionTimestamp.IsZero() != p.DeletionTimestamp.IsZero() ||
+		controller.PodReady(old) != controller.PodReady(p) || controller.PodTerminal(old) != controller.PodTerminal(p) ||
+		!equality.Semantic.DeepEqual(old.Status.PodIPs, p.Status.PodIPs) || !labels.Equals(old.Labels, p.Labels)
+}
+
+// wake adds the Services that select one of the pods (states).
+func (c *Controller) wake(pods ...*corev1.Pod) {
+	for _, s := range c.services.InNamespace(pods[0].Namespace) {
+		if len(s.Spec.Selector) == 0 {
+			continue
+		}
+		sel := labels.SelectorFromSet(s.Spec.Selector)
+		for _, p := range pods {
+			if sel.Matches(labels.Set(p.Labels)) {
+				c.loop.Add(controller.KeyOf(s))
+				break
+			}
+		}
+	}
+}
+
+// Reconcile writes the Endpoints of one Service, or deletes those of one that is gone.
+func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
+	have, exists := c.endpoints.Get(key)
+	svc, ok := c.services.Get(key)
+	if !ok {
+		if !exists || have.Labels[managedByLabel] != managedBy {
+			return controller.Result{}, nil
+		}
+		if err := c.writes.Delete(ctx, key.Namespace, key.Name, have.UID); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return controller.Result{}, fmt.Errorf("deleting the Endpoints of Service %s: %w", key, err)
+		}
+		return controller.Result{}, nil
+	}
+	if len(svc.Spec.Selector) == 0 || svc.Spec.Type == corev1.ServiceTypeExternalName || svc.DeletionTimestamp != nil {
+		return controller.Result{}, nil
+	}
+	want := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if exists {
+		want = have.DeepCopy()
+	}
+	describe(want, svc, c.pods.Matching(key.Namespace, labels.SelectorFromSet(svc.Spec.Selector)))
+	if exists && equality.Semantic.DeepEqual(have, want) {
+		return controller.Result{}, nil
+	}
+	var err error
+	if exists {
+		_, err = c.writes.Update(ctx, want)
+	} else {
+		trace.HandOn(want, svc)
+		_, err = c.writes.Create(ctx, want)
+	}
+	if err == nil || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return controller.Result{}, nil
+	}
+	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+		c.Events.Eventf(svc, corev1.EventTypeWarning, "FailedToUpdateEndpoint", "Failed to update endpoint %s: %v", key, err)
+	}
+	return controller.Result{}, fmt.Errorf("writing the Endpoints of Service %s: %w", key, err)
+}
