@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,7 +67,7 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 		}
 		return nil, fmt.Errorf("binding pod %s/%s: %w", ns, name, err)
 	}
-	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess}, nil
+	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Code: http.StatusCreated}, nil
 }
 
 // validate checks what does not depend on the pod.
@@ -84,7 +85,10 @@ func validate(b *corev1.Binding) field.ErrorList {
 
 // bind changes pod as b says.
 func bind(pod *corev1.Pod, b *corev1.Binding, now metav1.Time) error {
-	if err := refuse(pod, b); err != nil {
+	if err := precondition(pod, b); err != nil {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, err)
+	}
+	if err := refuse(pod); err != nil {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "pods/binding"}, pod.Name, err)
 	}
 	pod.Spec.NodeName = b.Target.Name
@@ -111,13 +115,20 @@ func bind(pod *corev1.Pod, b *corev1.Binding, now metav1.Time) error {
 	return nil
 }
 
-// refuse says why pod cannot take b, nil if it can.
-func refuse(pod *corev1.Pod, b *corev1.Binding) error {
+// precondition checks that the pod is the one the binding was made for.
+func precondition(pod *corev1.Pod, b *corev1.Binding) error {
 	switch {
 	case b.UID != "" && b.UID != pod.UID:
 		return fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", b.UID, pod.UID)
 	case b.ResourceVersion != "" && b.ResourceVersion != pod.ResourceVersion:
 		return fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", b.ResourceVersion, pod.ResourceVersion)
+	}
+	return nil
+}
+
+// refuse says why pod cannot be bound, nil if it can.
+func refuse(pod *corev1.Pod) error {
+	switch {
 	case pod.DeletionTimestamp != nil:
 		return fmt.Errorf("pod %s is being deleted, cannot be assigned to a host", pod.Name)
 	case pod.Spec.NodeName != "":

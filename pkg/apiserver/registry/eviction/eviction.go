@@ -4,6 +4,7 @@ package eviction
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,8 +52,8 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 	}
 	pod := current.(*corev1.Pod)
 	if del.Preconditions != nil && del.Preconditions.UID != nil && *del.Preconditions.UID != pod.UID {
-		err := fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *del.Preconditions.UID, pod.UID)
-		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, name, err)
+		err := fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *del.Preconditions.UID, pod.UID)
+		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "Pod"}, name, err)
 	}
 	if !free(pod) {
 		if err := r.spendBudget(ctx, pod, del.DryRun); err != nil {
@@ -62,7 +63,7 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 	if _, _, err := pods.Delete(ctx, ns, name, del); err != nil {
 		return nil, err
 	}
-	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess}, nil
+	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Code: http.StatusCreated}, nil
 }
 
 // deleteOptions joins the eviction's own options and the request's dry run.

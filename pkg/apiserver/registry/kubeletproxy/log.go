@@ -64,7 +64,7 @@ func (p *Proxy) stream(ctx context.Context, w http.ResponseWriter, location *url
 	}
 	resp, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
-		return apierrors.NewInternalError(err)
+		return err // names the request and what failed
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

@@ -57,15 +57,9 @@ func validateLogOptions(o *corev1.PodLogOptions) field.ErrorList {
 	case o.SinceSeconds != nil && *o.SinceSeconds < 1:
 		errs = append(errs, field.Invalid(field.NewPath("sinceSeconds"), *o.SinceSeconds, "must be greater than 0"))
 	}
-	if s := o.Stream; s != nil {
-		switch *s {
-		case corev1.LogStreamAll, corev1.LogStreamStdout, corev1.LogStreamStderr:
-			if *s != corev1.LogStreamAll && o.TailLines != nil {
-				errs = append(errs, field.Forbidden(field.NewPath(""), "`tailLines` and specific `stream` are mutually exclusive for now"))
-			}
-		default:
-			errs = append(errs, field.NotSupported(field.NewPath("stream"), *s, []string{corev1.LogStreamAll, corev1.LogStreamStdout, corev1.LogStreamStderr}))
-		}
+	if o.Stream != nil {
+		// The choice of one stream is an alpha feature upstream, off by default.
+		errs = append(errs, field.Forbidden(field.NewPath("stream"), "may not be specified"))
 	}
 	return errs
 }
@@ -85,9 +79,6 @@ func logQuery(o *corev1.PodLogOptions) url.Values {
 	}
 	if o.SinceTime != nil {
 		q.Set("sinceTime", o.SinceTime.Format(time.RFC3339))
-	}
-	if o.Stream != nil && *o.Stream != corev1.LogStreamAll {
-		q.Set("stream", *o.Stream)
 	}
 	return q
 }

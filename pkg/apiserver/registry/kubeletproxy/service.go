@@ -67,7 +67,7 @@ func servicePortName(svc *corev1.Service, port string) (string, error) {
 			return sp.Name, nil
 		}
 	}
-	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %q found for service %q", port, svc.Name))
+	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %s found for service %q", port, svc.Name))
 }
 
 // backends returns host:port of the ready endpoints of one port, from the endpoint slices.

@@ -48,29 +48,22 @@ func (p *Proxy) remoteCommand(verb string) registry.Connecter {
 		if err != nil {
 			return err
 		}
-		out, err := commandQuery(verb, in)
-		if err != nil {
-			return err
-		}
-		return p.toKubelet(ctx, pod.Name, pod.Spec.NodeName, "/"+verb+"/"+ns+"/"+name+"/"+container, out, w, r)
+		return p.toKubelet(ctx, pod.Name, pod.Spec.NodeName, "/"+verb+"/"+ns+"/"+name+"/"+container, commandQuery(verb, in), w, r)
 	})
 }
 
-// commandQuery turns PodExecOptions or PodAttachOptions into the kubelet's parameters.
-func commandQuery(verb string, in url.Values) (url.Values, error) {
+// commandQuery turns PodExecOptions or PodAttachOptions into the kubelet's parameters; the kubelet checks them.
+func commandQuery(verb string, in url.Values) url.Values {
 	out := url.Values{}
 	for _, flag := range []struct{ api, kubelet string }{{"stdin", "input"}, {"stdout", "output"}, {"stderr", "error"}, {"tty", "tty"}} {
 		if in.Has(flag.api) && truth(in.Get(flag.api)) {
 			out.Set(flag.kubelet, "1")
 		}
 	}
-	if verb == "exec" {
-		if len(in["command"]) == 0 {
-			return nil, apierrors.NewBadRequest("you must specify at least one command for the container")
-		}
+	if verb == "exec" && len(in["command"]) > 0 {
 		out["command"] = in["command"]
 	}
-	return out, nil
+	return out
 }
 
 // truth is how query parameters become booleans: everything but "false" and "0" is true.

@@ -3,12 +3,13 @@ package reviews
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"time"
 
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/request"
@@ -60,10 +61,14 @@ func (r *TokenReview) Create(ctx context.Context, _, _ string, obj runtime.Objec
 		return out, nil
 	}
 	if user == nil {
+		out.Status.Error = "invalid bearer token"
 		return out, nil
 	}
 	out.Status.Authenticated = true
 	out.Status.User = userInfo(user)
+	if user.Name != request.AnonymousUser && !user.InGroup(request.GroupAuthenticated) {
+		out.Status.User.Groups = append(slices.Clone(user.Groups), request.GroupAuthenticated)
+	}
 	out.Status.Audiences = shared
 	return out, nil
 }

@@ -57,7 +57,7 @@ func (r *SubjectAccessReview) Create(ctx context.Context, ns, _ string, obj runt
 	switch in := obj.(type) {
 	case *authorizationv1.SubjectAccessReview:
 		if errs := validateSpec(&in.Spec); len(errs) > 0 {
-			return nil, invalid("SubjectAccessReview", errs)
+			return nil, invalid(errs)
 		}
 		out := in.DeepCopy()
 		out.Status = ask(ctx, r.auth, &in.Spec)
@@ -72,7 +72,7 @@ func (r *SubjectAccessReview) Create(ctx context.Context, ns, _ string, obj runt
 			errs = append(errs, field.Invalid(spec.Child("nonResourceAttributes"), in.Spec.NonResourceAttributes, "disallowed on this kind of request"))
 		}
 		if len(errs) > 0 {
-			return nil, invalid("LocalSubjectAccessReview", errs)
+			return nil, invalid(errs)
 		}
 		out := in.DeepCopy()
 		out.Status = ask(ctx, r.auth, &in.Spec)
@@ -101,15 +101,16 @@ func (r *SelfSubjectAccessReview) Create(ctx context.Context, _, _ string, obj r
 		User: user.Name, UID: user.UID, Groups: user.Groups,
 	}
 	if errs := validateAttributes(&spec); len(errs) > 0 {
-		return nil, invalid("SelfSubjectAccessReview", errs)
+		return nil, invalid(errs)
 	}
 	out := in.DeepCopy()
 	out.Status = decide(ctx, r.auth, user, &spec)
 	return out, nil
 }
 
-func invalid(kind string, errs field.ErrorList) error {
-	return apierrors.NewInvalid(schema.GroupKind{Group: authorizationv1.GroupName, Kind: kind}, "", errs)
+// invalid names no kind, as upstream does for all reviews.
+func invalid(errs field.ErrorList) error {
+	return apierrors.NewInvalid(schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
 }
 
 func validateSpec(s *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {

@@ -62,6 +62,13 @@ func (a *Allocator) inferFamilies(svc *corev1.Service) {
 func (a *Allocator) checkFamilies(svc *corev1.Service) field.ErrorList {
 	var errs field.ErrorList
 	s := &svc.Spec
+	if s.IPFamilyPolicy == nil {
+		for what, n := range map[string]int{"IP families": len(s.IPFamilies), "cluster IPs": len(s.ClusterIPs)} {
+			if n > 1 && !isHeadless(svc) {
+				return field.ErrorList{field.Invalid(field.NewPath("spec", "ipFamilyPolicy"), corev1.IPFamilyPolicySingleStack, "must be 'RequireDualStack' or 'PreferDualStack' when multiple "+what+" are specified")}
+			}
+		}
+	}
 	path := field.NewPath("spec", "ipFamilies")
 	for i, f := range s.IPFamilies {
 		if f != corev1.IPv4Protocol && f != corev1.IPv6Protocol {
@@ -72,9 +79,6 @@ func (a *Allocator) checkFamilies(svc *corev1.Service) field.ErrorList {
 	}
 	if len(s.IPFamilies) > 2 || len(s.IPFamilies) == 2 && s.IPFamilies[0] == s.IPFamilies[1] {
 		errs = append(errs, field.Invalid(path, s.IPFamilies, "may only hold each of IPv4 and IPv6 once"))
-	}
-	if s.IPFamilyPolicy == nil && (len(s.IPFamilies) == 2 || len(s.ClusterIPs) == 2) {
-		errs = append(errs, field.Required(field.NewPath("spec", "ipFamilyPolicy"), "must be RequireDualStack or PreferDualStack when multiple ipFamilies or clusterIPs are specified"))
 	}
 	return errs
 }

@@ -25,7 +25,7 @@ func (r *REST) bind(ctx context.Context, c *Claims, ns string, ref *authenticati
 		if c.Pod.Spec.ServiceAccountName != c.ServiceAccount.Name {
 			return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", c.ServiceAccount.Name))
 		}
-		if err := sameUID("pods", ref, c.Pod); err != nil {
+		if err := sameUID(ref, c.Pod); err != nil {
 			return err
 		}
 		return r.addNode(ctx, c)
@@ -33,12 +33,12 @@ func (r *REST) bind(ctx context.Context, c *Claims, ns string, ref *authenticati
 		if c.Secret, err = get[*corev1.Secret](ctx, r, "secrets", ns, ref.Name); err != nil {
 			return err
 		}
-		return sameUID("secrets", ref, c.Secret)
+		return sameUID(ref, c.Secret)
 	case corev1.SchemeGroupVersion.WithKind("Node"):
 		if c.Node, err = get[*corev1.Node](ctx, r, "nodes", "", ref.Name); err != nil {
 			return err
 		}
-		return sameUID("nodes", ref, c.Node)
+		return sameUID(ref, c.Node)
 	}
 	return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token to object of type %s", schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)))
 }
@@ -57,10 +57,10 @@ func (r *REST) addNode(ctx context.Context, c *Claims) error {
 	return err
 }
 
-func sameUID(resource string, ref *authenticationv1.BoundObjectReference, obj interface{ GetUID() types.UID }) error {
+func sameUID(ref *authenticationv1.BoundObjectReference, obj interface{ GetUID() types.UID }) error {
 	if ref.UID == "" || ref.UID == obj.GetUID() {
 		return nil
 	}
 	err := fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID)
-	return apierrors.NewConflict(schema.GroupResource{Resource: resource}, ref.Name, err)
+	return apierrors.NewConflict(schema.GroupResource{Resource: ref.Kind}, ref.Name, err)
 }

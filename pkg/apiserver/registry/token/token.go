@@ -78,7 +78,7 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 		req.Spec.ExpirationSeconds = new(int64(defaultSeconds))
 	}
 	if errs := validate(req, ns, name); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(authenticationv1.SchemeGroupVersion.WithKind("TokenRequest").GroupKind(), name, errs)
+		return nil, apierrors.NewInvalid(authenticationv1.SchemeGroupVersion.WithKind("TokenRequest").GroupKind(), "", errs)
 	}
 	sa, err := get[*corev1.ServiceAccount](ctx, r, "serviceaccounts", ns, name)
 	if err != nil {
