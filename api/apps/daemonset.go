@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -52,9 +53,12 @@ func daemonSetRow() resources.Row {
 
 func daemonSetStrategy() resources.Typed[*appsv1.DaemonSet] {
 	return resources.Typed[*appsv1.DaemonSet]{
-		Default:       defaultDaemonSet,
-		PrepareCreate: func(d *appsv1.DaemonSet) { d.Status = appsv1.DaemonSetStatus{} },
-		PrepareUpdate: func(obj, old *appsv1.DaemonSet) { obj.Status = *old.Status.DeepCopy() },
+		Default: defaultDaemonSet,
+		PrepareCreate: func(d *appsv1.DaemonSet) {
+			d.Status = appsv1.DaemonSetStatus{}
+			setTemplateGeneration(d, 1)
+		},
+		PrepareUpdate: prepareDaemonSetUpdate,
 		Validate:      validateDaemonSet,
 		ValidateUpdate: func(obj, old *appsv1.DaemonSet) field.ErrorList {
 			return append(validateDaemonSet(obj), apivalidation.ValidateImmutableField(obj.Spec.Selector, old.Spec.Selector, specPath("selector"))...)
@@ -77,6 +81,26 @@ func daemonSetStatusStrategy() resources.Typed[*appsv1.DaemonSet] {
 	return s
 }
 
+// prepareDaemonSetUpdate keeps the status, and counts changes of the template in an old annotation that tools still read.
+func prepareDaemonSetUpdate(obj, old *appsv1.DaemonSet) {
+	obj.Status = *old.Status.DeepCopy()
+	n, err := strconv.ParseInt(old.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64)
+	if err != nil {
+		return
+	}
+	if !apiequality.Semantic.DeepEqual(obj.Spec.Template, old.Spec.Template) {
+		n++
+	}
+	setTemplateGeneration(obj, n)
+}
+
+func setTemplateGeneration(d *appsv1.DaemonSet, n int64) {
+	if d.Annotations == nil {
+		d.Annotations = map[string]string{}
+	}
+	d.Annotations[appsv1.DeprecatedTemplateGeneration] = strconv.FormatInt(n, 10)
+}
+
 func defaultDaemonSet(d *appsv1.DaemonSet) {
 	s := &d.Spec
 	core.DefaultPodTemplate(&s.Template)
@@ -92,10 +116,11 @@ func defaultDaemonSet(d *appsv1.DaemonSet) {
 func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
 	path := field.NewPath("spec")
 	s := &d.Spec
-	errs := validateSelector(s.Selector, "daemonset", path.Child("selector"))
+	var errs field.ErrorList
 	if s.Selector != nil {
-		errs = append(errs, selectsTemplate(s.Selector, &s.Template, path)...)
+		errs = validateSelector(s.Selector, "daemonset", path.Child("selector"))
 	}
+	errs = append(errs, selectsTemplate(s.Selector, &s.Template, path)...)
 	errs = append(errs, core.ValidatePodTemplate(&s.Template, path.Child("template"))...)
 	if p := s.Template.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
 		errs = append(errs, field.NotSupported(path.Child("template", "spec", "restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
@@ -118,7 +143,7 @@ func validateDaemonUpdates(u *appsv1.DaemonSetUpdateStrategy, path *field.Path) 
 		return nil
 	case appsv1.RollingUpdateDaemonSetStrategyType:
 	default:
-		return field.ErrorList{field.NotSupported(path.Child("type"), u.Type, []appsv1.DaemonSetUpdateStrategyType{appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType})}
+		return field.ErrorList{notSupported(path, strategyValue{u.Type, orNil(u.RollingUpdate)}, string(appsv1.RollingUpdateDaemonSetStrategyType), string(appsv1.OnDeleteDaemonSetStrategyType))}
 	}
 	at := path.Child("rollingUpdate")
 	if u.RollingUpdate == nil {

@@ -20,11 +20,9 @@ func validateDeployment(d *appsv1.Deployment) field.ErrorList {
 	s := &d.Spec
 	errs := apivalidation.ValidateNonnegativeField(int64(deref(s.Replicas)), path.Child("replicas"))
 	errs = append(errs, validateSelector(s.Selector, "deployment", path.Child("selector"))...)
-	if s.Selector != nil {
-		errs = append(errs, selectsTemplate(s.Selector, &s.Template, path)...)
-	}
+	errs = append(errs, selectsTemplate(s.Selector, &s.Template, path)...)
 	errs = append(errs, core.ValidatePodTemplate(&s.Template, path.Child("template"))...)
-	errs = append(errs, core.RunsForever(&s.Template, path.Child("template", "spec"))...)
+	errs = append(errs, core.RunsForever(&s.Template, "ReplicaSet", path.Child("template", "spec"))...)
 	errs = append(errs, validateStrategy(&s.Strategy, path.Child("strategy"))...)
 	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
 	if l := s.RevisionHistoryLimit; l != nil {
@@ -52,7 +50,20 @@ func validateStrategy(s *appsv1.DeploymentStrategy, path *field.Path) field.Erro
 		}
 		return validateRolling(s.RollingUpdate.MaxUnavailable, s.RollingUpdate.MaxSurge, path.Child("rollingUpdate"))
 	}
-	return field.ErrorList{field.NotSupported(path.Child("type"), s.Type, []appsv1.DeploymentStrategyType{appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType})}
+	return field.ErrorList{notSupported(path, strategyValue{s.Type, orNil(s.RollingUpdate)}, string(appsv1.RecreateDeploymentStrategyType), string(appsv1.RollingUpdateDeploymentStrategyType))}
+}
+
+// strategyValue is how errors show a strategy, of a deployment, a daemon set or a stateful set.
+type strategyValue struct {
+	Type          any
+	RollingUpdate any
+}
+
+// notSupported says which words would do in place of a whole strategy.
+func notSupported(path *field.Path, value any, valid ...string) *field.Error {
+	err := field.NotSupported(path, "", valid)
+	err.BadValue = value
+	return err
 }
 
 func validateRolling(unavailable, surge *intstr.IntOrString, path *field.Path) field.ErrorList {
@@ -135,4 +146,12 @@ func validateDeploymentStatus(obj, old *appsv1.Deployment) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("availableReplicas"), st.AvailableReplicas, "cannot be greater than readyReplicas"))
 	}
 	return errs
+}
+
+// orNil keeps a nil pointer a plain nil.
+func orNil[T any](p *T) any {
+	if p == nil {
+		return nil
+	}
+	return p
 }

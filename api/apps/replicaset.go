@@ -88,9 +88,7 @@ func validateReplicaSet(r *appsv1.ReplicaSet) field.ErrorList {
 	errs := apivalidation.ValidateNonnegativeField(int64(deref(s.Replicas)), path.Child("replicas"))
 	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
 	errs = append(errs, validateSelector(s.Selector, "deployment", path.Child("selector"))...)
-	if s.Selector != nil {
-		errs = append(errs, selectsTemplate(s.Selector, &s.Template, path)...)
-	}
+	errs = append(errs, selectsTemplate(s.Selector, &s.Template, path)...)
 	errs = append(errs, core.ValidatePodTemplate(&s.Template, path.Child("template"))...)
-	return append(errs, core.RunsForever(&s.Template, path.Child("template", "spec"))...)
+	return append(errs, core.RunsForever(&s.Template, "ReplicaSet", path.Child("template", "spec"))...)
 }

@@ -9,6 +9,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/core"
@@ -105,13 +106,8 @@ func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	if spec.Ordinals != nil {
 		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(spec.Ordinals.Start), path.Child("ordinals", "start"))...)
 	}
-	if l := spec.RevisionHistoryLimit; l != nil {
-		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(*l), path.Child("revisionHistoryLimit"))...)
-	}
 	errs = append(errs, validateSelector(spec.Selector, "statefulset", path.Child("selector"))...)
-	if spec.Selector != nil {
-		errs = append(errs, selectsTemplate(spec.Selector, &spec.Template, path)...)
-	}
+	errs = append(errs, selectsTemplate(spec.Selector, &spec.Template, path)...)
 	errs = append(errs, core.ValidatePodTemplate(&spec.Template, path.Child("template"))...)
 	if p := spec.Template.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
 		errs = append(errs, field.NotSupported(path.Child("template", "spec", "restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
@@ -128,14 +124,20 @@ func validateStatefulUpdates(u *appsv1.StatefulSetUpdateStrategy, path *field.Pa
 		return field.ErrorList{field.Required(path.Child("type"), "")}
 	case appsv1.OnDeleteStatefulSetStrategyType:
 		if u.RollingUpdate != nil {
-			return field.ErrorList{field.Invalid(path.Child("rollingUpdate"), u.RollingUpdate, "only allowed for updateStrategy '"+string(appsv1.RollingUpdateStatefulSetStrategyType)+"'")}
+			return field.ErrorList{field.Invalid(path.Child("rollingUpdate"), rollingValue{u.RollingUpdate.Partition, u.RollingUpdate.MaxUnavailable}, "only allowed for updateStrategy '"+string(appsv1.RollingUpdateStatefulSetStrategyType)+"'")}
 		}
 		return nil
 	case appsv1.RollingUpdateStatefulSetStrategyType:
 		return validateStatefulRolling(u.RollingUpdate, path.Child("rollingUpdate"))
 	}
-	return field.ErrorList{field.Invalid(path.Child("type"), u.Type,
+	return field.ErrorList{field.Invalid(path, strategyValue{u.Type, orNil(u.RollingUpdate)},
 		fmt.Sprintf("must be '%s' or '%s'", appsv1.RollingUpdateStatefulSetStrategyType, appsv1.OnDeleteStatefulSetStrategyType))}
+}
+
+// rollingValue is how errors show a stateful set's rolling update.
+type rollingValue struct {
+	Partition      *int32
+	MaxUnavailable *intstr.IntOrString
 }
 
 func validateStatefulRolling(r *appsv1.RollingUpdateStatefulSetStrategy, path *field.Path) field.ErrorList {
@@ -159,7 +161,7 @@ func validateRetention(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy
 		return nil
 	}
 	var errs field.ErrorList
-	valid := []appsv1.PersistentVolumeClaimRetentionPolicyType{appsv1.DeletePersistentVolumeClaimRetentionPolicyType, appsv1.RetainPersistentVolumeClaimRetentionPolicyType}
+	valid := []appsv1.PersistentVolumeClaimRetentionPolicyType{appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType}
 	check := func(name string, v appsv1.PersistentVolumeClaimRetentionPolicyType) {
 		if v != valid[0] && v != valid[1] {
 			errs = append(errs, field.NotSupported(path.Child(name), v, valid))

@@ -18,6 +18,8 @@ func leaseRow() resources.Row {
 		New:         resources.Make[coordinationv1.Lease],
 		NewList:     resources.Make[coordinationv1.LeaseList],
 		Strategy: resources.Typed[*coordinationv1.Lease]{
+			PrepareCreate:  dropElection,
+			PrepareUpdate:  func(obj, _ *coordinationv1.Lease) { dropElection(obj) },
 			Validate:       validateLease,
 			ValidateUpdate: func(obj, _ *coordinationv1.Lease) field.ErrorList { return validateLease(obj) },
 			CreateOnUpdate: true,
@@ -37,6 +39,11 @@ func leaseRow() resources.Row {
 	}
 }
 
+// dropElection drops what belongs to coordinated leader election, which is not served.
+func dropElection(l *coordinationv1.Lease) {
+	l.Spec.Strategy, l.Spec.PreferredHolder = nil, nil
+}
+
 func validateLease(l *coordinationv1.Lease) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec")
@@ -46,12 +53,6 @@ func validateLease(l *coordinationv1.Lease) field.ErrorList {
 	}
 	if s.LeaseTransitions != nil && *s.LeaseTransitions < 0 {
 		errs = append(errs, field.Invalid(path.Child("leaseTransitions"), *s.LeaseTransitions, "must be greater than or equal to 0"))
-	}
-	if s.Strategy != nil && *s.Strategy != coordinationv1.OldestEmulationVersion {
-		errs = append(errs, field.NotSupported(path.Child("strategy"), *s.Strategy, []coordinationv1.CoordinatedLeaseStrategy{coordinationv1.OldestEmulationVersion}))
-	}
-	if s.PreferredHolder != nil && *s.PreferredHolder != "" && (s.Strategy == nil || *s.Strategy == "") {
-		errs = append(errs, field.Forbidden(path.Child("preferredHolder"), "may only be specified if `strategy` is defined"))
 	}
 	return errs
 }

@@ -118,10 +118,7 @@ func validateEndpointAddress(a *corev1.EndpointAddress, path *field.Path) field.
 	if a.NodeName != nil {
 		errs = append(errs, invalid(path.Child("nodeName"), *a.NodeName, validation.IsDNS1123Subdomain(*a.NodeName))...)
 	}
-	if len(errs) > 0 {
-		return errs
-	}
-	return nonSpecialIP(a.IP, path.Child("ip"))
+	return append(errs, nonSpecialIP(a.IP, path.Child("ip"))...)
 }
 
 func validateEndpointPort(p *corev1.EndpointPort, needName bool, path *field.Path) field.ErrorList {

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -41,14 +40,17 @@ func ValidateEvent(e *corev1.Event) field.ErrorList {
 		name  string
 		wrong bool
 	}{
-		{"deprecatedFirstTimestamp", !e.FirstTimestamp.IsZero()},
-		{"deprecatedLastTimestamp", !e.LastTimestamp.IsZero()},
-		{"deprecatedCount", e.Count != 0},
-		{"deprecatedSource", e.Source != (corev1.EventSource{})},
+		{"firstTimestamp", !e.FirstTimestamp.IsZero()},
+		{"lastTimestamp", !e.LastTimestamp.IsZero()},
+		{"count", e.Count != 0},
+		{"source", e.Source != (corev1.EventSource{})},
 	} {
 		if f.wrong {
 			errs = append(errs, field.Invalid(field.NewPath(f.name), "", "needs to be unset"))
 		}
+	}
+	if e.EventTime.IsZero() {
+		return errs
 	}
 	return append(errs, eventFields(e, "reportingController", "note")...)
 }
@@ -71,7 +73,7 @@ func eventFields(e *corev1.Event, controller, note string) field.ErrorList {
 	if e.ReportingController == "" {
 		errs = append(errs, field.Required(field.NewPath(controller), ""))
 	}
-	errs = append(errs, validateQualifiedNameOrEmpty(e.ReportingController, field.NewPath(controller))...)
+	errs = append(errs, validateQualifiedName(e.ReportingController, field.NewPath(controller))...)
 	need := func(name, value string, most int) {
 		path := field.NewPath(name)
 		if value == "" {
@@ -92,13 +94,6 @@ func eventFields(e *corev1.Event, controller, note string) field.ErrorList {
 		errs = append(errs, field.Invalid(field.NewPath(name), "", "can have at most "+strconv.Itoa(maxEventNote)+" characters"))
 	}
 	return errs
-}
-
-func validateQualifiedNameOrEmpty(s string, path *field.Path) field.ErrorList {
-	if s == "" {
-		return nil
-	}
-	return invalid(path, s, validation.IsQualifiedName(s))
 }
 
 // validateEventUpdate: of an event in the new form only the series (and metadata) may change.

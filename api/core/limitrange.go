@@ -95,19 +95,20 @@ func validateLimitOrder(item *corev1.LimitRangeItem, path *field.Path) field.Err
 		}
 	}
 	for _, n := range sets.List(names) {
-		order := func(child string, small, large corev1.ResourceList, smallName, largeName string) {
+		order := func(child string, shown, small, large corev1.ResourceList, smallName, largeName string) {
 			a, ok := small[n]
 			b, ok2 := large[n]
 			if ok && ok2 && a.Cmp(b) > 0 {
-				errs = append(errs, field.Invalid(path.Child(child).Key(string(n)), small[n], fmt.Sprintf("%s value %s is greater than %s value %s", smallName, a.String(), largeName, b.String())))
+				value := shown[n]
+				errs = append(errs, field.Invalid(path.Child(child).Key(string(n)), value.String(), fmt.Sprintf("%s value %s is greater than %s value %s", smallName, a.String(), largeName, b.String())))
 			}
 		}
-		order("min", item.Min, item.Max, "min", "max")
-		order("defaultRequest", item.Min, item.DefaultRequest, "min", "default request")
-		order("defaultRequest", item.DefaultRequest, item.Max, "default request", "max")
-		order("defaultRequest", item.DefaultRequest, item.Default, "default request", "default limit")
-		order("default", item.Min, item.Default, "min", "default")
-		order("default", item.Default, item.Max, "default", "max")
+		order("min", item.Min, item.Min, item.Max, "min", "max")
+		order("defaultRequest", item.DefaultRequest, item.Min, item.DefaultRequest, "min", "default request")
+		order("defaultRequest", item.DefaultRequest, item.DefaultRequest, item.Max, "default request", "max")
+		order("defaultRequest", item.DefaultRequest, item.DefaultRequest, item.Default, "default request", "default limit")
+		order("default", item.Default, item.Min, item.Default, "min", "default")
+		order("default", item.Max, item.Default, item.Max, "default", "max")
 		if ratio, ok := item.MaxLimitRequestRatio[n]; ok && ratio.Cmp(resource.MustParse("1")) < 0 {
 			errs = append(errs, field.Invalid(path.Child("maxLimitRequestRatio").Key(string(n)), ratio.String(), fmt.Sprintf("ratio %s is less than 1", ratio.String())))
 		}

@@ -108,7 +108,7 @@ func validateNamespace(n *corev1.Namespace) field.ErrorList {
 	for _, f := range n.Spec.Finalizers {
 		msgs := validation.IsQualifiedName(string(f))
 		errs = append(errs, invalid(path, string(f), msgs)...)
-		if len(msgs) == 0 && !strings.Contains(string(f), "/") && f != corev1.FinalizerKubernetes {
+		if !strings.Contains(string(f), "/") && f != corev1.FinalizerKubernetes {
 			errs = append(errs, field.Invalid(path, string(f), "name is neither a standard finalizer name nor is it fully qualified"))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -13,10 +14,9 @@ import (
 )
 
 func validateNode(n *corev1.Node) field.ErrorList {
-	spec := field.NewPath("spec")
-	errs := validateTaints(n.Spec.Taints, spec.Child("taints"))
-	errs = append(errs, validateNodeStatus(n)...)
-	return append(errs, validatePodCIDRs(n.Spec.PodCIDRs, spec.Child("podCIDRs"))...)
+	errs := validateTaints(n.Spec.Taints, field.NewPath("metadata", "taints"))
+	errs = append(errs, validateNodeQuantities(n)...)
+	return append(errs, validatePodCIDRs(n.Spec.PodCIDRs, field.NewPath("spec", "podCIDRs"))...)
 }
 
 func validatePodCIDRs(cidrs []string, path *field.Path) field.ErrorList {
@@ -28,7 +28,7 @@ func validatePodCIDRs(cidrs []string, path *field.Path) field.ErrorList {
 			six++
 		}
 	}
-	if len(errs) > 0 || len(cidrs) < 2 {
+	if len(cidrs) < 2 {
 		return errs
 	}
 	if len(cidrs) > 2 || six != 1 {
@@ -37,23 +37,25 @@ func validatePodCIDRs(cidrs []string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateNodeStatus(n *corev1.Node) field.ErrorList {
+func validateNodeQuantities(n *corev1.Node) field.ErrorList {
 	var errs field.ErrorList
-	path := field.NewPath("status")
 	for _, l := range []struct {
 		name string
 		list corev1.ResourceList
 	}{{"capacity", n.Status.Capacity}, {"allocatable", n.Status.Allocatable}} {
 		for _, name := range sortedNames(l.list) {
-			at := path.Child(l.name, string(name))
-			errs = append(errs, validateResourceName(name, at)...)
-			errs = append(errs, ValidateQuantity(name, l.list[name], at)...)
+			errs = append(errs, ValidateQuantity(name, l.list[name], field.NewPath("status", l.name, string(name)))...)
 		}
 	}
+	return errs
+}
+
+func validateNodeAddresses(n *corev1.Node) field.ErrorList {
+	var errs field.ErrorList
 	seen := map[corev1.NodeAddress]bool{}
 	for i, a := range n.Status.Addresses {
 		if seen[a] {
-			errs = append(errs, field.Duplicate(path.Child("addresses").Index(i), a))
+			errs = append(errs, field.Duplicate(field.NewPath("status", "addresses").Index(i), a))
 		}
 		seen[a] = true
 	}
@@ -75,7 +77,7 @@ func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 		errs = append(errs, validateTaintEffect(t.Effect, false, at.Child("effect"))...)
 		p := pair{t.Key, t.Effect}
 		if seen[p] {
-			dup := field.Duplicate(at, *t)
+			dup := field.Duplicate(at, taintValue{t.Key, t.Value, t.Effect, t.TimeAdded})
 			dup.Detail = "taints must be unique by key and effect pair"
 			errs = append(errs, dup)
 			continue
@@ -85,10 +87,17 @@ func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// taintValue is how errors show a taint.
+type taintValue struct {
+	Key, Value string
+	Effect     corev1.TaintEffect
+	TimeAdded  *metav1.Time
+}
+
 // validateNodeUpdate: a node's address range and provider, once set, stay; the spec's taints and schedulability may change.
 func validateNodeUpdate(obj, old *corev1.Node) field.ErrorList {
 	spec := field.NewPath("spec")
-	errs := validateNode(obj)
+	errs := append(validateNode(obj), validateNodeAddresses(obj)...)
 	if len(old.Spec.PodCIDRs) > 0 && !apiequality.Semantic.DeepEqual(obj.Spec.PodCIDRs, old.Spec.PodCIDRs) {
 		errs = append(errs, field.Forbidden(spec.Child("podCIDRs"), "node updates may not change podCIDR except from \"\" to valid"))
 	}

@@ -16,7 +16,28 @@ func ValidatePod(p *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := validatePodAnnotations(p.Annotations, &p.Spec, field.NewPath("metadata", "annotations"))
 	errs = append(errs, ValidatePodSpec(&p.Spec, path)...)
+	errs = append(errs, validateTokens(&p.Spec, path)...)
 	return append(errs, validateGates(p, path)...)
+}
+
+// validateTokens: a pod without a service account has no token to project.
+func validateTokens(s *corev1.PodSpec, path *field.Path) field.ErrorList {
+	if s.ServiceAccountName != "" {
+		return nil
+	}
+	var errs field.ErrorList
+	for i := range s.Volumes {
+		if s.Volumes[i].Projected == nil {
+			continue
+		}
+		for j, src := range s.Volumes[i].Projected.Sources {
+			if src.ServiceAccountToken != nil {
+				errs = append(errs, field.Forbidden(path.Child("volumes").Index(i).Child("projected", "sources").Index(j).Child("serviceAccountToken"),
+					"must not be specified when serviceAccountName is not set"))
+			}
+		}
+	}
+	return errs
 }
 
 // ValidatePodCreate checks a new pod; ephemeral containers come later.

@@ -18,12 +18,12 @@ func validateProjected(s *corev1.ProjectedVolumeSource, path *field.Path) field.
 	errs := validateMode(s.DefaultMode, path.Child("defaultMode"))
 	paths := sets.New[string]()
 	for i := range s.Sources {
-		errs = append(errs, validateProjection(&s.Sources[i], paths, path.Child("sources").Index(i))...)
+		errs = append(errs, validateProjection(&s.Sources[i], paths, path.Child("sources").Index(i), path)...)
 	}
 	return errs
 }
 
-func validateProjection(s *corev1.VolumeProjection, paths sets.Set[string], path *field.Path) field.ErrorList {
+func validateProjection(s *corev1.VolumeProjection, paths sets.Set[string], path, volume *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	n := 0
 	check := func(name string, isSet bool, validate func(*field.Path) field.ErrorList) {
@@ -32,60 +32,56 @@ func validateProjection(s *corev1.VolumeProjection, paths sets.Set[string], path
 		}
 		n++
 		if n > 1 {
-			errs = append(errs, field.Forbidden(path.Child(name), "may not specify more than 1 volume type"))
-			return
+			errs = append(errs, field.Forbidden(path, "may not specify more than 1 volume type per source"))
 		}
 		errs = append(errs, validate(path.Child(name))...)
 	}
 	check("secret", s.Secret != nil, func(p *field.Path) field.ErrorList {
-		return append(required(p.Child("name"), s.Secret.Name), validateProjectedItems(s.Secret.Items, paths, p)...)
+		return append(required(p.Child("name"), s.Secret.Name), validateProjectedItems(s.Secret.Name, s.Secret.Items, paths, p, volume)...)
 	})
 	check("configMap", s.ConfigMap != nil, func(p *field.Path) field.ErrorList {
-		return append(required(p.Child("name"), s.ConfigMap.Name), validateProjectedItems(s.ConfigMap.Items, paths, p)...)
+		return append(required(p.Child("name"), s.ConfigMap.Name), validateProjectedItems(s.ConfigMap.Name, s.ConfigMap.Items, paths, p, volume)...)
 	})
 	check("downwardAPI", s.DownwardAPI != nil, func(p *field.Path) field.ErrorList {
 		errs := validateDownwardFiles(s.DownwardAPI.Items, p)
 		for i := range s.DownwardAPI.Items {
-			errs = append(errs, claimPath(s.DownwardAPI.Items[i].Path, paths, path)...)
+			errs = append(errs, claimPath(s.DownwardAPI.Items[i].Path, "", paths, volume)...)
 		}
 		return errs
 	})
 	check("serviceAccountToken", s.ServiceAccountToken != nil, func(p *field.Path) field.ErrorList {
-		return append(validateTokenProjection(s.ServiceAccountToken, p), claimPath(s.ServiceAccountToken.Path, paths, p)...)
+		return validateTokenProjection(s.ServiceAccountToken, p, volume)
 	})
 	check("clusterTrustBundle", s.ClusterTrustBundle != nil, func(p *field.Path) field.ErrorList {
-		return append(validateTrustBundle(s.ClusterTrustBundle, p), claimPath(s.ClusterTrustBundle.Path, paths, p)...)
+		return validateTrustBundle(s.ClusterTrustBundle, p)
 	})
 	check("podCertificate", s.PodCertificate != nil, func(p *field.Path) field.ErrorList {
 		return required(p.Child("signerName"), s.PodCertificate.SignerName)
 	})
-	if n == 0 {
-		errs = append(errs, field.Required(path, "must specify a volume type"))
-	}
 	return errs
 }
 
-func validateProjectedItems(items []corev1.KeyToPath, paths sets.Set[string], path *field.Path) field.ErrorList {
+func validateProjectedItems(name string, items []corev1.KeyToPath, paths sets.Set[string], path, volume *field.Path) field.ErrorList {
 	errs := validateKeysToPaths(items, path.Child("items"))
 	for i := range items {
-		errs = append(errs, claimPath(items[i].Path, paths, path)...)
+		errs = append(errs, claimPath(items[i].Path, name, paths, volume)...)
 	}
 	return errs
 }
 
-// claimPath takes a path for one source.
-func claimPath(p string, paths sets.Set[string], path *field.Path) field.ErrorList {
+// claimPath takes a path for the source of that name.
+func claimPath(p, source string, paths sets.Set[string], volume *field.Path) field.ErrorList {
 	if p == "" {
 		return nil
 	}
 	if paths.Has(p) {
-		return field.ErrorList{field.Invalid(path, p, "conflicting duplicate paths")}
+		return field.ErrorList{field.Invalid(volume, source, "conflicting duplicate paths")}
 	}
 	paths.Insert(p)
 	return nil
 }
 
-func validateTokenProjection(t *corev1.ServiceAccountTokenProjection, path *field.Path) field.ErrorList {
+func validateTokenProjection(t *corev1.ServiceAccountTokenProjection, path, volume *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if t.ExpirationSeconds == nil {
 		errs = append(errs, field.Required(path.Child("expirationSeconds"), ""))
@@ -98,9 +94,9 @@ func validateTokenProjection(t *corev1.ServiceAccountTokenProjection, path *fiel
 		}
 	}
 	if t.Path == "" {
-		return append(errs, field.Required(path.Child("path"), ""))
+		return append(errs, field.Required(volume.Child("path"), ""))
 	}
-	return append(errs, validateLocalNonReservedPath(t.Path, path.Child("path"))...)
+	return append(errs, validateLocalNonReservedPath(t.Path, volume.Child("path"))...)
 }
 
 func validateTrustBundle(b *corev1.ClusterTrustBundleProjection, path *field.Path) field.ErrorList {

@@ -162,17 +162,17 @@ func validateRC(r *corev1.ReplicationController) field.ErrorList {
 		errs = append(errs, field.Invalid(at.Child("metadata", "labels"), t.Labels, "`selector` does not match template `labels`"))
 	}
 	errs = append(errs, ValidatePodTemplate(t, at)...)
-	return append(errs, RunsForever(t, at.Child("spec"))...)
+	return append(errs, RunsForever(t, "ReplicationController", at.Child("spec"))...)
 }
 
-// RunsForever checks that a template's pods do not end by themselves.
-func RunsForever(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
+// RunsForever checks that the pods of a template, which is of the given kind, do not end by themselves.
+func RunsForever(t *corev1.PodTemplateSpec, kind string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if t.Spec.RestartPolicy != corev1.RestartPolicyAlways {
 		errs = append(errs, field.NotSupported(path.Child("restartPolicy"), t.Spec.RestartPolicy, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
 	if t.Spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(path.Child("activeDeadlineSeconds"), "activeDeadlineSeconds in ReplicaSet is not Supported"))
+		errs = append(errs, field.Forbidden(path.Child("activeDeadlineSeconds"), "activeDeadlineSeconds in "+kind+" is not Supported"))
 	}
 	return errs
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,10 +76,13 @@ func quotaStatusStrategy() resources.Typed[*corev1.ResourceQuota] {
 func validateQuota(q *corev1.ResourceQuota) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := validateQuotaList(q.Spec.Hard, path.Child("hard"))
+	known := []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeCrossNamespacePodAffinity,
+		corev1.ResourceQuotaScopeNotBestEffort, corev1.ResourceQuotaScopeNotTerminating, corev1.ResourceQuotaScopePriorityClass,
+		corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeVolumeAttributesClass}
 	for _, s := range q.Spec.Scopes {
-		errs = append(errs, oneOf(path.Child("scopes"), s, corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeCrossNamespacePodAffinity,
-			corev1.ResourceQuotaScopeNotBestEffort, corev1.ResourceQuotaScopeNotTerminating, corev1.ResourceQuotaScopePriorityClass,
-			corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeVolumeAttributesClass)...)
+		if !slices.Contains(known, s) {
+			errs = append(errs, field.Invalid(path.Child("scopes"), q.Spec.Scopes, "unsupported scope"))
+		}
 	}
 	return errs
 }
@@ -89,6 +93,9 @@ func validateQuotaList(l corev1.ResourceList, path *field.Path) field.ErrorList 
 		at := path.Key(string(name))
 		if !strings.HasPrefix(string(name), "count/") {
 			errs = append(errs, validateResourceName(name, at)...)
+			if !strings.Contains(string(name), "/") && !isQuotaResource(name) {
+				errs = append(errs, field.Invalid(at, name, "must be a standard resource for quota"))
+			}
 		}
 		errs = append(errs, ValidateQuantity(name, l[name], at)...)
 	}

@@ -117,6 +117,11 @@ func isStandardResource(name corev1.ResourceName) bool {
 	return isHugePage(name) || strings.HasPrefix(string(name), "requests."+corev1.ResourceHugePagesPrefix)
 }
 
+// isQuotaResource tells whether a quota can bound an unqualified resource.
+func isQuotaResource(name corev1.ResourceName) bool {
+	return isStandardResource(name) && name != corev1.ResourceStorage
+}
+
 func isHugePage(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"time"
 
@@ -30,6 +31,7 @@ func secretRow() resources.Row {
 			},
 			Validate:       validateSecret,
 			ValidateUpdate: validateSecretUpdate,
+			Warnings:       secretWarnings,
 		}.Strategy(),
 		FieldNames: []string{"type"},
 		Fields: resources.Fields(func(s *corev1.Secret) fields.Set {
@@ -125,4 +127,15 @@ func validateSecretUpdate(obj, old *corev1.Secret) field.ErrorList {
 		}
 	}
 	return append(errs, validateSecret(obj)...)
+}
+
+// secretWarnings tells when the two halves of a TLS secret are no key pair.
+func secretWarnings(s, _ *corev1.Secret) []string {
+	if s.Type != corev1.SecretTypeTLS {
+		return nil
+	}
+	if _, err := tls.X509KeyPair(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey]); err != nil {
+		return []string{err.Error()}
+	}
+	return nil
 }

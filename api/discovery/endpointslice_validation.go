@@ -61,7 +61,7 @@ func validateEndpoints(endpoints []discoveryv1.Endpoint, t discoveryv1.AddressTy
 			errs = append(errs, field.TooMany(addresses, len(e.Addresses), maxAddresses))
 		}
 		for j, a := range e.Addresses {
-			errs = append(errs, validateAddress(a, t, addresses.Index(j))...)
+			errs = append(errs, validateAddress(a, t, addresses, j)...)
 		}
 		if n := e.NodeName; n != nil {
 			errs = append(errs, invalid(at.Child("nodeName"), *n, apivalidation.NameIsDNSSubdomain(*n, false))...)
@@ -77,23 +77,25 @@ func validateEndpoints(endpoints []discoveryv1.Endpoint, t discoveryv1.AddressTy
 	return errs
 }
 
-func validateAddress(a string, t discoveryv1.AddressType, path *field.Path) field.ErrorList {
-	ip, err := netip.ParseAddr(a)
+// validateAddress reports a wrong family at the list of addresses, everything else at the address.
+func validateAddress(a string, t discoveryv1.AddressType, list *field.Path, i int) field.ErrorList {
+	path := list.Index(i)
 	switch t {
 	case discoveryv1.AddressTypeFQDN:
 		return validation.IsFullyQualifiedDomainName(path, a)
-	case discoveryv1.AddressTypeIPv4:
-		if err != nil || !ip.Is4() {
-			return field.ErrorList{field.Invalid(path, a, "must be an IPv4 address")}
-		}
-	case discoveryv1.AddressTypeIPv6:
-		if err != nil || !ip.Is6() {
-			return field.ErrorList{field.Invalid(path, a, "must be an IPv6 address")}
-		}
+	case discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6:
 	default:
 		return nil
 	}
-	return special(ip, path)
+	errs := validation.IsValidIPForLegacyField(path, a, true, nil)
+	ip, err := netip.ParseAddr(a)
+	if err != nil || len(errs) > 0 {
+		return errs
+	}
+	if ip.Is4() != (t == discoveryv1.AddressTypeIPv4) {
+		errs = append(errs, field.Invalid(list, a, fmt.Sprintf("must be an %s address", t)))
+	}
+	return append(errs, special(ip, path)...)
 }
 
 // special refuses addresses that no endpoint can have.
@@ -116,14 +118,10 @@ func special(ip netip.Addr, path *field.Path) field.ErrorList {
 }
 
 func validateTopology(labels map[string]string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
 	if len(labels) > maxTopology {
 		return field.ErrorList{field.TooMany(path, len(labels), maxTopology)}
 	}
-	if _, ok := labels[corev1.LabelHostname]; ok {
-		errs = append(errs, field.Invalid(path.Key(corev1.LabelHostname), labels[corev1.LabelHostname], "cannot be set"))
-	}
-	return append(errs, metavalidation.ValidateLabels(labels, path)...)
+	return metavalidation.ValidateLabels(labels, path)
 }
 
 func validateHints(h *discoveryv1.EndpointHints, path *field.Path) field.ErrorList {
@@ -171,9 +169,6 @@ func validatePorts(ports []discoveryv1.EndpointPort, path *field.Path) field.Err
 			errs = append(errs, field.Duplicate(at.Child("name"), name))
 		}
 		names.Insert(name)
-		if p.Port != nil {
-			errs = append(errs, invalid(at.Child("port"), *p.Port, validation.IsValidPortNum(int(*p.Port)))...)
-		}
 		valid := []corev1.Protocol{corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP}
 		switch {
 		case p.Protocol == nil:

@@ -55,7 +55,7 @@ func validateAggregation(a *rbacv1.AggregationRule) field.ErrorList {
 		at := path.Index(i)
 		errs = append(errs, metavalidation.ValidateLabelSelector(&a.ClusterRoleSelectors[i], metavalidation.LabelSelectorValidationOptions{}, at)...)
 		if _, err := metav1.LabelSelectorAsSelector(&a.ClusterRoleSelectors[i]); err != nil {
-			errs = append(errs, field.Invalid(at, a.ClusterRoleSelectors[i], "invalid label selector."))
+			errs = append(errs, field.Invalid(at, nil, "invalid label selector."))
 		}
 	}
 	return errs
