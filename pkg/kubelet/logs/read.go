@@ -1,0 +1,301 @@
+package logs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Options choose what of a log is read.
+type Options struct {
+	Follow     bool
+	Timestamps bool
+	Since      time.Time // zero: from the beginning
+	Tail       int64     // last records only; negative: all
+	Limit      int64     // bytes of output; negative: no limit
+	Stream     string    // "stdout" or "stderr"; empty: both
+}
+
+// OptionsOf translates the API's options as of now.
+func OptionsOf(o *corev1.PodLogOptions, now time.Time) Options {
+	out := Options{Follow: o.Follow, Timestamps: o.Timestamps, Tail: -1, Limit: -1}
+	switch {
+	case o.SinceSeconds != nil:
+		out.Since = now.Add(-time.Duration(*o.SinceSeconds) * time.Second)
+	case o.SinceTime != nil:
+		out.Since = o.SinceTime.Time
+	}
+	if o.TailLines != nil {
+		out.Tail = *o.TailLines
+	}
+	if o.LimitBytes != nil {
+		out.Limit = *o.LimitBytes
+	}
+	if o.Stream != nil {
+		switch *o.Stream {
+		case corev1.LogStreamStdout:
+			out.Stream = "stdout"
+		case corev1.LogStreamStderr:
+			out.Stream = "stderr"
+		}
+	}
+	return out
+}
+
+// Waiting for more output: a change of the directory ends it at once, this time at the latest.
+const (
+	followWait = time.Second
+	pollWait   = 100 * time.Millisecond // where changes are not told
+)
+
+// Read writes the log at path to stdout and stderr as the options say. With Follow it goes on until running tells that the
+// container has ended and all its output is read, or ctx is done (which is no error).
+func Read(ctx context.Context, path string, o Options, running func(context.Context) (bool, error), stdout, stderr io.Writer) error {
+	if o.Limit < 0 {
+		o.Limit = math.MaxInt64
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("failed to open log file %q: %w", path, err)
+	}
+	r := &reader{path: path, file: f, out: writer{o: o, stdout: stdout, stderr: stderr, left: o.Limit, fresh: map[string]bool{}}}
+	defer func() { r.file.Close() }()
+	if o.Tail == 0 && !o.Follow {
+		return nil
+	}
+	if o.Tail >= 0 {
+		start, err := tailStart(f, o.Tail)
+		if err != nil {
+			return fmt.Errorf("find the last lines of %q: %w", path, err)
+		}
+		if _, err := f.Seek(start, io.SeekStart); err != nil {
+			return fmt.Errorf("go to the last lines of %q: %w", path, err)
+		}
+	}
+	if !o.Follow {
+		return r.toEnd(ctx)
+	}
+	return r.follow(ctx, running)
+}
+
+// reader reads one log file, and its successor after a rotation.
+type reader struct {
+	path string
+	file *os.File
+	buf  []byte // read, not written yet: less than one record
+	out  writer
+}
+
+// errLimit ends the reading: all bytes asked for are written.
+var errLimit = errors.New("limit reached")
+
+// toEnd writes all whole records up to the end of the file.
+func (r *reader) toEnd(ctx context.Context) error {
+	err := r.drain(ctx)
+	if errors.Is(err, errLimit) || ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (r *reader) follow(ctx context.Context, running func(context.Context) (bool, error)) error {
+	changes, wait, stop := watchDir(filepath.Dir(r.path))
+	defer stop()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		alive, err := running(ctx) // asked before reading: what a dead container wrote is then all there
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		rotated := r.rotated()
+		if err := r.drain(ctx); err != nil {
+			if errors.Is(err, errLimit) || ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		if rotated {
+			if err := r.reopen(); err != nil {
+				return err
+			}
+			continue
+		}
+		if !alive {
+			return nil
+		}
+		timer.Reset(wait)
+	waiting:
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-timer.C:
+				break waiting
+			case e := <-changes:
+				if e.Name == r.path || e.Op&(fsnotify.Create|fsnotify.Rename) != 0 {
+					break waiting
+				}
+			}
+		}
+	}
+}
+
+// drain writes whole records until the end of the file.
+func (r *reader) drain(ctx context.Context) error {
+	chunk := make([]byte, 32<<10)
+	for ctx.Err() == nil {
+		n, err := r.file.Read(chunk)
+		r.buf = append(r.buf, chunk[:n]...)
+		if werr := r.flush(); werr != nil {
+			return werr
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read log file %q: %w", r.path, err)
+		}
+	}
+	return ctx.Err()
+}
+
+// flush writes the whole records of the buffer.
+func (r *reader) flush() error {
+	rest := r.buf
+	for {
+		end := bytes.IndexByte(rest, '\n')
+		if end < 0 {
+			break
+		}
+		if err := r.out.record(rest[:end+1]); err != nil {
+			return err
+		}
+		rest = rest[end+1:]
+	}
+	if len(rest) > MaxRecord {
+		return fmt.Errorf("log file %q: %w: longer than %d bytes", r.path, errRecord, MaxRecord)
+	}
+	r.buf = append(r.buf[:0], rest...)
+	return nil
+}
+
+// rotated tells whether the path is another file by now: then the runtime writes there, and ours is complete.
+func (r *reader) rotated() bool {
+	now, err := os.Stat(r.path)
+	if err != nil {
+		return false // between the renaming and the reopening
+	}
+	ours, err := r.file.Stat()
+	return err == nil && !os.SameFile(now, ours)
+}
+
+func (r *reader) reopen() error {
+	f, err := os.Open(r.path)
+	if err != nil {
+		return fmt.Errorf("failed to open log file %q: %w", r.path, err)
+	}
+	r.file.Close()
+	r.file, r.buf = f, r.buf[:0]
+	return nil
+}
+
+// watchDir tells of changes in a directory. Where the kernel has no watch left the reader looks more often.
+func watchDir(dir string) (<-chan fsnotify.Event, time.Duration, func()) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, pollWait, func() {}
+	}
+	if err := w.Add(dir); err != nil {
+		w.Close()
+		return nil, pollWait, func() {}
+	}
+	return w.Events, followWait, func() { w.Close() }
+}
+
+// writer picks and formats records.
+type writer struct {
+	o              Options
+	stdout, stderr io.Writer
+	left           int64
+	fresh          map[string]bool // by stream: inside a line, which has its timestamp already
+}
+
+func (w *writer) record(record []byte) error {
+	l, err := Parse(record)
+	if err != nil {
+		return nil // a broken record hides no others
+	}
+	continued := w.fresh[l.Stream]
+	w.fresh[l.Stream] = l.Partial
+	if l.Time.Before(w.o.Since) || w.o.Stream != "" && w.o.Stream != l.Stream {
+		return nil
+	}
+	out := l.Content
+	if w.o.Timestamps && !continued {
+		out = append(append(l.Time.AppendFormat(nil, rfc3339Nano), ' '), out...)
+	}
+	to := w.stdout
+	if l.Stream == "stderr" {
+		to = w.stderr
+	}
+	if int64(len(out)) > w.left {
+		out = out[:w.left]
+	}
+	n, err := to.Write(out)
+	w.left -= int64(n)
+	if err != nil {
+		return fmt.Errorf("write to the reader of the log: %w", err)
+	}
+	if w.left <= 0 {
+		return errLimit
+	}
+	return nil
+}
+
+// rfc3339Nano keeps all nine digits, so that timestamps line up and sort.
+const rfc3339Nano = "2006-01-02T15:04:05.000000000Z07:00"
+
+// tailStart is the offset at which the last n lines of the file begin; a last line without newline does not count as one.
+func tailStart(f io.ReadSeeker, n int64) (int64, error) {
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, err
+	}
+	const block = 4096
+	buf := make([]byte, block)
+	var seen int64
+	for end := size; end > 0; {
+		start := max(end-block, 0)
+		if _, err := f.Seek(start, io.SeekStart); err != nil {
+			return 0, err
+		}
+		part := buf[:end-start]
+		if _, err := io.ReadFull(f, part); err != nil {
+			return 0, err
+		}
+		for i := len(part) - 1; i >= 0; i-- {
+			if part[i] != '\n' {
+				continue
+			}
+			if seen == n {
+				return start + int64(i) + 1, nil
+			}
+			seen++
+		}
+		end = start
+	}
+	return 0, nil
+}

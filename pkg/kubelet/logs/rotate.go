@@ -1,0 +1,177 @@
+package logs
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// File is the log of a running container.
+type File struct {
+	ContainerID, Path string
+}
+
+// Runtime opens a container's log file anew after it was renamed (CRI ReopenContainerLog).
+type Runtime interface {
+	ReopenContainerLog(ctx context.Context, containerID string) error
+}
+
+// Rotator keeps log files from growing without end.
+type Rotator struct {
+	// MaxSize is the size in bytes at which a file is rotated (containerLogMaxSize, 10Mi); MaxFiles the most files of
+	// a container, the current one included (containerLogMaxFiles, 5; at least 2).
+	MaxSize  int64
+	MaxFiles int
+	// Interval is how often files are looked at, 10 s by default.
+	Interval time.Duration
+	Runtime  Runtime
+	// Files lists the logs of all running containers.
+	Files func(ctx context.Context) ([]File, error)
+	Now   func() time.Time
+	Log   *slog.Logger
+}
+
+const (
+	rotatedFormat = "20060102-150405"
+	gzipSuffix    = ".gz"
+	tmpSuffix     = ".tmp"
+)
+
+// Run rotates until ctx is done.
+func (r *Rotator) Run(ctx context.Context) error {
+	if r.MaxFiles < 2 || r.MaxSize <= 0 || r.Runtime == nil || r.Files == nil || r.Now == nil || r.Log == nil {
+		return errors.New("logs: a Rotator needs MaxFiles of at least 2, MaxSize, Runtime, Files, Now and Log")
+	}
+	interval := r.Interval
+	if interval == 0 {
+		interval = 10 * time.Second
+	}
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		files, err := r.Files(ctx)
+		if err != nil {
+			r.Log.Error("running containers not listed for the rotation of their logs", "err", err)
+			continue
+		}
+		for _, f := range files {
+			if err := r.Rotate(ctx, f); err != nil && ctx.Err() == nil {
+				r.Log.Error("container log not rotated", "container", f.ContainerID, "path", f.Path, "err", err)
+			}
+		}
+	}
+}
+
+// Rotate rotates one file if it is too large. A missing file is made by the runtime again.
+func (r *Rotator) Rotate(ctx context.Context, f File) error {
+	info, err := os.Stat(f.Path)
+	if errors.Is(err, os.ErrNotExist) {
+		return r.Runtime.ReopenContainerLog(ctx, f.ContainerID)
+	}
+	if err != nil {
+		return fmt.Errorf("look at the log: %w", err)
+	}
+	if info.Size() < r.MaxSize {
+		return nil
+	}
+	old, err := rotatedFiles(f.Path)
+	if err != nil {
+		return err
+	}
+	// One place is for the current file and one for what it becomes now.
+	for len(old) > r.MaxFiles-2 {
+		if err := os.Remove(old[0]); err != nil {
+			return fmt.Errorf("remove the oldest log: %w", err)
+		}
+		old = old[1:]
+	}
+	for _, path := range old {
+		if err := compress(path); err != nil {
+			return err
+		}
+	}
+	to := f.Path + "." + r.Now().UTC().Format(rotatedFormat)
+	if err := os.Rename(f.Path, to); err != nil {
+		return fmt.Errorf("rename the log: %w", err)
+	}
+	if err := r.Runtime.ReopenContainerLog(ctx, f.ContainerID); err != nil {
+		if rerr := os.Rename(to, f.Path); rerr != nil {
+			return fmt.Errorf("undo the renaming after %w: %w", err, rerr)
+		}
+		return fmt.Errorf("have the runtime reopen the log: %w", err)
+	}
+	return nil
+}
+
+// rotatedFiles lists the rotated files of a log, the oldest first, and removes unfinished ones.
+func rotatedFiles(path string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("list the logs: %w", err)
+	}
+	var out []string
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), filepath.Base(path)+".") {
+			continue
+		}
+		full := filepath.Join(filepath.Dir(path), e.Name())
+		if strings.HasSuffix(full, tmpSuffix) {
+			if err := os.Remove(full); err != nil {
+				return nil, fmt.Errorf("remove an unfinished log: %w", err)
+			}
+			continue
+		}
+		out = append(out, full)
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// compress replaces a file by its gzip, whole or not at all.
+func compress(path string) (err error) {
+	if strings.HasSuffix(path, gzipSuffix) {
+		return nil
+	}
+	from, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("open a rotated log: %w", err)
+	}
+	defer from.Close()
+	tmp := path + tmpSuffix
+	to, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
+	if err != nil {
+		return fmt.Errorf("make a compressed log: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(tmp)
+		}
+	}()
+	z := gzip.NewWriter(to)
+	_, err = io.Copy(z, from)
+	for _, c := range []io.Closer{z, to} {
+		if cerr := c.Close(); err == nil {
+			err = cerr
+		}
+	}
+	if err == nil {
+		err = os.Rename(tmp, path+gzipSuffix)
+	}
+	if err != nil {
+		return fmt.Errorf("compress %s: %w", path, err)
+	}
+	return os.Remove(path)
+}
