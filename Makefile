@@ -42,8 +42,13 @@ test: build unit e2e ## all tests; the end-to-end part needs root
 unit: tools ## unit, contract and architecture tests, with the race detector
 	CGO_ENABLED=1 go test -race -timeout 15m $$(go list ./... | grep -v /test/e2e)
 
-e2e: build ## end-to-end tests on a real cluster that they start and stop (as root)
+e2e: build bin/kubectl-1.20 ## end-to-end tests on a real cluster that they start and stop (as root)
 	go test -count=1 -timeout 20m -v ./test/e2e
+
+# Debian's kubectl of 2021 is one of the clients that the end-to-end tests drive; its package conflicts with newer kubectls,
+# so that it is only unpacked.
+bin/kubectl-1.20:
+	d=$$(mktemp -d) && cd $$d && apt-get download -qq kubernetes-client && dpkg-deb -x kubernetes-client_*.deb x && cp x/usr/bin/kubectl $(CURDIR)/$@ && rm -rf $$d
 
 bench: build ## the figures of the README; PEER_BIN=<dir> measures another Kubernetes beside ours
 	go run ./test/bench -bin bin $(if $(PEER_BIN),-peer $(PEER_BIN))

@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait: generous, since the machine is shared; a wait ends when its condition holds.
+const patience = 90 * time.Second
+
+// kubectl is one kubectl binary on one namespace.
+type kubectl struct {
+	t         *testing.T
+	binary    string
+	namespace string
+}
+
+// run returns the trimmed output and fails the test on an error.
+func (k kubectl) run(args ...string) string {
+	k.t.Helper()
+	out, err := k.try(args...)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return out
+}
+
+func (k kubectl) try(args ...string) (string, error) {
+	out, err := cluster.command(patience+30*time.Second, k.binary, append([]string{"-n", k.namespace}, args...)...)
+	return strings.TrimSpace(out), err
+}
+
+// apply writes a manifest to a file and applies it.
+func (k kubectl) apply(manifest string) string {
+	k.t.Helper()
+	path := filepath.Join(k.t.TempDir(), "manifest.yaml")
+	if err := os.WriteFile(path, []byte(manifest), 0o600); err != nil {
+		k.t.Fatal(err)
+	}
+	return k.run("apply", "-f", path)
+}
+
+// eventually waits until run's output satisfies the condition. It looks again every 100 ms: what it waits for is the
+// output of a command, which nobody announces.
+func (k kubectl) eventually(what string, done func(out string) bool, args ...string) string {
+	k.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		out, err := k.try(args...)
+		if err == nil && done(out) {
+			return out
+		}
+		if time.Now().After(deadline) {
+			k.t.Fatalf("%s: not within %s; the last output of %v was: %s (%v)", what, patience, args, out, err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+func is(want string) func(string) bool { return func(out string) bool { return out == want } }
+
+func contains(want string) func(string) bool {
+	return func(out string) bool { return strings.Contains(out, want) }
+}
+
+// newNamespace makes a namespace for the test and deletes it at the end, which must succeed: a namespace that cannot be
+// emptied is a bug.
+func newNamespace(t *testing.T, binary, name string) kubectl {
+	t.Helper()
+	k := kubectl{t: t, binary: binary, namespace: name}
+	k.run("create", "namespace", name)
+	t.Cleanup(func() {
+		if _, err := k.try("delete", "namespace", name, "--timeout=80s"); err != nil {
+			t.Errorf("delete the test's namespace: %v", err)
+		}
+	})
+	return k
+}

@@ -1,0 +1,105 @@
+// Package e2e tries the whole product from outside: real binaries, a real etcd, a real containerd, real packets. It starts a
+// cluster of two nodes of its own, tries it as its users do, and checks that nothing is left when it is gone.
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// env is the cluster under test.
+type env struct {
+	bin        string // directory of the binaries
+	data       string // the cluster's data directory
+	home       string // HOME of the commands, with the user's kubeconfig
+	kubeconfig string
+}
+
+// cluster is set once by TestMain before any test runs.
+var cluster env
+
+func TestMain(m *testing.M) {
+	if os.Geteuid() != 0 {
+		fmt.Println("SKIPPED: the end-to-end tests need root (nodes are network and mount namespaces); run `sudo make e2e`")
+		os.Exit(0)
+	}
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		return 0, err
+	}
+	dir, err := os.MkdirTemp("", "bonsai-e2e-")
+	if err != nil {
+		return 0, err
+	}
+	cluster = env{bin: filepath.Join(root, "bin"), data: filepath.Join(dir, "data"), home: filepath.Join(dir, "home"), kubeconfig: filepath.Join(dir, "home", ".kube", "config")}
+	before, err := leftovers()
+	if err != nil {
+		return 0, err
+	}
+	if len(before) > 0 {
+		return 0, fmt.Errorf("another cluster is up or was not taken down (bonsai down): %v", before)
+	}
+	defer func() {
+		if err == nil && code == 0 {
+			os.RemoveAll(dir)
+		} else {
+			fmt.Println("the cluster's logs are kept in", filepath.Join(dir, "logs"))
+		}
+	}()
+	began := time.Now()
+	out, err := cluster.command(3*time.Minute, "bonsai", cluster.upArgs()...)
+	fmt.Printf("%s(bonsai up: %.2f s)\n", out, time.Since(began).Seconds())
+	if err == nil {
+		code = m.Run()
+	}
+	if kept := exec.Command("cp", "-r", filepath.Join(cluster.data, "logs"), dir).Run(); kept != nil {
+		fmt.Println("cannot keep the logs:", kept)
+	}
+	out, downErr := cluster.command(2*time.Minute, "bonsai", "--data-dir", cluster.data, "down")
+	fmt.Print(out)
+	if err != nil || downErr != nil {
+		return 1, fmt.Errorf("bonsai up: %v, bonsai down: %v", err, downErr)
+	}
+	after, err := leftovers()
+	if err == nil && len(after) > 0 {
+		err = fmt.Errorf("`bonsai down` left behind: %v", after)
+	}
+	if _, statErr := os.Stat(cluster.data); err == nil && !os.IsNotExist(statErr) {
+		err = fmt.Errorf("`bonsai down` left the data directory: %v", statErr)
+	}
+	return code, err
+}
+
+func (e env) upArgs() []string {
+	return []string{"--data-dir", e.data, "up", "--nodes", "2", "--egress=false", "--timeout", "2m"}
+}
+
+// command runs one of our binaries (or any absolute path) as the user of the cluster and returns what it printed.
+func (e env) command(timeout time.Duration, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(e.bin, name)
+	}
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), "HOME="+e.home, "KUBECONFIG="+e.kubeconfig)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s %v: %w: %s", filepath.Base(name), args, err, out)
+	}
+	return string(out), err
+}
