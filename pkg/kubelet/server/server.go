@@ -1,0 +1,211 @@
+// Package server is the kubelet's HTTPS API on port 10250: what the API server asks for logs, exec, attach and port-forward,
+// and what monitoring asks for pods, statistics and metrics. Every request is authenticated (client certificate or bearer
+// token) and authorized against the node's subresource that its path stands for, in one visible chain.
+//
+// The API: https://kubernetes.io/docs/reference/access-authn-authz/kubelet-authn-authz/.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+)
+
+// Pods is what the kubelet knows of pods.
+type Pods interface {
+	// Pods returns all pods of the node with their statuses as the kubelet sees them.
+	Pods() []*corev1.Pod
+	// RunningPods returns what runs according to the runtime.
+	RunningPods(ctx context.Context) ([]*corev1.Pod, error)
+	// Pod finds a pod by name.
+	Pod(namespace, name string) (*corev1.Pod, bool)
+}
+
+// Streams are which of a process's streams a client wants, and whether they are a terminal.
+type Streams struct{ Stdin, Stdout, Stderr, TTY bool }
+
+// Runtime opens streams: it returns the URL at which the container runtime serves them.
+type Runtime interface {
+	Exec(ctx context.Context, pod *corev1.Pod, container string, command []string, s Streams) (*url.URL, error)
+	Attach(ctx context.Context, pod *corev1.Pod, container string, s Streams) (*url.URL, error)
+	PortForward(ctx context.Context, pod *corev1.Pod, ports []int32) (*url.URL, error)
+	// Run runs a command to its end and returns its output.
+	Run(ctx context.Context, pod *corev1.Pod, container string, command []string) ([]byte, error)
+}
+
+// Logs writes the log of a container. An error before the first byte is shown to the client as it is.
+type Logs interface {
+	ContainerLogs(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions, stdout, stderr io.Writer) error
+}
+
+// Config is what a Server needs. Authenticator, Authorizer, Pods, Runtime, Logs, Certificate and Log are required.
+type Config struct {
+	// Address is where to listen, 0.0.0.0:10250 by default.
+	Address     string
+	NodeName    string
+	Certificate tls.Certificate
+	// RequestClientCerts asks clients for certificates (an authenticator uses them).
+	RequestClientCerts bool
+	Authenticator      Authenticator
+	Authorizer         Authorizer
+	Pods               Pods
+	Runtime            Runtime
+	Logs               Logs
+	// Stats computes /stats/summary; nil answers 404, as for /metrics/resource.
+	Stats func(ctx context.Context) (*statsapi.Summary, error)
+	// Metrics serves /metrics; Configz returns what /configz shows as kubeletconfig. Nil answers 404.
+	Metrics http.Handler
+	Configz func() any
+	// LogDir is served under /logs/ (/var/log); empty serves nothing.
+	LogDir string
+	// Healthy tells what is wrong with the kubelet, nil if nothing is.
+	Healthy func() error
+	Log     *slog.Logger
+}
+
+// Server serves the kubelet's API.
+type Server struct {
+	cfg     Config
+	handler http.Handler
+}
+
+// New checks the configuration.
+func New(cfg Config) (*Server, error) {
+	if cfg.Authenticator == nil || cfg.Authorizer == nil || cfg.Pods == nil || cfg.Runtime == nil || cfg.Logs == nil || cfg.Log == nil {
+		return nil, errors.New("server: Authenticator, Authorizer, Pods, Runtime, Logs and Log are required")
+	}
+	if cfg.Address == "" {
+		cfg.Address = "0.0.0.0:10250"
+	}
+	if cfg.Healthy == nil {
+		cfg.Healthy = func() error { return nil }
+	}
+	s := &Server{cfg: cfg}
+	routes, err := s.routes()
+	if err != nil {
+		return nil, err
+	}
+	s.handler = s.recoverPanics(s.authenticated(s.authorized(routes)))
+	return s, nil
+}
+
+// routes is every path the server knows.
+func (s *Server) routes() (http.Handler, error) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", Healthz(s.cfg.Healthy))
+	mux.HandleFunc("GET /healthz/ping", Healthz(func() error { return nil }))
+	mux.HandleFunc("GET /pods", s.pods)
+	mux.HandleFunc("GET /pods/{$}", s.pods)
+	mux.HandleFunc("GET /runningpods/", s.runningPods)
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.containerLogs)
+	for _, id := range []string{"", "/{uid}"} {
+		mux.HandleFunc("/exec/{namespace}/{pod}"+id+"/{container}", s.exec)
+		mux.HandleFunc("/attach/{namespace}/{pod}"+id+"/{container}", s.attach)
+		mux.HandleFunc("POST /run/{namespace}/{pod}"+id+"/{container}", s.run)
+		mux.HandleFunc("/portForward/{namespace}/{pod}"+id, s.portForward)
+	}
+	if s.cfg.Stats != nil {
+		mux.HandleFunc("GET /stats/summary", s.stats)
+		mux.HandleFunc("GET /metrics/resource", s.resourceMetrics)
+	}
+	if s.cfg.Metrics != nil {
+		mux.Handle("GET /metrics", s.cfg.Metrics)
+	}
+	if s.cfg.Configz != nil {
+		mux.HandleFunc("GET /configz", s.configz)
+	}
+	if s.cfg.LogDir != "" {
+		root, err := os.OpenRoot(s.cfg.LogDir) // links out of the directory lead nowhere
+		if err != nil {
+			return nil, fmt.Errorf("open the directory of logs: %w", err)
+		}
+		mux.Handle("GET /logs/", http.StripPrefix("/logs/", http.FileServerFS(root.FS())))
+	}
+	return mux, nil
+}
+
+// Handler is the whole chain, for a listener of somebody else.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// How long a client may take to send its request's header, and how long open requests may go on when the server stops.
+const (
+	headerTimeout = 32 * time.Second
+	idleTimeout   = 90 * time.Second
+	stopTimeout   = 2 * time.Second
+)
+
+// Run listens and serves until ctx is done.
+func (s *Server) Run(ctx context.Context) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.cfg.Address)
+	if err != nil {
+		return fmt.Errorf("listen for the kubelet's API: %w", err)
+	}
+	return s.Serve(ctx, l)
+}
+
+// Serve serves on l until ctx is done.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	config := &tls.Config{Certificates: []tls.Certificate{s.cfg.Certificate}, MinVersion: tls.VersionTLS12}
+	if s.cfg.RequestClientCerts {
+		config.ClientAuth = tls.RequestClientCert
+	}
+	srv := &http.Server{Handler: s.handler, TLSConfig: config, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		BaseContext: func(net.Listener) context.Context { return ctx }, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug)}
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+		if srv.Shutdown(grace) != nil {
+			srv.Close()
+		}
+	})
+	err := srv.ServeTLS(l, "", "")
+	if !stop() {
+		<-stopped
+		return nil
+	}
+	return fmt.Errorf("serve the kubelet's API: %w", err)
+}
+
+// Healthz answers "ok", or 500 with what is wrong; it also serves the plain port 10248.
+func Healthz(healthy func() error) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if err := healthy(); err != nil {
+			http.Error(w, "healthz check failed: "+err.Error(), http.StatusInternalServerError)
+			return
+		}
+		io.WriteString(w, "ok")
+	}
+}
+
+// recoverPanics keeps one bad request from ending the kubelet.
+func (s *Server) recoverPanics(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			p := recover()
+			if p == nil {
+				return
+			}
+			if p == http.ErrAbortHandler {
+				panic(p)
+			}
+			s.cfg.Log.Error("request panicked", "method", r.Method, "path", r.URL.Path, "panic", p)
+			http.Error(w, "internal error", http.StatusInternalServerError)
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
