@@ -44,8 +44,14 @@ func statefulSetRow() resources.Row {
 func statefulSetStrategy() resources.Typed[*appsv1.StatefulSet] {
 	return resources.Typed[*appsv1.StatefulSet]{
 		Default:        defaultStatefulSet,
-		PrepareCreate:  func(s *appsv1.StatefulSet) { s.Status = appsv1.StatefulSetStatus{} },
-		PrepareUpdate:  func(obj, old *appsv1.StatefulSet) { obj.Status = *old.Status.DeepCopy() },
+		PrepareCreate: func(s *appsv1.StatefulSet) {
+			s.Status = appsv1.StatefulSetStatus{}
+			dropMaxUnavailable(s)
+		},
+		PrepareUpdate: func(obj, old *appsv1.StatefulSet) {
+			obj.Status = *old.Status.DeepCopy()
+			dropMaxUnavailable(obj)
+		},
 		Validate:       validateStatefulSet,
 		ValidateUpdate: validateStatefulSetUpdate,
 		Warnings: func(obj, old *appsv1.StatefulSet) []string {
@@ -64,6 +70,13 @@ func statefulSetStatusStrategy() resources.Typed[*appsv1.StatefulSet] {
 	s.ValidateUpdate = validateStatefulSetStatus
 	s.SpecChanged, s.Warnings = nil, nil
 	return s
+}
+
+// dropMaxUnavailable drops a field of a feature that is off by default.
+func dropMaxUnavailable(s *appsv1.StatefulSet) {
+	if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
+		r.MaxUnavailable = nil
+	}
 }
 
 func defaultStatefulSet(s *appsv1.StatefulSet) {
@@ -144,16 +157,7 @@ func validateStatefulRolling(r *appsv1.RollingUpdateStatefulSetStrategy, path *f
 	if r == nil {
 		return nil
 	}
-	errs := apivalidation.ValidateNonnegativeField(int64(deref(r.Partition)), path.Child("partition"))
-	if r.MaxUnavailable == nil {
-		return errs
-	}
-	m, at := *r.MaxUnavailable, path.Child("maxUnavailable")
-	errs = append(errs, intOrPercent(m, at)...)
-	if isZero(m) {
-		errs = append(errs, field.Invalid(at, m.String(), "cannot be 0"))
-	}
-	return append(errs, atMostAll(m, at)...)
+	return apivalidation.ValidateNonnegativeField(int64(deref(r.Partition)), path.Child("partition"))
 }
 
 func validateRetention(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy, path *field.Path) field.ErrorList {

@@ -45,7 +45,7 @@ func validateProjection(s *corev1.VolumeProjection, paths sets.Set[string], path
 	check("downwardAPI", s.DownwardAPI != nil, func(p *field.Path) field.ErrorList {
 		errs := validateDownwardFiles(s.DownwardAPI.Items, p)
 		for i := range s.DownwardAPI.Items {
-			errs = append(errs, claimPath(s.DownwardAPI.Items[i].Path, "", paths, volume)...)
+			errs = append(errs, claimPath(s.DownwardAPI.Items[i].Path, s.DownwardAPI.Items[i].Path, paths, volume)...)
 		}
 		return errs
 	})
@@ -69,7 +69,7 @@ func validateProjectedItems(name string, items []corev1.KeyToPath, paths sets.Se
 	return errs
 }
 
-// claimPath takes a path for the source of that name.
+// claimPath takes a path for a source, which an error names.
 func claimPath(p, source string, paths sets.Set[string], volume *field.Path) field.ErrorList {
 	if p == "" {
 		return nil

@@ -46,7 +46,7 @@ func serviceStrategy() resources.Typed[*corev1.Service] {
 		Validate:       validateService,
 		ValidateUpdate: validateServiceUpdate,
 		Warnings:       serviceWarnings,
-		ValidateName:   apivalidation.NameIsDNS1035Label,
+		ValidateName:   apivalidation.NameIsDNSLabel,
 		CreateOnUpdate: true,
 	}
 }

@@ -140,20 +140,20 @@ func validateClusterIPs(s *corev1.ServiceSpec, path *field.Path) field.ErrorList
 		families.Insert(f)
 	}
 	if len(s.IPFamilies) > 2 {
-		errs = append(errs, field.TooMany(path.Child("ipFamilies"), len(s.IPFamilies), 2))
+		errs = append(errs, field.Invalid(path.Child("ipFamilies"), s.IPFamilies, "may only hold up to 2 values"))
 	}
 	if p := s.IPFamilyPolicy; p != nil {
-		errs = append(errs, oneOf(path.Child("ipFamilyPolicy"), *p, corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)...)
+		errs = append(errs, oneOf(path.Child("ipFamilyPolicy"), *p, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack, corev1.IPFamilyPolicySingleStack)...)
 	}
 	at := path.Child("clusterIPs")
 	switch {
 	case s.ClusterIP == "" && len(s.ClusterIPs) > 0:
-		errs = append(errs, field.Required(path.Child("clusterIP"), "must be set when clusterIPs is set"))
+		errs = append(errs, field.Invalid(at, s.ClusterIPs, "must be empty when `clusterIP` is not specified"))
 	case len(s.ClusterIPs) > 0 && s.ClusterIPs[0] != s.ClusterIP:
 		errs = append(errs, field.Invalid(at, s.ClusterIPs, "first value must match `clusterIP`"))
 	}
 	if len(s.ClusterIPs) > 2 {
-		errs = append(errs, field.TooMany(at, len(s.ClusterIPs), 2))
+		errs = append(errs, field.Invalid(at, s.ClusterIPs, "may only hold up to 2 values"))
 	}
 	for i, ip := range s.ClusterIPs {
 		if ip == corev1.ClusterIPNone {
@@ -235,17 +235,27 @@ func validateNodePorts(s *corev1.ServiceSpec, path *field.Path) field.ErrorList 
 		}
 		k := key{p.Protocol, p.Port}
 		if ports[k] {
-			errs = append(errs, field.Duplicate(at, corev1.ServicePort{Protocol: p.Protocol, Port: p.Port, TargetPort: intstr.IntOrString{}}))
+			errs = append(errs, field.Duplicate(at, servicePortValue{Protocol: p.Protocol, Port: p.Port}))
 		}
 		ports[k] = true
 	}
 	return errs
 }
 
+// servicePortValue is how errors show a port that is given twice.
+type servicePortValue struct {
+	Name        string
+	Protocol    corev1.Protocol
+	AppProtocol *string
+	Port        int32
+	TargetPort  intstr.IntOrString
+	NodePort    int32
+}
+
 func validateLoadBalancer(s *corev1.ServiceSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	balanced := s.Type == corev1.ServiceTypeLoadBalancer
-	ranges := path.Child("loadBalancerSourceRanges")
+	ranges := path.Child("LoadBalancerSourceRanges")
 	if len(s.LoadBalancerSourceRanges) > 0 && !balanced {
 		errs = append(errs, field.Forbidden(ranges, "may only be used when `type` is 'LoadBalancer'"))
 	}
@@ -261,8 +271,9 @@ func validateLoadBalancer(s *corev1.ServiceSpec, path *field.Path) field.ErrorLi
 	if c := s.LoadBalancerClass; c != nil {
 		if !balanced {
 			errs = append(errs, field.Forbidden(path.Child("loadBalancerClass"), "may only be used when `type` is 'LoadBalancer'"))
+		} else {
+			errs = append(errs, validateQualifiedName(*c, path.Child("loadBalancerClass"))...)
 		}
-		errs = append(errs, validateQualifiedName(*c, path.Child("loadBalancerClass"))...)
 	}
 	return errs
 }
@@ -343,8 +354,11 @@ func validateServiceStatusUpdate(obj, _ *corev1.Service) field.ErrorList {
 
 func serviceWarnings(s, _ *corev1.Service) []string {
 	var w []string
-	if s.Spec.LoadBalancerIP != "" {
-		w = append(w, "spec.loadBalancerIP: deprecated since v1.24; specify loadBalancerIP via an annotation or a load balancer class instead")
+	if len(s.Spec.ExternalIPs) > 0 {
+		w = append(w, "spec.externalIPs is deprecated and may no longer be implemented in some clusters")
+	}
+	if s.Spec.ClusterIP == corev1.ClusterIPNone && s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
+		w = append(w, "spec.SessionAffinity is ignored for headless services")
 	}
 	if len(s.Spec.ExternalIPs) > 0 && s.Spec.Type == corev1.ServiceTypeExternalName {
 		w = append(w, fmt.Sprintf("spec.externalIPs is ignored when spec.type is %q", corev1.ServiceTypeExternalName))
@@ -353,7 +367,7 @@ func serviceWarnings(s, _ *corev1.Service) []string {
 		w = append(w, fmt.Sprintf("spec.externalName is ignored when spec.type is not %q", corev1.ServiceTypeExternalName))
 	}
 	if s.Spec.TrafficDistribution != nil && *s.Spec.TrafficDistribution == corev1.ServiceTrafficDistributionPreferClose {
-		w = append(w, "spec.trafficDistribution: PreferClose is deprecated; use PreferSameZone instead")
+		w = append(w, "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"")
 	}
 	return w
 }
