@@ -27,6 +27,8 @@ type Client struct {
 func NewClient(config *rest.Config, s *runtime.Scheme) (*Client, error) {
 	c := rest.CopyConfig(config)
 	c.QPS, c.RateLimiter = -1, nil
+	// Deprecation warnings are for people; the kinds we use are chosen knowingly.
+	c.WarningHandler, c.WarningHandlerWithContext = rest.NoWarnings{}, nil
 	c.ContentType = runtime.ContentTypeProtobuf
 	c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	hc, err := rest.HTTPClientFor(c)

@@ -1,0 +1,134 @@
+package garbagecollector
+
+import (
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func ref(uid string, block bool) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: uid, UID: types.UID(uid), BlockOwnerDeletion: &block}
+}
+
+func see(g *graph, uid string, finalizer string, refs ...metav1.OwnerReference) todo {
+	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: uid, UID: types.UID(uid), OwnerReferences: refs}}
+	if finalizer != "" {
+		t := metav1.Now()
+		o.DeletionTimestamp, o.Finalizers = &t, []string{finalizer}
+	}
+	return g.observe(identity{resource: schema.GroupVersionResource{Resource: "things"}, namespace: "ns", name: uid, uid: types.UID(uid)}, o)
+}
+
+func has(t *testing.T, got []types.UID, want ...types.UID) {
+	t.Helper()
+	got = slices.Compact(slices.Sorted(slices.Values(got)))
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("to check: %v, want %v", got, want)
+	}
+}
+
+func TestGraph(t *testing.T) {
+	t.Parallel()
+	t.Run("owner goes, dependents are checked", func(t *testing.T) {
+		t.Parallel()
+		g := newGraph()
+		has(t, see(g, "owner", "").check)
+		has(t, see(g, "a", "", ref("owner", true)).check)
+		has(t, see(g, "b", "", ref("owner", false)).check)
+		has(t, g.remove("owner").check, "a", "b")
+	})
+	t.Run("an owner nobody has seen is looked up, and goes with its last dependent", func(t *testing.T) {
+		t.Parallel()
+		g := newGraph()
+		has(t, see(g, "a", "", ref("ghost", true)).check, "ghost")
+		if n, ok := g.get("ghost"); !ok || !n.virtual || n.namespace != "ns" {
+			t.Errorf("ghost = %+v, %v", n, ok)
+		}
+		g.remove("a")
+		if _, ok := g.get("ghost"); ok {
+			t.Error("the ghost stays for ever")
+		}
+	})
+	t.Run("foreground deletion checks dependents, then the owner after each", func(t *testing.T) {
+		t.Parallel()
+		g := newGraph()
+		see(g, "owner", "")
+		see(g, "a", "", ref("owner", true))
+		has(t, see(g, "owner", metav1.FinalizerDeleteDependents).check, "owner", "a")
+		deps := g.dependentsOf("owner")
+		if len(deps) != 1 || !deps[0].blocking {
+			t.Errorf("dependents = %+v", deps)
+		}
+		has(t, see(g, "late", "", ref("owner", true)).check, "late")
+		has(t, g.remove("a").check, "owner")
+	})
+	t.Run("a dependent that stops blocking wakes its owner", func(t *testing.T) {
+		t.Parallel()
+		g := newGraph()
+		see(g, "owner", metav1.FinalizerDeleteDependents)
+		see(g, "a", "", ref("owner", true))
+		has(t, see(g, "a", "", ref("owner", false)).check, "owner")
+	})
+	t.Run("orphaning", func(t *testing.T) {
+		t.Parallel()
+		g := newGraph()
+		got := see(g, "owner", metav1.FinalizerOrphanDependents)
+		has(t, got.check)
+		if !slices.Equal(got.orphan, []types.UID{"owner"}) {
+			t.Errorf("orphan = %v", got.orphan)
+		}
+		if again := see(g, "owner", metav1.FinalizerOrphanDependents); len(again.orphan) != 0 {
+			t.Error("every later event orphans again")
+		}
+	})
+	t.Run("a lost reference is a reason to look", func(t *testing.T) {
+		t.Parallel()
+		g := newGraph()
+		see(g, "o1", "")
+		see(g, "a", "", ref("o1", false))
+		has(t, see(g, "a", "").check, "a")
+		has(t, g.remove("o1").check)
+	})
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	refs := []metav1.OwnerReference{ref("x", true), ref("y", true)}
+	for _, c := range []struct {
+		name   string
+		x, y   ownerState
+		deps   []dependent
+		want   verdict
+		drop   []types.UID
+		policy metav1.DeletionPropagation
+	}{
+		{"both stay", solid, solid, nil, keep, nil, ""},
+		{"one stays", solid, absent, nil, unlink, []types.UID{"y"}, ""},
+		{"one stays, one waits", waiting, solid, nil, unlink, []types.UID{"x"}, ""},
+		{"both gone", absent, absent, nil, erase, nil, metav1.DeletePropagationBackground},
+		{"owner waits", waiting, absent, nil, erase, nil, metav1.DeletePropagationBackground},
+		{"owner waits, has dependents", waiting, absent, []dependent{{}}, erase, nil, metav1.DeletePropagationForeground},
+		{"circle", waiting, absent, []dependent{{foreground: true}}, unblock, nil, ""},
+	} {
+		states := map[types.UID]ownerState{"x": c.x, "y": c.y}
+		v, drop := judge(refs, states, c.deps)
+		if v != c.want || c.want == unlink && !slices.Equal(drop, c.drop) {
+			t.Errorf("%s: verdict %v drop %v, want %v %v", c.name, v, drop, c.want, c.drop)
+		}
+		if c.want == erase {
+			if p := policy(nil, states, len(c.deps)); p != c.policy {
+				t.Errorf("%s: policy %s, want %s", c.name, p, c.policy)
+			}
+		}
+	}
+	if v, _ := judge(nil, nil, nil); v != keep {
+		t.Error("an object without owners must be kept")
+	}
+	if p := policy([]string{metav1.FinalizerOrphanDependents}, nil, 0); p != metav1.DeletePropagationOrphan {
+		t.Errorf("policy of an orphaning object = %s", p)
+	}
+}
