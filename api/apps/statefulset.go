@@ -43,7 +43,7 @@ func statefulSetRow() resources.Row {
 
 func statefulSetStrategy() resources.Typed[*appsv1.StatefulSet] {
 	return resources.Typed[*appsv1.StatefulSet]{
-		Default:        defaultStatefulSet,
+		Default: defaultStatefulSet,
 		PrepareCreate: func(s *appsv1.StatefulSet) {
 			s.Status = appsv1.StatefulSetStatus{}
 			dropMaxUnavailable(s)

@@ -35,7 +35,15 @@ func nodeCells(n *corev1.Node, now time.Time) []any {
 	info := n.Status.NodeInfo
 	return []any{n.Name, nodeStatus(n), orNone(roles), resources.Age(n.CreationTimestamp, now), info.KubeletVersion,
 		nodeAddress(n, corev1.NodeInternalIP), nodeAddress(n, corev1.NodeExternalIP),
-		orUnknown(info.OSImage), orUnknown(info.KernelVersion), orUnknown(info.ContainerRuntimeVersion)}
+		orUnknown(info.OSImage), kernelText(&info), orUnknown(info.ContainerRuntimeVersion)}
+}
+
+// kernelText is the kernel's version and, where known, the machine's architecture: "6.1.0 (amd64)".
+func kernelText(i *corev1.NodeSystemInfo) string {
+	if i.KernelVersion == "" || i.Architecture == "" {
+		return orUnknown(i.KernelVersion)
+	}
+	return i.KernelVersion + " (" + i.Architecture + ")"
 }
 
 func orUnknown(s string) string {

@@ -17,6 +17,9 @@ func ValidatePodStatusUpdate(obj, old *corev1.Pod) field.ErrorList {
 	}
 	if n := obj.Status.NominatedNodeName; n != "" {
 		errs = append(errs, invalid(path.Child("nominatedNodeName"), n, apivalidation.NameIsDNSSubdomain(n, false))...)
+		if obj.Spec.NodeName != "" && n != old.Status.NominatedNodeName {
+			errs = append(errs, field.Forbidden(path.Child("nominatedNodeName"), "may not be set on pods that are already bound to a node"))
+		}
 	}
 	if old.Status.QOSClass != "" && obj.Status.QOSClass != old.Status.QOSClass {
 		errs = append(errs, field.Invalid(path.Child("qosClass"), obj.Status.QOSClass, "field is immutable"))

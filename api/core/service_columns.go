@@ -34,7 +34,7 @@ func serviceCells(s *corev1.Service, now time.Time) []any {
 		resources.Age(s.CreationTimestamp, now), SelectorText(s.Spec.Selector)}
 }
 
-// externalIP is where clients outside reach the service; of a load balancer with many addresses only the first few fit.
+// externalIP is where clients outside reach the service.
 func externalIP(s *corev1.Service) string {
 	external := strings.Join(s.Spec.ExternalIPs, ",")
 	switch s.Spec.Type {
@@ -50,9 +50,6 @@ func externalIP(s *corev1.Service) string {
 	return orNone(external)
 }
 
-// ingressWidth is how many characters of a load balancer's addresses are shown.
-const ingressWidth = 16
-
 func ingressText(in []corev1.LoadBalancerIngress) string {
 	var all []string
 	seen := map[string]bool{}
@@ -66,11 +63,7 @@ func ingressText(in []corev1.LoadBalancerIngress) string {
 		}
 		seen[a] = true
 	}
-	s := strings.Join(all, ",")
-	if len(s) > ingressWidth {
-		s = s[:ingressWidth-3] + "..."
-	}
-	return s
+	return strings.Join(all, ",")
 }
 
 func portList(ports []corev1.ServicePort) string {

@@ -71,9 +71,6 @@ func portsText(ports []discoveryv1.EndpointPort) string {
 		case p.Name != nil:
 			words[i] = *p.Name
 		}
-		if words[i] == "" {
-			words[i] = "*"
-		}
 	}
 	if len(words) == 0 {
 		return "<unset>"

@@ -30,7 +30,7 @@ func validateName(name string, prefix bool) []string {
 func bindingColumns(role, kind string) []metav1.TableColumnDefinition {
 	return []metav1.TableColumnDefinition{
 		resources.NameColumn(),
-		resources.Column("Role", role),
+		resources.Column("Role", strings.TrimSuffix(role, " This field is immutable.")),
 		resources.AgeColumn(),
 		resources.Wide(resources.Column("Users", "Users in the "+kind)),
 		resources.Wide(resources.Column("Groups", "Groups in the "+kind)),
