@@ -43,21 +43,35 @@ func (k kubectl) apply(manifest string) string {
 	return k.run("apply", "-f", path)
 }
 
-// eventually waits until run's output satisfies the condition. It looks again every 100 ms: what it waits for is the
-// output of a command, which nobody announces.
+// eventually waits until run's output satisfies the condition.
 func (k kubectl) eventually(what string, done func(out string) bool, args ...string) string {
 	k.t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		out, err := k.try(args...)
-		if err == nil && done(out) {
-			return out
-		}
-		if time.Now().After(deadline) {
-			k.t.Fatalf("%s: not within %s; the last output of %v was: %s (%v)", what, patience, args, out, err)
-		}
-		time.Sleep(100 * time.Millisecond)
+	var out string
+	var err error
+	if !polled(func() bool { out, err = k.try(args...); return err == nil && done(out) }) {
+		k.t.Fatalf("%s: not within %s; the last output of %v was: %s (%v)", what, patience, args, out, err)
 	}
+	return out
+}
+
+// waitFor fails the test unless the condition comes to hold.
+func waitFor(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	if !polled(holds) {
+		t.Fatalf("%s: not within %s", what, patience)
+	}
+}
+
+// polled asks every 100 ms, up to patience: for what nobody announces.
+func polled(holds func() bool) bool {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); !holds(); <-tick.C {
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+	return true
 }
 
 func is(want string) func(string) bool { return func(out string) bool { return out == want } }
