@@ -158,8 +158,8 @@ func (c *Client) containerID(id string) runtime.ContainerID {
 // notFound tells whether the runtime does not know the object (any more).
 func notFound(err error) bool { return status.Code(err) == codes.NotFound }
 
-// message is the runtime's own text of an error, as users see it in events and statuses.
-func message(err error) string {
+// Message is the runtime's own text of an error, as users see it in events and statuses.
+func Message(err error) string {
 	if s, ok := status.FromError(err); ok {
 		return fmt.Sprintf("rpc error: code = %s desc = %s", s.Code(), s.Message())
 	}

@@ -17,11 +17,11 @@ type ExecResult struct {
 }
 
 // ErrExecTimeout tells that a command did not end in its time.
-type ErrExecTimeout struct{ Timeout time.Duration }
+type ErrExecTimeout struct{ After time.Duration }
 
 // Error names the time that was allowed.
 func (e ErrExecTimeout) Error() string {
-	return fmt.Sprintf("command timed out after %s", e.Timeout)
+	return fmt.Sprintf("command timed out after %s", e.After)
 }
 
 // ExecSync runs a command in a running container and waits for its end; timeout 0 waits as long as ctx.

@@ -73,7 +73,7 @@ type PullError struct {
 }
 
 // Error returns what the runtime said.
-func (e *PullError) Error() string { return message(e.err) }
+func (e *PullError) Error() string { return Message(e.err) }
 
 // Unwrap returns the gRPC error.
 func (e *PullError) Unwrap() error { return e.err }

@@ -209,4 +209,3 @@ func grpcHealth(ctx context.Context, a *corev1.GRPCAction, t Target, timeout tim
 	}
 	return true, false, "service healthy", nil
 }
-

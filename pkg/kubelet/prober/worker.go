@@ -23,9 +23,9 @@ type worker struct {
 
 	// id is the container that the counts below are of.
 	id string
-	// last and run are the last outcome and how often it came in a row.
+	// last and row are the last outcome and how often it came in a row.
 	last Result
-	run  int32
+	row  int32
 	// hold: after a failure that kills the container nothing is probed until a new one runs.
 	hold bool
 }
@@ -76,7 +76,7 @@ func (w *worker) run(ctx context.Context, spread time.Duration) {
 func (w *worker) adopt(t Target) {
 	w.id = t.ID
 	if w.kind == Readiness && t.Ready || w.kind == Startup && t.StartupDone {
-		w.last, w.run = Success, 1
+		w.last, w.row = Success, 1
 		w.manager.set(w.uid, t.ID, w.kind, Success)
 	}
 }
@@ -88,7 +88,7 @@ func (w *worker) due(now time.Time) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	if t.ID != w.id {
-		w.id, w.last, w.run, w.hold = t.ID, Unknown, 0, false
+		w.id, w.last, w.row, w.hold = t.ID, Unknown, 0, false
 		if w.kind == Readiness && t.Started.Before(w.manager.cfg.Started) {
 			w.adopt(t)
 		}
@@ -127,14 +127,14 @@ func (w *worker) once(ctx context.Context) {
 		w.manager.cfg.Event(pod, w.container.Name, corev1.EventTypeWarning, "Unhealthy", fmt.Sprintf("%s probe failed: %s", w.kind, message))
 	}
 	if outcome != w.last {
-		w.last, w.run = outcome, 0
+		w.last, w.row = outcome, 0
 	}
-	w.run++
+	w.row++
 	threshold := max(w.probe.SuccessThreshold, 1)
 	if outcome == Failure {
 		threshold = max(w.probe.FailureThreshold, 1)
 	}
-	if w.run < threshold {
+	if w.row < threshold {
 		return
 	}
 	w.manager.set(w.uid, w.id, w.kind, outcome)

@@ -1,0 +1,94 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	authv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"bonsai/pkg/kubelet/env"
+	"bonsai/pkg/kubelet/node"
+	"bonsai/pkg/kubelet/objects"
+	"bonsai/pkg/kubelet/volume"
+)
+
+func (k *Kubelet) composeVolumes() error {
+	var err error
+	k.objects, err = objects.New(objects.Config{Client: k.cfg.Client, Log: k.log, Changed: func(uids []types.UID) {
+		k.volumes.Changed(uids)
+		for _, uid := range uids {
+			k.workers.Wake(uid)
+		}
+	}})
+	if err != nil {
+		return fmt.Errorf("prepare the cache of configMaps and secrets: %w", err)
+	}
+	k.volumes, err = volume.New(volume.Config{PodsDir: filepath.Join(k.cfg.RootDir, "pods"), Objects: k.objects, Tokens: tokens{k.cfg.Client},
+		Field: env.Field, Resource: k.resourceField, Now: time.Now, Log: k.log})
+	if err != nil {
+		return fmt.Errorf("prepare volumes: %w", err)
+	}
+	return nil
+}
+
+func (k *Kubelet) resourceField(pod *corev1.Pod, container string, sel *corev1.ResourceFieldSelector) (string, error) {
+	c := env.FindContainer(pod, container)
+	if c == nil {
+		return "", fmt.Errorf("container %q not found", container)
+	}
+	return env.Resource(c, sel, k.allocatable())
+}
+
+// tokens asks the API server for service-account tokens.
+type tokens struct{ client kubernetes.Interface }
+
+// CreateToken implements volume.Tokens.
+func (t tokens) CreateToken(ctx context.Context, namespace, account string, req *authv1.TokenRequest) (*authv1.TokenRequest, error) {
+	return t.client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, req, metav1.CreateOptions{})
+}
+
+// nodeRuntime tells the node's status about the runtime.
+type nodeRuntime struct{ k *Kubelet }
+
+// RuntimeState implements node.Runtime.
+func (r nodeRuntime) RuntimeState(ctx context.Context) (node.RuntimeState, error) {
+	h, err := r.k.cri.Health(ctx)
+	if err != nil {
+		return node.RuntimeState{}, err
+	}
+	r.k.health.Store(&h)
+	v := r.k.cri.Version()
+	return node.RuntimeState{Name: v.Name, Version: v.Version, Ready: h.RuntimeReady, NetworkReady: h.NetworkReady,
+		RuntimeReason: h.RuntimeReason, RuntimeMessage: h.RuntimeMessage, NetworkReason: h.NetworkReason, NetworkMessage: h.NetworkMessage}, nil
+}
+
+// maxNodeImages is how many images a node's status names.
+const maxNodeImages = 50
+
+func (k *Kubelet) nodeImages(ctx context.Context) ([]corev1.ContainerImage, error) {
+	list, err := k.cri.Images(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []corev1.ContainerImage
+	for _, i := range list {
+		names := append(append([]string(nil), i.RepoDigests...), i.RepoTags...)
+		if len(names) > 0 && len(out) < maxNodeImages {
+			out = append(out, corev1.ContainerImage{Names: names, SizeBytes: int64(i.Size)})
+		}
+	}
+	return out, nil
+}
+
+// newServices caches what the environment needs of services.
+func newServices(client kubernetes.Interface) cache.SharedIndexInformer {
+	lw := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "services", corev1.NamespaceAll, everything())
+	return cache.NewSharedIndexInformer(lw, &corev1.Service{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+}

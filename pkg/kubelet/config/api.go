@@ -1,0 +1,77 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// API watches the pods bound to one node.
+type API struct {
+	informer cache.SharedInformer
+	// mu makes the calls of the handler one after another with those of other sources.
+	mu *sync.Mutex
+}
+
+// NewAPI returns the source of the node's pods; it begins with Run. mu is locked around each call of a handler.
+func NewAPI(client kubernetes.Interface, node string, mu *sync.Mutex) *API {
+	lw := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", corev1.NamespaceAll, fields.OneTermEqualSelector("spec.nodeName", node))
+	return &API{informer: cache.NewSharedInformer(lw, &corev1.Pod{}, 0), mu: mu}
+}
+
+// Run watches until ctx ends.
+func (a *API) Run(ctx context.Context, h Handler) error {
+	_, err := a.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { a.call(obj, h.Update) },
+		UpdateFunc: func(_, obj any) { a.call(obj, h.Update) },
+		DeleteFunc: func(obj any) {
+			if d, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = d.Obj
+			}
+			a.call(obj, h.Remove)
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watch the pods of the node: %w", err)
+	}
+	a.informer.RunWithContext(ctx)
+	return nil
+}
+
+func (a *API) call(obj any, f func(*corev1.Pod)) {
+	if pod, ok := obj.(*corev1.Pod); ok {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		f(pod)
+	}
+}
+
+// Synced tells whether the first list is complete.
+func (a *API) Synced() bool { return a.informer.HasSynced() }
+
+// SameWork tells whether two versions of a pod ask the kubelet for the same: only what it reports itself differs. own names
+// the conditions that the kubelet writes.
+func SameWork(a, b *corev1.Pod, own func(corev1.PodConditionType) bool) bool {
+	if a.UID != b.UID || a.Generation != b.Generation || !equality.Semantic.DeepEqual(a.Spec, b.Spec) ||
+		!equality.Semantic.DeepEqual(a.Labels, b.Labels) || !equality.Semantic.DeepEqual(a.Annotations, b.Annotations) ||
+		!a.DeletionTimestamp.Equal(b.DeletionTimestamp) || !equality.Semantic.DeepEqual(a.DeletionGracePeriodSeconds, b.DeletionGracePeriodSeconds) {
+		return false
+	}
+	return equality.Semantic.DeepEqual(foreign(a, own), foreign(b, own))
+}
+
+func foreign(p *corev1.Pod, own func(corev1.PodConditionType) bool) map[corev1.PodConditionType]corev1.ConditionStatus {
+	out := map[corev1.PodConditionType]corev1.ConditionStatus{}
+	for _, c := range p.Status.Conditions {
+		if !own(c.Type) {
+			out[c.Type] = c.Status
+		}
+	}
+	return out
+}

@@ -1,0 +1,97 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// maxManifest bounds one manifest file.
+const maxManifest = 1 << 20
+
+// Parse makes a static pod of a manifest in YAML or JSON. Its name gets the node's name appended, its uid is made from node,
+// file and content so that any change of the file makes another pod. It is pure but for defaults, which fills in the fields
+// that the API server would.
+func Parse(data []byte, file, node string, defaults func(*corev1.Pod)) (*corev1.Pod, error) {
+	if len(data) > maxManifest {
+		return nil, fmt.Errorf("manifest %s is larger than %d bytes", file, maxManifest)
+	}
+	pod := &corev1.Pod{}
+	if err := yaml.UnmarshalStrict(data, pod); err != nil {
+		return nil, fmt.Errorf("manifest %s: %w", file, err)
+	}
+	if pod.Kind != "Pod" || pod.APIVersion != "v1" {
+		return nil, fmt.Errorf("manifest %s: it has %s %s, not v1 Pod", file, pod.APIVersion, pod.Kind)
+	}
+	if err := checkStatic(pod); err != nil {
+		return nil, fmt.Errorf("manifest %s: %w", file, err)
+	}
+	hash := sha256.Sum256([]byte("host:" + node + "\nfile:" + file + "\n" + string(data)))
+	if pod.UID == "" {
+		pod.UID = types.UID(hex.EncodeToString(hash[:16]))
+	} else if strings.ContainsAny(string(pod.UID), "/\\") || strings.HasPrefix(string(pod.UID), ".") {
+		return nil, fmt.Errorf("manifest %s: uid %q is no plain name", file, pod.UID)
+	}
+	pod.Name += "-" + strings.ToLower(node)
+	if pod.Namespace == "" {
+		pod.Namespace = metav1.NamespaceDefault
+	}
+	pod.Generation = 1
+	pod.Spec.NodeName = node
+	annotations := map[string]string{}
+	for k, v := range pod.Annotations {
+		annotations[k] = v
+	}
+	annotations[runtime.AnnotationConfigSource] = runtime.SourceFile
+	annotations[runtime.AnnotationConfigHash] = hex.EncodeToString(hash[:16])
+	pod.Annotations = annotations
+	pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute})
+	defaults(pod)
+	pod.Status.Phase = corev1.PodPending
+	return pod, nil
+}
+
+// checkStatic refuses what a static pod cannot have: it refers to no other object of the API
+// (https://kubernetes.io/docs/tasks/configure-pod-container/static-pod/).
+func checkStatic(pod *corev1.Pod) error {
+	if errs := validation.IsDNS1123Subdomain(pod.Name); len(errs) > 0 {
+		return fmt.Errorf("metadata.name %q: %s", pod.Name, strings.Join(errs, ", "))
+	}
+	if pod.Namespace != "" {
+		if errs := validation.IsDNS1123Label(pod.Namespace); len(errs) > 0 {
+			return fmt.Errorf("metadata.namespace %q: %s", pod.Namespace, strings.Join(errs, ", "))
+		}
+	}
+	if len(pod.Spec.Containers) == 0 {
+		return errors.New("spec.containers: at least one is required")
+	}
+	if pod.Spec.ServiceAccountName != "" || len(pod.Spec.EphemeralContainers) > 0 {
+		return errors.New("a static pod may not have a service account or ephemeral containers")
+	}
+	for _, v := range pod.Spec.Volumes {
+		if v.ConfigMap != nil || v.Secret != nil || v.PersistentVolumeClaim != nil || v.Projected != nil {
+			return fmt.Errorf("a static pod may not refer to API objects: volume %q does", v.Name)
+		}
+	}
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if errs := validation.IsDNS1123Label(list[i].Name); len(errs) > 0 {
+				return fmt.Errorf("container name %q: %s", list[i].Name, strings.Join(errs, ", "))
+			}
+			if list[i].Image == "" {
+				return fmt.Errorf("container %q has no image", list[i].Name)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package config
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// IsMirror tells whether a pod is the API server's image of a static pod.
+func IsMirror(pod *corev1.Pod) bool {
+	_, ok := pod.Annotations[runtime.AnnotationConfigMirror]
+	return ok
+}
+
+// IsStatic tells whether a pod comes from a source of the node.
+func IsStatic(pod *corev1.Pod) bool {
+	s, ok := pod.Annotations[runtime.AnnotationConfigSource]
+	return ok && s != runtime.SourceAPI && !IsMirror(pod)
+}
+
+// Mirror is the object that shows a static pod. It is owned by the node, so that it goes with it.
+func Mirror(pod *corev1.Pod, node *corev1.Node) *corev1.Pod {
+	m := pod.DeepCopy()
+	m.ObjectMeta = metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, Labels: m.Labels, Annotations: m.Annotations}
+	m.Annotations[runtime.AnnotationConfigMirror] = pod.Annotations[runtime.AnnotationConfigHash]
+	m.Status = corev1.PodStatus{}
+	if node != nil {
+		yes := true
+		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: &yes}}
+	}
+	return m
+}
+
+// Matches tells whether a mirror shows this version of the static pod.
+func Matches(mirror, pod *corev1.Pod) bool {
+	return mirror.DeletionTimestamp == nil && mirror.Annotations[runtime.AnnotationConfigMirror] == pod.Annotations[runtime.AnnotationConfigHash]
+}
+
+// EnsureMirror makes the mirror of a static pod, and replaces one that shows another version. mirror is the one known, or nil.
+func EnsureMirror(ctx context.Context, client kubernetes.Interface, pod, mirror *corev1.Pod, node *corev1.Node) error {
+	if mirror != nil {
+		if Matches(mirror, pod) {
+			return nil
+		}
+		if err := DeleteMirror(ctx, client, mirror); err != nil {
+			return err
+		}
+	}
+	_, err := client.CoreV1().Pods(pod.Namespace).Create(ctx, Mirror(pod, node), metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create the mirror pod of %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}
+
+// DeleteMirror removes a mirror pod; one that is gone is no error.
+func DeleteMirror(ctx context.Context, client kubernetes.Interface, mirror *corev1.Pod) error {
+	zero := int64(0)
+	err := client.CoreV1().Pods(mirror.Namespace).Delete(ctx, mirror.Name,
+		metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &mirror.UID}})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete the mirror pod %s/%s: %w", mirror.Namespace, mirror.Name, err)
+	}
+	return nil
+}

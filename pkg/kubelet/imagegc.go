@@ -1,0 +1,48 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/kubelet/images"
+)
+
+// cleanImages removes unused images as the policy says and returns what is known of those that stay.
+func (k *Kubelet) cleanImages(ctx context.Context, known map[string]images.Seen) (map[string]images.Seen, error) {
+	present, err := k.cri.Images(ctx)
+	if err != nil {
+		return known, err
+	}
+	pods, err := k.cri.Pods(ctx)
+	if err != nil {
+		return known, err
+	}
+	used := map[string]bool{}
+	for _, p := range pods {
+		for _, c := range p.Containers {
+			used[c.ImageID] = true
+		}
+	}
+	now := time.Now()
+	known = images.Track(known, present, used, now)
+	usage, err := k.cri.ImageFilesystem(ctx)
+	if err != nil {
+		return known, err
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(usage.Mountpoint, &fs); err != nil {
+		return known, fmt.Errorf("measure the image file system %s: %w", usage.Mountpoint, err)
+	}
+	disk := images.Disk{Capacity: fs.Blocks * uint64(fs.Bsize), Available: fs.Bavail * uint64(fs.Bsize)}
+	var errs []error
+	for _, id := range images.Victims(k.cfg.ImageGC, disk, present, known, used, now) {
+		k.log.Info("unused image removed to free space", "image", id)
+		errs = append(errs, k.cri.RemoveImage(ctx, id))
+		delete(known, id)
+	}
+	return known, errors.Join(errs...)
+}

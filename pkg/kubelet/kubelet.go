@@ -1,0 +1,205 @@
+// Package kubelet is the node's agent: it composes the parts that lie in its subpackages, feeds each pod's worker and does
+// what a worker asks for (Sync, Terminate, …). Start at Run for the order of things, at Sync for the life of a pod.
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"bonsai/pkg/kubelet/cgroup"
+	"bonsai/pkg/kubelet/config"
+	"bonsai/pkg/kubelet/cri"
+	"bonsai/pkg/kubelet/dns"
+	"bonsai/pkg/kubelet/images"
+	"bonsai/pkg/kubelet/node"
+	"bonsai/pkg/kubelet/objects"
+	"bonsai/pkg/kubelet/pleg"
+	"bonsai/pkg/kubelet/podworker"
+	"bonsai/pkg/kubelet/prober"
+	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/kubelet/status"
+	"bonsai/pkg/kubelet/volume"
+)
+
+// Config is what a Kubelet needs. All but what says otherwise is required.
+type Config struct {
+	NodeName string
+	Client   kubernetes.Interface
+	// RootDir is the kubelet's directory, PodLogsDir that of the pods' logs; ContainerLogsDir gets links to the single logs.
+	RootDir, PodLogsDir, ContainerLogsDir string
+	// StaticPodPath is a directory of manifests, or one file; empty: no static pods. StaticPeriod is how often it is read anew.
+	StaticPodPath string
+	StaticPeriod  time.Duration
+	Runtime       cri.Config
+	Cgroups       cgroup.Config
+	Images        images.Config
+	ImageGC       images.Policy
+	DNS           dns.Config
+	// Node is completed with the client, the runtime and the images.
+	Node node.Config
+	// MaxBackOff is the longest delay between restarts of a crashing container, 0 for upstream's 5 min.
+	MaxBackOff time.Duration
+	// Defaults fills in what a static pod's manifest leaves out.
+	Defaults func(*corev1.Pod)
+	// QOS computes a pod's quality of service.
+	QOS func(*corev1.Pod) corev1.PodQOSClass
+	Log *slog.Logger
+}
+
+// Kubelet runs the pods of one node.
+type Kubelet struct {
+	cfg      Config
+	log      *slog.Logger
+	cri      *cri.Client
+	workers  *podworker.Workers
+	status   *status.Writer
+	images   *images.Manager
+	volumes  *volume.Manager
+	cgroups  *cgroup.Manager
+	objects  *objects.Cache
+	probes   *prober.Manager
+	node     *node.Node
+	events   *recorder
+	services cache.SharedIndexInformer
+	api      *config.API
+	files    *config.Files
+	relist   *pleg.Generator
+	health   atomic.Pointer[runtime.Health]
+	memory   int64
+	capacity corev1.ResourceList
+
+	// sources is locked while a source tells of a pod.
+	sources sync.Mutex
+	// mirrorsDue makes the mirror pods be looked at.
+	mirrorsDue chan struct{}
+
+	mu      sync.Mutex
+	pods    map[types.UID]*corev1.Pod // by the pod's own uid, mirrors not among them
+	mirrors map[string]*corev1.Pod    // by namespace/name
+	states  map[types.UID]*podState
+}
+
+// New connects to the runtime and composes the parts; nothing runs yet. Probes live as long as ctx.
+func New(ctx context.Context, cfg Config) (*Kubelet, error) {
+	if cfg.NodeName == "" || cfg.Client == nil || cfg.Log == nil || cfg.Defaults == nil || cfg.QOS == nil {
+		return nil, errors.New("kubelet: NodeName, Client, Defaults, QOS and Log are required")
+	}
+	k := &Kubelet{cfg: cfg, log: cfg.Log, mirrorsDue: make(chan struct{}, 1), pods: map[types.UID]*corev1.Pod{},
+		mirrors: map[string]*corev1.Pod{}, states: map[types.UID]*podState{}}
+	var err error
+	if k.cgroups, err = cgroup.New(cfg.Cgroups); err != nil {
+		return nil, fmt.Errorf("prepare cgroups: %w", err)
+	}
+	cfg.Runtime.CgroupV2 = k.cgroups.Version() == 2
+	cfg.Runtime.SystemdCgroups = cfg.Cgroups.Driver == cgroup.DriverSystemd
+	dial, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if k.cri, err = cri.Dial(dial, cfg.Runtime); err != nil {
+		return nil, err
+	}
+	cfg.Images.Service = k.cri
+	k.images = images.New(cfg.Images)
+	k.capacity = cfg.Node.Machine.Capacity()
+	k.memory = k.capacity.Memory().Value()
+	k.events = newRecorder(cfg.Client, cfg.NodeName)
+	k.status = status.New(cfg.Client, cfg.Log)
+	k.workers = podworker.New(k, config.IsStatic, cfg.Log)
+	k.probes = prober.New(ctx, prober.Config{Exec: k.probeExec, Changed: k.workers.Wake, Event: k.containerEvent, Started: time.Now(), Log: cfg.Log})
+	if err = k.composeVolumes(); err == nil {
+		err = k.composeNode()
+	}
+	if err != nil {
+		return nil, errors.Join(err, k.cri.Close())
+	}
+	k.composeSources()
+	return k, nil
+}
+
+func (k *Kubelet) composeNode() error {
+	n := k.cfg.Node
+	n.Client, n.Name, n.Runtime, n.Images, n.Log, n.Now = k.cfg.Client, k.cfg.NodeName, nodeRuntime{k}, k.nodeImages, k.log, time.Now
+	var err error
+	if k.node, err = node.New(n); err != nil {
+		return fmt.Errorf("prepare the node object: %w", err)
+	}
+	return nil
+}
+
+func (k *Kubelet) composeSources() {
+	k.api = config.NewAPI(k.cfg.Client, k.cfg.NodeName, &k.sources)
+	if k.cfg.StaticPodPath != "" {
+		k.files = &config.Files{Path: k.cfg.StaticPodPath, Node: k.cfg.NodeName, Period: k.cfg.StaticPeriod, Mu: &k.sources, Log: k.log,
+			Defaults: func(p *corev1.Pod) { k.cfg.Defaults(p); p.Status.QOSClass = k.cfg.QOS(p) }}
+	}
+	k.services = newServices(k.cfg.Client)
+	k.relist = pleg.New(pleg.Config{Runtime: k.cri, Changed: k.workers.Wake, Listed: k.listed, Unsupported: cri.ErrNoEvents, Log: k.log})
+}
+
+// Run does the node's work until ctx ends; pods go on running after it. Order: cgroups, what reports (status, events), the
+// workers, the node, and last the sources of pods.
+func (k *Kubelet) Run(ctx context.Context) error {
+	if err := k.cgroups.Setup(); err != nil {
+		return fmt.Errorf("make the cgroups of pods: %w", err)
+	}
+	defer k.cri.Close()
+	stopEvents := k.events.start(ctx)
+	defer stopEvents()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	run := func(name string, f func(context.Context) error) {
+		wg.Go(func() {
+			if err := f(ctx); err != nil && ctx.Err() == nil {
+				cancel(fmt.Errorf("%s: %w", name, err))
+			}
+		})
+	}
+	run("status writer", k.status.Run)
+	run("objects", k.objects.Run)
+	run("volumes", k.volumes.Run)
+	run("services", func(ctx context.Context) error { k.services.RunWithContext(ctx); return nil })
+	run("pod workers", k.workers.Run)
+	run("node", k.node.Run)
+	run("static pods", k.runFiles)
+	run("pods of the API server", func(ctx context.Context) error { return k.api.Run(ctx, apiSource{k, ctx}) })
+	run("mirror pods", k.runMirrors)
+	run("relist", k.relist.Run)
+	run("housekeeping", k.housekeeping)
+	<-ctx.Done()
+	wg.Wait()
+	k.probes.Wait()
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+func (k *Kubelet) runFiles(ctx context.Context) error {
+	if k.files == nil {
+		return nil
+	}
+	return k.files.Run(ctx, fileSource{k})
+}
+
+// Synced tells whether all sources have told of all their pods once.
+func (k *Kubelet) Synced() bool {
+	return k.api.Synced() && (k.files == nil || k.files.Synced())
+}
+
+// Healthy is nil while the container runtime answers.
+func (k *Kubelet) Healthy() error {
+	if !k.relist.Healthy(time.Now()) {
+		return errors.New("the container runtime was not listed successfully for 3 minutes")
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"bonsai/pkg/kubelet/config"
+	"bonsai/pkg/kubelet/dns"
+	"bonsai/pkg/kubelet/env"
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// hostsPath is where containers see their hosts file, hostsFile where the node has its own.
+const (
+	hostsPath = "/etc/hosts"
+	hostsFile = "/etc/hosts"
+)
+
+// mounts lists what is mounted into a container: its volumes, its hosts file and the file of its termination message.
+func (k *Kubelet) mounts(pod *corev1.Pod, st *podState, c *corev1.Container, vars []env.Var, ips []string) ([]runtime.Mount, error) {
+	var out []runtime.Mount
+	hosts := true
+	for i, m := range c.VolumeMounts {
+		x, err := k.volumeMount(pod, st, c, i, m, vars)
+		if err != nil {
+			return nil, err
+		}
+		hosts = hosts && x.ContainerPath != hostsPath
+		out = append(out, x)
+	}
+	if hosts && (len(ips) > 0 || pod.Spec.HostNetwork) {
+		path, err := k.writeHosts(pod, ips)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, runtime.Mount{ContainerPath: hostsPath, HostPath: path})
+	}
+	if c.TerminationMessagePath != "" {
+		path, err := k.volumes.TerminationLog(pod.UID, c.Name)
+		if err != nil {
+			return nil, fmt.Errorf("make the termination message file: %w", err)
+		}
+		out = append(out, runtime.Mount{ContainerPath: c.TerminationMessagePath, HostPath: path})
+	}
+	return out, nil
+}
+
+func (k *Kubelet) volumeMount(pod *corev1.Pod, st *podState, c *corev1.Container, i int, m corev1.VolumeMount, vars []env.Var) (runtime.Mount, error) {
+	v, ok := st.mounts[m.Name]
+	if !ok {
+		return runtime.Mount{}, fmt.Errorf("cannot find volume %q to mount into container %q", m.Name, c.Name)
+	}
+	path, sub := v.HostPath, m.SubPath
+	if m.SubPathExpr != "" {
+		var err error
+		if sub, err = env.SubPath(m.SubPathExpr, vars); err != nil {
+			return runtime.Mount{}, err
+		}
+	}
+	if sub != "" {
+		var err error
+		if path, err = k.volumes.SubPath(pod, c.Name, i, m.Name, v, sub); err != nil {
+			return runtime.Mount{}, fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: %w", m.Name, c.Name, err)
+		}
+	}
+	x := runtime.Mount{ContainerPath: m.MountPath, HostPath: path, ReadOnly: m.ReadOnly || v.ReadOnly}
+	if !strings.HasPrefix(x.ContainerPath, "/") {
+		x.ContainerPath = "/" + x.ContainerPath
+	}
+	if m.MountPropagation != nil {
+		x.Propagation = *m.MountPropagation
+	}
+	if m.RecursiveReadOnly != nil && x.ReadOnly {
+		switch can := k.cri.Handler(k.runtimeHandler(pod)).RecursiveReadOnlyMounts; {
+		case *m.RecursiveReadOnly == corev1.RecursiveReadOnlyEnabled && !can:
+			return runtime.Mount{}, fmt.Errorf("recursive read-only mount %q is not supported by the container runtime", m.Name)
+		case *m.RecursiveReadOnly != corev1.RecursiveReadOnlyDisabled:
+			x.RecursiveReadOnly = can
+		}
+	}
+	return x, nil
+}
+
+func (k *Kubelet) writeHosts(pod *corev1.Pod, ips []string) (string, error) {
+	var content []byte
+	if pod.Spec.HostNetwork {
+		node, err := os.ReadFile(hostsFile)
+		if err != nil {
+			return "", fmt.Errorf("read the node's hosts file: %w", err)
+		}
+		content = dns.HostNetworkHosts(node, pod.Spec.HostAliases)
+	} else {
+		hostname, domain := dns.Hostname(pod, k.cfg.DNS.ClusterDomain)
+		content = dns.Hosts(ips, hostname, domain, pod.Spec.HostAliases)
+	}
+	path, err := k.volumes.WriteHosts(pod.UID, content)
+	if err != nil {
+		return "", fmt.Errorf("write the pod's hosts file: %w", err)
+	}
+	return path, nil
+}
+
+// podIPs are the pod's addresses: its sandbox's, or the node's for the host network.
+func (k *Kubelet) podIPs(pod *corev1.Pod, rt *runtime.PodStatus) []string {
+	if pod.Spec.HostNetwork {
+		return k.node.HostIPs()
+	}
+	if s := rt.Sandbox(); s != nil {
+		return s.IPs
+	}
+	return nil
+}
+
+func (k *Kubelet) environment(ctx context.Context, pod *corev1.Pod, c *corev1.Container, ips, hostIPs []string) ([]env.Var, error) {
+	if !config.IsStatic(pod) && !k.services.HasSynced() {
+		if !cache.WaitForCacheSync(ctx.Done(), k.services.HasSynced) {
+			return nil, errors.New("services have not yet been read at least once, cannot construct envvars")
+		}
+	}
+	var services []*corev1.Service
+	for _, ns := range []string{pod.Namespace, corev1.NamespaceDefault} {
+		objs, err := k.services.GetIndexer().ByIndex(cache.NamespaceIndex, ns)
+		if err != nil {
+			return nil, fmt.Errorf("look up the services of namespace %s: %w", ns, err)
+		}
+		for _, o := range objs {
+			if s, ok := o.(*corev1.Service); ok && (ns == pod.Namespace || s.Name == "kubernetes") {
+				services = append(services, s)
+			}
+		}
+		if pod.Namespace == corev1.NamespaceDefault {
+			break
+		}
+	}
+	return env.Build(ctx, env.Input{Pod: pod, Container: c, PodIPs: ips, HostIPs: hostIPs,
+		Allocatable: k.allocatable(), Services: services}, k.objects)
+}
+
+func (k *Kubelet) allocatable() corev1.ResourceList {
+	if n := k.node.Object(); n != nil && len(n.Status.Allocatable) > 0 {
+		return n.Status.Allocatable
+	}
+	return k.cfg.Node.Resources.Allocatable(k.capacity)
+}
+
+func joined(names []string) string { return strings.Join(names, ", ") }

@@ -1,0 +1,62 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+)
+
+// recorder sends events about pods, in upstream's words.
+type recorder struct {
+	client   kubernetes.Interface
+	node     string
+	recorder record.EventRecorder
+	begin    func(ctx context.Context) func()
+}
+
+func newRecorder(client kubernetes.Interface, node string) *recorder {
+	r := &recorder{client: client, node: node}
+	b := record.NewBroadcaster()
+	r.recorder = b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: node})
+	r.begin = func(ctx context.Context) func() {
+		w := b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
+		return func() { w.Stop(); b.Shutdown() }
+	}
+	return r
+}
+
+// start sends events until the returned function is called.
+func (r *recorder) start(ctx context.Context) func() { return r.begin(ctx) }
+
+func (r *recorder) send(pod *corev1.Pod, path, kind, reason, message string) {
+	r.recorder.Event(&corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+		ResourceVersion: pod.ResourceVersion, FieldPath: path}, kind, reason, message)
+}
+
+func (k *Kubelet) podEvent(pod *corev1.Pod, kind, reason, message string) {
+	k.events.send(pod, "", kind, reason, message)
+}
+
+func (k *Kubelet) containerEvent(pod *corev1.Pod, container, kind, reason, message string) {
+	list := "spec.containers"
+	for i := range pod.Spec.InitContainers {
+		if pod.Spec.InitContainers[i].Name == container {
+			list = "spec.initContainers"
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		if pod.Spec.EphemeralContainers[i].Name == container {
+			list = "spec.ephemeralContainers"
+		}
+	}
+	k.events.send(pod, fmt.Sprintf("%s{%s}", list, container), kind, reason, message)
+}
+
+// noLogger silences libraries that want a logger for what is no problem.
+func noLogger() logr.Logger { return logr.Discard() }

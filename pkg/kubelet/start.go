@@ -1,0 +1,254 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/cri"
+	"bonsai/pkg/kubelet/env"
+	"bonsai/pkg/kubelet/images"
+	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/trace"
+)
+
+// retryAfter is how long a container waits that could not be made.
+const retryAfter = 10 * time.Second
+
+// startError is why a container was not started, as its status shows it.
+type startError struct {
+	reason string
+	err    error
+	until  time.Time
+}
+
+// Error is the message of the container's status.
+func (e *startError) Error() string { return e.err.Error() }
+
+// start brings one container up. What goes wrong is kept as the reason why it waits; it is tried again later.
+func (k *Kubelet) start(ctx context.Context, f lifecycle.Facts, st *podState, s lifecycle.Start) error {
+	name := s.Container.Name
+	err := k.tryStart(ctx, f, st, s)
+	if err == nil {
+		delete(st.reasons, name)
+		delete(st.retry, name)
+		return nil
+	}
+	var se *startError
+	if ctx.Err() != nil || !errors.As(err, &se) {
+		return err
+	}
+	k.log.Info("container not started", "pod", fullName(f.Pod), "container", name, "reason", se.reason, "err", se.err)
+	st.reasons[name] = lifecycle.Reason{Reason: se.reason, Message: se.Error()}
+	if se.until.IsZero() {
+		se.until = time.Now().Add(retryAfter)
+	}
+	st.retry[name] = se.until
+	return nil
+}
+
+func (k *Kubelet) tryStart(ctx context.Context, f lifecycle.Facts, st *podState, s lifecycle.Start) error {
+	pod, c := f.Pod, s.Container
+	now := time.Now()
+	pull := now
+	img, err := k.ensureImage(ctx, pod, st, c)
+	if err != nil {
+		return err
+	}
+	trace.Step(ctx, k.log, pod, "kubelet.pull", pull, time.Now())
+	if !st.prepared {
+		if err := k.mount(ctx, pod, st); err != nil {
+			return err
+		}
+	}
+	begun := time.Now()
+	req, err := k.request(ctx, f, st, s, img)
+	if err != nil {
+		k.containerEvent(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+err.Error())
+		return &startError{reason: "CreateContainerConfigError", err: err}
+	}
+	id, err := k.cri.CreateContainer(ctx, req)
+	if err != nil {
+		k.containerEvent(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+cause(err))
+		return &startError{reason: "CreateContainerError", err: errors.New(cause(err))}
+	}
+	k.containerEvent(pod, c.Name, corev1.EventTypeNormal, "Created", "Container created")
+	if ended := lastExited(f.Runtime, c.Name); ended != nil {
+		st.backOff[c.Name] = st.backOff[c.Name].Restarted(ended.FinishedAt, now, k.cfg.MaxBackOff)
+	}
+	if err := k.cri.StartContainer(ctx, id); err != nil {
+		k.containerEvent(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+cause(err))
+		return &startError{reason: "RunContainerError", err: errors.New(cause(err)), until: now}
+	}
+	k.containerEvent(pod, c.Name, corev1.EventTypeNormal, "Started", "Container started")
+	k.linkLog(pod, c.Name, id, s.Attempt)
+	trace.Step(ctx, k.log, pod, "kubelet.start", begun, time.Now())
+	return k.postStart(ctx, f, c, id)
+}
+
+// postStart runs the hook that follows the start; a failure ends the container.
+func (k *Kubelet) postStart(ctx context.Context, f lifecycle.Facts, c *corev1.Container, id string) error {
+	if c.Lifecycle == nil || c.Lifecycle.PostStart == nil {
+		return nil
+	}
+	err := k.hook(ctx, f.Pod, c, id, c.Lifecycle.PostStart)
+	if err == nil {
+		return nil
+	}
+	k.containerEvent(f.Pod, c.Name, corev1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed")
+	k.log.Info("postStart hook failed", "pod", fullName(f.Pod), "container", c.Name, "err", err)
+	if kerr := k.cri.StopContainer(ctx, id, podGrace(f.Pod)); kerr != nil {
+		return kerr
+	}
+	return &startError{reason: "PostStartHookError", err: errors.New("PostStartHook failed"), until: time.Now()}
+}
+
+// cause is the runtime's own text of a failed call.
+func cause(err error) string {
+	if u := errors.Unwrap(err); u != nil {
+		err = u
+	}
+	return cri.Message(err)
+}
+
+func (k *Kubelet) ensureImage(ctx context.Context, pod *corev1.Pod, st *podState, c *corev1.Container) (*runtime.Image, error) {
+	secrets, err := k.pullSecrets(ctx, pod)
+	if err != nil {
+		k.podEvent(pod, corev1.EventTypeWarning, "FailedToRetrieveImagePullSecret", err.Error())
+	}
+	img, err := k.images.Ensure(ctx, pod, c.Image, c.ImagePullPolicy, secrets,
+		func(kind, reason, msg string) {
+			if reason == "BackOff" && st.reasons[c.Name].Reason == images.ReasonImagePullBackOff {
+				return
+			}
+			k.containerEvent(pod, c.Name, kind, reason, msg)
+		})
+	var ie *images.Error
+	if errors.As(err, &ie) {
+		until := ie.Until
+		if ie.Reason == images.ReasonErrImagePull && !until.IsZero() {
+			until = time.Now().Add(time.Second) // then it is shown as backing off
+		}
+		if ie.Reason == images.ReasonImagePullBackOff {
+			k.containerEvent(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+ie.Reason)
+		}
+		return nil, &startError{reason: ie.Reason, err: ie, until: until}
+	}
+	return img, err
+}
+
+// pullSecrets reads the pod's pull secrets; those that are missing are named in the error, the others returned all the same.
+func (k *Kubelet) pullSecrets(ctx context.Context, pod *corev1.Pod) ([]corev1.Secret, error) {
+	var out []corev1.Secret
+	var missing []string
+	for _, r := range pod.Spec.ImagePullSecrets {
+		if r.Name == "" {
+			continue
+		}
+		s, err := k.objects.Secret(ctx, pod.Namespace, r.Name)
+		if err != nil {
+			missing = append(missing, r.Name)
+			continue
+		}
+		out = append(out, *s)
+	}
+	if len(missing) > 0 {
+		return out, fmt.Errorf("Unable to retrieve some image pull secrets (%s); attempting to pull the image may not succeed.", joined(missing))
+	}
+	return out, nil
+}
+
+// request builds all that the runtime must know of a container; its errors are the user's to mend.
+func (k *Kubelet) request(ctx context.Context, f lifecycle.Facts, st *podState, s lifecycle.Start, img *runtime.Image) (cri.ContainerRequest, error) {
+	pod, c := f.Pod, s.Container
+	if err := checkUser(pod, c, img); err != nil {
+		return cri.ContainerRequest{}, err
+	}
+	ips, hostIPs := k.podIPs(pod, f.Runtime), k.node.HostIPs()
+	vars, err := k.environment(ctx, pod, c, ips, hostIPs)
+	if err != nil {
+		return cri.ContainerRequest{}, err
+	}
+	o := runtime.ContainerOptions{Attempt: s.Attempt, ImageRef: img.ID, ImageUID: img.UID, ImageUser: img.Username}
+	for _, v := range vars {
+		o.Env = append(o.Env, runtime.KeyValue{Name: v.Name, Value: v.Value})
+	}
+	o.Command, o.Args = env.Command(c, vars)
+	if o.Mounts, err = k.mounts(pod, st, c, vars, ips); err != nil {
+		return cri.ContainerRequest{}, err
+	}
+	if s.Kind == lifecycle.Ephemeral {
+		o.TargetID = targetOf(pod, c.Name, f.Runtime)
+	}
+	dir := filepath.Join(cri.LogDirectory(k.cfg.PodLogsDir, pod.Namespace, pod.Name, pod.UID), c.Name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return cri.ContainerRequest{}, fmt.Errorf("make the container's log directory: %w", err)
+	}
+	sandbox := f.Runtime.Sandbox()
+	return cri.ContainerRequest{SandboxID: sandbox.ID, Pod: pod, Container: c, Hash: lifecycle.Hash(c), Options: o,
+		Sandbox: k.sandboxOptions(pod, st, sandbox.Attempt), MemoryCapacity: k.memory}, nil
+}
+
+func targetOf(pod *corev1.Pod, name string, rt *runtime.PodStatus) string {
+	for _, e := range pod.Spec.EphemeralContainers {
+		if e.Name == name && e.TargetContainerName != "" {
+			if t := rt.Container(e.TargetContainerName); t != nil {
+				return t.ID.ID
+			}
+		}
+	}
+	return ""
+}
+
+// checkUser refuses a container that must not run as root and would.
+func checkUser(pod *corev1.Pod, c *corev1.Container, img *runtime.Image) error {
+	var nonRoot *bool
+	var uid *int64
+	if ps := pod.Spec.SecurityContext; ps != nil {
+		nonRoot, uid = ps.RunAsNonRoot, ps.RunAsUser
+	}
+	if cs := c.SecurityContext; cs != nil {
+		if cs.RunAsNonRoot != nil {
+			nonRoot = cs.RunAsNonRoot
+		}
+		if cs.RunAsUser != nil {
+			uid = cs.RunAsUser
+		}
+	}
+	where := fmt.Sprintf("(pod: %q, container: %s)", pod.Name+"_"+pod.Namespace+"("+string(pod.UID)+")", c.Name)
+	switch {
+	case nonRoot == nil || !*nonRoot:
+		return nil
+	case uid != nil:
+		if *uid == 0 {
+			return fmt.Errorf("container's runAsUser breaks non-root policy %s", where)
+		}
+		return nil
+	case img.UID != nil && *img.UID == 0:
+		return fmt.Errorf("container has runAsNonRoot and image will run as root %s", where)
+	case img.UID == nil && img.Username != "":
+		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root %s", img.Username, where)
+	case img.UID == nil:
+		return fmt.Errorf("container has runAsNonRoot and image will run as root %s", where)
+	}
+	return nil
+}
+
+// linkLog makes the link in the flat directory of logs that log collectors read.
+func (k *Kubelet) linkLog(pod *corev1.Pod, container, id string, attempt int) {
+	if k.cfg.ContainerLogsDir == "" {
+		return
+	}
+	log := filepath.Join(cri.LogDirectory(k.cfg.PodLogsDir, pod.Namespace, pod.Name, pod.UID), container, strconv.Itoa(attempt)+".log")
+	link := filepath.Join(k.cfg.ContainerLogsDir, pod.Name+"_"+pod.Namespace+"_"+container+"-"+id+".log")
+	if err := os.Symlink(log, link); err != nil && !errors.Is(err, os.ErrExist) {
+		k.log.Warn("link to a container's log not made", "link", link, "err", err)
+	}
+}

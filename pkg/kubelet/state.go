@@ -1,0 +1,161 @@
+package kubelet
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/config"
+	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/prober"
+	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/kubelet/volume"
+)
+
+// podState is what the kubelet remembers of a pod between syncs. Only the pod's worker touches it, but for runtime, which
+// others read.
+type podState struct {
+	admitted bool
+	rejected *rejection
+	// cgroupParent and mounts are set once the pod's ground is prepared.
+	prepared     bool
+	cgroupParent string
+	mounts       map[string]volume.Mounted
+	// backOff and reasons are by container name.
+	backOff map[string]lifecycle.BackOff
+	reasons map[string]lifecycle.Reason
+	// retry is when containers that could not be started are to be tried again.
+	retry map[string]time.Time
+
+	mu      sync.Mutex
+	runtime *runtime.PodStatus
+}
+
+// rejection is why the node does not take a pod.
+type rejection struct{ Reason, Message string }
+
+func (k *Kubelet) state(uid types.UID) *podState {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	st := k.states[uid]
+	if st == nil {
+		st = &podState{backOff: map[string]lifecycle.BackOff{}, reasons: map[string]lifecycle.Reason{}, retry: map[string]time.Time{}}
+		k.states[uid] = st
+	}
+	return st
+}
+
+func (st *podState) setRuntime(rt *runtime.PodStatus) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.runtime = rt
+}
+
+// facts gathers everything decisions are made from. The pod comes with its status as last reported.
+func (k *Kubelet) facts(pod *corev1.Pod, st *podState, rt *runtime.PodStatus, terminating bool) lifecycle.Facts {
+	f := lifecycle.Facts{Pod: k.withStatus(pod), Runtime: rt, Probes: map[string]lifecycle.Probes{}, BackOff: map[string]time.Time{},
+		Terminating: terminating, Now: time.Now()}
+	for i := range rt.Containers {
+		c := &rt.Containers[i]
+		if c.State == runtime.StateRunning {
+			id := c.ID.String()
+			f.Probes[id] = lifecycle.Probes{Startup: k.probeResult(id, prober.Startup), Readiness: k.probeResult(id, prober.Readiness),
+				Liveness: k.probeResult(id, prober.Liveness), PostStart: true}
+		}
+	}
+	for name, b := range st.backOff {
+		if ended := lastExited(rt, name); ended != nil {
+			f.BackOff[name] = b.Until(ended.FinishedAt)
+		}
+	}
+	for name, until := range st.retry {
+		if until.After(f.BackOff[name]) {
+			f.BackOff[name] = until
+		}
+	}
+	return f
+}
+
+func (k *Kubelet) probeResult(id string, kind prober.Kind) lifecycle.Result {
+	switch k.probes.Result(id, kind) {
+	case prober.Success:
+		return lifecycle.Success
+	case prober.Failure:
+		return lifecycle.Failure
+	}
+	return lifecycle.Unknown
+}
+
+func lastExited(rt *runtime.PodStatus, name string) *runtime.Container {
+	for i := range rt.Containers {
+		if c := &rt.Containers[i]; c.Name == name && c.State == runtime.StateExited {
+			return c
+		}
+	}
+	return nil
+}
+
+// withStatus is the pod with its newest status: what was last set here, with the conditions of others as the API has them.
+func (k *Kubelet) withStatus(pod *corev1.Pod) *corev1.Pod {
+	p := *pod
+	if st, ok := k.status.Get(pod.UID); ok {
+		p.Status = st
+	} else if config.IsStatic(pod) {
+		k.mu.Lock()
+		if m := k.mirrors[fullName(pod)]; m != nil && config.Matches(m, pod) {
+			p.Status = m.Status
+		}
+		k.mu.Unlock()
+	}
+	if p.Status.QOSClass == "" {
+		p.Status.QOSClass = k.cfg.QOS(pod)
+	}
+	for _, c := range k.status.Conditions(pod.UID) {
+		if !ownCondition(c.Type) || !hasCondition(p.Status.Conditions, c.Type) {
+			p.Status.Conditions = setCondition(p.Status.Conditions, c)
+		}
+	}
+	return &p
+}
+
+func hasCondition(cs []corev1.PodCondition, t corev1.PodConditionType) bool {
+	for i := range cs {
+		if cs[i].Type == t {
+			return true
+		}
+	}
+	return false
+}
+
+// setCondition returns a new list with c in it.
+func setCondition(cs []corev1.PodCondition, c corev1.PodCondition) []corev1.PodCondition {
+	out := make([]corev1.PodCondition, 0, len(cs)+1)
+	for _, x := range cs {
+		if x.Type != c.Type {
+			out = append(out, x)
+		}
+	}
+	return append(out, c)
+}
+
+// report computes and sets the status; it returns it.
+func (k *Kubelet) report(f lifecycle.Facts, st *podState, ended bool) corev1.PodStatus {
+	r := lifecycle.Report{Reasons: st.reasons, HostIPs: k.node.HostIPs(), Ended: ended, Static: config.IsStatic(f.Pod)}
+	if st.rejected != nil {
+		r.Failed, r.Reason, r.Message = true, st.rejected.Reason, st.rejected.Message
+	}
+	s := lifecycle.Status(f, r)
+	shown := s
+	if terminal(s.Phase) && f.Runtime.Running() && !terminal(f.Pod.Status.Phase) {
+		shown.Phase = f.Pod.Status.Phase // not before all containers have ended
+		if shown.Phase == "" {
+			shown.Phase = corev1.PodRunning
+		}
+	}
+	k.status.Set(f.Pod.UID, shown)
+	return s
+}
+
+func terminal(p corev1.PodPhase) bool { return p == corev1.PodFailed || p == corev1.PodSucceeded }

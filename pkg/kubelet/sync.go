@@ -1,0 +1,229 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/config"
+	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/podworker"
+	"bonsai/pkg/kubelet/prober"
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// maxRounds bounds the rounds of one sync; more are a sign of a mistake, and the next sync goes on.
+const maxRounds = 50
+
+// Sync implements podworker.Steps: look at the runtime, plan, report, act, until the plan is empty.
+func (k *Kubelet) Sync(ctx context.Context, pod *corev1.Pod) (podworker.Outcome, error) {
+	st := k.state(pod.UID)
+	for range maxRounds {
+		rt, err := k.look(ctx, pod, st)
+		if err != nil {
+			return podworker.Outcome{}, err
+		}
+		if !k.admit(pod, st, rt) {
+			k.report(k.facts(pod, st, rt, false), st, true)
+			return podworker.Outcome{Ended: true}, nil
+		}
+		f := k.facts(pod, st, rt, false)
+		k.updateProbes(f, rt)
+		f = k.facts(pod, st, rt, false)
+		plan := lifecycle.Next(f)
+		k.holdBack(f, st, plan)
+		if s := k.report(f, st, false); terminal(s.Phase) {
+			return podworker.Outcome{Ended: true}, nil
+		}
+		if !st.prepared {
+			if err := k.prepareRunning(ctx, f.Pod, st, rt); err != nil {
+				return podworker.Outcome{}, err
+			}
+		}
+		if plan.Done() {
+			return podworker.Outcome{Wake: plan.Wake}, nil
+		}
+		if err := k.act(ctx, f, st, plan); err != nil {
+			return podworker.Outcome{}, err
+		}
+	}
+	return podworker.Outcome{}, fmt.Errorf("pod %s/%s did not settle in %d rounds", pod.Namespace, pod.Name, maxRounds)
+}
+
+// look asks the runtime for the pod and keeps the answer for others.
+func (k *Kubelet) look(ctx context.Context, pod *corev1.Pod, st *podState) (*runtime.PodStatus, error) {
+	rt, err := k.cri.PodStatus(ctx, pod.UID)
+	if err != nil {
+		return nil, fmt.Errorf("look at the pod in the container runtime: %w", err)
+	}
+	rt.Name, rt.Namespace = pod.Name, pod.Namespace
+	st.setRuntime(rt)
+	return rt, nil
+}
+
+func (k *Kubelet) updateProbes(f lifecycle.Facts, rt *runtime.PodStatus) {
+	ip := ""
+	if s := rt.Sandbox(); f.Pod.Spec.HostNetwork {
+		if ips := k.node.HostIPs(); len(ips) > 0 {
+			ip = ips[0]
+		}
+	} else if s != nil && len(s.IPs) > 0 {
+		ip = s.IPs[0]
+	}
+	targets := prober.TargetsOf(f.Pod, rt, ip)
+	for _, list := range [][]corev1.ContainerStatus{f.Pod.Status.InitContainerStatuses, f.Pod.Status.ContainerStatuses} {
+		for _, s := range list {
+			if t, ok := targets[s.Name]; ok && t.ID == s.ContainerID {
+				t.Ready = s.Ready
+				t.StartupDone = t.StartupDone || (s.Started != nil && *s.Started)
+				targets[s.Name] = t
+			}
+		}
+	}
+	k.probes.Update(f.Pod, targets)
+}
+
+// holdBack notes why containers wait that the plan holds back.
+func (k *Kubelet) holdBack(f lifecycle.Facts, st *podState, plan lifecycle.Plan) {
+	for name := range plan.Wait {
+		if st.retry[name].After(f.Now) {
+			continue // its reason is already there
+		}
+		r := lifecycle.CrashLoop(f.Pod, name, st.backOff[name].Delay)
+		if st.reasons[name] != r {
+			k.containerEvent(f.Pod, name, corev1.EventTypeWarning, "BackOff",
+				fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)", name, f.Pod.Name, f.Pod.Namespace, f.Pod.UID))
+		}
+		st.reasons[name] = r
+	}
+}
+
+// act carries out one plan.
+func (k *Kubelet) act(ctx context.Context, f lifecycle.Facts, st *podState, plan lifecycle.Plan) error {
+	if plan.KillPod {
+		if plan.NewSandbox {
+			k.podEvent(f.Pod, corev1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
+		}
+		return k.killPod(ctx, f.Pod, f.Runtime, podGrace(f.Pod))
+	}
+	if plan.NewSandbox {
+		return k.newSandbox(ctx, f, st, plan.Attempt)
+	}
+	for _, x := range plan.Kill {
+		if err := k.killOne(ctx, f.Pod, x); err != nil {
+			return err
+		}
+	}
+	var errs []error
+	for _, s := range plan.Start {
+		if err := k.start(ctx, f, st, s); err != nil {
+			errs = append(errs, err)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Terminate implements podworker.Steps.
+func (k *Kubelet) Terminate(ctx context.Context, pod *corev1.Pod, grace time.Duration) error {
+	st := k.state(pod.UID)
+	k.probes.StopLivenessAndStartup(pod.UID)
+	rt, err := k.look(ctx, pod, st)
+	if err != nil {
+		return err
+	}
+	k.report(k.facts(pod, st, rt, true), st, false)
+	done := make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		k.reportWhileEnding(ctx, pod, st, done)
+	}()
+	err = k.killPod(ctx, pod, rt, grace)
+	close(done)
+	<-watched
+	if err != nil {
+		return err
+	}
+	k.probes.Remove(pod.UID)
+	if rt, err = k.look(ctx, pod, st); err != nil {
+		return err
+	}
+	if rt.Running() || rt.SandboxReady() {
+		return fmt.Errorf("pod %s/%s still has running containers", pod.Namespace, pod.Name)
+	}
+	k.report(k.facts(pod, st, rt, true), st, true)
+	return nil
+}
+
+// reportWhileEnding keeps the status fresh while containers use their grace period: readiness may change, containers end.
+func (k *Kubelet) reportWhileEnding(ctx context.Context, pod *corev1.Pod, st *podState, done <-chan struct{}) {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			if rt, err := k.look(ctx, pod, st); err == nil {
+				k.report(k.facts(pod, st, rt, true), st, false)
+			}
+		}
+	}
+}
+
+// Cleanup implements podworker.Steps.
+func (k *Kubelet) Cleanup(ctx context.Context, pod *corev1.Pod) error {
+	if err := k.volumes.Unmount(ctx, pod.UID); err != nil {
+		return fmt.Errorf("unmount the volumes: %w", err)
+	}
+	if err := k.cgroups.RemovePod(ctx, pod.UID); err != nil {
+		return fmt.Errorf("remove the cgroup: %w", err)
+	}
+	k.objects.Untrack(pod.UID)
+	return nil
+}
+
+// Finish implements podworker.Steps.
+func (k *Kubelet) Finish(_ context.Context, pod *corev1.Pod) error {
+	if pod.DeletionTimestamp != nil && !config.IsStatic(pod) {
+		k.status.Delete(pod.UID)
+	}
+	return nil
+}
+
+// Forget implements podworker.Steps.
+func (k *Kubelet) Forget(ctx context.Context, pod *corev1.Pod) error {
+	rt, err := k.cri.PodStatus(ctx, pod.UID)
+	if err != nil {
+		return err
+	}
+	for _, s := range rt.Sandboxes {
+		if err := k.cri.RemoveSandbox(ctx, s.ID); err != nil {
+			return err
+		}
+	}
+	for _, c := range rt.Containers {
+		if err := k.cri.RemoveContainer(ctx, c.ID.ID); err != nil {
+			return err
+		}
+	}
+	if err := k.volumes.Remove(ctx, pod.UID); err != nil {
+		return fmt.Errorf("remove the pod's directory: %w", err)
+	}
+	if err := k.removeLogs(pod); err != nil {
+		return err
+	}
+	k.status.Forget(pod.UID)
+	k.mu.Lock()
+	delete(k.states, pod.UID)
+	k.mu.Unlock()
+	return nil
+}
