@@ -1,12 +1,14 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/proxy"
 )
 
@@ -135,6 +137,10 @@ type responder struct{ s *Server }
 
 // Error implements proxy.ErrorResponder.
 func (p responder) Error(w http.ResponseWriter, r *http.Request, err error) {
-	p.s.cfg.Log.Error("stream not passed to the runtime", "path", r.URL.Path, "err", err)
-	http.Error(w, err.Error(), http.StatusInternalServerError)
+	code := http.StatusInternalServerError
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		code = int(status.Status().Code)
+	}
+	p.s.cfg.Log.Warn("stream not passed to the runtime", "path", r.URL.Path, "err", err)
+	http.Error(w, err.Error(), code)
 }

@@ -1,0 +1,408 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	authnv1 "k8s.io/api/authentication/v1"
+	authzv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	k8stesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/remotecommand"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/cri-streaming/pkg/streaming"
+	remotecommandserver "k8s.io/cri-streaming/pkg/streaming/remotecommand"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+)
+
+// cri is a runtime's streaming server whose commands echo what they get.
+type cri struct{ server streaming.Server }
+
+func (c *cri) Exec(_ context.Context, id string, cmd []string, in io.Reader, out, errOut io.WriteCloser, tty bool, _ <-chan remotecommandserver.TerminalSize) error {
+	fmt.Fprintf(out, "%s %v tty=%v ", id, cmd, tty)
+	if in != nil {
+		if _, err := io.Copy(out, in); err != nil {
+			return err
+		}
+	}
+	if errOut != nil {
+		io.WriteString(errOut, "to stderr")
+	}
+	return nil
+}
+
+func (c *cri) Attach(ctx context.Context, id string, in io.Reader, out, errOut io.WriteCloser, tty bool, r <-chan remotecommandserver.TerminalSize) error {
+	return c.Exec(ctx, id, []string{"attached"}, in, out, errOut, tty, r)
+}
+
+func (c *cri) PortForward(_ context.Context, _ string, port int32, s io.ReadWriteCloser) error {
+	defer s.Close()
+	_, err := fmt.Fprint(s, port)
+	return err
+}
+
+// kubelet is the rest of the kubelet, hand made.
+type kubelet struct {
+	pods []*corev1.Pod
+	cri  *cri
+}
+
+func (k *kubelet) Pods() []*corev1.Pod                                { return k.pods }
+func (k *kubelet) RunningPods(context.Context) ([]*corev1.Pod, error) { return k.pods[:1], nil }
+func (k *kubelet) Pod(ns, name string) (*corev1.Pod, bool) {
+	for _, p := range k.pods {
+		if p.Namespace == ns && p.Name == name {
+			return p, true
+		}
+	}
+	return nil, false
+}
+
+func (k *kubelet) Exec(_ context.Context, p *corev1.Pod, c string, cmd []string, s Streams) (*url.URL, error) {
+	r, err := k.cri.server.GetExec(&runtimeapi.ExecRequest{ContainerId: p.Name + "/" + c, Cmd: cmd, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Tty: s.TTY})
+	if err != nil {
+		return nil, err
+	}
+	return url.Parse(r.Url)
+}
+
+func (k *kubelet) Attach(_ context.Context, p *corev1.Pod, c string, s Streams) (*url.URL, error) {
+	r, err := k.cri.server.GetAttach(&runtimeapi.AttachRequest{ContainerId: p.Name + "/" + c, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Tty: s.TTY})
+	if err != nil {
+		return nil, err
+	}
+	return url.Parse(r.Url)
+}
+
+func (k *kubelet) PortForward(context.Context, *corev1.Pod, []int32) (*url.URL, error) {
+	return nil, errors.New("no sandbox")
+}
+
+func (k *kubelet) Run(_ context.Context, p *corev1.Pod, c string, cmd []string) ([]byte, error) {
+	return fmt.Appendf(nil, "%s %s %v", p.Name, c, cmd), nil
+}
+
+func (k *kubelet) ContainerLogs(_ context.Context, p *corev1.Pod, c string, o *corev1.PodLogOptions, stdout, _ io.Writer) error {
+	if o.Previous {
+		return fmt.Errorf("previous terminated container %q in pod %q not found", c, p.Name)
+	}
+	_, err := fmt.Fprintf(stdout, "log of %s, tail %v\n", c, *o.TailLines)
+	return err
+}
+
+// authority makes a CA, and certificates of it.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, tpl, tpl, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &authority{cert, key}
+}
+
+func (a *authority) client(t *testing.T, name, group string) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tpl := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name, Organization: []string{group}}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, tpl, a.cert, key.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+type fixture struct {
+	url     string
+	ca      *authority
+	cert    *x509.Certificate // of the server
+	reviews *atomic.Int32
+}
+
+// start runs a whole server: certificates and tokens, authorization by review ("admin" may do everything, "viewer" read pods).
+func start(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{ca: newAuthority(t), reviews: &atomic.Int32{}}
+	api := fake.NewClientset()
+	api.PrependReactor("create", "tokenreviews", func(a k8stesting.Action) (bool, runtime.Object, error) {
+		r := a.(k8stesting.CreateAction).GetObject().(*authnv1.TokenReview).DeepCopy()
+		if r.Spec.Token == "good" {
+			r.Status = authnv1.TokenReviewStatus{Authenticated: true, User: authnv1.UserInfo{Username: "viewer"}}
+		}
+		return true, r, nil
+	})
+	api.PrependReactor("create", "subjectaccessreviews", func(a k8stesting.Action) (bool, runtime.Object, error) {
+		f.reviews.Add(1)
+		r := a.(k8stesting.CreateAction).GetObject().(*authzv1.SubjectAccessReview).DeepCopy()
+		at := r.Spec.ResourceAttributes
+		r.Status.Allowed = at.Resource == "nodes" && at.Name == "n1" && (r.Spec.User == "admin" || r.Spec.User == "viewer" && at.Verb == "get" && at.Subresource == "pods")
+		return true, r, nil
+	})
+	stream := &cri{}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := streaming.DefaultConfig
+	cfg.BaseURL = &url.URL{Scheme: "http", Host: l.Addr().String()}
+	if stream.server, err = streaming.NewServer(cfg, stream); err != nil {
+		t.Fatal(err)
+	}
+	backend := &httptest.Server{Listener: l, Config: &http.Server{Handler: stream.server}}
+	backend.Start()
+	t.Cleanup(backend.Close)
+
+	roots := x509.NewCertPool()
+	roots.AddCert(f.ca.cert)
+	cert, err := ServingCertificate(filepath.Join(t.TempDir(), "pki"), "node-1", []net.IP{net.ParseIP("127.0.0.1")}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.cert, err = x509.ParseCertificate(cert.Certificate[0]); err != nil {
+		t.Fatal(err)
+	}
+	logDir := t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(logDir, "x.log"), []byte("xlog"), 0o600), os.Symlink("/etc/passwd", filepath.Join(logDir, "evil"))); err != nil {
+		t.Fatal(err)
+	}
+	k := &kubelet{cri: stream, pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}, {ObjectMeta: metav1.ObjectMeta{Name: "q"}}}}
+	cpu, mem := uint64(15e8), uint64(99)
+	srv, err := New(Config{NodeName: "n1", Certificate: cert, RequestClientCerts: true, Authenticator: Union{Certificates{roots}, NewTokens(api, time.Now)}, Authorizer: NewReviews(api, time.Now), Pods: k, Runtime: k, Logs: k,
+		LogDir: logDir, Configz: func() any { return map[string]int{"maxPods": 7} }, Log: slog.New(slog.DiscardHandler),
+		Stats: func(context.Context) (*statsapi.Summary, error) {
+			at := metav1.NewTime(time.UnixMilli(1234))
+			return &statsapi.Summary{Node: statsapi.NodeStats{NodeName: "n1", CPU: &statsapi.CPUStats{Time: at, UsageCoreNanoSeconds: &cpu}}, Pods: []statsapi.PodStats{{PodRef: statsapi.PodReference{Name: "p", Namespace: "ns"},
+				Containers: []statsapi.ContainerStats{{Name: "c", Memory: &statsapi.MemoryStats{Time: at, WorkingSetBytes: &mem}}}}}}, nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	front, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- srv.Serve(ctx, front) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	f.url = "https://" + front.Addr().String()
+	return f
+}
+
+func (f *fixture) client(certs ...tls.Certificate) *http.Client {
+	pool := x509.NewCertPool()
+	pool.AddCert(f.cert)
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: certs}, DisableKeepAlives: true}}
+}
+
+func pemOf(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}
+
+func do(t *testing.T, c *http.Client, method, url, token string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+func TestAPI(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	admin, nobody := f.client(f.ca.client(t, "admin", "system:masters")), f.client()
+	stranger := f.client(newAuthority(t).client(t, "admin", "system:masters"))
+	for _, tc := range []struct {
+		c                   *http.Client
+		method, path, token string
+		code                int
+		body                string
+	}{
+		{nobody, "GET", "/pods", "", 401, "Unauthorized"},
+		{nobody, "GET", "/healthz", "bad", 401, "Unauthorized"},
+		{stranger, "GET", "/pods", "", 401, "Unauthorized"},
+		{nobody, "GET", "/pods", "good", 200, `"kind":"PodList"`},
+		{nobody, "GET", "/healthz", "good", 403, "Forbidden (user=viewer, verb=get, resource=nodes, subresource=proxy)"},
+		{nobody, "POST", "/run/ns/p/c?cmd=id", "good", 403, "verb=create, resource=nodes, subresource=proxy"},
+		{admin, "GET", "/healthz", "", 200, "ok"},
+		{admin, "GET", "/pods/", "", 200, `"name":"q"`},
+		{admin, "GET", "/runningpods/", "", 200, `"name":"p"`},
+		{admin, "GET", "/containerLogs/ns/p/c?tailLines=3", "", 200, "log of c, tail 3\n"},
+		{admin, "GET", "/containerLogs/ns/p/c?previous=true", "", 400, `previous terminated container "c" in pod "p" not found`},
+		{admin, "GET", "/containerLogs/ns/p/x", "", 404, `container "x" not found in pod "p"`},
+		{admin, "GET", "/containerLogs/ns/none/c", "", 404, `pod "none" does not exist`},
+		{admin, "GET", "/containerLogs/ns/p/c?tailLines=-1", "", 422, "tailLines"},
+		{admin, "POST", "/run/ns/p/c?cmd=id&cmd=-u", "", 200, "p c [id -u]"},
+		{admin, "POST", "/run/ns/p/u/c?cmd=id", "", 200, "p c [id]"},
+		{admin, "POST", "/run/ns/p/other/c?cmd=id", "", 404, "pod does not exist"},
+		{admin, "POST", "/exec/ns/p/c?command=id", "", 400, "you must specify at least 1 of stdin, stdout, stderr"},
+		{admin, "POST", "/exec/ns/p/c?output=1", "", 400, "command"},
+		{admin, "POST", "/exec/ns/p/c?output=1&command=id", "", 400, "pgrade"},
+		{admin, "POST", "/exec/ns/p/x?output=1&command=id", "", 404, "container not found"},
+		{admin, "POST", "/portForward/ns/p", "", 500, "no sandbox"},
+		{admin, "POST", "/portForward/ns/p?port=70000", "", 400, "invalid port"},
+		{admin, "GET", "/stats/summary", "", 200, `"nodeName":"n1"`},
+		{admin, "GET", "/metrics/resource", "", 200, "node_cpu_usage_seconds_total 1.5 1234"},
+		{admin, "GET", "/configz", "", 200, `{"kubeletconfig":{"maxPods":7}}`},
+		{admin, "GET", "/logs/x.log", "", 200, "xlog"},
+		{admin, "GET", "/logs/evil", "", 500, ""},
+		{admin, "GET", "/nothing", "", 404, ""},
+	} {
+		code, body := do(t, tc.c, tc.method, f.url+tc.path, tc.token)
+		if code != tc.code || !strings.Contains(body, tc.body) || strings.Contains(body, "root:") {
+			t.Errorf("%s %s: %d %q, want %d %q", tc.method, tc.path, code, body, tc.code, tc.body)
+		}
+	}
+	before := f.reviews.Load()
+	if code, _ := do(t, admin, "GET", f.url+"/stats/summary", ""); code != 200 || f.reviews.Load() != before {
+		t.Error("an answer of the API server was not remembered")
+	}
+}
+
+func TestExecAndAttachOverSPDY(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	cert := f.ca.client(t, "admin", "g")
+	keyDER, err := x509.MarshalECPrivateKey(cert.PrivateKey.(*ecdsa.PrivateKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := &rest.Config{Host: f.url, TLSClientConfig: rest.TLSClientConfig{CAData: pemOf("CERTIFICATE", f.cert.Raw), CertData: pemOf("CERTIFICATE", cert.Certificate[0]), KeyData: pemOf("EC PRIVATE KEY", keyDER)}}
+	for path, want := range map[string]string{"/exec/ns/p/c?command=cat&command=-&": "p/c [cat -] tty=false hello", "/attach/ns/p/u/c?": "p/c [attached] tty=false hello"} {
+		u, err := url.Parse(f.url + path + "input=1&output=1&error=1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ex, err := remotecommand.NewSPDYExecutor(cfg, "POST", u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out, errOut bytes.Buffer
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		err = ex.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &errOut})
+		cancel()
+		if err != nil || out.String() != want || errOut.String() != "to stderr" {
+			t.Errorf("%s: %q %q %v", path, out.String(), errOut.String(), err)
+		}
+	}
+}
+
+func TestSubresources(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{"/stats/summary": "stats", "/metrics": "metrics", "/metrics/resource": "metrics", "/metricsx": "proxy", "/logs/": "log", "/pods": "pods proxy", "/runningpods/": "pods proxy", "/exec/a/b/c": "proxy",
+		"/healthz": "healthz proxy", "/configz": "configz proxy", "/checkpoint/a/b/c": "checkpoint", "/containerLogs/a/b/c": "proxy", "/": "proxy"} {
+		if got := strings.Join(subresources(path), " "); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+}
+
+func TestLogOptions(t *testing.T) {
+	t.Parallel()
+	q, _ := url.ParseQuery("follow=true&timestamps=1&previous=false&tailLines=0&sinceSeconds=5&limitBytes=9&sinceTime=2026-01-02T03:04:05Z&stream=Stderr")
+	o, err := logOptions(q)
+	if err != nil || !o.Follow || !o.Timestamps || o.Previous || *o.TailLines != 0 || *o.SinceSeconds != 5 || *o.LimitBytes != 9 || o.SinceTime.Year() != 2026 || *o.Stream != "Stderr" {
+		t.Errorf("%+v %v", o, err)
+	}
+	for _, bad := range []string{"sinceSeconds=0", "limitBytes=0", "tailLines=x", "sinceTime=yesterday", "stream=x"} {
+		q, _ := url.ParseQuery(bad)
+		if _, err := logOptions(q); err == nil {
+			t.Error(bad, "accepted")
+		}
+	}
+}
+
+func TestServingCertificateIsKept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	a, err := ServingCertificate(dir, "h", nil, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := ServingCertificate(dir, "h", nil, time.Now())
+	if err != nil || !bytes.Equal(a.Certificate[0], b.Certificate[0]) {
+		t.Error("made anew:", err)
+	}
+	c, err := ServingCertificate(dir, "h", nil, time.Now().AddDate(2, 0, 0))
+	if err != nil || bytes.Equal(a.Certificate[0], c.Certificate[0]) {
+		t.Error("an ended certificate was kept:", err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "kubelet.key")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Error("the key's mode:", info.Mode(), err)
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	t.Parallel()
+	if _, err := New(Config{}); err == nil {
+		t.Error("an empty configuration")
+	}
+	w := httptest.NewRecorder()
+	Healthz(func() error { return errors.New("sick") })(w, nil)
+	if w.Code != 500 || !strings.Contains(w.Body.String(), "sick") {
+		t.Error(w.Code, w.Body)
+	}
+	if user, ok, err := (Union{Anonymous{}}).Authenticate(nil); !ok || err != nil || user.Username != "system:anonymous" {
+		t.Error(user, err)
+	}
+}

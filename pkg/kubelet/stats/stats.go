@@ -1,0 +1,158 @@
+// Package stats computes the kubelet's summary of resource use (/stats/summary): of the node from /proc, of pods and containers
+// from their cgroups. Rates (usageNanoCores) are between one summary and the one before.
+package stats
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+)
+
+// Usage is what the processes of a cgroup have used: CPU since it exists, the rest now.
+type Usage struct {
+	CPUNanoseconds                uint64
+	MemoryBytes, WorkingSetBytes  uint64
+	RSSBytes                      uint64
+	PageFaults, MajorPageFaults   uint64
+	Processes                     uint64
+	MemoryLimitBytes, MemoryAvail uint64 // 0 without a limit
+}
+
+// Config is what a Collector needs; all are required but Root.
+type Config struct {
+	NodeName string
+	// Started is when the node started; Dir the kubelet's root directory, whose file system is shown as the node's.
+	Started time.Time
+	Dir     string
+	// Pods are the pods the kubelet runs, with statuses.
+	Pods func() []*corev1.Pod
+	// Pod and Container read the use of a pod, and of one of its containers by the runtime's ID.
+	Pod       func(pod *corev1.Pod) (Usage, error)
+	Container func(pod *corev1.Pod, id string) (Usage, error)
+	Now       func() time.Time
+	// Root is where /proc is found, "/" by default.
+	Root string
+}
+
+// Collector computes summaries. It is safe for concurrent use.
+type Collector struct {
+	cfg Config
+
+	mu   sync.Mutex
+	last map[string]sample // by what was measured
+}
+
+// sample is one reading of a CPU counter; rate is the rate that was computed with it.
+type sample struct {
+	at   time.Time
+	cpu  uint64
+	rate uint64
+}
+
+// New checks the configuration.
+func New(cfg Config) (*Collector, error) {
+	if cfg.Pods == nil || cfg.Pod == nil || cfg.Container == nil || cfg.Now == nil || cfg.Dir == "" {
+		return nil, errors.New("stats: Pods, Pod, Container, Now and Dir are required")
+	}
+	if cfg.Root == "" {
+		cfg.Root = "/"
+	}
+	return &Collector{cfg: cfg, last: map[string]sample{}}, nil
+}
+
+// Summary computes the summary of now. Pods and containers that cannot be read (they just ended) are shown without numbers.
+func (c *Collector) Summary(ctx context.Context) (*statsapi.Summary, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.cfg.Now()
+	next := map[string]sample{}
+	sum := &statsapi.Summary{Pods: []statsapi.PodStats{}}
+	node, err := readNode(c.cfg.Root)
+	if err != nil {
+		return nil, err
+	}
+	fs := fileSystem(c.cfg.Dir, now)
+	sum.Node = statsapi.NodeStats{NodeName: c.cfg.NodeName, StartTime: metav1.NewTime(c.cfg.Started), CPU: c.cpu("node", node.cpu, now, next), Memory: memory(node.memory, now),
+		Network: node.network(now), Fs: fs, Runtime: &statsapi.RuntimeStats{ImageFs: fs, ContainerFs: fs}}
+	for _, pod := range c.cfg.Pods() {
+		if pod.Status.Phase == corev1.PodRunning {
+			sum.Pods = append(sum.Pods, c.pod(pod, now, next))
+		}
+	}
+	c.last = next
+	return sum, nil
+}
+
+func (c *Collector) pod(pod *corev1.Pod, now time.Time, next map[string]sample) statsapi.PodStats {
+	p := statsapi.PodStats{PodRef: statsapi.PodReference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)}, Containers: []statsapi.ContainerStats{}}
+	if pod.Status.StartTime != nil {
+		p.StartTime = *pod.Status.StartTime
+	}
+	if u, err := c.cfg.Pod(pod); err == nil {
+		p.CPU, p.Memory = c.cpu(string(pod.UID), u.CPUNanoseconds, now, next), memory(u, now)
+		p.ProcessStats = &statsapi.ProcessStats{ProcessCount: &u.Processes}
+	}
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses} {
+		for i := range list {
+			st := &list[i]
+			if st.State.Running == nil {
+				continue
+			}
+			one := statsapi.ContainerStats{Name: st.Name, StartTime: st.State.Running.StartedAt}
+			if u, err := c.cfg.Container(pod, runtimeID(st.ContainerID)); err == nil {
+				one.CPU, one.Memory = c.cpu(st.ContainerID, u.CPUNanoseconds, now, next), memory(u, now)
+			}
+			p.Containers = append(p.Containers, one)
+		}
+	}
+	return p
+}
+
+// minInterval is the least time between two readings that gives a meaningful rate.
+const minInterval = time.Second
+
+// cpu reports a counter and its rate since the last reading that is not too recent.
+func (c *Collector) cpu(what string, total uint64, now time.Time, next map[string]sample) *statsapi.CPUStats {
+	out := &statsapi.CPUStats{Time: metav1.NewTime(now), UsageCoreNanoSeconds: &total}
+	before, ok := c.last[what]
+	switch {
+	case ok && now.Sub(before.at) < minInterval:
+		next[what] = before
+		out.UsageNanoCores = &before.rate
+	case ok && total >= before.cpu:
+		rate := uint64(float64(total-before.cpu) / now.Sub(before.at).Seconds())
+		next[what] = sample{now, total, rate}
+		out.UsageNanoCores = &rate
+	default:
+		next[what] = sample{at: now, cpu: total}
+	}
+	return out
+}
+
+func memory(u Usage, now time.Time) *statsapi.MemoryStats {
+	m := &statsapi.MemoryStats{Time: metav1.NewTime(now), UsageBytes: &u.MemoryBytes, WorkingSetBytes: &u.WorkingSetBytes, RSSBytes: &u.RSSBytes, PageFaults: &u.PageFaults, MajorPageFaults: &u.MajorPageFaults}
+	if u.MemoryLimitBytes > 0 {
+		m.AvailableBytes = &u.MemoryAvail
+	}
+	return m
+}
+
+func fileSystem(dir string, now time.Time) *statsapi.FsStats {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return nil
+	}
+	size := uint64(st.Bsize)
+	capacity, free, used := st.Blocks*size, st.Bavail*size, (st.Blocks-st.Bfree)*size
+	inodes, inodesFree, inodesUsed := st.Files, st.Ffree, st.Files-st.Ffree
+	return &statsapi.FsStats{Time: metav1.NewTime(now), CapacityBytes: &capacity, AvailableBytes: &free, UsedBytes: &used, Inodes: &inodes, InodesFree: &inodesFree, InodesUsed: &inodesUsed}
+}

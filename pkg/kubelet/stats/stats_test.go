@@ -1,0 +1,91 @@
+package stats
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func procDir(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, content := range map[string]string{
+		"stat":      "cpu  100 1 50 9999 77 2 3 4 5 6\ncpu0 1\n",
+		"meminfo":   "MemTotal: 1000 kB\nMemFree: 400 kB\nMemAvailable: 700 kB\nInactive(file): 100 kB\nAnonPages: 50 kB\n",
+		"vmstat":    "pgfault 12\npgmajfault 3\n",
+		"net/dev":   "Inter-| Receive\n face |bytes\n    lo: 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9\n  eth0: 100 1 2 0 0 0 0 0 300 1 4 0 0 0 0 0\n",
+		"net/route": "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU\neth0 00000000 0101A8C0 0003 0 0 0 00000000 0 0 0\n",
+	} {
+		p := filepath.Join(root, "proc", name)
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestSummary(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	used := map[string]uint64{"u1": 1e9, "c1": 5e8}
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now)}}
+	pods := []*corev1.Pod{
+		{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u1"}, Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
+			{Name: "a", ContainerID: "containerd://c1", State: running}, {Name: "gone", ContainerID: "containerd://c2", State: running}, {Name: "ended"}}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "done"}, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}},
+	}
+	read := func(id string) (Usage, error) {
+		if v, ok := used[id]; ok {
+			return Usage{CPUNanoseconds: v, MemoryBytes: 10, WorkingSetBytes: 7, MemoryLimitBytes: 20, MemoryAvail: 13}, nil
+		}
+		return Usage{}, errors.New("gone")
+	}
+	c, err := New(Config{NodeName: "n", Dir: t.TempDir(), Root: procDir(t), Now: func() time.Time { return now }, Pods: func() []*corev1.Pod { return pods },
+		Pod: func(p *corev1.Pod) (Usage, error) { return read(string(p.UID)) }, Container: func(_ *corev1.Pod, id string) (Usage, error) { return read(id) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	sum, err := c.Summary(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := sum.Node
+	if *n.CPU.UsageCoreNanoSeconds != 160*1e7 || n.CPU.UsageNanoCores != nil || *n.Memory.WorkingSetBytes != 500<<10 || *n.Memory.AvailableBytes != 700<<10 || *n.Memory.PageFaults != 12 {
+		t.Errorf("node: %+v %+v", n.CPU, n.Memory)
+	}
+	if n.Network.Name != "eth0" || *n.Network.RxBytes != 100 || *n.Network.TxErrors != 4 || len(n.Network.Interfaces) != 1 || *n.Fs.CapacityBytes == 0 {
+		t.Errorf("network: %+v", n.Network)
+	}
+	if len(sum.Pods) != 1 || len(sum.Pods[0].Containers) != 2 || sum.Pods[0].Containers[1].CPU != nil || *sum.Pods[0].Memory.AvailableBytes != 13 {
+		t.Errorf("pods: %+v", sum.Pods)
+	}
+	used["c1"], now = 15e8, now.Add(2*time.Second)
+	for range 2 { // the second summary comes too soon for a rate of its own
+		if sum, err = c.Summary(ctx); err != nil || *sum.Pods[0].Containers[0].CPU.UsageNanoCores != 5e8 {
+			t.Fatal(err, sum.Pods[0].Containers[0].CPU)
+		}
+		now = now.Add(time.Millisecond)
+	}
+	used["c1"], now = 1, now.Add(10*time.Second)
+	if sum, err = c.Summary(ctx); err != nil || sum.Pods[0].Containers[0].CPU.UsageNanoCores != nil {
+		t.Error("a counter that went back has no rate", err)
+	}
+	if _, err := New(Config{}); err == nil {
+		t.Error("an empty configuration")
+	}
+	stopped, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := c.Summary(stopped); err == nil {
+		t.Error("a summary for a client that left")
+	}
+}
