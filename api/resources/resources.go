@@ -92,6 +92,8 @@ type Strategy struct {
 	// ReturnDeleted: a deletion that removes the object answers with it rather than with a Status (pods, podtemplates,
 	// resourcequotas, serviceaccounts, services).
 	ReturnDeleted bool
+	// NeedsVersion: a PUT must say which version it replaces (leases, endpointslices).
+	NeedsVersion bool
 }
 
 // Stored is the kind behind a Row that is only a view.
