@@ -22,7 +22,7 @@ func (s *Server) impersonate(next http.Handler) http.Handler {
 			return
 		}
 		if user.Name == "" {
-			s.API.WriteError(w, r, apierrors.NewBadRequest("requested impersonation without impersonating a user"))
+			s.API.WriteError(w, r, apierrors.NewBadRequest("requested impersonation without impersonating a user name"))
 			return
 		}
 		for _, question := range impersonationQuestions(user) {

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"bonsai/pkg/apiserver/request"
+	"bonsai/pkg/apiserver/rest"
 )
 
 // router sends resource requests to the API and every other path to its handler.
@@ -54,7 +55,13 @@ func index(paths []string) http.Handler {
 }
 
 func (s *Server) version() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writePlainJSON(w, s.Version) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			s.API.WriteError(w, r, rest.ErrMethod())
+			return
+		}
+		writePlainJSON(w, s.Version)
+	})
 }
 
 func writePlainJSON(w http.ResponseWriter, v any) {

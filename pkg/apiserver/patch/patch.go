@@ -48,7 +48,7 @@ func For(t types.PatchType, sample any) (Func, error) {
 func applyJSON(current, patch []byte) ([]byte, error) {
 	decoded, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("error decoding patch: %w", err)
 	}
 	if len(decoded) > maxOperations {
 		return nil, fmt.Errorf("%w, got %d", ErrTooLarge, len(decoded))
@@ -90,7 +90,7 @@ func strategic(sample any) (Func, error) {
 	return func(current, patch []byte) ([]byte, error) {
 		var doc map[string]any
 		if err := json.Unmarshal(patch, &doc); err != nil {
-			return nil, fmt.Errorf("error decoding patch: %w", err)
+			return nil, err
 		}
 		out, err := strategicpatch.StrategicMergePatchUsingLookupPatchMeta(current, patch, schema)
 		if errors.Is(err, mergepatch.ErrBadPatchFormatForPrimitiveList) || errors.Is(err, mergepatch.ErrBadPatchFormatForRetainKeys) ||

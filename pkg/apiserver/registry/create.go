@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -48,7 +49,7 @@ func (g *Generic) CreateItem(ctx context.Context, ns string, obj runtime.Object,
 		}
 	}
 	if access.GetResourceVersion() != "" {
-		return nil, nil, apierrors.NewInternalError(errors.New("resourceVersion should not be set on objects to be created"))
+		return nil, nil, errors.New("resourceVersion should not be set on objects to be created")
 	}
 	prefix := access.GetGenerateName()
 	generated := access.GetName() == "" && prefix != ""
@@ -134,7 +135,9 @@ func (g *Generic) insert(ctx context.Context, a *admission.Attributes, access me
 
 // validateCreate checks metadata and the kind's own rules; all problems are reported at once (422).
 func (g *Generic) validateCreate(obj runtime.Object, access metav1.Object, s *resources.Strategy) error {
-	errs := validation.ValidateObjectMetaAccessor(access, g.Row.Namespaced, g.nameRule(), field.NewPath("metadata"))
+	path := field.NewPath("metadata")
+	errs := validation.ValidateObjectMetaAccessor(access, g.Row.Namespaced, g.nameRule(), path)
+	errs = append(errs, validateFinalizers(access, path)...)
 	if s.Validate != nil {
 		errs = append(errs, s.Validate(obj)...)
 	}
@@ -142,6 +145,18 @@ func (g *Generic) validateCreate(obj runtime.Object, access metav1.Object, s *re
 		return apierrors.NewInvalid(g.Row.GVK.GroupKind(), access.GetName(), errs)
 	}
 	return nil
+}
+
+// validateFinalizers wants names without a domain to be Kubernetes' own.
+func validateFinalizers(access metav1.Object, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, f := range access.GetFinalizers() {
+		standard := f == "kubernetes" || f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
+		if !standard && !strings.Contains(f, "/") && f != "" {
+			errs = append(errs, field.Invalid(path.Child("finalizers").Index(i), f, "name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return errs
 }
 
 func (g *Generic) nameRule() validation.ValidateNameFunc {

@@ -71,6 +71,11 @@ func (g *Generic) tryDelete(ctx context.Context, ns, name string, opts *metav1.D
 	}
 	changed := g.markDeleted(obj, access, opts)
 	if g.goes(obj, access) {
+		if g.Row.Strategy.Graceful == nil { // the answer and hooks get it as it was
+			if obj, err = g.codec.Object(item); err != nil {
+				return nil, nil, false, err
+			}
+		}
 		return g.remove(ctx, item, obj, opts)
 	}
 	if !changed {
@@ -137,7 +142,9 @@ func (g *Generic) markDeleted(obj runtime.Object, access metav1.Object, opts *me
 	}
 	at := metav1.NewTime(g.Now().Add(time.Duration(grace) * time.Second)).Rfc3339Copy()
 	access.SetDeletionTimestamp(&at)
-	access.SetDeletionGracePeriodSeconds(&grace)
+	if g.Row.Strategy.Held == nil { // what is held (a namespace) has no grace period
+		access.SetDeletionGracePeriodSeconds(&grace)
+	}
 	if access.GetGeneration() > 0 {
 		access.SetGeneration(access.GetGeneration() + 1)
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/apiserver/storage"
@@ -43,11 +45,16 @@ func StorageError(err error) error {
 	case errors.Is(err, storage.ErrExpired):
 		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
 	case errors.Is(err, storage.ErrFuture):
-		e := apierrors.NewTimeoutError("Too large resource version", 1)
+		message := "Too large resource version"
+		var future *storage.FutureError
+		if errors.As(err, &future) {
+			message = future.Error()
+		}
+		e := apierrors.NewTimeoutError(message, 1)
 		e.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
 		return e
 	case errors.Is(err, storage.ErrBadContinue):
-		return apierrors.NewBadRequest(fmt.Sprintf("continue key is not valid: %v", err))
+		return apierrors.NewBadRequest(fmt.Sprintf("invalid continue token: continue key is not valid: %v", strings.TrimPrefix(err.Error(), storage.ErrBadContinue.Error()+": ")))
 	default:
 		return apierrors.NewInternalError(err)
 	}
@@ -58,11 +65,12 @@ func (g *Generic) checkPreconditions(name string, want *metav1.Preconditions, ui
 	if want == nil {
 		return nil
 	}
+	kind := schema.GroupResource{Group: g.Row.GVK.Group, Resource: g.Row.GVK.Kind}
 	if want.UID != nil && *want.UID != uid {
-		return apierrors.NewConflict(g.gr, name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *want.UID, uid))
+		return apierrors.NewConflict(kind, name, fmt.Errorf("the UID in the precondition (%v) does not match the UID in record (%v). The object might have been deleted and then recreated", *want.UID, uid))
 	}
 	if want.ResourceVersion != nil && *want.ResourceVersion != version {
-		return apierrors.NewConflict(g.gr, name, fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *want.ResourceVersion, version))
+		return apierrors.NewConflict(kind, name, fmt.Errorf("the ResourceVersion in the precondition (%v) does not match the ResourceVersion in record (%v). The object might have been modified", *want.ResourceVersion, version))
 	}
 	return nil
 }

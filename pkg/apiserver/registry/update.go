@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/resources"
@@ -196,10 +197,13 @@ func (u *update) checkIdentity(access, was metav1.Object) error {
 	if err := u.fitNamespace(access, u.ns); err != nil {
 		return err
 	}
-	if uid := access.GetUID(); uid != "" && uid != was.GetUID() {
-		return u.checkPreconditions(u.name, &metav1.Preconditions{UID: &uid}, was.GetUID(), "")
-	}
-	if v := access.GetResourceVersion(); v != "" && v != "0" && v != was.GetResourceVersion() {
+	switch v := access.GetResourceVersion(); {
+	case v == "" || v == "0":
+		if u.Row.Strategy.NeedsVersion {
+			return apierrors.NewInvalid(schema.GroupKind{Group: u.gr.Group, Kind: u.gr.Resource}, u.name, field.ErrorList{
+				field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
+		}
+	case v != was.GetResourceVersion():
 		return apierrors.NewConflict(u.gr, u.name, errModified)
 	}
 	return nil
@@ -208,7 +212,9 @@ func (u *update) checkIdentity(access, was metav1.Object) error {
 // keepSystemMetadata carries over what a client cannot change.
 func keepSystemMetadata(access, was metav1.Object) {
 	access.SetResourceVersion(was.GetResourceVersion())
-	access.SetUID(was.GetUID())
+	if access.GetUID() == "" {
+		access.SetUID(was.GetUID())
+	}
 	access.SetGeneration(was.GetGeneration())
 	access.SetSelfLink("")
 	access.SetManagedFields(nil)
@@ -229,10 +235,9 @@ func keepSystemMetadata(access, was metav1.Object) {
 func (u *update) validate(obj, old runtime.Object, access, was metav1.Object) error {
 	path := field.NewPath("metadata")
 	errs := validation.ValidateObjectMetaAccessorUpdate(access, was, path)
+	errs = append(errs, validateFinalizers(access, path)...)
 	if u.strategy != nil && u.strategy.ValidateUpdate != nil {
 		errs = append(errs, u.strategy.ValidateUpdate(obj, old)...)
-	} else {
-		errs = append(errs, validation.ValidateObjectMetaAccessor(access, u.Row.Namespaced, u.nameRule(), path)...)
 	}
 	if len(errs) > 0 {
 		return apierrors.NewInvalid(u.Row.GVK.GroupKind(), u.name, errs)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -104,13 +105,28 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	res := a.resources[schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}]
 	if res == nil || info.Namespace != "" && !res.Row.Namespaced && info.Resource != "namespaces" ||
 		res.Row.Namespaced && info.Namespace == "" && info.Name != "" && len(info.Parts) > 1 {
-		http.NotFound(w, r)
+		a.notFound(w, r, info)
 		return
 	}
 	x := &exchange{API: a, w: w, r: r, info: info, res: res}
 	if err := x.serve(); err != nil {
 		a.WriteError(w, r, err)
 	}
+}
+
+// notFound answers for a resource that is not served: with a Status in a group that is, else plainly.
+func (a *API) notFound(w http.ResponseWriter, r *http.Request, info *request.Info) {
+	for gvr := range a.resources {
+		if gvr.Group == info.APIGroup {
+			a.WriteError(w, r, errNoResource())
+			return
+		}
+	}
+	http.NotFound(w, r)
+}
+
+func errNoResource() error {
+	return statusError(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
 }
 
 // watchTimeout is how long a watch without timeoutSeconds lasts: spread, so that clients do not all come back at once.

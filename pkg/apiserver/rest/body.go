@@ -26,12 +26,9 @@ func readBody(r *http.Request) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
 	}
-	if r.ContentLength > maxBody {
-		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", maxBody))
-	}
 	var b []byte
 	var err error
-	if r.ContentLength >= 0 {
+	if r.ContentLength >= 0 && r.ContentLength <= maxBody {
 		b = make([]byte, r.ContentLength)
 		_, err = io.ReadFull(r.Body, b)
 	} else {
@@ -102,11 +99,14 @@ func decodeJSON(body []byte, gvk schema.GroupVersionKind, into runtime.Object, v
 	if err == nil {
 		return strict, checkKind(into.GetObjectKind().GroupVersionKind(), gvk)
 	}
-	var named metav1.TypeMeta
+	var named struct {
+		APIVersion string `json:"apiVersion,omitempty"`
+		Kind       string `json:"kind,omitempty"`
+	}
 	if kindErr := json.UnmarshalCaseSensitivePreserveInts(body, &named); kindErr != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): couldn't get version/kind; json parse error: %v (%s)", gvk.Kind, kindErr, excerpt(body)))
 	}
-	if kindErr := checkKind(named.GroupVersionKind(), gvk); kindErr != nil {
+	if kindErr := checkKind(schema.FromAPIVersionAndKind(named.APIVersion, named.Kind), gvk); kindErr != nil {
 		return nil, kindErr
 	}
 	return nil, cannotHandle(gvk, gvk, err)
@@ -115,7 +115,7 @@ func decodeJSON(body []byte, gvk schema.GroupVersionKind, into runtime.Object, v
 func decodeYAML(body []byte, gvk schema.GroupVersionKind, into runtime.Object, validation string) ([]error, error) {
 	asJSON, err := yaml.YAMLToJSON(body)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): couldn't get version/kind; yaml parse error: %v (%s)", gvk.Kind, err, excerpt(body)))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", gvk.Kind, err, excerpt(body)))
 	}
 	strict, err := decodeJSON(asJSON, gvk, into, validation)
 	if err != nil || validation == metav1.FieldValidationIgnore {
@@ -156,28 +156,30 @@ func checkKind(got, want schema.GroupVersionKind) error {
 	if got == want {
 		return nil
 	}
-	if got.GroupVersion() != want.GroupVersion() {
-		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got.GroupVersion(), want.GroupVersion()))
+	if got.Kind == want.Kind {
+		return cannotHandle(got, want, fmt.Errorf("no kind %q is registered for version %q, expected version %q", got.Kind, got.GroupVersion(), want.GroupVersion()))
 	}
-	return cannotHandle(got, want, fmt.Errorf("no conversion from %s to %s", got.Kind, want.Kind))
+	return cannotHandle(got, want, fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, want.Version, want.Kind))
 }
 
 func cannotHandle(got, want schema.GroupVersionKind, err error) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err))
 }
 
-// excerpt shows the start of a body that cannot be read, in hexadecimal where it is not text.
+// excerpt shows the start of a body that cannot be read, in hexadecimal unless it looks like JSON.
 func excerpt(body []byte) string {
 	const most = 1024
-	cut := body
+	if len(body) == 0 {
+		return "<empty>"
+	}
+	cut, more := body, ""
 	if len(cut) > most {
-		cut = cut[:most]
+		cut, more = cut[:most], " ..."
 	}
-	s := fmt.Sprintf("%x", cut)
-	if len(body) > most {
-		s += " ..."
+	if body[0] == '{' {
+		return string(cut) + more
 	}
-	return s
+	return fmt.Sprintf("%x%s", cut, more)
 }
 
 // isStatus tells whether err is a Status error of the API already.

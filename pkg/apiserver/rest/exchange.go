@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -33,6 +34,9 @@ func (x *exchange) serve() error {
 		return x.subresource()
 	}
 	named := len(x.info.Parts) > 1
+	if x.res.Row.Namespaced && x.info.Namespace == "" && (x.info.Verb == "create" || x.info.Verb == "deletecollection") {
+		return x.notSupported()
+	}
 	if x.res.Store == nil {
 		if x.info.Verb == "create" && !named {
 			return x.createWith(x.res.Creater, x.res.Row.GVK, x.info.Name)
@@ -60,16 +64,18 @@ func (x *exchange) serve() error {
 	return x.notSupported()
 }
 
-func (x *exchange) notSupported() error {
-	return statusError(http.StatusMethodNotAllowed, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+func (x *exchange) notSupported() error { return ErrMethod() }
+
+// ErrMethod is the 405 for a method that a path does not have.
+func ErrMethod() error {
+	return statusError(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "the server does not allow this method on the requested resource")
 }
 
 // subresource serves a path below one object.
 func (x *exchange) subresource() error {
 	sub := x.res.subs[x.info.Subresource]
 	if sub == nil {
-		http.NotFound(x.w, x.r)
-		return nil
+		return errNoResource()
 	}
 	if sub.Strategy != nil && x.res.Store != nil {
 		switch x.info.Verb {
@@ -103,8 +109,7 @@ func (x *exchange) subresource() error {
 			return x.patchWith(s, gvk)
 		}
 	case nil:
-		http.NotFound(x.w, x.r)
-		return nil
+		return errNoResource()
 	}
 	return x.notSupported()
 }

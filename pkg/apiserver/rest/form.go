@@ -22,6 +22,7 @@ type form struct {
 	item func(*storage.Item) (*storage.Item, error)
 
 	protobufHead []byte // of a list
+	kinds        bool   // JSON items of lists keep kind and apiVersion
 }
 
 func newForm(codec *registry.Codec, listKind string, item func(*storage.Item) (*storage.Item, error)) *form {
@@ -79,7 +80,7 @@ func servedItem(served *registry.Codec, i *storage.Item, obj runtime.Object) (*s
 func metadataForm(stored *registry.Codec, version string) *form {
 	gvk := schema.GroupVersionKind{Group: metav1.GroupName, Version: version, Kind: "PartialObjectMetadata"}
 	codec := registry.NewKindCodec(gvk, func() runtime.Object { return &metav1.PartialObjectMetadata{} }, nil)
-	return newForm(codec, "PartialObjectMetadataList", func(i *storage.Item) (*storage.Item, error) {
+	f := newForm(codec, "PartialObjectMetadataList", func(i *storage.Item) (*storage.Item, error) {
 		raw, err := stored.Raw(i.Value)
 		if err != nil {
 			return nil, fmt.Errorf("metadata of %s: %w", i.Key, err)
@@ -95,4 +96,6 @@ func metadataForm(stored *registry.Codec, version string) *form {
 		value = append(append(value, message...), registry.EnvelopeTail...)
 		return &storage.Item{Key: i.Key, Value: value, Revision: i.Revision, Facts: i.Facts}, nil
 	})
+	f.kinds = true
+	return f
 }

@@ -69,6 +69,7 @@ func refineVerb(info *request.Info, u *url.URL, watchPrefix bool) {
 		return
 	}
 	query := u.Query()
+	info.FieldSelector = query.Get("fieldSelector")
 	if info.Verb == "list" && isTrue(query["watch"]) {
 		info.Verb = "watch"
 	}

@@ -163,7 +163,7 @@ func writeJSONList(out io.Writer, f *form, items []*storage.Item, meta *metav1.L
 		if i > 0 {
 			g.add(comma)
 		}
-		if bytes.HasPrefix(b, head) {
+		if !f.kinds && bytes.HasPrefix(b, head) {
 			g.add(open, b[len(head):])
 		} else {
 			g.add(b)
@@ -172,7 +172,7 @@ func writeJSONList(out io.Writer, f *form, items []*storage.Item, meta *metav1.L
 			return nil // the client went away
 		}
 	}
-	g.add([]byte("]}"))
+	g.add([]byte("]}\n"))
 	return nil
 }
 

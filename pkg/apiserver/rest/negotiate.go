@@ -140,7 +140,7 @@ func unsupportedMedia(types ...string) error {
 }
 
 func statusError(code int32, reason metav1.StatusReason, message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{}}}
 }
 
 // wantsPretty tells whether JSON is for human eyes: asked for, or asked by a browser or a command-line HTTP client.

@@ -62,8 +62,7 @@ func revisionOf(version string) (int64, error) {
 	}
 	n, err := strconv.ParseUint(version, 10, 63)
 	if err != nil {
-		return 0, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", field.ErrorList{
-			field.Invalid(field.NewPath("resourceVersion"), version, err.Error())})
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", field.Invalid(field.NewPath("resourceVersion"), version, err.Error())))
 	}
 	return int64(n), nil
 }
@@ -118,6 +117,9 @@ func storedFields(row *resources.Row, s fields.Selector) (fields.Selector, error
 	out, err := s.Transform(func(name, value string) (string, string, error) {
 		if stored, ok := known[name]; ok {
 			return stored, value, nil
+		}
+		if len(known) == 2 {
+			return "", "", fmt.Errorf(`%q is not a known field selector: only "metadata.name", "metadata.namespace"`, name)
 		}
 		return "", "", fmt.Errorf("field label not supported: %s", name)
 	})

@@ -32,7 +32,9 @@ func (x *exchange) update(subresource string) error {
 	ctx := registry.WithWarner(x.r.Context(), x.warn)
 	code := http.StatusOK
 	item, updated, err := x.res.Store.UpdateItem(ctx, x.info.Namespace, x.info.Name, subresource,
-		func(runtime.Object, *storage.Item) (runtime.Object, error) { return obj.DeepCopyObject(), nil }, opts)
+		func(current runtime.Object, _ *storage.Item) (runtime.Object, error) {
+			return obj.DeepCopyObject(), x.checkUID(obj, current)
+		}, opts)
 	if apierrors.IsNotFound(err) && subresource == "" && x.res.Store.Row.Strategy.CreateOnUpdate && !hasIdentity(obj) {
 		code = http.StatusCreated
 		item, updated, err = x.res.Store.CreateItem(ctx, x.info.Namespace, obj, &metav1.CreateOptions{DryRun: opts.DryRun, FieldManager: opts.FieldManager})
@@ -44,6 +46,22 @@ func (x *exchange) update(subresource string) error {
 		return err
 	}
 	return x.writeStored(a, code, item)
+}
+
+// checkUID refuses a PUT that was meant for an object of the same name that is gone.
+func (x *exchange) checkUID(obj, current runtime.Object) error {
+	want, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	have, err := meta.Accessor(current)
+	if err != nil {
+		return err
+	}
+	if uid := want.GetUID(); uid != "" && uid != have.GetUID() {
+		return apierrors.NewConflict(x.res.Row.GroupResource(), x.info.Name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, have.GetUID()))
+	}
+	return nil
 }
 
 // hasIdentity tells whether a PUT was meant for an object that exists.
@@ -73,7 +91,7 @@ func (x *exchange) checkName(obj runtime.Object) error {
 	switch access.GetName() {
 	case x.info.Name:
 	case "":
-		return apierrors.NewBadRequest("name must be provided")
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", x.info.Name))
 	default:
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", access.GetName(), x.info.Name))
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 
@@ -121,11 +122,20 @@ func writeBody(w http.ResponseWriter, r *http.Request, code int, media string, b
 		_, err := z.Write(b)
 		return ignoreClient(errors.Join(err, z.Close()))
 	}
-	h["Content-Length"] = []string{strconv.Itoa(len(b))}
+	size := len(b)
+	if media == typeJSON {
+		size++ // a newline ends it
+	}
+	h["Content-Length"] = []string{strconv.Itoa(size)}
 	w.WriteHeader(code)
 	_, err := w.Write(b)
+	if media == typeJSON && err == nil {
+		_, err = io.WriteString(w, newline)
+	}
 	return ignoreClient(err)
 }
+
+const newline = "\n"
 
 // ignoreClient drops the error of a client that went away: there is nobody to tell.
 func ignoreClient(error) error { return nil }
