@@ -17,9 +17,6 @@ import (
 // own, so that nobody can exchange it between check and use. index is the mount's place among the container's. The bind
 // mount goes with Unmount; calling SubPath again binds anew, as a restarted container expects.
 func (m *Manager) SubPath(pod *corev1.Pod, container string, index int, volume string, from Mounted, subPath string) (string, error) {
-	fail := func(err error) (string, error) {
-		return "", fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: %w", volume, container, err)
-	}
 	if filepath.IsAbs(subPath) {
 		return "", fmt.Errorf("error SubPath `%s` must not be an absolute path", subPath)
 	}
@@ -28,17 +25,17 @@ func (m *Manager) SubPath(pod *corev1.Pod, container string, index int, volume s
 	}
 	podDir, err := m.PodDir(pod.UID)
 	if err != nil {
-		return fail(err)
+		return "", err
 	}
 	if !filepath.IsLocal(volume) || !filepath.IsLocal(container) || strings.ContainsRune(volume+container, '/') {
-		return fail(errors.New("the volume's or container's name is no file name"))
+		return "", errors.New("the volume's or container's name is no file name")
 	}
 	if err := makeBeneath(from.HostPath, subPath); err != nil {
-		return "", fmt.Errorf("failed to create subPath directory for volumeMount %q of container %q: %w", volume, container, err)
+		return "", fmt.Errorf("create the subPath directory: %w", err)
 	}
 	fd, err := openBeneath(from.HostPath, subPath)
 	if err != nil {
-		return fail(err)
+		return "", err
 	}
 	defer unix.Close(fd)
 	target := filepath.Join(podDir, "volume-subpaths", volume, container, strconv.Itoa(index))
@@ -46,7 +43,7 @@ func (m *Manager) SubPath(pod *corev1.Pod, container string, index int, volume s
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := bind(fd, target); err != nil {
-		return fail(err)
+		return "", err
 	}
 	return target, nil
 }
