@@ -1,0 +1,37 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"bonsai/cmd/internal/daemon"
+)
+
+const component = "kubelet"
+
+// newCommand returns the command with upstream's flags.
+func newCommand() *cobra.Command {
+	o := &options{}
+	cmd := &cobra.Command{
+		Use:   component,
+		Short: "Run the pods of one node",
+		Long: "The kubelet is the primary \"node agent\" that runs on each node. It registers the node with the API server and\n" +
+			"makes sure that the containers described by the pods bound to its node run and are healthy.",
+		Args: daemon.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := o.settings(cmd.Flags())
+			if err != nil {
+				return err
+			}
+			log, err := o.logging.New(os.Stderr, component)
+			if err != nil {
+				return err
+			}
+			return run(cmd.Context(), s, log)
+		},
+	}
+	o.addFlags(cmd.Flags())
+	daemon.AddVersion(cmd)
+	return cmd
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
+	"bonsai/cmd/internal/daemon"
+)
+
+// options are the flags, with upstream's names. Those that the configuration file has too win over it if they are given.
+type options struct {
+	logging                                   daemon.Logging
+	config, kubeconfig, hostname, nodeIP      string
+	rootDir, certDir, cniConfDir, cniBridge   string
+	cniBinDirs                                []string
+	cniMTU                                    int
+	cniMasquerade                             bool
+	nodeLabels                                map[string]string
+	taints, providerID, runtimeEndpoint       string
+	podManifestPath, cgroupRoot, cgroupDriver string
+	clusterDNS                                []string
+	clusterDomain, tlsCert, tlsKey, clientCA  string
+	resolvConf, address, healthzAddress       string
+	port, healthzPort, maxPods                int32
+	registerNode, failSwapOn, serializePulls  bool
+}
+
+// addFlags registers the flags with their defaults.
+func (o *options) addFlags(fs *pflag.FlagSet) {
+	o.logging.AddFlags(fs)
+	fs.StringVar(&o.config, "config", "", "The kubelet's configuration file (kubelet.config.k8s.io/v1beta1).")
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Path to a kubeconfig file, specifying how to connect to the API server.")
+	fs.StringVar(&o.hostname, "hostname-override", "", "If non-empty, use this string as identification instead of the actual hostname.")
+	fs.StringVar(&o.nodeIP, "node-ip", "", "IP address (or comma-separated dual-stack IP addresses) of the node.")
+	fs.StringVar(&o.rootDir, "root-dir", "/var/lib/kubelet", "Directory path for managing kubelet files (volume mounts, etc).")
+	fs.StringVar(&o.certDir, "cert-dir", "/var/lib/kubelet/pki", "The directory where the TLS certs are located.")
+	fs.StringToStringVar(&o.nodeLabels, "node-labels", nil, "Labels to add when registering the node in the cluster.")
+	fs.StringVar(&o.taints, "register-with-taints", "", "Register the node with the given list of taints (comma separated \"<key>=<value>:<effect>\").")
+	fs.StringVar(&o.providerID, "provider-id", "", "Unique identifier for identifying the node in a machine database, i.e cloud provider.")
+	fs.StringVar(&o.runtimeEndpoint, "container-runtime-endpoint", "", "The endpoint of the container runtime service.")
+	fs.StringVar(&o.podManifestPath, "pod-manifest-path", "", "Path to the directory containing static pod files to run, or to a single static pod file.")
+	fs.StringVar(&o.cgroupRoot, "cgroup-root", "", "Optional root cgroup to use for pods.")
+	fs.StringVar(&o.cgroupDriver, "cgroup-driver", "cgroupfs", "Driver that the kubelet uses to manipulate cgroups on the host: cgroupfs or systemd.")
+	fs.StringSliceVar(&o.clusterDNS, "cluster-dns", nil, "Comma-separated list of DNS server IP addresses.")
+	fs.StringVar(&o.clusterDomain, "cluster-domain", "", "Domain for this cluster.")
+	fs.StringVar(&o.tlsCert, "tls-cert-file", "", "File containing the x509 certificate used for serving HTTPS.")
+	fs.StringVar(&o.tlsKey, "tls-private-key-file", "", "File containing the x509 private key matching --tls-cert-file.")
+	fs.StringVar(&o.clientCA, "client-ca-file", "", "Requests with a client certificate signed by one of these authorities are authenticated.")
+	fs.StringVar(&o.resolvConf, "resolv-conf", "/etc/resolv.conf", "Resolver configuration file used as the basis for the container DNS resolution configuration.")
+	fs.StringVar(&o.address, "address", "0.0.0.0", "The IP address for the kubelet to serve on.")
+	fs.Int32Var(&o.port, "port", 10250, "The port for the kubelet to serve on.")
+	fs.StringVar(&o.healthzAddress, "healthz-bind-address", "127.0.0.1", "The IP address for the healthz server to serve on.")
+	fs.Int32Var(&o.healthzPort, "healthz-port", 10248, "The port of the localhost healthz endpoint (set to 0 to disable).")
+	fs.Int32Var(&o.maxPods, "max-pods", 110, "Number of pods that can run on this kubelet.")
+	fs.BoolVar(&o.registerNode, "register-node", true, "Register the node with the API server.")
+	fs.BoolVar(&o.failSwapOn, "fail-swap-on", true, "Makes the kubelet fail to start if swap is enabled on the node.")
+	fs.BoolVar(&o.serializePulls, "serialize-image-pulls", true, "Pull images one at a time.")
+	fs.StringVar(&o.cniConfDir, "cni-conf-dir", "", "Directory to write the node's CNI network list to, from its podCIDRs; empty: somebody else writes it.")
+	fs.StringSliceVar(&o.cniBinDirs, "cni-bin-dir", nil, "Directories of the CNI plug-ins; if given, the network list is checked with them.")
+	fs.StringVar(&o.cniBridge, "cni-bridge", "cni0", "The bridge that pods are plugged into.")
+	fs.IntVar(&o.cniMTU, "cni-mtu", 0, "MTU of the bridge; 0: the kernel's choice.")
+	fs.BoolVar(&o.cniMasquerade, "cni-masquerade", false, "Let traffic to other networks take the node's address.")
+}
+
+// settings merges flags and configuration file and checks them.
+func (o *options) settings(fs *pflag.FlagSet) (*settings, error) {
+	c := &kubeletconfig.KubeletConfiguration{}
+	if o.config != "" {
+		var err error
+		if c, err = readConfig(o.config); err != nil {
+			return nil, err
+		}
+	}
+	s := &settings{options: o, file: c}
+	o.mergeStrings(fs, c)
+	o.mergeNumbers(fs, c)
+	defaultConfig(c)
+	return s, s.check()
+}
+
+func (o *options) mergeStrings(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfiguration) {
+	for flag, f := range map[string]struct {
+		to   *string
+		from string
+	}{
+		"container-runtime-endpoint": {&c.ContainerRuntimeEndpoint, o.runtimeEndpoint},
+		"pod-manifest-path":          {&c.StaticPodPath, o.podManifestPath},
+		"cgroup-root":                {&c.CgroupRoot, o.cgroupRoot},
+		"cgroup-driver":              {&c.CgroupDriver, o.cgroupDriver},
+		"cluster-domain":             {&c.ClusterDomain, o.clusterDomain},
+		"tls-cert-file":              {&c.TLSCertFile, o.tlsCert},
+		"tls-private-key-file":       {&c.TLSPrivateKeyFile, o.tlsKey},
+		"client-ca-file":             {&c.Authentication.X509.ClientCAFile, o.clientCA},
+		"address":                    {&c.Address, o.address},
+		"healthz-bind-address":       {&c.HealthzBindAddress, o.healthzAddress},
+		"provider-id":                {&c.ProviderID, o.providerID},
+	} {
+		if fs.Changed(flag) || *f.to == "" {
+			*f.to = f.from
+		}
+	}
+	if fs.Changed("resolv-conf") || c.ResolverConfig == nil {
+		c.ResolverConfig = &o.resolvConf
+	}
+	if fs.Changed("cluster-dns") {
+		c.ClusterDNS = o.clusterDNS
+	}
+}
+
+func (o *options) mergeNumbers(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfiguration) {
+	if fs.Changed("port") || c.Port == 0 {
+		c.Port = o.port
+	}
+	if fs.Changed("healthz-port") || c.HealthzPort == nil {
+		c.HealthzPort = &o.healthzPort
+	}
+	if fs.Changed("max-pods") || c.MaxPods == 0 {
+		c.MaxPods = o.maxPods
+	}
+	for flag, f := range map[string]struct {
+		to   **bool
+		from *bool
+	}{
+		"register-node":         {&c.RegisterNode, &o.registerNode},
+		"fail-swap-on":          {&c.FailSwapOn, &o.failSwapOn},
+		"serialize-image-pulls": {&c.SerializeImagePulls, &o.serializePulls},
+	} {
+		if fs.Changed(flag) || *f.to == nil {
+			*f.to = f.from
+		}
+	}
+}
+
+// nodeName is the node's name: the host's, unless it is overridden.
+func (o *options) nodeName() (string, error) {
+	name := o.hostname
+	if name == "" {
+		var err error
+		if name, err = os.Hostname(); err != nil {
+			return "", fmt.Errorf("find the host's name: %w", err)
+		}
+	}
+	if name = strings.ToLower(strings.TrimSpace(name)); name == "" {
+		return "", errors.New("the host has no name; give one with --hostname-override")
+	}
+	return name, nil
+}
+
+func (o *options) nodeIPs() ([]net.IP, error) {
+	var out []net.IP
+	for _, s := range strings.Split(o.nodeIP, ",") {
+		if s = strings.TrimSpace(s); s == "" {
+			continue
+		}
+		ip := net.ParseIP(s)
+		if ip == nil {
+			return nil, fmt.Errorf("--node-ip: %q is no IP address", s)
+		}
+		out = append(out, ip)
+	}
+	return out, nil
+}
+
+// parseTaints reads "key=value:effect,…"; the value may be missing.
+func parseTaints(text string) ([]corev1.Taint, error) {
+	var out []corev1.Taint
+	for _, s := range strings.Split(text, ",") {
+		if s == "" {
+			continue
+		}
+		left, effect, ok := strings.Cut(s, ":")
+		key, value, _ := strings.Cut(left, "=")
+		t := corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}
+		if !ok || key == "" || (t.Effect != corev1.TaintEffectNoSchedule && t.Effect != corev1.TaintEffectPreferNoSchedule && t.Effect != corev1.TaintEffectNoExecute) {
+			return nil, fmt.Errorf("--register-with-taints: %q is not of the form key=value:effect", s)
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}

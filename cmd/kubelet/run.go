@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"bonsai/api/core"
+	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/kubelet"
+	"bonsai/pkg/kubelet/cgroup"
+	"bonsai/pkg/kubelet/cri"
+	"bonsai/pkg/kubelet/dns"
+	"bonsai/pkg/kubelet/images"
+	"bonsai/pkg/kubelet/node"
+	"bonsai/pkg/kubelet/server"
+)
+
+const containerLogsDir = "/var/log/containers"
+
+// run composes the kubelet and its servers and runs them until ctx ends.
+func run(ctx context.Context, s *settings, log *slog.Logger) error {
+	klog.SetSlogLogger(log)
+	rest, err := daemon.Client(s.kubeconfig, component)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(rest)
+	if err != nil {
+		return fmt.Errorf("make a client for the API server: %w", err)
+	}
+	for _, dir := range []string{s.rootDir, s.file.PodLogsDir, containerLogsDir} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("make directory: %w", err)
+		}
+	}
+	cfg, err := config(s, client, log)
+	if err != nil {
+		return err
+	}
+	k, err := kubelet.New(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return k.Run(ctx) })
+	size := resource.MustParse(s.file.ContainerLogMaxSize) // checked with the settings
+	g.Go(func() error { return k.Rotate(ctx, size.Value(), int(*s.file.ContainerLogMaxFiles)) })
+	if *s.file.EnableServer {
+		srv, err := api(s, client, k, cfg.NodeName, log)
+		if err != nil {
+			return err
+		}
+		g.Go(func() error { return srv.Run(ctx) })
+	}
+	health := &daemon.Server{Address: s.file.HealthzBindAddress, Port: int(*s.file.HealthzPort), Insecure: true, Log: log,
+		Registry: daemon.NewMetrics(), Live: []daemon.Check{{Name: "pleg", Run: k.Healthy}}, Ready: []daemon.Check{{Name: "pleg", Run: k.Healthy}}}
+	g.Go(func() error { return health.Run(ctx) })
+	return g.Wait()
+}
+
+func config(s *settings, client kubernetes.Interface, log *slog.Logger) (kubelet.Config, error) {
+	c := s.file
+	name, err := s.nodeName()
+	if err != nil {
+		return kubelet.Config{}, err
+	}
+	host, err := dns.Read(*c.ResolverConfig)
+	if err != nil {
+		return kubelet.Config{}, err
+	}
+	n, err := nodeConfig(s)
+	if err != nil {
+		return kubelet.Config{}, err
+	}
+	cfg := kubelet.Config{
+		NodeName: name, Client: client, RootDir: s.rootDir, PodLogsDir: c.PodLogsDir, ContainerLogsDir: containerLogsDir,
+		StaticPodPath: c.StaticPodPath, StaticPeriod: c.FileCheckFrequency.Duration,
+		Runtime: cri.Config{Endpoint: c.ContainerRuntimeEndpoint, ImageEndpoint: c.ImageServiceEndpoint, Timeout: c.RuntimeRequestTimeout.Duration},
+		Cgroups: cgroup.Config{Root: c.CgroupRoot, Driver: c.CgroupDriver, Allocatable: n.Resources.Allocatable(n.Machine.Capacity()), Log: log},
+		Images:  images.Config{Serialize: *c.SerializeImagePulls, Log: log},
+		ImageGC: images.Policy{High: int(*c.ImageGCHighThresholdPercent), Low: int(*c.ImageGCLowThresholdPercent),
+			MinAge: c.ImageMinimumGCAge.Duration, MaxAge: c.ImageMaximumGCAge.Duration},
+		DNS:  dns.Config{ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, Host: host},
+		Node: n, Defaults: core.DefaultPod, QOS: core.QOSClass, Log: log,
+	}
+	if c.PodPidsLimit != nil && *c.PodPidsLimit > 0 {
+		cfg.Cgroups.PodPidsLimit = *c.PodPidsLimit
+	}
+	if c.MaxParallelImagePulls != nil {
+		cfg.Images.MaxParallel = int(*c.MaxParallelImagePulls)
+	}
+	if m := c.CrashLoopBackOff.MaxContainerRestartPeriod; m != nil {
+		cfg.MaxBackOff = m.Duration
+	}
+	return cfg, nil
+}
+
+func nodeConfig(s *settings) (node.Config, error) {
+	c := s.file
+	ips, err := s.nodeIPs()
+	if err != nil {
+		return node.Config{}, err
+	}
+	taints, err := parseTaints(s.taints)
+	if err != nil {
+		return node.Config{}, err
+	}
+	keep, err := reserved(c.KubeReserved, c.SystemReserved)
+	if err != nil {
+		return node.Config{}, err
+	}
+	n := node.Config{
+		IPs: ips, Labels: s.nodeLabels, Taints: append(taints, c.RegisterWithTaints...), ProviderID: c.ProviderID, NoRegister: !*c.RegisterNode,
+		Machine: node.NewLinux(s.rootDir), Resources: node.Resources{MaxPods: int64(c.MaxPods), Reserved: keep, Hard: c.EvictionHard},
+		Port: c.Port, Version: daemon.GitVersion, Interval: c.NodeStatusUpdateFrequency.Duration, Report: c.NodeStatusReportFrequency.Duration,
+		LeaseDuration: time.Duration(c.NodeLeaseDurationSeconds) * time.Second,
+	}
+	if s.cniConfDir != "" {
+		if err := os.MkdirAll(s.cniConfDir, 0o755); err != nil {
+			return node.Config{}, fmt.Errorf("make the CNI directory: %w", err)
+		}
+		n.Network = &node.Network{Dir: s.cniConfDir, BinDirs: s.cniBinDirs, Bridge: s.cniBridge, MTU: s.cniMTU, Masquerade: s.cniMasquerade}
+	}
+	return n, nil
+}
+
+// api composes the HTTPS server: who may ask, and what it shows.
+func api(s *settings, client kubernetes.Interface, k *kubelet.Kubelet, name string, log *slog.Logger) (*server.Server, error) {
+	c := s.file
+	cert, err := serving(s, k, name)
+	if err != nil {
+		return nil, err
+	}
+	var who server.Union
+	if file := c.Authentication.X509.ClientCAFile; file != "" {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read the client CA file: %w", err)
+		}
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("the client CA file %s has no certificate", file)
+		}
+		who = append(who, server.Certificates{Roots: roots})
+	}
+	if *c.Authentication.Webhook.Enabled {
+		who = append(who, server.NewTokens(client, time.Now))
+	}
+	if a := c.Authentication.Anonymous.Enabled; a != nil && *a {
+		who = append(who, server.Anonymous{})
+	}
+	var may server.Authorizer = server.NewReviews(client, time.Now)
+	if c.Authorization.Mode == "AlwaysAllow" {
+		may = server.AlwaysAllow{}
+	}
+	registry := daemon.NewMetrics()
+	v := k.View()
+	return server.New(server.Config{
+		Address: net.JoinHostPort(c.Address, strconv.Itoa(int(c.Port))), NodeName: name, Certificate: cert,
+		RequestClientCerts: c.Authentication.X509.ClientCAFile != "", Authenticator: who, Authorizer: may,
+		Pods: v, Runtime: v, Logs: v, Stats: k.Summary, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+		Configz: func() any { return c }, LogDir: "/var/log", Healthy: k.Healthy, Log: log,
+	})
+}
+
+func serving(s *settings, k *kubelet.Kubelet, name string) (tls.Certificate, error) {
+	c := s.file
+	if c.TLSCertFile != "" {
+		cert, err := tls.LoadX509KeyPair(c.TLSCertFile, c.TLSPrivateKeyFile)
+		if err != nil {
+			return cert, fmt.Errorf("load the serving certificate: %w", err)
+		}
+		return cert, nil
+	}
+	var ips []net.IP
+	for _, ip := range k.NodeIPs() {
+		ips = append(ips, net.ParseIP(ip))
+	}
+	return server.ServingCertificate(filepath.Clean(s.certDir), name, ips, time.Now())
+}

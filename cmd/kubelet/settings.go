@@ -1,0 +1,138 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+	"sigs.k8s.io/yaml"
+)
+
+// settings are the flags and the configuration file, merged and checked.
+type settings struct {
+	*options
+	file *kubeletconfig.KubeletConfiguration
+}
+
+// readConfig reads a KubeletConfiguration strictly.
+func readConfig(path string) (*kubeletconfig.KubeletConfiguration, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the kubelet's configuration: %w", err)
+	}
+	c := &kubeletconfig.KubeletConfiguration{}
+	if err := yaml.UnmarshalStrict(data, c); err != nil {
+		return nil, fmt.Errorf("the kubelet's configuration %s: %w", path, err)
+	}
+	if c.Kind != "KubeletConfiguration" || c.APIVersion != "kubelet.config.k8s.io/v1beta1" {
+		return nil, fmt.Errorf("the kubelet's configuration %s has %s %s, not kubelet.config.k8s.io/v1beta1 KubeletConfiguration", path, c.APIVersion, c.Kind)
+	}
+	return c, nil
+}
+
+// defaultConfig fills in upstream's defaults of the fields that are used.
+func defaultConfig(c *kubeletconfig.KubeletConfiguration) {
+	text := func(p *string, v string) {
+		if *p == "" {
+			*p = v
+		}
+	}
+	text(&c.ContainerRuntimeEndpoint, "unix:///run/containerd/containerd.sock")
+	text(&c.PodLogsDir, "/var/log/pods")
+	text(&c.ContainerLogMaxSize, "10Mi")
+	text((*string)(&c.Authorization.Mode), "Webhook")
+	yes, high, low, files := true, int32(85), int32(80), int32(5)
+	pointer(&c.EnableServer, &yes)
+	pointer(&c.Authentication.Webhook.Enabled, &yes)
+	pointer(&c.ImageGCHighThresholdPercent, &high)
+	pointer(&c.ImageGCLowThresholdPercent, &low)
+	pointer(&c.ContainerLogMaxFiles, &files)
+	duration(&c.ImageMinimumGCAge.Duration, 2*time.Minute)
+	duration(&c.FileCheckFrequency.Duration, 20*time.Second)
+	duration(&c.RuntimeRequestTimeout.Duration, 2*time.Minute)
+	duration(&c.NodeStatusUpdateFrequency.Duration, 10*time.Second)
+	duration(&c.NodeStatusReportFrequency.Duration, 5*time.Minute)
+	if c.NodeLeaseDurationSeconds == 0 {
+		c.NodeLeaseDurationSeconds = 40
+	}
+}
+
+func pointer[T any](p **T, v *T) {
+	if *p == nil {
+		*p = v
+	}
+}
+
+func duration(d *time.Duration, v time.Duration) {
+	if *d == 0 {
+		*d = v
+	}
+}
+
+// check refuses settings that cannot work; it names all of them.
+func (s *settings) check() error {
+	c := s.file
+	var errs []error
+	if s.kubeconfig == "" {
+		errs = append(errs, errors.New("--kubeconfig is required"))
+	}
+	if c.CgroupDriver != "cgroupfs" && c.CgroupDriver != "systemd" {
+		errs = append(errs, fmt.Errorf("cgroupDriver %q is neither cgroupfs nor systemd", c.CgroupDriver))
+	}
+	if (c.TLSCertFile == "") != (c.TLSPrivateKeyFile == "") {
+		errs = append(errs, errors.New("tlsCertFile and tlsPrivateKeyFile must be given together"))
+	}
+	if c.Authorization.Mode != "Webhook" && c.Authorization.Mode != "AlwaysAllow" {
+		errs = append(errs, fmt.Errorf("authorization.mode %q is neither Webhook nor AlwaysAllow", c.Authorization.Mode))
+	}
+	if *c.ImageGCLowThresholdPercent >= *c.ImageGCHighThresholdPercent {
+		errs = append(errs, errors.New("imageGCLowThresholdPercent must be less than imageGCHighThresholdPercent"))
+	}
+	if _, err := resource.ParseQuantity(c.ContainerLogMaxSize); err != nil {
+		errs = append(errs, fmt.Errorf("containerLogMaxSize: %w", err))
+	}
+	if c.MaxPods < 0 {
+		errs = append(errs, fmt.Errorf("maxPods %d is negative", c.MaxPods))
+	}
+	if *c.FailSwapOn && swapIsOn() {
+		errs = append(errs, errors.New("running with swap on is not supported, please disable swap or set failSwapOn to false"))
+	}
+	if _, err := s.nodeIPs(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := parseTaints(s.taints); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := reserved(c.KubeReserved, c.SystemReserved); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// swapIsOn reads /proc/swaps, whose first line is a heading.
+func swapIsOn() bool {
+	b, err := os.ReadFile("/proc/swaps")
+	return err == nil && len(strings.Split(strings.TrimSpace(string(b)), "\n")) > 1
+}
+
+// reserved sums up what is kept from pods.
+func reserved(maps ...map[string]string) (corev1.ResourceList, error) {
+	out := corev1.ResourceList{}
+	for _, m := range maps {
+		for name, text := range m {
+			q, err := resource.ParseQuantity(text)
+			if err != nil {
+				return nil, fmt.Errorf("reserved resource %s: %w", name, err)
+			}
+			sum := out[corev1.ResourceName(name)]
+			sum.Add(q)
+			out[corev1.ResourceName(name)] = sum
+		}
+	}
+	return out, nil
+}
