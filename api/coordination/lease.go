@@ -18,6 +18,7 @@ func leaseRow() resources.Row {
 		New:         resources.Make[coordinationv1.Lease],
 		NewList:     resources.Make[coordinationv1.LeaseList],
 		Strategy: resources.Typed[*coordinationv1.Lease]{
+			NeedsVersion:   true,
 			PrepareCreate:  dropElection,
 			PrepareUpdate:  func(obj, _ *coordinationv1.Lease) { dropElection(obj) },
 			Validate:       validateLease,

@@ -10,6 +10,7 @@ import (
 
 func podStrategy() resources.Typed[*corev1.Pod] {
 	return resources.Typed[*corev1.Pod]{
+		ReturnDeleted:  true,
 		Default:        DefaultPod,
 		PrepareCreate:  preparePodCreate,
 		PrepareUpdate:  func(obj, old *corev1.Pod) { obj.Status = *old.Status.DeepCopy() },

@@ -20,6 +20,7 @@ func podTemplateRow() resources.Row {
 		New:         resources.Make[corev1.PodTemplate],
 		NewList:     resources.Make[corev1.PodTemplateList],
 		Strategy: resources.Typed[*corev1.PodTemplate]{
+			ReturnDeleted:  true,
 			Default:        func(t *corev1.PodTemplate) { DefaultPodTemplate(&t.Template) },
 			Validate:       func(t *corev1.PodTemplate) field.ErrorList { return ValidatePodTemplate(&t.Template, path) },
 			ValidateUpdate: func(t, _ *corev1.PodTemplate) field.ErrorList { return ValidatePodTemplate(&t.Template, path) },

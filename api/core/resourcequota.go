@@ -51,6 +51,7 @@ func quotaCells(q *corev1.ResourceQuota, now time.Time) []any {
 
 func quotaStrategy() resources.Typed[*corev1.ResourceQuota] {
 	return resources.Typed[*corev1.ResourceQuota]{
+		ReturnDeleted: true,
 		Default: func(q *corev1.ResourceQuota) {
 			roundUp(q.Spec.Hard)
 			roundUp(q.Status.Hard)

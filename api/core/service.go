@@ -35,7 +35,8 @@ func serviceRow() resources.Row {
 
 func serviceStrategy() resources.Typed[*corev1.Service] {
 	return resources.Typed[*corev1.Service]{
-		Default: defaultService,
+		ReturnDeleted: true,
+		Default:       defaultService,
 		PrepareCreate: func(s *corev1.Service) {
 			s.Status = corev1.ServiceStatus{}
 			if s.Spec.ClusterIP != "" && len(s.Spec.ClusterIPs) == 0 {
@@ -93,6 +94,11 @@ func defaultService(s *corev1.Service) {
 	}
 	if spec.Type == corev1.ServiceTypeLoadBalancer {
 		setPtr(&spec.AllocateLoadBalancerNodePorts, true)
+		for i := range s.Status.LoadBalancer.Ingress {
+			if in := &s.Status.LoadBalancer.Ingress[i]; in.IP != "" {
+				setPtr(&in.IPMode, corev1.LoadBalancerIPModeVIP)
+			}
+		}
 	}
 }
 
@@ -107,6 +113,9 @@ func prepareServiceUpdate(obj, old *corev1.Service) {
 	normalizeClusterIPs(&obj.Spec, &old.Spec)
 	keepAllocated(&obj.Spec, &old.Spec)
 	dropByType(&obj.Spec, &old.Spec)
+	if obj.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		obj.Status.LoadBalancer = corev1.LoadBalancerStatus{}
+	}
 }
 
 // normalizeClusterIPs makes clusterIPs follow a clusterIP that a client changed without knowing of the list.

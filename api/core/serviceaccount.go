@@ -19,7 +19,7 @@ func serviceAccountRow() resources.Row {
 		Subresources: []resources.Subresource{
 			resources.Action("token", authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"), "create"),
 		},
-		Strategy: resources.Typed[*corev1.ServiceAccount]{ValidateName: apivalidation.ValidateServiceAccountName}.Strategy(),
+		Strategy: resources.Typed[*corev1.ServiceAccount]{ValidateName: apivalidation.ValidateServiceAccountName, ReturnDeleted: true}.Strategy(),
 		Columns:  resources.NameAndAge(),
 		Cells:    resources.Cells(resources.NameAndAgeCells[*corev1.ServiceAccount]),
 	}

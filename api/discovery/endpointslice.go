@@ -22,6 +22,7 @@ func endpointSliceRow() resources.Row {
 		New:         resources.Make[discoveryv1.EndpointSlice],
 		NewList:     resources.Make[discoveryv1.EndpointSliceList],
 		Strategy: resources.Typed[*discoveryv1.EndpointSlice]{
+			NeedsVersion:   true,
 			Default:        defaultEndpointSlice,
 			Validate:       validateEndpointSlice,
 			ValidateUpdate: validateEndpointSliceUpdate,

@@ -33,6 +33,8 @@ type Typed[T runtime.Object] struct {
 	Held           func(obj T) bool
 	CreateOnUpdate bool
 	DefaultOrphan  bool
+	ReturnDeleted  bool
+	NeedsVersion   bool
 }
 
 // Strategy returns t without types. Its functions panic on an object of another type, which is a bug of the caller.
@@ -51,6 +53,8 @@ func (t Typed[T]) Strategy() Strategy {
 		Held:           oneResult(t.Held),
 		CreateOnUpdate: t.CreateOnUpdate,
 		DefaultOrphan:  t.DefaultOrphan,
+		ReturnDeleted:  t.ReturnDeleted,
+		NeedsVersion:   t.NeedsVersion,
 	}
 }
 
