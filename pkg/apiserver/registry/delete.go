@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -217,5 +218,17 @@ func (g *Generic) DeleteItems(ctx context.Context, ns string, opts *metav1.Delet
 			return nil
 		})
 	}
-	return found, deleted, group.Wait()
+	err = group.Wait()
+	slices.SortFunc(deleted, byName)
+	return found, deleted, err
+}
+
+// byName orders objects as lists do.
+func byName(a, b runtime.Object) int {
+	x, errX := meta.Accessor(a)
+	y, errY := meta.Accessor(b)
+	if errX != nil || errY != nil {
+		return 0
+	}
+	return cmp.Or(cmp.Compare(x.GetNamespace(), y.GetNamespace()), cmp.Compare(x.GetName(), y.GetName()))
 }

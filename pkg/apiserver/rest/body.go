@@ -157,7 +157,7 @@ func checkKind(got, want schema.GroupVersionKind) error {
 		return nil
 	}
 	if got.Kind == want.Kind {
-		return cannotHandle(got, want, fmt.Errorf("no kind %q is registered for version %q, expected version %q", got.Kind, got.GroupVersion(), want.GroupVersion()))
+		return cannotHandle(got, want, fmt.Errorf("no kind %q is registered for version %q", got.Kind, got.GroupVersion()))
 	}
 	return cannotHandle(got, want, fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, want.Version, want.Kind))
 }
@@ -168,7 +168,7 @@ func cannotHandle(got, want schema.GroupVersionKind, err error) error {
 
 // excerpt shows the start of a body that cannot be read, in hexadecimal unless it looks like JSON.
 func excerpt(body []byte) string {
-	const most = 1024
+	const most = 30
 	if len(body) == 0 {
 		return "<empty>"
 	}
