@@ -24,7 +24,7 @@ func controllerRevisionRow() resources.Row {
 			ValidateUpdate: func(obj, old *appsv1.ControllerRevision) field.ErrorList {
 				errs := validateRevision(obj)
 				if !apiequality.Semantic.DeepEqual(obj.Data.Raw, old.Data.Raw) {
-					errs = append(errs, field.Invalid(field.NewPath("data"), string(obj.Data.Raw), apivalidation.FieldImmutableErrorMsg))
+					errs = append(errs, field.Invalid(field.NewPath("data"), obj.Data, apivalidation.FieldImmutableErrorMsg))
 				}
 				return errs
 			},

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/resources"
 )
@@ -22,7 +23,7 @@ func eventRow() resources.Row {
 		NewList:     resources.Make[corev1.EventList],
 		Strategy: resources.Typed[*corev1.Event]{
 			Validate:       ValidateLegacyEvent,
-			ValidateUpdate: validateEventUpdate,
+			ValidateUpdate: func(obj, _ *corev1.Event) field.ErrorList { return ValidateLegacyEvent(obj) },
 			CreateOnUpdate: true,
 		}.Strategy(),
 		FieldNames: []string{"involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",

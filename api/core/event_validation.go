@@ -2,10 +2,8 @@ package core
 
 import (
 	"strconv"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -93,32 +91,5 @@ func eventFields(e *corev1.Event, controller, note string) field.ErrorList {
 		}
 		errs = append(errs, field.Invalid(field.NewPath(name), "", "can have at most "+strconv.Itoa(maxEventNote)+" characters"))
 	}
-	return errs
-}
-
-// validateEventUpdate: of an event in the new form only the series (and metadata) may change.
-func validateEventUpdate(obj, old *corev1.Event) field.ErrorList {
-	errs := ValidateLegacyEvent(obj)
-	if obj.EventTime.IsZero() && old.EventTime.IsZero() {
-		return errs
-	}
-	immutable := func(name string, now, was any) {
-		if !apiequality.Semantic.DeepEqual(now, was) {
-			errs = append(errs, field.Invalid(field.NewPath(name), now, "field is immutable"))
-		}
-	}
-	immutable("involvedObject", obj.InvolvedObject, old.InvolvedObject)
-	immutable("reason", obj.Reason, old.Reason)
-	immutable("message", obj.Message, old.Message)
-	immutable("source", obj.Source, old.Source)
-	immutable("firstTimestamp", obj.FirstTimestamp, old.FirstTimestamp)
-	immutable("lastTimestamp", obj.LastTimestamp, old.LastTimestamp)
-	immutable("count", obj.Count, old.Count)
-	immutable("type", obj.Type, old.Type)
-	immutable("eventTime", obj.EventTime.Truncate(time.Microsecond), old.EventTime.Truncate(time.Microsecond))
-	immutable("action", obj.Action, old.Action)
-	immutable("related", obj.Related, old.Related)
-	immutable("reportingController", obj.ReportingController, old.ReportingController)
-	immutable("reportingInstance", obj.ReportingInstance, old.ReportingInstance)
 	return errs
 }

@@ -84,7 +84,7 @@ func namespaceStatusStrategy() resources.Typed[*corev1.Namespace] {
 	s := namespaceStrategy()
 	s.PrepareUpdate = func(obj, old *corev1.Namespace) { obj.Spec = *old.Spec.DeepCopy() }
 	s.ValidateUpdate = func(obj, _ *corev1.Namespace) field.ErrorList {
-		path := field.NewPath("status", "phase")
+		path := field.NewPath("status", "Phase")
 		switch {
 		case obj.DeletionTimestamp.IsZero() && obj.Status.Phase != corev1.NamespaceActive:
 			return field.ErrorList{field.Invalid(path, obj.Status.Phase, "may only be 'Active' if `deletionTimestamp` is empty")}

@@ -1,14 +1,12 @@
 package core
 
 import (
-	"fmt"
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -55,7 +53,10 @@ func validateNodeAddresses(n *corev1.Node) field.ErrorList {
 	seen := map[corev1.NodeAddress]bool{}
 	for i, a := range n.Status.Addresses {
 		if seen[a] {
-			errs = append(errs, field.Duplicate(field.NewPath("status", "addresses").Index(i), a))
+			errs = append(errs, field.Duplicate(field.NewPath("status", "addresses").Index(i), struct {
+				Type    corev1.NodeAddressType
+				Address string
+			}{a.Type, a.Address}))
 		}
 		seen[a] = true
 	}
@@ -104,14 +105,11 @@ func validateNodeUpdate(obj, old *corev1.Node) field.ErrorList {
 	if old.Spec.ProviderID != "" && obj.Spec.ProviderID != old.Spec.ProviderID {
 		errs = append(errs, field.Forbidden(spec.Child("providerID"), "node updates may not change providerID except from \"\" to valid"))
 	}
+	if obj.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID {
+		errs = append(errs, field.Forbidden(spec.Child("externalID"), "may not be updated"))
+	}
 	if obj.Spec.ConfigSource != nil && !apiequality.Semantic.DeepEqual(obj.Spec.ConfigSource, old.Spec.ConfigSource) {
 		errs = append(errs, field.Forbidden(spec.Child("configSource"), "configSource is not supported"))
-	}
-	rest := old.Spec.DeepCopy()
-	rest.PodCIDR, rest.PodCIDRs, rest.ProviderID = obj.Spec.PodCIDR, obj.Spec.PodCIDRs, obj.Spec.ProviderID
-	rest.Taints, rest.Unschedulable, rest.ConfigSource = obj.Spec.Taints, obj.Spec.Unschedulable, obj.Spec.ConfigSource
-	if !apiequality.Semantic.DeepEqual(*rest, obj.Spec) {
-		errs = append(errs, field.Forbidden(field.NewPath(""), fmt.Sprintf("node updates may only change labels, taints, or capacity (or configSource, if the DynamicKubeletConfig feature gate is enabled): %v", diff.Diff(*rest, obj.Spec))))
 	}
 	return errs
 }

@@ -335,12 +335,20 @@ func validateServiceStatusUpdate(obj, _ *corev1.Service) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("status", "loadBalancer", "ingress")
 	if obj.Spec.Type != corev1.ServiceTypeLoadBalancer && len(obj.Status.LoadBalancer.Ingress) > 0 {
-		errs = append(errs, field.Forbidden(path, "may only be used when `spec.type` is LoadBalancer"))
+		return field.ErrorList{field.Forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")}
 	}
 	for i, in := range obj.Status.LoadBalancer.Ingress {
 		at := path.Index(i)
 		if in.IP != "" {
 			errs = append(errs, validation.IsValidIPForLegacyField(at.Child("ip"), in.IP, true, nil)...)
+		}
+		switch {
+		case in.IP != "" && in.IPMode == nil:
+			errs = append(errs, field.Required(at.Child("ipMode"), "must be specified when `ip` is set"))
+		case in.IP == "" && in.IPMode != nil:
+			errs = append(errs, field.Forbidden(at.Child("ipMode"), "may not be specified when `ip` is not set"))
+		case in.IPMode != nil:
+			errs = append(errs, oneOf(at.Child("ipMode"), *in.IPMode, corev1.LoadBalancerIPModeProxy, corev1.LoadBalancerIPModeVIP)...)
 		}
 		if in.Hostname != "" {
 			errs = append(errs, invalid(at.Child("hostname"), in.Hostname, validation.IsDNS1123Subdomain(in.Hostname))...)

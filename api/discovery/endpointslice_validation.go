@@ -31,8 +31,10 @@ func validateEndpointSlice(s *discoveryv1.EndpointSlice) field.ErrorList {
 }
 
 func validateEndpointSliceUpdate(obj, old *discoveryv1.EndpointSlice) field.ErrorList {
-	errs := validateEndpointSlice(obj)
-	return append(errs, apivalidation.ValidateImmutableField(obj.AddressType, old.AddressType, field.NewPath("addressType"))...)
+	if errs := apivalidation.ValidateImmutableField(obj.AddressType, old.AddressType, field.NewPath("addressType")); len(errs) > 0 {
+		return errs
+	}
+	return validateEndpointSlice(obj)
 }
 
 func validateAddressType(t discoveryv1.AddressType, path *field.Path) field.ErrorList {

@@ -121,5 +121,5 @@ func sameRole(now, was rbacv1.RoleRef) field.ErrorList {
 	if apiequality.Semantic.DeepEqual(now, was) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), now, "cannot change roleRef")}
+	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), struct{ APIGroup, Kind, Name string }{now.APIGroup, now.Kind, now.Name}, "cannot change roleRef")}
 }
