@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// namespace is where the load's objects live; pods is their path.
+const (
+	namespace = "bench"
+	podsPath  = "/api/v1/namespaces/" + namespace + "/pods"
+)
+
+// load sends requests to one API server.
+type load struct {
+	server, token string
+	client        *http.Client
+}
+
+func newLoad(server, token string) *load {
+	return &load{server: server, token: token, client: &http.Client{Transport: &http.Transport{
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // a certificate of its own making, on loopback
+		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64, DisableCompression: true,
+	}}}
+}
+
+// request is one call; accept and contentType default to JSON.
+type request struct {
+	method, path        string
+	body                []byte
+	accept, contentType string
+	want                int
+}
+
+func (l *load) open(ctx context.Context, r request) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, r.method, l.server+r.path, bytes.NewReader(r.body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+l.token)
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Content-Type", "application/json")
+	if r.accept != "" {
+		req.Header.Set("Accept", r.accept)
+	}
+	if r.contentType != "" {
+		req.Header.Set("Content-Type", r.contentType)
+	}
+	return l.client.Do(req)
+}
+
+// do reads and forgets the answer; another code than r.want is an error.
+func (l *load) do(ctx context.Context, r request) error {
+	resp, err := l.open(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return err
+	}
+	if resp.StatusCode != r.want {
+		return fmt.Errorf("%s %s: HTTP %d, not %d", r.method, r.path, resp.StatusCode, r.want)
+	}
+	return nil
+}
+
+func (l *load) waitReady(ctx context.Context) error {
+	for range 10000 {
+		if l.do(ctx, request{method: "GET", path: "/readyz", want: 200}) == nil {
+			return nil
+		}
+		select {
+		case <-time.After(3 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return errors.New("not ready")
+}
+
+// namespace makes the namespace and its service account.
+func (l *load) namespace(ctx context.Context) error {
+	if err := l.do(ctx, request{method: "POST", path: "/api/v1/namespaces", body: []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"` + namespace + `"}}`), want: 201}); err != nil {
+		return err
+	}
+	return l.do(ctx, request{method: "POST", path: "/api/v1/namespaces/" + namespace + "/serviceaccounts", body: []byte(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}`), want: 201})
+}
+
+// many makes n requests by c clients and returns how many a second it was.
+func (l *load) many(ctx context.Context, n, c int, make func(i int) request) (float64, error) {
+	var next, failed atomic.Int64
+	var first atomic.Pointer[error]
+	var wg sync.WaitGroup
+	began := time.Now()
+	for range c {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				if err := l.do(ctx, make(int(i))); err != nil {
+					failed.Add(1)
+					first.CompareAndSwap(nil, &err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if failed.Load() > 0 {
+		return 0, fmt.Errorf("%d of %d requests failed: %w", failed.Load(), n, *first.Load())
+	}
+	return float64(n) / time.Since(began).Seconds(), nil
+}
+
+// watchAll opens watchers, makes n changes and returns how many events a second all watchers together received.
+func (l *load) watchAll(ctx context.Context, watchers, n int, change func(i int) request) (float64, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var seen sync.WaitGroup
+	for range watchers {
+		resp, err := l.open(ctx, request{method: "GET", path: podsPath + "?watch=1&resourceVersion=" + l.version(ctx)})
+		if err != nil {
+			return 0, err
+		}
+		seen.Go(func() {
+			defer resp.Body.Close()
+			lines := bufio.NewReaderSize(resp.Body, 64<<10)
+			for got := 0; got < n; {
+				_, err := lines.ReadSlice('\n')
+				if errors.Is(err, bufio.ErrBufferFull) {
+					continue
+				}
+				if err != nil {
+					return
+				}
+				got++
+			}
+		})
+	}
+	began := time.Now()
+	if _, err := l.many(ctx, n, 8, change); err != nil {
+		return 0, err
+	}
+	seen.Wait()
+	return float64(watchers*n) / time.Since(began).Seconds(), ctx.Err()
+}
+
+// version returns the newest resourceVersion, from a list of one.
+func (l *load) version(ctx context.Context) string {
+	resp, err := l.open(ctx, request{method: "GET", path: podsPath + "?limit=1"})
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close()
+	head, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := bytes.Cut(head, []byte(`"resourceVersion":"`))
+	version, _, _ := bytes.Cut(rest, []byte(`"`))
+	return string(version)
+}
+
+// pod is a pod of ordinary size, as a Deployment would make it; more is added to its spec.
+func pod(i int, more string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p-%d","labels":{"app":"bench","group":"g%d"},"annotations":{"note":"a pod of an ordinary size"}},"spec":{"containers":[{"name":"app","image":"example.org/app:1.0","resources":{"requests":{"cpu":"100m","memory":"128Mi"},"limits":{"memory":"256Mi"}},"env":[{"name":"A","value":"1"},{"name":"POD_NAME","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}],"ports":[{"containerPort":8080,"name":"http"}],"readinessProbe":{"httpGet":{"path":"/healthz","port":"http"}}}],"tolerations":[{"key":"x","operator":"Exists"}]%s}}`, i, i%7, more)
+}

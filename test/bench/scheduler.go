@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// scenarios of the scheduler: nodes, pods, and what the pods' spec has beyond requests.
+var scenarios = []struct {
+	name        string
+	nodes, pods int
+	spec        string
+}{
+	{"1,000 nodes / 3,000 pods", 1000, 3000, ""},
+	{"5,000 nodes / 5,000 pods", 5000, 5000, ""},
+	{"anti-affinity, 5,000 / 2,000", 5000, 2000, `,"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"kubernetes.io/hostname","labelSelector":{"matchLabels":{"app":"bench"}}}]}}`},
+	{"affinity, 5,000 / 2,000", 5000, 2000, `,"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"topology.kubernetes.io/zone","labelSelector":{"matchLabels":{"app":"bench"}}}]}}`},
+	{"topology spread, 5,000 / 2,000", 5000, 2000, `,"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"topology.kubernetes.io/zone","whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"app":"bench"}}}]`},
+}
+
+// measureScheduler times each scenario from the first to the last bind, on fresh servers. The API server is ours for both
+// sides where the side has none of its own.
+func measureScheduler(ctx context.Context, s side) ([]figure, error) {
+	var out []figure
+	for _, sc := range scenarios {
+		rate, cpu, err := schedule(ctx, s, sc.nodes, sc.pods, sc.spec)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", sc.name, err)
+		}
+		out = append(out, figure{sc.name, "pods/s", rate}, figure{"  scheduler CPU for each", "ms", cpu})
+	}
+	return out, nil
+}
+
+func schedule(ctx context.Context, s side, nodes, pods int, spec string) (rate, cpu float64, err error) {
+	srv, err := startServer(ctx, s)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer srv.stop()
+	if _, err := srv.load.many(ctx, nodes, 16, func(i int) request { return request{method: "POST", path: "/api/v1/nodes", body: node(i), want: 201} }); err != nil {
+		return 0, 0, err
+	}
+	if _, err := srv.load.many(ctx, pods, 16, func(i int) request { return request{method: "POST", path: podsPath, body: pod(i, spec), want: 201} }); err != nil {
+		return 0, 0, err
+	}
+	kubeconfig, config := filepath.Join(srv.dir, "kubeconfig"), filepath.Join(srv.dir, "scheduler.yaml")
+	if err := os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":%q,"insecure-skip-tls-verify":true}}],"users":[{"name":"u","user":{"token":%q}}],"contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],"current-context":"x"}`, srv.load.server, srv.load.token), 0o600); err != nil {
+		return 0, 0, err
+	}
+	if err := os.WriteFile(config, fmt.Appendf(nil, `{"apiVersion":"kubescheduler.config.k8s.io/v1","kind":"KubeSchedulerConfiguration","clientConnection":{"kubeconfig":%q,"qps":10000,"burst":10000},"leaderElection":{"leaderElect":false}}`, kubeconfig), 0o600); err != nil {
+		return 0, 0, err
+	}
+	ports, err := freePorts(1)
+	if err != nil {
+		return 0, 0, err
+	}
+	p, err := start(ctx, filepath.Join(srv.dir, "scheduler.log"), filepath.Join(s.bin, "kube-scheduler"), "--config="+config, "--bind-address=127.0.0.1",
+		"--secure-port="+ports[0], "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer p.stop()
+	took, err := srv.load.bound(ctx, pods)
+	if err != nil {
+		return 0, 0, fmt.Errorf("%w: %s", err, p.tail())
+	}
+	return float64(pods) / took.Seconds(), p.cpu() * 1000 / float64(pods), nil
+}
+
+// bound waits until n pods have a node and returns the time between the first and the last. A server may end a watch: it is
+// opened again from the newest state.
+func (l *load) bound(ctx context.Context, n int) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	seen := map[string]bool{}
+	var first, last time.Time
+	for len(seen) < n {
+		resp, err := l.open(ctx, request{method: "GET", path: podsPath + "?watch=1&resourceVersion=0"})
+		if err != nil {
+			return 0, fmt.Errorf("%d of %d pods bound: %w", len(seen), n, err)
+		}
+		lines := bufio.NewScanner(resp.Body)
+		lines.Buffer(make([]byte, 1<<20), 1<<22)
+		for len(seen) < n && lines.Scan() {
+			name, hasNode := nameAndNode(lines.Bytes())
+			if !hasNode || seen[name] {
+				continue
+			}
+			if last = time.Now(); first.IsZero() {
+				first = last
+			}
+			seen[name] = true
+		}
+		resp.Body.Close()
+	}
+	return last.Sub(first), nil
+}
+
+// nameAndNode reads metadata.name and whether spec.nodeName is there, without decoding.
+func nameAndNode(event []byte) (string, bool) {
+	_, rest, _ := bytes.Cut(event, []byte(`"name":"`))
+	name, _, _ := bytes.Cut(rest, []byte(`"`))
+	return string(name), bytes.Contains(event, []byte(`"nodeName":"`))
+}
+
+func node(i int) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"node-%[1]d","labels":{"kubernetes.io/hostname":"node-%[1]d","topology.kubernetes.io/zone":"zone-%[2]d","kubernetes.io/os":"linux"}},"status":{"capacity":{"cpu":"32","memory":"64Gi","pods":"110","ephemeral-storage":"100Gi"},"allocatable":{"cpu":"32","memory":"64Gi","pods":"110","ephemeral-storage":"100Gi"},"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","lastHeartbeatTime":"2026-01-01T00:00:00Z","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, i, i%3)
+}
