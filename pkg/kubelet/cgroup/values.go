@@ -42,12 +42,12 @@ func Class(pod *corev1.Pod) corev1.PodQOSClass {
 
 // classOf: BestEffort asks for nothing, Guaranteed has CPU and memory limits everywhere and requests as much, the rest is Burstable.
 func classOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
-	any, guaranteed := false, true
+	asks, guaranteed := false, true
 	for _, r := range all {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 			request, limit := r.Requests[name], r.Limits[name]
 			if !request.IsZero() || !limit.IsZero() {
-				any = true
+				asks = true
 			}
 			if limit.IsZero() || !request.IsZero() && request.Cmp(limit) != 0 {
 				guaranteed = false
@@ -55,7 +55,7 @@ func classOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
 		}
 	}
 	switch {
-	case !any:
+	case !asks:
 		return corev1.PodQOSBestEffort
 	case guaranteed:
 		return corev1.PodQOSGuaranteed

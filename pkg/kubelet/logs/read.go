@@ -67,7 +67,7 @@ func Read(ctx context.Context, path string, o Options, running func(context.Cont
 	if err != nil {
 		return fmt.Errorf("failed to open log file %q: %w", path, err)
 	}
-	r := &reader{path: path, file: f, out: writer{o: o, stdout: stdout, stderr: stderr, left: o.Limit, fresh: map[string]bool{}}}
+	r := &reader{path: path, file: f, out: writer{o: o, stdout: stdout, stderr: stderr, left: o.Limit, inside: map[string]bool{}}}
 	defer func() { r.file.Close() }()
 	if o.Tail == 0 && !o.Follow {
 		return nil
@@ -230,7 +230,7 @@ type writer struct {
 	o              Options
 	stdout, stderr io.Writer
 	left           int64
-	fresh          map[string]bool // by stream: inside a line, which has its timestamp already
+	inside         map[string]bool // by stream: inside a line, which has its timestamp already
 }
 
 func (w *writer) record(record []byte) error {
@@ -238,8 +238,8 @@ func (w *writer) record(record []byte) error {
 	if err != nil {
 		return nil // a broken record hides no others
 	}
-	continued := w.fresh[l.Stream]
-	w.fresh[l.Stream] = l.Partial
+	continued := w.inside[l.Stream]
+	w.inside[l.Stream] = l.Partial
 	if l.Time.Before(w.o.Since) || w.o.Stream != "" && w.o.Stream != l.Stream {
 		return nil
 	}
