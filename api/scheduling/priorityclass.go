@@ -46,7 +46,6 @@ func priorityClassRow() resources.Row {
 			Validate:       validatePriorityClass,
 			ValidateUpdate: validatePriorityClassUpdate,
 			SpecChanged:    func(_, _ *schedulingv1.PriorityClass) bool { return false },
-			CreateOnUpdate: true,
 		}.Strategy(),
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),
