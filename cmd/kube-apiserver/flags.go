@@ -26,7 +26,6 @@ func (o *options) storageFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.etcdCompaction, "etcd-compaction-interval", o.etcdCompaction, "The interval of compaction requests. If 0, the compaction request from apiserver is disabled.")
 	fs.DurationVar(&o.etcdHealthTimeout, "etcd-healthcheck-timeout", o.etcdHealthTimeout, "The timeout to use when checking etcd health.")
 	fs.DurationVar(&o.eventTTL, "event-ttl", o.eventTTL, "Amount of time to retain events.")
-	fs.BoolVar(&o.watchCache, "watch-cache", o.watchCache, "Enable watch caching in the apiserver")
 }
 
 func (o *options) servingFlags(fs *pflag.FlagSet) {
@@ -72,7 +71,6 @@ func (o *options) authorizationFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.authorizationModes, "authorization-mode", o.authorizationModes, "Ordered list of plug-ins to do authorization on secure port: AlwaysAllow, AlwaysDeny, Node, RBAC.")
 	fs.StringSliceVar(&o.enableAdmission, "enable-admission-plugins", nil, "Admission plugins that should be enabled in addition to default enabled ones.")
 	fs.StringSliceVar(&o.disableAdmission, "disable-admission-plugins", nil, "Admission plugins that should be disabled although they are in the default enabled plugins list.")
-	fs.BoolVar(&o.allowPrivileged, "allow-privileged", true, "If true, allow privileged containers.")
 }
 
 func (o *options) serviceFlags(fs *pflag.FlagSet) {
@@ -82,16 +80,13 @@ func (o *options) serviceFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.kubeletKey, "kubelet-client-key", "", "Path to a client key file for TLS towards kubelets.")
 	fs.StringVar(&o.kubeletCA, "kubelet-certificate-authority", "", "Path to a cert file for the certificate authority of kubelets.")
 	fs.StringSliceVar(&o.kubeletAddressTypes, "kubelet-preferred-address-types", o.kubeletAddressTypes, "List of the preferred NodeAddressTypes to use for kubelet connections.")
-	fs.DurationVar(&o.kubeletTimeout, "kubelet-timeout", o.kubeletTimeout, "Timeout for kubelet operations.")
-	fs.StringVar(&o.proxyCert, "proxy-client-cert-file", "", "Client certificate used to prove the identity of this server when it must call out during a request.")
-	fs.StringVar(&o.proxyKey, "proxy-client-key-file", "", "Private key for --proxy-client-cert-file.")
-	fs.BoolVar(&o.aggregatorRouting, "enable-aggregator-routing", false, "Turns on aggregator routing requests to endpoints IP rather than cluster IP.")
 }
 
-// ignoredFlags accepts flags that change nothing here.
+// ignoredFlags accepts flags of upstream that have no effect here, because what they choose is how this server works anyway,
+// or is not there (yet). They are listed so that existing manifests start.
 func (o *options) ignoredFlags(fs *pflag.FlagSet) {
-	o.ignored.strings = map[string]*string{}
 	for _, name := range []string{
+		"allow-privileged", "enable-aggregator-routing", "kubelet-timeout", "proxy-client-cert-file", "proxy-client-key-file", "watch-cache",
 		"apiserver-count", "audit-log-path", "audit-policy-file", "audit-log-maxage", "audit-log-maxbackup", "audit-log-maxsize", "audit-log-format",
 		"audit-webhook-config-file", "authentication-config", "authentication-token-webhook-cache-ttl", "authorization-config", "cloud-provider",
 		"contention-profiling", "default-not-ready-toleration-seconds", "default-unreachable-toleration-seconds", "default-watch-cache-size",
@@ -102,9 +97,7 @@ func (o *options) ignoredFlags(fs *pflag.FlagSet) {
 		"runtime-config", "shutdown-send-retry-after", "shutdown-watch-termination-grace-period", "storage-backend", "storage-media-type",
 		"strict-transport-security-directives", "tls-sni-cert-key", "tracing-config-file", "vmodule", "watch-cache-sizes", "admission-control-config-file", "cors-allowed-origins", "peer-ca-file",
 	} {
-		value := new(string)
-		o.ignored.strings[name] = value
-		fs.StringVar(value, name, "", "Accepted for compatibility; has no effect.")
+		fs.String(name, "", "Accepted for compatibility; has no effect.")
 		fs.Lookup(name).NoOptDefVal = "true"
 		if err := fs.MarkHidden(name); err != nil {
 			panic(fmt.Sprintf("flag %s was just defined: %v", name, err))

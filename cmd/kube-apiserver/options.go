@@ -23,7 +23,6 @@ type options struct {
 	etcdPrefix                        string
 	etcdCompaction, etcdHealthTimeout time.Duration
 	eventTTL                          time.Duration
-	watchCache                        bool
 
 	// Serving
 	bindAddress, advertiseAddress string
@@ -54,40 +53,27 @@ type options struct {
 	// Authorization and admission
 	authorizationModes                []string
 	enableAdmission, disableAdmission []string
-	allowPrivileged                   bool
 
 	// Services
-	serviceRanges      string
-	nodePorts          net.PortRange
-	serviceNodeReserve int
+	serviceRanges string
+	nodePorts     net.PortRange
 
 	// Kubelets and aggregation
 	kubeletCert, kubeletKey, kubeletCA string
 	kubeletAddressTypes                []string
-	kubeletTimeout                     time.Duration
-	proxyCert, proxyKey                string
-	aggregatorRouting                  bool
-
-	ignored ignored
-}
-
-// ignored are flags of upstream that are accepted and have no effect here, because what they choose is how this server
-// works anyway, or is not there (yet). They are listed so that existing manifests start.
-type ignored struct {
-	strings map[string]*string
 }
 
 // defaults are upstream's.
 func defaults() *options {
 	return &options{
-		etcdPrefix: "/registry", etcdCompaction: 5 * time.Minute, etcdHealthTimeout: 2 * time.Second, eventTTL: time.Hour, watchCache: true,
+		etcdPrefix: "/registry", etcdCompaction: 5 * time.Minute, etcdHealthTimeout: 2 * time.Second, eventTTL: time.Hour,
 		bindAddress: "0.0.0.0", securePort: 6443, certDir: "/var/run/kubernetes", maxReading: 400, maxMutating: 200,
 		requestTimeout: time.Minute, minRequestTimeout: 1800, profiling: true,
 		anonymous: true, accountLookup: true, extendTokens: true,
 		authorizationModes: []string{"AlwaysAllow"},
 		serviceRanges:      "10.0.0.0/24", nodePorts: net.PortRange{Base: 30000, Size: 2768},
-		kubeletAddressTypes: []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"}, kubeletTimeout: 5 * time.Second,
-		requestHeaderUsers: []string{"x-remote-user"}, requestHeaderUIDs: []string{"x-remote-uid"},
+		kubeletAddressTypes: []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"},
+		requestHeaderUsers:  []string{"x-remote-user"}, requestHeaderUIDs: []string{"x-remote-uid"},
 		requestHeaderGroups: []string{"x-remote-group"}, requestHeaderExtra: []string{"x-remote-extra-"},
 	}
 }

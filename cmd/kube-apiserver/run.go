@@ -24,6 +24,7 @@ import (
 	"bonsai/pkg/apiserver"
 	"bonsai/pkg/apiserver/bootstrap"
 	"bonsai/pkg/apiserver/discovery"
+	"bonsai/pkg/apiserver/openapi"
 	"bonsai/pkg/apiserver/registry/serviceip"
 	"bonsai/pkg/apiserver/rest"
 	"bonsai/pkg/apiserver/storage"
@@ -74,7 +75,8 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	api, err := rest.New(rest.Config{Scheme: scheme.New(), Resources: b.resources(all, s), Admission: admit, MinWatch: time.Duration(o.minRequestTimeout) * time.Second, Log: log})
+	kinds := scheme.New()
+	api, err := rest.New(rest.Config{Scheme: kinds, Resources: b.resources(all, s), Admission: admit, MinWatch: time.Duration(o.minRequestTimeout) * time.Second, Log: log})
 	if err != nil {
 		return err
 	}
@@ -87,13 +89,18 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 		return err
 	}
 	paths := who.keys
-	addDiscovery(paths, discovery.New(discovery.Config{Rows: all, ServerAddress: o.serverAddress()}), api)
+	addDocuments(paths, discovery.New(discovery.Config{Rows: all, ServerAddress: o.serverAddress()}), api, "/api", "/api/", "/apis", "/apis/")
+	schemas, err := openapi.New(openapi.Config{Rows: all, Scheme: kinds, Version: daemon.GitVersion})
+	if err != nil {
+		return err
+	}
+	addDocuments(paths, schemas, api, "/openapi/v2", "/openapi/v3", "/openapi/v3/")
 	server, err := apiserver.New(apiserver.Config{
 		Listener: listener, TLS: config, API: api, Authenticator: who.authenticator, Authorizer: may.authorizer, Paths: paths,
 		Live:    []apiserver.Check{etcdCheck(backend, o.etcdHealthTimeout)},
 		Ready:   append(may.ready, doneCheck("poststarthook/rbac/bootstrap-roles", boot.Done())),
 		Metrics: daemon.NewMetrics(), Version: versionInfo(), MaxReading: o.maxReading, MaxMutating: o.maxMutating,
-		RequestTimeout: o.requestTimeout, Profiling: o.profiling, GoAwayChance: o.goAwayChance, Log: log,
+		RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay, MaxStreams: o.http2Streams, Profiling: o.profiling, GoAwayChance: o.goAwayChance, Log: log,
 	})
 	if err != nil {
 		return err
@@ -151,8 +158,13 @@ func addServiceIPs(o *options, s *stores) error {
 	return nil
 }
 
-// addDiscovery serves the discovery documents on their paths.
-func addDiscovery(paths map[string]http.Handler, d *discovery.Discovery, api *rest.API) {
+// documents answer for the paths they know and tell whether they did.
+type documents interface {
+	Serve(w http.ResponseWriter, r *http.Request) (bool, error)
+}
+
+// addDocuments serves d on paths, which end in "/" for all below them.
+func addDocuments(to map[string]http.Handler, d documents, api *rest.API, paths ...string) {
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ok, err := d.Serve(w, r)
 		switch {
@@ -162,8 +174,8 @@ func addDiscovery(paths map[string]http.Handler, d *discovery.Discovery, api *re
 			http.NotFound(w, r)
 		}
 	})
-	for _, p := range []string{"/api", "/api/", "/apis", "/apis/"} {
-		paths[p] = h
+	for _, p := range paths {
+		to[p] = h
 	}
 }
 

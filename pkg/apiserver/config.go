@@ -45,6 +45,10 @@ type Config struct {
 	MaxReading, MaxMutating int
 	// RequestTimeout is the deadline of requests that are not watches or streams. Default: 60 s.
 	RequestTimeout time.Duration
+	// ShutdownDelay is how long the server goes on serving at the end while /readyz fails already. Default: 0.
+	ShutdownDelay time.Duration
+	// MaxStreams bounds the streams of an HTTP/2 connection; a component holds a watch per resource on one. Default: 1000.
+	MaxStreams int
 	// ShutdownTimeout is how long requests under way get at the end. Default: 10 s.
 	ShutdownTimeout time.Duration
 	// Profiling serves /debug/pprof/.
@@ -68,6 +72,9 @@ func (c *Config) complete() error {
 	}
 	if c.RequestTimeout == 0 {
 		c.RequestTimeout = 60 * time.Second
+	}
+	if c.MaxStreams == 0 {
+		c.MaxStreams = 1000
 	}
 	if c.ShutdownTimeout == 0 {
 		c.ShutdownTimeout = 10 * time.Second

@@ -43,7 +43,6 @@ const (
 	readHeaderTimeout = 32 * time.Second
 	idleTimeout       = 3 * time.Minute
 	maxHeaderBytes    = 1 << 20
-	maxStreams        = 1000 // per HTTP/2 connection; a component holds a watch per resource on one
 )
 
 // Run serves until ctx ends. Then /readyz fails, watches and streams end, and other requests get ShutdownTimeout.
@@ -56,7 +55,7 @@ func (s *Server) Run(ctx context.Context) error {
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: s.MaxStreams},
 		BaseContext:       func(net.Listener) context.Context { return serving },
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
@@ -72,7 +71,12 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	s.stopping.Store(true)
-	s.Log.Info("shutting down")
+	s.Log.Info("shutting down", "delay", s.ShutdownDelay)
+	select {
+	case <-time.After(s.ShutdownDelay):
+	case err := <-failed:
+		return fmt.Errorf("serve on %s: %w", s.Listener.Addr(), err)
+	}
 	endStreams()
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.ShutdownTimeout)
 	defer cancel()
