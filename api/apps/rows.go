@@ -41,7 +41,7 @@ func templateWarnings(now, old *corev1.PodTemplateSpec) []string {
 	if old != nil && apiequality.Semantic.DeepEqual(now, old) {
 		return nil
 	}
-	return core.PodSpecWarnings(&now.Spec, now.Annotations, field.NewPath("spec", "template", "spec"))
+	return core.PodSpecWarnings(&now.Spec, now.Annotations, field.NewPath("spec", "template"))
 }
 
 // validateSelector checks a workload's selector: it must be there and select something.

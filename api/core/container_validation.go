@@ -110,6 +110,7 @@ func (r containerRules) common(c *corev1.Container, path *field.Path) field.Erro
 	errs = append(errs, oneOf(path.Child("imagePullPolicy"), c.ImagePullPolicy,
 		corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
 	errs = append(errs, validateRequirements(&c.Resources, path.Child("resources"))...)
+	errs = append(errs, validateClaims(c.Resources.Claims, r.spec.ResourceClaims, path.Child("resources", "claims"))...)
 	errs = append(errs, validateResizePolicy(c.ResizePolicy, r.spec.RestartPolicy, path.Child("resizePolicy"))...)
 	errs = append(errs, validateSecurityContext(c.SecurityContext, r.hostUsers, path.Child("securityContext"))...)
 	return errs
@@ -173,14 +174,19 @@ func validateContainerRestart(c *corev1.Container, init bool, path *field.Path) 
 		if len(c.RestartPolicyRules) > 0 {
 			errs = append(errs, field.Required(at, "must specify restartPolicy when restart rules are used"))
 		}
-		return errs
+		return append(errs, validateRestartRules(c.RestartPolicyRules, path.Child("restartPolicyRules"))...)
 	}
 	errs = append(errs, oneOf(at, *c.RestartPolicy, corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)...)
 	if *c.RestartPolicy == corev1.ContainerRestartPolicyAlways && init && len(c.RestartPolicyRules) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("restartPolicyRules"), "restartPolicyRules are not allowed for init containers with restart policy Always"))
 	}
-	for i, rule := range c.RestartPolicyRules {
-		at := path.Child("restartPolicyRules").Index(i)
+	return append(errs, validateRestartRules(c.RestartPolicyRules, path.Child("restartPolicyRules"))...)
+}
+
+func validateRestartRules(rules []corev1.ContainerRestartRule, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, rule := range rules {
+		at := path.Index(i)
 		errs = append(errs, oneOf(at.Child("action"), rule.Action, corev1.ContainerRestartRuleActionRestart, corev1.ContainerRestartRuleActionRestartAllContainers)...)
 		if rule.ExitCodes == nil {
 			errs = append(errs, field.Required(at.Child("exitCodes"), "must be specified"))

@@ -82,6 +82,7 @@ func withMeta(old, sent *corev1.Pod) *corev1.Pod {
 func preparePodCreate(p *corev1.Pod) {
 	p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: QOSClass(p)}
 	applyMatchLabelKeys(p)
+	appArmorFromAnnotations(p)
 	if len(p.Spec.SchedulingGates) > 0 {
 		p.Status.Conditions = []corev1.PodCondition{{
 			Type:               corev1.PodScheduled,

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -13,12 +14,13 @@ func podWarnings(p, old *corev1.Pod) []string {
 	if old != nil && (old.Generation == p.Generation || !podSpecChanged(p, old)) {
 		return nil
 	}
-	return PodSpecWarnings(&p.Spec, p.Annotations, field.NewPath("spec"))
+	return PodSpecWarnings(&p.Spec, p.Annotations, nil)
 }
 
-// PodSpecWarnings lists common mistakes in a pod's or a template's spec that are no errors.
-func PodSpecWarnings(s *corev1.PodSpec, annotations map[string]string, path *field.Path) []string {
+// PodSpecWarnings lists common mistakes in a pod or a pod template that are no errors; root is the template's path, nil for a pod.
+func PodSpecWarnings(s *corev1.PodSpec, annotations map[string]string, root *field.Path) []string {
 	var w []string
+	path := root.Child("spec")
 	for _, f := range deprecatedNodeLabels() {
 		if _, ok := s.NodeSelector[f[0]]; ok {
 			w = append(w, fmt.Sprintf("%s: deprecated since %s; use %q instead", path.Child("nodeSelector").Key(f[0]), f[1], f[2]))
@@ -27,6 +29,11 @@ func PodSpecWarnings(s *corev1.PodSpec, annotations map[string]string, path *fie
 	for i := range s.Volumes {
 		if s.Volumes[i].GitRepo != nil {
 			w = append(w, fmt.Sprintf("%s: deprecated in v1.11, and no longer functional since v1.36", path.Child("volumes").Index(i).Child("gitRepo")))
+		}
+	}
+	for k := range annotations {
+		if strings.HasPrefix(k, appArmorAnnotation) {
+			w = append(w, fmt.Sprintf("%s: deprecated since v1.30; use the \"appArmorProfile\" field instead", root.Child("metadata", "annotations").Key(k)))
 		}
 	}
 	w = append(w, duplicateWarnings(s, path)...)

@@ -104,10 +104,10 @@ func validatePodNames(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 			errs = append(errs, field.TooLong(path.Child("hostnameOverride"), *n, 64))
 		}
 		if s.HostNetwork {
-			errs = append(errs, field.Invalid(path.Child("hostnameOverride"), *n, "cannot be specified when hostNetwork is true"))
+			errs = append(errs, field.Forbidden(path.Child("hostnameOverride"), "may not be specified when hostNetwork is true"))
 		}
 		if s.SetHostnameAsFQDN != nil && *s.SetHostnameAsFQDN {
-			errs = append(errs, field.Invalid(path.Child("setHostnameAsFQDN"), true, "cannot be specified when hostnameOverride is set"))
+			errs = append(errs, field.Forbidden(path.Child("hostnameOverride"), "may not be specified when setHostnameAsFQDN is true"))
 		}
 	}
 	if n := s.Subdomain; n != "" {
@@ -208,22 +208,6 @@ func validateDNSConfig(c *corev1.PodDNSConfig, policy corev1.DNSPolicy, path *fi
 	for i, o := range c.Options {
 		if o.Name == "" {
 			errs = append(errs, field.Required(path.Child("options").Index(i), "must not be empty"))
-		}
-	}
-	return errs
-}
-
-// validateOS checks that a Windows pod asks for nothing of Linux.
-func validateOS(s *corev1.PodSpec, path *field.Path) field.ErrorList {
-	if s.OS == nil {
-		return nil
-	}
-	errs := oneOf(path.Child("os"), s.OS.Name, corev1.Linux, corev1.Windows)
-	if s.OS.Name == corev1.Windows {
-		for name, isSet := range map[string]bool{"hostPID": s.HostPID, "hostIPC": s.HostIPC} {
-			if isSet {
-				errs = append(errs, field.Forbidden(path.Child(name), "cannot be set for a windows pod"))
-			}
 		}
 	}
 	return errs

@@ -83,7 +83,7 @@ func rcStrategy() resources.Typed[*corev1.ReplicationController] {
 			if obj.Spec.Template == nil || old != nil && apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) {
 				return nil
 			}
-			return PodSpecWarnings(&obj.Spec.Template.Spec, obj.Spec.Template.Annotations, field.NewPath("spec", "template", "spec"))
+			return PodSpecWarnings(&obj.Spec.Template.Spec, obj.Spec.Template.Annotations, field.NewPath("spec", "template"))
 		},
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		SpecChanged: func(obj, old *corev1.ReplicationController) bool {

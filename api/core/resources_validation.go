@@ -38,10 +38,29 @@ func validateRequirements(r *corev1.ResourceRequirements, path *field.Path) fiel
 	if huge && !cpuOrMemory {
 		errs = append(errs, field.Forbidden(path, "HugePages require cpu or memory"))
 	}
-	seen := sets.New[string]()
-	for i, c := range r.Claims {
-		at := path.Child("claims").Index(i)
-		errs = append(errs, required(at.Child("name"), c.Name)...)
+	return errs
+}
+
+// validateClaims checks that claims are named once each, and are the pod's.
+func validateClaims(claims []corev1.ResourceClaim, pod []corev1.PodResourceClaim, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	known, seen := sets.New[string](), sets.New[string]()
+	for _, c := range pod {
+		known.Insert(c.Name)
+	}
+	for i, c := range claims {
+		at := path.Index(i)
+		switch {
+		case c.Name == "":
+			errs = append(errs, field.Required(at.Child("name"), ""))
+		case !known.Has(c.Name):
+			err := field.NotFound(at, c.Name)
+			err.Detail = "must be one of the names in pod.spec.resourceClaims"
+			if len(known) == 0 {
+				err.Detail += " which is empty"
+			}
+			errs = append(errs, err)
+		}
 		if seen.Has(c.Name) {
 			errs = append(errs, field.Duplicate(at, c.Name))
 		}
@@ -171,6 +190,7 @@ func validatePodResources(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(r.Claims) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("claims"), "claims may not be set for Resources at pod-level"))
+		errs = append(errs, validateClaims(r.Claims, s.ResourceClaims, path.Child("claims"))...)
 	}
 	for _, name := range sortedNames(r.Limits) {
 		errs = append(errs, validatePodResource(name, r.Limits[name], path.Child("limits"))...)
@@ -188,8 +208,11 @@ func validatePodResources(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 }
 
 func validatePodResource(name corev1.ResourceName, q resource.Quantity, path *field.Path) field.ErrorList {
+	if errs := validateResourceName(name, path.Key(string(name))); len(errs) > 0 {
+		return errs
+	}
 	if !resourcehelper.IsSupportedPodLevelResource(name) {
-		return field.ErrorList{field.NotSupported(path, name, sets.List(resourcehelper.SupportedPodLevelResources()))}
+		return field.ErrorList{field.NotSupported(path.Key(string(name)), name, sets.List(resourcehelper.SupportedPodLevelResources()))}
 	}
 	return ValidateQuantity(name, q, path.Key(string(name)))
 }
