@@ -198,12 +198,12 @@ func TestTables(t *testing.T) {
 	golden(t, "tables.golden", got)
 }
 
-// TestColumns pins names, types, formats and priorities; descriptions are the API's own documentation.
+// TestColumns pins keys in storage, and columns' names, types, formats and priorities; descriptions are the API's own documentation.
 func TestColumns(t *testing.T) {
 	t.Parallel()
 	var got []string
 	for _, row := range rows.All() {
-		lines := []string{row.GroupResource().String()}
+		lines := []string{strings.TrimSpace(row.GroupResource().String() + " " + row.StoragePath)}
 		for _, c := range row.Columns {
 			if c.Description == "" {
 				t.Errorf("%s: column %s has no description", row.Resource, c.Name)
