@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -53,25 +53,13 @@ func applyJSON(current, patch []byte) ([]byte, error) {
 	if len(decoded) > maxOperations {
 		return nil, fmt.Errorf("%w, got %d", ErrTooLarge, len(decoded))
 	}
-	if copies(decoded, len(current)) > maxCopied {
-		return nil, fmt.Errorf("%w: its copies are too large", ErrNotApplicable)
-	}
-	out, err := decoded.Apply(current)
+	options := jsonpatch.NewApplyOptions()
+	options.AccumulatedCopySizeLimit = maxCopied
+	out, err := decoded.ApplyWithOptions(current, options)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotApplicable, err)
 	}
 	return out, nil
-}
-
-// copies estimates, from above where one copy does not copy another, what copy operations add.
-func copies(p jsonpatch.Patch, size int) int {
-	n := 0
-	for _, op := range p {
-		if op.Kind() == "copy" {
-			n += size
-		}
-	}
-	return n
 }
 
 func applyMerge(current, patch []byte) ([]byte, error) {
