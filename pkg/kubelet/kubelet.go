@@ -188,6 +188,10 @@ func (k *Kubelet) runFiles(ctx context.Context) error {
 	if k.files == nil {
 		return nil
 	}
+	// The statuses of static pods are in their mirrors: they are worth a short wait, but not more, for the API server may be one of them.
+	patience, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	cache.WaitForCacheSync(patience.Done(), k.api.Synced)
 	return k.files.Run(ctx, fileSource{k})
 }
 

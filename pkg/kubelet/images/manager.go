@@ -151,7 +151,7 @@ func (m *Manager) pull(ctx context.Context, pod *corev1.Pod, key, name, ref stri
 		if ctx.Err() != nil {
 			return nil, &Error{Reason: ReasonErrImagePull, msg: err.Error()}
 		}
-		msg := fmt.Sprintf("failed to pull image %q: %v", name, err)
+		msg := err.Error()
 		ev(corev1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %v", name, err))
 		ev(corev1.EventTypeWarning, "Failed", "Error: ErrImagePull")
 		return nil, &Error{Reason: ReasonErrImagePull, Until: m.failed(key, msg), msg: msg}

@@ -2,7 +2,6 @@ package podworker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -79,7 +78,7 @@ func (x *worker) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil || gone:
 			return
-		case err != nil && !errors.Is(err, context.Canceled):
+		case err != nil:
 			retry = min(max(2*retry, retryMin), retryMax)
 			x.log.Warn("pod step failed, it will be tried again", "err", err, "after", retry)
 			timer.Reset(retry)
@@ -100,11 +99,13 @@ func (x *worker) step(parent context.Context) (again time.Time, gone bool, err e
 	ctx, cancel := context.WithCancel(parent)
 	x.cancel = cancel
 	x.mu.Unlock()
-	defer cancel()
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic in a step of pod %s/%s: %v", pod.Namespace, pod.Name, r)
+		} else if ctx.Err() != nil {
+			err = nil // interrupted by a change, which has woken this worker
 		}
+		cancel()
 		x.mu.Lock()
 		x.cancel = nil
 		x.mu.Unlock()

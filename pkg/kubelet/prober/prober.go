@@ -115,6 +115,7 @@ func (m *Manager) Update(pod *corev1.Pod, targets map[string]Target) {
 		m.pods[pod.UID] = p
 	}
 	m.forgetOld(p, targets)
+	m.adoptLocked(p, targets)
 	p.pod, p.targets = pod, targets
 	for i := range pod.Spec.InitContainers {
 		if c := &pod.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
@@ -126,6 +127,22 @@ func (m *Manager) Update(pod *corev1.Pod, targets map[string]Target) {
 	}
 	for _, w := range p.workers {
 		w.poke()
+	}
+}
+
+// adoptLocked takes over what was reported of containers that ran before this kubelet: they stay ready and started until a
+// probe says otherwise.
+func (m *Manager) adoptLocked(p *podProbes, targets map[string]Target) {
+	for name, t := range targets {
+		if p.targets[name].ID == t.ID || !t.Started.Before(m.cfg.Started) {
+			continue
+		}
+		if t.Ready {
+			m.results[key{t.ID, Readiness}] = Success
+		}
+		if t.StartupDone {
+			m.results[key{t.ID, Startup}] = Success
+		}
 	}
 }
 

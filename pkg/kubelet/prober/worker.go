@@ -46,7 +46,6 @@ func (w *worker) run(ctx context.Context, spread time.Duration) {
 	_, t := w.manager.target(w.uid, w.container.Name)
 	if t.ID != "" && t.Started.Before(w.manager.cfg.Started) {
 		next = next.Add(spread)
-		w.adopt(t)
 	}
 	for {
 		select {
@@ -72,15 +71,6 @@ func (w *worker) run(ctx context.Context, spread time.Duration) {
 	}
 }
 
-// adopt takes the readiness that was reported before this kubelet started.
-func (w *worker) adopt(t Target) {
-	w.id = t.ID
-	if w.kind == Readiness && t.Ready || w.kind == Startup && t.StartupDone {
-		w.last, w.row = Success, 1
-		w.manager.set(w.uid, t.ID, w.kind, Success)
-	}
-}
-
 // due tells whether the container is to be probed, and from when on.
 func (w *worker) due(now time.Time) (time.Time, bool) {
 	_, t := w.manager.target(w.uid, w.container.Name)
@@ -89,9 +79,6 @@ func (w *worker) due(now time.Time) (time.Time, bool) {
 	}
 	if t.ID != w.id {
 		w.id, w.last, w.row, w.hold = t.ID, Unknown, 0, false
-		if w.kind == Readiness && t.Started.Before(w.manager.cfg.Started) {
-			w.adopt(t)
-		}
 	}
 	if w.hold {
 		return time.Time{}, false
