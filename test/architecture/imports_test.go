@@ -149,6 +149,8 @@ func TestSiblings(t *testing.T) {
 		"bonsai/pkg/kubelet/runtime":          "what the kubelet knows of a pod in the runtime",
 		"bonsai/pkg/scheduler/framework":      "extension points",
 		"bonsai/pkg/kubectl/printers":         "output formats",
+		"bonsai/pkg/kubectl/cli":              "what every verb stands on: streams, factory, errors",
+		"bonsai/pkg/kubectl/resource":         "the objects a command speaks of",
 	}
 	parents := append([]string{}, components...)
 	for _, p := range load(t) {

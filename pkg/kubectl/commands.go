@@ -1,0 +1,39 @@
+package kubectl
+
+import (
+	"github.com/spf13/cobra"
+
+	"bonsai/pkg/kubectl/cli"
+)
+
+// group is a section of the help.
+type group struct {
+	id, title string
+	commands  []func(*cli.Factory, cli.IOStreams) *cobra.Command
+}
+
+// groups lists every command in the order of the help.
+func groups() []group {
+	type cmds = []func(*cli.Factory, cli.IOStreams) *cobra.Command
+	return []group{
+		{"beginner", "Basic Commands (Beginner):", cmds{}},
+		{"intermediate", "Basic Commands (Intermediate):", cmds{}},
+		{"deploy", "Deploy Commands:", cmds{}},
+		{"management", "Cluster Management Commands:", cmds{}},
+		{"debugging", "Troubleshooting and Debugging Commands:", cmds{}},
+		{"advanced", "Advanced Commands:", cmds{}},
+		{"settings", "Settings Commands:", cmds{}},
+		{"other", "Other Commands:", cmds{}},
+	}
+}
+
+func addGroups(root *cobra.Command, f *cli.Factory, streams cli.IOStreams) {
+	for _, g := range groups() {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, newCommand := range g.commands {
+			c := newCommand(f, streams)
+			c.GroupID = g.id
+			root.AddCommand(c)
+		}
+	}
+}

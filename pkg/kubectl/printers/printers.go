@@ -1,0 +1,207 @@
+// Package printers shows objects in the output formats of kubectl: names, JSON, YAML, JSONPath, Go templates, custom
+// columns and tables.
+package printers
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+	"sigs.k8s.io/yaml/kyaml"
+)
+
+// Printer shows one object, or a list, on w. A printer may be used for several objects; YAML documents are then separated.
+type Printer interface {
+	Print(obj runtime.Object, w io.Writer) error
+}
+
+// Func is a function as a Printer.
+type Func func(obj runtime.Object, w io.Writer) error
+
+// Print calls f.
+func (f Func) Print(obj runtime.Object, w io.Writer) error { return f(obj, w) }
+
+// Flags are -o and the flags that go with it.
+type Flags struct {
+	Output, Template  string
+	AllowMissingKeys  bool
+	ShowManagedFields bool
+	// Extra are formats that the verb itself handles, for the error message: "wide".
+	Extra []string
+}
+
+// NewFlags returns the defaults.
+func NewFlags() *Flags { return &Flags{AllowMissingKeys: true} }
+
+// AddFlags adds -o, --template, --allow-missing-template-keys and --show-managed-fields.
+func (f *Flags) AddFlags(set *pflag.FlagSet) {
+	set.StringVarP(&f.Output, "output", "o", f.Output, fmt.Sprintf("Output format. One of: (%s).", strings.Join(f.allowed(", "), ", ")))
+	f.AddTemplateFlags(set)
+}
+
+// AddTemplateFlags adds the flags that go with -o, for a verb that words -o itself.
+func (f *Flags) AddTemplateFlags(set *pflag.FlagSet) {
+	set.StringVar(&f.Template, "template", f.Template, "Template string or path to template file to use when -o=go-template, -o=go-template-file. The template format is golang templates [http://golang.org/pkg/text/template/#pkg-overview].")
+	set.BoolVar(&f.AllowMissingKeys, "allow-missing-template-keys", f.AllowMissingKeys, "If true, ignore any errors in templates when a field or map key is missing in the template. Only applies to golang and jsonpath output formats.")
+	set.BoolVar(&f.ShowManagedFields, "show-managed-fields", f.ShowManagedFields, "If true, keep the managedFields when printing objects in JSON or YAML format.")
+}
+
+func (f *Flags) allowed(string) []string {
+	return append([]string{"json", "yaml", "kyaml", "name", "go-template", "go-template-file", "template", "templatefile", "jsonpath", "jsonpath-as-json", "jsonpath-file"}, f.Extra...)
+}
+
+// NoFormatError says that the output format is unknown.
+type NoFormatError struct {
+	Format  string
+	Allowed []string
+}
+
+func (e *NoFormatError) Error() string {
+	names := append([]string{}, e.Allowed...)
+	sort.Strings(names)
+	return fmt.Sprintf("unable to match a printer suitable for the output format %q, allowed formats are: %s", e.Format, strings.Join(names, ","))
+}
+
+// Printer returns the printer of -o. Without -o, it prints "TYPE/NAME operation" ("pod/x created"); with -o name only the
+// name.
+func (f *Flags) Printer(operation string) (Printer, error) {
+	format, arg, _ := strings.Cut(f.Output, "=")
+	if format == "" && f.Template != "" {
+		format = "go-template"
+	}
+	var p Printer
+	var err error
+	switch format {
+	case "":
+		return Name(operation), nil
+	case "name":
+		return Name(""), nil
+	case "json":
+		p = Func(JSON)
+	case "yaml":
+		p = &documents{write: YAML}
+	case "kyaml":
+		p = &documents{write: kyamlDocument, first: true}
+	case "jsonpath", "jsonpath-file", "jsonpath-as-json":
+		return f.jsonPath(format, arg)
+	case "go-template", "template", "go-template-file", "templatefile":
+		return f.goTemplate(format, arg)
+	default:
+		return nil, &NoFormatError{f.Output, f.allowed(",")}
+	}
+	if !f.ShowManagedFields {
+		p = withoutManagedFields{p}
+	}
+	return p, err
+}
+
+// Name prints "TYPE/NAME", followed by the operation if there is one. Items of lists are printed one by one.
+func Name(operation string) Printer {
+	return Func(func(obj runtime.Object, w io.Writer) error {
+		return eachItem(obj, func(o runtime.Object) error {
+			name := "<unknown>"
+			if a, err := meta.Accessor(o); err == nil && a.GetName() != "" {
+				name = a.GetName()
+			}
+			gvk := o.GetObjectKind().GroupVersionKind()
+			kind := strings.ToLower(gvk.Kind)
+			if gvk.Group != "" {
+				kind += "." + gvk.Group
+			}
+			if operation != "" {
+				name += " " + operation
+			}
+			_, err := fmt.Fprintf(w, "%s/%s\n", kind, name)
+			return err
+		})
+	})
+}
+
+func eachItem(obj runtime.Object, do func(runtime.Object) error) error {
+	if !meta.IsListType(obj) {
+		return do(obj)
+	}
+	items, err := meta.ExtractList(obj)
+	if err != nil {
+		return err
+	}
+	for _, o := range items {
+		if err := do(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// JSON prints obj indented by four spaces.
+func JSON(obj runtime.Object, w io.Writer) error {
+	data, err := json.MarshalIndent(obj, "", "    ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", data)
+	return err
+}
+
+// YAML prints obj as one document, without a separator.
+func YAML(obj runtime.Object, w io.Writer) error {
+	data, err := yaml.Marshal(obj)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(data)
+	return err
+}
+
+func kyamlDocument(obj runtime.Object, w io.Writer) error {
+	data, err := json.Marshal(obj)
+	if err != nil {
+		return err
+	}
+	return (&kyaml.Encoder{}).FromYAML(strings.NewReader(string(data)), w)
+}
+
+// documents separates the documents that it prints.
+type documents struct {
+	write Func
+	// first is set if the separator is written by write.
+	first bool
+	n     int
+}
+
+func (d *documents) Print(obj runtime.Object, w io.Writer) error {
+	if d.n++; d.n > 1 && !d.first {
+		fmt.Fprintln(w, "---")
+	}
+	return d.write(obj, w)
+}
+
+// withoutManagedFields hides the bookkeeping of appliers.
+type withoutManagedFields struct{ next Printer }
+
+func (p withoutManagedFields) Print(obj runtime.Object, w io.Writer) error {
+	obj = obj.DeepCopyObject()
+	if u, ok := obj.(*unstructured.Unstructured); ok && !u.IsList() {
+		unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
+		return p.next.Print(obj, w)
+	}
+	if meta.IsListType(obj) {
+		_ = eachItem(obj, func(o runtime.Object) error { clearManaged(o); return nil })
+	} else {
+		clearManaged(obj)
+	}
+	return p.next.Print(obj, w)
+}
+
+func clearManaged(o runtime.Object) {
+	if a, err := meta.Accessor(o); err == nil {
+		a.SetManagedFields(nil)
+	}
+}

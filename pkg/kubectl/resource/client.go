@@ -1,0 +1,182 @@
+// Package resource finds the objects a command speaks of (files, URLs, standard input, TYPE NAME arguments, selectors) and
+// reads and writes them, whatever their kind.
+package resource
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// CategoryExpander knows what "all" and other categories stand for.
+type CategoryExpander interface {
+	Expand(category string) ([]schema.GroupResource, bool)
+}
+
+// Client reads and writes objects of any kind as unstructured ones.
+type Client struct {
+	// REST sends requests to any path of the server.
+	REST rest.Interface
+	// Mapper knows kinds and resources.
+	Mapper meta.RESTMapper
+
+	categories CategoryExpander
+	stdin      io.Reader
+	http       *http.Client
+}
+
+// NewClient returns a client for cfg; stdin is what "-f -" reads.
+func NewClient(cfg *rest.Config, mapper meta.RESTMapper, categories CategoryExpander, stdin io.Reader) (*Client, error) {
+	cfg = dynamic.ConfigFor(cfg)
+	cfg.GroupVersion = &schema.GroupVersion{}
+	cfg.APIPath = "/"
+	r, err := rest.UnversionedRESTClientFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{REST: r, Mapper: mapper, categories: categories, stdin: stdin, http: http.DefaultClient}, nil
+}
+
+// Path is the URL path of a resource: of the collection with name "", of all namespaces with namespace "".
+func Path(m *meta.RESTMapping, namespace, name string, subresource ...string) []string {
+	p := []string{"/apis", m.Resource.Group, m.Resource.Version}
+	if m.Resource.Group == "" {
+		p = []string{"/api", m.Resource.Version}
+	}
+	if m.Scope.Name() == meta.RESTScopeNameNamespace && namespace != "" {
+		p = append(p, "namespaces", namespace)
+	}
+	p = append(p, m.Resource.Resource)
+	if name != "" {
+		p = append(p, name)
+	}
+	for _, s := range subresource {
+		if s != "" {
+			p = append(p, s)
+		}
+	}
+	return p
+}
+
+// Do sends a request to path with the given query and body, and returns the answer as sent.
+func (c *Client) Do(ctx context.Context, verb string, path []string, query url.Values, body []byte, headers ...string) ([]byte, error) {
+	r := c.REST.Verb(verb).AbsPath(path...)
+	for k, vs := range query {
+		for _, v := range vs {
+			r.Param(k, v)
+		}
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.SetHeader(headers[i], headers[i+1])
+	}
+	if body != nil {
+		r.Body(body)
+	}
+	return raw(r.Do(ctx))
+}
+
+// raw is the answer's bytes; a refusal is the server's Status as an error.
+func raw(result rest.Result) ([]byte, error) {
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
+}
+
+func decode(data []byte) (*unstructured.Unstructured, error) {
+	if len(data) == 0 {
+		return &unstructured.Unstructured{}, nil
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(data); err != nil {
+		if o, _, e := unstructured.UnstructuredJSONScheme.Decode(data, nil, nil); e == nil {
+			if list, ok := o.(*unstructured.UnstructuredList); ok {
+				return &unstructured.Unstructured{Object: list.UnstructuredContent()}, nil
+			}
+		}
+		return nil, fmt.Errorf("decode the server's answer: %w", err)
+	}
+	return u, nil
+}
+
+func (c *Client) object(ctx context.Context, verb string, path []string, query url.Values, body []byte, headers ...string) (*unstructured.Unstructured, error) {
+	data, err := c.Do(ctx, verb, path, query, body, headers...)
+	if err != nil {
+		return nil, err
+	}
+	return decode(data)
+}
+
+// JSON is the content type of whole objects.
+const JSON = "application/json"
+
+// Get reads one object.
+func (c *Client) Get(ctx context.Context, m *meta.RESTMapping, namespace, name string, subresource ...string) (*unstructured.Unstructured, error) {
+	return c.object(ctx, http.MethodGet, Path(m, namespace, name, subresource...), nil, nil, "Accept", JSON)
+}
+
+// List reads a collection; opts holds selectors.
+func (c *Client) List(ctx context.Context, m *meta.RESTMapping, namespace string, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	data, err := c.Do(ctx, http.MethodGet, Path(m, namespace, ""), Query(&opts), nil, "Accept", JSON)
+	if err != nil {
+		return nil, err
+	}
+	list := &unstructured.UnstructuredList{}
+	if err := list.UnmarshalJSON(data); err != nil {
+		return nil, fmt.Errorf("decode the list of %s: %w", m.Resource.Resource, err)
+	}
+	return list, nil
+}
+
+// Create posts obj. namespace "" is for cluster-scoped kinds.
+func (c *Client) Create(ctx context.Context, m *meta.RESTMapping, namespace string, obj runtime.Object, opts metav1.CreateOptions) (*unstructured.Unstructured, error) {
+	body, err := Encode(obj)
+	if err != nil {
+		return nil, err
+	}
+	return c.object(ctx, http.MethodPost, Path(m, namespace, ""), Query(&opts), body, "Accept", JSON, "Content-Type", JSON)
+}
+
+// Post sends obj to a subresource: eviction, token, binding.
+func (c *Client) Post(ctx context.Context, m *meta.RESTMapping, namespace, name, subresource string, obj runtime.Object, opts metav1.CreateOptions) (*unstructured.Unstructured, error) {
+	body, err := Encode(obj)
+	if err != nil {
+		return nil, err
+	}
+	return c.object(ctx, http.MethodPost, Path(m, namespace, name, subresource), Query(&opts), body, "Accept", JSON, "Content-Type", JSON)
+}
+
+// Update puts obj.
+func (c *Client) Update(ctx context.Context, m *meta.RESTMapping, namespace, name string, obj runtime.Object, opts metav1.UpdateOptions, subresource ...string) (*unstructured.Unstructured, error) {
+	body, err := Encode(obj)
+	if err != nil {
+		return nil, err
+	}
+	return c.object(ctx, http.MethodPut, Path(m, namespace, name, subresource...), Query(&opts), body, "Accept", JSON, "Content-Type", JSON)
+}
+
+// Patch applies a patch document of the given type.
+func (c *Client) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, pt types.PatchType, patch []byte, opts metav1.PatchOptions, subresource ...string) (*unstructured.Unstructured, error) {
+	return c.object(ctx, http.MethodPatch, Path(m, namespace, name, subresource...), Query(&opts), patch, "Accept", JSON, "Content-Type", string(pt))
+}
+
+// Delete deletes one object and returns the answer: a Status, or the object that is being deleted.
+func (c *Client) Delete(ctx context.Context, m *meta.RESTMapping, namespace, name string, opts metav1.DeleteOptions) (*unstructured.Unstructured, error) {
+	opts.Kind, opts.APIVersion = "DeleteOptions", "v1"
+	body, err := Encode(&opts)
+	if err != nil {
+		return nil, err
+	}
+	return c.object(ctx, http.MethodDelete, Path(m, namespace, name), nil, body, "Accept", JSON, "Content-Type", JSON)
+}

@@ -1,0 +1,192 @@
+package resource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// maxFile bounds what is read from one file, URL or standard input.
+const maxFile = 64 << 20
+
+// Files are the flags -f and -R.
+type Files struct {
+	Names     []string
+	Recursive bool
+}
+
+// AddFlags adds -f, --filename and -R, --recursive; usage says what the files are for.
+func (f *Files) AddFlags(set *pflag.FlagSet, usage string) {
+	set.StringSliceVarP(&f.Names, "filename", "f", f.Names, usage)
+	set.BoolVarP(&f.Recursive, "recursive", "R", f.Recursive, "Process the directory used in -f, --filename recursively. Useful when you want to manage related manifests organized within the same directory.")
+}
+
+// Empty tells whether no file was named.
+func (f *Files) Empty() bool { return len(f.Names) == 0 }
+
+// Document is one object of a file.
+type Document struct {
+	// Source is the file or URL, "STDIN" for standard input.
+	Source string
+	Object *unstructured.Unstructured
+}
+
+// Read reads all objects of the files; lists are taken apart.
+func (c *Client) Read(ctx context.Context, f Files) ([]Document, error) {
+	var out []Document
+	for _, name := range f.Names {
+		sources, err := c.expand(ctx, name, f.Recursive)
+		if err != nil {
+			return out, err
+		}
+		for _, s := range sources {
+			docs, err := s.documents()
+			out = append(out, docs...)
+			if err != nil {
+				return out, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// source is something to read from.
+type source struct {
+	name string
+	open func() (io.ReadCloser, error)
+}
+
+func (c *Client) expand(ctx context.Context, name string, recursive bool) ([]source, error) {
+	switch {
+	case name == "-":
+		return []source{{"STDIN", func() (io.ReadCloser, error) { return io.NopCloser(c.stdin), nil }}}, nil
+	case strings.HasPrefix(name, "http://"), strings.HasPrefix(name, "https://"):
+		return []source{{name, func() (io.ReadCloser, error) { return c.download(ctx, name) }}}, nil
+	}
+	names, err := walk(name, recursive)
+	if err != nil {
+		return nil, err
+	}
+	var out []source
+	for _, n := range names {
+		out = append(out, source{n, func() (io.ReadCloser, error) { return os.Open(n) }})
+	}
+	return out, nil
+}
+
+// walk lists the manifests of a pattern, file or directory.
+func walk(name string, recursive bool) ([]string, error) {
+	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+		matches, _ := filepath.Glob(name)
+		if len(matches) == 0 {
+			return nil, fmt.Errorf("the path %q does not exist", name)
+		}
+		var all []string
+		for _, m := range matches {
+			more, err := walk(m, recursive)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, more...)
+		}
+		return all, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("the path %q cannot be accessed: %w", name, err)
+	}
+	var all []string
+	err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if path != name && !recursive {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if ext := filepath.Ext(path); path == name || ext == ".json" || ext == ".yaml" || ext == ".yml" {
+			all = append(all, path)
+		}
+		return nil
+	})
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("error reading %v: recognized file extensions are [.json .yaml .yml]", []string{name})
+	}
+	return all, err
+}
+
+func (c *Client) download(ctx context.Context, address string) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		resp.Body.Close()
+		return nil, fmt.Errorf("unable to read URL %q, server reported %s, status code=%d", address, resp.Status, resp.StatusCode)
+	}
+	return resp.Body, nil
+}
+
+func (s source) documents() ([]Document, error) {
+	r, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return Parse(s.name, r)
+}
+
+// Parse reads the YAML or JSON objects of r; source names it in errors.
+func Parse(source string, r io.Reader) ([]Document, error) {
+	var out []Document
+	for d := yaml.NewYAMLOrJSONDecoder(io.LimitReader(r, maxFile), 4096); ; {
+		var ext runtime.RawExtension
+		if err := d.Decode(&ext); errors.Is(err, io.EOF) {
+			return out, nil
+		} else if err != nil {
+			return out, fmt.Errorf("error parsing %s: %w", source, err)
+		}
+		ext.Raw = []byte(strings.TrimSpace(string(ext.Raw)))
+		if len(ext.Raw) == 0 || string(ext.Raw) == "null" {
+			continue
+		}
+		docs, err := objects(source, ext.Raw)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, docs...)
+	}
+}
+
+func objects(source string, data []byte) ([]Document, error) {
+	obj, _, err := unstructured.UnstructuredJSONScheme.Decode(data, nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("unable to decode %q: %w", source, err)
+	}
+	switch o := obj.(type) {
+	case *unstructured.Unstructured:
+		return []Document{{source, o}}, nil
+	case *unstructured.UnstructuredList:
+		var out []Document
+		for i := range o.Items {
+			out = append(out, Document{source, &o.Items[i]})
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("unable to decode %q: unexpected %T", source, obj)
+}

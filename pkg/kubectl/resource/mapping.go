@@ -1,0 +1,86 @@
+package resource
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Mapping finds the kind behind a TYPE argument: "po", "deployments.apps", "deployments.v1.apps", "Deployment".
+func (c *Client) Mapping(arg string) (*meta.RESTMapping, error) {
+	full, gr := schema.ParseResourceArg(arg)
+	var gvk schema.GroupVersionKind
+	if full != nil {
+		gvk, _ = c.Mapper.KindFor(*full)
+	}
+	var err error
+	if gvk.Empty() {
+		gvk, err = c.Mapper.KindFor(gr.WithVersion(""))
+	}
+	if err == nil && !gvk.Empty() {
+		return c.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	}
+	if m, e := c.kind(arg); e == nil {
+		return m, nil
+	}
+	var noMatch *meta.NoResourceMatchError
+	if errors.As(err, &noMatch) {
+		return nil, noType(arg)
+	}
+	return nil, err
+}
+
+// kind finds a TYPE argument that is a kind.
+func (c *Client) kind(arg string) (*meta.RESTMapping, error) {
+	full, gk := schema.ParseKindArg(arg)
+	if full != nil {
+		if m, err := c.Mapper.RESTMapping(full.GroupKind(), full.Version); err == nil {
+			return m, nil
+		}
+	}
+	return c.Mapper.RESTMapping(gk)
+}
+
+func noType(arg string) error {
+	return fmt.Errorf("the server doesn't have a resource type %q", strings.Split(arg, "/")[0])
+}
+
+// MappingFor finds the resource of an object's kind.
+func (c *Client) MappingFor(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	m, err := c.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if meta.IsNoMatchError(err) {
+		if r, ok := c.Mapper.(meta.ResettableRESTMapper); ok {
+			r.Reset() // the kind may be newer than the cache
+			m, err = c.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		}
+	}
+	return m, err
+}
+
+// types expands a comma-separated list of TYPE arguments, with categories.
+func (c *Client) types(arg string) ([]*meta.RESTMapping, error) {
+	var out []*meta.RESTMapping
+	for _, one := range strings.Split(arg, ",") {
+		if one == "" {
+			continue
+		}
+		names := []string{one}
+		if members, ok := c.categories.Expand(one); ok {
+			names = names[:0]
+			for _, m := range members {
+				names = append(names, m.String())
+			}
+		}
+		for _, n := range names {
+			m, err := c.Mapping(n)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,313 @@
+package resource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+)
+
+// Request says which objects a command speaks of: those of files, or those of its arguments (TYPE, TYPE NAME…, TYPE/NAME…)
+// and selectors.
+type Request struct {
+	Args  []string
+	Files Files
+
+	// Namespace is where namespaced objects are; ExplicitNamespace is set if the user named it, so that a file must not
+	// say another. AllNamespaces asks for all.
+	Namespace         string
+	ExplicitNamespace bool
+	AllNamespaces     bool
+
+	LabelSelector, FieldSelector string
+	// All allows a TYPE without names or selector, as delete --all does.
+	All bool
+	// Limit is the page size of lists; 0 asks for everything at once.
+	Limit int64
+	// Latest reads the objects of files from the server; otherwise they are as in the file.
+	Latest bool
+	// NamesOnly does not read named objects from the server.
+	NamesOnly bool
+	// Collections keeps each page of a list as one Info (its Object is the list or table) instead of one for each item.
+	Collections bool
+	// Accept is the Accept header of reads, "application/json" by default.
+	Accept string
+	// Subresource is read instead of the object itself.
+	Subresource string
+	// Single allows one TYPE only.
+	Single bool
+	// IgnoreNotFound leaves out named objects that do not exist.
+	IgnoreNotFound bool
+}
+
+// ErrNoResource is returned for a request with neither files nor arguments.
+var ErrNoResource = errors.New(`You must provide one or more resources by argument or filename.
+Example resource specifications include:
+   '-f rsrc.yaml'
+   '--filename=rsrc.json'
+   '<resource> <name>'
+   '<resource>'`)
+
+// Resolve finds the objects of q. What was found is returned together with the errors (an aggregate, if several) of what was
+// not.
+func (c *Client) Resolve(ctx context.Context, q Request) ([]*Info, error) {
+	if q.Accept == "" {
+		q.Accept = JSON
+	}
+	switch {
+	case !q.Files.Empty() && len(q.Args) > 0:
+		return nil, errors.New("when paths, URLs, or stdin is provided as input, you may not specify resource arguments as well")
+	case !q.Files.Empty():
+		return c.resolveFiles(ctx, q)
+	case len(q.Args) == 0:
+		return nil, ErrNoResource
+	}
+	tuples, err := hasTuples(q.Args)
+	if err != nil {
+		return nil, err
+	}
+	if tuples {
+		return c.resolveTuples(ctx, q)
+	}
+	mappings, err := c.types(q.Args[0])
+	if err != nil {
+		return nil, err
+	}
+	if q.Single && len(mappings) > 1 {
+		return nil, errors.New("you may only specify a single resource type")
+	}
+	if len(q.Args) > 1 {
+		return c.resolveNames(ctx, q, mappings, q.Args[1:])
+	}
+	return c.resolveLists(ctx, q, mappings)
+}
+
+// hasTuples tells whether the arguments are TYPE/NAME pairs; they must be all or none.
+func hasTuples(args []string) (bool, error) {
+	n := 0
+	for _, a := range args {
+		if strings.Contains(a, "/") {
+			n++
+		}
+	}
+	if n > 0 && n < len(args) {
+		return false, fmt.Errorf("there is no need to specify a resource type as a separate argument when passing arguments in resource/name form (e.g. '%s get resource/<resource_name>' instead of '%s get resource resource/<resource_name>'", "kubectl", "kubectl")
+	}
+	return n > 0, nil
+}
+
+// SplitTuple takes TYPE/NAME apart.
+func SplitTuple(arg string) (kind, name string, err error) {
+	parts := strings.Split(arg, "/")
+	if len(parts) != 2 {
+		return "", "", errors.New("arguments in resource/name form may not have more than one slash")
+	}
+	if parts[0] == "" || parts[1] == "" || strings.Contains(parts[0], ",") {
+		return "", "", errors.New("arguments in resource/name form must have a single resource and name")
+	}
+	return parts[0], parts[1], nil
+}
+
+func (c *Client) resolveTuples(ctx context.Context, q Request) ([]*Info, error) {
+	if q.LabelSelector != "" || q.FieldSelector != "" {
+		return nil, errors.New("selectors and the all flag cannot be used when passing resource/name arguments")
+	}
+	if q.All {
+		return nil, errors.New("setting 'all' parameter but found a non empty selector. ")
+	}
+	var out []*Info
+	var errs []error
+	for _, arg := range q.Args {
+		kind, name, err := SplitTuple(arg)
+		if err != nil {
+			return nil, err
+		}
+		m, err := c.Mapping(kind)
+		if err != nil {
+			return nil, err
+		}
+		out, errs = c.named(ctx, q, m, name, out, errs)
+	}
+	return out, utilerrors.NewAggregate(errs)
+}
+
+func (c *Client) resolveNames(ctx context.Context, q Request, mappings []*meta.RESTMapping, names []string) ([]*Info, error) {
+	switch {
+	case q.LabelSelector != "" || q.FieldSelector != "":
+		return nil, errors.New("name cannot be provided when a selector is specified")
+	case q.All:
+		return nil, errors.New("name cannot be provided when a selector is specified")
+	}
+	var out []*Info
+	var errs []error
+	for _, m := range mappings {
+		if q.AllNamespaces && m.Scope.Name() == meta.RESTScopeNameNamespace {
+			return nil, errors.New("a resource cannot be retrieved by name across all namespaces")
+		}
+		for _, name := range names {
+			out, errs = c.named(ctx, q, m, name, out, errs)
+		}
+	}
+	return out, utilerrors.NewAggregate(errs)
+}
+
+// named appends the object called name, or the error.
+func (c *Client) named(ctx context.Context, q Request, m *meta.RESTMapping, name string, out []*Info, errs []error) ([]*Info, []error) {
+	info := &Info{Mapping: m, Name: name, client: c}
+	if info.Namespaced() {
+		if q.AllNamespaces {
+			return out, append(errs, errors.New("a resource cannot be retrieved by name across all namespaces"))
+		}
+		info.Namespace = q.Namespace
+	}
+	if q.NamesOnly {
+		return append(out, info), errs
+	}
+	obj, err := c.object(ctx, http.MethodGet, Path(m, info.Namespace, name, q.Subresource), nil, nil, "Accept", q.Accept)
+	if err != nil {
+		if q.IgnoreNotFound && apierrors.IsNotFound(err) {
+			return out, errs
+		}
+		return out, append(errs, err)
+	}
+	info.Object = obj
+	return append(out, info), errs
+}
+
+func (c *Client) resolveLists(ctx context.Context, q Request, mappings []*meta.RESTMapping) ([]*Info, error) {
+	if q.LabelSelector == "" && q.FieldSelector == "" && !q.All {
+		return nil, errors.New("resource(s) were provided, but no name was specified")
+	}
+	if _, err := labels.Parse(q.LabelSelector); err != nil {
+		return nil, err
+	}
+	var out []*Info
+	var errs []error
+	for _, m := range mappings {
+		infos, err := c.list(ctx, q, m)
+		out = append(out, infos...)
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return out, utilerrors.NewAggregate(errs)
+}
+
+// list reads a collection page by page.
+func (c *Client) list(ctx context.Context, q Request, m *meta.RESTMapping) ([]*Info, error) {
+	ns := ""
+	if m.Scope.Name() == meta.RESTScopeNameNamespace && !q.AllNamespaces {
+		ns = q.Namespace
+	}
+	opts := metav1.ListOptions{LabelSelector: q.LabelSelector, FieldSelector: q.FieldSelector, Limit: q.Limit}
+	var out []*Info
+	for {
+		data, err := c.Do(ctx, http.MethodGet, Path(m, ns, ""), Query(&opts), nil, "Accept", q.Accept)
+		if err != nil {
+			return out, err
+		}
+		page, items, err := decodeList(data)
+		if err != nil {
+			return out, err
+		}
+		if q.Collections {
+			out = append(out, &Info{Mapping: m, Namespace: ns, Object: page, client: c})
+		} else {
+			for i := range items {
+				out = append(out, &Info{Mapping: m, Namespace: items[i].GetNamespace(), Name: items[i].GetName(), Object: &items[i], client: c})
+			}
+		}
+		next, _, _ := unstructured.NestedString(page.Object, "metadata", "continue")
+		if next == "" {
+			return out, nil
+		}
+		opts.Continue = next
+	}
+}
+
+// decodeList decodes a list or table; items have kind and apiVersion.
+func decodeList(data []byte) (*unstructured.Unstructured, []unstructured.Unstructured, error) {
+	obj, _, err := unstructured.UnstructuredJSONScheme.Decode(data, nil, nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("decode the server's list: %w", err)
+	}
+	if list, ok := obj.(*unstructured.UnstructuredList); ok {
+		return &unstructured.Unstructured{Object: list.UnstructuredContent()}, list.Items, nil
+	}
+	u := obj.(*unstructured.Unstructured)
+	return u, nil, nil
+}
+
+func (c *Client) resolveFiles(ctx context.Context, q Request) ([]*Info, error) {
+	if q.LabelSelector != "" && q.Latest {
+		return nil, errors.New("a selector may not be specified when path, URL, or stdin is provided as input")
+	}
+	docs, err := c.Read(ctx, q.Files)
+	var out []*Info
+	var errs []error
+	if err != nil {
+		errs = append(errs, err)
+	}
+	selector, err := labels.Parse(q.LabelSelector)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range docs {
+		info, err := c.fromFile(d, q)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if !selector.Matches(labels.Set(d.Object.GetLabels())) {
+			continue
+		}
+		if q.Latest {
+			obj, err := c.object(ctx, http.MethodGet, Path(info.Mapping, info.Namespace, info.Name, q.Subresource), nil, nil, "Accept", q.Accept)
+			if err != nil {
+				if !(q.IgnoreNotFound && apierrors.IsNotFound(err)) {
+					errs = append(errs, err)
+				}
+				continue
+			}
+			info.Object = obj
+		}
+		out = append(out, info)
+	}
+	return out, utilerrors.NewAggregate(errs)
+}
+
+// fromFile finds the resource of a document and settles its namespace.
+func (c *Client) fromFile(d Document, q Request) (*Info, error) {
+	gvk := d.Object.GroupVersionKind()
+	m, err := c.MappingFor(gvk)
+	if err != nil {
+		if meta.IsNoMatchError(err) {
+			return nil, fmt.Errorf("resource mapping not found for name: %q namespace: %q from %q: %w\nensure CRDs are installed first",
+				d.Object.GetName(), d.Object.GetNamespace(), d.Source, err)
+		}
+		return nil, fmt.Errorf("unable to recognize %q: %w", d.Source, err)
+	}
+	info := &Info{Mapping: m, Name: d.Object.GetName(), Source: d.Source, Object: d.Object, client: c}
+	if !info.Namespaced() {
+		d.Object.SetNamespace("")
+		return info, nil
+	}
+	own := d.Object.GetNamespace()
+	if own == "" {
+		own = q.Namespace
+		d.Object.SetNamespace(own)
+	}
+	if q.ExplicitNamespace && own != q.Namespace {
+		return nil, fmt.Errorf("the namespace from the provided object %q does not match the namespace %q. You must pass '--namespace=%s' to perform this operation.", own, q.Namespace, own)
+	}
+	info.Namespace = own
+	return info, nil
+}
