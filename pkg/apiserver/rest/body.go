@@ -6,7 +6,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -186,12 +185,6 @@ func excerpt(body []byte) string {
 func isStatus(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status)
-}
-
-// firstLine is for header values.
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
 }
 
 // peekKind reads the kind a JSON or YAML body names; zero if it cannot.
