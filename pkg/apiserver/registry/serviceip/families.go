@@ -63,10 +63,12 @@ func (a *Allocator) checkFamilies(svc *corev1.Service) field.ErrorList {
 	var errs field.ErrorList
 	s := &svc.Spec
 	if s.IPFamilyPolicy == nil {
-		for what, n := range map[string]int{"IP families": len(s.IPFamilies), "cluster IPs": len(s.ClusterIPs)} {
-			if n > 1 && !isHeadless(svc) {
-				return field.ErrorList{field.Invalid(field.NewPath("spec", "ipFamilyPolicy"), corev1.IPFamilyPolicySingleStack, "must be 'RequireDualStack' or 'PreferDualStack' when multiple "+what+" are specified")}
-			}
+		what := "IP families"
+		if len(s.IPFamilies) < 2 {
+			what = "cluster IPs"
+		}
+		if max(len(s.IPFamilies), len(s.ClusterIPs)) > 1 && !isHeadless(svc) {
+			return field.ErrorList{field.Invalid(field.NewPath("spec", "ipFamilyPolicy"), corev1.IPFamilyPolicySingleStack, "must be 'RequireDualStack' or 'PreferDualStack' when multiple "+what+" are specified")}
 		}
 	}
 	path := field.NewPath("spec", "ipFamilies")

@@ -77,8 +77,12 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 	if req.Spec.ExpirationSeconds == nil {
 		req.Spec.ExpirationSeconds = new(int64(defaultSeconds))
 	}
-	if errs := validate(req, ns, name); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(authenticationv1.SchemeGroupVersion.WithKind("TokenRequest").GroupKind(), "", errs)
+	kind := authenticationv1.SchemeGroupVersion.WithKind("TokenRequest").GroupKind()
+	if errs := validateName(req, ns, name); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(kind, name, errs)
+	}
+	if errs := validateLifetime(*req.Spec.ExpirationSeconds); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(kind, "", errs)
 	}
 	sa, err := get[*corev1.ServiceAccount](ctx, r, "serviceaccounts", ns, name)
 	if err != nil {
@@ -100,7 +104,7 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 	return req, nil
 }
 
-func validate(req *authenticationv1.TokenRequest, ns, name string) field.ErrorList {
+func validateName(req *authenticationv1.TokenRequest, ns, name string) field.ErrorList {
 	var errs field.ErrorList
 	if req.Name != "" && req.Name != name {
 		errs = append(errs, field.Invalid(field.NewPath("metadata").Child("name"), req.Name, "must match the service account name if specified"))
@@ -108,7 +112,11 @@ func validate(req *authenticationv1.TokenRequest, ns, name string) field.ErrorLi
 	if req.Namespace != "" && req.Namespace != ns {
 		errs = append(errs, field.Invalid(field.NewPath("metadata").Child("namespace"), req.Namespace, "must match the service account namespace if specified"))
 	}
-	seconds := *req.Spec.ExpirationSeconds
+	return errs
+}
+
+func validateLifetime(seconds int64) field.ErrorList {
+	var errs field.ErrorList
 	path := field.NewPath("spec").Child("expirationSeconds")
 	if seconds < minSeconds {
 		errs = append(errs, field.Invalid(path, seconds, "may not specify a duration less than 10 minutes"))

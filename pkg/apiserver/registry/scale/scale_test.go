@@ -1,0 +1,94 @@
+package scale_test
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/pkg/apiserver/registry/registrytest"
+	"bonsai/pkg/apiserver/registry/scale"
+)
+
+func TestEveryAdapter(t *testing.T) {
+	t.Parallel()
+	meta := metav1.ObjectMeta{Name: "x", Namespace: "default"}
+	sel := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}
+	two := int32(2)
+	objects := map[schema.GroupResource]runtime.Object{
+		{Group: "apps", Resource: "deployments"}:  &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: &two, Selector: sel}, Status: appsv1.DeploymentStatus{Replicas: 1}},
+		{Group: "apps", Resource: "replicasets"}:  &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: &two, Selector: sel}, Status: appsv1.ReplicaSetStatus{Replicas: 1}},
+		{Group: "apps", Resource: "statefulsets"}: &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &two, Selector: sel}, Status: appsv1.StatefulSetStatus{Replicas: 1}},
+		{Resource: "replicationcontrollers"}: &corev1.ReplicationController{ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Replicas: &two, Selector: sel.MatchLabels},
+			Status: corev1.ReplicationControllerStatus{Replicas: 1}},
+	}
+	for gr := range scale.Adapters() {
+		t.Run(gr.String(), func(t *testing.T) {
+			t.Parallel()
+			r, err := scale.New(registrytest.Stores{gr.String(): registrytest.Of(objects[gr].DeepCopyObject())}, gr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := r.Get(t.Context(), "default", "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := got.(*autoscalingv1.Scale)
+			if s.Spec.Replicas != 2 || s.Status.Replicas != 1 || s.Status.Selector != "app=x" || s.UID != "uid-x" || s.Kind != "Scale" {
+				t.Errorf("scale: %+v", s)
+			}
+			got, err = r.Update(t.Context(), "default", "x", set(5), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := got.(*autoscalingv1.Scale).Spec.Replicas; n != 5 {
+				t.Errorf("replicas after update: %d", n)
+			}
+		})
+	}
+	if _, err := scale.New(nil, schema.GroupResource{Resource: "pods"}); err == nil {
+		t.Error("pods have a scale")
+	}
+}
+
+func set(n int32) func(runtime.Object) (runtime.Object, error) {
+	return func(o runtime.Object) (runtime.Object, error) {
+		o.(*autoscalingv1.Scale).Spec.Replicas = n
+		return o, nil
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*autoscalingv1.Scale)
+		is     func(error) bool
+	}{
+		"below zero":   {func(s *autoscalingv1.Scale) { s.Spec.Replicas = -1 }, apierrors.IsInvalid},
+		"old version":  {func(s *autoscalingv1.Scale) { s.ResourceVersion = "0" }, apierrors.IsConflict},
+		"another UID":  {func(s *autoscalingv1.Scale) { s.UID = "other" }, apierrors.IsConflict},
+		"another name": {func(s *autoscalingv1.Scale) { s.Name = "y" }, apierrors.IsBadRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gr := schema.GroupResource{Group: "apps", Resource: "deployments"}
+			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}}
+			r, err := scale.New(registrytest.Stores{gr.String(): registrytest.Of(d)}, gr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = r.Update(t.Context(), "default", "x", func(o runtime.Object) (runtime.Object, error) {
+				c.change(o.(*autoscalingv1.Scale))
+				return o, nil
+			}, nil)
+			if !c.is(err) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
