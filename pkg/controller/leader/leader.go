@@ -88,6 +88,9 @@ func (e *election) acquire(ctx context.Context) bool {
 			return true
 		}
 		wait := jitter(e.Retry)
+		if ctx.Err() != nil {
+			return false
+		}
 		if err != nil {
 			e.Log.Warn("leader election failed, trying again", "err", err)
 			wait, delay = min(delay, wait), delay*2
