@@ -1,0 +1,128 @@
+package reviews_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"bonsai/pkg/apiserver/authz"
+	"bonsai/pkg/apiserver/registry/reviews"
+	"bonsai/pkg/apiserver/request"
+)
+
+// getter lets "jane" get pods in "default", denies "joe" everything, and knows the token "good" for audience "api".
+type getter struct{}
+
+func (getter) Authorize(_ context.Context, a authz.Attributes) (authz.Decision, string, error) {
+	switch {
+	case a.User.Name == "joe":
+		return authz.Deny, "never", nil
+	case a.User.Name == "jane" && a.IsResource && a.Verb == "get" && a.Resource == "pods" && a.Namespace == "default":
+		return authz.Allow, "because", nil
+	case a.User.Name == "jane" && !a.IsResource && a.Path == "/version":
+		return authz.Allow, "", nil
+	}
+	return authz.NoOpinion, "", errors.New("broken rule")
+}
+
+func (getter) AuthenticateToken(_ context.Context, token string, audiences []string) (*request.User, []string, error) {
+	switch token {
+	case "good":
+		return &request.User{Name: "jane", Extra: map[string][]string{"k": {"v"}}}, audiences, nil
+	case "expired":
+		return nil, nil, errors.New("token has expired")
+	}
+	return nil, nil, nil
+}
+
+func (getter) RulesFor(context.Context, *request.User, string) ([]authorizationv1.ResourceRule, []authorizationv1.NonResourceRule, bool, error) {
+	return nil, nil, true, nil
+}
+
+func TestSubjectAccessReview(t *testing.T) {
+	t.Parallel()
+	pods := &authorizationv1.ResourceAttributes{Namespace: "default", Verb: "get", Resource: "pods"}
+	for _, c := range []struct {
+		name            string
+		spec            authorizationv1.SubjectAccessReviewSpec
+		allowed, denied bool
+		broken, invalid bool
+	}{
+		{name: "allowed", spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: pods}, allowed: true},
+		{name: "denied", spec: authorizationv1.SubjectAccessReviewSpec{User: "joe", ResourceAttributes: pods}, denied: true},
+		{name: "no opinion", spec: authorizationv1.SubjectAccessReviewSpec{Groups: []string{"g"}, ResourceAttributes: pods}, broken: true},
+		{name: "path", spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/version", Verb: "get"}}, allowed: true},
+		{name: "nobody", spec: authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: pods}, invalid: true},
+		{name: "nothing", spec: authorizationv1.SubjectAccessReviewSpec{User: "jane"}, invalid: true},
+		{name: "both", spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: pods, NonResourceAttributes: &authorizationv1.NonResourceAttributes{}}, invalid: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			out, err := reviews.NewSubjectAccessReview(getter{}).Create(t.Context(), "", "", &authorizationv1.SubjectAccessReview{Spec: c.spec}, nil)
+			if c.invalid {
+				if !apierrors.IsInvalid(err) {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := out.(*authorizationv1.SubjectAccessReview).Status; s.Allowed != c.allowed || s.Denied != c.denied || (s.EvaluationError != "") != c.broken {
+				t.Errorf("status %+v", s)
+			}
+		})
+	}
+	local := &authorizationv1.LocalSubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: pods}}
+	if _, err := reviews.NewLocalSubjectAccessReview(getter{}).Create(t.Context(), "kube-system", "", local, nil); !apierrors.IsInvalid(err) {
+		t.Errorf("review of another namespace: %v", err)
+	}
+}
+
+func TestOwnRights(t *testing.T) {
+	t.Parallel()
+	ctx := request.WithUser(t.Context(), &request.User{Name: "jane"})
+	ask := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: "default", Verb: "get", Resource: "pods"}}}
+	out, err := reviews.NewSelfSubjectAccessReview(getter{}).Create(ctx, "", "", ask, nil)
+	if err != nil || !out.(*authorizationv1.SelfSubjectAccessReview).Status.Allowed {
+		t.Errorf("%+v, %v", out, err)
+	}
+	rules := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "default"}}
+	out, err = reviews.NewSelfSubjectRulesReview(getter{}).Create(ctx, "", "", rules, nil)
+	if err != nil || out.(*authorizationv1.SelfSubjectRulesReview).Status.ResourceRules == nil || !out.(*authorizationv1.SelfSubjectRulesReview).Status.Incomplete {
+		t.Errorf("%+v, %v", out, err)
+	}
+	who, err := reviews.NewSelfSubjectReview(time.Now).Create(ctx, "", "", &authenticationv1.SelfSubjectReview{}, nil)
+	if err != nil || who.(*authenticationv1.SelfSubjectReview).Status.UserInfo.Username != "jane" {
+		t.Errorf("%+v, %v", who, err)
+	}
+}
+
+func TestTokenReview(t *testing.T) {
+	t.Parallel()
+	for token, want := range map[string]struct {
+		ok      bool
+		message string
+	}{"good": {ok: true}, "expired": {message: "token has expired"}, "unknown": {message: "invalid bearer token"}} {
+		out, err := reviews.NewTokenReview(getter{}, []string{"api"}).Create(t.Context(), "", "", &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := out.(*authenticationv1.TokenReview).Status
+		if s.Authenticated != want.ok || s.Error != want.message {
+			t.Errorf("%s: %+v", token, s)
+		}
+		if want.ok && (s.User.Groups[0] != request.GroupAuthenticated || s.User.Extra["k"][0] != "v" || s.Audiences[0] != "api") {
+			t.Errorf("%s: %+v", token, s)
+		}
+	}
+	if _, err := reviews.NewTokenReview(getter{}, nil).Create(t.Context(), "", "", &authenticationv1.TokenReview{}, nil); !apierrors.IsBadRequest(err) {
+		t.Errorf("no token: %v", err)
+	}
+}
