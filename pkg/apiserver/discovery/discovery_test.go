@@ -1,0 +1,127 @@
+package discovery_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/api/resources/rows"
+	"bonsai/pkg/apiserver/discovery"
+)
+
+const (
+	v2   = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	beta = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+)
+
+func get(t *testing.T, d *discovery.Discovery, path, accept string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, path, nil)
+	r.Header.Set("Accept", accept)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	if own, err := d.Serve(w, r); !own || err != nil {
+		t.Fatalf("%s: served %v, %v", path, own, err)
+	}
+	return w
+}
+
+func decode[T any](t *testing.T, w *httptest.ResponseRecorder) T {
+	t.Helper()
+	var out T
+	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestLegacy(t *testing.T) {
+	t.Parallel()
+	d := discovery.New(discovery.Config{Rows: rows.All(), ServerAddress: "192.0.2.1:6443"})
+	if v := decode[metav1.APIVersions](t, get(t, d, "/api", "")); v.Kind != "APIVersions" || !slices.Equal(v.Versions, []string{"v1"}) || v.ServerAddressByClientCIDRs[0].ServerAddress != "192.0.2.1:6443" {
+		t.Errorf("/api: %+v", v)
+	}
+	groups := decode[metav1.APIGroupList](t, get(t, d, "/apis", "")).Groups
+	if groups[0].Name != "apps" || groups[0].PreferredVersion.GroupVersion != "apps/v1" {
+		t.Errorf("/apis begins with %+v", groups[0])
+	}
+	core := decode[metav1.APIResourceList](t, get(t, d, "/api/v1/", ""))
+	byName := map[string]metav1.APIResource{}
+	var names []string
+	for _, r := range core.APIResources {
+		byName[r.Name] = r
+		names = append(names, r.Name)
+	}
+	if !slices.IsSorted(names) || core.GroupVersion != "v1" || core.Kind != "APIResourceList" {
+		t.Errorf("/api/v1: %v", names)
+	}
+	pods := byName["pods"]
+	want := metav1.APIResource{Name: "pods", SingularName: "pod", Namespaced: true, Kind: "Pod", ShortNames: []string{"po"}, Categories: []string{"all"},
+		Verbs: []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}, StorageVersionHash: pods.StorageVersionHash}
+	if diff := cmp.Diff(want, pods); diff != "" || pods.StorageVersionHash == "" {
+		t.Error(diff)
+	}
+	evict := byName["pods/eviction"]
+	if evict.Group != "policy" || evict.Version != "v1" || evict.Kind != "Eviction" || !slices.Equal(evict.Verbs, []string{"create"}) {
+		t.Errorf("pods/eviction: %+v", evict)
+	}
+	if slices.Contains(byName["namespaces"].Verbs, "deletecollection") {
+		t.Error("namespaces can be deleted all at once")
+	}
+}
+
+func TestAggregated(t *testing.T) {
+	t.Parallel()
+	d := discovery.New(discovery.Config{Rows: rows.All()})
+	for version, accept := range map[string]string{"v2": v2, "v2beta1": beta} {
+		w := get(t, d, "/apis", accept+",application/json")
+		if got := w.Header().Get("Content-Type"); got != accept {
+			t.Errorf("%s: Content-Type %q", version, got)
+		}
+		list := decode[apidiscoveryv2.APIGroupDiscoveryList](t, w)
+		if list.APIVersion != "apidiscovery.k8s.io/"+version || list.Items[0].Name != "apps" || list.Items[0].Versions[0].Resources[0].Resource != "controllerrevisions" {
+			t.Errorf("%s: %s, first group %+v", version, list.APIVersion, list.Items[0])
+		}
+		if again := get(t, d, "/apis", accept, "If-None-Match", w.Header().Get("ETag")); again.Code != http.StatusNotModified || again.Body.Len() != 0 {
+			t.Errorf("%s: If-None-Match: %d", version, again.Code)
+		}
+	}
+	core := decode[apidiscoveryv2.APIGroupDiscoveryList](t, get(t, d, "/api", v2))
+	if len(core.Items) != 1 || core.Items[0].Name != "" {
+		t.Errorf("/api: %d groups", len(core.Items))
+	}
+	if w := get(t, d, "/apis", "application/vnd.kubernetes.protobuf"); string(w.Body.Bytes()[:4]) != "k8s\x00" {
+		t.Errorf("protobuf begins with %q", w.Body.Bytes()[:4])
+	}
+	if got := get(t, d, "/apis/apps", v2+",application/json").Header().Get("Content-Type"); got != "application/json" {
+		t.Errorf("below the root: %q", got)
+	}
+}
+
+func TestGroupsComeAndGo(t *testing.T) {
+	t.Parallel()
+	d := discovery.New(discovery.Config{Rows: rows.All()})
+	etag := get(t, d, "/apis", v2).Header().Get("ETag")
+	d.SetGroup(discovery.Group{Name: "example.com", Versions: []discovery.Version{{Name: "v1"}}, Priority: discovery.Priority{Group: 1000, Version: 100}})
+	w := get(t, d, "/apis", v2)
+	list := decode[apidiscoveryv2.APIGroupDiscoveryList](t, w)
+	if last := list.Items[len(list.Items)-1].Name; last != "example.com" || w.Header().Get("ETag") == etag {
+		t.Errorf("last group %s, ETag %s", last, w.Header().Get("ETag"))
+	}
+	get(t, d, "/apis/example.com/v1", "")
+	d.RemoveGroup("example.com")
+	if got := get(t, d, "/apis", v2).Header().Get("ETag"); got != etag {
+		t.Error("the documents are not what they were")
+	}
+	if own, _ := d.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/apis/example.com/v1", nil)); own {
+		t.Error("the group is still served")
+	}
+}
