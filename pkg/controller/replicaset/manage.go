@@ -34,7 +34,7 @@ func (c *Controller) create(ctx context.Context, key controller.Key, s *set, n i
 	c.expect.Expect(key, n)
 	pod := podOf(s, c.src.kind().GroupVersion().String(), c.src.kind().Kind)
 	done, err := slowStart(n, func() error {
-		made, err := c.writes.Create(ctx, pod)
+		made, err := c.writes.Create(ctx, pod.DeepCopy()) // the encoder writes into what it encodes
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			// The namespace is going away and takes the set along; the pod will not be missed.
 			c.expect.Created(key, 1)
