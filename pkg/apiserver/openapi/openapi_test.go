@@ -114,7 +114,9 @@ func TestV3IndexLeadsToDocuments(t *testing.T) {
 			continue
 		}
 		w := get(t, s, url)
-		var doc struct{ Components struct{ Schemas map[string]any } }
+		var doc struct {
+			Components struct{ Schemas map[string]any }
+		}
 		if err := json.Unmarshal(w.Body.Bytes(), &doc); err != nil || len(doc.Components.Schemas) == 0 {
 			t.Errorf("%s: %d schemas, %v", path, len(doc.Components.Schemas), err)
 		}
