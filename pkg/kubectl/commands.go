@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/get"
 )
 
 // group is a section of the help.
@@ -17,7 +18,7 @@ func groups() []group {
 	type cmds = []func(*cli.Factory, cli.IOStreams) *cobra.Command
 	return []group{
 		{"beginner", "Basic Commands (Beginner):", cmds{}},
-		{"intermediate", "Basic Commands (Intermediate):", cmds{}},
+		{"intermediate", "Basic Commands (Intermediate):", cmds{get.NewCommand}},
 		{"deploy", "Deploy Commands:", cmds{}},
 		{"management", "Cluster Management Commands:", cmds{}},
 		{"debugging", "Troubleshooting and Debugging Commands:", cmds{}},

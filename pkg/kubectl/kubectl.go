@@ -17,6 +17,7 @@ import (
 
 // Main runs kubectl with args and returns the exit code. version is kubectl's own.
 func Main(ctx context.Context, version string, args []string, streams cli.IOStreams) int {
+	klog.EnableContextualLogging(false)
 	root := NewCommand(version, streams)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

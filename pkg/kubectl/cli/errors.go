@@ -76,19 +76,23 @@ func Report(w io.Writer, err error) int {
 func messages(err error) []string {
 	var all utilerrors.Aggregate
 	if errors.As(err, &all) {
+		flat := utilerrors.Flatten(all).Errors()
+		if len(flat) == 1 {
+			return []string{message(flat[0], "error: ")}
+		}
 		var out []string
-		for _, e := range utilerrors.Flatten(all).Errors() {
-			out = append(out, message(e, "", " "))
+		for _, e := range flat {
+			out = append(out, message(e, ""))
 		}
 		return out
 	}
-	return []string{message(err, "error: ", " ")}
+	return []string{message(err, "error: ")}
 }
 
 // Message words one error as kubectl does, without the leading "error: " that plain errors get at the end of a run.
-func Message(err error) string { return message(err, "", " ") }
+func Message(err error) string { return message(err, "") }
 
-func message(err error, prefix, _ string) string {
+func message(err error, prefix string) string {
 	var status apierrors.APIStatus
 	var kind *meta.NoKindMatchError
 	var u *url.Error
@@ -98,7 +102,9 @@ func message(err error, prefix, _ string) string {
 	case clientcmd.IsEmptyConfig(err):
 		return prefix + emptyConfig
 	case clientcmd.IsConfigurationInvalid(err):
-		return prefix + err.Error()
+		return "error: " + err.Error()
+	case clientcmd.IsContextNotFound(err):
+		return "Error in configuration: " + err.Error()
 	case errors.As(err, &status) && apierrors.IsUnauthorized(err):
 		return "error: You must be logged in to the server (" + err.Error() + ")"
 	case errors.As(err, &status):

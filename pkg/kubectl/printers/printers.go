@@ -188,8 +188,8 @@ type withoutManagedFields struct{ next Printer }
 
 func (p withoutManagedFields) Print(obj runtime.Object, w io.Writer) error {
 	obj = obj.DeepCopyObject()
-	if u, ok := obj.(*unstructured.Unstructured); ok && !u.IsList() {
-		unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		clearUnstructured(u.Object)
 		return p.next.Print(obj, w)
 	}
 	if meta.IsListType(obj) {
@@ -198,6 +198,17 @@ func (p withoutManagedFields) Print(obj runtime.Object, w io.Writer) error {
 		clearManaged(obj)
 	}
 	return p.next.Print(obj, w)
+}
+
+// clearUnstructured clears an object, or a list's items.
+func clearUnstructured(object map[string]any) {
+	unstructured.RemoveNestedField(object, "metadata", "managedFields")
+	items, _ := object["items"].([]any)
+	for _, i := range items {
+		if m, ok := i.(map[string]any); ok {
+			unstructured.RemoveNestedField(m, "metadata", "managedFields")
+		}
+	}
 }
 
 func clearManaged(o runtime.Object) {

@@ -2,6 +2,7 @@ package resource
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -174,6 +176,13 @@ func Parse(source string, r io.Reader) ([]Document, error) {
 }
 
 func objects(source string, data []byte) ([]Document, error) {
+	var head struct {
+		metav1.TypeMeta
+		metav1.ObjectMeta `json:"metadata"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return nil, fmt.Errorf("unable to decode %q: %w", source, err)
+	}
 	obj, _, err := unstructured.UnstructuredJSONScheme.Decode(data, nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("unable to decode %q: %w", source, err)

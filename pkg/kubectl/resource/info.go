@@ -23,6 +23,8 @@ type Info struct {
 	Source string
 	// Object is the object as read. For requests that do not fetch (Request.NamesOnly) it is nil.
 	Object *unstructured.Unstructured
+	// Raw is the answer as sent, instead of Object, for requests with Collections.
+	Raw []byte
 
 	client *Client
 }
@@ -36,6 +38,16 @@ func (i *Info) Client() *Client { return i.client }
 // ResourceName is the object as results name it: "pod/x", "deployment.apps/x".
 func (i *Info) ResourceName() string {
 	return KindName(i.Mapping.GroupVersionKind.Kind, i.Mapping.GroupVersionKind.Group) + "/" + i.Name
+}
+
+// Decode makes Object of Raw.
+func (i *Info) Decode() error {
+	if i.Object != nil {
+		return nil
+	}
+	u, err := decode(i.Raw)
+	i.Object = u
+	return err
 }
 
 // Get reads the object afresh.

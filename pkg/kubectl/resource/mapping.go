@@ -45,7 +45,7 @@ func (c *Client) kind(arg string) (*meta.RESTMapping, error) {
 }
 
 func noType(arg string) error {
-	return fmt.Errorf("the server doesn't have a resource type %q", strings.Split(arg, "/")[0])
+	return fmt.Errorf("the server doesn't have a resource type %q", schema.ParseGroupResource(arg).Resource)
 }
 
 // MappingFor finds the resource of an object's kind.

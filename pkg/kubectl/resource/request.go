@@ -2,9 +2,12 @@ package resource
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,18 +31,21 @@ type Request struct {
 	AllNamespaces     bool
 
 	LabelSelector, FieldSelector string
-	// All allows a TYPE without names or selector, as delete --all does.
-	All bool
+	// All asks for all objects of a TYPE, as delete --all does; names are then refused. Lists allows a TYPE without names
+	// or selector, as get does.
+	All, Lists bool
 	// Limit is the page size of lists; 0 asks for everything at once.
 	Limit int64
 	// Latest reads the objects of files from the server; otherwise they are as in the file.
 	Latest bool
 	// NamesOnly does not read named objects from the server.
 	NamesOnly bool
-	// Collections keeps each page of a list as one Info (its Object is the list or table) instead of one for each item.
+	// Collections keeps each page of a list as one Info instead of one for each item, and answers as sent (Info.Raw).
 	Collections bool
 	// Accept is the Accept header of reads, "application/json" by default.
 	Accept string
+	// Query is sent with every read.
+	Query url.Values
 	// Subresource is read instead of the object itself.
 	Subresource string
 	// Single allows one TYPE only.
@@ -171,23 +177,32 @@ func (c *Client) named(ctx context.Context, q Request, m *meta.RESTMapping, name
 	if q.NamesOnly {
 		return append(out, info), errs
 	}
-	obj, err := c.object(ctx, http.MethodGet, Path(m, info.Namespace, name, q.Subresource), nil, nil, "Accept", q.Accept)
-	if err != nil {
+	if err := c.read(ctx, q, info); err != nil {
 		if q.IgnoreNotFound && apierrors.IsNotFound(err) {
 			return out, errs
 		}
 		return out, append(errs, err)
 	}
-	info.Object = obj
 	return append(out, info), errs
 }
 
-func (c *Client) resolveLists(ctx context.Context, q Request, mappings []*meta.RESTMapping) ([]*Info, error) {
-	if q.LabelSelector == "" && q.FieldSelector == "" && !q.All {
-		return nil, errors.New("resource(s) were provided, but no name was specified")
+// read reads the object of info from the server.
+func (c *Client) read(ctx context.Context, q Request, info *Info) error {
+	data, err := c.Do(ctx, http.MethodGet, Path(info.Mapping, info.Namespace, info.Name, q.Subresource), q.Query, nil, "Accept", q.Accept)
+	if err != nil {
+		return err
 	}
-	if _, err := labels.Parse(q.LabelSelector); err != nil {
-		return nil, err
+	if info.Raw, info.Object = data, nil; q.Collections {
+		return nil
+	}
+	info.Raw = nil
+	info.Object, err = decode(data)
+	return err
+}
+
+func (c *Client) resolveLists(ctx context.Context, q Request, mappings []*meta.RESTMapping) ([]*Info, error) {
+	if q.LabelSelector == "" && q.FieldSelector == "" && !q.All && !q.Lists {
+		return nil, errors.New("resource(s) were provided, but no name was specified")
 	}
 	var out []*Info
 	var errs []error
@@ -210,40 +225,55 @@ func (c *Client) list(ctx context.Context, q Request, m *meta.RESTMapping) ([]*I
 	opts := metav1.ListOptions{LabelSelector: q.LabelSelector, FieldSelector: q.FieldSelector, Limit: q.Limit}
 	var out []*Info
 	for {
-		data, err := c.Do(ctx, http.MethodGet, Path(m, ns, ""), Query(&opts), nil, "Accept", q.Accept)
+		query := Query(&opts)
+		maps.Copy(query, q.Query)
+		data, err := c.Do(ctx, http.MethodGet, Path(m, ns, ""), query, nil, "Accept", q.Accept)
 		if err != nil {
-			return out, err
-		}
-		page, items, err := decodeList(data)
-		if err != nil {
-			return out, err
+			return out, listError(err, m, q)
 		}
 		if q.Collections {
-			out = append(out, &Info{Mapping: m, Namespace: ns, Object: page, client: c})
+			out = append(out, &Info{Mapping: m, Namespace: ns, Raw: data, client: c})
 		} else {
+			items, err := decodeList(data)
+			if err != nil {
+				return out, err
+			}
 			for i := range items {
 				out = append(out, &Info{Mapping: m, Namespace: items[i].GetNamespace(), Name: items[i].GetName(), Object: &items[i], client: c})
 			}
 		}
-		next, _, _ := unstructured.NestedString(page.Object, "metadata", "continue")
-		if next == "" {
+		var page struct{ Metadata metav1.ListMeta }
+		if err := json.Unmarshal(data, &page); err != nil {
+			return out, fmt.Errorf("decode the server's list: %w", err)
+		}
+		if opts.Continue = page.Metadata.Continue; opts.Continue == "" {
 			return out, nil
 		}
-		opts.Continue = next
 	}
 }
 
-// decodeList decodes a list or table; items have kind and apiVersion.
-func decodeList(data []byte) (*unstructured.Unstructured, []unstructured.Unstructured, error) {
-	obj, _, err := unstructured.UnstructuredJSONScheme.Decode(data, nil, nil)
-	if err != nil {
-		return nil, nil, fmt.Errorf("decode the server's list: %w", err)
+// listError says which selector the server did not understand.
+func listError(err error, m *meta.RESTMapping, q Request) error {
+	var status *apierrors.StatusError
+	if (apierrors.IsBadRequest(err) || apierrors.IsNotFound(err)) && errors.As(err, &status) {
+		gvr := m.Resource
+		switch {
+		case q.LabelSelector == "" && q.FieldSelector == "":
+			status.ErrStatus.Message = fmt.Sprintf("Unable to list %q: %s", gvr, status.ErrStatus.Message)
+		default:
+			status.ErrStatus.Message = fmt.Sprintf("Unable to find %q that match label selector %q, field selector %q: %s", gvr, q.LabelSelector, q.FieldSelector, status.ErrStatus.Message)
+		}
 	}
-	if list, ok := obj.(*unstructured.UnstructuredList); ok {
-		return &unstructured.Unstructured{Object: list.UnstructuredContent()}, list.Items, nil
+	return err
+}
+
+// decodeList decodes the items of a list; they have kind and apiVersion.
+func decodeList(data []byte) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	if err := list.UnmarshalJSON(data); err != nil {
+		return nil, fmt.Errorf("decode the server's list: %w", err)
 	}
-	u := obj.(*unstructured.Unstructured)
-	return u, nil, nil
+	return list.Items, nil
 }
 
 func (c *Client) resolveFiles(ctx context.Context, q Request) ([]*Info, error) {
@@ -270,14 +300,12 @@ func (c *Client) resolveFiles(ctx context.Context, q Request) ([]*Info, error) {
 			continue
 		}
 		if q.Latest {
-			obj, err := c.object(ctx, http.MethodGet, Path(info.Mapping, info.Namespace, info.Name, q.Subresource), nil, nil, "Accept", q.Accept)
-			if err != nil {
+			if err := c.read(ctx, q, info); err != nil {
 				if !(q.IgnoreNotFound && apierrors.IsNotFound(err)) {
 					errs = append(errs, err)
 				}
 				continue
 			}
-			info.Object = obj
 		}
 		out = append(out, info)
 	}

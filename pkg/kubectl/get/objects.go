@@ -1,0 +1,51 @@
+package get
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"bonsai/pkg/kubectl/resource"
+)
+
+// printObjects shows the answers in the format of -o: a single named object as itself, anything else as a List.
+func (o *Options) printObjects(infos []*resource.Info, incomplete bool) error {
+	single := !incomplete && len(infos) == 1 && infos[0].Name != ""
+	if single {
+		if err := infos[0].Decode(); err != nil {
+			return err
+		}
+		return o.printer.Print(infos[0].Object, o.Out)
+	}
+	if len(infos) == 0 && o.ignoreNotFound && o.named() {
+		return nil
+	}
+	list := &unstructured.UnstructuredList{Object: map[string]any{
+		"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""},
+	}}
+	for _, i := range infos {
+		items, err := itemsOf(i.Raw)
+		if err != nil {
+			return err
+		}
+		list.Items = append(list.Items, items...)
+	}
+	if o.sortBy != "" {
+		if err := sortItems(list.Items, o.sortBy); err != nil {
+			return err
+		}
+	}
+	format, _, _ := strings.Cut(o.print.Output, "=")
+	if format == "name" || strings.HasPrefix(format, "custom-columns") {
+		if len(list.Items) == 0 && format == "name" {
+			return nil
+		}
+		return o.printer.Print(list, o.Out)
+	}
+	return o.printer.Print(&unstructured.Unstructured{Object: list.UnstructuredContent()}, o.Out)
+}
+
+// named tells whether the arguments name objects.
+func (o *Options) named() bool {
+	return len(o.request.Args) > 1 || len(o.request.Args) == 1 && strings.Contains(o.request.Args[0], "/")
+}

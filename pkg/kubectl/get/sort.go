@@ -1,0 +1,159 @@
+package get
+
+import (
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/jsonpath"
+
+	"bonsai/pkg/kubectl/printers"
+)
+
+// field finds the value to sort an object by.
+type field struct {
+	name  string
+	path  *jsonpath.JSONPath
+	found bool
+}
+
+func newField(spec string) (*field, error) {
+	text, err := printers.RelaxedPath(spec)
+	if err != nil {
+		return nil, err
+	}
+	j := jsonpath.New("sorting").AllowMissingKeys(true)
+	if err := j.Parse(text); err != nil {
+		return nil, fmt.Errorf("sorting error: %w", err)
+	}
+	return &field{name: text, path: j}, nil
+}
+
+// of is the value in object; nil if it has none.
+func (f *field) of(object any) (any, error) {
+	found, err := f.path.FindResults(object)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 || len(found[0]) == 0 {
+		return nil, nil
+	}
+	f.found = true
+	return found[0][0].Interface(), nil
+}
+
+func sortTable(t *metav1.Table, by string) error {
+	f, err := newField(by)
+	if err != nil {
+		return err
+	}
+	values := make([]any, len(t.Rows))
+	for i, r := range t.Rows {
+		var object any
+		if u, ok := r.Object.Object.(*unstructured.Unstructured); ok {
+			object = u.Object
+		} else if err := json.Unmarshal(r.Object.Raw, &object); err != nil {
+			return err
+		}
+		if values[i], err = f.of(object); err != nil {
+			return err
+		}
+	}
+	sort.Stable(&byValue{values, func(i, j int) { t.Rows[i], t.Rows[j] = t.Rows[j], t.Rows[i] }})
+	return nil
+}
+
+func sortItems(items []unstructured.Unstructured, by string) error {
+	f, err := newField(by)
+	if err != nil {
+		return err
+	}
+	values := make([]any, len(items))
+	for i := range items {
+		if values[i], err = f.of(items[i].Object); err != nil {
+			return err
+		}
+	}
+	if len(items) > 0 && !f.found {
+		return fmt.Errorf("couldn't find any field with path %q in the list of objects", f.name)
+	}
+	sort.Stable(&byValue{values, func(i, j int) { items[i], items[j] = items[j], items[i] }})
+	return nil
+}
+
+type byValue struct {
+	values []any
+	swap   func(i, j int)
+}
+
+func (b *byValue) Len() int { return len(b.values) }
+
+func (b *byValue) Swap(i, j int) {
+	b.values[i], b.values[j] = b.values[j], b.values[i]
+	b.swap(i, j)
+}
+
+// Less puts missing values first, numbers and quantities by size, text in its natural order (a2 before a10).
+func (b *byValue) Less(i, j int) bool {
+	x, y := b.values[i], b.values[j]
+	if x == nil || y == nil {
+		return x == nil && y != nil
+	}
+	nx, okx := number(x)
+	ny, oky := number(y)
+	if okx && oky {
+		return nx < ny
+	}
+	sx, sy := fmt.Sprint(x), fmt.Sprint(y)
+	if qx, err := resource.ParseQuantity(sx); err == nil {
+		if qy, err := resource.ParseQuantity(sy); err == nil {
+			return qx.Cmp(qy) < 0
+		}
+	}
+	return natural(sx, sy)
+}
+
+func number(v any) (float64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return float64(n), true
+	case float64:
+		return n, true
+	}
+	return 0, false
+}
+
+// natural compares text with its runs of digits as numbers.
+func natural(a, b string) bool {
+	for a != "" && b != "" {
+		da, db := digits(a), digits(b)
+		if da > 0 && db > 0 {
+			na, nb := strings.TrimLeft(a[:da], "0"), strings.TrimLeft(b[:db], "0")
+			if len(na) != len(nb) {
+				return len(na) < len(nb)
+			}
+			if na != nb {
+				return na < nb
+			}
+			a, b = a[da:], b[db:]
+			continue
+		}
+		if a[0] != b[0] {
+			return a[0] < b[0]
+		}
+		a, b = a[1:], b[1:]
+	}
+	return len(a) < len(b)
+}
+
+func digits(s string) int {
+	n := 0
+	for n < len(s) && '0' <= s[n] && s[n] <= '9' {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,155 @@
+package get
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"bonsai/pkg/kubectl/printers"
+	"bonsai/pkg/kubectl/resource"
+)
+
+// watcher shows what is and what changes, in the format of -o.
+type watcher struct {
+	*Options
+	info   *resource.Info
+	out    *printers.Aligner
+	header bool
+	// columns are those of the first table: the server leaves them out of later ones.
+	columns []metav1.TableColumnDefinition
+}
+
+func (o *Options) runWatch(ctx context.Context) error {
+	o.accept()
+	infos, err := o.client.Resolve(ctx, o.request)
+	if err != nil {
+		return err
+	}
+	if len(infos) == 0 {
+		return nil
+	}
+	if severalKinds(infos) || o.named() && len(infos) > 1 {
+		return errors.New("you may only specify a single resource type")
+	}
+	w := &watcher{Options: o, info: infos[0], out: printers.NewAligner(o.Out), header: true}
+	version, err := w.existing(infos)
+	if err != nil {
+		return err
+	}
+	query := resource.Query(&metav1.ListOptions{LabelSelector: o.request.LabelSelector, FieldSelector: o.request.FieldSelector, ResourceVersion: version})
+	if w.info.Name != "" {
+		query.Set("fieldSelector", "metadata.name="+w.info.Name)
+	}
+	for k, v := range o.request.Query {
+		query[k] = v
+	}
+	return w.follow(ctx, query)
+}
+
+func (w *watcher) follow(ctx context.Context, query url.Values) error {
+	accept := w.request.Accept
+	if accept == "" {
+		accept = resource.JSON
+	}
+	namespace := w.info.Namespace
+	err := w.client.Watch(ctx, w.info.Mapping, namespace, query, accept, func(e resource.Event) error {
+		switch e.Type {
+		case "BOOKMARK":
+			return nil
+		case "ERROR":
+			status := metav1.Status{}
+			if err := json.Unmarshal(e.Object, &status); err != nil {
+				return fmt.Errorf("decode the watch's error: %w", err)
+			}
+			return &apierrors.StatusError{ErrStatus: status}
+		}
+		return w.show(e.Type, e.Object)
+	})
+	if ctx.Err() != nil {
+		return nil // the user has seen enough
+	}
+	return err
+}
+
+// existing shows what is, unless --watch-only is set, and returns the version to watch from.
+func (w *watcher) existing(infos []*resource.Info) (string, error) {
+	version := ""
+	for _, i := range infos {
+		var list struct{ Metadata metav1.ListMeta }
+		if err := json.Unmarshal(i.Raw, &list); err != nil {
+			return "", err
+		}
+		version = list.Metadata.ResourceVersion
+		if w.watchOnly {
+			continue
+		}
+		if w.printer == nil {
+			if err := w.show("ADDED", i.Raw); err != nil {
+				return "", err
+			}
+			continue
+		}
+		items, err := itemsOf(i.Raw)
+		if err != nil {
+			return "", err
+		}
+		for _, item := range items {
+			if err := w.object("ADDED", &item); err != nil {
+				return "", err
+			}
+		}
+	}
+	return version, nil
+}
+
+// show prints one table or object.
+func (w *watcher) show(event string, data []byte) error {
+	if w.printer != nil {
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(data); err != nil {
+			return err
+		}
+		return w.object(event, u)
+	}
+	t, err := w.page(data)
+	if err != nil {
+		return err
+	}
+	if len(t.ColumnDefinitions) > 0 {
+		w.columns = t.ColumnDefinitions
+	}
+	if t.ColumnDefinitions = w.columns; len(t.Rows) == 0 {
+		return nil
+	}
+	if w.sortBy != "" {
+		if err := sortTable(t, w.sortBy); err != nil {
+			return err
+		}
+	}
+	opts := w.tableOptions(w.info, w.showKind)
+	if w.watchEvents {
+		opts.Event = event
+	}
+	printers.Table(w.out, t, opts, w.header)
+	w.header = false
+	return w.out.Flush()
+}
+
+func (w *watcher) object(event string, u *unstructured.Unstructured) error {
+	if w.watchEvents {
+		data, err := json.Marshal(map[string]any{"type": event, "object": u.Object})
+		if err == nil && strings.HasPrefix(w.print.Output, "json") {
+			_, err = fmt.Fprintf(w.Out, "%s\n", data)
+			return err
+		}
+		u = &unstructured.Unstructured{Object: map[string]any{"type": event, "object": u.Object}}
+	}
+	return w.printer.Print(u, w.Out)
+}
