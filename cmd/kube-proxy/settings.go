@@ -1,0 +1,164 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// settings are flags and configuration file, merged, checked and parsed.
+type settings struct {
+	kubeconfig, node, healthz, metrics string
+	primary                            []netip.Addr // empty: the node object's
+	clusterCIDRs, serviceCIDRs         []netip.Prefix
+	nodePortAddresses                  []netip.Prefix // empty: primary
+	masqueradeAll                      bool
+	minSync, resync                    time.Duration
+}
+
+// Periods that apply where nothing is said.
+const (
+	defaultMinSync = 250 * time.Millisecond
+	defaultResync  = 30 * time.Second
+)
+
+// settings merges flags over the file and checks everything, reporting all problems.
+func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, error) {
+	c := o.flags
+	if o.configFile != "" {
+		file, err := readConfiguration(o.configFile, log)
+		if err != nil {
+			return nil, err
+		}
+		c.overlay(file, fs)
+	}
+	s := &settings{
+		kubeconfig: c.ClientConnection.Kubeconfig, healthz: c.HealthzBindAddress, metrics: c.MetricsBindAddress,
+		masqueradeAll: c.NFTables.MasqueradeAll, minSync: c.NFTables.MinSyncPeriod.Duration, resync: c.NFTables.SyncPeriod.Duration,
+	}
+	if s.minSync == 0 {
+		s.minSync = defaultMinSync
+	}
+	if s.resync == 0 {
+		s.resync = defaultResync
+	}
+	var errs []error
+	check := func(err error) { errs = append(errs, err) }
+	var err error
+	s.node, err = nodeName(c.HostnameOverride)
+	check(err)
+	s.primary, err = primary(c.BindAddress)
+	check(err)
+	s.clusterCIDRs, err = cidrs("--cluster-cidr", strings.Split(c.ClusterCIDR, ","))
+	check(err)
+	s.serviceCIDRs, err = cidrs("--service-cluster-ip-range", c.ServiceCIDRs)
+	check(err)
+	if len(c.NodePortAddresses) != 1 || c.NodePortAddresses[0] != "primary" {
+		s.nodePortAddresses, err = cidrs("--nodeport-addresses", c.NodePortAddresses)
+		check(err)
+	}
+	check(checkMode(c.Mode))
+	for flag, address := range map[string]string{"--healthz-bind-address": s.healthz, "--metrics-bind-address": s.metrics} {
+		if _, err := netip.ParseAddrPort(address); address != "" && err != nil {
+			check(fmt.Errorf("%s %q: %w", flag, address, err))
+		}
+	}
+	if b := c.NFTables.MasqueradeBit; b != nil && *b != 14 {
+		check(fmt.Errorf("nftables.masqueradeBit: only 14 is supported, got %d", *b))
+	}
+	if d := c.DetectLocalMode; d != "" && d != "ClusterCIDR" {
+		check(fmt.Errorf("detectLocalMode: only ClusterCIDR is supported, got %q", d))
+	}
+	return s, errors.Join(errs...)
+}
+
+// overlay takes the file's values wherever it has one and the flag was not given.
+func (c *configuration) overlay(file *configuration, fs *pflag.FlagSet) {
+	for flag, v := range map[string]struct {
+		to   *string
+		from string
+	}{
+		"kubeconfig":           {&c.ClientConnection.Kubeconfig, file.ClientConnection.Kubeconfig},
+		"hostname-override":    {&c.HostnameOverride, file.HostnameOverride},
+		"bind-address":         {&c.BindAddress, file.BindAddress},
+		"healthz-bind-address": {&c.HealthzBindAddress, file.HealthzBindAddress},
+		"metrics-bind-address": {&c.MetricsBindAddress, file.MetricsBindAddress},
+		"proxy-mode":           {&c.Mode, file.Mode},
+		"cluster-cidr":         {&c.ClusterCIDR, file.ClusterCIDR},
+	} {
+		if v.from != "" && !fs.Changed(flag) {
+			*v.to = v.from
+		}
+	}
+	if len(file.NodePortAddresses) > 0 && !fs.Changed("nodeport-addresses") {
+		c.NodePortAddresses = file.NodePortAddresses
+	}
+	if !fs.Changed("masquerade-all") {
+		c.NFTables.MasqueradeAll = file.NFTables.MasqueradeAll
+	}
+	if file.NFTables.SyncPeriod.Duration != 0 && !fs.Changed("nftables-sync-period") {
+		c.NFTables.SyncPeriod = file.NFTables.SyncPeriod
+	}
+	if file.NFTables.MinSyncPeriod.Duration != 0 && !fs.Changed("nftables-min-sync-period") {
+		c.NFTables.MinSyncPeriod = file.NFTables.MinSyncPeriod
+	}
+	c.NFTables.MasqueradeBit, c.DetectLocalMode = file.NFTables.MasqueradeBit, file.DetectLocalMode
+}
+
+func checkMode(mode string) error {
+	switch mode {
+	case "nftables":
+		return nil
+	case "iptables", "ipvs":
+		return fmt.Errorf("--proxy-mode: %q is not supported by this proxy, use nftables", mode)
+	}
+	return fmt.Errorf("--proxy-mode: unknown mode %q, use nftables", mode)
+}
+
+// nodeName is the host's name, unless it is overridden.
+func nodeName(override string) (string, error) {
+	name := override
+	if name == "" {
+		var err error
+		if name, err = os.Hostname(); err != nil {
+			return "", fmt.Errorf("find the host's name: %w", err)
+		}
+	}
+	if name = strings.ToLower(strings.TrimSpace(name)); name == "" {
+		return "", errors.New("the host has no name; give one with --hostname-override")
+	}
+	return name, nil
+}
+
+// primary is the bind address if it names one address.
+func primary(text string) ([]netip.Addr, error) {
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return nil, fmt.Errorf("--bind-address: %w", err)
+	}
+	if a.IsUnspecified() {
+		return nil, nil
+	}
+	return []netip.Addr{a}, nil
+}
+
+func cidrs(flag string, texts []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, text := range texts {
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", flag, err)
+		}
+		out = append(out, p.Masked())
+	}
+	return out, nil
+}

@@ -1,0 +1,94 @@
+package proxy
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Backend writes Updates down. After an error the loop gives the next Update with whatever changed meanwhile; the backend must
+// then repair what it missed.
+type Backend interface {
+	Apply(ctx context.Context, u Update) error
+}
+
+// Loop takes changes from State to the backends: at once when it was quiet, and at most every MinPeriod under load.
+type Loop struct {
+	State    *State
+	Backends []Backend
+	// Settle is how long further changes may join the first one; MinPeriod the shortest time between two rounds.
+	Settle, MinPeriod time.Duration
+	// Resync repeats a round without changes, which lets backends repair what others broke. 0 never does.
+	Resync time.Duration
+	// Done hears of every round: how long it took, and its error.
+	Done func(took time.Duration, err error)
+	Log  *slog.Logger
+}
+
+// retryAfter is the pause after a failed round; it doubles up to retryMax.
+const (
+	retryAfter = 200 * time.Millisecond
+	retryMax   = 30 * time.Second
+)
+
+// Run returns when ctx ends.
+func (l *Loop) Run(ctx context.Context) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	var last time.Time
+	backoff := retryAfter
+	arm := func(d time.Duration) { timer.Reset(d) }
+	if l.Resync > 0 {
+		arm(l.Resync)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-l.State.Changed():
+			arm(max(l.Settle, l.MinPeriod-time.Since(last)))
+			if !sleepUntil(ctx, timer) {
+				return ctx.Err()
+			}
+		case <-timer.C:
+		}
+		if !l.State.Ready() {
+			continue
+		}
+		last = time.Now()
+		err := l.round(ctx)
+		l.Done(time.Since(last), err)
+		switch {
+		case err != nil:
+			l.Log.Error("Could not write the rules, trying again", "err", err, "after", backoff)
+			arm(backoff)
+			backoff = min(2*backoff, retryMax)
+		case l.Resync > 0:
+			backoff = retryAfter
+			arm(l.Resync)
+		default:
+			backoff = retryAfter
+		}
+	}
+}
+
+func sleepUntil(ctx context.Context, timer *time.Timer) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// round tells every backend, whatever the others say, and returns the first error.
+func (l *Loop) round(ctx context.Context) error {
+	u := l.State.Take()
+	var first error
+	for _, b := range l.Backends {
+		if err := b.Apply(ctx, u); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}

@@ -1,0 +1,164 @@
+package nft
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"bonsai/pkg/proxy"
+)
+
+// service writes down the ports of one service.
+func (c *Config) service(ip string, ports []proxy.Port) fragment {
+	f := newFragment()
+	for i := range ports {
+		p := &ports[i]
+		w := &writer{c: c, f: f, ip: ip, p: p, proto: strings.ToLower(string(p.Protocol))}
+		w.clusterIP()
+		if p.Exposed() {
+			w.exposed()
+		}
+	}
+	return f
+}
+
+// writer writes one port into a fragment.
+type writer struct {
+	c     *Config
+	f     fragment
+	ip    string
+	p     *proxy.Port
+	proto string
+}
+
+// key is the map key of an address of the port.
+func (w *writer) key(a netip.Addr) string {
+	return a.String() + " . " + w.proto + " . " + strconv.Itoa(int(w.p.Number))
+}
+
+func (w *writer) nodeKey() string { return w.proto + " . " + strconv.Itoa(int(w.p.NodePort)) }
+
+// clusterIP leads the cluster IP to the endpoints for inside, or refuses.
+func (w *writer) clusterIP() {
+	w.f.elements[element{clusterIPs, w.p.ClusterIP.String()}] = ""
+	key := w.key(w.p.ClusterIP)
+	if len(w.p.Internal()) == 0 {
+		w.f.elements[element{noEndpointIPs, key}] = w.refusal(w.p.InternalLocal)
+		return
+	}
+	w.f.elements[element{serviceIPs, key}] = "goto " + w.balancer(w.p.InternalLocal)
+}
+
+// refusal is the verdict for a port without endpoints: policy Local keeps silent if other nodes have some.
+func (w *writer) refusal(local bool) string {
+	if local && w.p.Anywhere {
+		return "drop"
+	}
+	return "goto " + rejectChain
+}
+
+// exposed leads node port, external and load balancer addresses to the endpoints for outside.
+func (w *writer) exposed() {
+	goTo := ""
+	if len(w.p.Cluster) > 0 {
+		goTo = "goto " + w.external()
+	}
+	refuse := ""
+	if len(w.p.External()) == 0 {
+		refuse = w.refusal(w.p.ExternalLocal)
+	}
+	put := func(in, key, verdict string) {
+		if verdict != "" {
+			w.f.elements[element{in, key}] = verdict
+		}
+	}
+	for _, a := range append(append([]netip.Addr{}, w.p.ExternalIPs...), w.p.LoadBalancerIPs...) {
+		put(serviceIPs, w.key(a), goTo)
+		put(noEndpointIPs, w.key(a), refuse)
+	}
+	if w.p.NodePort != 0 {
+		put(serviceNode, w.nodeKey(), goTo)
+		put(noEndpointNode, w.nodeKey(), refuse)
+	}
+	if len(w.p.SourceRanges) > 0 && len(w.p.LoadBalancerIPs) > 0 {
+		name := chainName("firewall", w.p)
+		w.f.chains[name] = chain{rules: []string{w.ip + " saddr != " + prefixes(w.p.SourceRanges, w.ip) + " drop"}}
+		for _, a := range w.p.LoadBalancerIPs {
+			put(firewallIPs, w.key(a), "goto "+name)
+		}
+	}
+}
+
+// external writes the chain for clients outside. With policy Cluster everything is masqueraded, since the answer must come back
+// through this node. With policy Local the client's address is kept, and pods and the node itself use all endpoints as they
+// would at the cluster IP.
+func (w *writer) external() string {
+	var rules []string
+	if !w.p.ExternalLocal {
+		rules = []string{"jump " + markChain, "goto " + w.balancer(false)}
+	} else {
+		all := w.balancer(false)
+		if pods := prefixes(w.c.ClusterCIDRs, w.ip); pods != "" {
+			rules = append(rules, w.ip+" saddr "+pods+" goto "+all)
+		}
+		rules = append(rules, "fib saddr type local jump "+markChain, "fib saddr type local goto "+all)
+		if len(w.p.Local) > 0 {
+			rules = append(rules, "goto "+w.balancer(true))
+		}
+	}
+	name := chainName("external", w.p)
+	w.f.chains[name] = chain{rules: rules}
+	return name
+}
+
+// balancer writes the chain that chooses one endpoint, and returns its name.
+func (w *writer) balancer(local bool) string {
+	kind, endpoints := "service", w.p.Cluster
+	if local {
+		kind, endpoints = "local", w.p.Local
+	}
+	name := chainName(kind, w.p)
+	if _, done := w.f.chains[name]; done {
+		return name
+	}
+	rules := w.masquerade()
+	var choices []string
+	for i, e := range endpoints {
+		to := w.endpoint(e)
+		choices = append(choices, fmt.Sprintf("%d : goto %s", i, to))
+		if w.p.AffinitySeconds > 0 {
+			rules = append(rules, w.ip+" saddr @"+affinityName(w.p, e)+" goto "+to)
+		}
+	}
+	rules = append(rules, fmt.Sprintf("numgen random mod %d vmap { %s }", len(endpoints), strings.Join(choices, " , ")))
+	w.f.chains[name] = chain{rules: rules}
+	return name
+}
+
+// masquerade marks traffic to the cluster IP that must come back through this node: all of it, or what comes from no pod.
+func (w *writer) masquerade() []string {
+	to := fmt.Sprintf("%s daddr %s %s dport %d ", w.ip, w.p.ClusterIP, w.proto, w.p.Number)
+	pods := prefixes(w.c.ClusterCIDRs, w.ip)
+	switch {
+	case w.c.MasqueradeAll:
+		return []string{to + "jump " + markChain}
+	case pods != "":
+		return []string{to + w.ip + " saddr != " + pods + " jump " + markChain}
+	}
+	return nil
+}
+
+// endpoint writes the chain that translates to one endpoint. A pod that reaches itself is masqueraded, or it would answer itself
+// directly.
+func (w *writer) endpoint(e netip.AddrPort) string {
+	name := endpointName(w.p, e)
+	rules := []string{w.ip + " saddr " + e.Addr().String() + " jump " + markChain}
+	if w.p.AffinitySeconds > 0 {
+		clients := affinityName(w.p, e)
+		w.f.sets[clients] = set{typ: addressType(w.ip), seconds: w.p.AffinitySeconds}
+		rules = append(rules, "update @"+clients+" { "+w.ip+" saddr }")
+	}
+	w.f.chains[name] = chain{rules: append(rules, "meta l4proto "+w.proto+" dnat to "+e.String())}
+	return name
+}

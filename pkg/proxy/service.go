@@ -1,0 +1,117 @@
+// Package proxy decides how a node forwards traffic to Services: which endpoints a service port is balanced over, for clients
+// inside and outside the cluster, and what happens when there are none. It is pure: objects go in, Ports come out. State
+// collects the objects, Loop hands what changed to backends (a packet filter, the routing table, connection tracking).
+package proxy
+
+import (
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Name names a Service.
+type Name = types.NamespacedName
+
+// Service is what a proxy needs of a corev1.Service; nothing else of the object is kept.
+type Service struct {
+	Name            Name
+	ClusterIPs      []netip.Addr
+	ExternalIPs     []netip.Addr
+	LoadBalancerIPs []netip.Addr
+	// SourceRanges limits who may use the LoadBalancerIPs; empty lets everyone.
+	SourceRanges []netip.Prefix
+	Ports        []ServicePort
+	// AffinitySeconds is how long a client stays with its endpoint; 0 is no affinity.
+	AffinitySeconds int32
+	// InternalLocal and ExternalLocal are the traffic policies "Local".
+	InternalLocal, ExternalLocal bool
+	// HealthCheckPort is where load balancers ask whether the node has endpoints; 0 is none.
+	HealthCheckPort uint16
+}
+
+// ServicePort is one port of a Service. NodePort is 0 where there is none.
+type ServicePort struct {
+	Name             string
+	Protocol         corev1.Protocol
+	Number, NodePort uint16
+}
+
+// ServiceOf extracts the facts of s. It answers false for a service that no proxy serves: headless and external names.
+func ServiceOf(s *corev1.Service) (Service, bool) {
+	name := Name{Namespace: s.Namespace, Name: s.Name}
+	if s.Spec.Type == corev1.ServiceTypeExternalName || s.Spec.ClusterIP == "" || s.Spec.ClusterIP == corev1.ClusterIPNone {
+		return Service{Name: name}, false
+	}
+	ips := s.Spec.ClusterIPs
+	if len(ips) == 0 {
+		ips = []string{s.Spec.ClusterIP}
+	}
+	out := Service{
+		Name:            name,
+		ClusterIPs:      addresses(ips),
+		ExternalIPs:     addresses(s.Spec.ExternalIPs),
+		LoadBalancerIPs: loadBalancerIPs(s),
+		SourceRanges:    sourceRanges(s),
+		InternalLocal:   s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
+		ExternalLocal:   s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
+		HealthCheckPort: uint16(s.Spec.HealthCheckNodePort),
+	}
+	if s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
+		out.AffinitySeconds = corev1.DefaultClientIPServiceAffinitySeconds
+		if c := s.Spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil {
+			out.AffinitySeconds = *c.ClientIP.TimeoutSeconds
+		}
+	}
+	for _, p := range s.Spec.Ports {
+		out.Ports = append(out.Ports, ServicePort{Name: p.Name, Protocol: protocol(p.Protocol), Number: uint16(p.Port), NodePort: uint16(p.NodePort)})
+	}
+	return out, true
+}
+
+func protocol(p corev1.Protocol) corev1.Protocol {
+	if p == "" {
+		return corev1.ProtocolTCP
+	}
+	return p
+}
+
+// loadBalancerIPs are the addresses whose traffic reaches the node as it is; a balancer of ipMode Proxy rewrites it before.
+func loadBalancerIPs(s *corev1.Service) []netip.Addr {
+	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		return nil
+	}
+	var ips []string
+	for _, i := range s.Status.LoadBalancer.Ingress {
+		if i.IPMode == nil || *i.IPMode == corev1.LoadBalancerIPModeVIP {
+			ips = append(ips, i.IP)
+		}
+	}
+	return addresses(ips)
+}
+
+func sourceRanges(s *corev1.Service) []netip.Prefix {
+	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		return nil
+	}
+	var out []netip.Prefix
+	for _, text := range s.Spec.LoadBalancerSourceRanges {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			out = append(out, p.Masked())
+		}
+	}
+	slices.SortFunc(out, netip.Prefix.Compare)
+	return slices.Compact(out)
+}
+
+// addresses parses what it can; the API server lets nothing else through but for names of load balancers.
+func addresses(texts []string) []netip.Addr {
+	var out []netip.Addr
+	for _, text := range texts {
+		if a, err := netip.ParseAddr(text); err == nil && !slices.Contains(out, a.Unmap()) {
+			out = append(out, a.Unmap())
+		}
+	}
+	return out
+}

@@ -1,0 +1,98 @@
+package proxy
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+)
+
+// Sink takes the objects of one kind: first all of them, then each change. It keeps no reference to an object.
+type Sink[T any] struct {
+	Replace     func(all []T)
+	Set, Delete func(T)
+}
+
+// Services feeds services into s.
+func (s *State) Services() Sink[*corev1.Service] {
+	set := func(o *corev1.Service) {
+		if svc, ok := ServiceOf(o); ok {
+			s.setServiceLocked(svc)
+		} else {
+			s.dropServiceLocked(svc.Name)
+		}
+	}
+	return sink(s, "services", set,
+		func(o *corev1.Service) { s.dropServiceLocked(Name{Namespace: o.Namespace, Name: o.Name}) },
+		func(all []*corev1.Service) {
+			left := map[Name]bool{}
+			for _, o := range all {
+				left[Name{Namespace: o.Namespace, Name: o.Name}] = true
+			}
+			for name := range s.services {
+				if !left[name] {
+					s.dropServiceLocked(name)
+				}
+			}
+		})
+}
+
+// Slices feeds endpoint slices into s.
+func (s *State) Slices() Sink[*discoveryv1.EndpointSlice] {
+	set := func(o *discoveryv1.EndpointSlice) {
+		if sl, ok := SliceOf(o); ok {
+			s.setSliceLocked(sl)
+		} else {
+			s.dropSliceLocked(sl.Key)
+		}
+	}
+	return sink(s, "slices", set,
+		func(o *discoveryv1.EndpointSlice) { s.dropSliceLocked(Name{Namespace: o.Namespace, Name: o.Name}) },
+		func(all []*discoveryv1.EndpointSlice) {
+			left := map[Name]bool{}
+			for _, o := range all {
+				left[Name{Namespace: o.Namespace, Name: o.Name}] = true
+			}
+			for key := range s.owners {
+				if !left[key] {
+					s.dropSliceLocked(key)
+				}
+			}
+		})
+}
+
+// Nodes feeds nodes into s.
+func (s *State) Nodes() Sink[*corev1.Node] {
+	return sink(s, "nodes",
+		func(o *corev1.Node) { s.setNodeLocked(NodeOf(o)) },
+		func(o *corev1.Node) { s.dropNodeLocked(o.Name) },
+		func(all []*corev1.Node) {
+			left := map[string]bool{}
+			for _, o := range all {
+				left[o.Name] = true
+			}
+			for name := range s.nodes {
+				if !left[name] {
+					s.dropNodeLocked(name)
+				}
+			}
+		})
+}
+
+// sink puts locks around set, drop and forget (which drops what a complete list has not) and notes complete lists.
+func sink[T any](s *State, kind string, set, drop func(T), forget func([]T)) Sink[T] {
+	locked := func(f func(T)) func(T) {
+		return func(o T) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			f(o)
+		}
+	}
+	return Sink[T]{Set: locked(set), Delete: locked(drop), Replace: func(all []T) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		forget(all)
+		for _, o := range all {
+			set(o)
+		}
+		s.listedLocked(kind)
+	}}
+}

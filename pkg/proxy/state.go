@@ -1,0 +1,190 @@
+package proxy
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"reflect"
+	"slices"
+	"sync"
+)
+
+// State collects the objects of the cluster as a node's proxy sees them, and knows what changed since the last Take. Its
+// methods may be called from several goroutines.
+type State struct {
+	node string
+	wake chan struct{}
+
+	mu       sync.Mutex
+	services map[Name]Service
+	slices   map[Name]map[Name]Slice // by service, then by slice
+	owners   map[Name]Name           // slice to service
+	nodes    map[string]NodeFacts
+	dirty    map[Name]bool
+	listed   map[string]bool
+}
+
+// NewState returns an empty state for the node called name.
+func NewState(name string) *State {
+	return &State{
+		node: name, wake: make(chan struct{}, 1),
+		services: map[Name]Service{}, slices: map[Name]map[Name]Slice{}, owners: map[Name]Name{}, nodes: map[string]NodeFacts{},
+		dirty: map[Name]bool{}, listed: map[string]bool{},
+	}
+}
+
+// Update is what changed, for the backends.
+type Update struct {
+	// Services has the new Ports of every service that changed; nil for one that is gone.
+	Services map[Name][]Port
+	// Health has the local endpoint counts of changed services with a health check port.
+	Health map[Name]Health
+	// Addresses are the node's own.
+	Addresses []netip.Addr
+	// Routes leads to other nodes' pods, all of them.
+	Routes map[netip.Prefix]netip.Addr
+}
+
+// Health is what a load balancer asks a node about a service; Port 0: nothing is served for it.
+type Health struct {
+	Port  uint16
+	Local int
+}
+
+// Changed fires after a change.
+func (s *State) Changed() <-chan struct{} { return s.wake }
+
+// Ready is set once services and slices were listed: before that an Update would remove what is only not known yet.
+func (s *State) Ready() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listed["services"] && s.listed["slices"]
+}
+
+// Leaving is set while the node is being deleted.
+func (s *State) Leaving() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.nodes[s.node].Leaving
+}
+
+// Take returns what changed since the last call.
+func (s *State) Take() Update {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	self := s.nodes[s.node]
+	u := Update{Services: map[Name][]Port{}, Health: map[Name]Health{}, Addresses: self.Addresses, Routes: Routes(s.nodes, s.node)}
+	for name := range s.dirty {
+		svc, ok := s.services[name]
+		if !ok {
+			u.Services[name], u.Health[name] = nil, Health{}
+			continue
+		}
+		all := slices.SortedFunc(maps.Values(s.slices[name]), func(a, b Slice) int { return cmp.Compare(a.Key.Name, b.Key.Name) })
+		u.Services[name] = Ports(svc, all, Node{Name: s.node, Zone: self.Zone})
+		u.Health[name] = Health{Port: svc.HealthCheckPort, Local: localEndpoints(all, s.node)}
+	}
+	clear(s.dirty)
+	return u
+}
+
+// localEndpoints counts the ready addresses on a node.
+func localEndpoints(all []Slice, node string) int {
+	seen := map[netip.Addr]bool{}
+	for _, sl := range all {
+		for _, e := range sl.Endpoints {
+			if e.Ready && e.Node == node {
+				seen[e.Addr] = true
+			}
+		}
+	}
+	return len(seen)
+}
+
+// changed must be called with mu held.
+func (s *State) changedLocked() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *State) touchLocked(name Name) {
+	s.dirty[name] = true
+	s.changedLocked()
+}
+
+// listedLocked notes that a kind is known completely.
+func (s *State) listedLocked(kind string) {
+	s.listed[kind] = true
+	s.changedLocked()
+}
+
+// setServiceLocked stores svc; unchanged facts (an annotation changed) wake nobody.
+func (s *State) setServiceLocked(svc Service) {
+	if old, ok := s.services[svc.Name]; ok && reflect.DeepEqual(old, svc) {
+		return
+	}
+	s.services[svc.Name] = svc
+	s.touchLocked(svc.Name)
+}
+
+func (s *State) dropServiceLocked(name Name) {
+	if _, ok := s.services[name]; ok {
+		delete(s.services, name)
+		s.touchLocked(name)
+	}
+}
+
+func (s *State) setSliceLocked(sl Slice) {
+	if owner, ok := s.owners[sl.Key]; ok && owner != sl.Service {
+		s.dropSliceLocked(sl.Key)
+	}
+	if old, ok := s.slices[sl.Service][sl.Key]; ok && reflect.DeepEqual(old, sl) {
+		return
+	}
+	if s.slices[sl.Service] == nil {
+		s.slices[sl.Service] = map[Name]Slice{}
+	}
+	s.slices[sl.Service][sl.Key] = sl
+	s.owners[sl.Key] = sl.Service
+	if _, ok := s.services[sl.Service]; ok {
+		s.touchLocked(sl.Service)
+	}
+}
+
+func (s *State) dropSliceLocked(key Name) {
+	owner, ok := s.owners[key]
+	if !ok {
+		return
+	}
+	delete(s.owners, key)
+	delete(s.slices[owner], key)
+	if len(s.slices[owner]) == 0 {
+		delete(s.slices, owner)
+	}
+	if _, ok := s.services[owner]; ok {
+		s.touchLocked(owner)
+	}
+}
+
+func (s *State) setNodeLocked(n NodeFacts) {
+	old, known := s.nodes[n.Name]
+	if known && reflect.DeepEqual(old, n) {
+		return
+	}
+	s.nodes[n.Name] = n
+	if n.Name == s.node && old.Zone != n.Zone {
+		for name := range s.services {
+			s.dirty[name] = true
+		}
+	}
+	s.changedLocked()
+}
+
+func (s *State) dropNodeLocked(name string) {
+	if _, ok := s.nodes[name]; ok {
+		delete(s.nodes, name)
+		s.changedLocked()
+	}
+}
