@@ -1,0 +1,135 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/resource"
+	"bonsai/pkg/kubectl/write"
+)
+
+// attachTo waits for pod to run, connects the streams to its container and, with --rm, deletes it afterwards. With
+// --restart=Never the exit code is that of the container.
+func (o *Options) attachTo(ctx context.Context, pod *corev1.Pod) (err error) {
+	m, err := o.Client.MappingFor(corev1.SchemeGroupVersion.WithKind("Pod"))
+	if err != nil {
+		return err
+	}
+	if o.rm {
+		defer func() {
+			if e := o.remove(ctx, m, pod); err == nil {
+				err = e
+			}
+		}()
+	}
+	if !o.quiet && o.spec.stdin {
+		fmt.Fprintln(o.ErrOut, "All commands and output from this session will be recorded in container logs, including credentials and sensitive information passed through the command prompt.")
+	}
+	running, err := o.await(ctx, m, pod, o.runningTimeout, podStarted)
+	if err != nil {
+		return err
+	}
+	container := running.Spec.Containers[0].Name
+	if running.Status.Phase == corev1.PodSucceeded || running.Status.Phase == corev1.PodFailed {
+		if err := o.logs(ctx, m, running, container); err != nil {
+			return err
+		}
+	} else if err := o.attacher(ctx, o.factory, o.IOStreams, running, container, o.spec.stdin, o.spec.tty, o.quiet); err != nil {
+		fmt.Fprintf(o.ErrOut, "warning: couldn't attach to pod/%s, falling back to streaming logs: %v\n", running.Name, err)
+		if err := o.logs(ctx, m, running, container); err != nil {
+			return err
+		}
+	}
+	if o.spec.restart != string(corev1.RestartPolicyNever) {
+		return nil
+	}
+	return o.exit(ctx, m, running, container)
+}
+
+// podStarted tells whether there is something to attach to, or the pod is already over.
+func podStarted(pod *corev1.Pod) bool {
+	switch pod.Status.Phase {
+	case corev1.PodSucceeded, corev1.PodFailed:
+		return true
+	case corev1.PodRunning:
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// podOver tells whether no container of the pod runs any more.
+func podOver(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func (o *Options) await(ctx context.Context, m *meta.RESTMapping, pod *corev1.Pod, timeout time.Duration, done func(*corev1.Pod) bool) (*corev1.Pod, error) {
+	var seen *corev1.Pod
+	err := write.Await(ctx, o.Client, m, pod.Namespace, pod.Name, timeout, func(u *unstructured.Unstructured) (bool, error) {
+		if u == nil || u.GetUID() != pod.UID {
+			return false, fmt.Errorf("pod %s/%s was deleted", pod.Namespace, pod.Name)
+		}
+		seen = &corev1.Pod{}
+		if err := resource.FromUnstructured(u, seen); err != nil {
+			return false, err
+		}
+		return done(seen), nil
+	})
+	return seen, err
+}
+
+// exit waits for the pod's end and returns the exit code of its container as an error, nil for 0.
+func (o *Options) exit(ctx context.Context, m *meta.RESTMapping, pod *corev1.Pod, container string) error {
+	over, err := o.await(ctx, m, pod, 0, podOver)
+	if err != nil {
+		return err
+	}
+	if over.Status.Phase == corev1.PodSucceeded {
+		return nil
+	}
+	for _, s := range over.Status.ContainerStatuses {
+		if t := s.State.Terminated; s.Name == container && t != nil && t.ExitCode != 0 {
+			return &cli.ExitError{Code: int(t.ExitCode), Err: fmt.Errorf("pod %s/%s terminated (%s)\n%s", over.Namespace, over.Name, t.Reason, t.Message)}
+		}
+	}
+	return fmt.Errorf("pod %s/%s failed with reason %q: %s", over.Namespace, over.Name, over.Status.Reason, over.Status.Message)
+}
+
+// logs copies what the container has said so far.
+func (o *Options) logs(ctx context.Context, m *meta.RESTMapping, pod *corev1.Pod, container string) error {
+	data, err := o.Client.Do(ctx, http.MethodGet, resource.Path(m, pod.Namespace, pod.Name, "log"), resource.Query(&corev1.PodLogOptions{Container: container}), nil)
+	if err != nil {
+		return err
+	}
+	_, err = o.Out.Write(data)
+	return err
+}
+
+// remove serves --rm. It works although ctx has ended: an interrupted session must not leave its pod.
+func (o *Options) remove(ctx context.Context, m *meta.RESTMapping, pod *corev1.Pod) error {
+	ctx = context.WithoutCancel(ctx)
+	opts := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+	if o.force {
+		opts.GracePeriodSeconds = new(int64(0))
+	} else if o.grace >= 0 {
+		opts.GracePeriodSeconds = new(int64(o.grace))
+	}
+	if _, err := o.Client.Delete(ctx, m, pod.Namespace, pod.Name, opts); err != nil {
+		return err
+	}
+	if !o.quiet {
+		fmt.Fprintf(o.Out, "pod %q deleted from %s namespace\n", pod.Name, pod.Namespace)
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package write
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"bonsai/pkg/kubectl/resource"
+)
+
+// LastAppliedAnnotation is where client-side apply keeps the configuration it applied last, as JSON.
+const LastAppliedAnnotation = corev1.LastAppliedConfigAnnotation
+
+// LastApplied returns the configuration kept in obj, nil if there is none.
+func LastApplied(obj runtime.Object) ([]byte, error) {
+	a, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	v, ok := a.GetAnnotations()[LastAppliedAnnotation]
+	if !ok {
+		return nil, nil
+	}
+	return []byte(v), nil
+}
+
+// Configuration encodes obj as kept in the annotation: without the annotation itself, with a newline at the end and with
+// annotations even if they are empty.
+func Configuration(obj runtime.Object) ([]byte, error) {
+	obj = obj.DeepCopyObject()
+	a, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	annotations := maps.Clone(a.GetAnnotations())
+	delete(annotations, LastAppliedAnnotation)
+	a.SetAnnotations(annotations)
+	data, err := resource.Encode(obj)
+	if err != nil {
+		return nil, err
+	}
+	var content map[string]any
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(&content); err != nil {
+		return nil, err
+	}
+	if m, ok := content["metadata"].(map[string]any); ok && m["annotations"] == nil {
+		m["annotations"] = map[string]any{}
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(true)
+	if err := e.Encode(content); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// SetLastApplied keeps obj's configuration in its annotation.
+func SetLastApplied(obj runtime.Object) error {
+	data, err := Configuration(obj)
+	if err != nil {
+		return err
+	}
+	a, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	annotations := maps.Clone(a.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[LastAppliedAnnotation] = string(data)
+	a.SetAnnotations(annotations)
+	return nil
+}
+
+// UpdateLastApplied does so if obj keeps one already, or always with --save-config.
+func (f *Flags) UpdateLastApplied(obj runtime.Object) error {
+	if kept, err := LastApplied(obj); err != nil || kept == nil && !f.SaveConfig {
+		return err
+	}
+	return SetLastApplied(obj)
+}
