@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/klog/v2"
+
+	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/controller/leader"
+	"bonsai/pkg/scheduler"
+	"bonsai/pkg/scheduler/cache"
+	"bonsai/pkg/scheduler/client"
+	"bonsai/pkg/scheduler/decide"
+	"bonsai/pkg/scheduler/event"
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/queue"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
+)
+
+// binders is how many bindings may be under way at once: enough to keep the API server busy, few enough to be polite.
+const binders = 48
+
+// run serves health and metrics, becomes leader, and schedules until ctx ends or leadership is lost.
+func run(ctx context.Context, o *options, cfg *configuration, log *slog.Logger) error {
+	klog.SetSlogLogger(log)
+	rc, err := daemon.Client(o.kubeconfig, component)
+	if err != nil {
+		return err
+	}
+	c, err := client.New(rc)
+	if err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("naming this scheduler: %w", err)
+	}
+	recorder := event.New(c, host, time.Now, log)
+	w := newWorld(c, log)
+	s, err := build(cfg, c, w, recorder, log)
+	if err != nil {
+		return err
+	}
+	registry := daemon.NewMetrics()
+	s.Metrics = scheduler.NewMetrics(registry, s.Queue.Counts)
+	w.feed(s)
+	server := &daemon.Server{
+		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, Registry: registry, Log: log,
+		Ready: []daemon.Check{{Name: "informer-sync", Run: func() error {
+			if !w.synced() {
+				return errors.New("not synced")
+			}
+			return nil
+		}}},
+		Extra: map[string]http.Handler{"/debug/scheduling": http.HandlerFunc(s.Explain)},
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return server.Run(ctx) })
+	g.Go(func() error { w.run(ctx); return nil })
+	g.Go(func() error { recorder.Run(ctx); return nil })
+	g.Go(func() error {
+		return lead(ctx, o.elect, host, c, log, func(ctx context.Context) error {
+			if !w.wait(ctx) {
+				return nil
+			}
+			log.Info("scheduling", "profiles", len(s.Profiles), "nodes", w.nodes.Len())
+			return s.Run(ctx)
+		})
+	})
+	return g.Wait()
+}
+
+// build puts the scheduler together.
+func build(cfg *configuration, c *client.Client, w *world, recorder *event.Recorder, log *slog.Logger) (*scheduler.Scheduler, error) {
+	nominator := framework.NewNominator()
+	profiles := map[string]*framework.Profile{}
+	var sort framework.QueueSort
+	for i := range cfg.Profiles {
+		p := &cfg.Profiles[i]
+		plugins, err := p.enabled(pluginDeps{binder: c, workloads: w, namespaces: w})
+		if err != nil {
+			return nil, err
+		}
+		built, err := framework.NewProfile(p.SchedulerName, plugins)
+		if err != nil {
+			return nil, err
+		}
+		profiles[p.SchedulerName], sort = built, built.Sort
+	}
+	q := queue.New(queue.Config{
+		Profile: func(p *framework.PodInfo) *framework.Profile { return profiles[p.Pod.Spec.SchedulerName] },
+		Less:    sort.Less, Now: time.Now, InitialBackoff: cfg.initialBackoff(), MaxBackoff: cfg.maxBackoff(),
+	})
+	return scheduler.New(scheduler.Config{
+		API: c, Recorder: recorder, Profiles: profiles, Cache: cache.New(0), Queue: q, Nominator: nominator,
+		Decider: &decide.Plain{Nominator: nominator, Random: rand.IntN}, Binders: binders, Now: time.Now, Log: log,
+	})
+}
+
+// lead calls work once this process holds the Lease, and returns when work did. Losing the Lease is an error.
+func lead(ctx context.Context, o electOptions, host string, c *client.Client, log *slog.Logger, work func(context.Context) error) error {
+	if !o.enabled {
+		return work(ctx)
+	}
+	return leader.Run(ctx, leader.Config{
+		Leases: c.Leases(), Namespace: o.namespace, Name: o.name, Identity: host + "_" + string(uuid.NewUUID()),
+		Lease: o.lease, Renew: o.renew, Retry: o.retry, Log: log,
+	}, work)
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"bonsai/pkg/scheduler"
+	"bonsai/pkg/scheduler/client"
+)
+
+// world follows everything on the API server that decisions depend on.
+type world struct {
+	pods        *client.Mirror[*corev1.Pod]
+	nodes       *client.Mirror[*corev1.Node]
+	namespaces  *client.Mirror[*corev1.Namespace]
+	services    *client.Mirror[*corev1.Service]
+	controllers *client.Mirror[*corev1.ReplicationController]
+	replicas    *client.Mirror[*appsv1.ReplicaSet]
+	epoch       atomic.Int64
+}
+
+func newWorld(c *client.Client, log *slog.Logger) *world {
+	core, apps := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion
+	w := &world{
+		pods: client.NewMirror(c, log, core.WithResource("pods"), &corev1.Pod{}, &corev1.PodList{},
+			"status.phase!=Succeeded,status.phase!=Failed"),
+		nodes:       client.NewMirror(c, log, core.WithResource("nodes"), &corev1.Node{}, &corev1.NodeList{}, ""),
+		namespaces:  client.NewMirror(c, log, core.WithResource("namespaces"), &corev1.Namespace{}, &corev1.NamespaceList{}, ""),
+		services:    client.NewMirror(c, log, core.WithResource("services"), &corev1.Service{}, &corev1.ServiceList{}, ""),
+		controllers: client.NewMirror(c, log, core.WithResource("replicationcontrollers"), &corev1.ReplicationController{}, &corev1.ReplicationControllerList{}, ""),
+		replicas:    client.NewMirror(c, log, apps.WithResource("replicasets"), &appsv1.ReplicaSet{}, &appsv1.ReplicaSetList{}, ""),
+	}
+	w.pods.Slim, w.nodes.Slim = scheduler.SlimPod, scheduler.SlimNode
+	w.namespaces.Slim = func(n *corev1.Namespace) { *n = corev1.Namespace{ObjectMeta: slimMeta(n.ObjectMeta)} }
+	w.services.Slim = func(s *corev1.Service) {
+		*s = corev1.Service{ObjectMeta: slimMeta(s.ObjectMeta), Spec: corev1.ServiceSpec{Selector: s.Spec.Selector}}
+	}
+	w.controllers.Slim = func(r *corev1.ReplicationController) {
+		*r = corev1.ReplicationController{ObjectMeta: slimMeta(r.ObjectMeta), Spec: corev1.ReplicationControllerSpec{Selector: r.Spec.Selector}}
+	}
+	w.replicas.Slim = func(r *appsv1.ReplicaSet) {
+		*r = appsv1.ReplicaSet{ObjectMeta: slimMeta(r.ObjectMeta), Spec: appsv1.ReplicaSetSpec{Selector: r.Spec.Selector}}
+	}
+	return w
+}
+
+// slimMeta keeps a name, its identity and its labels.
+func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Labels: m.Labels}
+}
+
+// feed connects the mirrors to the scheduler.
+func (w *world) feed(s *scheduler.Scheduler) {
+	w.pods.Changed = s.PodChanged
+	w.nodes.Changed = s.NodeChanged
+	w.namespaces.Changed = func(old, ns *corev1.Namespace) {
+		if old != nil && ns != nil && maps.Equal(old.Labels, ns.Labels) {
+			return
+		}
+		w.epoch.Add(1)
+		s.NamespaceChanged()
+	}
+}
+
+func (w *world) runners() []interface {
+	Run(context.Context)
+	Synced() bool
+} {
+	return []interface {
+		Run(context.Context)
+		Synced() bool
+	}{w.pods, w.nodes, w.namespaces, w.services, w.controllers, w.replicas}
+}
+
+// run follows until ctx ends.
+func (w *world) run(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, r := range w.runners() {
+		all.Go(func() { r.Run(ctx) })
+	}
+	all.Wait()
+}
+
+// synced is true once all that is there has been seen.
+func (w *world) synced() bool {
+	for _, r := range w.runners() {
+		if !r.Synced() {
+			return false
+		}
+	}
+	return true
+}
+
+// wait blocks until synced; false says that ctx ended before.
+func (w *world) wait(ctx context.Context) bool {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !w.synced() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// NamespaceLabels returns a namespace's labels.
+func (w *world) NamespaceLabels(name string) labels.Set {
+	if ns, ok := w.namespaces.Get(name); ok {
+		return ns.Labels
+	}
+	return nil
+}
+
+// Epoch changes with the labels of any namespace.
+func (w *world) Epoch() int64 { return w.epoch.Load() }
+
+// SelectorFor joins the selectors of the Services that select the pod and that of its controller.
+func (w *world) SelectorFor(pod *corev1.Pod) labels.Selector {
+	set := labels.Set{}
+	w.services.Each(func(s *corev1.Service) bool {
+		if s.Namespace == pod.Namespace && len(s.Spec.Selector) > 0 && labels.SelectorFromValidatedSet(s.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+			maps.Copy(set, s.Spec.Selector)
+		}
+		return true
+	})
+	var more labels.Requirements
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		switch owner.Kind {
+		case "ReplicationController":
+			if rc, ok := w.controllers.Get(pod.Namespace + "/" + owner.Name); ok && rc.UID == owner.UID {
+				maps.Copy(set, rc.Spec.Selector)
+			}
+		case "ReplicaSet":
+			if rs, ok := w.replicas.Get(pod.Namespace + "/" + owner.Name); ok && rs.UID == owner.UID {
+				if s, err := metav1.LabelSelectorAsSelector(rs.Spec.Selector); err == nil {
+					more, _ = s.Requirements()
+				}
+			}
+		}
+	}
+	if len(set) == 0 && len(more) == 0 {
+		return nil
+	}
+	return labels.SelectorFromValidatedSet(set).Add(more...)
+}

@@ -1,0 +1,257 @@
+// Package cache keeps what the scheduler knows of nodes and of the pods on them, including pods that were given a node but
+// whose binding the API server has not shown yet ("assumed"). Refresh brings a Snapshot up to date by the nodes that changed.
+//
+// A pod is assumed by Assume; then either Add confirms it (its watch event came), Forget takes it back (binding failed), or
+// Expire drops it when the event never came.
+package cache
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/scheduler/framework"
+)
+
+// Cache is safe for concurrent use.
+type Cache struct {
+	ttl time.Duration
+
+	mu         sync.Mutex
+	generation int64
+	nodes      map[string]*node
+	slots      []*node
+	free       []int
+	dirty      map[*node]bool
+	gone       []int // slots emptied since the last Refresh
+	pods       map[types.UID]*placed
+	images     map[string]int
+	epoch      int64
+}
+
+// node is a name with what is on it; without the Node object (pods may be seen before their node) it has no slot.
+type node struct {
+	name string
+	info *framework.NodeInfo
+	slot int // -1: none
+}
+
+type placed struct {
+	info    *framework.PodInfo
+	node    *node
+	assumed bool
+	// bound is when the binding was done; zero while it is under way.
+	bound time.Time
+}
+
+// New returns an empty cache. Assumed pods expire ttl after Bound; 0 means never.
+func New(ttl time.Duration) *Cache {
+	return &Cache{ttl: ttl, nodes: map[string]*node{}, dirty: map[*node]bool{}, pods: map[types.UID]*placed{}, images: map[string]int{}}
+}
+
+func (c *Cache) node(name string) *node {
+	n := c.nodes[name]
+	if n == nil {
+		n = &node{name: name, info: &framework.NodeInfo{}, slot: -1}
+		c.nodes[name] = n
+	}
+	return n
+}
+
+func (c *Cache) touch(n *node) {
+	c.generation++
+	n.info.Generation = c.generation
+	if n.slot >= 0 {
+		c.dirty[n] = true
+	}
+}
+
+// SetNode adds or replaces a node.
+func (c *Cache) SetNode(obj *corev1.Node) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.node(obj.Name)
+	c.countImages(n, -1)
+	if n.slot < 0 {
+		if last := len(c.free) - 1; last >= 0 {
+			n.slot, c.free = c.free[last], c.free[:last]
+			c.slots[n.slot] = n
+		} else {
+			n.slot = len(c.slots)
+			c.slots = append(c.slots, n)
+		}
+		c.epoch++
+	}
+	n.info.SetNode(obj)
+	n.info.Slot = n.slot
+	c.countImages(n, 1)
+	c.touch(n)
+}
+
+// RemoveNode forgets a node; pods still on it are kept until they go.
+func (c *Cache) RemoveNode(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.nodes[name]
+	if n == nil || n.slot < 0 {
+		return
+	}
+	c.countImages(n, -1)
+	delete(c.dirty, n)
+	c.slots[n.slot] = nil
+	c.free = append(c.free, n.slot)
+	c.gone = append(c.gone, n.slot)
+	n.slot = -1
+	n.info.SetNode(nil)
+	c.epoch++
+	c.generation++
+	c.drop(n)
+}
+
+// drop deletes the entry of a node that has neither object nor pods.
+func (c *Cache) drop(n *node) {
+	if n.slot < 0 && len(n.info.Pods) == 0 {
+		delete(c.nodes, n.name)
+	}
+}
+
+func (c *Cache) countImages(n *node, by int) {
+	for image := range n.info.Images {
+		was := c.images[image]
+		if was+by == 0 {
+			delete(c.images, image)
+		} else {
+			c.images[image] = was + by
+		}
+		c.epoch++
+	}
+}
+
+// Assume counts pod on node before it is bound.
+func (c *Cache) Assume(p *framework.PodInfo, nodeName string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.pods[p.Pod.UID]; ok {
+		return fmt.Errorf("assuming pod %s on node %s: it is on a node already", p.Key(), nodeName)
+	}
+	c.place(p, nodeName, true)
+	return nil
+}
+
+func (c *Cache) place(p *framework.PodInfo, nodeName string, assumed bool) {
+	n := c.node(nodeName)
+	n.info.AddPod(p)
+	c.pods[p.Pod.UID] = &placed{info: p, node: n, assumed: assumed}
+	c.touch(n)
+}
+
+func (c *Cache) take(pl *placed) {
+	delete(c.pods, pl.info.Pod.UID)
+	pl.node.info.RemovePod(pl.info.Pod)
+	c.touch(pl.node)
+	c.drop(pl.node)
+}
+
+// Bound starts the time after which an assumed pod expires.
+func (c *Cache) Bound(p *framework.PodInfo, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if pl := c.pods[p.Pod.UID]; pl != nil && pl.assumed {
+		pl.bound = now
+	}
+}
+
+// Forget takes back Assume; a pod that was confirmed meanwhile stays.
+func (c *Cache) Forget(p *framework.PodInfo) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if pl := c.pods[p.Pod.UID]; pl != nil && pl.assumed {
+		c.take(pl)
+	}
+}
+
+// Expire drops the assumed pods whose event never came.
+func (c *Cache) Expire(now time.Time) {
+	if c.ttl == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, pl := range c.pods {
+		if pl.assumed && !pl.bound.IsZero() && now.Sub(pl.bound) >= c.ttl {
+			c.take(pl)
+		}
+	}
+}
+
+// Add counts a pod on its spec.nodeName, confirms an assumed one, or replaces what was known of it.
+func (c *Cache) Add(p *framework.PodInfo) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pl := c.pods[p.Pod.UID]
+	if pl == nil {
+		c.place(p, p.Pod.Spec.NodeName, false)
+		return
+	}
+	if pl.node.name == p.Pod.Spec.NodeName && same(pl.info, p) {
+		// Nothing that decisions read has changed: no generation, no new evaluation.
+		pl.info, pl.assumed = p, false
+		pl.node.info.ReplacePod(p)
+		return
+	}
+	c.take(pl)
+	c.place(p, p.Pod.Spec.NodeName, false)
+}
+
+// same tells whether two states of a pod are alike to every plug-in.
+func same(a, b *framework.PodInfo) bool {
+	return (a.Pod.DeletionTimestamp == nil) == (b.Pod.DeletionTimestamp == nil) && maps.Equal(a.Pod.Labels, b.Pod.Labels) &&
+		a.Requests.Equal(&b.Requests) && a.NonZero.Equal(&b.NonZero) && a.HasTerms() == b.HasTerms() &&
+		framework.Priority(a.Pod) == framework.Priority(b.Pod)
+}
+
+// Remove counts out a pod that is gone and returns what was known of it, nil if nothing was.
+func (c *Cache) Remove(uid types.UID) *framework.PodInfo {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pl := c.pods[uid]
+	if pl == nil {
+		return nil
+	}
+	c.take(pl)
+	return pl.info
+}
+
+// Has tells whether the pod is on a node, and whether that is only assumed.
+func (c *Cache) Has(uid types.UID) (known, assumed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pl := c.pods[uid]
+	return pl != nil, pl != nil && pl.assumed
+}
+
+// Refresh makes s equal to the cache. It costs as much as nodes changed since the last Refresh; always pass the same s.
+func (c *Cache) Refresh(s *framework.Snapshot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.Generation == c.generation && s.ImagesEpoch == c.epoch {
+		return
+	}
+	for _, slot := range c.gone {
+		s.Set(slot, nil)
+	}
+	c.gone = c.gone[:0]
+	for n := range c.dirty {
+		s.Set(n.slot, n.info.Clone())
+		delete(c.dirty, n)
+	}
+	if s.ImagesEpoch != c.epoch {
+		s.ImageNodes = maps.Clone(c.images)
+		s.ImagesEpoch = c.epoch
+	}
+	s.Generation = c.generation
+}

@@ -1,0 +1,122 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/trace"
+)
+
+// one runs a pod's scheduling cycle and starts its binding.
+func (s *Scheduler) one(ctx context.Context, pod *framework.QueuedPod) {
+	p := s.profile(pod.Pod)
+	if p == nil || s.skip(pod.PodInfo) {
+		s.Queue.Done(pod.Pod.UID)
+		return
+	}
+	start := s.Now()
+	trace.Step(ctx, s.Log, pod.Pod, "scheduler.queue", pod.Added, start)
+	state := framework.NewCycleState()
+	node, err := s.decide(p, state, pod)
+	trace.Step(ctx, s.Log, pod.Pod, "scheduler.decide", start, s.Now())
+	if err != nil {
+		s.fail(ctx, p, state, pod, err, start)
+		return
+	}
+	s.assume(ctx, p, state, pod, node, start)
+}
+
+// skip tells whether there is nothing to schedule: the pod is going, or has a node already.
+func (s *Scheduler) skip(pod *framework.PodInfo) bool {
+	if pod.Pod.DeletionTimestamp != nil {
+		return true
+	}
+	known, _ := s.Cache.Has(pod.Pod.UID)
+	return known
+}
+
+func (s *Scheduler) decide(p *framework.Profile, state *framework.CycleState, pod *framework.QueuedPod) (string, error) {
+	if pod.Err != nil {
+		return "", pod.Err
+	}
+	s.Cache.Refresh(s.snapshot)
+	if s.snapshot.Count == 0 {
+		return "", &framework.FitError{Pod: pod.PodInfo, Diagnosis: framework.NewDiagnosis(s.snapshot)}
+	}
+	d, err := s.Decider.Decide(p, state, pod.PodInfo, s.snapshot)
+	return d.Node, err
+}
+
+// assume reserves the node and lets the binding go on by itself, as soon as one of the binders is free.
+func (s *Scheduler) assume(ctx context.Context, p *framework.Profile, state *framework.CycleState, pod *framework.QueuedPod, node string, start time.Time) {
+	if err := s.Cache.Assume(pod.PodInfo, node); err != nil {
+		s.fail(ctx, p, state, pod, err, start)
+		return
+	}
+	s.Nominator.Set(pod.PodInfo, "")
+	b := &binding{s: s, profile: p, state: state, pod: pod, node: node, start: start}
+	if st := p.RunReserve(ctx, state, pod.PodInfo, node); !st.IsSuccess() {
+		b.undo(ctx, st)
+		return
+	}
+	permit, timeout := p.RunPermit(ctx, state, pod.PodInfo, node)
+	if permit != nil && permit.Code != framework.Wait {
+		b.undo(ctx, permit)
+		return
+	}
+	if permit != nil {
+		// A waiting pod may wait for later ones: it must not hold a binder meanwhile.
+		s.binding.Go(func() {
+			if st := p.WaitOnPermit(ctx, pod.PodInfo, timeout); !st.IsSuccess() {
+				b.undo(ctx, st)
+				return
+			}
+			s.slots <- struct{}{}
+			defer func() { <-s.slots }()
+			b.run(ctx)
+		})
+		return
+	}
+	s.slots <- struct{}{}
+	s.binding.Go(func() {
+		defer func() { <-s.slots }()
+		b.run(ctx)
+	})
+}
+
+// fail handles a pod that found no node.
+func (s *Scheduler) fail(ctx context.Context, p *framework.Profile, state *framework.CycleState, pod *framework.QueuedPod, err error, start time.Time) {
+	fit := (*framework.FitError)(nil)
+	if !errors.As(err, &fit) {
+		s.Metrics.attempt("error", p.SchedulerName, s.Now().Sub(start))
+		s.Log.Error("scheduling failed", "pod", pod.Key(), "err", err)
+		s.report(ctx, pod, corev1.PodReasonSchedulerError, fmt.Sprint(err), nil)
+		s.Queue.Requeue(pod, nil, nil, true)
+		return
+	}
+	d := fit.Diagnosis
+	var nominated *string
+	if len(p.PostFilters) > 0 && d.NodeCount > 0 {
+		node, st := p.RunPostFilter(ctx, state, pod.PodInfo, d)
+		if st != nil {
+			d.PostFilter = st.Message()
+		}
+		switch {
+		case node != "":
+			s.Nominator.Set(pod.PodInfo, node)
+			nominated = &node
+		case st.IsRejected() && s.Nominator.Of(pod.Pod.UID) != "":
+			s.Nominator.Set(pod.PodInfo, "")
+			nominated = new("")
+		}
+	}
+	s.Metrics.attempt("unschedulable", p.SchedulerName, s.Now().Sub(start))
+	s.report(ctx, pod, corev1.PodReasonUnschedulable, d.Message(), nominated)
+	d.Compact()
+	s.Queue.Requeue(pod, d.Plugins, d, false)
+}

@@ -1,0 +1,118 @@
+package decide
+
+import (
+	"fmt"
+
+	"bonsai/pkg/scheduler/framework"
+)
+
+// Random returns a number in [0, n).
+type Random func(n int) int
+
+// Result is a decision with all that it was chosen from.
+type Result struct {
+	// Best are the nodes with the highest score, of which Node was chosen.
+	Best []string
+	Node string
+	// Score of the best nodes; 0 when there was only one possible node.
+	Score    int64
+	Feasible int
+}
+
+// Plain decides by running every plug-in on every node.
+type Plain struct {
+	Nominator *framework.Nominator
+	Random    Random
+}
+
+// Decide returns the chosen node; the error is a *framework.FitError when no node fits.
+func (d *Plain) Decide(p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (Result, error) {
+	nodes, err := d.feasible(p, state, pod, s)
+	if err != nil {
+		return Result{}, err
+	}
+	if len(nodes) == 1 {
+		return Result{Best: []string{nodes[0].Name()}, Node: nodes[0].Name(), Feasible: 1}, nil
+	}
+	scores, st := p.RunScores(state, pod, s, nodes)
+	if !st.IsSuccess() {
+		return Result{}, fmt.Errorf("scoring nodes: %w", st.AsError())
+	}
+	r := Result{Feasible: len(nodes), Score: scores[0]}
+	for i, score := range scores {
+		switch {
+		case score > r.Score:
+			r.Score, r.Best = score, append(r.Best[:0], nodes[i].Name())
+		case score == r.Score:
+			r.Best = append(r.Best, nodes[i].Name())
+		}
+	}
+	r.Node = r.Best[d.Random(len(r.Best))]
+	return r, nil
+}
+
+// feasible returns the nodes that pass all filters, at least one.
+func (d *Plain) feasible(p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) ([]*framework.NodeInfo, error) {
+	diagnosis := framework.NewDiagnosis(s)
+	names, restricted, st := p.RunPreFilter(state, pod, s)
+	if !st.IsSuccess() {
+		return nil, rejected(pod, s, diagnosis, st)
+	}
+	var out []*framework.NodeInfo
+	var excluded *framework.Status
+	if names != nil {
+		excluded = &framework.Status{Code: framework.UnschedulableAndUnresolvable, Plugin: restricted[0],
+			Reasons: []string{fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", restricted)}}
+	}
+	for n := range s.All {
+		if names != nil && !names[n.Name()] {
+			diagnosis.Reject(n.Name(), excluded)
+			continue
+		}
+		st := filterWithNominated(p, d.Nominator, state, pod, n)
+		switch {
+		case st.IsSuccess():
+			out = append(out, n)
+		case st.IsRejected():
+			diagnosis.Reject(n.Name(), st)
+		default:
+			return nil, fmt.Errorf("filtering node %s: %w", n.Name(), st.AsError())
+		}
+	}
+	if len(out) == 0 {
+		return nil, &framework.FitError{Pod: pod, Diagnosis: diagnosis}
+	}
+	return out, nil
+}
+
+// rejected makes the error of a pod that PreFilter turned down.
+func rejected(pod *framework.PodInfo, s *framework.Snapshot, d *framework.Diagnosis, st *framework.Status) error {
+	if !st.IsRejected() {
+		return fmt.Errorf("preparing filters: %w", st.AsError())
+	}
+	d.PreFilter = st.Message()
+	for n := range s.All {
+		d.Reject(n.Name(), st)
+	}
+	return &framework.FitError{Pod: pod, Diagnosis: d}
+}
+
+// filterWithNominated runs the filters twice where pods wait for room on the node: once as if they were there already, since
+// the pod must not take their room, and once without, since it must not depend on them.
+func filterWithNominated(p *framework.Profile, nominator *framework.Nominator, state *framework.CycleState, pod *framework.PodInfo, n *framework.NodeInfo) *framework.Status {
+	var waiting []*framework.PodInfo
+	if nominator != nil {
+		waiting = nominator.On(n.Name(), pod)
+	}
+	if len(waiting) > 0 {
+		with, node := state.Clone(), n.Clone()
+		for _, w := range waiting {
+			node.AddPod(w)
+			p.AddPod(with, pod, w, node)
+		}
+		if st := p.RunFilter(with, pod, node); !st.IsSuccess() {
+			return st
+		}
+	}
+	return p.RunFilter(state, pod, n)
+}

@@ -1,0 +1,84 @@
+package framework
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Nominator remembers the pods that wait for victims to leave a node: other pods of lower or equal priority must not take
+// the room. It is safe for concurrent use.
+type Nominator struct {
+	mu     sync.Mutex
+	byPod  map[types.UID]nomination
+	byNode map[string][]*PodInfo
+}
+
+type nomination struct {
+	pod  *PodInfo
+	node string
+}
+
+// NewNominator returns an empty Nominator.
+func NewNominator() *Nominator {
+	return &Nominator{byPod: map[types.UID]nomination{}, byNode: map[string][]*PodInfo{}}
+}
+
+// Set nominates node for pod; "" takes the nomination back.
+func (n *Nominator) Set(pod *PodInfo, node string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	uid := pod.Pod.UID
+	if old, ok := n.byPod[uid]; ok {
+		n.byNode[old.node], _ = without(append([]*PodInfo(nil), n.byNode[old.node]...), pod.Pod)
+		if len(n.byNode[old.node]) == 0 {
+			delete(n.byNode, old.node)
+		}
+		delete(n.byPod, uid)
+	}
+	if node != "" {
+		n.byPod[uid] = nomination{pod, node}
+		n.byNode[node] = append(n.byNode[node], pod)
+	}
+}
+
+// Of returns the node nominated for the pod, "" if none is.
+func (n *Nominator) Of(uid types.UID) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.byPod[uid].node
+}
+
+// On returns the pods nominated to node whose priority is not lower than pod's, without pod itself.
+func (n *Nominator) On(node string, pod *PodInfo) []*PodInfo {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var out []*PodInfo
+	for _, p := range n.byNode[node] {
+		if p.Pod.UID != pod.Pod.UID && Priority(p.Pod) >= Priority(pod.Pod) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Nodes returns the nodes for which On is not empty.
+func (n *Nominator) Nodes(pod *PodInfo) []string {
+	n.mu.Lock()
+	if len(n.byPod) == 0 {
+		n.mu.Unlock()
+		return nil
+	}
+	names := make([]string, 0, len(n.byNode))
+	for node := range n.byNode {
+		names = append(names, node)
+	}
+	n.mu.Unlock()
+	var out []string
+	for _, node := range names {
+		if len(n.On(node, pod)) > 0 {
+			out = append(out, node)
+		}
+	}
+	return out
+}

@@ -1,0 +1,130 @@
+package framework
+
+import (
+	"context"
+	"time"
+)
+
+// MaxNodeScore is the most that a plug-in gives a node after NormalizeScore; the least is 0.
+const MaxNodeScore = 100
+
+// Plugin is implemented by every plug-in, together with one or more of the extension points below.
+type Plugin interface{ Name() string }
+
+// PreEnqueue decides whether a pod may enter the active queue. A pod it turns down waits without being tried.
+type PreEnqueue interface {
+	Plugin
+	PreEnqueue(pod *PodInfo) *Status
+}
+
+// QueueSort orders the active queue. Exactly one plug-in of a profile sorts.
+type QueueSort interface {
+	Plugin
+	Less(a, b *QueuedPod) bool
+}
+
+// PreFilter prepares Filter for one pod, in the state, and may turn the pod down as a whole. Skip leaves the plug-in's Filter
+// out. names, if not nil, are the only nodes on which the pod can run.
+type PreFilter interface {
+	Plugin
+	PreFilter(state *CycleState, pod *PodInfo, s *Snapshot) (names map[string]bool, status *Status)
+}
+
+// PreFilterExtensions change what PreFilter prepared as if a pod were added to or removed from a node; preemption needs it.
+type PreFilterExtensions interface {
+	AddPod(state *CycleState, pod, added *PodInfo, node *NodeInfo)
+	RemovePod(state *CycleState, pod, removed *PodInfo, node *NodeInfo)
+}
+
+// Filter decides whether pod can run on node.
+type Filter interface {
+	Plugin
+	Filter(state *CycleState, pod *PodInfo, node *NodeInfo) *Status
+}
+
+// PostFilter is called when no node is left, with each node's status; it returns the node it nominated, or "".
+type PostFilter interface {
+	Plugin
+	PostFilter(ctx context.Context, state *CycleState, pod *PodInfo, d *Diagnosis) (nominated string, status *Status)
+}
+
+// PreScore prepares Score. Skip leaves the plug-in's Score out.
+type PreScore interface {
+	Plugin
+	PreScore(state *CycleState, pod *PodInfo, s *Snapshot, nodes []*NodeInfo) *Status
+}
+
+// Score rates a node that passed all filters; more is better. The numbers may be of any size if the plug-in is a Normalizer.
+type Score interface {
+	Plugin
+	Score(state *CycleState, pod *PodInfo, node *NodeInfo) int64
+}
+
+// Normalizer brings the scores of all nodes, one per node, into 0 to MaxNodeScore in place.
+type Normalizer interface {
+	NormalizeScore(state *CycleState, pod *PodInfo, nodes []*NodeInfo, scores []int64)
+}
+
+// Reserve is told of the chosen node before binding begins. Unreserve undoes it, is called for every plug-in when anything
+// later fails, and must be harmless when called twice or without Reserve.
+type Reserve interface {
+	Plugin
+	Reserve(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status
+	Unreserve(ctx context.Context, state *CycleState, pod *PodInfo, node string)
+}
+
+// Permit allows, refuses, or with Wait delays the binding for at most the given time.
+type Permit interface {
+	Plugin
+	Permit(ctx context.Context, state *CycleState, pod *PodInfo, node string) (*Status, time.Duration)
+}
+
+// PreBind does what must be done before the pod is bound.
+type PreBind interface {
+	Plugin
+	PreBind(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status
+}
+
+// Bind binds the pod. Skip hands it to the next plug-in.
+type Bind interface {
+	Plugin
+	Bind(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status
+}
+
+// PostBind is told of a bound pod.
+type PostBind interface {
+	Plugin
+	PostBind(ctx context.Context, state *CycleState, pod *PodInfo, node string)
+}
+
+// Interested plug-ins say which events may help pods that they turned down. A plug-in that turns pods down without being
+// Interested has its pods woken by every event.
+type Interested interface{ EventsToRegister() []Interest }
+
+// NodeLocal marks a plug-in whose PreFilter, Filter, PreScore and Score depend only on the pod's Class and on the one node:
+// their results are kept per class until that node changes.
+type NodeLocal interface{ NodeLocal() }
+
+// Epochal plug-ins are NodeLocal but for a fact about all nodes; their scores are kept while ScoreEpoch is the same.
+type Epochal interface{ ScoreEpoch(s *Snapshot) int64 }
+
+// Tracking plug-ins depend on many nodes, through counts that can be kept up to date node by node.
+type Tracking interface {
+	// TrackKey is equal for pods that one Tracker serves; needed is false when the plug-in has nothing to do for the pod.
+	TrackKey(pod *PodInfo, s *Snapshot) (key string, needed bool)
+	// NewTracker returns an empty tracker; Changed fills it.
+	NewTracker(pod *PodInfo) Tracker
+}
+
+// Tracker gives the verdicts and scores of one Tracking plug-in for alike pods. It must give what the plug-in's PreFilter,
+// Filter, PreScore, Score and NormalizeScore would.
+type Tracker interface {
+	// Changed tells the state of a slot: nil when the node is gone.
+	Changed(slot int, node *NodeInfo)
+	// Begin is called before the verdicts of one pod are asked for.
+	Begin()
+	// Filter is the verdict on the node of a slot; the result is shared.
+	Filter(slot int) *Status
+	// Scores returns the normalized scores of the feasible slots, in out; false when all would be alike.
+	Scores(feasible []int32, out []int64) bool
+}

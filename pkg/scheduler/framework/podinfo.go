@@ -1,0 +1,81 @@
+package framework
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// PodInfo is a pod with everything that decisions need of it computed once. It is read-only after NewPodInfo.
+type PodInfo struct {
+	Pod *corev1.Pod
+	// Requests is what the pod asks for; NonZero has defaults for containers that ask for no CPU or memory.
+	Requests, NonZero Resource
+	Ports             []HostPort
+	// Terms are the pod's affinity terms, nil if it has none.
+	Terms *PodTerms
+	// Err says what could not be parsed; such a pod is not scheduled.
+	Err error
+	// class is the key of what node-local plug-ins read of the pod; see Class.
+	class string
+}
+
+// NewPodInfo computes the facts of pod, which must not change afterwards.
+func NewPodInfo(pod *corev1.Pod) *PodInfo {
+	p := &PodInfo{Pod: pod, Ports: hostPorts(pod)}
+	p.Requests, p.NonZero = requests(pod)
+	p.Terms, p.Err = podTerms(pod)
+	return p
+}
+
+// HasTerms is true when the pod has any affinity or anti-affinity to pods.
+func (p *PodInfo) HasTerms() bool { return p.Terms.any() }
+
+// HasRequiredAntiAffinity is true when the pod keeps others away from its topology domain.
+func (p *PodInfo) HasRequiredAntiAffinity() bool {
+	return p.Terms != nil && len(p.Terms.AntiAffinity) > 0
+}
+
+// Key names the pod: namespace/name.
+func (p *PodInfo) Key() string { return PodKey(p.Pod) }
+
+// PodKey names a pod: namespace/name.
+func PodKey(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+// Priority is the pod's priority, 0 by default.
+func Priority(pod *corev1.Pod) int32 {
+	if pod.Spec.Priority != nil {
+		return *pod.Spec.Priority
+	}
+	return 0
+}
+
+// QueuedPod is a pod that waits for a node, with its story in the queue. The queue owns it; between Pop and the pod's
+// return or departure it belongs to the scheduling cycle.
+type QueuedPod struct {
+	*PodInfo
+	// Added is when the pod came into the active queue last; FirstAdded the first time.
+	Added, FirstAdded time.Time
+	Attempts          int
+	// Failed names the plug-ins that turned the pod down at the last try: only events they asked for wake it up.
+	Failed map[string]bool
+	// Gated says which PreEnqueue plug-in holds the pod back, "" if none.
+	Gated string
+	// Diagnosis is why the last try failed.
+	Diagnosis *Diagnosis
+}
+
+// CountMatching counts the pods of the namespace that sel selects and that are not being deleted.
+func CountMatching(pods []*PodInfo, namespace string, sel labels.Selector) int {
+	if sel.Empty() {
+		return 0
+	}
+	n := 0
+	for _, p := range pods {
+		if p.Pod.DeletionTimestamp == nil && p.Pod.Namespace == namespace && sel.Matches(labels.Set(p.Pod.Labels)) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,294 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Weighted is a scoring plug-in with its weight.
+type Weighted struct {
+	Score
+	Weight int64
+}
+
+// Profile is the plug-ins of one scheduler name, each list in the order of the calls.
+type Profile struct {
+	SchedulerName string
+	Sort          QueueSort
+	PreEnqueues   []PreEnqueue
+	PreFilters    []PreFilter
+	Filters       []Filter
+	PostFilters   []PostFilter
+	PreScores     []PreScore
+	Scores        []Weighted
+	Reserves      []Reserve
+	Permits       []Permit
+	PreBinds      []PreBind
+	Binds         []Bind
+	PostBinds     []PostBind
+	// Interests by plug-in name.
+	Interests map[string][]Interest
+	waiting   *waiting
+}
+
+// Enabled is a plug-in of a profile; Weight counts for scoring plug-ins, 0 means 1.
+type Enabled struct {
+	Plugin Plugin
+	Weight int64
+}
+
+// NewProfile sorts the plug-ins into the extension points that they implement, in the given order, and checks that one sorts
+// the queue and one binds.
+func NewProfile(schedulerName string, plugins []Enabled) (*Profile, error) {
+	p := &Profile{SchedulerName: schedulerName, Interests: map[string][]Interest{}, waiting: newWaiting()}
+	for _, e := range plugins {
+		if err := p.plug(e); err != nil {
+			return nil, fmt.Errorf("profile %q: %w", schedulerName, err)
+		}
+	}
+	if p.Sort == nil {
+		return nil, fmt.Errorf("profile %q: no queue sort plugin is enabled", schedulerName)
+	}
+	if len(p.Binds) == 0 {
+		return nil, fmt.Errorf("profile %q: at least one bind plugin is needed", schedulerName)
+	}
+	return p, nil
+}
+
+func (p *Profile) plug(e Enabled) error {
+	pl := e.Plugin
+	if s, ok := pl.(QueueSort); ok {
+		if p.Sort != nil {
+			return fmt.Errorf("both %s and %s sort the queue, only one may", p.Sort.Name(), s.Name())
+		}
+		p.Sort = s
+	}
+	appendIf(&p.PreEnqueues, pl)
+	appendIf(&p.PreFilters, pl)
+	appendIf(&p.Filters, pl)
+	appendIf(&p.PostFilters, pl)
+	appendIf(&p.PreScores, pl)
+	appendIf(&p.Reserves, pl)
+	appendIf(&p.Permits, pl)
+	appendIf(&p.PreBinds, pl)
+	appendIf(&p.Binds, pl)
+	appendIf(&p.PostBinds, pl)
+	if s, ok := pl.(Score); ok {
+		p.Scores = append(p.Scores, Weighted{Score: s, Weight: max(e.Weight, 1)})
+	}
+	if i, ok := pl.(Interested); ok {
+		p.Interests[pl.Name()] = i.EventsToRegister()
+	}
+	return nil
+}
+
+func appendIf[T Plugin](list *[]T, p Plugin) {
+	if t, ok := p.(T); ok {
+		*list = append(*list, t)
+	}
+}
+
+// RunPreEnqueue returns the first refusal.
+func (p *Profile) RunPreEnqueue(pod *PodInfo) *Status {
+	for _, pl := range p.PreEnqueues {
+		if s := pl.PreEnqueue(pod); !s.IsSuccess() {
+			return s.withPlugin(pl.Name())
+		}
+	}
+	return nil
+}
+
+// RunPreFilter prepares the state for Filter. names is nil if every node is possible; restricted names the plug-ins that
+// made names smaller.
+func (p *Profile) RunPreFilter(state *CycleState, pod *PodInfo, s *Snapshot) (names map[string]bool, restricted []string, status *Status) {
+	for _, pl := range p.PreFilters {
+		only, st := pl.PreFilter(state, pod, s)
+		if st.IsSkip() {
+			state.SkipFilter[pl.Name()] = true
+			continue
+		}
+		if !st.IsSuccess() {
+			return nil, nil, st.withPlugin(pl.Name())
+		}
+		if only == nil {
+			continue
+		}
+		restricted = append(restricted, pl.Name())
+		names = intersect(names, only)
+		if len(names) == 0 {
+			msg := fmt.Sprintf("node(s) didn't satisfy plugin(s) %v simultaneously", restricted)
+			if len(restricted) == 1 {
+				msg = fmt.Sprintf("node(s) didn't satisfy plugin %v", restricted[0])
+			}
+			return nil, restricted, NewStatus(UnschedulableAndUnresolvable, msg).withPlugin(pl.Name())
+		}
+	}
+	return names, restricted, nil
+}
+
+func intersect(a, b map[string]bool) map[string]bool {
+	if a == nil {
+		return b
+	}
+	out := map[string]bool{}
+	for k := range a {
+		if b[k] {
+			out[k] = true
+		}
+	}
+	return out
+}
+
+// RunFilter returns the first refusal of pod by node.
+func (p *Profile) RunFilter(state *CycleState, pod *PodInfo, node *NodeInfo) *Status {
+	for _, pl := range p.Filters {
+		if state.SkipFilter[pl.Name()] {
+			continue
+		}
+		if s := pl.Filter(state, pod, node); !s.IsSuccess() {
+			return s.withPlugin(pl.Name())
+		}
+	}
+	return nil
+}
+
+// AddPod tells the plug-ins' prepared state that added is on node.
+func (p *Profile) AddPod(state *CycleState, pod, added *PodInfo, node *NodeInfo) {
+	for _, pl := range p.PreFilters {
+		if x, ok := pl.(PreFilterExtensions); ok && !state.SkipFilter[pl.Name()] {
+			x.AddPod(state, pod, added, node)
+		}
+	}
+}
+
+// RemovePod tells the plug-ins' prepared state that removed is no longer on node.
+func (p *Profile) RemovePod(state *CycleState, pod, removed *PodInfo, node *NodeInfo) {
+	for _, pl := range p.PreFilters {
+		if x, ok := pl.(PreFilterExtensions); ok && !state.SkipFilter[pl.Name()] {
+			x.RemovePod(state, pod, removed, node)
+		}
+	}
+}
+
+// RunPostFilter asks the plug-ins for a way out until one nominates a node.
+func (p *Profile) RunPostFilter(ctx context.Context, state *CycleState, pod *PodInfo, d *Diagnosis) (string, *Status) {
+	last := NewStatus(Unschedulable)
+	for _, pl := range p.PostFilters {
+		node, s := pl.PostFilter(ctx, state, pod, d)
+		s = s.withPlugin(pl.Name())
+		if s.IsSuccess() || !s.IsRejected() {
+			return node, s
+		}
+		last = s
+	}
+	return "", last
+}
+
+// RunScores rates the nodes: the weighted sum of all plug-ins' normalized scores, in the order of nodes.
+func (p *Profile) RunScores(state *CycleState, pod *PodInfo, s *Snapshot, nodes []*NodeInfo) ([]int64, *Status) {
+	for _, pl := range p.PreScores {
+		switch st := pl.PreScore(state, pod, s, nodes); {
+		case st.IsSkip():
+			state.SkipScore[pl.Name()] = true
+		case !st.IsSuccess():
+			return nil, st.withPlugin(pl.Name())
+		}
+	}
+	total, scores := make([]int64, len(nodes)), make([]int64, len(nodes))
+	for _, pl := range p.Scores {
+		if state.SkipScore[pl.Name()] {
+			continue
+		}
+		for i, n := range nodes {
+			scores[i] = pl.Score.Score(state, pod, n)
+		}
+		if norm, ok := pl.Score.(Normalizer); ok {
+			norm.NormalizeScore(state, pod, nodes, scores)
+		}
+		for i := range total {
+			total[i] += pl.Weight * scores[i]
+		}
+	}
+	return total, nil
+}
+
+// RunReserve reserves; on a refusal the caller runs Unreserve.
+func (p *Profile) RunReserve(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status {
+	for _, pl := range p.Reserves {
+		if s := pl.Reserve(ctx, state, pod, node); !s.IsSuccess() {
+			return s.withPlugin(pl.Name())
+		}
+	}
+	return nil
+}
+
+// RunUnreserve undoes RunReserve, in the opposite order.
+func (p *Profile) RunUnreserve(ctx context.Context, state *CycleState, pod *PodInfo, node string) {
+	for i := len(p.Reserves) - 1; i >= 0; i-- {
+		p.Reserves[i].Unreserve(ctx, state, pod, node)
+	}
+}
+
+// RunPreBind runs until the first failure.
+func (p *Profile) RunPreBind(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status {
+	for _, pl := range p.PreBinds {
+		if s := pl.PreBind(ctx, state, pod, node); !s.IsSuccess() {
+			return s.withPlugin(pl.Name())
+		}
+	}
+	return nil
+}
+
+// RunBind runs the first plug-in that does not Skip.
+func (p *Profile) RunBind(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status {
+	for _, pl := range p.Binds {
+		if s := pl.Bind(ctx, state, pod, node); !s.IsSkip() {
+			return s.withPlugin(pl.Name())
+		}
+	}
+	return AsStatus(errors.New("every bind plugin skipped the pod"))
+}
+
+// RunPostBind tells everyone.
+func (p *Profile) RunPostBind(ctx context.Context, state *CycleState, pod *PodInfo, node string) {
+	for _, pl := range p.PostBinds {
+		pl.PostBind(ctx, state, pod, node)
+	}
+}
+
+// Helps tells whether e may help a pod that the named plug-ins turned down. With none named everything may.
+func (p *Profile) Helps(pod *PodInfo, failed map[string]bool, e Event) bool {
+	if len(failed) == 0 || e.Kind == AnyEvent {
+		return true
+	}
+	for name := range failed {
+		interests, ok := p.Interests[name]
+		if !ok {
+			return true
+		}
+		for i := range interests {
+			if interests[i].Helps(pod, e) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// DefaultNormalize scales scores so that the largest becomes MaxNodeScore; with reverse the largest becomes 0.
+func DefaultNormalize(reverse bool, scores []int64) {
+	var most int64
+	for _, s := range scores {
+		most = max(most, s)
+	}
+	for i, s := range scores {
+		if most > 0 {
+			s = MaxNodeScore * s / most
+		}
+		if reverse {
+			s = MaxNodeScore - s
+		}
+		scores[i] = s
+	}
+}

@@ -1,0 +1,130 @@
+package scheduler
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"bonsai/pkg/scheduler/framework"
+)
+
+// PodChanged handles an added (old is nil), changed, or deleted (pod is nil) pod.
+func (s *Scheduler) PodChanged(old, pod *corev1.Pod) {
+	switch {
+	case pod == nil:
+		s.podGone(old)
+	case pod.Spec.NodeName != "":
+		s.podAssigned(old, pod)
+	case s.profile(pod) != nil:
+		s.podPending(old, pod)
+	}
+}
+
+func (s *Scheduler) podGone(old *corev1.Pod) {
+	s.Queue.Delete(old.UID)
+	s.Nominator.Set(&framework.PodInfo{Pod: old}, "")
+	if p := s.profile(old); p != nil {
+		if w := p.WaitingPod(old.UID); w != nil {
+			w.Reject("", "the pod was deleted")
+		}
+	}
+	if was := s.Cache.Remove(old.UID); was != nil {
+		s.Queue.Moved(framework.Event{Kind: framework.AssignedPod, Action: framework.Delete, Old: was, Label: "AssignedPodDelete"})
+	}
+}
+
+func (s *Scheduler) podAssigned(old, pod *corev1.Pod) {
+	p := framework.NewPodInfo(pod)
+	if old == nil || old.Spec.NodeName == "" {
+		s.Queue.Delete(pod.UID)
+		s.Nominator.Set(p, "")
+		s.Cache.Add(p)
+		s.Queue.Moved(framework.Event{Kind: framework.AssignedPod, Action: framework.Add, New: p, Label: "AssignedPodAdd"})
+		return
+	}
+	s.Cache.Add(p)
+	was := framework.NewPodInfo(old)
+	if a := podActions(was, p); a != 0 {
+		s.Queue.Moved(framework.Event{Kind: framework.AssignedPod, Action: a, Old: was, New: p, Label: "AssignedPodUpdate"})
+	}
+}
+
+func (s *Scheduler) podPending(old, pod *corev1.Pod) {
+	p := framework.NewPodInfo(pod)
+	if n := pod.Status.NominatedNodeName; n != "" && (old == nil || old.Status.NominatedNodeName != n) {
+		s.Nominator.Set(p, n)
+	}
+	if old == nil {
+		if pod.DeletionTimestamp == nil {
+			s.Queue.Add(p)
+		}
+		return
+	}
+	if pod.DeletionTimestamp != nil {
+		s.Queue.Delete(pod.UID)
+		return
+	}
+	was := framework.NewPodInfo(old)
+	s.Queue.Update(p, framework.Event{Kind: framework.TargetPod, Action: podActions(was, p), Old: was, New: p, Label: "PodUpdate"})
+}
+
+// podActions tells what of a pod changed that plug-ins may wait for.
+func podActions(was, p *framework.PodInfo) framework.Action {
+	var a framework.Action
+	if !maps.Equal(was.Pod.Labels, p.Pod.Labels) {
+		a |= framework.UpdateLabels
+	}
+	if !was.Requests.Equal(&p.Requests) {
+		a |= framework.UpdateRequests
+	}
+	if len(was.Pod.Spec.Tolerations) != len(p.Pod.Spec.Tolerations) {
+		a |= framework.UpdateTolerations
+	}
+	if len(was.Pod.Spec.SchedulingGates) != len(p.Pod.Spec.SchedulingGates) {
+		a |= framework.UpdateGates
+	}
+	if (was.Pod.DeletionTimestamp == nil) != (p.Pod.DeletionTimestamp == nil) {
+		a |= framework.UpdateOther
+	}
+	return a
+}
+
+// NodeChanged handles an added (old is nil), changed, or deleted (node is nil) node.
+func (s *Scheduler) NodeChanged(old, node *corev1.Node) {
+	if node == nil {
+		s.Cache.RemoveNode(old.Name)
+		s.Queue.Moved(framework.Event{Kind: framework.NodeEvent, Action: framework.Delete, Old: old, Label: "NodeDelete"})
+		return
+	}
+	a := framework.Add
+	if old != nil {
+		if a = nodeActions(old, node); a == 0 && equality.Semantic.DeepEqual(old.Status.Images, node.Status.Images) {
+			return // a heartbeat
+		}
+	}
+	s.Cache.SetNode(node)
+	if a != 0 {
+		s.Queue.Moved(framework.Event{Kind: framework.NodeEvent, Action: a, Old: old, New: node, Label: "NodeUpdate"})
+	}
+}
+
+// nodeActions tells what of a node changed that decisions read, images aside.
+func nodeActions(old, node *corev1.Node) framework.Action {
+	var a framework.Action
+	if !equality.Semantic.DeepEqual(old.Status.Allocatable, node.Status.Allocatable) {
+		a |= framework.UpdateAllocatable
+	}
+	if !maps.Equal(old.Labels, node.Labels) {
+		a |= framework.UpdateLabels
+	}
+	if old.Spec.Unschedulable != node.Spec.Unschedulable || !equality.Semantic.DeepEqual(old.Spec.Taints, node.Spec.Taints) {
+		a |= framework.UpdateTaints
+	}
+	return a
+}
+
+// NamespaceChanged handles a change of a namespace's labels, which affinity terms may select by.
+func (s *Scheduler) NamespaceChanged() {
+	s.Queue.Moved(framework.Event{Kind: framework.NamespaceEvent, Action: framework.Add | framework.Update, Label: "NamespaceUpdate"})
+}

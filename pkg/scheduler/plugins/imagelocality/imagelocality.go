@@ -1,0 +1,91 @@
+// Package imagelocality prefers nodes that have the pod's images already.
+package imagelocality
+
+import (
+	"strings"
+
+	"bonsai/pkg/scheduler/framework"
+)
+
+// Name of the plug-in.
+const Name = "ImageLocality"
+
+// Images smaller than least count nothing; more than most per container counts no more.
+const (
+	mb    int64 = 1024 * 1024
+	least       = 23 * mb
+	most        = 1000 * mb
+)
+
+// Plugin is the ImageLocality plug-in.
+type Plugin struct{}
+
+var (
+	_ framework.PreScore  = Plugin{}
+	_ framework.Score     = Plugin{}
+	_ framework.NodeLocal = Plugin{}
+	_ framework.Epochal   = Plugin{}
+)
+
+// Name is the plug-in's name.
+func (Plugin) Name() string { return Name }
+
+// NodeLocal marks the plug-in.
+func (Plugin) NodeLocal() {}
+
+// ScoreEpoch changes when images or nodes come and go: the score depends on how many nodes have an image.
+func (Plugin) ScoreEpoch(s *framework.Snapshot) int64 { return s.ImagesEpoch }
+
+type state struct {
+	images  []string
+	snap    *framework.Snapshot
+	highest int64
+}
+
+// PreScore collects the images; with none of them on any node there is nothing to score.
+func (Plugin) PreScore(cs *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot, _ []*framework.NodeInfo) *framework.Status {
+	st := &state{snap: s}
+	known := false
+	add := func(image string) {
+		image = normalized(image)
+		st.images = append(st.images, image)
+		known = known || s.ImageNodes[image] > 0
+	}
+	for i := range pod.Pod.Spec.InitContainers {
+		add(pod.Pod.Spec.InitContainers[i].Image)
+	}
+	for i := range pod.Pod.Spec.Containers {
+		add(pod.Pod.Spec.Containers[i].Image)
+	}
+	if !known {
+		return framework.NewStatus(framework.Skip)
+	}
+	st.highest = most * int64(len(st.images))
+	cs.Write(Name, st)
+	return nil
+}
+
+// Score adds the sizes of the images on the node, each times the part of nodes that have it, so that pods do not all run
+// after the one node with the image, and scales to 0 to 100.
+func (Plugin) Score(cs *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) int64 {
+	st, ok := cs.Read(Name).(*state)
+	if !ok || st.snap.Count == 0 {
+		return 0
+	}
+	var sum int64
+	for _, image := range st.images {
+		if size, ok := node.Images[image]; ok {
+			sum += int64(float64(size) * float64(st.snap.ImageNodes[image]) / float64(st.snap.Count))
+		}
+	}
+	sum = min(max(sum, least), st.highest)
+	return framework.MaxNodeScore * (sum - least) / (st.highest - least)
+}
+
+// normalized adds the tag that nodes report for images named without one.
+func normalized(image string) string {
+	if strings.LastIndex(image, ":") <= strings.LastIndex(image, "/") {
+		return image + ":latest"
+	}
+	return image
+}

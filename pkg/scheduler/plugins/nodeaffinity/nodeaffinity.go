@@ -1,0 +1,138 @@
+// Package nodeaffinity matches pods with nodes by the pod's node selector and node affinity, and prefers nodes by its
+// preferred terms.
+package nodeaffinity
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"bonsai/pkg/scheduler/framework"
+)
+
+// Name of the plug-in.
+const Name = "NodeAffinity"
+
+// Reason why a node is refused.
+const Reason = "node(s) didn't match Pod's node affinity/selector"
+
+// Plugin is the NodeAffinity plug-in.
+type Plugin struct{}
+
+var (
+	_ framework.PreFilter  = Plugin{}
+	_ framework.Filter     = Plugin{}
+	_ framework.PreScore   = Plugin{}
+	_ framework.Score      = Plugin{}
+	_ framework.Normalizer = Plugin{}
+	_ framework.NodeLocal  = Plugin{}
+)
+
+// Name is the plug-in's name.
+func (Plugin) Name() string { return Name }
+
+// NodeLocal marks the plug-in.
+func (Plugin) NodeLocal() {}
+
+func required(pod *corev1.Pod) *corev1.NodeSelector {
+	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil {
+		return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	}
+	return nil
+}
+
+// PreFilter parses the rules. If every required term names nodes by metadata.name, only those are possible.
+func (Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, _ *framework.Snapshot) (map[string]bool, *framework.Status) {
+	terms := required(pod.Pod)
+	if terms == nil && len(pod.Pod.Spec.NodeSelector) == 0 {
+		return nil, framework.NewStatus(framework.Skip)
+	}
+	state.Write(Name, nodeaffinity.GetRequiredNodeAffinity(pod.Pod))
+	names := named(terms)
+	if names != nil && len(names) == 0 {
+		return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, "pod affinity terms conflict")
+	}
+	return names, nil
+}
+
+// named returns the nodes that the terms allow by name, nil if some term allows others too.
+func named(terms *corev1.NodeSelector) map[string]bool {
+	if terms == nil || len(terms.NodeSelectorTerms) == 0 {
+		return nil
+	}
+	all := map[string]bool{}
+	for _, t := range terms.NodeSelectorTerms {
+		var term map[string]bool
+		for _, f := range t.MatchFields {
+			if f.Key != "metadata.name" || f.Operator != corev1.NodeSelectorOpIn {
+				continue
+			}
+			values := map[string]bool{}
+			for _, v := range f.Values {
+				if term == nil || term[v] {
+					values[v] = true
+				}
+			}
+			term = values
+		}
+		if term == nil {
+			return nil
+		}
+		for v := range term {
+			all[v] = true
+		}
+	}
+	return all
+}
+
+// Filter refuses nodes that the selector or the required terms do not match.
+func (Plugin) Filter(state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	rules, ok := state.Read(Name).(nodeaffinity.RequiredNodeAffinity)
+	if !ok {
+		rules = nodeaffinity.GetRequiredNodeAffinity(pod.Pod)
+	}
+	if match, _ := rules.Match(node.Node); !match {
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, Reason)
+	}
+	return nil
+}
+
+const preferredKey = Name + "/preferred"
+
+// PreScore parses the preferred terms.
+func (Plugin) PreScore(state *framework.CycleState, pod *framework.PodInfo, _ *framework.Snapshot, _ []*framework.NodeInfo) *framework.Status {
+	a := pod.Pod.Spec.Affinity
+	if a == nil || a.NodeAffinity == nil || len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) == 0 {
+		return framework.NewStatus(framework.Skip)
+	}
+	terms, err := nodeaffinity.NewPreferredSchedulingTerms(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	if err != nil {
+		return framework.AsStatus(err)
+	}
+	state.Write(preferredKey, terms)
+	return nil
+}
+
+// Score sums the weights of the preferred terms that match.
+func (Plugin) Score(state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) int64 {
+	if terms, ok := state.Read(preferredKey).(*nodeaffinity.PreferredSchedulingTerms); ok {
+		return terms.Score(node.Node)
+	}
+	return 0
+}
+
+// NormalizeScore gives the node with the largest sum the most.
+func (Plugin) NormalizeScore(_ *framework.CycleState, _ *framework.PodInfo, _ []*framework.NodeInfo, scores []int64) {
+	framework.DefaultNormalize(false, scores)
+}
+
+// EventsToRegister: a matching node comes, or a node's labels change so that it matches.
+func (Plugin) EventsToRegister() []framework.Interest {
+	return []framework.Interest{{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateLabels, Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+		n, ok := e.New.(*corev1.Node)
+		if !ok {
+			return true
+		}
+		match, _ := nodeaffinity.GetRequiredNodeAffinity(pod.Pod).Match(n)
+		return match
+	}}}
+}

@@ -1,0 +1,37 @@
+// Package nodename keeps a pod that names its node to that node.
+package nodename
+
+import "bonsai/pkg/scheduler/framework"
+
+// Name of the plug-in.
+const Name = "NodeName"
+
+// Reason why a node is refused.
+const Reason = "node(s) didn't match the requested node name"
+
+// Plugin is the NodeName plug-in.
+type Plugin struct{}
+
+var (
+	_ framework.Filter    = Plugin{}
+	_ framework.NodeLocal = Plugin{}
+)
+
+// Name is the plug-in's name.
+func (Plugin) Name() string { return Name }
+
+// NodeLocal marks the plug-in.
+func (Plugin) NodeLocal() {}
+
+// Filter refuses every node but the named one.
+func (Plugin) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	if want := pod.Pod.Spec.NodeName; want != "" && want != node.Name() {
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, Reason)
+	}
+	return nil
+}
+
+// EventsToRegister: a node of that name may come.
+func (Plugin) EventsToRegister() []framework.Interest {
+	return []framework.Interest{{Kind: framework.NodeEvent, Action: framework.Add}}
+}

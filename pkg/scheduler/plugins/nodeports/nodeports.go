@@ -1,0 +1,66 @@
+// Package nodeports gives a host port of a node to one pod only.
+package nodeports
+
+import "bonsai/pkg/scheduler/framework"
+
+// Name of the plug-in.
+const Name = "NodePorts"
+
+// Reason why a node is refused.
+const Reason = "node(s) didn't have free ports for the requested pod ports"
+
+// Plugin is the NodePorts plug-in.
+type Plugin struct{}
+
+var (
+	_ framework.PreFilter = Plugin{}
+	_ framework.Filter    = Plugin{}
+	_ framework.NodeLocal = Plugin{}
+)
+
+// Name is the plug-in's name.
+func (Plugin) Name() string { return Name }
+
+// NodeLocal marks the plug-in.
+func (Plugin) NodeLocal() {}
+
+// PreFilter skips pods without host ports.
+func (Plugin) PreFilter(_ *framework.CycleState, pod *framework.PodInfo, _ *framework.Snapshot) (map[string]bool, *framework.Status) {
+	if len(pod.Ports) == 0 {
+		return nil, framework.NewStatus(framework.Skip)
+	}
+	return nil, nil
+}
+
+// Filter refuses nodes where one of the ports is taken.
+func (Plugin) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	for _, want := range pod.Ports {
+		for used := range node.Ports {
+			if want.Conflicts(used) {
+				return framework.NewStatus(framework.Unschedulable, Reason)
+			}
+		}
+	}
+	return nil
+}
+
+// EventsToRegister: a pod that holds one of the ports goes, or a node comes.
+func (Plugin) EventsToRegister() []framework.Interest {
+	return []framework.Interest{
+		{Kind: framework.AssignedPod, Action: framework.Delete, Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+			gone, ok := e.Old.(*framework.PodInfo)
+			if !ok {
+				return true
+			}
+			for _, a := range pod.Ports {
+				for _, b := range gone.Ports {
+					if a.Conflicts(b) {
+						return true
+					}
+				}
+			}
+			return false
+		}},
+		{Kind: framework.NodeEvent, Action: framework.Add},
+	}
+}

@@ -1,0 +1,115 @@
+package noderesources
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/scheduler/framework"
+)
+
+// FitName is the name of the Fit plug-in.
+const FitName = "NodeResourcesFit"
+
+// Strategy says which nodes Fit prefers.
+type Strategy string
+
+// The strategies.
+const (
+	// LeastAllocated prefers nodes with the most left; the default.
+	LeastAllocated Strategy = "LeastAllocated"
+	// MostAllocated prefers nodes with the least left.
+	MostAllocated Strategy = "MostAllocated"
+)
+
+// Fit is the NodeResourcesFit plug-in. CPU and memory count alike in its score.
+type Fit struct{ Strategy Strategy }
+
+var (
+	_ framework.Filter    = Fit{}
+	_ framework.Score     = Fit{}
+	_ framework.NodeLocal = Fit{}
+)
+
+// Name is the plug-in's name.
+func (Fit) Name() string { return FitName }
+
+// NodeLocal marks the plug-in.
+func (Fit) NodeLocal() {}
+
+// Filter names each resource of which the node has not enough left. If the node could not give it even when empty, removing
+// pods does not help.
+func (Fit) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	var reasons []string
+	code := framework.Unschedulable
+	check := func(name string, want, used, has int64) {
+		if want > 0 && want > has-used {
+			reasons = append(reasons, "Insufficient "+name)
+			if want > has {
+				code = framework.UnschedulableAndUnresolvable
+			}
+		}
+	}
+	if int64(len(node.Pods))+1 > node.Allocatable.Pods {
+		reasons = append(reasons, "Too many pods")
+	}
+	w, u, a := &pod.Requests, &node.Requested, &node.Allocatable
+	check("cpu", w.MilliCPU, u.MilliCPU, a.MilliCPU)
+	check("memory", w.Memory, u.Memory, a.Memory)
+	check("ephemeral-storage", w.EphemeralStorage, u.EphemeralStorage, a.EphemeralStorage)
+	if len(w.Scalar) > 0 {
+		names := make([]string, 0, len(w.Scalar))
+		for name := range w.Scalar {
+			names = append(names, string(name))
+		}
+		slices.Sort(names)
+		for _, n := range names {
+			name := corev1.ResourceName(n)
+			check(n, w.Scalar[name], u.Scalar[name], a.Scalar[name])
+		}
+	}
+	if len(reasons) == 0 {
+		return nil
+	}
+	return framework.NewStatus(code, reasons...)
+}
+
+// Score is the mean of the parts of CPU and memory that are free (LeastAllocated) or used (MostAllocated) with the pod, of
+// 100. Containers without requests count with a default.
+func (f Fit) Score(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) int64 {
+	var sum, n int64
+	add := func(want, has int64) {
+		if has == 0 {
+			return
+		}
+		n++
+		switch {
+		case f.Strategy == MostAllocated:
+			sum += min(want, has) * framework.MaxNodeScore / has
+		case want <= has:
+			sum += (has - want) * framework.MaxNodeScore / has
+		}
+	}
+	add(node.NonZero.MilliCPU+pod.NonZero.MilliCPU, node.Allocatable.MilliCPU)
+	add(node.NonZero.Memory+pod.NonZero.Memory, node.Allocatable.Memory)
+	if n == 0 {
+		return 0
+	}
+	return sum / n
+}
+
+// EventsToRegister: a pod goes or shrinks, a node comes or grows enough, or the pod itself asks for less.
+func (f Fit) EventsToRegister() []framework.Interest {
+	return []framework.Interest{
+		{Kind: framework.AssignedPod, Action: framework.Delete | framework.UpdateRequests},
+		{Kind: framework.TargetPod, Action: framework.UpdateRequests},
+		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateAllocatable, Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+			n, ok := e.New.(*corev1.Node)
+			if !ok {
+				return true
+			}
+			// Alone on the node the pod must fit, else the change cannot have helped.
+			return f.Filter(nil, pod, framework.NewNodeInfo(n)).IsSuccess()
+		}},
+	}
+}

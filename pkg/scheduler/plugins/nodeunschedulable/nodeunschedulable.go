@@ -1,0 +1,52 @@
+// Package nodeunschedulable keeps pods off cordoned nodes, unless they tolerate the taint that a cordoned node has.
+package nodeunschedulable
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/scheduler/framework"
+)
+
+// Name of the plug-in.
+const Name = "NodeUnschedulable"
+
+// Reason why a node is refused.
+const Reason = "node(s) were unschedulable"
+
+// Plugin is the NodeUnschedulable plug-in.
+type Plugin struct{}
+
+var (
+	_ framework.Filter    = Plugin{}
+	_ framework.NodeLocal = Plugin{}
+)
+
+// Name is the plug-in's name.
+func (Plugin) Name() string { return Name }
+
+// NodeLocal marks the plug-in.
+func (Plugin) NodeLocal() {}
+
+// Filter refuses nodes with spec.unschedulable.
+func (Plugin) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	if node.Node.Spec.Unschedulable && !tolerates(pod.Pod) {
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, Reason)
+	}
+	return nil
+}
+
+func tolerates(pod *corev1.Pod) bool {
+	taint := &corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	return framework.Tolerated(pod, taint)
+}
+
+// EventsToRegister: a schedulable node comes, or one is uncordoned.
+func (Plugin) EventsToRegister() []framework.Interest {
+	return []framework.Interest{
+		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateTaints, Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+			n, ok := e.New.(*corev1.Node)
+			return !ok || !n.Spec.Unschedulable || tolerates(pod.Pod)
+		}},
+		{Kind: framework.TargetPod, Action: framework.UpdateTolerations},
+	}
+}

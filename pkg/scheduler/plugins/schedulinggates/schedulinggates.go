@@ -1,0 +1,37 @@
+// Package schedulinggates holds pods back while spec.schedulingGates has entries.
+package schedulinggates
+
+import (
+	"fmt"
+
+	"bonsai/pkg/scheduler/framework"
+)
+
+// Name of the plug-in.
+const Name = "SchedulingGates"
+
+// Plugin is the SchedulingGates plug-in.
+type Plugin struct{}
+
+var _ framework.PreEnqueue = Plugin{}
+
+// Name is the plug-in's name.
+func (Plugin) Name() string { return Name }
+
+// PreEnqueue turns pods with gates down.
+func (Plugin) PreEnqueue(pod *framework.PodInfo) *framework.Status {
+	gates := pod.Pod.Spec.SchedulingGates
+	if len(gates) == 0 {
+		return nil
+	}
+	names := make([]string, len(gates))
+	for i, g := range gates {
+		names[i] = g.Name
+	}
+	return framework.NewStatus(framework.UnschedulableAndUnresolvable, fmt.Sprintf("waiting for scheduling gates: %v", names))
+}
+
+// EventsToRegister: only the removal of the gates helps.
+func (Plugin) EventsToRegister() []framework.Interest {
+	return []framework.Interest{{Kind: framework.TargetPod, Action: framework.UpdateGates}}
+}

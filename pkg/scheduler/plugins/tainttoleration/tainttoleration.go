@@ -1,0 +1,66 @@
+// Package tainttoleration keeps pods off nodes with taints that they do not tolerate, and prefers nodes with few taints of
+// the effect PreferNoSchedule.
+package tainttoleration
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/scheduler/framework"
+)
+
+// Name of the plug-in.
+const Name = "TaintToleration"
+
+// Plugin is the TaintToleration plug-in.
+type Plugin struct{}
+
+var (
+	_ framework.Filter     = Plugin{}
+	_ framework.Score      = Plugin{}
+	_ framework.Normalizer = Plugin{}
+	_ framework.NodeLocal  = Plugin{}
+)
+
+// Name is the plug-in's name.
+func (Plugin) Name() string { return Name }
+
+// NodeLocal marks the plug-in.
+func (Plugin) NodeLocal() {}
+
+// Filter refuses a node with an untolerated NoSchedule or NoExecute taint.
+func (Plugin) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	if t := framework.Untolerated(pod.Pod, node.Node); t != nil {
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, fmt.Sprintf("node(s) had untolerated taint {%s: %s}", t.Key, t.Value))
+	}
+	return nil
+}
+
+// Score counts the untolerated PreferNoSchedule taints.
+func (Plugin) Score(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) int64 {
+	var n int64
+	for i := range node.Node.Spec.Taints {
+		t := &node.Node.Spec.Taints[i]
+		if t.Effect == corev1.TaintEffectPreferNoSchedule && !framework.Tolerated(pod.Pod, t) {
+			n++
+		}
+	}
+	return n
+}
+
+// NormalizeScore gives the node with the fewest such taints the most.
+func (Plugin) NormalizeScore(_ *framework.CycleState, _ *framework.PodInfo, _ []*framework.NodeInfo, scores []int64) {
+	framework.DefaultNormalize(true, scores)
+}
+
+// EventsToRegister: a node comes or its taints change, and the pod tolerates what is left; or the pod gets tolerations.
+func (Plugin) EventsToRegister() []framework.Interest {
+	return []framework.Interest{
+		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateTaints, Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+			n, ok := e.New.(*corev1.Node)
+			return !ok || framework.Untolerated(pod.Pod, n) == nil
+		}},
+		{Kind: framework.TargetPod, Action: framework.UpdateTolerations},
+	}
+}

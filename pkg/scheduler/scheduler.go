@@ -1,0 +1,98 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/scheduler/cache"
+	"bonsai/pkg/scheduler/decide"
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/queue"
+)
+
+// API is what the scheduler writes, besides what plug-ins write.
+type API interface {
+	// PatchStatus sets a condition (nil: none) and the nominated node (nil: unchanged, "": none) of a pod.
+	PatchStatus(ctx context.Context, pod *corev1.Pod, condition *corev1.PodCondition, nominated *string) error
+}
+
+// Recorder publishes events about pods. It must not block.
+type Recorder interface {
+	Event(pod *corev1.Pod, profile, eventType, reason, action, note string)
+}
+
+// Decider chooses nodes. The answers must be those of the profile's plug-ins run over all nodes.
+type Decider interface {
+	// Decide returns the node for pod. The error is a *framework.FitError when none fits.
+	Decide(p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (decide.Result, error)
+}
+
+// Config is what a Scheduler needs; all fields but Metrics are required.
+type Config struct {
+	API       API
+	Recorder  Recorder
+	Profiles  map[string]*framework.Profile // by schedulerName
+	Cache     *cache.Cache
+	Queue     *queue.Queue
+	Nominator *framework.Nominator
+	Decider   Decider
+	// Binders is how many pods may be in binding at once.
+	Binders int
+	Now     func() time.Time
+	Log     *slog.Logger
+	Metrics *Metrics
+}
+
+// Scheduler schedules pods.
+type Scheduler struct {
+	Config
+	snapshot *framework.Snapshot
+	slots    chan struct{}
+	binding  sync.WaitGroup
+}
+
+// New checks the configuration.
+func New(cfg Config) (*Scheduler, error) {
+	switch {
+	case cfg.API == nil || cfg.Recorder == nil || cfg.Cache == nil || cfg.Queue == nil || cfg.Nominator == nil || cfg.Decider == nil:
+		return nil, errors.New("scheduler: API, Recorder, Cache, Queue, Nominator and Decider are required")
+	case len(cfg.Profiles) == 0:
+		return nil, errors.New("scheduler: at least one profile is required")
+	case cfg.Binders < 1:
+		return nil, fmt.Errorf("scheduler: Binders must be at least 1, not %d", cfg.Binders)
+	case cfg.Now == nil || cfg.Log == nil:
+		return nil, errors.New("scheduler: Now and Log are required")
+	}
+	return &Scheduler{Config: cfg, snapshot: framework.NewSnapshot(), slots: make(chan struct{}, cfg.Binders)}, nil
+}
+
+// expireEvery is how often assumed pods are looked at.
+const expireEvery = time.Minute
+
+// Run schedules until ctx ends, and returns when all bindings under way have ended.
+func (s *Scheduler) Run(ctx context.Context) error {
+	defer s.binding.Wait()
+	last := s.Now()
+	for {
+		pod, ok := s.Queue.Pop(ctx)
+		if !ok {
+			return nil
+		}
+		if now := s.Now(); now.Sub(last) > expireEvery {
+			s.Cache.Expire(now)
+			last = now
+		}
+		s.one(ctx, pod)
+	}
+}
+
+// profile returns the profile that is responsible for pod, nil if it is another scheduler's.
+func (s *Scheduler) profile(pod *corev1.Pod) *framework.Profile {
+	return s.Profiles[pod.Spec.SchedulerName]
+}
