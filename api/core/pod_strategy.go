@@ -31,7 +31,7 @@ func podStatusStrategy() resources.Typed[*corev1.Pod] {
 	s := podStrategy()
 	s.PrepareUpdate = func(obj, old *corev1.Pod) {
 		obj.Spec = *old.Spec.DeepCopy()
-		obj.DeletionTimestamp = nil
+		obj.DeletionTimestamp = old.DeletionTimestamp
 		obj.OwnerReferences = old.OwnerReferences
 		if obj.Status.QOSClass == "" {
 			obj.Status.QOSClass = old.Status.QOSClass
