@@ -26,6 +26,7 @@ func upCommand(dataDir *string) *cobra.Command {
 	nodes := c.Flags().Int("nodes", defaults.Nodes, "number of nodes, each in namespaces of its own (1 to 9)")
 	egress := c.Flags().Bool("egress", defaults.Egress, "let nodes and pods reach what this machine reaches, masqueraded")
 	port := c.Flags().Int("api-port", defaults.APIPort, "port of the API server")
+	mirror := c.Flags().String("registry-mirror", "", "URL of a registry, reachable from the nodes, that stands for every registry")
 	c.Flags().DurationVar(&timeout, "timeout", 2*time.Minute, "how long to wait for the cluster to be ready")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		self, err := os.Executable()
@@ -33,7 +34,7 @@ func upCommand(dataDir *string) *cobra.Command {
 			return err
 		}
 		config := cluster.Default(filepath.Clean(*dataDir), filepath.Dir(self))
-		config.Nodes, config.Egress, config.APIPort, config.Addons = *nodes, *egress, *port, addons.Files
+		config.Nodes, config.Egress, config.APIPort, config.RegistryMirror, config.Addons = *nodes, *egress, *port, *mirror, addons.Files
 		ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("not ready after %s", timeout))
 		defer cancel()
 		began := time.Now()

@@ -39,6 +39,8 @@ type Config struct {
 	Nodes int
 	// Egress lets pods and nodes reach what the host reaches, masqueraded as the host.
 	Egress bool
+	// RegistryMirror is the URL of a registry that nodes ask for every image, whatever registry its name says; "" means none.
+	RegistryMirror string
 	// APIPort is the API server's port on the host's address of the node network.
 	APIPort int
 	// NodeSubnet is a /24; the host is .1 and node i is .10+i. PodSubnet is cut into a /24 per node.
@@ -70,6 +72,9 @@ func (c Config) Validate() error {
 	}
 	if c.APIPort < 1 || c.APIPort > 65535 {
 		errs = append(errs, fmt.Errorf("--api-port: must be between 1 and 65535, not %d", c.APIPort))
+	}
+	if err := checkMirror(c.RegistryMirror); err != nil {
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

@@ -22,12 +22,15 @@ type NodeConfig struct {
 	Podnet  netip.Prefix
 	Service netip.Prefix
 	Server  string
+	// RegistryMirror is the cluster's.
+	RegistryMirror string
 }
 
 func (c Config) node(i int) NodeConfig {
 	return NodeConfig{
 		Name: NodeName(i), Address: netip.PrefixFrom(c.NodeIP(i), c.NodeSubnet.Bits()), Gateway: c.HostIP(),
 		DataDir: c.DataDir, BinDir: c.BinDir, Egress: c.Egress, DNSIP: c.DNSIP(), Podnet: c.PodSubnet, Service: c.ServiceSubnet, Server: c.Server(),
+		RegistryMirror: c.RegistryMirror,
 	}
 }
 

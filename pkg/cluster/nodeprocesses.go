@@ -63,7 +63,11 @@ func (n *NodeConfig) writeConfigs() error {
 	if err != nil {
 		return fmt.Errorf("ask containerd for its version: %w", err)
 	}
-	toml := containerdConfig(containerdMajor(string(version)), !hasSysResource(), snapshotter("/var/lib"))
+	registries, err := n.writeMirror()
+	if err != nil {
+		return fmt.Errorf("write the registry mirror: %w", err)
+	}
+	toml := containerdConfig(containerdMajor(string(version)), !hasSysResource(), snapshotter("/var/lib"), registries)
 	if err := writeFile(l.node(n.Name, "etc", "containerd.toml"), []byte(toml)); err != nil {
 		return err
 	}
@@ -112,7 +116,7 @@ func containerdMajor(line string) int {
 }
 
 // containerdConfig is the file for containerd 1.x (version 2) or 2.x (version 3).
-func containerdConfig(major int, restrictOOM bool, snapshotter string) string {
+func containerdConfig(major int, restrictOOM bool, snapshotter, registries string) string {
 	if major == 1 {
 		return fmt.Sprintf(`version = 2
 root = "/var/lib/containerd"
@@ -129,8 +133,8 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
     bin_dir = "/usr/lib/cni"
     conf_dir = "/run/cni/net.d"
   [plugins."io.containerd.grpc.v1.cri".registry]
-    config_path = "/etc/containerd/certs.d"
-`, containerdSocket, PauseImage, restrictOOM, snapshotter)
+    config_path = %q
+`, containerdSocket, PauseImage, restrictOOM, snapshotter, registries)
 	}
 	return fmt.Sprintf(`version = 3
 root = "/var/lib/containerd"
@@ -142,7 +146,7 @@ state = "/run/containerd"
   [plugins.'io.containerd.cri.v1.images'.pinned_images]
     sandbox = %q
   [plugins.'io.containerd.cri.v1.images'.registry]
-    config_path = "/etc/containerd/certs.d"
+    config_path = %q
 [plugins.'io.containerd.cri.v1.runtime']
   restrict_oom_score_adj = %t
   [plugins.'io.containerd.cri.v1.runtime'.cni]
@@ -150,7 +154,7 @@ state = "/run/containerd"
     conf_dir = "/run/cni/net.d"
 [plugins.'io.containerd.internal.v1.opt']
   path = "/var/lib/containerd/opt"
-`, containerdSocket, snapshotter, PauseImage, restrictOOM)
+`, containerdSocket, snapshotter, PauseImage, registries, restrictOOM)
 }
 
 // hasSysResource tells whether oom_score_adj may be lowered (CAP_SYS_RESOURCE, bit 24 of the effective set). Without it runc
