@@ -108,10 +108,10 @@ func reachService(t *testing.T, k kubectl) {
 	k.run("run", "client", "--image=localhost/busybox:1.0", "--restart=Never", "--command", "--", "sleep", "3600")
 	k.run("wait", "--for=condition=Ready", "pod/client", "--timeout=60s")
 	for _, host := range []string{address, "web", fmt.Sprintf("web.%s.svc.cluster.local", k.namespace)} {
-		k.eventually("the Service answers "+host+" from a pod", contains("web-"), "exec", "client", "--", "wget", "-qO-", "-T2", "http://"+host)
+		k.eventually("the Service answers "+host+" from a pod", contains("web-"), "exec", "client", "--", "timeout", "5", "wget", "-qO-", "http://"+host)
 	}
 	for _, node := range []string{"n1", "n2"} {
-		out, err := cluster.command(patience, "bonsai", "--data-dir", cluster.data, "exec", node, "--", "/bin/busybox", "wget", "-qO-", "-T5", "http://"+address)
+		out, err := cluster.command(patience, "bonsai", "--data-dir", cluster.data, "exec", node, "--", "/bin/busybox", "timeout", "5", "/bin/busybox", "wget", "-qO-", "http://"+address)
 		if err != nil || !strings.Contains(out, "web-") {
 			t.Errorf("the Service from node %s: %q, %v", node, out, err)
 		}
