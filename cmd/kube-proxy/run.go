@@ -15,6 +15,7 @@ import (
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/proxy"
 	"bonsai/pkg/proxy/conntrack"
+	"bonsai/pkg/proxy/healthcheck"
 	"bonsai/pkg/proxy/nft"
 	"bonsai/pkg/proxy/routes"
 	"bonsai/pkg/proxy/watch"
@@ -45,7 +46,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	}
 	h := newHealth(s.resync, state.Leaving, time.Now)
 	loop := &proxy.Loop{
-		State: state, Backends: backends, Settle: settle, MinPeriod: s.minSync, Resync: s.resync, Log: log,
+		State: state, Backends: backends, Extras: s.extras(log), Settle: settle, MinPeriod: s.minSync, Resync: s.resync, Log: log,
 		Done: h.done,
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -58,7 +59,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	return g.Wait()
 }
 
-// backends are what a round writes, in order.
+// backends are the rules that a round writes.
 func (s *settings) backends(log *slog.Logger) ([]proxy.Backend, error) {
 	config := nft.Config{
 		ClusterCIDRs: s.clusterCIDRs, ServiceCIDRs: s.serviceCIDRs, MasqueradeAll: s.masqueradeAll,
@@ -76,13 +77,22 @@ func (s *settings) backends(log *slog.Logger) ([]proxy.Backend, error) {
 		}
 		out = append(out, six)
 	}
-	out = append(out, conntrack.New(), routes.New())
+	return s.addressed(out), nil
+}
+
+// extras are written after the rules and do not count for health.
+func (s *settings) extras(log *slog.Logger) []proxy.Backend {
+	return s.addressed([]proxy.Backend{conntrack.New(), routes.New(), healthcheck.New(log)})
+}
+
+// addressed makes --bind-address the node's address, if it names one.
+func (s *settings) addressed(all []proxy.Backend) []proxy.Backend {
 	if len(s.primary) > 0 {
-		for i := range out {
-			out[i] = withAddresses{out[i], s.primary}
+		for i := range all {
+			all[i] = withAddresses{all[i], s.primary}
 		}
 	}
-	return out, nil
+	return all
 }
 
 // withAddresses gives a backend the configured primary address instead of the node object's.

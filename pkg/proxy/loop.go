@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 )
@@ -14,13 +15,15 @@ type Backend interface {
 
 // Loop takes changes from State to the backends: at once when it was quiet, and at most every MinPeriod under load.
 type Loop struct {
-	State    *State
-	Backends []Backend
+	State *State
+	// Backends write what health depends on. Extras are tried after them, and again after an error, but a node of which one route
+	// cannot be set yet is still healthy.
+	Backends, Extras []Backend
 	// Settle is how long further changes may join the first one; MinPeriod the shortest time between two rounds.
 	Settle, MinPeriod time.Duration
 	// Resync repeats a round without changes, which lets backends repair what others broke. 0 never does.
 	Resync time.Duration
-	// Done hears of every round: how long it took, and its error.
+	// Done hears of every round: how long it took, and the first error of Backends.
 	Done func(took time.Duration, err error)
 	Log  *slog.Logger
 }
@@ -57,7 +60,6 @@ func (l *Loop) Run(ctx context.Context) error {
 		}
 		last = time.Now()
 		err := l.round(ctx)
-		l.Done(time.Since(last), err)
 		switch {
 		case err != nil:
 			l.Log.Error("Could not write the rules, trying again", "err", err, "after", backoff)
@@ -81,14 +83,19 @@ func sleepUntil(ctx context.Context, timer *time.Timer) bool {
 	}
 }
 
-// round tells every backend, whatever the others say, and returns the first error.
+// round tells every backend, whatever the others say.
 func (l *Loop) round(ctx context.Context) error {
+	start := time.Now()
 	u := l.State.Take()
-	var first error
-	for _, b := range l.Backends {
-		if err := b.Apply(ctx, u); err != nil && first == nil {
-			first = err
-		}
+	rules := applyAll(ctx, l.Backends, u)
+	l.Done(time.Since(start), rules)
+	return errors.Join(rules, applyAll(ctx, l.Extras, u))
+}
+
+func applyAll(ctx context.Context, backends []Backend, u Update) error {
+	var errs []error
+	for _, b := range backends {
+		errs = append(errs, b.Apply(ctx, u))
 	}
-	return first
+	return errors.Join(errs...)
 }

@@ -1,0 +1,107 @@
+// Package healthcheck answers load balancers on services' health check node ports: 200 while the node has endpoints of the
+// service, else 503.
+package healthcheck
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"bonsai/pkg/proxy"
+)
+
+// Servers holds one server per service with a health check port.
+type Servers struct {
+	log  *slog.Logger
+	open map[proxy.Name]*server
+}
+
+// New returns an empty set of servers. They end when the context of the Apply that started them does.
+func New(log *slog.Logger) *Servers { return &Servers{log: log, open: map[proxy.Name]*server{}} }
+
+// Apply starts, changes and stops the servers of changed services. A port that is taken is tried again with the next change of
+// its service; other services are not affected.
+func (s *Servers) Apply(ctx context.Context, u proxy.Update) error {
+	for name, h := range u.Health {
+		if old := s.open[name]; old != nil && old.port != h.Port {
+			old.close()
+			delete(s.open, name)
+		}
+	}
+	for name, h := range u.Health {
+		if h.Port == 0 {
+			continue
+		}
+		if s.open[name] == nil {
+			srv, err := s.listen(ctx, name, h.Port)
+			if err != nil {
+				s.log.Warn("Could not serve a service's health check port", "service", name, "err", err)
+				continue
+			}
+			s.open[name] = srv
+		}
+		s.open[name].local.Store(int64(h.Local))
+	}
+	return nil
+}
+
+// server answers for one service.
+type server struct {
+	name  proxy.Name
+	port  uint16
+	local atomic.Int64
+	http  http.Server
+	stop  func() bool
+}
+
+func (s *Servers) listen(ctx context.Context, name proxy.Name, port uint16) (*server, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(int(port))))
+	if err != nil {
+		return nil, fmt.Errorf("listen on port %d: %w", port, err)
+	}
+	srv := &server{name: name, port: port}
+	srv.http = http.Server{Handler: srv, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
+	srv.stop = context.AfterFunc(ctx, func() { _ = srv.http.Close() })
+	go func() {
+		if err := srv.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Warn("A service's health check server ended", "service", name, "err", err)
+		}
+	}()
+	return srv, nil
+}
+
+func (s *server) close() {
+	s.stop()
+	_ = s.http.Close()
+}
+
+// answer is upstream's body.
+type answer struct {
+	Service struct {
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+	} `json:"service"`
+	LocalEndpoints      int  `json:"localEndpoints"`
+	ServiceProxyHealthy bool `json:"serviceProxyHealthy"`
+}
+
+// ServeHTTP answers any path.
+func (s *server) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	a := answer{LocalEndpoints: int(s.local.Load()), ServiceProxyHealthy: true}
+	a.Service.Namespace, a.Service.Name = s.name.Namespace, s.name.Name
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("X-Load-Balancing-Endpoint-Weight", strconv.Itoa(a.LocalEndpoints))
+	if a.LocalEndpoints == 0 {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	// A failed write means that the client is gone.
+	_ = json.NewEncoder(w).Encode(a)
+}
