@@ -1,0 +1,77 @@
+package pleg
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"reflect"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+func TestDiff(t *testing.T) {
+	t.Parallel()
+	before := map[types.UID]Record{"same": {"a": "running"}, "changed": {"a": "running"}, "gone": {"a": "exited"}}
+	after := map[types.UID]Record{"same": {"a": "running"}, "changed": {"a": "exited"}, "new": {"s": "running"}}
+	if got := Diff(before, after); !reflect.DeepEqual(got, []types.UID{"changed", "gone", "new"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+type fake struct {
+	pods   atomic.Pointer[[]*runtime.PodStatus]
+	lists  atomic.Int32
+	events func(ctx context.Context, connected func(), changed func(types.UID)) error
+}
+
+func (f *fake) Pods(context.Context) ([]*runtime.PodStatus, error) {
+	f.lists.Add(1)
+	return *f.pods.Load(), nil
+}
+
+func (f *fake) Events(ctx context.Context, connected func(), changed func(types.UID)) error {
+	return f.events(ctx, connected, changed)
+}
+
+var errNone = errors.New("none")
+
+func TestRelistsFastWithoutEventsAndSlowlyWithThem(t *testing.T) {
+	t.Parallel()
+	for _, with := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fake{events: func(ctx context.Context, connected func(), _ func(types.UID)) error {
+				if !with {
+					return errNone
+				}
+				connected()
+				<-ctx.Done()
+				return ctx.Err()
+			}}
+			f.pods.Store(&[]*runtime.PodStatus{{UID: "u", Sandboxes: []runtime.Sandbox{{ID: "s", Ready: true}}}})
+			var changed atomic.Int32
+			g := New(Config{Runtime: f, Changed: func(types.UID) { changed.Add(1) }, Unsupported: errNone, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second+time.Millisecond)
+			defer cancel()
+			if err := g.Run(ctx); err != nil {
+				t.Fatal(err)
+			}
+			want := int32(21)
+			if with {
+				want = 3
+			}
+			if got := f.lists.Load(); got < want-1 || got > want+1 {
+				t.Errorf("events %v: %d lists in 20 s, want %d", with, got, want)
+			}
+			if changed.Load() != 1 {
+				t.Errorf("%d changes told, want 1", changed.Load())
+			}
+		})
+	}
+}

@@ -1,0 +1,219 @@
+package podworker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// steps records what is done to pods.
+type steps struct {
+	mu        sync.Mutex
+	log       []string
+	sync      func(ctx context.Context, pod *corev1.Pod) (Outcome, error)
+	terminate func(ctx context.Context, pod *corev1.Pod, grace time.Duration) error
+}
+
+func (s *steps) note(format string, a ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = append(s.log, fmt.Sprintf(format, a...))
+}
+
+func (s *steps) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.log, " ")
+}
+
+func (s *steps) Sync(ctx context.Context, p *corev1.Pod) (Outcome, error) {
+	s.note("sync:%s", p.UID)
+	if s.sync != nil {
+		return s.sync(ctx, p)
+	}
+	return Outcome{}, nil
+}
+
+func (s *steps) Terminate(ctx context.Context, p *corev1.Pod, grace time.Duration) error {
+	s.note("terminate:%s:%s", p.UID, grace)
+	if s.terminate != nil {
+		return s.terminate(ctx, p, grace)
+	}
+	return nil
+}
+
+func (s *steps) Cleanup(_ context.Context, p *corev1.Pod) error {
+	s.note("cleanup:%s", p.UID)
+	return nil
+}
+func (s *steps) Finish(_ context.Context, p *corev1.Pod) error {
+	s.note("finish:%s", p.UID)
+	return nil
+}
+func (s *steps) Forget(_ context.Context, p *corev1.Pod) error {
+	s.note("forget:%s", p.UID)
+	return nil
+}
+
+func pod(uid types.UID) *corev1.Pod {
+	grace := int64(30)
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: uid}, Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &grace}}
+}
+
+func deleted(p *corev1.Pod, grace int64) *corev1.Pod {
+	p = p.DeepCopy()
+	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Now()}, &grace
+	return p
+}
+
+// run gives the test a running set of workers in a bubble of its own time.
+func run(t *testing.T, s *steps, static bool, test func(w *Workers)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := New(s, func(*corev1.Pod) bool { return static }, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- w.Run(ctx) }()
+		synctest.Wait()
+		test(w)
+		cancel()
+		<-done
+	})
+}
+
+func expect(t *testing.T, s *steps, want string) {
+	t.Helper()
+	synctest.Wait()
+	if got := s.text(); got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+}
+
+func TestLifeAndDeath(t *testing.T) {
+	t.Parallel()
+	s := &steps{}
+	run(t, s, false, func(w *Workers) {
+		w.Update(pod("a"))
+		expect(t, s, "sync:a")
+		w.Wake("a")
+		expect(t, s, "sync:a sync:a")
+		w.Update(deleted(pod("a"), 5))
+		expect(t, s, "sync:a sync:a terminate:a:5s cleanup:a finish:a")
+		w.Remove(deleted(pod("a"), 5))
+		expect(t, s, "sync:a sync:a terminate:a:5s cleanup:a finish:a forget:a")
+		if _, ok := w.State("a"); ok {
+			t.Error("the worker is still there")
+		}
+	})
+}
+
+func TestEndedPodRestsUntilDeleted(t *testing.T) {
+	t.Parallel()
+	s := &steps{sync: func(context.Context, *corev1.Pod) (Outcome, error) { return Outcome{Ended: true}, nil }}
+	run(t, s, false, func(w *Workers) {
+		w.Update(pod("a"))
+		expect(t, s, "sync:a terminate:a:30s cleanup:a finish:a")
+		w.Update(deleted(pod("a"), 0))
+		expect(t, s, "sync:a terminate:a:30s cleanup:a finish:a finish:a")
+	})
+}
+
+func TestDeletionInterruptsSync(t *testing.T) {
+	t.Parallel()
+	s := &steps{sync: func(ctx context.Context, _ *corev1.Pod) (Outcome, error) { <-ctx.Done(); return Outcome{}, ctx.Err() }}
+	run(t, s, false, func(w *Workers) {
+		w.Update(pod("a"))
+		expect(t, s, "sync:a")
+		w.Remove(pod("a"))
+		expect(t, s, "sync:a terminate:a:30s cleanup:a forget:a")
+	})
+}
+
+func TestShorterGraceInterruptsTermination(t *testing.T) {
+	t.Parallel()
+	s := &steps{terminate: func(ctx context.Context, _ *corev1.Pod, grace time.Duration) error {
+		if grace > time.Second {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	}}
+	run(t, s, false, func(w *Workers) {
+		w.Update(deleted(pod("a"), 60))
+		expect(t, s, "terminate:a:1m0s")
+		w.Update(deleted(pod("a"), 0))
+		expect(t, s, "terminate:a:1m0s terminate:a:1s cleanup:a finish:a")
+	})
+}
+
+func TestErrorsAreRetriedWithBackOff(t *testing.T) {
+	t.Parallel()
+	s := &steps{}
+	s.sync = func(context.Context, *corev1.Pod) (Outcome, error) {
+		if strings.Count(s.text(), "sync") < 3 {
+			return Outcome{}, errors.New("no")
+		}
+		return Outcome{Wake: time.Now().Add(time.Minute)}, nil
+	}
+	run(t, s, false, func(w *Workers) {
+		w.Update(pod("a"))
+		expect(t, s, "sync:a")
+		time.Sleep(retryMin)
+		expect(t, s, "sync:a sync:a")
+		time.Sleep(2 * retryMin)
+		expect(t, s, "sync:a sync:a sync:a")
+		time.Sleep(time.Minute)
+		expect(t, s, "sync:a sync:a sync:a sync:a")
+	})
+}
+
+func TestPanicIsAnError(t *testing.T) {
+	t.Parallel()
+	s := &steps{}
+	s.sync = func(context.Context, *corev1.Pod) (Outcome, error) {
+		if strings.Count(s.text(), "sync") == 1 {
+			panic("oh")
+		}
+		return Outcome{}, nil
+	}
+	run(t, s, false, func(w *Workers) {
+		w.Update(pod("a"))
+		time.Sleep(retryMin)
+		expect(t, s, "sync:a sync:a")
+	})
+}
+
+func TestStaticPodWaitsForItsPredecessor(t *testing.T) {
+	t.Parallel()
+	s := &steps{}
+	run(t, s, true, func(w *Workers) {
+		block := make(chan struct{}) // of the bubble
+		s.terminate = func(_ context.Context, p *corev1.Pod, _ time.Duration) error {
+			if p.UID == "old" {
+				<-block
+			}
+			return nil
+		}
+		w.Update(pod("old"))
+		expect(t, s, "sync:old")
+		w.Remove(pod("old"))
+		w.Update(pod("new"))
+		expect(t, s, "sync:old terminate:old:30s")
+		close(block)
+		synctest.Wait()
+		if got := s.text(); !strings.Contains(got, "cleanup:old") || !strings.HasSuffix(strings.ReplaceAll(got, " forget:old", ""), "sync:new") {
+			t.Errorf("got %s", got)
+		}
+	})
+}
