@@ -1,0 +1,175 @@
+package config
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+const manifest = `apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec: {containers: [{name: c, image: "x:1"}]}
+`
+
+func none(*corev1.Pod) {}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	p, err := Parse([]byte(manifest), "/m/web.yaml", "Node1", none)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Name != "web-node1" || p.Namespace != "default" || p.Spec.NodeName != "Node1" || len(p.UID) != 32 || !IsStatic(p) || IsMirror(p) {
+		t.Errorf("%+v", p.ObjectMeta)
+	}
+	same, _ := Parse([]byte(manifest), "/m/web.yaml", "Node1", none)
+	other, _ := Parse([]byte(manifest+"\n"), "/m/web.yaml", "Node1", none)
+	if same.UID != p.UID || other.UID == p.UID {
+		t.Error("the uid must follow the content")
+	}
+	for name, bad := range map[string]string{
+		"no YAML":         "{",
+		"unknown field":   strings.Replace(manifest, "image:", "imago:", 1),
+		"other kind":      strings.Replace(manifest, "Pod", "Service", 1),
+		"no containers":   "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n",
+		"bad name":        strings.Replace(manifest, "web", "../web", 1),
+		"bad namespace":   strings.Replace(manifest, "{name: web}", "{name: web, namespace: ../x}", 1),
+		"uid with a path": strings.Replace(manifest, "{name: web}", "{name: web, uid: ../../x}", 1),
+		"secret volume":   strings.Replace(manifest, "spec: {", "spec: {volumes: [{name: s, secret: {secretName: s}}], ", 1),
+	} {
+		if _, err := Parse([]byte(bad), "f", "n", none); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+// record keeps the pods it is told of.
+type record struct {
+	mu   sync.Mutex
+	pods map[string]*corev1.Pod
+}
+
+func (r *record) Update(p *corev1.Pod) { r.mu.Lock(); r.pods[p.Name] = p; r.mu.Unlock() }
+func (r *record) Remove(p *corev1.Pod) {
+	r.mu.Lock()
+	if r.pods[p.Name] != nil && r.pods[p.Name].UID == p.UID {
+		delete(r.pods, p.Name)
+	}
+	r.mu.Unlock()
+}
+
+func (r *record) has(name string) bool { r.mu.Lock(); defer r.mu.Unlock(); return r.pods[name] != nil }
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+		if ok() {
+			return
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	t.Fatalf("not within 10 s: %s", what)
+}
+
+func TestFilesFollowTheDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := &record{pods: map[string]*corev1.Pod{}}
+	f := &Files{Path: dir, Node: "n", Period: time.Hour, Defaults: none, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Mu: &sync.Mutex{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx, r) }()
+	eventually(t, "synced", f.Synced)
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("bad.yaml", "{")
+	write(".hidden.yaml", strings.Replace(manifest, "web", "hidden", 1))
+	write("web.yaml", manifest)
+	eventually(t, "a new manifest", func() bool { return r.has("web-n") })
+	write("web.yaml", strings.Replace(manifest, "web", "mail", 1))
+	eventually(t, "a changed manifest", func() bool { return r.has("mail-n") && !r.has("web-n") })
+	if err := os.Remove(filepath.Join(dir, "web.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a removed manifest", func() bool { return !r.has("mail-n") })
+	if r.has("hidden-n") {
+		t.Error("a hidden file was read")
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMirror(t *testing.T) {
+	t.Parallel()
+	p, err := Parse([]byte(manifest), "f", "n", none)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "node-uid"}}
+	client := fake.NewClientset()
+	get := func() *corev1.Pod {
+		m, err := client.CoreV1().Pods("default").Get(t.Context(), "web-n", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	if err := EnsureMirror(t.Context(), client, p, nil, node); err != nil {
+		t.Fatal(err)
+	}
+	m := get()
+	if !IsMirror(m) || IsStatic(m) || !Matches(m, p) || m.OwnerReferences[0].UID != "node-uid" {
+		t.Errorf("mirror %+v", m.ObjectMeta)
+	}
+	changed, err := Parse([]byte(manifest+"\n"), "f", "n", none)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := EnsureMirror(t.Context(), client, changed, m, node); err != nil {
+		t.Fatal(err)
+	}
+	if m = get(); !Matches(m, changed) || Matches(m, p) {
+		t.Error("the mirror was not replaced")
+	}
+}
+
+func TestSameWork(t *testing.T) {
+	t.Parallel()
+	own := func(t corev1.PodConditionType) bool { return t == corev1.PodReady }
+	base := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Annotations: map[string]string{runtime.AnnotationConfigHash: "x"}}}
+	for name, c := range map[string]struct {
+		change func(*corev1.Pod)
+		same   bool
+	}{
+		"own status":          {func(p *corev1.Pod) { p.Status.Phase = "Running"; p.ResourceVersion = "9" }, true},
+		"own condition":       {func(p *corev1.Pod) { p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady}} }, true},
+		"another's condition": {func(p *corev1.Pod) { p.Status.Conditions = []corev1.PodCondition{{Type: "gate", Status: "True"}} }, false},
+		"deletion":            {func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, false},
+		"spec":                {func(p *corev1.Pod) { p.Spec.NodeName = "x" }, false},
+		"labels":              {func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} }, false},
+	} {
+		p := base.DeepCopy()
+		c.change(p)
+		if SameWork(base, p, own) != c.same {
+			t.Errorf("%s: want same %v", name, c.same)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package cri
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+func yes() *bool         { b := true; return &b }
+func no() *bool          { b := false; return &b }
+func num(n int64) *int64 { return &n }
+
+func testPod() *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u", Labels: map[string]string{"app": "x"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "x:1",
+			Ports: []corev1.ContainerPort{{ContainerPort: 80, HostPort: 8080, Protocol: corev1.ProtocolUDP}, {ContainerPort: 81}}}}}}
+}
+
+func TestSandboxConfig(t *testing.T) {
+	t.Parallel()
+	p := testPod()
+	p.Spec.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "net/ipv4/ip_forward", Value: "1"}, {Name: "kernel.shm_rmid_forced", Value: "1"}},
+		RunAsGroup: num(3), FSGroup: num(7), SupplementalGroups: []int64{9}}
+	c := SandboxConfig(p, runtime.SandboxOptions{Attempt: 2, Hostname: "h"})
+	if c.Metadata.Attempt != 2 || c.Hostname != "h" || c.Labels["app"] != "x" || c.Labels[runtime.LabelPodUID] != "u" {
+		t.Errorf("%+v", c)
+	}
+	if len(c.PortMappings) != 1 || c.PortMappings[0].HostPort != 8080 || c.PortMappings[0].Protocol != runtimeapi.Protocol_UDP {
+		t.Errorf("ports %v", c.PortMappings)
+	}
+	if c.Linux.Sysctls["net.ipv4.ip_forward"] != "1" || c.Linux.Sysctls["kernel.shm_rmid_forced"] != "1" {
+		t.Errorf("sysctls %v", c.Linux.Sysctls)
+	}
+	if sc := c.Linux.SecurityContext; sc.RunAsGroup != nil || len(sc.SupplementalGroups) != 2 {
+		t.Errorf("a group without a user, or groups: %+v", sc)
+	}
+	p.Spec.HostNetwork = true
+	if c = SandboxConfig(p, runtime.SandboxOptions{Hostname: "h"}); c.Hostname != "" || len(c.PortMappings) != 0 ||
+		c.Linux.SecurityContext.NamespaceOptions.Network != runtimeapi.NamespaceMode_NODE {
+		t.Errorf("host network: %+v", c)
+	}
+}
+
+func TestContainerSecurity(t *testing.T) {
+	t.Parallel()
+	p := testPod()
+	p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: num(1), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	c := &p.Spec.Containers[0]
+	sc := containerSecurity(p, c, num(5), "", "")
+	if sc.RunAsUser.Value != 1 || sc.Seccomp.ProfileType != runtimeapi.SecurityProfile_RuntimeDefault || sc.NoNewPrivs || len(sc.MaskedPaths) == 0 {
+		t.Errorf("the pod's: %+v", sc)
+	}
+	c.SecurityContext = &corev1.SecurityContext{RunAsUser: num(2), AllowPrivilegeEscalation: no(), ReadOnlyRootFilesystem: yes(),
+		Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_ADMIN"}, Drop: []corev1.Capability{"ALL"}}}
+	sc = containerSecurity(p, c, nil, "", "")
+	if sc.RunAsUser.Value != 2 || !sc.NoNewPrivs || !sc.ReadonlyRootfs || sc.Capabilities.DropCapabilities[0] != "ALL" {
+		t.Errorf("the container's: %+v", sc)
+	}
+	c.SecurityContext = &corev1.SecurityContext{Privileged: yes()}
+	if sc = containerSecurity(p, c, nil, "", ""); !sc.Privileged || sc.Seccomp.ProfileType != runtimeapi.SecurityProfile_Unconfined {
+		t.Errorf("privileged: %+v", sc)
+	}
+	p.Spec.SecurityContext, c.SecurityContext = nil, nil
+	if sc = containerSecurity(p, c, nil, "web", "t"); sc.RunAsUsername != "web" || sc.NamespaceOptions.TargetId != "t" {
+		t.Errorf("the image's user and the target: %+v", sc)
+	}
+}
+
+func TestResources(t *testing.T) {
+	t.Parallel()
+	list := func(cpu, memory string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	}
+	p := testPod()
+	c := &p.Spec.Containers[0]
+	c.Resources = corev1.ResourceRequirements{Requests: list("250m", "256Mi"), Limits: list("500m", "512Mi")}
+	p.Status.QOSClass = corev1.PodQOSBurstable
+	r := resources(p, c, 1<<30, false)
+	if r.CpuShares != 256 || r.CpuQuota != 50_000 || r.MemoryLimitInBytes != 512<<20 || r.OomScoreAdj != 750 || r.Unified != nil {
+		t.Errorf("%+v", r)
+	}
+	c.Resources = corev1.ResourceRequirements{}
+	p.Status.QOSClass = corev1.PodQOSBestEffort
+	if r = resources(p, c, 1<<30, true); r.CpuShares != 2 || r.CpuQuota != 0 || r.OomScoreAdj != 1000 || r.Unified["memory.oom.group"] != "1" {
+		t.Errorf("best effort: %+v", r)
+	}
+	p.Status.QOSClass = corev1.PodQOSGuaranteed
+	if r = resources(p, c, 0, false); r.OomScoreAdj != -997 {
+		t.Errorf("guaranteed: %d", r.OomScoreAdj)
+	}
+	if pageSize("hugepages-2Mi") != "2MB" || pageSize("hugepages-1Gi") != "1GB" {
+		t.Error("page sizes")
+	}
+}
+
+func TestTerminationMessage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	status := func(file string, policy corev1.TerminationMessagePolicy) *runtimeapi.ContainerStatus {
+		return &runtimeapi.ContainerStatus{LogPath: write("log", "2030-01-01T00:00:00Z stdout P par\n2030-01-01T00:00:00Z stderr F tial\nbroken\n"),
+			Mounts:      []*runtimeapi.Mount{{ContainerPath: "/dev/termination-log", HostPath: file}},
+			Annotations: map[string]string{runtime.AnnotationTerminationMessagePath: "/dev/termination-log", runtime.AnnotationTerminationMessagePolicy: string(policy)}}
+	}
+	empty, long := write("empty", ""), write("long", strings.Repeat("x", 5000))
+	if got := terminationMessage(status(long, corev1.TerminationMessageReadFile), 0); len(got) != maxMessageFile {
+		t.Errorf("%d bytes", len(got))
+	}
+	if got := terminationMessage(status(empty, corev1.TerminationMessageReadFile), 1); got != "" {
+		t.Errorf("from the log without the policy: %q", got)
+	}
+	if got := terminationMessage(status(empty, corev1.TerminationMessageFallbackToLogsOnError), 0); got != "" {
+		t.Errorf("from the log without an error: %q", got)
+	}
+	if got := terminationMessage(status(empty, corev1.TerminationMessageFallbackToLogsOnError), 1); got != "partial\n" {
+		t.Errorf("from the log: %q", got)
+	}
+}

@@ -1,0 +1,191 @@
+package prober
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+func probe(failures int32) *corev1.Probe {
+	return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"x"}}}, PeriodSeconds: 1, FailureThreshold: failures}
+}
+
+type bench struct {
+	m       *Manager
+	code    atomic.Int32
+	runs    atomic.Int32
+	changes atomic.Int32
+	mu      sync.Mutex
+	events  []string
+}
+
+func setup(ctx context.Context) *bench {
+	b := &bench{}
+	b.m = New(ctx, Config{Started: time.Now(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Exec: func(context.Context, string, []string, time.Duration) ([]byte, int, error) {
+			b.runs.Add(1)
+			return []byte("out"), int(b.code.Load()), nil
+		},
+		Changed: func(types.UID) { b.changes.Add(1) },
+		Event: func(_ *corev1.Pod, _, _, reason, msg string) {
+			b.mu.Lock()
+			b.events = append(b.events, reason+": "+msg)
+			b.mu.Unlock()
+		}})
+	return b
+}
+
+func pod(c corev1.Container) *corev1.Pod {
+	c.Name = "c"
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Spec: corev1.PodSpec{Containers: []corev1.Container{c}}}
+}
+
+func target(started time.Time, ready bool) map[string]Target {
+	return map[string]Target{"c": {ID: "containerd://1", RawID: "1", Started: started, StartupDone: true, Ready: ready}}
+}
+
+// bubble runs the test in a time of its own.
+func bubble(t *testing.T, test func(ctx context.Context, b *bench)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		b := setup(ctx)
+		time.Sleep(time.Second)
+		test(ctx, b)
+		cancel()
+		b.m.Wait()
+	})
+}
+
+func TestReadinessFollowsTheProbe(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(_ context.Context, b *bench) {
+		b.m.Update(pod(corev1.Container{ReadinessProbe: probe(3)}), target(time.Now(), false))
+		synctest.Wait()
+		if b.m.Result("containerd://1", Readiness) != Success || b.changes.Load() != 1 {
+			t.Error("the first probe must run at once")
+		}
+		b.code.Store(1)
+		time.Sleep(2500 * time.Millisecond)
+		if b.m.Result("containerd://1", Readiness) != Success {
+			t.Error("two failures of three are not enough")
+		}
+		time.Sleep(time.Second)
+		if b.m.Result("containerd://1", Readiness) != Failure {
+			t.Error("three failures are")
+		}
+		if !strings.Contains(strings.Join(b.events, "\n"), "Unhealthy: Readiness probe failed: out") {
+			t.Errorf("events %q", b.events)
+		}
+	})
+}
+
+func TestLivenessWaitsForStartupAndHoldsAfterFailure(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(_ context.Context, b *bench) {
+		b.code.Store(1)
+		p := pod(corev1.Container{StartupProbe: probe(100), LivenessProbe: probe(1)})
+		tg := target(time.Now(), false)
+		x := tg["c"]
+		x.StartupDone = false
+		tg["c"] = x
+		b.m.Update(p, tg)
+		time.Sleep(5500 * time.Millisecond)
+		if b.m.Result("containerd://1", Liveness) != Unknown {
+			t.Fatal("liveness was probed before startup succeeded")
+		}
+		b.code.Store(0)
+		time.Sleep(time.Second)
+		b.m.Update(p, tg) // what the worker does after a change
+		time.Sleep(2 * time.Second)
+		if b.m.Result("containerd://1", Liveness) != Success {
+			t.Fatal("liveness is not probed after startup")
+		}
+		b.code.Store(1)
+		time.Sleep(1500 * time.Millisecond)
+		runs := b.runs.Load()
+		time.Sleep(10 * time.Second)
+		if b.m.Result("containerd://1", Liveness) != Failure || b.runs.Load() != runs {
+			t.Errorf("after a failure nothing must be probed until a new container runs: %d runs more", b.runs.Load()-runs)
+		}
+	})
+}
+
+func TestRestartOfTheKubeletKeepsReadiness(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(_ context.Context, b *bench) {
+		p := pod(corev1.Container{ReadinessProbe: probe(3)})
+		b.m.Update(p, target(time.Now().Add(-time.Hour), true))
+		if b.m.Result("containerd://1", Readiness) != Success || b.changes.Load() != 0 {
+			t.Error("a container that was ready must stay so at once")
+		}
+		b.m.Remove("u")
+		if b.m.Result("containerd://1", Readiness) != Unknown {
+			t.Error("the result outlives the pod")
+		}
+		b.m.Update(p, target(time.Now().Add(-time.Hour), false))
+		if b.m.Result("containerd://1", Readiness) != Unknown {
+			t.Error("a container that was not ready became so")
+		}
+	})
+}
+
+func TestHTTP(t *testing.T) {
+	t.Parallel()
+	var seen http.Header
+	var host string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen, host = r.Header, r.Host
+		switch r.URL.Path {
+		case "/bad":
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case "/elsewhere":
+			http.Redirect(w, r, "http://example.invalid/", http.StatusFound)
+		}
+	}))
+	defer srv.Close()
+	u, err := url.Parse(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(u.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &corev1.Container{Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: int32(n)}}}
+	get := func(path string) (bool, bool, string) {
+		a := &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("web"), HTTPHeaders: []corev1.HTTPHeader{{Name: "Host", Value: "h"}}}
+		ok, warn, msg, err := httpGet(t.Context(), c, a, Target{PodIP: "127.0.0.1"}, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok, warn, msg
+	}
+	if ok, _, _ := get("/ok?x=1"); !ok || seen.Get("User-Agent") != "kube-probe/1.36" || host != "h" {
+		t.Errorf("ok %v, headers %v, host %s", ok, seen, host)
+	}
+	if ok, _, msg := get("/bad"); ok || msg != "HTTP probe failed with statuscode: 503" {
+		t.Errorf("bad: %v %s", ok, msg)
+	}
+	if ok, warn, _ := get("/elsewhere"); !ok || !warn {
+		t.Error("a redirect to another host succeeds with a warning")
+	}
+	if ok, _, _, err := tcp(t.Context(), c, &corev1.TCPSocketAction{Port: intstr.FromInt32(int32(n))}, Target{PodIP: "127.0.0.1"}, time.Second); !ok || err != nil {
+		t.Errorf("tcp: %v %v", ok, err)
+	}
+}

@@ -1,0 +1,99 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+func object() *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u", ResourceVersion: "5"},
+		Status: corev1.PodStatus{Phase: corev1.PodPending, QOSClass: corev1.PodQOSBurstable,
+			Conditions: []corev1.PodCondition{{Type: "gate", Status: "True"}, {Type: corev1.PodReady, Status: "False"}}}}
+}
+
+func TestPatchKeepsOthersConditions(t *testing.T) {
+	t.Parallel()
+	b, err := Patch(object(), &corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: "True"}, {Type: "gate", Status: "False"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p struct {
+		Metadata struct{ UID string }
+		Status   struct {
+			Phase      string
+			Conditions []map[string]any
+		}
+	}
+	if err := json.Unmarshal(b, &p); err != nil {
+		t.Fatal(err)
+	}
+	if p.Metadata.UID != "u" || p.Status.Phase != "Running" || len(p.Status.Conditions) != 1 || p.Status.Conditions[0]["type"] != "Ready" {
+		t.Errorf("patch %s", b)
+	}
+}
+
+func TestWritesThenDeletes(t *testing.T) {
+	t.Parallel()
+	client := fake.NewClientset(object())
+	w := New(client, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	w.Observe("u", object())
+	w.Set("u", corev1.PodStatus{Phase: corev1.PodRunning})
+	eventually(t, func() bool {
+		p, err := client.CoreV1().Pods("ns").Get(ctx, "p", metav1.GetOptions{})
+		return err == nil && p.Status.Phase == corev1.PodRunning
+	})
+	w.Set("u", corev1.PodStatus{Phase: corev1.PodFailed})
+	w.Delete("u")
+	eventually(t, func() bool {
+		_, err := client.CoreV1().Pods("ns").Get(ctx, "p", metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+	var verbs []string
+	for _, a := range client.Actions() {
+		if a.GetVerb() != "get" {
+			verbs = append(verbs, a.GetVerb()+" "+a.GetSubresource())
+		}
+	}
+	if got := strings.Join(verbs, ","); !strings.HasSuffix(got, "patch status,delete ") {
+		t.Errorf("order of writes: %s", got)
+	}
+	cancel()
+	<-done
+}
+
+func eventually(t *testing.T, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+		if ok() {
+			return
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	t.Fatal("not within 10 s")
+}
+
+func TestAnOlderObjectDoesNotReplaceANewerOne(t *testing.T) {
+	t.Parallel()
+	w := New(fake.NewClientset(), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	w.Observe("u", object())
+	old := object()
+	old.ResourceVersion, old.Status.Conditions = "4", nil
+	w.Observe("u", old)
+	if len(w.Conditions("u")) != 2 {
+		t.Error("the older object won")
+	}
+}
