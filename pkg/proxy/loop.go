@@ -55,6 +55,10 @@ func (l *Loop) Run(ctx context.Context) error {
 			}
 		case <-timer.C:
 		}
+		select {
+		case <-l.State.Changed(): // joined this round
+		default:
+		}
 		if !l.State.Ready() {
 			continue
 		}

@@ -1,0 +1,351 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/proxy"
+)
+
+// world is a node (172.20.0.1 outside) with two pods (10.244.1.2, 10.244.1.6) and a client outside (172.20.0.2), with the real
+// backends in the node's kernel.
+type world struct {
+	t                       *testing.T
+	node, one, two, outside *namespace
+	state                   *proxy.State
+	backends                []proxy.Backend
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{
+		t: t, node: newNamespace(t, "node"), one: newNamespace(t, "one"), two: newNamespace(t, "two"), outside: newNamespace(t, "out"),
+		state: proxy.NewState("here"),
+	}
+	// Redirects (the way out is also the client's way in) would use up the client's share of ICMP messages.
+	w.node.run("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.send_redirects=0", "net.ipv4.conf.default.send_redirects=0")
+	w.node.link(w.one, "10.244.1.1/30", "10.244.1.2/30")
+	w.node.link(w.two, "10.244.1.5/30", "10.244.1.6/30")
+	w.node.link(w.outside, "172.20.0.1/24", "172.20.0.2/24")
+	w.node.ip("route", "add", "default", "via", "172.20.0.2")
+	w.one.serve("one", "10.244.1.2:8080")
+	w.two.serve("two", "10.244.1.6:8080")
+	// Whatever leaves the node for a service address is counted, and must not exist.
+	w.node.run("nft", "add table ip leak; add chain ip leak out { type filter hook postrouting priority 300; }; add rule ip leak out ip daddr 10.96.0.0/16 counter")
+
+	s := &settings{clusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, serviceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}}
+	log := slog.New(slog.DiscardHandler)
+	w.node.do(func() {
+		rules, err := s.backends(log)
+		if err != nil {
+			t.Errorf("nftables: %v", err)
+		}
+		w.backends = append(rules, s.extras(log)...)
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	w.state.Nodes().Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.20.0.1"}}}})
+	return w
+}
+
+func (w *world) sync() {
+	w.t.Helper()
+	u := w.state.Take()
+	w.node.do(func() {
+		for _, b := range w.backends {
+			if err := b.Apply(w.t.Context(), u); err != nil {
+				w.t.Errorf("apply: %v", err)
+			}
+		}
+	})
+}
+
+// service sets a service with a TCP and a UDP port 80 and gives it the endpoints, all ready.
+func (w *world) service(name, ip string, change func(*corev1.ServiceSpec), endpoints ...string) {
+	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.ServiceSpec{
+		ClusterIP: ip, Ports: []corev1.ServicePort{{Name: "t", Port: 80, Protocol: corev1.ProtocolTCP}, {Name: "u", Port: 80, Protocol: corev1.ProtocolUDP}},
+	}}
+	if change != nil {
+		change(&s.Spec)
+	}
+	w.state.Services().Set(s)
+	w.endpoints(name, endpoints...)
+}
+
+func (w *world) endpoints(name string, addresses ...string) {
+	sl := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: name + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: name}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports: []discoveryv1.EndpointPort{
+			{Name: new("t"), Port: new(int32(8080)), Protocol: new(corev1.ProtocolTCP)}, {Name: new("u"), Port: new(int32(8080)), Protocol: new(corev1.ProtocolUDP)},
+		},
+	}
+	for _, a := range addresses {
+		sl.Endpoints = append(sl.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}, NodeName: new("here")})
+	}
+	w.state.Slices().Set(sl)
+	w.sync()
+}
+
+// answers asks n times and counts the servers that answered; errors count under "error".
+func (w *world) answers(from *namespace, network, address string, n int) (servers, clients map[string]int) {
+	servers, clients = map[string]int{}, map[string]int{}
+	for range n {
+		s, c, err := from.ask(network, address)
+		if err != nil {
+			w.t.Logf("%s %s: %v", network, address, err)
+			s = "error"
+		}
+		servers[s]++
+		clients[c]++
+	}
+	return servers, clients
+}
+
+func (w *world) noLeak() {
+	w.t.Helper()
+	if out := w.node.run("nft", "list", "table", "ip", "leak"); !strings.Contains(out, "packets 0 ") {
+		w.t.Errorf("packets to service addresses left the node:\n%s", out)
+	}
+}
+
+func TestClusterIPInKernel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.service("web", "10.96.0.10", nil, "10.244.1.2", "10.244.1.6")
+	for from, ns := range map[string]*namespace{"pod": w.one, "node": w.node} {
+		for _, network := range []string{"tcp", "udp"} {
+			servers, _ := w.answers(ns, network, "10.96.0.10:80", 40)
+			if servers["one"] < 5 || servers["two"] < 5 || servers["error"] > 0 {
+				t.Errorf("from %s over %s: not balanced: %v", from, network, servers)
+			}
+		}
+	}
+
+	// A pod that reaches another pod keeps its address; one that reaches itself comes from the node.
+	w.endpoints("web", "10.244.1.6")
+	if _, clients := w.answers(w.one, "tcp", "10.96.0.10:80", 3); clients["10.244.1.2"] != 3 {
+		t.Errorf("pod to pod: clients %v", clients)
+	}
+	if servers, clients := w.answers(w.two, "tcp", "10.96.0.10:80", 3); servers["two"] != 3 || clients["10.244.1.5"] != 3 {
+		t.Errorf("hairpin: servers %v clients %v", servers, clients)
+	}
+	// Somebody outside who routes to the service range by this node is masqueraded, to get the answer back.
+	if servers, clients := w.answers(w.outside, "tcp", "10.96.0.10:80", 3); servers["two"] != 3 || clients["10.244.1.5"] != 3 {
+		t.Errorf("from outside: servers %v clients %v", servers, clients)
+	}
+	w.noLeak()
+}
+
+// TestRefusedInKernel: without endpoints, at ports a service does not have and at addresses no service has, connections are
+// refused at once, and nothing leaves the node.
+func TestRefusedInKernel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.service("empty", "10.96.0.11", func(s *corev1.ServiceSpec) {
+		s.Type, s.Ports[0].NodePort = corev1.ServiceTypeNodePort, 30081
+	})
+	w.service("web", "10.96.0.10", nil, "10.244.1.2")
+	for _, address := range []string{"10.96.0.11:80", "10.96.0.10:81", "10.96.77.7:80"} {
+		for from, ns := range map[string]*namespace{"pod": w.one, "node": w.node} {
+			for _, network := range []string{"tcp", "udp"} {
+				// The kernel tells a local UDP sender of a refusal that it may not send.
+				_, _, err := ns.ask(network, address)
+				refused := errors.Is(err, syscall.ECONNREFUSED) || (from == "node" && network == "udp" && errors.Is(err, syscall.EPERM))
+				if !refused {
+					t.Errorf("from %s to %s %s: %v, want refused", from, network, address, err)
+				}
+			}
+		}
+	}
+	for from, ns := range map[string]*namespace{"outside": w.outside, "pod": w.one, "node": w.node} {
+		if _, _, err := ns.ask("tcp", "172.20.0.1:30081"); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("node port from %s: %v, want refused", from, err)
+		}
+	}
+	w.noLeak()
+}
+
+func TestNodePortInKernel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodePort := func(s *corev1.ServiceSpec) {
+		s.Type, s.Ports[0].NodePort, s.Ports[1].NodePort = corev1.ServiceTypeNodePort, 30080, 30080
+		s.ExternalIPs = []string{"192.0.2.1"}
+	}
+	w.service("web", "10.96.0.10", nodePort, "10.244.1.2", "10.244.1.6")
+	for from, ns := range map[string]*namespace{"outside": w.outside, "pod": w.one, "node": w.node} {
+		for _, network := range []string{"tcp", "udp"} {
+			if servers, _ := w.answers(ns, network, "172.20.0.1:30080", 30); servers["one"] < 3 || servers["two"] < 3 || servers["error"] > 0 {
+				t.Errorf("from %s over %s: %v", from, network, servers)
+			}
+		}
+	}
+	if servers, _ := w.answers(w.outside, "tcp", "192.0.2.1:80", 5); servers["error"] > 0 {
+		t.Errorf("external IP: %v", servers)
+	}
+	if _, clients := w.answers(w.outside, "tcp", "172.20.0.1:30080", 3); clients["172.20.0.2"] != 0 {
+		t.Errorf("policy Cluster must masquerade, clients %v", clients)
+	}
+
+	w.service("web", "10.96.0.10", func(s *corev1.ServiceSpec) {
+		nodePort(s)
+		s.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	}, "10.244.1.2")
+	if servers, clients := w.answers(w.outside, "tcp", "172.20.0.1:30080", 3); servers["one"] != 3 || clients["172.20.0.2"] != 3 {
+		t.Errorf("policy Local must keep the client's address: servers %v clients %v", servers, clients)
+	}
+	if servers, _ := w.answers(w.node, "tcp", "172.20.0.1:30080", 3); servers["one"] != 3 {
+		t.Errorf("policy Local from the node: %v", servers)
+	}
+	w.noLeak()
+}
+
+func TestSourceRangesInKernel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	balanced := func(allowed string) *corev1.Service {
+		return &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+			Spec: corev1.ServiceSpec{
+				Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.96.0.10", LoadBalancerSourceRanges: []string{allowed},
+				Ports: []corev1.ServicePort{{Name: "t", Port: 80, Protocol: corev1.ProtocolTCP}},
+			},
+			Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.9"}}}},
+		}
+	}
+	w.state.Services().Set(balanced("172.20.0.0/24"))
+	w.endpoints("web", "10.244.1.2")
+	if servers, _ := w.answers(w.outside, "tcp", "192.0.2.9:80", 3); servers["one"] != 3 {
+		t.Errorf("allowed source: %v", servers)
+	}
+	w.state.Services().Set(balanced("198.51.100.0/24"))
+	w.sync()
+	var timeout net.Error
+	if _, _, err := w.outside.ask("tcp", "192.0.2.9:80"); !errors.As(err, &timeout) || !timeout.Timeout() {
+		t.Errorf("other source: %v, want silence", err)
+	}
+}
+
+func TestAffinityInKernel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.service("web", "10.96.0.10", func(s *corev1.ServiceSpec) {
+		s.SessionAffinity = corev1.ServiceAffinityClientIP
+		s.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(int32(1))}}
+	}, "10.244.1.2", "10.244.1.6")
+	servers, _ := w.answers(w.node, "tcp", "10.96.0.10:80", 20)
+	if servers["one"] != 20 && servers["two"] != 20 {
+		t.Errorf("the client changed its endpoint: %v", servers)
+	}
+	// Another change leaves the client where it is.
+	w.service("other", "10.96.0.12", nil, "10.244.1.2")
+	if again, _ := w.answers(w.node, "tcp", "10.96.0.10:80", 5); (again["one"] == 5) != (servers["one"] == 20) {
+		t.Errorf("a change of another service moved the client from %v to %v", servers, again)
+	}
+	// The set forgets the client after its timeout.
+	eventually(t, func() bool {
+		return !strings.Contains(w.node.run("nft", "list", "table", "ip", "kube-proxy"), "expires")
+	})
+}
+
+// TestStaleUDPInKernel: a UDP client that keeps sending from one port is moved when its endpoint goes, and when a service gets its
+// first endpoint.
+func TestStaleUDPInKernel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.service("dns", "10.96.0.10", nil, "10.244.1.2")
+	var c net.Conn
+	w.outside.do(func() {
+		var err error
+		if c, err = net.Dial("udp", "10.96.0.10:80"); err != nil {
+			t.Error(err)
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	defer c.Close()
+	if server, _, err := exchange(c); server != "one" || err != nil {
+		t.Fatalf("first: %q, %v", server, err)
+	}
+	w.endpoints("dns", "10.244.1.6")
+	if server, _, err := exchange(c); server != "two" || err != nil {
+		t.Errorf("after the endpoint went: %q, %v", server, err)
+	}
+	w.endpoints("dns")
+	if _, _, err := exchange(c); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("without endpoints: %v, want refused", err)
+	}
+	w.endpoints("dns", "10.244.1.2")
+	if server, _, err := exchange(c); server != "one" || err != nil {
+		t.Errorf("with an endpoint again: %q, %v", server, err)
+	}
+}
+
+func TestRoutesInKernel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	there := func(ip string) *corev1.Node {
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "there"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"10.244.2.0/24"}},
+			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}},
+		}
+	}
+	w.node.ip("route", "add", "10.244.9.0/24", "via", "172.20.0.2")
+	for _, step := range []struct {
+		change func()
+		want   string
+	}{
+		{func() { w.state.Nodes().Set(there("172.20.0.2")) }, "via 172.20.0.2 "},
+		{func() { w.state.Nodes().Set(there("172.20.0.3")) }, "via 172.20.0.3 "},
+		{func() { w.state.Nodes().Delete(there("")) }, ""},
+	} {
+		step.change()
+		w.sync()
+		got := w.node.ip("route", "show", "10.244.2.0/24")
+		if (step.want == "") != (got == "") || !strings.Contains(got, step.want) {
+			t.Errorf("route %q, want %q", got, step.want)
+		}
+	}
+	w.state.Nodes().Set(there("172.20.0.2"))
+	w.sync()
+	w.node.do(func() {
+		if err := cleanup(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	if got := w.node.ip("route"); strings.Contains(got, "10.244.2.0") || !strings.Contains(got, "10.244.9.0") {
+		t.Errorf("after the clean-up (only our own routes go):\n%s", got)
+	}
+	if got := w.node.run("nft", "list", "tables"); strings.Contains(got, "kube-proxy") {
+		t.Errorf("tables after the clean-up:\n%s", got)
+	}
+}
+
+// eventually polls until ok, for ten seconds.
+func eventually(t *testing.T, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(10 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Error("did not happen within ten seconds")
+			return
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func service(name string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.9", Ports: []corev1.ServicePort{{Port: 80}}}}
+}
+
+func slice(name, owner string, addresses ...string) *discoveryv1.EndpointSlice {
+	s := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: owner}},
+		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: new(int32(8080))}},
+	}
+	for _, a := range addresses {
+		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}})
+	}
+	return s
+}
+
+// changed are the names and endpoint counts that Take reports; -1 is a service that is gone.
+func changed(s *State) map[string]int {
+	out := map[string]int{}
+	for name, ports := range s.Take().Services {
+		if ports == nil {
+			out[name.Name] = -1
+		} else {
+			out[name.Name] = len(ports[0].Cluster)
+		}
+	}
+	return out
+}
+
+func TestStateReportsChangesOnly(t *testing.T) {
+	t.Parallel()
+	s := NewState("here")
+	expect := func(step string, want map[string]int) {
+		t.Helper()
+		got := changed(s)
+		if len(got) != len(want) {
+			t.Errorf("%s: got %v, want %v", step, got, want)
+			return
+		}
+		for k, v := range want {
+			if n, ok := got[k]; !ok || n != v {
+				t.Errorf("%s: got %v, want %v", step, got, want)
+			}
+		}
+	}
+	s.Slices().Replace([]*discoveryv1.EndpointSlice{slice("a-1", "a", "10.0.0.1"), slice("b-1", "b", "10.0.0.2")})
+	expect("slices without services", nil)
+	if s.Ready() {
+		t.Error("ready before services were listed")
+	}
+	s.Services().Replace([]*corev1.Service{service("a"), service("b")})
+	if !s.Ready() {
+		t.Error("not ready")
+	}
+	expect("services", map[string]int{"a": 1, "b": 1})
+	annotated := service("a")
+	annotated.Annotations = map[string]string{"seen": "yes"}
+	s.Services().Set(annotated)
+	expect("an annotation", nil)
+	s.Slices().Set(slice("a-2", "a", "10.0.0.3"))
+	expect("a second slice", map[string]int{"a": 2})
+	s.Slices().Set(slice("a-2", "b", "10.0.0.3"))
+	expect("a slice changes its owner", map[string]int{"a": 1, "b": 2})
+	s.Slices().Replace([]*discoveryv1.EndpointSlice{slice("a-1", "a", "10.0.0.1"), slice("a-2", "b", "10.0.0.3")})
+	expect("a list without a slice", map[string]int{"b": 1})
+	headless := service("a")
+	headless.Spec.ClusterIP = corev1.ClusterIPNone
+	s.Services().Set(headless)
+	expect("a service that nobody proxies any more", map[string]int{"a": -1})
+	s.Services().Replace(nil)
+	expect("an empty list", map[string]int{"b": -1})
+	s.Services().Set(service("b"))
+	expect("back again", map[string]int{"b": 1})
+	s.Nodes().Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here", Labels: map[string]string{corev1.LabelTopologyZone: "z"}}})
+	expect("our zone", map[string]int{"b": 1})
+}
+
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	s := NewState("here")
+	node := func(name string, cidrs []string, ips ...string) {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{PodCIDRs: cidrs}}
+		for _, ip := range ips {
+			n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip})
+		}
+		s.Nodes().Set(n)
+	}
+	node("here", []string{"10.244.1.0/24"}, "192.0.2.1")
+	node("there", []string{"10.244.2.0/24", "fd00:2::/64"}, "192.0.2.2", "2001:db8::2")
+	node("four", []string{"10.244.3.0/24", "fd00:3::/64"}, "192.0.2.3")
+	node("young", nil, "192.0.2.4")
+	got := s.Take().Routes
+	want := map[netip.Prefix]netip.Addr{
+		netip.MustParsePrefix("10.244.2.0/24"): netip.MustParseAddr("192.0.2.2"),
+		netip.MustParsePrefix("fd00:2::/64"):   netip.MustParseAddr("2001:db8::2"),
+		netip.MustParsePrefix("10.244.3.0/24"): netip.MustParseAddr("192.0.2.3"),
+	}
+	if len(got) != len(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	for cidr, gw := range want {
+		if got[cidr] != gw {
+			t.Errorf("%s: got %s, want %s", cidr, got[cidr], gw)
+		}
+	}
+}
+
+// rounds is a Backend that notes when it was called, and fails on demand.
+type rounds struct {
+	mu    sync.Mutex
+	start time.Time
+	at    []time.Duration
+	fail  int
+}
+
+func (r *rounds) Apply(context.Context, Update) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.at = append(r.at, time.Since(r.start))
+	if r.fail > 0 {
+		r.fail--
+		return errors.New("no")
+	}
+	return nil
+}
+
+// TestLoopTiming: at once after quiet, joined under load, again after errors with back-off, and never before everything is listed.
+func TestLoopTiming(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewState("here")
+		b := &rounds{start: time.Now()}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		l := &Loop{
+			State: s, Backends: []Backend{b}, Settle: 10 * time.Millisecond, MinPeriod: 100 * time.Millisecond,
+			Done: func(time.Duration, error) {}, Log: slog.New(slog.DiscardHandler),
+		}
+		go func() { _ = l.Run(ctx) }()
+		take := func(d time.Duration) []time.Duration {
+			time.Sleep(d)
+			synctest.Wait()
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			out := b.at
+			b.at, b.start = nil, time.Now()
+			return out
+		}
+		want := func(step string, got []time.Duration, want ...time.Duration) {
+			t.Helper()
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: rounds at %v, want %v", step, got, want)
+			}
+		}
+		const ms = time.Millisecond
+		s.Services().Replace([]*corev1.Service{service("a")})
+		want("not all listed", take(time.Second))
+		s.Slices().Replace(nil)
+		want("after quiet", take(time.Second), 10*ms)
+		s.Services().Delete(service("a"))
+		_ = take(20 * ms)
+		s.Services().Set(service("a"))
+		time.Sleep(30 * ms)
+		s.Services().Set(service("b"))
+		want("under load", take(time.Second), 90*ms)
+		b.fail = 2
+		s.Services().Delete(service("a"))
+		want("errors", take(2*time.Second), 10*ms, 210*ms, 610*ms)
+	})
+}
