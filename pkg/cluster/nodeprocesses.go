@@ -24,7 +24,9 @@ func (n *NodeConfig) processes() []process {
 	l := layout(n.DataDir)
 	bin := func(name string) string { return filepath.Join(n.BinDir, name) }
 	rows := []process{
-		{name: "containerd", argv: []string{n.containerd(), "--config", l.node(n.Name, "etc", "containerd.toml")}},
+		// A containerd beside our binaries must find the shim beside it, not the system's.
+		{name: "containerd", argv: []string{n.containerd(), "--config", l.node(n.Name, "etc", "containerd.toml")},
+			env: []string{"PATH=" + n.BinDir + ":" + os.Getenv("PATH")}},
 		{name: "kubelet", argv: []string{bin("kubelet"),
 			"--config=" + l.node(n.Name, "etc", "kubelet.yaml"),
 			"--kubeconfig=" + l.kubeconfig("kubelet-"+n.Name),
