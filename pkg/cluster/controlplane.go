@@ -11,6 +11,9 @@ const (
 	etcdPeerPort   = 2380
 )
 
+// oneOfAKind: the supervisor never runs two of a component, so none has to wait 15 s for a killed one's lease to end.
+const oneOfAKind = "--leader-elect=false"
+
 // controlPlane lists the host's processes in the order in which they start; each retries until what it needs is there.
 func (c Config) controlPlane() []process {
 	l := c.layout()
@@ -22,6 +25,7 @@ func (c Config) controlPlane() []process {
 			"--authentication-kubeconfig=" + l.kubeconfig("controller-manager"),
 			"--authorization-kubeconfig=" + l.kubeconfig("controller-manager"),
 			"--bind-address=127.0.0.1",
+			oneOfAKind,
 			"--root-ca-file=" + l.pki("ca.crt"),
 			"--service-account-private-key-file=" + l.pki("sa.key"),
 			"--use-service-account-credentials=true",
@@ -34,6 +38,7 @@ func (c Config) controlPlane() []process {
 			"--authentication-kubeconfig=" + l.kubeconfig("scheduler"),
 			"--authorization-kubeconfig=" + l.kubeconfig("scheduler"),
 			"--bind-address=127.0.0.1",
+			oneOfAKind,
 		}},
 	}
 	for i := range rows {
