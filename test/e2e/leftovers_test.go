@@ -29,15 +29,11 @@ func leftovers() ([]string, error) {
 			return false
 		}
 	}
-	bin, err := filepath.Abs("../../bin")
-	if err != nil {
-		return nil, err
-	}
 	processes, err := commandLines()
 	if err != nil {
 		return nil, err
 	}
-	add("process", processes, mentions(bin+"/", "/run/containerd/containerd.sock", "containerd-shim-runc-v2 -namespace k8s.io"))
+	add("process", processes, mentions("bonsai supervise", "bonsai node-", "bonsai-e2e-", "containerd-shim-runc-v2 -namespace k8s.io -id", "-address /run/containerd/containerd.sock"))
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		return nil, err
