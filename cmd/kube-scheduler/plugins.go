@@ -7,11 +7,13 @@ import (
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins/defaultbinder"
 	"bonsai/pkg/scheduler/plugins/imagelocality"
+	"bonsai/pkg/scheduler/plugins/interpodaffinity"
 	"bonsai/pkg/scheduler/plugins/nodeaffinity"
 	"bonsai/pkg/scheduler/plugins/nodename"
 	"bonsai/pkg/scheduler/plugins/nodeports"
 	"bonsai/pkg/scheduler/plugins/noderesources"
 	"bonsai/pkg/scheduler/plugins/nodeunschedulable"
+	"bonsai/pkg/scheduler/plugins/podtopologyspread"
 	"bonsai/pkg/scheduler/plugins/prioritysort"
 	"bonsai/pkg/scheduler/plugins/schedulinggates"
 	"bonsai/pkg/scheduler/plugins/tainttoleration"
@@ -30,6 +32,14 @@ func available(d pluginDeps, args map[string]pluginArgs) []framework.Enabled {
 	if t := args[noderesources.FitName].ScoringStrategy.Type; t != "" {
 		strategy = noderesources.Strategy(t)
 	}
+	spread := &podtopologyspread.Plugin{Workloads: d.workloads}
+	if args[podtopologyspread.Name].DefaultingType == "List" {
+		spread.Workloads = nil
+	}
+	hard := int32(1)
+	if w := args[interpodaffinity.Name].HardPodAffinityWeight; w != nil {
+		hard = *w
+	}
 	return []framework.Enabled{
 		{Plugin: schedulinggates.Plugin{}},
 		{Plugin: prioritysort.Plugin{}},
@@ -39,6 +49,8 @@ func available(d pluginDeps, args map[string]pluginArgs) []framework.Enabled {
 		{Plugin: nodeaffinity.Plugin{}, Weight: 2},
 		{Plugin: nodeports.Plugin{}},
 		{Plugin: noderesources.Fit{Strategy: strategy}, Weight: 1},
+		{Plugin: spread, Weight: 2},
+		{Plugin: &interpodaffinity.Plugin{Namespaces: d.namespaces, HardWeight: hard}, Weight: 2},
 		{Plugin: noderesources.Balanced{}, Weight: 1},
 		{Plugin: imagelocality.Plugin{}, Weight: 1},
 		{Plugin: defaultbinder.Plugin{Client: d.binder}},
@@ -47,7 +59,7 @@ func available(d pluginDeps, args map[string]pluginArgs) []framework.Enabled {
 
 // elsewhere are upstream's plug-ins whose work is not done here; naming them is no error.
 var elsewhere = [...]string{"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "DynamicResources", "NodeDeclaredFeatures",
-	"GangScheduling", "EBSLimits", "GCEPDLimits", "AzureDiskLimits", "DefaultPreemption", "PodTopologySpread", "InterPodAffinity"}
+	"GangScheduling", "EBSLimits", "GCEPDLimits", "AzureDiskLimits", "DefaultPreemption"}
 
 // enabled picks a profile's plug-ins. Enabling or disabling at a single extension point counts for the whole plug-in, but for
 // "*" and weights at score.

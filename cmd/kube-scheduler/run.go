@@ -102,7 +102,7 @@ func build(cfg *configuration, c *client.Client, w *world, recorder *event.Recor
 	})
 	return scheduler.New(scheduler.Config{
 		API: c, Recorder: recorder, Profiles: profiles, Cache: cache.New(0), Queue: q, Nominator: nominator,
-		Decider: &decide.Plain{Nominator: nominator, Random: rand.IntN}, Binders: binders, Now: time.Now, Log: log,
+		Decider: decide.NewIncremental(nominator, rand.IntN), Binders: binders, Now: time.Now, Log: log,
 	})
 }
 

@@ -1,0 +1,187 @@
+package decide
+
+import (
+	"strings"
+
+	"bonsai/pkg/scheduler/framework"
+)
+
+// class keeps what node-local plug-ins say of each node, for all pods of one framework class.
+type class struct {
+	plan  *plan
+	pod   *framework.PodInfo // any pod of the class
+	state *framework.CycleState
+	// special classes (few nodes possible by name, or refused as a whole) are decided plainly.
+	special bool
+	seen    generations
+	// fail is, by slot, an index into statuses, or passes, or absent.
+	fail     []int32
+	statuses []*framework.Status
+	index    map[string]int32
+	columns  []column
+}
+
+const (
+	passes int32 = 0
+	absent int32 = -1
+)
+
+// column is the raw score that one plug-in gives each slot.
+type column struct {
+	framework.Score
+	weight     int64
+	normalizer framework.Normalizer
+	epochal    framework.Epochal
+	epoch      int64
+	prepare    framework.PreScore
+	skip       bool
+	raw        []int32
+}
+
+func newClass(pl *plan, pod *framework.PodInfo, s *framework.Snapshot) *class {
+	c := &class{plan: pl, pod: pod, state: framework.NewCycleState(), statuses: make([]*framework.Status, 1), index: map[string]int32{}}
+	for _, f := range pl.preFilters {
+		names, st := f.PreFilter(c.state, pod, s)
+		if st.IsSkip() {
+			c.state.SkipFilter[f.Name()] = true
+			continue
+		}
+		if names != nil || !st.IsSuccess() {
+			c.special = true
+			return c
+		}
+	}
+	for _, w := range pl.scores {
+		col := column{Score: w.Score, weight: w.Weight}
+		col.normalizer, _ = w.Score.(framework.Normalizer)
+		col.epochal, _ = w.Score.(framework.Epochal)
+		for _, ps := range pl.preScores {
+			if ps.Name() == w.Name() {
+				col.prepare = ps
+			}
+		}
+		if !c.prepare(&col, s) {
+			c.special = true
+			return c
+		}
+		c.columns = append(c.columns, col)
+	}
+	return c
+}
+
+// prepare runs PreScore; false after an error.
+func (c *class) prepare(col *column, s *framework.Snapshot) bool {
+	if col.epochal != nil {
+		col.epoch = col.epochal.ScoreEpoch(s)
+	}
+	if col.prepare == nil {
+		return true
+	}
+	st := col.prepare.PreScore(c.state, c.pod, s, nil)
+	col.skip = st.IsSkip()
+	return col.skip || st.IsSuccess()
+}
+
+// update evaluates the nodes that changed; false after an error.
+func (c *class) update(s *framework.Snapshot) bool {
+	ok := true
+	for i := range c.columns {
+		col := &c.columns[i]
+		if col.epochal == nil || col.epochal.ScoreEpoch(s) == col.epoch {
+			continue
+		}
+		ok = ok && c.prepare(col, s)
+		for slot, n := range s.Nodes {
+			if n != nil && slot < len(c.fail) && c.fail[slot] == passes && !col.skip {
+				col.raw[slot] = int32(col.Score.Score(c.state, c.pod, n))
+			}
+		}
+	}
+	c.seen.changed(s, func(slot int, n *framework.NodeInfo) {
+		for len(c.fail) <= slot {
+			c.fail = append(c.fail, absent)
+			for i := range c.columns {
+				c.columns[i].raw = append(c.columns[i].raw, 0)
+			}
+		}
+		if n == nil {
+			c.fail[slot] = absent
+			return
+		}
+		if c.fail[slot] = c.filter(n); c.fail[slot] != passes {
+			if c.fail[slot] == absent {
+				ok = false
+			}
+			return
+		}
+		for i := range c.columns {
+			if col := &c.columns[i]; !col.skip {
+				col.raw[slot] = int32(col.Score.Score(c.state, c.pod, n))
+			}
+		}
+	})
+	if !ok {
+		c.seen.last = -1
+		c.seen.bySlot = nil
+	}
+	return ok
+}
+
+// filter returns the number of the node's verdict: absent after an error.
+func (c *class) filter(n *framework.NodeInfo) int32 {
+	for _, f := range c.plan.filters {
+		if c.state.SkipFilter[f.Name()] {
+			continue
+		}
+		st := f.Filter(c.state, c.pod, n)
+		if st.IsSuccess() {
+			continue
+		}
+		if !st.IsRejected() {
+			return absent
+		}
+		return c.number(f.Name(), st)
+	}
+	return passes
+}
+
+// number gives alike statuses the same number.
+func (c *class) number(plugin string, st *framework.Status) int32 {
+	key := plugin + "\x00" + string(rune(st.Code)) + strings.Join(st.Reasons, "\x00")
+	i, ok := c.index[key]
+	if !ok {
+		named := *st
+		named.Plugin = plugin
+		i = int32(len(c.statuses))
+		c.statuses = append(c.statuses, &named)
+		c.index[key] = i
+	}
+	return i
+}
+
+// generations remembers which state of each slot was seen.
+type generations struct {
+	bySlot []int64 // of the node; 0 is none
+	last   int64   // of the snapshot
+}
+
+// changed calls f with each slot whose node is not the one seen last.
+func (g *generations) changed(s *framework.Snapshot, f func(slot int, n *framework.NodeInfo)) {
+	if g.bySlot != nil && g.last == s.Generation {
+		return
+	}
+	g.last = s.Generation
+	for slot, n := range s.Nodes {
+		if slot == len(g.bySlot) {
+			g.bySlot = append(g.bySlot, -1)
+		}
+		var now int64
+		if n != nil {
+			now = n.Generation
+		}
+		if g.bySlot[slot] != now {
+			g.bySlot[slot] = now
+			f(slot, n)
+		}
+	}
+}

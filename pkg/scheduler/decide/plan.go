@@ -1,0 +1,69 @@
+package decide
+
+import "bonsai/pkg/scheduler/framework"
+
+// plan sorts a profile's plug-ins by how their answers can be kept.
+type plan struct {
+	// possible is false when some plug-in's answers can only be had by asking it, or when a node-local filter would come
+	// after one that is not: the first refusal counts.
+	possible   bool
+	preFilters []framework.PreFilter
+	filters    []framework.Filter
+	preScores  []framework.PreScore
+	scores     []framework.Weighted
+	tracking   []tracking
+}
+
+type tracking struct {
+	framework.Tracking
+	name   string
+	weight int64
+}
+
+func newPlan(p *framework.Profile) *plan {
+	pl := &plan{possible: true}
+	add := func(plugin framework.Plugin, local func()) {
+		if _, ok := plugin.(framework.NodeLocal); ok {
+			local()
+			return
+		}
+		t, ok := plugin.(framework.Tracking)
+		if !ok {
+			pl.possible = false
+			return
+		}
+		for _, known := range pl.tracking {
+			if known.name == plugin.Name() {
+				return
+			}
+		}
+		pl.tracking = append(pl.tracking, tracking{t, plugin.Name(), weightOf(p, plugin.Name())})
+	}
+	for _, f := range p.PreFilters {
+		add(f, func() { pl.preFilters = append(pl.preFilters, f) })
+	}
+	pl.tracking = nil // in the order of the filters
+	for _, f := range p.Filters {
+		add(f, func() {
+			pl.filters = append(pl.filters, f)
+			pl.possible = pl.possible && len(pl.tracking) == 0
+		})
+	}
+	for _, f := range p.PreScores {
+		add(f, func() { pl.preScores = append(pl.preScores, f) })
+	}
+	for _, f := range p.Scores {
+		add(f.Score, func() { pl.scores = append(pl.scores, f) })
+	}
+	return pl
+}
+
+// weightOf is the weight of the plug-in's score, 0 if it does not score.
+func weightOf(p *framework.Profile, name string) int64 {
+	for _, s := range p.Scores {
+		if s.Name() == name {
+			return s.Weight
+		}
+	}
+	return 0
+}

@@ -1,0 +1,214 @@
+package interpodaffinity
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/scheduler/framework"
+)
+
+// Name of the plug-in.
+const Name = "InterPodAffinity"
+
+// Reasons why a node is refused.
+const (
+	ReasonAffinity = "node(s) didn't match pod affinity rules"
+	ReasonAnti     = "node(s) didn't match pod anti-affinity rules"
+	ReasonExisting = "node(s) didn't satisfy existing pods anti-affinity rules"
+)
+
+// Plugin is the InterPodAffinity plug-in.
+type Plugin struct {
+	Namespaces framework.Namespaces
+	// HardWeight is what a running pod's required affinity to the pod counts in the score; upstream's default is 1.
+	HardWeight int32
+}
+
+var (
+	_ framework.PreFilter           = (*Plugin)(nil)
+	_ framework.PreFilterExtensions = (*Plugin)(nil)
+	_ framework.Filter              = (*Plugin)(nil)
+	_ framework.PreScore            = (*Plugin)(nil)
+	_ framework.Score               = (*Plugin)(nil)
+	_ framework.Normalizer          = (*Plugin)(nil)
+	_ framework.Tracking            = (*Plugin)(nil)
+)
+
+// Name is the plug-in's name.
+func (*Plugin) Name() string { return Name }
+
+// domain is a value of a topology key.
+type domain struct{ key, value string }
+
+// counts are the facts of all running pods, by kind and domain.
+type counts struct {
+	*rules
+	by map[kind]map[domain]int64
+}
+
+func newCounts(r *rules) *counts {
+	return &counts{rules: r, by: map[kind]map[domain]int64{affinity: {}, anti: {}, existing: {}, score: {}}}
+}
+
+// CloneState copies the counts.
+func (c *counts) CloneState() any {
+	n := &counts{rules: c.rules, by: map[kind]map[domain]int64{}}
+	for k, m := range c.by {
+		n.by[k] = maps.Clone(m)
+	}
+	return n
+}
+
+func (c *counts) add(other *framework.PodInfo, node *corev1.Node, sign int64) {
+	c.facts(other, func(k kind, key string, by int64) {
+		value, ok := node.Labels[key]
+		if !ok {
+			return
+		}
+		d := domain{key, value}
+		if c.by[k][d] += sign * by; c.by[k][d] == 0 && k != score {
+			delete(c.by[k], d)
+		}
+	})
+}
+
+func (p *Plugin) count(pod *framework.PodInfo, s *framework.Snapshot) *counts {
+	c := newCounts(p.rules(pod))
+	own := pod.HasTerms()
+	for n := range s.All {
+		list := n.WithTerms
+		if own {
+			list = n.Pods
+		}
+		for _, other := range list {
+			c.add(other, n.Node, 1)
+		}
+	}
+	return c
+}
+
+// PreFilter counts.
+func (p *Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (map[string]bool, *framework.Status) {
+	if !pod.HasTerms() && s.WithTerms == 0 {
+		return nil, framework.NewStatus(framework.Skip)
+	}
+	state.Write(Name, p.count(pod, s))
+	return nil, nil
+}
+
+// AddPod counts a pod in.
+func (p *Plugin) AddPod(state *framework.CycleState, _, added *framework.PodInfo, node *framework.NodeInfo) {
+	if c, ok := state.Read(Name).(*counts); ok {
+		c.add(added, node.Node, 1)
+	}
+}
+
+// RemovePod counts a pod out.
+func (p *Plugin) RemovePod(state *framework.CycleState, _, removed *framework.PodInfo, node *framework.NodeInfo) {
+	if c, ok := state.Read(Name).(*counts); ok {
+		c.add(removed, node.Node, -1)
+	}
+}
+
+// Filter checks the required terms of the pod, and those of running pods that are about it.
+func (p *Plugin) Filter(state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	c, ok := state.Read(Name).(*counts)
+	if !ok {
+		return nil
+	}
+	labels := node.Node.Labels
+	if !c.near(labels, pod) {
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, ReasonAffinity)
+	}
+	for i := range c.terms.AntiAffinity {
+		key := c.terms.AntiAffinity[i].TopologyKey
+		if v, ok := labels[key]; ok && c.by[anti][domain{key, v}] > 0 {
+			return framework.NewStatus(framework.Unschedulable, ReasonAnti)
+		}
+	}
+	for d, n := range c.by[existing] {
+		if v, ok := labels[d.key]; ok && v == d.value && n > 0 {
+			return framework.NewStatus(framework.Unschedulable, ReasonExisting)
+		}
+	}
+	return nil
+}
+
+// near checks the required affinity terms. The first pod of a group that wants to be near itself may go anywhere.
+func (c *counts) near(labels map[string]string, pod *framework.PodInfo) bool {
+	there := true
+	for i := range c.terms.Affinity {
+		key := c.terms.Affinity[i].TopologyKey
+		v, ok := labels[key]
+		if !ok {
+			return false
+		}
+		there = there && c.by[affinity][domain{key, v}] > 0
+	}
+	return there || len(c.by[affinity]) == 0 && c.aboutAll(pod)
+}
+
+const scoreKey = Name + "/score"
+
+// PreScore counts, anew: the counts of PreFilter may have been changed.
+func (p *Plugin) PreScore(state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot, _ []*framework.NodeInfo) *framework.Status {
+	if !pod.HasTerms() && s.WithTerms == 0 {
+		return framework.NewStatus(framework.Skip)
+	}
+	c := p.count(pod, s)
+	if len(c.by[score]) == 0 {
+		return framework.NewStatus(framework.Skip)
+	}
+	state.Write(scoreKey, c)
+	return nil
+}
+
+// Score sums the weights in the node's domains.
+func (p *Plugin) Score(state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) int64 {
+	c, ok := state.Read(scoreKey).(*counts)
+	if !ok {
+		return 0
+	}
+	var sum int64
+	for d, w := range c.by[score] {
+		if v, ok := node.Node.Labels[d.key]; ok && v == d.value {
+			sum += w
+		}
+	}
+	return sum
+}
+
+// NormalizeScore spreads the scores.
+func (p *Plugin) NormalizeScore(_ *framework.CycleState, _ *framework.PodInfo, _ []*framework.NodeInfo, scores []int64) {
+	normalize(scores)
+}
+
+// EventsToRegister: pods of interest come, go or change, or nodes and namespaces do.
+func (p *Plugin) EventsToRegister() []framework.Interest {
+	return []framework.Interest{
+		{Kind: framework.AssignedPod, Action: framework.Add | framework.Delete | framework.UpdateLabels, Hint: p.concerns},
+		{Kind: framework.TargetPod, Action: framework.UpdateLabels},
+		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateLabels},
+		{Kind: framework.NamespaceEvent, Action: framework.Add | framework.Update},
+	}
+}
+
+// concerns: a pod that some required term is about came, or one that stood in the way went or changed.
+func (p *Plugin) concerns(pod *framework.PodInfo, e framework.Event) bool {
+	r := p.rules(pod)
+	for _, side := range []any{e.Old, e.New} {
+		other, ok := side.(*framework.PodInfo)
+		if !ok || other == nil {
+			continue
+		}
+		hope := false
+		r.facts(other, func(k kind, _ string, _ int64) {
+			hope = hope || k == affinity && e.Action != framework.Delete || (k == anti || k == existing) && e.Action != framework.Add
+		})
+		if hope {
+			return true
+		}
+	}
+	return false
+}

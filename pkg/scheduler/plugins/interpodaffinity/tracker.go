@@ -1,0 +1,175 @@
+package interpodaffinity
+
+import (
+	"strconv"
+
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/topology"
+)
+
+// TrackKey joins pods with the same labels, namespace and terms, while namespaces keep their labels. A pod without terms is
+// concerned only while some running pod has terms.
+func (p *Plugin) TrackKey(pod *framework.PodInfo, s *framework.Snapshot) (string, bool) {
+	if !pod.HasTerms() && s.WithTerms == 0 {
+		return "", false
+	}
+	return strconv.FormatInt(p.Namespaces.Epoch(), 10) + "\x00" + pod.GroupKey(), true
+}
+
+// NewTracker returns a tracker for pods like pod.
+func (p *Plugin) NewTracker(pod *framework.PodInfo) framework.Tracker {
+	r := p.rules(pod)
+	t := &tracker{rules: r, self: r.aboutAll(pod), own: pod.HasTerms(), dims: map[string]*axis{},
+		notNear:  &framework.Status{Code: framework.UnschedulableAndUnresolvable, Reasons: []string{ReasonAffinity}, Plugin: Name},
+		tooNear:  &framework.Status{Code: framework.Unschedulable, Reasons: []string{ReasonAnti}, Plugin: Name},
+		unwanted: &framework.Status{Code: framework.Unschedulable, Reasons: []string{ReasonExisting}, Plugin: Name},
+	}
+	for i := range r.terms.Affinity {
+		t.near = append(t.near, t.axis(r.terms.Affinity[i].TopologyKey))
+	}
+	for i := range r.terms.AntiAffinity {
+		t.apart = append(t.apart, t.axis(r.terms.AntiAffinity[i].TopologyKey))
+	}
+	return t
+}
+
+// tracker keeps the counts by topology key, kind and domain.
+type tracker struct {
+	rules                      *rules
+	self, own                  bool
+	dims                       map[string]*axis
+	list                       []*axis
+	near, apart                []*axis
+	nodes                      []*framework.NodeInfo
+	added                      [][]fact // by slot
+	total                      int64    // of affinity counts, over all keys and domains
+	notNear, tooNear, unwanted *framework.Status
+}
+
+// axis is one topology key with its counts: by kind, then by domain. sum is over the domains; weights counts the score facts.
+type axis struct {
+	dim     *topology.Dimension
+	counts  [score + 1][]int64
+	sum     [score + 1]int64
+	weights int
+}
+
+// fact is what a node's pods added to an axis.
+type fact struct {
+	axis   *axis
+	kind   kind
+	domain int32
+	by     int64
+}
+
+// axis returns the axis of a key, filling a new one with all nodes.
+func (t *tracker) axis(key string) *axis {
+	if a := t.dims[key]; a != nil {
+		return a
+	}
+	a := &axis{dim: topology.NewDimension(key)}
+	for slot, n := range t.nodes {
+		a.dim.Set(slot, n)
+	}
+	t.dims[key] = a
+	t.list = append(t.list, a)
+	return a
+}
+
+// Changed takes back what a slot's pods had added and adds what they add now.
+func (t *tracker) Changed(slot int, node *framework.NodeInfo) {
+	t.nodes, t.added = topology.Grow(t.nodes, slot), topology.Grow(t.added, slot)
+	for _, f := range t.added[slot] {
+		t.count(f, -1)
+	}
+	t.added[slot] = t.added[slot][:0]
+	t.nodes[slot] = node
+	for _, a := range t.list {
+		a.dim.Set(slot, node)
+	}
+	if node == nil {
+		return
+	}
+	list := node.WithTerms
+	if t.own {
+		list = node.Pods
+	}
+	for _, other := range list {
+		t.rules.facts(other, func(k kind, key string, by int64) {
+			a := t.axis(key)
+			if id := a.dim.Of(slot); id != topology.None {
+				f := fact{a, k, id, by}
+				t.added[slot] = append(t.added[slot], f)
+				t.count(f, 1)
+			}
+		})
+	}
+}
+
+func (t *tracker) count(f fact, sign int64) {
+	c := &f.axis.counts[f.kind]
+	*c = topology.Grow(*c, int(f.domain))
+	(*c)[f.domain] += sign * f.by
+	f.axis.sum[f.kind] += sign * f.by
+	switch f.kind {
+	case affinity:
+		t.total += sign * f.by
+	case score:
+		f.axis.weights += int(sign)
+	}
+}
+
+func (a *axis) at(k kind, slot int) int64 {
+	id := a.dim.Of(slot)
+	if id == topology.None || int(id) >= len(a.counts[k]) {
+		return 0
+	}
+	return a.counts[k][id]
+}
+
+// Begin has nothing to prepare.
+func (t *tracker) Begin() {}
+
+// Filter is the verdict on a slot.
+func (t *tracker) Filter(slot int) *framework.Status {
+	there := true
+	for _, a := range t.near {
+		if a.dim.Of(slot) == topology.None {
+			return t.notNear
+		}
+		there = there && a.at(affinity, slot) > 0
+	}
+	if !there && (t.total > 0 || !t.self) {
+		return t.notNear
+	}
+	for _, a := range t.apart {
+		if a.at(anti, slot) > 0 {
+			return t.tooNear
+		}
+	}
+	for _, a := range t.list {
+		if a.sum[existing] > 0 && a.at(existing, slot) > 0 {
+			return t.unwanted
+		}
+	}
+	return nil
+}
+
+// Scores rates the feasible slots.
+func (t *tracker) Scores(feasible []int32, out []int64) bool {
+	clear(out)
+	any := false
+	for _, a := range t.list {
+		if a.weights == 0 {
+			continue
+		}
+		any = true
+		for k, slot := range feasible {
+			out[k] += a.at(score, int(slot))
+		}
+	}
+	if any {
+		normalize(out)
+	}
+	return any
+}

@@ -1,0 +1,237 @@
+package podtopologyspread
+
+import (
+	"maps"
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"bonsai/pkg/scheduler/framework"
+)
+
+// Name of the plug-in.
+const Name = "PodTopologySpread"
+
+// Reasons why a node is refused.
+const (
+	Reason        = "node(s) didn't match pod topology spread constraints"
+	ReasonNoLabel = Reason + " (missing required label)"
+)
+
+// Plugin is the PodTopologySpread plug-in. Workloads finds the pods to spread by default; nil spreads none by default.
+type Plugin struct{ Workloads framework.Workloads }
+
+var (
+	_ framework.PreFilter           = (*Plugin)(nil)
+	_ framework.PreFilterExtensions = (*Plugin)(nil)
+	_ framework.Filter              = (*Plugin)(nil)
+	_ framework.PreScore            = (*Plugin)(nil)
+	_ framework.Score               = (*Plugin)(nil)
+	_ framework.Normalizer          = (*Plugin)(nil)
+	_ framework.Tracking            = (*Plugin)(nil)
+)
+
+// Name is the plug-in's name.
+func (*Plugin) Name() string { return Name }
+
+// filterState counts the matching pods per hard constraint and domain.
+type filterState struct {
+	*rules
+	counts []map[string]int
+}
+
+// CloneState copies the counts.
+func (s *filterState) CloneState() any {
+	c := &filterState{rules: s.rules}
+	for _, m := range s.counts {
+		c.counts = append(c.counts, maps.Clone(m))
+	}
+	return c
+}
+
+// PreFilter counts.
+func (p *Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (map[string]bool, *framework.Status) {
+	r, err := p.rules(pod)
+	if err != nil {
+		return nil, framework.AsStatus(err)
+	}
+	if len(r.hard) == 0 {
+		return nil, framework.NewStatus(framework.Skip)
+	}
+	st := &filterState{rules: r, counts: make([]map[string]int, len(r.hard))}
+	for i := range r.hard {
+		c := &r.hard[i]
+		st.counts[i] = map[string]int{}
+		for n := range s.All {
+			if hasKeys(n, r.hard) && r.counts(c, n) {
+				st.counts[i][n.Node.Labels[c.key]] += r.matching(c, n)
+			}
+		}
+	}
+	state.Write(Name, st)
+	return nil, nil
+}
+
+// AddPod counts one more.
+func (p *Plugin) AddPod(state *framework.CycleState, _, added *framework.PodInfo, node *framework.NodeInfo) {
+	p.change(state, added, node, 1)
+}
+
+// RemovePod counts one less.
+func (p *Plugin) RemovePod(state *framework.CycleState, _, removed *framework.PodInfo, node *framework.NodeInfo) {
+	p.change(state, removed, node, -1)
+}
+
+func (p *Plugin) change(state *framework.CycleState, other *framework.PodInfo, node *framework.NodeInfo, by int) {
+	st, ok := state.Read(Name).(*filterState)
+	if !ok || other.Pod.Namespace != st.namespace || other.Pod.DeletionTimestamp != nil || !hasKeys(node, st.hard) {
+		return
+	}
+	for i := range st.hard {
+		c := &st.hard[i]
+		if !c.selector.Empty() && st.rules.counts(c, node) && c.selector.Matches(labels.Set(other.Pod.Labels)) {
+			st.counts[i][node.Node.Labels[c.key]] += by
+		}
+	}
+}
+
+// Filter refuses nodes in domains that have more pods than the emptiest domain by more than maxSkew.
+func (p *Plugin) Filter(state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	st, ok := state.Read(Name).(*filterState)
+	if !ok {
+		return nil
+	}
+	for i := range st.hard {
+		c := &st.hard[i]
+		value, ok := node.Node.Labels[c.key]
+		if !ok {
+			return framework.NewStatus(framework.UnschedulableAndUnresolvable, ReasonNoLabel)
+		}
+		least := math.MaxInt32
+		for _, n := range st.counts[i] {
+			least = min(least, n)
+		}
+		if len(st.counts[i]) < c.minDomains {
+			least = 0
+		}
+		if st.counts[i][value]+st.self(c)-least > c.maxSkew {
+			return framework.NewStatus(framework.Unschedulable, Reason)
+		}
+	}
+	return nil
+}
+
+const scoreKey = Name + "/score"
+
+// scoreState has the pods per soft constraint and domain, and the constraints' weights.
+type scoreState struct {
+	*rules
+	counts  []map[string]int
+	weights []float64
+}
+
+// PreScore counts.
+func (p *Plugin) PreScore(state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot, nodes []*framework.NodeInfo) *framework.Status {
+	r, err := p.rules(pod)
+	if err != nil {
+		return framework.AsStatus(err)
+	}
+	if len(r.soft) == 0 {
+		return framework.NewStatus(framework.Skip)
+	}
+	st := &scoreState{rules: r}
+	for i := range r.soft {
+		c := &r.soft[i]
+		counts, hosts := map[string]int{}, 0
+		for _, n := range nodes {
+			if r.requireAll && !hasKeys(n, r.soft) {
+				continue
+			}
+			hosts++
+			if v, ok := n.Node.Labels[c.key]; ok {
+				counts[v] = 0
+			}
+		}
+		if c.key == corev1.LabelHostname {
+			st.weights = append(st.weights, weight(hosts))
+		} else {
+			st.weights = append(st.weights, weight(len(counts)))
+			st.fill(c, counts, s)
+		}
+		st.counts = append(st.counts, counts)
+	}
+	state.Write(scoreKey, st)
+	return nil
+}
+
+// fill counts the pods of all nodes in the domains that are already in counts.
+func (st *scoreState) fill(c *constraint, counts map[string]int, s *framework.Snapshot) {
+	for n := range s.All {
+		if st.requireAll && !hasKeys(n, st.soft) || !st.rules.counts(c, n) {
+			continue
+		}
+		v, ok := n.Node.Labels[c.key]
+		if _, possible := counts[v]; ok && possible {
+			counts[v] += st.matching(c, n)
+		}
+	}
+}
+
+// Score sums the pods in the node's domains, weighted; less is better.
+func (p *Plugin) Score(state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) int64 {
+	st, ok := state.Read(scoreKey).(*scoreState)
+	if !ok {
+		return 0
+	}
+	if st.requireAll && !hasKeys(node, st.soft) {
+		return ignored
+	}
+	sum := 0.0
+	for i := range st.soft {
+		c := &st.soft[i]
+		v, ok := node.Node.Labels[c.key]
+		if !ok {
+			continue
+		}
+		count := st.counts[i][v]
+		if c.key == corev1.LabelHostname {
+			count = st.matching(c, node)
+		}
+		sum += part(count, c, st.weights[i])
+	}
+	return int64(math.Round(sum))
+}
+
+// NormalizeScore makes less better.
+func (p *Plugin) NormalizeScore(_ *framework.CycleState, _ *framework.PodInfo, _ []*framework.NodeInfo, scores []int64) {
+	normalize(scores)
+}
+
+// EventsToRegister: matching pods come, go or change, domains appear or vanish, or the pod changes its labels.
+func (p *Plugin) EventsToRegister() []framework.Interest {
+	return []framework.Interest{
+		{Kind: framework.AssignedPod, Action: framework.Add | framework.Delete | framework.UpdateLabels | framework.UpdateOther, Hint: p.concerns},
+		{Kind: framework.TargetPod, Action: framework.UpdateLabels | framework.UpdateTolerations},
+		{Kind: framework.NodeEvent, Action: framework.Add | framework.Delete | framework.UpdateLabels | framework.UpdateTaints},
+	}
+}
+
+func (p *Plugin) concerns(pod *framework.PodInfo, e framework.Event) bool {
+	r, err := p.rules(pod)
+	if err != nil {
+		return true
+	}
+	for _, side := range []any{e.Old, e.New} {
+		other, ok := side.(*framework.PodInfo)
+		if !ok || other == nil || other.Pod.Namespace != r.namespace {
+			continue
+		}
+		for i := range r.hard {
+			if r.hard[i].selector.Matches(labels.Set(other.Pod.Labels)) {
+				return true
+			}
+		}
+	}
+	return false
+}
