@@ -27,6 +27,7 @@ import (
 	"bonsai/pkg/kubelet/podworker"
 	"bonsai/pkg/kubelet/prober"
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/kubelet/stats"
 	"bonsai/pkg/kubelet/status"
 	"bonsai/pkg/kubelet/volume"
 )
@@ -74,6 +75,7 @@ type Kubelet struct {
 	api      *config.API
 	files    *config.Files
 	relist   *pleg.Generator
+	stats    *stats.Collector
 	health   atomic.Pointer[runtime.Health]
 	memory   int64
 	capacity corev1.ResourceList
@@ -117,6 +119,9 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 	k.probes = prober.New(ctx, prober.Config{Exec: k.probeExec, Changed: k.workers.Wake, Event: k.containerEvent, Started: time.Now(), Log: cfg.Log})
 	if err = k.composeVolumes(); err == nil {
 		err = k.composeNode()
+	}
+	if err == nil {
+		err = k.composeStats()
 	}
 	if err != nil {
 		return nil, errors.Join(err, k.cri.Close())
