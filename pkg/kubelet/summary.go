@@ -29,4 +29,6 @@ func (k *Kubelet) composeStats() error {
 }
 
 // Summary is the use of resources by the node and its pods, as /stats/summary shows it.
-func (k *Kubelet) Summary(ctx context.Context) (*statsapi.Summary, error) { return k.stats.Summary(ctx) }
+func (k *Kubelet) Summary(ctx context.Context) (*statsapi.Summary, error) {
+	return k.stats.Summary(ctx)
+}
