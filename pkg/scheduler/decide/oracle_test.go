@@ -1,0 +1,307 @@
+package decide
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/scheduler/cache"
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/plugins/defaultbinder"
+	"bonsai/pkg/scheduler/plugins/imagelocality"
+	"bonsai/pkg/scheduler/plugins/interpodaffinity"
+	"bonsai/pkg/scheduler/plugins/nodeaffinity"
+	"bonsai/pkg/scheduler/plugins/nodename"
+	"bonsai/pkg/scheduler/plugins/nodeports"
+	"bonsai/pkg/scheduler/plugins/noderesources"
+	"bonsai/pkg/scheduler/plugins/nodeunschedulable"
+	"bonsai/pkg/scheduler/plugins/podtopologyspread"
+	"bonsai/pkg/scheduler/plugins/prioritysort"
+	"bonsai/pkg/scheduler/plugins/tainttoleration"
+)
+
+// history makes random clusters: a cache with nodes and pods that come, change and go.
+type history struct {
+	r     *rand.Rand
+	cache *cache.Cache
+	nodes []string
+	pods  []*framework.PodInfo
+	next  int
+	// services are selectors by app label that spread pods by default.
+	services map[string]bool
+	epoch    int64
+	nsLabels map[string]labels.Set
+}
+
+func newHistory(seed uint64) *history {
+	return &history{r: rand.New(rand.NewPCG(seed, 1)), cache: cache.New(0), services: map[string]bool{},
+		nsLabels: map[string]labels.Set{"a": {"team": "x"}, "b": {"team": "y"}}}
+}
+
+func (h *history) SelectorFor(pod *corev1.Pod) labels.Selector {
+	if app := pod.Labels["app"]; h.services[app] {
+		return labels.SelectorFromSet(labels.Set{"app": app})
+	}
+	return nil
+}
+
+func (h *history) NamespaceLabels(name string) labels.Set { return h.nsLabels[name] }
+func (h *history) Epoch() int64                           { return h.epoch }
+
+func (h *history) one(list ...string) string { return list[h.r.IntN(len(list))] }
+func (h *history) chance(percent int) bool   { return h.r.IntN(100) < percent }
+
+func (h *history) node(name string) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}}}
+	if h.chance(85) {
+		n.Labels["topology.kubernetes.io/zone"] = h.one("z1", "z2", "z3")
+	}
+	n.Labels["disk"] = h.one("ssd", "hdd")
+	n.Spec.Unschedulable = h.chance(5)
+	if h.chance(20) {
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "k", Value: h.one("v", "w"), Effect: corev1.TaintEffectNoSchedule})
+	}
+	if h.chance(20) {
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "p", Effect: corev1.TaintEffectPreferNoSchedule})
+	}
+	n.Status.Allocatable = corev1.ResourceList{
+		"cpu": resource.MustParse(h.one("2", "4", "8")), "memory": resource.MustParse(h.one("4Gi", "8Gi")), "pods": resource.MustParse(h.one("5", "20")),
+	}
+	if h.chance(30) {
+		n.Status.Allocatable["example.com/gpu"] = resource.MustParse("2")
+	}
+	for _, image := range []string{"big:1", "huge:1"} {
+		if h.chance(30) {
+			n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{image}, SizeBytes: 400 << 20})
+		}
+	}
+	return n
+}
+
+func (h *history) pod() *corev1.Pod {
+	h.next++
+	app := h.one("web", "db", "job")
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p", h.next), Namespace: h.one("a", "b"), UID: types.UID(fmt.Sprint(h.next)), Labels: map[string]string{"app": app}}}
+	c := corev1.Container{Image: h.one("small:1", "big:1", "huge:1", "big")}
+	if h.chance(80) {
+		c.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(h.one("100m", "500m", "3")), "memory": resource.MustParse(h.one("64Mi", "1Gi"))}
+	}
+	if h.chance(5) {
+		c.Resources.Requests = corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}
+	}
+	if h.chance(8) {
+		c.Ports = []corev1.ContainerPort{{HostPort: int32(8000 + h.r.IntN(2)), HostIP: h.one("", "10.0.0.1")}}
+	}
+	p.Spec.Containers = []corev1.Container{c}
+	p.Spec.Priority = new(int32(h.r.IntN(3)))
+	if h.chance(30) {
+		p.Spec.Tolerations = []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}}
+	}
+	if h.chance(20) {
+		p.Spec.NodeSelector = map[string]string{"disk": "ssd"}
+	}
+	h.affinity(p, app)
+	if h.chance(25) {
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{h.constraint(app)}
+		if h.chance(40) {
+			p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, h.constraint(app))
+		}
+	}
+	return p
+}
+
+func (h *history) constraint(app string) corev1.TopologySpreadConstraint {
+	c := corev1.TopologySpreadConstraint{
+		MaxSkew: int32(1 + h.r.IntN(2)), TopologyKey: h.one("kubernetes.io/hostname", "topology.kubernetes.io/zone"),
+		WhenUnsatisfiable: corev1.UnsatisfiableConstraintAction(h.one("DoNotSchedule", "ScheduleAnyway")),
+		LabelSelector:     &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+	}
+	if h.chance(20) && c.WhenUnsatisfiable == corev1.DoNotSchedule {
+		c.MinDomains = new(int32(4))
+	}
+	if h.chance(30) {
+		c.NodeTaintsPolicy = new(corev1.NodeInclusionPolicyHonor)
+	}
+	if h.chance(30) {
+		c.NodeAffinityPolicy = new(corev1.NodeInclusionPolicyIgnore)
+	}
+	return c
+}
+
+func (h *history) term() corev1.PodAffinityTerm {
+	t := corev1.PodAffinityTerm{TopologyKey: h.one("kubernetes.io/hostname", "topology.kubernetes.io/zone", "disk"),
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": h.one("web", "db", "job")}}}
+	if h.chance(30) {
+		t.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": h.one("x", "y")}}
+	}
+	return t
+}
+
+func (h *history) affinity(p *corev1.Pod, app string) {
+	a := &corev1.Affinity{}
+	if h.chance(15) {
+		a.PodAffinity = &corev1.PodAffinity{}
+		if h.chance(50) {
+			a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{h.term()}
+		}
+		a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{{Weight: int32(1 + h.r.IntN(100)), PodAffinityTerm: h.term()}}
+	}
+	if h.chance(15) {
+		a.PodAntiAffinity = &corev1.PodAntiAffinity{}
+		if h.chance(60) {
+			a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{{TopologyKey: "kubernetes.io/hostname",
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}
+		}
+		a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{{Weight: 10, PodAffinityTerm: h.term()}}
+	}
+	if h.chance(15) {
+		a.NodeAffinity = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 5,
+			Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: "In", Values: []string{"hdd"}}}}}}}
+	}
+	if h.chance(3) && len(h.nodes) > 0 {
+		a.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: "In", Values: []string{h.one(h.nodes...)}}}}}}}
+	}
+	p.Spec.Affinity = a
+}
+
+// step changes something.
+func (h *history) step() {
+	switch k := h.r.IntN(100); {
+	case k < 15 || len(h.nodes) < 3:
+		h.next++
+		name := fmt.Sprint("n", h.next)
+		h.nodes = append(h.nodes, name)
+		h.cache.SetNode(h.node(name))
+	case k < 25:
+		h.cache.SetNode(h.node(h.one(h.nodes...)))
+	case k < 30:
+		i := h.r.IntN(len(h.nodes))
+		h.cache.RemoveNode(h.nodes[i])
+		h.nodes = slices.Delete(h.nodes, i, i+1)
+	case k < 60 && len(h.pods) > 0:
+		i := h.r.IntN(len(h.pods))
+		h.cache.Remove(h.pods[i].Pod.UID)
+		h.pods = slices.Delete(h.pods, i, i+1)
+	case k < 70 && len(h.pods) > 0:
+		i := h.r.IntN(len(h.pods))
+		p := h.pods[i].Pod.DeepCopy()
+		if h.chance(50) {
+			p.Labels["app"] = h.one("web", "db", "job")
+		} else {
+			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		}
+		h.pods[i] = framework.NewPodInfo(p)
+		h.cache.Add(h.pods[i])
+	case k < 72:
+		h.services[h.one("web", "db")] = h.chance(50)
+	case k < 74:
+		h.nsLabels[h.one("a", "b")] = labels.Set{"team": h.one("x", "y")}
+		h.epoch++
+	}
+}
+
+func (h *history) profile(t *testing.T) *framework.Profile {
+	t.Helper()
+	p, err := framework.NewProfile("default-scheduler", []framework.Enabled{
+		{Plugin: prioritysort.Plugin{}}, {Plugin: nodeunschedulable.Plugin{}}, {Plugin: nodename.Plugin{}}, {Plugin: tainttoleration.Plugin{}, Weight: 3},
+		{Plugin: nodeaffinity.Plugin{}, Weight: 2}, {Plugin: nodeports.Plugin{}}, {Plugin: noderesources.Fit{}},
+		{Plugin: &podtopologyspread.Plugin{Workloads: h}, Weight: 2}, {Plugin: &interpodaffinity.Plugin{Namespaces: h, HardWeight: 1}, Weight: 2},
+		{Plugin: noderesources.Balanced{}}, {Plugin: imagelocality.Plugin{}}, {Plugin: defaultbinder.Plugin{}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestIncrementalGivesThePlainAnswer runs random histories and compares each decision with the oracle: the same error, or
+// the same best nodes with the same score.
+func TestIncrementalGivesThePlainAnswer(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			h := newHistory(seed)
+			p := h.profile(t)
+			nominator := framework.NewNominator()
+			plain := &Plain{Nominator: nominator, Random: h.r.IntN}
+			fast := NewIncremental(nominator, h.r.IntN)
+			snapshot := framework.NewSnapshot()
+			chosen, refused := 0, 0
+			for range 400 {
+				h.step()
+				pod := framework.NewPodInfo(h.pod())
+				if h.chance(2) && len(h.nodes) > 0 {
+					nominator.Set(framework.NewPodInfo(h.pod()), h.one(h.nodes...))
+				}
+				if h.chance(3) {
+					nominator = framework.NewNominator()
+					plain.Nominator, fast.plain.Nominator = nominator, nominator
+				}
+				h.cache.Refresh(snapshot)
+				want, wantErr := plain.Decide(p, framework.NewCycleState(), pod, snapshot)
+				got, err := fast.Decide(p, framework.NewCycleState(), pod, snapshot)
+				if wantErr != nil || err != nil {
+					compareErrors(t, wantErr, err)
+					refused++
+					continue
+				}
+				if got.Best == nil {
+					got.Best = fast.best(snapshot, got.Score)
+				}
+				slices.Sort(got.Best)
+				slices.Sort(want.Best)
+				if !slices.Equal(got.Best, want.Best) || got.Score != want.Score || got.Feasible != want.Feasible {
+					t.Fatalf("pod %v\n got %v score %d of %d\nwant %v score %d of %d", pod.Pod.Spec, got.Best, got.Score, got.Feasible, want.Best, want.Score, want.Feasible)
+				}
+				if !slices.Contains(want.Best, got.Node) {
+					t.Fatalf("chose %s, not one of the best %v", got.Node, want.Best)
+				}
+				chosen++
+				bound := pod.Pod.DeepCopy()
+				bound.Spec.NodeName = got.Node
+				info := framework.NewPodInfo(bound)
+				if err := h.cache.Assume(info, got.Node); err != nil {
+					t.Fatal(err)
+				}
+				if h.chance(50) {
+					h.cache.Add(info)
+				}
+				h.pods = append(h.pods, info)
+			}
+			if chosen < 20 || refused < 5 {
+				t.Errorf("the history is too one-sided to mean much: %d pods placed, %d refused", chosen, refused)
+			}
+		})
+	}
+}
+
+func compareErrors(t *testing.T, want, got error) {
+	t.Helper()
+	if (want == nil) != (got == nil) {
+		t.Fatalf("incremental: %v, plain: %v", got, want)
+	}
+	var a, b *framework.FitError
+	if !errors.As(want, &a) || !errors.As(got, &b) {
+		t.Fatalf("incremental: %v, plain: %v: want two FitErrors", got, want)
+	}
+	if a.Error() != b.Error() {
+		t.Fatalf("incremental: %v\n      plain: %v", got, want)
+	}
+	for node, s := range a.Diagnosis.Statuses {
+		o := b.Diagnosis.Statuses[node]
+		if o == nil || o.Plugin != s.Plugin || o.Code != s.Code {
+			t.Fatalf("node %s: incremental %+v, plain %+v", node, o, s)
+		}
+	}
+}
