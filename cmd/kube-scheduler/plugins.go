@@ -17,6 +17,7 @@ import (
 	"bonsai/pkg/scheduler/plugins/prioritysort"
 	"bonsai/pkg/scheduler/plugins/schedulinggates"
 	"bonsai/pkg/scheduler/plugins/tainttoleration"
+	"bonsai/pkg/scheduler/preemption"
 )
 
 // pluginDeps is what plug-ins need of the outside.
@@ -24,6 +25,7 @@ type pluginDeps struct {
 	binder     defaultbinder.Binder
 	workloads  framework.Workloads
 	namespaces framework.Namespaces
+	preemption *preemption.Plugin
 }
 
 // available lists every plug-in, in the order of its calls and with its default weight.
@@ -53,13 +55,14 @@ func available(d pluginDeps, args map[string]pluginArgs) []framework.Enabled {
 		{Plugin: &interpodaffinity.Plugin{Namespaces: d.namespaces, HardWeight: hard}, Weight: 2},
 		{Plugin: noderesources.Balanced{}, Weight: 1},
 		{Plugin: imagelocality.Plugin{}, Weight: 1},
+		{Plugin: d.preemption},
 		{Plugin: defaultbinder.Plugin{Client: d.binder}},
 	}
 }
 
 // elsewhere are upstream's plug-ins whose work is not done here; naming them is no error.
 var elsewhere = [...]string{"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "DynamicResources", "NodeDeclaredFeatures",
-	"GangScheduling", "EBSLimits", "GCEPDLimits", "AzureDiskLimits", "DefaultPreemption"}
+	"GangScheduling", "EBSLimits", "GCEPDLimits", "AzureDiskLimits"}
 
 // enabled picks a profile's plug-ins. Enabling or disabling at a single extension point counts for the whole plug-in, but for
 // "*" and weights at score.

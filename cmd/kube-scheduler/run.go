@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2"
 
 	"bonsai/cmd/internal/daemon"
@@ -21,9 +22,8 @@ import (
 	"bonsai/pkg/scheduler/decide"
 	"bonsai/pkg/scheduler/event"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/preemption"
 	"bonsai/pkg/scheduler/queue"
-
-	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
 // binders is how many bindings may be under way at once: enough to keep the API server busy, few enough to be polite.
@@ -86,7 +86,8 @@ func build(cfg *configuration, c *client.Client, w *world, recorder *event.Recor
 	var sort framework.QueueSort
 	for i := range cfg.Profiles {
 		p := &cfg.Profiles[i]
-		plugins, err := p.enabled(pluginDeps{binder: c, workloads: w, namespaces: w})
+		preempt := &preemption.Plugin{API: c, Recorder: recorder, Nominator: nominator, Now: time.Now, Log: log}
+		plugins, err := p.enabled(pluginDeps{binder: c, workloads: w, namespaces: w, preemption: preempt})
 		if err != nil {
 			return nil, err
 		}
@@ -94,6 +95,7 @@ func build(cfg *configuration, c *client.Client, w *world, recorder *event.Recor
 		if err != nil {
 			return nil, err
 		}
+		preempt.Profile = built
 		profiles[p.SchedulerName], sort = built, built.Sort
 	}
 	q := queue.New(queue.Config{

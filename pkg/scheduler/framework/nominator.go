@@ -62,6 +62,19 @@ func (n *Nominator) On(node string, pod *PodInfo) []*PodInfo {
 	return out
 }
 
+// Below returns the pods nominated to node whose priority is lower than pod's.
+func (n *Nominator) Below(node string, pod *PodInfo) []*PodInfo {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var out []*PodInfo
+	for _, p := range n.byNode[node] {
+		if Priority(p.Pod) < Priority(pod.Pod) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // Nodes returns the nodes for which On is not empty.
 func (n *Nominator) Nodes(pod *PodInfo) []string {
 	n.mu.Lock()

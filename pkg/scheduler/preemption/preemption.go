@@ -1,0 +1,210 @@
+// Package preemption makes room for a pod that fits nowhere, by evicting pods of lower priority from the node where that
+// hurts least. The pod is then nominated to that node and scheduled again once the victims are gone.
+package preemption
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"golang.org/x/sync/errgroup"
+
+	"bonsai/pkg/scheduler/framework"
+)
+
+// Name of the plug-in.
+const Name = "DefaultPreemption"
+
+// API evicts, and knows the disruption budgets.
+type API interface {
+	// Preempt marks the pod with the condition and deletes it, if it is still the same pod.
+	Preempt(ctx context.Context, pod *corev1.Pod, condition *corev1.PodCondition) error
+	Budgets(ctx context.Context) ([]policyv1.PodDisruptionBudget, error)
+	PatchStatus(ctx context.Context, pod *corev1.Pod, condition *corev1.PodCondition, nominated *string) error
+}
+
+// Recorder publishes events about victims.
+type Recorder interface {
+	Event(pod *corev1.Pod, profile, eventType, reason, action, note string)
+}
+
+// Plugin is the DefaultPreemption plug-in. Profile must be set, after the profile was made of its plug-ins.
+type Plugin struct {
+	API       API
+	Recorder  Recorder
+	Nominator *framework.Nominator
+	Now       func() time.Time
+	Log       *slog.Logger
+	Profile   *framework.Profile
+	// MinNodes and Percent bound how many candidate nodes are compared: at least MinNodes, and Percent of all. 0 means 100
+	// and 10.
+	MinNodes, Percent int
+	// Start picks the node to begin with, in [0, n); nil is by chance.
+	Start func(n int) int
+}
+
+var _ framework.PostFilter = (*Plugin)(nil)
+
+// Name is the plug-in's name.
+func (*Plugin) Name() string { return Name }
+
+// Reasons why a node is no candidate.
+const (
+	notHelpful = "Preemption is not helpful for scheduling"
+	noVictims  = "No preemption victims found for incoming pod"
+)
+
+// timeout bounds the eviction of all victims.
+const timeout = 15 * time.Second
+
+// PostFilter nominates a node and evicts the victims there.
+func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis) (string, *framework.Status) {
+	if why := p.ineligible(pod, d.Snapshot); why != "" {
+		return "", framework.NewStatus(framework.Unschedulable, "preemption: "+why)
+	}
+	candidates, refusals := p.candidates(ctx, state, pod, d)
+	if len(candidates) == 0 {
+		return "", framework.NewStatus(framework.Unschedulable, "preemption: "+refusals.Message())
+	}
+	best := pick(candidates)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := p.evict(ctx, pod, best); err != nil {
+		return "", framework.AsStatus(fmt.Errorf("preempting on node %s: %w", best.node, err))
+	}
+	p.Log.Info("preempted", "pod", pod.Key(), "node", best.node, "victims", len(best.victims))
+	return best.node, framework.NewStatus(framework.Success)
+}
+
+// ineligible says why the pod may not preempt now, "" if it may.
+func (p *Plugin) ineligible(pod *framework.PodInfo, s *framework.Snapshot) string {
+	if policy := pod.Pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever {
+		return "not eligible due to preemptionPolicy=Never."
+	}
+	nominated := p.Nominator.Of(pod.Pod.UID)
+	if nominated == "" {
+		return ""
+	}
+	n := s.Get(nominated)
+	if n == nil {
+		return ""
+	}
+	for _, other := range n.Pods {
+		if other.Pod.DeletionTimestamp != nil && framework.Priority(other.Pod) < framework.Priority(pod.Pod) {
+			return "not eligible due to a terminating pod on the nominated node."
+		}
+	}
+	return ""
+}
+
+// candidates tries the nodes whose refusal could be resolved.
+func (p *Plugin) candidates(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis) ([]*candidate, *framework.Diagnosis) {
+	refusals := framework.NewDiagnosis(d.Snapshot)
+	unhelpful, none := framework.NewStatus(framework.UnschedulableAndUnresolvable, notHelpful), framework.NewStatus(framework.UnschedulableAndUnresolvable, noVictims)
+	var possible []*framework.NodeInfo
+	for n := range d.Snapshot.All {
+		st := d.Statuses[n.Name()]
+		switch {
+		case st != nil && st.Code == framework.UnschedulableAndUnresolvable:
+			refusals.Reject(n.Name(), unhelpful)
+		case !hasLower(n, pod):
+			refusals.Reject(n.Name(), none)
+		default:
+			possible = append(possible, n)
+		}
+	}
+	if len(possible) == 0 {
+		return nil, refusals
+	}
+	budgets, err := p.API.Budgets(ctx)
+	if err != nil {
+		p.Log.Warn("reading disruption budgets failed, preempting without them", "err", err)
+	}
+	want := p.enough(d.Snapshot.Count)
+	var out []*candidate
+	first := p.start(len(possible))
+	for i := range possible {
+		n := possible[(first+i)%len(possible)]
+		c, st := p.try(state, pod, n, budgets)
+		if c == nil {
+			refusals.Reject(n.Name(), st)
+			continue
+		}
+		if out = append(out, c); len(out) >= want {
+			break
+		}
+	}
+	return out, refusals
+}
+
+func (p *Plugin) start(n int) int {
+	if p.Start != nil {
+		return p.Start(n)
+	}
+	return rand.IntN(n)
+}
+
+func (p *Plugin) enough(nodes int) int {
+	least, percent := p.MinNodes, p.Percent
+	if least == 0 {
+		least = 100
+	}
+	if percent == 0 {
+		percent = 10
+	}
+	return max(nodes*percent/100, least)
+}
+
+func hasLower(n *framework.NodeInfo, pod *framework.PodInfo) bool {
+	for _, other := range n.Pods {
+		if framework.Priority(other.Pod) < framework.Priority(pod.Pod) {
+			return true
+		}
+	}
+	return false
+}
+
+// evict removes the victims, and takes back nominations of less important pods to the node.
+func (p *Plugin) evict(ctx context.Context, pod *framework.PodInfo, c *candidate) error {
+	scheduler := pod.Pod.Spec.SchedulerName
+	condition := &corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
+		Message:            fmt.Sprintf("%s: preempting to accommodate a higher priority pod", scheduler),
+		LastTransitionTime: metav1.NewTime(p.Now()),
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(8)
+	for _, v := range c.victims {
+		g.Go(func() error {
+			if w := p.Profile.WaitingPod(v.Pod.UID); w != nil {
+				w.Reject(Name, "preempted")
+				return nil
+			}
+			if v.Pod.DeletionTimestamp != nil {
+				return nil
+			}
+			if err := p.API.Preempt(gctx, v.Pod, condition); err != nil {
+				return err
+			}
+			p.Recorder.Event(v.Pod, scheduler, corev1.EventTypeNormal, "Preempted", "Preempting",
+				fmt.Sprintf("Preempted by pod %v on node %v", pod.Pod.UID, c.node))
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, other := range p.Nominator.Below(c.node, pod) {
+		p.Nominator.Set(other, "")
+		if err := p.API.PatchStatus(ctx, other.Pod, nil, new("")); err != nil {
+			p.Log.Warn("taking back a nomination failed", "pod", other.Key(), "err", err)
+		}
+	}
+	return nil
+}

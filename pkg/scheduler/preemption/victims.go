@@ -1,0 +1,160 @@
+package preemption
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"bonsai/pkg/scheduler/framework"
+)
+
+// candidate is a node with the pods that must go, the most important first.
+type candidate struct {
+	node       string
+	victims    []*framework.PodInfo
+	violations int // of disruption budgets
+}
+
+// try finds the fewest victims on a node: all pods of lower priority are taken away, and if the pod fits then, one after the
+// other is put back, those that a budget protects first, then by importance. nil with a status if the pod does not fit.
+func (p *Plugin) try(state *framework.CycleState, pod *framework.PodInfo, on *framework.NodeInfo, budgets []policyv1.PodDisruptionBudget) (*candidate, *framework.Status) {
+	st, node := state.Clone(), on.Clone()
+	var lower []*framework.PodInfo
+	for _, other := range on.Pods {
+		if framework.Priority(other.Pod) < framework.Priority(pod.Pod) {
+			lower = append(lower, other)
+			node.RemovePod(other.Pod)
+			p.Profile.RemovePod(st, pod, other, node)
+		}
+	}
+	if s := p.fits(st, pod, node); !s.IsSuccess() {
+		return nil, s
+	}
+	slices.SortStableFunc(lower, importance)
+	protected, free := split(lower, budgets)
+	c := &candidate{node: on.Name()}
+	reprieve := func(list []*framework.PodInfo) (victims int) {
+		for _, other := range list {
+			node.AddPod(other)
+			p.Profile.AddPod(st, pod, other, node)
+			if p.fits(st, pod, node).IsSuccess() {
+				continue
+			}
+			node.RemovePod(other.Pod)
+			p.Profile.RemovePod(st, pod, other, node)
+			c.victims = append(c.victims, other)
+			victims++
+		}
+		return victims
+	}
+	c.violations = reprieve(protected)
+	reprieve(free)
+	if len(c.victims) == 0 {
+		return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, noVictims)
+	}
+	slices.SortStableFunc(c.victims, importance)
+	return c, nil
+}
+
+// fits runs the filters, also as if the pods that wait for room on the node were there.
+func (p *Plugin) fits(state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	if waiting := p.Nominator.On(node.Name(), pod); len(waiting) > 0 {
+		with, full := state.Clone(), node.Clone()
+		for _, w := range waiting {
+			full.AddPod(w)
+			p.Profile.AddPod(with, pod, w, full)
+		}
+		if s := p.Profile.RunFilter(with, pod, full); !s.IsSuccess() {
+			return s
+		}
+	}
+	return p.Profile.RunFilter(state, pod, node)
+}
+
+// importance orders pods: higher priority first, then those that run longer.
+func importance(a, b *framework.PodInfo) int {
+	if c := cmp.Compare(framework.Priority(b.Pod), framework.Priority(a.Pod)); c != 0 {
+		return c
+	}
+	return started(a.Pod).Compare(started(b.Pod))
+}
+
+// started is when the pod began to run; one that has not is younger than all.
+func started(pod *corev1.Pod) time.Time {
+	if pod.Status.StartTime != nil {
+		return pod.Status.StartTime.Time
+	}
+	return time.Unix(math.MaxInt32, 0)
+}
+
+// split takes out the pods whose eviction breaks a budget, counting down what each budget still allows.
+func split(pods []*framework.PodInfo, budgets []policyv1.PodDisruptionBudget) (protected, free []*framework.PodInfo) {
+	allowed := make([]int32, len(budgets))
+	for i := range budgets {
+		allowed[i] = budgets[i].Status.DisruptionsAllowed
+	}
+	for _, p := range pods {
+		broken := false
+		for i := range budgets {
+			b := &budgets[i]
+			if b.Namespace != p.Pod.Namespace || len(p.Pod.Labels) == 0 {
+				continue
+			}
+			sel, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+			if err != nil || sel.Empty() || !sel.Matches(labels.Set(p.Pod.Labels)) {
+				continue
+			}
+			if _, counted := b.Status.DisruptedPods[p.Pod.Name]; counted {
+				continue
+			}
+			allowed[i]--
+			broken = broken || allowed[i] < 0
+		}
+		if broken {
+			protected = append(protected, p)
+		} else {
+			free = append(free, p)
+		}
+	}
+	return protected, free
+}
+
+// pick returns the candidate that hurts least: fewest broken budgets, then the least important first victim, then the
+// smallest sum of priorities, then the fewest victims, then the latest start of the most important victims.
+func pick(list []*candidate) *candidate {
+	return slices.MinFunc(list, func(a, b *candidate) int {
+		return cmp.Or(
+			cmp.Compare(a.violations, b.violations),
+			cmp.Compare(framework.Priority(a.victims[0].Pod), framework.Priority(b.victims[0].Pod)),
+			cmp.Compare(a.sum(), b.sum()),
+			cmp.Compare(len(a.victims), len(b.victims)),
+			b.earliest().Compare(a.earliest()),
+		)
+	})
+}
+
+// sum adds the priorities, shifted to be positive so that more victims never count less.
+func (c *candidate) sum() int64 {
+	var n int64
+	for _, v := range c.victims {
+		n += int64(framework.Priority(v.Pod)) + math.MaxInt32 + 1
+	}
+	return n
+}
+
+// earliest is the first start among the victims of the highest priority.
+func (c *candidate) earliest() time.Time {
+	first := started(c.victims[0].Pod)
+	for _, v := range c.victims {
+		if framework.Priority(v.Pod) == framework.Priority(c.victims[0].Pod) && started(v.Pod).Before(first) {
+			first = started(v.Pod)
+		}
+	}
+	return first
+}
