@@ -208,4 +208,3 @@ func (o *Options) make(ctx context.Context, service *corev1.Service, pod *corev1
 	}
 	return p.Print(made, o.Out)
 }
-

@@ -1,0 +1,208 @@
+// Package apply is "kubectl apply": it brings objects to the state of files by a three-way merge between the file, what was
+// applied last (kept in an annotation) and what the server has.
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/resource"
+	"bonsai/pkg/kubectl/write"
+)
+
+const example = `  # Apply the configuration in pod.json to a pod
+  kubectl apply -f ./pod.json
+
+  # Apply the JSON passed into stdin to a pod
+  cat pod.json | kubectl apply -f -`
+
+// manager is the field manager of client-side apply.
+const manager = "kubectl-client-side-apply"
+
+// Options is one run of "kubectl apply".
+type Options struct {
+	write.Base
+	files                      resource.Files
+	selector                   string
+	all, prune                 bool
+	serverSide, forceConflicts bool
+	overwrite, force           bool
+	grace                      int
+	timeout                    time.Duration
+	cmd                        *cobra.Command
+}
+
+// NewCommand returns a function that makes the command; editor serves "edit-last-applied".
+func NewCommand(editor Editor) func(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
+	return func(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
+		o := &Options{Base: write.Base{Flags: write.NewFlags(manager), IOStreams: streams}}
+		cmd := &cobra.Command{
+			Use:     "apply -f FILENAME",
+			Short:   "Apply a configuration to a resource by file name or stdin",
+			Long:    "Apply a configuration to a resource by file name or stdin. The resource name must be specified. This resource will be created if it doesn't exist yet.\n\n JSON and YAML formats are accepted.",
+			Example: example,
+			Args:    cobra.ArbitraryArgs,
+			RunE:    cli.RunE(f, o),
+		}
+		o.addFlags(cmd)
+		cmd.AddCommand(newEditLast(f, streams, editor), newSetLast(f, streams), newViewLast(f, streams))
+		return cmd
+	}
+}
+
+func (o *Options) addFlags(cmd *cobra.Command) {
+	set := cmd.Flags()
+	o.Flags.AddFlags(set)
+	o.AddManager(set)
+	o.AddValidate(set)
+	o.files.AddFlags(set, "The files that contain the configurations to apply.")
+	set.StringVarP(&o.selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
+	set.BoolVar(&o.all, "all", false, "Select all resources in the namespace of the specified resource types.")
+	set.BoolVar(&o.prune, "prune", false, "Automatically delete resource objects, that do not appear in the configs and are created by either apply or create --save-config. Not supported yet.")
+	set.BoolVar(&o.serverSide, "server-side", false, "If true, apply runs in the server instead of the client. Not supported yet.")
+	set.BoolVar(&o.forceConflicts, "force-conflicts", false, "If true, server-side apply will force the changes against conflicts.")
+	set.BoolVar(&o.overwrite, "overwrite", true, "Automatically resolve conflicts between the modified and live configuration by using values from the modified configuration")
+	set.BoolVar(&o.force, "force", false, "If true, immediately remove resources from API and bypass graceful deletion. Note that immediate deletion of some resources may result in inconsistency or data loss and requires confirmation.")
+	set.IntVar(&o.grace, "grace-period", -1, "Period of time in seconds given to the resource to terminate gracefully. Ignored if negative.")
+	set.DurationVar(&o.timeout, "timeout", 0, "The length of time to wait before giving up on a delete, zero means determine a timeout from the size of the object")
+}
+
+// Complete gets the client.
+func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) error {
+	o.cmd = cmd
+	if len(args) > 0 {
+		return cli.UsageErrorf(cmd, "Unexpected args: %v", args)
+	}
+	if o.files.Empty() {
+		return write.NoFiles()
+	}
+	return o.CompleteWith(f)
+}
+
+// Validate refuses what does not go together, and what the server cannot do yet.
+func (o *Options) Validate() error {
+	switch {
+	case o.forceConflicts && !o.serverSide:
+		return errors.New("--force-conflicts only works with --server-side")
+	case o.serverSide && o.DryRun == write.DryRunClient:
+		return errors.New("--dry-run=client doesn't work with --server-side (did you mean --dry-run=server instead?)")
+	case o.force && o.serverSide:
+		return errors.New("--force cannot be used with --server-side")
+	case o.force && o.DryRun == write.DryRunServer:
+		return errors.New("--dry-run=server cannot be used with --force")
+	case o.serverSide:
+		return errors.New("--server-side is not supported yet: apply without it merges in the client")
+	case o.prune && !o.all && o.selector == "":
+		return errors.New("all resources selected for prune without explicitly passing --all. To prune all resources, pass the --all flag. If you did not mean to prune all resources, specify a label selector")
+	case o.prune:
+		return errors.New("--prune is not supported yet")
+	}
+	_, err := o.Printer("created")
+	return err
+}
+
+// Run applies what the files hold, one after the other, and goes on after a refusal.
+func (o *Options) Run(ctx context.Context) error {
+	infos, err := o.Client.Resolve(ctx, resource.Request{
+		Files: o.files, Namespace: o.Namespace, ExplicitNamespace: o.Explicit, LabelSelector: o.selector,
+	})
+	var errs []error
+	if err != nil {
+		errs = append(errs, err)
+	}
+	if len(infos) == 0 && len(errs) == 0 {
+		return errors.New("no objects passed to apply")
+	}
+	shown := &unstructured.UnstructuredList{}
+	for _, i := range infos {
+		operation, err := o.apply(ctx, i)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if o.ShowsObjects() {
+			shown.Items = append(shown.Items, *i.Object)
+		} else if err := o.Show(operation, i.Object); err != nil {
+			return err
+		}
+	}
+	if err := o.showAll(shown); err != nil {
+		errs = append(errs, err)
+	}
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return utilerrors.NewAggregate(errs)
+}
+
+// showAll prints the objects for -o: one by itself, several as a list.
+func (o *Options) showAll(list *unstructured.UnstructuredList) error {
+	switch len(list.Items) {
+	case 0:
+		return nil
+	case 1:
+		return o.Show("", &list.Items[0])
+	}
+	list.SetAPIVersion("v1")
+	list.SetKind("List")
+	if err := unstructured.SetNestedField(list.Object, "", "metadata", "resourceVersion"); err != nil {
+		return err
+	}
+	return o.Show("", list)
+}
+
+// apply brings one object to the state of its file and tells what that was: "created", "configured" or "unchanged".
+func (o *Options) apply(ctx context.Context, i *resource.Info) (string, error) {
+	if i.Name == "" && i.Object.GetGenerateName() != "" {
+		return "", fmt.Errorf("from %s: cannot use generate name with apply", i.Object.GetGenerateName())
+	}
+	want := i.Object.DeepCopy()
+	if err := write.SetLastApplied(want); err != nil {
+		return "", write.WithSource("applying", i.Source, err)
+	}
+	err := get(ctx, i)
+	if apierrors.IsNotFound(err) {
+		i.Object = want
+		if o.DryRun == write.DryRunClient {
+			return "created", nil
+		}
+		return "created", write.WithSource("creating", i.Source, i.Create(ctx, o.CreateOptions()))
+	}
+	if err != nil {
+		return "", write.WithSource(fmt.Sprintf("retrieving current configuration of:\n%s\nfrom server for:", describe(i)), i.Source, err)
+	}
+	if _, ok := i.Object.GetAnnotations()[write.LastAppliedAnnotation]; !ok {
+		fmt.Fprintf(o.ErrOut, warnNoAnnotation, i.Mapping.Resource.Resource, i.Name, write.LastAppliedAnnotation)
+	}
+	changed, err := (&patcher{o: o, info: i, want: want}).patch(ctx)
+	if err != nil {
+		return "", err
+	}
+	if !changed {
+		return "unchanged", nil
+	}
+	return "configured", nil
+}
+
+const warnNoAnnotation = "Warning: resource %s/%s is missing the %s annotation which is required by kubectl apply. kubectl apply should only be used on resources created declaratively by either kubectl create --save-config or kubectl apply. The missing annotation will be patched automatically.\n"
+
+func get(ctx context.Context, i *resource.Info) error {
+	if i.Name == "" {
+		return errors.New("resource name may not be empty")
+	}
+	return i.Get(ctx)
+}
+
+// describe says in errors which object is meant.
+func describe(i *resource.Info) string {
+	return fmt.Sprintf("Resource: %q, GroupVersionKind: %q\nName: %q, Namespace: %q",
+		i.Mapping.Resource.String(), i.Mapping.GroupVersionKind.String(), i.Name, i.Namespace)
+}

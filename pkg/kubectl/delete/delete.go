@@ -1,0 +1,278 @@
+// Package delete is "kubectl delete": it asks for the deletion of objects and waits until they are gone.
+package delete
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/resource"
+	"bonsai/pkg/kubectl/write"
+)
+
+const example = `  # Delete a pod using the type and name specified in pod.json
+  kubectl delete -f ./pod.json
+
+  # Delete pods and services with label name=myLabel
+  kubectl delete pods,services -l name=myLabel
+
+  # Delete a pod with minimal delay
+  kubectl delete pod foo --now
+
+  # Force delete a pod on a dead node
+  kubectl delete pod foo --force
+
+  # Delete all pods
+  kubectl delete pods --all`
+
+// Options is one run of "kubectl delete".
+type Options struct {
+	write.Base
+	target write.Target
+	args   []string
+
+	cascade        string
+	grace          int
+	force, now     bool
+	wait           bool
+	timeout        time.Duration
+	ignoreNotFound bool
+	interactive    bool
+	output         string
+	raw            string
+}
+
+// NewCommand makes the command.
+func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
+	o := &Options{Base: write.Base{Flags: write.NewFlags(""), IOStreams: streams}}
+	cmd := &cobra.Command{
+		Use:     "delete ([-f FILENAME] | TYPE [(NAME | -l label | --all)])",
+		Short:   "Delete resources by file names, stdin, resources and names, or by resources and label selector",
+		Long:    "Delete resources by file names, stdin, resources and names, or by resources and label selector.",
+		Example: example,
+		RunE:    cli.RunE(f, o),
+	}
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (o *Options) addFlags(set *pflag.FlagSet) {
+	o.target.AddFlags(set, "containing the resource to delete.")
+	o.target.AddFieldSelector(set)
+	o.target.AddAllNamespaces(set)
+	o.AddDryRun(set)
+	set.StringVar(&o.cascade, "cascade", "background", `Must be "background", "orphan", or "foreground". Selects the deletion cascading strategy for the dependents (e.g. Pods created by a ReplicationController). Defaults to background.`)
+	set.Lookup("cascade").NoOptDefVal = "background"
+	set.IntVar(&o.grace, "grace-period", -1, "Period of time in seconds given to the resource to terminate gracefully. Ignored if negative. Set to 1 for immediate shutdown. Can only be set to 0 when --force is true (force deletion).")
+	set.BoolVar(&o.force, "force", false, "If true, immediately remove resources from API and bypass graceful deletion. Note that immediate deletion of some resources may result in inconsistency or data loss and requires confirmation.")
+	set.BoolVar(&o.now, "now", false, "If true, resources are signaled for immediate shutdown (same as --grace-period=1).")
+	set.BoolVar(&o.wait, "wait", true, "If true, wait for resources to be gone before returning. This waits for finalizers.")
+	set.DurationVar(&o.timeout, "timeout", 0, "The length of time to wait before giving up on a delete, zero means determine a timeout from the size of the object")
+	set.BoolVar(&o.ignoreNotFound, "ignore-not-found", false, `Treat "resource not found" as a successful delete. Defaults to "true" when --all is specified.`)
+	set.BoolVarP(&o.interactive, "interactive", "i", false, "If true, delete resource only when user confirms.")
+	set.StringVarP(&o.output, "output", "o", "", `Output mode. Use "-o name" for shorter output (resource/name).`)
+	set.StringVar(&o.raw, "raw", "", "Raw URI to DELETE to the server.  Uses the transport specified by the kubeconfig file.")
+}
+
+// Complete reads the flags. A grace period of zero without --force is one of a second, for which delete waits.
+func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) error {
+	o.args = args
+	if o.target.All || o.target.Selector != "" || o.target.FieldSelector != "" {
+		if !cmd.Flags().Changed("ignore-not-found") {
+			o.ignoreNotFound = true
+		}
+	}
+	if err := o.CompleteWith(f); err != nil {
+		return err
+	}
+	return o.settle()
+}
+
+func (o *Options) settle() error {
+	switch {
+	case o.now && o.grace != -1:
+		return errors.New("--now and --grace-period cannot be specified together")
+	case o.now:
+		o.grace = 1
+	}
+	switch {
+	case o.force && o.grace > 0:
+		return errors.New("--force and --grace-period greater than 0 cannot be specified together")
+	case o.force:
+		o.grace = 0
+	case o.grace == 0:
+		o.grace = 1
+	}
+	switch o.cascade {
+	case "background", "foreground", "orphan":
+	case "true":
+		fmt.Fprintln(o.ErrOut, "Warning: --cascade=true is deprecated (boolean value) and can be replaced with --cascade=background.")
+		o.cascade = "background"
+	case "false":
+		fmt.Fprintln(o.ErrOut, "Warning: --cascade=false is deprecated (boolean value) and can be replaced with --cascade=orphan.")
+		o.cascade = "orphan"
+	default:
+		return fmt.Errorf(`invalid cascade value (%s). Must be "background", "foreground", or "orphan"`, o.cascade)
+	}
+	return nil
+}
+
+// Validate judges the flags together.
+func (o *Options) Validate() error {
+	switch {
+	case o.output != "" && o.output != "name":
+		return fmt.Errorf("unexpected -o output mode: %v. We only support '-o name'", o.output)
+	case o.raw != "" && (len(o.args) > 0 || !o.target.Files.Empty()):
+		return errors.New("--raw and resources are mutually exclusive")
+	case o.target.All && (o.target.Selector != "" || o.target.FieldSelector != ""):
+		return errors.New("setting 'all' parameter but found a non empty selector. ")
+	}
+	if o.force {
+		fmt.Fprintln(o.ErrOut, "Warning: Immediate deletion does not wait for confirmation that the running resource has been terminated. The resource may continue to run on the cluster indefinitely.")
+	}
+	return nil
+}
+
+// Run deletes what it finds, reports what it cannot, and waits for what is on its way out.
+func (o *Options) Run(ctx context.Context) error {
+	if o.raw != "" {
+		return o.runRaw(ctx)
+	}
+	q := o.target.Request(&o.Base, o.args)
+	q.Latest = false
+	q.NamesOnly = o.DryRun != write.DryRunClient && !o.interactive
+	infos, err := o.Client.Resolve(ctx, q)
+	if o.ignoreNotFound {
+		err = utilerrors.FilterOut(err, apierrors.IsNotFound)
+	}
+	if o.interactive && len(infos) > 0 {
+		if ok, e := o.confirm(infos); e != nil || !ok {
+			return e
+		}
+	}
+	_, deleteErr := o.Delete(ctx, infos)
+	return merge(err, deleteErr)
+}
+
+func merge(errs ...error) error {
+	var all []error
+	for _, e := range errs {
+		if agg, ok := errors.AsType[utilerrors.Aggregate](e); ok {
+			all = append(all, agg.Errors()...)
+		} else if e != nil {
+			all = append(all, e)
+		}
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return utilerrors.NewAggregate(all)
+}
+
+func (o *Options) runRaw(ctx context.Context) error {
+	data, err := o.Client.REST.Delete().RequestURI(o.raw).DoRaw(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = o.Out.Write(data)
+	return err
+}
+
+// confirm asks the user with -i.
+func (o *Options) confirm(infos []*resource.Info) (bool, error) {
+	fmt.Fprintln(o.Out, "You are about to delete the following "+fmt.Sprint(len(infos))+" resource(s):")
+	for _, i := range infos {
+		fmt.Fprintln(o.Out, i.ResourceName())
+	}
+	fmt.Fprint(o.Out, "Do you want to continue? (y/N): ")
+	answer, err := bufio.NewReader(o.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return true, nil
+	}
+	fmt.Fprintln(o.Out, "deletion is cancelled")
+	return false, nil
+}
+
+// Delete asks for the deletion of each object and then, with --wait, awaits their end.
+func (o *Options) Delete(ctx context.Context, infos []*resource.Info) (int, error) {
+	var errs []error
+	var leaving []gone
+	for _, i := range infos {
+		g, err := o.deleteOne(ctx, i)
+		if err != nil {
+			if !o.ignoreNotFound || !apierrors.IsNotFound(err) {
+				errs = append(errs, err)
+			}
+			continue
+		}
+		leaving = append(leaving, g)
+	}
+	if len(infos) == 0 && !o.nothingSaid() {
+		fmt.Fprintln(o.Out, "No resources found")
+	}
+	if len(errs) > 0 || !o.wait || o.DryRun != write.DryRunNone {
+		return len(leaving), utilerrors.NewAggregate(errs)
+	}
+	return len(leaving), o.await(ctx, leaving)
+}
+
+// nothingSaid tells whether an empty result needs no word: objects were named, and the errors say it.
+func (o *Options) nothingSaid() bool {
+	return o.target.Files.Empty() && !o.target.All && o.target.Selector == "" && o.target.FieldSelector == ""
+}
+
+func (o *Options) deleteOne(ctx context.Context, i *resource.Info) (gone, error) {
+	opts := metav1.DeleteOptions{PropagationPolicy: new(propagation(o.cascade)), DryRun: resource.DryRun(o.DryRun == write.DryRunServer)}
+	if o.grace >= 0 {
+		opts.GracePeriodSeconds = new(int64(o.grace))
+	}
+	g := gone{info: i}
+	if o.DryRun != write.DryRunClient {
+		answer, err := i.Delete(ctx, opts)
+		if err != nil {
+			return g, write.WithSource("deleting", i.Source, err)
+		}
+		g.uid = uidOf(answer)
+	}
+	o.say(i)
+	return g, nil
+}
+
+func propagation(cascade string) metav1.DeletionPropagation {
+	return map[string]metav1.DeletionPropagation{
+		"background": metav1.DeletePropagationBackground, "foreground": metav1.DeletePropagationForeground, "orphan": metav1.DeletePropagationOrphan,
+	}[cascade]
+}
+
+// say prints the result for one object.
+func (o *Options) say(i *resource.Info) {
+	if o.output == "name" {
+		fmt.Fprintln(o.Out, i.ResourceName())
+		return
+	}
+	operation := "deleted"
+	if o.grace == 0 {
+		operation = "force deleted"
+	}
+	where := ""
+	if i.Namespaced() {
+		where = fmt.Sprintf(" from %s namespace", i.Namespace)
+	}
+	kind := strings.TrimSuffix(i.ResourceName(), "/"+i.Name)
+	fmt.Fprintf(o.Out, "%s %q %s%s%s\n", kind, i.Name, operation, where, o.Suffix())
+}
