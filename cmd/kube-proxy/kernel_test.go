@@ -294,6 +294,7 @@ func TestStaleUDPInKernel(t *testing.T) {
 	}
 }
 
+// TestRoutesInKernel: routes follow the nodes, are repaired together with the rules, and only our own go with a clean-up.
 func TestRoutesInKernel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -319,8 +320,19 @@ func TestRoutesInKernel(t *testing.T) {
 			t.Errorf("route %q, want %q", got, step.want)
 		}
 	}
+	// What others break is repaired by the next round.
+	w.service("web", "10.96.0.10", nil, "10.244.1.2")
 	w.state.Nodes().Set(there("172.20.0.2"))
 	w.sync()
+	w.node.ip("route", "del", "10.244.2.0/24")
+	w.node.run("nft", "flush", "ruleset")
+	w.sync()
+	if got := w.node.ip("route", "show", "10.244.2.0/24"); !strings.Contains(got, "via 172.20.0.2 ") {
+		t.Errorf("route after repair %q", got)
+	}
+	if servers, _ := w.answers(w.two, "tcp", "10.96.0.10:80", 1); servers["one"] != 1 {
+		t.Errorf("after repair: %v", servers)
+	}
 	w.node.do(func() {
 		if err := cleanup(t.Context()); err != nil {
 			t.Error(err)

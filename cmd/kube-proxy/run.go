@@ -82,7 +82,7 @@ func (s *settings) backends(log *slog.Logger) ([]proxy.Backend, error) {
 
 // extras are written after the rules and do not count for health.
 func (s *settings) extras(log *slog.Logger) []proxy.Backend {
-	return s.addressed([]proxy.Backend{conntrack.New(), routes.New(), healthcheck.New(log)})
+	return s.addressed([]proxy.Backend{conntrack.New(), routes.Table{}, healthcheck.New(log)})
 }
 
 // addressed makes --bind-address the node's address, if it names one.

@@ -71,7 +71,8 @@ func Open(six bool, config Config, log *slog.Logger) (*Table, error) {
 	return New(tool, six, config, log), nil
 }
 
-// Apply brings the kernel to u. After an error the next Apply writes the whole table anew, in one transaction.
+// Apply brings the kernel to u. After an error the next Apply writes the whole table anew, in one transaction; so does an Apply
+// without changes that finds the table broken (a firewall's restart flushes everything).
 func (t *Table) Apply(ctx context.Context, u proxy.Update) error {
 	local := u.Addresses
 	if len(t.config.NodePortAddresses) > 0 {
@@ -80,15 +81,14 @@ func (t *Table) Apply(ctx context.Context, u proxy.Update) error {
 			return err
 		}
 	}
-	tx := t.nft.NewTransaction()
-	if !t.written {
-		tx.Add(&knftables.Table{})
-		tx.Delete(&knftables.Table{})
-		tx.Add(&knftables.Table{Comment: knftables.PtrTo("rules for kube-proxy")})
-	}
-	t.plan(tx, local, u.Services)
+	tx := t.transaction(local, u)
 	if tx.NumOperations() == 0 {
-		return nil
+		if t.intact(ctx) {
+			return nil
+		}
+		t.log.Warn("Somebody changed the nftables table, writing it anew", "family", t.ip)
+		t.written = false
+		tx = t.transaction(local, proxy.Update{})
 	}
 	if err := t.nft.Run(ctx, tx); err != nil {
 		t.written = false
@@ -96,6 +96,38 @@ func (t *Table) Apply(ctx context.Context, u proxy.Update) error {
 	}
 	t.written = true
 	return nil
+}
+
+// transaction plans the way from what is written to u.
+func (t *Table) transaction(local []netip.Addr, u proxy.Update) *knftables.Transaction {
+	tx := t.nft.NewTransaction()
+	if !t.written {
+		tx.Add(&knftables.Table{})
+		tx.Delete(&knftables.Table{})
+		tx.Add(&knftables.Table{Comment: knftables.PtrTo("rules for kube-proxy")})
+	}
+	t.plan(tx, local, u.Services)
+	return tx
+}
+
+// intact tells whether the kernel's table has all our chains. Rules are not compared: nobody edits those one by one.
+func (t *Table) intact(ctx context.Context) bool {
+	names, err := t.nft.List(ctx, "chains")
+	if err != nil {
+		return false
+	}
+	have := map[string]bool{}
+	for _, name := range names {
+		have[name] = true
+	}
+	for _, part := range t.parts {
+		for name := range part.chains {
+			if !have[name] {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // plan fills tx and updates the desired state.

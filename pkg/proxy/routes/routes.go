@@ -20,22 +20,15 @@ import (
 // Protocol marks our routes ("ip route show proto 98"); the number is unassigned in iproute2's rt_protos.
 const Protocol = 98
 
-// Table writes routes.
-type Table struct{ written map[netip.Prefix]netip.Addr }
-
-// New returns a table that reads the kernel's routes at its first Apply.
-func New() *Table { return &Table{} }
+// Table is the kernel's main routing table. It is read at every Apply, so that what others broke is repaired.
+type Table struct{}
 
 // Apply makes u's routes ours and removes the others of ours. Every route is tried; errors are reported together.
-func (t *Table) Apply(_ context.Context, u proxy.Update) error {
-	if t.written != nil && maps.Equal(t.written, u.Routes) {
-		return nil
-	}
+func (Table) Apply(_ context.Context, u proxy.Update) error {
 	have, err := list()
 	if err != nil {
 		return err
 	}
-	t.written = nil
 	var errs []error
 	for cidr, gw := range have {
 		if _, wanted := u.Routes[cidr]; !wanted {
@@ -53,14 +46,11 @@ func (t *Table) Apply(_ context.Context, u proxy.Update) error {
 			errs = append(errs, fmt.Errorf("set the route to %s by %s: %w", cidr, gw, err))
 		}
 	}
-	if len(errs) == 0 {
-		t.written = maps.Clone(u.Routes)
-	}
 	return errors.Join(errs...)
 }
 
 // Remove deletes all our routes.
-func Remove(ctx context.Context) error { return New().Apply(ctx, proxy.Update{}) }
+func Remove(ctx context.Context) error { return Table{}.Apply(ctx, proxy.Update{}) }
 
 // list reads our routes.
 func list() (map[netip.Prefix]netip.Addr, error) {
