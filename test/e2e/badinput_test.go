@@ -106,11 +106,12 @@ func TestBadInput(t *testing.T) {
 		{"no containers", "POST", pods, asJSON, []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{}}`), 422, metav1.StatusReasonInvalid, "spec.containers: Required value"},
 		{"content type", "POST", configMaps, "text/csv", []byte("a,b"), 415, metav1.StatusReasonUnsupportedMediaType, ""},
 		{"patch type", "PATCH", configMaps + "/kube-root-ca.crt", asJSON, []byte("{}"), 415, metav1.StatusReasonUnsupportedMediaType, ""},
-		{"broken patch", "PATCH", configMaps + "/kube-root-ca.crt", "application/json-patch+json", []byte(`[{"op":"jump"}]`), 422, "", ""},
+		{"broken patch", "PATCH", configMaps + "/kube-root-ca.crt", "application/json-patch+json", []byte(`[{"op":`), 400, metav1.StatusReasonBadRequest, ""},
+		{"patch that does not apply", "PATCH", configMaps + "/kube-root-ca.crt", "application/json-patch+json", []byte(`[{"op":"test","path":"/data/absent","value":"x"}]`), 422, metav1.StatusReasonInvalid, ""},
 		{"selector", "GET", pods + "?labelSelector=a%3D%3D%3D", asJSON, nil, 400, metav1.StatusReasonBadRequest, ""},
 		{"field selector", "GET", pods + "?fieldSelector=spec.colour%3Dred", asJSON, nil, 400, metav1.StatusReasonBadRequest, "field label not supported"},
 		{"continue", "GET", pods + "?limit=1&continue=zzz", asJSON, nil, 400, metav1.StatusReasonBadRequest, ""},
-		{"method", "POST", pods + "/x/log", asJSON, nil, 405, metav1.StatusReasonMethodNotAllowed, ""},
+		{"method", "PUT", pods, asJSON, nil, 405, metav1.StatusReasonMethodNotAllowed, ""},
 		{"missing", "GET", pods + "/absent", asJSON, nil, 404, metav1.StatusReasonNotFound, `pods "absent" not found`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
