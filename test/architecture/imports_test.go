@@ -148,6 +148,8 @@ func TestSiblings(t *testing.T) {
 		"bonsai/pkg/apiserver/patch":          "patch documents applied to objects",
 		"bonsai/pkg/kubelet/runtime":          "what the kubelet knows of a pod in the runtime",
 		"bonsai/pkg/scheduler/framework":      "extension points",
+		"bonsai/pkg/kubectl/write":            "what the verbs that change things share",
+		"bonsai/pkg/scheduler/topology":       "pods counted by topology domain",
 		"bonsai/pkg/kubectl/printers":         "output formats",
 		"bonsai/pkg/kubectl/cli":              "what every verb stands on: streams, factory, errors",
 		"bonsai/pkg/kubectl/resource":         "the objects a command speaks of",
