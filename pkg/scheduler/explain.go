@@ -23,6 +23,7 @@ type Explanation struct {
 type NodeReason struct {
 	Plugin  string   `json:"plugin"`
 	Reasons []string `json:"reasons"`
+	Detail  string   `json:"detail,omitempty"`
 	// Resolvable by preemption of other pods.
 	Resolvable bool `json:"resolvable"`
 }
@@ -49,7 +50,7 @@ func explanation(p framework.QueuedPod) Explanation {
 	if d := p.Diagnosis; d != nil {
 		e.Message, e.Nodes = d.Message(), map[string]NodeReason{}
 		for node, st := range d.Statuses {
-			e.Nodes[node] = NodeReason{Plugin: st.Plugin, Reasons: st.Reasons, Resolvable: st.Code == framework.Unschedulable}
+			e.Nodes[node] = NodeReason{Plugin: st.Plugin, Reasons: st.Reasons, Detail: st.Detail, Resolvable: st.Code == framework.Unschedulable}
 		}
 	}
 	return e

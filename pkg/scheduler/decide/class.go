@@ -147,7 +147,7 @@ func (c *class) filter(n *framework.NodeInfo) int32 {
 
 // number gives alike statuses the same number.
 func (c *class) number(plugin string, st *framework.Status) int32 {
-	key := plugin + "\x00" + string(rune(st.Code)) + strings.Join(st.Reasons, "\x00")
+	key := plugin + "\x00" + string(rune(st.Code)) + strings.Join(st.Reasons, "\x00") + "\x00\x00" + st.Detail
 	i, ok := c.index[key]
 	if !ok {
 		named := *st

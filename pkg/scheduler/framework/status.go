@@ -25,6 +25,8 @@ const (
 type Status struct {
 	Code    Code
 	Reasons []string
+	// Detail says more than the reasons that are counted and shown to everyone, "" if there is nothing more to say.
+	Detail string
 	// Plugin is the name of the plug-in that answered; the Profile fills it in.
 	Plugin string
 	// Err is what broke, with Code Error.

@@ -13,6 +13,9 @@ import (
 // Name of the plug-in.
 const Name = "TaintToleration"
 
+// Reason why a node is refused; the status's Detail has the taint.
+const Reason = "node(s) had untolerated taint(s)"
+
 // Plugin is the TaintToleration plug-in.
 type Plugin struct{}
 
@@ -32,7 +35,7 @@ func (Plugin) NodeLocal() {}
 // Filter refuses a node with an untolerated NoSchedule or NoExecute taint.
 func (Plugin) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
 	if t := framework.Untolerated(pod.Pod, node.Node); t != nil {
-		return framework.NewStatus(framework.UnschedulableAndUnresolvable, fmt.Sprintf("node(s) had untolerated taint {%s: %s}", t.Key, t.Value))
+		return &framework.Status{Code: framework.UnschedulableAndUnresolvable, Reasons: []string{Reason}, Detail: fmt.Sprintf("{%s: %s}", t.Key, t.Value)}
 	}
 	return nil
 }

@@ -1,0 +1,192 @@
+package queue
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/plugins/defaultbinder"
+	"bonsai/pkg/scheduler/plugins/noderesources"
+	"bonsai/pkg/scheduler/plugins/prioritysort"
+	"bonsai/pkg/scheduler/plugins/schedulinggates"
+)
+
+func pod(name string, priority int32, gates ...string) *framework.PodInfo {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: name, UID: types.UID(name)}, Spec: corev1.PodSpec{Priority: &priority}}
+	for _, g := range gates {
+		p.Spec.SchedulingGates = append(p.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: g})
+	}
+	return framework.NewPodInfo(p)
+}
+
+func newQueue(t *testing.T) *Queue {
+	t.Helper()
+	p, err := framework.NewProfile("s", []framework.Enabled{{Plugin: prioritysort.Plugin{}}, {Plugin: schedulinggates.Plugin{}},
+		{Plugin: noderesources.Fit{}}, {Plugin: defaultbinder.Plugin{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(Config{Profile: func(*framework.PodInfo) *framework.Profile { return p }, Less: p.Sort.Less, Now: time.Now})
+}
+
+func pop(t *testing.T, q *Queue) *framework.QueuedPod {
+	t.Helper()
+	p, ok := q.Pop(t.Context())
+	if !ok {
+		t.Fatal("Pop ended")
+	}
+	return p
+}
+
+var (
+	byFit   = map[string]bool{noderesources.FitName: true}
+	podGone = framework.Event{Kind: framework.AssignedPod, Action: framework.Delete}
+	podCame = framework.Event{Kind: framework.AssignedPod, Action: framework.Add}
+)
+
+func TestHigherPriorityThenOlderFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t)
+		for _, p := range []*framework.PodInfo{pod("old", 0), pod("urgent", 10), pod("young", 0)} {
+			q.Add(p)
+			time.Sleep(time.Millisecond)
+		}
+		var got []string
+		for range 3 {
+			got = append(got, pop(t, q).Pod.Name)
+		}
+		if want := []string{"urgent", "old", "young"}; !slices.Equal(got, want) {
+			t.Errorf("order %v, want %v", got, want)
+		}
+	})
+}
+
+func TestBackoffDoublesUpToItsLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t)
+		q.Add(pod("p", 0))
+		p := pop(t, q)
+		for i, want := range []time.Duration{1, 2, 4, 8, 10, 10} {
+			begin := time.Now()
+			q.Requeue(p, nil, nil, true)
+			if again := pop(t, q); again.Attempts != i+2 {
+				t.Errorf("attempt %d, want %d", again.Attempts, i+2)
+			}
+			if waited := time.Since(begin); waited != want*time.Second {
+				t.Errorf("failure %d: waited %s, want %ds", i+1, waited, want)
+			}
+		}
+	})
+}
+
+func TestOnlyHelpfulEventsWake(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t)
+		q.Add(pod("p", 0))
+		q.Requeue(pop(t, q), byFit, nil, false)
+		q.Moved(podCame)
+		if c := q.Counts(); c.Unschedulable != 1 {
+			t.Fatalf("after an event that cannot help: %+v", c)
+		}
+		q.Moved(podGone)
+		if c := q.Counts(); c.Backoff != 1 {
+			t.Fatalf("after an event that may help: %+v, want the pod in back-off", c)
+		}
+		begin := time.Now()
+		pop(t, q)
+		if d := time.Since(begin); d != time.Second {
+			t.Errorf("tried again after %s, want 1s", d)
+		}
+	})
+}
+
+func TestEventsDuringTheFlightCount(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t)
+		q.Add(pod("p", 0))
+		p := pop(t, q)
+		q.Moved(podGone)
+		q.Requeue(p, byFit, nil, false)
+		if c := q.Counts(); c.Backoff != 1 || c.InFlight != 0 {
+			t.Errorf("%+v, want the pod in back-off: room became free while it was being scheduled", c)
+		}
+	})
+}
+
+func TestDeletedInFlightDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t)
+		q.Add(pod("p", 0))
+		p := pop(t, q)
+		q.Delete("p")
+		q.Requeue(p, nil, nil, true)
+		if c := q.Counts(); c != (Counts{}) {
+			t.Errorf("%+v, want nothing", c)
+		}
+	})
+}
+
+func TestGatedPodWaitsForItsGates(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t)
+		q.Add(pod("p", 0, "g"))
+		q.Moved(framework.Event{Kind: framework.AnyEvent})
+		time.Sleep(time.Hour)
+		if c := q.Counts(); c.Gated != 1 || c.Active != 0 {
+			t.Fatalf("%+v, want it gated", c)
+		}
+		q.Update(pod("p", 0), framework.Event{Kind: framework.TargetPod, Action: framework.UpdateGates})
+		if p := pop(t, q); p.Pod.Name != "p" || p.Gated != "" {
+			t.Errorf("popped %+v", p)
+		}
+	})
+}
+
+func TestForgottenPodIsTriedAgainAfterFiveMinutes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t)
+		q.Add(pod("p", 0))
+		q.Requeue(pop(t, q), byFit, nil, false)
+		begin := time.Now()
+		pop(t, q)
+		if d := time.Since(begin); d < 5*time.Minute || d > 5*time.Minute+sweepEvery {
+			t.Errorf("tried again after %s", d)
+		}
+	})
+}
+
+func TestPopEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, ok := newQueue(t).Pop(ctx); ok {
+		t.Error("Pop returned a pod")
+	}
+}
+
+func TestStatusUpdateDoesNotWake(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t)
+		q.Add(pod("p", 0))
+		q.Requeue(pop(t, q), byFit, nil, false)
+		q.Update(pod("p", 0), framework.Event{Kind: framework.TargetPod})
+		if c := q.Counts(); c.Unschedulable != 1 {
+			t.Errorf("%+v: our own condition must not wake the pod", c)
+		}
+	})
+}
