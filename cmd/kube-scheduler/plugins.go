@@ -5,59 +5,27 @@ import (
 	"slices"
 
 	"bonsai/pkg/scheduler/framework"
-	"bonsai/pkg/scheduler/plugins/defaultbinder"
-	"bonsai/pkg/scheduler/plugins/imagelocality"
+	"bonsai/pkg/scheduler/plugins"
 	"bonsai/pkg/scheduler/plugins/interpodaffinity"
-	"bonsai/pkg/scheduler/plugins/nodeaffinity"
-	"bonsai/pkg/scheduler/plugins/nodename"
-	"bonsai/pkg/scheduler/plugins/nodeports"
 	"bonsai/pkg/scheduler/plugins/noderesources"
-	"bonsai/pkg/scheduler/plugins/nodeunschedulable"
 	"bonsai/pkg/scheduler/plugins/podtopologyspread"
-	"bonsai/pkg/scheduler/plugins/prioritysort"
-	"bonsai/pkg/scheduler/plugins/schedulinggates"
-	"bonsai/pkg/scheduler/plugins/tainttoleration"
-	"bonsai/pkg/scheduler/preemption"
 )
 
-// pluginDeps is what plug-ins need of the outside.
-type pluginDeps struct {
-	binder     defaultbinder.Binder
-	workloads  framework.Workloads
-	namespaces framework.Namespaces
-	preemption *preemption.Plugin
-}
-
-// available lists every plug-in, in the order of its calls and with its default weight.
-func available(d pluginDeps, args map[string]pluginArgs) []framework.Enabled {
-	strategy := noderesources.LeastAllocated
-	if t := args[noderesources.FitName].ScoringStrategy.Type; t != "" {
-		strategy = noderesources.Strategy(t)
+// available returns every plug-in with the profile's arguments.
+func (p *profile) available(c plugins.Config) []framework.Enabled {
+	for _, pc := range p.PluginConfig {
+		switch pc.Name {
+		case noderesources.FitName:
+			c.Strategy = noderesources.Strategy(pc.Args.ScoringStrategy.Type)
+		case interpodaffinity.Name:
+			c.HardPodAffinityWeight = pc.Args.HardPodAffinityWeight
+		case podtopologyspread.Name:
+			if pc.Args.DefaultingType == "List" {
+				c.Workloads = nil
+			}
+		}
 	}
-	spread := &podtopologyspread.Plugin{Workloads: d.workloads}
-	if args[podtopologyspread.Name].DefaultingType == "List" {
-		spread.Workloads = nil
-	}
-	hard := int32(1)
-	if w := args[interpodaffinity.Name].HardPodAffinityWeight; w != nil {
-		hard = *w
-	}
-	return []framework.Enabled{
-		{Plugin: schedulinggates.Plugin{}},
-		{Plugin: prioritysort.Plugin{}},
-		{Plugin: nodeunschedulable.Plugin{}},
-		{Plugin: nodename.Plugin{}},
-		{Plugin: tainttoleration.Plugin{}, Weight: 3},
-		{Plugin: nodeaffinity.Plugin{}, Weight: 2},
-		{Plugin: nodeports.Plugin{}},
-		{Plugin: noderesources.Fit{Strategy: strategy}, Weight: 1},
-		{Plugin: spread, Weight: 2},
-		{Plugin: &interpodaffinity.Plugin{Namespaces: d.namespaces, HardWeight: hard}, Weight: 2},
-		{Plugin: noderesources.Balanced{}, Weight: 1},
-		{Plugin: imagelocality.Plugin{}, Weight: 1},
-		{Plugin: d.preemption},
-		{Plugin: defaultbinder.Plugin{Client: d.binder}},
-	}
+	return plugins.Default(c)
 }
 
 // elsewhere are upstream's plug-ins whose work is not done here; naming them is no error.
@@ -66,12 +34,8 @@ var elsewhere = [...]string{"VolumeRestrictions", "NodeVolumeLimits", "VolumeBin
 
 // enabled picks a profile's plug-ins. Enabling or disabling at a single extension point counts for the whole plug-in, but for
 // "*" and weights at score.
-func (p *profile) enabled(d pluginDeps) ([]framework.Enabled, error) {
-	args := map[string]pluginArgs{}
-	for _, c := range p.PluginConfig {
-		args[c.Name] = c.Args
-	}
-	all := available(d, args)
+func (p *profile) enabled(c plugins.Config) ([]framework.Enabled, error) {
+	all := p.available(c)
 	off, weights := map[string]bool{}, map[string]int64{}
 	for point, set := range p.Plugins {
 		for _, n := range set.Disabled {

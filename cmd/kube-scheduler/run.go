@@ -22,6 +22,7 @@ import (
 	"bonsai/pkg/scheduler/decide"
 	"bonsai/pkg/scheduler/event"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/plugins"
 	"bonsai/pkg/scheduler/preemption"
 	"bonsai/pkg/scheduler/queue"
 )
@@ -87,11 +88,11 @@ func build(cfg *configuration, c *client.Client, w *world, recorder *event.Recor
 	for i := range cfg.Profiles {
 		p := &cfg.Profiles[i]
 		preempt := &preemption.Plugin{API: c, Recorder: recorder, Nominator: nominator, Now: time.Now, Log: log}
-		plugins, err := p.enabled(pluginDeps{binder: c, workloads: w, namespaces: w, preemption: preempt})
+		list, err := p.enabled(plugins.Config{Binder: c, Workloads: w, Namespaces: w, Preemption: preempt})
 		if err != nil {
 			return nil, err
 		}
-		built, err := framework.NewProfile(p.SchedulerName, plugins)
+		built, err := framework.NewProfile(p.SchedulerName, list)
 		if err != nil {
 			return nil, err
 		}

@@ -16,17 +16,7 @@ import (
 
 	"bonsai/pkg/scheduler/cache"
 	"bonsai/pkg/scheduler/framework"
-	"bonsai/pkg/scheduler/plugins/defaultbinder"
-	"bonsai/pkg/scheduler/plugins/imagelocality"
-	"bonsai/pkg/scheduler/plugins/interpodaffinity"
-	"bonsai/pkg/scheduler/plugins/nodeaffinity"
-	"bonsai/pkg/scheduler/plugins/nodename"
-	"bonsai/pkg/scheduler/plugins/nodeports"
-	"bonsai/pkg/scheduler/plugins/noderesources"
-	"bonsai/pkg/scheduler/plugins/nodeunschedulable"
-	"bonsai/pkg/scheduler/plugins/podtopologyspread"
-	"bonsai/pkg/scheduler/plugins/prioritysort"
-	"bonsai/pkg/scheduler/plugins/tainttoleration"
+	"bonsai/pkg/scheduler/plugins"
 )
 
 // history makes random clusters: a cache with nodes and pods that come, change and go.
@@ -212,12 +202,7 @@ func (h *history) step() {
 
 func (h *history) profile(t *testing.T) *framework.Profile {
 	t.Helper()
-	p, err := framework.NewProfile("default-scheduler", []framework.Enabled{
-		{Plugin: prioritysort.Plugin{}}, {Plugin: nodeunschedulable.Plugin{}}, {Plugin: nodename.Plugin{}}, {Plugin: tainttoleration.Plugin{}, Weight: 3},
-		{Plugin: nodeaffinity.Plugin{}, Weight: 2}, {Plugin: nodeports.Plugin{}}, {Plugin: noderesources.Fit{}},
-		{Plugin: &podtopologyspread.Plugin{Workloads: h}, Weight: 2}, {Plugin: &interpodaffinity.Plugin{Namespaces: h, HardWeight: 1}, Weight: 2},
-		{Plugin: noderesources.Balanced{}}, {Plugin: imagelocality.Plugin{}}, {Plugin: defaultbinder.Plugin{}},
-	})
+	p, err := framework.NewProfile("default-scheduler", plugins.Default(plugins.Config{Workloads: h, Namespaces: h}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,58 @@
+// Package plugins lists the scheduler's plug-ins: explicitly, in the order of their calls and with their default weights.
+package plugins
+
+import (
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/plugins/defaultbinder"
+	"bonsai/pkg/scheduler/plugins/imagelocality"
+	"bonsai/pkg/scheduler/plugins/interpodaffinity"
+	"bonsai/pkg/scheduler/plugins/nodeaffinity"
+	"bonsai/pkg/scheduler/plugins/nodename"
+	"bonsai/pkg/scheduler/plugins/nodeports"
+	"bonsai/pkg/scheduler/plugins/noderesources"
+	"bonsai/pkg/scheduler/plugins/nodeunschedulable"
+	"bonsai/pkg/scheduler/plugins/podtopologyspread"
+	"bonsai/pkg/scheduler/plugins/prioritysort"
+	"bonsai/pkg/scheduler/plugins/schedulinggates"
+	"bonsai/pkg/scheduler/plugins/tainttoleration"
+)
+
+// Config is what plug-ins need of the outside.
+type Config struct {
+	Binder     defaultbinder.Binder
+	Namespaces framework.Namespaces
+	// Workloads finds the pods to spread by default; nil spreads only by the pods' own constraints.
+	Workloads framework.Workloads
+	// Preemption is asked when a pod fits nowhere; nil: nobody.
+	Preemption framework.PostFilter
+	// Strategy says which nodes NodeResourcesFit prefers; "" is LeastAllocated.
+	Strategy noderesources.Strategy
+	// HardPodAffinityWeight is what running pods' required affinity counts in the score of InterPodAffinity; nil is 1.
+	HardPodAffinityWeight *int32
+}
+
+// Default returns all plug-ins.
+func Default(c Config) []framework.Enabled {
+	hard := int32(1)
+	if c.HardPodAffinityWeight != nil {
+		hard = *c.HardPodAffinityWeight
+	}
+	list := []framework.Enabled{
+		{Plugin: schedulinggates.Plugin{}},
+		{Plugin: prioritysort.Plugin{}},
+		{Plugin: nodeunschedulable.Plugin{}},
+		{Plugin: nodename.Plugin{}},
+		{Plugin: tainttoleration.Plugin{}, Weight: 3},
+		{Plugin: nodeaffinity.Plugin{}, Weight: 2},
+		{Plugin: nodeports.Plugin{}},
+		{Plugin: noderesources.Fit{Strategy: c.Strategy}, Weight: 1},
+		{Plugin: &podtopologyspread.Plugin{Workloads: c.Workloads}, Weight: 2},
+		{Plugin: &interpodaffinity.Plugin{Namespaces: c.Namespaces, HardWeight: hard}, Weight: 2},
+		{Plugin: noderesources.Balanced{}, Weight: 1},
+		{Plugin: imagelocality.Plugin{}, Weight: 1},
+	}
+	if c.Preemption != nil {
+		list = append(list, framework.Enabled{Plugin: c.Preemption})
+	}
+	return append(list, framework.Enabled{Plugin: defaultbinder.Plugin{Client: c.Binder}})
+}
