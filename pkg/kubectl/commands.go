@@ -3,8 +3,11 @@ package kubectl
 import (
 	"github.com/spf13/cobra"
 
+	"bonsai/pkg/kubectl/attach"
 	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/exec"
 	"bonsai/pkg/kubectl/get"
+	"bonsai/pkg/kubectl/logs"
 )
 
 // group is a section of the help.
@@ -21,7 +24,7 @@ func groups() []group {
 		{"intermediate", "Basic Commands (Intermediate):", cmds{get.NewCommand}},
 		{"deploy", "Deploy Commands:", cmds{}},
 		{"management", "Cluster Management Commands:", cmds{}},
-		{"debugging", "Troubleshooting and Debugging Commands:", cmds{}},
+		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand}},
 		{"advanced", "Advanced Commands:", cmds{}},
 		{"settings", "Settings Commands:", cmds{}},
 		{"other", "Other Commands:", cmds{}},

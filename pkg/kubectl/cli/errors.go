@@ -96,13 +96,17 @@ func message(err error, prefix string) string {
 	var status apierrors.APIStatus
 	var kind *meta.NoKindMatchError
 	var u *url.Error
+	var plain interface{ Plain() bool }
+	if errors.As(err, &plain) && plain.Plain() {
+		return err.Error()
+	}
 	switch {
 	case errors.As(err, &status) && apierrors.IsInvalid(err):
 		return invalid(status.Status(), err)
 	case clientcmd.IsEmptyConfig(err):
 		return prefix + emptyConfig
 	case clientcmd.IsConfigurationInvalid(err):
-		return "error: " + err.Error()
+		return "Error in configuration: " + err.Error()
 	case clientcmd.IsContextNotFound(err):
 		return "Error in configuration: " + err.Error()
 	case errors.As(err, &status) && apierrors.IsUnauthorized(err):

@@ -144,7 +144,10 @@ func (w *watcher) show(event string, data []byte) error {
 
 func (w *watcher) object(event string, u *unstructured.Unstructured) error {
 	if w.watchEvents {
-		data, err := json.Marshal(map[string]any{"type": event, "object": u.Object})
+		data, err := json.Marshal(struct {
+			Type   string         `json:"type"`
+			Object map[string]any `json:"object"`
+		}{event, u.Object})
 		if err == nil && strings.HasPrefix(w.print.Output, "json") {
 			_, err = fmt.Fprintf(w.Out, "%s\n", data)
 			return err

@@ -1,0 +1,165 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/util/exec"
+
+	"golang.org/x/term"
+
+	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/resource"
+)
+
+// Session is one exec or attach.
+type Session struct {
+	// Namespace, Pod and Container say where; Command is what to run, nil to attach.
+	Namespace, Pod, Container string
+	Command                   []string
+	// Stdin passes standard input, TTY asks for a terminal.
+	Stdin, TTY bool
+	// Streams are the local ends. With a terminal, ErrOut gets nothing.
+	Streams cli.IOStreams
+}
+
+// Run streams until the command ends. A command that fails is a *cli.ExitError with its code. A local terminal is raw
+// meanwhile, and its size follows.
+func (s Session) Run(ctx context.Context, c *resource.Client, cfg *rest.Config) error {
+	executor, err := s.executor(c, cfg)
+	if err != nil {
+		return err
+	}
+	opts := remotecommand.StreamOptions{Stdout: s.Streams.Out, Tty: s.TTY}
+	if s.Stdin {
+		opts.Stdin = s.Streams.In
+	}
+	if !s.TTY {
+		opts.Stderr = s.Streams.ErrOut
+	}
+	if file, ok := s.Streams.In.(*os.File); ok && s.TTY && s.Stdin && term.IsTerminal(int(file.Fd())) {
+		restore, sizes, err := takeTerminal(ctx, int(file.Fd()))
+		if err != nil {
+			return err
+		}
+		defer restore()
+		opts.TerminalSizeQueue = sizes
+	}
+	return exitError(executor.StreamWithContext(ctx, opts))
+}
+
+// exitError makes the exit code of the command that of kubectl.
+func exitError(err error) error {
+	var code exec.CodeExitError
+	if errors.As(err, &code) {
+		return &cli.ExitError{Code: code.Code, Err: &failed{code.Code}}
+	}
+	return err
+}
+
+// failed is a command's exit with a code other than 0.
+type failed struct{ code int }
+
+func (f *failed) Error() string { return fmt.Sprintf("command terminated with exit code %d", f.code) }
+
+// Plain tells that the message stands without "error: ".
+func (f *failed) Plain() bool { return true }
+
+func (s Session) executor(c *resource.Client, cfg *rest.Config) (remotecommand.Executor, error) {
+	verb := "attach"
+	query := url.Values{}
+	set := func(name string, on bool) {
+		if on {
+			query.Set(name, "true")
+		}
+	}
+	if s.Command != nil {
+		verb = "exec"
+		query["command"] = s.Command
+	}
+	query.Set("container", s.Container)
+	set("stdin", s.Stdin)
+	set("stdout", s.Streams.Out != nil)
+	set("stderr", !s.TTY)
+	set("tty", s.TTY)
+	r := c.REST.Post().AbsPath(resource.Path(Mapping(), s.Namespace, s.Pod, verb)...)
+	u := r.URL()
+	u.RawQuery = query.Encode()
+	ws, err := remotecommand.NewWebSocketExecutor(cfg, http.MethodGet, u.String())
+	if err != nil {
+		return nil, err
+	}
+	spdy, err := remotecommand.NewSPDYExecutor(cfg, http.MethodPost, u)
+	if err != nil {
+		return nil, err
+	}
+	return remotecommand.NewFallbackExecutor(ws, spdy, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
+}
+
+// takeTerminal makes the terminal raw and reports its sizes until restore is called.
+func takeTerminal(ctx context.Context, fd int) (restore func(), sizes remotecommand.TerminalSizeQueue, err error) {
+	state, err := term.MakeRaw(fd)
+	if err != nil {
+		return nil, nil, fmt.Errorf("set the terminal to raw mode: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	q := &sizeQueue{ctx: ctx, fd: fd, changed: make(chan os.Signal, 1), first: true}
+	signal.Notify(q.changed, syscall.SIGWINCH)
+	return func() {
+		cancel()
+		signal.Stop(q.changed)
+		_ = term.Restore(fd, state)
+	}, q, nil
+}
+
+type sizeQueue struct {
+	ctx     context.Context // ends with the session; Next has no parameter for it
+	fd      int
+	changed chan os.Signal
+	first   bool
+}
+
+// Next returns the size now, later each size the terminal changes to, nil at the end.
+func (q *sizeQueue) Next() *remotecommand.TerminalSize {
+	if !q.first {
+		select {
+		case <-q.changed:
+		case <-q.ctx.Done():
+			return nil
+		}
+	}
+	q.first = false
+	w, h, err := term.GetSize(q.fd)
+	if err != nil {
+		return nil
+	}
+	return &remotecommand.TerminalSize{Width: uint16(w), Height: uint16(h)}
+}
+
+// IsTerminal tells whether in is a terminal.
+func IsTerminal(in io.Reader) bool {
+	file, ok := in.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// Finished is the error of streaming to a pod that has ended.
+func Finished(pod *corev1.Pod, verb string) error {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return fmt.Errorf("cannot %s a container in a completed pod; current phase is %s", strings.TrimSpace(verb), pod.Status.Phase)
+	}
+	return nil
+}
