@@ -94,7 +94,9 @@ func (c Config) readAddons() ([]*unstructured.Unstructured, error) {
 			} else if err != nil {
 				return nil, fmt.Errorf("read the add-on %s: %w", name, err)
 			}
-			objects = append(objects, obj)
+			if len(obj.Object) > 0 { // a document of comments alone
+				objects = append(objects, obj)
+			}
 		}
 	}
 	return objects, nil

@@ -1,0 +1,137 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func TestMainCodes(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		run  error
+		want int
+	}{
+		{"ok", nil, nil, 0},
+		{"failure", nil, errors.New("no"), 1},
+		{"cancelled", nil, context.Canceled, 0},
+		{"unknown flag", []string{"--nonsense"}, nil, 1},
+		{"argument", []string{"extra"}, nil, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmd := &cobra.Command{Use: "x", Args: NoArgs, RunE: func(*cobra.Command, []string) error { return c.run }}
+			cmd.SetArgs(append([]string{}, c.args...))
+			if got := Main(cmd); got != c.want {
+				t.Errorf("exit code %d, not %d", got, c.want)
+			}
+		})
+	}
+}
+
+func TestLogging(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	log, err := (&Logging{Verbosity: 4, Format: "json"}).New(&out, "try")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Debug("hello")
+	if !strings.Contains(out.String(), `"component":"try"`) {
+		t.Errorf("%s", &out)
+	}
+	if _, err := (&Logging{Format: "xml"}).New(&out, "try"); err == nil || !strings.Contains(err.Error(), "--logging-format") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestHealthAndGuard(t *testing.T) {
+	t.Parallel()
+	bad := errors.New("secret detail")
+	s := &Server{Live: []Check{{"ping", func() error { return nil }}}, Ready: []Check{{"sync", func() error { return bad }}}, Registry: NewMetrics(), Log: slog.New(slog.DiscardHandler)}
+	h := s.handler()
+	get := func(path, from string) (int, string) {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.RemoteAddr = from
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	if code, body := get("/livez", "192.0.2.1:1"); code != 200 || body != "ok" {
+		t.Errorf("livez %d %q", code, body)
+	}
+	if code, body := get("/readyz", "192.0.2.1:1"); code != 500 || !strings.Contains(body, "[-]sync failed: reason withheld") || strings.Contains(body, bad.Error()) {
+		t.Errorf("readyz %d %q", code, body)
+	}
+	if code, body := get("/livez?verbose", "192.0.2.1:1"); code != 200 || !strings.Contains(body, "[+]ping ok") {
+		t.Errorf("verbose %d %q", code, body)
+	}
+	if code, _ := get("/metrics", "192.0.2.1:1"); code != 403 {
+		t.Errorf("metrics from afar: %d", code)
+	}
+	if code, body := get("/metrics", "127.0.0.1:1"); code != 200 || !strings.Contains(body, "go_goroutines") {
+		t.Errorf("metrics from here: %d", code)
+	}
+}
+
+func TestServerServesTLSAndStops(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		done <- (&Server{Address: "127.0.0.1", Port: port, Log: slog.New(slog.DiscardHandler)}).Run(ctx)
+	}()
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(10 * time.Second); ; <-tick.C {
+		resp, err := client.Get(fmt.Sprintf("https://127.0.0.1:%d/healthz", port))
+		if err == nil {
+			io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestClient(t *testing.T) {
+	t.Parallel()
+	if _, err := Client("", "x"); err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
+		t.Errorf("no kubeconfig: %v", err)
+	}
+	path := filepath.Join(t.TempDir(), "kc")
+	if err := os.WriteFile(path, []byte(`{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}],"contexts":[{"name":"x","context":{"cluster":"c"}}],"current-context":"x"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := Client(path, "x")
+	if err != nil || config.QPS != -1 || config.UserAgent != "x/"+Version {
+		t.Errorf("%+v, %v", config, err)
+	}
+}

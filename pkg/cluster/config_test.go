@@ -1,0 +1,98 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		change func(*Config)
+		want   []string
+	}{
+		{"default", func(*Config) {}, nil},
+		{"no nodes", func(c *Config) { c.Nodes = 0 }, []string{"--nodes"}},
+		{"ten nodes", func(c *Config) { c.Nodes = 10 }, []string{"--nodes"}},
+		{"relative directory", func(c *Config) { c.DataDir = "data" }, []string{"--data-dir"}},
+		{"the root directory", func(c *Config) { c.DataDir = "/." }, []string{"--data-dir"}},
+		{"all wrong", func(c *Config) { c.Nodes, c.DataDir, c.APIPort = -1, "", 70000 }, []string{"--nodes", "--data-dir", "--api-port"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			config := Default("/data", "/bin")
+			c.change(&config)
+			err := config.Validate()
+			if (err == nil) != (len(c.want) == 0) {
+				t.Fatalf("error %v", err)
+			}
+			for _, flag := range c.want {
+				if !strings.Contains(err.Error(), flag) {
+					t.Errorf("%v does not name %s", err, flag)
+				}
+			}
+		})
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	c := Default("/data", "/bin")
+	for got, want := range map[string]string{
+		c.HostIP().String(): "10.77.0.1", c.NodeIP(1).String(): "10.77.0.11", c.NodeIP(9).String(): "10.77.0.19",
+		c.ServiceIP().String(): "10.96.0.1", c.DNSIP().String(): "10.96.0.10", c.Server(): "https://10.77.0.1:6443",
+	} {
+		if got != want {
+			t.Errorf("%s, not %s", got, want)
+		}
+	}
+}
+
+// TestHostRules: addresses of pods, nodes and services never leave the machine; the rest only with egress.
+func TestHostRules(t *testing.T) {
+	t.Parallel()
+	c := Default("/data", "/bin")
+	const inside = `oifname != "bonsai0" ip daddr { 10.77.0.0/24, 10.244.0.0/16, 10.96.0.0/16 } drop`
+	open := c.hostRules()
+	c.Egress = false
+	shut := c.hostRules()
+	for _, rules := range []string{open, shut} {
+		if !strings.Contains(rules, inside) {
+			t.Errorf("inner addresses may leave:\n%s", rules)
+		}
+	}
+	if !strings.Contains(open, `oifname != "bonsai0" accept`) || !strings.Contains(shut, `oifname != "bonsai0" drop`) {
+		t.Errorf("egress:\n%s\nno egress:\n%s", open, shut)
+	}
+}
+
+func TestContainerdMajor(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]int{
+		"containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+deb12u2": 1,
+		"containerd github.com/containerd/containerd/v2 v2.3.7 abc":                   2,
+		"containerd containerd.io 1.7.27 05044ec0a9a75232cad458027ca83437aae3f4da":    1,
+		"containerd github.com/containerd/containerd/v2 2.1.4 ":                       2,
+	} {
+		if got := containerdMajor(line); got != want {
+			t.Errorf("%q: %d, not %d", line, got, want)
+		}
+	}
+}
+
+func TestAddonsFillIn(t *testing.T) {
+	t.Parallel()
+	c := Default("/data", "/bin")
+	c.Addons = manifest("kind: ConfigMap\nmetadata: {name: x}\ndata: {ip: $DNS_IP, image: '$IMAGE'}\n---\n# nothing\n---\nkind: Service\nmetadata: {name: y}\n")
+	objects, err := c.readAddons()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(objects) != 2 || objects[1].GetName() != "y" {
+		t.Fatalf("%v", objects)
+	}
+	data, _ := objects[0].Object["data"].(map[string]any)
+	if data["ip"] != "10.96.0.10" || data["image"] != CoreDNSImage {
+		t.Errorf("%v", data)
+	}
+}

@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"bytes"
+	"crypto/x509"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func testConfig(t *testing.T) Config {
+	t.Helper()
+	c := Default(t.TempDir(), t.TempDir())
+	c.Nodes = 2
+	return c
+}
+
+// TestPKI: every identity verifies against its own authority, for what it is for, and against no other.
+func TestPKI(t *testing.T) {
+	t.Parallel()
+	c, now := testConfig(t), time.Now()
+	if err := c.makePKI(now); err != nil {
+		t.Fatal(err)
+	}
+	pools := map[string]*x509.CertPool{}
+	for _, a := range authorities {
+		ca, err := readCertificate(c.layout().pki(a[0] + ".crt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pools[a[0]] = x509.NewCertPool()
+		pools[a[0]].AddCert(ca)
+	}
+	for _, row := range c.certificates() {
+		cert, err := readCertificate(c.layout().pki(row.name + ".crt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cert.Subject.CommonName != row.user || len(cert.Subject.Organization) != len(row.groups) {
+			t.Errorf("%s: subject %s", row.name, cert.Subject)
+		}
+		for name, pool := range pools {
+			for usage, want := range map[x509.ExtKeyUsage]bool{x509.ExtKeyUsageServerAuth: row.server, x509.ExtKeyUsageClientAuth: row.client} {
+				_, err := cert.Verify(x509.VerifyOptions{Roots: pool, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage}})
+				if got := err == nil; got != (want && name == row.ca) {
+					t.Errorf("%s against %s for usage %d: %v", row.name, name, usage, err)
+				}
+			}
+		}
+		for _, ip := range row.ips {
+			if err := cert.VerifyHostname(ip.String()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestPKIRenewal: what is good stays to the byte; what is about to expire is made anew under the same authority; keys are for
+// root's eyes only.
+func TestPKIRenewal(t *testing.T) {
+	t.Parallel()
+	c, now := testConfig(t), time.Now()
+	read := func(name string) []byte {
+		data, err := os.ReadFile(c.layout().pki(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	if err := c.makePKI(now); err != nil {
+		t.Fatal(err)
+	}
+	admin, ca, sa := read("admin.crt"), read("ca.crt"), read("sa.key")
+	if err := c.makePKI(now.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(admin, read("admin.crt")) {
+		t.Error("a good certificate was replaced")
+	}
+	if err := c.makePKI(now.Add(certLifetime - renewBefore + time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Equal(admin, read("admin.crt")) || !bytes.Equal(ca, read("ca.crt")) || !bytes.Equal(sa, read("sa.key")) {
+		t.Error("an expiring certificate must be made anew, and nothing else")
+	}
+	keys, err := filepath.Glob(c.layout().pki("*.key"))
+	if err != nil || len(keys) < 10 {
+		t.Fatal(keys, err)
+	}
+	for _, key := range keys {
+		if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", key, info.Mode(), err)
+		}
+	}
+}
