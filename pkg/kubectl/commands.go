@@ -3,11 +3,17 @@ package kubectl
 import (
 	"github.com/spf13/cobra"
 
+	"bonsai/pkg/kubectl/apiversions"
 	"bonsai/pkg/kubectl/attach"
 	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/clusterinfo"
+	"bonsai/pkg/kubectl/completion"
 	"bonsai/pkg/kubectl/exec"
 	"bonsai/pkg/kubectl/get"
 	"bonsai/pkg/kubectl/logs"
+	"bonsai/pkg/kubectl/portforward"
+	"bonsai/pkg/kubectl/version"
+	"bonsai/pkg/kubectl/wait"
 )
 
 // group is a section of the help.
@@ -23,11 +29,11 @@ func groups() []group {
 		{"beginner", "Basic Commands (Beginner):", cmds{}},
 		{"intermediate", "Basic Commands (Intermediate):", cmds{get.NewCommand}},
 		{"deploy", "Deploy Commands:", cmds{}},
-		{"management", "Cluster Management Commands:", cmds{}},
-		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand}},
-		{"advanced", "Advanced Commands:", cmds{}},
-		{"settings", "Settings Commands:", cmds{}},
-		{"other", "Other Commands:", cmds{}},
+		{"management", "Cluster Management Commands:", cmds{clusterinfo.NewCommand}},
+		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand}},
+		{"advanced", "Advanced Commands:", cmds{wait.NewCommand}},
+		{"settings", "Settings Commands:", cmds{completion.NewCommand}},
+		{"other", "Other Commands:", cmds{apiversions.NewCommand, version.NewCommand}},
 	}
 }
 

@@ -1,0 +1,94 @@
+// Package version prints the versions of kubectl and of the server.
+package version
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/version"
+	"sigs.k8s.io/yaml"
+
+	"bonsai/pkg/kubectl/cli"
+)
+
+// versions is what -o json prints.
+type versions struct {
+	ClientVersion *version.Info `json:"clientVersion,omitempty"`
+	ServerVersion *version.Info `json:"serverVersion,omitempty"`
+}
+
+// NewCommand returns "kubectl version".
+func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
+	var clientOnly bool
+	var output string
+	cmd := &cobra.Command{
+		Use:   "version [flags]",
+		Short: "Print the client and server version information",
+		Long:  "Print the client and server version information for the current context.",
+		RunE: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 0:
+				return fmt.Errorf("extra arguments: %v", args)
+			case output != "" && output != "json" && output != "yaml":
+				return fmt.Errorf("--output must be 'yaml' or 'json'")
+			}
+			v := versions{ClientVersion: client(f.Version)}
+			var err error
+			if !clientOnly {
+				v.ServerVersion, err = server(f)
+			}
+			if e := v.print(streams.Out, output); e != nil {
+				return e
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&clientOnly, "client", false, "If true, shows client version only (no server required).")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "One of 'yaml' or 'json'.")
+	return cmd
+}
+
+func client(v string) *version.Info {
+	parts := strings.SplitN(strings.TrimPrefix(v, "v"), ".", 3)
+	info := &version.Info{GitVersion: v, GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if len(parts) == 3 {
+		info.Major, info.Minor = parts[0], parts[1]
+	}
+	return info
+}
+
+func server(f *cli.Factory) (*version.Info, error) {
+	d, err := f.Discovery()
+	if err != nil {
+		return nil, err
+	}
+	return d.ServerVersion()
+}
+
+func (v versions) print(w io.Writer, output string) error {
+	switch output {
+	case "json":
+		data, err := json.MarshalIndent(v, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(w, "%s\n", data)
+		return err
+	case "yaml":
+		data, err := yaml.Marshal(v)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(w, "%s\n", data)
+		return err
+	}
+	fmt.Fprintf(w, "Client Version: %s\n", v.ClientVersion.GitVersion)
+	if v.ServerVersion != nil {
+		fmt.Fprintf(w, "Server Version: %s\n", v.ServerVersion.GitVersion)
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package wait
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/jsonpath"
+
+	"bonsai/pkg/kubectl/printers"
+)
+
+// parse reads --for.
+func parse(want string) (check, error) {
+	lower := strings.ToLower(want)
+	switch {
+	case lower == "delete":
+		return func(u *unstructured.Unstructured) (bool, error) { return u == nil, nil }, nil
+	case lower == "create":
+		return func(u *unstructured.Unstructured) (bool, error) { return u != nil, nil }, nil
+	case strings.HasPrefix(lower, "condition="):
+		name, value, ok := strings.Cut(want[len("condition="):], "=")
+		if !ok {
+			value = "true"
+		}
+		return condition(name, value), nil
+	case strings.HasPrefix(lower, "jsonpath="):
+		return path(want[len("jsonpath="):])
+	case want == "":
+		return nil, errors.New("unrecognized condition: []")
+	}
+	return nil, fmt.Errorf("unrecognized condition: %q", want)
+}
+
+// condition holds if the status condition has the value, whatever the case, and is not of an older generation.
+func condition(name, value string) check {
+	return func(u *unstructured.Unstructured) (bool, error) {
+		if u == nil {
+			return false, nil
+		}
+		all, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
+		if err != nil {
+			return false, err
+		}
+		for _, c := range all {
+			m, ok := c.(map[string]any)
+			if !ok || !strings.EqualFold(fmt.Sprint(m["type"]), name) {
+				continue
+			}
+			if seen, found := generation(u.Object, m); found && seen < u.GetGeneration() {
+				return false, nil
+			}
+			return strings.EqualFold(fmt.Sprint(m["status"]), value), nil
+		}
+		return false, nil
+	}
+}
+
+// generation is what the condition, or the status, says it has observed.
+func generation(object, condition map[string]any) (int64, bool) {
+	if g, ok, _ := unstructured.NestedInt64(condition, "observedGeneration"); ok {
+		return g, true
+	}
+	g, ok, _ := unstructured.NestedInt64(object, "status", "observedGeneration")
+	return g, ok
+}
+
+// path holds if the JSONPath has the value, or any value.
+func path(spec string) (check, error) {
+	expr, value, hasValue := splitPath(spec)
+	if hasValue && value == "" {
+		return nil, errors.New("jsonpath wait has to have a value after equal sign, like --for=jsonpath='{.status.readyReplicas}'=3")
+	}
+	expr = strings.Trim(expr, `'"`)
+	value = strings.Trim(value, `'"`)
+	relaxed, err := printers.RelaxedPath(expr)
+	if err != nil {
+		return nil, err
+	}
+	if relaxed == "" {
+		return nil, errors.New("jsonpath expression cannot be empty")
+	}
+	j := jsonpath.New("wait").AllowMissingKeys(true)
+	if err := j.Parse(relaxed); err != nil {
+		return nil, err
+	}
+	return func(u *unstructured.Unstructured) (bool, error) {
+		if u == nil {
+			return false, nil
+		}
+		found, err := j.FindResults(u.Object)
+		if err != nil || len(found) == 0 || len(found[0]) == 0 {
+			return false, err
+		}
+		if len(found) > 1 || len(found[0]) > 1 {
+			return false, errors.New("given jsonpath expression matches more than one value")
+		}
+		v := found[0][0].Interface()
+		switch v.(type) {
+		case map[string]any, []any:
+			if hasValue {
+				return false, errors.New("jsonpath leads to a nested object or list which is not supported")
+			}
+		}
+		return !hasValue || fmt.Sprint(v) == value, nil
+	}, nil
+}
+
+// splitPath takes "{path}=value" apart at the = after the closing brace.
+func splitPath(spec string) (expr, value string, hasValue bool) {
+	from := strings.LastIndexByte(spec, '}') + 1
+	i := strings.IndexByte(spec[from:], '=')
+	if i < 0 {
+		return spec, "", false
+	}
+	return spec[:from+i], spec[from+i+1:], true
+}
