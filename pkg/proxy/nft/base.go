@@ -74,7 +74,7 @@ func addressType(ip string) string {
 func hooked(f fragment) {
 	add := func(name string, b base, rules ...string) { f.chains[name] = chain{base: &b, rules: rules} }
 	const fresh = "ct state new jump "
-	add("nat-prerouting", base{knftables.NATType, knftables.PreroutingHook, knftables.DNATPriority}, "jump services")
+	add(entrance, base{knftables.NATType, knftables.PreroutingHook, knftables.DNATPriority}, "jump services")
 	add("nat-output", base{knftables.NATType, knftables.OutputHook, knftables.DNATPriority}, "jump services")
 	add("nat-postrouting", base{knftables.NATType, knftables.PostroutingHook, knftables.SNATPriority}, "jump "+masqueradeChain)
 	add("filter-prerouting", base{knftables.FilterType, knftables.PreroutingHook, beforeNAT}, fresh+"firewall-check")

@@ -110,24 +110,18 @@ func (t *Table) transaction(local []netip.Addr, u proxy.Update) *knftables.Trans
 	return tx
 }
 
-// intact tells whether the kernel's table has all our chains. Rules are not compared: nobody edits those one by one.
+// entrance is the chain that stands for the whole table in intact.
+const entrance = "nat-prerouting"
+
+// intact tells whether the kernel still has our table. One chain is looked at, which is cheap: firewalls flush or delete whole
+// tables, nobody edits single rules of ours. If the tool itself fails, there is nothing to be repaired.
 func (t *Table) intact(ctx context.Context) bool {
-	names, err := t.nft.List(ctx, "chains")
-	if err != nil {
-		return false
+	rules, err := t.nft.ListRules(ctx, entrance)
+	if err != nil && !knftables.IsNotFound(err) {
+		t.log.Warn("Could not check the nftables table", "family", t.ip, "err", err)
+		return true
 	}
-	have := map[string]bool{}
-	for _, name := range names {
-		have[name] = true
-	}
-	for _, part := range t.parts {
-		for name := range part.chains {
-			if !have[name] {
-				return false
-			}
-		}
-	}
-	return true
+	return len(rules) > 0
 }
 
 // plan fills tx and updates the desired state.
