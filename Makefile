@@ -6,9 +6,9 @@ LDFLAGS := -s -w
 NODES ?= 1
 UPFLAGS ?=
 
-.PHONY: help build install up down test unit e2e bench lint
+.PHONY: help build install up down test unit e2e bench lint conformance conformance-diff
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: tools components images ## build the components, the pinned tools and the local images into bin/
 
@@ -41,6 +41,7 @@ test: build unit e2e ## all tests; the end-to-end part needs root
 
 unit: tools ## unit, contract and architecture tests, with the race detector
 	CGO_ENABLED=1 go test -race -timeout 15m $$(go list ./... | grep -v /test/e2e)
+	cd test/conformance && go test ./...
 
 e2e: build bin/kubectl-1.20 ## end-to-end tests on a real cluster that they start and stop (as root)
 	go test -count=1 -timeout 20m -v ./test/e2e
@@ -52,6 +53,18 @@ bin/kubectl-1.20:
 
 bench: build ## the figures of the README; PEER_BIN=<dir> measures another Kubernetes beside ours
 	go run ./test/bench -bin bin $(if $(PEER_BIN),-peer $(PEER_BIN))
+
+# Kubernetes' own suite: what is built for it once is kept in CONFORMANCE_DATA.
+CONFORMANCE_DATA ?= /var/lib/bonsai-conformance
+KUBECTL ?= ours
+conformance: build ## Kubernetes' conformance suite (as root): FOCUS='regexp' KUBECTL=ours|upstream
+	cd test/conformance && go build -o ../../bin/conformance .
+	bin/conformance run -data '$(CONFORMANCE_DATA)' -kubectl '$(KUBECTL)' $(if $(FOCUS),-focus '$(FOCUS)') $(CONFORMANCEFLAGS)
+
+conformance-diff: ## compare two result files: OLD=file (default: the committed one) NEW=file
+	cd test/conformance && go build -o ../../bin/conformance .
+	$(if $(OLD),,git show HEAD:test/conformance/RESULTS.md >bin/RESULTS.old.md)
+	bin/conformance diff $(or $(OLD),bin/RESULTS.old.md) $(or $(NEW),test/conformance/RESULTS.md)
 
 lint: ## gofmt and go vet
 	@test -z "$$(gofmt -l cmd pkg api deploy test)" || { gofmt -l cmd pkg api deploy test; exit 1; }

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"bonsai/test/conformance/images"
+)
+
+// Versions of what go.mod does not pin because it is no part of the suite's module graph: containerd is a module with a graph
+// of its own.
+const containerdVersion = "2.3.7"
+
+// goBinary is a program built from a Go package; dir "" means the module that pins the suite.
+type goBinary struct {
+	name string
+	args []string
+}
+
+// suiteBinaries are built from this module's go.mod.
+var suiteBinaries = []goBinary{
+	{"e2e.test", []string{"test", "-c", "-ldflags=-s -w", "k8s.io/kubernetes/test/e2e"}},
+	{"ginkgo", []string{"build", "-ldflags=-s -w", "github.com/onsi/ginkgo/v2/ginkgo"}},
+	{"kubectl", []string{"build", "-ldflags=-s -w", "k8s.io/kubernetes/cmd/kubectl"}},
+}
+
+// imageBinaries go into the test images.
+var imageBinaries = []goBinary{
+	{"agnhost", []string{"build", "-ldflags=-s -w", "k8s.io/kubernetes/test/images/agnhost"}},
+	{"nonewprivs", []string{"build", "-ldflags=-s -w", "k8s.io/kubernetes/test/images/nonewprivs"}},
+	{"regression-issue-74839", []string{"build", "-ldflags=-s -w", "k8s.io/kubernetes/test/images/regression-issue-74839"}},
+	{"sample-apiserver", []string{"build", "-ldflags=-s -w", "k8s.io/sample-apiserver"}},
+}
+
+// buildMissing builds every binary and image that the data directory does not hold yet.
+func (s settings) buildMissing(ctx context.Context) error {
+	for _, b := range suiteBinaries {
+		if err := s.buildGo(ctx, s.bin(b.name), b); err != nil {
+			return err
+		}
+	}
+	if err := s.buildContainerd(ctx); err != nil {
+		return err
+	}
+	if exists(s.imageTree()) {
+		return nil
+	}
+	for _, b := range imageBinaries {
+		if err := s.buildGo(ctx, s.work(b.name), b); err != nil {
+			return err
+		}
+	}
+	source, err := s.suiteSource(ctx)
+	if err != nil {
+		return err
+	}
+	for name, script := range map[string]string{"busybox": "busybox.sh", "rootfs": "rootfs.sh"} {
+		if exists(s.work(name)) {
+			continue
+		}
+		if err := s.tell(ctx, s.module, "bash", filepath.Join(s.module, "images", script), s.work(name)); err != nil {
+			return err
+		}
+	}
+	fmt.Println("building the test images")
+	return images.Build(s.imageTree(), images.Inputs{
+		Programs: s.work(""), RootFS: s.work("rootfs"), Suite: filepath.Join(source, "test", "images"),
+		Pause: filepath.Join(s.product, "pause"), CoreDNS: filepath.Join(s.product, "coredns"), Etcd: filepath.Join(s.product, "etcd"),
+	})
+}
+
+func (s settings) buildGo(ctx context.Context, path string, b goBinary) error {
+	if exists(path) {
+		return nil
+	}
+	// "go test -c" and "go build" both take -o after the verb; the package is the last argument.
+	args := append([]string{b.args[0], "-trimpath", "-o", path}, b.args[1:]...)
+	return s.tell(ctx, s.module, "go", args...)
+}
+
+// buildContainerd builds the runtime that the image-volume specs need: Debian's may be older.
+func (s settings) buildContainerd(ctx context.Context) error {
+	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
+		if exists(s.bin(name)) {
+			continue
+		}
+		err := s.tell(ctx, s.module, "env", "GOBIN="+s.bin(""), "go", "install", "-trimpath", "-tags=no_btrfs,no_devmapper,no_zfs,no_tracing",
+			"-ldflags=-s -w -X github.com/containerd/containerd/v2/version.Version="+containerdVersion,
+			"github.com/containerd/containerd/v2/cmd/"+name+"@v"+containerdVersion)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// suiteSource is the directory of the suite's module, whose test images carry a few data files.
+func (s settings) suiteSource(ctx context.Context) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes")
+	cmd.Dir, cmd.Stderr = s.module, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("find the suite's module: %w", err)
+	}
+	return filepath.Clean(string(out[:len(out)-1])), nil
+}
+
+// tell runs a build step, saying which.
+func (s settings) tell(ctx context.Context, dir, program string, args ...string) error {
+	cmd := exec.CommandContext(ctx, program, args...)
+	fmt.Println("building:", args[len(args)-1])
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", cmd, err)
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}

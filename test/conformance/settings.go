@@ -1,0 +1,83 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"time"
+)
+
+// settings say what a run is. All paths are absolute.
+type settings struct {
+	// module is this directory: the module that pins the suite. product holds the binaries under test.
+	module, product string
+	// data holds what is built once (bin, images), the cluster's data and the runs' logs.
+	data string
+	// focus is a regular expression on spec names; "" runs all, and only such a run is recorded in results.
+	focus   string
+	results string
+	// upstream drives the sig-cli specs with Kubernetes' own kubectl instead of ours.
+	upstream bool
+	// procs is the number of processes for the parallel specs; timeout bounds each of the two parts.
+	procs   int
+	timeout time.Duration
+	// keep leaves the cluster running.
+	keep bool
+}
+
+func parseSettings(args []string) (settings, error) {
+	var s settings
+	var kubectl string
+	f := flag.NewFlagSet("run", flag.ContinueOnError)
+	f.StringVar(&s.module, "module", "test/conformance", "directory of the module that pins the suite")
+	f.StringVar(&s.product, "product", "bin", "directory of the binaries under test")
+	f.StringVar(&s.data, "data", "/var/lib/bonsai-conformance", "directory for what is built once, the cluster and the logs")
+	f.StringVar(&s.results, "results", "", "result file (default: RESULTS.md of the module for a full run, of the data directory for a focused one)")
+	f.StringVar(&s.focus, "focus", "", "regular expression: run only conformance specs whose name matches")
+	f.StringVar(&kubectl, "kubectl", "ours", "whose kubectl the sig-cli specs drive: ours or upstream")
+	f.IntVar(&s.procs, "procs", 4, "processes for the parallel specs")
+	f.DurationVar(&s.timeout, "timeout", 3*time.Hour, "longest time of the parallel and of the serial part")
+	f.BoolVar(&s.keep, "keep", false, "leave the cluster running")
+	if err := f.Parse(args); err != nil {
+		return s, err
+	}
+	return s.complete(kubectl)
+}
+
+// complete checks the settings and fills in what follows from others.
+func (s settings) complete(kubectl string) (settings, error) {
+	var errs []error
+	if kubectl != "ours" && kubectl != "upstream" {
+		errs = append(errs, fmt.Errorf("-kubectl: must be ours or upstream, not %q", kubectl))
+	}
+	s.upstream = kubectl == "upstream"
+	if _, err := regexp.Compile(s.focus); err != nil {
+		errs = append(errs, fmt.Errorf("-focus: %w", err))
+	}
+	if s.procs < 1 {
+		errs = append(errs, fmt.Errorf("-procs: must be at least 1, not %d", s.procs))
+	}
+	if s.results == "" {
+		s.results = filepath.Join(s.module, "RESULTS.md")
+		if s.focus != "" {
+			s.results = filepath.Join(s.data, "RESULTS.md")
+		}
+	}
+	for _, path := range []*string{&s.module, &s.product, &s.data, &s.results} {
+		absolute, err := filepath.Abs(*path)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		*path = absolute
+	}
+	return s, errors.Join(errs...)
+}
+
+// The parts of the data directory.
+func (s settings) bin(name string) string    { return filepath.Join(s.data, "bin", name) }
+func (s settings) work(name string) string   { return filepath.Join(s.data, "work", name) }
+func (s settings) imageTree() string         { return filepath.Join(s.data, "images") }
+func (s settings) clusterDir() string        { return filepath.Join(s.data, "cluster") }
+func (s settings) output(part string) string { return filepath.Join(s.data, "run", part) }
