@@ -18,6 +18,7 @@ type options struct {
 	configFile, kubeconfig         string
 	bindAddress, certFile, keyFile string
 	securePort                     int
+	profiling                      bool
 	elect                          electOptions
 }
 
@@ -36,6 +37,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.securePort, "secure-port", 10259, "The port on which to serve health and metrics over HTTPS; 0 serves nothing.")
 	fs.StringVar(&o.certFile, "tls-cert-file", "", "File with the serving certificate; without one a self-signed one is made.")
 	fs.StringVar(&o.keyFile, "tls-private-key-file", "", "File with the key of --tls-cert-file.")
+	fs.BoolVar(&o.profiling, "profiling", true, "Serve profiles at /debug/pprof/, to callers on the loopback interface.")
 	e := &o.elect
 	fs.BoolVar(&e.enabled, "leader-elect", true, "Become leader by a Lease before scheduling.")
 	fs.StringVar(&e.namespace, "leader-elect-resource-namespace", "kube-system", "Namespace of the Lease.")
@@ -60,7 +62,7 @@ func addAcceptedFlags(fs *pflag.FlagSet) {
 		fs.String(name, "", note)
 	}
 	for name, value := range map[string]bool{
-		"profiling": true, "contention-profiling": true, "authentication-skip-lookup": false, "authentication-tolerate-lookup-failure": true,
+		"contention-profiling": true, "authentication-skip-lookup": false, "authentication-tolerate-lookup-failure": true,
 		"permit-port-sharing": false, "permit-address-sharing": false, "emulation-forward-compatible": false,
 	} {
 		fs.Bool(name, value, note)

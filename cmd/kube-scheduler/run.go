@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/http/pprof"
 	"os"
 	"time"
 
@@ -62,7 +63,7 @@ func run(ctx context.Context, o *options, cfg *configuration, log *slog.Logger) 
 			}
 			return nil
 		}}},
-		Extra: map[string]http.Handler{"/debug/scheduling": http.HandlerFunc(s.Explain)},
+		Extra: extra(o, s),
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return server.Run(ctx) })
@@ -78,6 +79,16 @@ func run(ctx context.Context, o *options, cfg *configuration, log *slog.Logger) 
 		})
 	})
 	return g.Wait()
+}
+
+// extra are the paths beyond health and metrics: why pods wait, and profiles of the process.
+func extra(o *options, s *scheduler.Scheduler) map[string]http.Handler {
+	paths := map[string]http.Handler{"/debug/scheduling": http.HandlerFunc(s.Explain)}
+	if o.profiling {
+		paths["/debug/pprof/"] = http.HandlerFunc(pprof.Index)
+		paths["/debug/pprof/profile"] = http.HandlerFunc(pprof.Profile)
+	}
+	return paths
 }
 
 // build puts the scheduler together.

@@ -43,7 +43,7 @@ func newClass(pl *plan, pod *framework.PodInfo, s *framework.Snapshot) *class {
 	for _, f := range pl.preFilters {
 		names, st := f.PreFilter(c.state, pod, s)
 		if st.IsSkip() {
-			c.state.SkipFilter[f.Name()] = true
+			c.state.SkipFilter(f.Name())
 			continue
 		}
 		if names != nil || !st.IsSuccess() {
@@ -130,7 +130,7 @@ func (c *class) update(s *framework.Snapshot) bool {
 // filter returns the number of the node's verdict: absent after an error.
 func (c *class) filter(n *framework.NodeInfo) int32 {
 	for _, f := range c.plan.filters {
-		if c.state.SkipFilter[f.Name()] {
+		if c.state.SkipsFilter(f.Name()) {
 			continue
 		}
 		st := f.Filter(c.state, c.pod, n)

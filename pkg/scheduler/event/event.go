@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,8 +36,11 @@ type Recorder struct {
 	instance string
 	now      func() time.Time
 	log      *slog.Logger
-	queue    chan message
+	wake     chan struct{}
 	series   map[seriesKey]*series
+
+	mu    sync.Mutex
+	queue []message
 }
 
 // message is an event to be published.
@@ -62,36 +66,51 @@ type series struct {
 
 // New returns a recorder; instance names this process.
 func New(api API, instance string, now func() time.Time, log *slog.Logger) *Recorder {
-	return &Recorder{api: api, instance: instance, now: now, log: log, queue: make(chan message, maxQueued), series: map[seriesKey]*series{}}
+	return &Recorder{api: api, instance: instance, now: now, log: log, wake: make(chan struct{}, 1), series: map[seriesKey]*series{}}
 }
 
 // Event queues an event about pod; when too many wait it is dropped.
 func (r *Recorder) Event(pod *corev1.Pod, profile, eventType, reason, action, note string) {
 	m := message{at: r.now(), namespace: pod.Namespace, name: pod.Name, uid: pod.UID, version: pod.ResourceVersion,
 		profile: profile, eventType: eventType, reason: reason, action: action, note: note}
-	select {
-	case r.queue <- m:
-	default:
+	r.mu.Lock()
+	full := len(r.queue) >= maxQueued
+	if !full {
+		r.queue = append(r.queue, m)
+	}
+	r.mu.Unlock()
+	if full {
 		r.log.Warn("too many events wait, dropping one", "pod", pod.Namespace+"/"+pod.Name, "reason", reason)
+		return
+	}
+	select {
+	case r.wake <- struct{}{}:
+	default:
 	}
 }
 
-// lastWords is how long events that wait at the end are still written.
-const lastWords = time.Second
+// take returns the events that wait.
+func (r *Recorder) take() []message {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.queue
+	r.queue = nil
+	return all
+}
 
 // Run publishes until ctx ends, one at a time: events are the first thing that may be late.
 func (r *Recorder) Run(ctx context.Context) {
 	for {
 		select {
-		case m := <-r.queue:
-			r.publish(ctx, m)
+		case <-r.wake:
 		case <-ctx.Done():
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
-			defer cancel()
-			for len(r.queue) > 0 && ctx.Err() == nil {
-				r.publish(ctx, <-r.queue)
-			}
 			return
+		}
+		for _, m := range r.take() {
+			if ctx.Err() != nil {
+				break
+			}
+			r.publish(ctx, m)
 		}
 	}
 }

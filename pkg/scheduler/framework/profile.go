@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Weighted is a scoring plug-in with its weight.
@@ -105,7 +106,7 @@ func (p *Profile) RunPreFilter(state *CycleState, pod *PodInfo, s *Snapshot) (na
 	for _, pl := range p.PreFilters {
 		only, st := pl.PreFilter(state, pod, s)
 		if st.IsSkip() {
-			state.SkipFilter[pl.Name()] = true
+			state.SkipFilter(pl.Name())
 			continue
 		}
 		if !st.IsSuccess() {
@@ -143,7 +144,7 @@ func intersect(a, b map[string]bool) map[string]bool {
 // RunFilter returns the first refusal of pod by node.
 func (p *Profile) RunFilter(state *CycleState, pod *PodInfo, node *NodeInfo) *Status {
 	for _, pl := range p.Filters {
-		if state.SkipFilter[pl.Name()] {
+		if state.SkipsFilter(pl.Name()) {
 			continue
 		}
 		if s := pl.Filter(state, pod, node); !s.IsSuccess() {
@@ -156,7 +157,7 @@ func (p *Profile) RunFilter(state *CycleState, pod *PodInfo, node *NodeInfo) *St
 // AddPod tells the plug-ins' prepared state that added is on node.
 func (p *Profile) AddPod(state *CycleState, pod, added *PodInfo, node *NodeInfo) {
 	for _, pl := range p.PreFilters {
-		if x, ok := pl.(PreFilterExtensions); ok && !state.SkipFilter[pl.Name()] {
+		if x, ok := pl.(PreFilterExtensions); ok && !state.SkipsFilter(pl.Name()) {
 			x.AddPod(state, pod, added, node)
 		}
 	}
@@ -165,7 +166,7 @@ func (p *Profile) AddPod(state *CycleState, pod, added *PodInfo, node *NodeInfo)
 // RemovePod tells the plug-ins' prepared state that removed is no longer on node.
 func (p *Profile) RemovePod(state *CycleState, pod, removed *PodInfo, node *NodeInfo) {
 	for _, pl := range p.PreFilters {
-		if x, ok := pl.(PreFilterExtensions); ok && !state.SkipFilter[pl.Name()] {
+		if x, ok := pl.(PreFilterExtensions); ok && !state.SkipsFilter(pl.Name()) {
 			x.RemovePod(state, pod, removed, node)
 		}
 	}
@@ -190,14 +191,14 @@ func (p *Profile) RunScores(state *CycleState, pod *PodInfo, s *Snapshot, nodes 
 	for _, pl := range p.PreScores {
 		switch st := pl.PreScore(state, pod, s, nodes); {
 		case st.IsSkip():
-			state.SkipScore[pl.Name()] = true
+			state.skipScore = append(state.skipScore, pl.Name())
 		case !st.IsSuccess():
 			return nil, st.withPlugin(pl.Name())
 		}
 	}
 	total, scores := make([]int64, len(nodes)), make([]int64, len(nodes))
 	for _, pl := range p.Scores {
-		if state.SkipScore[pl.Name()] {
+		if slices.Contains(state.skipScore, pl.Name()) {
 			continue
 		}
 		for i, n := range nodes {

@@ -1,5 +1,7 @@
 package framework
 
+import "slices"
+
 // Cloner is state that preemption's dry runs can copy before they change it.
 type Cloner interface{ CloneState() any }
 
@@ -7,35 +9,40 @@ type Cloner interface{ CloneState() any }
 // one goroutine.
 type CycleState struct {
 	data map[string]any
-	// SkipFilter and SkipScore name the plug-ins that had nothing to do in PreFilter and PreScore.
-	SkipFilter, SkipScore map[string]bool
+	// skipFilter and skipScore name the plug-ins that had nothing to do in PreFilter and PreScore.
+	skipFilter, skipScore []string
 }
+
+// SkipFilter notes that the plug-in's Filter has nothing to do.
+func (c *CycleState) SkipFilter(plugin string) { c.skipFilter = append(c.skipFilter, plugin) }
+
+// SkipsFilter tells whether SkipFilter was called.
+func (c *CycleState) SkipsFilter(plugin string) bool { return slices.Contains(c.skipFilter, plugin) }
 
 // NewCycleState returns an empty state.
 func NewCycleState() *CycleState {
-	return &CycleState{data: map[string]any{}, SkipFilter: map[string]bool{}, SkipScore: map[string]bool{}}
+	return &CycleState{}
 }
 
 // Read returns what was written under key, nil if nothing was.
 func (c *CycleState) Read(key string) any { return c.data[key] }
 
 // Write keeps v under key.
-func (c *CycleState) Write(key string, v any) { c.data[key] = v }
+func (c *CycleState) Write(key string, v any) {
+	if c.data == nil {
+		c.data = map[string]any{}
+	}
+	c.data[key] = v
+}
 
 // Clone copies the state; values that are Cloners are copied, others shared.
 func (c *CycleState) Clone() *CycleState {
-	n := NewCycleState()
+	n := &CycleState{data: make(map[string]any, len(c.data)), skipFilter: slices.Clone(c.skipFilter), skipScore: slices.Clone(c.skipScore)}
 	for k, v := range c.data {
 		if cl, ok := v.(Cloner); ok {
 			v = cl.CloneState()
 		}
 		n.data[k] = v
-	}
-	for k := range c.SkipFilter {
-		n.SkipFilter[k] = true
-	}
-	for k := range c.SkipScore {
-		n.SkipScore[k] = true
 	}
 	return n
 }
