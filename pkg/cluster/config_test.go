@@ -83,13 +83,13 @@ func TestContainerdMajor(t *testing.T) {
 func TestAddonsFillIn(t *testing.T) {
 	t.Parallel()
 	c := Default("/data", "/bin")
-	c.Addons = manifest("kind: ConfigMap\nmetadata: {name: x}\ndata: {ip: $DNS_IP, image: '$IMAGE'}\n---\n# nothing\n---\nkind: Service\nmetadata: {name: y}\n")
+	c.Addons = manifest("kind: ConfigMap\nmetadata: {name: x}\ndata: {ip: $DNS_IP, image: '$IMAGE'}\n---\n# nothing\n---\nkind: Service\nmetadata: {name: web}\n")
 	objects, err := c.readAddons()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(objects) != 2 || objects[1].GetName() != "y" {
-		t.Fatalf("%v", objects)
+	if len(objects) != 2 || objects[1].GetName() != "web" {
+		t.Fatalf("%v", objects[1])
 	}
 	data, _ := objects[0].Object["data"].(map[string]any)
 	if data["ip"] != "10.96.0.10" || data["image"] != CoreDNSImage {

@@ -71,7 +71,7 @@ func testListExact(e *env) {
 	a := e.create("a", "red")
 	b := e.create("b", "red")
 	blue := e.update("a", "blue")
-	e.delete("b")
+	gone := e.delete("b")
 	e.create("c", "red")
 	for _, c := range []struct {
 		revision int64
@@ -82,7 +82,7 @@ func testListExact(e *env) {
 		{b.Revision, []string{"a", "b"}, nil},
 		{b.Revision, []string{"a", "b"}, red},
 		{blue.Revision, []string{"b"}, red},
-		{blue.Revision + 1, []string{"a"}, nil},
+		{gone.Revision, []string{"a"}, nil},
 	} {
 		l := e.list(Prefix, storage.ListOptions{Match: storage.Exact, Revision: c.revision, Filter: c.filter})
 		e.wantNames(l, c.want...)
