@@ -19,6 +19,7 @@ import (
 type authorization struct {
 	authorizer authz.Authorizer
 	rbac       *rbac.Authorizer // also without the RBAC mode, for reviews and escalation checks; runs only when in use
+	usesRBAC   bool
 	runs       []func(context.Context) error
 	ready      []apiserver.Check
 }
@@ -42,6 +43,7 @@ func newAuthorization(o *options, s *stores, nodeRules []rbacv1.PolicyRule, log 
 			a.runs = append(a.runs, n.Run)
 			modes = append(modes, n)
 		case "RBAC":
+			a.usesRBAC = true
 			a.runs = append(a.runs, a.rbac.Run)
 			a.ready = append(a.ready, apiserver.Check{Name: "poststarthook/start-rbac-index", Run: func(r *http.Request) error { return a.rbac.WaitSynced(r.Context()) }})
 			modes = append(modes, a.rbac)

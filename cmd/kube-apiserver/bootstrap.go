@@ -1,15 +1,19 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
+	"bonsai/pkg/apiserver"
 	"bonsai/pkg/apiserver/bootstrap"
 )
 
@@ -66,4 +70,27 @@ func authenticationSettings(o *options, who *authentication) (*bootstrap.Authent
 	a.AllowedNames, a.UsernameHeaders, a.UIDHeaders = o.requestHeaderNames, o.requestHeaderUsers, o.requestHeaderUIDs
 	a.GroupHeaders, a.ExtraHeaderPrefixes = o.requestHeaderGroups, o.requestHeaderExtra
 	return a, nil
+}
+
+// bootstrapCheck fails until what an empty cluster starts with is stored, and the authorizer has heard of the default roles
+// and bindings: before that, components that start with the server would be refused.
+func bootstrapCheck(boot *bootstrap.Bootstrap, policy *bootstrap.Policy, may *authorization) apiserver.Check {
+	var known atomic.Bool
+	return apiserver.Check{Name: "poststarthook/rbac/bootstrap-roles", Run: func(*http.Request) error {
+		select {
+		case <-boot.Done():
+		default:
+			return errors.New("not everything is stored yet")
+		}
+		if known.Load() || !may.usesRBAC {
+			return nil
+		}
+		for role, binding := range policy.Names {
+			if !may.rbac.Knows(role, binding) {
+				return fmt.Errorf("the authorizer does not know %s%s yet", role, binding)
+			}
+		}
+		known.Store(true)
+		return nil
+	}}
 }

@@ -98,7 +98,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	server, err := apiserver.New(apiserver.Config{
 		Listener: listener, TLS: config, API: api, Authenticator: who.authenticator, Authorizer: may.authorizer, Paths: paths,
 		Live:    []apiserver.Check{etcdCheck(backend, o.etcdHealthTimeout)},
-		Ready:   append(may.ready, doneCheck("poststarthook/rbac/bootstrap-roles", boot.Done())),
+		Ready:   append(may.ready, bootstrapCheck(boot, policy, may)),
 		Metrics: daemon.NewMetrics(), Version: versionInfo(), MaxReading: o.maxReading, MaxMutating: o.maxMutating,
 		RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay, MaxStreams: o.http2Streams, Profiling: o.profiling, GoAwayChance: o.goAwayChance, Log: log,
 	})
@@ -194,18 +194,6 @@ func etcdCheck(backend *etcd.Store, timeout time.Duration) apiserver.Check {
 		defer cancel()
 		_, err := backend.Revision(ctx)
 		return err
-	}}
-}
-
-// doneCheck fails until done is closed.
-func doneCheck(name string, done <-chan struct{}) apiserver.Check {
-	return apiserver.Check{Name: name, Run: func(*http.Request) error {
-		select {
-		case <-done:
-			return nil
-		default:
-			return fmt.Errorf("not finished")
-		}
 	}}
 }
 

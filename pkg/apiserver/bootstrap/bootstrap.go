@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,25 +80,43 @@ func (b *Bootstrap) Run(ctx context.Context) error {
 	}
 }
 
-// Apply makes everything once.
+// Apply makes everything once: the namespaces first, then all that may live in them at the same time.
 func (b *Bootstrap) Apply(ctx context.Context) error {
 	ctx = asServer(ctx)
-	if err := b.keep(ctx); err != nil {
+	if err := b.namespaces(ctx); err != nil {
 		return err
 	}
-	return errors.Join(b.policy(ctx), b.priorityClasses(ctx), b.authentication(ctx))
+	return together(ctx, b.service, b.policy, b.priorityClasses, b.authentication)
 }
 
 // keep makes the namespaces, then what the network needs.
 func (b *Bootstrap) keep(ctx context.Context) error {
 	ctx = asServer(ctx)
-	for _, name := range []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, metav1.NamespaceDefault} {
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if err := b.ensure(ctx, corev1.Resource("namespaces"), ns, nil); err != nil {
-			return err
-		}
+	if err := b.namespaces(ctx); err != nil {
+		return err
 	}
 	return b.service(ctx)
+}
+
+func (b *Bootstrap) namespaces(ctx context.Context) error {
+	var all []func(context.Context) error
+	for _, name := range []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, metav1.NamespaceDefault} {
+		all = append(all, func(ctx context.Context) error {
+			return b.ensure(ctx, corev1.Resource("namespaces"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil)
+		})
+	}
+	return together(ctx, all...)
+}
+
+// together calls all at the same time and waits for them. It returns every error.
+func together(ctx context.Context, all ...func(context.Context) error) error {
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, f := range all {
+		wg.Go(func() { errs[i] = f(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // asServer makes the API server itself the user of what is done with the context.

@@ -8,6 +8,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 //go:embed policy.txt
@@ -40,6 +41,34 @@ func (p *Policy) ClusterRoleRules(name string) []rbacv1.PolicyRule {
 		}
 	}
 	return nil
+}
+
+// Names calls yield with every role and its namespace ("" for ClusterRoles), then with every binding, until it returns false.
+func (p *Policy) Names(yield func(role, binding types.NamespacedName) bool) {
+	name := func(m metav1.ObjectMeta) types.NamespacedName {
+		return types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
+	}
+	none := types.NamespacedName{}
+	for _, r := range p.ClusterRoles {
+		if !yield(name(r.ObjectMeta), none) {
+			return
+		}
+	}
+	for _, r := range p.Roles {
+		if !yield(name(r.ObjectMeta), none) {
+			return
+		}
+	}
+	for _, b := range p.ClusterRoleBindings {
+		if !yield(none, name(b.ObjectMeta)) {
+			return
+		}
+	}
+	for _, b := range p.RoleBindings {
+		if !yield(none, name(b.ObjectMeta)) {
+			return
+		}
+	}
 }
 
 // parser reads policy.txt; meta, rules and subjects are those of the object being read.

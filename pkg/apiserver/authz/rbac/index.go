@@ -7,6 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/apiserver/request"
 )
@@ -139,6 +140,14 @@ func (i *index) removeLocked(n name) {
 	if len(m) == 0 {
 		delete(i.bySubject, n.namespace)
 	}
+}
+
+func (i *index) knows(role, binding types.NamespacedName) bool {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	_, hasRole := i.roles[name{role.Namespace, role.Name}]
+	_, hasBinding := i.bindings[name{binding.Namespace, binding.Name}]
+	return (hasRole || role.Name == "") && (hasBinding || binding.Name == "")
 }
 
 // subjectOf: in a RoleBinding a service account without a namespace is one of the binding's.

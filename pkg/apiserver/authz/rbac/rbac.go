@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/request"
@@ -62,6 +63,12 @@ func (a *Authorizer) WaitSynced(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Knows tells whether the index has a role and a binding of these namespaces and names; "" is the namespace of ClusterRoles
+// and ClusterRoleBindings, and an empty name asks nothing.
+func (a *Authorizer) Knows(role, binding types.NamespacedName) bool {
+	return a.index.knows(role, binding)
 }
 
 // Authorize implements authz.Authorizer. Before the first sync it waits.

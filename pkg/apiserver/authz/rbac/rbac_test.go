@@ -7,6 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/request"
@@ -109,5 +110,21 @@ func TestIndexForgets(t *testing.T) {
 	}
 	if len(w.index.bySubject) != 0 || len(w.index.bindings) != 0 {
 		t.Errorf("left over: %v %v", w.index.bySubject, w.index.bindings)
+	}
+}
+
+func TestKnows(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.roles.Put("/registry/roles/a/r", &rbacv1.Role{})
+	w.bind("", "b", "ClusterRole", "x")
+	n := func(ns, name string) types.NamespacedName { return types.NamespacedName{Namespace: ns, Name: name} }
+	for _, c := range []struct {
+		role, binding types.NamespacedName
+		want          bool
+	}{{n("a", "r"), n("", "b"), true}, {n("a", "r"), n("", ""), true}, {n("", "r"), n("", "b"), false}, {n("", ""), n("a", "b"), false}} {
+		if got := w.Knows(c.role, c.binding); got != c.want {
+			t.Errorf("%v and %v: %t", c.role, c.binding, got)
+		}
 	}
 }

@@ -1,0 +1,170 @@
+package bootstrap_test
+
+import (
+	"log/slog"
+	"net/netip"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/api/resources/rows"
+	"bonsai/pkg/apiserver/bootstrap"
+	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/storage"
+	"bonsai/pkg/apiserver/storage/memory"
+)
+
+// stores are the real stores of all resources, over memory.
+type stores map[schema.GroupResource]*registry.Generic
+
+func (s stores) Store(gr schema.GroupResource) registry.Store {
+	if g, ok := s[gr]; ok {
+		return g
+	}
+	return nil
+}
+
+func newStores(t *testing.T) (stores, *memory.Storage) {
+	t.Helper()
+	facts := &storage.FactsTable{}
+	backend, out, all := memory.New(facts), stores{}, rows.All()
+	for i := range all {
+		if all[i].NotStored || all[i].Stored != nil {
+			continue
+		}
+		g, err := registry.NewGeneric(registry.Config{Row: &all[i], Storage: backend})
+		if err != nil {
+			t.Fatal(err)
+		}
+		facts.Register(registry.Prefix(&all[i]), g.Codec().FactsOf)
+		out[all[i].GroupResource()] = g
+	}
+	return out, backend
+}
+
+func newBootstrap(t *testing.T, s stores) (*bootstrap.Bootstrap, *bootstrap.Policy) {
+	t.Helper()
+	policy, err := bootstrap.DefaultPolicy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bootstrap.New(bootstrap.Config{Stores: s, Policy: policy, Log: slog.New(slog.DiscardHandler),
+		Service:        &bootstrap.ServiceConfig{ClusterIP: netip.MustParseAddr("10.96.0.1"), Advertise: netip.MustParseAddr("192.0.2.1"), Port: 6443},
+		Authentication: &bootstrap.Authentication{ClientCA: "pem"}}), policy
+}
+
+func get[T runtime.Object](t *testing.T, s stores, gr schema.GroupResource, ns, name string) T {
+	t.Helper()
+	obj, err := s[gr].Get(t.Context(), ns, name, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return obj.DeepCopyObject().(T)
+}
+
+func put(t *testing.T, s stores, gr schema.GroupResource, obj runtime.Object) {
+	t.Helper()
+	m := obj.(metav1.Object)
+	if _, err := s[gr].Update(t.Context(), m.GetNamespace(), m.GetName(), "", func(runtime.Object) (runtime.Object, error) { return obj, nil }, &metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Everything is made in an empty storage, and a second time changes nothing.
+func TestApplyIsIdempotent(t *testing.T) {
+	t.Parallel()
+	s, backend := newStores(t)
+	b, policy := newBootstrap(t, s)
+	if err := b.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, ns := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
+		get[*corev1.Namespace](t, s, corev1.Resource("namespaces"), "", ns)
+	}
+	for role, binding := range policy.Names {
+		for _, n := range []struct{ one, all, ns, name string }{
+			{"roles", "clusterroles", role.Namespace, role.Name}, {"rolebindings", "clusterrolebindings", binding.Namespace, binding.Name},
+		} {
+			resource := n.one
+			if n.ns == "" {
+				resource = n.all
+			}
+			if n.name != "" {
+				get[runtime.Object](t, s, rbacv1.Resource(resource), n.ns, n.name)
+			}
+		}
+	}
+	if c := get[*schedulingv1.PriorityClass](t, s, schedulingv1.Resource("priorityclasses"), "", "system-node-critical"); c.Value != 2000001000 {
+		t.Errorf("system-node-critical is %d", c.Value)
+	}
+	if svc := get[*corev1.Service](t, s, corev1.Resource("services"), "default", "kubernetes"); svc.Spec.ClusterIP != "10.96.0.1" || svc.Spec.Ports[0].TargetPort.IntVal != 6443 {
+		t.Errorf("service: %+v", svc.Spec)
+	}
+	if m := get[*corev1.ConfigMap](t, s, corev1.Resource("configmaps"), "kube-system", "extension-apiserver-authentication"); m.Data["client-ca-file"] != "pem" {
+		t.Errorf("authentication: %v", m.Data)
+	}
+	before, err := backend.Revision(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := backend.Revision(t.Context()); err != nil || after != before {
+		t.Errorf("the second time wrote: revision %d, then %d, %v", before, after, err)
+	}
+}
+
+// What was taken from a default role or binding comes back, what was added stays, and autoupdate=false opts out.
+func TestApplyRepairs(t *testing.T) {
+	t.Parallel()
+	s, _ := newStores(t)
+	b, policy := newBootstrap(t, s)
+	if err := b.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	roles, bindings := rbacv1.Resource("clusterroles"), rbacv1.Resource("clusterrolebindings")
+	extra := rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{"example.com"}, Resources: []string{"things"}}
+	view := get[*rbacv1.ClusterRole](t, s, roles, "", "view")
+	view.Rules = []rbacv1.PolicyRule{extra}
+	put(t, s, roles, view)
+	edit := get[*rbacv1.ClusterRole](t, s, roles, "", "edit")
+	edit.Rules, edit.Annotations = nil, map[string]string{rbacv1.AutoUpdateAnnotationKey: "false"}
+	put(t, s, roles, edit)
+	admins := get[*rbacv1.ClusterRoleBinding](t, s, bindings, "", "cluster-admin")
+	admins.Subjects = []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "me"}}
+	put(t, s, bindings, admins)
+	if err := b.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	view = get[*rbacv1.ClusterRole](t, s, roles, "", "view")
+	if len(view.Rules) <= len(policy.ClusterRoleRules("view")) || !slices.ContainsFunc(view.Rules, func(r rbacv1.PolicyRule) bool { return r.APIGroups[0] == "example.com" }) {
+		t.Errorf("view has %d rules", len(view.Rules))
+	}
+	if edit = get[*rbacv1.ClusterRole](t, s, roles, "", "edit"); len(edit.Rules) != 0 {
+		t.Errorf("edit was repaired against its annotation: %v", edit.Rules)
+	}
+	if admins = get[*rbacv1.ClusterRoleBinding](t, s, bindings, "", "cluster-admin"); len(admins.Subjects) != 2 {
+		t.Errorf("cluster-admin binds %v", admins.Subjects)
+	}
+}
+
+func TestRunTellsWhenDone(t *testing.T) {
+	t.Parallel()
+	s, _ := newStores(t)
+	b, _ := newBootstrap(t, s)
+	done := make(chan error, 1)
+	go func() { done <- b.Run(t.Context()) }()
+	select {
+	case <-b.Done():
+	case err := <-done:
+		t.Fatalf("Run ended with %v", err)
+	}
+	get[*corev1.Namespace](t, s, corev1.Resource("namespaces"), "", "default")
+}
