@@ -22,6 +22,7 @@ type Server struct {
 	requests *metrics.Requests
 	handler  http.Handler
 	stopping atomic.Bool
+	underWay atomic.Int64 // requests that have not been answered
 }
 
 // New checks cfg and returns the server, which does nothing until Run.
@@ -50,7 +51,7 @@ func (s *Server) Run(ctx context.Context) error {
 	serving, endStreams := context.WithCancel(context.WithoutCancel(ctx))
 	defer endStreams()
 	server := &http.Server{
-		Handler:           s.handler,
+		Handler:           http.HandlerFunc(s.counted),
 		TLSConfig:         s.TLS.Clone(),
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
@@ -78,12 +79,58 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("serve on %s: %w", s.Listener.Addr(), err)
 	}
 	endStreams()
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.ShutdownTimeout)
-	defer cancel()
-	err := server.Shutdown(grace)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = server.Close()
-	}
+	err := s.drain(context.WithoutCancel(ctx), server, s.ShutdownTimeout)
 	<-failed
 	return err
+}
+
+// counted serves one request and knows of it while it lasts.
+func (s *Server) counted(w http.ResponseWriter, r *http.Request) {
+	s.underWay.Add(1)
+	defer s.underWay.Add(-1)
+	s.handler.ServeHTTP(w, r)
+}
+
+// How long drain looks for the end of the requests under way, and what it then leaves their last bytes to reach the clients.
+const (
+	drainPoll = 5 * time.Millisecond
+	drainLast = 50 * time.Millisecond
+)
+
+// drain closes the listener, tells HTTP/2 clients to go away, and closes the connections when nothing is under way any more or
+// at the end of timeout. It does not wait for clients to close: HTTP/2 ones would get a second each.
+func (s *Server) drain(ctx context.Context, server *http.Server, timeout time.Duration) error {
+	end := time.NewTimer(timeout)
+	defer end.Stop()
+	poll := time.NewTicker(drainPoll)
+	defer poll.Stop()
+	grace, closed := context.WithCancel(ctx)
+	defer closed()
+	stopped := make(chan error, 1)
+	go func() { stopped <- server.Shutdown(grace) }()
+	var idle time.Time
+	for {
+		select {
+		case err := <-stopped:
+			return err
+		case <-end.C:
+			s.Log.Warn("requests were cut off", "count", s.underWay.Load(), "timeout", timeout)
+		case now := <-poll.C:
+			if s.underWay.Load() > 0 {
+				idle = time.Time{}
+				continue
+			}
+			if idle.IsZero() {
+				idle = now
+			}
+			if now.Sub(idle) < drainLast {
+				continue
+			}
+		}
+		closed()
+		if err := <-stopped; err != nil && !errors.Is(err, context.Canceled) {
+			return err
+		}
+		return server.Close()
+	}
 }
