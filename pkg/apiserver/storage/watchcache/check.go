@@ -27,12 +27,16 @@ func (c *Cache) check() {
 }
 
 // compare compares the keys and revisions of r with the backend's as of the same revision. On a difference it says so and
-// drops the cache, which the next user makes anew.
+// drops the cache, which the next user makes anew. That revision is the newest: an idle cache may be at one that the backend
+// has forgotten long ago.
 func (c *Cache) compare(r *resource) error {
 	select {
 	case <-r.ready:
 	default:
 		return nil
+	}
+	if err := c.fresh(c.ctx, r); err != nil {
+		return fmt.Errorf("watchcache: follow %s to the newest revision: %w", r.prefix, err)
 	}
 	s, revision, err := r.snapshot(max(c.hub.revision.Load(), r.base))
 	if err != nil {

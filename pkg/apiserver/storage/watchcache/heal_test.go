@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bonsai/pkg/apiserver/storage"
+	"bonsai/pkg/apiserver/storage/etcd"
 	"bonsai/pkg/apiserver/storage/etcdtest"
 	"bonsai/pkg/apiserver/storage/memory"
 	"bonsai/pkg/apiserver/storage/storagetest"
@@ -283,6 +284,51 @@ func TestSelfCheck(t *testing.T) {
 	if l := listLatest(t, c); len(l.Items) != 2 {
 		t.Fatalf("%d items after the cache was made anew", len(l.Items))
 	}
+}
+
+// TestSelfCheckOfAnIdleCache: a cache whose last change is compacted away is compared at a revision that still exists.
+func TestSelfCheckOfAnIdleCache(t *testing.T) {
+	t.Parallel()
+	b := &checked{Store: newEtcd(t, etcdtest.Start(t), ""), sums: make(chan error, 100)}
+	c := newCache(t, b, watchcache.Config{CheckInterval: 20 * time.Millisecond})
+	ctx := deadline(t)
+	create(t, c, "ns/a", "red;1")
+	listLatest(t, c)
+	elsewhere, err := b.Create(ctx, "/elsewhere/x", draft("y"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Compact(ctx, elsewhere.Revision); err != nil {
+		t.Fatal(err)
+	}
+	for len(b.sums) > 0 {
+		<-b.sums
+	}
+	for range 2 { // the first may have begun before
+		select {
+		case err = <-b.sums:
+		case <-ctx.Done():
+			t.Fatal("no comparison")
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checked tells how the comparisons of a cache went.
+type checked struct {
+	*etcd.Store
+	sums chan error
+}
+
+func (c *checked) Fingerprint(ctx context.Context, prefix string, revision int64) (storage.Fingerprint, error) {
+	f, err := c.Store.Fingerprint(ctx, prefix, revision)
+	select {
+	case c.sums <- err:
+	case <-ctx.Done():
+	}
+	return f, err
 }
 
 // TestHistoryLost: a storage whose revision goes back is noticed by the next consistent read, and the cache made anew.
