@@ -3,6 +3,7 @@ package kubectl
 import (
 	"github.com/spf13/cobra"
 
+	"bonsai/pkg/kubectl/apiresources"
 	"bonsai/pkg/kubectl/apiversions"
 	"bonsai/pkg/kubectl/attach"
 	"bonsai/pkg/kubectl/cli"
@@ -12,6 +13,7 @@ import (
 	"bonsai/pkg/kubectl/get"
 	"bonsai/pkg/kubectl/logs"
 	"bonsai/pkg/kubectl/portforward"
+	"bonsai/pkg/kubectl/rollout"
 	"bonsai/pkg/kubectl/version"
 	"bonsai/pkg/kubectl/wait"
 )
@@ -28,12 +30,12 @@ func groups() []group {
 	return []group{
 		{"beginner", "Basic Commands (Beginner):", cmds{}},
 		{"intermediate", "Basic Commands (Intermediate):", cmds{get.NewCommand}},
-		{"deploy", "Deploy Commands:", cmds{}},
+		{"deploy", "Deploy Commands:", cmds{rollout.NewCommand}},
 		{"management", "Cluster Management Commands:", cmds{clusterinfo.NewCommand}},
 		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand}},
 		{"advanced", "Advanced Commands:", cmds{wait.NewCommand}},
 		{"settings", "Settings Commands:", cmds{completion.NewCommand}},
-		{"other", "Other Commands:", cmds{apiversions.NewCommand, version.NewCommand}},
+		{"other", "Other Commands:", cmds{apiversions.NewCommand, version.NewCommand, apiresources.NewCommand}},
 	}
 }
 

@@ -1,0 +1,199 @@
+// Package rollout manages the rollouts of deployments: their status and history, undo, restart, pause and resume.
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/printers"
+	"bonsai/pkg/kubectl/resource"
+)
+
+// options is one run of a subcommand on each object named.
+type options struct {
+	cli.IOStreams
+	request    resource.Request
+	print      *printers.Flags
+	revision   int64
+	watch      bool
+	timeout    time.Duration
+	dryRun     string
+	client     *resource.Client
+	fieldOwner string
+	act        func(context.Context, *options, *resource.Info) error
+}
+
+// NewCommand returns "kubectl rollout".
+func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rollout SUBCOMMAND",
+		Short: "Manage the rollout of a resource",
+		Long:  "Manage the rollout of one or many resources.\n\n Valid resource types include:\n\n  *  deployments",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return cli.UsageErrorf(cmd, "unknown command %q", args[0])
+			}
+			return cmd.Help()
+		},
+	}
+	add := func(name, short string, act func(context.Context, *options, *resource.Info) error) (*options, *cobra.Command) {
+		o := &options{IOStreams: streams, print: printers.NewFlags(), act: act}
+		sub := &cobra.Command{Use: name + " (TYPE NAME | TYPE/NAME) [flags]", Short: short, Long: short + ".", RunE: cli.RunE(f, o)}
+		o.request.Files.AddFlags(sub.Flags(), "Filename, directory, or URL to files identifying the resource to get from a server.")
+		sub.Flags().StringVarP(&o.request.LabelSelector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
+		cmd.AddCommand(sub)
+		return o, sub
+	}
+	o, sub := add("status", "Show the status of the rollout", status)
+	sub.Flags().BoolVarP(&o.watch, "watch", "w", true, "Watch the status of the rollout until it's done.")
+	sub.Flags().DurationVar(&o.timeout, "timeout", 0, "The length of time to wait before ending watch, zero means never. Any other values should contain a corresponding time unit (e.g. 1s, 2m, 3h).")
+	sub.Flags().Int64Var(&o.revision, "revision", 0, "Pin to a specific revision for showing its status. Defaults to 0 (last revision).")
+	o, sub = add("history", "View rollout history", history)
+	sub.Flags().Int64Var(&o.revision, "revision", 0, "See the details, including podTemplate of the revision specified")
+	o, sub = add("undo", "Undo a previous rollout", undo)
+	sub.Flags().Int64Var(&o.revision, "to-revision", 0, "The revision to rollback to. Default to 0 (last revision).")
+	writes(o, sub)
+	for _, w := range []struct {
+		name, short string
+		act         func(context.Context, *options, *resource.Info) error
+	}{
+		{"restart", "Restart a resource", restart},
+		{"pause", "Mark the provided resource as paused", pause},
+		{"resume", "Resume a paused resource", resume},
+	} {
+		o, sub := add(w.name, w.short, w.act)
+		writes(o, sub)
+	}
+	return cmd
+}
+
+// writes adds the flags of the subcommands that change something.
+func writes(o *options, sub *cobra.Command) {
+	sub.Flags().StringVar(&o.dryRun, "dry-run", "none", `Must be "none" or "server". If server strategy, submit server-side request without persisting the resource.`)
+	sub.Flags().StringVar(&o.fieldOwner, "field-manager", "kubectl-rollout", "Name of the manager used to track field ownership.")
+	o.print.AddFlags(sub.Flags())
+}
+
+// Complete implements cli.Options.
+func (o *options) Complete(f *cli.Factory, _ *cobra.Command, args []string) (err error) {
+	if o.request.Namespace, o.request.ExplicitNamespace, err = f.Namespace(); err != nil {
+		return err
+	}
+	o.request.Args, o.request.Latest, o.request.Lists = args, true, true
+	o.client, err = f.Resources()
+	return err
+}
+
+// Validate implements cli.Options.
+func (o *options) Validate() error {
+	switch {
+	case len(o.request.Args) == 0 && o.request.Files.Empty():
+		return errors.New("required resource not specified")
+	case o.revision < 0:
+		return fmt.Errorf("revision must be a positive integer: %v", o.revision)
+	case o.dryRun != "" && o.dryRun != "none" && o.dryRun != "server":
+		return fmt.Errorf(`invalid dry-run value (%v). Must be "none" or "server"`, o.dryRun)
+	}
+	return nil
+}
+
+// Run implements cli.Options.
+func (o *options) Run(ctx context.Context) error {
+	infos, err := o.client.Resolve(ctx, o.request)
+	if err != nil {
+		return err
+	}
+	if len(infos) == 0 {
+		fmt.Fprintf(o.ErrOut, "No resources found in %s namespace.\n", o.request.Namespace)
+		return nil
+	}
+	var errs []error
+	for _, i := range infos {
+		if err := o.act(ctx, o, i); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return utilerrors.NewAggregate(errs)
+}
+
+// deployment decodes info's object; what says which subcommand cannot work on other kinds.
+func deployment(i *resource.Info, refusal string) (*appsv1.Deployment, error) {
+	if i.Mapping.GroupVersionKind.GroupKind() != appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind() {
+		return nil, errors.New(refusal)
+	}
+	d := &appsv1.Deployment{}
+	return d, resource.FromUnstructured(i.Object, d)
+}
+
+// subject is the object as refusals name it: deployments.apps "web".
+func subject(i *resource.Info) string {
+	return fmt.Sprintf("%s %q", i.Mapping.Resource.GroupResource(), i.Name)
+}
+
+// patch sends a merge patch and says what was done.
+func (o *options) patch(ctx context.Context, i *resource.Info, body any, done string) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	opts := metav1.PatchOptions{FieldManager: o.fieldOwner, DryRun: resource.DryRun(o.dryRun == "server")}
+	if err := i.Patch(ctx, types.MergePatchType, data, opts); err != nil {
+		return err
+	}
+	return o.say(i, done)
+}
+
+func (o *options) say(i *resource.Info, done string) error {
+	if o.dryRun == "server" {
+		done += " (server dry run)"
+	}
+	p, err := o.print.Printer(done)
+	if err != nil {
+		return err
+	}
+	return p.Print(i.Object, o.Out)
+}
+
+func restart(ctx context.Context, o *options, i *resource.Info) error {
+	d, err := deployment(i, subject(i)+" restarting is not supported")
+	if err != nil {
+		return err
+	}
+	if d.Spec.Paused {
+		return fmt.Errorf("can't restart paused deployment (run rollout resume first)")
+	}
+	stamp := map[string]any{"kubectl.kubernetes.io/restartedAt": time.Now().Format(time.RFC3339)}
+	return o.patch(ctx, i, map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": stamp}}}}, "restarted")
+}
+
+func pause(ctx context.Context, o *options, i *resource.Info) error {
+	d, err := deployment(i, subject(i)+" pausing is not supported")
+	if err != nil {
+		return err
+	}
+	if d.Spec.Paused {
+		return errors.New(subject(i) + " is already paused")
+	}
+	return o.patch(ctx, i, map[string]any{"spec": map[string]any{"paused": true}}, "paused")
+}
+
+func resume(ctx context.Context, o *options, i *resource.Info) error {
+	d, err := deployment(i, subject(i)+" resuming is not supported")
+	if err != nil {
+		return err
+	}
+	if !d.Spec.Paused {
+		return errors.New(subject(i) + " is not paused")
+	}
+	return o.patch(ctx, i, map[string]any{"spec": map[string]any{"paused": nil}}, "resumed")
+}
