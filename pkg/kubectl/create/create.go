@@ -18,39 +18,31 @@ type Options struct {
 	write.Base
 	files    resource.Files
 	selector string
-	edit     bool
-	editor   Editor
 }
 
-// Editor lets the user change objects before they are created; commands.go gives the one of "kubectl edit".
-type Editor func(ctx context.Context, base write.Base, infos []*resource.Info) error
-
-// NewCommand returns a function that makes the command with all its generators; editor serves --edit.
-func NewCommand(editor Editor) func(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	return func(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-		o := &Options{Base: write.Base{Flags: write.NewFlags("kubectl-create"), IOStreams: streams}, editor: editor}
-		cmd := &cobra.Command{
-			Use:     "create -f FILENAME",
-			Short:   "Create a resource from a file or from stdin",
-			Long:    "Create a resource from a file or from stdin.\n\n JSON and YAML formats are accepted.",
-			Example: "  # Create a pod using the data in pod.json\n  kubectl create -f ./pod.json\n\n  # Create a pod based on the JSON passed into stdin\n  cat pod.json | kubectl create -f -",
-			Args:    cobra.ArbitraryArgs,
-			RunE:    cli.RunE(f, o),
-		}
-		set := cmd.Flags()
-		o.Flags.AddFlags(set)
-		o.AddManager(set)
-		o.AddValidate(set)
-		o.AddSaveConfig(set)
-		o.files.AddFlags(set, "Filename, directory, or URL to files to use to create the resource")
-		set.StringVarP(&o.selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
-		set.BoolVar(&o.edit, "edit", false, "Edit the API resource before creating")
-		for _, k := range kinds() {
-			cmd.AddCommand(newGenerator(f, streams, k))
-		}
-		cmd.AddCommand(newService(f, streams), newSecret(f, streams), newToken(f, streams))
-		return cmd
+// NewCommand makes the command with all its generators.
+func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
+	o := &Options{Base: write.Base{Flags: write.NewFlags("kubectl-create"), IOStreams: streams}}
+	cmd := &cobra.Command{
+		Use:     "create -f FILENAME",
+		Short:   "Create a resource from a file or from stdin",
+		Long:    "Create a resource from a file or from stdin.\n\n JSON and YAML formats are accepted.",
+		Example: "  # Create a pod using the data in pod.json\n  kubectl create -f ./pod.json\n\n  # Create a pod based on the JSON passed into stdin\n  cat pod.json | kubectl create -f -",
+		Args:    cobra.ArbitraryArgs,
+		RunE:    cli.RunE(f, o),
 	}
+	set := cmd.Flags()
+	o.Flags.AddFlags(set)
+	o.AddManager(set)
+	o.AddValidate(set)
+	o.AddSaveConfig(set)
+	o.files.AddFlags(set, "Filename, directory, or URL to files to use to create the resource")
+	set.StringVarP(&o.selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
+	for _, k := range kinds() {
+		cmd.AddCommand(newGenerator(f, streams, k))
+	}
+	cmd.AddCommand(newService(f, streams), newSecret(f, streams), newToken(f, streams))
+	return cmd
 }
 
 // Complete checks the arguments and gets the client.
@@ -78,12 +70,6 @@ func (o *Options) Run(ctx context.Context) error {
 	infos, err := o.Client.Resolve(ctx, resource.Request{
 		Files: o.files, Namespace: o.Namespace, ExplicitNamespace: o.Explicit, LabelSelector: o.selector,
 	})
-	if o.edit {
-		if err != nil {
-			return err
-		}
-		return o.editor(ctx, o.Base, infos)
-	}
 	p, e := o.Printer("created")
 	if e != nil {
 		return e

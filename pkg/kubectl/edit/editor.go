@@ -1,0 +1,78 @@
+package edit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"bonsai/pkg/kubectl/cli"
+)
+
+// command is the user's editor: $KUBE_EDITOR, $EDITOR or vi.
+func command(getenv func(string) string) string {
+	for _, name := range []string{"KUBE_EDITOR", "EDITOR"} {
+		if v := getenv(name); v != "" {
+			return v
+		}
+	}
+	return "vi"
+}
+
+// open lets the user edit content in a file of its own and returns what was saved and where; the caller removes the file.
+func open(ctx context.Context, streams cli.IOStreams, content []byte) (saved []byte, path string, err error) {
+	f, err := os.CreateTemp("", "kubectl-edit-*.yaml")
+	if err != nil {
+		return nil, "", fmt.Errorf("make a file to edit: %w", err)
+	}
+	path = f.Name()
+	_, err = f.Write(content)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return nil, path, fmt.Errorf("write the file to edit: %w", err)
+	}
+	editor := command(os.Getenv)
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", editor+` "$1"`, "sh", path)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = streams.In, streams.Out, streams.ErrOut
+	if err := cmd.Run(); err != nil {
+		return nil, path, fmt.Errorf("there was a problem with the editor %q: %w", editor, err)
+	}
+	saved, err = os.ReadFile(path)
+	return saved, path, err
+}
+
+const intro = `# Please edit the object below. Lines beginning with a '#' will be ignored,
+# and an empty file will abort the edit. If an error occurs while saving this file will be
+# reopened with the relevant failures.
+#
+`
+
+// header is what stands above the object: the introduction and why the last try failed.
+func header(reasons []string) string {
+	var b strings.Builder
+	b.WriteString(intro)
+	for _, r := range reasons {
+		for _, line := range strings.Split(r, "\n") {
+			b.WriteString("# " + line + "\n")
+		}
+	}
+	if len(reasons) > 0 {
+		b.WriteString("#\n")
+	}
+	return b.String()
+}
+
+// withoutComments drops the lines that begin with #, and space around the rest.
+func withoutComments(content []byte) []byte {
+	var out [][]byte
+	for _, line := range bytes.Split(content, []byte("\n")) {
+		if !bytes.HasPrefix(bytes.TrimSpace(line), []byte("#")) {
+			out = append(out, line)
+		}
+	}
+	return bytes.TrimSpace(bytes.Join(out, []byte("\n")))
+}

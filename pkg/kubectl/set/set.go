@@ -1,0 +1,127 @@
+// Package set is "kubectl set": it changes single things of existing objects (images, environment, resources, the service
+// account, selectors, subjects) and patches only what changed.
+package set
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/resource"
+	"bonsai/pkg/kubectl/write"
+)
+
+// NewCommand makes the command with its subcommands.
+func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "set SUBCOMMAND",
+		Short: "Set specific features on objects",
+		Long:  "Configure application resources.\n\n These commands help you make changes to existing application resources.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return cli.UsageErrorf(cmd, "unknown command %q", strings.Join(args, " "))
+			}
+			if err := cmd.Help(); err != nil {
+				return err
+			}
+			return cli.Silent()
+		},
+	}
+	cmd.AddCommand(newEnv(f, streams), newImage(f, streams), newResources(f, streams), newSelector(f, streams),
+		newServiceAccount(f, streams), newSubject(f, streams))
+	return cmd
+}
+
+// setter is what the subcommands share: find objects, change each, patch it and show the result.
+type setter struct {
+	write.Base
+	target write.Target
+	args   []string
+	local  bool
+
+	// operation is the result ("image updated"), failed introduces a refusal of the server.
+	operation, failed string
+}
+
+func newSetter(streams cli.IOStreams, operation, failed string) setter {
+	return setter{Base: write.Base{Flags: write.NewFlags("kubectl-set"), IOStreams: streams}, operation: operation, failed: failed}
+}
+
+func (s *setter) addFlags(set *pflag.FlagSet) {
+	s.Flags.AddFlags(set)
+	s.AddManager(set)
+	s.target.AddFlags(set, "Filename, directory, or URL to files identifying the resource to get from a server.")
+	set.BoolVar(&s.local, "local", false, "If true, set will NOT contact api-server but run locally.")
+}
+
+// Validate checks --local and -o.
+func (s *setter) Validate() error {
+	if s.local && s.target.Files.Empty() {
+		return errors.New("you must specify resources by --filename when --local is set.\nExample resource specifications include:\n   '-f rsrc.yaml'\n   '--filename=rsrc.json'")
+	}
+	_, err := s.Printer(s.operation)
+	return err
+}
+
+// find reads the objects.
+func (s *setter) find(ctx context.Context) ([]*resource.Info, error) {
+	q := s.target.Request(&s.Base, s.args)
+	q.Latest = !s.local
+	return s.Client.Resolve(ctx, q)
+}
+
+// update changes each object. Errors of one do not keep the others from being changed, nor what could be changed of the same.
+func (s *setter) update(ctx context.Context, change func(*resource.Info, *unstructured.Unstructured) error) error {
+	infos, err := s.find(ctx)
+	var errs []error
+	if err != nil {
+		errs = append(errs, err)
+	}
+	for _, i := range infos {
+		after := i.Object.DeepCopy()
+		if err := change(i, after); err != nil {
+			errs = append(errs, err)
+		}
+		if err := s.patch(ctx, i, after); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return utilerrors.NewAggregate(errs)
+}
+
+// patch sends the difference; no difference is no request and no word.
+func (s *setter) patch(ctx context.Context, i *resource.Info, after *unstructured.Unstructured) error {
+	before, err := resource.Encode(i.Object)
+	if err != nil {
+		return err
+	}
+	now, err := resource.Encode(after)
+	if err != nil {
+		return err
+	}
+	patch, kind, err := write.Diff(i.Mapping.GroupVersionKind, before, now)
+	if err != nil {
+		return fmt.Errorf("%s/%s: %w", i.Mapping.Resource.Resource, i.Name, err)
+	}
+	if string(patch) == "{}" && !s.local {
+		return nil
+	}
+	if s.local || s.DryRun == write.DryRunClient {
+		i.Object = after
+		return s.Show(s.operation, after)
+	}
+	if err := i.Patch(ctx, kind, patch, s.PatchOptions()); err != nil {
+		return fmt.Errorf("%s: %v", s.failed, err) // %v: the text is the whole message, not the server's Status
+	}
+	return s.Show(s.operation, i.Object)
+}
