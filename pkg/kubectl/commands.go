@@ -3,17 +3,27 @@ package kubectl
 import (
 	"github.com/spf13/cobra"
 
+	"bonsai/pkg/kubectl/annotate"
 	"bonsai/pkg/kubectl/apiresources"
 	"bonsai/pkg/kubectl/apiversions"
+	"bonsai/pkg/kubectl/apply"
 	"bonsai/pkg/kubectl/attach"
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/clusterinfo"
 	"bonsai/pkg/kubectl/completion"
+	"bonsai/pkg/kubectl/create"
+	"bonsai/pkg/kubectl/delete"
+	"bonsai/pkg/kubectl/edit"
 	"bonsai/pkg/kubectl/exec"
+	"bonsai/pkg/kubectl/expose"
 	"bonsai/pkg/kubectl/get"
+	"bonsai/pkg/kubectl/label"
 	"bonsai/pkg/kubectl/logs"
 	"bonsai/pkg/kubectl/portforward"
 	"bonsai/pkg/kubectl/rollout"
+	"bonsai/pkg/kubectl/run"
+	"bonsai/pkg/kubectl/scale"
+	"bonsai/pkg/kubectl/set"
 	"bonsai/pkg/kubectl/version"
 	"bonsai/pkg/kubectl/wait"
 )
@@ -28,13 +38,13 @@ type group struct {
 func groups() []group {
 	type cmds = []func(*cli.Factory, cli.IOStreams) *cobra.Command
 	return []group{
-		{"beginner", "Basic Commands (Beginner):", cmds{}},
-		{"intermediate", "Basic Commands (Intermediate):", cmds{get.NewCommand}},
-		{"deploy", "Deploy Commands:", cmds{rollout.NewCommand}},
+		{"beginner", "Basic Commands (Beginner):", cmds{create.NewCommand, expose.NewCommand, run.NewCommand, set.NewCommand}},
+		{"intermediate", "Basic Commands (Intermediate):", cmds{get.NewCommand, edit.NewCommand, delete.NewCommand}},
+		{"deploy", "Deploy Commands:", cmds{rollout.NewCommand, scale.NewCommand}},
 		{"management", "Cluster Management Commands:", cmds{clusterinfo.NewCommand}},
 		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand}},
-		{"advanced", "Advanced Commands:", cmds{wait.NewCommand}},
-		{"settings", "Settings Commands:", cmds{completion.NewCommand}},
+		{"advanced", "Advanced Commands:", cmds{wait.NewCommand, apply.NewCommand(edit.Object)}},
+		{"settings", "Settings Commands:", cmds{completion.NewCommand, label.NewCommand, annotate.NewCommand}},
 		{"other", "Other Commands:", cmds{apiversions.NewCommand, version.NewCommand, apiresources.NewCommand}},
 	}
 }

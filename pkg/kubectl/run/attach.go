@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/pods"
 	"bonsai/pkg/kubectl/resource"
 	"bonsai/pkg/kubectl/write"
 )
@@ -30,9 +31,6 @@ func (o *Options) attachTo(ctx context.Context, pod *corev1.Pod) (err error) {
 			}
 		}()
 	}
-	if !o.quiet && o.spec.stdin {
-		fmt.Fprintln(o.ErrOut, "All commands and output from this session will be recorded in container logs, including credentials and sensitive information passed through the command prompt.")
-	}
 	running, err := o.await(ctx, m, pod, o.runningTimeout, podStarted)
 	if err != nil {
 		return err
@@ -42,7 +40,7 @@ func (o *Options) attachTo(ctx context.Context, pod *corev1.Pod) (err error) {
 		if err := o.logs(ctx, m, running, container); err != nil {
 			return err
 		}
-	} else if err := o.attacher(ctx, o.factory, o.IOStreams, running, container, o.spec.stdin, o.spec.tty, o.quiet); err != nil {
+	} else if err := o.session(ctx, running, container); err != nil {
 		fmt.Fprintf(o.ErrOut, "warning: couldn't attach to pod/%s, falling back to streaming logs: %v\n", running.Name, err)
 		if err := o.logs(ctx, m, running, container); err != nil {
 			return err
@@ -52,6 +50,22 @@ func (o *Options) attachTo(ctx context.Context, pod *corev1.Pod) (err error) {
 		return nil
 	}
 	return o.exit(ctx, m, running, container)
+}
+
+// session connects the streams to the container until it ends.
+func (o *Options) session(ctx context.Context, pod *corev1.Pod, container string) error {
+	config, err := o.factory.RESTConfig()
+	if err != nil {
+		return err
+	}
+	if !o.quiet {
+		fmt.Fprintln(o.ErrOut, "All commands and output from this session will be recorded in container logs, including credentials and sensitive information passed through the command prompt.")
+		fmt.Fprintln(o.ErrOut, "If you don't see a command prompt, try pressing enter.")
+	}
+	s := pods.Session{
+		Streams: o.IOStreams, Namespace: pod.Namespace, Pod: pod.Name, Container: container, Stdin: o.spec.stdin, TTY: o.spec.tty,
+	}
+	return s.Run(ctx, o.Client, config)
 }
 
 // podStarted tells whether there is something to attach to, or the pod is already over.

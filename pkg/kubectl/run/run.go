@@ -26,15 +26,11 @@ const example = `  # Start a nginx pod
   # Start the nginx pod using a different command and custom arguments
   kubectl run nginx --image=nginx --command -- <cmd> <arg1> ... <argN>`
 
-// Attacher connects the streams to a container until it ends; commands.go gives the one of "kubectl attach".
-type Attacher func(ctx context.Context, f *cli.Factory, streams cli.IOStreams, pod *corev1.Pod, container string, stdin, tty, quiet bool) error
-
 // Options is one run of "kubectl run".
 type Options struct {
 	write.Base
 	spec      spec
 	overrides write.Overrides
-	attacher  Attacher
 	factory   *cli.Factory
 	cmd       *cobra.Command
 
@@ -46,20 +42,18 @@ type Options struct {
 	force          bool
 }
 
-// NewCommand returns a function that makes the command; attach serves -i, -t and --attach.
-func NewCommand(attach Attacher) func(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	return func(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-		o := &Options{Base: write.Base{Flags: write.NewFlags("kubectl-run"), IOStreams: streams}, attacher: attach}
-		cmd := &cobra.Command{
-			Use:     "run NAME --image=image [--env=\"key=value\"] [--port=port] [--dry-run=server|client] [--overrides=inline-json] [--command] -- [COMMAND] [args...]",
-			Short:   "Run a particular image on the cluster",
-			Long:    "Create and run a particular image in a pod.",
-			Example: example,
-			RunE:    cli.RunE(f, o),
-		}
-		o.addFlags(cmd)
-		return cmd
+// NewCommand makes the command.
+func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
+	o := &Options{Base: write.Base{Flags: write.NewFlags("kubectl-run"), IOStreams: streams}}
+	cmd := &cobra.Command{
+		Use:     "run NAME --image=image [--env=\"key=value\"] [--port=port] [--dry-run=server|client] [--overrides=inline-json] [--command] -- [COMMAND] [args...]",
+		Short:   "Run a particular image on the cluster",
+		Long:    "Create and run a particular image in a pod.",
+		Example: example,
+		RunE:    cli.RunE(f, o),
 	}
+	o.addFlags(cmd)
+	return cmd
 }
 
 func (o *Options) addFlags(cmd *cobra.Command) {
@@ -70,7 +64,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	o.overrides.AddFlags(set)
 	set.StringArrayVar(&o.spec.annotations, "annotations", nil, "Annotations to apply to the pod.")
 	set.StringVar(&o.image, "image", "", "The image for the container to run.")
-	cmd.MarkFlagRequired("image")
+	_ = cmd.MarkFlagRequired("image") // the flag was added above
 	set.StringVar(&o.pull, "image-pull-policy", "", "The image pull policy for the container.  If left empty, this value will not be specified by the client and defaulted by the server.")
 	set.BoolVar(&o.rm, "rm", false, "If true, delete the pod after it exits.  Only valid when attaching to the container, e.g. with '--attach' or with '-i/--stdin'.")
 	set.StringArrayVar(&o.spec.env, "env", nil, "Environment variables to set in the container.")
