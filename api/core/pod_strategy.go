@@ -22,8 +22,12 @@ func podStrategy() resources.Typed[*corev1.Pod] {
 	}
 }
 
+// podSpecChanged tells whether a write is a new generation of the pod. Binding it to a node, the only write that sets
+// spec.nodeName, is none.
 func podSpecChanged(obj, old *corev1.Pod) bool {
-	return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)
+	spec := obj.Spec
+	spec.NodeName = old.Spec.NodeName
+	return !apiequality.Semantic.DeepEqual(spec, old.Spec)
 }
 
 // podStatusStrategy is for pods/status, which kubelets write: the spec, the deletion and the owners stay.
