@@ -62,6 +62,10 @@ func createMissing(ctx context.Context, client dynamic.Interface, obj *unstructu
 	if obj.GetNamespace() != "" {
 		r = client.Resource(resource).Namespace(obj.GetNamespace())
 	}
+	// Asked first: a second Service of the same cluster IP is refused for its address, not for its name.
+	if _, err := r.Get(ctx, obj.GetName(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		return err
+	}
 	_, err := r.Create(ctx, obj, metav1.CreateOptions{FieldManager: "bonsai", FieldValidation: metav1.FieldValidationStrict})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create %s %s: %w", obj.GetKind(), obj.GetName(), err)
