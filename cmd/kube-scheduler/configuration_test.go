@@ -1,0 +1,128 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/plugins"
+)
+
+// parse completes options from flags and a configuration file ("" for none).
+func parse(t *testing.T, file string, args ...string) (*options, *configuration, error) {
+	t.Helper()
+	if file != "" {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "--config="+path)
+	}
+	o := &options{}
+	fs := pflag.NewFlagSet(component, pflag.ContinueOnError)
+	o.addFlags(fs)
+	if err := fs.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := o.complete(fs)
+	return o, cfg, err
+}
+
+const header = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+func TestFlagsOverruleTheFile(t *testing.T) {
+	t.Parallel()
+	o, cfg, err := parse(t, header+`
+clientConnection: {kubeconfig: /from/file, qps: 100, burst: 200}
+leaderElection: {leaderElect: false, leaseDuration: 30s}
+parallelism: 8
+percentageOfNodesToScore: 50
+podMaxBackoffSeconds: 20
+`, "--leader-elect-lease-duration=40s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.kubeconfig != "/from/file" || o.elect.enabled || o.elect.lease != 40*time.Second || cfg.maxBackoff() != 20*time.Second {
+		t.Errorf("options %+v, max back-off %s", o, cfg.maxBackoff())
+	}
+	if len(cfg.Profiles) != 1 || cfg.Profiles[0].SchedulerName != "default-scheduler" {
+		t.Errorf("profiles %+v", cfg.Profiles)
+	}
+}
+
+func TestWrongSettingsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, file, flag, want string }{
+		{"no kubeconfig", "", "--v=1", "--kubeconfig"},
+		{"port", "", "--secure-port=70000", "--secure-port 70000 must be between 0 and 65535, inclusive"},
+		{"election", "", "--leader-elect-renew-deadline=20s", "must be greater than --leader-elect-renew-deadline"},
+		{"kind", "apiVersion: v1\nkind: Pod\n", "--kubeconfig=k", `no kind "Pod" is registered for version "v1"`},
+		{"broken", "{", "--kubeconfig=k", "reading"},
+		{"two profiles of a name", header + "profiles: [{schedulerName: a}, {schedulerName: a}]", "--kubeconfig=k", `Duplicate value: "a"`},
+		{"no name", header + "profiles: [{}, {schedulerName: a}]", "--kubeconfig=k", "profiles[0].schedulerName: Required value"},
+		{"back-off", header + "podInitialBackoffSeconds: 20", "--kubeconfig=k", "podMaxBackoffSeconds"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if _, _, err := parse(t, c.file, c.flag); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one about %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestProfilesPickPlugins(t *testing.T) {
+	t.Parallel()
+	names := func(list []framework.Enabled) (out []string) {
+		for _, e := range list {
+			out = append(out, e.Plugin.Name())
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name, plugins string
+		has, not      []string
+		err           string
+	}{
+		{"all by default", "{}", []string{"NodeResourcesFit", "PodTopologySpread", "DefaultBinder"}, nil, ""},
+		{"one disabled", "{score: {disabled: [{name: ImageLocality}]}}", []string{"NodeResourcesFit"}, []string{"ImageLocality"}, ""},
+		{"only some", `{multiPoint: {disabled: [{name: "*"}], enabled: [{name: PrioritySort}, {name: DefaultBinder}, {name: NodeName}]}}`,
+			[]string{"PrioritySort", "DefaultBinder", "NodeName"}, []string{"NodeResourcesFit"}, ""},
+		{"done elsewhere", "{filter: {enabled: [{name: VolumeBinding}]}}", []string{"NodeResourcesFit"}, []string{"VolumeBinding"}, ""},
+		{"unknown", "{filter: {enabled: [{name: Nonsense}]}}", nil, nil, `"Nonsense" does not exist`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, cfg, err := parse(t, header+"profiles: [{schedulerName: a, plugins: "+c.plugins+"}]", "--kubeconfig=k")
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, err := cfg.Profiles[0].enabled(plugins.Config{})
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("error %v, want %q", err, c.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range c.has {
+				if !slices.Contains(names(list), n) {
+					t.Errorf("%s is missing in %v", n, names(list))
+				}
+			}
+			for _, n := range c.not {
+				if slices.Contains(names(list), n) {
+					t.Errorf("%s is in %v", n, names(list))
+				}
+			}
+		})
+	}
+}

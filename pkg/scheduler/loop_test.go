@@ -1,0 +1,258 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/scheduler"
+	"bonsai/pkg/scheduler/cache"
+	"bonsai/pkg/scheduler/decide"
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/plugins"
+	"bonsai/pkg/scheduler/queue"
+)
+
+// server stands for the API server: it binds, and shows bound pods to the scheduler as a watch would.
+type server struct {
+	mu         sync.Mutex
+	s          *scheduler.Scheduler
+	bound      map[string]string
+	conditions map[string]*corev1.PodCondition
+	events     []string
+	refuse     []error // of the next bindings
+	silent     bool    // bindings are not shown
+}
+
+func (f *server) Bind(_ context.Context, pod *corev1.Pod, node string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.refuse) > 0 {
+		err := f.refuse[0]
+		f.refuse = f.refuse[1:]
+		return err
+	}
+	if was := f.bound[pod.Name]; was != "" {
+		return fmt.Errorf("pod %s is bound twice, to %s and %s", pod.Name, was, node)
+	}
+	f.bound[pod.Name] = node
+	if !f.silent {
+		after := pod.DeepCopy()
+		after.Spec.NodeName = node
+		f.s.PodChanged(pod, after)
+	}
+	return nil
+}
+
+func (f *server) PatchStatus(_ context.Context, pod *corev1.Pod, c *corev1.PodCondition, _ *string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.conditions[pod.Name] = c
+	return nil
+}
+
+func (f *server) Event(pod *corev1.Pod, _, _, reason, _, note string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.events = append(f.events, fmt.Sprintf("%s %s: %s", pod.Name, reason, note))
+}
+
+func (f *server) SelectorFor(*corev1.Pod) labels.Selector { return nil }
+func (f *server) NamespaceLabels(string) labels.Set       { return nil }
+func (f *server) Epoch() int64                            { return 0 }
+func (f *server) where(pod string) string                 { f.mu.Lock(); defer f.mu.Unlock(); return f.bound[pod] }
+func (f *server) condition(pod string) *corev1.PodCondition {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.conditions[pod]
+}
+
+// start runs a scheduler until the test ends.
+func start(t *testing.T) *server {
+	t.Helper()
+	f := &server{bound: map[string]string{}, conditions: map[string]*corev1.PodCondition{}}
+	p, err := framework.NewProfile("s", plugins.Default(plugins.Config{Binder: f, Workloads: f, Namespaces: f}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nominator := framework.NewNominator()
+	f.s, err = scheduler.New(scheduler.Config{
+		API: f, Recorder: f, Profiles: map[string]*framework.Profile{"s": p}, Cache: cache.New(0), Nominator: nominator,
+		Queue:   queue.New(queue.Config{Profile: func(*framework.PodInfo) *framework.Profile { return p }, Less: p.Sort.Less, Now: time.Now}),
+		Decider: decide.NewIncremental(nominator, func(int) int { return 0 }), Binders: 4, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- f.s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+	return f
+}
+
+func node(name, cpu string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
+		"cpu": resource.MustParse(cpu), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("10")}}}
+}
+
+func pending(name, cpu string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: name, UID: types.UID(name)}, Spec: corev1.PodSpec{SchedulerName: "s",
+		Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}}
+}
+
+// inBubble runs f with a scheduler in a bubble of its own time.
+func inBubble(t *testing.T, f func(t *testing.T, s *server)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { f(t, start(t)) })
+}
+
+func TestNoNodeIsPromisedTwice(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *server) {
+		f.silent = true // only the assumptions keep the pods apart
+		for i := range 5 {
+			f.s.NodeChanged(nil, node(fmt.Sprint("n", i), "1"))
+		}
+		for i := range 7 {
+			f.s.PodChanged(nil, pending(fmt.Sprint("p", i), "1"))
+		}
+		synctest.Wait()
+		used := map[string]int{}
+		for _, n := range f.bound {
+			used[n]++
+		}
+		if len(used) != 5 || len(f.bound) != 5 {
+			t.Errorf("bound %v, want one pod on each of 5 nodes", f.bound)
+		}
+		if c := f.s.Queue.Counts(); c.Unschedulable != 2 {
+			t.Errorf("%+v, want 2 pods left over", c)
+		}
+	})
+}
+
+func TestUnschedulablePodSaysWhyAndIsBoundWhenRoomComes(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *server) {
+		f.s.NodeChanged(nil, node("small", "1"))
+		f.s.PodChanged(nil, pending("p", "2"))
+		synctest.Wait()
+		const why = "0/1 nodes are available: 1 Insufficient cpu."
+		if c := f.condition("p"); c == nil || c.Reason != "Unschedulable" || c.Status != "False" || c.Message != why {
+			t.Fatalf("condition %+v, want %q", c, why)
+		}
+		if len(f.events) != 1 || f.events[0] != "p FailedScheduling: "+why {
+			t.Errorf("events %q", f.events)
+		}
+		w := httptest.NewRecorder()
+		f.s.Explain(w, httptest.NewRequest("GET", "/debug/scheduling", nil))
+		if body := w.Body.String(); !strings.Contains(body, `"small":{"plugin":"NodeResourcesFit","reasons":["Insufficient cpu"]`) {
+			t.Errorf("explanation %s", body)
+		}
+		f.s.NodeChanged(nil, node("big", "4"))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := f.where("p"); got != "big" {
+			t.Errorf("bound to %q, want big", got)
+		}
+		if last := f.events[len(f.events)-1]; last != "p Scheduled: Successfully assigned d/p to big" {
+			t.Errorf("last event %q", last)
+		}
+	})
+}
+
+func TestNoNodesAtAll(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *server) {
+		f.s.PodChanged(nil, pending("p", "1"))
+		synctest.Wait()
+		if c := f.condition("p"); c == nil || c.Message != framework.NoNodes {
+			t.Fatalf("condition %+v", c)
+		}
+		f.s.NodeChanged(nil, node("n", "1"))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if f.where("p") != "n" {
+			t.Error("not bound after a node came")
+		}
+	})
+}
+
+func TestFailedBindingIsTriedAgainAndItsRoomIsFree(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *server) {
+		f.refuse = []error{errors.New("connection reset"), apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "p", errors.New("changed"))}
+		f.s.NodeChanged(nil, node("n", "1"))
+		f.s.PodChanged(nil, pending("p", "1"))
+		synctest.Wait()
+		if f.where("p") != "" {
+			t.Fatal("bound at once")
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if f.where("p") != "n" {
+			t.Errorf("not bound after two failures; %+v", f.s.Queue.Counts())
+		}
+	})
+}
+
+func TestPodDeletedWhileBinding(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *server) {
+		f.refuse = []error{apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "gone")}
+		f.s.NodeChanged(nil, node("n", "1"))
+		f.s.PodChanged(nil, pending("gone", "1"))
+		synctest.Wait()
+		f.s.PodChanged(nil, pending("next", "1"))
+		synctest.Wait()
+		if f.where("next") != "n" || f.s.Queue.Counts() != (queue.Counts{}) {
+			t.Errorf("next is on %q, queue %+v", f.where("next"), f.s.Queue.Counts())
+		}
+	})
+}
+
+func TestDeletionOfAPodMakesRoom(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *server) {
+		f.s.NodeChanged(nil, node("n", "1"))
+		f.s.PodChanged(nil, pending("first", "1"))
+		synctest.Wait()
+		f.s.PodChanged(nil, pending("second", "1"))
+		synctest.Wait()
+		gone := pending("first", "1")
+		gone.Spec.NodeName = "n"
+		f.s.PodChanged(gone, nil)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if f.where("second") != "n" {
+			t.Errorf("second is on %q", f.where("second"))
+		}
+	})
+}
+
+func TestOtherSchedulersPodsAreLeftAlone(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *server) {
+		f.s.NodeChanged(nil, node("n", "1"))
+		p := pending("p", "1")
+		p.Spec.SchedulerName = "another"
+		f.s.PodChanged(nil, p)
+		synctest.Wait()
+		if f.where("p") != "" || f.condition("p") != nil {
+			t.Error("touched")
+		}
+	})
+}
