@@ -60,6 +60,19 @@ func StorageError(err error) error {
 	}
 }
 
+// expiredContinue is the 410 for a page whose revision is gone. It offers a token to go on with at the newest revision.
+func expiredContinue(old string) error {
+	fresh, err := storage.ContinueAtLatest(old)
+	if err != nil {
+		return StorageError(err)
+	}
+	e := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. You can start a new list without the " +
+		"continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results " +
+		"in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.")
+	e.ErrStatus.ListMeta.Continue = fresh
+	return e
+}
+
 // checkPreconditions compares what the client asked the object to be with what it is.
 func (g *Generic) checkPreconditions(name string, want *metav1.Preconditions, uid types.UID, version string) error {
 	if want == nil {

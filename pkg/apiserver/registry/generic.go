@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"time"
 
@@ -127,6 +128,9 @@ func (g *Generic) GetItem(ctx context.Context, ns, name string, notOlderThan int
 // ListItems returns a page of the namespace's items; ns "" is all.
 func (g *Generic) ListItems(ctx context.Context, ns string, opts storage.ListOptions) (*storage.List, error) {
 	list, err := g.Storage.List(ctx, g.keyPrefix(ns), opts)
+	if errors.Is(err, storage.ErrExpired) && opts.Continue != "" {
+		return nil, expiredContinue(opts.Continue)
+	}
 	if err != nil {
 		return nil, g.apiError("list", "", err)
 	}

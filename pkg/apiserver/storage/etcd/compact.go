@@ -36,6 +36,8 @@ func (s *Store) RunCompactor(ctx context.Context, interval time.Duration) error 
 			}
 			continue
 		}
+		// Whoever compacts, this or another server, goes by the same interval: what was the present a round ago is past now.
+		s.noteCompacted(revision)
 		version, revision = v, r
 	}
 }
@@ -84,5 +86,18 @@ func (s *Store) Compact(ctx context.Context, revision int64) error {
 	if err != nil {
 		return fmt.Errorf("compact to revision %d: %w", revision, err)
 	}
+	s.noteCompacted(revision)
 	return nil
+}
+
+// Compacted is the oldest revision that can still be read, as far as this Store knows without asking etcd; 0: all can.
+func (s *Store) Compacted() int64 { return s.compacted.Load() }
+
+func (s *Store) noteCompacted(revision int64) {
+	for {
+		known := s.compacted.Load()
+		if revision <= known || s.compacted.CompareAndSwap(known, revision) {
+			return
+		}
+	}
 }

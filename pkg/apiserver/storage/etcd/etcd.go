@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"math"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -58,6 +59,8 @@ type Store struct {
 	watch  pb.WatchClient
 	leases *leases
 	call   []grpc.CallOption
+
+	compacted atomic.Int64
 }
 
 var _ storage.Interface = (*Store)(nil)

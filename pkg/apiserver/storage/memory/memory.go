@@ -285,6 +285,13 @@ func (s *Storage) Compact(_ context.Context, revision int64) error {
 	return nil
 }
 
+// Compacted is the oldest revision that can still be read.
+func (s *Storage) Compacted() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.compacted
+}
+
 // Fingerprint sums up the keys under prefix as of revision. ErrExpired.
 func (s *Storage) Fingerprint(_ context.Context, prefix string, revision int64) (storage.Fingerprint, error) {
 	var f storage.Fingerprint

@@ -30,6 +30,8 @@ type Backend interface {
 	DeleteFrom(ctx context.Context, hint *storage.Item, key string, check func(*storage.Item) error) (*storage.Item, error)
 	// Fingerprint sums up the keys under prefix as of revision. ErrExpired.
 	Fingerprint(ctx context.Context, prefix string, revision int64) (storage.Fingerprint, error)
+	// Compacted is the oldest revision that can still be read, as far as is known without asking; 0: all can.
+	Compacted() int64
 }
 
 // Config says what to cache and how.

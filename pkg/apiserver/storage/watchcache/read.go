@@ -192,6 +192,9 @@ func (c *Cache) list(ctx context.Context, r *resource, start, prefix string, opt
 	var s *snapshot
 	revision := opts.Revision
 	if opts.Match == storage.Exact {
+		if oldest := c.backend.Compacted(); revision < oldest { // also where the cache goes back further: pages must expire some day
+			return nil, fmt.Errorf("list %s at revision %d, compacted to %d: %w", prefix, revision, oldest, storage.ErrExpired)
+		}
 		s, err = r.at(revision)
 	} else {
 		s, revision, err = r.snapshot(max(c.hub.revision.Load(), r.base))
