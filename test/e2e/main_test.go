@@ -45,7 +45,11 @@ func run(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	cluster = env{bin: filepath.Join(root, "bin"), data: filepath.Join(dir, "data"), home: filepath.Join(dir, "home"), kubeconfig: filepath.Join(dir, "home", ".kube", "config")}
+	bin := filepath.Join(root, "bin")
+	if other := os.Getenv("BONSAI_BIN"); other != "" { // other binaries, for example with a containerd beside them
+		bin = other
+	}
+	cluster = env{bin: bin, data: filepath.Join(dir, "data"), home: filepath.Join(dir, "home"), kubeconfig: filepath.Join(dir, "home", ".kube", "config")}
 	before, err := leftovers()
 	if err != nil {
 		return 0, err
