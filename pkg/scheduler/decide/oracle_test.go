@@ -55,7 +55,9 @@ func (h *history) node(name string) *corev1.Node {
 	if h.chance(85) {
 		n.Labels["topology.kubernetes.io/zone"] = h.one("z1", "z2", "z3")
 	}
-	n.Labels["disk"] = h.one("ssd", "hdd")
+	if h.chance(85) {
+		n.Labels["disk"] = h.one("ssd", "hdd")
+	}
 	n.Spec.Unschedulable = h.chance(5)
 	if h.chance(20) {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "k", Value: h.one("v", "w"), Effect: corev1.TaintEffectNoSchedule})
@@ -94,7 +96,7 @@ func (h *history) pod() *corev1.Pod {
 	p.Spec.Containers = []corev1.Container{c}
 	p.Spec.Priority = new(int32(h.r.IntN(3)))
 	if h.chance(30) {
-		p.Spec.Tolerations = []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}}
+		p.Spec.Tolerations = []corev1.Toleration{{Key: h.one("k", "p"), Operator: corev1.TolerationOpExists}}
 	}
 	if h.chance(20) {
 		p.Spec.NodeSelector = map[string]string{"disk": "ssd"}
@@ -111,7 +113,7 @@ func (h *history) pod() *corev1.Pod {
 
 func (h *history) constraint(app string) corev1.TopologySpreadConstraint {
 	c := corev1.TopologySpreadConstraint{
-		MaxSkew: int32(1 + h.r.IntN(2)), TopologyKey: h.one("kubernetes.io/hostname", "topology.kubernetes.io/zone"),
+		MaxSkew: int32(1 + h.r.IntN(2)), TopologyKey: h.one("kubernetes.io/hostname", "topology.kubernetes.io/zone", "disk"),
 		WhenUnsatisfiable: corev1.UnsatisfiableConstraintAction(h.one("DoNotSchedule", "ScheduleAnyway")),
 		LabelSelector:     &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
 	}
