@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"bonsai/test/conformance/images"
 )
@@ -55,7 +56,7 @@ func (s settings) buildMissing(ctx context.Context) error {
 			return err
 		}
 	}
-	source, err := s.suiteSource(ctx)
+	suite, err := s.suiteImages(ctx)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func (s settings) buildMissing(ctx context.Context) error {
 	}
 	fmt.Println("building the test images")
 	return images.Build(s.imageTree(), images.Inputs{
-		Programs: s.work(""), RootFS: s.work("rootfs"), Suite: filepath.Join(source, "test", "images"),
+		Programs: s.work(""), RootFS: s.work("rootfs"), Suite: suite,
 		Pause: filepath.Join(s.product, "pause"), CoreDNS: filepath.Join(s.product, "coredns"), Etcd: filepath.Join(s.product, "etcd"),
 	})
 }
@@ -99,15 +100,15 @@ func (s settings) buildContainerd(ctx context.Context) error {
 	return nil
 }
 
-// suiteSource is the directory of the suite's module, whose test images carry a few data files.
-func (s settings) suiteSource(ctx context.Context) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes")
+// suiteImages is the directory of the suite's test images, which carry a few data files.
+func (s settings) suiteImages(ctx context.Context) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "k8s.io/kubernetes/test/images/agnhost")
 	cmd.Dir, cmd.Stderr = s.module, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("find the suite's module: %w", err)
+		return "", fmt.Errorf("find the suite's test images: %w", err)
 	}
-	return filepath.Clean(string(out[:len(out)-1])), nil
+	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
 // tell runs a build step, saying which.
