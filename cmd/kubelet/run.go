@@ -15,13 +15,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
 	"bonsai/api/core"
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/kubelet"
 	"bonsai/pkg/kubelet/cgroup"
+	"bonsai/pkg/kubelet/client"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/dns"
 	"bonsai/pkg/kubelet/images"
@@ -38,7 +38,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	client, err := kubernetes.NewForConfig(rest)
+	remote, err := client.New(rest)
 	if err != nil {
 		return fmt.Errorf("make a client for the API server: %w", err)
 	}
@@ -47,7 +47,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 			return fmt.Errorf("make directory: %w", err)
 		}
 	}
-	cfg, err := config(s, client, log)
+	cfg, err := config(s, remote, log)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	size := resource.MustParse(s.file.ContainerLogMaxSize) // checked with the settings
 	g.Go(func() error { return k.Rotate(ctx, size.Value(), int(*s.file.ContainerLogMaxFiles)) })
 	if *s.file.EnableServer {
-		srv, err := api(s, client, k, cfg.NodeName, log)
+		srv, err := api(s, remote, k, cfg.NodeName, log)
 		if err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	return g.Wait()
 }
 
-func config(s *settings, client kubernetes.Interface, log *slog.Logger) (kubelet.Config, error) {
+func config(s *settings, remote *client.Client, log *slog.Logger) (kubelet.Config, error) {
 	c := s.file
 	name, err := s.nodeName()
 	if err != nil {
@@ -87,7 +87,7 @@ func config(s *settings, client kubernetes.Interface, log *slog.Logger) (kubelet
 		return kubelet.Config{}, err
 	}
 	cfg := kubelet.Config{
-		NodeName: name, Client: client, RootDir: s.rootDir, PodLogsDir: c.PodLogsDir, ContainerLogsDir: containerLogsDir,
+		NodeName: name, Client: remote, RootDir: s.rootDir, PodLogsDir: c.PodLogsDir, ContainerLogsDir: containerLogsDir,
 		StaticPodPath: c.StaticPodPath, StaticPeriod: c.FileCheckFrequency.Duration,
 		Runtime: cri.Config{Endpoint: c.ContainerRuntimeEndpoint, ImageEndpoint: c.ImageServiceEndpoint, Timeout: c.RuntimeRequestTimeout.Duration},
 		Cgroups: cgroup.Config{Root: c.CgroupRoot, Driver: c.CgroupDriver, Allocatable: n.Resources.Allocatable(n.Machine.Capacity()), Log: log},
@@ -139,7 +139,7 @@ func nodeConfig(s *settings) (node.Config, error) {
 }
 
 // api composes the HTTPS server: who may ask, and what it shows.
-func api(s *settings, client kubernetes.Interface, k *kubelet.Kubelet, name string, log *slog.Logger) (*server.Server, error) {
+func api(s *settings, remote *client.Client, k *kubelet.Kubelet, name string, log *slog.Logger) (*server.Server, error) {
 	c := s.file
 	cert, err := serving(s, k, name)
 	if err != nil {
@@ -158,12 +158,12 @@ func api(s *settings, client kubernetes.Interface, k *kubelet.Kubelet, name stri
 		who = append(who, server.Certificates{Roots: roots})
 	}
 	if *c.Authentication.Webhook.Enabled {
-		who = append(who, server.NewTokens(client, time.Now))
+		who = append(who, server.NewTokens(remote, time.Now))
 	}
 	if a := c.Authentication.Anonymous.Enabled; a != nil && *a {
 		who = append(who, server.Anonymous{})
 	}
-	var may server.Authorizer = server.NewReviews(client, time.Now)
+	var may server.Authorizer = server.NewReviews(remote, time.Now)
 	if c.Authorization.Mode == "AlwaysAllow" {
 		may = server.AlwaysAllow{}
 	}

@@ -6,11 +6,9 @@ import (
 	"path/filepath"
 	"time"
 
-	authv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"bonsai/pkg/kubelet/env"
@@ -30,7 +28,7 @@ func (k *Kubelet) composeVolumes() error {
 	if err != nil {
 		return fmt.Errorf("prepare the cache of configMaps and secrets: %w", err)
 	}
-	k.volumes, err = volume.New(volume.Config{PodsDir: filepath.Join(k.cfg.RootDir, "pods"), Objects: k.objects, Tokens: tokens{k.cfg.Client},
+	k.volumes, err = volume.New(volume.Config{PodsDir: filepath.Join(k.cfg.RootDir, "pods"), Objects: k.objects, Tokens: k.cfg.Client,
 		Field: env.Field, Resource: k.resourceField, Now: time.Now, Log: k.log})
 	if err != nil {
 		return fmt.Errorf("prepare volumes: %w", err)
@@ -44,14 +42,6 @@ func (k *Kubelet) resourceField(pod *corev1.Pod, container string, sel *corev1.R
 		return "", fmt.Errorf("container %q not found", container)
 	}
 	return env.Resource(c, sel, k.allocatable())
-}
-
-// tokens asks the API server for service-account tokens.
-type tokens struct{ client kubernetes.Interface }
-
-// CreateToken implements volume.Tokens.
-func (t tokens) CreateToken(ctx context.Context, namespace, account string, req *authv1.TokenRequest) (*authv1.TokenRequest, error) {
-	return t.client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, req, metav1.CreateOptions{})
 }
 
 // nodeRuntime tells the node's status about the runtime.
@@ -88,7 +78,17 @@ func (k *Kubelet) nodeImages(ctx context.Context) ([]corev1.ContainerImage, erro
 }
 
 // newServices caches what the environment needs of services.
-func newServices(client kubernetes.Interface) cache.SharedIndexInformer {
-	lw := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "services", corev1.NamespaceAll, everything())
-	return cache.NewSharedIndexInformer(lw, &corev1.Service{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+func newServices(services cache.ListerWatcher) (cache.SharedIndexInformer, error) {
+	informer := cache.NewSharedIndexInformer(services, &corev1.Service{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	err := informer.SetTransform(func(obj any) (any, error) {
+		if s, ok := obj.(*corev1.Service); ok {
+			return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace, ResourceVersion: s.ResourceVersion},
+				Spec: corev1.ServiceSpec{ClusterIP: s.Spec.ClusterIP, Ports: s.Spec.Ports}}, nil
+		}
+		return obj, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch services: %w", err)
+	}
+	return informer, nil
 }

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubelet/cri"
@@ -26,8 +25,6 @@ const (
 	cleanPeriod = 30 * time.Second
 	imagePeriod = 5 * time.Minute
 )
-
-func everything() fields.Selector { return fields.Everything() }
 
 // listed looks at a list of the runtime for pods that no source knows: they are ended. Until all sources have spoken, no pod
 // counts as unknown.

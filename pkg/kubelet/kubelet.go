@@ -13,10 +13,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"bonsai/pkg/kubelet/cgroup"
+	"bonsai/pkg/kubelet/client"
 	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/dns"
@@ -35,7 +35,7 @@ import (
 // Config is what a Kubelet needs. All but what says otherwise is required.
 type Config struct {
 	NodeName string
-	Client   kubernetes.Interface
+	Client   *client.Client
 	// RootDir is the kubelet's directory, PodLogsDir that of the pods' logs; ContainerLogsDir gets links to the single logs.
 	RootDir, PodLogsDir, ContainerLogsDir string
 	// StaticPodPath is a directory of manifests, or one file; empty: no static pods. StaticPeriod is how often it is read anew.
@@ -123,10 +123,12 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 	if err == nil {
 		err = k.composeStats()
 	}
+	if err == nil {
+		err = k.composeSources()
+	}
 	if err != nil {
 		return nil, errors.Join(err, k.cri.Close())
 	}
-	k.composeSources()
 	return k, nil
 }
 
@@ -140,14 +142,20 @@ func (k *Kubelet) composeNode() error {
 	return nil
 }
 
-func (k *Kubelet) composeSources() {
-	k.api = config.NewAPI(k.cfg.Client, k.cfg.NodeName, &k.sources)
+func (k *Kubelet) composeSources() error {
+	var err error
+	if k.api, err = config.NewAPI(k.cfg.Client.Objects("pods", "", "spec.nodeName="+k.cfg.NodeName), &k.sources); err != nil {
+		return err
+	}
 	if k.cfg.StaticPodPath != "" {
 		k.files = &config.Files{Path: k.cfg.StaticPodPath, Node: k.cfg.NodeName, Period: k.cfg.StaticPeriod, Mu: &k.sources, Log: k.log,
 			Defaults: func(p *corev1.Pod) { k.cfg.Defaults(p); p.Status.QOSClass = k.cfg.QOS(p) }}
 	}
-	k.services = newServices(k.cfg.Client)
+	if k.services, err = newServices(k.cfg.Client.Objects("services", "", "")); err != nil {
+		return err
+	}
 	k.relist = pleg.New(pleg.Config{Runtime: k.cri, Changed: k.workers.Wake, Listed: k.listed, Unsupported: cri.ErrNoEvents, Log: k.log})
+	return nil
 }
 
 // Run does the node's work until ctx ends; pods go on running after it. Order: cgroups, what reports (status, events), the

@@ -6,26 +6,23 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
+
+	"bonsai/pkg/kubelet/client"
 )
 
 // recorder sends events about pods, in upstream's words.
 type recorder struct {
-	client   kubernetes.Interface
-	node     string
 	recorder record.EventRecorder
 	begin    func(ctx context.Context) func()
 }
 
-func newRecorder(client kubernetes.Interface, node string) *recorder {
-	r := &recorder{client: client, node: node}
+func newRecorder(client *client.Client, node string) *recorder {
+	r := &recorder{}
 	b := record.NewBroadcaster()
-	r.recorder = b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: node})
+	r.recorder = b.NewRecorder(client.Scheme(), corev1.EventSource{Component: "kubelet", Host: node})
 	r.begin = func(ctx context.Context) func() {
-		w := b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
+		w := b.StartRecordingToSink(client.Events(ctx))
 		return func() { w.Stop(); b.Shutdown() }
 	}
 	return r

@@ -7,8 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -19,10 +17,21 @@ type API struct {
 	mu *sync.Mutex
 }
 
-// NewAPI returns the source of the node's pods; it begins with Run. mu is locked around each call of a handler.
-func NewAPI(client kubernetes.Interface, node string, mu *sync.Mutex) *API {
-	lw := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", corev1.NamespaceAll, fields.OneTermEqualSelector("spec.nodeName", node))
-	return &API{informer: cache.NewSharedInformer(lw, &corev1.Pod{}, 0), mu: mu}
+// NewAPI returns the source of the node's pods, which pods lists and watches; it begins with Run. mu is locked around each call of a handler.
+func NewAPI(pods cache.ListerWatcher, mu *sync.Mutex) (*API, error) {
+	a := &API{informer: cache.NewSharedInformer(pods, &corev1.Pod{}, 0), mu: mu}
+	if err := a.informer.SetTransform(lean); err != nil {
+		return nil, fmt.Errorf("watch the pods of the node: %w", err)
+	}
+	return a, nil
+}
+
+// lean drops what the kubelet never looks at.
+func lean(obj any) (any, error) {
+	if pod, ok := obj.(*corev1.Pod); ok {
+		pod.ManagedFields = nil
+	}
+	return obj, nil
 }
 
 // Run watches until ctx ends.

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"bonsai/pkg/kubelet/kubelettest"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -124,7 +125,7 @@ func TestMirror(t *testing.T) {
 		t.Fatal(err)
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "node-uid"}}
-	client := fake.NewClientset()
+	client := kubelettest.Client{Interface: fake.NewClientset()}
 	get := func() *corev1.Pod {
 		m, err := client.CoreV1().Pods("default").Get(t.Context(), "web-n", metav1.GetOptions{})
 		if err != nil {

@@ -7,10 +7,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"bonsai/pkg/kubelet/runtime"
 )
+
+// Client is the API server as mirror pods need it.
+type Client interface {
+	CreatePod(ctx context.Context, pod *corev1.Pod) error
+	DeletePod(ctx context.Context, namespace, name string, o metav1.DeleteOptions) error
+}
 
 // IsMirror tells whether a pod is the API server's image of a static pod.
 func IsMirror(pod *corev1.Pod) bool {
@@ -43,7 +48,7 @@ func Matches(mirror, pod *corev1.Pod) bool {
 }
 
 // EnsureMirror makes the mirror of a static pod, and replaces one that shows another version. mirror is the one known, or nil.
-func EnsureMirror(ctx context.Context, client kubernetes.Interface, pod, mirror *corev1.Pod, node *corev1.Node) error {
+func EnsureMirror(ctx context.Context, client Client, pod, mirror *corev1.Pod, node *corev1.Node) error {
 	if mirror != nil {
 		if Matches(mirror, pod) {
 			return nil
@@ -52,7 +57,7 @@ func EnsureMirror(ctx context.Context, client kubernetes.Interface, pod, mirror 
 			return err
 		}
 	}
-	_, err := client.CoreV1().Pods(pod.Namespace).Create(ctx, Mirror(pod, node), metav1.CreateOptions{})
+	err := client.CreatePod(ctx, Mirror(pod, node))
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create the mirror pod of %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
@@ -60,9 +65,9 @@ func EnsureMirror(ctx context.Context, client kubernetes.Interface, pod, mirror 
 }
 
 // DeleteMirror removes a mirror pod; one that is gone is no error.
-func DeleteMirror(ctx context.Context, client kubernetes.Interface, mirror *corev1.Pod) error {
+func DeleteMirror(ctx context.Context, client Client, mirror *corev1.Pod) error {
 	zero := int64(0)
-	err := client.CoreV1().Pods(mirror.Namespace).Delete(ctx, mirror.Name,
+	err := client.DeletePod(ctx, mirror.Namespace, mirror.Name,
 		metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &mirror.UID}})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete the mirror pod %s/%s: %w", mirror.Namespace, mirror.Name, err)

@@ -15,7 +15,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 )
 
 // RuntimeState is what the container runtime says of itself.
@@ -33,9 +34,18 @@ type Runtime interface {
 	RuntimeState(ctx context.Context) (RuntimeState, error)
 }
 
+// Client is the API server as the node's object needs it.
+type Client interface {
+	Leases
+	Objects(resource, namespace, field string) cache.ListerWatcher
+	Node(ctx context.Context, name string) (*corev1.Node, error)
+	CreateNode(ctx context.Context, node *corev1.Node) (*corev1.Node, error)
+	PatchNode(ctx context.Context, name string, kind types.PatchType, patch []byte, subresource ...string) (*corev1.Node, error)
+}
+
 // Config is what a Node needs. Client, Name, Runtime, Machine, Now and Log are required.
 type Config struct {
-	Client kubernetes.Interface
+	Client Client
 	// Name is the Node's name; Hostname its host name, by default the same.
 	Name, Hostname string
 	// IPs are the node's addresses, the primary one first; found by the default route if empty.

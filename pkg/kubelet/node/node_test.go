@@ -20,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"bonsai/pkg/kubelet/kubelettest"
 )
 
 type fakeRuntime struct {
@@ -60,7 +62,7 @@ func TestLife(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	client, rt, dir := fake.NewClientset(), &fakeRuntime{}, t.TempDir()
 	rt.set(RuntimeState{Name: "containerd", Version: "1.6.20", Ready: true, NetworkReason: "NetworkPluginNotReady", NetworkMessage: "cni plugin not initialized"})
-	n, err := New(Config{Client: client, Name: "n1", IPs: []net.IP{net.ParseIP("10.1.2.3"), net.ParseIP("fd00::3")}, Labels: map[string]string{"zone": "a"}, Taints: []corev1.Taint{{Key: "t", Effect: "NoSchedule"}},
+	n, err := New(Config{Client: kubelettest.Client{Interface: client}, Name: "n1", IPs: []net.IP{net.ParseIP("10.1.2.3"), net.ParseIP("fd00::3")}, Labels: map[string]string{"zone": "a"}, Taints: []corev1.Taint{{Key: "t", Effect: "NoSchedule"}},
 		Runtime: rt, Machine: fakeMachine{}, Version: "v1.36.3", Network: &Network{Dir: dir}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Images: func(context.Context) ([]corev1.ContainerImage, error) {
 			return []corev1.ContainerImage{{Names: []string{"b"}, SizeBytes: 1}, {Names: []string{"a"}, SizeBytes: 9}}, nil
@@ -136,7 +138,7 @@ func TestTakesOverAnExistingNode(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: types.UID("old"), Labels: map[string]string{"own": "x", "kubernetes.io/hostname": "other"}}, Spec: corev1.NodeSpec{Unschedulable: true}})
-	n, err := New(Config{Client: client, Name: "n1", IPs: []net.IP{net.ParseIP("10.1.2.3")}, Runtime: &fakeRuntime{}, Machine: fakeMachine{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	n, err := New(Config{Client: kubelettest.Client{Interface: client}, Name: "n1", IPs: []net.IP{net.ParseIP("10.1.2.3")}, Runtime: &fakeRuntime{}, Machine: fakeMachine{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +156,7 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := New(Config{}); err == nil {
 		t.Error("an empty configuration")
 	}
-	cfg := Config{Client: fake.NewClientset(), Name: "n", Runtime: &fakeRuntime{}, Machine: fakeMachine{}, Now: time.Now, Log: slog.New(slog.DiscardHandler), IPs: []net.IP{net.IPv4zero}}
+	cfg := Config{Client: kubelettest.Client{Interface: fake.NewClientset()}, Name: "n", Runtime: &fakeRuntime{}, Machine: fakeMachine{}, Now: time.Now, Log: slog.New(slog.DiscardHandler), IPs: []net.IP{net.IPv4zero}}
 	if _, err := New(cfg); err == nil {
 		t.Error("0.0.0.0 as a node's address")
 	}

@@ -40,14 +40,13 @@ func (n *Node) register(ctx context.Context) bool {
 }
 
 func (n *Node) tryRegister(ctx context.Context) (*corev1.Node, error) {
-	nodes := n.cfg.Client.CoreV1().Nodes()
 	if n.cfg.NoRegister {
-		return nodes.Get(ctx, n.cfg.Name, metav1.GetOptions{})
+		return n.cfg.Client.Node(ctx, n.cfg.Name)
 	}
 	state, stateErr := n.cfg.Runtime.RuntimeState(ctx)
 	fresh := n.initial()
 	fresh.Status = n.status(ctx, fresh.Status, state, stateErr)
-	node, err := nodes.Create(ctx, fresh, metav1.CreateOptions{})
+	node, err := n.cfg.Client.CreateNode(ctx, fresh)
 	if err == nil {
 		n.cfg.Log.Info("registered the node", "node", n.cfg.Name)
 		return node, nil
@@ -55,14 +54,14 @@ func (n *Node) tryRegister(ctx context.Context) (*corev1.Node, error) {
 	if !apierrors.IsAlreadyExists(err) {
 		return nil, fmt.Errorf("create the Node: %w", err)
 	}
-	if node, err = nodes.Get(ctx, n.cfg.Name, metav1.GetOptions{}); err != nil {
+	if node, err = n.cfg.Client.Node(ctx, n.cfg.Name); err != nil {
 		return nil, fmt.Errorf("get the existing Node: %w", err)
 	}
 	patch := labelPatch(node, fresh)
 	if patch == nil {
 		return node, nil
 	}
-	if node, err = nodes.Patch(ctx, n.cfg.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if node, err = n.cfg.Client.PatchNode(ctx, n.cfg.Name, types.MergePatchType, patch); err != nil {
 		return nil, fmt.Errorf("patch the existing Node's labels: %w", err)
 	}
 	return node, nil

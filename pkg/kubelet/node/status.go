@@ -36,7 +36,7 @@ func (n *Node) syncStatus(ctx context.Context) (ready bool, err error) {
 	if err != nil {
 		return ready, err
 	}
-	got, err := n.cfg.Client.CoreV1().Nodes().Patch(ctx, n.cfg.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	got, err := n.cfg.Client.PatchNode(ctx, n.cfg.Name, types.StrategicMergePatchType, patch, "status")
 	if err != nil {
 		return ready, fmt.Errorf("patch the Node's status: %w", err)
 	}

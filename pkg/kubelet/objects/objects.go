@@ -14,12 +14,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 )
+
+// Client reads objects from the API server, one or, by a field selector, by list and watch.
+type Client interface {
+	ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
+	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+	Objects(resource, namespace, field string) cache.ListerWatcher
+}
 
 // Config is what a Cache needs. Client and Log are required.
 type Config struct {
-	Client kubernetes.Interface
+	Client Client
 	Log    *slog.Logger
 	// Changed is called after an object changed, appeared or vanished, with the UIDs of the pods that refer to it. It must
 	// not block. May be nil.

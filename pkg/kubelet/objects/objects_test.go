@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"bonsai/pkg/kubelet/kubelettest"
 )
 
 func pod(uid string) *corev1.Pod {
@@ -47,7 +49,7 @@ func TestCacheFollowsObject(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	client := fake.NewClientset()
 	changed := make(chan []types.UID, 100)
-	c, err := New(Config{Client: client, Log: slog.New(slog.DiscardHandler), Changed: func(p []types.UID) { changed <- p }})
+	c, err := New(Config{Client: kubelettest.Client{Interface: client}, Log: slog.New(slog.DiscardHandler), Changed: func(p []types.UID) { changed <- p }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,9 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 )
 
 type kind int
@@ -26,33 +23,20 @@ func (k kind) singular() string {
 	return "secret"
 }
 
+// plural is the resource's name.
+func (k kind) plural() string { return k.singular() + "s" }
+
 // ref names one object.
 type ref struct {
 	kind            kind
 	namespace, name string
 }
 
-func (r ref) get(ctx context.Context, c kubernetes.Interface) (metav1.Object, error) {
+func (r ref) get(ctx context.Context, c Client) (metav1.Object, error) {
 	if r.kind == configMap {
-		return c.CoreV1().ConfigMaps(r.namespace).Get(ctx, r.name, metav1.GetOptions{})
+		return c.ConfigMap(ctx, r.namespace, r.name)
 	}
-	return c.CoreV1().Secrets(r.namespace).Get(ctx, r.name, metav1.GetOptions{})
-}
-
-func (r ref) list(ctx context.Context, c kubernetes.Interface, o metav1.ListOptions) (runtime.Object, error) {
-	o.FieldSelector = "metadata.name=" + r.name
-	if r.kind == configMap {
-		return c.CoreV1().ConfigMaps(r.namespace).List(ctx, o)
-	}
-	return c.CoreV1().Secrets(r.namespace).List(ctx, o)
-}
-
-func (r ref) watch(ctx context.Context, c kubernetes.Interface, o metav1.ListOptions) (watch.Interface, error) {
-	o.FieldSelector = "metadata.name=" + r.name
-	if r.kind == configMap {
-		return c.CoreV1().ConfigMaps(r.namespace).Watch(ctx, o)
-	}
-	return c.CoreV1().Secrets(r.namespace).Watch(ctx, o)
+	return c.Secret(ctx, r.namespace, r.name)
 }
 
 // refsOf returns every ConfigMap and Secret the pod's volumes, environment and pull secrets name, each once. A mirror pod's

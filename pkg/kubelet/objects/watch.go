@@ -4,8 +4,6 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -21,15 +19,7 @@ func (c *Cache) watch(ctx context.Context, e *entry) {
 		case <-ctx.Done():
 		}
 	}()
-	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return e.list(ctx, c.cfg.Client, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return e.watch(ctx, c.cfg.Client, o)
-		},
-	}
-	lister := cache.ToListWatcherWithWatchListSemantics(lw, c.cfg.Client)
+	lister := c.cfg.Client.Objects(e.kind.plural(), e.namespace, "metadata.name="+e.name)
 	cache.NewReflectorWithOptions(lister, nil, store{c, e}, cache.ReflectorOptions{Name: "kubelet-" + e.kind.singular()}).RunWithContext(ctx)
 }
 

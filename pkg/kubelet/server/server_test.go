@@ -39,6 +39,8 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming"
 	remotecommandserver "k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"bonsai/pkg/kubelet/kubelettest"
 )
 
 // cri is a runtime's streaming server whose commands echo what they get.
@@ -209,7 +211,7 @@ func start(t *testing.T) *fixture {
 	}
 	k := &kubelet{cri: stream, pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}, {ObjectMeta: metav1.ObjectMeta{Name: "q"}}}}
 	cpu, mem := uint64(15e8), uint64(99)
-	srv, err := New(Config{NodeName: "n1", Certificate: cert, RequestClientCerts: true, Authenticator: Union{Certificates{roots}, NewTokens(api, time.Now)}, Authorizer: NewReviews(api, time.Now), Pods: k, Runtime: k, Logs: k,
+	srv, err := New(Config{NodeName: "n1", Certificate: cert, RequestClientCerts: true, Authenticator: Union{Certificates{roots}, NewTokens(kubelettest.Client{Interface: api}, time.Now)}, Authorizer: NewReviews(kubelettest.Client{Interface: api}, time.Now), Pods: k, Runtime: k, Logs: k,
 		LogDir: logDir, Configz: func() any { return map[string]int{"maxPods": 7} }, Log: slog.New(slog.DiscardHandler),
 		Stats: func(context.Context) (*statsapi.Summary, error) {
 			at := metav1.NewTime(time.UnixMilli(1234))

@@ -12,8 +12,6 @@ import (
 
 	authnv1 "k8s.io/api/authentication/v1"
 	authzv1 "k8s.io/api/authorization/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/lru"
 )
 
@@ -26,6 +24,16 @@ const (
 	cacheSize  = 4096
 )
 
+// TokenReviewer asks the API server whose a token is.
+type TokenReviewer interface {
+	ReviewToken(ctx context.Context, r *authnv1.TokenReview) (*authnv1.TokenReview, error)
+}
+
+// AccessReviewer asks the API server whether a user may do something.
+type AccessReviewer interface {
+	ReviewAccess(ctx context.Context, r *authzv1.SubjectAccessReview) (*authzv1.SubjectAccessReview, error)
+}
+
 // remembered is an answer and until when it holds.
 type remembered[T any] struct {
 	answer T
@@ -34,13 +42,13 @@ type remembered[T any] struct {
 
 // Tokens authenticates bearer tokens by a TokenReview.
 type Tokens struct {
-	client kubernetes.Interface
+	client TokenReviewer
 	now    func() time.Time
 	cache  *lru.Cache // SHA-256 of the token -> remembered[UserInfo]
 }
 
 // NewTokens returns an authenticator that asks the API server.
-func NewTokens(client kubernetes.Interface, now func() time.Time) *Tokens {
+func NewTokens(client TokenReviewer, now func() time.Time) *Tokens {
 	return &Tokens{client: client, now: now, cache: lru.New(cacheSize)}
 }
 
@@ -57,7 +65,7 @@ func (t *Tokens) Authenticate(r *http.Request) (authnv1.UserInfo, bool, error) {
 			return got.answer, true, nil
 		}
 	}
-	review, err := t.client.AuthenticationV1().TokenReviews().Create(r.Context(), &authnv1.TokenReview{Spec: authnv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	review, err := t.client.ReviewToken(r.Context(), &authnv1.TokenReview{Spec: authnv1.TokenReviewSpec{Token: token}})
 	if err != nil {
 		return authnv1.UserInfo{}, false, fmt.Errorf("review a token: %w", err)
 	}
@@ -70,7 +78,7 @@ func (t *Tokens) Authenticate(r *http.Request) (authnv1.UserInfo, bool, error) {
 
 // Reviews authorizes by a SubjectAccessReview.
 type Reviews struct {
-	client kubernetes.Interface
+	client AccessReviewer
 	now    func() time.Time
 	cache  *lru.Cache // JSON of the review's spec -> remembered[decision]
 }
@@ -81,7 +89,7 @@ type decision struct {
 }
 
 // NewReviews returns an authorizer that asks the API server.
-func NewReviews(client kubernetes.Interface, now func() time.Time) *Reviews {
+func NewReviews(client AccessReviewer, now func() time.Time) *Reviews {
 	return &Reviews{client: client, now: now, cache: lru.New(cacheSize)}
 }
 
@@ -104,7 +112,7 @@ func (a *Reviews) Authorize(ctx context.Context, user authnv1.UserInfo, attribut
 			return got.answer.allowed, got.answer.reason, nil
 		}
 	}
-	review, err := a.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authzv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
+	review, err := a.client.ReviewAccess(ctx, &authzv1.SubjectAccessReview{Spec: spec})
 	if err != nil {
 		return false, "", fmt.Errorf("review access: %w", err)
 	}

@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
 
 	"bonsai/pkg/trace"
@@ -27,9 +26,15 @@ import (
 // workers is how many statuses are written at the same time.
 const workers = 8
 
+// Client is the API server as the writer needs it.
+type Client interface {
+	PatchPodStatus(ctx context.Context, namespace, name string, patch []byte) (*corev1.Pod, error)
+	DeletePod(ctx context.Context, namespace, name string, o metav1.DeleteOptions) error
+}
+
 // Writer keeps the statuses of all pods of the node. Its methods are safe for concurrent use and do not block.
 type Writer struct {
-	client kubernetes.Interface
+	client Client
 	log    *slog.Logger
 	queue  workqueue.TypedRateLimitingInterface[types.UID]
 
@@ -50,7 +55,7 @@ type entry struct {
 }
 
 // New returns a Writer that writes once Run is called.
-func New(client kubernetes.Interface, log *slog.Logger) *Writer {
+func New(client Client, log *slog.Logger) *Writer {
 	limit := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](100*time.Millisecond, 10*time.Second)
 	return &Writer{client: client, log: log, queue: workqueue.NewTypedRateLimitingQueue(limit), pods: map[types.UID]*entry{}}
 }
@@ -205,7 +210,7 @@ func (w *Writer) write(ctx context.Context, uid types.UID) error {
 		return nil
 	}
 	zero := int64(0)
-	err := w.client.CoreV1().Pods(object.Namespace).Delete(ctx, object.Name,
+	err := w.client.DeletePod(ctx, object.Namespace, object.Name,
 		metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &object.UID}})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete pod %s/%s: %w", object.Namespace, object.Name, err)
@@ -218,7 +223,7 @@ func (w *Writer) patch(ctx context.Context, object *corev1.Pod, want *corev1.Pod
 	if err != nil {
 		return nil, err
 	}
-	got, err := w.client.CoreV1().Pods(object.Namespace).Patch(ctx, object.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
+	got, err := w.client.PatchPodStatus(ctx, object.Namespace, object.Name, body)
 	if err != nil {
 		return nil, fmt.Errorf("patch the status of pod %s/%s: %w", object.Namespace, object.Name, err)
 	}

@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"bonsai/pkg/kubelet/kubelettest"
 )
 
 func object() *corev1.Pod {
@@ -46,7 +48,7 @@ func TestPatchKeepsOthersConditions(t *testing.T) {
 func TestWritesThenDeletes(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset(object())
-	w := New(client, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	w := New(kubelettest.Client{Interface: client}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
@@ -88,7 +90,7 @@ func eventually(t *testing.T, ok func() bool) {
 
 func TestAnOlderObjectDoesNotReplaceANewerOne(t *testing.T) {
 	t.Parallel()
-	w := New(fake.NewClientset(), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	w := New(kubelettest.Client{Interface: fake.NewClientset()}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	w.Observe("u", object())
 	old := object()
 	old.ResourceVersion, old.Status.Conditions = "4", nil

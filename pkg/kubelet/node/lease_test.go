@@ -1,0 +1,54 @@
+package node
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"bonsai/pkg/kubelet/kubelettest"
+)
+
+// The lease is the node's heartbeat: https://kubernetes.io/docs/concepts/architecture/leases/#node-heart-beats.
+func TestLeaseIsMadeRenewedAndTakenBack(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	api := fake.NewClientset()
+	now := time.Unix(1000, 0)
+	n := &Node{cfg: Config{Client: kubelettest.Client{Interface: api}, Name: "n", LeaseDuration: 40 * time.Second, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)}}
+	n.object.Store(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u"}})
+	leases := api.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	check := func(step string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s: %v", step, err)
+		}
+		l, err := leases.Get(ctx, "n", metav1.GetOptions{})
+		if err != nil {
+			t.Fatalf("%s: %v", step, err)
+		}
+		if *l.Spec.HolderIdentity != "n" || *l.Spec.LeaseDurationSeconds != 40 || !l.Spec.RenewTime.Time.Equal(now) || len(l.OwnerReferences) != 1 || l.OwnerReferences[0].UID != "u" {
+			t.Errorf("%s: %+v", step, l)
+		}
+	}
+	held, err := n.renewLease(ctx, nil)
+	check("made", err)
+	now = now.Add(10 * time.Second)
+	held, err = n.renewLease(ctx, held)
+	check("renewed", err)
+	now = now.Add(10 * time.Second)
+	_, err = n.renewLease(ctx, nil)
+	check("taken over", err)
+	if err := leases.Delete(ctx, "n", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	held, err = n.renewLease(ctx, held)
+	if err == nil || held != nil {
+		t.Fatalf("a lost lease must be read anew: %v, %v", held, err)
+	}
+	_, err = n.renewLease(ctx, held)
+	check("made again", err)
+}
