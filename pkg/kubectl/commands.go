@@ -13,17 +13,22 @@ import (
 	"bonsai/pkg/kubectl/completion"
 	"bonsai/pkg/kubectl/create"
 	"bonsai/pkg/kubectl/delete"
+	"bonsai/pkg/kubectl/describe"
+	"bonsai/pkg/kubectl/drain"
 	"bonsai/pkg/kubectl/edit"
 	"bonsai/pkg/kubectl/exec"
 	"bonsai/pkg/kubectl/expose"
 	"bonsai/pkg/kubectl/get"
 	"bonsai/pkg/kubectl/label"
 	"bonsai/pkg/kubectl/logs"
+	"bonsai/pkg/kubectl/patch"
 	"bonsai/pkg/kubectl/portforward"
+	"bonsai/pkg/kubectl/replace"
 	"bonsai/pkg/kubectl/rollout"
 	"bonsai/pkg/kubectl/run"
 	"bonsai/pkg/kubectl/scale"
 	"bonsai/pkg/kubectl/set"
+	"bonsai/pkg/kubectl/taint"
 	"bonsai/pkg/kubectl/version"
 	"bonsai/pkg/kubectl/wait"
 )
@@ -41,9 +46,9 @@ func groups() []group {
 		{"beginner", "Basic Commands (Beginner):", cmds{create.NewCommand, expose.NewCommand, run.NewCommand, set.NewCommand}},
 		{"intermediate", "Basic Commands (Intermediate):", cmds{get.NewCommand, edit.NewCommand, delete.NewCommand}},
 		{"deploy", "Deploy Commands:", cmds{rollout.NewCommand, scale.NewCommand}},
-		{"management", "Cluster Management Commands:", cmds{clusterinfo.NewCommand}},
-		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand}},
-		{"advanced", "Advanced Commands:", cmds{wait.NewCommand, apply.NewCommand(edit.Object)}},
+		{"management", "Cluster Management Commands:", cmds{clusterinfo.NewCommand, drain.NewCordon, drain.NewUncordon, drain.NewCommand, taint.NewCommand}},
+		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand, describe.NewCommand}},
+		{"advanced", "Advanced Commands:", cmds{wait.NewCommand, apply.NewCommand(edit.Object), patch.NewCommand, replace.NewCommand}},
 		{"settings", "Settings Commands:", cmds{completion.NewCommand, label.NewCommand, annotate.NewCommand}},
 		{"other", "Other Commands:", cmds{apiversions.NewCommand, version.NewCommand, apiresources.NewCommand}},
 	}

@@ -1,0 +1,127 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"bonsai/pkg/kubectl/pods"
+	"bonsai/pkg/kubectl/resource"
+	"bonsai/pkg/kubectl/write"
+)
+
+const (
+	// parallel bounds how many pods are moved at once.
+	parallel = 50
+	// evictAgain is how long to wait before an eviction that a disruption budget forbids is tried again.
+	evictAgain = 5 * time.Second
+)
+
+// removeAll evicts or deletes the pods, all at the same time, and waits until they are gone.
+func (o *Options) removeAll(ctx context.Context, move []corev1.Pod) error {
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+	}
+	var mu sync.Mutex // guards errs and the output
+	var errs []error
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, parallel)
+	for i := range move {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if err := o.remove(ctx, &move[i], &mu); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+		})
+	}
+	wg.Wait()
+	return utilerrors.NewAggregate(errs)
+}
+
+// remove moves one pod away; mu guards the output.
+func (o *Options) remove(ctx context.Context, pod *corev1.Pod, mu *sync.Mutex) error {
+	say := func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintf(o.Out, format, args...)
+	}
+	result := "deleted"
+	if !o.disableEviction {
+		result = "evicted"
+		say("evicting pod %s/%s%s\n", pod.Namespace, pod.Name, o.Suffix())
+	}
+	if o.DryRun == write.DryRunClient {
+		return nil
+	}
+	var err error
+	if o.disableEviction {
+		_, err = o.Client.Delete(ctx, pods.Mapping(), pod.Namespace, pod.Name, o.deleteOptions())
+	} else {
+		err = o.evict(ctx, pod, mu)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("error when evicting pods/%q -n %q: %w", pod.Name, pod.Namespace, err)
+	case o.DryRun != write.DryRunNone:
+		return nil
+	}
+	err = write.Await(ctx, o.Client, pods.Mapping(), pod.Namespace, pod.Name, 0, func(u *unstructured.Unstructured) (bool, error) {
+		return u == nil || u.GetUID() != pod.UID, nil
+	})
+	if err != nil {
+		return fmt.Errorf("error when waiting for pod %q in namespace %q to terminate: %w", pod.Name, pod.Namespace, err)
+	}
+	say("pod/%s %s\n", pod.Name, result)
+	return nil
+}
+
+// evict asks for the pod's eviction until no disruption budget forbids it.
+func (o *Options) evict(ctx context.Context, pod *corev1.Pod, mu *sync.Mutex) error {
+	opts := o.deleteOptions()
+	eviction := &policyv1.Eviction{
+		TypeMeta:      metav1.TypeMeta{Kind: "Eviction", APIVersion: "policy/v1"},
+		ObjectMeta:    metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace},
+		DeleteOptions: &opts,
+	}
+	for {
+		_, err := o.Client.Post(ctx, pods.Mapping(), pod.Namespace, pod.Name, "eviction", eviction, metav1.CreateOptions{})
+		if !apierrors.IsTooManyRequests(err) {
+			return err
+		}
+		mu.Lock()
+		fmt.Fprintf(o.ErrOut, "error when evicting pods/%q -n %q (will retry after %v): %v\n", pod.Name, pod.Namespace, evictAgain, err)
+		mu.Unlock()
+		select {
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return fmt.Errorf("global timeout reached: %v", o.timeout)
+			}
+			return ctx.Err()
+		case <-time.After(evictAgain):
+		}
+	}
+}
+
+func (o *Options) deleteOptions() metav1.DeleteOptions {
+	opts := metav1.DeleteOptions{DryRun: resource.DryRun(o.DryRun == write.DryRunServer)}
+	if o.grace >= 0 {
+		opts.GracePeriodSeconds = new(int64(o.grace))
+	}
+	return opts
+}

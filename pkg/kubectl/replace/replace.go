@@ -1,0 +1,159 @@
+// Package replace is "kubectl replace": it puts objects in the place of those on the server, or deletes and creates them.
+package replace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/resource"
+	"bonsai/pkg/kubectl/write"
+)
+
+const example = `  # Replace a pod using the data in pod.json
+  kubectl replace -f ./pod.json
+
+  # Force replace, delete and then re-create the resource
+  kubectl replace --force -f ./pod.json`
+
+// Options is one run of "kubectl replace".
+type Options struct {
+	write.Base
+	files       resource.Files
+	force       bool
+	grace       int
+	timeout     time.Duration
+	subresource string
+}
+
+// NewCommand makes the command.
+func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
+	o := &Options{Base: write.Base{Flags: write.NewFlags("kubectl-replace"), IOStreams: streams}}
+	cmd := &cobra.Command{
+		Use:     "replace -f FILENAME",
+		Short:   "Replace a resource by file name or stdin",
+		Long:    "Replace a resource by file name or stdin.\n\n JSON and YAML formats are accepted. If replacing an existing resource, the complete resource spec must be provided.",
+		Example: example,
+		Args:    cobra.NoArgs,
+		RunE:    cli.RunE(f, o),
+	}
+	set := cmd.Flags()
+	o.Flags.AddFlags(set)
+	o.AddManager(set)
+	o.AddValidate(set)
+	o.AddSaveConfig(set)
+	o.files.AddFlags(set, "The files that contain the configurations to replace.")
+	set.BoolVar(&o.force, "force", false, "If true, immediately remove resources from API and bypass graceful deletion. Note that immediate deletion of some resources may result in inconsistency or data loss and requires confirmation.")
+	set.IntVar(&o.grace, "grace-period", -1, "Period of time in seconds given to the resource to terminate gracefully. Ignored if negative.")
+	set.DurationVar(&o.timeout, "timeout", 0, "The length of time to wait before giving up on a delete, zero means determine a timeout from the size of the object")
+	set.StringVar(&o.subresource, "subresource", "", "If specified, replace will operate on the subresource of the requested object.")
+	return cmd
+}
+
+// Complete gets the client.
+func (o *Options) Complete(f *cli.Factory, _ *cobra.Command, _ []string) error {
+	if o.files.Empty() {
+		return write.NoFiles()
+	}
+	return o.CompleteWith(f)
+}
+
+// Validate judges the flags together.
+func (o *Options) Validate() error {
+	switch {
+	case o.force && o.DryRun != write.DryRunNone:
+		return errors.New("--dry-run can not be used when --force is set")
+	case o.grace >= 0 && !o.force:
+		return errors.New("--grace-period must have --force specified")
+	case o.timeout != 0 && !o.force:
+		return errors.New("--timeout must have --force specified")
+	}
+	_, err := o.Printer("replaced")
+	return err
+}
+
+// Run replaces what the files hold, one after the other, and goes on after a refusal.
+func (o *Options) Run(ctx context.Context) error {
+	infos, err := o.Client.Resolve(ctx, resource.Request{Files: o.files, Namespace: o.Namespace, ExplicitNamespace: o.Explicit})
+	var errs []error
+	if err != nil {
+		errs = append(errs, err)
+	}
+	replace := o.put
+	if o.force {
+		replace = o.recreate
+		if err := o.removeAll(ctx, infos); err != nil {
+			return err
+		}
+	}
+	for _, i := range infos {
+		if err := replace(ctx, i); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if err := o.Show("replaced", i.Object); err != nil {
+			return err
+		}
+	}
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return utilerrors.NewAggregate(errs)
+}
+
+func (o *Options) put(ctx context.Context, i *resource.Info) error {
+	if err := o.UpdateLastApplied(i.Object); err != nil {
+		return write.WithSource("replacing", i.Source, err)
+	}
+	if o.DryRun == write.DryRunClient {
+		return nil
+	}
+	return write.WithSource("replacing", i.Source, i.Update(ctx, o.UpdateOptions(), o.subresource))
+}
+
+// removeAll deletes the objects that are there and then waits until they are gone.
+func (o *Options) removeAll(ctx context.Context, infos []*resource.Info) error {
+	var leaving []*resource.Info
+	for _, i := range infos {
+		opts := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+		if o.grace >= 0 {
+			opts.GracePeriodSeconds = new(int64(o.grace))
+		}
+		if _, err := i.Delete(ctx, opts); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return write.WithSource("deleting", i.Source, err)
+		}
+		leaving = append(leaving, i)
+		kind, where := strings.TrimSuffix(i.ResourceName(), "/"+i.Name), ""
+		if i.Namespaced() {
+			where = fmt.Sprintf(" from %s namespace", i.Namespace)
+		}
+		fmt.Fprintf(o.Out, "%s %q deleted%s\n", kind, i.Name, where)
+	}
+	for _, i := range leaving {
+		err := write.Await(ctx, o.Client, i.Mapping, i.Namespace, i.Name, o.timeout, func(u *unstructured.Unstructured) (bool, error) {
+			return u == nil, nil
+		})
+		if err != nil {
+			return fmt.Errorf("wait for the deletion of %s: %w", i.ResourceName(), err)
+		}
+	}
+	return nil
+}
+
+func (o *Options) recreate(ctx context.Context, i *resource.Info) error {
+	if err := o.UpdateLastApplied(i.Object); err != nil {
+		return write.WithSource("creating", i.Source, err)
+	}
+	return i.Create(ctx, o.CreateOptions())
+}
