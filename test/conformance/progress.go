@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strings"
 )
 
 // progress turns ginkgo's output into a line per finished spec: "12/417 passed 3.2 s name". It is a writer that keeps only
@@ -55,7 +56,7 @@ func (p *progress) line(line string) {
 		return
 	}
 	if p.pending != "" && line != "" {
-		fmt.Fprintf(p.out, "%s  %s\n", p.pending, labels.ReplaceAllString(line, ""))
+		fmt.Fprintf(p.out, "%s  %s\n", p.pending, labels.ReplaceAllString(strings.Replace(line, "[It] ", "", 1), ""))
 		p.pending = ""
 	}
 }

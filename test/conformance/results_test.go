@@ -122,7 +122,7 @@ func TestProgress(t *testing.T) {
 			t.Fatal(n, err)
 		}
 	}
-	want := "   1/2 passed  2.168s  [sig-a] One [It] works [Conformance]\n   2/2 FAILED  0.105s  [sig-b] Two\n"
+	want := "   1/2 passed  2.168s  [sig-a] One works [Conformance]\n   2/2 FAILED  0.105s  [sig-b] Two\n"
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
