@@ -94,6 +94,9 @@ func (l *layer) tree(root string, skip map[string]bool) {
 	if l.err != nil {
 		return
 	}
+	if root, l.err = filepath.EvalSymlinks(root); l.err != nil {
+		return
+	}
 	l.err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
