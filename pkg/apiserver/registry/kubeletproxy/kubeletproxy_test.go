@@ -48,7 +48,12 @@ func kubelet(w http.ResponseWriter, r *http.Request) {
 // house is a proxy in front of one node, with pods p (on the node) and free (on none).
 func house(t *testing.T, local bool) *kubeletproxy.Proxy {
 	t.Helper()
-	node := httptest.NewTLSServer(http.HandlerFunc(kubelet))
+	return houseOf(t, local, kubelet)
+}
+
+func houseOf(t *testing.T, local bool, kubelet http.HandlerFunc) *kubeletproxy.Proxy {
+	t.Helper()
+	node := httptest.NewTLSServer(kubelet)
 	t.Cleanup(node.Close)
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "app %s %s", r.Method, r.URL) }))
 	t.Cleanup(app.Close)

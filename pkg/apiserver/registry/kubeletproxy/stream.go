@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
 
 	"bonsai/pkg/apiserver/registry"
 )
@@ -78,5 +79,11 @@ func (p *Proxy) toKubelet(ctx context.Context, pod, node, path string, q url.Val
 		return err
 	}
 	location := &url.URL{Scheme: "https", Host: host, Path: path, RawQuery: q.Encode()}
+	switch {
+	case wsstream.IsWebSocketRequestWithStreamCloseProtocol(r):
+		return p.translate(w, r, location, q)
+	case wsstream.IsWebSocketRequestWithTunnelingProtocol(r):
+		return p.tunnel(w, r, location)
+	}
 	return pass(w, r, location, p.kubelet, passOptions{upgrade: true})
 }

@@ -1,0 +1,76 @@
+package kubeletproxy
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+
+	"github.com/gorilla/websocket"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
+	protocols "k8s.io/apimachinery/pkg/util/portforward"
+	"k8s.io/client-go/tools/portforward"
+)
+
+// tunnelBuffer is the size of a tunnel's reads and writes.
+const tunnelBuffer = 32 << 10
+
+// tunnel carries the SPDY that a client has packed into WebSocket messages (SPDY/3.1+portforward.k8s.io) to a kubelet, unpacked.
+func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, location *url.URL) error {
+	kubelet, err := p.upgrade(r, location)
+	if err != nil {
+		return err
+	}
+	defer kubelet.Close()
+	upgrader := websocket.Upgrader{
+		ReadBufferSize: tunnelBuffer, WriteBufferSize: tunnelBuffer, Subprotocols: []string{protocols.WebsocketsSPDYTunnelingPortForwardV1},
+		CheckOrigin: func(*http.Request) bool { return true }, // callers show a token or certificate, which a foreign page has not
+	}
+	ws, err := upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		return nil // Upgrade has answered
+	}
+	client := portforward.NewTunnelingConnection("server", ws)
+	defer client.Close()
+	var both sync.WaitGroup
+	carry := func(to io.WriteCloser, from io.Reader) {
+		defer to.Close() // which ends the other direction too
+		_, _ = io.CopyBuffer(to, from, make([]byte, tunnelBuffer))
+	}
+	both.Go(func() { carry(kubelet, client) })
+	both.Go(func() { carry(client, kubelet) })
+	ended := make(chan struct{})
+	go func() { both.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-r.Context().Done(): // the server stops
+	}
+	return nil
+}
+
+// upgrade opens a SPDY connection for port-forwarding to the kubelet. The kubelet's refusal becomes an error.
+func (p *Proxy) upgrade(r *http.Request, location *url.URL) (io.ReadWriteCloser, error) {
+	req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, location.String(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the kubelet: %w", err)
+	}
+	req.Header.Set(httpstream.HeaderConnection, httpstream.HeaderUpgrade)
+	req.Header.Set(httpstream.HeaderUpgrade, spdy.HeaderSpdy31)
+	req.Header.Set(httpstream.HeaderProtocolVersion, protocols.PortForwardV1Name)
+	resp, err := p.kubelet.RoundTrip(req)
+	if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("connecting to the kubelet: %w", err))
+	}
+	if conn, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
+		return conn, nil
+	}
+	defer resp.Body.Close()
+	message, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("reading the kubelet's refusal: %w", err))
+	}
+	return nil, apierrors.NewInternalError(fmt.Errorf("unable to upgrade connection: %s", message))
+}
