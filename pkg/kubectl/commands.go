@@ -8,9 +8,11 @@ import (
 	"bonsai/pkg/kubectl/apiversions"
 	"bonsai/pkg/kubectl/apply"
 	"bonsai/pkg/kubectl/attach"
+	"bonsai/pkg/kubectl/auth"
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/clusterinfo"
 	"bonsai/pkg/kubectl/completion"
+	"bonsai/pkg/kubectl/config"
 	"bonsai/pkg/kubectl/create"
 	"bonsai/pkg/kubectl/delete"
 	"bonsai/pkg/kubectl/describe"
@@ -47,10 +49,10 @@ func groups() []group {
 		{"intermediate", "Basic Commands (Intermediate):", cmds{get.NewCommand, edit.NewCommand, delete.NewCommand}},
 		{"deploy", "Deploy Commands:", cmds{rollout.NewCommand, scale.NewCommand}},
 		{"management", "Cluster Management Commands:", cmds{clusterinfo.NewCommand, drain.NewCordon, drain.NewUncordon, drain.NewCommand, taint.NewCommand}},
-		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand, describe.NewCommand}},
+		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand, describe.NewCommand, auth.NewCommand}},
 		{"advanced", "Advanced Commands:", cmds{wait.NewCommand, apply.NewCommand(edit.Object), patch.NewCommand, replace.NewCommand}},
 		{"settings", "Settings Commands:", cmds{completion.NewCommand, label.NewCommand, annotate.NewCommand}},
-		{"other", "Other Commands:", cmds{apiversions.NewCommand, version.NewCommand, apiresources.NewCommand}},
+		{"other", "Other Commands:", cmds{apiversions.NewCommand, version.NewCommand, apiresources.NewCommand, config.NewCommand}},
 	}
 }
 

@@ -96,6 +96,14 @@ func (c *Client) Resolve(ctx context.Context, q Request) ([]*Info, error) {
 	return c.resolveLists(ctx, q, mappings)
 }
 
+// aggregate is nil, the one error, or all of them.
+func aggregate(errs []error) error {
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return utilerrors.NewAggregate(errs)
+}
+
 // hasTuples tells whether the arguments are TYPE/NAME pairs; they must be all or none.
 func hasTuples(args []string) (bool, error) {
 	n := 0
@@ -142,7 +150,7 @@ func (c *Client) resolveTuples(ctx context.Context, q Request) ([]*Info, error) 
 		}
 		out, errs = c.named(ctx, q, m, name, out, errs)
 	}
-	return out, utilerrors.NewAggregate(errs)
+	return out, aggregate(errs)
 }
 
 func (c *Client) resolveNames(ctx context.Context, q Request, mappings []*meta.RESTMapping, names []string) ([]*Info, error) {
@@ -162,7 +170,7 @@ func (c *Client) resolveNames(ctx context.Context, q Request, mappings []*meta.R
 			out, errs = c.named(ctx, q, m, name, out, errs)
 		}
 	}
-	return out, utilerrors.NewAggregate(errs)
+	return out, aggregate(errs)
 }
 
 // named appends the object called name, or the error.
@@ -213,7 +221,7 @@ func (c *Client) resolveLists(ctx context.Context, q Request, mappings []*meta.R
 			errs = append(errs, err)
 		}
 	}
-	return out, utilerrors.NewAggregate(errs)
+	return out, aggregate(errs)
 }
 
 // list reads a collection page by page.
@@ -309,7 +317,7 @@ func (c *Client) resolveFiles(ctx context.Context, q Request) ([]*Info, error) {
 		}
 		out = append(out, info)
 	}
-	return out, utilerrors.NewAggregate(errs)
+	return out, aggregate(errs)
 }
 
 // fromFile finds the resource of a document and settles its namespace.

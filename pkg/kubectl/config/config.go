@@ -1,0 +1,282 @@
+// Package config reads and changes kubeconfig files.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sort"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/tools/clientcmd/api/latest"
+
+	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/printers"
+)
+
+// command is what the subcommands share.
+type command struct {
+	cli.IOStreams
+	f *cli.Factory
+}
+
+// NewCommand returns "kubectl config".
+func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
+	c := &command{streams, f}
+	cmd := &cobra.Command{
+		Use:   "config SUBCOMMAND",
+		Short: "Modify kubeconfig files",
+		Long:  "Modify kubeconfig files using subcommands like \"kubectl config set current-context my-context\".\n\n The loading order follows these rules: the --kubeconfig flag, then $KUBECONFIG (a list of paths that are merged), then ${HOME}/.kube/config.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return cli.UsageErrorf(cmd, "unknown command %q", args[0])
+			}
+			return cmd.Help()
+		},
+	}
+	cmd.AddCommand(c.view(), c.getContexts(), c.currentContext(), c.useContext(), c.rename(), c.setContext(), c.setCluster(), c.setCredentials())
+	cmd.AddCommand(c.names("get-clusters", "Display clusters defined in the kubeconfig", func(k *clientcmdapi.Config) []string { return sorted(k.Clusters) }))
+	cmd.AddCommand(c.names("get-users", "Display users defined in the kubeconfig", func(k *clientcmdapi.Config) []string { return sorted(k.AuthInfos) }))
+	cmd.AddCommand(
+		c.remove("delete-context", "context", func(k *clientcmdapi.Config, n string) bool { return drop(k.Contexts, n) }),
+		c.remove("delete-cluster", "cluster", func(k *clientcmdapi.Config, n string) bool { return drop(k.Clusters, n) }),
+		c.remove("delete-user", "user", func(k *clientcmdapi.Config, n string) bool { return drop(k.AuthInfos, n) }),
+	)
+	return cmd
+}
+
+func sorted[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	sort.Strings(out)
+	return out
+}
+
+func drop[V any](m map[string]V, name string) bool {
+	_, ok := m[name]
+	delete(m, name)
+	return ok
+}
+
+// load reads the merged kubeconfig.
+func (c *command) load() (*clientcmdapi.Config, error) { return c.f.LoadingRules().GetStartingConfig() }
+
+// change loads the kubeconfig, lets edit change it and writes it back.
+func (c *command) change(edit func(*clientcmdapi.Config) error) error {
+	k, err := c.load()
+	if err != nil {
+		return err
+	}
+	if err := edit(k); err != nil {
+		return err
+	}
+	return clientcmd.ModifyConfig(c.f.LoadingRules(), *k, true)
+}
+
+func exactly(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return cli.UsageErrorf(cmd, "unexpected args: %v", args)
+		}
+		return nil
+	}
+}
+
+func (c *command) view() *cobra.Command {
+	var raw, minify, flatten bool
+	p := printers.NewFlags()
+	p.Output = "yaml"
+	cmd := &cobra.Command{
+		Use: "view [flags]", Short: "Display merged kubeconfig settings or a specified kubeconfig file", Args: exactly(0),
+		RunE: func(*cobra.Command, []string) error {
+			k, err := c.load()
+			if err != nil {
+				return err
+			}
+			if minify {
+				if err := clientcmdapi.MinifyConfig(k); err != nil {
+					return err
+				}
+			}
+			if flatten {
+				if err := clientcmdapi.FlattenConfig(k); err != nil {
+					return err
+				}
+			} else if !raw {
+				clientcmdapi.ShortenConfig(k)
+			}
+			if !raw {
+				if err := clientcmdapi.RedactSecrets(k); err != nil {
+					return err
+				}
+			}
+			return c.show(k, p)
+		},
+	}
+	cmd.Flags().BoolVar(&raw, "raw", false, "Display raw byte data and sensitive data")
+	cmd.Flags().BoolVar(&minify, "minify", false, "Remove all information not used by current-context from the output")
+	cmd.Flags().BoolVar(&flatten, "flatten", false, "Flatten the resulting kubeconfig file into self-contained output (useful for creating portable kubeconfig files)")
+	p.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// show prints k in its file format.
+func (c *command) show(k *clientcmdapi.Config, flags *printers.Flags) error {
+	p, err := flags.Printer("")
+	if err != nil {
+		return err
+	}
+	object, err := latest.Scheme.ConvertToVersion(k, latest.ExternalVersion)
+	if err != nil {
+		return err
+	}
+	return p.Print(object, c.Out)
+}
+
+func (c *command) getContexts() *cobra.Command {
+	var noHeaders bool
+	var output string
+	cmd := &cobra.Command{
+		Use: "get-contexts [(-o|--output=)name)]", Short: "Describe one or many contexts",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if output != "" && output != "name" {
+				return fmt.Errorf("output must be one of '' or 'name': %v", output)
+			}
+			k, err := c.load()
+			if err != nil {
+				return err
+			}
+			names := args
+			if len(names) == 0 {
+				names = sorted(k.Contexts)
+			}
+			return c.contexts(k, names, output == "name", noHeaders)
+		},
+	}
+	cmd.Flags().BoolVar(&noHeaders, "no-headers", false, "When using the default or custom-column output format, don't print headers (default print headers).")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "Output format. One of: (name).")
+	return cmd
+}
+
+func (c *command) contexts(k *clientcmdapi.Config, names []string, nameOnly, noHeaders bool) error {
+	out := printers.NewAligner(c.Out)
+	if !nameOnly && !noHeaders {
+		out.Row("CURRENT", "NAME", "CLUSTER", "AUTHINFO", "NAMESPACE")
+	}
+	for _, n := range names {
+		x, ok := k.Contexts[n]
+		if !ok {
+			return fmt.Errorf("context %v not found", n)
+		}
+		if nameOnly {
+			out.Row(n)
+			continue
+		}
+		mark := ""
+		if n == k.CurrentContext {
+			mark = "*"
+		}
+		out.Row(mark, n, x.Cluster, x.AuthInfo, x.Namespace)
+	}
+	return out.Flush()
+}
+
+func (c *command) currentContext() *cobra.Command {
+	return &cobra.Command{Use: "current-context", Short: "Display the current-context", RunE: func(*cobra.Command, []string) error {
+		k, err := c.load()
+		if err != nil {
+			return err
+		}
+		if k.CurrentContext == "" {
+			return errors.New("current-context is not set")
+		}
+		fmt.Fprintln(c.Out, k.CurrentContext)
+		return nil
+	}}
+}
+
+func (c *command) useContext() *cobra.Command {
+	return &cobra.Command{Use: "use-context CONTEXT_NAME", Aliases: []string{"use"}, Short: "Set the current-context in a kubeconfig file", Args: exactly(1), RunE: func(_ *cobra.Command, args []string) error {
+		err := c.change(func(k *clientcmdapi.Config) error {
+			if k.Contexts[args[0]] == nil {
+				return fmt.Errorf("no context exists with the name: %q", args[0])
+			}
+			k.CurrentContext = args[0]
+			return nil
+		})
+		if err == nil {
+			fmt.Fprintf(c.Out, "Switched to context %q.\n", args[0])
+		}
+		return err
+	}}
+}
+
+func (c *command) rename() *cobra.Command {
+	return &cobra.Command{Use: "rename-context CONTEXT_NAME NEW_NAME", Short: "Rename a context from the kubeconfig file", Args: exactly(2), RunE: func(_ *cobra.Command, args []string) error {
+		err := c.change(func(k *clientcmdapi.Config) error {
+			x := k.Contexts[args[0]]
+			if x == nil {
+				return fmt.Errorf("cannot rename the context %q, it's not in %s", args[0], c.f.LoadingRules().GetDefaultFilename())
+			}
+			if k.Contexts[args[1]] != nil {
+				return fmt.Errorf("cannot rename the context %q, the context %q already exists in %s", args[0], args[1], c.f.LoadingRules().GetDefaultFilename())
+			}
+			k.Contexts[args[1]] = x
+			delete(k.Contexts, args[0])
+			if k.CurrentContext == args[0] {
+				k.CurrentContext = args[1]
+			}
+			return nil
+		})
+		if err == nil {
+			fmt.Fprintf(c.Out, "Context %q renamed to %q.\n", args[0], args[1])
+		}
+		return err
+	}}
+}
+
+func (c *command) names(use, short string, list func(*clientcmdapi.Config) []string) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, RunE: func(*cobra.Command, []string) error {
+		k, err := c.load()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(c.Out, "NAME")
+		for _, n := range list(k) {
+			fmt.Fprintln(c.Out, n)
+		}
+		return nil
+	}}
+}
+
+func (c *command) remove(use, what string, drop func(*clientcmdapi.Config, string) bool) *cobra.Command {
+	return &cobra.Command{Use: use + " NAME", Short: "Delete the specified " + what + " from the kubeconfig", Args: exactly(1), RunE: func(_ *cobra.Command, args []string) error {
+		file := c.f.LoadingRules().GetDefaultFilename()
+		err := c.change(func(k *clientcmdapi.Config) error {
+			if what == "context" && k.CurrentContext == args[0] {
+				fmt.Fprint(c.ErrOut, "warning: this removed your active context, use \"kubectl config use-context\" to select a different one\n")
+			}
+			if !drop(k, args[0]) {
+				return fmt.Errorf("cannot delete %s %s, not in %s", what, args[0], file)
+			}
+			return nil
+		})
+		if err == nil {
+			fmt.Fprintf(c.Out, "deleted %s %s from %s\n", what, args[0], file)
+		}
+		return err
+	}}
+}
+
+// embedded reads a file for a kubeconfig that shall hold its data.
+func embedded(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("could not read %s data: %w", path, err)
+	}
+	return data, nil
+}

@@ -1,0 +1,251 @@
+package describe
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+func age(d time.Duration) string { return duration.HumanDuration(d) }
+
+func seconds(n int64) string { return fmt.Sprintf("%ds", n) }
+
+// containers writes containers with their states; without states (nil) those of a template, at space.
+func (d *describer) containers(title string, all []corev1.Container, states []corev1.ContainerStatus, space string) {
+	if len(all) == 0 {
+		if title == "Containers" {
+			d.line(0, "%s%s: <none>\n", space, title)
+		}
+		return
+	}
+	d.line(0, "%s%s:\n", space, title)
+	for _, c := range all {
+		var state *corev1.ContainerStatus
+		for i := range states {
+			if states[i].Name == c.Name {
+				state = &states[i]
+			}
+		}
+		name := " "
+		if space == "" {
+			name = "  "
+		}
+		d.line(0, "%s%s%v:\n", space, name, c.Name)
+		d.container(c, state)
+	}
+}
+
+func (d *describer) container(c corev1.Container, s *corev1.ContainerStatus) {
+	if s != nil {
+		d.line(2, "Container ID:\t%s\n", s.ContainerID)
+	}
+	d.line(2, "Image:\t%s\n", c.Image)
+	if s != nil {
+		d.line(2, "Image ID:\t%s\n", s.ImageID)
+	}
+	ports, hosts := portLists(c.Ports)
+	plural := ""
+	if strings.Contains(ports, ",") {
+		plural = "s"
+	}
+	d.line(2, "Port%s:\t%s\n", plural, ports)
+	d.line(2, "Host Port%s:\t%s\n", plural, hosts)
+	d.list("Command", c.Command)
+	d.list("Args", c.Args)
+	if s != nil {
+		d.state("State", s.State)
+		if s.LastTerminationState.Terminated != nil {
+			d.state("Last State", s.LastTerminationState)
+		}
+		d.line(2, "Ready:\t%s\n", truth(s.Ready))
+		d.line(2, "Restart Count:\t%d\n", s.RestartCount)
+	}
+	d.quantities("Limits", c.Resources.Limits)
+	d.quantities("Requests", c.Resources.Requests)
+	d.probe("Liveness", c.LivenessProbe)
+	d.probe("Readiness", c.ReadinessProbe)
+	d.probe("Startup", c.StartupProbe)
+	d.envFrom(c.EnvFrom)
+	d.env(c.Env)
+	d.mounts(c.VolumeMounts)
+}
+
+func truth(b bool) string {
+	if b {
+		return "True"
+	}
+	return "False"
+}
+
+func portLists(ports []corev1.ContainerPort) (string, string) {
+	if len(ports) == 0 {
+		return "<none>", "<none>"
+	}
+	var own, host []string
+	for _, p := range ports {
+		name := ""
+		if p.Name != "" {
+			name = " (" + p.Name + ")"
+		}
+		own = append(own, fmt.Sprintf("%d/%s%s", p.ContainerPort, p.Protocol, name))
+		host = append(host, fmt.Sprintf("%d/%s%s", p.HostPort, p.Protocol, name))
+	}
+	return strings.Join(own, ", "), strings.Join(host, ", ")
+}
+
+func (d *describer) list(title string, values []string) {
+	if len(values) == 0 {
+		return
+	}
+	d.line(2, "%s:\n", title)
+	for _, v := range values {
+		for _, l := range strings.Split(v, "\n") {
+			d.line(3, "%s\n", l)
+		}
+	}
+}
+
+func (d *describer) state(title string, s corev1.ContainerState) {
+	switch {
+	case s.Running != nil:
+		d.line(2, "%s:\tRunning\n", title)
+		d.line(3, "Started:\t%v\n", when(s.Running.StartedAt))
+	case s.Terminated != nil:
+		t := s.Terminated
+		d.line(2, "%s:\tTerminated\n", title)
+		if t.Reason != "" {
+			d.line(3, "Reason:\t%s\n", t.Reason)
+		}
+		if t.Message != "" {
+			d.line(3, "Message:\t%s\n", t.Message)
+		}
+		d.line(3, "Exit Code:\t%d\n", t.ExitCode)
+		if t.Signal > 0 {
+			d.line(3, "Signal:\t%d\n", t.Signal)
+		}
+		d.line(3, "Started:\t%s\n", when(t.StartedAt))
+		d.line(3, "Finished:\t%s\n", when(t.FinishedAt))
+	default:
+		d.line(2, "%s:\tWaiting\n", title)
+		if s.Waiting != nil && s.Waiting.Reason != "" {
+			d.line(3, "Reason:\t%s\n", s.Waiting.Reason)
+		}
+	}
+}
+
+func (d *describer) quantities(title string, l corev1.ResourceList) {
+	if len(l) == 0 {
+		return
+	}
+	names := map[string]string{}
+	for k, q := range l {
+		names[string(k)] = q.String()
+	}
+	d.line(2, "%s:\n", title)
+	for _, k := range keys(names) {
+		d.line(3, "%s:\t%s\n", k, names[k])
+	}
+}
+
+func (d *describer) probe(title string, p *corev1.Probe) {
+	if p == nil {
+		return
+	}
+	attrs := fmt.Sprintf("delay=%ds timeout=%ds period=%ds #success=%d #failure=%d", p.InitialDelaySeconds, p.TimeoutSeconds, p.PeriodSeconds, p.SuccessThreshold, p.FailureThreshold)
+	what := "unknown"
+	switch {
+	case p.Exec != nil:
+		what = fmt.Sprintf("exec %v", p.Exec.Command)
+	case p.HTTPGet != nil:
+		h := p.HTTPGet
+		what = fmt.Sprintf("http-get %s://%s:%s%s", strings.ToLower(string(h.Scheme)), h.Host, portText(h.Port), h.Path)
+	case p.TCPSocket != nil:
+		what = fmt.Sprintf("tcp-socket %s:%s", p.TCPSocket.Host, portText(p.TCPSocket.Port))
+	case p.GRPC != nil:
+		service := ""
+		if p.GRPC.Service != nil {
+			service = *p.GRPC.Service
+		}
+		what = fmt.Sprintf("grpc <pod>:%d %s", p.GRPC.Port, service)
+	}
+	d.line(2, "%s:\t%s %s\n", title, what, attrs)
+}
+
+func portText(p intstr.IntOrString) string { return p.String() }
+
+func (d *describer) envFrom(all []corev1.EnvFromSource) {
+	if len(all) == 0 {
+		return
+	}
+	d.line(2, "Environment Variables from:\n")
+	for _, e := range all {
+		from, name, optional := "ConfigMap", "", false
+		if e.ConfigMapRef != nil {
+			name, optional = e.ConfigMapRef.Name, e.ConfigMapRef.Optional != nil && *e.ConfigMapRef.Optional
+		} else if e.SecretRef != nil {
+			from, name, optional = "Secret", e.SecretRef.Name, e.SecretRef.Optional != nil && *e.SecretRef.Optional
+		}
+		if e.Prefix != "" {
+			from += " with prefix '" + e.Prefix + "'"
+		}
+		d.line(3, "%s\t%s\tOptional: %t\n", name, from, optional)
+	}
+}
+
+func (d *describer) env(all []corev1.EnvVar) {
+	if len(all) == 0 {
+		d.line(2, "Environment:\t<none>\n")
+		return
+	}
+	d.line(2, "Environment:\n")
+	for _, e := range all {
+		if e.ValueFrom == nil {
+			for i, l := range strings.Split(e.Value, "\n") {
+				if i == 0 {
+					d.line(3, "%s:\t%s\n", e.Name, l)
+				} else {
+					d.line(3, "\t%s\n", l)
+				}
+			}
+			continue
+		}
+		d.envSource(e.Name, e.ValueFrom)
+	}
+}
+
+func (d *describer) envSource(name string, v *corev1.EnvVarSource) {
+	switch {
+	case v.FieldRef != nil:
+		d.line(3, "%s:\t (%s:%s)\n", name, v.FieldRef.APIVersion, v.FieldRef.FieldPath)
+	case v.ResourceFieldRef != nil:
+		d.line(3, "%s:\tnode allocatable (%s)\n", name, v.ResourceFieldRef.Resource)
+	case v.SecretKeyRef != nil:
+		k := v.SecretKeyRef
+		d.line(3, "%s:\t<set to the key '%s' in secret '%s'>\tOptional: %t\n", name, k.Key, k.Name, k.Optional != nil && *k.Optional)
+	case v.ConfigMapKeyRef != nil:
+		k := v.ConfigMapKeyRef
+		d.line(3, "%s:\t<set to the key '%s' of config map '%s'>\tOptional: %t\n", name, k.Key, k.Name, k.Optional != nil && *k.Optional)
+	}
+}
+
+func (d *describer) mounts(all []corev1.VolumeMount) {
+	if len(all) == 0 {
+		d.line(2, "Mounts:\t<none>\n")
+		return
+	}
+	d.line(2, "Mounts:\n")
+	for _, m := range all {
+		flags := "rw"
+		if m.ReadOnly {
+			flags = "ro"
+		}
+		if m.SubPath != "" {
+			flags += fmt.Sprintf(",path=%q", m.SubPath)
+		}
+		d.line(3, "%s from %s (%s)\n", m.MountPath, m.Name, flags)
+	}
+}

@@ -1,0 +1,163 @@
+package describe
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"bonsai/pkg/kubectl/resource"
+)
+
+// typed decodes the object for f.
+func typed[T any, P interface {
+	*T
+	runtime.Object
+}](f func(*describer, P) error) func(*describer, *unstructured.Unstructured) error {
+	return func(d *describer, u *unstructured.Unstructured) error {
+		var object P = new(T)
+		if err := resource.FromUnstructured(u, object); err != nil {
+			return err
+		}
+		return f(d, object)
+	}
+}
+
+// lastApplied is kubectl apply's own annotation: too long to be of interest.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+func when(t metav1.Time) string { return t.Time.Format(time.RFC1123Z) }
+
+// labels writes a map as one pair a line.
+func (w *writer) labels(level int, title string, m map[string]string) {
+	w.line(level, "%s:\t", title)
+	if len(m) == 0 {
+		w.line(0, "<none>\n")
+		return
+	}
+	for i, k := range keys(m) {
+		if i > 0 {
+			w.line(level, "\t")
+		}
+		w.line(0, "%s=%s\n", k, m[k])
+	}
+}
+
+// annotations writes each annotation; long and multi-line ones below their key.
+func (w *writer) annotations(level int, m map[string]string) {
+	const most = 140
+	w.line(level, "Annotations:\t")
+	n := 0
+	for _, k := range keys(m) {
+		if k == lastApplied {
+			continue
+		}
+		if n++; n > 1 {
+			w.line(level, "\t")
+		}
+		value := strings.TrimSuffix(m[k], "\n")
+		if len(value)+len(k)+2 <= most && !strings.Contains(value, "\n") {
+			w.line(0, "%s: %s\n", k, value)
+			continue
+		}
+		w.line(0, "%s:\n", k)
+		for _, l := range strings.Split(value, "\n") {
+			if len(l) > most {
+				l = l[:most] + "..."
+			}
+			w.line(level, "\t  %s\n", l)
+		}
+	}
+	if n == 0 {
+		w.line(0, "<none>\n")
+	}
+}
+
+// head writes name, namespace, labels and annotations.
+func (d *describer) head(o metav1.Object, namespaced bool) {
+	d.line(0, "Name:\t%s\n", o.GetName())
+	if namespaced {
+		d.line(0, "Namespace:\t%s\n", o.GetNamespace())
+	}
+	d.labels(0, "Labels", o.GetLabels())
+	d.annotations(0, o.GetAnnotations())
+}
+
+func keys[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// eventTable writes what happened to the object.
+func (d *describer) eventTable() error {
+	m, err := d.client.Mapping("events")
+	if err != nil {
+		return err
+	}
+	u := d.info.Object
+	set := fields.Set{"involvedObject.name": u.GetName(), "involvedObject.kind": u.GetKind(), "involvedObject.uid": string(u.GetUID())}
+	namespace := u.GetNamespace()
+	if namespace != "" {
+		set["involvedObject.namespace"] = namespace
+	}
+	if u.GetKind() == "Node" {
+		delete(set, "involvedObject.uid") // kubelets name their node where the UID should be
+	}
+	list, err := d.client.List(d.ctx, m, namespace, metav1.ListOptions{FieldSelector: set.AsSelector().String(), Limit: 500})
+	if err != nil {
+		return err
+	}
+	if len(list.Items) == 0 {
+		d.line(0, "Events:\t<none>\n")
+		return nil
+	}
+	all := make([]corev1.Event, len(list.Items))
+	for i := range list.Items {
+		if err := resource.FromUnstructured(&list.Items[i], &all[i]); err != nil {
+			return err
+		}
+	}
+	d.events(all)
+	return nil
+}
+
+func (d *describer) events(all []corev1.Event) {
+	sort.SliceStable(all, func(i, j int) bool { return all[i].LastTimestamp.Before(&all[j].LastTimestamp) })
+	d.line(0, "Events:\n  Type\tReason\tAge\tFrom\tMessage\n")
+	d.line(1, "----\t------\t----\t----\t-------\n")
+	for _, e := range all {
+		from := e.Source.Component
+		if from == "" {
+			from = e.ReportingController
+		}
+		d.line(1, "%v\t%v\t%s\t%v\t%v\n", e.Type, e.Reason, d.eventAge(e), from, strings.TrimSpace(e.Message))
+	}
+}
+
+func (d *describer) eventAge(e corev1.Event) string {
+	first, last, count := e.FirstTimestamp.Time, e.LastTimestamp.Time, e.Count
+	if first.IsZero() {
+		first = e.EventTime.Time
+	}
+	if e.Series != nil {
+		last, count = e.Series.LastObservedTime.Time, e.Series.Count
+	}
+	switch {
+	case first.IsZero():
+		return "<unknown>"
+	case count > 1 && !last.IsZero():
+		return fmt.Sprintf("%s (x%d over %s)", duration.HumanDuration(d.now.Sub(last)), count, duration.HumanDuration(d.now.Sub(first)))
+	}
+	return duration.HumanDuration(d.now.Sub(first))
+}

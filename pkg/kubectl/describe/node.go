@@ -1,0 +1,180 @@
+package describe
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	resourcehelper "k8s.io/component-helpers/resource"
+)
+
+func node(d *describer, n *corev1.Node) error {
+	d.line(0, "Name:\t%s\nRoles:\t%s\n", n.Name, roles(n.Labels))
+	d.labels(0, "Labels", n.Labels)
+	d.annotations(0, n.Annotations)
+	d.line(0, "CreationTimestamp:\t%s\n", when(n.CreationTimestamp))
+	d.line(0, "Taints:\t")
+	if len(n.Spec.Taints) == 0 {
+		d.line(0, "<none>\n")
+	}
+	for i, t := range n.Spec.Taints {
+		if i > 0 {
+			d.line(0, "\t")
+		}
+		d.line(0, "%s\n", t.ToString())
+	}
+	d.line(0, "Unschedulable:\t%v\n", n.Spec.Unschedulable)
+	d.lease(n.Name)
+	if len(n.Status.Conditions) > 0 {
+		d.line(0, "Conditions:\n  Type\tStatus\tLastHeartbeatTime\tLastTransitionTime\tReason\tMessage\n")
+		d.line(1, "----\t------\t-----------------\t------------------\t------\t-------\n")
+		for _, c := range n.Status.Conditions {
+			d.line(1, "%v \t%v \t%s \t%s \t%v \t%v\n", c.Type, c.Status, when(c.LastHeartbeatTime), when(c.LastTransitionTime), c.Reason, c.Message)
+		}
+	}
+	d.line(0, "Addresses:\n")
+	for _, a := range n.Status.Addresses {
+		d.line(1, "%s:\t%s\n", a.Type, a.Address)
+	}
+	d.amounts("Capacity", n.Status.Capacity)
+	d.amounts("Allocatable", n.Status.Allocatable)
+	d.system(n)
+	return d.load(n)
+}
+
+func roles(l map[string]string) string {
+	const prefix = "node-role.kubernetes.io/"
+	var out []string
+	for _, k := range keys(l) {
+		if r, ok := strings.CutPrefix(k, prefix); ok && r != "" {
+			out = append(out, r)
+		} else if k == "kubernetes.io/role" && l[k] != "" {
+			out = append(out, l[k])
+		}
+	}
+	if len(out) == 0 {
+		return "<none>"
+	}
+	return strings.Join(out, ",")
+}
+
+// lease writes the node's heartbeat.
+func (d *describer) lease(name string) {
+	m, err := d.client.Mapping("leases.coordination.k8s.io")
+	var u *unstructured.Unstructured
+	if err == nil {
+		u, err = d.client.Get(d.ctx, m, corev1.NamespaceNodeLease, name)
+	}
+	if err != nil {
+		d.line(0, "Lease:\tFailed to get lease: %s\n", err)
+		return
+	}
+	text := func(path ...string) string {
+		s, ok, _ := unstructured.NestedString(u.Object, path...)
+		if !ok {
+			return "<unset>"
+		}
+		return s
+	}
+	stamp := func(field string) string {
+		var t metav1.MicroTime
+		if s := text("spec", field); t.UnmarshalQueryParameter(s) == nil && s != "<unset>" {
+			return when(metav1.Time{Time: t.Local()})
+		}
+		return "<unset>"
+	}
+	d.line(0, "Lease:\n")
+	d.line(1, "HolderIdentity:\t%s\n", text("spec", "holderIdentity"))
+	d.line(1, "AcquireTime:\t%s\n", stamp("acquireTime"))
+	d.line(1, "RenewTime:\t%s\n", stamp("renewTime"))
+}
+
+func (d *describer) amounts(title string, l corev1.ResourceList) {
+	if len(l) == 0 {
+		return
+	}
+	d.line(0, "%s:\n", title)
+	text := map[string]string{}
+	for k, q := range l {
+		text[string(k)] = q.String()
+	}
+	for _, k := range keys(text) {
+		d.line(1, "%s:\t%s\n", k, text[k])
+	}
+}
+
+func (d *describer) system(n *corev1.Node) {
+	i := n.Status.NodeInfo
+	d.line(0, "System Info:\n")
+	for _, f := range [][2]string{
+		{"Machine ID", i.MachineID}, {"System UUID", i.SystemUUID}, {"Boot ID", i.BootID}, {"Kernel Version", i.KernelVersion},
+		{"OS Image", i.OSImage}, {"Operating System", i.OperatingSystem}, {"Architecture", i.Architecture},
+		{"Container Runtime Version", i.ContainerRuntimeVersion}, {"Kubelet Version", i.KubeletVersion},
+	} {
+		d.line(1, "%s:\t%s\n", f[0], f[1])
+	}
+	if n.Spec.PodCIDR != "" {
+		d.line(0, "PodCIDR:\t%s\n", n.Spec.PodCIDR)
+	}
+	if len(n.Spec.PodCIDRs) > 0 {
+		d.line(0, "PodCIDRs:\t%s\n", strings.Join(n.Spec.PodCIDRs, ","))
+	}
+	if n.Spec.ProviderID != "" {
+		d.line(0, "ProviderID:\t%s\n", n.Spec.ProviderID)
+	}
+}
+
+// load writes the node's pods and what they ask for.
+func (d *describer) load(n *corev1.Node) error {
+	all, err := d.pods("", metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.Name + ",status.phase!=Succeeded,status.phase!=Failed"})
+	if err != nil {
+		return err
+	}
+	room := n.Status.Allocatable
+	if len(room) == 0 {
+		room = n.Status.Capacity
+	}
+	d.line(0, "Non-terminated Pods:\t(%d in total)\n", len(all))
+	d.line(1, "Namespace\tName\t\tCPU Requests\tCPU Limits\tMemory Requests\tMemory Limits\tAge\n")
+	d.line(1, "---------\t----\t\t------------\t----------\t---------------\t-------------\t---\n")
+	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
+	for i := range all {
+		p := &all[i]
+		r := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})
+		l := resourcehelper.PodLimits(p, resourcehelper.PodResourcesOptions{})
+		add(requests, r)
+		add(limits, l)
+		d.line(1, "%s\t%s\t\t%s\t%s\t%s\t%s\t%s\n", p.Namespace, p.Name, share(r, room, corev1.ResourceCPU), share(l, room, corev1.ResourceCPU),
+			share(r, room, corev1.ResourceMemory), share(l, room, corev1.ResourceMemory), age(d.now.Sub(p.CreationTimestamp.Time)))
+	}
+	d.line(0, "Allocated resources:\n  (Total limits may be over 100 percent, i.e., overcommitted.)\n")
+	d.line(1, "Resource\tRequests\tLimits\n  --------\t--------\t------\n")
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+		d.line(1, "%s\t%s\t%s\n", name, share(requests, room, name), share(limits, room, name))
+	}
+	return nil
+}
+
+func add(sum, more corev1.ResourceList) {
+	for k, q := range more {
+		total := sum[k]
+		total.Add(q)
+		sum[k] = total
+	}
+}
+
+// share is an amount and its part of what there is: "100m (2%)".
+func share(l, room corev1.ResourceList, name corev1.ResourceName) string {
+	q, all := l[name], room[name]
+	if q.Format == "" {
+		q = *resource.NewQuantity(0, resource.DecimalSI)
+	}
+	percent := int64(0)
+	if all.MilliValue() > 0 {
+		percent = int64(float64(q.MilliValue()) / float64(all.MilliValue()) * 100)
+	}
+	return fmt.Sprintf("%s (%d%%)", q.String(), percent)
+}

@@ -1,0 +1,111 @@
+package describe
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func pod(d *describer, p *corev1.Pod) error {
+	d.line(0, "Name:\t%s\nNamespace:\t%s\n", p.Name, p.Namespace)
+	if p.Spec.Priority != nil {
+		d.line(0, "Priority:\t%d\n", *p.Spec.Priority)
+	}
+	if p.Spec.PriorityClassName != "" {
+		d.line(0, "Priority Class Name:\t%s\n", p.Spec.PriorityClassName)
+	}
+	if p.Spec.RuntimeClassName != nil {
+		d.line(0, "Runtime Class Name:\t%s\n", *p.Spec.RuntimeClassName)
+	}
+	if p.Spec.ServiceAccountName != "" {
+		d.line(0, "Service Account:\t%s\n", p.Spec.ServiceAccountName)
+	}
+	if p.Spec.NodeName == "" {
+		d.line(0, "Node:\t<none>\n")
+	} else {
+		d.line(0, "Node:\t%s\n", p.Spec.NodeName+"/"+p.Status.HostIP)
+	}
+	if p.Status.StartTime != nil {
+		d.line(0, "Start Time:\t%s\n", when(*p.Status.StartTime))
+	}
+	d.labels(0, "Labels", p.Labels)
+	d.annotations(0, p.Annotations)
+	d.podStatus(p)
+	d.containers("Init Containers", p.Spec.InitContainers, p.Status.InitContainerStatuses, "")
+	d.containers("Containers", p.Spec.Containers, p.Status.ContainerStatuses, "")
+	if len(p.Status.Conditions) > 0 {
+		d.line(0, "Conditions:\n  Type\tStatus\n")
+		for _, c := range p.Status.Conditions {
+			d.line(1, "%v \t%v \n", c.Type, c.Status)
+		}
+	}
+	d.volumes(p.Spec.Volumes, "")
+	d.line(0, "QoS Class:\t%s\n", p.Status.QOSClass)
+	d.labels(0, "Node-Selectors", p.Spec.NodeSelector)
+	d.tolerations("", p.Spec.Tolerations)
+	return nil
+}
+
+func (d *describer) podStatus(p *corev1.Pod) {
+	if p.DeletionTimestamp != nil {
+		d.line(0, "Status:\tTerminating (lasts %s)\n", age(d.now.Sub(p.DeletionTimestamp.Time)))
+		if p.DeletionGracePeriodSeconds != nil {
+			d.line(0, "Termination Grace Period:\t%ds\n", *p.DeletionGracePeriodSeconds)
+		}
+	} else {
+		d.line(0, "Status:\t%s\n", p.Status.Phase)
+	}
+	if p.Status.Reason != "" {
+		d.line(0, "Reason:\t%s\n", p.Status.Reason)
+	}
+	if p.Status.Message != "" {
+		d.line(0, "Message:\t%s\n", p.Status.Message)
+	}
+	if sc := p.Spec.SecurityContext; sc != nil && sc.SeccompProfile != nil {
+		d.line(0, "SeccompProfile:\t%s\n", sc.SeccompProfile.Type)
+	}
+	d.line(0, "IP:\t%s\n", p.Status.PodIP)
+	if len(p.Status.PodIPs) == 0 {
+		d.line(0, "IPs:\t<none>\n")
+	} else {
+		d.line(0, "IPs:\n")
+		for _, ip := range p.Status.PodIPs {
+			d.line(1, "IP:\t%s\n", ip.IP)
+		}
+	}
+	for _, o := range p.OwnerReferences {
+		if o.Controller != nil && *o.Controller {
+			d.line(0, "Controlled By:\t%s/%s\n", o.Kind, o.Name)
+		}
+	}
+}
+
+func (d *describer) tolerations(space string, all []corev1.Toleration) {
+	d.line(0, "%sTolerations:\t", space)
+	if len(all) == 0 {
+		d.line(0, "<none>\n")
+	}
+	for i, t := range all {
+		if i > 0 {
+			d.line(0, "%s\t", space)
+		}
+		text := t.Key
+		if t.Value != "" {
+			text += "=" + t.Value
+		}
+		if t.Effect != "" {
+			text += ":" + string(t.Effect)
+		}
+		if t.Operator == corev1.TolerationOpExists && t.Value == "" {
+			if t.Key != "" || t.Effect != "" {
+				text += " op=Exists"
+			} else {
+				text = "op=Exists"
+			}
+		}
+		if t.TolerationSeconds != nil {
+			text += " for " + seconds(*t.TolerationSeconds)
+		}
+		d.line(0, "%s\n", strings.TrimSpace(text))
+	}
+}

@@ -1,0 +1,77 @@
+package describe
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// volumes writes volumes at space ("" for pods, "  " for templates).
+func (d *describer) volumes(all []corev1.Volume, space string) {
+	if len(all) == 0 {
+		d.line(0, "%sVolumes:\t<none>\n", space)
+		return
+	}
+	d.line(0, "%sVolumes:\n", space)
+	name := " "
+	if space == "" {
+		name = "  "
+	}
+	for _, v := range all {
+		d.line(0, "%s%s%v:\n", space, name, v.Name)
+		d.volume(v.VolumeSource)
+	}
+}
+
+func (d *describer) volume(v corev1.VolumeSource) {
+	yes := func(b *bool) bool { return b != nil && *b }
+	switch {
+	case v.ConfigMap != nil:
+		d.line(2, "Type:\tConfigMap (a volume populated by a ConfigMap)\n    Name:\t%v\n    Optional:\t%v\n", v.ConfigMap.Name, yes(v.ConfigMap.Optional))
+	case v.Secret != nil:
+		d.line(2, "Type:\tSecret (a volume populated by a Secret)\n    SecretName:\t%v\n    Optional:\t%v\n", v.Secret.SecretName, yes(v.Secret.Optional))
+	case v.EmptyDir != nil:
+		limit := "<unset>"
+		if l := v.EmptyDir.SizeLimit; l != nil && l.Sign() > 0 {
+			limit = l.String()
+		}
+		d.line(2, "Type:\tEmptyDir (a temporary directory that shares a pod's lifetime)\n    Medium:\t%v\n    SizeLimit:\t%v\n", v.EmptyDir.Medium, limit)
+	case v.HostPath != nil:
+		kind := "<none>"
+		if v.HostPath.Type != nil {
+			kind = string(*v.HostPath.Type)
+		}
+		d.line(2, "Type:\tHostPath (bare host directory volume)\n    Path:\t%v\n    HostPathType:\t%v\n", v.HostPath.Path, kind)
+	case v.DownwardAPI != nil:
+		d.line(2, "Type:\tDownwardAPI (a volume populated by information about the pod)\n    Items:\n")
+		for _, i := range v.DownwardAPI.Items {
+			if i.FieldRef != nil {
+				d.line(3, "%v -> %v\n", i.FieldRef.FieldPath, i.Path)
+			}
+			if i.ResourceFieldRef != nil {
+				d.line(3, "%v -> %v\n", i.ResourceFieldRef.Resource, i.Path)
+			}
+		}
+	case v.Projected != nil:
+		d.line(2, "Type:\tProjected (a volume that contains injected data from multiple sources)\n")
+		for _, s := range v.Projected.Sources {
+			d.projected(s)
+		}
+	case v.PersistentVolumeClaim != nil:
+		d.line(2, "Type:\tPersistentVolumeClaim (a reference to a PersistentVolumeClaim in the same namespace)\n    ClaimName:\t%v\n    ReadOnly:\t%v\n", v.PersistentVolumeClaim.ClaimName, v.PersistentVolumeClaim.ReadOnly)
+	default:
+		d.line(1, "<unknown>\n")
+	}
+}
+
+func (d *describer) projected(s corev1.VolumeProjection) {
+	yes := func(b *bool) bool { return b != nil && *b }
+	switch {
+	case s.Secret != nil:
+		d.line(2, "SecretName:\t%v\n    Optional:\t%v\n", s.Secret.Name, yes(s.Secret.Optional))
+	case s.DownwardAPI != nil:
+		d.line(2, "DownwardAPI:\ttrue\n")
+	case s.ConfigMap != nil:
+		d.line(2, "ConfigMapName:\t%v\n    Optional:\t%v\n", s.ConfigMap.Name, yes(s.ConfigMap.Optional))
+	case s.ServiceAccountToken != nil && s.ServiceAccountToken.ExpirationSeconds != nil:
+		d.line(2, "TokenExpirationSeconds:\t%d\n", *s.ServiceAccountToken.ExpirationSeconds)
+	}
+}

@@ -1,0 +1,164 @@
+package describe
+
+import (
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"bonsai/pkg/kubectl/printers"
+	"bonsai/pkg/kubectl/resource"
+)
+
+func deployment(d *describer, o *appsv1.Deployment) error {
+	d.line(0, "Name:\t%s\nNamespace:\t%s\nCreationTimestamp:\t%s\n", o.Name, o.Namespace, when(o.CreationTimestamp))
+	d.labels(0, "Labels", o.Labels)
+	d.annotations(0, o.Annotations)
+	d.line(0, "Selector:\t%s\n", metav1.FormatLabelSelector(o.Spec.Selector))
+	d.line(0, "Replicas:\t%d desired | %d updated | %d total | %d available | %d unavailable\n",
+		count(o.Spec.Replicas), o.Status.UpdatedReplicas, o.Status.Replicas, o.Status.AvailableReplicas, o.Status.UnavailableReplicas)
+	d.line(0, "StrategyType:\t%s\nMinReadySeconds:\t%d\n", o.Spec.Strategy.Type, o.Spec.MinReadySeconds)
+	if r := o.Spec.Strategy.RollingUpdate; r != nil {
+		d.line(0, "RollingUpdateStrategy:\t%s max unavailable, %s max surge\n", r.MaxUnavailable.String(), r.MaxSurge.String())
+	}
+	d.template(o.Spec.Template)
+	if len(o.Status.Conditions) > 0 {
+		d.line(0, "Conditions:\n  Type\tStatus\tReason\n  ----\t------\t------\n")
+		for _, c := range o.Status.Conditions {
+			d.line(1, "%v \t%v\t%v\n", c.Type, c.Status, c.Reason)
+		}
+	}
+	return d.replicaSets(o)
+}
+
+// replicaSets names the deployment's old and new ReplicaSets.
+func (d *describer) replicaSets(o *appsv1.Deployment) error {
+	m, err := d.client.Mapping("replicasets.apps")
+	if err != nil {
+		return err
+	}
+	list, err := d.client.List(d.ctx, m, o.Namespace, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(o.Spec.Selector)})
+	if err != nil {
+		return err
+	}
+	revision := o.Annotations["deployment.kubernetes.io/revision"]
+	var older, current []string
+	for i := range list.Items {
+		rs := &appsv1.ReplicaSet{}
+		if err := resource.FromUnstructured(&list.Items[i], rs); err != nil {
+			return err
+		}
+		if owner := metav1.GetControllerOf(rs); owner == nil || owner.UID != o.UID {
+			continue
+		}
+		text := fmt.Sprintf("%s (%d/%d replicas created)", rs.Name, rs.Status.Replicas, count(rs.Spec.Replicas))
+		if rs.Annotations["deployment.kubernetes.io/revision"] == revision {
+			current = append(current, text)
+		} else {
+			older = append(older, text)
+		}
+	}
+	if len(older)+len(current) > 0 {
+		d.line(0, "OldReplicaSets:\t%s\nNewReplicaSet:\t%s\n", joined(older), joined(current))
+	}
+	return nil
+}
+
+func joined(s []string) string {
+	if len(s) == 0 {
+		return "<none>"
+	}
+	return strings.Join(s, ", ")
+}
+
+func count(n *int32) int32 {
+	if n == nil {
+		return 1
+	}
+	return *n
+}
+
+func replicaSet(d *describer, o *appsv1.ReplicaSet) error {
+	selector, err := metav1.LabelSelectorAsSelector(o.Spec.Selector)
+	if err != nil {
+		return err
+	}
+	if err := d.replicas(o, metav1.FormatLabelSelector(o.Spec.Selector), selector, o.Status.Replicas, count(o.Spec.Replicas)); err != nil {
+		return err
+	}
+	d.template(o.Spec.Template)
+	return nil
+}
+
+func replicationController(d *describer, o *corev1.ReplicationController) error {
+	if err := d.replicas(o, printers.FormatLabels(o.Spec.Selector), labels.SelectorFromSet(o.Spec.Selector), o.Status.Replicas, count(o.Spec.Replicas)); err != nil {
+		return err
+	}
+	if o.Spec.Template != nil {
+		d.template(*o.Spec.Template)
+	}
+	return nil
+}
+
+func (d *describer) replicas(o metav1.Object, shown string, selector labels.Selector, current, desired int32) error {
+	d.line(0, "Name:\t%s\nNamespace:\t%s\nSelector:\t%s\n", o.GetName(), o.GetNamespace(), shown)
+	d.labels(0, "Labels", o.GetLabels())
+	d.annotations(0, o.GetAnnotations())
+	if owner := metav1.GetControllerOf(o); owner != nil {
+		d.line(0, "Controlled By:\t%s/%s\n", owner.Kind, owner.Name)
+	}
+	d.line(0, "Replicas:\t%d current / %d desired\n", current, desired)
+	all, err := d.pods(o.GetNamespace(), metav1.ListOptions{LabelSelector: selector.String()})
+	if err != nil {
+		return err
+	}
+	phases := map[corev1.PodPhase]int{}
+	for _, p := range all {
+		if owner := metav1.GetControllerOf(&p); owner != nil && owner.UID == o.GetUID() {
+			phases[p.Status.Phase]++
+		}
+	}
+	d.line(0, "Pods Status:\t%d Running / %d Waiting / %d Succeeded / %d Failed\n",
+		phases[corev1.PodRunning], phases[corev1.PodPending], phases[corev1.PodSucceeded], phases[corev1.PodFailed])
+	return nil
+}
+
+func (d *describer) pods(namespace string, opts metav1.ListOptions) ([]corev1.Pod, error) {
+	m, err := d.client.Mapping("pods")
+	if err != nil {
+		return nil, err
+	}
+	list, err := d.client.List(d.ctx, m, namespace, opts)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]corev1.Pod, len(list.Items))
+	for i := range list.Items {
+		if err := resource.FromUnstructured(&list.Items[i], &out[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (d *describer) template(t corev1.PodTemplateSpec) {
+	d.line(0, "Pod Template:\n")
+	d.labels(1, "Labels", t.Labels)
+	if len(t.Annotations) > 0 {
+		d.annotations(1, t.Annotations)
+	}
+	if t.Spec.ServiceAccountName != "" {
+		d.line(1, "Service Account:\t%s\n", t.Spec.ServiceAccountName)
+	}
+	d.containers("Init Containers", t.Spec.InitContainers, nil, "  ")
+	d.containers("Containers", t.Spec.Containers, nil, "  ")
+	d.volumes(t.Spec.Volumes, "  ")
+	if t.Spec.PriorityClassName != "" {
+		d.line(1, "Priority Class Name:\t%s\n", t.Spec.PriorityClassName)
+	}
+	d.labels(1, "Node-Selectors", t.Spec.NodeSelector)
+	d.tolerations("  ", t.Spec.Tolerations)
+}
