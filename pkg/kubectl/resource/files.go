@@ -46,18 +46,20 @@ type Document struct {
 
 // Read reads all objects of the files; lists are taken apart.
 func (c *Client) Read(ctx context.Context, f Files) ([]Document, error) {
-	var out []Document
+	var sources []source
 	for _, name := range f.Names {
-		sources, err := c.expand(ctx, name, f.Recursive)
+		more, err := c.expand(ctx, name, f.Recursive)
+		if err != nil {
+			return nil, err // nothing is done if one of the files is not there
+		}
+		sources = append(sources, more...)
+	}
+	var out []Document
+	for _, s := range sources {
+		docs, err := s.documents()
+		out = append(out, docs...)
 		if err != nil {
 			return out, err
-		}
-		for _, s := range sources {
-			docs, err := s.documents()
-			out = append(out, docs...)
-			if err != nil {
-				return out, err
-			}
 		}
 	}
 	return out, nil
