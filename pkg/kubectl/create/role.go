@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
 // ruleFlags are what a role allows.
@@ -93,7 +92,7 @@ func resolve(g *generator, arg string) (gr schema.GroupResource, sub string, err
 		if gr.Group != "" {
 			msg = fmt.Errorf("the server doesn't have a resource type %q in group %q", gr.Resource, gr.Group)
 		}
-		return gr, "", utilerrors.NewAggregate([]error{msg}) // shown without "error: "
+		return gr, "", g.Said(msg)
 	}
 	return gvr.GroupResource(), sub, err
 }

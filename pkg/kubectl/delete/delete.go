@@ -161,8 +161,10 @@ func (o *Options) Run(ctx context.Context) error {
 			return e
 		}
 	}
-	_, deleteErr := o.Delete(ctx, infos)
-	return merge(err, deleteErr)
+	if len(infos) == 0 && err == nil && !o.named() {
+		fmt.Fprintln(o.Out, "No resources found")
+	}
+	return merge(err, o.deleteAll(ctx, infos))
 }
 
 func merge(errs ...error) error {
@@ -208,8 +210,8 @@ func (o *Options) confirm(infos []*resource.Info) (bool, error) {
 	return false, nil
 }
 
-// Delete asks for the deletion of each object and then, with --wait, awaits their end.
-func (o *Options) Delete(ctx context.Context, infos []*resource.Info) (int, error) {
+// deleteAll asks for the deletion of each object and then, with --wait, awaits their end.
+func (o *Options) deleteAll(ctx context.Context, infos []*resource.Info) error {
 	var errs []error
 	var leaving []gone
 	for _, i := range infos {
@@ -222,17 +224,14 @@ func (o *Options) Delete(ctx context.Context, infos []*resource.Info) (int, erro
 		}
 		leaving = append(leaving, g)
 	}
-	if len(infos) == 0 && !o.nothingSaid() {
-		fmt.Fprintln(o.Out, "No resources found")
-	}
 	if len(errs) > 0 || !o.wait || o.DryRun != write.DryRunNone {
-		return len(leaving), utilerrors.NewAggregate(errs)
+		return utilerrors.NewAggregate(errs)
 	}
-	return len(leaving), o.await(ctx, leaving)
+	return o.await(ctx, leaving)
 }
 
-// nothingSaid tells whether an empty result needs no word: objects were named, and the errors say it.
-func (o *Options) nothingSaid() bool {
+// named tells whether objects were asked for by name, so that nothing found needs no word of its own.
+func (o *Options) named() bool {
 	return o.target.Files.Empty() && !o.target.All && o.target.Selector == "" && o.target.FieldSelector == ""
 }
 

@@ -93,7 +93,11 @@ func (o *Options) Run(ctx context.Context) error {
 			fmt.Fprintf(o.ErrOut, " %s\n", n)
 		}
 	}
-	return utilerrors.NewAggregate(errs)
+	all := utilerrors.Flatten(utilerrors.NewAggregate(errs))
+	if all == nil || len(all.Errors()) > 1 {
+		return utilerrors.NewAggregate(errs)
+	}
+	return o.Said(all.Errors()[0])
 }
 
 func (o *Options) drain(ctx context.Context, node *resource.Info) error {

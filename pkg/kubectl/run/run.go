@@ -178,6 +178,7 @@ func (o *Options) make(ctx context.Context, service *corev1.Service, pod *corev1
 	if err != nil {
 		return err
 	}
+	o.SaveConfig = o.SaveConfig && o.DryRun != write.DryRunClient
 	made, err := o.Post(ctx, pod)
 	if err != nil {
 		return err

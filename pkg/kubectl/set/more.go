@@ -113,6 +113,7 @@ type serviceAccount struct {
 
 func newServiceAccount(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o := &serviceAccount{setter: newSetter(streams, "serviceaccount updated", "failed to patch ServiceAccountName")}
+	o.always = true
 	cmd := &cobra.Command{
 		Use:     "serviceaccount (-f FILENAME | TYPE NAME) SERVICE_ACCOUNT",
 		Aliases: []string{"sa"},

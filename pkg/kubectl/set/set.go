@@ -48,6 +48,8 @@ type setter struct {
 
 	// operation is the result ("image updated"), failed introduces a refusal of the server.
 	operation, failed string
+	// always reports an object that needs no change, too.
+	always bool
 }
 
 func newSetter(streams cli.IOStreams, operation, failed string) setter {
@@ -113,10 +115,11 @@ func (s *setter) patch(ctx context.Context, i *resource.Info, after *unstructure
 	if err != nil {
 		return fmt.Errorf("%s/%s: %w", i.Mapping.Resource.Resource, i.Name, err)
 	}
-	if string(patch) == "{}" && !s.local {
+	same := string(patch) == "{}"
+	if same && !s.local && !s.always {
 		return nil
 	}
-	if s.local || s.DryRun == write.DryRunClient {
+	if same || s.local || s.DryRun == write.DryRunClient {
 		i.Object = after
 		return s.Show(s.operation, after)
 	}

@@ -88,7 +88,7 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) er
 func (o *Options) Validate() error {
 	m, err := o.Client.Mapping(o.args[0])
 	if err != nil {
-		return utilerrors.NewAggregate([]error{fmt.Errorf("the server doesn't have a resource type %q", o.args[0])}) // shown without "error: "
+		return o.Said(fmt.Errorf("the server doesn't have a resource type %q", o.args[0]))
 	}
 	if m.GroupVersionKind.GroupKind() != corev1.SchemeGroupVersion.WithKind("Node").GroupKind() {
 		return fmt.Errorf("invalid resource type %s, only node types are supported", o.args[0])

@@ -98,6 +98,12 @@ func (b *Base) Annotate(obj runtime.Object) error {
 // NoFiles is the error of a verb that needs -f.
 func NoFiles() error { return errors.New("must specify one of -f and -k") }
 
+// Said shows a message as it is, without "error: " before it, and ends the command.
+func (b *Base) Said(err error) error {
+	fmt.Fprintln(b.ErrOut, cli.Message(err))
+	return cli.Silent()
+}
+
 // WithSource says which file's object err is about and what was tried: error when creating "f.yaml": ….
 func WithSource(verb, source string, err error) error {
 	if err == nil || source == "" {
