@@ -116,7 +116,7 @@ func priorityClass(d *describer, p *schedulingv1.PriorityClass) error {
 	if p.PreemptionPolicy != nil {
 		policy = *p.PreemptionPolicy
 	}
-	d.line(0, "Name:\t%s\nValue:\t%s\nGlobalDefault:\t%v\nPreemptionPolicy:\t%s\nDescription:\t%s\nAnnotations:\t%s\n\n",
+	d.line(0, "Name:\t%s\nValue:\t%s\nGlobalDefault:\t%v\nPreemptionPolicy:\t%s\nDescription:\t%s\nAnnotations:\t%s\n",
 		p.Name, fmt.Sprint(p.Value), p.GlobalDefault, policy, p.Description, printers.FormatLabels(p.Annotations))
 	return nil
 }
