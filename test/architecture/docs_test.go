@@ -1,0 +1,120 @@
+package architecture
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// root is the repository as seen from this package.
+const root = "../.."
+
+var (
+	link = regexp.MustCompile(`\]\(([^)\s#]+)(?:#[^)]*)?\)`)
+	// place is "path/file.go:Name" or "path/file.go:Type.Method".
+	place = regexp.MustCompile(`([\w./-]+\.go):([A-Za-z_]\w*(?:\.\w+)?)`)
+	// folder is a path of ours in backquotes.
+	folder = regexp.MustCompile("`((?:api|cmd|deploy|docs|pkg|test)/[\\w./-]*)`")
+)
+
+// documents are the pages that speak about the code.
+func documents(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages = append(pages, filepath.Join(root, "README.md"))
+	if len(pages) < 4 {
+		t.Fatalf("only %d pages: %v", len(pages), pages)
+	}
+	return pages
+}
+
+// TestDocuments: what the pages link to and name is there. A page that names what was moved or renamed misleads.
+func TestDocuments(t *testing.T) {
+	for _, page := range documents(t) {
+		raw, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(raw)
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+				t.Errorf("%s links to %s: %v", page, m[1], err)
+			}
+		}
+		for _, m := range folder.FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
+				t.Errorf("%s names %s: %v", page, m[1], err)
+			}
+		}
+		for _, m := range place.FindAllStringSubmatch(text, -1) {
+			if !declared(t, filepath.Join(root, m[1]), m[2]) {
+				t.Errorf("%s names %s, which has no %s", page, m[1], m[2])
+			}
+		}
+	}
+}
+
+// declared tells whether the file declares the function, method ("Name" or "Type.Name"), type, constant or variable.
+func declared(t *testing.T, path, name string) bool {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Error(err)
+		return false
+	}
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Name.Name == name || receiver(d)+"."+d.Name.Name == name {
+				return true
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch s := spec.(type) {
+				case *ast.TypeSpec:
+					if s.Name.Name == name {
+						return true
+					}
+				case *ast.ValueSpec:
+					for _, n := range s.Names {
+						if n.Name == name {
+							return true
+						}
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+// receiver is the name of a method's type, "" for a function.
+func receiver(f *ast.FuncDecl) string {
+	if f.Recv == nil {
+		return ""
+	}
+	x := f.Recv.List[0].Type
+	for {
+		switch e := x.(type) {
+		case *ast.StarExpr:
+			x = e.X
+		case *ast.IndexExpr:
+			x = e.X
+		case *ast.Ident:
+			return e.Name
+		default:
+			return ""
+		}
+	}
+}
