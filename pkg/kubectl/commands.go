@@ -13,6 +13,7 @@ import (
 	"bonsai/pkg/kubectl/clusterinfo"
 	"bonsai/pkg/kubectl/completion"
 	"bonsai/pkg/kubectl/config"
+	"bonsai/pkg/kubectl/cp"
 	"bonsai/pkg/kubectl/create"
 	"bonsai/pkg/kubectl/delete"
 	"bonsai/pkg/kubectl/describe"
@@ -49,7 +50,7 @@ func groups() []group {
 		{"intermediate", "Basic Commands (Intermediate):", cmds{get.NewCommand, edit.NewCommand, delete.NewCommand}},
 		{"deploy", "Deploy Commands:", cmds{rollout.NewCommand, scale.NewCommand}},
 		{"management", "Cluster Management Commands:", cmds{clusterinfo.NewCommand, drain.NewCordon, drain.NewUncordon, drain.NewCommand, taint.NewCommand}},
-		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand, describe.NewCommand, auth.NewCommand}},
+		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand, describe.NewCommand, auth.NewCommand, cp.NewCommand}},
 		{"advanced", "Advanced Commands:", cmds{wait.NewCommand, apply.NewCommand(edit.Object), patch.NewCommand, replace.NewCommand}},
 		{"settings", "Settings Commands:", cmds{completion.NewCommand, label.NewCommand, annotate.NewCommand}},
 		{"other", "Other Commands:", cmds{apiversions.NewCommand, version.NewCommand, apiresources.NewCommand, config.NewCommand}},
