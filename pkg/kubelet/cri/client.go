@@ -32,6 +32,7 @@ type Client struct {
 	handlers map[string]runtime.Handler
 	cgroupV2 bool
 	systemd  bool
+	memory   *memory
 }
 
 // Config says where the runtime is and how to speak to it.
@@ -57,7 +58,7 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{conn: conn, image: conn, timeout: cfg.Timeout, cgroupV2: cfg.CgroupV2, systemd: cfg.SystemdCgroups}
+	c := &Client{conn: conn, image: conn, timeout: cfg.Timeout, cgroupV2: cfg.CgroupV2, systemd: cfg.SystemdCgroups, memory: newMemory()}
 	if cfg.ImageEndpoint != "" && cfg.ImageEndpoint != cfg.Endpoint {
 		if c.image, err = dial(cfg.ImageEndpoint); err != nil {
 			conn.Close()

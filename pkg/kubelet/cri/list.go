@@ -24,6 +24,7 @@ func (c *Client) Pods(ctx context.Context) ([]*runtime.PodStatus, error) {
 	for _, p := range byUID {
 		out = append(out, p)
 	}
+	c.memory.retain(out)
 	return out, nil
 }
 
@@ -124,18 +125,16 @@ func state(s runtimeapi.ContainerState) runtime.State {
 func (c *Client) fillSandboxes(ctx context.Context, p *runtime.PodStatus) error {
 	kept := p.Sandboxes[:0]
 	for _, s := range p.Sandboxes {
-		bctx, cancel := c.bound(ctx)
-		r, err := c.runtime.PodSandboxStatus(bctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: s.ID})
-		cancel()
+		r, err := c.sandboxStatus(ctx, s)
 		if notFound(err) {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("status of pod sandbox %s: %w", s.ID, err)
 		}
-		s.Ready = r.GetStatus().GetState() == runtimeapi.PodSandboxState_SANDBOX_READY
-		s.HostNetwork = r.GetStatus().GetLinux().GetNamespaces().GetOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE
-		if n := r.GetStatus().GetNetwork(); n.GetIp() != "" && !s.HostNetwork {
+		s.Ready = r.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY
+		s.HostNetwork = r.GetLinux().GetNamespaces().GetOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE
+		if n := r.GetNetwork(); n.GetIp() != "" && !s.HostNetwork {
 			s.IPs = append(s.IPs, n.Ip)
 			for _, ip := range n.AdditionalIps {
 				s.IPs = append(s.IPs, ip.Ip)
@@ -147,7 +146,26 @@ func (c *Client) fillSandboxes(ctx context.Context, p *runtime.PodStatus) error 
 	return nil
 }
 
+// sandboxStatus reads a sandbox's details where they may have changed.
+func (c *Client) sandboxStatus(ctx context.Context, s runtime.Sandbox) (*runtimeapi.PodSandboxStatus, error) {
+	if r := c.memory.sandbox(s); r != nil {
+		return r, nil
+	}
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	r, err := c.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: s.ID})
+	if err != nil {
+		return nil, err
+	}
+	c.memory.keepSandbox(s.ID, r.GetStatus())
+	return r.GetStatus(), nil
+}
+
+// containerStatus reads a container's details where they may have changed.
 func (c *Client) containerStatus(ctx context.Context, ct runtime.Container) (runtime.Container, error) {
+	if full, ok := c.memory.container(ct); ok {
+		return full, nil
+	}
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	r, err := c.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: ct.ID.ID})
@@ -170,6 +188,7 @@ func (c *Client) containerStatus(ctx context.Context, ct runtime.Container) (run
 			ct.Message = joinMessages(ct.Message, m)
 		}
 	}
+	c.memory.keepContainer(ct)
 	return ct, nil
 }
 

@@ -1,0 +1,78 @@
+package cri
+
+import (
+	"sync"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// memory keeps what the runtime said in detail of sandboxes and containers. A list tells their states cheaply; while the
+// state is the one that the details were read in, the details still hold: a ready sandbox keeps its addresses, a running
+// container its start, an ended one its end. It is bounded by what the runtime has: each full list drops the rest.
+type memory struct {
+	mu         sync.Mutex
+	sandboxes  map[string]*runtimeapi.PodSandboxStatus
+	containers map[string]runtime.Container
+}
+
+func newMemory() *memory {
+	return &memory{sandboxes: map[string]*runtimeapi.PodSandboxStatus{}, containers: map[string]runtime.Container{}}
+}
+
+// sandbox returns the details of a sandbox that was and still is ready, or not ready; nil if they must be read.
+func (m *memory) sandbox(s runtime.Sandbox) *runtimeapi.PodSandboxStatus {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.sandboxes[s.ID]; r != nil && (r.State == runtimeapi.PodSandboxState_SANDBOX_READY) == s.Ready {
+		return r
+	}
+	return nil
+}
+
+func (m *memory) keepSandbox(id string, r *runtimeapi.PodSandboxStatus) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sandboxes[id] = r
+}
+
+// container returns the details of a container whose state is final or steady and has not changed since; false if they must be
+// read.
+func (m *memory) container(listed runtime.Container) (runtime.Container, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c, ok := m.containers[listed.ID.ID]
+	return c, ok && c.State == listed.State && (c.State == runtime.StateRunning || c.State == runtime.StateExited)
+}
+
+func (m *memory) keepContainer(c runtime.Container) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.containers[c.ID.ID] = c
+}
+
+// retain forgets what a full list has no more.
+func (m *memory) retain(pods []*runtime.PodStatus) {
+	sandboxes, containers := map[string]bool{}, map[string]bool{}
+	for _, p := range pods {
+		for _, s := range p.Sandboxes {
+			sandboxes[s.ID] = true
+		}
+		for _, c := range p.Containers {
+			containers[c.ID.ID] = true
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id := range m.sandboxes {
+		if !sandboxes[id] {
+			delete(m.sandboxes, id)
+		}
+	}
+	for id := range m.containers {
+		if !containers[id] {
+			delete(m.containers, id)
+		}
+	}
+}
