@@ -259,3 +259,26 @@ func validCost(s string) bool {
 	}
 	return n <= math.MaxInt32 || (s[0] == '-' && n == -math.MinInt32)
 }
+
+// ForbidPrivileged refuses privileged containers of the pod at path; a nil spec has none.
+func ForbidPrivileged(s *corev1.PodSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if s == nil {
+		return nil
+	}
+	check := func(list string, i int, c *corev1.SecurityContext) {
+		if c != nil && c.Privileged != nil && *c.Privileged {
+			errs = append(errs, field.Forbidden(path.Child(list).Index(i).Child("securityContext", "privileged"), "disallowed by cluster policy"))
+		}
+	}
+	for i := range s.Containers {
+		check("containers", i, s.Containers[i].SecurityContext)
+	}
+	for i := range s.InitContainers {
+		check("initContainers", i, s.InitContainers[i].SecurityContext)
+	}
+	for i := range s.EphemeralContainers {
+		check("ephemeralContainers", i, s.EphemeralContainers[i].SecurityContext)
+	}
+	return errs
+}

@@ -69,6 +69,7 @@ func (o *options) authenticationFlags(fs *pflag.FlagSet) {
 
 func (o *options) authorizationFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.authorizationModes, "authorization-mode", o.authorizationModes, "Ordered list of plug-ins to do authorization on secure port: AlwaysAllow, AlwaysDeny, Node, RBAC.")
+	fs.BoolVar(&o.allowPrivileged, "allow-privileged", false, "If true, allow privileged containers.")
 	fs.StringSliceVar(&o.enableAdmission, "enable-admission-plugins", nil, "Admission plugins that should be enabled in addition to default enabled ones.")
 	fs.StringSliceVar(&o.disableAdmission, "disable-admission-plugins", nil, "Admission plugins that should be disabled although they are in the default enabled plugins list.")
 }
@@ -86,7 +87,7 @@ func (o *options) serviceFlags(fs *pflag.FlagSet) {
 // or is not there (yet). They are listed so that existing manifests start.
 func (o *options) ignoredFlags(fs *pflag.FlagSet) {
 	for _, name := range []string{
-		"allow-privileged", "enable-aggregator-routing", "kubelet-timeout", "proxy-client-cert-file", "proxy-client-key-file", "watch-cache",
+		"enable-aggregator-routing", "kubelet-timeout", "proxy-client-cert-file", "proxy-client-key-file", "watch-cache",
 		"apiserver-count", "audit-log-path", "audit-policy-file", "audit-log-maxage", "audit-log-maxbackup", "audit-log-maxsize", "audit-log-format",
 		"audit-webhook-config-file", "authentication-config", "authentication-token-webhook-cache-ttl", "authorization-config", "cloud-provider",
 		"contention-profiling", "default-not-ready-toleration-seconds", "default-unreachable-toleration-seconds", "default-watch-cache-size",

@@ -42,6 +42,7 @@ type options struct {
 	clientCA, tokenFile                     string
 	anonymous                               bool
 	issuers, accountKeys, audiences         []string
+	allowPrivileged                         bool
 	signingKey, jwksURI                     string
 	accountLookup, extendTokens             bool
 	maxTokenExpiration                      time.Duration

@@ -22,6 +22,8 @@ import (
 type Options struct {
 	// EventTTL is how long events are kept (--event-ttl); 0 means one hour.
 	EventTTL time.Duration
+	// ForbidPrivileged refuses privileged containers, in pods and in templates of pods (--allow-privileged=false).
+	ForbidPrivileged bool
 }
 
 // All returns all resources with the default options, core first, then by group.
@@ -32,7 +34,7 @@ func With(o Options) []resources.Row {
 	if o.EventTTL == 0 {
 		o.EventTTL = time.Hour
 	}
-	return slices.Concat(
+	all := slices.Concat(
 		core.Rows(o.EventTTL),
 		apps.Rows(),
 		authentication.Rows(),
@@ -43,4 +45,10 @@ func With(o Options) []resources.Row {
 		rbac.Rows(),
 		scheduling.Rows(),
 	)
+	if o.ForbidPrivileged {
+		for i := range all {
+			forbidPrivileged(&all[i].Strategy)
+		}
+	}
+	return all
 }
