@@ -3,7 +3,9 @@ package main
 import (
 	"crypto"
 	"fmt"
+	"net"
 	"net/http"
+	"strconv"
 	"time"
 
 	"bonsai/pkg/apiserver/authn"
@@ -96,12 +98,20 @@ func (a *authentication) addTokens(o *options, s *stores) error {
 	}
 	tokens = append(tokens, authn.Cache(serviceaccount.New(cfg), tokenCacheTTL, tokenCacheSize))
 	a.tokens = authn.Tokens(tokens...)
-	configuration, jwks, err := serviceaccount.Discovery(o.issuers[0], o.jwksURI, keys)
+	configuration, jwks, err := serviceaccount.Discovery(o.issuers[0], o.keysURI(), keys)
 	if err != nil {
 		return err
 	}
 	a.keys = map[string]http.Handler{serviceaccount.ConfigurationPath: configuration, serviceaccount.JWKSPath: jwks}
 	return nil
+}
+
+// keysURI is where the keys are found from outside: the flag's, or the address this server is reached at.
+func (o *options) keysURI() string {
+	if o.jwksURI != "" {
+		return o.jwksURI
+	}
+	return "https://" + net.JoinHostPort(o.advertised().String(), strconv.Itoa(o.securePort)) + serviceaccount.JWKSPath
 }
 
 func verifyingKeys(o *options, signer crypto.Signer) ([]serviceaccount.PublicKey, error) {

@@ -19,9 +19,11 @@ import (
 type authorization struct {
 	authorizer authz.Authorizer
 	rbac       *rbac.Authorizer // also without the RBAC mode, for reviews and escalation checks; runs only when in use
-	usesRBAC   bool
-	runs       []func(context.Context) error
-	ready      []apiserver.Check
+	// usesRBAC, usesNode and allowsAll tell which modes are in use.
+	usesRBAC, usesNode, allowsAll bool
+
+	runs  []func(context.Context) error
+	ready []apiserver.Check
 }
 
 // newAuthorization builds the ordered union of --authorization-mode behind the group that may do everything.
@@ -35,10 +37,12 @@ func newAuthorization(o *options, s *stores, nodeRules []rbacv1.PolicyRule, log 
 	for _, mode := range o.authorizationModes {
 		switch mode {
 		case "AlwaysAllow":
+			a.allowsAll = true
 			modes = append(modes, always.Allow{})
 		case "AlwaysDeny":
 			modes = append(modes, always.Deny{})
 		case "Node":
+			a.usesNode = true
 			n := node.New(node.Config{Pods: s.follow("", "pods"), Rules: nodeRules, Log: log})
 			a.runs = append(a.runs, n.Run)
 			modes = append(modes, n)

@@ -13,7 +13,6 @@ import (
 
 	"bonsai/api/resources"
 	"bonsai/pkg/apiserver/authn/serviceaccount"
-	"bonsai/pkg/apiserver/authz/rbac"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/registry/binding"
 	"bonsai/pkg/apiserver/registry/eviction"
@@ -54,7 +53,7 @@ func newBehaviours(o *options, s *stores, who *authentication, may *authorizatio
 			{Group: authorizationv1.GroupName, Resource: "subjectaccessreviews"}:      reviews.NewSubjectAccessReview(may.authorizer),
 			{Group: authorizationv1.GroupName, Resource: "localsubjectaccessreviews"}: reviews.NewLocalSubjectAccessReview(may.authorizer),
 			{Group: authorizationv1.GroupName, Resource: "selfsubjectaccessreviews"}:  reviews.NewSelfSubjectAccessReview(may.authorizer),
-			{Group: authorizationv1.GroupName, Resource: "selfsubjectrulesreviews"}:   reviews.NewSelfSubjectRulesReview(rules{may.rbac}),
+			{Group: authorizationv1.GroupName, Resource: "selfsubjectrulesreviews"}:   reviews.NewSelfSubjectRulesReview(rules{may}),
 		},
 		subresources: map[schema.GroupResource]map[string]any{
 			core("pods"): {
@@ -114,10 +113,18 @@ func ref(obj metav1.Object) *serviceaccount.Ref {
 	return &serviceaccount.Ref{Name: obj.GetName(), UID: obj.GetUID()}
 }
 
-// rules lets the review of one's own rights read them from RBAC.
-type rules struct{ *rbac.Authorizer }
+// rules lets the review of one's own rights read them: from RBAC, and everything where everything is allowed.
+type rules struct{ *authorization }
 
 func (r rules) RulesFor(ctx context.Context, user *request.User, namespace string) ([]authorizationv1.ResourceRule, []authorizationv1.NonResourceRule, bool, error) {
-	s := r.ReviewRules(ctx, user, namespace)
-	return s.ResourceRules, s.NonResourceRules, s.Incomplete, nil
+	var s authorizationv1.SubjectRulesReviewStatus
+	if r.usesRBAC {
+		s = r.rbac.ReviewRules(ctx, user, namespace)
+	}
+	if r.allowsAll {
+		s.ResourceRules = append(s.ResourceRules, authorizationv1.ResourceRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}})
+		s.NonResourceRules = append(s.NonResourceRules, authorizationv1.NonResourceRule{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}})
+	}
+	// The Node mode cannot list what it allows.
+	return s.ResourceRules, s.NonResourceRules, s.Incomplete || r.usesNode, nil
 }

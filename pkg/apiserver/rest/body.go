@@ -144,8 +144,16 @@ func decodeProtobuf(body []byte, gvk schema.GroupVersionKind, into runtime.Objec
 	return nil
 }
 
-// checkKind refuses a body of another kind than the request's; parts that the body leaves out are taken from the request.
+// checkKind refuses a body of another kind than the request's.
 func checkKind(got, want schema.GroupVersionKind) error {
+	if err := differentKind(got, want); err != nil {
+		return cannotHandle(got, want, err)
+	}
+	return nil
+}
+
+// differentKind tells how got is another kind than want; parts that got leaves out are taken from want.
+func differentKind(got, want schema.GroupVersionKind) error {
 	if got.Kind == "" {
 		got.Kind = want.Kind
 	}
@@ -156,9 +164,9 @@ func checkKind(got, want schema.GroupVersionKind) error {
 		return nil
 	}
 	if got.Kind == want.Kind {
-		return cannotHandle(got, want, fmt.Errorf("no kind %q is registered for version %q", got.Kind, got.GroupVersion()))
+		return fmt.Errorf("no kind %q is registered for version %q", got.Kind, got.GroupVersion())
 	}
-	return cannotHandle(got, want, fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, want.Version, want.Kind))
+	return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, want.Version, want.Kind)
 }
 
 func cannotHandle(got, want schema.GroupVersionKind, err error) error {

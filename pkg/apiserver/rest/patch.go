@@ -23,6 +23,7 @@ import (
 type patchRequest struct {
 	*exchange
 	apply patch.Func
+	media types.PatchType
 	body  []byte
 	opts  *metav1.PatchOptions
 	gvk   schema.GroupVersionKind
@@ -54,7 +55,7 @@ func (x *exchange) readPatch(p purpose, gvk schema.GroupVersionKind, empty func(
 	if err != nil {
 		return a, nil, err
 	}
-	return a, &patchRequest{exchange: x, apply: apply, body: body, opts: opts, gvk: gvk, empty: empty}, nil
+	return a, &patchRequest{exchange: x, apply: apply, media: types.PatchType(media), body: body, opts: opts, gvk: gvk, empty: empty}, nil
 }
 
 // to applies the patch to an object's JSON.
@@ -74,17 +75,21 @@ func (p *patchRequest) to(current []byte) (runtime.Object, error) {
 		err = runtime.NewStrictDecodingError(strict)
 	}
 	if err != nil {
-		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
-			field.Invalid(field.NewPath("patch"), string(p.body), err.Error())})
+		return nil, invalidPatch(p.body, err)
 	}
 	for _, s := range strict {
 		p.warn(s.Error())
 	}
-	if err := checkKind(obj.GetObjectKind().GroupVersionKind(), p.gvk); err != nil {
-		return nil, err
+	if err := differentKind(obj.GetObjectKind().GroupVersionKind(), p.gvk); err != nil && p.media != types.StrategicMergePatchType { // that knows the kind
+		return nil, invalidPatch(patched, err)
 	}
 	obj.GetObjectKind().SetGroupVersionKind(p.gvk)
 	return obj, nil
+}
+
+// invalidPatch is the 422 for a patch, or a patched object, that cannot be read as an object.
+func invalidPatch(value []byte, err error) error {
+	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(value), err.Error())})
 }
 
 // patchError tells the two ways in which a patch can be wrong: not a patch (400), or not applicable (422).

@@ -1,0 +1,69 @@
+package apiserver_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"bonsai/pkg/apiserver"
+	"bonsai/pkg/apiserver/authz"
+)
+
+// A patch cannot make another kind of an object; a strategic one does not speak of kinds.
+func TestPatchOfKind(t *testing.T) {
+	t.Parallel()
+	maps := start(t, nil) + "/api/v1/namespaces/ns/configmaps"
+	if code, _, body := call(t, "POST", maps, `{"metadata":{"name":"a"}}`, "Content-Type", "application/json"); code != 201 {
+		t.Fatal(code, body)
+	}
+	for _, c := range []struct {
+		media, body string
+		code        int
+		message     string
+	}{
+		{"merge", `{"kind":"Pod"}`, 422, "converting (v1.Pod) to (v1.ConfigMap): unknown conversion"},
+		{"merge", `{"apiVersion":"v2"}`, 422, `no kind \"ConfigMap\" is registered for version \"v2\"`},
+		{"json", `[{"op":"remove","path":"/kind"}]`, 200, `"kind":"ConfigMap"`},
+		{"strategic-merge", `{"kind":"Foo"}`, 200, `"kind":"ConfigMap"`},
+	} {
+		code, _, body := call(t, "PATCH", maps+"/a", c.body, "Content-Type", "application/"+c.media+"-patch+json")
+		if code != c.code || !strings.Contains(body, c.message) {
+			t.Errorf("%s %s: %d %s", c.media, c.body, code, body)
+		}
+	}
+}
+
+// verbs allows only itself.
+type verbs string
+
+func (v verbs) Authorize(_ context.Context, a authz.Attributes) (authz.Decision, string, error) {
+	if strings.Contains(string(v), a.Verb) {
+		return authz.Allow, "", nil
+	}
+	return authz.NoOpinion, "", nil
+}
+
+// Who may only get pods/exec does not run commands by way of a WebSocket, whose handshake is a GET.
+func TestUpgradeNeedsCreate(t *testing.T) {
+	t.Parallel()
+	for allowed, want := range map[verbs]int{"get": http.StatusForbidden, "create": http.StatusForbidden, "get,create": http.StatusNotFound} {
+		url := start(t, func(c *apiserver.Config) { c.Authorizer = allowed })
+		r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/api/v1/namespaces/ns/pods/p/exec?command=x", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Connection", "Upgrade")
+		r.Header.Set("Upgrade", "websocket")
+		c := plain("admin")
+		c.Transport.(as).next.(*http.Transport).ForceAttemptHTTP2 = false
+		resp, err := c.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("with %s: %d, want %d", allowed, resp.StatusCode, want)
+		}
+	}
+}
