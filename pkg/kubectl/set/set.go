@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -90,6 +91,9 @@ func (s *setter) update(ctx context.Context, change func(*resource.Info, *unstru
 		after := i.Object.DeepCopy()
 		if err := change(i, after); err != nil {
 			errs = append(errs, err)
+			if reflect.DeepEqual(after.Object, i.Object.Object) {
+				continue
+			}
 		}
 		if err := s.patch(ctx, i, after); err != nil {
 			errs = append(errs, err)

@@ -1,0 +1,101 @@
+package create
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bonsai/pkg/kubectl/write/writetest"
+)
+
+// TestChecks: mistakes are said before any request is made (there is no server).
+func TestChecks(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ args, want string }{
+		{"", "error: must specify one of -f and -k\n"},
+		{"foo", "error: Unexpected args: [foo]\nSee 'kubectl create -h' for help and examples\n"},
+		{"deployment x", "error: required flag(s) \"image\" not set\n"},
+		{"deployment x y --image=a", "error: exactly one NAME is required, got 2\nSee 'kubectl create deployment -h' for help and examples\n"},
+		{"deployment x --image=a --image=b -- x", "error: cannot specify multiple --image options and command\n"},
+		{"service clusterip s", "error: at least one tcp port specifier must be provided\n"},
+		{"service clusterip s --tcp=a:b", "error: strconv.ParseUint: parsing \"a\": invalid syntax\n"},
+		{"service externalname s --external-name=_b", "error: invalid service external name _b\n"},
+		{"cm c --from-literal=a", "error: invalid literal source a, expected key=value\n"},
+		{"cm c --from-literal=a=b --from-literal=a=c", "error: cannot add key \"a\", another key by that name already exists in Data for ConfigMap \"c\"\n"},
+		{"cm c --from-file=/nope", "error: error reading /nope: no such file or directory\n"},
+		{"cm c --from-file=a=b=c", "error: key names or file paths cannot contain '='\n"},
+		{"cm c --from-file==x", "error: key name for file path x missing\n"},
+		{"secret tls c", "error: key and cert must be specified\n"},
+		{"secret docker-registry c", "error: either --from-file or the combination of --docker-username, --docker-password and --docker-server is required\n"},
+		{"role r", "error: at least one verb must be specified\n"},
+		{"role r --verb=get", "error: at least one resource must be specified\n"},
+		{"clusterrole r --verb=list --non-resource-url=/x", "error: invalid verb: 'list' for nonResourceURL\n"},
+		{"clusterrole r --verb=get --non-resource-url=x", "error: nonResourceURL should start with /\n"},
+		{"rolebinding r", "error: exactly one of clusterrole or role must be specified\n"},
+		{"rolebinding r --clusterrole=a --serviceaccount=s", "error: serviceaccount must be <namespace>:<name>\n"},
+		{"token default --bound-object-kind=Foo", "error: supported --bound-object-kind values are Node, Pod, Secret\n"},
+		{"token default --duration=-1h", "error: --duration must be greater than or equal to 0\n"},
+		{"quota q --hard=cpu", "error: Invalid argument syntax cpu, expected <resource>=<value>\n"},
+		{"pdb p --selector=a=b", "error: one of min-available or max-unavailable must be specified\n"},
+	} {
+		got, code := writetest.Run(t, NewCommand, "", "", append([]string{"create"}, strings.Fields(c.args)...)...)
+		if got != c.want || code != 1 {
+			t.Errorf("create %s: code %d\n got %q\nwant %q", c.args, code, got, c.want)
+		}
+	}
+}
+
+// TestGenerators pins the objects; the hashes are those upstream's kubectl makes.
+func TestGenerators(t *testing.T) {
+	t.Parallel()
+	env := filepath.Join(t.TempDir(), "cm.env")
+	if err := os.WriteFile(env, []byte("# c\nA=1\nB\nC=x y\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, path, want string }{
+		{"cm c --append-hash --from-file=k=" + env, "{.metadata.name}", "c-8f468g449c"},
+		{"secret generic c --append-hash --from-literal=a=b", "{.metadata.name} {.data}", `c-mdmchtdbm6 {"a":"Yg=="}`},
+		{"cm c --from-env-file=" + env, "{.data}", `{"A":"1","B":"","C":"x y"}`},
+		{"secret docker-registry c --docker-server=s --docker-username=u --docker-password=p", "{.data} {.type}",
+			`{".dockerconfigjson":"eyJhdXRocyI6eyJzIjp7InVzZXJuYW1lIjoidSIsInBhc3N3b3JkIjoicCIsImF1dGgiOiJkVHB3In19fQ=="} kubernetes.io/dockerconfigjson`},
+		{"deployment x --image=a:5000/foo_bar/Baz:1.0@x -r 2 --port=80", "{.spec.replicas} {.spec.selector} {.spec.template.spec.containers}",
+			`2 {"matchLabels":{"app":"x"}} [{"image":"a:5000/foo_bar/Baz:1.0@x","name":"Baz","ports":[{"containerPort":80}],"resources":{}}]`},
+		{"service clusterip s --tcp=80:8080,90 --tcp=5:http", "{.spec}",
+			`{"ports":[{"name":"80-8080","port":80,"protocol":"TCP","targetPort":8080},{"name":"90","port":90,"protocol":"TCP","targetPort":90},{"name":"5-http","port":5,"protocol":"TCP","targetPort":"http"}],"selector":{"app":"s"},"type":"ClusterIP"}`},
+		{"clusterrolebinding r --clusterrole=a --user=u --group=g --serviceaccount=n:s", "{.subjects[*].kind} {.roleRef.name}", "User Group ServiceAccount a"},
+		{"clusterrole r --verb=get,get --non-resource-url=/x", "{.rules}", `[{"nonResourceURLs":["/x"],"verbs":["get"]}]`},
+		{"priorityclass p --value=10", "{.value} {.preemptionPolicy}", "10 PreemptLowerPriority"},
+		{"ns a", "{.kind} {.metadata}", `Namespace {"name":"a"}`},
+		{"sa a -n foo", "{.kind} {.metadata}", `ServiceAccount {"name":"a","namespace":"foo"}`},
+		{"role r --verb=get,*,list --resource=pods,deploy,pods/log,deployments.apps", "{.rules}", `[{"apiGroups":[""],"resources":["pods","pods/log"],"verbs":["*"]},{"apiGroups":["apps"],"resources":["deployments"],"verbs":["*"]}]`},
+	} {
+		s := writetest.NewServer(t)
+		args := append([]string{"create"}, strings.Fields(c.args)...)
+		got, code := writetest.Run(t, NewCommand, s.URL, "", append(args, "--dry-run=client", "-o", "jsonpath="+c.path)...)
+		if got != c.want || code != 0 {
+			t.Errorf("create %s: code %d\n got %s\nwant %s", c.args, code, got, c.want)
+		}
+		if len(s.Log()) > 0 {
+			t.Errorf("create %s: requests %q", c.args, s.Log())
+		}
+	}
+}
+
+// TestFile creates what standard input holds, goes on after a refusal, and asks the server to be strict.
+func TestFile(t *testing.T) {
+	t.Parallel()
+	s := writetest.NewServer(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"object","namespace":"default"}}`)
+	in := "{apiVersion: v1, kind: ConfigMap, metadata: {name: object}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}\n"
+	got, code := writetest.Run(t, NewCommand, s.URL, in, "create", "-f", "-", "--save-config")
+	want := "configmap/b created\nError from server (AlreadyExists): error when creating \"STDIN\": configmaps \"object\" already exists\n"
+	if got != want || code != 1 {
+		t.Errorf("code %d, got %q", code, got)
+	}
+	if log := s.Log(); !strings.Contains(log[0], "fieldManager=kubectl-create&fieldValidation=Strict") {
+		t.Errorf("requests %q", log)
+	}
+	if o := s.Object("/api/v1/namespaces/default/configmaps/b"); !strings.Contains(o, "last-applied-configuration") {
+		t.Errorf("the configuration was not kept: %s", o)
+	}
+}
