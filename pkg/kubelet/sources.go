@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,9 @@ func (s apiSource) Update(pod *corev1.Pod) {
 	}
 	if old == nil || !config.SameWork(old, pod, ownCondition) {
 		k.objects.Track(pod)
+		if old != nil && (!maps.Equal(old.Labels, pod.Labels) || !maps.Equal(old.Annotations, pod.Annotations)) {
+			k.volumes.Update(pod)
+		}
 		k.workers.Update(pod)
 	}
 }

@@ -31,6 +31,10 @@ func (k *Kubelet) Sync(ctx context.Context, pod *corev1.Pod) (podworker.Outcome,
 			return podworker.Outcome{Ended: true}, nil
 		}
 		f := k.facts(pod, st, rt, false)
+		deadline := lifecycle.Deadline(f.Pod)
+		if k.overdue(f, st, deadline) {
+			return podworker.Outcome{Ended: true}, nil
+		}
 		k.updateProbes(f, rt)
 		f = k.facts(pod, st, rt, false)
 		plan := lifecycle.Next(f)
@@ -44,13 +48,24 @@ func (k *Kubelet) Sync(ctx context.Context, pod *corev1.Pod) (podworker.Outcome,
 			}
 		}
 		if plan.Done() {
-			return podworker.Outcome{Wake: plan.Wake}, nil
+			return podworker.Outcome{Wake: lifecycle.Earlier(plan.Wake, deadline)}, nil
 		}
 		if err := k.act(ctx, f, st, plan); err != nil {
 			return podworker.Outcome{}, err
 		}
 	}
 	return podworker.Outcome{}, fmt.Errorf("pod %s/%s did not settle in %d rounds", pod.Namespace, pod.Name, maxRounds)
+}
+
+// overdue ends a pod that has used up its time.
+func (k *Kubelet) overdue(f lifecycle.Facts, st *podState, deadline time.Time) bool {
+	if deadline.IsZero() || f.Now.Before(deadline) {
+		return false
+	}
+	st.rejected = &rejection{Reason: lifecycle.ReasonDeadlineExceeded, Message: lifecycle.MessageDeadlineExceeded}
+	k.podEvent(f.Pod, corev1.EventTypeNormal, st.rejected.Reason, st.rejected.Message)
+	k.report(f, st, false)
+	return true
 }
 
 // look asks the runtime for the pod and keeps the answer for others.

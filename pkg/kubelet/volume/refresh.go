@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -20,6 +21,20 @@ func (m *Manager) Changed(uids []types.UID) {
 		default:
 			return
 		}
+	}
+}
+
+// Update tells of a newer version of a pod: what its volumes show of the pod itself follows. A pod that is not mounted is not
+// remembered. It never blocks.
+func (m *Manager) Update(pod *corev1.Pod) {
+	m.mu.Lock()
+	p := m.pods[pod.UID]
+	if p != nil {
+		p.newer = pod
+	}
+	m.mu.Unlock()
+	if p != nil {
+		m.Changed([]types.UID{pod.UID})
 	}
 }
 
@@ -55,6 +70,11 @@ func (m *Manager) refresh(ctx context.Context, uid types.UID) {
 	if p.pod == nil {
 		return
 	}
+	m.mu.Lock()
+	if p.newer != nil {
+		p.pod, p.newer = p.newer, nil
+	}
+	m.mu.Unlock()
 	if _, err := m.mount(ctx, p.pod); err != nil && ctx.Err() == nil {
 		m.cfg.Log.Warn("volumes of a running pod could not be refreshed", "pod", p.pod.Namespace+"/"+p.pod.Name, "err", err)
 	}

@@ -69,6 +69,8 @@ type Manager struct {
 type podVolumes struct {
 	mu  sync.Mutex
 	pod *corev1.Pod // as last mounted; nil: unmounted
+	// newer is a version of the pod to be mounted next, nil if there is none; Manager.mu guards it.
+	newer *corev1.Pod
 }
 
 // New checks the configuration and makes the directory of pods.

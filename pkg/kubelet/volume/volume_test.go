@@ -193,6 +193,11 @@ func TestVolumesOfAPod(t *testing.T) {
 	go func() { done <- m.Run(rctx) }()
 	m.Changed([]types.UID{"uid-1", "unknown"})
 	await(t, func() bool { return read(t, all, "ca.crt") == "v2" && read(t, all, "token") == "ns/sa [] #2" })
+	relabelled := pod.DeepCopy()
+	relabelled.Labels["v"] = "2 "
+	m.Update(relabelled)
+	m.Update(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "unknown"}})
+	await(t, func() bool { return read(t, all, "ns") == "2 metadata.namespace" })
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
