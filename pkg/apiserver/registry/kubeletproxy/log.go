@@ -1,6 +1,7 @@
 package kubeletproxy
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
 
 	"bonsai/pkg/apiserver/registry"
 )
@@ -46,13 +48,13 @@ func (p *Proxy) Log() registry.Connecter {
 			return err
 		}
 		location := &url.URL{Scheme: "https", Host: host, Path: "/containerLogs/" + ns + "/" + name + "/" + container, RawQuery: logQuery(opts).Encode()}
-		return p.stream(ctx, w, location, pod.Name, opts)
+		return p.stream(w, r.WithContext(ctx), location, pod.Name, opts)
 	})
 }
 
-// stream copies the kubelet's answer as it comes.
-func (p *Proxy) stream(ctx context.Context, w http.ResponseWriter, location *url.URL, pod string, opts *corev1.PodLogOptions) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location.String(), nil)
+// stream copies the kubelet's answer as it comes: as the body, or as WebSocket frames to a client that asks for that.
+func (p *Proxy) stream(w http.ResponseWriter, r *http.Request, location *url.URL, pod string, opts *corev1.PodLogOptions) error {
+	req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, location.String(), nil)
 	if err != nil {
 		return fmt.Errorf("logs of pod %s: %w", pod, err)
 	}
@@ -70,9 +72,15 @@ func (p *Proxy) stream(ctx context.Context, w http.ResponseWriter, location *url
 	if resp.StatusCode != http.StatusOK {
 		return refusal(resp, pod)
 	}
+	if wsstream.IsWebSocketRequest(r) {
+		// The library drops bytes that come together with the end; a buffered reader keeps the two apart.
+		body := bufio.NewReader(limited(resp.Body, opts.LimitBytes))
+		frames := wsstream.NewReader(body, true, wsstream.NewDefaultReaderProtocols())
+		return frames.Copy(w, r)
+	}
 	w.Header().Set("Content-Type", "text/plain")
 	w.WriteHeader(http.StatusOK)
-	copyFlushing(w, resp.Body, opts.LimitBytes)
+	copyFlushing(w, limited(resp.Body, opts.LimitBytes))
 	return nil
 }
 
@@ -89,11 +97,16 @@ func refusal(resp *http.Response, pod string) error {
 	return apierrors.NewGenericServerResponse(resp.StatusCode, "get", schema.GroupResource{Resource: "pods/log"}, pod, text, 0, false)
 }
 
-// copyFlushing sends every piece on at once; limit, if not nil, is the most bytes. It ends with the reader or the client.
-func copyFlushing(w http.ResponseWriter, r io.Reader, limit *int64) {
-	if limit != nil {
-		r = io.LimitReader(r, *limit)
+// limited reads at most limit bytes of r if limit is not nil.
+func limited(r io.Reader, limit *int64) io.Reader {
+	if limit == nil {
+		return r
 	}
+	return io.LimitReader(r, *limit)
+}
+
+// copyFlushing sends every piece on at once. It ends with the reader or the client.
+func copyFlushing(w http.ResponseWriter, r io.Reader) {
 	flush := http.NewResponseController(w)
 	_ = flush.Flush() // the headers: a follower of a silent log must see its request answered
 	buf := make([]byte, 32<<10)

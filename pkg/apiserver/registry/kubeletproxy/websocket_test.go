@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	gorilla "github.com/gorilla/websocket"
 	"k8s.io/apimachinery/pkg/util/proxy"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
@@ -248,5 +249,36 @@ func TestRefusalOverWebSocket(t *testing.T) {
 	err := run(t.Context(), front.URL, "/exec?command=x&stdout=true", remotecommand.StreamOptions{Stdout: io.Discard})
 	if err == nil || !strings.Contains(err.Error(), "unable to upgrade connection: container not found") {
 		t.Error(err)
+	}
+}
+
+func TestLogOverWebSocket(t *testing.T) {
+	t.Parallel()
+	p := house(t, false)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := p.Log().Connect(r.Context(), "ns", "p", "", w, r); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	}))
+	t.Cleanup(server.Close)
+	for query, want := range map[string]string{"": "/containerLogs/ns/p/app", "limitBytes=4": "/con"} {
+		conn, _, err := gorilla.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(server.URL, "http")+"/log?"+query, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []byte
+		var ended error
+		for {
+			var piece []byte
+			_, piece, ended = conn.ReadMessage()
+			if ended != nil {
+				break
+			}
+			got = append(got, piece...)
+		}
+		conn.Close()
+		if string(got) != want {
+			t.Errorf("log?%s: %q, not %q (%v)", query, got, want, ended)
+		}
 	}
 }
