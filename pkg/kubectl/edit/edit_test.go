@@ -1,0 +1,47 @@
+package edit
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bonsai/pkg/kubectl/write/writetest"
+)
+
+const path = "/api/v1/namespaces/default/configmaps/c"
+
+// TestEdit runs shell commands as the editor. It sets the environment and thus cannot run beside others.
+func TestEdit(t *testing.T) {
+	flag := filepath.Join(t.TempDir(), "tried")
+	for _, c := range []struct{ name, editor, want, data string }{
+		{"changed", `sed -i 's/"y"/z/'`, "configmap/c edited\n", `{"x":"z"}`},
+		{"unchanged", "true", "Edit cancelled, no changes made.\n", `{"x":"y"}`},
+		{"emptied", "truncate -s 0", "Edit cancelled, saved file was empty.\n", `{"x":"y"}`},
+		{"renamed", "sed -i s/name:.c/name:\\ d/", "At least one of apiVersion, kind and name was changed", `{"x":"y"}`},
+		{"broken, then nothing", "f() { test -e " + flag + " || { touch " + flag + "; echo '  - [' >> $1; }; }; f", "error: Edit cancelled, no valid changes were saved.\n", `{"x":"y"}`},
+		{"no editor", "false", "error: there was a problem with the editor \"false\": exit status 1\n", `{"x":"y"}`},
+	} {
+		t.Setenv("KUBE_EDITOR", c.editor)
+		t.Setenv("TMPDIR", t.TempDir())
+		s := writetest.NewServer(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default"},"data":{"x":"y"}}`)
+		got, _ := writetest.Run(t, NewCommand, s.URL, "", "edit", "cm", "c")
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+		if o := s.Object(path); !strings.Contains(o, `"data":`+c.data) {
+			t.Errorf("%s: the object is %s", c.name, o)
+		}
+		left, _ := os.ReadDir(os.Getenv("TMPDIR"))
+		if kept := strings.Contains(got, "A copy of your changes"); kept != (len(left) > 0) {
+			t.Errorf("%s: %d files are left, said %q", c.name, len(left), got)
+		}
+	}
+}
+
+func TestWithoutComments(t *testing.T) {
+	t.Parallel()
+	if got := string(withoutComments([]byte("# a\na: b\n  # c\n\n"))); got != "a: b" {
+		t.Errorf("got %q", got)
+	}
+}
