@@ -19,6 +19,7 @@ func endpointsRow() resources.Row {
 		Namespaced:  true,
 		ShortNames:  []string{"ep"},
 		StoragePath: "services/endpoints",
+		Deprecated:  "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 		New:         resources.Make[corev1.Endpoints],
 		NewList:     resources.Make[corev1.EndpointsList],
 		Strategy: resources.Typed[*corev1.Endpoints]{
@@ -31,9 +32,6 @@ func endpointsRow() resources.Row {
 			},
 			Validate:       validateEndpoints,
 			ValidateUpdate: func(obj, _ *corev1.Endpoints) field.ErrorList { return validateEndpoints(obj) },
-			Warnings: func(_, _ *corev1.Endpoints) []string {
-				return []string{"v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"}
-			},
 			CreateOnUpdate: true,
 		}.Strategy(),
 		Columns: []metav1.TableColumnDefinition{

@@ -32,6 +32,9 @@ type Row struct {
 	// NoDeleteCollection marks the stored resources that cannot be deleted all at once (namespaces).
 	NoDeleteCollection bool
 
+	// Deprecated, if not empty, is the warning that every request for the resource is answered with.
+	Deprecated string
+
 	// New and NewList make empty objects of the storage version.
 	New     func() runtime.Object
 	NewList func() runtime.Object

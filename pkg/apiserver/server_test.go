@@ -353,6 +353,9 @@ func TestWarnings(t *testing.T) {
 	if code != 201 || h.Get("Warning") != `299 - "unknown field \"foo\""` {
 		t.Errorf("%d, Warning: %s", code, h.Get("Warning"))
 	}
+	if code, h, _ = call(t, "GET", url+"/api/v1/endpoints", ""); code != 200 || !strings.Contains(h.Get("Warning"), "v1 Endpoints is deprecated") {
+		t.Errorf("endpoints: %d, Warning: %s", code, h.Get("Warning"))
+	}
 }
 
 func TestForms(t *testing.T) {

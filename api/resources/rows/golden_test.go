@@ -133,6 +133,9 @@ func TestCreate(t *testing.T) {
 		if s.Warnings != nil {
 			warnings = s.Warnings(obj, nil)
 		}
+		if row.Deprecated != "" {
+			warnings = append(warnings, row.Deprecated)
+		}
 		got = append(got, outcome(t, obj, errs, warnings))
 	}
 	golden(t, "create.golden", got)

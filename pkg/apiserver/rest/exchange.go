@@ -30,6 +30,9 @@ func (x *exchange) serve() error {
 	if x.r.URL.RawQuery != "" {
 		x.query = x.r.URL.Query()
 	}
+	if d := x.res.Row.Deprecated; d != "" {
+		x.warn(d)
+	}
 	if x.info.Subresource != "" {
 		return x.subresource()
 	}
