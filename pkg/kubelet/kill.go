@@ -11,6 +11,7 @@ import (
 
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/trace"
 )
 
 // minGrace is the least time a container gets between its stop signal and its kill, whatever its preStop hook has used up.
@@ -26,7 +27,8 @@ func podGrace(pod *corev1.Pod) time.Duration {
 
 // killPod ends all containers, the regular ones together and the sidecars after them in reverse order, then the sandboxes.
 func (k *Kubelet) killPod(ctx context.Context, pod *corev1.Pod, rt *runtime.PodStatus, grace time.Duration) error {
-	end := time.Now().Add(grace)
+	begun := time.Now()
+	end := begun.Add(grace)
 	var first []*runtime.Container
 	sidecars := map[string]*runtime.Container{}
 	for i := range rt.Containers {
@@ -56,12 +58,15 @@ func (k *Kubelet) killPod(ctx context.Context, pod *corev1.Pod, rt *runtime.PodS
 			}
 		}
 	}
+	trace.Step(ctx, k.log, pod, "kubelet.stop", begun, time.Now())
+	begun = time.Now()
 	for _, s := range rt.Sandboxes {
 		if err := k.cri.StopSandbox(ctx, s.ID); err != nil {
 			k.podEvent(pod, corev1.EventTypeWarning, "FailedKillPod", "error killing pod: "+err.Error())
 			return err
 		}
 	}
+	trace.Step(ctx, k.log, pod, "kubelet.unsandbox", begun, time.Now())
 	return nil
 }
 

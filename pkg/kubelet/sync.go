@@ -13,6 +13,7 @@ import (
 	"bonsai/pkg/kubelet/podworker"
 	"bonsai/pkg/kubelet/prober"
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/trace"
 )
 
 // maxRounds bounds the rounds of one sync; more are a sign of a mistake, and the next sync goes on.
@@ -196,6 +197,7 @@ func (k *Kubelet) reportWhileEnding(ctx context.Context, pod *corev1.Pod, st *po
 
 // Cleanup implements podworker.Steps.
 func (k *Kubelet) Cleanup(ctx context.Context, pod *corev1.Pod) error {
+	begun := time.Now()
 	if err := k.volumes.Unmount(ctx, pod.UID); err != nil {
 		return fmt.Errorf("unmount the volumes: %w", err)
 	}
@@ -203,6 +205,7 @@ func (k *Kubelet) Cleanup(ctx context.Context, pod *corev1.Pod) error {
 		return fmt.Errorf("remove the cgroup: %w", err)
 	}
 	k.objects.Untrack(pod.UID)
+	trace.Step(ctx, k.log, pod, "kubelet.cleanup", begun, time.Now())
 	return nil
 }
 

@@ -209,12 +209,13 @@ func (w *Writer) write(ctx context.Context, uid types.UID) error {
 	if !remove {
 		return nil
 	}
-	zero := int64(0)
+	zero, begun := int64(0), time.Now()
 	err := w.client.DeletePod(ctx, object.Namespace, object.Name,
 		metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &object.UID}})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete pod %s/%s: %w", object.Namespace, object.Name, err)
 	}
+	trace.Step(ctx, w.log, object, "kubelet.delete", begun, time.Now())
 	return nil
 }
 
