@@ -20,6 +20,7 @@ import (
 	"bonsai/pkg/kubectl/drain"
 	"bonsai/pkg/kubectl/edit"
 	"bonsai/pkg/kubectl/exec"
+	"bonsai/pkg/kubectl/explain"
 	"bonsai/pkg/kubectl/expose"
 	"bonsai/pkg/kubectl/get"
 	"bonsai/pkg/kubectl/label"
@@ -47,7 +48,7 @@ func groups() []group {
 	type cmds = []func(*cli.Factory, cli.IOStreams) *cobra.Command
 	return []group{
 		{"beginner", "Basic Commands (Beginner):", cmds{create.NewCommand, expose.NewCommand, run.NewCommand, set.NewCommand}},
-		{"intermediate", "Basic Commands (Intermediate):", cmds{get.NewCommand, edit.NewCommand, delete.NewCommand}},
+		{"intermediate", "Basic Commands (Intermediate):", cmds{explain.NewCommand, get.NewCommand, edit.NewCommand, delete.NewCommand}},
 		{"deploy", "Deploy Commands:", cmds{rollout.NewCommand, scale.NewCommand}},
 		{"management", "Cluster Management Commands:", cmds{clusterinfo.NewCommand, drain.NewCordon, drain.NewUncordon, drain.NewCommand, taint.NewCommand}},
 		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand, describe.NewCommand, auth.NewCommand, cp.NewCommand}},

@@ -1,0 +1,166 @@
+// Package explain documents the fields of resources, from the schemas the server publishes at /openapi/v3.
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/resource"
+)
+
+// Options are the flags and arguments of one run.
+type Options struct {
+	cli.IOStreams
+	client *resource.Client
+
+	arg, apiVersion, output string
+	recursive               bool
+}
+
+// NewCommand returns "kubectl explain".
+func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
+	o := &Options{IOStreams: streams}
+	cmd := &cobra.Command{
+		Use:     "explain TYPE [--recursive=FALSE|TRUE] [--api-version=api-version-group] [-o|--output=plaintext]",
+		Short:   "Get documentation for a resource",
+		Long:    "Describe fields and structure of various resources. A field is named by its path:\n\n  <type>.<fieldName>[.<fieldName>]\n\n The server tells what its fields are, in OpenAPI format.\n\nUse \"kubectl api-resources\" for a complete list of supported resources.",
+		Example: "# What a pod is made of\nkubectl explain pods\n\n# All fields, at every depth\nkubectl explain pods --recursive\n\n# One version of a resource\nkubectl explain deployments --api-version=apps/v1\n\n# One field\nkubectl explain pods.spec.containers",
+		RunE:    cli.RunE(f, o),
+	}
+	set := cmd.Flags()
+	set.BoolVarP(&o.recursive, "recursive", "R", false, "Print the fields of fields, at every depth")
+	set.StringVar(&o.apiVersion, "api-version", "", "Get different explanations for particular API version (API group/version)")
+	set.StringVarP(&o.output, "output", "o", "plaintext", "Format in which to render the schema (plaintext)")
+	return cmd
+}
+
+// Complete implements cli.Options.
+func (o *Options) Complete(f *cli.Factory, _ *cobra.Command, args []string) (err error) {
+	switch len(args) {
+	case 0:
+		return errors.New("You must specify the type of resource to explain. Use \"kubectl api-resources\" for a complete list of supported resources.")
+	case 1:
+		o.arg = args[0]
+	default:
+		return errors.New("We accept only this format: explain RESOURCE")
+	}
+	o.client, err = f.Resources()
+	return err
+}
+
+// Validate implements cli.Options.
+func (o *Options) Validate() error {
+	if o.output != "plaintext" {
+		return fmt.Errorf("unrecognized format: %s", o.output)
+	}
+	return nil
+}
+
+// Run implements cli.Options.
+func (o *Options) Run(ctx context.Context) error {
+	gvr, path, err := o.target()
+	if err != nil {
+		return err
+	}
+	doc, err := o.document(ctx, gvr)
+	if err != nil {
+		return err
+	}
+	gvk, ok := doc.kind(gvr)
+	if !ok {
+		return fmt.Errorf("GVR (%s) not found in OpenAPI schema", gvr)
+	}
+	root := doc.schemaOf(gvk)
+	if root == nil {
+		return fmt.Errorf("GVK (%s) not found in OpenAPI schema", gvk)
+	}
+	p := &page{doc: doc, out: o.Out, recursive: o.recursive}
+	return p.print(gvk, root, path)
+}
+
+// target takes the argument apart: the resource and the path of the field.
+func (o *Options) target() (schema.GroupVersionResource, []string, error) {
+	name, path := o.split()
+	if name == "" {
+		path = []string{""}
+	}
+	for _, part := range path {
+		if part == "" || strings.ContainsAny(part, "[]{}*") {
+			return schema.GroupVersionResource{}, nil, errors.New("invalid jsonpath syntax, first node must be field node")
+		}
+	}
+	gvr, err := o.client.Mapper.ResourceFor(schema.ParseGroupResource(name).WithVersion(""))
+	var none *meta.NoResourceMatchError
+	if errors.As(err, &none) {
+		return gvr, nil, typeError(none.PartialResource.Resource)
+	}
+	if err != nil {
+		return gvr, nil, err
+	}
+	if o.apiVersion != "" {
+		gv, err := schema.ParseGroupVersion(o.apiVersion)
+		if err != nil {
+			return gvr, nil, err
+		}
+		gvr = gv.WithResource(gvr.Resource)
+	}
+	return gvr, path, nil
+}
+
+// split is the resource, which may be followed by its group, and the path of the field.
+func (o *Options) split() (string, []string) {
+	name, rest, _ := strings.Cut(strings.TrimSuffix(o.arg, "."), ".")
+	if rest == "" {
+		return name, nil
+	}
+	if all, err := o.client.Mapper.ResourcesFor(schema.GroupVersionResource{Resource: name}); err == nil {
+		for _, gvr := range all {
+			if after, ok := strings.CutPrefix(rest+".", gvr.Group+"."); ok && gvr.Group != "" && name == gvr.Resource {
+				return name + "." + gvr.Group, fields(strings.TrimSuffix(after, "."))
+			}
+		}
+	}
+	return name, fields(rest)
+}
+
+func fields(path string) []string {
+	if path == "" {
+		return nil
+	}
+	return strings.Split(path, ".")
+}
+
+// document reads the schemas of gvr's group and version.
+func (o *Options) document(ctx context.Context, gvr schema.GroupVersionResource) (*document, error) {
+	path := "/openapi/v3/apis/" + gvr.Group + "/" + gvr.Version
+	if gvr.Group == "" {
+		path = "/openapi/v3/api/" + gvr.Version
+	}
+	data, err := o.client.Do(ctx, http.MethodGet, []string{path}, nil, nil, "Accept", resource.JSON)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("couldn't find resource for %q", gvr)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parse(data)
+}
+
+// typeError is a TYPE that the server does not have.
+type typeError string
+
+func (e typeError) Error() string {
+	return fmt.Sprintf("the server doesn't have a resource type %q", string(e))
+}
+
+// Plain tells that the message is shown without a prefix.
+func (typeError) Plain() bool { return true }
