@@ -27,6 +27,7 @@ import (
 	"bonsai/pkg/kubectl/logs"
 	"bonsai/pkg/kubectl/patch"
 	"bonsai/pkg/kubectl/portforward"
+	"bonsai/pkg/kubectl/proxy"
 	"bonsai/pkg/kubectl/replace"
 	"bonsai/pkg/kubectl/rollout"
 	"bonsai/pkg/kubectl/run"
@@ -51,7 +52,7 @@ func groups() []group {
 		{"intermediate", "Basic Commands (Intermediate):", cmds{explain.NewCommand, get.NewCommand, edit.NewCommand, delete.NewCommand}},
 		{"deploy", "Deploy Commands:", cmds{rollout.NewCommand, scale.NewCommand}},
 		{"management", "Cluster Management Commands:", cmds{clusterinfo.NewCommand, drain.NewCordon, drain.NewUncordon, drain.NewCommand, taint.NewCommand}},
-		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand, describe.NewCommand, auth.NewCommand, cp.NewCommand}},
+		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand, proxy.NewCommand, describe.NewCommand, auth.NewCommand, cp.NewCommand}},
 		{"advanced", "Advanced Commands:", cmds{wait.NewCommand, apply.NewCommand(edit.Object), patch.NewCommand, replace.NewCommand}},
 		{"settings", "Settings Commands:", cmds{completion.NewCommand, label.NewCommand, annotate.NewCommand}},
 		{"other", "Other Commands:", cmds{apiversions.NewCommand, version.NewCommand, apiresources.NewCommand, config.NewCommand}},
