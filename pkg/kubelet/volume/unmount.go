@@ -17,15 +17,20 @@ func removeTree(path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	if err := unmountBeneath(path); err != nil {
-		return err
-	}
-	left, err := mountsBeneath(path)
+	points, err := mountsBeneath(path)
 	if err != nil {
 		return err
 	}
-	if len(left) > 0 {
-		return fmt.Errorf("%s is still mounted: not removing %s", left[0], path)
+	if len(points) > 0 {
+		if err := unmount(points); err != nil {
+			return err
+		}
+		if points, err = mountsBeneath(path); err != nil {
+			return err
+		}
+	}
+	if len(points) > 0 {
+		return fmt.Errorf("%s is still mounted: not removing %s", points[0], path)
 	}
 	if err := os.RemoveAll(path); err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
@@ -33,12 +38,8 @@ func removeTree(path string) error {
 	return nil
 }
 
-// unmountBeneath unmounts path and all mounts beneath it, the innermost first. A mount that is busy is detached.
-func unmountBeneath(path string) error {
-	points, err := mountsBeneath(path)
-	if err != nil {
-		return err
-	}
+// unmount unmounts the mount points in their order. A mount that is busy is detached.
+func unmount(points []string) error {
 	for _, p := range points {
 		err := unix.Unmount(p, unix.UMOUNT_NOFOLLOW)
 		if errors.Is(err, unix.EBUSY) {
@@ -49,6 +50,15 @@ func unmountBeneath(path string) error {
 		}
 	}
 	return nil
+}
+
+// unmountBeneath unmounts path and all mounts beneath it, the innermost first.
+func unmountBeneath(path string) error {
+	points, err := mountsBeneath(path)
+	if err != nil {
+		return err
+	}
+	return unmount(points)
 }
 
 // mountsBeneath lists the mount points at or beneath path, the last mounted first.
