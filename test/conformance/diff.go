@@ -7,22 +7,25 @@ import (
 
 // diffFiles compares two result files and prints what newly fails and what was mended. Newly failing specs are an error.
 func diffFiles(oldPath, newPath string, out io.Writer) error {
-	before, err := readFailing(oldPath)
+	before, err := readRecord(oldPath)
 	if err != nil {
 		return err
 	}
-	after, err := readFailing(newPath)
+	after, err := readRecord(newPath)
 	if err != nil {
 		return err
 	}
-	newly, mended := missingFrom(before, after), missingFrom(after, before)
+	if before.scope != after.scope {
+		return fmt.Errorf("the two runs are not of the same specs: %s; %s", before.scope, after.scope)
+	}
+	newly, mended := missingFrom(before.failing, after.failing), missingFrom(after.failing, before.failing)
 	for _, name := range mended {
 		fmt.Fprintln(out, "mended:       ", name)
 	}
 	for _, name := range newly {
 		fmt.Fprintln(out, "newly failing:", name)
 	}
-	fmt.Fprintf(out, "failing: %d, then %d\n", len(before), len(after))
+	fmt.Fprintf(out, "failing: %d, then %d\n", len(before.failing), len(after.failing))
 	if len(newly) > 0 {
 		return fmt.Errorf("%d specs newly fail", len(newly))
 	}

@@ -75,26 +75,27 @@ func (r *result) bySIG() []tally {
 
 // record prints the summary and writes the result file, which tells what newly fails since the run it replaces.
 func (s settings) record(r *result) error {
-	before, err := readFailing(s.results)
-	if errors.Is(err, fs.ErrNotExist) {
-		before = nil
-	} else if err != nil {
+	before, err := readRecord(s.results)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	newly := missingFrom(before, r.failing())
+	// Runs of different specs say nothing about one another.
+	compared := err == nil && before.scope == r.scope()
+	var newly []string
+	if compared {
+		newly = missingFrom(before.failing, r.failing())
+	}
 	if err := os.MkdirAll(filepath.Dir(s.results), 0o755); err != nil {
 		return err
 	}
 	var text strings.Builder
-	r.write(&text, newly, before != nil)
+	r.write(&text, newly, compared)
 	if err := os.WriteFile(s.results, []byte(text.String()), 0o644); err != nil {
 		return err
 	}
 	r.summary(os.Stdout)
 	for _, name := range newly {
-		if before != nil {
-			fmt.Println("newly failing:", name)
-		}
+		fmt.Println("newly failing:", name)
 	}
 	fmt.Println("written to", s.results)
 	return nil
@@ -112,18 +113,25 @@ func (r *result) summary(out io.Writer) {
 	fmt.Fprintln(out, "wall time", r.Wall.Round(time.Second))
 }
 
-// failingHeading starts the part of a result file that diff reads.
-const failingHeading = "## Failing specs"
+// failingHeading starts the part of a result file that diff reads, scopePrefix the line that says which specs ran.
+const (
+	failingHeading = "## Failing specs"
+	scopePrefix    = "- scope: "
+)
+
+// scope says which specs ran.
+func (r *result) scope() string {
+	if r.Focus != "" {
+		return "the specs of Kubernetes v1.36.3 marked [Conformance] that match `" + r.Focus + "`"
+	}
+	return "all specs of Kubernetes v1.36.3 marked [Conformance]"
+}
 
 // write writes the result file.
 func (r *result) write(out io.Writer, newly []string, compared bool) {
-	scope := "all specs marked [Conformance]"
-	if r.Focus != "" {
-		scope = "the specs marked [Conformance] that match `" + r.Focus + "`"
-	}
 	fmt.Fprintf(out, "# Conformance results\n\nWritten by `make conformance`; two such files are compared by `make conformance-diff`.\n\n")
-	fmt.Fprintf(out, "- date: %s\n- commit: %s\n- scope: %s of Kubernetes v1.36.3\n- kubectl: %s\n- wall time: %s\n- **passed: %d of %d**\n\n",
-		r.Date.Format(time.RFC3339), r.Commit, scope, r.Kubectl, r.Wall.Round(time.Second), len(r.Specs)-r.failed(), len(r.Specs))
+	fmt.Fprintf(out, "- date: %s\n- commit: %s\n%s%s\n- kubectl: %s\n- wall time: %s\n- **passed: %d of %d**\n\n",
+		r.Date.Format(time.RFC3339), r.Commit, scopePrefix, r.scope(), r.Kubectl, r.Wall.Round(time.Second), len(r.Specs)-r.failed(), len(r.Specs))
 	fmt.Fprintf(out, "| SIG | passed | failed | of |\n|---|---|---|---|\n")
 	for _, t := range r.bySIG() {
 		fmt.Fprintf(out, "| %s | %d | %d | %d |\n", t.sig, t.passed, t.of-t.passed, t.of)
@@ -157,14 +165,21 @@ func escape(s string) string {
 	return strings.NewReplacer("<", "&lt;", "`", "'", "*", `\*`, "_", `\_`).Replace(s)
 }
 
-// readFailing returns the names of the failing specs that a result file lists; never nil for a readable file.
-func readFailing(path string) ([]string, error) {
+// record is what a result file tells a later run.
+type record struct {
+	scope   string
+	failing []string
+}
+
+// readRecord reads a result file.
+func readRecord(path string) (record, error) {
+	var r record
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the result file: %w", err)
+		return r, fmt.Errorf("read the result file: %w", err)
 	}
 	defer f.Close()
-	names, inside, found := []string{}, false, false
+	inside, found := false, false
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		line := lines.Text()
@@ -173,16 +188,18 @@ func readFailing(path string) ([]string, error) {
 			found = found || inside
 			continue
 		}
-		name, isItem := strings.CutPrefix(line, "- `")
-		if inside && isItem {
-			names = append(names, strings.TrimSuffix(name, "`"))
+		if scope, ok := strings.CutPrefix(line, scopePrefix); ok && !found {
+			r.scope = scope
+		}
+		if name, ok := strings.CutPrefix(line, "- `"); ok && inside {
+			r.failing = append(r.failing, strings.TrimSuffix(name, "`"))
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read the result file %s: %w", path, err)
+		return r, fmt.Errorf("read the result file %s: %w", path, err)
 	}
 	if !found {
-		return nil, fmt.Errorf("%s is no result file: it has no %q", path, failingHeading)
+		return r, fmt.Errorf("%s is no result file: it has no %q", path, failingHeading)
 	}
-	return names, nil
+	return r, nil
 }

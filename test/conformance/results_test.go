@@ -31,8 +31,8 @@ func TestResultFileIsReadBack(t *testing.T) {
 	if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := readFailing(path)
-	if err != nil || !slices.Equal(got, []string{"[sig-node] Pods b", "odd name"}) {
+	got, err := readRecord(path)
+	if err != nil || got.scope != r.scope() || !slices.Equal(got.failing, []string{"[sig-node] Pods b", "odd name"}) {
 		t.Fatalf("read back %q, %v", got, err)
 	}
 	for _, want := range []string{"**passed: 2 of 4**", "| sig-node | 1 | 1 | 2 |", "| other | 0 | 1 | 1 |", "expected &lt;nil> got 'x'", "## Newly failing"} {
@@ -76,10 +76,18 @@ func TestDiff(t *testing.T) {
 		return path
 	}
 	one, two, none := file("one", "[sig-node] Pods a"), file("two", "[sig-node] Pods a", "odd name"), file("none")
+	focused := exampleResult()
+	focused.Focus = "Pods"
+	var text bytes.Buffer
+	focused.write(&text, nil, false)
+	part := filepath.Join(dir, "part")
+	if err := os.WriteFile(part, text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		old, new string
 		bad      bool
-	}{{one, one, false}, {one, two, true}, {two, one, false}, {none, none, false}, {none, one, true}, {one, filepath.Join(dir, "absent"), true}} {
+	}{{one, part, true}, {one, one, false}, {one, two, true}, {two, one, false}, {none, none, false}, {none, one, true}, {one, filepath.Join(dir, "absent"), true}} {
 		var out bytes.Buffer
 		if err := diffFiles(c.old, c.new, &out); (err != nil) != c.bad {
 			t.Errorf("%s to %s: %v\n%s", filepath.Base(c.old), filepath.Base(c.new), err, out.String())
@@ -88,7 +96,7 @@ func TestDiff(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "other"), []byte("# Hello\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readFailing(filepath.Join(dir, "other")); err == nil {
+	if _, err := readRecord(filepath.Join(dir, "other")); err == nil {
 		t.Error("a file without the list was taken for a result")
 	}
 }
