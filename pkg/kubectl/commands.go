@@ -17,6 +17,7 @@ import (
 	"bonsai/pkg/kubectl/create"
 	"bonsai/pkg/kubectl/delete"
 	"bonsai/pkg/kubectl/describe"
+	"bonsai/pkg/kubectl/diff"
 	"bonsai/pkg/kubectl/drain"
 	"bonsai/pkg/kubectl/edit"
 	"bonsai/pkg/kubectl/exec"
@@ -53,7 +54,7 @@ func groups() []group {
 		{"deploy", "Deploy Commands:", cmds{rollout.NewCommand, scale.NewCommand}},
 		{"management", "Cluster Management Commands:", cmds{clusterinfo.NewCommand, drain.NewCordon, drain.NewUncordon, drain.NewCommand, taint.NewCommand}},
 		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand, proxy.NewCommand, describe.NewCommand, auth.NewCommand, cp.NewCommand}},
-		{"advanced", "Advanced Commands:", cmds{wait.NewCommand, apply.NewCommand(edit.Object), patch.NewCommand, replace.NewCommand}},
+		{"advanced", "Advanced Commands:", cmds{wait.NewCommand, diff.NewCommand, apply.NewCommand(edit.Object), patch.NewCommand, replace.NewCommand}},
 		{"settings", "Settings Commands:", cmds{completion.NewCommand, label.NewCommand, annotate.NewCommand}},
 		{"other", "Other Commands:", cmds{apiversions.NewCommand, version.NewCommand, apiresources.NewCommand, config.NewCommand}},
 	}

@@ -1,0 +1,207 @@
+// Package diff shows what "kubectl apply" of the same files would change: the live objects beside what the server answers to
+// the patch as a dry run, both given to a diff program.
+package diff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/printers"
+	"bonsai/pkg/kubectl/resource"
+	"bonsai/pkg/kubectl/write"
+)
+
+// manager is the field manager of the dry runs, apply's own.
+const manager = "kubectl-client-side-apply"
+
+// Options is one run of "kubectl diff".
+type Options struct {
+	write.Base
+	files       resource.Files
+	selector    string
+	showManaged bool
+	// program and its arguments compare two directories.
+	program []string
+}
+
+// NewCommand returns "kubectl diff".
+func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
+	o := &Options{Base: write.Base{Flags: write.NewFlags(manager), IOStreams: streams}}
+	cmd := &cobra.Command{
+		Use:   "diff -f FILENAME",
+		Short: "Diff the live version against a would-be applied version",
+		Long: "Diff configurations specified by file name or stdin between the current online configuration, and the configuration as it would be if applied.\n\n" +
+			" The program of $KUBECTL_EXTERNAL_DIFF compares (\"diff -u -N\" by default); the words after it must be letters, digits, - or =.\n\n" +
+			" Exit status: 0 No differences were found. 1 Differences were found. >1 kubectl or diff failed with an error.",
+		Example: "\n  # Diff resources included in pod.json\n  kubectl diff -f pod.json\n\n  # Diff file read from stdin\n  cat service.yaml | kubectl diff -f -",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := cli.RunE(f, o)(cmd, args)
+			if exit := (*cli.ExitError)(nil); err == nil || errors.As(err, &exit) {
+				return err
+			}
+			return &cli.ExitError{Code: 2, Err: err} // 1 means differences
+		},
+	}
+	set := cmd.Flags()
+	o.files.AddFlags(set, "contains the configuration to diff")
+	o.AddManager(set)
+	set.StringVarP(&o.selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
+	set.BoolVar(&o.showManaged, "show-managed-fields", false, "If true, include managed fields in the diff.")
+	return cmd
+}
+
+// Complete gets the client and the diff program.
+func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return cli.UsageErrorf(cmd, "Unexpected args: %v", args)
+	}
+	if o.files.Empty() {
+		return write.NoFiles()
+	}
+	o.program = []string{"diff", "-u", "-N"}
+	if words := strings.Fields(os.Getenv("KUBECTL_EXTERNAL_DIFF")); len(words) > 0 {
+		o.program = words
+	}
+	return o.CompleteWith(f)
+}
+
+// Validate refuses arguments of the diff program that a shell would read as more than words.
+func (o *Options) Validate() error {
+	for _, word := range o.program[1:] {
+		for _, c := range word {
+			if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '=') {
+				return fmt.Errorf("KUBECTL_EXTERNAL_DIFF: the argument %q has characters other than letters, digits, - and =", word)
+			}
+		}
+	}
+	return nil
+}
+
+// Run writes both versions of every object and compares them.
+func (o *Options) Run(ctx context.Context) (err error) {
+	infos, err := o.Client.Resolve(ctx, resource.Request{
+		Files: o.files, Namespace: o.Namespace, ExplicitNamespace: o.Explicit, LabelSelector: o.selector,
+	})
+	if err != nil {
+		return err
+	}
+	live, err := os.MkdirTemp("", "LIVE-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(live)) }()
+	merged, err := os.MkdirTemp("", "MERGED-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(merged)) }()
+	for _, i := range infos {
+		if err := o.writeBoth(ctx, i, live, merged); err != nil {
+			return err
+		}
+	}
+	return o.compare(ctx, live, merged)
+}
+
+// writeBoth writes one object's two versions. One that is not there yet has only the merged one.
+func (o *Options) writeBoth(ctx context.Context, i *resource.Info, live, merged string) error {
+	before, after, err := o.versions(ctx, i)
+	if err != nil {
+		return err
+	}
+	if i.Mapping.GroupVersionKind.Kind == "Secret" && i.Mapping.GroupVersionKind.Group == "" {
+		mask(before, after)
+	}
+	if before != nil {
+		if err := o.write(filepath.Join(live, fileName(i)), before); err != nil {
+			return err
+		}
+	}
+	return o.write(filepath.Join(merged, fileName(i)), after)
+}
+
+// versions returns the live object, nil if there is none, and what applying would make of it.
+func (o *Options) versions(ctx context.Context, i *resource.Info) (before, after *unstructured.Unstructured, err error) {
+	want := i.Object.DeepCopy()
+	if err := write.SetLastApplied(want); err != nil {
+		return nil, nil, write.WithSource("applying", i.Source, err)
+	}
+	err = i.Get(ctx)
+	if apierrors.IsNotFound(err) {
+		i.Object = want
+		err := i.Create(ctx, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: o.Manager})
+		return nil, i.Object, write.WithSource("creating", i.Source, err)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	before = i.Object.DeepCopy()
+	original, err := write.LastApplied(before)
+	if err != nil {
+		return nil, nil, err
+	}
+	modified, err := resource.Encode(want)
+	if err != nil {
+		return nil, nil, err
+	}
+	current, err := resource.Encode(before)
+	if err != nil {
+		return nil, nil, err
+	}
+	patch, kind, err := write.Diff3(i.Mapping.GroupVersionKind, original, modified, current, true)
+	if err != nil {
+		return nil, nil, write.WithSource("merging", i.Source, err)
+	}
+	if string(patch) == "{}" {
+		return before, before.DeepCopy(), nil
+	}
+	err = i.Patch(ctx, kind, patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: o.Manager})
+	return before, i.Object, write.WithSource("patching", i.Source, err)
+}
+
+// fileName is GROUP.VERSION.KIND.NAMESPACE.NAME, so that both directories have the same names.
+func fileName(i *resource.Info) string {
+	gvk := i.Mapping.GroupVersionKind
+	parts := []string{gvk.Version, gvk.Kind, i.Namespace, i.Name}
+	if gvk.Group != "" {
+		parts = append([]string{gvk.Group}, parts...)
+	}
+	return strings.ReplaceAll(strings.Join(parts, "."), "/", "_")
+}
+
+func (o *Options) write(path string, u *unstructured.Unstructured) error {
+	if !o.showManaged {
+		u.SetManagedFields(nil)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(printers.YAML(u, f), f.Close())
+}
+
+// compare runs the diff program; its exit code becomes ours.
+func (o *Options) compare(ctx context.Context, live, merged string) error {
+	args := append(append([]string{}, o.program[1:]...), live, merged)
+	cmd := exec.CommandContext(ctx, o.program[0], args...)
+	cmd.Stdout, cmd.Stderr = o.Out, o.ErrOut
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() > 0 {
+		return &cli.ExitError{Code: exit.ExitCode()}
+	}
+	if err != nil {
+		return fmt.Errorf("failed to run %q: %w", o.program[0], err)
+	}
+	return nil
+}

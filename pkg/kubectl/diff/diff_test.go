@@ -1,0 +1,80 @@
+package diff
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"bonsai/pkg/kubectl/write"
+	"bonsai/pkg/kubectl/write/writetest"
+)
+
+func configMap(value string) string {
+	return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":"` + value + `"}}`
+}
+
+func TestDiff(t *testing.T) {
+	t.Parallel()
+	s := writetest.NewServer(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default"},"data":{"a":"1","other":"kept"}}`)
+	for _, c := range []struct {
+		name, file string
+		code       int
+		has, hasNo []string
+	}{
+		{"a change", configMap("2"), 1, []string{"LIVE-", "MERGED-", "v1.ConfigMap.default.c", "\n-  a: \"1\"\n", "\n+  a: \"2\"\n"}, []string{"-  other"}},
+		{"a new object", strings.Replace(configMap("1"), `"c"`, `"new"`, 1), 1, []string{"+  a: \"1\"", "+  name: new"}, nil},
+		{"nonsense", `{"kind":`, 2, nil, nil},
+	} {
+		got, code := writetest.Run(t, NewCommand, s.URL, c.file, "diff", "-f", "-")
+		if code != c.code {
+			t.Errorf("%s: code %d, not %d: %s", c.name, code, c.code, got)
+		}
+		for _, want := range c.has {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: no %q in\n%s", c.name, want, got)
+			}
+		}
+		for _, not := range c.hasNo {
+			if strings.Contains(got, not) {
+				t.Errorf("%s: %q in\n%s", c.name, not, got)
+			}
+		}
+	}
+	if o := s.Object("/api/v1/namespaces/default/configmaps/c"); !strings.Contains(o, `"a":"1"`) {
+		t.Errorf("the object was changed: %s", o)
+	}
+}
+
+func TestOnlyPlainArguments(t *testing.T) {
+	t.Parallel()
+	for program, good := range map[string]bool{"diff -u -N": true, "colordiff --width=80": true, "diff ;reboot": false, "diff $(x)": false} {
+		if err := (&Options{program: strings.Fields(program)}).Validate(); (err == nil) != good {
+			t.Errorf("%s: %v", program, err)
+		}
+	}
+}
+
+func TestSecretsAreMasked(t *testing.T) {
+	t.Parallel()
+	secret := func(data map[string]any) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"data": data}}
+		u.SetAnnotations(map[string]string{write.LastAppliedAnnotation: "secret"})
+		return u
+	}
+	before := secret(map[string]any{"same": "x", "changed": "x", "gone": "x"})
+	after := secret(map[string]any{"same": "x", "changed": "y", "new": "y"})
+	mask(before, after)
+	want := map[string][2]string{"same": {"***", "***"}, "changed": {"*** (before)", "*** (after)"}, "gone": {"***", ""}, "new": {"", "***"}}
+	for key, w := range want {
+		for i, u := range []*unstructured.Unstructured{before, after} {
+			if got, _ := values(u, "data")[key].(string); got != w[i] {
+				t.Errorf("%s: %q, not %q", key, got, w[i])
+			}
+		}
+	}
+	if a := after.GetAnnotations()[write.LastAppliedAnnotation]; a != "***" {
+		t.Errorf("the annotation is %q", a)
+	}
+	mask(nil, after)
+}
