@@ -16,7 +16,9 @@ type progress struct {
 	total   string
 	done    int
 	failed  int
-	pending string // the outcome of the spec whose name comes next
+	pending string // the outcome of a spec whose name is to be printed
+	begun   string // the first line after a rule: in a serial run, the name of the spec that runs
+	ruled   bool   // whether the last line was a rule
 }
 
 var (
@@ -55,8 +57,18 @@ func (p *progress) line(line string) {
 		p.pending = fmt.Sprintf("%4d/%s %s %6ss", p.done, p.total, outcome, m[2])
 		return
 	}
+	rule := line != "" && strings.Trim(line, "-") == ""
 	if p.pending != "" && line != "" {
-		fmt.Fprintf(p.out, "%s  %s\n", p.pending, labels.ReplaceAllString(strings.Replace(line, "[It] ", "", 1), ""))
+		// A parallel run prints the name after the outcome, a serial one before it.
+		name := line
+		if rule {
+			name = p.begun
+		}
+		fmt.Fprintf(p.out, "%s  %s\n", p.pending, labels.ReplaceAllString(strings.Replace(name, "[It] ", "", 1), ""))
 		p.pending = ""
 	}
+	if p.ruled {
+		p.begun = line
+	}
+	p.ruled = rule
 }

@@ -125,12 +125,12 @@ func TestProgress(t *testing.T) {
 	var out bytes.Buffer
 	p := newProgress(&out)
 	for _, piece := range []string{"Will run 2 of 70 specs\nSS\n• [2.1", "68 seconds]\n[sig-a] One [It] works [Conformance] [sig-a, Conformance]\n/x.go:1\n",
-		"• [FAILED] [0.105 seconds]\n[sig-b] Two\n"} {
+		"• [FAILED] [0.105 seconds]\n[sig-b] Two\n", "----\n[sig-c] Three [sig-c, Serial]\n/y.go:2\n  STEP: x\n• [1.000 seconds]\n----\n"} {
 		if n, err := p.Write([]byte(piece)); n != len(piece) || err != nil {
 			t.Fatal(n, err)
 		}
 	}
-	want := "   1/2 passed  2.168s  [sig-a] One works [Conformance]\n   2/2 FAILED  0.105s  [sig-b] Two\n"
+	want := "   1/2 passed  2.168s  [sig-a] One works [Conformance]\n   2/2 FAILED  0.105s  [sig-b] Two\n   3/2 passed  1.000s  [sig-c] Three\n"
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
