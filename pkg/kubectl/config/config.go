@@ -4,7 +4,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"os"
 	"sort"
 
 	"github.com/spf13/cobra"
@@ -36,7 +35,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 			return cmd.Help()
 		},
 	}
-	cmd.AddCommand(c.view(), c.getContexts(), c.currentContext(), c.useContext(), c.rename(), c.setContext(), c.setCluster(), c.setCredentials())
+	cmd.AddCommand(c.view(), c.set(), c.unset(), c.getContexts(), c.currentContext(), c.useContext(), c.rename(), c.setContext(), c.setCluster(), c.setCredentials())
 	cmd.AddCommand(c.names("get-clusters", "Display clusters defined in the kubeconfig", func(k *clientcmdapi.Config) []string { return sorted(k.Clusters) }))
 	cmd.AddCommand(c.names("get-users", "Display users defined in the kubeconfig", func(k *clientcmdapi.Config) []string { return sorted(k.AuthInfos) }))
 	cmd.AddCommand(
@@ -77,26 +76,37 @@ func (c *command) change(edit func(*clientcmdapi.Config) error) error {
 	return clientcmd.ModifyConfig(c.f.LoadingRules(), *k, true)
 }
 
+// exactly asks for n arguments; otherwise it shows how the command is used.
 func exactly(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return cli.UsageErrorf(cmd, "unexpected args: %v", args)
+			_ = cmd.Help()
+			return fmt.Errorf("Unexpected args: %v", args)
 		}
 		return nil
 	}
 }
 
 func (c *command) view() *cobra.Command {
-	var raw, minify, flatten bool
+	var raw, minify, flatten, merge bool
 	p := printers.NewFlags()
 	p.Output = "yaml"
 	cmd := &cobra.Command{
-		Use: "view [flags]", Short: "Display merged kubeconfig settings or a specified kubeconfig file", Args: exactly(0),
-		RunE: func(*cobra.Command, []string) error {
-			k, err := c.load()
+		Use: "view [flags]", Short: "Display merged kubeconfig settings or a specified kubeconfig file",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return cli.UsageErrorf(cmd, "unexpected arguments: %v", args)
+			}
+			rules := c.f.LoadingRules()
+			if !merge && rules.ExplicitPath == "" {
+				return errors.New("if merge==false a precise file must be specified")
+			}
+			rules.DoNotResolvePaths = true // paths are shown as they are written
+			k, err := rules.Load()
 			if err != nil {
 				return err
 			}
+			said(cmd, "context", &k.CurrentContext)
 			if minify {
 				if err := clientcmdapi.MinifyConfig(k); err != nil {
 					return err
@@ -109,7 +119,7 @@ func (c *command) view() *cobra.Command {
 			} else if !raw {
 				clientcmdapi.ShortenConfig(k)
 			}
-			if !raw {
+			if !raw && !flatten {
 				if err := clientcmdapi.RedactSecrets(k); err != nil {
 					return err
 				}
@@ -118,6 +128,7 @@ func (c *command) view() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&raw, "raw", false, "Display raw byte data and sensitive data")
+	cmd.Flags().BoolVar(&merge, "merge", true, "Merge the full hierarchy of kubeconfig files")
 	cmd.Flags().BoolVar(&minify, "minify", false, "Remove all information not used by current-context from the output")
 	cmd.Flags().BoolVar(&flatten, "flatten", false, "Flatten the resulting kubeconfig file into self-contained output (useful for creating portable kubeconfig files)")
 	p.AddFlags(cmd.Flags())
@@ -170,7 +181,7 @@ func (c *command) contexts(k *clientcmdapi.Config, names []string, nameOnly, noH
 	for _, n := range names {
 		x, ok := k.Contexts[n]
 		if !ok {
-			return fmt.Errorf("context %v not found", n)
+			return errors.Join(out.Flush(), fmt.Errorf("context %v not found", n))
 		}
 		if nameOnly {
 			out.Row(n)
@@ -202,6 +213,9 @@ func (c *command) currentContext() *cobra.Command {
 func (c *command) useContext() *cobra.Command {
 	return &cobra.Command{Use: "use-context CONTEXT_NAME", Aliases: []string{"use"}, Short: "Set the current-context in a kubeconfig file", Args: exactly(1), RunE: func(_ *cobra.Command, args []string) error {
 		err := c.change(func(k *clientcmdapi.Config) error {
+			if args[0] == "" {
+				return errors.New("empty context names are not allowed")
+			}
 			if k.Contexts[args[0]] == nil {
 				return fmt.Errorf("no context exists with the name: %q", args[0])
 			}
@@ -270,13 +284,4 @@ func (c *command) remove(use, what string, drop func(*clientcmdapi.Config, strin
 		}
 		return err
 	}}
-}
-
-// embedded reads a file for a kubeconfig that shall hold its data.
-func embedded(path string) ([]byte, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("could not read %s data: %w", path, err)
-	}
-	return data, nil
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -18,16 +19,22 @@ func (c *command) setContext() *cobra.Command {
 	var current bool
 	cmd := &cobra.Command{Use: "set-context [NAME | --current] [--cluster=cluster_nickname] [--user=user_nickname] [--namespace=namespace]", Short: "Set a context entry in kubeconfig", RunE: func(cmd *cobra.Command, args []string) error {
 		var name, done string
+		switch {
+		case len(args) > 1:
+			return exactly(1)(cmd, args)
+		case len(args) == 1 && current:
+			return errors.New("you cannot specify both a context name and --current")
+		case len(args) == 0 && !current:
+			return errors.New("you must specify a non-empty context name or --current")
+		}
 		err := c.change(func(k *clientcmdapi.Config) error {
 			switch {
-			case current && len(args) == 0 && k.CurrentContext == "":
+			case current && k.CurrentContext == "":
 				return fmt.Errorf("no current context is set")
-			case current && len(args) == 0:
+			case current:
 				name = k.CurrentContext
-			case !current && len(args) == 1:
-				name = args[0]
 			default:
-				return fmt.Errorf("you must specify one of NAME or --current")
+				name = args[0]
 			}
 			x, done2 := k.Contexts[name], "modified"
 			if x == nil {
@@ -52,6 +59,15 @@ func (c *command) setContext() *cobra.Command {
 func (c *command) setCluster() *cobra.Command {
 	var embed bool
 	cmd := &cobra.Command{Use: "set-cluster NAME [--server=server] [--certificate-authority=path/to/certificate/authority] [--insecure-skip-tls-verify=true] [--tls-server-name=example.com]", Short: "Set a cluster entry in kubeconfig", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+		var insecure, ca string
+		said(cmd, "insecure-skip-tls-verify", &insecure)
+		said(cmd, "certificate-authority", &ca)
+		if insecure == "true" && ca != "" {
+			return errors.New("you cannot specify a certificate authority and insecure mode at the same time")
+		}
+		if err := readable(cmd, embed, "certificate-authority"); err != nil {
+			return err
+		}
 		err := c.change(func(k *clientcmdapi.Config) error {
 			x := k.Clusters[args[0]]
 			if x == nil {
@@ -59,12 +75,17 @@ func (c *command) setCluster() *cobra.Command {
 			}
 			said(cmd, "server", &x.Server)
 			said(cmd, "tls-server-name", &x.TLSServerName)
+			said(cmd, "proxy-url", &x.ProxyURL)
 			if f := cmd.Flag("insecure-skip-tls-verify"); f != nil && f.Changed {
-				x.InsecureSkipTLSVerify = f.Value.String() == "true"
+				if x.InsecureSkipTLSVerify = f.Value.String() == "true"; x.InsecureSkipTLSVerify {
+					x.CertificateAuthority, x.CertificateAuthorityData = "", nil
+				}
 			}
-			said(cmd, "certificate-authority", &x.CertificateAuthority)
 			k.Clusters[args[0]] = x
-			return embedFile(embed, &x.CertificateAuthority, &x.CertificateAuthorityData)
+			if file(cmd, "certificate-authority", embed, &x.CertificateAuthority, &x.CertificateAuthorityData) {
+				x.InsecureSkipTLSVerify = false
+			}
+			return nil
 		})
 		if err == nil {
 			fmt.Fprintf(c.Out, "Cluster %q set.\n", args[0])
@@ -72,46 +93,6 @@ func (c *command) setCluster() *cobra.Command {
 		return err
 	}}
 	cmd.Flags().BoolVar(&embed, "embed-certs", false, "embed-certs for the cluster entry in kubeconfig")
+	cmd.Flags().String("proxy-url", "", "proxy-url for the cluster entry in kubeconfig")
 	return cmd
-}
-
-func (c *command) setCredentials() *cobra.Command {
-	var embed bool
-	cmd := &cobra.Command{Use: "set-credentials NAME [--client-certificate=path/to/certfile] [--client-key=path/to/keyfile] [--token=bearer_token] [--username=basic_user] [--password=basic_password]", Short: "Set a user entry in kubeconfig", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		err := c.change(func(k *clientcmdapi.Config) error {
-			x := k.AuthInfos[args[0]]
-			if x == nil {
-				x = clientcmdapi.NewAuthInfo()
-			}
-			said(cmd, "token", &x.Token)
-			said(cmd, "username", &x.Username)
-			said(cmd, "password", &x.Password)
-			said(cmd, "client-certificate", &x.ClientCertificate)
-			said(cmd, "client-key", &x.ClientKey)
-			k.AuthInfos[args[0]] = x
-			if err := embedFile(embed, &x.ClientCertificate, &x.ClientCertificateData); err != nil {
-				return err
-			}
-			return embedFile(embed, &x.ClientKey, &x.ClientKeyData)
-		})
-		if err == nil {
-			fmt.Fprintf(c.Out, "User %q set.\n", args[0])
-		}
-		return err
-	}}
-	cmd.Flags().BoolVar(&embed, "embed-certs", false, "Embed client cert/key for the user entry in kubeconfig")
-	return cmd
-}
-
-// embedFile puts the file's bytes in the place of its path.
-func embedFile(embed bool, path *string, data *[]byte) error {
-	if !embed || *path == "" {
-		return nil
-	}
-	content, err := embedded(*path)
-	if err != nil {
-		return err
-	}
-	*path, *data = "", content
-	return nil
 }

@@ -1,0 +1,149 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// execFlags are the flags about the program that gets the credentials.
+type execFlags struct {
+	command, apiVersion, mode string
+	args, env                 []string
+	clusterInfo               bool
+}
+
+func (c *command) setCredentials() *cobra.Command {
+	var embed bool
+	e := &execFlags{}
+	cmd := &cobra.Command{Use: "set-credentials NAME [--client-certificate=path/to/certfile] [--client-key=path/to/keyfile] [--token=bearer_token] [--username=basic_user] [--password=basic_password] [--exec-command=exec_command] [--exec-api-version=exec_api_version] [--exec-arg=arg] [--exec-env=key=value]", Short: "Set a user entry in kubeconfig", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+		if err := oneMethod(cmd); err != nil {
+			return err
+		}
+		if err := readable(cmd, embed, "client-certificate", "client-key"); err != nil {
+			return err
+		}
+		err := c.change(func(k *clientcmdapi.Config) error {
+			x := at(k.AuthInfos, args[0], true, clientcmdapi.NewAuthInfo)
+			credentials(cmd, embed, x)
+			return e.apply(cmd, x)
+		})
+		if err == nil {
+			fmt.Fprintf(c.Out, "User %q set.\n", args[0])
+		}
+		return err
+	}}
+	set := cmd.Flags()
+	set.BoolVar(&embed, "embed-certs", false, "Embed client cert/key for the user entry in kubeconfig")
+	set.StringVar(&e.command, "exec-command", "", "Command for the exec credential plugin for the user entry in kubeconfig")
+	set.StringVar(&e.apiVersion, "exec-api-version", "", "API version of the exec credential plugin for the user entry in kubeconfig")
+	set.StringVar(&e.mode, "exec-interactive-mode", "", "InteractiveMode of the exec credentials plugin for the user entry in kubeconfig")
+	set.BoolVar(&e.clusterInfo, "exec-provide-cluster-info", false, "ProvideClusterInfo of the exec credentials plugin for the user entry in kubeconfig")
+	set.StringSliceVar(&e.args, "exec-arg", nil, "New arguments for the exec credential plugin command for the user entry in kubeconfig")
+	set.StringArrayVar(&e.env, "exec-env", nil, "'key=value' environment values for the exec credential plugin")
+	return cmd
+}
+
+// oneMethod refuses both a token and a password.
+func oneMethod(cmd *cobra.Command) error {
+	var token, username, password string
+	said(cmd, "token", &token)
+	said(cmd, "username", &username)
+	said(cmd, "password", &password)
+	if token != "" && username+password != "" {
+		return errors.New("you cannot specify more than one authentication method at the same time: --token, --username/--password")
+	}
+	return nil
+}
+
+// credentials puts the flags in x. A token takes the place of a password and the other way round.
+func credentials(cmd *cobra.Command, embed bool, x *clientcmdapi.AuthInfo) {
+	token, basic := cmd.Flag("token").Changed, cmd.Flag("username").Changed || cmd.Flag("password").Changed
+	said(cmd, "token", &x.Token)
+	said(cmd, "username", &x.Username)
+	said(cmd, "password", &x.Password)
+	switch {
+	case token && x.Token != "":
+		x.TokenFile, x.Username, x.Password = "", "", ""
+	case basic && x.Username+x.Password != "":
+		x.Token, x.TokenFile = "", ""
+	}
+	file(cmd, "client-certificate", embed, &x.ClientCertificate, &x.ClientCertificateData)
+	file(cmd, "client-key", embed, &x.ClientKey, &x.ClientKeyData)
+}
+
+// apply puts the program's flags in x. A variable "NAME-" is taken away.
+func (e *execFlags) apply(cmd *cobra.Command, x *clientcmdapi.AuthInfo) error {
+	changed := cmd.Flags().Changed
+	if x.Exec == nil {
+		if e.command == "" {
+			return nil
+		}
+		x.Exec = &clientcmdapi.ExecConfig{}
+	}
+	said(cmd, "exec-command", &x.Exec.Command)
+	said(cmd, "exec-api-version", &x.Exec.APIVersion)
+	if changed("exec-interactive-mode") {
+		x.Exec.InteractiveMode = clientcmdapi.ExecInteractiveMode(e.mode)
+	}
+	if changed("exec-provide-cluster-info") {
+		x.Exec.ProvideClusterInfo = e.clusterInfo
+	}
+	if changed("exec-arg") {
+		x.Exec.Args = e.args
+	}
+	for _, pair := range e.env {
+		name, value, ok := strings.Cut(pair, "=")
+		remove := !ok && strings.HasSuffix(name, "-")
+		if !ok && !remove {
+			return fmt.Errorf("error parsing exec-env variables: invalid exec-env %q", pair)
+		}
+		name = strings.TrimSuffix(name, "-")
+		x.Exec.Env = slices.DeleteFunc(x.Exec.Env, func(v clientcmdapi.ExecEnvVar) bool { return v.Name == name })
+		if !remove {
+			x.Exec.Env = append(x.Exec.Env, clientcmdapi.ExecEnvVar{Name: name, Value: value})
+		}
+	}
+	return nil
+}
+
+// readable checks the files of the flags before anything is changed, if their data shall be embedded.
+func readable(cmd *cobra.Command, embed bool, flags ...string) error {
+	for _, flag := range flags {
+		path := ""
+		if said(cmd, flag, &path); !embed || path == "" {
+			continue
+		}
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("could not stat %s file %s: %w", flag, path, err)
+		}
+	}
+	return nil
+}
+
+// file puts the flag's file in the place of path, or its content in data, and tells whether the user named one.
+func file(cmd *cobra.Command, flag string, embed bool, path *string, data *[]byte) bool {
+	f := cmd.Flag(flag)
+	if f == nil || !f.Changed {
+		return false
+	}
+	*path = f.Value.String()
+	if *path == "" {
+		return false
+	}
+	if content, err := os.ReadFile(*path); embed && err == nil {
+		*path, *data = "", content
+		return true
+	}
+	if abs, err := filepath.Abs(*path); err == nil {
+		*path = abs
+	}
+	*data = nil
+	return true
+}
