@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/resource"
 )
 
 // Main runs kubectl with args and returns the exit code. version is kubectl's own.
@@ -49,6 +50,9 @@ func NewCommand(version string, streams cli.IOStreams) *cobra.Command {
 	f.AddFlags(root.PersistentFlags())
 	addLogFlags(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if resource.Unsupported(err) {
+			return errors.Unwrap(err)
+		}
 		return fmt.Errorf("%w\nSee '%s --help' for usage.", err, cmd.CommandPath())
 	})
 	addGroups(root, f, streams)

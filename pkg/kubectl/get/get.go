@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/printers"
@@ -183,7 +185,7 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 	o.accept()
 	infos, err := o.client.Resolve(ctx, o.request)
-	if err != nil && len(infos) == 0 {
+	if err != nil && len(infos) == 0 && !(o.printer != nil && o.severalNames() && apierrors.IsNotFound(first(err))) {
 		return err
 	}
 	if o.printer != nil {
@@ -199,6 +201,15 @@ func (o *Options) Run(ctx context.Context) error {
 		o.nothing(infos)
 	}
 	return nil
+}
+
+// first is the first of an aggregate's errors, or err itself.
+func first(err error) error {
+	var all utilerrors.Aggregate
+	if errors.As(err, &all) && len(all.Errors()) > 0 {
+		return all.Errors()[0]
+	}
+	return err
 }
 
 // accept asks for tables where they will be shown.

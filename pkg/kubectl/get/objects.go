@@ -49,3 +49,9 @@ func (o *Options) printObjects(infos []*resource.Info, incomplete bool) error {
 func (o *Options) named() bool {
 	return len(o.request.Args) > 1 || len(o.request.Args) == 1 && strings.Contains(o.request.Args[0], "/")
 }
+
+// severalNames tells whether the arguments name more than one object.
+func (o *Options) severalNames() bool {
+	n := len(o.request.Args)
+	return n > 2 || n == 2 && strings.Contains(o.request.Args[0], "/")
+}

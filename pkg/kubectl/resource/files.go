@@ -31,11 +31,26 @@ type Files struct {
 // AddFlags adds -f, --filename and -R, --recursive; usage says what the files are for.
 func (f *Files) AddFlags(set *pflag.FlagSet, usage string) {
 	set.StringSliceVarP(&f.Names, "filename", "f", f.Names, usage)
+	set.VarP(noKustomize{}, "kustomize", "k", "Process a kustomization directory. Not supported.")
+	_ = set.MarkHidden("kustomize")
 	set.BoolVarP(&f.Recursive, "recursive", "R", f.Recursive, "Process the directory used in -f, --filename recursively. Useful when you want to manage related manifests organized within the same directory.")
 }
 
 // Empty tells whether no file was named.
 func (f *Files) Empty() bool { return len(f.Names) == 0 }
+
+// errKustomize is what -k ends with.
+var errKustomize = errors.New("kustomize is not supported")
+
+// Unsupported tells whether err, of the parsing of flags, is about one that is known but not supported.
+func Unsupported(err error) bool { return errors.Is(err, errKustomize) }
+
+// noKustomize is the flag -k, which is refused.
+type noKustomize struct{}
+
+func (noKustomize) String() string   { return "" }
+func (noKustomize) Type() string     { return "string" }
+func (noKustomize) Set(string) error { return errKustomize }
 
 // Document is one object of a file.
 type Document struct {

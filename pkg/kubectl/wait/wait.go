@@ -174,6 +174,9 @@ func (o *Options) one(ctx context.Context, info *resource.Info) error {
 			}
 			return o.printer.Print(last, o.Out)
 		case ctx.Err() != nil:
+			if o.creation() && errors.Is(context.Cause(ctx), errTimeout) {
+				return errTimeout
+			}
 			if errors.Is(context.Cause(ctx), errTimeout) {
 				return fmt.Errorf("%w on %s/%s", errTimeout, info.Mapping.Resource.Resource, info.Name)
 			}
