@@ -51,7 +51,7 @@ func groups() []group {
 	return []group{
 		{"beginner", "Basic Commands (Beginner):", cmds{create.NewCommand, expose.NewCommand, run.NewCommand, set.NewCommand}},
 		{"intermediate", "Basic Commands (Intermediate):", cmds{explain.NewCommand, get.NewCommand, edit.NewCommand, delete.NewCommand}},
-		{"deploy", "Deploy Commands:", cmds{rollout.NewCommand, scale.NewCommand}},
+		{"deploy", "Deploy Commands:", cmds{rollout.NewCommand(describe.Template), scale.NewCommand}},
 		{"management", "Cluster Management Commands:", cmds{clusterinfo.NewCommand, drain.NewCordon, drain.NewUncordon, drain.NewCommand, taint.NewCommand}},
 		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand, proxy.NewCommand, describe.NewCommand, auth.NewCommand, cp.NewCommand}},
 		{"advanced", "Advanced Commands:", cmds{wait.NewCommand, diff.NewCommand, apply.NewCommand(edit.Object), patch.NewCommand, replace.NewCommand}},

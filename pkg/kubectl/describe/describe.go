@@ -65,7 +65,9 @@ func (o *Options) Validate() error { return nil }
 func (o *Options) Run(ctx context.Context) error {
 	infos, err := o.client.Resolve(ctx, o.request)
 	if apierrors.IsNotFound(err) && len(infos) == 0 && len(o.request.Args) == 2 {
-		infos, err = o.byPrefix(ctx, err)
+		if matches, e := o.byPrefix(ctx, err); e == nil {
+			return o.matches(ctx, matches)
+		}
 	}
 	var errs []error
 	if err != nil {
@@ -87,6 +89,18 @@ func (o *Options) Run(ctx context.Context) error {
 		}
 	}
 	return utilerrors.NewAggregate(errs)
+}
+
+// matches describes what was found by the beginning of its name: without events.
+func (o *Options) matches(ctx context.Context, infos []*resource.Info) error {
+	o.events = false
+	for _, i := range infos {
+		if err := o.one(ctx, i); err != nil {
+			return err
+		}
+		fmt.Fprintln(o.Out)
+	}
+	return nil
 }
 
 // byPrefix finds the objects whose names begin with the argument; notFound is returned if there is none.

@@ -2,7 +2,9 @@ package describe
 
 import (
 	"fmt"
+	"io"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -161,4 +163,10 @@ func (d *describer) template(t corev1.PodTemplateSpec) {
 	}
 	d.labels(1, "Node-Selectors", t.Spec.NodeSelector)
 	d.tolerations("  ", t.Spec.Tolerations)
+}
+
+// Template describes what pods are made of.
+func Template(w io.Writer, t corev1.PodTemplateSpec) {
+	d := &describer{writer: &writer{w: w}, now: time.Now()}
+	d.template(t)
 }

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"bonsai/pkg/kubectl/printers"
 	"bonsai/pkg/kubectl/resource"
 )
 
@@ -91,15 +90,13 @@ func history(ctx context.Context, o *options, i *resource.Info) error {
 
 // showRevision shows what the pods of one revision are made of.
 func (o *options) showRevision(i *resource.Info, all []appsv1.ReplicaSet) error {
-	fmt.Fprintf(o.Out, "%s with revision #%d\n", i.ResourceName(), o.revision)
 	for _, rs := range all {
 		if revision(&rs) != o.revision {
 			continue
 		}
-		fmt.Fprintf(o.Out, "Pod Template:\n  Labels:\t%s\n  Containers:\n", printers.FormatLabels(rs.Spec.Template.Labels))
-		for _, c := range rs.Spec.Template.Spec.Containers {
-			fmt.Fprintf(o.Out, "   %s:\n    Image:\t%s\n", c.Name, c.Image)
-		}
+		fmt.Fprintf(o.Out, "%s with revision #%d\n", i.ResourceName(), o.revision)
+		o.template(o.Out, rs.Spec.Template)
+		fmt.Fprintln(o.Out)
 		return nil
 	}
 	if len(all) == 0 {

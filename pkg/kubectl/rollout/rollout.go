@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -30,11 +32,19 @@ type options struct {
 	dryRun     string
 	client     *resource.Client
 	fieldOwner string
+	template   Describe
 	act        func(context.Context, *options, *resource.Info) error
 }
 
-// NewCommand returns "kubectl rollout".
-func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
+// Describe shows what pods are made of.
+type Describe func(io.Writer, corev1.PodTemplateSpec)
+
+// NewCommand returns what makes "kubectl rollout"; template shows the template of a revision.
+func NewCommand(template Describe) func(*cli.Factory, cli.IOStreams) *cobra.Command {
+	return func(f *cli.Factory, streams cli.IOStreams) *cobra.Command { return newCommand(f, streams, template) }
+}
+
+func newCommand(f *cli.Factory, streams cli.IOStreams, template Describe) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout SUBCOMMAND",
 		Short: "Manage the rollout of a resource",
@@ -47,7 +57,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		},
 	}
 	add := func(name, short string, act func(context.Context, *options, *resource.Info) error) (*options, *cobra.Command) {
-		o := &options{IOStreams: streams, print: printers.NewFlags(), act: act}
+		o := &options{template: template, IOStreams: streams, print: printers.NewFlags(), act: act}
 		sub := &cobra.Command{Use: name + " (TYPE NAME | TYPE/NAME) [flags]", Short: short, Long: short + ".", RunE: cli.RunE(f, o)}
 		o.request.Files.AddFlags(sub.Flags(), "Filename, directory, or URL to files identifying the resource to get from a server.")
 		sub.Flags().StringVarP(&o.request.LabelSelector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
