@@ -70,9 +70,10 @@ func walk(t *testing.T, k kubectl) {
 
 	k.run("set", "env", "deployment/web", "VERSION=two")
 	k.run("rollout", "status", "deployment/web", "--timeout=80s")
-	if out := k.run("logs", "-l", "app=web", "--tail=1"); strings.Count(out, "serving two") != 10 {
-		t.Errorf("after the rolling update ten pods should log \"serving two\": %q", out)
-	}
+	// The last of the old pods may still be on its way out, and with it its log.
+	k.eventually("ten pods log the new version", func(out string) bool {
+		return strings.Count(out, "serving two") == 10 && len(strings.Split(out, "\n")) == 10
+	}, "logs", "-l", "app=web", "--tail=1")
 	k.run("rollout", "undo", "deployment/web")
 	k.run("rollout", "status", "deployment/web", "--timeout=80s")
 	if out := k.run("get", "deployment", "web", "-o", "jsonpath={.spec.template.spec.containers[0].env[0].value}"); out != "one" {
