@@ -119,3 +119,19 @@ func reachService(t *testing.T, k kubectl) {
 	}
 	k.run("delete", "pod", "client", "--grace-period=1")
 }
+
+// TestRunAttached: what a short command says comes out, and its exit code is kubectl's.
+func TestRunAttached(t *testing.T) {
+	t.Parallel()
+	k := newNamespace(t, "kubectl", "attached")
+	if out := k.run("run", "short", "-i", "--rm", "--quiet", "--restart=Never", "--image=localhost/busybox:1.0", "--", "echo", "hello"); !strings.Contains(out, "hello") {
+		t.Errorf("printed %q", out)
+	}
+	out, err := k.try("run", "wrong", "-i", "--rm", "--quiet", "--restart=Never", "--image=localhost/busybox:1.0", "--", "sh", "-c", "exit 7")
+	if err == nil || !strings.Contains(err.Error(), "exit status 7") {
+		t.Errorf("exit 7 became %v: %s", err, out)
+	}
+	if out := k.run("get", "pods", "-o", "name"); out != "" {
+		t.Errorf("--rm left %s", out)
+	}
+}

@@ -36,13 +36,15 @@ func (o *Options) attachTo(ctx context.Context, pod *corev1.Pod) (err error) {
 		return err
 	}
 	container := running.Spec.Containers[0].Name
-	if running.Status.Phase == corev1.PodSucceeded || running.Status.Phase == corev1.PodFailed {
-		if err := o.logs(ctx, m, running, container); err != nil {
+	// What the container said before anyone listened is in its log; the session shows the rest.
+	said, err := o.logs(ctx, m, running, container, 0)
+	if podOver(running) {
+		if err != nil {
 			return err
 		}
 	} else if err := o.session(ctx, running, container); err != nil {
 		fmt.Fprintf(o.ErrOut, "warning: couldn't attach to pod/%s, falling back to streaming logs: %v\n", running.Name, err)
-		if err := o.logs(ctx, m, running, container); err != nil {
+		if _, err := o.logs(ctx, m, running, container, said); err != nil {
 			return err
 		}
 	}
@@ -120,14 +122,14 @@ func (o *Options) exit(ctx context.Context, m *meta.RESTMapping, pod *corev1.Pod
 	return fmt.Errorf("pod %s/%s failed with reason %q: %s", over.Namespace, over.Name, over.Status.Reason, over.Status.Message)
 }
 
-// logs copies what the container has said so far.
-func (o *Options) logs(ctx context.Context, m *meta.RESTMapping, pod *corev1.Pod, container string) error {
+// logs copies what the container has said so far but for the first skip bytes, and returns how many bytes it has said.
+func (o *Options) logs(ctx context.Context, m *meta.RESTMapping, pod *corev1.Pod, container string, skip int) (int, error) {
 	data, err := o.Client.Do(ctx, http.MethodGet, resource.Path(m, pod.Namespace, pod.Name, "log"), resource.Query(&corev1.PodLogOptions{Container: container}), nil)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	_, err = o.Out.Write(data)
-	return err
+	_, err = o.Out.Write(data[min(skip, len(data)):])
+	return len(data), err
 }
 
 // remove serves --rm. It works although ctx has ended: an interrupted session must not leave its pod.
