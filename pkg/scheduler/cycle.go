@@ -106,13 +106,10 @@ func (s *Scheduler) fail(ctx context.Context, p *framework.Profile, state *frame
 		if st != nil {
 			d.PostFilter = st.Message()
 		}
-		switch {
-		case node != "":
+		changed := node != s.Nominator.Of(pod.Pod.UID)
+		if changed && (node != "" || st.IsRejected()) {
 			s.Nominator.Set(pod.PodInfo, node)
 			nominated = &node
-		case st.IsRejected() && s.Nominator.Of(pod.Pod.UID) != "":
-			s.Nominator.Set(pod.PodInfo, "")
-			nominated = new("")
 		}
 	}
 	s.Metrics.attempt("unschedulable", p.SchedulerName, s.Now().Sub(start))

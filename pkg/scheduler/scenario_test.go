@@ -147,6 +147,9 @@ func (s *scene) schedule(pod *framework.PodInfo) string {
 func (s *scene) refused(state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis) string {
 	s.evicted = nil
 	node, st := s.profile.RunPostFilter(s.t.Context(), state, pod, d)
+	if node != "" && st.IsRejected() {
+		return "still nominated to " + node + ", " + st.Message()
+	}
 	if node != "" {
 		s.nominator.Set(pod, node)
 		slices.Sort(s.evicted)
@@ -273,6 +276,7 @@ func (s *scene) Preempt(_ context.Context, pod *corev1.Pod, c *corev1.PodConditi
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.evicted = append(s.evicted, pod.Name)
+	pod.DeletionTimestamp = new(metav1.Now()) // it takes its time to end
 	return nil
 }
 

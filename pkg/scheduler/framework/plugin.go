@@ -42,7 +42,8 @@ type Filter interface {
 	Filter(state *CycleState, pod *PodInfo, node *NodeInfo) *Status
 }
 
-// PostFilter is called when no node is left, with each node's status; it returns the node it nominated, or "".
+// PostFilter is called when no node is left, with each node's status; it returns the node that the pod is nominated to from
+// now on, which may be the one it was nominated to before, or "" for none.
 type PostFilter interface {
 	Plugin
 	PostFilter(ctx context.Context, state *CycleState, pod *PodInfo, d *Diagnosis) (nominated string, status *Status)

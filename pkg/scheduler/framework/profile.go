@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,18 +173,19 @@ func (p *Profile) RemovePod(state *CycleState, pod, removed *PodInfo, node *Node
 	}
 }
 
-// RunPostFilter asks the plug-ins for a way out until one nominates a node.
+// RunPostFilter asks the plug-ins for a way out until one finds it. The node is the one the pod is nominated to from now on;
+// a plug-in without a way out may name the one that the pod still waits for.
 func (p *Profile) RunPostFilter(ctx context.Context, state *CycleState, pod *PodInfo, d *Diagnosis) (string, *Status) {
-	last := NewStatus(Unschedulable)
+	kept, last := "", NewStatus(Unschedulable)
 	for _, pl := range p.PostFilters {
 		node, s := pl.PostFilter(ctx, state, pod, d)
 		s = s.withPlugin(pl.Name())
 		if s.IsSuccess() || !s.IsRejected() {
 			return node, s
 		}
-		last = s
+		kept, last = cmp.Or(kept, node), s
 	}
-	return "", last
+	return kept, last
 }
 
 // RunScores rates the nodes: the weighted sum of all plug-ins' normalized scores, in the order of nodes.

@@ -63,10 +63,11 @@ const (
 // timeout bounds the eviction of all victims.
 const timeout = 15 * time.Second
 
-// PostFilter nominates a node and evicts the victims there.
+// PostFilter nominates a node and evicts the victims there. A pod that may not preempt now keeps its nomination: the victims
+// it waits for may still be ending, and the room they leave is its own.
 func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis) (string, *framework.Status) {
 	if why := p.ineligible(pod, d.Snapshot); why != "" {
-		return "", framework.NewStatus(framework.Unschedulable, "preemption: "+why)
+		return p.Nominator.Of(pod.Pod.UID), framework.NewStatus(framework.Unschedulable, "preemption: "+why)
 	}
 	candidates, refusals := p.candidates(ctx, state, pod, d)
 	if len(candidates) == 0 {
