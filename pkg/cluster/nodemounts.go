@@ -16,13 +16,38 @@ func (n *NodeConfig) mount() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	for _, step := range []func() error{n.mountKernel, n.mountRun, n.mountVar} {
+	// The binaries may be where the node's own /run or /var/lib will hide them.
+	bin, err := hold(n.BinDir)
+	if err != nil {
+		return fmt.Errorf("hold the binaries: %w", err)
+	}
+	defer unix.Close(bin)
+	for _, step := range []func() error{n.mountKernel, n.mountRun, n.mountVar, func() error { return n.showBinaries(bin) }} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("make mounts shared: %w", err)
+	}
+	return nil
+}
+
+// hold returns a copy of the mounts at path that stays when others are mounted over it.
+func hold(path string) (fd int, err error) {
+	return unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.AT_RECURSIVE|unix.OPEN_TREE_CLOEXEC)
+}
+
+// showBinaries mounts the held binaries at their place if something hides them.
+func (n *NodeConfig) showBinaries(held int) error {
+	if executable(filepath.Join(n.BinDir, "kubelet")) {
+		return nil
+	}
+	if err := os.MkdirAll(n.BinDir, 0o755); err != nil {
+		return err
+	}
+	if err := unix.MoveMount(held, "", unix.AT_FDCWD, n.BinDir, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("bind the binaries: %w", err)
 	}
 	return nil
 }
@@ -98,8 +123,8 @@ func (n *NodeConfig) mountRun() error {
 	if err != nil {
 		target = "/etc/resolv.conf"
 	}
-	// Keep hold of the data directory and the binaries, should /run or /var/lib hide them.
-	data, err := unix.OpenTree(unix.AT_FDCWD, n.DataDir, unix.OPEN_TREE_CLONE|unix.AT_RECURSIVE|unix.OPEN_TREE_CLOEXEC)
+	// Keep hold of the data directory, should /run or /var/lib hide it.
+	data, err := hold(n.DataDir)
 	if err != nil {
 		return fmt.Errorf("hold the data directory: %w", err)
 	}
