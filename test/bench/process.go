@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,7 +111,7 @@ func startServer(ctx context.Context, s side, flags ...string) (_ *server, err e
 	if err != nil {
 		return nil, err
 	}
-	if err := dialable(ctx, "127.0.0.1:"+ports[0]); err != nil {
+	if err := healthy(ctx, client+"/health"); err != nil {
 		return nil, fmt.Errorf("etcd: %w: %s", err, srv.etcd.tail())
 	}
 	if err := signingKey(dir); err != nil {
@@ -160,11 +161,14 @@ func freePorts(n int) ([]string, error) {
 	return ports, nil
 }
 
-func dialable(ctx context.Context, address string) error {
+// healthy waits until url answers 200: for etcd, until it has elected itself, which the API server is not to be charged with.
+func healthy(ctx context.Context, url string) error {
 	for range 1000 {
-		c, err := net.Dial("tcp", address)
-		if err == nil {
-			return c.Close()
+		if resp, err := http.Get(url); err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
 		}
 		select {
 		case <-time.After(10 * time.Millisecond):
@@ -172,7 +176,7 @@ func dialable(ctx context.Context, address string) error {
 			return ctx.Err()
 		}
 	}
-	return errors.New("does not listen")
+	return fmt.Errorf("%s does not become 200", url)
 }
 
 // signingKey writes sa.key and sa.pub.
