@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"bonsai/pkg/controller"
-	"bonsai/pkg/controller/leader"
+	"bonsai/pkg/leader"
 )
 
 // lead calls work once this process holds the Lease, and returns when work did. Losing the Lease is an error.

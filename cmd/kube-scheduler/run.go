@@ -16,7 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"bonsai/cmd/internal/daemon"
-	"bonsai/pkg/controller/leader"
+	"bonsai/pkg/leader"
 	"bonsai/pkg/scheduler"
 	"bonsai/pkg/scheduler/cache"
 	"bonsai/pkg/scheduler/client"
