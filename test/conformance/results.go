@@ -94,6 +94,15 @@ func (s settings) record(r *result) error {
 		return err
 	}
 	r.summary(os.Stdout)
+	groups := grouped(r.failing(), missing)
+	for _, g := range groups {
+		fmt.Printf("%4d  %s\n", len(g.names), g.heading)
+	}
+	if r.Focus == "" {
+		for _, name := range built(groups, missing) {
+			fmt.Printf("no spec waits for %s any more: take it out of missing.go\n", name)
+		}
+	}
 	for _, name := range newly {
 		fmt.Println("newly failing:", name)
 	}
@@ -142,16 +151,20 @@ func (r *result) write(out io.Writer, newly []string, compared bool) {
 		why[s.Name] = s.Why
 	}
 	failing := r.failing()
-	for _, name := range failing {
-		fmt.Fprintf(out, "- `%s`\n  %s\n", name, escape(why[name]))
+	for _, g := range grouped(failing, missing) {
+		fmt.Fprintf(out, "### %s (%d)\n\n", g.heading, len(g.names))
+		for _, name := range g.names {
+			fmt.Fprintf(out, "- `%s`\n  %s\n", name, escape(why[name]))
+		}
+		fmt.Fprintln(out)
 	}
 	if len(failing) == 0 {
-		fmt.Fprintln(out, "None.")
+		fmt.Fprint(out, "None.\n\n")
 	}
 	if !compared {
 		return
 	}
-	fmt.Fprint(out, "\n## Newly failing since the last recorded run\n\n")
+	fmt.Fprint(out, "## Newly failing since the last recorded run\n\n")
 	for _, name := range newly {
 		fmt.Fprintf(out, "- `%s`\n", name)
 	}
