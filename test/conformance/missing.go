@@ -18,7 +18,7 @@ var missing = []feature{
 	{"StatefulSet", regexp.MustCompile(`\] StatefulSet `)},
 	{"DaemonSet and ControllerRevision", regexp.MustCompile(`\] (Daemon set|ControllerRevision) `)},
 	{"PodDisruptionBudget", regexp.MustCompile(`\] DisruptionController `)},
-	{"custom resources", regexp.MustCompile(`CustomResource|\] FieldValidation .* CRs? |interface for CRDs|\] (ResourceQuota|AdmissionWebhook) .*custom resource`)},
+	{"custom resources", regexp.MustCompile(`CustomResource|\] FieldValidation .* CRs? |discovery (interface|request) for CRDs|\] (ResourceQuota|AdmissionWebhook) .*custom resource`)},
 	{"admission webhooks", regexp.MustCompile(`\] AdmissionWebhook `)},
 	{"admission policies in CEL", regexp.MustCompile(`\] (Validating|Mutating)AdmissionPolicy `)},
 	{"the group admissionregistration.k8s.io", regexp.MustCompile(`raw aggregated discovery endpoint|resource within each APIGroup`)},
