@@ -153,6 +153,7 @@ func TestSiblings(t *testing.T) {
 		"bonsai/pkg/kubectl/printers":         "output formats",
 		"bonsai/pkg/kubectl/cli":              "what every verb stands on: streams, factory, errors",
 		"bonsai/pkg/kubectl/resource":         "the objects a command speaks of",
+		"bonsai/pkg/kubectl/metadata":         "what label and annotate share: a map of an object's metadata",
 		"bonsai/pkg/kubectl/pods":             "the pod and container a command means, and streams to them",
 	}
 	parents := append([]string{}, components...)
