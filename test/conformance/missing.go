@@ -21,7 +21,7 @@ var missing = []feature{
 	{"custom resources", regexp.MustCompile(`CustomResource|\] FieldValidation .* CRs? |discovery (interface|request) for CRDs|\] (ResourceQuota|AdmissionWebhook) .*custom resource`)},
 	{"admission webhooks", regexp.MustCompile(`\] AdmissionWebhook `)},
 	{"admission policies in CEL", regexp.MustCompile(`\] (Validating|Mutating)AdmissionPolicy `)},
-	{"the group admissionregistration.k8s.io", regexp.MustCompile(`raw aggregated discovery endpoint|resource within each APIGroup`)},
+	{"the group admissionregistration.k8s.io", regexp.MustCompile(`raw aggregated discovery endpoint|aggregated discovery interface|resource within each APIGroup`)},
 	{"aggregated API servers", regexp.MustCompile(`\] Aggregator `)},
 	{"API priority and fairness", regexp.MustCompile(`\] API priority and fairness `)},
 	{"quotas and limit ranges", regexp.MustCompile(`\] (ResourceQuota|LimitRange) |exceeded quota`)},
