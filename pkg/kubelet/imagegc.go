@@ -27,6 +27,9 @@ func (k *Kubelet) cleanImages(ctx context.Context, known map[string]images.Seen)
 			used[c.ImageID] = true
 		}
 	}
+	if err := k.markMounted(ctx, used); err != nil {
+		return known, err
+	}
 	now := time.Now()
 	known = images.Track(known, present, used, now)
 	usage, err := k.cri.ImageFilesystem(ctx)

@@ -23,11 +23,11 @@ const (
 )
 
 // mounts lists what is mounted into a container: its volumes, its hosts file and the file of its termination message.
-func (k *Kubelet) mounts(pod *corev1.Pod, st *podState, c *corev1.Container, vars []env.Var, ips []string) ([]runtime.Mount, error) {
+func (k *Kubelet) mounts(pod *corev1.Pod, st *podState, c *corev1.Container, vars []env.Var, ips []string, images map[string]string) ([]runtime.Mount, error) {
 	var out []runtime.Mount
 	hosts := true
 	for i, m := range c.VolumeMounts {
-		x, err := k.volumeMount(pod, st, c, i, m, vars)
+		x, err := k.volumeMount(pod, st, c, i, m, vars, images)
 		if err != nil {
 			return nil, err
 		}
@@ -51,7 +51,7 @@ func (k *Kubelet) mounts(pod *corev1.Pod, st *podState, c *corev1.Container, var
 	return out, nil
 }
 
-func (k *Kubelet) volumeMount(pod *corev1.Pod, st *podState, c *corev1.Container, i int, m corev1.VolumeMount, vars []env.Var) (runtime.Mount, error) {
+func (k *Kubelet) volumeMount(pod *corev1.Pod, st *podState, c *corev1.Container, i int, m corev1.VolumeMount, vars []env.Var, images map[string]string) (runtime.Mount, error) {
 	v, ok := st.mounts[m.Name]
 	if !ok {
 		return runtime.Mount{}, fmt.Errorf("cannot find volume %q to mount into container %q", m.Name, c.Name)
@@ -63,13 +63,16 @@ func (k *Kubelet) volumeMount(pod *corev1.Pod, st *podState, c *corev1.Container
 			return runtime.Mount{}, err
 		}
 	}
-	if sub != "" {
+	if sub != "" && v.Image == nil {
 		var err error
 		if path, err = k.volumes.SubPath(pod, c.Name, i, m.Name, v, sub); err != nil {
 			return runtime.Mount{}, fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: %w", m.Name, c.Name, err)
 		}
 	}
 	x := runtime.Mount{ContainerPath: m.MountPath, HostPath: path, ReadOnly: m.ReadOnly || v.ReadOnly}
+	if v.Image != nil {
+		x.Image, x.ImageSubPath = images[m.Name], sub
+	}
 	if !strings.HasPrefix(x.ContainerPath, "/") {
 		x.ContainerPath = "/" + x.ContainerPath
 	}

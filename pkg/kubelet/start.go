@@ -58,7 +58,7 @@ func (k *Kubelet) tryStart(ctx context.Context, f lifecycle.Facts, st *podState,
 	pod, c := f.Pod, s.Container
 	now := time.Now()
 	pull := now
-	img, err := k.ensureImage(ctx, pod, st, c)
+	img, err := k.ensureImage(ctx, pod, st, c.Name, c.Image, c.ImagePullPolicy)
 	if err != nil {
 		return err
 	}
@@ -68,8 +68,12 @@ func (k *Kubelet) tryStart(ctx context.Context, f lifecycle.Facts, st *podState,
 			return err
 		}
 	}
+	mounted, err := k.imageVolumes(ctx, pod, st, c)
+	if err != nil {
+		return err
+	}
 	begun := time.Now()
-	req, err := k.request(ctx, f, st, s, img)
+	req, err := k.request(ctx, f, st, s, img, mounted)
 	if err != nil {
 		k.containerEvent(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+err.Error())
 		return &startError{reason: "CreateContainerConfigError", err: err}
@@ -118,17 +122,18 @@ func cause(err error) string {
 	return cri.Message(err)
 }
 
-func (k *Kubelet) ensureImage(ctx context.Context, pod *corev1.Pod, st *podState, c *corev1.Container) (*runtime.Image, error) {
+// ensureImage brings an image that the named container needs to the node.
+func (k *Kubelet) ensureImage(ctx context.Context, pod *corev1.Pod, st *podState, container, image string, policy corev1.PullPolicy) (*runtime.Image, error) {
 	secrets, err := k.pullSecrets(ctx, pod)
 	if err != nil {
 		k.podEvent(pod, corev1.EventTypeWarning, "FailedToRetrieveImagePullSecret", err.Error())
 	}
-	img, err := k.images.Ensure(ctx, pod, c.Image, c.ImagePullPolicy, secrets,
+	img, err := k.images.Ensure(ctx, pod, image, policy, secrets,
 		func(kind, reason, msg string) {
-			if reason == "BackOff" && st.reasons[c.Name].Reason == images.ReasonImagePullBackOff {
+			if reason == "BackOff" && st.reasons[container].Reason == images.ReasonImagePullBackOff {
 				return
 			}
-			k.containerEvent(pod, c.Name, kind, reason, msg)
+			k.containerEvent(pod, container, kind, reason, msg)
 		})
 	var ie *images.Error
 	if errors.As(err, &ie) {
@@ -137,7 +142,7 @@ func (k *Kubelet) ensureImage(ctx context.Context, pod *corev1.Pod, st *podState
 			until = time.Now().Add(time.Second) // then it is shown as backing off
 		}
 		if ie.Reason == images.ReasonImagePullBackOff {
-			k.containerEvent(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+ie.Reason)
+			k.containerEvent(pod, container, corev1.EventTypeWarning, "Failed", "Error: "+ie.Reason)
 		}
 		return nil, &startError{reason: ie.Reason, err: ie, until: until}
 	}
@@ -165,8 +170,9 @@ func (k *Kubelet) pullSecrets(ctx context.Context, pod *corev1.Pod) ([]corev1.Se
 	return out, nil
 }
 
-// request builds all that the runtime must know of a container; its errors are the user's to mend.
-func (k *Kubelet) request(ctx context.Context, f lifecycle.Facts, st *podState, s lifecycle.Start, img *runtime.Image) (cri.ContainerRequest, error) {
+// request builds all that the runtime must know of a container; its errors are the user's to mend. mounted are the images of
+// its image volumes.
+func (k *Kubelet) request(ctx context.Context, f lifecycle.Facts, st *podState, s lifecycle.Start, img *runtime.Image, mounted map[string]string) (cri.ContainerRequest, error) {
 	pod, c := f.Pod, s.Container
 	if err := checkUser(pod, c, img); err != nil {
 		return cri.ContainerRequest{}, err
@@ -181,7 +187,7 @@ func (k *Kubelet) request(ctx context.Context, f lifecycle.Facts, st *podState, 
 		o.Env = append(o.Env, runtime.KeyValue{Name: v.Name, Value: v.Value})
 	}
 	o.Command, o.Args = env.Command(c, vars)
-	if o.Mounts, err = k.mounts(pod, st, c, vars, ips); err != nil {
+	if o.Mounts, err = k.mounts(pod, st, c, vars, ips, mounted); err != nil {
 		return cri.ContainerRequest{}, err
 	}
 	if s.Kind == lifecycle.Ephemeral {

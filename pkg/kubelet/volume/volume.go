@@ -53,6 +53,8 @@ type Mounted struct {
 	HostPath string
 	// ReadOnly volumes are mounted read-only whatever the container asks for: the kubelet owns their content.
 	ReadOnly bool
+	// Image volumes have no HostPath: the runtime mounts the image itself into each container.
+	Image *corev1.ImageVolumeSource
 }
 
 // Manager makes and removes volumes. Its methods are safe for concurrent use; work on one pod is done one after the other.
@@ -150,6 +152,8 @@ func (m *Manager) one(ctx context.Context, pod *corev1.Pod, v *corev1.Volume, po
 		return m.fill(ctx, pod, dir("secret"), true, projection{secret: asSecret(v.Secret), mode: v.Secret.DefaultMode})
 	case v.DownwardAPI != nil:
 		return m.fill(ctx, pod, dir("downward-api"), true, projection{fields: v.DownwardAPI.Items, mode: v.DownwardAPI.DefaultMode})
+	case v.Image != nil:
+		return Mounted{ReadOnly: true, Image: v.Image}, nil
 	case v.Projected != nil:
 		parts, err := asProjections(v.Projected)
 		if err != nil {
