@@ -42,42 +42,12 @@ func New(d controller.Deps) (*Controller, error) {
 	return c, errors.Join(
 		controller.WatchKeys(c.loop, c.services),
 		controller.WatchKeys(c.loop, c.endpoints),
-		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{
-			Add: func(p *corev1.Pod) { c.wake(p) }, Delete: func(p *corev1.Pod) { c.wake(p) },
-			Update: func(old, p *corev1.Pod) {
-				if podMatters(old, p) {
-					c.wake(old, p)
-				}
-			},
-		}),
+		controller.WatchBackends(c.loop, c.services, c.pods),
 	)
 }
 
 // Run reconciles until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
-
-// podMatters tells whether a change of a pod may change an address.
-func podMatters(old, p *corev1.Pod) bool {
-	return old.Spec.NodeName != p.Spec.NodeName || old.DeletionTimestamp.IsZero() != p.DeletionTimestamp.IsZero() ||
-		controller.PodReady(old) != controller.PodReady(p) || controller.PodTerminal(old) != controller.PodTerminal(p) ||
-		!equality.Semantic.DeepEqual(old.Status.PodIPs, p.Status.PodIPs) || !labels.Equals(old.Labels, p.Labels)
-}
-
-// wake adds the Services that select one of the pods (states).
-func (c *Controller) wake(pods ...*corev1.Pod) {
-	for _, s := range c.services.InNamespace(pods[0].Namespace) {
-		if len(s.Spec.Selector) == 0 {
-			continue
-		}
-		sel := labels.SelectorFromSet(s.Spec.Selector)
-		for _, p := range pods {
-			if sel.Matches(labels.Set(p.Labels)) {
-				c.loop.Add(controller.KeyOf(s))
-				break
-			}
-		}
-	}
-}
 
 // Reconcile writes the Endpoints of one Service, or deletes those of one that is gone.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -53,14 +52,7 @@ func New(d controller.Deps, maxPerSlice int) (*Controller, error) {
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpointslice", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
 		controller.WatchKeys(c.loop, c.services),
-		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{
-			Add: func(p *corev1.Pod) { c.wake(p) }, Delete: func(p *corev1.Pod) { c.wake(p) },
-			Update: func(old, p *corev1.Pod) {
-				if podMatters(old, p) {
-					c.wake(old, p)
-				}
-			},
-		}),
+		controller.WatchBackends(c.loop, c.services, c.pods),
 		controller.Watch(c.loop, c.nodes, controller.Handlers[*corev1.Node]{Update: func(old, n *corev1.Node) {
 			if old.Labels[corev1.LabelTopologyZone] != n.Labels[corev1.LabelTopologyZone] {
 				c.wakeNode(n.Name)
@@ -81,34 +73,11 @@ func New(d controller.Deps, maxPerSlice int) (*Controller, error) {
 // Run reconciles until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
-// podMatters tells whether a change of a pod may change an endpoint.
-func podMatters(old, p *corev1.Pod) bool {
-	return old.Spec.NodeName != p.Spec.NodeName || old.DeletionTimestamp.IsZero() != p.DeletionTimestamp.IsZero() ||
-		controller.PodReady(old) != controller.PodReady(p) || controller.PodTerminal(old) != controller.PodTerminal(p) ||
-		!equality.Semantic.DeepEqual(old.Status.PodIPs, p.Status.PodIPs) || !labels.Equals(old.Labels, p.Labels)
-}
-
-// wake adds the Services that select one of the pods (states).
-func (c *Controller) wake(pods ...*corev1.Pod) {
-	for _, s := range c.services.InNamespace(pods[0].Namespace) {
-		if len(s.Spec.Selector) == 0 {
-			continue
-		}
-		sel := labels.SelectorFromSet(s.Spec.Selector)
-		for _, p := range pods {
-			if sel.Matches(labels.Set(p.Labels)) {
-				c.loop.Add(controller.KeyOf(s))
-				break
-			}
-		}
-	}
-}
-
 // wakeNode adds the Services with pods on a node.
 func (c *Controller) wakeNode(name string) {
 	for _, p := range c.pods.List() {
 		if p.Spec.NodeName == name {
-			c.wake(p)
+			controller.AddSelecting(c.loop, c.services, p)
 		}
 	}
 }
