@@ -9,11 +9,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/cmd/internal/guard"
 )
 
 // options are the flags, under upstream's names and with upstream's defaults.
 type options struct {
 	logging daemon.Logging
+	guard   guard.Flags
 
 	kubeconfig, bindAddress, certFile, keyFile string
 	securePort                                 int
@@ -42,6 +44,7 @@ type electOptions struct {
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.logging.AddFlags(fs)
+	o.guard.AddFlags(fs)
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Path to kubeconfig file with authorization and master location information.")
 	fs.StringVar(&o.bindAddress, "bind-address", "0.0.0.0", "The IP address on which to listen for the --secure-port port.")
 	fs.IntVar(&o.securePort, "secure-port", 10257, "The port on which to serve health and metrics over HTTPS; 0 serves nothing.")
@@ -101,8 +104,7 @@ func (o *options) addWorkerFlags(fs *pflag.FlagSet) {
 func addAcceptedFlags(fs *pflag.FlagSet) {
 	const note = "Accepted for compatibility; without effect."
 	for _, name := range []string{
-		"authentication-kubeconfig", "authorization-kubeconfig", "client-ca-file", "requestheader-client-ca-file",
-		"requestheader-extra-headers-prefix", "requestheader-group-headers", "requestheader-username-headers", "requestheader-allowed-names",
+		"requestheader-client-ca-file", "requestheader-extra-headers-prefix", "requestheader-group-headers", "requestheader-username-headers", "requestheader-allowed-names",
 		"cluster-signing-cert-file", "cluster-signing-key-file", "cluster-signing-duration", "cluster-name", "cloud-provider",
 		"configure-cloud-routes", "feature-gates", "cert-dir", "tls-min-version", "tls-cipher-suites", "min-resync-period",
 		"kube-api-qps", "kube-api-burst", "kube-api-content-type", "flex-volume-plugin-dir", "leader-elect-resource-lock",
@@ -110,12 +112,12 @@ func addAcceptedFlags(fs *pflag.FlagSet) {
 		"horizontal-pod-autoscaler-sync-period", "pvclaimbinder-sync-period", "route-reconciliation-period", "attach-detach-reconcile-sync-period",
 		"concurrent-job-syncs", "concurrent-cron-job-syncs", "concurrent-daemonset-syncs", "concurrent-statefulset-syncs", "concurrent-resource-quota-syncs",
 		"concurrent-service-syncs", "concurrent-ttl-after-finished-syncs", "mirroring-concurrent-service-endpoint-syncs", "resource-quota-sync-period",
-		"namespace-sync-period", "authorization-always-allow-paths", "authentication-token-webhook-cache-ttl", "vmodule", "controller-start-interval",
+		"namespace-sync-period", "vmodule", "controller-start-interval",
 	} {
 		fs.String(name, "", note)
 	}
 	for name, value := range map[string]bool{
-		"profiling": true, "contention-profiling": false, "enable-garbage-collector": true, "authentication-skip-lookup": false,
+		"profiling": true, "contention-profiling": false, "enable-garbage-collector": true,
 		"authentication-tolerate-lookup-failure": true, "enable-dynamic-provisioning": true, "permit-port-sharing": false, "http2-max-streams-per-connection": false,
 	} {
 		fs.Bool(name, value, note)

@@ -21,7 +21,7 @@ import (
 // run serves health and metrics, becomes leader, and runs the controllers until ctx ends or leadership is lost.
 func run(ctx context.Context, o *options, log *slog.Logger) error {
 	klog.SetSlogLogger(log)
-	cfg, err := daemon.Client(o.kubeconfig, component)
+	cfg, err := daemon.Client("--kubeconfig", o.kubeconfig, component)
 	if err != nil {
 		return err
 	}
@@ -32,8 +32,12 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	}
 	registry := daemon.NewMetrics()
 	m := &manager{o: o, log: log, root: root, scheme: s, metrics: controller.NewMetrics(registry)}
+	guard, err := o.guard.New(component, log)
+	if err != nil {
+		return err
+	}
 	server := &daemon.Server{
-		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, Registry: registry, Log: log,
+		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, Guard: guard.Wrap, Registry: registry, Log: log,
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return server.Run(ctx) })

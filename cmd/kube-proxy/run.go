@@ -31,7 +31,7 @@ const (
 // run proxies until ctx ends.
 func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	debug.SetGCPercent(gcPercent)
-	config, err := daemon.Client(s.kubeconfig, component)
+	config, err := daemon.Client("--kubeconfig", s.kubeconfig, component)
 	if err != nil {
 		return err
 	}

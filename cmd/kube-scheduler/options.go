@@ -8,12 +8,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/cmd/internal/guard"
 )
 
 // options are the flags, under upstream's names and with upstream's defaults. Flags that are given overrule the
 // configuration file.
 type options struct {
 	logging daemon.Logging
+	guard   guard.Flags
 
 	configFile, kubeconfig         string
 	bindAddress, certFile, keyFile string
@@ -31,13 +33,14 @@ type electOptions struct {
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.logging.AddFlags(fs)
+	o.guard.AddFlags(fs)
 	fs.StringVar(&o.configFile, "config", "", "The path to the KubeSchedulerConfiguration file.")
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Path to kubeconfig file with authorization and master location information.")
 	fs.StringVar(&o.bindAddress, "bind-address", "0.0.0.0", "The IP address on which to listen for the --secure-port port.")
 	fs.IntVar(&o.securePort, "secure-port", 10259, "The port on which to serve health and metrics over HTTPS; 0 serves nothing.")
 	fs.StringVar(&o.certFile, "tls-cert-file", "", "File with the serving certificate; without one a self-signed one is made.")
 	fs.StringVar(&o.keyFile, "tls-private-key-file", "", "File with the key of --tls-cert-file.")
-	fs.BoolVar(&o.profiling, "profiling", true, "Serve profiles at /debug/pprof/, to callers on the loopback interface.")
+	fs.BoolVar(&o.profiling, "profiling", true, "Serve profiles at /debug/pprof/, to those who are authorized for it.")
 	e := &o.elect
 	fs.BoolVar(&e.enabled, "leader-elect", true, "Become leader by a Lease before scheduling.")
 	fs.StringVar(&e.namespace, "leader-elect-resource-namespace", "kube-system", "Namespace of the Lease.")
@@ -52,17 +55,15 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 func addAcceptedFlags(fs *pflag.FlagSet) {
 	const note = "Accepted for compatibility; without effect."
 	for _, name := range []string{
-		"authentication-kubeconfig", "authorization-kubeconfig", "client-ca-file", "requestheader-client-ca-file",
-		"requestheader-extra-headers-prefix", "requestheader-group-headers", "requestheader-username-headers", "requestheader-allowed-names",
+		"requestheader-client-ca-file", "requestheader-extra-headers-prefix", "requestheader-group-headers", "requestheader-username-headers", "requestheader-allowed-names",
 		"feature-gates", "cert-dir", "tls-min-version", "tls-cipher-suites", "kube-api-qps", "kube-api-burst", "kube-api-content-type",
-		"leader-elect-resource-lock", "authorization-always-allow-paths", "authentication-token-webhook-cache-ttl", "master",
-		"authorization-webhook-cache-authorized-ttl", "authorization-webhook-cache-unauthorized-ttl", "pod-max-in-unschedulable-pods-duration",
+		"leader-elect-resource-lock", "master", "pod-max-in-unschedulable-pods-duration",
 		"vmodule", "show-hidden-metrics-for-version", "emulated-version", "http2-max-streams-per-connection", "write-config-to",
 	} {
 		fs.String(name, "", note)
 	}
 	for name, value := range map[string]bool{
-		"contention-profiling": true, "authentication-skip-lookup": false, "authentication-tolerate-lookup-failure": true,
+		"contention-profiling": true, "authentication-tolerate-lookup-failure": true,
 		"permit-port-sharing": false, "permit-address-sharing": false, "emulation-forward-compatible": false,
 	} {
 		fs.Bool(name, value, note)

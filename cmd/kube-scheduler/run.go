@@ -34,7 +34,7 @@ const binders = 48
 // run serves health and metrics, becomes leader, and schedules until ctx ends or leadership is lost.
 func run(ctx context.Context, o *options, cfg *configuration, log *slog.Logger) error {
 	klog.SetSlogLogger(log)
-	rc, err := daemon.Client(o.kubeconfig, component)
+	rc, err := daemon.Client("--kubeconfig", o.kubeconfig, component)
 	if err != nil {
 		return err
 	}
@@ -55,8 +55,12 @@ func run(ctx context.Context, o *options, cfg *configuration, log *slog.Logger) 
 	registry := daemon.NewMetrics()
 	s.Metrics = scheduler.NewMetrics(registry, s.Queue.Counts)
 	w.feed(s)
+	guard, err := o.guard.New(component, log)
+	if err != nil {
+		return err
+	}
 	server := &daemon.Server{
-		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, Registry: registry, Log: log,
+		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, Guard: guard.Wrap, Registry: registry, Log: log,
 		Ready: []daemon.Check{{Name: "informer-sync", Run: func() error {
 			if !w.synced() {
 				return errors.New("not synced")

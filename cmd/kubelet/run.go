@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -15,10 +14,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"bonsai/api/core"
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/delegated"
 	"bonsai/pkg/kubelet"
 	"bonsai/pkg/kubelet/cgroup"
 	"bonsai/pkg/kubelet/client"
@@ -34,11 +36,11 @@ const containerLogsDir = "/var/log/containers"
 // run composes the kubelet and its servers and runs them until ctx ends.
 func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	klog.SetSlogLogger(log)
-	rest, err := daemon.Client(s.kubeconfig, component)
+	connection, err := daemon.Client("--kubeconfig", s.kubeconfig, component)
 	if err != nil {
 		return err
 	}
-	remote, err := client.New(rest)
+	remote, err := client.New(connection)
 	if err != nil {
 		return fmt.Errorf("make a client for the API server: %w", err)
 	}
@@ -60,14 +62,14 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	size := resource.MustParse(s.file.ContainerLogMaxSize) // checked with the settings
 	g.Go(func() error { return k.Rotate(ctx, size.Value(), int(*s.file.ContainerLogMaxFiles)) })
 	if *s.file.EnableServer {
-		srv, err := api(s, remote, k, cfg.NodeName, log)
+		srv, err := api(s, connection, k, cfg.NodeName, log)
 		if err != nil {
 			return err
 		}
 		g.Go(func() error { return srv.Run(ctx) })
 	}
 	health := &daemon.Server{Address: s.file.HealthzBindAddress, Port: int(*s.file.HealthzPort), Insecure: true, Log: log,
-		Registry: daemon.NewMetrics(), Live: []daemon.Check{{Name: "pleg", Run: k.Healthy}}, Ready: []daemon.Check{{Name: "pleg", Run: k.Healthy}}}
+		Live: []daemon.Check{{Name: "pleg", Run: k.Healthy}}, Ready: []daemon.Check{{Name: "pleg", Run: k.Healthy}}}
 	g.Go(func() error { return health.Run(ctx) })
 	return g.Wait()
 }
@@ -139,33 +141,15 @@ func nodeConfig(s *settings) (node.Config, error) {
 }
 
 // api composes the HTTPS server: who may ask, and what it shows.
-func api(s *settings, remote *client.Client, k *kubelet.Kubelet, name string, log *slog.Logger) (*server.Server, error) {
+func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, log *slog.Logger) (*server.Server, error) {
 	c := s.file
 	cert, err := serving(s, k, name)
 	if err != nil {
 		return nil, err
 	}
-	var who server.Union
-	if file := c.Authentication.X509.ClientCAFile; file != "" {
-		pem, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("read the client CA file: %w", err)
-		}
-		roots := x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("the client CA file %s has no certificate", file)
-		}
-		who = append(who, server.Certificates{Roots: roots})
-	}
-	if *c.Authentication.Webhook.Enabled {
-		who = append(who, server.NewTokens(remote, time.Now))
-	}
-	if a := c.Authentication.Anonymous.Enabled; a != nil && *a {
-		who = append(who, server.Anonymous{})
-	}
-	var may server.Authorizer = server.NewReviews(remote, time.Now)
-	if c.Authorization.Mode == "AlwaysAllow" {
-		may = server.AlwaysAllow{}
+	who, may, err := access(c, connection)
+	if err != nil {
+		return nil, err
 	}
 	registry := daemon.NewMetrics()
 	v := k.View()
@@ -175,6 +159,34 @@ func api(s *settings, remote *client.Client, k *kubelet.Kubelet, name string, lo
 		Pods: v, Runtime: v, Logs: v, Stats: k.Summary, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 		Configz: func() any { return c }, LogDir: "/var/log", Healthy: k.Healthy, Log: log,
 	})
+}
+
+// access composes who is known and what he may do, as the configuration says.
+func access(c *kubeletconfig.KubeletConfiguration, connection *rest.Config) (delegated.Authenticator, delegated.Authorizer, error) {
+	asked, err := delegated.NewClient(connection)
+	if err != nil {
+		return nil, nil, err
+	}
+	var known delegated.Union
+	if file := c.Authentication.X509.ClientCAFile; file != "" {
+		roots, err := delegated.ReadRoots(file)
+		if err != nil {
+			return nil, nil, err
+		}
+		known = append(known, delegated.Certificates{Roots: roots})
+	}
+	if *c.Authentication.Webhook.Enabled {
+		known = append(known, delegated.NewTokens(asked, c.Authentication.Webhook.CacheTTL.Duration, time.Now))
+	}
+	var who delegated.Authenticator = known
+	if a := c.Authentication.Anonymous.Enabled; a != nil && *a {
+		who = delegated.Anonymous{Known: known}
+	}
+	if c.Authorization.Mode == "AlwaysAllow" {
+		return who, delegated.AlwaysAllow{}, nil
+	}
+	w := c.Authorization.Webhook
+	return who, delegated.NewReviews(asked, delegated.ReviewTTL{Allowed: w.CacheAuthorizedTTL.Duration, Denied: w.CacheUnauthorizedTTL.Duration}, time.Now), nil
 }
 
 func serving(s *settings, k *kubelet.Kubelet, name string) (tls.Certificate, error) {

@@ -8,15 +8,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Client reads the kubeconfig file at path (its current context) into a REST configuration that speaks protobuf, names the
-// component as its user agent and sets no request limits: the API server protects itself.
-func Client(path, component string) (*rest.Config, error) {
+// Client reads the kubeconfig file at path (its current context), which flag names, into a REST configuration that speaks
+// protobuf, names the component as its user agent and sets no request limits: the API server protects itself.
+func Client(flag, path, component string) (*rest.Config, error) {
 	if path == "" {
-		return nil, fmt.Errorf("--kubeconfig is required")
+		return nil, fmt.Errorf("%s is required", flag)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig %q: %w", path, err)
+		return nil, fmt.Errorf("%s %q: %w", flag, path, err)
 	}
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON

@@ -25,7 +25,7 @@ type Check struct {
 }
 
 // Server serves /healthz, /livez, /readyz, /version and /metrics of a component, over HTTPS with a self-signed certificate
-// unless one is given, or plainly when Insecure. Anything but health and version needs Authorize's consent.
+// unless one is given, or plainly when Insecure.
 type Server struct {
 	Address string // host
 	Port    int    // 0 serves nothing
@@ -34,8 +34,9 @@ type Server struct {
 	Insecure          bool
 	Live, Ready       []Check
 	Registry          *prometheus.Registry
-	// Authorize decides about /metrics and Extra; nil refuses everyone who is not on the loopback interface.
-	Authorize func(*http.Request) error
+	// Guard stands before all paths and decides who may use which; clients are asked for certificates, which it verifies.
+	// Nil serves everyone who reaches Address: such a server shows nothing secret, or listens on loopback.
+	Guard func(http.Handler) http.Handler
 	// Extra are further paths of the component.
 	Extra map[string]http.Handler
 	Log   *slog.Logger
@@ -65,7 +66,11 @@ func (s *Server) Run(ctx context.Context) error {
 			listener.Close()
 			return err
 		}
-		listener = tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}})
+		config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}}
+		if s.Guard != nil {
+			config.ClientAuth = tls.RequestClientCert
+		}
+		listener = tls.NewListener(listener, config)
 	}
 	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
 	done := make(chan error, 1)
@@ -105,35 +110,15 @@ func (s *Server) handler() http.Handler {
 		fmt.Fprintf(w, `{"major":"1","minor":"36","gitVersion":%q}`+"\n", GitVersion)
 	})
 	if s.Registry != nil {
-		mux.Handle("/metrics", s.guard(promhttp.HandlerFor(s.Registry, promhttp.HandlerOpts{})))
+		mux.Handle("/metrics", promhttp.HandlerFor(s.Registry, promhttp.HandlerOpts{}))
 	}
 	for path, h := range s.Extra {
-		mux.Handle(path, s.guard(h))
+		mux.Handle(path, h)
 	}
-	return mux
-}
-
-// guard lets only those through whom Authorize (or, without it, their loopback address) lets.
-func (s *Server) guard(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		authorize := s.Authorize
-		if authorize == nil {
-			authorize = loopbackOnly
-		}
-		if err := authorize(r); err != nil {
-			http.Error(w, err.Error(), http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-func loopbackOnly(r *http.Request) error {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
-		return errors.New("forbidden: only from the loopback interface")
+	if s.Guard == nil {
+		return mux
 	}
-	return nil
+	return s.Guard(mux)
 }
 
 // health answers "ok", or with ?verbose and on failure one line per check: "[+]name ok", "[-]name failed: reason withheld".

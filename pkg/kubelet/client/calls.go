@@ -4,7 +4,6 @@ import (
 	"context"
 
 	authnv1 "k8s.io/api/authentication/v1"
-	authzv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,18 +79,6 @@ func (c *Client) UpdateLease(ctx context.Context, l *coordinationv1.Lease) (*coo
 func (c *Client) CreateToken(ctx context.Context, namespace, account string, req *authnv1.TokenRequest) (*authnv1.TokenRequest, error) {
 	out := &authnv1.TokenRequest{}
 	return out, c.core.Post().Namespace(namespace).Resource("serviceaccounts").Name(account).SubResource("token").Body(req).Do(ctx).Into(out)
-}
-
-// ReviewToken asks whose a token is.
-func (c *Client) ReviewToken(ctx context.Context, r *authnv1.TokenReview) (*authnv1.TokenReview, error) {
-	out := &authnv1.TokenReview{}
-	return out, c.authn.Post().Resource("tokenreviews").Body(r).Do(ctx).Into(out)
-}
-
-// ReviewAccess asks whether a user may do something.
-func (c *Client) ReviewAccess(ctx context.Context, r *authzv1.SubjectAccessReview) (*authzv1.SubjectAccessReview, error) {
-	out := &authzv1.SubjectAccessReview{}
-	return out, c.authz.Post().Resource("subjectaccessreviews").Body(r).Do(ctx).Into(out)
 }
 
 // Events returns the sink of the recorder of events. Its requests end with ctx.

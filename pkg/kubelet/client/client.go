@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	authnv1 "k8s.io/api/authentication/v1"
-	authzv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,15 +19,15 @@ import (
 
 // Client speaks to the API server with one identity. It is safe for concurrent use.
 type Client struct {
-	core, leases, authn, authz rest.Interface
-	scheme                     *runtime.Scheme
+	core, leases rest.Interface
+	scheme       *runtime.Scheme
 }
 
 // New returns a client; nothing is sent yet. No request rate is imposed: the server protects itself.
 func New(config *rest.Config) (*Client, error) {
 	c := &Client{scheme: runtime.NewScheme()}
 	metav1.AddToGroupVersion(c.scheme, schema.GroupVersion{Version: "v1"})
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme, authnv1.AddToScheme, authzv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme, authnv1.AddToScheme} {
 		if err := add(c.scheme); err != nil {
 			return nil, fmt.Errorf("register API types: %w", err)
 		}
@@ -42,8 +41,7 @@ func New(config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build the HTTP client for %s: %w", cfg.Host, err)
 	}
-	for group, to := range map[schema.GroupVersion]*rest.Interface{corev1.SchemeGroupVersion: &c.core, coordinationv1.SchemeGroupVersion: &c.leases,
-		authnv1.SchemeGroupVersion: &c.authn, authzv1.SchemeGroupVersion: &c.authz} {
+	for group, to := range map[schema.GroupVersion]*rest.Interface{corev1.SchemeGroupVersion: &c.core, coordinationv1.SchemeGroupVersion: &c.leases} {
 		g := rest.CopyConfig(cfg)
 		g.GroupVersion, g.APIPath = &group, "/apis"
 		if group.Group == "" {

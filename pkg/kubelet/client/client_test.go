@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	authnv1 "k8s.io/api/authentication/v1"
-	authzv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -77,8 +76,6 @@ func TestCalls(t *testing.T) {
 		{"POST /apis/coordination.k8s.io/v1/namespaces/ns/leases", func() error { return named(c.CreateLease(ctx, lease)) }},
 		{"PUT /apis/coordination.k8s.io/v1/namespaces/ns/leases/n", func() error { return named(c.UpdateLease(ctx, lease)) }},
 		{"POST /api/v1/namespaces/ns/serviceaccounts/sa/token", func() error { return named(c.CreateToken(ctx, "ns", "sa", &authnv1.TokenRequest{})) }},
-		{"POST /apis/authentication.k8s.io/v1/tokenreviews", func() error { return named(c.ReviewToken(ctx, &authnv1.TokenReview{})) }},
-		{"POST /apis/authorization.k8s.io/v1/subjectaccessreviews", func() error { return named(c.ReviewAccess(ctx, &authzv1.SubjectAccessReview{})) }},
 		{"POST /api/v1/namespaces/ns/events", func() error { return named(c.Events(ctx).Create(event)) }},
 		{"PUT /api/v1/namespaces/ns/events/e", func() error { return named(c.Events(ctx).Update(event)) }},
 		{"PATCH /api/v1/namespaces/ns/events/e", func() error { return named(c.Events(ctx).Patch(event, []byte("{}"))) }},

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 
-	authnv1 "k8s.io/api/authentication/v1"
-	authzv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,14 +103,4 @@ func (c Client) CreateLease(ctx context.Context, l *coordinationv1.Lease) (*coor
 // UpdateLease replaces a Lease.
 func (c Client) UpdateLease(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	return c.CoordinationV1().Leases(l.Namespace).Update(ctx, l, metav1.UpdateOptions{})
-}
-
-// ReviewToken asks whose a token is.
-func (c Client) ReviewToken(ctx context.Context, r *authnv1.TokenReview) (*authnv1.TokenReview, error) {
-	return c.AuthenticationV1().TokenReviews().Create(ctx, r, metav1.CreateOptions{})
-}
-
-// ReviewAccess asks whether a user may do something.
-func (c Client) ReviewAccess(ctx context.Context, r *authzv1.SubjectAccessReview) (*authzv1.SubjectAccessReview, error) {
-	return c.AuthorizationV1().SubjectAccessReviews().Create(ctx, r, metav1.CreateOptions{})
 }

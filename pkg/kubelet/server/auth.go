@@ -2,78 +2,14 @@ package server
 
 import (
 	"context"
-	"crypto/x509"
 	"net/http"
 	"strings"
 
 	authnv1 "k8s.io/api/authentication/v1"
 	authzv1 "k8s.io/api/authorization/v1"
+
+	"bonsai/pkg/delegated"
 )
-
-// Authenticator tells who sends a request; ok is false if it does not know. The error says why credentials were not accepted.
-type Authenticator interface {
-	Authenticate(r *http.Request) (user authnv1.UserInfo, ok bool, err error)
-}
-
-// Authorizer decides whether a user may do something with the node.
-type Authorizer interface {
-	Authorize(ctx context.Context, user authnv1.UserInfo, a authzv1.ResourceAttributes) (allowed bool, reason string, err error)
-}
-
-// Certificates authenticates clients by certificates of a CA: the common name is the user, the organizations are its groups.
-type Certificates struct{ Roots *x509.CertPool }
-
-// Authenticate implements Authenticator.
-func (c Certificates) Authenticate(r *http.Request) (authnv1.UserInfo, bool, error) {
-	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
-		return authnv1.UserInfo{}, false, nil
-	}
-	leaf, between := r.TLS.PeerCertificates[0], x509.NewCertPool()
-	for _, cert := range r.TLS.PeerCertificates[1:] {
-		between.AddCert(cert)
-	}
-	if _, err := leaf.Verify(x509.VerifyOptions{Roots: c.Roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
-		return authnv1.UserInfo{}, false, err
-	}
-	if leaf.Subject.CommonName == "" {
-		return authnv1.UserInfo{}, false, nil
-	}
-	return authnv1.UserInfo{Username: leaf.Subject.CommonName, Groups: append(append([]string{}, leaf.Subject.Organization...), "system:authenticated")}, true, nil
-}
-
-// Anonymous knows everybody, as system:anonymous; it comes last in a union.
-type Anonymous struct{}
-
-// Authenticate implements Authenticator.
-func (Anonymous) Authenticate(*http.Request) (authnv1.UserInfo, bool, error) {
-	return authnv1.UserInfo{Username: "system:anonymous", Groups: []string{"system:unauthenticated"}}, true, nil
-}
-
-// Union asks one after the other; the first that knows the user wins. Errors count only if nobody knows.
-type Union []Authenticator
-
-// Authenticate implements Authenticator.
-func (u Union) Authenticate(r *http.Request) (authnv1.UserInfo, bool, error) {
-	var failed error
-	for _, a := range u {
-		user, ok, err := a.Authenticate(r)
-		if ok {
-			return user, true, nil
-		}
-		if err != nil {
-			failed = err
-		}
-	}
-	return authnv1.UserInfo{}, false, failed
-}
-
-// AlwaysAllow authorizes everything (authorization mode AlwaysAllow).
-type AlwaysAllow struct{}
-
-// Authorize implements Authorizer.
-func (AlwaysAllow) Authorize(context.Context, authnv1.UserInfo, authzv1.ResourceAttributes) (bool, string, error) {
-	return true, "", nil
-}
 
 type userKey struct{}
 
@@ -96,7 +32,7 @@ func (s *Server) authorized(next http.Handler) http.Handler {
 		var last authzv1.ResourceAttributes
 		for _, sub := range subresources(r.URL.Path) {
 			last = authzv1.ResourceAttributes{Verb: verb(r.Method), Version: "v1", Resource: "nodes", Subresource: sub, Name: s.cfg.NodeName}
-			allowed, _, err := s.cfg.Authorizer.Authorize(r.Context(), user, last)
+			allowed, _, err := s.cfg.Authorizer.Authorize(r.Context(), user, delegated.Attributes{Resource: &last})
 			if err != nil {
 				s.cfg.Log.Error("request not authorized", "user", user.Username, "verb", last.Verb, "subresource", sub, "err", err)
 				http.Error(w, "Authorization error (user="+user.Username+", verb="+last.Verb+", resource=nodes, subresource="+sub+")", http.StatusInternalServerError)

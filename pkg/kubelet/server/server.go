@@ -20,6 +20,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"bonsai/pkg/delegated"
 )
 
 // Pods is what the kubelet knows of pods.
@@ -57,8 +59,8 @@ type Config struct {
 	Certificate tls.Certificate
 	// RequestClientCerts asks clients for certificates (an authenticator uses them).
 	RequestClientCerts bool
-	Authenticator      Authenticator
-	Authorizer         Authorizer
+	Authenticator      delegated.Authenticator
+	Authorizer         delegated.Authorizer
 	Pods               Pods
 	Runtime            Runtime
 	Logs               Logs

@@ -1,0 +1,145 @@
+package guard
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	authnv1 "k8s.io/api/authentication/v1"
+	authzv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// apiServer answers as the API server does: the token "reader" may get /metrics, "nobody" is known, "broken" breaks it.
+func apiServer(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review struct {
+			metav1.TypeMeta
+			Status map[string]any `json:"status"`
+		}
+		if strings.HasSuffix(r.URL.Path, "/tokenreviews") {
+			in := &authnv1.TokenReview{}
+			decode(t, r, in)
+			review.TypeMeta = metav1.TypeMeta{Kind: "TokenReview", APIVersion: "authentication.k8s.io/v1"}
+			review.Status = map[string]any{"authenticated": in.Spec.Token != "wrong", "user": map[string]any{"username": in.Spec.Token}}
+		} else {
+			in := &authzv1.SubjectAccessReview{}
+			decode(t, r, in)
+			review.TypeMeta = metav1.TypeMeta{Kind: "SubjectAccessReview", APIVersion: "authorization.k8s.io/v1"}
+			review.Status = map[string]any{"allowed": in.Spec.User == "reader" && *in.Spec.NonResourceAttributes == authzv1.NonResourceAttributes{Path: "/metrics", Verb: "get"}}
+			if in.Spec.User == "broken" {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	t.Cleanup(server.Close)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	config := `{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"` + server.URL + `"}}],"contexts":[{"name":"x","context":{"cluster":"c"}}],"current-context":"x"}`
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// decode reads a protobuf body: four bytes of magic, then an envelope with the object in it.
+func decode(t *testing.T, r *http.Request, into interface{ Unmarshal([]byte) error }) {
+	t.Helper()
+	body, err := io.ReadAll(r.Body)
+	if err != nil || len(body) < 4 {
+		t.Error(len(body), err)
+		return
+	}
+	envelope := runtime.Unknown{}
+	if err := envelope.Unmarshal(body[4:]); err != nil {
+		t.Error(err)
+	}
+	if err := into.Unmarshal(envelope.Raw); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGuard: the answers of upstream's components with the same flags.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	kubeconfig := apiServer(t)
+	with := func(args ...string) http.Handler {
+		var f Flags
+		fs := pflag.NewFlagSet("x", pflag.ContinueOnError)
+		f.AddFlags(fs)
+		if err := fs.Parse(args); err != nil {
+			t.Fatal(err)
+		}
+		guard, err := f.New("x", slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return guard.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if h := r.Header.Get("Authorization"); h != "" {
+				t.Errorf("the handler sees the credentials %q", h)
+			}
+			io.WriteString(w, "served")
+		}))
+	}
+	authn, authz := "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig
+	both, none, open := with(authn, authz), with(), with(authn, authz, "--authorization-always-allow-paths=/metrics")
+	noReviews, noTokens := with(authn), with(authz)
+	for _, c := range []struct {
+		name                string
+		h                   http.Handler
+		method, path, token string
+		code                int
+		body                string
+	}{
+		{"anonymous", both, "GET", "/metrics", "", 403, `"message": "forbidden: User \"system:anonymous\" cannot get path \"/metrics\""`},
+		{"health is for all", both, "GET", "/healthz", "", 200, "served"},
+		{"but not with a wrong token", both, "GET", "/healthz", "wrong", 401, `"message": "Unauthorized"`},
+		{"nor what is below", both, "GET", "/healthz/x", "", 403, "Forbidden"},
+		{"wrong token", both, "GET", "/metrics", "wrong", 401, `"kind": "Status"`},
+		{"may not", both, "GET", "/metrics", "nobody", 403, `User \"nobody\" cannot get path`},
+		{"may", both, "GET", "/metrics", "reader", 200, "served"},
+		{"may not POST", both, "POST", "/metrics", "reader", 403, `User \"reader\" cannot post path`},
+		{"unknown paths are not told", both, "GET", "/nothing", "", 403, "Forbidden"},
+		{"no answer", both, "GET", "/metrics", "broken", 500, "Internal Server Error"},
+		{"nobody to ask", none, "GET", "/metrics", "reader", 403, `User \"system:anonymous\" cannot get path`},
+		{"nobody to ask about health", none, "GET", "/readyz", "wrong", 200, "served"},
+		{"nobody to ask about access", noReviews, "GET", "/metrics", "reader", 403, `User \"reader\" cannot get path`},
+		{"nobody to ask about tokens", noTokens, "GET", "/metrics", "reader", 403, `User \"system:anonymous\" cannot get path`},
+		{"always allowed", open, "GET", "/metrics", "", 200, "served"},
+		{"no longer always allowed", open, "GET", "/livez", "", 403, "Forbidden"},
+	} {
+		r := httptest.NewRequest(c.method, c.path, nil)
+		if c.token != "" {
+			r.Header.Set("Authorization", "Bearer "+c.token)
+		}
+		w := httptest.NewRecorder()
+		c.h.ServeHTTP(w, r)
+		if w.Code != c.code || !strings.Contains(w.Body.String(), c.body) {
+			t.Errorf("%s: %d %s", c.name, w.Code, w.Body)
+		}
+	}
+}
+
+func TestFlagsAreChecked(t *testing.T) {
+	t.Parallel()
+	for flag, f := range map[string]Flags{
+		"--authentication-kubeconfig":        {AuthenticationKubeconfig: "/nowhere"},
+		"--authorization-kubeconfig":         {AuthorizationKubeconfig: "/nowhere"},
+		"--client-ca-file":                   {ClientCAFile: "/nowhere"},
+		"--authorization-always-allow-paths": {AlwaysAllowPaths: []string{"/a/*/b"}},
+	} {
+		if _, err := f.New("x", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
+}
