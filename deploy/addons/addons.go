@@ -1,4 +1,5 @@
-// Package addons carries the manifests of what every cluster gets besides the components: cluster DNS and kube-proxy's rights.
+// Package addons carries the manifests of what every cluster gets besides the components: cluster DNS, and the rights of
+// kube-proxy and of the API server on kubelets.
 package addons
 
 import "embed"

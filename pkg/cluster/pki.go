@@ -16,6 +16,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -50,7 +51,8 @@ func (c Config) certificates() []certificate {
 		{name: "apiserver", ca: "ca", user: "kube-apiserver", server: true,
 			names: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
 			ips:   []netip.Addr{loopback, c.HostIP(), c.ServiceIP()}},
-		{name: "apiserver-kubelet-client", ca: "ca", user: "kube-apiserver-kubelet-client", groups: []string{"system:masters"}, client: true},
+		// What the API server may do on kubelets: the add-on kubelet-api.yaml.
+		{name: "apiserver-kubelet-client", ca: "ca", user: "kube-apiserver-kubelet-client", client: true},
 		{name: "front-proxy-client", ca: "front-proxy-ca", user: "front-proxy-client", client: true},
 		{name: "admin", ca: "ca", user: "kubernetes-admin", groups: []string{"system:masters"}, client: true},
 		{name: "controller-manager", ca: "ca", user: "system:kube-controller-manager", client: true},
@@ -66,7 +68,7 @@ func (c Config) certificates() []certificate {
 	return rows
 }
 
-// makePKI makes what is missing or about to expire of the authorities, the certificates and the service-account signing key.
+// makePKI makes what is missing, about to expire or for somebody else of the authorities, the certificates and the service-account signing key.
 func (c Config) makePKI(now time.Time) error {
 	dir := c.layout().at("pki")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -101,7 +103,7 @@ func makeAuthority(dir, name, commonName string, now time.Time) error {
 }
 
 func (row certificate) make(dir string, now time.Time) error {
-	if fresh(filepath.Join(dir, row.name+".crt"), now) {
+	if path := filepath.Join(dir, row.name+".crt"); fresh(path, now) && row.isSubject(path) {
 		return nil
 	}
 	caCert, caKey, err := readPair(dir, row.ca)
@@ -177,6 +179,12 @@ func makeSigningKey(dir string) error {
 func fresh(path string, now time.Time) bool {
 	cert, err := readCertificate(path)
 	return err == nil && now.Add(renewBefore).Before(cert.NotAfter)
+}
+
+// isSubject tells whether the certificate at path is for who the row says: an older one may have more powers.
+func (row certificate) isSubject(path string) bool {
+	cert, err := readCertificate(path)
+	return err == nil && cert.Subject.CommonName == row.user && slices.Equal(cert.Subject.Organization, row.groups)
 }
 
 func readPair(dir, name string) (*x509.Certificate, crypto.Signer, error) {

@@ -56,8 +56,8 @@ func TestPKI(t *testing.T) {
 	}
 }
 
-// TestPKIRenewal: what is good stays to the byte; what is about to expire is made anew under the same authority; keys are for
-// root's eyes only.
+// TestPKIRenewal: what is good stays to the byte; what is about to expire, or has another subject, is made anew under the same
+// authority; keys are for root's eyes only.
 func TestPKIRenewal(t *testing.T) {
 	t.Parallel()
 	c, now := testConfig(t), time.Now()
@@ -83,6 +83,16 @@ func TestPKIRenewal(t *testing.T) {
 	}
 	if bytes.Equal(admin, read("admin.crt")) || !bytes.Equal(ca, read("ca.crt")) || !bytes.Equal(sa, read("sa.key")) {
 		t.Error("an expiring certificate must be made anew, and nothing else")
+	}
+	stranger := certificate{name: "apiserver-kubelet-client", ca: "ca", user: "kube-apiserver-kubelet-client", groups: []string{"system:masters"}, client: true}
+	if err := stranger.make(c.layout().at("pki"), now); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.makePKI(now); err != nil {
+		t.Fatal(err)
+	}
+	if cert, err := readCertificate(c.layout().pki("apiserver-kubelet-client.crt")); err != nil || len(cert.Subject.Organization) > 0 {
+		t.Error("a certificate with powers of former times was kept:", err)
 	}
 	keys, err := filepath.Glob(c.layout().pki("*.key"))
 	if err != nil || len(keys) < 10 {
