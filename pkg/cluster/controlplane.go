@@ -57,8 +57,9 @@ func (c Config) etcdArgs() []string {
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=bonsai=" + peer,
 		"--client-cert-auth", "--trusted-ca-file=" + l.pki("etcd-ca.crt"), "--cert-file=" + l.pki("etcd.crt"), "--key-file=" + l.pki("etcd.key"),
 		"--peer-client-cert-auth", "--peer-trusted-ca-file=" + l.pki("etcd-ca.crt"), "--peer-cert-file=" + l.pki("etcd.crt"), "--peer-key-file=" + l.pki("etcd.key"),
-		// One member is its own majority: it need not wait a second for others to speak.
-		"--heartbeat-interval=10", "--election-timeout=100",
+		// One member is its own majority: it need not wait a second for others to speak. Five ticks are the least that etcd allows,
+		// and each tick of an idle etcd costs CPU.
+		"--heartbeat-interval=20", "--election-timeout=100",
 	}
 }
 
