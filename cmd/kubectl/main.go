@@ -4,8 +4,6 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"bonsai/pkg/kubectl"
 	"bonsai/pkg/kubectl/cli"
@@ -15,7 +13,7 @@ import (
 const version = "v1.36.3+bonsai"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process
-	os.Exit(kubectl.Main(ctx, version, os.Args[1:], cli.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
+	os.Exit(untilSignal(context.Background(), func(ctx context.Context) int {
+		return kubectl.Main(ctx, version, os.Args[1:], cli.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	}))
 }

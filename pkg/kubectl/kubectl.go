@@ -16,13 +16,18 @@ import (
 	"bonsai/pkg/kubectl/resource"
 )
 
-// Main runs kubectl with args and returns the exit code. version is kubectl's own.
+// Main runs kubectl with args and returns the exit code. version is kubectl's own. A ctx that a signal ended
+// (*cli.Signalled) ends the command without a word; the code is then 128 and the signal's number if the process is to die by
+// it.
 func Main(ctx context.Context, version string, args []string, streams cli.IOStreams) int {
 	klog.EnableContextualLogging(false)
 	root := NewCommand(version, streams)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	klog.Flush()
+	if s := cli.SignalOf(ctx); s != 0 {
+		return cli.Ended(err, s)
+	}
 	return cli.Report(streams.ErrOut, err)
 }
 

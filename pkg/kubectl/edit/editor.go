@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 
 	"bonsai/pkg/kubectl/cli"
 )
@@ -37,6 +38,7 @@ func open(ctx context.Context, streams cli.IOStreams, content []byte) (saved []b
 	}
 	editor := command(os.Getenv)
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", editor+` "$1"`, "sh", path)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it can leave the terminal as it found it
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = streams.In, streams.Out, streams.ErrOut
 	if err := cmd.Run(); err != nil {
 		return nil, path, fmt.Errorf("there was a problem with the editor %q: %w", editor, err)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/printers"
 	"bonsai/pkg/kubectl/resource"
 )
@@ -72,8 +73,8 @@ func (w *watcher) follow(ctx context.Context, query url.Values) error {
 		}
 		return w.show(e.Type, e.Object)
 	})
-	if ctx.Err() != nil {
-		return nil // the user has seen enough
+	if ended := cli.Interrupted(ctx); ended != nil {
+		return ended
 	}
 	return err
 }

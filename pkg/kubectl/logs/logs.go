@@ -254,7 +254,9 @@ func (o *Options) copy(ctx context.Context, s source, w io.Writer) error {
 			}
 		}
 		switch {
-		case errors.Is(err, io.EOF), ctx.Err() != nil:
+		case ctx.Err() != nil:
+			return cli.Cause(ctx)
+		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return err

@@ -13,10 +13,10 @@ import (
 	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/util/exec"
+	"k8s.io/streaming/pkg/httpstream"
 
 	"golang.org/x/term"
 
@@ -56,6 +56,11 @@ func (s Session) Run(ctx context.Context, c *resource.Client, cfg *rest.Config) 
 		}
 		defer restore()
 		opts.TerminalSizeQueue = sizes
+		err = executor.StreamWithContext(ctx, opts)
+		if ended := cli.Interrupted(ctx); ended != nil {
+			return ended
+		}
+		return exitError(err)
 	}
 	return exitError(executor.StreamWithContext(ctx, opts))
 }

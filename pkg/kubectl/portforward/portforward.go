@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	streaming "k8s.io/streaming/pkg/httpstream"
 
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/pods"
@@ -103,7 +105,10 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return fw.ForwardPorts()
+	if err := fw.ForwardPorts(); err != nil || cli.SignalOf(ctx) == syscall.SIGINT {
+		return err // an interrupt is how forwarding is ended
+	}
+	return ctx.Err()
 }
 
 func (o *Options) dialer(pod *corev1.Pod) (httpstream.Dialer, error) {
@@ -118,7 +123,7 @@ func (o *Options) dialer(pod *corev1.Pod) (httpstream.Dialer, error) {
 		return nil, err
 	}
 	return portforward.NewFallbackDialer(ws, plain, func(err error) bool {
-		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+		return streaming.IsUpgradeFailure(err) || streaming.IsHTTPSProxyError(err)
 	}), nil
 }
 

@@ -103,7 +103,7 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// Run implements cli.Options. It serves until ctx ends.
+// Run implements cli.Options. It serves until ctx ends and returns why.
 func (o *Options) Run(ctx context.Context) error {
 	handler, err := o.newHandler()
 	if err != nil {
@@ -120,7 +120,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
-	return nil
+	return context.Cause(ctx)
 }
 
 func (o *Options) listen(ctx context.Context) (net.Listener, error) {

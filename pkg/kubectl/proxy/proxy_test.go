@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -129,7 +130,7 @@ func TestServesUntilTheContextEnds(t *testing.T) {
 			t.Errorf("%s: %q, %v", network, body, err)
 		}
 		cancel()
-		if err := <-ended; err != nil {
+		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: ended with %v", network, err)
 		}
 	}

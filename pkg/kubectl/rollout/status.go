@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/resource"
 )
 
@@ -63,7 +64,7 @@ func status(ctx context.Context, o *options, i *resource.Info) error {
 	case errors.Is(err, errDone):
 		return nil
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
+		return cli.Cause(ctx)
 	case err == nil:
 		return errors.New("watch closed before the rollout was complete")
 	}

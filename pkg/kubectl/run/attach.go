@@ -42,7 +42,9 @@ func (o *Options) attachTo(ctx context.Context, pod *corev1.Pod) (err error) {
 		if err != nil {
 			return err
 		}
-	} else if err := o.session(ctx, running, container); err != nil {
+	} else if err := o.session(ctx, running, container); ctx.Err() != nil {
+		return cli.Cause(ctx)
+	} else if err != nil {
 		fmt.Fprintf(o.ErrOut, "warning: couldn't attach to pod/%s, falling back to streaming logs: %v\n", running.Name, err)
 		if _, err := o.logs(ctx, m, running, container, said); err != nil {
 			return err

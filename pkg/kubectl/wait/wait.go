@@ -136,7 +136,7 @@ func (o *Options) resolve(ctx context.Context) ([]*resource.Info, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, errTimeout
+			return nil, context.Cause(ctx)
 		case <-tick.C:
 		}
 	}
@@ -174,13 +174,13 @@ func (o *Options) one(ctx context.Context, info *resource.Info) error {
 			}
 			return o.printer.Print(last, o.Out)
 		case ctx.Err() != nil:
-			if o.creation() && errors.Is(context.Cause(ctx), errTimeout) {
-				return errTimeout
+			if o.creation() {
+				return context.Cause(ctx)
 			}
 			if errors.Is(context.Cause(ctx), errTimeout) {
 				return fmt.Errorf("%w on %s/%s", errTimeout, info.Mapping.Resource.Resource, info.Name)
 			}
-			return ctx.Err()
+			return cli.Cause(ctx)
 		case err != nil:
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/resource"
 )
 
@@ -36,7 +37,7 @@ func Await(ctx context.Context, c *resource.Client, m *meta.RESTMapping, namespa
 		obj, err := c.Get(ctx, m, namespace, name)
 		switch {
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return cli.Cause(ctx)
 		case apierrors.IsNotFound(err):
 			obj = nil
 		case err != nil:
@@ -50,13 +51,13 @@ func Await(ctx context.Context, c *resource.Client, m *meta.RESTMapping, namespa
 		case errors.Is(err, errDone):
 			return nil
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return cli.Cause(ctx)
 		case err != nil:
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return cli.Cause(ctx)
 		case <-time.After(retryWatch):
 		}
 	}
