@@ -65,6 +65,9 @@ func (c Config) makeNetwork(ctx context.Context) error {
 		if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
 			return fmt.Errorf("let the host forward packets of the nodes: %w", err)
 		}
+		if err := openForward(ctx); err != nil {
+			return err
+		}
 	}
 	if err := nft(ctx, c.hostRules()); err != nil {
 		return fmt.Errorf("write the host's packet rules: %w", err)
@@ -94,7 +97,7 @@ func (c Config) hostRules() string {
 
 // removeNetwork undoes makeNetwork; routes to pods go with the link.
 func (c Config) removeNetwork(ctx context.Context) error {
-	var errs []error
+	errs := []error{closeForward(ctx)}
 	if _, err := netlink.LinkByName(hostLink); err == nil {
 		errs = append(errs, ip(ctx, "link", "del", hostLink))
 	}

@@ -1,0 +1,47 @@
+package cluster
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestForwardIsOpenedWhereTheHostDrops runs in a network namespace of its own, so that it meets the rules of no machine.
+func TestForwardIsOpenedWhereTheHostDrops(t *testing.T) {
+	if _, err := exec.LookPath("iptables"); err != nil || os.Geteuid() != 0 {
+		t.Skip("SKIPPED: needs root and iptables")
+	}
+	// The thread is not unlocked: it ends with this goroutine, and its namespace with it.
+	runtime.LockOSThread()
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Skipf("SKIPPED: no network namespace: %v", err)
+	}
+	ctx := t.Context()
+	if err := openForward(ctx); err != nil || strings.Contains(forwardChain(ctx), hostLink) {
+		t.Fatalf("without a policy of DROP: %v, %s", err, forwardChain(ctx))
+	}
+	if err := command(ctx, "", "iptables", "-P", "FORWARD", "DROP"); err != nil {
+		t.Skipf("SKIPPED: iptables does not work here: %v", err)
+	}
+	before := forwardChain(ctx)
+	if err := openForward(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"-A FORWARD -i bonsai0 ! -o bonsai0 -j ACCEPT", "-A FORWARD -o bonsai0 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"} {
+		if got := forwardChain(ctx); !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	for range 2 { // taking away twice is fine
+		if err := closeForward(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := forwardChain(ctx); got != before {
+		t.Errorf("left behind:\n%s\nbefore:\n%s", got, before)
+	}
+}
