@@ -34,52 +34,54 @@ func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 
 // New builds the guard that the flags ask for. Nothing is sent yet: the API server may start later.
 func (f *Flags) New(component string, log *slog.Logger) (*Guard, error) {
-	known, err := f.authenticators(component, log)
+	tokens, reviews, err := f.clients(component, log)
 	if err != nil {
 		return nil, err
+	}
+	var known delegated.Union
+	switch {
+	case f.ClientCAFile != "":
+		roots, err := delegated.ReadRoots(f.ClientCAFile)
+		if err != nil {
+			return nil, fmt.Errorf("--client-ca-file: %w", err)
+		}
+		known = append(known, delegated.Certificates{Roots: roots})
+	case tokens != nil && !f.SkipLookup:
+		known = append(known, delegated.Certificates{Roots: delegated.NewPublished(tokens, time.Now, log)})
+	}
+	if tokens != nil {
+		known = append(known, delegated.NewTokens(tokens, f.TokenTTL, time.Now))
 	}
 	paths, err := delegated.NewPaths(f.AlwaysAllowPaths)
 	if err != nil {
 		return nil, fmt.Errorf("--authorization-always-allow-paths: %w", err)
 	}
 	may := delegated.AnyOf{delegated.Group("system:masters"), paths}
-	if f.AuthorizationKubeconfig == "" {
-		log.Warn("no --authorization-kubeconfig: only what is always allowed is allowed")
-	} else {
-		client, err := delegatedClient("--authorization-kubeconfig", f.AuthorizationKubeconfig, component)
-		if err != nil {
-			return nil, err
-		}
-		may = append(may, delegated.NewReviews(client, delegated.ReviewTTL{Allowed: f.AllowedTTL, Denied: f.DeniedTTL}, time.Now))
+	if reviews != nil {
+		may = append(may, delegated.NewReviews(reviews, delegated.ReviewTTL{Allowed: f.AllowedTTL, Denied: f.DeniedTTL}, time.Now))
 	}
 	return &Guard{Authenticator: delegated.Anonymous{Known: known}, Authorizer: may, Log: log}, nil
 }
 
-// authenticators are client certificates, then tokens.
-func (f *Flags) authenticators(component string, log *slog.Logger) (delegated.Union, error) {
-	var known delegated.Union
-	if f.ClientCAFile != "" {
-		roots, err := delegated.ReadRoots(f.ClientCAFile)
-		if err != nil {
-			return nil, fmt.Errorf("--client-ca-file: %w", err)
-		}
-		known = append(known, delegated.Certificates{Roots: roots})
-	}
+// clients are those that ask about tokens and about access: nil without a kubeconfig, one and the same with one file.
+func (f *Flags) clients(component string, log *slog.Logger) (tokens, reviews *delegated.Client, err error) {
 	if f.AuthenticationKubeconfig == "" {
 		log.Warn("no --authentication-kubeconfig: tokens are not looked up, nor is the client CA")
-		return known, nil
+	} else if tokens, err = client("--authentication-kubeconfig", f.AuthenticationKubeconfig, component); err != nil {
+		return nil, nil, err
 	}
-	client, err := delegatedClient("--authentication-kubeconfig", f.AuthenticationKubeconfig, component)
-	if err != nil {
-		return nil, err
+	switch f.AuthorizationKubeconfig {
+	case "":
+		log.Warn("no --authorization-kubeconfig: only what is always allowed is allowed")
+	case f.AuthenticationKubeconfig:
+		reviews = tokens
+	default:
+		reviews, err = client("--authorization-kubeconfig", f.AuthorizationKubeconfig, component)
 	}
-	if f.ClientCAFile == "" && !f.SkipLookup {
-		known = append(known, delegated.Certificates{Roots: delegated.NewPublished(client, time.Now, log)})
-	}
-	return append(known, delegated.NewTokens(client, f.TokenTTL, time.Now)), nil
+	return tokens, reviews, err
 }
 
-func delegatedClient(flag, path, component string) (*delegated.Client, error) {
+func client(flag, path, component string) (*delegated.Client, error) {
 	config, err := daemon.Client(flag, path, component)
 	if err != nil {
 		return nil, err
