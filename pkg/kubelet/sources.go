@@ -37,7 +37,10 @@ func (s apiSource) Update(pod *corev1.Pod) {
 		trace.Step(s.ctx, k.log, pod, "kubelet.seen", now, now)
 	}
 	if old == nil || !config.SameWork(old, pod, ownCondition) {
-		k.objects.Track(pod)
+		// A pod whose containers have ended reads nothing any more.
+		if state, known := k.workers.State(pod.UID); !known || state < podworker.Terminated {
+			k.objects.Track(pod)
+		}
 		if old != nil && (!maps.Equal(old.Labels, pod.Labels) || !maps.Equal(old.Annotations, pod.Annotations)) {
 			k.volumes.Update(pod)
 		}
@@ -85,6 +88,8 @@ func (k *Kubelet) gone(pod *corev1.Pod) {
 	k.mu.Unlock()
 	if _, known := k.workers.State(pod.UID); known {
 		k.workers.Remove(pod)
+	} else {
+		k.objects.Untrack(pod.UID)
 	}
 }
 

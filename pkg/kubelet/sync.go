@@ -239,6 +239,8 @@ func (k *Kubelet) Forget(ctx context.Context, pod *corev1.Pod) error {
 	if err := k.removeLogs(pod); err != nil {
 		return err
 	}
+	// Again: the pod may have been tracked by an update that came in the moment of its end.
+	k.objects.Untrack(pod.UID)
 	k.status.Forget(pod.UID)
 	k.mu.Lock()
 	delete(k.states, pod.UID)
