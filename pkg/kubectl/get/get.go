@@ -189,6 +189,9 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	if o.printer != nil {
+		if err != nil && o.client.OneSource(ctx, o.request.Files) {
+			return err
+		}
 		return errors.Join(o.printObjects(infos, err != nil), err)
 	}
 	printed, tableErr := o.printTables(infos)

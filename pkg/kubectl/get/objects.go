@@ -17,7 +17,7 @@ func (o *Options) printObjects(infos []*resource.Info, incomplete bool) error {
 		}
 		return o.printer.Print(infos[0].Object, o.Out)
 	}
-	if len(infos) == 0 && o.ignoreNotFound && o.named() {
+	if len(infos) == 0 && o.ignoreNotFound && (o.named() || !o.request.Files.Empty()) {
 		return nil
 	}
 	list := &unstructured.UnstructuredList{Object: map[string]any{

@@ -17,7 +17,9 @@ func (o *Options) printTables(infos []*resource.Info) (int, error) {
 	out := printers.NewAligner(o.Out)
 	rows := 0
 	var last *resource.Info
+	namespaced := false // once there is a column of namespaces, the tables below have it too
 	for _, info := range o.merged(infos) {
+		namespaced = namespaced || info.info.Namespaced()
 		t, err := o.toTable(info.info, info.pages)
 		if err != nil {
 			return rows, err
@@ -35,7 +37,7 @@ func (o *Options) printTables(infos []*resource.Info) (int, error) {
 				fmt.Fprintln(o.Out)
 			}
 		}
-		printers.Table(out, t, o.tableOptions(info.info, showKind), header)
+		printers.Table(out, t, o.tableOptions(info.info, showKind, namespaced), header)
 		rows += len(t.Rows)
 		last = info.info
 	}
@@ -61,9 +63,9 @@ func (o *Options) merged(infos []*resource.Info) []answer {
 	return out
 }
 
-func (o *Options) tableOptions(info *resource.Info, showKind bool) printers.TableOptions {
+func (o *Options) tableOptions(info *resource.Info, showKind, namespaced bool) printers.TableOptions {
 	t := o.table
-	t.WithNamespace = o.request.AllNamespaces && info.Namespaced()
+	t.WithNamespace = o.request.AllNamespaces && namespaced
 	if showKind {
 		t.Kind = resource.KindName(info.Mapping.GroupVersionKind.Kind, info.Mapping.GroupVersionKind.Group)
 	}

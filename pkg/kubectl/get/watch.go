@@ -36,13 +36,18 @@ func (o *Options) runWatch(ctx context.Context) error {
 	if len(infos) == 0 {
 		return nil
 	}
-	if severalKinds(infos) || o.named() && len(infos) > 1 {
+	if severalKinds(infos) && o.request.Files.Empty() {
 		return errors.New("you may only specify a single resource type")
 	}
-	w := &watcher{Options: o, info: infos[0], out: printers.NewAligner(o.Out), header: true}
+	w := &watcher{Options: o, out: printers.NewAligner(o.Out)}
 	version, err := w.existing(infos)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case len(infos) > 1 && !o.request.Files.Empty():
+		return fmt.Errorf("watch is only supported on individual resources and resource collections - %d resources were found", len(infos))
+	case len(infos) > 1 && o.named():
+		return errors.New("you may only watch a single resource or type of resource at a time")
 	}
 	query := resource.Query(&metav1.ListOptions{LabelSelector: o.request.LabelSelector, FieldSelector: o.request.FieldSelector, ResourceVersion: version})
 	if w.info.Name != "" {
@@ -71,7 +76,10 @@ func (w *watcher) follow(ctx context.Context, query url.Values) error {
 			}
 			return &apierrors.StatusError{ErrStatus: status}
 		}
-		return w.show(e.Type, e.Object)
+		if err := w.show(e.Type, e.Object); err != nil {
+			return err
+		}
+		return w.out.Flush()
 	})
 	if ended := cli.Interrupted(ctx); ended != nil {
 		return ended
@@ -83,6 +91,8 @@ func (w *watcher) follow(ctx context.Context, query url.Values) error {
 func (w *watcher) existing(infos []*resource.Info) (string, error) {
 	version := ""
 	for _, i := range infos {
+		w.header = w.info == nil || w.header || w.info.Mapping.Resource != i.Mapping.Resource
+		w.info = i
 		var list struct{ Metadata metav1.ListMeta }
 		if err := json.Unmarshal(i.Raw, &list); err != nil {
 			return "", err
@@ -107,10 +117,10 @@ func (w *watcher) existing(infos []*resource.Info) (string, error) {
 			}
 		}
 	}
-	return version, nil
+	return version, w.out.Flush()
 }
 
-// show prints one table or object.
+// show prints one table or object; a table is seen when out is flushed.
 func (w *watcher) show(event string, data []byte) error {
 	if w.printer != nil {
 		u := &unstructured.Unstructured{}
@@ -134,13 +144,13 @@ func (w *watcher) show(event string, data []byte) error {
 			return err
 		}
 	}
-	opts := w.tableOptions(w.info, w.showKind)
+	opts := w.tableOptions(w.info, w.showKind, w.info.Namespaced())
 	if w.watchEvents {
 		opts.Event = event
 	}
 	printers.Table(w.out, t, opts, w.header)
 	w.header = false
-	return w.out.Flush()
+	return nil
 }
 
 func (w *watcher) object(event string, u *unstructured.Unstructured) error {

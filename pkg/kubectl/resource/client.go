@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -121,9 +122,24 @@ func (c *Client) object(ctx context.Context, verb string, path []string, query u
 // JSON is the content type of whole objects.
 const JSON = "application/json"
 
-// Get reads one object.
+// Get reads one object. In a namespace that does not exist, it is the namespace that is not found.
 func (c *Client) Get(ctx context.Context, m *meta.RESTMapping, namespace, name string, subresource ...string) (*unstructured.Unstructured, error) {
-	return c.object(ctx, http.MethodGet, Path(m, namespace, name, subresource...), nil, nil, "Accept", JSON)
+	u, err := c.object(ctx, http.MethodGet, Path(m, namespace, name, subresource...), nil, nil, "Accept", JSON)
+	if err != nil {
+		return nil, c.missing(ctx, m, namespace, err)
+	}
+	return u, nil
+}
+
+// missing makes of err, that an object was not found, that its namespace was not found, if so.
+func (c *Client) missing(ctx context.Context, m *meta.RESTMapping, namespace string, err error) error {
+	if !apierrors.IsNotFound(err) || m.Scope.Name() != meta.RESTScopeNameNamespace || namespace == "" || namespace == metav1.NamespaceDefault {
+		return err
+	}
+	if _, e := c.Do(ctx, http.MethodGet, []string{"/api/v1/namespaces", namespace}, nil, nil); apierrors.IsNotFound(e) {
+		return e
+	}
+	return err
 }
 
 // List reads a collection; opts holds selectors.

@@ -61,13 +61,9 @@ type Document struct {
 
 // Read reads all objects of the files; lists are taken apart.
 func (c *Client) Read(ctx context.Context, f Files) ([]Document, error) {
-	var sources []source
-	for _, name := range f.Names {
-		more, err := c.expand(ctx, name, f.Recursive)
-		if err != nil {
-			return nil, err // nothing is done if one of the files is not there
-		}
-		sources = append(sources, more...)
+	sources, err := c.sources(ctx, f)
+	if err != nil {
+		return nil, err
 	}
 	var out []Document
 	for _, s := range sources {
@@ -84,6 +80,25 @@ func (c *Client) Read(ctx context.Context, f Files) ([]Document, error) {
 type source struct {
 	name string
 	open func() (io.ReadCloser, error)
+}
+
+// sources are all that f names; none if one of the files is not there.
+func (c *Client) sources(ctx context.Context, f Files) ([]source, error) {
+	var out []source
+	for _, name := range f.Names {
+		more, err := c.expand(ctx, name, f.Recursive)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	return out, nil
+}
+
+// OneSource tells whether f names one file alone, a directory with a single one included.
+func (c *Client) OneSource(ctx context.Context, f Files) bool {
+	s, err := c.sources(ctx, f)
+	return err == nil && len(s) == 1
 }
 
 func (c *Client) expand(ctx context.Context, name string, recursive bool) ([]source, error) {

@@ -60,15 +60,20 @@ func (c *Client) MappingFor(gvk schema.GroupVersionKind) (*meta.RESTMapping, err
 	return m, err
 }
 
-// types expands a comma-separated list of TYPE arguments, with categories.
-func (c *Client) types(arg string) ([]*meta.RESTMapping, error) {
+// types expands a comma-separated list of TYPE arguments, each type once; named is set if names follow, which categories do
+// not take.
+func (c *Client) types(arg string, named bool) ([]*meta.RESTMapping, error) {
+	if _, ok := c.categories.Expand(arg); ok && named {
+		return nil, errors.New("you must specify only one resource")
+	}
 	var out []*meta.RESTMapping
+	seen := map[schema.GroupVersionResource]bool{}
 	for _, one := range strings.Split(arg, ",") {
 		if one == "" {
 			continue
 		}
 		names := []string{one}
-		if members, ok := c.categories.Expand(one); ok {
+		if members, ok := c.categories.Expand(one); ok && !named {
 			names = names[:0]
 			for _, m := range members {
 				names = append(names, m.String())
@@ -79,7 +84,10 @@ func (c *Client) types(arg string) ([]*meta.RESTMapping, error) {
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, m)
+			if !seen[m.Resource] {
+				seen[m.Resource] = true
+				out = append(out, m)
+			}
 		}
 	}
 	return out, nil

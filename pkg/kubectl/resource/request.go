@@ -83,7 +83,7 @@ func (c *Client) Resolve(ctx context.Context, q Request) ([]*Info, error) {
 	if tuples {
 		return c.resolveTuples(ctx, q)
 	}
-	mappings, err := c.types(q.Args[0])
+	mappings, err := c.types(q.Args[0], len(q.Args) > 1)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (c *Client) named(ctx context.Context, q Request, m *meta.RESTMapping, name
 func (c *Client) read(ctx context.Context, q Request, info *Info) error {
 	data, err := c.Do(ctx, http.MethodGet, Path(info.Mapping, info.Namespace, info.Name, q.Subresource), q.Query, nil, "Accept", q.Accept)
 	if err != nil {
-		return err
+		return c.missing(ctx, info.Mapping, info.Namespace, err)
 	}
 	if info.Raw, info.Object = data, nil; q.Collections {
 		return nil
@@ -285,9 +285,6 @@ func decodeList(data []byte) ([]unstructured.Unstructured, error) {
 }
 
 func (c *Client) resolveFiles(ctx context.Context, q Request) ([]*Info, error) {
-	if q.LabelSelector != "" && q.Latest {
-		return nil, errors.New("a selector may not be specified when path, URL, or stdin is provided as input")
-	}
 	docs, err := c.Read(ctx, q.Files)
 	var out []*Info
 	var errs []error
@@ -337,6 +334,9 @@ func (c *Client) fromFile(d Document, q Request) (*Info, error) {
 		return info, nil
 	}
 	own := d.Object.GetNamespace()
+	if own == "" && q.AllNamespaces && q.Latest {
+		return nil, fmt.Errorf("no namespace set on resource %s %q", m.Resource, info.Name)
+	}
 	if own == "" {
 		own = q.Namespace
 		d.Object.SetNamespace(own)
