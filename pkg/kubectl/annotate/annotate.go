@@ -22,7 +22,7 @@ const example = `  # Update pod 'foo' with the annotation 'description' and the 
 
 // NewCommand makes the command.
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	o := metadata.New(metadata.Kind{Noun: "annotation", Nouns: "annotations", Done: "annotated", Parse: parse, Judge: judge}, "kubectl-annotate", streams)
+	o := metadata.New(metadata.Kind{Noun: "annotation", Nouns: "annotations", Done: "annotated", File: "rsrc", Parse: parse, Judge: judge}, "kubectl-annotate", streams)
 	cmd := &cobra.Command{
 		Use:     "annotate [--overwrite] (-f FILENAME | TYPE NAME) KEY_1=VAL_1 ... KEY_N=VAL_N [--resource-version=version]",
 		Short:   "Update the annotations on a resource",

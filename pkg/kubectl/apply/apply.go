@@ -164,11 +164,11 @@ func (o *Options) apply(ctx context.Context, i *resource.Info) (string, error) {
 	if i.Name == "" && i.Object.GetGenerateName() != "" {
 		return "", fmt.Errorf("from %s: cannot use generate name with apply", i.Object.GetGenerateName())
 	}
-	want := i.Object.DeepCopy()
-	if err := write.SetLastApplied(want); err != nil {
+	want, err := write.Want(i.Object)
+	if err != nil {
 		return "", write.WithSource("applying", i.Source, err)
 	}
-	err := get(ctx, i)
+	err = get(ctx, i)
 	if apierrors.IsNotFound(err) {
 		i.Object = want
 		if o.DryRun == write.DryRunClient {

@@ -123,6 +123,7 @@ func canI(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 
 // spec is the question; resources that the server does not know are asked about as they are written, after a warning.
 func spec(f *cli.Factory, streams cli.IOStreams, args []string, namespace, subresource string) authorizationv1.SelfSubjectAccessReviewSpec {
+	warnVerb(streams.ErrOut, args[0], strings.HasPrefix(args[1], "/"))
 	if strings.HasPrefix(args[1], "/") {
 		return authorizationv1.SelfSubjectAccessReviewSpec{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: args[0], Path: args[1]}}
 	}
@@ -186,20 +187,14 @@ func rules(ctx context.Context, f *cli.Factory, streams cli.IOStreams, namespace
 	if !noHeaders {
 		out.Row("Resources", "Non-Resource URLs", "Resource Names", "Verbs")
 	}
-	for _, x := range r.Status.ResourceRules {
-		for _, g := range x.APIGroups {
-			for _, name := range x.Resources {
-				if g != "" {
-					name += "." + g
-				}
-				out.Row(name, "[]", fmt.Sprint(x.ResourceNames), fmt.Sprint(x.Verbs))
-			}
+	for _, x := range listed(&r.Status) {
+		name, paths := "", "[]"
+		if len(x.Resources) > 0 {
+			name = schema.GroupResource{Group: x.APIGroups[0], Resource: x.Resources[0]}.String()
+		} else {
+			paths = fmt.Sprint(x.NonResourceURLs)
 		}
-	}
-	for _, x := range r.Status.NonResourceRules {
-		for _, u := range x.NonResourceURLs {
-			out.Row("", "["+u+"]", "[]", fmt.Sprint(x.Verbs))
-		}
+		out.Row(name, paths, fmt.Sprint(x.ResourceNames), fmt.Sprint(x.Verbs))
 	}
 	if r.Status.Incomplete {
 		fmt.Fprintf(streams.ErrOut, "Warning: the list may be incomplete: %v\n", r.Status.EvaluationError)

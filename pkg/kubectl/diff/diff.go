@@ -133,8 +133,8 @@ func (o *Options) writeBoth(ctx context.Context, i *resource.Info, live, merged 
 
 // versions returns the live object, nil if there is none, and what applying would make of it.
 func (o *Options) versions(ctx context.Context, i *resource.Info) (before, after *unstructured.Unstructured, err error) {
-	want := i.Object.DeepCopy()
-	if err := write.SetLastApplied(want); err != nil {
+	want, err := write.Want(i.Object)
+	if err != nil {
 		return nil, nil, write.WithSource("applying", i.Source, err)
 	}
 	err = i.Get(ctx)

@@ -24,6 +24,8 @@ import (
 type Kind struct {
 	// Noun names one entry ("label"), Nouns the map as it is called below metadata ("labels"), Done the result ("labeled").
 	Noun, Nouns, Done string
+	// File is what a file is called in the error that asks for one ("pod" for pod.yaml).
+	File string
 	// Parse reads the arguments "key=value" and "key-".
 	Parse func(pairs []string) (Change, error)
 	// Judge says what is sent of the change o.Change to an object whose map is now current, and how the result is called. A
@@ -98,7 +100,7 @@ func (o *Options) Validate() error {
 	case o.target.All && o.target.FieldSelector != "":
 		return errors.New("cannot set --all and --field-selector at the same time")
 	case o.Local && len(o.args) > 0:
-		return errors.New("can only use local files by -f pod.yaml or --filename=pod.json when --local=true is set")
+		return fmt.Errorf("can only use local files by -f %[1]s.yaml or --filename=%[1]s.json when --local=true is set", o.kind.File)
 	case len(o.args) == 0 && o.target.Files.Empty():
 		return write.ErrNoObjects
 	case o.Change.Empty() && !o.List:
