@@ -1,0 +1,126 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	cachetest "k8s.io/client-go/tools/cache/testing"
+)
+
+func backendPod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", Labels: map[string]string{"app": "web"}},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: "10.1.0.1"}}, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		},
+	}
+}
+
+func TestBackendChanged(t *testing.T) {
+	t.Parallel()
+	now := metav1.Now()
+	for _, c := range []struct {
+		name   string
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		{"nothing", func(*corev1.Pod) {}, false},
+		{"version and annotations", func(p *corev1.Pod) {
+			p.ResourceVersion, p.Annotations = "9", map[string]string{"a": "b"}
+		}, false},
+		{"another condition", func(p *corev1.Pod) {
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.ContainersReady})
+		}, false},
+		{"scheduled", func(p *corev1.Pod) { p.Spec.NodeName = "n1" }, true},
+		{"being deleted", func(p *corev1.Pod) { p.DeletionTimestamp = &now }, true},
+		{"not ready", func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }, true},
+		{"ended", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, true},
+		{"second address", func(p *corev1.Pod) { p.Status.PodIPs = append(p.Status.PodIPs, corev1.PodIP{IP: "fd00::1"}) }, true},
+		{"labels", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }, true},
+	} {
+		p := backendPod()
+		c.change(p)
+		if got := backendChanged(backendPod(), p); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+		if got := backendChanged(p, backendPod()); got != c.want {
+			t.Errorf("%s, backwards: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestWatchBackends plays changes of a pod and sees which Services are to be reconciled.
+func TestWatchBackends(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		source, unused := cachetest.NewFakeControllerSource(), cachetest.NewFakeControllerSource()
+		defer unused.Shutdown()
+		pods, services := fakeInformer(&corev1.Pod{}, source), fakeInformer(&corev1.Service{}, unused)
+		for _, s := range []*corev1.Service{
+			selecting("ns", "web", map[string]string{"app": "web"}), selecting("ns", "db", map[string]string{"app": "db"}),
+			selecting("ns", "none", nil), selecting("other", "web", map[string]string{"app": "web"}),
+		} {
+			if err := services.store.Add(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l := NewLoop[Key](LoopConfig{Name: "test"}, nil)
+		defer l.queue.ShutDown()
+		if err := WatchBackends(l, services, pods); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); pods.raw.RunWithContext(ctx) }()
+		defer func() { cancel(); <-done; source.Shutdown() }()
+		expect := func(step string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			if got := woken(l); !slices.Equal(got, want) {
+				t.Errorf("%s: %v, want %v", step, got, want)
+			}
+		}
+		expect("start")
+		p := backendPod()
+		source.Add(p.DeepCopy())
+		expect("added", "ns/web")
+		p.Annotations = map[string]string{"a": "b"}
+		source.Modify(p.DeepCopy())
+		expect("annotated")
+		p.Labels = map[string]string{"app": "db"}
+		source.Modify(p.DeepCopy())
+		expect("relabelled", "ns/db", "ns/web")
+		p.Status.Phase = corev1.PodFailed
+		source.Modify(p.DeepCopy())
+		expect("failed", "ns/db")
+		source.Delete(p)
+		expect("deleted", "ns/db")
+	})
+}
+
+func selecting(ns, name string, sel map[string]string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Spec: corev1.ServiceSpec{Selector: sel}}
+}
+
+func fakeInformer[T Object](empty T, source *cachetest.FakeControllerSource) *Informer[T] {
+	raw := cache.NewSharedIndexInformerWithOptions(PlainListWatch{&cache.ListWatch{ListFunc: source.List, WatchFunc: source.Watch}}, empty,
+		cache.SharedIndexInformerOptions{Indexers: cache.Indexers{byNamespace: cache.MetaNamespaceIndexFunc}})
+	return &Informer[T]{raw: raw, store: raw.GetIndexer()}
+}
+
+// woken takes the keys that wait in l, in order.
+func woken(l *Loop[Key]) []string {
+	var out []string
+	for l.queue.Len() > 0 {
+		k, _ := l.queue.Get()
+		out = append(out, k.String())
+		l.queue.Done(k)
+	}
+	slices.Sort(out)
+	return out
+}
