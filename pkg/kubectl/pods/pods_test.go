@@ -64,21 +64,6 @@ func text(err error) string {
 	return err.Error()
 }
 
-// TestRank: a pod that is ready goes before one that runs, that before one with a node, that before one that waits.
-func TestRank(t *testing.T) {
-	t.Parallel()
-	waiting, assigned, running, ready := &corev1.Pod{}, &corev1.Pod{}, &corev1.Pod{}, &corev1.Pod{}
-	assigned.Spec.NodeName = "n"
-	running.Status.Phase = corev1.PodRunning
-	ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	order := []*corev1.Pod{waiting, assigned, running, ready}
-	for i := 1; i < len(order); i++ {
-		if rank(order[i-1]) >= rank(order[i]) {
-			t.Errorf("rank %d: %d, rank %d: %d", i-1, rank(order[i-1]), i, rank(order[i]))
-		}
-	}
-}
-
 func TestSelector(t *testing.T) {
 	t.Parallel()
 	for spec, want := range map[string]string{
@@ -100,19 +85,6 @@ func TestSelector(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s: %q, want %q", spec, got, want)
-		}
-	}
-}
-
-func TestFinished(t *testing.T) {
-	t.Parallel()
-	for phase, want := range map[corev1.PodPhase]string{
-		corev1.PodRunning: "", corev1.PodPending: "",
-		corev1.PodSucceeded: "cannot exec into a container in a completed pod; current phase is Succeeded",
-		corev1.PodFailed:    "cannot exec into a container in a completed pod; current phase is Failed",
-	} {
-		if got := text(Finished(&corev1.Pod{Status: corev1.PodStatus{Phase: phase}}, "exec into")); got != want {
-			t.Errorf("%s: %q, want %q", phase, got, want)
 		}
 	}
 }
