@@ -65,6 +65,7 @@ func NewSigner(keyPEM []byte) (*Signer, error) {
 }
 
 func parseKey(keyPEM []byte) (crypto.Signer, error) {
+	var found []string
 	for block, rest := pem.Decode(keyPEM); block != nil; block, rest = pem.Decode(rest) {
 		if k, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
 			return k, nil
@@ -77,8 +78,12 @@ func parseKey(keyPEM []byte) (crypto.Signer, error) {
 				return s, nil
 			}
 		}
+		found = append(found, block.Type)
 	}
-	return nil, errors.New("no RSA or ECDSA private key found in the PEM data")
+	if len(found) == 0 {
+		return nil, errors.New("no RSA or ECDSA private key found: the data has no PEM block")
+	}
+	return nil, fmt.Errorf("no RSA or ECDSA private key found: no readable one in the PEM blocks %q", found)
 }
 
 func algorithm(key crypto.Signer) (jose.SignatureAlgorithm, error) {
@@ -94,8 +99,9 @@ func algorithm(key crypto.Signer) (jose.SignatureAlgorithm, error) {
 		case elliptic.P521():
 			return jose.ES512, nil
 		}
+		return "", fmt.Errorf("unsupported elliptic curve %s, want P-256, P-384 or P-521", k.Curve.Params().Name)
 	}
-	return "", fmt.Errorf("unsupported key type %T, want RSA or ECDSA with P-256, P-384 or P-521", key)
+	return "", fmt.Errorf("unsupported key type %T, want RSA or ECDSA", key)
 }
 
 // Sign returns the claims as a compact JWS.

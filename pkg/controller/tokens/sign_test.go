@@ -109,12 +109,12 @@ func TestBadKeys(t *testing.T) {
 		pem  []byte
 		want string
 	}{
-		{"empty", nil, "no RSA or ECDSA private key found in the PEM data"},
-		{"no PEM", []byte("secret words"), "no RSA or ECDSA private key found in the PEM data"},
-		{"damaged", block("RSA PRIVATE KEY", []byte("secret words")), "no RSA or ECDSA private key found in the PEM data"},
-		{"public", public, "no RSA or ECDSA private key found in the PEM data"},
+		{"empty", nil, "the data has no PEM block"},
+		{"no PEM", []byte("secret words"), "the data has no PEM block"},
+		{"damaged", block("RSA PRIVATE KEY", []byte("secret words")), `no readable one in the PEM blocks ["RSA PRIVATE KEY"]`},
+		{"public", public, `no readable one in the PEM blocks ["PUBLIC KEY"]`},
 		{"Ed25519", pkcs8(ed), "unsupported key type ed25519.PrivateKey"},
-		{"P-224", pkcs8(ecKey(elliptic.P224())), "unsupported key type *ecdsa.PrivateKey, want RSA or ECDSA with P-256, P-384 or P-521"},
+		{"P-224", pkcs8(ecKey(elliptic.P224())), "unsupported elliptic curve P-224, want P-256, P-384 or P-521"},
 	} {
 		if _, err := NewSigner(c.pem); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
