@@ -112,17 +112,14 @@ func (c *command) view() *cobra.Command {
 					return err
 				}
 			}
-			if flatten {
-				if err := clientcmdapi.FlattenConfig(k); err != nil {
-					return err
-				}
-			} else if !raw {
-				clientcmdapi.ShortenConfig(k)
+			switch {
+			case flatten:
+				err = clientcmdapi.FlattenConfig(k)
+			case !raw:
+				err = hide(k)
 			}
-			if !raw && !flatten {
-				if err := clientcmdapi.RedactSecrets(k); err != nil {
-					return err
-				}
+			if err != nil {
+				return err
 			}
 			return c.show(k, p)
 		},
@@ -133,6 +130,15 @@ func (c *command) view() *cobra.Command {
 	cmd.Flags().BoolVar(&flatten, "flatten", false, "Flatten the resulting kubeconfig file into self-contained output (useful for creating portable kubeconfig files)")
 	p.AddFlags(cmd.Flags())
 	return cmd
+}
+
+// hide takes secrets and long data out of k: tokens and passwords are REDACTED, certificates and keys DATA+OMITTED.
+func hide(k *clientcmdapi.Config) error {
+	if err := clientcmdapi.RedactSecrets(k); err != nil {
+		return err
+	}
+	clientcmdapi.ShortenConfig(k) // last: it has its own words for keys
+	return nil
 }
 
 // show prints k in its file format.
@@ -155,7 +161,7 @@ func (c *command) getContexts() *cobra.Command {
 		Use: "get-contexts [(-o|--output=)name)]", Short: "Describe one or many contexts",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if output != "" && output != "name" {
-				return fmt.Errorf("output must be one of '' or 'name': %v", output)
+				return fmt.Errorf("--output %v is not available in kubectl config get-contexts; resetting to default output format", output)
 			}
 			k, err := c.load()
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 const kubeconfig = `apiVersion: v1
 kind: Config
 clusters: [{name: c, cluster: {server: "https://1", certificate-authority: ca.crt}}]
-users: [{name: u, user: {token: secret}}]
+users: [{name: u, user: {token: secret, client-key-data: c2VjcmV0}}]
 contexts: [{name: x, context: {cluster: c, user: u}}, {name: other, context: {cluster: c, user: u}}]
 current-context: x
 `
@@ -46,6 +46,8 @@ func TestView(t *testing.T) {
 	}{
 		{[]string{"view"}, "token: REDACTED", "secret"},
 		{[]string{"view"}, "certificate-authority: ca.crt", "/ca.crt"},
+		{[]string{"view"}, "client-key-data: DATA+OMITTED", "c2VjcmV0"},
+		{[]string{"view", "--raw"}, "client-key-data: c2VjcmV0", "OMITTED"},
 		{[]string{"view", "--raw"}, "token: secret", "REDACTED"},
 		{[]string{"view", "--minify", "--context=other"}, "name: other", "name: x"},
 		{[]string{"view", "-o", "jsonpath={.users[0].name}"}, "u", "token"},

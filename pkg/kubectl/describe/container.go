@@ -2,6 +2,7 @@ package describe
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,7 +71,7 @@ func (d *describer) container(c corev1.Container, s *corev1.ContainerStatus) {
 	d.probe("Readiness", c.ReadinessProbe)
 	d.probe("Startup", c.StartupProbe)
 	d.envFrom(c.EnvFrom)
-	d.env(c.Env)
+	d.env(&c)
 	d.mounts(c.VolumeMounts)
 }
 
@@ -177,67 +178,14 @@ func (d *describer) probe(title string, p *corev1.Probe) {
 
 func portText(p intstr.IntOrString) string { return p.String() }
 
-func (d *describer) envFrom(all []corev1.EnvFromSource) {
-	if len(all) == 0 {
-		return
-	}
-	d.line(2, "Environment Variables from:\n")
-	for _, e := range all {
-		from, name, optional := "ConfigMap", "", false
-		if e.ConfigMapRef != nil {
-			name, optional = e.ConfigMapRef.Name, e.ConfigMapRef.Optional != nil && *e.ConfigMapRef.Optional
-		} else if e.SecretRef != nil {
-			from, name, optional = "Secret", e.SecretRef.Name, e.SecretRef.Optional != nil && *e.SecretRef.Optional
-		}
-		if e.Prefix != "" {
-			from += " with prefix '" + e.Prefix + "'"
-		}
-		d.line(3, "%s\t%s\tOptional: %t\n", name, from, optional)
-	}
-}
-
-func (d *describer) env(all []corev1.EnvVar) {
-	if len(all) == 0 {
-		d.line(2, "Environment:\t<none>\n")
-		return
-	}
-	d.line(2, "Environment:\n")
-	for _, e := range all {
-		if e.ValueFrom == nil {
-			for i, l := range strings.Split(e.Value, "\n") {
-				if i == 0 {
-					d.line(3, "%s:\t%s\n", e.Name, l)
-				} else {
-					d.line(3, "\t%s\n", l)
-				}
-			}
-			continue
-		}
-		d.envSource(e.Name, e.ValueFrom)
-	}
-}
-
-func (d *describer) envSource(name string, v *corev1.EnvVarSource) {
-	switch {
-	case v.FieldRef != nil:
-		d.line(3, "%s:\t (%s:%s)\n", name, v.FieldRef.APIVersion, v.FieldRef.FieldPath)
-	case v.ResourceFieldRef != nil:
-		d.line(3, "%s:\tnode allocatable (%s)\n", name, v.ResourceFieldRef.Resource)
-	case v.SecretKeyRef != nil:
-		k := v.SecretKeyRef
-		d.line(3, "%s:\t<set to the key '%s' in secret '%s'>\tOptional: %t\n", name, k.Key, k.Name, k.Optional != nil && *k.Optional)
-	case v.ConfigMapKeyRef != nil:
-		k := v.ConfigMapKeyRef
-		d.line(3, "%s:\t<set to the key '%s' of config map '%s'>\tOptional: %t\n", name, k.Key, k.Name, k.Optional != nil && *k.Optional)
-	}
-}
-
 func (d *describer) mounts(all []corev1.VolumeMount) {
 	if len(all) == 0 {
 		d.line(2, "Mounts:\t<none>\n")
 		return
 	}
 	d.line(2, "Mounts:\n")
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b corev1.VolumeMount) int { return strings.Compare(a.MountPath, b.MountPath) })
 	for _, m := range all {
 		flags := "rw"
 		if m.ReadOnly {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -23,7 +24,9 @@ type Options struct {
 	cli.IOStreams
 	request resource.Request
 	events  bool
-	client  *resource.Client
+	// eventsSaid tells that the user said --show-events: then it holds for many objects too.
+	eventsSaid bool
+	client     *resource.Client
 }
 
 // NewCommand returns "kubectl describe".
@@ -54,6 +57,7 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) (e
 		return err
 	}
 	o.request.Args, o.request.Lists, o.request.Latest = args, true, true
+	o.eventsSaid = cmd.Flags().Changed("show-events")
 	o.client, err = f.Resources()
 	return err
 }
@@ -64,14 +68,19 @@ func (o *Options) Validate() error { return nil }
 // Run implements cli.Options.
 func (o *Options) Run(ctx context.Context) error {
 	infos, err := o.client.Resolve(ctx, o.request)
-	if apierrors.IsNotFound(err) && len(infos) == 0 && len(o.request.Args) == 2 {
-		if matches, e := o.byPrefix(ctx, err); e == nil {
-			return o.matches(ctx, matches)
+	if apierrors.IsNotFound(err) && len(o.request.Args) == 2 {
+		matches, err := o.byPrefix(ctx, err)
+		if err != nil {
+			return err
 		}
+		return o.matches(ctx, matches)
 	}
 	var errs []error
 	if err != nil {
 		errs = append(errs, err)
+	}
+	if (len(infos) > 1 || err != nil) && !o.eventsSaid {
+		o.events = false // a request for each of many objects takes long
 	}
 	for n, i := range infos {
 		if n > 0 {
@@ -131,6 +140,7 @@ type describer struct {
 	client *resource.Client
 	info   *resource.Info
 	now    time.Time
+	pod    *corev1.Pod // whose fields its containers' variables show, nil for templates
 }
 
 func (o *Options) one(ctx context.Context, info *resource.Info) error {
@@ -162,10 +172,14 @@ func kinds() map[string]kind {
 		"Pod":                                   {typed(pod), true},
 		"Deployment.apps":                       {typed(deployment), true},
 		"ReplicaSet.apps":                       {typed(replicaSet), true},
+		"StatefulSet.apps":                      {typed(statefulSet), true},
+		"DaemonSet.apps":                        {typed(daemonSet), true},
 		"ReplicationController":                 {typed(replicationController), true},
 		"Node":                                  {typed(node), true},
 		"Service":                               {typed(service), true},
 		"Namespace":                             {typed(namespace), false},
+		"ResourceQuota":                         {typed(resourceQuota), false},
+		"LimitRange":                            {typed(limitRange), false},
 		"ConfigMap":                             {typed(configMap), true},
 		"Secret":                                {typed(secret), false},
 		"ServiceAccount":                        {typed(serviceAccount), true},

@@ -2,6 +2,8 @@ package describe
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -70,7 +72,7 @@ func (w *writer) annotations(level int, m map[string]string) {
 		w.line(0, "%s:\n", k)
 		for _, l := range strings.Split(value, "\n") {
 			if len(l) > most {
-				l = l[:most] + "..."
+				l = l[:most-2] + "..."
 			}
 			w.line(level, "\t  %s\n", l)
 		}
@@ -90,14 +92,7 @@ func (d *describer) head(o metav1.Object, namespaced bool) {
 	d.annotations(0, o.GetAnnotations())
 }
 
-func keys[V any](m map[string]V) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	sort.Strings(out)
-	return out
-}
+func keys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
 // eventTable writes what happened to the object.
 func (d *describer) eventTable() error {
@@ -141,7 +136,11 @@ func (d *describer) events(all []corev1.Event) {
 		if from == "" {
 			from = e.ReportingController
 		}
-		d.line(1, "%v\t%v\t%s\t%v\t%v\n", e.Type, e.Reason, d.eventAge(e), from, strings.TrimSpace(e.Message))
+		message := strings.TrimSpace(e.Message)
+		if part := e.InvolvedObject.FieldPath; part != "" {
+			message = part + ": " + message
+		}
+		d.line(1, "%v\t%v\t%s\t%v\t%v\n", e.Type, e.Reason, d.eventAge(e), from, message)
 	}
 }
 

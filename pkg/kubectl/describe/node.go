@@ -2,6 +2,7 @@ package describe
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -152,10 +153,26 @@ func (d *describer) load(n *corev1.Node) error {
 	}
 	d.line(0, "Allocated resources:\n  (Total limits may be over 100 percent, i.e., overcommitted.)\n")
 	d.line(1, "Resource\tRequests\tLimits\n  --------\t--------\t------\n")
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+	for _, name := range loads(room) {
 		d.line(1, "%s\t%s\t%s\n", name, share(requests, room, name), share(limits, room, name))
 	}
 	return nil
+}
+
+// loads are the resources whose use is shown: the three that every node has, then huge pages and what device plug-ins offer.
+func loads(room corev1.ResourceList) []corev1.ResourceName {
+	out := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}
+	var huge, other []corev1.ResourceName
+	for _, name := range keys(room) {
+		switch {
+		case name == corev1.ResourcePods || slices.Contains(out, name):
+		case strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
+			huge = append(huge, name)
+		default:
+			other = append(other, name)
+		}
+	}
+	return slices.Concat(out, huge, other)
 }
 
 func add(sum, more corev1.ResourceList) {

@@ -1,12 +1,14 @@
 package describe
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
 func pod(d *describer, p *corev1.Pod) error {
+	d.pod = p
 	d.line(0, "Name:\t%s\nNamespace:\t%s\n", p.Name, p.Namespace)
 	if p.Spec.Priority != nil {
 		d.line(0, "Priority:\t%d\n", *p.Spec.Priority)
@@ -85,6 +87,8 @@ func (d *describer) tolerations(space string, all []corev1.Toleration) {
 	if len(all) == 0 {
 		d.line(0, "<none>\n")
 	}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b corev1.Toleration) int { return strings.Compare(a.Key, b.Key) })
 	for i, t := range all {
 		if i > 0 {
 			d.line(0, "%s\t", space)

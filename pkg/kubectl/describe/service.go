@@ -19,17 +19,7 @@ func service(d *describer, s *corev1.Service) error {
 	if s.Spec.IPFamilyPolicy != nil {
 		d.line(0, "IP Family Policy:\t%s\n", *s.Spec.IPFamilyPolicy)
 	}
-	if len(s.Spec.IPFamilies) > 0 {
-		var f []string
-		for _, x := range s.Spec.IPFamilies {
-			f = append(f, string(x))
-		}
-		d.line(0, "IP Families:\t%s\n", strings.Join(f, ","))
-	}
-	d.line(0, "IP:\t%s\n", s.Spec.ClusterIP)
-	if len(s.Spec.ClusterIPs) > 0 {
-		d.line(0, "IPs:\t%s\n", strings.Join(s.Spec.ClusterIPs, ","))
-	}
+	d.line(0, "IP Families:\t%s\nIP:\t%s\nIPs:\t%s\n", commas(s.Spec.IPFamilies), s.Spec.ClusterIP, commas(s.Spec.ClusterIPs))
 	if len(s.Spec.ExternalIPs) > 0 {
 		d.line(0, "External IPs:\t%s\n", strings.Join(s.Spec.ExternalIPs, ","))
 	}
@@ -60,6 +50,18 @@ func service(d *describer, s *corev1.Service) error {
 		d.line(0, "Internal Traffic Policy:\t%s\n", *s.Spec.InternalTrafficPolicy)
 	}
 	return nil
+}
+
+// commas joins the values, "<none>" if there are none.
+func commas[S ~string](all []S) string {
+	if len(all) == 0 {
+		return "<none>"
+	}
+	out := make([]string, len(all))
+	for i, v := range all {
+		out[i] = string(v)
+	}
+	return strings.Join(out, ",")
 }
 
 func (d *describer) slicesOf(s *corev1.Service) ([]discoveryv1.EndpointSlice, error) {

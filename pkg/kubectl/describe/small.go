@@ -2,7 +2,6 @@ package describe
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -22,8 +21,10 @@ func namespace(d *describer, n *corev1.Namespace) error {
 			d.line(1, "%v\t%v\t%s\t%v\t%v\n", c.Type, c.Status, when(c.LastTransitionTime), c.Reason, c.Message)
 		}
 	}
-	d.line(0, "\nNo resource quota.\n\nNo LimitRange resource.\n")
-	return nil
+	if err := d.quotas(n.Name); err != nil {
+		return err
+	}
+	return d.limits(n.Name)
 }
 
 func configMap(d *describer, c *corev1.ConfigMap) error {
@@ -72,23 +73,13 @@ func role(d *describer, r *rbacv1.Role) error { return d.rules(r, r.Rules) }
 
 func clusterRole(d *describer, r *rbacv1.ClusterRole) error { return d.rules(r, r.Rules) }
 
-// rules writes one line for each resource (or URL) of each rule.
+// rules writes one line for each resource (or URL) of the rules.
 func (d *describer) rules(o metav1.Object, all []rbacv1.PolicyRule) error {
 	d.head(o, false)
 	d.line(0, "PolicyRule:\n  Resources\tNon-Resource URLs\tResource Names\tVerbs\n")
 	d.line(1, "---------\t-----------------\t--------------\t-----\n")
-	for _, r := range all {
-		for _, g := range r.APIGroups {
-			for _, name := range slices.Sorted(slices.Values(r.Resources)) {
-				if g != "" {
-					name += "." + g
-				}
-				d.line(1, "%s\t%v\t%v\t%v\n", name, r.NonResourceURLs, r.ResourceNames, r.Verbs)
-			}
-		}
-		if len(r.Resources) == 0 {
-			d.line(1, "\t%v\t%v\t%v\n", r.NonResourceURLs, r.ResourceNames, r.Verbs)
-		}
+	for _, row := range printers.RuleRows(all) {
+		d.line(1, "%s\t%s\t%s\t%s\n", row[0], row[1], row[2], row[3])
 	}
 	return nil
 }

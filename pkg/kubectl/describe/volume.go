@@ -57,8 +57,60 @@ func (d *describer) volume(v corev1.VolumeSource) {
 		}
 	case v.PersistentVolumeClaim != nil:
 		d.line(2, "Type:\tPersistentVolumeClaim (a reference to a PersistentVolumeClaim in the same namespace)\n    ClaimName:\t%v\n    ReadOnly:\t%v\n", v.PersistentVolumeClaim.ClaimName, v.PersistentVolumeClaim.ReadOnly)
+	case v.NFS != nil:
+		d.line(2, "Type:\tNFS (an NFS mount that lasts the lifetime of a pod)\n    Server:\t%s\n    Path:\t%s\n    ReadOnly:\t%v\n", v.NFS.Server, v.NFS.Path, v.NFS.ReadOnly)
+	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
+		d.ephemeral(v.Ephemeral.VolumeClaimTemplate)
+	case v.CSI != nil:
+		d.csi(v.CSI)
+	case v.Image != nil:
+		d.line(2, "Type:\tImage (a container image or OCI artifact)\n    Reference:\t%s\n    PullPolicy:\t%s\n", v.Image.Reference, v.Image.PullPolicy)
 	default:
 		d.line(1, "<unknown>\n")
+	}
+}
+
+func (d *describer) ephemeral(t *corev1.PersistentVolumeClaimTemplate) {
+	class, mode := "", ""
+	if t.Spec.StorageClassName != nil {
+		class = *t.Spec.StorageClassName
+	}
+	if t.Spec.VolumeMode != nil {
+		mode = string(*t.Spec.VolumeMode)
+	}
+	d.line(2, "Type:\tEphemeralVolume (an inline specification for a volume that gets created and deleted with the pod)\n")
+	d.line(2, "StorageClass:\t%s\n    Volume:\t%s\n", class, t.Spec.VolumeName)
+	d.deepLabels("Labels", t.Labels)
+	d.deepLabels("Annotations", t.Annotations)
+	d.line(2, "Capacity:\t\n    Access Modes:\t\n    VolumeMode:\t%s\n", mode)
+}
+
+func (d *describer) csi(v *corev1.CSIVolumeSource) {
+	fs := ""
+	if v.FSType != nil {
+		fs = *v.FSType
+	}
+	d.line(2, "Type:\tCSI (a Container Storage Interface (CSI) volume source)\n    Driver:\t%s\n    FSType:\t%s\n    ReadOnly:\t%v\n", v.Driver, fs, v.ReadOnly != nil && *v.ReadOnly)
+	if len(v.VolumeAttributes) == 0 {
+		d.line(2, "VolumeAttributes:\t<none>\n")
+		return
+	}
+	d.deepLabels("VolumeAttributes", v.VolumeAttributes)
+}
+
+// deepLabels writes a map as one pair a line, four further to the right than other values.
+func (d *describer) deepLabels(title string, m map[string]string) {
+	if len(m) == 0 {
+		d.line(2, "%s:\t    <none>\n", title)
+		return
+	}
+	for i, k := range keys(m) {
+		if i == 0 {
+			d.line(2, "%s:", title)
+		} else {
+			d.line(2, "")
+		}
+		d.line(0, "\t    %s=%s\n", k, m[k])
 	}
 }
 

@@ -113,6 +113,11 @@ func (d *describer) replicas(o metav1.Object, shown string, selector labels.Sele
 		d.line(0, "Controlled By:\t%s/%s\n", owner.Kind, owner.Name)
 	}
 	d.line(0, "Replicas:\t%d current / %d desired\n", current, desired)
+	return d.phases(o, selector)
+}
+
+// phases counts the pods that belong to o.
+func (d *describer) phases(o metav1.Object, selector labels.Selector) error {
 	all, err := d.pods(o.GetNamespace(), metav1.ListOptions{LabelSelector: selector.String()})
 	if err != nil {
 		return err

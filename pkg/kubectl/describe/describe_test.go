@@ -1,0 +1,168 @@
+package describe
+
+import (
+	"bytes"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// shown is what write writes, in columns.
+func shown(t *testing.T, write func(*describer) error) string {
+	t.Helper()
+	var out bytes.Buffer
+	w := tabwriter.NewWriter(&out, 0, 8, 2, ' ', 0)
+	d := &describer{writer: &writer{w: w}, now: time.Unix(1000, 0)}
+	if err := write(d); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestShown(t *testing.T) {
+	t.Parallel()
+	amount := resource.MustParse
+	for name, c := range map[string]struct {
+		write func(*describer) error
+		want  string
+	}{
+		"quota": {func(d *describer) error {
+			return resourceQuota(d, &corev1.ResourceQuota{
+				ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: "ns"},
+				Spec:       corev1.ResourceQuotaSpec{Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopePriorityClass}},
+				Status: corev1.ResourceQuotaStatus{
+					Hard: corev1.ResourceList{"pods": amount("3"), "cpu": amount("2")},
+					Used: corev1.ResourceList{"cpu": amount("500m")},
+				},
+			})
+		}, `Name:       q
+Namespace:  ns
+Scopes:     BestEffort, PriorityClass
+ * Matches all pods that do not have resource requirements set. These pods have a best effort quality of service.
+Resource  Used  Hard
+--------  ----  ----
+cpu       500m  2
+pods      0     3
+`},
+		"limits": {func(d *describer) error {
+			return limitRange(d, &corev1.LimitRange{
+				ObjectMeta: metav1.ObjectMeta{Name: "l", Namespace: "ns"},
+				Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
+					{Type: corev1.LimitTypeContainer, Default: corev1.ResourceList{"cpu": amount("200m")}, Max: corev1.ResourceList{"cpu": amount("1"), "memory": amount("1Gi")}},
+					{Type: corev1.LimitTypePod, MaxLimitRequestRatio: corev1.ResourceList{"cpu": amount("4")}},
+				}},
+			})
+		}, `Name:       l
+Namespace:  ns
+Type        Resource  Min  Max  Default Request  Default Limit  Max Limit/Request Ratio
+----        --------  ---  ---  ---------------  -------------  -----------------------
+Container   cpu       -    1    -                200m           -
+Container   memory    -    1Gi  -                -              -
+Pod         cpu       -    -    -                -              4
+`},
+		"claims": {func(d *describer) error {
+			d.claims([]corev1.PersistentVolumeClaim{{
+				ObjectMeta: metav1.ObjectMeta{Name: "data", Annotations: map[string]string{"q": "r"}},
+				Spec: corev1.PersistentVolumeClaimSpec{
+					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany},
+					Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{"storage": amount("1Gi")}},
+				},
+			}})
+			return nil
+		}, `Volume Claims:
+  Name:          data
+  StorageClass:  
+  Labels:        <none>
+  Annotations:   q=r
+  Capacity:      1Gi
+  Access Modes:  [ReadWriteOnce ReadOnlyMany]
+`},
+		"an event names the part it is about": {func(d *describer) error {
+			e := corev1.Event{Type: "Normal", Reason: "Started", Message: "Container started ", FirstTimestamp: metav1.Unix(940, 0), Source: corev1.EventSource{Component: "kubelet"}}
+			f := e
+			f.InvolvedObject.FieldPath = "spec.containers{c}"
+			d.events([]corev1.Event{e, f})
+			return nil
+		}, `Events:
+  Type    Reason   Age   From     Message
+  ----    ------   ----  ----     -------
+  Normal  Started  60s   kubelet  Container started
+  Normal  Started  60s   kubelet  spec.containers{c}: Container started
+`},
+		"volumes": {func(d *describer) error {
+			d.volumes([]corev1.Volume{
+				{Name: "c", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "x", VolumeAttributes: map[string]string{"a": "b", "c": "d"}}}},
+				{Name: "n", VolumeSource: corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/p"}}},
+			}, "")
+			return nil
+		}, `Volumes:
+  c:
+    Type:              CSI (a Container Storage Interface (CSI) volume source)
+    Driver:            x
+    FSType:            
+    ReadOnly:          false
+    VolumeAttributes:      a=b
+                           c=d
+  n:
+    Type:      NFS (an NFS mount that lasts the lifetime of a pod)
+    Server:    s
+    Path:      /p
+    ReadOnly:  false
+`},
+		"variables from fields": {func(d *describer) error {
+			d.pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"l": "v"}}}
+			field := func(path string) *corev1.EnvVarSource {
+				return &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}
+			}
+			of := func(what, divisor string) *corev1.EnvVarSource {
+				return &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: what, Divisor: amount(divisor)}}
+			}
+			d.env(&corev1.Container{
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": amount("1500m"), "memory": amount("3Mi")}},
+				Env: []corev1.EnvVar{
+					{Name: "N", ValueFrom: field("metadata.name")}, {Name: "L", ValueFrom: field("metadata.labels['l']")},
+					{Name: "C", ValueFrom: of("requests.cpu", "0")}, {Name: "M", ValueFrom: of("requests.memory", "1Mi")}, {Name: "X", ValueFrom: of("limits.cpu", "1")},
+				},
+			})
+			return nil
+		}, `    Environment:
+      N:  p (v1:metadata.name)
+      L:  v (v1:metadata.labels['l'])
+      C:  2 (requests.cpu)
+      M:  3 (requests.memory)
+      X:  node allocatable (limits.cpu)
+`},
+		"tolerations by key": {func(d *describer) error {
+			d.tolerations("", []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, {Operator: corev1.TolerationOpExists}})
+			return nil
+		}, "Tolerations:  op=Exists\n              k:NoSchedule op=Exists\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := shown(t, c.write); got != c.want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestLoads(t *testing.T) {
+	t.Parallel()
+	got := loads(corev1.ResourceList{"pods": {}, "x.io/gpu": {}, "hugepages-2Mi": {}, "hugepages-1Gi": {}, "memory": {}})
+	want := []corev1.ResourceName{"cpu", "memory", "ephemeral-storage", "hugepages-1Gi", "hugepages-2Mi", "x.io/gpu"}
+	if len(got) != len(want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package describe
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"bonsai/pkg/kubectl/resource"
+)
+
+func resourceQuota(d *describer, q *corev1.ResourceQuota) error {
+	d.line(0, "Name:\t%s\nNamespace:\t%s\n", q.Name, q.Namespace)
+	d.scopes("", " * ", q.Spec.Scopes)
+	d.line(0, "Resource\tUsed\tHard\n--------\t----\t----\n")
+	d.used("", q)
+	return nil
+}
+
+// scopes names a quota's scopes at indent, and says what each of them matches after bullet.
+func (d *describer) scopes(indent, bullet string, all []corev1.ResourceQuotaScope) {
+	if len(all) == 0 {
+		return
+	}
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = string(s)
+	}
+	d.line(0, "%sScopes:\t%s\n", indent, strings.Join(names, ", "))
+	for _, s := range all {
+		if help := scopeHelp(s); help != "" {
+			d.line(0, "%s%s\n", bullet, help)
+		}
+	}
+}
+
+// scopeHelp is the sentence about a scope, "" for one that has none.
+func scopeHelp(s corev1.ResourceQuotaScope) string {
+	switch s {
+	case corev1.ResourceQuotaScopeTerminating:
+		return "Matches all pods that have an active deadline. These pods have a limited lifespan on a node before being actively terminated by the system."
+	case corev1.ResourceQuotaScopeNotTerminating:
+		return "Matches all pods that do not have an active deadline. These pods usually include long running pods whose container command is not expected to terminate."
+	case corev1.ResourceQuotaScopeBestEffort:
+		return "Matches all pods that do not have resource requirements set. These pods have a best effort quality of service."
+	case corev1.ResourceQuotaScopeNotBestEffort:
+		return "Matches all pods that have at least one resource requirement set. These pods have a burstable or guaranteed quality of service."
+	}
+	return ""
+}
+
+// used writes what the quota allows and how much of it is in use.
+func (d *describer) used(indent string, q *corev1.ResourceQuota) {
+	for _, name := range keys(q.Status.Hard) {
+		hard, used := q.Status.Hard[name], q.Status.Used[name]
+		d.line(0, "%s%s\t%s\t%s\n", indent, name, used.String(), hard.String())
+	}
+}
+
+// quotas writes the quotas of a namespace, below its own fields.
+func (d *describer) quotas(namespace string) error {
+	all, err := listed[corev1.ResourceQuota](d, "resourcequotas", namespace)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		d.line(0, "\nNo resource quota.\n")
+		return nil
+	}
+	d.line(0, "\nResource Quotas\n")
+	for i := range all {
+		q := &all[i]
+		d.line(1, "Name:\t%s\n", q.Name)
+		d.scopes("  ", "  * ", q.Spec.Scopes)
+		d.line(1, "Resource\tUsed\tHard\n  --------\t---\t---\n")
+		d.used("  ", q)
+	}
+	return nil
+}
+
+func limitRange(d *describer, l *corev1.LimitRange) error {
+	d.line(0, "Name:\t%s\nNamespace:\t%s\n", l.Name, l.Namespace)
+	d.limitRows("", []corev1.LimitRange{*l})
+	return nil
+}
+
+// limits writes the limits of a namespace, below its quotas.
+func (d *describer) limits(namespace string) error {
+	all, err := listed[corev1.LimitRange](d, "limitranges", namespace)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		d.line(0, "\nNo LimitRange resource.\n")
+		return nil
+	}
+	d.line(0, "\nResource Limits\n")
+	d.limitRows(" ", all)
+	return nil
+}
+
+func (d *describer) limitRows(indent string, all []corev1.LimitRange) {
+	d.line(0, "%sType\tResource\tMin\tMax\tDefault Request\tDefault Limit\tMax Limit/Request Ratio\n", indent)
+	d.line(0, "%s----\t--------\t---\t---\t---------------\t-------------\t-----------------------\n", indent)
+	for _, l := range all {
+		for _, i := range l.Spec.Limits {
+			lists := []corev1.ResourceList{i.Min, i.Max, i.DefaultRequest, i.Default, i.MaxLimitRequestRatio}
+			named := map[corev1.ResourceName]bool{}
+			for _, list := range lists {
+				for name := range list {
+					named[name] = true
+				}
+			}
+			for _, name := range keys(named) {
+				d.line(0, "%s%s\t%s", indent, i.Type, name)
+				for _, list := range lists {
+					d.line(0, "\t%s", amount(list, name))
+				}
+				d.line(0, "\n")
+			}
+		}
+	}
+}
+
+// amount is the quantity, "-" if there is none.
+func amount(l corev1.ResourceList, name corev1.ResourceName) string {
+	if q, ok := l[name]; ok {
+		return q.String()
+	}
+	return "-"
+}
+
+// claims writes the claims that a StatefulSet makes for each of its pods.
+func (d *describer) claims(all []corev1.PersistentVolumeClaim) {
+	if len(all) == 0 {
+		d.line(0, "Volume Claims:\t<none>\n")
+		return
+	}
+	d.line(0, "Volume Claims:\n")
+	for _, c := range all {
+		class := ""
+		if c.Spec.StorageClassName != nil {
+			class = *c.Spec.StorageClassName
+		}
+		d.line(1, "Name:\t%s\n  StorageClass:\t%s\n", c.Name, class)
+		d.labels(1, "Labels", c.Labels)
+		d.labels(1, "Annotations", c.Annotations)
+		capacity := "<default>"
+		if q, ok := c.Spec.Resources.Requests[corev1.ResourceStorage]; ok {
+			capacity = q.String()
+		}
+		d.line(1, "Capacity:\t%s\n  Access Modes:\t%s\n", capacity, fmt.Sprint(c.Spec.AccessModes))
+	}
+}
+
+// listed reads all objects of a kind in a namespace.
+func listed[T any, P interface {
+	*T
+	runtime.Object
+}](d *describer, kind, namespace string) ([]T, error) {
+	m, err := d.client.Mapping(kind)
+	if err != nil {
+		return nil, err
+	}
+	list, err := d.client.List(d.ctx, m, namespace, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]T, len(list.Items))
+	for i := range list.Items {
+		if err := resource.FromUnstructured(&list.Items[i], P(&out[i])); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
