@@ -8,8 +8,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,8 +20,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
 
 	"bonsai/pkg/kubelet/kubelettest"
 )
@@ -61,6 +65,7 @@ func TestLife(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	client, rt, dir := fake.NewClientset(), &fakeRuntime{}, t.TempDir()
+	numberVersions(client)
 	rt.set(RuntimeState{Name: "containerd", Version: "1.6.20", Ready: true, NetworkReason: "NetworkPluginNotReady", NetworkMessage: "cni plugin not initialized"})
 	n, err := New(Config{Client: kubelettest.Client{Interface: client}, Name: "n1", IPs: []net.IP{net.ParseIP("10.1.2.3"), net.ParseIP("fd00::3")}, Labels: map[string]string{"zone": "a"}, Taints: []corev1.Taint{{Key: "t", Effect: "NoSchedule"}},
 		Runtime: rt, Machine: fakeMachine{}, Version: "v1.36.3", Network: &Network{Dir: dir}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
@@ -87,10 +92,10 @@ func TestLife(t *testing.T) {
 	if conditionTrue(node.Status.Conditions, corev1.NodeReady) || node.Status.NodeInfo.ContainerRuntimeVersion != "containerd://1.6.20" || node.Status.Images[0].Names[0] != "a" {
 		t.Error("status:", node.Status)
 	}
-	node.Spec.PodCIDR, node.Spec.PodCIDRs, node.ResourceVersion = "10.244.1.0/24", []string{"10.244.1.0/24"}, "5"
+	cidrs := []byte(`{"spec":{"podCIDR":"10.244.1.0/24","podCIDRs":["10.244.1.0/24"]}}`)
 	waitUntil(t, "the network list written", func() bool {
-		// The fake watch may start after the update: write again until it is seen.
-		if _, err := client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{}); err != nil {
+		// The fake watch may start after the change: write again until it is seen.
+		if _, err := client.CoreV1().Nodes().Patch(ctx, "n1", types.MergePatchType, cidrs, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		_, err := os.Stat(filepath.Join(dir, listFile))
@@ -101,7 +106,7 @@ func TestLife(t *testing.T) {
 	}
 	rt.set(RuntimeState{Name: "containerd", Version: "1.6.20", Ready: true, NetworkReady: true})
 	n.Poke()
-	waitUntil(t, "the node Ready", func() bool { return conditionTrue(get().Status.Conditions, corev1.NodeReady) })
+	waitUntil(t, "the node Ready", func() bool { return conditionTrue(n.Object().Status.Conditions, corev1.NodeReady) })
 	waitUntil(t, "the lease", func() bool {
 		l, err := client.CoordinationV1().Leases("kube-node-lease").Get(ctx, "n1", metav1.GetOptions{})
 		return err == nil && *l.Spec.LeaseDurationSeconds == 40 && *l.Spec.HolderIdentity == "n1" && len(l.OwnerReferences) == 1
@@ -121,6 +126,24 @@ func TestLife(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"10.1.2.3", "fd00::3"}, n.HostIPs()); d != "" {
 		t.Error(d)
+	}
+}
+
+// numberVersions has each change of a Node give it a higher resourceVersion, which the fake API server does not: by it the
+// kubelet tells old news from new.
+func numberVersions(c *fake.Clientset) {
+	var last atomic.Int64
+	change := ktesting.ObjectReaction(c.Tracker())
+	number := func(action ktesting.Action) (bool, runtime.Object, error) {
+		handled, obj, err := change(action)
+		if node, ok := obj.(*corev1.Node); ok && err == nil {
+			node.ResourceVersion = strconv.FormatInt(last.Add(1), 10)
+			err = c.Tracker().Update(action.GetResource(), node, "")
+		}
+		return handled, obj, err
+	}
+	for _, verb := range []string{"create", "update", "patch"} {
+		c.PrependReactor(verb, "nodes", number)
 	}
 }
 

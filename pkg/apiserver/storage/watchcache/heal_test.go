@@ -298,6 +298,7 @@ func TestSelfCheckOfAnIdleCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	listLatest(t, c) // the cache's watch is open, so that it does not miss what is compacted
 	if err := b.Compact(ctx, elsewhere.Revision); err != nil {
 		t.Fatal(err)
 	}

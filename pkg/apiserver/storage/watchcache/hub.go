@@ -91,6 +91,11 @@ func (h *hub) advance(revision int64) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.set(revision)
+}
+
+// set puts the hub at revision and wakes those who waited for it. h.mu is held.
+func (h *hub) set(revision int64) {
 	h.revision.Store(revision)
 	h.waiters = slices.DeleteFunc(h.waiters, func(w waiter) bool {
 		if w.revision > revision {
@@ -205,6 +210,8 @@ func (c *Cache) renew() {
 func (h *hub) reset(revision int64) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	was := h.revision.Load()
 	h.void = false
-	return h.revision.Swap(revision)
+	h.set(revision)
+	return was
 }
