@@ -215,6 +215,26 @@ func TestPreemptionsDryRun(t *testing.T) {
 	expect("pods that do not count elsewhere", try, false)
 	plugin.AddPod(try, p, running("web"), nodes[1])
 	expect("one in zone b too", try, true)
+	plugin.RemovePod(try, p, nodes[2].Pods[0], nodes[2])
+	expect("one removed that is in no zone", try, true)
+
+	any := framework.NewPodInfo(pod(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = &metav1.LabelSelector{} })))
+	if _, st := plugin.PreFilter(state, any, s); !st.IsSuccess() {
+		t.Fatal(st)
+	}
+	plugin.AddPod(state, any, running("web"), nodes[0])
+	if st := plugin.Filter(state, any, nodes[0]); !st.IsSuccess() {
+		t.Errorf("an empty selector counts no pods, added ones neither: %+v", st)
+	}
+}
+
+func TestMatchLabelKeysNarrowTheSelector(t *testing.T) {
+	t.Parallel()
+	in := with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.MatchLabelKeys = []string{"version", "absent"} })
+	c, err := parse(&in, pod())
+	if err != nil || c.selector.String() != "app=web,version=2" {
+		t.Errorf("selector %v, %v", c.selector, err)
+	}
 }
 
 // selects spreads all web pods by default.
