@@ -31,7 +31,10 @@ type watch struct {
 	ctx    context.Context // of the stream
 	cancel context.CancelFunc
 	stream pb.Watch_WatchClient
-	send   sync.Mutex // guards stream.Send
+
+	send    sync.Mutex // guards stream.Send and the following
+	created bool       // etcd has said that the watch is there
+	asked   bool       // for progress, before that
 }
 
 // Watch implements storage.Interface. Its stream ends with Stop, with a Next whose ctx ends, or with the Store.
@@ -79,10 +82,30 @@ func (w *watch) open() (err error) {
 	}}})
 }
 
-// RequestProgress implements storage.Progresser.
+// RequestProgress implements storage.Progresser. Before etcd has said that the watch is there it only takes note: until then
+// etcd holds the watch's events back, but would not hold back the answer to this.
 func (w *watch) RequestProgress(context.Context) error {
 	w.send.Lock()
 	defer w.send.Unlock()
+	if !w.created {
+		w.asked = true
+		return nil
+	}
+	return w.sendProgress()
+}
+
+// begin notes that etcd has said that the watch is there, and sends the request that waited for it.
+func (w *watch) begin() error {
+	w.send.Lock()
+	defer w.send.Unlock()
+	w.created = true
+	if !w.asked {
+		return nil
+	}
+	return w.sendProgress()
+}
+
+func (w *watch) sendProgress() error {
 	if err := w.stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}); err != nil {
 		return fmt.Errorf("etcd: request progress of the watch of %s: %w", w.prefix, err)
 	}
@@ -117,6 +140,13 @@ func (w *watch) Next(ctx context.Context) ([]storage.Event, error) {
 			w.cancel()
 			return nil, w.canceled(resp)
 		}
+		if resp.Created {
+			if err := w.begin(); err != nil {
+				w.cancel()
+				return nil, err
+			}
+			continue
+		}
 		events, err := w.events(resp)
 		if err != nil || len(events) > 0 {
 			return events, err
@@ -131,11 +161,11 @@ func (w *watch) canceled(resp *pb.WatchResponse) error {
 	return fmt.Errorf("etcd: watch %s was cancelled: %s", w.prefix, resp.CancelReason)
 }
 
-// events translates one response. One without events, but for the one that says the watch is there, tells the progress.
+// events translates one response. One without events tells the progress.
 func (w *watch) events(resp *pb.WatchResponse) ([]storage.Event, error) {
 	w.batch = w.batch[:0]
 	if len(resp.Events) == 0 {
-		if !resp.Created && (w.opts.Raw || w.opts.Bookmarks && resp.Header.Revision >= w.told) {
+		if w.opts.Raw || w.opts.Bookmarks && resp.Header.Revision >= w.told {
 			w.told = max(w.told, resp.Header.Revision)
 			w.batch = append(w.batch, storage.Event{Type: storage.Bookmark, Item: &storage.Item{Revision: resp.Header.Revision}})
 		}

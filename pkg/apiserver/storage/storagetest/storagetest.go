@@ -87,6 +87,7 @@ func Suite(t *testing.T, start func(t *testing.T) storage.Interface) {
 		"WatchFilter":                  testWatchFilter,
 		"WatchWithoutGap":              testWatchNoGap,
 		"WatchManyReaders":             testWatchMany,
+		"WatchProgress":                testWatchProgress,
 		"WatchExpired":                 testWatchExpired,
 		"WatchStop":                    testWatchStop,
 		"WatchContext":                 testWatchContext,

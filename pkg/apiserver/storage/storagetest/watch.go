@@ -257,6 +257,53 @@ func testWatchMany(e *env) {
 	wg.Wait()
 }
 
+// testWatchProgress: a new watch does not tell of progress past a change that it has not delivered.
+func testWatchProgress(e *env) {
+	var wg sync.WaitGroup
+	for n := range 8 {
+		wg.Go(func() {
+			for i := range 50 {
+				if err := e.progress(fmt.Sprintf("%d-%d", n, i)); err != nil {
+					e.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// progress opens a watch, creates an item and asks for the progress at once, and reads until the item comes.
+func (e *env) progress(name string) error {
+	from, err := e.s.Revision(e.ctx)
+	if err != nil {
+		return err
+	}
+	w, err := e.s.Watch(e.ctx, key(name), storage.WatchOptions{Revision: from, Raw: true})
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	item, err := e.s.Create(e.ctx, key(name), draft("red"))
+	if err != nil {
+		return err
+	}
+	if p, ok := w.(storage.Progresser); ok {
+		if err := p.RequestProgress(e.ctx); err != nil {
+			return err
+		}
+	}
+	r := &reader{e: e, w: w}
+	for {
+		switch ev, err := r.tryNext(); {
+		case err != nil || ev.Item.Revision == item.Revision && ev.Type == storage.Added:
+			return err
+		case ev.Item.Revision >= item.Revision:
+			return fmt.Errorf("%s at %d before the change at %d", ev.Type, ev.Item.Revision, item.Revision)
+		}
+	}
+}
+
 // testListWatch: a list and a watch from its revision miss nothing, the informers' way.
 func testListWatch(e *env) {
 	var wg sync.WaitGroup
