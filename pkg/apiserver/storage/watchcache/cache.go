@@ -114,14 +114,15 @@ func (c *Cache) Forget(prefix string) { c.drop(prefix, "the resource has changed
 func (c *Cache) drop(prefix, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	kept := maps.Clone(*c.resources.Load())
-	for p, r := range kept {
-		if p == prefix || prefix == "" {
-			delete(kept, p)
+	all := *c.resources.Load()
+	kept := maps.Clone(all)
+	maps.DeleteFunc(kept, func(p string, _ *resource) bool { return p == prefix || prefix == "" })
+	c.resources.Store(&kept) // first: who meets a dead resource begins anew, and shall not find it again
+	for p, r := range all {
+		if kept[p] == nil {
 			r.kill(why)
 		}
 	}
-	c.resources.Store(&kept)
 }
 
 // cached returns the resource of key or prefix if it is cached, else nil. It may still be loading.

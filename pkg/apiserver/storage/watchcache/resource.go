@@ -74,6 +74,7 @@ func (r *resource) loaded(l *storage.List) {
 		r.tree.ReplaceOrInsert(entry{item.Key, item})
 	}
 	r.base, r.last, r.window.floor = l.Revision, l.Revision, l.Revision
+	r.present = nil // a sweep may have looked already
 	early := r.early
 	r.loading, r.early = false, nil
 	r.applyLocked(early, time.Now())
