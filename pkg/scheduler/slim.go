@@ -1,7 +1,11 @@
 package scheduler
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"bonsai/pkg/trace"
 )
@@ -20,22 +24,39 @@ func SlimPod(pod *corev1.Pod) {
 	spec.EphemeralContainers, spec.Volumes, spec.HostAliases, spec.ImagePullSecrets, spec.ReadinessGates = nil, nil, nil, nil, nil
 	spec.SecurityContext, spec.DNSConfig = nil, nil
 	spec.EnableServiceLinks, spec.AutomountServiceAccountToken, spec.TerminationGracePeriodSeconds = nil, nil, nil
-	resizing := false
 	var conditions []corev1.PodCondition
 	for _, c := range pod.Status.Conditions {
-		resizing = resizing || c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress
 		if c.Type == corev1.PodScheduled || c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress || c.Type == corev1.DisruptionTarget {
 			conditions = append(conditions, c)
 		}
 	}
-	status := corev1.PodStatus{
+	pod.Status = corev1.PodStatus{
 		Phase: pod.Status.Phase, NominatedNodeName: pod.Status.NominatedNodeName, StartTime: pod.Status.StartTime, Conditions: conditions,
+		ContainerStatuses: resized(spec.Containers, pod.Status.ContainerStatuses), InitContainerStatuses: resized(spec.InitContainers, pod.Status.InitContainerStatuses),
 	}
-	if resizing {
-		// What a resizing pod occupies is told by its status.
-		status.ContainerStatuses, status.InitContainerStatuses = pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses
+}
+
+// resized keeps of the statuses those of containers that have something else than their specs ask for, and of these what they
+// have: until a resize is done they occupy that, too. The kubelet tells of a resize by a condition only once it has seen it.
+func resized(list []corev1.Container, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var out []corev1.ContainerStatus
+	for i := range statuses {
+		st := &statuses[i]
+		k := slices.IndexFunc(list, func(c corev1.Container) bool { return c.Name == st.Name })
+		if k < 0 || st.Resources == nil {
+			continue
+		}
+		asks := list[k].Resources.Requests
+		if !sameAmounts(st.Resources.Requests, asks) || len(st.AllocatedResources) > 0 && !sameAmounts(st.AllocatedResources, asks) {
+			out = append(out, corev1.ContainerStatus{Name: st.Name, AllocatedResources: st.AllocatedResources,
+				Resources: &corev1.ResourceRequirements{Requests: st.Resources.Requests}})
+		}
 	}
-	pod.Status = status
+	return out
+}
+
+func sameAmounts(a, b corev1.ResourceList) bool {
+	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
 func slimContainers(list []corev1.Container) {

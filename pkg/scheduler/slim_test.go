@@ -1,0 +1,138 @@
+package scheduler_test
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/scheduler"
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/trace"
+)
+
+func cpu(text string) corev1.ResourceList {
+	return corev1.ResourceList{"cpu": resource.MustParse(text)}
+}
+
+const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+// heavyPod has what decisions read and what they do not.
+func heavyPod() *corev1.Pod {
+	always := corev1.ContainerRestartPolicyAlways
+	container := func(name, request string) corev1.Container {
+		return corev1.Container{
+			Name: name, Image: name + ":1", Env: []corev1.EnvVar{{Name: "A", Value: "B"}}, Command: []string{"run"},
+			Resources: corev1.ResourceRequirements{Requests: cpu(request)},
+			Ports:     []corev1.ContainerPort{{ContainerPort: 80}, {ContainerPort: 81, HostPort: 8081, HostIP: "10.0.0.1", Protocol: corev1.ProtocolUDP}},
+		}
+	}
+	sidecar := container("sidecar", "250m")
+	sidecar.RestartPolicy = &always
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", ResourceVersion: "5", Labels: map[string]string{"app": "web"},
+			Annotations: map[string]string{trace.Annotation: parent, "much": "text"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+			OwnerReferences: []metav1.OwnerReference{{Name: "owner"}}},
+		Spec: corev1.PodSpec{
+			SchedulerName: "default-scheduler", Priority: new(int32(7)), PreemptionPolicy: new(corev1.PreemptNever), Overhead: cpu("10m"),
+			SchedulingGates: []corev1.PodSchedulingGate{{Name: "g"}}, NodeSelector: map[string]string{"a": "b"},
+			Tolerations:               []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}},
+			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone"}},
+			Affinity:                  &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone"}}}},
+			InitContainers:            []corev1.Container{container("init", "3"), sidecar}, Containers: []corev1.Container{container("web", "1")},
+			Volumes: []corev1.Volume{{Name: "v"}}, SecurityContext: &corev1.PodSecurityContext{},
+		},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodPending, NominatedNodeName: "n9", StartTime: new(metav1.Unix(9, 0)), PodIPs: []corev1.PodIP{{IP: "10.1.2.3"}},
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady}, {Type: corev1.PodScheduled, Reason: "Unschedulable"}, {Type: corev1.DisruptionTarget}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "web", Image: "web:1", Resources: &corev1.ResourceRequirements{Requests: cpu("1")}, AllocatedResources: cpu("1")}},
+		},
+	}
+}
+
+// TestSlimPodDecidesTheSame: whatever a decision reads must still be there.
+func TestSlimPodDecidesTheSame(t *testing.T) {
+	t.Parallel()
+	status := func(name, actual, allocated string) corev1.ContainerStatus {
+		return corev1.ContainerStatus{Name: name, Resources: &corev1.ResourceRequirements{Requests: cpu(actual)}, AllocatedResources: cpu(allocated)}
+	}
+	for name, change := range map[string]func(*corev1.Pod){
+		"as it is":                 func(*corev1.Pod) {},
+		"asking as a whole":        func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{Requests: cpu("9")} },
+		"named node":               func(p *corev1.Pod) { p.Spec.NodeName = "n1" },
+		"shrinking, not yet begun": func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{status("web", "4", "4")} },
+		"shrinking, allocated":     func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{status("web", "4", "1")} },
+		"sidecar shrinking": func(p *corev1.Pod) {
+			p.Status.InitContainerStatuses = []corev1.ContainerStatus{status("sidecar", "4", "4")}
+		},
+		"resize in progress": func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{status("web", "4", "2")}
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizeInProgress})
+		},
+		"resize that cannot be": func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{status("web", "500m", "500m")}
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Reason: corev1.PodReasonInfeasible})
+		},
+	} {
+		full, slim := heavyPod(), heavyPod()
+		change(full)
+		change(slim)
+		scheduler.SlimPod(slim)
+		want, got := framework.NewPodInfo(full), framework.NewPodInfo(slim)
+		if !got.Requests.Equal(&want.Requests) || got.NonZero.MilliCPU != want.NonZero.MilliCPU {
+			t.Errorf("%s: asks for %dm, the whole pod for %dm", name, got.Requests.MilliCPU, want.Requests.MilliCPU)
+		}
+		if got.Class() != want.Class() || got.GroupKey() != want.GroupKey() || !slices.Equal(got.Ports, want.Ports) || got.HasRequiredAntiAffinity() != want.HasRequiredAntiAffinity() {
+			t.Errorf("%s: class %q, ports %v, the whole pod %q, %v", name, got.Class(), got.Ports, want.Class(), want.Ports)
+		}
+	}
+}
+
+func TestSlimPodIsSmallAndKeepsItsStory(t *testing.T) {
+	t.Parallel()
+	p := heavyPod()
+	scheduler.SlimPod(p)
+	if c := p.Spec.Containers[0]; p.ManagedFields != nil || p.Spec.Volumes != nil || p.Spec.SecurityContext != nil || c.Env != nil || c.Command != nil || len(c.Ports) != 1 {
+		t.Errorf("not slim: %+v", p)
+	}
+	if p.Annotations["much"] != "" || trace.Of(p) != parent {
+		t.Errorf("annotations %v, want the trace context alone", p.Annotations)
+	}
+	if p.UID != "u" || p.ResourceVersion != "5" || p.Status.Phase != corev1.PodPending || p.Status.NominatedNodeName != "n9" || p.Status.StartTime.Unix() != 9 ||
+		*p.Spec.Priority != 7 || *p.Spec.PreemptionPolicy != corev1.PreemptNever || len(p.Spec.SchedulingGates) != 1 || len(p.OwnerReferences) != 1 {
+		t.Errorf("lost what preemption and the queue read: %+v", p)
+	}
+	if p.Status.ContainerStatuses != nil {
+		t.Errorf("a status says nothing new but is kept: %+v", p.Status.ContainerStatuses)
+	}
+	var conditions []corev1.PodConditionType
+	for _, c := range p.Status.Conditions {
+		conditions = append(conditions, c.Type)
+	}
+	if !slices.Equal(conditions, []corev1.PodConditionType{corev1.PodScheduled, corev1.DisruptionTarget}) {
+		t.Errorf("conditions %v", conditions)
+	}
+}
+
+func TestSlimNodeDecidesTheSame(t *testing.T) {
+	t.Parallel()
+	node := func() *corev1.Node {
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"x": "y"}},
+			Spec:       corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{{Key: "k"}}},
+			Status: corev1.NodeStatus{Allocatable: cpu("4"), Capacity: cpu("5"), Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}},
+				Images: []corev1.ContainerImage{{Names: []string{"web:1"}, SizeBytes: 9}}},
+		}
+	}
+	n := node()
+	scheduler.SlimNode(n)
+	want, got := framework.NewNodeInfo(node()), framework.NewNodeInfo(n)
+	if !got.Allocatable.Equal(&want.Allocatable) || got.Images["web:1"] != 9 || n.Labels["a"] != "b" || len(n.Spec.Taints) != 1 || !n.Spec.Unschedulable {
+		t.Errorf("slim node %+v", n)
+	}
+	if n.Annotations != nil || n.Status.Conditions != nil || n.Status.Capacity != nil {
+		t.Errorf("not slim: %+v", n)
+	}
+}
