@@ -1,0 +1,334 @@
+package framework
+
+import (
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// fullPod uses every field that decisions read.
+func fullPod() *corev1.Pod {
+	term := corev1.PodAffinityTerm{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", Labels: map[string]string{"app": "web"}},
+		Spec: corev1.PodSpec{
+			NodeSelector: map[string]string{"disk": "ssd"},
+			Tolerations:  []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpEqual, Value: "v", Effect: corev1.TaintEffectNoSchedule}},
+			Affinity: &corev1.Affinity{
+				NodeAffinity:    &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1}}},
+				PodAffinity:     &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}},
+				PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}},
+			},
+			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone"}},
+			InitContainers:            []corev1.Container{{Name: "i", Image: "init:1"}},
+			Containers: []corev1.Container{{Name: "c", Image: "web:1", Ports: []corev1.ContainerPort{{HostPort: 80, Protocol: corev1.ProtocolTCP}},
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), "example.com/gpu": resource.MustParse("1")}}}},
+		},
+	}
+}
+
+// TestKeysHaveWhatPluginsRead: pods with one Class share the verdicts of node-local plug-ins, those with one GroupKey the
+// counts of the others, so a key that lacks a field gives wrong answers.
+func TestKeysHaveWhatPluginsRead(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name         string
+		change       func(*corev1.Pod)
+		class, group bool // the key must differ
+	}{
+		{"name", func(p *corev1.Pod) { p.Name, p.UID = "q", "v" }, false, false},
+		{"priority", func(p *corev1.Pod) { p.Spec.Priority = new(int32(5)) }, false, false},
+		{"namespace", func(p *corev1.Pod) { p.Namespace = "other" }, false, true},
+		{"label value", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }, false, true},
+		{"one more label", func(p *corev1.Pod) { p.Labels["x"] = "" }, false, true},
+		{"cpu", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("2") }, true, false},
+		{"no cpu, counted by default in scores", func(p *corev1.Pod) { delete(p.Spec.Containers[0].Resources.Requests, "cpu") }, true, false},
+		{"device", func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests["example.com/gpu"] = resource.MustParse("2")
+		}, true, false},
+		{"another device", func(p *corev1.Pod) {
+			delete(p.Spec.Containers[0].Resources.Requests, "example.com/gpu")
+			p.Spec.Containers[0].Resources.Requests["example.com/fpga"] = resource.MustParse("1")
+		}, true, false},
+		{"host port", func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].HostPort = 81 }, true, false},
+		{"host address", func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].HostIP = "10.0.0.1" }, true, false},
+		{"host port's protocol", func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].Protocol = corev1.ProtocolUDP }, true, false},
+		{"container port", func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].ContainerPort = 81 }, false, false},
+		{"image", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }, true, false},
+		{"init image", func(p *corev1.Pod) { p.Spec.InitContainers[0].Image = "init:2" }, true, false},
+		{"images the other way round", func(p *corev1.Pod) {
+			p.Spec.InitContainers[0].Image, p.Spec.Containers[0].Image = "web:1", "init:1"
+		}, true, false},
+		{"node name", func(p *corev1.Pod) { p.Spec.NodeName = "n" }, true, false},
+		{"node selector", func(p *corev1.Pod) { p.Spec.NodeSelector["disk"] = "hdd" }, true, true},
+		{"no node selector", func(p *corev1.Pod) { p.Spec.NodeSelector = nil }, true, true},
+		{"node affinity", func(p *corev1.Pod) {
+			p.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].Weight = 2
+		}, true, true},
+		{"no node affinity", func(p *corev1.Pod) { p.Spec.Affinity.NodeAffinity = nil }, true, true},
+		{"toleration's key", func(p *corev1.Pod) { p.Spec.Tolerations[0].Key = "l" }, true, true},
+		{"toleration's operator", func(p *corev1.Pod) { p.Spec.Tolerations[0].Operator = corev1.TolerationOpExists }, true, true},
+		{"toleration's value", func(p *corev1.Pod) { p.Spec.Tolerations[0].Value = "w" }, true, true},
+		{"toleration's effect", func(p *corev1.Pod) { p.Spec.Tolerations[0].Effect = "" }, true, true},
+		{"affinity", func(p *corev1.Pod) {
+			p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey = "host"
+		}, false, true},
+		{"affinity and anti-affinity the other way round", func(p *corev1.Pod) {
+			p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution = nil
+		}, false, true},
+		{"spread constraint", func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints[0].MaxSkew = 2 }, false, true},
+		{"no spread constraint", func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints = nil }, false, true},
+	} {
+		a, b := fullPod(), fullPod()
+		c.change(b)
+		before, after := NewPodInfo(a), NewPodInfo(b)
+		if got := before.Class() != after.Class(); got != c.class {
+			t.Errorf("%s: class differs: %v, want %v", c.name, got, c.class)
+		}
+		if got := before.GroupKey() != after.GroupKey(); got != c.group {
+			t.Errorf("%s: group key differs: %v, want %v", c.name, got, c.group)
+		}
+	}
+	a, b := fullPod(), fullPod()
+	a.Labels, b.Labels = map[string]string{"a": "bc", "d": ""}, map[string]string{"ab": "c", "d": ""}
+	if NewPodInfo(a).GroupKey() == NewPodInfo(b).GroupKey() {
+		t.Error("labels that read alike when written one after the other have one key")
+	}
+}
+
+func TestMessage(t *testing.T) {
+	t.Parallel()
+	snapshot := NewSnapshot(named("n1"), named("n2"), named("n3"))
+	d := NewDiagnosis(snapshot)
+	shared := &Status{Code: Unschedulable, Reasons: []string{"Insufficient memory", "Insufficient cpu"}, Plugin: "Fit"}
+	d.Reject("n1", shared)
+	d.Reject("n2", shared)
+	d.Reject("n3", &Status{Code: UnschedulableAndUnresolvable, Reasons: []string{"node(s) were unschedulable"}, Plugin: "Cordon"})
+	const want = "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu, 2 Insufficient memory."
+	if got := d.Message(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	d.PostFilter = "preemption: nobody."
+	if got := (&FitError{Diagnosis: d}).Error(); got != want+" preemption: nobody." {
+		t.Errorf("with preemption: %q", got)
+	}
+	if got := slices.Sorted(maps.Keys(d.Plugins)); !slices.Equal(got, []string{"Cordon", "Fit"}) {
+		t.Errorf("plug-ins %v", got)
+	}
+	d.PreFilter = "node(s) didn't satisfy plugin A"
+	if got := d.Message(); got != "0/3 nodes are available: node(s) didn't satisfy plugin A. preemption: nobody." {
+		t.Errorf("refused as a whole: %q", got)
+	}
+	if got := NewDiagnosis(NewSnapshot()).Message(); got != "no nodes available to schedule pods" {
+		t.Errorf("empty cluster: %q", got)
+	}
+}
+
+func TestCompactKeepsTheMessageOfAllNodes(t *testing.T) {
+	t.Parallel()
+	var nodes []*NodeInfo
+	for i := range keepNodes + 5 {
+		nodes = append(nodes, named(strings.Repeat("n", i+1)))
+	}
+	d := NewDiagnosis(NewSnapshot(nodes...))
+	for _, n := range nodes {
+		d.Reject(n.Name(), NewStatus(Unschedulable, "full"))
+	}
+	want := d.Message()
+	d.Compact()
+	if d.Message() != want || !strings.Contains(want, "105 full") {
+		t.Errorf("%q, before %q", d.Message(), want)
+	}
+	if len(d.Statuses) != keepNodes || d.Snapshot != nil {
+		t.Errorf("still keeps %d nodes and the snapshot %v", len(d.Statuses), d.Snapshot)
+	}
+}
+
+// TestNodeInfoCountsBackAndForth: pods come and go at random; the sums must be those of the pods that are there.
+func TestNodeInfoCountsBackAndForth(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	node := named("n").Node
+	n := NewNodeInfo(node)
+	var there []*PodInfo
+	for i := range 300 {
+		if len(there) > 0 && r.IntN(2) == 0 {
+			k := r.IntN(len(there))
+			if !n.RemovePod(there[k].Pod) {
+				t.Fatal("the pod was not there")
+			}
+			there = slices.Delete(there, k, k+1)
+		} else {
+			p := fullPod()
+			p.UID = types.UID(strings.Repeat("u", i+1))
+			if r.IntN(2) == 0 {
+				p.Spec.Affinity = nil
+			}
+			p.Spec.Containers[0].Ports[0].HostPort = int32(r.IntN(4))
+			info := NewPodInfo(p)
+			n.AddPod(info)
+			there = append(there, info)
+		}
+		want := NewNodeInfo(node, there...)
+		if !n.Requested.Equal(&want.Requested) && len(there) > 0 || n.NonZero.MilliCPU != want.NonZero.MilliCPU {
+			t.Fatalf("step %d: requested %+v, want %+v", i, n.Requested, want.Requested)
+		}
+		if !maps.Equal(n.Ports, want.Ports) || len(n.Pods) != len(there) || len(n.WithTerms) != len(want.WithTerms) || len(n.WithAntiAffinity) != len(want.WithAntiAffinity) {
+			t.Fatalf("step %d: %+v, want %+v", i, n, want)
+		}
+	}
+	if n.RemovePod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "stranger"}}) {
+		t.Error("a pod that was never there was removed")
+	}
+}
+
+func TestClonesAreApart(t *testing.T) {
+	t.Parallel()
+	p, q := NewPodInfo(fullPod()), fullPod()
+	q.UID, q.Spec.Containers[0].Ports[0].HostPort = "v", 81
+	n := NewNodeInfo(named("n").Node, p)
+	before, c := *n, n.Clone()
+	c.AddPod(NewPodInfo(q))
+	c.RemovePod(p.Pod)
+	if want := NewNodeInfo(n.Node, p); !reflect.DeepEqual(n.Pods, want.Pods) || !maps.Equal(n.Ports, want.Ports) || !n.Requested.Equal(&want.Requested) || len(n.WithTerms) != 1 || n.NonZero.MilliCPU != before.NonZero.MilliCPU {
+		t.Errorf("changing the clone changed the node: %+v", n)
+	}
+	same := *p
+	n.ReplacePod(&same)
+	if n.Pods[0] != &same || n.WithTerms[0] != &same || n.WithAntiAffinity[0] != &same {
+		t.Error("ReplacePod left the old pod in a list")
+	}
+	s := NewCycleState()
+	s.Write("counter", counter{7})
+	s.Write("plain", "x")
+	s.SkipFilter("A")
+	clone := s.Clone()
+	clone.SkipFilter("B")
+	clone.Write("plain", "y")
+	if clone.Read("counter") != (counter{8}) || s.Read("plain") != "x" || !clone.SkipsFilter("A") || s.SkipsFilter("B") || s.Read("nothing") != nil {
+		t.Errorf("state %+v, clone %+v", s, clone)
+	}
+}
+
+// counter shows by its number that it was cloned.
+type counter struct{ n int }
+
+func (c counter) CloneState() any { return counter{c.n + 1} }
+
+func TestSnapshotKeepsItsCounts(t *testing.T) {
+	t.Parallel()
+	near := NewPodInfo(fullPod())
+	s := NewSnapshot(NewNodeInfo(named("a").Node, near), named("b"))
+	s.Set(4, named("c"))
+	s.Set(0, named("d")) // a is gone, d has its slot
+	s.Set(1, nil)
+	var got []string
+	for n := range s.All {
+		got = append(got, n.Name())
+	}
+	if !slices.Equal(got, []string{"d", "c"}) || s.Count != 2 || s.WithTerms != 0 || s.Get("a") != nil || s.Get("b") != nil || s.Get("c") == nil {
+		t.Errorf("nodes %v, count %d, with terms %d", got, s.Count, s.WithTerms)
+	}
+	for n := range s.All {
+		if n.Name() != "d" {
+			t.Error("went on after the end")
+		}
+		break
+	}
+}
+
+func TestNominator(t *testing.T) {
+	t.Parallel()
+	pod := func(uid string, priority int32) *PodInfo {
+		p := podOf(uid)
+		p.Pod.Spec.Priority = &priority
+		return p
+	}
+	names := func(list []*PodInfo) string {
+		var out []string
+		for _, p := range list {
+			out = append(out, p.Pod.Name)
+		}
+		slices.Sort(out)
+		return strings.Join(out, " ")
+	}
+	low, mid, high := pod("low", 1), pod("mid", 5), pod("high", 9)
+	n := NewNominator()
+	if n.Nodes(mid) != nil || n.Of("mid") != "" {
+		t.Error("an empty nominator knows nodes")
+	}
+	for _, p := range []*PodInfo{low, mid, high} {
+		n.Set(p, "n1")
+	}
+	equal := pod("equal", 5)
+	if got := names(n.On("n1", equal)); got != "high mid" {
+		t.Errorf("not lower than 5: %s", got)
+	}
+	if got := names(n.On("n1", mid)); got != "high" {
+		t.Errorf("a pod does not stand in its own way: %s", got)
+	}
+	if got := names(n.Below("n1", equal)); got != "low" {
+		t.Errorf("lower than 5: %s", got)
+	}
+	n.Set(mid, "n2")
+	if n.Of("mid") != "n2" || names(n.On("n1", equal)) != "high" || names(n.On("n2", equal)) != "mid" {
+		t.Errorf("moved to n2: it is %s, on n1 %s, on n2 %s", n.Of("mid"), names(n.On("n1", equal)), names(n.On("n2", equal)))
+	}
+	if got := slices.Sorted(slices.Values(n.Nodes(equal))); !slices.Equal(got, []string{"n1", "n2"}) {
+		t.Errorf("nodes in question: %v", got)
+	}
+	n.Set(mid, "")
+	if n.Of("mid") != "" || !slices.Equal(n.Nodes(equal), []string{"n1"}) {
+		t.Errorf("taken back: still %s, nodes %v", n.Of("mid"), n.Nodes(equal))
+	}
+}
+
+func TestTermsThatCannotBeReadAreReported(t *testing.T) {
+	t.Parallel()
+	p := fullPod()
+	p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}
+	info := NewPodInfo(p)
+	if info.Err == nil || !strings.Contains(info.Err.Error(), "pod ns/p") {
+		t.Errorf("error %v, want one that names the pod", info.Err)
+	}
+	if info.Terms.Affinity[0].Matches(p, nil) {
+		t.Error("a term that cannot be read matches something")
+	}
+	if err := NewPodInfo(fullPod()).Err; err != nil {
+		t.Errorf("a good pod: %v", err)
+	}
+	weightless := &corev1.Pod{Spec: corev1.PodSpec{Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{}}}}}}
+	if NewPodInfo(weightless).HasTerms() {
+		t.Error("a preference without weight counts as a term")
+	}
+}
+
+func TestCountMatching(t *testing.T) {
+	t.Parallel()
+	pod := func(ns, app string, leaving bool) *PodInfo {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Labels: map[string]string{"app": app}}}
+		if leaving {
+			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		}
+		return NewPodInfo(p)
+	}
+	pods := []*PodInfo{pod("ns", "web", false), pod("ns", "web", false), pod("ns", "web", true), pod("ns", "db", false), pod("other", "web", false)}
+	web := labels.SelectorFromSet(labels.Set{"app": "web"})
+	if got := CountMatching(pods, "ns", web); got != 2 {
+		t.Errorf("%d, want the two of the namespace that stay", got)
+	}
+	if got := CountMatching(pods, "ns", labels.Everything()); got != 0 {
+		t.Errorf("an empty selector counts %d", got)
+	}
+}
