@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,6 +39,9 @@ func TestManager(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	cmd.SetArgs(flags)
+	// The manager sets client-go's logger before it first says something; only then may the test use client-go too.
+	log := &firstWrite{Writer: os.Stderr, done: make(chan struct{})}
+	cmd.SetErr(log)
 	go func() { done <- cmd.ExecuteContext(ctx) }()
 	t.Cleanup(func() {
 		cancel()
@@ -48,6 +54,12 @@ func TestManager(t *testing.T) {
 			t.Error("the manager does not stop")
 		}
 	})
+	select {
+	case <-log.done:
+	case err := <-done:
+		done <- nil
+		t.Fatalf("the manager ended with %v", err)
+	}
 	w := &world{Client: c.Client(t)}
 	t.Run("namespace", w.namespace)
 	t.Run("rollout", w.rollout)
@@ -56,6 +68,18 @@ func TestManager(t *testing.T) {
 	t.Run("replication controller", w.replicationController)
 	t.Run("node", w.node)
 	t.Run("token", w.token)
+}
+
+// firstWrite is a writer that tells when it was first written to.
+type firstWrite struct {
+	io.Writer
+	once sync.Once
+	done chan struct{}
+}
+
+func (w *firstWrite) Write(p []byte) (int, error) {
+	w.once.Do(func() { close(w.done) })
+	return w.Writer.Write(p)
 }
 
 // makeNamespace returns a fresh namespace with its service account.

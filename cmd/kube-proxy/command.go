@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +23,7 @@ func newCommand() *cobra.Command {
 			"EndpointSlices and forwards their TCP, UDP and SCTP traffic to endpoints, with nftables rules.",
 		Args: daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := o.logging.New(os.Stderr, component)
+			log, err := o.logging.New(cmd.ErrOrStderr(), component)
 			if err != nil {
 				return err
 			}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"bonsai/cmd/internal/daemon"
@@ -24,7 +22,7 @@ func newCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			log, err := o.logging.New(os.Stderr, component)
+			log, err := o.logging.New(cmd.ErrOrStderr(), component)
 			if err != nil {
 				return err
 			}
