@@ -3,7 +3,6 @@ package framework
 import (
 	"maps"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -83,9 +82,7 @@ func TestKeysHaveWhatPluginsRead(t *testing.T) {
 		{"affinity", func(p *corev1.Pod) {
 			p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey = "host"
 		}, false, true},
-		{"affinity and anti-affinity the other way round", func(p *corev1.Pod) {
-			p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution = nil
-		}, false, true},
+		{"no anti-affinity", func(p *corev1.Pod) { p.Spec.Affinity.PodAntiAffinity = nil }, false, true},
 		{"spread constraint", func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints[0].MaxSkew = 2 }, false, true},
 		{"no spread constraint", func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints = nil }, false, true},
 	} {
@@ -99,11 +96,22 @@ func TestKeysHaveWhatPluginsRead(t *testing.T) {
 			t.Errorf("%s: group key differs: %v, want %v", c.name, got, c.group)
 		}
 	}
-	a, b := fullPod(), fullPod()
-	a.Labels, b.Labels = map[string]string{"a": "bc", "d": ""}, map[string]string{"ab": "c", "d": ""}
-	if NewPodInfo(a).GroupKey() == NewPodInfo(b).GroupKey() {
-		t.Error("labels that read alike when written one after the other have one key")
+	differ := func(name string, key func(*PodInfo) string, one, other func(*corev1.Pod)) {
+		t.Helper()
+		a, b := fullPod(), fullPod()
+		one(a)
+		other(b)
+		if key(NewPodInfo(a)) == key(NewPodInfo(b)) {
+			t.Errorf("%s have one key", name)
+		}
 	}
+	differ("labels that read alike when written one after the other", (*PodInfo).GroupKey,
+		func(p *corev1.Pod) { p.Labels = map[string]string{"a": "bc", "d": ""} }, func(p *corev1.Pod) { p.Labels = map[string]string{"ab": "c", "d": ""} })
+	differ("affinity and the same anti-affinity", (*PodInfo).GroupKey,
+		func(p *corev1.Pod) { p.Spec.Affinity.PodAffinity = nil }, func(p *corev1.Pod) { p.Spec.Affinity.PodAntiAffinity = nil })
+	differ("no request and a request of nothing", (*PodInfo).Class,
+		func(p *corev1.Pod) { delete(p.Spec.Containers[0].Resources.Requests, "cpu") },
+		func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("0") })
 }
 
 func TestMessage(t *testing.T) {
@@ -196,12 +204,15 @@ func TestClonesAreApart(t *testing.T) {
 	t.Parallel()
 	p, q := NewPodInfo(fullPod()), fullPod()
 	q.UID, q.Spec.Containers[0].Ports[0].HostPort = "v", 81
-	n := NewNodeInfo(named("n").Node, p)
-	before, c := *n, n.Clone()
-	c.AddPod(NewPodInfo(q))
-	c.RemovePod(p.Pod)
-	if want := NewNodeInfo(n.Node, p); !reflect.DeepEqual(n.Pods, want.Pods) || !maps.Equal(n.Ports, want.Ports) || !n.Requested.Equal(&want.Requested) || len(n.WithTerms) != 1 || n.NonZero.MilliCPU != before.NonZero.MilliCPU {
-		t.Errorf("changing the clone changed the node: %+v", n)
+	second := NewPodInfo(q)
+	n := NewNodeInfo(named("n").Node, p, second)
+	want := NewNodeInfo(n.Node, p, second)
+	for name, change := range map[string]func(*NodeInfo){"added to": func(c *NodeInfo) { c.AddPod(podOf("w")); c.AddPod(p) }, "taken from": func(c *NodeInfo) { c.RemovePod(p.Pod) }} {
+		change(n.Clone())
+		if !slices.Equal(n.Pods, want.Pods) || !slices.Equal(n.WithTerms, want.WithTerms) || !slices.Equal(n.WithAntiAffinity, want.WithAntiAffinity) ||
+			!maps.Equal(n.Ports, want.Ports) || !n.Requested.Equal(&want.Requested) || !n.NonZero.Equal(&want.NonZero) {
+			t.Errorf("the clone was %s a pod, and the node became %+v", name, n)
+		}
 	}
 	same := *p
 	n.ReplacePod(&same)
@@ -211,11 +222,14 @@ func TestClonesAreApart(t *testing.T) {
 	s := NewCycleState()
 	s.Write("counter", counter{7})
 	s.Write("plain", "x")
-	s.SkipFilter("A")
+	for _, name := range []string{"A", "D", "E"} {
+		s.SkipFilter(name)
+	}
 	clone := s.Clone()
 	clone.SkipFilter("B")
+	s.SkipFilter("C")
 	clone.Write("plain", "y")
-	if clone.Read("counter") != (counter{8}) || s.Read("plain") != "x" || !clone.SkipsFilter("A") || s.SkipsFilter("B") || s.Read("nothing") != nil {
+	if clone.Read("counter") != (counter{8}) || s.Read("plain") != "x" || !clone.SkipsFilter("A") || !clone.SkipsFilter("B") || s.SkipsFilter("B") || s.Read("nothing") != nil {
 		t.Errorf("state %+v, clone %+v", s, clone)
 	}
 }
