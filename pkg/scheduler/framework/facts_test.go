@@ -110,8 +110,14 @@ func TestKeysHaveWhatPluginsRead(t *testing.T) {
 	differ("affinity and the same anti-affinity", (*PodInfo).GroupKey,
 		func(p *corev1.Pod) { p.Spec.Affinity.PodAffinity = nil }, func(p *corev1.Pod) { p.Spec.Affinity.PodAntiAffinity = nil })
 	differ("no request and a request of nothing", (*PodInfo).Class,
-		func(p *corev1.Pod) { delete(p.Spec.Containers[0].Resources.Requests, "cpu") },
-		func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("0") })
+		func(p *corev1.Pod) {
+			p.Spec.InitContainers = nil
+			delete(p.Spec.Containers[0].Resources.Requests, "cpu")
+		},
+		func(p *corev1.Pod) {
+			p.Spec.InitContainers = nil
+			p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("0")
+		})
 }
 
 func TestMessage(t *testing.T) {
