@@ -1,6 +1,8 @@
 package kubectl
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"bonsai/pkg/kubectl/annotate"
@@ -20,6 +22,7 @@ import (
 	"bonsai/pkg/kubectl/diff"
 	"bonsai/pkg/kubectl/drain"
 	"bonsai/pkg/kubectl/edit"
+	"bonsai/pkg/kubectl/events"
 	"bonsai/pkg/kubectl/exec"
 	"bonsai/pkg/kubectl/explain"
 	"bonsai/pkg/kubectl/expose"
@@ -53,19 +56,23 @@ func groups() []group {
 		{"intermediate", "Basic Commands (Intermediate):", cmds{explain.NewCommand, get.NewCommand, edit.NewCommand, delete.NewCommand}},
 		{"deploy", "Deploy Commands:", cmds{rollout.NewCommand(describe.Template), scale.NewCommand}},
 		{"management", "Cluster Management Commands:", cmds{clusterinfo.NewCommand, drain.NewCordon, drain.NewUncordon, drain.NewCommand, taint.NewCommand}},
-		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand, proxy.NewCommand, describe.NewCommand, auth.NewCommand, cp.NewCommand}},
+		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand, proxy.NewCommand, describe.NewCommand, auth.NewCommand, cp.NewCommand, events.NewCommand}},
 		{"advanced", "Advanced Commands:", cmds{wait.NewCommand, diff.NewCommand, apply.NewCommand(edit.Object), patch.NewCommand, replace.NewCommand}},
 		{"settings", "Settings Commands:", cmds{completion.NewCommand, label.NewCommand, annotate.NewCommand}},
 		{"other", "Other Commands:", cmds{apiversions.NewCommand, version.NewCommand, apiresources.NewCommand, config.NewCommand}},
 	}
 }
 
+// place is the annotation of a command's place in its group.
+const place = "place"
+
 func addGroups(root *cobra.Command, f *cli.Factory, streams cli.IOStreams) {
 	for _, g := range groups() {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
-		for _, newCommand := range g.commands {
+		for n, newCommand := range g.commands {
 			c := newCommand(f, streams)
 			c.GroupID = g.id
+			c.Annotations = map[string]string{place: fmt.Sprintf("%02d", n)}
 			root.AddCommand(c)
 		}
 	}

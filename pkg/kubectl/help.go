@@ -3,8 +3,8 @@ package kubectl
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,7 +14,18 @@ import (
 func setHelp(root *cobra.Command) {
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help(cmd.OutOrStdout(), cmd) })
 	root.SetUsageFunc(func(cmd *cobra.Command) error { usage(cmd.OutOrStderr(), cmd); return nil })
-	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
+	root.SetHelpCommand(&cobra.Command{
+		Use: "help [command]", Short: "Help about any command", Hidden: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, _, err := cmd.Root().Find(args)
+			if err != nil || about == cmd.Root() && len(args) > 0 {
+				fmt.Fprintf(cmd.ErrOrStderr(), "Unknown help topic %#q\n\n\n", args)
+				usage(cmd.ErrOrStderr(), cmd.Root())
+				return nil
+			}
+			return about.Help()
+		},
+	})
 	root.AddCommand(&cobra.Command{
 		Use: "options", Short: "Print the list of flags inherited by all commands", Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -28,7 +39,7 @@ func setHelp(root *cobra.Command) {
 func help(w io.Writer, cmd *cobra.Command) {
 	text := strings.TrimSpace(cmd.Long)
 	if text == "" {
-		text = cmd.Short
+		text = strings.TrimSuffix(cmd.Short, ".") + "."
 	}
 	fmt.Fprintf(w, "%s\n\n", text)
 	usage(w, cmd)
@@ -39,20 +50,23 @@ func usage(w io.Writer, cmd *cobra.Command) {
 		fmt.Fprintf(w, "Examples:\n%s\n\n", strings.TrimRight(indent(cmd.Example), "\n"))
 	}
 	subcommands(w, cmd)
-	if own := cmd.NonInheritedFlags(); cmd.HasParent() && own.HasAvailableFlags() {
-		fmt.Fprintf(w, "Options:\n")
-		flags(w, own)
+	if cmd.HasParent() {
+		var own strings.Builder
+		if flags(&own, cmd.NonInheritedFlags()); own.Len() > 0 {
+			fmt.Fprintf(w, "Options:\n%s", own.String())
+		}
 	}
-	line := cmd.UseLine()
-	if cmd.HasSubCommands() && !cmd.HasParent() {
-		line = cmd.CommandPath() + " [flags]"
-	} else if cmd.HasSubCommands() {
-		line = cmd.CommandPath() + " [flags]"
+	line := cmd.Use
+	if cmd.HasParent() {
+		line = cmd.Parent().CommandPath() + " " + line
 	}
-	if !strings.Contains(line, "[flags]") {
-		line += " [flags]"
+	if !strings.Contains(cmd.Use, " ") {
+		line += " [flags]" // of the command, which says nothing else about its arguments
 	}
-	fmt.Fprintf(w, "Usage:\n  %s [options]\n\n", line)
+	if !strings.Contains(line, "[options]") {
+		line += " [options]"
+	}
+	fmt.Fprintf(w, "Usage:\n  %s\n\n", line)
 	if cmd.HasSubCommands() {
 		fmt.Fprintf(w, "Use \"%s <command> --help\" for more information about a given command.\n", cmd.CommandPath())
 	}
@@ -60,6 +74,12 @@ func usage(w io.Writer, cmd *cobra.Command) {
 }
 
 func subcommands(w io.Writer, cmd *cobra.Command) {
+	width := 11
+	for _, c := range cmd.Commands() {
+		if !c.Hidden {
+			width = max(width, len(c.Name()))
+		}
+	}
 	list := func(title, id string) {
 		var shown []*cobra.Command
 		for _, c := range cmd.Commands() {
@@ -70,12 +90,11 @@ func subcommands(w io.Writer, cmd *cobra.Command) {
 		if len(shown) == 0 {
 			return
 		}
+		slices.SortStableFunc(shown, func(a, b *cobra.Command) int { return strings.Compare(a.Annotations[place], b.Annotations[place]) })
 		fmt.Fprintln(w, title)
-		t := tabwriter.NewWriter(w, 0, 8, 1, ' ', 0)
 		for _, c := range shown {
-			fmt.Fprintf(t, "  %-15s %s\n", c.Name(), c.Short)
+			fmt.Fprintf(w, "  %-*s   %s\n", width, c.Name(), c.Short)
 		}
-		t.Flush()
 		fmt.Fprintln(w)
 	}
 	for _, g := range cmd.Groups() {

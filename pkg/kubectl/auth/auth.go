@@ -23,7 +23,7 @@ import (
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "auth", Short: "Inspect authorization", Long: "Inspect authorization.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: cli.Group,
 	}
 	cmd.AddCommand(canI(f, streams), whoami(f, streams))
 	return cmd

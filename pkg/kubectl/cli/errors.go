@@ -118,7 +118,7 @@ func message(err error, prefix string) string {
 	case errors.As(err, &u):
 		return urlMessage(u, err, prefix)
 	}
-	return prefix + err.Error()
+	return prefix + strings.TrimPrefix(err.Error(), prefix)
 }
 
 // statusMessage words a refusal of the server: "Error from server (NotFound): pods "x" not found".

@@ -28,12 +28,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		Use:   "config SUBCOMMAND",
 		Short: "Modify kubeconfig files",
 		Long:  "Modify kubeconfig files using subcommands like \"kubectl config set current-context my-context\".\n\n The loading order follows these rules: the --kubeconfig flag, then $KUBECONFIG (a list of paths that are merged), then ${HOME}/.kube/config.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.UsageErrorf(cmd, "unknown command %q", args[0])
-			}
-			return cmd.Help()
-		},
+		RunE:  cli.Group,
 	}
 	cmd.AddCommand(c.view(), c.set(), c.unset(), c.getContexts(), c.currentContext(), c.useContext(), c.rename(), c.setContext(), c.setCluster(), c.setCredentials())
 	cmd.AddCommand(c.names("get-clusters", "Display clusters defined in the kubeconfig", func(k *clientcmdapi.Config) []string { return sorted(k.Clusters) }))

@@ -1,6 +1,7 @@
 package create
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -50,7 +51,7 @@ func roleBinding() kind {
 			set.StringVar(&role, "role", "", "Role this RoleBinding should reference")
 			s.add(set)
 		},
-		build: func(g *generator) (runtime.Object, error) {
+		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			if (clusterRole == "") == (role == "") {
 				return nil, errors.New("exactly one of clusterrole or role must be specified")
 			}
@@ -80,7 +81,7 @@ func clusterRoleBinding() kind {
 			set.StringVar(&clusterRole, "clusterrole", "", "ClusterRole this ClusterRoleBinding should reference")
 			s.add(set)
 		},
-		build: func(g *generator) (runtime.Object, error) {
+		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			subjects, err := s.subjects()
 			if err != nil {
 				return nil, err

@@ -1,6 +1,7 @@
 package create
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -21,7 +22,7 @@ func configMap() kind {
 		example: "  # Create a new config map named my-config with key1=config1 and key2=config2\n  kubectl create configmap my-config --from-literal=key1=config1 --from-literal=key2=config2",
 		failed:  "failed to create configmap: ",
 		flags:   s.add,
-		build: func(g *generator) (runtime.Object, error) {
+		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			entries, err := s.entries()
 			if err != nil {
 				return nil, err

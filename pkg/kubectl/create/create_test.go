@@ -37,6 +37,20 @@ func TestChecks(t *testing.T) {
 		{"token default --bound-object-kind=Foo", "error: supported --bound-object-kind values are Node, Pod, Secret\n"},
 		{"token default --duration=-1h", "error: --duration must be greater than or equal to 0\n"},
 		{"quota q --hard=cpu", "error: Invalid argument syntax cpu, expected <resource>=<value>\n"},
+		{"pdb p --selector=a=b --min-available=x", "error: invalid format specified for min-available\n"},
+		{"pdb p --selector=a=b --max-unavailable=1.5%", "error: invalid format specified for max-unavailable\n"},
+		{"job j", "error: either --image or --from must be specified\n"},
+		{"job j --image=a --from=cronjob/c", "error: either --image or --from must be specified\n"},
+		{"job j --from=cronjob/c -- x", "error: cannot specify --from and command\n"},
+		{"job", "error: exactly one NAME is required, got 0\nSee 'kubectl create job -h' for help and examples\n"},
+		{"cronjob c --image=a", "error: required flag(s) \"schedule\" not set\n"},
+		{"ingress i", "error: not enough information provided: every ingress has to either specify a default-backend (which catches all traffic) or a list of rules (which catch specific paths)\n"},
+		{"ingress i --rule=foo=bar:80", "error: rule foo=bar:80 is invalid and should be in format host/path=svcname:svcport[,tls[=secret]]\n"},
+		{"ingress i --rule=a:1/=bar:80", "error: rule a:1/=bar:80 is invalid and should be in format host/path=svcname:svcport[,tls[=secret]]\n"},
+		{"ingress i --rule=a/=b=c:80", "error: rule a/=b=c:80 is invalid and should be in format host/path=svcname:svcport[,tls[=secret]]\n"},
+		{"ingress i --rule=a/=b:", "error: rule a/=b: is invalid and should be in format host/path=svcname:svcport[,tls[=secret]]\n"},
+		{"ingress i --default-backend=a", "error: default-backend should be in format servicename:serviceport\n"},
+		{"ingress i --default-backend=a:1 --annotation=k", "error: annotation k is invalid and should be in format key=[value]\n"},
 		{"pdb p --selector=a=b", "error: one of min-available or max-unavailable must be specified\n"},
 	} {
 		got, code := writetest.Run(t, NewCommand, "", "", append([]string{"create"}, strings.Fields(c.args)...)...)
@@ -66,6 +80,16 @@ func TestGenerators(t *testing.T) {
 		{"clusterrolebinding r --clusterrole=a --user=u --group=g --serviceaccount=n:s", "{.subjects[*].kind} {.roleRef.name}", "User Group ServiceAccount a"},
 		{"clusterrole r --verb=get,get --non-resource-url=/x", "{.rules}", `[{"nonResourceURLs":["/x"],"verbs":["get"]}]`},
 		{"priorityclass p --value=10", "{.value} {.preemptionPolicy}", "10 PreemptLowerPriority"},
+		{"job j --image=x", "{.apiVersion} {.spec}", `batch/v1 {"template":{"metadata":{},"spec":{"containers":[{"image":"x","name":"j","resources":{}}],"restartPolicy":"Never"}}}`},
+		{"cronjob c --image=x --schedule=@hourly", "{.spec}", `{"jobTemplate":{"metadata":{"name":"c"},"spec":{"template":{"metadata":{},"spec":{"containers":[{"image":"x","name":"c","resources":{}}],"restartPolicy":"OnFailure"}}}},"schedule":"@hourly"}`},
+		{"cj c --image=x --schedule=@hourly --restart=Never", "{.spec.jobTemplate.spec.template.spec.restartPolicy}", "Never"},
+		{"ingress i --rule=a.com/b*=s:http,tls --rule=a.com/=x:80,tls=s1 --rule=/all=z:1,tls=s2", "{.spec.rules}",
+			`[{"host":"a.com","http":{"paths":[{"backend":{"service":{"name":"s","port":{"name":"http"}}},"path":"/b","pathType":"Prefix"},{"backend":{"service":{"name":"x","port":{"number":80}}},"path":"/","pathType":"Exact"}]}},{"http":{"paths":[{"backend":{"service":{"name":"z","port":{"number":1}}},"path":"/all","pathType":"Exact"}]}}]`},
+		{"ingress i --rule=a/=x:1,tls=s --rule=b/=x:1,tls=s --rule=a/y=x:1,tls=t --rule=c/=x:1,tls --rule=/q=x:1,tls=u --rule=/r=x:1,tls=v --rule=/s=x:1,tls", "{.spec.tls}",
+			`[{"hosts":["a","b"],"secretName":"s"},{"hosts":["c"]},{"secretName":"u"}]`},
+		{"ing i --default-backend=d:8080 --class=foo --annotation=k=v=w --annotation=e=", "{.metadata.annotations} {.spec}",
+			`{"e":"","k":"v=w"} {"defaultBackend":{"service":{"name":"d","port":{"number":8080}}},"ingressClassName":"foo"}`},
+		{"pdb p --selector=a=b --max-unavailable=10%", "{.spec}", `{"maxUnavailable":"10%","selector":{"matchLabels":{"a":"b"}}}`},
 		{"ns a", "{.kind} {.metadata}", `Namespace {"name":"a"}`},
 		{"sa a -n foo", "{.kind} {.metadata}", `ServiceAccount {"name":"a","namespace":"foo"}`},
 		{"role r --verb=get,*,list --resource=pods,deploy,pods/log,deployments.apps", "{.rules}", `[{"apiGroups":[""],"resources":["pods","pods/log"],"verbs":["*"]},{"apiGroups":["apps"],"resources":["deployments"],"verbs":["*"]}]`},
@@ -97,5 +121,41 @@ func TestFile(t *testing.T) {
 	}
 	if o := s.Object("/api/v1/namespaces/default/configmaps/b"); !strings.Contains(o, "last-applied-configuration") {
 		t.Errorf("the configuration was not kept: %s", o)
+	}
+}
+
+// TestJobFrom makes the job that a cron job would run, owned by it.
+func TestJobFrom(t *testing.T) {
+	t.Parallel()
+	s := writetest.NewServer(t,
+		`{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"c","namespace":"default","uid":"u"},"spec":{"schedule":"@hourly","jobTemplate":{"metadata":{"labels":{"l":"m"},"annotations":{"n":"o"}},"spec":{"parallelism":2,"template":{"spec":{"containers":[{"name":"x","image":"y"}]}}}}}}`,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"}}`)
+	for _, c := range []struct {
+		args, want string
+		code       int
+	}{
+		{"--from=cronjob/c --dry-run=client -o jsonpath={.metadata}{.spec.parallelism}{.spec.template.spec.containers[*].image}",
+			`{"annotations":{"cronjob.kubernetes.io/instantiate":"manual","n":"o"},"labels":{"l":"m"},"name":"j","ownerReferences":[{"apiVersion":"batch/v1","blockOwnerDeletion":true,"controller":true,"kind":"CronJob","name":"c","uid":"u"}]}2y`, 0},
+		{"--image=x --dry-run=client -o jsonpath={.spec.template.spec.containers} -- a b", `[{"command":["a","b"],"image":"x","name":"j","resources":{}}]`, 0},
+		{"--from=cronjob/c", "job.batch/j created\n", 0},
+		{"--from=cronjob/none", "Error from server (NotFound): cronjobs.batch \"none\" not found\n", 1},
+		{"--from=pod/p", "error: unknown object type Pod\n", 1},
+		{"--from=p", "error: the server doesn't have a resource type \"p\"\n", 1},
+	} {
+		got, code := writetest.Run(t, NewCommand, s.URL, "", append([]string{"create", "job", "j"}, strings.Fields(c.args)...)...)
+		if got != c.want || code != c.code {
+			t.Errorf("create job j %s: code %d\n got %s\nwant %s", c.args, code, got, c.want)
+		}
+	}
+}
+
+// TestNotServed: what the server has no kind for can only be shown.
+func TestNotServed(t *testing.T) {
+	t.Parallel()
+	s := writetest.NewServer(t)
+	got, code := writetest.Run(t, NewCommand, s.URL, "", "create", "pdb", "p", "--selector=a=b", "--min-available=1")
+	const want = "error: failed to create poddisruptionbudgets: the server could not find the requested resource (post poddisruptionbudgets.policy)\n"
+	if got != want || code != 1 {
+		t.Errorf("code %d, got %q", code, got)
 	}
 }

@@ -1,6 +1,7 @@
 package create
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -27,7 +28,7 @@ func deployment() kind {
 			set.Int32Var(&port, "port", -1, "The containerPort that this deployment exposes.")
 			set.Int32VarP(&replicas, "replicas", "r", 1, "Number of replicas to create. Default is 1.")
 		},
-		build: func(g *generator) (runtime.Object, error) {
+		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			if len(images) > 1 && len(g.command) > 0 {
 				return nil, errors.New("cannot specify multiple --image options and command")
 			}

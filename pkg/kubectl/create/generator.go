@@ -22,7 +22,7 @@ type kind struct {
 	// flags adds the generator's own flags.
 	flags func(*pflag.FlagSet)
 	// build makes the object from its flags. It is called once, after the flags are read.
-	build func(g *generator) (runtime.Object, error)
+	build func(ctx context.Context, g *generator) (runtime.Object, error)
 	// failed introduces a refusal of the server ("failed to create configmap: "); "" shows it as it is.
 	failed string
 	// cluster marks kinds without a namespace; commanded those that take a command after --.
@@ -75,7 +75,7 @@ func (g *generator) Complete(f *cli.Factory, cmd *cobra.Command, args []string) 
 		return err
 	}
 	var err error
-	g.obj, err = g.kind.build(g)
+	g.obj, err = g.kind.build(cmd.Context(), g)
 	return err
 }
 
@@ -109,7 +109,7 @@ func (g *generator) meta() metav1.ObjectMeta {
 // kinds lists the generators that stand directly below "kubectl create".
 func kinds() []kind {
 	return []kind{
-		clusterRole(), clusterRoleBinding(), configMap(), deployment(), namespace(), disruptionBudget(), priorityClass(),
-		quota(), role(), roleBinding(), serviceAccount(),
+		clusterRole(), clusterRoleBinding(), configMap(), cronJob(), deployment(), ingress(), job(), namespace(), disruptionBudget(),
+		priorityClass(), quota(), role(), roleBinding(), serviceAccount(),
 	}
 }

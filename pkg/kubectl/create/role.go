@@ -1,6 +1,7 @@
 package create
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -123,7 +124,7 @@ func role() kind {
 		long:    "Create a role with single rule.",
 		example: "  # Create a role named \"pod-reader\" that allows user to perform \"get\", \"watch\" and \"list\" on pods\n  kubectl create role pod-reader --verb=get --verb=list --verb=watch --resource=pods",
 		flags:   r.add,
-		build: func(g *generator) (runtime.Object, error) {
+		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			verbs := verbsOf(r.verbs)
 			if len(verbs) == 0 {
 				return nil, errors.New("at least one verb must be specified")
@@ -154,7 +155,7 @@ func clusterRole() kind {
 			set.StringSliceVar(&urls, "non-resource-url", nil, "A partial url that user should have access to.")
 			set.StringVar(&aggregate, "aggregation-rule", "", "An aggregation label selector for combining ClusterRoles.")
 		},
-		build: func(g *generator) (runtime.Object, error) {
+		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			out := &rbacv1.ClusterRole{TypeMeta: rbac("ClusterRole"), ObjectMeta: g.meta()}
 			verbs := verbsOf(r.verbs)
 			if aggregate != "" {

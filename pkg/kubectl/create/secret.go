@@ -1,6 +1,7 @@
 package create
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
@@ -72,7 +73,7 @@ func genericSecret() kind {
 			s.add(set)
 			set.StringVar(&t, "type", "", "The type of secret to create")
 		},
-		build: func(g *generator) (runtime.Object, error) {
+		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			entries, err := s.entries()
 			if err != nil {
 				return nil, err
@@ -95,7 +96,7 @@ func tlsSecret() kind {
 			set.StringVar(&key, "key", "", "Path to private key associated with given certificate.")
 			set.BoolVar(&hash, "append-hash", false, "Append a hash of the secret to its name.")
 		},
-		build: func(g *generator) (runtime.Object, error) {
+		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			if cert == "" || key == "" {
 				return nil, errors.New("key and cert must be specified")
 			}
@@ -152,7 +153,7 @@ func dockerSecret() kind {
 			set.BoolVar(&hash, "append-hash", false, "Append a hash of the secret to its name.")
 			set.StringSliceVar(&files, "from-file", nil, "Key files can be specified using their file path, in which case a default name of "+corev1.DockerConfigJsonKey+" will be given to them, or optionally with a name and file path, in which case the given name will be used.")
 		},
-		build: func(g *generator) (runtime.Object, error) {
+		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			if len(files) > 0 {
 				return dockerFromFiles(g, files, hash)
 			}

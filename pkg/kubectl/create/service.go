@@ -1,6 +1,7 @@
 package create
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -24,15 +25,7 @@ func newService(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 
 // newParent makes a command that only has subcommands.
 func newParent(f *cli.Factory, streams cli.IOStreams, use string, aliases []string, short, long string, below ...kind) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Aliases: aliases, Short: short, Long: long, RunE: func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return cli.UsageErrorf(cmd, "unknown command %q", strings.Join(args, " "))
-		}
-		if err := cmd.Help(); err != nil {
-			return err
-		}
-		return cli.Silent()
-	}}
+	cmd := &cobra.Command{Use: use, Aliases: aliases, Short: short, Long: long, RunE: cli.Group}
 	for _, k := range below {
 		cmd.AddCommand(newGenerator(f, streams, k))
 	}
@@ -60,7 +53,7 @@ func service(name string, t corev1.ServiceType) kind {
 				set.StringVar(&external, "external-name", "", "External name of service")
 			}
 		},
-		build: func(g *generator) (runtime.Object, error) {
+		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			if err := checkService(t, tcp, clusterIP, external); err != nil {
 				return nil, err
 			}

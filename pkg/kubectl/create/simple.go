@@ -1,8 +1,10 @@
 package create
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -20,7 +22,7 @@ func namespace() kind {
 		use: "namespace NAME [--dry-run=server|client|none]", aliases: []string{"ns"}, cluster: true,
 		short: "Create a namespace with the specified name", long: "Create a namespace with the specified name.",
 		example: "  # Create a new namespace named my-namespace\n  kubectl create namespace my-namespace",
-		build: func(g *generator) (runtime.Object, error) {
+		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			return &corev1.Namespace{TypeMeta: core("Namespace"), ObjectMeta: g.meta()}, nil
 		},
 	}
@@ -32,7 +34,7 @@ func serviceAccount() kind {
 		short: "Create a service account with the specified name", long: "Create a service account with the specified name.",
 		example: "  # Create a new service account named my-service-account\n  kubectl create serviceaccount my-service-account",
 		failed:  "failed to create serviceaccount: ",
-		build: func(g *generator) (runtime.Object, error) {
+		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			return &corev1.ServiceAccount{TypeMeta: core("ServiceAccount"), ObjectMeta: g.meta()}, nil
 		},
 	}
@@ -53,7 +55,7 @@ func priorityClass() kind {
 			set.StringVar(&description, "description", "", "description is an arbitrary string that usually provides guidelines on when this priority class should be used.")
 			set.StringVar(&policy, "preemption-policy", "PreemptLowerPriority", "preemption-policy is the policy for preempting pods with lower priority.")
 		},
-		build: func(g *generator) (runtime.Object, error) {
+		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			p := corev1.PreemptionPolicy(policy)
 			return &schedulingv1.PriorityClass{
 				TypeMeta:   metav1.TypeMeta{Kind: "PriorityClass", APIVersion: "scheduling.k8s.io/v1"},
@@ -74,7 +76,7 @@ func quota() kind {
 			set.StringVar(&hard, "hard", "", "A comma-delimited set of resource=quantity pairs that define a hard limit.")
 			set.StringVar(&scopes, "scopes", "", "A comma-delimited set of quota scopes that must all match each object tracked by the quota.")
 		},
-		build: func(g *generator) (runtime.Object, error) {
+		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			list, err := quantities(hard)
 			if err != nil {
 				return nil, err
@@ -120,7 +122,7 @@ func disruptionBudget() kind {
 			set.StringVar(&maximum, "max-unavailable", "", "The maximum number or percentage of unavailable pods this budget requires.")
 			set.StringVar(&selector, "selector", "", "A label selector to use for this budget. Only equality-based selector requirements are supported.")
 		},
-		build: func(g *generator) (runtime.Object, error) {
+		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			switch {
 			case selector == "":
 				return nil, errors.New("a selector must be specified")
@@ -128,6 +130,13 @@ func disruptionBudget() kind {
 				return nil, errors.New("one of min-available or max-unavailable must be specified")
 			case minimum != "" && maximum != "":
 				return nil, errors.New("min-available and max-unavailable cannot be both specified")
+			}
+			amount := regexp.MustCompile(`^[0-9]+%?$`)
+			if minimum != "" && !amount.MatchString(minimum) {
+				return nil, errors.New("invalid format specified for min-available")
+			}
+			if maximum != "" && !amount.MatchString(maximum) {
+				return nil, errors.New("invalid format specified for max-unavailable")
 			}
 			s, err := metav1.ParseToLabelSelector(selector)
 			if err != nil {

@@ -33,7 +33,7 @@ type Options struct {
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o := &Options{IOStreams: streams}
 	cmd := &cobra.Command{
-		Use:     "describe (-f FILENAME | TYPE [NAME_PREFIX | -l label] | TYPE/NAME) [flags]",
+		Use:     "describe (-f FILENAME | TYPE [NAME_PREFIX | -l label] | TYPE/NAME)",
 		Short:   "Show details of a specific resource or group of resources",
 		Long:    "Show details of a specific resource or group of resources.\n\n Print a detailed description of the selected resources, including related resources such as events.",
 		Example: "\n# Describe a node\nkubectl describe nodes kubernetes-node-emt8.c.myproject.internal\n\n# Describe a pod\nkubectl describe pods/nginx",

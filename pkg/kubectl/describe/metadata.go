@@ -1,7 +1,6 @@
 package describe
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"sort"
@@ -13,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/duration"
 
+	"bonsai/pkg/kubectl/printers"
 	"bonsai/pkg/kubectl/resource"
 )
 
@@ -46,7 +45,7 @@ func (w *writer) labels(level int, title string, m map[string]string) {
 	}
 	for i, k := range keys(m) {
 		if i > 0 {
-			w.line(level, "\t")
+			w.line(0, "\t")
 		}
 		w.line(0, "%s=%s\n", k, m[k])
 	}
@@ -62,7 +61,7 @@ func (w *writer) annotations(level int, m map[string]string) {
 			continue
 		}
 		if n++; n > 1 {
-			w.line(level, "\t")
+			w.line(0, "\t")
 		}
 		value := strings.TrimSuffix(m[k], "\n")
 		if len(value)+len(k)+2 <= most && !strings.Contains(value, "\n") {
@@ -74,7 +73,7 @@ func (w *writer) annotations(level int, m map[string]string) {
 			if len(l) > most {
 				l = l[:most-2] + "..."
 			}
-			w.line(level, "\t  %s\n", l)
+			w.line(0, "\t  %s\n", l)
 		}
 	}
 	if n == 0 {
@@ -131,7 +130,8 @@ func (d *describer) events(all []corev1.Event) {
 	sort.SliceStable(all, func(i, j int) bool { return all[i].LastTimestamp.Before(&all[j].LastTimestamp) })
 	d.line(0, "Events:\n  Type\tReason\tAge\tFrom\tMessage\n")
 	d.line(1, "----\t------\t----\t----\t-------\n")
-	for _, e := range all {
+	for i := range all {
+		e := &all[i]
 		from := e.Source.Component
 		if from == "" {
 			from = e.ReportingController
@@ -140,23 +140,6 @@ func (d *describer) events(all []corev1.Event) {
 		if part := e.InvolvedObject.FieldPath; part != "" {
 			message = part + ": " + message
 		}
-		d.line(1, "%v\t%v\t%s\t%v\t%v\n", e.Type, e.Reason, d.eventAge(e), from, message)
+		d.line(1, "%v\t%v\t%s\t%v\t%v\n", e.Type, e.Reason, printers.EventAge(e, d.now), from, message)
 	}
-}
-
-func (d *describer) eventAge(e corev1.Event) string {
-	first, last, count := e.FirstTimestamp.Time, e.LastTimestamp.Time, e.Count
-	if first.IsZero() {
-		first = e.EventTime.Time
-	}
-	if e.Series != nil {
-		last, count = e.Series.LastObservedTime.Time, e.Series.Count
-	}
-	switch {
-	case first.IsZero():
-		return "<unknown>"
-	case count > 1 && !last.IsZero():
-		return fmt.Sprintf("%s (x%d over %s)", duration.HumanDuration(d.now.Sub(last)), count, duration.HumanDuration(d.now.Sub(first)))
-	}
-	return duration.HumanDuration(d.now.Sub(first))
 }

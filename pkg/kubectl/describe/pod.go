@@ -91,7 +91,7 @@ func (d *describer) tolerations(space string, all []corev1.Toleration) {
 	slices.SortStableFunc(all, func(a, b corev1.Toleration) int { return strings.Compare(a.Key, b.Key) })
 	for i, t := range all {
 		if i > 0 {
-			d.line(0, "%s\t", space)
+			d.line(0, "\t")
 		}
 		text := t.Key
 		if t.Value != "" {

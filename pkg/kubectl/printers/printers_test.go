@@ -80,3 +80,28 @@ func TestRelaxedPath(t *testing.T) {
 		t.Error("an open brace was accepted")
 	}
 }
+
+// TestTemplateErrors: JSONPath explains what was wrong in the error, templates on the output.
+func TestTemplateErrors(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ output, out, err string }{
+		{"jsonpath={.metadata[3]}", "", "error executing jsonpath \"{.metadata[3]}\": Error executing template: map[string]interface {} is not array or slice. " +
+			"Printing more information for debugging the template:\n\ttemplate was:\n\t\t{.metadata[3]}\n\tobject given to jsonpath engine was:\n\t\tmap[string]interface {}{\"apiVersion\":\"v1\", \"metadata\":map[string]interface {}{\"name\":\"web\"}}\n\n\n"},
+		{"go-template={{.metadata.name.x}}", "Error executing template: template: output:1:11: executing \"output\" at <.metadata.name.x>: can't evaluate field x in type interface {}. " +
+			"Printing more information for debugging the template:\n\ttemplate was:\n\t\t{{.metadata.name.x}}\n\traw data was:\n\t\t{\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"web\"}}\n" +
+			"\tobject given to template engine was:\n\t\tmap[apiVersion:v1 metadata:map[name:web]]\n\n",
+			"error executing template \"{{.metadata.name.x}}\": template: output:1:11: executing \"output\" at <.metadata.name.x>: can't evaluate field x in type interface {}"},
+	} {
+		f := NewFlags()
+		f.Output = c.output
+		p, err := f.Printer("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		err = p.Print(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "metadata": map[string]any{"name": "web"}}}, &out)
+		if err == nil || err.Error() != c.err || out.String() != c.out {
+			t.Errorf("-o %s:\n got %q, %v\nwant %q, %s", c.output, out.String(), err, c.out, c.err)
+		}
+	}
+}

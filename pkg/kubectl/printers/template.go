@@ -61,10 +61,8 @@ func (f *Flags) jsonPath(format, arg string) (Printer, error) {
 			return err
 		}
 		if err := j.Execute(w, data); err != nil {
-			fmt.Fprintf(w, "Error executing template: %v. Printing more information for debugging the template:\n", err)
-			fmt.Fprintf(w, "\ttemplate was:\n\t\t%v\n", text)
-			fmt.Fprintf(w, "\tobject given to jsonpath engine was:\n\t\t%#v\n\n", data)
-			return fmt.Errorf("error executing jsonpath %q: %w", text, err)
+			return fmt.Errorf("error executing jsonpath %q: Error executing template: %w. Printing more information for debugging the template:\n"+
+				"\ttemplate was:\n\t\t%v\n\tobject given to jsonpath engine was:\n\t\t%#v\n\n\n", text, err, text, data)
 		}
 		return nil
 	}), nil
@@ -90,8 +88,10 @@ func (f *Flags) goTemplate(format, arg string) (Printer, error) {
 			return err
 		}
 		if err := t.Execute(w, data); err != nil {
+			// Unlike those of JSONPath, what explains the error goes to the output, as kubectl's users know it.
+			raw, _ := json.Marshal(data)
 			fmt.Fprintf(w, "Error executing template: %v. Printing more information for debugging the template:\n", err)
-			fmt.Fprintf(w, "\ttemplate was:\n\t\t%v\n", text)
+			fmt.Fprintf(w, "\ttemplate was:\n\t\t%v\n\traw data was:\n\t\t%s\n", text, raw)
 			fmt.Fprintf(w, "\tobject given to template engine was:\n\t\t%v\n\n", data)
 			return fmt.Errorf("error executing template %q: %w", text, err)
 		}

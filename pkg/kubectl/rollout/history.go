@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sort"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubectl/resource"
+	"bonsai/pkg/kubectl/write"
 )
 
 // Annotations and labels that the deployment controller keeps.
@@ -67,8 +69,11 @@ func history(ctx context.Context, o *options, i *resource.Info) error {
 	if err != nil {
 		return err
 	}
-	if o.revision > 0 {
+	switch {
+	case o.revision > 0:
 		return o.showRevision(i, all)
+	case o.Print.Output != "" || o.Print.Template != "":
+		return o.showObjects(all...)
 	}
 	fmt.Fprintf(o.Out, "%s \n", i.ResourceName())
 	if len(all) == 0 {
@@ -94,7 +99,13 @@ func (o *options) showRevision(i *resource.Info, all []appsv1.ReplicaSet) error 
 		if revision(&rs) != o.revision {
 			continue
 		}
+		if o.Print.Output != "" || o.Print.Template != "" {
+			return o.showObjects(rs)
+		}
 		fmt.Fprintf(o.Out, "%s with revision #%d\n", i.ResourceName(), o.revision)
+		if cause := rs.Annotations[causeAnnotation]; cause != "" {
+			metav1.SetMetaDataAnnotation(&rs.Spec.Template.ObjectMeta, causeAnnotation, cause)
+		}
 		o.template(o.Out, rs.Spec.Template)
 		fmt.Fprintln(o.Out)
 		return nil
@@ -104,6 +115,21 @@ func (o *options) showRevision(i *resource.Info, all []appsv1.ReplicaSet) error 
 		return nil
 	}
 	return fmt.Errorf("unable to find the specified revision")
+}
+
+// showObjects shows what keeps the revisions in the format of -o.
+func (o *options) showObjects(all ...appsv1.ReplicaSet) error {
+	p, err := o.Printer("")
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		all[i].SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
+		if err := p.Print(&all[i], o.Out); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // undo puts back the template of an older revision, of the one before by default.
@@ -126,6 +152,11 @@ func undo(ctx context.Context, o *options, i *resource.Info) error {
 	if d.Spec.Paused {
 		return fmt.Errorf("you cannot rollback a paused deployment; resume it first with 'kubectl rollout resume' and try again")
 	}
+	if o.DryRun == write.DryRunClient {
+		var text strings.Builder
+		o.template(&text, target.Spec.Template)
+		return o.say(i, text.String())
+	}
 	template := target.Spec.Template.DeepCopy()
 	delete(template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
 	if equality.Semantic.DeepEqual(*template, d.Spec.Template) {
@@ -135,8 +166,7 @@ func undo(ctx context.Context, o *options, i *resource.Info) error {
 	if err != nil {
 		return err
 	}
-	opts := metav1.PatchOptions{FieldManager: o.fieldOwner, DryRun: resource.DryRun(o.dryRun == "server")}
-	if err := i.Patch(ctx, types.JSONPatchType, patch, opts); err != nil {
+	if err := i.Patch(ctx, types.JSONPatchType, patch, o.PatchOptions()); err != nil {
 		return err
 	}
 	return o.say(i, "rolled back")

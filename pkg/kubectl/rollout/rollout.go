@@ -12,28 +12,25 @@ import (
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"bonsai/pkg/kubectl/cli"
-	"bonsai/pkg/kubectl/printers"
 	"bonsai/pkg/kubectl/resource"
+	"bonsai/pkg/kubectl/write"
 )
 
 // options is one run of a subcommand on each object named.
 type options struct {
 	cli.IOStreams
-	request    resource.Request
-	print      *printers.Flags
-	revision   int64
-	watch      bool
-	timeout    time.Duration
-	dryRun     string
-	client     *resource.Client
-	fieldOwner string
-	template   Describe
-	act        func(context.Context, *options, *resource.Info) error
+	*write.Flags
+	request  resource.Request
+	revision int64
+	watch    bool
+	timeout  time.Duration
+	client   *resource.Client
+	template Describe
+	act      func(context.Context, *options, *resource.Info) error
 }
 
 // Describe shows what pods are made of.
@@ -49,30 +46,30 @@ func newCommand(f *cli.Factory, streams cli.IOStreams, template Describe) *cobra
 		Use:   "rollout SUBCOMMAND",
 		Short: "Manage the rollout of a resource",
 		Long:  "Manage the rollout of one or many resources.\n\n Valid resource types include:\n\n  *  deployments",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.UsageErrorf(cmd, "unknown command %q", args[0])
-			}
-			return cmd.Help()
-		},
+		RunE:  cli.Group,
 	}
-	add := func(name, short string, act func(context.Context, *options, *resource.Info) error) (*options, *cobra.Command) {
-		o := &options{template: template, IOStreams: streams, print: printers.NewFlags(), act: act}
-		sub := &cobra.Command{Use: name + " (TYPE NAME | TYPE/NAME) [flags]", Short: short, Long: short + ".", RunE: cli.RunE(f, o)}
+	add := func(name, manager, short string, act func(context.Context, *options, *resource.Info) error) (*options, *cobra.Command) {
+		of := "(TYPE NAME | TYPE/NAME) [flags]"
+		if manager != "" {
+			of = "RESOURCE"
+		}
+		o := &options{template: template, IOStreams: streams, Flags: write.NewFlags(manager), act: act}
+		sub := &cobra.Command{Use: name + " " + of, Short: short, Long: short + ".", RunE: cli.RunE(f, o)}
 		o.request.Files.AddFlags(sub.Flags(), "Filename, directory, or URL to files identifying the resource to get from a server.")
 		sub.Flags().StringVarP(&o.request.LabelSelector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
 		cmd.AddCommand(sub)
 		return o, sub
 	}
-	o, sub := add("status", "Show the status of the rollout", status)
+	o, sub := add("status", "", "Show the status of the rollout", status)
 	sub.Flags().BoolVarP(&o.watch, "watch", "w", true, "Watch the status of the rollout until it's done.")
 	sub.Flags().DurationVar(&o.timeout, "timeout", 0, "The length of time to wait before ending watch, zero means never. Any other values should contain a corresponding time unit (e.g. 1s, 2m, 3h).")
 	sub.Flags().Int64Var(&o.revision, "revision", 0, "Pin to a specific revision for showing its status. Defaults to 0 (last revision).")
-	o, sub = add("history", "View rollout history", history)
+	o, sub = add("history", "", "View rollout history", history)
+	o.Print.AddFlags(sub.Flags())
 	sub.Flags().Int64Var(&o.revision, "revision", 0, "See the details, including podTemplate of the revision specified")
-	o, sub = add("undo", "Undo a previous rollout", undo)
+	o, sub = add("undo", "", "Undo a previous rollout", undo)
 	sub.Flags().Int64Var(&o.revision, "to-revision", 0, "The revision to rollback to. Default to 0 (last revision).")
-	writes(o, sub)
+	o.AddFlags(sub.Flags())
 	for _, w := range []struct {
 		name, short string
 		act         func(context.Context, *options, *resource.Info) error
@@ -81,17 +78,11 @@ func newCommand(f *cli.Factory, streams cli.IOStreams, template Describe) *cobra
 		{"pause", "Mark the provided resource as paused", pause},
 		{"resume", "Resume a paused resource", resume},
 	} {
-		o, sub := add(w.name, w.short, w.act)
-		writes(o, sub)
+		o, sub := add(w.name, "kubectl-rollout", w.short, w.act)
+		o.Print.AddFlags(sub.Flags())
+		o.AddManager(sub.Flags())
 	}
 	return cmd
-}
-
-// writes adds the flags of the subcommands that change something.
-func writes(o *options, sub *cobra.Command) {
-	sub.Flags().StringVar(&o.dryRun, "dry-run", "none", `Must be "none" or "server". If server strategy, submit server-side request without persisting the resource.`)
-	sub.Flags().StringVar(&o.fieldOwner, "field-manager", "kubectl-rollout", "Name of the manager used to track field ownership.")
-	o.print.AddFlags(sub.Flags())
 }
 
 // Complete implements cli.Options.
@@ -100,6 +91,9 @@ func (o *options) Complete(f *cli.Factory, _ *cobra.Command, args []string) (err
 		return err
 	}
 	o.request.Args, o.request.Latest, o.request.Lists = args, true, true
+	if err = o.Flags.Complete(o.ErrOut); err != nil {
+		return err
+	}
 	o.client, err = f.Resources()
 	return err
 }
@@ -111,10 +105,9 @@ func (o *options) Validate() error {
 		return errors.New("required resource not specified")
 	case o.revision < 0:
 		return fmt.Errorf("revision must be a positive integer: %v", o.revision)
-	case o.dryRun != "" && o.dryRun != "none" && o.dryRun != "server":
-		return fmt.Errorf(`invalid dry-run value (%v). Must be "none" or "server"`, o.dryRun)
 	}
-	return nil
+	_, err := o.Printer("")
+	return err
 }
 
 // Run implements cli.Options.
@@ -145,9 +138,10 @@ func deployment(i *resource.Info, refusal string) (*appsv1.Deployment, error) {
 	return d, resource.FromUnstructured(i.Object, d)
 }
 
-// subject is the object as refusals name it: deployments.apps "web".
+// subject is the object as refusals name it: deployments.apps "web". It begins with "error: ", which is then said of each of
+// several objects too.
 func subject(i *resource.Info) string {
-	return fmt.Sprintf("%s %q", i.Mapping.Resource.GroupResource(), i.Name)
+	return fmt.Sprintf("error: %s %q", i.Mapping.Resource.GroupResource(), i.Name)
 }
 
 // patch sends a merge patch and says what was done.
@@ -156,18 +150,14 @@ func (o *options) patch(ctx context.Context, i *resource.Info, body any, done st
 	if err != nil {
 		return err
 	}
-	opts := metav1.PatchOptions{FieldManager: o.fieldOwner, DryRun: resource.DryRun(o.dryRun == "server")}
-	if err := i.Patch(ctx, types.MergePatchType, data, opts); err != nil {
+	if err := i.Patch(ctx, types.MergePatchType, data, o.PatchOptions()); err != nil {
 		return err
 	}
 	return o.say(i, done)
 }
 
 func (o *options) say(i *resource.Info, done string) error {
-	if o.dryRun == "server" {
-		done += " (server dry run)"
-	}
-	p, err := o.print.Printer(done)
+	p, err := o.Printer(done)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func status(ctx context.Context, o *options, i *resource.Info) error {
 		if err := resource.FromUnstructured(u, d); err != nil {
 			return err
 		}
-		message, done, err := progress(d)
+		message, done, err := progress(d, o.revision)
 		if err != nil {
 			return err
 		}
@@ -71,8 +71,11 @@ func status(ctx context.Context, o *options, i *resource.Info) error {
 	return err
 }
 
-// progress words how far d's rollout is.
-func progress(d *appsv1.Deployment) (message string, done bool, err error) {
+// progress words how far d's rollout is. It is an error if it runs another revision than pinned, unless that is 0.
+func progress(d *appsv1.Deployment, pinned int64) (message string, done bool, err error) {
+	if at := revision(d); pinned > 0 && at != pinned {
+		return "", false, fmt.Errorf("desired revision (%d) is different from the running revision (%d)", pinned, at)
+	}
 	if d.Generation > d.Status.ObservedGeneration {
 		return "Waiting for deployment spec update to be observed...\n", false, nil
 	}

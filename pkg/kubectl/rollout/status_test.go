@@ -18,7 +18,7 @@ func TestProgress(t *testing.T) {
 	} {
 		d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &n}, Status: s}
 		d.Name, d.Generation = "d", 1
-		if got, _, err := progress(d); err != nil || got != want {
+		if got, _, err := progress(d, 0); err != nil || got != want {
 			t.Errorf("got %q (%v), want %q", got, err, want)
 		}
 	}

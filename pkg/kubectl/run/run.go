@@ -3,6 +3,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -103,8 +104,11 @@ func (o *Options) Validate() error {
 	if o.runningTimeout <= 0 {
 		return cli.UsageErrorf(o.cmd, "--pod-running-timeout must be higher than zero")
 	}
-	if _, err := reference.Parse(o.image); err != nil {
-		return fmt.Errorf("Invalid image name %q: %w", o.image, err)
+	if o.image == "" {
+		return errors.New("--image is required")
+	}
+	if !reference.ReferenceRegexp.MatchString(o.image) {
+		return fmt.Errorf("Invalid image name %q: %w", o.image, reference.ErrReferenceInvalidFormat)
 	}
 	if o.spec.tty && !o.spec.stdin {
 		return cli.UsageErrorf(o.cmd, "-i/--stdin is required for containers with -t/--tty=true")

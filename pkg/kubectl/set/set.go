@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -25,15 +24,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		Use:   "set SUBCOMMAND",
 		Short: "Set specific features on objects",
 		Long:  "Configure application resources.\n\n These commands help you make changes to existing application resources.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.UsageErrorf(cmd, "unknown command %q", strings.Join(args, " "))
-			}
-			if err := cmd.Help(); err != nil {
-				return err
-			}
-			return cli.Silent()
-		},
+		RunE:  cli.Group,
 	}
 	cmd.AddCommand(newEnv(f, streams), newImage(f, streams), newResources(f, streams), newSelector(f, streams),
 		newServiceAccount(f, streams), newSubject(f, streams))

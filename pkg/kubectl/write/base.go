@@ -63,6 +63,10 @@ func (b *Base) Post(ctx context.Context, obj runtime.Object) (runtime.Object, er
 		return obj, nil
 	}
 	m, err := b.Client.MappingFor(obj.GetObjectKind().GroupVersionKind())
+	if meta.IsNoMatchError(err) {
+		r, _ := meta.UnsafeGuessKindToResource(obj.GetObjectKind().GroupVersionKind())
+		return nil, fmt.Errorf("the server could not find the requested resource (post %s)", r.GroupResource())
+	}
 	if err != nil {
 		return nil, err
 	}

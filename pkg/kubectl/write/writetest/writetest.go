@@ -42,11 +42,19 @@ func served() map[string][]metav1.APIResource {
 	return map[string][]metav1.APIResource{
 		"v1": {
 			{Name: "configmaps", SingularName: "configmap", Kind: "ConfigMap", Namespaced: true, ShortNames: []string{"cm"}, Verbs: verbs},
+			{Name: "events", SingularName: "event", Kind: "Event", Namespaced: true, ShortNames: []string{"ev"}, Verbs: verbs},
 			{Name: "nodes", SingularName: "node", Kind: "Node", ShortNames: []string{"no"}, Verbs: verbs},
 			{Name: "pods", SingularName: "pod", Kind: "Pod", Namespaced: true, ShortNames: []string{"po"}, Verbs: verbs},
 			{Name: "services", SingularName: "service", Kind: "Service", Namespaced: true, ShortNames: []string{"svc"}, Verbs: verbs},
 		},
-		"apps/v1": {{Name: "deployments", SingularName: "deployment", Kind: "Deployment", Namespaced: true, ShortNames: []string{"deploy"}, Verbs: verbs}},
+		"apps/v1": {
+			{Name: "deployments", SingularName: "deployment", Kind: "Deployment", Namespaced: true, ShortNames: []string{"deploy"}, Verbs: verbs},
+			{Name: "replicasets", SingularName: "replicaset", Kind: "ReplicaSet", Namespaced: true, ShortNames: []string{"rs"}, Verbs: verbs},
+		},
+		"batch/v1": {
+			{Name: "cronjobs", SingularName: "cronjob", Kind: "CronJob", Namespaced: true, ShortNames: []string{"cj"}, Verbs: verbs},
+			{Name: "jobs", SingularName: "job", Kind: "Job", Namespaced: true, Verbs: verbs},
+		},
 	}
 }
 
@@ -192,6 +200,11 @@ func patched(kind types.PatchType, u *unstructured.Unstructured, patch []byte) (
 	}
 	if kind == types.StrategicMergePatchType {
 		data, err = strategicpatch.StrategicMergePatch(data, patch, write.Typed(u.GroupVersionKind()))
+	} else if kind == types.JSONPatchType {
+		var ops jsonpatch.Patch
+		if ops, err = jsonpatch.DecodePatch(patch); err == nil {
+			data, err = ops.Apply(data)
+		}
 	} else {
 		data, err = jsonpatch.MergePatch(data, patch)
 	}
@@ -228,12 +241,13 @@ func (s *Server) discovery(w http.ResponseWriter, r *http.Request) bool {
 	case "/api":
 		reply(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
 	case "/apis":
-		v := metav1.GroupVersionForDiscovery{GroupVersion: "apps/v1", Version: "v1"}
-		reply(w, http.StatusOK, metav1.APIGroupList{
-			TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
-			Groups:   []metav1.APIGroup{{Name: "apps", Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v}},
-		})
-	case "/api/v1", "/apis/apps/v1":
+		list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+		for _, group := range []string{"apps", "batch"} {
+			v := metav1.GroupVersionForDiscovery{GroupVersion: group + "/v1", Version: "v1"}
+			list.Groups = append(list.Groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
+		}
+		reply(w, http.StatusOK, list)
+	case "/api/v1", "/apis/apps/v1", "/apis/batch/v1":
 		gv := strings.TrimPrefix(strings.TrimPrefix(p, "/apis/"), "/api/")
 		reply(w, http.StatusOK, metav1.APIResourceList{
 			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv, APIResources: served()[gv],
