@@ -21,30 +21,39 @@ import (
 type Table struct {
 	// had are the UDP ports of each service at the last round, so that those of a service that is gone are known.
 	had map[proxy.Name][]proxy.Port
+	// suspect are the addresses of services that changed since the kernel's table was last searched without an error.
+	suspect map[netip.AddrPort]bool
+	// forget deletes the entries of a family that the filter matches.
+	forget func(family netlink.InetFamily, f netlink.CustomConntrackFilter) error
 }
 
 // New returns a table that knows no services yet.
-func New() *Table { return &Table{had: map[proxy.Name][]proxy.Port{}} }
+func New() *Table {
+	return &Table{had: map[proxy.Name][]proxy.Port{}, suspect: map[netip.AddrPort]bool{}, forget: forget}
+}
 
-// Apply deletes the entries that lead from changed UDP services to something that is not an endpoint of theirs any more.
+func forget(family netlink.InetFamily, f netlink.CustomConntrackFilter) error {
+	_, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, f)
+	return err
+}
+
+// Apply deletes the entries that lead from changed UDP services to something that is not an endpoint of theirs any more. After an
+// error the next Apply looks for them again.
 func (t *Table) Apply(_ context.Context, u proxy.Update) error {
-	f := newFilter(u.Addresses)
 	for name, ports := range u.Services {
-		var udp []proxy.Port
+		t.suspects(t.had[name], u.Addresses)
+		delete(t.had, name)
 		for _, p := range ports {
 			if p.Protocol == corev1.ProtocolUDP {
-				udp = append(udp, p)
+				t.had[name] = append(t.had[name], p)
 			}
 		}
-		for _, p := range t.had[name] {
-			f.watch(&p)
-		}
-		for _, p := range udp {
-			f.watch(&p)
-			f.allow(&p)
-		}
-		if delete(t.had, name); len(udp) > 0 {
-			t.had[name] = udp
+		t.suspects(t.had[name], u.Addresses)
+	}
+	f := newFilter(t.suspect)
+	for _, ports := range t.had {
+		for i := range ports {
+			f.allow(&ports[i], u.Addresses)
 		}
 	}
 	var errs []error
@@ -52,26 +61,27 @@ func (t *Table) Apply(_ context.Context, u proxy.Update) error {
 		if !f.families[six] {
 			continue
 		}
-		if _, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, f); err != nil && !errors.Is(err, unix.ENOENT) {
+		if err := t.forget(family, f); err != nil && !errors.Is(err, unix.ENOENT) {
 			errs = append(errs, fmt.Errorf("delete stale UDP connections: %w", err))
 		}
+	}
+	if len(errs) == 0 {
+		clear(t.suspect)
 	}
 	return errors.Join(errs...)
 }
 
-// filter selects stale flows: to an address of a service, answered by none of its endpoints.
-type filter struct {
-	local     []netip.Addr
-	families  map[bool]bool // by "is IPv6"
-	endpoints map[netip.AddrPort]map[netip.AddrPort]bool
+// suspects notes that flows to these ports may be stale.
+func (t *Table) suspects(ports []proxy.Port, local []netip.Addr) {
+	for i := range ports {
+		for _, a := range addresses(&ports[i], local) {
+			t.suspect[a] = true
+		}
+	}
 }
 
-func newFilter(local []netip.Addr) *filter {
-	return &filter{local: local, families: map[bool]bool{}, endpoints: map[netip.AddrPort]map[netip.AddrPort]bool{}}
-}
-
-// addresses lists where clients of p send to.
-func (f *filter) addresses(p *proxy.Port) []netip.AddrPort {
+// addresses lists where clients of p send to; local are the node's own.
+func addresses(p *proxy.Port, local []netip.Addr) []netip.AddrPort {
 	out := []netip.AddrPort{netip.AddrPortFrom(p.ClusterIP, p.Number)}
 	for _, a := range p.ExternalIPs {
 		out = append(out, netip.AddrPortFrom(a, p.Number))
@@ -80,7 +90,7 @@ func (f *filter) addresses(p *proxy.Port) []netip.AddrPort {
 		out = append(out, netip.AddrPortFrom(a, p.Number))
 	}
 	if p.NodePort != 0 {
-		for _, a := range f.local {
+		for _, a := range local {
 			if a.Is4() == p.ClusterIP.Is4() {
 				out = append(out, netip.AddrPortFrom(a, p.NodePort))
 			}
@@ -89,24 +99,36 @@ func (f *filter) addresses(p *proxy.Port) []netip.AddrPort {
 	return out
 }
 
-// watch makes flows to p stale unless an endpoint is allowed.
-func (f *filter) watch(p *proxy.Port) {
-	f.families[p.ClusterIP.Is6()] = true
-	for _, a := range f.addresses(p) {
-		if f.endpoints[a] == nil {
-			f.endpoints[a] = map[netip.AddrPort]bool{}
-		}
+// filter selects stale flows: to a suspect address, answered by no endpoint that it leads to now.
+type filter struct {
+	families  map[bool]bool // by "is IPv6"
+	endpoints map[netip.AddrPort]map[netip.AddrPort]bool
+}
+
+func newFilter(suspect map[netip.AddrPort]bool) *filter {
+	f := &filter{families: map[bool]bool{}, endpoints: map[netip.AddrPort]map[netip.AddrPort]bool{}}
+	for a := range suspect {
+		f.families[a.Addr().Is6()] = true
+		f.endpoints[a] = map[netip.AddrPort]bool{}
 	}
+	return f
 }
 
 // allow keeps flows to p's endpoints.
-func (f *filter) allow(p *proxy.Port) {
-	for _, a := range f.addresses(p) {
+func (f *filter) allow(p *proxy.Port, local []netip.Addr) {
+	if len(f.endpoints) == 0 {
+		return
+	}
+	for _, a := range addresses(p, local) {
+		live := f.endpoints[a]
+		if live == nil {
+			continue
+		}
 		for _, e := range p.Cluster {
-			f.endpoints[a][e] = true
+			live[e] = true
 		}
 		for _, e := range p.Local {
-			f.endpoints[a][e] = true
+			live[e] = true
 		}
 	}
 }
