@@ -11,6 +11,7 @@ import (
 
 	"bonsai/pkg/controller"
 	"bonsai/pkg/controller/clusterrole"
+	"bonsai/pkg/controller/daemonset"
 	"bonsai/pkg/controller/deployment"
 	"bonsai/pkg/controller/endpoints"
 	"bonsai/pkg/controller/endpointslice"
@@ -53,6 +54,7 @@ func entries() []entry {
 		{name: "deployment-controller", alias: "deployment", account: "deployment-controller", build: plain(deployment.New)},
 		{name: "replicaset-controller", alias: "replicaset", account: "replicaset-controller", build: plain(replicaset.New)},
 		{name: "replicationcontroller-controller", alias: "replicationcontroller", account: "replication-controller", build: plain(replicaset.NewReplicationController)},
+		{name: "daemonset-controller", alias: "daemonset", account: "daemon-set-controller", build: plain(daemonset.New)},
 		{name: "endpointslice-controller", alias: "endpointslice", account: "endpointslice-controller", build: func(o *options, d controller.Deps) (runner, error) {
 			return endpointslice.New(d, o.maxEndpointsPerSlice)
 		}},
@@ -76,7 +78,7 @@ func entries() []entry {
 // elsewhere names upstream's controllers that this manager does not have, so that --controllers may name them.
 func elsewhere() []string {
 	return []string{
-		"daemonset-controller", "job-controller", "cronjob-controller", "statefulset-controller", "horizontal-pod-autoscaler-controller",
+		"job-controller", "cronjob-controller", "statefulset-controller", "horizontal-pod-autoscaler-controller",
 		"disruption-controller", "resourcequota-controller", "certificatesigningrequest-signing-controller", "certificatesigningrequest-approving-controller",
 		"certificatesigningrequest-cleaner-controller", "ttl-controller", "ttl-after-finished-controller", "ephemeral-volume-controller",
 		"persistentvolume-binder-controller", "persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
@@ -84,7 +86,7 @@ func elsewhere() []string {
 		"bootstrap-signer-controller", "bootstrapsigner", "endpointslice-mirroring-controller", "validatingadmissionpolicy-status-controller",
 		"service-cidr-controller", "storage-version-migrator-controller", "resourceclaim-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"service-lb-controller", "node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",
-		"daemonset", "job", "cronjob", "statefulset", "disruption", "resourcequota", "horizontalpodautoscaling", "csrsigning", "csrapproving", "csrcleaner", "ttl", "ttl-after-finished",
+		"job", "cronjob", "statefulset", "disruption", "resourcequota", "horizontalpodautoscaling", "csrsigning", "csrapproving", "csrcleaner", "ttl", "ttl-after-finished",
 	}
 }
 

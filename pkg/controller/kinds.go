@@ -68,6 +68,16 @@ func Deployments(c *Client) *Resource[*appsv1.Deployment] {
 	return newResource(c, appsv1.SchemeGroupVersion, "deployments", &appsv1.Deployment{}, &appsv1.DeploymentList{})
 }
 
+// DaemonSets gives access to daemonsets.
+func DaemonSets(c *Client) *Resource[*appsv1.DaemonSet] {
+	return newResource(c, appsv1.SchemeGroupVersion, "daemonsets", &appsv1.DaemonSet{}, &appsv1.DaemonSetList{})
+}
+
+// ControllerRevisions gives access to controllerrevisions.
+func ControllerRevisions(c *Client) *Resource[*appsv1.ControllerRevision] {
+	return newResource(c, appsv1.SchemeGroupVersion, "controllerrevisions", &appsv1.ControllerRevision{}, &appsv1.ControllerRevisionList{})
+}
+
 // EndpointSlices gives access to endpointslices.
 func EndpointSlices(c *Client) *Resource[*discoveryv1.EndpointSlice] {
 	return newResource(c, discoveryv1.SchemeGroupVersion, "endpointslices", &discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{})

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"bonsai/pkg/controller"
 )
 
 func deploy(n int32, surge, unavailable string) *appsv1.Deployment {
@@ -184,11 +186,11 @@ func TestTemplateHash(t *testing.T) {
 			SecurityContext: &corev1.PodSecurityContext{}, SchedulerName: "default-scheduler",
 		},
 	}
-	plain := templateHash(tpl, nil)
+	plain := controller.TemplateHash(tpl, nil)
 	if plain != "7dfb9965f8" {
 		t.Errorf("hash = %s", plain)
 	}
-	if templateHash(tpl, new(int32(1))) == plain {
+	if controller.TemplateHash(tpl, new(int32(1))) == plain {
 		t.Error("the collision count must change the hash")
 	}
 }

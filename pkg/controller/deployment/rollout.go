@@ -118,7 +118,7 @@ func (r *rollout) createNext(ctx context.Context, rev int64) error {
 func (r *rollout) describeNext(rev int64) *appsv1.ReplicaSet {
 	d := r.d
 	template := d.Spec.Template.DeepCopy()
-	hash := templateHash(template, d.Status.CollisionCount)
+	hash := controller.TemplateHash(template, d.Status.CollisionCount)
 	template.Labels = with(template.Labels, appsv1.DefaultDeploymentUniqueLabelKey, hash)
 	selector := d.Spec.Selector.DeepCopy()
 	selector.MatchLabels = with(selector.MatchLabels, appsv1.DefaultDeploymentUniqueLabelKey, hash)

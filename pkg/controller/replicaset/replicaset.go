@@ -18,11 +18,12 @@ import (
 // Controller reconciles the sets of one kind.
 type Controller struct {
 	controller.Deps
-	src    source
-	pods   *controller.Informer[*corev1.Pod]
-	writes *controller.Resource[*corev1.Pod]
-	expect *controller.Expectations
-	loop   *controller.Loop[controller.Key]
+	src     source
+	pods    *controller.Informer[*corev1.Pod]
+	writes  *controller.Resource[*corev1.Pod]
+	expect  *controller.Expectations
+	control controller.PodControl
+	loop    *controller.Loop[controller.Key]
 }
 
 // New returns the controller of ReplicaSets.
@@ -42,6 +43,7 @@ func build(d controller.Deps, name string, src source) (*Controller, error) {
 		Deps: d, src: src, pods: controller.InformerFor(d.Informers, controller.Pods), writes: controller.Pods(d.Client),
 		expect: controller.NewExpectations(d.Now),
 	}
+	c.control = controller.PodControl{Pods: c.writes, Expect: c.expect, Events: d.Events}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: name, Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	changed := func(o controller.Object) { c.loop.Add(controller.KeyOf(o)) }
 	deleted := func(o controller.Object) {
@@ -50,7 +52,7 @@ func build(d controller.Deps, name string, src source) (*Controller, error) {
 	}
 	err := errors.Join(
 		src.watch(c.loop, changed, deleted),
-		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{Add: c.podAdded, Update: c.podUpdated, Delete: c.podDeleted}),
+		controller.Watch(c.loop, c.pods, controller.OwnedPods{Kind: src.kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
 	)
 	return c, err
 }
@@ -58,59 +60,14 @@ func build(d controller.Deps, name string, src source) (*Controller, error) {
 // Run reconciles until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
-func (c *Controller) podAdded(p *corev1.Pod) {
-	if p.DeletionTimestamp != nil {
-		// A restarted controller may first see a pod when it is already on its way out.
-		c.podDeleted(p)
-		return
-	}
-	if key, _, ok := controller.ControllerKey(p, c.src.kind()); ok {
-		c.expect.Created(key, 1)
-		c.loop.Add(key)
-		return
-	}
-	c.offerOrphan(p)
-}
-
-func (c *Controller) podUpdated(old, p *corev1.Pod) {
-	if old.ResourceVersion == p.ResourceVersion {
-		return
-	}
-	if p.DeletionTimestamp != nil {
-		c.podDeleted(p)
-		return
-	}
-	was, wasUID, hadOwner := controller.ControllerKey(old, c.src.kind())
-	key, uid, ok := controller.ControllerKey(p, c.src.kind())
-	if hadOwner && wasUID != uid {
-		c.loop.Add(was)
-	}
-	if ok {
-		c.loop.Add(key)
-		return
-	}
-	if hadOwner || !labels.Equals(old.Labels, p.Labels) {
-		c.offerOrphan(p)
-	}
-}
-
-func (c *Controller) podDeleted(p *corev1.Pod) {
-	if key, _, ok := controller.ControllerKey(p, c.src.kind()); ok {
-		c.expect.Deleted(key, p.UID)
-		c.loop.Add(key)
-	}
-}
-
-// offerOrphan wakes the sets that may adopt the pod.
-func (c *Controller) offerOrphan(p *corev1.Pod) {
-	if metav1.GetControllerOfNoCopy(p) != nil {
-		return
-	}
+// adopters are the sets that select the pod.
+func (c *Controller) adopters(p *corev1.Pod) (keys []controller.Key) {
 	for _, s := range c.src.inNamespace(p.Namespace) {
 		if s.selector.Matches(labels.Set(p.Labels)) {
-			c.loop.Add(controller.KeyOf(s.obj))
+			keys = append(keys, controller.KeyOf(s.obj))
 		}
 	}
+	return keys
 }
 
 // Reconcile creates or deletes pods until the set has as many active ones as it asks for, and reports its status.
@@ -130,7 +87,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	active, terminating := split(pods)
 	var manageErr error
 	if upToDate && s.obj.GetDeletionTimestamp() == nil {
-		manageErr = c.manage(ctx, key, s, active)
+		manageErr = c.manage(ctx, s, active)
 	}
 	now := c.Now()
 	status, wait := statusOf(s, active, terminating, manageErr, now)

@@ -1,4 +1,4 @@
-package deployment
+package controller
 
 import (
 	"encoding/binary"
@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// templateHash is the value of the label pod-template-hash, the same as Kubernetes computes: FNV-1a of a deep dump of the
-// template, and of the collision count if there is one.
-func templateHash(t *corev1.PodTemplateSpec, collisions *int32) string {
+// TemplateHash names a pod template (labels pod-template-hash, controller-revision-hash), the same as Kubernetes computes:
+// FNV-1a of a deep dump of the template, and of the collision count if there is one.
+func TemplateHash(t *corev1.PodTemplateSpec, collisions *int32) string {
 	h := fnv.New32a()
 	fmt.Fprint(h, dump.ForHash(*t))
 	if collisions != nil {

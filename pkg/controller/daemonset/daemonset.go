@@ -1,0 +1,216 @@
+// Package daemonset keeps one pod of each DaemonSet on every node that it is for, and replaces them when the template
+// changes. Where pods belong (place), what to create and delete (spread, update) and the status are pure functions of one
+// state; the history of templates is kept in ControllerRevisions.
+package daemonset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"bonsai/pkg/controller"
+)
+
+const (
+	// burst is how many pods one reconcile creates, and how many it deletes, at most.
+	burst = 250
+	// A node whose pod failed gets the next one after failedFirst, then after twice as long, up to failedMost.
+	failedFirst = time.Second
+	failedMost  = 15 * time.Minute
+)
+
+func kind() schema.GroupVersionKind { return appsv1.SchemeGroupVersion.WithKind("DaemonSet") }
+
+// Controller reconciles DaemonSets.
+type Controller struct {
+	controller.Deps
+	sets      *controller.Informer[*appsv1.DaemonSet]
+	revisions *controller.Informer[*appsv1.ControllerRevision]
+	pods      *controller.Informer[*corev1.Pod]
+	nodes     *controller.Informer[*corev1.Node]
+
+	writeSets      *controller.Resource[*appsv1.DaemonSet]
+	writeRevisions *controller.Resource[*appsv1.ControllerRevision]
+	expect         *controller.Expectations
+	control        controller.PodControl
+	failed         *flowcontrol.Backoff // by DaemonSet and node
+	loop           *controller.Loop[controller.Key]
+}
+
+// New returns the controller; its caches fill when d.Informers run.
+func New(d controller.Deps) (*Controller, error) {
+	c := &Controller{
+		Deps: d,
+		sets: controller.InformerFor(d.Informers, controller.DaemonSets), writeSets: controller.DaemonSets(d.Client),
+		revisions: controller.InformerFor(d.Informers, controller.ControllerRevisions), writeRevisions: controller.ControllerRevisions(d.Client),
+		pods: controller.InformerFor(d.Informers, controller.Pods), nodes: controller.InformerFor(d.Informers, controller.Nodes),
+		expect: controller.NewExpectations(d.Now), failed: flowcontrol.NewBackOff(failedFirst, failedMost),
+	}
+	c.control = controller.PodControl{Pods: controller.Pods(d.Client), Expect: c.expect, Events: d.Events}
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: "daemonset", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	return c, errors.Join(
+		controller.WatchKeys(c.loop, c.sets),
+		controller.Watch(c.loop, c.revisions, controller.All(c.revisionChanged)),
+		controller.Watch(c.loop, c.pods, controller.OwnedPods{Kind: kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
+		controller.Watch(c.loop, c.nodes, controller.Handlers[*corev1.Node]{Add: c.nodeAdded, Update: c.nodeUpdated, Delete: c.nodeDeleted}),
+	)
+}
+
+// Run reconciles until ctx ends.
+func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
+
+func (c *Controller) revisionChanged(r *appsv1.ControllerRevision) {
+	if key, _, ok := controller.ControllerKey(r, kind()); ok {
+		c.loop.Add(key)
+	}
+}
+
+// adopters are the DaemonSets that select the pod.
+func (c *Controller) adopters(p *corev1.Pod) (keys []controller.Key) {
+	for _, ds := range c.sets.InNamespace(p.Namespace) {
+		if sel, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector); err == nil && !sel.Empty() && sel.Matches(labels.Set(p.Labels)) {
+			keys = append(keys, controller.KeyOf(ds))
+		}
+	}
+	return keys
+}
+
+func (c *Controller) nodeAdded(node *corev1.Node) {
+	for _, ds := range c.sets.List() {
+		if p := place(ds, node); p.run || p.stay {
+			c.loop.Add(controller.KeyOf(ds))
+		}
+	}
+}
+
+// nodeUpdated wakes the DaemonSets to which the change matters. Most changes of nodes are heartbeats.
+func (c *Controller) nodeUpdated(old, node *corev1.Node) {
+	if equality.Semantic.DeepEqual(old.Labels, node.Labels) && equality.Semantic.DeepEqual(old.Spec.Taints, node.Spec.Taints) {
+		return
+	}
+	for _, ds := range c.sets.List() {
+		if place(ds, old) != place(ds, node) {
+			c.loop.Add(controller.KeyOf(ds))
+		}
+	}
+}
+
+// nodeDeleted wakes the DaemonSets that counted the node.
+func (c *Controller) nodeDeleted(node *corev1.Node) { c.nodeAdded(node) }
+
+// Reconcile puts pods where they belong; where all is in place, it takes the next step of an update.
+func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
+	ds, ok := c.sets.Get(key)
+	if !ok {
+		c.expect.Forget(key)
+		return controller.Result{}, nil
+	}
+	sel, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
+	if err != nil {
+		return controller.Result{}, controller.TerminalError(fmt.Errorf("reading the selector of DaemonSet %s: %w", key, err))
+	}
+	if sel.Empty() {
+		c.Events.Eventf(ds, corev1.EventTypeWarning, "SelectingAll", "This daemon set is selecting all pods. A non-empty selector is required.")
+		return controller.Result{}, nil
+	}
+	if ds.DeletionTimestamp != nil {
+		return controller.Result{}, nil
+	}
+	upToDate := c.expect.Satisfied(key)
+	pods, err := c.claim(ctx, key, ds, sel)
+	if err != nil {
+		return controller.Result{}, err
+	}
+	history := c.history(ds, sel, pods)
+	now, old, err := c.settle(ctx, history, ds)
+	if err != nil {
+		return controller.Result{}, err
+	}
+	s := &state{ds: ds, hash: revisionOf(now), nodes: c.nodes.List(), pods: byNode(pods), now: c.Now()}
+	slices.SortFunc(s.nodes, func(a, b *corev1.Node) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	var wait time.Duration
+	var errs []error
+	if upToDate {
+		wait, err = c.act(ctx, s)
+		errs = append(errs, err, history.Trim(ctx, old, int(count(ds.Spec.RevisionHistoryLimit)), inUse(pods)))
+	}
+	status, ready := s.status()
+	errs = append(errs, c.report(ctx, ds, status))
+	if wait == 0 || ready > 0 && ready < wait {
+		wait = ready
+	}
+	return controller.Result{RequeueAfter: wait}, errors.Join(errs...)
+}
+
+// claim returns the pods that are the DaemonSet's own, also those at their end.
+func (c *Controller) claim(ctx context.Context, key controller.Key, ds *appsv1.DaemonSet, sel labels.Selector) ([]*corev1.Pod, error) {
+	claim := controller.Claim[*corev1.Pod]{
+		Owner: ds, Kind: kind(), Selector: sel, Children: c.control.Pods, Adoptable: controller.PodActive,
+		Fresh: func(ctx context.Context) (metav1.Object, error) { return c.writeSets.Get(ctx, key.Namespace, key.Name) },
+	}
+	return claim.Settle(ctx, append(c.pods.OwnedBy(ds.UID), c.pods.Orphans(key.Namespace)...))
+}
+
+// act spreads pods, and if that is done, goes on with an update. The duration, if positive, is when a pod that failed may be
+// replaced.
+func (c *Controller) act(ctx context.Context, s *state) (time.Duration, error) {
+	todo := s.spread()
+	wait := c.holdBack(s, &todo)
+	if len(todo.create)+len(todo.delete) == 0 && s.ds.Spec.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
+		todo = s.update()
+	}
+	if len(todo.create)+len(todo.delete) == 0 {
+		return wait, nil
+	}
+	var create []*corev1.Pod
+	for _, node := range todo.create[:min(len(todo.create), burst)] {
+		create = append(create, podFor(s.ds, s.hash, node))
+	}
+	return wait, c.control.Change(ctx, s.ds, create, todo.delete[:min(len(todo.delete), burst)])
+}
+
+// holdBack takes from the plan the failed pods whose node has had too many of late: a pod that fails at once is not made
+// over and over. It says when to look again.
+func (c *Controller) holdBack(s *state, todo *plan) (wait time.Duration) {
+	for _, p := range todo.ended {
+		if p.Status.Phase == corev1.PodSucceeded {
+			c.Events.Eventf(s.ds, corev1.EventTypeNormal, "SucceededDaemonPod", "Found succeeded daemon pod %s/%s on node %s, will try to delete it", p.Namespace, p.Name, nodeOf(p))
+			continue
+		}
+		key := string(s.ds.UID) + "/" + nodeOf(p)
+		if c.failed.IsInBackOffSinceUpdate(key, s.now) {
+			todo.delete = slices.DeleteFunc(todo.delete, func(o *corev1.Pod) bool { return o == p })
+			if d := c.failed.Get(key); wait == 0 || d < wait {
+				wait = d
+			}
+			continue
+		}
+		c.failed.Next(key, s.now)
+		c.failed.GC()
+		c.Events.Eventf(s.ds, corev1.EventTypeWarning, "FailedDaemonPod", "Found failed daemon pod %s/%s on node %s, will try to kill it", p.Namespace, p.Name, nodeOf(p))
+	}
+	return wait
+}
+
+// report stores the status if it is news.
+func (c *Controller) report(ctx context.Context, ds *appsv1.DaemonSet, status appsv1.DaemonSetStatus) error {
+	if equality.Semantic.DeepEqual(ds.Status, status) {
+		return nil
+	}
+	ds = ds.DeepCopy()
+	ds.Status = status
+	if _, err := c.writeSets.UpdateStatus(ctx, ds); err != nil {
+		return fmt.Errorf("updating the status of DaemonSet %s/%s: %w", ds.Namespace, ds.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package daemonset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/controller"
+)
+
+// revisionOf is the hash of a revision, which its pods carry too.
+func revisionOf(o controller.Object) string {
+	return o.GetLabels()[appsv1.DefaultDaemonSetUniqueLabelKey]
+}
+
+// history is the DaemonSet's; pods are its own.
+func (c *Controller) history(ds *appsv1.DaemonSet, sel labels.Selector, pods []*corev1.Pod) controller.History {
+	return controller.History{
+		Cache: c.revisions,
+		Claim: controller.Claim[*appsv1.ControllerRevision]{
+			Owner: ds, Kind: kind(), Selector: sel, Children: c.writeRevisions,
+			Fresh: func(ctx context.Context) (metav1.Object, error) { return c.writeSets.Get(ctx, ds.Namespace, ds.Name) },
+		},
+		Merge: func(ctx context.Context, from, to *appsv1.ControllerRevision) error {
+			return c.relabel(ctx, pods, from, to)
+		},
+	}
+}
+
+// settle returns the revision of the present template and the old ones.
+func (c *Controller) settle(ctx context.Context, h controller.History, ds *appsv1.DaemonSet) (now *appsv1.ControllerRevision, old []*appsv1.ControllerRevision, err error) {
+	data, err := controller.Snapshot(&ds.Spec.Template)
+	if err != nil {
+		return nil, nil, err
+	}
+	hash := controller.TemplateHash(&ds.Spec.Template, ds.Status.CollisionCount)
+	marks := map[string]string{appsv1.DefaultDaemonSetUniqueLabelKey: hash}
+	maps.Copy(marks, ds.Spec.Template.Labels)
+	now, old, err = h.Settle(ctx, controller.Draft{Data: data, Hash: hash, Labels: marks, Annotations: ds.Annotations})
+	if errors.Is(err, controller.ErrNameTaken) {
+		err = errors.Join(err, c.countCollision(ctx, ds))
+	}
+	return now, old, err
+}
+
+// countCollision raises the collision count, which gives the next revision another name.
+func (c *Controller) countCollision(ctx context.Context, ds *appsv1.DaemonSet) error {
+	ds = ds.DeepCopy()
+	ds.Status.CollisionCount = new(count(ds.Status.CollisionCount) + 1)
+	_, err := c.writeSets.UpdateStatus(ctx, ds)
+	return err
+}
+
+func count(n *int32) int32 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// relabel gives the pods of one revision to another one with the same template.
+func (c *Controller) relabel(ctx context.Context, pods []*corev1.Pod, from, to *appsv1.ControllerRevision) error {
+	for _, p := range pods {
+		if revisionOf(p) != revisionOf(from) || revisionOf(from) == revisionOf(to) {
+			continue
+		}
+		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q}}}`, p.UID, appsv1.DefaultDaemonSetUniqueLabelKey, revisionOf(to))
+		if _, err := c.control.Pods.Patch(ctx, p.Namespace, p.Name, types.StrategicMergePatchType, patch); err != nil {
+			return fmt.Errorf("giving pod %s/%s to another revision: %w", p.Namespace, p.Name, err)
+		}
+	}
+	return nil
+}
+
+// inUse tells whether some pod is of the revision.
+func inUse(pods []*corev1.Pod) func(*appsv1.ControllerRevision) bool {
+	return func(r *appsv1.ControllerRevision) bool {
+		return slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return revisionOf(p) == revisionOf(r) })
+	}
+}

@@ -1,0 +1,62 @@
+package daemonset
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+)
+
+// placement says whether a node is for a DaemonSet: whether a pod that is not there yet should be, and whether one that is
+// there may stay. A taint NoSchedule that came later does not drive a pod away.
+type placement struct{ run, stay bool }
+
+// place decides by the template's node name, node selector, required node affinity and tolerations; whether the pod fits in
+// is the scheduler's matter.
+func place(ds *appsv1.DaemonSet, node *corev1.Node) placement {
+	spec := &ds.Spec.Template.Spec
+	if spec.NodeName != "" && spec.NodeName != node.Name {
+		return placement{}
+	}
+	// A selector that cannot be parsed selects nothing; the API server refuses it.
+	if ok, err := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *spec}).Match(node); !ok || err != nil {
+		return placement{}
+	}
+	p := placement{run: true, stay: true}
+	tolerated := tolerations(spec)
+	for i := range node.Spec.Taints {
+		t := &node.Spec.Taints[i]
+		if t.Effect == corev1.TaintEffectPreferNoSchedule || slices.ContainsFunc(tolerated, func(o corev1.Toleration) bool { return o.ToleratesTaint(klog.Logger{}, t, true) }) {
+			continue
+		}
+		p.run = false
+		if t.Effect == corev1.TaintEffectNoExecute {
+			p.stay = false
+		}
+	}
+	return p
+}
+
+// tolerations are the template's, and those of every daemon: it runs on nodes that are in trouble or closed for others
+// (https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations).
+func tolerations(spec *corev1.PodSpec) []corev1.Toleration {
+	out := slices.Clone(spec.Tolerations)
+	add := func(key string, effect corev1.TaintEffect) {
+		t := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect}
+		if !slices.ContainsFunc(out, func(o corev1.Toleration) bool { return o.MatchToleration(&t) }) {
+			out = append(out, t)
+		}
+	}
+	add(corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute)
+	add(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute)
+	add(corev1.TaintNodeDiskPressure, corev1.TaintEffectNoSchedule)
+	add(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule)
+	add(corev1.TaintNodePIDPressure, corev1.TaintEffectNoSchedule)
+	add(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule)
+	if spec.HostNetwork {
+		add(corev1.TaintNodeNetworkUnavailable, corev1.TaintEffectNoSchedule)
+	}
+	return out
+}

@@ -1,0 +1,49 @@
+package daemonset
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"bonsai/pkg/controller"
+)
+
+// status counts nodes, not pods: a node with two pods during an update counts by the one that was there first. The duration,
+// if positive, is when the next pod will have been ready for long enough.
+func (s *state) status() (appsv1.DaemonSetStatus, time.Duration) {
+	st := appsv1.DaemonSetStatus{
+		ObservedGeneration: s.ds.Generation, CollisionCount: s.ds.Status.CollisionCount, Conditions: s.ds.Status.Conditions,
+	}
+	var wait time.Duration
+	minReady := time.Duration(s.ds.Spec.MinReadySeconds) * time.Second
+	for _, node := range s.nodes {
+		pods := s.pods[node.Name]
+		if !place(s.ds, node).run {
+			if len(pods) > 0 {
+				st.NumberMisscheduled++
+			}
+			continue
+		}
+		st.DesiredNumberScheduled++
+		if len(pods) == 0 {
+			continue
+		}
+		st.CurrentNumberScheduled++
+		p := pods[0]
+		if revisionOf(p) == s.hash {
+			st.UpdatedNumberScheduled++
+		}
+		if !controller.PodReady(p) {
+			continue
+		}
+		st.NumberReady++
+		ok, missing := controller.PodAvailable(p, minReady, s.now)
+		if ok {
+			st.NumberAvailable++
+		} else if missing > 0 && (wait == 0 || missing < wait) {
+			wait = missing
+		}
+	}
+	st.NumberUnavailable = st.DesiredNumberScheduled - st.NumberAvailable
+	return st, wait
+}

@@ -1,0 +1,76 @@
+package controller
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// OwnedPods wakes the owners of pods when these change, and tells Expect what has been seen.
+type OwnedPods struct {
+	// Kind is the owners' kind.
+	Kind   schema.GroupVersionKind
+	Expect *Expectations
+	Wake   func(Key)
+	// Adopters returns the owners that may adopt an orphan.
+	Adopters func(*corev1.Pod) []Key
+}
+
+// Handlers are to be given to Watch.
+func (o OwnedPods) Handlers() Handlers[*corev1.Pod] {
+	return Handlers[*corev1.Pod]{Add: o.added, Update: o.updated, Delete: o.deleted}
+}
+
+func (o OwnedPods) added(p *corev1.Pod) {
+	if p.DeletionTimestamp != nil {
+		// A restarted controller may first see a pod when it is already on its way out.
+		o.deleted(p)
+		return
+	}
+	if key, _, ok := ControllerKey(p, o.Kind); ok {
+		o.Expect.Created(key, 1)
+		o.Wake(key)
+		return
+	}
+	o.offer(p)
+}
+
+func (o OwnedPods) updated(old, p *corev1.Pod) {
+	if old.ResourceVersion == p.ResourceVersion {
+		return
+	}
+	if p.DeletionTimestamp != nil {
+		o.deleted(p)
+		return
+	}
+	was, wasUID, hadOwner := ControllerKey(old, o.Kind)
+	key, uid, ok := ControllerKey(p, o.Kind)
+	if hadOwner && wasUID != uid {
+		o.Wake(was)
+	}
+	if ok {
+		o.Wake(key)
+		return
+	}
+	if hadOwner || !labels.Equals(old.Labels, p.Labels) {
+		o.offer(p)
+	}
+}
+
+func (o OwnedPods) deleted(p *corev1.Pod) {
+	if key, _, ok := ControllerKey(p, o.Kind); ok {
+		o.Expect.Deleted(key, p.UID)
+		o.Wake(key)
+	}
+}
+
+// offer wakes the owners that may adopt the pod.
+func (o OwnedPods) offer(p *corev1.Pod) {
+	if metav1.GetControllerOfNoCopy(p) != nil {
+		return
+	}
+	for _, key := range o.Adopters(p) {
+		o.Wake(key)
+	}
+}
