@@ -2,15 +2,10 @@
 package cp
 
 import (
-	"archive/tar"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,8 +21,11 @@ type Options struct {
 	cli.IOStreams
 	src, dst             file
 	container, namespace string
-	client               *resource.Client
-	config               *rest.Config
+	noPreserve           bool
+	// retries is how often a download that breaks off goes on where it was; negative is as often as it takes.
+	retries int
+	client  *resource.Client
+	config  *rest.Config
 }
 
 // file is [[NAMESPACE/]POD:]PATH; pod is "" for local files.
@@ -54,10 +52,14 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cp <file-spec-src> <file-spec-dest>",
 		Short: "Copy files and directories to and from containers",
-		Long:  "Copy files and directories to and from containers. The container's image must have the 'tar' program.",
-		RunE:  cli.RunE(f, o),
+		Long:  "Copy files and directories to and from containers.",
+		Example: "# Requires that the 'tar' binary is present in your container image.\n\n# Copy /tmp/foo_dir local directory to /tmp/bar_dir in a remote pod in the default namespace\nkubectl cp /tmp/foo_dir <some-pod>:/tmp/bar_dir\n\n" +
+			"# Copy /tmp/foo local file to /tmp/bar in a remote pod in a specific container\nkubectl cp /tmp/foo <some-pod>:/tmp/bar -c <specific-container>\n\n# Copy /tmp/foo from a remote pod to /tmp/bar locally\nkubectl cp <some-namespace>/<some-pod>:/tmp/foo /tmp/bar",
+		RunE: cli.RunE(f, o),
 	}
 	cmd.Flags().StringVarP(&o.container, "container", "c", "", "Container name. If omitted, use the kubectl.kubernetes.io/default-container annotation for selecting the container to be attached or the first container in the pod will be chosen")
+	cmd.Flags().BoolVar(&o.noPreserve, "no-preserve", false, "The copied file/directory's ownership and permissions will not be preserved in the container")
+	cmd.Flags().IntVar(&o.retries, "retries", 0, "Set number of retries to complete a copy operation from a container. Specify 0 to disable or any negative value for infinite retrying. The default is 0 (no retry).")
 	return cmd
 }
 
@@ -104,7 +106,7 @@ func (o *Options) Run(ctx context.Context) error {
 }
 
 // run runs command in f's pod.
-func (o *Options) run(ctx context.Context, f file, command []string, in io.Reader, out io.Writer) error {
+func (o *Options) run(ctx context.Context, f file, command []string, in io.Reader, out, errOut io.Writer) error {
 	ns := f.namespace
 	if ns == "" {
 		ns = o.namespace
@@ -118,129 +120,6 @@ func (o *Options) run(ctx context.Context, f file, command []string, in io.Reade
 		return err
 	}
 	s := pods.Session{Namespace: ns, Pod: f.pod, Container: name, Command: command, Stdin: in != nil,
-		Streams: cli.IOStreams{In: in, Out: out, ErrOut: o.ErrOut}}
+		Streams: cli.IOStreams{In: in, Out: out, ErrOut: errOut}}
 	return s.Run(ctx, o.client, o.config)
-}
-
-func (o *Options) upload(ctx context.Context) error {
-	if _, err := os.Stat(o.src.path); err != nil {
-		return fmt.Errorf("%s doesn't exist in local filesystem", o.src.path)
-	}
-	r, w := io.Pipe()
-	defer r.Close()
-	dst := o.dst.path
-	if strings.HasSuffix(dst, "/") {
-		dst += filepath.Base(o.src.path)
-	}
-	go func() { w.CloseWithError(pack(w, o.src.path, path.Base(dst))) }()
-	return o.run(ctx, o.dst, []string{"tar", "-xmf", "-", "-C", path.Dir(dst)}, r, o.Out)
-}
-
-// pack writes the files under root as a tar archive in which root is called name.
-func pack(w io.Writer, root, name string) error {
-	t := tar.NewWriter(w)
-	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, p)
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		link := ""
-		if info.Mode()&fs.ModeSymlink != 0 {
-			if link, err = os.Readlink(p); err != nil {
-				return err
-			}
-		}
-		h, err := tar.FileInfoHeader(info, link)
-		if err != nil {
-			return err
-		}
-		if h.Name = path.Join(name, filepath.ToSlash(rel)); d.IsDir() {
-			h.Name += "/"
-		}
-		if err := t.WriteHeader(h); err != nil || !info.Mode().IsRegular() {
-			return err
-		}
-		file, err := os.Open(p)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		_, err = io.Copy(t, file)
-		return err
-	})
-	return errors.Join(err, t.Close())
-}
-
-func (o *Options) download(ctx context.Context) error {
-	r, w := io.Pipe()
-	defer r.Close()
-	src := path.Clean(o.src.path)
-	go func() {
-		w.CloseWithError(o.run(ctx, o.src, []string{"tar", "cf", "-", "-C", path.Dir(src), path.Base(src)}, nil, w))
-	}()
-	dst := o.dst.path
-	if info, err := os.Stat(dst); err == nil && info.IsDir() {
-		dst = filepath.Join(dst, path.Base(src))
-	}
-	return o.unpack(r, path.Base(src), dst)
-}
-
-// unpack writes the archive's files: what it calls name becomes dst, everything else must be beneath it. The container is
-// not trusted: names are resolved beneath dst by the kernel, links are left out.
-func (o *Options) unpack(r io.Reader, name, dst string) error {
-	var root *os.Root
-	for t := tar.NewReader(r); ; {
-		h, err := t.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		rel, inside := strings.CutPrefix(path.Clean(h.Name), name)
-		rel = strings.TrimPrefix(rel, "/")
-		switch {
-		case !inside:
-			fmt.Fprintf(o.ErrOut, "warning: skipping %q: it is outside of the source\n", h.Name)
-		case h.Typeflag == tar.TypeReg && rel == "":
-			return write(os.OpenFile(dst, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, h.FileInfo().Mode().Perm()))(t)
-		case h.Typeflag == tar.TypeDir && rel == "":
-			if err := os.MkdirAll(dst, 0o755); err != nil {
-				return err
-			}
-			if root, err = os.OpenRoot(dst); err != nil {
-				return err
-			}
-			defer root.Close()
-		case root == nil:
-			return fmt.Errorf("unexpected %q before its directory", h.Name)
-		case h.Typeflag == tar.TypeDir:
-			if err := root.MkdirAll(rel, 0o755); err != nil {
-				return err
-			}
-		case h.Typeflag == tar.TypeReg:
-			if err := write(root.OpenFile(rel, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, h.FileInfo().Mode().Perm()))(t); err != nil {
-				return err
-			}
-		default:
-			fmt.Fprintf(o.ErrOut, "warning: skipping %q: only files and directories are copied\n", h.Name)
-		}
-	}
-}
-
-// write returns a function that copies into the file that was opened.
-func write(f *os.File, err error) func(io.Reader) error {
-	return func(r io.Reader) error {
-		if err != nil {
-			return err
-		}
-		_, err := io.Copy(f, r)
-		return errors.Join(err, f.Close())
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"sort"
 	"strings"
 	"time"
@@ -34,14 +35,17 @@ func Mapping() *meta.RESTMapping {
 	}
 }
 
-// Get reads the pod called name.
+// Get reads the pod called name. If there is none, the error is about the pod, whether its namespace exists or not.
 func Get(ctx context.Context, c *resource.Client, namespace, name string) (*corev1.Pod, error) {
-	u, err := c.Get(ctx, Mapping(), namespace, name)
+	data, err := c.Do(ctx, http.MethodGet, resource.Path(Mapping(), namespace, name), nil, nil, "Accept", resource.JSON)
 	if err != nil {
 		return nil, err
 	}
 	pod := &corev1.Pod{}
-	return pod, resource.FromUnstructured(u, pod)
+	if err := json.Unmarshal(data, pod); err != nil {
+		return nil, fmt.Errorf("decode pod %s: %w", name, err)
+	}
+	return pod, nil
 }
 
 // List reads the pods with the given labels.
@@ -63,11 +67,15 @@ func List(ctx context.Context, c *resource.Client, namespace, selector string) (
 // to wait for the pods of a workload that has none yet.
 func Find(ctx context.Context, c *resource.Client, namespace, arg string, wait time.Duration) ([]corev1.Pod, error) {
 	if !strings.Contains(arg, "/") {
-		pod, err := Get(ctx, c, namespace, arg)
+		u, err := c.Get(ctx, Mapping(), namespace, arg)
 		if err != nil {
 			return nil, err
 		}
-		return []corev1.Pod{*pod}, nil
+		pod := corev1.Pod{}
+		if err := resource.FromUnstructured(u, &pod); err != nil {
+			return nil, err
+		}
+		return []corev1.Pod{pod}, nil
 	}
 	infos, err := c.Resolve(ctx, resource.Request{Args: []string{arg}, Namespace: namespace})
 	if err != nil {
