@@ -115,7 +115,7 @@ func (o *Options) Validate() error {
 	}
 	if o.sinceTime != "" {
 		if _, err := time.Parse(time.RFC3339, o.sinceTime); err != nil {
-			return fmt.Errorf("--since-time: %w", err)
+			return err
 		}
 	}
 	return nil
@@ -189,6 +189,9 @@ func (o *Options) pods(ctx context.Context) ([]corev1.Pod, error) {
 		return found, err
 	}
 	found, err := pods.Find(ctx, o.client, o.namespace, o.target, o.podTimeout)
+	if none := (*pods.NoSelectorError)(nil); errors.As(err, &none) {
+		return nil, fmt.Errorf("cannot get the logs from *v1.%s: %w", none.Kind, none)
+	}
 	if err != nil {
 		return nil, pods.NotFound(err, o.namespace)
 	}
