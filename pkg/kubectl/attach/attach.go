@@ -50,6 +50,9 @@ func (o *Options) Validate() error { return nil }
 // Run implements cli.Options.
 func (o *Options) Run(ctx context.Context) error {
 	pod, err := o.Find(ctx, "attach")
+	if invalid := (*pods.NoContainerError)(nil); errors.As(err, &invalid) {
+		return fmt.Errorf("cannot attach to the container: %w", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -10,14 +10,18 @@ import (
 
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/pods"
+	"bonsai/pkg/kubectl/resource"
 )
 
 // Options is one run of exec.
-type Options struct{ pods.Conversation }
+type Options struct {
+	pods.Conversation
+	files resource.Files
+}
 
 // NewCommand returns "kubectl exec".
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	o := &Options{pods.Conversation{Session: pods.Session{Streams: streams}}}
+	o := &Options{Conversation: pods.Conversation{Session: pods.Session{Streams: streams}}}
 	cmd := &cobra.Command{
 		Use:   "exec (POD | TYPE/NAME) [-c CONTAINER] [flags] -- COMMAND [args...]",
 		Short: "Execute a command in a container",
@@ -32,12 +36,20 @@ kubectl exec mypod -c ruby-container -i -t -- bash -il`,
 		RunE: cli.RunE(f, o),
 	}
 	o.AddFlags(cmd.Flags())
+	cmd.Flags().StringSliceVarP(&o.files.Names, "filename", "f", nil, "to use to exec into the resource")
 	return cmd
 }
 
 // Complete implements cli.Options.
 func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) error {
 	dash := cmd.ArgsLenAtDash()
+	if !o.files.Empty() {
+		if dash > 0 || dash < 0 && len(args) > 0 {
+			return cli.UsageErrorf(cmd, "exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead")
+		}
+		o.Command = args
+		return o.Connect(f)
+	}
 	if len(args) == 0 || dash == 0 {
 		return errors.New("pod, type/name or --filename must be specified")
 	}
@@ -61,6 +73,11 @@ func (o *Options) Validate() error {
 
 // Run implements cli.Options.
 func (o *Options) Run(ctx context.Context) error {
+	if !o.files.Empty() {
+		if err := o.FromFiles(ctx, o.files); err != nil {
+			return err
+		}
+	}
 	if _, err := o.Find(ctx, "exec into"); err != nil {
 		return err
 	}
