@@ -67,6 +67,7 @@ func TestManager(t *testing.T) {
 	t.Run("garbage", w.garbage)
 	t.Run("replication controller", w.replicationController)
 	t.Run("node", w.node)
+	t.Run("daemon set", w.daemonSet)
 	t.Run("token", w.token)
 }
 

@@ -3,6 +3,8 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +18,43 @@ type PodControl struct {
 	Pods   *Resource[*corev1.Pod]
 	Expect *Expectations
 	Events record.EventRecorder
+	// Words are the events; nil is PlainWords.
+	Words func(verb Verb, owner Object, pod string, err error) Words
+}
+
+// Verb is what a PodControl does to a pod.
+type Verb string
+
+// The verbs, as events spell them.
+const (
+	VerbCreate Verb = "Create"
+	VerbDelete Verb = "Delete"
+)
+
+// Words are the reason and the message of an event.
+type Words struct{ Reason, Message string }
+
+// PlainWords are what most owners say of a pod that they created or deleted (err is nil) or failed to.
+func PlainWords(verb Verb, _ Object, pod string, err error) Words {
+	root := strings.TrimSuffix(string(verb), "e")
+	if err != nil {
+		return Words{"Failed" + string(verb), fmt.Sprintf("Error %sing: %v", strings.ToLower(root), err)}
+	}
+	return Words{"Successful" + string(verb), fmt.Sprintf("%sed pod: %s", root, pod)}
+}
+
+// say records what came of a verb.
+func (c PodControl) say(verb Verb, owner Object, pod string, err error) {
+	words := c.Words
+	if words == nil {
+		words = PlainWords
+	}
+	kind := corev1.EventTypeNormal
+	if err != nil {
+		kind = corev1.EventTypeWarning
+	}
+	w := words(verb, owner, pod, err)
+	c.Events.Event(owner, kind, w.Reason, w.Message)
 }
 
 // Change creates the pods of create, which may repeat one pod without a name, slowly at first, and deletes the victims all at
@@ -43,10 +82,10 @@ func (c PodControl) create(ctx context.Context, key Key, owner Object, pod *core
 	}
 	if err != nil {
 		c.Expect.Created(key, 1)
-		c.Events.Eventf(owner, corev1.EventTypeWarning, "FailedCreate", "Error creating: %v", err)
+		c.say(VerbCreate, owner, pod.Name, err)
 		return err
 	}
-	c.Events.Eventf(owner, corev1.EventTypeNormal, "SuccessfulCreate", "Created pod: %v", made.Name)
+	c.say(VerbCreate, owner, made.Name, nil)
 	return nil
 }
 
@@ -54,7 +93,7 @@ func (c PodControl) create(ctx context.Context, key Key, owner Object, pod *core
 func (c PodControl) delete(ctx context.Context, key Key, owner Object, p *corev1.Pod, failed *atomic.Bool) error {
 	err := c.Pods.Delete(ctx, p.Namespace, p.Name, p.UID)
 	if err == nil {
-		c.Events.Eventf(owner, corev1.EventTypeNormal, "SuccessfulDelete", "Deleted pod: %v", p.Name)
+		c.say(VerbDelete, owner, p.Name, nil)
 		return nil
 	}
 	c.Expect.Deleted(key, p.UID)
@@ -62,7 +101,7 @@ func (c PodControl) delete(ctx context.Context, key Key, owner Object, p *corev1
 		return nil
 	}
 	if !failed.Swap(true) {
-		c.Events.Eventf(owner, corev1.EventTypeWarning, "FailedDelete", "Error deleting: %v", err)
+		c.say(VerbDelete, owner, p.Name, err)
 	}
 	return err
 }

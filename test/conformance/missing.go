@@ -16,7 +16,6 @@ type feature struct {
 var missing = []feature{
 	{"Job and CronJob", regexp.MustCompile(`\] (Job|CronJob) `)},
 	{"StatefulSet", regexp.MustCompile(`\] StatefulSet `)},
-	{"DaemonSet and ControllerRevision", regexp.MustCompile(`\] (Daemon set|ControllerRevision) `)},
 	{"PodDisruptionBudget", regexp.MustCompile(`\] DisruptionController `)},
 	{"custom resources", regexp.MustCompile(`CustomResource|\] FieldValidation .* CRs? |discovery (interface|request) for CRDs|\] (ResourceQuota|AdmissionWebhook) .*custom resource`)},
 	{"admission webhooks", regexp.MustCompile(`\] AdmissionWebhook `)},
