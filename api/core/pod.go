@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/api/resources"
 )
@@ -33,7 +34,7 @@ func podSubresources() []resources.Subresource {
 		resources.Action("attach", kind("PodAttachOptions"), "create", "get"),
 		resources.Action("binding", kind("Binding"), "create"),
 		{Name: "ephemeralcontainers", Verbs: []string{"get", "patch", "update"}, Strategy: &ephemeral},
-		resources.Action("eviction", policyv1.SchemeGroupVersion.WithKind("Eviction"), "create"),
+		evictions(),
 		resources.Action("exec", kind("PodExecOptions"), "create", "get"),
 		{Name: "log", Verbs: []string{"get"}},
 		resources.Action("portforward", kind("PodPortForwardOptions"), "create", "get"),
@@ -70,4 +71,13 @@ func boolText(b bool) string {
 		return "true"
 	}
 	return "false"
+}
+
+// evictions is the subresource that deletes a pod if its disruption budget allows it. Clients of before Kubernetes 1.22 name
+// the version v1beta1.
+func evictions() resources.Subresource {
+	kind := policyv1.SchemeGroupVersion.WithKind("Eviction")
+	sub := resources.Action("eviction", kind, "create")
+	sub.Accepts = []schema.GroupVersionKind{kind.GroupKind().WithVersion("v1beta1")}
+	return sub
 }

@@ -117,6 +117,8 @@ type Subresource struct {
 	Name string
 	// GVK is the kind it reads and writes where that is not the row's own (scale: autoscaling/v1 Scale).
 	GVK *schema.GroupVersionKind
+	// Accepts are older versions of GVK, of the same form, that a body may name as well (eviction: policy/v1beta1).
+	Accepts []schema.GroupVersionKind
 	// Verbs as discovery shows them.
 	Verbs []string
 	// Strategy is for subresources that write the row's own object ("status", "ephemeralcontainers", "finalize"): the

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -113,6 +114,9 @@ func ref(obj metav1.Object) *serviceaccount.Ref {
 	return &serviceaccount.Ref{Name: obj.GetName(), UID: obj.GetUID()}
 }
 
+// errNodeRules is shown to a node that reviews its rules: the Node mode cannot list what it allows.
+var errNodeRules = errors.New("node authorizer does not support user rule resolution")
+
 // rules lets the review of one's own rights read them: from RBAC, and everything where everything is allowed.
 type rules struct{ *authorization }
 
@@ -125,6 +129,8 @@ func (r rules) RulesFor(ctx context.Context, user *request.User, namespace strin
 		s.ResourceRules = append(s.ResourceRules, authorizationv1.ResourceRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}})
 		s.NonResourceRules = append(s.NonResourceRules, authorizationv1.NonResourceRule{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}})
 	}
-	// The Node mode cannot list what it allows.
-	return s.ResourceRules, s.NonResourceRules, s.Incomplete || r.usesNode, nil
+	if r.usesNode && user.InGroup("system:nodes") {
+		return s.ResourceRules, s.NonResourceRules, true, errNodeRules
+	}
+	return s.ResourceRules, s.NonResourceRules, s.Incomplete, nil
 }

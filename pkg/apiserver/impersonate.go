@@ -57,7 +57,7 @@ func impersonated(h http.Header) (u *request.User, asked bool) {
 		Groups: append([]string(nil), h[authenticationv1.ImpersonateGroupHeader]...),
 	}
 	for name, values := range h {
-		if !strings.HasPrefix(name, "Impersonate-") {
+		if !strings.HasPrefix(name, "Impersonate-") || name == authenticationv1.ImpersonateUserHeader && u.Name == "" {
 			continue
 		}
 		asked = true

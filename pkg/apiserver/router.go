@@ -37,10 +37,15 @@ func (s *Server) router() http.Handler {
 		list = append(list, strings.TrimSuffix(p, "/"))
 	}
 	slices.Sort(list)
+	mux.Handle("/version/{$}", s.version())
 	mux.Handle("/{$}", index(slices.Compact(list)))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if request.InfoFrom(r.Context()).IsResource {
 			s.API.ServeHTTP(w, r)
+			return
+		}
+		if strings.Contains(r.URL.Path, "//") { // not a path of this server, and not to be redirected to one
+			http.NotFound(w, r)
 			return
 		}
 		mux.ServeHTTP(w, r)

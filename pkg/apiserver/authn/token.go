@@ -15,6 +15,7 @@ import (
 // TokenAuthenticator recognises bearer tokens of one kind.
 type TokenAuthenticator interface {
 	// AuthenticateToken returns the bearer of token and the audiences that both the token and the caller's list have;
+	// a bearer without audiences has a token that names none: it is for the API server itself. It returns
 	// (nil, nil, nil) when the token is not of this kind, an error when it is and is not valid. An empty list of audiences
 	// stands for the API server's own.
 	AuthenticateToken(ctx context.Context, token string, audiences []string) (*request.User, []string, error)

@@ -6,21 +6,26 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	sigsjson "sigs.k8s.io/json"
 )
 
-// Errors that callers tell apart; every other error of a Func means that the patch is malformed (HTTP 400).
+// Errors that callers tell apart; every other error of an Applier means that the patch is malformed (HTTP 400).
 var (
 	// ErrUnsupported: no patch type of this server (HTTP 415).
 	ErrUnsupported = errors.New("patch type is not supported")
 	// ErrNotApplicable: the patch is well-formed but does not fit the object: a failed test, a missing path (HTTP 422).
 	ErrNotApplicable = errors.New("patch does not apply")
+	// ErrDirective: a strategic merge patch orders what cannot be done: an unknown $patch, a list item without its merge key
+	// (HTTP 500, with the cause as message, as Kubernetes answers).
+	ErrDirective = errors.New("strategic merge patch cannot be merged")
 	// ErrTooLarge: the patch has too many operations (HTTP 413).
-	ErrTooLarge = errors.New("the allowed maximum operations in a JSON patch is 10000")
+	ErrTooLarge = errors.New("The allowed maximum operations in a JSON patch is 10000")
 )
 
 // maxOperations bounds a JSON patch; maxCopied bounds what its copy operations may add to a document, in bytes.
@@ -29,23 +34,51 @@ const (
 	maxCopied     = 3 << 20
 )
 
-// Func returns current changed by patch; it keeps neither.
-type Func func(current, patch []byte) ([]byte, error)
+// limitCopies sets the bound of copy operations, which the library only has for the whole process.
+var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = maxCopied })
 
-// For returns how to apply a patch of type t to objects like sample (its Go type has the strategic merge tags).
-func For(t types.PatchType, sample any) (Func, error) {
+// Applier is one patch that has been read.
+type Applier struct {
+	// Duplicates are the fields that the patch names twice; the last one counts.
+	Duplicates []error
+	// Shown is how error messages show what cannot be read as an object: the patched document of a JSON or merge patch, the
+	// patch itself of a strategic one.
+	Shown func(patched []byte) string
+
+	apply func(current []byte) ([]byte, error)
+}
+
+// To returns current changed by the patch; it does not keep current.
+func (a *Applier) To(current []byte) ([]byte, error) { return a.apply(current) }
+
+// Supported tells whether t is a type of patch that Read takes.
+func Supported(t types.PatchType) bool {
+	return t == types.JSONPatchType || t == types.MergePatchType || t == types.StrategicMergePatchType
+}
+
+// Read reads a patch of type t for objects like sample (its Go type has the strategic merge tags).
+func Read(t types.PatchType, patch []byte, sample any) (*Applier, error) {
 	switch t {
 	case types.JSONPatchType:
-		return applyJSON, nil
+		return readJSON(patch)
 	case types.MergePatchType:
-		return applyMerge, nil
+		return readMerge(patch)
 	case types.StrategicMergePatchType:
-		return strategic(sample)
+		return readStrategic(patch, sample)
 	}
 	return nil, fmt.Errorf("%w: %s", ErrUnsupported, t)
 }
 
-func applyJSON(current, patch []byte) ([]byte, error) {
+// operation is what is looked at of a JSON patch's operations to find fields that are given twice.
+type operation struct {
+	Op    string `json:"op"`
+	From  string `json:"from"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+func readJSON(patch []byte) (*Applier, error) {
+	limitCopies()
 	decoded, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
 		return nil, fmt.Errorf("error decoding patch: %w", err)
@@ -53,41 +86,70 @@ func applyJSON(current, patch []byte) ([]byte, error) {
 	if len(decoded) > maxOperations {
 		return nil, fmt.Errorf("%w, got %d", ErrTooLarge, len(decoded))
 	}
-	options := jsonpatch.NewApplyOptions()
-	options.AccumulatedCopySizeLimit = maxCopied
-	out, err := decoded.ApplyWithOptions(current, options)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotApplicable, err)
+	a := &Applier{Shown: patchedDocument, apply: func(current []byte) ([]byte, error) {
+		out, err := decoded.Apply(current)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNotApplicable, err)
+		}
+		return out, nil
+	}}
+	var operations []operation
+	for _, d := range duplicates(patch, &operations) {
+		a.Duplicates = append(a.Duplicates, fmt.Errorf("json patch %w", d))
 	}
-	return out, nil
+	return a, nil
 }
 
-func applyMerge(current, patch []byte) ([]byte, error) {
-	var doc map[string]json.RawMessage
+func readMerge(patch []byte) (*Applier, error) {
+	var doc map[string]any
 	if err := json.Unmarshal(patch, &doc); err != nil {
 		return nil, fmt.Errorf("error decoding patch: %w", err)
 	}
-	return jsonpatch.MergePatch(current, patch)
+	if doc == nil {
+		return nil, errors.New("Invalid JSON Patch")
+	}
+	return &Applier{Duplicates: duplicates(patch, &map[string]any{}), Shown: patchedDocument, apply: func(current []byte) ([]byte, error) {
+		return jsonpatch.MergePatch(current, patch)
+	}}, nil
 }
 
-func strategic(sample any) (Func, error) {
+func patchedDocument(patched []byte) string { return string(patched) }
+
+// duplicates are the fields that doc names twice.
+func duplicates(doc []byte, into any) []error {
+	strict, err := sigsjson.UnmarshalStrict(doc, into, sigsjson.DisallowDuplicateFields)
+	if err != nil {
+		return nil // the reader has its own message for that
+	}
+	return strict
+}
+
+func readStrategic(patch []byte, sample any) (*Applier, error) {
 	schema, err := strategicpatch.NewPatchMetaFromStruct(sample)
 	if err != nil {
 		return nil, fmt.Errorf("strategic merge patch of %T: %w", sample, err)
 	}
-	return func(current, patch []byte) ([]byte, error) {
-		var doc map[string]any
-		if err := json.Unmarshal(patch, &doc); err != nil {
-			return nil, err
-		}
+	var doc map[string]any
+	if err := json.Unmarshal(patch, &doc); err != nil {
+		return nil, err
+	}
+	shown := func([]byte) string { return fmt.Sprint(doc) }
+	return &Applier{Duplicates: duplicates(patch, &map[string]any{}), Shown: shown, apply: func(current []byte) ([]byte, error) {
 		out, err := strategicpatch.StrategicMergePatchUsingLookupPatchMeta(current, patch, schema)
 		if errors.Is(err, mergepatch.ErrBadPatchFormatForPrimitiveList) || errors.Is(err, mergepatch.ErrBadPatchFormatForRetainKeys) ||
 			errors.Is(err, mergepatch.ErrBadPatchFormatForSetElementOrderList) || errors.Is(err, mergepatch.ErrUnsupportedStrategicMergePatchFormat) {
 			return nil, err
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrNotApplicable, err)
+			return nil, &directiveError{err}
 		}
 		return out, nil
-	}, nil
+	}}, nil
 }
+
+// directiveError is an ErrDirective whose message is the library's alone: clients see it.
+type directiveError struct{ cause error }
+
+func (e *directiveError) Error() string        { return e.cause.Error() }
+func (e *directiveError) Unwrap() error        { return e.cause }
+func (e *directiveError) Is(target error) bool { return target == ErrDirective }

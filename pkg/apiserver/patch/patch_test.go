@@ -3,6 +3,7 @@ package patch
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -23,6 +24,10 @@ func TestApply(t *testing.T) {
 	}{
 		{"json replace", types.JSONPatchType, `[{"op":"replace","path":"/spec/containers/0/image","value":"2"}]`, strings.Replace(pod, `"image":"1"`, `"image":"2"`, 1), nil},
 		{"json test fails", types.JSONPatchType, `[{"op":"test","path":"/metadata/labels/x","value":"z"}]`, "", ErrNotApplicable},
+		{"json replace sets what is not there", types.JSONPatchType, `[{"op":"replace","path":"/metadata/labels/z","value":"1"}]`, strings.Replace(pod, `"x":"y"`, `"x":"y","z":"1"`, 1), nil},
+		{"json unknown operation", types.JSONPatchType, `[{"op":"foo","path":"/spec"}]`, "", ErrNotApplicable},
+		{"strategic item without its key", types.StrategicMergePatchType, `{"spec":{"containers":[{"image":"2"}]}}`, "", ErrDirective},
+		{"strategic unknown directive", types.StrategicMergePatchType, `{"metadata":{"labels":{"$patch":"foo"}}}`, "", ErrDirective},
 		{"json no path", types.JSONPatchType, `[{"op":"remove","path":"/a/b"}]`, "", ErrNotApplicable},
 		{"json too many", types.JSONPatchType, `[` + strings.TrimSuffix(strings.Repeat(`{"op":"test","path":"/spec"},`, 10001), ",") + `]`, "", ErrTooLarge},
 		{"json copies", types.JSONPatchType, `[` + strings.TrimSuffix(strings.Repeat(`{"op":"copy","from":"/spec","path":"/spec/a"},`, 9999), ",") + `]`, "", ErrNotApplicable},
@@ -31,11 +36,7 @@ func TestApply(t *testing.T) {
 		{"strategic merges by name", types.StrategicMergePatchType, `{"spec":{"containers":[{"name":"b","image":"2"}]}}`, `{"spec":{"containers":[{"name":"a","image":"1"},{"name":"b","image":"2"}]},"metadata":{"labels":{"x":"y"}}}`, nil},
 		{"strategic deletes by name", types.StrategicMergePatchType, `{"spec":{"containers":[{"name":"b","$patch":"delete"}]}}`, `{"spec":{"containers":[{"name":"a","image":"1"}]},"metadata":{"labels":{"x":"y"}}}`, nil},
 	} {
-		f, err := For(c.kind, &corev1.Pod{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := f([]byte(pod), []byte(c.patch))
+		got, err := apply(c.kind, pod, c.patch)
 		if !errors.Is(err, c.err) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.err)
 		}
@@ -45,20 +46,49 @@ func TestApply(t *testing.T) {
 	}
 }
 
-func TestMalformed(t *testing.T) {
+func apply(kind types.PatchType, current, patch string) ([]byte, error) {
+	a, err := Read(kind, []byte(patch), &corev1.Pod{})
+	if err != nil {
+		return nil, err
+	}
+	return a.To([]byte(current))
+}
+
+func TestDuplicates(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []types.PatchType{types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType} {
-		f, err := For(kind, &corev1.Pod{})
+	for _, c := range []struct {
+		kind  types.PatchType
+		patch string
+		want  string
+	}{
+		{types.MergePatchType, `{"data":{"a":"1","a":"2"}}`, `[duplicate field "data.a"]`},
+		{types.StrategicMergePatchType, `{"data":{"a":"1","a":"2"},"x":1}`, `[duplicate field "data.a"]`},
+		{types.JSONPatchType, `[{"op":"test"},{"op":"add","op":"add","path":"/a","value":1}]`, `[json patch duplicate field "[1].op"]`},
+		{types.JSONPatchType, `[{"op":"add","path":"/a","value":1,"more":2}]`, `[]`},
+	} {
+		a, err := Read(c.kind, []byte(c.patch), &corev1.Pod{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		if got := fmt.Sprint(a.Duplicates); got != c.want {
+			t.Errorf("%s: %s, want %s", c.patch, got, c.want)
+		}
+	}
+}
+
+func TestMalformed(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []types.PatchType{types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType} {
 		for _, p := range []string{`{bad`, ``, `5`} {
-			if _, err := f([]byte(`{}`), []byte(p)); err == nil || errors.Is(err, ErrNotApplicable) {
+			if _, err := apply(kind, `{}`, p); err == nil || errors.Is(err, ErrNotApplicable) {
 				t.Errorf("%s %q: %v, want a decoding error", kind, p, err)
 			}
 		}
 	}
-	if _, err := For(types.ApplyPatchType, &corev1.Pod{}); !errors.Is(err, ErrUnsupported) {
+	if _, err := apply(types.MergePatchType, `{}`, `null`); err == nil {
+		t.Error("a merge patch of null was taken")
+	}
+	if _, err := apply(types.ApplyPatchType, `{}`, `{}`); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("apply: %v", err)
 	}
 }

@@ -1,12 +1,10 @@
 package registry
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -186,17 +184,12 @@ func (g *Generic) setPropagation(access metav1.Object, opts *metav1.DeleteOption
 	return true
 }
 
-// DeleteItems deletes what list options select and returns the objects, each as deletion left it. Objects that vanish
-// meanwhile are skipped.
-func (g *Generic) DeleteItems(ctx context.Context, ns string, opts *metav1.DeleteOptions, list storage.ListOptions) (*storage.List, []runtime.Object, error) {
+// DeleteItems deletes what list options select and returns it as it was found. Objects that vanish meanwhile are skipped.
+func (g *Generic) DeleteItems(ctx context.Context, ns string, opts *metav1.DeleteOptions, list storage.ListOptions) (*storage.List, error) {
 	found, err := g.ListItems(ctx, ns, list)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	var (
-		mu      sync.Mutex
-		deleted []runtime.Object
-	)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(deleteWorkers)
 	for _, item := range found.Items {
@@ -205,30 +198,12 @@ func (g *Generic) DeleteItems(ctx context.Context, ns string, opts *metav1.Delet
 			if err != nil {
 				return err
 			}
-			_, obj, _, err := g.DeleteItem(ctx, m.Namespace, m.Name, opts.DeepCopy())
+			_, _, _, err = g.DeleteItem(ctx, m.Namespace, m.Name, opts.DeepCopy())
 			if apierrors.IsNotFound(err) {
 				return nil
 			}
-			if err != nil {
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			deleted = append(deleted, obj)
-			return nil
+			return err
 		})
 	}
-	err = group.Wait()
-	slices.SortFunc(deleted, byName)
-	return found, deleted, err
-}
-
-// byName orders objects as lists do.
-func byName(a, b runtime.Object) int {
-	x, errX := meta.Accessor(a)
-	y, errY := meta.Accessor(b)
-	if errX != nil || errY != nil {
-		return 0
-	}
-	return cmp.Or(cmp.Compare(x.GetNamespace(), y.GetNamespace()), cmp.Compare(x.GetName(), y.GetName()))
+	return found, group.Wait()
 }

@@ -31,6 +31,9 @@ const (
 
 var errEnvelope = errors.New("not a protobuf document of Kubernetes")
 
+// errMagic is for a document of another format.
+var errMagic = fmt.Errorf("provided data does not appear to be a protobuf message, expected prefix %v", []byte(EnvelopeMagic))
+
 // EnvelopeHead returns what precedes the raw message's length in a document of kind gvk.
 func EnvelopeHead(gvk schema.GroupVersionKind) []byte {
 	version, kind := gvk.GroupVersion().String(), gvk.Kind
@@ -61,7 +64,7 @@ type Envelope struct {
 func ParseEnvelope(doc []byte) (Envelope, error) {
 	var e Envelope
 	if len(doc) < len(EnvelopeMagic) || string(doc[:len(EnvelopeMagic)]) != EnvelopeMagic {
-		return e, errEnvelope
+		return e, errMagic
 	}
 	err := eachField(doc[len(EnvelopeMagic):], func(field int, value []byte) error {
 		switch field {

@@ -1,11 +1,13 @@
 package rest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,14 +98,23 @@ func decodeJSON(body []byte, gvk schema.GroupVersionKind, into runtime.Object, v
 		strict, err = json.UnmarshalStrict(body, into)
 	}
 	if err == nil {
-		return strict, checkKind(into.GetObjectKind().GroupVersionKind(), gvk)
+		got := into.GetObjectKind().GroupVersionKind()
+		if got.Version == "" { // nothing is named, or a version that is none
+			if err := badVersion(body, gvk); err != nil {
+				return nil, err
+			}
+		}
+		return strict, checkKind(got, gvk)
 	}
 	var named struct {
 		APIVersion string `json:"apiVersion,omitempty"`
 		Kind       string `json:"kind,omitempty"`
 	}
 	if kindErr := json.UnmarshalCaseSensitivePreserveInts(body, &named); kindErr != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): couldn't get version/kind; json parse error: %v (%s)", gvk.Kind, kindErr, excerpt(body)))
+		return nil, unrecognized(gvk, fmt.Errorf("couldn't get version/kind; json parse error: %w", kindErr), body)
+	}
+	if _, versionErr := schema.ParseGroupVersion(named.APIVersion); versionErr != nil {
+		return nil, unrecognized(gvk, versionErr, body)
 	}
 	if kindErr := checkKind(schema.FromAPIVersionAndKind(named.APIVersion, named.Kind), gvk); kindErr != nil {
 		return nil, kindErr
@@ -114,14 +125,14 @@ func decodeJSON(body []byte, gvk schema.GroupVersionKind, into runtime.Object, v
 func decodeYAML(body []byte, gvk schema.GroupVersionKind, into runtime.Object, validation string) ([]error, error) {
 	asJSON, err := yaml.YAMLToJSON(body)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", gvk.Kind, err, excerpt(body)))
+		return nil, unrecognized(gvk, err, body)
 	}
 	strict, err := decodeJSON(asJSON, gvk, into, validation)
 	if err != nil || validation == metav1.FieldValidationIgnore {
 		return strict, err
 	}
 	if _, dup := yaml.YAMLToJSONStrict(body); dup != nil {
-		strict = append([]error{dup}, strict...)
+		strict = append(yamlErrors(dup), strict...)
 	}
 	return strict, nil
 }
@@ -129,7 +140,7 @@ func decodeYAML(body []byte, gvk schema.GroupVersionKind, into runtime.Object, v
 func decodeProtobuf(body []byte, gvk schema.GroupVersionKind, into runtime.Object) error {
 	e, err := registry.ParseEnvelope(body)
 	if err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", gvk.Kind, err, excerpt(body)))
+		return unrecognized(gvk, err, body)
 	}
 	if err := checkKind(schema.FromAPIVersionAndKind(string(e.APIVersion), string(e.Kind)), gvk); err != nil {
 		return err
@@ -147,20 +158,25 @@ func decodeProtobuf(body []byte, gvk schema.GroupVersionKind, into runtime.Objec
 // checkKind refuses a body of another kind than the request's.
 func checkKind(got, want schema.GroupVersionKind) error {
 	if err := differentKind(got, want); err != nil {
-		return cannotHandle(got, want, err)
+		return cannotHandle(complete(got, want), want, err)
 	}
 	return nil
 }
 
-// differentKind tells how got is another kind than want; parts that got leaves out are taken from want.
-func differentKind(got, want schema.GroupVersionKind) error {
+// complete takes from want what got leaves out.
+func complete(got, want schema.GroupVersionKind) schema.GroupVersionKind {
 	if got.Kind == "" {
 		got.Kind = want.Kind
 	}
 	if got.Version == "" && got.Group == "" {
 		got.Group, got.Version = want.Group, want.Version
 	}
-	if got == want {
+	return got
+}
+
+// differentKind tells how got is another kind than want; parts that got leaves out are taken from want.
+func differentKind(got, want schema.GroupVersionKind) error {
+	if got = complete(got, want); got == want {
 		return nil
 	}
 	if got.Kind == want.Kind {
@@ -169,8 +185,47 @@ func differentKind(got, want schema.GroupVersionKind) error {
 	return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, want.Version, want.Kind)
 }
 
+// bodyError is the 400 for a body that cannot be read; cause is what is wrong, without the words around it.
+type bodyError struct {
+	*apierrors.StatusError
+	cause error
+}
+
+func (e *bodyError) Unwrap() error { return e.StatusError }
+
 func cannotHandle(got, want schema.GroupVersionKind, err error) error {
-	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err))
+	return &bodyError{apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err)), err}
+}
+
+// unrecognized is for a body of which not even the kind can be told.
+func unrecognized(want schema.GroupVersionKind, err error, body []byte) error {
+	return &bodyError{apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", want.Kind, err, excerpt(body))), err}
+}
+
+// badVersion is the error for a JSON body whose apiVersion is none, such as "a/b/c"; nil for any other body.
+func badVersion(body []byte, want schema.GroupVersionKind) error {
+	if !bytes.Contains(body, []byte(`"apiVersion"`)) {
+		return nil
+	}
+	var named metav1.TypeMeta
+	if json.UnmarshalCaseSensitivePreserveInts(body, &named) != nil {
+		return nil
+	}
+	if _, err := schema.ParseGroupVersion(named.APIVersion); err != nil {
+		return unrecognized(want, err, body)
+	}
+	return nil
+}
+
+// yamlErrors takes the lines of a YAML error apart.
+func yamlErrors(err error) []error {
+	text := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
+	text = strings.TrimPrefix(text, "yaml: unmarshal errors:\n")
+	var out []error
+	for line := range strings.SplitSeq(text, "\n") {
+		out = append(out, errors.New(strings.TrimSpace(line)))
+	}
+	return out
 }
 
 // excerpt shows the start of a body that cannot be read, in hexadecimal unless it looks like JSON.

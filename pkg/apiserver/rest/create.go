@@ -80,7 +80,7 @@ func (x *exchange) createWith(c registry.Creater, gvk schema.GroupVersionKind, n
 		return err
 	}
 	obj := c.New()
-	if err := x.body(gvk, obj, opts.FieldValidation); err != nil {
+	if err := x.bodyAs(gvk, obj, opts.FieldValidation); err != nil {
 		return err
 	}
 	if access, err := meta.Accessor(obj); err == nil && x.res.Row.Namespaced {

@@ -1,8 +1,8 @@
 package rest
 
 import (
+	"errors"
 	"net/http"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/pkg/apiserver/registry"
-	"bonsai/pkg/apiserver/storage"
 )
 
 // delete removes an object or marks it for removal.
@@ -54,6 +53,10 @@ func (x *exchange) deleteOptions() (*metav1.DeleteOptions, error) {
 		// Clients send DeleteOptions in "v1", "meta.k8s.io/v1" and in the resource's own group and version.
 		gvk := x.deleteOptionsKind(body)
 		if err := decode(body, bodyType(x.r), gvk, opts, metav1.FieldValidationIgnore, x.warn); err != nil {
+			var bad *bodyError
+			if errors.As(err, &bad) {
+				return nil, apierrors.NewBadRequest(bad.cause.Error())
+			}
 			return nil, err
 		}
 	} else if opts, err = fromQuery(x.query, metav1.Convert_url_Values_To_v1_DeleteOptions); err != nil {
@@ -63,6 +66,15 @@ func (x *exchange) deleteOptions() (*metav1.DeleteOptions, error) {
 }
 
 func (x *exchange) deleteOptionsKind(body []byte) schema.GroupVersionKind {
+	gv := x.namedVersion(body)
+	if gv.Empty() {
+		gv = schema.GroupVersion{Version: "v1"}
+	}
+	return gv.WithKind("DeleteOptions")
+}
+
+// namedVersion is the version that a body names, empty if that cannot be read.
+func (x *exchange) namedVersion(body []byte) schema.GroupVersion {
 	var named metav1.TypeMeta
 	if bodyType(x.r) == typeProtobuf {
 		if e, err := registry.ParseEnvelope(body); err == nil {
@@ -72,10 +84,10 @@ func (x *exchange) deleteOptionsKind(body []byte) schema.GroupVersionKind {
 		named = peekKind(body)
 	}
 	gv, err := schema.ParseGroupVersion(named.APIVersion)
-	if err != nil || gv.Empty() {
-		gv = schema.GroupVersion{Version: "v1"}
+	if err != nil {
+		return schema.GroupVersion{}
 	}
-	return gv.WithKind("DeleteOptions")
+	return gv
 }
 
 // writeDeleted is the answer for an object that is gone.
@@ -91,7 +103,7 @@ func (x *exchange) writeDeleted(a accepted, obj runtime.Object) error {
 	return x.writeObject(accepted{media: a.media, pretty: a.pretty}, http.StatusOK, status)
 }
 
-// deleteCollection deletes what the selectors choose and answers with the list of it.
+// deleteCollection deletes what the selectors choose and answers with the list of it, each object as it was before.
 func (x *exchange) deleteCollection() error {
 	a, err := negotiate(x.r, forList)
 	if err != nil {
@@ -114,38 +126,9 @@ func (x *exchange) deleteCollection() error {
 		return err
 	}
 	ctx := registry.WithWarner(x.r.Context(), x.warn)
-	page, deleted, err := x.res.Store.DeleteItems(ctx, x.info.Namespace, opts, in)
+	page, err := x.res.Store.DeleteItems(ctx, x.info.Namespace, opts, in)
 	if err != nil {
 		return err
 	}
-	meta := metav1.ListMeta{ResourceVersion: strconv.FormatInt(page.Revision, 10), Continue: page.Continue}
-	return x.writeDeletedList(a, deleted, meta)
-}
-
-func (x *exchange) writeDeletedList(a accepted, deleted []runtime.Object, list metav1.ListMeta) error {
-	items := make([]*storage.Item, len(deleted))
-	codec := x.res.Store.Codec()
-	for i, obj := range deleted {
-		access, err := meta.Accessor(obj)
-		if err != nil {
-			return apierrors.NewInternalError(err)
-		}
-		revision, err := revisionOf(access.GetResourceVersion())
-		if err != nil {
-			return apierrors.NewInternalError(err)
-		}
-		value, err := codec.Encode(obj)
-		if err != nil {
-			return apierrors.NewInternalError(err)
-		}
-		items[i] = &storage.Item{Value: value, Revision: revision}
-	}
-	if a.as == "Table" {
-		t, err := x.table(a, items, list)
-		if err != nil {
-			return err
-		}
-		return x.writeObject(a, http.StatusOK, t)
-	}
-	return x.writeList(a, x.form(a), items, list)
+	return x.writePage(a, page, filter == nil)
 }

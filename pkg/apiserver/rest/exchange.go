@@ -1,11 +1,14 @@
 package rest
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,10 +36,15 @@ func (x *exchange) serve() error {
 	if d := x.res.Row.Deprecated; d != "" {
 		x.warn(d)
 	}
+	named := len(x.info.Parts) > 1
+	if named {
+		if bad := path.IsValidPathSegmentName(x.info.Name); len(bad) > 0 {
+			return apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", x.info.Name, strings.Join(bad, ", ")))
+		}
+	}
 	if x.info.Subresource != "" {
 		return x.subresource()
 	}
-	named := len(x.info.Parts) > 1
 	if x.res.Row.Namespaced && x.info.Namespace == "" && (x.info.Verb == "create" || x.info.Verb == "deletecollection") {
 		return x.notSupported()
 	}
@@ -74,11 +82,17 @@ func ErrMethod() error {
 	return statusError(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "the server does not allow this method on the requested resource")
 }
 
+// proxy is the one subresource with paths of its own behind it, and with every method.
+const proxy = "proxy"
+
 // subresource serves a path below one object.
 func (x *exchange) subresource() error {
 	sub := x.res.subs[x.info.Subresource]
-	if sub == nil {
+	if sub == nil || len(x.info.Parts) > 3 && sub.Name != proxy {
 		return errNoResource()
+	}
+	if sub.Name != proxy && !slices.Contains(sub.Verbs, x.info.Verb) {
+		return x.notSupported()
 	}
 	if sub.Strategy != nil && x.res.Store != nil {
 		switch x.info.Verb {
@@ -150,6 +164,25 @@ func (x *exchange) body(gvk schema.GroupVersionKind, into runtime.Object, valida
 		return err
 	}
 	return decode(b, bodyType(x.r), gvk, into, validation, x.warn)
+}
+
+// bodyAs is body for a subresource that takes older versions of its kind, too.
+func (x *exchange) bodyAs(gvk schema.GroupVersionKind, into runtime.Object, validation string) error {
+	sub := x.res.subs[x.info.Subresource]
+	if sub == nil || len(sub.Accepts) == 0 {
+		return x.body(gvk, into, validation)
+	}
+	b, err := readBody(x.r)
+	if err != nil {
+		return err
+	}
+	as := gvk
+	if named := x.namedVersion(b).WithKind(gvk.Kind); slices.Contains(sub.Accepts, named) {
+		as = named
+	}
+	err = decode(b, bodyType(x.r), as, into, validation, x.warn)
+	into.GetObjectKind().SetGroupVersionKind(gvk)
+	return err
 }
 
 // warn adds a Warning header (RFC 7234, code 299) to an answer that has not begun.

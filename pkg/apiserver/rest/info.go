@@ -22,7 +22,7 @@ func InfoOf(r *http.Request) *request.Info {
 	switch {
 	case parts[0] == "api":
 		info.APIPrefix, info.APIVersion, parts = "api", parts[1], parts[2:]
-	case parts[0] == "apis" && len(parts) > 3:
+	case parts[0] == "apis" && len(parts) > 3 && parts[1] != "":
 		info.APIPrefix, info.APIGroup, info.APIVersion, parts = "apis", parts[1], parts[2], parts[3:]
 	default:
 		return info
@@ -105,11 +105,12 @@ func verbOf(method string) string {
 	case http.MethodDelete:
 		return "delete"
 	}
-	return strings.ToLower(method)
+	return "" // nothing that anyone could be allowed
 }
 
+// splitPath takes a path apart; one that starts with two slashes has an empty first part.
 func splitPath(p string) []string {
-	p = strings.Trim(p, "/")
+	p = strings.TrimSuffix(strings.TrimPrefix(p, "/"), "/")
 	if p == "" {
 		return nil
 	}

@@ -39,8 +39,13 @@ func (x *exchange) list() error {
 	if err != nil {
 		return err
 	}
+	return x.writePage(a, page, filter == nil)
+}
+
+// writePage answers with a page. whole tells that no selector chose, so that the number of remaining items means something.
+func (x *exchange) writePage(a accepted, page *storage.List, whole bool) error {
 	meta := metav1.ListMeta{ResourceVersion: strconv.FormatInt(page.Revision, 10), Continue: page.Continue}
-	if page.Continue != "" && page.Remaining >= 0 && filter == nil {
+	if page.Continue != "" && page.Remaining >= 0 && whole {
 		meta.RemainingItemCount = &page.Remaining
 	}
 	if a.as == "Table" {

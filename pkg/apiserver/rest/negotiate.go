@@ -48,13 +48,20 @@ func negotiate(r *http.Request, p purpose) (accepted, error) {
 			return accepted{media: typeJSON, pretty: wantsPretty(r)}, nil
 		}
 	}
+	known, refusal := false, ""
 	for _, clause := range acceptClauses(strings.Join(header, ",")) {
-		if a, ok := clause.accepted(p); ok {
+		a, why, ok := clause.accepted(p)
+		if ok {
 			a.pretty = a.media == typeJSON && wantsPretty(r)
 			return a, nil
 		}
+		known = known || a.media != ""
+		refusal = cmp.Or(refusal, why)
 	}
-	return accepted{}, notAcceptable(p)
+	if !known {
+		return accepted{}, unknownMedia(p == forStream || p == forList && r.Method == http.MethodGet)
+	}
+	return accepted{}, plainError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, cmp.Or(refusal, onlyThese(typeJSON, typeYAML, typeProtobuf)))
 }
 
 // clause is one element of an Accept header.
@@ -72,8 +79,9 @@ func acceptClauses(header string) []clause {
 	var out []clause
 	for part := range strings.SplitSeq(header, ",") {
 		media, params, err := mime.ParseMediaType(part)
-		if err != nil {
-			continue
+		if err != nil { // of a broken clause, what stands before its parameters
+			media, _, _ = strings.Cut(part, ";")
+			media, params = strings.TrimSpace(media), nil
 		}
 		q := 1.0
 		if s, ok := params["q"]; ok {
@@ -87,9 +95,9 @@ func acceptClauses(header string) []clause {
 	return out
 }
 
-// accepted tells whether this server can answer for p as the clause says.
-func (c clause) accepted(p purpose) (accepted, bool) {
-	a := accepted{}
+// accepted tells whether this server can answer for p as the clause says; if not, why is what a client should know. The
+// parameter stream does not matter: what is a stream follows from the request.
+func (c clause) accepted(p purpose) (a accepted, why string, ok bool) {
 	switch c.media {
 	case "*/*", "application/*", typeJSON:
 		a.media = typeJSON
@@ -98,49 +106,56 @@ func (c clause) accepted(p purpose) (accepted, bool) {
 	case typeProtobuf:
 		a.media = typeProtobuf
 	default:
-		return a, false
+		return a, "", false
 	}
 	if p == forStream && a.media == typeYAML {
-		return a, false
-	}
-	if stream, ok := c.params["stream"]; ok && (stream != "watch" || p != forStream) {
-		return a, false
+		return a, onlyThese(typeJSON+";stream=watch", typeProtobuf+";stream=watch"), false
 	}
 	as := c.params["as"]
 	if as == "" {
-		return a, true
+		return a, "", true
 	}
 	a.as, a.version = as, c.params["v"]
 	if c.params["g"] != metav1.GroupName || a.version != "v1" && a.version != "v1beta1" {
-		return a, false
+		return a, "", false
 	}
 	switch as {
 	case "Table":
-		return a, p != forPlain && a.media != typeProtobuf
+		return a, "", p != forPlain && a.media != typeProtobuf
 	case "PartialObjectMetadata":
-		return a, p == forObject || p == forStream
+		return a, "you requested PartialObjectMetadata, but the requested object is a list", p == forObject || p == forStream
 	case "PartialObjectMetadataList":
-		return a, p == forList
+		return a, "you requested PartialObjectMetadataList, but the requested object is not a list", p == forList
 	}
-	return a, false
+	return a, "", false
 }
 
-func notAcceptable(p purpose) error {
+func onlyThese(types ...string) string {
+	return "only the following media types are accepted: " + strings.Join(types, ", ")
+}
+
+// unknownMedia is the 406 for an Accept header that names no media type of this server.
+func unknownMedia(streams bool) error {
 	types := []string{typeJSON, typeYAML, typeProtobuf}
-	if p == forStream {
+	if streams {
 		types = append(types, typeJSON+";stream=watch", typeProtobuf+";stream=watch")
 	}
 	return statusError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
-		"only the following media types are accepted: "+strings.Join(types, ", "))
+		"406: Not Acceptable\n\nAvailable representations: "+strings.Join(types, ", "))
 }
 
 func unsupportedMedia(types ...string) error {
-	return statusError(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
+	return plainError(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
 		"the body of the request was in an unknown format - accepted media types include: "+strings.Join(types, ", "))
 }
 
+// statusError is a failure of the request's path or method; Kubernetes gives these empty details.
 func statusError(code int32, reason metav1.StatusReason, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{}}}
+}
+
+func plainError(code int32, reason metav1.StatusReason, message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
 }
 
 // wantsPretty tells whether JSON is for human eyes: asked for, or asked by a browser or a command-line HTTP client.

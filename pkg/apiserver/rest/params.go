@@ -133,6 +133,9 @@ func storedFields(row *resources.Row, s fields.Selector) (fields.Selector, error
 func storageList(opts *metav1.ListOptions, filter selection) (storage.ListOptions, error) {
 	out := storage.ListOptions{Limit: opts.Limit, Continue: opts.Continue, Filter: filter}
 	if opts.Continue != "" {
+		if v := opts.ResourceVersion; v != "" && v != "0" {
+			return out, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
+		}
 		return out, nil
 	}
 	revision, err := revisionOf(opts.ResourceVersion)

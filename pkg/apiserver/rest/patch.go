@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,9 +23,8 @@ import (
 // patchRequest is a PATCH that has been read.
 type patchRequest struct {
 	*exchange
-	apply patch.Func
+	apply *patch.Applier
 	media types.PatchType
-	body  []byte
 	opts  *metav1.PatchOptions
 	gvk   schema.GroupVersionKind
 	empty func() runtime.Object
@@ -41,12 +41,8 @@ func (x *exchange) readPatch(p purpose, gvk schema.GroupVersionKind, empty func(
 		return a, nil, err
 	}
 	media := bodyType(x.r)
-	apply, err := patch.For(types.PatchType(media), empty())
-	if errors.Is(err, patch.ErrUnsupported) {
+	if !patch.Supported(types.PatchType(media)) {
 		return a, nil, unsupportedMedia(string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType))
-	}
-	if err != nil {
-		return a, nil, apierrors.NewInternalError(err)
 	}
 	if err := invalidOptions("PatchOptions", validation.ValidatePatchOptions(opts, types.PatchType(media))); err != nil {
 		return a, nil, err
@@ -55,12 +51,16 @@ func (x *exchange) readPatch(p purpose, gvk schema.GroupVersionKind, empty func(
 	if err != nil {
 		return a, nil, err
 	}
-	return a, &patchRequest{exchange: x, apply: apply, media: types.PatchType(media), body: body, opts: opts, gvk: gvk, empty: empty}, nil
+	apply, err := patch.Read(types.PatchType(media), body, empty())
+	if err != nil {
+		return a, nil, patchError(err)
+	}
+	return a, &patchRequest{exchange: x, apply: apply, media: types.PatchType(media), opts: opts, gvk: gvk, empty: empty}, nil
 }
 
 // to applies the patch to an object's JSON.
 func (p *patchRequest) to(current []byte) (runtime.Object, error) {
-	patched, err := p.apply(current, p.body)
+	patched, err := p.apply.To(current)
 	if err != nil {
 		return nil, patchError(err)
 	}
@@ -70,32 +70,37 @@ func (p *patchRequest) to(current []byte) (runtime.Object, error) {
 		err = sigsjson.UnmarshalCaseSensitivePreserveInts(patched, obj)
 	} else {
 		strict, err = sigsjson.UnmarshalStrict(patched, obj)
+		strict = append(slices.Clone(p.apply.Duplicates), strict...)
 	}
 	if err == nil && len(strict) > 0 && p.opts.FieldValidation == metav1.FieldValidationStrict {
 		err = runtime.NewStrictDecodingError(strict)
 	}
 	if err != nil {
-		return nil, invalidPatch(p.body, err)
+		return nil, invalidPatch(p.apply.Shown(patched), err)
 	}
 	for _, s := range strict {
 		p.warn(s.Error())
 	}
 	if err := differentKind(obj.GetObjectKind().GroupVersionKind(), p.gvk); err != nil && p.media != types.StrategicMergePatchType { // that knows the kind
-		return nil, invalidPatch(patched, err)
+		return nil, invalidPatch(string(patched), err)
 	}
 	obj.GetObjectKind().SetGroupVersionKind(p.gvk)
-	return obj, nil
+	return obj, p.checkName(obj)
 }
 
 // invalidPatch is the 422 for a patch, or a patched object, that cannot be read as an object.
-func invalidPatch(value []byte, err error) error {
-	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(value), err.Error())})
+func invalidPatch(shown string, err error) error {
+	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), shown, err.Error())})
 }
 
-// patchError tells the two ways in which a patch can be wrong: not a patch (400), or not applicable (422).
+// patchError tells the ways in which a patch can be wrong: not a patch (400), not applicable (422), an order that cannot be
+// carried out (500, in the words of the error itself), too long (413).
 func patchError(err error) error {
 	if errors.Is(err, patch.ErrNotApplicable) {
 		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	}
+	if errors.Is(err, patch.ErrDirective) {
+		return err
 	}
 	if errors.Is(err, patch.ErrTooLarge) {
 		return apierrors.NewRequestEntityTooLargeError(err.Error())

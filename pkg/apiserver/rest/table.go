@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -9,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/pkg/apiserver/storage"
 )
@@ -61,7 +61,8 @@ func (x *exchange) rowObject(include metav1.IncludeObjectPolicy, version string,
 		m.SetGroupVersionKind(schema.GroupVersionKind{Group: metav1.GroupName, Version: version, Kind: "PartialObjectMetadata"})
 		return m, nil
 	}
-	return nil, apierrors.NewBadRequest(fmt.Sprintf("unrecognized includeObject value: %q", include))
+	return nil, apierrors.NewBadRequest("Unable to convert to Table as requested: " +
+		field.Invalid(field.NewPath("includeObject"), include, "must be 'Metadata', 'Object', 'None', or empty").Error())
 }
 
 // plainColumns and plainCells are for kinds that have no table of their own.

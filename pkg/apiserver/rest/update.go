@@ -35,8 +35,14 @@ func (x *exchange) update(subresource string) error {
 		func(current runtime.Object, _ *storage.Item) (runtime.Object, error) {
 			return obj.DeepCopyObject(), x.checkUID(obj, current)
 		}, opts)
-	if apierrors.IsNotFound(err) && subresource == "" && x.res.Store.Row.Strategy.CreateOnUpdate && !hasIdentity(obj) {
+	if apierrors.IsNotFound(err) && subresource == "" && x.res.Store.Row.Strategy.CreateOnUpdate {
+		if err := x.checkUID(obj, x.res.Store.New()); err != nil {
+			return err
+		}
 		code = http.StatusCreated
+		if err := withoutVersion(obj); err != nil {
+			return err
+		}
 		item, updated, err = x.res.Store.CreateItem(ctx, x.info.Namespace, obj, &metav1.CreateOptions{DryRun: opts.DryRun, FieldManager: opts.FieldManager})
 	}
 	if err != nil {
@@ -64,10 +70,14 @@ func (x *exchange) checkUID(obj, current runtime.Object) error {
 	return nil
 }
 
-// hasIdentity tells whether a PUT was meant for an object that exists.
-func hasIdentity(obj runtime.Object) bool {
+// withoutVersion drops the version of an object that a PUT makes anew.
+func withoutVersion(obj runtime.Object) error {
 	access, err := meta.Accessor(obj)
-	return err == nil && (access.GetUID() != "" || access.GetResourceVersion() != "" && access.GetResourceVersion() != "0")
+	if err != nil {
+		return err
+	}
+	access.SetResourceVersion("")
+	return nil
 }
 
 func (x *exchange) updateOptions(p purpose) (accepted, *metav1.UpdateOptions, error) {

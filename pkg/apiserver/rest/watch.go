@@ -38,13 +38,18 @@ func (x *exchange) watch() error {
 	if err != nil {
 		return err
 	}
+	if send := opts.SendInitialEvents; send != nil && !*send && in.Revision == 0 {
+		if in.Revision, err = x.newestRevision(); err != nil {
+			return err
+		}
+	}
 	timeout := x.watchTimeout()
 	if opts.TimeoutSeconds != nil && *opts.TimeoutSeconds > 0 {
 		timeout = time.Duration(*opts.TimeoutSeconds) * time.Second
 	}
 	ctx, cancel := context.WithTimeout(x.r.Context(), timeout)
 	defer cancel()
-	s := &stream{exchange: x, accepted: a, form: x.form(a), flush: http.NewResponseController(x.w).Flush}
+	s := &stream{exchange: x, accepted: a, form: x.form(a), bookmarks: in.Bookmarks, flush: http.NewResponseController(x.w).Flush}
 	w, err := x.res.Store.WatchItems(ctx, x.info.Namespace, in)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -87,10 +92,22 @@ func (x *exchange) watchedName() string {
 func storageWatch(opts *metav1.ListOptions, filter selection) (storage.WatchOptions, error) {
 	revision, err := revisionOf(opts.ResourceVersion)
 	out := storage.WatchOptions{Revision: revision, Filter: filter, Bookmarks: opts.AllowWatchBookmarks}
-	if send := opts.SendInitialEvents; send != nil && *send {
-		out.Initial = true
+	switch send := opts.SendInitialEvents; {
+	case send != nil:
+		out.Initial = *send
+	case revision == 0: // a watch from nowhere starts with what there is, and says to who knows bookmarks where that ends
+		out.Initial = opts.AllowWatchBookmarks
 	}
 	return out, err
+}
+
+// newestRevision is where a watch begins that wants no initial events and names no version.
+func (x *exchange) newestRevision() (int64, error) {
+	page, err := x.res.Store.ListItems(x.r.Context(), x.info.Namespace, storage.ListOptions{Match: storage.Latest, Limit: 1})
+	if err != nil {
+		return 0, err
+	}
+	return page.Revision, nil
 }
 
 // errGone: the client does not read any more.
@@ -102,6 +119,8 @@ type stream struct {
 	accepted
 	form  *form // nil: tables
 	flush func() error
+	// bookmarks are sent; a client that did not allow them gets none, not even that of the initial events.
+	bookmarks bool
 	// columns were sent with the first table.
 	columns bool
 }
@@ -135,6 +154,8 @@ func (s *stream) send(events []storage.Event) error {
 // add appends the frame of one event.
 func (s *stream) add(g *gather, e *storage.Event) error {
 	switch {
+	case e.Type == storage.Bookmark && !s.bookmarks:
+		return nil
 	case e.Type == storage.Bookmark:
 		obj, err := s.bookmark(e)
 		if err != nil {

@@ -49,7 +49,11 @@ func (x *exchange) writeStored(a accepted, code int, item *storage.Item) error {
 	if f := x.form(a); f != nil {
 		return x.writeItem(a, f, code, item)
 	}
-	t, err := x.table(a, []*storage.Item{item}, metav1.ListMeta{ResourceVersion: strconv.FormatInt(item.Revision, 10)})
+	list := metav1.ListMeta{}
+	if item.Revision != 0 { // not that of a dry run
+		list.ResourceVersion = strconv.FormatInt(item.Revision, 10)
+	}
+	t, err := x.table(a, []*storage.Item{item}, list)
 	if err != nil {
 		return err
 	}

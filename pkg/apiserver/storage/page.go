@@ -31,8 +31,14 @@ func parseToken(s string) (token, error) {
 	if err == nil {
 		err = json.Unmarshal(b, &t)
 	}
-	if err == nil && (t.Version != tokenVersion || t.Revision == 0 || t.Revision < latestRevision) {
-		err = fmt.Errorf("version %q, revision %d", t.Version, t.Revision)
+	switch {
+	case err != nil:
+	case t.Version != tokenVersion:
+		err = fmt.Errorf("server does not recognize this encoded version %s", t.Version)
+	case t.Revision == 0:
+		err = fmt.Errorf("incorrect encoded start resourceVersion (version %s)", t.Version)
+	case t.Start == "":
+		err = fmt.Errorf("encoded start key empty (version %s)", t.Version)
 	}
 	if err != nil {
 		return t, fmt.Errorf("%w: %w", ErrBadContinue, err)
@@ -70,7 +76,7 @@ func (o ListOptions) From(prefix string) (start string, resolved ListOptions, er
 		return "", o, fmt.Errorf("%w: made for another prefix", ErrBadContinue)
 	}
 	o.Match, o.Revision = Exact, t.Revision
-	if t.Revision == latestRevision {
+	if t.Revision < 0 {
 		o.Match, o.Revision = Latest, 0
 	}
 	return t.Start, o, nil

@@ -116,8 +116,11 @@ func (p plugin) byDefault(ctx context.Context) (*schedulingv1.PriorityClass, err
 	return found, nil
 }
 
-// Validate implements admission.Validator: there is one default class at most.
+// Validate implements admission.Validator: there is one default class at most, and the system's own classes stay.
 func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
+	if a.Operation == admission.Delete && a.Is(schedulingv1.Resource("priorityclasses")) && (a.Name == "system-node-critical" || a.Name == "system-cluster-critical") {
+		return admission.Forbid(a, "this is a system priority class and cannot be deleted")
+	}
 	class, ok := a.Object.(*schedulingv1.PriorityClass)
 	if !ok || !class.GlobalDefault || a.Subresource != "" || a.Operation != admission.Create && a.Operation != admission.Update {
 		return nil

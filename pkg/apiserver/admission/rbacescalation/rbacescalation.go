@@ -104,7 +104,7 @@ func (p plugin) binding(ctx context.Context, a *admission.Attributes, ref rbacv1
 	}
 	rules, ok := p.cfg.Rules.RoleRules(ctx, ref, ns)
 	if !ok {
-		return apierrors.NewNotFound(rbacv1.Resource(strings.ToLower(ref.Kind)), ref.Name)
+		return apierrors.NewNotFound(a.Resource.GroupResource(), ref.Name) // of the binding, as Kubernetes words it
 	}
 	return p.covers(ctx, a, rules)
 }

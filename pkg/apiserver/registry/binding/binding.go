@@ -46,6 +46,9 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 	if name == "" {
 		name = b.Name
 	}
+	if name == "" {
+		return nil, apierrors.NewBadRequest("Name parameter required.")
+	}
 	if name != b.Name {
 		return nil, apierrors.NewBadRequest("name in URL does not match name in Binding object")
 	}

@@ -5,12 +5,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -44,7 +46,10 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 	if e.Name != name {
 		return nil, apierrors.NewBadRequest("name in URL does not match name in Eviction object")
 	}
-	del := deleteOptions(e, opts)
+	del, err := deleteOptions(e, opts)
+	if err != nil {
+		return nil, err
+	}
 	pods := r.stores.Store(schema.GroupResource{Resource: "pods"})
 	current, err := pods.Get(ctx, ns, name, true)
 	if err != nil {
@@ -60,22 +65,79 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 			return nil, err
 		}
 	}
+	if err := mark(ctx, pods, pod, del, metav1.NewTime(r.now())); err != nil {
+		return nil, err
+	}
 	if _, _, err := pods.Delete(ctx, ns, name, del); err != nil {
 		return nil, err
 	}
 	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Code: http.StatusCreated}, nil
 }
 
-// deleteOptions joins the eviction's own options and the request's dry run.
-func deleteOptions(e *policyv1.Eviction, opts *metav1.CreateOptions) *metav1.DeleteOptions {
+// deleteOptions joins the eviction's own options, which must be valid, and the request's dry run.
+func deleteOptions(e *policyv1.Eviction, opts *metav1.CreateOptions) (*metav1.DeleteOptions, error) {
 	del := &metav1.DeleteOptions{}
 	if e.DeleteOptions != nil {
 		del = e.DeleteOptions.DeepCopy()
 	}
-	if opts != nil && len(opts.DryRun) > 0 {
-		del.DryRun = opts.DryRun
+	if errs := validation.ValidateDeleteOptions(del); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
 	}
-	return del
+	if opts == nil || len(opts.DryRun) == 0 {
+		return del, nil
+	}
+	if len(del.DryRun) > 0 && !slices.Equal(del.DryRun, opts.DryRun) {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("Non-matching dry-run options in request and content: %v and %v", opts.DryRun, del.DryRun))
+	}
+	del.DryRun = opts.DryRun
+	return del, nil
+}
+
+// mark says in the pod's status why it goes (not in a dry run). As that changes the pod, a resourceVersion that del asks for
+// is checked here, and del then asks for the new one.
+func mark(ctx context.Context, pods registry.Store, pod *corev1.Pod, del *metav1.DeleteOptions, now metav1.Time) error {
+	if len(del.DryRun) > 0 {
+		return nil
+	}
+	var want string
+	if p := del.Preconditions; p != nil && p.ResourceVersion != nil {
+		want = *p.ResourceVersion
+	}
+	marked, err := pods.Update(ctx, pod.Namespace, pod.Name, "status", func(current runtime.Object) (runtime.Object, error) {
+		p := current.(*corev1.Pod)
+		if p.UID != pod.UID {
+			return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, pod.Name)
+		}
+		if want != "" && p.ResourceVersion != want {
+			err := fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", want, p.ResourceVersion)
+			return nil, apierrors.NewConflict(schema.GroupResource{Resource: "Pod"}, pod.Name, err)
+		}
+		setDisrupted(p, now)
+		return p, nil
+	}, &metav1.UpdateOptions{})
+	if err != nil {
+		return err
+	}
+	if want != "" {
+		version := marked.(*corev1.Pod).ResourceVersion
+		del.Preconditions.ResourceVersion = &version
+	}
+	return nil
+}
+
+// setDisrupted sets the condition DisruptionTarget. An earlier time stays.
+func setDisrupted(pod *corev1.Pod, now metav1.Time) {
+	c := corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting", LastTransitionTime: now}
+	for i := range pod.Status.Conditions {
+		if was := &pod.Status.Conditions[i]; was.Type == c.Type {
+			if was.Status == c.Status {
+				c.LastTransitionTime = was.LastTransitionTime
+			}
+			*was = c
+			return
+		}
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, c)
 }
 
 // free tells whether evicting pod disrupts nobody: it has ended, is going already, or never ran.

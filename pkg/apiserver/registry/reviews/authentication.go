@@ -16,7 +16,7 @@ import (
 )
 
 // TokenAuthenticator knows whose a bearer token is. It returns the audiences that both the token and the caller's list
-// have; (nil, nil, nil) means that no method knows the token; an error never quotes it.
+// have, none for a token that names no audience; (nil, nil, nil) means that no method knows the token; an error never quotes it.
 type TokenAuthenticator interface {
 	AuthenticateToken(ctx context.Context, token string, audiences []string) (*request.User, []string, error)
 }
@@ -60,6 +60,11 @@ func (r *TokenReview) Create(ctx context.Context, _, _ string, obj runtime.Objec
 		out.Status.Error = err.Error()
 		return out, nil
 	}
+	if user != nil && shared == nil { // a token without audiences is for this server
+		if shared = intersect(audiences, r.audiences); shared == nil {
+			user = nil
+		}
+	}
 	if user == nil {
 		out.Status.Error = "invalid bearer token"
 		return out, nil
@@ -71,6 +76,17 @@ func (r *TokenReview) Create(ctx context.Context, _, _ string, obj runtime.Objec
 	}
 	out.Status.Audiences = shared
 	return out, nil
+}
+
+// intersect returns what want and have share, in want's order.
+func intersect(want, have []string) []string {
+	var both []string
+	for _, a := range want {
+		if slices.Contains(have, a) {
+			both = append(both, a)
+		}
+	}
+	return both
 }
 
 // SelfSubjectReview answers POST /apis/authentication.k8s.io/v1/selfsubjectreviews (kubectl auth whoami).

@@ -2,10 +2,13 @@ package reviews
 
 import (
 	"context"
+	"fmt"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -56,7 +59,7 @@ func (r *SubjectAccessReview) New() runtime.Object {
 func (r *SubjectAccessReview) Create(ctx context.Context, ns, _ string, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
 	switch in := obj.(type) {
 	case *authorizationv1.SubjectAccessReview:
-		if errs := validateSpec(&in.Spec); len(errs) > 0 {
+		if errs := append(validateSpec(&in.Spec), validateMetadata(in.ObjectMeta, "must be empty")...); len(errs) > 0 {
 			return nil, invalid(errs)
 		}
 		out := in.DeepCopy()
@@ -64,6 +67,11 @@ func (r *SubjectAccessReview) Create(ctx context.Context, ns, _ string, obj runt
 		return out, nil
 	case *authorizationv1.LocalSubjectAccessReview:
 		errs := validateSpec(&in.Spec)
+		bare := in.ObjectMeta
+		bare.Namespace = ""
+		if len(validateMetadata(bare, "")) > 0 {
+			errs = append(errs, field.Invalid(field.NewPath("metadata"), in.ObjectMeta, "must be empty except for namespace"))
+		}
 		spec := field.NewPath("spec")
 		if a := in.Spec.ResourceAttributes; a != nil && a.Namespace != ns {
 			errs = append(errs, field.Invalid(spec.Child("resourceAttributes.namespace"), a.Namespace, "must match metadata.namespace"))
@@ -100,7 +108,7 @@ func (r *SelfSubjectAccessReview) Create(ctx context.Context, _, _ string, obj r
 		ResourceAttributes: in.Spec.ResourceAttributes, NonResourceAttributes: in.Spec.NonResourceAttributes,
 		User: user.Name, UID: user.UID, Groups: user.Groups,
 	}
-	if errs := validateAttributes(&spec); len(errs) > 0 {
+	if errs := append(validateAttributes(&spec), validateMetadata(in.ObjectMeta, "must be empty")...); len(errs) > 0 {
 		return nil, invalid(errs)
 	}
 	out := in.DeepCopy()
@@ -128,6 +136,46 @@ func validateAttributes(s *authorizationv1.SubjectAccessReviewSpec) field.ErrorL
 		return field.ErrorList{field.Invalid(spec.Child("nonResourceAttributes"), s.NonResourceAttributes, "cannot be specified in combination with resourceAttributes")}
 	case s.ResourceAttributes == nil && s.NonResourceAttributes == nil:
 		return field.ErrorList{field.Invalid(spec.Child("resourceAttributes"), s.NonResourceAttributes, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
+	}
+	return validateSelectors(s.ResourceAttributes, spec.Child("resourceAttributes"))
+}
+
+// validateMetadata: a review is not an object that could have a name or labels.
+func validateMetadata(m metav1.ObjectMeta, message string) field.ErrorList {
+	m.ManagedFields = nil
+	if equality.Semantic.DeepEqual(m, metav1.ObjectMeta{}) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata"), m, message)}
+}
+
+// validateSelectors checks what the list or watch asked about would be limited to.
+func validateSelectors(a *authorizationv1.ResourceAttributes, path *field.Path) field.ErrorList {
+	if a == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if s := a.FieldSelector; s != nil {
+		errs = append(errs, validateSelector(s.RawSelector, len(s.Requirements), path.Child("fieldSelector"))...)
+		for i, r := range s.Requirements {
+			errs = append(errs, metavalidation.ValidateFieldSelectorRequirement(r, metavalidation.FieldSelectorValidationOptions{}, path.Child("fieldSelector", "requirements").Index(i))...)
+		}
+	}
+	if s := a.LabelSelector; s != nil {
+		errs = append(errs, validateSelector(s.RawSelector, len(s.Requirements), path.Child("labelSelector"))...)
+		for i, r := range s.Requirements {
+			errs = append(errs, metavalidation.ValidateLabelSelectorRequirement(r, metavalidation.LabelSelectorValidationOptions{}, path.Child("labelSelector", "requirements").Index(i))...)
+		}
+	}
+	return errs
+}
+
+func validateSelector(raw string, requirements int, path *field.Path) field.ErrorList {
+	switch {
+	case raw != "" && requirements > 0:
+		return field.ErrorList{field.Invalid(path.Child("rawSelector"), raw, "may not specified at the same time as requirements")}
+	case raw == "" && requirements == 0:
+		return field.ErrorList{field.Required(path.Child("requirements"), fmt.Sprintf("when %s is specified, requirements or rawSelector is required", path))}
 	}
 	return nil
 }

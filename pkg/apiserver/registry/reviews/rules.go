@@ -46,7 +46,7 @@ func (r *SelfSubjectRulesReview) Create(ctx context.Context, _, _ string, obj ru
 		return nil, apierrors.NewBadRequest("no namespace on request")
 	}
 	res, non, incomplete, err := r.rules.RulesFor(ctx, user, in.Spec.Namespace)
-	out := in.DeepCopy()
+	out := &authorizationv1.SelfSubjectRulesReview{TypeMeta: in.TypeMeta} // the question is not repeated
 	out.Status = authorizationv1.SubjectRulesReviewStatus{ResourceRules: res, NonResourceRules: non, Incomplete: incomplete}
 	if out.Status.ResourceRules == nil {
 		out.Status.ResourceRules = []authorizationv1.ResourceRule{}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/pkg/apiserver/registry"
@@ -99,7 +100,7 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 	if err != nil {
 		return nil, fmt.Errorf("issuing a token for service account %s/%s: %w", ns, name, err)
 	}
-	req.Name, req.Namespace, req.CreationTimestamp = name, ns, metav1.NewTime(r.cfg.Now())
+	req.Name, req.Namespace, req.UID, req.CreationTimestamp = name, ns, uuid.NewUUID(), metav1.NewTime(r.cfg.Now())
 	req.Status = authenticationv1.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(expiry)}
 	return req, nil
 }
