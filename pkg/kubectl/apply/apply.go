@@ -111,6 +111,7 @@ func (o *Options) Validate() error {
 
 // Run applies what the files hold, one after the other, and goes on after a refusal.
 func (o *Options) Run(ctx context.Context) error {
+	o.files.Check = o.Checks()
 	infos, err := o.Client.Resolve(ctx, resource.Request{
 		Files: o.files, Namespace: o.Namespace, ExplicitNamespace: o.Explicit, LabelSelector: o.selector,
 	})

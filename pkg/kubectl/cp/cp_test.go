@@ -58,7 +58,9 @@ func TestUnpackNames(t *testing.T) {
 	t.Parallel()
 	file := func(name string) *tar.Header { return &tar.Header{Name: name, Typeflag: tar.TypeReg, Size: 1} }
 	dir := func(name string) *tar.Header { return &tar.Header{Name: name, Typeflag: tar.TypeDir} }
-	link := func(name string) *tar.Header { return &tar.Header{Name: name, Typeflag: tar.TypeSymlink, Linkname: "t"} }
+	link := func(name string) *tar.Header {
+		return &tar.Header{Name: name, Typeflag: tar.TypeSymlink, Linkname: "t"}
+	}
 	for _, c := range []struct {
 		src     string
 		entries []*tar.Header

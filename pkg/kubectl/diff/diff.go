@@ -20,6 +20,7 @@ import (
 	"bonsai/pkg/kubectl/printers"
 	"bonsai/pkg/kubectl/resource"
 	"bonsai/pkg/kubectl/write"
+	"bonsai/pkg/trace"
 )
 
 // manager is the field manager of the dry runs, apply's own.
@@ -120,6 +121,7 @@ func (o *Options) writeBoth(ctx context.Context, i *resource.Info, live, merged 
 	if err != nil {
 		return err
 	}
+	keepRecords(before, after)
 	if i.Mapping.GroupVersionKind.Kind == "Secret" && i.Mapping.GroupVersionKind.Group == "" {
 		mask(before, after)
 	}
@@ -129,6 +131,29 @@ func (o *Options) writeBoth(ctx context.Context, i *resource.Info, live, merged 
 		}
 	}
 	return o.write(filepath.Join(merged, fileName(i)), after)
+}
+
+// keepRecords gives after what kubectl and the server note down about configurations and requests in annotations of before:
+// that they change is no difference between objects.
+func keepRecords(before, after *unstructured.Unstructured) {
+	had := map[string]string{}
+	if before != nil {
+		had = before.GetAnnotations()
+	}
+	annotations := after.GetAnnotations()
+	for _, name := range []string{write.LastAppliedAnnotation, trace.Annotation} {
+		delete(annotations, name)
+		if v, ok := had[name]; ok {
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[name] = v
+		}
+	}
+	if len(annotations) == 0 {
+		annotations = nil
+	}
+	after.SetAnnotations(annotations)
 }
 
 // versions returns the live object, nil if there is none, and what applying would make of it.

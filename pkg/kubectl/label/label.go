@@ -115,7 +115,7 @@ func differences(o *metadata.Options, current map[string]string) (*metadata.Chan
 		if _, ok := current[k]; ok {
 			c.Remove = append(c.Remove, k)
 		} else {
-			fmt.Fprintf(o.ErrOut, "label %q not found.\n", k)
+			fmt.Fprintf(o.Out, "label %q not found.\n", k)
 		}
 	}
 	return c, nil

@@ -15,7 +15,7 @@ func TestChanges(t *testing.T) {
 		{"cm c a=c", "error: 'a' already has a value (b), and --overwrite is false\n"},
 		{"cm c a=c --overwrite", "configmap/c labeled\n"},
 		{"cm c a-", "configmap/c unlabeled\n"},
-		{"cm c q-", "configmap/c not labeled\nlabel \"q\" not found.\n"},
+		{"cm c q-", "label \"q\" not found.\nconfigmap/c not labeled\n"},
 		{"cm c a- x=y", "configmap/c modified\n"},
 		{"cm c a=b a-", "error: can not both modify and remove a label in the same command\n"},
 		{"cm c x=y d", "error: all resources must be specified before label changes: d\n"},

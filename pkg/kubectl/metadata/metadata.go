@@ -113,7 +113,7 @@ func (o *Options) Validate() error {
 // Run changes what it finds.
 func (o *Options) Run(ctx context.Context) error {
 	q := o.target.Request(&o.Base, o.args)
-	q.Latest = !o.Local
+	q.Latest, q.Local = !o.Local, o.Local
 	infos, err := o.Client.Resolve(ctx, q)
 	if o.Version != "" && (len(infos) > 1 || o.target.All || o.target.Selector != "") {
 		return errors.New("--resource-version may only be used with a single resource")

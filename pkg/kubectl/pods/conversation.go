@@ -2,6 +2,7 @@ package pods
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -44,6 +45,19 @@ func (c *Conversation) Connect(f *cli.Factory) (err error) {
 	}
 	c.config, err = f.RESTConfig()
 	return err
+}
+
+// FromFiles makes the object of the files, which must be one, the target.
+func (c *Conversation) FromFiles(ctx context.Context, files resource.Files) error {
+	infos, err := c.client.Resolve(ctx, resource.Request{Files: files, Namespace: c.Namespace})
+	if err != nil {
+		return err
+	}
+	if len(infos) != 1 {
+		return fmt.Errorf("expected one object in --filename, got %d", len(infos))
+	}
+	c.Namespace, c.Target = infos[0].Namespace, infos[0].ResourceName()
+	return nil
 }
 
 // Find finds the pod and settles which container is meant; a pod that has ended is refused with what was tried ("exec

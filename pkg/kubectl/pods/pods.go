@@ -90,6 +90,9 @@ func Find(ctx context.Context, c *resource.Client, namespace, arg string, wait t
 		return []corev1.Pod{*pod}, nil
 	}
 	selector, err := Selector(info.Object)
+	if none := (*NoSelectorError)(nil); errors.As(err, &none) {
+		return nil, fmt.Errorf("cannot attach to *v1.%s: %w", none.Kind, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -138,11 +141,18 @@ func rank(p *corev1.Pod) int {
 	return n
 }
 
-// Selector is the label selector of a workload's or service's pods.
+// NoSelectorError says that objects of Kind have no pods.
+type NoSelectorError struct{ Kind string }
+
+func (e *NoSelectorError) Error() string {
+	return fmt.Sprintf("selector for *v1.%s not implemented", e.Kind)
+}
+
+// Selector is the label selector of a workload's or service's pods, a *NoSelectorError if the object is neither.
 func Selector(u *unstructured.Unstructured) (string, error) {
 	raw, ok, _ := unstructured.NestedMap(u.Object, "spec", "selector")
 	if !ok {
-		return "", fmt.Errorf("cannot get the selector of %s/%s: it selects no pods", strings.ToLower(u.GetKind()), u.GetName())
+		return "", &NoSelectorError{Kind: u.GetKind()}
 	}
 	if _, isLabelSelector := raw["matchLabels"]; !isLabelSelector && raw["matchExpressions"] == nil {
 		set, _, err := unstructured.NestedStringMap(u.Object, "spec", "selector")
@@ -176,7 +186,7 @@ func Container(pod *corev1.Pod, name string, note io.Writer) (string, error) {
 				return name, nil
 			}
 		}
-		return "", fmt.Errorf("container %s is not valid for pod %s out of: %s", name, pod.Name, all)
+		return "", &NoContainerError{Pod: pod.Name, Name: name, All: all}
 	}
 	if d := pod.Annotations[DefaultContainer]; d != "" {
 		for _, c := range pod.Spec.Containers {
@@ -193,6 +203,13 @@ func Container(pod *corev1.Pod, name string, note io.Writer) (string, error) {
 		fmt.Fprintf(note, "Defaulted container %q out of: %s\n", first, all)
 	}
 	return first, nil
+}
+
+// NoContainerError says that the pod has no container called Name; All names those it has.
+type NoContainerError struct{ Pod, Name, All string }
+
+func (e *NoContainerError) Error() string {
+	return fmt.Sprintf("container %s is not valid for pod %s out of: %s", e.Name, e.Pod, e.All)
 }
 
 // containers names all containers, those that are not regular ones with what they are.

@@ -71,7 +71,7 @@ func TestSelector(t *testing.T) {
 		`{"selector":{"matchLabels":{"app":"x"}}}`:                                                      "app=x",
 		`{"selector":{"matchExpressions":[{"key":"a","operator":"In","values":["1","2"]}]}}`:            "a in (1,2)",
 		`{"selector":{"matchLabels":{"app":"x"},"matchExpressions":[{"key":"b","operator":"Exists"}]}}`: "app=x,b",
-		`{}`: "error: cannot get the selector of service/s: it selects no pods",
+		`{}`: "error: selector for *v1.Service not implemented",
 	} {
 		u := &unstructured.Unstructured{Object: map[string]any{"kind": "Service", "metadata": map[string]any{"name": "s"}}}
 		var content map[string]any

@@ -204,6 +204,9 @@ func servicePort(remote string, service *corev1.Service, pod *corev1.Pod) (int32
 		}
 		return p.Port, nil
 	}
+	if _, err := strconv.Atoi(remote); err != nil {
+		return 0, fmt.Errorf("Service '%s' does not have a named port '%s'", service.Name, remote)
+	}
 	return 0, fmt.Errorf("Service %s does not have a service port %s", service.Name, remote)
 }
 

@@ -26,6 +26,8 @@ const maxFile = 64 << 20
 type Files struct {
 	Names     []string
 	Recursive bool
+	// Check refuses objects that do not say their apiVersion and kind as invalid, as opposed to undecodable.
+	Check bool
 }
 
 // AddFlags adds -f, --filename and -R, --recursive; usage says what the files are for.
@@ -67,7 +69,7 @@ func (c *Client) Read(ctx context.Context, f Files) ([]Document, error) {
 	}
 	var out []Document
 	for _, s := range sources {
-		docs, err := s.documents()
+		docs, err := s.documents(f.Check)
 		out = append(out, docs...)
 		if err != nil {
 			return out, err
@@ -176,17 +178,17 @@ func (c *Client) download(ctx context.Context, address string) (io.ReadCloser, e
 	return resp.Body, nil
 }
 
-func (s source) documents() ([]Document, error) {
+func (s source) documents(check bool) ([]Document, error) {
 	r, err := s.open()
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	return Parse(s.name, r)
+	return parse(s.name, r, check)
 }
 
-// Parse reads the YAML or JSON objects of r; source names it in errors.
-func Parse(source string, r io.Reader) ([]Document, error) {
+// parse reads the YAML or JSON objects of r; source names it in errors.
+func parse(source string, r io.Reader, check bool) ([]Document, error) {
 	var out []Document
 	for d := yaml.NewYAMLOrJSONDecoder(io.LimitReader(r, maxFile), 4096); ; {
 		var ext runtime.RawExtension
@@ -199,12 +201,43 @@ func Parse(source string, r io.Reader) ([]Document, error) {
 		if len(ext.Raw) == 0 || string(ext.Raw) == "null" {
 			continue
 		}
+		if check {
+			if err := checkType(ext.Raw); err != nil {
+				return out, fmt.Errorf("error validating %q: error validating data: %w; if you choose to ignore these errors, turn validation off with --validate=false", source, err)
+			}
+		}
 		docs, err := objects(source, ext.Raw)
 		if err != nil {
 			return out, err
 		}
 		out = append(out, docs...)
 	}
+}
+
+// checkType tells what an object, or the items of a list, do not say of their types.
+func checkType(data []byte) error {
+	var content any
+	if err := json.Unmarshal(data, &content); err != nil {
+		return err
+	}
+	object, ok := content.(map[string]any)
+	if !ok {
+		return errors.New("invalid object to validate")
+	}
+	all := []any{object}
+	if items, ok := object["items"].([]any); ok && object["kind"] == "List" {
+		all = append(all, items...)
+	}
+	var errs []error
+	for _, o := range all {
+		fields, _ := o.(map[string]any)
+		for _, name := range []string{"apiVersion", "kind"} {
+			if s, _ := fields[name].(string); s == "" {
+				errs = append(errs, errors.New(name+" not set"))
+			}
+		}
+	}
+	return aggregate(errs)
 }
 
 func objects(source string, data []byte) ([]Document, error) {
@@ -221,6 +254,9 @@ func objects(source string, data []byte) ([]Document, error) {
 	}
 	switch o := obj.(type) {
 	case *unstructured.Unstructured:
+		if o.GetAPIVersion() == "" {
+			return nil, fmt.Errorf("unable to decode %q: Object 'apiVersion' is missing in '%s'", source, data)
+		}
 		return []Document{{source, o}}, nil
 	case *unstructured.UnstructuredList:
 		var out []Document

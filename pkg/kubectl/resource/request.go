@@ -48,6 +48,8 @@ type Request struct {
 	Query url.Values
 	// Subresource is read instead of the object itself.
 	Subresource string
+	// Local leaves the objects of files in the namespaces they name, or in none.
+	Local bool
 	// Single allows one TYPE only.
 	Single bool
 	// IgnoreNotFound leaves out named objects that do not exist.
@@ -337,11 +339,11 @@ func (c *Client) fromFile(d Document, q Request) (*Info, error) {
 	if own == "" && q.AllNamespaces && q.Latest {
 		return nil, fmt.Errorf("no namespace set on resource %s %q", m.Resource, info.Name)
 	}
-	if own == "" {
+	if own == "" && !q.Local {
 		own = q.Namespace
 		d.Object.SetNamespace(own)
 	}
-	if q.ExplicitNamespace && own != q.Namespace {
+	if q.ExplicitNamespace && own != "" && own != q.Namespace {
 		return nil, fmt.Errorf("the namespace from the provided object %q does not match the namespace %q. You must pass '--namespace=%s' to perform this operation.", own, q.Namespace, own)
 	}
 	info.Namespace = own

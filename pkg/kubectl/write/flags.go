@@ -126,6 +126,11 @@ func (f *Flags) Complete(w io.Writer) (err error) {
 	return err
 }
 
+// Checks tells whether objects of files are to be checked before they are sent.
+func (f *Flags) Checks() bool {
+	return f.Validation == metav1.FieldValidationStrict || f.Validation == metav1.FieldValidationWarn
+}
+
 // Printer returns the printer of results: "pod/x created", "… created (dry run)", or what -o asks for.
 func (f *Flags) Printer(operation string) (printers.Printer, error) {
 	return f.Print.Printer(operation + f.Suffix())
