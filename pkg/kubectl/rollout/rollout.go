@@ -1,4 +1,5 @@
-// Package rollout manages the rollouts of deployments: their status and history, undo, restart, pause and resume.
+// Package rollout manages the rollouts of Deployments, DaemonSets and StatefulSets: their status and history, undo, restart,
+// pause and resume.
 package rollout
 
 import (
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -45,7 +45,7 @@ func newCommand(f *cli.Factory, streams cli.IOStreams, template Describe) *cobra
 	cmd := &cobra.Command{
 		Use:   "rollout SUBCOMMAND",
 		Short: "Manage the rollout of a resource",
-		Long:  "Manage the rollout of one or many resources.\n\n Valid resource types include:\n\n  *  deployments",
+		Long:  "Manage the rollout of one or many resources.\n\n Valid resource types include:\n\n  *  deployments\n  *  daemonsets\n  *  statefulsets",
 		RunE:  cli.Group,
 	}
 	add := func(name, manager, short string, act func(context.Context, *options, *resource.Info) error) (*options, *cobra.Command) {
@@ -129,15 +129,6 @@ func (o *options) Run(ctx context.Context) error {
 	return utilerrors.NewAggregate(errs)
 }
 
-// deployment decodes info's object; what says which subcommand cannot work on other kinds.
-func deployment(i *resource.Info, refusal string) (*appsv1.Deployment, error) {
-	if i.Mapping.GroupVersionKind.GroupKind() != appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind() {
-		return nil, errors.New(refusal)
-	}
-	d := &appsv1.Deployment{}
-	return d, resource.FromUnstructured(i.Object, d)
-}
-
 // subject is the object as refusals name it: deployments.apps "web". It begins with "error: ", which is then said of each of
 // several objects too.
 func subject(i *resource.Info) string {
@@ -165,11 +156,11 @@ func (o *options) say(i *resource.Info, done string) error {
 }
 
 func restart(ctx context.Context, o *options, i *resource.Info) error {
-	d, err := deployment(i, subject(i)+" restarting is not supported")
+	w, err := decode(i, subject(i)+" restarting is not supported")
 	if err != nil {
 		return err
 	}
-	if d.Spec.Paused {
+	if paused(w) {
 		return fmt.Errorf("can't restart paused deployment (run rollout resume first)")
 	}
 	stamp := map[string]any{"kubectl.kubernetes.io/restartedAt": time.Now().Format(time.RFC3339)}
@@ -177,7 +168,7 @@ func restart(ctx context.Context, o *options, i *resource.Info) error {
 }
 
 func pause(ctx context.Context, o *options, i *resource.Info) error {
-	d, err := deployment(i, subject(i)+" pausing is not supported")
+	d, err := pausable(i, subject(i)+" pausing is not supported")
 	if err != nil {
 		return err
 	}
@@ -188,7 +179,7 @@ func pause(ctx context.Context, o *options, i *resource.Info) error {
 }
 
 func resume(ctx context.Context, o *options, i *resource.Info) error {
-	d, err := deployment(i, subject(i)+" resuming is not supported")
+	d, err := pausable(i, subject(i)+" resuming is not supported")
 	if err != nil {
 		return err
 	}

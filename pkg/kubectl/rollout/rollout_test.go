@@ -21,7 +21,14 @@ func command(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	})(f, streams)
 }
 
-// objects are the deployment web at its second revision, which is paused or not, and a pod.
+// controllerRevision is one of the daemon set agent.
+func controllerRevision(number int, cause, template string) string {
+	template = strings.Replace(template, `{"metadata"`, `{"$patch":"replace","metadata"`, 1)
+	return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"agent-%d","namespace":"default","labels":{"app":"agent"},"annotations":{"x":"y"%s},`+
+		`"ownerReferences":[{"apiVersion":"apps/v1","kind":"DaemonSet","name":"agent","uid":"d","controller":true}]},"revision":%d,"data":{"spec":{%s}}}`, number, cause, number, template)
+}
+
+// objects are the deployment web at its second revision, which is paused or not, a daemon set at its second, and pods.
 func objects(paused bool) []string {
 	template := func(version string) string {
 		return `"template":{"metadata":{"labels":{"app":"web","v":"` + version + `"}},"spec":{"containers":[{"name":"c","image":"i"}]}}`
@@ -34,6 +41,8 @@ func objects(paused bool) []string {
 		fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"default","uid":"u","generation":2,"annotations":{"deployment.kubernetes.io/revision":"2"}},`+
 			`"spec":{"replicas":1,"paused":%t,"selector":{"matchLabels":{"app":"web"}},%s},"status":{"observedGeneration":2,"replicas":1,"updatedReplicas":1,"availableReplicas":1}}`, paused, template("2")),
 		replicaSet("1", `,"kubernetes.io/change-cause":"first"`), replicaSet("2", ""),
+		`{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"agent","namespace":"default","uid":"d"},"spec":{"selector":{"matchLabels":{"app":"agent"}},` + template("2") + `}}`,
+		controllerRevision(1, `,"kubernetes.io/change-cause":"first"`, template("1")), controllerRevision(2, "", template("2")),
 		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"}}`,
 		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"q","namespace":"default"}}`,
 	}
@@ -66,6 +75,14 @@ func TestRollout(t *testing.T) {
 		{"undo deploy web --dry-run=foo", false, "error: Invalid dry-run value (foo). Must be \"none\", \"server\", or \"client\".\n", 1, ""},
 		{"undo deploy web --field-manager=x", false, "error: unknown flag: --field-manager\n", 1, ""},
 		{"undo pod p", false, "error: no rollbacker has been implemented for \"Pod\"\n", 1, ""},
+		{"history ds agent", false, "daemonset.apps/agent \nREVISION  CHANGE-CAUSE\n1         first\n2         <none>\n\n", 0, ""},
+		{"history ds agent --revision=1", false, "daemonset.apps/agent with revision #1\nPod Template:\n  map[app:web v:1] map[]\n\n", 0, ""},
+		{"history ds agent --revision=1 -o jsonpath={.kind}/{.spec.template.metadata.labels.v}", false, "DaemonSet/1", 0, ""},
+		{"undo ds agent --dry-run=client", false, "daemonset.apps/agent will roll back to Pod Template:\n  map[app:web v:1] map[]\n (dry run)\n", 0, "GET"},
+		{"undo ds agent --to-revision=2", false, "daemonset.apps/agent skipped rollback (current template already matches revision 2)\n", 0, "GET"},
+		{"undo ds agent", false, "daemonset.apps/agent rolled back\n", 0, `"$patch":"replace"`},
+		{"restart ds agent", false, "daemonset.apps/agent restarted\n", 0, "restartedAt"},
+		{"pause ds agent", false, "error: daemonsets.apps \"agent\" pausing is not supported\n", 1, "GET"},
 		{"restart deploy web", false, "deployment.apps/web restarted\n", 0, "fieldManager=kubectl-rollout"},
 		{"restart deploy web", true, "error: can't restart paused deployment (run rollout resume first)\n", 1, "GET"},
 		{"restart deploy web --dry-run=server", false, "error: unknown flag: --dry-run\n", 1, ""},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -20,7 +19,8 @@ var errTimeout = errors.New("timed out waiting for the condition")
 
 // status tells how far the rollout is, until it is done.
 func status(ctx context.Context, o *options, i *resource.Info) error {
-	if _, err := deployment(i, "no status viewer has been implemented for "+i.Mapping.GroupVersionKind.Kind); err != nil {
+	refusal := "no status viewer has been implemented for " + i.Mapping.GroupVersionKind.Kind
+	if _, err := decode(i, refusal); err != nil {
 		return err
 	}
 	if o.timeout > 0 {
@@ -29,11 +29,11 @@ func status(ctx context.Context, o *options, i *resource.Info) error {
 		defer cancel()
 	}
 	show := func(u *unstructured.Unstructured) error {
-		d := &appsv1.Deployment{}
-		if err := resource.FromUnstructured(u, d); err != nil {
+		w, err := decode(&resource.Info{Mapping: i.Mapping, Object: u}, refusal)
+		if err != nil {
 			return err
 		}
-		message, done, err := progress(d, o.revision)
+		message, done, err := w.progress(o.revision)
 		if err != nil {
 			return err
 		}
@@ -69,30 +69,4 @@ func status(ctx context.Context, o *options, i *resource.Info) error {
 		return errors.New("watch closed before the rollout was complete")
 	}
 	return err
-}
-
-// progress words how far d's rollout is. It is an error if it runs another revision than pinned, unless that is 0.
-func progress(d *appsv1.Deployment, pinned int64) (message string, done bool, err error) {
-	if at := revision(d); pinned > 0 && at != pinned {
-		return "", false, fmt.Errorf("desired revision (%d) is different from the running revision (%d)", pinned, at)
-	}
-	if d.Generation > d.Status.ObservedGeneration {
-		return "Waiting for deployment spec update to be observed...\n", false, nil
-	}
-	for _, c := range d.Status.Conditions {
-		if c.Type == appsv1.DeploymentProgressing && c.Reason == "ProgressDeadlineExceeded" {
-			return "", false, fmt.Errorf("deployment %q exceeded its progress deadline", d.Name)
-		}
-	}
-	s := d.Status
-	wait := fmt.Sprintf("Waiting for deployment %q rollout to finish: ", d.Name)
-	switch {
-	case d.Spec.Replicas != nil && s.UpdatedReplicas < *d.Spec.Replicas:
-		return wait + fmt.Sprintf("%d out of %d new replicas have been updated...\n", s.UpdatedReplicas, *d.Spec.Replicas), false, nil
-	case s.Replicas > s.UpdatedReplicas:
-		return wait + fmt.Sprintf("%d old replicas are pending termination...\n", s.Replicas-s.UpdatedReplicas), false, nil
-	case s.AvailableReplicas < s.UpdatedReplicas:
-		return wait + fmt.Sprintf("%d of %d updated replicas are available...\n", s.AvailableReplicas, s.UpdatedReplicas), false, nil
-	}
-	return fmt.Sprintf("deployment %q successfully rolled out\n", d.Name), true, nil
 }
