@@ -75,7 +75,7 @@ func inspect(u *unstructured.Unstructured) (*facts, error) {
 	case "Deployment", "ReplicaSet":
 		return f, f.workload(u)
 	default:
-		return nil, fmt.Errorf("cannot expose a %s", u.GetKind())
+		return nil, fmt.Errorf("cannot expose a %s", u.GroupVersionKind().GroupKind())
 	}
 	return f, nil
 }
