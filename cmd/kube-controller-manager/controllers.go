@@ -23,6 +23,7 @@ import (
 	"bonsai/pkg/controller/replicaset"
 	"bonsai/pkg/controller/rootca"
 	"bonsai/pkg/controller/serviceaccount"
+	"bonsai/pkg/controller/statefulset"
 	"bonsai/pkg/controller/tainteviction"
 	"bonsai/pkg/controller/tokencleaner"
 	"bonsai/pkg/controller/tokens"
@@ -55,6 +56,7 @@ func entries() []entry {
 		{name: "replicaset-controller", alias: "replicaset", account: "replicaset-controller", build: plain(replicaset.New)},
 		{name: "replicationcontroller-controller", alias: "replicationcontroller", account: "replication-controller", build: plain(replicaset.NewReplicationController)},
 		{name: "daemonset-controller", alias: "daemonset", account: "daemon-set-controller", build: plain(daemonset.New)},
+		{name: "statefulset-controller", alias: "statefulset", account: "statefulset-controller", build: plain(statefulset.New)},
 		{name: "endpointslice-controller", alias: "endpointslice", account: "endpointslice-controller", build: func(o *options, d controller.Deps) (runner, error) {
 			return endpointslice.New(d, o.maxEndpointsPerSlice)
 		}},
@@ -78,7 +80,7 @@ func entries() []entry {
 // elsewhere names upstream's controllers that this manager does not have, so that --controllers may name them.
 func elsewhere() []string {
 	return []string{
-		"job-controller", "cronjob-controller", "statefulset-controller", "horizontal-pod-autoscaler-controller",
+		"job-controller", "cronjob-controller", "horizontal-pod-autoscaler-controller",
 		"disruption-controller", "resourcequota-controller", "certificatesigningrequest-signing-controller", "certificatesigningrequest-approving-controller",
 		"certificatesigningrequest-cleaner-controller", "ttl-controller", "ttl-after-finished-controller", "ephemeral-volume-controller",
 		"persistentvolume-binder-controller", "persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
@@ -86,7 +88,7 @@ func elsewhere() []string {
 		"bootstrap-signer-controller", "bootstrapsigner", "endpointslice-mirroring-controller", "validatingadmissionpolicy-status-controller",
 		"service-cidr-controller", "storage-version-migrator-controller", "resourceclaim-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"service-lb-controller", "node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",
-		"job", "cronjob", "statefulset", "disruption", "resourcequota", "horizontalpodautoscaling", "csrsigning", "csrapproving", "csrcleaner", "ttl", "ttl-after-finished",
+		"job", "cronjob", "disruption", "resourcequota", "horizontalpodautoscaling", "csrsigning", "csrapproving", "csrcleaner", "ttl", "ttl-after-finished",
 	}
 }
 

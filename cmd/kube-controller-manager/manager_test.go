@@ -68,6 +68,7 @@ func TestManager(t *testing.T) {
 	t.Run("replication controller", w.replicationController)
 	t.Run("node", w.node)
 	t.Run("daemon set", w.daemonSet)
+	t.Run("stateful set", w.statefulSet)
 	t.Run("token", w.token)
 }
 

@@ -73,6 +73,11 @@ func DaemonSets(c *Client) *Resource[*appsv1.DaemonSet] {
 	return newResource(c, appsv1.SchemeGroupVersion, "daemonsets", &appsv1.DaemonSet{}, &appsv1.DaemonSetList{})
 }
 
+// StatefulSets gives access to statefulsets.
+func StatefulSets(c *Client) *Resource[*appsv1.StatefulSet] {
+	return newResource(c, appsv1.SchemeGroupVersion, "statefulsets", &appsv1.StatefulSet{}, &appsv1.StatefulSetList{})
+}
+
 // ControllerRevisions gives access to controllerrevisions.
 func ControllerRevisions(c *Client) *Resource[*appsv1.ControllerRevision] {
 	return newResource(c, appsv1.SchemeGroupVersion, "controllerrevisions", &appsv1.ControllerRevision{}, &appsv1.ControllerRevisionList{})

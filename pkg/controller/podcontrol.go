@@ -31,7 +31,7 @@ const (
 	VerbDelete Verb = "Delete"
 )
 
-// Words are the reason and the message of an event.
+// Words are the reason and the message of an event; without a reason there is none.
 type Words struct{ Reason, Message string }
 
 // PlainWords are what most owners say of a pod that they created or deleted (err is nil) or failed to.
@@ -53,8 +53,9 @@ func (c PodControl) say(verb Verb, owner Object, pod string, err error) {
 	if err != nil {
 		kind = corev1.EventTypeWarning
 	}
-	w := words(verb, owner, pod, err)
-	c.Events.Event(owner, kind, w.Reason, w.Message)
+	if w := words(verb, owner, pod, err); w.Reason != "" {
+		c.Events.Event(owner, kind, w.Reason, w.Message)
+	}
 }
 
 // Change creates the pods of create, which may repeat one pod without a name, slowly at first, and deletes the victims all at

@@ -1,0 +1,57 @@
+package statefulset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/controller"
+)
+
+// words are those of Kubernetes. A pod that is there already is nothing to tell: either the cache is late, or another owner's
+// pod has the name and the next tries will say the same.
+func words(verb controller.Verb, owner controller.Object, pod string, err error) controller.Words {
+	what := fmt.Sprintf("%s Pod %s in StatefulSet %s ", verb, pod, owner.GetName())
+	switch {
+	case err == nil:
+		return controller.Words{Reason: "Successful" + string(verb), Message: what + "successful"}
+	case verb == controller.VerbCreate && apierrors.IsAlreadyExists(err):
+		return controller.Words{}
+	}
+	return controller.Words{Reason: "Failed" + string(verb), Message: what + "failed error: " + err.Error()}
+}
+
+// sayClaims tells that the claims of a pod that is about to be created will not be.
+func (c *Controller) sayClaims(set *appsv1.StatefulSet, p *corev1.Pod) {
+	for i := range set.Spec.VolumeClaimTemplates {
+		c.Events.Eventf(set, corev1.EventTypeWarning, "FailedCreate", "Create Claim %s Pod %s in StatefulSet %s failed error: persistentvolumeclaims are not served by this cluster",
+			claimName(set.Spec.VolumeClaimTemplates[i].Name, p.Name), p.Name, set.Name)
+	}
+}
+
+// repair gives pods back the labels that name them.
+func (c *Controller) repair(ctx context.Context, set *appsv1.StatefulSet, pods []*corev1.Pod) error {
+	var errs []error
+	for _, p := range pods {
+		patch, err := identityPatch(set, p)
+		if err == nil {
+			_, err = c.control.Pods.Patch(ctx, p.Namespace, p.Name, types.MergePatchType, patch)
+		}
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			continue
+		}
+		w := words("Update", set, p.Name, err)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("repairing the labels of pod %s/%s: %w", p.Namespace, p.Name, err))
+			c.Events.Event(set, corev1.EventTypeWarning, w.Reason, w.Message)
+			continue
+		}
+		c.Events.Event(set, corev1.EventTypeNormal, w.Reason, w.Message)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,141 @@
+package statefulset
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/controller"
+)
+
+// A plan is the next step.
+type plan struct {
+	create []*corev1.Pod
+	delete []*corev1.Pod
+	// repair are the pods that lost the labels that name them.
+	repair []*corev1.Pod
+}
+
+// state is one StatefulSet with all that decisions about it need.
+type state struct {
+	set *appsv1.StatefulSet
+	// update is the revision of the present template, current the one before until all pods are updated.
+	current, update revision
+	pods            []*corev1.Pod
+	now             time.Time
+}
+
+func (s *state) start() int {
+	if s.set.Spec.Ordinals == nil {
+		return 0
+	}
+	return int(s.set.Spec.Ordinals.Start)
+}
+
+func (s *state) ordered() bool {
+	return s.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
+}
+
+// rolling tells whether pods are updated without anybody deleting them.
+func (s *state) rolling() bool {
+	return s.set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType
+}
+
+// partition is how many pods, from the first on, stay at the current revision.
+func (s *state) partition() int {
+	if r := s.set.Spec.UpdateStrategy.RollingUpdate; s.rolling() && r != nil {
+		return int(count(r.Partition))
+	}
+	return 0
+}
+
+// split files the pods by their numbers from start on, nil where there is none, and puts those that the set has no place for
+// apart, the highest number first.
+func (s *state) split() (replicas, surplus []*corev1.Pod) {
+	replicas = make([]*corev1.Pod, count(s.set.Spec.Replicas))
+	for _, p := range s.pods {
+		n, ok := ordinalOf(s.set, p)
+		switch at := n - s.start(); {
+		case !ok:
+		case at >= 0 && at < len(replicas):
+			replicas[at] = p
+		default:
+			surplus = append(surplus, p)
+		}
+	}
+	slices.SortFunc(surplus, func(a, b *corev1.Pod) int {
+		n, _ := ordinalOf(s.set, a)
+		m, _ := ordinalOf(s.set, b)
+		return cmp.Compare(m, n)
+	})
+	return replicas, surplus
+}
+
+// healthy tells whether the pod counts as there: running, ready for long enough, and not going away.
+func (s *state) healthy(p *corev1.Pod) bool {
+	if p == nil || p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning {
+		return false
+	}
+	ok, _ := controller.PodAvailable(p, time.Duration(s.set.Spec.MinReadySeconds)*time.Second, s.now)
+	return ok
+}
+
+// plan finds the next step: first the pods that should be there are, then those that should not go, then they are updated.
+// Each of these waits for the one before.
+func (s *state) plan() plan {
+	var out plan
+	replicas, surplus := s.split()
+	if s.fill(replicas, &out) && s.drain(surplus, &out) && s.rolling() {
+		out.delete = append(out.delete, s.roll(replicas)...)
+	}
+	return out
+}
+
+// fill sees to it that every place has a pod. An ordered set looks at a place only when all before are healthy. It tells
+// whether surplus pods may be looked at.
+func (s *state) fill(replicas []*corev1.Pod, out *plan) bool {
+	done := true
+	for i, p := range replicas {
+		if p == nil {
+			out.create = append(out.create, podFor(s.set, s.revisionAt(i), s.start()+i))
+		} else if p.DeletionTimestamp == nil {
+			if controller.PodTerminal(p) {
+				out.delete, done = append(out.delete, p), false
+			} else if !identified(s.set, p) {
+				out.repair = append(out.repair, p)
+			}
+		}
+		if s.ordered() && !s.healthy(p) {
+			return false
+		}
+	}
+	return done
+}
+
+// revisionAt is what the pod of a place is made from.
+func (s *state) revisionAt(i int) revision {
+	if i < s.partition() {
+		return s.current
+	}
+	return s.update
+}
+
+// drain deletes surplus pods, which come the highest first; it tells whether updates may be looked at. An ordered set deletes
+// one at a time and waits until it is gone; it leaves an unhealthy pod alone while one before it is unhealthy too.
+func (s *state) drain(surplus []*corev1.Pod, out *plan) bool {
+	if len(surplus) == 0 {
+		return true
+	}
+	if !s.ordered() {
+		out.delete = append(out.delete, slices.DeleteFunc(slices.Clone(surplus), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })...)
+		return true
+	}
+	last, before := surplus[0], surplus[1:]
+	if last.DeletionTimestamp == nil && (s.healthy(last) || !slices.ContainsFunc(before, func(p *corev1.Pod) bool { return !s.healthy(p) })) {
+		out.delete = append(out.delete, last)
+	}
+	return false
+}

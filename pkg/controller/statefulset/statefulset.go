@@ -1,0 +1,200 @@
+// Package statefulset keeps the pods of each StatefulSet: numbered, each with a name, a host name and labels of its own that
+// the next pod of the same number takes over (https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/).
+// Who a pod is (identity), what to create and delete (plan, roll) and the status are pure functions of one state; the history
+// of templates is kept in ControllerRevisions.
+//
+// Claims: the API server does not serve PersistentVolumeClaims yet. A pod of a set with volumeClaimTemplates names its claims,
+// so that it waits for them, but nobody makes them: an event on the set says so, and whenScaled and whenDeleted of the claims'
+// retention policy have nothing to act on.
+package statefulset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"bonsai/pkg/controller"
+)
+
+// The next pod in the place of one that failed comes at once, the one after that after failedFirst, then after twice as long,
+// up to failedMost.
+const (
+	failedFirst = time.Second
+	failedMost  = 10 * time.Second
+)
+
+func kind() schema.GroupVersionKind { return appsv1.SchemeGroupVersion.WithKind("StatefulSet") }
+
+// Controller reconciles StatefulSets.
+type Controller struct {
+	controller.Deps
+	sets      *controller.Informer[*appsv1.StatefulSet]
+	revisions *controller.Informer[*appsv1.ControllerRevision]
+	pods      *controller.Informer[*corev1.Pod]
+
+	writeSets      *controller.Resource[*appsv1.StatefulSet]
+	writeRevisions *controller.Resource[*appsv1.ControllerRevision]
+	expect         *controller.Expectations
+	control        controller.PodControl
+	failed         *flowcontrol.Backoff // by StatefulSet and pod name
+	loop           *controller.Loop[controller.Key]
+}
+
+// New returns the controller; its caches fill when d.Informers run.
+func New(d controller.Deps) (*Controller, error) {
+	c := &Controller{
+		Deps: d,
+		sets: controller.InformerFor(d.Informers, controller.StatefulSets), writeSets: controller.StatefulSets(d.Client),
+		revisions: controller.InformerFor(d.Informers, controller.ControllerRevisions), writeRevisions: controller.ControllerRevisions(d.Client),
+		pods:   controller.InformerFor(d.Informers, controller.Pods),
+		expect: controller.NewExpectations(d.Now), failed: flowcontrol.NewBackOff(failedFirst, failedMost),
+	}
+	c.control = controller.PodControl{Pods: controller.Pods(d.Client), Expect: c.expect, Events: d.Events, Words: words}
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: "statefulset", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	return c, errors.Join(
+		controller.WatchKeys(c.loop, c.sets),
+		controller.Watch(c.loop, c.revisions, controller.All(c.revisionChanged)),
+		controller.Watch(c.loop, c.pods, controller.OwnedPods{Kind: kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
+	)
+}
+
+// Run reconciles until ctx ends.
+func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
+
+func (c *Controller) revisionChanged(r *appsv1.ControllerRevision) {
+	if key, _, ok := controller.ControllerKey(r, kind()); ok {
+		c.loop.Add(key)
+	}
+}
+
+// adopters are the StatefulSets that the pod belongs to by its name and labels.
+func (c *Controller) adopters(p *corev1.Pod) (keys []controller.Key) {
+	for _, set := range c.sets.InNamespace(p.Namespace) {
+		sel, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+		if _, named := ordinalOf(set, p); named && err == nil && sel.Matches(labels.Set(p.Labels)) {
+			keys = append(keys, controller.KeyOf(set))
+		}
+	}
+	return keys
+}
+
+// Reconcile takes the next step that the pods' states allow, and reports.
+func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
+	set, ok := c.sets.Get(key)
+	if !ok {
+		c.expect.Forget(key)
+		return controller.Result{}, nil
+	}
+	sel, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		return controller.Result{}, controller.TerminalError(fmt.Errorf("reading the selector of StatefulSet %s: %w", key, err))
+	}
+	if set.DeletionTimestamp != nil {
+		return controller.Result{}, nil
+	}
+	// Asked before the cache is read: what is seen later than the answer does no harm, what is seen earlier would.
+	upToDate := c.expect.Satisfied(key)
+	pods, err := c.claim(ctx, set, sel)
+	if err != nil {
+		return controller.Result{}, err
+	}
+	h := c.history(set, sel, pods)
+	now, old, err := c.settle(ctx, h, set)
+	if err != nil {
+		return controller.Result{}, err
+	}
+	s := &state{set: set, pods: pods, now: c.Now()}
+	if err := c.templates(ctx, s, now, old); err != nil {
+		return controller.Result{}, err
+	}
+	var wait time.Duration
+	var errs []error
+	if upToDate {
+		wait, err = c.act(ctx, s)
+		errs = append(errs, err, h.Trim(ctx, s.idle(old), int(count(set.Spec.RevisionHistoryLimit)), none))
+	}
+	status, ready := s.status()
+	errs = append(errs, c.report(ctx, set, status))
+	if wait == 0 || ready > 0 && ready < wait {
+		wait = ready
+	}
+	return controller.Result{RequeueAfter: wait}, errors.Join(errs...)
+}
+
+// claim returns the pods that are the StatefulSet's own, also those at their end.
+func (c *Controller) claim(ctx context.Context, set *appsv1.StatefulSet, sel labels.Selector) ([]*corev1.Pod, error) {
+	claim := controller.Claim[*corev1.Pod]{
+		Owner: set, Kind: kind(), Selector: sel, Children: c.control.Pods, Fresh: c.fresh(set),
+		Adoptable: func(p *corev1.Pod) bool { _, named := ordinalOf(set, p); return named },
+	}
+	return claim.Settle(ctx, append(c.pods.OwnedBy(set.UID), c.pods.Orphans(set.Namespace)...))
+}
+
+func (c *Controller) fresh(set *appsv1.StatefulSet) func(context.Context) (metav1.Object, error) {
+	return func(ctx context.Context) (metav1.Object, error) { return c.writeSets.Get(ctx, set.Namespace, set.Name) }
+}
+
+// act carries out the plan. The duration, if positive, is when a pod that failed may be replaced.
+func (c *Controller) act(ctx context.Context, s *state) (time.Duration, error) {
+	todo := s.plan()
+	errs := []error{c.repair(ctx, s.set, todo.repair)}
+	wait := c.holdBack(s, &todo)
+	if len(todo.create)+len(todo.delete) == 0 {
+		return wait, errors.Join(errs...)
+	}
+	for _, p := range todo.create {
+		c.sayClaims(s.set, p)
+	}
+	return wait, errors.Join(append(errs, c.control.Change(ctx, s.set, todo.create, todo.delete))...)
+}
+
+// holdBack takes from the plan the failed pods whose place has had too many of late: a pod that fails at once is not made over
+// and over. It says when to look again.
+func (c *Controller) holdBack(s *state, todo *plan) (wait time.Duration) {
+	todo.delete = slices.DeleteFunc(todo.delete, func(p *corev1.Pod) bool {
+		if p.Status.Phase != corev1.PodFailed {
+			return false
+		}
+		key := string(s.set.UID) + "/" + p.Name
+		if !c.failed.IsInBackOffSinceUpdate(key, s.now) {
+			c.failed.Next(key, s.now)
+			c.failed.GC()
+			return false
+		}
+		if d := c.failed.Get(key); wait == 0 || d < wait {
+			wait = d
+		}
+		return true
+	})
+	return wait
+}
+
+// report stores the status if it is news.
+func (c *Controller) report(ctx context.Context, set *appsv1.StatefulSet, status appsv1.StatefulSetStatus) error {
+	if equality.Semantic.DeepEqual(set.Status, status) {
+		return nil
+	}
+	set = set.DeepCopy()
+	set.Status = status
+	if _, err := c.writeSets.UpdateStatus(ctx, set); err != nil {
+		return fmt.Errorf("updating the status of StatefulSet %s/%s: %w", set.Namespace, set.Name, err)
+	}
+	return nil
+}
+
+func count(n *int32) int32 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
