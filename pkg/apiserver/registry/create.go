@@ -127,6 +127,7 @@ func (g *Generic) insert(ctx context.Context, a *admission.Attributes, access me
 	} else if item, err = g.Storage.Create(ctx, key, draft); err != nil {
 		return nil, g.apiError("create", access.GetName(), err)
 	}
+	g.wrote(item)
 	if err := setVersion(a.Object, item); err != nil {
 		return nil, err
 	}

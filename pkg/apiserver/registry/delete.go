@@ -92,6 +92,7 @@ func (g *Generic) remove(ctx context.Context, item *storage.Item, obj runtime.Ob
 	if err != nil {
 		return nil, nil, false, err
 	}
+	g.wrote(last)
 	if g.Hook != nil {
 		g.Hook.AfterDelete(obj)
 	}
@@ -116,6 +117,7 @@ func (g *Generic) storeMarked(ctx context.Context, item *storage.Item, obj runti
 	if err != nil {
 		return nil, err
 	}
+	g.wrote(marked)
 	return marked, setVersion(obj, marked)
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -48,6 +49,8 @@ type Generic struct {
 	codec  *Codec
 	prefix string
 	gr     schema.GroupResource
+	// written is the revision of the newest write through this store and its views.
+	written *atomic.Int64
 }
 
 var _ Store = (*Generic)(nil)
@@ -66,7 +69,7 @@ func NewGeneric(cfg Config) (*Generic, error) {
 	if cfg.Random == nil {
 		cfg.Random = RandomSuffix
 	}
-	return &Generic{Config: cfg, codec: NewCodec(cfg.Row), prefix: Prefix(cfg.Row), gr: cfg.Row.GroupResource()}, nil
+	return &Generic{Config: cfg, codec: NewCodec(cfg.Row), prefix: Prefix(cfg.Row), gr: cfg.Row.GroupResource(), written: &atomic.Int64{}}, nil
 }
 
 // Prefix returns the storage prefix of all objects of row.
@@ -161,7 +164,7 @@ func (g *Generic) List(ctx context.Context, ns, labelSelector string) ([]runtime
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", g.gr, err)
 	}
-	opts := storage.ListOptions{Match: storage.NotOlderThan}
+	opts := storage.ListOptions{Match: storage.NotOlderThan, Revision: g.written.Load()}
 	if !selector.Empty() {
 		opts.Filter = func(i *storage.Item) bool { return selector.Matches(i.Facts.Labels) }
 	}
@@ -187,6 +190,15 @@ func (g *Generic) strategyOf(subresource string) *resources.Strategy {
 	}
 	for i := range g.Row.Subresources {
 		if g.Row.Subresources[i].Name == subresource {
+// wrote remembers a write, so that List has it.
+func (g *Generic) wrote(item *storage.Item) {
+	for old := g.written.Load(); old < item.Revision; old = g.written.Load() {
+		if g.written.CompareAndSwap(old, item.Revision) {
+			return
+		}
+	}
+}
+
 			return g.Row.Subresources[i].Strategy
 		}
 	}

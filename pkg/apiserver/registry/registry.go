@@ -46,7 +46,8 @@ type Store interface {
 	New() runtime.Object
 	// Get reads from the watch cache when minimumFresh is false (any recent state), else linearizably.
 	Get(ctx context.Context, ns, name string, minimumFresh bool) (runtime.Object, error)
-	// List returns the objects that match the label selector ("" = all), from the watch cache.
+	// List returns the objects that match the label selector ("" = all), from the watch cache, with all that was written
+	// through this store before.
 	List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error)
 	// Create runs the whole path: admission, strategy, validation, storage.
 	Create(ctx context.Context, ns string, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error)

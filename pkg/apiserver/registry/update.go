@@ -75,6 +75,9 @@ func (g *Generic) UpdateItem(ctx context.Context, ns, name, subresource string, 
 		if err != nil {
 			return nil, nil, g.apiError("update", name, err)
 		}
+		if !u.dryRun {
+			g.wrote(item)
+		}
 		if err := setVersion(u.obj, item); err != nil {
 			return nil, nil, err
 		}
