@@ -9,10 +9,12 @@ import (
 
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/admission/defaulttolerationseconds"
+	"bonsai/pkg/apiserver/admission/limitranger"
 	"bonsai/pkg/apiserver/admission/namespacelifecycle"
 	"bonsai/pkg/apiserver/admission/noderestriction"
 	"bonsai/pkg/apiserver/admission/priority"
 	"bonsai/pkg/apiserver/admission/rbacescalation"
+	"bonsai/pkg/apiserver/admission/resourcequota"
 	"bonsai/pkg/apiserver/admission/serviceaccount"
 	"bonsai/pkg/apiserver/admission/taintnodesbycondition"
 	"bonsai/pkg/apiserver/registry"
@@ -36,11 +38,13 @@ func availablePlugins() []admission.Plugin {
 func plugins(s *stores) []admission.Plugin {
 	return []admission.Plugin{
 		namespacelifecycle.New(s.of("", "namespaces")),
+		limitranger.New(s.of("", "limitranges")),
 		serviceaccount.New(serviceaccount.Config{ServiceAccounts: s.of("", "serviceaccounts"), Suffix: func() string { return registry.RandomSuffix(5) }, Wait: accountWait}),
 		noderestriction.New(noderestriction.Config{Pods: s.of("", "pods"), Nodes: s.of("", "nodes")}),
 		taintnodesbycondition.New(),
 		priority.New(s.of(schedulingv1.GroupName, "priorityclasses")),
 		defaulttolerationseconds.New(defaulttolerationseconds.Default, defaulttolerationseconds.Default),
+		resourcequota.New(s.of("", "resourcequotas"), time.Now),
 	}
 }
 

@@ -1,0 +1,123 @@
+// Package resourcequota is the admission plug-in ResourceQuota: what is created, or grows, in a namespace is charged to the
+// namespace's quotas before it is stored, and refused if one of them would be exceeded.
+//
+// A quota is charged by writing its status, if nobody else has written it meanwhile: of several servers and requests none
+// can use the same rest twice. What is charged and then not stored after all is given back by the controller's next
+// recount. A quota bounds nothing until the controller has written its first status.
+package resourcequota
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"bonsai/api/quota"
+	"bonsai/pkg/apiserver/admission"
+)
+
+// Quotas reads and writes resource quotas; the registry.Store of them is one. List has what a client was told to be stored.
+type Quotas interface {
+	Get(ctx context.Context, ns, name string, minimumFresh bool) (runtime.Object, error)
+	List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error)
+	Update(ctx context.Context, ns, name, subresource string, change func(current runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error)
+}
+
+type plugin struct {
+	quotas Quotas
+	now    func() time.Time
+	desks  desks
+}
+
+// New returns the plug-in; now is the clock.
+func New(quotas Quotas, now func() time.Time) admission.Plugin {
+	return admission.Plugin{Name: "ResourceQuota", Validator: &plugin{quotas: quotas, now: now}}
+}
+
+// Validate implements admission.Validator.
+func (p *plugin) Validate(ctx context.Context, a *admission.Attributes) error {
+	if !concerns(a) {
+		return nil
+	}
+	quotas, err := p.list(ctx, a.Namespace)
+	if err != nil || len(quotas) == 0 {
+		return err
+	}
+	c := newClaim(a)
+	bounded := false
+	for _, q := range quotas {
+		names := c.bounds(q)
+		if err := c.countable(q, names); err != nil {
+			return err
+		}
+		bounded = bounded || len(names) > 0
+	}
+	if !bounded {
+		return nil
+	}
+	if c.delta = p.delta(c, a); len(c.delta) == 0 {
+		return nil
+	}
+	p.desks.queue(a.Namespace, c, func(batch []*claim) { p.settle(ctx, a.Namespace, batch) })
+	return c.err
+}
+
+// concerns tells whether a may need more of something: every creation, and the updates that change what is counted.
+func concerns(a *admission.Attributes) bool {
+	gr := a.Resource.GroupResource()
+	if a.Namespace == "" || a.Object == nil || quota.Ignored(gr) {
+		return false
+	}
+	switch a.Operation {
+	case admission.Create:
+		return a.Subresource == "" && gr != corev1.Resource("namespaces")
+	case admission.Update:
+		return a.Is(corev1.Resource("services")) || a.Is(corev1.Resource("pods/resize"))
+	}
+	return false
+}
+
+// delta is what the operation needs more than was used before; pods that are resized may need less, too.
+func (p *plugin) delta(c *claim, a *admission.Attributes) corev1.ResourceList {
+	now := p.now()
+	d := quota.Usage(c.resource, a.Object, now)
+	if a.Operation == admission.Update && stored(a.OldObject) {
+		d = quota.Subtract(d, quota.Usage(c.resource, a.OldObject, now))
+	}
+	for name, q := range d {
+		if q.IsZero() || q.Sign() < 0 && a.Subresource != "resize" {
+			delete(d, name)
+		}
+	}
+	return d
+}
+
+// stored tells an update from the creation by PUT.
+func stored(old runtime.Object) bool {
+	if old == nil {
+		return false
+	}
+	m, err := meta.Accessor(old)
+	return err == nil && m.GetResourceVersion() != ""
+}
+
+// list returns the quotas of a namespace.
+func (p *plugin) list(ctx context.Context, ns string) ([]*corev1.ResourceQuota, error) {
+	objs, err := p.quotas.List(ctx, ns, "")
+	if err != nil {
+		return nil, fmt.Errorf("listing the quotas of namespace %s: %w", ns, err)
+	}
+	out := make([]*corev1.ResourceQuota, 0, len(objs))
+	for _, obj := range objs {
+		q, ok := obj.(*corev1.ResourceQuota)
+		if !ok {
+			return nil, fmt.Errorf("listing the quotas of namespace %s: got a %T", ns, obj)
+		}
+		out = append(out, q)
+	}
+	return out, nil
+}
