@@ -183,13 +183,6 @@ func (g *Generic) List(ctx context.Context, ns, labelSelector string) ([]runtime
 	return out, nil
 }
 
-// strategyOf returns what applies to a write of subresource: nil for one without a strategy of its own.
-func (g *Generic) strategyOf(subresource string) *resources.Strategy {
-	if subresource == "" {
-		return &g.Row.Strategy
-	}
-	for i := range g.Row.Subresources {
-		if g.Row.Subresources[i].Name == subresource {
 // wrote remembers a write, so that List has it.
 func (g *Generic) wrote(item *storage.Item) {
 	for old := g.written.Load(); old < item.Revision; old = g.written.Load() {
@@ -199,6 +192,13 @@ func (g *Generic) wrote(item *storage.Item) {
 	}
 }
 
+// strategyOf returns what applies to a write of subresource: nil for one without a strategy of its own.
+func (g *Generic) strategyOf(subresource string) *resources.Strategy {
+	if subresource == "" {
+		return &g.Row.Strategy
+	}
+	for i := range g.Row.Subresources {
+		if g.Row.Subresources[i].Name == subresource {
 			return g.Row.Subresources[i].Strategy
 		}
 	}
