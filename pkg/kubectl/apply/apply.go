@@ -154,9 +154,7 @@ func (o *Options) showAll(list *unstructured.UnstructuredList) error {
 	}
 	list.SetAPIVersion("v1")
 	list.SetKind("List")
-	if err := unstructured.SetNestedField(list.Object, "", "metadata", "resourceVersion"); err != nil {
-		return err
-	}
+	list.Object["metadata"] = map[string]any{}
 	return o.Show("", list)
 }
 

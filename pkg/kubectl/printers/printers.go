@@ -33,6 +33,8 @@ type Flags struct {
 	Output, Template  string
 	AllowMissingKeys  bool
 	ShowManagedFields bool
+	// documents counts the YAML documents that the printers of these flags wrote.
+	documents int
 	// Extra are formats that the verb itself handles, for the error message: "wide".
 	Extra []string
 }
@@ -86,9 +88,9 @@ func (f *Flags) Printer(operation string) (Printer, error) {
 	case "json":
 		p = Func(JSON)
 	case "yaml":
-		p = &documents{write: YAML}
+		p = f.separated(YAML)
 	case "kyaml":
-		p = &documents{write: kyamlDocument, first: true}
+		p = Func(kyamlDocument) // which begins each document with a separator
 	case "jsonpath", "jsonpath-file", "jsonpath-as-json":
 		return f.jsonPath(format, arg)
 	case "go-template", "template", "go-template-file", "templatefile":
@@ -168,19 +170,14 @@ func kyamlDocument(obj runtime.Object, w io.Writer) error {
 	return (&kyaml.Encoder{}).FromYAML(strings.NewReader(string(data)), w)
 }
 
-// documents separates the documents that it prints.
-type documents struct {
-	write Func
-	// first is set if the separator is written by write.
-	first bool
-	n     int
-}
-
-func (d *documents) Print(obj runtime.Object, w io.Writer) error {
-	if d.n++; d.n > 1 && !d.first {
-		fmt.Fprintln(w, "---")
-	}
-	return d.write(obj, w)
+// separated separates the documents that write, and other printers of f, write.
+func (f *Flags) separated(write Func) Printer {
+	return Func(func(obj runtime.Object, w io.Writer) error {
+		if f.documents++; f.documents > 1 {
+			fmt.Fprintln(w, "---")
+		}
+		return write(obj, w)
+	})
 }
 
 // withoutManagedFields hides the bookkeeping of appliers.

@@ -203,7 +203,8 @@ func parse(source string, r io.Reader, check bool) ([]Document, error) {
 		}
 		if check {
 			if err := checkType(ext.Raw); err != nil {
-				return out, fmt.Errorf("error validating %q: error validating data: %w; if you choose to ignore these errors, turn validation off with --validate=false", source, err)
+				// %v: all that is missing is one message
+				return out, fmt.Errorf("error validating %q: error validating data: %v; if you choose to ignore these errors, turn validation off with --validate=false", source, err)
 			}
 		}
 		docs, err := objects(source, ext.Raw)

@@ -24,7 +24,7 @@ import (
 type env struct {
 	setter
 	container, from, prefix  string
-	keys                     []string
+	keys, pairs              []string
 	list, resolve, overwrite bool
 
 	set    []corev1.EnvVar
@@ -42,6 +42,7 @@ func newEnv(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	}
 	set := cmd.Flags()
 	o.addFlags(set)
+	set.StringArrayVarP(&o.pairs, "env", "e", nil, "Specify a key-value pair for an environment variable to set into each container.")
 	set.StringVarP(&o.container, "containers", "c", "*", "The names of containers in the selected pod templates to change - may use wildcards")
 	set.StringVar(&o.from, "from", "", "The name of a resource from which to inject environment variables")
 	set.StringVar(&o.prefix, "prefix", "", "Prefix to append to variable names")
@@ -62,7 +63,7 @@ func (o *env) Complete(f *cli.Factory, _ *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	o.args = objects
+	o.args, pairs = objects, append(pairs, o.pairs...)
 	if stdin {
 		more, err := readLines(o.In)
 		if err != nil {
@@ -104,7 +105,7 @@ func parseEnv(pairs []string) (set []corev1.EnvVar, remove []string, err error) 
 	}
 	for _, k := range remove {
 		if slices.ContainsFunc(set, func(e corev1.EnvVar) bool { return e.Name == k }) {
-			return nil, nil, fmt.Errorf("can not both modify and remove an environment variable in the same command: %s", k)
+			return nil, nil, errors.New("can not both modify and remove the same environment variable in the same command")
 		}
 	}
 	return set, remove, nil
@@ -137,7 +138,7 @@ func (o *env) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		chosen := matching(append(containers(spec, "initContainers"), containers(spec, "containers")...), o.container)
+		chosen := matching(append(containers(spec, "containers"), containers(spec, "initContainers")...), o.container)
 		if len(chosen) == 0 {
 			fmt.Fprintf(o.ErrOut, "Warning: %s/%s does not have any containers matching %q\n", u.GetKind(), u.GetName(), o.container)
 			return nil

@@ -85,7 +85,7 @@ func (o *env) show(ctx context.Context) error {
 			errs = append(errs, err)
 			continue
 		}
-		for _, c := range matching(append(containers(spec, "initContainers"), containers(spec, "containers")...), o.container) {
+		for _, c := range matching(append(containers(spec, "containers"), containers(spec, "initContainers")...), o.container) {
 			fmt.Fprintf(o.Out, "# %s %s, container %s\n", i.Object.GetKind(), i.Name, c["name"])
 			if err := o.showContainer(ctx, c); err != nil {
 				errs = append(errs, err)

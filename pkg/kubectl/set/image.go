@@ -76,12 +76,13 @@ func (o *image) Run(ctx context.Context) error {
 
 // setImages changes what it finds and names the containers it does not.
 func setImages(spec map[string]any, pairs [][2]string) error {
-	all := append(containers(spec, "initContainers"), containers(spec, "containers")...)
+	all := append(containers(spec, "containers"), containers(spec, "initContainers")...)
 	var errs []error
 	for _, p := range pairs {
 		found := matching(all, p[0])
 		if len(found) == 0 {
-			errs = append(errs, fmt.Errorf("unable to find container named %q", p[0]))
+			// "error: " is said of each of several objects.
+			errs = append(errs, fmt.Errorf("error: unable to find container named %q", p[0]))
 		}
 		for _, c := range found {
 			c["image"] = p[1]

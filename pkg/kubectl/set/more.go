@@ -88,7 +88,7 @@ func (o *resources) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		chosen := matching(append(containers(spec, "initContainers"), containers(spec, "containers")...), o.container)
+		chosen := matching(append(containers(spec, "containers"), containers(spec, "initContainers")...), o.container)
 		if len(chosen) == 0 {
 			return fmt.Errorf("unable to find container named %s", o.container)
 		}
@@ -154,6 +154,8 @@ func (o *serviceAccount) Run(ctx context.Context) error {
 type selector struct {
 	setter
 	labels map[string]any
+	// version, if any, is the one that the object must have.
+	version string
 }
 
 func newSelector(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
@@ -165,7 +167,9 @@ func newSelector(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		Example: "  # Set the labels and selector before creating a deployment/service pair\n  kubectl create service clusterip my-svc --clusterip=\"None\" -o yaml --dry-run=client | kubectl set selector --local -f - 'environment=qa' -o yaml | kubectl create -f -",
 		RunE:    cli.RunE(f, o),
 	}
+	o.always = true
 	o.addFlags(cmd.Flags())
+	cmd.Flags().StringVar(&o.version, "resource-version", "", "If non-empty, the selectors update will only succeed if this is the current resource-version for the object. Only valid when specifying a single resource.")
 	return cmd
 }
 
@@ -197,6 +201,9 @@ func (o *selector) Run(ctx context.Context) error {
 	return o.update(ctx, func(_ *resource.Info, u *unstructured.Unstructured) error {
 		if u.GetKind() != "Service" {
 			return errors.New("setting a selector is only supported for Services")
+		}
+		if o.version != "" {
+			u.SetResourceVersion(o.version)
 		}
 		return unstructured.SetNestedMap(u.Object, o.labels, "spec", "selector")
 	})

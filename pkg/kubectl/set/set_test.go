@@ -36,6 +36,11 @@ func TestSet(t *testing.T) {
 		{"resources deploy d -c zz --limits=cpu=2", "error: unable to find container named zz\n"},
 		{"sa deploy/d foo -o jsonpath={..serviceAccountName}", "foo"},
 		{"selector svc s a=b -o jsonpath={.spec.selector}", `{"a":"b"}`},
+		{"selector svc s x=y", "service/s selector updated\n"},
+		{"image deploy,pod --all z=1", "error: unable to find container named \"z\"\nerror: unable to find container named \"z\"\n"},
+		{"env deploy/d -e A=b -c a -o jsonpath={..env}", `[{"name":"A","value":"b"}]`},
+		{"env deploy/d A=b A-", "error: can not both modify and remove the same environment variable in the same command\n"},
+		{"subject cm c --user=u", "error: configmaps/c setting subjects is only supported for RoleBinding/ClusterRoleBinding\n"},
 		{"selector deploy d a=b", "error: setting a selector is only supported for Services\n"},
 		{"foo", "error: unknown command \"foo\"\nSee 'kubectl set -h' for help and examples\n"},
 	} {

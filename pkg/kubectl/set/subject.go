@@ -61,9 +61,9 @@ func (o *subject) Validate() error {
 
 // Run adds the subjects that are not there yet.
 func (o *subject) Run(ctx context.Context) error {
-	return o.update(ctx, func(_ *resource.Info, u *unstructured.Unstructured) error {
+	return o.update(ctx, func(i *resource.Info, u *unstructured.Unstructured) error {
 		if k := u.GetKind(); k != "RoleBinding" && k != "ClusterRoleBinding" {
-			return fmt.Errorf("setting subjects is only supported for RoleBinding/ClusterRoleBinding")
+			return fmt.Errorf("%s/%s setting subjects is only supported for RoleBinding/ClusterRoleBinding", i.Mapping.Resource.Resource, i.Name)
 		}
 		have, _ := u.Object["subjects"].([]any)
 		for _, s := range o.subjects() {

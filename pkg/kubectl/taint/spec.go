@@ -82,7 +82,7 @@ func (c changes) conflict() error {
 	for _, a := range c.add {
 		for _, r := range c.remove {
 			if a.Key == r.Key && (r.Effect == "" || a.Effect == r.Effect) {
-				both = append(both, fmt.Sprintf("%s=%s", a.Key, a.Effect))
+				both = append(both, fmt.Sprintf("%s=%s", a.Key, r.Effect))
 			}
 		}
 	}

@@ -97,17 +97,21 @@ func (o *Options) Run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, max(o.timeout, time.Millisecond), errTimeout)
 	defer cancel()
 	infos, err := o.resolve(ctx)
-	if err != nil {
-		return err
-	}
-	if len(infos) == 0 && !o.deletion() {
+	if err == nil && len(infos) == 0 && !o.deletion() {
 		return errors.New("no matching resources found")
 	}
 	var errs []error
 	for _, i := range infos {
-		if err := o.one(ctx, i); err != nil {
+		one := o.one
+		if o.timeout == 0 {
+			one = o.once
+		}
+		if err := one(ctx, i); err != nil {
 			errs = append(errs, err)
 		}
+	}
+	if err != nil {
+		errs = append(errs, err) // of those that were not found
 	}
 	return utilerrors.NewAggregate(errs)
 }
@@ -140,6 +144,27 @@ func (o *Options) resolve(ctx context.Context) ([]*resource.Info, error) {
 		case <-tick.C:
 		}
 	}
+}
+
+// once judges one object as it is now. ctx may be over: it bounds waiting only.
+func (o *Options) once(ctx context.Context, info *resource.Info) error {
+	if info.Object == nil {
+		err := info.Get(context.WithoutCancel(ctx))
+		if apierrors.IsNotFound(err) && o.creation() {
+			return errTimeout
+		}
+		if err != nil {
+			return err
+		}
+	}
+	met, err := o.check(info.Object)
+	if err != nil {
+		return err
+	}
+	if !met {
+		return fmt.Errorf("condition not met for %s/%s", info.Mapping.Resource.Resource, info.Name)
+	}
+	return o.printer.Print(info.Object, o.Out)
 }
 
 // one waits for one object: it looks, then watches from there, again and again until the time is over.
