@@ -82,6 +82,15 @@ func (c *Catalog) ForKind(gvk schema.GroupVersionKind) (ServedResource, bool) {
 	return r, ok
 }
 
+// ForResource finds a resource in the version that the server prefers.
+func (c *Catalog) ForResource(gr schema.GroupResource) (ServedResource, bool) {
+	i := slices.IndexFunc(c.Resources, func(r ServedResource) bool { return r.GroupResource() == gr })
+	if i < 0 {
+		return ServedResource{}, false
+	}
+	return c.Resources[i], true
+}
+
 func (c *Catalog) addGroup(g apidiscoveryv2.APIGroupDiscovery) error {
 	var errs []error
 	seen := map[string]bool{}

@@ -58,6 +58,11 @@ func ReplicationControllers(c *Client) *Resource[*corev1.ReplicationController] 
 	return newResource(c, corev1.SchemeGroupVersion, "replicationcontrollers", &corev1.ReplicationController{}, &corev1.ReplicationControllerList{})
 }
 
+// ResourceQuotas gives access to resourcequotas.
+func ResourceQuotas(c *Client) *Resource[*corev1.ResourceQuota] {
+	return newResource(c, corev1.SchemeGroupVersion, "resourcequotas", &corev1.ResourceQuota{}, &corev1.ResourceQuotaList{})
+}
+
 // ReplicaSets gives access to replicasets.
 func ReplicaSets(c *Client) *Resource[*appsv1.ReplicaSet] {
 	return newResource(c, appsv1.SchemeGroupVersion, "replicasets", &appsv1.ReplicaSet{}, &appsv1.ReplicaSetList{})

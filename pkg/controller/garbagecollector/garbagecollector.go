@@ -122,7 +122,7 @@ func (c *Controller) sync(ctx context.Context) error {
 	c.catalog = catalog
 	for gvr, m := range c.monitors {
 		if _, ok := wanted[gvr]; !ok && !partial {
-			m.stop()
+			m.Stop()
 			delete(c.monitors, gvr)
 		}
 	}
@@ -134,33 +134,6 @@ func (c *Controller) sync(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// monitor starts watching one resource; c.mu is held.
-func (c *Controller) monitor(ctx context.Context, r controller.ServedResource) error {
-	m := &monitor{
-		gvr: r.GroupVersionResource, kind: r.GroupVersion().WithKind(r.Kind), started: c.Now(), graph: c.graph,
-		known: map[types.UID]struct{}{}, apply: c.apply, changed: c.resourceChanged,
-	}
-	c.monitors[m.gvr] = m
-	if shared := c.Informers.Shared(m.gvr); shared != nil {
-		return m.share(shared)
-	}
-	ctx, m.stop = context.WithCancel(ctx)
-	reflector := m.reflector(c.metadata)
-	c.watches.Go(func() { reflector.RunWithContext(ctx) })
-	return nil
-}
-
-// resourceChanged looks for new resources as soon as one may have come.
-func (c *Controller) resourceChanged(gvr schema.GroupVersionResource) {
-	if gvr.Resource != "customresourcedefinitions" && gvr.Resource != "apiservices" {
-		return
-	}
-	select {
-	case c.kick <- struct{}{}:
-	default:
-	}
 }
 
 // complete tells whether the graph holds everything that is watched.
