@@ -21,6 +21,7 @@ import (
 	"bonsai/pkg/controller/nodelifecycle"
 	"bonsai/pkg/controller/podgc"
 	"bonsai/pkg/controller/replicaset"
+	"bonsai/pkg/controller/resourcequota"
 	"bonsai/pkg/controller/rootca"
 	"bonsai/pkg/controller/serviceaccount"
 	"bonsai/pkg/controller/statefulset"
@@ -73,6 +74,9 @@ func entries() []entry {
 			return podgc.New(d, o.terminatedPodThreshold)
 		}},
 		{name: "clusterrole-aggregation-controller", alias: "clusterrole-aggregation", account: "clusterrole-aggregation-controller", build: plain(clusterrole.New)},
+		{name: "resourcequota-controller", alias: "resourcequota", account: "resourcequota-controller", build: func(o *options, d controller.Deps) (runner, error) {
+			return resourcequota.New(d, o.quotaPeriod)
+		}},
 		{name: "garbage-collector-controller", alias: "garbagecollector", account: "generic-garbage-collector", build: plain(garbagecollector.New)},
 	}
 }
@@ -81,14 +85,14 @@ func entries() []entry {
 func elsewhere() []string {
 	return []string{
 		"job-controller", "cronjob-controller", "horizontal-pod-autoscaler-controller",
-		"disruption-controller", "resourcequota-controller", "certificatesigningrequest-signing-controller", "certificatesigningrequest-approving-controller",
+		"disruption-controller", "certificatesigningrequest-signing-controller", "certificatesigningrequest-approving-controller",
 		"certificatesigningrequest-cleaner-controller", "ttl-controller", "ttl-after-finished-controller", "ephemeral-volume-controller",
 		"persistentvolume-binder-controller", "persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
 		"persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller", "legacy-serviceaccount-token-cleaner-controller",
 		"bootstrap-signer-controller", "bootstrapsigner", "endpointslice-mirroring-controller", "validatingadmissionpolicy-status-controller",
 		"service-cidr-controller", "storage-version-migrator-controller", "resourceclaim-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"service-lb-controller", "node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",
-		"job", "cronjob", "disruption", "resourcequota", "horizontalpodautoscaling", "csrsigning", "csrapproving", "csrcleaner", "ttl", "ttl-after-finished",
+		"job", "cronjob", "disruption", "horizontalpodautoscaling", "csrsigning", "csrapproving", "csrcleaner", "ttl", "ttl-after-finished",
 	}
 }
 

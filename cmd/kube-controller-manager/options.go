@@ -29,6 +29,7 @@ type options struct {
 	allocateCIDRs                  bool
 	maskSize, maskSize4, maskSize6 int
 	monitorPeriod, monitorGrace    time.Duration
+	quotaPeriod                    time.Duration
 	evictionRate                   float32
 	terminatedPodThreshold         int
 	maxEndpointsPerSlice           int
@@ -65,6 +66,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.Float32Var(&o.evictionRate, "node-eviction-rate", 0.1, "Nodes per second whose pods are evicted when they fail.")
 	fs.IntVar(&o.terminatedPodThreshold, "terminated-pod-gc-threshold", 12500, "Number of terminated pods that may exist before the oldest are deleted; 0 and less disables it.")
 	fs.IntVar(&o.maxEndpointsPerSlice, "max-endpoints-per-slice", 100, "The most endpoints put into one EndpointSlice, 1 to 1000.")
+	fs.DurationVar(&o.quotaPeriod, "resource-quota-sync-period", 5*time.Minute, "How often the usage of every quota is counted anew although nothing seems to have changed.")
 	o.addElectFlags(fs)
 	o.addWorkerFlags(fs)
 	addAcceptedFlags(fs)
@@ -94,6 +96,7 @@ func (o *options) addWorkerFlags(fs *pflag.FlagSet) {
 		{"concurrent-service-endpoint-syncs", "endpointslice-controller", 5},
 		{"concurrent-namespace-syncs", "namespace-controller", 10},
 		{"concurrent-gc-syncs", "garbage-collector-controller", 20},
+		{"concurrent-resource-quota-syncs", "resourcequota-controller", 5},
 		{"concurrent-serviceaccount-token-syncs", "serviceaccount-token-controller", 5},
 	} {
 		o.workers[w.controller] = fs.Int(w.flag, w.n, "How many objects of the "+w.controller+" are worked on at once.")
@@ -110,8 +113,8 @@ func addAcceptedFlags(fs *pflag.FlagSet) {
 		"kube-api-qps", "kube-api-burst", "kube-api-content-type", "flex-volume-plugin-dir", "leader-elect-resource-lock",
 		"node-startup-grace-period", "secondary-node-eviction-rate", "unhealthy-zone-threshold", "large-cluster-size-threshold",
 		"horizontal-pod-autoscaler-sync-period", "pvclaimbinder-sync-period", "route-reconciliation-period", "attach-detach-reconcile-sync-period",
-		"concurrent-job-syncs", "concurrent-cron-job-syncs", "concurrent-daemonset-syncs", "concurrent-statefulset-syncs", "concurrent-resource-quota-syncs",
-		"concurrent-service-syncs", "concurrent-ttl-after-finished-syncs", "mirroring-concurrent-service-endpoint-syncs", "resource-quota-sync-period",
+		"concurrent-job-syncs", "concurrent-cron-job-syncs", "concurrent-daemonset-syncs", "concurrent-statefulset-syncs",
+		"concurrent-service-syncs", "concurrent-ttl-after-finished-syncs", "mirroring-concurrent-service-endpoint-syncs",
 		"namespace-sync-period", "vmodule", "controller-start-interval",
 	} {
 		fs.String(name, "", note)
@@ -137,6 +140,9 @@ func (o *options) validate() error {
 				bad("--%s: %w", flag, err)
 			}
 		}
+	}
+	if o.quotaPeriod <= 0 {
+		bad("--resource-quota-sync-period must be greater than 0, not %s", o.quotaPeriod)
 	}
 	if o.allocateCIDRs && len(o.clusterCIDRs) == 0 {
 		bad("--allocate-node-cidrs needs --cluster-cidr")

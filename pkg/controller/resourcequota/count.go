@@ -1,0 +1,73 @@
+package resourcequota
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/api/quota"
+	"bonsai/pkg/controller"
+)
+
+// count returns how much of each of q's resources is used; what nobody can count is left out, or as it was if it could be
+// before. wait is true while a watch that is needed has only just begun.
+func (c *Controller) count(ctx context.Context, q *corev1.ResourceQuota) (used corev1.ResourceList, wait bool, err error) {
+	used = corev1.ResourceList{}
+	for gr, names := range counted(q) {
+		switch gr {
+		case corev1.Resource("pods"):
+			addAll(used, c, q, gr, names, c.pods.InNamespace(q.Namespace))
+		case corev1.Resource("services"):
+			addAll(used, c, q, gr, names, c.services.InNamespace(q.Namespace))
+		default:
+			n, known, err := c.number(ctx, q, gr)
+			if err != nil || known == notYet {
+				return nil, known == notYet, err
+			}
+			for _, name := range names {
+				was, had := q.Status.Used[name]
+				switch {
+				case known == yes, known == unserved && name != quota.CountName(gr): // of a standard resource that is not served there are none
+					used[name] = *resource.NewQuantity(int64(n), resource.DecimalSI)
+				case known == silent && had:
+					used[name] = was
+				}
+			}
+		}
+	}
+	return used, false, nil
+}
+
+// counted sorts q's resources by the objects that count against them.
+func counted(q *corev1.ResourceQuota) map[schema.GroupResource][]corev1.ResourceName {
+	out := map[schema.GroupResource][]corev1.ResourceName{}
+	for _, name := range quota.Names(q.Spec.Hard) {
+		if gr, ok := quota.Counted(name); ok {
+			out[gr] = append(out[gr], name)
+		}
+	}
+	return out
+}
+
+// addAll adds what each of the objects in q's scope uses.
+func addAll[T controller.Object](used corev1.ResourceList, c *Controller, q *corev1.ResourceQuota, gr schema.GroupResource, names []corev1.ResourceName, objects []T) {
+	for _, name := range names {
+		used[name] = *resource.NewQuantity(0, resource.DecimalSI)
+	}
+	now := c.Now()
+	for _, o := range objects {
+		if quota.InScope(&q.Spec, gr, o) {
+			quota.AddTo(used, quota.Mask(quota.Usage(gr, o, now), names))
+		}
+	}
+}
+
+// number returns how many objects of gr count against q: none if q has scopes, which are for pods.
+func (c *Controller) number(ctx context.Context, q *corev1.ResourceQuota, gr schema.GroupResource) (int, known, error) {
+	if !quota.InScope(&q.Spec, gr, nil) {
+		return 0, yes, nil
+	}
+	return c.counters.count(ctx, q.Namespace, gr)
+}
