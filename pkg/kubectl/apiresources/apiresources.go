@@ -41,8 +41,8 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 			switch {
 			case len(args) > 0:
 				return cli.UsageErrorf(cmd, "unexpected arguments: %v", args)
-			case o.output != "" && o.output != "name" && o.output != "wide":
-				return &printers.NoFormatError{Format: o.output, Allowed: []string{"name", "wide"}}
+			case !slices.Contains([]string{"", "json", "yaml", "kyaml", "name", "wide"}, o.output):
+				return &printers.NoFormatError{Format: o.output, Allowed: []string{"json", "yaml", "kyaml", "name", "wide"}}
 			case o.sortBy != "" && o.sortBy != "name" && o.sortBy != "kind":
 				return fmt.Errorf("--sort-by accepts only name or kind")
 			}
@@ -50,7 +50,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		},
 	}
 	set := cmd.Flags()
-	set.StringVarP(&o.output, "output", "o", "", "Output format. One of: (wide, name).")
+	set.StringVarP(&o.output, "output", "o", "", "Output format. One of: (json, yaml, kyaml, name, wide).")
 	set.StringVar(&o.group, "api-group", "", "Limit to resources in the specified API group.")
 	set.StringVar(&o.sortBy, "sort-by", "", "If non-empty, sort list of resources using specified field. The field can be either 'name' or 'kind'.")
 	set.StringSliceVar(&o.verbs, "verbs", nil, "Limit to resources that support the specified verbs.")
@@ -122,8 +122,27 @@ func (o *options) sort(rows []row) {
 	})
 }
 
+// list is the rows as one object.
+func list(rows []row) *metav1.APIResourceList {
+	l := &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}}
+	for _, x := range rows {
+		x.r.Group, x.r.Version = x.gv.Group, x.gv.Version
+		l.APIResources = append(l.APIResources, x.r)
+	}
+	return l
+}
+
 func (o *options) print(rows []row) error {
-	if o.output == "name" {
+	switch o.output {
+	case "json", "yaml", "kyaml":
+		f := printers.NewFlags()
+		f.Output = o.output
+		p, err := f.Printer("")
+		if err != nil {
+			return err
+		}
+		return p.Print(list(rows), o.Out)
+	case "name":
 		for _, x := range rows {
 			name := x.r.Name
 			if x.gv.Group != "" {

@@ -137,7 +137,7 @@ func spec(f *cli.Factory, streams cli.IOStreams, args []string, namespace, subre
 	}
 	m, err := c.Mapping(kind)
 	if err != nil {
-		fmt.Fprintf(streams.ErrOut, "Warning: the server doesn't have a resource type '%s'\n\n", gr.Resource)
+		fmt.Fprintf(streams.ErrOut, "Warning: the server doesn't have a resource type '%s'%s\n\n", gr.Resource, inGroup(gr.Group))
 		return authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: a}
 	}
 	a.Group, a.Resource = m.Resource.Group, m.Resource.Resource

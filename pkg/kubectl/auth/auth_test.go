@@ -81,7 +81,7 @@ func TestCanI(t *testing.T) {
 		{"delete pods -q", "delete /pods// in default", "", 1},
 		{"patch deploy", "patch apps/deployments// in default", "no\n", 1},
 		{"get nodes", "get /nodes// in default", "no\nWarning: resource 'nodes' is not namespace scoped\n\n", 1},
-		{"get foo.example.com", "get example.com/foo// in default", "no\nWarning: the server doesn't have a resource type 'foo'\n\n", 1},
+		{"get foo.example.com", "get example.com/foo// in default", "no\nWarning: the server doesn't have a resource type 'foo' in group 'example.com'\n\n", 1},
 		{"get /healthz", "get /healthz", "no - no paths\n", 1},
 		{"list /healthz", "list /healthz", "no - no paths\nWarning: verb 'list' is not a known verb\n\n", 1},
 		{"eat pods", "eat /pods// in default", "no\nWarning: verb 'eat' is not a known verb\n\n", 1},

@@ -167,6 +167,8 @@ func (o *Options) Validate() error {
 		}
 	case o.table.ShowLabels && o.printer != nil:
 		return errors.New("--show-labels option cannot be used with " + strings.SplitN(o.print.Output, "=", 2)[0] + " printer")
+	case o.request.Subresource != "" && !o.named() && o.request.Files.Empty():
+		return errors.New("subresource cannot be used when bulk resources are specified")
 	case o.watchEvents && !o.watch && !o.watchOnly:
 		return errors.New("--output-watch-events option can only be used with --watch or --watch-only")
 	}
@@ -228,7 +230,7 @@ func (o *Options) accept() {
 
 // nothing says that there is nothing to show.
 func (o *Options) nothing(infos []*resource.Info) {
-	namespaced := false
+	namespaced := len(infos) == 0 // files of which nothing was chosen
 	for _, i := range infos {
 		namespaced = namespaced || i.Namespaced()
 	}

@@ -57,6 +57,13 @@ func TestMixed(t *testing.T) {
 		{"svc,no -A", "NAMESPACE NAME AGE\n node/n <unknown>\n", 0},
 		{"no,pods -A", "NAME AGE\nnode/n <unknown>\n\nNAMESPACE NAME AGE\ndefault pod/p <unknown>\n", 0},
 		{"cm gone -n nowhere", "Error from server (NotFound): namespaces \"nowhere\" not found\n", 1},
+		{"pods,", "error: the server doesn't have a resource type \"\"\n", 1},
+		{"cm --sort-by=.metadata.name --no-headers", "c1 <unknown>\nc2 <unknown>\n", 0},
+		{"cm,no --sort-by=.metadata.name", "error: couldn't find any field with path \"{.metadata.name}\" in the list of objects\n", 1},
+		{"no,cm --sort-by=.metadata.name -o name", "configmap/c1\nconfigmap/c2\nnode/n\n", 0},
+		{"cm -o name --sort-by=.nope", "error: couldn't find any field with path \"{.nope}\" in the list of objects\n", 1},
+		{"cm --subresource=status", "error: subresource cannot be used when bulk resources are specified\n", 1},
+		{"-f " + mixed + " -l app=nope", "No resources found in default namespace.\n", 0},
 		{"foo,pods", "error: the server doesn't have a resource type \"foo\"\n", 1},
 	} {
 		s := writetest.NewServer(t, objects...)

@@ -79,10 +79,19 @@ func sortItems(items []unstructured.Unstructured, by string) error {
 		}
 	}
 	if len(items) > 0 && !f.found {
-		return fmt.Errorf("couldn't find any field with path %q in the list of objects", f.name)
+		return unsortable(by)
 	}
 	sort.Stable(&byValue{values, func(i, j int) { items[i], items[j] = items[j], items[i] }})
 	return nil
+}
+
+// unsortable is the error of objects that cannot be put in order: none has the field, or they are tables of several kinds.
+func unsortable(by string) error {
+	f, err := newField(by)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("couldn't find any field with path %q in the list of objects", f.name)
 }
 
 type byValue struct {

@@ -14,6 +14,9 @@ import (
 // printTables shows the answers as tables, one for each run of answers of one kind, and returns the number of rows.
 func (o *Options) printTables(infos []*resource.Info) (int, error) {
 	showKind := o.showKind || severalKinds(infos)
+	if o.sortBy != "" && severalKinds(infos) {
+		return 0, unsortable(o.sortBy)
+	}
 	out := printers.NewAligner(o.Out)
 	rows := 0
 	var last *resource.Info

@@ -70,7 +70,7 @@ func (c *Client) types(arg string, named bool) ([]*meta.RESTMapping, error) {
 	seen := map[schema.GroupVersionResource]bool{}
 	for _, one := range strings.Split(arg, ",") {
 		if one == "" {
-			continue
+			return nil, noType(one)
 		}
 		names := []string{one}
 		if members, ok := c.categories.Expand(one); ok && !named {
