@@ -135,7 +135,7 @@ func readStrategic(patch []byte, sample any) (*Applier, error) {
 	}
 	shown := func([]byte) string { return fmt.Sprint(doc) }
 	return &Applier{Duplicates: duplicates(patch, &map[string]any{}), Shown: shown, apply: func(current []byte) ([]byte, error) {
-		out, err := strategicpatch.StrategicMergePatchUsingLookupPatchMeta(current, patch, schema)
+		out, err := mergeStrategic(current, patch, schema)
 		if errors.Is(err, mergepatch.ErrBadPatchFormatForPrimitiveList) || errors.Is(err, mergepatch.ErrBadPatchFormatForRetainKeys) ||
 			errors.Is(err, mergepatch.ErrBadPatchFormatForSetElementOrderList) || errors.Is(err, mergepatch.ErrUnsupportedStrategicMergePatchFormat) {
 			return nil, err
@@ -145,6 +145,16 @@ func readStrategic(patch []byte, sample any) (*Applier, error) {
 		}
 		return out, nil
 	}}, nil
+}
+
+// mergeStrategic is the library's merge, which panics where the merge key of a list item is itself a list or an object.
+func mergeStrategic(current, patch []byte, schema strategicpatch.LookupPatchMeta) (out []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			out, err = nil, fmt.Errorf("unable to merge the patch: %v", p)
+		}
+	}()
+	return strategicpatch.StrategicMergePatchUsingLookupPatchMeta(current, patch, schema)
 }
 
 // directiveError is an ErrDirective whose message is the library's alone: clients see it.

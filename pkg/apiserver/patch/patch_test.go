@@ -27,6 +27,7 @@ func TestApply(t *testing.T) {
 		{"json replace sets what is not there", types.JSONPatchType, `[{"op":"replace","path":"/metadata/labels/z","value":"1"}]`, strings.Replace(pod, `"x":"y"`, `"x":"y","z":"1"`, 1), nil},
 		{"json unknown operation", types.JSONPatchType, `[{"op":"foo","path":"/spec"}]`, "", ErrNotApplicable},
 		{"strategic item without its key", types.StrategicMergePatchType, `{"spec":{"containers":[{"image":"2"}]}}`, "", ErrDirective},
+		{"strategic item whose key is a list", types.StrategicMergePatchType, `{"spec":{"containers":[{"name":[]}]}}`, "", ErrDirective},
 		{"strategic unknown directive", types.StrategicMergePatchType, `{"metadata":{"labels":{"$patch":"foo"}}}`, "", ErrDirective},
 		{"json no path", types.JSONPatchType, `[{"op":"remove","path":"/a/b"}]`, "", ErrNotApplicable},
 		{"json too many", types.JSONPatchType, `[` + strings.TrimSuffix(strings.Repeat(`{"op":"test","path":"/spec"},`, 10001), ",") + `]`, "", ErrTooLarge},
