@@ -1,0 +1,45 @@
+package config
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// FuzzParse: a manifest gives an error or a pod whose names can be parts of paths and of API objects, and always the same one.
+func FuzzParse(f *testing.F) {
+	for _, m := range []string{
+		manifest, "", "null", "[]", "{}", "a: &a [*a]", manifest + "---\n" + manifest, strings.Replace(manifest, "web", "../../etc", 1),
+		strings.Replace(manifest, "name: web", "name: web, uid: ..", 1), strings.Replace(manifest, "name: web", "name: web, namespace: a/b", 1),
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","uid":"u"},"spec":{"containers":[{"name":"c","image":"i"}],"volumes":[{"name":"v","hostPath":{"path":"/"}}]}}`,
+	} {
+		f.Add([]byte(m))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := Parse(data, "/m/f.yaml", "n1", none)
+		if err != nil {
+			if p != nil || !strings.Contains(err.Error(), "/m/f.yaml") {
+				t.Fatalf("%q: pod %v beside %v, which should name the file", data, p, err)
+			}
+			return
+		}
+		for what, name := range map[string]string{"name": p.Name, "namespace": p.Namespace, "uid": string(p.UID)} {
+			if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") || strings.ContainsRune(name, 0) {
+				t.Fatalf("%q: the %s %q is no plain name", data, what, name)
+			}
+		}
+		for _, c := range p.Spec.Containers {
+			if len(validation.IsDNS1123Label(c.Name)) > 0 || c.Image == "" {
+				t.Fatalf("%q: container %+v", data, c)
+			}
+		}
+		if !IsStatic(p) || IsMirror(p) || p.Spec.NodeName != "n1" || !strings.HasSuffix(p.Name, "-n1") {
+			t.Fatalf("%q: %+v", data, p.ObjectMeta)
+		}
+		if again, err := Parse(data, "/m/f.yaml", "n1", none); err != nil || again.UID != p.UID {
+			t.Fatalf("%q: read again it is %v, %v", data, again, err)
+		}
+	})
+}
