@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"bytes"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -54,6 +55,8 @@ func validateRevision(r *appsv1.ControllerRevision) field.ErrorList {
 	var errs field.ErrorList
 	if len(r.Data.Raw) == 0 && r.Data.Object == nil {
 		errs = append(errs, field.Required(field.NewPath("data"), "data is mandatory"))
+	} else if raw := bytes.TrimSpace(r.Data.Raw); len(raw) > 0 && raw[0] != '{' {
+		errs = append(errs, field.Required(field.NewPath("data"), "data must be a valid JSON object"))
 	}
 	return append(errs, apivalidation.ValidateNonnegativeField(r.Revision, field.NewPath("revision"))...)
 }

@@ -61,7 +61,7 @@ func daemonSetStrategy() resources.Typed[*appsv1.DaemonSet] {
 		PrepareUpdate: prepareDaemonSetUpdate,
 		Validate:      validateDaemonSet,
 		ValidateUpdate: func(obj, old *appsv1.DaemonSet) field.ErrorList {
-			return append(validateDaemonSet(obj), apivalidation.ValidateImmutableField(obj.Spec.Selector, old.Spec.Selector, specPath("selector"))...)
+			return append(apivalidation.ValidateImmutableField(obj.Spec.Selector, old.Spec.Selector, specPath("selector")), validateDaemonSet(obj)...)
 		},
 		Warnings: func(obj, old *appsv1.DaemonSet) []string {
 			if old == nil {
@@ -154,12 +154,18 @@ func validateDaemonUpdates(u *appsv1.DaemonSetUpdateStrategy, path *field.Path) 
 	errs = append(errs, intOrPercent(surge, at.Child("maxSurge"))...)
 	errs = append(errs, atMostAll(surge, at.Child("maxSurge"))...)
 	switch {
-	case isZero(unavailable) && isZero(surge):
+	case isNone(unavailable) && isNone(surge):
 		errs = append(errs, field.Required(at.Child("maxUnavailable"), "cannot be 0 when maxSurge is 0"))
-	case !isZero(unavailable) && !isZero(surge):
+	case !isNone(unavailable) && !isNone(surge):
 		errs = append(errs, field.Invalid(at.Child("maxSurge"), u.RollingUpdate.MaxSurge, "may not be set when maxUnavailable is non-zero"))
 	}
 	return errs
+}
+
+// isNone tells whether v is no number of pods: zero, or nothing that could be read as a number.
+func isNone(v intstr.IntOrString) bool {
+	_, ok := percent(v)
+	return isZero(v) || v.Type == intstr.String && !ok
 }
 
 func validateDaemonSetStatus(obj, old *appsv1.DaemonSet) field.ErrorList {

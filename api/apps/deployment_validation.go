@@ -71,7 +71,7 @@ func validateRolling(unavailable, surge *intstr.IntOrString, path *field.Path) f
 	errs := intOrPercent(u, path.Child("maxUnavailable"))
 	errs = append(errs, intOrPercent(s, path.Child("maxSurge"))...)
 	if isZero(u) && isZero(s) {
-		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), u.String(), "may not be 0 when `maxSurge` is 0"))
+		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), u, "may not be 0 when `maxSurge` is 0"))
 	}
 	return append(errs, atMostAll(u, path.Child("maxUnavailable"))...)
 }
@@ -123,6 +123,7 @@ func validateDeploymentStatus(obj, old *appsv1.Deployment) field.ErrorList {
 		{"readyReplicas", int64(st.ReadyReplicas)},
 		{"availableReplicas", int64(st.AvailableReplicas)},
 		{"unavailableReplicas", int64(st.UnavailableReplicas)},
+		{"terminatingReplicas", int64(deref(st.TerminatingReplicas))},
 	} {
 		errs = append(errs, apivalidation.ValidateNonnegativeField(n.value, path.Child(n.name))...)
 	}

@@ -1,14 +1,12 @@
 package apps
 
 import (
-	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/core"
@@ -27,10 +25,6 @@ func replicaSetRow() resources.Row {
 		NewList:      resources.Make[appsv1.ReplicaSetList],
 		Strategy:     replicaSetStrategy().Strategy(),
 		Subresources: []resources.Subresource{resources.Scale(), resources.Status(replicaSetStatusStrategy().Strategy())},
-		FieldNames:   []string{"status.replicas"},
-		Fields: resources.Fields(func(r *appsv1.ReplicaSet) fields.Set {
-			return fields.Set{"status.replicas": strconv.Itoa(int(r.Status.Replicas))}
-		}),
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),
 			resources.IntColumn("Desired", spec["replicas"]),
@@ -76,7 +70,8 @@ func replicaSetStatusStrategy() resources.Typed[*appsv1.ReplicaSet] {
 	s.PrepareUpdate = func(obj, old *appsv1.ReplicaSet) { obj.Spec = *old.Spec.DeepCopy() }
 	s.ValidateUpdate = func(obj, _ *appsv1.ReplicaSet) field.ErrorList {
 		st := &obj.Status
-		return core.ValidateReplicaStatus(st.Replicas, st.FullyLabeledReplicas, st.ReadyReplicas, st.AvailableReplicas, st.ObservedGeneration, field.NewPath("status"))
+		errs := core.ValidateReplicaStatus(st.Replicas, st.FullyLabeledReplicas, st.ReadyReplicas, st.AvailableReplicas, st.ObservedGeneration, field.NewPath("status"))
+		return append(errs, apivalidation.ValidateNonnegativeField(int64(deref(st.TerminatingReplicas)), field.NewPath("status", "terminatingReplicas"))...)
 	}
 	s.SpecChanged, s.Warnings = nil, nil
 	return s

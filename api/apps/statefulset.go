@@ -10,6 +10,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/core"
@@ -52,15 +53,11 @@ func statefulSetStrategy() resources.Typed[*appsv1.StatefulSet] {
 			obj.Status = *old.Status.DeepCopy()
 			dropMaxUnavailable(obj)
 		},
-		Validate:       validateStatefulSet,
+		Validate:       validateNewStatefulSet,
 		ValidateUpdate: validateStatefulSetUpdate,
-		Warnings: func(obj, old *appsv1.StatefulSet) []string {
-			if old == nil {
-				return templateWarnings(&obj.Spec.Template, nil)
-			}
-			return templateWarnings(&obj.Spec.Template, &old.Spec.Template)
-		},
-		SpecChanged: func(obj, old *appsv1.StatefulSet) bool { return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) },
+		ValidateName:   apivalidation.NameIsDNSLabel,
+		Warnings:       statefulSetWarnings,
+		SpecChanged:    func(obj, old *appsv1.StatefulSet) bool { return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) },
 	}
 }
 
@@ -116,6 +113,9 @@ func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	errs = append(errs, validateRetention(spec.PersistentVolumeClaimRetentionPolicy, path.Child("persistentVolumeClaimRetentionPolicy"))...)
 	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(deref(spec.Replicas)), path.Child("replicas"))...)
 	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
+	for i := range spec.VolumeClaimTemplates {
+		errs = append(errs, core.ValidateClaimSpec(&spec.VolumeClaimTemplates[i].Spec, path.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
+	}
 	if spec.Ordinals != nil {
 		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(spec.Ordinals.Start), path.Child("ordinals", "start"))...)
 	}
@@ -176,6 +176,30 @@ func validateRetention(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy
 	return errs
 }
 
+// validateNewStatefulSet is validateStatefulSet with what old stateful sets may lack: a service name that is one.
+func validateNewStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
+	errs := validateStatefulSet(s)
+	if n := s.Spec.ServiceName; n != "" {
+		for _, m := range validation.IsDNS1123Label(n) {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "serviceName"), n, m))
+		}
+	}
+	return errs
+}
+
+// statefulSetWarnings are the template's, and one of the set itself.
+func statefulSetWarnings(obj, old *appsv1.StatefulSet) []string {
+	var was *corev1.PodTemplateSpec
+	if old != nil {
+		was = &old.Spec.Template
+	}
+	w := templateWarnings(&obj.Spec.Template, was)
+	if l := obj.Spec.RevisionHistoryLimit; l != nil && *l < 0 {
+		w = append(w, "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended")
+	}
+	return w
+}
+
 // validateStatefulSetUpdate: only what can be carried out on running pods may change.
 func validateStatefulSetUpdate(obj, old *appsv1.StatefulSet) field.ErrorList {
 	errs := validateStatefulSet(obj)
@@ -197,6 +221,7 @@ func validateStatefulSetStatus(obj, old *appsv1.StatefulSet) field.ErrorList {
 	path := field.NewPath("status")
 	st := &obj.Status
 	errs := apivalidation.ValidateNonnegativeField(int64(st.Replicas), path.Child("replicas"))
+	errs = append(errs, apivalidation.ValidateNonnegativeField(st.ObservedGeneration, path.Child("observedGeneration"))...)
 	for _, n := range []struct {
 		name  string
 		value int32

@@ -7,6 +7,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -65,6 +66,9 @@ func validateNodeTerm(t *corev1.NodeSelectorTerm, path *field.Path) field.ErrorL
 		at := path.Child("matchExpressions").Index(i)
 		errs = append(errs, validateNodeRequirement(&r, at)...)
 		errs = append(errs, metavalidation.ValidateLabelName(r.Key, at.Child("key"))...)
+		for j, v := range r.Values {
+			errs = append(errs, invalid(at.Child("values").Index(j), v, validation.IsValidLabelValue(v))...)
+		}
 	}
 	for i, r := range t.MatchFields {
 		errs = append(errs, validateNodeField(&r, path.Child("matchFields").Index(i))...)
@@ -181,10 +185,10 @@ func validateTopologySpread(cs []corev1.TopologySpreadConstraint, path *field.Pa
 		}
 		if c.TopologyKey == "" {
 			errs = append(errs, field.Required(at.Child("topologyKey"), "can not be empty"))
-		} else {
-			errs = append(errs, metavalidation.ValidateLabelName(c.TopologyKey, at.Child("topologyKey"))...)
 		}
-		errs = append(errs, oneOf(at.Child("whenUnsatisfiable"), c.WhenUnsatisfiable, corev1.DoNotSchedule, corev1.ScheduleAnyway)...)
+		if w := c.WhenUnsatisfiable; w != corev1.DoNotSchedule && w != corev1.ScheduleAnyway {
+			errs = append(errs, field.NotSupported(at.Child("whenUnsatisfiable"), w, []corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway}))
+		}
 		key := spreadKey(c)
 		if seen[key]--; seen[key] > 0 {
 			errs = append(errs, field.Duplicate(at.Child("{topologyKey, whenUnsatisfiable}"), key))

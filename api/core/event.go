@@ -24,6 +24,7 @@ func eventRow() resources.Row {
 		Strategy: resources.Typed[*corev1.Event]{
 			Validate:       ValidateLegacyEvent,
 			ValidateUpdate: func(obj, _ *corev1.Event) field.ErrorList { return ValidateLegacyEvent(obj) },
+			ValidateName:   ValidEventName,
 			CreateOnUpdate: true,
 		}.Strategy(),
 		FieldNames: []string{"involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -20,7 +21,7 @@ const (
 func ValidateLegacyEvent(e *corev1.Event) field.ErrorList {
 	errs := eventNamespace(e)
 	if !e.EventTime.IsZero() {
-		errs = append(errs, eventFields(e, "reportingComponent", "")...)
+		errs = append(errs, eventFields(e, "reportingComponent")...)
 	}
 	return errs
 }
@@ -47,49 +48,70 @@ func ValidateEvent(e *corev1.Event) field.ErrorList {
 			errs = append(errs, field.Invalid(field.NewPath(f.name), "", "needs to be unset"))
 		}
 	}
+	errs = append(errs, ValidateEventSeries(e)...)
 	if e.EventTime.IsZero() {
 		return errs
 	}
-	return append(errs, eventFields(e, "reportingController", "note")...)
+	return append(errs, eventFields(e, "reportingController")...)
 }
 
-// eventNamespace: an event lives where its object does; those about cluster-scoped objects in default.
+// ValidateEventSeries: a series has two occurrences at least, and a last one.
+func ValidateEventSeries(e *corev1.Event) field.ErrorList {
+	if e.Series == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	at := field.NewPath("series")
+	if e.Series.Count < 2 {
+		errs = append(errs, field.Invalid(at.Child("count"), "", "should be at least 2"))
+	}
+	if e.Series.LastObservedTime.IsZero() {
+		errs = append(errs, field.Required(at.Child("lastObservedTime"), ""))
+	}
+	return errs
+}
+
+// ValidEventName: events are named by programs, in any way that a path can hold.
+func ValidEventName(name string, prefix bool) []string {
+	if prefix {
+		return path.IsValidPathSegmentPrefix(name)
+	}
+	return path.IsValidPathSegmentName(name)
+}
+
+// eventNamespace: an event lives where its object does; those about cluster-scoped objects in default. One in the new form
+// may tell of an object of another namespace.
 func eventNamespace(e *corev1.Event) field.ErrorList {
 	ns := e.InvolvedObject.Namespace
-	path := field.NewPath("involvedObject", "namespace")
 	switch {
 	case ns == "" && e.Namespace != metav1.NamespaceDefault && e.Namespace != metav1.NamespaceSystem,
-		ns != "" && ns != e.Namespace:
-		return field.ErrorList{field.Invalid(path, ns, "does not match event.namespace")}
+		ns != "" && ns != e.Namespace && e.EventTime.IsZero():
+		return field.ErrorList{field.Invalid(field.NewPath("involvedObject", "namespace"), ns, "does not match event.namespace")}
 	}
 	return nil
 }
 
-// eventFields checks what an event in its new form must say, and that it says it briefly. note "" is the unlimited message.
-func eventFields(e *corev1.Event, controller, note string) field.ErrorList {
+// eventFields checks what an event in its new form must say, and that it says it briefly.
+func eventFields(e *corev1.Event, controller string) field.ErrorList {
 	var errs field.ErrorList
 	if e.ReportingController == "" {
 		errs = append(errs, field.Required(field.NewPath(controller), ""))
 	}
 	errs = append(errs, validateQualifiedName(e.ReportingController, field.NewPath(controller))...)
 	need := func(name, value string, most int) {
-		path := field.NewPath(name)
+		at := field.NewPath(name)
 		if value == "" {
-			errs = append(errs, field.Required(path, ""))
+			errs = append(errs, field.Required(at, ""))
 		}
 		if len(value) > most {
-			errs = append(errs, field.Invalid(path, "", "can have at most "+strconv.Itoa(most)+" characters"))
+			errs = append(errs, field.Invalid(at, "", "can have at most "+strconv.Itoa(most)+" characters"))
 		}
 	}
 	need("reportingInstance", e.ReportingInstance, maxEventInstance)
 	need("action", e.Action, maxEventAction)
 	need("reason", e.Reason, maxEventReason)
 	if len(e.Message) > maxEventNote {
-		name := note
-		if name == "" {
-			name = "message"
-		}
-		errs = append(errs, field.Invalid(field.NewPath(name), "", "can have at most "+strconv.Itoa(maxEventNote)+" characters"))
+		errs = append(errs, field.Invalid(field.NewPath("message"), "", "can have at most "+strconv.Itoa(maxEventNote)+" characters"))
 	}
 	return errs
 }

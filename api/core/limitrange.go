@@ -2,10 +2,12 @@ package core
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/resources"
@@ -62,6 +64,9 @@ func validateLimitRange(l *corev1.LimitRange) field.ErrorList {
 	for i := range l.Spec.Limits {
 		item, at := &l.Spec.Limits[i], field.NewPath("spec", "limits").Index(i)
 		errs = append(errs, validateQualifiedName(string(item.Type), at.Child("type"))...)
+		if s := string(item.Type); len(validation.IsQualifiedName(s)) == 0 && !strings.Contains(s, "/") && item.Type != corev1.LimitTypePod && item.Type != corev1.LimitTypeContainer && item.Type != corev1.LimitTypePersistentVolumeClaim {
+			errs = append(errs, field.Invalid(at.Child("type"), item.Type, "must be a standard limit type or fully qualified"))
+		}
 		if types.Has(item.Type) {
 			errs = append(errs, field.Duplicate(at.Child("type"), item.Type))
 		}
@@ -72,6 +77,13 @@ func validateLimitRange(l *corev1.LimitRange) field.ErrorList {
 			}
 			if len(item.DefaultRequest) > 0 {
 				errs = append(errs, field.Forbidden(at.Child("defaultRequest"), "may not be specified when `type` is 'Pod'"))
+			}
+		}
+		if item.Type == corev1.LimitTypePersistentVolumeClaim {
+			_, most := item.Max[corev1.ResourceStorage]
+			_, least := item.Min[corev1.ResourceStorage]
+			if !most && !least {
+				errs = append(errs, field.Required(at.Child("limits"), "either minimum or maximum storage value is required, but neither was provided"))
 			}
 		}
 		errs = append(errs, validateLimitOrder(item, at)...)

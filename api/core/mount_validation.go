@@ -75,8 +75,8 @@ func validateRecursiveReadOnly(m *corev1.VolumeMount, path *field.Path) field.Er
 		return nil
 	}
 	at := path.Child("recursiveReadOnly")
-	errs := oneOf(at, *m.RecursiveReadOnly, corev1.RecursiveReadOnlyDisabled, corev1.RecursiveReadOnlyIfPossible, corev1.RecursiveReadOnlyEnabled)
-	if *m.RecursiveReadOnly == corev1.RecursiveReadOnlyDisabled {
+	errs := oneOf(at, *m.RecursiveReadOnly, corev1.RecursiveReadOnlyDisabled, corev1.RecursiveReadOnlyEnabled, corev1.RecursiveReadOnlyIfPossible)
+	if len(errs) > 0 || *m.RecursiveReadOnly == corev1.RecursiveReadOnlyDisabled {
 		return errs
 	}
 	if !m.ReadOnly {

@@ -99,13 +99,21 @@ func namespaceStatusStrategy() resources.Typed[*corev1.Namespace] {
 func namespaceFinalizeStrategy() resources.Typed[*corev1.Namespace] {
 	s := namespaceStrategy()
 	s.PrepareUpdate = func(obj, old *corev1.Namespace) { obj.Status = *old.Status.DeepCopy() }
+	s.ValidateUpdate = func(obj, _ *corev1.Namespace) field.ErrorList {
+		return validateNamespaceFinalizers(obj, func(i int) *field.Path { return field.NewPath("spec", "finalizers").Index(i) })
+	}
 	return s
 }
 
 func validateNamespace(n *corev1.Namespace) field.ErrorList {
+	return validateNamespaceFinalizers(n, func(int) *field.Path { return field.NewPath("spec", "finalizers") })
+}
+
+// validateNamespaceFinalizers checks each finalizer; at is its path.
+func validateNamespaceFinalizers(n *corev1.Namespace, at func(int) *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	path := field.NewPath("spec", "finalizers")
-	for _, f := range n.Spec.Finalizers {
+	for i, f := range n.Spec.Finalizers {
+		path := at(i)
 		msgs := validation.IsQualifiedName(string(f))
 		errs = append(errs, invalid(path, string(f), msgs)...)
 		if !strings.Contains(string(f), "/") && f != corev1.FinalizerKubernetes {

@@ -33,8 +33,12 @@ func nodeRow() resources.Row {
 
 func nodeStrategy() resources.Typed[*corev1.Node] {
 	return resources.Typed[*corev1.Node]{
-		Default:        defaultNode,
-		PrepareUpdate:  func(obj, old *corev1.Node) { obj.Status = *old.Status.DeepCopy() },
+		Default:       defaultNode,
+		PrepareCreate: dropNodeConfig,
+		PrepareUpdate: func(obj, old *corev1.Node) {
+			dropNodeConfig(obj)
+			obj.Status = *old.Status.DeepCopy()
+		},
 		Validate:       validateNode,
 		ValidateUpdate: validateNodeUpdate,
 		Warnings:       nodeWarnings,
@@ -44,7 +48,10 @@ func nodeStrategy() resources.Typed[*corev1.Node] {
 
 func nodeStatusStrategy() resources.Typed[*corev1.Node] {
 	s := nodeStrategy()
-	s.PrepareUpdate = func(obj, old *corev1.Node) { obj.Spec = *old.Spec.DeepCopy() }
+	s.PrepareUpdate = func(obj, old *corev1.Node) {
+		dropNodeConfig(obj)
+		obj.Spec = *old.Spec.DeepCopy()
+	}
 	s.Warnings = nil
 	return s
 }
@@ -65,14 +72,16 @@ func defaultNode(n *corev1.Node) {
 	}
 }
 
+// dropNodeConfig drops what the dynamic configuration of kubelets left in the API.
+func dropNodeConfig(n *corev1.Node) {
+	n.Spec.ConfigSource, n.Status.Config = nil, nil
+}
+
 // nodeWarnings tells of old labels and of fields that no longer mean anything.
 func nodeWarnings(n, old *corev1.Node) []string {
 	var w []string
 	if old != nil && apiequality.Semantic.DeepEqual(n.Spec, old.Spec) && apiequality.Semantic.DeepEqual(n.Labels, old.Labels) {
 		return nil
-	}
-	if n.Spec.ConfigSource != nil {
-		w = append(w, field.NewPath("spec", "configSource").String()+": the feature is no longer supported")
 	}
 	if n.Spec.DoNotUseExternalID != "" {
 		w = append(w, field.NewPath("spec", "externalID").String()+": this field is deprecated, and is unused by Kubernetes")

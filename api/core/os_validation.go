@@ -10,7 +10,7 @@ func validateOS(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if s.OS == nil {
 		return nil
 	}
-	errs := oneOf(path.Child("os"), s.OS.Name, corev1.Linux, corev1.Windows)
+	errs := oneOf(path.Child("os", "name"), s.OS.Name, corev1.Linux, corev1.Windows)
 	switch s.OS.Name {
 	case corev1.Linux:
 		errs = append(errs, onlyLinux(s, path)...)

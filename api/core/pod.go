@@ -46,7 +46,7 @@ func podSubresources() []resources.Subresource {
 // podFieldNames are the fields of pods that can be selected by.
 func podFieldNames() []string {
 	return []string{"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
-		"status.phase", "status.podIP", "status.nominatedNodeName"}
+		"status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName"}
 }
 
 func podFields(p *corev1.Pod) fields.Set {
@@ -62,6 +62,7 @@ func podFields(p *corev1.Pod) fields.Set {
 		"spec.hostNetwork":         boolText(p.Spec.HostNetwork),
 		"status.phase":             string(p.Status.Phase),
 		"status.podIP":             ip,
+		"status.podIPs":            "", // can be asked for, and matches nothing
 		"status.nominatedNodeName": p.Status.NominatedNodeName,
 	}
 }

@@ -42,7 +42,11 @@ func validateTokens(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 
 // ValidatePodCreate checks a new pod; ephemeral containers come later.
 func ValidatePodCreate(p *corev1.Pod) field.ErrorList {
-	errs := ValidatePod(p)
+	var errs field.ErrorList
+	if v, ok := p.Annotations[corev1.MirrorPodAnnotationKey]; ok && p.Spec.NodeName == "" {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(corev1.MirrorPodAnnotationKey), v, "must set spec.nodeName if mirror pod annotation is set"))
+	}
+	errs = append(errs, ValidatePod(p)...)
 	if len(p.Spec.EphemeralContainers) > 0 {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "ephemeralContainers"), "cannot be set on create"))
 	}

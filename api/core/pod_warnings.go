@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -28,14 +27,12 @@ func PodSpecWarnings(s *corev1.PodSpec, annotations map[string]string, root *fie
 	}
 	for i := range s.Volumes {
 		if s.Volumes[i].GitRepo != nil {
-			w = append(w, fmt.Sprintf("%s: deprecated in v1.11, and no longer functional since v1.36", path.Child("volumes").Index(i).Child("gitRepo")))
+			w = append(w, fmt.Sprintf("%s: deprecated in v1.11, and disabled by default in v1.33+", path.Child("volumes").Index(i).Child("gitRepo")))
 		}
 	}
-	for k := range annotations {
-		if strings.HasPrefix(k, appArmorAnnotation) {
-			w = append(w, fmt.Sprintf("%s: deprecated since v1.30; use the \"appArmorProfile\" field instead", root.Child("metadata", "annotations").Key(k)))
-		}
-	}
+	w = append(w, annotationWarnings(annotations, root.Child("metadata", "annotations"))...)
+	w = append(w, projectedWarnings(s.Volumes)...)
+	w = append(w, selectorWarnings(s, path)...)
 	w = append(w, duplicateWarnings(s, path)...)
 	if s.TerminationGracePeriodSeconds != nil && *s.TerminationGracePeriodSeconds < 0 {
 		w = append(w, fmt.Sprintf("%s: must be >= 0; negative values are invalid and will be treated as 1", path.Child("terminationGracePeriodSeconds")))
@@ -65,7 +62,7 @@ func duplicateWarnings(s *corev1.PodSpec, path *field.Path) []string {
 	}
 	secrets := sets.New[string]()
 	for i, r := range s.ImagePullSecrets {
-		at := path.Child("imagePullSecrets").Index(i)
+		at := path.Child("imagePullSecrets").Index(i).Child("name")
 		switch {
 		case r.Name == "":
 			w = append(w, fmt.Sprintf("%s: invalid empty name %q", at, r.Name))
@@ -123,6 +120,9 @@ func portWarnings(c *corev1.Container, path *field.Path) []string {
 	}
 	first := map[port]int{}
 	for i, p := range c.Ports {
+		if p.HostIP != "" && p.HostPort == 0 {
+			w = append(w, fmt.Sprintf("%s: hostIP set without hostPort: %+v", path.Child("ports").Index(i), p))
+		}
 		key := port{p.ContainerPort, p.HostPort, p.HostIP, p.Protocol}
 		if j, ok := first[key]; ok {
 			w = append(w, fmt.Sprintf("%s: duplicate port definition with %s", path.Child("ports").Index(i), path.Child("ports").Index(j)))

@@ -28,14 +28,21 @@ func ValidatePodStatusUpdate(obj, old *corev1.Pod) field.ErrorList {
 	errs = append(errs, validateInitRestarts(obj, old, path.Child("initContainerStatuses"))...)
 	errs = append(errs, validatePodIPs(obj.Status.PodIPs, path.Child("podIPs"))...)
 	for i, ip := range obj.Status.HostIPs {
-		errs = append(errs, validation.IsValidIPForLegacyField(path.Child("hostIPs").Index(i).Child("ip"), ip.IP, true, nil)...)
+		at := path.Child("hostIPs").Index(i).Child("ip")
+		errs = append(errs, validation.IsValidIPForLegacyField(at, ip.IP, true, nil)...)
+		if i == 0 && obj.Status.HostIP != "" && ip.IP != obj.Status.HostIP {
+			errs = append(errs, field.Invalid(at, ip.IP, "must be equal to `hostIP`"))
+		}
 	}
 	for i, c := range obj.Status.Conditions {
 		if c.ObservedGeneration < 0 {
 			errs = append(errs, field.Invalid(path.Child("conditions").Index(i).Child("observedGeneration"), c.ObservedGeneration, "must be greater than or equal to 0").WithOrigin("minimum"))
 		}
 	}
-	return append(errs, apivalidation.ValidateNonnegativeField(obj.Status.ObservedGeneration, path.Child("observedGeneration"))...)
+	if n := obj.Status.ObservedGeneration; n < 0 {
+		errs = append(errs, field.Invalid(path.Child("observedGeneration"), n, "must be a non-negative integer"))
+	}
+	return errs
 }
 
 func validatePodIPs(ips []corev1.PodIP, path *field.Path) field.ErrorList {
@@ -49,7 +56,7 @@ func validatePodIPs(ips []corev1.PodIP, path *field.Path) field.ErrorList {
 		}
 		seen.Insert(ip.IP)
 	}
-	if len(ips) > 2 {
+	if len(ips) > 2 || len(ips) == 2 && familyOf(ips[0].IP) == familyOf(ips[1].IP) {
 		errs = append(errs, field.Invalid(path, ips, "may specify no more than one IP for each IP family"))
 	}
 	return errs

@@ -84,6 +84,62 @@ func validateQuota(q *corev1.ResourceQuota) field.ErrorList {
 		if !slices.Contains(known, s) {
 			errs = append(errs, field.Invalid(path.Child("scopes"), q.Spec.Scopes, "unsupported scope"))
 		}
+		for _, name := range sortedNames(q.Spec.Hard) {
+			if slices.Contains(known, s) && isQuotaResource(name) && !scopeCounts(s, name) {
+				errs = append(errs, field.Invalid(path.Child("scopes"), q.Spec.Scopes, "unsupported scope applied to resource"))
+			}
+		}
+	}
+	for _, pair := range [][2]corev1.ResourceQuotaScope{
+		{corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort},
+		{corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating},
+	} {
+		if slices.Contains(q.Spec.Scopes, pair[0]) && slices.Contains(q.Spec.Scopes, pair[1]) {
+			errs = append(errs, field.Invalid(path.Child("scopes"), q.Spec.Scopes, "conflicting scopes"))
+		}
+	}
+	return append(errs, validateScopeSelector(q.Spec.ScopeSelector, path.Child("scopeSelector", "matchExpressions"))...)
+}
+
+// scopeCounts tells whether a quota of a scope can count a resource: only pods are in scopes, and those of the scope
+// BestEffort have no requests to count.
+func scopeCounts(s corev1.ResourceQuotaScope, name corev1.ResourceName) bool {
+	if strings.Contains(string(name), "/") {
+		return true
+	}
+	if s == corev1.ResourceQuotaScopeBestEffort {
+		return name == corev1.ResourcePods
+	}
+	if s == corev1.ResourceQuotaScopeVolumeAttributesClass {
+		return name == corev1.ResourcePersistentVolumeClaims || name == corev1.ResourceRequestsStorage
+	}
+	switch name {
+	case corev1.ResourcePods, corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage,
+		corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory, corev1.ResourceRequestsEphemeralStorage,
+		corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory, corev1.ResourceLimitsEphemeralStorage:
+		return true
+	}
+	return false
+}
+
+func validateScopeSelector(s *corev1.ScopeSelector, path *field.Path) field.ErrorList {
+	if s == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, r := range s.MatchExpressions {
+		switch r.Operator {
+		case corev1.ScopeSelectorOpIn, corev1.ScopeSelectorOpNotIn:
+			if len(r.Values) == 0 {
+				errs = append(errs, field.Required(path.Child("values"), "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"))
+			}
+		case corev1.ScopeSelectorOpExists, corev1.ScopeSelectorOpDoesNotExist:
+			if len(r.Values) > 0 {
+				errs = append(errs, field.Invalid(path.Child("values"), r.Values, "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"))
+			}
+		default:
+			errs = append(errs, field.Invalid(path.Child("operator"), r.Operator, "not a valid selector operator"))
+		}
 	}
 	return errs
 }

@@ -26,12 +26,14 @@ func validateRequirements(r *corev1.ResourceRequirements, path *field.Path) fiel
 		q := r.Limits[name]
 		errs = append(errs, validateContainerResourceName(name, limPath.Key(string(name)))...)
 		errs = append(errs, ValidateQuantity(name, q, limPath.Key(string(name)))...)
+		errs = append(errs, wholePages(name, q, limPath.Key(string(name)))...)
 		note(name)
 	}
 	for _, name := range sortedNames(r.Requests) {
 		q := r.Requests[name]
 		errs = append(errs, validateContainerResourceName(name, reqPath.Key(string(name)))...)
 		errs = append(errs, ValidateQuantity(name, q, reqPath.Key(string(name)))...)
+		errs = append(errs, wholePages(name, q, reqPath.Key(string(name)))...)
 		note(name)
 		errs = append(errs, withinLimit(name, q, r.Limits, limPath, reqPath)...)
 	}
@@ -39,6 +41,19 @@ func validateRequirements(r *corev1.ResourceRequirements, path *field.Path) fiel
 		errs = append(errs, field.Forbidden(path, "HugePages require cpu or memory"))
 	}
 	return errs
+}
+
+// wholePages: huge pages come whole.
+func wholePages(name corev1.ResourceName, q resource.Quantity, path *field.Path) field.ErrorList {
+	text, ok := strings.CutPrefix(string(name), corev1.ResourceHugePagesPrefix)
+	if !ok {
+		return nil
+	}
+	page, err := resource.ParseQuantity(text)
+	if err == nil && page.Sign() > 0 && q.Value()%page.Value() == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, q.String(), fmt.Sprintf("%s is not positive integer multiple of %s", q.String(), name))}
 }
 
 // validateClaims checks that claims are named once each, and are the pod's.
@@ -187,13 +202,23 @@ func validatePodResources(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if r == nil {
 		return nil
 	}
-	var errs field.ErrorList
+	var errs, tooHigh field.ErrorList
 	if len(r.Claims) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("claims"), "claims may not be set for Resources at pod-level"))
 		errs = append(errs, validateClaims(r.Claims, s.ResourceClaims, path.Child("claims"))...)
 	}
 	for _, name := range sortedNames(r.Limits) {
 		errs = append(errs, validatePodResource(name, r.Limits[name], path.Child("limits"))...)
+	}
+	for i := range s.Containers {
+		own := s.Containers[i].Resources.Limits
+		for _, name := range sortedNames(own) {
+			limit, ok := r.Limits[name]
+			if q := own[name]; ok && q.Cmp(limit) > 0 {
+				at := path.Child("containers").Index(i).Key(string(name)).Child("limits")
+				tooHigh = append(tooHigh, field.Invalid(at, q.String(), fmt.Sprintf("must be less than or equal to pod limits of %s", limit.String())))
+			}
+		}
 	}
 	sum := resourcehelper.AggregateContainerRequests(&corev1.Pod{Spec: *s}, resourcehelper.PodResourcesOptions{})
 	for _, name := range sortedNames(r.Requests) {
@@ -204,7 +229,7 @@ func validatePodResources(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), q.String(), fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", total.String())))
 		}
 	}
-	return errs
+	return append(errs, tooHigh...)
 }
 
 func validatePodResource(name corev1.ResourceName, q resource.Quantity, path *field.Path) field.ErrorList {

@@ -46,6 +46,9 @@ func validatePodSecurity(s *corev1.PodSpec, specPath *field.Path) field.ErrorLis
 	if p := c.FSGroupChangePolicy; p != nil {
 		errs = append(errs, oneOf(path.Child("fsGroupChangePolicy"), *p, corev1.FSGroupChangeAlways, corev1.FSGroupChangeOnRootMismatch)...)
 	}
+	if p := c.SELinuxChangePolicy; p != nil { // the other policies are features that are off by default
+		errs = append(errs, oneOf(path.Child("seLinuxChangePolicy"), *p, corev1.SELinuxChangePolicyRecursive)...)
+	}
 	errs = append(errs, validateSysctls(c.Sysctls, s, path.Child("sysctls"))...)
 	errs = append(errs, validateSeccomp(c.SeccompProfile, path.Child("seccompProfile"))...)
 	errs = append(errs, validateAppArmor(c.AppArmorProfile, path.Child("appArmorProfile"))...)
@@ -114,6 +117,9 @@ func validateSeccomp(p *corev1.SeccompProfile, path *field.Path) field.ErrorList
 			return field.ErrorList{field.Invalid(at, p, "can only be set when seccomp type is Localhost")}
 		}
 		return nil
+	}
+	if p.Type == "" {
+		return field.ErrorList{field.Required(path.Child("type"), "type is required when seccompProfile is set")}
 	}
 	return oneOf(path.Child("type"), p.Type, corev1.SeccompProfileTypeLocalhost, corev1.SeccompProfileTypeRuntimeDefault, corev1.SeccompProfileTypeUnconfined)
 }

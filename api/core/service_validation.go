@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -35,7 +35,7 @@ func validateService(s *corev1.Service) field.ErrorList {
 		errs = append(errs, metavalidation.ValidateLabels(spec.Selector, path.Child("selector"))...)
 	}
 	errs = append(errs, validateSessionAffinity(spec, path)...)
-	errs = append(errs, validateClusterIPs(spec, path)...)
+	errs = append(errs, ValidateClusterIPs(spec, path)...)
 	errs = append(errs, validateExternalIPs(spec.ExternalIPs, path.Child("externalIPs"))...)
 	errs = append(errs, oneOf(path.Child("type"), spec.Type, corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort)...)
 	errs = append(errs, validateNodePorts(spec, ports)...)
@@ -124,8 +124,8 @@ func validateSessionAffinity(s *corev1.ServiceSpec, path *field.Path) field.Erro
 	return errs
 }
 
-// validateClusterIPs checks addresses of the service network and their families.
-func validateClusterIPs(s *corev1.ServiceSpec, path *field.Path) field.ErrorList {
+// ValidateClusterIPs checks addresses of the service network and their families.
+func ValidateClusterIPs(s *corev1.ServiceSpec, path *field.Path) field.ErrorList {
 	if s.Type == corev1.ServiceTypeExternalName {
 		return nil
 	}
@@ -139,9 +139,6 @@ func validateClusterIPs(s *corev1.ServiceSpec, path *field.Path) field.ErrorList
 		}
 		families.Insert(f)
 	}
-	if len(s.IPFamilies) > 2 {
-		errs = append(errs, field.Invalid(path.Child("ipFamilies"), s.IPFamilies, "may only hold up to 2 values"))
-	}
 	if p := s.IPFamilyPolicy; p != nil {
 		errs = append(errs, oneOf(path.Child("ipFamilyPolicy"), *p, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack, corev1.IPFamilyPolicySingleStack)...)
 	}
@@ -154,6 +151,9 @@ func validateClusterIPs(s *corev1.ServiceSpec, path *field.Path) field.ErrorList
 	}
 	if len(s.ClusterIPs) > 2 {
 		errs = append(errs, field.Invalid(at, s.ClusterIPs, "may only hold up to 2 values"))
+	}
+	if len(s.ClusterIPs) == 2 && validation.IsValidIPForLegacyField(at, s.ClusterIPs[0], true, nil) == nil && familyOf(s.ClusterIPs[0]) == familyOf(s.ClusterIPs[1]) {
+		errs = append(errs, field.Invalid(at, s.ClusterIPs, "may specify no more than one IP for each IP family"))
 	}
 	for i, ip := range s.ClusterIPs {
 		if ip == corev1.ClusterIPNone {
@@ -314,7 +314,12 @@ func validateServiceUpdate(obj, old *corev1.Service) field.ErrorList {
 		errs = append(errs, validateClusterIPsUpdate(obj.Spec.ClusterIPs, old.Spec.ClusterIPs, path.Child("clusterIPs"))...)
 	}
 	if old.Spec.Type == corev1.ServiceTypeLoadBalancer && obj.Spec.Type == corev1.ServiceTypeLoadBalancer {
-		errs = append(errs, apivalidation.ValidateImmutableField(obj.Spec.LoadBalancerClass, old.Spec.LoadBalancerClass, path.Child("loadBalancerClass"))...)
+		if !apiequality.Semantic.DeepEqual(obj.Spec.LoadBalancerClass, old.Spec.LoadBalancerClass) {
+			errs = append(errs, field.Invalid(path.Child("loadBalancerClass"), obj.Spec.LoadBalancerClass, "may not change once set"))
+		}
+	}
+	if needsHealthPort(&obj.Spec) && needsHealthPort(&old.Spec) && obj.Spec.HealthCheckNodePort != old.Spec.HealthCheckNodePort {
+		errs = append(errs, field.Forbidden(path.Child("healthCheckNodePort"), "field is immutable"))
 	}
 	return append(errs, validateService(obj)...)
 }

@@ -82,7 +82,7 @@ func volumeChecks(s *corev1.VolumeSource) []volumeCheck {
 			if s.Ephemeral.VolumeClaimTemplate == nil {
 				return field.ErrorList{field.Required(p.Child("volumeClaimTemplate"), "")}
 			}
-			return nil
+			return ValidateClaimSpec(&s.Ephemeral.VolumeClaimTemplate.Spec, p.Child("volumeClaimTemplate", "spec"))
 		}},
 		{"image", s.Image != nil, func(p *field.Path) field.ErrorList {
 			errs := required(p.Child("reference"), s.Image.Reference)
@@ -122,6 +122,24 @@ func diskChecks(s *corev1.VolumeSource) []volumeCheck {
 		{"storageos", s.StorageOS != nil, nil},
 		{"photonPersistentDisk", s.PhotonPersistentDisk != nil, nil},
 	}
+}
+
+// ValidateClaimSpec checks what a claim that is made of a template must say: how it is accessed, and its size.
+func ValidateClaimSpec(s *corev1.PersistentVolumeClaimSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(s.AccessModes) == 0 {
+		errs = append(errs, field.Required(path.Child("accessModes"), "at least 1 access mode is required"))
+	}
+	for _, m := range s.AccessModes {
+		errs = append(errs, oneOf(path.Child("accessModes"), m, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod)...)
+	}
+	at := path.Child("resources").Key(string(corev1.ResourceStorage))
+	if size, ok := s.Resources.Requests[corev1.ResourceStorage]; !ok {
+		errs = append(errs, field.Required(at, ""))
+	} else if size.Sign() <= 0 {
+		errs = append(errs, field.Invalid(at, size.String(), "must be greater than zero"))
+	}
+	return errs
 }
 
 func required(path *field.Path, value string) field.ErrorList {

@@ -22,10 +22,12 @@ func endpointSliceRow() resources.Row {
 		New:         resources.Make[discoveryv1.EndpointSlice],
 		NewList:     resources.Make[discoveryv1.EndpointSliceList],
 		Strategy: resources.Typed[*discoveryv1.EndpointSlice]{
-			NeedsVersion:   true,
 			Default:        defaultEndpointSlice,
 			Validate:       validateEndpointSlice,
 			ValidateUpdate: validateEndpointSliceUpdate,
+			PrepareCreate:  func(s *discoveryv1.EndpointSlice) { dropTopology(s, nil) },
+			PrepareUpdate:  dropTopology,
+			Warnings:       sliceWarnings,
 			SpecChanged:    sliceChanged,
 		}.Strategy(),
 		Columns: []metav1.TableColumnDefinition{
@@ -45,6 +47,27 @@ func endpointSliceRow() resources.Row {
 func sliceChanged(obj, old *discoveryv1.EndpointSlice) bool {
 	return !apiequality.Semantic.DeepEqual(obj.Endpoints, old.Endpoints) || !apiequality.Semantic.DeepEqual(obj.Ports, old.Ports) ||
 		!apiequality.Semantic.DeepEqual(obj.Labels, old.Labels) || obj.AddressType != old.AddressType
+}
+
+// dropTopology drops a field that was replaced by nodeName and zone, unless the slice had it already.
+func dropTopology(s, old *discoveryv1.EndpointSlice) {
+	if old != nil {
+		for i := range old.Endpoints {
+			if old.Endpoints[i].DeprecatedTopology != nil {
+				return
+			}
+		}
+	}
+	for i := range s.Endpoints {
+		s.Endpoints[i].DeprecatedTopology = nil
+	}
+}
+
+func sliceWarnings(s, _ *discoveryv1.EndpointSlice) []string {
+	if s.AddressType == discoveryv1.AddressTypeFQDN {
+		return []string{"spec.addressType: FQDN endpoints are deprecated"}
+	}
+	return nil
 }
 
 func defaultEndpointSlice(s *discoveryv1.EndpointSlice) {

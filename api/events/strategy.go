@@ -14,21 +14,23 @@ func strategy() resources.Strategy {
 	return resources.Typed[*corev1.Event]{
 		Validate:       core.ValidateEvent,
 		ValidateUpdate: validateUpdate,
+		ValidateName:   core.ValidEventName,
 		CreateOnUpdate: true,
 	}.Strategy()
 }
 
-// validateUpdate: of an event only its series and metadata may change.
+// validateUpdate: of an event only its series and metadata may change. Errors name the fields as the core group does, which
+// is what Kubernetes does.
 func validateUpdate(obj, old *corev1.Event) field.ErrorList {
-	errs := core.ValidateEvent(obj)
+	var errs field.ErrorList
 	was, is := toServed(old), toServed(obj)
 	for _, f := range []struct {
 		name     string
 		now, was any
 	}{
-		{"regarding", is.Regarding, was.Regarding},
+		{"involvedObject", is.Regarding, was.Regarding},
 		{"reason", is.Reason, was.Reason},
-		{"note", is.Note, was.Note},
+		{"message", is.Note, was.Note},
 		{"type", is.Type, was.Type},
 		{"eventTime", is.EventTime, was.EventTime},
 		{"action", is.Action, was.Action},
@@ -40,5 +42,5 @@ func validateUpdate(obj, old *corev1.Event) field.ErrorList {
 			errs = append(errs, field.Invalid(field.NewPath(f.name), f.now, "field is immutable"))
 		}
 	}
-	return errs
+	return append(errs, core.ValidateEventSeries(obj)...)
 }

@@ -95,7 +95,7 @@ type Strategy struct {
 	// ReturnDeleted: a deletion that removes the object answers with it rather than with a Status (pods, podtemplates,
 	// resourcequotas, serviceaccounts, services).
 	ReturnDeleted bool
-	// NeedsVersion: a PUT must say which version it replaces (leases, endpointslices).
+	// NeedsVersion: a PUT must say which version it replaces (leases).
 	NeedsVersion bool
 }
 

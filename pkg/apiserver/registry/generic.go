@@ -72,6 +72,13 @@ func NewGeneric(cfg Config) (*Generic, error) {
 	return &Generic{Config: cfg, codec: NewCodec(cfg.Row), prefix: Prefix(cfg.Row), gr: cfg.Row.GroupResource(), written: &atomic.Int64{}}, nil
 }
 
+// View returns a store of the same objects under the rules of row, which is a view of g's: its strategy, and its name in errors.
+func (g *Generic) View(row *resources.Row) *Generic {
+	v := *g
+	v.Row, v.gr = row, row.GroupResource()
+	return &v
+}
+
 // Prefix returns the storage prefix of all objects of row.
 func Prefix(row *resources.Row) string { return "/registry/" + row.StoragePath + "/" }
 

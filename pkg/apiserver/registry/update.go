@@ -243,7 +243,7 @@ func (u *update) validate(obj, old runtime.Object, access, was metav1.Object) er
 		errs = append(errs, u.strategy.ValidateUpdate(obj, old)...)
 	}
 	if len(errs) > 0 {
-		return apierrors.NewInvalid(u.Row.GVK.GroupKind(), u.name, errs)
+		return apierrors.NewInvalid(u.codec.GVK().GroupKind(), u.name, errs)
 	}
 	return nil
 }

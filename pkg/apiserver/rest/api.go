@@ -19,7 +19,7 @@ import (
 // Resource is one served resource: its row and what answers for it.
 type Resource struct {
 	Row *resources.Row
-	// Store answers for a stored resource. A row that is a view has the store of the row behind it.
+	// Store answers for a stored resource. A row that is a view is given the store of the row behind it.
 	Store *registry.Generic
 	// Creater answers for a resource that is not stored (reviews, bindings).
 	Creater registry.Creater
@@ -83,6 +83,9 @@ func newResource(r Resource) (*resource, error) {
 	for i := range r.Row.Subresources {
 		sub := &r.Row.Subresources[i]
 		res.subs[sub.Name] = sub
+	}
+	if r.Store != nil && r.Row.Stored != nil {
+		res.Store = r.Store.View(r.Row)
 	}
 	switch {
 	case r.Store != nil:

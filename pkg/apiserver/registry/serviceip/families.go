@@ -1,11 +1,14 @@
 package serviceip
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/core"
 )
 
 // setFamilies fills in ipFamilyPolicy and ipFamilies (KEP-563), and both ways of writing cluster IPs. Single stack is the
@@ -17,6 +20,11 @@ func (a *Allocator) setFamilies(svc, old *corev1.Service) field.ErrorList {
 	}
 	if s.ClusterIPs == nil && s.ClusterIP != "" {
 		s.ClusterIPs = []string{s.ClusterIP}
+	}
+	if old == nil || s.ClusterIP != "" { // an update may leave out an address that it gives back
+		if errs := core.ValidateClusterIPs(s, field.NewPath("spec")); len(errs) > 0 {
+			return errs
+		}
 	}
 	if errs := a.checkFamilies(svc); len(errs) > 0 {
 		return errs
@@ -33,7 +41,9 @@ func (a *Allocator) setFamilies(svc, old *corev1.Service) field.ErrorList {
 	if dual && !freeHeadless && *s.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack && len(a.families) < 2 {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "ipFamilyPolicy"), *s.IPFamilyPolicy, "this cluster is not configured for dual-stack services")}
 	}
-	a.inferFamilies(svc)
+	if errs := a.inferFamilies(svc); len(errs) > 0 {
+		return errs
+	}
 	if len(s.IPFamilies) == 0 {
 		s.IPFamilies = []corev1.IPFamily{a.families[0]}
 	}
@@ -49,14 +59,20 @@ func (a *Allocator) setFamilies(svc, old *corev1.Service) field.ErrorList {
 	return nil
 }
 
-// inferFamilies takes the families of the addresses that a client chose.
-func (a *Allocator) inferFamilies(svc *corev1.Service) {
+// inferFamilies takes the families of the addresses that a client chose, which the cluster must have.
+func (a *Allocator) inferFamilies(svc *corev1.Service) field.ErrorList {
 	for i, ip := range svc.Spec.ClusterIPs {
 		addr, err := netip.ParseAddr(ip)
-		if err == nil && i == len(svc.Spec.IPFamilies) && a.pools[familyOf(addr)] != nil {
-			svc.Spec.IPFamilies = append(svc.Spec.IPFamilies, familyOf(addr))
+		if err != nil || i != len(svc.Spec.IPFamilies) {
+			continue
 		}
+		family := familyOf(addr)
+		if a.pools[family] == nil {
+			return field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs").Index(i), svc.Spec.ClusterIPs, fmt.Sprintf("%s is not configured on this cluster", family))}
+		}
+		svc.Spec.IPFamilies = append(svc.Spec.IPFamilies, family)
 	}
+	return nil
 }
 
 func (a *Allocator) checkFamilies(svc *corev1.Service) field.ErrorList {

@@ -11,7 +11,6 @@ import (
 // Errors of a pool, as users read them behind "failed to allocate".
 var (
 	errTaken = errors.New("provided IP is already allocated")
-	errRange = errors.New("the provided network does not match the current range")
 	errFull  = errors.New("range is full")
 )
 
@@ -102,7 +101,7 @@ func (p *addresses) index(a netip.Addr) (int, bool) {
 func (p *addresses) reserve(a netip.Addr) error {
 	n, ok := p.index(a)
 	if !ok {
-		return errRange
+		return fmt.Errorf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", a, p.prefix)
 	}
 	if !p.take(n) {
 		return errTaken

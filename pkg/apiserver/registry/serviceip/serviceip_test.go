@@ -100,8 +100,12 @@ func TestChosenAddresses(t *testing.T) {
 		t.Errorf("spec %+v", s.Spec)
 	}
 	refused(t, a, svc(fixed), `spec.clusterIPs: Invalid value: ["10.96.0.10"]: failed to allocate IP 10.96.0.10: provided IP is already allocated`)
-	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.97.0.1"}), "failed to allocate IP 10.97.0.1: the provided network does not match the current range")
-	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.96.255.255"}), "does not match the current range")
+	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "::1"}), "spec.clusterIPs[0]: Invalid value: [\"::1\"]: IPv6 is not configured on this cluster")
+	refused(t, a, svc(corev1.ServiceSpec{ClusterIPs: []string{"10.96.0.77"}}), "must be empty when `clusterIP` is not specified")
+	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.96.0.77", IPFamilies: []corev1.IPFamily{"IPv6"}}), "expected an IPv6 value as indicated by `ipFamilies[0]`")
+	refused(t, a, svc(corev1.ServiceSpec{IPFamilies: []corev1.IPFamily{"IPv4", "IPv4"}}), "spec.ipFamilies[1]: Duplicate value")
+	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.97.0.1"}), "failed to allocate IP 10.97.0.1: the provided IP (10.97.0.1) is not in the valid range. The range of valid IPs is ")
+	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.96.255.255"}), "is not in the valid range")
 }
 
 func TestFamilies(t *testing.T) {
@@ -129,7 +133,7 @@ func TestFamilies(t *testing.T) {
 	if down = update(t, dual, down, s); len(down.Spec.ClusterIPs) != 1 || len(down.Spec.IPFamilies) != 1 {
 		t.Errorf("back to single stack: %+v", down.Spec)
 	}
-	again := create(t, dual, svc(corev1.ServiceSpec{IPFamilyPolicy: &require, ClusterIPs: []string{"", s.Spec.ClusterIPs[1]}, IPFamilies: []corev1.IPFamily{"IPv4", "IPv6"}}))
+	again := create(t, dual, svc(corev1.ServiceSpec{IPFamilyPolicy: &require, ClusterIP: "10.96.7.7", ClusterIPs: []string{"10.96.7.7", s.Spec.ClusterIPs[1]}, IPFamilies: []corev1.IPFamily{"IPv4", "IPv6"}}))
 	if again.Spec.ClusterIPs[1] != s.Spec.ClusterIPs[1] {
 		t.Errorf("the second address was not given back: %v", again.Spec.ClusterIPs)
 	}

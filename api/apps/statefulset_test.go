@@ -1,0 +1,76 @@
+package apps
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+func TestStatefulSetRefuses(t *testing.T) {
+	t.Parallel()
+	labels := map[string]string{"a": "b"}
+	for name, c := range map[string]struct {
+		change func(*appsv1.StatefulSet)
+		want   []string
+	}{
+		"plain": {func(*appsv1.StatefulSet) {}, nil},
+		"a service name that is none": {func(s *appsv1.StatefulSet) { s.Spec.ServiceName = "A b" },
+			[]string{`spec.serviceName: Invalid value: "A b": a lowercase RFC 1123 label must`}},
+		"a claim of nothing": {func(s *appsv1.StatefulSet) {
+			s.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "x"}}}
+		}, []string{"spec.volumeClaimTemplates[0].spec.accessModes: Required value: at least 1", "spec.volumeClaimTemplates[0].spec.resources[storage]: Required value"}},
+	} {
+		s := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, ServiceName: "s",
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}}
+		c.change(s)
+		defaultStatefulSet(s)
+		errs := validateNewStatefulSet(s)
+		if len(errs) != len(c.want) {
+			t.Errorf("%s: %v", name, errs)
+			continue
+		}
+		for i, e := range errs {
+			if !strings.HasPrefix(e.Error(), c.want[i]) {
+				t.Errorf("%s: %v, want %s", name, e, c.want[i])
+			}
+		}
+	}
+	if msgs := statefulSetStrategy().ValidateName("a.b", false); !slices.Equal(msgs, []string{"must not contain dots"}) {
+		t.Errorf("a name with a dot: %q", msgs)
+	}
+	s := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{RevisionHistoryLimit: new(int32(-1))}}
+	if w := statefulSetWarnings(s, nil); len(w) != 1 || !strings.HasPrefix(w[0], "spec.revisionHistoryLimit: a negative value") {
+		t.Errorf("warnings: %q", w)
+	}
+}
+
+// TestRollingValues: numbers that are none count as no pods, and zero is shown as the number it is.
+func TestRollingValues(t *testing.T) {
+	t.Parallel()
+	zero := intstr.FromInt32(0)
+	errs := validateRolling(&zero, &zero, nil)
+	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "Invalid value: 0: may not be 0 when `maxSurge` is 0") {
+		t.Errorf("deployment: %v", errs)
+	}
+	word := intstr.FromString("x")
+	u := &appsv1.DaemonSetUpdateStrategy{Type: appsv1.RollingUpdateDaemonSetStrategyType, RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &word, MaxSurge: &zero}}
+	if errs := validateDaemonUpdates(u, nil); len(errs) != 2 || !strings.Contains(errs[1].Error(), "cannot be 0 when maxSurge is 0") {
+		t.Errorf("daemon set: %v", errs)
+	}
+}
+
+func TestRevisionData(t *testing.T) {
+	t.Parallel()
+	for data, ok := range map[string]bool{`{"a":1}`: true, ` {}`: true, `"x"`: false, `5`: false, ``: false} {
+		r := &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte(data)}}
+		if errs := validateRevision(r); (len(errs) == 0) != ok {
+			t.Errorf("%s: %v", data, errs)
+		}
+	}
+}

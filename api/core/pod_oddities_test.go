@@ -1,0 +1,161 @@
+package core
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func simplePod() *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	DefaultPod(p)
+	return p
+}
+
+// TestPodOddities has what Kubernetes 1.36.3 answers to pods that are wrong, or odd, in one thing.
+func TestPodOddities(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change   func(*corev1.Pod)
+		errs     []string
+		warnings []string
+	}{
+		"plain": {change: func(*corev1.Pod) {}},
+		"an os without name": {
+			change: func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{} },
+			errs:   []string{"spec.os.name: Required value"}},
+		"a mirror pod without node": {
+			change: func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} },
+			errs:   []string{`metadata.annotations[kubernetes.io/config.mirror]: Invalid value: "x": must set spec.nodeName if mirror pod annotation is set`}},
+		"half a huge page": {
+			change: func(p *corev1.Pod) {
+				l := corev1.ResourceList{"cpu": resource.MustParse("1"), "hugepages-2Mi": resource.MustParse("3Mi")}
+				p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: l, Requests: l}
+			},
+			errs: []string{
+				`spec.containers[0].resources.limits[hugepages-2Mi]: Invalid value: "3Mi": 3Mi is not positive integer multiple of hugepages-2Mi`,
+				`spec.containers[0].resources.requests[hugepages-2Mi]: Invalid value: "3Mi": 3Mi is not positive integer multiple of hugepages-2Mi`}},
+		"a seccomp profile without type": {
+			change: func(p *corev1.Pod) {
+				p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{}}
+			},
+			errs: []string{"spec.containers[0].securityContext.seccompProfile.type: Required value: type is required when seccompProfile is set"}},
+		"an unknown recursiveReadOnly": {
+			change: func(p *corev1.Pod) {
+				p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+				p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v", RecursiveReadOnly: new(corev1.RecursiveReadOnlyMode("Foo"))}}
+			},
+			errs: []string{`spec.containers[0].volumeMounts.recursiveReadOnly: Unsupported value: "Foo": supported values: "Disabled", "Enabled", "IfPossible"`}},
+		"a claim of nothing": {
+			change: func(p *corev1.Pod) {
+				p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}}}}}
+			},
+			errs: []string{
+				"spec.volumes[0].ephemeral.volumeClaimTemplate.spec.accessModes: Required value: at least 1 access mode is required",
+				"spec.volumes[0].ephemeral.volumeClaimTemplate.spec.resources[storage]: Required value"}},
+		"a spread constraint without selector": {
+			change: func(p *corev1.Pod) {
+				p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "a b", WhenUnsatisfiable: corev1.DoNotSchedule}}
+			},
+			warnings: []string{"spec.topologySpreadConstraints[0].labelSelector: a null labelSelector results in matching no pod"}},
+		"an anti-affinity without selector": {
+			change: func(p *corev1.Pod) {
+				p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "a"}}}}
+			},
+			warnings: []string{"spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector: a null labelSelector results in matching no pod"}},
+		"a host address without host port": {
+			change: func(p *corev1.Pod) {
+				p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, Protocol: "TCP", HostIP: "1.2.3.4"}}
+			},
+			warnings: []string{"spec.containers[0].ports[0]: hostIP set without hostPort: {Name: HostPort:0 ContainerPort:80 Protocol:TCP HostIP:1.2.3.4}"}},
+		"an empty pull secret": {
+			change:   func(p *corev1.Pod) { p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{}} },
+			warnings: []string{`spec.imagePullSecrets[0].name: invalid empty name ""`}},
+		"two files in one place": {
+			change: func(p *corev1.Pod) {
+				p.Spec.ServiceAccountName = "default"
+				p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+					{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "t", ExpirationSeconds: new(int64(3600))}},
+					{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "a"}, Items: []corev1.KeyToPath{{Key: "k", Path: "t"}}}},
+					{},
+				}}}}}
+			},
+			warnings: []string{
+				`volume "v" (Projected): overlapping paths: "t" (ConfigMap "a") with "t" (ServiceAccountToken)`,
+				`volume "v" (Projected) has no sources provided`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := simplePod()
+			c.change(p)
+			preparePodCreate(p)
+			if got := texts(ValidatePodCreate(p)); !slices.Equal(got, c.errs) {
+				t.Errorf("errors:\n got %q\nwant %q", got, c.errs)
+			}
+			if got := podWarnings(p, nil); !slices.Equal(got, c.warnings) {
+				t.Errorf("warnings:\n got %q\nwant %q", got, c.warnings)
+			}
+		})
+	}
+}
+
+func texts(errs field.ErrorList) []string {
+	var out []string
+	for _, e := range errs {
+		out = append(out, e.Error())
+	}
+	return out
+}
+
+// TestPodStart: what a new pod may not say is put right before it is checked.
+func TestPodStart(t *testing.T) {
+	t.Parallel()
+	p := simplePod()
+	p.Spec.TerminationGracePeriodSeconds = new(int64(-1))
+	p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{StopSignal: new(corev1.SIGTERM)}
+	DefaultPod(p)
+	preparePodCreate(p)
+	if *p.Spec.TerminationGracePeriodSeconds != 1 || p.Spec.Containers[0].Lifecycle != nil {
+		t.Errorf("grace %d, lifecycle %+v", *p.Spec.TerminationGracePeriodSeconds, p.Spec.Containers[0].Lifecycle)
+	}
+}
+
+// TestEventRules: events.k8s.io wants events complete, and lets them tell of other namespaces.
+func TestEventRules(t *testing.T) {
+	t.Parallel()
+	whole := func() *corev1.Event {
+		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "A b", Namespace: "ns"}, InvolvedObject: corev1.ObjectReference{Namespace: "ns"}, Reason: "r",
+			Type: "Normal", EventTime: metav1.NowMicro(), ReportingController: "x.y/z", ReportingInstance: "i", Action: "a"}
+	}
+	for name, c := range map[string]struct {
+		change func(*corev1.Event)
+		want   []string
+	}{
+		"whole":             {func(*corev1.Event) {}, nil},
+		"another namespace": {func(e *corev1.Event) { e.InvolvedObject.Namespace = "other" }, nil},
+		"no namespace":      {func(e *corev1.Event) { e.InvolvedObject.Namespace = "" }, []string{`involvedObject.namespace: Invalid value: "": does not match event.namespace`}},
+		"another type":      {func(e *corev1.Event) { e.Type = "Foo" }, []string{`type: Invalid value: "": has invalid value: Foo`}},
+		"no time":           {func(e *corev1.Event) { e.EventTime = metav1.MicroTime{} }, []string{"eventTime: Required value"}},
+		"an old count":      {func(e *corev1.Event) { e.Count = 3 }, []string{`count: Invalid value: "": needs to be unset`}},
+		"a series of one": {func(e *corev1.Event) { e.Series = &corev1.EventSeries{Count: 1} },
+			[]string{`series.count: Invalid value: "": should be at least 2`, "series.lastObservedTime: Required value"}},
+	} {
+		e := whole()
+		c.change(e)
+		if got := texts(ValidateEvent(e)); !slices.Equal(got, c.want) {
+			t.Errorf("%s:\n got %q\nwant %q", name, got, c.want)
+		}
+	}
+	legacy := whole()
+	legacy.EventTime, legacy.InvolvedObject.Namespace = metav1.MicroTime{}, "other"
+	if len(ValidateLegacyEvent(legacy)) == 0 {
+		t.Error("an event of the old form about another namespace was taken")
+	}
+	if msgs := ValidEventName("a/b", false); len(msgs) == 0 || len(ValidEventName("A b", false)) > 0 {
+		t.Errorf("names: %v", msgs)
+	}
+}
