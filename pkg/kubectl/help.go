@@ -46,6 +46,9 @@ func help(w io.Writer, cmd *cobra.Command) {
 }
 
 func usage(w io.Writer, cmd *cobra.Command) {
+	if len(cmd.Aliases) > 0 {
+		fmt.Fprintf(w, "Aliases:\n%s\n\n", cmd.NameAndAliases())
+	}
 	if cmd.HasExample() {
 		fmt.Fprintf(w, "Examples:\n%s\n\n", strings.TrimRight(indent(cmd.Example), "\n"))
 	}

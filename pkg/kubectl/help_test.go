@@ -20,6 +20,7 @@ func TestHelp(t *testing.T) {
 		{"help rollout undo", "Usage:\n  kubectl rollout undo (TYPE NAME | TYPE/NAME) [flags] [options]\n", "", 0},
 		{"help nosuch", "", "Unknown help topic [`nosuch`]\n", 0},
 		{"create --help", "\n  poddisruptionbudget   Create a pod", "", 0},
+		{"create quota --help", "\nAliases:\nquota, resourcequota\n\n", "", 0},
 		{"rollout --help", "Usage:\n  kubectl rollout SUBCOMMAND [options]\n", "", 0},
 		{"config get-users -h", "Usage:\n  kubectl config get-users [flags] [options]\n", "", 0},
 		{"rollout", "", "Available Commands:\n  history   ", 1},

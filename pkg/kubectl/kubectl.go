@@ -35,13 +35,14 @@ func Main(ctx context.Context, version string, args []string, streams cli.IOStre
 func NewCommand(version string, streams cli.IOStreams) *cobra.Command {
 	f := cli.NewFactory(version, streams)
 	root := &cobra.Command{
-		Use:               "kubectl",
-		Short:             "kubectl controls the Kubernetes cluster manager",
-		Long:              "kubectl controls the Kubernetes cluster manager.\n\n Find more information at: https://kubernetes.io/docs/reference/kubectl/",
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		Args:              cobra.ArbitraryArgs,
+		Use:                "kubectl",
+		Short:              "kubectl controls the Kubernetes cluster manager",
+		Long:               "kubectl controls the Kubernetes cluster manager.\n\n Find more information at: https://kubernetes.io/docs/reference/kubectl/",
+		SilenceUsage:       true,
+		SilenceErrors:      true,
+		CompletionOptions:  cobra.CompletionOptions{DisableDefaultCmd: true},
+		Args:               cobra.ArbitraryArgs,
+		PersistentPostRunE: func(*cobra.Command, []string) error { return f.Warned() },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return unknownCommand(cmd, args[0])

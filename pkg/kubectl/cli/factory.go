@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -35,6 +36,8 @@ type Factory struct {
 
 	streams IOStreams
 	flags   globals
+	// warnings counts what the server warned of; nil before the first request.
+	warnings interface{ WarningCount() int }
 
 	client    func() (clientcmd.ClientConfig, error)
 	rest      func() (*rest.Config, error)
@@ -52,6 +55,21 @@ func NewFactory(version string, streams IOStreams) *Factory {
 	f.mapper = sync.OnceValues(f.newMapper)
 	f.resources = sync.OnceValues(f.newResources)
 	return f
+}
+
+// Warned serves --warnings-as-errors: with it, it is an error if the server warned of anything.
+func (f *Factory) Warned() error {
+	if !f.flags.warningsAsErrors || f.warnings == nil {
+		return nil
+	}
+	switch n := f.warnings.WarningCount(); n {
+	case 0:
+		return nil
+	case 1:
+		return errors.New("1 warning received")
+	default:
+		return fmt.Errorf("%d warnings received", n)
+	}
 }
 
 // ClientConfig is the merged kubeconfig with the flags over it.
@@ -124,7 +142,8 @@ func (f *Factory) newRESTConfig() (*rest.Config, error) {
 	if file, ok := f.streams.ErrOut.(*os.File); ok {
 		colour = term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == ""
 	}
-	cfg.WarningHandler = rest.NewWarningWriter(f.streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: colour})
+	warnings := rest.NewWarningWriter(f.streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: colour})
+	cfg.WarningHandler, f.warnings = warnings, warnings
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &traced{next} })
 	if f.flags.matchVersion {
 		return cfg, f.checkVersion(cfg)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 )
 
@@ -140,7 +141,10 @@ func TestRequests(t *testing.T) {
 	t.Cleanup(s.Close)
 	var said bytes.Buffer
 	config := writeConfig(t, kubeconfig)
-	f := parsed(t, &said, "--kubeconfig", config, "--context", "prod", "--user", "ann", "-s", s.URL, "--as", "eve")
+	f := parsed(t, &said, "--kubeconfig", config, "--context", "prod", "--user", "ann", "-s", s.URL, "--as", "eve", "--warnings-as-errors")
+	if err := f.Warned(); err != nil {
+		t.Errorf("before any request: %v", err)
+	}
 	cfg, err := f.RESTConfig()
 	if err != nil {
 		t.Fatal(err)
@@ -159,6 +163,21 @@ func TestRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := d.ServerVersion(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if said.String() != "Warning: old\n" {
+		t.Errorf("said %q", said.String())
+	}
+	if err := f.Warned(); err == nil || err.Error() != "1 warning received" {
+		t.Errorf("--warnings-as-errors: %v", err)
 	}
 	get, post := seen[0], seen[1]
 	if !strings.HasPrefix(get.Get("User-Agent"), "kubectl/v1.36.3 (") || get.Get("Impersonate-User") != "eve" {

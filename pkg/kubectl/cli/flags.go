@@ -19,6 +19,7 @@ type globals struct {
 	as, asUID                             string
 	asGroups, asUserExtra                 []string
 	insecure, matchVersion, noCompression bool
+	warningsAsErrors                      bool
 	timeout                               string
 }
 
@@ -46,6 +47,7 @@ func (f *Factory) AddFlags(set *pflag.FlagSet) {
 	set.BoolVar(&g.insecure, "insecure-skip-tls-verify", false, "If true, the server's certificate will not be checked for validity. This will make your HTTPS connections insecure")
 	set.BoolVar(&g.matchVersion, "match-server-version", false, "Require server version to match client version")
 	set.BoolVar(&g.noCompression, "disable-compression", false, "If true, opt-out of response compression for all requests to the server")
+	set.BoolVar(&g.warningsAsErrors, "warnings-as-errors", false, "Treat warnings received from the server as errors and exit with a non-zero exit code")
 	set.StringVar(&g.timeout, "request-timeout", "0", "The length of time to wait before giving up on a single server request. Non-zero values should contain a corresponding time unit (e.g. 1s, 2m, 3h). A value of zero means don't timeout requests.")
 }
 

@@ -4,6 +4,7 @@ package create
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"github.com/spf13/cobra"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -18,6 +19,7 @@ type Options struct {
 	write.Base
 	files    resource.Files
 	selector string
+	raw      string
 }
 
 // NewCommand makes the command with all its generators.
@@ -38,6 +40,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o.AddSaveConfig(set)
 	o.files.AddFlags(set, "Filename, directory, or URL to files to use to create the resource")
 	set.StringVarP(&o.selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
+	set.StringVar(&o.raw, "raw", "", "Raw URI to POST to the server.  Uses the transport specified by the kubeconfig file.")
 	for _, k := range kinds() {
 		cmd.AddCommand(newGenerator(f, streams, k))
 	}
@@ -61,12 +64,18 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) er
 
 // Validate checks -o.
 func (o *Options) Validate() error {
+	if err := write.Raw(o.raw).Validate(o.Flags, o.files, map[string]bool{"--selector (-l)": o.selector != ""}); err != nil {
+		return err
+	}
 	_, err := o.Printer("created")
 	return err
 }
 
 // Run creates what the files hold, one after the other, and goes on after a refusal.
 func (o *Options) Run(ctx context.Context) error {
+	if o.raw != "" {
+		return write.Raw(o.raw).Send(ctx, &o.Base, http.MethodPost, o.files)
+	}
 	o.files.Check = o.Checks()
 	infos, err := o.Client.Resolve(ctx, resource.Request{
 		Files: o.files, Namespace: o.Namespace, ExplicitNamespace: o.Explicit, LabelSelector: o.selector,

@@ -124,6 +124,28 @@ func TestFile(t *testing.T) {
 	}
 }
 
+// TestRaw sends a file as it is and shows the answer as it is.
+func TestRaw(t *testing.T) {
+	t.Parallel()
+	s := writetest.NewServer(t)
+	const in = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"r"}}`
+	got, code := writetest.Run(t, NewCommand, s.URL, in, "create", "--raw=/api/v1/namespaces/default/configmaps", "-f", "-")
+	if code != 0 || !strings.HasPrefix(got, `{"apiVersion":"v1","kind":"ConfigMap"`) || s.Log()[0] != "POST /api/v1/namespaces/default/configmaps "+in {
+		t.Errorf("code %d, got %s, requests %q", code, got, s.Log())
+	}
+	got, code = writetest.Run(t, NewCommand, s.URL, strings.Replace(in, `"r"`, `"object"`, 1), "create", "--raw=/api/v1/namespaces/default/configmaps", "-f", "-")
+	if code != 0 {
+		t.Fatalf("code %d, got %s", code, got)
+	}
+	got, code = writetest.Run(t, NewCommand, s.URL, strings.Replace(in, `"r"`, `"object"`, 1), "create", "--raw=/api/v1/namespaces/default/configmaps", "-f", "-")
+	if want := "Error from server (AlreadyExists): configmaps \"object\" already exists\n"; code != 1 || got != want {
+		t.Errorf("code %d, got %s", code, got)
+	}
+	if got, code = writetest.Run(t, NewCommand, s.URL, in, "create", "--raw=/x", "-f", "-", "-l", "a=b"); code != 1 || got != "error: --raw and --selector (-l) are mutually exclusive\n" {
+		t.Errorf("code %d, got %s", code, got)
+	}
+}
+
 // TestJobFrom makes the job that a cron job would run, owned by it.
 func TestJobFrom(t *testing.T) {
 	t.Parallel()

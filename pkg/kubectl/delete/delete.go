@@ -183,7 +183,11 @@ func merge(errs ...error) error {
 }
 
 func (o *Options) runRaw(ctx context.Context) error {
-	data, err := o.Client.REST.Delete().RequestURI(o.raw).DoRaw(ctx)
+	result := o.Client.REST.Delete().RequestURI(o.raw).Do(ctx)
+	if err := result.Error(); err != nil {
+		return err
+	}
+	data, err := result.Raw()
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ type Options struct {
 	files       resource.Files
 	selector    string
 	showManaged bool
+	showSecrets bool
 	// program and its arguments compare two directories.
 	program []string
 }
@@ -58,6 +59,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o.files.AddFlags(set, "contains the configuration to diff")
 	o.AddManager(set)
 	set.StringVarP(&o.selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
+	set.BoolVar(&o.showSecrets, "show-secrets", false, "If true, do not mask secret values in the diff.")
 	set.BoolVar(&o.showManaged, "show-managed-fields", false, "If true, include managed fields in the diff.")
 	return cmd
 }
@@ -122,7 +124,7 @@ func (o *Options) writeBoth(ctx context.Context, i *resource.Info, live, merged 
 		return err
 	}
 	keepRecords(before, after)
-	if i.Mapping.GroupVersionKind.Kind == "Secret" && i.Mapping.GroupVersionKind.Group == "" {
+	if !o.showSecrets && i.Mapping.GroupVersionKind.Kind == "Secret" && i.Mapping.GroupVersionKind.Group == "" {
 		mask(before, after)
 	}
 	if before != nil {

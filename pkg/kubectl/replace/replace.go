@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -32,6 +33,7 @@ type Options struct {
 	force       bool
 	grace       int
 	timeout     time.Duration
+	raw         string
 	subresource string
 }
 
@@ -55,6 +57,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	set.BoolVar(&o.force, "force", false, "If true, immediately remove resources from API and bypass graceful deletion. Note that immediate deletion of some resources may result in inconsistency or data loss and requires confirmation.")
 	set.IntVar(&o.grace, "grace-period", -1, "Period of time in seconds given to the resource to terminate gracefully. Ignored if negative.")
 	set.DurationVar(&o.timeout, "timeout", 0, "The length of time to wait before giving up on a delete, zero means determine a timeout from the size of the object")
+	set.StringVar(&o.raw, "raw", "", "Raw URI to PUT to the server.  Uses the transport specified by the kubeconfig file.")
 	set.StringVar(&o.subresource, "subresource", "", "If specified, replace will operate on the subresource of the requested object.")
 	return cmd
 }
@@ -69,6 +72,9 @@ func (o *Options) Complete(f *cli.Factory, _ *cobra.Command, _ []string) error {
 
 // Validate judges the flags together.
 func (o *Options) Validate() error {
+	if err := write.Raw(o.raw).Validate(o.Flags, o.files, map[string]bool{"--force": o.force}); err != nil {
+		return err
+	}
 	switch {
 	case o.force && o.DryRun != write.DryRunNone:
 		return errors.New("--dry-run can not be used when --force is set")
@@ -83,6 +89,9 @@ func (o *Options) Validate() error {
 
 // Run replaces what the files hold, one after the other, and goes on after a refusal.
 func (o *Options) Run(ctx context.Context) error {
+	if o.raw != "" {
+		return write.Raw(o.raw).Send(ctx, &o.Base, http.MethodPut, o.files)
+	}
 	o.files.Check = o.Checks()
 	infos, err := o.Client.Resolve(ctx, resource.Request{Files: o.files, Namespace: o.Namespace, ExplicitNamespace: o.Explicit})
 	var errs []error

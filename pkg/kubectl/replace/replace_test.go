@@ -16,6 +16,11 @@ func TestReplace(t *testing.T) {
 		{"-f - --force", "configmap \"c\" deleted from default namespace\nconfigmap/c replaced\n", "POST /api/v1/namespaces/default/configmaps?"},
 		{"", "error: must specify one of -f and -k\n", ""},
 		{"-f - --force --dry-run=client", "error: --dry-run can not be used when --force is set\n", ""},
+		{"-f - --raw=/api/v1/namespaces/default/configmaps/c", `{"apiVersion":"v1","data":{"a":"b"},"kind":"ConfigMap","metadata":{"name":"c","resourceVersion":"2","uid":"uid-2"}}` + "\n", "PUT /api/v1/namespaces/default/configmaps/c " + in},
+		{"-f - --raw=/x --force", "error: --raw and --force are mutually exclusive\n", ""},
+		{"-f - -f - --raw=/x", "error: --raw can only use a single local file or stdin\n", ""},
+		{"-f - --raw=x", "error: --raw must be a valid URL path: parse \"x\": invalid URI for request\n", ""},
+		{"-f - --raw=/x -o yaml", "error: --raw and --output are mutually exclusive\n", ""},
 		{"-f - --grace-period=1", "error: --grace-period must have --force specified\n", ""},
 	} {
 		s := writetest.NewServer(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default"},"data":{"x":"y"}}`)
