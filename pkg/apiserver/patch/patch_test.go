@@ -28,6 +28,7 @@ func TestApply(t *testing.T) {
 		{"json unknown operation", types.JSONPatchType, `[{"op":"foo","path":"/spec"}]`, "", ErrNotApplicable},
 		{"strategic item without its key", types.StrategicMergePatchType, `{"spec":{"containers":[{"image":"2"}]}}`, "", ErrDirective},
 		{"strategic item whose key is a list", types.StrategicMergePatchType, `{"spec":{"containers":[{"name":[]}]}}`, "", ErrDirective},
+		{"json tests for nothing", types.JSONPatchType, `[{"op":"test","path":""}]`, "", ErrNotApplicable},
 		{"strategic unknown directive", types.StrategicMergePatchType, `{"metadata":{"labels":{"$patch":"foo"}}}`, "", ErrDirective},
 		{"json no path", types.JSONPatchType, `[{"op":"remove","path":"/a/b"}]`, "", ErrNotApplicable},
 		{"json too many", types.JSONPatchType, `[` + strings.TrimSuffix(strings.Repeat(`{"op":"test","path":"/spec"},`, 10001), ",") + `]`, "", ErrTooLarge},
