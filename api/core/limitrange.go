@@ -34,6 +34,9 @@ func limitRangeRow() resources.Row {
 
 // defaultLimitRange: a container's default limit is its maximum, its default request the default limit or else the minimum.
 func defaultLimitRange(l *corev1.LimitRange) {
+	if len(l.Spec.Limits) == 0 {
+		l.Spec.Limits = nil // storage does not tell an empty list from none
+	}
 	for i := range l.Spec.Limits {
 		item := &l.Spec.Limits[i]
 		for _, list := range []corev1.ResourceList{item.Max, item.Min, item.Default, item.DefaultRequest, item.MaxLimitRequestRatio} {
@@ -119,7 +122,7 @@ func validateLimitOrder(item *corev1.LimitRangeItem, path *field.Path) field.Err
 		order("defaultRequest", item.DefaultRequest, item.Min, item.DefaultRequest, "min", "default request")
 		order("defaultRequest", item.DefaultRequest, item.DefaultRequest, item.Max, "default request", "max")
 		order("defaultRequest", item.DefaultRequest, item.DefaultRequest, item.Default, "default request", "default limit")
-		order("default", item.Default, item.Min, item.Default, "min", "default")
+		order("default", item.Min, item.Min, item.Default, "min", "default")
 		order("default", item.Max, item.Default, item.Max, "default", "max")
 		if ratio, ok := item.MaxLimitRequestRatio[n]; ok && ratio.Cmp(resource.MustParse("1")) < 0 {
 			errs = append(errs, field.Invalid(path.Child("maxLimitRequestRatio").Key(string(n)), ratio.String(), fmt.Sprintf("ratio %s is less than 1", ratio.String())))

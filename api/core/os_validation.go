@@ -10,7 +10,8 @@ func validateOS(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if s.OS == nil {
 		return nil
 	}
-	errs := oneOf(path.Child("os", "name"), s.OS.Name, corev1.Linux, corev1.Windows)
+	errs := required(path.Child("os", "name"), string(s.OS.Name))
+	errs = append(errs, oneOfOrEmpty(path.Child("os"), s.OS.Name, corev1.Linux, corev1.Windows)...)
 	switch s.OS.Name {
 	case corev1.Linux:
 		errs = append(errs, onlyLinux(s, path)...)

@@ -40,6 +40,9 @@ func podStatusStrategy() resources.Typed[*corev1.Pod] {
 		if obj.Status.QOSClass == "" {
 			obj.Status.QOSClass = old.Status.QOSClass
 		}
+		if obj.Status.ObservedGeneration == 0 { // from a writer that does not know of it
+			obj.Status.ObservedGeneration = old.Status.ObservedGeneration
+		}
 	}
 	s.ValidateUpdate = ValidatePodStatusUpdate
 	s.SpecChanged, s.Warnings = nil, nil

@@ -59,6 +59,11 @@ func defaultSecret(s *corev1.Secret) {
 		s.Data[k] = []byte(v)
 	}
 	s.StringData = nil
+	for k, v := range s.Data {
+		if v == nil { // null, which storage keeps as empty
+			s.Data[k] = []byte{}
+		}
+	}
 }
 
 func validateSecret(s *corev1.Secret) field.ErrorList {

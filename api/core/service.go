@@ -158,22 +158,18 @@ func keepAllocated(s, old *corev1.ServiceSpec) {
 	}
 }
 
-// keepNodePorts gives a port without a node port the one that the same port and protocol had, if nobody asks for it.
+// keepNodePorts gives a port without a node port the one that the port of its name had, if nobody asks for it.
 func keepNodePorts(s, old *corev1.ServiceSpec) {
-	type key struct {
-		protocol corev1.Protocol
-		port     int32
-	}
-	had, taken := map[key]int32{}, map[int32]bool{}
+	had, taken := map[string]int32{}, map[int32]bool{}
 	for _, p := range old.Ports {
-		had[key{p.Protocol, p.Port}] = p.NodePort
+		had[p.Name] = p.NodePort
 	}
 	for _, p := range s.Ports {
 		taken[p.NodePort] = true
 	}
 	for i := range s.Ports {
 		p := &s.Ports[i]
-		if was := had[key{p.Protocol, p.Port}]; p.NodePort == 0 && !taken[was] {
+		if was := had[p.Name]; p.NodePort == 0 && !taken[was] {
 			p.NodePort = was
 			taken[was] = true
 		}

@@ -28,7 +28,11 @@ func validateTolerations(ts []corev1.Toleration, path *field.Path) field.ErrorLi
 				errs = append(errs, field.Invalid(at.Child("operator"), t.Value, "value must be empty when `operator` is 'Exists'"))
 			}
 		default:
-			errs = append(errs, field.NotSupported(at.Child("operator"), t.Operator, []corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists, corev1.TolerationOpLt, corev1.TolerationOpGt}))
+			known := []corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}
+			if t.Operator == corev1.TolerationOpLt || t.Operator == corev1.TolerationOpGt { // operators of a feature that is off by default
+				known = append(known, corev1.TolerationOpLt, corev1.TolerationOpGt)
+			}
+			errs = append(errs, field.NotSupported(at.Child("operator"), t.Operator, known))
 		}
 		errs = append(errs, validateTaintEffect(t.Effect, true, at.Child("effect"))...)
 	}

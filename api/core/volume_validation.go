@@ -48,9 +48,11 @@ func validateVolumeSource(v *corev1.Volume, path *field.Path) field.ErrorList {
 			errs = append(errs, field.Forbidden(path.Child(c.name), "may not specify more than 1 volume type"))
 			continue
 		}
-		if c.check != nil {
-			errs = append(errs, c.check(path.Child(c.name))...)
+		name := c.name
+		if name == "gcePersistentDisk" {
+			name = "persistentDisk" // as Kubernetes' errors call it
 		}
+		errs = append(errs, c.check(path.Child(name))...)
 	}
 	if n == 0 {
 		errs = append(errs, field.Required(path, "must specify a volume type"))
@@ -89,39 +91,6 @@ func volumeChecks(s *corev1.VolumeSource) []volumeCheck {
 			return append(errs, oneOfOrEmpty(p.Child("pullPolicy"), s.Image.PullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
 		}},
 	}, diskChecks(s)...)
-}
-
-// diskChecks lists the sources that no node of ours can mount; their presence is all that is checked.
-func diskChecks(s *corev1.VolumeSource) []volumeCheck {
-	return []volumeCheck{
-		{"gitRepo", s.GitRepo != nil, func(p *field.Path) field.ErrorList { return required(p.Child("repository"), s.GitRepo.Repository) }},
-		{"gcePersistentDisk", s.GCEPersistentDisk != nil, func(p *field.Path) field.ErrorList {
-			return required(p.Child("pdName"), s.GCEPersistentDisk.PDName)
-		}},
-		{"awsElasticBlockStore", s.AWSElasticBlockStore != nil, func(p *field.Path) field.ErrorList {
-			return required(p.Child("volumeID"), s.AWSElasticBlockStore.VolumeID)
-		}},
-		{"iscsi", s.ISCSI != nil, func(p *field.Path) field.ErrorList { return required(p.Child("targetPortal"), s.ISCSI.TargetPortal) }},
-		{"glusterfs", s.Glusterfs != nil, func(p *field.Path) field.ErrorList { return required(p.Child("endpoints"), s.Glusterfs.EndpointsName) }},
-		{"rbd", s.RBD != nil, func(p *field.Path) field.ErrorList { return required(p.Child("image"), s.RBD.RBDImage) }},
-		{"flexVolume", s.FlexVolume != nil, func(p *field.Path) field.ErrorList { return required(p.Child("driver"), s.FlexVolume.Driver) }},
-		{"cinder", s.Cinder != nil, func(p *field.Path) field.ErrorList { return required(p.Child("volumeID"), s.Cinder.VolumeID) }},
-		{"cephfs", s.CephFS != nil, nil},
-		{"flocker", s.Flocker != nil, nil},
-		{"fc", s.FC != nil, nil},
-		{"azureFile", s.AzureFile != nil, func(p *field.Path) field.ErrorList { return required(p.Child("secretName"), s.AzureFile.SecretName) }},
-		{"azureDisk", s.AzureDisk != nil, func(p *field.Path) field.ErrorList { return required(p.Child("diskName"), s.AzureDisk.DiskName) }},
-		{"vsphereVolume", s.VsphereVolume != nil, func(p *field.Path) field.ErrorList {
-			return required(p.Child("volumePath"), s.VsphereVolume.VolumePath)
-		}},
-		{"quobyte", s.Quobyte != nil, nil},
-		{"portworxVolume", s.PortworxVolume != nil, func(p *field.Path) field.ErrorList {
-			return required(p.Child("volumeID"), s.PortworxVolume.VolumeID)
-		}},
-		{"scaleIO", s.ScaleIO != nil, nil},
-		{"storageos", s.StorageOS != nil, nil},
-		{"photonPersistentDisk", s.PhotonPersistentDisk != nil, nil},
-	}
 }
 
 // ValidateClaimSpec checks what a claim that is made of a template must say: how it is accessed, and its size.

@@ -17,6 +17,7 @@ func clusterRoleRow() resources.Row {
 		New:         resources.Make[rbacv1.ClusterRole],
 		NewList:     resources.Make[rbacv1.ClusterRoleList],
 		Strategy: resources.Typed[*rbacv1.ClusterRole]{
+			Default:        func(r *rbacv1.ClusterRole) { r.Rules = noneIfEmpty(r.Rules) },
 			Validate:       validate,
 			ValidateUpdate: func(obj, _ *rbacv1.ClusterRole) field.ErrorList { return validate(obj) },
 			ValidateName:   validateName,

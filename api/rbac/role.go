@@ -18,6 +18,7 @@ func roleRow() resources.Row {
 		New:         resources.Make[rbacv1.Role],
 		NewList:     resources.Make[rbacv1.RoleList],
 		Strategy: resources.Typed[*rbacv1.Role]{
+			Default:        func(r *rbacv1.Role) { r.Rules = noneIfEmpty(r.Rules) },
 			Validate:       validate,
 			ValidateUpdate: func(obj, _ *rbacv1.Role) field.ErrorList { return validate(obj) },
 			ValidateName:   validateName,

@@ -15,6 +15,7 @@ import (
 	"bonsai/pkg/apiserver/admission/priority"
 	"bonsai/pkg/apiserver/admission/rbacescalation"
 	"bonsai/pkg/apiserver/admission/resourcequota"
+	"bonsai/pkg/apiserver/admission/runtimeclass"
 	"bonsai/pkg/apiserver/admission/serviceaccount"
 	"bonsai/pkg/apiserver/admission/taintnodesbycondition"
 	"bonsai/pkg/apiserver/registry"
@@ -44,6 +45,7 @@ func plugins(s *stores) []admission.Plugin {
 		taintnodesbycondition.New(),
 		priority.New(s.of(schedulingv1.GroupName, "priorityclasses")),
 		defaulttolerationseconds.New(defaulttolerationseconds.Default, defaulttolerationseconds.Default),
+		runtimeclass.New(),
 		resourcequota.New(s.of("", "resourcequotas"), time.Now),
 	}
 }

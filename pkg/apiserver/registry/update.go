@@ -167,7 +167,11 @@ func (u *update) prepare(ctx context.Context, obj, old runtime.Object) error {
 	if s := u.strategy; s != nil && s.PrepareUpdate != nil {
 		s.PrepareUpdate(obj, old)
 	}
-	if changed := u.Row.Strategy.SpecChanged; changed != nil && changed(obj, old) {
+	changed := u.Row.Strategy.SpecChanged
+	if u.strategy != nil {
+		changed = u.strategy.SpecChanged
+	}
+	if changed != nil && changed(obj, old) {
 		access.SetGeneration(was.GetGeneration() + 1)
 	}
 	if u.Hook != nil && u.subresource == "" {
@@ -224,9 +228,7 @@ func keepSystemMetadata(access, was metav1.Object) {
 	if access.GetGenerateName() == "" {
 		access.SetGenerateName(was.GetGenerateName())
 	}
-	if t := access.GetCreationTimestamp(); t.IsZero() {
-		access.SetCreationTimestamp(was.GetCreationTimestamp())
-	}
+	access.SetCreationTimestamp(was.GetCreationTimestamp())
 	if access.GetDeletionTimestamp() == nil {
 		access.SetDeletionTimestamp(was.GetDeletionTimestamp())
 	}

@@ -100,7 +100,7 @@ func patchError(err error) error {
 		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 	}
 	if errors.Is(err, patch.ErrDirective) {
-		return err
+		return plainError(http.StatusInternalServerError, "", err.Error())
 	}
 	if errors.Is(err, patch.ErrTooLarge) {
 		return apierrors.NewRequestEntityTooLargeError(err.Error())

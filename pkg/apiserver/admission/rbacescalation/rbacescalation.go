@@ -91,7 +91,7 @@ func (p plugin) clusterRole(ctx context.Context, a *admission.Attributes, now *r
 			{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
 		}
 		if p.covers(ctx, a, everything) != nil {
-			return admission.Forbid(a, "must have cluster-admin privileges to use an aggregationRule")
+			return admission.Forbid(a, "must have cluster-admin privileges to use the aggregationRule")
 		}
 	}
 	return nil

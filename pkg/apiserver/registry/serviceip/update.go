@@ -79,15 +79,11 @@ func keep(svc, old *corev1.Service) {
 	}
 }
 
-// keepNodePorts matches ports by protocol and number, unless the client uses the old node port elsewhere.
+// keepNodePorts matches ports by name, whatever else of them has changed, unless the client uses the old node port elsewhere.
 func keepNodePorts(ports, old []corev1.ServicePort) {
-	type key struct {
-		protocol corev1.Protocol
-		port     int32
-	}
-	had := map[key]int32{}
+	had := map[string]int32{}
 	for _, p := range old {
-		had[key{p.Protocol, p.Port}] = p.NodePort
+		had[p.Name] = p.NodePort
 	}
 	used := map[int32]bool{}
 	for _, p := range ports {
@@ -95,8 +91,8 @@ func keepNodePorts(ports, old []corev1.ServicePort) {
 	}
 	for i := range ports {
 		p := &ports[i]
-		if n := had[key{p.Protocol, p.Port}]; p.NodePort == 0 && n != 0 && !used[n] {
-			p.NodePort = n
+		if n := had[p.Name]; p.NodePort == 0 && n != 0 && !used[n] {
+			p.NodePort, used[n] = n, true
 		}
 	}
 }
