@@ -69,6 +69,7 @@ func TestManager(t *testing.T) {
 	t.Run("node", w.node)
 	t.Run("daemon set", w.daemonSet)
 	t.Run("stateful set", w.statefulSet)
+	t.Run("quotas", w.quotas)
 	t.Run("token", w.token)
 }
 
