@@ -23,7 +23,6 @@ var missing = []feature{
 	{"the group admissionregistration.k8s.io", regexp.MustCompile(`raw aggregated discovery endpoint|aggregated discovery interface|resource within each APIGroup`)},
 	{"aggregated API servers", regexp.MustCompile(`\] Aggregator `)},
 	{"API priority and fairness", regexp.MustCompile(`\] API priority and fairness `)},
-	{"quotas and limit ranges", regexp.MustCompile(`\] (ResourceQuota|LimitRange) |exceeded quota`)},
 	{"certificate signing requests", regexp.MustCompile(`\] Certificates API `)},
 	{"Ingress and IngressClass", regexp.MustCompile(`\] Ingress`)},
 	{"ServiceCIDR and IPAddress", regexp.MustCompile(`\] ServiceCIDR and IPAddress API `)},
