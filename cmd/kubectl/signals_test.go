@@ -2,15 +2,18 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestMain is kubectl itself for the tests that start it.
@@ -58,6 +61,10 @@ func server(t *testing.T) string {
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	url := server(t)
+	// What this process catches its children do not ignore, even where it was started to ignore it, as by nohup.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP, syscall.SIGINT)
+	t.Cleanup(func() { signal.Stop(caught) })
 	for _, c := range []struct {
 		args   string
 		signal syscall.Signal
@@ -72,7 +79,9 @@ func TestSignals(t *testing.T) {
 	} {
 		t.Run(c.args+" "+c.signal.String(), func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command(os.Args[0], append(strings.Fields(c.args), "--server", url, "--kubeconfig", os.DevNull, "--cache-dir", t.TempDir())...)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			t.Cleanup(cancel)
+			cmd := exec.CommandContext(ctx, os.Args[0], append(strings.Fields(c.args), "--server", url, "--kubeconfig", os.DevNull, "--cache-dir", t.TempDir())...)
 			cmd.Env = append(os.Environ(), "KUBECTL_UNDER_TEST=1")
 			var said strings.Builder
 			cmd.Stderr = &said
