@@ -18,7 +18,7 @@ func (s *Server) router() http.Handler {
 	mux := http.NewServeMux()
 	paths := map[string]http.Handler{
 		"/metrics": promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{}),
-		"/version": s.version(),
+		"/version": s.onlyGet(s.version()),
 	}
 	s.addHealth(paths)
 	if s.Profiling {
@@ -29,6 +29,9 @@ func (s *Server) router() http.Handler {
 		paths["/debug/pprof/trace"] = http.HandlerFunc(pprof.Trace)
 	}
 	for p, h := range s.Paths {
+		if isDocument(p) {
+			h = s.onlyGet(h)
+		}
 		paths[p] = h
 	}
 	list := make([]string, 0, len(paths))
@@ -37,7 +40,7 @@ func (s *Server) router() http.Handler {
 		list = append(list, strings.TrimSuffix(p, "/"))
 	}
 	slices.Sort(list)
-	mux.Handle("/version/{$}", s.version())
+	mux.Handle("/version/{$}", paths["/version"])
 	mux.Handle("/{$}", index(slices.Compact(list)))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if request.InfoFrom(r.Context()).IsResource {
@@ -60,12 +63,27 @@ func index(paths []string) http.Handler {
 }
 
 func (s *Server) version() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writePlainJSON(w, s.Version) })
+}
+
+// isDocument tells whether a path beside the resources is a document that is only ever read: discovery and OpenID.
+func isDocument(path string) bool {
+	for _, prefix := range []string{"/api", "/.well-known/", "/openid/"} {
+		if strings.HasPrefix(path, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// onlyGet refuses all other methods, HEAD too.
+func (s *Server) onlyGet(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if r.Method != http.MethodGet {
 			s.API.WriteError(w, r, rest.ErrMethod())
 			return
 		}
-		writePlainJSON(w, s.Version)
+		h.ServeHTTP(w, r)
 	})
 }
 

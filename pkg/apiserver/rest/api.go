@@ -111,6 +111,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.notFound(w, r, info)
 		return
 	}
+	if r.Method == http.MethodHead && info.Subresource != proxy {
+		a.WriteError(w, r, ErrMethod())
+		return
+	}
 	x := &exchange{API: a, w: w, r: r, info: info, res: res}
 	if err := x.serve(); err != nil {
 		a.WriteError(w, r, err)

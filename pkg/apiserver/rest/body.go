@@ -83,7 +83,9 @@ func decode(body []byte, media string, gvk schema.GroupVersionKind, into runtime
 			return cannotHandle(gvk, gvk, runtime.NewStrictDecodingError(strict))
 		}
 		for _, s := range strict {
-			warn(s.Error())
+			for _, line := range warningLines(s) {
+				warn(line)
+			}
 		}
 	}
 	into.GetObjectKind().SetGroupVersionKind(gvk)
@@ -132,7 +134,7 @@ func decodeYAML(body []byte, gvk schema.GroupVersionKind, into runtime.Object, v
 		return strict, err
 	}
 	if _, dup := yaml.YAMLToJSONStrict(body); dup != nil {
-		strict = append(yamlErrors(dup), strict...)
+		strict = append([]error{dup}, strict...)
 	}
 	return strict, nil
 }
@@ -217,15 +219,17 @@ func badVersion(body []byte, want schema.GroupVersionKind) error {
 	return nil
 }
 
-// yamlErrors takes the lines of a YAML error apart.
-func yamlErrors(err error) []error {
-	text := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
-	text = strings.TrimPrefix(text, "yaml: unmarshal errors:\n")
-	var out []error
-	for line := range strings.SplitSeq(text, "\n") {
-		out = append(out, errors.New(strings.TrimSpace(line)))
+// warningLines are the warnings that an error of strict decoding becomes: one for each line of what YAML has found.
+func warningLines(err error) []string {
+	text, ok := strings.CutPrefix(err.Error(), "yaml: unmarshal errors:\n")
+	if !ok {
+		return []string{err.Error()}
 	}
-	return out
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return lines
 }
 
 // excerpt shows the start of a body that cannot be read, in hexadecimal unless it looks like JSON.

@@ -82,3 +82,13 @@ func TestOneDefault(t *testing.T) {
 		t.Errorf("itself: got %v", err)
 	}
 }
+
+func TestSystemClassesStay(t *testing.T) {
+	t.Parallel()
+	for name, stays := range map[string]bool{"system-node-critical": true, "system-cluster-critical": true, "mine": false} {
+		a := &admission.Attributes{Operation: admission.Delete, Resource: schedulingv1.SchemeGroupVersion.WithResource("priorityclasses"), Name: name}
+		if err := New(classes{}).Validator.Validate(t.Context(), a); (err != nil) != stays {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -44,12 +44,7 @@ func Discovery(issuer, jwksURI string, keys []PublicKey) (configuration, jwks ht
 }
 
 func document(contentType string, body []byte) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "the server does not allow this method on the requested resource", http.StatusMethodNotAllowed)
-			return
-		}
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
 		w.Header().Set("Cache-Control", "public, max-age=3600")
 		_, _ = w.Write(body)

@@ -99,3 +99,43 @@ func TestBudget(t *testing.T) {
 		t.Errorf("budget after: %+v", st)
 	}
 }
+
+// TestMark: the pod says why it goes; a resourceVersion that the client asks for is that from before.
+func TestMark(t *testing.T) {
+	t.Parallel()
+	pod := running("p")
+	pod.ResourceVersion = "4"
+	pod.Finalizers = []string{"x/y"}
+	pods := registrytest.Of(pod)
+	s := registrytest.Stores{"pods": pods}
+	dry := of("p")
+	dry.DeleteOptions = &metav1.DeleteOptions{DryRun: []string{"All"}}
+	if err := evict(t, s, dry); err != nil || len(pods.Subresources) != 0 {
+		t.Errorf("dry run: %v, wrote %v", err, pods.Subresources)
+	}
+	stale, fresh := of("p"), of("p")
+	stale.DeleteOptions = &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: new("3")}}
+	if err := evict(t, s, stale); !apierrors.IsConflict(err) {
+		t.Errorf("another version: %v", err)
+	}
+	fresh.DeleteOptions = &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: new("4")}}
+	if err := evict(t, s, fresh); err != nil {
+		t.Fatal(err)
+	}
+	if got := *pods.Deleted[len(pods.Deleted)-1].Preconditions.ResourceVersion; got != "5" {
+		t.Errorf("deleted at version %s", got)
+	}
+	if len(pods.Subresources) != 1 || pods.Subresources[0] != "status" {
+		t.Errorf("wrote %v", pods.Subresources)
+	}
+}
+
+func TestOptionsRefused(t *testing.T) {
+	t.Parallel()
+	s := registrytest.Stores{"pods": registrytest.Of(running("p"))}
+	wrong := of("p")
+	wrong.DeleteOptions = &metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletionPropagation("Foo"))}
+	if err := evict(t, s, wrong); !apierrors.IsInvalid(err) {
+		t.Errorf("a policy that is none: %v", err)
+	}
+}

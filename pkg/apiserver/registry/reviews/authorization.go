@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -108,7 +107,8 @@ func (r *SelfSubjectAccessReview) Create(ctx context.Context, _, _ string, obj r
 		ResourceAttributes: in.Spec.ResourceAttributes, NonResourceAttributes: in.Spec.NonResourceAttributes,
 		User: user.Name, UID: user.UID, Groups: user.Groups,
 	}
-	if errs := append(validateAttributes(&spec), validateMetadata(in.ObjectMeta, "must be empty")...); len(errs) > 0 {
+	errs := append(validateAttributes(&spec), validateSelectors(spec.ResourceAttributes)...)
+	if errs = append(errs, validateMetadata(in.ObjectMeta, "must be empty")...); len(errs) > 0 {
 		return nil, invalid(errs)
 	}
 	out := in.DeepCopy()
@@ -126,7 +126,7 @@ func validateSpec(s *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
 	if s.User == "" && len(s.Groups) == 0 {
 		errs = append(errs, field.Invalid(field.NewPath("spec").Child("user"), s.User, "at least one of user or group must be specified"))
 	}
-	return errs
+	return append(errs, validateSelectors(s.ResourceAttributes)...)
 }
 
 func validateAttributes(s *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
@@ -137,7 +137,7 @@ func validateAttributes(s *authorizationv1.SubjectAccessReviewSpec) field.ErrorL
 	case s.ResourceAttributes == nil && s.NonResourceAttributes == nil:
 		return field.ErrorList{field.Invalid(spec.Child("resourceAttributes"), s.NonResourceAttributes, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
 	}
-	return validateSelectors(s.ResourceAttributes, spec.Child("resourceAttributes"))
+	return nil
 }
 
 // validateMetadata: a review is not an object that could have a name or labels.
@@ -149,23 +149,19 @@ func validateMetadata(m metav1.ObjectMeta, message string) field.ErrorList {
 	return field.ErrorList{field.Invalid(field.NewPath("metadata"), m, message)}
 }
 
-// validateSelectors checks what the list or watch asked about would be limited to.
-func validateSelectors(a *authorizationv1.ResourceAttributes, path *field.Path) field.ErrorList {
+// validateSelectors checks what the list or watch asked about would be limited to: in one form or the other. Requirements that
+// nobody knows are no error, they only limit nothing.
+func validateSelectors(a *authorizationv1.ResourceAttributes) field.ErrorList {
 	if a == nil {
 		return nil
 	}
+	path := field.NewPath("spec", "resourceAttributes")
 	var errs field.ErrorList
 	if s := a.FieldSelector; s != nil {
 		errs = append(errs, validateSelector(s.RawSelector, len(s.Requirements), path.Child("fieldSelector"))...)
-		for i, r := range s.Requirements {
-			errs = append(errs, metavalidation.ValidateFieldSelectorRequirement(r, metavalidation.FieldSelectorValidationOptions{}, path.Child("fieldSelector", "requirements").Index(i))...)
-		}
 	}
 	if s := a.LabelSelector; s != nil {
 		errs = append(errs, validateSelector(s.RawSelector, len(s.Requirements), path.Child("labelSelector"))...)
-		for i, r := range s.Requirements {
-			errs = append(errs, metavalidation.ValidateLabelSelectorRequirement(r, metavalidation.LabelSelectorValidationOptions{}, path.Child("labelSelector", "requirements").Index(i))...)
-		}
 	}
 	return errs
 }

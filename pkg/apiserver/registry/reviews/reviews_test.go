@@ -3,12 +3,15 @@ package reviews_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/registry/reviews"
@@ -34,6 +37,8 @@ func (getter) AuthenticateToken(_ context.Context, token string, audiences []str
 	switch token {
 	case "good":
 		return &request.User{Name: "jane", Extra: map[string][]string{"k": {"v"}}}, audiences, nil
+	case "static":
+		return &request.User{Name: "jane"}, nil, nil
 	case "expired":
 		return nil, nil, errors.New("token has expired")
 	}
@@ -124,5 +129,53 @@ func TestTokenReview(t *testing.T) {
 	}
 	if _, err := reviews.NewTokenReview(getter{}, nil).Create(t.Context(), "", "", &authenticationv1.TokenReview{}, nil); !apierrors.IsBadRequest(err) {
 		t.Errorf("no token: %v", err)
+	}
+}
+
+// TestTokenForThisServer: a token that names no audience is for the API server itself and for nobody else.
+func TestTokenForThisServer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		audiences []string
+		want      bool
+	}{{nil, true}, {[]string{"api"}, true}, {[]string{"other", "api"}, true}, {[]string{"other"}, false}} {
+		in := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: "static", Audiences: c.audiences}}
+		out, err := reviews.NewTokenReview(getter{}, []string{"api"}).Create(t.Context(), "", "", in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := out.(*authenticationv1.TokenReview).Status
+		if s.Authenticated != c.want || c.want && !slices.Equal(s.Audiences, []string{"api"}) || !c.want && s.Error != "invalid bearer token" {
+			t.Errorf("%v: %+v", c.audiences, s)
+		}
+	}
+}
+
+// TestReviewsRefuse: a review has no metadata, and limits what it asks about in one form.
+func TestReviewsRefuse(t *testing.T) {
+	t.Parallel()
+	ctx := request.WithUser(t.Context(), &request.User{Name: "jane"})
+	pods := func() *authorizationv1.ResourceAttributes {
+		return &authorizationv1.ResourceAttributes{Namespace: "default", Verb: "list", Resource: "pods"}
+	}
+	for name, c := range map[string]struct {
+		change func(*authorizationv1.SelfSubjectAccessReview)
+		want   string
+	}{
+		"a name": {func(r *authorizationv1.SelfSubjectAccessReview) { r.Name = "x" }, "must be empty"},
+		"both forms": {func(r *authorizationv1.SelfSubjectAccessReview) {
+			r.Spec.ResourceAttributes.FieldSelector = &authorizationv1.FieldSelectorAttributes{RawSelector: "a=b", Requirements: []metav1.FieldSelectorRequirement{{Key: "a", Operator: "In"}}}
+		}, `spec.resourceAttributes.fieldSelector.rawSelector: Invalid value: "a=b": may not specified at the same time as requirements`},
+	} {
+		in := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: pods()}}
+		c.change(in)
+		if _, err := reviews.NewSelfSubjectAccessReview(getter{}).Create(ctx, "", "", in, nil); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	local := &authorizationv1.LocalSubjectAccessReview{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Labels: map[string]string{"a": "b"}},
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: pods()}}
+	if _, err := reviews.NewLocalSubjectAccessReview(getter{}).Create(ctx, "default", "", local, nil); err == nil || !strings.Contains(err.Error(), "must be empty except for namespace") {
+		t.Errorf("local: %v", err)
 	}
 }
