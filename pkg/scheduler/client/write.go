@@ -112,7 +112,7 @@ func (c *Client) Preempt(ctx context.Context, pod *corev1.Pod, condition *corev1
 	}
 	err := c.core().Delete().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
 		Body(&metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}).Do(ctx).Error()
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting preempted pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return nil
