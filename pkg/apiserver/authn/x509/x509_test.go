@@ -126,7 +126,7 @@ func TestMemoryEnds(t *testing.T) {
 		t.Fatal("good again: got nobody")
 	}
 	second.write(t, path)
-	for end := time.Now().Add(5 * time.Second); ; <-time.After(20 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); ; <-time.After(20 * time.Millisecond) {
 		if u, err := a.Authenticate(r); u == nil && err != nil {
 			return
 		}
