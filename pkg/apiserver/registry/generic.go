@@ -167,12 +167,12 @@ func (g *Generic) Get(ctx context.Context, ns, name string, minimumFresh bool) (
 
 // List implements Store.
 func (g *Generic) List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error) {
-	selector, err := labels.Parse(labelSelector)
-	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", g.gr, err)
-	}
 	opts := storage.ListOptions{Match: storage.NotOlderThan, Revision: g.written.Load()}
-	if !selector.Empty() {
+	if labelSelector != "" {
+		selector, err := labels.Parse(labelSelector)
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", g.gr, err)
+		}
 		opts.Filter = func(i *storage.Item) bool { return selector.Matches(i.Facts.Labels) }
 	}
 	list, err := g.ListItems(ctx, ns, opts)
