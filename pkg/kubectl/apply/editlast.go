@@ -84,8 +84,7 @@ func (o *editLast) edit(ctx context.Context, i *resource.Info) error {
 		return err
 	}
 	if edited == nil {
-		fmt.Fprintln(o.ErrOut, "Edit cancelled, no changes made.")
-		return nil
+		return nil // which the editor has said
 	}
 	if edited.GetName() != i.Name || edited.GetKind() != last.GetKind() {
 		return errors.New("At least one of apiVersion, kind and name was changed")

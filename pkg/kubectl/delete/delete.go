@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,10 +118,10 @@ func (o *Options) settle() error {
 	switch o.cascade {
 	case "background", "foreground", "orphan":
 	case "true":
-		fmt.Fprintln(o.ErrOut, "Warning: --cascade=true is deprecated (boolean value) and can be replaced with --cascade=background.")
+		fmt.Fprintln(o.ErrOut, "warning: --cascade=true is deprecated (boolean value) and can be replaced with --cascade=background.")
 		o.cascade = "background"
 	case "false":
-		fmt.Fprintln(o.ErrOut, "Warning: --cascade=false is deprecated (boolean value) and can be replaced with --cascade=orphan.")
+		fmt.Fprintln(o.ErrOut, "warning: --cascade=false is deprecated (boolean value) and can be replaced with --cascade=orphan.")
 		o.cascade = "orphan"
 	default:
 		return fmt.Errorf(`invalid cascade value (%s). Must be "background", "foreground", or "orphan"`, o.cascade)
@@ -163,6 +164,9 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 	if len(infos) == 0 && err == nil && !o.named() {
 		fmt.Fprintln(o.Out, "No resources found")
+	}
+	if o.Explicit && slices.ContainsFunc(infos, func(i *resource.Info) bool { return !i.Namespaced() }) {
+		fmt.Fprintln(o.ErrOut, "Warning: deleting cluster-scoped resources, not scoped to the provided namespace")
 	}
 	return merge(err, o.deleteAll(ctx, infos))
 }

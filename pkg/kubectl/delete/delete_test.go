@@ -22,6 +22,8 @@ func TestDelete(t *testing.T) {
 		{"cm a --now", "configmap \"a\" deleted from default namespace\n", 0, `"gracePeriodSeconds":1`},
 		{"cm a --grace-period=0", "configmap \"a\" deleted from default namespace\n", 0, `"gracePeriodSeconds":1`},
 		{"node n", "node \"n\" deleted\n", 0, "{"},
+		{"node n -n default", "node \"n\" deleted\nWarning: deleting cluster-scoped resources, not scoped to the provided namespace\n", 0, "{"},
+		{"cm a --cascade=true", "configmap \"a\" deleted from default namespace\nwarning: --cascade=true is deprecated (boolean value) and can be replaced with --cascade=background.\n", 0, `"propagationPolicy":"Background"`},
 		{"cm --all", "configmap \"a\" deleted from default namespace\n", 0, "{"},
 		{"pods --all", "No resources found\n", 0, ""},
 		{"cm a nope", "configmap \"a\" deleted from default namespace\nError from server (NotFound): configmaps \"nope\" not found\n", 1, "{"},

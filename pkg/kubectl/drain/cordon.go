@@ -106,8 +106,8 @@ func newCordon(f *cli.Factory, streams cli.IOStreams, unschedulable bool, use, s
 // Run marks the nodes.
 func (o *cordon) Run(ctx context.Context) error {
 	infos, err := o.find(ctx)
-	if e := o.mark(ctx, infos, o.unschedulable); e != nil {
-		return e
+	if err != nil {
+		return err
 	}
-	return err
+	return o.mark(ctx, infos, o.unschedulable)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -68,7 +69,7 @@ func (o *Options) Validate() error {
 // Run edits the objects one after the other.
 func (o *Options) Run(ctx context.Context) error {
 	q := o.target.Request(&o.Base, o.args)
-	q.Subresource, q.All = o.subresource, len(o.args) == 1
+	q.Subresource, q.All = o.subresource, len(o.args) == 1 && !strings.Contains(o.args[0], "/")
 	infos, err := o.Client.Resolve(ctx, q)
 	if err != nil {
 		return err
@@ -89,7 +90,7 @@ func (o *Options) edit(ctx context.Context, i *resource.Info) error {
 	if !o.Print.ShowManagedFields {
 		unstructured.RemoveNestedField(shown.Object, "metadata", "managedFields")
 	}
-	return Session(ctx, o.IOStreams, shown, func(edited *unstructured.Unstructured) error {
+	return session(ctx, o.IOStreams, name(i), shown, func(edited *unstructured.Unstructured) error {
 		return o.save(ctx, i, shown, edited)
 	})
 }
@@ -131,13 +132,13 @@ func reopen(i *resource.Info, err error) error {
 		return err
 	}
 	if !apierrors.IsInvalid(err) || status.Status().Details == nil {
-		return &Reopen{[]string{fmt.Sprintf("%s could not be patched: %s", name(i), cli.Message(err))}}
+		return &Reopen{Reasons: []string{fmt.Sprintf("%s could not be patched: %s", name(i), cli.Message(err))}}
 	}
 	reasons := []string{fmt.Sprintf("%s was not valid:", name(i))}
 	for _, c := range status.Status().Details.Causes {
 		reasons = append(reasons, fmt.Sprintf("* %s: %s", c.Field, c.Message))
 	}
-	return &Reopen{reasons}
+	return &Reopen{Reasons: reasons, Invalid: true}
 }
 
 // name is the object as reasons name it: configmaps "x".
@@ -148,6 +149,6 @@ func name(i *resource.Info) string {
 // Object edits obj and returns what became of it, nil if nothing did.
 func Object(ctx context.Context, streams cli.IOStreams, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	var out *unstructured.Unstructured
-	err := Session(ctx, streams, obj, func(u *unstructured.Unstructured) error { out = u; return nil })
+	err := session(ctx, streams, fmt.Sprintf("%s %q", strings.ToLower(obj.GetKind()), obj.GetName()), obj, func(u *unstructured.Unstructured) error { out = u; return nil })
 	return out, err
 }

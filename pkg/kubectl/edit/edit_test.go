@@ -20,12 +20,14 @@ func TestEdit(t *testing.T) {
 		{"emptied", "truncate -s 0", "Edit cancelled, saved file was empty.\n", `{"x":"y"}`},
 		{"renamed", "sed -i s/name:.c/name:\\ d/", "At least one of apiVersion, kind and name was changed", `{"x":"y"}`},
 		{"broken, then nothing", "f() { test -e " + flag + " || { touch " + flag + "; echo '  - [' >> $1; }; }; f", "error: Edit cancelled, no valid changes were saved.\n", `{"x":"y"}`},
-		{"no editor", "false", "error: there was a problem with the editor \"false\": exit status 1\n", `{"x":"y"}`},
+		{"broken", "sed -i s/^data:$/data:[/", "error: configmaps \"c\" is invalid\nA copy of your changes", `{"x":"y"}`},
+		{"no such editor", "no-such-editor -x", "error: unable to launch the editor \"no-such-editor -x\"\n", `{"x":"y"}`},
+		{"no editor", "false", "error: there was a problem with the editor \"false\"\n", `{"x":"y"}`},
 	} {
 		t.Setenv("KUBE_EDITOR", c.editor)
 		t.Setenv("TMPDIR", t.TempDir())
 		s := writetest.NewServer(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default"},"data":{"x":"y"}}`)
-		got, _ := writetest.Run(t, NewCommand, s.URL, "", "edit", "cm", "c")
+		got, _ := writetest.Run(t, NewCommand, s.URL, "", "edit", "cm/c")
 		if !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}

@@ -3,6 +3,7 @@ package edit
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,7 +16,7 @@ import (
 // command is the user's editor: $KUBE_EDITOR, $EDITOR or vi.
 func command(getenv func(string) string) string {
 	for _, name := range []string{"KUBE_EDITOR", "EDITOR"} {
-		if v := getenv(name); v != "" {
+		if v := getenv(name); strings.TrimSpace(v) != "" {
 			return v
 		}
 	}
@@ -37,11 +38,18 @@ func open(ctx context.Context, streams cli.IOStreams, content []byte) (saved []b
 		return nil, path, fmt.Errorf("write the file to edit: %w", err)
 	}
 	editor := command(os.Getenv)
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", editor+` "$1"`, "sh", path)
+	program := strings.Fields(editor)
+	if strings.ContainsAny(editor, "\"'\\") {
+		program = []string{"/bin/sh", "-c", editor + ` "$1"`, "sh"}
+	}
+	cmd := exec.CommandContext(ctx, program[0], append(program[1:], path)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it can leave the terminal as it found it
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = streams.In, streams.Out, streams.ErrOut
 	if err := cmd.Run(); err != nil {
-		return nil, path, fmt.Errorf("there was a problem with the editor %q: %w", editor, err)
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+			return nil, path, fmt.Errorf("there was a problem with the editor %q", editor)
+		}
+		return nil, path, fmt.Errorf("unable to launch the editor %q", editor)
 	}
 	saved, err = os.ReadFile(path)
 	return saved, path, err

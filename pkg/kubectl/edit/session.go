@@ -13,14 +13,18 @@ import (
 	"bonsai/pkg/kubectl/cli"
 )
 
-// Reopen is an error of save that the user can mend: the editor opens again with Reasons above the object.
-type Reopen struct{ Reasons []string }
+// Reopen is an error of save that the user can mend: the editor opens again with Reasons above the object. Invalid says so
+// on the error stream, too.
+type Reopen struct {
+	Reasons []string
+	Invalid bool
+}
 
 func (r *Reopen) Error() string { return fmt.Sprint(r.Reasons) }
 
-// Session lets the user edit obj until save takes what was made of it. It returns nil without a call of save if nothing was
+// session lets the user edit obj, which what names, until save takes what was made of it. It returns nil without a call of save if nothing was
 // changed or the file was emptied, and says so. Changes that could not be saved are left in a file that the message names.
-func Session(ctx context.Context, streams cli.IOStreams, obj *unstructured.Unstructured, save func(*unstructured.Unstructured) error) error {
+func session(ctx context.Context, streams cli.IOStreams, what string, obj *unstructured.Unstructured, save func(*unstructured.Unstructured) error) error {
 	original, err := yaml.Marshal(obj.Object)
 	if err != nil {
 		return err
@@ -30,7 +34,8 @@ func Session(ctx context.Context, streams cli.IOStreams, obj *unstructured.Unstr
 	for {
 		saved, path, err := open(ctx, streams, append([]byte(header(reasons)), body...))
 		if err != nil {
-			return keep(streams, path, err)
+			os.Remove(path)
+			return err
 		}
 		edited := withoutComments(saved)
 		switch {
@@ -48,6 +53,9 @@ func Session(ctx context.Context, streams cli.IOStreams, obj *unstructured.Unstr
 		var again *Reopen
 		if err := take(edited, save); errors.As(err, &again) {
 			os.Remove(path)
+			if again.Invalid {
+				fmt.Fprintf(streams.ErrOut, "error: %s is invalid\n", what)
+			}
 			reasons, before = again.Reasons, saved
 			body = append(append([]byte{}, edited...), '\n')
 			continue
@@ -62,11 +70,11 @@ func Session(ctx context.Context, streams cli.IOStreams, obj *unstructured.Unstr
 func take(edited []byte, save func(*unstructured.Unstructured) error) error {
 	data, err := yaml.YAMLToJSON(edited)
 	if err != nil {
-		return &Reopen{[]string{"The edited file had a syntax error: " + err.Error()}}
+		return &Reopen{Reasons: []string{"The edited file had a syntax error: " + err.Error()}, Invalid: true}
 	}
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(data); err != nil {
-		return &Reopen{[]string{"The edited file had a syntax error: " + err.Error()}}
+		return &Reopen{Reasons: []string{"The edited file had a syntax error: " + err.Error()}, Invalid: true}
 	}
 	return save(u)
 }

@@ -161,7 +161,7 @@ func restart(ctx context.Context, o *options, i *resource.Info) error {
 		return err
 	}
 	if paused(w) {
-		return fmt.Errorf("can't restart paused deployment (run rollout resume first)")
+		return errors.New(subject(i) + " can't restart paused deployment (run rollout resume first)")
 	}
 	stamp := map[string]any{"kubectl.kubernetes.io/restartedAt": time.Now().Format(time.RFC3339)}
 	return o.patch(ctx, i, map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": stamp}}}}, "restarted")

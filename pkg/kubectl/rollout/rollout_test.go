@@ -84,7 +84,7 @@ func TestRollout(t *testing.T) {
 		{"restart ds agent", false, "daemonset.apps/agent restarted\n", 0, "restartedAt"},
 		{"pause ds agent", false, "error: daemonsets.apps \"agent\" pausing is not supported\n", 1, "GET"},
 		{"restart deploy web", false, "deployment.apps/web restarted\n", 0, "fieldManager=kubectl-rollout"},
-		{"restart deploy web", true, "error: can't restart paused deployment (run rollout resume first)\n", 1, "GET"},
+		{"restart deploy web", true, "error: deployments.apps \"web\" can't restart paused deployment (run rollout resume first)\n", 1, "GET"},
 		{"restart deploy web --dry-run=server", false, "error: unknown flag: --dry-run\n", 1, ""},
 		{"restart pod p", false, "error: pods \"p\" restarting is not supported\n", 1, "GET"},
 		{"restart pod/p pod/q", false, "error: pods \"p\" restarting is not supported\nerror: pods \"q\" restarting is not supported\n", 1, "GET"},
