@@ -77,28 +77,55 @@ func quotaStatusStrategy() resources.Typed[*corev1.ResourceQuota] {
 func validateQuota(q *corev1.ResourceQuota) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := validateQuotaList(q.Spec.Hard, path.Child("hard"))
-	known := []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeCrossNamespacePodAffinity,
-		corev1.ResourceQuotaScopeNotBestEffort, corev1.ResourceQuotaScopeNotTerminating, corev1.ResourceQuotaScopePriorityClass,
-		corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeVolumeAttributesClass}
+	errs = append(errs, validateScopes(q, path.Child("scopes"))...)
+	return append(errs, validateScopeSelector(q, path.Child("scopeSelector", "matchExpressions"))...)
+}
+
+func validateScopes(q *corev1.ResourceQuota, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
 	for _, s := range q.Spec.Scopes {
-		if !slices.Contains(known, s) {
-			errs = append(errs, field.Invalid(path.Child("scopes"), q.Spec.Scopes, "unsupported scope"))
+		if !isScope(s) {
+			errs = append(errs, field.Invalid(path, q.Spec.Scopes, "unsupported scope"))
 		}
-		for _, name := range sortedNames(q.Spec.Hard) {
-			if slices.Contains(known, s) && isQuotaResource(name) && !scopeCounts(s, name) {
-				errs = append(errs, field.Invalid(path.Child("scopes"), q.Spec.Scopes, "unsupported scope applied to resource"))
-			}
+		if !scopeFits(s, q.Spec.Hard) {
+			errs = append(errs, field.Invalid(path, q.Spec.Scopes, "unsupported scope applied to resource"))
 		}
 	}
-	for _, pair := range [][2]corev1.ResourceQuotaScope{
+	for range conflicts(q.Spec.Scopes) {
+		errs = append(errs, field.Invalid(path, q.Spec.Scopes, "conflicting scopes"))
+	}
+	return errs
+}
+
+func isScope(s corev1.ResourceQuotaScope) bool {
+	return isFlagScope(s) || s == corev1.ResourceQuotaScopePriorityClass || s == corev1.ResourceQuotaScopeVolumeAttributesClass
+}
+
+// isFlagScope tells the scopes that an object is in or not, without a value to select by.
+func isFlagScope(s corev1.ResourceQuotaScope) bool {
+	switch s {
+	case corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating, corev1.ResourceQuotaScopeBestEffort,
+		corev1.ResourceQuotaScopeNotBestEffort, corev1.ResourceQuotaScopeCrossNamespacePodAffinity:
+		return true
+	}
+	return false
+}
+
+// scopeFits tells whether a quota of a scope can count all of hard; what is no scope is complained of elsewhere.
+func scopeFits(s corev1.ResourceQuotaScope, hard corev1.ResourceList) bool {
+	return !isScope(s) || !slices.ContainsFunc(sortedNames(hard), func(name corev1.ResourceName) bool {
+		return isQuotaResource(name) && !scopeCounts(s, name)
+	})
+}
+
+// conflicts returns the pairs of scopes that no object can be in both.
+func conflicts(scopes []corev1.ResourceQuotaScope) [][2]corev1.ResourceQuotaScope {
+	return slices.DeleteFunc([][2]corev1.ResourceQuotaScope{
 		{corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort},
 		{corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating},
-	} {
-		if slices.Contains(q.Spec.Scopes, pair[0]) && slices.Contains(q.Spec.Scopes, pair[1]) {
-			errs = append(errs, field.Invalid(path.Child("scopes"), q.Spec.Scopes, "conflicting scopes"))
-		}
-	}
-	return append(errs, validateScopeSelector(q.Spec.ScopeSelector, path.Child("scopeSelector", "matchExpressions"))...)
+	}, func(pair [2]corev1.ResourceQuotaScope) bool {
+		return !slices.Contains(scopes, pair[0]) || !slices.Contains(scopes, pair[1])
+	})
 }
 
 // scopeCounts tells whether a quota of a scope can count a resource: only pods are in scopes, and those of the scope
@@ -122,26 +149,61 @@ func scopeCounts(s corev1.ResourceQuotaScope, name corev1.ResourceName) bool {
 	return false
 }
 
-func validateScopeSelector(s *corev1.ScopeSelector, path *field.Path) field.ErrorList {
-	if s == nil {
+func validateScopeSelector(q *corev1.ResourceQuota, path *field.Path) field.ErrorList {
+	if q.Spec.ScopeSelector == nil {
 		return nil
 	}
 	var errs field.ErrorList
-	for _, r := range s.MatchExpressions {
-		switch r.Operator {
-		case corev1.ScopeSelectorOpIn, corev1.ScopeSelectorOpNotIn:
-			if len(r.Values) == 0 {
-				errs = append(errs, field.Required(path.Child("values"), "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"))
-			}
-		case corev1.ScopeSelectorOpExists, corev1.ScopeSelectorOpDoesNotExist:
-			if len(r.Values) > 0 {
-				errs = append(errs, field.Invalid(path.Child("values"), r.Values, "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"))
-			}
-		default:
-			errs = append(errs, field.Invalid(path.Child("operator"), r.Operator, "not a valid selector operator"))
+	var scopes []corev1.ResourceQuotaScope
+	for _, r := range q.Spec.ScopeSelector.MatchExpressions {
+		scopes = append(scopes, r.ScopeName)
+		if !isScope(r.ScopeName) {
+			errs = append(errs, field.Invalid(path.Child("scopeName"), r.ScopeName, "unsupported scope"))
+		}
+		errs = append(errs, validateScopeOperator(r, path)...)
+		if !scopeFits(r.ScopeName, q.Spec.Hard) {
+			errs = append(errs, field.Invalid(path, shownSelector(q.Spec.ScopeSelector), "unsupported scope applied to resource"))
 		}
 	}
+	for range conflicts(scopes) {
+		errs = append(errs, field.Invalid(path, nil, "conflicting scopes"))
+	}
 	return errs
+}
+
+func validateScopeOperator(r corev1.ScopedResourceSelectorRequirement, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if isFlagScope(r.ScopeName) && r.Operator != corev1.ScopeSelectorOpExists {
+		errs = append(errs, field.Invalid(path.Child("operator"), r.Operator, "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "+
+			"ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"))
+	}
+	switch r.Operator {
+	case corev1.ScopeSelectorOpIn, corev1.ScopeSelectorOpNotIn:
+		if len(r.Values) == 0 {
+			errs = append(errs, field.Required(path.Child("values"), "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"))
+		}
+	case corev1.ScopeSelectorOpExists, corev1.ScopeSelectorOpDoesNotExist:
+		if len(r.Values) > 0 {
+			errs = append(errs, field.Invalid(path.Child("values"), r.Values, "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"))
+		}
+	default:
+		errs = append(errs, field.Invalid(path.Child("operator"), r.Operator, "not a valid selector operator"))
+	}
+	return errs
+}
+
+// shownSelector is s as Kubernetes' message shows it, which has the names of Go's fields.
+func shownSelector(s *corev1.ScopeSelector) any {
+	type expression struct {
+		ScopeName corev1.ResourceQuotaScope
+		Operator  corev1.ScopeSelectorOperator
+		Values    []string
+	}
+	shown := struct{ MatchExpressions []expression }{}
+	for _, r := range s.MatchExpressions {
+		shown.MatchExpressions = append(shown.MatchExpressions, expression(r))
+	}
+	return shown
 }
 
 func validateQuotaList(l corev1.ResourceList, path *field.Path) field.ErrorList {
