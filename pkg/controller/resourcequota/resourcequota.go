@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// settling is how long after a charge its object may still be on its way into our caches.
-	settling = 100 * time.Millisecond
+	// settling is how long after a charge its object may still be on its way into our caches, also on a busy machine.
+	settling = 500 * time.Millisecond
 	// healing is how long after a charge, or after an object came, is looked whether both fit: an object may have been
 	// refused after it was charged, or may have come before the quota's first status.
 	healing = 5 * time.Second

@@ -102,10 +102,10 @@ func TestSettling(t *testing.T) {
 		old  time.Duration // of the last charge
 		wait time.Duration
 	}{
-		"right":               {"1", 0, 0},
-		"more than charged":   {"0", 0, 0},
-		"less, just charged":  {"2", 30 * time.Millisecond, 70 * time.Millisecond},
-		"less, charged a bit": {"2", 100 * time.Millisecond, 0},
+		"right":                {"1", 0, 0},
+		"more than charged":    {"0", 0, 0},
+		"less, just charged":   {"2", 100 * time.Millisecond, settling - 100*time.Millisecond},
+		"less, charged before": {"2", settling, 0},
 	} {
 		q := &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: list("pods", "2")}, Status: corev1.ResourceQuotaStatus{Hard: list("pods", "2"), Used: list("pods", c.used)}}
 		ctl, f := stage(t, q)
