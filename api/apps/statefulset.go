@@ -27,6 +27,7 @@ func statefulSetRow() resources.Row {
 		New:          resources.Make[appsv1.StatefulSet],
 		NewList:      resources.Make[appsv1.StatefulSetList],
 		Strategy:     statefulSetStrategy().Strategy(),
+		Decoded:      resources.Decoded(nameClaimKinds),
 		Subresources: []resources.Subresource{resources.Scale(), resources.Status(statefulSetStatusStrategy().Strategy())},
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),
@@ -90,12 +91,19 @@ func defaultStatefulSet(s *appsv1.StatefulSet) {
 	set(&spec.PersistentVolumeClaimRetentionPolicy.WhenScaled, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
 	setPtr(&spec.Replicas, 1)
 	setPtr(&spec.RevisionHistoryLimit, 10)
+	nameClaimKinds(s)
 	for i := range spec.VolumeClaimTemplates {
 		c := &spec.VolumeClaimTemplates[i]
-		set(&c.APIVersion, "v1")
-		set(&c.Kind, "PersistentVolumeClaim")
 		core.DefaultClaimSpec(&c.Spec)
 		set(&c.Status.Phase, corev1.ClaimPending)
+	}
+}
+
+// nameClaimKinds sets the kind of the claim templates, which protobuf does not keep.
+func nameClaimKinds(s *appsv1.StatefulSet) {
+	for i := range s.Spec.VolumeClaimTemplates {
+		set(&s.Spec.VolumeClaimTemplates[i].APIVersion, "v1")
+		set(&s.Spec.VolumeClaimTemplates[i].Kind, "PersistentVolumeClaim")
 	}
 }
 

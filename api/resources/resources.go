@@ -46,6 +46,9 @@ type Row struct {
 	Strategy     Strategy
 	Subresources []Subresource
 
+	// Decoded, if not nil, completes an object read from storage with what protobuf leaves out: the kinds of embedded objects.
+	Decoded func(obj runtime.Object)
+
 	// Fields returns the selectable fields beyond metadata.name and metadata.namespace; FieldNames are their names, for the
 	// "field label not supported" error.
 	Fields     func(obj runtime.Object) fields.Set

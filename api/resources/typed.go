@@ -58,6 +58,9 @@ func (t Typed[T]) Strategy() Strategy {
 	}
 }
 
+// Decoded adapts a Row's Decoded.
+func Decoded[T runtime.Object](f func(T)) func(runtime.Object) { return one(f) }
+
 // Fields adapts a Row's Fields.
 func Fields[T runtime.Object](f func(T) fields.Set) func(runtime.Object) fields.Set {
 	return oneResult(f)

@@ -21,9 +21,10 @@ import (
 // only where it must: a protobuf answer is the stored message with the resourceVersion appended (protobuf merges repeated
 // messages), a JSON answer is made once per item and shared.
 type Codec struct {
-	gvk    schema.GroupVersionKind
-	new    func() runtime.Object
-	fields func(runtime.Object) fields.Set
+	gvk     schema.GroupVersionKind
+	new     func() runtime.Object
+	fields  func(runtime.Object) fields.Set
+	decoded func(runtime.Object) // completes what was decoded; may be nil
 
 	head     []byte // of the protobuf envelope
 	jsonHead []byte // {"kind":"Pod","apiVersion":"v1",
@@ -35,7 +36,9 @@ func NewCodec(row *resources.Row) *Codec {
 	if row.Stored != nil {
 		return NewKindCodec(row.Stored.GVK, row.Stored.New, row.Fields)
 	}
-	return NewKindCodec(row.GVK, row.New, row.Fields)
+	c := NewKindCodec(row.GVK, row.New, row.Fields)
+	c.decoded = row.Decoded
+	return c
 }
 
 // NewKindCodec returns the codec of any kind that has a protobuf form; fields may be nil.
@@ -124,6 +127,9 @@ func (c *Codec) Decode(value []byte, revision int64) (runtime.Object, error) {
 			return nil, fmt.Errorf("decode stored %s: %w", c.gvk.Kind, err)
 		}
 		access.SetResourceVersion(strconv.FormatInt(revision, 10))
+	}
+	if c.decoded != nil {
+		c.decoded(obj)
 	}
 	return obj, nil
 }
