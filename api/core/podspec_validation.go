@@ -50,6 +50,32 @@ func ValidatePodSpec(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	errs = append(errs, validateSchedulingGates(s.SchedulingGates, path.Child("schedulingGates"))...)
 	errs = append(errs, validateOverhead(s.Overhead, path.Child("overhead"))...)
 	errs = append(errs, validateOS(s, path)...)
+	errs = append(errs, validatePodClaims(s.ResourceClaims, path.Child("resourceClaims"))...)
+	return errs
+}
+
+// validatePodClaims: a claim on devices names a claim or a template, and is named itself.
+func validatePodClaims(claims []corev1.PodResourceClaim, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for i, c := range claims {
+		at := path.Index(i)
+		switch {
+		case c.Name == "":
+			errs = append(errs, field.Required(at.Child("name"), ""))
+		case seen.Has(c.Name):
+			errs = append(errs, field.Duplicate(at.Child("name"), c.Name))
+		default:
+			errs = append(errs, invalid(at.Child("name"), c.Name, validation.IsDNS1123Label(c.Name))...)
+		}
+		seen.Insert(c.Name)
+		switch {
+		case c.ResourceClaimName == nil && c.ResourceClaimTemplateName == nil:
+			errs = append(errs, field.Invalid(at, c, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"))
+		case c.ResourceClaimName != nil && c.ResourceClaimTemplateName != nil:
+			errs = append(errs, field.Invalid(at, c, "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"))
+		}
+	}
 	return errs
 }
 

@@ -119,12 +119,14 @@ func (g *Generic) insert(ctx context.Context, a *admission.Attributes, access me
 	var item *storage.Item
 	if a.DryRun {
 		if _, err := g.Storage.Get(ctx, key, 0); err == nil {
-			return nil, apierrors.NewAlreadyExists(g.gr, access.GetName())
+			return nil, g.taken(ctx, access)
 		} else if !errors.Is(err, storage.ErrNotFound) {
 			return nil, g.apiError("create", access.GetName(), err)
 		}
 		item = &storage.Item{Key: key, Value: draft.Value, Facts: *draft.Facts}
-	} else if item, err = g.Storage.Create(ctx, key, draft); err != nil {
+	} else if item, err = g.Storage.Create(ctx, key, draft); errors.Is(err, storage.ErrExists) {
+		return nil, g.taken(ctx, access)
+	} else if err != nil {
 		return nil, g.apiError("create", access.GetName(), err)
 	}
 	g.wrote(item)
@@ -132,6 +134,19 @@ func (g *Generic) insert(ctx context.Context, a *admission.Attributes, access me
 		return nil, err
 	}
 	return item, nil
+}
+
+// taken is the 409 for a name that another object has, and says so if that one is about to go.
+func (g *Generic) taken(ctx context.Context, access metav1.Object) error {
+	err := apierrors.NewAlreadyExists(g.gr, access.GetName())
+	item, getErr := g.Storage.Get(ctx, g.key(access.GetNamespace(), access.GetName()), 0)
+	if getErr != nil {
+		return err
+	}
+	if other, metaErr := g.codec.Metadata(item); metaErr == nil && other.DeletionTimestamp != nil {
+		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
+	}
+	return err
 }
 
 // validateCreate checks metadata and the kind's own rules; all problems are reported at once (422).

@@ -2,7 +2,6 @@ package serviceip
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 
@@ -136,11 +135,21 @@ func (t *taking) address(pool *addresses, ip netip.Addr) error {
 
 // nodePorts gives each port its node port. Two ports of one service that differ only in protocol share one.
 func (t *taking) nodePorts(svc *corev1.Service) error {
-	shared := map[int32]int32{} // port → node port
+	type use struct {
+		port     int32
+		protocol corev1.Protocol
+	}
+	shared, used := map[int32]int32{}, map[use]bool{} // shared: port → node port
 	for i := range svc.Spec.Ports {
 		p := &svc.Spec.Ports[i]
 		if p.NodePort != 0 {
-			if err := t.port(int(p.NodePort)); err != nil {
+			err := t.port(int(p.NodePort))
+			if key := (use{p.NodePort, p.Protocol}); err == nil && used[key] {
+				err = errPortTaken
+			} else {
+				used[key] = true
+			}
+			if err != nil {
 				return invalid(svc, field.Invalid(field.NewPath("spec", "ports").Index(i).Child("nodePort"), p.NodePort, err.Error()))
 			}
 			shared[p.Port] = p.NodePort
@@ -186,7 +195,7 @@ func (t *taking) port(n int) error {
 		return fmt.Errorf("provided port is not in the valid range. The range of valid ports is %d-%d", t.a.first, t.a.last)
 	}
 	if !t.a.ports.take(n - t.a.first) {
-		return errors.New("provided port is already allocated")
+		return errPortTaken
 	}
 	t.got.ports = append(t.got.ports, n)
 	return nil

@@ -12,6 +12,8 @@ import (
 var (
 	errTaken = errors.New("provided IP is already allocated")
 	errFull  = errors.New("range is full")
+
+	errPortTaken = errors.New("provided port is already allocated")
 )
 
 // maxPool bounds the addresses taken from an IPv6 range.

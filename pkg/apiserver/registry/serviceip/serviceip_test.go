@@ -152,10 +152,19 @@ func TestNodePorts(t *testing.T) {
 	refused(t, a, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports(30002)}), "spec.ports[0].nodePort: Invalid value: 30002: provided port is already allocated")
 	refused(t, a, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports(80)}), "The range of valid ports is 30000-30003")
 
+	twice := []corev1.ServicePort{{Name: "a", Port: 80, Protocol: corev1.ProtocolTCP, NodePort: 30003}, {Name: "b", Port: 81, Protocol: corev1.ProtocolTCP, NodePort: 30003}}
+	refused(t, a, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: twice}), "spec.ports[1].nodePort: Invalid value: 30003: provided port is already allocated")
+
 	// A PUT of the manifest keeps what the server had filled in.
 	put := update(t, a, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports(0)}), s)
 	if put.Spec.Ports[0].NodePort != 30002 || put.Spec.ClusterIP != s.Spec.ClusterIP {
 		t.Errorf("after PUT: %+v", put.Spec)
+	}
+	// A port keeps its node port under another number, by its name.
+	moved := s.DeepCopy()
+	moved.Spec.Ports[0].Port, moved.Spec.Ports[0].NodePort, moved.Spec.Ports[1].NodePort = 54, 0, 0
+	if moved = update(t, a, moved, s); moved.Spec.Ports[0].NodePort != 30002 {
+		t.Errorf("after a change of number: %+v", moved.Spec.Ports)
 	}
 	// The type alone changes: node ports go, and are free again.
 	plain := put.DeepCopy()
