@@ -170,8 +170,7 @@ func keepNodePorts(s, old *corev1.ServiceSpec) {
 	for i := range s.Ports {
 		p := &s.Ports[i]
 		if was := had[p.Name]; p.NodePort == 0 && !taken[was] {
-			p.NodePort = was
-			taken[was] = true
+			p.NodePort = was // two protocols may share one
 		}
 	}
 }

@@ -163,7 +163,7 @@ func TestNodePorts(t *testing.T) {
 	// A port keeps its node port under another number, by its name.
 	moved := s.DeepCopy()
 	moved.Spec.Ports[0].Port, moved.Spec.Ports[0].NodePort, moved.Spec.Ports[1].NodePort = 54, 0, 0
-	if moved = update(t, a, moved, s); moved.Spec.Ports[0].NodePort != 30002 {
+	if moved = update(t, a, moved, s); moved.Spec.Ports[0].NodePort != 30002 || moved.Spec.Ports[1].NodePort != 30002 {
 		t.Errorf("after a change of number: %+v", moved.Spec.Ports)
 	}
 	// The type alone changes: node ports go, and are free again.

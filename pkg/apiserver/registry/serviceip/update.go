@@ -92,7 +92,7 @@ func keepNodePorts(ports, old []corev1.ServicePort) {
 	for i := range ports {
 		p := &ports[i]
 		if n := had[p.Name]; p.NodePort == 0 && n != 0 && !used[n] {
-			p.NodePort, used[n] = n, true
+			p.NodePort = n
 		}
 	}
 }
