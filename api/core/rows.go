@@ -8,8 +8,8 @@ import (
 	"bonsai/api/resources"
 )
 
-// Rows returns the resources of the core group. Events vanish after eventTTL.
-func Rows(eventTTL time.Duration) []resources.Row {
+// Rows returns the resources of the core group. Events vanish after eventTTL; now is the clock.
+func Rows(eventTTL time.Duration, now func() time.Time) []resources.Row {
 	event := eventRow()
 	event.TTL = eventTTL
 	return []resources.Row{
@@ -20,6 +20,8 @@ func Rows(eventTTL time.Duration) []resources.Row {
 		limitRangeRow(),
 		namespaceRow(),
 		nodeRow(),
+		persistentVolumeRow(now),
+		persistentVolumeClaimRow(),
 		podRow(),
 		podTemplateRow(),
 		replicationControllerRow(),

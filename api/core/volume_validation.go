@@ -37,9 +37,14 @@ func validateVolumes(vs []corev1.Volume, path *field.Path) (map[string]*corev1.V
 
 // validateVolumeSource checks that there is exactly one source, and that source.
 func validateVolumeSource(v *corev1.Volume, path *field.Path) field.ErrorList {
+	return validateOneSource(volumeChecks(&v.VolumeSource), path)
+}
+
+// validateOneSource checks that exactly one of the sources is there, and that one.
+func validateOneSource(checks []volumeCheck, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	n := 0
-	for _, c := range volumeChecks(&v.VolumeSource) {
+	for _, c := range checks {
 		if !c.isSet {
 			continue
 		}
@@ -91,24 +96,6 @@ func volumeChecks(s *corev1.VolumeSource) []volumeCheck {
 			return append(errs, oneOfOrEmpty(p.Child("pullPolicy"), s.Image.PullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
 		}},
 	}, diskChecks(s)...)
-}
-
-// ValidateClaimSpec checks what a claim that is made of a template must say: how it is accessed, and its size.
-func ValidateClaimSpec(s *corev1.PersistentVolumeClaimSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if len(s.AccessModes) == 0 {
-		errs = append(errs, field.Required(path.Child("accessModes"), "at least 1 access mode is required"))
-	}
-	for _, m := range s.AccessModes {
-		errs = append(errs, oneOf(path.Child("accessModes"), m, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod)...)
-	}
-	at := path.Child("resources").Key(string(corev1.ResourceStorage))
-	if size, ok := s.Resources.Requests[corev1.ResourceStorage]; !ok {
-		errs = append(errs, field.Required(at, ""))
-	} else if size.Sign() <= 0 {
-		errs = append(errs, field.Invalid(at, size.String(), "must be greater than zero"))
-	}
-	return errs
 }
 
 func required(path *field.Path, value string) field.ErrorList {

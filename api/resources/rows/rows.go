@@ -22,6 +22,8 @@ import (
 type Options struct {
 	// EventTTL is how long events are kept (--event-ttl); 0 means one hour.
 	EventTTL time.Duration
+	// Now is the clock; nil means the system's.
+	Now func() time.Time
 	// ForbidPrivileged refuses privileged containers, in pods and in templates of pods (--allow-privileged=false).
 	ForbidPrivileged bool
 }
@@ -34,8 +36,11 @@ func With(o Options) []resources.Row {
 	if o.EventTTL == 0 {
 		o.EventTTL = time.Hour
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	all := slices.Concat(
-		core.Rows(o.EventTTL),
+		core.Rows(o.EventTTL, o.Now),
 		apps.Rows(),
 		authentication.Rows(),
 		authorization.Rows(),
