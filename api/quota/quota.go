@@ -33,9 +33,10 @@ func alias(gr schema.GroupResource) (corev1.ResourceName, bool) {
 	return "", false
 }
 
-// isPods and isServices tell the two resources of which more than the number is counted.
+// isPods, isServices and isClaims tell the resources of which more than the number is counted.
 func isPods(gr schema.GroupResource) bool     { return gr == corev1.Resource("pods") }
 func isServices(gr schema.GroupResource) bool { return gr == corev1.Resource("services") }
+func isClaims(gr schema.GroupResource) bool   { return gr == corev1.Resource("persistentvolumeclaims") }
 
 // Ignored tells whether no quota counts the objects of gr: events are bounded by their life, and the rest is not stored.
 func Ignored(gr schema.GroupResource) bool { return gr == corev1.Resource("events") }
@@ -48,7 +49,7 @@ func Counts(gr schema.GroupResource, name corev1.ResourceName) bool {
 	if other, ok := alias(gr); ok && other == name {
 		return true
 	}
-	return isPods(gr) && countsPods(name) || isServices(gr) && countsServices(name)
+	return isPods(gr) && countsPods(name) || isServices(gr) && countsServices(name) || isClaims(gr) && countsClaims(name)
 }
 
 // Counted returns the resource whose objects count against name; false for a name that counts nothing we know.
@@ -60,7 +61,7 @@ func Counted(name corev1.ResourceName) (schema.GroupResource, bool) {
 	if _, ok := alias(core); ok {
 		return core, true
 	}
-	for _, gr := range []schema.GroupResource{corev1.Resource("pods"), corev1.Resource("services")} {
+	for _, gr := range []schema.GroupResource{corev1.Resource("persistentvolumeclaims"), corev1.Resource("pods"), corev1.Resource("services")} {
 		if Counts(gr, name) {
 			return gr, true
 		}
@@ -79,8 +80,8 @@ func Matching(gr schema.GroupResource, names corev1.ResourceList) []corev1.Resou
 	return out
 }
 
-// Usage is how much obj, an object of gr, uses of everything that a quota can bound. Pods and services are given as their
-// own types; of other objects nothing is looked at, obj may be nil. A pod that is over, or should be at the time now, uses
+// Usage is how much obj, an object of gr, uses of everything that a quota can bound. Pods, services and claims on
+// volumes are given as their own types; of other objects nothing is looked at, obj may be nil. A pod that is over, or should be at the time now, uses
 // nothing but its place among the objects.
 func Usage(gr schema.GroupResource, obj runtime.Object, now time.Time) corev1.ResourceList {
 	used := corev1.ResourceList{CountName(gr): one()}
@@ -92,6 +93,8 @@ func Usage(gr schema.GroupResource, obj runtime.Object, now time.Time) corev1.Re
 		addPod(used, o, now)
 	case *corev1.Service:
 		addService(used, o)
+	case *corev1.PersistentVolumeClaim:
+		addClaim(used, o)
 	}
 	return used
 }

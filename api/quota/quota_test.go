@@ -83,7 +83,7 @@ func TestUsage(t *testing.T) {
 			}
 		}
 	}
-	for _, n := range []corev1.ResourceName{"requests.kubernetes.io/x", "limits.example.com/gpu", "limits.hugepages-2Mi", "example.com/gpu", "requests.storage"} {
+	for _, n := range []corev1.ResourceName{"requests.kubernetes.io/x", "limits.example.com/gpu", "limits.hugepages-2Mi", "example.com/gpu"} {
 		if gr, ok := Counted(n); ok {
 			t.Errorf("%s counts %v, want nothing", n, gr)
 		}

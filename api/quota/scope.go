@@ -10,14 +10,22 @@ import (
 	"bonsai/api/core"
 )
 
-// InScope tells whether q is about obj, an object of gr: it has no scopes, or obj is a pod that all of them match.
+// InScope tells whether q is about obj, an object of gr: it has no scopes, or obj is a pod, or a
+// claim on a volume, that all of them match.
 func InScope(q *corev1.ResourceQuotaSpec, gr schema.GroupResource, obj runtime.Object) bool {
 	all := selectors(q)
 	if len(all) == 0 {
 		return true
 	}
-	pod, ok := obj.(*corev1.Pod)
-	return ok && isPods(gr) && !slices.ContainsFunc(all, func(s corev1.ScopedResourceSelectorRequirement) bool { return !matches(s, pod) })
+	return !slices.ContainsFunc(all, func(s corev1.ScopedResourceSelectorRequirement) bool {
+		switch o := obj.(type) {
+		case *corev1.Pod:
+			return !isPods(gr) || !matches(s, o)
+		case *corev1.PersistentVolumeClaim:
+			return !isClaims(gr) || !matchesClaim(s, o)
+		}
+		return true
+	})
 }
 
 // selectors are the scopes of q in one form.

@@ -53,6 +53,11 @@ func ServiceAccounts(c *Client) *Resource[*corev1.ServiceAccount] {
 	return newResource(c, corev1.SchemeGroupVersion, "serviceaccounts", &corev1.ServiceAccount{}, &corev1.ServiceAccountList{})
 }
 
+// PersistentVolumeClaims gives access to persistentvolumeclaims.
+func PersistentVolumeClaims(c *Client) *Resource[*corev1.PersistentVolumeClaim] {
+	return newResource(c, corev1.SchemeGroupVersion, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaimList{})
+}
+
 // ReplicationControllers gives access to replicationcontrollers.
 func ReplicationControllers(c *Client) *Resource[*corev1.ReplicationController] {
 	return newResource(c, corev1.SchemeGroupVersion, "replicationcontrollers", &corev1.ReplicationController{}, &corev1.ReplicationControllerList{})

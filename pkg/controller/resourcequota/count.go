@@ -21,6 +21,8 @@ func (c *Controller) count(ctx context.Context, q *corev1.ResourceQuota) (used c
 			addAll(used, c, q, gr, names, c.pods.InNamespace(q.Namespace))
 		case corev1.Resource("services"):
 			addAll(used, c, q, gr, names, c.services.InNamespace(q.Namespace))
+		case corev1.Resource("persistentvolumeclaims"):
+			addAll(used, c, q, gr, names, c.claims.InNamespace(q.Namespace))
 		default:
 			n, known, err := c.number(ctx, q, gr)
 			if err != nil || known == notYet {

@@ -37,6 +37,7 @@ type Controller struct {
 	quotas   *controller.Informer[*corev1.ResourceQuota]
 	pods     *controller.Informer[*corev1.Pod]
 	services *controller.Informer[*corev1.Service]
+	claims   *controller.Informer[*corev1.PersistentVolumeClaim]
 	writes   *controller.Resource[*corev1.ResourceQuota]
 	loop     *controller.Loop[controller.Key]
 	counters *counters
@@ -54,11 +55,12 @@ func New(d controller.Deps, period time.Duration) (*Controller, error) {
 	c := &Controller{
 		Deps: d, period: period, writes: controller.ResourceQuotas(d.Client), written: map[controller.Key]time.Time{},
 		quotas: controller.InformerFor(d.Informers, controller.ResourceQuotas), pods: controller.InformerFor(d.Informers, controller.Pods),
-		services: controller.InformerFor(d.Informers, controller.Services),
+		services: controller.InformerFor(d.Informers, controller.Services), claims: controller.InformerFor(d.Informers, controller.PersistentVolumeClaims),
 	}
 	c.counters = newCounters(d, m, c.changed)
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "resourcequota", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
-	return c, errors.Join(c.watchQuotas(), watchCounted(c, c.pods, corev1.Resource("pods")), watchCounted(c, c.services, corev1.Resource("services")))
+	return c, errors.Join(c.watchQuotas(), watchCounted(c, c.pods, corev1.Resource("pods")), watchCounted(c, c.services, corev1.Resource("services")),
+		watchCounted(c, c.claims, corev1.Resource("persistentvolumeclaims")))
 }
 
 // Run counts until ctx ends.

@@ -76,7 +76,7 @@ func concerns(a *admission.Attributes) bool {
 	case admission.Create:
 		return a.Subresource == "" && gr != corev1.Resource("namespaces")
 	case admission.Update:
-		return a.Is(corev1.Resource("services")) || a.Is(corev1.Resource("pods/resize"))
+		return a.Is(corev1.Resource("services")) || a.Is(corev1.Resource("persistentvolumeclaims")) || a.Is(corev1.Resource("pods/resize"))
 	}
 	return false
 }
