@@ -26,12 +26,19 @@ func words(verb controller.Verb, owner controller.Object, pod string, err error)
 	return controller.Words{Reason: "Failed" + string(verb), Message: what + "failed error: " + err.Error()}
 }
 
-// sayClaims tells that the claims of a pod that is about to be created will not be.
-func (c *Controller) sayClaims(set *appsv1.StatefulSet, p *corev1.Pod) {
-	for i := range set.Spec.VolumeClaimTemplates {
-		c.Events.Eventf(set, corev1.EventTypeWarning, "FailedCreate", "Create Claim %s Pod %s in StatefulSet %s failed error: persistentvolumeclaims are not served by this cluster",
-			claimName(set.Spec.VolumeClaimTemplates[i].Name, p.Name), p.Name, set.Name)
+// sayClaim tells what came of creating a pod's claim.
+func (c *Controller) sayClaim(set *appsv1.StatefulSet, claim, pod string, err error) {
+	if err != nil {
+		c.Events.Eventf(set, corev1.EventTypeWarning, "FailedCreate", "Create Claim %s for Pod %s in StatefulSet %s failed error: %v", claim, pod, set.Name, err)
+		return
 	}
+	c.Events.Eventf(set, corev1.EventTypeNormal, "SuccessfulCreate", "Create Claim %s Pod %s in StatefulSet %s success", claim, pod, set.Name)
+}
+
+// sayUnprovided tells that a pod is not created because of its claims.
+func (c *Controller) sayUnprovided(set *appsv1.StatefulSet, pod string, err error) {
+	w := words(controller.VerbCreate, set, pod, fmt.Errorf("failed to create PVC %w", err))
+	c.Events.Event(set, corev1.EventTypeWarning, w.Reason, w.Message)
 }
 
 // repair gives pods back the labels that name them.

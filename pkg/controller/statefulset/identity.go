@@ -27,9 +27,6 @@ func ordinalOf(set *appsv1.StatefulSet, p *corev1.Pod) (ordinal int, ok bool) {
 	return int(n), err == nil && podName(set, int(n)) == p.Name
 }
 
-// claimName is the name of the claim that the pod has of a template: the pod's name follows the template's.
-func claimName(template, pod string) string { return template + "-" + pod }
-
 // identity are the labels that name a pod.
 func identity(set *appsv1.StatefulSet, ordinal int) map[string]string {
 	return map[string]string{

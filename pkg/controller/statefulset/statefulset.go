@@ -3,9 +3,8 @@
 // Who a pod is (identity), what to create and delete (plan, roll) and the status are pure functions of one state; the history
 // of templates is kept in ControllerRevisions.
 //
-// Claims: the API server does not serve PersistentVolumeClaims yet. A pod of a set with volumeClaimTemplates names its claims,
-// so that it waits for them, but nobody makes them: an event on the set says so, and whenScaled and whenDeleted of the claims'
-// retention policy have nothing to act on.
+// Claims: before a pod is created it gets a claim of each template. Claims outlive their pods, and the set, unless the set's
+// policy for retention says otherwise: then they are given owners, and the garbage collector does the rest.
 package statefulset
 
 import (
@@ -41,9 +40,11 @@ type Controller struct {
 	sets      *controller.Informer[*appsv1.StatefulSet]
 	revisions *controller.Informer[*appsv1.ControllerRevision]
 	pods      *controller.Informer[*corev1.Pod]
+	claims    *controller.Informer[*corev1.PersistentVolumeClaim]
 
 	writeSets      *controller.Resource[*appsv1.StatefulSet]
 	writeRevisions *controller.Resource[*appsv1.ControllerRevision]
+	writeClaims    *controller.Resource[*corev1.PersistentVolumeClaim]
 	expect         *controller.Expectations
 	control        controller.PodControl
 	failed         *flowcontrol.Backoff // by StatefulSet and pod name
@@ -57,6 +58,7 @@ func New(d controller.Deps) (*Controller, error) {
 		sets: controller.InformerFor(d.Informers, controller.StatefulSets), writeSets: controller.StatefulSets(d.Client),
 		revisions: controller.InformerFor(d.Informers, controller.ControllerRevisions), writeRevisions: controller.ControllerRevisions(d.Client),
 		pods:   controller.InformerFor(d.Informers, controller.Pods),
+		claims: controller.InformerFor(d.Informers, controller.PersistentVolumeClaims), writeClaims: controller.PersistentVolumeClaims(d.Client),
 		expect: controller.NewExpectations(d.Now), failed: flowcontrol.NewBackOff(failedFirst, failedMost),
 	}
 	c.control = controller.PodControl{Pods: controller.Pods(d.Client), Expect: c.expect, Events: d.Events, Words: words}
@@ -149,11 +151,19 @@ func (c *Controller) act(ctx context.Context, s *state) (time.Duration, error) {
 	todo := s.plan()
 	errs := []error{c.repair(ctx, s.set, todo.repair)}
 	wait := c.holdBack(s, &todo)
+	if err := c.retain(ctx, s); err != nil {
+		return wait, errors.Join(append(errs, err)...)
+	}
+	todo.create = slices.DeleteFunc(todo.create, func(p *corev1.Pod) bool {
+		err := c.provide(ctx, s.set, p)
+		if err != nil {
+			errs = append(errs, err)
+			c.sayUnprovided(s.set, p.Name, err)
+		}
+		return err != nil
+	})
 	if len(todo.create)+len(todo.delete) == 0 {
 		return wait, errors.Join(errs...)
-	}
-	for _, p := range todo.create {
-		c.sayClaims(s.set, p)
 	}
 	return wait, errors.Join(append(errs, c.control.Change(ctx, s.set, todo.create, todo.delete))...)
 }
