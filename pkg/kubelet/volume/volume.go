@@ -160,6 +160,8 @@ func (m *Manager) one(ctx context.Context, pod *corev1.Pod, v *corev1.Volume, po
 			return Mounted{}, err
 		}
 		return m.fill(ctx, pod, dir("projected"), true, parts...)
+	case v.PersistentVolumeClaim != nil:
+		return Mounted{}, fmt.Errorf("claim %q: persistent volumes are not mounted by this kubelet", v.PersistentVolumeClaim.ClaimName)
 	}
 	return Mounted{}, fmt.Errorf("no volume plugin matched volume %q", v.Name)
 }
