@@ -178,6 +178,8 @@ func kinds() map[string]kind {
 		"Node":                                  {typed(node), true},
 		"Service":                               {typed(service), true},
 		"Namespace":                             {typed(namespace), false},
+		"PersistentVolume":                      {typed(persistentVolume), true},
+		"PersistentVolumeClaim":                 {typed(persistentVolumeClaim), true},
 		"ResourceQuota":                         {typed(resourceQuota), false},
 		"LimitRange":                            {typed(limitRange), false},
 		"ConfigMap":                             {typed(configMap), true},

@@ -91,11 +91,16 @@ func (d *describer) csi(v *corev1.CSIVolumeSource) {
 		fs = *v.FSType
 	}
 	d.line(2, "Type:\tCSI (a Container Storage Interface (CSI) volume source)\n    Driver:\t%s\n    FSType:\t%s\n    ReadOnly:\t%v\n", v.Driver, fs, v.ReadOnly != nil && *v.ReadOnly)
-	if len(v.VolumeAttributes) == 0 {
+	d.volumeAttributes(v.VolumeAttributes)
+}
+
+// volumeAttributes writes what a CSI driver is told of the volume.
+func (d *describer) volumeAttributes(m map[string]string) {
+	if len(m) == 0 {
 		d.line(2, "VolumeAttributes:\t<none>\n")
 		return
 	}
-	d.deepLabels("VolumeAttributes", v.VolumeAttributes)
+	d.deepLabels("VolumeAttributes", m)
 }
 
 // deepLabels writes a map as one pair a line, four further to the right than other values.

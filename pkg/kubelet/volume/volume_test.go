@@ -240,6 +240,7 @@ func TestMountErrors(t *testing.T) {
 		`references non-existent config key: zz`:                               cm("cfg", nil, corev1.KeyToPath{Key: "zz", Path: "zz"}),
 		`leaves the volume`:                                                    cm("cfg", nil, corev1.KeyToPath{Key: "k", Path: "../../evil"}),
 		`no volume plugin matched`:                                             vol(corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}}),
+		`claim "c": persistent volumes are not mounted by this kubelet`:        vol(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}),
 		`hostPath type check failed: /dev/null is not a directory`:             vol(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/dev/null", Type: ptr(corev1.HostPathDirectory)}}),
 	} {
 		if _, err := m.Mount(context.Background(), podOf(v)); err == nil || !strings.Contains(err.Error(), want) {

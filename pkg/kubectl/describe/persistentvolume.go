@@ -1,0 +1,195 @@
+package describe
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func persistentVolume(d *describer, v *corev1.PersistentVolume) error {
+	d.head(v, false)
+	d.line(0, "Finalizers:\t%v\n", v.Finalizers)
+	class := v.Spec.StorageClassName
+	if old, ok := v.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+		class = old
+	}
+	d.line(0, "StorageClass:\t%s\n", class)
+	d.phase(v, string(v.Status.Phase))
+	claim := ""
+	if r := v.Spec.ClaimRef; r != nil {
+		claim = r.Namespace + "/" + r.Name
+	}
+	d.line(0, "Claim:\t%s\nReclaim Policy:\t%v\nAccess Modes:\t%s\n", claim, v.Spec.PersistentVolumeReclaimPolicy, modes(v.Spec.AccessModes))
+	d.volumeMode(v.Spec.VolumeMode)
+	size := v.Spec.Capacity[corev1.ResourceStorage]
+	d.line(0, "Capacity:\t%s\n", size.String())
+	d.volumeAffinity(v.Spec.NodeAffinity)
+	d.line(0, "Message:\t%s\nSource:\n", v.Status.Message)
+	d.persistentSource(&v.Spec.PersistentVolumeSource)
+	return nil
+}
+
+// phase writes an object's phase, or since when it is going away.
+func (d *describer) phase(o metav1.Object, phase string) {
+	if t := o.GetDeletionTimestamp(); t != nil {
+		d.line(0, "Status:\tTerminating (lasts %s)\n", age(d.now.Sub(t.Time)))
+		return
+	}
+	d.line(0, "Status:\t%s\n", phase)
+}
+
+func (d *describer) volumeMode(m *corev1.PersistentVolumeMode) {
+	if m != nil {
+		d.line(0, "VolumeMode:\t%v\n", *m)
+	}
+}
+
+// modes names access modes in short, each once: "RWO,ROX".
+func modes(all []corev1.PersistentVolumeAccessMode) string {
+	var words []string
+	for _, m := range []struct {
+		mode corev1.PersistentVolumeAccessMode
+		word string
+	}{{corev1.ReadWriteOnce, "RWO"}, {corev1.ReadOnlyMany, "ROX"}, {corev1.ReadWriteMany, "RWX"}, {corev1.ReadWriteOncePod, "RWOP"}} {
+		if slices.Contains(all, m.mode) {
+			words = append(words, m.word)
+		}
+	}
+	return strings.Join(words, ",")
+}
+
+// volumeAffinity writes from which nodes the volume can be reached: any of the terms must hold.
+func (d *describer) volumeAffinity(a *corev1.VolumeNodeAffinity) {
+	d.line(0, "Node Affinity:\t")
+	if a == nil || a.Required == nil {
+		d.line(0, "<none>\n")
+		return
+	}
+	d.line(0, "\n  Required Terms:\t")
+	if len(a.Required.NodeSelectorTerms) == 0 {
+		d.line(0, "<none>\n")
+		return
+	}
+	d.line(0, "\n")
+	for i, t := range a.Required.NodeSelectorTerms {
+		d.line(2, "Term %d:\t", i)
+		if len(t.MatchExpressions) == 0 {
+			d.line(0, "<none>\n")
+		}
+		for j, r := range t.MatchExpressions {
+			if j > 0 {
+				d.line(2, "\t")
+			}
+			d.line(0, "%s %s%s\n", r.Key, strings.ToLower(string(r.Operator)), valueText(r.Values))
+		}
+	}
+}
+
+// valueText is " [a, b]", "" for no values.
+func valueText(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return " [" + strings.Join(values, ", ") + "]"
+}
+
+// persistentSource writes what the storage is.
+func (d *describer) persistentSource(s *corev1.PersistentVolumeSource) {
+	switch {
+	case s.HostPath != nil, s.NFS != nil:
+		d.volume(corev1.VolumeSource{HostPath: s.HostPath, NFS: s.NFS})
+	case s.Local != nil:
+		d.line(2, "Type:\tLocalVolume (a persistent volume backed by local storage on a node)\n    Path:\t%v\n", s.Local.Path)
+	case s.CSI != nil:
+		d.line(2, "Type:\tCSI (a Container Storage Interface (CSI) volume source)\n    Driver:\t%s\n    FSType:\t%s\n    VolumeHandle:\t%s\n    ReadOnly:\t%v\n",
+			s.CSI.Driver, s.CSI.FSType, s.CSI.VolumeHandle, s.CSI.ReadOnly)
+		d.volumeAttributes(s.CSI.VolumeAttributes)
+	case s.ISCSI != nil:
+		d.iscsi(s.ISCSI)
+	default:
+		d.line(2, "<unknown>\n")
+	}
+}
+
+func (d *describer) iscsi(v *corev1.ISCSIPersistentVolumeSource) {
+	secret, initiator := "nil", "<none>"
+	if v.SecretRef != nil {
+		secret = v.SecretRef.Namespace + "/" + v.SecretRef.Name
+	}
+	if v.InitiatorName != nil {
+		initiator = *v.InitiatorName
+	}
+	d.line(2, "Type:\tISCSI (an ISCSI Disk resource that is attached to a kubelet's host machine and then exposed to the pod)\n")
+	d.line(2, "TargetPortal:\t%v\n    IQN:\t%v\n    Lun:\t%v\n    ISCSIInterface\t%v\n    FSType:\t%v\n    ReadOnly:\t%v\n", v.TargetPortal, v.IQN, v.Lun, v.ISCSIInterface, v.FSType, v.ReadOnly)
+	d.line(2, "Portals:\t%v\n    DiscoveryCHAPAuth:\t%v\n    SessionCHAPAuth:\t%v\n    SecretRef:\t%v\n    InitiatorName:\t%v\n", v.Portals, v.DiscoveryCHAPAuth, v.SessionCHAPAuth, secret, initiator)
+}
+
+func persistentVolumeClaim(d *describer, c *corev1.PersistentVolumeClaim) error {
+	pods, err := listed[corev1.Pod](d, "pods", c.Namespace)
+	if err != nil {
+		return err
+	}
+	d.volumeClaim(c, users(pods, c.Name))
+	return nil
+}
+
+// users are the names of the pods that use a claim.
+func users(pods []corev1.Pod, claim string) []string {
+	var names []string
+	for _, p := range pods {
+		if slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim || v.Ephemeral != nil && p.Name+"-"+v.Name == claim
+		}) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// volumeClaim writes a claim and who uses it.
+func (d *describer) volumeClaim(c *corev1.PersistentVolumeClaim, users []string) {
+	class, old := c.Annotations[corev1.BetaStorageClassAnnotation]
+	if !old && c.Spec.StorageClassName != nil {
+		class = *c.Spec.StorageClassName
+	}
+	d.line(0, "Name:\t%s\nNamespace:\t%s\nStorageClass:\t%s\n", c.Name, c.Namespace, class)
+	d.phase(c, string(c.Status.Phase))
+	d.line(0, "Volume:\t%s\n", c.Spec.VolumeName)
+	d.labels(0, "Labels", c.Labels)
+	d.annotations(0, c.Annotations)
+	d.line(0, "Finalizers:\t%v\n", c.Finalizers)
+	capacity, access := "", ""
+	if c.Spec.VolumeName != "" {
+		size := c.Status.Capacity[corev1.ResourceStorage]
+		capacity, access = size.String(), modes(c.Status.AccessModes)
+	}
+	d.line(0, "Capacity:\t%s\nAccess Modes:\t%s\n", capacity, access)
+	d.volumeMode(c.Spec.VolumeMode)
+	if s := c.Spec.DataSource; s != nil {
+		d.line(0, "DataSource:\n")
+		if s.APIGroup != nil {
+			d.line(1, "APIGroup:\t%v\n", *s.APIGroup)
+		}
+		d.line(1, "Kind:\t%v\n  Name:\t%v\n", s.Kind, s.Name)
+	}
+	for i, name := range users {
+		title := ""
+		if i == 0 {
+			title = "Used By:"
+		}
+		d.line(0, "%s\t%s\n", title, name)
+	}
+	if len(users) == 0 {
+		d.line(0, "Used By:\t<none>\n")
+	}
+	if len(c.Status.Conditions) > 0 {
+		d.line(0, "Conditions:\n  Type\tStatus\tLastProbeTime\tLastTransitionTime\tReason\tMessage\n")
+		d.line(1, "----\t------\t-----------------\t------------------\t------\t-------\n")
+		for _, k := range c.Status.Conditions {
+			d.line(1, "%s\n", strings.Join([]string{fmt.Sprint(k.Type), fmt.Sprint(k.Status), when(k.LastProbeTime), when(k.LastTransitionTime), k.Reason, k.Message}, " \t"))
+		}
+	}
+}
