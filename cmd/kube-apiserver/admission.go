@@ -8,6 +8,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 
 	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/admission/claimresize"
 	"bonsai/pkg/apiserver/admission/defaulttolerationseconds"
 	"bonsai/pkg/apiserver/admission/limitranger"
 	"bonsai/pkg/apiserver/admission/namespacelifecycle"
@@ -45,6 +46,7 @@ func plugins(s *stores) []admission.Plugin {
 		taintnodesbycondition.New(),
 		priority.New(s.of(schedulingv1.GroupName, "priorityclasses")),
 		defaulttolerationseconds.New(defaulttolerationseconds.Default, defaulttolerationseconds.Default),
+		claimresize.New(),
 		runtimeclass.New(),
 		resourcequota.New(s.of("", "resourcequotas"), time.Now),
 	}

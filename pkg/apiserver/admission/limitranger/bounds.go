@@ -31,6 +31,34 @@ func violations(pod *corev1.Pod, l *corev1.LimitRange) []error {
 	return errs
 }
 
+// claimViolations returns how the claim breaks the bounds of l: those of type PersistentVolumeClaim are for what it requests.
+func claimViolations(c *corev1.PersistentVolumeClaim, l *corev1.LimitRange) []error {
+	var errs []error
+	for i := range l.Spec.Limits {
+		item := &l.Spec.Limits[i]
+		if item.Type == corev1.LimitTypePersistentVolumeClaim {
+			asked := c.Spec.Resources.Requests
+			errs = append(errs, check(&corev1.LimitRangeItem{Type: item.Type, Min: item.Min}, asked, nil)...)
+			errs = append(errs, checkMost(item, asked)...)
+		}
+	}
+	return errs
+}
+
+// checkMost holds requests against an item's maxima.
+func checkMost(item *corev1.LimitRangeItem, requests corev1.ResourceList) []error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(item.Max)) {
+		b := newBound(item.Type, name, item.Max[name], requests, nil)
+		if said := fmt.Sprintf("maximum %s usage per %s is %s", b.name, b.kind, b.value.String()); !b.requests {
+			errs = append(errs, fmt.Errorf("%s.  No request is specified", said))
+		} else if b.request.Cmp(b.value) > 0 {
+			errs = append(errs, fmt.Errorf("%s, but request is %s", said, b.request.String()))
+		}
+	}
+	return errs
+}
+
 // check holds requests and limits against one item.
 func check(item *corev1.LimitRangeItem, requests, limits corev1.ResourceList) []error {
 	var errs []error

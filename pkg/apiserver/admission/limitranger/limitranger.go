@@ -1,5 +1,5 @@
 // Package limitranger is the admission plug-in LimitRanger: it gives containers the default requests and limits of their
-// namespace's limit ranges, and refuses pods that are outside of them.
+// namespace's limit ranges, and refuses pods, and claims on volumes, that are outside of them.
 package limitranger
 
 import (
@@ -27,7 +27,11 @@ func New(ranges LimitRanges) admission.Plugin {
 
 // Admit implements admission.Mutator: it fills in defaults.
 func (p plugin) Admit(ctx context.Context, a *admission.Attributes) error {
-	return p.each(ctx, a, func(l *corev1.LimitRange, pod *corev1.Pod) error {
+	pod, ok := a.Object.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	return p.each(ctx, a, func(l *corev1.LimitRange) error {
 		fillIn(pod, l)
 		return nil
 	})
@@ -35,15 +39,18 @@ func (p plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 
 // Validate implements admission.Validator: it checks the bounds.
 func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
-	return p.each(ctx, a, func(l *corev1.LimitRange, pod *corev1.Pod) error {
-		return utilerrors.NewAggregate(violations(pod, l))
-	})
+	switch o := a.Object.(type) {
+	case *corev1.Pod:
+		return p.each(ctx, a, func(l *corev1.LimitRange) error { return utilerrors.NewAggregate(violations(o, l)) })
+	case *corev1.PersistentVolumeClaim:
+		return p.each(ctx, a, func(l *corev1.LimitRange) error { return utilerrors.NewAggregate(claimViolations(o, l)) })
+	}
+	return nil
 }
 
 // each calls do with every limit range of the namespace, in the order of their names; the first error is the answer.
-func (p plugin) each(ctx context.Context, a *admission.Attributes, do func(*corev1.LimitRange, *corev1.Pod) error) error {
-	pod, ok := a.Object.(*corev1.Pod)
-	if !ok || !concerns(a) {
+func (p plugin) each(ctx context.Context, a *admission.Attributes, do func(*corev1.LimitRange) error) error {
+	if !concerns(a) {
 		return nil
 	}
 	list, err := p.ranges.List(ctx, a.Namespace, "")
@@ -55,7 +62,7 @@ func (p plugin) each(ctx context.Context, a *admission.Attributes, do func(*core
 		if !ok {
 			return fmt.Errorf("listing the limit ranges of namespace %s: got a %T", a.Namespace, obj)
 		}
-		if err := do(l, pod); err != nil {
+		if err := do(l); err != nil {
 			return admission.Forbid(a, "%w", err)
 		}
 	}
@@ -63,10 +70,12 @@ func (p plugin) each(ctx context.Context, a *admission.Attributes, do func(*core
 }
 
 // concerns tells whether a may change what a pod's containers ask for: its creation, and its resize while it is not being
-// deleted. Any other update leaves that as it is.
+// deleted (any other update leaves that as it is); or what a claim asks for.
 func concerns(a *admission.Attributes) bool {
 	switch {
-	case a.Operation == admission.Create && a.Is(corev1.Resource("pods")):
+	case a.Operation == admission.Create && (a.Is(corev1.Resource("pods")) || a.Is(corev1.Resource("persistentvolumeclaims"))):
+		return true
+	case a.Operation == admission.Update && a.Is(corev1.Resource("persistentvolumeclaims")):
 		return true
 	case a.Operation == admission.Update && a.Is(corev1.Resource("pods/resize")):
 		old, ok := a.OldObject.(*corev1.Pod)
