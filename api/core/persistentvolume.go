@@ -14,7 +14,7 @@ import (
 // oldMountOptions is the annotation from before spec.mountOptions.
 const oldMountOptions = "volume.beta.kubernetes.io/mount-options"
 
-// persistentVolumeRow: now is the clock for the moment at which a volume changes its phase.
+// persistentVolumeRow: now is the clock for the moment at which a volume changes its phase, and may be nil.
 func persistentVolumeRow(now func() time.Time) resources.Row {
 	return resources.Row{
 		GVK: corev1.SchemeGroupVersion.WithKind("PersistentVolume"), Resource: "persistentvolumes", Singular: "persistentvolume",
@@ -104,7 +104,7 @@ func persistentVolumeStatusStrategy(now func() time.Time) resources.Typed[*corev
 		switch {
 		case obj.Status.Phase == old.Status.Phase && given == nil:
 			obj.Status.LastPhaseTransitionTime = was.DeepCopy()
-		case obj.Status.Phase != old.Status.Phase && (given == nil || given.Equal(was)):
+		case obj.Status.Phase != old.Status.Phase && (given == nil || given.Equal(was)) && now != nil:
 			obj.Status.LastPhaseTransitionTime = ptr.To(metav1.NewTime(now()).Rfc3339Copy())
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"bonsai/api/resources"
 )
 
-// Rows returns the resources of the core group. Events vanish after eventTTL; now is the clock.
+// Rows returns the resources of the core group. Events vanish after eventTTL; now is the clock and may be
+// nil (see rows.Options).
 func Rows(eventTTL time.Duration, now func() time.Time) []resources.Row {
 	event := eventRow()
 	event.TTL = eventTTL

@@ -45,7 +45,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 		return err
 	}
 	defer backend.Close()
-	all := rows.With(rows.Options{EventTTL: o.eventTTL, ForbidPrivileged: !o.allowPrivileged})
+	all := rows.With(rows.Options{Now: time.Now, EventTTL: o.eventTTL, ForbidPrivileged: !o.allowPrivileged})
 	admit := &lateAdmitter{}
 	cache, err := watchcache.New(ctx, backend, watchcache.Config{Facts: facts, Log: log})
 	if err != nil {

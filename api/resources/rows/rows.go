@@ -22,7 +22,7 @@ import (
 type Options struct {
 	// EventTTL is how long events are kept (--event-ttl); 0 means one hour.
 	EventTTL time.Duration
-	// Now is the clock; nil means the system's.
+	// Now is the clock by which a volume's change of phase gets its time; nil leaves it to who writes the status.
 	Now func() time.Time
 	// ForbidPrivileged refuses privileged containers, in pods and in templates of pods (--allow-privileged=false).
 	ForbidPrivileged bool
@@ -35,9 +35,6 @@ func All() []resources.Row { return With(Options{}) }
 func With(o Options) []resources.Row {
 	if o.EventTTL == 0 {
 		o.EventTTL = time.Hour
-	}
-	if o.Now == nil {
-		o.Now = time.Now
 	}
 	all := slices.Concat(
 		core.Rows(o.EventTTL, o.Now),
