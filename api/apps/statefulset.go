@@ -107,6 +107,26 @@ func nameClaimKinds(s *appsv1.StatefulSet) {
 	}
 }
 
+// withClaims is the pod template with the volumes that pods get of the claim templates, in the place of its own of those names.
+func withClaims(s *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
+	t := s.Template
+	t.Spec.Volumes = nil
+	claimed := map[string]bool{}
+	for i := range s.VolumeClaimTemplates {
+		name := s.VolumeClaimTemplates[i].Name
+		claimed[name] = true
+		t.Spec.Volumes = append(t.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+		}})
+	}
+	for _, v := range s.Template.Spec.Volumes {
+		if !claimed[v.Name] {
+			t.Spec.Volumes = append(t.Spec.Volumes, v)
+		}
+	}
+	return &t
+}
+
 func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	path := field.NewPath("spec")
 	spec := &s.Spec
@@ -129,7 +149,7 @@ func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	}
 	errs = append(errs, validateSelector(spec.Selector, "statefulset", path.Child("selector"))...)
 	errs = append(errs, selectsTemplate(spec.Selector, &spec.Template, path)...)
-	errs = append(errs, core.ValidatePodTemplate(&spec.Template, path.Child("template"))...)
+	errs = append(errs, core.ValidatePodTemplate(withClaims(spec), path.Child("template"))...)
 	if p := spec.Template.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
 		errs = append(errs, field.NotSupported(path.Child("template", "spec", "restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
