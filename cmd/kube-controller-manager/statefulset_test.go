@@ -101,7 +101,8 @@ func (w *world) losePod(t *testing.T, ns, name string) {
 	}
 }
 
-// statefulClaims: a set with claims gets pods that name them, and an event that says that nobody makes them.
+// statefulClaims: the pods of a set with claims have them; by its policy they go with the pod that scaling down takes away, and
+// with the set.
 func (w *world) statefulClaims(t *testing.T, ns string) {
 	l := map[string]string{"app": "db"}
 	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
@@ -110,7 +111,12 @@ func (w *world) statefulClaims(t *testing.T, ns string) {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "db"}, Spec: appsv1.StatefulSetSpec{
 		Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: l}, PodManagementPolicy: appsv1.ParallelPodManagement,
 		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim},
-		Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: l}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "one"}}}},
+		PersistentVolumeClaimRetentionPolicy: &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+			WhenDeleted: appsv1.DeletePersistentVolumeClaimRetentionPolicyType, WhenScaled: appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
+		},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: l}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "c", Image: "one", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
+		}}}},
 	}}
 	if _, err := controller.StatefulSets(w.Client).Create(t.Context(), set); err != nil {
 		t.Fatal(err)
@@ -125,9 +131,33 @@ func (w *world) statefulClaims(t *testing.T, ns string) {
 				return fmt.Sprintf("%s has %+v", p.Name, v)
 			}
 		}
-		events, err := controller.Events(w.Client).List(t.Context(), ns, metav1.ListOptions{FieldSelector: "reason=FailedCreate,involvedObject.name=db"})
-		if err != nil || len(events) != 2 || !strings.Contains(events[0].Message, "persistentvolumeclaims are not served") {
-			return fmt.Sprint(events, err)
+		return ""
+	})
+	w.claims(t, ns, "data-db-0 data-db-1")
+	if _, err := controller.StatefulSets(w.Client).Patch(t.Context(), ns, "db", types.MergePatchType, []byte(`{"spec":{"replicas":1}}`)); err != nil {
+		t.Fatal(err)
+	}
+	w.claims(t, ns, "data-db-0")
+	if err := controller.StatefulSets(w.Client).Delete(t.Context(), ns, "db", ""); err != nil {
+		t.Fatal(err)
+	}
+	w.claims(t, ns, "")
+}
+
+// claims waits until those of the namespace that are not being deleted have the given names.
+func (w *world) claims(t *testing.T, ns, want string) {
+	t.Helper()
+	controllertest.Eventually(t, "the claims "+want, func() string {
+		all, err := controller.PersistentVolumeClaims(w.Client).List(t.Context(), ns, metav1.ListOptions{LabelSelector: "app=db"})
+		var names []string
+		for _, c := range all {
+			if c.DeletionTimestamp == nil {
+				names = append(names, c.Name)
+			}
+		}
+		slices.Sort(names)
+		if got := strings.Join(names, " "); err != nil || got != want {
+			return fmt.Sprintf("%q, %v", got, err)
 		}
 		return ""
 	})

@@ -76,11 +76,14 @@ func TestCount(t *testing.T) {
 	other.Namespace = "other"
 	controllertest.Put(t, c.pods, pod("a", "1", corev1.PodRunning), pod("b", "2", corev1.PodPending), pod("c", "4", corev1.PodSucceeded), other)
 	controllertest.Put(t, c.services, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}})
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
+	claim.Spec.Resources.Requests = list("storage", "5")
+	controllertest.Put(t, c.claims, claim)
 	res, status := reconcile(t, c, f)
 	if status == nil || res.RequeueAfter != time.Hour {
 		t.Fatalf("got %v, %v", res, status)
 	}
-	if got := quota.Text(status.Used); got != "count/pods=3,persistentvolumeclaims=0,pods=2,requests.cpu=3,services=1" || !quota.Equal(status.Hard, hard) {
+	if got := quota.Text(status.Used); got != "count/pods=3,persistentvolumeclaims=1,pods=2,requests.cpu=3,requests.storage=5,services=1" || !quota.Equal(status.Hard, hard) {
 		t.Errorf("used %s, hard %s", got, quota.Text(status.Hard))
 	}
 }
