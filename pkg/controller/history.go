@@ -130,6 +130,20 @@ func (h History) keepLast(ctx context.Context, same []*appsv1.ControllerRevision
 	return last, nil
 }
 
+// MovePods gives the pods of revision from to revision to, which has the same template; label says on a pod which it is of.
+func MovePods(ctx context.Context, r *Resource[*corev1.Pod], pods []*corev1.Pod, label, from, to string) error {
+	for _, p := range pods {
+		if p.Labels[label] != from || from == to {
+			continue
+		}
+		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q}}}`, p.UID, label, to)
+		if _, err := r.Patch(ctx, p.Namespace, p.Name, types.StrategicMergePatchType, patch); err != nil {
+			return fmt.Errorf("giving pod %s/%s to another revision: %w", p.Namespace, p.Name, err)
+		}
+	}
+	return nil
+}
+
 // Trim deletes the oldest revisions that are not in use, so that no more than limit old ones are left. old is ordered from
 // the first.
 func (h History) Trim(ctx context.Context, old []*appsv1.ControllerRevision, limit int, inUse func(*appsv1.ControllerRevision) bool) error {

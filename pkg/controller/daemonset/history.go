@@ -3,7 +3,6 @@ package daemonset
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -11,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/controller"
 )
@@ -30,7 +28,7 @@ func (c *Controller) history(ds *appsv1.DaemonSet, sel labels.Selector, pods []*
 			Fresh: func(ctx context.Context) (metav1.Object, error) { return c.writeSets.Get(ctx, ds.Namespace, ds.Name) },
 		},
 		Merge: func(ctx context.Context, from, to *appsv1.ControllerRevision) error {
-			return c.relabel(ctx, pods, from, to)
+			return controller.MovePods(ctx, c.control.Pods, pods, appsv1.DefaultDaemonSetUniqueLabelKey, revisionOf(from), revisionOf(to))
 		},
 	}
 }
@@ -64,20 +62,6 @@ func count(n *int32) int32 {
 		return 0
 	}
 	return *n
-}
-
-// relabel gives the pods of one revision to another one with the same template.
-func (c *Controller) relabel(ctx context.Context, pods []*corev1.Pod, from, to *appsv1.ControllerRevision) error {
-	for _, p := range pods {
-		if revisionOf(p) != revisionOf(from) || revisionOf(from) == revisionOf(to) {
-			continue
-		}
-		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q}}}`, p.UID, appsv1.DefaultDaemonSetUniqueLabelKey, revisionOf(to))
-		if _, err := c.control.Pods.Patch(ctx, p.Namespace, p.Name, types.StrategicMergePatchType, patch); err != nil {
-			return fmt.Errorf("giving pod %s/%s to another revision: %w", p.Namespace, p.Name, err)
-		}
-	}
-	return nil
 }
 
 // inUse tells whether some pod is of the revision.

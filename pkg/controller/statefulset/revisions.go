@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"bonsai/pkg/controller"
@@ -61,7 +60,7 @@ func (c *Controller) history(set *appsv1.StatefulSet, sel labels.Selector, pods 
 		Cache: c.revisions,
 		Claim: controller.Claim[*appsv1.ControllerRevision]{Owner: set, Kind: kind(), Selector: sel, Children: c.writeRevisions, Fresh: c.fresh(set)},
 		Merge: func(ctx context.Context, from, to *appsv1.ControllerRevision) error {
-			return c.relabel(ctx, pods, from, to)
+			return controller.MovePods(ctx, c.control.Pods, pods, appsv1.StatefulSetRevisionLabel, from.Name, to.Name)
 		},
 	}
 }
@@ -111,20 +110,6 @@ func (c *Controller) templates(ctx context.Context, s *state, now *appsv1.Contro
 		s.current, err = templateOf(r)
 	}
 	return err
-}
-
-// relabel gives the pods of one revision to another one with the same template.
-func (c *Controller) relabel(ctx context.Context, pods []*corev1.Pod, from, to *appsv1.ControllerRevision) error {
-	for _, p := range pods {
-		if revisionOf(p) != from.Name {
-			continue
-		}
-		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q}}}`, p.UID, appsv1.StatefulSetRevisionLabel, to.Name)
-		if _, err := c.control.Pods.Patch(ctx, p.Namespace, p.Name, types.StrategicMergePatchType, patch); err != nil {
-			return fmt.Errorf("giving pod %s/%s to another revision: %w", p.Namespace, p.Name, err)
-		}
-	}
-	return nil
 }
 
 // idle are the revisions that neither the set nor a pod is at.
