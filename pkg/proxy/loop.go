@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Backend writes Updates down. After an error the loop gives the next Update with whatever changed meanwhile; the backend must
-// then repair what it missed.
+// Backend writes Updates down. After an error the next Update has what changed meanwhile; the backend must then repair what it
+// missed.
 type Backend interface {
 	Apply(ctx context.Context, u Update) error
 }
@@ -17,7 +17,8 @@ type Backend interface {
 type Loop struct {
 	State *State
 	// Backends write what health depends on. Extras are tried after them, and again after an error, but a node of which one route
-	// cannot be set yet is still healthy.
+	// cannot be set yet is still healthy. After an error of Backends the services are reported again: an Extra that looks after
+	// what old rules left behind must look once more when they are gone.
 	Backends, Extras []Backend
 	// Settle is how long further changes may join the first one; MinPeriod the shortest time between two rounds.
 	Settle, MinPeriod time.Duration
@@ -93,6 +94,9 @@ func (l *Loop) round(ctx context.Context) error {
 	u := l.State.Take()
 	rules := applyAll(ctx, l.Backends, u)
 	l.Done(time.Since(start), rules)
+	if rules != nil {
+		l.State.Again(u)
+	}
 	return errors.Join(rules, applyAll(ctx, l.Extras, u))
 }
 

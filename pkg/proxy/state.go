@@ -88,6 +88,15 @@ func (s *State) Take() Update {
 	return u
 }
 
+// Again has the next Take report the services of u once more. It wakes nobody.
+func (s *State) Again(u Update) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range u.Services {
+		s.dirty[name] = true
+	}
+}
+
 // localEndpoints counts the ready addresses on a node.
 func localEndpoints(all []Slice, node string) int {
 	seen := map[netip.Addr]bool{}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -183,5 +184,40 @@ func TestLoopTiming(t *testing.T) {
 		b.fail = 2
 		s.Services().Delete(service("a"))
 		want("errors", take(2*time.Second), 10*ms, 210*ms, 610*ms)
+	})
+}
+
+// names is a Backend that notes which services it was told of.
+type names struct{ told [][]string }
+
+func (n *names) Apply(_ context.Context, u Update) error {
+	var told []string
+	for name := range u.Services {
+		told = append(told, name.Name)
+	}
+	n.told = append(n.told, told)
+	return nil
+}
+
+// TestLoopReportsAgain: services whose rules could not be written are reported until they are.
+func TestLoopReportsAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, extra := NewState("here"), &names{}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		l := &Loop{
+			State: s, Backends: []Backend{&rounds{fail: 2}}, Extras: []Backend{extra}, Resync: 10 * time.Second,
+			Done: func(time.Duration, error) {}, Log: slog.New(slog.DiscardHandler),
+		}
+		s.Services().Replace([]*corev1.Service{service("a")})
+		s.Slices().Replace(nil)
+		go func() { _ = l.Run(ctx); close(done) }()
+		time.Sleep(15 * time.Second)
+		cancel()
+		<-done
+		if want := [][]string{{"a"}, {"a"}, {"a"}, nil}; !reflect.DeepEqual(extra.told, want) {
+			t.Errorf("told of %q, want %q", extra.told, want)
+		}
 	})
 }
