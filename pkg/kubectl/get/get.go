@@ -230,11 +230,11 @@ func (o *Options) accept() {
 
 // nothing says that there is nothing to show.
 func (o *Options) nothing(infos []*resource.Info) {
-	namespaced := len(infos) == 0 // files of which nothing was chosen
-	for _, i := range infos {
-		namespaced = namespaced || i.Namespaced()
+	namespaced := !o.request.AllNamespaces
+	for _, i := range infos { // none for files of which nothing was chosen
+		namespaced = namespaced && i.Namespaced()
 	}
-	if namespaced && !o.request.AllNamespaces {
+	if namespaced {
 		fmt.Fprintf(o.ErrOut, "No resources found in %s namespace.\n", o.request.Namespace)
 		return
 	}

@@ -64,6 +64,9 @@ func TestMixed(t *testing.T) {
 		{"cm -o name --sort-by=.nope", "error: couldn't find any field with path \"{.nope}\" in the list of objects\n", 1},
 		{"cm --subresource=status", "error: subresource cannot be used when bulk resources are specified\n", 1},
 		{"-f " + mixed + " -l app=nope", "No resources found in default namespace.\n", 0},
+		{"pv,svc", "No resources found\n", 0},
+		{"deploy,svc", "No resources found in default namespace.\n", 0},
+		{"svc -A", "No resources found\n", 0},
 		{"foo,pods", "error: the server doesn't have a resource type \"foo\"\n", 1},
 	} {
 		s := writetest.NewServer(t, objects...)
