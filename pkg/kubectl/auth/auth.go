@@ -187,14 +187,8 @@ func rules(ctx context.Context, f *cli.Factory, streams cli.IOStreams, namespace
 	if !noHeaders {
 		out.Row("Resources", "Non-Resource URLs", "Resource Names", "Verbs")
 	}
-	for _, x := range listed(&r.Status) {
-		name, paths := "", "[]"
-		if len(x.Resources) > 0 {
-			name = schema.GroupResource{Group: x.APIGroups[0], Resource: x.Resources[0]}.String()
-		} else {
-			paths = fmt.Sprint(x.NonResourceURLs)
-		}
-		out.Row(name, paths, fmt.Sprint(x.ResourceNames), fmt.Sprint(x.Verbs))
+	for _, row := range printers.RuleRows(ruleList(&r.Status)) {
+		out.Row(row[0], row[1], row[2], row[3])
 	}
 	if r.Status.Incomplete {
 		fmt.Fprintf(streams.ErrOut, "Warning: the list may be incomplete: %v\n", r.Status.EvaluationError)

@@ -8,8 +8,8 @@ import (
 	"bonsai/pkg/apiserver"
 )
 
-// TestOddRequests has what Kubernetes 1.36.3 answers to requests that are wrong or unusual in one thing.
-func TestOddRequests(t *testing.T) {
+// TestUnusualRequests has what Kubernetes 1.36.3 answers to requests that are wrong or unusual in one thing.
+func TestUnusualRequests(t *testing.T) {
 	t.Parallel()
 	host := start(t, func(c *apiserver.Config) {
 		c.Paths = map[string]http.Handler{"/api": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })}

@@ -16,8 +16,8 @@ func simplePod() *corev1.Pod {
 	return p
 }
 
-// TestPodOddities has what Kubernetes 1.36.3 answers to pods that are wrong, or odd, in one thing.
-func TestPodOddities(t *testing.T) {
+// TestPodsWrongInOneThing has what Kubernetes 1.36.3 answers to pods that are wrong, or odd, in one thing.
+func TestPodsWrongInOneThing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change   func(*corev1.Pod)
