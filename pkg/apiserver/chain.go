@@ -189,12 +189,17 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 	})
 }
 
-// runsInPod tells whether a GET is a WebSocket that does what takes a POST without one: who may only get must not exec.
+// runsInPod tells whether a GET is a WebSocket that does what takes a POST without one: who may only get must not exec. By way
+// of nodes/proxy it reaches the exec of the node's kubelet, which knows the caller as the API server.
 func runsInPod(r *http.Request, info *request.Info) bool {
-	if info.Verb != "get" || info.APIGroup != "" || info.Resource != "pods" || !httpstream.IsUpgradeRequest(r) {
+	if info.Verb != "get" || info.APIGroup != "" || !httpstream.IsUpgradeRequest(r) {
 		return false
 	}
-	return info.Subresource == "exec" || info.Subresource == "attach" || info.Subresource == "portforward"
+	switch info.Resource + "/" + info.Subresource {
+	case "pods/exec", "pods/attach", "pods/portforward", "nodes/proxy":
+		return true
+	}
+	return false
 }
 
 // forbidden is the 403 for what a asks.

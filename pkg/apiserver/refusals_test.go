@@ -44,26 +44,29 @@ func (v verbs) Authorize(_ context.Context, a authz.Attributes) (authz.Decision,
 	return authz.NoOpinion, "", nil
 }
 
-// Who may only get pods/exec does not run commands by way of a WebSocket, whose handshake is a GET.
+// Who may only get pods/exec or nodes/proxy does not run commands by way of a WebSocket, whose handshake is a GET.
 func TestUpgradeNeedsCreate(t *testing.T) {
 	t.Parallel()
 	for allowed, want := range map[verbs]int{"get": http.StatusForbidden, "create": http.StatusForbidden, "get,create": http.StatusNotFound} {
 		url := start(t, func(c *apiserver.Config) { c.Authorizer = allowed })
-		r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/api/v1/namespaces/ns/pods/p/exec?command=x", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Connection", "Upgrade")
-		r.Header.Set("Upgrade", "websocket")
-		c := plain("admin")
-		c.Transport.(as).next.(*http.Transport).ForceAttemptHTTP2 = false
-		resp, err := c.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != want {
-			t.Errorf("with %s: %d, want %d", allowed, resp.StatusCode, want)
+		for _, path := range []string{"namespaces/ns/pods/p/exec?command=x", "namespaces/ns/pods/p/attach", "namespaces/ns/pods/p/portforward?ports=1",
+			"nodes/n/proxy/exec/ns/p/c?command=x", "nodes/n/proxy/"} {
+			r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/api/v1/"+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Connection", "Upgrade")
+			r.Header.Set("Upgrade", "websocket")
+			c := plain("admin")
+			c.Transport.(as).next.(*http.Transport).ForceAttemptHTTP2 = false
+			resp, err := c.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("%s with %s: %d, want %d", path, allowed, resp.StatusCode, want)
+			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	authnv1 "k8s.io/api/authentication/v1"
 	authzv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
 
 	"bonsai/pkg/delegated"
 )
@@ -31,7 +32,7 @@ func (s *Server) authorized(next http.Handler) http.Handler {
 		user, _ := r.Context().Value(userKey{}).(authnv1.UserInfo)
 		var last authzv1.ResourceAttributes
 		for _, sub := range subresources(r.URL.Path) {
-			last = authzv1.ResourceAttributes{Verb: verb(r.Method), Version: "v1", Resource: "nodes", Subresource: sub, Name: s.cfg.NodeName}
+			last = authzv1.ResourceAttributes{Verb: verb(r), Version: "v1", Resource: "nodes", Subresource: sub, Name: s.cfg.NodeName}
 			allowed, _, err := s.cfg.Authorizer.Authorize(r.Context(), user, delegated.Attributes{Resource: &last})
 			if err != nil {
 				s.cfg.Log.Error("request not authorized", "user", user.Username, "verb", last.Verb, "subresource", sub, "err", err)
@@ -48,30 +49,38 @@ func (s *Server) authorized(next http.Handler) http.Handler {
 	})
 }
 
+// under tells whether path is p or lies below it.
+func under(path, p string) bool { return path == p || strings.HasPrefix(path, p+"/") }
+
 // subresources are those of the node that give access to a path: any one suffices. Read-only paths have one of their own beside
 // "proxy", which stands for everything, exec included.
 func subresources(path string) []string {
-	switch under := func(p string) bool { return path == p || strings.HasPrefix(path, p+"/") }; {
-	case under("/stats"):
+	switch {
+	case under(path, "/stats"):
 		return []string{"stats"}
-	case under("/metrics"):
+	case under(path, "/metrics"):
 		return []string{"metrics"}
-	case under("/logs"):
+	case under(path, "/logs"):
 		return []string{"log"}
-	case under("/checkpoint"):
+	case under(path, "/checkpoint"):
 		return []string{"checkpoint"}
-	case under("/pods"), under("/runningpods"):
+	case under(path, "/pods"), under(path, "/runningpods"):
 		return []string{"pods", "proxy"}
-	case under("/healthz"):
+	case under(path, "/healthz"):
 		return []string{"healthz", "proxy"}
-	case under("/configz"):
+	case under(path, "/configz"):
 		return []string{"configz", "proxy"}
 	}
 	return []string{"proxy"}
 }
 
-func verb(method string) string {
-	switch method {
+// verb is what a request does to the node. What runs in a pod, or opens a connection into it, is "create" whatever its method:
+// a WebSocket begins with a GET, and who may only read nodes/proxy must not exec. The same holds for every other upgrade.
+func verb(r *http.Request) string {
+	if runsInPod(r.URL.Path) || httpstream.IsUpgradeRequest(r) {
+		return "create"
+	}
+	switch r.Method {
 	case http.MethodPost:
 		return "create"
 	case http.MethodPut:
@@ -82,4 +91,8 @@ func verb(method string) string {
 		return "delete"
 	}
 	return "get"
+}
+
+func runsInPod(path string) bool {
+	return under(path, "/exec") || under(path, "/attach") || under(path, "/portForward") || under(path, "/run")
 }

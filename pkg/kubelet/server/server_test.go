@@ -158,13 +158,14 @@ type fixture struct {
 	cert *x509.Certificate // of the server
 }
 
-// reviewer is the API server: "admin" may do everything with node n1, "viewer", whose token is "good", read its pods.
+// reviewer is the API server: "admin" may do everything with node n1, "viewer", whose token is "good", read its pods, and
+// "reader", whose token is "reads", get everything.
 type reviewer struct{}
 
 func (reviewer) ReviewToken(_ context.Context, r *authnv1.TokenReview) (*authnv1.TokenReview, error) {
 	r = r.DeepCopy()
-	if r.Spec.Token == "good" {
-		r.Status = authnv1.TokenReviewStatus{Authenticated: true, User: authnv1.UserInfo{Username: "viewer"}}
+	if name := map[string]string{"good": "viewer", "reads": "reader"}[r.Spec.Token]; name != "" {
+		r.Status = authnv1.TokenReviewStatus{Authenticated: true, User: authnv1.UserInfo{Username: name}}
 	}
 	return r, nil
 }
@@ -172,7 +173,7 @@ func (reviewer) ReviewToken(_ context.Context, r *authnv1.TokenReview) (*authnv1
 func (reviewer) ReviewAccess(_ context.Context, r *authzv1.SubjectAccessReview) (*authzv1.SubjectAccessReview, error) {
 	r = r.DeepCopy()
 	at := r.Spec.ResourceAttributes
-	r.Status.Allowed = at.Resource == "nodes" && at.Name == "n1" && (r.Spec.User == "admin" || r.Spec.User == "viewer" && at.Verb == "get" && at.Subresource == "pods")
+	r.Status.Allowed = at.Resource == "nodes" && at.Name == "n1" && (r.Spec.User == "admin" || r.Spec.User == "reader" && at.Verb == "get" || r.Spec.User == "viewer" && at.Verb == "get" && at.Subresource == "pods")
 	return r, nil
 }
 
@@ -353,6 +354,53 @@ func TestSubresources(t *testing.T) {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
+}
+
+// TestReadersCannotExec: who may only get nodes/proxy gets no process and no connection into a pod, by whatever method and
+// upgrade (the WebSocket of exec is a GET, as kubelet-authn-authz says of verbs).
+func TestReadersCannotExec(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	for _, path := range []string{"/exec/ns/p/c?output=1&command=id", "/exec/ns/p/u/c?output=1&command=id", "/attach/ns/p/c?output=1",
+		"/attach/ns/p/u/c?output=1", "/portForward/ns/p?port=80", "/portForward/ns/p/u?port=80", "/run/ns/p/c?cmd=id", "/%65xec/ns/p/c?output=1&command=id"} {
+		for _, method := range []string{"GET", "HEAD", "OPTIONS", "CONNECT", "BREW"} {
+			for _, upgrade := range []string{"", "websocket", "SPDY/3.1"} {
+				if code, body := upgraded(t, f, method, f.url+path, upgrade); code != http.StatusForbidden || method != "HEAD" && !strings.Contains(body, "verb=create, resource=nodes, subresource=proxy") {
+					t.Errorf("%s %s, upgrade %q: %d %q", method, path, upgrade, code, body)
+				}
+			}
+		}
+	}
+	if code, body := upgraded(t, f, "GET", f.url+"/containerLogs/ns/p/c?tailLines=1", ""); code != http.StatusOK {
+		t.Errorf("reading: %d %s", code, body)
+	}
+	if code, body := upgraded(t, f, "GET", f.url+"/containerLogs/ns/p/c?tailLines=1", "websocket"); code != http.StatusForbidden {
+		t.Errorf("an upgrade: %d %s", code, body)
+	}
+}
+
+// upgraded sends a request of "reader", who may get everything of the node.
+func upgraded(t *testing.T, f *fixture, method, url, protocol string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer reads")
+	if protocol != "" {
+		req.Header.Set("Connection", "Upgrade")
+		req.Header.Set("Upgrade", protocol)
+	}
+	resp, err := f.client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
 }
 
 func TestLogOptions(t *testing.T) {
