@@ -65,6 +65,11 @@ func (c *Cache) node(name string) *node {
 func (c *Cache) touch(n *node) {
 	c.generation++
 	n.info.Generation = c.generation
+	c.mark(n)
+}
+
+// mark has the next Refresh copy the node.
+func (c *Cache) mark(n *node) {
 	if n.slot >= 0 {
 		c.dirty[n] = true
 	}
@@ -198,9 +203,11 @@ func (c *Cache) Add(p *framework.PodInfo) {
 		return
 	}
 	if pl.node.name == p.Pod.Spec.NodeName && same(pl.info, p) {
-		// Nothing that decisions read has changed: no generation, no new evaluation.
+		// Nothing that a verdict depends on has changed: no new generation, no new evaluation. But the next snapshot must have
+		// the newer pod: preemption reads its status.
 		pl.info, pl.assumed = p, false
 		pl.node.info.ReplacePod(p)
+		c.mark(pl.node)
 		return
 	}
 	c.take(pl)
@@ -238,7 +245,7 @@ func (c *Cache) Has(uid types.UID) (known, assumed bool) {
 func (c *Cache) Refresh(s *framework.Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.Generation == c.generation && s.ImagesEpoch == c.epoch {
+	if s.Generation == c.generation && s.ImagesEpoch == c.epoch && len(c.dirty) == 0 {
 		return
 	}
 	for _, slot := range c.gone {

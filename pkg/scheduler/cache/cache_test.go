@@ -89,6 +89,30 @@ func TestLifeOfAnAssumedPod(t *testing.T) {
 	expect("gone", "a:0 b:0 ")
 }
 
+// TestNewStatusReachesTheSnapshot: preemption compares start times and asks whether a pod ends by preemption, so a pod's
+// status must be that of its last event, though no verdict depends on it.
+func TestNewStatusReachesTheSnapshot(t *testing.T) {
+	t.Parallel()
+	c, s := New(0), framework.NewSnapshot()
+	c.SetNode(makeNode("a"))
+	if err := c.Assume(pod("p", ""), "a"); err != nil {
+		t.Fatal(err)
+	}
+	c.Refresh(s)
+	before := s.Get("a").Generation
+	started := pod("p", "a")
+	started.Pod.Status.StartTime = &metav1.Time{Time: time.Unix(5, 0)}
+	c.Add(started)
+	c.Refresh(s)
+	n := s.Get("a")
+	if got := n.Pods[0].Pod.Status.StartTime; got == nil || !got.Time.Equal(time.Unix(5, 0)) {
+		t.Errorf("start time %v, want the newest", got)
+	}
+	if n.Generation != before {
+		t.Error("the node is evaluated again for a status that no verdict depends on")
+	}
+}
+
 func TestNodesAndTheirSlots(t *testing.T) {
 	t.Parallel()
 	c, s := New(0), framework.NewSnapshot()
