@@ -95,6 +95,7 @@ func bind(pod *corev1.Pod, b *corev1.Binding, now metav1.Time) error {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "pods/binding"}, pod.Name, err)
 	}
 	pod.Spec.NodeName = b.Target.Name
+	pod.Status.NominatedNodeName = "" // the wait for the node is over
 	for k, v := range b.Annotations {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, k, v)
 	}

@@ -42,7 +42,7 @@ func TestBind(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"},
-				Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}}}
+				Status: corev1.PodStatus{NominatedNodeName: "n1", Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}}}
 			if c.pod != nil {
 				c.pod(pod)
 			}
@@ -62,6 +62,9 @@ func TestBind(t *testing.T) {
 			want := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)}
 			if got.Spec.NodeName != "n1" || len(got.Status.Conditions) != 1 || got.Status.Conditions[0] != want || got.Annotations["a"] != c.binding.Annotations["a"] {
 				t.Errorf("pod after binding: %+v", got)
+			}
+			if n := got.Status.NominatedNodeName; n != "" {
+				t.Errorf("a bound pod is still nominated to %q (KEP-5278: binding clears the nomination)", n)
 			}
 			if pods.Subresources[0] != "binding" {
 				t.Errorf("written as %q", pods.Subresources)
