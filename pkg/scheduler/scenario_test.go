@@ -277,6 +277,7 @@ func (s *scene) Preempt(_ context.Context, pod *corev1.Pod, c *corev1.PodConditi
 	defer s.mu.Unlock()
 	s.evicted = append(s.evicted, pod.Name)
 	pod.DeletionTimestamp = new(metav1.Now()) // it takes its time to end
+	pod.Status.Conditions = append(pod.Status.Conditions, *c)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,7 +67,7 @@ const timeout = 15 * time.Second
 // PostFilter nominates a node and evicts the victims there. A pod that may not preempt now keeps its nomination: the victims
 // it waits for may still be ending, and the room they leave is its own.
 func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis) (string, *framework.Status) {
-	if why := p.ineligible(pod, d.Snapshot); why != "" {
+	if why := p.ineligible(pod, d); why != "" {
 		return p.Nominator.Of(pod.Pod.UID), framework.NewStatus(framework.Unschedulable, "preemption: "+why)
 	}
 	candidates, refusals := p.candidates(ctx, state, pod, d)
@@ -83,8 +84,10 @@ func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, po
 	return best.node, framework.NewStatus(framework.Success)
 }
 
-// ineligible says why the pod may not preempt now, "" if it may.
-func (p *Plugin) ineligible(pod *framework.PodInfo, s *framework.Snapshot) string {
+// ineligible says why the pod may not preempt now, "" if it may. A pod waits for victims of preemption that still end on its
+// nominated node, unless that node has become one where no eviction helps. Pods that end for other reasons are not waited for:
+// nobody knows when they are gone, and another node may be better.
+func (p *Plugin) ineligible(pod *framework.PodInfo, d *framework.Diagnosis) string {
 	if policy := pod.Pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever {
 		return "not eligible due to preemptionPolicy=Never."
 	}
@@ -92,16 +95,23 @@ func (p *Plugin) ineligible(pod *framework.PodInfo, s *framework.Snapshot) strin
 	if nominated == "" {
 		return ""
 	}
-	n := s.Get(nominated)
-	if n == nil {
+	n, st := d.Snapshot.Get(nominated), d.Statuses[nominated]
+	if n == nil || st != nil && st.Code == framework.UnschedulableAndUnresolvable {
 		return ""
 	}
 	for _, other := range n.Pods {
-		if other.Pod.DeletionTimestamp != nil && framework.Priority(other.Pod) < framework.Priority(pod.Pod) {
+		if preempted(other.Pod) && framework.Priority(other.Pod) < framework.Priority(pod.Pod) {
 			return "not eligible due to a terminating pod on the nominated node."
 		}
 	}
 	return ""
+}
+
+// preempted tells whether pod is ending because a scheduler evicted it.
+func preempted(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonPreemptionByScheduler
+	})
 }
 
 // candidates tries the nodes whose refusal could be resolved.

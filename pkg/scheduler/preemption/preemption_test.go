@@ -235,8 +235,7 @@ func TestPostFilter(t *testing.T) {
 // TestPostFilterFinds no way, and says for how many nodes which reason holds.
 func TestPostFilterFinds(t *testing.T) {
 	t.Parallel()
-	ending := pod("ending", 1, "1", 0)
-	ending.Pod.DeletionTimestamp = &metav1.Time{Time: start}
+	ending := preemptedPod("ending", 1, "1", 0)
 	never := pod("never", 10, "1", -1)
 	never.Pod.Spec.PreemptionPolicy = new(corev1.PreemptNever)
 	for _, c := range []struct {
@@ -263,6 +262,48 @@ func TestPostFilterFinds(t *testing.T) {
 		got, st := p.PostFilter(t.Context(), framework.NewCycleState(), c.pod, refused(p, c.pod, nodes...))
 		if got != c.node || st.Message() != c.want {
 			t.Errorf("%s: %q, %q, want %q, %q", c.name, got, st.Message(), c.node, c.want)
+		}
+	}
+}
+
+// preemptedPod is a victim that takes its time to end.
+func preemptedPod(name string, priority int32, cpu string, minute int) *framework.PodInfo {
+	p := pod(name, priority, cpu, minute)
+	p.Pod.DeletionTimestamp = &metav1.Time{Time: start}
+	p.Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler}}
+	return p
+}
+
+// TestWhoWaitsForItsVictims: only a pod whose nominated node still has victims of preemption, of lower priority than itself,
+// and could take the pod once they are gone. Anything else may take for ever.
+func TestWhoWaitsForItsVictims(t *testing.T) {
+	t.Parallel()
+	victim := preemptedPod("victim", 1, "1", 0)
+	deleted := pod("deleted", 1, "1", 0)
+	deleted.Pod.DeletionTimestamp = &metav1.Time{Time: start}
+	evicted := preemptedPod("evicted", 1, "1", 0)
+	evicted.Pod.Status.Conditions[0].Reason = "EvictionByEvictionAPI"
+	equal := preemptedPod("equal", 10, "1", 0)
+	for _, c := range []struct {
+		name  string
+		on    *framework.PodInfo
+		code  framework.Code
+		waits bool
+	}{
+		{"a victim of preemption", victim, framework.Unschedulable, true},
+		{"the node became one where no eviction helps", victim, framework.UnschedulableAndUnresolvable, false},
+		{"deleted by somebody, perhaps held by a finalizer", deleted, framework.Unschedulable, false},
+		{"evicted by somebody else", evicted, framework.Unschedulable, false},
+		{"a victim of a pod that is more important", equal, framework.Unschedulable, false},
+		{"running", pod("running", 1, "1", 0), framework.Unschedulable, false},
+	} {
+		p, _ := plugin(t)
+		preemptor := pod("new", 10, "1", -1)
+		p.Nominator.Set(preemptor, "n1")
+		d := framework.NewDiagnosis(framework.NewSnapshot(node("n1", "1", c.on)))
+		d.Reject("n1", framework.NewStatus(c.code, "why"))
+		if why := p.ineligible(preemptor, d); (why != "") != c.waits {
+			t.Errorf("%s: %q", c.name, why)
 		}
 	}
 }
