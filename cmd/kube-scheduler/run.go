@@ -103,7 +103,7 @@ func build(cfg *configuration, c *client.Client, w *world, recorder *event.Recor
 	for i := range cfg.Profiles {
 		p := &cfg.Profiles[i]
 		preempt := &preemption.Plugin{API: c, Recorder: recorder, Nominator: nominator, Now: time.Now, Log: log}
-		list, err := p.enabled(plugins.Config{Binder: c, Workloads: w, Namespaces: w, Preemption: preempt})
+		list, err := p.enabled(plugins.Config{Binder: c, Workloads: w.workloads, Namespaces: w, Preemption: preempt})
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"bonsai/pkg/scheduler"
 	"bonsai/pkg/scheduler/client"
+	"bonsai/pkg/scheduler/workloads"
 )
 
 // world follows everything on the API server that decisions depend on.
@@ -25,6 +26,8 @@ type world struct {
 	services    *client.Mirror[*corev1.Service]
 	controllers *client.Mirror[*corev1.ReplicationController]
 	replicas    *client.Mirror[*appsv1.ReplicaSet]
+	sets        *client.Mirror[*appsv1.StatefulSet]
+	workloads   *workloads.Workloads
 	epoch       atomic.Int64
 }
 
@@ -38,6 +41,7 @@ func newWorld(c *client.Client, log *slog.Logger) *world {
 		services:    client.NewMirror(c, log, core.WithResource("services"), &corev1.Service{}, &corev1.ServiceList{}, ""),
 		controllers: client.NewMirror(c, log, core.WithResource("replicationcontrollers"), &corev1.ReplicationController{}, &corev1.ReplicationControllerList{}, ""),
 		replicas:    client.NewMirror(c, log, apps.WithResource("replicasets"), &appsv1.ReplicaSet{}, &appsv1.ReplicaSetList{}, ""),
+		sets:        client.NewMirror(c, log, apps.WithResource("statefulsets"), &appsv1.StatefulSet{}, &appsv1.StatefulSetList{}, ""),
 	}
 	w.pods.Slim, w.nodes.Slim = scheduler.SlimPod, scheduler.SlimNode
 	w.namespaces.Slim = func(n *corev1.Namespace) { *n = corev1.Namespace{ObjectMeta: slimMeta(n.ObjectMeta)} }
@@ -50,6 +54,11 @@ func newWorld(c *client.Client, log *slog.Logger) *world {
 	w.replicas.Slim = func(r *appsv1.ReplicaSet) {
 		*r = appsv1.ReplicaSet{ObjectMeta: slimMeta(r.ObjectMeta), Spec: appsv1.ReplicaSetSpec{Selector: r.Spec.Selector}}
 	}
+	w.sets.Slim = func(s *appsv1.StatefulSet) {
+		*s = appsv1.StatefulSet{ObjectMeta: slimMeta(s.ObjectMeta), Spec: appsv1.StatefulSetSpec{Selector: s.Spec.Selector}}
+	}
+	w.workloads = workloads.New(w.ownerSelector)
+	w.services.Changed = w.workloads.ServiceChanged
 	return w
 }
 
@@ -78,7 +87,7 @@ func (w *world) runners() []interface {
 	return []interface {
 		Run(context.Context)
 		Synced() bool
-	}{w.pods, w.nodes, w.namespaces, w.services, w.controllers, w.replicas}
+	}{w.pods, w.nodes, w.namespaces, w.services, w.controllers, w.replicas, w.sets}
 }
 
 // run follows until ctx ends.
@@ -125,32 +134,31 @@ func (w *world) NamespaceLabels(name string) labels.Set {
 // Epoch changes with the labels of any namespace.
 func (w *world) Epoch() int64 { return w.epoch.Load() }
 
-// SelectorFor joins the selectors of the Services that select the pod and that of its controller.
-func (w *world) SelectorFor(pod *corev1.Pod) labels.Selector {
-	set := labels.Set{}
-	w.services.Each(func(s *corev1.Service) bool {
-		if s.Namespace == pod.Namespace && len(s.Spec.Selector) > 0 && labels.SelectorFromValidatedSet(s.Spec.Selector).Matches(labels.Set(pod.Labels)) {
-			maps.Copy(set, s.Spec.Selector)
+// ownerSelector returns the selector of the controller that ref names; see workloads.Owner.
+func (w *world) ownerSelector(namespace string, ref *metav1.OwnerReference) labels.Selector {
+	key := namespace + "/" + ref.Name
+	switch ref.APIVersion + " " + ref.Kind {
+	case "v1 ReplicationController":
+		if o, ok := w.controllers.Get(key); ok && o.UID == ref.UID {
+			return labels.SelectorFromValidatedSet(o.Spec.Selector)
 		}
-		return true
-	})
-	var more labels.Requirements
-	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
-		switch owner.Kind {
-		case "ReplicationController":
-			if rc, ok := w.controllers.Get(pod.Namespace + "/" + owner.Name); ok && rc.UID == owner.UID {
-				maps.Copy(set, rc.Spec.Selector)
-			}
-		case "ReplicaSet":
-			if rs, ok := w.replicas.Get(pod.Namespace + "/" + owner.Name); ok && rs.UID == owner.UID {
-				if s, err := metav1.LabelSelectorAsSelector(rs.Spec.Selector); err == nil {
-					more, _ = s.Requirements()
-				}
-			}
+	case "apps/v1 ReplicaSet":
+		if o, ok := w.replicas.Get(key); ok && o.UID == ref.UID {
+			return selector(o.Spec.Selector)
+		}
+	case "apps/v1 StatefulSet":
+		if o, ok := w.sets.Get(key); ok && o.UID == ref.UID {
+			return selector(o.Spec.Selector)
 		}
 	}
-	if len(set) == 0 && len(more) == 0 {
+	return nil
+}
+
+// selector parses s; nil if that cannot be done.
+func selector(s *metav1.LabelSelector) labels.Selector {
+	sel, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
 		return nil
 	}
-	return labels.SelectorFromValidatedSet(set).Add(more...)
+	return sel
 }
