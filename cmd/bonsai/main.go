@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/cluster"
 )
 
 func main() { os.Exit(daemon.Main(command())) }
@@ -22,6 +23,10 @@ func command() *cobra.Command {
 	dataDir := defaultDataDir
 	if dir := os.Getenv("BONSAI_DATA"); dir != "" {
 		dataDir = dir
+	}
+	root.PersistentPreRunE = func(*cobra.Command, []string) (err error) {
+		dataDir, err = cluster.ResolveDataDir(dataDir)
+		return err
 	}
 	root.PersistentFlags().StringVar(&dataDir, "data-dir", dataDir, "directory that holds everything the cluster writes")
 	root.AddCommand(upCommand(&dataDir), downCommand(&dataDir), statusCommand(&dataDir), logsCommand(&dataDir), execCommand(&dataDir), imageCommand(&dataDir),

@@ -33,7 +33,7 @@ func upCommand(dataDir *string) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		config := cluster.Default(filepath.Clean(*dataDir), filepath.Dir(self))
+		config := cluster.Default(*dataDir, filepath.Dir(self))
 		config.Nodes, config.Egress, config.APIPort, config.RegistryMirror, config.Addons = *nodes, *egress, *port, *mirror, addons.Files
 		ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("not ready after %s", timeout))
 		defer cancel()
@@ -69,7 +69,7 @@ func downCommand(dataDir *string) *cobra.Command {
 		if os.Geteuid() != 0 {
 			return errors.New("must be root")
 		}
-		found, err := cluster.Down(cmd.Context(), filepath.Clean(*dataDir), *keep, cmd.OutOrStdout())
+		found, err := cluster.Down(cmd.Context(), *dataDir, *keep, cmd.OutOrStdout())
 		if err == nil && !found {
 			fmt.Fprintf(cmd.OutOrStdout(), "No cluster in %s: nothing to do.\n", *dataDir)
 		}

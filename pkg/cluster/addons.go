@@ -32,7 +32,7 @@ var addonResources = map[schema.GroupKind]schema.GroupVersionResource{
 
 // installAddons creates the add-ons' objects that are not there; those that are belong to the user.
 func (c Config) installAddons(ctx context.Context) error {
-	config, err := clientcmd.BuildConfigFromFlags("", c.layout().kubeconfig("admin"))
+	config, err := clientcmd.BuildConfigFromFlags("", c.layout().kubeconfig(administrator))
 	if err != nil {
 		return err
 	}

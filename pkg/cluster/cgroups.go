@@ -4,18 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// cgroupRoot is where the hierarchies are mounted; cgroupParent is the group that holds everything of the cluster.
-const (
-	cgroupRoot   = "/sys/fs/cgroup"
-	cgroupParent = "bonsai"
-)
+// cgroupRoot is where the hierarchies are mounted. In each of them a group called as the cluster's mark holds every process of
+// the cluster.
+const cgroupRoot = "/sys/fs/cgroup"
 
 // unified tells whether the machine has cgroup v2 only.
 func unified() bool {
@@ -42,16 +43,16 @@ func hierarchies() ([]string, error) {
 	return out, nil
 }
 
-// makeCgroup makes the group at path (below cgroupParent) in every hierarchy. On v1 a cpuset starts empty and would hold no
-// process; on v2 the parents hand their controllers down.
-func makeCgroup(path string) error {
+// makeCgroup makes the group at path, below the cluster's own, in every hierarchy. On v1 a cpuset starts empty and would hold
+// no process; on v2 the parents hand their controllers down.
+func makeCgroup(mark, path string) error {
 	roots, err := hierarchies()
 	if err != nil {
 		return err
 	}
 	for _, root := range roots {
 		group := root
-		for _, part := range strings.Split(filepath.Join(cgroupParent, path), "/") {
+		for _, part := range strings.Split(filepath.Join(mark, path), "/") {
 			if unified() {
 				if err := delegate(group); err != nil {
 					return err
@@ -107,28 +108,60 @@ func inheritCpuset(parent, group string) error {
 
 // enterCgroup moves this process into the group at path, so that it and its children are not accounted to whoever started
 // the cluster.
-func enterCgroup(path string) error {
+func enterCgroup(mark, path string) error {
 	roots, err := hierarchies()
 	if err != nil {
 		return err
 	}
 	for _, root := range roots {
-		if err := os.WriteFile(filepath.Join(root, cgroupParent, path, "cgroup.procs"), []byte("0"), 0); err != nil {
+		if err := os.WriteFile(filepath.Join(root, mark, path, "cgroup.procs"), []byte("0"), 0); err != nil {
 			return fmt.Errorf("enter the cgroup %s: %w", path, err)
 		}
 	}
 	return nil
 }
 
-// removeCgroups removes all of the cluster's groups, waiting a little for the last dying processes to leave them.
-func removeCgroups() error {
+// cgroupProcesses returns the processes in the cluster's groups, in any hierarchy: all that the cluster runs, for a process is
+// in its parent's group until somebody moves it, and inside a node nobody can move it out of the node's.
+func (c Config) cgroupProcesses() ([]int, error) {
+	roots, err := hierarchies()
+	if err != nil {
+		return nil, err
+	}
+	found := map[int]bool{}
+	for _, root := range roots {
+		err := filepath.WalkDir(filepath.Join(root, c.mark()), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.Name() != "cgroup.procs" {
+				return ignoreMissing(err) // a group may go while we look
+			}
+			data, err := os.ReadFile(path)
+			if errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.EOPNOTSUPP) { // it went; or a threaded group, listed above
+				return nil
+			}
+			for _, field := range strings.Fields(string(data)) {
+				if pid, err := strconv.Atoi(field); err == nil && pid > 0 { // 0 is a process that cannot be seen from here
+					found[pid] = true
+				}
+			}
+			return ignoreMissing(err)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("list the processes of the cluster's cgroups: %w", err)
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// removeCgroups removes all of the cluster's groups, waiting up to patience for the last dying processes to leave them.
+func (c Config) removeCgroups(patience time.Duration) error {
 	roots, err := hierarchies()
 	if err != nil {
 		return err
 	}
+	deadline := time.Now().Add(patience)
 	var errs []error
 	for _, root := range roots {
-		errs = append(errs, removeGroup(filepath.Join(root, cgroupParent), time.Now().Add(5*time.Second)))
+		errs = append(errs, removeGroup(filepath.Join(root, c.mark()), deadline))
 	}
 	return errors.Join(errs...)
 }

@@ -11,28 +11,39 @@
 //
 // # Network
 //
-//	host (API server)            10.77.0.1  bonsai0 ──┐
-//	node n1                      10.77.0.11 eth0    ──┤ bridge in the network namespace "bonsai"
-//	node n2                      10.77.0.12 eth0    ──┘
+//	host (API server)            10.77.0.1  bonsai-<id> ──┐
+//	node n1                      10.77.0.11 eth0        ──┤ bridge in the network namespace bonsai-<id>
+//	node n2                      10.77.0.12 eth0        ──┘
 //	pods of a node               a /24 of 10.244.0.0/16 behind the node's bridge cni0
 //	services                     10.96.0.0/16, known to kube-proxy on the nodes only
 //
 // The bridge lives in a namespace of its own so that the host's packet filter (Docker's "FORWARD DROP") never sees what nodes
-// say to each other.
+// say to each other. While the cluster is up, unreachable routes keep packets for these networks on the machine; the
+// administrator's kubeconfig leads to the API server by loopback, so that a client that still has it when the cluster is gone
+// finds a closed port, and nothing has to stay on the host for its sake.
+//
+// # Owners
+//
+// Everything on the host that a cluster makes outside its data directory carries its mark, bonsai-<id>, which follows from the
+// data directory's path: the link and its rules, the network namespace, the packet rules' table, the cgroups that hold its
+// processes, the routes (their metric is the id), the user's kubeconfig context (it names the data directory). A cluster removes
+// what carries its own mark and nothing else, and does so before every start and at every end, however its last life ended.
 package cluster
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strconv"
 )
 
 // Config says what a cluster is. The zero value is not usable: see Default.
 type Config struct {
-	// DataDir holds everything the cluster writes. BinDir holds the binaries and, in images/, the local images.
+	// DataDir holds everything the cluster writes: a path as ResolveDataDir returns it. BinDir holds the binaries and, in images/, the local images.
 	DataDir string
 	BinDir  string
 	// Nodes is the number of nodes, 1 to 9: n1, n2, …
@@ -73,6 +84,9 @@ func (c Config) Validate() error {
 	if c.APIPort < 1 || c.APIPort > 65535 {
 		errs = append(errs, fmt.Errorf("--api-port: must be between 1 and 65535, not %d", c.APIPort))
 	}
+	if slices.Contains(c.hostPorts()[1:], c.APIPort) {
+		errs = append(errs, fmt.Errorf("--api-port: %d is another component's port", c.APIPort))
+	}
 	if err := checkMirror(c.RegistryMirror); err != nil {
 		errs = append(errs, err)
 	}
@@ -91,7 +105,12 @@ func (c Config) ServiceIP() netip.Addr { return nth(c.ServiceSubnet, 1) }
 // DNSIP is the address of the cluster's DNS Service.
 func (c Config) DNSIP() netip.Addr { return nth(c.ServiceSubnet, 10) }
 
-// Server is the API server's URL.
+// LocalServer is the API server's URL for clients on the host, which no address of a cluster that is gone stands in.
+func (c Config) LocalServer() string {
+	return "https://" + net.JoinHostPort(loopback, strconv.Itoa(c.APIPort))
+}
+
+// Server is the API server's URL on the node network.
 func (c Config) Server() string {
 	return "https://" + netip.AddrPortFrom(c.HostIP(), uint16(c.APIPort)).String()
 }

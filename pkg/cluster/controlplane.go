@@ -5,11 +5,21 @@ import (
 	"strconv"
 )
 
-// Ports of the control plane on the host, all on loopback but the API server's.
+// loopback is where the control plane listens on the host, but for the API server. hostRules lead its port there, too.
+const loopback = "127.0.0.1"
+
+// Ports of the control plane; Config has the API server's. Those of the last two are their defaults.
 const (
-	etcdClientPort = 2379
-	etcdPeerPort   = 2380
+	etcdClientPort        = 2379
+	etcdPeerPort          = 2380
+	controllerManagerPort = 10257
+	schedulerPort         = 10259
 )
+
+// hostPorts are the ports that must be free on loopback.
+func (c Config) hostPorts() []int {
+	return []int{c.APIPort, etcdClientPort, etcdPeerPort, controllerManagerPort, schedulerPort}
+}
 
 // oneOfAKind: the supervisor never runs two of a component, so none has to wait 15 s for a killed one's lease to end.
 const oneOfAKind = "--leader-elect=false"
@@ -24,7 +34,7 @@ func (c Config) controlPlane() []process {
 			"--kubeconfig=" + l.kubeconfig("controller-manager"),
 			"--authentication-kubeconfig=" + l.kubeconfig("controller-manager"),
 			"--authorization-kubeconfig=" + l.kubeconfig("controller-manager"),
-			"--bind-address=127.0.0.1",
+			"--bind-address=" + loopback,
 			oneOfAKind,
 			"--root-ca-file=" + l.pki("ca.crt"),
 			"--service-account-private-key-file=" + l.pki("sa.key"),
@@ -37,7 +47,7 @@ func (c Config) controlPlane() []process {
 			"--kubeconfig=" + l.kubeconfig("scheduler"),
 			"--authentication-kubeconfig=" + l.kubeconfig("scheduler"),
 			"--authorization-kubeconfig=" + l.kubeconfig("scheduler"),
-			"--bind-address=127.0.0.1",
+			"--bind-address=" + loopback,
 			oneOfAKind,
 		}},
 	}
@@ -49,8 +59,8 @@ func (c Config) controlPlane() []process {
 
 func (c Config) etcdArgs() []string {
 	l := c.layout()
-	client := "https://127.0.0.1:" + strconv.Itoa(etcdClientPort)
-	peer := "https://127.0.0.1:" + strconv.Itoa(etcdPeerPort)
+	client := "https://" + loopback + ":" + strconv.Itoa(etcdClientPort)
+	peer := "https://" + loopback + ":" + strconv.Itoa(etcdPeerPort)
 	return []string{c.bin("etcd"),
 		"--name=bonsai", "--data-dir=" + l.etcd(), "--log-level=warn",
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
@@ -66,7 +76,7 @@ func (c Config) etcdArgs() []string {
 func (c Config) apiserverArgs() []string {
 	l := c.layout()
 	return []string{c.bin("kube-apiserver"),
-		fmt.Sprintf("--etcd-servers=https://127.0.0.1:%d", etcdClientPort),
+		fmt.Sprintf("--etcd-servers=https://%s:%d", loopback, etcdClientPort),
 		"--etcd-cafile=" + l.pki("etcd-ca.crt"), "--etcd-certfile=" + l.pki("apiserver-etcd-client.crt"), "--etcd-keyfile=" + l.pki("apiserver-etcd-client.key"),
 		"--bind-address=" + c.HostIP().String(), "--advertise-address=" + c.HostIP().String(), "--secure-port=" + strconv.Itoa(c.APIPort),
 		"--tls-cert-file=" + l.pki("apiserver.crt"), "--tls-private-key-file=" + l.pki("apiserver.key"),

@@ -6,55 +6,78 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/vishvananda/netlink"
 )
 
 // Down stops the cluster in dataDir and removes all it made: processes, namespaces, links, routes, packet rules, cgroups,
-// the context in the user's kubeconfig, and, unless keepData, the data directory. It also tidies up after a supervisor that
-// was killed. found is false if there was no cluster.
+// the context in the user's kubeconfig, and, unless keepData, the data directory. It goes by the cluster's mark, so that it
+// does as well after a supervisor or nodes that were killed, and with a data directory that cannot be read any more. found is
+// false if there was no cluster.
 func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (found bool, err error) {
 	c, err := Load(dataDir)
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
+	missing := errors.Is(err, os.ErrNotExist)
 	if err != nil {
-		return false, err
+		c = Default(dataDir, "")
+	}
+	if missing && !c.leftSomething() {
+		return false, nil
 	}
 	p := progress{out: out, began: time.Now()}
 	steps := []struct {
 		name string
 		run  func() error
 	}{
-		{"Stop the processes", func() error { return c.stopSupervisor(ctx) }},
+		{"Stop the processes", func() error { return c.stop(ctx) }},
 		{"Remove the node network", func() error { return c.removeNetwork(ctx) }},
-		{"Remove the cgroups", removeCgroups},
+		{"Remove the mounts", c.removeMounts},
+		{"Remove the cgroups", func() error { return c.removeCgroups(killPatience) }},
 		{"Remove the kubeconfig context", c.removeContext},
 	}
+	err = nil
 	for _, step := range steps {
 		err = errors.Join(err, p.step(step.name, step.run))
 	}
-	if err != nil || keepData {
+	switch {
+	case missing: // what is in the directory, if it is there, is not ours
+		return true, err
+	case err != nil || keepData:
 		return true, errors.Join(err, ignoreMissing(os.RemoveAll(c.layout().run())))
 	}
-	return true, p.step("Remove the data directory", func() error { return os.RemoveAll(dataDir) })
+	return true, p.step("Remove the data directory", func() error { return removeData(dataDir) })
 }
 
-// stopSupervisor ends the supervisor, and with it all processes, and waits until the lock on the data directory is free.
-func (c Config) stopSupervisor(ctx context.Context) error {
-	status, err := askControl(ctx, c.layout().socket("supervisor"))
-	if err == nil {
-		if err := syscall.Kill(status.PID, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("stop the supervisor, process %d: %w", status.PID, err)
+// leftSomething tells whether anything on the host carries the cluster's mark.
+func (c Config) leftSomething() bool {
+	if _, err := netlink.LinkByName(c.mark()); err == nil {
+		return true
+	}
+	if _, err := os.Stat("/run/netns/" + c.mark()); err == nil {
+		return true
+	}
+	roots, err := hierarchies()
+	if err != nil {
+		return false
+	}
+	for _, root := range roots {
+		if _, err := os.Stat(filepath.Join(root, c.mark())); err == nil {
+			return true
 		}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("the supervisor does not end"))
-	defer cancel()
-	return poll(ctx, 10*time.Millisecond, func() (bool, error) {
-		lock, err := lockData(c.layout().at("run", "lock"))
-		if err != nil {
-			return false, nil
-		}
-		return true, lock.Close()
-	})
+	return false
+}
+
+// removeData removes the data directory. One that is a mount point, such as a volume, is emptied: it was not made by us.
+func removeData(dir string) error {
+	if mounts, err := mountsBelow(dir); err != nil || len(mounts) > 0 {
+		return errors.Join(err, fmt.Errorf("still mounted: %v", mounts))
+	}
+	err := os.RemoveAll(dir)
+	if errors.Is(err, syscall.EBUSY) && isMountPoint(dir) {
+		return nil
+	}
+	return err
 }

@@ -9,18 +9,20 @@ import (
 )
 
 // forwardRules let packets of the nodes through the host's iptables: what hostRules let out, and the answers to it.
-var forwardRules = [][]string{
-	{"-i", hostLink, "!", "-o", hostLink, "-j", "ACCEPT"},
-	{"-o", hostLink, "-m", "conntrack", "--ctstate", "RELATED,ESTABLISHED", "-j", "ACCEPT"},
+func forwardRules(link string) [][]string {
+	return [][]string{
+		{"-i", link, "!", "-o", link, "-j", "ACCEPT"},
+		{"-o", link, "-m", "conntrack", "--ctstate", "RELATED,ESTABLISHED", "-j", "ACCEPT"},
+	}
 }
 
 // openForward adds forwardRules where the host's iptables drops by default what it forwards, as Docker and ufw set it up: a
 // packet must pass every table, so that an accept of our own table does not help there.
-func openForward(ctx context.Context) error {
+func openForward(ctx context.Context, link string) error {
 	if !strings.Contains(forwardChain(ctx), "-P FORWARD DROP") {
 		return nil
 	}
-	for _, rule := range forwardRules {
+	for _, rule := range forwardRules(link) {
 		if err := iptables(ctx, "-I", rule); err != nil {
 			return fmt.Errorf("let the host's iptables forward packets of the nodes: %w", err)
 		}
@@ -29,12 +31,12 @@ func openForward(ctx context.Context) error {
 }
 
 // closeForward takes away what openForward added, by this or an earlier process.
-func closeForward(ctx context.Context) error {
-	if !strings.Contains(forwardChain(ctx), hostLink) {
+func closeForward(ctx context.Context, link string) error {
+	if !strings.Contains(forwardChain(ctx), link) {
 		return nil
 	}
 	var errs []error
-	for _, rule := range forwardRules {
+	for _, rule := range forwardRules(link) {
 		if iptables(ctx, "-C", rule) == nil {
 			errs = append(errs, iptables(ctx, "-D", rule))
 		}

@@ -20,24 +20,24 @@ func TestForwardIsOpenedWhereTheHostDrops(t *testing.T) {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Skipf("SKIPPED: no network namespace: %v", err)
 	}
-	ctx := t.Context()
-	if err := openForward(ctx); err != nil || strings.Contains(forwardChain(ctx), hostLink) {
+	ctx, link := t.Context(), "bonsai-1"
+	if err := openForward(ctx, link); err != nil || strings.Contains(forwardChain(ctx), link) {
 		t.Fatalf("without a policy of DROP: %v, %s", err, forwardChain(ctx))
 	}
 	if err := command(ctx, "", "iptables", "-P", "FORWARD", "DROP"); err != nil {
 		t.Skipf("SKIPPED: iptables does not work here: %v", err)
 	}
 	before := forwardChain(ctx)
-	if err := openForward(ctx); err != nil {
+	if err := openForward(ctx, link); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"-A FORWARD -i bonsai0 ! -o bonsai0 -j ACCEPT", "-A FORWARD -o bonsai0 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"} {
+	for _, want := range []string{"-A FORWARD -i bonsai-1 ! -o bonsai-1 -j ACCEPT", "-A FORWARD -o bonsai-1 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"} {
 		if got := forwardChain(ctx); !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
 	for range 2 { // taking away twice is fine
-		if err := closeForward(ctx); err != nil {
+		if err := closeForward(ctx, link); err != nil {
 			t.Fatal(err)
 		}
 	}

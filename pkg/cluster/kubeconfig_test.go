@@ -42,7 +42,7 @@ func TestContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if both.CurrentContext != "bonsai" || both.Clusters["bonsai"].Server != "https://10.77.0.1:6443" || both.AuthInfos["work"].Token != "t" {
+	if both.CurrentContext != "bonsai" || both.Clusters["bonsai"].Server != "https://127.0.0.1:6443" || both.AuthInfos["work"].Token != "t" {
 		t.Errorf("after up: %+v", both)
 	}
 	if err := c.removeContext(); err != nil {
@@ -54,6 +54,37 @@ func TestContext(t *testing.T) {
 	}
 	if after.Contexts["bonsai"] != nil || after.Contexts["work"] == nil || after.CurrentContext != "" {
 		t.Errorf("after down: %+v", after)
+	}
+}
+
+// TestContextOfAnother: a context that has become another cluster's stays when this one goes.
+func TestContextOfAnother(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	t.Setenv("KUBECONFIG", path)
+	first, second := testConfig(t), testConfig(t)
+	for _, c := range []Config{first, second} {
+		if err := c.makePKI(time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.exportContext(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.removeContext(); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
+		t.Errorf("the second cluster's context was touched: %v\n%s", err, after)
+	}
+	if err := second.removeContext(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("the context is left: %v", err)
 	}
 }
 

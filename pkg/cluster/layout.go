@@ -17,6 +17,7 @@ func (l layout) kubeconfig(n string) string { return l.at("kubeconfig", n+".conf
 func (l layout) log(process string) string  { return l.at("logs", process+".log") }
 func (l layout) run() string                { return l.at("run") }
 func (l layout) socket(name string) string  { return l.at("run", name+".sock") }
+func (l layout) lock() string               { return l.at("run", "lock") }
 func (l layout) etcd() string               { return l.at("etcd") }
 
 // node is a node's own directory; parts below it: etc (configuration), lib and log (its /var/lib and /var/log).

@@ -15,14 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Names on the host: the namespace that holds the nodes' bridge, the host's end of the cable to it, and our nft table.
-const (
-	fabricNamespace = "bonsai"
-	hostLink        = "bonsai0"
-	hostTable       = "bonsai"
-	mtu             = 1500
-)
-
 // ip runs iproute2's ip. nft runs nft with a script on standard input.
 func ip(ctx context.Context, args ...string) error { return command(ctx, "", "ip", args...) }
 func nft(ctx context.Context, script string) error { return command(ctx, script, "nft", "-f", "-") }
@@ -38,34 +30,37 @@ func command(ctx context.Context, stdin, name string, args ...string) error {
 	return nil
 }
 
-// makeNetwork builds the bridge's namespace, the host's cable to it and the host's rules. What is left of an earlier one goes
-// first: nothing of value is in it.
+// makeNetwork builds the bridge's namespace, the host's cable to it, and the host's routes and rules. All of it carries the
+// cluster's mark; nothing with that mark may be there (endEarlierLife).
 func (c Config) makeNetwork(ctx context.Context) error {
-	if err := c.removeNetwork(ctx); err != nil {
-		return err
-	}
-	bits := "/" + strconv.Itoa(c.NodeSubnet.Bits())
+	mark, bits := c.mark(), "/"+strconv.Itoa(c.NodeSubnet.Bits())
 	for _, args := range [][]string{
-		{"netns", "add", fabricNamespace},
-		{"-n", fabricNamespace, "link", "set", "lo", "up"},
-		{"-n", fabricNamespace, "link", "add", "br0", "type", "bridge"},
-		{"-n", fabricNamespace, "link", "set", "br0", "up"},
-		{"link", "add", hostLink, "type", "veth", "peer", "name", "host", "netns", fabricNamespace},
-		{"-n", fabricNamespace, "link", "set", "host", "master", "br0", "up"},
-		{"addr", "add", c.HostIP().String() + bits, "dev", hostLink},
-		{"link", "set", hostLink, "up"},
-		// The host has no kube-proxy: a service address must not follow its default route.
-		{"route", "replace", "unreachable", c.ServiceSubnet.String()},
+		{"netns", "add", mark},
+		{"-n", mark, "link", "set", "lo", "up"},
+		{"-n", mark, "link", "add", "br0", "type", "bridge"},
+		{"-n", mark, "link", "set", "br0", "up"},
+		{"link", "add", mark, "type", "veth", "peer", "name", "host", "netns", mark},
+		{"link", "set", mark, "alias", ownerAlias(c.DataDir)},
+		{"-n", mark, "link", "set", "host", "master", "br0", "up"},
+		{"addr", "add", c.HostIP().String() + bits, "dev", mark},
+		{"link", "set", mark, "up"},
 	} {
 		if err := ip(ctx, args...); err != nil {
 			return fmt.Errorf("make the node network: %w", err)
+		}
+	}
+	// An address of the cluster that nobody has must not follow the host's default route: the host has no kube-proxy, and a pod
+	// network's route comes with its node. The highest of metrics lets every real route win.
+	for _, subnet := range []netip.Prefix{c.NodeSubnet, c.PodSubnet, c.ServiceSubnet} {
+		if err := ip(ctx, "route", "add", "unreachable", subnet.String(), "metric", strconv.FormatUint(uint64(c.id()), 10)); err != nil {
+			return fmt.Errorf("keep %s on this machine: %w", subnet, err)
 		}
 	}
 	if c.Egress {
 		if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
 			return fmt.Errorf("let the host forward packets of the nodes: %w", err)
 		}
-		if err := openForward(ctx); err != nil {
+		if err := openForward(ctx, mark); err != nil {
 			return err
 		}
 	}
@@ -75,7 +70,8 @@ func (c Config) makeNetwork(ctx context.Context) error {
 	return nil
 }
 
-// hostRules keep addresses of pods and services from leaving the machine, and masquerade the rest if there is egress.
+// hostRules keep addresses of pods and services from leaving the machine, masquerade the rest if there is egress, and lead
+// this machine's own clients from loopback to the API server.
 func (c Config) hostRules() string {
 	egress := "drop"
 	if c.Egress {
@@ -84,62 +80,71 @@ func (c Config) hostRules() string {
 	return fmt.Sprintf(`table ip %[1]s {
 	chain forward {
 		type filter hook forward priority -10; policy accept;
-		iifname %[2]q oifname != %[2]q ip daddr { %[3]s, %[4]s, %[5]s } drop
-		iifname %[2]q oifname != %[2]q %[6]s
+		iifname %[1]q oifname != %[1]q ip daddr { %[2]s, %[3]s, %[4]s } drop
+		iifname %[1]q oifname != %[1]q %[5]s
 	}
 	chain postrouting {
 		type nat hook postrouting priority srcnat; policy accept;
-		ip saddr { %[3]s, %[4]s } ip daddr != { %[3]s, %[4]s } oifname != %[2]q masquerade
+		ip saddr { %[2]s, %[3]s } ip daddr != { %[2]s, %[3]s } oifname != %[1]q masquerade
+	}
+	chain output {
+		type nat hook output priority -100; policy accept;
+		ip daddr %[6]s tcp dport %[7]d dnat to %[8]s
 	}
 }
-`, hostTable, hostLink, c.NodeSubnet, c.PodSubnet, c.ServiceSubnet, egress)
+`, c.mark(), c.NodeSubnet, c.PodSubnet, c.ServiceSubnet, egress, loopback, c.APIPort, c.HostIP())
 }
 
-// removeNetwork undoes makeNetwork; routes to pods go with the link.
+// removeNetwork undoes makeNetwork, whole or in part, by the cluster's mark alone; routes to pods go with the link.
 func (c Config) removeNetwork(ctx context.Context) error {
-	errs := []error{closeForward(ctx)}
-	if _, err := netlink.LinkByName(hostLink); err == nil {
-		errs = append(errs, ip(ctx, "link", "del", hostLink))
+	mark := c.mark()
+	errs := []error{closeForward(ctx, mark), c.removeRoutes()}
+	if _, err := netlink.LinkByName(mark); err == nil {
+		errs = append(errs, ip(ctx, "link", "del", mark))
 	}
-	if _, err := os.Stat("/run/netns/" + fabricNamespace); err == nil {
-		errs = append(errs, ip(ctx, "netns", "del", fabricNamespace))
+	if _, err := os.Stat("/run/netns/" + mark); err == nil {
+		errs = append(errs, ip(ctx, "netns", "del", mark))
 	}
-	if routed(c.ServiceSubnet) {
-		errs = append(errs, ip(ctx, "route", "del", "unreachable", c.ServiceSubnet.String()))
-	}
-	if err := command(ctx, "", "nft", "list", "table", "ip", hostTable); err == nil {
-		errs = append(errs, nft(ctx, "delete table ip "+hostTable+"\n"))
+	if err := command(ctx, "", "nft", "list", "table", "ip", mark); err == nil {
+		errs = append(errs, nft(ctx, "delete table ip "+mark+"\n"))
 	}
 	return errors.Join(errs...)
 }
 
-// routed tells whether the host has our unreachable route for subnet.
-func routed(subnet netip.Prefix) bool {
+// removeRoutes removes the unreachable routes that have the cluster's id as their metric, whatever their subnet.
+func (c Config) removeRoutes() error {
 	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Type: unix.RTN_UNREACHABLE}, netlink.RT_FILTER_TYPE)
 	if err != nil {
-		return false
+		return fmt.Errorf("list the unreachable routes: %w", err)
 	}
+	var errs []error
 	for _, r := range routes {
-		if r.Dst != nil && r.Dst.String() == subnet.String() {
-			return true
+		if uint32(r.Priority) == c.id() {
+			errs = append(errs, netlink.RouteDel(&r))
 		}
 	}
-	return false
+	return errors.Join(errs...)
+}
+
+// networkStands tells whether the host's end of the node network is there.
+func (c Config) networkStands() bool {
+	_, err := netlink.LinkByName(c.mark())
+	return err == nil
 }
 
 // connectNode lays the cable between the bridge and the network namespace of the node's init process.
 func (c Config) connectNode(ctx context.Context, name string, pid int) error {
-	peer := strconv.Itoa(pid)
+	fabric, peer := c.mark(), strconv.Itoa(pid)
 	// A node that died a moment ago may not have lost its cable yet.
-	if err := ip(ctx, "-n", fabricNamespace, "link", "show", name); err == nil {
-		if err := ip(ctx, "-n", fabricNamespace, "link", "del", name); err != nil {
+	if err := ip(ctx, "-n", fabric, "link", "show", name); err == nil {
+		if err := ip(ctx, "-n", fabric, "link", "del", name); err != nil {
 			return err
 		}
 	}
-	if err := ip(ctx, "-n", fabricNamespace, "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", peer); err != nil {
+	if err := ip(ctx, "-n", fabric, "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", peer); err != nil {
 		return fmt.Errorf("connect node %s: %w", name, err)
 	}
-	return ip(ctx, "-n", fabricNamespace, "link", "set", name, "master", "br0", "up")
+	return ip(ctx, "-n", fabric, "link", "set", name, "master", "br0", "up")
 }
 
 // configureNode runs inside the node: addresses, routes and the settings a router of pods needs.

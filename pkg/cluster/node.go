@@ -14,8 +14,8 @@ type NodeConfig struct {
 	Name    string
 	Address netip.Prefix
 	Gateway netip.Addr
-	// DataDir and BinDir are the cluster's.
-	DataDir, BinDir string
+	// DataDir, BinDir and Mark are the cluster's.
+	DataDir, BinDir, Mark string
 	// Egress: whether containerd may pull images and pods may ask the host's resolvers.
 	Egress  bool
 	DNSIP   netip.Addr
@@ -29,16 +29,15 @@ type NodeConfig struct {
 func (c Config) node(i int) NodeConfig {
 	return NodeConfig{
 		Name: NodeName(i), Address: netip.PrefixFrom(c.NodeIP(i), c.NodeSubnet.Bits()), Gateway: c.HostIP(),
-		DataDir: c.DataDir, BinDir: c.BinDir, Egress: c.Egress, DNSIP: c.DNSIP(), Podnet: c.PodSubnet, Service: c.ServiceSubnet, Server: c.Server(),
+		DataDir: c.DataDir, BinDir: c.BinDir, Mark: c.mark(), Egress: c.Egress, DNSIP: c.DNSIP(), Podnet: c.PodSubnet, Service: c.ServiceSubnet, Server: c.Server(),
 		RegistryMirror: c.RegistryMirror,
 	}
 }
 
-// nodeProcess is the node's init: this program again, in namespaces of its own. It waits on its standard input until its
-// network cable is there.
+// nodeProcess is the node's init: this program again, in namespaces of its own. See EnterNode for its standard input.
 func (c Config) nodeProcess(ctx context.Context, i int, self string) (process, error) {
 	l, n := c.layout(), c.node(i)
-	if err := makeCgroup(n.Name); err != nil {
+	if err := makeCgroup(c.mark(), n.Name); err != nil {
 		return process{}, err
 	}
 	data, err := json.MarshalIndent(n, "", "  ")

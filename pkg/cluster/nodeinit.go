@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,8 +20,11 @@ import (
 // EnterNode is the first step inside a node's namespaces: it moves itself into the node's cgroup, makes that the root of a new
 // cgroup namespace, and becomes `self node-init`. A cgroup namespace belongs to a thread until exec makes that thread the
 // process. It returns only with an error.
+//
+// Standard input is the line to the supervisor: one byte says that the network cable is there; the other end stays open as
+// long as the supervisor lives.
 func EnterNode(self, path string) error {
-	if _, err := io.Copy(io.Discard, os.Stdin); err != nil { // until the network cable is there
+	if _, err := io.ReadFull(os.Stdin, make([]byte, 1)); err != nil {
 		return fmt.Errorf("wait for the network: %w", err)
 	}
 	n, err := ReadNode(path)
@@ -28,13 +32,33 @@ func EnterNode(self, path string) error {
 		return err
 	}
 	runtime.LockOSThread()
-	if err := enterCgroup(n.Name); err != nil {
+	if err := enterCgroup(n.Mark, n.Name); err != nil {
 		return err
 	}
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("make a cgroup namespace: %w", err)
 	}
+	if err := dieWithParent(os.Stdin); err != nil {
+		return err
+	}
 	return unix.Exec(self, []string{self, "node-init", path}, os.Environ())
+}
+
+// dieWithParent has the kernel kill this process when its parent ends, even a parent outside of its PID namespace. The wish is
+// the calling thread's: one that the parent made at fork is on the first thread, and is lost when another thread calls exec. So
+// it is made again on the locked thread that will. A parent that ended before is seen by its end of the line being closed.
+func dieWithParent(line *os.File) error {
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("tie the process to its parent: %w", err)
+	}
+	poll := []unix.PollFd{{Fd: int32(line.Fd())}}
+	if _, err := unix.Poll(poll, 0); err != nil {
+		return fmt.Errorf("look for the parent: %w", err)
+	}
+	if poll[0].Revents&unix.POLLHUP != 0 {
+		return errors.New("the supervisor has ended")
+	}
+	return nil
 }
 
 // RunNode is a node's init process: it lays out the node's file system and network, keeps containerd, kubelet and kube-proxy

@@ -44,13 +44,13 @@ var authorities = [...][2]string{{"ca", "kubernetes"}, {"front-proxy-ca", "front
 
 // certificates lists every identity of the cluster.
 func (c Config) certificates() []certificate {
-	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	local := netip.MustParseAddr(loopback)
 	rows := []certificate{
-		{name: "etcd", ca: "etcd-ca", user: "etcd", server: true, client: true, names: []string{"localhost"}, ips: []netip.Addr{loopback}},
+		{name: "etcd", ca: "etcd-ca", user: "etcd", server: true, client: true, names: []string{"localhost"}, ips: []netip.Addr{local}},
 		{name: "apiserver-etcd-client", ca: "etcd-ca", user: "kube-apiserver", client: true},
 		{name: "apiserver", ca: "ca", user: "kube-apiserver", server: true,
 			names: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
-			ips:   []netip.Addr{loopback, c.HostIP(), c.ServiceIP()}},
+			ips:   []netip.Addr{local, c.HostIP(), c.ServiceIP()}},
 		// What the API server may do on kubelets: the add-on kubelet-api.yaml.
 		{name: "apiserver-kubelet-client", ca: "ca", user: "kube-apiserver-kubelet-client", client: true},
 		{name: "front-proxy-client", ca: "front-proxy-ca", user: "front-proxy-client", client: true},

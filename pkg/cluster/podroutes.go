@@ -21,7 +21,7 @@ import (
 
 // coreClient returns a REST client for core/v1 with the administrator's identity.
 func (c Config) coreClient() (*rest.RESTClient, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", c.layout().kubeconfig("admin"))
+	config, err := clientcmd.BuildConfigFromFlags("", c.layout().kubeconfig(administrator))
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (c Config) followPodRoutes(ctx context.Context, log *slog.Logger) {
 	}
 	route := func(obj any) {
 		if node, ok := obj.(*corev1.Node); ok {
-			if err := routeToPods(node); err != nil {
+			if err := c.routeToPods(node); err != nil {
 				log.Error("cannot set the route to a node's pods", "node", node.Name, "error", err)
 			}
 		}
@@ -68,8 +68,8 @@ func (c Config) followPodRoutes(ctx context.Context, log *slog.Logger) {
 	informer.RunWithContext(ctx)
 }
 
-// routeToPods sets the route to the node's podCIDR through its address on the node network.
-func routeToPods(node *corev1.Node) error {
+// routeToPods sets the route to the node's podCIDR through its address on the node network. It goes with the link.
+func (c Config) routeToPods(node *corev1.Node) error {
 	gateway := net.ParseIP(internalIP(node))
 	if node.Spec.PodCIDR == "" || gateway == nil {
 		return nil
@@ -78,9 +78,9 @@ func routeToPods(node *corev1.Node) error {
 	if err != nil {
 		return err
 	}
-	link, err := netlink.LinkByName(hostLink)
+	link, err := netlink.LinkByName(c.mark())
 	if err != nil {
-		return fmt.Errorf("find %s: %w", hostLink, err)
+		return fmt.Errorf("find %s: %w", c.mark(), err)
 	}
 	return netlink.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: subnet, Gw: gateway})
 }

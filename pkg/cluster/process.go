@@ -31,8 +31,8 @@ type process struct {
 	log  string   // file that stdout and stderr are appended to
 	// attr is copied for each start; Setsid and Pdeathsig are always set.
 	attr syscall.SysProcAttr
-	// started, if set, runs after each start with the new process's pid, while the process waits for its standard input
-	// to close (used to give a node its network).
+	// started, if set, runs after each start with the new process's pid. The process waits meanwhile for one byte on its
+	// standard input, which then stays open for as long as both live (used to give a node its network).
 	started func(pid int) error
 }
 
@@ -147,13 +147,13 @@ func (s *supervisor) once(ctx context.Context, p process) error {
 	attr := p.attr
 	attr.Setsid, attr.Pdeathsig = true, syscall.SIGKILL
 	cmd.SysProcAttr = &attr
-	hold := func() error { return nil }
+	release := func() error { return nil }
 	if p.started != nil {
 		stdin, err := cmd.StdinPipe()
 		if err != nil {
 			return err
 		}
-		hold = stdin.Close
+		release = func() error { _, err := stdin.Write([]byte{'\n'}); return err }
 	}
 	if err := s.start(ctx, cmd); err != nil {
 		return fmt.Errorf("start %s: %w", p.argv[0], err)
@@ -162,7 +162,7 @@ func (s *supervisor) once(ctx context.Context, p process) error {
 	ended := make(chan error, 1)
 	go func() { ended <- s.wait(cmd) }()
 	if p.started != nil {
-		if err := errors.Join(p.started(cmd.Process.Pid), hold()); err != nil {
+		if err := errors.Join(p.started(cmd.Process.Pid), release()); err != nil {
 			cmd.Process.Kill()
 			<-ended
 			return fmt.Errorf("prepare %s: %w", p.name, err)

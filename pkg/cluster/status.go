@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// PrintStatus prints every process of the cluster in dataDir. A node's processes have the pids of the node's own namespace.
+// PrintStatus prints every process of the cluster in dataDir, and whether the API server answers and the nodes are Ready. A
+// node's processes have the pids of the node's own namespace. It returns an error unless all of the cluster is up.
 func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
 	c, err := Load(dataDir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -39,12 +40,37 @@ func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
 		}
 	}
 	print("host", supervisor)
+	var down []error
 	for i := 1; i <= c.Nodes; i++ {
 		if node, err := askControl(ctx, c.layout().socket(NodeName(i))); err == nil {
 			print(NodeName(i), node)
+		} else {
+			down = append(down, fmt.Errorf("node %s does not run: %w", NodeName(i), err))
 		}
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return errors.Join(append(down, c.printAPI(ctx, out))...)
+}
+
+// printAPI prints what the API server says of itself and of the nodes.
+func (c Config) printAPI(ctx context.Context, out io.Writer) error {
+	if err := c.askAPI(ctx); err != nil {
+		return err
+	}
+	isReady, err := c.readyNodes(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nThe API server at %s is ready.\n", c.LocalServer())
+	var down []error
+	for i := 1; i <= c.Nodes; i++ {
+		if !isReady[NodeName(i)] {
+			down = append(down, fmt.Errorf("node %s is not Ready", NodeName(i)))
+		}
+	}
+	return errors.Join(down...)
 }
 
 // NodePID returns the pid of a node's init process, whose namespaces are the node's.

@@ -20,6 +20,7 @@ func Load(dataDir string) (Config, error) {
 	if err := json.Unmarshal(data, &c); err != nil {
 		return c, fmt.Errorf("read the cluster's configuration %s: %w", layout(dataDir).config(), err)
 	}
+	c.DataDir = dataDir // a copied or moved directory is another cluster's: it owns nothing of the first
 	return c, nil
 }
 
@@ -32,9 +33,9 @@ func (c Config) save() error {
 }
 
 // Supervise is the supervisor's life: it makes the node network, keeps the control plane and the nodes running until ctx
-// ends, stops the nodes, then the control plane, etcd last, and takes the network and the cgroups away.
+// ends, stops the nodes, then the control plane, etcd last, and takes the network away.
 func (c Config) Supervise(ctx context.Context, self string, log *slog.Logger) (err error) {
-	lock, err := lockData(c.layout().at("run", "lock"))
+	lock, err := lockData(c.layout().lock())
 	if err != nil {
 		return err
 	}
@@ -42,19 +43,19 @@ func (c Config) Supervise(ctx context.Context, self string, log *slog.Logger) (e
 	// What must outlive ctx to tidy up.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	if err := makeCgroup("control-plane"); err != nil {
+	if err := makeCgroup(c.mark(), "control-plane"); err != nil {
 		return err
 	}
-	if err := enterCgroup("control-plane"); err != nil {
+	if err := enterCgroup(c.mark(), "control-plane"); err != nil {
 		return err
 	}
 	if err := raiseLimits(); err != nil {
 		log.Warn("cannot raise the limits of inotify", "error", err)
 	}
+	defer func() { err = errors.Join(err, c.removeNetwork(life)) }()
 	if err := c.makeNetwork(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.removeNetwork(life)) }()
 	s := newSupervisor(life, log)
 
 	var control, nodes sync.WaitGroup

@@ -2,12 +2,9 @@ package cluster
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,44 +16,80 @@ import (
 
 // Up starts the cluster, or the same cluster again, and returns when every node is Ready and the cluster's DNS answers. Each
 // step is told to out with its time. started is false if the cluster was already up, and nothing was changed.
+//
+// A supervisor that runs is not yet a cluster that is up: the API server must answer and the nodes be Ready. If they are not,
+// Up waits for them as after a start; without its network on the host a cluster cannot come back, and is started anew.
 func Up(ctx context.Context, c Config, self string, out io.Writer) (started bool, err error) {
 	if err := c.Validate(); err != nil {
 		return false, err
 	}
-	old, err := Load(c.DataDir)
-	old.Addons = c.Addons
-	if err == nil {
-		if running(ctx, old) {
-			if !reflect.DeepEqual(old, c) {
-				return false, fmt.Errorf("a cluster with other settings is running in %s: %s (bonsai down first)", c.DataDir, difference(old, c))
-			}
-			return false, nil
-		}
-		if old.NodeSubnet != c.NodeSubnet || old.PodSubnet != c.PodSubnet || old.ServiceSubnet != c.ServiceSubnet {
-			return false, fmt.Errorf("the cluster kept in %s has other subnets (bonsai down removes it)", c.DataDir)
-		}
-	} else if !errors.Is(err, os.ErrNotExist) {
+	alive, err := c.compareWithRunning(ctx)
+	if err != nil {
 		return false, err
 	}
+	if alive && c.networkStands() {
+		if c.ready(ctx) {
+			return false, nil
+		}
+		fmt.Fprintf(out, "The cluster in %s runs but is not ready: waiting for it.\n", c.DataDir)
+	}
 	p := progress{out: out, began: time.Now()}
-	steps := []struct {
-		name string
-		run  func(context.Context) error
-	}{
-		{"Check the machine", func(context.Context) error { return c.preflight() }},
-		{"Make certificates and configuration", func(context.Context) error { return c.prepare() }},
-		{"Start etcd, the control plane and the nodes", func(ctx context.Context) error { return c.startSupervisor(ctx, self) }},
+	var steps []upStep
+	if !alive || !c.networkStands() {
+		steps = []upStep{
+			{"Check the machine", func(context.Context) error { return c.preflight() }},
+			{"End what an earlier life left", c.endEarlierLife},
+			{"Check ports and addresses", func(context.Context) error { return c.checkFree() }},
+			{"Make certificates and configuration", func(context.Context) error { return c.prepare() }},
+			{"Start etcd, the control plane and the nodes", func(ctx context.Context) error { return c.startSupervisor(ctx, self) }},
+		}
+	}
+	steps = append(steps, []upStep{
 		{"Wait for the API server", c.waitAPI},
 		{"Install the add-ons", c.installAddons},
 		{"Wait for the nodes", c.waitNodes},
 		{"Wait for the cluster's DNS", c.waitDNS},
-	}
+	}...)
 	for _, step := range steps {
 		if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
-			return true, fmt.Errorf("%s: %w (logs: %s)", strings.ToLower(step.name), err, c.layout().at("logs"))
+			return true, fmt.Errorf("%s: %w%s", strings.ToLower(step.name), err, c.whereLogsAre())
 		}
 	}
 	return true, c.exportContext()
+}
+
+func (c Config) whereLogsAre() string {
+	logs := c.layout().at("logs")
+	if _, err := os.Stat(logs); err != nil {
+		return ""
+	}
+	return " (logs: " + logs + ")"
+}
+
+// upStep is one step of Up.
+type upStep struct {
+	name string
+	run  func(context.Context) error
+}
+
+// compareWithRunning tells whether the cluster's supervisor is alive, and returns an error if the cluster that it runs, or that
+// is kept in the data directory, is not the one that is wanted.
+func (c Config) compareWithRunning(ctx context.Context) (alive bool, err error) {
+	old, err := Load(c.DataDir)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	old.Addons = c.Addons
+	if alive = running(ctx, old); alive && !reflect.DeepEqual(old, c) {
+		return true, fmt.Errorf("a cluster with other settings is running in %s: %s (bonsai down first)", c.DataDir, difference(old, c))
+	}
+	if old.NodeSubnet != c.NodeSubnet || old.PodSubnet != c.PodSubnet || old.ServiceSubnet != c.ServiceSubnet {
+		return false, fmt.Errorf("the cluster kept in %s has other subnets (bonsai down removes it)", c.DataDir)
+	}
+	return alive, nil
 }
 
 // progress prints one line per step.
@@ -171,23 +204,13 @@ func (c Config) startSupervisor(ctx context.Context, self string) error {
 
 // waitAPI waits until the API server's /readyz says ok.
 func (c Config) waitAPI(ctx context.Context) error {
-	ca, err := os.ReadFile(c.layout().pki("ca.crt"))
-	if err != nil {
-		return err
-	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(ca)
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}, Timeout: 2 * time.Second}
-	return poll(ctx, 10*time.Millisecond, func() (bool, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Server()+"/readyz", nil)
-		if err != nil {
-			return false, err
-		}
-		resp, err := client.Do(req)
-		if err != nil {
-			return false, nil // not there yet; ctx bounds the wait
-		}
-		resp.Body.Close()
-		return resp.StatusCode == http.StatusOK, nil
+	var last error
+	err := poll(ctx, 10*time.Millisecond, func() (bool, error) {
+		last = c.askAPI(ctx)
+		return last == nil, nil // not there yet; ctx bounds the wait
 	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", err, last)
+	}
+	return nil
 }

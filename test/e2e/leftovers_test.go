@@ -46,7 +46,7 @@ func leftovers() ([]string, error) {
 	}{
 		{"network namespace", "ip", []string{"netns"}, mentions("bonsai", "cni-")},
 		{"link", "ip", []string{"-o", "link"}, mentions("bonsai", "cni0")},
-		{"route", "ip", []string{"route", "show", "table", "all"}, mentions("bonsai", "unreachable 10.96.")},
+		{"route", "ip", []string{"route", "show", "table", "all"}, mentions("bonsai-", "unreachable 10.")},
 		{"nft table", "nft", []string{"list", "tables"}, mentions("bonsai", "kube-proxy")},
 	} {
 		out, err := exec.Command(q.program, q.args...).CombinedOutput()
@@ -55,7 +55,7 @@ func leftovers() ([]string, error) {
 		}
 		add(q.kind, strings.Split(string(out), "\n"), q.mine)
 	}
-	cgroups, err := filepath.Glob("/sys/fs/cgroup/*/bonsai")
+	cgroups, err := filepath.Glob("/sys/fs/cgroup/*/bonsai*")
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,134 @@
+package cluster
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestMark(t *testing.T) {
+	t.Parallel()
+	a, b := Default("/var/lib/a", ""), Default("/var/lib/b", "")
+	if a.mark() == b.mark() || a.id() == 0 {
+		t.Errorf("%s and %s", a.mark(), b.mark())
+	}
+	if got := a.mark(); len(got) > unix.IFNAMSIZ-1 || markIn("0::/"+got+"/n1/kubepods") != got || markOf(a.id()) != got {
+		t.Errorf("%s", got)
+	}
+	if got := markIn("0::/user.slice/bonsai-x"); got != "" {
+		t.Errorf("not a mark: %s", got)
+	}
+}
+
+// TestResolveDataDir: one directory has one path, whether it exists, and however it is named.
+func TestResolveDataDir(t *testing.T) {
+	t.Parallel()
+	real, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(real, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{real + "/a/b", link + "/a/b", link + "/./x/../a/b/"} {
+		if got, err := ResolveDataDir(path); err != nil || got != real+"/a/b" {
+			t.Errorf("%s: %s, %v", path, got, err)
+		}
+	}
+	if got, err := ResolveDataDir("data"); err != nil || Default(got, "").Validate() == nil {
+		t.Errorf("a relative path: %s, %v", got, err)
+	}
+}
+
+// TestOwners: of two clusters, the second sees what the first has, names it, and removes nothing of it; the first leaves
+// nothing. It runs in a network namespace of its own.
+func TestOwners(t *testing.T) {
+	if _, err := exec.LookPath("nft"); err != nil || os.Geteuid() != 0 {
+		t.Skip("SKIPPED: needs root, ip and nft")
+	}
+	runtime.LockOSThread() // never unlocked: the thread's namespace ends with it
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Skipf("SKIPPED: no network namespace: %v", err)
+	}
+	ctx := t.Context()
+	first, second := testConfig(t), testConfig(t)
+	first.Egress, second.Egress = false, false
+	state := func() string {
+		var out strings.Builder
+		for _, args := range [][]string{{"ip", "-br", "link"}, {"ip", "route"}, {"nft", "list", "ruleset"}, {"ls", "/run/netns"}} {
+			data, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+			if err != nil && args[0] != "ls" { // the directory need not be there
+				t.Fatal(string(data), err)
+			}
+			out.Write(data)
+		}
+		return out.String()
+	}
+	mine := func() bool { return strings.Contains(state(), first.mark()) }
+	if err := first.makeNetwork(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { first.removeNetwork(ctx) })
+	if err := first.checkFree(); err == nil {
+		t.Error("the first cluster's own network is not seen")
+	}
+	before := state()
+	err := second.checkFree()
+	if err == nil {
+		t.Fatal("the second cluster finds everything free")
+	}
+	for _, want := range []string{"the cluster in " + first.DataDir, "the address 10.77.0.1/24", "the route to 10.96.0.0/16"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in: %v", want, err)
+		}
+	}
+	if err := second.endEarlierLife(ctx); err != nil {
+		t.Error(err)
+	}
+	if after := state(); after != before {
+		t.Errorf("the second cluster changed the machine; before:\n%s\nafter:\n%s", before, after)
+	}
+	// The addresses of a subnet without its link, and of services, are rejected at once instead of following a default route.
+	if err := command(ctx, "", "ip", "link", "del", first.mark()); err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{"10.77.0.1", "10.244.3.4", "10.96.0.10"} {
+		out, err := exec.Command("ip", "route", "get", address).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "No route to host") && !strings.Contains(string(out), "unreachable") {
+			t.Errorf("%s goes to %s", address, out)
+		}
+	}
+	for range 2 { // removing twice, or what is there only in part, is fine
+		if err := first.removeNetwork(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	if mine() || first.leftSomething() {
+		t.Errorf("left behind:\n%s", state())
+	}
+	if strings.Contains(state(), "unreachable") {
+		t.Errorf("routes are left:\n%s", state())
+	}
+	if err := second.checkFree(); err != nil {
+		t.Errorf("all is free: %v", err)
+	}
+}
+
+// TestTakenPort: a port that somebody else has is named together with the process.
+func TestTakenPort(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c := testConfig(t)
+	c.APIPort = l.Addr().(*net.TCPAddr).Port
+	err = describeClaims(c.takenPorts())
+	if err == nil || !strings.Contains(err.Error(), l.Addr().String()) || !strings.Contains(err.Error(), "(cluster.test)") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,73 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// askTimeout bounds one question to the API server.
+const askTimeout = 2 * time.Second
+
+// askAPI asks the API server, by the address that users have, whether it is ready: nil if so, else what is wrong.
+func (c Config) askAPI(ctx context.Context) error {
+	ca, err := os.ReadFile(c.layout().pki("ca.crt"))
+	if err != nil {
+		return err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}, Timeout: askTimeout}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.LocalServer()+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("the API server does not answer: %w", err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("the API server is not ready: %s says %s", req.URL, resp.Status)
+	}
+	return nil
+}
+
+// readyNodes asks the API server which nodes are Ready.
+func (c Config) readyNodes(ctx context.Context) (map[string]bool, error) {
+	client, err := c.coreClient()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var nodes corev1.NodeList
+	if err := client.Get().Resource("nodes").Do(ctx).Into(&nodes); err != nil {
+		return nil, fmt.Errorf("ask the API server for the nodes: %w", err)
+	}
+	isReady := map[string]bool{}
+	for i := range nodes.Items {
+		isReady[nodes.Items[i].Name] = ready(&nodes.Items[i])
+	}
+	return isReady, nil
+}
+
+// ready tells whether the API server answers and all nodes are Ready.
+func (c Config) ready(ctx context.Context) bool {
+	if c.askAPI(ctx) != nil {
+		return false
+	}
+	isReady, err := c.readyNodes(ctx)
+	for i := 1; i <= c.Nodes; i++ {
+		if !isReady[NodeName(i)] {
+			return false
+		}
+	}
+	return err == nil
+}
