@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -60,15 +63,31 @@ func (f *Informers) Shared(gvr schema.GroupVersionResource) cache.SharedIndexInf
 // Informer is the cache of one kind. What it returns is shared: DeepCopy before changing it.
 type Informer[T Object] struct {
 	raw   cache.SharedIndexInformer
-	gvr   schema.GroupVersionResource
+	live  *Resource[T]
 	store cache.Indexer
 }
 
-// Names of the indices an informer may carry.
+// Names of the indices an informer may carry; only pods have byNode.
 const (
 	byNamespace = cache.NamespaceIndex
 	byOwner     = "controller"
+	byNode      = "node"
 )
+
+// indexers are the indices for objects like item.
+func indexers(item any) cache.Indexers {
+	all := cache.Indexers{byNamespace: cache.MetaNamespaceIndexFunc, byOwner: indexByOwner}
+	if _, ok := item.(*corev1.Pod); ok {
+		all[byNode] = func(o any) ([]string, error) { return []string{o.(*corev1.Pod).Spec.NodeName}, nil }
+	}
+	return all
+}
+
+// PodsOn returns the cached pods that are bound to a node; for "" those that are bound to none.
+func PodsOn(pods *Informer[*corev1.Pod], node string) []*corev1.Pod {
+	all, _ := pods.store.ByIndex(byNode, node)
+	return cast[*corev1.Pod](all)
+}
 
 // InformerFor returns the shared informer for what kind (Pods, Nodes, …) names.
 func InformerFor[T Object](f *Informers, kind func(*Client) *Resource[T]) *Informer[T] {
@@ -85,12 +104,11 @@ func FilteredInformerFor[T Object](f *Informers, kind func(*Client) *Resource[T]
 		return i.(*Informer[T])
 	}
 	raw := cache.NewSharedIndexInformerWithOptions(r.listWatch(filter), r.empty(), cache.SharedIndexInformerOptions{
-		Indexers:          cache.Indexers{byNamespace: cache.MetaNamespaceIndexFunc, byOwner: indexByOwner},
-		ObjectDescription: r.gvr.String(),
+		Indexers: indexers(r.empty()), ObjectDescription: r.gvr.String(),
 	})
 	// SetTransform fails only after the start.
 	_ = raw.SetTransform(slim)
-	i := &Informer[T]{raw: raw, gvr: r.gvr, store: raw.GetIndexer()}
+	i := &Informer[T]{raw: raw, live: r, store: raw.GetIndexer()}
 	f.byKey[key] = i
 	f.run = append(f.run, raw)
 	return i
@@ -115,6 +133,18 @@ func (i *Informer[T]) Get(key Key) (T, bool) {
 		return none, false
 	}
 	return o.(T), true
+}
+
+// Live reads the object from the server, past the cache and with the identity that fills it, and tells whether it is there.
+func (i *Informer[T]) Live(ctx context.Context, key Key) (T, bool, error) {
+	var none T
+	opts := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name).String()}
+	// A list, because whoever may watch a kind may list it, but not always get it.
+	found, err := i.live.List(ctx, key.Namespace, opts)
+	if err != nil || len(found) == 0 {
+		return none, false, err
+	}
+	return found[0], true, nil
 }
 
 // List returns all cached objects.
@@ -169,7 +199,8 @@ func All[T Object](f func(obj T)) Handlers[T] {
 	return Handlers[T]{Add: f, Update: func(_, obj T) { f(obj) }, Delete: f}
 }
 
-// Watch makes the changes of an informer call h, and l wait until h has seen all that is there at the start.
+// Watch makes the changes of an informer call h, and l wait until h has seen all that is there at the start. An object that
+// took the place of another one of its name while the watch was broken is a deletion and an addition, not an update.
 func Watch[K comparable, T Object](l *Loop[K], i *Informer[T], h Handlers[T]) error {
 	reg, err := i.raw.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) {
@@ -178,8 +209,17 @@ func Watch[K comparable, T Object](l *Loop[K], i *Informer[T], h Handlers[T]) er
 			}
 		},
 		UpdateFunc: func(old, o any) {
-			if h.Update != nil {
-				h.Update(old.(T), o.(T))
+			was, is := old.(T), o.(T)
+			switch {
+			case was.GetUID() == is.GetUID() && h.Update != nil:
+				h.Update(was, is)
+			case was.GetUID() != is.GetUID():
+				if h.Delete != nil {
+					h.Delete(was)
+				}
+				if h.Add != nil {
+					h.Add(is)
+				}
 			}
 		},
 		DeleteFunc: func(o any) {
@@ -192,7 +232,7 @@ func Watch[K comparable, T Object](l *Loop[K], i *Informer[T], h Handlers[T]) er
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("watching %s: %w", i.gvr, err)
+		return fmt.Errorf("watching %s: %w", i.live.gvr, err)
 	}
 	l.WaitFor(reg.HasSynced)
 	return nil

@@ -16,6 +16,7 @@ func TestDecide(t *testing.T) {
 	taint := func(key string) corev1.Taint {
 		return corev1.Taint{Key: key, Value: "v", Effect: corev1.TaintEffectNoExecute, TimeAdded: &added}
 	}
+	untimed := func(t corev1.Taint) corev1.Taint { t.TimeAdded = nil; return t }
 	exists := func(key string, seconds *int64) corev1.Toleration {
 		return corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, TolerationSeconds: seconds}
 	}
@@ -34,12 +35,15 @@ func TestDecide(t *testing.T) {
 		{"over", []corev1.Taint{taint("a")}, []corev1.Toleration{exists("a", new(int64(10)))}, 0, true},
 		{"at once", []corev1.Taint{taint("a")}, []corev1.Toleration{exists("a", new(int64(0)))}, 0, true},
 		{"the shortest counts", []corev1.Taint{taint("a"), taint("b")}, []corev1.Toleration{exists("a", new(int64(60))), exists("b", new(int64(30)))}, 20 * time.Second, false},
+		{"for ever comes first", []corev1.Taint{taint("a")}, []corev1.Toleration{exists("", nil), exists("a", new(int64(60)))}, 0, false},
+		{"for a while comes first", []corev1.Taint{taint("a")}, []corev1.Toleration{exists("a", new(int64(60))), exists("", nil)}, 50 * time.Second, false},
+		{"no time added: from when it is seen", []corev1.Taint{untimed(taint("a"))}, []corev1.Toleration{exists("a", new(int64(60)))}, 60 * time.Second, false},
 		{"one of two", []corev1.Taint{taint("a"), taint("b")}, []corev1.Toleration{exists("a", nil)}, 0, true},
 		{"other value", []corev1.Taint{taint("a")}, []corev1.Toleration{{Key: "a", Value: "w"}}, 0, true},
 		{"same value", []corev1.Taint{taint("a")}, []corev1.Toleration{{Key: "a", Value: "v"}}, 0, false},
 		{"other effect", []corev1.Taint{taint("a")}, []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}, 0, true},
 	} {
-		if wait, evict := decide(c.taints, c.tolerations, now); wait != c.wait || evict != c.evict {
+		if wait, evict := decide(newSightings().note("n", c.taints, now), c.tolerations, time.Time{}, now); wait != c.wait || evict != c.evict {
 			t.Errorf("%s: wait %s evict %v, want %s %v", c.name, wait, evict, c.wait, c.evict)
 		}
 	}

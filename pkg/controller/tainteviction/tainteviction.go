@@ -22,13 +22,14 @@ type Controller struct {
 	nodes  *controller.Informer[*corev1.Node]
 	writes *controller.Resource[*corev1.Pod]
 	loop   *controller.Loop[controller.Key]
+	seen   *sightings
 }
 
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
 		Deps: d, pods: controller.InformerFor(d.Informers, controller.Pods), nodes: controller.InformerFor(d.Informers, controller.Nodes),
-		writes: controller.Pods(d.Client),
+		writes: controller.Pods(d.Client), seen: newSightings(),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "taint-eviction", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
@@ -43,6 +44,7 @@ func New(d controller.Deps) (*Controller, error) {
 		controller.Watch(c.loop, c.nodes, controller.Handlers[*corev1.Node]{
 			Add:    func(n *corev1.Node) { c.nodeChanged(nil, n) },
 			Update: func(old, n *corev1.Node) { c.nodeChanged(noExecute(old), n) },
+			Delete: func(n *corev1.Node) { c.seen.forget(n.Name) },
 		}),
 	)
 }
@@ -66,15 +68,15 @@ func (c *Controller) podChanged(p *corev1.Pod) {
 	}
 }
 
+// nodeChanged notes since when the taints are there before any pod is looked at for them.
 func (c *Controller) nodeChanged(before []corev1.Taint, n *corev1.Node) {
 	after := noExecute(n)
+	c.seen.note(n.Name, after, c.Now())
 	if len(after) == 0 || equality.Semantic.DeepEqual(before, after) {
 		return
 	}
-	for _, p := range c.pods.List() {
-		if p.Spec.NodeName == n.Name {
-			c.loop.Add(controller.KeyOf(p))
-		}
+	for _, p := range controller.PodsOn(c.pods, n.Name) {
+		c.loop.Add(controller.KeyOf(p))
 	}
 }
 
@@ -89,7 +91,9 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if !ok {
 		return controller.Result{}, nil
 	}
-	wait, evict := decide(noExecute(n), p.Spec.Tolerations, c.Now())
+	now := c.Now()
+	taints := c.seen.note(n.Name, noExecute(n), now)
+	wait, evict := decide(taints, p.Spec.Tolerations, arrival(p), now)
 	if !evict {
 		return controller.Result{RequeueAfter: wait}, nil
 	}
@@ -103,61 +107,4 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		return controller.Result{}, fmt.Errorf("evicting pod %s: %w", key, err)
 	}
 	return controller.Result{}, nil
-}
-
-// decide tells whether a pod with these tolerations has to leave, or how long it may still stay; 0 is for ever. Of several
-// tolerations the shortest time counts, from when each taint was added.
-func decide(taints []corev1.Taint, tolerations []corev1.Toleration, now time.Time) (wait time.Duration, evict bool) {
-	for i := range taints {
-		t := &taints[i]
-		seconds, tolerated := tolerance(t, tolerations)
-		if !tolerated {
-			return 0, true
-		}
-		if seconds == nil {
-			continue
-		}
-		added := now
-		if t.TimeAdded != nil {
-			added = t.TimeAdded.Time
-		}
-		left := added.Add(time.Duration(max(*seconds, 0)) * time.Second).Sub(now)
-		if left <= 0 {
-			return 0, true
-		}
-		if wait == 0 || left < wait {
-			wait = left
-		}
-	}
-	return wait, false
-}
-
-// tolerance returns for how many seconds the taint is tolerated (nil: for ever), and whether it is at all.
-func tolerance(t *corev1.Taint, tolerations []corev1.Toleration) (seconds *int64, ok bool) {
-	for i := range tolerations {
-		tol := &tolerations[i]
-		if !tolerates(tol, t) {
-			continue
-		}
-		if s := tol.TolerationSeconds; s != nil && (seconds == nil || *s < *seconds) {
-			seconds = s
-		}
-		ok = true
-	}
-	return seconds, ok
-}
-
-// tolerates matches effect, key and value; an empty effect or key with Exists matches any.
-func tolerates(tol *corev1.Toleration, t *corev1.Taint) bool {
-	if tol.Effect != "" && tol.Effect != t.Effect || tol.Key != "" && tol.Key != t.Key {
-		return false
-	}
-	switch tol.Operator {
-	case corev1.TolerationOpExists:
-		return true
-	case "", corev1.TolerationOpEqual:
-		return tol.Key != "" && tol.Value == t.Value
-	default:
-		return false
-	}
 }
