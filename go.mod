@@ -36,7 +36,7 @@ require (
 
 require (
 	golang.org/x/exp v0.0.0-20251219203646-944ab1f22d93 // indirect
-	golang.org/x/time v0.14.0 // indirect
+	golang.org/x/time v0.14.0
 	k8s.io/streaming v0.36.3
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )

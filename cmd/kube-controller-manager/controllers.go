@@ -67,7 +67,7 @@ func entries() []entry {
 		{name: "token-cleaner-controller", alias: "tokencleaner", account: "token-cleaner", optional: true, build: plain(tokencleaner.New)},
 		{name: "node-ipam-controller", alias: "nodeipam", account: "node-controller", build: buildIPAM},
 		{name: "node-lifecycle-controller", alias: "nodelifecycle", account: "node-controller", build: func(o *options, d controller.Deps) (runner, error) {
-			return nodelifecycle.New(d, o.monitorGrace)
+			return nodelifecycle.New(d, nodelifecycle.Config{Grace: o.monitorGrace, Startup: o.startupGrace, Period: o.monitorPeriod, Evictions: o.evictions})
 		}},
 		{name: "taint-eviction-controller", alias: "taint-eviction", account: "node-controller", build: plain(tainteviction.New)},
 		{name: "pod-garbage-collector-controller", alias: "podgc", account: "pod-garbage-collector", build: func(o *options, d controller.Deps) (runner, error) {

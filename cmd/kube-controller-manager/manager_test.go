@@ -12,6 +12,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +36,7 @@ func TestManager(t *testing.T) {
 	cmd := newCommand()
 	flags := []string{"--kubeconfig=" + c.Kubeconfig, "--secure-port=0", "--use-service-account-credentials", "--controllers=*,tokencleaner",
 		"--root-ca-file=" + c.CAFile, "--service-account-private-key-file=" + c.KeyFile, "--allocate-node-cidrs", "--cluster-cidr=10.244.0.0/16",
-		"--service-cluster-ip-range=10.96.0.0/16", "--node-monitor-grace-period=3s", "-v=2"}
+		"--service-cluster-ip-range=10.96.0.0/16", "--node-monitor-grace-period=3s", "--node-startup-grace-period=3s", "-v=2"}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	cmd.SetArgs(flags)
@@ -389,9 +390,11 @@ func (w *world) replicationController(t *testing.T) {
 	controllertest.Eventually(t, "release and replacement", count(2, 3))
 }
 
-// node: a node gets its CIDR; when it stays silent it is tainted, and a pod that does not tolerate that leaves.
+// node: a node gets its CIDR; when it stays silent while another one does not, it is tainted, and a pod that does not tolerate
+// that leaves.
 func (w *world) node(t *testing.T) {
 	ns := w.makeNamespace(t, "t-node")
+	renew := w.healthyNode(t, "n0")
 	if _, err := controller.Nodes(w.Client).Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -404,17 +407,47 @@ func (w *world) node(t *testing.T) {
 		t.Fatal(err)
 	}
 	controllertest.Eventually(t, "CIDR, taints and eviction", func() string {
+		renew()
 		n, err := controller.Nodes(w.Client).Get(t.Context(), "", "n1")
 		if err != nil {
 			return err.Error()
 		}
 		p, err := controller.Pods(w.Client).Get(t.Context(), ns, "p")
 		evicted := err == nil && p.DeletionTimestamp != nil || apierrors.IsNotFound(err)
-		if n.Spec.PodCIDR != "10.244.0.0/24" || len(n.Spec.Taints) < 2 || !evicted {
+		if !strings.HasPrefix(n.Spec.PodCIDR, "10.244.") || len(n.Spec.Taints) < 2 || !evicted {
 			return fmt.Sprint(n.Spec, " evicted: ", evicted, err)
 		}
 		return ""
 	})
+}
+
+// healthyNode makes a node that has its range and is ready as long as renew is called every now and then.
+func (w *world) healthyNode(t *testing.T, name string) (renew func()) {
+	nodes, leases := controller.Nodes(w.Client), controller.Leases(w.Client)
+	if _, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		t.Fatal(err)
+	}
+	lease, err := leases.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-node-lease", Name: name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	renew = func() {
+		lease.Spec.RenewTime = new(metav1.NowMicro())
+		if lease, err = leases.Update(t.Context(), lease); err != nil {
+			t.Fatal(err)
+		}
+	}
+	controllertest.Eventually(t, "the range of "+name, func() string {
+		renew()
+		n, err := nodes.Get(t.Context(), "", name)
+		if err != nil || n.Spec.PodCIDR == "" {
+			return fmt.Sprint(n.Spec, err)
+		}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}
+		_, err = nodes.UpdateStatus(t.Context(), n)
+		return text(err)
+	})
+	return renew
 }
 
 // token: a token secret is filled with a token that the server accepts, and goes with its account.

@@ -10,6 +10,7 @@ import (
 
 	"bonsai/cmd/internal/daemon"
 	"bonsai/cmd/internal/guard"
+	"bonsai/pkg/controller/nodelifecycle"
 )
 
 // options are the flags, under upstream's names and with upstream's defaults.
@@ -29,8 +30,9 @@ type options struct {
 	allocateCIDRs                  bool
 	maskSize, maskSize4, maskSize6 int
 	monitorPeriod, monitorGrace    time.Duration
+	startupGrace                   time.Duration
+	evictions                      nodelifecycle.Evictions
 	quotaPeriod                    time.Duration
-	evictionRate                   float32
 	terminatedPodThreshold         int
 	maxEndpointsPerSlice           int
 	workers                        map[string]*int
@@ -61,15 +63,24 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.maskSize, "node-cidr-mask-size", 0, "Mask size of a node's pod CIDR in a single-stack cluster. Default is 24 for IPv4 and 64 for IPv6.")
 	fs.IntVar(&o.maskSize4, "node-cidr-mask-size-ipv4", 0, "Mask size of a node's IPv4 pod CIDR. Default is 24.")
 	fs.IntVar(&o.maskSize6, "node-cidr-mask-size-ipv6", 0, "Mask size of a node's IPv6 pod CIDR. Default is 64.")
-	fs.DurationVar(&o.monitorPeriod, "node-monitor-period", 5*time.Second, "How often a node's state is looked at while nothing changes.")
-	fs.DurationVar(&o.monitorGrace, "node-monitor-grace-period", 50*time.Second, "How long a node may be silent before it is marked unhealthy.")
-	fs.Float32Var(&o.evictionRate, "node-eviction-rate", 0.1, "Nodes per second whose pods are evicted when they fail.")
 	fs.IntVar(&o.terminatedPodThreshold, "terminated-pod-gc-threshold", 12500, "Number of terminated pods that may exist before the oldest are deleted; 0 and less disables it.")
 	fs.IntVar(&o.maxEndpointsPerSlice, "max-endpoints-per-slice", 100, "The most endpoints put into one EndpointSlice, 1 to 1000.")
 	fs.DurationVar(&o.quotaPeriod, "resource-quota-sync-period", 5*time.Minute, "How often the usage of every quota is counted anew although nothing seems to have changed.")
+	o.addNodeFlags(fs)
 	o.addElectFlags(fs)
 	o.addWorkerFlags(fs)
 	addAcceptedFlags(fs)
+}
+
+func (o *options) addNodeFlags(fs *pflag.FlagSet) {
+	e := &o.evictions
+	fs.DurationVar(&o.monitorPeriod, "node-monitor-period", 5*time.Second, "How often the nodes and their zones are looked at while nothing changes.")
+	fs.DurationVar(&o.monitorGrace, "node-monitor-grace-period", 50*time.Second, "How long a node may be silent before it is marked unhealthy.")
+	fs.DurationVar(&o.startupGrace, "node-startup-grace-period", time.Minute, "How long a starting node may be silent before it is marked unhealthy.")
+	fs.Float32Var(&e.Rate, "node-eviction-rate", 0.1, "Nodes per second whose pods are evicted when they fail, in a healthy zone.")
+	fs.Float32Var(&e.SecondaryRate, "secondary-node-eviction-rate", 0.01, "Nodes per second whose pods are evicted when they fail, in an unhealthy zone; 0 if it has no more nodes than --large-cluster-size-threshold.")
+	fs.Float32Var(&e.Threshold, "unhealthy-zone-threshold", 0.55, "Fraction of the nodes of a zone (at least 3) that are not ready at which the zone is unhealthy.")
+	fs.IntVar(&e.LargeZone, "large-cluster-size-threshold", 50, "Number of nodes above which a zone is large for --secondary-node-eviction-rate.")
 }
 
 func (o *options) addElectFlags(fs *pflag.FlagSet) {
@@ -111,7 +122,6 @@ func addAcceptedFlags(fs *pflag.FlagSet) {
 		"cluster-signing-cert-file", "cluster-signing-key-file", "cluster-signing-duration", "cluster-name", "cloud-provider",
 		"configure-cloud-routes", "feature-gates", "cert-dir", "tls-min-version", "tls-cipher-suites", "min-resync-period",
 		"kube-api-qps", "kube-api-burst", "kube-api-content-type", "flex-volume-plugin-dir", "leader-elect-resource-lock",
-		"node-startup-grace-period", "secondary-node-eviction-rate", "unhealthy-zone-threshold", "large-cluster-size-threshold",
 		"horizontal-pod-autoscaler-sync-period", "pvclaimbinder-sync-period", "route-reconciliation-period", "attach-detach-reconcile-sync-period",
 		"concurrent-job-syncs", "concurrent-cron-job-syncs", "concurrent-daemonset-syncs", "concurrent-statefulset-syncs",
 		"concurrent-service-syncs", "concurrent-ttl-after-finished-syncs", "mirroring-concurrent-service-endpoint-syncs",
@@ -140,6 +150,12 @@ func (o *options) validate() error {
 				bad("--%s: %w", flag, err)
 			}
 		}
+	}
+	if o.monitorPeriod <= 0 || o.monitorGrace <= 0 || o.startupGrace <= 0 {
+		bad("--node-monitor-period (%s), --node-monitor-grace-period (%s) and --node-startup-grace-period (%s) must be greater than 0", o.monitorPeriod, o.monitorGrace, o.startupGrace)
+	}
+	if e := o.evictions; e.Rate < 0 || e.SecondaryRate < 0 || e.Threshold < 0 || e.Threshold > 1 {
+		bad("--node-eviction-rate (%g) and --secondary-node-eviction-rate (%g) must not be negative, --unhealthy-zone-threshold (%g) between 0 and 1", e.Rate, e.SecondaryRate, e.Threshold)
 	}
 	if o.quotaPeriod <= 0 {
 		bad("--resource-quota-sync-period must be greater than 0, not %s", o.quotaPeriod)

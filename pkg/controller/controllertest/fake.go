@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ import (
 // Call is one request that a controller made.
 type Call struct {
 	Method, Path string
+	Query        url.Values
 	// Object is the decoded body, nil if there is none or if it is a patch; Body are its bytes.
 	Object runtime.Object
 	Body   []byte
@@ -88,7 +90,7 @@ func (f *Fake) handler(s *runtime.Scheme) http.Handler {
 	decoder := serializer.NewCodecFactory(s).UniversalDeserializer()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		call := Call{Method: r.Method, Path: r.URL.Path, Body: body}
+		call := Call{Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), Body: body}
 		if err == nil && len(body) > 0 && r.Method != http.MethodPatch {
 			call.Object, _, err = decoder.Decode(body, nil, nil)
 		}

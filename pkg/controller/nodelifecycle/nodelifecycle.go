@@ -1,5 +1,6 @@
 // Package nodelifecycle watches the nodes' heartbeats. A node whose Lease and status fall silent is marked Unknown; nodes
-// get the taints that say what is wrong with them, and the pods of nodes that are not ready lose their readiness.
+// get the taints that say what is wrong with them, and the pods of nodes that are not ready lose their readiness. The taint
+// that drives the pods away comes no faster than the zones' health allows (zones).
 package nodelifecycle
 
 import (
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -21,10 +23,18 @@ import (
 // leaseNamespace holds the nodes' heartbeats.
 const leaseNamespace = "kube-node-lease"
 
-// Controller reconciles nodes.
+// Config says how patient the controller is.
+type Config struct {
+	// Grace is how long a node may be silent before it is marked Unknown, Startup the same for one that has never posted a
+	// status. Period is how often the zones are looked at.
+	Grace, Startup, Period time.Duration
+	Evictions              Evictions
+}
+
+// Controller reconciles nodes, each by itself, and looks at the zones that they make up.
 type Controller struct {
 	controller.Deps
-	grace  time.Duration
+	cfg    Config
 	nodes  *controller.Informer[*corev1.Node]
 	leases *controller.Informer[*coordinationv1.Lease]
 	pods   *controller.Informer[*corev1.Pod]
@@ -32,9 +42,13 @@ type Controller struct {
 	writeNodes *controller.Resource[*corev1.Node]
 	writePods  *controller.Resource[*corev1.Pod]
 	loop       *controller.Loop[controller.Key]
+	surveys    *controller.Loop[struct{}]
 
 	mu    sync.Mutex
 	beats map[string]beat
+	// deaf is when we last failed to ask for a lease. Silence before that is no node's fault.
+	deaf  time.Time
+	zones *zones
 }
 
 // beat is the last sign of life of a node: what it looked like, and when we saw that, by our own clock.
@@ -43,38 +57,91 @@ type beat struct {
 	at            time.Time
 }
 
-// New returns the controller; grace is how long a node may be silent.
-func New(d controller.Deps, grace time.Duration) (*Controller, error) {
+// New returns the controller; its caches fill when d.Informers run.
+func New(d controller.Deps, cfg Config) (*Controller, error) {
 	c := &Controller{
-		Deps: d, grace: grace, beats: map[string]beat{},
+		Deps: d, cfg: cfg, beats: map[string]beat{}, zones: newZones(cfg.Evictions),
 		nodes:  controller.InformerFor(d.Informers, controller.Nodes),
 		leases: controller.FilteredInformerFor(d.Informers, controller.Leases, controller.Filter{Namespace: leaseNamespace}),
 		pods:   controller.InformerFor(d.Informers, controller.Pods), writeNodes: controller.Nodes(d.Client), writePods: controller.Pods(d.Client),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "node-lifecycle", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.surveys = controller.NewLoop(controller.LoopConfig{Name: "node-lifecycle-zones", Log: d.Log, Metrics: d.Metrics}, c.survey)
+	resurvey := func(*corev1.Node) { c.surveys.Add(struct{}{}) }
 	return c, errors.Join(
 		controller.WatchKeys(c.loop, c.nodes),
-		controller.Watch(c.loop, c.leases, controller.All(func(l *coordinationv1.Lease) { c.leaseChanged(l) })),
+		controller.Watch(c.surveys, c.nodes, controller.Handlers[*corev1.Node]{Add: resurvey, Delete: resurvey, Update: func(old, n *corev1.Node) {
+			if nodeReady(old) != nodeReady(n) || zoneOf(old) != zoneOf(n) {
+				resurvey(n)
+			}
+		}}),
+		controller.Watch(c.loop, c.leases, controller.All(func(l *coordinationv1.Lease) { c.leaseSeen(l) })),
 		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{Update: func(_, p *corev1.Pod) { c.podChanged(p) }}),
 	)
 }
 
 // Run reconciles until ctx ends.
-func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
+func (c *Controller) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return c.loop.Run(ctx) })
+	g.Go(func() error { return c.surveys.Run(ctx) })
+	return g.Wait()
+}
 
-// leaseChanged notes a heartbeat; only a node that was given up needs to be looked at for that.
-func (c *Controller) leaseChanged(l *coordinationv1.Lease) {
+// survey looks at all zones, and wakes the nodes for which that changes something.
+func (c *Controller) survey(context.Context, struct{}) (controller.Result, error) {
+	now := c.Now()
+	c.mu.Lock()
+	changed, recovered := c.zones.survey(c.nodes.List(), now)
+	if recovered {
+		// What kept all nodes from reporting may have lasted long; each gets a whole grace period from now.
+		for name, b := range c.beats {
+			b.at = now
+			c.beats[name] = b
+		}
+	}
+	c.mu.Unlock()
+	for _, name := range changed {
+		c.loop.Add(controller.Key{Name: name})
+	}
+	return controller.Result{RequeueAfter: c.cfg.Period}, nil
+}
+
+// mayEvict tells whether a node that is not ready may have the taint that drives its pods away.
+func (c *Controller) mayEvict(n *corev1.Node) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.zones.down && (c.zones.given[n.Name] || evicting(n))
+}
+
+// leaseSeen notes a heartbeat, and tells whether it is a new one.
+func (c *Controller) leaseSeen(l *coordinationv1.Lease) bool {
 	if l.Spec.RenewTime == nil {
-		return
+		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b := c.beats[l.Name]
 	renewed := metav1.NewTime(l.Spec.RenewTime.Time)
-	if b.lease.Before(&renewed) {
-		b.lease, b.at = renewed, c.Now()
-		c.beats[l.Name] = b
+	if !b.lease.Before(&renewed) {
+		return false
 	}
+	b.lease, b.at = renewed, c.Now()
+	c.beats[l.Name] = b
+	return true
+}
+
+// aliveAfterAll asks the server, past the cache, whether a node that seems to be silent has renewed its lease: it may be our
+// own watch that is broken. While the server gives no answer it will have none for the nodes either, and no node is given up.
+func (c *Controller) aliveAfterAll(ctx context.Context, node string) (bool, error) {
+	l, ok, err := c.leases.Live(ctx, controller.Key{Namespace: leaseNamespace, Name: node})
+	if err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.deaf = c.Now()
+		return false, fmt.Errorf("reading the lease of node %s: %w", node, err)
+	}
+	return ok && c.leaseSeen(l), nil
 }
 
 // podChanged looks after a pod that claims to be ready on a node that is not.
@@ -105,7 +172,18 @@ func (c *Controller) lastSeen(n *corev1.Node, now time.Time) time.Time {
 		b.status, b.at = status, now
 		c.beats[n.Name] = b
 	}
+	if c.deaf.After(b.at) {
+		return c.deaf
+	}
 	return b.at
+}
+
+// grace is how long the node may be silent.
+func (c *Controller) grace(n *corev1.Node) time.Duration {
+	if controller.NodeCondition(n, corev1.NodeReady) == nil {
+		return c.cfg.Startup
+	}
+	return c.cfg.Grace
 }
 
 // Reconcile brings a node's conditions and taints in line with its heartbeats, and comes back when the next one is overdue.
@@ -118,9 +196,12 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		return controller.Result{}, nil
 	}
 	now := c.Now()
-	silentFor := now.Sub(c.lastSeen(cached, now))
+	silentFor, grace := now.Sub(c.lastSeen(cached, now)), c.grace(cached)
 	n := cached.DeepCopy()
-	if silentFor > c.grace && markUnknown(n, now) {
+	if silentFor > grace && markUnknown(n, now) {
+		if alive, err := c.aliveAfterAll(ctx, n.Name); alive || err != nil {
+			return controller.Result{RequeueAfter: grace}, err
+		}
 		c.Log.Info("node is silent", "node", n.Name, "for", silentFor.Round(time.Second))
 		updated, err := c.writeNodes.UpdateStatus(ctx, n)
 		if err != nil {
@@ -131,7 +212,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		}
 		n = updated
 	}
-	if taints := taintsFor(n, now); !equality.Semantic.DeepEqual(n.Spec.Taints, taints) {
+	if taints := taintsFor(n, c.mayEvict(n), now); !equality.Semantic.DeepEqual(n.Spec.Taints, taints) {
 		n.Spec.Taints = taints
 		updated, err := c.writeNodes.Update(ctx, n)
 		if err != nil {
@@ -144,11 +225,11 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 			return controller.Result{}, err
 		}
 	}
-	if silentFor > c.grace {
+	if silentFor > grace {
 		// The kubelet's next status brings the node back.
 		return controller.Result{}, nil
 	}
-	return controller.Result{RequeueAfter: c.grace - silentFor + 50*time.Millisecond}, nil
+	return controller.Result{RequeueAfter: grace - silentFor + 50*time.Millisecond}, nil
 }
 
 func ignoreGone(err error) (controller.Result, error) {
@@ -161,8 +242,8 @@ func ignoreGone(err error) (controller.Result, error) {
 // unreadyPods turns the Ready condition of a node's pods to False: what runs there can no longer be relied upon.
 func (c *Controller) unreadyPods(ctx context.Context, node string) error {
 	var errs []error
-	for _, p := range c.pods.List() {
-		if p.Spec.NodeName != node || !controller.PodReady(p) {
+	for _, p := range controller.PodsOn(c.pods, node) {
+		if !controller.PodReady(p) {
 			continue
 		}
 		p = p.DeepCopy()

@@ -43,9 +43,12 @@ func managed(t corev1.Taint) bool {
 }
 
 // taintsFor returns the taints the node should have: those that follow from its state, which keep the time they were
-// added, and all others as they are.
-func taintsFor(n *corev1.Node, now time.Time) []corev1.Taint {
+// added, and all others as they are. evict allows those that drive pods away.
+func taintsFor(n *corev1.Node, evict bool, now time.Time) []corev1.Taint {
 	wanted := wantedTaints(n)
+	if !evict {
+		wanted = slices.DeleteFunc(wanted, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
+	}
 	var out []corev1.Taint
 	for _, t := range n.Spec.Taints {
 		if !managed(t) || take(&wanted, t) {

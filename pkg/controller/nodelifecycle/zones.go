@@ -1,0 +1,159 @@
+package nodelifecycle
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/controller"
+)
+
+// excluded is the label of nodes that say nothing about the health of their zone.
+const excluded = "node.kubernetes.io/exclude-disruption"
+
+// Evictions say how fast nodes that failed lose their pods, by the state of their zone
+// (https://kubernetes.io/docs/concepts/architecture/nodes/#rate-limits-on-eviction).
+type Evictions struct {
+	// Rate is how many nodes per second are given up in a healthy zone, and in one without any ready node while another zone
+	// has some: the fault may be on the way there. Default 0.1.
+	Rate float32
+	// SecondaryRate is the same for a zone where at least Threshold of the nodes, and more than two, are not ready; a zone of
+	// no more than LargeZone nodes gives none up then. Defaults 0.01, 0.55 and 50.
+	SecondaryRate, Threshold float32
+	LargeZone                int
+}
+
+// perSecond is how many nodes are given up in a zone.
+func (e Evictions) perSecond(ready, failed int) float32 {
+	switch {
+	case ready == 0:
+		return e.Rate
+	case failed > 2 && float32(failed) >= e.Threshold*float32(ready+failed):
+		if ready+failed > e.LargeZone {
+			return e.SecondaryRate
+		}
+		return 0
+	}
+	return e.Rate
+}
+
+// zone is one zone as the last survey saw it.
+type zone struct {
+	nodes      int
+	ready, bad int            // of the nodes that count for its health
+	failed     []*corev1.Node // all that are not ready, the longest first
+	limit      *rate.Limiter
+}
+
+// zones decide when a node that is not ready may get the taint that drives its pods away. While no zone has a ready node no
+// one may, and all are taken back: then it is more likely that this controller's view is wrong than that all nodes are gone.
+// The caller sees to it that only one survey runs at a time.
+type zones struct {
+	Evictions
+	known map[string]*zone
+	// given are the nodes that may have the taint.
+	given map[string]bool
+	down  bool
+}
+
+func newZones(e Evictions) *zones {
+	return &zones{Evictions: e, known: map[string]*zone{}, given: map[string]bool{}}
+}
+
+// survey looks at all nodes anew. It returns the nodes that it gave up, or took back, and whether the time of no ready node at
+// all is over.
+func (z *zones) survey(nodes []*corev1.Node, now time.Time) (changed []string, recovered bool) {
+	z.count(nodes, now)
+	was := z.down
+	ready, bad := 0, 0
+	for _, at := range z.known {
+		ready, bad = ready+at.ready, bad+at.bad
+	}
+	z.down = ready == 0 && bad > 0
+	failed := map[string]bool{}
+	for _, at := range z.known {
+		per := z.perSecond(at.ready, at.bad)
+		at.limit.SetLimitAt(now, rate.Limit(per))
+		for _, n := range at.failed {
+			failed[n.Name] = true
+			switch {
+			case z.down:
+				changed = append(changed, n.Name)
+			case z.given[n.Name]:
+			case evicting(n):
+				z.given[n.Name] = true
+			case per > 0 && at.limit.AllowN(now, 1):
+				z.given[n.Name] = true
+				changed = append(changed, n.Name)
+			}
+		}
+	}
+	for name := range z.given {
+		if z.down || !failed[name] {
+			delete(z.given, name)
+		}
+	}
+	if was && z.down {
+		changed = nil
+	}
+	return changed, was && !z.down
+}
+
+// count files the nodes under their zones. A zone that has no node any more is forgotten.
+func (z *zones) count(nodes []*corev1.Node, now time.Time) {
+	for _, at := range z.known {
+		at.nodes, at.ready, at.bad, at.failed = 0, 0, 0, nil
+	}
+	for _, n := range nodes {
+		key := zoneOf(n)
+		at := z.known[key]
+		if at == nil {
+			at = &zone{limit: rate.NewLimiter(rate.Limit(z.Rate), 1)}
+			z.known[key] = at
+		}
+		at.nodes++
+		_, out := n.Labels[excluded]
+		switch {
+		case !nodeReady(n):
+			at.failed = append(at.failed, n)
+			if !out {
+				at.bad++
+			}
+		case !out:
+			at.ready++
+		}
+	}
+	for key, at := range z.known {
+		if at.nodes == 0 {
+			delete(z.known, key)
+		}
+		slices.SortFunc(at.failed, func(a, b *corev1.Node) int {
+			if c := since(a).Compare(since(b)); c != 0 {
+				return c
+			}
+			return strings.Compare(a.Name, b.Name)
+		})
+	}
+}
+
+func zoneOf(n *corev1.Node) string {
+	return n.Labels[corev1.LabelTopologyRegion] + "/" + n.Labels[corev1.LabelTopologyZone]
+}
+
+// since is when the node's readiness last changed.
+func since(n *corev1.Node) time.Time {
+	if r := controller.NodeCondition(n, corev1.NodeReady); r != nil {
+		return r.LastTransitionTime.Time
+	}
+	return n.CreationTimestamp.Time
+}
+
+// evicting tells whether the node has a taint already that drives its pods away because it is not ready.
+func evicting(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoExecute && managed(t)
+	})
+}
