@@ -2,11 +2,9 @@ package kubelet
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"time"
 
@@ -15,10 +13,7 @@ import (
 	"bonsai/pkg/kubelet/prober"
 )
 
-// httpHookTimeout bounds an HTTP hook, which has no timeout of its own.
-const httpHookTimeout = 30 * time.Second
-
-// hook runs one lifecycle handler and waits for its end.
+// hook runs one lifecycle handler and waits for its end, or that of ctx.
 func (k *Kubelet) hook(ctx context.Context, pod *corev1.Pod, c *corev1.Container, id string, h *corev1.LifecycleHandler) error {
 	switch {
 	case h.Exec != nil:
@@ -31,7 +26,15 @@ func (k *Kubelet) hook(ctx context.Context, pod *corev1.Pod, c *corev1.Container
 		}
 		return nil
 	case h.HTTPGet != nil:
-		return k.httpHook(ctx, pod, c, h.HTTPGet)
+		rt, err := k.cri.PodStatus(ctx, pod.UID)
+		if err != nil {
+			return err
+		}
+		ips := k.podIPs(pod, rt)
+		if len(ips) == 0 {
+			return errors.New("the pod has no address")
+		}
+		return httpHook(ctx, c, h.HTTPGet, ips[0])
 	case h.Sleep != nil:
 		t := time.NewTimer(time.Duration(h.Sleep.Seconds) * time.Second)
 		defer t.Stop()
@@ -45,33 +48,18 @@ func (k *Kubelet) hook(ctx context.Context, pod *corev1.Pod, c *corev1.Container
 	return errors.New("the hook has no handler")
 }
 
-func (k *Kubelet) httpHook(ctx context.Context, pod *corev1.Pod, c *corev1.Container, a *corev1.HTTPGetAction) error {
-	ctx, cancel := context.WithTimeout(ctx, httpHookTimeout)
-	defer cancel()
-	rt, err := k.cri.PodStatus(ctx, pod.UID)
+// httpHook sends the request of an HTTP hook. Any answer is success, whatever its status and body: the hook was told.
+func httpHook(ctx context.Context, c *corev1.Container, a *corev1.HTTPGetAction, podIP string) error {
+	req, err := prober.Request(ctx, c, a, podIP, "kube-lifecycle/1.36")
 	if err != nil {
 		return err
 	}
-	ips := k.podIPs(pod, rt)
-	if len(ips) == 0 {
-		return errors.New("the pod has no address")
-	}
-	req, err := prober.Request(ctx, c, a, ips[0], "kube-lifecycle/1.36")
-	if err != nil {
-		return err
-	}
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} // hooks know no CA of the pod's
-	resp, err := client.Do(req)
+	resp, err := prober.HTTPClient().Do(req)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, io.LimitReader(resp.Body, 10<<10)); err != nil {
-		return err
-	}
-	if resp.StatusCode >= http.StatusBadRequest {
-		return fmt.Errorf("the hook answered with status %d", resp.StatusCode)
-	}
+	io.Copy(io.Discard, io.LimitReader(resp.Body, 10<<10))
 	return nil
 }
 

@@ -3,8 +3,6 @@ package kubelet
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,9 +12,6 @@ import (
 	"bonsai/pkg/trace"
 )
 
-// minGrace is the least time a container gets between its stop signal and its kill, whatever its preStop hook has used up.
-const minGrace = 2 * time.Second
-
 // podGrace is the grace period of a pod's spec.
 func podGrace(pod *corev1.Pod) time.Duration {
 	if pod.Spec.TerminationGracePeriodSeconds != nil {
@@ -25,38 +20,18 @@ func podGrace(pod *corev1.Pod) time.Duration {
 	return 30 * time.Second
 }
 
-// killPod ends all containers, the regular ones together and the sidecars after them in reverse order, then the sandboxes.
+// killPod ends all containers, then the sandboxes.
 func (k *Kubelet) killPod(ctx context.Context, pod *corev1.Pod, rt *runtime.PodStatus, grace time.Duration) error {
 	begun := time.Now()
-	end := begun.Add(grace)
-	var first []*runtime.Container
-	sidecars := map[string]*runtime.Container{}
+	var list []*runtime.Container
 	for i := range rt.Containers {
-		c := &rt.Containers[i]
-		if c.State != runtime.StateRunning && c.State != runtime.StateUnknown && c.State != runtime.StateCreated {
-			continue
+		if c := &rt.Containers[i]; c.State != runtime.StateExited {
+			list = append(list, c)
+			k.containerEvent(pod, c.Name, corev1.EventTypeNormal, "Killing", "Stopping container "+c.Name)
 		}
-		if isSidecar(pod, c.Name) && c.State == runtime.StateRunning {
-			sidecars[c.Name] = c
-			continue
-		}
-		first = append(first, c)
 	}
-	errs := make([]error, len(first))
-	var wg sync.WaitGroup
-	for i, c := range first {
-		wg.Go(func() { errs[i] = k.killContainer(ctx, pod, c, end, "Stopping container "+c.Name) })
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := k.stopper(pod, begun.Add(grace)).all(ctx, list); err != nil {
 		return err
-	}
-	for i := len(pod.Spec.InitContainers) - 1; i >= 0; i-- {
-		if c := sidecars[pod.Spec.InitContainers[i].Name]; c != nil {
-			if err := k.killContainer(ctx, pod, c, end, "Stopping container "+c.Name); err != nil {
-				return err
-			}
-		}
 	}
 	trace.Step(ctx, k.log, pod, "kubelet.stop", begun, time.Now())
 	begun = time.Now()
@@ -68,15 +43,6 @@ func (k *Kubelet) killPod(ctx context.Context, pod *corev1.Pod, rt *runtime.PodS
 	}
 	trace.Step(ctx, k.log, pod, "kubelet.unsandbox", begun, time.Now())
 	return nil
-}
-
-func isSidecar(pod *corev1.Pod, name string) bool {
-	for i := range pod.Spec.InitContainers {
-		if pod.Spec.InitContainers[i].Name == name {
-			return lifecycle.Sidecar(&pod.Spec.InitContainers[i])
-		}
-	}
-	return false
 }
 
 // killOne ends a container that its pod's plan wants gone.
@@ -93,40 +59,22 @@ func (k *Kubelet) killOne(ctx context.Context, pod *corev1.Pod, x lifecycle.Kill
 	if msg == "" {
 		msg = "Stopping container " + x.Container.Name
 	}
-	return k.killContainer(ctx, pod, x.Status, time.Now().Add(grace), msg)
+	k.containerEvent(pod, x.Status.Name, corev1.EventTypeNormal, "Killing", msg)
+	return k.stopper(pod, time.Now().Add(grace)).one(ctx, x.Status, nil)
 }
 
-// killContainer runs the preStop hook, then stops the container; both together may take until end.
-func (k *Kubelet) killContainer(ctx context.Context, pod *corev1.Pod, cs *runtime.Container, end time.Time, message string) error {
-	k.containerEvent(pod, cs.Name, corev1.EventTypeNormal, "Killing", message)
-	if c := containerSpec(pod, cs.Name); c != nil && c.Lifecycle != nil && c.Lifecycle.PreStop != nil &&
-		cs.State == runtime.StateRunning && time.Until(end) > 0 {
-		k.preStop(ctx, pod, c, cs, end)
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	grace := max(time.Until(end).Round(time.Second), minGrace)
-	if total := podGraceLeft(pod); total >= 0 && total < grace {
-		grace = total
-	}
-	if err := k.cri.StopContainer(ctx, cs.ID.ID, grace); err != nil {
-		return fmt.Errorf("kill container %s: %w", cs.Name, err)
-	}
-	return nil
+// stopper ends containers of a pod whose grace period is over at end.
+func (k *Kubelet) stopper(pod *corev1.Pod, end time.Time) *stopper {
+	return &stopper{pod: pod, end: end, stop: k.cri.StopContainer,
+		preStop: func(ctx context.Context, c *runtime.Container) { k.preStop(ctx, pod, c) }}
 }
 
-// podGraceLeft is the deletion's grace period if it is shorter than the least one, else -1: "now" means now.
-func podGraceLeft(pod *corev1.Pod) time.Duration {
-	if pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds < int64(minGrace/time.Second) {
-		return time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
+// preStop runs a container's preStop hook, if it has one.
+func (k *Kubelet) preStop(ctx context.Context, pod *corev1.Pod, cs *runtime.Container) {
+	c := containerSpec(pod, cs.Name)
+	if c == nil || c.Lifecycle == nil || c.Lifecycle.PreStop == nil {
+		return
 	}
-	return -1
-}
-
-func (k *Kubelet) preStop(ctx context.Context, pod *corev1.Pod, c *corev1.Container, cs *runtime.Container, end time.Time) {
-	ctx, cancel := context.WithDeadline(ctx, end)
-	defer cancel()
 	if err := k.hook(ctx, pod, c, cs.ID.ID, c.Lifecycle.PreStop); err != nil && !errors.Is(ctx.Err(), context.Canceled) {
 		k.log.Info("preStop hook failed", "pod", fullName(pod), "container", c.Name, "err", err)
 		k.containerEvent(pod, c.Name, corev1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed")

@@ -130,19 +130,14 @@ func Request(ctx context.Context, c *corev1.Container, a *corev1.HTTPGetAction, 
 	return req, nil
 }
 
-func httpGet(ctx context.Context, c *corev1.Container, a *corev1.HTTPGetAction, t Target, timeout time.Duration) (bool, bool, string, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	req, err := Request(ctx, c, a, t.PodIP, "kube-probe/1.36")
-	if err != nil {
-		return false, false, "", err
-	}
-	elsewhere := false
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // probes know no CA of the pod's
-		DisableKeepAlives: true, Proxy: nil, DisableCompression: true},
+// HTTPClient sends the requests of HTTP probes and hooks, one connection each. Redirects are followed within the host, 10 at
+// most; one that leads to another host is itself the answer, for what runs in a pod must not say whom the node calls.
+func HTTPClient() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the node knows no CA of the pod's
+			DisableKeepAlives: true, Proxy: nil, DisableCompression: true},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
-			if r.URL.Hostname() != req.URL.Hostname() {
-				elsewhere = true
+			if r.URL.Hostname() != via[0].URL.Hostname() {
 				return http.ErrUseLastResponse
 			}
 			if len(via) >= 10 {
@@ -150,7 +145,16 @@ func httpGet(ctx context.Context, c *corev1.Container, a *corev1.HTTPGetAction, 
 			}
 			return nil
 		}}
-	resp, err := client.Do(req)
+}
+
+func httpGet(ctx context.Context, c *corev1.Container, a *corev1.HTTPGetAction, t Target, timeout time.Duration) (bool, bool, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	req, err := Request(ctx, c, a, t.PodIP, "kube-probe/1.36")
+	if err != nil {
+		return false, false, "", err
+	}
+	resp, err := HTTPClient().Do(req)
 	if err != nil {
 		return false, false, err.Error(), nil
 	}
@@ -160,7 +164,7 @@ func httpGet(ctx context.Context, c *corev1.Container, a *corev1.HTTPGetAction, 
 		return false, false, err.Error(), nil
 	}
 	if resp.StatusCode >= 200 && resp.StatusCode < 400 {
-		if elsewhere {
+		if resp.StatusCode >= 300 { // not followed, see HTTPClient
 			return true, true, "Probe terminated redirects, Response body: " + string(body), nil
 		}
 		return true, false, string(body), nil

@@ -1,0 +1,101 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// minGrace is the least time a container gets between its stop signal and its kill, whatever its preStop hook has used up.
+const minGrace = 2 * time.Second
+
+// stopper ends containers of one pod. Its functions are called from several goroutines.
+type stopper struct {
+	pod *corev1.Pod
+	// end is when the grace period is over, which preStop hooks, the wait for one's turn and the stop signal share.
+	end time.Time
+	// preStop runs the container's hook, if it has one, until ctx is done.
+	preStop func(ctx context.Context, c *runtime.Container)
+	// stop sends the stop signal and, after grace, SIGKILL.
+	stop func(ctx context.Context, id string, grace time.Duration) error
+}
+
+// all ends a pod's containers. Their preStop hooks begin together. Then the regular ones are stopped, each after its own hook;
+// a sidecar is stopped once these and the sidecars after it have ended, or the grace period is over.
+//
+// The rules: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination (steps 1 and 2, and
+// "Pod Termination And Sidecar Containers").
+func (s *stopper) all(ctx context.Context, list []*runtime.Container) error {
+	ended := make([]chan struct{}, len(list))
+	for i := range list {
+		ended[i] = make(chan struct{})
+	}
+	errs := make([]error, len(list))
+	var wg sync.WaitGroup
+	for i, c := range list {
+		wg.Go(func() {
+			defer close(ended[i])
+			var before []<-chan struct{}
+			for j, other := range list {
+				if place := s.place(c); place > 0 && s.place(other) < place {
+					before = append(before, ended[j])
+				}
+			}
+			errs[i] = s.one(ctx, c, before)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// place is a container's place in the order of stopping: 0 for all but running sidecars, of which the last has 1.
+func (s *stopper) place(c *runtime.Container) int {
+	init := s.pod.Spec.InitContainers
+	for i := range init {
+		if init[i].Name == c.Name && lifecycle.Sidecar(&init[i]) && c.State == runtime.StateRunning {
+			return len(init) - i
+		}
+	}
+	return 0
+}
+
+// one runs the preStop hook, waits for those that end before this container, and stops it.
+func (s *stopper) one(ctx context.Context, c *runtime.Container, before []<-chan struct{}) error {
+	timed, cancel := context.WithDeadline(ctx, s.end)
+	defer cancel()
+	if c.State == runtime.StateRunning && timed.Err() == nil {
+		s.preStop(timed, c)
+	}
+	for _, ended := range before {
+		select {
+		case <-ended:
+		case <-timed.Done():
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	grace := max(time.Until(s.end).Round(time.Second), minGrace)
+	if total := shortGrace(s.pod); total >= 0 && total < grace {
+		grace = total
+	}
+	if err := s.stop(ctx, c.ID.ID, grace); err != nil {
+		return fmt.Errorf("kill container %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// shortGrace is the deletion's grace period if it is shorter than the least one, else -1: "now" means now.
+func shortGrace(pod *corev1.Pod) time.Duration {
+	if pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds < int64(minGrace/time.Second) {
+		return time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
+	}
+	return -1
+}
