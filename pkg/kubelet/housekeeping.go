@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +17,6 @@ import (
 
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/images"
-	"bonsai/pkg/kubelet/podworker"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -27,11 +27,13 @@ const (
 )
 
 // listed looks at a list of the runtime for pods that no source knows: they are ended. Until all sources have spoken, no pod
-// counts as unknown.
+// counts as unknown. No source speaks meanwhile, so that a pod that comes just now is not taken for an orphan.
 func (k *Kubelet) listed(pods []*runtime.PodStatus) {
 	if !k.Synced() {
 		return
 	}
+	k.sources.Lock()
+	defer k.sources.Unlock()
 	for _, p := range pods {
 		if _, known := k.workers.State(p.UID); known || k.pod(p.UID) != nil || p.Name == "" {
 			continue
@@ -66,28 +68,14 @@ func (k *Kubelet) housekeeping(ctx context.Context) error {
 	}
 }
 
+// clean removes what is left of pods that are gone. What there is gets listed first, and whether it may go is asked at the moment of
+// each removal, in a way that the answer holds until the removal is done: a pod may arrive at any time, and what it has must stay.
 func (k *Kubelet) clean(ctx context.Context) {
-	states := k.workers.Live()
-	running, traces := map[types.UID]bool{}, map[types.UID]bool{}
-	for uid, s := range states {
-		traces[uid] = true
-		if s < podworker.Finished {
-			running[uid] = true
-		}
-	}
-	k.mu.Lock()
-	for uid := range k.pods {
-		traces[uid] = true
-		if _, ok := states[uid]; !ok {
-			running[uid] = true
-		}
-	}
-	k.mu.Unlock()
 	for what, err := range map[string]error{
 		"dead containers":      k.cleanContainers(ctx),
-		"directories of pods":  k.volumes.Cleanup(ctx, traces),
-		"cgroups of pods":      k.cgroups.Reconcile(ctx, running),
-		"logs of pods":         k.cleanLogs(traces),
+		"directories of pods":  k.volumes.Cleanup(ctx, k.workers.WhenGone),
+		"cgroups of pods":      k.cgroups.Reconcile(ctx, k.workers.WhenFinished),
+		"logs of pods":         k.cleanLogs(),
 		"cgroups' CPU of pods": k.cgroups.UpdateQoS(k.active()),
 	} {
 		if err != nil && ctx.Err() == nil {
@@ -96,7 +84,8 @@ func (k *Kubelet) clean(ctx context.Context) {
 	}
 }
 
-// cleanContainers keeps one dead container per name, for its logs and its last state, and the newest sandbox of a pod.
+// cleanContainers keeps one dead container per name, for its logs and its last state, and the newest sandbox of a pod. A pod that has
+// too many is looked at again right before: what is dead and not the newest then will never be anything else.
 func (k *Kubelet) cleanContainers(ctx context.Context) error {
 	pods, err := k.cri.Pods(ctx)
 	if err != nil {
@@ -104,16 +93,34 @@ func (k *Kubelet) cleanContainers(ctx context.Context) error {
 	}
 	var errs []error
 	for _, p := range pods {
-		for _, c := range excess(p) {
-			errs = append(errs, k.cri.RemoveContainer(ctx, c.ID.ID), k.removeLog(p, c))
+		if len(excess(p)) == 0 && len(unused(p)) == 0 {
+			continue
 		}
-		for i, s := range p.Sandboxes {
-			if i > 0 && !s.Ready && !used(p, s.ID) {
-				errs = append(errs, k.cri.RemoveSandbox(ctx, s.ID))
-			}
+		now, err := k.cri.PodStatus(ctx, p.UID)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		now.Name, now.Namespace = p.Name, p.Namespace
+		for _, c := range excess(now) {
+			errs = append(errs, k.cri.RemoveContainer(ctx, c.ID.ID), k.removeLog(now, c))
+		}
+		for _, id := range unused(now) {
+			errs = append(errs, k.cri.RemoveSandbox(ctx, id))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// unused lists the sandboxes that are neither ready nor the newest and have no containers.
+func unused(p *runtime.PodStatus) []string {
+	var out []string
+	for i, s := range p.Sandboxes {
+		if i > 0 && !s.Ready && !slices.ContainsFunc(p.Containers, func(c runtime.Container) bool { return c.SandboxID == s.ID }) {
+			out = append(out, s.ID)
+		}
+	}
+	return out
 }
 
 // excess lists the dead containers beyond the newest one of each name, besides the one that is current.
@@ -133,15 +140,6 @@ func excess(p *runtime.PodStatus) []runtime.Container {
 func deadBefore(p *runtime.PodStatus, i int) bool {
 	for j := range i {
 		if p.Containers[j].Name == p.Containers[i].Name && p.Containers[j].State == runtime.StateExited {
-			return true
-		}
-	}
-	return false
-}
-
-func used(p *runtime.PodStatus, sandbox string) bool {
-	for _, c := range p.Containers {
-		if c.SandboxID == sandbox {
 			return true
 		}
 	}
@@ -176,7 +174,8 @@ func (k *Kubelet) removeLogs(pod *corev1.Pod) error {
 	return k.removeDeadLinks()
 }
 
-// removeDeadLinks removes links to logs that are gone.
+// removeDeadLinks removes links into log directories that are gone. A log itself is missing for a moment while it is rotated, and its
+// link must outlive that.
 func (k *Kubelet) removeDeadLinks() error {
 	links, err := os.ReadDir(k.cfg.ContainerLogsDir)
 	if err != nil {
@@ -187,7 +186,11 @@ func (k *Kubelet) removeDeadLinks() error {
 		if l.Type()&fs.ModeSymlink == 0 {
 			continue
 		}
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		log, err := os.Readlink(path)
+		if err != nil {
+			continue // removed meanwhile
+		}
+		if _, err := os.Stat(filepath.Dir(log)); errors.Is(err, fs.ErrNotExist) {
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
@@ -196,20 +199,21 @@ func (k *Kubelet) removeDeadLinks() error {
 	return nil
 }
 
-// cleanLogs removes the logs of pods that are not live.
-func (k *Kubelet) cleanLogs(live map[types.UID]bool) error {
+// cleanLogs removes the logs of pods that are gone.
+func (k *Kubelet) cleanLogs() error {
 	dirs, err := os.ReadDir(k.cfg.PodLogsDir)
 	if err != nil {
 		return fmt.Errorf("read the directory of pod logs: %w", err)
 	}
+	var errs []error
 	for _, d := range dirs {
 		parts := strings.SplitN(d.Name(), "_", 3)
-		if len(parts) != 3 || live[types.UID(parts[2])] {
+		if len(parts) != 3 {
 			continue
 		}
-		if err := os.RemoveAll(filepath.Join(k.cfg.PodLogsDir, d.Name())); err != nil {
-			return err
-		}
+		errs = append(errs, k.workers.WhenGone(types.UID(parts[2]), func() error {
+			return os.RemoveAll(filepath.Join(k.cfg.PodLogsDir, d.Name()))
+		}))
 	}
-	return k.removeDeadLinks()
+	return errors.Join(append(errs, k.removeDeadLinks())...)
 }

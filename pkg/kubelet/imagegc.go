@@ -17,17 +17,8 @@ func (k *Kubelet) cleanImages(ctx context.Context, known map[string]images.Seen)
 	if err != nil {
 		return known, err
 	}
-	pods, err := k.cri.Pods(ctx)
+	used, err := k.usedImages(ctx)
 	if err != nil {
-		return known, err
-	}
-	used := map[string]bool{}
-	for _, p := range pods {
-		for _, c := range p.Containers {
-			used[c.ImageID] = true
-		}
-	}
-	if err := k.markMounted(ctx, used); err != nil {
 		return known, err
 	}
 	now := time.Now()
@@ -43,9 +34,30 @@ func (k *Kubelet) cleanImages(ctx context.Context, known map[string]images.Seen)
 	disk := images.Disk{Capacity: fs.Blocks * uint64(fs.Bsize), Available: fs.Bavail * uint64(fs.Bsize)}
 	var errs []error
 	for _, id := range images.Victims(k.cfg.ImageGC, disk, present, known, used, now) {
-		k.log.Info("unused image removed to free space", "image", id)
-		errs = append(errs, k.cri.RemoveImage(ctx, id))
-		delete(known, id)
+		errs = append(errs, k.images.WhenFree(id, func() error {
+			// A container may have been made of it since; none is while it is being removed.
+			if used, err := k.usedImages(ctx); err != nil || used[id] {
+				return err
+			}
+			k.log.Info("unused image removed to free space", "image", id)
+			delete(known, id)
+			return k.cri.RemoveImage(ctx, id)
+		}))
 	}
 	return known, errors.Join(errs...)
+}
+
+// usedImages are the ids of the images that containers or image volumes use.
+func (k *Kubelet) usedImages(ctx context.Context) (map[string]bool, error) {
+	pods, err := k.cri.Pods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]bool{}
+	for _, p := range pods {
+		for _, c := range p.Containers {
+			used[c.ImageID] = true
+		}
+	}
+	return used, k.markMounted(ctx, used)
 }

@@ -58,20 +58,22 @@ func (k *Kubelet) tryStart(ctx context.Context, f lifecycle.Facts, st *podState,
 	pod, c := f.Pod, s.Container
 	now := time.Now()
 	pull := now
-	img, err := k.ensureImage(ctx, pod, st, c.Name, c.Image, c.ImagePullPolicy)
+	img, release, err := k.holdImage(ctx, pod, st, c.Name, c.Image, c.ImagePullPolicy)
 	if err != nil {
 		return err
 	}
+	defer release()
 	trace.Step(ctx, k.log, pod, "kubelet.pull", pull, time.Now())
 	if !st.prepared {
 		if err := k.mount(ctx, pod, st); err != nil {
 			return err
 		}
 	}
-	mounted, err := k.imageVolumes(ctx, pod, st, c)
+	mounted, releaseMounted, err := k.imageVolumes(ctx, pod, st, c)
 	if err != nil {
 		return err
 	}
+	defer releaseMounted()
 	begun := time.Now()
 	req, err := k.request(ctx, f, st, s, img, mounted)
 	if err != nil {
@@ -120,6 +122,11 @@ func cause(err error) string {
 		err = u
 	}
 	return cri.Message(err)
+}
+
+// holdImage is ensureImage, and keeps the image from being removed until release is called.
+func (k *Kubelet) holdImage(ctx context.Context, pod *corev1.Pod, st *podState, container, image string, policy corev1.PullPolicy) (*runtime.Image, func(), error) {
+	return k.images.Hold(ctx, func() (*runtime.Image, error) { return k.ensureImage(ctx, pod, st, container, image, policy) })
 }
 
 // ensureImage brings an image that the named container needs to the node.

@@ -17,6 +17,8 @@ import (
 // podState is what the kubelet remembers of a pod between syncs. Only the pod's worker touches it, but for runtime, which
 // others read.
 type podState struct {
+	// begun: the pod's helpers were told of it.
+	begun    bool
 	admitted bool
 	rejected *rejection
 	// cgroupParent and mounts are set once the pod's ground is prepared.

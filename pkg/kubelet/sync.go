@@ -22,6 +22,10 @@ const maxRounds = 50
 // Sync implements podworker.Steps: look at the runtime, plan, report, act, until the plan is empty.
 func (k *Kubelet) Sync(ctx context.Context, pod *corev1.Pod) (podworker.Outcome, error) {
 	st := k.state(pod.UID)
+	if !st.begun {
+		k.begin(pod)
+		st.begun = true
+	}
 	for range maxRounds {
 		rt, err := k.look(ctx, pod, st)
 		if err != nil {
@@ -56,6 +60,22 @@ func (k *Kubelet) Sync(ctx context.Context, pod *corev1.Pod) (podworker.Outcome,
 		}
 	}
 	return podworker.Outcome{}, fmt.Errorf("pod %s/%s did not settle in %d rounds", pod.Namespace, pod.Name, maxRounds)
+}
+
+// begin tells the pod's helpers of it. They know it from its source, but may have forgotten it since, with the end of an earlier life
+// of the pod.
+func (k *Kubelet) begin(pod *corev1.Pod) {
+	k.mu.Lock()
+	known, mirror := k.pods[pod.UID], k.mirrors[fullName(pod)]
+	k.mu.Unlock()
+	switch {
+	case known == nil: // it is about to be removed
+	case !config.IsStatic(pod):
+		k.status.Observe(pod.UID, known)
+		k.objects.Track(known)
+	case mirror != nil && config.Matches(mirror, pod):
+		k.status.Observe(pod.UID, mirror)
+	}
 }
 
 // overdue ends a pod that has used up its time.

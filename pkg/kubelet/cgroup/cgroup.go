@@ -150,18 +150,18 @@ func (m *Manager) Pods() []types.UID {
 	return out
 }
 
-// Reconcile removes the cgroups of pods that are not live, with their processes.
-func (m *Manager) Reconcile(ctx context.Context, live map[types.UID]bool) error {
+// Reconcile removes the cgroups of pods that need none any more, with their processes. whenEnded is asked for each at the moment of
+// its removal: it does f if the pod's containers have ended, and keeps the pod from beginning anew until f is done.
+func (m *Manager) Reconcile(ctx context.Context, whenEnded func(uid types.UID, f func() error) error) error {
 	var errs []error
 	for _, uid := range m.Pods() {
-		if live[uid] {
-			continue
-		}
-		if err := m.RemovePod(ctx, uid); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		m.cfg.Log.Info("removed the cgroup of a pod that is gone", "uid", uid)
+		errs = append(errs, whenEnded(uid, func() error {
+			if err := m.RemovePod(ctx, uid); err != nil {
+				return err
+			}
+			m.cfg.Log.Info("removed the cgroup of a pod that is gone", "uid", uid)
+			return nil
+		}))
 	}
 	return errors.Join(errs...)
 }

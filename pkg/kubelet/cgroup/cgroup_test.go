@@ -263,10 +263,11 @@ func TestKernel(t *testing.T) {
 	}
 	reaped := make(chan error)
 	go func() { reaped <- child.Wait() }()
-	if err := m.Reconcile(ctx, map[types.UID]bool{"uid-1": true}); err != nil || len(m.Pods()) != 1 {
+	lives := func(types.UID, func() error) error { return nil }
+	if err := m.Reconcile(ctx, lives); err != nil || len(m.Pods()) != 1 {
 		t.Fatal("a live pod's cgroup went:", err)
 	}
-	if err := m.Reconcile(ctx, nil); err != nil || len(m.Pods()) != 0 {
+	if err := m.Reconcile(ctx, func(_ types.UID, remove func() error) error { return remove() }); err != nil || len(m.Pods()) != 0 {
 		t.Fatal(m.Pods(), err)
 	}
 	if err := <-reaped; err == nil {

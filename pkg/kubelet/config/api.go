@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,6 +16,8 @@ type API struct {
 	informer cache.SharedInformer
 	// mu makes the calls of the handler one after another with those of other sources.
 	mu *sync.Mutex
+	// synced tells whether the handler was told of the whole first list; nil before Run.
+	synced atomic.Pointer[cache.InformerSynced]
 }
 
 // NewAPI returns the source of the node's pods, which pods lists and watches; it begins with Run. mu is locked around each call of a handler.
@@ -36,9 +39,15 @@ func lean(obj any) (any, error) {
 
 // Run watches until ctx ends.
 func (a *API) Run(ctx context.Context, h Handler) error {
-	_, err := a.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { a.call(obj, h.Update) },
-		UpdateFunc: func(_, obj any) { a.call(obj, h.Update) },
+	told, err := a.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { a.call(obj, h.Update) },
+		UpdateFunc: func(before, obj any) {
+			// A list that takes the place of a lost watch shows only what is there now: another pod of the name, the one before is gone.
+			if old, now := before.(*corev1.Pod), obj.(*corev1.Pod); old.UID != now.UID {
+				a.call(old, h.Remove)
+			}
+			a.call(obj, h.Update)
+		},
 		DeleteFunc: func(obj any) {
 			if d, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = d.Obj
@@ -49,6 +58,8 @@ func (a *API) Run(ctx context.Context, h Handler) error {
 	if err != nil {
 		return fmt.Errorf("watch the pods of the node: %w", err)
 	}
+	synced := cache.InformerSynced(told.HasSynced)
+	a.synced.Store(&synced)
 	a.informer.RunWithContext(ctx)
 	return nil
 }
@@ -61,8 +72,12 @@ func (a *API) call(obj any, f func(*corev1.Pod)) {
 	}
 }
 
-// Synced tells whether the first list is complete.
-func (a *API) Synced() bool { return a.informer.HasSynced() }
+// Synced tells whether the handler was told of all pods of the first list: not before may a pod count as unknown. That the list has
+// arrived says less, for the handler is called after it.
+func (a *API) Synced() bool {
+	synced := a.synced.Load()
+	return synced != nil && (*synced)()
+}
 
 // SameWork tells whether two versions of a pod ask the kubelet for the same: only what it reports itself differs. own names
 // the conditions that the kubelet writes.

@@ -13,6 +13,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"bonsai/pkg/kubelet/kubelettest"
@@ -173,4 +176,98 @@ func TestSameWork(t *testing.T) {
 			t.Errorf("%s: want same %v", name, c.same)
 		}
 	}
+}
+
+// list is a source of pods whose list changes behind a broken watch.
+type list struct {
+	mu    sync.Mutex
+	pods  []corev1.Pod
+	watch *watch.FakeWatcher
+}
+
+func (l *list) List(metav1.ListOptions) (apiruntime.Object, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: l.pods}, nil
+}
+
+func (l *list) Watch(metav1.ListOptions) (watch.Interface, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.watch = watch.NewFake()
+	return l.watch, nil
+}
+
+// IsWatchListSemanticsUnSupported tells the reflector to list.
+func (*list) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (l *list) current() *watch.FakeWatcher { l.mu.Lock(); defer l.mu.Unlock(); return l.watch }
+
+// calls notes what a handler is told; each call waits for gate.
+type calls struct {
+	mu   sync.Mutex
+	log  []string
+	gate chan struct{}
+}
+
+func (c *calls) note(what string, p *corev1.Pod) {
+	<-c.gate
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.log = append(c.log, what+":"+string(p.UID))
+}
+func (c *calls) Update(p *corev1.Pod) { c.note("update", p) }
+func (c *calls) Remove(p *corev1.Pod) { c.note("remove", p) }
+func (c *calls) text() string         { c.mu.Lock(); defer c.mu.Unlock(); return strings.Join(c.log, " ") }
+
+func watched(uid string) corev1.Pod {
+	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-0", Namespace: "ns", UID: types.UID(uid), ResourceVersion: uid}}
+}
+
+func TestARelistThatShowsAnotherPodOfTheNameRemovesTheOld(t *testing.T) {
+	t.Parallel()
+	l, h := &list{pods: []corev1.Pod{watched("1")}}, &calls{gate: make(chan struct{})}
+	close(h.gate)
+	a, err := NewAPI(l, &sync.Mutex{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx, h) }()
+	eventually(t, "the first pod and the watch", func() bool { return h.text() == "update:1" && l.current() != nil })
+	l.mu.Lock()
+	l.pods = []corev1.Pod{watched("2")}
+	l.mu.Unlock()
+	l.current().Error(&metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired})
+	eventually(t, "the second pod", func() bool { return strings.HasSuffix(h.text(), "update:2") })
+	if got := h.text(); got != "update:1 remove:1 update:2" {
+		t.Error(got)
+	}
+	cancel()
+	<-done
+}
+
+// A pod that runs must not count as unknown because its source has not come to it yet: it would be ended.
+func TestTheSourceIsSyncedOnceAllPodsAreTold(t *testing.T) {
+	t.Parallel()
+	l, h := &list{pods: []corev1.Pod{watched("1")}}, &calls{gate: make(chan struct{})}
+	a, err := NewAPI(l, &sync.Mutex{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx, h) }()
+	eventually(t, "the list", a.informer.HasSynced)
+	if a.Synced() {
+		t.Error("synced before the handler was told of the pod")
+	}
+	close(h.gate)
+	eventually(t, "synced", a.Synced)
+	if h.text() != "update:1" {
+		t.Error(h.text())
+	}
+	cancel()
+	<-done
 }

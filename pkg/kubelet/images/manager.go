@@ -65,6 +65,7 @@ type Config struct {
 type Manager struct {
 	cfg   Config
 	slots chan struct{} // nil: no limit
+	holds *holds
 
 	mu      sync.Mutex
 	backOff map[string]delay
@@ -81,7 +82,7 @@ func New(cfg Config) *Manager {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	m := &Manager{cfg: cfg, backOff: map[string]delay{}}
+	m := &Manager{cfg: cfg, backOff: map[string]delay{}, holds: newHolds()}
 	switch {
 	case cfg.Serialize:
 		m.slots = make(chan struct{}, 1)

@@ -5,7 +5,9 @@
 //
 // and never back. Syncing: the pod shall run, Sync is called whenever something changed. Terminating: it shall end (deleted,
 // removed, ended by itself, killed); Terminate is called until no container runs. Terminated: Cleanup takes away what it used.
-// Finished: the pod rests until it is removed; then Forget takes the last traces and the worker ends.
+// Finished: the pod rests until it is removed; then Forget takes the last traces and the worker ends. A pod that comes back after
+// its removal gets a new worker when the old one has ended. What others take away of pods that are gone, they take by WhenGone or
+// WhenFinished: no worker of the pod begins meanwhile.
 package podworker
 
 import (

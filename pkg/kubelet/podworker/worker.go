@@ -27,6 +27,8 @@ type worker struct {
 	state State
 	// removed: the pod is gone from its source.
 	removed bool
+	// next is the pod as it came back after its removal; nil: it did not.
+	next *corev1.Pod
 	// grace is the shortest grace period asked for, once the pod terminates.
 	grace time.Duration
 	// cancel ends the step in progress, nil if none is.
@@ -36,7 +38,12 @@ type worker struct {
 // set takes a change of the pod; it interrupts the step in progress if the pod shall end (sooner) now.
 func (x *worker) set(pod *corev1.Pod, removed bool) {
 	x.mu.Lock()
-	x.pod = pod
+	if x.removed && !removed && pod.DeletionTimestamp == nil {
+		x.next = pod // this life goes to its end first
+		x.mu.Unlock()
+		return
+	}
+	x.pod, x.next = pod, nil
 	x.removed = x.removed || removed
 	before, g := x.state, x.grace
 	if x.removed || pod.DeletionTimestamp != nil {

@@ -23,11 +23,14 @@ type Workers struct {
 	workers map[types.UID]*worker
 	// names holds, for each static pod's full name, the uids that want it; the first one has it.
 	names map[string][]types.UID
+	// taken holds the pods whose traces are being removed (see WhenGone); their workers begin when the channel is closed.
+	taken map[types.UID]chan struct{}
 }
 
 // New returns workers that begin to work with Run.
 func New(steps Steps, static func(*corev1.Pod) bool, log *slog.Logger) *Workers {
-	return &Workers{steps: steps, static: static, log: log, workers: map[types.UID]*worker{}, names: map[string][]types.UID{}}
+	return &Workers{steps: steps, static: static, log: log, workers: map[types.UID]*worker{}, names: map[string][]types.UID{},
+		taken: map[types.UID]chan struct{}{}}
 }
 
 // Run lets the workers work until ctx ends and returns when all have stopped. Pods keep running.
@@ -43,7 +46,8 @@ func (w *Workers) Run(ctx context.Context) error {
 	return nil
 }
 
-// Update tells of a new or changed pod.
+// Update tells of a new or changed pod. One that comes back after its removal, as a static pod does whose manifest is moved away
+// and back, begins a new life when the old one is over.
 func (w *Workers) Update(pod *corev1.Pod) { w.change(pod, false) }
 
 // Remove tells that a pod is gone from its source; pod is what is known of it. A pod nobody told of before (an orphan in the
@@ -53,32 +57,41 @@ func (w *Workers) Remove(pod *corev1.Pod) { w.change(pod, true) }
 func (w *Workers) change(pod *corev1.Pod, removed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	x := w.workers[pod.UID]
-	if x == nil {
-		x = &worker{all: w, pod: pod, wake: make(chan struct{}, 1), log: w.log.With("pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID)}
-		w.workers[pod.UID] = x
-		if w.static(pod) {
-			n := fullName(pod)
-			w.names[n] = append(w.names[n], pod.UID)
-		}
+	if x := w.workers[pod.UID]; x != nil {
 		x.set(pod, removed)
-		if w.ctx != nil {
-			w.startLocked(x)
-		}
 		return
 	}
+	w.addLocked(pod, removed)
+}
+
+func (w *Workers) addLocked(pod *corev1.Pod, removed bool) {
+	x := &worker{all: w, pod: pod, wake: make(chan struct{}, 1), log: w.log.With("pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID)}
+	w.workers[pod.UID] = x
+	if w.static(pod) {
+		n := fullName(pod)
+		w.names[n] = append(w.names[n], pod.UID)
+	}
 	x.set(pod, removed)
+	if w.ctx != nil {
+		w.startLocked(x)
+	}
 }
 
 func (w *Workers) startLocked(x *worker) {
 	if w.ctx.Err() != nil {
 		return
 	}
-	w.wg.Add(1)
-	go func() {
-		defer w.wg.Done()
-		x.run(w.ctx)
-	}()
+	ctx, taken := w.ctx, w.taken[x.pod.UID]
+	w.wg.Go(func() {
+		if taken != nil {
+			select {
+			case <-taken:
+			case <-ctx.Done():
+				return
+			}
+		}
+		x.run(ctx)
+	})
 }
 
 // Wake makes the pod's worker look again.
@@ -102,19 +115,6 @@ func (w *Workers) State(uid types.UID) (State, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.state, true
-}
-
-// Live returns the uids of all pods with a worker, and for each whether what it uses may be taken away.
-func (w *Workers) Live() map[types.UID]State {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := make(map[types.UID]State, len(w.workers))
-	for uid, x := range w.workers {
-		x.mu.Lock()
-		out[uid] = x.state
-		x.mu.Unlock()
-	}
-	return out
 }
 
 // turn tells whether the pod may begin: no other static pod of its name is there before it.
@@ -147,12 +147,16 @@ func (w *Workers) release(pod *corev1.Pod) {
 	}
 }
 
-// drop removes an ended worker, unless a new pod update came in meanwhile.
+// drop removes an ended worker and begins the next life of a pod that came back meanwhile.
 func (w *Workers) drop(x *worker) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.workers[x.pod.UID] == x {
-		delete(w.workers, x.pod.UID)
+	x.mu.Lock()
+	uid, next := x.pod.UID, x.next
+	x.mu.Unlock()
+	delete(w.workers, uid)
+	if next != nil {
+		w.addLocked(next, false)
 	}
 }
 

@@ -80,22 +80,27 @@ func (m *Manager) refresh(ctx context.Context, uid types.UID) {
 	}
 }
 
-// Cleanup removes the directories of all pods that are not live, with every mount beneath them: what a kubelet that was
-// killed or a pod deleted meanwhile left behind. It goes on after an error and returns them all.
-func (m *Manager) Cleanup(ctx context.Context, live map[types.UID]bool) error {
+// Cleanup removes the directories of pods that are gone, with every mount beneath them: what a kubelet that was killed or a pod
+// deleted meanwhile left behind. whenGone is asked for each directory at the moment of its removal: it does f if the pod is gone, and
+// keeps it from coming back until f is done. Cleanup goes on after an error and returns them all.
+func (m *Manager) Cleanup(ctx context.Context, whenGone func(uid types.UID, f func() error) error) error {
 	entries, err := os.ReadDir(m.cfg.PodsDir)
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, e := range entries {
-		if uid := types.UID(e.Name()); e.IsDir() && !live[uid] {
+		if !e.IsDir() {
+			continue
+		}
+		uid := types.UID(e.Name())
+		errs = append(errs, whenGone(uid, func() error {
 			if err := m.Remove(ctx, uid); err != nil {
-				errs = append(errs, err)
-				continue
+				return err
 			}
 			m.cfg.Log.Info("removed the directory of a pod that is gone", "uid", uid)
-		}
+			return nil
+		}))
 	}
 	return errors.Join(errs...)
 }

@@ -98,7 +98,7 @@ func newManager(t *testing.T, a *api) *Manager {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { // an error in the middle of a test must not leave mounts
-		if err := m.Cleanup(context.Background(), nil); err != nil {
+		if err := m.Cleanup(context.Background(), func(_ types.UID, remove func() error) error { return remove() }); err != nil {
 			t.Error(err)
 		}
 	})
@@ -421,7 +421,13 @@ func TestCleanupKeepsLivePods(t *testing.T) {
 	if _, err := m.TerminationLog("live", "../c"); err == nil {
 		t.Error("a container's name that is a path was accepted")
 	}
-	if err := m.Cleanup(context.Background(), map[types.UID]bool{"live": true}); err != nil {
+	dead := func(uid types.UID, remove func() error) error {
+		if uid == "dead" {
+			return remove()
+		}
+		return nil
+	}
+	if err := m.Cleanup(context.Background(), dead); err != nil {
 		t.Fatal(err)
 	}
 	left, _ := os.ReadDir(m.cfg.PodsDir)
