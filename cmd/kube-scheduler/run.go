@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2"
 
@@ -24,12 +25,16 @@ import (
 	"bonsai/pkg/scheduler/event"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins"
+	"bonsai/pkg/scheduler/podstatus"
 	"bonsai/pkg/scheduler/preemption"
 	"bonsai/pkg/scheduler/queue"
 )
 
 // binders is how many bindings may be under way at once: enough to keep the API server busy, few enough to be polite.
 const binders = 48
+
+// writers is how many conditions and nominations of waiting pods may be written at once.
+const writers = 16
 
 // run serves health and metrics, becomes leader, and schedules until ctx ends or leadership is lost.
 func run(ctx context.Context, o *options, cfg *configuration, log *slog.Logger) error {
@@ -97,12 +102,20 @@ func extra(o *options, s *scheduler.Scheduler) map[string]http.Handler {
 
 // build puts the scheduler together.
 func build(cfg *configuration, c *client.Client, w *world, recorder *event.Recorder, log *slog.Logger) (*scheduler.Scheduler, error) {
-	nominator := framework.NewNominator()
+	nominator, statuses := framework.NewNominator(), podstatus.New(c, writers, log)
+	var q *queue.Queue
 	profiles := map[string]*framework.Profile{}
 	var sort framework.QueueSort
 	for i := range cfg.Profiles {
 		p := &cfg.Profiles[i]
-		preempt := &preemption.Plugin{API: c, Recorder: recorder, Nominator: nominator, Now: time.Now, Log: log}
+		preempt := &preemption.Plugin{API: c, Statuses: statuses, Recorder: recorder, Nominator: nominator, Now: time.Now, Log: log}
+		preempt.Evicted = func(pod types.UID, err error) {
+			if err != nil {
+				q.Activate(pod)
+				return
+			}
+			q.Ungate(pod)
+		}
 		list, err := p.enabled(plugins.Config{Binder: c, Workloads: w.workloads, Namespaces: w, Preemption: preempt})
 		if err != nil {
 			return nil, err
@@ -114,12 +127,12 @@ func build(cfg *configuration, c *client.Client, w *world, recorder *event.Recor
 		preempt.Profile = built
 		profiles[p.SchedulerName], sort = built, built.Sort
 	}
-	q := queue.New(queue.Config{
+	q = queue.New(queue.Config{
 		Profile: func(p *framework.PodInfo) *framework.Profile { return profiles[p.Pod.Spec.SchedulerName] },
 		Less:    sort.Less, Now: time.Now, InitialBackoff: cfg.initialBackoff(), MaxBackoff: cfg.maxBackoff(),
 	})
 	return scheduler.New(scheduler.Config{
-		API: c, Recorder: recorder, Profiles: profiles, Cache: cache.New(0), Queue: q, Nominator: nominator,
+		Statuses: statuses, Recorder: recorder, Profiles: profiles, Cache: cache.New(0), Queue: q, Nominator: nominator,
 		Decider: decide.NewIncremental(nominator, rand.IntN), Binders: binders, Now: time.Now, Log: log,
 	})
 }

@@ -20,22 +20,20 @@ type binding struct {
 	pod     *framework.QueuedPod
 	node    string
 	start   time.Time
+	// nominated is where the pod was nominated to before, nil if nowhere.
+	nominated *string
 }
 
 // bindTimeout bounds one binding; its outcome is then seen by the watch.
 const bindTimeout = 30 * time.Second
 
-// run binds and reports. A binding that was begun is finished even when the scheduler stops.
+// run binds and reports. It ends with ctx, which is the leadership's: what another leader decides must not be overtaken.
 func (b *binding) run(ctx context.Context) {
 	begin := b.s.Now()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bindTimeout)
-	defer cancel()
-	st := b.profile.RunPreBind(ctx, b.state, b.pod.PodInfo, b.node)
-	if st.IsSuccess() {
-		st = b.profile.RunBind(ctx, b.state, b.pod.PodInfo, b.node)
-	}
+	st := b.bind(ctx)
 	now := b.s.Now()
 	trace.Step(ctx, b.s.Log, b.pod.Pod, "scheduler.bind", begin, now)
+	b.s.Statuses.Release(ctx, b.pod.Pod.UID, st.IsSuccess())
 	if !st.IsSuccess() {
 		b.undo(ctx, st)
 		return
@@ -48,28 +46,41 @@ func (b *binding) run(ctx context.Context) {
 		fmt.Sprintf("Successfully assigned %s to %s", b.pod.Key(), b.node))
 }
 
+// bind calls the plug-ins. No write of the pod's status is under way from then on until Release.
+func (b *binding) bind(ctx context.Context) *framework.Status {
+	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
+	defer cancel()
+	b.s.Statuses.Hold(b.pod.Pod.UID)
+	if err := ctx.Err(); err != nil {
+		return framework.AsStatus(err)
+	}
+	if st := b.profile.RunPreBind(ctx, b.state, b.pod.PodInfo, b.node); !st.IsSuccess() {
+		return st
+	}
+	return b.profile.RunBind(ctx, b.state, b.pod.PodInfo, b.node)
+}
+
 // undo takes the pod off the node and back to the queue.
 func (b *binding) undo(ctx context.Context, st *framework.Status) {
 	b.profile.RunUnreserve(ctx, b.state, b.pod.PodInfo, b.node)
 	b.s.Cache.Forget(b.pod.PodInfo)
 	// The room that the pod held is free again: as good as a pod's deletion for the others.
 	b.s.Queue.Moved(framework.Event{Kind: framework.AssignedPod, Action: framework.Delete, Old: b.pod.PodInfo, Label: "AssignedPodForgotten"})
-	if apierrors.IsNotFound(st.Err) {
+	switch {
+	case ctx.Err() != nil || apierrors.IsNotFound(st.Err):
 		b.s.Queue.Done(b.pod.Pod.UID)
-		return
-	}
-	if st.IsRejected() {
+	case st.IsRejected():
 		d := framework.NewDiagnosis(&framework.Snapshot{Count: 1})
 		d.Reject(b.node, st)
 		b.s.Metrics.attempt("unschedulable", b.profile.SchedulerName, b.s.Now().Sub(b.start))
 		b.s.report(ctx, b.pod, corev1.PodReasonUnschedulable, st.Message(), nil)
-		b.s.Queue.Requeue(b.pod, d.Plugins, d, false)
-		return
+		b.s.requeue(b.pod, b.nominated, d.Plugins, d, false)
+	default:
+		b.s.Metrics.attempt("error", b.profile.SchedulerName, b.s.Now().Sub(b.start))
+		b.s.Log.Warn("binding failed, trying again", "pod", b.pod.Key(), "node", b.node, "err", st.AsError())
+		if !apierrors.IsConflict(st.Err) {
+			b.s.report(ctx, b.pod, corev1.PodReasonSchedulerError, st.AsError().Error(), nil)
+		}
+		b.s.requeue(b.pod, b.nominated, nil, nil, true)
 	}
-	b.s.Metrics.attempt("error", b.profile.SchedulerName, b.s.Now().Sub(b.start))
-	b.s.Log.Warn("binding failed, trying again", "pod", b.pod.Key(), "node", b.node, "err", st.AsError())
-	if !apierrors.IsConflict(st.Err) {
-		b.s.report(ctx, b.pod, corev1.PodReasonSchedulerError, st.AsError().Error(), nil)
-	}
-	b.s.Queue.Requeue(b.pod, nil, nil, true)
 }

@@ -58,8 +58,11 @@ func (s *Scheduler) assume(ctx context.Context, p *framework.Profile, state *fra
 		s.fail(ctx, p, state, pod, err, start)
 		return
 	}
-	s.Nominator.Set(pod.PodInfo, "")
 	b := &binding{s: s, profile: p, state: state, pod: pod, node: node, start: start}
+	if n := s.Nominator.Of(pod.Pod.UID); n != "" {
+		b.nominated = &n
+		s.Nominator.Set(pod.PodInfo, "")
+	}
 	if st := p.RunReserve(ctx, state, pod.PodInfo, node); !st.IsSuccess() {
 		b.undo(ctx, st)
 		return
@@ -82,7 +85,7 @@ func (s *Scheduler) assume(ctx context.Context, p *framework.Profile, state *fra
 		})
 		return
 	}
-	s.slots <- struct{}{}
+	s.slots <- struct{}{} // bindings end with ctx: one is free soon
 	s.binding.Go(func() {
 		defer func() { <-s.slots }()
 		b.run(ctx)
@@ -96,7 +99,7 @@ func (s *Scheduler) fail(ctx context.Context, p *framework.Profile, state *frame
 		s.Metrics.attempt("error", p.SchedulerName, s.Now().Sub(start))
 		s.Log.Error("scheduling failed", "pod", pod.Key(), "err", err)
 		s.report(ctx, pod, corev1.PodReasonSchedulerError, fmt.Sprint(err), nil)
-		s.Queue.Requeue(pod, nil, nil, true)
+		s.requeue(pod, nil, nil, nil, true)
 		return
 	}
 	d := fit.Diagnosis
@@ -106,14 +109,23 @@ func (s *Scheduler) fail(ctx context.Context, p *framework.Profile, state *frame
 		if st != nil {
 			d.PostFilter = st.Message()
 		}
-		changed := node != s.Nominator.Of(pod.Pod.UID)
-		if changed && (node != "" || st.IsRejected()) {
-			s.Nominator.Set(pod.PodInfo, node)
+		if node != s.Nominator.Of(pod.Pod.UID) && (node != "" || st.IsRejected()) {
 			nominated = &node
 		}
 	}
 	s.Metrics.attempt("unschedulable", p.SchedulerName, s.Now().Sub(start))
 	s.report(ctx, pod, corev1.PodReasonUnschedulable, d.Message(), nominated)
 	d.Compact()
-	s.Queue.Requeue(pod, d.Plugins, d, false)
+	s.requeue(pod, nominated, d.Plugins, d, false)
+}
+
+// requeue takes a pod back that has no node, nominated to another node than before if that is not nil. A pod that was deleted
+// meanwhile must not leave a nomination: nobody would take it back.
+func (s *Scheduler) requeue(pod *framework.QueuedPod, nominated *string, failed map[string]bool, d *framework.Diagnosis, retry bool) {
+	if nominated != nil {
+		s.Nominator.Set(pod.PodInfo, *nominated)
+	}
+	if !s.Queue.Requeue(pod, failed, d, retry) {
+		s.Nominator.Set(pod.PodInfo, "")
+	}
 }

@@ -2,17 +2,12 @@ package scheduler
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/scheduler/framework"
 )
-
-// patchTimeout bounds the write of a pod's condition.
-const patchTimeout = 10 * time.Second
 
 // maxMessage bounds what is written into conditions and events, in bytes.
 const maxMessage = 1024
@@ -31,20 +26,20 @@ func (s *Scheduler) report(ctx context.Context, pod *framework.QueuedPod, reason
 	}
 	if old := scheduledCondition(pod.Pod); old != nil && old.Status == corev1.ConditionFalse {
 		condition.LastTransitionTime = old.LastTransitionTime
-		if old.Reason == reason && old.Message == message && nominated == nil {
-			return
-		}
 	}
-	target := pod.Pod // the queue may replace it from now on
-	s.binding.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patchTimeout)
-		defer cancel()
-		s.slots <- struct{}{}
-		defer func() { <-s.slots }()
-		if err := s.API.PatchStatus(ctx, target, condition, nominated); err != nil && !apierrors.IsNotFound(err) {
-			s.Log.Warn("writing why a pod is not scheduled failed", "pod", framework.PodKey(target), "err", err)
-		}
-	})
+	if nominated == nil && !news(pod, condition) {
+		return
+	}
+	pod.Reported = condition
+	s.Statuses.Put(ctx, pod.Pod, condition, nominated)
+}
+
+// news tells whether condition says something that the pod's condition, as last seen and as last written, does not.
+func news(pod *framework.QueuedPod, condition *corev1.PodCondition) bool {
+	same := func(old *corev1.PodCondition) bool {
+		return old != nil && old.Status == condition.Status && old.Reason == condition.Reason && old.Message == condition.Message
+	}
+	return !same(scheduledCondition(pod.Pod)) || pod.Reported != nil && !same(pod.Reported)
 }
 
 func scheduledCondition(pod *corev1.Pod) *corev1.PodCondition {

@@ -52,9 +52,7 @@ func (s *Scheduler) podAssigned(old, pod *corev1.Pod) {
 
 func (s *Scheduler) podPending(old, pod *corev1.Pod) {
 	p := framework.NewPodInfo(pod)
-	if n := pod.Status.NominatedNodeName; n != "" && (old == nil || old.Status.NominatedNodeName != n) {
-		s.Nominator.Set(p, n)
-	}
+	s.nominate(old, p)
 	if old == nil {
 		if pod.DeletionTimestamp == nil {
 			s.Queue.Add(p)
@@ -67,6 +65,19 @@ func (s *Scheduler) podPending(old, pod *corev1.Pod) {
 	}
 	was := framework.NewPodInfo(old)
 	s.Queue.Update(p, framework.Event{Kind: framework.TargetPod, Action: podActions(was, p), Old: was, New: p, Label: "PodUpdate"})
+}
+
+// nominate follows what the API says of a waiting pod's nomination, where that is news; what this scheduler decided itself and
+// has not seen yet stays. The Nominator gets the newest state of the pod. A pod that has been given a node waits no more.
+func (s *Scheduler) nominate(old *corev1.Pod, p *framework.PodInfo) {
+	node := s.Nominator.Of(p.Pod.UID)
+	if n := p.Pod.Status.NominatedNodeName; old == nil && n != "" || old != nil && old.Status.NominatedNodeName != n {
+		node = n
+	}
+	if known, _ := s.Cache.Has(p.Pod.UID); known {
+		node = ""
+	}
+	s.Nominator.Set(p, node)
 }
 
 // podActions tells what of a pod changed that plug-ins may wait for.

@@ -8,7 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"bonsai/pkg/scheduler/cache"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/plugins/defaultbinder"
+	"bonsai/pkg/scheduler/plugins/prioritysort"
+	"bonsai/pkg/scheduler/queue"
 )
 
 // TestPodActions: a waiting pod is woken only by the parts of a change that its plug-ins asked for.
@@ -73,4 +77,61 @@ func TestNodeActions(t *testing.T) {
 			t.Errorf("%s: %b, want %b", c.name, got, c.want)
 		}
 	}
+}
+
+// one is a scheduler of a single profile that does not run.
+func one(t *testing.T) *Scheduler {
+	t.Helper()
+	p, err := framework.NewProfile("s", []framework.Enabled{{Plugin: prioritysort.Plugin{}}, {Plugin: defaultbinder.Plugin{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := queue.New(queue.Config{Profile: func(*framework.PodInfo) *framework.Profile { return p }, Less: p.Sort.Less, Now: time.Now})
+	return &Scheduler{Config: Config{Profiles: map[string]*framework.Profile{"s": p}, Cache: cache.New(0), Queue: q, Nominator: framework.NewNominator()}}
+}
+
+// TestNominations: the API's word counts where it is news; a nomination goes with its pod.
+func TestNominations(t *testing.T) {
+	t.Parallel()
+	s := one(t)
+	pod := func(node, label string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "p", UID: "p", Labels: map[string]string{"l": label}},
+			Spec: corev1.PodSpec{SchedulerName: "s"}, Status: corev1.PodStatus{NominatedNodeName: node}}
+	}
+	states := []*corev1.Pod{pod("n1", ""), pod("n1", "x"), pod("n2", "x"), pod("", "x")}
+	expect := func(what, node, label string) {
+		t.Helper()
+		if got := s.Nominator.Of("p"); got != node {
+			t.Errorf("%s: nominated to %q, want %q", what, got, node)
+		}
+		if on := s.Nominator.On(node, framework.NewPodInfo(&corev1.Pod{})); node != "" && (len(on) != 1 || on[0].Pod.Labels["l"] != label) {
+			t.Errorf("%s: not the newest state of the pod", what)
+		}
+	}
+	s.PodChanged(nil, states[0])
+	expect("seen at the start", "n1", "")
+	s.PodChanged(states[0], states[1])
+	expect("new labels", "n1", "x")
+	s.PodChanged(states[1], states[2])
+	expect("another node", "n2", "x")
+	s.PodChanged(states[2], states[3])
+	expect("taken back", "", "")
+
+	p, _ := s.Queue.Pop(t.Context())
+	s.requeue(p, new("n3"), nil, nil, true)
+	expect("decided", "n3", "x")
+	s.PodChanged(states[3], pod("", "y"))
+	expect("decided, but not written yet", "n3", "y")
+
+	s.Queue.Activate("p")
+	p, _ = s.Queue.Pop(t.Context())
+	s.PodChanged(states[3], nil)
+	s.requeue(p, new("n4"), nil, nil, true)
+	expect("deleted while it was being scheduled", "", "")
+
+	if err := s.Cache.Assume(framework.NewPodInfo(states[3]), "n1"); err != nil {
+		t.Fatal(err)
+	}
+	s.PodChanged(states[3], states[0])
+	expect("it has been given a node", "", "")
 }

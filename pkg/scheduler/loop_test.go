@@ -25,6 +25,7 @@ import (
 	"bonsai/pkg/scheduler/decide"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins"
+	"bonsai/pkg/scheduler/podstatus"
 	"bonsai/pkg/scheduler/queue"
 )
 
@@ -37,11 +38,20 @@ type server struct {
 	events     []string
 	refuse     []error // of the next bindings
 	silent     bool    // bindings are not shown
+	hang       bool    // bindings are not answered
+	writing    time.Duration
+	calls      []string
+	stop       func() // ends the leadership, returns when Run has
 }
 
-func (f *server) Bind(_ context.Context, pod *corev1.Pod, node string) error {
+func (f *server) Bind(ctx context.Context, pod *corev1.Pod, node string) error {
+	if f.hang {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.calls = append(f.calls, "bind "+pod.Name)
 	if len(f.refuse) > 0 {
 		err := f.refuse[0]
 		f.refuse = f.refuse[1:]
@@ -60,8 +70,10 @@ func (f *server) Bind(_ context.Context, pod *corev1.Pod, node string) error {
 }
 
 func (f *server) PatchStatus(_ context.Context, pod *corev1.Pod, c *corev1.PodCondition, _ *string) error {
+	time.Sleep(f.writing)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.calls = append(f.calls, "write "+pod.Name)
 	f.conditions[pod.Name] = c
 	return nil
 }
@@ -92,7 +104,7 @@ func start(t *testing.T) *server {
 	}
 	nominator := framework.NewNominator()
 	f.s, err = scheduler.New(scheduler.Config{
-		API: f, Recorder: f, Profiles: map[string]*framework.Profile{"s": p}, Cache: cache.New(0), Nominator: nominator,
+		Statuses: podstatus.New(f, 4, slog.New(slog.DiscardHandler)), Recorder: f, Profiles: map[string]*framework.Profile{"s": p}, Cache: cache.New(0), Nominator: nominator,
 		Queue:   queue.New(queue.Config{Profile: func(*framework.PodInfo) *framework.Profile { return p }, Less: p.Sort.Less, Now: time.Now}),
 		Decider: decide.NewIncremental(nominator, func(int) int { return 0 }), Binders: 4, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
@@ -102,12 +114,13 @@ func start(t *testing.T) *server {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- f.s.Run(ctx) }()
-	t.Cleanup(func() {
+	f.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("Run = %v", err)
 		}
 	})
+	t.Cleanup(f.stop)
 	return f
 }
 
@@ -253,6 +266,41 @@ func TestOtherSchedulersPodsAreLeftAlone(t *testing.T) {
 		synctest.Wait()
 		if f.where("p") != "" || f.condition("p") != nil {
 			t.Error("touched")
+		}
+	})
+}
+
+// TestNothingGoesOnAfterTheLeadership: another scheduler may lead as soon as the context has ended, so a binding that is not
+// answered must not be waited for, and its failure must not be written.
+func TestNothingGoesOnAfterTheLeadership(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *server) {
+		f.hang = true
+		f.s.NodeChanged(nil, node("n", "1"))
+		f.s.PodChanged(nil, pending("p", "1"))
+		synctest.Wait()
+		begin := time.Now()
+		f.stop()
+		if d := time.Since(begin); d != 0 {
+			t.Errorf("Run returns %s after the leadership ended", d)
+		}
+		if len(f.calls) > 0 || len(f.events) > 0 {
+			t.Errorf("calls %q, events %q", f.calls, f.events)
+		}
+	})
+}
+
+// TestConditionIsWrittenBeforeTheBinding: PodScheduled=False that lands after the binding would change a bound pod.
+func TestConditionIsWrittenBeforeTheBinding(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *server) {
+		f.writing = 5 * time.Second
+		f.s.NodeChanged(nil, node("small", "1"))
+		f.s.PodChanged(nil, pending("p", "2"))
+		synctest.Wait()
+		f.s.NodeChanged(nil, node("big", "2"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := strings.Join(f.calls, ", "); got != "write p, bind p" {
+			t.Errorf("calls %q", got)
 		}
 	})
 }

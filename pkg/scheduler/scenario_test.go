@@ -76,7 +76,7 @@ type scene struct {
 
 func play(t *testing.T, in string) string {
 	s := &scene{t: t, nominator: framework.NewNominator()}
-	pre := &preemption.Plugin{API: s, Recorder: s, Nominator: s.nominator, Now: time.Now, Log: slog.New(slog.DiscardHandler), Start: func(int) int { return 0 }}
+	pre := &preemption.Plugin{API: s, Statuses: s, Evicted: func(types.UID, error) {}, Recorder: s, Nominator: s.nominator, Now: time.Now, Log: slog.New(slog.DiscardHandler), Start: func(int) int { return 0 }}
 	var err error
 	s.profile, err = framework.NewProfile("s", plugins.Default(plugins.Config{Workloads: s, Namespaces: s, Preemption: pre}))
 	if err != nil {
@@ -147,6 +147,7 @@ func (s *scene) schedule(pod *framework.PodInfo) string {
 func (s *scene) refused(state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis) string {
 	s.evicted = nil
 	node, st := s.profile.RunPostFilter(s.t.Context(), state, pod, d)
+	s.profile.Wait()
 	if node != "" && st.IsRejected() {
 		return "still nominated to " + node + ", " + st.Message()
 	}
@@ -281,8 +282,6 @@ func (s *scene) Preempt(_ context.Context, pod *corev1.Pod, c *corev1.PodConditi
 	return nil
 }
 
-func (s *scene) PatchStatus(context.Context, *corev1.Pod, *corev1.PodCondition, *string) error {
-	return nil
-}
+func (s *scene) Put(context.Context, *corev1.Pod, *corev1.PodCondition, *string) {}
 
 func (s *scene) Event(*corev1.Pod, string, string, string, string, string) {}

@@ -13,14 +13,9 @@ import (
 	"bonsai/pkg/scheduler/cache"
 	"bonsai/pkg/scheduler/decide"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/podstatus"
 	"bonsai/pkg/scheduler/queue"
 )
-
-// API is what the scheduler writes, besides what plug-ins write.
-type API interface {
-	// PatchStatus sets a condition (nil: none) and the nominated node (nil: unchanged, "": none) of a pod.
-	PatchStatus(ctx context.Context, pod *corev1.Pod, condition *corev1.PodCondition, nominated *string) error
-}
 
 // Recorder publishes events about pods. It must not block.
 type Recorder interface {
@@ -35,7 +30,7 @@ type Decider interface {
 
 // Config is what a Scheduler needs; all fields but Metrics are required.
 type Config struct {
-	API       API
+	Statuses  *podstatus.Writer
 	Recorder  Recorder
 	Profiles  map[string]*framework.Profile // by schedulerName
 	Cache     *cache.Cache
@@ -60,8 +55,8 @@ type Scheduler struct {
 // New checks the configuration.
 func New(cfg Config) (*Scheduler, error) {
 	switch {
-	case cfg.API == nil || cfg.Recorder == nil || cfg.Cache == nil || cfg.Queue == nil || cfg.Nominator == nil || cfg.Decider == nil:
-		return nil, errors.New("scheduler: API, Recorder, Cache, Queue, Nominator and Decider are required")
+	case cfg.Statuses == nil || cfg.Recorder == nil || cfg.Cache == nil || cfg.Queue == nil || cfg.Nominator == nil || cfg.Decider == nil:
+		return nil, errors.New("scheduler: Statuses, Recorder, Cache, Queue, Nominator and Decider are required")
 	case len(cfg.Profiles) == 0:
 		return nil, errors.New("scheduler: at least one profile is required")
 	case cfg.Binders < 1:
@@ -75,9 +70,10 @@ func New(cfg Config) (*Scheduler, error) {
 // expireEvery is how often assumed pods are looked at.
 const expireEvery = time.Minute
 
-// Run schedules until ctx ends, and returns when all bindings under way have ended.
+// Run schedules until ctx ends, which also ends the bindings, evictions and writes that are under way: another process may
+// lead by then. It returns when they have ended.
 func (s *Scheduler) Run(ctx context.Context) error {
-	defer s.binding.Wait()
+	defer s.wait()
 	last := s.Now()
 	for {
 		pod, ok := s.Queue.Pop(ctx)
@@ -90,6 +86,15 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		}
 		s.one(ctx, pod)
 	}
+}
+
+// wait returns when nothing runs in the background any more.
+func (s *Scheduler) wait() {
+	s.binding.Wait()
+	for _, p := range s.Profiles {
+		p.Wait()
+	}
+	s.Statuses.Wait()
 }
 
 // profile returns the profile that is responsible for pod, nil if it is another scheduler's.

@@ -64,6 +64,8 @@ type QueuedPod struct {
 	Gated string
 	// Diagnosis is why the last try failed.
 	Diagnosis *Diagnosis
+	// Reported is the condition that was last given to be written, nil if none was: a watch may not show it yet.
+	Reported *corev1.PodCondition
 }
 
 // CountMatching counts the pods of the namespace that sel selects and that are not being deleted.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 )
 
 // Weighted is a scoring plug-in with its weight.
@@ -30,9 +31,16 @@ type Profile struct {
 	Binds         []Bind
 	PostBinds     []PostBind
 	// Interests by plug-in name.
-	Interests map[string][]Interest
-	waiting   *waiting
+	Interests  map[string][]Interest
+	waiting    *waiting
+	background sync.WaitGroup
 }
+
+// Go runs what a plug-in has to do beside the scheduling cycles. f must end soon after the context of its cycle has ended.
+func (p *Profile) Go(f func()) { p.background.Go(f) }
+
+// Wait returns when everything that Go began has ended.
+func (p *Profile) Wait() { p.background.Wait() }
 
 // Enabled is a plug-in of a profile; Weight counts for scoring plug-ins, 0 means 1.
 type Enabled struct {

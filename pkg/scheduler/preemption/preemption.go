@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"golang.org/x/sync/errgroup"
 
@@ -27,7 +29,11 @@ type API interface {
 	// Preempt marks the pod with the condition and deletes it, if it is still the same pod.
 	Preempt(ctx context.Context, pod *corev1.Pod, condition *corev1.PodCondition) error
 	Budgets(ctx context.Context) ([]policyv1.PodDisruptionBudget, error)
-	PatchStatus(ctx context.Context, pod *corev1.Pod, condition *corev1.PodCondition, nominated *string) error
+}
+
+// Statuses writes nominations in the background.
+type Statuses interface {
+	Put(ctx context.Context, pod *corev1.Pod, condition *corev1.PodCondition, nominated *string)
 }
 
 // Recorder publishes events about victims.
@@ -35,9 +41,11 @@ type Recorder interface {
 	Event(pod *corev1.Pod, profile, eventType, reason, action, note string)
 }
 
-// Plugin is the DefaultPreemption plug-in. Profile must be set, after the profile was made of its plug-ins.
+// Plugin is the DefaultPreemption plug-in. Profile must be set, after the profile was made of its plug-ins. Victims are evicted
+// in the background; until all have been asked to go, PreEnqueue holds the preemptor back.
 type Plugin struct {
 	API       API
+	Statuses  Statuses
 	Recorder  Recorder
 	Nominator *framework.Nominator
 	Now       func() time.Time
@@ -48,9 +56,20 @@ type Plugin struct {
 	MinNodes, Percent int
 	// Start picks the node to begin with, in [0, n); nil is by chance.
 	Start func(n int) int
+	// Evicted is called when all victims for a pod have been asked to go and it is no longer held back, with the error if that
+	// failed for some.
+	Evicted func(pod types.UID, err error)
+
+	mu sync.Mutex
+	// evicting are the pods for which victims are being evicted.
+	evicting map[types.UID]bool
 }
 
-var _ framework.PostFilter = (*Plugin)(nil)
+var (
+	_ framework.PreEnqueue = (*Plugin)(nil)
+	_ framework.PostFilter = (*Plugin)(nil)
+	_ framework.Interested = (*Plugin)(nil)
+)
 
 // Name is the plug-in's name.
 func (*Plugin) Name() string { return Name }
@@ -64,7 +83,7 @@ const (
 // timeout bounds the eviction of all victims.
 const timeout = 15 * time.Second
 
-// PostFilter nominates a node and evicts the victims there. A pod that may not preempt now keeps its nomination: the victims
+// PostFilter nominates a node and begins to evict the victims there. A pod that may not preempt now keeps its nomination: the victims
 // it waits for may still be ending, and the room they leave is its own.
 func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis) (string, *framework.Status) {
 	if why := p.ineligible(pod, d); why != "" {
@@ -75,13 +94,56 @@ func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, po
 		return "", framework.NewStatus(framework.Unschedulable, "preemption: "+refusals.Message())
 	}
 	best := pick(candidates)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	if err := p.evict(ctx, pod, best); err != nil {
-		return "", framework.AsStatus(fmt.Errorf("preempting on node %s: %w", best.node, err))
-	}
-	p.Log.Info("preempted", "pod", pod.Key(), "node", best.node, "victims", len(best.victims))
+	p.displace(ctx, pod, best.node)
+	p.hold(pod.Pod.UID, true)
+	p.Profile.Go(func() {
+		err := p.evict(ctx, pod, best)
+		if err != nil {
+			p.Log.Warn("preempting failed", "pod", pod.Key(), "node", best.node, "err", err)
+		} else {
+			p.Log.Info("preempted", "pod", pod.Key(), "node", best.node, "victims", len(best.victims))
+		}
+		p.hold(pod.Pod.UID, false)
+		p.Evicted(pod.Pod.UID, err)
+	})
 	return best.node, framework.NewStatus(framework.Success)
+}
+
+// waiting is why a pod is held back.
+const waiting = "waiting for the preemption for this pod to be finished"
+
+// PreEnqueue holds a pod back while victims are evicted for it: another try would choose more of them.
+func (p *Plugin) PreEnqueue(pod *framework.PodInfo) *framework.Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.evicting[pod.Pod.UID] {
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, waiting)
+	}
+	return nil
+}
+
+// EventsToRegister: none. Who is held back comes free when Evicted is called.
+func (p *Plugin) EventsToRegister() []framework.Interest { return nil }
+
+func (p *Plugin) hold(pod types.UID, hold bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !hold {
+		delete(p.evicting, pod)
+		return
+	}
+	if p.evicting == nil {
+		p.evicting = map[types.UID]bool{}
+	}
+	p.evicting[pod] = true
+}
+
+// displace takes back nominations of less important pods to the node: the room will not be theirs.
+func (p *Plugin) displace(ctx context.Context, pod *framework.PodInfo, node string) {
+	for _, other := range p.Nominator.Below(node, pod) {
+		p.Nominator.Set(other, "")
+		p.Statuses.Put(ctx, other.Pod, nil, new(""))
+	}
 }
 
 // ineligible says why the pod may not preempt now, "" if it may. A pod waits for victims of preemption that still end on its
@@ -181,8 +243,10 @@ func hasLower(n *framework.NodeInfo, pod *framework.PodInfo) bool {
 	return false
 }
 
-// evict removes the victims, and takes back nominations of less important pods to the node.
+// evict removes the victims.
 func (p *Plugin) evict(ctx context.Context, pod *framework.PodInfo, c *candidate) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	scheduler := pod.Pod.Spec.SchedulerName
 	condition := &corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
@@ -208,14 +272,5 @@ func (p *Plugin) evict(ctx context.Context, pod *framework.PodInfo, c *candidate
 			return nil
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	for _, other := range p.Nominator.Below(c.node, pod) {
-		p.Nominator.Set(other, "")
-		if err := p.API.PatchStatus(ctx, other.Pod, nil, new("")); err != nil {
-			p.Log.Warn("taking back a nomination failed", "pod", other.Key(), "err", err)
-		}
-	}
-	return nil
+	return g.Wait()
 }

@@ -71,6 +71,7 @@ type api struct {
 	mu     sync.Mutex
 	calls  []string
 	refuse error
+	block  chan struct{} // evictions wait for its end
 }
 
 func (a *api) note(what string) {
@@ -82,13 +83,15 @@ func (a *api) note(what string) {
 func (a *api) Budgets(context.Context) ([]policyv1.PodDisruptionBudget, error) { return nil, nil }
 
 func (a *api) Preempt(_ context.Context, p *corev1.Pod, c *corev1.PodCondition) error {
+	if a.block != nil {
+		<-a.block
+	}
 	a.note(fmt.Sprint("preempt ", p.Name, " ", c.LastTransitionTime.Unix() == start.Unix()))
 	return a.refuse
 }
 
-func (a *api) PatchStatus(_ context.Context, p *corev1.Pod, _ *corev1.PodCondition, nominated *string) error {
+func (a *api) Put(_ context.Context, p *corev1.Pod, _ *corev1.PodCondition, nominated *string) {
 	a.note(fmt.Sprintf("nominate %s %q", p.Name, *nominated))
-	return nil
 }
 
 func (a *api) Event(p *corev1.Pod, _, _, reason, _, note string) {
@@ -103,7 +106,7 @@ func plugin(t *testing.T) (*Plugin, *api) {
 	}
 	a := &api{}
 	return &Plugin{
-		API: a, Recorder: a, Nominator: framework.NewNominator(), Now: func() time.Time { return start }, Log: slog.New(slog.DiscardHandler),
+		API: a, Statuses: a, Recorder: a, Evicted: func(pod types.UID, err error) { a.note(fmt.Sprintf("evicted for %s: %v", pod, err)) }, Nominator: framework.NewNominator(), Now: func() time.Time { return start }, Log: slog.New(slog.DiscardHandler),
 		Profile: profile, Start: func(int) int { return 0 },
 	}, a
 }
@@ -223,8 +226,9 @@ func TestPostFilter(t *testing.T) {
 	if got != "n1" || !st.IsSuccess() {
 		t.Fatalf("node %q, %s", got, st.Message())
 	}
+	p.Profile.Wait()
 	slices.Sort(a.calls)
-	if want := []string{"event a Preempted Preempted by pod new on node n1", `nominate lower ""`, "preempt a true"}; !slices.Equal(a.calls, want) {
+	if want := []string{"event a Preempted Preempted by pod new on node n1", "evicted for new: <nil>", `nominate lower ""`, "preempt a true"}; !slices.Equal(a.calls, want) {
 		t.Errorf("calls %q, want %q: what ends already needs no second deletion", a.calls, want)
 	}
 	if p.Nominator.Of("lower") != "" || p.Nominator.Of("elsewhere") != "n2" || p.Nominator.Of("higher") != "equals" {
@@ -251,7 +255,7 @@ func TestPostFilterFinds(t *testing.T) {
 		{"nominated to a node that is gone", pod("new", 10, "1", -1), "n9", nil, "n2", ""},
 		{"victim of its own priority is not its victim", pod("new", 1, "1", -1), "n1", nil, "", "preemption: 0/3 nodes are available: 3 " + noVictims + "."},
 		{"too big for some", pod("new", 10, "2", -1), "", nil, "", "preemption: 0/3 nodes are available: 3 " + notHelpful + "."},
-		{"eviction fails", pod("new", 10, "1", -1), "", errors.New("no"), "", "preempting on node n2: no"},
+		{"eviction fails later", pod("new", 10, "1", -1), "", errors.New("no"), "n2", ""},
 	} {
 		p, a := plugin(t)
 		a.refuse = c.refuse
@@ -263,6 +267,34 @@ func TestPostFilterFinds(t *testing.T) {
 		if got != c.node || st.Message() != c.want {
 			t.Errorf("%s: %q, %q, want %q, %q", c.name, got, st.Message(), c.node, c.want)
 		}
+		p.Profile.Wait()
+		if c.refuse != nil && !slices.Contains(a.calls, "evicted for new: no") {
+			t.Errorf("%s: nobody was told: %q", c.name, a.calls)
+		}
+	}
+}
+
+// TestEvictionsDoNotHoldUpTheLoop: KEP-4832, asynchronous preemption. PostFilter returns before the victims are evicted; until
+// they are, the preemptor is not tried again.
+func TestEvictionsDoNotHoldUpTheLoop(t *testing.T) {
+	t.Parallel()
+	p, a := plugin(t)
+	a.block = make(chan struct{})
+	preemptor := pod("new", 10, "1", -1)
+	n := node("n1", "1", pod("victim", 1, "1", 0))
+	if got, st := p.PostFilter(t.Context(), framework.NewCycleState(), preemptor, refused(p, preemptor, n)); got != "n1" || !st.IsSuccess() {
+		t.Fatalf("node %q, %s", got, st.Message())
+	}
+	if st := p.PreEnqueue(preemptor); st.Message() != "waiting for the preemption for this pod to be finished" {
+		t.Errorf("while victims are evicted: %q", st.Message())
+	}
+	if st := p.PreEnqueue(pod("another", 10, "1", -1)); !st.IsSuccess() {
+		t.Errorf("another pod is held back: %s", st.Message())
+	}
+	close(a.block)
+	p.Profile.Wait()
+	if st := p.PreEnqueue(preemptor); !st.IsSuccess() || !slices.Contains(a.calls, "evicted for new: <nil>") {
+		t.Errorf("afterwards: %q, calls %q", st.Message(), a.calls)
 	}
 }
 

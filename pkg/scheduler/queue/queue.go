@@ -1,7 +1,8 @@
 // Package queue holds the pods that want a node. A pod is in one place at a time:
 //
 //   - active: to be tried, by priority and then by age;
-//   - back-off: failed lately and worth another try after 1 s, 2 s, 4 s … 10 s;
+//   - back-off: failed lately and worth another try after 1 s, 2 s, 4 s … 10 s, or earlier when nothing is active; what failed
+//     for an error waits out its time;
 //   - unschedulable: failed, and nothing has happened since that could help;
 //   - gated: held back by a PreEnqueue plug-in, not tried at all;
 //   - in flight: popped, being scheduled or bound.
@@ -37,20 +38,22 @@ type Config struct {
 type Queue struct {
 	cfg Config
 
-	mu            sync.Mutex
-	active        *heap
-	backoff       *heap
-	unschedulable map[types.UID]*item
-	flights       map[types.UID]*flight
-	log           eventLog
-	wake          chan struct{}
-	nextSweep     time.Time
+	mu     sync.Mutex
+	active *heap
+	// backoff holds what failed for the state of the cluster, erring what failed for an error.
+	backoff, erring *heap
+	unschedulable   map[types.UID]*item
+	flights         map[types.UID]*flight
+	log             eventLog
+	wake            chan struct{}
+	nextSweep       time.Time
 }
 
 // item is a pod in the queue; until is when its back-off ends, failed when it failed last.
 type item struct {
 	*framework.QueuedPod
 	until, failed time.Time
+	err           bool // it failed for an error
 }
 
 // flight is a popped pod: what happened from position from on may help it.
@@ -59,7 +62,11 @@ type flight struct {
 	from    int
 	updated *framework.PodInfo
 	deleted bool
+	again   bool // Activate was called
 }
+
+// window is how precisely the pods in back-off are ordered by time: within it priority decides who is tried early, as upstream.
+const window = time.Second
 
 const sweepEvery = 30 * time.Second
 
@@ -76,7 +83,13 @@ func New(cfg Config) *Queue {
 	}
 	q := &Queue{cfg: cfg, unschedulable: map[types.UID]*item{}, flights: map[types.UID]*flight{}, wake: make(chan struct{}, 1)}
 	q.active = newHeap(func(a, b *item) bool { return cfg.Less(a.QueuedPod, b.QueuedPod) })
-	q.backoff = newHeap(func(a, b *item) bool { return a.until.Before(b.until) })
+	q.backoff = newHeap(func(a, b *item) bool {
+		if x, y := a.until.Truncate(window), b.until.Truncate(window); !x.Equal(y) {
+			return x.Before(y)
+		}
+		return cfg.Less(a.QueuedPod, b.QueuedPod)
+	})
+	q.erring = newHeap(func(a, b *item) bool { return a.until.Before(b.until) })
 	return q
 }
 
@@ -129,6 +142,9 @@ func (q *Queue) find(uid types.UID) *item {
 	if it := q.backoff.get(uid); it != nil {
 		return it
 	}
+	if it := q.erring.get(uid); it != nil {
+		return it
+	}
 	return q.unschedulable[uid]
 }
 
@@ -154,6 +170,7 @@ func (q *Queue) update(p *framework.PodInfo, e framework.Event) {
 	}
 	it.PodInfo = p
 	q.active.fix(uid)
+	q.backoff.fix(uid)
 	if q.unschedulable[uid] == nil || e.Action == 0 {
 		return
 	}
@@ -166,11 +183,40 @@ func (q *Queue) update(p *framework.PodInfo, e framework.Event) {
 // revive moves a pod that may be schedulable now to where its back-off allows.
 func (q *Queue) revive(it *item) {
 	if it.Gated == "" && it.until.After(q.cfg.Now()) {
-		q.backoff.push(it)
+		if it.err {
+			q.erring.push(it)
+		} else {
+			q.backoff.push(it)
+		}
 		q.signal()
 		return
 	}
 	q.activate(it)
+}
+
+// Activate has a waiting pod tried at once, whatever it waits for but its gates. One that is in flight is tried again when it
+// lands.
+func (q *Queue) Activate(uid types.UID) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if f := q.flights[uid]; f != nil {
+		f.again = true
+		return
+	}
+	if it := q.find(uid); it != nil && q.active.get(uid) == nil {
+		q.remove(uid)
+		q.activate(it)
+	}
+}
+
+// Ungate asks again the PreEnqueue plug-ins of a pod that one of them holds back.
+func (q *Queue) Ungate(uid types.UID) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if it := q.unschedulable[uid]; it != nil && it.Gated != "" {
+		q.remove(uid)
+		q.activate(it)
+	}
 }
 
 // Delete drops a pod.
@@ -180,8 +226,14 @@ func (q *Queue) Delete(uid types.UID) {
 	if f := q.flights[uid]; f != nil {
 		f.deleted = true
 	}
+	q.remove(uid)
+}
+
+// remove takes a pod that is not in flight out of its place.
+func (q *Queue) remove(uid types.UID) {
 	q.active.remove(uid)
 	q.backoff.remove(uid)
+	q.erring.remove(uid)
 	delete(q.unschedulable, uid)
 }
 
@@ -221,9 +273,12 @@ func (q *Queue) next() (*item, time.Duration) {
 	defer q.mu.Unlock()
 	now := q.cfg.Now()
 	q.flush(now)
+	for q.active.len() == 0 && q.backoff.len() > 0 {
+		q.activate(q.backoff.pop())
+	}
 	if q.active.len() == 0 {
 		var wait time.Duration
-		if it := q.backoff.peek(); it != nil {
+		if it := q.erring.peek(); it != nil {
 			wait = max(it.until.Sub(now), time.Millisecond)
 		}
 		if len(q.unschedulable) > 0 {
@@ -241,8 +296,10 @@ func (q *Queue) next() (*item, time.Duration) {
 
 // flush moves pods whose time has come.
 func (q *Queue) flush(now time.Time) {
-	for it := q.backoff.peek(); it != nil && !it.until.After(now); it = q.backoff.peek() {
-		q.activate(q.backoff.pop())
+	for _, h := range []*heap{q.backoff, q.erring} {
+		for it := h.peek(); it != nil && !it.until.After(now); it = h.peek() {
+			q.activate(h.pop())
+		}
 	}
 	if len(q.unschedulable) == 0 || now.Before(q.nextSweep) {
 		return
@@ -280,15 +337,16 @@ func (q *Queue) land(uid types.UID) *flight {
 }
 
 // Requeue takes a popped pod back after a failure: failed names the plug-ins that turned it down, d says why. retry means
-// that it failed for an error and not for the state of the cluster; such a pod is tried again after its back-off.
-func (q *Queue) Requeue(p *framework.QueuedPod, failed map[string]bool, d *framework.Diagnosis, retry bool) {
+// that it failed for an error and not for the state of the cluster; such a pod is tried again after its back-off. false says
+// that the pod was deleted meanwhile and is forgotten.
+func (q *Queue) Requeue(p *framework.QueuedPod, failed map[string]bool, d *framework.Diagnosis, retry bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	uid := p.Pod.UID
 	f := q.flights[uid]
 	if f == nil || f.deleted {
 		q.land(uid)
-		return
+		return false
 	}
 	it := f.it
 	if f.updated != nil {
@@ -297,24 +355,30 @@ func (q *Queue) Requeue(p *framework.QueuedPod, failed map[string]bool, d *frame
 	now := q.cfg.Now()
 	it.Failed, it.Diagnosis, it.failed = failed, d, now
 	it.until = now.Add(q.backoffOf(it.Attempts))
-	hope := retry
+	it.err = retry
+	hope := retry || f.again
 	profile := q.cfg.Profile(it.PodInfo)
 	q.log.since(f.from, func(e framework.Event) bool {
-		hope = hope || e.Kind != framework.TargetPod && profile.Helps(it.PodInfo, failed, e) ||
-			e.Kind == framework.TargetPod && about(e, uid) && profile.Helps(it.PodInfo, failed, e)
+		// A change of the pod itself is its own affair; that its own assumption was taken back helps others only.
+		hope = hope || (e.Kind == framework.TargetPod) == about(e, uid) && profile.Helps(it.PodInfo, failed, e)
 		return !hope
 	})
 	q.land(uid)
 	if hope {
 		q.revive(it)
-		return
+	} else {
+		q.park(it)
 	}
-	q.park(it)
+	return true
 }
 
 func about(e framework.Event, uid types.UID) bool {
-	p, ok := e.New.(*framework.PodInfo)
-	return ok && p.Pod.UID == uid
+	for _, side := range []any{e.Old, e.New} {
+		if p, ok := side.(*framework.PodInfo); ok && p != nil && p.Pod.UID == uid {
+			return true
+		}
+	}
+	return false
 }
 
 func (q *Queue) backoffOf(attempts int) time.Duration {
@@ -347,7 +411,7 @@ type Counts struct{ Active, Backoff, Unschedulable, Gated, InFlight int }
 func (q *Queue) Counts() Counts {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	c := Counts{Active: q.active.len(), Backoff: q.backoff.len(), InFlight: len(q.flights)}
+	c := Counts{Active: q.active.len(), Backoff: q.backoff.len() + q.erring.len(), InFlight: len(q.flights)}
 	for _, it := range q.unschedulable {
 		if it.Gated != "" {
 			c.Gated++
@@ -362,7 +426,7 @@ func (q *Queue) Counts() Counts {
 func (q *Queue) Waiting(yield func(framework.QueuedPod) bool) {
 	q.mu.Lock()
 	var all []framework.QueuedPod
-	for _, h := range []*heap{q.active, q.backoff} {
+	for _, h := range []*heap{q.active, q.backoff, q.erring} {
 		for _, it := range h.items {
 			all = append(all, *it.QueuedPod)
 		}

@@ -102,11 +102,90 @@ func TestOnlyHelpfulEventsWake(t *testing.T) {
 		if c := q.Counts(); c.Backoff != 1 {
 			t.Fatalf("after an event that may help: %+v, want the pod in back-off", c)
 		}
-		begin := time.Now()
-		pop(t, q)
-		if d := time.Since(begin); d != time.Second {
-			t.Errorf("tried again after %s, want 1s", d)
+	})
+}
+
+// TestBackoffEndsEarlyWhenNothingIsActive: KEP-5142, pop from back-off when the active queue is empty; the most important of
+// those whose back-off ends in the same second first.
+func TestBackoffEndsEarlyWhenNothingIsActive(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t)
+		for _, p := range []*framework.PodInfo{pod("low", 0), pod("high", 10)} {
+			q.Add(p)
 		}
+		for range 2 {
+			q.Requeue(pop(t, q), byFit, nil, false)
+			time.Sleep(time.Millisecond)
+		}
+		q.Add(pod("broken", 100))
+		q.Requeue(pop(t, q), nil, nil, true)
+		q.Moved(podGone)
+		q.Add(pod("new", 0))
+		begin := time.Now()
+		var got []string
+		for range 3 {
+			got = append(got, pop(t, q).Pod.Name)
+		}
+		if want := []string{"new", "high", "low"}; !slices.Equal(got, want) || time.Since(begin) != 0 {
+			t.Errorf("%v after %s, want %v at once", got, time.Since(begin), want)
+		}
+		if p := pop(t, q); p.Pod.Name != "broken" || time.Since(begin) != time.Second {
+			t.Errorf("%s after %s: what failed for an error waits out its back-off", p.Pod.Name, time.Since(begin))
+		}
+	})
+}
+
+// holder is a PreEnqueue plug-in that holds pods back while it is told to.
+type holder struct{ hold bool }
+
+func (*holder) Name() string { return "holder" }
+func (h *holder) PreEnqueue(*framework.PodInfo) *framework.Status {
+	if h.hold {
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "held")
+	}
+	return nil
+}
+
+func TestActivateAndUngate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &holder{}
+		p, err := framework.NewProfile("s", []framework.Enabled{{Plugin: prioritysort.Plugin{}}, {Plugin: h}, {Plugin: noderesources.Fit{}}, {Plugin: defaultbinder.Plugin{}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := New(Config{Profile: func(*framework.PodInfo) *framework.Profile { return p }, Less: p.Sort.Less, Now: time.Now})
+		expect := func(what string, want Counts) {
+			t.Helper()
+			if c := q.Counts(); c != want {
+				t.Errorf("%s: %+v, want %+v", what, c, want)
+			}
+		}
+		q.Add(pod("p", 0))
+		q.Requeue(pop(t, q), byFit, nil, false)
+		q.Ungate("p")
+		expect("nothing held it back", Counts{Unschedulable: 1})
+		q.Activate("p")
+		expect("activated", Counts{Active: 1})
+
+		flying := pop(t, q)
+		q.Activate("p")
+		q.Requeue(flying, byFit, nil, false)
+		if again := pop(t, q); again.Attempts != 3 {
+			t.Errorf("activated in flight: attempt %d", again.Attempts)
+		} else {
+			q.Requeue(again, byFit, nil, false)
+		}
+
+		h.hold = true
+		q.Activate("p")
+		expect("activated, but held back", Counts{Gated: 1})
+		q.Ungate("p")
+		expect("still held back", Counts{Gated: 1})
+		h.hold = false
+		q.Ungate("p")
+		expect("no longer held back", Counts{Active: 1})
 	})
 }
 
@@ -120,6 +199,24 @@ func TestEventsDuringTheFlightCount(t *testing.T) {
 		q.Requeue(p, byFit, nil, false)
 		if c := q.Counts(); c.Backoff != 1 || c.InFlight != 0 {
 			t.Errorf("%+v, want the pod in back-off: room became free while it was being scheduled", c)
+		}
+	})
+}
+
+// TestOwnRoomHelpsOthersOnly: a pod that was refused after it had been assumed on a node must not be tried again and again
+// because it left that node.
+func TestOwnRoomHelpsOthersOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t)
+		q.Add(pod("p", 0))
+		q.Add(pod("q", 0))
+		p, other := pop(t, q), pop(t, q)
+		q.Moved(framework.Event{Kind: framework.AssignedPod, Action: framework.Delete, Old: p.PodInfo})
+		q.Requeue(p, byFit, nil, false)
+		q.Requeue(other, byFit, nil, false)
+		if c := q.Counts(); c.Unschedulable != 1 || c.Backoff != 1 {
+			t.Errorf("%+v", c)
 		}
 	})
 }
