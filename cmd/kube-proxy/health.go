@@ -29,10 +29,10 @@ type health struct {
 
 	mu      sync.Mutex
 	last    time.Time // of a success; zero before the first
-	failing time.Time // since when rounds fail; zero while they succeed
+	pending time.Time // since when something waits to be written; zero while nothing does
 }
 
-// newHealth returns a health that forgives failing rounds for twice the resync period.
+// newHealth returns a health that forgives rounds that fail or do not end for twice the resync period.
 func newHealth(resync time.Duration, leaving func() bool, now func() time.Time) *health {
 	return &health{
 		grace: 2 * resync, leaving: leaving, now: now,
@@ -45,29 +45,44 @@ func newHealth(resync time.Duration, leaving func() bool, now func() time.Time) 
 	}
 }
 
-// done notes a round.
-func (h *health) done(took time.Duration, err error) {
+// begin notes that a round begins.
+func (h *health) begin() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.pending.IsZero() {
+		h.pending = h.now()
+	}
+}
+
+// done notes how a round ended. Services that were refused count as a failure, but they do not make the node unhealthy: nobody
+// may take it from the load balancers of all others by a service of his own.
+func (h *health) done(took time.Duration, refused int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.took.Observe(took.Seconds())
-	now := h.now()
-	if err != nil {
+	if err != nil || refused > 0 {
 		h.failed.Inc()
-		if h.failing.IsZero() {
-			h.failing = now
-		}
+	}
+	if err != nil {
 		return
 	}
-	h.last, h.failing = now, time.Time{}
+	now := h.now()
+	h.last, h.pending = now, time.Time{}
 	h.synced.Set(float64(now.Unix()))
 }
 
-// alive is set once rules were written and no failure lasts.
+// alive is set once rules were written and nothing waits for long.
 func (h *health) alive() (last, now time.Time, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now = h.now()
-	return h.last, now, !h.last.IsZero() && (h.failing.IsZero() || now.Sub(h.failing) < h.grace)
+	return h.last, now, !h.last.IsZero() && (h.pending.IsZero() || now.Sub(h.pending) < h.grace)
+}
+
+// ok is alive without the times.
+func (h *health) ok() bool {
+	_, _, ok := h.alive()
+	return ok
 }
 
 // answer is upstream's body: lastUpdated is the current time while nothing is pending, as upstream has it.
@@ -121,7 +136,7 @@ func serveMetrics(ctx context.Context, address string, h *health, log *slog.Logg
 	server := &daemon.Server{
 		Address: at.Addr().String(), Port: int(at.Port()), Insecure: true, Registry: registry, Log: log,
 		Ready: []daemon.Check{{Name: "rules", Run: func() error {
-			if _, _, ok := h.alive(); !ok {
+			if !h.ok() {
 				return errors.New("the rules are not written")
 			}
 			return nil

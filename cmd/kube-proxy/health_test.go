@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestHealth: not before the first rules, not while failures last, and /healthz (not /livez) not on a node that is being deleted.
+// TestHealth: not before the first rules, not while failures last or a round hangs, and /healthz (not /livez) not on a node that is being deleted.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	now, leaving := time.Unix(1000, 0), false
@@ -24,14 +24,26 @@ func TestHealth(t *testing.T) {
 		}
 	}
 	expect("start", 503, 503)
-	h.done(time.Millisecond, nil)
+	h.begin()
+	h.done(time.Millisecond, 0, nil)
 	expect("written", 200, 200)
-	h.done(time.Millisecond, errors.New("no"))
+	h.begin()
+	h.done(time.Millisecond, 0, errors.New("no"))
 	expect("one failure", 200, 200)
 	now = now.Add(21 * time.Second)
+	h.begin()
 	expect("failing for long", 503, 503)
-	h.done(time.Millisecond, nil)
+	h.done(time.Millisecond, 0, nil)
 	expect("repaired", 200, 200)
+	h.begin()
+	h.done(time.Millisecond, 1, nil)
+	now = now.Add(21 * time.Second)
+	expect("a service was refused", 200, 200)
+	h.begin()
+	now = now.Add(21 * time.Second)
+	expect("a round that does not end", 503, 503)
+	h.done(time.Millisecond, 0, nil)
+	expect("it ended", 200, 200)
 	leaving = true
 	expect("leaving", 503, 200)
 }

@@ -23,6 +23,7 @@ type world struct {
 	t                       *testing.T
 	node, one, two, outside *namespace
 	state                   *proxy.State
+	settings                *settings
 	backends                []proxy.Backend
 }
 
@@ -44,19 +45,26 @@ func newWorld(t *testing.T) *world {
 	w.node.run("nft", "add table ip leak; add chain ip leak out { type filter hook postrouting priority 300; }; add rule ip leak out ip daddr 10.96.0.0/16 counter")
 
 	s := &settings{clusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, serviceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}}
+	w.start(s)
+	w.state.Nodes().Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.20.0.1"}}}})
+	return w
+}
+
+// start gives the node a new proxy, which knows nothing of what an earlier one wrote.
+func (w *world) start(s *settings) {
+	w.t.Helper()
 	log := slog.New(slog.DiscardHandler)
+	w.settings = s
 	w.node.do(func() {
 		rules, err := s.backends(log)
 		if err != nil {
-			t.Errorf("nftables: %v", err)
+			w.t.Errorf("nftables: %v", err)
 		}
-		w.backends = append(rules, s.extras(log)...)
+		w.backends = append(rules, s.extras(func() bool { return true }, log)...)
 	})
-	if t.Failed() {
-		t.FailNow()
+	if w.t.Failed() {
+		w.t.FailNow()
 	}
-	w.state.Nodes().Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.20.0.1"}}}})
-	return w
 }
 
 func (w *world) sync() {
@@ -258,6 +266,75 @@ func TestAffinityInKernel(t *testing.T) {
 	eventually(t, func() bool {
 		return !strings.Contains(w.node.run("nft", "list", "table", "ip", "kube-proxy"), "expires")
 	})
+}
+
+// TestRestartInKernel: a proxy that starts over the table of an earlier one keeps the clients of session affinity at their
+// endpoints (Service API, sessionAffinity) and removes what has no service any more.
+func TestRestartInKernel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	sticky := func(s *corev1.ServiceSpec) { s.SessionAffinity = corev1.ServiceAffinityClientIP }
+	w.service("web", "10.96.0.10", sticky, "10.244.1.2", "10.244.1.6")
+	w.service("gone", "10.96.0.12", sticky, "10.244.1.2")
+	servers, _ := w.answers(w.node, "tcp", "10.96.0.10:80", 1)
+	if _, _, err := w.node.ask("tcp", "10.96.0.12:80"); err != nil {
+		t.Error(err)
+	}
+	for restart := range 3 {
+		w.state = proxy.NewState("here")
+		w.state.Nodes().Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.20.0.1"}}}})
+		w.start(w.settings)
+		w.service("web", "10.96.0.10", sticky, "10.244.1.2", "10.244.1.6")
+		if again, _ := w.answers(w.node, "tcp", "10.96.0.10:80", 10); (again["one"] == 10) != (servers["one"] == 1) || again["error"] > 0 {
+			t.Errorf("restart %d moved the client from %v to %v", restart+1, servers, again)
+		}
+		if table := w.node.run("nft", "list", "table", "ip", "kube-proxy"); strings.Contains(table, "gone") || strings.Contains(table, "10.96.0.12") {
+			t.Errorf("the table still has the service that is gone:\n%s", table)
+		}
+	}
+	// A table that cannot be written over (another kind of set under one of our names) is replaced.
+	w.node.run("nft", "delete table ip kube-proxy; add table ip kube-proxy; add set ip kube-proxy service-ips { type inet_service; }")
+	w.sync()
+	if servers, _ := w.answers(w.node, "tcp", "10.96.0.10:80", 1); servers["error"] > 0 {
+		t.Errorf("after replacing the table: %v", servers)
+	}
+	w.noLeak()
+}
+
+// TestLoopbackInKernel: nobody outside reaches what listens on the node's loopback through the proxy (CVE-2020-8558): it leaves
+// route_localnet off, and node ports are not served at loopback addresses, however wide --nodeport-addresses is.
+func TestLoopbackInKernel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	wide := *w.settings
+	wide.nodePortAddresses = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}
+	w.start(&wide)
+	w.node.serve("secret", "127.0.0.1:9090")
+	w.service("web", "10.96.0.10", func(s *corev1.ServiceSpec) {
+		s.Type, s.Ports[0].NodePort, s.Ports[1].NodePort = corev1.ServiceTypeNodePort, 30080, 30080
+	}, "10.244.1.2")
+	for _, dev := range []string{"all", "default", "v1722002"} {
+		if got := strings.TrimSpace(w.node.run("sysctl", "-n", "net.ipv4.conf."+dev+".route_localnet")); got != "0" {
+			t.Errorf("route_localnet of %s is %s", dev, got)
+		}
+	}
+	if servers, _ := w.answers(w.node, "tcp", "172.20.0.1:30080", 1); servers["one"] != 1 {
+		t.Errorf("the node port at the node's address: %v", servers)
+	}
+	if _, _, err := w.node.ask("tcp", "127.0.0.1:30080"); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("the node port at loopback: %v, want refused", err)
+	}
+	// The neighbour sends packets for 127.0.0.1 out of its own loopback.
+	w.outside.run("sysctl", "-qw", "net.ipv4.conf.all.route_localnet=1")
+	w.outside.ip("addr", "del", "127.0.0.1/8", "dev", "lo")
+	w.outside.ip("route", "add", "127.0.0.1/32", "via", "172.20.0.1", "dev", "eth0", "src", "172.20.0.2")
+	for _, network := range []string{"tcp", "udp"} {
+		for _, port := range []string{"9090", "30080"} {
+			if server, _, err := w.outside.ask(network, "127.0.0.1:"+port); err == nil {
+				t.Errorf("from outside to 127.0.0.1:%s over %s: %s answered", port, network, server)
+			}
+		}
+	}
 }
 
 // TestStaleUDPInKernel: a UDP client that keeps sending from one port is moved when its endpoint goes, and when a service gets its

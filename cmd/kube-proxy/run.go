@@ -46,8 +46,8 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	}
 	h := newHealth(s.resync, state.Leaving, time.Now)
 	loop := &proxy.Loop{
-		State: state, Backends: backends, Extras: s.extras(log), Settle: settle, MinPeriod: s.minSync, Resync: s.resync, Log: log,
-		Done: h.done,
+		State: state, Backends: backends, Extras: s.extras(h.ok, log), Settle: settle, MinPeriod: s.minSync, Resync: s.resync, Log: log,
+		Begin: h.begin, Done: h.done,
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return client.Services(ctx, state.Services()) })
@@ -81,8 +81,8 @@ func (s *settings) backends(log *slog.Logger) ([]proxy.Backend, error) {
 }
 
 // extras are written after the rules and do not count for health.
-func (s *settings) extras(log *slog.Logger) []proxy.Backend {
-	return s.addressed([]proxy.Backend{conntrack.New(), routes.Table{}, healthcheck.New(log)})
+func (s *settings) extras(alive func() bool, log *slog.Logger) []proxy.Backend {
+	return s.addressed([]proxy.Backend{conntrack.New(), routes.Table{}, healthcheck.New(alive, log)})
 }
 
 // addressed makes --bind-address the node's address, if it names one.

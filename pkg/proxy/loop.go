@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"time"
 )
 
 // Backend writes Updates down. After an error the next Update has what changed meanwhile; the backend must then repair what it
-// missed.
+// missed. An error that is or wraps a *Refused says that only the services it names are missing.
 type Backend interface {
 	Apply(ctx context.Context, u Update) error
 }
@@ -17,16 +18,18 @@ type Backend interface {
 type Loop struct {
 	State *State
 	// Backends write what health depends on. Extras are tried after them, and again after an error, but a node of which one route
-	// cannot be set yet is still healthy. After an error of Backends the services are reported again: an Extra that looks after
-	// what old rules left behind must look once more when they are gone.
+	// cannot be set yet is still healthy. After an error of Backends the services it concerns are reported again: an Extra that
+	// looks after what old rules left behind must look once more when they are gone.
 	Backends, Extras []Backend
 	// Settle is how long further changes may join the first one; MinPeriod the shortest time between two rounds.
 	Settle, MinPeriod time.Duration
 	// Resync repeats a round without changes, which lets backends repair what others broke. 0 never does.
 	Resync time.Duration
-	// Done hears of every round: how long it took, and the first error of Backends.
-	Done func(took time.Duration, err error)
-	Log  *slog.Logger
+	// Begin hears that a round begins, Done how long its Backends took and how they fared: refused is the number of services that
+	// were refused while all others were written, err is why nothing could be.
+	Begin func()
+	Done  func(took time.Duration, refused int, err error)
+	Log   *slog.Logger
 }
 
 // retryAfter is the pause after a failed round; it doubles up to retryMax.
@@ -90,20 +93,30 @@ func sleepUntil(ctx context.Context, timer *time.Timer) bool {
 
 // round tells every backend, whatever the others say.
 func (l *Loop) round(ctx context.Context) error {
+	l.Begin()
 	start := time.Now()
 	u := l.State.Take()
-	rules := applyAll(ctx, l.Backends, u)
-	l.Done(time.Since(start), rules)
-	if rules != nil {
-		l.State.Again(u)
+	var whole error
+	refused := map[Name]error{}
+	for _, b := range l.Backends {
+		err := b.Apply(ctx, u)
+		if r := (*Refused)(nil); errors.As(err, &r) {
+			maps.Copy(refused, r.Services)
+		} else {
+			whole = errors.Join(whole, err)
+		}
 	}
-	return errors.Join(rules, applyAll(ctx, l.Extras, u))
-}
-
-func applyAll(ctx context.Context, backends []Backend, u Update) error {
+	l.Done(time.Since(start), len(refused), whole)
+	if whole != nil {
+		l.State.Again(maps.Keys(u.Services))
+	}
 	var errs []error
-	for _, b := range backends {
+	if len(refused) > 0 {
+		l.State.Again(maps.Keys(refused))
+		errs = append(errs, &Refused{refused})
+	}
+	for _, b := range l.Extras {
 		errs = append(errs, b.Apply(ctx, u))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, whole)...)
 }

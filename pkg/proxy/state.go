@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"net/netip"
 	"reflect"
@@ -54,11 +55,12 @@ type Health struct {
 // Changed fires after a change.
 func (s *State) Changed() <-chan struct{} { return s.wake }
 
-// Ready is set once services and slices were listed: before that an Update would remove what is only not known yet.
+// Ready is set once services, slices and nodes were listed: before that an Update would remove what is only not known yet, rules
+// and the routes to other nodes alike.
 func (s *State) Ready() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.listed["services"] && s.listed["slices"]
+	return s.listed["services"] && s.listed["slices"] && s.listed["nodes"]
 }
 
 // Leaving is set while the node is being deleted.
@@ -88,11 +90,11 @@ func (s *State) Take() Update {
 	return u
 }
 
-// Again has the next Take report the services of u once more. It wakes nobody.
-func (s *State) Again(u Update) {
+// Again has the next Take report services once more. It wakes nobody.
+func (s *State) Again(services iter.Seq[Name]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name := range u.Services {
+	for name := range services {
 		s.dirty[name] = true
 	}
 }

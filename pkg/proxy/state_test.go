@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"reflect"
@@ -67,6 +68,10 @@ func TestStateReportsChangesOnly(t *testing.T) {
 		t.Error("ready before services were listed")
 	}
 	s.Services().Replace([]*corev1.Service{service("a"), service("b")})
+	if s.Ready() {
+		t.Error("ready before nodes were listed: the routes to all of them would be deleted")
+	}
+	s.Nodes().Replace(nil)
 	if !s.Ready() {
 		t.Error("not ready")
 	}
@@ -152,7 +157,7 @@ func TestLoopTiming(t *testing.T) {
 		defer cancel()
 		l := &Loop{
 			State: s, Backends: []Backend{b}, Settle: 10 * time.Millisecond, MinPeriod: 100 * time.Millisecond,
-			Done: func(time.Duration, error) {}, Log: slog.New(slog.DiscardHandler),
+			Begin: func() {}, Done: func(time.Duration, int, error) {}, Log: slog.New(slog.DiscardHandler),
 		}
 		go func() { _ = l.Run(ctx) }()
 		take := func(d time.Duration) []time.Duration {
@@ -174,6 +179,8 @@ func TestLoopTiming(t *testing.T) {
 		s.Services().Replace([]*corev1.Service{service("a")})
 		want("not all listed", take(time.Second))
 		s.Slices().Replace(nil)
+		want("no nodes listed", take(time.Second))
+		s.Nodes().Replace(nil)
 		want("after quiet", take(time.Second), 10*ms)
 		s.Services().Delete(service("a"))
 		_ = take(20 * ms)
@@ -187,37 +194,78 @@ func TestLoopTiming(t *testing.T) {
 	})
 }
 
-// names is a Backend that notes which services it was told of.
-type names struct{ told [][]string }
+// names is a Backend that notes which services it was told of, and fails as often as it has errors.
+type names struct {
+	told [][]string
+	errs []error
+}
 
 func (n *names) Apply(_ context.Context, u Update) error {
 	var told []string
 	for name := range u.Services {
 		told = append(told, name.Name)
 	}
+	slices.Sort(told)
 	n.told = append(n.told, told)
-	return nil
+	if len(n.errs) == 0 {
+		return nil
+	}
+	err := n.errs[0]
+	n.errs = n.errs[1:]
+	return err
 }
 
-// TestLoopReportsAgain: services whose rules could not be written are reported until they are.
+// TestLoopReportsAgain: services whose rules could not be written are reported until they are; of a round in which single ones
+// were refused, only these.
 func TestLoopReportsAgain(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, extra := NewState("here"), &names{}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		l := &Loop{
-			State: s, Backends: []Backend{&rounds{fail: 2}}, Extras: []Backend{extra}, Resync: 10 * time.Second,
-			Done: func(time.Duration, error) {}, Log: slog.New(slog.DiscardHandler),
-		}
-		s.Services().Replace([]*corev1.Service{service("a")})
-		s.Slices().Replace(nil)
-		go func() { _ = l.Run(ctx); close(done) }()
-		time.Sleep(15 * time.Second)
-		cancel()
-		<-done
-		if want := [][]string{{"a"}, {"a"}, {"a"}, nil}; !reflect.DeepEqual(extra.told, want) {
-			t.Errorf("told of %q, want %q", extra.told, want)
-		}
-	})
+	no := errors.New("no")
+	for name, c := range map[string]struct {
+		errs []error
+		want [][]string
+		done []string
+	}{
+		"nothing written": {[]error{no, no}, [][]string{{"a", "b"}, {"a", "b"}, {"a", "b"}, nil}, []string{"0 no", "0 no", "0 <nil>", "0 <nil>"}},
+		"a service refused": {
+			[]error{fmt.Errorf("write: %w", &Refused{map[Name]error{{Namespace: "ns", Name: "b"}: no}})},
+			[][]string{{"a", "b"}, {"b"}, nil}, []string{"1 <nil>", "0 <nil>", "0 <nil>"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s, extra := NewState("here"), &names{}
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan struct{})
+				var done []string
+				l := &Loop{
+					State: s, Backends: []Backend{&names{errs: c.errs}}, Extras: []Backend{extra}, Resync: 10 * time.Second,
+					Begin: func() {}, Done: func(_ time.Duration, refused int, err error) { done = append(done, fmt.Sprint(refused, err)) },
+					Log: slog.New(slog.DiscardHandler),
+				}
+				s.Services().Replace([]*corev1.Service{service("a"), service("b")})
+				s.Slices().Replace(nil)
+				s.Nodes().Replace(nil)
+				go func() { _ = l.Run(ctx); close(ended) }()
+				time.Sleep(15 * time.Second)
+				cancel()
+				<-ended
+				if !reflect.DeepEqual(extra.told, c.want) {
+					t.Errorf("told of %q, want %q", extra.told, c.want)
+				}
+				if !slices.Equal(done, c.done) {
+					t.Errorf("rounds: %q, want %q", done, c.done)
+				}
+			})
+		})
+	}
+}
+
+// TestRefusedNamesServices: the error says which services, in order, and why.
+func TestRefusedNamesServices(t *testing.T) {
+	t.Parallel()
+	err := &Refused{map[Name]error{{Namespace: "ns", Name: "b"}: errors.New("no"), {Namespace: "ns", Name: "a"}: errors.New("never")}}
+	if got, want := err.Error(), "service ns/a: never\nservice ns/b: no"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

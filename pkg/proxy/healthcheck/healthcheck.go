@@ -1,5 +1,5 @@
-// Package healthcheck answers load balancers on services' health check node ports: 200 while the node has endpoints of the
-// service, else 503.
+// Package healthcheck answers load balancers on services' health check node ports: 200 while the node has ready endpoints of the
+// service and the proxy writes rules, else 503.
 package healthcheck
 
 import (
@@ -19,26 +19,30 @@ import (
 
 // Servers holds one server per service with a health check port.
 type Servers struct {
-	log  *slog.Logger
-	open map[proxy.Name]*server
+	alive func() bool
+	log   *slog.Logger
+	want  map[proxy.Name]proxy.Health
+	open  map[proxy.Name]*server
 }
 
-// New returns an empty set of servers. They end when the context of the Apply that started them does.
-func New(log *slog.Logger) *Servers { return &Servers{log: log, open: map[proxy.Name]*server{}} }
+// New returns an empty set of servers, which ask alive whether the node's rules are written. They end when the context of the
+// Apply that started them does.
+func New(alive func() bool, log *slog.Logger) *Servers {
+	return &Servers{alive: alive, log: log, want: map[proxy.Name]proxy.Health{}, open: map[proxy.Name]*server{}}
+}
 
-// Apply starts, changes and stops the servers of changed services. A port that is taken is tried again with the next change of
-// its service; other services are not affected.
+// Apply starts, changes and stops servers. A port that is taken is tried again with every round; other services are not affected.
 func (s *Servers) Apply(ctx context.Context, u proxy.Update) error {
 	for name, h := range u.Health {
 		if old := s.open[name]; old != nil && old.port != h.Port {
 			old.close()
 			delete(s.open, name)
 		}
-	}
-	for name, h := range u.Health {
-		if h.Port == 0 {
-			continue
+		if s.want[name] = h; h.Port == 0 {
+			delete(s.want, name)
 		}
+	}
+	for name, h := range s.want {
 		if s.open[name] == nil {
 			srv, err := s.listen(ctx, name, h.Port)
 			if err != nil {
@@ -56,6 +60,7 @@ func (s *Servers) Apply(ctx context.Context, u proxy.Update) error {
 type server struct {
 	name  proxy.Name
 	port  uint16
+	alive func() bool
 	local atomic.Int64
 	http  http.Server
 	stop  func() bool
@@ -66,7 +71,7 @@ func (s *Servers) listen(ctx context.Context, name proxy.Name, port uint16) (*se
 	if err != nil {
 		return nil, fmt.Errorf("listen on port %d: %w", port, err)
 	}
-	srv := &server{name: name, port: port}
+	srv := &server{name: name, port: port, alive: s.alive}
 	srv.http = http.Server{Handler: srv, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 	srv.stop = context.AfterFunc(ctx, func() { _ = srv.http.Close() })
 	go func() {
@@ -94,12 +99,12 @@ type answer struct {
 
 // ServeHTTP answers any path.
 func (s *server) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	a := answer{LocalEndpoints: int(s.local.Load()), ServiceProxyHealthy: true}
+	a := answer{LocalEndpoints: int(s.local.Load()), ServiceProxyHealthy: s.alive()}
 	a.Service.Namespace, a.Service.Name = s.name.Namespace, s.name.Name
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("X-Load-Balancing-Endpoint-Weight", strconv.Itoa(a.LocalEndpoints))
-	if a.LocalEndpoints == 0 {
+	if a.LocalEndpoints == 0 || !a.ServiceProxyHealthy {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	// A failed write means that the client is gone.

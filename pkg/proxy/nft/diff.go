@@ -19,13 +19,14 @@ type diff struct {
 	newSets, oldSets       map[string]set
 	newChains, emptyChains map[string]chain // to create; to flush
 	oldChains, rules       map[string]chain // to delete; to fill
+	emptySets              map[string]set   // to flush
 	gone, come             map[element]string
 }
 
 func newDiff(tx *knftables.Transaction) *diff {
 	return &diff{
 		tx: tx, newSets: map[string]set{}, oldSets: map[string]set{}, newChains: map[string]chain{}, emptyChains: map[string]chain{},
-		oldChains: map[string]chain{}, rules: map[string]chain{}, gone: map[element]string{}, come: map[element]string{},
+		oldChains: map[string]chain{}, rules: map[string]chain{}, emptySets: map[string]set{}, gone: map[element]string{}, come: map[element]string{},
 	}
 }
 
@@ -60,12 +61,38 @@ func (d *diff) parts(old, next fragment) {
 	}
 }
 
+// over makes a plan that starts from nothing start from a table that has left, names by object type. What is planned and there
+// already is emptied first, but for the sets that the kernel fills: their elements stay. What is not planned goes.
+func (d *diff) over(left map[string][]string) {
+	for _, name := range left["chain"] {
+		if c, stays := d.newChains[name]; stays {
+			d.emptyChains[name] = c
+		} else {
+			d.emptyChains[name], d.oldChains[name] = chain{}, chain{}
+		}
+	}
+	for _, kind := range []string{"set", "map"} {
+		for _, name := range left[kind] {
+			s, stays := d.newSets[name]
+			switch {
+			case !stays:
+				d.oldSets[name] = set{isMap: kind == "map"}
+			case s.seconds == 0:
+				d.emptySets[name] = s
+			}
+		}
+	}
+}
+
 func (d *diff) write() {
 	for _, name := range sorted(d.newSets) {
 		d.tx.Add(d.newSets[name].object(name))
 	}
 	for _, name := range sorted(d.newChains) {
 		d.tx.Add(d.newChains[name].object(name))
+	}
+	for _, name := range sorted(d.emptySets) {
+		d.tx.Flush(d.emptySets[name].object(name))
 	}
 	for _, e := range slices.SortedFunc(maps.Keys(d.gone), compareElements) {
 		d.tx.Delete(e.object(d.gone[e]))
@@ -85,7 +112,7 @@ func (d *diff) write() {
 		d.tx.Delete(&knftables.Chain{Name: name})
 	}
 	for _, name := range sorted(d.oldSets) {
-		d.tx.Delete(&knftables.Set{Name: name})
+		d.tx.Delete(d.oldSets[name].object(name))
 	}
 }
 

@@ -39,3 +39,5 @@ type element struct{ in, key string }
 func newFragment() fragment {
 	return fragment{chains: map[string]chain{}, sets: map[string]set{}, elements: map[element]string{}}
 }
+
+func (f fragment) empty() bool { return len(f.chains)+len(f.sets)+len(f.elements) == 0 }

@@ -37,12 +37,13 @@ type Table struct {
 	config Config
 	log    *slog.Logger
 
-	// parts is the desired table: what each service has, and under the zero Name what is always there.
-	parts map[proxy.Name]fragment
-	// owners tells whose an element is. Of two services that claim one, the first keeps it and the other waits.
-	owners  map[element]proxy.Name
-	waiting map[proxy.Name]bool
-	// written is set while the kernel is known to hold parts.
+	books *books
+	// pending is what services should have and do not have yet; an empty part is a service that is gone.
+	pending map[proxy.Name]fragment
+	// refused are the pending services that the kernel would not take. They are tried apart from the others, so that these cost
+	// nothing again.
+	refused map[proxy.Name]bool
+	// written is set while the kernel is known to hold what the books say.
 	written bool
 }
 
@@ -54,7 +55,7 @@ func New(nft knftables.Interface, six bool, config Config, log *slog.Logger) *Ta
 	}
 	return &Table{
 		nft: nft, ip: ip, config: config, log: log,
-		parts: map[proxy.Name]fragment{}, owners: map[element]proxy.Name{}, waiting: map[proxy.Name]bool{},
+		books: newBooks(), pending: map[proxy.Name]fragment{}, refused: map[proxy.Name]bool{},
 	}
 }
 
@@ -71,8 +72,11 @@ func Open(six bool, config Config, log *slog.Logger) (*Table, error) {
 	return New(tool, six, config, log), nil
 }
 
-// Apply brings the kernel to u. After an error the next Apply writes the whole table anew, in one transaction; so does an Apply
-// without changes that finds the table broken (a firewall's restart flushes everything).
+// Apply brings the kernel to u and to what earlier calls could not write. Services that the kernel refuses are named in a
+// *proxy.Refused; all others are written then, and the refused ones keep the rules that they had.
+//
+// The whole table is written by the first Apply, by one that finds it broken (a firewall's restart flushes everything), and once
+// after a service was refused, in case that somebody else's change was the reason.
 func (t *Table) Apply(ctx context.Context, u proxy.Update) error {
 	local := u.Addresses
 	if len(t.config.NodePortAddresses) > 0 {
@@ -81,33 +85,36 @@ func (t *Table) Apply(ctx context.Context, u proxy.Update) error {
 			return err
 		}
 	}
-	tx := t.transaction(local, u)
-	if tx.NumOperations() == 0 {
-		if t.intact(ctx) {
-			return nil
-		}
+	t.want(local, u.Services)
+	if t.written && len(t.pending) == 0 && !t.intact(ctx) {
 		t.log.Warn("Somebody changed the nftables table, writing it anew", "family", t.ip)
 		t.written = false
-		tx = t.transaction(local, proxy.Update{})
 	}
-	if err := t.nft.Run(ctx, tx); err != nil {
-		t.written = false
+	write := t.amend
+	if !t.written {
+		write = t.rewrite
+	}
+	if err := write(ctx); err != nil {
 		return fmt.Errorf("write the nftables table %q (%s): %w", tableName, t.ip, err)
 	}
-	t.written = true
 	return nil
 }
 
-// transaction plans the way from what is written to u.
-func (t *Table) transaction(local []netip.Addr, u proxy.Update) *knftables.Transaction {
-	tx := t.nft.NewTransaction()
-	if !t.written {
-		tx.Add(&knftables.Table{})
-		tx.Delete(&knftables.Table{})
-		tx.Add(&knftables.Table{Comment: knftables.PtrTo("rules for kube-proxy")})
+// want notes what the services and the common part should be.
+func (t *Table) want(local []netip.Addr, changed map[proxy.Name][]proxy.Port) {
+	put := func(name proxy.Name, f fragment) {
+		have := t.books.parts[name]
+		if reflect.DeepEqual(have, f) || (have.empty() && f.empty()) {
+			delete(t.pending, name)
+			delete(t.refused, name)
+			return
+		}
+		t.pending[name] = f
 	}
-	t.plan(tx, local, u.Services)
-	return tx
+	put(proxy.Name{}, t.config.base(t.ip, local))
+	for name, ports := range changed {
+		put(name, t.config.service(t.ip, t.ofFamily(ports)))
+	}
 }
 
 // entrance is the chain that stands for the whole table in intact.
@@ -124,88 +131,84 @@ func (t *Table) intact(ctx context.Context) bool {
 	return len(rules) > 0
 }
 
-// plan fills tx and updates the desired state.
-func (t *Table) plan(tx *knftables.Transaction, local []netip.Addr, changed map[proxy.Name][]proxy.Port) {
+// transaction plans the way from g to the pending parts of names, and notes it in b.
+func (t *Table) transaction(b *books, g ground, names []proxy.Name) *knftables.Transaction {
 	next := map[proxy.Name]fragment{}
-	if common := t.config.base(t.ip, local); !reflect.DeepEqual(common, t.parts[proxy.Name{}]) {
-		next[proxy.Name{}] = common
+	for _, name := range names {
+		next[name] = t.pending[name]
 	}
-	for name, ports := range changed {
-		next[name] = t.config.service(t.ip, t.ofFamily(ports))
-	}
-	if !t.written {
-		for name, part := range t.parts {
-			if _, ok := next[name]; !ok {
-				next[name] = part
-			}
-		}
-		t.parts, t.owners = map[proxy.Name]fragment{}, map[element]proxy.Name{}
-		clear(t.waiting)
-	}
+	tx := t.nft.NewTransaction()
 	d := newDiff(tx)
+	if g.whole {
+		next = t.books.with(next)
+		if g.left == nil {
+			tx.Add(&knftables.Table{})
+			tx.Delete(&knftables.Table{})
+		}
+		tx.Add(&knftables.Table{Comment: knftables.PtrTo("rules for kube-proxy")})
+	}
+	t.plan(b, d, next)
+	d.over(g.left)
+	d.write()
+	return tx
+}
+
+// plan fills d with the way from what b says to next, and notes it in b.
+func (t *Table) plan(b *books, d *diff, next map[proxy.Name]fragment) {
 	names := slices.SortedFunc(maps.Keys(next), compareNames)
 	freed := false
 	for _, name := range names {
-		freed = t.release(d, name, next[name]) || freed
+		freed = release(b, d, name, next[name]) || freed
 	}
 	if freed {
-		names = t.wake(next, names)
+		for name := range b.waiting {
+			if _, ok := next[name]; !ok {
+				next[name] = b.parts[name]
+				names = append(names, name)
+			}
+		}
 	}
 	for _, name := range names {
-		t.claim(d, name, next[name])
+		t.claim(b, d, name, next[name])
 	}
-	d.write()
 }
 
 // release plans the removal of the elements that a service has and will not have; it tells whether there were any.
-func (t *Table) release(d *diff, name proxy.Name, next fragment) bool {
+func release(b *books, d *diff, name proxy.Name, next fragment) bool {
 	freed := false
-	for e, value := range t.parts[name].elements {
-		if t.owners[e] != name {
+	for e, value := range b.parts[name].elements {
+		if b.owners[e] != name {
 			continue
 		}
 		if v, stays := next.elements[e]; !stays || v != value {
 			d.dropElement(e, value)
-			delete(t.owners, e)
+			b.disown(e)
 			freed = freed || !stays
 		}
 	}
 	return freed
 }
 
-// wake adds the services that wait for an element to those that are planned.
-func (t *Table) wake(next map[proxy.Name]fragment, names []proxy.Name) []proxy.Name {
-	for name := range t.waiting {
-		if _, ok := next[name]; !ok {
-			next[name] = t.parts[name]
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// claim plans everything else of a service and makes next its desired part.
-func (t *Table) claim(d *diff, name proxy.Name, next fragment) {
-	delete(t.waiting, name)
+// claim plans everything else of a service and makes next its part.
+func (t *Table) claim(b *books, d *diff, name proxy.Name, next fragment) {
+	waited := b.waiting[name]
+	b.stopWaiting(name)
 	for e, value := range next.elements {
-		owner, taken := t.owners[e]
+		owner, taken := b.owners[e]
 		switch {
 		case !taken:
-			t.owners[e] = name
+			b.own(e, name)
 			d.addElement(e, value)
 		case owner != name:
-			if !t.waiting[name] {
+			if !waited {
 				t.log.Warn("A service claims an address and port that another one has", "service", name, "owner", owner, "key", e.key)
 			}
-			t.waiting[name] = true
+			waited = true
+			b.wait(name)
 		}
 	}
-	d.parts(t.parts[name], next)
-	if len(next.elements) == 0 && len(next.chains) == 0 {
-		delete(t.parts, name)
-		return
-	}
-	t.parts[name] = next
+	d.parts(b.parts[name], next)
+	b.setPart(name, next)
 }
 
 func (t *Table) ofFamily(ports []proxy.Port) []proxy.Port {
