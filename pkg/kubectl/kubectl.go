@@ -13,14 +13,15 @@ import (
 	"k8s.io/klog/v2"
 
 	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/printers"
 	"bonsai/pkg/kubectl/resource"
 )
 
 // Main runs kubectl with args and returns the exit code. version is kubectl's own. A ctx that a signal ended
 // (*cli.Signalled) ends the command without a word; the code is then 128 and the signal's number if the process is to die by
-// it.
+// it. What it writes for people is escaped for terminals (printers.Escape).
 func Main(ctx context.Context, version string, args []string, streams cli.IOStreams) int {
-	klog.EnableContextualLogging(false)
+	streams.Out, streams.ErrOut = printers.Escaping(streams.Out), printers.Escaping(streams.ErrOut)
 	root := NewCommand(version, streams)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

@@ -75,14 +75,14 @@ func (o *viewLast) show(kept []byte) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(o.Out, "%s\n", data)
+		_, err = fmt.Fprintf(o.Raw().Out, "%s\n", data)
 		return err
 	}
 	data, err := yaml.JSONToYAML(kept)
 	if err != nil {
 		return err
 	}
-	_, err = o.Out.Write(data)
+	_, err = o.Raw().Out.Write(data)
 	return err
 }
 

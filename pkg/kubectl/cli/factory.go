@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"bonsai/pkg/kubectl/printers"
 	"bonsai/pkg/kubectl/resource"
 	"bonsai/pkg/trace"
 )
@@ -139,16 +140,24 @@ func (f *Factory) newRESTConfig() (*rest.Config, error) {
 	cfg.UserAgent = fmt.Sprintf("kubectl/%s (%s/%s)", f.Version, runtime.GOOS, runtime.GOARCH)
 	cfg.QPS, cfg.Burst = -1, 0 // the server protects itself
 	colour := false
-	if file, ok := f.streams.ErrOut.(*os.File); ok {
+	errOut := f.streams.Raw().ErrOut // the colour must arrive; the text is escaped
+	if file, ok := errOut.(*os.File); ok {
 		colour = term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == ""
 	}
-	warnings := rest.NewWarningWriter(f.streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: colour})
-	cfg.WarningHandler, f.warnings = warnings, warnings
+	warnings := rest.NewWarningWriter(errOut, rest.WarningWriterOptions{Deduplicate: true, Color: colour})
+	cfg.WarningHandler, f.warnings = escapedWarnings{warnings}, warnings
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &traced{next} })
 	if f.flags.matchVersion {
 		return cfg, f.checkVersion(cfg)
 	}
 	return cfg, nil
+}
+
+// escapedWarnings passes the server's warnings on without control characters.
+type escapedWarnings struct{ next rest.WarningHandler }
+
+func (w escapedWarnings) HandleWarningHeader(code int, agent, text string) {
+	w.next.HandleWarningHeader(code, agent, printers.Escape(text))
 }
 
 // checkVersion serves --match-server-version.

@@ -28,13 +28,13 @@ func NewCommand(_ *cli.Factory, streams cli.IOStreams) *cobra.Command {
 			root := cmd.Root()
 			switch strings.ToLower(args[0]) {
 			case "bash":
-				return root.GenBashCompletionV2(streams.Out, true)
+				return root.GenBashCompletionV2(streams.Raw().Out, true)
 			case "zsh":
-				return root.GenZshCompletion(streams.Out)
+				return root.GenZshCompletion(streams.Raw().Out)
 			case "fish":
-				return root.GenFishCompletion(streams.Out, true)
+				return root.GenFishCompletion(streams.Raw().Out, true)
 			case "powershell":
-				return root.GenPowerShellCompletionWithDesc(streams.Out)
+				return root.GenPowerShellCompletionWithDesc(streams.Raw().Out)
 			}
 			return cli.UsageErrorf(cmd, "Unsupported shell type %q.", args[0])
 		},

@@ -195,7 +195,7 @@ func (o *Options) runRaw(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = o.Out.Write(data)
+	_, err = o.Raw().Out.Write(data)
 	return err
 }
 

@@ -222,7 +222,8 @@ func (o *Options) write(path string, u *unstructured.Unstructured) error {
 func (o *Options) compare(ctx context.Context, live, merged string) error {
 	args := append(append([]string{}, o.program[1:]...), live, merged)
 	cmd := exec.CommandContext(ctx, o.program[0], args...)
-	cmd.Stdout, cmd.Stderr = o.Out, o.ErrOut
+	streams := o.Raw() // the program may colour
+	cmd.Stdout, cmd.Stderr = streams.Out, streams.ErrOut
 	err := cmd.Run()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() > 0 {
 		return &cli.ExitError{Code: exit.ExitCode()}

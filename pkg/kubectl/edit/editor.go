@@ -44,6 +44,7 @@ func open(ctx context.Context, streams cli.IOStreams, content []byte) (saved []b
 	}
 	cmd := exec.CommandContext(ctx, program[0], append(program[1:], path)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it can leave the terminal as it found it
+	streams = streams.Raw()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = streams.In, streams.Out, streams.ErrOut
 	if err := cmd.Run(); err != nil {
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {

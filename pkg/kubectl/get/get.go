@@ -252,6 +252,6 @@ func (o *Options) runRaw(ctx context.Context) error {
 		return err
 	}
 	defer body.Close()
-	_, err = io.Copy(o.Out, body)
+	_, err = io.Copy(o.Raw().Out, body)
 	return err
 }

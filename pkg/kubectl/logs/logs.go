@@ -17,6 +17,7 @@ import (
 
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/pods"
+	"bonsai/pkg/kubectl/printers"
 	"bonsai/pkg/kubectl/resource"
 )
 
@@ -140,7 +141,7 @@ func (o *Options) Run(ctx context.Context) error {
 		return o.together(ctx, sources)
 	}
 	for _, s := range sources {
-		if err := o.copy(ctx, s, o.Out); err != nil {
+		if err := o.copy(ctx, s, o.Raw().Out); err != nil {
 			if !o.ignoreErrors {
 				return err
 			}
@@ -206,7 +207,7 @@ func (o *Options) pods(ctx context.Context) ([]corev1.Pod, error) {
 func (o *Options) together(ctx context.Context, sources []source) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	out := &lineWriter{w: o.Out}
+	out := &lineWriter{w: o.Raw().Out}
 	errs := make(chan error, len(sources))
 	for _, s := range sources {
 		go func() { errs <- o.copy(ctx, s, out) }()
@@ -216,7 +217,7 @@ func (o *Options) together(ctx context.Context, sources []source) error {
 			if !o.ignoreErrors {
 				return err
 			}
-			fmt.Fprintf(out, "error: %v\n", err)
+			fmt.Fprintf(out, "error: %s\n", printers.Escape(err.Error()))
 		}
 	}
 	return nil

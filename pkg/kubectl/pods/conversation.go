@@ -80,5 +80,9 @@ func (c *Conversation) Find(ctx context.Context, doing string) (*corev1.Pod, err
 	return pod, err
 }
 
-// Talk streams until the command in the container ends.
-func (c *Conversation) Talk(ctx context.Context) error { return c.Run(ctx, c.client, c.config) }
+// Talk streams until the command in the container ends. What the container says arrives as it is.
+func (c *Conversation) Talk(ctx context.Context) error {
+	session := c.Session
+	session.Streams = c.Streams.Raw()
+	return session.Run(ctx, c.client, c.config)
+}

@@ -18,8 +18,14 @@ type Aligner struct {
 // NewAligner returns an Aligner that writes to w.
 func NewAligner(w io.Writer) *Aligner { return &Aligner{w: w} }
 
-// Row adds a row.
-func (a *Aligner) Row(cells ...string) { a.rows = append(a.rows, cells) }
+// Row adds a row. The cells are escaped, so that they are as wide as they look.
+func (a *Aligner) Row(cells ...string) {
+	row := make([]string, len(cells))
+	for i, c := range cells {
+		row[i] = Escape(c)
+	}
+	a.rows = append(a.rows, row)
+}
 
 // Reset forgets the widths: a table of another kind follows.
 func (a *Aligner) Reset() { a.widths = nil }

@@ -131,7 +131,7 @@ func value(path *jsonpath.JSONPath, data any) (string, error) {
 	var values []string
 	for _, set := range found {
 		for _, v := range set {
-			values = append(values, escape(fmt.Sprint(v.Interface())))
+			values = append(values, fmt.Sprint(v.Interface()))
 		}
 	}
 	return strings.Join(values, ","), nil

@@ -72,8 +72,16 @@ func (e *NoFormatError) Error() string {
 }
 
 // Printer returns the printer of -o. Without -o, it prints "TYPE/NAME operation" ("pod/x created"); with -o name only the
-// name.
+// name. All others write data, which an escaping writer passes on as it is.
 func (f *Flags) Printer(operation string) (Printer, error) {
+	p, err := f.printer(operation)
+	if err != nil || f.Output == "name" || f.Output == "" && f.Template == "" {
+		return p, err
+	}
+	return Func(func(obj runtime.Object, w io.Writer) error { return p.Print(obj, Raw(w)) }), nil
+}
+
+func (f *Flags) printer(operation string) (Printer, error) {
 	format, arg, _ := strings.Cut(f.Output, "=")
 	if format == "" && f.Template != "" {
 		format = "go-template"

@@ -90,7 +90,7 @@ func cells(t *metav1.Table, r metav1.TableRow, o TableOptions, shown []int) []st
 	return out
 }
 
-// cell is a value as text: one line, without control characters of terminals.
+// cell is a value as text of one line.
 func cell(v any) string {
 	if v == nil {
 		return ""
@@ -106,12 +106,7 @@ func cell(v any) string {
 	if i := strings.IndexAny(s, "\f\n\r"); i >= 0 {
 		s = s[:i] + "..."
 	}
-	return escape(s)
-}
-
-// escape keeps an object's text from steering the terminal.
-func escape(s string) string {
-	return strings.NewReplacer("\x1b", "^[", "\r", "\\r").Replace(s)
+	return s
 }
 
 // RowMeta is the metadata of a row's object; zero if the row has none.

@@ -67,7 +67,7 @@ func (o *Options) session(ctx context.Context, pod *corev1.Pod, container string
 		fmt.Fprintln(o.ErrOut, "If you don't see a command prompt, try pressing enter.")
 	}
 	s := pods.Session{
-		Streams: o.IOStreams, Namespace: pod.Namespace, Pod: pod.Name, Container: container, Stdin: o.spec.stdin, TTY: o.spec.tty,
+		Streams: o.Raw(), Namespace: pod.Namespace, Pod: pod.Name, Container: container, Stdin: o.spec.stdin, TTY: o.spec.tty,
 	}
 	return s.Run(ctx, o.Client, config)
 }
@@ -130,7 +130,7 @@ func (o *Options) logs(ctx context.Context, m *meta.RESTMapping, pod *corev1.Pod
 	if err != nil {
 		return 0, err
 	}
-	_, err = o.Out.Write(data[min(skip, len(data)):])
+	_, err = o.Raw().Out.Write(data[min(skip, len(data)):])
 	return len(data), err
 }
 

@@ -4,7 +4,6 @@ package version
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"runtime"
 	"strings"
 
@@ -41,7 +40,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 			if !clientOnly {
 				v.ServerVersion, err = server(f)
 			}
-			if e := v.print(streams.Out, output); e != nil {
+			if e := v.print(streams, output); e != nil {
 				return e
 			}
 			return err
@@ -69,26 +68,26 @@ func server(f *cli.Factory) (*version.Info, error) {
 	return d.ServerVersion()
 }
 
-func (v versions) print(w io.Writer, output string) error {
+func (v versions) print(streams cli.IOStreams, output string) error {
 	switch output {
 	case "json":
 		data, err := json.MarshalIndent(v, "", "  ")
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(w, "%s\n", data)
+		_, err = fmt.Fprintf(streams.Raw().Out, "%s\n", data)
 		return err
 	case "yaml":
 		data, err := yaml.Marshal(v)
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(w, "%s\n", data)
+		_, err = fmt.Fprintf(streams.Raw().Out, "%s\n", data)
 		return err
 	}
-	fmt.Fprintf(w, "Client Version: %s\n", v.ClientVersion.GitVersion)
+	fmt.Fprintf(streams.Out, "Client Version: %s\n", v.ClientVersion.GitVersion)
 	if v.ServerVersion != nil {
-		fmt.Fprintf(w, "Server Version: %s\n", v.ServerVersion.GitVersion)
+		fmt.Fprintf(streams.Out, "Server Version: %s\n", v.ServerVersion.GitVersion)
 	}
 	return nil
 }

@@ -61,6 +61,6 @@ func (r Raw) Send(ctx context.Context, b *Base, verb string, files resource.File
 	if err != nil {
 		return err
 	}
-	_, err = b.Out.Write(answer)
+	_, err = b.Raw().Out.Write(answer)
 	return err
 }

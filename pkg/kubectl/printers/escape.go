@@ -1,0 +1,89 @@
+package printers
+
+import (
+	"io"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// Escape keeps text of others from steering the terminal that shows it: control characters become visible ("^[" for escape, "\r"
+// for a carriage return, "\u009b" for one of the second set), but for newlines and tabs. Everything else stays, what is no valid
+// UTF-8 too.
+func Escape(s string) string {
+	if strings.IndexFunc(s, control) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if control(r) {
+			b.WriteString(visible(r))
+		} else {
+			b.WriteString(s[i : i+n])
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// control tells whether r is a control character that Escape does not let through: C0 and C1 of ISO 6429, and DEL.
+func control(r rune) bool {
+	return r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f
+}
+
+func visible(r rune) string {
+	const hex = "0123456789abcdef"
+	switch {
+	case r == '\r':
+		return `\r`
+	case r == 0x7f:
+		return "^?"
+	case r < 0x20:
+		return "^" + string(r+'@')
+	}
+	return `\u00` + string(hex[r>>4]) + string(hex[r&0xf])
+}
+
+// escaper is a writer that escapes. All human-readable output of kubectl goes through one.
+type escaper struct {
+	mu sync.Mutex // port-forward writes from several goroutines
+	w  io.Writer
+	// lead is set if the last write ended with the first byte of what may be a control character of C1; it is written with the
+	// next one.
+	lead bool
+}
+
+// c1Lead begins every C1 character in UTF-8.
+const c1Lead = "\xc2"
+
+// Escaping returns a writer that escapes what it passes on to w.
+func Escaping(w io.Writer) io.Writer { return &escaper{w: w} }
+
+// Raw returns the writer below an escaping one, or w itself: for data rather than words about it, which must arrive as it is.
+func Raw(w io.Writer) io.Writer {
+	if e, ok := w.(*escaper); ok {
+		return e.w
+	}
+	return w
+}
+
+// Write passes p on, escaped. It reports all of p as written, unless there is an error.
+func (e *escaper) Write(p []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	text := string(p)
+	if e.lead && len(p) > 0 {
+		text, e.lead = c1Lead+text, false
+	}
+	if strings.HasSuffix(text, c1Lead) {
+		text, e.lead = text[:len(text)-1], true
+	}
+	if text == "" {
+		return len(p), nil
+	}
+	if _, err := io.WriteString(e.w, Escape(text)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
