@@ -6,7 +6,7 @@ LDFLAGS := -s -w
 NODES ?= 1
 UPFLAGS ?=
 
-.PHONY: help build install up down test unit e2e bench lint conformance conformance-diff
+.PHONY: help build install up down test unit e2e soak bench lint conformance conformance-diff
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -50,6 +50,10 @@ e2e: build bin/kubectl-1.20 ## end-to-end tests on a real cluster that they star
 # so that it is only unpacked.
 bin/kubectl-1.20:
 	d=$$(mktemp -d) && cd $$d && apt-get download -qq kubernetes-client && dpkg-deb -x kubernetes-client_*.deb x && cp x/usr/bin/kubectl $(CURDIR)/$@ && rm -rf $$d
+
+soak: build ## twenty minutes of short pods while components are killed (as root): SOAKFLAGS='-duration 3m -also etcd'
+	go build -o bin/soak ./test/soak
+	bin/soak -bin bin $(SOAKFLAGS)
 
 bench: build ## the figures of the README; PEER_BIN=<dir> measures another Kubernetes beside ours
 	go run ./test/bench -bin bin $(if $(PEER_BIN),-peer $(PEER_BIN))
