@@ -34,12 +34,18 @@ type Info struct {
 	// IsResource is false for paths such as /healthz or /openapi/v3; then only Path and Verb (the lower-case method) are set.
 	IsResource bool
 	Path       string
-	// Verb is get, list, watch, create, update, patch, delete, deletecollection (or the lower-case method).
-	Verb        string
-	APIPrefix   string // "api" or "apis"
-	APIGroup    string // "" is core
-	APIVersion  string
-	Namespace   string
+	// Verb is get, list, watch, create, update, patch, delete, deletecollection (or the lower-case method); empty for a method
+	// that no resource has.
+	Verb       string
+	APIPrefix  string // "api" or "apis"
+	APIGroup   string // "" is core
+	APIVersion string
+	Namespace  string
+	// InNamespace tells that the resource stands below /namespaces/NAME/ in the path. A Namespace without it is the name of the
+	// namespace that the path is about: /namespaces/NAME, /namespaces/NAME/status.
+	InNamespace bool
+	// WatchPrefix tells that the path has the deprecated /watch/ before all that.
+	WatchPrefix bool
 	Resource    string
 	Subresource string
 	Name        string

@@ -106,8 +106,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	res := a.resources[schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}]
-	if res == nil || info.Namespace != "" && !res.Row.Namespaced && (info.Resource != "namespaces" || len(info.Parts) < 2) ||
-		res.Row.Namespaced && info.Namespace == "" && info.Name != "" && len(info.Parts) > 1 {
+	if res == nil || !hasPlace(res.Row, info) {
 		a.notFound(w, r, info)
 		return
 	}

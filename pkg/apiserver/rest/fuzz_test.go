@@ -18,13 +18,14 @@ import (
 
 	"bonsai/api/resources"
 	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/apiserver/storage"
 )
 
 // FuzzInfoOf: authorization and routing both go by the Info, so that it must say exactly what the path says.
 func FuzzInfoOf(f *testing.F) {
 	for _, path := range []string{"/", "/api", "/api/v1/pods", "/api/v1/namespaces/x/pods/p/log", "/apis/apps/v1/namespaces/x/deployments/d/scale", "/api/v1/watch/namespaces/x/pods",
-		"/api/v1/namespaces/x/status", "/apis//v1/x", "//api/v1/pods", "/api/v1/namespaces//pods", "/api/v1/nodes/n/proxy//a/../b/", "/api/v1/namespaces/x/pods/.."} {
+		"/api/v1/namespaces/x/status", "/api/v1/namespaces/x/namespaces/y", "/api/v1/namespaces//namespaces/y", "/api/v1/pods//proxy", "/api/v1/watch/nodes/n/proxy", "/apis//v1/x", "//api/v1/pods", "/api/v1/namespaces//pods", "/api/v1/nodes/n/proxy//a/../b/", "/api/v1/namespaces/x/pods/.."} {
 		for _, method := range []string{"GET", "DELETE", "POST", "OPTIONS"} {
 			f.Add(method, path, "watch=1&fieldSelector=metadata.name%3Dp")
 		}
@@ -54,7 +55,41 @@ func FuzzInfoOf(f *testing.F) {
 		if strings.Contains(i.Name, "/") {
 			t.Fatalf("%q?%s: the name is %q", path, query, i.Name)
 		}
+		for _, namespaced := range []bool{true, false} {
+			if hasPlace(&resources.Row{Namespaced: namespaced}, i) && pathOf(i, namespaced) != trimmed {
+				t.Fatalf("%s %q is served (namespaced: %v), which is not what was authorized: %+v", method, path, namespaced, i)
+			}
+		}
 	})
+}
+
+// pathOf is the path that means what i says, and nothing but that, of a resource with or without namespaces; empty if there is
+// none. It is made of what authorization looks at, so that another path that is served acts on something else.
+func pathOf(i *request.Info, namespaced bool) string {
+	head := "api/" + i.APIVersion + "/"
+	if i.APIPrefix == "apis" {
+		head = "apis/" + i.APIGroup + "/" + i.APIVersion + "/"
+	}
+	tail := i.Resource
+	if namespaced && i.Namespace != "" {
+		tail = "namespaces/" + i.Namespace + "/" + tail
+	}
+	if len(i.Parts) > 1 { // else a name is that of a field selector
+		tail += "/" + i.Name
+	}
+	if i.Subresource != "" {
+		tail = strings.Join(append([]string{tail, i.Subresource}, i.Parts[3:]...), "/")
+	}
+	if !namespaced && i.Namespace != "" && (i.Resource != "namespaces" || i.Namespace != i.Name) {
+		return ""
+	}
+	if i.WatchPrefix && (i.Subresource != "" || i.Verb != "watch" && i.Verb != "") {
+		return ""
+	}
+	if i.WatchPrefix {
+		tail = "watch/" + tail
+	}
+	return head + tail
 }
 
 // FuzzDecode: whatever the body is, the answer is an object or a Status error of the client's, and what is accepted strictly is

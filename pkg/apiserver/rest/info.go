@@ -29,14 +29,13 @@ func InfoOf(r *http.Request) *request.Info {
 	}
 	info.IsResource = true
 	info.Verb = verbOf(r.Method)
-	watch := false
-	if parts[0] == "watch" && len(parts) > 1 { // the deprecated /watch/ prefix
-		watch, parts = true, parts[1:]
+	if parts[0] == "watch" && len(parts) > 1 {
+		info.WatchPrefix, parts = true, parts[1:]
 	}
 	if parts[0] == "namespaces" && len(parts) > 1 {
 		info.Namespace = parts[1]
 		if len(parts) > 2 && !namespaceSubresource(parts[2]) {
-			parts = parts[2:]
+			info.InNamespace, parts = true, parts[2:]
 		}
 	}
 	info.Parts, info.Resource = parts, parts[0]
@@ -46,17 +45,21 @@ func InfoOf(r *http.Request) *request.Info {
 	if len(parts) > 2 {
 		info.Subresource = parts[2]
 	}
-	refineVerb(info, r.URL, watch)
+	refineVerb(info, r.URL)
 	return info
 }
 
-// refineVerb tells get from list and watch, and delete from deletecollection, and takes the name out of a field selector.
-func refineVerb(info *request.Info, u *url.URL, watchPrefix bool) {
+// refineVerb tells get from list and watch, and delete from deletecollection, and takes the name out of a field selector. A path
+// that goes on behind the resource has its name there or has none, whatever a selector says.
+func refineVerb(info *request.Info, u *url.URL) {
 	switch {
-	case watchPrefix && info.Verb == "get":
+	case info.WatchPrefix && info.Verb == "get":
 		info.Verb = "watch"
 		return
-	case info.Name != "":
+	case info.WatchPrefix:
+		info.Verb = "" // that prefix is only ever read
+		return
+	case len(info.Parts) > 1:
 		return
 	case info.Verb == "get":
 		info.Verb = "list"

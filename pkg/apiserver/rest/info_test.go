@@ -30,6 +30,8 @@ func TestInfoOf(t *testing.T) {
 		{"GET", "/api/v1/namespaces/x/pods?fieldSelector=metadata.name%3Dp", request.Info{IsResource: true, Verb: "list", APIVersion: "v1", Namespace: "x", Resource: "pods", Name: "p", FieldSelector: "metadata.name=p"}, "pods"},
 		{"GET", "/api/v1/namespaces/x/pods?fieldSelector=metadata.name%3D..", request.Info{IsResource: true, Verb: "list", APIVersion: "v1", Namespace: "x", Resource: "pods", FieldSelector: "metadata.name=.."}, "pods"},
 		{"GET", "/api/v1/watch/namespaces/x/pods/p", request.Info{IsResource: true, Verb: "watch", APIVersion: "v1", Namespace: "x", Resource: "pods", Name: "p"}, "pods p"},
+		{"DELETE", "/api/v1/watch/namespaces/x/pods/p", request.Info{IsResource: true, Verb: "", APIVersion: "v1", Namespace: "x", Resource: "pods", Name: "p"}, "pods p"},
+		{"GET", "/api/v1/namespaces/x/pods//proxy?fieldSelector=metadata.name%3Dp", request.Info{IsResource: true, Verb: "get", APIVersion: "v1", Namespace: "x", Resource: "pods", Subresource: "proxy"}, "pods  proxy"},
 		{"GET", "/api/v1/watch/pods", request.Info{IsResource: true, Verb: "watch", APIVersion: "v1", Resource: "pods"}, "pods"},
 		{"DELETE", "/api/v1/namespaces/x/pods", request.Info{IsResource: true, Verb: "deletecollection", APIVersion: "v1", Namespace: "x", Resource: "pods"}, "pods"},
 		{"HEAD", "/api/v1/nodes/n", request.Info{IsResource: true, Verb: "get", APIVersion: "v1", Resource: "nodes", Name: "n"}, "nodes n"},
@@ -47,7 +49,7 @@ func TestInfoOf(t *testing.T) {
 		}
 		c.want.Parts, got.Parts = nil, nil
 		if g, w := *got, c.want; g.Verb != w.Verb || g.Path != w.Path || g.IsResource != w.IsResource || g.APIPrefix != w.APIPrefix || g.APIGroup != w.APIGroup ||
-			g.APIVersion != w.APIVersion || g.Namespace != w.Namespace || g.Resource != w.Resource || g.Name != w.Name || g.Subresource != w.Subresource || g.FieldSelector != w.FieldSelector {
+			g.APIVersion != w.APIVersion || g.Namespace != w.Namespace || g.InNamespace != (w.Namespace != "" && w.Resource != "namespaces") || g.Resource != w.Resource || g.Name != w.Name || g.Subresource != w.Subresource || g.FieldSelector != w.FieldSelector {
 			t.Errorf("%s %s:\n got %+v\nwant %+v", c.method, c.url, g, w)
 		}
 	}

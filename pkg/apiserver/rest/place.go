@@ -1,0 +1,29 @@
+package rest
+
+import (
+	"slices"
+
+	"bonsai/api/resources"
+	"bonsai/pkg/apiserver/request"
+)
+
+// hasPlace tells whether info's path is one that the row has. Authorization was asked about Namespace, Resource, Subresource and
+// Name, before anything was known of the row: a path is served only if these four, for this row's scope, say all that the
+// path says. Whoever may do everything in one namespace could else reach a cluster-wide object through a path below it.
+func hasPlace(row *resources.Row, info *request.Info) bool {
+	if slices.Contains(info.Parts[:min(len(info.Parts), 3)], "") {
+		return false // a doubled slash: behind it stands no name and no subresource
+	}
+	if info.WatchPrefix && info.Subresource != "" {
+		return false // subresources are not watched
+	}
+	switch {
+	case row.Namespaced && info.InNamespace:
+		return info.Namespace != ""
+	case row.Namespaced: // of all namespaces: no single object, and info.Namespace is empty
+		return info.Namespace == "" && len(info.Parts) == 1
+	case info.InNamespace:
+		return false
+	}
+	return info.Namespace == "" || info.Namespace == info.Name // the latter is the namespace itself
+}
