@@ -25,7 +25,7 @@ type options struct {
 	nodeLabels                                map[string]string
 	taints, providerID, runtimeEndpoint       string
 	podManifestPath, cgroupRoot, cgroupDriver string
-	clusterDNS                                []string
+	clusterDNS, unsafeSysctls                 []string
 	clusterDomain, tlsCert, tlsKey, clientCA  string
 	resolvConf, address, healthzAddress       string
 	port, healthzPort, maxPods                int32
@@ -49,6 +49,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.cgroupRoot, "cgroup-root", "", "Optional root cgroup to use for pods.")
 	fs.StringVar(&o.cgroupDriver, "cgroup-driver", "cgroupfs", "Driver that the kubelet uses to manipulate cgroups on the host: cgroupfs or systemd.")
 	fs.StringSliceVar(&o.clusterDNS, "cluster-dns", nil, "Comma-separated list of DNS server IP addresses.")
+	fs.StringSliceVar(&o.unsafeSysctls, "allowed-unsafe-sysctls", nil, "Comma-separated list of unsafe sysctls or unsafe sysctl patterns (ending in *) that pods may set.")
 	fs.StringVar(&o.clusterDomain, "cluster-domain", "", "Domain for this cluster.")
 	fs.StringVar(&o.tlsCert, "tls-cert-file", "", "File containing the x509 certificate used for serving HTTPS.")
 	fs.StringVar(&o.tlsKey, "tls-private-key-file", "", "File containing the x509 private key matching --tls-cert-file.")
@@ -111,6 +112,9 @@ func (o *options) mergeStrings(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfig
 	}
 	if fs.Changed("cluster-dns") {
 		c.ClusterDNS = o.clusterDNS
+	}
+	if fs.Changed("allowed-unsafe-sysctls") {
+		c.AllowedUnsafeSysctls = o.unsafeSysctls
 	}
 }
 

@@ -29,6 +29,7 @@ import (
 	"bonsai/pkg/kubelet/images"
 	"bonsai/pkg/kubelet/node"
 	"bonsai/pkg/kubelet/server"
+	"bonsai/pkg/kubelet/sysctl"
 )
 
 const containerLogsDir = "/var/log/containers"
@@ -88,6 +89,10 @@ func config(s *settings, remote *client.Client, log *slog.Logger) (kubelet.Confi
 	if err != nil {
 		return kubelet.Config{}, err
 	}
+	sysctls, err := sysctl.New(c.AllowedUnsafeSysctls)
+	if err != nil {
+		return kubelet.Config{}, err // was checked with the settings
+	}
 	cfg := kubelet.Config{
 		NodeName: name, Client: remote, RootDir: s.rootDir, PodLogsDir: c.PodLogsDir, ContainerLogsDir: containerLogsDir,
 		StaticPodPath: c.StaticPodPath, StaticPeriod: c.FileCheckFrequency.Duration,
@@ -97,7 +102,7 @@ func config(s *settings, remote *client.Client, log *slog.Logger) (kubelet.Confi
 		ImageGC: images.Policy{High: int(*c.ImageGCHighThresholdPercent), Low: int(*c.ImageGCLowThresholdPercent),
 			MinAge: c.ImageMinimumGCAge.Duration, MaxAge: c.ImageMaximumGCAge.Duration},
 		DNS:  dns.Config{ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, Host: host},
-		Node: n, Defaults: core.DefaultPod, QOS: core.QOSClass, Log: log,
+		Node: n, Sysctls: sysctls, Defaults: core.DefaultPod, QOS: core.QOSClass, Log: log,
 	}
 	if c.PodPidsLimit != nil && *c.PodPidsLimit > 0 {
 		cfg.Cgroups.PodPidsLimit = *c.PodPidsLimit

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
+
+	"bonsai/pkg/kubelet/sysctl"
 )
 
 // settings are the flags and the configuration file, merged and checked.
@@ -104,6 +106,9 @@ func (s *settings) check() error {
 	}
 	if *c.FailSwapOn && swapIsOn() {
 		errs = append(errs, errors.New("running with swap on is not supported, please disable swap or set failSwapOn to false"))
+	}
+	if _, err := sysctl.New(c.AllowedUnsafeSysctls); err != nil {
+		errs = append(errs, fmt.Errorf("allowedUnsafeSysctls: %w", err))
 	}
 	if _, err := s.nodeIPs(); err != nil {
 		errs = append(errs, err)

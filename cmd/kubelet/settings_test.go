@@ -47,6 +47,8 @@ func TestBadSettings(t *testing.T) {
 		"taint":         {"", "--register-with-taints=a=b:Never", "register-with-taints"},
 		"node ip":       {"", "--node-ip=1.2.3", "--node-ip"},
 		"mode":          {"authorization: {mode: x}\n", "", "authorization.mode"},
+		"sysctl":        {"allowedUnsafeSysctls: [kernel.panic]\n", "", "allowedUnsafeSysctls"},
+		"sysctl flag":   {"", "--allowed-unsafe-sysctls=vm.*", "allowedUnsafeSysctls"},
 		"reserved":      {"kubeReserved: {cpu: x}\n", "", "reserved"},
 	} {
 		arg := c.arg

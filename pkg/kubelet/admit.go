@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"fmt"
+	goruntime "runtime"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 
 	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/kubelet/sysctl"
 )
 
 // admit decides once whether the node takes a pod. A pod that runs already was admitted before.
@@ -18,7 +20,10 @@ func (k *Kubelet) admit(pod *corev1.Pod, st *podState, rt *runtime.PodStatus) bo
 	if st.admitted || st.rejected != nil {
 		return st.rejected == nil
 	}
-	if len(rt.Sandboxes) == 0 && !config.IsStatic(pod) {
+	if len(rt.Sandboxes) == 0 {
+		st.rejected = unsupported(pod, k.cfg.Sysctls)
+	}
+	if st.rejected == nil && len(rt.Sandboxes) == 0 && !config.IsStatic(pod) {
 		others := slices.DeleteFunc(k.active(), func(p *corev1.Pod) bool { return p.UID == pod.UID || !k.isAdmitted(p) })
 		st.rejected = reject(pod, k.node.Object(), others)
 	}
@@ -40,6 +45,17 @@ func (k *Kubelet) isAdmitted(p *corev1.Pod) bool {
 	defer k.mu.Unlock()
 	st := k.states[p.UID]
 	return st != nil && st.admitted
+}
+
+// unsupported tells what of a pod this node never does, whatever room it has; nil if there is nothing. It is pure.
+func unsupported(pod *corev1.Pod, sysctls *sysctl.Allowed) *rejection {
+	if os := pod.Spec.OS; os != nil && string(os.Name) != goruntime.GOOS {
+		return &rejection{Reason: "PodOSNotSupported", Message: "Failed to admit pod as the OS field doesn't match node OS"}
+	}
+	if err := sysctls.Check(pod); err != nil {
+		return &rejection{Reason: "SysctlForbidden", Message: "forbidden sysctl: " + err.Error()}
+	}
+	return nil
 }
 
 // reject tells why a node cannot take a pod beside the others, nil if it can. It is pure; a node that is not known takes all.

@@ -6,8 +6,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
+	"bonsai/pkg/kubelet/client"
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/kubelet/sysctl"
 )
 
 func TestReject(t *testing.T) {
@@ -45,6 +49,43 @@ func TestReject(t *testing.T) {
 	}
 	if reject(make("9", 0), nil, nil) != nil {
 		t.Error("a node that is not known must take all")
+	}
+}
+
+// TestUnsupported: a pod of another operating system and one with a forbidden kernel parameter are refused on sight, those of
+// the node's manifests too.
+func TestUnsupported(t *testing.T) {
+	t.Parallel()
+	allowed, err := sysctl.New([]string{"net.core.somaxconn"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote, err := client.New(&rest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &Kubelet{cfg: Config{Sysctls: allowed}, events: newRecorder(remote, "n"), states: map[types.UID]*podState{}}
+	for name, c := range map[string]struct {
+		spec            corev1.PodSpec
+		reason, message string
+	}{
+		"linux":          {corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Linux}}, "", ""},
+		"windows":        {corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Windows}}, "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"},
+		"allowed sysctl": {corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "net.core.somaxconn"}}}}, "", ""},
+		"unsafe sysctl": {corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "kernel.msgmax"}}}},
+			"SysctlForbidden", `forbidden sysctl: "kernel.msgmax" not allowlisted`},
+	} {
+		got := unsupported(&corev1.Pod{Spec: c.spec}, allowed)
+		if got == nil {
+			got = &rejection{}
+		}
+		if got.Reason != c.reason || got.Message != c.message {
+			t.Errorf("%s: %+v", name, got)
+		}
+		static := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Annotations: map[string]string{runtime.AnnotationConfigSource: runtime.SourceFile}}, Spec: c.spec}
+		if st := k.state("u"); c.reason != "" && k.admit(static, st, &runtime.PodStatus{}) {
+			t.Errorf("%s: the static pod was admitted", name)
+		}
 	}
 }
 

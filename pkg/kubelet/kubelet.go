@@ -29,6 +29,7 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/stats"
 	"bonsai/pkg/kubelet/status"
+	"bonsai/pkg/kubelet/sysctl"
 	"bonsai/pkg/kubelet/volume"
 )
 
@@ -50,6 +51,8 @@ type Config struct {
 	Node node.Config
 	// MaxBackOff is the longest delay between restarts of a crashing container, 0 for upstream's 5 min.
 	MaxBackOff time.Duration
+	// Sysctls are the kernel parameters that pods may set.
+	Sysctls *sysctl.Allowed
 	// Defaults fills in what a static pod's manifest leaves out.
 	Defaults func(*corev1.Pod)
 	// QOS computes a pod's quality of service.
@@ -93,8 +96,8 @@ type Kubelet struct {
 
 // New connects to the runtime and composes the parts; nothing runs yet. Probes live as long as ctx.
 func New(ctx context.Context, cfg Config) (*Kubelet, error) {
-	if cfg.NodeName == "" || cfg.Client == nil || cfg.Log == nil || cfg.Defaults == nil || cfg.QOS == nil {
-		return nil, errors.New("kubelet: NodeName, Client, Defaults, QOS and Log are required")
+	if cfg.NodeName == "" || cfg.Client == nil || cfg.Log == nil || cfg.Defaults == nil || cfg.QOS == nil || cfg.Sysctls == nil {
+		return nil, errors.New("kubelet: NodeName, Client, Sysctls, Defaults, QOS and Log are required")
 	}
 	k := &Kubelet{cfg: cfg, log: cfg.Log, mirrorsDue: make(chan struct{}, 1), pods: map[types.UID]*corev1.Pod{},
 		mirrors: map[string]*corev1.Pod{}, states: map[types.UID]*podState{}}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/node/util/sysctl"
 	resourcehelper "k8s.io/component-helpers/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -105,19 +105,7 @@ func sysctls(pod *corev1.Pod) map[string]string {
 		return out
 	}
 	for _, s := range pod.Spec.SecurityContext.Sysctls {
-		name := s.Name
-		if i := strings.IndexAny(name, "./"); i >= 0 && name[i] == '/' {
-			name = strings.Map(func(r rune) rune {
-				switch r {
-				case '/':
-					return '.'
-				case '.':
-					return '/'
-				}
-				return r
-			}, name)
-		}
-		out[name] = s.Value
+		out[sysctl.NormalizeName(s.Name)] = s.Value
 	}
 	return out
 }
