@@ -35,7 +35,8 @@ func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout 
 	}
 	r, err := c.runtime.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: cmd, Timeout: seconds})
 	if err != nil {
-		if timeout > 0 && (status.Code(err) == codes.DeadlineExceeded) {
+		// The runtime's word, not our own deadline: that means that the runtime hangs.
+		if timeout > 0 && status.Code(err) == codes.DeadlineExceeded && ctx.Err() == nil {
 			return ExecResult{}, fmt.Errorf("%w: %w", ErrExecTimeout{timeout}, err)
 		}
 		return ExecResult{}, fmt.Errorf("exec in container %s: %w", id, err)

@@ -27,21 +27,16 @@ const maxBody = 10 << 10
 // attempts is how often a probe that could not be made at all (not: failed) is tried.
 const attempts = 3
 
-// try probes once. warn: it succeeded, but its message deserves a warning.
-func (m *Manager) try(ctx context.Context, pod *corev1.Pod, c *corev1.Container, p *corev1.Probe, t Target) (ok, warn bool, message string) {
+// try probes once. warn: it succeeded, but its message deserves a warning. err: the probe could not be made, which says nothing of
+// the container.
+func (m *Manager) try(ctx context.Context, pod *corev1.Pod, c *corev1.Container, p *corev1.Probe, t Target) (ok, warn bool, message string, err error) {
 	timeout := time.Duration(max(p.TimeoutSeconds, 1)) * time.Second
-	for i := range attempts {
-		var err error
-		ok, warn, message, err = m.handler(ctx, pod, c, p, t, timeout)
-		if err == nil {
-			return ok, warn, message
-		}
-		message = err.Error()
-		if ctx.Err() != nil || i == attempts-1 {
+	for range attempts {
+		if ok, warn, message, err = m.handler(ctx, pod, c, p, t, timeout); err == nil || ctx.Err() != nil {
 			break
 		}
 	}
-	return false, false, message
+	return ok, warn, message, err
 }
 
 func (m *Manager) handler(ctx context.Context, pod *corev1.Pod, c *corev1.Container, p *corev1.Probe, t Target, timeout time.Duration) (bool, bool, string, error) {

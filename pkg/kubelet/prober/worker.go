@@ -94,14 +94,21 @@ func (w *worker) due(now time.Time) (time.Time, bool) {
 	return first, true
 }
 
-// once probes and counts; at the threshold the result changes.
+// once probes and counts; at the threshold the result changes. A probe that could not be made does not count.
 func (w *worker) once(ctx context.Context) {
 	pod, t := w.manager.target(w.uid, w.container.Name)
 	if pod == nil || t.ID != w.id {
 		return
 	}
-	ok, warn, message := w.manager.try(ctx, pod, w.container, w.probe, t)
+	ok, warn, message, err := w.manager.try(ctx, pod, w.container, w.probe, t)
 	if ctx.Err() != nil || w.stopped.Load() {
+		return
+	}
+	if err != nil { // the runtime does not answer: no reason to end the container, nor to call it ready
+		w.manager.cfg.Log.Warn("probe could not be made, its last result stands", "pod", pod.Namespace+"/"+pod.Name,
+			"container", w.container.Name, "probe", w.kind.String(), "err", err)
+		w.manager.cfg.Event(pod, w.container.Name, corev1.EventTypeWarning, "Unhealthy",
+			fmt.Sprintf("%s probe errored and resulted in unknown state: %v", w.kind, err))
 		return
 	}
 	outcome := Failure
