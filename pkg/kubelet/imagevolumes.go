@@ -25,7 +25,7 @@ func (k *Kubelet) imageVolumes(ctx context.Context, pod *corev1.Pod, st *podStat
 		if v == nil || ids[m.Name] != "" {
 			continue
 		}
-		img, done, err := k.holdImage(ctx, pod, st, c.Name, v.Reference, v.PullPolicy)
+		img, done, err := k.holdImage(ctx, pod, st, c, v.Reference, v.PullPolicy)
 		if err != nil {
 			return nil, release, err
 		}

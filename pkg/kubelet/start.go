@@ -34,11 +34,11 @@ func (e *startError) Error() string { return e.err.Error() }
 
 // start brings one container up. What goes wrong is kept as the reason why it waits; it is tried again later.
 func (k *Kubelet) start(ctx context.Context, f lifecycle.Facts, st *podState, s lifecycle.Start) error {
-	name := s.Container.Name
+	name, past := s.Container.Name, st.starts(s.Container)
+	past.secrets = ""
 	err := k.tryStart(ctx, f, st, s)
 	if err == nil {
-		delete(st.reasons, name)
-		delete(st.retry, name)
+		past.reason, past.retry = lifecycle.Reason{}, time.Time{}
 		return nil
 	}
 	var se *startError
@@ -46,11 +46,11 @@ func (k *Kubelet) start(ctx context.Context, f lifecycle.Facts, st *podState, s 
 		return err
 	}
 	k.log.Info("container not started", "pod", fullName(f.Pod), "container", name, "reason", se.reason, "err", se.err)
-	st.reasons[name] = lifecycle.Reason{Reason: se.reason, Message: se.Error()}
+	past.reason = lifecycle.Reason{Reason: se.reason, Message: se.Error()}
 	if se.until.IsZero() {
 		se.until = time.Now().Add(retryAfter)
 	}
-	st.retry[name] = se.until
+	past.retry = se.until
 	return nil
 }
 
@@ -58,7 +58,7 @@ func (k *Kubelet) tryStart(ctx context.Context, f lifecycle.Facts, st *podState,
 	pod, c := f.Pod, s.Container
 	now := time.Now()
 	pull := now
-	img, release, err := k.holdImage(ctx, pod, st, c.Name, c.Image, c.ImagePullPolicy)
+	img, release, err := k.holdImage(ctx, pod, st, c, c.Image, c.ImagePullPolicy)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,8 @@ func (k *Kubelet) tryStart(ctx context.Context, f lifecycle.Facts, st *podState,
 	}
 	k.containerEvent(pod, c.Name, corev1.EventTypeNormal, "Created", "Container created")
 	if ended := lastExited(f.Runtime, c.Name); ended != nil {
-		st.backOff[c.Name] = st.backOff[c.Name].Restarted(ended.FinishedAt, now, k.cfg.MaxBackOff)
+		past := st.starts(c)
+		past.backOff = past.backOff.Restarted(ended.FinishedAt, now, k.cfg.MaxBackOff)
 	}
 	if err := k.cri.StartContainer(ctx, id); err != nil {
 		k.containerEvent(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+cause(err))
@@ -125,22 +126,23 @@ func cause(err error) string {
 }
 
 // holdImage is ensureImage, and keeps the image from being removed until release is called.
-func (k *Kubelet) holdImage(ctx context.Context, pod *corev1.Pod, st *podState, container, image string, policy corev1.PullPolicy) (*runtime.Image, func(), error) {
-	return k.images.Hold(ctx, func() (*runtime.Image, error) { return k.ensureImage(ctx, pod, st, container, image, policy) })
+func (k *Kubelet) holdImage(ctx context.Context, pod *corev1.Pod, st *podState, c *corev1.Container, image string, policy corev1.PullPolicy) (*runtime.Image, func(), error) {
+	return k.images.Hold(ctx, func() (*runtime.Image, error) { return k.ensureImage(ctx, pod, st, c, image, policy) })
 }
 
-// ensureImage brings an image that the named container needs to the node.
-func (k *Kubelet) ensureImage(ctx context.Context, pod *corev1.Pod, st *podState, container, image string, policy corev1.PullPolicy) (*runtime.Image, error) {
+// ensureImage brings an image that the container needs to the node.
+func (k *Kubelet) ensureImage(ctx context.Context, pod *corev1.Pod, st *podState, c *corev1.Container, image string, policy corev1.PullPolicy) (*runtime.Image, error) {
 	secrets, err := k.pullSecrets(ctx, pod)
 	if err != nil {
 		k.podEvent(pod, corev1.EventTypeWarning, "FailedToRetrieveImagePullSecret", err.Error())
 	}
+	past := st.starts(c)
 	img, err := k.images.Ensure(ctx, pod, image, policy, secrets,
 		func(kind, reason, msg string) {
-			if reason == "BackOff" && st.reasons[container].Reason == images.ReasonImagePullBackOff {
+			if reason == "BackOff" && past.reason.Reason == images.ReasonImagePullBackOff {
 				return
 			}
-			k.containerEvent(pod, container, kind, reason, msg)
+			k.containerEvent(pod, c.Name, kind, reason, msg)
 		})
 	var ie *images.Error
 	if errors.As(err, &ie) {
@@ -149,11 +151,28 @@ func (k *Kubelet) ensureImage(ctx context.Context, pod *corev1.Pod, st *podState
 			until = time.Now().Add(time.Second) // then it is shown as backing off
 		}
 		if ie.Reason == images.ReasonImagePullBackOff {
-			k.containerEvent(pod, container, corev1.EventTypeWarning, "Failed", "Error: "+ie.Reason)
+			k.containerEvent(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+ie.Reason)
 		}
+		past.secrets = images.Fingerprint(secrets)
 		return nil, &startError{reason: ie.Reason, err: ie, until: until}
 	}
 	return img, err
+}
+
+// retryPulls makes containers be tried at once that wait for an image where the pod's pull secrets have changed since.
+func (k *Kubelet) retryPulls(ctx context.Context, pod *corev1.Pod, st *podState) {
+	if len(pod.Spec.ImagePullSecrets) == 0 {
+		return
+	}
+	for c := range containers(pod) {
+		past := st.starts(c)
+		if past.secrets == "" {
+			continue
+		}
+		if secrets, err := k.pullSecrets(ctx, pod); err == nil && images.Fingerprint(secrets) != past.secrets {
+			past.retry, past.secrets = time.Time{}, ""
+		}
+	}
 }
 
 // pullSecrets reads the pod's pull secrets; those that are missing are named in the error, the others returned all the same.

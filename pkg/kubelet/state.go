@@ -25,11 +25,8 @@ type podState struct {
 	prepared     bool
 	cgroupParent string
 	mounts       map[string]volume.Mounted
-	// backOff and reasons are by container name.
-	backOff map[string]lifecycle.BackOff
-	reasons map[string]lifecycle.Reason
-	// retry is when containers that could not be started are to be tried again.
-	retry map[string]time.Time
+	// byName is what is remembered of containers' starts.
+	byName map[string]*starts
 
 	mu      sync.Mutex
 	runtime *runtime.PodStatus
@@ -43,7 +40,7 @@ func (k *Kubelet) state(uid types.UID) *podState {
 	defer k.mu.Unlock()
 	st := k.states[uid]
 	if st == nil {
-		st = &podState{backOff: map[string]lifecycle.BackOff{}, reasons: map[string]lifecycle.Reason{}, retry: map[string]time.Time{}}
+		st = &podState{byName: map[string]*starts{}}
 		k.states[uid] = st
 	}
 	return st
@@ -67,14 +64,16 @@ func (k *Kubelet) facts(pod *corev1.Pod, st *podState, rt *runtime.PodStatus, te
 				Liveness: k.probeResult(id, prober.Liveness), PostStart: true}
 		}
 	}
-	for name, b := range st.backOff {
-		if ended := lastExited(rt, name); ended != nil {
-			f.BackOff[name] = b.Until(ended.FinishedAt)
+	for c := range containers(pod) {
+		s := st.starts(c)
+		until := s.retry
+		if ended := lastExited(rt, c.Name); ended != nil {
+			if b := s.backOff.Until(ended.FinishedAt, k.cfg.MaxBackOff); b.After(until) {
+				until = b
+			}
 		}
-	}
-	for name, until := range st.retry {
-		if until.After(f.BackOff[name]) {
-			f.BackOff[name] = until
+		if !until.IsZero() {
+			f.BackOff[c.Name] = until
 		}
 	}
 	return f
@@ -144,7 +143,7 @@ func setCondition(cs []corev1.PodCondition, c corev1.PodCondition) []corev1.PodC
 
 // report computes and sets the status; it returns it.
 func (k *Kubelet) report(f lifecycle.Facts, st *podState, ended bool) corev1.PodStatus {
-	r := lifecycle.Report{Reasons: st.reasons, HostIPs: k.node.HostIPs(), Ended: ended, Static: config.IsStatic(f.Pod)}
+	r := lifecycle.Report{Reasons: st.reasons(f.Pod), HostIPs: k.node.HostIPs(), Ended: ended, Static: config.IsStatic(f.Pod)}
 	if st.rejected != nil {
 		r.Failed, r.Reason, r.Message = true, st.rejected.Reason, st.rejected.Message
 	}

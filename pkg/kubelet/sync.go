@@ -35,6 +35,7 @@ func (k *Kubelet) Sync(ctx context.Context, pod *corev1.Pod) (podworker.Outcome,
 			k.report(k.facts(pod, st, rt, false), st, true)
 			return podworker.Outcome{Ended: true}, nil
 		}
+		k.retryPulls(ctx, pod, st)
 		f := k.facts(pod, st, rt, false)
 		deadline := lifecycle.Deadline(f.Pod)
 		if k.overdue(f, st, deadline) {
@@ -124,16 +125,17 @@ func (k *Kubelet) updateProbes(f lifecycle.Facts, rt *runtime.PodStatus) {
 
 // holdBack notes why containers wait that the plan holds back.
 func (k *Kubelet) holdBack(f lifecycle.Facts, st *podState, plan lifecycle.Plan) {
-	for name := range plan.Wait {
-		if st.retry[name].After(f.Now) {
-			continue // its reason is already there
+	for c := range containers(f.Pod) {
+		s := st.starts(c)
+		if _, held := plan.Wait[c.Name]; !held || s.retry.After(f.Now) {
+			continue // the reason why it could not be started is already there
 		}
-		r := lifecycle.CrashLoop(f.Pod, name, st.backOff[name].Delay)
-		if st.reasons[name] != r {
-			k.containerEvent(f.Pod, name, corev1.EventTypeWarning, "BackOff",
-				fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)", name, f.Pod.Name, f.Pod.Namespace, f.Pod.UID))
+		r := lifecycle.CrashLoop(f.Pod, c.Name, s.backOff.Delay)
+		if s.reason != r {
+			k.containerEvent(f.Pod, c.Name, corev1.EventTypeWarning, "BackOff",
+				fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)", c.Name, f.Pod.Name, f.Pod.Namespace, f.Pod.UID))
 		}
-		st.reasons[name] = r
+		s.reason = r
 	}
 }
 

@@ -116,7 +116,7 @@ func (m *Manager) Ensure(ctx context.Context, pod *corev1.Pod, name string, poli
 		ev(corev1.EventTypeWarning, "ErrImageNeverPull", msg)
 		return nil, &Error{Reason: ReasonErrImageNeverPull, msg: msg}
 	}
-	key := string(pod.UID) + "_" + ref
+	key := string(pod.UID) + "_" + ref + "_" + Fingerprint(secrets)
 	if e := m.held(key, name); e != nil {
 		ev(corev1.EventTypeNormal, "BackOff", fmt.Sprintf("Back-off pulling image %q", name))
 		return nil, e

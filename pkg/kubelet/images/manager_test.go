@@ -103,6 +103,23 @@ func TestPullBackOff(t *testing.T) {
 	}
 }
 
+// What is wrong may be the credentials: with others the pull is tried at once.
+func TestPullBackOffIsThatOfTheSecrets(t *testing.T) {
+	t.Parallel()
+	s := &service{present: map[string]bool{}, fail: true}
+	m := New(Config{Service: s, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	reason := func(password string) string {
+		secret := corev1.Secret{Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(password)}}
+		_, err := m.Ensure(t.Context(), &corev1.Pod{}, "x:1", corev1.PullAlways, []corev1.Secret{secret}, func(_, _, _ string) {})
+		var ie *Error
+		errors.As(err, &ie)
+		return ie.Reason
+	}
+	if a, b, c := reason("old"), reason("old"), reason("new"); a != ReasonErrImagePull || b != ReasonImagePullBackOff || c != ReasonErrImagePull {
+		t.Error(a, b, c)
+	}
+}
+
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	secret := func(text string) corev1.Secret {

@@ -1,10 +1,13 @@
 package images
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"path"
 	"slices"
@@ -118,4 +121,16 @@ func matches(key, domain, repo string) bool {
 		prefix = ""
 	}
 	return prefix == "" || repo == prefix || strings.HasPrefix(repo, prefix+"/")
+}
+
+// Fingerprint identifies the content of pull secrets: a pull that failed with others says nothing of these.
+func Fingerprint(secrets []corev1.Secret) string {
+	h := sha256.New()
+	for i := range secrets {
+		s := &secrets[i]
+		for _, key := range slices.Sorted(maps.Keys(s.Data)) {
+			fmt.Fprintf(h, "%q %q %q\n", s.Name, key, s.Data[key])
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }

@@ -7,25 +7,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Delays between restarts of a crashing container: 10 s doubling to 5 min, forgotten after 10 min of running well
+// Delays between restarts of a crashing container: 10 s doubling to 5 min
 // (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-policy).
 const (
 	BackOffInitial = 10 * time.Second
 	BackOffMax     = 5 * time.Minute
-	BackOffReset   = 10 * time.Minute
 )
 
 // BackOff is the restart history of one container.
 type BackOff struct {
 	// Delay is what the next crash will wait, zero before the first.
 	Delay time.Duration
-	// Updated is when Delay was last raised.
+	// Updated is when Delay was last raised, which is when the container was last restarted.
 	Updated time.Time
 }
 
-// Until tells when a container that ended at finished may start again.
-func (b BackOff) Until(finished time.Time) time.Time {
-	if b.Delay == 0 {
+// Until tells when a container that ended at finished may start again; zero: at once. limit is the longest delay, 0 for BackOffMax.
+func (b BackOff) Until(finished time.Time, limit time.Duration) time.Time {
+	if b.Delay == 0 || b.outlived(finished, limit) {
 		return time.Time{}
 	}
 	return finished.Add(b.Delay)
@@ -33,13 +32,22 @@ func (b BackOff) Until(finished time.Time) time.Time {
 
 // Restarted returns the history after a restart at now of a container that ended at finished. The first restart is free.
 func (b BackOff) Restarted(finished, now time.Time, limit time.Duration) BackOff {
+	if b.Delay == 0 || b.outlived(finished, limit) {
+		return BackOff{Delay: min(BackOffInitial, longest(limit)), Updated: now}
+	}
+	return BackOff{Delay: min(2*b.Delay, longest(limit)), Updated: now}
+}
+
+// outlived tells whether the container ran well until its end, for twice the longest delay: its history is forgotten then.
+func (b BackOff) outlived(finished time.Time, limit time.Duration) bool {
+	return finished.Sub(b.Updated) > 2*longest(limit)
+}
+
+func longest(limit time.Duration) time.Duration {
 	if limit <= 0 {
-		limit = BackOffMax
+		return BackOffMax
 	}
-	if b.Delay == 0 || finished.Sub(b.Updated) > BackOffReset {
-		return BackOff{Delay: min(BackOffInitial, limit), Updated: now}
-	}
-	return BackOff{Delay: min(2*b.Delay, limit), Updated: now}
+	return limit
 }
 
 // CrashLoop is the reason a container waits that is held back until its delay has passed.

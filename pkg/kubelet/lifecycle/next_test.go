@@ -180,7 +180,7 @@ func TestBackOff(t *testing.T) {
 	var b BackOff
 	at := now
 	for i, want := range []time.Duration{10, 20, 40, 80, 160, 300, 300} {
-		if i == 0 && !b.Until(at).IsZero() {
+		if i == 0 && !b.Until(at, 0).IsZero() {
 			t.Fatal("the first restart must be free")
 		}
 		b = b.Restarted(at, at, 0)
@@ -188,6 +188,12 @@ func TestBackOff(t *testing.T) {
 			t.Fatalf("restart %d: delay %v, want %v", i, b.Delay, want*time.Second)
 		}
 		at = at.Add(b.Delay)
+	}
+	if until := b.Until(at.Add(4*time.Minute), 0); !until.Equal(at.Add(9 * time.Minute)) {
+		t.Errorf("an end soon after the restart waits until %v", until)
+	}
+	if until := b.Until(at.Add(24*time.Hour), 0); !until.IsZero() {
+		t.Errorf("a container that ran well for a day waits %v after its end", until.Sub(at.Add(24*time.Hour)))
 	}
 	if b = b.Restarted(at.Add(11*time.Minute), at.Add(11*time.Minute), 0); b.Delay != BackOffInitial {
 		t.Errorf("after running well the delay is %v", b.Delay)
