@@ -91,7 +91,9 @@ type Kubelet struct {
 	mu      sync.Mutex
 	pods    map[types.UID]*corev1.Pod // by the pod's own uid, mirrors not among them
 	mirrors map[string]*corev1.Pod    // by namespace/name
-	states  map[types.UID]*podState
+	// outlived holds the mirrors, by their own uid, of static pods that have ended: what they say is not of a pod that comes back.
+	outlived map[types.UID]bool
+	states   map[types.UID]*podState
 }
 
 // New connects to the runtime and composes the parts; nothing runs yet. Probes live as long as ctx.
@@ -100,7 +102,7 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 		return nil, errors.New("kubelet: NodeName, Client, Sysctls, Defaults, QOS and Log are required")
 	}
 	k := &Kubelet{cfg: cfg, log: cfg.Log, mirrorsDue: make(chan struct{}, 1), pods: map[types.UID]*corev1.Pod{},
-		mirrors: map[string]*corev1.Pod{}, states: map[types.UID]*podState{}}
+		mirrors: map[string]*corev1.Pod{}, outlived: map[types.UID]bool{}, states: map[types.UID]*podState{}}
 	var err error
 	if k.cgroups, err = cgroup.New(cfg.Cgroups); err != nil {
 		return nil, fmt.Errorf("prepare cgroups: %w", err)

@@ -67,9 +67,9 @@ func (s fileSource) Update(pod *corev1.Pod) {
 	k := s.Kubelet
 	k.mu.Lock()
 	k.pods[pod.UID] = pod
-	m := k.mirrors[fullName(pod)]
+	m := k.mirrorLocked(pod)
 	k.mu.Unlock()
-	if m != nil && config.Matches(m, pod) {
+	if m != nil {
 		k.status.Observe(pod.UID, m)
 	}
 	k.workers.Update(pod)
@@ -102,21 +102,34 @@ func (k *Kubelet) mirror(m *corev1.Pod, removed bool) {
 	} else if old := k.mirrors[name]; old != nil && old.UID == m.UID {
 		delete(k.mirrors, name)
 	}
+	if removed {
+		delete(k.outlived, m.UID)
+	}
 	var static *corev1.Pod
 	for _, p := range k.pods {
 		if config.IsStatic(p) && fullName(p) == name {
 			static = p
 		}
 	}
+	shown := static != nil && k.mirrorLocked(static) != nil
 	k.mu.Unlock()
 	switch {
 	case static != nil && removed:
 		k.status.Unobserve(static.UID)
-	case static != nil && config.Matches(m, static):
+	case shown:
 		k.status.Observe(static.UID, m)
 		return
 	}
 	k.pokeMirrors()
+}
+
+// mirrorLocked returns the mirror that shows this static pod, nil if there is none.
+func (k *Kubelet) mirrorLocked(pod *corev1.Pod) *corev1.Pod {
+	m := k.mirrors[fullName(pod)]
+	if m == nil || !config.IsStatic(pod) || k.outlived[m.UID] || !config.Matches(m, pod) {
+		return nil
+	}
+	return m
 }
 
 func (k *Kubelet) pokeMirrors() {
@@ -156,18 +169,18 @@ func (k *Kubelet) syncMirrors(ctx context.Context) {
 			static[fullName(p)] = p
 		}
 	}
-	mirrors := make(map[string]*corev1.Pod, len(k.mirrors))
-	for n, m := range k.mirrors {
-		mirrors[n] = m
-	}
+	mirrors, outlived := maps.Clone(k.mirrors), maps.Clone(k.outlived)
 	k.mu.Unlock()
 	for n, p := range static {
+		if m := mirrors[n]; m != nil && outlived[m.UID] {
+			continue // it is deleted first
+		}
 		if err := config.EnsureMirror(ctx, k.cfg.Client, p, mirrors[n], k.node.Object()); err != nil && ctx.Err() == nil {
 			k.log.Warn("mirror pod not made, it will be tried again", "pod", n, "err", err)
 		}
 	}
 	for n, m := range mirrors {
-		if static[n] != nil {
+		if static[n] != nil && !outlived[m.UID] {
 			continue
 		}
 		if err := config.DeleteMirror(ctx, k.cfg.Client, m); err != nil && ctx.Err() == nil {

@@ -105,7 +105,7 @@ func (k *Kubelet) withStatus(pod *corev1.Pod) *corev1.Pod {
 		p.Status = st
 	} else if config.IsStatic(pod) {
 		k.mu.Lock()
-		if m := k.mirrors[fullName(pod)]; m != nil && config.Matches(m, pod) {
+		if m := k.mirrorLocked(pod); m != nil {
 			p.Status = m.Status
 		}
 		k.mu.Unlock()

@@ -31,6 +31,10 @@ func (k *Kubelet) Sync(ctx context.Context, pod *corev1.Pod) (podworker.Outcome,
 		if err != nil {
 			return podworker.Outcome{}, err
 		}
+		if terminal(k.withStatus(pod).Status.Phase) { // ended before this kubelet began: it takes nothing of the node
+			k.report(k.facts(pod, st, rt, false), st, false)
+			return podworker.Outcome{Ended: true}, nil
+		}
 		if !k.admit(pod, st, rt) {
 			k.report(k.facts(pod, st, rt, false), st, true)
 			return podworker.Outcome{Ended: true}, nil
@@ -67,14 +71,14 @@ func (k *Kubelet) Sync(ctx context.Context, pod *corev1.Pod) (podworker.Outcome,
 // of the pod.
 func (k *Kubelet) begin(pod *corev1.Pod) {
 	k.mu.Lock()
-	known, mirror := k.pods[pod.UID], k.mirrors[fullName(pod)]
+	known, mirror := k.pods[pod.UID], k.mirrorLocked(pod)
 	k.mu.Unlock()
 	switch {
 	case known == nil: // it is about to be removed
 	case !config.IsStatic(pod):
 		k.status.Observe(pod.UID, known)
 		k.objects.Track(known)
-	case mirror != nil && config.Matches(mirror, pod):
+	case mirror != nil:
 		k.status.Observe(pod.UID, mirror)
 	}
 }
@@ -266,6 +270,10 @@ func (k *Kubelet) Forget(ctx context.Context, pod *corev1.Pod) error {
 	k.status.Forget(pod.UID)
 	k.mu.Lock()
 	delete(k.states, pod.UID)
+	if m := k.mirrorLocked(pod); m != nil {
+		k.outlived[m.UID] = true
+	}
 	k.mu.Unlock()
+	k.pokeMirrors()
 	return nil
 }

@@ -27,6 +27,9 @@ type Plan struct {
 	Wake time.Time
 }
 
+// exitKilled is the exit code of a container that ended by SIGKILL.
+const exitKilled = 137
+
 // Done tells that there is nothing to do now.
 func (p Plan) Done() bool {
 	return !p.KillPod && !p.NewSandbox && len(p.Kill) == 0 && len(p.Start) == 0
@@ -122,40 +125,61 @@ func needSandbox(f Facts) (bool, uint32) {
 // newLife begins with a new sandbox unless nothing is left to run in it.
 func newLife(f Facts, attempt uint32) Plan {
 	p := Plan{KillPod: len(f.Runtime.Sandboxes) > 0 && (f.Runtime.Running() || f.Runtime.SandboxReady())}
-	if attempt > 0 && len(f.Runtime.Containers) > 0 && !anyLeft(f) {
-		return p
+	if anyLeft(f) {
+		p.NewSandbox, p.Attempt = true, attempt
 	}
-	p.NewSandbox, p.Attempt = true, attempt
 	return p
 }
 
-// anyLeft tells whether a pod that lost its sandbox has a container left to run. A pod that never restarts anything and has
-// begun stays ended.
+// anyLeft tells whether a pod without a sandbox has a container left to run: one that never began, or one that is restarted after
+// its end. What the runtime has forgotten, after a reboot or with its state, is taken from the status.
 func anyLeft(f Facts) bool {
-	begun := false
+	begun, left := false, false
 	for i := range f.Pod.Spec.Containers {
 		c := &f.Pod.Spec.Containers[i]
-		s := f.Runtime.Container(c.Name)
-		if s == nil {
-			continue
-		}
-		begun = true
-		if s.State != runtime.StateExited || Restarts(f.Pod, c, s.ExitCode) {
-			if s.State == runtime.StateExited || f.Pod.Spec.RestartPolicy != corev1.RestartPolicyNever {
-				return true
-			}
-		}
+		exit, ended := past(f, c.Name)
+		begun = begun || ended
+		left = left || !ended || Restarts(f.Pod, c, exit)
 	}
-	if begun {
-		return false
+	if begun || !left {
+		return left
 	}
 	for i := range f.Pod.Spec.InitContainers {
 		c := &f.Pod.Spec.InitContainers[i]
-		if s := f.Runtime.Container(c.Name); s != nil && s.State == runtime.StateExited && s.ExitCode != 0 && !Restarts(f.Pod, c, s.ExitCode) {
+		if exit, ended := past(f, c.Name); ended && exit != 0 && !Restarts(f.Pod, c, exit) {
 			return false
 		}
 	}
 	return true
+}
+
+// past is how the newest container of that name ended, or ends with its sandbox; false: none has begun. One that ran when it was last
+// reported and that the runtime has forgotten was killed.
+func past(f Facts, name string) (exit int32, ended bool) {
+	if s := f.Runtime.Container(name); s != nil {
+		switch s.State {
+		case runtime.StateExited:
+			return s.ExitCode, true
+		case runtime.StateCreated:
+			return 0, false
+		}
+		return exitKilled, true
+	}
+	for _, list := range [][]corev1.ContainerStatus{f.Pod.Status.ContainerStatuses, f.Pod.Status.InitContainerStatuses} {
+		s := find(list, name)
+		if s == nil || s.ContainerID == "" {
+			continue
+		}
+		switch {
+		case s.State.Terminated != nil:
+			return s.State.Terminated.ExitCode, true
+		case s.State.Running != nil:
+			return exitKilled, true
+		case s.LastTerminationState.Terminated != nil:
+			return s.LastTerminationState.Terminated.ExitCode, true
+		}
+	}
+	return 0, false
 }
 
 type planner struct {
@@ -300,12 +324,11 @@ func (p *planner) regular() (keep bool) {
 		s := p.Runtime.Container(c.Name)
 		switch {
 		case s == nil:
-			keep = true
-			p.start(c, Regular)
-		case s.State == runtime.StateExited:
-			if s.SandboxID != p.sandbox && p.Pod.Spec.RestartPolicy == corev1.RestartPolicyNever && !p.anyCurrent() && c.RestartPolicy == nil {
-				continue
+			if exit, ended := past(p.Facts, c.Name); !ended || Restarts(p.Pod, c, exit) {
+				keep = true
+				p.start(c, Regular)
 			}
+		case s.State == runtime.StateExited:
 			if Restarts(p.Pod, c, s.ExitCode) {
 				keep = true
 				p.start(c, Regular)
@@ -332,9 +355,7 @@ func (p *planner) regular() (keep bool) {
 	return keep || len(p.plan.Kill) > 0
 }
 
-func (p *planner) anyCurrent() bool { return p.regularBegun() }
-
 // restartsAfterKill tells whether a container killed by its probe comes back: it ends with a failure.
 func restartsAfterKill(pod *corev1.Pod, c *corev1.Container) bool {
-	return Restarts(pod, c, 137)
+	return Restarts(pod, c, exitKilled)
 }

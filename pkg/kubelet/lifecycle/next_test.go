@@ -133,6 +133,11 @@ func TestNext(t *testing.T) {
 		{"sandbox died", "Always a", "dead-sandbox a=running", "", "kill-pod sandbox#1"},
 		{"sandbox died with its container", "Always a", "dead-sandbox a=137", "", "sandbox#1"},
 		{"sandbox died, pod never restarts", "Never a", "dead-sandbox a=137", "", ""},
+		{"sandbox died before a container was made", "Never a b", "dead-sandbox a=0", "", "sandbox#1"},
+		{"only what was never made", "Never a b", "sandbox old:a=0", "", "start:b#0"},
+		{"sandbox died, one has succeeded", "OnFailure a b", "dead-sandbox a=0", "", "sandbox#1"},
+		{"sandbox died with what was made and never ran", "Never a", "dead-sandbox a=created", "", "sandbox#1"},
+		{"sandbox died with what ran", "Never a", "dead-sandbox a=running", "", "kill-pod"},
 		{"inits again in a new sandbox", "Always init:i a", "sandbox old:a=137 old:i=0", "", "start:i#1"},
 		{"two ready sandboxes", "Always a", "sandbox sandbox a=running", "", "kill-pod sandbox#1"},
 		{"ephemeral", "Always a ephemeral:e", "sandbox a=running", "", "start:e#0"},
@@ -204,5 +209,48 @@ func TestBackOff(t *testing.T) {
 	r := CrashLoop(pod("Always a"), "a", 10*time.Second)
 	if r.Message != "back-off 10s restarting failed container=a pod=p_ns(u)" {
 		t.Errorf("message %q", r.Message)
+	}
+}
+
+// What the runtime has forgotten is known from the status: after a reboot, or when the runtime lost its state. The restart policy
+// holds for it as for all others (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-policy).
+func TestForgottenContainers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, pod, before, world, want, phase string }{
+		{"never, it ran", "Never a", "sandbox a=running", "", "", "Failed"},
+		{"never, it ran, in a sandbox made since", "Never a", "sandbox a=running", "sandbox", "kill-pod", "Failed"},
+		{"never, it succeeded", "Never a", "sandbox a=0", "", "", "Succeeded"},
+		{"never, one failed and one ran", "Never a b", "sandbox a=1 b=running", "", "", "Failed"},
+		{"never, one never began", "Never a b", "sandbox a=0", "", "sandbox#0", "Pending"},
+		{"never, the other is started alone", "Never a b", "sandbox a=0", "sandbox", "start:b#0", "Pending"},
+		{"never, its init container ran", "Never init:i a", "sandbox i=running", "", "", "Failed"},
+		{"never, its init container failed", "Never init:i a", "sandbox i=1", "", "", "Failed"},
+		{"never, its init containers were done", "Never init:i a", "sandbox i=0", "", "sandbox#0", "Pending"},
+		{"never, nothing had begun", "Never a", "sandbox", "", "sandbox#0", "Pending"},
+		{"on failure, it ran", "OnFailure a", "sandbox a=running", "", "sandbox#0", "Running"},
+		{"on failure, it runs again", "OnFailure a", "sandbox a=running", "sandbox", "start:a#1", "Running"},
+		{"on failure, it succeeded", "OnFailure a", "sandbox a=0", "", "", "Succeeded"},
+		{"on failure, one succeeded and one ran", "OnFailure a b", "sandbox a=0 b=running", "sandbox", "start:b#1", "Running"},
+		{"on failure, its init container ran", "OnFailure init:i a", "sandbox i=running", "", "sandbox#0", "Pending"},
+		{"always", "Always a b", "sandbox a=0 b=running", "sandbox", "start:a#1 start:b#1", "Running"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := Facts{Pod: pod(c.pod), Runtime: world(c.before), Probes: map[string]Probes{}, Now: now}
+			f.Pod.Status = Status(f, Report{})
+			f.Pod.Status.Phase = corev1.PodRunning // as an end would have been the last word
+			f.Runtime = world(c.world)
+			if got := text(Next(f)); got != c.want {
+				t.Errorf("plan %q, want %q", got, c.want)
+			}
+			st := Status(f, Report{})
+			if string(st.Phase) != c.phase {
+				t.Errorf("phase %s, want %s", st.Phase, c.phase)
+			}
+			f.Pod.Status = st
+			if got := text(Next(f)); got != c.want {
+				t.Errorf("plan %q after the report, want %q", got, c.want)
+			}
+		})
 	}
 }

@@ -53,7 +53,13 @@ func stoppedPhase(pod *corev1.Pod, regulars []corev1.ContainerStatus, succeeded 
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
 		s := find(regulars, c.Name)
-		if s == nil || s.State.Terminated == nil || Restarts(pod, c, s.State.Terminated.ExitCode) {
+		var end *corev1.ContainerStateTerminated
+		if s != nil {
+			if end = s.State.Terminated; end == nil {
+				end = s.LastTerminationState.Terminated // it waits: for its restart, or for ever
+			}
+		}
+		if end == nil || Restarts(pod, c, end.ExitCode) {
 			return corev1.PodRunning
 		}
 	}

@@ -227,7 +227,7 @@ func forgotten(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStat
 
 // lost is the end of a container that vanished from the runtime while it ran.
 func lost(old *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
-	return &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "ContainerStatusUnknown", ContainerID: old.ContainerID,
+	return &corev1.ContainerStateTerminated{ExitCode: exitKilled, Reason: "ContainerStatusUnknown", ContainerID: old.ContainerID,
 		Message: "The container could not be located when the pod was terminated"}
 }
 
