@@ -10,13 +10,13 @@ import (
 // expectationsTTL is how long a controller waits for its own writes to come back before it trusts the cache again.
 const expectationsTTL = 5 * time.Minute
 
-// Expectations remember, per owner, which creations and deletions of its children were sent but are not yet in the cache.
+// Expectations remember, for each owner by its uid, which creations and deletions of its children were sent but are not yet in the cache.
 // While some are outstanding the cache undercounts or overcounts, so the owner must not create or delete more.
 type Expectations struct {
 	now func() time.Time
 
 	mu  sync.Mutex
-	all map[Key]*expected
+	all map[types.UID]*expected // only those that are not satisfied
 }
 
 type expected struct {
@@ -27,48 +27,58 @@ type expected struct {
 
 // NewExpectations returns an empty set; now is the clock.
 func NewExpectations(now func() time.Time) *Expectations {
-	return &Expectations{now: now, all: map[Key]*expected{}}
+	return &Expectations{now: now, all: map[types.UID]*expected{}}
 }
 
 // Satisfied tells whether all writes for the owner have been seen, or the wait for them has grown too long.
-func (e *Expectations) Satisfied(owner Key) bool {
+func (e *Expectations) Satisfied(owner types.UID) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x := e.all[owner]
-	return x == nil || x.creations <= 0 && len(x.deletions) == 0 || e.now().Sub(x.since) > expectationsTTL
+	return x == nil || x.met() || e.now().Sub(x.since) > expectationsTTL
 }
 
+func (x *expected) met() bool { return x.creations <= 0 && len(x.deletions) == 0 }
+
 // Expect sets what the owner is about to do; call it before the first request.
-func (e *Expectations) Expect(owner Key, creations int, deletions ...types.UID) {
+func (e *Expectations) Expect(owner types.UID, creations int, deletions ...types.UID) {
 	x := &expected{creations: creations, deletions: make(map[types.UID]struct{}, len(deletions)), since: e.now()}
 	for _, uid := range deletions {
 		x.deletions[uid] = struct{}{}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if x.met() {
+		delete(e.all, owner)
+		return
+	}
 	e.all[owner] = x
 }
 
 // Created notes n creations that were seen, or that failed and will never be.
-func (e *Expectations) Created(owner Key, n int) {
+func (e *Expectations) Created(owner types.UID, n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if x := e.all[owner]; x != nil {
-		x.creations -= n
+		if x.creations -= n; x.met() {
+			delete(e.all, owner)
+		}
 	}
 }
 
 // Deleted notes a deletion that was seen, or that failed and will never be.
-func (e *Expectations) Deleted(owner Key, child types.UID) {
+func (e *Expectations) Deleted(owner types.UID, child types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if x := e.all[owner]; x != nil {
-		delete(x.deletions, child)
+		if delete(x.deletions, child); x.met() {
+			delete(e.all, owner)
+		}
 	}
 }
 
 // Forget drops what is known of an owner that is gone.
-func (e *Expectations) Forget(owner Key) {
+func (e *Expectations) Forget(owner types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.all, owner)

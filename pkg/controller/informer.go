@@ -243,5 +243,20 @@ func WatchKeys[T Object](l *Loop[Key], i *Informer[T]) error {
 	return Watch(l, i, All(func(o T) { l.Add(KeyOf(o)) }))
 }
 
+// Ending tells whether a namespace is being deleted, as far as the cache knows: nothing can be created in it any more.
+func Ending(namespaces *Informer[*corev1.Namespace], name string) bool {
+	ns, ok := namespaces.Get(Key{Name: name})
+	return ok && (ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating)
+}
+
+// WatchOwners is WatchKeys for owners whose children e expects.
+func WatchOwners[T Object](l *Loop[Key], i *Informer[T], e *Expectations) error {
+	wake := func(o T) { l.Add(KeyOf(o)) }
+	return Watch(l, i, Handlers[T]{Add: wake, Update: func(_, o T) { wake(o) }, Delete: func(o T) {
+		e.Forget(o.GetUID())
+		wake(o)
+	}})
+}
+
 // KeyOf names an object.
 func KeyOf(o Object) Key { return Key{Namespace: o.GetNamespace(), Name: o.GetName()} }

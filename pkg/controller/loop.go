@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -118,6 +119,10 @@ func (l *Loop[K]) settle(ctx context.Context, key K, res Result, err error) {
 	var terminal *terminalError
 	switch {
 	case err != nil && ctx.Err() != nil:
+	case NamespaceEnding(err):
+		// The object goes with its namespace. What is to be done until then its own changes will bring back.
+		l.queue.Forget(key)
+		l.cfg.Log.Debug("reconcile ended with the namespace", "key", key, "err", err)
 	case errors.As(err, &terminal):
 		l.queue.Forget(key)
 		l.cfg.Log.Error("reconcile failed for good", "key", key, "err", err)
@@ -132,6 +137,11 @@ func (l *Loop[K]) settle(ctx context.Context, key K, res Result, err error) {
 	default:
 		l.queue.Forget(key)
 	}
+}
+
+// NamespaceEnding tells whether err says that nothing can be created in a namespace any more, because it is being deleted.
+func NamespaceEnding(err error) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 // logRetry logs conflicts quietly: another writer was faster, and the next try sees what it wrote.

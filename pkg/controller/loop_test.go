@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
@@ -10,6 +11,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -21,6 +25,8 @@ func testLoop(workers int, f Reconcile[string]) *Loop[string] {
 func TestLoopOutcomes(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("boom")
+	ending := apierrors.NewForbidden(corev1.Resource("pods"), "p", boom)
+	ending.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	cases := []struct {
 		name string
 		f    Reconcile[string]
@@ -28,6 +34,9 @@ func TestLoopOutcomes(t *testing.T) {
 	}{
 		{"done", func(context.Context, string) (Result, error) { return Result{}, nil }, func(n int) bool { return n == 1 }},
 		{"terminal", func(context.Context, string) (Result, error) { return Result{}, TerminalError(boom) }, func(n int) bool { return n == 1 }},
+		{"namespace is ending", func(context.Context, string) (Result, error) {
+			return Result{}, errors.Join(nil, fmt.Errorf("creating: %w", ending))
+		}, func(n int) bool { return n == 1 }},
 		{"after", func(context.Context, string) (Result, error) { return Result{RequeueAfter: 10 * time.Minute}, nil }, func(n int) bool { return n >= 6 && n <= 7 }},
 		{"error", func(context.Context, string) (Result, error) { return Result{}, boom }, func(n int) bool { return n > 60 && n < 80 }},
 		{"backoff", func(context.Context, string) (Result, error) { return Result{Backoff: true}, nil }, func(n int) bool { return n > 60 && n < 80 }},
@@ -140,7 +149,7 @@ func TestExpectations(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(0, 0)
 	e := NewExpectations(func() time.Time { return now })
-	k := Key{Namespace: "ns", Name: "rs"}
+	k := types.UID("rs")
 	if !e.Satisfied(k) {
 		t.Error("an unknown owner waits for nothing")
 	}
@@ -167,5 +176,8 @@ func TestExpectations(t *testing.T) {
 	now = now.Add(expectationsTTL + time.Second)
 	if !e.Satisfied(k) {
 		t.Error("a lost event must not block the owner for ever")
+	}
+	if e.Created(k, 1); len(e.all) != 0 {
+		t.Errorf("still remembered: %v", e.all)
 	}
 }

@@ -28,8 +28,8 @@ func (o OwnedPods) added(p *corev1.Pod) {
 		o.deleted(p)
 		return
 	}
-	if key, _, ok := ControllerKey(p, o.Kind); ok {
-		o.Expect.Created(key, 1)
+	if key, uid, ok := ControllerKey(p, o.Kind); ok {
+		o.Expect.Created(uid, 1)
 		o.Wake(key)
 		return
 	}
@@ -59,8 +59,8 @@ func (o OwnedPods) updated(old, p *corev1.Pod) {
 }
 
 func (o OwnedPods) deleted(p *corev1.Pod) {
-	if key, _, ok := ControllerKey(p, o.Kind); ok {
-		o.Expect.Deleted(key, p.UID)
+	if key, uid, ok := ControllerKey(p, o.Kind); ok {
+		o.Expect.Deleted(uid, p.UID)
 		o.Wake(key)
 	}
 }

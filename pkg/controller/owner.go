@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // indexByOwner files an object under its controller's uid, or under its namespace's orphans.
@@ -21,7 +22,7 @@ func indexByOwner(obj any) ([]string, error) {
 func orphansOf(ns string) string { return "orphans/" + ns }
 
 // ControllerKey names the controller of obj if it is of the given kind.
-func ControllerKey(obj metav1.Object, kind schema.GroupVersionKind) (key Key, uid string, ok bool) {
+func ControllerKey(obj metav1.Object, kind schema.GroupVersionKind) (key Key, uid types.UID, ok bool) {
 	ref := metav1.GetControllerOfNoCopy(obj)
 	if ref == nil || ref.Kind != kind.Kind {
 		return Key{}, "", false
@@ -29,5 +30,5 @@ func ControllerKey(obj metav1.Object, kind schema.GroupVersionKind) (key Key, ui
 	if gv, err := schema.ParseGroupVersion(ref.APIVersion); err != nil || gv.Group != kind.Group {
 		return Key{}, "", false
 	}
-	return Key{Namespace: obj.GetNamespace(), Name: ref.Name}, string(ref.UID), true
+	return Key{Namespace: obj.GetNamespace(), Name: ref.Name}, ref.UID, true
 }

@@ -12,8 +12,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
@@ -84,6 +87,13 @@ func (f *Fake) Names() []string {
 		out = append(out, c.Name())
 	}
 	return out
+}
+
+// Ending is the error with which the server refuses to create something in a namespace that is being deleted.
+func Ending() error {
+	err := apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", nil)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	return err
 }
 
 func (f *Fake) handler(s *runtime.Scheme) http.Handler {

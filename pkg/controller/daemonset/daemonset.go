@@ -59,7 +59,7 @@ func New(d controller.Deps) (*Controller, error) {
 	c.control = controller.PodControl{Pods: controller.Pods(d.Client), Expect: c.expect, Events: d.Events}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "daemonset", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
-		controller.WatchKeys(c.loop, c.sets),
+		controller.WatchOwners(c.loop, c.sets, c.expect),
 		controller.Watch(c.loop, c.revisions, controller.All(c.revisionChanged)),
 		controller.Watch(c.loop, c.pods, controller.OwnedPods{Kind: kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
 		controller.Watch(c.loop, c.nodes, controller.Handlers[*corev1.Node]{Add: c.nodeAdded, Update: c.nodeUpdated, Delete: c.nodeDeleted}),
@@ -112,7 +112,6 @@ func (c *Controller) nodeDeleted(node *corev1.Node) { c.nodeAdded(node) }
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	ds, ok := c.sets.Get(key)
 	if !ok {
-		c.expect.Forget(key)
 		return controller.Result{}, nil
 	}
 	sel, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
@@ -126,7 +125,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if ds.DeletionTimestamp != nil {
 		return controller.Result{}, nil
 	}
-	upToDate := c.expect.Satisfied(key)
+	upToDate := c.expect.Satisfied(ds.UID)
 	pods, err := c.claim(ctx, key, ds, sel)
 	if err != nil {
 		return controller.Result{}, err

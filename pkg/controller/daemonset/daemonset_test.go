@@ -61,7 +61,7 @@ func TestFailedPods(t *testing.T) {
 		if err := c.pods.Raw().GetIndexer().Delete(p); err != nil {
 			t.Fatal(err)
 		}
-		c.expect.Forget(controller.KeyOf(ds))
+		c.expect.Forget(ds.UID)
 	}
 }
 

@@ -26,6 +26,7 @@ type Controller struct {
 	deployments *controller.Informer[*appsv1.Deployment]
 	sets        *controller.Informer[*appsv1.ReplicaSet]
 	pods        *controller.Informer[*corev1.Pod]
+	namespaces  *controller.Informer[*corev1.Namespace]
 
 	writeDeployments *controller.Resource[*appsv1.Deployment]
 	writeSets        *controller.Resource[*appsv1.ReplicaSet]
@@ -38,7 +39,7 @@ func New(d controller.Deps) (*Controller, error) {
 		Deps:        d,
 		deployments: controller.InformerFor(d.Informers, controller.Deployments), writeDeployments: controller.Deployments(d.Client),
 		sets: controller.InformerFor(d.Informers, controller.ReplicaSets), writeSets: controller.ReplicaSets(d.Client),
-		pods: controller.InformerFor(d.Informers, controller.Pods),
+		pods: controller.InformerFor(d.Informers, controller.Pods), namespaces: controller.InformerFor(d.Informers, controller.Namespaces),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "deployment", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(

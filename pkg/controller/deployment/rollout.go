@@ -43,7 +43,7 @@ func (r *rollout) findNext(ctx context.Context, create bool) error {
 	if r.next != nil {
 		return r.refreshNext(ctx, rev)
 	}
-	if !create {
+	if !create || controller.Ending(r.namespaces, r.d.Namespace) {
 		return nil
 	}
 	return r.createNext(ctx, rev)
@@ -93,7 +93,7 @@ func (r *rollout) createNext(ctx context.Context, rev int64) error {
 		if made, err = r.resolveCollision(ctx, rs); err != nil {
 			return err
 		}
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	case controller.NamespaceEnding(err):
 		return nil
 	case err != nil:
 		return r.noteCreateError(ctx, rs, err)

@@ -25,18 +25,20 @@ const (
 // Controller reconciles Services.
 type Controller struct {
 	controller.Deps
-	services  *controller.Informer[*corev1.Service]
-	pods      *controller.Informer[*corev1.Pod]
-	endpoints *controller.Informer[*corev1.Endpoints]
-	writes    *controller.Resource[*corev1.Endpoints]
-	loop      *controller.Loop[controller.Key]
+	services   *controller.Informer[*corev1.Service]
+	pods       *controller.Informer[*corev1.Pod]
+	namespaces *controller.Informer[*corev1.Namespace]
+	endpoints  *controller.Informer[*corev1.Endpoints]
+	writes     *controller.Resource[*corev1.Endpoints]
+	loop       *controller.Loop[controller.Key]
 }
 
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
 		Deps: d, services: controller.InformerFor(d.Informers, controller.Services), pods: controller.InformerFor(d.Informers, controller.Pods),
-		endpoints: controller.InformerFor(d.Informers, controller.Endpoints), writes: controller.Endpoints(d.Client),
+		namespaces: controller.InformerFor(d.Informers, controller.Namespaces),
+		endpoints:  controller.InformerFor(d.Informers, controller.Endpoints), writes: controller.Endpoints(d.Client),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpoints", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
@@ -65,6 +67,9 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if len(svc.Spec.Selector) == 0 || svc.Spec.Type == corev1.ServiceTypeExternalName || svc.DeletionTimestamp != nil {
 		return controller.Result{}, nil
 	}
+	if !exists && controller.Ending(c.namespaces, key.Namespace) {
+		return controller.Result{}, nil
+	}
 	want := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	if exists {
 		want = have.DeepCopy()
@@ -80,7 +85,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		trace.HandOn(want, svc)
 		_, err = c.writes.Create(ctx, want)
 	}
-	if err == nil || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	if err == nil || controller.NamespaceEnding(err) {
 		return controller.Result{}, nil
 	}
 	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {

@@ -37,6 +37,7 @@ func TestReconcile(t *testing.T) {
 		name     string
 		change   func(*corev1.Service)
 		noSvc    bool
+		ending   bool
 		have     *corev1.Endpoints
 		answer   error
 		want     []string
@@ -57,7 +58,9 @@ func TestReconcile(t *testing.T) {
 		{name: "managed by another", noSvc: true, have: func() *corev1.Endpoints { e := ours(); e.Labels[managedByLabel] = "me"; return e }()},
 		{name: "created meanwhile", answer: apierrors.NewAlreadyExists(endpoints, "web"), want: []string{create}, fails: true},
 		{name: "refused", answer: apierrors.NewForbidden(endpoints, "web", nil), want: []string{create}, fails: true, reported: true},
-		{name: "namespace is going", answer: terminating(), want: []string{create}},
+		{name: "namespace is going", answer: controllertest.Ending(), want: []string{create}},
+		{name: "namespace is known to be going", ending: true},
+		{name: "namespace is known to be going, changed", ending: true, have: func() *corev1.Endpoints { e := ours(); e.Subsets = nil; return e }(), want: []string{update}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -69,6 +72,9 @@ func TestReconcile(t *testing.T) {
 			stranger := readyPod(2)
 			stranger.Labels = nil
 			controllertest.Put(t, ctl.pods, readyPod(1), stranger)
+			if c.ending {
+				controllertest.Put(t, ctl.namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}})
+			}
 			if c.have != nil {
 				controllertest.Put(t, ctl.endpoints, c.have)
 			}
@@ -113,10 +119,4 @@ func checkCall(t *testing.T, call controllertest.Call) {
 	default:
 		t.Errorf("%s sends %T", call.Name(), o)
 	}
-}
-
-func terminating() error {
-	err := apierrors.NewForbidden(schema.GroupResource{Resource: "endpoints"}, "web", nil)
-	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
-	return err
 }

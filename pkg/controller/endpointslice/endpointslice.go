@@ -28,6 +28,7 @@ type Controller struct {
 	services    *controller.Informer[*corev1.Service]
 	pods        *controller.Informer[*corev1.Pod]
 	nodes       *controller.Informer[*corev1.Node]
+	namespaces  *controller.Informer[*corev1.Namespace]
 	slices      *controller.Informer[*discoveryv1.EndpointSlice]
 	writes      *controller.Resource[*discoveryv1.EndpointSlice]
 	loop        *controller.Loop[controller.Key]
@@ -42,12 +43,13 @@ type Controller struct {
 func New(d controller.Deps, maxPerSlice int) (*Controller, error) {
 	c := &Controller{
 		Deps: d, maxPerSlice: maxPerSlice,
-		services: controller.InformerFor(d.Informers, controller.Services),
-		pods:     controller.InformerFor(d.Informers, controller.Pods),
-		nodes:    controller.InformerFor(d.Informers, controller.Nodes),
-		slices:   controller.InformerFor(d.Informers, controller.EndpointSlices),
-		writes:   controller.EndpointSlices(d.Client),
-		written:  map[controller.Key]map[string]string{},
+		services:   controller.InformerFor(d.Informers, controller.Services),
+		pods:       controller.InformerFor(d.Informers, controller.Pods),
+		nodes:      controller.InformerFor(d.Informers, controller.Nodes),
+		namespaces: controller.InformerFor(d.Informers, controller.Namespaces),
+		slices:     controller.InformerFor(d.Informers, controller.EndpointSlices),
+		writes:     controller.EndpointSlices(d.Client),
+		written:    map[controller.Key]map[string]string{},
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpointslice", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
@@ -143,9 +145,12 @@ func unwantedFamilies(svc *corev1.Service, all []*discoveryv1.EndpointSlice) []*
 
 // apply writes the changes and remembers them.
 func (c *Controller) apply(ctx context.Context, key controller.Key, svc *corev1.Service, p changes) error {
+	if controller.Ending(c.namespaces, key.Namespace) {
+		p.create = nil
+	}
 	for _, s := range p.create {
 		made, err := c.writes.Create(ctx, s)
-		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		if controller.NamespaceEnding(err) {
 			return nil
 		}
 		if err != nil {

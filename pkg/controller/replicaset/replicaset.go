@@ -45,13 +45,8 @@ func build(d controller.Deps, name string, src source) (*Controller, error) {
 	}
 	c.control = controller.PodControl{Pods: c.writes, Expect: c.expect, Events: d.Events}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: name, Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
-	changed := func(o controller.Object) { c.loop.Add(controller.KeyOf(o)) }
-	deleted := func(o controller.Object) {
-		c.expect.Forget(controller.KeyOf(o))
-		changed(o)
-	}
 	err := errors.Join(
-		src.watch(c.loop, changed, deleted),
+		src.watch(c.loop, c.expect),
 		controller.Watch(c.loop, c.pods, controller.OwnedPods{Kind: src.kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
 	)
 	return c, err
@@ -74,12 +69,9 @@ func (c *Controller) adopters(p *corev1.Pod) (keys []controller.Key) {
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	s, err := c.src.get(key)
 	if s == nil || err != nil {
-		if s == nil && err == nil {
-			c.expect.Forget(key)
-		}
 		return controller.Result{}, err
 	}
-	upToDate := c.expect.Satisfied(key)
+	upToDate := c.expect.Satisfied(s.obj.GetUID())
 	pods, err := c.claim(ctx, key, s)
 	if err != nil {
 		return controller.Result{}, err

@@ -35,8 +35,8 @@ type source interface {
 	setStatus(ctx context.Context, s *set, status appsv1.ReplicaSetStatus) error
 	// inNamespace returns the cached sets of a namespace; broken ones are left out.
 	inNamespace(ns string) []*set
-	// watch calls changed for each set that changes.
-	watch(l *controller.Loop[controller.Key], changed func(controller.Object), deleted func(controller.Object)) error
+	// watch wakes each set that changes, and forgets what is expected of one that is gone.
+	watch(l *controller.Loop[controller.Key], e *controller.Expectations) error
 }
 
 // replicaSets is the source of apps/v1 ReplicaSets.
@@ -94,12 +94,8 @@ func (r replicaSets) inNamespace(ns string) []*set {
 	return out
 }
 
-func (r replicaSets) watch(l *controller.Loop[controller.Key], changed, deleted func(controller.Object)) error {
-	return controller.Watch(l, r.cache, controller.Handlers[*appsv1.ReplicaSet]{
-		Add:    func(rs *appsv1.ReplicaSet) { changed(rs) },
-		Update: func(_, rs *appsv1.ReplicaSet) { changed(rs) },
-		Delete: func(rs *appsv1.ReplicaSet) { deleted(rs) },
-	})
+func (r replicaSets) watch(l *controller.Loop[controller.Key], e *controller.Expectations) error {
+	return controller.WatchOwners(l, r.cache, e)
 }
 
 // replicationControllers is the source of core/v1 ReplicationControllers.
@@ -159,10 +155,6 @@ func (r replicationControllers) inNamespace(ns string) []*set {
 	return out
 }
 
-func (r replicationControllers) watch(l *controller.Loop[controller.Key], changed, deleted func(controller.Object)) error {
-	return controller.Watch(l, r.cache, controller.Handlers[*corev1.ReplicationController]{
-		Add:    func(rc *corev1.ReplicationController) { changed(rc) },
-		Update: func(_, rc *corev1.ReplicationController) { changed(rc) },
-		Delete: func(rc *corev1.ReplicationController) { deleted(rc) },
-	})
+func (r replicationControllers) watch(l *controller.Loop[controller.Key], e *controller.Expectations) error {
+	return controller.WatchOwners(l, r.cache, e)
 }

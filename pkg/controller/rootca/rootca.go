@@ -52,12 +52,11 @@ func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
 // Reconcile creates the map, or puts right what was changed in it.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
-	ns, ok := c.namespaces.Get(key)
-	if !ok || ns.Status.Phase == corev1.NamespaceTerminating || ns.DeletionTimestamp != nil {
+	if _, ok := c.namespaces.Get(key); !ok || controller.Ending(c.namespaces, key.Name) {
 		return controller.Result{}, nil
 	}
 	err := c.publish(ctx, key.Name)
-	if err == nil || apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	if err == nil || apierrors.IsAlreadyExists(err) || controller.NamespaceEnding(err) {
 		return controller.Result{}, nil
 	}
 	return controller.Result{}, fmt.Errorf("publishing the root CA in namespace %s: %w", key.Name, err)

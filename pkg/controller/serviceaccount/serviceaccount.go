@@ -46,15 +46,14 @@ func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
 // Reconcile creates the account if it is missing.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
-	ns, ok := c.namespaces.Get(key)
-	if !ok || ns.Status.Phase == corev1.NamespaceTerminating || ns.DeletionTimestamp != nil {
+	if _, ok := c.namespaces.Get(key); !ok || controller.Ending(c.namespaces, key.Name) {
 		return controller.Result{}, nil
 	}
 	if _, ok := c.accounts.Get(controller.Key{Namespace: key.Name, Name: name}); ok {
 		return controller.Result{}, nil
 	}
 	_, err := c.writes.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: key.Name, Name: name}})
-	if err == nil || apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	if err == nil || apierrors.IsAlreadyExists(err) || controller.NamespaceEnding(err) {
 		return controller.Result{}, nil
 	}
 	return controller.Result{}, fmt.Errorf("creating the service account %s/%s: %w", key.Name, name, err)

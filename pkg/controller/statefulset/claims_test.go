@@ -86,6 +86,23 @@ func TestRefusedClaim(t *testing.T) {
 	}
 }
 
+// TestClaimInEndingNamespace: that nothing can be created there any more is no news to tell.
+func TestClaimInEndingNamespace(t *testing.T) {
+	t.Parallel()
+	c, f, set, _ := claiming(t, 1, nil, func(call controllertest.Call) (runtime.Object, error) {
+		if call.Method == "POST" {
+			return nil, controllertest.Ending()
+		}
+		return call.Object, nil
+	})
+	if _, err := c.Reconcile(t.Context(), controller.KeyOf(set)); !controller.NamespaceEnding(err) {
+		t.Errorf("got %v", err)
+	}
+	if calls(f, "POST "+podsPath) != 0 || events(c) != "" {
+		t.Errorf("calls %v, events %q", f.Names(), events(c))
+	}
+}
+
 // TestKeptClaims: a claim that is there is taken over, one that goes is waited for.
 func TestKeptClaims(t *testing.T) {
 	t.Parallel()

@@ -28,6 +28,9 @@ func words(verb controller.Verb, owner controller.Object, pod string, err error)
 
 // sayClaim tells what came of creating a pod's claim.
 func (c *Controller) sayClaim(set *appsv1.StatefulSet, claim, pod string, err error) {
+	if controller.NamespaceEnding(err) {
+		return
+	}
 	if err != nil {
 		c.Events.Eventf(set, corev1.EventTypeWarning, "FailedCreate", "Create Claim %s for Pod %s in StatefulSet %s failed error: %v", claim, pod, set.Name, err)
 		return
@@ -37,6 +40,9 @@ func (c *Controller) sayClaim(set *appsv1.StatefulSet, claim, pod string, err er
 
 // sayUnprovided tells that a pod is not created because of its claims.
 func (c *Controller) sayUnprovided(set *appsv1.StatefulSet, pod string, err error) {
+	if controller.NamespaceEnding(err) {
+		return
+	}
 	w := words(controller.VerbCreate, set, pod, fmt.Errorf("failed to create PVC %w", err))
 	c.Events.Event(set, corev1.EventTypeWarning, w.Reason, w.Message)
 }

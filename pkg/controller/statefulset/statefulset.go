@@ -64,7 +64,7 @@ func New(d controller.Deps) (*Controller, error) {
 	c.control = controller.PodControl{Pods: controller.Pods(d.Client), Expect: c.expect, Events: d.Events, Words: words}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "statefulset", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
-		controller.WatchKeys(c.loop, c.sets),
+		controller.WatchOwners(c.loop, c.sets, c.expect),
 		controller.Watch(c.loop, c.revisions, controller.All(c.revisionChanged)),
 		controller.Watch(c.loop, c.pods, controller.OwnedPods{Kind: kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
 	)
@@ -94,7 +94,6 @@ func (c *Controller) adopters(p *corev1.Pod) (keys []controller.Key) {
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	set, ok := c.sets.Get(key)
 	if !ok {
-		c.expect.Forget(key)
 		return controller.Result{}, nil
 	}
 	sel, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
@@ -105,7 +104,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		return controller.Result{}, nil
 	}
 	// Asked before the cache is read: what is seen later than the answer does no harm, what is seen earlier would.
-	upToDate := c.expect.Satisfied(key)
+	upToDate := c.expect.Satisfied(set.UID)
 	pods, err := c.claim(ctx, set, sel)
 	if err != nil {
 		return controller.Result{}, err

@@ -117,7 +117,7 @@ func TestFailedPods(t *testing.T) {
 		if n := calls(f, "DELETE "+podsPath+"/web-0"); n != want || (result.RequeueAfter > 0) != (i > 0) {
 			t.Errorf("reconcile %d: deleted %d times, again in %s", i, n, result.RequeueAfter)
 		}
-		c.expect.Forget(controller.KeyOf(set))
+		c.expect.Forget(set.UID)
 	}
 }
 
