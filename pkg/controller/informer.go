@@ -135,6 +135,10 @@ func (i *Informer[T]) Get(key Key) (T, bool) {
 	return o.(T), true
 }
 
+// Seen is the resourceVersion up to which the cache shows all changes; "" if that is not known. Ask for it before reading what is
+// to be judged by it.
+func (i *Informer[T]) Seen() string { return i.store.LastStoreSyncResourceVersion() }
+
 // Live reads the object from the server, past the cache and with the identity that fills it, and tells whether it is there.
 func (i *Informer[T]) Live(ctx context.Context, key Key) (T, bool, error) {
 	var none T

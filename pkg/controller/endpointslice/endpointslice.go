@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -86,17 +85,18 @@ func (c *Controller) wakeNode(name string) {
 
 // Reconcile makes the slices of one Service match its pods.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
+	seen := c.slices.Seen()
+	have := c.slices.Matching(key.Namespace, labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: key.Name, discoveryv1.LabelManagedBy: managedBy}))
+	caughtUp := c.caughtUp(key, have, seen)
 	svc, ok := c.services.Get(key)
 	if !ok {
 		// The slices have the Service as their owner; the garbage collector takes them.
-		c.forget(key)
 		return controller.Result{}, nil
 	}
 	if len(svc.Spec.Selector) == 0 || svc.Spec.Type == corev1.ServiceTypeExternalName || svc.DeletionTimestamp != nil {
 		return controller.Result{}, nil
 	}
-	have := c.slices.Matching(key.Namespace, labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: key.Name, discoveryv1.LabelManagedBy: managedBy}))
-	if !c.caughtUp(key, have) {
+	if !caughtUp {
 		return controller.Result{}, nil
 	}
 	pods := c.pods.Matching(key.Namespace, labels.SelectorFromSet(svc.Spec.Selector))
@@ -190,14 +190,10 @@ func (c *Controller) remember(key controller.Key, slice, rv string) {
 	c.written[key][slice] = rv
 }
 
-func (c *Controller) forget(key controller.Key) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.written, key)
-}
-
-// caughtUp tells whether the cache has seen all our writes; the watch event that it misses brings the Service back.
-func (c *Controller) caughtUp(key controller.Key, have []*discoveryv1.EndpointSlice) bool {
+// caughtUp tells whether the cache has seen all our writes, and forgets those that it has; the watch event that it misses brings
+// the Service back, also if that is gone and made anew meanwhile. seen is up to where the cache was known to be before have was
+// read from it.
+func (c *Controller) caughtUp(key controller.Key, have []*discoveryv1.EndpointSlice, seen string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	cached := map[string]*discoveryv1.EndpointSlice{}
@@ -209,24 +205,18 @@ func (c *Controller) caughtUp(key controller.Key, have []*discoveryv1.EndpointSl
 		switch {
 		case rv == "" && s != nil && s.DeletionTimestamp == nil:
 			return false
-		case rv != "" && s != nil && older(s, rv):
+		case rv != "" && s != nil && older(s.ResourceVersion, rv):
 			return false
-		case rv != "" && s == nil && c.missing(key, name, rv):
+		case rv != "" && s == nil && older(seen, rv): // it has not arrived yet; else somebody deleted it since
 			return false
 		}
 		delete(c.written[key], name)
 	}
+	delete(c.written, key)
 	return true
 }
 
-// missing tells whether a written slice has not arrived yet, rather than been deleted by somebody since.
-func (c *Controller) missing(key controller.Key, name, rv string) bool {
-	last := c.slices.Raw().LastSyncResourceVersion()
-	cmp, err := resourceversion.CompareResourceVersion(last, rv)
-	return err == nil && cmp < 0
-}
-
-func older(o metav1.Object, rv string) bool {
-	cmp, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), rv)
+func older(version, than string) bool {
+	cmp, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && cmp < 0
 }

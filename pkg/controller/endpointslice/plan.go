@@ -89,7 +89,8 @@ func packGroup(svc *corev1.Service, family discoveryv1.AddressType, g *portGroup
 
 // keep sorts out what stays in a slice, in its newest state, and takes it from open.
 func keep(svc *corev1.Service, s *discoveryv1.EndpointSlice, open map[string]discoveryv1.Endpoint) *packed {
-	p := &packed{slice: s, changed: !equality.Semantic.DeepEqual(s.Labels, labelsFor(svc))}
+	// A slice of an earlier Service of the same name is taken over: the garbage collector is after it.
+	p := &packed{slice: s, changed: !equality.Semantic.DeepEqual(s.Labels, labelsFor(svc)) || !metav1.IsControlledBy(s, svc)}
 	for _, e := range s.Endpoints {
 		k := endpointKey(e)
 		want, ok := open[k]
@@ -129,7 +130,7 @@ func settle(svc *corev1.Service, fill []*packed, placeholder bool, out *changes)
 			continue
 		}
 		s := p.slice.DeepCopy()
-		s.Endpoints, s.Labels = p.keep, labelsFor(svc)
+		s.Endpoints, s.Labels, s.OwnerReferences = p.keep, labelsFor(svc), ownersFor(svc)
 		out.update = append(out.update, s)
 	}
 }
@@ -139,12 +140,16 @@ func describe(svc *corev1.Service, family discoveryv1.AddressType, ports []disco
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: svc.Namespace, GenerateName: svc.Name + "-", Labels: labelsFor(svc),
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(svc, corev1.SchemeGroupVersion.WithKind("Service"))},
+			OwnerReferences: ownersFor(svc),
 		},
 		AddressType: family, Ports: ports, Endpoints: slices.Clone(endpoints),
 	}
 	trace.HandOn(s, svc)
 	return s
+}
+
+func ownersFor(svc *corev1.Service) []metav1.OwnerReference {
+	return []metav1.OwnerReference{*metav1.NewControllerRef(svc, corev1.SchemeGroupVersion.WithKind("Service"))}
 }
 
 // labelsFor returns a slice's labels: the Service's own and those that mark the slice.
