@@ -14,6 +14,7 @@ type Incremental struct {
 
 	// Reused from decision to decision.
 	feasible      []int32
+	rivals        map[int32][]*framework.PodInfo // by slot: the pods nominated to it whose room is not to be taken
 	total, scores []int64
 	active        []*tracked
 }
@@ -39,32 +40,37 @@ type tracked struct {
 func NewIncremental(nominator *framework.Nominator, random Random) *Incremental {
 	return &Incremental{
 		plain: &Plain{Nominator: nominator, Random: random}, plans: map[*framework.Profile]*plan{},
-		classes: newRecent[classKey, *class](), trackers: newRecent[trackerKey, *tracked](),
+		classes: newRecent[classKey, *class](), trackers: newRecent[trackerKey, *tracked](), rivals: map[int32][]*framework.PodInfo{},
 	}
 }
 
 // Decide returns the chosen node; the error is a *framework.FitError when no node fits.
 func (d *Incremental) Decide(p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (Result, error) {
 	pl := d.plan(p)
-	if !pl.possible || len(d.plain.Nominator.Nodes(pod)) > 0 {
+	if !pl.possible {
 		return d.plain.Decide(p, state, pod, s)
 	}
+	nominated := d.meetRivals(pod, s)
 	limit := keep(len(s.Nodes))
 	c := d.classes.get(classKey{p, pod.Class()}, limit, func() *class { return newClass(pl, pod, s) })
-	if c.special || !d.track(p, pl, pod, s, limit) {
+	if c.special {
 		return d.plain.Decide(p, state, pod, s)
 	}
-	if !c.update(s) {
+	d.track(p, pl, pod, s, nominated, limit)
+	if !c.update(s) || !d.collect(c, pod, s) {
 		return d.plain.Decide(p, state, pod, s)
 	}
-	d.collect(c)
 	switch len(d.feasible) {
 	case 0:
 		// PostFilter reads what PreFilter prepares: only now it is worth preparing.
 		if _, _, st := p.RunPreFilter(state, pod, s); !st.IsSuccess() {
 			return Result{}, rejected(pod, s, framework.NewDiagnosis(s), st)
 		}
-		return Result{}, &framework.FitError{Pod: pod, Diagnosis: d.diagnose(c, s)}
+		diagnosis, ok := d.diagnose(c, s)
+		if !ok {
+			return d.plain.Decide(p, state, pod, s)
+		}
+		return Result{}, &framework.FitError{Pod: pod, Diagnosis: diagnosis}
 	case 1:
 		name := s.Nodes[d.feasible[0]].Name()
 		return Result{Best: []string{name}, Node: name, Feasible: 1}, nil
@@ -83,63 +89,126 @@ func (d *Incremental) plan(p *framework.Profile) *plan {
 	return pl
 }
 
-// track brings the trackers that the pod needs up to date; false if one cannot be made.
-func (d *Incremental) track(p *framework.Profile, pl *plan, pod *framework.PodInfo, s *framework.Snapshot, limit int) bool {
+// meetRivals notes where pods are nominated to whose room the pod must not take, and returns these pods.
+func (d *Incremental) meetRivals(pod *framework.PodInfo, s *framework.Snapshot) []*framework.PodInfo {
+	clear(d.rivals)
+	var all []*framework.PodInfo
+	for node, list := range d.plain.Nominator.Rivals(pod) {
+		if n := s.Get(node); n != nil {
+			d.rivals[int32(n.Slot)] = list
+			all = append(all, list...)
+		}
+	}
+	return all
+}
+
+// track brings the trackers that the pod needs up to date.
+func (d *Incremental) track(p *framework.Profile, pl *plan, pod *framework.PodInfo, s *framework.Snapshot, nominated []*framework.PodInfo, limit int) {
 	d.active = d.active[:0]
 	for _, t := range pl.tracking {
-		key, needed := t.TrackKey(pod, s)
-		if !needed {
+		key, make := t.Track(pod, s, nominated)
+		if make == nil {
 			continue
 		}
 		tr := d.trackers.get(trackerKey{p, t.name, key}, limit, func() *tracked {
-			return &tracked{Tracker: t.NewTracker(pod), weight: t.weight}
+			return &tracked{Tracker: make(), weight: t.weight}
 		})
-		if tr.Tracker == nil {
-			return false
-		}
 		tr.seen.changed(s, tr.Changed)
 		tr.Begin()
 		d.active = append(d.active, tr)
 	}
-	return true
 }
 
-// collect finds the feasible slots.
-func (d *Incremental) collect(c *class) {
+// collect finds the feasible slots; false after an error. The node that the pod is nominated to, if it is feasible, is the only
+// one looked at.
+func (d *Incremental) collect(c *class, pod *framework.PodInfo, s *framework.Snapshot) bool {
 	d.feasible = d.feasible[:0]
-slots:
+	if n := s.Get(d.plain.Nominator.Of(pod.Pod.UID)); n != nil {
+		switch st := d.verdict(c, s, n.Slot); {
+		case st.IsSuccess():
+			d.feasible = append(d.feasible, int32(n.Slot))
+			return true
+		case !st.IsRejected():
+			return false
+		}
+	}
 	for slot, fail := range c.fail {
 		if fail != passes {
 			continue
 		}
-		for _, t := range d.active {
-			if t.Filter(slot) != nil {
-				continue slots
-			}
+		switch st := d.verdict(c, s, slot); {
+		case st.IsSuccess():
+			d.feasible = append(d.feasible, int32(slot))
+		case !st.IsRejected():
+			return false
 		}
-		d.feasible = append(d.feasible, int32(slot))
 	}
+	return true
 }
 
-// diagnose collects why no node is feasible.
-func (d *Incremental) diagnose(c *class, s *framework.Snapshot) *framework.Diagnosis {
+// verdict is what all filters say of a slot that has a node: first as if the pods nominated to it were there, then without them,
+// as in filterWithNominated.
+func (d *Incremental) verdict(c *class, s *framework.Snapshot, slot int) *framework.Status {
+	if len(d.rivals) > 0 {
+		if waiting := d.rivals[int32(slot)]; len(waiting) > 0 {
+			if st := d.crowded(c, s, slot, waiting); !st.IsSuccess() {
+				return st
+			}
+		}
+	}
+	if c.fail[slot] != passes {
+		return c.statuses[c.fail[slot]]
+	}
+	for _, t := range d.active {
+		if st := t.Filter(slot); st != nil {
+			return st
+		}
+	}
+	return nil
+}
+
+// crowded is the verdict on a slot as if the waiting pods were on its node already. The trackers are told of them, asked, and
+// told the truth again.
+func (d *Incremental) crowded(c *class, s *framework.Snapshot, slot int, waiting []*framework.PodInfo) *framework.Status {
+	node := s.Nodes[slot]
+	full := node.Clone()
+	for _, w := range waiting {
+		full.AddPod(w)
+	}
+	switch fail := c.filter(full); fail {
+	case passes:
+	case absent:
+		return framework.NewStatus(framework.Error)
+	default:
+		return c.statuses[fail]
+	}
+	for _, t := range d.active {
+		t.Changed(slot, full)
+		t.Begin()
+		st := t.Filter(slot)
+		t.Changed(slot, node)
+		t.Begin()
+		if st != nil {
+			return st
+		}
+	}
+	return nil
+}
+
+// diagnose collects why no node is feasible; false after an error.
+func (d *Incremental) diagnose(c *class, s *framework.Snapshot) (*framework.Diagnosis, bool) {
 	out := framework.NewDiagnosis(s)
 	for slot, n := range s.Nodes {
 		if n == nil {
 			continue
 		}
-		if c.fail[slot] != passes {
-			out.Reject(n.Name(), c.statuses[c.fail[slot]])
-			continue
+		st := d.verdict(c, s, slot)
+		if !st.IsRejected() {
+			return nil, false
 		}
-		for _, t := range d.active {
-			if st := t.Filter(slot); st != nil {
-				out.Reject(n.Name(), st)
-				break
-			}
-		}
+		out.Reject(n.Name(), st)
 	}
-	return out
+	return out, true
 }
 
 // rate computes the total score of each feasible slot.

@@ -83,6 +83,12 @@ func (h *history) pod() *corev1.Pod {
 	h.next++
 	app := h.one("web", "db", "job")
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p", h.next), Namespace: h.one("a", "b"), UID: types.UID(fmt.Sprint(h.next)), Labels: map[string]string{"app": app}}}
+	if h.chance(50) {
+		p.Labels["statefulset.kubernetes.io/pod-name"] = p.Name
+	}
+	if h.chance(30) {
+		p.Labels["tier"] = h.one("1", "2")
+	}
 	c := corev1.Container{Image: h.one("small:1", "big:1", "huge:1", "big")}
 	if h.chance(80) {
 		c.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(h.one("100m", "500m", "3")), "memory": resource.MustParse(h.one("64Mi", "1Gi"))}
@@ -120,6 +126,9 @@ func (h *history) constraint(app string) corev1.TopologySpreadConstraint {
 	if h.chance(20) && c.WhenUnsatisfiable == corev1.DoNotSchedule {
 		c.MinDomains = new(int32(4))
 	}
+	if h.chance(20) {
+		c.MatchLabelKeys = []string{"tier"}
+	}
 	if h.chance(30) {
 		c.NodeTaintsPolicy = new(corev1.NodeInclusionPolicyHonor)
 	}
@@ -132,6 +141,12 @@ func (h *history) constraint(app string) corev1.TopologySpreadConstraint {
 func (h *history) term() corev1.PodAffinityTerm {
 	t := corev1.PodAffinityTerm{TopologyKey: h.one("kubernetes.io/hostname", "topology.kubernetes.io/zone", "disk"),
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": h.one("web", "db", "job")}}}
+	if h.chance(10) {
+		t.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOperator(h.one("Exists", "DoesNotExist"))}}}
+	}
+	if h.chance(10) {
+		t.Namespaces = []string{h.one("a", "b")}
+	}
 	if h.chance(30) {
 		t.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": h.one("x", "y")}}
 	}
@@ -228,8 +243,11 @@ func TestIncrementalGivesThePlainAnswer(t *testing.T) {
 			for range 400 {
 				h.step()
 				pod := framework.NewPodInfo(h.pod())
-				if h.chance(2) && len(h.nodes) > 0 {
+				if h.chance(10) {
 					nominator.Set(framework.NewPodInfo(h.pod()), h.one(h.nodes...))
+				}
+				if h.chance(5) {
+					nominator.Set(pod, h.one(h.nodes...))
 				}
 				if h.chance(3) {
 					nominator = framework.NewNominator()

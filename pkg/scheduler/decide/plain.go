@@ -58,6 +58,12 @@ func (d *Plain) feasible(p *framework.Profile, state *framework.CycleState, pod 
 	if !st.IsSuccess() {
 		return nil, rejected(pod, s, diagnosis, st)
 	}
+	if n := s.Get(d.nominated(pod)); n != nil {
+		// Room was made there for this pod: no other node is as likely to fit, and none is looked at if it does.
+		if st := filterWithNominated(p, d.Nominator, state, pod, n); st.IsSuccess() {
+			return []*framework.NodeInfo{n}, nil
+		}
+	}
 	var out []*framework.NodeInfo
 	var excluded *framework.Status
 	if names != nil {
@@ -83,6 +89,13 @@ func (d *Plain) feasible(p *framework.Profile, state *framework.CycleState, pod 
 		return nil, &framework.FitError{Pod: pod, Diagnosis: diagnosis}
 	}
 	return out, nil
+}
+
+func (d *Plain) nominated(pod *framework.PodInfo) string {
+	if d.Nominator == nil {
+		return ""
+	}
+	return d.Nominator.Of(pod.Pod.UID)
 }
 
 // rejected makes the error of a pod that PreFilter turned down.

@@ -2,9 +2,11 @@ package framework
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Class is a key of everything in the pod that node-local plug-ins read: resources, ports, node selector and affinity,
@@ -38,6 +40,28 @@ func (w *keyWriter) pairs(m map[string]string) {
 		w.str(k)
 		w.str(m[k])
 	}
+}
+
+func (w *keyWriter) bool(v bool) {
+	if v {
+		w.num(1)
+		return
+	}
+	w.num(0)
+}
+
+func (w *keyWriter) set(m map[string]bool) {
+	w.num(int64(len(m)))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		w.str(k)
+	}
+}
+
+// selector writes s; one that selects nothing differs from one that selects everything.
+func (w *keyWriter) selector(s labels.Selector) {
+	_, selectable := s.Requirements()
+	w.bool(selectable)
+	w.str(s.String())
 }
 
 func (w *keyWriter) resource(r *Resource) {
@@ -80,14 +104,7 @@ func classOf(p *PodInfo) string {
 		w.num(int64(port.Port))
 	}
 	w.str(spec.NodeName)
-	w.num(int64(len(spec.Tolerations)))
-	for i := range spec.Tolerations {
-		t := &spec.Tolerations[i]
-		w.str(t.Key)
-		w.str(string(t.Operator))
-		w.str(t.Value)
-		w.str(string(t.Effect))
-	}
+	w.tolerations(spec.Tolerations)
 	w.nodeRules(p.Pod)
 	w.num(int64(len(spec.InitContainers)))
 	for i := range spec.InitContainers {
@@ -100,6 +117,17 @@ func classOf(p *PodInfo) string {
 	return string(w.b)
 }
 
+func (w *keyWriter) tolerations(list []corev1.Toleration) {
+	w.num(int64(len(list)))
+	for i := range list {
+		t := &list[i]
+		w.str(t.Key)
+		w.str(string(t.Operator))
+		w.str(t.Value)
+		w.str(string(t.Effect))
+	}
+}
+
 // nodeRules writes the node selector and the node affinity.
 func (w *keyWriter) nodeRules(pod *corev1.Pod) {
 	w.pairs(pod.Spec.NodeSelector)
@@ -110,30 +138,25 @@ func (w *keyWriter) nodeRules(pod *corev1.Pod) {
 	}
 }
 
-// GroupKey is a key of what plug-ins that compare pods with each other read: namespace, labels, affinity to pods, spread
-// constraints, and, as those may count only eligible nodes, node selector, node affinity and tolerations.
-func (p *PodInfo) GroupKey() string {
-	w := &keyWriter{b: make([]byte, 0, 256)}
-	spec := &p.Pod.Spec
-	w.str(p.Pod.Namespace)
-	w.pairs(p.Pod.Labels)
-	if a := spec.Affinity; a != nil {
-		if a.PodAffinity != nil {
-			w.proto(a.PodAffinity)
-		}
-		w.num(-2)
-		if a.PodAntiAffinity != nil {
-			w.proto(a.PodAntiAffinity)
-		}
-	}
-	w.num(int64(len(spec.TopologySpreadConstraints)))
-	for i := range spec.TopologySpreadConstraints {
-		w.proto(&spec.TopologySpreadConstraints[i])
-	}
-	w.num(int64(len(spec.Tolerations)))
-	for i := range spec.Tolerations {
-		w.proto(&spec.Tolerations[i])
-	}
+// NodeRulesKey is a key of the pod's node selector and node affinity.
+func (p *PodInfo) NodeRulesKey() string {
+	w := &keyWriter{}
 	w.nodeRules(p.Pod)
+	return string(w.b)
+}
+
+// TolerationsKey is a key of the pod's tolerations.
+func (p *PodInfo) TolerationsKey() string {
+	w := &keyWriter{}
+	w.tolerations(p.Pod.Spec.Tolerations)
+	return string(w.b)
+}
+
+// JoinKeys makes one key of several, such that different lists make different keys.
+func JoinKeys(parts ...string) string {
+	w := &keyWriter{}
+	for _, part := range parts {
+		w.str(part)
+	}
 	return string(w.b)
 }

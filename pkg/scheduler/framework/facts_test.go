@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -36,64 +37,61 @@ func fullPod() *corev1.Pod {
 	}
 }
 
-// TestKeysHaveWhatPluginsRead: pods with one Class share the verdicts of node-local plug-ins, those with one GroupKey the
-// counts of the others, so a key that lacks a field gives wrong answers.
-func TestKeysHaveWhatPluginsRead(t *testing.T) {
+// TestClassHasWhatPluginsRead: pods with one Class share the verdicts of node-local plug-ins, so a key that lacks a field gives
+// wrong answers, and one that has too much costs time.
+func TestClassHasWhatPluginsRead(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name         string
-		change       func(*corev1.Pod)
-		class, group bool // the key must differ
+		name   string
+		change func(*corev1.Pod)
+		class  bool // the key must differ
 	}{
-		{"name", func(p *corev1.Pod) { p.Name, p.UID = "q", "v" }, false, false},
-		{"priority", func(p *corev1.Pod) { p.Spec.Priority = new(int32(5)) }, false, false},
-		{"namespace", func(p *corev1.Pod) { p.Namespace = "other" }, false, true},
-		{"label value", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }, false, true},
-		{"one more label", func(p *corev1.Pod) { p.Labels["x"] = "" }, false, true},
-		{"cpu", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("2") }, true, false},
-		{"no cpu, counted by default in scores", func(p *corev1.Pod) { delete(p.Spec.Containers[0].Resources.Requests, "cpu") }, true, false},
+		{"name", func(p *corev1.Pod) { p.Name, p.UID = "q", "v" }, false},
+		{"priority", func(p *corev1.Pod) { p.Spec.Priority = new(int32(5)) }, false},
+		{"namespace", func(p *corev1.Pod) { p.Namespace = "other" }, false},
+		{"label value", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }, false},
+		{"one more label", func(p *corev1.Pod) { p.Labels["x"] = "" }, false},
+		{"cpu", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("2") }, true},
+		{"no cpu, counted by default in scores", func(p *corev1.Pod) { delete(p.Spec.Containers[0].Resources.Requests, "cpu") }, true},
 		{"device", func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests["example.com/gpu"] = resource.MustParse("2")
-		}, true, false},
+		}, true},
 		{"another device", func(p *corev1.Pod) {
 			delete(p.Spec.Containers[0].Resources.Requests, "example.com/gpu")
 			p.Spec.Containers[0].Resources.Requests["example.com/fpga"] = resource.MustParse("1")
-		}, true, false},
-		{"host port", func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].HostPort = 81 }, true, false},
-		{"host address", func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].HostIP = "10.0.0.1" }, true, false},
-		{"host port's protocol", func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].Protocol = corev1.ProtocolUDP }, true, false},
-		{"container port", func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].ContainerPort = 81 }, false, false},
-		{"image", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }, true, false},
-		{"init image", func(p *corev1.Pod) { p.Spec.InitContainers[0].Image = "init:2" }, true, false},
+		}, true},
+		{"host port", func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].HostPort = 81 }, true},
+		{"host address", func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].HostIP = "10.0.0.1" }, true},
+		{"host port's protocol", func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].Protocol = corev1.ProtocolUDP }, true},
+		{"container port", func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].ContainerPort = 81 }, false},
+		{"image", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }, true},
+		{"init image", func(p *corev1.Pod) { p.Spec.InitContainers[0].Image = "init:2" }, true},
 		{"images the other way round", func(p *corev1.Pod) {
 			p.Spec.InitContainers[0].Image, p.Spec.Containers[0].Image = "web:1", "init:1"
-		}, true, false},
-		{"node name", func(p *corev1.Pod) { p.Spec.NodeName = "n" }, true, false},
-		{"node selector", func(p *corev1.Pod) { p.Spec.NodeSelector["disk"] = "hdd" }, true, true},
-		{"no node selector", func(p *corev1.Pod) { p.Spec.NodeSelector = nil }, true, true},
+		}, true},
+		{"node name", func(p *corev1.Pod) { p.Spec.NodeName = "n" }, true},
+		{"node selector", func(p *corev1.Pod) { p.Spec.NodeSelector["disk"] = "hdd" }, true},
+		{"no node selector", func(p *corev1.Pod) { p.Spec.NodeSelector = nil }, true},
 		{"node affinity", func(p *corev1.Pod) {
 			p.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].Weight = 2
-		}, true, true},
-		{"no node affinity", func(p *corev1.Pod) { p.Spec.Affinity.NodeAffinity = nil }, true, true},
-		{"toleration's key", func(p *corev1.Pod) { p.Spec.Tolerations[0].Key = "l" }, true, true},
-		{"toleration's operator", func(p *corev1.Pod) { p.Spec.Tolerations[0].Operator = corev1.TolerationOpExists }, true, true},
-		{"toleration's value", func(p *corev1.Pod) { p.Spec.Tolerations[0].Value = "w" }, true, true},
-		{"toleration's effect", func(p *corev1.Pod) { p.Spec.Tolerations[0].Effect = "" }, true, true},
+		}, true},
+		{"no node affinity", func(p *corev1.Pod) { p.Spec.Affinity.NodeAffinity = nil }, true},
+		{"toleration's key", func(p *corev1.Pod) { p.Spec.Tolerations[0].Key = "l" }, true},
+		{"toleration's operator", func(p *corev1.Pod) { p.Spec.Tolerations[0].Operator = corev1.TolerationOpExists }, true},
+		{"toleration's value", func(p *corev1.Pod) { p.Spec.Tolerations[0].Value = "w" }, true},
+		{"toleration's effect", func(p *corev1.Pod) { p.Spec.Tolerations[0].Effect = "" }, true},
 		{"affinity", func(p *corev1.Pod) {
 			p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey = "host"
-		}, false, true},
-		{"no anti-affinity", func(p *corev1.Pod) { p.Spec.Affinity.PodAntiAffinity = nil }, false, true},
-		{"spread constraint", func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints[0].MaxSkew = 2 }, false, true},
-		{"no spread constraint", func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints = nil }, false, true},
+		}, false},
+		{"no anti-affinity", func(p *corev1.Pod) { p.Spec.Affinity.PodAntiAffinity = nil }, false},
+		{"spread constraint", func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints[0].MaxSkew = 2 }, false},
+		{"no spread constraint", func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints = nil }, false},
 	} {
 		a, b := fullPod(), fullPod()
 		c.change(b)
 		before, after := NewPodInfo(a), NewPodInfo(b)
 		if got := before.Class() != after.Class(); got != c.class {
 			t.Errorf("%s: class differs: %v, want %v", c.name, got, c.class)
-		}
-		if got := before.GroupKey() != after.GroupKey(); got != c.group {
-			t.Errorf("%s: group key differs: %v, want %v", c.name, got, c.group)
 		}
 	}
 	differ := func(name string, key func(*PodInfo) string, one, other func(*corev1.Pod)) {
@@ -105,10 +103,6 @@ func TestKeysHaveWhatPluginsRead(t *testing.T) {
 			t.Errorf("%s have one key", name)
 		}
 	}
-	differ("labels that read alike when written one after the other", (*PodInfo).GroupKey,
-		func(p *corev1.Pod) { p.Labels = map[string]string{"a": "bc", "d": ""} }, func(p *corev1.Pod) { p.Labels = map[string]string{"ab": "c", "d": ""} })
-	differ("affinity and the same anti-affinity", (*PodInfo).GroupKey,
-		func(p *corev1.Pod) { p.Spec.Affinity.PodAffinity = nil }, func(p *corev1.Pod) { p.Spec.Affinity.PodAntiAffinity = nil })
 	differ("no request and a request of nothing", (*PodInfo).Class,
 		func(p *corev1.Pod) {
 			p.Spec.InitContainers = nil
@@ -284,7 +278,7 @@ func TestNominator(t *testing.T) {
 	}
 	low, mid, high := pod("low", 1), pod("mid", 5), pod("high", 9)
 	n := NewNominator()
-	if n.Nodes(mid) != nil || n.Of("mid") != "" {
+	if n.Rivals(mid) != nil || n.Of("mid") != "" {
 		t.Error("an empty nominator knows nodes")
 	}
 	for _, p := range []*PodInfo{low, mid, high} {
@@ -304,12 +298,12 @@ func TestNominator(t *testing.T) {
 	if n.Of("mid") != "n2" || names(n.On("n1", equal)) != "high" || names(n.On("n2", equal)) != "mid" {
 		t.Errorf("moved to n2: it is %s, on n1 %s, on n2 %s", n.Of("mid"), names(n.On("n1", equal)), names(n.On("n2", equal)))
 	}
-	if got := slices.Sorted(slices.Values(n.Nodes(equal))); !slices.Equal(got, []string{"n1", "n2"}) {
+	if got := slices.Sorted(maps.Keys(n.Rivals(equal))); !slices.Equal(got, []string{"n1", "n2"}) {
 		t.Errorf("nodes in question: %v", got)
 	}
 	n.Set(mid, "")
-	if n.Of("mid") != "" || !slices.Equal(n.Nodes(equal), []string{"n1"}) {
-		t.Errorf("taken back: still %s, nodes %v", n.Of("mid"), n.Nodes(equal))
+	if n.Of("mid") != "" || len(n.Rivals(equal)) != 1 || len(n.Rivals(equal)["n1"]) != 1 {
+		t.Errorf("taken back: still %s, nodes %v", n.Of("mid"), n.Rivals(equal))
 	}
 }
 
@@ -350,5 +344,45 @@ func TestCountMatching(t *testing.T) {
 	}
 	if got := CountMatching(pods, "ns", labels.Everything()); got != 0 {
 		t.Errorf("an empty selector counts %d", got)
+	}
+}
+
+// TestTermsAbout: the terms of the pods on nodes, alike ones once, and no more than keepDead of those whose pods are gone.
+func TestTermsAbout(t *testing.T) {
+	t.Parallel()
+	apart := func(name, app string) *PodInfo {
+		return NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", UID: types.UID(name)}, Spec: corev1.PodSpec{Affinity: &corev1.Affinity{
+			PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone",
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}}}}})
+	}
+	s := NewSnapshot(named("n1"), named("n2"))
+	about := func(app string) int {
+		n := 0
+		s.TermsAbout(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Labels: map[string]string{"app": app}}}, nil, func(string) { n++ })
+		return n
+	}
+	for _, slot := range []int{0, 1} {
+		n := named(fmt.Sprint("n", slot+1))
+		n.AddPod(apart(fmt.Sprint("a", slot), "web"))
+		s.Set(slot, n)
+	}
+	if got := about("web"); got != 1 {
+		t.Errorf("%d terms about web, want 1: both pods have the same", got)
+	}
+	if got := about("db"); got != 0 {
+		t.Errorf("%d terms about db", got)
+	}
+	for i := range 3 * keepDead {
+		n := named("n1")
+		n.AddPod(apart("x", fmt.Sprint("app", i)))
+		s.Set(0, n)
+	}
+	if got := about("web"); got != 1 || len(s.terms.terms) > keepDead+2 {
+		t.Errorf("%d terms about web, want that of the pod on n2; %d are kept", got, len(s.terms.terms))
+	}
+	s.Set(0, nil)
+	s.Set(1, nil)
+	if s.terms.dead != len(s.terms.terms) {
+		t.Errorf("%d of %d terms without pods", s.terms.dead, len(s.terms.terms))
 	}
 }

@@ -75,23 +75,19 @@ func (n *Nominator) Below(node string, pod *PodInfo) []*PodInfo {
 	return out
 }
 
-// Nodes returns the nodes for which On is not empty.
-func (n *Nominator) Nodes(pod *PodInfo) []string {
+// Rivals returns, by node, what On returns for it, where that is anything.
+func (n *Nominator) Rivals(pod *PodInfo) map[string][]*PodInfo {
 	n.mu.Lock()
-	if len(n.byPod) == 0 {
-		n.mu.Unlock()
-		return nil
-	}
-	names := make([]string, 0, len(n.byNode))
-	for node := range n.byNode {
-		names = append(names, node)
-	}
-	n.mu.Unlock()
-	var out []string
-	for _, node := range names {
-		if len(n.On(node, pod)) > 0 {
-			out = append(out, node)
+	defer n.mu.Unlock()
+	var out map[string][]*PodInfo
+	for uid, nom := range n.byPod {
+		if uid == pod.Pod.UID || Priority(nom.pod.Pod) < Priority(pod.Pod) {
+			continue
 		}
+		if out == nil {
+			out = map[string][]*PodInfo{}
+		}
+		out[nom.node] = append(out[nom.node], nom.pod)
 	}
 	return out
 }

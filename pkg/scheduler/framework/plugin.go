@@ -111,10 +111,11 @@ type Epochal interface{ ScoreEpoch(s *Snapshot) int64 }
 
 // Tracking plug-ins depend on many nodes, through counts that can be kept up to date node by node.
 type Tracking interface {
-	// TrackKey is equal for pods that one Tracker serves; needed is false when the plug-in has nothing to do for the pod.
-	TrackKey(pod *PodInfo, s *Snapshot) (key string, needed bool)
-	// NewTracker returns an empty tracker; Changed fills it.
-	NewTracker(pod *PodInfo) Tracker
+	// Track returns what the plug-in's answers on pod depend on besides the nodes, as a key: one Tracker serves all pods of
+	// equal keys. What the pod has but the answers do not depend on, such as a label that no term asks for, must not be in it.
+	// make returns an empty tracker, which Changed fills; it is nil when the plug-in has nothing to do for the pod. nominated
+	// are pods that may be counted on a node as well, as if they were there already.
+	Track(pod *PodInfo, s *Snapshot, nominated []*PodInfo) (key string, make func() Tracker)
 }
 
 // Tracker gives the verdicts and scores of one Tracking plug-in for alike pods. It must give what the plug-in's PreFilter,

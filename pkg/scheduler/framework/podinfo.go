@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,8 @@ type PodInfo struct {
 	Ports             []HostPort
 	// Terms are the pod's affinity terms, nil if it has none.
 	Terms *PodTerms
+	// Spread are the topology spread constraints of a pod without a node; those of others are of no interest.
+	Spread []SpreadConstraint
 	// Err says what could not be parsed; such a pod is not scheduled.
 	Err error
 	// class is the key of what node-local plug-ins read of the pod; see Class.
@@ -26,6 +29,10 @@ func NewPodInfo(pod *corev1.Pod) *PodInfo {
 	p := &PodInfo{Pod: pod, Ports: hostPorts(pod)}
 	p.Requests, p.NonZero = requests(pod)
 	p.Terms, p.Err = podTerms(pod)
+	if pod.Spec.NodeName == "" {
+		spread, err := spreadConstraints(pod)
+		p.Spread, p.Err = spread, cmp.Or(p.Err, err)
+	}
 	return p
 }
 

@@ -20,6 +20,7 @@ type Snapshot struct {
 	// ImageNodes counts the nodes that have an image.
 	ImageNodes map[string]int
 	byName     map[string]*NodeInfo
+	terms      termIndex
 }
 
 // NewSnapshot returns a snapshot of the nodes, for tests and dry runs; it assigns their slots.
@@ -54,12 +55,18 @@ func (s *Snapshot) Set(slot int, n *NodeInfo) {
 		delete(s.byName, old.Name())
 		s.Count--
 		s.WithTerms -= len(old.WithTerms)
+		for _, p := range old.WithTerms {
+			s.terms.count(p, -1)
+		}
 	}
 	s.Nodes[slot] = n
 	if n != nil {
 		s.byName[n.Name()] = n
 		s.Count++
 		s.WithTerms += len(n.WithTerms)
+		for _, p := range n.WithTerms {
+			s.terms.count(p, 1)
+		}
 	}
 }
 

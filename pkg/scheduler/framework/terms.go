@@ -17,6 +17,8 @@ type AffinityTerm struct {
 	TopologyKey       string
 	// Weight of a preferred term; 0 for required ones.
 	Weight int32
+	// ID is equal for terms that are about the same pods: all of the above but TopologyKey and Weight.
+	ID string
 }
 
 // Matches tells whether the term is about pod, which is in a namespace with these labels.
@@ -35,6 +37,20 @@ type PodTerms struct {
 
 func (t *PodTerms) any() bool {
 	return t != nil && len(t.Affinity)+len(t.AntiAffinity)+len(t.PreferredAffinity)+len(t.PreferredAntiAffinity) > 0
+}
+
+// All calls yield with every term.
+func (t *PodTerms) All(yield func(*AffinityTerm) bool) {
+	if t == nil {
+		return
+	}
+	for _, list := range [][]AffinityTerm{t.Affinity, t.AntiAffinity, t.PreferredAffinity, t.PreferredAntiAffinity} {
+		for i := range list {
+			if !yield(&list[i]) {
+				return
+			}
+		}
+	}
 }
 
 // podTerms parses the pod's affinity; nil if it has none. Terms that cannot be parsed are reported and match nothing.
@@ -89,6 +105,11 @@ func (p *termParser) term(in *corev1.PodAffinityTerm, weight int32) AffinityTerm
 	}
 	t.Selector = p.selector(in.LabelSelector)
 	t.NamespaceSelector = p.selector(in.NamespaceSelector)
+	w := &keyWriter{}
+	w.set(t.Namespaces)
+	w.selector(t.NamespaceSelector)
+	w.selector(t.Selector)
+	t.ID = string(w.b)
 	return t
 }
 

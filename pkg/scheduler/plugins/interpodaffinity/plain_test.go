@@ -111,7 +111,11 @@ func verdicts(t *testing.T, p *framework.PodInfo, s *framework.Snapshot, list []
 	if _, st := plugin.PreFilter(state, p, s); !st.IsSuccess() && !st.IsSkip() {
 		t.Fatalf("PreFilter: %+v", st)
 	}
-	tracker := plugin.NewTracker(p)
+	_, newTracker := plugin.Track(p, s, nil)
+	if newTracker == nil {
+		newTracker = func() framework.Tracker { return indifferent{} }
+	}
+	tracker := newTracker()
 	for slot, n := range list {
 		tracker.Changed(slot, n)
 	}
@@ -202,16 +206,59 @@ func TestPreFilterSkipsWhereNobodyHasTerms(t *testing.T) {
 		pod  *framework.PodInfo
 		runs map[string][]*framework.PodInfo
 		skip bool
+		free bool // no tracker is needed
 	}{
-		{"nobody", pod("web"), on("a1", pod("db")), true},
-		{"the pod", pod("web", apart("web", host)), nil, false},
-		{"another", pod("web"), on("a1", pod("db", apart("web", host))), false},
+		{"nobody", pod("web"), on("a1", pod("db")), true, true},
+		{"the pod", pod("web", apart("web", host)), nil, false, false},
+		{"another", pod("web"), on("a1", pod("db", apart("web", host))), false, false},
+		{"another, but not about the pod", pod("web"), on("a1", pod("db", apart("db", host))), false, true},
 	} {
 		s, _ := nodes(c.runs)
 		p := &Plugin{Namespaces: teams{}}
 		_, st := p.PreFilter(framework.NewCycleState(), c.pod, s)
-		if _, needed := p.TrackKey(c.pod, s); st.IsSkip() != c.skip || needed == c.skip {
-			t.Errorf("%s: %+v, tracker needed %v", c.name, st, needed)
+		if _, newTracker := p.Track(c.pod, s, nil); st.IsSkip() != c.skip || (newTracker == nil) != c.free {
+			t.Errorf("%s: %+v, tracker needed %v", c.name, st, newTracker != nil)
+		}
+	}
+}
+
+// TestWhoSharesATracker: pods that the same terms are about and that have the same terms, whatever else their labels are.
+func TestWhoSharesATracker(t *testing.T) {
+	t.Parallel()
+	s, _ := nodes(on("a1", pod("db", apart("web", host)), pod("db", near("*/api", zone))))
+	p := &Plugin{Namespaces: teams{}, HardWeight: 1}
+	key := func(pod *framework.PodInfo, nominated ...*framework.PodInfo) string {
+		k, newTracker := p.Track(pod, s, nominated)
+		if newTracker == nil {
+			return "none"
+		}
+		return k
+	}
+	named := func(app, name string, rules ...rule) *framework.PodInfo {
+		q := pod(app, rules...).Pod
+		q.Labels["statefulset.kubernetes.io/pod-name"] = name
+		return framework.NewPodInfo(q)
+	}
+	one := pod("web", apart("web", host), likes("db", zone, 5))
+	for _, c := range []struct {
+		name string
+		a, b string
+		same bool
+	}{
+		{"pods of a StatefulSet", key(named("web", "web-0")), key(named("web", "web-1")), true},
+		{"with terms of their own", key(named("web", "web-0", apart("web", host))), key(named("web", "web-1", apart("web", host))), true},
+		{"no term is about them", key(pod("cache")), "none", true},
+		{"other terms are about them", key(pod("web")), key(pod("api")), false},
+		{"the term looks into another namespace", key(pod("web")), key(pod("blue/web")), false},
+		{"other terms of their own", key(one), key(pod("web", apart("web", host), likes("db", host, 5))), false},
+		{"another weight", key(one), key(pod("web", apart("web", host), likes("db", zone, 6))), false},
+		{"the same term the other way round", key(pod("web", near("web", host))), key(pod("web", apart("web", host))), false},
+		{"the term is about itself", key(pod("cache", near("cache", host))), key(pod("mem", near("cache", host))), false},
+		{"a nominated pod's term is about it", key(pod("cache")), key(pod("cache"), pod("x", apart("cache", host))), false},
+		{"a nominated pod's term is about others", key(pod("cache")), key(pod("cache"), pod("x", apart("x", host))), true},
+	} {
+		if (c.a == c.b) != c.same {
+			t.Errorf("%s: the keys are the same: %v", c.name, c.a == c.b)
 		}
 	}
 }
@@ -324,3 +371,10 @@ func TestWakes(t *testing.T) {
 		}
 	}
 }
+
+// indifferent takes the place of the tracker that a pod does not need.
+type indifferent struct{ framework.Tracker }
+
+func (indifferent) Changed(int, *framework.NodeInfo) {}
+func (indifferent) Begin()                           {}
+func (indifferent) Filter(int) *framework.Status     { return nil }

@@ -15,6 +15,8 @@ type rules struct {
 	nsLabels   labels.Set
 	namespaces framework.Namespaces
 	hardWeight int32
+	// matched are the IDs of the only terms of other pods that are about the pod; nil: each term is asked.
+	matched map[string]bool
 }
 
 func (p *Plugin) rules(pod *framework.PodInfo) *rules {
@@ -36,7 +38,12 @@ func (r *rules) about(t *framework.AffinityTerm, other *framework.PodInfo) bool 
 }
 
 // meant tells whether another pod's term is about the pod.
-func (r *rules) meant(t *framework.AffinityTerm) bool { return t.Matches(r.pod.Pod, r.nsLabels) }
+func (r *rules) meant(t *framework.AffinityTerm) bool {
+	if r.matched != nil {
+		return r.matched[t.ID]
+	}
+	return t.Matches(r.pod.Pod, r.nsLabels)
+}
 
 // aboutAll tells whether all required affinity terms are about other.
 func (r *rules) aboutAll(other *framework.PodInfo) bool {

@@ -1,25 +1,49 @@
 package interpodaffinity
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/topology"
 )
 
-// TrackKey joins pods with the same labels, namespace and terms, while namespaces keep their labels. A pod without terms is
-// concerned only while some running pod has terms.
-func (p *Plugin) TrackKey(pod *framework.PodInfo, s *framework.Snapshot) (string, bool) {
+// Track: the answers depend on the pod's own terms, whether they are about itself, and which terms of other pods are about it,
+// while namespaces keep their labels. A pod that has no terms and that no term is about can go anywhere.
+func (p *Plugin) Track(pod *framework.PodInfo, s *framework.Snapshot, nominated []*framework.PodInfo) (string, func() framework.Tracker) {
 	if !pod.HasTerms() && s.WithTerms == 0 {
-		return "", false
+		return "", nil
 	}
-	return strconv.FormatInt(p.Namespaces.Epoch(), 10) + "\x00" + pod.GroupKey(), true
+	r := p.rules(pod)
+	about := map[string]bool{}
+	s.TermsAbout(pod.Pod, r.nsLabels, func(id string) { about[id] = true })
+	for _, n := range nominated {
+		for t := range n.Terms.All {
+			if r.meant(t) {
+				about[t.ID] = true
+			}
+		}
+	}
+	if !pod.HasTerms() && len(about) == 0 {
+		return "", nil
+	}
+	parts := []string{strconv.FormatInt(p.Namespaces.Epoch(), 10), strconv.FormatBool(r.aboutAll(pod))}
+	for t := range r.terms.All {
+		parts = append(parts, t.ID, t.TopologyKey, strconv.Itoa(int(t.Weight)))
+	}
+	for k, n := range []int{len(r.terms.Affinity), len(r.terms.AntiAffinity), len(r.terms.PreferredAffinity), len(r.terms.PreferredAntiAffinity)} {
+		parts = append(parts, strconv.Itoa(k), strconv.Itoa(n))
+	}
+	parts = append(parts, slices.Sorted(maps.Keys(about))...)
+	return framework.JoinKeys(parts...), func() framework.Tracker {
+		r.matched = about
+		return newTracker(r)
+	}
 }
 
-// NewTracker returns a tracker for pods like pod.
-func (p *Plugin) NewTracker(pod *framework.PodInfo) framework.Tracker {
-	r := p.rules(pod)
-	t := &tracker{rules: r, self: r.aboutAll(pod), own: pod.HasTerms(), dims: map[string]*axis{},
+func newTracker(r *rules) *tracker {
+	t := &tracker{rules: r, self: r.aboutAll(r.pod), own: r.pod.HasTerms(), dims: map[string]*axis{},
 		notNear:  &framework.Status{Code: framework.UnschedulableAndUnresolvable, Reasons: []string{ReasonAffinity}, Plugin: Name},
 		tooNear:  &framework.Status{Code: framework.Unschedulable, Reasons: []string{ReasonAnti}, Plugin: Name},
 		unwanted: &framework.Status{Code: framework.Unschedulable, Reasons: []string{ReasonExisting}, Plugin: Name},

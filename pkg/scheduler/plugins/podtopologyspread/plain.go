@@ -52,10 +52,7 @@ func (s *filterState) CloneState() any {
 
 // PreFilter counts.
 func (p *Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (map[string]bool, *framework.Status) {
-	r, err := p.rules(pod)
-	if err != nil {
-		return nil, framework.AsStatus(err)
-	}
+	r := p.rules(pod)
 	if len(r.hard) == 0 {
 		return nil, framework.NewStatus(framework.Skip)
 	}
@@ -65,7 +62,7 @@ func (p *Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, 
 		st.counts[i] = map[string]int{}
 		for n := range s.All {
 			if hasKeys(n, r.hard) && r.counts(c, n) {
-				st.counts[i][n.Node.Labels[c.key]] += r.matching(c, n)
+				st.counts[i][n.Node.Labels[c.TopologyKey]] += r.matching(c, n)
 			}
 		}
 	}
@@ -90,8 +87,8 @@ func (p *Plugin) change(state *framework.CycleState, other *framework.PodInfo, n
 	}
 	for i := range st.hard {
 		c := &st.hard[i]
-		if !c.selector.Empty() && st.rules.counts(c, node) && c.selector.Matches(labels.Set(other.Pod.Labels)) {
-			st.counts[i][node.Node.Labels[c.key]] += by
+		if !c.Selector.Empty() && st.rules.counts(c, node) && c.Selector.Matches(labels.Set(other.Pod.Labels)) {
+			st.counts[i][node.Node.Labels[c.TopologyKey]] += by
 		}
 	}
 }
@@ -104,7 +101,7 @@ func (p *Plugin) Filter(state *framework.CycleState, _ *framework.PodInfo, node 
 	}
 	for i := range st.hard {
 		c := &st.hard[i]
-		value, ok := node.Node.Labels[c.key]
+		value, ok := node.Node.Labels[c.TopologyKey]
 		if !ok {
 			return framework.NewStatus(framework.UnschedulableAndUnresolvable, ReasonNoLabel)
 		}
@@ -112,10 +109,10 @@ func (p *Plugin) Filter(state *framework.CycleState, _ *framework.PodInfo, node 
 		for _, n := range st.counts[i] {
 			least = min(least, n)
 		}
-		if len(st.counts[i]) < c.minDomains {
+		if len(st.counts[i]) < c.MinDomains {
 			least = 0
 		}
-		if st.counts[i][value]+st.self(c)-least > c.maxSkew {
+		if st.counts[i][value]+st.self(c)-least > c.MaxSkew {
 			return framework.NewStatus(framework.Unschedulable, Reason)
 		}
 	}
@@ -133,10 +130,7 @@ type scoreState struct {
 
 // PreScore counts.
 func (p *Plugin) PreScore(state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot, nodes []*framework.NodeInfo) *framework.Status {
-	r, err := p.rules(pod)
-	if err != nil {
-		return framework.AsStatus(err)
-	}
+	r := p.rules(pod)
 	if len(r.soft) == 0 {
 		return framework.NewStatus(framework.Skip)
 	}
@@ -149,11 +143,11 @@ func (p *Plugin) PreScore(state *framework.CycleState, pod *framework.PodInfo, s
 				continue
 			}
 			hosts++
-			if v, ok := n.Node.Labels[c.key]; ok {
+			if v, ok := n.Node.Labels[c.TopologyKey]; ok {
 				counts[v] = 0
 			}
 		}
-		if c.key == corev1.LabelHostname {
+		if c.TopologyKey == corev1.LabelHostname {
 			st.weights = append(st.weights, weight(hosts))
 		} else {
 			st.weights = append(st.weights, weight(len(counts)))
@@ -171,7 +165,7 @@ func (st *scoreState) fill(c *constraint, counts map[string]int, s *framework.Sn
 		if st.requireAll && !hasKeys(n, st.soft) || !st.rules.counts(c, n) {
 			continue
 		}
-		v, ok := n.Node.Labels[c.key]
+		v, ok := n.Node.Labels[c.TopologyKey]
 		if _, possible := counts[v]; ok && possible {
 			counts[v] += st.matching(c, n)
 		}
@@ -190,12 +184,12 @@ func (p *Plugin) Score(state *framework.CycleState, _ *framework.PodInfo, node *
 	sum := 0.0
 	for i := range st.soft {
 		c := &st.soft[i]
-		v, ok := node.Node.Labels[c.key]
+		v, ok := node.Node.Labels[c.TopologyKey]
 		if !ok {
 			continue
 		}
 		count := st.counts[i][v]
-		if c.key == corev1.LabelHostname {
+		if c.TopologyKey == corev1.LabelHostname {
 			count = st.matching(c, node)
 		}
 		sum += part(count, c, st.weights[i])
@@ -217,18 +211,15 @@ func (p *Plugin) EventsToRegister() []framework.Interest {
 	}
 }
 
+// concerns: one of the pod's constraints is about a pod that came, went or changed.
 func (p *Plugin) concerns(pod *framework.PodInfo, e framework.Event) bool {
-	r, err := p.rules(pod)
-	if err != nil {
-		return true
-	}
 	for _, side := range []any{e.Old, e.New} {
 		other, ok := side.(*framework.PodInfo)
-		if !ok || other == nil || other.Pod.Namespace != r.namespace {
+		if !ok || other == nil || other.Pod.Namespace != pod.Pod.Namespace {
 			continue
 		}
-		for i := range r.hard {
-			if r.hard[i].selector.Matches(labels.Set(other.Pod.Labels)) {
+		for i := range pod.Spread {
+			if c := &pod.Spread[i]; c.Hard && c.Selector.Matches(labels.Set(other.Pod.Labels)) {
 				return true
 			}
 		}

@@ -87,7 +87,11 @@ func fits(t *testing.T, p *corev1.Pod, s *framework.Snapshot, nodes []*framework
 	if _, st := plugin.PreFilter(state, info, s); !st.IsSuccess() {
 		t.Fatalf("PreFilter: %+v", st)
 	}
-	tracker := plugin.NewTracker(info)
+	_, newTracker := plugin.Track(info, s, nil)
+	if newTracker == nil {
+		newTracker = func() framework.Tracker { return indifferent{} }
+	}
+	tracker := newTracker()
 	for slot, n := range nodes {
 		tracker.Changed(slot, n)
 	}
@@ -177,13 +181,59 @@ func TestPreFilterSkipsAndRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		pod  *corev1.Pod
 		want framework.Code
-	}{"no constraint": {pod(), framework.Skip}, "only soft": {pod(soft(zone)), framework.Skip}, "unreadable": {bad, framework.Error}} {
+	}{"no constraint": {pod(), framework.Skip}, "only soft": {pod(soft(zone)), framework.Skip}} {
 		if _, st := (&Plugin{}).PreFilter(framework.NewCycleState(), framework.NewPodInfo(c.pod), s); st == nil || st.Code != c.want {
 			t.Errorf("%s: %+v, want code %d", name, st, c.want)
 		}
 	}
-	if (&Plugin{}).NewTracker(framework.NewPodInfo(bad)) != nil {
-		t.Error("a tracker for constraints that cannot be read")
+	if framework.NewPodInfo(bad).Err == nil {
+		t.Error("a pod with a constraint that cannot be read would be scheduled")
+	}
+}
+
+// TestWhoSharesATracker: pods of the same constraints and namespace, whatever else their labels are; node rules and
+// tolerations count only where a constraint honors them.
+func TestWhoSharesATracker(t *testing.T) {
+	t.Parallel()
+	honor, ignore := corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore
+	key := func(p *corev1.Pod, change ...func(*corev1.Pod)) string {
+		for _, c := range change {
+			c(p)
+		}
+		k, newTracker := (&Plugin{}).Track(framework.NewPodInfo(p), nil, nil)
+		if newTracker == nil {
+			t.Fatal("no tracker")
+		}
+		return k
+	}
+	label := func(k, v string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Labels[k] = v } }
+	ssd := func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }
+	tolerant := func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "k"}} }
+	byVersion := with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.MatchLabelKeys = []string{"version"} })
+	anywhere := with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.NodeAffinityPolicy = &ignore })
+	untainted := with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.NodeTaintsPolicy = &honor })
+	for _, c := range []struct {
+		name string
+		a, b string
+		same bool
+	}{
+		{"pods of a StatefulSet", key(pod(hard(zone, 1)), label("index", "0")), key(pod(hard(zone, 1)), label("index", "1")), true},
+		{"another namespace", key(pod(hard(zone, 1))), key(pod(hard(zone, 1)), func(p *corev1.Pod) { p.Namespace = "other" }), false},
+		{"not counted itself", key(pod(hard(zone, 1))), key(pod(hard(zone, 1)), label("app", "db")), false},
+		{"not counted itself, which scores do not ask for", key(pod(soft(zone))), key(pod(soft(zone)), label("app", "db")), true},
+		{"another key", key(pod(hard(zone, 1))), key(pod(hard(host, 1))), false},
+		{"another skew", key(pod(hard(zone, 1))), key(pod(hard(zone, 2))), false},
+		{"soft", key(pod(hard(zone, 1))), key(pod(soft(zone))), false},
+		{"another version, by matchLabelKeys", key(pod(byVersion)), key(pod(byVersion), label("version", "3")), false},
+		{"another version", key(pod(hard(zone, 1))), key(pod(hard(zone, 1)), label("version", "3")), true},
+		{"other nodes are eligible", key(pod(hard(zone, 1))), key(pod(hard(zone, 1)), ssd), false},
+		{"all nodes are counted", key(pod(anywhere)), key(pod(anywhere), ssd), true},
+		{"tolerations", key(pod(hard(zone, 1))), key(pod(hard(zone, 1)), tolerant), true},
+		{"tolerations where taints are honored", key(pod(untainted)), key(pod(untainted), tolerant), false},
+	} {
+		if (c.a == c.b) != c.same {
+			t.Errorf("%s: the keys are the same: %v", c.name, c.a == c.b)
+		}
 	}
 }
 
@@ -231,9 +281,8 @@ func TestPreemptionsDryRun(t *testing.T) {
 func TestMatchLabelKeysNarrowTheSelector(t *testing.T) {
 	t.Parallel()
 	in := with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.MatchLabelKeys = []string{"version", "absent"} })
-	c, err := parse(&in, pod())
-	if err != nil || c.selector.String() != "app=web,version=2" {
-		t.Errorf("selector %v, %v", c.selector, err)
+	if p := framework.NewPodInfo(pod(in)); p.Err != nil || p.Spread[0].Selector.String() != "app=web,version=2" {
+		t.Errorf("%+v, %v", p.Spread, p.Err)
 	}
 }
 
@@ -325,3 +374,10 @@ func TestWakes(t *testing.T) {
 		}
 	}
 }
+
+// indifferent takes the place of the tracker that a pod does not need.
+type indifferent struct{ framework.Tracker }
+
+func (indifferent) Changed(int, *framework.NodeInfo) {}
+func (indifferent) Begin()                           {}
+func (indifferent) Filter(int) *framework.Status     { return nil }

@@ -4,30 +4,42 @@ import (
 	"math"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/topology"
 )
 
-// TrackKey joins pods with the same rules: constraints, labels (a pod may match its own constraint) and what makes nodes
-// eligible, or the same default selector.
-func (p *Plugin) TrackKey(pod *framework.PodInfo, _ *framework.Snapshot) (string, bool) {
-	if len(pod.Pod.Spec.TopologySpreadConstraints) > 0 {
-		return pod.GroupKey(), true
+// Track: the answers depend on the namespace, the constraints (the pod's own or the default ones), whether the pod counts for
+// them itself, and on what makes nodes eligible where a constraint asks for that.
+func (p *Plugin) Track(pod *framework.PodInfo, _ *framework.Snapshot, _ []*framework.PodInfo) (string, func() framework.Tracker) {
+	parts, byAffinity, byTaints := []string{pod.Pod.Namespace}, false, false
+	if len(pod.Spread) == 0 {
+		sel := p.defaultSelector(pod.Pod)
+		if sel == nil {
+			return "", nil
+		}
+		parts, byAffinity = append(parts, "default", sel.String()), true
 	}
-	sel := p.defaultSelector(pod.Pod)
-	if sel == nil {
-		return "", false
+	for i := range pod.Spread {
+		c := &pod.Spread[i]
+		self := ""
+		if c.Hard && c.Selector.Matches(labels.Set(pod.Pod.Labels)) {
+			self = "self"
+		}
+		parts = append(parts, c.ID, self)
+		byAffinity, byTaints = byAffinity || c.HonorAffinity, byTaints || c.HonorTaints
 	}
-	return sel.String() + "\x00" + pod.GroupKey(), true
+	if byAffinity {
+		parts = append(parts, "affinity", pod.NodeRulesKey())
+	}
+	if byTaints {
+		parts = append(parts, "tolerations", pod.TolerationsKey())
+	}
+	return framework.JoinKeys(parts...), func() framework.Tracker { return newTracker(p.rules(pod)) }
 }
 
-// NewTracker returns a tracker for pods like pod; nil if its constraints cannot be parsed.
-func (p *Plugin) NewTracker(pod *framework.PodInfo) framework.Tracker {
-	r, err := p.rules(pod)
-	if err != nil {
-		return nil
-	}
+func newTracker(r *rules) *tracker {
 	t := &tracker{
 		rules:   r,
 		noLabel: &framework.Status{Code: framework.UnschedulableAndUnresolvable, Reasons: []string{ReasonNoLabel}, Plugin: Name},
@@ -66,7 +78,7 @@ type counter struct {
 }
 
 func newCounter(c *constraint) *counter {
-	return &counter{constraint: c, dim: topology.NewDimension(c.key)}
+	return &counter{constraint: c, dim: topology.NewDimension(c.TopologyKey)}
 }
 
 // set replaces what is known of a slot.
@@ -123,7 +135,7 @@ func (t *tracker) Begin() {
 				least = min(least, int(c.sums[id]))
 			}
 		}
-		if domains < c.minDomains {
+		if domains < c.MinDomains {
 			least = 0
 		}
 		t.least = append(t.least, least)
@@ -137,7 +149,7 @@ func (t *tracker) Filter(slot int) *framework.Status {
 		if id == topology.None {
 			return t.noLabel
 		}
-		if c.sum(id)+t.self[i]-t.least[i] > c.maxSkew {
+		if c.sum(id)+t.self[i]-t.least[i] > c.MaxSkew {
 			return t.skewed
 		}
 	}
@@ -165,7 +177,7 @@ func (t *tracker) Scores(feasible []int32, out []int64) bool {
 				continue
 			}
 			count := c.sum(id)
-			if c.key == corev1.LabelHostname {
+			if c.TopologyKey == corev1.LabelHostname {
 				count = int(c.onNode[slot])
 			}
 			sum += part(count, c.constraint, weights[i])
@@ -184,7 +196,7 @@ func (c *counter) domainsAmong(feasible []int32, noKeys []bool) int {
 		if noKeys[slot] {
 			continue
 		}
-		if c.key == corev1.LabelHostname {
+		if c.TopologyKey == corev1.LabelHostname {
 			n++
 			continue
 		}

@@ -1,0 +1,64 @@
+package framework
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// SpreadConstraint is a topology spread constraint, parsed.
+type SpreadConstraint struct {
+	TopologyKey string
+	MaxSkew     int
+	MinDomains  int
+	// Selector has the values that the pod's labels have for matchLabelKeys.
+	Selector labels.Selector
+	// Hard refuses nodes; else the constraint only rates them.
+	Hard bool
+	// HonorAffinity and HonorTaints leave nodes out of the count that the pod cannot use.
+	HonorAffinity, HonorTaints bool
+	// ID is equal for constraints that are alike in all this.
+	ID string
+}
+
+// spreadConstraints parses the pod's constraints.
+func spreadConstraints(pod *corev1.Pod) ([]SpreadConstraint, error) {
+	var out []SpreadConstraint
+	for i := range pod.Spec.TopologySpreadConstraints {
+		in := &pod.Spec.TopologySpreadConstraints[i]
+		sel, err := metav1.LabelSelectorAsSelector(in.LabelSelector)
+		if err != nil {
+			return nil, fmt.Errorf("parsing a topology spread constraint of pod %s: %w", PodKey(pod), err)
+		}
+		for _, k := range in.MatchLabelKeys {
+			if v, ok := pod.Labels[k]; ok {
+				more, _ := sel.Requirements()
+				sel = labels.SelectorFromValidatedSet(labels.Set{k: v}).Add(more...)
+			}
+		}
+		c := SpreadConstraint{TopologyKey: in.TopologyKey, MaxSkew: int(in.MaxSkew), MinDomains: 1, Selector: sel,
+			Hard: in.WhenUnsatisfiable == corev1.DoNotSchedule, HonorAffinity: true}
+		if in.MinDomains != nil {
+			c.MinDomains = int(*in.MinDomains)
+		}
+		if in.NodeAffinityPolicy != nil {
+			c.HonorAffinity = *in.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor
+		}
+		if in.NodeTaintsPolicy != nil {
+			c.HonorTaints = *in.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
+		}
+		w := &keyWriter{}
+		w.str(c.TopologyKey)
+		w.num(int64(c.MaxSkew))
+		w.num(int64(c.MinDomains))
+		w.selector(sel)
+		w.bool(c.Hard)
+		w.bool(c.HonorAffinity)
+		w.bool(c.HonorTaints)
+		c.ID = string(w.b)
+		out = append(out, c)
+	}
+	return out, nil
+}
