@@ -38,17 +38,11 @@ func logsCommand(dataDir *string) *cobra.Command {
 			fmt.Fprintln(cmd.OutOrStdout(), strings.Join(cluster.LogNames(*dataDir), "\n"))
 			return nil
 		}
-		path, err := cluster.LogFile(*dataDir, args[0])
-		if err != nil {
-			return err
+		err := cluster.PrintLog(cmd.Context(), *dataDir, args[0], *follow, cmd.OutOrStdout())
+		if *follow && cmd.Context().Err() != nil {
+			return nil // the user ended it
 		}
-		tail := []string{"-n", "+1"}
-		if *follow {
-			tail = append(tail, "-F")
-		}
-		t := exec.CommandContext(cmd.Context(), "tail", append(tail, path)...)
-		t.Stdout, t.Stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
-		return t.Run()
+		return err
 	}
 	return c
 }

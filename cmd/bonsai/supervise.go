@@ -25,7 +25,12 @@ func superviseCommand(dataDir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return config.Supervise(cmd.Context(), self, slog.New(slog.NewTextHandler(os.Stderr, nil)).With("component", "bonsai"))
+			log, err := cluster.OpenLog(*dataDir)
+			if err != nil {
+				return err
+			}
+			defer log.Close()
+			return config.Supervise(cmd.Context(), self, slog.New(slog.NewTextHandler(log, nil)).With("component", "bonsai"))
 		},
 	}
 }

@@ -183,11 +183,11 @@ func portOwner(port int) string {
 	return "another process"
 }
 
-// listeners returns the sockets, as links in /proc/*/fd name them, that listen on a port: the inodes in proc_net(5)'s tables.
+// listeners returns the sockets, as links in /proc/*/fd name them, that listen on a port: the inodes in proc_net(5)'s tables of the network namespace that this thread is in.
 func listeners(port int) map[string]bool {
 	const listening = "0A"
 	found := map[string]bool{}
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+	for _, table := range []string{"/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"} {
 		f, err := os.Open(table)
 		if err != nil {
 			continue

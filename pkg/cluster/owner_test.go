@@ -58,9 +58,12 @@ func TestOwners(t *testing.T) {
 	first.Egress, second.Egress = false, false
 	state := func() string {
 		var out strings.Builder
-		for _, args := range [][]string{{"ip", "-br", "link"}, {"ip", "route"}, {"nft", "list", "ruleset"}, {"ls", "/run/netns"}} {
+		for _, args := range [][]string{{"ip", "-br", "link"}, {"ip", "route"}, {"nft", "list", "ruleset"}, {"ls", "/run/netns/" + first.mark()}} {
 			data, err := exec.Command(args[0], args[1:]...).CombinedOutput()
-			if err != nil && args[0] != "ls" { // the directory need not be there
+			if err != nil && args[0] == "ls" {
+				continue // the namespace is not there
+			}
+			if err != nil {
 				t.Fatal(string(data), err)
 			}
 			out.Write(data)

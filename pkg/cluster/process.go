@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"syscall"
@@ -21,6 +20,8 @@ const (
 	stable     = 10 * time.Second
 	// stopGrace is how long a process may take to stop on SIGTERM before SIGKILL.
 	stopGrace = 5 * time.Second
+	// outputDelay is how long the output of a process that ended is waited for, should a child of it hold the pipe open.
+	outputDelay = time.Second
 )
 
 // process is one program that is kept running.
@@ -28,7 +29,7 @@ type process struct {
 	name string
 	argv []string
 	env  []string // added to the parent's
-	log  string   // file that stdout and stderr are appended to
+	log  string   // file of the log that stdout and stderr go to
 	// attr is copied for each start; Setsid and Pdeathsig are always set.
 	attr syscall.SysProcAttr
 	// started, if set, runs after each start with the new process's pid. The process waits meanwhile for one byte on its
@@ -43,6 +44,8 @@ type ProcessStatus struct {
 	Started  time.Time `json:"started"`
 	Restarts int       `json:"restarts"`
 	LastExit string    `json:"lastExit,omitempty"`
+	// LastWords is the end of what it wrote before its last end.
+	LastWords string `json:"lastWords,omitempty"`
 }
 
 // supervisor keeps processes running until it is told to stop them.
@@ -133,17 +136,18 @@ func (s *supervisor) keep(ctx context.Context, p process) {
 
 // once starts p and waits for its end.
 func (s *supervisor) once(ctx context.Context, p process) error {
-	if err := os.MkdirAll(filepath.Dir(p.log), 0o700); err != nil {
-		return err
-	}
-	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	out, err := openLog(p.log)
 	if err != nil {
 		return err
 	}
-	defer out.Close()
+	defer func() {
+		s.record(p.name, func(st *ProcessStatus) { st.LastWords = out.words() })
+		out.Close()
+	}()
 	cmd := exec.Command(p.argv[0], p.argv[1:]...)
 	cmd.Env = append(os.Environ(), p.env...)
 	cmd.Stdout, cmd.Stderr = out, out
+	cmd.WaitDelay = outputDelay
 	attr := p.attr
 	attr.Setsid, attr.Pdeathsig = true, syscall.SIGKILL
 	cmd.SysProcAttr = &attr

@@ -173,9 +173,12 @@ func (c Config) prepare() error {
 	return c.writeKubeconfigs()
 }
 
+// supervisorName is the supervisor's own among the names of processes that have a log.
+const supervisorName = "bonsai"
+
 // startSupervisor starts this program again in the background as the supervisor and waits until it answers.
 func (c Config) startSupervisor(ctx context.Context, self string) error {
-	log := c.layout().log("bonsai")
+	log := c.layout().log(supervisorName)
 	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
 		return err
 	}

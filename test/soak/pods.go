@@ -131,7 +131,7 @@ func live(ctx context.Context, c *clusterUnderTest, j *journal, i int) {
 		failed("did not run")
 	} else if err != nil {
 		failed("vanished before it was deleted")
-	} else if !kind.runs(pod) || restarts(pod) > 0 {
+	} else if !kind.runs(pod) || restartedWithoutCause(pod, j) {
 		j.found(uid, "%s did not run as it should: %s", name, describe(pod))
 	} else {
 		j.pod(uid, func(s *podStory) { s.ran = time.Now() })
@@ -164,12 +164,16 @@ func uidOf(pod *corev1.Pod) string {
 	return string(pod.UID)
 }
 
-func restarts(pod *corev1.Pod) int32 {
-	var n int32
+// restartedWithoutCause tells whether a container was started again. A start that the kill of the node's kubelet or containerd
+// cut short, before the container ran, is made again and counts as a restart, as in Kubernetes.
+func restartedWithoutCause(pod *corev1.Pod, j *journal) bool {
 	for _, s := range append(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses...) {
-		n += s.RestartCount
+		cutShort := s.LastTerminationState.Terminated == nil && j.startWasCut(pod.Spec.NodeName, pod.CreationTimestamp.Time)
+		if s.RestartCount > 0 && !cutShort {
+			return true
+		}
 	}
-	return n
+	return false
 }
 
 // describe is a pod's state in a line.
