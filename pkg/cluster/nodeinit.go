@@ -82,7 +82,7 @@ func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { reap(ctx, s.owns) })
-	for _, p := range n.processes() {
+	for _, p := range n.processes(log) {
 		running.Go(func() { s.keep(ctx, p) })
 	}
 	running.Go(func() {

@@ -20,13 +20,14 @@ import (
 const containerdSocket = "/run/containerd/containerd.sock"
 
 // processes are the node's own: containerd, kubelet, kube-proxy.
-func (n *NodeConfig) processes() []process {
+func (n *NodeConfig) processes(log *slog.Logger) []process {
 	l := layout(n.DataDir)
 	bin := func(name string) string { return filepath.Join(n.BinDir, name) }
 	rows := []process{
 		// A containerd beside our binaries must find the shim beside it, not the system's.
 		{name: "containerd", argv: []string{n.containerd(), "--config", l.node(n.Name, "etc", "containerd.toml")},
-			env: []string{"PATH=" + n.BinDir + ":" + os.Getenv("PATH")}},
+			env:    []string{"PATH=" + n.BinDir + ":" + os.Getenv("PATH")},
+			before: func() { endUnfinishedShims("/proc", containerdTasks, log) }},
 		{name: "kubelet", argv: []string{bin("kubelet"),
 			"--config=" + l.node(n.Name, "etc", "kubelet.yaml"),
 			"--kubeconfig=" + l.kubeconfig("kubelet-"+n.Name),

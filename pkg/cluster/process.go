@@ -32,6 +32,8 @@ type process struct {
 	log  string   // file of the log that stdout and stderr go to
 	// attr is copied for each start; Setsid and Pdeathsig are always set.
 	attr syscall.SysProcAttr
+	// before, if set, runs before each start.
+	before func()
 	// started, if set, runs after each start with the new process's pid. The process waits meanwhile for one byte on its
 	// standard input, which then stays open for as long as both live (used to give a node its network).
 	started func(pid int) error
@@ -144,6 +146,9 @@ func (s *supervisor) once(ctx context.Context, p process) error {
 		s.record(p.name, func(st *ProcessStatus) { st.LastWords = out.words() })
 		out.Close()
 	}()
+	if p.before != nil {
+		p.before()
+	}
 	cmd := exec.Command(p.argv[0], p.argv[1:]...)
 	cmd.Env = append(os.Environ(), p.env...)
 	cmd.Stdout, cmd.Stderr = out, out

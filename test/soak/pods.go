@@ -17,7 +17,7 @@ import (
 // cgroups of all classes of service, Services, init containers and sidecars.
 var kinds = [...]struct {
 	name  string
-	spec  func(name string) corev1.PodSpec
+	spec  func() corev1.PodSpec
 	runs  func(*corev1.Pod) bool // the pod did what it is for
 	serve bool                   // it has a Service of its own
 }{
@@ -32,7 +32,7 @@ var token = corev1.Volume{Name: "config", VolumeSource: corev1.VolumeSource{Proj
 }}}}
 
 // completes fails unless its volumes, token included, are there to its end.
-func completes(name string) corev1.PodSpec {
+func completes() corev1.PodSpec {
 	const script = `set -e; echo $HOSTNAME >/data/a; sleep 2; test "$(cat /config/name)" = "$(cat /data/a)"; test -s /config/ca.crt; test -s /var/run/secrets/kubernetes.io/serviceaccount/token`
 	return corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever,
@@ -42,7 +42,7 @@ func completes(name string) corev1.PodSpec {
 	}
 }
 
-func serves(name string) corev1.PodSpec {
+func serves() corev1.PodSpec {
 	limits := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("32Mi")}
 	return corev1.PodSpec{
 		Containers: []corev1.Container{{Name: "c", Image: image, Command: []string{"sh", "-c", "echo ok >/data/counter; exec httpd -f -p 8080 -h /data"},
@@ -53,7 +53,7 @@ func serves(name string) corev1.PodSpec {
 	}
 }
 
-func withSidecar(name string) corev1.PodSpec {
+func withSidecar() corev1.PodSpec {
 	always, idle := corev1.ContainerRestartPolicyAlways, []string{"sh", "-c", "trap exit TERM; sleep 1000 & wait"}
 	return corev1.PodSpec{
 		InitContainers: []corev1.Container{
@@ -96,7 +96,8 @@ func live(ctx context.Context, c *clusterUnderTest, j *journal, i int) {
 			j.found(uidOf(pod), "%s %s within %s: %v; %s", name, what, patience, err, describe(pod))
 		}
 	}
-	labels := map[string]string{"app": name}
+	labels, spec := map[string]string{"app": name}, kind.spec()
+	spec.NodeSelector = map[string]string{corev1.LabelHostname: nodes[i%len(nodes)]} // left alone, they would all go to the emptier one
 	if kind.serve && !poll(ctx, 500*time.Millisecond, func() bool {
 		_, err = services.Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}}}}, metav1.CreateOptions{})
@@ -105,7 +106,7 @@ func live(ctx context.Context, c *clusterUnderTest, j *journal, i int) {
 		failed("could not get a Service")
 	}
 	if !poll(ctx, 500*time.Millisecond, func() bool {
-		pod, err = pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: kind.spec(name)}, metav1.CreateOptions{})
+		pod, err = pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: spec}, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) { // an earlier attempt whose answer was lost
 			pod, err = pods.Get(ctx, name, metav1.GetOptions{})
 		}
