@@ -15,6 +15,7 @@ import (
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/apiserver/rest"
+	"bonsai/pkg/slowclient"
 )
 
 // filter wraps a handler in one concern.
@@ -26,11 +27,12 @@ func (s *Server) chain(router http.Handler) http.Handler {
 		s.requestInfo,  // what is asked: request.Info
 		s.observe,      // metrics, status code, Audit-Id
 		s.recover,      // a panic is this request's end only
-		s.deadline,     // 60 s, but not for watches and streams
+		s.deadline,     // 60 s, but for watches and streams only for each piece
 		s.authenticate, // who asks: request.User
 		s.impersonate,  // who is meant by who asks
-		s.limit,        // requests in flight
 		s.authorize,    // may they
+		s.receive,      // the body: nobody's is read before
+		s.limit,        // requests in flight, of those that are whole
 	}
 	h := router
 	for i := len(filters) - 1; i >= 0; i-- {
@@ -106,8 +108,10 @@ func (s *Server) recover(next http.Handler) http.Handler {
 
 func (s *Server) deadline(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if rest.LongRunning(request.InfoFrom(r.Context())) {
-			next.ServeHTTP(w, r)
+		if info := request.InfoFrom(r.Context()); rest.LongRunning(info) {
+			stream := slowclient.Stream(w, streamPatience(info))
+			defer stream.End()
+			next.ServeHTTP(stream, r)
 			return
 		}
 		timeout := s.RequestTimeout
@@ -127,6 +131,20 @@ func (s *Server) deadline(next http.Handler) http.Handler {
 	})
 }
 
+// How long the client of a stream may take to read a piece of it. Watches are read by programs. Logs and terminals are read by
+// people, who may stop the output and look at it.
+const (
+	watchPatience = time.Minute
+	humanPatience = 10 * time.Minute
+)
+
+func streamPatience(info *request.Info) time.Duration {
+	if info.Verb == "watch" {
+		return watchPatience
+	}
+	return humanPatience
+}
+
 func timeoutParam(r *http.Request) string {
 	if r.URL.RawQuery == "" {
 		return ""
@@ -141,31 +159,16 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 			if err != nil {
 				s.Log.Info("request not authenticated", "path", r.URL.Path, "error", err)
 			}
+			// Over HTTP/2, too: a stranger that goes on asking must connect anew for it.
+			w.Header().Set("Connection", "close")
 			s.API.WriteError(w, r, apierrors.NewUnauthorized("Unauthorized"))
 			return
 		}
+		if user.Name != request.AnonymousUser {
+			introduced(r.Context())
+		}
 		r.Header.Del("Authorization")
 		next.ServeHTTP(w, r.WithContext(request.WithUser(r.Context(), user)))
-	})
-}
-
-// limitPatience is how long a request waits for its turn.
-const limitPatience = 5 * time.Second
-
-func (s *Server) limit(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		info := request.InfoFrom(r.Context())
-		if rest.LongRunning(info) || !info.IsResource || request.UserFrom(r.Context()).InGroup(request.GroupMasters) {
-			next.ServeHTTP(w, r)
-			return
-		}
-		mutating := info.Verb != "get" && info.Verb != "list"
-		if !s.limits.Acquire(r.Context(), mutating) {
-			s.API.WriteError(w, r, apierrors.NewTooManyRequests("Too many requests, please try again later.", 1))
-			return
-		}
-		defer s.limits.Release(mutating)
-		next.ServeHTTP(w, r)
 	})
 }
 
@@ -185,7 +188,7 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 		if err != nil {
 			s.Log.Warn("authorization failed", "path", r.URL.Path, "error", err)
 		}
-		s.API.WriteError(w, r, forbidden(a, reason))
+		s.refuse(w, r, forbidden(a, reason))
 	})
 }
 

@@ -18,11 +18,13 @@ import (
 // Server is the API server: New builds it, Run serves.
 type Server struct {
 	Config
-	limits   *flowcontrol.Limits
-	requests *metrics.Requests
-	handler  http.Handler
-	stopping atomic.Bool
-	underWay atomic.Int64 // requests that have not been answered
+	limits    *flowcontrol.Limits
+	receiving *flowcontrol.Shares // bytes
+	streams   *flowcontrol.Shares // count
+	requests  *metrics.Requests
+	handler   http.Handler
+	stopping  atomic.Bool
+	underWay  atomic.Int64 // requests that have not been answered
 }
 
 // New checks cfg and returns the server, which does nothing until Run.
@@ -30,7 +32,8 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: cfg, limits: flowcontrol.New(cfg.MaxReading, cfg.MaxMutating, limitPatience)}
+	s := &Server{Config: cfg, limits: flowcontrol.New(cfg.MaxReading, cfg.MaxMutating, limitPatience),
+		receiving: flowcontrol.NewShares(maxReceiving, maxUserReceiving), streams: flowcontrol.NewShares(maxStreams, maxUserStreams)}
 	s.requests = metrics.New(cfg.Metrics, s.limits.InFlight)
 	s.handler = s.chain(s.router())
 	return s, nil
@@ -39,11 +42,18 @@ func New(cfg Config) (*Server, error) {
 // Handler returns the whole chain, for tests.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Limits of the HTTP server.
+// Limits of the HTTP server. A request's body must have come, and its answer have been taken, lateAfter its deadline: time
+// enough to say that it passed. A connection on which nothing can be written for writeByteTimeout is closed.
 const (
 	readHeaderTimeout = 32 * time.Second
 	idleTimeout       = 3 * time.Minute
+	lateAfter         = 5 * time.Second
+	writeByteTimeout  = time.Minute
 	maxHeaderBytes    = 1 << 20
+	maxStrangers      = 2000
+	// An HTTP/2 client may send so much ahead of what is read, in bytes, on one stream and on all streams of a connection.
+	streamWindow     = 256 << 10
+	connectionWindow = 1 << 20
 )
 
 // Run serves until ctx ends. Then /readyz fails, watches and streams end, and other requests get ShutdownTimeout.
@@ -54,17 +64,23 @@ func (s *Server) Run(ctx context.Context) error {
 		Handler:           http.HandlerFunc(s.counted),
 		TLSConfig:         s.TLS.Clone(),
 		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       s.RequestTimeout + lateAfter,
+		WriteTimeout:      s.RequestTimeout + lateAfter,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: s.MaxStreams},
-		BaseContext:       func(net.Listener) context.Context { return serving },
-		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: s.MaxStreams, WriteByteTimeout: writeByteTimeout,
+			MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connectionWindow},
+		ConnContext: introduction,
+		BaseContext: func(net.Listener) context.Context { return serving },
+		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
 	if len(server.TLSConfig.NextProtos) == 0 {
 		server.TLSConfig.NextProtos = []string{"h2", "http/1.1"}
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(tls.NewListener(s.Listener, server.TLSConfig)) }()
+	go func() {
+		failed <- server.Serve(tls.NewListener(watchStrangers(s.Listener, maxStrangers), server.TLSConfig))
+	}()
 	s.Log.Info("serving", "address", s.Listener.Addr().String())
 	select {
 	case err := <-failed:

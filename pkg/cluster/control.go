@@ -34,7 +34,7 @@ func serveControl(ctx context.Context, path string, status func() Status) error 
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(status()) // a reader that went away is no error of ours
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: 5 * time.Second}
 	go func() {
 		<-ctx.Done()
 		server.Close()

@@ -49,6 +49,14 @@ func NewMetrics() *prometheus.Registry {
 	return r
 }
 
+// How long a client may take to send a request and to take its answer, and to send nothing between two; and how much a request's
+// header may be, in bytes.
+const (
+	requestTimeout = time.Minute
+	idleTimeout    = 90 * time.Second
+	maxHeaderBytes = 64 << 10
+)
+
 // Run serves until ctx ends; requests under way get five seconds.
 func (s *Server) Run(ctx context.Context) error {
 	if s.Port == 0 {
@@ -72,7 +80,9 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		listener = tls.NewListener(listener, config)
 	}
-	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
+	// Profiles lengthen the time for their answer themselves.
+	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeaderBytes, HTTP2: &http.HTTP2Config{WriteByteTimeout: requestTimeout}, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	select {

@@ -5,32 +5,35 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"bonsai/pkg/apiserver/request"
 )
 
 func TestAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(1, 0, time.Second)
 		ctx := t.Context()
-		if !l.Acquire(ctx, false) {
+		first, ok := l.Acquire(ctx, Others, false, 0)
+		if !ok {
 			t.Fatal("the first request was refused")
 		}
 		start := time.Now()
-		if l.Acquire(ctx, false) {
+		if _, ok := l.Acquire(ctx, Others, false, 0); ok {
 			t.Fatal("a request beyond the bound got a turn")
 		}
 		if d := time.Since(start); d != time.Second {
 			t.Errorf("refused after %v, want 1s", d)
 		}
 		for range 10 {
-			if !l.Acquire(ctx, true) {
+			if _, ok := l.Acquire(ctx, Others, true, 0); !ok {
 				t.Fatal("mutating requests have no bound here")
 			}
 		}
 		go func() {
 			time.Sleep(100 * time.Millisecond)
-			l.Release(false)
+			first.End()
 		}()
-		if !l.Acquire(ctx, false) {
+		if _, ok := l.Acquire(ctx, Others, false, 0); !ok {
 			t.Error("a freed turn was not given to the one who waits")
 		}
 		if n := l.InFlight(false); n != 1 {
@@ -38,8 +41,132 @@ func TestAcquire(t *testing.T) {
 		}
 		gone, cancel := context.WithCancel(ctx)
 		cancel()
-		if l.Acquire(gone, false) {
+		if _, ok := l.Acquire(gone, Others, false, 0); ok {
 			t.Error("a request whose client left got a turn")
 		}
 	})
+}
+
+// TestKeptPlaces: whatever others hold, the system has places, and leases have some that the rest of the system cannot take.
+func TestKeptPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(0, 16, time.Second)
+		take := func(lane Lane) (n int) {
+			for range 100 {
+				if _, ok := l.Acquire(t.Context(), lane, true, 0); !ok {
+					return n
+				}
+				n++
+			}
+			return n
+		}
+		if n := take(Others); n != 13 {
+			t.Errorf("others took %d of 16 places, want 13", n)
+		}
+		if n := take(System); n != 2 {
+			t.Errorf("the system took %d places that are kept for it, want 2", n)
+		}
+		if n := take(Leases); n != 1 {
+			t.Errorf("leases took %d places that are kept for them, want 1", n)
+		}
+		if n := take(Exempt); n != 100 {
+			t.Errorf("masters took %d places, want as many as they like", n)
+		}
+		if n := l.InFlight(true); n != 16 {
+			t.Errorf("in flight: %d, want 16", n)
+		}
+	})
+}
+
+// TestLargeBodies: only so many bytes of large bodies are in work, and they keep nobody with a small one waiting.
+func TestLargeBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(0, 100, time.Second)
+		first, ok := l.Acquire(t.Context(), Others, true, largeBodies)
+		if !ok {
+			t.Fatal("the first large body was refused")
+		}
+		if _, ok := l.Acquire(t.Context(), Others, true, smallBody+1); ok {
+			t.Error("a second large body got a turn")
+		}
+		for _, lane := range []Lane{System, Leases} {
+			turn, ok := l.Acquire(t.Context(), lane, true, largeBodies)
+			if !ok {
+				t.Errorf("lane %d was refused for a large body of others", lane)
+			}
+			turn.End()
+		}
+		if _, ok := l.Acquire(t.Context(), Others, true, smallBody); !ok {
+			t.Error("a small body was refused")
+		}
+		first.End()
+		if turn, ok := l.Acquire(t.Context(), Others, true, 10*largeBodies); !ok {
+			t.Error("a body beyond the bound got no turn while it was alone")
+		} else {
+			turn.End()
+		}
+		if n := l.InFlight(true); n != 1 {
+			t.Errorf("in flight: %d, want 1", n)
+		}
+	})
+}
+
+func TestShares(t *testing.T) {
+	t.Parallel()
+	s := NewShares(100, 40)
+	for _, c := range []struct {
+		lane Lane
+		user string
+		n    int64
+		want bool
+	}{
+		{Others, "a", 30, true}, {Others, "a", 11, false}, {Others, "a", 10, true}, // one user's part
+		{Others, "b", 1000, true},                         // counts as the whole part
+		{Others, "c", 21, false}, {Others, "c", 20, true}, // the total
+		{System, "node", 40, true}, {Exempt, "root", 1000, true},
+	} {
+		if got := s.Take(c.lane, c.user, c.n); got != c.want {
+			t.Errorf("take %d for %s: %v, want %v", c.n, c.user, got, c.want)
+		}
+	}
+	s.Give(Others, "b", 1000)
+	if !s.Take(Others, "d", 40) {
+		t.Error("what was given back cannot be taken")
+	}
+	for user, n := range map[string]int64{"a": 30, "c": 20, "d": 40} {
+		s.Give(Others, user, n)
+	}
+	s.Give(Others, "a", 10)
+	if len(s.others.by) != 0 || s.others.all != 0 {
+		t.Errorf("left over: %d, %v", s.others.all, s.others.by)
+	}
+}
+
+func TestLaneOf(t *testing.T) {
+	t.Parallel()
+	lease := func(ns string) *request.Info {
+		return &request.Info{IsResource: true, APIGroup: "coordination.k8s.io", Resource: "leases", Namespace: ns}
+	}
+	pods := &request.Info{IsResource: true, Resource: "pods", Namespace: "kube-system"}
+	user := func(name string, groups ...string) *request.User { return &request.User{Name: name, Groups: groups} }
+	for _, c := range []struct {
+		user *request.User
+		info *request.Info
+		want Lane
+	}{
+		{user("root", request.GroupMasters), pods, Exempt},
+		{user("system:node:a", request.GroupNodes), pods, System},
+		{user("system:node:a", request.GroupNodes), lease("kube-node-lease"), Leases},
+		{user("system:node:a", request.GroupNodes), lease("kube-system"), System},
+		{user("system:kube-scheduler"), lease("kube-system"), Leases},
+		{user("system:kube-controller-manager"), pods, System},
+		{user("system:serviceaccount:kube-system:job-controller", "system:serviceaccounts:kube-system"), pods, System},
+		{user("system:serviceaccount:x:y", "system:serviceaccounts:x"), lease("kube-system"), Others},
+		{user("eve"), lease("kube-node-lease"), Others},
+		{nil, pods, Others},
+	} {
+		if got := LaneOf(c.user, c.info); got != c.want {
+			t.Errorf("%v %v: lane %d, want %d", c.user, c.info, got, c.want)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -35,6 +36,9 @@ type Config struct {
 	Resources []Resource
 	// Admission is asked about subresources; the stores have their own. May be nil.
 	Admission registry.Admitter
+	// Hold is asked before an answer takes memory of its own: a table, an indented list, the buffers of a stream; what lies in
+	// the caches anyway does not count. The answer releases it when it is written, or is refused with the error. Nil: no bound.
+	Hold func(ctx context.Context, bytes int) (release func(), err error)
 	// MinWatch is the least duration of a watch without timeoutSeconds; each gets up to twice as much. 0: 30 minutes.
 	MinWatch time.Duration
 	Log      *slog.Logger
@@ -63,6 +67,9 @@ func New(cfg Config) (*API, error) {
 	}
 	if cfg.MinWatch == 0 {
 		cfg.MinWatch = 30 * time.Minute
+	}
+	if cfg.Hold == nil {
+		cfg.Hold = func(context.Context, int) (func(), error) { return func() {}, nil }
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

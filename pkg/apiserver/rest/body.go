@@ -22,26 +22,95 @@ import (
 // maxBody is the largest request body, 3 MiB: what etcd takes in one request.
 const maxBody = 3 << 20
 
-// readBody reads a body of at most maxBody bytes (413 beyond).
+// received is a body that has been read whole.
+type received struct {
+	*bytes.Reader
+	all []byte
+}
+
+// Close implements io.Closer.
+func (received) Close() error { return nil }
+
+// Receive reads a body of at most maxBody bytes (413 beyond) and returns the request with it. hold is told before each growth
+// of the memory that the body takes, in bytes, and may refuse it; the memory grows with what has come, whatever length was
+// announced.
+func Receive(r *http.Request, hold func(bytes int) error) (*http.Request, error) {
+	all, err := receive(r, hold)
+	if err != nil {
+		return nil, err
+	}
+	out := *r
+	out.Body = received{bytes.NewReader(all), all}
+	return &out, nil
+}
+
+// Received is the length of a body that Receive has read; 0 for another.
+func Received(r *http.Request) int {
+	b, ok := r.Body.(received)
+	if !ok {
+		return 0
+	}
+	return len(b.all)
+}
+
+// readBody returns the body, which the server has received before.
 func readBody(r *http.Request) ([]byte, error) {
+	if b, ok := r.Body.(received); ok {
+		return b.all, nil
+	}
+	return receive(r, func(int) error { return nil })
+}
+
+// firstGrowth is the memory that a body takes before more of it has come.
+const firstGrowth = 16 << 10
+
+func receive(r *http.Request, hold func(bytes int) error) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
 	}
-	var b []byte
-	var err error
-	if r.ContentLength >= 0 && r.ContentLength <= maxBody {
-		b = make([]byte, r.ContentLength)
-		_, err = io.ReadFull(r.Body, b)
-	} else {
-		b, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if r.ContentLength > maxBody {
+		return nil, tooLarge()
 	}
-	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("cannot read the request body: %v", err))
+	limit := maxBody + 1
+	if r.ContentLength >= 0 {
+		limit = int(r.ContentLength)
+	}
+	var b []byte
+	for {
+		if len(b) == cap(b) && len(b) < limit {
+			size := min(max(2*cap(b), firstGrowth), limit)
+			if err := hold(size - cap(b)); err != nil {
+				return nil, err
+			}
+			b = append(make([]byte, 0, size), b...)
+		}
+		if len(b) == limit {
+			break
+		}
+		n, err := r.Body.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, unreadable(err)
+		}
 	}
 	if len(b) > maxBody {
-		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", maxBody))
+		return nil, tooLarge()
+	}
+	if r.ContentLength > int64(len(b)) {
+		return nil, unreadable(io.ErrUnexpectedEOF)
 	}
 	return b, nil
+}
+
+func tooLarge() error {
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", maxBody))
+}
+
+func unreadable(err error) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("cannot read the request body: %v", err))
 }
 
 // bodyType is the media type of the body; none is JSON.

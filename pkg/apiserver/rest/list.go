@@ -48,6 +48,11 @@ func (x *exchange) writePage(a accepted, page *storage.List, whole bool) error {
 	if page.Continue != "" && page.Remaining >= 0 && whole {
 		meta.RemainingItemCount = &page.Remaining
 	}
+	release, err := x.Hold(x.r.Context(), costOf(a, page.Items))
+	if err != nil {
+		return err
+	}
+	defer release()
 	if a.as == "Table" {
 		t, err := x.table(a, page.Items, meta)
 		if err != nil {
@@ -56,6 +61,25 @@ func (x *exchange) writePage(a accepted, page *storage.List, whole bool) error {
 		return x.writeObject(a, http.StatusOK, t)
 	}
 	return x.writeList(a, x.form(a), page.Items, meta)
+}
+
+// streamCost is what writing a list piece by piece costs in memory of its own, in bytes: buffers, and those of a compressor.
+const streamCost = 256 << 10
+
+// costOf is what a list costs in memory of its own: a multiple of its items where it is made as a whole.
+func costOf(a accepted, items []*storage.Item) int {
+	factor := 4 // a table, indented JSON, YAML
+	switch {
+	case a.as == "" && a.media != typeYAML && !a.pretty:
+		return streamCost
+	case a.as != "" && a.as != "Table":
+		factor = 1 // only the metadata
+	}
+	size := 0
+	for _, i := range items {
+		size += len(i.Value)
+	}
+	return streamCost + factor*size
 }
 
 // writeList answers with items in form f.

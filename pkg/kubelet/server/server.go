@@ -22,6 +22,7 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"bonsai/pkg/delegated"
+	"bonsai/pkg/slowclient"
 )
 
 // Pods is what the kubelet knows of pods.
@@ -110,12 +111,12 @@ func (s *Server) routes() (http.Handler, error) {
 	mux.HandleFunc("GET /pods", s.pods)
 	mux.HandleFunc("GET /pods/{$}", s.pods)
 	mux.HandleFunc("GET /runningpods/", s.runningPods)
-	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.containerLogs)
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", streamed(s.containerLogs))
 	for _, id := range []string{"", "/{uid}"} {
-		mux.HandleFunc("/exec/{namespace}/{pod}"+id+"/{container}", s.exec)
-		mux.HandleFunc("/attach/{namespace}/{pod}"+id+"/{container}", s.attach)
-		mux.HandleFunc("POST /run/{namespace}/{pod}"+id+"/{container}", s.run)
-		mux.HandleFunc("/portForward/{namespace}/{pod}"+id, s.portForward)
+		mux.HandleFunc("/exec/{namespace}/{pod}"+id+"/{container}", streamed(s.exec))
+		mux.HandleFunc("/attach/{namespace}/{pod}"+id+"/{container}", streamed(s.attach))
+		mux.HandleFunc("POST /run/{namespace}/{pod}"+id+"/{container}", streamed(s.run))
+		mux.HandleFunc("/portForward/{namespace}/{pod}"+id, streamed(s.portForward))
 	}
 	if s.cfg.Stats != nil {
 		mux.HandleFunc("GET /stats/summary", s.stats)
@@ -140,12 +141,26 @@ func (s *Server) routes() (http.Handler, error) {
 // Handler is the whole chain, for a listener of somebody else.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// How long a client may take to send its request's header, and how long open requests may go on when the server stops.
+// How long a client may take to send its request's header, to send all of it and to take the answer, and how long open requests
+// may go on when the server stops. Streams have no end; their client must take each piece within streamPatience: people read
+// them, who may stop the output and look at it.
 const (
-	headerTimeout = 32 * time.Second
-	idleTimeout   = 90 * time.Second
-	stopTimeout   = 2 * time.Second
+	headerTimeout  = 32 * time.Second
+	requestTimeout = time.Minute
+	idleTimeout    = 90 * time.Second
+	stopTimeout    = 2 * time.Second
+	streamPatience = 10 * time.Minute
+	maxHeaderBytes = 64 << 10
 )
+
+// streamed serves what lasts as long as the client likes.
+func streamed(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s := slowclient.Stream(w, streamPatience)
+		defer s.End()
+		h(s, r)
+	}
+}
 
 // Run listens and serves until ctx is done.
 func (s *Server) Run(ctx context.Context) error {
@@ -162,7 +177,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if s.cfg.RequestClientCerts {
 		config.ClientAuth = tls.RequestClientCert
 	}
-	srv := &http.Server{Handler: s.handler, TLSConfig: config, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+	srv := &http.Server{Handler: s.handler, TLSConfig: config, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, HTTP2: &http.HTTP2Config{WriteByteTimeout: requestTimeout},
 		BaseContext: func(net.Listener) context.Context { return ctx }, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug)}
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

@@ -72,7 +72,8 @@ func (s *Servers) listen(ctx context.Context, name proxy.Name, port uint16) (*se
 		return nil, fmt.Errorf("listen on port %d: %w", port, err)
 	}
 	srv := &server{name: name, port: port, alive: s.alive}
-	srv.http = http.Server{Handler: srv, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
+	srv.http = http.Server{Handler: srv, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 	srv.stop = context.AfterFunc(ctx, func() { _ = srv.http.Close() })
 	go func() {
 		if err := srv.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -1,0 +1,63 @@
+package apiserver
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// TestStrangers: beyond the bound the oldest connection whose client has shown nothing is closed; a known one stays.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	watched := watchStrangers(l, 2)
+	var clients, servers []net.Conn
+	connect := func() {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		s, err := watched.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		clients, servers = append(clients, c), append(servers, s)
+	}
+	connect()
+	introduced(introduction(t.Context(), tls.Server(servers[0], &tls.Config{})))
+	for range 4 {
+		connect()
+	}
+	for i, open := range []bool{true, false, false, true, true} {
+		if !open {
+			if _, err := clients[i].Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+				t.Errorf("connection %d: %v, want it closed", i, err)
+			}
+			continue
+		}
+		if _, err := servers[i].Write([]byte("x")); err != nil {
+			t.Errorf("connection %d: %v, want it open", i, err)
+		}
+		if err := clients[i].SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := clients[i].Read(make([]byte, 1)); err != nil {
+			t.Errorf("connection %d: %v, want it open", i, err)
+		}
+	}
+	for _, s := range servers {
+		s.Close()
+	}
+	if n := watched.(*strangers).open.Len(); n != 0 {
+		t.Errorf("%d closed connections are still counted", n)
+	}
+}
