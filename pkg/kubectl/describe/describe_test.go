@@ -139,6 +139,72 @@ Pod         cpu       -    -    -                -              4
       M:  3 (requests.memory)
       X:  node allocatable (limits.cpu)
 `},
+		"a pod with a debugging container, gates and constraints": {func(d *describer) error {
+			return pod(d, &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns"},
+				Spec: corev1.PodSpec{
+					Containers:          []corev1.Container{{Name: "c", Image: "i"}},
+					EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger", Image: "busybox", Command: []string{"sh"}}, TargetContainerName: "c"}},
+					ReadinessGates:      []corev1.PodReadinessGate{{ConditionType: "x.io/a"}, {ConditionType: "x.io/b"}},
+					TopologySpreadConstraints: []corev1.TopologySpreadConstraint{
+						{MaxSkew: 2, TopologyKey: "zone", WhenUnsatisfiable: corev1.ScheduleAnyway},
+						{MaxSkew: 1, TopologyKey: "host", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
+					},
+				},
+				Status: corev1.PodStatus{
+					Phase: corev1.PodPending, QOSClass: corev1.PodQOSBestEffort, NominatedNodeName: "n2",
+					Conditions:                 []corev1.PodCondition{{Type: "x.io/a", Status: corev1.ConditionTrue}},
+					EphemeralContainerStatuses: []corev1.ContainerStatus{{Name: "debugger", ContainerID: "x://1", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}}}},
+				},
+			})
+		}, `Name:               p
+Namespace:          ns
+Node:               <none>
+Labels:             <none>
+Annotations:        <none>
+Status:             Pending
+IP:                 
+IPs:                <none>
+NominatedNodeName:  n2
+Containers:
+  c:
+    Image:        i
+    Port:         <none>
+    Host Port:    <none>
+    Environment:  <none>
+    Mounts:       <none>
+Ephemeral Containers:
+  debugger:
+    Container ID:  x://1
+    Image:         busybox
+    Image ID:      
+    Port:          <none>
+    Host Port:     <none>
+    Command:
+      sh
+    State:          Terminated
+      Reason:       Error
+      Exit Code:    3
+      Started:      Mon, 01 Jan 0001 00:00:00 +0000
+      Finished:     Mon, 01 Jan 0001 00:00:00 +0000
+    Ready:          False
+    Restart Count:  0
+    Environment:    <none>
+    Mounts:         <none>
+Readiness Gates:
+  Type     Status
+  x.io/a   True 
+  x.io/b   <none> 
+Conditions:
+  Type                        Status
+  x.io/a                      True 
+Volumes:                      <none>
+QoS Class:                    BestEffort
+Node-Selectors:               <none>
+Tolerations:                  <none>
+Topology Spread Constraints:  host:DoNotSchedule when max skew 1 is exceeded for selector a=b
+                              zone:ScheduleAnyway when max skew 2 is exceeded
+`},
 		"tolerations by key": {func(d *describer) error {
 			d.tolerations("", []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, {Operator: corev1.TolerationOpExists}})
 			return nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func pod(d *describer, p *corev1.Pod) error {
@@ -35,6 +36,8 @@ func pod(d *describer, p *corev1.Pod) error {
 	d.podStatus(p)
 	d.containers("Init Containers", p.Spec.InitContainers, p.Status.InitContainerStatuses, "")
 	d.containers("Containers", p.Spec.Containers, p.Status.ContainerStatuses, "")
+	d.containers("Ephemeral Containers", ephemeral(p), p.Status.EphemeralContainerStatuses, "")
+	d.readinessGates(p)
 	if len(p.Status.Conditions) > 0 {
 		d.line(0, "Conditions:\n  Type\tStatus\n")
 		for _, c := range p.Status.Conditions {
@@ -45,7 +48,51 @@ func pod(d *describer, p *corev1.Pod) error {
 	d.line(0, "QoS Class:\t%s\n", p.Status.QOSClass)
 	d.labels(0, "Node-Selectors", p.Spec.NodeSelector)
 	d.tolerations("", p.Spec.Tolerations)
+	d.spread(p.Spec.TopologySpreadConstraints)
 	return nil
+}
+
+// ephemeral are the pod's ephemeral containers as plain ones.
+func ephemeral(p *corev1.Pod) []corev1.Container {
+	var out []corev1.Container
+	for _, e := range p.Spec.EphemeralContainers {
+		out = append(out, corev1.Container(e.EphemeralContainerCommon))
+	}
+	return out
+}
+
+// readinessGates shows the conditions that the pod's readiness waits for beside its containers.
+func (d *describer) readinessGates(p *corev1.Pod) {
+	if len(p.Spec.ReadinessGates) == 0 {
+		return
+	}
+	d.line(0, "Readiness Gates:\n  Type\tStatus\n")
+	for _, g := range p.Spec.ReadinessGates {
+		status := "<none>"
+		for _, c := range p.Status.Conditions {
+			if c.Type == g.ConditionType {
+				status = string(c.Status)
+			}
+		}
+		d.line(1, "%v \t%v \n", g.ConditionType, status)
+	}
+}
+
+// spread shows the constraints by topology key.
+func (d *describer) spread(all []corev1.TopologySpreadConstraint) {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b corev1.TopologySpreadConstraint) int { return strings.Compare(a.TopologyKey, b.TopologyKey) })
+	for i, c := range all {
+		title := ""
+		if i == 0 {
+			title = "Topology Spread Constraints:"
+		}
+		selector := ""
+		if c.LabelSelector != nil {
+			selector = " for selector " + metav1.FormatLabelSelector(c.LabelSelector)
+		}
+		d.line(0, "%s\t%s:%s when max skew %d is exceeded%s\n", title, c.TopologyKey, c.WhenUnsatisfiable, c.MaxSkew, selector)
+	}
 }
 
 func (d *describer) podStatus(p *corev1.Pod) {
@@ -79,6 +126,9 @@ func (d *describer) podStatus(p *corev1.Pod) {
 		if o.Controller != nil && *o.Controller {
 			d.line(0, "Controlled By:\t%s/%s\n", o.Kind, o.Name)
 		}
+	}
+	if p.Status.NominatedNodeName != "" {
+		d.line(0, "NominatedNodeName:\t%s\n", p.Status.NominatedNodeName)
 	}
 }
 
