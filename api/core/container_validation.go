@@ -177,9 +177,6 @@ func validateContainerRestart(c *corev1.Container, init bool, path *field.Path) 
 		return append(errs, validateRestartRules(c.RestartPolicyRules, path.Child("restartPolicyRules"))...)
 	}
 	errs = append(errs, oneOf(at, *c.RestartPolicy, corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)...)
-	if *c.RestartPolicy == corev1.ContainerRestartPolicyAlways && init && len(c.RestartPolicyRules) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("restartPolicyRules"), "restartPolicyRules are not allowed for init containers with restart policy Always"))
-	}
 	return append(errs, validateRestartRules(c.RestartPolicyRules, path.Child("restartPolicyRules"))...)
 }
 

@@ -16,6 +16,24 @@ func simplePod() *corev1.Pod {
 	return p
 }
 
+// TestSidecarRestartsAll: a sidecar may have restart rules: a watcher whose exit code restarts its pod is their documented use
+// (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-all-containers).
+func TestSidecarRestartsAll(t *testing.T) {
+	t.Parallel()
+	p := simplePod()
+	p.Spec.InitContainers = []corev1.Container{{
+		Name: "watcher", Image: "i", RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
+		RestartPolicyRules: []corev1.ContainerRestartRule{{
+			Action:    corev1.ContainerRestartRuleActionRestartAllContainers,
+			ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{88}},
+		}},
+	}}
+	DefaultPod(p)
+	if errs := ValidatePod(p); len(errs) > 0 {
+		t.Error(errs)
+	}
+}
+
 // TestPodsWrongInOneThing has what Kubernetes 1.36.3 answers to pods that are wrong, or odd, in one thing.
 func TestPodsWrongInOneThing(t *testing.T) {
 	t.Parallel()

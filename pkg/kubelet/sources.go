@@ -192,7 +192,8 @@ func (k *Kubelet) syncMirrors(ctx context.Context) {
 // ownCondition tells whether the kubelet writes conditions of that type.
 func ownCondition(t corev1.PodConditionType) bool {
 	switch t {
-	case corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled:
+	case corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled,
+		corev1.AllContainersRestarting:
 		return true
 	}
 	return false

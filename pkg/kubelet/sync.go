@@ -151,6 +151,9 @@ func (k *Kubelet) act(ctx context.Context, f lifecycle.Facts, st *podState, plan
 		}
 		return k.killPod(ctx, f.Pod, f.Runtime, podGrace(f.Pod))
 	}
+	if plan.RestartAll {
+		return k.restartAll(ctx, f, st)
+	}
 	if plan.NewSandbox {
 		return k.newSandbox(ctx, f, st, plan.Attempt)
 	}

@@ -84,6 +84,25 @@ func TestRestartPolicies(t *testing.T) {
 	k.apply(podOf("crashing", "echo life; exit 1", "terminationMessagePolicy: FallbackToLogsOnError", ""))
 	k.apply(podOf("late", "sleep 3600", "", "activeDeadlineSeconds: 2"))
 
+	k.apply(podOf("all", "sleep 3600", "restartPolicy: Never", `restartPolicy: Never
+  volumes: [{name: v, emptyDir: {}}]
+  initContainers:
+  - {name: i, image: "localhost/busybox:1.0", command: [sh, -c, "echo begun >>/v/begun"], volumeMounts: [{name: v, mountPath: /v}]}
+  - name: watcher
+    image: localhost/busybox:1.0
+    command: [sh, -c, 'test "$(wc -l </v/begun)" = 1 && sleep 1 && exit 88; sleep 3600']
+    volumeMounts: [{name: v, mountPath: /v}]
+    restartPolicy: Always
+    restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [88]}}]`))
+
+	// KEP-5532: the init container runs again, the volume and the address stay.
+	k.field("all", ".status.containerStatuses[0].restartCount", "1")
+	k.field("all", ".status.containerStatuses[0].ready", "true")
+	if out := k.run("exec", "all", "-c", "watcher", "--", "cat", "/v/begun"); out != "begun\nbegun" && out != "begun\nbegun\n" {
+		t.Errorf("the init container ran: %q", out)
+	}
+	k.field("all", `.status.conditions[?(@.type=="AllContainersRestarting")].status`, "False")
+
 	k.field("never", ".status.phase", "Failed")
 	if out := k.run("get", "pod", "never", "-o", "jsonpath={.status.containerStatuses[0].state.terminated.exitCode} {.status.containerStatuses[0].state.terminated.reason} {.status.containerStatuses[0].state.terminated.message}"); strings.TrimSpace(out) != "3 Error last words" {
 		t.Errorf("the failed container ended with %q", out)

@@ -11,13 +11,13 @@ import (
 // conditions are the kubelet's own conditions of a pod whose other status fields are set.
 func conditions(f Facts, st *corev1.PodStatus) []corev1.PodCondition {
 	ready := containersReady(f.Pod, st)
-	return []corev1.PodCondition{
+	return append(restartingAll(f),
 		sandboxCondition(f),
 		initialized(f.Pod, st),
 		podReady(f.Pod, st, ready),
 		ready,
-		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
-	}
+		corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+	)
 }
 
 func sandboxCondition(f Facts) corev1.PodCondition {

@@ -9,7 +9,6 @@ package lifecycle
 import (
 	"encoding/json"
 	"hash/fnv"
-	"slices"
 	"strconv"
 	"time"
 
@@ -71,14 +70,9 @@ func Restarts(pod *corev1.Pod, c *corev1.Container, exit int32) bool {
 	if c.RestartPolicy != nil {
 		policy = string(*c.RestartPolicy)
 	}
-	for _, r := range c.RestartPolicyRules {
-		if r.ExitCodes == nil {
-			continue
-		}
-		in := slices.Contains(r.ExitCodes.Values, exit)
-		if in == (r.ExitCodes.Operator == corev1.ContainerRestartRuleOnExitCodesOpIn) {
-			return r.Action == corev1.ContainerRestartRuleActionRestart
-		}
+	switch rule(c, exit) {
+	case corev1.ContainerRestartRuleActionRestart, corev1.ContainerRestartRuleActionRestartAllContainers:
+		return true
 	}
 	switch corev1.RestartPolicy(policy) {
 	case corev1.RestartPolicyNever:

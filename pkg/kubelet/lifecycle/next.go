@@ -14,6 +14,8 @@ import (
 type Plan struct {
 	// KillPod ends all containers and the sandboxes; with NewSandbox a new life begins then.
 	KillPod bool
+	// RestartAll ends and removes all containers at once, but for ephemeral ones; the sandbox stays.
+	RestartAll bool
 	// NewSandbox makes a sandbox with that Attempt.
 	NewSandbox bool
 	Attempt    uint32
@@ -32,7 +34,7 @@ const exitKilled = 137
 
 // Done tells that there is nothing to do now.
 func (p Plan) Done() bool {
-	return !p.KillPod && !p.NewSandbox && len(p.Kill) == 0 && len(p.Start) == 0
+	return !p.KillPod && !p.RestartAll && !p.NewSandbox && len(p.Kill) == 0 && len(p.Start) == 0
 }
 
 // Kill is one container to end.
@@ -82,6 +84,9 @@ func Next(f Facts) Plan {
 	}
 	if create, attempt := needSandbox(f); create {
 		return newLife(f, attempt)
+	}
+	if len(RestartsAll(f)) > 0 {
+		return Plan{RestartAll: true}
 	}
 	p := &planner{Facts: f, sandbox: f.Runtime.Sandbox().ID, plan: Plan{Wait: map[string]time.Time{}}}
 	p.ephemeral()

@@ -84,6 +84,9 @@ func text(p Plan) string {
 	if p.KillPod {
 		w = append(w, "kill-pod")
 	}
+	if p.RestartAll {
+		w = append(w, "restart-all")
+	}
 	if p.NewSandbox {
 		w = append(w, fmt.Sprintf("sandbox#%d", p.Attempt))
 	}

@@ -49,6 +49,9 @@ func Status(f Facts, r Report) corev1.PodStatus {
 	default:
 		st.Phase = Phase(f.Pod, st.InitContainerStatuses, st.ContainerStatuses, r.Ended, r.Static)
 	}
+	if len(RestartsAll(f)) > 0 && !r.Ended && !r.Failed && (st.Phase == corev1.PodFailed || st.Phase == corev1.PodSucceeded) {
+		st.Phase = corev1.PodRunning // those that have ended for good begin again too
+	}
 	setAddresses(f, r, &st)
 	st.Conditions = mergeConditions(old.Conditions, conditions(f, &st), f.Pod.Generation, metav1.Time{Time: f.Now.Truncate(time.Second)})
 	return st

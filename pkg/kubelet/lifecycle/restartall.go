@@ -1,0 +1,56 @@
+package lifecycle
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// rule is the action of the first restart rule that a container's exit code matches, "" if none does.
+func rule(c *corev1.Container, exit int32) corev1.ContainerRestartRuleAction {
+	for _, r := range c.RestartPolicyRules {
+		if r.ExitCodes == nil {
+			continue
+		}
+		in := slices.Contains(r.ExitCodes.Values, exit)
+		if in == (r.ExitCodes.Operator == corev1.ContainerRestartRuleOnExitCodesOpIn) {
+			return r.Action
+		}
+	}
+	return ""
+}
+
+// RestartsAll returns the newest instances of containers whose end restarts all containers of the pod in place: those of the
+// present sandbox that exited with a code for which a rule says RestartAllContainers (KEP-5532). None once they are removed.
+func RestartsAll(f Facts) []*runtime.Container {
+	sandbox := f.Runtime.Sandbox()
+	if sandbox == nil || f.Terminating || f.Pod.DeletionTimestamp != nil {
+		return nil
+	}
+	var out []*runtime.Container
+	for _, list := range [][]corev1.Container{f.Pod.Spec.InitContainers, f.Pod.Spec.Containers} {
+		for i := range list {
+			s := f.Runtime.Container(list[i].Name)
+			if s != nil && s.SandboxID == sandbox.ID && s.State == runtime.StateExited &&
+				rule(&list[i], s.ExitCode) == corev1.ContainerRestartRuleActionRestartAllContainers {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+// restartingAll is the condition AllContainersRestarting: true from the exit that asks for it until all containers are removed.
+// A pod for which that never happened has none.
+func restartingAll(f Facts) []corev1.PodCondition {
+	c := corev1.PodCondition{Type: corev1.AllContainersRestarting, Status: corev1.ConditionTrue}
+	if len(RestartsAll(f)) == 0 {
+		if condition(f.Pod.Status.Conditions, c.Type) == nil {
+			return nil
+		}
+		c.Status = corev1.ConditionFalse
+	}
+	return []corev1.PodCondition{c}
+}
