@@ -88,7 +88,10 @@ func (w *Writer) entry(uid types.UID) *entry {
 func (w *Writer) Observe(uid types.UID, object *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	e := w.entry(uid)
+	w.observeLocked(w.entry(uid), uid, object)
+}
+
+func (w *Writer) observeLocked(e *entry, uid types.UID, object *corev1.Pod) {
 	if e.object != nil && e.object.UID == object.UID && !newer(object, e.object) {
 		return
 	}
@@ -183,6 +186,8 @@ func (w *Writer) next(ctx context.Context) bool {
 	return true
 }
 
+// write writes what is wanted of one pod. A conflict is tried again like any error: another pod may have the name by now, then the watch
+// takes this one's object away; or others wrote at the same time.
 func (w *Writer) write(ctx context.Context, uid types.UID) error {
 	w.mu.Lock()
 	e := w.pods[uid]
@@ -196,15 +201,15 @@ func (w *Writer) write(ctx context.Context, uid types.UID) error {
 	if want != nil && differs(want, &object.Status) {
 		got, err := w.patch(ctx, object, want)
 		switch {
-		case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-			return nil // the pod is gone, or another one has its name; the watch will tell
+		case apierrors.IsNotFound(err):
+			return nil // the pod is gone; the watch will tell
 		case err != nil:
 			return err
 		}
 		if !set.IsZero() {
 			trace.Step(ctx, w.log, object, "kubelet.status", set, time.Now())
 		}
-		w.Observe(uid, got)
+		w.written(uid, e, got)
 	}
 	if !remove {
 		return nil
@@ -212,11 +217,20 @@ func (w *Writer) write(ctx context.Context, uid types.UID) error {
 	zero, begun := int64(0), time.Now()
 	err := w.client.DeletePod(ctx, object.Namespace, object.Name,
 		metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &object.UID}})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete pod %s/%s: %w", object.Namespace, object.Name, err)
 	}
 	trace.Step(ctx, w.log, object, "kubelet.delete", begun, time.Now())
 	return nil
+}
+
+// written takes the answer of a patch, unless the pod was forgotten or came back anew meanwhile, or its object is gone.
+func (w *Writer) written(uid types.UID, e *entry, got *corev1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pods[uid] == e && e.object != nil {
+		w.observeLocked(e, uid, got)
+	}
 }
 
 func (w *Writer) patch(ctx context.Context, object *corev1.Pod, want *corev1.PodStatus) (*corev1.Pod, error) {

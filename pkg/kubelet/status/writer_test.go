@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"strings"
@@ -97,5 +98,79 @@ func TestAnOlderObjectDoesNotReplaceANewerOne(t *testing.T) {
 	w.Observe("u", old)
 	if len(w.Conditions("u")) != 2 {
 		t.Error("the older object won")
+	}
+}
+
+// server answers as the test says.
+type server struct {
+	patch  func() (*corev1.Pod, error)
+	delete func() error
+}
+
+func (s server) PatchPodStatus(context.Context, string, string, []byte) (*corev1.Pod, error) {
+	return s.patch()
+}
+func (s server) DeletePod(context.Context, string, string, metav1.DeleteOptions) error {
+	return s.delete()
+}
+
+func TestAForgottenPodStaysForgotten(t *testing.T) {
+	t.Parallel()
+	for name, forget := range map[string]func(*Writer){
+		"forgotten":     func(w *Writer) { w.Forget("u") },
+		"its object":    func(w *Writer) { w.Unobserve("u") },
+		"and came back": func(w *Writer) { w.Forget("u"); w.Set("u", corev1.PodStatus{}) },
+	} {
+		w := New(nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		w.client = server{patch: func() (*corev1.Pod, error) {
+			forget(w) // while the server answers
+			p := object()
+			p.ResourceVersion = "6"
+			return p, nil
+		}}
+		w.Observe("u", object())
+		w.Set("u", corev1.PodStatus{Phase: corev1.PodRunning})
+		if err := w.write(t.Context(), "u"); err != nil {
+			t.Fatal(err)
+		}
+		if e := w.pods["u"]; e != nil && e.object != nil {
+			t.Errorf("%s: the answer of a write brought it back", name)
+		}
+	}
+}
+
+func TestAConflictIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	conflict := apierrors.NewConflict(corev1.Resource("pods"), "p", errors.New("written by others"))
+	tries := 0
+	w := New(nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	w.client = server{
+		patch: func() (*corev1.Pod, error) {
+			if tries++; tries < 3 {
+				return nil, conflict
+			}
+			p := object()
+			p.Status.Phase, p.ResourceVersion = corev1.PodRunning, "6"
+			return p, nil
+		},
+		delete: func() error {
+			if tries++; tries < 6 {
+				return conflict
+			}
+			return nil
+		}}
+	w.Observe("u", object())
+	w.Set("u", corev1.PodStatus{Phase: corev1.PodRunning})
+	w.Delete("u")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	eventually(t, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.pods["u"].object.ResourceVersion == "6" })
+	cancel()
+	<-done
+	for tries < 6 {
+		if err := w.write(t.Context(), "u"); err == nil && tries < 6 {
+			t.Fatal("a conflict of the deletion ended it")
+		}
 	}
 }
