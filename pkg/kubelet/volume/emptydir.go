@@ -13,8 +13,9 @@ import (
 	"k8s.io/component-helpers/resource"
 )
 
-// makeEmptyDir makes an emptyDir open to every user of the pod, on disk or in memory. An existing one stays as it is.
-func makeEmptyDir(dir string, pod *corev1.Pod, v *corev1.EmptyDirVolumeSource) error {
+// makeEmptyDir makes an emptyDir open to every user of the pod, on disk or in memory. One that is complete stays as it is, as the pod's
+// containers may have changed it; the file done says so, outside of what they see. One that was left half-made is completed.
+func makeEmptyDir(dir, done string, pod *corev1.Pod, v *corev1.EmptyDirVolumeSource) error {
 	memory := false
 	switch v.Medium {
 	case corev1.StorageMediumDefault:
@@ -23,7 +24,7 @@ func makeEmptyDir(dir string, pod *corev1.Pod, v *corev1.EmptyDirVolumeSource) e
 	default:
 		return fmt.Errorf("unknown storage medium %q", v.Medium)
 	}
-	if ready(dir, memory) {
+	if _, err := os.Lstat(done); err == nil && ready(dir, memory) {
 		return nil
 	}
 	if err := makeDir(dir, memory, memorySize(pod, v)); err != nil {
@@ -36,7 +37,16 @@ func makeEmptyDir(dir string, pod *corev1.Pod, v *corev1.EmptyDirVolumeSource) e
 		return fmt.Errorf("open the volume: %w", err)
 	}
 	defer root.Close()
-	return own.apply(root, ".")
+	if err := own.apply(root, "."); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(done), 0o750); err != nil {
+		return fmt.Errorf("make the volume's record: %w", err)
+	}
+	if err := os.WriteFile(done, nil, 0o640); err != nil {
+		return fmt.Errorf("note that the volume is complete: %w", err)
+	}
+	return nil
 }
 
 // memorySize is the size of an emptyDir in memory: its limit, but no more than what the pod may use. 0 leaves it to the kernel
@@ -65,7 +75,8 @@ func ready(dir string, memory bool) bool {
 	return err == nil && info.IsDir() && (!memory || isMountPoint(dir))
 }
 
-// makeDir makes a directory of mode 0777, a tmpfs of the given size (bytes, 0: the kernel's default) if in memory.
+// makeDir makes a directory of mode 0777, a tmpfs of the given size (bytes, 0: the kernel's default) if in memory. It appears with its
+// mode, or not at all.
 func makeDir(dir string, memory bool, size int64) error {
 	if ready(dir, memory) {
 		return nil
@@ -73,8 +84,17 @@ func makeDir(dir string, memory bool, size int64) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
 		return fmt.Errorf("make the volume's parent: %w", err)
 	}
-	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("make the volume: %w", err)
+	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
+		next := filepath.Join(filepath.Dir(dir), ".new-"+filepath.Base(dir)) // no volume's name begins with a dot
+		if err := os.Mkdir(next, 0o777); err != nil && !errors.Is(err, os.ErrExist) {
+			return fmt.Errorf("make the volume: %w", err)
+		}
+		if err := os.Chmod(next, 0o777); err != nil {
+			return fmt.Errorf("open the volume to all users: %w", err)
+		}
+		if err := os.Rename(next, dir); err != nil {
+			return fmt.Errorf("make the volume: %w", err)
+		}
 	}
 	if memory {
 		options := "mode=0777"
@@ -84,10 +104,6 @@ func makeDir(dir string, memory bool, size int64) error {
 		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
 			return fmt.Errorf("mount a tmpfs of %d bytes at %s: %w", size, dir, err)
 		}
-		return nil
-	}
-	if err := os.Chmod(dir, 0o777); err != nil {
-		return fmt.Errorf("open the volume to all users: %w", err)
 	}
 	return nil
 }

@@ -48,8 +48,8 @@ func asProjections(v *corev1.ProjectedVolumeSource) ([]projection, error) {
 }
 
 // collect computes the files of a volume, by path. Later sources win over earlier ones.
-func (m *Manager) collect(ctx context.Context, pod *corev1.Pod, parts []projection) (map[string]file, error) {
-	files := map[string]file{}
+func (m *Manager) collect(ctx context.Context, w *pass, parts []projection) (map[string]file, error) {
+	pod, files := w.pod, map[string]file{}
 	var errs []error
 	for _, p := range parts {
 		mode := int32(0o644)
@@ -63,7 +63,7 @@ func (m *Manager) collect(ctx context.Context, pod *corev1.Pod, parts []projecti
 		case p.secret != nil:
 			err = m.secretFiles(ctx, pod.Namespace, p.secret, mode, files)
 		case p.token != nil:
-			err = m.tokenFile(ctx, pod, p.token, mode, files)
+			err = m.tokenFile(ctx, w, p.token, mode, files)
 		default:
 			err = m.fieldFiles(pod, p.fields, mode, files)
 		}
@@ -155,13 +155,13 @@ func (m *Manager) fieldFiles(pod *corev1.Pod, items []corev1.DownwardAPIVolumeFi
 }
 
 // tokenFile adds a service-account token. Where the pod runs as a user or group of its own, only those may read it.
-func (m *Manager) tokenFile(ctx context.Context, pod *corev1.Pod, s *corev1.ServiceAccountTokenProjection, mode int32, files map[string]file) error {
-	token, err := m.tokens.get(ctx, pod, s)
+func (m *Manager) tokenFile(ctx context.Context, w *pass, s *corev1.ServiceAccountTokenProjection, mode int32, files map[string]file) error {
+	token, err := m.tokens.get(ctx, w.pod, s, w.renew)
 	if err != nil {
 		return err
 	}
-	uid := commonUser(pod)
-	if uid != nil || ownerOf(pod).group != nil {
+	uid := commonUser(w.pod)
+	if uid != nil || ownerOf(w.pod).group != nil {
 		mode = 0o600
 	}
 	files[s.Path] = file{data: []byte(token), mode: mode, uid: uid}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,36 +39,67 @@ func (m *Manager) Update(pod *corev1.Pod) {
 	}
 }
 
-// Run keeps the content of mounted volumes fresh (changed objects, tokens near their end) until ctx is done.
+// Run keeps the content of mounted volumes fresh (changed objects, tokens near their end) until ctx is done. Pods do not wait for each
+// other, so that one whose objects cannot be had holds up no other.
 func (m *Manager) Run(ctx context.Context) error {
 	tick := time.NewTicker(m.cfg.Period)
 	defer tick.Stop()
+	var refreshes sync.WaitGroup
+	defer refreshes.Wait()
+	begin := func(uid types.UID) {
+		p := m.entry(uid, false)
+		if p == nil {
+			return
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if p.cancel != nil {
+			p.again = true
+			return
+		}
+		var own context.Context
+		own, p.cancel = context.WithCancel(ctx)
+		refreshes.Go(func() { m.refreshes(own, p) })
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case uid := <-m.stale:
-			m.refresh(ctx, uid)
+			begin(uid)
 		case <-tick.C:
 			m.mu.Lock()
 			uids := slices.Collect(maps.Keys(m.pods))
 			m.mu.Unlock()
 			for _, uid := range uids {
-				m.refresh(ctx, uid)
+				begin(uid)
 			}
 		}
 	}
 }
 
-// refresh mounts a pod again as it was last mounted, if it still is.
-func (m *Manager) refresh(ctx context.Context, uid types.UID) {
-	p := m.entry(uid, false)
-	if p == nil {
-		return
+// refreshes refreshes a pod until nothing more is due, then lets go of its turn.
+func (m *Manager) refreshes(ctx context.Context, p *podVolumes) {
+	for {
+		m.refresh(ctx, p)
+		m.mu.Lock()
+		again := p.again && ctx.Err() == nil
+		p.again = false
+		if !again {
+			p.cancel()
+			p.cancel = nil
+			m.mu.Unlock()
+			return
+		}
+		m.mu.Unlock()
 	}
+}
+
+// refresh mounts a pod again as it was last mounted, if it still is.
+func (m *Manager) refresh(ctx context.Context, p *podVolumes) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.pod == nil {
+		p.mu.Unlock()
 		return
 	}
 	m.mu.Lock()
@@ -75,8 +107,10 @@ func (m *Manager) refresh(ctx context.Context, uid types.UID) {
 		p.pod, p.newer = p.newer, nil
 	}
 	m.mu.Unlock()
-	if _, err := m.mount(ctx, p.pod); err != nil && ctx.Err() == nil {
-		m.cfg.Log.Warn("volumes of a running pod could not be refreshed", "pod", p.pod.Namespace+"/"+p.pod.Name, "err", err)
+	pod := p.pod
+	p.mu.Unlock()
+	if _, err := m.mount(ctx, p, pod, true); err != nil && ctx.Err() == nil && !errors.Is(err, errUnmounted) {
+		m.cfg.Log.Warn("volumes of a running pod could not be refreshed", "pod", pod.Namespace+"/"+pod.Name, "err", err)
 	}
 }
 

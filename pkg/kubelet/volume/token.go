@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -45,8 +46,9 @@ func newTokenCache(api Tokens, now func() time.Time, log *slog.Logger) *tokenCac
 	return &tokenCache{api: api, now: now, log: log, tokens: map[tokenKey]heldToken{}}
 }
 
-// get returns a token bound to the pod. While the API server cannot be asked, one that is still valid is good enough.
-func (c *tokenCache) get(ctx context.Context, pod *corev1.Pod, s *corev1.ServiceAccountTokenProjection) (string, error) {
+// get returns a token bound to the pod. With renew, one that is due to be replaced is, as far as the API server can be asked; without,
+// one that is still valid is good enough, and nobody waits for the API server.
+func (c *tokenCache) get(ctx context.Context, pod *corev1.Pod, s *corev1.ServiceAccountTokenProjection, renew bool) (string, error) {
 	life := int64(tokenDefaultLife / time.Second)
 	if s.ExpirationSeconds != nil {
 		life = *s.ExpirationSeconds
@@ -55,7 +57,7 @@ func (c *tokenCache) get(ctx context.Context, pod *corev1.Pod, s *corev1.Service
 	c.mu.Lock()
 	held, ok := c.tokens[key]
 	c.mu.Unlock()
-	if ok && c.now().Before(held.renew) {
+	if now := c.now(); ok && (now.Before(held.renew) || !renew && now.Before(held.expiresAt)) {
 		return held.value, nil
 	}
 	fresh, err := c.request(ctx, pod, s.Audience, life)
@@ -67,8 +69,9 @@ func (c *tokenCache) get(ctx context.Context, pod *corev1.Pod, s *corev1.Service
 		return "", fmt.Errorf("failed to fetch token: %w", err)
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.tokens, func(_ tokenKey, t heldToken) bool { return !c.now().Before(t.expiresAt) }) // of pods forgotten while they were asked for
 	c.tokens[key] = fresh
-	c.mu.Unlock()
 	return fresh.value, nil
 }
 

@@ -57,7 +57,8 @@ type Mounted struct {
 	Image *corev1.ImageVolumeSource
 }
 
-// Manager makes and removes volumes. Its methods are safe for concurrent use; work on one pod is done one after the other.
+// Manager makes and removes volumes. Its methods are safe for concurrent use. Work on the files of one pod is done one after the other;
+// what goes into them is asked for without any lock, so that a slow API server holds up neither a pod's end nor its restarts.
 type Manager struct {
 	cfg    Config
 	tokens *tokenCache
@@ -67,13 +68,24 @@ type Manager struct {
 	pods map[types.UID]*podVolumes
 }
 
-// podVolumes is what the manager remembers of a pod; mu serializes the work on it.
+// podVolumes is what the manager remembers of a pod. mu serializes the work on its files and is never held while the API server is asked.
 type podVolumes struct {
 	mu  sync.Mutex
 	pod *corev1.Pod // as last mounted; nil: unmounted
-	// newer is a version of the pod to be mounted next, nil if there is none; Manager.mu guards it.
+	// passes counts the times that the pod's content was collected. written is, by directory, the pass whose content it has: one that
+	// began earlier and ends later must not overwrite it.
+	passes  uint64
+	written map[string]uint64
+
+	// The rest is guarded by Manager.mu. newer is a version of the pod to be mounted next, nil if there is none.
 	newer *corev1.Pod
+	// cancel ends the refresh in progress, nil if there is none: there is one at a time. again: another one is due after it.
+	cancel context.CancelFunc
+	again  bool
 }
+
+// errUnmounted tells that a pod's volumes were removed while their content was asked for.
+var errUnmounted = errors.New("the pod's volumes are removed")
 
 // New checks the configuration and makes the directory of pods.
 func New(cfg Config) (*Manager, error) {
@@ -108,24 +120,29 @@ func (m *Manager) PodDir(uid types.UID) (string, error) {
 func (m *Manager) Mount(ctx context.Context, pod *corev1.Pod) (map[string]Mounted, error) {
 	p := m.entry(pod.UID, true)
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.pod = pod
-	return m.mount(ctx, pod)
+	p.mu.Unlock()
+	return m.mount(ctx, p, pod, false)
 }
 
-func (m *Manager) mount(ctx context.Context, pod *corev1.Pod) (map[string]Mounted, error) {
+// mount brings the volumes of a pod up to date; renew says whether tokens near their end are replaced, too.
+func (m *Manager) mount(ctx context.Context, p *podVolumes, pod *corev1.Pod, renew bool) (map[string]Mounted, error) {
 	dir, err := m.PodDir(pod.UID)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "volumes"), 0o750); err != nil {
+	p.mu.Lock()
+	p.passes++
+	w := &pass{podVolumes: p, number: p.passes, pod: pod, dir: dir, renew: renew}
+	p.mu.Unlock()
+	if err := w.change(func() error { return os.MkdirAll(filepath.Join(dir, "volumes"), 0o750) }); err != nil {
 		return nil, fmt.Errorf("make the pod's directory: %w", err)
 	}
 	mounted := make(map[string]Mounted, len(pod.Spec.Volumes))
 	var errs []error
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
-		got, err := m.one(ctx, pod, v, dir)
+		got, err := m.one(ctx, w, v)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", v.Name, err))
 			continue
@@ -135,23 +152,43 @@ func (m *Manager) mount(ctx context.Context, pod *corev1.Pod) (map[string]Mounte
 	return mounted, errors.Join(errs...)
 }
 
+// pass is one time that a pod's volumes are brought up to date.
+type pass struct {
+	*podVolumes
+	number uint64
+	pod    *corev1.Pod
+	dir    string
+	renew  bool
+}
+
+// change works on the pod's files, unless they are to be gone.
+func (w *pass) change(f func() error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.podVolumes.pod == nil {
+		return errUnmounted
+	}
+	return f()
+}
+
 // one makes one volume.
-func (m *Manager) one(ctx context.Context, pod *corev1.Pod, v *corev1.Volume, podDir string) (Mounted, error) {
+func (m *Manager) one(ctx context.Context, w *pass, v *corev1.Volume) (Mounted, error) {
 	if v.Name == "" || v.Name == "." || v.Name == ".." || strings.Contains(v.Name, "/") {
 		return Mounted{}, fmt.Errorf("volume name %q is no file name", v.Name)
 	}
-	dir := func(plugin string) string { return filepath.Join(podDir, "volumes", "kubernetes.io~"+plugin, v.Name) }
+	dir := func(plugin string) string { return filepath.Join(w.dir, "volumes", "kubernetes.io~"+plugin, v.Name) }
 	switch {
 	case v.EmptyDir != nil:
-		return Mounted{HostPath: dir("empty-dir")}, makeEmptyDir(dir("empty-dir"), pod, v.EmptyDir)
+		done := filepath.Join(w.dir, records, "kubernetes.io~empty-dir", v.Name, "ready")
+		return Mounted{HostPath: dir("empty-dir")}, w.change(func() error { return makeEmptyDir(dir("empty-dir"), done, w.pod, v.EmptyDir) })
 	case v.HostPath != nil:
 		return Mounted{HostPath: v.HostPath.Path}, checkHostPath(v.HostPath)
 	case v.ConfigMap != nil:
-		return m.fill(ctx, pod, dir("configmap"), false, projection{configMap: asConfigMap(v.ConfigMap), mode: v.ConfigMap.DefaultMode})
+		return m.fill(ctx, w, dir("configmap"), false, projection{configMap: asConfigMap(v.ConfigMap), mode: v.ConfigMap.DefaultMode})
 	case v.Secret != nil:
-		return m.fill(ctx, pod, dir("secret"), true, projection{secret: asSecret(v.Secret), mode: v.Secret.DefaultMode})
+		return m.fill(ctx, w, dir("secret"), true, projection{secret: asSecret(v.Secret), mode: v.Secret.DefaultMode})
 	case v.DownwardAPI != nil:
-		return m.fill(ctx, pod, dir("downward-api"), true, projection{fields: v.DownwardAPI.Items, mode: v.DownwardAPI.DefaultMode})
+		return m.fill(ctx, w, dir("downward-api"), true, projection{fields: v.DownwardAPI.Items, mode: v.DownwardAPI.DefaultMode})
 	case v.Image != nil:
 		return Mounted{ReadOnly: true, Image: v.Image}, nil
 	case v.Projected != nil:
@@ -159,7 +196,7 @@ func (m *Manager) one(ctx context.Context, pod *corev1.Pod, v *corev1.Volume, po
 		if err != nil {
 			return Mounted{}, err
 		}
-		return m.fill(ctx, pod, dir("projected"), true, parts...)
+		return m.fill(ctx, w, dir("projected"), true, parts...)
 	case v.PersistentVolumeClaim != nil:
 		return Mounted{}, fmt.Errorf("claim %q: persistent volumes are not mounted by this kubelet", v.PersistentVolumeClaim.ClaimName)
 	}
@@ -167,21 +204,38 @@ func (m *Manager) one(ctx context.Context, pod *corev1.Pod, v *corev1.Volume, po
 }
 
 // fill makes a volume that holds files computed from the API, on memory if they may be secret.
-func (m *Manager) fill(ctx context.Context, pod *corev1.Pod, dir string, memory bool, parts ...projection) (Mounted, error) {
-	files, err := m.collect(ctx, pod, parts)
+func (m *Manager) fill(ctx context.Context, w *pass, dir string, memory bool, parts ...projection) (Mounted, error) {
+	files, err := m.collect(ctx, w, parts)
 	if err != nil {
 		return Mounted{}, err
 	}
-	if err := makeDir(dir, memory, 0); err != nil {
-		return Mounted{}, err
-	}
-	return Mounted{HostPath: dir, ReadOnly: true}, writeAtomically(dir, files, ownerOf(pod), m.cfg.Now())
+	return Mounted{HostPath: dir, ReadOnly: true}, w.change(func() error {
+		if w.written[dir] > w.number {
+			return nil // a later pass was faster
+		}
+		if err := makeDir(dir, memory, 0); err != nil {
+			return err
+		}
+		if w.written == nil {
+			w.written = map[string]uint64{}
+		}
+		w.written[dir] = w.number
+		return writeAtomically(dir, files, ownerOf(w.pod), m.cfg.Now())
+	})
 }
 
+// records is the directory, beside that of the volumes, where it is noted which emptyDirs are complete.
+const records = "plugins"
+
 // Unmount removes the pod's volumes with their content; its etc-hosts and termination logs stay until Remove. The pod's
-// containers must be gone. Unmounting twice is fine.
+// containers must be gone. Unmounting twice is fine. It waits for no answer of the API server: what is being asked for is given up.
 func (m *Manager) Unmount(_ context.Context, uid types.UID) error {
 	p := m.entry(uid, true)
+	m.mu.Lock()
+	if p.cancel != nil {
+		p.cancel()
+	}
+	m.mu.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pod = nil
@@ -190,14 +244,15 @@ func (m *Manager) Unmount(_ context.Context, uid types.UID) error {
 	if err != nil {
 		return err
 	}
-	if err := removeTree(filepath.Join(dir, "volume-subpaths")); err != nil {
-		return err
-	}
-	if err := removeTree(filepath.Join(dir, "volumes")); err != nil {
-		return err
+	for _, part := range []string{records, "volume-subpaths", "volumes"} { // the records first: they must not outlive their volumes
+		if err := removeTree(filepath.Join(dir, part)); err != nil {
+			return err
+		}
 	}
 	m.mu.Lock()
-	delete(m.pods, uid)
+	if m.pods[uid] == p {
+		delete(m.pods, uid)
+	}
 	m.mu.Unlock()
 	return nil
 }

@@ -211,7 +211,9 @@ func TestVolumesOfAPod(t *testing.T) {
 	if mounts, _ := mountsBeneath(m.cfg.PodsDir); len(mounts) > 0 {
 		t.Error("still mounted:", mounts)
 	}
-	m.refresh(ctx, "uid-1")
+	if m.entry("uid-1", false) != nil {
+		t.Error("remembered after Unmount")
+	}
 	if _, err := os.Stat(got["cfg"].HostPath); !errors.Is(err, os.ErrNotExist) {
 		t.Error("refreshed after Unmount")
 	}
@@ -277,7 +279,7 @@ func TestTokenSurvivesAnOutage(t *testing.T) {
 	} {
 		a.advance(step.advance)
 		a.down = step.down
-		got, err := c.get(context.Background(), podOf(), s)
+		got, err := c.get(context.Background(), podOf(), s, true)
 		if got != step.want || (err == nil) != (step.want != "") {
 			t.Errorf("%+v: %q, %v", step, got, err)
 		}
