@@ -116,6 +116,7 @@ func TestSpread(t *testing.T) {
 		{"unavailable=1", "n1:; n2:", "+n1 +n2"},
 		{"unavailable=1", "n1: new ready; n2: old", ""},
 		{"unavailable=1", "n1: new ready going", ""},
+		{"unavailable=1", "n1: new failed going; n2: old succeeded going", "+n1 +n2"}, // they wait for a finalizer only
 		{"unavailable=1", "n1#:; n2#: new ready", "-n2#-0"},
 		{"unavailable=1", "n1#: new going", ""},
 		{"unavailable=1", "n1: new failed; n2: new succeeded", "-n1-0* -n2-0*"},

@@ -58,11 +58,12 @@ func nodeOf(p *corev1.Pod) string {
 	return ""
 }
 
-// byNode files the pods under their nodes, the one to keep first: scheduled before not, older before younger.
+// byNode files the pods under their nodes, the one to keep first: scheduled before not, older before younger. A pod at its end
+// that is being deleted is left out: it only waits for somebody's finalizer, and its node need not.
 func byNode(pods []*corev1.Pod) map[string][]*corev1.Pod {
 	out := map[string][]*corev1.Pod{}
 	for _, p := range pods {
-		if n := nodeOf(p); n != "" {
+		if n := nodeOf(p); n != "" && !(controller.PodTerminal(p) && p.DeletionTimestamp != nil) {
 			out[n] = append(out[n], p)
 		}
 	}
