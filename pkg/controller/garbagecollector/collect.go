@@ -28,7 +28,7 @@ func (c *Controller) Reconcile(ctx context.Context, uid types.UID) (controller.R
 		// For a real one the watch will say the same. A virtual one has no watch.
 		if n.virtual {
 			c.absent.add(n.identityOfRef())
-			c.apply(c.graph.remove(uid))
+			c.apply(c.graph.miss(uid))
 		}
 		return controller.Result{}, nil
 	case err != nil:

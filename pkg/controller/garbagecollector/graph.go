@@ -25,8 +25,10 @@ type node struct {
 	dependents map[types.UID]*node
 	// deleting: it has a deletionTimestamp. foreground and orphaning: and the finalizer that asks for that.
 	deleting, foreground, orphaning bool
-	// virtual: only others' references tell of it; whether it exists is to be looked up.
-	virtual bool
+	// virtual: only others' references tell of it; whether it exists is to be looked up. missing: it was looked up in vain
+	// where the first reference says that it is. It stays, with its dependents, as long as somebody refers to it: another
+	// reference, from another namespace, may be the right one.
+	virtual, missing bool
 }
 
 // todo is what a change of the graph calls for.
@@ -54,7 +56,7 @@ func (g *graph) observe(id identity, obj metav1.Object) (t todo) {
 	if n.virtual {
 		t.check = append(t.check, n.mismatched(id)...)
 	}
-	n.identity, n.virtual = id, false
+	n.identity, n.virtual, n.missing = id, false, false
 	t.check = append(t.check, g.relink(n, obj.GetOwnerReferences())...)
 	was := *n
 	n.deleting = obj.GetDeletionTimestamp() != nil
@@ -121,7 +123,7 @@ func (g *graph) relink(n *node, refs []metav1.OwnerReference) (check []types.UID
 		if owner.dependents == nil {
 			owner.dependents = map[types.UID]*node{}
 		}
-		if _, known := owner.dependents[n.uid]; !known && owner.foreground {
+		if _, known := owner.dependents[n.uid]; !known && (owner.foreground || owner.missing) {
 			check = append(check, n.uid)
 		}
 		owner.dependents[n.uid] = n
@@ -165,6 +167,18 @@ func (g *graph) remove(uid types.UID) (t todo) {
 		if owner.foreground {
 			t.check = append(t.check, owner.uid)
 		}
+	}
+	return t
+}
+
+// miss notes that a virtual owner was looked up in vain. Its dependents are to be looked at, each by its own reference. A watch
+// may have shown the owner since; then there is nothing to note.
+func (g *graph) miss(uid types.UID) (t todo) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n := g.nodes[uid]; n != nil && n.virtual {
+		n.missing = true
+		t.check = n.children()
 	}
 	return t
 }

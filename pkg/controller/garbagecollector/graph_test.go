@@ -14,12 +14,16 @@ func ref(uid string, block bool) metav1.OwnerReference {
 }
 
 func see(g *graph, uid string, finalizer string, refs ...metav1.OwnerReference) todo {
-	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: uid, UID: types.UID(uid), OwnerReferences: refs}}
+	return seeIn(g, "ns", uid, finalizer, refs...)
+}
+
+func seeIn(g *graph, ns, uid string, finalizer string, refs ...metav1.OwnerReference) todo {
+	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: uid, UID: types.UID(uid), OwnerReferences: refs}}
 	if finalizer != "" {
 		t := metav1.Now()
 		o.DeletionTimestamp, o.Finalizers = &t, []string{finalizer}
 	}
-	return g.observe(identity{resource: schema.GroupVersionResource{Resource: "things"}, namespace: "ns", name: uid, uid: types.UID(uid)}, o)
+	return g.observe(identity{resource: schema.GroupVersionResource{Resource: "things"}, namespace: ns, name: uid, uid: types.UID(uid)}, o)
 }
 
 func has(t *testing.T, got []types.UID, want ...types.UID) {
@@ -51,6 +55,36 @@ func TestGraph(t *testing.T) {
 		g.remove("a")
 		if _, ok := g.get("ghost"); ok {
 			t.Error("the ghost stays for ever")
+		}
+	})
+	t.Run("an owner looked up in vain stays until nobody refers to it", func(t *testing.T) {
+		t.Parallel()
+		g := newGraph()
+		seeIn(g, "wrong", "stray", "", ref("owner", true))
+		seeIn(g, "right", "child", "", ref("owner", true))
+		has(t, g.miss("owner").check, "stray", "child")
+		has(t, seeIn(g, "right", "late", "", ref("owner", true)).check, "late")
+		has(t, seeIn(g, "right", "owner", "").check, "stray")
+		has(t, seeIn(g, "right", "owner", metav1.FinalizerDeleteDependents).check, "owner", "stray", "child", "late")
+		if n := len(g.dependentsOf("owner")); n != 3 {
+			t.Errorf("%d dependents", n)
+		}
+	})
+	t.Run("an owner that the watch brought during the lookup is kept", func(t *testing.T) {
+		t.Parallel()
+		g := newGraph()
+		seeIn(g, "wrong", "stray", "", ref("owner", true))
+		seeIn(g, "right", "owner", "")
+		seeIn(g, "right", "child", "", ref("owner", true))
+		has(t, g.miss("owner").check)
+		if n, ok := g.get("owner"); !ok || n.virtual || len(g.dependentsOf("owner")) != 2 {
+			t.Errorf("owner = %+v, %v", n, ok)
+		}
+		g = newGraph()
+		seeIn(g, "wrong", "stray", "", ref("ghost", true))
+		g.miss("ghost")
+		if g.remove("stray"); len(g.nodes) != 0 {
+			t.Errorf("left: %v", g.nodes)
 		}
 	})
 	t.Run("foreground deletion checks dependents, then the owner after each", func(t *testing.T) {
