@@ -132,43 +132,25 @@ func orNil(err error) error {
 
 // try makes one attempt to take or renew the Lease. false without an error: another one holds it.
 func (e *election) try(ctx context.Context) (bool, error) {
-	now := time.Now()
-	lease := e.held
-	if lease == nil {
-		var err error
-		lease, err = e.Leases.Get(ctx, e.Namespace, e.Name)
-		if apierrors.IsNotFound(err) {
-			return e.keep(e.Leases.Create(ctx, e.record(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}}, now)))
+	if e.held != nil {
+		got, err := e.keep(e.Leases.Update(ctx, e.record(e.held, time.Now())))
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return got, err
 		}
-		if err != nil {
-			return false, fmt.Errorf("reading lease %s/%s: %w", e.Namespace, e.Name, err)
-		}
-		if !e.free(lease, now) {
-			return false, nil
-		}
-	}
-	got, err := e.keep(e.Leases.Update(ctx, e.record(lease, now)))
-	if apierrors.IsConflict(err) {
-		// Somebody wrote in between; the next try reads what.
+		// Somebody wrote or deleted it in between: it is still ours, or is again if nobody else takes it first.
 		e.held = nil
-		if ctx.Err() == nil {
-			return e.retryOnce(ctx)
-		}
 	}
-	return got, err
-}
-
-// retryOnce reads the Lease anew after a conflict and takes it if it is still ours.
-func (e *election) retryOnce(ctx context.Context) (bool, error) {
 	lease, err := e.Leases.Get(ctx, e.Namespace, e.Name)
-	if err != nil {
+	now := time.Now()
+	switch {
+	case apierrors.IsNotFound(err):
+		return e.keep(e.Leases.Create(ctx, e.record(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}}, now)))
+	case err != nil:
 		return false, fmt.Errorf("reading lease %s/%s: %w", e.Namespace, e.Name, err)
-	}
-	if holder(lease) != e.Identity {
-		e.free(lease, time.Now())
+	case !e.free(lease, now):
 		return false, nil
 	}
-	return e.keep(e.Leases.Update(ctx, e.record(lease, time.Now())))
+	return e.keep(e.Leases.Update(ctx, e.record(lease, now)))
 }
 
 func (e *election) keep(l *coordinationv1.Lease, err error) (bool, error) {

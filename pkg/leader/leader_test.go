@@ -58,6 +58,8 @@ func (s *store) Update(_ context.Context, l *coordinationv1.Lease) (*coordinatio
 	switch {
 	case s.down:
 		return nil, errors.New("connection refused")
+	case s.lease == nil:
+		return nil, apierrors.NewNotFound(leases, "l")
 	case s.lease.ResourceVersion != l.ResourceVersion:
 		return nil, apierrors.NewConflict(leases, "l", errors.New("changed"))
 	}
@@ -171,6 +173,56 @@ func TestShortOutageIsSurvived(t *testing.T) {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("Run = %v", err)
+		}
+	})
+}
+
+func (s *store) replace(l *coordinationv1.Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lease = l
+}
+
+// TestDeletedLeaseIsMadeAnew: nobody else leads, so the leader goes on, as client-go's does.
+func TestDeletedLeaseIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		ctx, cancel := context.WithCancel(t.Context())
+		one, done := start(ctx, candidate(s, "one"))
+		<-one
+		for range 3 {
+			s.replace(nil)
+			time.Sleep(time.Minute)
+			if got, err := s.Get(ctx, "", ""); err != nil || holder(got) != "one" {
+				t.Errorf("the lease is %+v, %v", got, err)
+			}
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+}
+
+// TestLeaseTakenByAnother: whoever made the deleted Lease anew leads, and the old leader stops at once.
+func TestLeaseTakenByAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		one, done := start(t.Context(), candidate(s, "one"))
+		<-one
+		s.replace(nil)
+		two := &election{Config: candidate(s, "two")}
+		if ok, err := two.try(t.Context()); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		begin := time.Now()
+		if err := <-done; !errors.Is(err, ErrLost) || time.Since(begin) > 3*time.Second {
+			t.Errorf("Run = %v after %s", err, time.Since(begin))
+		}
+		if got, err := s.Get(t.Context(), "", ""); err != nil || holder(got) != "two" {
+			t.Errorf("the lease is %+v, %v", got, err)
 		}
 	})
 }
