@@ -41,6 +41,8 @@ type entry struct {
 	name, alias string
 	// account is the service account in kube-system that the controller acts as; "" is the manager's own identity.
 	account string
+	// workers is how many objects are worked on at once where no --concurrent-… flag says so; 0 is 1.
+	workers int
 	// optional controllers run only when named.
 	optional bool
 	// build returns nil if the options leave the controller nothing to do.
@@ -65,15 +67,15 @@ func entries() []entry {
 		{name: "namespace-controller", alias: "namespace", account: "namespace-controller", build: plain(namespace.New)},
 		{name: "serviceaccount-token-controller", alias: "serviceaccount-token", build: buildTokens},
 		{name: "token-cleaner-controller", alias: "tokencleaner", account: "token-cleaner", optional: true, build: plain(tokencleaner.New)},
-		{name: "node-ipam-controller", alias: "nodeipam", account: "node-controller", build: buildIPAM},
-		{name: "node-lifecycle-controller", alias: "nodelifecycle", account: "node-controller", build: func(o *options, d controller.Deps) (runner, error) {
+		{name: "node-ipam-controller", alias: "nodeipam", account: "node-controller", workers: 30, build: buildIPAM},
+		{name: "node-lifecycle-controller", alias: "nodelifecycle", account: "node-controller", workers: 8, build: func(o *options, d controller.Deps) (runner, error) {
 			return nodelifecycle.New(d, nodelifecycle.Config{Grace: o.monitorGrace, Startup: o.startupGrace, Period: o.monitorPeriod, Evictions: o.evictions})
 		}},
-		{name: "taint-eviction-controller", alias: "taint-eviction", account: "node-controller", build: plain(tainteviction.New)},
+		{name: "taint-eviction-controller", alias: "taint-eviction", account: "node-controller", workers: 8, build: plain(tainteviction.New)},
 		{name: "pod-garbage-collector-controller", alias: "podgc", account: "pod-garbage-collector", build: func(o *options, d controller.Deps) (runner, error) {
 			return podgc.New(d, o.terminatedPodThreshold)
 		}},
-		{name: "clusterrole-aggregation-controller", alias: "clusterrole-aggregation", account: "clusterrole-aggregation-controller", build: plain(clusterrole.New)},
+		{name: "clusterrole-aggregation-controller", alias: "clusterrole-aggregation", account: "clusterrole-aggregation-controller", workers: 5, build: plain(clusterrole.New)},
 		{name: "resourcequota-controller", alias: "resourcequota", account: "resourcequota-controller", build: func(o *options, d controller.Deps) (runner, error) {
 			return resourcequota.New(d, o.quotaPeriod)
 		}},

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -504,6 +505,37 @@ func TestControllersFlag(t *testing.T) {
 	}
 	if _, err := selected([]string{"*", "nonsense"}); err == nil || !strings.Contains(err.Error(), `"nonsense" is not in the list of known controllers`) {
 		t.Errorf("unknown name: %v", err)
+	}
+}
+
+// TestConcurrency: the flags say how many objects are worked on at once, with the defaults of kube-controller-manager v1.36.
+func TestConcurrency(t *testing.T) {
+	t.Parallel()
+	flags := map[string]struct {
+		flag   string
+		preset int
+	}{
+		"deployment-controller": {"deployment", 5}, "replicaset-controller": {"replicaset", 5}, "replicationcontroller-controller": {"rc", 5},
+		"daemonset-controller": {"daemonset", 2}, "statefulset-controller": {"statefulset", 5}, "endpoints-controller": {"endpoint", 5},
+		"endpointslice-controller": {"service-endpoint", 5}, "namespace-controller": {"namespace", 10}, "garbage-collector-controller": {"gc", 20},
+		"resourcequota-controller": {"resource-quota", 5}, "serviceaccount-token-controller": {"serviceaccount-token", 5},
+	}
+	for _, e := range entries() {
+		o, fs := &options{}, pflag.NewFlagSet("", pflag.ContinueOnError)
+		o.addFlags(fs)
+		want, ok := flags[e.name]
+		if !ok {
+			if n := o.workersOf(e); n != max(e.workers, 1) {
+				t.Errorf("%s works on %d at once", e.name, n)
+			}
+			continue
+		}
+		if n := o.workersOf(e); n != want.preset {
+			t.Errorf("%s works on %d at once, want %d", e.name, n, want.preset)
+		}
+		if err := fs.Parse([]string{"--concurrent-" + want.flag + "-syncs=7"}); err != nil || o.workersOf(e) != 7 {
+			t.Errorf("%s works on %d at once: %v", e.name, o.workersOf(e), err)
+		}
 	}
 }
 

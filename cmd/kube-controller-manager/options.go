@@ -103,6 +103,8 @@ func (o *options) addWorkerFlags(fs *pflag.FlagSet) {
 		{"concurrent-deployment-syncs", "deployment-controller", 5},
 		{"concurrent-replicaset-syncs", "replicaset-controller", 5},
 		{"concurrent-rc-syncs", "replicationcontroller-controller", 5},
+		{"concurrent-daemonset-syncs", "daemonset-controller", 2},
+		{"concurrent-statefulset-syncs", "statefulset-controller", 5},
 		{"concurrent-endpoint-syncs", "endpoints-controller", 5},
 		{"concurrent-service-endpoint-syncs", "endpointslice-controller", 5},
 		{"concurrent-namespace-syncs", "namespace-controller", 10},
@@ -114,6 +116,14 @@ func (o *options) addWorkerFlags(fs *pflag.FlagSet) {
 	}
 }
 
+// workersOf is how many objects of a controller are worked on at once.
+func (o *options) workersOf(e entry) int {
+	if n := o.workers[e.name]; n != nil {
+		return *n
+	}
+	return max(e.workers, 1)
+}
+
 // addAcceptedFlags adds upstream's flags that users' start scripts pass but that change nothing here.
 func addAcceptedFlags(fs *pflag.FlagSet) {
 	const note = "Accepted for compatibility; without effect."
@@ -123,7 +133,7 @@ func addAcceptedFlags(fs *pflag.FlagSet) {
 		"configure-cloud-routes", "feature-gates", "cert-dir", "tls-min-version", "tls-cipher-suites", "min-resync-period",
 		"kube-api-qps", "kube-api-burst", "kube-api-content-type", "flex-volume-plugin-dir", "leader-elect-resource-lock",
 		"horizontal-pod-autoscaler-sync-period", "pvclaimbinder-sync-period", "route-reconciliation-period", "attach-detach-reconcile-sync-period",
-		"concurrent-job-syncs", "concurrent-cron-job-syncs", "concurrent-daemonset-syncs", "concurrent-statefulset-syncs",
+		"concurrent-job-syncs", "concurrent-cron-job-syncs",
 		"concurrent-service-syncs", "concurrent-ttl-after-finished-syncs", "mirroring-concurrent-service-endpoint-syncs",
 		"namespace-sync-period", "vmodule", "controller-start-interval",
 	} {

@@ -94,12 +94,8 @@ func (m *manager) build(ctx context.Context, e entry, informers *controller.Info
 			return nil, err
 		}
 	}
-	workers := 1
-	if n := m.o.workers[e.name]; n != nil {
-		workers = *n
-	}
 	return e.build(m.o, controller.Deps{
-		Client: client, Informers: informers, Log: m.log.With("controller", e.name), Metrics: m.metrics, Workers: workers, Now: time.Now,
+		Client: client, Informers: informers, Log: m.log.With("controller", e.name), Metrics: m.metrics, Workers: m.o.workersOf(e), Now: time.Now,
 		Events: b.NewRecorder(m.scheme, corev1.EventSource{Component: e.name}),
 	})
 }
