@@ -72,7 +72,7 @@ const mutableFields = "`spec.containers[*].image`,`spec.initContainers[*].image`
 // period and removed scheduling gates (with a narrower node selection) may change.
 func ValidatePodUpdate(obj, old *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := ValidatePod(obj)
+	errs := append(ValidatePod(obj), validateMirrorUpdate(obj, old)...)
 	if len(obj.Spec.Containers) != len(old.Spec.Containers) {
 		return append(errs, field.Forbidden(path.Child("containers"), "pod updates may not add or remove containers"))
 	}
@@ -93,6 +93,20 @@ func ValidatePodUpdate(obj, old *corev1.Pod) field.ErrorList {
 		errs = append(errs, field.Forbidden(path, fmt.Sprintf(immutableMessage, mutableFields, diff.Diff(old.Spec, *masked))))
 	}
 	return errs
+}
+
+// validateMirrorUpdate: a pod is a mirror of a static pod all its life, or never. What its node may read depends on it.
+func validateMirrorUpdate(obj, old *corev1.Pod) field.ErrorList {
+	path := field.NewPath("metadata", "annotations").Key(corev1.MirrorPodAnnotationKey)
+	now, is := obj.Annotations[corev1.MirrorPodAnnotationKey]
+	before, was := old.Annotations[corev1.MirrorPodAnnotationKey]
+	switch {
+	case was && (!is || now != before):
+		return field.ErrorList{field.Forbidden(path, "may not remove or update mirror pod annotation")}
+	case is && !was:
+		return field.ErrorList{field.Forbidden(path, "may not add mirror pod annotation")}
+	}
+	return nil
 }
 
 // maskMutable returns obj's spec with the fields that may change taken from old, so that what still differs is forbidden.
@@ -211,6 +225,9 @@ func narrower(now, was *corev1.NodeSelectorTerm) bool {
 
 // ValidatePodEphemeralUpdate checks a change of the ephemeral containers: they can be added, not changed or removed.
 func ValidatePodEphemeralUpdate(obj, old *corev1.Pod) field.ErrorList {
+	if _, mirror := old.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods do not support ephemeral containers")}
+	}
 	path := field.NewPath("spec", "ephemeralContainers")
 	errs := ValidatePod(obj)
 	now := map[string]*corev1.EphemeralContainer{}

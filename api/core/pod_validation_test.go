@@ -2,6 +2,7 @@ package core
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -178,5 +179,31 @@ func TestEventRules(t *testing.T) {
 	}
 	if msgs := ValidEventName("a/b", false); len(msgs) == 0 || len(ValidEventName("A b", false)) > 0 {
 		t.Errorf("names: %v", msgs)
+	}
+}
+
+// What a pod's node may read depends on whether the pod is a mirror, so that cannot be changed, not through the status either.
+func TestMirrorStaysMirror(t *testing.T) {
+	t.Parallel()
+	mirror := func(value string) *corev1.Pod {
+		p := simplePod()
+		if value != "" {
+			p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: value}
+		}
+		return p
+	}
+	for _, c := range []struct{ old, now, want string }{
+		{"a", "a", ""}, {"", "", ""}, {"", "a", "may not add mirror pod annotation"},
+		{"a", "b", "may not remove or update mirror pod annotation"}, {"a", "", "may not remove or update mirror pod annotation"},
+	} {
+		for what, validate := range map[string]func(obj, old *corev1.Pod) field.ErrorList{"update": ValidatePodUpdate, "status": ValidatePodStatusUpdate} {
+			errs := validate(mirror(c.now), mirror(c.old))
+			if got := strings.Join(texts(errs), "; "); (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+				t.Errorf("%s from %q to %q: %s", what, c.old, c.now, got)
+			}
+		}
+	}
+	if errs := ValidatePodEphemeralUpdate(mirror("a"), mirror("a")); len(errs) != 1 || !strings.Contains(errs[0].Error(), "static pods do not support ephemeral containers") {
+		t.Errorf("an ephemeral container in a mirror pod: %v", errs)
 	}
 }

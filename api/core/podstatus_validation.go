@@ -12,6 +12,7 @@ import (
 func ValidatePodStatusUpdate(obj, old *corev1.Pod) field.ErrorList {
 	path := field.NewPath("status")
 	errs := validatePodAnnotations(obj.Annotations, &obj.Spec, field.NewPath("metadata", "annotations"))
+	errs = append(errs, validateMirrorUpdate(obj, old)...)
 	if obj.Spec.NodeName != old.Spec.NodeName {
 		errs = append(errs, field.Forbidden(path.Child("nodeName"), "may not be changed directly"))
 	}

@@ -5,16 +5,18 @@ package noderestriction
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-
+	"bonsai/api/core"
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/request"
 )
@@ -51,6 +53,8 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		return p.pods(ctx, a, node)
 	case "/nodes":
 		return p.nodes(a, node)
+	case "/persistentvolumeclaims":
+		return claimStatus(a, node)
 	case "/serviceaccounts":
 		if a.Subresource == "token" {
 			return p.token(ctx, a, node)
@@ -136,46 +140,13 @@ func uidOf(obj runtime.Object) string {
 
 // mirrorContent: a mirror pod must not open its node a way to objects that no pod bound to it needs.
 func mirrorContent(a *admission.Attributes, pod *corev1.Pod, node string) error {
-	if pod.Spec.ServiceAccountName != "" {
-		return admission.Forbid(a, "node %q can not create pods that reference a service account", node)
-	}
-	if len(pod.Spec.ImagePullSecrets) > 0 || readsObjects(pod) {
-		return admission.Forbid(a, "node %q can not create pods that reference secrets or configmaps", node)
-	}
-	for _, v := range pod.Spec.Volumes {
-		if v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
-			return admission.Forbid(a, "node %q can not create pods that reference persistentvolumeclaims", node)
+	for r := range core.PodReferences(pod) {
+		if r.Resource == core.RefServiceAccounts {
+			return admission.Forbid(a, "node %q can not create pods that reference a service account", node)
 		}
+		return admission.Forbid(a, "node %q can not create pods that reference %s", node, r.Resource)
 	}
 	return nil
-}
-
-func readsObjects(pod *corev1.Pod) bool {
-	for _, v := range pod.Spec.Volumes {
-		if v.Secret != nil || v.ConfigMap != nil {
-			return true
-		}
-		if v.Projected != nil {
-			for _, s := range v.Projected.Sources {
-				if s.Secret != nil || s.ConfigMap != nil || s.ServiceAccountToken != nil {
-					return true
-				}
-			}
-		}
-	}
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for _, c := range list {
-			if len(c.EnvFrom) > 0 {
-				return true
-			}
-			for _, e := range c.Env {
-				if e.ValueFrom != nil && (e.ValueFrom.SecretKeyRef != nil || e.ValueFrom.ConfigMapKeyRef != nil) {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 func (p plugin) boundPod(ctx context.Context, a *admission.Attributes, node, verb string) error {
@@ -200,22 +171,16 @@ func podStatus(a *admission.Attributes, node string) error {
 	if pod.Spec.NodeName != node {
 		return admission.Forbid(a, "node %q can only update pod status for pods with spec.nodeName set to itself", node)
 	}
-	if now, ok := a.Object.(*corev1.Pod); ok && !sameLabels(now.Labels, pod.Labels) {
+	now, ok := a.Object.(*corev1.Pod)
+	switch {
+	case !ok:
+		return fmt.Errorf("unexpected type %T", a.Object)
+	case !maps.Equal(now.Labels, pod.Labels):
 		return admission.Forbid(a, "node %q cannot update labels through pod status", node)
+	case !equality.Semantic.DeepEqual(now.Status.ResourceClaimStatuses, pod.Status.ResourceClaimStatuses):
+		return admission.Forbid(a, "node %q cannot update resource claim statuses", node) // they open claims to the node
 	}
 	return nil
-}
-
-func sameLabels(a, b map[string]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for k, v := range a {
-		if w, ok := b[k]; !ok || v != w {
-			return false
-		}
-	}
-	return true
 }
 
 // token: a node may ask only for tokens bound to a pod that runs on it.
@@ -248,6 +213,46 @@ func (p plugin) token(ctx context.Context, a *admission.Attributes, node string)
 		return admission.Forbid(a, "node requested token bound to a pod scheduled on a different node")
 	case pod.Spec.ServiceAccountName != a.Name:
 		return admission.Forbid(a, "node requested token for a service account the pod does not run as")
+	}
+	return audience(a, req.Spec.Audiences, pod)
+}
+
+// audience: a token is good for one audience, and for one that a volume of the pod names; empty is the API server's own.
+func audience(a *admission.Attributes, asked []string, pod *corev1.Pod) error {
+	if len(asked) > 1 {
+		return admission.Forbid(a, "node may only request 0 or 1 audiences")
+	}
+	want := ""
+	if len(asked) == 1 {
+		want = asked[0]
+	}
+	for _, v := range pod.Spec.Volumes {
+		if v.Projected == nil {
+			continue
+		}
+		for _, s := range v.Projected.Sources {
+			if s.ServiceAccountToken != nil && s.ServiceAccountToken.Audience == want {
+				return nil
+			}
+		}
+	}
+	return admission.Forbid(a, "audience %q not found in pod spec volume", want)
+}
+
+// claimStatus: of a claim a node reports how far its volume has grown, and nothing else.
+func claimStatus(a *admission.Attributes, node string) error {
+	now, ok := a.Object.(*corev1.PersistentVolumeClaim)
+	old, okOld := a.OldObject.(*corev1.PersistentVolumeClaim)
+	if !ok || !okOld || a.Operation != admission.Update || a.Subresource != "status" {
+		return admission.Forbid(a, "unexpected operation %q", a.Operation)
+	}
+	kept := now.DeepCopy()
+	kept.ResourceVersion, kept.ManagedFields = old.ResourceVersion, old.ManagedFields
+	kept.TypeMeta = old.TypeMeta
+	kept.Status.Capacity, kept.Status.Conditions = old.Status.Capacity, old.Status.Conditions
+	kept.Status.AllocatedResources, kept.Status.AllocatedResourceStatuses = old.Status.AllocatedResources, old.Status.AllocatedResourceStatuses
+	if !equality.Semantic.DeepEqual(kept, old) {
+		return admission.Forbid(a, "node %q is not allowed to update fields other than status.capacity and status.conditions", node)
 	}
 	return nil
 }

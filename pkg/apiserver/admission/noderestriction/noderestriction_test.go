@@ -9,6 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -41,8 +42,26 @@ func pod(node string, mirror bool, change func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-func tokenFor(uid string) *authenticationv1.TokenRequest {
-	r := &authenticationv1.TokenRequest{}
+func withVolume(source corev1.VolumeSource) *corev1.Pod {
+	return pod("n1", true, func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: source}} })
+}
+
+func claim(change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
+	if change != nil {
+		change(c)
+	}
+	return c
+}
+
+// tokens is a volume with a token for the API server and one for the audience vault.
+func tokens() []corev1.Volume {
+	return []corev1.Volume{{Name: "t", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}}, {ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: "vault"}}}}}}}
+}
+
+func tokenFor(uid string, audiences ...string) *authenticationv1.TokenRequest {
+	r := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}
 	if uid != "" {
 		r.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: "mine"}
 		r.Spec.BoundObjectRef.UID = "mine-uid"
@@ -56,7 +75,9 @@ func tokenFor(uid string) *authenticationv1.TokenRequest {
 // The messages are what kube-apiserver v1.36 answers.
 func TestValidate(t *testing.T) {
 	t.Parallel()
-	mine := pod("n1", false, func(p *corev1.Pod) { p.Name, p.UID, p.Spec.ServiceAccountName = "mine", "mine-uid", "sa" })
+	mine := pod("n1", false, func(p *corev1.Pod) {
+		p.Name, p.UID, p.Spec.ServiceAccountName, p.Spec.Volumes = "mine", "mine-uid", "sa", tokens()
+	})
 	plug := New(Config{Pods: objects{"mine": mine, "other": pod("n2", false, nil)}, Nodes: objects{"n1": node("n1", nil)}})
 	lease := func(name string) *coordinationv1.Lease {
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -92,6 +113,35 @@ func TestValidate(t *testing.T) {
 		"a mirror pod elsewhere": {create, "pods", "", pod("n2", true, nil), nil, `node "n1" can only create pods with spec.nodeName set to itself`},
 		"a mirror with account":  {create, "pods", "", pod("n1", true, func(p *corev1.Pod) { p.Spec.ServiceAccountName = "sa" }), nil, "service account"},
 		"a mirror with secret":   {create, "pods", "", pod("n1", true, func(p *corev1.Pod) { p.Spec.ImagePullSecrets = make([]corev1.LocalObjectReference, 1) }), nil, "secrets"},
+		"a mirror, csi": {create, "pods", "", withVolume(corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{NodePublishSecretRef: &corev1.LocalObjectReference{Name: "s"}}}), nil,
+			`pods "p" is forbidden: node "n1" can not create pods that reference secrets`},
+		"a mirror, flexVolume": {create, "pods", "", withVolume(corev1.VolumeSource{FlexVolume: &corev1.FlexVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}), nil, "reference secrets"},
+		"a mirror, iscsi":      {create, "pods", "", withVolume(corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}), nil, "reference secrets"},
+		"a mirror, azureFile":  {create, "pods", "", withVolume(corev1.VolumeSource{AzureFile: &corev1.AzureFileVolumeSource{SecretName: "s"}}), nil, "reference secrets"},
+		"a mirror, rbd":        {create, "pods", "", withVolume(corev1.VolumeSource{RBD: &corev1.RBDVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}), nil, "reference secrets"},
+		"a mirror, config map": {create, "pods", "", withVolume(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}), nil, "reference configmaps"},
+		"a mirror, ephemeral":  {create, "pods", "", withVolume(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}), nil, "reference persistentvolumeclaims"},
+		"a mirror, token": {create, "pods", "", withVolume(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}}}}}), nil,
+			"reference a service account"},
+		"a mirror, bundle": {create, "pods", "", withVolume(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}}}}}), nil,
+			"reference clustertrustbundles"},
+		"a mirror, device": {create, "pods", "", pod("n1", true, func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "a"}} }), nil, "reference resourceclaims"},
+		"a mirror, ephemeral container": {create, "pods", "", pod("n1", true, func(p *corev1.Pod) {
+			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{}}}}}}
+		}), nil, "reference secrets"},
+		"claims by status": {update, "pods/status", "mine", pod("n1", false, func(p *corev1.Pod) {
+			p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "a", ResourceClaimName: ptr.To("theirs")}}
+		}), mine, "cannot update resource claim statuses"},
+		"an ephemeral container":  {update, "pods/ephemeralcontainers", "mine", mine, mine, "unexpected pod subresource"},
+		"a token, other audience": {create, "serviceaccounts/token", "sa", tokenFor("mine-uid", "vault"), nil, ""},
+		"a token, any audience":   {create, "serviceaccounts/token", "sa", tokenFor("mine-uid", "x"), nil, `audience "x" not found in pod spec volume`},
+		"a token, two audiences":  {create, "serviceaccounts/token", "sa", tokenFor("mine-uid", "vault", "x"), nil, "node may only request 0 or 1 audiences"},
+		"a claim's growth": {update, "persistentvolumeclaims/status", "c", claim(func(c *corev1.PersistentVolumeClaim) {
+			c.Status.Capacity = corev1.ResourceList{"storage": resource.MustParse("2Gi")}
+		}), claim(nil), ""},
+		"a claim's phase":        {update, "persistentvolumeclaims/status", "c", claim(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }), claim(nil), "fields other than status.capacity"},
+		"a claim's labels":       {update, "persistentvolumeclaims/status", "c", claim(func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"a": "b"} }), claim(nil), "fields other than status.capacity"},
+		"a claim":                {update, "persistentvolumeclaims", "c", claim(nil), claim(nil), "unexpected operation"},
 		"delete its pod":         {del, "pods", "mine", nil, nil, ""},
 		"delete another's pod":   {del, "pods", "other", nil, nil, `node "n1" can only delete pods with spec.nodeName set to itself`},
 		"change a pod":           {update, "pods", "mine", mine, mine, "unexpected operation"},
@@ -108,10 +158,10 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			resource, sub, _ := strings.Cut(c.resource, "/")
-			a := &admission.Attributes{Operation: c.op, Resource: corev1.SchemeGroupVersion.WithResource(resource), Subresource: sub, Name: c.object,
+			name, sub, _ := strings.Cut(c.resource, "/")
+			a := &admission.Attributes{Operation: c.op, Resource: corev1.SchemeGroupVersion.WithResource(name), Subresource: sub, Name: c.object,
 				Namespace: "ns", Object: c.now, OldObject: c.old, User: &request.User{Name: "system:node:n1", Groups: []string{request.GroupNodes}}}
-			if resource == "leases" {
+			if name == "leases" {
 				a.Resource, a.Namespace = coordinationv1.SchemeGroupVersion.WithResource("leases"), corev1.NamespaceNodeLease
 			}
 			err := plug.Validator.Validate(context.Background(), a)

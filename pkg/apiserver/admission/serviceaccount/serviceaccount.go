@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"bonsai/api/core"
 	"bonsai/pkg/apiserver/admission"
 )
 
@@ -91,23 +92,14 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 
 // validateMirror: a mirror pod must not give its node a way to what other pods have.
 func validateMirror(a *admission.Attributes, pod *corev1.Pod) error {
-	if pod.Spec.ServiceAccountName != "" {
-		return admission.Forbid(a, "a mirror pod may not reference service accounts")
-	}
-	for _, v := range pod.Spec.Volumes {
-		if v.Secret != nil {
+	for r := range core.PodReferences(pod) {
+		switch {
+		case r.Resource == core.RefServiceAccounts && r.Name == "":
+			return admission.Forbid(a, "a mirror pod may not use ServiceAccountToken volume projections")
+		case r.Resource == core.RefServiceAccounts:
+			return admission.Forbid(a, "a mirror pod may not reference service accounts")
+		case r.Resource == core.RefSecrets:
 			return admission.Forbid(a, "a mirror pod may not reference secrets")
-		}
-		if v.Projected == nil {
-			continue
-		}
-		for _, s := range v.Projected.Sources {
-			if s.ServiceAccountToken != nil {
-				return admission.Forbid(a, "a mirror pod may not use ServiceAccountToken volume projections")
-			}
-			if s.Secret != nil {
-				return admission.Forbid(a, "a mirror pod may not reference secrets")
-			}
 		}
 	}
 	return nil

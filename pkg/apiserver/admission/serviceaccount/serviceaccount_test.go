@@ -112,6 +112,14 @@ func TestAdmit(t *testing.T) {
 			mirror(p)
 			p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}}}
 		}, 1, "a mirror pod may not reference secrets"},
+		"a mirror, with a driver's secret": {func(p *corev1.Pod) {
+			mirror(p)
+			p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{NodePublishSecretRef: &corev1.LocalObjectReference{Name: "s"}}}}}
+		}, 1, "a mirror pod may not reference secrets"},
+		"a mirror, with a variable's secret": {func(p *corev1.Pod) {
+			mirror(p)
+			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{}}}
+		}, 0, "a mirror pod may not reference secrets"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

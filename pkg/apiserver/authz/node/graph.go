@@ -6,7 +6,27 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"bonsai/api/core"
 )
+
+// object names one namespaced object that a node may need, by its resource.
+type object struct{ resource, namespace, name string }
+
+// needsOf returns what p gives its node a right to read: p itself first, then all that it refers to. A mirror pod gives nothing but
+// itself: the node wrote it, and what runs is already known to the node.
+func needsOf(p *corev1.Pod) []object {
+	list := []object{{"pods", p.Namespace, p.Name}}
+	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return list
+	}
+	for r := range core.PodReferences(p) {
+		if r.Name != "" {
+			list = append(list, object{r.Resource, p.Namespace, r.Name})
+		}
+	}
+	return list
+}
 
 // graph knows which node needs which objects, from the pods bound to it. It is the follow.Handler of pods.
 type graph struct {
@@ -35,7 +55,7 @@ func (g *graph) Put(key string, obj runtime.Object) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n := pod{node: p.Spec.NodeName, needs: append([]object{{"pods", p.Namespace, p.Name}}, references(p)...)}
+	n := pod{node: p.Spec.NodeName, needs: needsOf(p)}
 	if old, known := g.pods[key]; known && old.node == n.node && slices.Equal(old.needs, n.needs) {
 		return // most changes are of the status
 	}

@@ -85,7 +85,8 @@ func (a *Authorizer) authorize(ctx context.Context, node string, at *authz.Attri
 		reason, allowed = a.readNeeded(ctx, node, at)
 	case "/persistentvolumeclaims":
 		if at.Subresource == "status" {
-			return "", false, false
+			reason, allowed = a.claimStatus(ctx, node, at)
+			break
 		}
 		reason, allowed = a.getNeeded(ctx, node, at)
 	case "/persistentvolumes", "storage.k8s.io/volumeattachments", "resource.k8s.io/resourceclaims":
@@ -146,6 +147,14 @@ func (a *Authorizer) getNeeded(ctx context.Context, node string, at *authz.Attri
 		return "can only get individual resources of this type", false
 	case at.Subresource != "":
 		return "cannot get subresource", false
+	}
+	return a.related(ctx, node, object{at.Resource, at.Namespace, at.Name})
+}
+
+// claimStatus: a node reports the growth of a volume that a pod on it uses.
+func (a *Authorizer) claimStatus(ctx context.Context, node string, at *authz.Attributes) (string, bool) {
+	if at.Verb != "update" && at.Verb != "patch" {
+		return "can only update or patch the status of this type", false
 	}
 	return a.related(ctx, node, object{at.Resource, at.Namespace, at.Name})
 }

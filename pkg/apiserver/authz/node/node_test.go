@@ -21,6 +21,7 @@ func newPod(name, node string) *corev1.Pod {
 		Containers:     []corev1.Container{{Env: []corev1.EnvVar{{ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "key"}}}}}}},
 		Volumes: []corev1.Volume{
 			{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "vol"}}},
+			{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"}}},
 			{VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 				{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"}}}}}}},
 		}}}
@@ -31,7 +32,7 @@ func TestAuthorize(t *testing.T) {
 	t.Parallel()
 	a := New(Config{Pods: follow.Resource{}, Log: slog.New(slog.DiscardHandler), Rules: []rbacv1.PolicyRule{
 		{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{""}, Resources: []string{"services", "nodes", "pods", "secrets"}},
-		{Verbs: []string{"create", "patch"}, APIGroups: []string{""}, Resources: []string{"nodes", "pods"}}}})
+		{Verbs: []string{"create", "patch"}, APIGroups: []string{""}, Resources: []string{"nodes", "pods", "persistentvolumeclaims/status"}}}})
 	a.graph.Put("/registry/pods/ns/p", newPod("p", "n1"))
 	a.graph.Put("/registry/pods/ns/q", newPod("q", "n2"))
 	a.graph.Put("/registry/pods/ns/waiting", newPod("waiting", ""))
@@ -78,6 +79,9 @@ func TestAuthorize(t *testing.T) {
 		"its lease":                  {leases("update", "kube-node-lease", "n1"), true, ""},
 		"another's lease":            {leases("update", "kube-node-lease", "n2"), false, "can only access node lease with the same name as the requesting node"},
 		"a lease elsewhere":          {leases("create", "default", ""), false, `can only access leases in the "kube-node-lease" system namespace`},
+		"a claim's growth":           {res("patch", "persistentvolumeclaims", "status", "ns", "claim"), true, ""},
+		"another claim's growth":     {res("patch", "persistentvolumeclaims", "status", "ns", "x"), false, unrelated},
+		"read a claim's growth":      {res("get", "persistentvolumeclaims", "status", "ns", "claim"), false, "can only update or patch the status of this type"},
 		"services, as the role says": {res("list", "services", "", "", ""), true, ""},
 		"what no role says":          {res("delete", "nodes", "", "", "n1"), false, ""},
 	} {
@@ -92,6 +96,25 @@ func TestAuthorize(t *testing.T) {
 				t.Error("somebody with a node's name and not of its group got an answer")
 			}
 		})
+	}
+}
+
+// A mirror pod is written by the node itself: what it refers to is not opened to the node, or the node could read every secret.
+func TestMirrorPodsGiveNoRights(t *testing.T) {
+	t.Parallel()
+	a := New(Config{Log: slog.New(slog.DiscardHandler)})
+	mirror := newPod("m", "n1")
+	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+	mirror.Spec.Volumes = append(mirror.Spec.Volumes,
+		corev1.Volume{VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{NodePublishSecretRef: &corev1.LocalObjectReference{Name: "csi"}}}})
+	a.graph.Put("/registry/pods/ns/m", mirror)
+	for o, want := range map[object]bool{
+		{"pods", "ns", "m"}: true, {"secrets", "ns", "csi"}: false, {"secrets", "ns", "pull"}: false, {"secrets", "ns", "vol"}: false,
+		{"configmaps", "ns", "from"}: false, {"serviceaccounts", "ns", "sa"}: false,
+	} {
+		if yes, _ := a.graph.needs("n1", o); yes != want {
+			t.Errorf("%v: %v", o, yes)
+		}
 	}
 }
 
