@@ -53,6 +53,8 @@ func StorageError(err error) error {
 		e := apierrors.NewTimeoutError(message, 1)
 		e.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
 		return e
+	case errors.Is(err, storage.ErrTooLarge):
+		return apierrors.NewRequestEntityTooLargeError("etcdserver: request is too large")
 	case errors.Is(err, storage.ErrBadContinue):
 		return apierrors.NewBadRequest(fmt.Sprintf("invalid continue token: continue key is not valid: %v", strings.TrimPrefix(err.Error(), storage.ErrBadContinue.Error()+": ")))
 	default:

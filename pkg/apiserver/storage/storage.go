@@ -30,6 +30,8 @@ var (
 	ErrExpired = errors.New("storage: revision is too old")
 	// ErrFuture: the asked revision was not reached within the wait of 3 s (HTTP 504 "Too large resource version").
 	ErrFuture = errors.New("storage: revision is in the future")
+	// ErrTooLarge: the value is more than the storage takes in one request (HTTP 413).
+	ErrTooLarge = errors.New("storage: value is too large")
 	// ErrBadContinue: a continue token that this storage did not make, or made for another prefix (HTTP 400).
 	ErrBadContinue = errors.New("storage: continue token is not valid")
 )

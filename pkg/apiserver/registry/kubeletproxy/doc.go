@@ -10,7 +10,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"time"
@@ -31,9 +30,7 @@ type Config struct {
 	CAFile, CertFile, KeyFile string
 	// AddressTypes are tried in order (--kubelet-preferred-address-types); nil: upstream's default.
 	AddressTypes []corev1.NodeAddressType
-	// Dial opens connections; nil: plain TCP.
-	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// AllowLocal lets pods/proxy and services/proxy reach loopback and link-local addresses; for tests.
+	// AllowLocal lets connections go to loopback and link-local addresses; for tests.
 	AllowLocal bool
 }
 
@@ -44,9 +41,6 @@ type Proxy struct {
 	pods    *http.Transport
 }
 
-// dialTimeout bounds how long a connection to a node or pod may take to open.
-const dialTimeout = 30 * time.Second
-
 // New reads the certificates; it connects to nothing.
 func New(cfg Config) (*Proxy, error) {
 	if cfg.Stores == nil {
@@ -55,15 +49,12 @@ func New(cfg Config) (*Proxy, error) {
 	if cfg.AddressTypes == nil {
 		cfg.AddressTypes = []corev1.NodeAddressType{corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeInternalIP, corev1.NodeExternalDNS, corev1.NodeExternalIP}
 	}
-	if cfg.Dial == nil {
-		cfg.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
-	}
 	tlsConfig, err := kubeletTLS(cfg)
 	if err != nil {
 		return nil, err
 	}
 	transport := func(c *tls.Config) *http.Transport {
-		return &http.Transport{DialContext: cfg.Dial, TLSClientConfig: c, TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second}
+		return &http.Transport{DialContext: dialer(cfg.AllowLocal), TLSClientConfig: c, TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second}
 	}
 	return &Proxy{
 		cfg:     cfg,

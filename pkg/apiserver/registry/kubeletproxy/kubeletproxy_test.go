@@ -53,6 +53,12 @@ func house(t *testing.T, local bool) *kubeletproxy.Proxy {
 
 func houseOf(t *testing.T, local bool, kubelet http.HandlerFunc) *kubeletproxy.Proxy {
 	t.Helper()
+	return houseAt(t, local, "127.0.0.1", kubelet)
+}
+
+// houseAt is a house whose node and pods say that they are at address.
+func houseAt(t *testing.T, local bool, address string, kubelet http.HandlerFunc) *kubeletproxy.Proxy {
+	t.Helper()
 	node := httptest.NewTLSServer(kubelet)
 	t.Cleanup(node.Close)
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "app %s %s", r.Method, r.URL) }))
@@ -63,7 +69,7 @@ func houseOf(t *testing.T, local bool, kubelet http.HandlerFunc) *kubeletproxy.P
 	}
 	port := func(s *httptest.Server) int32 { return int32(s.Listener.Addr().(*net.TCPAddr).Port) }
 	pod := func(name, node string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Status: corev1.PodStatus{PodIP: "127.0.0.1"},
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Status: corev1.PodStatus{PodIP: address},
 			Spec: corev1.PodSpec{NodeName: node, InitContainers: []corev1.Container{{Name: "init"}}, Containers: []corev1.Container{{Name: "app", Ports: []corev1.ContainerPort{{ContainerPort: port(app)}}}}}}
 	}
 	two := pod("two", "n")
@@ -72,12 +78,12 @@ func houseOf(t *testing.T, local bool, kubelet http.HandlerFunc) *kubeletproxy.P
 	p, err := kubeletproxy.New(kubeletproxy.Config{CAFile: ca, AllowLocal: local, Stores: registrytest.Stores{
 		"pods": registrytest.Of(pod("p", "n"), pod("free", ""), two),
 		"nodes": registrytest.Of(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{
-			Addresses:       []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: "192.0.2.1"}, {Type: corev1.NodeInternalIP, Address: "127.0.0.1"}},
+			Addresses:       []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: "192.0.2.1"}, {Type: corev1.NodeInternalIP, Address: address}},
 			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: port(node)}}}}),
 		"services": registrytest.Of(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "svc", Namespace: "ns"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "web", Port: 80}}}},
 			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "empty", Namespace: "ns"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}),
 		"endpointslices.discovery.k8s.io": registrytest.Of(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "svc-1", Namespace: "ns", Labels: map[string]string{discoveryv1.LabelServiceName: "svc"}},
-			Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &number}}, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"127.0.0.1"}},
+			Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &number}}, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}},
 				{Addresses: []string{"192.0.2.9"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}}}),
 	}})
 	if err != nil {
@@ -106,7 +112,7 @@ func ask(t *testing.T, c registry.Connecter, name, path, query string) string {
 
 func TestLog(t *testing.T) {
 	t.Parallel()
-	p := house(t, false)
+	p := house(t, true)
 	for _, c := range []struct{ pod, query, want string }{
 		{"p", "", "/containerLogs/ns/p/app"},
 		{"p", "follow=true&tailLines=5&timestamps=1&previous=false", "/containerLogs/ns/p/app?follow=true&tailLines=5&timestamps=true"},
@@ -157,7 +163,7 @@ func TestProxies(t *testing.T) {
 // An upgraded connection passes bytes both ways, with the options in the kubelet's words.
 func TestExecUpgrade(t *testing.T) {
 	t.Parallel()
-	p := house(t, false)
+	p := house(t, true)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := p.Exec().Connect(r.Context(), "ns", "p", "", w, r); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -187,7 +193,7 @@ func TestExecUpgrade(t *testing.T) {
 
 func TestConnectionsAreRefusedEarly(t *testing.T) {
 	t.Parallel()
-	p := house(t, false)
+	p := house(t, true)
 	for _, c := range []struct {
 		proxy            registry.Connecter
 		pod, query, want string

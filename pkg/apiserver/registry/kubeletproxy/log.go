@@ -64,9 +64,9 @@ func (p *Proxy) stream(w http.ResponseWriter, r *http.Request, location *url.URL
 		transport.TLSClientConfig.InsecureSkipVerify = true
 		defer transport.CloseIdleConnections()
 	}
-	resp, err := (&http.Client{Transport: transport}).Do(req)
+	resp, err := transport.RoundTrip(req) // no client: that would follow a kubelet's redirect anywhere, with the server's certificate
 	if err != nil {
-		return err // names the request and what failed
+		return asStatus(fmt.Errorf("Get %q: %w", location, err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

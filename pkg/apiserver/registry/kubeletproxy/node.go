@@ -32,15 +32,12 @@ func (p *Proxy) Node() registry.Connecter {
 		if err != nil {
 			return fmt.Errorf("address of the kubelet of node %s: %w", node, err)
 		}
-		if err := p.allow(addr); err != nil {
-			return err
-		}
 		location := &url.URL{Scheme: "https", Host: host, Path: path}
 		if port == "" || port == kubeletPort {
-			return pass(w, r, location, p.kubelet, passOptions{rewrite: true})
+			return p.pass(w, r, location, p.kubelet, passOptions{rewrite: true})
 		}
 		location.Scheme, location.Host = orDefault(scheme, "http"), net.JoinHostPort(addr, port)
-		return pass(w, r, location, p.pods, passOptions{rewrite: true})
+		return p.pass(w, r, location, p.pods, passOptions{rewrite: true})
 	})
 }
 

@@ -2,7 +2,6 @@ package kubeletproxy
 
 import (
 	"errors"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -19,7 +18,12 @@ type passOptions struct {
 }
 
 // pass hands the exchange to location. The error is nil once an answer has begun.
-func pass(w http.ResponseWriter, r *http.Request, location *url.URL, transport http.RoundTripper, o passOptions) error {
+func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, location *url.URL, transport http.RoundTripper, o passOptions) error {
+	if addr, err := netip.ParseAddr(location.Hostname()); err == nil && !p.cfg.AllowLocal {
+		if err := allow(addr); err != nil {
+			return err // the dialer would refuse it, too, in words that do not reach the client
+		}
+	}
 	var failed firstError
 	h := proxy.NewUpgradeAwareHandler(location, transport, o.rewrite, o.upgrade, &failed)
 	h.ServeHTTP(w, r)
@@ -41,21 +45,4 @@ func asStatus(err error) error {
 		return err
 	}
 	return apierrors.NewInternalError(err)
-}
-
-// allow refuses addresses of the server's own machine and of the link, which a pod's status could name to reach what is
-// guarded by locality alone.
-func (p *Proxy) allow(host string) error {
-	if p.cfg.AllowLocal {
-		return nil
-	}
-	addr, err := netip.ParseAddr(host)
-	if err != nil {
-		return nil // a name, which a node's own status gave
-	}
-	a := addr.Unmap()
-	if a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast() || a.IsMulticast() || net.IP(a.AsSlice()).Equal(net.IPv4bcast) {
-		return apierrors.NewBadRequest("address not allowed")
-	}
-	return nil
 }

@@ -30,17 +30,14 @@ func (p *Proxy) Pod() registry.Connecter {
 			port = firstPort(pod)
 		}
 		if pod.Status.PodIP == "" {
-			return apierrors.NewBadRequest("address not allowed")
-		}
-		if err := p.allow(pod.Status.PodIP); err != nil {
-			return err
+			return errNotAllowed()
 		}
 		host := pod.Status.PodIP
 		if port != "" {
 			host = net.JoinHostPort(host, port)
 		}
 		location := &url.URL{Scheme: orDefault(scheme, "http"), Host: host, Path: path}
-		return pass(w, r, location, p.pods, passOptions{rewrite: true})
+		return p.pass(w, r, location, p.pods, passOptions{rewrite: true})
 	})
 }
 

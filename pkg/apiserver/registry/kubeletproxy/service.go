@@ -41,16 +41,8 @@ func (p *Proxy) Service() registry.Connecter {
 		if len(backends) == 0 {
 			return apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", name))
 		}
-		host := backends[rand.IntN(len(backends))]
-		addr, _, err := net.SplitHostPort(host)
-		if err != nil {
-			return fmt.Errorf("endpoint of service %s/%s: %w", ns, svcName, err)
-		}
-		if err := p.allow(addr); err != nil {
-			return err
-		}
-		location := &url.URL{Scheme: orDefault(scheme, "http"), Host: host, Path: path}
-		return pass(w, r, location, p.pods, passOptions{rewrite: true})
+		location := &url.URL{Scheme: orDefault(scheme, "http"), Host: backends[rand.IntN(len(backends))], Path: path}
+		return p.pass(w, r, location, p.pods, passOptions{rewrite: true})
 	})
 }
 

@@ -85,5 +85,5 @@ func (p *Proxy) toKubelet(ctx context.Context, pod, node, path string, q url.Val
 	case wsstream.IsWebSocketRequestWithTunnelingProtocol(r):
 		return p.tunnel(w, r, location)
 	}
-	return pass(w, r, location, p.kubelet, passOptions{upgrade: true})
+	return p.pass(w, r, location, p.kubelet, passOptions{upgrade: true})
 }

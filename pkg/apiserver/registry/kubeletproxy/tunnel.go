@@ -62,7 +62,7 @@ func (p *Proxy) upgrade(r *http.Request, location *url.URL) (io.ReadWriteCloser,
 	req.Header.Set(httpstream.HeaderProtocolVersion, protocols.PortForwardV1Name)
 	resp, err := p.kubelet.RoundTrip(req)
 	if err != nil {
-		return nil, apierrors.NewInternalError(fmt.Errorf("connecting to the kubelet: %w", err))
+		return nil, asStatus(fmt.Errorf("connecting to the kubelet: %w", err))
 	}
 	if conn, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
 		return conn, nil

@@ -85,7 +85,7 @@ func streamingHouse(t *testing.T, r *runtime) string {
 	backend := &httptest.Server{Listener: l, Config: &http.Server{Handler: cri}}
 	backend.Start()
 	t.Cleanup(backend.Close)
-	p := houseOf(t, false, func(w http.ResponseWriter, r *http.Request) { kubeletOf(cri, w, r) })
+	p := houseOf(t, true, func(w http.ResponseWriter, r *http.Request) { kubeletOf(cri, w, r) })
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := p.PortForward()
 		switch r.URL.Path {
@@ -237,7 +237,7 @@ func TestPortForwardOverWebSocket(t *testing.T) {
 // What a kubelet refuses is told as it said it.
 func TestRefusalOverWebSocket(t *testing.T) {
 	t.Parallel()
-	p := houseOf(t, false, func(w http.ResponseWriter, _ *http.Request) {
+	p := houseOf(t, true, func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "container not found", http.StatusNotFound)
 	})
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -254,7 +254,7 @@ func TestRefusalOverWebSocket(t *testing.T) {
 
 func TestLogOverWebSocket(t *testing.T) {
 	t.Parallel()
-	p := house(t, false)
+	p := house(t, true)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := p.Log().Connect(r.Context(), "ns", "p", "", w, r); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -52,5 +53,15 @@ func translate(ctx context.Context, tried string, err error) error {
 	if errors.Is(err, rpctypes.ErrCompacted) {
 		return fmt.Errorf("%s: %w", tried, storage.ErrExpired)
 	}
+	if tooLarge(err) {
+		return fmt.Errorf("%s: %w", tried, storage.ErrTooLarge)
+	}
 	return fmt.Errorf("%s: %w", tried, err)
+}
+
+// tooLarge tells whether a request was refused for its size: by etcd (--max-request-bytes), or by etcd's client, which sends
+// nothing above 2 MiB and has no error of its own for that.
+func tooLarge(err error) bool {
+	return errors.Is(err, rpctypes.ErrRequestTooLarge) ||
+		status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max")
 }

@@ -1,6 +1,7 @@
 package etcd_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -22,6 +23,18 @@ func newStore(t testing.TB, server *etcdtest.Server, prefix string) *etcd.Store 
 		}
 	})
 	return s
+}
+
+// What etcd refuses for its size, or its client before it, is known as such.
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, etcdtest.Start(t), "/large")
+	for _, size := range []int{1600 << 10, 3 << 20} {
+		draft := storage.Draft{Value: make([]byte, size), Facts: &storage.Facts{}}
+		if _, err := s.Create(t.Context(), "/registry/things/a", draft); !errors.Is(err, storage.ErrTooLarge) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
 }
 
 func TestContract(t *testing.T) {
