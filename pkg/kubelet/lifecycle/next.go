@@ -175,13 +175,15 @@ func past(f Facts, name string) (exit int32, ended bool) {
 		if s == nil || s.ContainerID == "" {
 			continue
 		}
+		end := s.State.Terminated
 		switch {
-		case s.State.Terminated != nil:
-			return s.State.Terminated.ExitCode, true
 		case s.State.Running != nil:
-			return exitKilled, true
-		case s.LastTerminationState.Terminated != nil:
-			return s.LastTerminationState.Terminated.ExitCode, true
+			end = lost(s)
+		case end == nil:
+			end = s.LastTerminationState.Terminated
+		}
+		if end != nil && !formerLife(f.Pod, end) {
+			return end.ExitCode, true
 		}
 	}
 	return 0, false

@@ -59,7 +59,7 @@ func stoppedPhase(pod *corev1.Pod, regulars []corev1.ContainerStatus, succeeded 
 				end = s.LastTerminationState.Terminated // it waits: for its restart, or for ever
 			}
 		}
-		if end == nil || Restarts(pod, c, end.ExitCode) {
+		if end == nil || formerLife(pod, end) || Restarts(pod, c, end.ExitCode) {
 			return corev1.PodRunning
 		}
 	}
@@ -92,7 +92,7 @@ func countInits(pod *corev1.Pod, inits []corev1.ContainerStatus) (pending, faile
 			pending++
 		case s.State.Terminated != nil && s.State.Terminated.ExitCode == 0:
 		case t != nil && t.ExitCode != 0:
-			if !Restarts(pod, c, t.ExitCode) {
+			if !formerLife(pod, t) && !Restarts(pod, c, t.ExitCode) {
 				failed++
 			}
 			pending++

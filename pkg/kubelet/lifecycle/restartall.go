@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -40,6 +41,18 @@ func RestartsAll(f Facts) []*runtime.Container {
 		}
 	}
 	return out
+}
+
+// formerLife tells whether an end belongs to the life that a restart of all the pod's containers ended: it decides nothing about
+// the present one. The condition AllContainersRestarting, as last reported, remembers when that was, for the runtime no longer
+// knows these containers.
+func formerLife(pod *corev1.Pod, end *corev1.ContainerStateTerminated) bool {
+	c := condition(pod.Status.Conditions, corev1.AllContainersRestarting)
+	at := end.FinishedAt
+	if at.IsZero() { // it vanished while it ran
+		at = end.StartedAt
+	}
+	return c != nil && (c.Status == corev1.ConditionTrue || !at.Truncate(time.Second).After(c.LastTransitionTime.Time))
 }
 
 // restartingAll is the condition AllContainersRestarting: true from the exit that asks for it until all containers are removed.

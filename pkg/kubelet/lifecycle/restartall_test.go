@@ -87,4 +87,17 @@ func TestRestartAllAfterwards(t *testing.T) {
 	if got := text(Next(f)); got != "kill-pod" {
 		t.Errorf("plan of an ending pod %q", got)
 	}
+
+	// In its new life the pod is as any other: what the runtime forgets then stays ended.
+	f.Terminating, f.Now = false, now.Add(time.Hour)
+	f.Runtime = world("sandbox a=running i=0 s=running")
+	for i := range f.Runtime.Containers {
+		f.Runtime.Containers[i].StartedAt, f.Runtime.Containers[i].FinishedAt = f.Now, f.Now
+	}
+	f.Pod.Status = Status(f, Report{})
+	f.Runtime = world("")
+	f.Pod.Status = Status(f, Report{})
+	if got := text(Next(f)); got != "" {
+		t.Errorf("plan after the runtime forgot the new life: %q", got)
+	}
 }

@@ -230,7 +230,7 @@ func forgotten(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStat
 
 // lost is the end of a container that vanished from the runtime while it ran.
 func lost(old *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
-	return &corev1.ContainerStateTerminated{ExitCode: exitKilled, Reason: "ContainerStatusUnknown", ContainerID: old.ContainerID,
+	return &corev1.ContainerStateTerminated{ExitCode: exitKilled, Reason: "ContainerStatusUnknown", ContainerID: old.ContainerID, StartedAt: old.State.Running.StartedAt,
 		Message: "The container could not be located when the pod was terminated"}
 }
 
