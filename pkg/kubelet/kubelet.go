@@ -121,7 +121,7 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 	k.events = newRecorder(cfg.Client, cfg.NodeName)
 	k.status = status.New(cfg.Client, cfg.Log)
 	k.workers = podworker.New(k, config.IsStatic, cfg.Log)
-	k.probes = prober.New(ctx, prober.Config{Exec: k.probeExec, Changed: k.workers.Wake, Event: k.containerEvent, Started: time.Now(), Log: cfg.Log})
+	k.probes = prober.New(ctx, prober.Config{Exec: k.probeExec, Changed: k.changed, Event: k.containerEvent, Started: time.Now(), Log: cfg.Log})
 	if err = k.composeVolumes(); err == nil {
 		err = k.composeNode()
 	}
@@ -159,7 +159,7 @@ func (k *Kubelet) composeSources() error {
 	if k.services, err = newServices(k.cfg.Client.Objects("services", "", "")); err != nil {
 		return err
 	}
-	k.relist = pleg.New(pleg.Config{Runtime: k.cri, Changed: k.workers.Wake, Listed: k.listed, Unsupported: cri.ErrNoEvents, Log: k.log})
+	k.relist = pleg.New(pleg.Config{Runtime: k.cri, Changed: k.changed, Listed: k.listed, Unsupported: cri.ErrNoEvents, Log: k.log})
 	return nil
 }
 

@@ -27,6 +27,8 @@ type podState struct {
 	mounts       map[string]volume.Mounted
 	// byName is what is remembered of containers' starts.
 	byName map[string]*starts
+	// changed has room for one: something happened to the pod.
+	changed chan struct{}
 
 	mu      sync.Mutex
 	runtime *runtime.PodStatus
@@ -40,7 +42,7 @@ func (k *Kubelet) state(uid types.UID) *podState {
 	defer k.mu.Unlock()
 	st := k.states[uid]
 	if st == nil {
-		st = &podState{byName: map[string]*starts{}}
+		st = &podState{byName: map[string]*starts{}, changed: make(chan struct{}, 1)}
 		k.states[uid] = st
 	}
 	return st

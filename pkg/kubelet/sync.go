@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/lifecycle"
@@ -206,22 +207,41 @@ func (k *Kubelet) Terminate(ctx context.Context, pod *corev1.Pod, grace time.Dur
 	return nil
 }
 
-// reportWhileEnding keeps the status fresh while containers use their grace period: readiness may change, containers end.
+// reportWhileEnding keeps the status fresh while containers use their grace period: when readiness changes or a container ends.
 func (k *Kubelet) reportWhileEnding(ctx context.Context, pod *corev1.Pod, st *podState, done <-chan struct{}) {
-	t := time.NewTicker(time.Second)
-	defer t.Stop()
+	eachChange(ctx, st.changed, done, func() {
+		if rt, err := k.look(ctx, pod, st); err == nil {
+			k.report(k.facts(pod, st, rt, true), st, false)
+		}
+	})
+}
+
+// eachChange does f on every change until done is closed or ctx ends. Changes that come during f are joined.
+func eachChange(ctx context.Context, changed, done <-chan struct{}, f func()) {
 	for {
 		select {
 		case <-done:
 			return
 		case <-ctx.Done():
 			return
-		case <-t.C:
-			if rt, err := k.look(ctx, pod, st); err == nil {
-				k.report(k.facts(pod, st, rt, true), st, false)
-			}
+		case <-changed:
+			f()
 		}
 	}
+}
+
+// changed tells the pod's worker, and the one that watches its end, that something happened to it in the runtime or its probes.
+func (k *Kubelet) changed(uid types.UID) {
+	k.mu.Lock()
+	st := k.states[uid]
+	k.mu.Unlock()
+	if st != nil {
+		select {
+		case st.changed <- struct{}{}:
+		default:
+		}
+	}
+	k.workers.Wake(uid)
 }
 
 // Cleanup implements podworker.Steps.

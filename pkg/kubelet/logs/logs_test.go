@@ -156,6 +156,41 @@ func TestFollowAcrossRotation(t *testing.T) {
 	f.Close()
 }
 
+// The question whether a container runs costs lists of the runtime: output must not multiply it.
+func TestFollowAsksTheRuntimeOnlyWhenNothingComes(t *testing.T) {
+	t.Parallel()
+	path := sampleFile(t)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var asked atomic.Int64
+	var dead atomic.Bool
+	var out safeBuffer
+	begun := time.Now()
+	done := make(chan error, 1)
+	go func() {
+		done <- Read(t.Context(), path, Options{Follow: true, Tail: 0, Limit: -1}, func(context.Context) (bool, error) {
+			asked.Add(1)
+			return !dead.Load(), nil
+		}, &out, io.Discard)
+	}()
+	await(t, "the first question", func() bool { return asked.Load() > 0 })
+	for i := range 200 {
+		fmt.Fprintf(f, "2026-01-02T03:04:08Z stdout F line-%d\n", i)
+		await(t, "the line", func() bool { return strings.HasSuffix(out.String(), fmt.Sprintf("line-%d\n", i)) })
+	}
+	if n, most := asked.Load(), 1+int64(time.Since(begun)/followWait); n > most {
+		t.Errorf("asked %d times, at most %d are due", n, most)
+	}
+	fmt.Fprintln(f, "2026-01-02T03:04:09Z stdout F last")
+	dead.Store(true)
+	if err := <-done; err != nil || !strings.HasSuffix(out.String(), "last\n") {
+		t.Error("the last words are missing", err)
+	}
+}
+
 func TestFollowEndsWithItsReader(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())

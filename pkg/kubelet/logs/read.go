@@ -51,7 +51,8 @@ func OptionsOf(o *corev1.PodLogOptions, now time.Time) Options {
 	return out
 }
 
-// Waiting for more output: a change of the directory ends it at once, this time at the latest.
+// Waiting for more output: a change of the directory ends it at once, this time at the latest. Whether the container still runs is asked
+// only when nothing came for so long, and not more often: the question is dear, and who writes runs.
 const (
 	followWait = time.Second
 	pollWait   = 100 * time.Millisecond // where changes are not told
@@ -112,13 +113,18 @@ func (r *reader) follow(ctx context.Context, running func(context.Context) (bool
 	defer stop()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	for {
-		alive, err := running(ctx) // asked before reading: what a dead container wrote is then all there
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
+	var asked time.Time
+	for idle := true; ; {
+		alive := true
+		if idle && time.Since(asked) >= followWait {
+			var err error
+			if alive, err = running(ctx); err != nil { // asked before reading: what a dead container wrote is then all there
+				if ctx.Err() != nil {
+					return nil
+				}
+				return err
 			}
-			return err
+			asked = time.Now()
 		}
 		rotated := r.rotated()
 		if err := r.drain(ctx); err != nil {
@@ -131,18 +137,21 @@ func (r *reader) follow(ctx context.Context, running func(context.Context) (bool
 			if err := r.reopen(); err != nil {
 				return err
 			}
+			idle, asked = !alive, time.Time{} // the new file has what a dead container wrote last
 			continue
 		}
 		if !alive {
 			return nil
 		}
 		timer.Reset(wait)
+		idle = false
 	waiting:
 		for {
 			select {
 			case <-ctx.Done():
 				return nil
 			case <-timer.C:
+				idle = true
 				break waiting
 			case e := <-changes:
 				if e.Name == r.path || e.Op&(fsnotify.Create|fsnotify.Rename) != 0 {
