@@ -98,11 +98,11 @@ oomScoreAdj: 0
 resolvConf: %q
 staticPodPath: %q
 serializeImagePulls: false
-evictionHard: {memory.available: 100Mi, nodefs.available: 3%%, imagefs.available: 3%%, nodefs.inodesFree: 1%%}
+evictionHard: {memory.available: 100Mi, nodefs.available: %d%%, imagefs.available: %d%%, nodefs.inodesFree: %d%%}
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
 `, containerdSocket, l.pki("ca.crt"), l.pki("kubelet-server-"+n.Name+".crt"), l.pki("kubelet-server-"+n.Name+".key"), n.DNSIP,
-		l.node(n.Name, "etc", "resolv.conf"), l.node(n.Name, "manifests"))
+		l.node(n.Name, "etc", "resolv.conf"), l.node(n.Name, "manifests"), leastSpace, leastSpace, leastInodes)
 }
 
 // containerdMajor reads "containerd <package> <version> <commit>"; versions have an optional v and distribution suffix.

@@ -50,12 +50,29 @@ func Up(ctx context.Context, c Config, self string, out io.Writer) (started bool
 		{"Wait for the nodes", c.waitNodes},
 		{"Wait for the cluster's DNS", c.waitDNS},
 	}...)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	go c.watchSpace(ctx, fail)
 	for _, step := range steps {
 		if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
-			return true, fmt.Errorf("%s: %w%s", strings.ToLower(step.name), err, c.whereLogsAre())
+			return true, c.explain(ctx, step.name, err)
 		}
 	}
 	return true, c.exportContext()
+}
+
+// explain says in which step a start failed, why, and what components that ended meanwhile had to say.
+func (c Config) explain(ctx context.Context, step string, err error) error {
+	if cause := context.Cause(ctx); cause != nil { // a request that ctx ended says only that it was ended
+		err = cause
+	}
+	var epitaphs strings.Builder
+	if !errors.Is(err, syscall.ENOSPC) {
+		for _, p := range c.troubled(context.WithoutCancel(ctx)) {
+			epitaphs.WriteString("\n" + p.epitaph())
+		}
+	}
+	return fmt.Errorf("%s: %w%s%s", strings.ToLower(step), err, c.whereLogsAre(), &epitaphs)
 }
 
 func (c Config) whereLogsAre() string {
@@ -156,7 +173,7 @@ func (c Config) preflight() error {
 			errs = append(errs, fmt.Errorf("%s is missing (make build)", c.image(image)))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.checkDisk())...)
 }
 
 // prepare makes the files that the processes read.

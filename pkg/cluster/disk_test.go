@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestCheckDisk: a data directory that cannot be used is refused before anything is made, with the reason. Each runs on a
+// small file system of its own.
+func TestCheckDisk(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: needs root to mount a small file system")
+	}
+	for _, c := range []struct {
+		name, options string
+		flags         uintptr
+		fill          bool
+		want          error
+		text          string
+	}{
+		{"roomy", "size=2g", 0, false, nil, ""},
+		{"small", "size=64m", 0, false, unix.ENOSPC, "64 MiB are free, 512 MiB are needed"},
+		{"full", "size=1m", 0, true, unix.ENOSPC, "cannot be written"},
+		{"without inodes", "size=2g,nr_inodes=1", 0, false, unix.ENOSPC, "cannot be written"},
+		{"read-only", "size=2g", unix.MS_RDONLY, false, unix.EROFS, "cannot be written"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := unix.Mount("tmpfs", dir, "tmpfs", c.flags, c.options); err != nil {
+				t.Skipf("SKIPPED: cannot mount: %v", err)
+			}
+			t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+			if c.fill {
+				if err := os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 2<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+					t.Fatal(err)
+				}
+			}
+			for _, data := range []string{dir, filepath.Join(dir, "to", "be", "made")} {
+				config := Default(data, "")
+				err := config.checkDisk()
+				if !errors.Is(err, c.want) || c.want != nil && (!strings.Contains(err.Error(), data) || !strings.Contains(err.Error(), c.text)) {
+					t.Errorf("%s: %v", data, err)
+				}
+			}
+			if files, err := filepath.Glob(filepath.Join(dir, ".bonsai*")); err != nil || len(files) > 0 {
+				t.Errorf("left: %v, %v", files, err)
+			}
+		})
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := Default(file, "")
+	if err := config.checkDisk(); !errors.Is(err, unix.ENOTDIR) {
+		t.Errorf("a file: %v", err)
+	}
+}
+
+func TestEnoughSpace(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		fs   unix.Statfs_t
+		want string
+	}{
+		{"enough", unix.Statfs_t{Bsize: 4096, Blocks: 1 << 20, Bavail: 1 << 19, Files: 100, Ffree: 50}, ""},
+		{"no inodes to count", unix.Statfs_t{Bsize: 4096, Blocks: 1 << 20, Bavail: 1 << 19}, ""},
+		{"too little", unix.Statfs_t{Bsize: 4096, Blocks: 1 << 20, Bavail: 1 << 15}, "128 MiB are free, 256 MiB are needed"},
+		{"too little of much", unix.Statfs_t{Bsize: 4096, Blocks: 1 << 24, Bavail: 1 << 18}, "less than 3% of the file system"},
+		{"too few inodes", unix.Statfs_t{Bsize: 4096, Blocks: 1 << 20, Bavail: 1 << 19, Files: 1000, Ffree: 9}, "less than 1% of the file system's inodes"},
+	} {
+		err := enoughSpace(&c.fs, 256<<20)
+		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !errors.Is(err, unix.ENOSPC)) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
