@@ -58,14 +58,15 @@ func (c Config) readyNodes(ctx context.Context) (map[string]bool, error) {
 	return isReady, nil
 }
 
-// ready tells whether the API server answers and all nodes are Ready.
+// ready tells whether the API server answers, and all nodes run and are Ready: of a node that died a moment ago the API server
+// does not know yet.
 func (c Config) ready(ctx context.Context) bool {
 	if c.askAPI(ctx) != nil {
 		return false
 	}
 	isReady, err := c.readyNodes(ctx)
 	for i := 1; i <= c.Nodes; i++ {
-		if !isReady[NodeName(i)] {
+		if _, err := askControl(ctx, c.layout().socket(NodeName(i))); err != nil || !isReady[NodeName(i)] {
 			return false
 		}
 	}

@@ -63,7 +63,7 @@ func Up(ctx context.Context, c Config, self string, out io.Writer) (started bool
 
 // explain says in which step a start failed, why, and what components that ended meanwhile had to say.
 func (c Config) explain(ctx context.Context, step string, err error) error {
-	if cause := context.Cause(ctx); cause != nil { // a request that ctx ended says only that it was ended
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) { // a request that ctx ended says only that it was ended
 		err = cause
 	}
 	var epitaphs strings.Builder
