@@ -12,8 +12,6 @@ const (
 	// NamespaceEvent and WorkloadEvent are changes of namespaces, and of services, replica sets and replication controllers.
 	NamespaceEvent EventKind = "Namespace"
 	WorkloadEvent  EventKind = "Workload"
-	// AnyEvent wakes every pod, such as the periodic flush.
-	AnyEvent EventKind = "*"
 )
 
 // Action says what happened, as a set of bits.
@@ -46,17 +44,36 @@ type Event struct {
 // Hint tells whether the event may make the pod schedulable for the plug-in that failed it.
 type Hint func(pod *PodInfo, e Event) bool
 
-// Interest is a set of events that may help pods which the plug-in turned down. A nil Hint always hopes.
+// Interest is a set of events that may help pods which the plug-in turned down.
 type Interest struct {
 	Kind   EventKind
 	Action Action
-	Hint   Hint
+	// When tells, from the event alone, whether Hint can hope for anything; nil: it may.
+	When func(e Event) bool
+	// Hint tells whether the event may help the pod; nil always hopes.
+	Hint Hint
+	// Reads returns a key of everything that Hint reads of the pod: pods of equal keys get equal answers, and only one of them
+	// is asked for. nil: pods are asked for one by one, which is dear where many wait.
+	Reads func(pod *PodInfo) string
+}
+
+// Concerns tells whether e is of interest, whatever the pod.
+func (i *Interest) Concerns(e Event) bool {
+	return i.Kind == e.Kind && i.Action&e.Action != 0 && (i.When == nil || i.When(e))
 }
 
 // Helps tells whether e is of interest and may help pod.
 func (i *Interest) Helps(pod *PodInfo, e Event) bool {
-	if i.Kind != e.Kind || i.Action&e.Action == 0 {
-		return false
+	return i.Concerns(e) && (i.Hint == nil || i.Hint(pod, e))
+}
+
+// Key is equal for pods that Helps answers alike.
+func (i *Interest) Key(pod *PodInfo) string {
+	switch {
+	case i.Hint == nil:
+		return ""
+	case i.Reads == nil:
+		return string(pod.Pod.UID)
 	}
-	return i.Hint == nil || i.Hint(pod, e)
+	return i.Reads(pod)
 }

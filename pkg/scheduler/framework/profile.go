@@ -270,7 +270,7 @@ func (p *Profile) RunPostBind(ctx context.Context, state *CycleState, pod *PodIn
 
 // Helps tells whether e may help a pod that the named plug-ins turned down. With none named everything may.
 func (p *Profile) Helps(pod *PodInfo, failed map[string]bool, e Event) bool {
-	if len(failed) == 0 || e.Kind == AnyEvent {
+	if len(failed) == 0 {
 		return true
 	}
 	for name := range failed {

@@ -304,7 +304,6 @@ func TestHelps(t *testing.T) {
 		{"one of several changes is of interest", set("Sort"), Event{Kind: NodeEvent, Action: UpdateTaints | UpdateLabels}, true},
 		{"another action", set("Sort"), Event{Kind: NodeEvent, Action: Delete | UpdateTaints}, false},
 		{"another kind", set("Sort"), Event{Kind: AssignedPod, Action: Add}, false},
-		{"every kind", set("Sort"), Event{Kind: AnyEvent}, true},
 		{"hint hopes", set("Hints"), Event{Kind: AssignedPod, Action: Delete, Label: "right"}, true},
 		{"hint does not", set("Hints"), Event{Kind: AssignedPod, Action: Delete}, false},
 		{"one of two plug-ins", set("Hints", "Sort"), Event{Kind: NodeEvent, Action: Add}, true},

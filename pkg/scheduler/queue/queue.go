@@ -43,6 +43,7 @@ type Queue struct {
 	// backoff holds what failed for the state of the cluster, erring what failed for an error.
 	backoff, erring *heap
 	unschedulable   map[types.UID]*item
+	watches         watches // of unschedulable but for the gated
 	flights         map[types.UID]*flight
 	log             eventLog
 	wake            chan struct{}
@@ -53,7 +54,8 @@ type Queue struct {
 type item struct {
 	*framework.QueuedPod
 	until, failed time.Time
-	err           bool // it failed for an error
+	err           bool    // it failed for an error
+	places        []place // in watches
 }
 
 // flight is a popped pod: what happened from position from on may help it.
@@ -126,6 +128,15 @@ func (q *Queue) park(it *item) {
 		q.signal()
 	}
 	q.unschedulable[it.Pod.UID] = it
+	if it.Gated == "" {
+		q.watches.add(q.cfg.Profile(it.PodInfo), it)
+	}
+}
+
+// unpark takes it out of the unschedulable pods.
+func (q *Queue) unpark(it *item) {
+	q.watches.remove(it)
+	delete(q.unschedulable, it.Pod.UID)
 }
 
 func (q *Queue) signal() {
@@ -174,9 +185,11 @@ func (q *Queue) update(p *framework.PodInfo, e framework.Event) {
 	if q.unschedulable[uid] == nil || e.Action == 0 {
 		return
 	}
+	q.unpark(it)
 	if q.cfg.Profile(p).Helps(p, it.Failed, e) {
-		delete(q.unschedulable, uid)
 		q.revive(it)
+	} else {
+		q.park(it)
 	}
 }
 
@@ -234,7 +247,9 @@ func (q *Queue) remove(uid types.UID) {
 	q.active.remove(uid)
 	q.backoff.remove(uid)
 	q.erring.remove(uid)
-	delete(q.unschedulable, uid)
+	if it := q.unschedulable[uid]; it != nil {
+		q.unpark(it)
+	}
 }
 
 // Pop waits for the next pod to try; false says that ctx ended. The pod is in flight until Done or Requeue.
@@ -305,9 +320,9 @@ func (q *Queue) flush(now time.Time) {
 		return
 	}
 	q.nextSweep = now.Add(sweepEvery)
-	for uid, it := range q.unschedulable {
+	for _, it := range q.unschedulable {
 		if it.Gated == "" && now.Sub(it.failed) >= q.cfg.MaxUnschedulable {
-			delete(q.unschedulable, uid)
+			q.unpark(it)
 			q.revive(it)
 		}
 	}
@@ -396,11 +411,9 @@ func (q *Queue) Moved(e framework.Event) {
 	if len(q.flights) > 0 {
 		q.log.add(e)
 	}
-	for uid, it := range q.unschedulable {
-		if it.Gated == "" && q.cfg.Profile(it.PodInfo).Helps(it.PodInfo, it.Failed, e) {
-			delete(q.unschedulable, uid)
-			q.revive(it)
-		}
+	for _, it := range q.watches.helped(e) {
+		q.unpark(it)
+		q.revive(it)
 	}
 }
 

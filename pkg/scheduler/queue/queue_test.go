@@ -240,7 +240,7 @@ func TestGatedPodWaitsForItsGates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t)
 		q.Add(pod("p", 0, "g"))
-		q.Moved(framework.Event{Kind: framework.AnyEvent})
+		q.Moved(podGone)
 		time.Sleep(time.Hour)
 		if c := q.Counts(); c.Gated != 1 || c.Active != 0 {
 			t.Fatalf("%+v, want it gated", c)

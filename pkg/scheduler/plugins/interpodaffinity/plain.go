@@ -2,6 +2,7 @@ package interpodaffinity
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -187,28 +188,76 @@ func (p *Plugin) NormalizeScore(_ *framework.CycleState, _ *framework.PodInfo, _
 // EventsToRegister: pods of interest come, go or change, or nodes and namespaces do.
 func (p *Plugin) EventsToRegister() []framework.Interest {
 	return []framework.Interest{
-		{Kind: framework.AssignedPod, Action: framework.Add | framework.Delete | framework.UpdateLabels, Hint: p.concerns},
+		{Kind: framework.AssignedPod, Action: framework.Add | framework.Delete | framework.UpdateLabels, Hint: p.wanted, Reads: ownTerms},
+		{Kind: framework.AssignedPod, Action: framework.Delete | framework.UpdateLabels, When: keptAway, Hint: p.unwanted, Reads: identity},
 		{Kind: framework.TargetPod, Action: framework.UpdateLabels},
 		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateLabels},
 		{Kind: framework.NamespaceEvent, Action: framework.Add | framework.Update},
 	}
 }
 
-// concerns: a pod that some required term is about came, or one that stood in the way went or changed.
-func (p *Plugin) concerns(pod *framework.PodInfo, e framework.Event) bool {
-	r := p.rules(pod)
+// sides are the pods that an event is about: what was, and what is.
+func sides(e framework.Event) []*framework.PodInfo {
+	var out []*framework.PodInfo
 	for _, side := range []any{e.Old, e.New} {
-		other, ok := side.(*framework.PodInfo)
-		if !ok || other == nil {
-			continue
+		if p, ok := side.(*framework.PodInfo); ok && p != nil {
+			out = append(out, p)
 		}
-		hope := false
-		r.facts(other, func(k kind, _ string, _ int64) {
-			hope = hope || k == affinity && e.Action != framework.Delete || (k == anti || k == existing) && e.Action != framework.Add
-		})
-		if hope {
+	}
+	return out
+}
+
+// wanted: a pod that all required terms of the pod are about came, or one that it keeps away from went or changed.
+func (p *Plugin) wanted(pod *framework.PodInfo, e framework.Event) bool {
+	r := p.rules(pod)
+	for _, other := range sides(e) {
+		if e.Action != framework.Delete && r.aboutAll(other) {
+			return true
+		}
+		for i := range r.terms.AntiAffinity {
+			if e.Action != framework.Add && r.about(&r.terms.AntiAffinity[i], other) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ownTerms is what wanted reads of the pod.
+func ownTerms(pod *framework.PodInfo) string {
+	var parts []string
+	if pod.Terms != nil {
+		for i := range pod.Terms.Affinity {
+			parts = append(parts, "near", pod.Terms.Affinity[i].ID)
+		}
+		for i := range pod.Terms.AntiAffinity {
+			parts = append(parts, "apart", pod.Terms.AntiAffinity[i].ID)
+		}
+	}
+	return framework.JoinKeys(parts...)
+}
+
+// keptAway tells whether the event is about a pod that keeps others away.
+func keptAway(e framework.Event) bool {
+	return slices.ContainsFunc(sides(e), (*framework.PodInfo).HasRequiredAntiAffinity)
+}
+
+// unwanted: a pod that kept the pod away went or changed.
+func (p *Plugin) unwanted(pod *framework.PodInfo, e framework.Event) bool {
+	r := p.rules(pod)
+	for _, other := range sides(e) {
+		if other.Terms != nil && slices.ContainsFunc(other.Terms.AntiAffinity, func(t framework.AffinityTerm) bool { return r.meant(&t) }) {
 			return true
 		}
 	}
 	return false
+}
+
+// identity is what unwanted reads of the pod: namespace and labels.
+func identity(pod *framework.PodInfo) string {
+	parts := []string{pod.Pod.Namespace}
+	for _, k := range slices.Sorted(maps.Keys(pod.Pod.Labels)) {
+		parts = append(parts, k, pod.Pod.Labels[k])
+	}
+	return framework.JoinKeys(parts...)
 }

@@ -127,7 +127,7 @@ func (Plugin) NormalizeScore(_ *framework.CycleState, _ *framework.PodInfo, _ []
 
 // EventsToRegister: a matching node comes, or a node's labels change so that it matches.
 func (Plugin) EventsToRegister() []framework.Interest {
-	return []framework.Interest{{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateLabels, Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+	return []framework.Interest{{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateLabels, Reads: (*framework.PodInfo).Class, Hint: func(pod *framework.PodInfo, e framework.Event) bool {
 		n, ok := e.New.(*corev1.Node)
 		if !ok {
 			return true

@@ -47,7 +47,7 @@ func (Plugin) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *fram
 // EventsToRegister: a pod that holds one of the ports goes, or a node comes.
 func (Plugin) EventsToRegister() []framework.Interest {
 	return []framework.Interest{
-		{Kind: framework.AssignedPod, Action: framework.Delete, Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+		{Kind: framework.AssignedPod, Action: framework.Delete, Reads: (*framework.PodInfo).Class, Hint: func(pod *framework.PodInfo, e framework.Event) bool {
 			gone, ok := e.Old.(*framework.PodInfo)
 			if !ok {
 				return true

@@ -103,7 +103,7 @@ func (f Fit) EventsToRegister() []framework.Interest {
 	return []framework.Interest{
 		{Kind: framework.AssignedPod, Action: framework.Delete | framework.UpdateRequests},
 		{Kind: framework.TargetPod, Action: framework.UpdateRequests},
-		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateAllocatable, Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateAllocatable, Reads: (*framework.PodInfo).Class, Hint: func(pod *framework.PodInfo, e framework.Event) bool {
 			n, ok := e.New.(*corev1.Node)
 			if !ok {
 				return true

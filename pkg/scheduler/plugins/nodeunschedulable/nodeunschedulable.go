@@ -43,7 +43,7 @@ func tolerates(pod *corev1.Pod) bool {
 // EventsToRegister: a schedulable node comes, or one is uncordoned.
 func (Plugin) EventsToRegister() []framework.Interest {
 	return []framework.Interest{
-		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateTaints, Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateTaints, Reads: (*framework.PodInfo).Class, Hint: func(pod *framework.PodInfo, e framework.Event) bool {
 			n, ok := e.New.(*corev1.Node)
 			return !ok || !n.Spec.Unschedulable || tolerates(pod.Pod)
 		}},

@@ -60,7 +60,7 @@ func (Plugin) NormalizeScore(_ *framework.CycleState, _ *framework.PodInfo, _ []
 // EventsToRegister: a node comes or its taints change, and the pod tolerates what is left; or the pod gets tolerations.
 func (Plugin) EventsToRegister() []framework.Interest {
 	return []framework.Interest{
-		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateTaints, Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateTaints, Reads: (*framework.PodInfo).Class, Hint: func(pod *framework.PodInfo, e framework.Event) bool {
 			n, ok := e.New.(*corev1.Node)
 			return !ok || framework.Untolerated(pod.Pod, n) == nil
 		}},

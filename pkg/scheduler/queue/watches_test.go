@@ -1,0 +1,205 @@
+package queue
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/plugins"
+)
+
+// world has two namespaces of different teams, and no workloads.
+type world struct{}
+
+func (world) SelectorFor(*corev1.Pod) labels.Selector { return nil }
+func (world) Epoch() int64                            { return 0 }
+func (world) NamespaceLabels(name string) labels.Set  { return labels.Set{"team": name} }
+
+func allPlugins(t testing.TB) *framework.Profile {
+	t.Helper()
+	p, err := framework.NewProfile("s", plugins.Default(plugins.Config{Workloads: world{}, Namespaces: world{}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// crowd makes random pods, nodes and events.
+type crowd struct {
+	r    *rand.Rand
+	next int
+}
+
+func (c *crowd) one(list ...string) string { return list[c.r.IntN(len(list))] }
+func (c *crowd) chance(percent int) bool   { return c.r.IntN(100) < percent }
+
+func (c *crowd) selector() *metav1.LabelSelector {
+	if c.chance(10) {
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "NotIn", Values: []string{c.one("web", "db")}}}}
+	}
+	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": c.one("web", "db", "job")}}
+}
+
+func (c *crowd) pod() *framework.PodInfo {
+	c.next++
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.one("a", "b"), Name: fmt.Sprint("p", c.next), UID: types.UID(fmt.Sprint(c.next)),
+		Labels: map[string]string{"app": c.one("web", "db", "job")}}}
+	if c.chance(30) {
+		p.Labels["statefulset.kubernetes.io/pod-name"] = p.Name
+	}
+	if c.chance(50) {
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone",
+			WhenUnsatisfiable: corev1.UnsatisfiableConstraintAction(c.one("DoNotSchedule", "ScheduleAnyway")), LabelSelector: c.selector()}}
+		if c.chance(30) {
+			p.Spec.TopologySpreadConstraints[0].MatchLabelKeys = []string{"statefulset.kubernetes.io/pod-name"}
+		}
+	}
+	term := func() []corev1.PodAffinityTerm {
+		t := corev1.PodAffinityTerm{TopologyKey: "zone", LabelSelector: c.selector()}
+		if c.chance(30) {
+			t.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": c.one("a", "b")}}
+		}
+		return []corev1.PodAffinityTerm{t}
+	}
+	p.Spec.Affinity = &corev1.Affinity{}
+	if c.chance(30) {
+		p.Spec.Affinity.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: term()}
+	}
+	if c.chance(40) {
+		p.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: term()}
+	}
+	if c.chance(30) {
+		p.Spec.NodeSelector = map[string]string{"disk": c.one("ssd", "hdd")}
+	}
+	if c.chance(30) {
+		p.Spec.Tolerations = []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}}
+	}
+	p.Spec.Containers = []corev1.Container{{}}
+	if c.chance(20) {
+		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: int32(80 + c.r.IntN(2))}}
+	}
+	return framework.NewPodInfo(p)
+}
+
+func (c *crowd) event() framework.Event {
+	if c.chance(30) {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"disk": c.one("ssd", "hdd")}}}
+		n.Spec.Unschedulable = c.chance(30)
+		if c.chance(30) {
+			n.Spec.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}
+		}
+		return framework.Event{Kind: framework.NodeEvent, New: n, Action: []framework.Action{framework.Add, framework.Delete, framework.UpdateLabels, framework.UpdateTaints, framework.UpdateAllocatable}[c.r.IntN(5)]}
+	}
+	switch c.r.IntN(3) {
+	case 0:
+		return framework.Event{Kind: framework.AssignedPod, Action: framework.Add, New: c.pod()}
+	case 1:
+		return framework.Event{Kind: framework.AssignedPod, Action: framework.Delete, Old: c.pod()}
+	}
+	return framework.Event{Kind: framework.AssignedPod, Action: []framework.Action{framework.UpdateLabels, framework.UpdateOther, framework.UpdateRequests}[c.r.IntN(3)], Old: c.pod(), New: c.pod()}
+}
+
+// TestAnEventWakesWhomItHelps runs random events against random waiting pods: those that are woken are those that
+// Profile.Helps names when it is asked for each.
+func TestAnEventWakesWhomItHelps(t *testing.T) {
+	t.Parallel()
+	c, profile := &crowd{r: rand.New(rand.NewPCG(1, 1))}, allPlugins(t)
+	names := slices.Sorted(maps.Keys(profile.Interests))
+	w, waiting := &watches{}, map[types.UID]*item{}
+	woken, left := 0, 0
+	for range 3000 {
+		for len(waiting) < 30 {
+			it := &item{QueuedPod: &framework.QueuedPod{PodInfo: c.pod(), Failed: map[string]bool{}}}
+			for c.chance(80) {
+				it.Failed[c.one(names...)] = true
+			}
+			if c.chance(3) {
+				it.Failed["SomebodyElse"] = true
+			}
+			w.add(profile, it)
+			waiting[it.Pod.UID] = it
+		}
+		e := c.event()
+		want := map[types.UID]bool{}
+		for uid, it := range waiting {
+			if profile.Helps(it.PodInfo, it.Failed, e) {
+				want[uid] = true
+			}
+		}
+		got := w.helped(e)
+		for uid, it := range waiting {
+			if _, ok := got[uid]; ok != want[uid] {
+				t.Fatalf("event %+v, pod %+v that failed %v: woken %v, want %v", e, it.Pod, it.Failed, ok, want[uid])
+			}
+		}
+		if len(got) != len(want) {
+			t.Fatalf("%d are woken of which some do not wait", len(got))
+		}
+		woken, left = woken+len(want), left+len(waiting)-len(want)
+		for uid, it := range got {
+			w.remove(it)
+			delete(waiting, uid)
+		}
+		for uid, it := range waiting { // some that nothing helps give way to new ones
+			if len(waiting) < 20 {
+				break
+			}
+			w.remove(it)
+			delete(waiting, uid)
+		}
+	}
+	for _, it := range waiting {
+		w.remove(it)
+	}
+	for _, groups := range w.byInterest {
+		if len(groups) > 0 {
+			t.Error("groups without pods are kept")
+		}
+	}
+	if woken < 1000 || left < 1000 {
+		t.Errorf("too one-sided to mean much: %d woken, %d not", woken, left)
+	}
+}
+
+// BenchmarkMoved: a pod event while thousands of pods wait for their turn to be spread. It must not cost as much as pods wait.
+func BenchmarkMoved(b *testing.B) {
+	for _, n := range []int{1000, 5000} {
+		for _, own := range []bool{false, true} {
+			name := fmt.Sprintf("spread/%d", n)
+			if own {
+				name = fmt.Sprintf("spreadWithOwnLabels/%d", n)
+			}
+			b.Run(name, func(b *testing.B) {
+				p := allPlugins(b)
+				q := New(Config{Profile: func(*framework.PodInfo) *framework.Profile { return p }, Less: p.Sort.Less, Now: time.Now})
+				make := func(i int, app string) *framework.PodInfo {
+					pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("p", i), UID: types.UID(fmt.Sprint(i)), Labels: map[string]string{"app": app}}}
+					if own {
+						pod.Labels["statefulset.kubernetes.io/pod-name"] = pod.Name
+					}
+					pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone,
+						WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}
+					return framework.NewPodInfo(pod)
+				}
+				for i := range n {
+					q.Add(make(i, "web"))
+					it, _ := q.Pop(b.Context())
+					q.Requeue(it, map[string]bool{"PodTopologySpread": true, "InterPodAffinity": true}, nil, false)
+				}
+				e := framework.Event{Kind: framework.AssignedPod, Action: framework.Add, New: make(n, "other")}
+				for b.Loop() {
+					q.Moved(e)
+				}
+			})
+		}
+	}
+}
