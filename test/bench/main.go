@@ -5,6 +5,7 @@
 //
 //	bench -bin bin -peer /opt/kubernetes/bin           API server and scheduler, ours and theirs
 //	bench -bin bin -only apiserver                     one part
+//	bench -only scheduler -scenario StatefulSet        the scheduler's scenarios of that name
 //	bench -only pods -kubeconfig ~/.kube/config -peer-kubeconfig other.conf
 //
 // All traffic is on loopback or, for pods, to the given clusters; every loop is bounded by a count.
@@ -25,7 +26,7 @@ type options struct {
 	bin, peer                  string
 	kubeconfig, peerKubeconfig string
 	image, peerImage           string
-	only                       string
+	only, scenario             string
 	pods                       int
 }
 
@@ -45,6 +46,7 @@ type part struct {
 type side struct {
 	bin, etcd         string
 	kubeconfig, image string
+	scenario          string
 	pods              int
 }
 
@@ -57,6 +59,7 @@ func main() {
 	flag.StringVar(&o.image, "image", "localhost/busybox:1.0", "image with `sleep` that is present on our nodes, for the part pods")
 	flag.StringVar(&o.peerImage, "peer-image", "registry.k8s.io/e2e-test-images/busybox:1.37.0-1", "the same on the peer's nodes")
 	flag.StringVar(&o.only, "only", "", "measure one part: apiserver, scheduler or pods")
+	flag.StringVar(&o.scenario, "scenario", "", "of the part scheduler, measure only the scenarios whose name contains this")
 	flag.IntVar(&o.pods, "n", 5000, "number of pods of the API server's load")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -73,8 +76,8 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	etcd := filepath.Join(bin, "etcd")
-	ours := side{bin: bin, etcd: etcd, kubeconfig: o.kubeconfig, image: o.image, pods: o.pods}
-	peer := side{bin: o.peer, etcd: etcd, kubeconfig: o.peerKubeconfig, image: o.peerImage, pods: o.pods}
+	ours := side{bin: bin, etcd: etcd, kubeconfig: o.kubeconfig, image: o.image, scenario: o.scenario, pods: o.pods}
+	peer := side{bin: o.peer, etcd: etcd, kubeconfig: o.peerKubeconfig, image: o.peerImage, scenario: o.scenario, pods: o.pods}
 	for _, p := range []part{{"apiserver", measureAPIServer}, {"scheduler", measureScheduler}, {"pods", measurePods}} {
 		if o.only != "" && o.only != p.name || p.name == "pods" && o.kubeconfig == "" {
 			continue

@@ -7,28 +7,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
-
-// scenarios of the scheduler: nodes, pods, and what the pods' spec has beyond requests.
-var scenarios = []struct {
-	name        string
-	nodes, pods int
-	spec        string
-}{
-	{"1,000 nodes / 3,000 pods", 1000, 3000, ""},
-	{"5,000 nodes / 5,000 pods", 5000, 5000, ""},
-	{"anti-affinity, 5,000 / 2,000", 5000, 2000, `,"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"kubernetes.io/hostname","labelSelector":{"matchLabels":{"app":"bench"}}}]}}`},
-	{"affinity, 5,000 / 2,000", 5000, 2000, `,"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"topology.kubernetes.io/zone","labelSelector":{"matchLabels":{"app":"bench"}}}]}}`},
-	{"topology spread, 5,000 / 2,000", 5000, 2000, `,"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"topology.kubernetes.io/zone","whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"app":"bench"}}}]`},
-}
 
 // measureScheduler times each scenario from the first to the last bind, on fresh servers. The API server is ours for both
 // sides where the side has none of its own.
 func measureScheduler(ctx context.Context, s side) ([]figure, error) {
 	var out []figure
-	for _, sc := range scenarios {
-		rate, cpu, err := schedule(ctx, s, sc.nodes, sc.pods, sc.spec)
+	for _, sc := range scenarios() {
+		if !strings.Contains(sc.name, s.scenario) {
+			continue
+		}
+		rate, cpu, err := schedule(ctx, s, &sc)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", sc.name, err)
 		}
@@ -37,16 +28,21 @@ func measureScheduler(ctx context.Context, s side) ([]figure, error) {
 	return out, nil
 }
 
-func schedule(ctx context.Context, s side, nodes, pods int, spec string) (rate, cpu float64, err error) {
+func schedule(ctx context.Context, s side, sc *scenario) (rate, cpu float64, err error) {
 	srv, err := startServer(ctx, s)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer srv.stop()
-	if _, err := srv.load.many(ctx, nodes, 16, func(i int) request { return request{method: "POST", path: "/api/v1/nodes", body: node(i), want: 201} }); err != nil {
+	if _, err := srv.load.many(ctx, sc.nodes, 16, func(i int) request { return request{method: "POST", path: "/api/v1/nodes", body: node(i), want: 201} }); err != nil {
 		return 0, 0, err
 	}
-	if _, err := srv.load.many(ctx, pods, 16, func(i int) request { return request{method: "POST", path: podsPath, body: pod(i, spec), want: 201} }); err != nil {
+	if sc.before != nil {
+		if err := sc.before(ctx, srv.load); err != nil {
+			return 0, 0, err
+		}
+	}
+	if _, err := srv.load.many(ctx, sc.pods, 16, func(i int) request { return request{method: "POST", path: podsPath, body: sc.body(i), want: 201} }); err != nil {
 		return 0, 0, err
 	}
 	kubeconfig, config := filepath.Join(srv.dir, "kubeconfig"), filepath.Join(srv.dir, "scheduler.yaml")
@@ -66,11 +62,11 @@ func schedule(ctx context.Context, s side, nodes, pods int, spec string) (rate, 
 		return 0, 0, err
 	}
 	defer p.stop()
-	took, err := srv.load.bound(ctx, pods)
+	took, err := srv.load.bound(ctx, sc.pods)
 	if err != nil {
 		return 0, 0, fmt.Errorf("%w: %s", err, p.tail())
 	}
-	return float64(pods) / took.Seconds(), p.cpu() * 1000 / float64(pods), nil
+	return float64(sc.pods) / took.Seconds(), p.cpu() * 1000 / float64(sc.pods+sc.more), nil
 }
 
 // bound waits until n pods have a node and returns the time between the first and the last. A server may end a watch: it is
