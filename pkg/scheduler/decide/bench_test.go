@@ -67,17 +67,27 @@ func BenchmarkDecide(b *testing.B) {
 			nominator *framework.Nominator
 			labels    func(i int) map[string]string
 			apart     string
+			change    func(*corev1.Pod)
 		}{
-			{"alike", framework.NewNominator(), alike, ""},
-			{"StatefulSet", framework.NewNominator(), own, ""},
-			{"StatefulSetApart", framework.NewNominator(), own, "api"},
-			{"OneNominated", nominator, alike, ""},
+			{"alike", framework.NewNominator(), alike, "", nil},
+			{"StatefulSet", framework.NewNominator(), own, "", nil},
+			{"StatefulSetApart", framework.NewNominator(), own, "api", nil},
+			{"OneNominated", nominator, alike, "", nil},
+			{"FitsNowhere", framework.NewNominator(), alike, "", func(p *corev1.Pod) {
+				p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "example.com/rack",
+					WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}}}
+			}},
 		} {
 			b.Run(fmt.Sprintf("%s/%d", c.name, nodes), func(b *testing.B) {
 				d, i := NewIncremental(c.nominator, func(int) int { return 0 }), 0
 				one := func() {
 					i++
-					if _, err := d.Decide(p, framework.NewCycleState(), benchPod(fmt.Sprint("new", i), c.labels(i), c.apart), s); err != nil {
+					pod := benchPod(fmt.Sprint("new", i), c.labels(i), c.apart)
+					if c.change != nil {
+						c.change(pod.Pod)
+						pod = framework.NewPodInfo(pod.Pod)
+					}
+					if _, err := d.Decide(p, framework.NewCycleState(), pod, s); (err != nil) != (c.change != nil) {
 						b.Fatal(err)
 					}
 				}

@@ -62,13 +62,13 @@ func (d *Incremental) Decide(p *framework.Profile, state *framework.CycleState, 
 	}
 	switch len(d.feasible) {
 	case 0:
-		// PostFilter reads what PreFilter prepares: only now it is worth preparing.
-		if _, _, st := p.RunPreFilter(state, pod, s); !st.IsSuccess() {
-			return Result{}, rejected(pod, s, framework.NewDiagnosis(s), st)
-		}
 		diagnosis, ok := d.diagnose(c, s)
 		if !ok {
 			return d.plain.Decide(p, state, pod, s)
+		}
+		diagnosis.Prepare = func() *framework.Status {
+			_, _, st := p.RunPreFilter(state, pod, s)
+			return st
 		}
 		return Result{}, &framework.FitError{Pod: pod, Diagnosis: diagnosis}
 	case 1:

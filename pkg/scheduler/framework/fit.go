@@ -18,12 +18,15 @@ type Diagnosis struct {
 	PreFilter, PostFilter string
 	// Snapshot is what was looked at.
 	Snapshot *Snapshot
-	message  string
+	// Prepare does what PreFilter does, for a PostFilter that tries filters; nil when that has been done. It is dear, and many
+	// pods that fit nowhere cannot preempt anyway.
+	Prepare func() *Status
+	message string
 }
 
 // NewDiagnosis returns an empty diagnosis of a decision on s.
 func NewDiagnosis(s *Snapshot) *Diagnosis {
-	return &Diagnosis{NodeCount: s.Count, Statuses: map[string]*Status{}, Plugins: map[string]bool{}, Snapshot: s}
+	return &Diagnosis{NodeCount: s.Count, Statuses: make(map[string]*Status, s.Count), Plugins: map[string]bool{}, Snapshot: s}
 }
 
 // Reject records why a node is out.
@@ -77,7 +80,7 @@ const keepNodes = 100
 // some are kept.
 func (d *Diagnosis) Compact() {
 	d.message = d.Message()
-	d.Snapshot = nil
+	d.Snapshot, d.Prepare = nil, nil
 	if len(d.Statuses) <= keepNodes {
 		return
 	}

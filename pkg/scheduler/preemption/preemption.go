@@ -89,7 +89,10 @@ func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, po
 	if why := p.ineligible(pod, d); why != "" {
 		return p.Nominator.Of(pod.Pod.UID), framework.NewStatus(framework.Unschedulable, "preemption: "+why)
 	}
-	candidates, refusals := p.candidates(ctx, state, pod, d)
+	candidates, refusals, st := p.candidates(ctx, state, pod, d)
+	if !st.IsSuccess() {
+		return "", st
+	}
 	if len(candidates) == 0 {
 		return "", framework.NewStatus(framework.Unschedulable, "preemption: "+refusals.Message())
 	}
@@ -176,8 +179,8 @@ func preempted(pod *corev1.Pod) bool {
 	})
 }
 
-// candidates tries the nodes whose refusal could be resolved.
-func (p *Plugin) candidates(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis) ([]*candidate, *framework.Diagnosis) {
+// candidates tries the nodes whose refusal could be resolved, and says why the others are none. The status is that of an error.
+func (p *Plugin) candidates(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis) ([]*candidate, *framework.Diagnosis, *framework.Status) {
 	refusals := framework.NewDiagnosis(d.Snapshot)
 	unhelpful, none := framework.NewStatus(framework.UnschedulableAndUnresolvable, notHelpful), framework.NewStatus(framework.UnschedulableAndUnresolvable, noVictims)
 	var possible []*framework.NodeInfo
@@ -193,7 +196,12 @@ func (p *Plugin) candidates(ctx context.Context, state *framework.CycleState, po
 		}
 	}
 	if len(possible) == 0 {
-		return nil, refusals
+		return nil, refusals, nil
+	}
+	if d.Prepare != nil {
+		if st := d.Prepare(); !st.IsSuccess() {
+			return nil, nil, st
+		}
 	}
 	budgets, err := p.API.Budgets(ctx)
 	if err != nil {
@@ -213,7 +221,7 @@ func (p *Plugin) candidates(ctx context.Context, state *framework.CycleState, po
 			break
 		}
 	}
-	return out, refusals
+	return out, refusals, nil
 }
 
 func (p *Plugin) start(n int) int {

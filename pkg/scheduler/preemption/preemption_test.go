@@ -298,6 +298,23 @@ func TestEvictionsDoNotHoldUpTheLoop(t *testing.T) {
 	}
 }
 
+// TestFiltersArePreparedOnlyForCandidates: preparing them looks at all nodes, and most pods that fit nowhere have nobody to evict.
+func TestFiltersArePreparedOnlyForCandidates(t *testing.T) {
+	t.Parallel()
+	for priority, want := range map[int32]int{1: 0, 10: 1} {
+		p, _ := plugin(t)
+		preemptor := pod("new", priority, "1", -1)
+		d := refused(p, preemptor, node("n1", "1", pod("a", 1, "1", 0)), node("n2", "1", pod("b", 1, "1", 0)))
+		prepared := 0
+		d.Prepare = func() *framework.Status { prepared++; return nil }
+		p.PostFilter(t.Context(), framework.NewCycleState(), preemptor, d)
+		p.Profile.Wait()
+		if prepared != want {
+			t.Errorf("priority %d: prepared %d times, want %d", priority, prepared, want)
+		}
+	}
+}
+
 // preemptedPod is a victim that takes its time to end.
 func preemptedPod(name string, priority int32, cpu string, minute int) *framework.PodInfo {
 	p := pod(name, priority, cpu, minute)
