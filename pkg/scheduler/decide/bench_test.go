@@ -69,6 +69,7 @@ func BenchmarkDecide(b *testing.B) {
 			apart     string
 			change    func(*corev1.Pod)
 		}{
+			{"Plain", framework.NewNominator(), alike, "", nil},
 			{"alike", framework.NewNominator(), alike, "", nil},
 			{"StatefulSet", framework.NewNominator(), own, "", nil},
 			{"StatefulSetApart", framework.NewNominator(), own, "api", nil},
@@ -80,6 +81,10 @@ func BenchmarkDecide(b *testing.B) {
 		} {
 			b.Run(fmt.Sprintf("%s/%d", c.name, nodes), func(b *testing.B) {
 				d, i := NewIncremental(c.nominator, func(int) int { return 0 }), 0
+				decide := d.Decide
+				if c.name == "Plain" {
+					decide = d.plain.Decide
+				}
 				one := func() {
 					i++
 					pod := benchPod(fmt.Sprint("new", i), c.labels(i), c.apart)
@@ -87,7 +92,7 @@ func BenchmarkDecide(b *testing.B) {
 						c.change(pod.Pod)
 						pod = framework.NewPodInfo(pod.Pod)
 					}
-					if _, err := d.Decide(p, framework.NewCycleState(), pod, s); (err != nil) != (c.change != nil) {
+					if _, err := decide(p, framework.NewCycleState(), pod, s); (err != nil) != (c.change != nil) {
 						b.Fatal(err)
 					}
 				}
