@@ -76,7 +76,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 		return err
 	}
 	kinds := scheme.New()
-	api, err := rest.New(rest.Config{Scheme: kinds, Resources: b.resources(all, s), Admission: admit, Hold: apiserver.BoundAnswers(),
+	api, err := rest.New(rest.Config{Scheme: kinds, Resources: b.resources(all, s), Admission: admit, Authorizer: may.authorizer, Hold: apiserver.BoundAnswers(),
 		MinWatch: time.Duration(o.minRequestTimeout) * time.Second, Log: log})
 	if err != nil {
 		return err

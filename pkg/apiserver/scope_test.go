@@ -102,10 +102,6 @@ func newScopes(t *testing.T) *scopes {
 	}
 	s.grant(byPath)
 	log := slog.New(slog.DiscardHandler)
-	api, err := rest.New(rest.Config{Scheme: scheme.New(), Resources: served, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
 	roles := rbac.New(rbac.Config{Roles: sources["roles"], RoleBindings: sources["rolebindings"], ClusterRoles: sources["clusterroles"], ClusterRoleBindings: sources["clusterrolebindings"], Log: log})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -119,8 +115,13 @@ func newScopes(t *testing.T) *scopes {
 		<-done
 		listener.Close()
 	})
+	authorizer := authz.Union(authz.Privileged(request.GroupMasters), roles)
+	api, err := rest.New(rest.Config{Scheme: scheme.New(), Resources: served, Authorizer: authorizer, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
 	server, err := apiserver.New(apiserver.Config{Listener: listener, TLS: certificate(t), API: api, Authenticator: byGroup{},
-		Authorizer: authz.Union(authz.Privileged(request.GroupMasters), roles), Metrics: prometheus.NewRegistry(), Log: log})
+		Authorizer: authorizer, Metrics: prometheus.NewRegistry(), Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,17 +165,40 @@ func (s *scopes) fill(row *resources.Row, g *registry.Generic) {
 	}
 }
 
-// grant makes alice's role and binding.
+// grant makes alice's role and binding, and in the same namespace those of bob, who may update everything, and carol, who may
+// create it, too.
 func (s *scopes) grant(byPath map[string]*registry.Generic) {
+	for name, verbs := range map[string][]string{"bob": {"update"}, "carol": {"update", "create"}} {
+		s.bind(byPath, name, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{Verbs: verbs, APIGroups: []string{"*"}, Resources: []string{"*"}}}})
+	}
 	all := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "cluster-admin"}, Rules: []rbacv1.PolicyRule{
 		{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}, {Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}}}
-	bound := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "alice", Namespace: "mine"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: all.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "alice"}}}
-	if _, err := byPath["clusterroles"].Create(s.t.Context(), "", all, &metav1.CreateOptions{}); err != nil {
+	s.bind(byPath, "alice", all)
+}
+
+// bind makes a role, and binds it to user in the namespace mine.
+func (s *scopes) bind(byPath map[string]*registry.Generic, user string, role *rbacv1.ClusterRole) {
+	bound := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user, Namespace: "mine"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}}}
+	if _, err := byPath["clusterroles"].Create(s.t.Context(), "", role, &metav1.CreateOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
 	if _, err := byPath["rolebindings"].Create(s.t.Context(), "mine", bound, &metav1.CreateOptions{}); err != nil {
 		s.t.Fatal(err)
+	}
+}
+
+// A PUT that creates needs the right to create, too.
+func TestPutThatCreates(t *testing.T) {
+	t.Parallel()
+	s := newScopes(t)
+	put := verb{method: http.MethodPut, media: "application/json", body: `{"metadata":{"name":"missing"},"spec":{"holderIdentity":"x","leaseDurationSeconds":1}}`}
+	const path = "/apis/coordination.k8s.io/v1/namespaces/mine/leases/missing"
+	if w := s.ask("bob", path, put); w.Code != 403 || !strings.Contains(w.Body.String(), `User \"bob\" cannot create resource \"leases\"`) {
+		t.Errorf("who may only update: %d %s", w.Code, w.Body)
+	}
+	if w := s.ask("carol", path, put); w.Code != 201 {
+		t.Errorf("who may create: %d %s", w.Code, w.Body)
 	}
 }
 

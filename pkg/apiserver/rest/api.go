@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/api/resources"
+	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/request"
 )
@@ -39,6 +40,8 @@ type Config struct {
 	// Hold is asked before an answer takes memory of its own: a table, an indented list, the buffers of a stream; what lies in
 	// the caches anyway does not count. The answer releases it when it is written, or is refused with the error. Nil: no bound.
 	Hold func(ctx context.Context, bytes int) (release func(), err error)
+	// Authorizer is asked about what shows only while a request is served: a PUT that creates. Nil allows it to who may update.
+	Authorizer authz.Authorizer
 	// MinWatch is the least duration of a watch without timeoutSeconds; each gets up to twice as much. 0: 30 minutes.
 	MinWatch time.Duration
 	Log      *slog.Logger

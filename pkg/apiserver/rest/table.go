@@ -19,20 +19,25 @@ func tableKind(version string) schema.GroupVersionKind {
 
 // table shows items as `kubectl get` prints them. It decodes each item, makes its row and drops it.
 func (x *exchange) table(a accepted, items []*storage.Item, list metav1.ListMeta) (*metav1.Table, error) {
+	return x.tableOf(a, len(items), func(i int) (runtime.Object, error) { return x.res.Store.Codec().Object(items[i]) }, list)
+}
+
+// tableOf makes a table of n objects, which it asks for one after the other.
+func (x *exchange) tableOf(a accepted, n int, object func(i int) (runtime.Object, error), list metav1.ListMeta) (*metav1.Table, error) {
 	opts, err := fromQuery(x.query, metav1.Convert_url_Values_To_v1_TableOptions)
 	if err != nil {
 		return nil, err
 	}
 	store := x.res.Store
-	t := &metav1.Table{ListMeta: list, ColumnDefinitions: store.Row.Columns, Rows: make([]metav1.TableRow, 0, len(items))}
+	t := &metav1.Table{ListMeta: list, ColumnDefinitions: store.Row.Columns, Rows: make([]metav1.TableRow, 0, n)}
 	t.SetGroupVersionKind(tableKind(a.version))
 	cells := store.Row.Cells
 	if cells == nil {
 		t.ColumnDefinitions, cells = plainColumns(), plainCells
 	}
 	now := x.Now()
-	for _, item := range items {
-		obj, err := store.Codec().Object(item)
+	for i := range n {
+		obj, err := object(i)
 		if err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}

@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/apiserver/storage"
 )
 
@@ -39,6 +41,9 @@ func (x *exchange) update(subresource string) error {
 		if err := x.checkUID(obj, x.res.Store.New()); err != nil {
 			return err
 		}
+		if err := x.mayCreate(); err != nil {
+			return err
+		}
 		code = http.StatusCreated
 		if err := withoutVersion(obj); err != nil {
 			return err
@@ -52,6 +57,24 @@ func (x *exchange) update(subresource string) error {
 		return err
 	}
 	return x.writeStored(a, code, item)
+}
+
+// mayCreate refuses a PUT that would create to who may only update.
+func (x *exchange) mayCreate() error {
+	if x.Authorizer == nil {
+		return nil
+	}
+	ctx := x.r.Context()
+	a := authz.Attributes{User: request.UserFrom(ctx), Info: *x.info}
+	a.Verb = "create"
+	decision, reason, err := x.Authorizer.Authorize(ctx, a)
+	if decision == authz.Allow {
+		return nil
+	}
+	if err != nil {
+		x.Log.Warn("authorization failed", "path", a.Path, "error", err)
+	}
+	return authz.Forbidden(a, reason)
 }
 
 // checkUID refuses a PUT that was meant for an object of the same name that is gone.

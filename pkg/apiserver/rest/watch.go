@@ -161,17 +161,16 @@ func (s *stream) add(g *gather, e *storage.Event) error {
 		if err != nil {
 			return err
 		}
+		if s.form == nil {
+			return s.addBookmarkTable(g, obj)
+		}
 		return s.addObject(g, storage.Bookmark, obj)
 	case s.form == nil:
 		t, err := s.table(s.accepted, []*storage.Item{e.Item}, metav1.ListMeta{ResourceVersion: strconv.FormatInt(e.Item.Revision, 10)})
 		if err != nil {
 			return err
 		}
-		if s.columns {
-			t.ColumnDefinitions = nil
-		}
-		s.columns = true
-		return s.addObject(g, e.Type, t)
+		return s.addTable(g, e.Type, t)
 	}
 	item, err := s.form.of(e.Item)
 	if err != nil {
@@ -248,12 +247,11 @@ func (s *stream) addObject(g *gather, t storage.EventType, obj runtime.Object) e
 // bookmark is an empty object with only a resourceVersion, and the mark at the end of initial events.
 func (s *stream) bookmark(e *storage.Event) (runtime.Object, error) {
 	version := strconv.FormatInt(e.Item.Revision, 10)
-	if s.form == nil {
-		t := &metav1.Table{ListMeta: metav1.ListMeta{ResourceVersion: version}, Rows: []metav1.TableRow{}}
-		t.SetGroupVersionKind(tableKind(s.version))
-		return t, nil
+	codec := s.res.Store.Codec()
+	if s.form != nil {
+		codec = s.form.codec
 	}
-	obj := s.form.codec.New()
+	obj := codec.New()
 	access, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, err
@@ -263,6 +261,28 @@ func (s *stream) bookmark(e *storage.Event) (runtime.Object, error) {
 		access.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	}
 	return obj, nil
+}
+
+// addBookmarkTable writes a bookmark as a table with one row, whose object is where its version and mark are.
+func (s *stream) addBookmarkTable(g *gather, obj runtime.Object) error {
+	access, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	t, err := s.tableOf(s.accepted, 1, func(int) (runtime.Object, error) { return obj, nil }, metav1.ListMeta{ResourceVersion: access.GetResourceVersion()})
+	if err != nil {
+		return err
+	}
+	return s.addTable(g, storage.Bookmark, t)
+}
+
+// addTable writes a table; only the first of a stream says what its columns are.
+func (s *stream) addTable(g *gather, e storage.EventType, t *metav1.Table) error {
+	if s.columns {
+		t.ColumnDefinitions = nil
+	}
+	s.columns = true
+	return s.addObject(g, e, t)
 }
 
 // end tells the client why the watch is over, as an event of type ERROR.
