@@ -7,12 +7,12 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"bonsai/pkg/apiserver"
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/authz/always"
 	"bonsai/pkg/apiserver/authz/node"
 	"bonsai/pkg/apiserver/authz/rbac"
 	"bonsai/pkg/apiserver/request"
+	"bonsai/pkg/health"
 )
 
 // authorization is everything about who may do what.
@@ -23,7 +23,7 @@ type authorization struct {
 	usesRBAC, usesNode, allowsAll bool
 
 	runs  []func(context.Context) error
-	ready []apiserver.Check
+	ready []health.Check
 }
 
 // newAuthorization builds the ordered union of --authorization-mode behind the group that may do everything.
@@ -49,7 +49,7 @@ func newAuthorization(o *options, s *stores, nodeRules []rbacv1.PolicyRule, log 
 		case "RBAC":
 			a.usesRBAC = true
 			a.runs = append(a.runs, a.rbac.Run)
-			a.ready = append(a.ready, apiserver.Check{Name: "poststarthook/start-rbac-index", Run: func(r *http.Request) error { return a.rbac.WaitSynced(r.Context()) }})
+			a.ready = append(a.ready, health.Check{Name: "poststarthook/start-rbac-index", Run: func(r *http.Request) error { return a.rbac.WaitSynced(r.Context()) }})
 			modes = append(modes, a.rbac)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	"bonsai/pkg/apiserver"
 	"bonsai/pkg/apiserver/bootstrap"
+	"bonsai/pkg/health"
 )
 
 // newBootstrap says what an empty cluster starts with.
@@ -74,9 +74,9 @@ func authenticationSettings(o *options, who *authentication) (*bootstrap.Authent
 
 // bootstrapCheck fails until what an empty cluster starts with is stored, and the authorizer has heard of the default roles
 // and bindings: before that, components that start with the server would be refused.
-func bootstrapCheck(boot *bootstrap.Bootstrap, policy *bootstrap.Policy, may *authorization) apiserver.Check {
+func bootstrapCheck(boot *bootstrap.Bootstrap, policy *bootstrap.Policy, may *authorization) health.Check {
 	var known atomic.Bool
-	return apiserver.Check{Name: "poststarthook/rbac/bootstrap-roles", Run: func(*http.Request) error {
+	return health.Check{Name: "poststarthook/rbac/bootstrap-roles", Run: func(*http.Request) error {
 		select {
 		case <-boot.Done():
 		default:

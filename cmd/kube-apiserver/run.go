@@ -30,6 +30,7 @@ import (
 	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/apiserver/storage/etcd"
 	"bonsai/pkg/apiserver/storage/watchcache"
+	"bonsai/pkg/health"
 )
 
 // run builds the server from the bottom up and serves until ctx ends.
@@ -98,8 +99,8 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	addDocuments(paths, schemas, api, "/openapi/v2", "/openapi/v3", "/openapi/v3/")
 	server, err := apiserver.New(apiserver.Config{
 		Listener: listener, TLS: config, API: api, Authenticator: who.authenticator, Authorizer: may.authorizer, Paths: paths,
-		Live:    []apiserver.Check{etcdCheck(backend, o.etcdHealthTimeout)},
-		Ready:   append(may.ready, bootstrapCheck(boot, policy, may)),
+		Live:    []health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)},
+		Ready:   append(may.ready, etcdCheck("etcd-readiness", backend, etcdReadyTimeout), bootstrapCheck(boot, policy, may)),
 		Metrics: daemon.NewMetrics(), Version: versionInfo(), MaxReading: o.maxReading, MaxMutating: o.maxMutating,
 		RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay, MaxStreams: o.http2Streams, Profiling: o.profiling, GoAwayChance: o.goAwayChance, Log: log,
 	})
@@ -189,8 +190,11 @@ func (o *options) serverAddress() string {
 	return net.JoinHostPort(host, strconv.Itoa(o.securePort))
 }
 
-func etcdCheck(backend *etcd.Store, timeout time.Duration) apiserver.Check {
-	return apiserver.Check{Name: "etcd", Run: func(r *http.Request) error {
+// etcdReadyTimeout is how soon etcd must answer a server that is ready, as upstream's --etcd-readycheck-timeout has it.
+const etcdReadyTimeout = 2 * time.Second
+
+func etcdCheck(name string, backend *etcd.Store, timeout time.Duration) health.Check {
+	return health.Check{Name: name, Run: func(r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), timeout)
 		defer cancel()
 		_, err := backend.Revision(ctx)

@@ -16,13 +16,8 @@ import (
 	"bonsai/pkg/apiserver/authn"
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/rest"
+	"bonsai/pkg/health"
 )
-
-// Check is a named health check; nil means healthy.
-type Check struct {
-	Name string
-	Run  func(r *http.Request) error
-}
 
 // Config is what the server is made of.
 type Config struct {
@@ -37,7 +32,7 @@ type Config struct {
 	// Paths are further paths (patterns of http.ServeMux): discovery, OpenAPI, the issuer's keys.
 	Paths map[string]http.Handler
 	// Live and Ready are health checks; /readyz and /healthz ask both.
-	Live, Ready []Check
+	Live, Ready []health.Check
 	// Metrics is what /metrics shows; required. The server adds its own.
 	Metrics *prometheus.Registry
 	Version version.Info

@@ -74,6 +74,15 @@ func TestHealth(t *testing.T) {
 	if code, body := get("/readyz"); code != 500 || !strings.Contains(body, "[-]sync failed: reason withheld") || strings.Contains(body, bad.Error()) {
 		t.Errorf("readyz %d %q", code, body)
 	}
+	if code, body := get("/readyz?exclude=sync"); code != 200 || body != "ok" {
+		t.Errorf("readyz without sync: %d %q", code, body)
+	}
+	if code, body := get("/healthz/sync"); code != 500 || body != "[-]sync failed: reason withheld\nhealthz check failed\n" {
+		t.Errorf("one check: %d %q", code, body)
+	}
+	if code, body := get("/metrics/slis"); code != 200 || !strings.Contains(body, `kubernetes_healthcheck{name="sync",type="readyz"} 0`) {
+		t.Errorf("indicators: %d %s", code, body)
+	}
 	if code, body := get("/livez?verbose"); code != 200 || !strings.Contains(body, "[+]ping ok") {
 		t.Errorf("verbose %d %q", code, body)
 	}

@@ -5,17 +5,18 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"bonsai/pkg/health"
 )
 
 // Check is one named health check; nil means healthy.
@@ -24,7 +25,7 @@ type Check struct {
 	Run  func() error
 }
 
-// Server serves /healthz, /livez, /readyz, /version and /metrics of a component, over HTTPS with a self-signed certificate
+// Server serves /healthz, /livez, /readyz (and below them one path per check), /version, /metrics and /metrics/slis of a component, over HTTPS with a self-signed certificate
 // unless one is given, or plainly when Insecure.
 type Server struct {
 	Address string // host
@@ -112,9 +113,13 @@ func (s *Server) certificate() (tls.Certificate, error) {
 
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/livez", health("livez", s.Live))
-	mux.Handle("/healthz", health("healthz", append(append([]Check{}, s.Live...), s.Ready...)))
-	mux.Handle("/readyz", health("readyz", append(append([]Check{}, s.Live...), s.Ready...)))
+	endpoints := health.New(s.Log)
+	for name, checks := range map[string][]health.Check{"livez": named(s.Live), "healthz": named(s.Live, s.Ready), "readyz": named(s.Live, s.Ready)} {
+		for path, h := range endpoints.Paths(name, checks) {
+			mux.Handle(path, h)
+		}
+	}
+	mux.Handle("/metrics/slis", endpoints.SLIs())
 	mux.HandleFunc("/version", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"major":"1","minor":"36","gitVersion":%q}`+"\n", GitVersion)
@@ -131,30 +136,13 @@ func (s *Server) handler() http.Handler {
 	return s.Guard(mux)
 }
 
-// health answers "ok", or with ?verbose and on failure one line per check: "[+]name ok", "[-]name failed: reason withheld".
-func health(name string, checks []Check) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var lines strings.Builder
-		failed := false
-		for _, c := range checks {
-			if err := c.Run(); err != nil {
-				failed = true
-				fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.Name)
-				continue
-			}
-			fmt.Fprintf(&lines, "[+]%s ok\n", c.Name)
+// named makes Checks of the component's own, behind ping: whoever answers is there.
+func named(checks ...[]Check) []health.Check {
+	list := []health.Check{health.Ping()}
+	for _, c := range slices.Concat(checks...) {
+		if !slices.ContainsFunc(list, func(other health.Check) bool { return other.Name == c.Name }) {
+			list = append(list, health.Check{Name: c.Name, Run: func(*http.Request) error { return c.Run() }})
 		}
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		_, verbose := r.URL.Query()["verbose"]
-		switch {
-		case failed:
-			w.WriteHeader(http.StatusInternalServerError)
-			fmt.Fprintf(w, "%s%s check failed\n", lines.String(), name)
-		case verbose:
-			fmt.Fprintf(w, "%s%s check passed\n", lines.String(), name)
-		default:
-			io.WriteString(w, "ok")
-		}
-	})
+	}
+	return list
 }
