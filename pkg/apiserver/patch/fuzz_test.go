@@ -29,7 +29,7 @@ func FuzzPatch(f *testing.F) {
 			return
 		}
 		current := []byte(pod)
-		out, err := a.To(current)
+		out, err := a.To(t.Context(), current)
 		if string(current) != pod {
 			t.Fatalf("%s %q changed the object that it was applied to", kind, patch)
 		}
@@ -39,7 +39,7 @@ func FuzzPatch(f *testing.F) {
 		if !json.Valid(out) {
 			t.Fatalf("%s %q gives %q", kind, patch, out)
 		}
-		again, err := a.To(current)
+		again, err := a.To(t.Context(), current)
 		if err != nil || !sameJSON(t, again, string(out)) {
 			t.Fatalf("%s %q gives %s, and again %s, %v", kind, patch, out, again, err)
 		}

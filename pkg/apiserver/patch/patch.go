@@ -3,9 +3,11 @@
 package patch
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -26,12 +28,20 @@ var (
 	ErrDirective = errors.New("strategic merge patch cannot be merged")
 	// ErrTooLarge: the patch has too many operations (HTTP 413).
 	ErrTooLarge = errors.New("The allowed maximum operations in a JSON patch is 10000")
+	// ErrLongList: a list of a strategic merge patch is too long (HTTP 413).
+	ErrLongList = errors.New("The allowed maximum items in a list of a strategic merge patch is 5000")
 )
 
-// maxOperations bounds a JSON patch; maxCopied bounds what its copy operations may add to a document, in bytes.
+// maxOperations bounds a JSON patch; maxCopied bounds what its copy operations may add to a document, in bytes. An operation may
+// cost as much as the whole document: after each atOnce of them it is seen whether anybody still waits for the answer, and whether
+// the document is longer than maxPatched bytes by now. maxItems bounds the lists of a strategic merge patch: merging by keys
+// compares each item with each of the object's.
 const (
 	maxOperations = 10000
+	atOnce        = 100
 	maxCopied     = 3 << 20
+	maxPatched    = 6 << 20
+	maxItems      = 5000
 )
 
 // limitCopies sets the bound of copy operations, which the library only has for the whole process.
@@ -45,11 +55,16 @@ type Applier struct {
 	// patch itself of a strategic one.
 	Shown func(patched []byte) string
 
-	apply func(current []byte) ([]byte, error)
+	apply func(ctx context.Context, current []byte) ([]byte, error)
 }
 
-// To returns current changed by the patch; it does not keep current.
-func (a *Applier) To(current []byte) ([]byte, error) { return a.apply(current) }
+// To returns current changed by the patch; it does not keep current. The end of ctx ends the work with the error of ctx.
+func (a *Applier) To(ctx context.Context, current []byte) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return a.apply(ctx, current)
+}
 
 // Supported tells whether t is a type of patch that Read takes.
 func Supported(t types.PatchType) bool {
@@ -86,18 +101,34 @@ func readJSON(patch []byte) (*Applier, error) {
 	if len(decoded) > maxOperations {
 		return nil, fmt.Errorf("%w, got %d", ErrTooLarge, len(decoded))
 	}
-	a := &Applier{Shown: patchedDocument, apply: func(current []byte) ([]byte, error) {
-		out, err := guarded(func() ([]byte, error) { return decoded.Apply(current) })
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrNotApplicable, err)
-		}
-		return out, nil
+	a := &Applier{Shown: patchedDocument, apply: func(ctx context.Context, current []byte) ([]byte, error) {
+		return applyOperations(ctx, decoded, current)
 	}}
 	var operations []operation
 	for _, d := range duplicates(patch, &operations) {
 		a.Duplicates = append(a.Duplicates, fmt.Errorf("json patch %w", d))
 	}
 	return a, nil
+}
+
+func applyOperations(ctx context.Context, all jsonpatch.Patch, doc []byte) ([]byte, error) {
+	if len(all) == 0 {
+		return doc, nil
+	}
+	for some := range slices.Chunk(all, atOnce) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		out, err := guarded(func() ([]byte, error) { return some.Apply(doc) })
+		if err == nil && len(out) > maxPatched {
+			err = fmt.Errorf("the patched document is longer than %d bytes", maxPatched)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNotApplicable, err)
+		}
+		doc = out
+	}
+	return doc, nil
 }
 
 func readMerge(patch []byte) (*Applier, error) {
@@ -108,7 +139,7 @@ func readMerge(patch []byte) (*Applier, error) {
 	if doc == nil {
 		return nil, errors.New("Invalid JSON Patch")
 	}
-	return &Applier{Duplicates: duplicates(patch, &map[string]any{}), Shown: patchedDocument, apply: func(current []byte) ([]byte, error) {
+	return &Applier{Duplicates: duplicates(patch, &map[string]any{}), Shown: patchedDocument, apply: func(_ context.Context, current []byte) ([]byte, error) {
 		return guarded(func() ([]byte, error) { return jsonpatch.MergePatch(current, patch) })
 	}}, nil
 }
@@ -133,8 +164,11 @@ func readStrategic(patch []byte, sample any) (*Applier, error) {
 	if err := json.Unmarshal(patch, &doc); err != nil {
 		return nil, err
 	}
+	if longList(doc) {
+		return nil, ErrLongList
+	}
 	shown := func([]byte) string { return fmt.Sprint(doc) }
-	return &Applier{Duplicates: duplicates(patch, &map[string]any{}), Shown: shown, apply: func(current []byte) ([]byte, error) {
+	return &Applier{Duplicates: duplicates(patch, &map[string]any{}), Shown: shown, apply: func(_ context.Context, current []byte) ([]byte, error) {
 		out, err := guarded(func() ([]byte, error) {
 			return strategicpatch.StrategicMergePatchUsingLookupPatchMeta(current, patch, schema)
 		})
@@ -147,6 +181,21 @@ func readStrategic(patch []byte, sample any) (*Applier, error) {
 		}
 		return out, nil
 	}}, nil
+}
+
+// longList tells whether a list anywhere in v has more than maxItems.
+func longList(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, e := range v {
+			if longList(e) {
+				return true
+			}
+		}
+	case []any:
+		return len(v) > maxItems || slices.ContainsFunc(v, longList)
+	}
+	return false
 }
 
 // guarded makes an error of a library's panic: they panic on some patches that only a tester sends, such as a JSON patch that

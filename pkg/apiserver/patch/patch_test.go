@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func TestApply(t *testing.T) {
 		{"strategic merges by name", types.StrategicMergePatchType, `{"spec":{"containers":[{"name":"b","image":"2"}]}}`, `{"spec":{"containers":[{"name":"a","image":"1"},{"name":"b","image":"2"}]},"metadata":{"labels":{"x":"y"}}}`, nil},
 		{"strategic deletes by name", types.StrategicMergePatchType, `{"spec":{"containers":[{"name":"b","$patch":"delete"}]}}`, `{"spec":{"containers":[{"name":"a","image":"1"}]},"metadata":{"labels":{"x":"y"}}}`, nil},
 	} {
-		got, err := apply(c.kind, pod, c.patch)
+		got, err := apply(t.Context(), c.kind, pod, c.patch)
 		if !errors.Is(err, c.err) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.err)
 		}
@@ -48,12 +49,12 @@ func TestApply(t *testing.T) {
 	}
 }
 
-func apply(kind types.PatchType, current, patch string) ([]byte, error) {
+func apply(ctx context.Context, kind types.PatchType, current, patch string) ([]byte, error) {
 	a, err := Read(kind, []byte(patch), &corev1.Pod{})
 	if err != nil {
 		return nil, err
 	}
-	return a.To([]byte(current))
+	return a.To(ctx, []byte(current))
 }
 
 func TestDuplicates(t *testing.T) {
@@ -82,15 +83,15 @@ func TestMalformed(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []types.PatchType{types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType} {
 		for _, p := range []string{`{bad`, ``, `5`} {
-			if _, err := apply(kind, `{}`, p); err == nil || errors.Is(err, ErrNotApplicable) {
+			if _, err := apply(t.Context(), kind, `{}`, p); err == nil || errors.Is(err, ErrNotApplicable) {
 				t.Errorf("%s %q: %v, want a decoding error", kind, p, err)
 			}
 		}
 	}
-	if _, err := apply(types.MergePatchType, `{}`, `null`); err == nil {
+	if _, err := apply(t.Context(), types.MergePatchType, `{}`, `null`); err == nil {
 		t.Error("a merge patch of null was taken")
 	}
-	if _, err := apply(types.ApplyPatchType, `{}`, `{}`); !errors.Is(err, ErrUnsupported) {
+	if _, err := apply(t.Context(), types.ApplyPatchType, `{}`, `{}`); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("apply: %v", err)
 	}
 }
@@ -102,4 +103,24 @@ func sameJSON(t *testing.T, a []byte, b string) bool {
 		t.Fatalf("not JSON: %s", a)
 	}
 	return reflect.DeepEqual(x, y)
+}
+
+// TestEndOfWork: a patch whose client has left is not worked on, and one that grows the document without end is refused.
+func TestEndOfWork(t *testing.T) {
+	t.Parallel()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := apply(gone, types.JSONPatchType, `{}`, `[{"op":"add","path":"/a","value":1}]`); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want the context's error", err)
+	}
+	doubling := `[{"op":"add","path":"/a","value":"` + strings.Repeat("x", 20_000) + `"}`
+	for i := range 400 {
+		doubling += fmt.Sprintf(`,{"op":"copy","from":"/a","path":"/b%d"}`, i)
+	}
+	if _, err := apply(t.Context(), types.JSONPatchType, `{}`, doubling+"]"); !errors.Is(err, ErrNotApplicable) {
+		t.Errorf("%v, want %v", err, ErrNotApplicable)
+	}
+	if _, err := apply(t.Context(), types.StrategicMergePatchType, `{}`, `{"a":[`+strings.Repeat("1,", 5000)+`1]}`); !errors.Is(err, ErrLongList) {
+		t.Errorf("%v, want %v", err, ErrLongList)
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/docbounds"
 )
 
 // maxBody is the largest request body, 3 MiB: what etcd takes in one request.
@@ -111,6 +112,32 @@ func tooLarge() error {
 
 func unreadable(err error) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("cannot read the request body: %v", err))
+}
+
+// What a body may become when it is decoded. Legitimate objects have some ten thousand values at most (a slice of 1,000
+// endpoints, a large schema); every value may cost a kilobyte to decode and to validate, and every level is copied by a merge.
+var bodyBounds = docbounds.Bounds{Bytes: 2 * maxBody, Values: 100_000, Depth: 300}
+
+// document returns the body of a request that decodes it, if it is within the bounds (413, or 400 for its depth).
+func document(r *http.Request) ([]byte, error) {
+	body, err := readBody(r)
+	if err != nil {
+		return nil, err
+	}
+	switch bodyType(r) {
+	case typeProtobuf: // has no aliases, and no more levels than its kind
+	case typeYAML:
+		err = docbounds.YAML(body, bodyBounds)
+	default:
+		err = docbounds.JSON(body, bodyBounds)
+	}
+	if errors.Is(err, docbounds.ErrDeep) {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if err != nil {
+		return nil, apierrors.NewRequestEntityTooLargeError(err.Error())
+	}
+	return body, r.Context().Err()
 }
 
 // bodyType is the media type of the body; none is JSON.
@@ -323,10 +350,22 @@ func isStatus(err error) bool {
 	return errors.As(err, &status)
 }
 
-// peekKind reads the kind a JSON or YAML body names; zero if it cannot.
-func peekKind(body []byte) metav1.TypeMeta {
+// peekKind reads the kind a body of a media type names; zero if it cannot.
+func peekKind(body []byte, media string) metav1.TypeMeta {
 	var named metav1.TypeMeta
-	if err := yaml.Unmarshal(body, &named); err != nil {
+	var err error
+	switch media {
+	case typeYAML:
+		err = yaml.Unmarshal(body, &named)
+	case typeProtobuf:
+		var e registry.Envelope
+		if e, err = registry.ParseEnvelope(body); err == nil {
+			named.APIVersion, named.Kind = string(e.APIVersion), string(e.Kind)
+		}
+	default:
+		err = json.UnmarshalCaseSensitivePreserveInts(body, &named)
+	}
+	if err != nil {
 		return metav1.TypeMeta{}
 	}
 	return named

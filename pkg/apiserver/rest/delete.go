@@ -44,7 +44,7 @@ func (x *exchange) delete() error {
 
 // deleteOptions come in the body or, without one, in the query.
 func (x *exchange) deleteOptions() (*metav1.DeleteOptions, error) {
-	body, err := readBody(x.r)
+	body, err := document(x.r)
 	if err != nil {
 		return nil, err
 	}
@@ -75,14 +75,7 @@ func (x *exchange) deleteOptionsKind(body []byte) schema.GroupVersionKind {
 
 // namedVersion is the version that a body names, empty if that cannot be read.
 func (x *exchange) namedVersion(body []byte) schema.GroupVersion {
-	var named metav1.TypeMeta
-	if bodyType(x.r) == typeProtobuf {
-		if e, err := registry.ParseEnvelope(body); err == nil {
-			named.APIVersion = string(e.APIVersion)
-		}
-	} else {
-		named = peekKind(body)
-	}
+	named := peekKind(body, bodyType(x.r))
 	gv, err := schema.ParseGroupVersion(named.APIVersion)
 	if err != nil {
 		return schema.GroupVersion{}

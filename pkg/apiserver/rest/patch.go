@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -47,7 +48,7 @@ func (x *exchange) readPatch(p purpose, gvk schema.GroupVersionKind, empty func(
 	if err := invalidOptions("PatchOptions", validation.ValidatePatchOptions(opts, types.PatchType(media))); err != nil {
 		return a, nil, err
 	}
-	body, err := readBody(x.r)
+	body, err := document(x.r)
 	if err != nil {
 		return a, nil, err
 	}
@@ -60,7 +61,7 @@ func (x *exchange) readPatch(p purpose, gvk schema.GroupVersionKind, empty func(
 
 // to applies the patch to an object's JSON.
 func (p *patchRequest) to(current []byte) (runtime.Object, error) {
-	patched, err := p.apply.To(current)
+	patched, err := p.apply.To(p.r.Context(), current)
 	if err != nil {
 		return nil, patchError(err)
 	}
@@ -96,13 +97,16 @@ func invalidPatch(shown string, err error) error {
 // patchError tells the ways in which a patch can be wrong: not a patch (400), not applicable (422), an order that cannot be
 // carried out (500, in the words of the error itself), too long (413).
 func patchError(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
 	if errors.Is(err, patch.ErrNotApplicable) {
 		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 	}
 	if errors.Is(err, patch.ErrDirective) {
 		return plainError(http.StatusInternalServerError, "", err.Error())
 	}
-	if errors.Is(err, patch.ErrTooLarge) {
+	if errors.Is(err, patch.ErrTooLarge) || errors.Is(err, patch.ErrLongList) {
 		return apierrors.NewRequestEntityTooLargeError(err.Error())
 	}
 	return apierrors.NewBadRequest(err.Error())

@@ -1,6 +1,8 @@
 package resource
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"bonsai/pkg/docbounds"
 )
 
 // maxFile bounds what is read from one file, URL or standard input.
@@ -187,10 +191,36 @@ func (s source) documents(check bool) ([]Document, error) {
 	return parse(s.name, r, check)
 }
 
+// fileBounds are those of a document with its aliases written out: far beyond what a server takes, but no machine's memory.
+var fileBounds = docbounds.Bounds{Bytes: maxFile, Values: 5_000_000, Depth: 10_000}
+
+// bounded refuses documents whose aliases grow without measure when they are written out. Without an anchor none can.
+func bounded(data []byte) error {
+	for docs := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data))); bytes.ContainsRune(data, '&'); {
+		doc, err := docs.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := docbounds.YAML(doc, fileBounds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // parse reads the YAML or JSON objects of r; source names it in errors.
 func parse(source string, r io.Reader, check bool) ([]Document, error) {
 	var out []Document
-	for d := yaml.NewYAMLOrJSONDecoder(io.LimitReader(r, maxFile), 4096); ; {
+	data, err := io.ReadAll(io.LimitReader(r, maxFile))
+	if err != nil {
+		return nil, fmt.Errorf("error reading %s: %w", source, err)
+	}
+	if err := bounded(data); err != nil {
+		return nil, fmt.Errorf("error parsing %s: %w", source, err)
+	}
+	for d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
 		var ext runtime.RawExtension
 		if err := d.Decode(&ext); errors.Is(err, io.EOF) {
 			return out, nil

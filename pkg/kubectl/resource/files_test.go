@@ -1,8 +1,11 @@
 package resource
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"bonsai/pkg/docbounds"
 )
 
 func TestParse(t *testing.T) {
@@ -32,5 +35,17 @@ func TestCheck(t *testing.T) {
 		if _, err := parse("f", strings.NewReader(text), true); err == nil || err.Error() != `error validating "f": error validating data: `+want+end {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+// TestParseBomb: a manifest whose aliases would fill the memory is refused; one that only uses aliases is read.
+func TestParseBomb(t *testing.T) {
+	t.Parallel()
+	bomb := "---\na: &a \"" + strings.Repeat("x", 100_000) + "\"\nb: [" + strings.Repeat("*a,", 10_000) + "*a]\n"
+	if _, err := parse("f", strings.NewReader(bomb), false); !errors.Is(err, docbounds.ErrBeyond) {
+		t.Errorf("%v, want %v", err, docbounds.ErrBeyond)
+	}
+	if docs, err := parse("f", strings.NewReader("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: &a x, labels: {a: *a}}\n"), true); err != nil || len(docs) != 1 {
+		t.Errorf("%v, %v", docs, err)
 	}
 }

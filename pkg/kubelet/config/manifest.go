@@ -13,11 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"bonsai/pkg/docbounds"
 	"bonsai/pkg/kubelet/runtime"
 )
 
 // maxManifest bounds one manifest file.
 const maxManifest = 1 << 20
+
+// manifestBounds are those of a manifest with its aliases written out.
+var manifestBounds = docbounds.Bounds{Bytes: 2 * maxManifest, Values: 100_000, Depth: 300}
 
 // Parse makes a static pod of a manifest in YAML or JSON. Its name gets the node's name appended, its uid is made from node,
 // file and content so that any change of the file makes another pod. It is pure but for defaults, which fills in the fields
@@ -25,6 +29,9 @@ const maxManifest = 1 << 20
 func Parse(data []byte, file, node string, defaults func(*corev1.Pod)) (*corev1.Pod, error) {
 	if len(data) > maxManifest {
 		return nil, fmt.Errorf("manifest %s is larger than %d bytes", file, maxManifest)
+	}
+	if err := docbounds.YAML(data, manifestBounds); err != nil {
+		return nil, fmt.Errorf("manifest %s: %w", file, err)
 	}
 	pod := &corev1.Pod{}
 	if err := yaml.UnmarshalStrict(data, pod); err != nil {

@@ -1,0 +1,71 @@
+package apiserver_test
+
+import (
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestParserBombs: bodies that are small to send and huge to decode (CVE-2019-11253 and its kin) are refused on every verb that
+// takes a body, before they cost anything.
+func TestParserBombs(t *testing.T) { // not parallel: it counts what is allocated
+	host := start(t, nil)
+	if code, _, body := call(t, "POST", host+maps, `{"metadata":{"name":"a"}}`, "Content-Type", "application/json"); code != http.StatusCreated {
+		t.Fatalf("%d %s", code, body)
+	}
+	aliases := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\na: &a \"" + strings.Repeat("x", 20_000) + "\"\nb: [" + strings.Repeat("*a,", 10_000) + "*a]\n"
+	deep := func(open, end string) string { return strings.Repeat(open, 5000) + `"x"` + strings.Repeat(end, 5000) }
+	many := `[` + strings.Repeat(`{},`, 300_000) + `{}]`
+	const json, yaml, merge, jsonPatch, strategic = "application/json", "application/yaml", "application/merge-patch+json", "application/json-patch+json", "application/strategic-merge-patch+json"
+	one := maps + "/a"
+	pods := "/api/v1/namespaces/ns/pods"
+	for _, c := range []struct{ method, path, media, body string }{
+		{"POST", maps, yaml, aliases},
+		{"POST", maps + "?fieldValidation=Strict", yaml, aliases},
+		{"PUT", one, yaml, aliases},
+		{"PUT", pods + "/p/status", yaml, aliases},
+		{"DELETE", one, yaml, aliases},
+		{"DELETE", maps, yaml, aliases},
+		{"POST", maps, json, `{"metadata":{"name":"b"},"data":` + deep(`{"a":`, `}`) + `}`},
+		{"POST", maps, yaml, `data: ` + deep(`{"a":`, `}`)},
+		{"POST", maps, yaml, deep(`[`, `]`)},
+		{"POST", pods, json, `{"metadata":{"name":"p"},"spec":{"containers":` + many + `}}`},
+		{"PUT", pods + "/p", json, `{"metadata":{"name":"p"},"spec":{"containers":` + many + `}}`},
+		{"DELETE", one, json, deep(`[`, `]`)},
+		{"PATCH", one, merge, deep(`{"a":`, `}`)},
+		{"PATCH", one, strategic, deep(`{"a":`, `}`)},
+		{"PATCH", one, strategic, `{"data":` + many + `}`},
+		{"PATCH", one, strategic, `{"metadata":{"ownerReferences":[` + strings.Repeat(`{"uid":"u"},`, 6000) + `{"uid":"u"}]}}`},
+		{"PATCH", one, jsonPatch, `[{"op":"add","path":"/data","value":` + deep(`{"a":`, `}`) + `}]`},
+		{"PATCH", one, jsonPatch, many},
+	} {
+		before := allocated()
+		code, _, body := call(t, c.method, host+c.path, c.body, "Content-Type", c.media)
+		if code != http.StatusRequestEntityTooLarge && (code != http.StatusBadRequest || !strings.Contains(body, "exceeded max depth")) {
+			t.Errorf("%s %s %s %.40s: %d %.300s, want it refused as too large", c.method, c.path, c.media, c.body, code, body)
+		}
+		if cost := (allocated() - before) >> 20; cost > 64 {
+			t.Errorf("%s %s %s %.40s: cost %d MiB", c.method, c.path, c.media, c.body, cost)
+		}
+	}
+	// A document that says it is JSON is read as JSON, even to find its kind.
+	before := allocated()
+	if code, _, body := call(t, "DELETE", host+one, aliases, "Content-Type", json); code != http.StatusBadRequest {
+		t.Errorf("%d %.300s", code, body)
+	}
+	if cost := (allocated() - before) >> 20; cost > 64 {
+		t.Errorf("YAML that says it is JSON: cost %d MiB", cost)
+	}
+	// Aliases as such are fine.
+	if code, _, body := call(t, "POST", host+maps, "metadata: {name: c}\ndata: {a: &a x, b: *a}", "Content-Type", yaml); code != http.StatusCreated || !strings.Contains(body, `"b": "x"`) && !strings.Contains(body, `"b":"x"`) && !strings.Contains(body, "b: x") {
+		t.Errorf("%d %.300s", code, body)
+	}
+}
+
+// allocated is how many bytes the process has ever allocated.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
