@@ -163,6 +163,11 @@ func (k *Kubelet) act(ctx context.Context, f lifecycle.Facts, st *podState, plan
 			return err
 		}
 	}
+	for _, c := range plan.Remove {
+		if err := k.cri.RemoveContainer(ctx, c.ID.ID); err != nil {
+			return err // it may be about to run after all
+		}
+	}
 	var errs []error
 	for _, s := range plan.Start {
 		if err := k.start(ctx, f, st, s); err != nil {

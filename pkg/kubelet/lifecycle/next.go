@@ -9,7 +9,7 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Plan is what to do next, in the order of the fields: kill the pod or some containers, make a sandbox, start containers
+// Plan is what to do next, in the order of the fields: kill the pod or some containers, make a sandbox, remove and start containers
 // one after another. A plan whose Done is true has nothing more to do until something changes or Wake comes.
 type Plan struct {
 	// KillPod ends all containers and the sandboxes; with NewSandbox a new life begins then.
@@ -21,6 +21,9 @@ type Plan struct {
 	Attempt    uint32
 	// Kill ends single containers.
 	Kill []Kill
+	// Remove takes away containers that were made and never ran, because the kubelet or the runtime died in between: one of Start
+	// takes the place of each, and its attempt.
+	Remove []*runtime.Container
 	// Start starts containers in order; those of one kind only: the init containers first, one at a time.
 	Start []Start
 	// Wait names the containers whose start is held back, and until when.
@@ -206,6 +209,9 @@ func (p *planner) current(name string) *runtime.Container {
 
 func (p *planner) attempt(name string) int {
 	if s := p.Runtime.Container(name); s != nil {
+		if s.State == runtime.StateCreated {
+			return s.Attempt
+		}
 		return s.Attempt + 1
 	}
 	for _, list := range [][]corev1.ContainerStatus{p.Pod.Status.ContainerStatuses, p.Pod.Status.InitContainerStatuses} {
@@ -224,6 +230,9 @@ func (p *planner) start(c *corev1.Container, k Kind) {
 		p.plan.Wait[c.Name] = until
 		return
 	}
+	if s := p.Runtime.Container(c.Name); s != nil && s.State == runtime.StateCreated {
+		p.plan.Remove = append(p.plan.Remove, s)
+	}
 	p.plan.Start = append(p.plan.Start, Start{Container: c, Attempt: p.attempt(c.Name), Kind: k})
 }
 
@@ -234,7 +243,7 @@ func (p *planner) kill(c *corev1.Container, s *runtime.Container, why KillReason
 func (p *planner) ephemeral() {
 	for i := range p.Pod.Spec.EphemeralContainers {
 		c := (*corev1.Container)(&p.Pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
-		if p.Runtime.Container(c.Name) == nil {
+		if s := p.Runtime.Container(c.Name); s == nil || s.State == runtime.StateCreated {
 			p.start(c, Ephemeral)
 		}
 	}
@@ -257,7 +266,7 @@ func (p *planner) initContainers() (done, failed bool) {
 			continue
 		}
 		switch {
-		case s == nil:
+		case s == nil, s.State == runtime.StateCreated:
 			p.start(c, Init)
 			return false, false
 		case s.State == runtime.StateExited && s.ExitCode == 0:
@@ -294,7 +303,7 @@ func (p *planner) regularBegun() bool {
 // sidecar keeps a restartable init container running and tells whether it has started up.
 func (p *planner) sidecar(c *corev1.Container, s *runtime.Container) bool {
 	switch {
-	case s == nil || s.State == runtime.StateExited:
+	case s == nil || s.State == runtime.StateExited || s.State == runtime.StateCreated:
 		p.start(c, Init)
 		return false
 	case s.State == runtime.StateRunning:
@@ -353,6 +362,9 @@ func (p *planner) regular() (keep bool) {
 				p.start(c, Regular)
 			}
 			p.kill(c, s, why, msg)
+		case s.State == runtime.StateCreated:
+			keep = true
+			p.start(c, Regular)
 		default:
 			keep = true
 			p.kill(c, s, KillUnknown, fmt.Sprintf("Container is in %q state, try killing it before restart", s.State))

@@ -93,6 +93,9 @@ func text(p Plan) string {
 	for _, k := range p.Kill {
 		w = append(w, "kill:"+k.Container.Name)
 	}
+	for _, r := range p.Remove {
+		w = append(w, "remove:"+r.Name)
+	}
 	for _, s := range p.Start {
 		w = append(w, fmt.Sprintf("start:%s#%d", s.Container.Name, s.Attempt))
 	}
@@ -133,6 +136,13 @@ func TestNext(t *testing.T) {
 		{"liveness on failure", "OnFailure a", "sandbox a=running", "unlive:id0", "kill:a start:a#1"},
 		{"image changed", "Never a", "sandbox a=changed", "", "kill:a start:a#1"},
 		{"unknown state", "Always a", "sandbox a=unknown", "", "kill:a start:a#1"},
+		{"made and never ran", "Always a b", "sandbox a=created b=running", "", "remove:a start:a#0"},
+		{"made again after a crash and never ran", "Always a", "sandbox a=created a=1", "backoff:a", "wait:a"},
+		{"made and never ran, never again", "Never a", "sandbox a=created", "", "remove:a start:a#0"},
+		{"init made and never ran", "Never init:i a", "sandbox i=created", "", "remove:i start:i#0"},
+		{"init made in a sandbox that died", "Never init:i a", "sandbox old:i=created", "", "remove:i start:i#0"},
+		{"sidecar made and never ran", "Always side:s a", "sandbox s=created", "", "remove:s start:s#0"},
+		{"ephemeral made and never ran", "Always a ephemeral:e", "sandbox a=running e=created", "", "remove:e start:e#0"},
 		{"sandbox died", "Always a", "dead-sandbox a=running", "", "kill-pod sandbox#1"},
 		{"sandbox died with its container", "Always a", "dead-sandbox a=137", "", "sandbox#1"},
 		{"sandbox died, pod never restarts", "Never a", "dead-sandbox a=137", "", ""},
