@@ -75,3 +75,38 @@ func TestRelistsFastWithoutEventsAndSlowlyWithThem(t *testing.T) {
 		})
 	}
 }
+
+// What happens while the runtime restarts is told by no event: it must not wait for the slow relist.
+func TestBrokenEventsMakeARelistDue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		broken := make(chan struct{})
+		f := &fake{events: func(ctx context.Context, connected func(), _ func(types.UID)) error {
+			connected()
+			select {
+			case <-broken:
+				return errors.New("unavailable")
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}}
+		f.pods.Store(&[]*runtime.PodStatus{})
+		g := New(Config{Runtime: f, Changed: func(types.UID) {}, Unsupported: errNone, Log: slog.New(slog.DiscardHandler)})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- g.Run(ctx) }()
+		time.Sleep(15 * time.Second)
+		before := f.lists.Load()
+		close(broken)
+		synctest.Wait()
+		if got := f.lists.Load() - before; got != 1 {
+			t.Errorf("%d lists at once", got)
+		}
+		time.Sleep(3*time.Second + time.Millisecond)
+		if got := f.lists.Load() - before; got != 4 {
+			t.Errorf("%d lists within 3 s, want one a second", got)
+		}
+		cancel()
+		<-done
+	})
+}

@@ -39,6 +39,8 @@ type Generator struct {
 	cfg    Config
 	events atomic.Bool
 	last   map[types.UID]Record
+	// broken tells that the events broke off: what they would have told in the meantime is looked for at once.
+	broken chan struct{}
 	// relisted is the time of the last good relist, in nanoseconds.
 	relisted atomic.Int64
 }
@@ -51,7 +53,7 @@ func New(cfg Config) *Generator {
 	if cfg.SlowPeriod <= 0 {
 		cfg.SlowPeriod = 10 * time.Second
 	}
-	return &Generator{cfg: cfg}
+	return &Generator{cfg: cfg, broken: make(chan struct{}, 1)}
 }
 
 // Healthy tells whether a relist succeeded within the last 3 minutes.
@@ -74,6 +76,7 @@ func (g *Generator) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-timer.C:
+		case <-g.broken:
 		}
 		g.relist(ctx)
 		if g.events.Load() {
@@ -112,6 +115,10 @@ func (g *Generator) follow(ctx context.Context) {
 			return
 		}
 		g.cfg.Log.Warn("container events broke off, relisting until they come back", "err", err)
+		select {
+		case g.broken <- struct{}{}:
+		default:
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(5 * time.Second):
