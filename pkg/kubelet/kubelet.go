@@ -193,6 +193,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	run("mirror pods", k.runMirrors)
 	run("relist", k.relist.Run)
 	run("housekeeping", k.housekeeping)
+	run("storage limits", k.watchStorage)
 	<-ctx.Done()
 	wg.Wait()
 	k.probes.Wait()

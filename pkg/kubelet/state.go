@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,7 @@ import (
 )
 
 // podState is what the kubelet remembers of a pod between syncs. Only the pod's worker touches it, but for runtime, which
-// others read.
+// others read, and evict, which others set.
 type podState struct {
 	// begun: the pod's helpers were told of it.
 	begun    bool
@@ -25,6 +26,8 @@ type podState struct {
 	prepared     bool
 	cgroupParent string
 	mounts       map[string]volume.Mounted
+	// evict, once set, is why the pod is evicted.
+	evict atomic.Pointer[string]
 	// byName is what is remembered of containers' starts.
 	byName map[string]*starts
 	// changed has room for one: something happened to the pod.

@@ -43,6 +43,9 @@ func (k *Kubelet) Sync(ctx context.Context, pod *corev1.Pod) (podworker.Outcome,
 		k.retryPulls(ctx, pod, st)
 		f := k.facts(pod, st, rt, false)
 		deadline := lifecycle.Deadline(f.Pod)
+		if k.evicted(f, st) {
+			return podworker.Outcome{Ended: true, Grace: evictionGrace}, nil
+		}
 		if k.overdue(f, st, deadline) {
 			return podworker.Outcome{Ended: true}, nil
 		}

@@ -120,6 +120,12 @@ func TestRestartPolicies(t *testing.T) {
 		t.Errorf("logs --previous of a pod with one life: %q", out)
 	}
 	k.field("late", ".status.reason", "DeadlineExceeded")
+
+	// https://kubernetes.io/docs/concepts/storage/ephemeral-storage/: who exceeds a limit of the node's disk is evicted.
+	k.apply(podOf("full", "dd if=/dev/zero of=/v/big bs=1M count=3; sleep 3600", "volumeMounts: [{name: v, mountPath: /v}]", "volumes: [{name: v, emptyDir: {sizeLimit: 1Mi}}]"))
+	k.field("full", ".status.phase", "Failed")
+	k.field("full", ".status.reason", "Evicted")
+	k.events("full", `Warning Evicted Usage of EmptyDir volume "v" exceeds the limit "1Mi".`)
 }
 
 // TestInitContainersAndSidecars: https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/.

@@ -21,6 +21,8 @@ import (
 type Outcome struct {
 	// Ended: no container of the pod runs and none will; go on to terminating.
 	Ended bool
+	// Grace is what containers that still run get then; 0: what the pod says.
+	Grace time.Duration
 	// Wake is when to sync again although nothing happened; zero: not.
 	Wake time.Time
 }

@@ -124,7 +124,11 @@ func (x *worker) step(parent context.Context) (again time.Time, gone bool, err e
 		}
 		var out Outcome
 		if out, err = x.all.steps.Sync(ctx, pod); err == nil && out.Ended {
-			x.advance(Syncing, Terminating, graceOf(pod))
+			grace := out.Grace
+			if grace == 0 {
+				grace = graceOf(pod)
+			}
+			x.advance(Syncing, Terminating, grace)
 		}
 		return out.Wake, false, err
 	case Terminating:

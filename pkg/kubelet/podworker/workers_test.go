@@ -217,3 +217,15 @@ func TestStaticPodWaitsForItsPredecessor(t *testing.T) {
 		}
 	})
 }
+
+// TestEndedWithGrace: a Sync that ends a pod may say how long its containers get.
+func TestEndedWithGrace(t *testing.T) {
+	t.Parallel()
+	s := &steps{sync: func(context.Context, *corev1.Pod) (Outcome, error) {
+		return Outcome{Ended: true, Grace: time.Second}, nil
+	}}
+	run(t, s, false, func(w *Workers) {
+		w.Update(pod("a"))
+		expect(t, s, "sync:a terminate:a:1s cleanup:a finish:a")
+	})
+}

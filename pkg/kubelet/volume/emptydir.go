@@ -13,6 +13,11 @@ import (
 	"k8s.io/component-helpers/resource"
 )
 
+// EmptyDirPath is where the emptyDir called name of a pod is, whose own directory is podDir (Manager.PodDir).
+func EmptyDirPath(podDir, name string) string {
+	return filepath.Join(podDir, "volumes", "kubernetes.io~empty-dir", name)
+}
+
 // makeEmptyDir makes an emptyDir open to every user of the pod, on disk or in memory. One that is complete stays as it is, as the pod's
 // containers may have changed it; the file done says so, outside of what they see. One that was left half-made is completed.
 func makeEmptyDir(dir, done string, pod *corev1.Pod, v *corev1.EmptyDirVolumeSource) error {

@@ -1,0 +1,103 @@
+package localstorage
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+func limits(text string) corev1.ResourceRequirements {
+	if text == "" {
+		return corev1.ResourceRequirements{}
+	}
+	return corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse(text)}}
+}
+
+func volume(name, limit string, medium corev1.StorageMedium) corev1.Volume {
+	v := corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}}
+	if limit != "" {
+		v.EmptyDir.SizeLimit = new(resource.MustParse(limit))
+	}
+	return v
+}
+
+// TestExceeded: https://kubernetes.io/docs/concepts/storage/ephemeral-storage/#ephemeral-storage-consumption-management.
+func TestExceeded(t *testing.T) {
+	t.Parallel()
+	const mi = 1 << 20
+	for name, c := range map[string]struct {
+		a, b     string // limits of two containers
+		volumes  []corev1.Volume
+		priority int32
+		usage    Usage
+		want     string
+	}{
+		"no limits": {usage: Usage{Containers: map[string]int64{"a": 99 * mi}}},
+		"within":    {a: "10Mi", b: "10Mi", usage: Usage{Containers: map[string]int64{"a": 10 * mi, "b": 9 * mi}}},
+		"a container": {a: "10Mi", b: "30Mi", usage: Usage{Containers: map[string]int64{"a": 10*mi + 1}},
+			want: `Container a exceeded its local ephemeral storage limit "10Mi". `},
+		"the pod's sum, with its volumes": {a: "10Mi", b: "10Mi", volumes: []corev1.Volume{volume("v", "", "")},
+			usage: Usage{Containers: map[string]int64{"a": 9 * mi, "b": 9 * mi}, Volumes: map[string]int64{"v": 3 * mi}},
+			want:  `Pod ephemeral local storage usage exceeds the total limit of containers 20Mi. `},
+		"the sum, with a container that has no limit": {a: "10Mi", usage: Usage{Containers: map[string]int64{"b": 11 * mi}},
+			want: `Pod ephemeral local storage usage exceeds the total limit of containers 10Mi. `},
+		"a volume": {volumes: []corev1.Volume{volume("v", "1Mi", ""), volume("w", "5Mi", "")}, usage: Usage{Volumes: map[string]int64{"v": mi, "w": 6 * mi}},
+			want: `Usage of EmptyDir volume "w" exceeds the limit "5Mi". `},
+		"a volume in memory": {volumes: []corev1.Volume{volume("m", "1Mi", corev1.StorageMediumMemory)}, usage: Usage{Volumes: map[string]int64{"m": 2 * mi}}},
+		"a critical pod":     {a: "1Mi", priority: 2_000_000_000, usage: Usage{Containers: map[string]int64{"a": 2 * mi}}},
+	} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: c.volumes, Priority: &c.priority,
+			Containers: []corev1.Container{{Name: "a", Resources: limits(c.a)}, {Name: "b", Resources: limits(c.b)}}}}
+		if got := Exceeded(pod, c.usage); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestTree: blocks count, not lengths; a file of two names counts once; links lead nowhere.
+func TestTree(t *testing.T) {
+	t.Parallel()
+	dir, outside := t.TempDir(), t.TempDir()
+	write := func(dir, name string, size int) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	empty, err := Tree(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(dir, "a", 1<<20)
+	write(outside, "big", 1<<20)
+	if err := os.Link(filepath.Join(dir, "a"), filepath.Join(dir, "b")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	sparse, err := os.Create(filepath.Join(dir, "sparse"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sparse.Close()
+	if err := sparse.Truncate(1 << 40); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Tree(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := got - empty; used < 1<<20 || used > 1<<20+1<<17 {
+		t.Errorf("%d bytes, want about %d", used, 1<<20)
+	}
+	if n, err := Tree(t.Context(), filepath.Join(dir, "gone")); n != 0 || err != nil {
+		t.Errorf("a directory that is not there: %d, %v", n, err)
+	}
+	if n := Logs(outside); n != 1<<20 {
+		t.Errorf("logs: %d", n)
+	}
+}
