@@ -2,12 +2,14 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 	cachetest "k8s.io/client-go/tools/cache/testing"
 )
@@ -58,26 +60,27 @@ func TestBackendChanged(t *testing.T) {
 func TestWatchBackends(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		source, unused := cachetest.NewFakeControllerSource(), cachetest.NewFakeControllerSource()
-		defer unused.Shutdown()
-		pods, services := fakeInformer(&corev1.Pod{}, source), fakeInformer(&corev1.Service{}, unused)
+		source, more := cachetest.NewFakeControllerSource(), cachetest.NewFakeControllerSource()
+		pods, services := fakeInformer(&corev1.Pod{}, source), fakeInformer(&corev1.Service{}, more)
 		for _, s := range []*corev1.Service{
 			selecting("ns", "web", map[string]string{"app": "web"}), selecting("ns", "db", map[string]string{"app": "db"}),
+			selecting("ns", "both", map[string]string{"app": "web", "tier": "front"}),
 			selecting("ns", "none", nil), selecting("other", "web", map[string]string{"app": "web"}),
 		} {
-			if err := services.store.Add(s); err != nil {
-				t.Fatal(err)
-			}
+			more.Add(s)
 		}
 		l := NewLoop[Key](LoopConfig{Name: "test"}, nil)
 		defer l.queue.ShutDown()
-		if err := WatchBackends(l, services, pods); err != nil {
+		b, err := WatchBackends(l, services, pods)
+		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); pods.raw.RunWithContext(ctx) }()
-		defer func() { cancel(); <-done; source.Shutdown() }()
+		also := make(chan struct{})
+		go func() { defer close(also); services.raw.RunWithContext(ctx) }()
+		defer func() { cancel(); <-done; <-also; source.Shutdown(); more.Shutdown() }()
 		expect := func(step string, want ...string) {
 			t.Helper()
 			synctest.Wait()
@@ -85,7 +88,7 @@ func TestWatchBackends(t *testing.T) {
 				t.Errorf("%s: %v, want %v", step, got, want)
 			}
 		}
-		expect("start")
+		expect("start", "ns/both", "ns/db", "ns/none", "ns/web", "other/web")
 		p := backendPod()
 		source.Add(p.DeepCopy())
 		expect("added", "ns/web")
@@ -100,7 +103,38 @@ func TestWatchBackends(t *testing.T) {
 		expect("failed", "ns/db")
 		source.Delete(p)
 		expect("deleted", "ns/db")
+		more.Modify(selecting("ns", "db", map[string]string{"app": "web"}))
+		more.Delete(selecting("ns", "web", nil))
+		expect("services changed", "ns/db", "ns/web")
+		p = backendPod()
+		p.Labels["tier"] = "front"
+		source.Add(p)
+		expect("added behind them", "ns/both", "ns/db")
+		for _, name := range []string{"db", "both", "none"} {
+			more.Delete(selecting("ns", name, nil))
+		}
+		more.Delete(selecting("other", "web", nil))
+		expect("services gone", "ns/both", "ns/db", "ns/none", "other/web")
+		if len(b.byPair)+len(b.filed) != 0 {
+			t.Errorf("left: %v %v", b.byPair, b.filed)
+		}
 	})
+}
+
+// BenchmarkBackends is one event of a pod beside many Services of its namespace that share a label.
+func BenchmarkBackends(b *testing.B) {
+	for _, n := range []int{1000, 5000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			all := &Backends{wake: func(Key) {}, byPair: map[pair]map[Key]labels.Set{}, filed: map[Key]pair{}}
+			for i := range n {
+				all.file(Key{Namespace: "ns", Name: fmt.Sprint(i)}, labels.Set{"app": fmt.Sprint(i), "tier": "x"})
+			}
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", Labels: map[string]string{"app": "7", "tier": "x", "pod-template-hash": "1"}}}
+			for b.Loop() {
+				all.Wake(p)
+			}
+		})
+	}
 }
 
 func selecting(ns, name string, sel map[string]string) *corev1.Service {

@@ -41,11 +41,8 @@ func New(d controller.Deps) (*Controller, error) {
 		endpoints:  controller.InformerFor(d.Informers, controller.Endpoints), writes: controller.Endpoints(d.Client),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpoints", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
-	return c, errors.Join(
-		controller.WatchKeys(c.loop, c.services),
-		controller.WatchKeys(c.loop, c.endpoints),
-		controller.WatchBackends(c.loop, c.services, c.pods),
-	)
+	_, err := controller.WatchBackends(c.loop, c.services, c.pods)
+	return c, errors.Join(err, controller.WatchKeys(c.loop, c.endpoints))
 }
 
 // Run reconciles until ctx ends.

@@ -124,7 +124,7 @@ func targetPort(sp corev1.ServicePort, p *corev1.Pod) (int32, bool) {
 	sidecars := slices.DeleteFunc(slices.Clone(p.Spec.InitContainers), func(c corev1.Container) bool {
 		return c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways
 	})
-	for _, c := range append(sidecars, p.Spec.Containers...) {
+	for _, c := range slices.Concat(p.Spec.Containers, sidecars) {
 		for _, port := range c.Ports {
 			if port.Name == sp.TargetPort.StrVal && port.Protocol == sp.Protocol {
 				return port.ContainerPort, true

@@ -38,8 +38,9 @@ type portGroup struct {
 	endpoints []discoveryv1.Endpoint
 }
 
-// group turns the pods behind a Service into endpoints of one family, by the ports they offer. zone tells a node's zone.
-func group(svc *corev1.Service, family discoveryv1.AddressType, pods []*corev1.Pod, zone func(node string) string) map[string]*portGroup {
+// group turns the pods behind a Service into endpoints of one family, by the ports they offer. zone tells a node's zone, and
+// whether there is such a node: pods of a node that is not there are left out, unless pods that are not ready count too.
+func group(svc *corev1.Service, family discoveryv1.AddressType, pods []*corev1.Pod, zone func(node string) (string, bool)) map[string]*portGroup {
 	groups := map[string]*portGroup{}
 	for _, p := range pods {
 		if controller.PodTerminal(p) {
@@ -49,12 +50,16 @@ func group(svc *corev1.Service, family discoveryv1.AddressType, pods []*corev1.P
 		if addr == "" {
 			continue
 		}
+		at, there := zone(p.Spec.NodeName)
+		if p.Spec.NodeName != "" && !there && !svc.Spec.PublishNotReadyAddresses {
+			continue
+		}
 		ports := portsOf(svc, p)
 		key := portKey(ports)
 		if groups[key] == nil {
 			groups[key] = &portGroup{ports: ports}
 		}
-		groups[key].endpoints = append(groups[key].endpoints, endpointOf(svc, p, addr, zone(p.Spec.NodeName)))
+		groups[key].endpoints = append(groups[key].endpoints, endpointOf(svc, p, addr, at))
 	}
 	for _, g := range groups {
 		slices.SortFunc(g.endpoints, func(a, b discoveryv1.Endpoint) int { return strings.Compare(endpointKey(a), endpointKey(b)) })
@@ -157,16 +162,16 @@ func targetPort(sp *corev1.ServicePort, p *corev1.Pod) (int32, bool) {
 		}
 		return sp.TargetPort.IntVal, true
 	}
+	for _, c := range p.Spec.Containers {
+		if n, ok := namedPort(c, sp); ok {
+			return n, true
+		}
+	}
 	for _, c := range p.Spec.InitContainers {
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
 			if n, ok := namedPort(c, sp); ok {
 				return n, true
 			}
-		}
-	}
-	for _, c := range p.Spec.Containers {
-		if n, ok := namedPort(c, sp); ok {
-			return n, true
 		}
 	}
 	return 0, false

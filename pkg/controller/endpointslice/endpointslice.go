@@ -29,6 +29,7 @@ type Controller struct {
 	nodes       *controller.Informer[*corev1.Node]
 	namespaces  *controller.Informer[*corev1.Namespace]
 	slices      *controller.Informer[*discoveryv1.EndpointSlice]
+	backends    *controller.Backends
 	writes      *controller.Resource[*discoveryv1.EndpointSlice]
 	loop        *controller.Loop[controller.Key]
 
@@ -51,16 +52,13 @@ func New(d controller.Deps, maxPerSlice int) (*Controller, error) {
 		written:    map[controller.Key]map[string]string{},
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpointslice", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	var err error
+	c.backends, err = controller.WatchBackends(c.loop, c.services, c.pods)
 	return c, errors.Join(
-		controller.WatchKeys(c.loop, c.services),
-		controller.WatchBackends(c.loop, c.services, c.pods),
-		controller.Watch(c.loop, c.nodes, controller.Handlers[*corev1.Node]{Update: func(old, n *corev1.Node) {
+		err,
+		controller.Watch(c.loop, c.nodes, controller.Handlers[*corev1.Node]{Add: c.wakeNode, Delete: c.wakeNode, Update: func(old, n *corev1.Node) {
 			if old.Labels[corev1.LabelTopologyZone] != n.Labels[corev1.LabelTopologyZone] {
-				c.wakeNode(n.Name)
-			}
-		}, Add: func(n *corev1.Node) {
-			if n.Labels[corev1.LabelTopologyZone] != "" {
-				c.wakeNode(n.Name)
+				c.wakeNode(n)
 			}
 		}}),
 		controller.Watch(c.loop, c.slices, controller.All(func(s *discoveryv1.EndpointSlice) {
@@ -75,11 +73,9 @@ func New(d controller.Deps, maxPerSlice int) (*Controller, error) {
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
 // wakeNode adds the Services with pods on a node.
-func (c *Controller) wakeNode(name string) {
-	for _, p := range c.pods.List() {
-		if p.Spec.NodeName == name {
-			controller.AddSelecting(c.loop, c.services, p)
-		}
+func (c *Controller) wakeNode(n *corev1.Node) {
+	for _, p := range controller.PodsOn(c.pods, n.Name) {
+		c.backends.Wake(p)
 	}
 }
 
@@ -111,12 +107,13 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	return controller.Result{}, errors.Join(errs...)
 }
 
-// zone returns the zone of a node, "" if it has none.
-func (c *Controller) zone(node string) string {
-	if n, ok := c.nodes.Get(controller.Key{Name: node}); ok {
-		return n.Labels[corev1.LabelTopologyZone]
+// zone returns the zone of a node, "" if it has none, and whether the node is there.
+func (c *Controller) zone(node string) (string, bool) {
+	n, ok := c.nodes.Get(controller.Key{Name: node})
+	if !ok {
+		return "", false
 	}
-	return ""
+	return n.Labels[corev1.LabelTopologyZone], true
 }
 
 func ofFamily(all []*discoveryv1.EndpointSlice, f discoveryv1.AddressType) []*discoveryv1.EndpointSlice {

@@ -27,7 +27,7 @@ func readyPod(i int) *corev1.Pod {
 	}
 }
 
-func noZone(string) string { return "" }
+func noZone(string) (string, bool) { return "", true }
 
 // server applies plans to a set of slices as the API server would.
 type server struct {
@@ -149,13 +149,32 @@ func TestEndpointConditions(t *testing.T) {
 	}
 }
 
+// TestPodsOfUnknownNodes: the node may be gone for good; whoever wants pods that are not ready wants these too.
+func TestPodsOfUnknownNodes(t *testing.T) {
+	t.Parallel()
+	svc, v4 := service(), discoveryv1.AddressTypeIPv4
+	pods := []*corev1.Pod{readyPod(1), readyPod(2)}
+	pods[1].Spec.NodeName = "gone"
+	zone := func(node string) (string, bool) { return "", node == "n1" }
+	for _, all := range []bool{false, true} {
+		svc.Spec.PublishNotReadyAddresses = all
+		n := 0
+		for _, g := range group(svc, v4, pods, zone) {
+			n += len(g.endpoints)
+		}
+		if want := map[bool]int{false: 1, true: 2}[all]; n != want {
+			t.Errorf("all %v: %d endpoints, want %d", all, n, want)
+		}
+	}
+}
+
 func TestTargetPorts(t *testing.T) {
 	t.Parallel()
 	p := readyPod(1)
 	always := corev1.ContainerRestartPolicyAlways
 	p.Spec.InitContainers = []corev1.Container{
 		{Ports: []corev1.ContainerPort{{Name: "init", ContainerPort: 1, Protocol: corev1.ProtocolTCP}}},
-		{RestartPolicy: &always, Ports: []corev1.ContainerPort{{Name: "side", ContainerPort: 2, Protocol: corev1.ProtocolTCP}}},
+		{RestartPolicy: &always, Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 9, Protocol: corev1.ProtocolTCP}, {Name: "side", ContainerPort: 2, Protocol: corev1.ProtocolTCP}}},
 	}
 	p.Spec.Containers = []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 3, Protocol: corev1.ProtocolTCP}, {Name: "dns", ContainerPort: 4, Protocol: corev1.ProtocolUDP}}}}
 	for target, want := range map[string]int32{"init": 0, "side": 2, "http": 3, "dns": 0, "9090": 9090} {
