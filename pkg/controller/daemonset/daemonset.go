@@ -143,7 +143,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		wait, err = c.act(ctx, s)
 		errs = append(errs, err, history.Trim(ctx, old, int(count(ds.Spec.RevisionHistoryLimit)), inUse(pods)))
 	}
-	status, ready := s.status()
+	status, ready := s.status(upToDate)
 	errs = append(errs, c.report(ctx, ds, status))
 	if wait == 0 || ready > 0 && ready < wait {
 		wait = ready

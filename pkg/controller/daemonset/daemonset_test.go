@@ -103,6 +103,28 @@ func TestWaitsForItsOwnPods(t *testing.T) {
 	}
 }
 
+// TestObservedGeneration: the status does not say that a generation was observed while a pod that was made for the one before is
+// still to come.
+func TestObservedGeneration(t *testing.T) {
+	t.Parallel()
+	c, f, ds := stage(t, nil)
+	for _, generation := range []int64{1, 2} {
+		ds = ds.DeepCopy()
+		ds.Generation = generation
+		controllertest.Put(t, c.sets, ds)
+		if _, err := c.Reconcile(t.Context(), controller.KeyOf(ds)); err != nil {
+			t.Fatal(err)
+		}
+		calls := f.Calls()
+		put, ok := calls[len(calls)-1].Object.(*appsv1.DaemonSet)
+		if !ok || put.Status.ObservedGeneration != 1 {
+			t.Errorf("generation %d: last call %s %+v", generation, calls[len(calls)-1].Name(), put)
+			continue
+		}
+		ds.Status.ObservedGeneration = put.Status.ObservedGeneration
+	}
+}
+
 func TestEmptySelector(t *testing.T) {
 	t.Parallel()
 	c, f, ds := stage(t, nil)

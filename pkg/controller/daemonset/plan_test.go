@@ -174,7 +174,7 @@ func TestUpdate(t *testing.T) {
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	s := scene(t, "n1: new ready; n2: old justready; n3:; n4#: new ready; n5: new; n6: new, old ready; n7#:")
-	got, wait := s.status()
+	got, wait := s.status(true)
 	want := appsv1.DaemonSetStatus{
 		ObservedGeneration: 3, DesiredNumberScheduled: 5, CurrentNumberScheduled: 4, NumberMisscheduled: 1,
 		NumberReady: 3, NumberAvailable: 2, NumberUnavailable: 3, UpdatedNumberScheduled: 2,

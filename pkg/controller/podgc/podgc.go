@@ -1,5 +1,5 @@
-// Package podgc deletes pods that nobody else will: those of nodes that are gone, those that were deleted before they were
-// scheduled, and the oldest terminated ones beyond a threshold.
+// Package podgc deletes pods that nobody else will: those of nodes that are gone, those being deleted on nodes that somebody said
+// are out of service, those that were deleted before they were scheduled, and the oldest terminated ones beyond a threshold.
 package podgc
 
 import (
@@ -74,11 +74,25 @@ func (c *Controller) Reconcile(ctx context.Context, _ controller.Key) (controlle
 		switch {
 		case p.Spec.NodeName != "" && gone[p.Spec.NodeName]:
 			errs = append(errs, c.remove(ctx, p, "DeletionByPodGC", "PodGC: node no longer exists"))
+		case p.DeletionTimestamp != nil && c.outOfService(p.Spec.NodeName):
+			errs = append(errs, c.remove(ctx, p, "", ""))
 		case p.Spec.NodeName == "" && p.DeletionTimestamp != nil:
 			errs = append(errs, c.remove(ctx, p, "", ""))
 		}
 	}
 	return controller.Result{RequeueAfter: sweep}, errors.Join(errs...)
+}
+
+// outOfService tells whether a node is not ready and has the taint by which somebody promises that it is shut down: nothing on it
+// runs any more, so its pods need not be waited for
+// (https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown).
+func (c *Controller) outOfService(node string) bool {
+	n, ok := c.nodes.Get(controller.Key{Name: node})
+	if !ok || !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }) {
+		return false
+	}
+	r := controller.NodeCondition(n, corev1.NodeReady)
+	return r == nil || r.Status != corev1.ConditionTrue
 }
 
 // surplus returns the oldest terminated pods beyond the threshold.

@@ -65,16 +65,23 @@ func TestSweep(t *testing.T) {
 	now := metav1.NewTime(start)
 	bound := func() *corev1.Pod { return pod("p", "n1", corev1.PodRunning) }
 	leaving := func() *corev1.Pod { p := pod("p", "", corev1.PodPending); p.DeletionTimestamp = &now; return p }
+	going := func() *corev1.Pod { p := bound(); p.DeletionTimestamp = &now; return p }
 	for _, c := range []struct {
 		name   string
 		pod    *corev1.Pod
 		node   bool // in the cache
+		out    bool // of service, by its taint
+		ready  bool
 		wait   time.Duration
 		answer map[string]error
 		want   []string
 		fails  bool
 	}{
 		{name: "node is there", pod: bound(), node: true, wait: time.Hour},
+		{name: "being deleted", pod: going(), node: true, wait: time.Hour},
+		{name: "being deleted, node out of service", pod: going(), node: true, out: true, want: []string{mark, remove, mark, remove}},
+		{name: "being deleted, node said to be out of service but ready", pod: going(), node: true, out: true, ready: true, wait: time.Hour},
+		{name: "node out of service, pod is to stay", pod: bound(), node: true, out: true, wait: time.Hour},
 		{name: "in quarantine", pod: bound(), wait: quarantine - time.Second},
 		{name: "node gone", pod: bound(), wait: quarantine, answer: map[string]error{ask: noNode}, want: []string{ask, mark, remove}},
 		{name: "node gone, pod at its end", pod: pod("p", "n1", corev1.PodFailed), wait: quarantine, answer: map[string]error{ask: noNode}, want: []string{ask, remove}},
@@ -102,7 +109,14 @@ func TestSweep(t *testing.T) {
 			}
 			controllertest.Put(t, ctl.pods, c.pod)
 			if c.node {
-				controllertest.Put(t, ctl.nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+				n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+				if c.out {
+					n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
+				}
+				if c.ready {
+					n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+				}
+				controllertest.Put(t, ctl.nodes, n)
 			}
 			if res, err := ctl.Reconcile(t.Context(), controller.Key{}); err != nil || res.RequeueAfter != sweep {
 				t.Errorf("first sweep: %+v, %v", res, err)
@@ -115,7 +129,7 @@ func TestSweep(t *testing.T) {
 				t.Fatalf("calls %v, want %v", got, c.want)
 			}
 			for _, call := range fake.Calls() {
-				checkCall(t, call, c.pod.Spec.NodeName != "")
+				checkCall(t, call, c.pod.Spec.NodeName != "" && !c.node)
 			}
 		})
 	}

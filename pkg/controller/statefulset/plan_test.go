@@ -159,7 +159,8 @@ func TestPlan(t *testing.T) {
 		{"the partition counts from the start", 2, with(partition(1), start(4)), "4+a 5+a", "-5"},
 		{"a partition above all: nothing", 2, with(partition(7)), "0+a 1+a", ""},
 		{"maxUnavailable", 4, with(unavailable("2")), "0+a 1+a 2+a 3+a", "-3 -2"},
-		{"maxUnavailable in percent, rounded up", 4, with(unavailable("30%")), "0+a 1+a 2+a 3+a", "-3 -2"},
+		{"maxUnavailable in percent, rounded down", 4, with(unavailable("70%")), "0+a 1+a 2+a 3+a", "-3 -2"},
+		{"maxUnavailable in percent is at least one", 4, with(unavailable("10%")), "0+a 1+a 2+a 3+a", "-3"},
 		{"maxUnavailable counts all", 4, with(unavailable("2"), parallel), "0-b 1+a 2+a 3+a", "-3"},
 		{"what is unavailable is replaced for nothing", 4, with(unavailable("2"), parallel), "0+a 1+a 2-a 3+a", "-3 -2"},
 		{"but in its turn", 4, with(unavailable("2"), parallel), "0+a 1-a 2+a 3+a", "-3"},
@@ -201,7 +202,7 @@ func TestStatus(t *testing.T) {
 		{"available later", 2, []func(*appsv1.StatefulSet){minReady}, "0+a 1=a", counts{2, 2, 1, 2, 0}, "a", 5 * time.Second},
 	} {
 		s := stateOf(c.n, c.pods, c.set...)
-		st, wait := s.status()
+		st, wait := s.status(true)
 		got := counts{st.Replicas, st.ReadyReplicas, st.AvailableReplicas, st.CurrentReplicas, st.UpdatedReplicas}
 		if got != c.want || st.CurrentRevision != c.current || st.UpdateRevision != "b" || wait != c.wait || *st.CollisionCount != 0 {
 			t.Errorf("%s: got %+v current %s, wait %s", c.name, got, st.CurrentRevision, wait)

@@ -124,7 +124,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		wait, err = c.act(ctx, s)
 		errs = append(errs, err, h.Trim(ctx, s.idle(old), int(count(set.Spec.RevisionHistoryLimit)), none))
 	}
-	status, ready := s.status()
+	status, ready := s.status(upToDate)
 	errs = append(errs, c.report(ctx, set, status))
 	if wait == 0 || ready > 0 && ready < wait {
 		wait = ready

@@ -11,11 +11,16 @@ import (
 
 // status counts the pods. Pods that are going away are still replicas, but no longer of any revision. The duration, if
 // positive, is when the next pod will have been ready for long enough.
-func (s *state) status() (appsv1.StatefulSetStatus, time.Duration) {
+//
+// acted says whether the spec of this generation has been acted on: while pods are still expected it has not.
+func (s *state) status(acted bool) (appsv1.StatefulSetStatus, time.Duration) {
 	st := appsv1.StatefulSetStatus{
-		ObservedGeneration: s.set.Generation, Conditions: s.set.Status.Conditions,
+		ObservedGeneration: s.set.Status.ObservedGeneration, Conditions: s.set.Status.Conditions,
 		CurrentRevision: s.current.name, UpdateRevision: s.update.name,
 		CollisionCount: new(count(s.set.Status.CollisionCount)),
+	}
+	if acted {
+		st.ObservedGeneration = s.set.Generation
 	}
 	var wait time.Duration
 	for _, p := range s.pods {

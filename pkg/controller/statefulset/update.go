@@ -61,10 +61,10 @@ func (s *state) outdated(p *corev1.Pod) bool {
 	return p != nil && p.DeletionTimestamp == nil && revisionOf(p) != s.update.name
 }
 
-// maxUnavailable is at least 1; a percentage is of n, rounded up.
+// maxUnavailable is at least 1; a percentage is of n, rounded down.
 func (s *state) maxUnavailable(v *intstr.IntOrString, n int) int {
 	// A value that cannot be read is refused by the API server.
-	m, err := intstr.GetScaledValueFromIntOrPercent(v, n, true)
+	m, err := intstr.GetScaledValueFromIntOrPercent(v, n, false)
 	if err != nil {
 		return 1
 	}
