@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -43,4 +44,43 @@ func TestWatchTellsReplacedObjectsApart(t *testing.T) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	})
+}
+
+// TestPodsOn: the index follows a pod that is bound later.
+func TestPodsOn(t *testing.T) {
+	t.Parallel()
+	pods := InformerFor(NewInformers(nil), Pods)
+	p := backendPod()
+	for _, node := range []string{"", "n1"} {
+		p = p.DeepCopy()
+		p.Spec.NodeName = node
+		if err := pods.store.Add(p); err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []string{"", "n1", "n2"} {
+			if n := len(PodsOn(pods, at)); n > 0 != (at == node) {
+				t.Errorf("bound to %q: %d pods on %q", node, n, at)
+			}
+		}
+	}
+}
+
+// BenchmarkPodsOn is what an event of a node costs beside 10 pods on each.
+func BenchmarkPodsOn(b *testing.B) {
+	for _, n := range []int{1000, 5000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			pods := InformerFor(NewInformers(nil), Pods)
+			for i := range 10 * n {
+				p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint(i)}, Spec: corev1.PodSpec{NodeName: fmt.Sprint(i % n)}}
+				if err := pods.store.Add(p); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for b.Loop() {
+				if len(PodsOn(pods, "7")) != 10 {
+					b.Fatal("pods are missing")
+				}
+			}
+		})
+	}
 }

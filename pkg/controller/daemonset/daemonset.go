@@ -87,7 +87,7 @@ func (c *Controller) adopters(p *corev1.Pod) (keys []controller.Key) {
 
 func (c *Controller) nodeAdded(node *corev1.Node) {
 	for _, ds := range c.sets.List() {
-		if p := place(ds, node); p.run || p.stay {
+		if p := placerOf(ds).place(node); p.run || p.stay {
 			c.loop.Add(controller.KeyOf(ds))
 		}
 	}
@@ -99,7 +99,7 @@ func (c *Controller) nodeUpdated(old, node *corev1.Node) {
 		return
 	}
 	for _, ds := range c.sets.List() {
-		if place(ds, old) != place(ds, node) {
+		if from := placerOf(ds); from.place(old) != from.place(node) {
 			c.loop.Add(controller.KeyOf(ds))
 		}
 	}

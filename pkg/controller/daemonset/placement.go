@@ -13,22 +13,32 @@ import (
 // there may stay. A taint NoSchedule that came later does not drive a pod away.
 type placement struct{ run, stay bool }
 
+// placer is what of a DaemonSet's template says where its pods belong, parsed once for many nodes.
+type placer struct {
+	nodeName  string
+	affinity  nodeaffinity.RequiredNodeAffinity
+	tolerated []corev1.Toleration
+}
+
+func placerOf(ds *appsv1.DaemonSet) placer {
+	spec := &ds.Spec.Template.Spec
+	return placer{nodeName: spec.NodeName, affinity: nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *spec}), tolerated: tolerations(spec)}
+}
+
 // place decides by the template's node name, node selector, required node affinity and tolerations; whether the pod fits in
 // is the scheduler's matter.
-func place(ds *appsv1.DaemonSet, node *corev1.Node) placement {
-	spec := &ds.Spec.Template.Spec
-	if spec.NodeName != "" && spec.NodeName != node.Name {
+func (from placer) place(node *corev1.Node) placement {
+	if from.nodeName != "" && from.nodeName != node.Name {
 		return placement{}
 	}
 	// A selector that cannot be parsed selects nothing; the API server refuses it.
-	if ok, err := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *spec}).Match(node); !ok || err != nil {
+	if ok, err := from.affinity.Match(node); !ok || err != nil {
 		return placement{}
 	}
 	p := placement{run: true, stay: true}
-	tolerated := tolerations(spec)
 	for i := range node.Spec.Taints {
 		t := &node.Spec.Taints[i]
-		if t.Effect == corev1.TaintEffectPreferNoSchedule || slices.ContainsFunc(tolerated, func(o corev1.Toleration) bool { return o.ToleratesTaint(klog.Logger{}, t, true) }) {
+		if t.Effect == corev1.TaintEffectPreferNoSchedule || slices.ContainsFunc(from.tolerated, func(o corev1.Toleration) bool { return o.ToleratesTaint(klog.Logger{}, t, true) }) {
 			continue
 		}
 		p.run = false

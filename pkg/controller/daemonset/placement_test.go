@@ -56,7 +56,7 @@ func TestPlace(t *testing.T) {
 		"not ready, but NoSchedule":   {nil, node("n", nil, corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}), kept},
 		"selected, tainted NoExecute": {func(s *corev1.PodSpec) { s.NodeSelector = ssd }, node("n", ssd, corev1.Taint{Key: "x", Effect: corev1.TaintEffectNoExecute}), gone},
 	} {
-		if got := place(set(c.spec), c.node); got != c.want {
+		if got := placerOf(set(c.spec)).place(c.node); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}

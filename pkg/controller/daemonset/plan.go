@@ -26,6 +26,20 @@ type state struct {
 	nodes []*corev1.Node
 	pods  map[string][]*corev1.Pod // by node, the one to keep first
 	now   time.Time
+	// placed has what place found: it is asked several times for each node.
+	placed map[*corev1.Node]placement
+}
+
+// place says whether a node is for the DaemonSet.
+func (s *state) place(node *corev1.Node) placement {
+	if s.placed == nil {
+		s.placed = make(map[*corev1.Node]placement, len(s.nodes))
+		from := placerOf(s.ds)
+		for _, n := range s.nodes {
+			s.placed[n] = from.place(n)
+		}
+	}
+	return s.placed[node]
 }
 
 func (s *state) available(p *corev1.Pod) bool {
@@ -36,7 +50,7 @@ func (s *state) available(p *corev1.Pod) bool {
 // desired counts the nodes that should run a pod.
 func (s *state) desired() (n int) {
 	for _, node := range s.nodes {
-		if place(s.ds, node).run {
+		if s.place(node).run {
 			n++
 		}
 	}
@@ -51,7 +65,7 @@ func (s *state) spread() plan {
 	known := map[string]bool{}
 	for _, node := range s.nodes {
 		known[node.Name] = true
-		p, pods := place(s.ds, node), s.pods[node.Name]
+		p, pods := s.place(node), s.pods[node.Name]
 		switch {
 		case p.run && len(pods) == 0:
 			out.create = append(out.create, node.Name)

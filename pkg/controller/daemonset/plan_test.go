@@ -186,3 +186,27 @@ func TestStatus(t *testing.T) {
 		t.Errorf("look again after %s, want 9s", wait)
 	}
 }
+
+// BenchmarkReconcile is the deciding of one reconcile: where pods belong, the next step of an update, and the status.
+func BenchmarkReconcile(b *testing.B) {
+	for _, n := range []int{1000, 5000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			ds := set(nil)
+			ds.Spec.Template.Spec.NodeSelector = map[string]string{"disk": "fast"}
+			var nodes []*corev1.Node
+			var pods []*corev1.Pod
+			for i := range n {
+				nodes = append(nodes, node(fmt.Sprint("n", i), map[string]string{"disk": "fast"}))
+				p := podFor(ds, "new", nodes[i].Name)
+				p.Name, p.Spec.NodeName = fmt.Sprint("p", i), nodes[i].Name
+				pods = append(pods, p)
+			}
+			for b.Loop() {
+				s := &state{ds: ds, hash: "new", nodes: nodes, pods: byNode(pods), now: start}
+				s.spread()
+				s.update()
+				s.status(true)
+			}
+		})
+	}
+}

@@ -23,7 +23,7 @@ func (s *state) status(acted bool) (appsv1.DaemonSetStatus, time.Duration) {
 	minReady := time.Duration(s.ds.Spec.MinReadySeconds) * time.Second
 	for _, node := range s.nodes {
 		pods := s.pods[node.Name]
-		if !place(s.ds, node).run {
+		if !s.place(node).run {
 			if len(pods) > 0 {
 				st.NumberMisscheduled++
 			}

@@ -37,7 +37,7 @@ func (s *state) updateInPlace(most int) plan {
 	var candidates []*corev1.Pod
 	missing := 0
 	for _, node := range s.nodes {
-		if !place(s.ds, node).run {
+		if !s.place(node).run {
 			continue
 		}
 		fresh, old, ok := s.pair(s.pods[node.Name])
@@ -66,7 +66,7 @@ func (s *state) updateSurging(most int) plan {
 	var candidates []string
 	surging := 0
 	for _, node := range s.nodes {
-		if !place(s.ds, node).run {
+		if !s.place(node).run {
 			continue
 		}
 		fresh, old, ok := s.pair(s.pods[node.Name])
