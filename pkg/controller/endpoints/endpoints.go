@@ -30,13 +30,14 @@ type Controller struct {
 	namespaces *controller.Informer[*corev1.Namespace]
 	endpoints  *controller.Informer[*corev1.Endpoints]
 	writes     *controller.Resource[*corev1.Endpoints]
+	triggers   *controller.Triggers
 	loop       *controller.Loop[controller.Key]
 }
 
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
-		Deps: d, services: controller.InformerFor(d.Informers, controller.Services), pods: controller.InformerFor(d.Informers, controller.Pods),
+		Deps: d, triggers: controller.NewTriggers(), services: controller.InformerFor(d.Informers, controller.Services), pods: controller.InformerFor(d.Informers, controller.Pods),
 		namespaces: controller.InformerFor(d.Informers, controller.Namespaces),
 		endpoints:  controller.InformerFor(d.Informers, controller.Endpoints), writes: controller.Endpoints(d.Client),
 	}
@@ -53,6 +54,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	have, exists := c.endpoints.Get(key)
 	svc, ok := c.services.Get(key)
 	if !ok {
+		c.triggers.Forget(key)
 		if !exists || have.Labels[managedByLabel] != managedBy {
 			return controller.Result{}, nil
 		}
@@ -71,10 +73,13 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if exists {
 		want = have.DeepCopy()
 	}
-	describe(want, svc, c.pods.Matching(key.Namespace, labels.SelectorFromSet(svc.Spec.Selector)))
+	pods := c.pods.Matching(key.Namespace, labels.SelectorFromSet(svc.Spec.Selector))
+	trigger := c.triggers.Earliest(svc, pods)
+	describe(want, svc, pods)
 	if exists && equality.Semantic.DeepEqual(have, want) {
 		return controller.Result{}, nil
 	}
+	want.Annotations = controller.WithTrigger(want.Annotations, trigger)
 	var err error
 	if exists {
 		_, err = c.writes.Update(ctx, want)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,7 @@ type Controller struct {
 	slices      *controller.Informer[*discoveryv1.EndpointSlice]
 	backends    *controller.Backends
 	writes      *controller.Resource[*discoveryv1.EndpointSlice]
+	triggers    *controller.Triggers
 	loop        *controller.Loop[controller.Key]
 
 	mu sync.Mutex
@@ -42,7 +44,7 @@ type Controller struct {
 // New returns the controller; a slice gets at most maxPerSlice endpoints (100 is Kubernetes' default).
 func New(d controller.Deps, maxPerSlice int) (*Controller, error) {
 	c := &Controller{
-		Deps: d, maxPerSlice: maxPerSlice,
+		Deps: d, maxPerSlice: maxPerSlice, triggers: controller.NewTriggers(),
 		services:   controller.InformerFor(d.Informers, controller.Services),
 		pods:       controller.InformerFor(d.Informers, controller.Pods),
 		nodes:      controller.InformerFor(d.Informers, controller.Nodes),
@@ -86,6 +88,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	caughtUp := c.caughtUp(key, have, seen)
 	svc, ok := c.services.Get(key)
 	if !ok {
+		c.triggers.Forget(key)
 		// The slices have the Service as their owner; the garbage collector takes them.
 		return controller.Result{}, nil
 	}
@@ -96,9 +99,13 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		return controller.Result{}, nil
 	}
 	pods := c.pods.Matching(key.Namespace, labels.SelectorFromSet(svc.Spec.Selector))
+	trigger := c.triggers.Earliest(svc, pods)
 	var errs []error
 	for _, family := range families(svc) {
 		p := plan(svc, family, group(svc, family, pods, c.zone), ofFamily(have, family), c.maxPerSlice)
+		for _, s := range slices.Concat(p.create, p.update) {
+			s.Annotations = controller.WithTrigger(s.Annotations, trigger)
+		}
 		errs = append(errs, c.apply(ctx, key, svc, p))
 	}
 	if stale := unwantedFamilies(svc, have); len(stale) > 0 {

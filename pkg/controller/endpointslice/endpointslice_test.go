@@ -91,6 +91,21 @@ func TestWaitsForItsOwnSlices(t *testing.T) {
 	}
 }
 
+// TestTrigger: a slice says when the change happened that it was written for.
+func TestTrigger(t *testing.T) {
+	t.Parallel()
+	c, f := stage(t)
+	svc, _ := c.services.Get(controller.Key{Namespace: "ns", Name: "web"})
+	svc = svc.DeepCopy()
+	svc.CreationTimestamp = metav1.NewTime(time.Unix(1_000_000, 0))
+	controllertest.Put(t, c.services, svc)
+	reconcile(t, c)
+	made := f.Calls()[0].Object.(*discoveryv1.EndpointSlice)
+	if got := made.Annotations[corev1.EndpointsLastChangeTriggerTime]; got != "1970-01-12T13:46:40Z" {
+		t.Errorf("the time is %q", got)
+	}
+}
+
 // TestEndingNamespace: nothing is made in a namespace that is ending.
 func TestEndingNamespace(t *testing.T) {
 	t.Parallel()
