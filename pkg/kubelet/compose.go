@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"bonsai/pkg/kubelet/env"
 	"bonsai/pkg/kubelet/node"
 	"bonsai/pkg/kubelet/objects"
+	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/volume"
 )
 
@@ -59,22 +61,21 @@ func (r nodeRuntime) RuntimeState(ctx context.Context) (node.RuntimeState, error
 		RuntimeReason: h.RuntimeReason, RuntimeMessage: h.RuntimeMessage, NetworkReason: h.NetworkReason, NetworkMessage: h.NetworkMessage}, nil
 }
 
-// maxNodeImages is how many images a node's status names.
-const maxNodeImages = 50
-
+// nodeImages are the images that the node's status chooses from.
 func (k *Kubelet) nodeImages(ctx context.Context) ([]corev1.ContainerImage, error) {
 	list, err := k.cri.Images(ctx)
-	if err != nil {
-		return nil, err
-	}
+	return named(list), err
+}
+
+// named are all images that have a name.
+func named(list []runtime.Image) []corev1.ContainerImage {
 	var out []corev1.ContainerImage
 	for _, i := range list {
-		names := append(append([]string(nil), i.RepoDigests...), i.RepoTags...)
-		if len(names) > 0 && len(out) < maxNodeImages {
+		if names := slices.Concat(i.RepoDigests, i.RepoTags); len(names) > 0 {
 			out = append(out, corev1.ContainerImage{Names: names, SizeBytes: int64(i.Size)})
 		}
 	}
-	return out, nil
+	return out
 }
 
 // newServices caches what the environment needs of services.
