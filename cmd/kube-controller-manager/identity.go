@@ -21,9 +21,10 @@ import (
 const accountNamespace = "kube-system"
 
 // accountClient returns a client that acts as a service account in kube-system, so that each controller can do only what
-// its role allows. The account is made and its token requested with root's rights, at the first request.
-func accountClient(ctx context.Context, root *controller.Client, account string, s *runtime.Scheme) (*controller.Client, error) {
-	cfg := rest.AnonymousClientConfig(root.Config())
+// its role allows. The account is made and its token requested with root's rights, at the first request. anonymous is the
+// connection, which has no credentials of its own.
+func accountClient(ctx context.Context, root *controller.Client, anonymous *rest.Config, account string, s *runtime.Scheme) (*controller.Client, error) {
+	cfg := rest.CopyConfig(anonymous)
 	tokens := &tokenSource{ctx: ctx, accounts: controller.ServiceAccounts(root), name: account, now: time.Now}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &bearer{tokens: tokens, next: next} })
 	return controller.NewClient(cfg, s)

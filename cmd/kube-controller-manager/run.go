@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
@@ -21,7 +22,15 @@ import (
 // run serves health and metrics, becomes leader, and runs the controllers until ctx ends or leadership is lost.
 func run(ctx context.Context, o *options, log *slog.Logger) error {
 	klog.SetSlogLogger(log)
-	cfg, err := daemon.Client("--kubeconfig", o.kubeconfig, component)
+	kubeconfig, err := daemon.Kubeconfig("--kubeconfig", o.kubeconfig, component)
+	if err != nil {
+		return err
+	}
+	cfg, err := daemon.Connect(kubeconfig)
+	if err != nil {
+		return err
+	}
+	anonymous, err := daemon.Connect(rest.AnonymousClientConfig(kubeconfig))
 	if err != nil {
 		return err
 	}
@@ -31,7 +40,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 		return err
 	}
 	registry := daemon.NewMetrics()
-	m := &manager{o: o, log: log, root: root, scheme: s, metrics: controller.NewMetrics(registry)}
+	m := &manager{o: o, log: log, root: root, anonymous: anonymous, scheme: s, metrics: controller.NewMetrics(registry)}
 	guard, err := o.guard.New(component, log)
 	if err != nil {
 		return err
@@ -47,11 +56,13 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 
 // manager builds and runs the controllers.
 type manager struct {
-	o       *options
-	log     *slog.Logger
-	root    *controller.Client
-	scheme  *runtime.Scheme
-	metrics *controller.Metrics
+	o    *options
+	log  *slog.Logger
+	root *controller.Client
+	// anonymous is the connection that the controllers' accounts share.
+	anonymous *rest.Config
+	scheme    *runtime.Scheme
+	metrics   *controller.Metrics
 }
 
 // run returns when ctx ended and every controller stopped, or when one failed.
@@ -90,7 +101,7 @@ func (m *manager) build(ctx context.Context, e entry, informers *controller.Info
 	client := m.root
 	if m.o.useAccounts && e.account != "" {
 		var err error
-		if client, err = accountClient(ctx, m.root, e.account, m.scheme); err != nil {
+		if client, err = accountClient(ctx, m.root, m.anonymous, e.account, m.scheme); err != nil {
 			return nil, err
 		}
 	}

@@ -8,9 +8,18 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Client reads the kubeconfig file at path (its current context), which flag names, into a REST configuration that speaks
-// protobuf, names the component as its user agent and sets no request limits: the API server protects itself.
+// Client is the connection of the kubeconfig file at path, which flag names: Kubeconfig and Connect.
 func Client(flag, path, component string) (*rest.Config, error) {
+	config, err := Kubeconfig(flag, path, component)
+	if err != nil {
+		return nil, err
+	}
+	return Connect(config)
+}
+
+// Kubeconfig reads the kubeconfig file at path (its current context), which flag names, into a REST configuration that speaks
+// protobuf, names the component as its user agent and sets no request limits: the API server protects itself.
+func Kubeconfig(flag, path, component string) (*rest.Config, error) {
 	if path == "" {
 		return nil, fmt.Errorf("%s is required", flag)
 	}

@@ -32,7 +32,10 @@ func (n *Node) keepLease(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		next, err := n.renewLease(ctx, held)
+		// A try takes no longer than the time to the next one: a server that hangs is asked again while the lease still holds.
+		try, cancel := context.WithTimeout(ctx, n.cfg.LeaseDuration/4)
+		next, err := n.renewLease(try, held)
+		cancel()
 		held = next
 		wait := n.cfg.LeaseDuration / 4
 		if err != nil {

@@ -1,10 +1,14 @@
 package node
 
 import (
+	"context"
 	"log/slog"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
@@ -51,4 +55,31 @@ func TestLeaseIsMadeRenewedAndTakenBack(t *testing.T) {
 	}
 	_, err = n.renewLease(ctx, held)
 	check("made again", err)
+}
+
+// hanging is an API server that takes requests and does not answer.
+type hanging struct {
+	kubelettest.Client
+	tries atomic.Int32
+}
+
+func (h *hanging) Lease(ctx context.Context, _, _ string) (*coordinationv1.Lease, error) {
+	h.tries.Add(1)
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestLeaseIsTriedAgainWhileItHolds: a request that hangs is given up in time for others before the lease has run out.
+func TestLeaseIsTriedAgainWhileItHolds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &hanging{}
+		n := &Node{cfg: Config{Client: h, Name: "n", LeaseDuration: 40 * time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
+		ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+		defer cancel()
+		n.keepLease(ctx)
+		if got := h.tries.Load(); got < 3 {
+			t.Errorf("%d tries in a lease's length", got)
+		}
+	})
 }

@@ -36,7 +36,9 @@ func (n *Node) syncStatus(ctx context.Context) (ready bool, err error) {
 	if err != nil {
 		return ready, err
 	}
-	got, err := n.cfg.Client.PatchNode(ctx, n.cfg.Name, types.StrategicMergePatchType, patch, "status")
+	try, cancel := context.WithTimeout(ctx, n.cfg.Interval)
+	defer cancel()
+	got, err := n.cfg.Client.PatchNode(try, n.cfg.Name, types.StrategicMergePatchType, patch, "status")
 	if err != nil {
 		return ready, fmt.Errorf("patch the Node's status: %w", err)
 	}
