@@ -21,6 +21,7 @@ type options struct {
 	bindAddress, certFile, keyFile string
 	securePort                     int
 	profiling                      bool
+	maxUnschedulable               time.Duration
 	elect                          electOptions
 }
 
@@ -41,6 +42,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.certFile, "tls-cert-file", "", "File with the serving certificate; without one a self-signed one is made.")
 	fs.StringVar(&o.keyFile, "tls-private-key-file", "", "File with the key of --tls-cert-file.")
 	fs.BoolVar(&o.profiling, "profiling", true, "Serve profiles at /debug/pprof/, to those who are authorized for it.")
+	fs.DurationVar(&o.maxUnschedulable, "pod-max-in-unschedulable-pods-duration", 5*time.Minute, "How long a pod that fits nowhere stays aside before it is tried again without any event that could help it.")
 	e := &o.elect
 	fs.BoolVar(&e.enabled, "leader-elect", true, "Become leader by a Lease before scheduling.")
 	fs.StringVar(&e.namespace, "leader-elect-resource-namespace", "kube-system", "Namespace of the Lease.")
@@ -57,7 +59,7 @@ func addAcceptedFlags(fs *pflag.FlagSet) {
 	for _, name := range []string{
 		"requestheader-client-ca-file", "requestheader-extra-headers-prefix", "requestheader-group-headers", "requestheader-username-headers", "requestheader-allowed-names",
 		"feature-gates", "cert-dir", "tls-min-version", "tls-cipher-suites", "kube-api-qps", "kube-api-burst", "kube-api-content-type",
-		"leader-elect-resource-lock", "master", "pod-max-in-unschedulable-pods-duration",
+		"leader-elect-resource-lock", "master",
 		"vmodule", "show-hidden-metrics-for-version", "emulated-version", "http2-max-streams-per-connection", "write-config-to",
 	} {
 		fs.String(name, "", note)
@@ -83,6 +85,9 @@ func (o *options) complete(fs *pflag.FlagSet) (*configuration, error) {
 	var errs []error
 	if o.securePort < 0 || o.securePort > 65535 {
 		errs = append(errs, fmt.Errorf("--secure-port %d must be between 0 and 65535, inclusive", o.securePort))
+	}
+	if o.maxUnschedulable <= 0 {
+		errs = append(errs, fmt.Errorf("--pod-max-in-unschedulable-pods-duration %s must be greater than 0", o.maxUnschedulable))
 	}
 	if e := o.elect; e.enabled && (e.lease <= e.renew || e.renew <= e.retry || e.retry <= 0) {
 		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration (%s) must be greater than --leader-elect-renew-deadline (%s), and that greater than --leader-elect-retry-period (%s)", e.lease, e.renew, e.retry))

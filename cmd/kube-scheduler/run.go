@@ -53,7 +53,7 @@ func run(ctx context.Context, o *options, cfg *configuration, log *slog.Logger) 
 	}
 	recorder := event.New(c, host, time.Now, log)
 	w := newWorld(c, log)
-	s, err := build(cfg, c, w, recorder, log)
+	s, err := build(o, cfg, c, w, recorder, log)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func extra(o *options, s *scheduler.Scheduler) map[string]http.Handler {
 }
 
 // build puts the scheduler together.
-func build(cfg *configuration, c *client.Client, w *world, recorder *event.Recorder, log *slog.Logger) (*scheduler.Scheduler, error) {
+func build(o *options, cfg *configuration, c *client.Client, w *world, recorder *event.Recorder, log *slog.Logger) (*scheduler.Scheduler, error) {
 	nominator, statuses := framework.NewNominator(), podstatus.New(c, writers, log)
 	var q *queue.Queue
 	profiles := map[string]*framework.Profile{}
@@ -130,6 +130,7 @@ func build(cfg *configuration, c *client.Client, w *world, recorder *event.Recor
 	q = queue.New(queue.Config{
 		Profile: func(p *framework.PodInfo) *framework.Profile { return profiles[p.Pod.Spec.SchedulerName] },
 		Less:    sort.Less, Now: time.Now, InitialBackoff: cfg.initialBackoff(), MaxBackoff: cfg.maxBackoff(),
+		MaxUnschedulable: o.maxUnschedulable,
 	})
 	return scheduler.New(scheduler.Config{
 		Statuses: statuses, Recorder: recorder, Profiles: profiles, Cache: cache.New(0), Queue: q, Nominator: nominator,

@@ -116,7 +116,7 @@ func TestAnEventWakesWhomItHelps(t *testing.T) {
 	names := slices.Sorted(maps.Keys(profile.Interests))
 	w, waiting := &watches{}, map[types.UID]*item{}
 	woken, left := 0, 0
-	for range 3000 {
+	for range 1500 {
 		for len(waiting) < 30 {
 			it := &item{QueuedPod: &framework.QueuedPod{PodInfo: c.pod(), Failed: map[string]bool{}}}
 			for c.chance(80) {

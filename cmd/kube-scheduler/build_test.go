@@ -1,0 +1,45 @@
+package main
+
+import (
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"bonsai/pkg/scheduler/client"
+	"bonsai/pkg/scheduler/event"
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/plugins/noderesources"
+)
+
+// TestMaxInUnschedulablePodsDuration: --pod-max-in-unschedulable-pods-duration says when a pod that nothing helped is tried again.
+func TestMaxInUnschedulablePodsDuration(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o, cfg, err := parse(t, "", "--kubeconfig=x", "--pod-max-in-unschedulable-pods-duration=1m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := client.New(&rest.Config{Host: "http://127.0.0.1:1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := slog.New(slog.DiscardHandler)
+		s, err := build(o, cfg, c, newWorld(c, log), event.New(c, "h", time.Now, log), log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Queue.Add(framework.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p"}, Spec: corev1.PodSpec{SchedulerName: defaultSchedulerName}}))
+		p, _ := s.Queue.Pop(t.Context())
+		s.Queue.Requeue(p, map[string]bool{noderesources.FitName: true}, nil, false)
+		begin := time.Now()
+		s.Queue.Pop(t.Context())
+		if d := time.Since(begin); d < time.Minute || d > 90*time.Second {
+			t.Errorf("tried again after %s", d)
+		}
+	})
+}
