@@ -88,9 +88,6 @@ func withMeta(old, sent *corev1.Pod) *corev1.Pod {
 // preparePodCreate starts a pod's life: Pending, with its quality of service, and with nothing a client said of its status.
 func preparePodCreate(p *corev1.Pod) {
 	p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: QOSClass(p)}
-	if g := p.Spec.TerminationGracePeriodSeconds; g != nil && *g < 0 {
-		*g = 1 // what a negative period means
-	}
 	applyMatchLabelKeys(p)
 	appArmorFromAnnotations(p)
 	if len(p.Spec.SchedulingGates) > 0 {

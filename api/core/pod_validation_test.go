@@ -146,6 +146,25 @@ func TestPodStart(t *testing.T) {
 	}
 }
 
+// A negative grace period is read as 1 whenever a pod is sent, so that neither a pod that was stored with one nor a client that goes
+// on sending one is stuck.
+func TestNegativeGracePeriod(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		stored, sent int64
+		ok           bool
+	}{{-5, 1, true}, {-5, -5, true}, {-5, 2, false}, {1, -5, true}, {30, 1, false}, {30, -5, false}} {
+		old := simplePod()
+		old.Spec.TerminationGracePeriodSeconds = new(c.stored)
+		sent := old.DeepCopy()
+		sent.Spec.TerminationGracePeriodSeconds = new(c.sent)
+		DefaultPod(sent)
+		if errs := ValidatePodUpdate(sent, old); (len(errs) == 0) != c.ok {
+			t.Errorf("%d to %d: %v", c.stored, c.sent, errs)
+		}
+	}
+}
+
 // TestEventRules: events.k8s.io wants events complete, and lets them tell of other namespaces.
 func TestEventRules(t *testing.T) {
 	t.Parallel()

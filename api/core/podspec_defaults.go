@@ -49,6 +49,9 @@ func DefaultPodTemplate(t *corev1.PodTemplateSpec) { DefaultPodSpec(&t.Spec) }
 func DefaultPod(p *corev1.Pod) {
 	s := &p.Spec
 	DefaultPodSpec(s)
+	if g := s.TerminationGracePeriodSeconds; g != nil && *g < 0 {
+		s.TerminationGracePeriodSeconds = new(int64(1)) // what a negative period means; templates keep what was said
+	}
 	setPtr(&s.EnableServiceLinks, true)
 	for i := range s.InitContainers {
 		defaultRequests(&s.InitContainers[i].Resources)
