@@ -84,7 +84,7 @@ func impersonationQuestions(u *request.User) []request.Info {
 		return request.Info{IsResource: true, Verb: "impersonate", APIGroup: group, APIVersion: "v1", Resource: resource, Subresource: subresource, Namespace: ns, Name: name}
 	}
 	var out []request.Info
-	if ns, name, ok := strings.Cut(strings.TrimPrefix(u.Name, serviceAccountPrefix), ":"); ok && strings.HasPrefix(u.Name, serviceAccountPrefix) {
+	if ns, name, ok := serviceAccount(u.Name); ok {
 		out = append(out, ask("", "serviceaccounts", "", ns, name))
 	} else {
 		out = append(out, ask("", "users", "", "", u.Name))
@@ -103,12 +103,21 @@ func impersonationQuestions(u *request.User) []request.Info {
 	return out
 }
 
+// serviceAccount takes the user name of a service account apart. A name that only looks like one is that of a user, whom the right
+// to impersonate the accounts of a namespace does not cover.
+func serviceAccount(user string) (ns, name string, ok bool) {
+	rest, ok := strings.CutPrefix(user, serviceAccountPrefix)
+	if !ok {
+		return "", "", false
+	}
+	ns, name, ok = strings.Cut(rest, ":")
+	return ns, name, ok && ns != "" && name != "" && !strings.Contains(name, ":")
+}
+
 // completeGroups adds the groups that the impersonated user would have by being authenticated.
 func completeGroups(u *request.User) {
-	if rest, ok := strings.CutPrefix(u.Name, serviceAccountPrefix); ok && len(u.Groups) == 0 {
-		if ns, _, ok := strings.Cut(rest, ":"); ok {
-			u.Groups = append(u.Groups, request.GroupServiceAccounts, request.GroupServiceAccounts+":"+ns)
-		}
+	if ns, _, ok := serviceAccount(u.Name); ok && len(u.Groups) == 0 {
+		u.Groups = append(u.Groups, request.GroupServiceAccounts, request.GroupServiceAccounts+":"+ns)
 	}
 	if u.Name == request.AnonymousUser {
 		if !u.InGroup(request.GroupUnauthenticated) {

@@ -314,6 +314,30 @@ func TestImpersonation(t *testing.T) {
 	}
 }
 
+// impersonator may impersonate service accounts, and do everything else.
+type impersonator struct{}
+
+func (impersonator) Authorize(_ context.Context, a authz.Attributes) (authz.Decision, string, error) {
+	if a.Verb != "impersonate" || a.Resource == "serviceaccounts" && a.Namespace == "ns" {
+		return authz.Allow, "", nil
+	}
+	return authz.NoOpinion, "", nil
+}
+
+// Only NAMESPACE:NAME behind the prefix is a service account; everything else is a user, and takes the right to impersonate users.
+func TestImpersonatedAccounts(t *testing.T) {
+	t.Parallel()
+	url := start(t, func(c *apiserver.Config) { c.Authorizer = impersonator{} })
+	for user, want := range map[string]int{
+		"system:serviceaccount:ns:sa": 200, "system:serviceaccount:other:sa": 403, "system:serviceaccount:ns:sa:more": 403, "system:serviceaccount:ns:": 403,
+		"system:serviceaccount:ns": 403, "system:serviceaccount:": 403, "ns:sa": 403,
+	} {
+		if code, _, body := call(t, "GET", url+"/api/v1/nodes", "", "Impersonate-User", user); code != want {
+			t.Errorf("as %s: %d %s", user, code, body)
+		}
+	}
+}
+
 // Bad bodies get the right Status and store nothing.
 func TestBadBodies(t *testing.T) {
 	t.Parallel()
