@@ -158,7 +158,7 @@ func (g *Generic) validateCreate(obj runtime.Object, access metav1.Object, s *re
 		errs = append(errs, s.Validate(obj)...)
 	}
 	if len(errs) > 0 {
-		return apierrors.NewInvalid(g.codec.GVK().GroupKind(), access.GetName(), errs)
+		return invalid(g.codec.GVK().GroupKind(), access.GetName(), errs)
 	}
 	return nil
 }

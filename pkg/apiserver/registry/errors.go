@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/pkg/apiserver/storage"
 )
@@ -19,6 +20,18 @@ var errStale = errors.New("the object has changed")
 
 // errModified is the reason in the 409 of a write with an old resourceVersion.
 var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
+
+// maxInvalid is how many problems of an object are told. Putting them into one message takes time by the square of their number,
+// and an object of 3 MiB can have a million.
+const maxInvalid = 1000
+
+// invalid is the 422 for an object with problems.
+func invalid(kind schema.GroupKind, name string, errs field.ErrorList) error {
+	if len(errs) > maxInvalid {
+		errs = append(errs[:maxInvalid:maxInvalid], field.TooMany(field.NewPath(""), len(errs), maxInvalid))
+	}
+	return apierrors.NewInvalid(kind, name, errs)
+}
 
 // apiError turns a storage error into the Status error of the API; Status errors pass as they are.
 func (g *Generic) apiError(operation, name string, err error) error {

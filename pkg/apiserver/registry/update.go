@@ -245,7 +245,7 @@ func (u *update) validate(obj, old runtime.Object, access, was metav1.Object) er
 		errs = append(errs, u.strategy.ValidateUpdate(obj, old)...)
 	}
 	if len(errs) > 0 {
-		return apierrors.NewInvalid(u.codec.GVK().GroupKind(), u.name, errs)
+		return invalid(u.codec.GVK().GroupKind(), u.name, errs)
 	}
 	return nil
 }
