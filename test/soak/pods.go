@@ -166,7 +166,7 @@ func uidOf(pod *corev1.Pod) string {
 }
 
 // restartedWithoutCause tells whether a container was started again. A start that the kill of the node's kubelet or containerd
-// cut short, before the container ran, is made again and counts as a restart, as in Kubernetes.
+// cut short, before the container ran, is made again, and may count as a restart.
 func restartedWithoutCause(pod *corev1.Pod, j *journal) bool {
 	for _, s := range append(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses...) {
 		cutShort := s.LastTerminationState.Terminated == nil && j.startWasCut(pod.Spec.NodeName, pod.CreationTimestamp.Time)
