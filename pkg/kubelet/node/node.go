@@ -156,20 +156,25 @@ func (n *Node) Run(ctx context.Context) error {
 	return nil
 }
 
-// How often an unready node looks again whether it is ready: this is what makes a node Ready within a second.
-const unreadyInterval = 100 * time.Millisecond
+// How soon an unready node looks again whether it is ready: at first at once, which is what makes a node Ready within a second,
+// then less and less often, for a dead runtime is not helped by questions.
+const (
+	unreadyFirst = 100 * time.Millisecond
+	unreadyMost  = 5 * time.Second
+)
 
 // keepStatus reports the status until ctx is done.
 func (n *Node) keepStatus(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	failures := 0
+	failures, unready := 0, unreadyFirst
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		case <-n.poke:
+			unready = unreadyFirst
 		}
 		ready, err := n.syncStatus(ctx)
 		wait := n.cfg.Interval
@@ -181,9 +186,10 @@ func (n *Node) keepStatus(ctx context.Context) {
 			n.cfg.Log.Error("node status not reported", "node", n.cfg.Name, "failures", failures, "err", err)
 			wait = min(time.Duration(failures)*time.Second, n.cfg.Interval)
 		case !ready:
-			failures, wait = 0, unreadyInterval
+			failures, wait = 0, min(unready, n.cfg.Interval)
+			unready = min(2*unready, unreadyMost)
 		default:
-			failures = 0
+			failures, unready = 0, unreadyFirst
 		}
 		timer.Reset(wait)
 	}

@@ -23,11 +23,17 @@ const (
 	imagesMaxAge  = 30 * time.Second
 )
 
+// runtimeTimeout is how long the runtime may take to tell of itself: one that hangs is down after as long as upstream goes
+// without a good check.
+const runtimeTimeout = 30 * time.Second
+
 // syncStatus computes the status and PATCHes it if it is news. ready tells whether the node is.
 func (n *Node) syncStatus(ctx context.Context) (ready bool, err error) {
-	state, stateErr := n.cfg.Runtime.RuntimeState(ctx)
+	look, stop := context.WithTimeout(ctx, runtimeTimeout)
+	defer stop()
+	state, stateErr := n.cfg.Runtime.RuntimeState(look)
 	old := n.object.Load()
-	status := n.status(ctx, *old.Status.DeepCopy(), state, stateErr)
+	status := n.status(look, *old.Status.DeepCopy(), state, stateErr)
 	ready = conditionTrue(status.Conditions, corev1.NodeReady)
 	if !changed(&old.Status, &status) && n.cfg.Now().Sub(heartbeat(old)) < n.cfg.Report {
 		return ready, nil
