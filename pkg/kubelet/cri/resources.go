@@ -1,6 +1,8 @@
 package cri
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -65,8 +67,25 @@ func oomScore(pod *corev1.Pod, ct *corev1.Container, capacity int64) int64 {
 	if capacity <= 0 {
 		return oomBestEffort - 1
 	}
-	score := 1000 - 1000*ct.Resources.Requests.Memory().Value()/capacity
+	request := ct.Resources.Requests.Memory().Value()
+	if slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
+		return c.Name == ct.Name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	}) {
+		request = max(request, leastRequest(pod.Spec.Containers)) // a sidecar does not die before those it serves
+	}
+	score := 1000 - 1000*request/capacity
 	return min(max(score, 1000+oomGuaranteed), oomBestEffort-1)
+}
+
+// leastRequest is the least memory that one of the containers requests, in bytes.
+func leastRequest(list []corev1.Container) int64 {
+	least := int64(0)
+	for i := range list {
+		if m := list[i].Resources.Requests.Memory().Value(); i == 0 || m < least {
+			least = m
+		}
+	}
+	return least
 }
 
 // systemCritical is the priority of system-cluster-critical, the lower one of the two reserved classes.
