@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -54,6 +55,8 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	registry := daemon.NewMetrics()
+	cfg.Metrics = registry
 	k, err := kubelet.New(ctx, cfg)
 	if err != nil {
 		return err
@@ -63,7 +66,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	size := resource.MustParse(s.file.ContainerLogMaxSize) // checked with the settings
 	g.Go(func() error { return k.Rotate(ctx, size.Value(), int(*s.file.ContainerLogMaxFiles)) })
 	if *s.file.EnableServer {
-		srv, err := api(s, connection, k, cfg.NodeName, log)
+		srv, err := api(s, connection, k, cfg.NodeName, registry, log)
 		if err != nil {
 			return err
 		}
@@ -146,7 +149,7 @@ func nodeConfig(s *settings) (node.Config, error) {
 }
 
 // api composes the HTTPS server: who may ask, and what it shows.
-func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, log *slog.Logger) (*server.Server, error) {
+func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, registry *prometheus.Registry, log *slog.Logger) (*server.Server, error) {
 	c := s.file
 	cert, err := serving(s, k, name)
 	if err != nil {
@@ -156,7 +159,6 @@ func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, 
 	if err != nil {
 		return nil, err
 	}
-	registry := daemon.NewMetrics()
 	v := k.View()
 	return server.New(server.Config{
 		Address: net.JoinHostPort(c.Address, strconv.Itoa(int(c.Port))), NodeName: name, Certificate: cert,

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -57,7 +58,9 @@ type Config struct {
 	Defaults func(*corev1.Pod)
 	// QOS computes a pod's quality of service.
 	QOS func(*corev1.Pod) corev1.PodQOSClass
-	Log *slog.Logger
+	// Metrics gets the kubelet's own metrics; nil: none are kept.
+	Metrics prometheus.Registerer
+	Log     *slog.Logger
 }
 
 // Kubelet runs the pods of one node.
@@ -79,6 +82,7 @@ type Kubelet struct {
 	files    *config.Files
 	relist   *pleg.Generator
 	stats    *stats.Collector
+	metrics  *metrics
 	health   atomic.Pointer[runtime.Health]
 	memory   int64
 	capacity corev1.ResourceList
@@ -101,7 +105,7 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 	if cfg.NodeName == "" || cfg.Client == nil || cfg.Log == nil || cfg.Defaults == nil || cfg.QOS == nil || cfg.Sysctls == nil {
 		return nil, errors.New("kubelet: NodeName, Client, Sysctls, Defaults, QOS and Log are required")
 	}
-	k := &Kubelet{cfg: cfg, log: cfg.Log, mirrorsDue: make(chan struct{}, 1), pods: map[types.UID]*corev1.Pod{},
+	k := &Kubelet{cfg: cfg, log: cfg.Log, metrics: newMetrics(cfg.Metrics), mirrorsDue: make(chan struct{}, 1), pods: map[types.UID]*corev1.Pod{},
 		mirrors: map[string]*corev1.Pod{}, outlived: map[types.UID]bool{}, states: map[types.UID]*podState{}}
 	var err error
 	if k.cgroups, err = cgroup.New(cfg.Cgroups); err != nil {
@@ -159,7 +163,7 @@ func (k *Kubelet) composeSources() error {
 	if k.services, err = newServices(k.cfg.Client.Objects("services", "", "")); err != nil {
 		return err
 	}
-	k.relist = pleg.New(pleg.Config{Runtime: k.cri, Changed: k.changed, Listed: k.listed, Unsupported: cri.ErrNoEvents, Log: k.log})
+	k.relist = pleg.New(pleg.Config{Runtime: k.cri, Changed: k.changed, Listed: k.listed, Observe: k.metrics.relisted, Unsupported: cri.ErrNoEvents, Log: k.log})
 	return nil
 }
 

@@ -74,6 +74,7 @@ func (k *Kubelet) newSandbox(ctx context.Context, f lifecycle.Facts, st *podStat
 	begun := time.Now()
 	id, err := k.cri.RunSandbox(ctx, pod, k.runtimeHandler(pod), k.sandboxOptions(pod, st, attempt))
 	mountErr := <-mounted
+	k.metrics.startedPod(err)
 	if err != nil {
 		if ctx.Err() == nil {
 			k.podEvent(pod, corev1.EventTypeWarning, "FailedCreatePodSandBox", fmt.Sprintf("Failed to create pod sandbox: %v", errors.Unwrap(err)))

@@ -39,6 +39,7 @@ func (k *Kubelet) start(ctx context.Context, f lifecycle.Facts, st *podState, s 
 	err := k.tryStart(ctx, f, st, s)
 	if err == nil {
 		past.reason, past.retry = lifecycle.Reason{}, time.Time{}
+		k.metrics.startedContainer(s.Kind, "")
 		return nil
 	}
 	var se *startError
@@ -46,6 +47,7 @@ func (k *Kubelet) start(ctx context.Context, f lifecycle.Facts, st *podState, s 
 		return err
 	}
 	k.log.Info("container not started", "pod", fullName(f.Pod), "container", name, "reason", se.reason, "err", se.err)
+	k.metrics.startedContainer(s.Kind, se.reason)
 	past.reason = lifecycle.Reason{Reason: se.reason, Message: se.Error()}
 	if se.until.IsZero() {
 		se.until = time.Now().Add(retryAfter)

@@ -110,3 +110,24 @@ func TestBrokenEventsMakeARelistDue(t *testing.T) {
 		<-done
 	})
 }
+
+// How every list went is told.
+func TestListsAreObserved(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	f.pods.Store(&[]*runtime.PodStatus{{UID: "u"}})
+	var seen []int
+	g := New(Config{Runtime: f, Changed: func(types.UID) {}, Log: slog.New(slog.DiscardHandler),
+		Observe: func(begun time.Time, _ time.Duration, pods []*runtime.PodStatus, err error) {
+			if begun.IsZero() || err != nil {
+				t.Errorf("begun %v, %v", begun, err)
+			}
+			seen = append(seen, len(pods))
+		}})
+	g.relist(t.Context())
+	f.pods.Store(&[]*runtime.PodStatus{})
+	g.relist(t.Context())
+	if !reflect.DeepEqual(seen, []int{1, 0}) {
+		t.Errorf("observed lists of %v pods", seen)
+	}
+}

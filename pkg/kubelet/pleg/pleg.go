@@ -21,12 +21,13 @@ type Runtime interface {
 	Events(ctx context.Context, connected func(), changed func(types.UID)) error
 }
 
-// Config is what a Generator needs. Changed is called with each pod that changed; Listed, if set, with every successful list.
-// Neither may block for long.
+// Config is what a Generator needs. Changed is called with each pod that changed; Listed, if set, with every successful list;
+// Observe, if set, with how every list went. None may block for long.
 type Config struct {
 	Runtime Runtime
 	Changed func(types.UID)
 	Listed  func([]*runtime.PodStatus)
+	Observe func(begun time.Time, took time.Duration, pods []*runtime.PodStatus, err error)
 	// Unsupported is the error that Runtime.Events gives where there are none.
 	Unsupported error
 	// Period is the time between relists without events (default 1 s), SlowPeriod with them (default 10 s).
@@ -88,7 +89,11 @@ func (g *Generator) Run(ctx context.Context) error {
 }
 
 func (g *Generator) relist(ctx context.Context) {
+	begun := time.Now()
 	pods, err := g.cfg.Runtime.Pods(ctx)
+	if g.cfg.Observe != nil {
+		g.cfg.Observe(begun, time.Since(begun), pods, err)
+	}
 	if err != nil {
 		if ctx.Err() == nil {
 			g.cfg.Log.Warn("relist of the container runtime failed", "err", err)

@@ -1,0 +1,105 @@
+package kubelet
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// metrics counts what the kubelet does, under upstream's names
+// (https://kubernetes.io/docs/reference/instrumentation/metrics/). A nil *metrics counts nothing.
+type metrics struct {
+	pods        prometheus.Gauge
+	containers  *prometheus.GaugeVec
+	relist      prometheus.Histogram
+	seen        prometheus.Gauge
+	startedPods prometheus.Counter
+	podErrors   prometheus.Counter
+	started     *prometheus.CounterVec
+	startErrors *prometheus.CounterVec
+}
+
+// newMetrics registers at r; nil: nothing is counted.
+func newMetrics(r prometheus.Registerer) *metrics {
+	if r == nil {
+		return nil
+	}
+	m := &metrics{
+		pods:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_running_pods", Help: "Pods that have a ready sandbox."}),
+		containers: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "kubelet_running_containers", Help: "Containers that the runtime has, by state."}, []string{"container_state"}),
+		relist: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_pleg_relist_duration_seconds",
+			Help: "Seconds that a list of the runtime's pods takes.", Buckets: prometheus.DefBuckets}),
+		seen:        prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_pleg_last_seen_seconds", Help: "When the runtime's pods were last listed, as Unix time."}),
+		startedPods: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_started_pods_total", Help: "Starts of pods: sandboxes asked for."}),
+		podErrors:   prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_started_pods_errors_total", Help: "Starts of pods that failed."}),
+		started:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_started_containers_total", Help: "Starts of containers."}, []string{"container_type"}),
+		startErrors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_started_containers_errors_total",
+			Help: "Starts of containers that failed, by the reason in the container's status."}, []string{"container_type", "code"}),
+	}
+	r.MustRegister(m.pods, m.containers, m.relist, m.seen, m.startedPods, m.podErrors, m.started, m.startErrors)
+	return m
+}
+
+// relisted takes what a list of the runtime showed, or why it failed.
+func (m *metrics) relisted(begun time.Time, took time.Duration, pods []*runtime.PodStatus, err error) {
+	if m == nil {
+		return
+	}
+	m.relist.Observe(took.Seconds())
+	if err != nil {
+		return
+	}
+	m.seen.Set(float64(begun.Unix()))
+	// Every state is told, also that of no container: a state that no container is in any more must not keep its last figure.
+	ready, states := 0, map[runtime.State]int{runtime.StateCreated: 0, runtime.StateRunning: 0, runtime.StateExited: 0, runtime.StateUnknown: 0}
+	for _, p := range pods {
+		if p.SandboxReady() {
+			ready++
+		}
+		for i := range p.Containers {
+			states[p.Containers[i].State]++
+		}
+	}
+	m.pods.Set(float64(ready))
+	for state, n := range states {
+		m.containers.WithLabelValues(string(state)).Set(float64(n))
+	}
+}
+
+// startedPod counts the making of a pod's sandbox.
+func (m *metrics) startedPod(err error) {
+	if m == nil {
+		return
+	}
+	m.startedPods.Inc()
+	if err != nil {
+		m.podErrors.Inc()
+	}
+}
+
+// startedContainer counts a start; code is why it failed, "" if it did not.
+func (m *metrics) startedContainer(kind lifecycle.Kind, code string) {
+	if m == nil {
+		return
+	}
+	of := containerType(kind)
+	m.started.WithLabelValues(of).Inc()
+	if code != "" {
+		m.startErrors.WithLabelValues(of, code).Inc()
+	}
+}
+
+// containerType is the kind as metrics name it.
+func containerType(kind lifecycle.Kind) string {
+	switch kind {
+	case lifecycle.Init:
+		return "init_container"
+	case lifecycle.Ephemeral:
+		return "ephemeral_container"
+	default:
+		return "container"
+	}
+}

@@ -1,0 +1,91 @@
+package kubelet
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// gathered are the registry's figures by name and label values; of a histogram, how much was observed.
+func gathered(t *testing.T, r prometheus.Gatherer) map[string]float64 {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, x := range f.GetMetric() {
+			name := []string{f.GetName()}
+			for _, l := range x.GetLabel() {
+				name = append(name, l.GetValue())
+			}
+			got[strings.Join(name, " ")] = x.GetCounter().GetValue() + x.GetGauge().GetValue() + float64(x.GetHistogram().GetSampleCount())
+		}
+	}
+	return got
+}
+
+// The names and labels are those of Kubernetes' metrics reference.
+func TestMetricsHaveUpstreamsNames(t *testing.T) {
+	t.Parallel()
+	r := prometheus.NewPedanticRegistry()
+	m := newMetrics(r)
+	in := func(states ...runtime.State) *runtime.PodStatus {
+		p := &runtime.PodStatus{Sandboxes: []runtime.Sandbox{{Ready: true}}}
+		for _, s := range states {
+			p.Containers = append(p.Containers, runtime.Container{State: s})
+		}
+		return p
+	}
+	ended := in(runtime.StateExited, runtime.StateExited)
+	ended.Sandboxes[0].Ready = false
+	m.relisted(time.Unix(100, 0), time.Second, []*runtime.PodStatus{in(runtime.StateRunning, runtime.StateExited), in(runtime.StateCreated), ended}, nil)
+	m.startedPod(nil)
+	m.startedPod(errors.New("no network"))
+	m.startedContainer(lifecycle.Regular, "")
+	m.startedContainer(lifecycle.Regular, "ErrImagePull")
+	m.startedContainer(lifecycle.Init, "")
+	m.startedContainer(lifecycle.Ephemeral, "")
+	want := map[string]float64{
+		"kubelet_running_pods":                                           2,
+		"kubelet_running_containers created":                             1,
+		"kubelet_running_containers running":                             1,
+		"kubelet_running_containers exited":                              3,
+		"kubelet_running_containers unknown":                             0,
+		"kubelet_pleg_relist_duration_seconds":                           1,
+		"kubelet_pleg_last_seen_seconds":                                 100,
+		"kubelet_started_pods_total":                                     2,
+		"kubelet_started_pods_errors_total":                              1,
+		"kubelet_started_containers_total container":                     2,
+		"kubelet_started_containers_total init_container":                1,
+		"kubelet_started_containers_total ephemeral_container":           1,
+		"kubelet_started_containers_errors_total ErrImagePull container": 1,
+	}
+	if got := gathered(t, r); !maps.Equal(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
+	}
+
+	// A list that failed shows nothing new; states that no container is in any more are 0.
+	m.relisted(time.Unix(200, 0), time.Second, nil, errors.New("no answer"))
+	want["kubelet_pleg_relist_duration_seconds"] = 2
+	if got := gathered(t, r); !maps.Equal(got, want) {
+		t.Errorf("after a failed list: got %v\nwant %v", got, want)
+	}
+	m.relisted(time.Unix(300, 0), time.Second, nil, nil)
+	if got := gathered(t, r); got["kubelet_running_pods"]+got["kubelet_running_containers exited"]+got["kubelet_running_containers running"] != 0 {
+		t.Errorf("after all pods have gone: %v", got)
+	}
+
+	none := newMetrics(nil)
+	none.relisted(time.Time{}, 0, nil, nil) // counts nothing, breaks nothing
+	none.startedPod(nil)
+	none.startedContainer(lifecycle.Regular, "")
+}
