@@ -22,6 +22,7 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"bonsai/pkg/delegated"
+	"bonsai/pkg/health"
 	"bonsai/pkg/slowclient"
 )
 
@@ -72,7 +73,7 @@ type Config struct {
 	Configz func() any
 	// LogDir is served under /logs/ (/var/log); empty serves nothing.
 	LogDir string
-	// Healthy tells what is wrong with the kubelet, nil if nothing is.
+	// Healthy tells what is wrong with the container runtime, nil if nothing is; it is the check "pleg".
 	Healthy func() error
 	Log     *slog.Logger
 }
@@ -106,8 +107,12 @@ func New(cfg Config) (*Server, error) {
 // routes is every path the server knows.
 func (s *Server) routes() (http.Handler, error) {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", Healthz(s.cfg.Healthy))
-	mux.HandleFunc("GET /healthz/ping", Healthz(func() error { return nil }))
+	endpoints := health.New(s.cfg.Log)
+	runtime := health.Check{Name: "pleg", Run: func(*http.Request) error { return s.cfg.Healthy() }}
+	for path, h := range endpoints.Paths("healthz", []health.Check{health.Ping(), runtime}) {
+		mux.Handle("GET "+path, h)
+	}
+	mux.Handle("GET /metrics/slis", endpoints.SLIs())
 	mux.HandleFunc("GET /pods", s.pods)
 	mux.HandleFunc("GET /pods/{$}", s.pods)
 	mux.HandleFunc("GET /runningpods/", s.runningPods)
@@ -195,19 +200,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return nil
 	}
 	return fmt.Errorf("serve the kubelet's API: %w", err)
-}
-
-// Healthz answers "ok", or 500 with what is wrong; it also serves the plain port 10248.
-func Healthz(healthy func() error) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		if err := healthy(); err != nil {
-			http.Error(w, "healthz check failed: "+err.Error(), http.StatusInternalServerError)
-			return
-		}
-		io.WriteString(w, "ok")
-	}
 }
 
 // recoverPanics keeps one bad request from ending the kubelet.

@@ -288,6 +288,11 @@ func TestAPI(t *testing.T) {
 		{nobody, "GET", "/healthz", "good", 403, "Forbidden (user=viewer, verb=get, resource=nodes, subresource=proxy)"},
 		{nobody, "POST", "/run/ns/p/c?cmd=id", "good", 403, "verb=create, resource=nodes, subresource=proxy"},
 		{admin, "GET", "/healthz", "", 200, "ok"},
+		{admin, "GET", "/healthz/ping", "", 200, "ok"},
+		{admin, "GET", "/healthz/pleg", "", 200, "ok"},
+		{admin, "GET", "/healthz?verbose", "", 200, "[+]ping ok\n[+]pleg ok\nhealthz check passed\n"},
+		{nobody, "GET", "/metrics/slis", "good", 403, "Forbidden (user=viewer, verb=get, resource=nodes, subresource=metrics)"},
+		{admin, "GET", "/metrics/slis", "", 200, `kubernetes_healthcheck{name="pleg",type="healthz"} 1`},
 		{admin, "GET", "/pods/", "", 200, `"name":"q"`},
 		{admin, "GET", "/runningpods/", "", 200, `"name":"p"`},
 		{admin, "GET", "/containerLogs/ns/p/c?tailLines=3", "", 200, "log of c, tail 3\n"},
@@ -348,7 +353,7 @@ func TestExecAndAttachOverSPDY(t *testing.T) {
 
 func TestSubresources(t *testing.T) {
 	t.Parallel()
-	for path, want := range map[string]string{"/stats/summary": "stats", "/metrics": "metrics", "/metrics/resource": "metrics", "/metricsx": "proxy", "/logs/": "log", "/pods": "pods proxy", "/runningpods/": "pods proxy", "/exec/a/b/c": "proxy",
+	for path, want := range map[string]string{"/stats/summary": "stats", "/metrics": "metrics", "/metrics/resource": "metrics", "/metrics/slis": "metrics", "/metricsx": "proxy", "/logs/": "log", "/pods": "pods proxy", "/runningpods/": "pods proxy", "/exec/a/b/c": "proxy",
 		"/healthz": "healthz proxy", "/configz": "configz proxy", "/checkpoint/a/b/c": "checkpoint", "/containerLogs/a/b/c": "proxy", "/": "proxy"} {
 		if got := strings.Join(subresources(path), " "); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)
@@ -443,9 +448,28 @@ func TestConfigIsChecked(t *testing.T) {
 	if _, err := New(Config{}); err == nil {
 		t.Error("an empty configuration")
 	}
-	w := httptest.NewRecorder()
-	Healthz(func() error { return errors.New("sick") })(w, nil)
-	if w.Code != 500 || !strings.Contains(w.Body.String(), "sick") {
-		t.Error(w.Code, w.Body)
+}
+
+// A kubelet whose runtime does not answer says which check failed, and counts it.
+func TestSick(t *testing.T) {
+	t.Parallel()
+	s := &Server{cfg: Config{Healthy: func() error { return errors.New("sick") }, Log: slog.New(slog.DiscardHandler)}}
+	h, err := s.routes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func(path string) (int, string) {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		return w.Code, w.Body.String()
+	}
+	if code, body := get("/healthz"); code != 500 || !strings.Contains(body, "[-]pleg failed") {
+		t.Error(code, body)
+	}
+	if code, body := get("/healthz/ping"); code != 200 || body != "ok" {
+		t.Error(code, body)
+	}
+	if _, body := get("/metrics/slis"); !strings.Contains(body, `kubernetes_healthchecks_total{name="pleg",status="error",type="healthz"} 1`) {
+		t.Error(body)
 	}
 }
