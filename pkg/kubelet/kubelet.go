@@ -144,6 +144,7 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 func (k *Kubelet) composeNode() error {
 	n := k.cfg.Node
 	n.Client, n.Name, n.Runtime, n.Images, n.Log, n.Now = k.cfg.Client, k.cfg.NodeName, nodeRuntime{k}, k.nodeImages, k.log, time.Now
+	n.Relisted = func(now time.Time) error { return k.relist.Healthy(now) } // asked by Run only, when relist is there
 	var err error
 	if k.node, err = node.New(n); err != nil {
 		return fmt.Errorf("prepare the node object: %w", err)
@@ -223,10 +224,5 @@ func (k *Kubelet) Synced() bool {
 	return k.api.Synced() && (k.files == nil || k.files.Synced())
 }
 
-// Healthy is nil while the container runtime answers.
-func (k *Kubelet) Healthy() error {
-	if !k.relist.Healthy(time.Now()) {
-		return errors.New("the container runtime was not listed successfully for 3 minutes")
-	}
-	return nil
-}
+// Healthy is nil while the container runtime lists its pods.
+func (k *Kubelet) Healthy() error { return k.relist.Healthy(time.Now()) }

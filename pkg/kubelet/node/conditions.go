@@ -53,15 +53,19 @@ func conditions(have []corev1.NodeCondition, p Pressure, unready string, now met
 	return have
 }
 
-// notReady says why the node is not ready, "" if it is. networkWritten is false while the node's network list is ours to write
+// notReady says why the node is not ready, "" if it is. err is why the runtime counts as down, relistErr what is wrong with the lists
+// of its pods, both nil if nothing. networkWritten is false while the node's network list is ours to write
 // and has no podCIDR yet.
-func notReady(s RuntimeState, err error, networkWritten bool) string {
+func notReady(s RuntimeState, err, relistErr error, networkWritten bool) string {
 	var why []string
 	switch {
 	case err != nil:
 		why = append(why, "container runtime is down: "+err.Error())
 	case !s.Ready:
 		why = append(why, fmt.Sprintf("container runtime not ready: RuntimeReady=false reason:%s message:%s", s.RuntimeReason, s.RuntimeMessage))
+	}
+	if relistErr != nil {
+		why = append(why, "PLEG is not healthy: "+relistErr.Error())
 	}
 	if err == nil && !s.NetworkReady {
 		why = append(why, fmt.Sprintf("container runtime network not ready: NetworkReady=false reason:%s message:%s", s.NetworkReason, s.NetworkMessage))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -53,4 +54,51 @@ func TestDeadRuntime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// failing gives errors while it is set to, and else says that all is well.
+type failing struct{ fails atomic.Bool }
+
+func (f *failing) RuntimeState(context.Context) (RuntimeState, error) {
+	if f.fails.Load() {
+		return RuntimeState{}, errors.New("connection refused")
+	}
+	return RuntimeState{Ready: true, NetworkReady: true}, nil
+}
+
+// TestUnreadyAfter: a runtime counts as down when it had no good check for 30 s, not at its first error; and its lists of pods count
+// by themselves, for a runtime may tell its state and yet hang at a list.
+func TestUnreadyAfter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+		rt := &failing{}
+		var relist error
+		n := &Node{cfg: Config{Client: kubelettest.Client{Interface: fake.NewClientset(node)}, Name: "n", Runtime: rt, Machine: fakeMachine{}, Interval: 10 * time.Second,
+			Relisted: func(time.Time) error { return relist }, Report: 5 * time.Minute, Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
+		n.network.Store(true)
+		n.object.Store(node)
+		is := func(when string, want bool) {
+			t.Helper()
+			if ready, err := n.syncStatus(t.Context()); err != nil || ready != want {
+				t.Errorf("%s: ready %v, err %v", when, ready, err)
+			}
+		}
+		is("at first", true)
+		rt.fails.Store(true)
+		is("at the first error", true)
+		time.Sleep(29 * time.Second)
+		is("after 29 s", true)
+		time.Sleep(time.Second)
+		is("after 30 s", false)
+		rt.fails.Store(false)
+		is("again well", true)
+		relist = errors.New("pleg was last seen active 3m1s ago; threshold is 3m0s")
+		is("without lists", false)
+		if got := n.Object().Status.Conditions; !slices.ContainsFunc(got, func(c corev1.NodeCondition) bool {
+			return c.Message == "PLEG is not healthy: pleg was last seen active 3m1s ago; threshold is 3m0s"
+		}) {
+			t.Error(got)
+		}
+	})
 }

@@ -57,7 +57,9 @@ type Config struct {
 	// NoRegister: somebody else makes the Node (--register-node=false).
 	NoRegister bool
 	Runtime    Runtime
-	Machine    Machine
+	// Relisted tells what is wrong with the lists of the runtime's pods at that time, nil if nothing; a nil function asks nobody.
+	Relisted func(now time.Time) error
+	Machine  Machine
 	// Images returns the runtime's images; nil reports none.
 	Images func(ctx context.Context) ([]corev1.ContainerImage, error)
 	// Resources says how much of the machine pods may have.
@@ -86,6 +88,8 @@ type Node struct {
 	mu       sync.Mutex
 	images   []corev1.ContainerImage
 	imagesAt time.Time
+	state    RuntimeState // what the runtime said at stateAt, the last good check; zero before the first
+	stateAt  time.Time
 }
 
 // New checks the configuration and finds the node's addresses. It sends nothing.

@@ -202,11 +202,12 @@ func TestConditions(t *testing.T) {
 		}
 	}
 	for want, got := range map[string]string{
-		"":                                notReady(RuntimeState{Ready: true, NetworkReady: true}, nil, true),
-		"container runtime is down: gone": notReady(RuntimeState{}, errors.New("gone"), true),
-		"container runtime network not ready: NetworkReady=false reason:R message:M": notReady(RuntimeState{Ready: true, NetworkReason: "R", NetworkMessage: "M"}, nil, true),
-		"the node has no podCIDR yet": notReady(RuntimeState{Ready: true, NetworkReady: true}, nil, false),
-		"[container runtime not ready: RuntimeReady=false reason:R message:M, the node has no podCIDR yet]": notReady(RuntimeState{NetworkReady: true, RuntimeReason: "R", RuntimeMessage: "M"}, nil, false),
+		"":                                notReady(RuntimeState{Ready: true, NetworkReady: true}, nil, nil, true),
+		"container runtime is down: gone": notReady(RuntimeState{}, errors.New("gone"), nil, true),
+		"container runtime network not ready: NetworkReady=false reason:R message:M":                        notReady(RuntimeState{Ready: true, NetworkReason: "R", NetworkMessage: "M"}, nil, nil, true),
+		"PLEG is not healthy: pleg has yet to be successful":                                                notReady(RuntimeState{Ready: true, NetworkReady: true}, nil, errors.New("pleg has yet to be successful"), true),
+		"the node has no podCIDR yet":                                                                       notReady(RuntimeState{Ready: true, NetworkReady: true}, nil, nil, false),
+		"[container runtime not ready: RuntimeReady=false reason:R message:M, the node has no podCIDR yet]": notReady(RuntimeState{NetworkReady: true, RuntimeReason: "R", RuntimeMessage: "M"}, nil, nil, false),
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

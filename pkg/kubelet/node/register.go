@@ -43,7 +43,7 @@ func (n *Node) tryRegister(ctx context.Context) (*corev1.Node, error) {
 	if n.cfg.NoRegister {
 		return n.cfg.Client.Node(ctx, n.cfg.Name)
 	}
-	state, stateErr := n.cfg.Runtime.RuntimeState(ctx)
+	state, stateErr := n.runtimeState(ctx)
 	fresh := n.initial()
 	fresh.Status = n.status(ctx, fresh.Status, state, stateErr)
 	node, err := n.cfg.Client.CreateNode(ctx, fresh)

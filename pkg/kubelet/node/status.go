@@ -23,15 +23,32 @@ const (
 	imagesMaxAge  = 30 * time.Second
 )
 
-// runtimeTimeout is how long the runtime may take to tell of itself: one that hangs is down after as long as upstream goes
-// without a good check.
+// runtimeTimeout is how long the runtime may go without a good check of its state before it counts as down, and how long one check
+// may take. An error before that is no news: a runtime that restarts does not make its node NotReady.
 const runtimeTimeout = 30 * time.Second
+
+// runtimeState asks the runtime for its state. While the last good check is less than runtimeTimeout ago, what it said still holds.
+func (n *Node) runtimeState(ctx context.Context) (RuntimeState, error) {
+	state, err := n.cfg.Runtime.RuntimeState(ctx)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := n.cfg.Now()
+	if err == nil {
+		n.state, n.stateAt = state, now
+		return state, nil
+	}
+	if n.stateAt.IsZero() || now.Sub(n.stateAt) >= runtimeTimeout {
+		return RuntimeState{}, err
+	}
+	n.cfg.Log.Warn("the container runtime did not tell its state", "node", n.cfg.Name, "downAfter", runtimeTimeout-now.Sub(n.stateAt), "err", err)
+	return n.state, nil
+}
 
 // syncStatus computes the status and PATCHes it if it is news. ready tells whether the node is.
 func (n *Node) syncStatus(ctx context.Context) (ready bool, err error) {
 	look, stop := context.WithTimeout(ctx, runtimeTimeout)
 	defer stop()
-	state, stateErr := n.cfg.Runtime.RuntimeState(look)
+	state, stateErr := n.runtimeState(look)
 	old := n.object.Load()
 	status := n.status(look, *old.Status.DeepCopy(), state, stateErr)
 	ready = conditionTrue(status.Conditions, corev1.NodeReady)
@@ -71,7 +88,12 @@ func (n *Node) status(ctx context.Context, s corev1.NodeStatus, state RuntimeSta
 		s.Images = images
 	}
 	pressure := n.cfg.Resources.Pressure(n.cfg.Machine.Available(), capacity)
-	s.Conditions = conditions(s.Conditions, pressure, notReady(state, stateErr, n.network.Load()), metav1.NewTime(n.cfg.Now()))
+	now := n.cfg.Now()
+	var relistErr error
+	if n.cfg.Relisted != nil {
+		relistErr = n.cfg.Relisted(now)
+	}
+	s.Conditions = conditions(s.Conditions, pressure, notReady(state, stateErr, relistErr, n.network.Load()), metav1.NewTime(now))
 	return s
 }
 

@@ -131,3 +131,18 @@ func TestListsAreObserved(t *testing.T) {
 		t.Errorf("observed lists of %v pods", seen)
 	}
 }
+
+func TestHealthyForThreeMinutesAfterARelist(t *testing.T) {
+	t.Parallel()
+	g, at := New(Config{}), time.Unix(1000, 0)
+	if err := g.Healthy(at); err == nil || err.Error() != "pleg has yet to be successful" {
+		t.Error("before the first relist:", err)
+	}
+	g.relisted.Store(at.UnixNano())
+	if err := g.Healthy(at.Add(3 * time.Minute)); err != nil {
+		t.Error(err)
+	}
+	if err := g.Healthy(at.Add(3*time.Minute + time.Second)); err == nil || err.Error() != "pleg was last seen active 3m1s ago; threshold is 3m0s" {
+		t.Error(err)
+	}
+}

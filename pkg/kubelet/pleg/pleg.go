@@ -6,6 +6,7 @@ package pleg
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -57,9 +58,19 @@ func New(cfg Config) *Generator {
 	return &Generator{cfg: cfg, broken: make(chan struct{}, 1)}
 }
 
-// Healthy tells whether a relist succeeded within the last 3 minutes.
-func (g *Generator) Healthy(now time.Time) bool {
-	return now.UnixNano()-g.relisted.Load() < int64(3*time.Minute)
+// threshold is how long ago the last good relist may be.
+const threshold = 3 * time.Minute
+
+// Healthy is nil if a relist succeeded within the last 3 minutes.
+func (g *Generator) Healthy(now time.Time) error {
+	last := g.relisted.Load()
+	if last == 0 {
+		return errors.New("pleg has yet to be successful")
+	}
+	if ago := now.Sub(time.Unix(0, last)); ago > threshold {
+		return fmt.Errorf("pleg was last seen active %v ago; threshold is %v", ago, threshold)
+	}
+	return nil
 }
 
 // Run watches until ctx ends.
