@@ -72,25 +72,27 @@ func authenticationSettings(o *options, who *authentication) (*bootstrap.Authent
 	return a, nil
 }
 
-// bootstrapCheck fails until what an empty cluster starts with is stored, and the authorizer has heard of the default roles
-// and bindings: before that, components that start with the server would be refused.
-func bootstrapCheck(boot *bootstrap.Bootstrap, policy *bootstrap.Policy, may *authorization) health.Check {
+// bootstrapChecks fail until what an empty cluster starts with is stored, each for its part, and the authorizer has heard of the
+// default roles and bindings: before that, components that start with the server would be refused.
+func bootstrapChecks(boot *bootstrap.Bootstrap, policy *bootstrap.Policy, may *authorization) []health.Check {
 	var known atomic.Bool
-	return health.Check{Name: "poststarthook/rbac/bootstrap-roles", Run: func(*http.Request) error {
-		select {
-		case <-boot.Done():
-		default:
-			return errors.New("not everything is stored yet")
-		}
-		if known.Load() || !may.usesRBAC {
-			return nil
-		}
-		for role, binding := range policy.Names {
-			if !may.rbac.Knows(role, binding) {
-				return fmt.Errorf("the authorizer does not know %s%s yet", role, binding)
+	var checks []health.Check
+	for _, p := range boot.Parts() {
+		checks = append(checks, health.Check{Name: "poststarthook/" + p.Name, Run: func(*http.Request) error {
+			if !p.Made() {
+				return errors.New("not stored yet")
 			}
-		}
-		known.Store(true)
-		return nil
-	}}
+			if p.Name != bootstrap.PartRoles || known.Load() {
+				return nil
+			}
+			for role, binding := range policy.Names {
+				if !may.rbac.Knows(role, binding) {
+					return fmt.Errorf("the authorizer does not know %s%s yet", role, binding)
+				}
+			}
+			known.Store(true)
+			return nil
+		}})
+	}
+	return checks
 }

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -100,7 +101,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	server, err := apiserver.New(apiserver.Config{
 		Listener: listener, TLS: config, API: api, Authenticator: who.authenticator, Authorizer: may.authorizer, Paths: paths,
 		Live:    []health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)},
-		Ready:   append(may.ready, etcdCheck("etcd-readiness", backend, etcdReadyTimeout), bootstrapCheck(boot, policy, may)),
+		Ready:   slices.Concat(may.ready, []health.Check{etcdCheck("etcd-readiness", backend, etcdReadyTimeout)}, bootstrapChecks(boot, policy, may)),
 		Metrics: daemon.NewMetrics(), Version: versionInfo(), MaxReading: o.maxReading, MaxMutating: o.maxMutating,
 		RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay, MaxStreams: o.http2Streams, Profiling: o.profiling, GoAwayChance: o.goAwayChance, Log: log,
 	})

@@ -1,10 +1,13 @@
 package bootstrap_test
 
 import (
+	"context"
 	"log/slog"
 	"net/netip"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -155,16 +158,67 @@ func TestApplyRepairs(t *testing.T) {
 	}
 }
 
-func TestRunTellsWhenDone(t *testing.T) {
+// Each part tells for itself whether it is there: one that cannot be made does not hide the others.
+func TestPartsTellWhenTheyAreMade(t *testing.T) {
 	t.Parallel()
 	s, _ := newStores(t)
 	b, _ := newBootstrap(t, s)
-	done := make(chan error, 1)
-	go func() { done <- b.Run(t.Context()) }()
-	select {
-	case <-b.Done():
-	case err := <-done:
-		t.Fatalf("Run ended with %v", err)
+	made := func() (names []string) {
+		for _, p := range b.Parts() {
+			if p.Made() {
+				names = append(names, p.Name)
+			}
+		}
+		return names
 	}
-	get[*corev1.Namespace](t, s, corev1.Resource("namespaces"), "", "default")
+	if got := made(); len(got) > 0 {
+		t.Errorf("made before Apply: %v", got)
+	}
+	classes := schedulingv1.Resource("priorityclasses")
+	store := s[classes]
+	delete(s, classes)
+	if err := b.Apply(t.Context()); err == nil {
+		t.Error("what is not served was made")
+	}
+	want := []string{bootstrap.PartNamespaces, bootstrap.PartService, bootstrap.PartRoles, bootstrap.PartAuthentication}
+	if got := made(); !slices.Equal(got, want) {
+		t.Errorf("made: %v, want %v", got, want)
+	}
+	s[classes] = store
+	if err := b.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := made(); len(got) != len(want)+1 {
+		t.Errorf("made in the end: %v", got)
+	}
+}
+
+// Run makes all, and then looks after what must not be missing.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newStores(t)
+		b, _ := newBootstrap(t, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- b.Run(ctx) }()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		for _, p := range b.Parts() {
+			if !p.Made() {
+				t.Errorf("%s is not made", p.Name)
+			}
+		}
+		services := corev1.Resource("services")
+		if _, _, err := s[services].Delete(ctx, "default", "kubernetes", &metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		get[*corev1.Service](t, s, services, "default", "kubernetes")
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,15 +38,30 @@ type Config struct {
 
 // Bootstrap makes and keeps what Config says.
 type Bootstrap struct {
-	cfg  Config
-	done chan struct{}
+	cfg Config
+	// parts are what Config asks for. The first are the namespaces, which the others may live in.
+	parts []*Part
 }
 
 // New returns a Bootstrap; nothing is made before Run or Apply.
-func New(cfg Config) *Bootstrap { return &Bootstrap{cfg: cfg, done: make(chan struct{})} }
+func New(cfg Config) *Bootstrap {
+	b := &Bootstrap{cfg: cfg}
+	b.parts = append(b.parts, &Part{Name: PartNamespaces, make: b.namespaces, kept: true})
+	if cfg.Service != nil {
+		b.parts = append(b.parts, &Part{Name: PartService, make: b.service, kept: true})
+	}
+	if cfg.Policy != nil {
+		b.parts = append(b.parts, &Part{Name: PartRoles, make: b.policy})
+	}
+	b.parts = append(b.parts, &Part{Name: PartPriorityClasses, make: b.priorityClasses})
+	if cfg.Authentication != nil {
+		b.parts = append(b.parts, &Part{Name: PartAuthentication, make: b.authentication})
+	}
+	return b
+}
 
-// Done is closed when everything has been made once.
-func (b *Bootstrap) Done() <-chan struct{} { return b.done }
+// Parts are all that is made.
+func (b *Bootstrap) Parts() []*Part { return b.parts }
 
 // keepEvery is how often Run looks after what must not be missing; retryAfter how soon it tries again what failed.
 const (
@@ -72,7 +88,6 @@ func (b *Bootstrap) Run(ctx context.Context) error {
 			wait = retryAfter
 		case err == nil && !done:
 			done = true
-			close(b.done)
 			fallthrough
 		default:
 			wait = keepEvery
@@ -82,20 +97,25 @@ func (b *Bootstrap) Run(ctx context.Context) error {
 
 // Apply makes everything once: the namespaces first, then all that may live in them at the same time.
 func (b *Bootstrap) Apply(ctx context.Context) error {
-	ctx = asServer(ctx)
-	if err := b.namespaces(ctx); err != nil {
-		return err
-	}
-	return together(ctx, b.service, b.policy, b.priorityClasses, b.authentication)
+	return b.run(ctx, b.parts)
 }
 
 // keep makes the namespaces, then what the network needs.
 func (b *Bootstrap) keep(ctx context.Context) error {
+	return b.run(ctx, slices.DeleteFunc(slices.Clone(b.parts), func(p *Part) bool { return !p.kept }))
+}
+
+// run makes the first of parts, then the others at the same time.
+func (b *Bootstrap) run(ctx context.Context, parts []*Part) error {
 	ctx = asServer(ctx)
-	if err := b.namespaces(ctx); err != nil {
+	if err := parts[0].run(ctx); err != nil {
 		return err
 	}
-	return b.service(ctx)
+	var others []func(context.Context) error
+	for _, p := range parts[1:] {
+		others = append(others, p.run)
+	}
+	return together(ctx, others...)
 }
 
 func (b *Bootstrap) namespaces(ctx context.Context) error {

@@ -18,9 +18,6 @@ const parallel = 16
 // policy makes the roles and bindings. To those that exist and are not opted out (annotation autoupdate=false) it adds the
 // rules and subjects they lack; it takes nothing away.
 func (b *Bootstrap) policy(ctx context.Context) error {
-	if b.cfg.Policy == nil {
-		return nil
-	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
 	for _, want := range b.cfg.Policy.ClusterRoles {

@@ -30,9 +30,6 @@ const serviceName = "kubernetes"
 func FirstAddress(serviceRange netip.Prefix) netip.Addr { return serviceRange.Masked().Addr().Next() }
 
 func (b *Bootstrap) service(ctx context.Context) error {
-	if b.cfg.Service == nil {
-		return nil
-	}
 	svc, ep, slice := serviceObjects(*b.cfg.Service)
 	err := b.ensure(ctx, corev1.Resource("services"), svc, func(obj runtime.Object) (bool, error) {
 		have, ok := obj.(*corev1.Service)

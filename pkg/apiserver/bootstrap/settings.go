@@ -21,9 +21,6 @@ type Authentication struct {
 }
 
 func (b *Bootstrap) authentication(ctx context.Context) error {
-	if b.cfg.Authentication == nil {
-		return nil
-	}
 	data, err := b.cfg.Authentication.data()
 	if err != nil {
 		return err

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"log/slog"
+	"slices"
+	"testing"
+
+	"bonsai/pkg/apiserver/bootstrap"
+)
+
+// Every part of what an empty cluster starts with has a check of its own under the name that upstream's start hook has, and fails
+// until it is stored.
+func TestBootstrapChecks(t *testing.T) {
+	t.Parallel()
+	policy, err := bootstrap.DefaultPolicy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	boot := bootstrap.New(bootstrap.Config{Policy: policy, Service: &bootstrap.ServiceConfig{}, Authentication: &bootstrap.Authentication{}, Log: slog.New(slog.DiscardHandler)})
+	var names []string
+	for _, c := range bootstrapChecks(boot, policy, &authorization{}) {
+		names = append(names, c.Name)
+		if c.Run(nil) == nil {
+			t.Errorf("%s is well before anything is stored", c.Name)
+		}
+	}
+	want := []string{"poststarthook/start-system-namespaces-controller", "poststarthook/bootstrap-controller", "poststarthook/rbac/bootstrap-roles",
+		"poststarthook/scheduling/bootstrap-system-priority-classes", "poststarthook/start-cluster-authentication-info-controller"}
+	if !slices.Equal(names, want) {
+		t.Errorf("checks %v, want %v", names, want)
+	}
+}
