@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -270,4 +271,40 @@ func TestTheSourceIsSyncedOnceAllPodsAreTold(t *testing.T) {
 	}
 	cancel()
 	<-done
+}
+
+// A manifest may give its pod's uid: an edit changes the pod nevertheless, and no second manifest may take its place.
+func TestManifestsWithAUID(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	h := &calls{gate: make(chan struct{})}
+	close(h.gate)
+	var logged bytes.Buffer
+	f := &Files{Path: dir, Node: "n", Defaults: none, Log: slog.New(slog.NewTextHandler(&logged, nil)), Mu: &sync.Mutex{}}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	with := strings.Replace(manifest, "{name: web}", "{name: web, uid: u}", 1)
+	write("a.yaml", with)
+	f.read(h)
+	f.read(h)
+	if got := h.text(); got != "update:u" {
+		t.Error("first read:", got)
+	}
+	write("a.yaml", strings.Replace(with, "x:1", "x:2", 1))
+	f.read(h)
+	if got := h.text(); got != "update:u remove:u update:u" {
+		t.Error("after an edit:", got)
+	}
+	write("b.yaml", strings.Replace(with, "name: web", "name: mail", 1))
+	f.read(h)
+	if got := h.text(); got != "update:u remove:u update:u" || f.known["u"].Name != "web-n" {
+		t.Error("after a second manifest:", got, f.known["u"].Name)
+	}
+	if !strings.Contains(logged.String(), "two manifests have the same metadata.uid") {
+		t.Error("log:", logged.String())
+	}
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // Files reads static pods from a directory (or one file), at once when it changes and every Period.
@@ -125,7 +127,7 @@ func (f *Files) load() (map[types.UID]*corev1.Pod, error) {
 		}
 	}
 	pods := map[types.UID]*corev1.Pod{}
-	byName := map[string]string{}
+	byName, byUID := map[string]string{}, map[types.UID]string{}
 	for _, n := range names {
 		pod, err := f.parse(n)
 		if err != nil {
@@ -137,7 +139,11 @@ func (f *Files) load() (map[types.UID]*corev1.Pod, error) {
 			f.Log.Error("two manifests have the same pod, the second one is left out", "pod", full, "first", other, "second", n)
 			continue
 		}
-		byName[full] = n
+		if other, ok := byUID[pod.UID]; ok {
+			f.Log.Error("two manifests have the same metadata.uid, the second one is left out", "uid", pod.UID, "first", other, "second", n)
+			continue
+		}
+		byName[full], byUID[pod.UID] = n, n
 		pods[pod.UID] = pod
 	}
 	return pods, nil
@@ -158,17 +164,22 @@ func (f *Files) parse(name string) (*corev1.Pod, error) {
 	return Parse(data, name, f.Node, f.Defaults)
 }
 
-// Diff compares two sets of static pods, whose uids change with their content. It is pure.
+// Diff compares two sets of static pods. One whose content changed is removed and begins anew: it has another uid, or the same one if
+// its manifest gives it, and then another hash. It is pure.
 func Diff(before, after map[types.UID]*corev1.Pod) (updated, removed []*corev1.Pod) {
 	for uid, p := range before {
-		if _, ok := after[uid]; !ok {
+		if q := after[uid]; q == nil || !sameManifest(p, q) {
 			removed = append(removed, p)
 		}
 	}
 	for uid, p := range after {
-		if _, ok := before[uid]; !ok {
+		if q := before[uid]; q == nil || !sameManifest(p, q) {
 			updated = append(updated, p)
 		}
 	}
 	return updated, removed
+}
+
+func sameManifest(a, b *corev1.Pod) bool {
+	return a.Annotations[runtime.AnnotationConfigHash] == b.Annotations[runtime.AnnotationConfigHash]
 }
