@@ -6,7 +6,7 @@ LDFLAGS := -s -w
 NODES ?= 1
 UPFLAGS ?=
 
-.PHONY: help build install up down test unit e2e soak bench lint conformance conformance-diff
+.PHONY: help build install up down test unit e2e soak history bench lint conformance conformance-diff
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -54,6 +54,9 @@ bin/kubectl-1.20:
 soak: build ## twenty minutes of short pods while components are killed (as root): SOAKFLAGS='-duration 3m -also etcd'
 	go build -o bin/soak ./test/soak
 	bin/soak -bin bin $(SOAKFLAGS)
+
+history: tools components ## five minutes of writes, watches and lists, checked, while etcd and the API server are killed: HISTORYFLAGS='-kills 4 -duration 8s'
+	go test -count=1 -timeout 0 -v -run TestHistory ./test/history -kills 26 -duration 5m $(HISTORYFLAGS)
 
 bench: build ## the figures of the README; PEER_BIN=<dir> measures another Kubernetes beside ours
 	go run ./test/bench -bin bin $(if $(PEER_BIN),-peer $(PEER_BIN))
