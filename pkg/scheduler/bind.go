@@ -70,8 +70,7 @@ func (b *binding) undo(ctx context.Context, st *framework.Status) {
 	case ctx.Err() != nil || apierrors.IsNotFound(st.Err):
 		b.s.Queue.Done(b.pod.Pod.UID)
 	case st.IsRejected():
-		d := framework.NewDiagnosis(&framework.Snapshot{Count: 1})
-		d.Reject(b.node, st)
+		d := framework.RefusedBy(b.node, st)
 		b.s.Metrics.attempt("unschedulable", b.profile.SchedulerName, b.s.Now().Sub(b.start))
 		b.s.report(ctx, b.pod, corev1.PodReasonUnschedulable, st.Message(), nil)
 		b.s.requeue(b.pod, b.nominated, d.Plugins, d, false)

@@ -206,7 +206,7 @@ func (d *Incremental) diagnose(c *class, s *framework.Snapshot) (*framework.Diag
 		if !st.IsRejected() {
 			return nil, false
 		}
-		out.Reject(n.Name(), st)
+		out.Reject(n, st)
 	}
 	return out, true
 }

@@ -3,6 +3,7 @@ package decide
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -303,8 +304,9 @@ func compareErrors(t *testing.T, want, got error) {
 	if a.Error() != b.Error() {
 		t.Fatalf("incremental: %v\n      plain: %v", got, want)
 	}
+	others := maps.Collect(b.Diagnosis.Statuses)
 	for node, s := range a.Diagnosis.Statuses {
-		o := b.Diagnosis.Statuses[node]
+		o := others[node]
 		if o == nil || o.Plugin != s.Plugin || o.Code != s.Code {
 			t.Fatalf("node %s: incremental %+v, plain %+v", node, o, s)
 		}

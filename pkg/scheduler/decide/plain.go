@@ -72,7 +72,7 @@ func (d *Plain) feasible(p *framework.Profile, state *framework.CycleState, pod 
 	}
 	for n := range s.All {
 		if names != nil && !names[n.Name()] {
-			diagnosis.Reject(n.Name(), excluded)
+			diagnosis.Reject(n, excluded)
 			continue
 		}
 		st := filterWithNominated(p, d.Nominator, state, pod, n)
@@ -80,7 +80,7 @@ func (d *Plain) feasible(p *framework.Profile, state *framework.CycleState, pod 
 		case st.IsSuccess():
 			out = append(out, n)
 		case st.IsRejected():
-			diagnosis.Reject(n.Name(), st)
+			diagnosis.Reject(n, st)
 		default:
 			return nil, fmt.Errorf("filtering node %s: %w", n.Name(), st.AsError())
 		}
@@ -105,7 +105,7 @@ func rejected(pod *framework.PodInfo, s *framework.Snapshot, d *framework.Diagno
 	}
 	d.PreFilter = st.Message()
 	for n := range s.All {
-		d.Reject(n.Name(), st)
+		d.Reject(n, st)
 	}
 	return &framework.FitError{Pod: pod, Diagnosis: d}
 }

@@ -119,9 +119,9 @@ func TestMessage(t *testing.T) {
 	snapshot := NewSnapshot(named("n1"), named("n2"), named("n3"))
 	d := NewDiagnosis(snapshot)
 	shared := &Status{Code: Unschedulable, Reasons: []string{"Insufficient memory", "Insufficient cpu"}, Plugin: "Fit"}
-	d.Reject("n1", shared)
-	d.Reject("n2", shared)
-	d.Reject("n3", &Status{Code: UnschedulableAndUnresolvable, Reasons: []string{"node(s) were unschedulable"}, Plugin: "Cordon"})
+	d.Reject(snapshot.Get("n1"), shared)
+	d.Reject(snapshot.Get("n2"), shared)
+	d.Reject(snapshot.Get("n3"), &Status{Code: UnschedulableAndUnresolvable, Reasons: []string{"node(s) were unschedulable"}, Plugin: "Cordon"})
 	const want = "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu, 2 Insufficient memory."
 	if got := d.Message(); got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -142,6 +142,30 @@ func TestMessage(t *testing.T) {
 	}
 }
 
+// TestARefusalByEveryNodeIsOneList: pods that fit nowhere are tried again and again, so what a diagnosis allocates must not grow
+// in number with the nodes.
+func TestARefusalByEveryNodeIsOneList(t *testing.T) { // not parallel: it counts allocations
+	allocations := func(count int) float64 {
+		var nodes []*NodeInfo
+		for i := range count {
+			nodes = append(nodes, named(fmt.Sprint("n", i)))
+		}
+		snapshot, full := NewSnapshot(nodes...), &Status{Code: Unschedulable, Reasons: []string{"full"}, Plugin: "Fit"}
+		return testing.AllocsPerRun(5, func() {
+			d := NewDiagnosis(snapshot)
+			for _, n := range nodes {
+				d.Reject(n, full)
+			}
+			if got := d.Counts(); got["full"] != count {
+				t.Errorf("%d nodes counted as %v", count, got)
+			}
+		})
+	}
+	if few, many := allocations(50), allocations(5000); many > few {
+		t.Errorf("%v allocations for 5000 nodes, %v for 50", many, few)
+	}
+}
+
 func TestCompactKeepsTheMessageOfAllNodes(t *testing.T) {
 	t.Parallel()
 	var nodes []*NodeInfo
@@ -150,15 +174,15 @@ func TestCompactKeepsTheMessageOfAllNodes(t *testing.T) {
 	}
 	d := NewDiagnosis(NewSnapshot(nodes...))
 	for _, n := range nodes {
-		d.Reject(n.Name(), NewStatus(Unschedulable, "full"))
+		d.Reject(n, NewStatus(Unschedulable, "full"))
 	}
 	want := d.Message()
 	d.Compact()
 	if d.Message() != want || !strings.Contains(want, "105 full") {
 		t.Errorf("%q, before %q", d.Message(), want)
 	}
-	if len(d.Statuses) != keepNodes || d.Snapshot != nil {
-		t.Errorf("still keeps %d nodes and the snapshot %v", len(d.Statuses), d.Snapshot)
+	if len(maps.Collect(d.Statuses)) != keepNodes || d.Snapshot != nil {
+		t.Errorf("still keeps %d nodes and the snapshot %v", len(maps.Collect(d.Statuses)), d.Snapshot)
 	}
 }
 

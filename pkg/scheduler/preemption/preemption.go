@@ -160,8 +160,11 @@ func (p *Plugin) ineligible(pod *framework.PodInfo, d *framework.Diagnosis) stri
 	if nominated == "" {
 		return ""
 	}
-	n, st := d.Snapshot.Get(nominated), d.Statuses[nominated]
-	if n == nil || st != nil && st.Code == framework.UnschedulableAndUnresolvable {
+	n := d.Snapshot.Get(nominated)
+	if n == nil {
+		return ""
+	}
+	if st := d.Of(n); st != nil && st.Code == framework.UnschedulableAndUnresolvable {
 		return ""
 	}
 	for _, other := range n.Pods {
@@ -185,12 +188,12 @@ func (p *Plugin) candidates(ctx context.Context, state *framework.CycleState, po
 	unhelpful, none := framework.NewStatus(framework.UnschedulableAndUnresolvable, notHelpful), framework.NewStatus(framework.UnschedulableAndUnresolvable, noVictims)
 	var possible []*framework.NodeInfo
 	for n := range d.Snapshot.All {
-		st := d.Statuses[n.Name()]
+		st := d.Of(n)
 		switch {
 		case st != nil && st.Code == framework.UnschedulableAndUnresolvable:
-			refusals.Reject(n.Name(), unhelpful)
+			refusals.Reject(n, unhelpful)
 		case !hasLower(n, pod):
-			refusals.Reject(n.Name(), none)
+			refusals.Reject(n, none)
 		default:
 			possible = append(possible, n)
 		}
@@ -214,7 +217,7 @@ func (p *Plugin) candidates(ctx context.Context, state *framework.CycleState, po
 		n := possible[(first+i)%len(possible)]
 		c, st := p.try(state, pod, n, budgets)
 		if c == nil {
-			refusals.Reject(n.Name(), st)
+			refusals.Reject(n, st)
 			continue
 		}
 		if out = append(out, c); len(out) >= want {

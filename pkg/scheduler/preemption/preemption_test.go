@@ -115,7 +115,7 @@ func plugin(t *testing.T) (*Plugin, *api) {
 func refused(p *Plugin, pod *framework.PodInfo, nodes ...*framework.NodeInfo) *framework.Diagnosis {
 	d := framework.NewDiagnosis(framework.NewSnapshot(nodes...))
 	for _, n := range nodes {
-		d.Reject(n.Name(), p.Profile.RunFilter(framework.NewCycleState(), pod, n))
+		d.Reject(n, p.Profile.RunFilter(framework.NewCycleState(), pod, n))
 	}
 	return d
 }
@@ -349,8 +349,9 @@ func TestWhoWaitsForItsVictims(t *testing.T) {
 		p, _ := plugin(t)
 		preemptor := pod("new", 10, "1", -1)
 		p.Nominator.Set(preemptor, "n1")
-		d := framework.NewDiagnosis(framework.NewSnapshot(node("n1", "1", c.on)))
-		d.Reject("n1", framework.NewStatus(c.code, "why"))
+		n1 := node("n1", "1", c.on)
+		d := framework.NewDiagnosis(framework.NewSnapshot(n1))
+		d.Reject(n1, framework.NewStatus(c.code, "why"))
 		if why := p.ineligible(preemptor, d); (why != "") != c.waits {
 			t.Errorf("%s: %q", c.name, why)
 		}
