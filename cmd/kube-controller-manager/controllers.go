@@ -79,7 +79,7 @@ func entries() []entry {
 		{name: "resourcequota-controller", alias: "resourcequota", account: "resourcequota-controller", build: func(o *options, d controller.Deps) (runner, error) {
 			return resourcequota.New(d, o.quotaPeriod)
 		}},
-		{name: "garbage-collector-controller", alias: "garbagecollector", account: "generic-garbage-collector", build: plain(garbagecollector.New)},
+		{name: "garbage-collector-controller", alias: "garbagecollector", account: "generic-garbage-collector", build: buildCollector},
 	}
 }
 
@@ -134,6 +134,13 @@ func buildTokens(o *options, d controller.Deps) (runner, error) {
 		cfg.RootCA = bundle
 	}
 	return tokens.New(d, cfg)
+}
+
+func buildCollector(o *options, d controller.Deps) (runner, error) {
+	if !o.collectGarbage {
+		return nil, nil
+	}
+	return garbagecollector.New(d)
 }
 
 func buildIPAM(o *options, d controller.Deps) (runner, error) {

@@ -508,6 +508,24 @@ func TestControllersFlag(t *testing.T) {
 	}
 }
 
+// TestNoGarbageCollector: --enable-garbage-collector=false leaves the collector out, whatever --controllers says.
+func TestNoGarbageCollector(t *testing.T) {
+	t.Parallel()
+	o, fs := &options{}, pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.addFlags(fs)
+	if err := fs.Parse([]string{"--enable-garbage-collector=false", "--controllers=garbage-collector-controller"}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := selected(o.controllers)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	// It must return before it asks for anything that it would need to run.
+	if r, err := list[0].build(o, controller.Deps{}); r != nil || err != nil {
+		t.Errorf("built %v, %v", r, err)
+	}
+}
+
 // TestConcurrency: the flags say how many objects are worked on at once, with the defaults of kube-controller-manager v1.36.
 func TestConcurrency(t *testing.T) {
 	t.Parallel()

@@ -33,6 +33,7 @@ type options struct {
 	startupGrace                   time.Duration
 	evictions                      nodelifecycle.Evictions
 	quotaPeriod                    time.Duration
+	collectGarbage                 bool
 	terminatedPodThreshold         int
 	maxEndpointsPerSlice           int
 	workers                        map[string]*int
@@ -66,6 +67,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.terminatedPodThreshold, "terminated-pod-gc-threshold", 12500, "Number of terminated pods that may exist before the oldest are deleted; 0 and less disables it.")
 	fs.IntVar(&o.maxEndpointsPerSlice, "max-endpoints-per-slice", 100, "The most endpoints put into one EndpointSlice, 1 to 1000.")
 	fs.DurationVar(&o.quotaPeriod, "resource-quota-sync-period", 5*time.Minute, "How often the usage of every quota is counted anew although nothing seems to have changed.")
+	fs.BoolVar(&o.collectGarbage, "enable-garbage-collector", true, "Delete objects whose owners are gone.")
 	o.addNodeFlags(fs)
 	o.addElectFlags(fs)
 	o.addWorkerFlags(fs)
@@ -140,7 +142,7 @@ func addAcceptedFlags(fs *pflag.FlagSet) {
 		fs.String(name, "", note)
 	}
 	for name, value := range map[string]bool{
-		"profiling": true, "contention-profiling": false, "enable-garbage-collector": true,
+		"profiling": true, "contention-profiling": false,
 		"authentication-tolerate-lookup-failure": true, "enable-dynamic-provisioning": true, "permit-port-sharing": false, "http2-max-streams-per-connection": false,
 	} {
 		fs.Bool(name, value, note)
