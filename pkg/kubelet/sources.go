@@ -10,6 +10,7 @@ import (
 
 	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/podworker"
+	"bonsai/pkg/kubelet/status"
 	"bonsai/pkg/trace"
 )
 
@@ -36,7 +37,7 @@ func (s apiSource) Update(pod *corev1.Pod) {
 		now := time.Now()
 		trace.Step(s.ctx, k.log, pod, "kubelet.seen", now, now)
 	}
-	if old == nil || !config.SameWork(old, pod, ownCondition) {
+	if old == nil || !config.SameWork(old, pod, status.Own) {
 		// A pod whose containers have ended reads nothing any more.
 		if state, known := k.workers.State(pod.UID); !known || state < podworker.Terminated {
 			k.objects.Track(pod)
@@ -187,16 +188,6 @@ func (k *Kubelet) syncMirrors(ctx context.Context) {
 			k.log.Warn("mirror pod not deleted, it will be tried again", "pod", n, "err", err)
 		}
 	}
-}
-
-// ownCondition tells whether the kubelet writes conditions of that type.
-func ownCondition(t corev1.PodConditionType) bool {
-	switch t {
-	case corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled,
-		corev1.AllContainersRestarting:
-		return true
-	}
-	return false
 }
 
 // active returns the pods told of by the sources and not finished.

@@ -2,13 +2,16 @@ package kubelet
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubelet/config"
+	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/kubelet/status"
 )
 
 // A static pod that comes back begins anew; the mirror of its earlier life would say that it has ended already.
@@ -37,5 +40,24 @@ func TestAMirrorSpeaksOfOneLife(t *testing.T) {
 	k.mirror(mirror("2"), false)
 	if k.mirrorLocked(pod) == nil || len(k.outlived) != 0 {
 		t.Error("the new mirror is not taken")
+	}
+}
+
+// Every condition that lifecycle computes reaches the API: one that status.Own does not name is taken for somebody else's and dropped.
+func TestEveryConditionIsOurs(t *testing.T) {
+	t.Parallel()
+	rules := []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers,
+		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}}}}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", RestartPolicyRules: rules}}}}
+	rt := &runtime.PodStatus{Sandboxes: []runtime.Sandbox{{ID: "s", Ready: true}},
+		Containers: []runtime.Container{{ID: runtime.ContainerID{ID: "x"}, Name: "c", SandboxID: "s", State: runtime.StateExited, ExitCode: 42}}}
+	got := lifecycle.Status(lifecycle.Facts{Pod: pod, Runtime: rt, Now: time.Now()}, lifecycle.Report{})
+	if !hasCondition(got.Conditions, corev1.AllContainersRestarting) {
+		t.Errorf("the pod's containers are to be restarted, and its conditions do not say so: %v", got.Conditions)
+	}
+	for _, c := range got.Conditions {
+		if !status.Own(c.Type) {
+			t.Errorf("condition %s is computed, and never written", c.Type)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/prober"
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/kubelet/status"
 	"bonsai/pkg/kubelet/volume"
 )
 
@@ -119,7 +120,7 @@ func (k *Kubelet) withStatus(pod *corev1.Pod) *corev1.Pod {
 		p.Status.QOSClass = k.cfg.QOS(pod)
 	}
 	for _, c := range k.status.Conditions(pod.UID) {
-		if !ownCondition(c.Type) || !hasCondition(p.Status.Conditions, c.Type) {
+		if !status.Own(c.Type) || !hasCondition(p.Status.Conditions, c.Type) {
 			p.Status.Conditions = setCondition(p.Status.Conditions, c)
 		}
 	}

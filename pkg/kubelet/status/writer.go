@@ -249,13 +249,13 @@ func (w *Writer) patch(ctx context.Context, object *corev1.Pod, want *corev1.Pod
 func merged(want, have *corev1.PodStatus) corev1.PodStatus {
 	out := *want.DeepCopy()
 	for _, c := range have.Conditions {
-		if !own(c.Type) || !has(out.Conditions, c.Type) {
+		if !Own(c.Type) || !has(out.Conditions, c.Type) {
 			out.Conditions = replace(out.Conditions, c)
 		}
 	}
 	kept := out.Conditions[:0]
 	for _, c := range out.Conditions {
-		if own(c.Type) || has(have.Conditions, c.Type) {
+		if Own(c.Type) || has(have.Conditions, c.Type) {
 			kept = append(kept, c)
 		}
 	}
@@ -267,10 +267,12 @@ func merged(want, have *corev1.PodStatus) corev1.PodStatus {
 	return out
 }
 
-// own tells whether the kubelet writes conditions of that type.
-func own(t corev1.PodConditionType) bool {
+// Own tells whether the kubelet writes conditions of that type. What it computes and Own does not name never reaches the API: it
+// is taken for somebody else's, and dropped where the object has none.
+func Own(t corev1.PodConditionType) bool {
 	switch t {
-	case corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled:
+	case corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled,
+		corev1.AllContainersRestarting:
 		return true
 	}
 	return false
