@@ -122,6 +122,16 @@ func state(s runtimeapi.ContainerState) runtime.State {
 	return runtime.StateUnknown
 }
 
+// stateOf is a container's state by its whole status. containerd that was killed while it made a container knows of it afterwards, but
+// not its status, and calls it exited with code 255: it has neither a time of creation nor of start (the CRI asks for both where
+// they happened). Such a container never ran, so it is one that was made, and its pod's restart policy has nothing to say yet.
+func stateOf(s *runtimeapi.ContainerStatus) runtime.State {
+	if s.State == runtimeapi.ContainerState_CONTAINER_EXITED && s.CreatedAt <= 0 && s.StartedAt <= 0 {
+		return runtime.StateCreated
+	}
+	return state(s.State)
+}
+
 func (c *Client) fillSandboxes(ctx context.Context, p *runtime.PodStatus) error {
 	kept := p.Sandboxes[:0]
 	for _, s := range p.Sandboxes {
@@ -173,7 +183,7 @@ func (c *Client) containerStatus(ctx context.Context, ct runtime.Container) (run
 		return ct, err
 	}
 	s := r.GetStatus()
-	ct.State = state(s.State)
+	ct.State = stateOf(s)
 	ct.StartedAt, ct.FinishedAt = instant(s.StartedAt), instant(s.FinishedAt)
 	ct.ExitCode, ct.Reason, ct.Message = s.ExitCode, s.Reason, s.Message
 	ct.Image, ct.ImageRef, ct.LogPath = s.GetImage().GetImage(), s.ImageRef, s.LogPath

@@ -1,0 +1,28 @@
+package cri
+
+import (
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+func TestStateOf(t *testing.T) {
+	t.Parallel()
+	const exited = runtimeapi.ContainerState_CONTAINER_EXITED
+	for name, c := range map[string]struct {
+		status *runtimeapi.ContainerStatus
+		want   runtime.State
+	}{
+		"ran and ended":          {&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, StartedAt: 2, FinishedAt: 3}, runtime.StateExited},
+		"could not be started":   {&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, FinishedAt: 3, ExitCode: 128, Reason: "StartError"}, runtime.StateExited},
+		"its making was cut off": {&runtimeapi.ContainerStatus{State: exited, FinishedAt: 3, ExitCode: 255, Reason: "Unknown"}, runtime.StateCreated},
+		"made":                   {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_CREATED, CreatedAt: 1}, runtime.StateCreated},
+		"runs":                   {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_RUNNING, CreatedAt: 1, StartedAt: 2}, runtime.StateRunning},
+	} {
+		if got := stateOf(c.status); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
