@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 
@@ -22,8 +23,25 @@ type authorization struct {
 	// usesRBAC, usesNode and allowsAll tell which modes are in use.
 	usesRBAC, usesNode, allowsAll bool
 
-	runs  []func(context.Context) error
-	ready []health.Check
+	runs []func(context.Context) error
+	// informers are the modes that must hear of objects before they can decide.
+	informers map[string]informer
+}
+
+// informer is something that hears of all objects of a kind.
+type informer interface{ HasSynced() bool }
+
+// informerSync is upstream's check of this name. It fails until every mode knows the objects that it decides by: until then the
+// rights that they give are refused.
+func (a *authorization) informerSync() health.Check {
+	return health.Check{Name: "informer-sync", Run: func(*http.Request) error {
+		for mode, i := range a.informers {
+			if !i.HasSynced() {
+				return fmt.Errorf("the authorization mode %s does not know all objects yet", mode)
+			}
+		}
+		return nil
+	}}
 }
 
 // newAuthorization builds the ordered union of --authorization-mode behind the group that may do everything.
@@ -32,7 +50,7 @@ func newAuthorization(o *options, s *stores, nodeRules []rbacv1.PolicyRule, log 
 		Roles: s.follow(rbacv1.GroupName, "roles"), RoleBindings: s.follow(rbacv1.GroupName, "rolebindings"),
 		ClusterRoles: s.follow(rbacv1.GroupName, "clusterroles"), ClusterRoleBindings: s.follow(rbacv1.GroupName, "clusterrolebindings"),
 		Log: log,
-	})}
+	}), informers: map[string]informer{}}
 	modes := []authz.Authorizer{authz.Privileged(request.GroupMasters)}
 	for _, mode := range o.authorizationModes {
 		switch mode {
@@ -45,11 +63,12 @@ func newAuthorization(o *options, s *stores, nodeRules []rbacv1.PolicyRule, log 
 			a.usesNode = true
 			n := node.New(node.Config{Pods: s.follow("", "pods"), Rules: nodeRules, Log: log})
 			a.runs = append(a.runs, n.Run)
+			a.informers[mode] = n
 			modes = append(modes, n)
 		case "RBAC":
 			a.usesRBAC = true
 			a.runs = append(a.runs, a.rbac.Run)
-			a.ready = append(a.ready, health.Check{Name: "poststarthook/start-rbac-index", Run: func(r *http.Request) error { return a.rbac.WaitSynced(r.Context()) }})
+			a.informers[mode] = a.rbac
 			modes = append(modes, a.rbac)
 		}
 	}

@@ -101,7 +101,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	server, err := apiserver.New(apiserver.Config{
 		Listener: listener, TLS: config, API: api, Authenticator: who.authenticator, Authorizer: may.authorizer, Paths: paths,
 		Live:    []health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)},
-		Ready:   slices.Concat(may.ready, []health.Check{etcdCheck("etcd-readiness", backend, etcdReadyTimeout)}, bootstrapChecks(boot, policy, may)),
+		Ready:   slices.Concat([]health.Check{etcdCheck("etcd-readiness", backend, etcdReadyTimeout), may.informerSync()}, bootstrapChecks(boot, policy, may)),
 		Metrics: daemon.NewMetrics(), Version: versionInfo(), MaxReading: o.maxReading, MaxMutating: o.maxMutating,
 		RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay, MaxStreams: o.http2Streams, Profiling: o.profiling, GoAwayChance: o.goAwayChance, Log: log,
 	})

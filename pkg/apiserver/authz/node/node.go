@@ -46,6 +46,10 @@ func New(cfg Config) *Authorizer {
 // Run keeps the graph of pods and what they need fresh until ctx ends.
 func (a *Authorizer) Run(ctx context.Context) error { return a.follower.Run(ctx) }
 
+// HasSynced tells whether the graph has all pods that there were when Run started. Before that nodes are refused what only a
+// pod on them gives a right to.
+func (a *Authorizer) HasSynced() bool { return a.follower.HasSynced() }
+
 // nameOf returns the node's name if the user is a node.
 func nameOf(u *request.User) (name string, isNode bool) {
 	if u == nil || !u.InGroup(request.GroupNodes) {
@@ -122,6 +126,9 @@ func (a *Authorizer) related(ctx context.Context, node string, o object) (reason
 		select {
 		case <-changed:
 		case <-ctx.Done():
+			if !a.HasSynced() {
+				return fmt.Sprintf("the pods of node '%s' are not known yet", node), false
+			}
 			return fmt.Sprintf("no relationship found between node '%s' and this object", node), false
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/request"
+	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/apiserver/storage/follow"
 )
 
@@ -27,12 +28,85 @@ func newPod(name, node string) *corev1.Pod {
 		}}}
 }
 
+// pods is a source that tells that it has told all once it may.
+type pods struct{ may <-chan struct{} }
+
+func (p pods) Watch(context.Context, string, storage.WatchOptions) (storage.Watch, error) {
+	return &opened{may: p.may}, nil
+}
+
+type opened struct {
+	may  <-chan struct{}
+	told bool
+}
+
+func (o *opened) Next(ctx context.Context) ([]storage.Event, error) {
+	may := o.may
+	if o.told {
+		may = nil
+	}
+	select {
+	case <-may:
+		o.told = true
+		return []storage.Event{{Type: storage.Bookmark, Item: &storage.Item{}, InitialEnd: true}}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (o *opened) Stop() {}
+
+// start runs an Authorizer until the test ends, and returns what to call for it to know all pods.
+func start(t *testing.T, rules ...rbacv1.PolicyRule) (a *Authorizer, sync func()) {
+	may := make(chan struct{})
+	a = New(Config{Pods: follow.Resource{Source: pods{may}}, Log: slog.New(slog.DiscardHandler), Rules: rules})
+	done := make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { done <- a.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return a, func() {
+		close(may)
+		<-a.follower.Synced()
+	}
+}
+
+// Until all pods are known, a node is refused what only pods that are not known yet give a right to, and told why.
+func TestAuthorizeBeforeSync(t *testing.T) {
+	t.Parallel()
+	a, sync := start(t)
+	a.graph.Put("/registry/pods/ns/p", newPod("p", "n1"))
+	get := func(name string) (authz.Decision, string) {
+		d, reason, err := a.Authorize(t.Context(), authz.Attributes{User: &request.User{Name: "system:node:n1", Groups: []string{request.GroupNodes}},
+			Info: request.Info{IsResource: true, Verb: "get", Resource: "secrets", Namespace: "ns", Name: name}})
+		if err != nil {
+			t.Error(err)
+		}
+		return d, reason
+	}
+	if d, reason := get("later"); a.HasSynced() || d != authz.NoOpinion || reason != "the pods of node 'n1' are not known yet" {
+		t.Errorf("before the sync (%v): %v %q", a.HasSynced(), d, reason)
+	}
+	if d, _ := get("vol"); d != authz.Allow {
+		t.Errorf("what a known pod needs: %v", d)
+	}
+	sync()
+	if d, reason := get("later"); !a.HasSynced() || d != authz.NoOpinion || reason != "no relationship found between node 'n1' and this object" {
+		t.Errorf("after the sync (%v): %v %q", a.HasSynced(), d, reason)
+	}
+}
+
 // The reasons are what kube-apiserver v1.36 answers.
 func TestAuthorize(t *testing.T) {
 	t.Parallel()
-	a := New(Config{Pods: follow.Resource{}, Log: slog.New(slog.DiscardHandler), Rules: []rbacv1.PolicyRule{
-		{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{""}, Resources: []string{"services", "nodes", "pods", "secrets"}},
-		{Verbs: []string{"create", "patch"}, APIGroups: []string{""}, Resources: []string{"nodes", "pods", "persistentvolumeclaims/status"}}}})
+	a, sync := start(t,
+		rbacv1.PolicyRule{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{""}, Resources: []string{"services", "nodes", "pods", "secrets"}},
+		rbacv1.PolicyRule{Verbs: []string{"create", "patch"}, APIGroups: []string{""}, Resources: []string{"nodes", "pods", "persistentvolumeclaims/status"}})
+	sync()
 	a.graph.Put("/registry/pods/ns/p", newPod("p", "n1"))
 	a.graph.Put("/registry/pods/ns/q", newPod("q", "n2"))
 	a.graph.Put("/registry/pods/ns/waiting", newPod("waiting", ""))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -63,6 +64,11 @@ func (a *Authorizer) WaitSynced(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// HasSynced tells whether WaitSynced would return at once.
+func (a *Authorizer) HasSynced() bool {
+	return !slices.ContainsFunc(a.followers, func(f *follow.Follower) bool { return !f.HasSynced() })
 }
 
 // Knows tells whether the index has a role and a binding of these namespaces and names; "" is the namespace of ClusterRoles

@@ -55,6 +55,16 @@ func New(r Resource, h Handler, log *slog.Logger) *Follower {
 // Synced is closed when the handler has been given every object there was when Run started.
 func (f *Follower) Synced() <-chan struct{} { return f.synced }
 
+// HasSynced tells whether Synced is closed.
+func (f *Follower) HasSynced() bool {
+	select {
+	case <-f.synced:
+		return true
+	default:
+		return false
+	}
+}
+
 // Pauses after a watch that failed, doubled from the first to the second.
 const (
 	minPause = 50 * time.Millisecond
