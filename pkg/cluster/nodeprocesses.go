@@ -27,7 +27,7 @@ func (n *NodeConfig) processes(log *slog.Logger) []process {
 		// A containerd beside our binaries must find the shim beside it, not the system's.
 		{name: "containerd", argv: []string{n.containerd(), "--config", l.node(n.Name, "etc", "containerd.toml")},
 			env:    []string{"PATH=" + n.BinDir + ":" + os.Getenv("PATH")},
-			before: func() { endUnfinishedShims("/proc", containerdTasks, log) }},
+			before: func(ctx context.Context) { clearUnfinishedTasks(ctx, "/proc", containerdTasks, log) }},
 		{name: "kubelet", argv: []string{bin("kubelet"),
 			"--config=" + l.node(n.Name, "etc", "kubelet.yaml"),
 			"--kubeconfig=" + l.kubeconfig("kubelet-"+n.Name),

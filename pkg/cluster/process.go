@@ -33,7 +33,7 @@ type process struct {
 	// attr is copied for each start; Setsid and Pdeathsig are always set.
 	attr syscall.SysProcAttr
 	// before, if set, runs before each start.
-	before func()
+	before func(context.Context)
 	// started, if set, runs after each start with the new process's pid. The process waits meanwhile for one byte on its
 	// standard input, which then stays open for as long as both live (used to give a node its network).
 	started func(pid int) error
@@ -147,7 +147,7 @@ func (s *supervisor) once(ctx context.Context, p process) error {
 		out.Close()
 	}()
 	if p.before != nil {
-		p.before()
+		p.before(ctx)
 	}
 	cmd := exec.Command(p.argv[0], p.argv[1:]...)
 	cmd.Env = append(os.Environ(), p.env...)

@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+const (
+	// containerdTasks has a directory per task in the node's /run. A shim that is told to make the task writes runtime into it
+	// before it mounts or starts anything, and init.pid when the task is made.
+	containerdTasks = "/run/containerd/io.containerd.runtime.v2.task/k8s.io"
+	// shimPatience is how long the kernel may take to end killed shims. Without them containerd starts all the same.
+	shimPatience = 5 * time.Second
+)
+
+// clearUnfinishedTasks undoes the tasks whose making containerd's death cut short. It must run while containerd is down, as that
+// is what only the containerd that began them could have done:
+//
+//   - A shim whose first task was never made is killed. containerd 1.6 takes it for a good one when it starts, forgets the
+//     sandbox, and leaves shim and directories for ever; of a shim that is dead it clears away everything. A shim that is still
+//     at it is killed, too: nobody waits for its answer.
+//   - The directory of a task that no shim began to make is removed; nothing can be mounted in it. containerd clears such a task
+//     away by means of a shim that wants to read runtime, so that it fails, and would leave the directory until its next start.
+func clearUnfinishedTasks(ctx context.Context, proc, tasks string, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, shimPatience)
+	defer cancel()
+	// Until there is none: a shim that is killed may have forked another, and one that is dying may still write.
+	told := map[int]bool{}
+	err := poll(ctx, 10*time.Millisecond, func() (bool, error) {
+		unfinished := unfinishedShims(proc, tasks)
+		for pid, task := range unfinished {
+			if !told[pid] {
+				told[pid] = true
+				log.Info("killing a shim that containerd's end left without a task", "task", task, "pid", pid)
+			}
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return false, err
+			}
+		}
+		return len(unfinished) == 0, nil
+	})
+	if err != nil {
+		log.Warn("cannot end the shims without a task", "error", err)
+		return
+	}
+	entries, err := os.ReadDir(tasks)
+	if err != nil {
+		return // containerd's first start
+	}
+	for _, e := range entries {
+		dir := filepath.Join(tasks, e.Name())
+		if _, err := os.Stat(filepath.Join(dir, "runtime")); !os.IsNotExist(err) {
+			continue
+		}
+		log.Info("removing the directory of a task that no shim began to make", "task", e.Name())
+		if err := os.RemoveAll(dir); err != nil {
+			log.Warn("cannot remove the directory of a task", "directory", dir, "error", err)
+		}
+	}
+}
+
+// unfinishedShims finds the shims without a task, by their pids.
+func unfinishedShims(proc, tasks string) map[int]string {
+	found := map[int]string{}
+	files, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "cmdline"))
+	if err != nil {
+		return found
+	}
+	for _, file := range files {
+		line, err := os.ReadFile(file)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		id := shimTask(line)
+		if id == "" {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(tasks, id, "init.pid")); !os.IsNotExist(err) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			found[pid] = id
+		}
+	}
+	return found
+}
+
+// shimTask returns the task that a shim was started for, from its arguments, or "" for another program.
+func shimTask(cmdline []byte) string {
+	args := bytes.Split(cmdline, []byte{0})
+	if filepath.Base(string(args[0])) != "containerd-shim-runc-v2" {
+		return ""
+	}
+	for i, arg := range args[:len(args)-1] {
+		if string(arg) == "-id" {
+			return string(args[i+1])
+		}
+	}
+	return ""
+}

@@ -1,0 +1,78 @@
+package cluster
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+)
+
+// TestClearUnfinishedTasks: before containerd starts again, a shim without a task is killed, and the directory of a task that no
+// shim began to make is removed. A shim with a task, any other program, and the directory of a task that was begun, in which
+// something may be mounted, are left alone.
+func TestClearUnfinishedTasks(t *testing.T) {
+	t.Parallel()
+	proc, tasks := t.TempDir(), t.TempDir()
+	type program struct {
+		cmd   *exec.Cmd
+		ended chan error
+	}
+	start := func(name, id string) *program {
+		cmd := exec.Command("sleep", "100")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(proc, strconv.Itoa(cmd.Process.Pid))
+		line := fmt.Sprintf("/usr/bin/%s\x00-namespace\x00k8s.io\x00-id\x00%s\x00-address\x00/run/containerd/containerd.sock\x00", name, id)
+		if err := writeFile(filepath.Join(dir, "cmdline"), []byte(line)); err != nil {
+			t.Fatal(err)
+		}
+		p := &program{cmd, make(chan error, 1)}
+		go func() {
+			p.ended <- cmd.Wait()
+			os.RemoveAll(dir) // as /proc does
+		}()
+		t.Cleanup(func() { cmd.Process.Kill() })
+		return p
+	}
+	for _, file := range []string{"finished/runtime", "finished/init.pid", "begun/runtime", "begun/config.json", "unfinished/config.json", "without-shim/config.json"} {
+		if err := writeFile(filepath.Join(tasks, file), []byte("1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unfinished := []*program{start("containerd-shim-runc-v2", "unfinished"), start("containerd-shim-runc-v2", "begun")}
+	others := []*program{start("containerd-shim-runc-v2", "finished"), start("sleep", "unfinished")}
+	clearUnfinishedTasks(t.Context(), proc, tasks, slog.New(slog.DiscardHandler))
+	for i, shim := range unfinished {
+		select {
+		case err := <-shim.ended:
+			if err == nil || err.Error() != "signal: killed" {
+				t.Errorf("unfinished shim %d: %v", i, err)
+			}
+		default: // it must have ended before directories are looked at
+			t.Errorf("unfinished shim %d still runs", i)
+		}
+	}
+	for i, other := range others {
+		other.cmd.Process.Signal(syscall.SIGTERM)
+		if err := <-other.ended; err == nil || err.Error() != "signal: terminated" {
+			t.Errorf("other program %d was ended: %v", i, err)
+		}
+	}
+	entries, err := os.ReadDir(tasks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if want := []string{"begun", "finished"}; !slices.Equal(left, want) {
+		t.Errorf("left: %v, want %v", left, want)
+	}
+}
