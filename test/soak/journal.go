@@ -58,18 +58,6 @@ func (j *journal) killed(victim string) {
 func (j *journal) answered() { j.mu.Lock(); defer j.mu.Unlock(); j.asked++ }
 func (j *journal) searched() { j.mu.Lock(); defer j.mu.Unlock(); j.looked++ }
 
-// startWasCut tells whether the kubelet or the containerd of a node was killed since a moment.
-func (j *journal) startWasCut(node string, since time.Time) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, k := range j.kills {
-		if !k.at.Before(since) && (k.victim == node+"/kubelet" || k.victim == node+"/containerd") {
-			return true
-		}
-	}
-	return false
-}
-
 // found records that something is wrong, with the story of the pod with that UID if there is one.
 func (j *journal) found(uid, format string, args ...any) {
 	j.mu.Lock()

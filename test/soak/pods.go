@@ -124,6 +124,9 @@ func live(ctx context.Context, c *clusterUnderTest, j *journal, i int) {
 				return apierrors.IsNotFound(err)
 			}
 			pod = now
+			if restarted(pod) {
+				j.found(uid, "%s was started again without a cause: %s", name, describe(pod))
+			}
 			j.pod(uid, func(s *podStory) { s.node = pod.Spec.NodeName })
 			return done(pod)
 		}
@@ -132,7 +135,7 @@ func live(ctx context.Context, c *clusterUnderTest, j *journal, i int) {
 		failed("did not run")
 	} else if err != nil {
 		failed("vanished before it was deleted")
-	} else if !kind.runs(pod) || restartedWithoutCause(pod, j) {
+	} else if !kind.runs(pod) {
 		j.found(uid, "%s did not run as it should: %s", name, describe(pod))
 	} else {
 		j.pod(uid, func(s *podStory) { s.ran = time.Now() })
@@ -165,12 +168,11 @@ func uidOf(pod *corev1.Pod) string {
 	return string(pod.UID)
 }
 
-// restartedWithoutCause tells whether a container was started again. A start that the kill of the node's kubelet or containerd
-// cut short, before the container ran, is made again, and may count as a restart.
-func restartedWithoutCause(pod *corev1.Pod, j *journal) bool {
+// restarted tells whether a container was started again. Nothing in a short pod gives a cause for that: its containers do not fail,
+// and a start that a kill cuts short, before the container ran, is no restart when it is made again.
+func restarted(pod *corev1.Pod) bool {
 	for _, s := range append(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses...) {
-		cutShort := s.LastTerminationState.Terminated == nil && j.startWasCut(pod.Spec.NodeName, pod.CreationTimestamp.Time)
-		if s.RestartCount > 0 && !cutShort {
+		if s.RestartCount > 0 {
 			return true
 		}
 	}
