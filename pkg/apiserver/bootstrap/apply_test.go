@@ -64,7 +64,7 @@ func newBootstrap(t *testing.T, s stores) (*bootstrap.Bootstrap, *bootstrap.Poli
 
 func get[T runtime.Object](t *testing.T, s stores, gr schema.GroupResource, ns, name string) T {
 	t.Helper()
-	obj, err := s[gr].Get(t.Context(), ns, name, true)
+	obj, err := s[gr].Get(t.Context(), ns, name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -155,13 +155,13 @@ func (b *Bootstrap) ensure(ctx context.Context, gr schema.GroupResource, want ru
 	if store == nil {
 		return fmt.Errorf("making %s %s/%s: the resource is not served", gr, m.GetNamespace(), m.GetName())
 	}
-	have, err := store.Get(ctx, m.GetNamespace(), m.GetName(), false)
+	have, err := store.GetCached(ctx, m.GetNamespace(), m.GetName())
 	if apierrors.IsNotFound(err) {
 		_, err = store.Create(ctx, m.GetNamespace(), want, &metav1.CreateOptions{})
 		if !apierrors.IsAlreadyExists(err) {
 			return wrap(err, "making", gr, m)
 		}
-		have, err = store.Get(ctx, m.GetNamespace(), m.GetName(), true)
+		have, err = store.Get(ctx, m.GetNamespace(), m.GetName())
 	}
 	if err != nil {
 		return wrap(err, "reading", gr, m)

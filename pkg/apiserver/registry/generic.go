@@ -153,11 +153,16 @@ func (g *Generic) WatchItems(ctx context.Context, ns string, opts storage.WatchO
 }
 
 // Get implements Store.
-func (g *Generic) Get(ctx context.Context, ns, name string, minimumFresh bool) (runtime.Object, error) {
-	var notOlderThan int64 = 1
-	if minimumFresh {
-		notOlderThan = 0
-	}
+func (g *Generic) Get(ctx context.Context, ns, name string) (runtime.Object, error) {
+	return g.getObject(ctx, ns, name, 0)
+}
+
+// GetCached implements Store.
+func (g *Generic) GetCached(ctx context.Context, ns, name string) (runtime.Object, error) {
+	return g.getObject(ctx, ns, name, 1)
+}
+
+func (g *Generic) getObject(ctx context.Context, ns, name string, notOlderThan int64) (runtime.Object, error) {
 	item, err := g.GetItem(ctx, ns, name, notOlderThan)
 	if err != nil {
 		return nil, err

@@ -135,7 +135,7 @@ func TestDryRunStoresNothing(t *testing.T) {
 	if err != nil || out.(*corev1.ConfigMap).ResourceVersion != "" {
 		t.Fatalf("create: %v, %v", out, err)
 	}
-	if _, err := g.Get(t.Context(), "ns", "a", true); !apierrors.IsNotFound(err) {
+	if _, err := g.Get(t.Context(), "ns", "a"); !apierrors.IsNotFound(err) {
 		t.Fatalf("after a dry create: %v", err)
 	}
 	create(t, g, configMap("a"))
@@ -149,7 +149,7 @@ func TestDryRunStoresNothing(t *testing.T) {
 	if _, gone, err := g.Delete(t.Context(), "ns", "a", &metav1.DeleteOptions{DryRun: dry}); err != nil || !gone {
 		t.Fatalf("delete: %v, %v", gone, err)
 	}
-	now, err := g.Get(t.Context(), "ns", "a", true)
+	now, err := g.Get(t.Context(), "ns", "a")
 	if err != nil || now.(*corev1.ConfigMap).Data["a"] != "b" {
 		t.Fatalf("after dry runs: %v, %v", now, err)
 	}
@@ -177,11 +177,11 @@ func TestUpdateVersions(t *testing.T) {
 	if err := with("", "3"); err != nil {
 		t.Fatalf("without version: %v", err)
 	}
-	before, _ := g.Get(t.Context(), "ns", "a", true)
+	before, _ := g.Get(t.Context(), "ns", "a")
 	if err := with("", "3"); err != nil {
 		t.Fatal(err)
 	}
-	after, _ := g.Get(t.Context(), "ns", "a", true)
+	after, _ := g.Get(t.Context(), "ns", "a")
 	if before.(*corev1.ConfigMap).ResourceVersion != after.(*corev1.ConfigMap).ResourceVersion {
 		t.Error("an update that changes nothing was written")
 	}
@@ -230,7 +230,7 @@ func TestFinalizersHoldDeletion(t *testing.T) {
 	if err := finalize(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.Get(t.Context(), "ns", "a", true); !apierrors.IsNotFound(err) {
+	if _, err := g.Get(t.Context(), "ns", "a"); !apierrors.IsNotFound(err) {
 		t.Fatalf("without finalizers: %v", err)
 	}
 }

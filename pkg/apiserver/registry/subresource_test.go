@@ -69,13 +69,13 @@ func TestFinalize(t *testing.T) {
 	if _, _, err := g.Delete(t.Context(), "", "n", &metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if obj, err = g.Get(t.Context(), "", "n", true); err != nil || obj.(*corev1.Namespace).Status.Phase != corev1.NamespaceTerminating {
+	if obj, err = g.Get(t.Context(), "", "n"); err != nil || obj.(*corev1.Namespace).Status.Phase != corev1.NamespaceTerminating {
 		t.Fatalf("deleted with a finalizer: %v, %v", obj, err)
 	}
 	if _, err := write(t, g, "", "n", "finalize", empty); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.Get(t.Context(), "", "n", true); !apierrors.IsNotFound(err) {
+	if _, err := g.Get(t.Context(), "", "n"); !apierrors.IsNotFound(err) {
 		t.Errorf("finalized: %v", err)
 	}
 }

@@ -17,7 +17,8 @@ import (
 
 // Namespaces reads namespaces; the registry.Store of namespaces is one.
 type Namespaces interface {
-	Get(ctx context.Context, ns, name string, minimumFresh bool) (runtime.Object, error)
+	Get(ctx context.Context, ns, name string) (runtime.Object, error)
+	GetCached(ctx context.Context, ns, name string) (runtime.Object, error)
 }
 
 type plugin struct{ namespaces Namespaces }
@@ -68,9 +69,9 @@ func immortal(name string) bool {
 }
 
 func (p plugin) get(ctx context.Context, name string) (*corev1.Namespace, error) {
-	obj, err := p.namespaces.Get(ctx, "", name, false)
+	obj, err := p.namespaces.GetCached(ctx, "", name)
 	if apierrors.IsNotFound(err) {
-		obj, err = p.namespaces.Get(ctx, "", name, true)
+		obj, err = p.namespaces.Get(ctx, "", name)
 	}
 	if err != nil {
 		return nil, err

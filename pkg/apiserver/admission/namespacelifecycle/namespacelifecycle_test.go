@@ -13,11 +13,15 @@ import (
 
 type namespaces map[string]corev1.NamespacePhase
 
-func (n namespaces) Get(_ context.Context, _, name string, _ bool) (runtime.Object, error) {
+func (n namespaces) Get(_ context.Context, _, name string) (runtime.Object, error) {
 	if phase, ok := n[name]; ok {
 		return &corev1.Namespace{Status: corev1.NamespaceStatus{Phase: phase}}, nil
 	}
 	return nil, apierrors.NewNotFound(corev1.Resource("namespaces"), name)
+}
+
+func (n namespaces) GetCached(ctx context.Context, ns, name string) (runtime.Object, error) {
+	return n.Get(ctx, ns, name)
 }
 
 // The messages are what kube-apiserver v1.36 answers.

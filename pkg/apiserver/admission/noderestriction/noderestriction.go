@@ -23,7 +23,8 @@ import (
 
 // Getter reads objects of one kind; a registry.Store is one.
 type Getter interface {
-	Get(ctx context.Context, ns, name string, minimumFresh bool) (runtime.Object, error)
+	Get(ctx context.Context, ns, name string) (runtime.Object, error)
+	GetCached(ctx context.Context, ns, name string) (runtime.Object, error)
 }
 
 // Config is what the plug-in needs.
@@ -117,9 +118,9 @@ func (p plugin) owner(ctx context.Context, a *admission.Attributes, pod *corev1.
 		case o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion:
 			return admission.Forbid(a, "node %q must not set blockOwnerDeletion on an owner reference", node)
 		}
-		obj, err := p.cfg.Nodes.Get(ctx, "", node, false)
+		obj, err := p.cfg.Nodes.GetCached(ctx, "", node)
 		if apierrors.IsNotFound(err) {
-			obj, err = p.cfg.Nodes.Get(ctx, "", node, true)
+			obj, err = p.cfg.Nodes.Get(ctx, "", node)
 		}
 		if err != nil {
 			return err
@@ -150,9 +151,9 @@ func mirrorContent(a *admission.Attributes, pod *corev1.Pod, node string) error 
 }
 
 func (p plugin) boundPod(ctx context.Context, a *admission.Attributes, node, verb string) error {
-	obj, err := p.cfg.Pods.Get(ctx, a.Namespace, a.Name, false)
+	obj, err := p.cfg.Pods.GetCached(ctx, a.Namespace, a.Name)
 	if apierrors.IsNotFound(err) {
-		obj, err = p.cfg.Pods.Get(ctx, a.Namespace, a.Name, true)
+		obj, err = p.cfg.Pods.Get(ctx, a.Namespace, a.Name)
 	}
 	if err != nil {
 		return err
@@ -196,9 +197,9 @@ func (p plugin) token(ctx context.Context, a *admission.Attributes, node string)
 	if ref.UID == "" {
 		return admission.Forbid(a, "node requested token with a pod binding without a uid")
 	}
-	obj, err := p.cfg.Pods.Get(ctx, a.Namespace, ref.Name, false)
+	obj, err := p.cfg.Pods.GetCached(ctx, a.Namespace, ref.Name)
 	if pod, ok := obj.(*corev1.Pod); err != nil || !ok || pod.UID != ref.UID || pod.Spec.NodeName != node {
-		obj, err = p.cfg.Pods.Get(ctx, a.Namespace, ref.Name, true)
+		obj, err = p.cfg.Pods.Get(ctx, a.Namespace, ref.Name)
 	}
 	if err != nil {
 		return err

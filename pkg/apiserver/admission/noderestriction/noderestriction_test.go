@@ -20,11 +20,15 @@ import (
 
 type objects map[string]runtime.Object
 
-func (o objects) Get(_ context.Context, _, name string, _ bool) (runtime.Object, error) {
+func (o objects) Get(_ context.Context, _, name string) (runtime.Object, error) {
 	if obj := o[name]; obj != nil {
 		return obj, nil
 	}
 	return nil, apierrors.NewNotFound(corev1.Resource("things"), name)
+}
+
+func (o objects) GetCached(ctx context.Context, ns, name string) (runtime.Object, error) {
+	return o.Get(ctx, ns, name)
 }
 
 func node(name string, labels map[string]string, taints ...corev1.Taint) *corev1.Node {

@@ -16,7 +16,8 @@ import (
 
 // Classes reads priority classes; the registry.Store of them is one.
 type Classes interface {
-	Get(ctx context.Context, ns, name string, minimumFresh bool) (runtime.Object, error)
+	Get(ctx context.Context, ns, name string) (runtime.Object, error)
+	GetCached(ctx context.Context, ns, name string) (runtime.Object, error)
 	List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error)
 }
 
@@ -81,9 +82,9 @@ func (p plugin) classFor(ctx context.Context, a *admission.Attributes, name stri
 	if name == "" {
 		return p.byDefault(ctx)
 	}
-	obj, err := p.classes.Get(ctx, "", name, false)
+	obj, err := p.classes.GetCached(ctx, "", name)
 	if apierrors.IsNotFound(err) {
-		obj, err = p.classes.Get(ctx, "", name, true)
+		obj, err = p.classes.Get(ctx, "", name)
 	}
 	if apierrors.IsNotFound(err) {
 		return nil, admission.Forbid(a, "no PriorityClass with name %v was found", name)

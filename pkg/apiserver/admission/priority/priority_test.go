@@ -16,13 +16,17 @@ import (
 
 type classes []*schedulingv1.PriorityClass
 
-func (c classes) Get(_ context.Context, _, name string, _ bool) (runtime.Object, error) {
+func (c classes) Get(_ context.Context, _, name string) (runtime.Object, error) {
 	for _, x := range c {
 		if x.Name == name {
 			return x, nil
 		}
 	}
 	return nil, apierrors.NewNotFound(schedulingv1.Resource("priorityclasses"), name)
+}
+
+func (c classes) GetCached(ctx context.Context, ns, name string) (runtime.Object, error) {
+	return c.Get(ctx, ns, name)
 }
 
 func (c classes) List(context.Context, string, string) (list []runtime.Object, err error) {

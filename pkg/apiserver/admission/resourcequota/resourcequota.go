@@ -22,7 +22,7 @@ import (
 
 // Quotas reads and writes resource quotas; the registry.Store of them is one. List has what a client was told to be stored.
 type Quotas interface {
-	Get(ctx context.Context, ns, name string, minimumFresh bool) (runtime.Object, error)
+	Get(ctx context.Context, ns, name string) (runtime.Object, error)
 	List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error)
 	Update(ctx context.Context, ns, name, subresource string, change func(current runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error)
 }

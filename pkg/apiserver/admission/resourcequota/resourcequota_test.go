@@ -69,7 +69,7 @@ func setUsed(t *testing.T, g *registry.Generic, name string, s corev1.ResourceQu
 
 func used(t *testing.T, g *registry.Generic, name string) string {
 	t.Helper()
-	obj, err := g.Get(t.Context(), "ns", name, true)
+	obj, err := g.Get(t.Context(), "ns", name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,7 @@ func decide(quotas []*corev1.ResourceQuota, batch []*claim) (refused bool) {
 func (p *plugin) newest(ctx context.Context, quotas []*corev1.ResourceQuota) ([]*corev1.ResourceQuota, error) {
 	var out []*corev1.ResourceQuota
 	for _, old := range quotas {
-		obj, err := p.quotas.Get(ctx, old.Namespace, old.Name, true)
+		obj, err := p.quotas.Get(ctx, old.Namespace, old.Name)
 		if apierrors.IsNotFound(err) {
 			continue
 		}

@@ -17,7 +17,8 @@ import (
 
 // ServiceAccounts reads service accounts; the registry.Store of them is one.
 type ServiceAccounts interface {
-	Get(ctx context.Context, ns, name string, minimumFresh bool) (runtime.Object, error)
+	Get(ctx context.Context, ns, name string) (runtime.Object, error)
+	GetCached(ctx context.Context, ns, name string) (runtime.Object, error)
 }
 
 // Config is what the plug-in needs.
@@ -109,9 +110,9 @@ func validateMirror(a *admission.Attributes, pod *corev1.Pod) error {
 const pollEvery = 50 * time.Millisecond
 
 func (p plugin) account(ctx context.Context, a *admission.Attributes, name string) (*corev1.ServiceAccount, error) {
-	obj, err := p.cfg.ServiceAccounts.Get(ctx, a.Namespace, name, false)
+	obj, err := p.cfg.ServiceAccounts.GetCached(ctx, a.Namespace, name)
 	if apierrors.IsNotFound(err) {
-		obj, err = p.cfg.ServiceAccounts.Get(ctx, a.Namespace, name, true)
+		obj, err = p.cfg.ServiceAccounts.Get(ctx, a.Namespace, name)
 	}
 	if apierrors.IsNotFound(err) && name == defaultAccount && p.cfg.Wait > 0 {
 		obj, err = p.wait(ctx, a.Namespace, err)
@@ -141,7 +142,7 @@ func (p plugin) wait(ctx context.Context, ns string, err error) (runtime.Object,
 			return nil, err
 		case <-tick.C:
 		}
-		if obj, again := p.cfg.ServiceAccounts.Get(ctx, ns, defaultAccount, false); again == nil {
+		if obj, again := p.cfg.ServiceAccounts.GetCached(ctx, ns, defaultAccount); again == nil {
 			return obj, nil
 		}
 	}

@@ -17,11 +17,15 @@ import (
 
 type accounts map[string]*corev1.ServiceAccount
 
-func (a accounts) Get(_ context.Context, _, name string, _ bool) (runtime.Object, error) {
+func (a accounts) Get(_ context.Context, _, name string) (runtime.Object, error) {
 	if sa := a[name]; sa != nil {
 		return sa, nil
 	}
 	return nil, apierrors.NewNotFound(corev1.Resource("serviceaccounts"), name)
+}
+
+func (a accounts) GetCached(ctx context.Context, ns, name string) (runtime.Object, error) {
+	return a.Get(ctx, ns, name)
 }
 
 // want is the pod's spec as kube-apiserver v1.36 leaves it, but for the defaults that are not this plug-in's.

@@ -24,7 +24,8 @@ import (
 
 // Getter reads objects of one kind; registry.Store is one.
 type Getter interface {
-	Get(ctx context.Context, ns, name string, minimumFresh bool) (runtime.Object, error)
+	Get(ctx context.Context, ns, name string) (runtime.Object, error)
+	GetCached(ctx context.Context, ns, name string) (runtime.Object, error)
 }
 
 // Config is what an Authenticator needs.
@@ -201,8 +202,8 @@ const goneAfter = time.Minute
 // exists checks that the object is there with ref's UID. The cached state is asked first, the newest one only before
 // saying no.
 func exists(ctx context.Context, g Getter, ns string, ref Ref, now time.Time) error {
-	check := func(fresh bool) error {
-		obj, err := g.Get(ctx, ns, ref.Name, fresh)
+	check := func(get func(ctx context.Context, ns, name string) (runtime.Object, error)) error {
+		obj, err := get(ctx, ns, ref.Name)
 		if err != nil {
 			return err
 		}
@@ -218,10 +219,10 @@ func exists(ctx context.Context, g Getter, ns string, ref Ref, now time.Time) er
 		}
 		return nil
 	}
-	if check(false) == nil {
+	if check(g.GetCached) == nil {
 		return nil
 	}
-	return check(true)
+	return check(g.Get)
 }
 
 func ended(m metav1.Object, now time.Time) bool {
@@ -235,9 +236,9 @@ func (a *Authenticator) legacyUser(ctx context.Context, token string, public *jw
 		return nil, errClaims
 	}
 	if a.cfg.Secrets != nil {
-		obj, err := a.cfg.Secrets.Get(ctx, l.Namespace, l.Secret, false)
+		obj, err := a.cfg.Secrets.GetCached(ctx, l.Namespace, l.Secret)
 		if apierrors.IsNotFound(err) {
-			obj, err = a.cfg.Secrets.Get(ctx, l.Namespace, l.Secret, true)
+			obj, err = a.cfg.Secrets.Get(ctx, l.Namespace, l.Secret)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: its secret %s/%s: %w", errInvalid, l.Namespace, l.Secret, err)

@@ -29,11 +29,15 @@ const issuerURL = "https://kubernetes.default.svc"
 // objects is a Getter over a map by "namespace/name".
 type objects map[string]runtime.Object
 
-func (o objects) Get(_ context.Context, ns, name string, _ bool) (runtime.Object, error) {
+func (o objects) Get(_ context.Context, ns, name string) (runtime.Object, error) {
 	if obj := o[ns+"/"+name]; obj != nil {
 		return obj, nil
 	}
 	return nil, apierrors.NewNotFound(corev1.Resource("things"), name)
+}
+
+func (o objects) GetCached(ctx context.Context, ns, name string) (runtime.Object, error) {
+	return o.Get(ctx, ns, name)
 }
 
 func objectMeta(ns, name, uid string) metav1.ObjectMeta {

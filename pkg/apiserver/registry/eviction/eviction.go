@@ -51,7 +51,7 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 		return nil, err
 	}
 	pods := r.stores.Store(schema.GroupResource{Resource: "pods"})
-	current, err := pods.Get(ctx, ns, name, true)
+	current, err := pods.Get(ctx, ns, name)
 	if err != nil {
 		return nil, err
 	}

@@ -107,7 +107,7 @@ func (p *Proxy) get(ctx context.Context, resource, ns, name string) (runtime.Obj
 	if store == nil {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)
 	}
-	return store.Get(ctx, ns, name, false)
+	return store.GetCached(ctx, ns, name)
 }
 
 func (p *Proxy) pod(ctx context.Context, ns, name string) (*corev1.Pod, error) {

@@ -69,12 +69,17 @@ func (s *Store) find(ns, name string) (int, error) {
 func (s *Store) New() runtime.Object { return nil }
 
 // Get returns a copy.
-func (s *Store) Get(_ context.Context, ns, name string, _ bool) (runtime.Object, error) {
+func (s *Store) Get(_ context.Context, ns, name string) (runtime.Object, error) {
 	i, err := s.find(ns, name)
 	if err != nil {
 		return nil, err
 	}
 	return s.Objects[i].DeepCopyObject(), nil
+}
+
+// GetCached is Get.
+func (s *Store) GetCached(ctx context.Context, ns, name string) (runtime.Object, error) {
+	return s.Get(ctx, ns, name)
 }
 
 // List returns copies.

@@ -83,7 +83,7 @@ func (r *REST) New() runtime.Object { return &autoscalingv1.Scale{} }
 
 // Get reads the object and returns its Scale.
 func (r *REST) Get(ctx context.Context, ns, name string) (runtime.Object, error) {
-	obj, err := r.stores.Store(r.resource).Get(ctx, ns, name, true)
+	obj, err := r.stores.Store(r.resource).Get(ctx, ns, name)
 	if err != nil {
 		return nil, err
 	}

@@ -131,7 +131,7 @@ func validateLifetime(seconds int64) field.ErrorList {
 // get reads one object from its store, fresh: a token must not be bound to what has gone.
 func get[T runtime.Object](ctx context.Context, r *REST, resource, ns, name string) (T, error) {
 	var none T
-	obj, err := r.cfg.Stores.Store(schema.GroupResource{Resource: resource}).Get(ctx, ns, name, true)
+	obj, err := r.cfg.Stores.Store(schema.GroupResource{Resource: resource}).Get(ctx, ns, name)
 	if err != nil {
 		return none, err
 	}
