@@ -4,67 +4,27 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/client"
+	"bonsai/pkg/kubelet/config"
+	"bonsai/pkg/kubelet/node"
+	"bonsai/pkg/kubelet/objects"
+	"bonsai/pkg/kubelet/podworker"
 	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/sysctl"
 )
 
-func TestReject(t *testing.T) {
-	t.Parallel()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"disk": "ssd"}},
-		Spec:   corev1.NodeSpec{Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}},
-		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourcePods: resource.MustParse("3")}}}
-	make := func(cpu string, port int32) *corev1.Pod {
-		return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: port, Protocol: "TCP"}},
-			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}}}
-	}
-	elsewhere := make("0", 0)
-	elsewhere.Spec.NodeSelector = map[string]string{"disk": "hdd"}
-	for _, c := range []struct {
-		name            string
-		pod             *corev1.Pod
-		others          []*corev1.Pod
-		reason, message string
-	}{
-		{"fits", make("400m", 0), []*corev1.Pod{make("600m", 0)}, "", ""},
-		{"cpu", make("500m", 0), []*corev1.Pod{make("600m", 0)}, "OutOfcpu",
-			"Pod was rejected: Node didn't have enough resource: cpu, requested: 500, used: 600, capacity: 1000"},
-		{"pods", make("0", 0), []*corev1.Pod{make("0", 0), make("0", 0), make("0", 0)}, "OutOfpods",
-			"Pod was rejected: Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3"},
-		{"selector", elsewhere, nil, "NodeAffinity", "Pod was rejected: Predicate NodeAffinity failed"},
-		{"ports", make("0", 80), []*corev1.Pod{make("0", 80)}, "NodePorts", "Pod was rejected: Predicate NodePorts failed"},
-	} {
-		r := reject(c.pod, node, c.others)
-		if r == nil {
-			r = &rejection{}
-		}
-		if r.Reason != c.reason || r.Message != c.message {
-			t.Errorf("%s: %+v", c.name, r)
-		}
-	}
-	if reject(make("9", 0), nil, nil) != nil {
-		t.Error("a node that is not known must take all")
-	}
-}
-
-// TestUnsupported: a pod of another operating system and one with a forbidden kernel parameter are refused on sight, those of
-// the node's manifests too.
+// TestUnsupported: a pod of another operating system and one with a forbidden kernel parameter are refused on sight.
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
 	allowed, err := sysctl.New([]string{"net.core.somaxconn"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	remote, err := client.New(&rest.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := &Kubelet{cfg: Config{Sysctls: allowed}, events: newRecorder(remote, "n"), states: map[types.UID]*podState{}}
 	for name, c := range map[string]struct {
 		spec            corev1.PodSpec
 		reason, message string
@@ -77,15 +37,46 @@ func TestUnsupported(t *testing.T) {
 	} {
 		got := unsupported(&corev1.Pod{Spec: c.spec}, allowed)
 		if got == nil {
-			got = &rejection{}
+			got = &admission.Rejection{}
 		}
 		if got.Reason != c.reason || got.Message != c.message {
 			t.Errorf("%s: %+v", name, got)
 		}
-		static := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Annotations: map[string]string{runtime.AnnotationConfigSource: runtime.SourceFile}}, Spec: c.spec}
-		if st := k.state("u"); c.reason != "" && k.admit(static, st, &runtime.PodStatus{}) {
-			t.Errorf("%s: the static pod was admitted", name)
-		}
+	}
+}
+
+// A pod that the runtime had before the kubelet began keeps its place; a place is free before the API hears of the pod's end.
+func TestPlacesAcrossARestart(t *testing.T) {
+	t.Parallel()
+	k := plain()
+	remote, err := client.New(&rest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k.objects, err = objects.New(objects.Config{Client: remote, Log: k.log, Changed: func([]types.UID) {}}); err != nil {
+		t.Fatal(err)
+	}
+	k.listedOnce, k.api, k.node, k.workers = make(chan struct{}), &config.API{}, &node.Node{}, podworker.New(k, config.IsStatic, k.log)
+	pod := func(uid types.UID) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, Name: string(uid), Namespace: "ns"}}
+	}
+	k.listed([]*runtime.PodStatus{{UID: "ran", Name: "ran", Sandboxes: []runtime.Sandbox{{ID: "s"}}}})
+	source := apiSource{k, t.Context()}
+	source.Update(pod("first"))
+	source.Update(pod("ran"))
+	source.Update(pod("second"))
+	k.admission.Open()
+	admitted := func(uid types.UID) bool {
+		verdict, _ := k.admission.Admit(pod(uid))
+		return verdict == admission.Admitted
+	}
+	if admitted("first") || !admitted("ran") { // the node has room for one
+		t.Error("a new pod took the place of one that ran before")
+	}
+	ran := k.state("ran")
+	k.report(k.facts(pod("ran"), ran, &runtime.PodStatus{}, true), ran, true)
+	if !admitted("second") {
+		t.Error("the place of the pod that has ended is not free")
 	}
 }
 

@@ -27,8 +27,19 @@ const (
 )
 
 // listed looks at a list of the runtime for pods that no source knows: they are ended. Until all sources have spoken, no pod
-// counts as unknown. No source speaks meanwhile, so that a pod that comes just now is not taken for an orphan.
+// counts as unknown. No source speaks meanwhile, so that a pod that comes just now is not taken for an orphan. The first list, before
+// any source speaks, has the pods of the kubelet's life before.
 func (k *Kubelet) listed(pods []*runtime.PodStatus) {
+	select {
+	case <-k.listedOnce:
+	default:
+		for _, p := range pods {
+			if len(p.Sandboxes) > 0 {
+				k.admission.Ran(p.UID)
+			}
+		}
+		close(k.listedOnce)
+	}
 	if !k.Synced() {
 		return
 	}

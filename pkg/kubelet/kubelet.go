@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/cgroup"
 	"bonsai/pkg/kubelet/client"
 	"bonsai/pkg/kubelet/config"
@@ -65,28 +66,32 @@ type Config struct {
 
 // Kubelet runs the pods of one node.
 type Kubelet struct {
-	cfg      Config
-	log      *slog.Logger
-	cri      *cri.Client
-	workers  *podworker.Workers
-	status   *status.Writer
-	images   *images.Manager
-	volumes  *volume.Manager
-	cgroups  *cgroup.Manager
-	objects  *objects.Cache
-	probes   *prober.Manager
-	node     *node.Node
-	events   *recorder
-	services cache.SharedIndexInformer
-	api      *config.API
-	files    *config.Files
-	relist   *pleg.Generator
-	stats    *stats.Collector
-	metrics  *metrics
-	health   atomic.Pointer[runtime.Health]
-	memory   int64
-	capacity corev1.ResourceList
+	cfg     Config
+	log     *slog.Logger
+	cri     *cri.Client
+	workers *podworker.Workers
+	// admission owns who has a place on the node.
+	admission *admission.Admitter
+	status    *status.Writer
+	images    *images.Manager
+	volumes   *volume.Manager
+	cgroups   *cgroup.Manager
+	objects   *objects.Cache
+	probes    *prober.Manager
+	node      *node.Node
+	events    *recorder
+	services  cache.SharedIndexInformer
+	api       *config.API
+	files     *config.Files
+	relist    *pleg.Generator
+	stats     *stats.Collector
+	metrics   *metrics
+	health    atomic.Pointer[runtime.Health]
+	memory    int64
+	capacity  corev1.ResourceList
 
+	// listedOnce is closed when the runtime was first listed: which pods it had before is known then.
+	listedOnce chan struct{}
 	// sources is locked while a source tells of a pod.
 	sources sync.Mutex
 	// mirrorsDue makes the mirror pods be looked at.
@@ -105,7 +110,7 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 	if cfg.NodeName == "" || cfg.Client == nil || cfg.Log == nil || cfg.Defaults == nil || cfg.QOS == nil || cfg.Sysctls == nil {
 		return nil, errors.New("kubelet: NodeName, Client, Sysctls, Defaults, QOS and Log are required")
 	}
-	k := &Kubelet{cfg: cfg, log: cfg.Log, metrics: newMetrics(cfg.Metrics), mirrorsDue: make(chan struct{}, 1), pods: map[types.UID]*corev1.Pod{},
+	k := &Kubelet{cfg: cfg, log: cfg.Log, metrics: newMetrics(cfg.Metrics), mirrorsDue: make(chan struct{}, 1), listedOnce: make(chan struct{}), pods: map[types.UID]*corev1.Pod{},
 		mirrors: map[string]*corev1.Pod{}, outlived: map[types.UID]bool{}, states: map[types.UID]*podState{}}
 	var err error
 	if k.cgroups, err = cgroup.New(cfg.Cgroups); err != nil {
@@ -138,6 +143,7 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 	if err != nil {
 		return nil, errors.Join(err, k.cri.Close())
 	}
+	k.composeAdmission()
 	return k, nil
 }
 
@@ -194,7 +200,8 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	run("pod workers", k.workers.Run)
 	run("node", k.node.Run)
 	run("static pods", k.runFiles)
-	run("pods of the API server", func(ctx context.Context) error { return k.api.Run(ctx, apiSource{k, ctx}) })
+	run("pods of the API server", k.runAPI)
+	run("admission", k.openAdmission)
 	run("mirror pods", k.runMirrors)
 	run("relist", k.relist.Run)
 	run("housekeeping", k.housekeeping)
@@ -208,9 +215,24 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	return nil
 }
 
+// runAPI and runFiles tell of pods only when it is known which of them ran before: these keep their places.
+func (k *Kubelet) runAPI(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-k.listedOnce:
+	}
+	return k.api.Run(ctx, apiSource{k, ctx})
+}
+
 func (k *Kubelet) runFiles(ctx context.Context) error {
 	if k.files == nil {
 		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-k.listedOnce:
 	}
 	// The statuses of static pods are in their mirrors: they are worth a short wait, but not more, for the API server may be one of them.
 	patience, cancel := context.WithTimeout(ctx, time.Second)

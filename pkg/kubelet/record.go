@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 
@@ -54,6 +53,3 @@ func (k *Kubelet) containerEvent(pod *corev1.Pod, container, kind, reason, messa
 	}
 	k.events.send(pod, fmt.Sprintf("%s{%s}", list, container), kind, reason, message)
 }
-
-// noLogger silences libraries that want a logger for what is no problem.
-func noLogger() logr.Logger { return logr.Discard() }

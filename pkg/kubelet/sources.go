@@ -34,8 +34,11 @@ func (s apiSource) Update(pod *corev1.Pod) {
 	k.pods[pod.UID] = pod
 	k.mu.Unlock()
 	if old == nil {
+		k.admission.Add(pod)
 		now := time.Now()
 		trace.Step(s.ctx, k.log, pod, "kubelet.seen", now, now)
+	} else {
+		k.admission.Update(pod)
 	}
 	if old == nil || !config.SameWork(old, pod, status.Own) {
 		// A pod whose containers have ended reads nothing any more.
@@ -73,6 +76,7 @@ func (s fileSource) Update(pod *corev1.Pod) {
 	if m != nil {
 		k.status.Observe(pod.UID, m)
 	}
+	k.admission.Add(pod)
 	k.workers.Update(pod)
 	k.pokeMirrors()
 }
@@ -87,6 +91,7 @@ func (k *Kubelet) gone(pod *corev1.Pod) {
 	k.mu.Lock()
 	delete(k.pods, pod.UID)
 	k.mu.Unlock()
+	k.admission.Withdraw(pod.UID)
 	if _, known := k.workers.State(pod.UID); known {
 		k.workers.Remove(pod)
 	} else {

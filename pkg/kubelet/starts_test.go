@@ -7,9 +7,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/kubelet/admission"
+	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/status"
@@ -19,7 +22,10 @@ import (
 func plain() *Kubelet {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	return &Kubelet{cfg: Config{QOS: func(*corev1.Pod) corev1.PodQOSClass { return corev1.PodQOSBestEffort }}, log: log, status: status.New(nil, log),
-		states: map[types.UID]*podState{}, mirrors: map[string]*corev1.Pod{}, pods: map[types.UID]*corev1.Pod{}}
+		states: map[types.UID]*podState{}, mirrors: map[string]*corev1.Pod{}, pods: map[types.UID]*corev1.Pod{},
+		admission: admission.New(admission.Config{Node: func() *corev1.Node { return nil }, Static: config.IsStatic, Wake: func(types.UID) {},
+			Allocatable: func() corev1.ResourceList { return corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")} },
+			Refuse:      func(*corev1.Pod) *admission.Rejection { return nil }})}
 }
 
 // The back-off is that of a container's name and content: a corrected image is tried at once.

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/prober"
@@ -20,9 +21,11 @@ import (
 // others read, and evict, which others set.
 type podState struct {
 	// begun: the pod's helpers were told of it.
-	begun    bool
+	begun bool
+	// admitted: the service classes' cgroups count the pod.
 	admitted bool
-	rejected *rejection
+	// rejected is why the node does not take, or not keep, the pod.
+	rejected *admission.Rejection
 	// cgroupParent and mounts are set once the pod's ground is prepared.
 	prepared     bool
 	cgroupParent string
@@ -37,9 +40,6 @@ type podState struct {
 	mu      sync.Mutex
 	runtime *runtime.PodStatus
 }
-
-// rejection is why the node does not take a pod.
-type rejection struct{ Reason, Message string }
 
 func (k *Kubelet) state(uid types.UID) *podState {
 	k.mu.Lock()
@@ -160,6 +160,9 @@ func (k *Kubelet) report(f lifecycle.Facts, st *podState, ended bool) corev1.Pod
 		if shown.Phase == "" {
 			shown.Phase = corev1.PodRunning
 		}
+	}
+	if ended || terminal(shown.Phase) {
+		k.admission.Release(f.Pod.UID) // before the scheduler can hear of it and send another pod
 	}
 	k.status.Set(f.Pod.UID, shown)
 	return s

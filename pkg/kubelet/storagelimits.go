@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/lifecycle"
@@ -113,7 +114,7 @@ func (k *Kubelet) evicted(f lifecycle.Facts, st *podState) bool {
 	if why == nil || st.rejected != nil || f.Pod.DeletionTimestamp != nil {
 		return false
 	}
-	st.rejected = &rejection{Reason: reasonEvicted, Message: *why}
+	st.rejected = &admission.Rejection{Reason: reasonEvicted, Message: *why}
 	k.podEvent(f.Pod, corev1.EventTypeWarning, reasonEvicted, *why)
 	k.report(f, st, false)
 	return true

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/podworker"
@@ -36,7 +37,10 @@ func (k *Kubelet) Sync(ctx context.Context, pod *corev1.Pod) (podworker.Outcome,
 			k.report(k.facts(pod, st, rt, false), st, false)
 			return podworker.Outcome{Ended: true}, nil
 		}
-		if !k.admit(pod, st, rt) {
+		switch k.admit(pod, st) {
+		case admission.Waiting:
+			return podworker.Outcome{}, nil // it is woken
+		case admission.Rejected:
 			k.report(k.facts(pod, st, rt, false), st, true)
 			return podworker.Outcome{Ended: true}, nil
 		}
@@ -92,7 +96,7 @@ func (k *Kubelet) overdue(f lifecycle.Facts, st *podState, deadline time.Time) b
 	if deadline.IsZero() || f.Now.Before(deadline) {
 		return false
 	}
-	st.rejected = &rejection{Reason: lifecycle.ReasonDeadlineExceeded, Message: lifecycle.MessageDeadlineExceeded}
+	st.rejected = &admission.Rejection{Reason: lifecycle.ReasonDeadlineExceeded, Message: lifecycle.MessageDeadlineExceeded}
 	k.podEvent(f.Pod, corev1.EventTypeNormal, st.rejected.Reason, st.rejected.Message)
 	k.report(f, st, false)
 	return true

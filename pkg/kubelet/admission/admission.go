@@ -1,0 +1,211 @@
+// Package admission decides which pods the node takes. Its Admitter is the one owner of who has a place on the node, with which
+// resources and host ports: to decide and to give the place is one step, so two pods never get the last one both. What fits
+// is computed by pure functions (fit.go).
+//
+// Who is first: a pod that the runtime already had when the kubelet began keeps its place, whatever else asks; the others are
+// decided in the order of their creation, and none before all sources have told of their pods and the Node is known. Static pods
+// do not wait for that, for the API server may be one of them.
+package admission
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Rejection is why the node does not take, or not keep, a pod: reason and message of its status.
+type Rejection struct{ Reason, Message string }
+
+// Verdict is what was decided of a pod.
+type Verdict int
+
+// The verdicts. A pod that is Waiting is woken when it should ask again.
+const (
+	Waiting Verdict = iota
+	Admitted
+	Rejected
+)
+
+// Config is what an Admitter needs; everything is required. Its functions are called with the Admitter locked, but for Wake,
+// and must not call it.
+type Config struct {
+	// Node returns the Node as the API has it, nil before it is known: then labels and taints are not asked for.
+	Node func() *corev1.Node
+	// Allocatable is what all pods together may have.
+	Allocatable func() corev1.ResourceList
+	// Refuse tells what of a pod this node never does, whatever room it has; nil if there is nothing.
+	Refuse func(*corev1.Pod) *Rejection
+	// Static tells whether a pod comes from a source of the node itself.
+	Static func(*corev1.Pod) bool
+	// Wake has a waiting pod asked for again.
+	Wake func(types.UID)
+}
+
+// Admitter holds the places of the node. It is safe for concurrent use.
+type Admitter struct {
+	cfg Config
+
+	mu sync.Mutex
+	// ran are the pods that the runtime had when the kubelet began.
+	ran map[types.UID]bool
+	// open: all sources have told of their pods.
+	open bool
+	pods map[types.UID]*place
+}
+
+// place is a pod that has a place or was told of and may get one. Who has ended or is refused has none.
+type place struct {
+	pod     *corev1.Pod
+	claim   claim
+	verdict Verdict
+	why     *Rejection
+}
+
+// New returns an Admitter that knows no pods.
+func New(cfg Config) *Admitter {
+	return &Admitter{cfg: cfg, ran: map[types.UID]bool{}, pods: map[types.UID]*place{}}
+}
+
+// Ran tells of a pod that the runtime had before the kubelet began. It must be told before the pod is added.
+func (a *Admitter) Ran(uid types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ran[uid] = true
+}
+
+// Open tells that all sources have told of their pods, by Add, and that the Node is known.
+func (a *Admitter) Open() {
+	a.mu.Lock()
+	a.open = true
+	var waiting []types.UID
+	for uid, p := range a.pods {
+		if p.verdict == Waiting {
+			waiting = append(waiting, uid)
+		}
+	}
+	a.mu.Unlock()
+	for _, uid := range waiting {
+		a.cfg.Wake(uid)
+	}
+}
+
+// Add tells of a pod that a source has told of for the first time.
+func (a *Admitter) Add(pod *corev1.Pod) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed: // it takes nothing of the node
+	case pod.DeletionTimestamp != nil && !a.ran[pod.UID]: // it never will
+	default:
+		a.enter(pod)
+	}
+}
+
+// enter makes a pod known, if it is not; one that ran before has its place at once.
+func (a *Admitter) enter(pod *corev1.Pod) *place {
+	p := a.pods[pod.UID]
+	if p == nil {
+		p = &place{pod: pod, claim: claimOf(pod)}
+		if a.ran[pod.UID] {
+			p.verdict = Admitted
+		}
+		a.pods[pod.UID] = p
+	}
+	return p
+}
+
+// Update tells of a change of a pod. One that has no place and shall end gets none any more.
+func (a *Admitter) Update(pod *corev1.Pod) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := a.pods[pod.UID]
+	switch {
+	case p == nil:
+	case p.verdict == Waiting && pod.DeletionTimestamp != nil:
+		delete(a.pods, pod.UID)
+	default:
+		p.pod, p.claim = pod, claimOf(pod)
+	}
+}
+
+// Release takes the pod's place away: its containers have ended, or it never gets any. It is called before others can know.
+func (a *Admitter) Release(uid types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.pods, uid)
+	delete(a.ran, uid)
+}
+
+// Withdraw takes back what Add has told of a pod that is gone from its source. A place stays until it is released.
+func (a *Admitter) Withdraw(uid types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p := a.pods[uid]; p != nil && p.verdict == Waiting {
+		delete(a.pods, uid)
+	}
+}
+
+// Admit decides of a pod that shall run, once; then it says what was decided.
+func (a *Admitter) Admit(pod *corev1.Pod) (Verdict, *Rejection) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := a.enter(pod)
+	if p.verdict == Waiting {
+		a.decideUpTo(p)
+	}
+	return p.verdict, p.why
+}
+
+// decideUpTo decides of a pod and, before it, of those that were created before it and have not asked yet. A static pod is decided
+// alone, and by nobody else: it may have to wait for the end of its predecessor.
+func (a *Admitter) decideUpTo(last *place) {
+	if a.cfg.Static(last.pod) {
+		a.decide(last)
+		return
+	}
+	if !a.open {
+		return
+	}
+	var due []*place
+	for _, p := range a.pods {
+		if p.verdict == Waiting && !a.cfg.Static(p.pod) && byAge(p, last) <= 0 {
+			due = append(due, p)
+		}
+	}
+	slices.SortFunc(due, byAge)
+	for _, p := range due {
+		a.decide(p)
+	}
+}
+
+// byAge orders by creation, to the second as the API tells it.
+func byAge(a, b *place) int {
+	return cmp.Or(a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time), cmp.Compare(a.pod.UID, b.pod.UID))
+}
+
+func (a *Admitter) decide(p *place) {
+	if p.why = a.cfg.Refuse(p.pod); p.why == nil {
+		p.why = a.reject(p)
+	}
+	p.verdict = Admitted
+	if p.why != nil {
+		p.verdict = Rejected
+	}
+}
+
+// reject tells why a pod gets no place beside those that have one, nil if it gets it.
+func (a *Admitter) reject(p *place) *Rejection {
+	var others []claim
+	for _, o := range a.pods {
+		if o.verdict == Admitted && o != p {
+			others = append(others, o.claim)
+		}
+	}
+	if lacks := p.claim.lacks(a.cfg.Allocatable(), others); len(lacks) > 0 {
+		return lacks[0].rejection()
+	}
+	return unfit(p.pod, a.cfg.Node(), p.claim, others)
+}

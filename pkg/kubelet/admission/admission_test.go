@@ -1,0 +1,168 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// list is a list of resources of "cpu 500m" and the like.
+func list(of map[corev1.ResourceName]string) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for name, q := range of {
+		out[name] = resource.MustParse(q)
+	}
+	return out
+}
+
+// pod is one that requests that much CPU; it was created at that second.
+func pod(uid types.UID, cpu string, second int64) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, Name: string(uid), CreationTimestamp: metav1.Unix(second, 0)},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list(map[corev1.ResourceName]string{"cpu": cpu})}}}}}
+}
+
+func static(p *corev1.Pod) *corev1.Pod { p.Labels = map[string]string{"static": ""}; return p }
+
+// admitter is one of a node with 1 CPU and 10 pods; woken gets who was woken.
+func admitter(woken *[]types.UID) *Admitter {
+	return New(Config{Node: func() *corev1.Node { return nil },
+		Allocatable: func() corev1.ResourceList { return list(map[corev1.ResourceName]string{"cpu": "1", "pods": "10"}) },
+		Refuse:      func(*corev1.Pod) *Rejection { return nil },
+		Static:      func(p *corev1.Pod) bool { _, ok := p.Labels["static"]; return ok },
+		Wake: func(uid types.UID) {
+			if woken != nil {
+				*woken = append(*woken, uid)
+			}
+		}})
+}
+
+func expect(t *testing.T, a *Admitter, p *corev1.Pod, want Verdict, reason string) {
+	t.Helper()
+	got, why := a.Admit(p)
+	if why == nil {
+		why = &Rejection{}
+	}
+	if got != want || why.Reason != reason {
+		t.Errorf("pod %s: %v %+v, want %v %s", p.UID, got, why, want, reason)
+	}
+}
+
+// Whoever asks at the same time: no more pods are admitted than there is room for.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(p *corev1.Pod){
+		"last CPU":       func(*corev1.Pod) {},
+		"last place":     func(p *corev1.Pod) { p.Spec.Containers[0].Resources = corev1.ResourceRequirements{} },
+		"last host port": func(p *corev1.Pod) { p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := admitter(nil)
+			a.Open()
+			want := map[string]int32{"last CPU": 5, "last place": 10, "last host port": 1}[name]
+			var admitted atomic.Int32
+			var wg sync.WaitGroup
+			for i := range 100 {
+				p := pod(types.UID(fmt.Sprint(i)), "200m", int64(i%7))
+				change(p)
+				wg.Go(func() {
+					a.Add(p)
+					if verdict, _ := a.Admit(p); verdict == Admitted {
+						admitted.Add(1)
+					} else {
+						a.Release(p.UID)
+					}
+				})
+			}
+			wg.Wait()
+			if got := admitted.Load(); got != want {
+				t.Errorf("%d pods were admitted, there is room for %d", got, want)
+			}
+		})
+	}
+}
+
+// After a restart of the kubelet, a pod that ran before is not put out by one that asks sooner; new ones go by age.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	var woken []types.UID
+	a := admitter(&woken)
+	a.Ran("ran")
+	youngest, older, ran := pod("youngest", "300m", 9), pod("older", "300m", 5), pod("ran", "600m", 7)
+	a.Add(youngest)
+	expect(t, a, youngest, Waiting, "")
+	a.Add(older)
+	a.Add(ran)
+	a.Open()
+	slices.Sort(woken)
+	if !slices.Equal(woken, []types.UID{"older", "youngest"}) {
+		t.Errorf("woken: %v", woken)
+	}
+	expect(t, a, youngest, Rejected, "OutOfcpu")
+	expect(t, a, older, Admitted, "")
+	expect(t, a, ran, Admitted, "")
+	a.Release("ran")
+	expect(t, a, pod("later", "700m", 10), Admitted, "")
+}
+
+// A pod that ran before has its place even where the node has become too small for all that run.
+func TestWhatRanIsNeverRefused(t *testing.T) {
+	t.Parallel()
+	a := admitter(nil)
+	for _, uid := range []types.UID{"a", "b"} {
+		a.Ran(uid)
+		expect(t, a, pod(uid, "800m", 1), Admitted, "")
+	}
+}
+
+// A static pod does not wait for the API server, which may be one; nobody else decides of it.
+func TestStaticPodsDoNotWait(t *testing.T) {
+	t.Parallel()
+	a := admitter(nil)
+	s, after := static(pod("static", "600m", 0)), pod("after", "600m", 5)
+	a.Add(s)
+	a.Add(after)
+	a.Open()
+	expect(t, a, after, Admitted, "") // the static one may have to wait for its predecessor's end
+	a.Release("after")
+	expect(t, a, s, Admitted, "")
+}
+
+// Who has gone, has ended or goes takes no place before the others.
+func TestWhoTakesNoPlace(t *testing.T) {
+	t.Parallel()
+	ended, deleted := pod("ended", "1", 1), pod("deleted", "1", 1)
+	ended.Status.Phase = corev1.PodSucceeded
+	deleted.DeletionTimestamp = &metav1.Time{Time: time.Unix(3, 0)}
+	for name, tell := range map[string]func(*Admitter){
+		"ended":           func(a *Admitter) { a.Add(ended) },
+		"deleted":         func(a *Admitter) { a.Add(deleted) },
+		"deleted later":   func(a *Admitter) { a.Add(pod("deleted", "1", 1)); a.Update(deleted) },
+		"gone":            func(a *Admitter) { a.Add(pod("gone", "1", 1)); a.Withdraw("gone") },
+		"changed at rest": func(a *Admitter) { p := pod("u", "1", 1); a.Add(p); a.Release("u"); a.Update(p) },
+	} {
+		a := admitter(nil)
+		tell(a)
+		a.Open()
+		t.Run(name, func(t *testing.T) { expect(t, a, pod("new", "1", 9), Admitted, "") })
+	}
+}
+
+func TestAPlaceIsThePodsNewestClaim(t *testing.T) {
+	t.Parallel()
+	a := admitter(nil)
+	a.Open()
+	expect(t, a, pod("a", "900m", 1), Admitted, "")
+	a.Update(pod("a", "400m", 1))
+	a.Withdraw("a") // its containers still run
+	expect(t, a, pod("b", "700m", 2), Rejected, "OutOfcpu")
+	expect(t, a, pod("c", "600m", 3), Admitted, "")
+}

@@ -1,0 +1,135 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// claim is what a pod takes of the node.
+type claim struct {
+	// amounts are its requests: CPU in thousandths, everything else in units; one of "pods" among them.
+	amounts map[corev1.ResourceName]int64
+	ports   []hostPort
+}
+
+// hostPort is a port of the node, on one of its addresses or, with "", on all.
+type hostPort struct {
+	protocol corev1.Protocol
+	port     int32
+	ip       string
+}
+
+func claimOf(pod *corev1.Pod) claim {
+	c := claim{amounts: amounts(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}))}
+	c.amounts[corev1.ResourcePods] = 1
+	ports := func(ct *corev1.Container) {
+		for _, p := range ct.Ports {
+			if p.HostPort > 0 {
+				h := hostPort{p.Protocol, p.HostPort, p.HostIP}
+				if h.ip == "0.0.0.0" || h.ip == "::" {
+					h.ip = ""
+				}
+				c.ports = append(c.ports, h)
+			}
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		// The ports of an init container that ends are free when the others begin.
+		if ct := &pod.Spec.InitContainers[i]; ct.RestartPolicy != nil && *ct.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			ports(ct)
+		}
+	}
+	for i := range pod.Spec.Containers {
+		ports(&pod.Spec.Containers[i])
+	}
+	return c
+}
+
+func amounts(l corev1.ResourceList) map[corev1.ResourceName]int64 {
+	out := map[corev1.ResourceName]int64{}
+	for name, q := range l {
+		if out[name] = q.Value(); name == corev1.ResourceCPU {
+			out[name] = q.MilliValue()
+		}
+	}
+	return out
+}
+
+// lack is a resource of which the node has too little for a pod.
+type lack struct {
+	name                      corev1.ResourceName
+	requested, used, capacity int64
+}
+
+func (l lack) rejection() *Rejection {
+	return &Rejection{Reason: "OutOf" + string(l.name), Message: fmt.Sprintf(
+		"Pod was rejected: Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", l.name, l.requested, l.used, l.capacity)}
+}
+
+// lacks lists what is missing for the claim beside the others: room for one more pod first, then by name.
+func (c claim) lacks(allocatable corev1.ResourceList, others []claim) []lack {
+	capacity := amounts(allocatable)
+	var out []lack
+	for name, requested := range c.amounts {
+		l := lack{name: name, requested: requested, capacity: capacity[name]}
+		for _, o := range others {
+			l.used += o.amounts[name]
+		}
+		if name == corev1.ResourcePods && l.capacity == 0 {
+			continue // the node tells no limit
+		}
+		if requested > 0 && requested+l.used > l.capacity {
+			out = append(out, l)
+		}
+	}
+	slices.SortFunc(out, func(a, b lack) int {
+		switch {
+		case a.name == b.name:
+			return 0
+		case a.name == corev1.ResourcePods || b.name != corev1.ResourcePods && a.name < b.name:
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// unfit tells why a pod for which there are resources cannot run here all the same, nil if it can. A node that is not known has
+// no labels and no taints to ask for.
+func unfit(pod *corev1.Pod, node *corev1.Node, c claim, others []claim) *Rejection {
+	predicate := func(name string) *Rejection {
+		return &Rejection{Reason: name, Message: fmt.Sprintf("Pod was rejected: Predicate %s failed", name)}
+	}
+	if node != nil {
+		if ok, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !ok {
+			return predicate("NodeAffinity")
+		}
+		if _, untolerated := schedulinghelper.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, func(t *corev1.Taint) bool {
+			return t.Effect == corev1.TaintEffectNoExecute
+		}, false); untolerated {
+			return predicate("TaintToleration")
+		}
+	}
+	if slices.ContainsFunc(others, c.conflicts) {
+		return predicate("NodePorts")
+	}
+	return nil
+}
+
+// conflicts tells whether both want the same port of the node.
+func (c claim) conflicts(o claim) bool {
+	for _, a := range c.ports {
+		for _, b := range o.ports {
+			if a.protocol == b.protocol && a.port == b.port && (a.ip == b.ip || a.ip == "" || b.ip == "") {
+				return true
+			}
+		}
+	}
+	return false
+}

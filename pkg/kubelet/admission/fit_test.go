@@ -1,0 +1,84 @@
+package admission
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"disk": "ssd"}},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "soft", Effect: corev1.TaintEffectNoSchedule}, {Key: "hard", Effect: corev1.TaintEffectNoExecute}}}}
+	with := func(change func(*corev1.Pod)) *corev1.Pod {
+		p := pod("p", "400m", 1)
+		p.Spec.Tolerations = []corev1.Toleration{{Key: "hard", Operator: corev1.TolerationOpExists}}
+		if change != nil {
+			change(p)
+		}
+		return p
+	}
+	port := func(ip string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80, Protocol: corev1.ProtocolTCP, HostIP: ip}}
+		}
+	}
+	init := func(policy *corev1.ContainerRestartPolicy) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			port("")(p)
+			p.Spec.InitContainers, p.Spec.Containers = p.Spec.Containers, []corev1.Container{{}}
+			p.Spec.InitContainers[0].RestartPolicy = policy
+		}
+	}
+	always := corev1.ContainerRestartPolicyAlways
+	elsewhere := with(func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "hdd"} })
+	for _, c := range []struct {
+		name            string
+		pod             *corev1.Pod
+		node            *corev1.Node
+		other           *corev1.Pod
+		reason, message string
+	}{
+		{"fits", with(nil), node, pod("o", "600m", 0), "", ""},
+		{"cpu", with(nil), node, pod("o", "700m", 0), "OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu, requested: 400, used: 700, capacity: 1000"},
+		{"extended", with(func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests = list(map[corev1.ResourceName]string{"x.y/gpu": "1", "memory": "0"})
+		}), node, nil, "OutOfx.y/gpu", "Pod was rejected: Node didn't have enough resource: x.y/gpu, requested: 1, used: 0, capacity: 0"},
+		{"selector", elsewhere, node, nil, "NodeAffinity", "Pod was rejected: Predicate NodeAffinity failed"},
+		{"a node that is not known", elsewhere, nil, nil, "", ""},
+		{"taint", pod("p", "1", 1), node, nil, "TaintToleration", "Pod was rejected: Predicate TaintToleration failed"},
+		{"port", with(port("")), node, with(port("")), "NodePorts", "Pod was rejected: Predicate NodePorts failed"},
+		{"port of one address", with(port("10.0.0.1")), node, with(port("0.0.0.0")), "NodePorts", "Pod was rejected: Predicate NodePorts failed"},
+		{"port of other addresses", with(port("10.0.0.1")), node, with(port("10.0.0.2")), "", ""},
+		{"port of a sidecar", with(init(&always)), node, with(port("")), "NodePorts", "Pod was rejected: Predicate NodePorts failed"},
+		{"port of an init container", with(init(nil)), node, with(port("")), "", ""},
+	} {
+		a := admitter(nil)
+		a.cfg.Node = func() *corev1.Node { return c.node }
+		if c.other != nil {
+			c.other.UID = "other"
+			a.Ran("other")
+			a.Add(c.other)
+		}
+		a.Open()
+		_, r := a.Admit(c.pod)
+		if r == nil {
+			r = &Rejection{}
+		}
+		if r.Reason != c.reason || r.Message != c.message {
+			t.Errorf("%s: %+v", c.name, r)
+		}
+	}
+	a := admitter(nil)
+	a.Open()
+	for i := range 10 {
+		a.Admit(pod(types.UID(fmt.Sprint(i)), "0", 0))
+	}
+	if _, r := a.Admit(pod("last", "0", 1)); r == nil || r.Reason != "OutOfpods" ||
+		r.Message != "Pod was rejected: Node didn't have enough resource: pods, requested: 1, used: 10, capacity: 10" {
+		t.Errorf("pods: %+v", r)
+	}
+}
