@@ -108,9 +108,10 @@ func endpointKey(e discoveryv1.Endpoint) string {
 	return e.TargetRef.Name + "/" + string(e.TargetRef.UID) + "/" + e.Addresses[0]
 }
 
-// hint says where traffic should come from, if the Service asks for its distribution: the endpoint's own zone, or node.
+// hint says where traffic should come from, if the Service asks for its distribution: the endpoint's own zone, or node. What a
+// Service in topology mode Auto gets instead is topology's.
 func hint(svc *corev1.Service, endpoints []discoveryv1.Endpoint) {
-	if svc.Spec.TrafficDistribution == nil {
+	if svc.Spec.TrafficDistribution == nil || modeAuto(svc) {
 		return
 	}
 	sameNode := *svc.Spec.TrafficDistribution == "PreferSameNode"

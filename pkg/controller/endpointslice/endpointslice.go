@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/endpointslice/topologycache"
 
 	"bonsai/pkg/controller"
 )
@@ -33,6 +34,7 @@ type Controller struct {
 	backends    *controller.Backends
 	writes      *controller.Resource[*discoveryv1.EndpointSlice]
 	triggers    *controller.Triggers
+	topology    *topology
 	loop        *controller.Loop[controller.Key]
 
 	mu sync.Mutex
@@ -44,7 +46,7 @@ type Controller struct {
 // New returns the controller; a slice gets at most maxPerSlice endpoints (100 is Kubernetes' default).
 func New(d controller.Deps, maxPerSlice int) (*Controller, error) {
 	c := &Controller{
-		Deps: d, maxPerSlice: maxPerSlice, triggers: controller.NewTriggers(),
+		Deps: d, maxPerSlice: maxPerSlice, triggers: controller.NewTriggers(), topology: newTopology(),
 		services:   controller.InformerFor(d.Informers, controller.Services),
 		pods:       controller.InformerFor(d.Informers, controller.Pods),
 		nodes:      controller.InformerFor(d.Informers, controller.Nodes),
@@ -61,6 +63,8 @@ func New(d controller.Deps, maxPerSlice int) (*Controller, error) {
 		controller.Watch(c.loop, c.nodes, controller.Handlers[*corev1.Node]{Add: c.wakeNode, Delete: c.wakeNode, Update: func(old, n *corev1.Node) {
 			if old.Labels[corev1.LabelTopologyZone] != n.Labels[corev1.LabelTopologyZone] {
 				c.wakeNode(n)
+			} else if nodeChanged(old, n) {
+				c.wakeTopology()
 			}
 		}}),
 		controller.Watch(c.loop, c.slices, controller.All(func(s *discoveryv1.EndpointSlice) {
@@ -74,25 +78,43 @@ func New(d controller.Deps, maxPerSlice int) (*Controller, error) {
 // Run reconciles until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
-// wakeNode adds the Services with pods on a node.
+// allNodes is the key under which the nodes' zones are looked at; every Service has a namespace and a name.
+var allNodes = controller.Key{}
+
+// wakeNode adds the Services with pods on a node, and those whose hints depend on all nodes.
 func (c *Controller) wakeNode(n *corev1.Node) {
 	for _, p := range controller.PodsOn(c.pods, n.Name) {
 		c.backends.Wake(p)
 	}
+	c.wakeTopology()
 }
 
-// Reconcile makes the slices of one Service match its pods.
+// wakeTopology adds the Services whose hints depend on all nodes, once for all nodes that change meanwhile.
+func (c *Controller) wakeTopology() {
+	c.topology.invalidate()
+	c.loop.Add(allNodes)
+}
+
+// Reconcile makes the slices of one Service match its pods; for allNodes it finds the Services whose hints the nodes concern.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
+	if key == allNodes {
+		for _, concerned := range c.topology.concerned(c.nodes.List) {
+			c.loop.Add(concerned)
+		}
+		return controller.Result{}, nil
+	}
 	seen := c.slices.Seen()
 	have := c.slices.Matching(key.Namespace, labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: key.Name, discoveryv1.LabelManagedBy: managedBy}))
 	caughtUp := c.caughtUp(key, have, seen)
 	svc, ok := c.services.Get(key)
 	if !ok {
 		c.triggers.Forget(key)
+		c.topology.forget(key)
 		// The slices have the Service as their owner; the garbage collector takes them.
 		return controller.Result{}, nil
 	}
 	if len(svc.Spec.Selector) == 0 || svc.Spec.Type == corev1.ServiceTypeExternalName || svc.DeletionTimestamp != nil {
+		c.topology.forget(key)
 		return controller.Result{}, nil
 	}
 	if !caughtUp {
@@ -100,9 +122,17 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	}
 	pods := c.pods.Matching(key.Namespace, labels.SelectorFromSet(svc.Spec.Selector))
 	trigger := c.triggers.Earliest(svc, pods)
+	if !modeAuto(svc) && c.topology.forget(key) {
+		c.Events.Event(svc, corev1.EventTypeWarning, "TopologyAwareHintsDisabled", topologycache.TopologyAwareHintsDisabled)
+	}
 	var errs []error
 	for _, family := range families(svc) {
 		p := plan(svc, family, group(svc, family, pods, c.zone), ofFamily(have, family), c.maxPerSlice)
+		if modeAuto(svc) {
+			for _, e := range c.topology.hint(key, family, &p, c.nodes.List) {
+				c.Events.Event(svc, e.EventType, e.Reason, e.Message)
+			}
+		}
 		for _, s := range slices.Concat(p.create, p.update) {
 			s.Annotations = controller.WithTrigger(s.Annotations, trigger)
 		}

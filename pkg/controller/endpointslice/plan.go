@@ -12,8 +12,8 @@ import (
 	"bonsai/pkg/trace"
 )
 
-// changes is what has to be written to bring the slices of one family to what is wanted.
-type changes struct{ create, update, remove []*discoveryv1.EndpointSlice }
+// changes is what has to be written to bring the slices of one family to what is wanted; same are the slices that are right.
+type changes struct{ create, update, remove, same []*discoveryv1.EndpointSlice }
 
 // plan packs the wanted endpoints into slices of at most most, with as few writes as it can: endpoints stay in the slice
 // they are in, new ones fill the slices that are written anyway, then others with room, then new slices. A Service without
@@ -99,6 +99,9 @@ func keep(svc *corev1.Service, s *discoveryv1.EndpointSlice, open map[string]dis
 			continue
 		}
 		delete(open, k)
+		if modeAuto(svc) {
+			want.Hints = e.Hints.DeepCopy() // they are judged together, when all slices are packed
+		}
 		p.changed = p.changed || !equality.Semantic.DeepEqual(e, want)
 		p.keep = append(p.keep, want)
 	}
@@ -127,6 +130,7 @@ func settle(svc *corev1.Service, fill []*packed, placeholder bool, out *changes)
 		}
 		placeholder = false
 		if !p.changed {
+			out.same = append(out.same, p.slice)
 			continue
 		}
 		s := p.slice.DeepCopy()
