@@ -10,6 +10,7 @@ import (
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/admission/claimresize"
 	"bonsai/pkg/apiserver/admission/defaulttolerationseconds"
+	"bonsai/pkg/apiserver/admission/denyserviceexternalips"
 	"bonsai/pkg/apiserver/admission/limitranger"
 	"bonsai/pkg/apiserver/admission/namespacelifecycle"
 	"bonsai/pkg/apiserver/admission/noderestriction"
@@ -48,6 +49,7 @@ func plugins(s *stores) []admission.Plugin {
 		defaulttolerationseconds.New(defaulttolerationseconds.Default, defaulttolerationseconds.Default),
 		claimresize.New(),
 		runtimeclass.New(),
+		denyserviceexternalips.New(),
 		resourcequota.New(s.of("", "resourcequotas"), time.Now),
 	}
 }

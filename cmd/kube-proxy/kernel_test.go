@@ -27,11 +27,15 @@ type world struct {
 	backends                []proxy.Backend
 }
 
+func serviceRange() netip.Prefix { return netip.MustParsePrefix("10.96.0.0/16") }
+
+func newState() *proxy.State { return proxy.NewState("here", serviceRange()) }
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
 		t: t, node: newNamespace(t, "node"), one: newNamespace(t, "one"), two: newNamespace(t, "two"), outside: newNamespace(t, "out"),
-		state: proxy.NewState("here"),
+		state: newState(),
 	}
 	// Redirects (the way out is also the client's way in) would use up the client's share of ICMP messages.
 	w.node.run("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.send_redirects=0", "net.ipv4.conf.default.send_redirects=0")
@@ -44,7 +48,7 @@ func newWorld(t *testing.T) *world {
 	// Whatever leaves the node for a service address is counted, and must not exist.
 	w.node.run("nft", "add table ip leak; add chain ip leak out { type filter hook postrouting priority 300; }; add rule ip leak out ip daddr 10.96.0.0/16 counter")
 
-	s := &settings{clusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, serviceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}}
+	s := &settings{clusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, serviceCIDRs: []netip.Prefix{serviceRange()}}
 	w.start(s)
 	w.state.Nodes().Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.20.0.1"}}}})
 	return w
@@ -220,6 +224,31 @@ func TestNodePortInKernel(t *testing.T) {
 	w.noLeak()
 }
 
+// A Service that names another's cluster IP as its external one does not get the traffic to it, whichever came first, and gets none to
+// an address of the service range that nobody has yet (CVE-2020-8554).
+func TestStolenClusterIP(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.service("thief", "10.96.0.11", func(s *corev1.ServiceSpec) {
+		s.ExternalIPs = []string{"10.96.0.10", "10.96.0.12"}
+		s.Ports = append(s.Ports, corev1.ServicePort{Name: "t", Port: 81, Protocol: corev1.ProtocolTCP})
+	}, "10.244.1.6")
+	w.service("web", "10.96.0.10", nil, "10.244.1.2")
+	for from, ns := range map[string]*namespace{"pod": w.one, "node": w.node} {
+		for _, network := range []string{"tcp", "udp"} {
+			if servers, _ := w.answers(ns, network, "10.96.0.10:80", 5); servers["one"] != 5 {
+				t.Errorf("from %s over %s: %v", from, network, servers)
+			}
+		}
+		for _, address := range []string{"10.96.0.10:81", "10.96.0.12:80"} {
+			if _, _, err := ns.ask("tcp", address); !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Errorf("%s from %s: %v, want refused", address, from, err)
+			}
+		}
+	}
+	w.noLeak()
+}
+
 func TestSourceRangesInKernel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -281,7 +310,7 @@ func TestRestartInKernel(t *testing.T) {
 		t.Error(err)
 	}
 	for restart := range 3 {
-		w.state = proxy.NewState("here")
+		w.state = newState()
 		w.state.Nodes().Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.20.0.1"}}}})
 		w.start(w.settings)
 		w.service("web", "10.96.0.10", sticky, "10.244.1.2", "10.244.1.6")

@@ -30,7 +30,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Mode, "proxy-mode", "nftables", "Which proxy mode to use: 'nftables'.")
 	fs.StringVar(&c.ClusterCIDR, "cluster-cidr", "", "The CIDR range of the pods in the cluster; traffic to cluster IPs from elsewhere is masqueraded. One per family.")
 	fs.StringSliceVar(&c.NodePortAddresses, "nodeport-addresses", nil, `CIDR ranges of the node's addresses that take NodePort connections, or "primary" (the default).`)
-	fs.StringSliceVar(&c.ServiceCIDRs, "service-cluster-ip-range", nil, "CIDR ranges of cluster IPs; what no service claims is refused on the node.")
+	fs.StringSliceVar(&c.ServiceCIDRs, "service-cluster-ip-range", nil, "CIDR ranges of cluster IPs; what no service has is refused on the node, and no service gets one as an external address.")
 	fs.BoolVar(&c.NFTables.MasqueradeAll, "masquerade-all", false, "Masquerade all traffic sent to cluster IPs.")
 	fs.DurationVar(&c.NFTables.SyncPeriod.Duration, "nftables-sync-period", 30*time.Second, "How often the rules are checked without a change.")
 	fs.DurationVar(&c.NFTables.MinSyncPeriod.Duration, "nftables-min-sync-period", 0, "The shortest time between two changes of the rules; 0 chooses one.")

@@ -39,7 +39,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	state := proxy.NewState(s.node)
+	state := proxy.NewState(s.node, s.serviceCIDRs...)
 	backends, err := s.backends(log)
 	if err != nil {
 		return err

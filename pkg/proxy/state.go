@@ -18,6 +18,7 @@ type State struct {
 
 	mu       sync.Mutex
 	services map[Name]Service
+	outside  *outside
 	slices   map[Name]map[Name]Slice // by service, then by slice
 	owners   map[Name]Name           // slice to service
 	nodes    map[string]NodeFacts
@@ -25,11 +26,12 @@ type State struct {
 	listed   map[string]bool
 }
 
-// NewState returns an empty state for the node called name.
-func NewState(name string) *State {
+// NewState returns an empty state for the node called name. Addresses of serviceCIDRs are cluster IPs whether a service has them yet
+// or not.
+func NewState(name string, serviceCIDRs ...netip.Prefix) *State {
 	return &State{
 		node: name, wake: make(chan struct{}, 1),
-		services: map[Name]Service{}, slices: map[Name]map[Name]Slice{}, owners: map[Name]Name{}, nodes: map[string]NodeFacts{},
+		services: map[Name]Service{}, outside: newOutside(serviceCIDRs), slices: map[Name]map[Name]Slice{}, owners: map[Name]Name{}, nodes: map[string]NodeFacts{},
 		dirty: map[Name]bool{}, listed: map[string]bool{},
 	}
 }
@@ -82,6 +84,7 @@ func (s *State) Take() Update {
 			u.Services[name], u.Health[name] = nil, Health{}
 			continue
 		}
+		svc.ExternalIPs, svc.LoadBalancerIPs = s.outside.heeded(svc.ExternalIPs), s.outside.heeded(svc.LoadBalancerIPs)
 		all := slices.SortedFunc(maps.Values(s.slices[name]), func(a, b Slice) int { return cmp.Compare(a.Key.Name, b.Key.Name) })
 		u.Services[name] = Ports(svc, all, Node{Name: s.node, Zone: self.Zone})
 		u.Health[name] = Health{Port: svc.HealthCheckPort, Local: localEndpoints(all, s.node)}
@@ -133,16 +136,29 @@ func (s *State) listedLocked(kind string) {
 
 // setServiceLocked stores svc; unchanged facts (an annotation changed) wake nobody.
 func (s *State) setServiceLocked(svc Service) {
-	if old, ok := s.services[svc.Name]; ok && reflect.DeepEqual(old, svc) {
+	old, known := s.services[svc.Name]
+	if known && reflect.DeepEqual(old, svc) {
 		return
 	}
+	if known {
+		s.concernLocked(s.outside.remove(&old))
+	}
 	s.services[svc.Name] = svc
+	s.concernLocked(s.outside.add(&svc))
 	s.touchLocked(svc.Name)
 }
 
 func (s *State) dropServiceLocked(name Name) {
-	if _, ok := s.services[name]; ok {
+	if old, ok := s.services[name]; ok {
 		delete(s.services, name)
+		s.concernLocked(s.outside.remove(&old))
+		s.touchLocked(name)
+	}
+}
+
+// concernLocked has services reported whose outside addresses are decided differently since a cluster IP came or went.
+func (s *State) concernLocked(names []Name) {
+	for _, name := range names {
 		s.touchLocked(name)
 	}
 }

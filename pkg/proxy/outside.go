@@ -1,0 +1,75 @@
+package proxy
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// outside decides which external and load balancer addresses of services are heeded. Who may create a Service may write any
+// address there, and would get the traffic to it on every node (CVE-2020-8554). What is inside the cluster is nobody's to take: the
+// ranges of cluster IPs, every cluster IP even if the ranges are not known, and addresses that mean the node itself or its link.
+type outside struct {
+	ranges []netip.Prefix
+	// owners counts the services that an address is a cluster IP of; wanted has those that name it as an outside address.
+	owners map[netip.Addr]int
+	wanted map[netip.Addr]map[Name]struct{}
+}
+
+func newOutside(ranges []netip.Prefix) *outside {
+	return &outside{ranges: ranges, owners: map[netip.Addr]int{}, wanted: map[netip.Addr]map[Name]struct{}{}}
+}
+
+// add notes the addresses of a service and returns the services whose addresses are decided differently now.
+func (o *outside) add(svc *Service) (concerned []Name) {
+	for _, list := range [][]netip.Addr{svc.ExternalIPs, svc.LoadBalancerIPs} {
+		for _, a := range list {
+			if o.wanted[a] == nil {
+				o.wanted[a] = map[Name]struct{}{}
+			}
+			o.wanted[a][svc.Name] = struct{}{}
+		}
+	}
+	for _, a := range svc.ClusterIPs {
+		if o.owners[a]++; o.owners[a] == 1 {
+			concerned = o.appendWanting(concerned, a)
+		}
+	}
+	return concerned
+}
+
+// remove takes back what add noted, and returns the services concerned.
+func (o *outside) remove(svc *Service) (concerned []Name) {
+	for _, list := range [][]netip.Addr{svc.ExternalIPs, svc.LoadBalancerIPs} {
+		for _, a := range list {
+			if delete(o.wanted[a], svc.Name); len(o.wanted[a]) == 0 {
+				delete(o.wanted, a)
+			}
+		}
+	}
+	for _, a := range svc.ClusterIPs {
+		if o.owners[a]--; o.owners[a] == 0 {
+			delete(o.owners, a)
+			concerned = o.appendWanting(concerned, a)
+		}
+	}
+	return concerned
+}
+
+func (o *outside) appendWanting(to []Name, a netip.Addr) []Name {
+	for name := range o.wanted[a] {
+		to = append(to, name)
+	}
+	return to
+}
+
+// heeded are those of list that a service may be reached at.
+func (o *outside) heeded(list []netip.Addr) []netip.Addr {
+	var out []netip.Addr
+	for _, a := range list {
+		inside := o.owners[a] > 0 || slices.ContainsFunc(o.ranges, func(p netip.Prefix) bool { return p.Contains(a) })
+		if !inside && !a.IsUnspecified() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsMulticast() {
+			out = append(out, a)
+		}
+	}
+	return out
+}

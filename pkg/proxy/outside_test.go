@@ -1,0 +1,61 @@
+package proxy
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// outsideOf are the addresses outside the cluster that Take reports for each service.
+func outsideOf(s *State) map[string][]string {
+	out := map[string][]string{}
+	for name, ports := range s.Take().Services {
+		out[name.Name] = nil
+		for _, p := range ports {
+			for _, a := range append(append([]netip.Addr{}, p.ExternalIPs...), p.LoadBalancerIPs...) {
+				out[name.Name] = append(out[name.Name], a.String())
+			}
+		}
+	}
+	return out
+}
+
+func wanting(name, clusterIP string, external []string, balancer ...string) *corev1.Service {
+	s := service(name)
+	s.Spec.ClusterIP, s.Spec.ExternalIPs, s.Spec.Type = clusterIP, external, corev1.ServiceTypeLoadBalancer
+	for _, ip := range balancer {
+		s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: ip})
+	}
+	return s
+}
+
+// TestOutsideAddresses: no service takes the traffic to another's cluster IP, to an address of the service ranges, or to a node's own
+// loopback and link by naming it as an external or load balancer address (CVE-2020-8554).
+func TestOutsideAddresses(t *testing.T) {
+	t.Parallel()
+	s := NewState("here", netip.MustParsePrefix("10.96.0.0/16"))
+	expect := func(step string, want map[string][]string) {
+		t.Helper()
+		if diff := cmp.Diff(want, outsideOf(s)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", step, diff)
+		}
+	}
+	const victim = "172.30.0.1" // of a range that this proxy was not told of
+	s.Services().Set(wanting("thief", "10.96.0.9", []string{"192.0.2.1", "10.96.0.10", "10.96.0.9", victim, "0.0.0.0", "169.254.169.254"},
+		"192.0.2.2", "127.0.0.1", "10.96.1.1", victim, "224.0.0.1"))
+	expect("before the victim", map[string][]string{"thief": {"192.0.2.1", victim, "192.0.2.2", victim}})
+	s.Services().Set(wanting("victim", victim, nil))
+	expect("the victim comes", map[string][]string{"thief": {"192.0.2.1", "192.0.2.2"}, "victim": nil})
+	s.Services().Set(wanting("victim", "172.30.0.2", nil))
+	expect("the victim gets another address", map[string][]string{"thief": {"192.0.2.1", victim, "192.0.2.2", victim}, "victim": nil})
+	s.Services().Set(wanting("victim", victim, nil))
+	s.Take()
+	s.Services().Replace([]*corev1.Service{wanting("thief", "10.96.0.9", []string{"192.0.2.1", victim})})
+	expect("the victim goes", map[string][]string{"thief": {"192.0.2.1", victim}, "victim": nil})
+	s.Services().Delete(service("thief"))
+	if len(s.outside.owners)+len(s.outside.wanted) > 0 {
+		t.Errorf("left over: %v %v", s.outside.owners, s.outside.wanted)
+	}
+}
