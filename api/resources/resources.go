@@ -65,9 +65,9 @@ func (r *Row) GVR() schema.GroupVersionResource { return r.GVK.GroupVersion().Wi
 // GroupResource is the resource as errors name it: "deployments.apps".
 func (r *Row) GroupResource() schema.GroupResource { return r.GVR().GroupResource() }
 
-// Strategy is what the generic registry asks about a kind, in this order for create: Default (at decoding), PrepareCreate,
-// mutating admission has run before, Validate; for update: Default, PrepareUpdate, ValidateUpdate (which includes what
-// Validate checks). Metadata common to all kinds (name, uid, generation, …) is the registry's work.
+// Strategy is what the generic registry asks about a kind, in this order for create: Default, mutating admission, Default
+// again, PrepareCreate, Validate; for update: the same with PrepareUpdate and ValidateUpdate (which includes what Validate
+// checks). Metadata common to all kinds (name, uid, generation, …) is the registry's work.
 type Strategy struct {
 	// Default fills in what the client left out; it must be idempotent.
 	Default func(obj runtime.Object)

@@ -23,7 +23,7 @@ const (
 )
 
 // Attributes describes one operation. Object is nil for Delete, OldObject for Create; a mutating plug-in changes Object in
-// place; OldObject is read-only.
+// place, or puts another one of the same kind there. It is defaulted again afterwards. OldObject is read-only.
 type Attributes struct {
 	Operation   Operation
 	Kind        schema.GroupVersionKind

@@ -24,12 +24,13 @@ const nameAttempts = 8
 
 // Create implements Store.
 func (g *Generic) Create(ctx context.Context, ns string, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error) {
-	_, created, err := g.CreateItem(ctx, ns, obj, opts)
+	_, created, err := g.CreateItem(ctx, ns, "", obj, opts)
 	return created, err
 }
 
-// CreateItem stores obj, which it changes and returns. The item has revision 0 if opts ask for a dry run.
-func (g *Generic) CreateItem(ctx context.Context, ns string, obj runtime.Object, opts *metav1.CreateOptions) (*storage.Item, runtime.Object, error) {
+// CreateItem stores obj, which it changes, and returns what was stored: another object if admission replaced it. name is the
+// object's where the request gives it, in a URL, else "". The item has revision 0 if opts ask for a dry run.
+func (g *Generic) CreateItem(ctx context.Context, ns, name string, obj runtime.Object, opts *metav1.CreateOptions) (*storage.Item, runtime.Object, error) {
 	access, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, nil, fmt.Errorf("create %s: %w", g.gr, err)
@@ -38,18 +39,17 @@ func (g *Generic) CreateItem(ctx context.Context, ns string, obj runtime.Object,
 		return nil, nil, err
 	}
 	wipeSystemMetadata(access)
-	if s := &g.Row.Strategy; s.Default != nil {
-		s.Default(obj)
+	def := g.Row.Strategy.Default
+	if def != nil {
+		def(obj)
 	}
 	a := g.attributes(ctx, admission.Create, ns, access.GetName(), "")
 	a.Object, a.Options, a.DryRun = obj, opts, isDryRun(opts.DryRun)
-	if g.Admission != nil {
-		if err := g.Admission.Admit(ctx, a); err != nil {
-			return nil, nil, err
-		}
+	if access, err = g.admit(ctx, a, def); err != nil {
+		return nil, nil, err
 	}
-	if access.GetResourceVersion() != "" {
-		return nil, nil, errors.New("resourceVersion should not be set on objects to be created")
+	if err := g.checkCreated(access, ns, name); err != nil {
+		return nil, nil, err
 	}
 	prefix := access.GetGenerateName()
 	generated := access.GetName() == "" && prefix != ""
@@ -67,13 +67,29 @@ func (g *Generic) CreateItem(ctx context.Context, ns string, obj runtime.Object,
 		if err != nil {
 			return nil, nil, err
 		}
-		return item, obj, nil
+		return item, a.Object, nil
 	}
 }
 
-// create prepares, validates and stores a.Object, whose name is settled.
+// checkCreated refuses an object that is not the one the request was made for, as the client sent it or as admission left it.
+// A name that no URL gives is the object's own affair.
+func (g *Generic) checkCreated(access metav1.Object, ns, name string) error {
+	if err := g.fitNamespace(access, ns); err != nil {
+		return err
+	}
+	if name != "" && access.GetName() != name {
+		return otherName(access.GetName(), name)
+	}
+	if access.GetResourceVersion() != "" {
+		return errors.New("resourceVersion should not be set on objects to be created")
+	}
+	return nil
+}
+
+// create prepares, validates and stores a.Object, whose name is settled. A later attempt gets the object as the one before left it.
 func (g *Generic) create(ctx context.Context, a *admission.Attributes, access metav1.Object) (item *storage.Item, err error) {
 	s := &g.Row.Strategy
+	wipeSystemMetadata(access)
 	access.SetUID(uuid.NewUUID())
 	access.SetCreationTimestamp(metav1.NewTime(g.Now()).Rfc3339Copy())
 	if s.SpecChanged != nil {

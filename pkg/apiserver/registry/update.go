@@ -114,14 +114,11 @@ func (u *update) attempt(ctx context.Context, current *storage.Item) (storage.Dr
 	if err != nil {
 		return storage.Draft{}, err
 	}
-	if err := u.prepare(ctx, obj, old); err != nil {
+	obj, access, err := u.prepare(ctx, obj, old)
+	if err != nil {
 		return storage.Draft{}, err
 	}
 	u.obj = obj
-	access, err := meta.Accessor(obj)
-	if err != nil {
-		return storage.Draft{}, fmt.Errorf("update %s: %w", u.gr, err)
-	}
 	if !u.dryRun && u.goes(obj, access) {
 		u.remove = current.Revision
 		return storage.Draft{}, errRemove
@@ -138,31 +135,44 @@ func (u *update) attempt(ctx context.Context, current *storage.Item) (storage.Dr
 	return draft, nil
 }
 
-// prepare takes obj through metadata rules, admission, strategy and validation.
-func (u *update) prepare(ctx context.Context, obj, old runtime.Object) error {
+// prepare takes obj through metadata rules, admission, strategy and validation, and returns what came of it.
+func (u *update) prepare(ctx context.Context, obj, old runtime.Object) (runtime.Object, metav1.Object, error) {
 	access, err := meta.Accessor(obj)
 	if err != nil {
-		return fmt.Errorf("update %s: %w", u.gr, err)
+		return nil, nil, fmt.Errorf("update %s: %w", u.gr, err)
 	}
 	was, err := meta.Accessor(old)
 	if err != nil {
-		return fmt.Errorf("update %s: %w", u.gr, err)
+		return nil, nil, fmt.Errorf("update %s: %w", u.gr, err)
 	}
+	if name := access.GetName(); name != "" && name != u.name {
+		return nil, nil, otherName(name, u.name)
+	}
+	access.SetName(u.name)
 	if err := u.checkIdentity(access, was); err != nil {
-		return err
+		return nil, nil, err
 	}
+	def := u.Row.Strategy.Default
 	if u.strategy != nil && u.strategy.Default != nil {
-		u.strategy.Default(obj)
-	} else if u.Row.Strategy.Default != nil {
-		u.Row.Strategy.Default(obj)
+		def = u.strategy.Default
+	}
+	if def != nil {
+		def(obj)
 	}
 	a := u.attributes(ctx, admission.Update, u.ns, u.name, u.subresource)
 	a.Object, a.OldObject, a.Options, a.DryRun = obj, old, u.opts, u.dryRun
-	if u.Admission != nil {
-		if err := u.Admission.Admit(ctx, a); err != nil {
-			return err
-		}
+	if access, err = u.admit(ctx, a, def); err != nil {
+		return nil, nil, err
 	}
+	if err := u.checkIdentity(access, was); err != nil {
+		return nil, nil, err
+	}
+	return a.Object, access, u.settleOn(ctx, a, access, was)
+}
+
+// settleOn takes what admission left through strategy and validation.
+func (u *update) settleOn(ctx context.Context, a *admission.Attributes, access, was metav1.Object) (err error) {
+	obj, old := a.Object, a.OldObject
 	keepSystemMetadata(access, was)
 	if s := u.strategy; s != nil && s.PrepareUpdate != nil {
 		s.PrepareUpdate(obj, old)
@@ -195,12 +205,14 @@ func (u *update) prepare(ctx context.Context, obj, old runtime.Object) error {
 	return nil
 }
 
-// checkIdentity refuses a write that was meant for another object or another version of it.
+// otherName is the 400 for an object that is not called as the URL says.
+func otherName(name, url string) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, url))
+}
+
+// checkIdentity refuses a write that was meant for another namespace or another version of the object. Another name or uid is
+// an invalid change of the object.
 func (u *update) checkIdentity(access, was metav1.Object) error {
-	if access.GetName() != "" && access.GetName() != u.name {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", access.GetName(), u.name))
-	}
-	access.SetName(u.name)
 	if err := u.fitNamespace(access, u.ns); err != nil {
 		return err
 	}

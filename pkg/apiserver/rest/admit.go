@@ -1,6 +1,10 @@
 package rest
 
 import (
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -13,9 +17,16 @@ func (x *exchange) admitConnect() error {
 	return x.admit(&admission.Attributes{Operation: admission.Connect, Name: x.info.Name})
 }
 
-// admitCreate asks admission about a POST that is answered without a store.
-func (x *exchange) admitCreate(name string, obj runtime.Object, opts *metav1.CreateOptions) error {
-	return x.admit(&admission.Attributes{Operation: admission.Create, Name: name, Object: obj, Options: opts, DryRun: len(opts.DryRun) > 0})
+// admitCreate asks admission about a POST that is answered without a store, and returns the object that it left.
+func (x *exchange) admitCreate(name string, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error) {
+	a := &admission.Attributes{Operation: admission.Create, Name: name, Object: obj, Options: opts, DryRun: len(opts.DryRun) > 0}
+	if err := x.admit(a); err != nil {
+		return nil, err
+	}
+	if reflect.TypeOf(a.Object) != reflect.TypeOf(obj) {
+		return nil, apierrors.NewInternalError(fmt.Errorf("admission replaced a %T by a %T", obj, a.Object))
+	}
+	return a.Object, nil
 }
 
 func (x *exchange) admit(a *admission.Attributes) error {

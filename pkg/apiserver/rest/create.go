@@ -29,7 +29,7 @@ func (x *exchange) create() error {
 	}
 	obj = x.stored(obj)
 	ctx := registry.WithWarner(x.r.Context(), x.warn)
-	item, obj, err := x.res.Store.CreateItem(ctx, x.info.Namespace, obj, opts)
+	item, obj, err := x.res.Store.CreateItem(ctx, x.info.Namespace, "", obj, opts)
 	if err != nil {
 		return err
 	}
@@ -83,16 +83,13 @@ func (x *exchange) createWith(c registry.Creater, gvk schema.GroupVersionKind, n
 	if err := x.bodyAs(gvk, obj, opts.FieldValidation); err != nil {
 		return err
 	}
-	if access, err := meta.Accessor(obj); err == nil && x.res.Row.Namespaced {
-		switch access.GetNamespace() {
-		case x.info.Namespace:
-		case "":
-			access.SetNamespace(x.info.Namespace)
-		default:
-			return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
-		}
+	if err := x.fitNamespace(obj); err != nil {
+		return err
 	}
-	if err := x.admitCreate(name, obj, opts); err != nil {
+	if obj, err = x.admitCreate(name, obj, opts); err != nil {
+		return err
+	}
+	if err := x.fitNamespace(obj); err != nil {
 		return err
 	}
 	ctx := registry.WithWarner(x.r.Context(), x.warn)
@@ -101,4 +98,20 @@ func (x *exchange) createWith(c registry.Creater, gvk schema.GroupVersionKind, n
 		return err
 	}
 	return x.writeObject(a, http.StatusCreated, out)
+}
+
+// fitNamespace sets the namespace of an object that has metadata from the request's, and refuses another one.
+func (x *exchange) fitNamespace(obj runtime.Object) error {
+	access, err := meta.Accessor(obj)
+	if err != nil || !x.res.Row.Namespaced {
+		return nil
+	}
+	switch access.GetNamespace() {
+	case x.info.Namespace:
+	case "":
+		access.SetNamespace(x.info.Namespace)
+	default:
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	return nil
 }

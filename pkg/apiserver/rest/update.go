@@ -48,7 +48,8 @@ func (x *exchange) update(subresource string) error {
 		if err := withoutVersion(obj); err != nil {
 			return err
 		}
-		item, updated, err = x.res.Store.CreateItem(ctx, x.info.Namespace, obj, &metav1.CreateOptions{DryRun: opts.DryRun, FieldManager: opts.FieldManager})
+		item, updated, err = x.res.Store.CreateItem(ctx, x.info.Namespace, x.info.Name, obj,
+			&metav1.CreateOptions{DryRun: opts.DryRun, FieldManager: opts.FieldManager, FieldValidation: opts.FieldValidation})
 	}
 	if err != nil {
 		return err

@@ -1,0 +1,50 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"bonsai/pkg/apiserver/admission"
+)
+
+// admit runs mutating admission on a.Object, which may be another object then, and returns the access to what is there now. It
+// is defaulted again: a plug-in may have dropped what had a default, or added a part (a container) whose fields have some.
+// Who and which version the object is, the caller checks anew; that it is still of the stored kind is checked here.
+func (g *Generic) admit(ctx context.Context, a *admission.Attributes, def func(runtime.Object)) (metav1.Object, error) {
+	if g.Admission != nil {
+		was := reflect.TypeOf(a.Object)
+		if err := g.Admission.Admit(ctx, a); err != nil {
+			return nil, err
+		}
+		if err := g.stillOfKind(a.Object, was); err != nil {
+			return nil, err
+		}
+		if def != nil {
+			def(a.Object)
+		}
+	}
+	access, err := meta.Accessor(a.Object)
+	if err != nil {
+		return nil, fmt.Errorf("admission of %s: %w", g.gr, err)
+	}
+	return access, nil
+}
+
+// stillOfKind makes sure that admission left an object of the stored kind, whose Go type is was, and that it says so.
+func (g *Generic) stillOfKind(obj runtime.Object, was reflect.Type) error {
+	want := g.codec.GVK()
+	if reflect.TypeOf(obj) != was {
+		return apierrors.NewInternalError(fmt.Errorf("admission replaced a %s by a %T", want, obj))
+	}
+	if got := obj.GetObjectKind().GroupVersionKind(); !got.Empty() && got != want {
+		return apierrors.NewInternalError(fmt.Errorf("admission replaced a %s by a %s", want, got))
+	}
+	obj.GetObjectKind().SetGroupVersionKind(want)
+	return nil
+}
