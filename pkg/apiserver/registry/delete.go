@@ -47,7 +47,7 @@ func (g *Generic) tryDelete(ctx context.Context, ns, name string, opts *metav1.D
 	if err != nil {
 		return nil, nil, false, err
 	}
-	obj, err := g.codec.Object(item)
+	obj, err := Object(g.codec, item)
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -71,7 +71,7 @@ func (g *Generic) tryDelete(ctx context.Context, ns, name string, opts *metav1.D
 	changed := g.markDeleted(obj, access, opts)
 	if g.goes(obj, access) {
 		if g.Row.Strategy.Graceful == nil { // the answer and hooks get it as it was
-			if obj, err = g.codec.Object(item); err != nil {
+			if obj, err = Object(g.codec, item); err != nil {
 				return nil, nil, false, err
 			}
 		}
@@ -100,7 +100,7 @@ func (g *Generic) remove(ctx context.Context, item *storage.Item, obj runtime.Ob
 }
 
 func (g *Generic) storeMarked(ctx context.Context, item *storage.Item, obj runtime.Object, opts *metav1.DeleteOptions) (*storage.Item, error) {
-	draft, err := g.codec.draft(obj)
+	draft, err := draftOf(g.codec, obj)
 	if err != nil {
 		return nil, err
 	}

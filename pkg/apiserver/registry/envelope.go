@@ -86,8 +86,8 @@ func ParseEnvelope(doc []byte) (Envelope, error) {
 	return e, err
 }
 
-// MetadataOf returns the encoded ObjectMeta (field 1) of a message.
-func MetadataOf(raw []byte) ([]byte, error) {
+// metadataOf returns the encoded ObjectMeta (field 1) of a message.
+func metadataOf(raw []byte) ([]byte, error) {
 	var meta []byte
 	err := eachField(raw, func(field int, value []byte) error {
 		if field == 1 {

@@ -15,8 +15,8 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-func podCodec() *Codec {
-	return NewKindCodec(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, func() runtime.Object { return &corev1.Pod{} },
+func podCodec() *ProtobufCodec {
+	return NewProtobufCodec(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, func() runtime.Object { return &corev1.Pod{} },
 		func(obj runtime.Object) fields.Set {
 			return fields.Set{"spec.nodeName": obj.(*corev1.Pod).Spec.NodeName}
 		})
@@ -97,8 +97,8 @@ func FuzzStoredBytes(f *testing.F) {
 		if m, err := codec.Metadata(item); err != nil || revision > 0 && !equality.Semantic.DeepEqual(*m, want.ObjectMeta) {
 			t.Fatalf("metadata %+v, %v, want %+v", m, err, want.ObjectMeta)
 		}
-		doc, err := codec.AppendProtobuf(nil, item)
-		if size, sizeErr := codec.ProtobufSize(item); err != nil || sizeErr != nil || size != len(doc) {
+		doc, err := AppendDocument(codec, nil, item)
+		if size, sizeErr := DocumentSize(codec, item); err != nil || sizeErr != nil || size != len(doc) {
 			t.Fatalf("%d bytes announced, %d made: %v, %v", size, len(doc), err, sizeErr)
 		}
 		e, err := ParseEnvelope(doc)

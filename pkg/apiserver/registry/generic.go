@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -46,7 +47,7 @@ type Config struct {
 // for handlers that answer with bytes.
 type Generic struct {
 	Config
-	codec  *Codec
+	codec  Codec
 	prefix string
 	gr     schema.GroupResource
 	// written is the revision of the newest write through this store and its views.
@@ -83,7 +84,7 @@ func (g *Generic) View(row *resources.Row) *Generic {
 func Prefix(row *resources.Row) string { return "/registry/" + row.StoragePath + "/" }
 
 // Codec returns the store's codec.
-func (g *Generic) Codec() *Codec { return g.codec }
+func (g *Generic) Codec() Codec { return g.codec }
 
 // GroupResource is the resource as errors name it.
 func (g *Generic) GroupResource() schema.GroupResource { return g.gr }
@@ -167,7 +168,7 @@ func (g *Generic) getObject(ctx context.Context, ns, name string, notOlderThan i
 	if err != nil {
 		return nil, err
 	}
-	return g.codec.Object(item)
+	return Object(g.codec, item)
 }
 
 // List implements Store.
@@ -186,7 +187,7 @@ func (g *Generic) List(ctx context.Context, ns, labelSelector string) ([]runtime
 	}
 	out := make([]runtime.Object, 0, len(list.Items))
 	for _, item := range list.Items {
-		obj, err := g.codec.Object(item)
+		obj, err := Object(g.codec, item)
 		if err != nil {
 			return nil, err
 		}
@@ -217,17 +218,23 @@ func (g *Generic) strategyOf(subresource string) *resources.Strategy {
 	return nil
 }
 
-// setVersion puts revision into obj, or nothing for 0.
+// setVersion puts the item's revision into obj.
 func setVersion(obj runtime.Object, item *storage.Item) error {
 	access, err := meta.Accessor(obj)
 	if err != nil {
 		return fmt.Errorf("set resourceVersion: %w", err)
 	}
-	access.SetResourceVersion("")
-	if item.Revision != 0 {
-		access.SetResourceVersion(fmt.Sprint(item.Revision))
-	}
+	setRevision(access, item.Revision)
 	return nil
+}
+
+// setRevision sets the resourceVersion, which revision 0 (a dry run's) leaves empty.
+func setRevision(access metav1.Object, revision int64) {
+	version := ""
+	if revision != 0 {
+		version = strconv.FormatInt(revision, 10)
+	}
+	access.SetResourceVersion(version)
 }
 
 // isDryRun tells whether the client asked to store nothing.

@@ -106,7 +106,7 @@ func (u *update) settle(committed bool) {
 // attempt makes the draft of the new object from the current item.
 func (u *update) attempt(ctx context.Context, current *storage.Item) (storage.Draft, error) {
 	u.settle(false)
-	old, err := u.codec.Object(current)
+	old, err := Object(u.codec, current)
 	if err != nil {
 		return storage.Draft{}, err
 	}
@@ -123,7 +123,7 @@ func (u *update) attempt(ctx context.Context, current *storage.Item) (storage.Dr
 		u.remove = current.Revision
 		return storage.Draft{}, errRemove
 	}
-	draft, err := u.codec.draft(obj)
+	draft, err := draftOf(u.codec, obj)
 	if err != nil {
 		return storage.Draft{}, err
 	}

@@ -1,10 +1,6 @@
 package rest
 
 import (
-	"encoding/binary"
-	"fmt"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -16,16 +12,15 @@ import (
 // form is one way to show stored items: as they are stored, as another kind (a view), or their metadata only. All of them
 // are items with a codec, so that lists, gets and watches have one path.
 type form struct {
-	codec *registry.Codec
+	codec registry.Codec
 	list  schema.GroupVersionKind
 	// item gives the item to encode for a stored one; nil: the stored one itself, with its shared encodings.
 	item func(*storage.Item) (*storage.Item, error)
 
 	protobufHead []byte // of a list
-	kinds        bool   // JSON items of lists keep kind and apiVersion
 }
 
-func newForm(codec *registry.Codec, listKind string, item func(*storage.Item) (*storage.Item, error)) *form {
+func newForm(codec registry.Codec, listKind string, item func(*storage.Item) (*storage.Item, error)) *form {
 	gvk := codec.GVK().GroupVersion().WithKind(listKind)
 	return &form{codec: codec, list: gvk, item: item, protobufHead: registry.EnvelopeHead(gvk)}
 }
@@ -54,11 +49,11 @@ func (f *form) ofAll(stored []*storage.Item) ([]*storage.Item, error) {
 }
 
 // fullForm shows objects as clients of row see them.
-func fullForm(row *resources.Row, stored *registry.Codec) *form {
+func fullForm(row *resources.Row, stored registry.Codec) *form {
 	if row.Stored == nil {
 		return newForm(stored, row.GVK.Kind+"List", nil)
 	}
-	served := registry.NewKindCodec(row.GVK, row.New, nil)
+	served := registry.NewProtobufCodec(row.GVK, row.New, nil)
 	return newForm(served, row.GVK.Kind+"List", func(i *storage.Item) (*storage.Item, error) {
 		obj, err := stored.Decode(i.Value, 0)
 		if err != nil {
@@ -68,7 +63,7 @@ func fullForm(row *resources.Row, stored *registry.Codec) *form {
 	})
 }
 
-func servedItem(served *registry.Codec, i *storage.Item, obj runtime.Object) (*storage.Item, error) {
+func servedItem(served registry.Codec, i *storage.Item, obj runtime.Object) (*storage.Item, error) {
 	value, err := served.Encode(obj)
 	if err != nil {
 		return nil, err
@@ -76,26 +71,8 @@ func servedItem(served *registry.Codec, i *storage.Item, obj runtime.Object) (*s
 	return &storage.Item{Key: i.Key, Value: value, Revision: i.Revision, Facts: i.Facts}, nil
 }
 
-// metadataForm shows PartialObjectMetadata of meta.k8s.io/version. It copies the encoded metadata and decodes nothing.
-func metadataForm(stored *registry.Codec, version string) *form {
-	gvk := schema.GroupVersionKind{Group: metav1.GroupName, Version: version, Kind: "PartialObjectMetadata"}
-	codec := registry.NewKindCodec(gvk, func() runtime.Object { return &metav1.PartialObjectMetadata{} }, nil)
-	f := newForm(codec, "PartialObjectMetadataList", func(i *storage.Item) (*storage.Item, error) {
-		raw, err := stored.Raw(i.Value)
-		if err != nil {
-			return nil, fmt.Errorf("metadata of %s: %w", i.Key, err)
-		}
-		meta, err := registry.MetadataOf(raw)
-		if err != nil {
-			return nil, fmt.Errorf("metadata of %s: %w", i.Key, err)
-		}
-		const tag = 1<<3 | 2
-		message := binary.AppendUvarint([]byte{tag}, uint64(len(meta)))
-		message = append(message, meta...)
-		value := binary.AppendUvarint(append([]byte(nil), codec.Head()...), uint64(len(message)))
-		value = append(append(value, message...), registry.EnvelopeTail...)
-		return &storage.Item{Key: i.Key, Value: value, Revision: i.Revision, Facts: i.Facts}, nil
-	})
-	f.kinds = true
-	return f
+// metadataForm shows PartialObjectMetadata of meta.k8s.io/version.
+func metadataForm(stored registry.Codec, version string) *form {
+	codec := registry.NewMetadataCodec(version)
+	return newForm(codec, "PartialObjectMetadataList", func(i *storage.Item) (*storage.Item, error) { return codec.Item(stored, i) })
 }

@@ -129,7 +129,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func podCodec() *registry.Codec { return registry.NewCodec(podRow()) }
+func podCodec() registry.Codec { return registry.NewCodec(podRow()) }
 
 func podRow() *resources.Row {
 	return &resources.Row{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, FieldNames: []string{"spec.nodeName", "status.phase"}}

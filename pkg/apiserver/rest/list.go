@@ -106,7 +106,7 @@ func (x *exchange) writeList(a accepted, f *form, stored []*storage.Item, meta m
 		return x.writeJSON(a, http.StatusOK, whole.Bytes())
 	}
 	for _, item := range items { // before the first byte, while an error can still be answered
-		if _, err := f.codec.JSON(item); err != nil {
+		if _, err := f.codec.ElementSize(item); err != nil {
 			return apierrors.NewInternalError(err)
 		}
 	}
@@ -173,7 +173,7 @@ func (g *gather) close() {
 	g.buf = nil
 }
 
-// writeJSONList writes the list document. Items leave out kind and apiVersion, as in all lists of Kubernetes.
+// writeJSONList writes the list document.
 func writeJSONList(out io.Writer, f *form, items []*storage.Item, meta *metav1.ListMeta) error {
 	g := newGather(out)
 	defer g.close()
@@ -182,22 +182,14 @@ func writeJSONList(out io.Writer, f *form, items []*storage.Item, meta *metav1.L
 		return err
 	}
 	g.add([]byte(`{"kind":"`), []byte(f.list.Kind), []byte(`","apiVersion":"`), []byte(f.list.GroupVersion().String()), []byte(`","metadata":`), encoded, []byte(`,"items":[`))
-	head := f.codec.JSONHead()
-	open, comma := []byte("{"), []byte(",")
 	for i, item := range items {
-		b, err := f.codec.JSON(item)
-		if err != nil {
+		if i > 0 {
+			*g.buf = append(*g.buf, ',')
+		}
+		if *g.buf, err = f.codec.AppendElement(*g.buf, item); err != nil {
 			return err
 		}
-		if i > 0 {
-			g.add(comma)
-		}
-		if !f.kinds && bytes.HasPrefix(b, head) {
-			g.add(open, b[len(head):])
-		} else {
-			g.add(b)
-		}
-		if g.err != nil {
+		if g.add(); g.err != nil {
 			return nil // the client went away
 		}
 	}
@@ -213,9 +205,9 @@ func (x *exchange) writeProtobufList(f *form, items []*storage.Item, meta *metav
 	}
 	const tagMeta, tagItem = 1<<3 | 2, 2<<3 | 2
 	front := append(binary.AppendUvarint([]byte{tagMeta}, uint64(len(encoded))), encoded...)
-	total := len(front)
+	total, messages := len(front), f.codec.Messages()
 	for _, item := range items {
-		size, err := f.codec.MessageSize(item)
+		size, err := messages.MessageSize(item)
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
@@ -226,10 +218,10 @@ func (x *exchange) writeProtobufList(f *form, items []*storage.Item, meta *metav
 	defer g.close()
 	g.add(f.protobufHead, binary.AppendUvarint(nil, uint64(total)), front)
 	for _, item := range items {
-		size, err := f.codec.MessageSize(item)
+		size, err := messages.MessageSize(item)
 		if err == nil {
 			*g.buf = binary.AppendUvarint(append(*g.buf, tagItem), uint64(size))
-			*g.buf, err = f.codec.AppendMessage(*g.buf, item)
+			*g.buf, err = messages.AppendMessage(*g.buf, item)
 		}
 		if err != nil {
 			panic(http.ErrAbortHandler)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/storage"
 )
 
@@ -19,7 +20,7 @@ func tableKind(version string) schema.GroupVersionKind {
 
 // table shows items as `kubectl get` prints them. It decodes each item, makes its row and drops it.
 func (x *exchange) table(a accepted, items []*storage.Item, list metav1.ListMeta) (*metav1.Table, error) {
-	return x.tableOf(a, len(items), func(i int) (runtime.Object, error) { return x.res.Store.Codec().Object(items[i]) }, list)
+	return x.tableOf(a, len(items), func(i int) (runtime.Object, error) { return registry.Object(x.res.Store.Codec(), items[i]) }, list)
 }
 
 // tableOf makes a table of n objects, which it asks for one after the other.

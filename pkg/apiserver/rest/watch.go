@@ -177,7 +177,7 @@ func (s *stream) add(g *gather, e *storage.Event) error {
 		return err
 	}
 	if s.media == typeProtobuf {
-		return addProtobufFrame(g, e.Type, s.form.codec, item)
+		return addProtobufFrame(g, e.Type, s.form.codec.Messages(), item)
 	}
 	b, err := s.form.codec.JSON(item)
 	if err != nil {
@@ -199,13 +199,13 @@ func addJSONFrame(g *gather, t storage.EventType, object []byte) {
 
 // addProtobufFrame writes a metav1.WatchEvent behind its length (four bytes, big-endian): type (1) and object (2), a
 // RawExtension whose raw (1) is the object's document.
-func addProtobufFrame(g *gather, t storage.EventType, codec *registry.Codec, item *storage.Item) error {
-	size, err := codec.ProtobufSize(item)
+func addProtobufFrame(g *gather, t storage.EventType, messages registry.Messages, item *storage.Item) error {
+	size, err := registry.DocumentSize(messages, item)
 	if err != nil {
 		return err
 	}
 	b := appendFrameHead(*g.buf, t, size)
-	if b, err = codec.AppendProtobuf(b, item); err != nil {
+	if b, err = registry.AppendDocument(messages, b, item); err != nil {
 		return err
 	}
 	*g.buf = b

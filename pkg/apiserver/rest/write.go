@@ -27,11 +27,12 @@ func (x *exchange) writeItem(a accepted, f *form, code int, stored *storage.Item
 		return apierrors.NewInternalError(err)
 	}
 	if a.media == typeProtobuf {
-		size, err := f.codec.ProtobufSize(item)
+		messages := f.codec.Messages()
+		size, err := registry.DocumentSize(messages, item)
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
-		b, err := f.codec.AppendProtobuf(make([]byte, 0, size), item)
+		b, err := registry.AppendDocument(messages, make([]byte, 0, size), item)
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}

@@ -1,0 +1,284 @@
+package registry
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/pkg/apiserver/storage"
+)
+
+// ProtobufCodec is the Codec of Go types with a protobuf form. A protobuf answer is the stored message with the
+// resourceVersion appended (protobuf merges repeated messages); a JSON answer is made once per item and shared.
+type ProtobufCodec struct {
+	gvk     schema.GroupVersionKind
+	new     func() runtime.Object
+	fields  func(runtime.Object) fields.Set
+	decoded func(runtime.Object) // completes what was decoded; may be nil
+
+	head     []byte // of the protobuf envelope
+	jsonHead []byte // {"kind":"Pod","apiVersion":"v1", which elements of lists leave out; nil: they do not
+	encode   func(*storage.Item) ([]byte, error)
+}
+
+var (
+	_ Codec    = (*ProtobufCodec)(nil)
+	_ Messages = (*ProtobufCodec)(nil)
+)
+
+// NewProtobufCodec returns the codec of a kind whose objects are Messages; fields may be nil.
+func NewProtobufCodec(gvk schema.GroupVersionKind, newObject func() runtime.Object, fields func(runtime.Object) fields.Set) *ProtobufCodec {
+	c := &ProtobufCodec{gvk: gvk, new: newObject, fields: fields}
+	c.head = EnvelopeHead(c.gvk)
+	c.jsonHead = fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, c.gvk.Kind, c.gvk.GroupVersion().String())
+	c.encode = c.makeJSON
+	return c
+}
+
+// MediaTypes implements Codec.
+func (c *ProtobufCodec) MediaTypes() []string {
+	return []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
+}
+
+// Messages implements Codec.
+func (c *ProtobufCodec) Messages() Messages { return c }
+
+// GVK implements Codec.
+func (c *ProtobufCodec) GVK() schema.GroupVersionKind { return c.gvk }
+
+// New implements Codec.
+func (c *ProtobufCodec) New() runtime.Object {
+	obj := c.new()
+	obj.GetObjectKind().SetGroupVersionKind(c.gvk)
+	return obj
+}
+
+// Encode implements Codec.
+func (c *ProtobufCodec) Encode(obj runtime.Object) ([]byte, error) {
+	m, ok := obj.(Message)
+	if !ok {
+		return nil, fmt.Errorf("encode %s: %T has no protobuf form", c.gvk.Kind, obj)
+	}
+	access, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", c.gvk.Kind, err)
+	}
+	if version := access.GetResourceVersion(); version != "" {
+		access.SetResourceVersion("")
+		defer access.SetResourceVersion(version)
+	}
+	return Envelop(c.head, m)
+}
+
+// Envelop encodes m behind head (of EnvelopeHead) as one document.
+func Envelop(head []byte, m Message) ([]byte, error) {
+	size := m.Size()
+	b := make([]byte, 0, len(head)+UvarintLen(uint64(size))+size+len(EnvelopeTail))
+	b = append(b, head...)
+	b = binary.AppendUvarint(b, uint64(size))
+	start := len(b)
+	b = b[:start+size]
+	if _, err := m.MarshalToSizedBuffer(b[start:]); err != nil {
+		return nil, fmt.Errorf("encode as protobuf: %w", err)
+	}
+	return append(b, EnvelopeTail...), nil
+}
+
+// raw returns the message of a stored value. Values this codec wrote are recognised by their head.
+func (c *ProtobufCodec) raw(value []byte) ([]byte, error) {
+	if !bytes.HasPrefix(value, c.head) {
+		e, err := ParseEnvelope(value)
+		if err != nil {
+			return nil, err
+		}
+		if string(e.APIVersion) != c.gvk.GroupVersion().String() || string(e.Kind) != c.gvk.Kind {
+			return nil, fmt.Errorf("stored as %s %s, not as %s", e.APIVersion, e.Kind, c.gvk)
+		}
+		return e.Raw, nil
+	}
+	size, n := binary.Uvarint(value[len(c.head):])
+	start := len(c.head) + n
+	if n <= 0 || size > uint64(len(value)-start) {
+		return nil, fmt.Errorf("%w: cut short", errEnvelope)
+	}
+	return value[start : start+int(size)], nil
+}
+
+// Decode implements Codec.
+func (c *ProtobufCodec) Decode(value []byte, revision int64) (runtime.Object, error) {
+	raw, err := c.raw(value)
+	if err != nil {
+		return nil, fmt.Errorf("decode stored %s: %w", c.gvk.Kind, err)
+	}
+	obj := c.New()
+	if err := obj.(Message).Unmarshal(raw); err != nil {
+		return nil, fmt.Errorf("decode stored %s: %w", c.gvk.Kind, err)
+	}
+	if revision != 0 {
+		access, err := meta.Accessor(obj)
+		if err != nil {
+			return nil, fmt.Errorf("decode stored %s: %w", c.gvk.Kind, err)
+		}
+		setRevision(access, revision)
+	}
+	if c.decoded != nil {
+		c.decoded(obj)
+	}
+	return obj, nil
+}
+
+// Metadata implements Codec.
+func (c *ProtobufCodec) Metadata(item *storage.Item) (*metav1.ObjectMeta, error) {
+	encoded, err := c.MetadataMessage(item)
+	if err != nil {
+		return nil, err
+	}
+	m := &metav1.ObjectMeta{}
+	if err := m.Unmarshal(encoded); err != nil {
+		return nil, fmt.Errorf("decode metadata of stored %s: %w", c.gvk.Kind, err)
+	}
+	setRevision(m, item.Revision)
+	return m, nil
+}
+
+// MetadataMessage implements Codec. The result is a part of the stored value.
+func (c *ProtobufCodec) MetadataMessage(item *storage.Item) ([]byte, error) {
+	raw, err := c.raw(item.Value)
+	if err != nil {
+		return nil, fmt.Errorf("decode stored %s: %w", c.gvk.Kind, err)
+	}
+	encoded, err := metadataOf(raw)
+	if err != nil {
+		return nil, fmt.Errorf("decode stored %s: %w", c.gvk.Kind, err)
+	}
+	return encoded, nil
+}
+
+// JSON implements Codec: it is made on first demand and shared from then on.
+func (c *ProtobufCodec) JSON(item *storage.Item) ([]byte, error) {
+	return item.Encoded(storage.JSON, c.encode)
+}
+
+// ElementSize implements Codec.
+func (c *ProtobufCodec) ElementSize(item *storage.Item) (int, error) {
+	b, err := c.JSON(item)
+	if c.headed(b) {
+		return len(b) - len(c.jsonHead) + 1, err
+	}
+	return len(b), err
+}
+
+// AppendElement implements Codec.
+func (c *ProtobufCodec) AppendElement(b []byte, item *storage.Item) ([]byte, error) {
+	doc, err := c.JSON(item)
+	if err != nil {
+		return b, err
+	}
+	if c.headed(doc) {
+		return append(append(b, '{'), doc[len(c.jsonHead):]...), nil
+	}
+	return append(b, doc...), nil
+}
+
+// headed tells whether doc starts with what elements of lists leave out.
+func (c *ProtobufCodec) headed(doc []byte) bool {
+	return len(c.jsonHead) > 0 && bytes.HasPrefix(doc, c.jsonHead)
+}
+
+func (c *ProtobufCodec) makeJSON(item *storage.Item) ([]byte, error) {
+	obj, err := Object(c, item)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(obj)
+}
+
+// Share implements Codec: nobody needs to decode the item for its JSON then.
+func (c *ProtobufCodec) Share(item *storage.Item, obj runtime.Object) error {
+	_, err := item.Encoded(storage.JSON, func(*storage.Item) ([]byte, error) { return json.Marshal(obj) })
+	return err
+}
+
+// Head implements Messages.
+func (c *ProtobufCodec) Head() []byte { return c.head }
+
+// MessageSize implements Messages.
+func (c *ProtobufCodec) MessageSize(item *storage.Item) (int, error) {
+	raw, err := c.raw(item.Value)
+	if err != nil {
+		return 0, err
+	}
+	return len(raw) + versionSize(item.Revision), nil
+}
+
+// AppendMessage implements Messages.
+func (c *ProtobufCodec) AppendMessage(b []byte, item *storage.Item) ([]byte, error) {
+	raw, err := c.raw(item.Value)
+	if err != nil {
+		return b, err
+	}
+	return appendVersion(append(b, raw...), item.Revision), nil
+}
+
+// versionSize and appendVersion are for metadata{resourceVersion: revision}; nothing for revision 0 (a dry run).
+func versionSize(revision int64) int {
+	if revision == 0 {
+		return 0
+	}
+	return 4 + decimalLen(revision)
+}
+
+func appendVersion(b []byte, revision int64) []byte {
+	if revision == 0 {
+		return b
+	}
+	digits := decimalLen(revision)
+	b = append(b, tagMetadata, byte(2+digits), tagResourceVersion, byte(digits))
+	return strconv.AppendInt(b, revision, 10)
+}
+
+func decimalLen(n int64) int {
+	l := 1
+	for n >= 10 {
+		n /= 10
+		l++
+	}
+	return l
+}
+
+// Facts implements Codec.
+func (c *ProtobufCodec) Facts(obj runtime.Object) (storage.Facts, error) {
+	access, err := meta.Accessor(obj)
+	if err != nil {
+		return storage.Facts{}, fmt.Errorf("facts of %s: %w", c.gvk.Kind, err)
+	}
+	var set fields.Set
+	if c.fields != nil {
+		set = c.fields(obj)
+	}
+	if set == nil {
+		set = make(fields.Set, 2)
+	}
+	set["metadata.name"] = access.GetName()
+	if ns := access.GetNamespace(); ns != "" {
+		set["metadata.namespace"] = ns
+	}
+	return storage.Facts{Labels: access.GetLabels(), Fields: set}, nil
+}
+
+// FactsOf implements Codec.
+func (c *ProtobufCodec) FactsOf(value []byte) (storage.Facts, error) {
+	obj, err := c.Decode(value, 0)
+	if err != nil {
+		return storage.Facts{}, err
+	}
+	return c.Facts(obj)
+}
