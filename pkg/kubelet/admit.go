@@ -5,6 +5,7 @@ import (
 	goruntime "runtime"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"bonsai/pkg/kubelet/admission"
@@ -13,7 +14,11 @@ import (
 )
 
 func (k *Kubelet) composeAdmission() {
-	k.admission = admission.New(admission.Config{Node: k.node.Object, Allocatable: k.allocatable, Static: config.IsStatic, Wake: k.workers.Wake,
+	k.admission = admission.New(admission.Config{Node: k.node.Object, Allocatable: k.allocatable, Static: config.IsStatic, QOS: k.cfg.QOS, Wake: k.workers.Wake,
+		Preempted: func(uid types.UID, lacked corev1.ResourceName) {
+			k.metrics.preempted(lacked)
+			k.workers.Interrupt(uid)
+		},
 		Refuse: func(pod *corev1.Pod) *admission.Rejection { return unsupported(pod, k.cfg.Sysctls) }})
 }
 
@@ -30,13 +35,17 @@ func (k *Kubelet) openAdmission(ctx context.Context) error {
 	return nil
 }
 
-// admit asks once whether the node takes a pod; a pod that it does not take is told why.
+// admit asks whether the node takes, and keeps, a pod; why it does not is kept.
 func (k *Kubelet) admit(pod *corev1.Pod, st *podState) admission.Verdict {
 	if st.rejected != nil {
 		return admission.Rejected
 	}
 	verdict, why := k.admission.Admit(pod)
-	if verdict == admission.Rejected {
+	switch verdict {
+	case admission.Preempted:
+		st.disruption = "Pod was preempted by Kubelet to accommodate a critical pod."
+		fallthrough
+	case admission.Rejected:
 		st.rejected = why
 		k.podEvent(pod, corev1.EventTypeWarning, why.Reason, why.Message)
 	}

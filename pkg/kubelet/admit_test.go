@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -77,6 +78,50 @@ func TestPlacesAcrossARestart(t *testing.T) {
 	k.report(k.facts(pod("ran"), ran, &runtime.PodStatus{}, true), ran, true)
 	if !admitted("second") {
 		t.Error("the place of the pod that has ended is not free")
+	}
+}
+
+// A pod that loses its place to a critical one fails with upstream's reason, and the critical one runs once it has ended.
+func TestPreempted(t *testing.T) {
+	t.Parallel()
+	k := plain()
+	remote, err := client.New(&rest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.events, k.node = newRecorder(remote, "n"), &node.Node{}
+	low := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "low"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}
+	static := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "static", Annotations: map[string]string{runtime.AnnotationConfigSource: runtime.SourceFile}}}
+	k.admission.Open()
+	verdict := func(pod *corev1.Pod) admission.Verdict { v, _ := k.admission.Admit(pod); return v }
+	if v := verdict(low); v != admission.Admitted { // the only place
+		t.Fatal(v)
+	}
+	if v := verdict(static); v != admission.Waiting {
+		t.Fatal(v)
+	}
+	st := k.state("low")
+	if v := k.admit(low, st); v != admission.Preempted {
+		t.Fatal(v)
+	}
+	runs := &runtime.PodStatus{Containers: []runtime.Container{{Name: "c", State: runtime.StateUnknown}}}
+	k.report(k.facts(low, st, runs, false), st, false)
+	if v := verdict(static); v != admission.Waiting {
+		t.Errorf("the place is given while a container runs: %v", v)
+	}
+	k.report(k.facts(low, st, &runtime.PodStatus{}, true), st, true)
+	s, _ := k.status.Get("low")
+	if s.Phase != corev1.PodFailed || s.Reason != "Preempting" || s.Message != "Preempted in order to admit critical pod" {
+		t.Errorf("status %s %s: %s", s.Phase, s.Reason, s.Message)
+	}
+	if !slices.ContainsFunc(s.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "TerminationByKubelet" &&
+			c.Message == "Pod was preempted by Kubelet to accommodate a critical pod."
+	}) {
+		t.Errorf("conditions %v", s.Conditions)
+	}
+	if v := verdict(static); v != admission.Admitted {
+		t.Errorf("the critical pod: %v", v)
 	}
 }
 

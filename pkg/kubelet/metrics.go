@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/runtime"
@@ -20,6 +21,7 @@ type metrics struct {
 	podErrors   prometheus.Counter
 	started     *prometheus.CounterVec
 	startErrors *prometheus.CounterVec
+	preemptions *prometheus.CounterVec
 }
 
 // newMetrics registers at r; nil: nothing is counted.
@@ -38,8 +40,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		started:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_started_containers_total", Help: "Starts of containers."}, []string{"container_type"}),
 		startErrors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_started_containers_errors_total",
 			Help: "Starts of containers that failed, by the reason in the container's status."}, []string{"container_type", "code"}),
+		preemptions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_preemptions",
+			Help: "Pods that lost their place to a critical one, by the resource that was missing."}, []string{"preemption_signal"}),
 	}
-	r.MustRegister(m.pods, m.containers, m.relist, m.seen, m.startedPods, m.podErrors, m.started, m.startErrors)
+	r.MustRegister(m.pods, m.containers, m.relist, m.seen, m.startedPods, m.podErrors, m.started, m.startErrors, m.preemptions)
 	return m
 }
 
@@ -89,6 +93,13 @@ func (m *metrics) startedContainer(kind lifecycle.Kind, code string) {
 	m.started.WithLabelValues(of).Inc()
 	if code != "" {
 		m.startErrors.WithLabelValues(of, code).Inc()
+	}
+}
+
+// preempted counts a pod that lost its place.
+func (m *metrics) preempted(lacked corev1.ResourceName) {
+	if m != nil {
+		m.preemptions.WithLabelValues(string(lacked)).Inc()
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/runtime"
@@ -54,7 +55,9 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.startedContainer(lifecycle.Regular, "ErrImagePull")
 	m.startedContainer(lifecycle.Init, "")
 	m.startedContainer(lifecycle.Ephemeral, "")
+	m.preempted(corev1.ResourceMemory)
 	want := map[string]float64{
+		"kubelet_preemptions memory":                                     1,
 		"kubelet_running_pods":                                           2,
 		"kubelet_running_containers created":                             1,
 		"kubelet_running_containers running":                             1,
@@ -88,4 +91,5 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	none.relisted(time.Time{}, 0, nil, nil) // counts nothing, breaks nothing
 	none.startedPod(nil)
 	none.startedContainer(lifecycle.Regular, "")
+	none.preempted(corev1.ResourceCPU)
 }

@@ -51,7 +51,10 @@ func TestEveryConditionIsOurs(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", RestartPolicyRules: rules}}}}
 	rt := &runtime.PodStatus{Sandboxes: []runtime.Sandbox{{ID: "s", Ready: true}},
 		Containers: []runtime.Container{{ID: runtime.ContainerID{ID: "x"}, Name: "c", SandboxID: "s", State: runtime.StateExited, ExitCode: 42}}}
-	got := lifecycle.Status(lifecycle.Facts{Pod: pod, Runtime: rt, Now: time.Now()}, lifecycle.Report{})
+	got := lifecycle.Status(lifecycle.Facts{Pod: pod, Runtime: rt, Now: time.Now()}, lifecycle.Report{Disruption: "evicted"})
+	if !hasCondition(got.Conditions, corev1.DisruptionTarget) {
+		t.Errorf("the kubelet ends the pod, and its conditions do not say so: %v", got.Conditions)
+	}
 	if !hasCondition(got.Conditions, corev1.AllContainersRestarting) {
 		t.Errorf("the pod's containers are to be restarted, and its conditions do not say so: %v", got.Conditions)
 	}

@@ -25,7 +25,8 @@ func plain() *Kubelet {
 		states: map[types.UID]*podState{}, mirrors: map[string]*corev1.Pod{}, pods: map[types.UID]*corev1.Pod{},
 		admission: admission.New(admission.Config{Node: func() *corev1.Node { return nil }, Static: config.IsStatic, Wake: func(types.UID) {},
 			Allocatable: func() corev1.ResourceList { return corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")} },
-			Refuse:      func(*corev1.Pod) *admission.Rejection { return nil }})}
+			QOS:         func(*corev1.Pod) corev1.PodQOSClass { return corev1.PodQOSBestEffort }, Preempted: func(types.UID, corev1.ResourceName) {},
+			Refuse: func(*corev1.Pod) *admission.Rejection { return nil }})}
 }
 
 // The back-off is that of a container's name and content: a corrected image is tried at once.

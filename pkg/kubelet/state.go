@@ -26,6 +26,8 @@ type podState struct {
 	admitted bool
 	// rejected is why the node does not take, or not keep, the pod.
 	rejected *admission.Rejection
+	// disruption is why the kubelet ends a pod that it had taken, "" while it does not.
+	disruption string
 	// cgroupParent and mounts are set once the pod's ground is prepared.
 	prepared     bool
 	cgroupParent string
@@ -151,7 +153,7 @@ func setCondition(cs []corev1.PodCondition, c corev1.PodCondition) []corev1.PodC
 func (k *Kubelet) report(f lifecycle.Facts, st *podState, ended bool) corev1.PodStatus {
 	r := lifecycle.Report{Reasons: st.reasons(f.Pod), HostIPs: k.node.HostIPs(), Ended: ended, Static: config.IsStatic(f.Pod)}
 	if st.rejected != nil {
-		r.Failed, r.Reason, r.Message = true, st.rejected.Reason, st.rejected.Message
+		r.Failed, r.Reason, r.Message, r.Disruption = true, st.rejected.Reason, st.rejected.Message, st.disruption
 	}
 	s := lifecycle.Status(f, r)
 	shown := s

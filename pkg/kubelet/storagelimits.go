@@ -115,6 +115,7 @@ func (k *Kubelet) evicted(f lifecycle.Facts, st *podState) bool {
 		return false
 	}
 	st.rejected = &admission.Rejection{Reason: reasonEvicted, Message: *why}
+	st.disruption = *why
 	k.podEvent(f.Pod, corev1.EventTypeWarning, reasonEvicted, *why)
 	k.report(f, st, false)
 	return true

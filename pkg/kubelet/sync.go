@@ -43,6 +43,9 @@ func (k *Kubelet) Sync(ctx context.Context, pod *corev1.Pod) (podworker.Outcome,
 		case admission.Rejected:
 			k.report(k.facts(pod, st, rt, false), st, true)
 			return podworker.Outcome{Ended: true}, nil
+		case admission.Preempted:
+			k.report(k.facts(pod, st, rt, false), st, false)
+			return podworker.Outcome{Ended: true}, nil
 		}
 		k.retryPulls(ctx, pod, st)
 		f := k.facts(pod, st, rt, false)

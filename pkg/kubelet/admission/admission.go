@@ -4,7 +4,8 @@
 //
 // Who is first: a pod that the runtime already had when the kubelet began keeps its place, whatever else asks; the others are
 // decided in the order of their creation, and none before all sources have told of their pods and the Node is known. Static pods
-// do not wait for that, for the API server may be one of them.
+// do not wait for that, for the API server may be one of them. A critical pod for which resources are missing takes the places of
+// lower ones (preempt.go).
 package admission
 
 import (
@@ -22,15 +23,16 @@ type Rejection struct{ Reason, Message string }
 // Verdict is what was decided of a pod.
 type Verdict int
 
-// The verdicts. A pod that is Waiting is woken when it should ask again.
+// The verdicts. A pod that is Waiting is woken when it should ask again. One that was Admitted may be Preempted later: it shall end.
 const (
 	Waiting Verdict = iota
 	Admitted
 	Rejected
+	Preempted
 )
 
-// Config is what an Admitter needs; everything is required. Its functions are called with the Admitter locked, but for Wake,
-// and must not call it.
+// Config is what an Admitter needs; everything is required. Its functions are called with the Admitter locked, but for Wake and
+// Preempted, and must not call it.
 type Config struct {
 	// Node returns the Node as the API has it, nil before it is known: then labels and taints are not asked for.
 	Node func() *corev1.Node
@@ -40,8 +42,12 @@ type Config struct {
 	Refuse func(*corev1.Pod) *Rejection
 	// Static tells whether a pod comes from a source of the node itself.
 	Static func(*corev1.Pod) bool
+	// QOS is a pod's class of service.
+	QOS func(*corev1.Pod) corev1.PodQOSClass
 	// Wake has a waiting pod asked for again.
 	Wake func(types.UID)
+	// Preempted has a pod asked for again that has lost its place, because of that resource; what it does now is pointless.
+	Preempted func(uid types.UID, lacked corev1.ResourceName)
 }
 
 // Admitter holds the places of the node. It is safe for concurrent use.
@@ -62,6 +68,8 @@ type place struct {
 	claim   claim
 	verdict Verdict
 	why     *Rejection
+	// after are the pods for whose end an admitted pod waits, so that its place is free.
+	after map[types.UID]bool
 }
 
 // New returns an Admitter that knows no pods.
@@ -134,9 +142,20 @@ func (a *Admitter) Update(pod *corev1.Pod) {
 // Release takes the pod's place away: its containers have ended, or it never gets any. It is called before others can know.
 func (a *Admitter) Release(uid types.UID) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	delete(a.pods, uid)
 	delete(a.ran, uid)
+	var free []types.UID
+	for waiting, p := range a.pods {
+		if p.after[uid] {
+			if delete(p.after, uid); len(p.after) == 0 {
+				free = append(free, waiting)
+			}
+		}
+	}
+	a.mu.Unlock()
+	for _, waiting := range free {
+		a.cfg.Wake(waiting)
+	}
 }
 
 // Withdraw takes back what Add has told of a pod that is gone from its source. A place stays until it is released.
@@ -150,24 +169,35 @@ func (a *Admitter) Withdraw(uid types.UID) {
 
 // Admit decides of a pod that shall run, once; then it says what was decided.
 func (a *Admitter) Admit(pod *corev1.Pod) (Verdict, *Rejection) {
+	verdict, why, victims := a.admit(pod)
+	for _, v := range victims {
+		a.cfg.Preempted(v.uid, v.lacked)
+	}
+	return verdict, why
+}
+
+func (a *Admitter) admit(pod *corev1.Pod) (Verdict, *Rejection, []victim) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := a.enter(pod)
+	var victims []victim
 	if p.verdict == Waiting {
-		a.decideUpTo(p)
+		victims = a.decideUpTo(p)
 	}
-	return p.verdict, p.why
+	if p.verdict == Admitted && len(p.after) > 0 {
+		return Waiting, nil, victims
+	}
+	return p.verdict, p.why, victims
 }
 
 // decideUpTo decides of a pod and, before it, of those that were created before it and have not asked yet. A static pod is decided
-// alone, and by nobody else: it may have to wait for the end of its predecessor.
-func (a *Admitter) decideUpTo(last *place) {
+// alone, and by nobody else: it may have to wait for the end of its predecessor. It returns who lost a place.
+func (a *Admitter) decideUpTo(last *place) []victim {
 	if a.cfg.Static(last.pod) {
-		a.decide(last)
-		return
+		return a.decide(last)
 	}
 	if !a.open {
-		return
+		return nil
 	}
 	var due []*place
 	for _, p := range a.pods {
@@ -176,9 +206,11 @@ func (a *Admitter) decideUpTo(last *place) {
 		}
 	}
 	slices.SortFunc(due, byAge)
+	var victims []victim
 	for _, p := range due {
-		a.decide(p)
+		victims = append(victims, a.decide(p)...)
 	}
+	return victims
 }
 
 // byAge orders by creation, to the second as the API tells it.
@@ -186,21 +218,27 @@ func byAge(a, b *place) int {
 	return cmp.Or(a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time), cmp.Compare(a.pod.UID, b.pod.UID))
 }
 
-func (a *Admitter) decide(p *place) {
-	if p.why = a.cfg.Refuse(p.pod); p.why == nil {
+func (a *Admitter) decide(p *place) (victims []victim) {
+	p.why = a.cfg.Refuse(p.pod)
+	switch {
+	case p.why != nil:
+	case a.critical(p.pod):
+		victims, p.why = a.preempt(p)
+	default:
 		p.why = a.reject(p)
 	}
 	p.verdict = Admitted
 	if p.why != nil {
 		p.verdict = Rejected
 	}
+	return victims
 }
 
-// reject tells why a pod gets no place beside those that have one, nil if it gets it.
+// reject tells why a pod gets no place beside those that have one, nil if it gets it. Who has lost a place has it until the end.
 func (a *Admitter) reject(p *place) *Rejection {
 	var others []claim
 	for _, o := range a.pods {
-		if o.verdict == Admitted && o != p {
+		if o != p && (o.verdict == Admitted || o.verdict == Preempted) {
 			others = append(others, o.claim)
 		}
 	}

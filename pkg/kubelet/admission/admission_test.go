@@ -26,7 +26,8 @@ func list(of map[corev1.ResourceName]string) corev1.ResourceList {
 // pod is one that requests that much CPU; it was created at that second.
 func pod(uid types.UID, cpu string, second int64) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, Name: string(uid), CreationTimestamp: metav1.Unix(second, 0)},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list(map[corev1.ResourceName]string{"cpu": cpu})}}}}}
+		Spec:   corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list(map[corev1.ResourceName]string{"cpu": cpu})}}}},
+		Status: corev1.PodStatus{QOSClass: corev1.PodQOSBurstable}}
 }
 
 func static(p *corev1.Pod) *corev1.Pod { p.Labels = map[string]string{"static": ""}; return p }
@@ -36,6 +37,8 @@ func admitter(woken *[]types.UID) *Admitter {
 	return New(Config{Node: func() *corev1.Node { return nil },
 		Allocatable: func() corev1.ResourceList { return list(map[corev1.ResourceName]string{"cpu": "1", "pods": "10"}) },
 		Refuse:      func(*corev1.Pod) *Rejection { return nil },
+		QOS:         func(p *corev1.Pod) corev1.PodQOSClass { return p.Status.QOSClass },
+		Preempted:   func(types.UID, corev1.ResourceName) {},
 		Static:      func(p *corev1.Pod) bool { _, ok := p.Labels["static"]; return ok },
 		Wake: func(uid types.UID) {
 			if woken != nil {

@@ -67,6 +67,9 @@ type lack struct {
 	requested, used, capacity int64
 }
 
+// missing is how much would have to be free beside.
+func (l lack) missing() int64 { return l.requested + l.used - l.capacity }
+
 func (l lack) rejection() *Rejection {
 	return &Rejection{Reason: "OutOf" + string(l.name), Message: fmt.Sprintf(
 		"Pod was rejected: Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", l.name, l.requested, l.used, l.capacity)}

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // Units of the CPU controller: a quota counts microseconds per period, shares are relative to 1024 per core.
@@ -55,7 +57,7 @@ func resources(pod *corev1.Pod, ct *corev1.Container, capacity int64, v2 bool) *
 
 // oomScore follows the quality of service: 1000 for best effort, -997 for guaranteed and node-critical, between them for burstable.
 func oomScore(pod *corev1.Pod, ct *corev1.Container, capacity int64) int64 {
-	if pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical && pod.Spec.PriorityClassName == "system-node-critical" {
+	if pod.Spec.Priority != nil && *pod.Spec.Priority >= runtime.SystemCriticalPriority && pod.Spec.PriorityClassName == "system-node-critical" {
 		return oomGuaranteed
 	}
 	switch pod.Status.QOSClass {
@@ -87,6 +89,3 @@ func leastRequest(list []corev1.Container) int64 {
 	}
 	return least
 }
-
-// systemCritical is the priority of system-cluster-critical, the lower one of the two reserved classes.
-const systemCritical = 2_000_000_000

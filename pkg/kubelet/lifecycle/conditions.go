@@ -9,15 +9,24 @@ import (
 )
 
 // conditions are the kubelet's own conditions of a pod whose other status fields are set.
-func conditions(f Facts, st *corev1.PodStatus) []corev1.PodCondition {
+func conditions(f Facts, r Report, st *corev1.PodStatus) []corev1.PodCondition {
 	ready := containersReady(f.Pod, st)
-	return append(restartingAll(f),
+	return append(append(restartingAll(f), disrupted(r)...),
 		sandboxCondition(f),
 		initialized(f.Pod, st),
 		podReady(f.Pod, st, ready),
 		ready,
 		corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
 	)
+}
+
+// disrupted tells controllers that the pod's end says nothing of what it runs
+// (https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions).
+func disrupted(r Report) []corev1.PodCondition {
+	if r.Disruption == "" {
+		return nil
+	}
+	return []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet, Message: r.Disruption}}
 }
 
 func sandboxCondition(f Facts) corev1.PodCondition {

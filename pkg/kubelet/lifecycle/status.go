@@ -21,6 +21,8 @@ type Report struct {
 	// Reason and Message are the pod's own, where it was rejected or evicted; Failed makes its phase Failed.
 	Reason, Message string
 	Failed          bool
+	// Disruption is why the kubelet ends a pod that has not failed by itself, "" if it does not.
+	Disruption string
 	// Ended tells that no container of the pod runs and none will.
 	Ended bool
 	// Static tells that the pod comes from a file of the node.
@@ -53,7 +55,7 @@ func Status(f Facts, r Report) corev1.PodStatus {
 		st.Phase = corev1.PodRunning // those that have ended for good begin again too
 	}
 	setAddresses(f, r, &st)
-	st.Conditions = mergeConditions(old.Conditions, conditions(f, &st), f.Pod.Generation, metav1.Time{Time: f.Now.Truncate(time.Second)})
+	st.Conditions = mergeConditions(old.Conditions, conditions(f, r, &st), f.Pod.Generation, metav1.Time{Time: f.Now.Truncate(time.Second)})
 	return st
 }
 

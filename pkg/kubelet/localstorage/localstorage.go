@@ -14,10 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
-)
 
-// systemCritical is the lowest priority that the system's own pods have.
-const systemCritical = 2_000_000_000
+	"bonsai/pkg/kubelet/runtime"
+)
 
 // Usage is what a pod has on the node's disk, in bytes.
 type Usage struct {
@@ -28,7 +27,7 @@ type Usage struct {
 // Limited tells whether the pod has a limit that its usage could exceed. Critical pods are never evicted; an emptyDir in memory
 // cannot grow beyond its size.
 func Limited(pod *corev1.Pod) bool {
-	if pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical {
+	if pod.Spec.Priority != nil && *pod.Spec.Priority >= runtime.SystemCriticalPriority {
 		return false
 	}
 	for _, v := range pod.Spec.Volumes {

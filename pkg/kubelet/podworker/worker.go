@@ -68,6 +68,15 @@ func (x *worker) poke() {
 	}
 }
 
+func (x *worker) interrupt() {
+	x.mu.Lock()
+	if x.cancel != nil && x.state == Syncing {
+		x.cancel()
+	}
+	x.mu.Unlock()
+	x.poke()
+}
+
 func (x *worker) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()

@@ -104,6 +104,16 @@ func (w *Workers) Wake(uid types.UID) {
 	}
 }
 
+// Interrupt is Wake for a pod of which the Sync in progress has become pointless: it ends.
+func (w *Workers) Interrupt(uid types.UID) {
+	w.mu.Lock()
+	x := w.workers[uid]
+	w.mu.Unlock()
+	if x != nil {
+		x.interrupt()
+	}
+}
+
 // State tells where a pod is; false if no worker knows it.
 func (w *Workers) State(uid types.UID) (State, bool) {
 	w.mu.Lock()

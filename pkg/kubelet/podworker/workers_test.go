@@ -229,3 +229,29 @@ func TestEndedWithGrace(t *testing.T) {
 		expect(t, s, "sync:a terminate:a:1s cleanup:a finish:a")
 	})
 }
+
+// A Sync that waits for something is ended when that has become pointless; the end of the pod is not hurried by it.
+func TestInterrupt(t *testing.T) {
+	t.Parallel()
+	s := &steps{sync: func(ctx context.Context, _ *corev1.Pod) (Outcome, error) { <-ctx.Done(); return Outcome{}, ctx.Err() }}
+	s.terminate = func(ctx context.Context, _ *corev1.Pod, _ time.Duration) error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Second):
+			return nil
+		}
+	}
+	run(t, s, false, func(w *Workers) {
+		w.Update(pod("a"))
+		expect(t, s, "sync:a")
+		w.Interrupt("a")
+		expect(t, s, "sync:a sync:a")
+		w.Update(deleted(pod("a"), 9))
+		expect(t, s, "sync:a sync:a terminate:a:9s")
+		w.Interrupt("a")
+		w.Interrupt("nobody")
+		time.Sleep(6 * time.Second)
+		expect(t, s, "sync:a sync:a terminate:a:9s cleanup:a finish:a")
+	})
+}

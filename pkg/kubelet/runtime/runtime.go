@@ -46,6 +46,9 @@ const (
 	SourceFile = "file"
 )
 
+// SystemCriticalPriority is the least priority of the system's own pods, that of the class system-cluster-critical.
+const SystemCriticalPriority = 2_000_000_000
+
 // State is the state of a container as the runtime reports it.
 type State string
 

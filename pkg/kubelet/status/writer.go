@@ -272,7 +272,7 @@ func merged(want, have *corev1.PodStatus) corev1.PodStatus {
 func Own(t corev1.PodConditionType) bool {
 	switch t {
 	case corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled,
-		corev1.AllContainersRestarting:
+		corev1.AllContainersRestarting, corev1.DisruptionTarget:
 		return true
 	}
 	return false
