@@ -20,12 +20,13 @@ const (
 	shimPatience = 5 * time.Second
 )
 
-// clearUnfinishedTasks undoes the tasks whose making containerd's death cut short. It must run while containerd is down, as that
-// is what only the containerd that began them could have done:
+// clearUnfinishedTasks ends what containerd's death cut short, the making of tasks and their end. It must run while containerd is
+// down, as only the containerd that began could have gone on:
 //
-//   - A shim whose first task was never made is killed. containerd 1.6 takes it for a good one when it starts, forgets the
-//     sandbox, and leaves shim and directories for ever; of a shim that is dead it clears away everything. A shim that is still
-//     at it is killed, too: nobody waits for its answer.
+//   - A shim whose first task was never made, or that has no process of a container left, is killed. containerd 1.6 takes it for a
+//     good one when it starts, forgets the sandbox, and leaves shim and directories for ever; of a shim that is dead it clears
+//     away everything. A shim that is still at it is killed, too: nobody waits for its answer. While a sandbox is in use, its own
+//     process runs, so that no exit code of a container is lost.
 //   - The directory of a task that no shim began to make is removed; nothing can be mounted in it. containerd clears such a task
 //     away by means of a shim that wants to read runtime, so that it fails, and would leave the directory until its next start.
 func clearUnfinishedTasks(ctx context.Context, proc, tasks string, log *slog.Logger) {
@@ -34,20 +35,20 @@ func clearUnfinishedTasks(ctx context.Context, proc, tasks string, log *slog.Log
 	// Until there is none: a shim that is killed may have forked another, and one that is dying may still write.
 	told := map[int]bool{}
 	err := poll(ctx, 10*time.Millisecond, func() (bool, error) {
-		unfinished := unfinishedShims(proc, tasks)
-		for pid, task := range unfinished {
+		idle := idleShims(proc, tasks)
+		for pid, task := range idle {
 			if !told[pid] {
 				told[pid] = true
-				log.Info("killing a shim that containerd's end left without a task", "task", task, "pid", pid)
+				log.Info("killing a shim that containerd's end left without a container", "task", task, "pid", pid)
 			}
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return false, err
 			}
 		}
-		return len(unfinished) == 0, nil
+		return len(idle) == 0, nil
 	})
 	if err != nil {
-		log.Warn("cannot end the shims without a task", "error", err)
+		log.Warn("cannot end the shims without a container", "error", err)
 		return
 	}
 	entries, err := os.ReadDir(tasks)
@@ -66,30 +67,44 @@ func clearUnfinishedTasks(ctx context.Context, proc, tasks string, log *slog.Log
 	}
 }
 
-// unfinishedShims finds the shims without a task, by their pids.
-func unfinishedShims(proc, tasks string) map[int]string {
-	found := map[int]string{}
-	files, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "cmdline"))
+// idleShims finds the shims that hold no container, by their pids, with the task that each was started for.
+func idleShims(proc, tasks string) map[int]string {
+	shims, parents := map[int]string{}, map[int]bool{}
+	dirs, err := filepath.Glob(filepath.Join(proc, "[0-9]*"))
 	if err != nil {
-		return found
+		return shims
 	}
-	for _, file := range files {
-		line, err := os.ReadFile(file)
+	for _, dir := range dirs {
+		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 		if err != nil {
 			continue // it ended meanwhile
 		}
-		id := shimTask(line)
-		if id == "" {
-			continue
+		if stat, err := os.ReadFile(filepath.Join(dir, "stat")); err == nil {
+			parents[parentIn(stat)] = true
 		}
-		if _, err := os.Stat(filepath.Join(tasks, id, "init.pid")); !os.IsNotExist(err) {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
-			found[pid] = id
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && shimTask(line) != "" {
+			shims[pid] = shimTask(line)
 		}
 	}
-	return found
+	for pid, task := range shims {
+		if _, err := os.Stat(filepath.Join(tasks, task, "init.pid")); parents[pid] && !os.IsNotExist(err) {
+			delete(shims, pid)
+		}
+	}
+	return shims
+}
+
+// parentIn returns the parent's pid from a process's stat (proc_pid_stat(5)), the second field after the name in parentheses.
+func parentIn(stat []byte) int {
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 2 {
+		return 0
+	}
+	pid, err := strconv.Atoi(string(fields[1]))
+	if err != nil {
+		return 0
+	}
+	return pid
 }
 
 // shimTask returns the task that a shim was started for, from its arguments, or "" for another program.

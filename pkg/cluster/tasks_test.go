@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// TestClearUnfinishedTasks: before containerd starts again, a shim without a task is killed, and the directory of a task that no
-// shim began to make is removed. A shim with a task, any other program, and the directory of a task that was begun, in which
-// something may be mounted, are left alone.
+// TestClearUnfinishedTasks: before containerd starts again, a shim whose task was never made or has ended is killed, and the
+// directory of a task that no shim began to make is removed. A shim with a container, any other program, and the directory of a
+// task that was begun, in which something may be mounted, are left alone.
 func TestClearUnfinishedTasks(t *testing.T) {
 	t.Parallel()
 	proc, tasks := t.TempDir(), t.TempDir()
@@ -32,6 +32,10 @@ func TestClearUnfinishedTasks(t *testing.T) {
 		if err := writeFile(filepath.Join(dir, "cmdline"), []byte(line)); err != nil {
 			t.Fatal(err)
 		}
+		stat := fmt.Sprintf("%d (a) b) S 1 %d", cmd.Process.Pid, cmd.Process.Pid)
+		if err := writeFile(filepath.Join(dir, "stat"), []byte(stat)); err != nil {
+			t.Fatal(err)
+		}
 		p := &program{cmd, make(chan error, 1)}
 		go func() {
 			p.ended <- cmd.Wait()
@@ -40,13 +44,21 @@ func TestClearUnfinishedTasks(t *testing.T) {
 		t.Cleanup(func() { cmd.Process.Kill() })
 		return p
 	}
-	for _, file := range []string{"finished/runtime", "finished/init.pid", "begun/runtime", "begun/config.json", "unfinished/config.json", "without-shim/config.json"} {
+	for _, file := range []string{"running/runtime", "running/init.pid", "ended/runtime", "ended/init.pid", "begun/runtime", "begun/config.json", "unfinished/config.json", "without-shim/config.json"} {
 		if err := writeFile(filepath.Join(tasks, file), []byte("1")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	unfinished := []*program{start("containerd-shim-runc-v2", "unfinished"), start("containerd-shim-runc-v2", "begun")}
-	others := []*program{start("containerd-shim-runc-v2", "finished"), start("sleep", "unfinished")}
+	unfinished := []*program{start("containerd-shim-runc-v2", "unfinished"), start("containerd-shim-runc-v2", "begun"), start("containerd-shim-runc-v2", "ended")}
+	running := start("containerd-shim-runc-v2", "running")
+	others := []*program{running, start("sleep", "unfinished")}
+	stat := fmt.Sprintf("1 (pause) S %d 1", running.cmd.Process.Pid)
+	if err := writeFile(filepath.Join(proc, "1", "stat"), []byte(stat)); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeFile(filepath.Join(proc, "1", "cmdline"), []byte("/pause\x00")); err != nil {
+		t.Fatal(err)
+	}
 	clearUnfinishedTasks(t.Context(), proc, tasks, slog.New(slog.DiscardHandler))
 	for i, shim := range unfinished {
 		select {
@@ -72,7 +84,7 @@ func TestClearUnfinishedTasks(t *testing.T) {
 	for _, e := range entries {
 		left = append(left, e.Name())
 	}
-	if want := []string{"begun", "finished"}; !slices.Equal(left, want) {
+	if want := []string{"begun", "ended", "running"}; !slices.Equal(left, want) {
 		t.Errorf("left: %v, want %v", left, want)
 	}
 }
