@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 	"fmt"
+	"os"
 	"sort"
 	"strconv"
 	"time"
@@ -123,13 +124,21 @@ func state(s runtimeapi.ContainerState) runtime.State {
 }
 
 // stateOf is a container's state by its whole status. containerd that was killed while it made a container knows of it afterwards, but
-// not its status, and calls it exited with code 255: it has neither a time of creation nor of start (the CRI asks for both where
-// they happened). Such a container never ran, so it is one that was made, and its pod's restart policy has nothing to say yet.
+// not its status, and calls it unknown, and once stopped exited with code 255: it has neither a time of creation nor of start (the
+// CRI asks for both where they happened). Such a container never ran, so it is one that was made, and its pod's restart policy has
+// nothing to say yet. One that has a log was started, and it is only containerd that could not learn its status anew.
 func stateOf(s *runtimeapi.ContainerStatus) runtime.State {
-	if s.State == runtimeapi.ContainerState_CONTAINER_EXITED && s.CreatedAt <= 0 && s.StartedAt <= 0 {
+	lost := s.State == runtimeapi.ContainerState_CONTAINER_EXITED || s.State == runtimeapi.ContainerState_CONTAINER_UNKNOWN
+	if lost && s.CreatedAt <= 0 && s.StartedAt <= 0 && !hasLog(s) {
 		return runtime.StateCreated
 	}
 	return state(s.State)
+}
+
+// hasLog tells whether a container's log was opened, which the runtime does when it starts the container.
+func hasLog(s *runtimeapi.ContainerStatus) bool {
+	_, err := os.Stat(s.LogPath)
+	return err == nil
 }
 
 func (c *Client) fillSandboxes(ctx context.Context, p *runtime.PodStatus) error {

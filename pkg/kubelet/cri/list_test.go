@@ -1,6 +1,8 @@
 package cri
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -10,16 +12,23 @@ import (
 
 func TestStateOf(t *testing.T) {
 	t.Parallel()
-	const exited = runtimeapi.ContainerState_CONTAINER_EXITED
+	const exited, unknown = runtimeapi.ContainerState_CONTAINER_EXITED, runtimeapi.ContainerState_CONTAINER_UNKNOWN
+	log := filepath.Join(t.TempDir(), "0.log")
+	if err := os.WriteFile(log, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		status *runtimeapi.ContainerStatus
 		want   runtime.State
 	}{
-		"ran and ended":          {&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, StartedAt: 2, FinishedAt: 3}, runtime.StateExited},
-		"could not be started":   {&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, FinishedAt: 3, ExitCode: 128, Reason: "StartError"}, runtime.StateExited},
-		"its making was cut off": {&runtimeapi.ContainerStatus{State: exited, FinishedAt: 3, ExitCode: 255, Reason: "Unknown"}, runtime.StateCreated},
-		"made":                   {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_CREATED, CreatedAt: 1}, runtime.StateCreated},
-		"runs":                   {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_RUNNING, CreatedAt: 1, StartedAt: 2}, runtime.StateRunning},
+		"ran and ended":                       {&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, StartedAt: 2, FinishedAt: 3}, runtime.StateExited},
+		"could not be started":                {&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, FinishedAt: 3, ExitCode: 128, Reason: "StartError"}, runtime.StateExited},
+		"unknown, its making was cut off":     {&runtimeapi.ContainerStatus{State: unknown, LogPath: log + "x", ExitCode: 255, Reason: "Unknown"}, runtime.StateCreated},
+		"unknown, it was started":             {&runtimeapi.ContainerStatus{State: unknown, LogPath: log, ExitCode: 255, Reason: "Unknown"}, runtime.StateUnknown},
+		"unknown and stopped, it was started": {&runtimeapi.ContainerStatus{State: exited, LogPath: log, FinishedAt: 3, ExitCode: 255, Reason: "Unknown"}, runtime.StateExited},
+		"its making was cut off":              {&runtimeapi.ContainerStatus{State: exited, FinishedAt: 3, ExitCode: 255, Reason: "Unknown"}, runtime.StateCreated},
+		"made":                                {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_CREATED, CreatedAt: 1}, runtime.StateCreated},
+		"runs":                                {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_RUNNING, CreatedAt: 1, StartedAt: 2}, runtime.StateRunning},
 	} {
 		if got := stateOf(c.status); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
