@@ -46,6 +46,7 @@ func (i containerInfo) netns() string {
 type onNode struct {
 	containers map[string]containerInfo // by ID: all that the runtime has
 	things     []thing
+	leases     int // of containerd, each held for a request that has not ended
 }
 
 var (
@@ -75,7 +76,9 @@ func (c *clusterUnderTest) lookAt(ctx context.Context, node string, cache map[st
 		return nil, err
 	}
 	n.addresses(root)
-	n.shims(node)
+	if err := n.shims(root); err != nil {
+		return nil, err
+	}
 	for _, list := range []func(context.Context, *clusterUnderTest, string, string) error{n.links, n.rules, n.snapshots} {
 		if err := list(ctx, c, node, root); err != nil {
 			return nil, err
@@ -150,8 +153,12 @@ func (n *onNode) addresses(root string) {
 	}
 }
 
-// shims lists the shims that run in the node: their arguments have a sandbox's ID, their host name is the node's.
-func (n *onNode) shims(node string) {
+// shims lists the shims that run in the node: their arguments have a sandbox's ID, and they are in the PID namespace of its init.
+func (n *onNode) shims(root string) error {
+	node, err := os.Readlink(strings.TrimSuffix(root, "root") + "ns/pid")
+	if err != nil {
+		return err
+	}
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range files {
 		data, _ := os.ReadFile(f)
@@ -159,11 +166,11 @@ func (n *onNode) shims(node string) {
 		if !strings.Contains(line, "containerd-shim-runc-v2") || !strings.Contains(line, " -id ") {
 			continue
 		}
-		groups, _ := os.ReadFile(filepath.Join(filepath.Dir(f), "cgroup"))
-		if strings.Contains(string(groups), "/"+node+"\n") || strings.Contains(string(groups), "/"+node+"/") {
+		if space, _ := os.Readlink(filepath.Join(filepath.Dir(f), "ns", "pid")); space == node {
 			n.add("shim", line)
 		}
 	}
+	return nil
 }
 
 // links counts the pods' veths on the bridge and lists the network namespaces; owned is judged when the sandboxes are known.
@@ -206,7 +213,9 @@ func (n *onNode) rules(ctx context.Context, c *clusterUnderTest, node, _ string)
 	return nil
 }
 
-// snapshots lists the writable layers of containers.
+// snapshots lists the writable layers of containers, and counts the leases that hold them before their container is made. A
+// containerd that is killed meanwhile leaves a lease, and with it a snapshot, which it collects itself when the lease ends after 24
+// hours.
 func (n *onNode) snapshots(ctx context.Context, c *clusterUnderTest, node, root string) error {
 	for _, snapshotter := range []string{"overlayfs", "native"} {
 		if _, err := os.Stat(root + "/var/lib/containerd/io.containerd.snapshotter.v1." + snapshotter + "/metadata.db"); err != nil {
@@ -222,7 +231,9 @@ func (n *onNode) snapshots(ctx context.Context, c *clusterUnderTest, node, root 
 			}
 		}
 	}
-	return nil
+	out, err := c.inNode(ctx, node, "ctr", "-n", "k8s.io", "leases", "ls", "-q")
+	n.leases = len(strings.Fields(out))
+	return err
 }
 
 // runtime asks containerd for its containers, sandboxes among them, and settles what they own by name.
@@ -250,7 +261,7 @@ func (n *onNode) runtime(ctx context.Context, c *clusterUnderTest, node, _ strin
 			spaces[ns] = true
 		}
 	}
-	veths := 0
+	veths, unused := 0, 0
 	for i := range n.things {
 		switch t := &n.things[i]; t.kind {
 		case "network namespace":
@@ -258,6 +269,11 @@ func (n *onNode) runtime(ctx context.Context, c *clusterUnderTest, node, _ strin
 		case "veth":
 			veths++
 			t.owned = veths <= len(spaces) // which of them is too many cannot be told from here
+		case "snapshot":
+			if _, used := n.containers[t.id]; !used {
+				unused++
+			}
+			t.owned = unused <= n.leases // nor which of them a lease holds
 		}
 	}
 	return nil

@@ -159,6 +159,9 @@ func (a *apiState) owns(node string, n *onNode, t thing) bool {
 	case "packet rule of Service":
 		return a.services[t.path]
 	}
+	if t.kind == "snapshot" && t.owned {
+		return true
+	}
 	if t.id != "" {
 		if _, known := n.containers[t.id]; !known {
 			return false
