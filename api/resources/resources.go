@@ -65,6 +65,14 @@ func (r *Row) GVR() schema.GroupVersionResource { return r.GVK.GroupVersion().Wi
 // GroupResource is the resource as errors name it: "deployments.apps".
 func (r *Row) GroupResource() schema.GroupResource { return r.GVR().GroupResource() }
 
+// ServedVersions are all versions that clients can ask for, preferred first.
+func (r *Row) ServedVersions() []string {
+	if len(r.Versions) == 0 {
+		return []string{r.GVK.Version}
+	}
+	return r.Versions
+}
+
 // Strategy is what the generic registry asks about a kind, in this order for create: Default, mutating admission, Default
 // again, PrepareCreate, Validate; for update: the same with PrepareUpdate and ValidateUpdate (which includes what Validate
 // checks). Metadata common to all kinds (name, uid, generation, …) is the registry's work.

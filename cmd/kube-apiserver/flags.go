@@ -48,38 +48,40 @@ func (o *options) servingFlags(fs *pflag.FlagSet) {
 }
 
 func (o *options) authenticationFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.clientCA, "client-ca-file", "", "If set, any request presenting a client certificate signed by one of the authorities in the client-ca-file is authenticated with the identity of its CommonName.")
-	fs.StringVar(&o.tokenFile, "token-auth-file", "", "If set, the file that will be used to secure the secure port of the API server via token authentication.")
-	fs.BoolVar(&o.anonymous, "anonymous-auth", o.anonymous, "Lets requests without credentials reach health and version paths as system:anonymous; everything else always needs a credential.")
-	fs.StringSliceVar(&o.issuers, "service-account-issuer", nil, "Identifier of the service account token issuer. The first is used for new tokens, all are accepted.")
-	fs.StringArrayVar(&o.accountKeys, "service-account-key-file", nil, "File with PEM-encoded RSA or ECDSA keys, used to verify service account tokens. Can be given several times. Default: the key of --service-account-signing-key-file.")
-	fs.StringVar(&o.signingKey, "service-account-signing-key-file", "", "Path to the file with the private key that signs service account tokens.")
-	fs.StringSliceVar(&o.audiences, "api-audiences", nil, "Identifiers of the API. Default: the first issuer.")
-	fs.StringVar(&o.jwksURI, "service-account-jwks-uri", "", "Overrides the URI for the JSON Web Key Set in the discovery doc served at /.well-known/openid-configuration.")
-	fs.BoolVar(&o.accountLookup, "service-account-lookup", o.accountLookup, "If true, validate that the objects a service account token is bound to exist.")
-	fs.BoolVar(&o.extendTokens, "service-account-extend-token-expiration", o.extendTokens, "Lets the tokens of pods for the API server live longer than the pod is told.")
-	fs.DurationVar(&o.maxTokenExpiration, "service-account-max-token-expiration", 0, "The maximum validity duration of a token created by the service account token issuer.")
-	fs.StringVar(&o.requestHeaderCA, "requestheader-client-ca-file", "", "Root certificate bundle to verify client certificates of front proxies before trusting usernames in headers.")
-	fs.StringSliceVar(&o.requestHeaderNames, "requestheader-allowed-names", nil, "List of client certificate common names to allow to provide usernames in headers. If empty, any name is allowed.")
-	fs.StringSliceVar(&o.requestHeaderUsers, "requestheader-username-headers", o.requestHeaderUsers, "List of request headers to inspect for usernames.")
-	fs.StringSliceVar(&o.requestHeaderUIDs, "requestheader-uid-headers", o.requestHeaderUIDs, "List of request headers to inspect for UIDs.")
-	fs.StringSliceVar(&o.requestHeaderGroups, "requestheader-group-headers", o.requestHeaderGroups, "List of request headers to inspect for groups.")
-	fs.StringSliceVar(&o.requestHeaderExtra, "requestheader-extra-headers-prefix", o.requestHeaderExtra, "List of request header prefixes to inspect.")
+	a := &o.parts.Authentication
+	h := &a.RequestHeader
+	fs.StringVar(&a.ClientCA, "client-ca-file", "", "If set, any request presenting a client certificate signed by one of the authorities in the client-ca-file is authenticated with the identity of its CommonName.")
+	fs.StringVar(&a.TokenFile, "token-auth-file", "", "If set, the file that will be used to secure the secure port of the API server via token authentication.")
+	fs.BoolVar(&a.Anonymous, "anonymous-auth", a.Anonymous, "Lets requests without credentials reach health and version paths as system:anonymous; everything else always needs a credential.")
+	fs.StringSliceVar(&a.Issuers, "service-account-issuer", nil, "Identifier of the service account token issuer. The first is used for new tokens, all are accepted.")
+	fs.StringArrayVar(&a.AccountKeys, "service-account-key-file", nil, "File with PEM-encoded RSA or ECDSA keys, used to verify service account tokens. Can be given several times. Default: the key of --service-account-signing-key-file.")
+	fs.StringVar(&a.SigningKey, "service-account-signing-key-file", "", "Path to the file with the private key that signs service account tokens.")
+	fs.StringSliceVar(&a.Audiences, "api-audiences", nil, "Identifiers of the API. Default: the first issuer.")
+	fs.StringVar(&a.JWKSURI, "service-account-jwks-uri", "", "Overrides the URI for the JSON Web Key Set in the discovery doc served at /.well-known/openid-configuration.")
+	fs.BoolVar(&a.AccountLookup, "service-account-lookup", a.AccountLookup, "If true, validate that the objects a service account token is bound to exist.")
+	fs.BoolVar(&a.ExtendTokens, "service-account-extend-token-expiration", a.ExtendTokens, "Lets the tokens of pods for the API server live longer than the pod is told.")
+	fs.DurationVar(&a.MaxTokenExpiration, "service-account-max-token-expiration", 0, "The maximum validity duration of a token created by the service account token issuer.")
+	fs.StringVar(&h.CA, "requestheader-client-ca-file", "", "Root certificate bundle to verify client certificates of front proxies before trusting usernames in headers.")
+	fs.StringSliceVar(&h.AllowedNames, "requestheader-allowed-names", nil, "List of client certificate common names to allow to provide usernames in headers. If empty, any name is allowed.")
+	fs.StringSliceVar(&h.Usernames, "requestheader-username-headers", h.Usernames, "List of request headers to inspect for usernames.")
+	fs.StringSliceVar(&h.UIDs, "requestheader-uid-headers", h.UIDs, "List of request headers to inspect for UIDs.")
+	fs.StringSliceVar(&h.Groups, "requestheader-group-headers", h.Groups, "List of request headers to inspect for groups.")
+	fs.StringSliceVar(&h.ExtraHeaderPrefixes, "requestheader-extra-headers-prefix", h.ExtraHeaderPrefixes, "List of request header prefixes to inspect.")
 }
 
 func (o *options) authorizationFlags(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&o.authorizationModes, "authorization-mode", o.authorizationModes, "Ordered list of plug-ins to do authorization on secure port: AlwaysAllow, AlwaysDeny, Node, RBAC.")
+	fs.StringSliceVar(&o.parts.AuthorizationModes, "authorization-mode", o.parts.AuthorizationModes, "Ordered list of plug-ins to do authorization on secure port: AlwaysAllow, AlwaysDeny, Node, RBAC.")
 	fs.BoolVar(&o.allowPrivileged, "allow-privileged", false, "If true, allow privileged containers.")
-	fs.StringSliceVar(&o.enableAdmission, "enable-admission-plugins", nil, "Admission plugins that should be enabled in addition to default enabled ones.")
-	fs.StringSliceVar(&o.disableAdmission, "disable-admission-plugins", nil, "Admission plugins that should be disabled although they are in the default enabled plugins list.")
+	fs.StringSliceVar(&o.parts.EnableAdmission, "enable-admission-plugins", nil, "Admission plugins that should be enabled in addition to default enabled ones.")
+	fs.StringSliceVar(&o.parts.DisableAdmission, "disable-admission-plugins", nil, "Admission plugins that should be disabled although they are in the default enabled plugins list.")
 }
 
 func (o *options) serviceFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.serviceRanges, "service-cluster-ip-range", o.serviceRanges, "A CIDR notation IP range from which to assign service cluster IPs.")
-	fs.Var(&o.nodePorts, "service-node-port-range", "A port range to reserve for services with NodePort visibility. Inclusive at both ends of the range.")
-	fs.StringVar(&o.kubeletCert, "kubelet-client-certificate", "", "Path to a client cert file for TLS towards kubelets.")
-	fs.StringVar(&o.kubeletKey, "kubelet-client-key", "", "Path to a client key file for TLS towards kubelets.")
-	fs.StringVar(&o.kubeletCA, "kubelet-certificate-authority", "", "Path to a cert file for the certificate authority of kubelets.")
+	fs.Var(&o.parts.NodePorts, "service-node-port-range", "A port range to reserve for services with NodePort visibility. Inclusive at both ends of the range.")
+	fs.StringVar(&o.parts.Kubelets.CertFile, "kubelet-client-certificate", "", "Path to a client cert file for TLS towards kubelets.")
+	fs.StringVar(&o.parts.Kubelets.KeyFile, "kubelet-client-key", "", "Path to a client key file for TLS towards kubelets.")
+	fs.StringVar(&o.parts.Kubelets.CAFile, "kubelet-certificate-authority", "", "Path to a cert file for the certificate authority of kubelets.")
 	fs.StringSliceVar(&o.kubeletAddressTypes, "kubelet-preferred-address-types", o.kubeletAddressTypes, "List of the preferred NodeAddressTypes to use for kubelet connections.")
 }
 

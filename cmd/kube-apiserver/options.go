@@ -3,14 +3,17 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/net"
+	corev1 "k8s.io/api/core/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/apiserver/assemble"
 )
 
 // options are the values of all flags.
@@ -38,30 +41,11 @@ type options struct {
 	profiling                     bool
 	http2Streams                  int
 
-	// Authentication
-	clientCA, tokenFile                     string
-	anonymous                               bool
-	issuers, accountKeys, audiences         []string
-	allowPrivileged                         bool
-	signingKey, jwksURI                     string
-	accountLookup, extendTokens             bool
-	maxTokenExpiration                      time.Duration
-	requestHeaderCA                         string
-	requestHeaderNames, requestHeaderUsers  []string
-	requestHeaderUIDs                       []string
-	requestHeaderGroups, requestHeaderExtra []string
-
-	// Authorization and admission
-	authorizationModes                []string
-	enableAdmission, disableAdmission []string
-
-	// Services
-	serviceRanges string
-	nodePorts     net.PortRange
-
-	// Kubelets and aggregation
-	kubeletCert, kubeletKey, kubeletCA string
-	kubeletAddressTypes                []string
+	// parts are the options of what is plugged in. Of them, what upstream's flags say in other words is below.
+	parts               assemble.Options
+	allowPrivileged     bool
+	serviceRanges       string
+	kubeletAddressTypes []string
 }
 
 // defaults are upstream's.
@@ -70,12 +54,13 @@ func defaults() *options {
 		etcdPrefix: "/registry", etcdCompaction: 5 * time.Minute, etcdHealthTimeout: 2 * time.Second, eventTTL: time.Hour,
 		bindAddress: "0.0.0.0", securePort: 6443, certDir: "/var/run/kubernetes", maxReading: 400, maxMutating: 200,
 		requestTimeout: time.Minute, minRequestTimeout: 1800, profiling: true,
-		anonymous: true, accountLookup: true, extendTokens: true,
-		authorizationModes: []string{"AlwaysAllow"},
-		serviceRanges:      "10.0.0.0/24", nodePorts: net.PortRange{Base: 30000, Size: 2768},
+		parts: assemble.Options{
+			Authentication: assemble.Authentication{Anonymous: true, AccountLookup: true, ExtendTokens: true, RequestHeader: assemble.RequestHeader{
+				Usernames: []string{"x-remote-user"}, UIDs: []string{"x-remote-uid"}, Groups: []string{"x-remote-group"}, ExtraHeaderPrefixes: []string{"x-remote-extra-"}}},
+			AuthorizationModes: []string{"AlwaysAllow"}, NodePorts: utilnet.PortRange{Base: 30000, Size: 2768},
+		},
+		serviceRanges:       "10.0.0.0/24",
 		kubeletAddressTypes: []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"},
-		requestHeaderUsers:  []string{"x-remote-user"}, requestHeaderUIDs: []string{"x-remote-uid"},
-		requestHeaderGroups: []string{"x-remote-group"}, requestHeaderExtra: []string{"x-remote-extra-"},
 	}
 }
 
@@ -89,19 +74,20 @@ func (o *options) validate() error {
 	}
 	need(len(o.etcdServers) > 0, "--etcd-servers must be specified")
 	need(o.securePort >= 1 && o.securePort <= 65535, "--secure-port %v must be between 1 and 65535, inclusive. It cannot be turned off with 0", o.securePort)
-	need(len(o.issuers) > 0, "--service-account-issuer is a required flag")
-	need(o.signingKey != "", "--service-account-signing-key-file is a required flag")
+	need(len(o.parts.Authentication.Issuers) > 0, "--service-account-issuer is a required flag")
+	need(o.parts.Authentication.SigningKey != "", "--service-account-signing-key-file is a required flag")
 	need((o.tlsCert == "") == (o.tlsKey == ""), "--tls-cert-file and --tls-private-key-file must be given together")
 	need((o.etcdCert == "") == (o.etcdKey == ""), "--etcd-certfile and --etcd-keyfile must be given together")
-	need((o.kubeletCert == "") == (o.kubeletKey == ""), "--kubelet-client-certificate and --kubelet-client-key must be given together")
+	need((o.parts.Kubelets.CertFile == "") == (o.parts.Kubelets.KeyFile == ""), "--kubelet-client-certificate and --kubelet-client-key must be given together")
 	need(o.maxReading >= 0, "--max-requests-inflight can not be negative value")
 	need(o.maxMutating >= 0, "--max-mutating-requests-inflight can not be negative value")
 	need(o.requestTimeout > 0, "--request-timeout can not be negative value")
 	need(o.goAwayChance >= 0 && o.goAwayChance <= 0.02, "--goaway-chance can not be less than 0 or greater than 0.02")
-	need(o.maxTokenExpiration == 0 || o.maxTokenExpiration >= time.Hour && o.maxTokenExpiration <= 1<<32*time.Second,
+	life := o.parts.Authentication.MaxTokenExpiration
+	need(life == 0 || life >= time.Hour && life <= 1<<32*time.Second,
 		"the service-account-max-token-expiration must be between 1 hour and 2^32 seconds")
-	need(len(o.authorizationModes) > 0, "at least one authorization-mode must be passed")
-	for _, m := range o.authorizationModes {
+	need(len(o.parts.AuthorizationModes) > 0, "at least one authorization-mode must be passed")
+	for _, m := range o.parts.AuthorizationModes {
 		need(slices.Contains(authorizationModes, m), "--authorization-mode: %q is not a valid mode", m)
 	}
 	if _, err := netip.ParseAddr(o.bindAddress); err != nil {
@@ -112,22 +98,53 @@ func (o *options) validate() error {
 			errs = append(errs, fmt.Errorf("--advertise-address: %w", err))
 		}
 	}
-	if _, err := o.serviceRange(); err != nil {
+	if _, err := o.ranges(); err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, o.validateAdmission())
+	errs = append(errs, assemble.CheckAdmission(o.parts.EnableAdmission, o.parts.DisableAdmission))
 	return errors.Join(errs...)
 }
 
 // authorizationModes are the values of --authorization-mode.
 var authorizationModes = []string{"AlwaysAllow", "AlwaysDeny", "Node", "RBAC"}
 
-// serviceRange is the first of the ranges; only one family is served.
-func (o *options) serviceRange() (netip.Prefix, error) {
-	first, _, _ := strings.Cut(o.serviceRanges, ",")
-	p, err := netip.ParsePrefix(first)
-	if err != nil {
-		return p, fmt.Errorf("--service-cluster-ip-range: %w", err)
+// ranges are those of --service-cluster-ip-range.
+func (o *options) ranges() ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for part := range strings.SplitSeq(o.serviceRanges, ",") {
+		p, err := netip.ParsePrefix(part)
+		if err != nil {
+			return nil, fmt.Errorf("--service-cluster-ip-range: %w", err)
+		}
+		out = append(out, p.Masked())
 	}
-	return p.Masked(), nil
+	return out, nil
+}
+
+// complete puts what the flags say in other words into the options of the parts.
+func (o *options) complete() error {
+	var err error
+	if o.parts.ServiceRanges, err = o.ranges(); err != nil {
+		return err
+	}
+	for _, t := range o.kubeletAddressTypes {
+		o.parts.Kubelets.AddressTypes = append(o.parts.Kubelets.AddressTypes, corev1.NodeAddressType(t))
+	}
+	o.parts.Advertise, o.parts.Port = o.advertised(), o.securePort
+	return nil
+}
+
+// advertised is the address that pods and other servers reach this one at: the flag's, the bound one, or the host's own.
+func (o *options) advertised() netip.Addr {
+	for _, s := range []string{o.advertiseAddress, o.bindAddress} {
+		if a, err := netip.ParseAddr(s); err == nil && !a.IsUnspecified() {
+			return a
+		}
+	}
+	if ip, err := utilnet.ResolveBindAddress(net.ParseIP(o.bindAddress)); err == nil {
+		if a, ok := netip.AddrFromSlice(ip); ok {
+			return a.Unmap()
+		}
+	}
+	return netip.IPv4Unspecified()
 }

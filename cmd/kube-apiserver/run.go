@@ -8,26 +8,19 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"runtime"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/version"
 
 	"bonsai/api/resources/rows"
-	"bonsai/api/scheme"
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/apiserver"
-	"bonsai/pkg/apiserver/bootstrap"
-	"bonsai/pkg/apiserver/discovery"
-	"bonsai/pkg/apiserver/openapi"
-	"bonsai/pkg/apiserver/registry/serviceip"
-	"bonsai/pkg/apiserver/rest"
+	"bonsai/pkg/apiserver/assemble"
+	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/apiserver/storage/etcd"
 	"bonsai/pkg/apiserver/storage/watchcache"
@@ -47,71 +40,41 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 		return err
 	}
 	defer backend.Close()
-	all := rows.With(rows.Options{Now: time.Now, EventTTL: o.eventTTL, ForbidPrivileged: !o.allowPrivileged})
-	admit := &lateAdmitter{}
 	cache, err := watchcache.New(ctx, backend, watchcache.Config{Facts: facts, Log: log})
 	if err != nil {
 		return fmt.Errorf("start the watch cache: %w", err)
 	}
 	defer cache.Close()
-	s, err := newStores(all, cache, facts, admit)
+	served, err := catalog.New(ctx, catalog.Config{Facts: facts, Forget: cache.Forget})
 	if err != nil {
 		return err
 	}
-	if err := addServiceIPs(o, s); err != nil {
+	if err := o.complete(); err != nil {
 		return err
 	}
-	who, err := newAuthentication(o, s)
+	all := rows.With(rows.Options{Now: time.Now, EventTTL: o.eventTTL, ForbidPrivileged: !o.allowPrivileged})
+	parts, err := assemble.NewParts(o.parts, served, cache, all, log)
 	if err != nil {
 		return err
 	}
-	policy, err := bootstrap.DefaultPolicy()
+	config, err := servingTLS(o, parts.ClientCertificates)
 	if err != nil {
 		return err
 	}
-	may := newAuthorization(o, s, policy.ClusterRoleRules("system:node"), log)
-	if admit.Admitter, err = newAdmission(o, s, may); err != nil {
-		return err
-	}
-	b, err := newBehaviours(o, s, who, may)
-	if err != nil {
-		return err
-	}
-	kinds := scheme.New()
-	api, err := rest.New(rest.Config{Scheme: kinds, Resources: b.resources(all, s), Admission: admit, Authorizer: may.authorizer, Hold: apiserver.BoundAnswers(),
-		MinWatch: time.Duration(o.minRequestTimeout) * time.Second, Log: log})
-	if err != nil {
-		return err
-	}
-	boot, err := newBootstrap(o, s, who, policy, log)
-	if err != nil {
-		return err
-	}
-	config, err := servingTLS(o, who.clientCA != nil || who.proxyCA != nil)
-	if err != nil {
-		return err
-	}
-	paths := who.keys
-	addDocuments(paths, discovery.New(discovery.Config{Rows: all, ServerAddress: o.serverAddress()}), api, "/api", "/api/", "/apis", "/apis/")
-	schemas, err := openapi.New(openapi.Config{Rows: all, Scheme: kinds, Version: daemon.GitVersion})
-	if err != nil {
-		return err
-	}
-	addDocuments(paths, schemas, api, "/openapi/v2", "/openapi/v3", "/openapi/v3/")
-	server, err := apiserver.New(apiserver.Config{
-		Listener: listener, TLS: config, API: api, Authenticator: who.authenticator, Authorizer: may.authorizer, Paths: paths,
-		Live:    []health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)},
-		Ready:   slices.Concat([]health.Check{etcdCheck("etcd-readiness", backend, etcdReadyTimeout), may.informerSync()}, bootstrapChecks(boot, policy, may)),
-		Metrics: daemon.NewMetrics(), Version: versionInfo(), MaxReading: o.maxReading, MaxMutating: o.maxMutating,
-		RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay, MaxStreams: o.http2Streams, Profiling: o.profiling, GoAwayChance: o.goAwayChance, Log: log,
+	server, err := assemble.New(assemble.Config{
+		Catalog: served, Storage: cache, Rows: all, Parts: *parts, MinWatch: time.Duration(o.minRequestTimeout) * time.Second, ServerAddress: o.serverAddress(),
+		HTTP: apiserver.Config{
+			Listener: listener, TLS: config, Live: []health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)},
+			Ready: []health.Check{etcdCheck("etcd-readiness", backend, etcdReadyTimeout)}, Metrics: daemon.NewMetrics(), Version: versionInfo(),
+			MaxReading: o.maxReading, MaxMutating: o.maxMutating, RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay,
+			MaxStreams: o.http2Streams, Profiling: o.profiling, GoAwayChance: o.goAwayChance, Log: log,
+		},
 	})
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	for _, f := range append(may.runs, boot.Run, server.Run) {
-		group.Go(func() error { return f(ctx) })
-	}
+	group.Go(func() error { return server.Run(ctx) })
 	if o.etcdCompaction > 0 {
 		group.Go(func() error { return backend.RunCompactor(ctx, o.etcdCompaction) })
 	}
@@ -141,45 +104,6 @@ func openEtcd(ctx context.Context, o *options, facts *storage.FactsTable, log *s
 		cfg.TLS.Certificates = []tls.Certificate{c}
 	}
 	return etcd.New(ctx, cfg)
-}
-
-// addServiceIPs hooks the allocator of addresses and node ports into the services' store.
-func addServiceIPs(o *options, s *stores) error {
-	ranges := []netip.Prefix{}
-	for part := range strings.SplitSeq(o.serviceRanges, ",") {
-		p, err := netip.ParsePrefix(part)
-		if err != nil {
-			return fmt.Errorf("--service-cluster-ip-range: %w", err)
-		}
-		ranges = append(ranges, p.Masked())
-	}
-	a, err := serviceip.New(serviceip.Config{Stores: s, Ranges: ranges, FirstNodePort: o.nodePorts.Base, LastNodePort: o.nodePorts.Base + o.nodePorts.Size - 1})
-	if err != nil {
-		return err
-	}
-	s.of("", "services").Hook = a
-	return nil
-}
-
-// documents answer for the paths they know and tell whether they did.
-type documents interface {
-	Serve(w http.ResponseWriter, r *http.Request) (bool, error)
-}
-
-// addDocuments serves d on paths, which end in "/" for all below them.
-func addDocuments(to map[string]http.Handler, d documents, api *rest.API, paths ...string) {
-	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ok, err := d.Serve(w, r)
-		switch {
-		case err != nil:
-			api.WriteError(w, r, err)
-		case !ok:
-			http.NotFound(w, r)
-		}
-	})
-	for _, p := range paths {
-		to[p] = h
-	}
 }
 
 // serverAddress is where clients reach this server, as far as it knows.

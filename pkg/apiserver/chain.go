@@ -24,7 +24,7 @@ type filter func(http.Handler) http.Handler
 // chain is the life of a request, first to last.
 func (s *Server) chain(router http.Handler) http.Handler {
 	filters := []filter{
-		s.requestInfo,  // what is asked: request.Info
+		s.requestInfo,  // what is asked, and of what: request.Info
 		s.observe,      // metrics, status code, Audit-Id
 		s.recover,      // a panic is this request's end only
 		s.deadline,     // 60 s, but for watches and streams only for each piece
@@ -43,7 +43,9 @@ func (s *Server) chain(router http.Handler) http.Handler {
 
 func (s *Server) requestInfo(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r.WithContext(request.WithInfo(r.Context(), rest.InfoOf(r))))
+		info := rest.InfoOf(r)
+		info.Served = s.Catalog.Snapshot()
+		next.ServeHTTP(w, r.WithContext(request.WithInfo(r.Context(), info)))
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"bonsai/pkg/apiserver/authn"
 	"bonsai/pkg/apiserver/authz"
+	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/rest"
 	"bonsai/pkg/health"
 )
@@ -24,6 +25,8 @@ type Config struct {
 	// Listener and TLS are where and how it serves; both required. TLS gets HTTP/2 added.
 	Listener net.Listener
 	TLS      *tls.Config
+	// Catalog is what is served; required.
+	Catalog *catalog.Catalog
 	// API answers resource requests; required.
 	API *rest.API
 	// Authenticator and Authorizer are required.
@@ -58,7 +61,7 @@ func (c *Config) complete() error {
 		is   bool
 		what string
 	}{
-		{c.Listener == nil, "a listener"}, {c.TLS == nil, "a TLS configuration"}, {c.API == nil, "the resource API"},
+		{c.Listener == nil, "a listener"}, {c.TLS == nil, "a TLS configuration"}, {c.Catalog == nil, "a catalog"}, {c.API == nil, "the resource API"},
 		{c.Authenticator == nil, "an authenticator"}, {c.Authorizer == nil, "an authorizer"}, {c.Metrics == nil, "a metrics registry"}, {c.Log == nil, "a logger"},
 	} {
 		if missing.is {

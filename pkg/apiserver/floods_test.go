@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"bonsai/pkg/apiserver"
+	"bonsai/pkg/apiserver/assemble"
 )
 
 // dial opens a raw connection to the server and sends text on it.
@@ -39,7 +39,7 @@ func begun(user string) string {
 // nobody knows, are not even waited for.
 func TestSlowSendersHoldNoTurn(t *testing.T) {
 	t.Parallel()
-	host := start(t, func(c *apiserver.Config) { c.MaxMutating = 2 })
+	host := start(t, func(c *assemble.Config) { c.HTTP.MaxMutating = 2 })
 	for range 10 {
 		dial(t, host, begun("admin"))
 	}
@@ -65,7 +65,7 @@ func TestSlowSendersHoldNoTurn(t *testing.T) {
 // TestSlowReadersHoldNoTurn: answers that nobody reads keep nobody from reading.
 func TestSlowReadersHoldNoTurn(t *testing.T) {
 	t.Parallel()
-	host := start(t, func(c *apiserver.Config) { c.MaxReading = 2 })
+	host := start(t, func(c *assemble.Config) { c.HTTP.MaxReading = 2 })
 	for i := range 12 { // more than the buffers of a connection take
 		body := fmt.Sprintf(`{"metadata":{"name":"m%d"},"data":{"k":%q}}`, i, strings.Repeat("x", 1<<20))
 		if code, _, body := call(t, "POST", host+maps, body, "Content-Type", "application/json"); code != http.StatusCreated {
@@ -91,7 +91,7 @@ func TestSlowReadersHoldNoTurn(t *testing.T) {
 // TestStalledRequestEnds: a request whose body does not come, and an answer that is not read, end with the request's time.
 func TestStalledRequestEnds(t *testing.T) {
 	t.Parallel()
-	host := start(t, func(c *apiserver.Config) { c.RequestTimeout = time.Millisecond })
+	host := start(t, func(c *assemble.Config) { c.HTTP.RequestTimeout = time.Millisecond })
 	c := dial(t, host, begun("admin"))
 	if err := c.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"bonsai/pkg/apiserver"
+	"bonsai/pkg/apiserver/assemble"
 	"bonsai/pkg/apiserver/authz"
 )
 
@@ -48,7 +48,7 @@ func (v verbs) Authorize(_ context.Context, a authz.Attributes) (authz.Decision,
 func TestUpgradeNeedsCreate(t *testing.T) {
 	t.Parallel()
 	for allowed, want := range map[verbs]int{"get": http.StatusForbidden, "create": http.StatusForbidden, "get,create": http.StatusNotFound} {
-		url := start(t, func(c *apiserver.Config) { c.Authorizer = allowed })
+		url := start(t, func(c *assemble.Config) { c.Parts.Authorizer = allowed })
 		for _, path := range []string{"namespaces/ns/pods/p/exec?command=x", "namespaces/ns/pods/p/attach", "namespaces/ns/pods/p/portforward?ports=1",
 			"nodes/n/proxy/exec/ns/p/c?command=x", "nodes/n/proxy/"} {
 			r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/api/v1/"+path, nil)

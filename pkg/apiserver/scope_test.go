@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,16 +19,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
 
 	"bonsai/api/resources"
 	"bonsai/api/resources/rows"
-	"bonsai/api/scheme"
 	"bonsai/pkg/apiserver"
+	"bonsai/pkg/apiserver/assemble"
+	"bonsai/pkg/apiserver/assemble/assembletest"
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/authz/rbac"
+	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/request"
-	"bonsai/pkg/apiserver/rest"
 	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/apiserver/storage/follow"
 	"bonsai/pkg/apiserver/storage/memory"
@@ -76,55 +79,44 @@ func newScopes(t *testing.T) *scopes {
 	t.Helper()
 	facts := &storage.FactsTable{}
 	s := &scopes{t: t, rows: rows.All(), storage: memory.New(facts), reached: &atomic.Int64{}}
-	byPath := map[string]*registry.Generic{}
-	var served []rest.Resource
-	sources := map[string]follow.Resource{}
-	for i := range s.rows {
-		row := &s.rows[i]
-		one := rest.Resource{Row: row, Creater: reached{s.reached}, Subresources: map[string]any{}}
-		for _, sub := range row.Subresources {
-			one.Subresources[sub.Name] = connected{reached{s.reached}}
-		}
-		if !row.NotStored {
-			if byPath[row.StoragePath] == nil {
-				g, err := registry.NewGeneric(registry.Config{Row: row, Storage: s.storage})
-				if err != nil {
-					t.Fatal(err)
-				}
-				facts.Register(registry.Prefix(row), g.Codec().FactsOf)
-				byPath[row.StoragePath] = g
-				s.fill(row, g)
-			}
-			one.Store = byPath[row.StoragePath]
-			sources[row.Resource] = follow.Resource{Source: s.storage, Prefix: registry.Prefix(row), Decode: one.Store.Decode}
-		}
-		served = append(served, one)
+	served, err := catalog.New(t.Context(), catalog.Config{Facts: facts})
+	if err != nil {
+		t.Fatal(err)
 	}
-	s.grant(byPath)
+	source := func(resource string) follow.Resource {
+		i := slices.IndexFunc(s.rows, func(r resources.Row) bool { return r.Resource == resource })
+		codec := registry.NewCodec(&s.rows[i])
+		return follow.Resource{Source: s.storage, Prefix: registry.Prefix(&s.rows[i]), Decode: func(value []byte) (runtime.Object, error) { return codec.Decode(value, 0) }}
+	}
 	log := slog.New(slog.DiscardHandler)
-	roles := rbac.New(rbac.Config{Roles: sources["roles"], RoleBindings: sources["rolebindings"], ClusterRoles: sources["clusterroles"], ClusterRoleBindings: sources["clusterrolebindings"], Log: log})
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- roles.Run(ctx) }()
+	roles := rbac.New(rbac.Config{Roles: source("roles"), RoleBindings: source("rolebindings"), ClusterRoles: source("clusterroles"), ClusterRoleBindings: source("clusterrolebindings"), Log: log})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	server, err := assemble.New(assemble.Config{Catalog: served, Storage: s.storage, Rows: s.rows,
+		Parts: assemble.Parts{Authenticator: byGroup{}, Authorizer: authz.Union(authz.Privileged(request.GroupMasters), roles),
+			Behaviours: assembletest.Behaviours(s.rows, reached{s.reached}, registry.Answerer{Connecter: connected{reached{s.reached}}})},
+		HTTP: apiserver.Config{Listener: listener, TLS: certificate(t), Metrics: prometheus.NewRegistry(), Version: version.Info{GitVersion: "v1.36.0"}, Log: log}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stores := map[string]*registry.Generic{}
+	for _, r := range served.Snapshot().Resources() {
+		if r.Store != nil && r.Row.Stored == nil {
+			stores[r.Row.StoragePath] = r.Store
+			s.fill(r.Row, r.Store)
+		}
+	}
+	s.grant(stores)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- roles.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		<-done
 		listener.Close()
 	})
-	authorizer := authz.Union(authz.Privileged(request.GroupMasters), roles)
-	api, err := rest.New(rest.Config{Scheme: scheme.New(), Resources: served, Authorizer: authorizer, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := apiserver.New(apiserver.Config{Listener: listener, TLS: certificate(t), API: api, Authenticator: byGroup{},
-		Authorizer: authorizer, Metrics: prometheus.NewRegistry(), Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
 	s.handler = server.Handler()
 	return s
 }

@@ -19,17 +19,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	clientrest "k8s.io/client-go/rest"
 
 	"bonsai/api/resources/rows"
-	"bonsai/api/scheme"
 	"bonsai/pkg/apiserver"
+	"bonsai/pkg/apiserver/assemble"
+	"bonsai/pkg/apiserver/assemble/assembletest"
 	"bonsai/pkg/apiserver/authz"
+	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/request"
-	"bonsai/pkg/apiserver/rest"
 	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/apiserver/storage/memory"
 	"bonsai/pkg/trace"
@@ -60,30 +62,10 @@ type panics struct{}
 func (panics) ServeHTTP(http.ResponseWriter, *http.Request) { panic("on purpose") }
 
 // start runs a whole server over memory and returns its URL.
-func start(t *testing.T, change func(*apiserver.Config)) string {
+func start(t *testing.T, change func(*assemble.Config)) string {
 	t.Helper()
 	facts := &storage.FactsTable{}
-	backend := memory.New(facts)
-	var served []rest.Resource
-	byPath := map[string]*registry.Generic{}
-	all := rows.All()
-	for i := range all {
-		row := &all[i]
-		if row.NotStored {
-			continue
-		}
-		if byPath[row.StoragePath] == nil {
-			g, err := registry.NewGeneric(registry.Config{Row: row, Storage: backend})
-			if err != nil {
-				t.Fatal(err)
-			}
-			facts.Register(registry.Prefix(row), g.Codec().FactsOf)
-			byPath[row.StoragePath] = g
-		}
-		served = append(served, rest.Resource{Row: row, Store: byPath[row.StoragePath]})
-	}
-	log := slog.New(slog.DiscardHandler)
-	api, err := rest.New(rest.Config{Scheme: scheme.New(), Resources: served, Log: log})
+	served, err := catalog.New(t.Context(), catalog.Config{Facts: facts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,12 +73,16 @@ func start(t *testing.T, change func(*apiserver.Config)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := apiserver.Config{Listener: listener, TLS: certificate(t), API: api, Authenticator: byHeader{}, Authorizer: onlyAdmin{},
-		Paths: map[string]http.Handler{"/panic": panics{}}, Metrics: prometheus.NewRegistry(), Log: log, MaxReading: 100, MaxMutating: 100}
+	all := rows.All()
+	cfg := assemble.Config{Catalog: served, Storage: memory.New(facts), Rows: all,
+		Parts: assemble.Parts{Authenticator: byHeader{}, Authorizer: onlyAdmin{}, Paths: map[string]http.Handler{"/panic": panics{}},
+			Behaviours: assembletest.Behaviours(all, assembletest.Nobody{}, registry.Answerer{Connecter: assembletest.Nobody{}})},
+		HTTP: apiserver.Config{Listener: listener, TLS: certificate(t), Metrics: prometheus.NewRegistry(), Version: version.Info{GitVersion: "v1.36.0"},
+			Log: slog.New(slog.DiscardHandler), MaxReading: 100, MaxMutating: 100}}
 	if change != nil {
 		change(&cfg)
 	}
-	server, err := apiserver.New(cfg)
+	server, err := assemble.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +313,7 @@ func (impersonator) Authorize(_ context.Context, a authz.Attributes) (authz.Deci
 // Only NAMESPACE:NAME behind the prefix is a service account; everything else is a user, and takes the right to impersonate users.
 func TestImpersonatedAccounts(t *testing.T) {
 	t.Parallel()
-	url := start(t, func(c *apiserver.Config) { c.Authorizer = impersonator{} })
+	url := start(t, func(c *assemble.Config) { c.Parts.Authorizer = impersonator{} })
 	for user, want := range map[string]int{
 		"system:serviceaccount:ns:sa": 200, "system:serviceaccount:other:sa": 403, "system:serviceaccount:ns:sa:more": 403, "system:serviceaccount:ns:": 403,
 		"system:serviceaccount:ns": 403, "system:serviceaccount:": 403, "ns:sa": 403,

@@ -1,19 +1,14 @@
 package apiserver_test
 
 import (
-	"net/http"
 	"strings"
 	"testing"
-
-	"bonsai/pkg/apiserver"
 )
 
 // TestUnusualRequests has what Kubernetes 1.36.3 answers to requests that are wrong or unusual in one thing.
 func TestUnusualRequests(t *testing.T) {
 	t.Parallel()
-	host := start(t, func(c *apiserver.Config) {
-		c.Paths = map[string]http.Handler{"/api": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })}
-	})
+	host := start(t, nil)
 	maps := "/api/v1/namespaces/ns/configmaps"
 	event := `{"metadata":{"name":"e"},"regarding":{"namespace":"ns"},"reason":"r","note":"n","type":"Normal","eventTime":"2026-01-01T00:00:00.000000Z",` +
 		`"reportingController":"x.y/z","reportingInstance":"i","action":"a"}`

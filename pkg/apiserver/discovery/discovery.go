@@ -1,6 +1,6 @@
 // Package discovery tells clients what the API server serves: the old documents (/api, /apis, /api/v1, /apis/G,
-// /apis/G/V) and the aggregated one that replaces them all (apidiscovery.k8s.io). Every document is made from the resource
-// rows once and served as bytes.
+// /apis/G/V) and the aggregated one that replaces them all (apidiscovery.k8s.io). The documents are made once for each state of
+// the catalog, when somebody asks, and served as bytes.
 package discovery
 
 import (
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,131 +16,92 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"bonsai/api/resources"
+	"bonsai/pkg/apiserver/catalog"
 )
 
-// Priority orders groups: a higher Group comes first; in equal ones, a higher Version; then the name. These are the numbers
+// priority orders groups: a higher group comes first; in equal ones, a higher version; then the name. These are the numbers
 // that upstream gives its groups, in steps; groups not listed (custom resources, aggregated servers) come after.
-type Priority struct{ Group, Version int }
+type priority struct{ group, version int }
 
-// Group is one API group with its versions, preferred first.
-type Group struct {
-	Name     string
-	Versions []Version
-	Priority Priority
+// group is one API group with its versions, preferred first.
+type group struct {
+	name     string
+	versions []groupVersion
+	priority priority
 }
 
-// Version is one version of a group and its resources.
-type Version struct {
-	Name      string
-	Resources []apidiscoveryv2.APIResourceDiscovery
+// groupVersion is one version of a group and its resources.
+type groupVersion struct {
+	name      string
+	resources []apidiscoveryv2.APIResourceDiscovery
 }
 
 // Config is what discovery is made from.
 type Config struct {
-	Rows []resources.Row
+	Catalog *catalog.Catalog
 	// ServerAddress is host:port for /api's serverAddressByClientCIDRs.
 	ServerAddress string
 }
 
 // Discovery serves the documents. It is safe for concurrent use.
 type Discovery struct {
-	address string
-
-	mu     sync.RWMutex
-	groups map[string]Group // of the rows and of SetGroup
-	docs   *documents       // made on first demand, dropped by SetGroup
+	cfg  Config
+	mu   sync.Mutex                // while documents are made
+	docs atomic.Pointer[documents] // of the generation that was asked for last
 }
 
-// New returns the discovery of cfg.Rows.
-func New(cfg Config) *Discovery {
-	d := &Discovery{address: cfg.ServerAddress, groups: map[string]Group{}}
-	for _, g := range groupsOf(cfg.Rows) {
-		d.groups[g.Name] = g
-	}
-	return d
-}
-
-// SetGroup adds or replaces a group (custom resources, aggregated APIs).
-func (d *Discovery) SetGroup(g Group) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.groups[g.Name] = g
-	d.docs = nil
-}
-
-// RemoveGroup takes a group out again.
-func (d *Discovery) RemoveGroup(name string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.groups, name)
-	d.docs = nil
-}
+// New returns the discovery of what cfg.Catalog has.
+func New(cfg Config) *Discovery { return &Discovery{cfg: cfg} }
 
 // documents returns the current ones, made if need be.
 func (d *Discovery) documents() (*documents, error) {
-	d.mu.RLock()
-	docs := d.docs
-	d.mu.RUnlock()
-	if docs != nil {
+	now := d.cfg.Catalog.Snapshot()
+	if docs := d.docs.Load(); docs != nil && docs.generation == now.Generation() {
 		return docs, nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.docs == nil {
-		groups := make([]Group, 0, len(d.groups))
-		for _, g := range d.groups {
-			groups = append(groups, g)
-		}
-		sortGroups(groups)
-		docs, err := build(groups, d.address)
-		if err != nil {
-			return nil, fmt.Errorf("making the discovery documents: %w", err)
-		}
-		d.docs = docs
+	now = d.cfg.Catalog.Snapshot()
+	if docs := d.docs.Load(); docs != nil && docs.generation == now.Generation() {
+		return docs, nil
 	}
-	return d.docs, nil
+	docs, err := build(groupsOf(now), d.cfg.ServerAddress)
+	if err != nil {
+		return nil, fmt.Errorf("making the discovery documents: %w", err)
+	}
+	docs.generation = now.Generation()
+	d.docs.Store(docs)
+	return docs, nil
 }
 
-func sortGroups(groups []Group) {
-	slices.SortFunc(groups, func(a, b Group) int {
-		return cmp.Or(cmp.Compare(b.Priority.Group, a.Priority.Group), cmp.Compare(b.Priority.Version, a.Priority.Version), cmp.Compare(a.Name, b.Name))
-	})
-}
-
-// groupsOf sorts rows into groups, versions and resources.
-func groupsOf(rows []resources.Row) []Group {
-	type gv struct{ group, version string }
-	found := map[gv][]apidiscoveryv2.APIResourceDiscovery{}
+// groupsOf sorts what is served into groups, versions and resources.
+func groupsOf(now *catalog.Snapshot) []group {
+	found := map[schema.GroupVersion][]apidiscoveryv2.APIResourceDiscovery{}
 	versions := map[string][]string{}
-	for i := range rows {
-		r := &rows[i]
-		for _, v := range servedVersions(r) {
-			key := gv{r.GVK.Group, v}
-			if _, ok := found[key]; !ok {
-				versions[r.GVK.Group] = append(versions[r.GVK.Group], v)
+	for _, r := range now.Resources() {
+		for _, v := range r.Row.ServedVersions() {
+			gv := schema.GroupVersion{Group: r.Row.GVK.Group, Version: v}
+			if _, ok := found[gv]; !ok {
+				versions[gv.Group] = append(versions[gv.Group], v)
 			}
-			found[key] = append(found[key], resourceOf(r, v))
+			found[gv] = append(found[gv], resourceOf(r.Row, v))
 		}
 	}
-	var groups []Group
+	var groups []group
 	for name, vs := range versions {
 		slices.SortFunc(vs, func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
-		g := Group{Name: name, Priority: priorityOf(name)}
+		g := group{name: name, priority: priorityOf(name)}
 		for _, v := range vs {
-			list := found[gv{name, v}]
+			list := found[schema.GroupVersion{Group: name, Version: v}]
 			slices.SortFunc(list, func(a, b apidiscoveryv2.APIResourceDiscovery) int { return cmp.Compare(a.Resource, b.Resource) })
-			g.Versions = append(g.Versions, Version{Name: v, Resources: list})
+			g.versions = append(g.versions, groupVersion{name: v, resources: list})
 		}
 		groups = append(groups, g)
 	}
+	slices.SortFunc(groups, func(a, b group) int {
+		return cmp.Or(cmp.Compare(b.priority.group, a.priority.group), cmp.Compare(b.priority.version, a.priority.version), cmp.Compare(a.name, b.name))
+	})
 	return groups
-}
-
-func servedVersions(r *resources.Row) []string {
-	if len(r.Versions) == 0 {
-		return []string{r.GVK.Version}
-	}
-	return r.Versions
 }
 
 // resourceOf describes one row in one version.

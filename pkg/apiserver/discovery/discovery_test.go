@@ -9,10 +9,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"bonsai/api/resources"
 	"bonsai/api/resources/rows"
+	"bonsai/pkg/apiserver/assemble/assembletest"
 	"bonsai/pkg/apiserver/discovery"
+	"bonsai/pkg/apiserver/storage"
+	"bonsai/pkg/apiserver/storage/memory"
 )
 
 const (
@@ -45,7 +51,7 @@ func decode[T any](t *testing.T, w *httptest.ResponseRecorder) T {
 
 func TestLegacy(t *testing.T) {
 	t.Parallel()
-	d := discovery.New(discovery.Config{Rows: rows.All(), ServerAddress: "192.0.2.1:6443"})
+	d := discovery.New(discovery.Config{Catalog: assembletest.Catalog(t, rows.All()), ServerAddress: "192.0.2.1:6443"})
 	if v := decode[metav1.APIVersions](t, get(t, d, "/api", "")); v.Kind != "APIVersions" || !slices.Equal(v.Versions, []string{"v1"}) || v.ServerAddressByClientCIDRs[0].ServerAddress != "192.0.2.1:6443" {
 		t.Errorf("/api: %+v", v)
 	}
@@ -80,7 +86,7 @@ func TestLegacy(t *testing.T) {
 
 func TestAggregated(t *testing.T) {
 	t.Parallel()
-	d := discovery.New(discovery.Config{Rows: rows.All()})
+	d := discovery.New(discovery.Config{Catalog: assembletest.Catalog(t, rows.All())})
 	for version, accept := range map[string]string{"v2": v2, "v2beta1": beta} {
 		w := get(t, d, "/apis", accept+",application/json")
 		if got := w.Header().Get("Content-Type"); got != accept {
@@ -108,16 +114,23 @@ func TestAggregated(t *testing.T) {
 
 func TestGroupsComeAndGo(t *testing.T) {
 	t.Parallel()
-	d := discovery.New(discovery.Config{Rows: rows.All()})
+	c := assembletest.Catalog(t, rows.All())
+	d := discovery.New(discovery.Config{Catalog: c})
 	etag := get(t, d, "/apis", v2).Header().Get("ETag")
-	d.SetGroup(discovery.Group{Name: "example.com", Versions: []discovery.Version{{Name: "v1"}}, Priority: discovery.Priority{Group: 1000, Version: 100}})
+	row := resources.Row{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}, Resource: "things", StoragePath: "example.com/things",
+		New: resources.Make[corev1.ConfigMap], NewList: resources.Make[corev1.ConfigMapList]}
+	if err := c.Add(assembletest.Entries(t, memory.New(&storage.FactsTable{}), []resources.Row{row})...); err != nil {
+		t.Fatal(err)
+	}
 	w := get(t, d, "/apis", v2)
 	list := decode[apidiscoveryv2.APIGroupDiscoveryList](t, w)
 	if last := list.Items[len(list.Items)-1].Name; last != "example.com" || w.Header().Get("ETag") == etag {
 		t.Errorf("last group %s, ETag %s", last, w.Header().Get("ETag"))
 	}
 	get(t, d, "/apis/example.com/v1", "")
-	d.RemoveGroup("example.com")
+	if err := c.Remove(row.GroupResource()); err != nil {
+		t.Fatal(err)
+	}
 	if got := get(t, d, "/apis", v2).Header().Get("ETag"); got != etag {
 		t.Error("the documents are not what they were")
 	}

@@ -24,11 +24,12 @@ type document struct {
 
 // documents are all of them: legacy by path, aggregated by root ("/api", "/apis") and version ("v2", "v2beta1").
 type documents struct {
+	generation uint64 // of the catalog
 	legacy     map[string]document
 	aggregated map[string]document
 }
 
-func build(groups []Group, address string) (*documents, error) {
+func build(groups []group, address string) (*documents, error) {
 	d := &documents{legacy: map[string]document{}, aggregated: map[string]document{}}
 	list := metav1.APIGroupList{TypeMeta: typeMeta("v1", "APIGroupList"), Groups: []metav1.APIGroup{}}
 	add := func(into map[string]document, key string, obj runtime.Object) error {
@@ -40,8 +41,8 @@ func build(groups []Group, address string) (*documents, error) {
 		return nil
 	}
 	for _, g := range groups {
-		root := "/apis/" + g.Name
-		if g.Name == "" {
+		root := "/apis/" + g.name
+		if g.name == "" {
 			root = "/api"
 			versions := &metav1.APIVersions{TypeMeta: typeMeta("", "APIVersions"), Versions: versionNames(g),
 				ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: address}}}
@@ -57,8 +58,8 @@ func build(groups []Group, address string) (*documents, error) {
 				return nil, err
 			}
 		}
-		for _, v := range g.Versions {
-			if err := add(d.legacy, root+"/"+v.Name, resourceList(schema.GroupVersion{Group: g.Name, Version: v.Name}, v)); err != nil {
+		for _, v := range g.versions {
+			if err := add(d.legacy, root+"/"+v.name, resourceList(schema.GroupVersion{Group: g.name, Version: v.name}, v)); err != nil {
 				return nil, err
 			}
 		}
@@ -70,16 +71,16 @@ func build(groups []Group, address string) (*documents, error) {
 }
 
 // buildAggregated makes the documents of /api (core alone) and /apis (all other groups).
-func (d *documents) buildAggregated(groups []Group, add func(map[string]document, string, runtime.Object) error) error {
+func (d *documents) buildAggregated(groups []group, add func(map[string]document, string, runtime.Object) error) error {
 	for _, root := range []string{"/api", "/apis"} {
 		list := &apidiscoveryv2.APIGroupDiscoveryList{TypeMeta: typeMeta("apidiscovery.k8s.io/v2", "APIGroupDiscoveryList"), Items: []apidiscoveryv2.APIGroupDiscovery{}}
 		for _, g := range groups {
-			if (g.Name == "") != (root == "/api") {
+			if (g.name == "") != (root == "/api") {
 				continue
 			}
-			item := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.Name}}
-			for _, v := range g.Versions {
-				item.Versions = append(item.Versions, apidiscoveryv2.APIVersionDiscovery{Version: v.Name, Resources: v.Resources, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent})
+			item := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}}
+			for _, v := range g.versions {
+				item.Versions = append(item.Versions, apidiscoveryv2.APIVersionDiscovery{Version: v.name, Resources: v.resources, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent})
 			}
 			list.Items = append(list.Items, item)
 		}
@@ -115,18 +116,18 @@ func typeMeta(apiVersion, kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}
 }
 
-func versionNames(g Group) []string {
+func versionNames(g group) []string {
 	var names []string
-	for _, v := range g.Versions {
-		names = append(names, v.Name)
+	for _, v := range g.versions {
+		names = append(names, v.name)
 	}
 	return names
 }
 
-func groupDocument(g Group) metav1.APIGroup {
-	out := metav1.APIGroup{Name: g.Name}
-	for _, v := range g.Versions {
-		out.Versions = append(out.Versions, metav1.GroupVersionForDiscovery{GroupVersion: g.Name + "/" + v.Name, Version: v.Name})
+func groupDocument(g group) metav1.APIGroup {
+	out := metav1.APIGroup{Name: g.name}
+	for _, v := range g.versions {
+		out.Versions = append(out.Versions, metav1.GroupVersionForDiscovery{GroupVersion: g.name + "/" + v.name, Version: v.name})
 	}
 	if len(out.Versions) > 0 {
 		out.PreferredVersion = out.Versions[0]
@@ -135,17 +136,17 @@ func groupDocument(g Group) metav1.APIGroup {
 }
 
 // resourceList is the legacy list of one version: resources and subresources in one, sorted by name.
-func resourceList(gv schema.GroupVersion, v Version) *metav1.APIResourceList {
+func resourceList(gv schema.GroupVersion, v groupVersion) *metav1.APIResourceList {
 	out := &metav1.APIResourceList{TypeMeta: typeMeta("v1", "APIResourceList"), GroupVersion: gv.String(), APIResources: []metav1.APIResource{}}
 	if gv.Group == "" {
 		out.APIVersion = ""
 	}
-	for _, r := range v.Resources {
+	for _, r := range v.resources {
 		namespaced := r.Scope == apidiscoveryv2.ScopeNamespace
 		res := metav1.APIResource{Name: r.Resource, SingularName: r.SingularResource, Namespaced: namespaced, Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories}
 		setKind(&res, r.ResponseKind, gv)
 		if slices.Contains(r.Verbs, "list") {
-			res.StorageVersionHash = storageHash(gv.Group, v.Name, res.Kind)
+			res.StorageVersionHash = storageHash(gv.Group, v.name, res.Kind)
 		}
 		out.APIResources = append(out.APIResources, res)
 		for _, s := range r.Subresources {

@@ -1,13 +1,13 @@
 package discovery
 
 // priorityOf is the place of a built-in group: the numbers are upstream's group priority minimum and version priority.
-func priorityOf(group string) Priority {
+func priorityOf(group string) priority {
 	for i, name := range builtInOrder() {
 		if name == group {
-			return Priority{Group: 18000 - i*10, Version: 15}
+			return priority{group: 18000 - i*10, version: 15}
 		}
 	}
-	return Priority{Group: 1000, Version: 100}
+	return priority{group: 1000, version: 100}
 }
 
 // builtInOrder lists upstream's groups as its /apis shows them.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"bonsai/api/openapi"
+	"bonsai/pkg/apiserver/catalog"
 )
 
 // object is a JSON object of the document.
@@ -21,10 +22,10 @@ func (s *Service) info() object {
 }
 
 // buildV2 makes the one document of OpenAPI 2.
-func (s *Service) buildV2() ([]byte, error) {
+func (s *Service) buildV2(now *catalog.Snapshot) ([]byte, error) {
 	w := &writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V2), paths: object{}}
-	for _, gv := range s.groupVersions() {
-		for _, o := range operations(gv, s.rowsOf(gv)) {
+	for _, gv := range groupVersions(now) {
+		for _, o := range operations(gv, rowsOf(now, gv)) {
 			if err := w.add(o, w.v2); err != nil {
 				return nil, err
 			}
@@ -37,9 +38,9 @@ func (s *Service) buildV2() ([]byte, error) {
 }
 
 // buildV3 makes the document of one group version.
-func (s *Service) buildV3(gv schema.GroupVersion) ([]byte, error) {
+func (s *Service) buildV3(now *catalog.Snapshot, gv schema.GroupVersion) ([]byte, error) {
 	w := &writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V3), paths: object{}}
-	for _, o := range operations(gv, s.rowsOf(gv)) {
+	for _, o := range operations(gv, rowsOf(now, gv)) {
 		if err := w.add(o, w.v3); err != nil {
 			return nil, err
 		}

@@ -10,27 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/api/resources"
+	"bonsai/pkg/apiserver/catalog"
 )
 
-// groupVersions are those of the rows, in their order.
-func (s *Service) groupVersions() []schema.GroupVersion {
+// groupVersions are those of what is served, in the order it came.
+func groupVersions(now *catalog.Snapshot) []schema.GroupVersion {
 	var out []schema.GroupVersion
-	for i := range s.cfg.Rows {
-		for _, v := range versionsOf(&s.cfg.Rows[i]) {
-			gv := schema.GroupVersion{Group: s.cfg.Rows[i].GVK.Group, Version: v}
+	for _, r := range now.Resources() {
+		for _, v := range r.Row.ServedVersions() {
+			gv := schema.GroupVersion{Group: r.Row.GVK.Group, Version: v}
 			if !slices.Contains(out, gv) {
 				out = append(out, gv)
 			}
 		}
 	}
 	return out
-}
-
-func versionsOf(r *resources.Row) []string {
-	if len(r.Versions) == 0 {
-		return []string{r.GVK.Version}
-	}
-	return r.Versions
 }
 
 // groupPath is "api/v1" or "apis/apps/v1".
@@ -41,8 +35,9 @@ func groupPath(gv schema.GroupVersion) string {
 	return "apis/" + gv.Group + "/" + gv.Version
 }
 
-func (s *Service) groupVersion(path string) (schema.GroupVersion, bool) {
-	for _, gv := range s.groupVersions() {
+// groupVersionAt is the group version whose document has this path.
+func groupVersionAt(now *catalog.Snapshot, path string) (schema.GroupVersion, bool) {
+	for _, gv := range groupVersions(now) {
 		if groupPath(gv) == path {
 			return gv, true
 		}
@@ -51,21 +46,21 @@ func (s *Service) groupVersion(path string) (schema.GroupVersion, bool) {
 }
 
 // rowsOf are the rows served in gv.
-func (s *Service) rowsOf(gv schema.GroupVersion) []*resources.Row {
+func rowsOf(now *catalog.Snapshot, gv schema.GroupVersion) []*resources.Row {
 	var out []*resources.Row
-	for i := range s.cfg.Rows {
-		if r := &s.cfg.Rows[i]; r.GVK.Group == gv.Group && slices.Contains(versionsOf(r), gv.Version) {
-			out = append(out, r)
+	for _, r := range now.Resources() {
+		if r.Row.GVK.Group == gv.Group && slices.Contains(r.Row.ServedVersions(), gv.Version) {
+			out = append(out, r.Row)
 		}
 	}
 	return out
 }
 
 // hash marks the content of gv's document without making it.
-func (s *Service) hash(gv schema.GroupVersion) string {
+func (s *Service) hash(now *catalog.Snapshot, gv schema.GroupVersion) string {
 	h := sha512.New()
 	io.WriteString(h, s.cfg.Version)
-	for _, r := range s.rowsOf(gv) {
+	for _, r := range rowsOf(now, gv) {
 		fmt.Fprintf(h, "\n%s %s %t", r.Resource, r.GVK, r.Namespaced)
 		for _, sub := range r.Subresources {
 			fmt.Fprintf(h, " %s%s", sub.Name, sub.Verbs)

@@ -16,13 +16,13 @@ import (
 	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"bonsai/api/resources"
+	"bonsai/pkg/apiserver/catalog"
 )
 
 // Config is what the documents are made from.
 type Config struct {
-	Rows   []resources.Row
-	Scheme *runtime.Scheme
+	Catalog *catalog.Catalog
+	Scheme  *runtime.Scheme
 	// Version is info.version, the server's gitVersion.
 	Version string
 	// Keep is how long a document stays in memory after it was asked for; 0: one minute.
@@ -38,7 +38,13 @@ type Service struct {
 
 	mu    sync.Mutex
 	kept  map[string]*document
-	index []byte // /openapi/v3, small and always kept
+	index index
+}
+
+// index is /openapi/v3 of a generation of the catalog; it is small and always kept.
+type index struct {
+	generation uint64
+	json       []byte
 }
 
 // document is one encoding of one specification.
@@ -50,8 +56,8 @@ type document struct {
 
 // New checks cfg; it makes no document.
 func New(cfg Config) (*Service, error) {
-	if cfg.Scheme == nil || cfg.Version == "" {
-		return nil, errors.New("openapi: Scheme and Version are required")
+	if cfg.Catalog == nil || cfg.Scheme == nil || cfg.Version == "" {
+		return nil, errors.New("openapi: Catalog, Scheme and Version are required")
 	}
 	if cfg.Keep == 0 {
 		cfg.Keep = time.Minute

@@ -15,12 +15,13 @@ import (
 
 	"bonsai/api/resources/rows"
 	"bonsai/api/scheme"
+	"bonsai/pkg/apiserver/assemble/assembletest"
 	"bonsai/pkg/apiserver/openapi"
 )
 
 func service(t *testing.T) *openapi.Service {
 	t.Helper()
-	s, err := openapi.New(openapi.Config{Rows: rows.All(), Scheme: scheme.New(), Version: "v1.36.3"})
+	s, err := openapi.New(openapi.Config{Catalog: assembletest.Catalog(t, rows.All()), Scheme: scheme.New(), Version: "v1.36.3"})
 	if err != nil {
 		t.Fatal(err)
 	}

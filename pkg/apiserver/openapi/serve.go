@@ -13,6 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/pkg/apiserver/catalog"
 )
 
 // The protobuf forms' media types, as old and new clients spell them.
@@ -23,23 +25,26 @@ const (
 )
 
 // Serve answers a GET for r.URL.Path and tells whether the path is one of its own; if not, or on an error, nothing was written.
+// Documents are kept by what is in them: a change of the catalog makes only those anew that it concerns.
 func (s *Service) Serve(w http.ResponseWriter, r *http.Request) (bool, error) {
-	path := strings.TrimSuffix(r.URL.Path, "/")
+	path, now := strings.TrimSuffix(r.URL.Path, "/"), s.cfg.Catalog.Snapshot()
 	switch {
 	case path == "/openapi/v2":
-		return true, s.serve(w, r, path, v2ProtoType, s.buildV2, parseV2)
+		key := path + " " + strconv.FormatUint(now.Generation(), 10)
+		return true, s.serve(w, r, key, v2ProtoType, func() ([]byte, error) { return s.buildV2(now) }, parseV2)
 	case path == "/openapi/v3":
-		return true, s.serveIndex(w, r)
+		return true, s.serveIndex(w, r, now)
 	}
 	group, ok := strings.CutPrefix(path, "/openapi/v3/")
 	if !ok {
 		return false, nil
 	}
-	gv, ok := s.groupVersion(group)
+	gv, ok := groupVersionAt(now, group)
 	if !ok {
 		return false, nil
 	}
-	return true, s.serve(w, r, path, v3ProtoType, func() ([]byte, error) { return s.buildV3(gv) }, parseV3)
+	key := path + " " + s.hash(now, gv)
+	return true, s.serve(w, r, key, v3ProtoType, func() ([]byte, error) { return s.buildV3(now, gv) }, parseV3)
 }
 
 // serve writes one document in the form that the client takes.
@@ -136,29 +141,37 @@ func parseV3(raw []byte) ([]byte, error) {
 
 // serveIndex writes the list of v3 documents. A URL's hash names the resources and the version of the server, which together
 // decide a document's content.
-func (s *Service) serveIndex(w http.ResponseWriter, r *http.Request) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.index == nil {
-		type entry struct {
-			URL string `json:"serverRelativeURL"`
-		}
-		paths := map[string]entry{}
-		for _, gv := range s.groupVersions() {
-			p := groupPath(gv)
-			paths[p] = entry{"/openapi/v3/" + p + "?hash=" + s.hash(gv)}
-		}
-		raw, err := json.Marshal(map[string]any{"paths": paths})
-		if err != nil {
-			return fmt.Errorf("encoding the list of OpenAPI documents: %w", err)
-		}
-		s.index = raw
+func (s *Service) serveIndex(w http.ResponseWriter, r *http.Request, now *catalog.Snapshot) error {
+	raw, err := s.indexOf(now)
+	if err != nil {
+		return fmt.Errorf("encoding the list of OpenAPI documents: %w", err)
 	}
 	w.Header().Set("Content-Type", jsonType)
-	w.Header().Set("Content-Length", strconv.Itoa(len(s.index)))
+	w.Header().Set("Content-Length", strconv.Itoa(len(raw)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(s.index)
+		_, _ = w.Write(raw)
 	}
 	return nil
+}
+
+func (s *Service) indexOf(now *catalog.Snapshot) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.index.json != nil && s.index.generation == now.Generation() {
+		return s.index.json, nil
+	}
+	type entry struct {
+		URL string `json:"serverRelativeURL"`
+	}
+	paths := map[string]entry{}
+	for _, gv := range groupVersions(now) {
+		p := groupPath(gv)
+		paths[p] = entry{"/openapi/v3/" + p + "?hash=" + s.hash(now, gv)}
+	}
+	raw, err := json.Marshal(map[string]any{"paths": paths})
+	if err == nil {
+		s.index = index{now.Generation(), raw}
+	}
+	return raw, err
 }

@@ -5,6 +5,7 @@ package registry
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +34,27 @@ type ReadWriter interface {
 // subresource in the URL.
 type Connecter interface {
 	Connect(ctx context.Context, ns, name, path string, w http.ResponseWriter, r *http.Request) error
+}
+
+// Answerer answers for a subresource in one of three ways: exactly one field is set.
+type Answerer struct {
+	Creater    Creater
+	ReadWriter ReadWriter
+	Connecter  Connecter
+}
+
+// Check tells what is wrong with an Answerer that does not answer in exactly one way.
+func (a Answerer) Check() error {
+	ways := 0
+	for _, set := range []bool{a.Creater != nil, a.ReadWriter != nil, a.Connecter != nil} {
+		if set {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return fmt.Errorf("it is answered in %d ways, not in one", ways)
+	}
+	return nil
 }
 
 // Stores finds the generic store of a resource; nil if the server does not serve it.

@@ -35,7 +35,7 @@ func (x *exchange) admit(a *admission.Attributes) error {
 	}
 	ctx := x.r.Context()
 	a.Kind, a.Resource, a.Subresource = x.res.Row.GVK, x.res.Row.GVR(), x.info.Subresource
-	if sub := x.res.subs[a.Subresource]; sub != nil && sub.GVK != nil {
+	if sub := x.res.Subresource(a.Subresource); sub != nil && sub.GVK != nil {
 		a.Kind = *sub.GVK
 	}
 	a.Namespace, a.User, a.Warn = x.info.Namespace, request.UserFrom(ctx), x.warn

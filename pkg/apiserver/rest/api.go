@@ -12,29 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"bonsai/api/resources"
 	"bonsai/pkg/apiserver/authz"
+	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/request"
 )
 
-// Resource is one served resource: its row and what answers for it.
-type Resource struct {
-	Row *resources.Row
-	// Store answers for a stored resource. A row that is a view is given the store of the row behind it.
-	Store *registry.Generic
-	// Creater answers for a resource that is not stored (reviews, bindings).
-	Creater registry.Creater
-	// Subresources answer for the subresources without a strategy in the row, by name: each is a registry.Creater,
-	// ReadWriter or Connecter.
-	Subresources map[string]any
-}
-
 // Config is what the API is made of.
 type Config struct {
 	// Scheme knows all kinds of bodies.
-	Scheme    *runtime.Scheme
-	Resources []Resource
+	Scheme *runtime.Scheme
 	// Admission is asked about subresources; the stores have their own. May be nil.
 	Admission registry.Admitter
 	// Hold is asked before an answer takes memory of its own: a table, an indented list, the buffers of a stream; what lies in
@@ -49,21 +36,18 @@ type Config struct {
 	Now func() time.Time
 }
 
-// API answers resource requests, as its http.Handler; the request's Info must be in its context.
-type API struct {
-	Config
-	resources map[schema.GroupVersionResource]*resource
-}
+// API answers resource requests, as its http.Handler; the request's Info, with what is served, must be in its context.
+type API struct{ Config }
 
-// resource is a Resource with what its answers need, made once.
+// resource is a route with what its answers need, made once.
 type resource struct {
-	Resource
-	full     *form
+	*catalog.Route
+	api      *API
+	full     *form            // nil if it is not stored
 	metadata map[string]*form // by version of meta.k8s.io
-	subs     map[string]*resources.Subresource
 }
 
-// New checks that every resource has an answerer and returns the API.
+// New returns the API.
 func New(cfg Config) (*API, error) {
 	if cfg.Scheme == nil || cfg.Log == nil {
 		return nil, fmt.Errorf("new API: a scheme and a logger are needed")
@@ -77,33 +61,16 @@ func New(cfg Config) (*API, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	a := &API{Config: cfg, resources: make(map[schema.GroupVersionResource]*resource, len(cfg.Resources))}
-	for _, r := range cfg.Resources {
-		res, err := newResource(r)
-		if err != nil {
-			return nil, fmt.Errorf("new API: %w", err)
-		}
-		a.resources[r.Row.GVR()] = res
-	}
-	return a, nil
+	return &API{Config: cfg}, nil
 }
 
-func newResource(r Resource) (*resource, error) {
-	res := &resource{Resource: r, subs: make(map[string]*resources.Subresource, len(r.Row.Subresources))}
-	for i := range r.Row.Subresources {
-		sub := &r.Row.Subresources[i]
-		res.subs[sub.Name] = sub
-	}
-	if r.Store != nil && r.Row.Stored != nil {
-		res.Store = r.Store.View(r.Row)
-	}
-	switch {
-	case r.Store != nil:
-		codec := r.Store.Codec()
-		res.full = fullForm(r.Row, codec)
+// Handler is the catalog.Entry.Handle of every resource that the API answers for.
+func (a *API) Handler(rt *catalog.Route) (catalog.Handler, error) {
+	res := &resource{Route: rt, api: a}
+	if rt.Store != nil {
+		codec := rt.Store.Codec()
+		res.full = fullForm(rt.Row, codec)
 		res.metadata = map[string]*form{"v1": metadataForm(codec, "v1"), "v1beta1": metadataForm(codec, "v1beta1")}
-	case r.Creater == nil:
-		return nil, fmt.Errorf("resource %s has neither a store nor a creater", r.Row.GroupResource())
 	}
 	return res, nil
 }
@@ -115,28 +82,36 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	res := a.resources[schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}]
-	if res == nil || !hasPlace(res.Row, info) {
+	rt := routeOf(info)
+	if rt == nil || !hasPlace(rt.Row, info) {
 		a.notFound(w, r, info)
 		return
 	}
+	rt.Handler.Serve(w, r, info)
+}
+
+// routeOf is what info asks for, nil if that is not served.
+func routeOf(info *request.Info) *catalog.Route {
+	return catalog.Of(info).Route(schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource})
+}
+
+// Serve implements catalog.Handler.
+func (res *resource) Serve(w http.ResponseWriter, r *http.Request, info *request.Info) {
 	if r.Method == http.MethodHead && info.Subresource != proxy {
-		a.WriteError(w, r, ErrMethod())
+		res.api.WriteError(w, r, ErrMethod())
 		return
 	}
-	x := &exchange{API: a, w: w, r: r, info: info, res: res}
+	x := &exchange{API: res.api, w: w, r: r, info: info, res: res}
 	if err := x.serve(); err != nil {
-		a.WriteError(w, r, err)
+		res.api.WriteError(w, r, err)
 	}
 }
 
 // notFound answers for a resource that is not served: with a Status in a group that is, else plainly.
 func (a *API) notFound(w http.ResponseWriter, r *http.Request, info *request.Info) {
-	for gvr := range a.resources {
-		if gvr.Group == info.APIGroup {
-			a.WriteError(w, r, errNoResource())
-			return
-		}
+	if catalog.Of(info).HasGroup(info.APIGroup) {
+		a.WriteError(w, r, errNoResource())
+		return
 	}
 	http.NotFound(w, r)
 }
@@ -152,6 +127,6 @@ func (a *API) watchTimeout() time.Duration {
 
 // Serves tells whether info asks for a resource and subresource that there is.
 func (a *API) Serves(info *request.Info) bool {
-	res := a.resources[schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}]
-	return res != nil && (info.Subresource == "" || res.subs[info.Subresource] != nil)
+	rt := routeOf(info)
+	return rt != nil && (info.Subresource == "" || rt.Subresource(info.Subresource) != nil)
 }

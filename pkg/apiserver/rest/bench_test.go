@@ -19,6 +19,8 @@ import (
 	"bonsai/api/resources"
 	"bonsai/api/resources/rows"
 	"bonsai/api/scheme"
+	"bonsai/pkg/apiserver/assemble/assembletest"
+	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/apiserver/rest"
@@ -57,29 +59,29 @@ func newServed(tb testing.TB, all []resources.Row) *served {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &served{stores: map[string]*registry.Generic{}}
-	var list []rest.Resource
-	for i := range all {
-		row := &all[i]
-		if row.NotStored {
-			continue
-		}
-		if s.stores[row.StoragePath] == nil {
-			g, err := registry.NewGeneric(registry.Config{Row: row, Storage: cache})
-			if err != nil {
-				tb.Fatal(err)
-			}
-			facts.Register(registry.Prefix(row), g.Codec().FactsOf)
-			s.stores[row.StoragePath] = g
-		}
-		list = append(list, rest.Resource{Row: row, Store: s.stores[row.StoragePath]})
-	}
-	api, err := rest.New(rest.Config{Scheme: scheme.New(), Resources: list, Log: slog.New(slog.DiscardHandler)})
+	c, err := catalog.New(tb.Context(), catalog.Config{Facts: facts, Forget: cache.Forget})
 	if err != nil {
 		tb.Fatal(err)
 	}
+	api, err := rest.New(rest.Config{Scheme: scheme.New(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s := &served{stores: map[string]*registry.Generic{}}
+	entries := assembletest.Entries(tb, cache, all)
+	for i := range entries {
+		entries[i].Handle = api.Handler
+		if entries[i].Store != nil {
+			s.stores[entries[i].Row.StoragePath] = entries[i].Store
+		}
+	}
+	if err := c.Add(entries...); err != nil {
+		tb.Fatal(err)
+	}
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		api.ServeHTTP(w, r.WithContext(request.WithInfo(r.Context(), rest.InfoOf(r))))
+		info := rest.InfoOf(r)
+		info.Served = c.Snapshot()
+		api.ServeHTTP(w, r.WithContext(request.WithInfo(r.Context(), info)))
 	})
 	return s
 }

@@ -87,7 +87,7 @@ const proxy = "proxy"
 
 // subresource serves a path below one object.
 func (x *exchange) subresource() error {
-	sub := x.res.subs[x.info.Subresource]
+	sub := x.res.Subresource(x.info.Subresource)
 	if sub == nil || len(x.info.Parts) > 3 && sub.Name != proxy {
 		return errNoResource()
 	}
@@ -109,24 +109,20 @@ func (x *exchange) subresource() error {
 	if sub.GVK != nil {
 		gvk = *sub.GVK
 	}
-	switch s := x.res.Subresources[sub.Name].(type) {
-	case registry.Connecter:
-		return x.connect(s)
-	case registry.Creater:
-		if x.info.Verb == "create" {
-			return x.createWith(s, gvk, x.info.Name)
-		}
-	case registry.ReadWriter:
+	switch a := sub.Answerer; {
+	case a.Connecter != nil:
+		return x.connect(a.Connecter)
+	case a.Creater != nil && x.info.Verb == "create":
+		return x.createWith(a.Creater, gvk, x.info.Name)
+	case a.ReadWriter != nil:
 		switch x.info.Verb {
 		case "get":
-			return x.getFrom(s)
+			return x.getFrom(a.ReadWriter)
 		case "update":
-			return x.updateWith(s, gvk)
+			return x.updateWith(a.ReadWriter, gvk)
 		case "patch":
-			return x.patchWith(s, gvk)
+			return x.patchWith(a.ReadWriter, gvk)
 		}
-	case nil:
-		return errNoResource()
 	}
 	return x.notSupported()
 }
@@ -168,7 +164,7 @@ func (x *exchange) body(gvk schema.GroupVersionKind, into runtime.Object, valida
 
 // bodyAs is body for a subresource that takes older versions of its kind, too.
 func (x *exchange) bodyAs(gvk schema.GroupVersionKind, into runtime.Object, validation string) error {
-	sub := x.res.subs[x.info.Subresource]
+	sub := x.res.Subresource(x.info.Subresource)
 	if sub == nil || len(sub.Accepts) == 0 {
 		return x.body(gvk, into, validation)
 	}

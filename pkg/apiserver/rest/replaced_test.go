@@ -1,4 +1,4 @@
-package rest
+package rest_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,11 +16,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"bonsai/api/resources"
 	"bonsai/api/resources/rows"
 	"bonsai/api/scheme"
 	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/assemble/assembletest"
+	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/request"
+	"bonsai/pkg/apiserver/rest"
 	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/apiserver/storage/memory"
 )
@@ -55,9 +60,10 @@ func (e *evicts) Create(_ context.Context, _, _ string, obj runtime.Object, _ *m
 
 // server answers requests for pods and leases over memory.
 type server struct {
-	*API
-	plugin *replaces
-	evict  *evicts
+	*rest.API
+	catalog *catalog.Catalog
+	plugin  *replaces
+	evict   *evicts
 }
 
 func newServer(t *testing.T) *server {
@@ -65,25 +71,35 @@ func newServer(t *testing.T) *server {
 	s := &server{plugin: &replaces{}, evict: &evicts{}}
 	facts := &storage.FactsTable{}
 	backend := memory.New(facts)
-	var served []Resource
-	all := rows.All()
-	for i := range all {
-		row := &all[i]
-		if row.Resource != "pods" && row.Resource != "leases" {
-			continue
-		}
-		g, err := registry.NewGeneric(registry.Config{Row: row, Storage: backend, Admission: s.plugin})
-		if err != nil {
+	var err error
+	if s.API, err = rest.New(rest.Config{Scheme: scheme.New(), Admission: s.plugin, Log: slog.New(slog.DiscardHandler)}); err != nil {
+		t.Fatal(err)
+	}
+	if s.catalog, err = catalog.New(t.Context(), catalog.Config{Facts: facts}); err != nil {
+		t.Fatal(err)
+	}
+	all := slices.DeleteFunc(rows.All(), func(r resources.Row) bool { return r.Resource != "pods" && r.Resource != "leases" })
+	entries := assembletest.Entries(t, backend, all)
+	for i := range entries {
+		e := &entries[i]
+		e.Handle = s.Handler
+		if e.Store, err = registry.NewGeneric(registry.Config{Row: e.Row, Storage: backend, Admission: s.plugin}); err != nil {
 			t.Fatal(err)
 		}
-		facts.Register(registry.Prefix(row), g.Codec().FactsOf)
-		served = append(served, Resource{Row: row, Store: g, Subresources: map[string]any{"eviction": s.evict}})
+		if e.Row.Resource == "pods" {
+			e.Subresources["eviction"] = registry.Answerer{Creater: s.evict}
+		}
 	}
-	var err error
-	if s.API, err = New(Config{Scheme: scheme.New(), Resources: served, Admission: s.plugin, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if err := s.catalog.Add(entries...); err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+func (s *server) info(r *http.Request) *request.Info {
+	info := rest.InfoOf(r)
+	info.Served = s.catalog.Snapshot()
+	return info
 }
 
 // do makes a request and returns the code and the answer.
@@ -91,7 +107,7 @@ func (s *server) do(t *testing.T, method, url, media, body string) (int, string)
 	t.Helper()
 	r := httptest.NewRequest(method, url, strings.NewReader(body))
 	r.Header.Set("Content-Type", media)
-	r = r.WithContext(request.WithInfo(r.Context(), InfoOf(r)))
+	r = r.WithContext(request.WithInfo(r.Context(), s.info(r)))
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	return w.Code, w.Body.String()
@@ -107,16 +123,16 @@ const (
 func writes() []struct{ name, method, url, media, body string } {
 	lease := `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"l"},"spec":{}}`
 	return []struct{ name, method, url, media, body string }{
-		{"create", "POST", podsURL, typeJSON, strings.Replace(podBody, `"p"`, `"q"`, 1)},
-		{"create, dry run", "POST", podsURL + "?dryRun=All", typeJSON, strings.Replace(podBody, `"p"`, `"q"`, 1)},
-		{"update", "PUT", podsURL + "/p", typeJSON, podBody},
-		{"update, dry run", "PUT", podsURL + "/p?dryRun=All", typeJSON, podBody},
+		{"create", "POST", podsURL, asJSON, strings.Replace(podBody, `"p"`, `"q"`, 1)},
+		{"create, dry run", "POST", podsURL + "?dryRun=All", asJSON, strings.Replace(podBody, `"p"`, `"q"`, 1)},
+		{"update", "PUT", podsURL + "/p", asJSON, podBody},
+		{"update, dry run", "PUT", podsURL + "/p?dryRun=All", asJSON, podBody},
 		{"patch", "PATCH", podsURL + "/p", "application/merge-patch+json", `{"metadata":{"labels":{"a":"b"}}}`},
 		{"patch, dry run", "PATCH", podsURL + "/p?dryRun=All", "application/merge-patch+json", `{"metadata":{"labels":{"a":"b"}}}`},
-		{"status", "PUT", podsURL + "/p/status", typeJSON, podBody},
+		{"status", "PUT", podsURL + "/p/status", asJSON, podBody},
 		{"patch of status", "PATCH", podsURL + "/p/status", "application/merge-patch+json", `{"status":{"message":"m"}}`},
-		{"update that creates", "PUT", leases + "l", typeJSON, lease},
-		{"update that creates, dry run", "PUT", leases + "l?dryRun=All", typeJSON, lease},
+		{"update that creates", "PUT", leases + "l", asJSON, lease},
+		{"update that creates, dry run", "PUT", leases + "l?dryRun=All", asJSON, lease},
 	}
 }
 
@@ -127,7 +143,7 @@ func TestReplaced(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			s := newServer(t)
-			if code, b := s.do(t, "POST", podsURL, typeJSON, podBody); code != http.StatusCreated {
+			if code, b := s.do(t, "POST", podsURL, asJSON, podBody); code != http.StatusCreated {
 				t.Fatalf("%d %s", code, b)
 			}
 			s.plugin.change = func(m metav1.Object) {
@@ -192,7 +208,7 @@ func TestReplacedByAnother(t *testing.T) {
 			t.Run(c.what+" "+w.name, func(t *testing.T) {
 				t.Parallel()
 				s := newServer(t)
-				if code, b := s.do(t, "POST", podsURL, typeJSON, podBody); code != http.StatusCreated {
+				if code, b := s.do(t, "POST", podsURL, asJSON, podBody); code != http.StatusCreated {
 					t.Fatalf("%d %s", code, b)
 				}
 				s.plugin.change = c.change
@@ -212,11 +228,11 @@ func TestReplacedRequest(t *testing.T) {
 	s := newServer(t)
 	body := `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"p"}}`
 	s.plugin.change = func(m metav1.Object) { m.SetLabels(map[string]string{"replaced": "yes"}) }
-	if code, b := s.do(t, "POST", podsURL+"/p/eviction", typeJSON, body); code != http.StatusCreated || s.evict.got == nil || s.evict.got.Labels["replaced"] != "yes" {
+	if code, b := s.do(t, "POST", podsURL+"/p/eviction", asJSON, body); code != http.StatusCreated || s.evict.got == nil || s.evict.got.Labels["replaced"] != "yes" {
 		t.Errorf("%d %s, evicted %+v", code, b, s.evict.got)
 	}
 	s.plugin.change = func(m metav1.Object) { m.SetNamespace("other") }
-	if code, b := s.do(t, "POST", podsURL+"/p/eviction", typeJSON, body); code != http.StatusBadRequest {
+	if code, b := s.do(t, "POST", podsURL+"/p/eviction", asJSON, body); code != http.StatusBadRequest {
 		t.Errorf("%d %s", code, b)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package assemble
 
 import (
 	"context"
@@ -44,15 +44,15 @@ func (a *authorization) informerSync() health.Check {
 	}}
 }
 
-// newAuthorization builds the ordered union of --authorization-mode behind the group that may do everything.
-func newAuthorization(o *options, s *stores, nodeRules []rbacv1.PolicyRule, log *slog.Logger) *authorization {
+// newAuthorization builds the ordered union of the modes behind the group that may do everything.
+func newAuthorization(modeNames []string, s *sources, nodeRules []rbacv1.PolicyRule, log *slog.Logger) (*authorization, error) {
 	a := &authorization{rbac: rbac.New(rbac.Config{
-		Roles: s.follow(rbacv1.GroupName, "roles"), RoleBindings: s.follow(rbacv1.GroupName, "rolebindings"),
-		ClusterRoles: s.follow(rbacv1.GroupName, "clusterroles"), ClusterRoleBindings: s.follow(rbacv1.GroupName, "clusterrolebindings"),
+		Roles: s.of(rbacv1.GroupName, "roles"), RoleBindings: s.of(rbacv1.GroupName, "rolebindings"),
+		ClusterRoles: s.of(rbacv1.GroupName, "clusterroles"), ClusterRoleBindings: s.of(rbacv1.GroupName, "clusterrolebindings"),
 		Log: log,
 	}), informers: map[string]informer{}}
 	modes := []authz.Authorizer{authz.Privileged(request.GroupMasters)}
-	for _, mode := range o.authorizationModes {
+	for _, mode := range modeNames {
 		switch mode {
 		case "AlwaysAllow":
 			a.allowsAll = true
@@ -61,7 +61,7 @@ func newAuthorization(o *options, s *stores, nodeRules []rbacv1.PolicyRule, log 
 			modes = append(modes, always.Deny{})
 		case "Node":
 			a.usesNode = true
-			n := node.New(node.Config{Pods: s.follow("", "pods"), Rules: nodeRules, Log: log})
+			n := node.New(node.Config{Pods: s.of("", "pods"), Rules: nodeRules, Log: log})
 			a.runs = append(a.runs, n.Run)
 			a.informers[mode] = n
 			modes = append(modes, n)
@@ -73,5 +73,5 @@ func newAuthorization(o *options, s *stores, nodeRules []rbacv1.PolicyRule, log 
 		}
 	}
 	a.authorizer = authz.Union(modes...)
-	return a
+	return a, s.missing
 }

@@ -1,4 +1,4 @@
-package main
+package assemble
 
 import (
 	"log/slog"
@@ -20,12 +20,10 @@ func (h *heard) HasSynced() bool { return bool(*h) }
 func TestInformerSync(t *testing.T) {
 	t.Parallel()
 	var node, rbac heard
-	facts := &storage.FactsTable{}
-	s, err := newStores(rows.With(rows.Options{}), memory.New(facts), facts, nil)
+	a, err := newAuthorization([]string{"Node", "RBAC", "AlwaysAllow"}, &sources{from: memory.New(&storage.FactsTable{}), rows: rows.All()}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := newAuthorization(&options{authorizationModes: []string{"Node", "RBAC", "AlwaysAllow"}}, s, nil, slog.New(slog.DiscardHandler))
 	if modes := slices.Sorted(maps.Keys(a.informers)); !slices.Equal(modes, []string{"Node", "RBAC"}) {
 		t.Errorf("looked at are %v", modes)
 	}

@@ -1,59 +1,38 @@
-package main
+package assemble
 
 import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"slices"
 	"sync/atomic"
 
-	utilnet "k8s.io/apimachinery/pkg/util/net"
-
 	"bonsai/pkg/apiserver/bootstrap"
+	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/health"
 )
 
 // newBootstrap says what an empty cluster starts with.
-func newBootstrap(o *options, s *stores, who *authentication, policy *bootstrap.Policy, log *slog.Logger) (*bootstrap.Bootstrap, error) {
-	cfg := bootstrap.Config{Stores: s, Log: log}
-	if slices.Contains(o.authorizationModes, "RBAC") {
+func newBootstrap(o *Options, stores registry.Stores, who *authentication, policy *bootstrap.Policy, log *slog.Logger) (*bootstrap.Bootstrap, error) {
+	cfg := bootstrap.Config{Stores: stores, Log: log}
+	if slices.Contains(o.AuthorizationModes, "RBAC") {
 		cfg.Policy = policy
 	}
-	serviceRange, err := o.serviceRange()
-	if err != nil {
-		return nil, err
-	}
-	cfg.Service = &bootstrap.ServiceConfig{ClusterIP: bootstrap.FirstAddress(serviceRange), Advertise: o.advertised(), Port: int32(o.securePort)}
-	if cfg.Authentication, err = authenticationSettings(o, who); err != nil {
+	cfg.Service = &bootstrap.ServiceConfig{ClusterIP: bootstrap.FirstAddress(o.ServiceRanges[0]), Advertise: o.Advertise, Port: int32(o.Port)}
+	var err error
+	if cfg.Authentication, err = authenticationSettings(&o.Authentication, who); err != nil {
 		return nil, err
 	}
 	return bootstrap.New(cfg), nil
 }
 
-// advertised is the address that pods and other servers reach this one at: the flag's, the bound one, or the host's own.
-func (o *options) advertised() netip.Addr {
-	for _, s := range []string{o.advertiseAddress, o.bindAddress} {
-		if a, err := netip.ParseAddr(s); err == nil && !a.IsUnspecified() {
-			return a
-		}
-	}
-	if ip, err := utilnet.ResolveBindAddress(net.ParseIP(o.bindAddress)); err == nil {
-		if a, ok := netip.AddrFromSlice(ip); ok {
-			return a.Unmap()
-		}
-	}
-	return netip.IPv4Unspecified()
-}
-
 // authenticationSettings are published for servers behind this one.
-func authenticationSettings(o *options, who *authentication) (*bootstrap.Authentication, error) {
+func authenticationSettings(o *Authentication, who *authentication) (*bootstrap.Authentication, error) {
 	a := &bootstrap.Authentication{}
-	if o.clientCA != "" {
-		pem, err := os.ReadFile(o.clientCA)
+	if o.ClientCA != "" {
+		pem, err := os.ReadFile(o.ClientCA)
 		if err != nil {
 			return nil, fmt.Errorf("--client-ca-file: %w", err)
 		}
@@ -62,13 +41,13 @@ func authenticationSettings(o *options, who *authentication) (*bootstrap.Authent
 	if who.proxyCA == nil {
 		return a, nil
 	}
-	pem, err := os.ReadFile(o.requestHeaderCA)
+	pem, err := os.ReadFile(o.RequestHeader.CA)
 	if err != nil {
 		return nil, fmt.Errorf("--requestheader-client-ca-file: %w", err)
 	}
 	a.RequestHeaderCA = string(pem)
-	a.AllowedNames, a.UsernameHeaders, a.UIDHeaders = o.requestHeaderNames, o.requestHeaderUsers, o.requestHeaderUIDs
-	a.GroupHeaders, a.ExtraHeaderPrefixes = o.requestHeaderGroups, o.requestHeaderExtra
+	h := &o.RequestHeader
+	a.AllowedNames, a.UsernameHeaders, a.UIDHeaders, a.GroupHeaders, a.ExtraHeaderPrefixes = h.AllowedNames, h.Usernames, h.UIDs, h.Groups, h.ExtraHeaderPrefixes
 	return a, nil
 }
 

@@ -1,0 +1,147 @@
+// Package assemble puts an API server together: stores, authentication, authorization, admission, behaviours, documents and the
+// HTTP server around them, in an order in which everything is there before it is used.
+//
+// What reads objects (plug-ins, behaviours, authenticators) is given the catalog while that is still empty, and finds the stores
+// when it is asked. So the parts are made first and the resources are served last, when all that guards them stands: there is no
+// moment at which something is served and a part is missing.
+package assemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/api/resources"
+	"bonsai/api/scheme"
+	"bonsai/pkg/apiserver"
+	"bonsai/pkg/apiserver/authn"
+	"bonsai/pkg/apiserver/authz"
+	"bonsai/pkg/apiserver/catalog"
+	"bonsai/pkg/apiserver/discovery"
+	"bonsai/pkg/apiserver/openapi"
+	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/rest"
+	"bonsai/pkg/apiserver/storage"
+	"bonsai/pkg/health"
+)
+
+// Parts are what a server consists of besides its resources. NewParts makes those of Kubernetes; tests bring their own.
+type Parts struct {
+	// Authenticator and Authorizer are required.
+	Authenticator authn.Authenticator
+	Authorizer    authz.Authorizer
+	// Admission is asked about every write; nil: all are admitted as they are.
+	Admission registry.Admitter
+	// Behaviours are what resources do beyond storing.
+	Behaviours map[schema.GroupResource]Behaviour
+	// Paths are further paths (patterns of http.ServeMux).
+	Paths map[string]http.Handler
+	// Ready must be well before the server calls itself ready.
+	Ready []health.Check
+	// Runs are run beside the server. The end of one is the end of all.
+	Runs []func(context.Context) error
+	// ClientCertificates tells that clients may be known by their certificates, which TLS must ask for then.
+	ClientCertificates bool
+}
+
+// Behaviour is what a resource does beyond storing.
+type Behaviour struct {
+	catalog.Answers
+	// Hook takes part in the writes of the resource's store; may be nil.
+	Hook registry.Hook
+}
+
+// Config is what a server is made of.
+type Config struct {
+	// Catalog is what the parts read. Nothing is served of it before New has made everything else.
+	Catalog *catalog.Catalog
+	// Storage keeps the objects.
+	Storage storage.Interface
+	// Rows are the resources that are served from the start.
+	Rows  []resources.Row
+	Parts Parts
+	// MinWatch is the least duration of a watch without timeoutSeconds; 0: rest's default.
+	MinWatch time.Duration
+	// ServerAddress is host:port in /api.
+	ServerAddress string
+	// HTTP is the server around it all; Catalog, API, Authenticator and Authorizer are filled in, Paths and Ready added to.
+	HTTP apiserver.Config
+}
+
+// Server is a whole API server.
+type Server struct {
+	*apiserver.Server
+	cfg Config
+	api *rest.API
+}
+
+// New puts the server together and serves cfg.Rows, of which everything must be answered for. Run lets clients in.
+func New(cfg Config) (*Server, error) {
+	if cfg.Catalog == nil || cfg.Storage == nil {
+		return nil, errors.New("assemble a server: a catalog and a storage are needed")
+	}
+	s := &Server{cfg: cfg}
+	kinds := scheme.New()
+	var err error
+	if s.api, err = rest.New(rest.Config{Scheme: kinds, Admission: cfg.Parts.Admission, Authorizer: cfg.Parts.Authorizer, Hold: apiserver.BoundAnswers(),
+		MinWatch: cfg.MinWatch, Log: cfg.HTTP.Log}); err != nil {
+		return nil, err
+	}
+	schemas, err := openapi.New(openapi.Config{Catalog: cfg.Catalog, Scheme: kinds, Version: cfg.HTTP.Version.GitVersion})
+	if err != nil {
+		return nil, err
+	}
+	h := cfg.HTTP
+	h.Catalog, h.API, h.Authenticator, h.Authorizer = cfg.Catalog, s.api, cfg.Parts.Authenticator, cfg.Parts.Authorizer
+	h.Ready = append(h.Ready[:len(h.Ready):len(h.Ready)], cfg.Parts.Ready...)
+	h.Paths = s.paths(discovery.New(discovery.Config{Catalog: cfg.Catalog, ServerAddress: cfg.ServerAddress}), schemas)
+	if s.Server, err = apiserver.New(h); err != nil {
+		return nil, err
+	}
+	return s, s.serve(cfg.Rows)
+}
+
+// serve adds rows to the catalog, with their behaviours.
+func (s *Server) serve(rows []resources.Row) error {
+	entries := make([]catalog.Entry, len(rows))
+	have := map[schema.GroupResource]bool{}
+	for i := range rows {
+		gr := rows[i].GroupResource()
+		have[gr] = true
+		var err error
+		if entries[i], err = s.Entry(&rows[i], s.cfg.Parts.Behaviours[gr]); err != nil {
+			return err
+		}
+	}
+	for gr := range s.cfg.Parts.Behaviours {
+		if !have[gr] {
+			return fmt.Errorf("there is a behaviour of %s, which no row describes", gr)
+		}
+	}
+	return s.cfg.Catalog.Add(entries...)
+}
+
+// Entry makes what the catalog needs to serve row: its store, under the rules of this server, and its handlers.
+func (s *Server) Entry(row *resources.Row, b Behaviour) (catalog.Entry, error) {
+	e := catalog.Entry{Row: row, Answers: b.Answers, Handle: s.api.Handler}
+	if row.NotStored || row.Stored != nil {
+		return e, nil
+	}
+	var err error
+	e.Store, err = registry.NewGeneric(registry.Config{Row: row, Storage: s.cfg.Storage, Admission: s.cfg.Parts.Admission, Hook: b.Hook})
+	return e, err
+}
+
+// Run serves until ctx ends or something fails.
+func (s *Server) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, f := range append(s.cfg.Parts.Runs[:len(s.cfg.Parts.Runs):len(s.cfg.Parts.Runs)], s.Server.Run) {
+		group.Go(func() error { return f(ctx) })
+	}
+	return group.Wait()
+}

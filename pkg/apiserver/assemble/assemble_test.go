@@ -1,0 +1,126 @@
+package assemble
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/version"
+
+	"bonsai/api/resources/rows"
+	"bonsai/pkg/apiserver"
+	"bonsai/pkg/apiserver/catalog"
+	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/storage"
+	"bonsai/pkg/apiserver/storage/memory"
+)
+
+// real is the configuration of a server with the parts of Kubernetes, over memory.
+func real(t *testing.T) Config {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "sa.key")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	facts, log := &storage.FactsTable{}, slog.New(slog.DiscardHandler)
+	cfg := Config{Storage: memory.New(facts), Rows: rows.All()}
+	if cfg.Catalog, err = catalog.New(t.Context(), catalog.Config{Facts: facts}); err != nil {
+		t.Fatal(err)
+	}
+	parts, err := NewParts(Options{
+		Authentication:     Authentication{Issuers: []string{"https://issuer"}, SigningKey: file, AccountLookup: true},
+		AuthorizationModes: []string{"Node", "RBAC"}, EnableAdmission: []string{"NodeRestriction"},
+		ServiceRanges: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}, NodePorts: utilnet.PortRange{Base: 30000, Size: 2768},
+		Advertise: netip.MustParseAddr("192.0.2.1"), Port: 6443,
+	}, cfg.Catalog, cfg.Storage, cfg.Rows, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	cfg.Parts = *parts
+	cfg.HTTP = apiserver.Config{Listener: listener, TLS: &tls.Config{}, Metrics: prometheus.NewRegistry(), Version: version.Info{GitVersion: "v1.36.0"}, Log: log}
+	return cfg
+}
+
+// Everything that a row promises is answered for by the parts of Kubernetes, and nothing is served before they are all there.
+func TestNew(t *testing.T) {
+	t.Parallel()
+	cfg := real(t)
+	if n := len(cfg.Catalog.Snapshot().Resources()); n != 0 {
+		t.Errorf("%d resources are served before the server is made", n)
+	}
+	if _, err := New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(cfg.Catalog.Snapshot().Resources()); n != len(cfg.Rows) {
+		t.Errorf("%d resources are served of %d", n, len(cfg.Rows))
+	}
+	// The plug-ins guard the stores from the first write on: there is no namespace yet.
+	pods := cfg.Catalog.Store(schema.GroupResource{Resource: "pods"})
+	_, err := pods.Create(t.Context(), "ns", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, &metav1.CreateOptions{})
+	if err == nil || err.Error() != `namespaces "ns" not found` {
+		t.Errorf("a pod in no namespace: %v", err)
+	}
+}
+
+// A subresource that nobody answers for, and a behaviour of nothing, are mistakes of who puts a server together.
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	pods, nothing := schema.GroupResource{Resource: "pods"}, schema.GroupResource{Resource: "nothings"}
+	for want, change := range map[string]func(map[schema.GroupResource]Behaviour){
+		`serve pods: nobody answers for its subresource "log"`:                       func(b map[schema.GroupResource]Behaviour) { delete(b[pods].Subresources, "log") },
+		`serve pods: there is an answerer for "logs", which is no subresource of it`: func(b map[schema.GroupResource]Behaviour) { b[pods].Subresources["logs"] = registry.Answerer{} },
+		"there is a behaviour of nothings, which no row describes":                   func(b map[schema.GroupResource]Behaviour) { b[nothing] = Behaviour{} },
+	} {
+		cfg := real(t)
+		change(cfg.Parts.Behaviours)
+		if _, err := New(cfg); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if len(cfg.Catalog.Snapshot().Resources()) != 0 {
+			t.Error("something is served")
+		}
+	}
+}
+
+// A part that fails ends the server.
+func TestRunEndsTogether(t *testing.T) {
+	t.Parallel()
+	cfg := real(t)
+	cfg.Parts.Runs = append(cfg.Parts.Runs, func(context.Context) error { return os.ErrDeadlineExceeded })
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), os.ErrDeadlineExceeded.Error()) {
+		t.Errorf("it ended with %v", err)
+	}
+}

@@ -1,0 +1,164 @@
+package assemble
+
+import (
+	"crypto"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"bonsai/pkg/apiserver/authn"
+	"bonsai/pkg/apiserver/authn/anonymous"
+	"bonsai/pkg/apiserver/authn/requestheader"
+	"bonsai/pkg/apiserver/authn/serviceaccount"
+	"bonsai/pkg/apiserver/authn/tokenfile"
+	"bonsai/pkg/apiserver/authn/x509"
+	"bonsai/pkg/apiserver/catalog"
+)
+
+// The cache of tokens that were found good: what is revoked may live that much longer.
+const (
+	tokenCacheTTL  = 10 * time.Second
+	tokenCacheSize = 4096
+)
+
+// Authentication says who is known. File names may be "".
+type Authentication struct {
+	ClientCA, TokenFile string
+	// Anonymous lets requests without credentials reach health and version.
+	Anonymous bool
+	// Issuers are those of service account tokens: the first makes them, all are accepted. Audiences are the API's own; nil: the
+	// first issuer.
+	Issuers, Audiences []string
+	// SigningKey signs tokens, AccountKeys verify them; nil: with the key that signs.
+	SigningKey  string
+	AccountKeys []string
+	// JWKSURI is where the keys are found from outside; "": at this server.
+	JWKSURI string
+	// AccountLookup checks that what a token is bound to is there.
+	AccountLookup, ExtendTokens bool
+	MaxTokenExpiration          time.Duration
+	RequestHeader               RequestHeader
+}
+
+// RequestHeader says which front proxies may name a user, and in which headers.
+type RequestHeader struct {
+	CA                                           string
+	AllowedNames                                 []string
+	Usernames, UIDs, Groups, ExtraHeaderPrefixes []string
+}
+
+// authentication is everything about who asks.
+type authentication struct {
+	authenticator authn.Authenticator
+	tokens        authn.TokenAuthenticator
+	issuer        *serviceaccount.Issuer
+	audiences     []string
+	// keys are the handlers of the issuer's discovery documents, by path.
+	keys map[string]http.Handler
+	// clientCA and proxyCA are what TLS asks clients to present a certificate of; nil without the flags.
+	clientCA, proxyCA *authn.CAFile
+}
+
+// newAuthentication builds the union: front proxy, client certificates, token file, service accounts; anonymous last, for
+// health and version only.
+func newAuthentication(o *Options, c *catalog.Catalog) (*authentication, error) {
+	cfg := &o.Authentication
+	if len(cfg.Issuers) == 0 {
+		return nil, errors.New("authentication: an issuer of service account tokens is needed")
+	}
+	a := &authentication{audiences: cfg.Audiences}
+	if len(a.audiences) == 0 {
+		a.audiences = cfg.Issuers[:1]
+	}
+	var list []authn.Authenticator
+	if h := &cfg.RequestHeader; h.CA != "" {
+		ca, err := authn.NewCAFile(h.CA)
+		if err != nil {
+			return nil, fmt.Errorf("--requestheader-client-ca-file: %w", err)
+		}
+		a.proxyCA = ca
+		list = append(list, requestheader.New(requestheader.Config{CA: ca, AllowedNames: h.AllowedNames, UsernameHeaders: h.Usernames,
+			UIDHeaders: h.UIDs, GroupHeaders: h.Groups, ExtraHeaderPrefixes: h.ExtraHeaderPrefixes}))
+	}
+	if cfg.ClientCA != "" {
+		ca, err := authn.NewCAFile(cfg.ClientCA)
+		if err != nil {
+			return nil, fmt.Errorf("--client-ca-file: %w", err)
+		}
+		a.clientCA = ca
+		list = append(list, x509.New(x509.Config{CA: ca}))
+	}
+	if err := a.addTokens(o, c); err != nil {
+		return nil, err
+	}
+	list = append(list, authn.Bearer(a.tokens))
+	a.authenticator = authn.WithAuthenticatedGroup(authn.Union(list...))
+	if cfg.Anonymous {
+		a.authenticator = authn.OrElse(a.authenticator, anonymous.Authenticator{Paths: anonymous.HealthAndVersion()})
+	}
+	return a, nil
+}
+
+// addTokens builds what knows bearer tokens, and the issuer of service account tokens.
+func (a *authentication) addTokens(o *Options, c *catalog.Catalog) error {
+	in := &o.Authentication
+	var tokens []authn.TokenAuthenticator
+	if in.TokenFile != "" {
+		t, err := tokenfile.Open(in.TokenFile)
+		if err != nil {
+			return fmt.Errorf("--token-auth-file: %w", err)
+		}
+		tokens = append(tokens, t)
+	}
+	signer, err := serviceaccount.LoadSigningKey(in.SigningKey)
+	if err != nil {
+		return fmt.Errorf("--service-account-signing-key-file: %w", err)
+	}
+	if a.issuer, err = serviceaccount.NewIssuer(serviceaccount.IssuerConfig{URL: in.Issuers[0], Key: signer, APIAudiences: a.audiences,
+		MaxLifetime: in.MaxTokenExpiration, Extend: in.ExtendTokens}); err != nil {
+		return err
+	}
+	keys, err := verifyingKeys(in.AccountKeys, signer)
+	if err != nil {
+		return err
+	}
+	cfg := serviceaccount.Config{Keys: keys, Issuers: in.Issuers, APIAudiences: a.audiences}
+	if in.AccountLookup {
+		store := late(c)
+		cfg.ServiceAccounts, cfg.Pods, cfg.Secrets, cfg.Nodes = store("", "serviceaccounts"), store("", "pods"), store("", "secrets"), store("", "nodes")
+	}
+	tokens = append(tokens, authn.Cache(serviceaccount.New(cfg), tokenCacheTTL, tokenCacheSize))
+	a.tokens = authn.Tokens(tokens...)
+	configuration, jwks, err := serviceaccount.Discovery(in.Issuers[0], o.keysURI(), keys)
+	if err != nil {
+		return err
+	}
+	a.keys = map[string]http.Handler{serviceaccount.ConfigurationPath: configuration, serviceaccount.JWKSPath: jwks}
+	return nil
+}
+
+// keysURI is where the keys are found from outside: where the options say, or the address this server is reached at.
+func (o *Options) keysURI() string {
+	if o.Authentication.JWKSURI != "" {
+		return o.Authentication.JWKSURI
+	}
+	return "https://" + net.JoinHostPort(o.Advertise.String(), strconv.Itoa(o.Port)) + serviceaccount.JWKSPath
+}
+
+func verifyingKeys(files []string, signer crypto.Signer) ([]serviceaccount.PublicKey, error) {
+	if len(files) > 0 {
+		keys, err := serviceaccount.LoadPublicKeys(files...)
+		if err != nil {
+			return nil, fmt.Errorf("--service-account-key-file: %w", err)
+		}
+		return keys, nil
+	}
+	key, err := serviceaccount.NewPublicKey(signer.Public())
+	if err != nil {
+		return nil, fmt.Errorf("--service-account-signing-key-file: %w", err)
+	}
+	return []serviceaccount.PublicKey{key}, nil
+}

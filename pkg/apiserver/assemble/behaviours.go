@@ -1,0 +1,113 @@
+package assemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/pkg/apiserver/authn/serviceaccount"
+	"bonsai/pkg/apiserver/catalog"
+	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/registry/binding"
+	"bonsai/pkg/apiserver/registry/eviction"
+	"bonsai/pkg/apiserver/registry/kubeletproxy"
+	"bonsai/pkg/apiserver/registry/reviews"
+	"bonsai/pkg/apiserver/registry/scale"
+	"bonsai/pkg/apiserver/registry/serviceip"
+	"bonsai/pkg/apiserver/registry/token"
+	"bonsai/pkg/apiserver/request"
+)
+
+// newBehaviours is the list of all resources and subresources that are more than storing.
+func newBehaviours(o *Options, stores registry.Stores, who *authentication, may *authorization) (map[schema.GroupResource]Behaviour, error) {
+	k := o.Kubelets
+	kubelets, err := kubeletproxy.New(kubeletproxy.Config{Stores: stores, CAFile: k.CAFile, CertFile: k.CertFile, KeyFile: k.KeyFile, AddressTypes: k.AddressTypes})
+	if err != nil {
+		return nil, fmt.Errorf("connections to kubelets: %w", err)
+	}
+	tokens, err := token.New(token.Config{Stores: stores, Issuer: issuer{who.issuer}, Audiences: who.audiences, Now: time.Now})
+	if err != nil {
+		return nil, err
+	}
+	addresses, err := serviceip.New(serviceip.Config{Stores: stores, Ranges: o.ServiceRanges, FirstNodePort: o.NodePorts.Base, LastNodePort: o.NodePorts.Base + o.NodePorts.Size - 1})
+	if err != nil {
+		return nil, err
+	}
+	bind := binding.New(stores, time.Now)
+	all := map[schema.GroupResource]Behaviour{
+		{Resource: "bindings"}:        creates(bind),
+		{Resource: "nodes"}:           {Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"proxy": {Connecter: kubelets.Node()}}}},
+		{Resource: "services"}:        {Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"proxy": {Connecter: kubelets.Service()}}}, Hook: addresses},
+		{Resource: "serviceaccounts"}: {Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"token": {Creater: tokens}}}},
+		{Resource: "pods"}: {Answers: catalog.Answers{Subresources: map[string]registry.Answerer{
+			"binding": {Creater: bind}, "eviction": {Creater: eviction.New(stores, time.Now)},
+			"log": {Connecter: kubelets.Log()}, "exec": {Connecter: kubelets.Exec()}, "attach": {Connecter: kubelets.Attach()},
+			"portforward": {Connecter: kubelets.PortForward()}, "proxy": {Connecter: kubelets.Pod()},
+		}}},
+		{Group: authenticationv1.GroupName, Resource: "tokenreviews"}:             creates(reviews.NewTokenReview(who.tokens, who.audiences)),
+		{Group: authenticationv1.GroupName, Resource: "selfsubjectreviews"}:       creates(reviews.NewSelfSubjectReview(time.Now)),
+		{Group: authorizationv1.GroupName, Resource: "subjectaccessreviews"}:      creates(reviews.NewSubjectAccessReview(may.authorizer)),
+		{Group: authorizationv1.GroupName, Resource: "localsubjectaccessreviews"}: creates(reviews.NewLocalSubjectAccessReview(may.authorizer)),
+		{Group: authorizationv1.GroupName, Resource: "selfsubjectaccessreviews"}:  creates(reviews.NewSelfSubjectAccessReview(may.authorizer)),
+		{Group: authorizationv1.GroupName, Resource: "selfsubjectrulesreviews"}:   creates(reviews.NewSelfSubjectRulesReview(rules{may})),
+	}
+	for gr := range scale.Adapters() {
+		r, err := scale.New(stores, gr)
+		if err != nil {
+			return nil, err
+		}
+		all[gr] = Behaviour{Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"scale": {ReadWriter: r}}}}
+	}
+	return all, nil
+}
+
+// creates is the behaviour of a resource that is not stored.
+func creates(c registry.Creater) Behaviour { return Behaviour{Answers: catalog.Answers{Creater: c}} }
+
+// issuer lets the token subresource sign with the authenticator's issuer.
+type issuer struct{ *serviceaccount.Issuer }
+
+func (i issuer) Issue(ctx context.Context, c token.Claims) (string, time.Time, error) {
+	r := serviceaccount.Request{Namespace: c.ServiceAccount.Namespace, ServiceAccount: *ref(c.ServiceAccount), Audiences: c.Audiences, Lifetime: c.Lifetime}
+	if c.Pod != nil {
+		r.Pod = ref(c.Pod)
+	}
+	if c.Secret != nil {
+		r.Secret = ref(c.Secret)
+	}
+	if c.Node != nil {
+		r.Node = ref(c.Node)
+	}
+	return i.Issuer.Issue(ctx, r)
+}
+
+func ref(obj metav1.Object) *serviceaccount.Ref {
+	return &serviceaccount.Ref{Name: obj.GetName(), UID: obj.GetUID()}
+}
+
+// errNodeRules is shown to a node that reviews its rules: the Node mode cannot list what it allows.
+var errNodeRules = errors.New("node authorizer does not support user rule resolution")
+
+// rules lets the review of one's own rights read them: from RBAC, and everything where everything is allowed.
+type rules struct{ *authorization }
+
+func (r rules) RulesFor(ctx context.Context, user *request.User, namespace string) ([]authorizationv1.ResourceRule, []authorizationv1.NonResourceRule, bool, error) {
+	var s authorizationv1.SubjectRulesReviewStatus
+	if r.usesRBAC {
+		s = r.rbac.ReviewRules(ctx, user, namespace)
+	}
+	if r.allowsAll {
+		s.ResourceRules = append(s.ResourceRules, authorizationv1.ResourceRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}})
+		s.NonResourceRules = append(s.NonResourceRules, authorizationv1.NonResourceRule{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}})
+	}
+	if r.usesNode && user.InGroup("system:nodes") {
+		return s.ResourceRules, s.NonResourceRules, true, errNodeRules
+	}
+	return s.ResourceRules, s.NonResourceRules, s.Incomplete, nil
+}

@@ -1,0 +1,98 @@
+package assemble
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/net"
+
+	"bonsai/api/resources"
+	"bonsai/pkg/apiserver/bootstrap"
+	"bonsai/pkg/apiserver/catalog"
+	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/storage/follow"
+	"bonsai/pkg/health"
+)
+
+// Options say what the parts of a server do, in the words of upstream's flags.
+type Options struct {
+	Authentication Authentication
+	// AuthorizationModes are asked in their order: AlwaysAllow, AlwaysDeny, Node, RBAC.
+	AuthorizationModes []string
+	// EnableAdmission and DisableAdmission name plug-ins that differ from what is on by default.
+	EnableAdmission, DisableAdmission []string
+	// ServiceRanges are where the addresses of services come from: one, or two of different families. The first one's family is
+	// the default, and the Service "kubernetes" has its first address.
+	ServiceRanges []netip.Prefix
+	NodePorts     net.PortRange
+	Kubelets      Kubelets
+	// Advertise and Port are where pods and other servers reach this one.
+	Advertise netip.Addr
+	Port      int
+}
+
+// Kubelets say how kubelets are reached. The files may be "".
+type Kubelets struct {
+	CAFile, CertFile, KeyFile string
+	// AddressTypes are tried in order.
+	AddressTypes []corev1.NodeAddressType
+}
+
+// NewParts makes the parts of Kubernetes: everything that is plugged in is in the lists of this package.
+func NewParts(o Options, c *catalog.Catalog, from follow.Source, rows []resources.Row, log *slog.Logger) (*Parts, error) {
+	who, err := newAuthentication(&o, c)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := bootstrap.DefaultPolicy()
+	if err != nil {
+		return nil, err
+	}
+	may, err := newAuthorization(o.AuthorizationModes, &sources{from: from, rows: rows}, policy.ClusterRoleRules("system:node"), log)
+	if err != nil {
+		return nil, err
+	}
+	chain, err := newAdmission(&o, c, may)
+	if err != nil {
+		return nil, err
+	}
+	behaviours, err := newBehaviours(&o, c, who, may)
+	if err != nil {
+		return nil, err
+	}
+	boot, err := newBootstrap(&o, c, who, policy, log)
+	if err != nil {
+		return nil, err
+	}
+	return &Parts{
+		Authenticator: who.authenticator, Authorizer: may.authorizer, Admission: chain, Behaviours: behaviours, Paths: who.keys,
+		Ready: append([]health.Check{may.informerSync()}, bootstrapChecks(boot, policy, may)...),
+		Runs:  append(may.runs, boot.Run), ClientCertificates: who.clientCA != nil || who.proxyCA != nil,
+	}, nil
+}
+
+// sources say where the objects of a resource are, for parts that keep an index of all of them.
+type sources struct {
+	from follow.Source
+	rows []resources.Row
+	// missing is the first resource that was asked for and has no row.
+	missing error
+}
+
+func (s *sources) of(group, resource string) follow.Resource {
+	gr := schema.GroupResource{Group: group, Resource: resource}
+	for i := range s.rows {
+		if row := &s.rows[i]; row.GroupResource() == gr {
+			codec := registry.NewCodec(row)
+			return follow.Resource{Source: s.from, Prefix: registry.Prefix(row), Decode: func(value []byte) (runtime.Object, error) { return codec.Decode(value, 0) }}
+		}
+	}
+	if s.missing == nil {
+		s.missing = fmt.Errorf("%s are read, and no row describes them", gr)
+	}
+	return follow.Resource{}
+}
