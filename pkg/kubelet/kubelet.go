@@ -87,7 +87,6 @@ type Kubelet struct {
 	stats     *stats.Collector
 	metrics   *metrics
 	health    atomic.Pointer[runtime.Health]
-	memory    int64
 	capacity  corev1.ResourceList
 
 	// listedOnce is closed when the runtime was first listed: which pods it had before is known then.
@@ -126,7 +125,6 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 	cfg.Images.Service = k.cri
 	k.images = images.New(cfg.Images)
 	k.capacity = cfg.Node.Machine.Capacity()
-	k.memory = k.capacity.Memory().Value()
 	k.events = newRecorder(cfg.Client, cfg.NodeName)
 	k.status = status.New(cfg.Client, cfg.Log)
 	k.workers = podworker.New(k, config.IsStatic, cfg.Log)

@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,18 +84,28 @@ func TestResources(t *testing.T) {
 	c := &p.Spec.Containers[0]
 	c.Resources = corev1.ResourceRequirements{Requests: list("250m", "256Mi"), Limits: list("500m", "512Mi")}
 	p.Status.QOSClass = corev1.PodQOSBurstable
-	r := resources(p, c, 1<<30, false)
+	node := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi"), "hugepages-2Mi": resource.MustParse("0"), "hugepages-1Gi": resource.MustParse("4Gi")}
+	r := resources(p, c, node, false)
 	if r.CpuShares != 256 || r.CpuQuota != 50_000 || r.MemoryLimitInBytes != 512<<20 || r.OomScoreAdj != 750 || r.Unified != nil {
 		t.Errorf("%+v", r)
 	}
 	c.Resources = corev1.ResourceRequirements{}
 	p.Status.QOSClass = corev1.PodQOSBestEffort
-	if r = resources(p, c, 1<<30, true); r.CpuShares != 2 || r.CpuQuota != 0 || r.OomScoreAdj != 1000 || r.Unified["memory.oom.group"] != "1" {
+	if r = resources(p, c, node, true); r.CpuShares != 2 || r.CpuQuota != 0 || r.OomScoreAdj != 1000 || r.Unified["memory.oom.group"] != "1" {
 		t.Errorf("best effort: %+v", r)
 	}
 	p.Status.QOSClass = corev1.PodQOSGuaranteed
-	if r = resources(p, c, 0, false); r.OomScoreAdj != -997 {
+	if r = resources(p, c, nil, false); r.OomScoreAdj != -997 {
 		t.Errorf("guaranteed: %d", r.OomScoreAdj)
+	}
+	// A size of huge pages that the container does not list is forbidden, not free.
+	c.Resources.Limits = corev1.ResourceList{"hugepages-2Mi": resource.MustParse("6Mi"), "hugepages-64Ki": resource.MustParse("64Ki")}
+	var pages []string
+	for _, l := range resources(p, c, node, false).HugepageLimits {
+		pages = append(pages, fmt.Sprint(l.PageSize, "=", l.Limit))
+	}
+	if got := strings.Join(pages, " "); got != "1GB=0 2MB=6291456 64KB=65536" {
+		t.Errorf("huge pages: %s", got)
 	}
 	if pageSize("hugepages-2Mi") != "2MB" || pageSize("hugepages-1Gi") != "1GB" {
 		t.Error("page sizes")

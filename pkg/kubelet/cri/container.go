@@ -23,8 +23,8 @@ type ContainerRequest struct {
 	Hash      string
 	Sandbox   runtime.SandboxOptions
 	Options   runtime.ContainerOptions
-	// MemoryCapacity is the node's memory in bytes; it sets the OOM score of burstable containers.
-	MemoryCapacity int64
+	// Node is the node's capacity: its memory sets the OOM score of burstable containers, its sizes of huge pages are limited.
+	Node corev1.ResourceList
 }
 
 // CreateContainer makes a container and returns its id; it does not run yet.
@@ -93,7 +93,7 @@ func ContainerConfig(q ContainerRequest, v2 bool) *runtimeapi.ContainerConfig {
 		Annotations: containerAnnotations(q),
 		LogPath:     filepath.Join(ct.Name, strconv.Itoa(o.Attempt)+".log"),
 		Stdin:       ct.Stdin, StdinOnce: ct.StdinOnce, Tty: ct.TTY,
-		Linux: &runtimeapi.LinuxContainerConfig{Resources: resources(q.Pod, ct, q.MemoryCapacity, v2),
+		Linux: &runtimeapi.LinuxContainerConfig{Resources: resources(q.Pod, ct, q.Node, v2),
 			SecurityContext: containerSecurity(q.Pod, ct, o.ImageUID, o.ImageUser, o.TargetID)},
 	}
 	for _, e := range o.Env {

@@ -6,17 +6,27 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-func hugepages(l corev1.ResourceList) []corev1.ResourceName {
+// hugepageLimits are the limits of every size of huge pages: what is listed, and nothing of the other sizes that the node has, for a
+// size without a limit may be used up by anybody. node is the node's capacity.
+func hugepageLimits(limits, node corev1.ResourceList) []*runtimeapi.HugepageLimit {
 	var names []corev1.ResourceName
-	for n := range l {
-		if strings.HasPrefix(string(n), corev1.ResourceHugePagesPrefix) {
-			names = append(names, n)
+	for _, l := range []corev1.ResourceList{limits, node} {
+		for n := range l {
+			if strings.HasPrefix(string(n), corev1.ResourceHugePagesPrefix) && !slices.Contains(names, n) {
+				names = append(names, n)
+			}
 		}
 	}
 	slices.Sort(names)
-	return names
+	var out []*runtimeapi.HugepageLimit
+	for _, n := range names {
+		q := limits[n]
+		out = append(out, &runtimeapi.HugepageLimit{PageSize: pageSize(n), Limit: uint64(q.Value())})
+	}
+	return out
 }
 
 // pageSize turns "hugepages-2Mi" into the runtime's "2MB".

@@ -35,20 +35,16 @@ func quota(milli int64) int64 {
 	return max(milli*cpuPeriod/1000, minQuota)
 }
 
-// Resources are the limits of one container. The OOM score of a Burstable container falls with its share of the node's
-// memory; capacity is that memory in bytes, 0 if it is not known.
-func resources(pod *corev1.Pod, ct *corev1.Container, capacity int64, v2 bool) *runtimeapi.LinuxContainerResources {
+// resources are the limits of one container. The OOM score of a Burstable container falls with its share of the node's memory;
+// node is the node's capacity.
+func resources(pod *corev1.Pod, ct *corev1.Container, node corev1.ResourceList, v2 bool) *runtimeapi.LinuxContainerResources {
 	requests, limits := ct.Resources.Requests, ct.Resources.Limits
 	cpu := requests.Cpu().MilliValue()
 	if _, ok := requests[corev1.ResourceCPU]; !ok {
 		cpu = limits.Cpu().MilliValue()
 	}
 	r := &runtimeapi.LinuxContainerResources{CpuPeriod: cpuPeriod, CpuShares: shares(cpu), CpuQuota: quota(limits.Cpu().MilliValue()),
-		MemoryLimitInBytes: limits.Memory().Value(), OomScoreAdj: oomScore(pod, ct, capacity)}
-	for _, name := range hugepages(limits) {
-		q := limits[name]
-		r.HugepageLimits = append(r.HugepageLimits, &runtimeapi.HugepageLimit{PageSize: pageSize(name), Limit: uint64(q.Value())})
-	}
+		MemoryLimitInBytes: limits.Memory().Value(), OomScoreAdj: oomScore(pod, ct, node.Memory().Value()), HugepageLimits: hugepageLimits(limits, node)}
 	if v2 {
 		r.Unified = map[string]string{"memory.oom.group": "1"}
 	}
@@ -56,6 +52,7 @@ func resources(pod *corev1.Pod, ct *corev1.Container, capacity int64, v2 bool) *
 }
 
 // oomScore follows the quality of service: 1000 for best effort, -997 for guaranteed and node-critical, between them for burstable.
+// capacity is the node's memory in bytes, 0 if it is not known.
 func oomScore(pod *corev1.Pod, ct *corev1.Container, capacity int64) int64 {
 	if pod.Spec.Priority != nil && *pod.Spec.Priority >= runtime.SystemCriticalPriority && pod.Spec.PriorityClassName == "system-node-critical" {
 		return oomGuaranteed
