@@ -6,6 +6,7 @@ import (
 	"os"
 	"sort"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -123,16 +124,25 @@ func state(s runtimeapi.ContainerState) runtime.State {
 	return runtime.StateUnknown
 }
 
-// stateOf is a container's state by its whole status. containerd that was killed while it made a container knows of it afterwards, but
-// not its status, and calls it unknown, and once stopped exited with code 255: it has neither a time of creation nor of start (the
-// CRI asks for both where they happened). Such a container never ran, so it is one that was made, and its pod's restart policy has
-// nothing to say yet. One that has a log was started, and it is only containerd that could not learn its status anew.
+// stateOf is a container's state by its whole status. A container that never ran is one that was made, whatever the runtime calls
+// it, so that its pod's restart policy has nothing to say yet. There are two of them that containerd calls otherwise:
+//
+//   - containerd was killed while it made the container: it knows of it afterwards, but not its status, and calls it unknown, and
+//     once stopped exited with code 255. It has neither a time of creation nor of start (the CRI asks for both where they
+//     happened). One that has a log was started, and it is only containerd that could not learn its status anew.
+//   - The kubelet was killed while containerd made the container's task: containerd gives up with the request.
 func stateOf(s *runtimeapi.ContainerStatus) runtime.State {
-	lost := s.State == runtimeapi.ContainerState_CONTAINER_EXITED || s.State == runtimeapi.ContainerState_CONTAINER_UNKNOWN
-	if lost && s.CreatedAt <= 0 && s.StartedAt <= 0 && !hasLog(s) {
+	exited := s.State == runtimeapi.ContainerState_CONTAINER_EXITED
+	lost := exited || s.State == runtimeapi.ContainerState_CONTAINER_UNKNOWN
+	if s.StartedAt <= 0 && (lost && s.CreatedAt <= 0 && !hasLog(s) || exited && startCut(s)) {
 		return runtime.StateCreated
 	}
 	return state(s.State)
+}
+
+// startCut tells whether the container's start ended before its task was made, because nobody waited for the answer any more.
+func startCut(s *runtimeapi.ContainerStatus) bool {
+	return s.Reason == "StartError" && strings.Contains(s.Message, "failed to create containerd task") && strings.Contains(s.Message, context.Canceled.Error())
 }
 
 // hasLog tells whether a container's log was opened, which the runtime does when it starts the container.

@@ -27,8 +27,12 @@ func TestStateOf(t *testing.T) {
 		"unknown, it was started":             {&runtimeapi.ContainerStatus{State: unknown, LogPath: log, ExitCode: 255, Reason: "Unknown"}, runtime.StateUnknown},
 		"unknown and stopped, it was started": {&runtimeapi.ContainerStatus{State: exited, LogPath: log, FinishedAt: 3, ExitCode: 255, Reason: "Unknown"}, runtime.StateExited},
 		"its making was cut off":              {&runtimeapi.ContainerStatus{State: exited, FinishedAt: 3, ExitCode: 255, Reason: "Unknown"}, runtime.StateCreated},
-		"made":                                {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_CREATED, CreatedAt: 1}, runtime.StateCreated},
-		"runs":                                {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_RUNNING, CreatedAt: 1, StartedAt: 2}, runtime.StateRunning},
+		"its start was cut off": {&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, FinishedAt: 3, ExitCode: 128, Reason: "StartError", LogPath: log,
+			Message: "failed to create containerd task: failed to create shim task: context canceled: unknown"}, runtime.StateCreated},
+		"it may have run when its start was cut off": {&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, FinishedAt: 3, ExitCode: 128, Reason: "StartError", LogPath: log,
+			Message: "failed to start containerd task: context canceled: unknown"}, runtime.StateExited},
+		"made": {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_CREATED, CreatedAt: 1}, runtime.StateCreated},
+		"runs": {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_RUNNING, CreatedAt: 1, StartedAt: 2}, runtime.StateRunning},
 	} {
 		if got := stateOf(c.status); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
