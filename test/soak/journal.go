@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -57,6 +58,13 @@ func (j *journal) killed(victim string) {
 
 func (j *journal) answered() { j.mu.Lock(); defer j.mu.Unlock(); j.asked++ }
 func (j *journal) searched() { j.mu.Lock(); defer j.mu.Unlock(); j.looked++ }
+
+// killedSince tells whether a victim was killed since a moment, which the API tells in whole seconds.
+func (j *journal) killedSince(victim string, since time.Time) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.ContainsFunc(j.kills, func(k kill) bool { return k.victim == victim && !k.at.Before(since) })
+}
 
 // found records that something is wrong, with the story of the pod with that UID if there is one.
 func (j *journal) found(uid, format string, args ...any) {

@@ -22,7 +22,7 @@ const (
 	// askEvery is how often each witness is asked, and the Service from each node.
 	askEvery = 5 * time.Second
 	// attempts is how many times in a row an answer may be missing: the machine is shared, and an answer a second late is none.
-	attempts = 3
+	attempts = 10
 )
 
 // witnessScript counts into a file of an emptyDir and serves it. A container that was started again would begin at 1, and one
