@@ -64,6 +64,12 @@ func (panics) ServeHTTP(http.ResponseWriter, *http.Request) { panic("on purpose"
 // start runs a whole server over memory and returns its URL.
 func start(t *testing.T, change func(*assemble.Config)) string {
 	t.Helper()
+	url, _ := startServer(t, change)
+	return url
+}
+
+func startServer(t *testing.T, change func(*assemble.Config)) (url string, server *assemble.Server) {
+	t.Helper()
 	facts := &storage.FactsTable{}
 	served, err := catalog.New(t.Context(), catalog.Config{Facts: facts})
 	if err != nil {
@@ -82,7 +88,7 @@ func start(t *testing.T, change func(*assemble.Config)) string {
 	if change != nil {
 		change(&cfg)
 	}
-	server, err := assemble.New(cfg)
+	server, err = assemble.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +106,7 @@ func start(t *testing.T, change func(*assemble.Config)) string {
 			t.Error("the server does not stop")
 		}
 	})
-	return "https://" + listener.Addr().String()
+	return "https://" + listener.Addr().String(), server
 }
 
 // certificate borrows httptest's, which is valid for 127.0.0.1.

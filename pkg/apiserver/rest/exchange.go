@@ -142,6 +142,9 @@ func (x *exchange) connect(c registry.Connecter) error {
 	return c.Connect(x.r.Context(), x.info.Namespace, x.info.Name, rest, x.w, x.r)
 }
 
+// removed tells whether the resource has gone since the request came.
+func (x *exchange) removed() bool { return x.res.Context().Err() != nil }
+
 // form chooses how to show items; nil is for tables.
 func (x *exchange) form(a accepted) *form {
 	switch a.as {

@@ -36,6 +36,9 @@ func (x *exchange) list() error {
 		return err
 	}
 	page, err := x.res.Store.ListItems(x.r.Context(), x.info.Namespace, in)
+	if x.removed() { // its facts are forgotten, so selectors may have missed what is there
+		return errNoResource()
+	}
 	if err != nil {
 		return err
 	}

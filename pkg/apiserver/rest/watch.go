@@ -19,7 +19,7 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// watch streams changes until its time is over, the client leaves or the server stops. The events that are at hand go out
+// watch streams changes until its time is over, the client leaves, the server stops or the resource is not served any more. The events that are at hand go out
 // together, and nothing is encoded for one watcher alone.
 func (x *exchange) watch() error {
 	a, err := negotiate(x.r, forStream)
@@ -49,9 +49,13 @@ func (x *exchange) watch() error {
 	}
 	ctx, cancel := context.WithTimeout(x.r.Context(), timeout)
 	defer cancel()
+	defer context.AfterFunc(x.res.Context(), cancel)()
 	s := &stream{exchange: x, accepted: a, form: x.form(a), bookmarks: in.Bookmarks, flush: http.NewResponseController(x.w).Flush}
 	w, err := x.res.Store.WatchItems(ctx, x.info.Namespace, in)
 	if err != nil {
+		if x.removed() {
+			return errNoResource()
+		}
 		if ctx.Err() != nil {
 			return registry.StorageError(err)
 		}
@@ -71,7 +75,7 @@ func (x *exchange) watch() error {
 		}
 		switch {
 		case err == nil:
-		case ctx.Err() != nil || errors.Is(err, errGone):
+		case ctx.Err() != nil || errors.Is(err, errGone) || x.removed():
 			return nil
 		default:
 			s.end(err, in.Revision)

@@ -145,7 +145,9 @@ func (c *Cache) resource(ctx context.Context, key string) (*resource, error) {
 		if prefix == "" {
 			return nil, nil
 		}
-		r = c.start(prefix)
+		if r = c.start(prefix); r == nil {
+			return nil, nil
+		}
 	}
 	select {
 	case <-r.ready:
@@ -160,13 +162,18 @@ func (c *Cache) resource(ctx context.Context, key string) (*resource, error) {
 	}
 }
 
-// start begins to load a resource: from now on the hub keeps its changes, so a list that begins after this misses none.
+// start begins to load a resource: from now on the hub keeps its changes, so a list that begins after this misses none. It
+// returns nil for one that is not registered any more: Forget comes after that and takes the same lock, so whatever is begun
+// before it is dropped by it, and nothing can be begun after it that nobody would ever drop.
 func (c *Cache) start(prefix string) *resource {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := *c.resources.Load()
 	if r := all[prefix]; r != nil {
 		return r
+	}
+	if registered, _ := c.cfg.Facts.Resource(prefix); registered != prefix {
+		return nil
 	}
 	r := newResource(prefix, c.cfg)
 	next := maps.Clone(all)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"bonsai/pkg/apiserver/storage"
+	"bonsai/pkg/apiserver/storage/memory"
 	"bonsai/pkg/apiserver/storage/storagetest"
 )
 
@@ -16,5 +17,22 @@ func TestSweepWhileLoading(t *testing.T) {
 	s, revision, err := r.snapshot(0)
 	if err != nil || revision != 7 || len(s.all()) != 1 {
 		t.Fatalf("%d items at %d, %v, want the one at 7", len(s.all()), revision, err)
+	}
+}
+
+// TestNotCachedAgain: a reader that found the resource registered just before it was forgotten does not cache it for ever.
+func TestNotCachedAgain(t *testing.T) {
+	t.Parallel()
+	facts := storagetest.Table()
+	c, err := New(t.Context(), memory.New(facts), Config{Facts: facts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	prefix, _ := facts.Resource(storagetest.Prefix)
+	facts.Unregister(prefix)
+	c.Forget(prefix)
+	if r := c.start(prefix); r != nil || len(*c.resources.Load()) != 0 {
+		t.Error("it is cached, and nobody will forget it")
 	}
 }
