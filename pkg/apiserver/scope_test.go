@@ -132,7 +132,7 @@ func (s *scopes) fill(row *resources.Row, g *registry.Generic) {
 		access.SetNamespace(ns)
 		access.SetName(name)
 		access.SetUID(types.UID("uid-" + ns + name))
-		value, err := g.Codec().Encode(obj)
+		d, err := g.Codec().Draft(obj)
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -140,7 +140,7 @@ func (s *scopes) fill(row *resources.Row, g *registry.Generic) {
 		if ns != "" {
 			key = registry.Prefix(row) + ns + "/" + name
 		}
-		if _, err := s.storage.Create(s.t.Context(), key, storage.Draft{Value: value}); err != nil {
+		if _, err := s.storage.Create(s.t.Context(), key, storage.Draft{Value: d.Value}); err != nil {
 			s.t.Fatal(err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -19,7 +20,7 @@ import (
 // What holds for every implementation, and is tested on each:
 //   - Stored bytes have no resourceVersion: it is the item's Revision, which is put in where it is not 0 (a dry run's).
 //   - Equal objects have equal bytes, whatever their resourceVersion: a write that changes nothing is seen by comparing bytes.
-//   - Decode(Encode(obj)) equals obj; nothing that was stored is lost, not even what this server does not know.
+//   - What is decoded equals what was drafted; nothing that was stored is lost, not even what this server does not know.
 //   - Methods that append return what they were given on an error; nothing that they are given is changed or kept.
 //   - Bytes that nobody could have stored give an error and no panic, and none of their neighbours is touched.
 //
@@ -33,13 +34,12 @@ type Codec interface {
 	// among them where Messages is not nil.
 	MediaTypes() []string
 
-	// Encode returns obj as it is stored. obj keeps its resourceVersion.
-	Encode(obj runtime.Object) ([]byte, error)
+	// Draft returns obj as it is stored, with its Facts: fields have metadata.name always and metadata.namespace where there is
+	// one. obj keeps its resourceVersion.
+	Draft(obj runtime.Object) (storage.Draft, error)
 	// Decode returns a new object from a stored value, with the resourceVersion put in unless revision is 0.
 	Decode(value []byte, revision int64) (runtime.Object, error)
-	// Facts reads what selectors need from obj. Fields have metadata.name always and metadata.namespace where there is one.
-	Facts(obj runtime.Object) (storage.Facts, error)
-	// FactsOf is the storage.FactsFunc of the kind.
+	// FactsOf is the storage.FactsFunc of the kind: the Facts that Draft gave with value.
 	FactsOf(value []byte) (storage.Facts, error)
 	// Metadata decodes an item's metadata only.
 	Metadata(item *storage.Item) (*metav1.ObjectMeta, error)
@@ -75,6 +75,9 @@ func NewCodec(row *resources.Row) Codec {
 	if row.Stored != nil {
 		return NewProtobufCodec(row.Stored.GVK, row.Stored.New, row.Fields)
 	}
+	if _, ok := row.New().(runtime.Unstructured); ok {
+		return NewJSONCodec(row.GVK, row.New, row.Fields, row.Decoded)
+	}
 	c := NewProtobufCodec(row.GVK, row.New, row.Fields)
 	c.decoded = row.Decoded
 	return c
@@ -99,17 +102,17 @@ func DocumentSize(m Messages, item *storage.Item) (int, error) {
 	return len(m.Head()) + UvarintLen(uint64(size)) + size + len(EnvelopeTail), err
 }
 
-// draftOf encodes obj for storage.
-func draftOf(c Codec, obj runtime.Object) (storage.Draft, error) {
-	value, err := c.Encode(obj)
-	if err != nil {
-		return storage.Draft{}, err
+// factsOf are the facts of any object; more are the selectable fields of its kind.
+func factsOf(access metav1.Object, more fields.Set) storage.Facts {
+	set := more
+	if set == nil {
+		set = make(fields.Set, 2)
 	}
-	facts, err := c.Facts(obj)
-	if err != nil {
-		return storage.Draft{}, err
+	set["metadata.name"] = access.GetName()
+	if ns := access.GetNamespace(); ns != "" {
+		set["metadata.namespace"] = ns
 	}
-	return storage.Draft{Value: value, Facts: &facts}, nil
+	return storage.Facts{Labels: access.GetLabels(), Fields: set}
 }
 
 // Object decodes an item.

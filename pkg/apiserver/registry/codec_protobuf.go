@@ -61,23 +61,6 @@ func (c *ProtobufCodec) New() runtime.Object {
 	return obj
 }
 
-// Encode implements Codec.
-func (c *ProtobufCodec) Encode(obj runtime.Object) ([]byte, error) {
-	m, ok := obj.(Message)
-	if !ok {
-		return nil, fmt.Errorf("encode %s: %T has no protobuf form", c.gvk.Kind, obj)
-	}
-	access, err := meta.Accessor(obj)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", c.gvk.Kind, err)
-	}
-	if version := access.GetResourceVersion(); version != "" {
-		access.SetResourceVersion("")
-		defer access.SetResourceVersion(version)
-	}
-	return Envelop(c.head, m)
-}
-
 // Envelop encodes m behind head (of EnvelopeHead) as one document.
 func Envelop(head []byte, m Message) ([]byte, error) {
 	size := m.Size()
@@ -254,24 +237,33 @@ func decimalLen(n int64) int {
 	return l
 }
 
-// Facts implements Codec.
-func (c *ProtobufCodec) Facts(obj runtime.Object) (storage.Facts, error) {
+// Draft implements Codec.
+func (c *ProtobufCodec) Draft(obj runtime.Object) (storage.Draft, error) {
+	m, ok := obj.(Message)
+	if !ok {
+		return storage.Draft{}, fmt.Errorf("encode %s: %T has no protobuf form", c.gvk.Kind, obj)
+	}
 	access, err := meta.Accessor(obj)
 	if err != nil {
-		return storage.Facts{}, fmt.Errorf("facts of %s: %w", c.gvk.Kind, err)
+		return storage.Draft{}, fmt.Errorf("encode %s: %w", c.gvk.Kind, err)
 	}
-	var set fields.Set
-	if c.fields != nil {
-		set = c.fields(obj)
+	if version := access.GetResourceVersion(); version != "" {
+		access.SetResourceVersion("")
+		defer access.SetResourceVersion(version)
 	}
-	if set == nil {
-		set = make(fields.Set, 2)
+	value, err := Envelop(c.head, m)
+	if err != nil {
+		return storage.Draft{}, err
 	}
-	set["metadata.name"] = access.GetName()
-	if ns := access.GetNamespace(); ns != "" {
-		set["metadata.namespace"] = ns
+	facts := factsOf(access, c.fieldsOf(obj))
+	return storage.Draft{Value: value, Facts: &facts}, nil
+}
+
+func (c *ProtobufCodec) fieldsOf(obj runtime.Object) fields.Set {
+	if c.fields == nil {
+		return nil
 	}
-	return storage.Facts{Labels: access.GetLabels(), Fields: set}, nil
+	return c.fields(obj)
 }
 
 // FactsOf implements Codec.
@@ -280,5 +272,9 @@ func (c *ProtobufCodec) FactsOf(value []byte) (storage.Facts, error) {
 	if err != nil {
 		return storage.Facts{}, err
 	}
-	return c.Facts(obj)
+	access, err := meta.Accessor(obj)
+	if err != nil {
+		return storage.Facts{}, fmt.Errorf("decode stored %s: %w", c.gvk.Kind, err)
+	}
+	return factsOf(access, c.fieldsOf(obj)), nil
 }

@@ -48,11 +48,11 @@ func TestStoredAsGiven(t *testing.T) {
 		if row.Strategy.Default != nil {
 			row.Strategy.Default(obj)
 		}
-		stored, err := c.Encode(obj)
+		stored, err := c.Draft(obj)
 		if err != nil {
 			t.Fatalf("document %d: %v", i, err)
 		}
-		back, err := c.Decode(stored, 0)
+		back, err := c.Decode(stored.Value, 0)
 		if err != nil {
 			t.Fatalf("document %d: %v", i, err)
 		}

@@ -126,7 +126,7 @@ func (g *Generic) create(ctx context.Context, a *admission.Attributes, access me
 }
 
 func (g *Generic) insert(ctx context.Context, a *admission.Attributes, access metav1.Object) (*storage.Item, error) {
-	draft, err := draftOf(g.codec, a.Object)
+	draft, err := g.codec.Draft(a.Object)
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,7 @@ func (g *Generic) remove(ctx context.Context, item *storage.Item, obj runtime.Ob
 }
 
 func (g *Generic) storeMarked(ctx context.Context, item *storage.Item, obj runtime.Object, opts *metav1.DeleteOptions) (*storage.Item, error) {
-	draft, err := draftOf(g.codec, obj)
+	draft, err := g.codec.Draft(obj)
 	if err != nil {
 		return nil, err
 	}

@@ -123,7 +123,7 @@ func (u *update) attempt(ctx context.Context, current *storage.Item) (storage.Dr
 		u.remove = current.Revision
 		return storage.Draft{}, errRemove
 	}
-	draft, err := draftOf(u.codec, obj)
+	draft, err := u.codec.Draft(obj)
 	if err != nil {
 		return storage.Draft{}, err
 	}

@@ -64,11 +64,11 @@ func fullForm(row *resources.Row, stored registry.Codec) *form {
 }
 
 func servedItem(served registry.Codec, i *storage.Item, obj runtime.Object) (*storage.Item, error) {
-	value, err := served.Encode(obj)
+	d, err := served.Draft(obj)
 	if err != nil {
 		return nil, err
 	}
-	return &storage.Item{Key: i.Key, Value: value, Revision: i.Revision, Facts: i.Facts}, nil
+	return &storage.Item{Key: i.Key, Value: d.Value, Revision: i.Revision, Facts: *d.Facts}, nil
 }
 
 // metadataForm shows PartialObjectMetadata of meta.k8s.io/version.

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/api/resources"
@@ -123,7 +124,7 @@ func FuzzDecode(f *testing.F) {
 		if loose != nil || pod.GroupVersionKind() != gvk || pod.String() != same.String() {
 			t.Fatalf("%s %q: strictly %v, otherwise %v, %v", m, body, pod, same, loose)
 		}
-		if _, err := podCodec().Encode(pod); err != nil && m == typeProtobuf {
+		if _, err := podCodec().Draft(pod); err != nil && m == typeProtobuf {
 			t.Fatalf("%q was accepted but cannot be stored: %v", body, err)
 		}
 	})
@@ -132,7 +133,7 @@ func FuzzDecode(f *testing.F) {
 func podCodec() registry.Codec { return registry.NewCodec(podRow()) }
 
 func podRow() *resources.Row {
-	return &resources.Row{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, FieldNames: []string{"spec.nodeName", "status.phase"}}
+	return &resources.Row{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, New: func() runtime.Object { return &corev1.Pod{} }, FieldNames: []string{"spec.nodeName", "status.phase"}}
 }
 
 // FuzzSelectors: a selector is refused with a 400 or selects what the library's selectors of the same text select.

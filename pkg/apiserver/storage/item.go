@@ -12,6 +12,8 @@ import (
 type Facts struct {
 	Labels labels.Set
 	Fields fields.Set
+	// Splice is for the codec: where in the value the resourceVersion goes; 0: it must look.
+	Splice int32
 }
 
 // FactsFunc reads the facts from an encoded object. It is pure; each resource has its own.

@@ -9,8 +9,9 @@
 //
 // # Bytes first
 //
-// Storage never decodes an object. A value is the protobuf encoding in Kubernetes' "k8s\0" envelope with an empty
-// metadata.resourceVersion; the version is the Revision beside it. What selectors need is kept beside the bytes as Facts.
+// Storage never decodes an object. A value is the protobuf encoding in Kubernetes' "k8s\0" envelope, or for custom resources
+// a line of JSON, without metadata.resourceVersion; the version is the Revision beside it. What selectors need is kept beside
+// the bytes as Facts.
 package storage
 
 import (

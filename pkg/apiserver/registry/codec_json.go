@@ -1,0 +1,273 @@
+package registry
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	sigsjson "sigs.k8s.io/json"
+
+	"bonsai/pkg/apiserver/storage"
+)
+
+// JSONCodec is the Codec of unstructured objects: custom resources. They are stored as Kubernetes stores them: one line of JSON
+// in the storage version, its keys sorted, a newline at its end. A JSON answer is the stored line with the resourceVersion
+// spliced into its metadata, at the place that the item's facts name; there is no other text to be made or kept. A value
+// that cannot be spliced (one in another version of the kind, or one that decoded completes) is decoded, and the JSON of that is
+// kept with the item.
+type JSONCodec struct {
+	gvk     schema.GroupVersionKind
+	new     func() runtime.Object
+	fields  func(runtime.Object) fields.Set
+	decoded func(runtime.Object) // completes what was decoded; may be nil
+
+	head   []byte // how the values start that this codec writes
+	encode func(*storage.Item) ([]byte, error)
+}
+
+var _ Codec = (*JSONCodec)(nil)
+
+// NewJSONCodec returns the codec of a kind whose objects are runtime.Unstructured; fields and decoded may be nil. decoded
+// completes an object that was read from storage (defaults of a schema that has changed since): it must be idempotent.
+func NewJSONCodec(gvk schema.GroupVersionKind, newObject func() runtime.Object, fields func(runtime.Object) fields.Set, decoded func(runtime.Object)) *JSONCodec {
+	c := &JSONCodec{gvk: gvk, new: newObject, fields: fields, decoded: decoded}
+	c.head = fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,`, gvk.GroupVersion().String(), gvk.Kind)
+	c.encode = c.makeJSON
+	return c
+}
+
+// GVK implements Codec.
+func (c *JSONCodec) GVK() schema.GroupVersionKind { return c.gvk }
+
+// New implements Codec.
+func (c *JSONCodec) New() runtime.Object {
+	obj := c.new()
+	obj.GetObjectKind().SetGroupVersionKind(c.gvk)
+	return obj
+}
+
+// MediaTypes implements Codec.
+func (c *JSONCodec) MediaTypes() []string {
+	return []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML}
+}
+
+// Messages implements Codec: there are none.
+func (c *JSONCodec) Messages() Messages { return nil }
+
+// Draft implements Codec.
+func (c *JSONCodec) Draft(obj runtime.Object) (storage.Draft, error) {
+	u, ok := obj.(runtime.Unstructured)
+	if !ok {
+		return storage.Draft{}, fmt.Errorf("encode %s: %T is not unstructured", c.gvk.Kind, obj)
+	}
+	access, err := meta.Accessor(obj)
+	if err != nil {
+		return storage.Draft{}, fmt.Errorf("encode %s: %w", c.gvk.Kind, err)
+	}
+	if version := access.GetResourceVersion(); version != "" {
+		access.SetResourceVersion("")
+		defer access.SetResourceVersion(version)
+	}
+	value, err := json.Marshal(u.UnstructuredContent())
+	if err != nil {
+		return storage.Draft{}, fmt.Errorf("encode %s: %w", c.gvk.Kind, err)
+	}
+	value = append(value, '\n')
+	var more fields.Set
+	if c.fields != nil {
+		more = c.fields(obj)
+	}
+	facts := factsOf(access, more)
+	facts.Splice = c.splice(value)
+	return storage.Draft{Value: value, Facts: &facts}, nil
+}
+
+// splice is Facts.Splice of a well-formed value: where its metadata takes the resourceVersion; 0 if it does not.
+func (c *JSONCodec) splice(value []byte) int32 {
+	if !bytes.HasPrefix(value, c.head) || !bytes.HasSuffix(value, []byte("}\n")) || len(value) > math.MaxInt32 {
+		return 0
+	}
+	m, err := scanMetadata(value)
+	if err != nil {
+		return 0
+	}
+	return int32(m.splice)
+}
+
+// Decode implements Codec.
+func (c *JSONCodec) Decode(value []byte, revision int64) (runtime.Object, error) {
+	obj, err := c.decode(value)
+	if err != nil {
+		return nil, fmt.Errorf("decode stored %s: %w", c.gvk.Kind, err)
+	}
+	access, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, fmt.Errorf("decode stored %s: %w", c.gvk.Kind, err)
+	}
+	setRevision(access, revision)
+	if c.decoded != nil {
+		c.decoded(obj)
+	}
+	return obj, nil
+}
+
+// decode reads a value of any version of the kind. Versions of a custom resource differ by their schemas only, unless its
+// definition names a converter; so an older version's object is taken as one of the storage version.
+func (c *JSONCodec) decode(value []byte) (runtime.Object, error) {
+	content := map[string]any{}
+	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(value, &content); err != nil {
+		return nil, err
+	}
+	version, _ := content["apiVersion"].(string)
+	kind, _ := content["kind"].(string)
+	if gv, err := schema.ParseGroupVersion(version); err != nil || gv.Group != c.gvk.Group || kind != c.gvk.Kind {
+		return nil, fmt.Errorf("stored as %q %q, not as %s", version, kind, c.gvk)
+	}
+	if _, ok := content["metadata"].(map[string]any); !ok {
+		return nil, errors.New("it has no metadata")
+	}
+	u, ok := c.New().(runtime.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("%T is not unstructured", c.New())
+	}
+	u.SetUnstructuredContent(content)
+	u.GetObjectKind().SetGroupVersionKind(c.gvk)
+	return u, nil
+}
+
+// FactsOf implements Codec. It decodes the whole object only where more than its metadata is asked for.
+func (c *JSONCodec) FactsOf(value []byte) (storage.Facts, error) {
+	if c.fields == nil && c.decoded == nil && json.Valid(value) {
+		if splice := c.splice(value); splice > 0 {
+			m, err := c.metadata(value)
+			if err != nil {
+				return storage.Facts{}, err
+			}
+			facts := factsOf(m, nil)
+			facts.Splice = splice
+			return facts, nil
+		}
+	}
+	obj, err := c.Decode(value, 0)
+	if err != nil {
+		return storage.Facts{}, err
+	}
+	d, err := c.Draft(obj)
+	if err != nil {
+		return storage.Facts{}, err
+	}
+	if !bytes.Equal(d.Value, value) { // completed, or of another version
+		d.Facts.Splice = 0
+	}
+	return *d.Facts, nil
+}
+
+// Metadata implements Codec.
+func (c *JSONCodec) Metadata(item *storage.Item) (*metav1.ObjectMeta, error) {
+	m, err := c.metadata(item.Value)
+	if err != nil {
+		return nil, err
+	}
+	setRevision(m, item.Revision)
+	return m, nil
+}
+
+// MetadataMessage implements Codec.
+func (c *JSONCodec) MetadataMessage(item *storage.Item) ([]byte, error) {
+	m, err := c.metadata(item.Value)
+	if err != nil {
+		return nil, err
+	}
+	m.ResourceVersion = ""
+	b, err := m.Marshal()
+	if err != nil {
+		return nil, fmt.Errorf("encode metadata of %s: %w", c.gvk.Kind, err)
+	}
+	return b, nil
+}
+
+// metadata decodes the metadata of a value and nothing else.
+func (c *JSONCodec) metadata(value []byte) (*metav1.ObjectMeta, error) {
+	span, err := scanMetadata(value)
+	m := &metav1.ObjectMeta{}
+	if err == nil {
+		err = sigsjson.UnmarshalCaseSensitivePreserveInts(value[span.start:span.end], m)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("decode metadata of stored %s: %w", c.gvk.Kind, err)
+	}
+	return m, nil
+}
+
+// JSON implements Codec.
+func (c *JSONCodec) JSON(item *storage.Item) ([]byte, error) {
+	if item.Facts.Splice == 0 {
+		return item.Encoded(storage.JSON, c.encode)
+	}
+	size, err := c.ElementSize(item)
+	if err != nil {
+		return nil, err
+	}
+	return c.AppendElement(make([]byte, 0, size), item)
+}
+
+func (c *JSONCodec) makeJSON(item *storage.Item) ([]byte, error) {
+	obj, err := Object(c, item)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(obj.(runtime.Unstructured).UnstructuredContent())
+}
+
+// Share implements Codec: the item's bytes are enough.
+func (c *JSONCodec) Share(*storage.Item, runtime.Object) error { return nil }
+
+// What a resourceVersion takes between others, the digits apart.
+const (
+	versionKey   = `"resourceVersion":"`
+	versionBytes = len(versionKey) + len(`",`)
+)
+
+// ElementSize implements Codec.
+func (c *JSONCodec) ElementSize(item *storage.Item) (int, error) {
+	if item.Facts.Splice == 0 {
+		b, err := c.JSON(item)
+		return len(b), err
+	}
+	size := len(item.Value) - 1 // without the newline
+	if item.Revision != 0 {
+		size += versionBytes + decimalLen(item.Revision)
+	}
+	return size, nil
+}
+
+// AppendElement implements Codec. Elements keep kind and apiVersion, as in lists of custom resources everywhere.
+func (c *JSONCodec) AppendElement(b []byte, item *storage.Item) ([]byte, error) {
+	at := int(item.Facts.Splice)
+	if at == 0 {
+		doc, err := c.JSON(item)
+		return append(b, doc...), err
+	}
+	line := item.Value[:len(item.Value)-1]
+	if item.Revision == 0 {
+		return append(b, line...), nil
+	}
+	b = append(b, line[:at]...)
+	if line[at] != '"' { // behind the last key
+		b = append(b, ',')
+	}
+	b = strconv.AppendInt(append(b, versionKey...), item.Revision, 10)
+	b = append(b, '"')
+	if line[at] == '"' { // before the next key
+		b = append(b, ',')
+	}
+	return append(b, line[at:]...), nil
+}
