@@ -1,17 +1,13 @@
 package queue
 
-import "k8s.io/apimachinery/pkg/types"
-
-// heap is a binary heap of items with access by pod UID.
+// heap is a binary heap of items. An item is in one heap at most and knows its place there, so that taking it out needs no
+// search.
 type heap struct {
 	less  func(a, b *item) bool
 	items []*item
-	index map[types.UID]int
 }
 
-func newHeap(less func(a, b *item) bool) *heap {
-	return &heap{less: less, index: map[types.UID]int{}}
-}
+func newHeap(less func(a, b *item) bool) *heap { return &heap{less: less} }
 
 func (h *heap) len() int { return len(h.items) }
 
@@ -22,48 +18,25 @@ func (h *heap) peek() *item {
 	return h.items[0]
 }
 
-func (h *heap) get(uid types.UID) *item {
-	if i, ok := h.index[uid]; ok {
-		return h.items[i]
-	}
-	return nil
-}
-
 func (h *heap) push(it *item) {
+	it.in, it.at = h, len(h.items)
 	h.items = append(h.items, it)
-	h.index[it.Pod.UID] = len(h.items) - 1
-	h.up(len(h.items) - 1)
+	h.up(it.at)
 }
 
 func (h *heap) pop() *item {
 	it := h.items[0]
-	h.removeAt(0)
+	h.remove(it)
 	return it
 }
 
-func (h *heap) remove(uid types.UID) *item {
-	i, ok := h.index[uid]
-	if !ok {
-		return nil
-	}
-	it := h.items[i]
-	h.removeAt(i)
-	return it
-}
-
-// fix restores the order after the item's key changed.
-func (h *heap) fix(uid types.UID) {
-	if i, ok := h.index[uid]; ok && !h.down(i) {
-		h.up(i)
-	}
-}
-
-func (h *heap) removeAt(i int) {
-	last := len(h.items) - 1
-	delete(h.index, h.items[i].Pod.UID)
+// remove takes out an item that is in h.
+func (h *heap) remove(it *item) {
+	i, last := it.at, len(h.items)-1
+	it.in = nil
 	if i != last {
 		h.items[i] = h.items[last]
-		h.index[h.items[i].Pod.UID] = i
+		h.items[i].at = i
 	}
 	h.items[last] = nil
 	h.items = h.items[:last]
@@ -72,9 +45,16 @@ func (h *heap) removeAt(i int) {
 	}
 }
 
+// fix restores the order after the item's key changed.
+func (h *heap) fix(it *item) {
+	if !h.down(it.at) {
+		h.up(it.at)
+	}
+}
+
 func (h *heap) swap(i, j int) {
 	h.items[i], h.items[j] = h.items[j], h.items[i]
-	h.index[h.items[i].Pod.UID], h.index[h.items[j].Pod.UID] = i, j
+	h.items[i].at, h.items[j].at = i, j
 }
 
 func (h *heap) up(i int) {

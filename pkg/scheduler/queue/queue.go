@@ -9,6 +9,9 @@
 //
 // Moved reports a change of the cluster; pods move from unschedulable to back-off or active when a plug-in that turned them
 // down hopes for something from it. Changes during a pod's flight count as well: they are remembered until the pod lands.
+//
+// Who reports a change does not wait until thousands of pods have been asked for and moved: Moved only notes it. Pop asks and
+// moves before it chooses, a portion at a time, so that nobody waits long for the lock.
 package queue
 
 import (
@@ -38,24 +41,30 @@ type Config struct {
 type Queue struct {
 	cfg Config
 
-	mu     sync.Mutex
+	mu sync.Mutex
+	// items are all pods that are not in flight; each is in one of the heaps.
+	items  map[types.UID]*item
 	active *heap
 	// backoff holds what failed for the state of the cluster, erring what failed for an error.
 	backoff, erring *heap
-	unschedulable   map[types.UID]*item
-	watches         watches // of unschedulable but for the gated
-	flights         map[types.UID]*flight
-	log             eventLog
-	wake            chan struct{}
-	nextSweep       time.Time
+	// unschedulable and gated begin with the pod that is there for longest.
+	unschedulable, gated *heap
+	watches              watches // of unschedulable
+	flights              map[types.UID]*flight
+	log                  eventLog
+	wake                 chan struct{}
 }
 
-// item is a pod in the queue; until is when its back-off ends, failed when it failed last.
+// item is a pod in the queue.
 type item struct {
 	*framework.QueuedPod
+	// until is when its back-off ends, failed when it failed last.
 	until, failed time.Time
-	err           bool    // it failed for an error
-	places        []place // in watches
+	err           bool // it failed for an error
+	// in is the heap that has it, nil in flight; at is its place there.
+	in     *heap
+	at     int
+	places []place // in watches
 }
 
 // flight is a popped pod: what happened from position from on may help it.
@@ -67,10 +76,12 @@ type flight struct {
 	again   bool // Activate was called
 }
 
-// window is how precisely the pods in back-off are ordered by time: within it priority decides who is tried early, as upstream.
+// window is how precisely the back-off of what failed for the state of the cluster is kept: it ends with the second, and of
+// those that end together priority decides who is tried first, as upstream.
 const window = time.Second
 
-const sweepEvery = 30 * time.Second
+// portion is how many pods Pop moves, or asks for, without letting others have the lock: well below a millisecond's work.
+const portion = 128
 
 // New returns an empty queue.
 func New(cfg Config) *Queue {
@@ -83,15 +94,17 @@ func New(cfg Config) *Queue {
 	if cfg.MaxUnschedulable == 0 {
 		cfg.MaxUnschedulable = 5 * time.Minute
 	}
-	q := &Queue{cfg: cfg, unschedulable: map[types.UID]*item{}, flights: map[types.UID]*flight{}, wake: make(chan struct{}, 1)}
+	q := &Queue{cfg: cfg, items: map[types.UID]*item{}, flights: map[types.UID]*flight{}, wake: make(chan struct{}, 1)}
 	q.active = newHeap(func(a, b *item) bool { return cfg.Less(a.QueuedPod, b.QueuedPod) })
 	q.backoff = newHeap(func(a, b *item) bool {
-		if x, y := a.until.Truncate(window), b.until.Truncate(window); !x.Equal(y) {
-			return x.Before(y)
+		if !a.until.Equal(b.until) {
+			return a.until.Before(b.until)
 		}
 		return cfg.Less(a.QueuedPod, b.QueuedPod)
 	})
 	q.erring = newHeap(func(a, b *item) bool { return a.until.Before(b.until) })
+	longest := func(a, b *item) bool { return a.failed.Before(b.failed) }
+	q.unschedulable, q.gated = newHeap(longest), newHeap(longest)
 	return q
 }
 
@@ -99,44 +112,44 @@ func New(cfg Config) *Queue {
 func (q *Queue) Add(p *framework.PodInfo) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.find(p.Pod.UID) != nil || q.flights[p.Pod.UID] != nil {
+	if q.items[p.Pod.UID] != nil || q.flights[p.Pod.UID] != nil {
 		q.update(p, framework.Event{})
 		return
 	}
 	now := q.cfg.Now()
-	q.activate(&item{QueuedPod: &framework.QueuedPod{PodInfo: p, Added: now, FirstAdded: now}})
+	it := &item{QueuedPod: &framework.QueuedPod{PodInfo: p, FirstAdded: now}}
+	q.items[p.Pod.UID] = it
+	q.activate(it, now)
 }
 
-// activate puts it into the active queue, or with the unschedulable pods if PreEnqueue holds it back.
-func (q *Queue) activate(it *item) {
+// activate puts it into the active queue as of the given time, or with the gated pods if PreEnqueue holds it back.
+func (q *Queue) activate(it *item, at time.Time) {
 	if s := q.cfg.Profile(it.PodInfo).RunPreEnqueue(it.PodInfo); !s.IsSuccess() {
 		it.Gated = s.Plugin
 		it.Failed = map[string]bool{s.Plugin: true}
 		it.failed = q.cfg.Now()
-		q.park(it)
+		q.gated.push(it)
 		return
 	}
 	it.Gated = ""
-	it.Added = q.cfg.Now()
+	it.Added = at
 	q.active.push(it)
 	q.signal()
 }
 
+// park puts it with the pods that wait for an event.
 func (q *Queue) park(it *item) {
-	if len(q.unschedulable) == 0 {
-		q.nextSweep = q.cfg.Now().Add(sweepEvery)
-		q.signal()
-	}
-	q.unschedulable[it.Pod.UID] = it
-	if it.Gated == "" {
-		q.watches.add(q.cfg.Profile(it.PodInfo), it)
+	q.unschedulable.push(it)
+	q.watches.add(q.cfg.Profile(it.PodInfo), it)
+	if q.unschedulable.peek() == it {
+		q.signal() // Pop must know when its time comes
 	}
 }
 
-// unpark takes it out of the unschedulable pods.
-func (q *Queue) unpark(it *item) {
+// take takes a pod that is not in flight out of its place.
+func (q *Queue) take(it *item) {
+	it.in.remove(it)
 	q.watches.remove(it)
-	delete(q.unschedulable, it.Pod.UID)
 }
 
 func (q *Queue) signal() {
@@ -146,17 +159,17 @@ func (q *Queue) signal() {
 	}
 }
 
+// find returns a pod that is not in flight, in the place where it belongs: if an event has helped it, it is moved now.
 func (q *Queue) find(uid types.UID) *item {
-	if it := q.active.get(uid); it != nil {
-		return it
+	it := q.items[uid]
+	if it == nil {
+		return nil
 	}
-	if it := q.backoff.get(uid); it != nil {
-		return it
+	if at, ok := q.watches.helpedAt(it); ok {
+		q.take(it)
+		q.revive(it, at)
 	}
-	if it := q.erring.get(uid); it != nil {
-		return it
-	}
-	return q.unschedulable[uid]
+	return it
 }
 
 // Update replaces a waiting pod. e says what of it changed, with Action 0 for nothing that a plug-in reads.
@@ -167,35 +180,34 @@ func (q *Queue) Update(p *framework.PodInfo, e framework.Event) {
 }
 
 func (q *Queue) update(p *framework.PodInfo, e framework.Event) {
-	uid := p.Pod.UID
-	if f := q.flights[uid]; f != nil {
+	if f := q.flights[p.Pod.UID]; f != nil {
 		f.updated = p
 		if e.Action != 0 {
 			q.log.add(e)
 		}
 		return
 	}
-	it := q.find(uid)
+	it := q.find(p.Pod.UID)
 	if it == nil {
 		return
 	}
 	it.PodInfo = p
-	q.active.fix(uid)
-	q.backoff.fix(uid)
-	if q.unschedulable[uid] == nil || e.Action == 0 {
-		return
-	}
-	q.unpark(it)
-	if q.cfg.Profile(p).Helps(p, it.Failed, e) {
-		q.revive(it)
-	} else {
+	switch {
+	case it.in != q.unschedulable && it.in != q.gated:
+		it.in.fix(it)
+	case e.Action == 0:
+	case q.cfg.Profile(p).Helps(p, it.Failed, e):
+		q.take(it)
+		q.revive(it, q.cfg.Now())
+	case it.in == q.unschedulable:
+		q.take(it) // plug-ins may read other things of it now
 		q.park(it)
 	}
 }
 
-// revive moves a pod that may be schedulable now to where its back-off allows.
-func (q *Queue) revive(it *item) {
-	if it.Gated == "" && it.until.After(q.cfg.Now()) {
+// revive moves a pod that may be schedulable since the given time to where its back-off allows.
+func (q *Queue) revive(it *item, at time.Time) {
+	if it.Gated == "" && it.until.After(at) {
 		if it.err {
 			q.erring.push(it)
 		} else {
@@ -204,7 +216,7 @@ func (q *Queue) revive(it *item) {
 		q.signal()
 		return
 	}
-	q.activate(it)
+	q.activate(it, at)
 }
 
 // Activate has a waiting pod tried at once, whatever it waits for but its gates. One that is in flight is tried again when it
@@ -216,9 +228,9 @@ func (q *Queue) Activate(uid types.UID) {
 		f.again = true
 		return
 	}
-	if it := q.find(uid); it != nil && q.active.get(uid) == nil {
-		q.remove(uid)
-		q.activate(it)
+	if it := q.find(uid); it != nil && it.in != q.active {
+		q.take(it)
+		q.activate(it, q.cfg.Now())
 	}
 }
 
@@ -226,9 +238,9 @@ func (q *Queue) Activate(uid types.UID) {
 func (q *Queue) Ungate(uid types.UID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if it := q.unschedulable[uid]; it != nil && it.Gated != "" {
-		q.remove(uid)
-		q.activate(it)
+	if it := q.items[uid]; it != nil && it.in == q.gated {
+		q.take(it)
+		q.activate(it, q.cfg.Now())
 	}
 }
 
@@ -239,16 +251,9 @@ func (q *Queue) Delete(uid types.UID) {
 	if f := q.flights[uid]; f != nil {
 		f.deleted = true
 	}
-	q.remove(uid)
-}
-
-// remove takes a pod that is not in flight out of its place.
-func (q *Queue) remove(uid types.UID) {
-	q.active.remove(uid)
-	q.backoff.remove(uid)
-	q.erring.remove(uid)
-	if it := q.unschedulable[uid]; it != nil {
-		q.unpark(it)
+	if it := q.items[uid]; it != nil {
+		q.take(it)
+		delete(q.items, uid)
 	}
 }
 
@@ -261,9 +266,12 @@ func (q *Queue) Pop(ctx context.Context) (*framework.QueuedPod, bool) {
 		}
 	}()
 	for ctx.Err() == nil {
-		it, wait := q.next()
+		it, wait, again := q.next()
 		if it != nil {
 			return it.QueuedPod, true
+		}
+		if again {
+			continue
 		}
 		var tick <-chan time.Time
 		if wait > 0 {
@@ -282,50 +290,75 @@ func (q *Queue) Pop(ctx context.Context) (*framework.QueuedPod, bool) {
 	return nil, false
 }
 
-// next returns the next active pod, or how long to wait for one at most (0: until something happens).
-func (q *Queue) next() (*item, time.Duration) {
+// next returns the next active pod, or how long to wait for one at most (0: until something happens). again says that the lock
+// was held for long enough and next is to be called anew.
+func (q *Queue) next() (it *item, wait time.Duration, again bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.cfg.Now()
-	q.flush(now)
-	for q.active.len() == 0 && q.backoff.len() > 0 {
-		q.activate(q.backoff.pop())
+	if !q.settle(now) {
+		return nil, 0, true
 	}
 	if q.active.len() == 0 {
-		var wait time.Duration
-		if it := q.erring.peek(); it != nil {
-			wait = max(it.until.Sub(now), time.Millisecond)
-		}
-		if len(q.unschedulable) > 0 {
-			if sweep := max(q.nextSweep.Sub(now), time.Millisecond); wait == 0 || sweep < wait {
-				wait = sweep
+		sooner := func(at time.Time) {
+			if d := max(at.Sub(now), time.Millisecond); wait == 0 || d < wait {
+				wait = d
 			}
 		}
-		return nil, wait
+		if it := q.erring.peek(); it != nil {
+			sooner(it.until)
+		}
+		if it := q.unschedulable.peek(); it != nil {
+			sooner(it.failed.Add(q.cfg.MaxUnschedulable))
+		}
+		return nil, wait, false
 	}
-	it := q.active.pop()
+	it = q.active.pop()
+	delete(q.items, it.Pod.UID)
 	it.Attempts++
 	q.flights[it.Pod.UID] = &flight{it: it, from: q.log.end()}
-	return it, 0
+	return it, 0, false
 }
 
-// flush moves pods whose time has come.
-func (q *Queue) flush(now time.Time) {
+// settle asks for the pods that wait for an event and moves those that one helped, then those whose time has come, then, when
+// nothing is active, those in back-off. It returns false when that was enough work for once.
+func (q *Queue) settle(now time.Time) bool {
+	for work := 0; work < portion; work++ {
+		it, asked, done := q.watches.work()
+		work += asked
+		switch {
+		case it != nil:
+			at, _ := q.watches.helpedAt(it)
+			q.take(it)
+			q.revive(it, at)
+			continue
+		case !done:
+			continue
+		}
+		if it := q.due(now); it != nil {
+			q.take(it)
+			q.revive(it, now)
+		} else if it := q.backoff.peek(); it != nil && q.active.len() == 0 {
+			q.take(it)
+			q.activate(it, now)
+		} else {
+			return true
+		}
+	}
+	return false
+}
+
+// due returns a pod whose time has come, nil if there is none.
+func (q *Queue) due(now time.Time) *item {
 	for _, h := range []*heap{q.backoff, q.erring} {
-		for it := h.peek(); it != nil && !it.until.After(now); it = h.peek() {
-			q.activate(h.pop())
+		if it := h.peek(); it != nil && !it.until.After(now) {
+			return it
 		}
 	}
-	if len(q.unschedulable) == 0 || now.Before(q.nextSweep) {
-		return
+	if it := q.unschedulable.peek(); it != nil && now.Sub(it.failed) >= q.cfg.MaxUnschedulable {
+		return it
 	}
-	q.nextSweep = now.Add(sweepEvery)
-	for _, it := range q.unschedulable {
-		if it.Gated == "" && now.Sub(it.failed) >= q.cfg.MaxUnschedulable {
-			q.unpark(it)
-			q.revive(it)
-		}
-	}
+	return nil
 }
 
 // Done ends the flight of a pod that was bound or is gone.
@@ -370,7 +403,11 @@ func (q *Queue) Requeue(p *framework.QueuedPod, failed map[string]bool, d *frame
 	now := q.cfg.Now()
 	it.Failed, it.Diagnosis, it.failed = failed, d, now
 	it.until = now.Add(q.backoffOf(it.Attempts))
+	if begun := it.until.Truncate(window); !retry && begun.Before(it.until) {
+		it.until = begun.Add(window)
+	}
 	it.err = retry
+	q.items[uid] = it
 	hope := retry || f.again
 	profile := q.cfg.Profile(it.PodInfo)
 	q.log.since(f.from, func(e framework.Event) bool {
@@ -380,7 +417,7 @@ func (q *Queue) Requeue(p *framework.QueuedPod, failed map[string]bool, d *frame
 	})
 	q.land(uid)
 	if hope {
-		q.revive(it)
+		q.revive(it, now)
 	} else {
 		q.park(it)
 	}
@@ -411,9 +448,9 @@ func (q *Queue) Moved(e framework.Event) {
 	if len(q.flights) > 0 {
 		q.log.add(e)
 	}
-	for _, it := range q.watches.helped(e) {
-		q.unpark(it)
-		q.revive(it)
+	q.watches.moved(e, q.cfg.Now())
+	if q.watches.any() {
+		q.signal()
 	}
 }
 
@@ -424,27 +461,15 @@ type Counts struct{ Active, Backoff, Unschedulable, Gated, InFlight int }
 func (q *Queue) Counts() Counts {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	c := Counts{Active: q.active.len(), Backoff: q.backoff.len() + q.erring.len(), InFlight: len(q.flights)}
-	for _, it := range q.unschedulable {
-		if it.Gated != "" {
-			c.Gated++
-		} else {
-			c.Unschedulable++
-		}
-	}
-	return c
+	return Counts{Active: q.active.len(), Backoff: q.backoff.len() + q.erring.len(), Unschedulable: q.unschedulable.len(),
+		Gated: q.gated.len(), InFlight: len(q.flights)}
 }
 
 // Waiting calls yield with each pod that is not in flight, as a copy, until it returns false.
 func (q *Queue) Waiting(yield func(framework.QueuedPod) bool) {
 	q.mu.Lock()
-	var all []framework.QueuedPod
-	for _, h := range []*heap{q.active, q.backoff, q.erring} {
-		for _, it := range h.items {
-			all = append(all, *it.QueuedPod)
-		}
-	}
-	for _, it := range q.unschedulable {
+	all := make([]framework.QueuedPod, 0, len(q.items))
+	for _, it := range q.items {
 		all = append(all, *it.QueuedPod)
 	}
 	q.mu.Unlock()

@@ -1,28 +1,70 @@
 package queue
 
 import (
-	"k8s.io/apimachinery/pkg/types"
+	"time"
 
 	"bonsai/pkg/scheduler/framework"
 )
 
 // watches are the unschedulable pods by what may help them, so that an event costs as much as there are different answers to
-// it, and not as there are pods: pods of which an Interest reads the same are asked for together. What it finds is what
-// Profile.Helps says of each pod.
+// it, and not as there are pods: pods of which an Interest reads the same form a group and are asked for together. An event is
+// only noted at first; work asks the groups one by one and hands out the pods of those that were helped. Who is handed out is
+// whom Profile.Helps names when it is asked for each pod at the time of the event.
 type watches struct {
-	// byInterest has the pods that a plug-in's Interest speaks for, by what it reads of them.
-	byInterest map[*framework.Interest]map[string]map[types.UID]*item
+	byInterest map[*framework.Interest]*watch
 	// always are the pods that every event may help.
-	always map[types.UID]*item
+	always *group
+	// behind are the watches with events that groups are still to be asked about.
+	behind []*watch
+	// woken are the groups that an event helped, in the order in which that was found; some may be empty by now.
+	woken []*group
 }
 
-// place is where a pod stands in byInterest.
-type place struct {
+// watch is the groups that a plug-in's Interest speaks for, by what it reads of their pods, and the events of interest that
+// some group was not asked about yet, at growing positions.
+type watch struct {
 	interest *framework.Interest
-	key      string
+	groups   map[string]*group
+	first    int
+	events   []happened
+	// forgot is when events were forgotten last, because they were too many: who was not asked about them counts as helped.
+	forgot time.Time
+	// todo are the groups that are left of a round over all of them, which asks about the events up to position until.
+	todo  []*group
+	until int
 }
 
-// add begins to watch for it.
+type happened struct {
+	framework.Event
+	at time.Time
+}
+
+// maxEvents is how many events are kept for groups to be asked about.
+const maxEvents = 512
+
+// group is pods that get the same answer. A helped one takes no more pods: later ones were not there for the event.
+type group struct {
+	members []member
+	watch   *watch // nil for those that every event may help
+	key     string
+	asked   int // the position of the first event that it was not asked about
+	helped  bool
+	at      time.Time // of the event that helped
+}
+
+// member is a pod of a group, for which the group is one of its places.
+type member struct {
+	it    *item
+	place int
+}
+
+// place is where a pod stands in a group's members.
+type place struct {
+	group *group
+	at    int
+}
+
+// add begins to watch for it. Events up to now are not for it.
 func (w *watches) add(p *framework.Profile, it *item) {
 	for name := range it.Failed {
 		interests, ok := p.Interests[name]
@@ -31,9 +73,7 @@ func (w *watches) add(p *framework.Profile, it *item) {
 			return
 		}
 		for i := range interests {
-			at := place{&interests[i], interests[i].Key(it.PodInfo)}
-			w.file(at, it)
-			it.places = append(it.places, at)
+			w.group(&interests[i], interests[i].Key(it.PodInfo)).add(it)
 		}
 	}
 	if len(it.Failed) == 0 {
@@ -42,60 +82,168 @@ func (w *watches) add(p *framework.Profile, it *item) {
 }
 
 func (w *watches) addAlways(it *item) {
-	if w.always == nil {
-		w.always = map[types.UID]*item{}
+	if w.always == nil || w.always.helped {
+		w.always = &group{}
 	}
-	w.always[it.Pod.UID] = it
+	w.always.add(it)
 }
 
-func (w *watches) file(at place, it *item) {
+// group returns the group of a key that no event so far has helped.
+func (w *watches) group(interest *framework.Interest, key string) *group {
 	if w.byInterest == nil {
-		w.byInterest = map[*framework.Interest]map[string]map[types.UID]*item{}
+		w.byInterest = map[*framework.Interest]*watch{}
 	}
-	groups := w.byInterest[at.interest]
-	if groups == nil {
-		groups = map[string]map[types.UID]*item{}
-		w.byInterest[at.interest] = groups
+	in := w.byInterest[interest]
+	if in == nil {
+		in = &watch{interest: interest, groups: map[string]*group{}}
+		w.byInterest[interest] = in
 	}
-	if groups[at.key] == nil {
-		groups[at.key] = map[types.UID]*item{}
+	g := in.groups[key]
+	if g != nil {
+		w.ask(g)
 	}
-	groups[at.key][it.Pod.UID] = it
+	if g == nil || g.helped {
+		g = &group{watch: in, key: key, asked: in.end()}
+		in.groups[key] = g
+	}
+	return g
+}
+
+func (g *group) add(it *item) {
+	it.places = append(it.places, place{g, len(g.members)})
+	g.members = append(g.members, member{it, len(it.places) - 1})
+}
+
+// remove takes out the member at i; the last one takes its place.
+func (g *group) remove(i int) {
+	last := len(g.members) - 1
+	m := g.members[last]
+	g.members[i] = m
+	m.it.places[m.place].at = i
+	g.members[last] = member{}
+	g.members = g.members[:last]
+	if last == 0 && g.watch != nil && g.watch.groups[g.key] == g {
+		delete(g.watch.groups, g.key)
+	}
 }
 
 // remove ends what add began.
 func (w *watches) remove(it *item) {
-	uid := it.Pod.UID
-	delete(w.always, uid)
 	for _, at := range it.places {
-		groups := w.byInterest[at.interest]
-		if delete(groups[at.key], uid); len(groups[at.key]) == 0 {
-			delete(groups, at.key)
-		}
+		at.group.remove(at.at)
 	}
-	it.places = nil
+	clear(it.places) // it must not keep whole groups
+	it.places = it.places[:0]
 }
 
-// helped returns the pods that e may help.
-func (w *watches) helped(e framework.Event) map[types.UID]*item {
-	out := map[types.UID]*item{}
-	for uid, it := range w.always {
-		out[uid] = it
+// moved notes an event. It costs as much as there are interests.
+func (w *watches) moved(e framework.Event, now time.Time) {
+	if w.always != nil && len(w.always.members) > 0 {
+		w.help(w.always, now)
 	}
-	for interest, groups := range w.byInterest {
-		if !interest.Concerns(e) {
+	for interest, in := range w.byInterest {
+		if len(in.groups) == 0 || !interest.Concerns(e) {
 			continue
 		}
-		for _, group := range groups {
-			asked := false
-			for uid, it := range group {
-				if !asked && !interest.Helps(it.PodInfo, e) {
-					break // any of them speaks for all
-				}
-				asked = true
-				out[uid] = it
-			}
+		if len(in.events) == 0 {
+			w.behind = append(w.behind, in)
+		}
+		if len(in.events) == maxEvents {
+			in.forget(in.end())
+			in.forgot = now
+		}
+		in.events = append(in.events, happened{e, now})
+	}
+}
+
+func (w *watch) end() int { return w.first + len(w.events) }
+
+// forget drops the events before a position.
+func (w *watch) forget(position int) {
+	rest := w.events[position-w.first:]
+	w.events, w.first = nil, position
+	if len(rest) > 0 {
+		w.events = append(w.events, rest...)
+	}
+}
+
+func (w *watches) help(g *group, at time.Time) {
+	if !g.helped {
+		g.helped, g.at = true, at
+		w.woken = append(w.woken, g)
+	}
+}
+
+// ask asks a group about the events that it was not asked about, until one helps, and returns their number.
+func (w *watches) ask(g *group) (asked int) {
+	if g.watch == nil || g.helped || len(g.members) == 0 {
+		return 0
+	}
+	in := g.watch
+	if g.asked < in.first {
+		w.help(g, in.forgot)
+		return 0
+	}
+	for g.asked < in.end() && !g.helped {
+		e := &in.events[g.asked-in.first]
+		g.asked++
+		asked++
+		if in.interest.Hint == nil || in.interest.Hint(g.members[0].it.PodInfo, e.Event) { // any of them speaks for all
+			w.help(g, e.at)
 		}
 	}
-	return out
+	return asked
+}
+
+// any tells whether work may have something to do.
+func (w *watches) any() bool { return len(w.behind)+len(w.woken) > 0 }
+
+// work goes on with asking groups about events, and then hands out the pods that were helped, one by one; the caller removes
+// it. done says that there was nothing left to do; cost is how many answers of plug-ins it took.
+func (w *watches) work() (it *item, cost int, done bool) {
+	if len(w.behind) > 0 {
+		return nil, w.askOne(w.behind[0]), false
+	}
+	for len(w.woken) > 0 {
+		if g := w.woken[0]; len(g.members) > 0 {
+			return g.members[len(g.members)-1].it, 0, false
+		}
+		w.woken[0] = nil
+		w.woken = w.woken[1:]
+	}
+	w.woken = nil
+	return nil, 0, true
+}
+
+// askOne asks the next group of the first watch that is behind; when no group is left the events are forgotten.
+func (w *watches) askOne(in *watch) (asked int) {
+	if in.todo == nil {
+		in.todo, in.until = make([]*group, 0, len(in.groups)), in.end()
+		for _, g := range in.groups {
+			in.todo = append(in.todo, g)
+		}
+	}
+	if last := len(in.todo) - 1; last >= 0 {
+		g := in.todo[last]
+		in.todo = in.todo[:last]
+		return w.ask(g)
+	}
+	in.todo = nil
+	in.forget(max(in.until, in.first))
+	if len(in.events) == 0 {
+		w.behind = w.behind[1:]
+	}
+	return 0
+}
+
+// helpedAt tells when an event helped the pod first; false if none has.
+func (w *watches) helpedAt(it *item) (first time.Time, ok bool) {
+	for _, at := range it.places {
+		g := at.group
+		w.ask(g)
+		if g.helped && (!ok || g.at.Before(first)) {
+			first, ok = g.at, true
+		}
+	}
+	return first, ok
 }

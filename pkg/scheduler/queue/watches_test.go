@@ -116,7 +116,7 @@ func TestAnEventWakesWhomItHelps(t *testing.T) {
 	names := slices.Sorted(maps.Keys(profile.Interests))
 	w, waiting := &watches{}, map[types.UID]*item{}
 	woken, left := 0, 0
-	for range 1500 {
+	for round := range 1500 {
 		for len(waiting) < 30 {
 			it := &item{QueuedPod: &framework.QueuedPod{PodInfo: c.pod(), Failed: map[string]bool{}}}
 			for c.chance(80) {
@@ -135,19 +135,34 @@ func TestAnEventWakesWhomItHelps(t *testing.T) {
 				want[uid] = true
 			}
 		}
-		got := w.helped(e)
+		at := time.Unix(int64(round), 0)
+		w.moved(e, at)
 		for uid, it := range waiting {
-			if _, ok := got[uid]; ok != want[uid] {
-				t.Fatalf("event %+v, pod %+v that failed %v: woken %v, want %v", e, it.Pod, it.Failed, ok, want[uid])
+			if round%2 == 0 {
+				break // half of the time the pods are first asked for by work
+			}
+			if when, ok := w.helpedAt(it); ok != want[uid] || ok && !when.Equal(at) {
+				t.Fatalf("event %+v, pod %+v that failed %v: woken %v at %s, want %v at %s", e, it.Pod, it.Failed, ok, when, want[uid], at)
 			}
 		}
-		if len(got) != len(want) {
-			t.Fatalf("%d are woken of which some do not wait", len(got))
-		}
 		woken, left = woken+len(want), left+len(waiting)-len(want)
-		for uid, it := range got {
+		for {
+			it, _, done := w.work()
+			if done {
+				break
+			}
+			if it == nil {
+				continue
+			}
+			if !want[it.Pod.UID] || waiting[it.Pod.UID] == nil {
+				t.Fatalf("pod %s is handed out, which is not helped or not for the first time", it.Pod.Name)
+			}
 			w.remove(it)
-			delete(waiting, uid)
+			delete(waiting, it.Pod.UID)
+			delete(want, it.Pod.UID)
+		}
+		if len(want) > 0 {
+			t.Fatalf("%d helped pods are not handed out", len(want))
 		}
 		for uid, it := range waiting { // some that nothing helps give way to new ones
 			if len(waiting) < 20 {
@@ -160,9 +175,9 @@ func TestAnEventWakesWhomItHelps(t *testing.T) {
 	for _, it := range waiting {
 		w.remove(it)
 	}
-	for _, groups := range w.byInterest {
-		if len(groups) > 0 {
-			t.Error("groups without pods are kept")
+	for _, in := range w.byInterest {
+		if len(in.groups)+len(in.events)+len(in.todo) > 0 {
+			t.Error("groups without pods, or events that everybody was asked about, are kept")
 		}
 	}
 	if woken < 1000 || left < 1000 {
@@ -170,36 +185,28 @@ func TestAnEventWakesWhomItHelps(t *testing.T) {
 	}
 }
 
-// BenchmarkMoved: a pod event while thousands of pods wait for their turn to be spread. It must not cost as much as pods wait.
-func BenchmarkMoved(b *testing.B) {
-	for _, n := range []int{1000, 5000} {
-		for _, own := range []bool{false, true} {
-			name := fmt.Sprintf("spread/%d", n)
-			if own {
-				name = fmt.Sprintf("spreadWithOwnLabels/%d", n)
+// TestTooManyEventsWakeEverybody: what a pod was not asked about may have helped it.
+func TestTooManyEventsWakeEverybody(t *testing.T) {
+	t.Parallel()
+	w, profile := &watches{}, allPlugins(t)
+	it := &item{QueuedPod: &framework.QueuedPod{PodInfo: (&crowd{r: rand.New(rand.NewPCG(1, 1))}).pod(), Failed: map[string]bool{"NodePorts": true}}}
+	w.add(profile, it)
+	for i := range 3 * maxEvents {
+		w.moved(framework.Event{Kind: framework.AssignedPod, Action: framework.Delete, Old: &framework.PodInfo{}}, time.Unix(int64(i), 0))
+		for _, in := range w.byInterest {
+			if len(in.events) > maxEvents {
+				t.Fatalf("%d events are kept", len(in.events))
 			}
-			b.Run(name, func(b *testing.B) {
-				p := allPlugins(b)
-				q := New(Config{Profile: func(*framework.PodInfo) *framework.Profile { return p }, Less: p.Sort.Less, Now: time.Now})
-				make := func(i int, app string) *framework.PodInfo {
-					pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("p", i), UID: types.UID(fmt.Sprint(i)), Labels: map[string]string{"app": app}}}
-					if own {
-						pod.Labels["statefulset.kubernetes.io/pod-name"] = pod.Name
-					}
-					pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone,
-						WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}
-					return framework.NewPodInfo(pod)
-				}
-				for i := range n {
-					q.Add(make(i, "web"))
-					it, _ := q.Pop(b.Context())
-					q.Requeue(it, map[string]bool{"PodTopologySpread": true, "InterPodAffinity": true}, nil, false)
-				}
-				e := framework.Event{Kind: framework.AssignedPod, Action: framework.Add, New: make(n, "other")}
-				for b.Loop() {
-					q.Moved(e)
-				}
-			})
 		}
+		if i == maxEvents-1 {
+			if _, ok := w.helpedAt(it); ok {
+				t.Fatal("woken, though it was asked about every event and none helped")
+			}
+			w.remove(it)
+			w.add(profile, it)
+		}
+	}
+	if _, ok := w.helpedAt(it); !ok {
+		t.Error("not woken, though it was not asked about some events")
 	}
 }

@@ -242,12 +242,18 @@ func keptAway(e framework.Event) bool {
 	return slices.ContainsFunc(sides(e), (*framework.PodInfo).HasRequiredAntiAffinity)
 }
 
-// unwanted: a pod that kept the pod away went or changed.
+// unwanted: a pod that kept the pod away went or changed. Pods that each have labels of their own are asked for one by one, so
+// this must be cheap.
 func (p *Plugin) unwanted(pod *framework.PodInfo, e framework.Event) bool {
-	r := p.rules(pod)
-	for _, other := range sides(e) {
-		if other.Terms != nil && slices.ContainsFunc(other.Terms.AntiAffinity, func(t framework.AffinityTerm) bool { return r.meant(&t) }) {
-			return true
+	for _, side := range [...]any{e.Old, e.New} {
+		other, ok := side.(*framework.PodInfo)
+		if !ok || other == nil || other.Terms == nil {
+			continue
+		}
+		for i := range other.Terms.AntiAffinity {
+			if matches(p.Namespaces, &other.Terms.AntiAffinity[i], pod) {
+				return true
+			}
 		}
 	}
 	return false

@@ -30,11 +30,15 @@ func (p *Plugin) rules(pod *framework.PodInfo) *rules {
 
 // about tells whether the pod's own term is about other.
 func (r *rules) about(t *framework.AffinityTerm, other *framework.PodInfo) bool {
-	var ns labels.Set
-	if !t.NamespaceSelector.Empty() {
-		ns = r.namespaces.NamespaceLabels(other.Pod.Namespace)
+	return matches(r.namespaces, t, other)
+}
+
+// matches tells whether the term is about the pod. Most terms name the namespace: then its labels are not asked for.
+func matches(namespaces framework.Namespaces, t *framework.AffinityTerm, pod *framework.PodInfo) bool {
+	if t.Namespaces[pod.Pod.Namespace] {
+		return t.Selector.Matches(labels.Set(pod.Pod.Labels))
 	}
-	return t.Matches(other.Pod, ns)
+	return t.Matches(pod.Pod, namespaces.NamespaceLabels(pod.Pod.Namespace))
 }
 
 // meant tells whether another pod's term is about the pod.

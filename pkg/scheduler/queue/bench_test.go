@@ -1,0 +1,131 @@
+package queue
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/scheduler/framework"
+)
+
+// BenchmarkMoved: a pod event while thousands of pods wait for their turn to be spread, up to its end (ns/event), then Pop's
+// share of it for each pod that it helped (ns/pop); both are CPU time. The event must not cost as much as pods wait, not even
+// if it helps all of them. With own labels each waiting pod has labels that no other has.
+func BenchmarkMoved(b *testing.B) {
+	for _, n := range []int{1000, 5000} {
+		for _, own := range []bool{false, true} {
+			for _, event := range []struct {
+				name string
+				of   func(b *waitingCrowd) framework.Event
+			}{
+				{"helpsNone", func(c *waitingCrowd) framework.Event { return c.event(framework.Add, "other", "") }},
+				{"helpsAll", func(c *waitingCrowd) framework.Event { return c.event(framework.Add, "web", "") }},
+				{"letsAllNear", func(c *waitingCrowd) framework.Event { return c.event(framework.Delete, "other", "web") }},
+			} {
+				b.Run(fmt.Sprintf("%s/own=%v/%d", event.name, own, n), func(b *testing.B) {
+					c := newWaitingCrowd(b, n, own)
+					e := event.of(c)
+					var moved, popped time.Duration
+					pods := 0
+					runtime.LockOSThread()
+					defer runtime.UnlockOSThread()
+					for b.Loop() {
+						begin := cpu(b)
+						c.q.Moved(e)
+						end := cpu(b)
+						moved += end - begin
+						if c.q.watches.any() {
+							c.pop()
+							popped += cpu(b) - end
+							pods += len(c.pods)
+							c.fail()
+						}
+					}
+					b.ReportMetric(0, "ns/op") // of both, and of what makes the pods wait again
+					b.ReportMetric(float64(moved)/float64(b.N), "ns/event")
+					if pods > 0 {
+						b.ReportMetric(float64(popped)/float64(pods), "ns/pop")
+					}
+				})
+			}
+		}
+	}
+}
+
+// cpu is what the thread has used: other work on the machine counts in wall time only.
+func cpu(b *testing.B) time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(t.Nano())
+}
+
+// waitingCrowd is pods in a queue that nothing has helped yet.
+type waitingCrowd struct {
+	b    *testing.B
+	q    *Queue
+	pods []*framework.QueuedPod
+}
+
+func newWaitingCrowd(b *testing.B, n int, own bool) *waitingCrowd {
+	p := allPlugins(b)
+	c := &waitingCrowd{b: b, q: New(Config{Profile: func(*framework.PodInfo) *framework.Profile { return p }, Less: p.Sort.Less, Now: time.Now})}
+	for i := range n {
+		pod := c.pod(i, "web")
+		if own {
+			pod.Labels["statefulset.kubernetes.io/pod-name"] = pod.Name
+		}
+		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone,
+			WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
+		c.q.Add(framework.NewPodInfo(pod))
+	}
+	c.pop()
+	c.fail()
+	return c
+}
+
+func (c *waitingCrowd) pod(i int, app string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("p", i), UID: types.UID(fmt.Sprint(i)), Labels: map[string]string{"app": app}}}
+}
+
+// event is about a pod of one app that keeps another away.
+func (c *waitingCrowd) event(a framework.Action, app, away string) framework.Event {
+	p := c.pod(-1, app)
+	if away != "" {
+		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": away}}}}}}
+	}
+	e := framework.Event{Kind: framework.AssignedPod, Action: a, New: framework.NewPodInfo(p)}
+	if a == framework.Delete {
+		e.Old, e.New = e.New, nil
+	}
+	return e
+}
+
+// pop takes every pod that is to be tried.
+func (c *waitingCrowd) pop() {
+	for {
+		it, _, again := c.q.next()
+		if it == nil && !again {
+			return
+		}
+		if it != nil {
+			c.pods = append(c.pods, it.QueuedPod)
+		}
+	}
+}
+
+// fail has the popped pods wait.
+func (c *waitingCrowd) fail() {
+	for _, p := range c.pods {
+		c.q.Requeue(p, map[string]bool{"PodTopologySpread": true, "InterPodAffinity": true}, nil, false)
+	}
+	c.pods = c.pods[:0]
+}
