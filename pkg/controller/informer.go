@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,11 +68,18 @@ type Informer[T Object] struct {
 	store cache.Indexer
 }
 
-// Names of the indices an informer may carry; only pods have byNode.
+// Names of the indices an informer may carry; only pods have byNode and byEnd.
 const (
 	byNamespace = cache.NamespaceIndex
 	byOwner     = "controller"
 	byNode      = "node"
+	byEnd       = "end"
+)
+
+// Values of byEnd; most pods have none and are not in the index.
+const (
+	terminated         = "terminated"
+	leavingUnscheduled = "leaving unscheduled"
 )
 
 // indexers are the indices for objects like item.
@@ -79,8 +87,38 @@ func indexers(item any) cache.Indexers {
 	all := cache.Indexers{byNamespace: cache.MetaNamespaceIndexFunc, byOwner: indexByOwner}
 	if _, ok := item.(*corev1.Pod); ok {
 		all[byNode] = func(o any) ([]string, error) { return []string{o.(*corev1.Pod).Spec.NodeName}, nil }
+		all[byEnd] = indexByEnd
 	}
 	return all
+}
+
+func indexByEnd(o any) ([]string, error) {
+	var at []string
+	p := o.(*corev1.Pod)
+	if PodTerminal(p) {
+		at = append(at, terminated)
+	}
+	if p.DeletionTimestamp != nil && p.Spec.NodeName == "" {
+		at = append(at, leavingUnscheduled)
+	}
+	return at, nil
+}
+
+// TerminatedPods returns the cached pods whose phase is Succeeded or Failed.
+func TerminatedPods(pods *Informer[*corev1.Pod]) []*corev1.Pod {
+	all, _ := pods.store.ByIndex(byEnd, terminated)
+	return cast[*corev1.Pod](all)
+}
+
+// UnscheduledLeavingPods returns the cached pods that are being deleted and were never bound to a node.
+func UnscheduledLeavingPods(pods *Informer[*corev1.Pod]) []*corev1.Pod {
+	all, _ := pods.store.ByIndex(byEnd, leavingUnscheduled)
+	return cast[*corev1.Pod](all)
+}
+
+// NodesOf returns the names of the nodes that cached pods are bound to.
+func NodesOf(pods *Informer[*corev1.Pod]) []string {
+	return slices.DeleteFunc(pods.store.ListIndexFuncValues(byNode), func(node string) bool { return node == "" })
 }
 
 // PodsOn returns the cached pods that are bound to a node; for "" those that are bound to none.

@@ -61,24 +61,33 @@ func (c *Controller) Run(ctx context.Context) error {
 	return c.loop.Run(ctx)
 }
 
-// Reconcile sweeps once.
+// Reconcile sweeps once. It looks at all nodes, but only at those pods that may have to go: there are many more of the others.
 func (c *Controller) Reconcile(ctx context.Context, _ controller.Key) (controller.Result, error) {
-	pods := c.pods.List()
 	var errs []error
-	for _, p := range surplus(pods, c.threshold) {
-		errs = append(errs, c.remove(ctx, p, "", ""))
-	}
-	gone, err := c.goneNodes(ctx, pods)
-	errs = append(errs, err)
-	for _, p := range pods {
-		switch {
-		case p.Spec.NodeName != "" && gone[p.Spec.NodeName]:
-			errs = append(errs, c.remove(ctx, p, "DeletionByPodGC", "PodGC: node no longer exists"))
-		case p.DeletionTimestamp != nil && c.outOfService(p.Spec.NodeName):
-			errs = append(errs, c.remove(ctx, p, "", ""))
-		case p.Spec.NodeName == "" && p.DeletionTimestamp != nil:
+	if c.threshold > 0 {
+		for _, p := range surplus(controller.TerminatedPods(c.pods), c.threshold) {
 			errs = append(errs, c.remove(ctx, p, "", ""))
 		}
+	}
+	gone, err := c.goneNodes(ctx, controller.NodesOf(c.pods))
+	errs = append(errs, err)
+	for _, node := range gone {
+		for _, p := range controller.PodsOn(c.pods, node) {
+			errs = append(errs, c.remove(ctx, p, "DeletionByPodGC", "PodGC: node no longer exists"))
+		}
+	}
+	for _, n := range c.nodes.List() {
+		if !outOfService(n) {
+			continue
+		}
+		for _, p := range controller.PodsOn(c.pods, n.Name) {
+			if p.DeletionTimestamp != nil {
+				errs = append(errs, c.remove(ctx, p, "", ""))
+			}
+		}
+	}
+	for _, p := range controller.UnscheduledLeavingPods(c.pods) {
+		errs = append(errs, c.remove(ctx, p, "", ""))
 	}
 	return controller.Result{RequeueAfter: sweep}, errors.Join(errs...)
 }
@@ -86,9 +95,8 @@ func (c *Controller) Reconcile(ctx context.Context, _ controller.Key) (controlle
 // outOfService tells whether a node is not ready and has the taint by which somebody promises that it is shut down: nothing on it
 // runs any more, so its pods need not be waited for
 // (https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown).
-func (c *Controller) outOfService(node string) bool {
-	n, ok := c.nodes.Get(controller.Key{Name: node})
-	if !ok || !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }) {
+func outOfService(n *corev1.Node) bool {
+	if !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }) {
 		return false
 	}
 	r := controller.NodeCondition(n, corev1.NodeReady)
@@ -96,11 +104,7 @@ func (c *Controller) outOfService(node string) bool {
 }
 
 // surplus returns the oldest terminated pods beyond the threshold.
-func surplus(pods []*corev1.Pod, threshold int) []*corev1.Pod {
-	if threshold <= 0 {
-		return nil
-	}
-	terminated := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return !controller.PodTerminal(p) })
+func surplus(terminated []*corev1.Pod, threshold int) []*corev1.Pod {
 	n := len(terminated) - threshold
 	if n <= 0 {
 		return nil
@@ -111,41 +115,31 @@ func surplus(pods []*corev1.Pod, threshold int) []*corev1.Pod {
 	return terminated[:n]
 }
 
-// goneNodes returns the nodes that pods name but that have been missing for the quarantine, as the server confirms.
-func (c *Controller) goneNodes(ctx context.Context, pods []*corev1.Pod) (map[string]bool, error) {
+// goneNodes returns those of the nodes that pods name which have been missing for the quarantine, as the server confirms.
+func (c *Controller) goneNodes(ctx context.Context, named []string) ([]string, error) {
 	now := c.Now()
-	named := map[string]bool{}
-	for _, p := range pods {
-		if p.Spec.NodeName != "" {
-			named[p.Spec.NodeName] = true
-		}
-	}
-	gone := map[string]bool{}
+	missing := map[string]time.Time{}
+	var gone []string
 	var errs []error
-	for name := range named {
+	for _, name := range named {
 		if _, ok := c.nodes.Get(controller.Key{Name: name}); ok {
-			delete(c.missing, name)
 			continue
 		}
 		since, known := c.missing[name]
 		if !known {
-			c.missing[name] = now
-			continue
+			since = now
 		}
+		missing[name] = since
 		if now.Sub(since) < quarantine {
 			continue
 		}
 		if _, err := c.live.Get(ctx, "", name); apierrors.IsNotFound(err) {
-			gone[name] = true
+			gone = append(gone, name)
 		} else if err != nil {
 			errs = append(errs, err)
 		}
 	}
-	for name := range c.missing {
-		if !named[name] {
-			delete(c.missing, name)
-		}
-	}
+	c.missing = missing
 	return gone, errors.Join(errs...)
 }
 

@@ -33,27 +33,39 @@ func pod(name, node string, phase corev1.PodPhase) *corev1.Pod {
 	}
 }
 
+// TestSurplus: beyond the threshold the oldest terminated pods go, also when pods end later.
 func TestSurplus(t *testing.T) {
 	t.Parallel()
-	var pods []*corev1.Pod
-	for i, name := range []string{"newest", "running", "oldest", "middle"} {
-		p := pod(name, "n1", corev1.PodSucceeded)
-		p.CreationTimestamp = metav1.NewTime(start.Add(-time.Duration(i) * time.Minute))
-		pods = append(pods, p)
-	}
-	pods[1].Status.Phase = corev1.PodRunning
-	pods[2].Status.Phase, pods[2].CreationTimestamp = corev1.PodFailed, metav1.NewTime(start.Add(-time.Hour))
 	for threshold, want := range map[int][]string{-1: nil, 0: nil, 1: {"oldest", "middle"}, 2: {"oldest"}, 3: nil, 100: nil} {
+		fake := &controllertest.Fake{}
+		ctl, err := New(fake.Deps(t, start), threshold)
+		if err != nil {
+			t.Fatal(err)
+		}
+		controllertest.Put(t, ctl.nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+		for _, ended := range []bool{false, true} {
+			if _, err := ctl.Reconcile(t.Context(), controller.Key{}); err != nil || len(fake.Calls()) > 0 {
+				t.Errorf("threshold %d, nothing ended: %v, %v", threshold, fake.Names(), err)
+			}
+			for i, name := range []string{"newest", "running", "oldest", "middle"} {
+				p := pod(name, "n1", corev1.PodRunning)
+				if ended && name != "running" {
+					p.Status.Phase = []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed}[i/2]
+				}
+				p.CreationTimestamp = metav1.NewTime(start.Add(-time.Duration([]int{0, 9, 5, 1}[i]) * time.Minute))
+				controllertest.Put(t, ctl.pods, p)
+			}
+		}
+		if _, err := ctl.Reconcile(t.Context(), controller.Key{}); err != nil {
+			t.Error(err)
+		}
 		var got []string
-		for _, p := range surplus(pods, threshold) {
-			got = append(got, p.Name)
+		for _, name := range fake.Names() {
+			got = append(got, strings.TrimPrefix(name, "DELETE /api/v1/namespaces/ns/pods/"))
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("threshold %d: %v, want %v", threshold, got, want)
 		}
-	}
-	if pods[0].Name != "newest" {
-		t.Error("the list of the cache was sorted in place")
 	}
 }
 
