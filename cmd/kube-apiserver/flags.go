@@ -1,9 +1,9 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/pflag"
+
+	"bonsai/cmd/internal/daemon"
 )
 
 // addFlags registers upstream's flag names on o.
@@ -11,10 +11,12 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.logging.AddFlags(fs)
 	o.storageFlags(fs)
 	o.servingFlags(fs)
+	o.serving.AddFlags(fs)
+	o.profiling.AddFlags(fs)
 	o.authenticationFlags(fs)
 	o.authorizationFlags(fs)
 	o.serviceFlags(fs)
-	o.ignoredFlags(fs)
+	accepted().AddFlags(fs)
 }
 
 func (o *options) storageFlags(fs *pflag.FlagSet) {
@@ -25,6 +27,7 @@ func (o *options) storageFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.etcdPrefix, "etcd-prefix", o.etcdPrefix, "The prefix to prepend to all resource paths in etcd.")
 	fs.DurationVar(&o.etcdCompaction, "etcd-compaction-interval", o.etcdCompaction, "The interval of compaction requests. If 0, the compaction request from apiserver is disabled.")
 	fs.DurationVar(&o.etcdHealthTimeout, "etcd-healthcheck-timeout", o.etcdHealthTimeout, "The timeout to use when checking etcd health.")
+	fs.BoolVar(&o.collectGarbage, "enable-garbage-collector", o.collectGarbage, "Let deletions wait for the garbage collector to orphan or to delete dependents first. It must be set like the flag of the same name of kube-controller-manager.")
 	fs.DurationVar(&o.eventTTL, "event-ttl", o.eventTTL, "Amount of time to retain events.")
 }
 
@@ -35,16 +38,12 @@ func (o *options) servingFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.tlsCert, "tls-cert-file", "", "File containing the x509 Certificate for HTTPS. If not provided, a self-signed certificate and key are generated and saved to the directory specified by --cert-dir.")
 	fs.StringVar(&o.tlsKey, "tls-private-key-file", "", "File containing the x509 private key matching --tls-cert-file.")
 	fs.StringVar(&o.certDir, "cert-dir", o.certDir, "The directory where the TLS certs are located. If --tls-cert-file and --tls-private-key-file are provided, this flag will be ignored.")
-	fs.StringVar(&o.tlsMinVersion, "tls-min-version", "", "Minimum TLS version supported. Possible values: VersionTLS12, VersionTLS13")
-	fs.StringSliceVar(&o.tlsCipherSuites, "tls-cipher-suites", nil, "Comma-separated list of cipher suites for TLS 1.2 connections. If omitted, the default Go cipher suites will be used.")
 	fs.IntVar(&o.maxReading, "max-requests-inflight", o.maxReading, "The maximum number of non-mutating requests in flight. Zero for no limit.")
 	fs.IntVar(&o.maxMutating, "max-mutating-requests-inflight", o.maxMutating, "The maximum number of mutating requests in flight. Zero for no limit.")
 	fs.DurationVar(&o.requestTimeout, "request-timeout", o.requestTimeout, "The duration a handler must keep a request open before timing it out. Not for watches and streams.")
 	fs.IntVar(&o.minRequestTimeout, "min-request-timeout", o.minRequestTimeout, "The minimum number of seconds a watch is kept open before timing it out; each gets a random time above it.")
 	fs.DurationVar(&o.shutdownDelay, "shutdown-delay-duration", 0, "Time to delay the termination; meanwhile the server keeps serving while /readyz fails.")
 	fs.Float64Var(&o.goAwayChance, "goaway-chance", 0, "Probability of closing a connection of an HTTP/2 client gracefully, to make it connect to another server. Max is 0.02.")
-	fs.BoolVar(&o.profiling, "profiling", o.profiling, "Enable profiling via web interface host:port/debug/pprof/")
-	fs.IntVar(&o.http2Streams, "http2-max-streams-per-connection", 0, "The limit for the maximum number of streams in an HTTP/2 connection. Zero means to use the server's default.")
 }
 
 func (o *options) authenticationFlags(fs *pflag.FlagSet) {
@@ -85,25 +84,23 @@ func (o *options) serviceFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.kubeletAddressTypes, "kubelet-preferred-address-types", o.kubeletAddressTypes, "List of the preferred NodeAddressTypes to use for kubelet connections.")
 }
 
-// ignoredFlags accepts flags of upstream that have no effect here, because what they choose is how this server works anyway,
-// or is not there (yet). They are listed so that existing manifests start.
-func (o *options) ignoredFlags(fs *pflag.FlagSet) {
-	for _, name := range []string{
-		"enable-aggregator-routing", "kubelet-timeout", "proxy-client-cert-file", "proxy-client-key-file", "watch-cache",
-		"apiserver-count", "audit-log-path", "audit-policy-file", "audit-log-maxage", "audit-log-maxbackup", "audit-log-maxsize", "audit-log-format",
-		"audit-webhook-config-file", "authentication-config", "authentication-token-webhook-cache-ttl", "authorization-config", "cloud-provider",
-		"contention-profiling", "default-not-ready-toleration-seconds", "default-unreachable-toleration-seconds", "default-watch-cache-size",
-		"delete-collection-workers", "egress-selector-config-file", "emulated-version", "enable-bootstrap-token-auth", "enable-garbage-collector",
-		"enable-priority-and-fairness", "encryption-provider-config", "encryption-provider-config-automatic-reload", "endpoint-reconciler-type",
-		"etcd-count-metric-poll-period", "etcd-db-metric-poll-interval", "etcd-readycheck-timeout", "external-hostname", "feature-gates",
-		"kubelet-port", "lease-reuse-duration-seconds", "livez-grace-period", "max-connection-bytes-per-sec", "permit-address-sharing", "permit-port-sharing",
-		"runtime-config", "shutdown-send-retry-after", "shutdown-watch-termination-grace-period", "storage-backend", "storage-media-type",
-		"strict-transport-security-directives", "tls-sni-cert-key", "tracing-config-file", "vmodule", "watch-cache-sizes", "admission-control-config-file", "cors-allowed-origins", "peer-ca-file",
-	} {
-		fs.String(name, "", "Accepted for compatibility; has no effect.")
-		fs.Lookup(name).NoOptDefVal = "true"
-		if err := fs.MarkHidden(name); err != nil {
-			panic(fmt.Sprintf("flag %s was just defined: %v", name, err))
-		}
+// accepted are flags that have no effect here, because what they choose is how this server works anyway, or is not there (yet).
+func accepted() daemon.Accepted {
+	return daemon.Accepted{
+		Values: []string{
+			"kubelet-timeout", "proxy-client-cert-file", "proxy-client-key-file",
+			"apiserver-count", "audit-log-path", "audit-policy-file", "audit-log-maxage", "audit-log-maxbackup", "audit-log-maxsize", "audit-log-format",
+			"audit-webhook-config-file", "authentication-config", "authentication-token-webhook-cache-ttl", "authorization-config", "cloud-provider",
+			"default-not-ready-toleration-seconds", "default-unreachable-toleration-seconds", "default-watch-cache-size",
+			"delete-collection-workers", "egress-selector-config-file", "emulated-version", "encryption-provider-config", "endpoint-reconciler-type",
+			"etcd-count-metric-poll-period", "etcd-db-metric-poll-interval", "etcd-readycheck-timeout", "external-hostname", "feature-gates",
+			"kubelet-port", "lease-reuse-duration-seconds", "livez-grace-period", "max-connection-bytes-per-sec",
+			"runtime-config", "shutdown-watch-termination-grace-period", "storage-backend", "storage-media-type",
+			"strict-transport-security-directives", "tls-sni-cert-key", "tracing-config-file", "vmodule", "watch-cache-sizes", "admission-control-config-file", "cors-allowed-origins", "peer-ca-file",
+		},
+		Switches: []string{
+			"enable-aggregator-routing", "watch-cache", "enable-bootstrap-token-auth", "enable-priority-and-fairness", "encryption-provider-config-automatic-reload",
+			"permit-address-sharing", "permit-port-sharing", "shutdown-send-retry-after",
+		},
 	}
 }

@@ -27,6 +27,7 @@ func command() *cobra.Command {
 			if err := o.validate(); err != nil {
 				return err
 			}
+			accepted().Warn(cmd.Flags(), log)
 			return run(cmd.Context(), o, log)
 		},
 	}

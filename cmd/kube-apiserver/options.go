@@ -13,12 +13,15 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/cmd/internal/profiling"
 	"bonsai/pkg/apiserver/assemble"
 )
 
 // options are the values of all flags.
 type options struct {
-	logging daemon.Logging
+	logging   daemon.Logging
+	serving   daemon.Serving
+	profiling profiling.Flags
 
 	// Storage
 	etcdServers                       []string
@@ -31,15 +34,12 @@ type options struct {
 	bindAddress, advertiseAddress string
 	securePort                    int
 	tlsCert, tlsKey, certDir      string
-	tlsMinVersion                 string
-	tlsCipherSuites               []string
 	maxReading, maxMutating       int
 	requestTimeout                time.Duration
 	minRequestTimeout             int
 	shutdownDelay                 time.Duration
 	goAwayChance                  float64
-	profiling                     bool
-	http2Streams                  int
+	collectGarbage                bool
 
 	// parts are the options of what is plugged in. Of them, what upstream's flags say in other words is below.
 	parts               assemble.Options
@@ -53,7 +53,7 @@ func defaults() *options {
 	return &options{
 		etcdPrefix: "/registry", etcdCompaction: 5 * time.Minute, etcdHealthTimeout: 2 * time.Second, eventTTL: time.Hour,
 		bindAddress: "0.0.0.0", securePort: 6443, certDir: "/var/run/kubernetes", maxReading: 400, maxMutating: 200,
-		requestTimeout: time.Minute, minRequestTimeout: 1800, profiling: true,
+		requestTimeout: time.Minute, minRequestTimeout: 1800, collectGarbage: true,
 		parts: assemble.Options{
 			Authentication: assemble.Authentication{Anonymous: true, AccountLookup: true, ExtendTokens: true, RequestHeader: assemble.RequestHeader{
 				Usernames: []string{"x-remote-user"}, UIDs: []string{"x-remote-uid"}, Groups: []string{"x-remote-group"}, ExtraHeaderPrefixes: []string{"x-remote-extra-"}}},
@@ -82,6 +82,9 @@ func (o *options) validate() error {
 	need(o.maxReading >= 0, "--max-requests-inflight can not be negative value")
 	need(o.maxMutating >= 0, "--max-mutating-requests-inflight can not be negative value")
 	need(o.requestTimeout > 0, "--request-timeout can not be negative value")
+	if err := o.serving.Validate(); err != nil {
+		errs = append(errs, err)
+	}
 	need(o.goAwayChance >= 0 && o.goAwayChance <= 0.02, "--goaway-chance can not be less than 0 or greater than 0.02")
 	life := o.parts.Authentication.MaxTokenExpiration
 	need(life == 0 || life >= time.Hour && life <= 1<<32*time.Second,

@@ -63,16 +63,18 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	}
 	server, err := assemble.New(assemble.Config{
 		Catalog: served, Storage: cache, Rows: all, Parts: *parts, MinWatch: time.Duration(o.minRequestTimeout) * time.Second, ServerAddress: o.serverAddress(),
+		NoGarbageCollector: !o.collectGarbage,
 		HTTP: apiserver.Config{
 			Listener: listener, TLS: config, Live: []health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)},
 			Ready: []health.Check{etcdCheck("etcd-readiness", backend, etcdReadyTimeout)}, Metrics: daemon.NewMetrics(), Version: versionInfo(),
 			MaxReading: o.maxReading, MaxMutating: o.maxMutating, RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay,
-			MaxStreams: o.http2Streams, Profiling: o.profiling, GoAwayChance: o.goAwayChance, Log: log,
+			MaxStreams: o.serving.MaxStreams, Profiling: o.profiling.Enabled, GoAwayChance: o.goAwayChance, Log: log,
 		},
 	})
 	if err != nil {
 		return err
 	}
+	o.profiling.Start()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.Run(ctx) })
 	if o.etcdCompaction > 0 {

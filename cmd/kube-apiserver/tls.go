@@ -20,36 +20,14 @@ func servingTLS(o *options, clientCertificates bool) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}}
-	switch o.tlsMinVersion {
-	case "", "VersionTLS12":
-	case "VersionTLS13":
-		cfg.MinVersion = tls.VersionTLS13
-	default:
-		return nil, fmt.Errorf("--tls-min-version: unknown tls version %q", o.tlsMinVersion)
-	}
-	if cfg.CipherSuites, err = cipherSuites(o.tlsCipherSuites); err != nil {
+	cfg, err := o.serving.TLS(cert)
+	if err != nil {
 		return nil, err
 	}
 	if clientCertificates {
 		cfg.ClientAuth = tls.RequestClientCert // checked by the authenticator that knows the authority
 	}
 	return cfg, nil
-}
-
-func cipherSuites(names []string) ([]uint16, error) {
-	var out []uint16
-next:
-	for _, name := range names {
-		for _, s := range tls.CipherSuites() {
-			if s.Name == name {
-				out = append(out, s.ID)
-				continue next
-			}
-		}
-		return nil, fmt.Errorf("--tls-cipher-suites: cipher suite %s not supported or doesn't exist", name)
-	}
-	return out, nil
 }
 
 // servingCertificate reads the certificate of the flags, or that of --cert-dir, which it makes if it is not there.

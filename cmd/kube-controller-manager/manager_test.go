@@ -560,11 +560,12 @@ func TestConcurrency(t *testing.T) {
 func TestBadFlagsAreAllReported(t *testing.T) {
 	t.Parallel()
 	cmd := newCommand()
-	cmd.SetArgs([]string{"--secure-port=70000", "--cluster-cidr=nonsense", "--max-endpoints-per-slice=0", "--controllers=x", "--leader-elect-retry-period=1h"})
+	cmd.SetArgs([]string{"--secure-port=70000", "--cluster-cidr=nonsense", "--max-endpoints-per-slice=0", "--controllers=x", "--leader-elect-retry-period=1h",
+		"--tls-cipher-suites=x", "--kube-api-qps=1", "--kube-api-burst=0"})
 	cmd.SetErr(&strings.Builder{})
 	cmd.SetOut(&strings.Builder{})
 	err := cmd.ExecuteContext(t.Context())
-	for _, want := range []string{"--secure-port", "--cluster-cidr", "--max-endpoints-per-slice", "--controllers", "--leader-elect"} {
+	for _, want := range []string{"--secure-port", "--cluster-cidr", "--max-endpoints-per-slice", "--controllers", "--leader-elect", "--tls-cipher-suites", "--kube-api-burst"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %q does not mention %s", err, want)
 		}

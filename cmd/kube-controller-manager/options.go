@@ -9,21 +9,25 @@ import (
 	"github.com/spf13/pflag"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/cmd/internal/election"
 	"bonsai/cmd/internal/guard"
+	"bonsai/cmd/internal/profiling"
 	"bonsai/pkg/controller/nodelifecycle"
 )
 
 // options are the flags, under upstream's names and with upstream's defaults.
 type options struct {
-	logging daemon.Logging
-	guard   guard.Flags
+	logging   daemon.Logging
+	guard     guard.Flags
+	serving   daemon.Serving
+	profiling profiling.Flags
+	limits    daemon.Limits
+	elect     election.Flags
 
 	kubeconfig, bindAddress, certFile, keyFile string
 	securePort                                 int
 	controllers                                []string
 	useAccounts                                bool
-
-	elect electOptions
 
 	rootCAFile, accountKeyFile     string
 	clusterCIDRs, serviceCIDRs     []string
@@ -39,16 +43,13 @@ type options struct {
 	workers                        map[string]*int
 }
 
-// electOptions are the flags of leader election.
-type electOptions struct {
-	enabled             bool
-	namespace, name     string
-	lease, renew, retry time.Duration
-}
-
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.logging.AddFlags(fs)
 	o.guard.AddFlags(fs)
+	o.serving.AddFlags(fs)
+	o.profiling.AddFlags(fs)
+	o.limits.AddFlags(fs, 30)
+	o.elect.AddFlags(fs, component)
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Path to kubeconfig file with authorization and master location information.")
 	fs.StringVar(&o.bindAddress, "bind-address", "0.0.0.0", "The IP address on which to listen for the --secure-port port.")
 	fs.IntVar(&o.securePort, "secure-port", 10257, "The port on which to serve health and metrics over HTTPS; 0 serves nothing.")
@@ -69,9 +70,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.quotaPeriod, "resource-quota-sync-period", 5*time.Minute, "How often the usage of every quota is counted anew although nothing seems to have changed.")
 	fs.BoolVar(&o.collectGarbage, "enable-garbage-collector", true, "Delete objects whose owners are gone.")
 	o.addNodeFlags(fs)
-	o.addElectFlags(fs)
 	o.addWorkerFlags(fs)
-	addAcceptedFlags(fs)
+	accepted().AddFlags(fs)
 }
 
 func (o *options) addNodeFlags(fs *pflag.FlagSet) {
@@ -83,16 +83,6 @@ func (o *options) addNodeFlags(fs *pflag.FlagSet) {
 	fs.Float32Var(&e.SecondaryRate, "secondary-node-eviction-rate", 0.01, "Nodes per second whose pods are evicted when they fail, in an unhealthy zone; 0 if it has no more nodes than --large-cluster-size-threshold.")
 	fs.Float32Var(&e.Threshold, "unhealthy-zone-threshold", 0.55, "Fraction of the nodes of a zone (at least 3) that are not ready at which the zone is unhealthy.")
 	fs.IntVar(&e.LargeZone, "large-cluster-size-threshold", 50, "Number of nodes above which a zone is large for --secondary-node-eviction-rate.")
-}
-
-func (o *options) addElectFlags(fs *pflag.FlagSet) {
-	e := &o.elect
-	fs.BoolVar(&e.enabled, "leader-elect", true, "Become leader by a Lease before running the controllers.")
-	fs.StringVar(&e.namespace, "leader-elect-resource-namespace", "kube-system", "Namespace of the Lease.")
-	fs.StringVar(&e.name, "leader-elect-resource-name", component, "Name of the Lease.")
-	fs.DurationVar(&e.lease, "leader-elect-lease-duration", 15*time.Second, "How long others wait after the leader's last renewal before they take over.")
-	fs.DurationVar(&e.renew, "leader-elect-renew-deadline", 10*time.Second, "How long the leader tries to renew before it gives up.")
-	fs.DurationVar(&e.retry, "leader-elect-retry-period", 2*time.Second, "Time between tries to acquire or renew.")
 }
 
 // addWorkerFlags adds one --concurrent-… flag for each controller that upstream has one for.
@@ -126,26 +116,19 @@ func (o *options) workersOf(e entry) int {
 	return max(e.workers, 1)
 }
 
-// addAcceptedFlags adds upstream's flags that users' start scripts pass but that change nothing here.
-func addAcceptedFlags(fs *pflag.FlagSet) {
-	const note = "Accepted for compatibility; without effect."
-	for _, name := range []string{
-		"requestheader-client-ca-file", "requestheader-extra-headers-prefix", "requestheader-group-headers", "requestheader-username-headers", "requestheader-allowed-names",
-		"cluster-signing-cert-file", "cluster-signing-key-file", "cluster-signing-duration", "cluster-name", "cloud-provider",
-		"configure-cloud-routes", "feature-gates", "cert-dir", "tls-min-version", "tls-cipher-suites", "min-resync-period",
-		"kube-api-qps", "kube-api-burst", "kube-api-content-type", "flex-volume-plugin-dir", "leader-elect-resource-lock",
-		"horizontal-pod-autoscaler-sync-period", "pvclaimbinder-sync-period", "route-reconciliation-period", "attach-detach-reconcile-sync-period",
-		"concurrent-job-syncs", "concurrent-cron-job-syncs",
-		"concurrent-service-syncs", "concurrent-ttl-after-finished-syncs", "mirroring-concurrent-service-endpoint-syncs",
-		"namespace-sync-period", "vmodule", "controller-start-interval",
-	} {
-		fs.String(name, "", note)
-	}
-	for name, value := range map[string]bool{
-		"profiling": true, "contention-profiling": false,
-		"authentication-tolerate-lookup-failure": true, "enable-dynamic-provisioning": true, "permit-port-sharing": false, "http2-max-streams-per-connection": false,
-	} {
-		fs.Bool(name, value, note)
+// accepted are flags that have no effect: of controllers that are not here, and of what is always done one way.
+func accepted() daemon.Accepted {
+	return daemon.Accepted{
+		Values: []string{
+			"requestheader-client-ca-file", "requestheader-extra-headers-prefix", "requestheader-group-headers", "requestheader-username-headers", "requestheader-allowed-names",
+			"cluster-signing-cert-file", "cluster-signing-key-file", "cluster-signing-duration", "cluster-name", "cloud-provider",
+			"feature-gates", "cert-dir", "min-resync-period", "kube-api-content-type", "flex-volume-plugin-dir",
+			"horizontal-pod-autoscaler-sync-period", "pvclaimbinder-sync-period", "route-reconciliation-period", "attach-detach-reconcile-sync-period",
+			"concurrent-job-syncs", "concurrent-cron-job-syncs",
+			"concurrent-service-syncs", "concurrent-ttl-after-finished-syncs", "mirroring-concurrent-service-endpoint-syncs",
+			"namespace-sync-period", "vmodule", "controller-start-interval",
+		},
+		Switches: []string{"configure-cloud-routes", "authentication-tolerate-lookup-failure", "enable-dynamic-provisioning", "permit-port-sharing"},
 	}
 }
 
@@ -178,9 +161,7 @@ func (o *options) validate() error {
 	if o.maxEndpointsPerSlice < 1 || o.maxEndpointsPerSlice > 1000 {
 		bad("--max-endpoints-per-slice must be between 1 and 1000, not %d", o.maxEndpointsPerSlice)
 	}
-	if e := o.elect; e.enabled && (e.lease <= e.renew || e.renew <= e.retry || e.retry <= 0) {
-		bad("--leader-elect-lease-duration (%s) must be greater than --leader-elect-renew-deadline (%s), and that greater than --leader-elect-retry-period (%s)", e.lease, e.renew, e.retry)
-	}
+	errs = append(errs, o.serving.Validate(), o.limits.Validate(), o.elect.Validate())
 	for name, n := range o.workers {
 		if *n < 1 {
 			bad("the number of concurrent syncs of the %s must be at least 1, not %d", name, *n)

@@ -35,7 +35,12 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 		return err
 	}
 	s := scheme.New()
-	root, err := controller.NewClient(cfg, s)
+	// The leader's renewals never wait behind what the controllers send.
+	elector, err := controller.NewClient(cfg, s)
+	if err != nil {
+		return err
+	}
+	root, err := controller.NewClient(o.limits.Apply(cfg), s)
 	if err != nil {
 		return err
 	}
@@ -47,10 +52,12 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	}
 	server := &daemon.Server{
 		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, Guard: guard.Wrap, Registry: registry, Log: log,
+		Serving: o.serving, Extra: o.profiling.Paths(),
 	}
+	o.profiling.Start()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return server.Run(ctx) })
-	g.Go(func() error { return lead(ctx, o.elect, root, log, m.run) })
+	g.Go(func() error { return o.elect.Run(ctx, controller.Leases(elector), log, m.run) })
 	return g.Wait()
 }
 
@@ -101,7 +108,7 @@ func (m *manager) build(ctx context.Context, e entry, informers *controller.Info
 	client := m.root
 	if m.o.useAccounts && e.account != "" {
 		var err error
-		if client, err = accountClient(ctx, m.root, m.anonymous, e.account, m.scheme); err != nil {
+		if client, err = accountClient(ctx, m.root, m.o.limits.Apply(m.anonymous), e.account, m.scheme); err != nil {
 			return nil, err
 		}
 	}

@@ -36,7 +36,7 @@ type clientConnection struct {
 	AcceptContentTypes string  `json:"acceptContentTypes"`
 	ContentType        string  `json:"contentType"`
 	QPS                float32 `json:"qps"`
-	Burst              int32   `json:"burst"`
+	Burst              int     `json:"burst"`
 }
 
 type conntrackConfiguration struct {

@@ -11,6 +11,7 @@ import (
 // options are the flags, with upstream's names. A flag that is given wins over the configuration file.
 type options struct {
 	logging    daemon.Logging
+	limits     daemon.Limits
 	configFile string
 	cleanup    bool
 	flags      configuration
@@ -34,21 +35,18 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.NFTables.MasqueradeAll, "masquerade-all", false, "Masquerade all traffic sent to cluster IPs.")
 	fs.DurationVar(&c.NFTables.SyncPeriod.Duration, "nftables-sync-period", 30*time.Second, "How often the rules are checked without a change.")
 	fs.DurationVar(&c.NFTables.MinSyncPeriod.Duration, "nftables-min-sync-period", 0, "The shortest time between two changes of the rules; 0 chooses one.")
-	fs.DurationVar(&c.ConfigSyncPeriod.Duration, "config-sync-period", 15*time.Minute, "Accepted for compatibility: changes are watched.")
-	fs.Float32Var(&c.ClientConnection.QPS, "kube-api-qps", 5, "Accepted for compatibility: the API server limits requests.")
-	fs.Int32Var(&c.ClientConnection.Burst, "kube-api-burst", 10, "Accepted for compatibility: the API server limits requests.")
-	fs.StringVar(&c.ClientConnection.ContentType, "kube-api-content-type", "application/vnd.kubernetes.protobuf", "Accepted for compatibility: requests are protobuf.")
-	conntrackFlags(fs, &c.Conntrack)
+	o.limits.AddFlags(fs, 10)
+	accepted().AddFlags(fs)
 }
 
-// conntrackFlags registers the settings of the connection tracking table, which belong to the machine, not to us: only zeros
-// ("leave it alone") need no sysctl.
-func conntrackFlags(fs *pflag.FlagSet, c *conntrackConfiguration) {
-	fs.Int32Var(&c.MaxPerCore, "conntrack-max-per-core", 0, "Accepted for compatibility: the kernel's limit is left as it is.")
-	fs.Int32Var(&c.Min, "conntrack-min", 0, "Accepted for compatibility: the kernel's limit is left as it is.")
-	fs.BoolVar(&c.TCPBeLiberal, "conntrack-tcp-be-liberal", false, "Accepted for compatibility: the kernel's setting is left as it is.")
-	fs.DurationVar(&c.TCPEstablishedTimeout.Duration, "conntrack-tcp-timeout-established", 0, "Accepted for compatibility: the kernel's timeout is left as it is.")
-	fs.DurationVar(&c.TCPCloseWaitTimeout.Duration, "conntrack-tcp-timeout-close-wait", 0, "Accepted for compatibility: the kernel's timeout is left as it is.")
-	fs.DurationVar(&c.UDPTimeout.Duration, "conntrack-udp-timeout", 0, "Accepted for compatibility: the kernel's timeout is left as it is.")
-	fs.DurationVar(&c.UDPStreamTimeout.Duration, "conntrack-udp-timeout-stream", 0, "Accepted for compatibility: the kernel's timeout is left as it is.")
+// accepted are flags that have no effect: changes are watched, requests are protobuf, and the connection tracking table belongs to
+// the machine, not to us.
+func accepted() daemon.Accepted {
+	return daemon.Accepted{
+		Values: []string{
+			"config-sync-period", "kube-api-content-type", "conntrack-max-per-core", "conntrack-min", "conntrack-tcp-timeout-established",
+			"conntrack-tcp-timeout-close-wait", "conntrack-udp-timeout", "conntrack-udp-timeout-stream",
+		},
+		Switches: []string{"conntrack-tcp-be-liberal"},
+	}
 }

@@ -35,7 +35,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	client, err := watch.NewClient(config, log)
+	client, err := watch.NewClient(s.limits.Apply(config), log)
 	if err != nil {
 		return err
 	}

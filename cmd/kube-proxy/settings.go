@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"bonsai/cmd/internal/daemon"
 )
 
 // settings are flags and configuration file, merged, checked and parsed.
@@ -20,6 +22,7 @@ type settings struct {
 	nodePortAddresses                  []netip.Prefix // empty: primary
 	masqueradeAll                      bool
 	minSync, resync                    time.Duration
+	limits                             daemon.Limits
 }
 
 // Periods that apply where nothing is said.
@@ -30,17 +33,23 @@ const (
 
 // settings merges flags over the file and checks everything, reporting all problems.
 func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, error) {
-	c := o.flags
+	c, limits := o.flags, o.limits
 	if o.configFile != "" {
 		file, err := readConfiguration(o.configFile, log)
 		if err != nil {
 			return nil, err
 		}
 		c.overlay(file, fs)
+		if !fs.Changed("kube-api-qps") {
+			limits.QPS = file.ClientConnection.QPS
+		}
+		if b := file.ClientConnection.Burst; b != 0 && !fs.Changed("kube-api-burst") {
+			limits.Burst = b
+		}
 	}
 	s := &settings{
 		kubeconfig: c.ClientConnection.Kubeconfig, healthz: c.HealthzBindAddress, metrics: c.MetricsBindAddress,
-		masqueradeAll: c.NFTables.MasqueradeAll, minSync: c.NFTables.MinSyncPeriod.Duration, resync: c.NFTables.SyncPeriod.Duration,
+		masqueradeAll: c.NFTables.MasqueradeAll, minSync: c.NFTables.MinSyncPeriod.Duration, resync: c.NFTables.SyncPeriod.Duration, limits: limits,
 	}
 	if s.minSync == 0 {
 		s.minSync = defaultMinSync
@@ -63,6 +72,7 @@ func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, erro
 		s.nodePortAddresses, err = cidrs("--nodeport-addresses", c.NodePortAddresses)
 		check(err)
 	}
+	check(limits.Validate())
 	check(checkMode(c.Mode))
 	for flag, address := range map[string]string{"--healthz-bind-address": s.healthz, "--metrics-bind-address": s.metrics} {
 		if _, err := netip.ParseAddrPort(address); address != "" && err != nil {

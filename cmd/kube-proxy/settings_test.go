@@ -35,16 +35,16 @@ oomScoreAdj: 0
 nodePortAddresses: [192.168.0.0/16]
 nftables: {masqueradeAll: true, syncPeriod: 1m, minSyncPeriod: 2s}
 ipvs: {scheduler: rr}
-clientConnection: {kubeconfig: /etc/kube-proxy.kubeconfig}
+clientConnection: {kubeconfig: /etc/kube-proxy.kubeconfig, qps: 7, burst: 9}
 conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := parse(t, "--config", file, "--kubeconfig=/other")
+	s, err := parse(t, "--config", file, "--kubeconfig=/other", "--kube-api-burst=3")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.kubeconfig != "/other" || s.node != "n1" || !s.masqueradeAll || s.resync != time.Minute || s.minSync != 2*time.Second {
+	if s.kubeconfig != "/other" || s.node != "n1" || !s.masqueradeAll || s.limits.QPS != 7 || s.limits.Burst != 3 || s.resync != time.Minute || s.minSync != 2*time.Second {
 		t.Errorf("%+v", s)
 	}
 	if len(s.clusterCIDRs) != 2 || len(s.nodePortAddresses) != 1 || s.healthz != "0.0.0.0:10256" {

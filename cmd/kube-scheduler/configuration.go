@@ -23,7 +23,9 @@ type configuration struct {
 	Kind       string `json:"kind"`
 
 	ClientConnection struct {
-		Kubeconfig string `json:"kubeconfig"`
+		Kubeconfig string  `json:"kubeconfig"`
+		QPS        float32 `json:"qps"`
+		Burst      int     `json:"burst"`
 	} `json:"clientConnection"`
 	LeaderElection struct {
 		LeaderElect       *bool            `json:"leaderElect"`
@@ -116,15 +118,21 @@ func (c *configuration) apply(o *options, fs *pflag.FlagSet) {
 			*to = value.Duration
 		}
 	}
+	if unset("kube-api-qps") {
+		o.limits.QPS = c.ClientConnection.QPS
+	}
+	if unset("kube-api-burst") && c.ClientConnection.Burst != 0 {
+		o.limits.Burst = c.ClientConnection.Burst
+	}
 	e := &c.LeaderElection
 	text("kubeconfig", &o.kubeconfig, c.ClientConnection.Kubeconfig)
-	text("leader-elect-resource-name", &o.elect.name, e.ResourceName)
-	text("leader-elect-resource-namespace", &o.elect.namespace, e.ResourceNamespace)
-	duration("leader-elect-lease-duration", &o.elect.lease, e.LeaseDuration)
-	duration("leader-elect-renew-deadline", &o.elect.renew, e.RenewDeadline)
-	duration("leader-elect-retry-period", &o.elect.retry, e.RetryPeriod)
+	text("leader-elect-resource-name", &o.elect.Name, e.ResourceName)
+	text("leader-elect-resource-namespace", &o.elect.Namespace, e.ResourceNamespace)
+	duration("leader-elect-lease-duration", &o.elect.Lease, e.LeaseDuration)
+	duration("leader-elect-renew-deadline", &o.elect.Renew, e.RenewDeadline)
+	duration("leader-elect-retry-period", &o.elect.Retry, e.RetryPeriod)
 	if unset("leader-elect") && e.LeaderElect != nil {
-		o.elect.enabled = *e.LeaderElect
+		o.elect.Enabled = *e.LeaderElect
 	}
 }
 

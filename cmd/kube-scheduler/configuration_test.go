@@ -48,7 +48,7 @@ podMaxBackoffSeconds: 20
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.kubeconfig != "/from/file" || o.elect.enabled || o.elect.lease != 40*time.Second || cfg.maxBackoff() != 20*time.Second {
+	if o.kubeconfig != "/from/file" || o.elect.Enabled || o.elect.Lease != 40*time.Second || cfg.maxBackoff() != 20*time.Second || o.limits.QPS != 100 || o.limits.Burst != 200 {
 		t.Errorf("options %+v, max back-off %s", o, cfg.maxBackoff())
 	}
 	if len(cfg.Profiles) != 1 || cfg.Profiles[0].SchedulerName != "default-scheduler" {
@@ -62,6 +62,10 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 		{"no kubeconfig", "", "--v=1", "--kubeconfig"},
 		{"port", "", "--secure-port=70000", "--secure-port 70000 must be between 0 and 65535, inclusive"},
 		{"election", "", "--leader-elect-renew-deadline=20s", "must be greater than --leader-elect-renew-deadline"},
+		{"kind of lock", "", "--leader-elect-resource-lock=endpoints", "--leader-elect-resource-lock"},
+		{"TLS version", "", "--tls-min-version=VersionTLS9", "--tls-min-version"},
+		{"streams", "", "--http2-max-streams-per-connection=-1", "--http2-max-streams-per-connection"},
+		{"burst", header + "clientConnection: {qps: 5, burst: -1}", "--v=1", "--kube-api-burst"},
 		{"kind", "apiVersion: v1\nkind: Pod\n", "--kubeconfig=k", `no kind "Pod" is registered for version "v1"`},
 		{"broken", "{", "--kubeconfig=k", "reading"},
 		{"two profiles of a name", header + "profiles: [{schedulerName: a}, {schedulerName: a}]", "--kubeconfig=k", `Duplicate value: "a"`},

@@ -5,19 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/http"
-	"net/http/pprof"
 	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2"
 
 	"bonsai/cmd/internal/daemon"
-	"bonsai/pkg/leader"
 	"bonsai/pkg/scheduler"
 	"bonsai/pkg/scheduler/cache"
 	"bonsai/pkg/scheduler/client"
@@ -43,7 +41,12 @@ func run(ctx context.Context, o *options, cfg *configuration, log *slog.Logger) 
 	if err != nil {
 		return err
 	}
-	c, err := client.New(rc)
+	// The leader's renewals never wait behind what the scheduler sends.
+	elector, err := client.New(rc)
+	if err != nil {
+		return err
+	}
+	c, err := client.New(o.limits.Apply(rc))
 	if err != nil {
 		return err
 	}
@@ -72,14 +75,15 @@ func run(ctx context.Context, o *options, cfg *configuration, log *slog.Logger) 
 			}
 			return nil
 		}}},
-		Extra: extra(o, s),
+		Serving: o.serving, Extra: extra(o, s),
 	}
+	o.profiling.Start()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return server.Run(ctx) })
 	g.Go(func() error { w.run(ctx); return nil })
 	g.Go(func() error { recorder.Run(ctx); return nil })
 	g.Go(func() error {
-		return lead(ctx, o.elect, host, c, log, func(ctx context.Context) error {
+		return o.elect.Run(ctx, elector.Leases(), log, func(ctx context.Context) error {
 			if !w.wait(ctx) {
 				return nil
 			}
@@ -93,10 +97,7 @@ func run(ctx context.Context, o *options, cfg *configuration, log *slog.Logger) 
 // extra are the paths beyond health and metrics: why pods wait, and profiles of the process.
 func extra(o *options, s *scheduler.Scheduler) map[string]http.Handler {
 	paths := map[string]http.Handler{"/debug/scheduling": http.HandlerFunc(s.Explain)}
-	if o.profiling {
-		paths["/debug/pprof/"] = http.HandlerFunc(pprof.Index)
-		paths["/debug/pprof/profile"] = http.HandlerFunc(pprof.Profile)
-	}
+	maps.Copy(paths, o.profiling.Paths())
 	return paths
 }
 
@@ -136,15 +137,4 @@ func build(o *options, cfg *configuration, c *client.Client, w *world, recorder 
 		Statuses: statuses, Recorder: recorder, Profiles: profiles, Cache: cache.New(0), Queue: q, Nominator: nominator,
 		Decider: decide.NewIncremental(nominator, rand.IntN), Binders: binders, Now: time.Now, Log: log,
 	})
-}
-
-// lead calls work once this process holds the Lease, and returns when work did. Losing the Lease is an error.
-func lead(ctx context.Context, o electOptions, host string, c *client.Client, log *slog.Logger, work func(context.Context) error) error {
-	if !o.enabled {
-		return work(ctx)
-	}
-	return leader.Run(ctx, leader.Config{
-		Leases: c.Leases(), Namespace: o.namespace, Name: o.name, Identity: host + "_" + string(uuid.NewUUID()),
-		Lease: o.lease, Renew: o.renew, Retry: o.retry, Log: log,
-	}, work)
 }

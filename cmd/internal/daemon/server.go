@@ -33,6 +33,7 @@ type Server struct {
 	// CertFile and KeyFile name the serving certificate; both empty: a self-signed one made at start and kept in memory.
 	CertFile, KeyFile string
 	Insecure          bool
+	Serving           Serving
 	Live, Ready       []Check
 	Registry          *prometheus.Registry
 	// Guard stands before all paths and decides who may use which; clients are asked for certificates, which it verifies.
@@ -69,13 +70,22 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", address, err)
 	}
+	return s.serve(ctx, listener)
+}
+
+// serve is Run on a listener, which it closes.
+func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	if !s.Insecure {
 		certificate, err := s.certificate()
 		if err != nil {
 			listener.Close()
 			return err
 		}
-		config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}}
+		config, err := s.Serving.TLS(certificate)
+		if err != nil {
+			listener.Close()
+			return err
+		}
 		if s.Guard != nil {
 			config.ClientAuth = tls.RequestClientCert
 		}
@@ -83,12 +93,12 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	// Profiles lengthen the time for their answer themselves.
 	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeaderBytes, HTTP2: &http.HTTP2Config{WriteByteTimeout: requestTimeout}, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
+		MaxHeaderBytes: maxHeaderBytes, HTTP2: &http.HTTP2Config{WriteByteTimeout: requestTimeout, MaxConcurrentStreams: s.Serving.MaxStreams}, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	select {
 	case err := <-done:
-		return fmt.Errorf("serve health on %s: %w", address, err)
+		return fmt.Errorf("serve health on %s: %w", listener.Addr(), err)
 	case <-ctx.Done():
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -67,6 +67,8 @@ type Config struct {
 	Parts Parts
 	// MinWatch is the least duration of a watch without timeoutSeconds; 0: rest's default.
 	MinWatch time.Duration
+	// NoGarbageCollector is set if no controller orphans or deletes dependents: no deletion waits for that.
+	NoGarbageCollector bool
 	// ServerAddress is host:port in /api.
 	ServerAddress string
 	// HTTP is the server around it all; Catalog, API, Authenticator and Authorizer are filled in, Paths and Ready added to.
@@ -133,7 +135,8 @@ func (s *Server) Entry(row *resources.Row, b Behaviour) (catalog.Entry, error) {
 		return e, nil
 	}
 	var err error
-	e.Store, err = registry.NewGeneric(registry.Config{Row: row, Storage: s.cfg.Storage, Admission: s.cfg.Parts.Admission, Hook: b.Hook})
+	e.Store, err = registry.NewGeneric(registry.Config{Row: row, Storage: s.cfg.Storage, Admission: s.cfg.Parts.Admission, Hook: b.Hook,
+		NoGarbageCollector: s.cfg.NoGarbageCollector})
 	return e, err
 }
 

@@ -158,6 +158,9 @@ func (g *Generic) markDeleted(obj runtime.Object, access metav1.Object, opts *me
 // setPropagation sets the finalizers that make the garbage collector orphan dependents or delete them first. It tells whether
 // they changed.
 func (g *Generic) setPropagation(access metav1.Object, opts *metav1.DeleteOptions) bool {
+	if g.NoGarbageCollector {
+		return false
+	}
 	was := access.GetFinalizers()
 	orphan, foreground := slices.Contains(was, metav1.FinalizerOrphanDependents), slices.Contains(was, metav1.FinalizerDeleteDependents)
 	switch {

@@ -37,6 +37,8 @@ type Config struct {
 	Admission Admitter
 	// Hook keeps state beside the objects; may be nil.
 	Hook Hook
+	// NoGarbageCollector leaves the propagation policy of deletions out of account: nobody would take its finalizers off again.
+	NoGarbageCollector bool
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 	// Random returns the n random characters that end a generated name; nil: from crypto/rand.

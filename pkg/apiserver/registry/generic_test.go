@@ -267,6 +267,20 @@ func TestPropagationPolicies(t *testing.T) {
 	}
 }
 
+// TestDeletionWithoutGarbageCollector: nobody would orphan or delete dependents, so no deletion waits for that
+// (--enable-garbage-collector).
+func TestDeletionWithoutGarbageCollector(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationForeground, metav1.DeletePropagationBackground} {
+		g := store(t, "configmaps")
+		g.NoGarbageCollector = true
+		create(t, g, configMap("a"))
+		if _, gone, err := g.Delete(t.Context(), "ns", "a", &metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil || !gone {
+			t.Errorf("%s: gone %v, %v", policy, gone, err)
+		}
+	}
+}
+
 func TestDeletePreconditions(t *testing.T) {
 	t.Parallel()
 	g := store(t, "configmaps")

@@ -1,0 +1,36 @@
+package daemon
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// TestAccepted: flags without effect take what upstream's take, say so in --help, and whoever gives one is warned of that one.
+func TestAccepted(t *testing.T) {
+	t.Parallel()
+	a := Accepted{Values: []string{"feature-gates", "cert-dir"}, Switches: []string{"permit-port-sharing", "watch-cache"}}
+	for _, c := range []struct{ args, want string }{
+		{"", ""},
+		{"--feature-gates A=true", "--feature-gates"},
+		{"--permit-port-sharing --feature-gates=", "--feature-gates --permit-port-sharing"},
+		{"--watch-cache=false", "--watch-cache"},
+	} {
+		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+		a.AddFlags(fs)
+		if n := strings.Count(fs.FlagUsages(), "without effect"); n != 4 {
+			t.Errorf("%d flags say so", n)
+		}
+		if err := fs.Parse(strings.Fields(c.args)); err != nil || fs.NArg() > 0 {
+			t.Errorf("%s: %v, %v", c.args, err, fs.Args())
+		}
+		var out strings.Builder
+		a.Warn(fs, slog.New(slog.NewTextHandler(&out, nil)))
+		_, got, _ := strings.Cut(strings.TrimSpace(out.String()), "flags=")
+		if strings.Trim(got, `"[]`) != c.want {
+			t.Errorf("%s: %q", c.args, &out)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package daemon
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+)
+
+// Serving holds the flags of how a component serves HTTPS that are the same for all of them.
+type Serving struct {
+	// MinVersion is VersionTLS12 or VersionTLS13; "" is VersionTLS12.
+	MinVersion string
+	// CipherSuites are Go's names of those that TLS 1.2 may use; none: Go's choice.
+	CipherSuites []string
+	// MaxStreams is how many requests an HTTP/2 connection may carry at once; 0 is Go's choice.
+	MaxStreams int
+}
+
+// AddFlags registers the flags with upstream's defaults.
+func (s *Serving) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&s.MinVersion, "tls-min-version", "", "Minimum TLS version supported. Possible values: VersionTLS12, VersionTLS13")
+	fs.StringSliceVar(&s.CipherSuites, "tls-cipher-suites", nil, "Comma-separated list of cipher suites for TLS 1.2 connections. If omitted, the default Go cipher suites will be used.")
+	fs.IntVar(&s.MaxStreams, "http2-max-streams-per-connection", 0, "The limit for the maximum number of streams in an HTTP/2 connection. Zero means to use the server's default.")
+}
+
+// Validate returns every problem at once.
+func (s Serving) Validate() error {
+	_, err := s.TLS(tls.Certificate{})
+	if s.MaxStreams < 0 {
+		err = errors.Join(err, fmt.Errorf("--http2-max-streams-per-connection must not be negative: %d", s.MaxStreams))
+	}
+	return err
+}
+
+// TLS is the configuration of a server with the certificate, for HTTP/2 and HTTP/1.1.
+func (s Serving) TLS(certificate tls.Certificate) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}}
+	switch s.MinVersion {
+	case "", "VersionTLS12":
+	case "VersionTLS13":
+		config.MinVersion = tls.VersionTLS13
+	default:
+		return nil, fmt.Errorf("--tls-min-version: unknown tls version %q", s.MinVersion)
+	}
+	var err error
+	config.CipherSuites, err = cipherSuites(s.CipherSuites)
+	return config, err
+}
+
+func cipherSuites(names []string) ([]uint16, error) {
+	var out []uint16
+next:
+	for _, name := range names {
+		for _, s := range tls.CipherSuites() {
+			if s.Name == name {
+				out = append(out, s.ID)
+				continue next
+			}
+		}
+		return nil, fmt.Errorf("--tls-cipher-suites: cipher suite %s not supported or doesn't exist", name)
+	}
+	return out, nil
+}

@@ -1,0 +1,45 @@
+// Package profiling serves profiles of a component's own process. Components that show none do without the package and what it
+// brings along.
+package profiling
+
+import (
+	"net/http"
+	"net/http/pprof"
+	"runtime"
+
+	"github.com/spf13/pflag"
+)
+
+// Flags holds the flags of profiling, under upstream's names.
+type Flags struct {
+	// Enabled serves the profiles, Contention records for them where goroutines block, too.
+	Enabled, Contention bool
+}
+
+// AddFlags registers the flags. Recording what blocks costs time in every lock and channel, so that it is off here in the
+// scheduler too, where upstream turns it on.
+func (f *Flags) AddFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&f.Enabled, "profiling", true, "Serve profiles at /debug/pprof/, to those who are authorized for it.")
+	fs.BoolVar(&f.Contention, "contention-profiling", false, "Record for the profile \"block\" where the process waits for locks and channels, if --profiling is on.")
+}
+
+// Start begins to record what the flags ask for.
+func (f Flags) Start() {
+	if f.Enabled && f.Contention {
+		runtime.SetBlockProfileRate(1)
+	}
+}
+
+// Paths are where the profiles are served; none unless enabled.
+func (f Flags) Paths() map[string]http.Handler {
+	if !f.Enabled {
+		return nil
+	}
+	return map[string]http.Handler{
+		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
+		"/debug/pprof/cmdline": http.HandlerFunc(pprof.Cmdline),
+		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
+		"/debug/pprof/symbol":  http.HandlerFunc(pprof.Symbol),
+		"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
+	}
+}
