@@ -398,6 +398,13 @@ func TestForms(t *testing.T) {
 	if _, _, body := call(t, "GET", maps+"?pretty=true", ""); !strings.Contains(body, "\n  \"items\": [") {
 		t.Errorf("pretty: %s", body)
 	}
+	// What YAML's reader refuses in JSON: DEL, C1, the byte order mark, and what is no character.
+	if code, _, body := call(t, "POST", maps, `{"metadata":{"name":"odd"},"data":{"x":"\u007f\u009b\ufeff\uffff"}}`, "Content-Type", "application/json", "Accept", "application/yaml"); code != 201 || !strings.Contains(body, `"\x7F\x9B\uFEFF\uFFFF"`) {
+		t.Errorf("odd characters as YAML: %d\n%s", code, body)
+	}
+	if code, _, body := call(t, "GET", maps, "", "Accept", "application/yaml"); code != 200 || !strings.Contains(body, "name: odd") || !strings.Contains(body, "name: a\n") {
+		t.Errorf("a list with odd characters as YAML: %d\n%s", code, body)
+	}
 	if code, _, _ := call(t, "GET", maps, "", "Accept", "text/html"); code != 406 {
 		t.Errorf("HTML: %d", code)
 	}

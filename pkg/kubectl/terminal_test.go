@@ -112,6 +112,10 @@ func TestTerminalControl(t *testing.T) {
 		{args: "get services --show-labels -o wide"},
 		{args: "get services -L l --no-headers"},
 		{args: "get configmaps -o custom-columns=A:.metadata.annotations.a"},
+		{args: "get configmap m -o json"},
+		{args: "get configmap m -o yaml"},
+		{args: "get configmap m -o kyaml"},
+		{args: "get configmaps -o yaml"},
 		{args: "rollout history deployment d"},
 		{args: "rollout history deployment d --revision=1"},
 		{args: "rollout status deployment d --watch=false", not: "Waiting for deployment"},
@@ -130,7 +134,6 @@ func TestTerminalControl(t *testing.T) {
 
 		{args: "get configmap m -o jsonpath={.data.k}", raw: true},
 		{args: "get configmap m -o go-template={{.data.k}}", raw: true},
-		{args: "get configmap m -o json", raw: true},
 		{args: "logs p", raw: true},
 		{args: "get --raw /raw", raw: true},
 	} {
@@ -148,7 +151,6 @@ func TestTerminalControl(t *testing.T) {
 				t.Errorf("no %q in the output:\n%q", want, all)
 			}
 			if c.raw {
-				// JSON has its own escapes for C0, and DEL and C1 as they are.
 				if !strings.Contains(out.String(), "\u009b1mEVIL\x7f") {
 					t.Errorf("the data was changed: %q", out.String())
 				}

@@ -15,6 +15,7 @@ import (
 
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/storage"
+	"bonsai/pkg/plainjson"
 )
 
 // list answers with a page of objects: their encodings one after the other, streamed.
@@ -100,7 +101,7 @@ func (x *exchange) writeList(a accepted, f *form, stored []*storage.Item, meta m
 			return err
 		}
 		if a.media == typeYAML {
-			y, err := yaml.JSONToYAML(whole.Bytes())
+			y, err := yaml.JSONToYAML(plainjson.Escape(whole.Bytes()))
 			if err != nil {
 				return apierrors.NewInternalError(err)
 			}

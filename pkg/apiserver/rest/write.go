@@ -18,6 +18,7 @@ import (
 
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/storage"
+	"bonsai/pkg/plainjson"
 )
 
 // writeItem answers with one item in form f.
@@ -98,7 +99,7 @@ func (x *exchange) writeJSON(a accepted, code int, b []byte) error {
 func writeJSONBody(w http.ResponseWriter, r *http.Request, a accepted, code int, b []byte) error {
 	switch {
 	case a.media == typeYAML:
-		y, err := yaml.JSONToYAML(b)
+		y, err := yaml.JSONToYAML(plainjson.Escape(b))
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}

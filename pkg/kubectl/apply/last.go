@@ -12,6 +12,7 @@ import (
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/resource"
 	"bonsai/pkg/kubectl/write"
+	"bonsai/pkg/plainjson"
 )
 
 // viewLast is "apply view-last-applied".
@@ -75,10 +76,10 @@ func (o *viewLast) show(kept []byte) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(o.Raw().Out, "%s\n", data)
+		_, err = fmt.Fprintf(o.Raw().Out, "%s\n", plainjson.Escape(data))
 		return err
 	}
-	data, err := yaml.JSONToYAML(kept)
+	data, err := yaml.JSONToYAML(plainjson.Escape(kept))
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/printers"
 )
 
 // Reopen is an error of save that the user can mend: the editor opens again with Reasons above the object. Invalid says so
@@ -25,7 +26,7 @@ func (r *Reopen) Error() string { return fmt.Sprint(r.Reasons) }
 // session lets the user edit obj, which what names, until save takes what was made of it. It returns nil without a call of save if nothing was
 // changed or the file was emptied, and says so. Changes that could not be saved are left in a file that the message names.
 func session(ctx context.Context, streams cli.IOStreams, what string, obj *unstructured.Unstructured, save func(*unstructured.Unstructured) error) error {
-	original, err := yaml.Marshal(obj.Object)
+	original, err := printers.Document(obj.Object)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/printers"
 	"bonsai/pkg/kubectl/resource"
+	"bonsai/pkg/plainjson"
 )
 
 // watcher shows what is and what changes, in the format of -o.
@@ -160,7 +161,7 @@ func (w *watcher) object(event string, u *unstructured.Unstructured) error {
 			Object map[string]any `json:"object"`
 		}{event, u.Object})
 		if err == nil && strings.HasPrefix(w.print.Output, "json") {
-			_, err = fmt.Fprintf(w.Out, "%s\n", data)
+			_, err = fmt.Fprintf(w.Out, "%s\n", plainjson.Escape(data))
 			return err
 		}
 		u = &unstructured.Unstructured{Object: map[string]any{"type": event, "object": u.Object}}

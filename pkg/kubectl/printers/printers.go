@@ -3,6 +3,7 @@
 package printers
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 	"sigs.k8s.io/yaml/kyaml"
+
+	"bonsai/pkg/plainjson"
 )
 
 // Printer shows one object, or a list, on w. A printer may be used for several objects; YAML documents are then separated.
@@ -156,13 +159,13 @@ func JSON(obj runtime.Object, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "%s\n", data)
+	_, err = fmt.Fprintf(w, "%s\n", plainjson.Escape(data))
 	return err
 }
 
 // YAML prints obj as one document, without a separator.
 func YAML(obj runtime.Object, w io.Writer) error {
-	data, err := yaml.Marshal(obj)
+	data, err := Document(obj)
 	if err != nil {
 		return err
 	}
@@ -170,12 +173,21 @@ func YAML(obj runtime.Object, w io.Writer) error {
 	return err
 }
 
+// Document returns an object as a YAML document, whatever text it has.
+func Document(obj any) ([]byte, error) {
+	data, err := json.Marshal(obj)
+	if err != nil {
+		return nil, err
+	}
+	return yaml.JSONToYAML(plainjson.Escape(data))
+}
+
 func kyamlDocument(obj runtime.Object, w io.Writer) error {
 	data, err := json.Marshal(obj)
 	if err != nil {
 		return err
 	}
-	return (&kyaml.Encoder{}).FromYAML(strings.NewReader(string(data)), w)
+	return (&kyaml.Encoder{}).FromYAML(bytes.NewReader(plainjson.Escape(data)), w)
 }
 
 // separated separates the documents that write, and other printers of f, write.
