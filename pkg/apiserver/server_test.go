@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -376,14 +377,51 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// TestTrace: the step that makes an object links the object's trace, its UID, to that of the request. Nothing is written on the
+// object, and nothing is logged for a request without a trace.
+func TestTrace(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var out bytes.Buffer
+	url := start(t, func(c *assemble.Config) { c.HTTP.Log = slog.New(slog.NewJSONHandler(locked{&mu, &out}, nil)) })
+	maps := url + "/api/v1/namespaces/ns/configmaps"
+	const id = "0af7651916cd43dd8448eb211c80319c"
+	call(t, "POST", maps, `{"metadata":{"name":"untraced"}}`)
+	code, _, body := call(t, "POST", maps, `{"metadata":{"name":"a"}}`, trace.Header, "00-"+id+"-b7ad6b7169203331-01")
+	var made metav1.PartialObjectMetadata
+	if err := json.Unmarshal([]byte(body), &made); code != 201 || err != nil || made.Annotations != nil {
+		t.Fatalf("%d, %v: %s", code, err, body)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	var step struct{ Trace, Step, Object, Link string }
+	if err := json.Unmarshal(out.Bytes(), &step); err != nil {
+		t.Fatalf("want one line: %v: %s", err, &out)
+	}
+	if step.Trace != trace.Of(&made) || step.Step != "apiserver.create" || step.Object != "ns/a" || step.Link != id {
+		t.Errorf("object %s, logged %+v", made.UID, step)
+	}
+}
+
+// locked is a writer for several goroutines.
+type locked struct {
+	mu *sync.Mutex
+	to io.Writer
+}
+
+func (l locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.to.Write(p)
+}
+
 func TestForms(t *testing.T) {
 	t.Parallel()
 	url := start(t, nil)
 	maps := url + "/api/v1/namespaces/ns/configmaps"
-	parent := trace.New()
-	code, _, body := call(t, "POST", maps, "metadata: {name: a}\ndata: {x: z}\n", "Content-Type", "application/yaml", "Accept", "application/yaml", trace.Header, parent)
-	if code != 201 || !strings.Contains(body, "kind: ConfigMap") || !strings.Contains(body, parent) {
-		t.Errorf("YAML with a trace: %d\n%s", code, body)
+	code, _, body := call(t, "POST", maps, "metadata: {name: a}\ndata: {x: z}\n", "Content-Type", "application/yaml", "Accept", "application/yaml")
+	if code != 201 || !strings.Contains(body, "kind: ConfigMap") {
+		t.Errorf("YAML: %d\n%s", code, body)
 	}
 	as := func(kind string) string { return "application/json;as=" + kind + ";v=v1;g=meta.k8s.io" }
 	for accept, want := range map[string]string{

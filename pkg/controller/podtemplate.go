@@ -4,14 +4,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"bonsai/pkg/trace"
 )
 
 // PodOf makes the pod that a template of owner describes, without a name yet.
 func PodOf(owner Object, kind schema.GroupVersionKind, template *corev1.PodTemplateSpec) *corev1.Pod {
 	t := template.DeepCopy()
-	p := &corev1.Pod{
+	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: owner.GetNamespace(), GenerateName: owner.GetName() + "-",
 			Labels: t.Labels, Annotations: t.Annotations, Finalizers: t.Finalizers,
@@ -19,6 +17,4 @@ func PodOf(owner Object, kind schema.GroupVersionKind, template *corev1.PodTempl
 		},
 		Spec: t.Spec,
 	}
-	trace.HandOn(p, owner)
-	return p
 }

@@ -6,18 +6,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"bonsai/pkg/trace"
 )
 
 // SlimPod drops from a fresh pod what no decision reads, in place: most of its size.
 func SlimPod(pod *corev1.Pod) {
 	pod.ManagedFields = nil
-	parent := trace.Of(pod)
 	pod.Annotations = nil
-	if parent != "" {
-		pod.Annotations = map[string]string{trace.Annotation: parent}
-	}
 	spec := &pod.Spec
 	slimContainers(spec.InitContainers)
 	slimContainers(spec.Containers)

@@ -1,9 +1,10 @@
-// Package trace carries the trace context of the request that made an object along with the object, so that every
-// component can add its timed step to one story: from the kubectl command to the running container.
+// Package trace tells the story of an object in timed steps, from the request that made it to the running container.
 //
-// The context is a W3C traceparent ("00-<32 hex trace id>-<16 hex span id>-01", https://www.w3.org/TR/trace-context/).
-// A client sends it as the HTTP header "traceparent"; the API server keeps it in the object's annotation; a controller that
-// makes an object for another one hands it on. Objects made without the header carry no annotation.
+// The trace of an object is its UID: a UUID has 16 bytes, as a W3C trace-id has (https://www.w3.org/TR/trace-context/). So
+// every component that has the object knows its trace, and nothing is written on objects for it. A request has a trace of its
+// own, which the client sends in the header "traceparent" ("00-<32 hex trace-id>-<16 hex parent-id>-<2 hex flags>"); the step
+// of the API server that makes an object names both, and this links them. The trace of an object's owner is the uid in
+// metadata.ownerReferences.
 package trace
 
 import (
@@ -12,60 +13,55 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"regexp"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Annotation holds the traceparent of the request that made the object; Header is where HTTP carries it.
-const (
-	Annotation = "trace.bonsai/parent"
-	Header     = "Traceparent"
+// Header is where HTTP carries the trace context of a request.
+const Header = "Traceparent"
+
+var (
+	valid   = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
+	traceID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 )
 
-var valid = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
-
-// New returns a fresh traceparent.
+// New returns a fresh trace context for a request.
 func New() string {
 	var b [24]byte
 	rand.Read(b[:])
 	return "00-" + hex.EncodeToString(b[:16]) + "-" + hex.EncodeToString(b[16:]) + "-01"
 }
 
-// Valid tells whether s is a traceparent of version 00.
+// Valid tells whether s is a trace context of version 00.
 func Valid(s string) bool { return len(s) == 55 && valid.MatchString(s) }
 
-// Of returns the object's traceparent, "" if it has none that is valid.
+// Of returns the trace-id of obj, 32 hex digits; "" if its UID is no UUID.
 func Of(obj metav1.Object) string {
-	if p := obj.GetAnnotations()[Annotation]; Valid(p) {
-		return p
+	id := strings.ReplaceAll(string(obj.GetUID()), "-", "")
+	if !traceID.MatchString(id) {
+		return ""
 	}
-	return ""
-}
-
-// HandOn copies the traceparent of owner to child, if owner has one and child has none.
-func HandOn(child, owner metav1.Object) {
-	p := Of(owner)
-	if p == "" || Of(child) != "" {
-		return
-	}
-	a := map[string]string{Annotation: p}
-	for k, v := range child.GetAnnotations() {
-		if k != Annotation {
-			a[k] = v
-		}
-	}
-	child.SetAnnotations(a)
+	return id
 }
 
 // Step logs one timed step of obj's story, as a record of the message "step" with the keys trace, step, object, uid, start
-// and duration. Objects without a trace context log nothing. Step names are "<component>.<what>": "kubelet.sandbox".
-func Step(ctx context.Context, log *slog.Logger, obj metav1.Object, step string, start, end time.Time) {
-	p := Of(obj)
-	if p == "" {
+// and duration, and those of more. Step names are "<component>.<what>": "kubelet.sandbox".
+func Step(ctx context.Context, log *slog.Logger, obj metav1.Object, step string, start, end time.Time, more ...slog.Attr) {
+	id := Of(obj)
+	if id == "" || !log.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
-	log.LogAttrs(ctx, slog.LevelInfo, "step", slog.String("trace", p[3:35]), slog.String("step", step),
+	log.LogAttrs(ctx, slog.LevelInfo, "step", append([]slog.Attr{slog.String("trace", id), slog.String("step", step),
 		slog.String("object", obj.GetNamespace()+"/"+obj.GetName()), slog.String("uid", string(obj.GetUID())),
-		slog.Time("start", start), slog.Duration("duration", end.Sub(start)))
+		slog.Time("start", start), slog.Duration("duration", end.Sub(start))}, more...)...)
+}
+
+// Created logs the step "apiserver.create" of obj, which a request with the trace context parent has made. Its key link is the
+// request's trace-id. A request without a valid context logs nothing: only who asks for a story gets a line per object.
+func Created(ctx context.Context, log *slog.Logger, obj metav1.Object, parent string, start, end time.Time) {
+	if Valid(parent) {
+		Step(ctx, log, obj, "apiserver.create", start, end, slog.String("link", parent[3:35]))
+	}
 }

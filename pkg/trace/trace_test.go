@@ -9,9 +9,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
-const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+const (
+	parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	uid    = "f3a1c2d4-0b5e-4c6f-8a7b-9c0d1e2f3a4b"
+)
 
 func TestValid(t *testing.T) {
 	t.Parallel()
@@ -27,23 +31,16 @@ func TestValid(t *testing.T) {
 	}
 }
 
-func TestHandOn(t *testing.T) {
+// TestOf: a UUID is a trace-id without its dashes, and so is the UID of a static pod, which is 32 hex digits.
+func TestOf(t *testing.T) {
 	t.Parallel()
-	owner, child := &corev1.Pod{}, &corev1.Pod{}
-	HandOn(child, owner)
-	if child.Annotations != nil {
-		t.Error("an owner without a context gave one")
-	}
-	owner.Annotations = map[string]string{Annotation: parent}
-	template := map[string]string{"a": "b"}
-	child.Annotations = template
-	HandOn(child, owner)
-	if Of(child) != parent || child.Annotations["a"] != "b" || len(template) != 1 {
-		t.Errorf("child %v, template %v", child.Annotations, template)
-	}
-	owner.Annotations = map[string]string{Annotation: New()}
-	if HandOn(child, owner); Of(child) != parent {
-		t.Error("a child's own context was replaced")
+	const id = "f3a1c2d40b5e4c6f8a7b9c0d1e2f3a4b"
+	for have, want := range map[types.UID]string{uid: id, id: id, "": "", "u1": "", types.UID(strings.ToUpper(uid)): "", uid + "0": ""} {
+		pod := &corev1.Pod{}
+		pod.UID = have
+		if got := Of(pod); got != want {
+			t.Errorf("UID %q: trace %q, want %q", have, got, want)
+		}
 	}
 }
 
@@ -52,16 +49,28 @@ func TestStep(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
 	pod := &corev1.Pod{}
-	pod.Namespace, pod.Name, pod.UID = "ns", "p", "u1"
+	pod.Namespace, pod.Name = "ns", "p"
 	start := time.Unix(100, 0).UTC()
 	if Step(context.Background(), log, pod, "kubelet.sandbox", start, start.Add(time.Second)); out.Len() != 0 {
-		t.Errorf("no context, and yet: %s", &out)
+		t.Errorf("no UID, and yet: %s", &out)
 	}
-	pod.Annotations = map[string]string{Annotation: parent}
+	pod.UID = uid
+	if Created(context.Background(), log, pod, "", start, start); out.Len() != 0 {
+		t.Errorf("a request without a trace context, and yet: %s", &out)
+	}
+	step := []string{"msg=step", "trace=f3a1c2d40b5e4c6f8a7b9c0d1e2f3a4b", "object=ns/p", "uid=" + uid, "duration=1s"}
 	Step(context.Background(), log, pod, "kubelet.sandbox", start, start.Add(time.Second))
-	for _, want := range []string{"msg=step", "trace=0af7651916cd43dd8448eb211c80319c", "step=kubelet.sandbox", "object=ns/p", "uid=u1", "duration=1s"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%s lacks %s", &out, want)
+	wants(t, out.String(), append(step, "step=kubelet.sandbox"))
+	out.Reset()
+	Created(context.Background(), log, pod, parent, start, start.Add(time.Second))
+	wants(t, out.String(), append(step, "step=apiserver.create", "link=0af7651916cd43dd8448eb211c80319c"))
+}
+
+func wants(t *testing.T, got string, parts []string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(got, p) {
+			t.Errorf("%s lacks %s", got, p)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,13 +25,13 @@ func (x *exchange) create() error {
 	if err := x.body(x.res.Row.GVK, obj, opts.FieldValidation); err != nil {
 		return err
 	}
-	if err := x.startTrace(obj); err != nil {
-		return err
-	}
-	obj = x.stored(obj)
+	obj, begun := x.stored(obj), time.Now()
 	ctx := registry.WithWarner(x.r.Context(), x.warn)
 	item, obj, err := x.res.Store.CreateItem(ctx, x.info.Namespace, "", obj, opts)
 	if err != nil {
+		return err
+	}
+	if err := x.traceCreated(obj, begun); err != nil {
 		return err
 	}
 	if err := x.share(item, obj); err != nil {
@@ -51,25 +52,13 @@ func (x *exchange) createOptions(p purpose) (accepted, *metav1.CreateOptions, er
 	return a, opts, invalidOptions("CreateOptions", validation.ValidateCreateOptions(opts))
 }
 
-// startTrace keeps the trace context of the request with the new object.
-func (x *exchange) startTrace(obj runtime.Object) error {
-	header := x.r.Header.Get(trace.Header)
-	if !trace.Valid(header) {
-		return nil
-	}
+// traceCreated begins the new object's story with the step that links it to the request's trace.
+func (x *exchange) traceCreated(obj runtime.Object, begun time.Time) error {
 	access, err := meta.Accessor(obj)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	if trace.Of(access) != "" {
-		return nil
-	}
-	annotations := access.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[trace.Annotation] = header
-	access.SetAnnotations(annotations)
+	trace.Created(x.r.Context(), x.Log, access, x.r.Header.Get(trace.Header), begun, time.Now())
 	return nil
 }
 

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/controller"
-	"bonsai/pkg/trace"
 )
 
 // rollout is one reconcile of one Deployment: a private copy of it and its ReplicaSets, oldest first.
@@ -133,7 +132,6 @@ func (r *rollout) describeNext(rev int64) *appsv1.ReplicaSet {
 		},
 	}
 	annotate(rs, d, rev, false)
-	trace.HandOn(rs, d)
 	return rs
 }
 

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"bonsai/pkg/controller"
-	"bonsai/pkg/trace"
 )
 
 const (
@@ -84,7 +83,6 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if exists {
 		_, err = c.writes.Update(ctx, want)
 	} else {
-		trace.HandOn(want, svc)
 		_, err = c.writes.Create(ctx, want)
 	}
 	if err == nil || controller.NamespaceEnding(err) {

@@ -8,8 +8,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"bonsai/pkg/trace"
 )
 
 // changes is what has to be written to bring the slices of one family to what is wanted; same are the slices that are right.
@@ -141,15 +139,13 @@ func settle(svc *corev1.Service, fill []*packed, placeholder bool, out *changes)
 
 // describe makes a new slice.
 func describe(svc *corev1.Service, family discoveryv1.AddressType, ports []discoveryv1.EndpointPort, endpoints []discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
-	s := &discoveryv1.EndpointSlice{
+	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: svc.Namespace, GenerateName: svc.Name + "-", Labels: labelsFor(svc),
 			OwnerReferences: ownersFor(svc),
 		},
 		AddressType: family, Ports: ports, Endpoints: slices.Clone(endpoints),
 	}
-	trace.HandOn(s, svc)
-	return s
 }
 
 func ownersFor(svc *corev1.Service) []metav1.OwnerReference {

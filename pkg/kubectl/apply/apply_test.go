@@ -64,27 +64,6 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestTraced: the trace context that the server keeps with an object is nobody's configuration. Applying the object's own YAML
-// keeps it out of the annotation, and a file without it does not remove it.
-func TestTraced(t *testing.T) {
-	t.Parallel()
-	const parent = `"trace.bonsai/parent":"00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"`
-	s := writetest.NewServer(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default","annotations":{`+parent+`}},"data":{"a":"1"}}`)
-	own := strings.Replace(configMap(`{"a":"1"}`), `"name":"c"`, `"name":"c","annotations":{`+parent+`}`, 1)
-	for i, in := range []string{own, own, configMap(`{"a":"1"}`)} {
-		want := "configmap/c unchanged\n"
-		if i == 0 {
-			want = "configmap/c configured\n"
-		}
-		if got, _ := writetest.Run(t, newCommand, s.URL, in, "apply", "-f", "-"); !strings.HasPrefix(got, want) {
-			t.Errorf("apply %d: %q, want %q", i, got, want)
-		}
-		if o := s.Object(live); strings.Count(o, "trace.bonsai") != 1 || !strings.Contains(o, parent) {
-			t.Errorf("after apply %d the object is %s", i, o)
-		}
-	}
-}
-
 // TestForeign: an object that was made otherwise is patched with a warning and keeps what it had.
 func TestForeign(t *testing.T) {
 	t.Parallel()

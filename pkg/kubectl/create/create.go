@@ -112,7 +112,6 @@ func one(errs []error) error {
 }
 
 func (o *Options) create(ctx context.Context, i *resource.Info) error {
-	write.DropTrace(i.Object)
 	if o.SaveConfig {
 		if err := write.SetLastApplied(i.Object); err != nil {
 			return write.WithSource("creating", i.Source, err)

@@ -20,7 +20,6 @@ import (
 	"bonsai/pkg/kubectl/printers"
 	"bonsai/pkg/kubectl/resource"
 	"bonsai/pkg/kubectl/write"
-	"bonsai/pkg/trace"
 )
 
 // manager is the field manager of the dry runs, apply's own.
@@ -123,7 +122,7 @@ func (o *Options) writeBoth(ctx context.Context, i *resource.Info, live, merged 
 	if err != nil {
 		return err
 	}
-	keepRecords(before, after)
+	keepRecord(before, after)
 	if !o.showSecrets && i.Mapping.GroupVersionKind.Kind == "Secret" && i.Mapping.GroupVersionKind.Group == "" {
 		mask(before, after)
 	}
@@ -135,22 +134,20 @@ func (o *Options) writeBoth(ctx context.Context, i *resource.Info, live, merged 
 	return o.write(filepath.Join(merged, fileName(i)), after)
 }
 
-// keepRecords gives after what kubectl and the server note down about configurations and requests in annotations of before:
-// that they change is no difference between objects.
-func keepRecords(before, after *unstructured.Unstructured) {
-	had := map[string]string{}
+// keepRecord gives after what kubectl notes down about configurations in an annotation of before: that it changes is no
+// difference between objects.
+func keepRecord(before, after *unstructured.Unstructured) {
+	var had map[string]string
 	if before != nil {
 		had = before.GetAnnotations()
 	}
 	annotations := after.GetAnnotations()
-	for _, name := range []string{write.LastAppliedAnnotation, trace.Annotation} {
-		delete(annotations, name)
-		if v, ok := had[name]; ok {
-			if annotations == nil {
-				annotations = map[string]string{}
-			}
-			annotations[name] = v
+	delete(annotations, write.LastAppliedAnnotation)
+	if v, ok := had[write.LastAppliedAnnotation]; ok {
+		if annotations == nil {
+			annotations = map[string]string{}
 		}
+		annotations[write.LastAppliedAnnotation] = v
 	}
 	if len(annotations) == 0 {
 		annotations = nil

@@ -24,7 +24,7 @@ func TestDiff(t *testing.T) {
 	}{
 		{"a change", configMap("2"), 1, []string{"LIVE-", "MERGED-", "v1.ConfigMap.default.c", "\n-  a: \"1\"\n", "\n+  a: \"2\"\n"}, []string{"-  other"}},
 		{"a new object", strings.Replace(configMap("1"), `"c"`, `"new"`, 1), 1, []string{"+  a: \"1\"", "+  name: new"}, []string{"annotations"}},
-		{"a note of what was applied", strings.Replace(configMap("1"), `"metadata":{`, `"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"x","trace.bonsai/parent":"y"},`, 1), 0, nil, []string{"LIVE"}},
+		{"a note of what was applied", strings.Replace(configMap("1"), `"metadata":{`, `"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"x"},`, 1), 0, nil, []string{"LIVE"}},
 		{"nonsense", `{"kind":`, 2, nil, nil},
 	} {
 		got, code := writetest.Run(t, NewCommand, s.URL, c.file, "diff", "-f", "-")

@@ -162,7 +162,6 @@ func (o *Options) removeAll(ctx context.Context, infos []*resource.Info) error {
 }
 
 func (o *Options) recreate(ctx context.Context, i *resource.Info) error {
-	write.DropTrace(i.Object)
 	if err := o.UpdateLastApplied(i.Object); err != nil {
 		return write.WithSource("creating", i.Source, err)
 	}

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"bonsai/pkg/kubectl/resource"
-	"bonsai/pkg/trace"
 )
 
 // LastAppliedAnnotation is where client-side apply keeps the configuration it applied last, as JSON.
@@ -30,8 +29,8 @@ func LastApplied(obj runtime.Object) ([]byte, error) {
 	return []byte(v), nil
 }
 
-// Configuration encodes obj as kept in the annotation: without the annotation itself and the trace context, which nobody
-// configures, with a newline at the end and with annotations even if they are empty.
+// Configuration encodes obj as kept in the annotation: without the annotation itself, with a newline at the end
+// and with annotations even if they are empty.
 func Configuration(obj runtime.Object) ([]byte, error) {
 	obj = obj.DeepCopyObject()
 	a, err := meta.Accessor(obj)
@@ -40,7 +39,6 @@ func Configuration(obj runtime.Object) ([]byte, error) {
 	}
 	annotations := maps.Clone(a.GetAnnotations())
 	delete(annotations, LastAppliedAnnotation)
-	delete(annotations, trace.Annotation)
 	a.SetAnnotations(annotations)
 	data, err := resource.Encode(obj)
 	if err != nil {
@@ -83,20 +81,9 @@ func SetLastApplied(obj runtime.Object) error {
 	return nil
 }
 
-// DropTrace removes the trace context from an object of a file: it is that of the request that made the object from which the
-// file was copied.
-func DropTrace(u *unstructured.Unstructured) {
-	annotations := u.GetAnnotations()
-	if _, ok := annotations[trace.Annotation]; ok {
-		delete(annotations, trace.Annotation)
-		u.SetAnnotations(annotations)
-	}
-}
-
 // Want is what applying u, an object of a file, asks for: u with its configuration in the annotation.
 func Want(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	u = u.DeepCopy()
-	DropTrace(u)
 	return u, SetLastApplied(u)
 }
 
