@@ -107,6 +107,9 @@ func (s *settings) check() error {
 	if *c.FailSwapOn && swapIsOn() {
 		errs = append(errs, errors.New("running with swap on is not supported, please disable swap or set failSwapOn to false"))
 	}
+	if b := c.MemorySwap.SwapBehavior; b != "" && b != "NoSwap" {
+		errs = append(errs, fmt.Errorf("memorySwap.swapBehavior %q is not supported: pods get no swap (NoSwap)", b))
+	}
 	if _, err := sysctl.New(c.AllowedUnsafeSysctls); err != nil {
 		errs = append(errs, fmt.Errorf("allowedUnsafeSysctls: %w", err))
 	}

@@ -49,6 +49,7 @@ func TestBadSettings(t *testing.T) {
 		"mode":          {"authorization: {mode: x}\n", "", "authorization.mode"},
 		"sysctl":        {"allowedUnsafeSysctls: [kernel.panic]\n", "", "allowedUnsafeSysctls"},
 		"sysctl flag":   {"", "--allowed-unsafe-sysctls=vm.*", "allowedUnsafeSysctls"},
+		"swap":          {"memorySwap: {swapBehavior: LimitedSwap}\n", "", "swapBehavior"},
 		"reserved":      {"kubeReserved: {cpu: x}\n", "", "reserved"},
 	} {
 		arg := c.arg

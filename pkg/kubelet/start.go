@@ -227,7 +227,7 @@ func (k *Kubelet) request(ctx context.Context, f lifecycle.Facts, st *podState, 
 	}
 	sandbox := f.Runtime.Sandbox()
 	return cri.ContainerRequest{SandboxID: sandbox.ID, Pod: pod, Container: c, Hash: lifecycle.Hash(c), Options: o,
-		Sandbox: k.sandboxOptions(pod, st, sandbox.Attempt), Node: k.capacity}, nil
+		Sandbox: k.sandboxOptions(pod, st, sandbox.Attempt), Node: k.capacity, LimitSwap: k.cgroups.Swap()}, nil
 }
 
 func targetOf(pod *corev1.Pod, name string, rt *runtime.PodStatus) string {

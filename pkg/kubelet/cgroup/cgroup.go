@@ -117,6 +117,20 @@ func (m *Manager) CreatePod(pod *corev1.Pod) (string, error) {
 	return m.names.parent(p), nil
 }
 
+// Swap tells whether the kernel accounts, and so can limit, the swap of a cgroup. It is asked after Setup.
+func (m *Manager) Swap() bool {
+	file := memsw
+	if m.tree.v2 {
+		file = "memory.swap.max"
+	}
+	path := m.tree.file("memory", m.names.path("kubepods"), file)
+	if path == "" {
+		return false
+	}
+	_, err := os.Stat(path)
+	return err == nil
+}
+
 // RemovePod kills what is left of the pod and removes its cgroup, of whatever class it was. A pod without one is fine.
 func (m *Manager) RemovePod(ctx context.Context, uid types.UID) error {
 	if err := checkUID(uid); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,11 +45,11 @@ func TestForPod(t *testing.T) {
 		class corev1.PodQOSClass
 		want  Values
 	}{
-		"best effort":        {podOf("u", container("", "", "", "")), corev1.PodQOSBestEffort, Values{CPUShares: 2, CPUQuota: -1, Pids: 9}},
-		"guaranteed":         {podOf("u", container("500m", "500m", "1Mi", "1Mi")), corev1.PodQOSGuaranteed, Values{CPUShares: 512, CPUQuota: 50000, Memory: 1 << 20, Pids: 9}},
-		"burstable":          {podOf("u", container("100m", "", "", "")), corev1.PodQOSBurstable, Values{CPUShares: 102, CPUQuota: -1, Pids: 9}},
-		"one without limits": {podOf("u", container("1", "1", "1Mi", "1Mi"), container("", "2", "", "")), corev1.PodQOSBurstable, Values{CPUShares: 1024, CPUQuota: 300000, Pids: 9}},
-		"tiny quota":         {podOf("u", container("1m", "1m", "", "")), corev1.PodQOSBurstable, Values{CPUShares: 2, CPUQuota: 1000, Pids: 9}},
+		"best effort":        {podOf("u", container("", "", "", "")), corev1.PodQOSBestEffort, Values{CPUShares: 2, CPUQuota: -1, NoSwap: true, Pids: 9}},
+		"guaranteed":         {podOf("u", container("500m", "500m", "1Mi", "1Mi")), corev1.PodQOSGuaranteed, Values{CPUShares: 512, CPUQuota: 50000, Memory: 1 << 20, NoSwap: true, Pids: 9}},
+		"burstable":          {podOf("u", container("100m", "", "", "")), corev1.PodQOSBurstable, Values{CPUShares: 102, CPUQuota: -1, NoSwap: true, Pids: 9}},
+		"one without limits": {podOf("u", container("1", "1", "1Mi", "1Mi"), container("", "2", "", "")), corev1.PodQOSBurstable, Values{CPUShares: 1024, CPUQuota: 300000, NoSwap: true, Pids: 9}},
+		"tiny quota":         {podOf("u", container("1m", "1m", "", "")), corev1.PodQOSBurstable, Values{CPUShares: 2, CPUQuota: 1000, NoSwap: true, Pids: 9}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -159,17 +160,67 @@ func TestSettings(t *testing.T) {
 		t.Fatal("versions", one.Version(), two.Version())
 	}
 	all := cmp.AllowUnexported(setting{})
-	if d := cmp.Diff([]setting{{"cpu", "cpu.shares", "1024"}, {"cpu", "cpu.cfs_period_us", "100000"}, {"cpu", "cpu.cfs_quota_us", "50000"}, {"memory", "memory.limit_in_bytes", "4096"}, {"pids", "pids.max", "7"}}, one.tree.settings(v), all); d != "" {
+	if d := cmp.Diff([]setting{{"cpu", "cpu.shares", "1024"}, {"cpu", "cpu.cfs_period_us", "100000"}, {"cpu", "cpu.cfs_quota_us", "50000"}, {"memory", "memory.limit_in_bytes", "4096"}, {"pids", "pids.max", "7"}}, one.tree.settings(v, 0), all); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]setting{{"cpu", "cpu.weight", "100"}, {"cpu", "cpu.max", "50000 100000"}, {"memory", "memory.max", "4096"}, {"pids", "pids.max", "7"}}, two.tree.settings(v), all); d != "" {
+	if d := cmp.Diff([]setting{{"cpu", "cpu.weight", "100"}, {"cpu", "cpu.max", "50000 100000"}, {"memory", "memory.max", "4096"}, {"pids", "pids.max", "7"}}, two.tree.settings(v, 0), all); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]setting{{"cpu", "cpu.max", "max 100000"}}, two.tree.settings(Values{CPUQuota: -1}), all); d != "" {
+	if d := cmp.Diff([]setting{{"cpu", "cpu.max", "max 100000"}}, two.tree.settings(Values{CPUQuota: -1}, 0), all); d != "" {
 		t.Error(d)
 	}
-	if len(one.tree.settings(Values{})) != 0 {
+	if len(one.tree.settings(Values{}, 0)) != 0 {
 		t.Error("zero values write something")
+	}
+}
+
+// With v1, the limit of memory and swap together is never below that of memory, on no way from one to the other.
+func TestSwapSettings(t *testing.T) {
+	t.Parallel()
+	one, _ := fakeTree(t, false)
+	two, _ := fakeTree(t, true)
+	const limit, both, swappiness = "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.swappiness"
+	for _, c := range []struct {
+		name string
+		m    *Manager
+		v    Values
+		now  int64
+		want []setting
+	}{
+		{"v1, a new cgroup", one, Values{Memory: 4096, NoSwap: true}, math.MaxInt64, []setting{{"memory", limit, "4096"}, {"memory", both, "4096"}, {"memory", swappiness, "0"}}},
+		{"v1, less", one, Values{Memory: 4096, NoSwap: true}, 8192, []setting{{"memory", limit, "4096"}, {"memory", both, "4096"}, {"memory", swappiness, "0"}}},
+		{"v1, more", one, Values{Memory: 4096, NoSwap: true}, 1024, []setting{{"memory", both, "4096"}, {"memory", limit, "4096"}, {"memory", swappiness, "0"}}},
+		{"v1, no limit", one, Values{NoSwap: true}, math.MaxInt64, []setting{{"memory", swappiness, "0"}}},
+		{"v2", two, Values{Memory: 4096, NoSwap: true}, 0, []setting{{"memory", "memory.max", "4096"}, {"memory", "memory.swap.max", "0"}}},
+		{"v2, no limit", two, Values{NoSwap: true}, 0, []setting{{"memory", "memory.swap.max", "0"}}},
+	} {
+		if d := cmp.Diff(c.want, c.m.tree.settings(c.v, c.now), cmp.AllowUnexported(setting{})); d != "" {
+			t.Errorf("%s: %s", c.name, d)
+		}
+	}
+}
+
+// What the kernel has no file for, it does not account.
+func TestSwapAccounting(t *testing.T) {
+	t.Parallel()
+	for _, v2 := range []bool{false, true} {
+		m, dir := fakeTree(t, v2)
+		file := filepath.Join(dir, "memory", "kubepods", "memory.memsw.limit_in_bytes")
+		if v2 {
+			file = filepath.Join(dir, "kubepods", "memory.swap.max")
+		}
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if m.Swap() {
+			t.Errorf("v2 %v: swap is accounted without a file", v2)
+		}
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if !m.Swap() {
+			t.Errorf("v2 %v: swap is not accounted", v2)
+		}
 	}
 }
 
@@ -248,6 +299,21 @@ func TestKernel(t *testing.T) {
 	}
 	if n, err := readNumber(m.tree.file("memory", parent, memory)); err != nil || n != 64<<20 {
 		t.Error("memory limit", n, err)
+	}
+	// Up and down again, memory and swap together are limited like memory: no write may fail.
+	for _, limit := range []string{"128Mi", "32Mi", "64Mi"} {
+		changed := podOf("uid-1", container("500m", "1", "8Mi", limit))
+		if _, err := m.CreatePod(changed); err != nil {
+			t.Fatal("to", limit, err)
+		}
+		q := resource.MustParse(limit)
+		file, want := "memory.memsw.limit_in_bytes", uint64(q.Value())
+		if m.Version() == 2 {
+			file, want = "memory.swap.max", 0
+		}
+		if n, err := readNumber(m.tree.file("memory", parent, file)); m.Swap() && (err != nil || n != want) {
+			t.Errorf("%s with a limit of %s: %d, %v", file, limit, n, err)
+		}
 	}
 	child := exec.Command("sleep", "100")
 	if err := child.Start(); err != nil {

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"k8s.io/mount-utils"
 )
@@ -126,8 +128,12 @@ func inheritCpuset(dir string) error {
 // setting is one file and what is written to it.
 type setting struct{ controller, file, value string }
 
-// settings are the writes that give a cgroup its values.
-func (t *tree) settings(v Values) []setting {
+// memsw is v1's limit of memory and swap together, which the kernel never lets be below that of memory. It is there only where swap
+// is accounted.
+const memsw = "memory.memsw.limit_in_bytes"
+
+// settings are the writes that give a cgroup its values, in their order. memory is the limit of memory that it has, in bytes.
+func (t *tree) settings(v Values, memory int64) []setting {
 	var out []setting
 	add := func(c, f, val string) { out = append(out, setting{c, f, val}) }
 	num := func(n int64) string { return strconv.FormatInt(n, 10) }
@@ -147,10 +153,23 @@ func (t *tree) settings(v Values) []setting {
 		add("cpu", "cpu.cfs_period_us", num(period))
 		add("cpu", "cpu.cfs_quota_us", num(v.CPUQuota))
 	}
-	if v.Memory > 0 && t.v2 {
+	switch limited := v.Memory > 0; {
+	case limited && t.v2:
 		add("memory", "memory.max", num(v.Memory))
-	} else if v.Memory > 0 {
+	case limited && v.NoSwap && v.Memory > memory:
+		add("memory", memsw, num(v.Memory))
 		add("memory", "memory.limit_in_bytes", num(v.Memory))
+	case limited && v.NoSwap:
+		add("memory", "memory.limit_in_bytes", num(v.Memory))
+		add("memory", memsw, num(v.Memory))
+	case limited:
+		add("memory", "memory.limit_in_bytes", num(v.Memory))
+	}
+	switch {
+	case v.NoSwap && t.v2:
+		add("memory", "memory.swap.max", "0")
+	case v.NoSwap: // for those without a limit; what is made in the cgroup inherits it
+		add("memory", "memory.swappiness", "0")
 	}
 	if v.Pids > 0 {
 		add("pids", "pids.max", num(v.Pids))
@@ -160,7 +179,8 @@ func (t *tree) settings(v Values) []setting {
 
 // apply writes the values. What the kernel does not offer (no such file) is left out.
 func (t *tree) apply(cgroup string, v Values) error {
-	for _, s := range t.settings(v) {
+	memory, _ := readNumber(t.file("memory", cgroup, "memory.limit_in_bytes")) // none to be read: none to be heeded
+	for _, s := range t.settings(v, int64(min(memory, math.MaxInt64))) {
 		path := t.file(s.controller, cgroup, s.file)
 		if path == "" {
 			continue
@@ -175,6 +195,9 @@ func (t *tree) apply(cgroup string, v Values) error {
 		_, err = f.WriteString(s.value)
 		if cerr := f.Close(); err == nil {
 			err = cerr
+		}
+		if s.file == memsw && errors.Is(err, syscall.EBUSY) {
+			continue // more was swapped out before it was forbidden than can come back now
 		}
 		if err != nil {
 			return fmt.Errorf("write %s to %s: %w", s.value, path, err)

@@ -20,7 +20,9 @@ type Values struct {
 	CPUShares uint64
 	CPUQuota  int64 // µs of CPU time per 100 ms; -1 removes the limit
 	Memory    int64 // bytes
-	Pids      int64
+	// NoSwap forbids swap.
+	NoSwap bool
+	Pids   int64
 }
 
 // Class returns the pod's quality of service: what its status says, else what its resources make of it.
@@ -64,7 +66,7 @@ func classOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
 }
 
 // ForPod returns the settings of the pod's cgroup: CPU shares by its requests; quota and memory limit only if every container
-// has that limit, for otherwise one without would be held to the others'. pids is the node's limit for a pod, 0 for none.
+// has that limit, for otherwise one without would be held to the others'. Pods may not swap. pids is the node's limit for a pod, 0 for none.
 func ForPod(pod *corev1.Pod, pids int64) Values {
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
 	cpuLimited, memoryLimited := true, true
@@ -77,7 +79,7 @@ func ForPod(pod *corev1.Pod, pids int64) Values {
 		cpuLimited = cpuLimited || !own.Cpu().IsZero()
 		memoryLimited = memoryLimited || !own.Memory().IsZero()
 	}
-	v := Values{CPUShares: Shares(requests.Cpu().MilliValue()), CPUQuota: -1, Pids: pids}
+	v := Values{CPUShares: Shares(requests.Cpu().MilliValue()), CPUQuota: -1, NoSwap: true, Pids: pids}
 	if Class(pod) == corev1.PodQOSBestEffort {
 		v.CPUShares = minShares
 	}

@@ -85,23 +85,40 @@ func TestResources(t *testing.T) {
 	c.Resources = corev1.ResourceRequirements{Requests: list("250m", "256Mi"), Limits: list("500m", "512Mi")}
 	p.Status.QOSClass = corev1.PodQOSBurstable
 	node := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi"), "hugepages-2Mi": resource.MustParse("0"), "hugepages-1Gi": resource.MustParse("4Gi")}
-	r := resources(p, c, node, false)
+	of := func(node corev1.ResourceList, v2 bool) *runtimeapi.LinuxContainerResources {
+		return resources(ContainerRequest{Pod: p, Container: c, Node: node}, v2)
+	}
+	r := of(node, false)
 	if r.CpuShares != 256 || r.CpuQuota != 50_000 || r.MemoryLimitInBytes != 512<<20 || r.OomScoreAdj != 750 || r.Unified != nil {
 		t.Errorf("%+v", r)
 	}
 	c.Resources = corev1.ResourceRequirements{}
 	p.Status.QOSClass = corev1.PodQOSBestEffort
-	if r = resources(p, c, node, true); r.CpuShares != 2 || r.CpuQuota != 0 || r.OomScoreAdj != 1000 || r.Unified["memory.oom.group"] != "1" {
+	if r = of(node, true); r.CpuShares != 2 || r.CpuQuota != 0 || r.OomScoreAdj != 1000 || r.Unified["memory.oom.group"] != "1" {
 		t.Errorf("best effort: %+v", r)
 	}
 	p.Status.QOSClass = corev1.PodQOSGuaranteed
-	if r = resources(p, c, nil, false); r.OomScoreAdj != -997 {
+	if r = of(nil, false); r.OomScoreAdj != -997 {
 		t.Errorf("guaranteed: %d", r.OomScoreAdj)
+	}
+	// Without a limit of memory there is none for both together: 0 asks for nothing.
+	for limit, want := range map[string]int64{"0": 0, "512Mi": 512 << 20} {
+		c.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)}
+		for _, can := range []bool{false, true} {
+			one := resources(ContainerRequest{Pod: p, Container: c, LimitSwap: can}, false)
+			two := resources(ContainerRequest{Pod: p, Container: c, LimitSwap: can}, true)
+			if max, set := two.Unified["memory.swap.max"]; set != can || can && max != "0" || two.MemorySwapLimitInBytes != 0 {
+				t.Errorf("v2, accounted %v: %+v", can, two)
+			}
+			if can && one.MemorySwapLimitInBytes != want || !can && one.MemorySwapLimitInBytes != 0 || one.Unified != nil {
+				t.Errorf("v1, accounted %v, limit %s: %+v", can, limit, one)
+			}
+		}
 	}
 	// A size of huge pages that the container does not list is forbidden, not free.
 	c.Resources.Limits = corev1.ResourceList{"hugepages-2Mi": resource.MustParse("6Mi"), "hugepages-64Ki": resource.MustParse("64Ki")}
 	var pages []string
-	for _, l := range resources(p, c, node, false).HugepageLimits {
+	for _, l := range of(node, false).HugepageLimits {
 		pages = append(pages, fmt.Sprint(l.PageSize, "=", l.Limit))
 	}
 	if got := strings.Join(pages, " "); got != "1GB=0 2MB=6291456 64KB=65536" {

@@ -25,6 +25,8 @@ type ContainerRequest struct {
 	Options   runtime.ContainerOptions
 	// Node is the node's capacity: its memory sets the OOM score of burstable containers, its sizes of huge pages are limited.
 	Node corev1.ResourceList
+	// LimitSwap: the kernel can limit swap, of which containers get none.
+	LimitSwap bool
 }
 
 // CreateContainer makes a container and returns its id; it does not run yet.
@@ -93,7 +95,7 @@ func ContainerConfig(q ContainerRequest, v2 bool) *runtimeapi.ContainerConfig {
 		Annotations: containerAnnotations(q),
 		LogPath:     filepath.Join(ct.Name, strconv.Itoa(o.Attempt)+".log"),
 		Stdin:       ct.Stdin, StdinOnce: ct.StdinOnce, Tty: ct.TTY,
-		Linux: &runtimeapi.LinuxContainerConfig{Resources: resources(q.Pod, ct, q.Node, v2),
+		Linux: &runtimeapi.LinuxContainerConfig{Resources: resources(q, v2),
 			SecurityContext: containerSecurity(q.Pod, ct, o.ImageUID, o.ImageUser, o.TargetID)},
 	}
 	for _, e := range o.Env {

@@ -36,8 +36,9 @@ func quota(milli int64) int64 {
 }
 
 // resources are the limits of one container. The OOM score of a Burstable container falls with its share of the node's memory;
-// node is the node's capacity.
-func resources(pod *corev1.Pod, ct *corev1.Container, node corev1.ResourceList, v2 bool) *runtimeapi.LinuxContainerResources {
+// a container swaps nothing (the kubelet's NoSwap).
+func resources(q ContainerRequest, v2 bool) *runtimeapi.LinuxContainerResources {
+	pod, ct, node := q.Pod, q.Container, q.Node
 	requests, limits := ct.Resources.Requests, ct.Resources.Limits
 	cpu := requests.Cpu().MilliValue()
 	if _, ok := requests[corev1.ResourceCPU]; !ok {
@@ -47,6 +48,12 @@ func resources(pod *corev1.Pod, ct *corev1.Container, node corev1.ResourceList, 
 		MemoryLimitInBytes: limits.Memory().Value(), OomScoreAdj: oomScore(pod, ct, node.Memory().Value()), HugepageLimits: hugepageLimits(limits, node)}
 	if v2 {
 		r.Unified = map[string]string{"memory.oom.group": "1"}
+	}
+	switch {
+	case q.LimitSwap && v2:
+		r.Unified["memory.swap.max"] = "0"
+	case q.LimitSwap: // memory and swap together; without a limit of memory there is none, and the pod's cgroup forbids it
+		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes
 	}
 	return r
 }
