@@ -57,7 +57,7 @@ func TestPlacesAcrossARestart(t *testing.T) {
 	if k.objects, err = objects.New(objects.Config{Client: remote, Log: k.log, Changed: func([]types.UID) {}}); err != nil {
 		t.Fatal(err)
 	}
-	k.listedOnce, k.api, k.node, k.workers = make(chan struct{}), &config.API{}, &node.Node{}, podworker.New(k, config.IsStatic, k.log)
+	k.listedOnce, k.api, k.node, k.workers = make(chan struct{}), &config.API{}, &node.Node{}, podworker.New(k, config.IsStatic, func(*corev1.Pod) {}, k.log)
 	pod := func(uid types.UID) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, Name: string(uid), Namespace: "ns"}}
 	}

@@ -19,7 +19,7 @@ func TestLogsGoWithTheirPods(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	k := &Kubelet{log: log, cfg: Config{PodLogsDir: t.TempDir(), ContainerLogsDir: t.TempDir()}}
-	k.workers = podworker.New(k, func(*corev1.Pod) bool { return false }, log)
+	k.workers = podworker.New(k, func(*corev1.Pod) bool { return false }, func(*corev1.Pod) {}, log)
 	k.workers.Update(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "live"}})
 	link := func(uid string) string { return filepath.Join(k.cfg.ContainerLogsDir, "p_ns_c-"+uid+".log") }
 	for _, uid := range []string{"live", "dead"} {

@@ -116,6 +116,7 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 		return nil, fmt.Errorf("prepare cgroups: %w", err)
 	}
 	cfg.Runtime.CgroupV2 = k.cgroups.Version() == 2
+	cfg.Runtime.Observe = k.metrics.called
 	cfg.Runtime.SystemdCgroups = cfg.Cgroups.Driver == cgroup.DriverSystemd
 	dial, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -127,7 +128,7 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 	k.capacity = cfg.Node.Machine.Capacity()
 	k.events = newRecorder(cfg.Client, cfg.NodeName)
 	k.status = status.New(cfg.Client, cfg.Log)
-	k.workers = podworker.New(k, config.IsStatic, cfg.Log)
+	k.workers = podworker.New(k, config.IsStatic, func(pod *corev1.Pod) { k.metrics.restartedPod(config.IsStatic(pod)) }, cfg.Log)
 	k.probes = prober.New(ctx, prober.Config{Exec: k.probeExec, Changed: k.changed, Event: k.containerEvent, Started: time.Now(), Log: cfg.Log})
 	if err = k.composeVolumes(); err == nil {
 		err = k.composeNode()

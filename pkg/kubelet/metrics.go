@@ -22,6 +22,11 @@ type metrics struct {
 	started     *prometheus.CounterVec
 	startErrors *prometheus.CounterVec
 	preemptions *prometheus.CounterVec
+	evictions   *prometheus.CounterVec
+	restarted   *prometheus.CounterVec
+	operations  *prometheus.CounterVec
+	opErrors    *prometheus.CounterVec
+	opSeconds   *prometheus.HistogramVec
 }
 
 // newMetrics registers at r; nil: nothing is counted.
@@ -42,8 +47,19 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Help: "Starts of containers that failed, by the reason in the container's status."}, []string{"container_type", "code"}),
 		preemptions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_preemptions",
 			Help: "Pods that lost their place to a critical one, by the resource that was missing."}, []string{"preemption_signal"}),
+		evictions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_evictions",
+			Help: "Pods evicted, by the signal of what they used too much of."}, []string{"eviction_signal"}),
+		restarted: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_restarted_pods_total",
+			Help: "Pods that were removed and came back with the same UID; static: true or empty."}, []string{"static"}),
+		operations: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_runtime_operations_total",
+			Help: "Calls of the container runtime."}, []string{"operation_type"}),
+		opErrors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_runtime_operations_errors_total",
+			Help: "Calls of the container runtime that failed."}, []string{"operation_type"}),
+		opSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kubelet_runtime_operations_duration_seconds",
+			Help: "Seconds that calls of the container runtime take.", Buckets: prometheus.ExponentialBuckets(.005, 2.5, 14)}, []string{"operation_type"}),
 	}
-	r.MustRegister(m.pods, m.containers, m.relist, m.seen, m.startedPods, m.podErrors, m.started, m.startErrors, m.preemptions)
+	r.MustRegister(m.pods, m.containers, m.relist, m.seen, m.startedPods, m.podErrors, m.started, m.startErrors, m.preemptions,
+		m.evictions, m.restarted, m.operations, m.opErrors, m.opSeconds)
 	return m
 }
 
@@ -100,6 +116,37 @@ func (m *metrics) startedContainer(kind lifecycle.Kind, code string) {
 func (m *metrics) preempted(lacked corev1.ResourceName) {
 	if m != nil {
 		m.preemptions.WithLabelValues(string(lacked)).Inc()
+	}
+}
+
+// evicted counts a pod that used too much of what the signal names.
+func (m *metrics) evicted(signal string) {
+	if m != nil {
+		m.evictions.WithLabelValues(signal).Inc()
+	}
+}
+
+// restartedPod counts a pod that came back.
+func (m *metrics) restartedPod(static bool) {
+	if m == nil {
+		return
+	}
+	label := ""
+	if static {
+		label = "true"
+	}
+	m.restarted.WithLabelValues(label).Inc()
+}
+
+// called counts a call of the runtime.
+func (m *metrics) called(operation string, took time.Duration, err error) {
+	if m == nil {
+		return
+	}
+	m.operations.WithLabelValues(operation).Inc()
+	m.opSeconds.WithLabelValues(operation).Observe(took.Seconds())
+	if err != nil {
+		m.opErrors.WithLabelValues(operation).Inc()
 	}
 }
 

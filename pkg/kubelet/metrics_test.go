@@ -56,8 +56,19 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.startedContainer(lifecycle.Init, "")
 	m.startedContainer(lifecycle.Ephemeral, "")
 	m.preempted(corev1.ResourceMemory)
+	m.evicted("emptydirfs.limit")
+	m.restartedPod(true)
+	m.restartedPod(false)
+	m.called("run_podsandbox", time.Second, nil)
+	m.called("run_podsandbox", time.Second, errors.New("no network"))
 	want := map[string]float64{
 		"kubelet_preemptions memory":                                     1,
+		"kubelet_evictions emptydirfs.limit":                             1,
+		"kubelet_restarted_pods_total true":                              1,
+		"kubelet_restarted_pods_total ":                                  1,
+		"kubelet_runtime_operations_total run_podsandbox":                2,
+		"kubelet_runtime_operations_errors_total run_podsandbox":         1,
+		"kubelet_runtime_operations_duration_seconds run_podsandbox":     2,
 		"kubelet_running_pods":                                           2,
 		"kubelet_running_containers created":                             1,
 		"kubelet_running_containers running":                             1,
@@ -92,4 +103,7 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	none.startedPod(nil)
 	none.startedContainer(lifecycle.Regular, "")
 	none.preempted(corev1.ResourceCPU)
+	none.evicted("")
+	none.restartedPod(true)
+	none.called("", 0, nil)
 }

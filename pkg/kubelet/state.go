@@ -11,6 +11,7 @@ import (
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/localstorage"
 	"bonsai/pkg/kubelet/prober"
 	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/status"
@@ -33,7 +34,7 @@ type podState struct {
 	cgroupParent string
 	mounts       map[string]volume.Mounted
 	// evict, once set, is why the pod is evicted.
-	evict atomic.Pointer[string]
+	evict atomic.Pointer[localstorage.Excess]
 	// byName is what is remembered of containers' starts.
 	byName map[string]*starts
 	// changed has room for one: something happened to the pod.

@@ -70,8 +70,8 @@ func (k *Kubelet) measureStorage(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if why := localstorage.Exceeded(p, u); why != "" {
-			st.evict.Store(&why)
+		if why := localstorage.Exceeded(p, u); why != nil {
+			st.evict.Store(why)
 			k.workers.Wake(p.UID)
 		}
 	}
@@ -114,9 +114,10 @@ func (k *Kubelet) evicted(f lifecycle.Facts, st *podState) bool {
 	if why == nil || st.rejected != nil || f.Pod.DeletionTimestamp != nil {
 		return false
 	}
-	st.rejected = &admission.Rejection{Reason: reasonEvicted, Message: *why}
-	st.disruption = *why
-	k.podEvent(f.Pod, corev1.EventTypeWarning, reasonEvicted, *why)
+	st.rejected = &admission.Rejection{Reason: reasonEvicted, Message: why.Message}
+	st.disruption = why.Message
+	k.metrics.evicted(why.Signal)
+	k.podEvent(f.Pod, corev1.EventTypeWarning, reasonEvicted, why.Message)
 	k.report(f, st, false)
 	return true
 }

@@ -47,6 +47,8 @@ type Config struct {
 	SystemdCgroups bool
 	// CgroupV2 tells that the node has the unified hierarchy.
 	CgroupV2 bool
+	// Observe, if set, is told how each call but streams went; operation is its name as metrics have it (operation).
+	Observe func(operation string, took time.Duration, err error)
 }
 
 // Dial connects and asks the runtime for its version; it fails if the runtime does not answer within ctx.
@@ -54,13 +56,13 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 2 * time.Minute
 	}
-	conn, err := dial(cfg.Endpoint)
+	conn, err := dial(cfg.Endpoint, cfg.Observe)
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{conn: conn, image: conn, timeout: cfg.Timeout, cgroupV2: cfg.CgroupV2, systemd: cfg.SystemdCgroups, memory: newMemory()}
 	if cfg.ImageEndpoint != "" && cfg.ImageEndpoint != cfg.Endpoint {
-		if c.image, err = dial(cfg.ImageEndpoint); err != nil {
+		if c.image, err = dial(cfg.ImageEndpoint, cfg.Observe); err != nil {
 			conn.Close()
 			return nil, err
 		}
@@ -81,15 +83,19 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-func dial(endpoint string) (*grpc.ClientConn, error) {
+func dial(endpoint string, observe func(operation string, took time.Duration, err error)) (*grpc.ClientConn, error) {
 	if !strings.Contains(endpoint, "://") {
 		endpoint = "unix://" + endpoint
 	}
 	if !strings.HasPrefix(endpoint, "unix://") {
 		return nil, fmt.Errorf("container runtime endpoint %q is not a unix socket", endpoint)
 	}
-	conn, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithAuthority("localhost"), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
+	options := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage))}
+	if observe != nil {
+		options = append(options, grpc.WithUnaryInterceptor(observed(observe)))
+	}
+	conn, err := grpc.NewClient(endpoint, options...)
 	if err != nil {
 		return nil, fmt.Errorf("dial the container runtime at %s: %w", endpoint, err)
 	}

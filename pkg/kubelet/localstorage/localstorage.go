@@ -49,11 +49,21 @@ func podLimit(pod *corev1.Pod) (resource.Quantity, bool) {
 	return q, ok
 }
 
-// Exceeded is why the pod must go, in the words of its status; "" if it is within its limits. They are looked at in this order:
-// each emptyDir's sizeLimit, the pod's sum, each container's own.
-func Exceeded(pod *corev1.Pod, u Usage) string {
+// Excess is why a pod must go: the message of its status, and the signal that metrics count.
+type Excess struct{ Signal, Message string }
+
+// Signals of what has a limit.
+const (
+	signalEmptyDir  = "emptydirfs.limit"
+	signalPod       = "ephemeralpodfs.limit"
+	signalContainer = "ephemeralcontainerfs.limit"
+)
+
+// Exceeded is why the pod must go, nil if it is within its limits. They are looked at in this order: each emptyDir's sizeLimit, the
+// pod's sum, each container's own.
+func Exceeded(pod *corev1.Pod, u Usage) *Excess {
 	if !Limited(pod) {
-		return ""
+		return nil
 	}
 	var sum int64
 	for i := range pod.Spec.Volumes {
@@ -63,23 +73,23 @@ func Exceeded(pod *corev1.Pod, u Usage) string {
 		}
 		sum += u.Volumes[v.Name]
 		if l := v.EmptyDir.SizeLimit; l != nil && l.Sign() > 0 && l.CmpInt64(u.Volumes[v.Name]) < 0 {
-			return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, l.String())
+			return &Excess{signalEmptyDir, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, l.String())}
 		}
 	}
 	for _, used := range u.Containers {
 		sum += used
 	}
 	if l, ok := podLimit(pod); ok && l.CmpInt64(sum) < 0 {
-		return fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", l.String())
+		return &Excess{signalPod, fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", l.String())}
 	}
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			if l, ok := list[i].Resources.Limits[corev1.ResourceEphemeralStorage]; ok && l.CmpInt64(u.Containers[list[i].Name]) < 0 {
-				return fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", list[i].Name, l.String())
+				return &Excess{signalContainer, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", list[i].Name, l.String())}
 			}
 		}
 	}
-	return ""
+	return nil
 }
 
 // Tree is what the files below dir take on the disk: blocks, each file once however many names it has, without following links.

@@ -3,6 +3,7 @@ package localstorage
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,7 @@ func volume(name, limit string, medium corev1.StorageMedium) corev1.Volume {
 func TestExceeded(t *testing.T) {
 	t.Parallel()
 	const mi = 1 << 20
+	signals := map[string]string{"": "", "Container": "ephemeralcontainerfs.limit", "Pod": "ephemeralpodfs.limit", "Usage": "emptydirfs.limit"}
 	for name, c := range map[string]struct {
 		a, b     string // limits of two containers
 		volumes  []corev1.Volume
@@ -51,8 +53,12 @@ func TestExceeded(t *testing.T) {
 	} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: c.volumes, Priority: &c.priority,
 			Containers: []corev1.Container{{Name: "a", Resources: limits(c.a)}, {Name: "b", Resources: limits(c.b)}}}}
-		if got := Exceeded(pod, c.usage); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+		got := Exceeded(pod, c.usage)
+		if got == nil {
+			got = &Excess{}
+		}
+		if got.Message != c.want || got.Signal != signals[strings.Split(c.want, " ")[0]] {
+			t.Errorf("%s: %+v, want %q", name, got, c.want)
 		}
 	}
 }

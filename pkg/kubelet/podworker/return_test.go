@@ -22,7 +22,7 @@ func TestAPodComesBackAfterItsRemoval(t *testing.T) {
 				time.Sleep(time.Second)
 				w.Update(pod("a"))
 				time.Sleep(5 * time.Second)
-				expect(t, s, "sync:a terminate:a:30s cleanup:a forget:a sync:a")
+				expect(t, s, "sync:a terminate:a:30s cleanup:a forget:a return:a sync:a")
 				if st, known := w.State("a"); !known || st != Syncing {
 					t.Errorf("state %v, %v", st, known)
 				}

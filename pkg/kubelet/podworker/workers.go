@@ -16,6 +16,8 @@ type Workers struct {
 	log   *slog.Logger
 	// static tells whether a pod is static: two static pods of one name never run at the same time.
 	static func(*corev1.Pod) bool
+	// returned is told of a pod that begins a new life.
+	returned func(*corev1.Pod)
 
 	mu      sync.Mutex
 	ctx     context.Context // set by Run; nil before
@@ -27,9 +29,10 @@ type Workers struct {
 	taken map[types.UID]chan struct{}
 }
 
-// New returns workers that begin to work with Run.
-func New(steps Steps, static func(*corev1.Pod) bool, log *slog.Logger) *Workers {
-	return &Workers{steps: steps, static: static, log: log, workers: map[types.UID]*worker{}, names: map[string][]types.UID{},
+// New returns workers that begin to work with Run. static tells whether a pod is static; returned is told of each pod that has come
+// back after its removal, when it begins anew; it must not call the workers.
+func New(steps Steps, static func(*corev1.Pod) bool, returned func(*corev1.Pod), log *slog.Logger) *Workers {
+	return &Workers{steps: steps, static: static, returned: returned, log: log, workers: map[types.UID]*worker{}, names: map[string][]types.UID{},
 		taken: map[types.UID]chan struct{}{}}
 }
 
@@ -166,6 +169,7 @@ func (w *Workers) drop(x *worker) {
 	x.mu.Unlock()
 	delete(w.workers, uid)
 	if next != nil {
+		w.returned(next)
 		w.addLocked(next, false)
 	}
 }

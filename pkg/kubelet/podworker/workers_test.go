@@ -81,7 +81,7 @@ func deleted(p *corev1.Pod, grace int64) *corev1.Pod {
 func run(t *testing.T, s *steps, static bool, test func(w *Workers)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := New(s, func(*corev1.Pod) bool { return static }, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		w := New(s, func(*corev1.Pod) bool { return static }, func(p *corev1.Pod) { s.note("return:%s", p.UID) }, slog.New(slog.NewTextHandler(io.Discard, nil)))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- w.Run(ctx) }()
