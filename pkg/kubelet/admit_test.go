@@ -57,11 +57,20 @@ func TestPlacesAcrossARestart(t *testing.T) {
 	if k.objects, err = objects.New(objects.Config{Client: remote, Log: k.log, Changed: func([]types.UID) {}}); err != nil {
 		t.Fatal(err)
 	}
+	k.earlier = map[types.UID]*corev1.Pod{}
 	k.listedOnce, k.api, k.node, k.workers = make(chan struct{}), &config.API{}, &node.Node{}, podworker.New(k, config.IsStatic, func(*corev1.Pod) {}, k.log)
 	pod := func(uid types.UID) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, Name: string(uid), Namespace: "ns"}}
 	}
-	k.listed([]*runtime.PodStatus{{UID: "ran", Name: "ran", Sandboxes: []runtime.Sandbox{{ID: "s"}}}})
+	k.listed([]*runtime.PodStatus{{UID: "ran", Name: "ran", Sandboxes: []runtime.Sandbox{{ID: "s"}}},
+		{UID: "edited", Name: "web-n", Annotations: map[string]string{runtime.AnnotationConfigSource: runtime.SourceFile}}})
+	if len(k.earlier) != 1 || k.earlier["edited"] == nil {
+		t.Errorf("static pods of the life before: %v", k.earlier)
+	}
+	fileSource{k}.Remove(k.earlier["edited"])
+	if state, known := k.workers.State("edited"); !known || state != podworker.Terminating {
+		t.Errorf("a static pod of the life before whose manifest is gone: %v, %v", state, known)
+	}
 	source := apiSource{k, t.Context()}
 	source.Update(pod("first"))
 	source.Update(pod("ran"))

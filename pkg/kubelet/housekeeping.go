@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/images"
 	"bonsai/pkg/kubelet/runtime"
@@ -37,6 +38,9 @@ func (k *Kubelet) listed(pods []*runtime.PodStatus) {
 			if len(p.Sandboxes) > 0 {
 				k.admission.Ran(p.UID)
 			}
+			if pod := left(p); config.IsStatic(pod) {
+				k.earlier[p.UID] = pod
+			}
 		}
 		close(k.listedOnce)
 	}
@@ -50,10 +54,14 @@ func (k *Kubelet) listed(pods []*runtime.PodStatus) {
 			continue
 		}
 		k.log.Info("a pod in the container runtime is known to no source, it is ended", "pod", p.Namespace+"/"+p.Name, "uid", p.UID)
-		one := int64(1)
-		k.workers.Remove(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, UID: p.UID},
-			Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &one}})
+		k.workers.Remove(left(p))
 	}
+}
+
+// left is what can be told of a pod that only the runtime knows.
+func left(p *runtime.PodStatus) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, UID: p.UID, Annotations: p.Annotations},
+		Spec: corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(1))}}
 }
 
 // housekeeping removes what nobody uses any more: dead containers, directories and cgroups of pods that are gone, images.

@@ -91,6 +91,8 @@ type Kubelet struct {
 
 	// listedOnce is closed when the runtime was first listed: which pods it had before is known then.
 	listedOnce chan struct{}
+	// earlier are the static pods that it had, by uid; read only once listedOnce is closed.
+	earlier map[types.UID]*corev1.Pod
 	// sources is locked while a source tells of a pod.
 	sources sync.Mutex
 	// mirrorsDue makes the mirror pods be looked at.
@@ -109,7 +111,7 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 	if cfg.NodeName == "" || cfg.Client == nil || cfg.Log == nil || cfg.Defaults == nil || cfg.QOS == nil || cfg.Sysctls == nil {
 		return nil, errors.New("kubelet: NodeName, Client, Sysctls, Defaults, QOS and Log are required")
 	}
-	k := &Kubelet{cfg: cfg, log: cfg.Log, metrics: newMetrics(cfg.Metrics), mirrorsDue: make(chan struct{}, 1), listedOnce: make(chan struct{}), pods: map[types.UID]*corev1.Pod{},
+	k := &Kubelet{cfg: cfg, log: cfg.Log, metrics: newMetrics(cfg.Metrics), mirrorsDue: make(chan struct{}, 1), listedOnce: make(chan struct{}), earlier: map[types.UID]*corev1.Pod{}, pods: map[types.UID]*corev1.Pod{},
 		mirrors: map[string]*corev1.Pod{}, outlived: map[types.UID]bool{}, states: map[types.UID]*podState{}}
 	var err error
 	if k.cgroups, err = cgroup.New(cfg.Cgroups); err != nil {
@@ -233,6 +235,7 @@ func (k *Kubelet) runFiles(ctx context.Context) error {
 		return nil
 	case <-k.listedOnce:
 	}
+	k.files.Earlier = k.earlier
 	// The statuses of static pods are in their mirrors: they are worth a short wait, but not more, for the API server may be one of them.
 	patience, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

@@ -92,7 +92,8 @@ func (k *Kubelet) gone(pod *corev1.Pod) {
 	delete(k.pods, pod.UID)
 	k.mu.Unlock()
 	k.admission.Withdraw(pod.UID)
-	if _, known := k.workers.State(pod.UID); known {
+	// A static pod that no worker knows is one of an earlier life of the kubelet.
+	if _, known := k.workers.State(pod.UID); known || config.IsStatic(pod) {
 		k.workers.Remove(pod)
 	} else {
 		k.objects.Untrack(pod.UID)

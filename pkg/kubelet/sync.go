@@ -51,7 +51,7 @@ func (k *Kubelet) Sync(ctx context.Context, pod *corev1.Pod) (podworker.Outcome,
 		f := k.facts(pod, st, rt, false)
 		deadline := lifecycle.Deadline(f.Pod)
 		if k.evicted(f, st) {
-			return podworker.Outcome{Ended: true, Grace: evictionGrace}, nil
+			return podworker.Outcome{Ended: true, Grace: new(evictionGrace)}, nil
 		}
 		if k.overdue(f, st, deadline) {
 			return podworker.Outcome{Ended: true}, nil

@@ -308,3 +308,28 @@ func TestManifestsWithAUID(t *testing.T) {
 		t.Error("log:", logged.String())
 	}
 }
+
+// A manifest that was edited while the kubelet was down has left its old pod in the runtime: it goes before the new one comes.
+func TestPodsOfAnEarlierLife(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	h := &calls{gate: make(chan struct{})}
+	close(h.gate)
+	f := &Files{Path: dir, Node: "n", Defaults: none, Log: slog.New(slog.DiscardHandler), Mu: &sync.Mutex{}}
+	name := filepath.Join(dir, "a.yaml")
+	if err := os.WriteFile(name, []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	same, err := f.parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := same.DeepCopy()
+	old.UID = "old"
+	f.Earlier = map[types.UID]*corev1.Pod{"old": old, same.UID: same}
+	f.read(h)
+	f.read(h)
+	if got := h.text(); got != "remove:old update:"+string(same.UID) {
+		t.Error(got)
+	}
+}

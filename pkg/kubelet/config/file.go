@@ -28,6 +28,9 @@ type Files struct {
 	Period   time.Duration
 	Defaults func(*corev1.Pod)
 	Log      *slog.Logger
+	// Earlier are the static pods that an earlier life of the kubelet has left in the runtime: those that the first read does not find
+	// are removed with it, before a pod of the same name is told of.
+	Earlier map[types.UID]*corev1.Pod
 	// Mu is locked around the calls of the handler.
 	Mu *sync.Mutex
 
@@ -94,6 +97,9 @@ func (f *Files) read(h Handler) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	updated, removed := Diff(f.known, now)
+	if !f.Synced() {
+		_, removed = Diff(f.Earlier, now)
+	}
 	for _, p := range removed {
 		h.Remove(p)
 	}

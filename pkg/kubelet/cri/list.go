@@ -80,8 +80,12 @@ func (c *Client) list(ctx context.Context, labels map[string]string) (map[types.
 		}
 		return byUID[uid]
 	}
+	newest := map[types.UID]int64{}
 	for _, s := range sandboxes.Items {
 		if p := pod(s.Labels); p != nil {
+			if s.CreatedAt >= newest[p.UID] {
+				newest[p.UID], p.Annotations = s.CreatedAt, s.Annotations
+			}
 			p.Sandboxes = append(p.Sandboxes, runtime.Sandbox{ID: s.Id, Attempt: s.GetMetadata().GetAttempt(),
 				Ready: s.State == runtimeapi.PodSandboxState_SANDBOX_READY, CreatedAt: time.Unix(0, s.CreatedAt)})
 		}

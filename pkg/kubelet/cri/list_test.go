@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -37,5 +38,33 @@ func TestStateOf(t *testing.T) {
 		if got := stateOf(c.status); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
+	}
+}
+
+// listing has two sandboxes of one pod.
+type listing struct{ fakeRuntime }
+
+func (listing) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
+	of := func(id, hash string, at int64) *runtimeapi.PodSandbox {
+		return &runtimeapi.PodSandbox{Id: id, CreatedAt: at, Labels: map[string]string{runtime.LabelPodUID: "u"}, Annotations: map[string]string{runtime.AnnotationConfigHash: hash}}
+	}
+	return &runtimeapi.ListPodSandboxResponse{Items: []*runtimeapi.PodSandbox{of("new", "b", 2), of("old", "a", 1)}}, nil
+}
+
+func (listing) ListContainers(context.Context, *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
+	return &runtimeapi.ListContainersResponse{}, nil
+}
+
+// TestListedAnnotations: a pod is what its newest sandbox was made for.
+func TestListedAnnotations(t *testing.T) {
+	t.Parallel()
+	c, err := Dial(t.Context(), Config{Endpoint: serve(t, listing{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	pods, err := c.Pods(t.Context())
+	if err != nil || len(pods) != 1 || pods[0].Annotations[runtime.AnnotationConfigHash] != "b" || pods[0].Sandboxes[0].ID != "new" {
+		t.Errorf("%+v, %v", pods, err)
 	}
 }

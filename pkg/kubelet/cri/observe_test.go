@@ -38,17 +38,24 @@ func (fakeRuntime) Version(context.Context, *runtimeapi.VersionRequest) (*runtim
 	return &runtimeapi.VersionResponse{RuntimeName: "fake"}, nil
 }
 
-func TestEveryCallIsObserved(t *testing.T) {
-	t.Parallel()
+// serve serves the runtime until the test ends and returns its socket.
+func serve(t *testing.T, r runtimeapi.RuntimeServiceServer) string {
+	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := grpc.NewServer()
-	runtimeapi.RegisterRuntimeServiceServer(s, fakeRuntime{})
+	runtimeapi.RegisterRuntimeServiceServer(s, r)
 	go func() { _ = s.Serve(l) }() // until Stop
-	defer s.Stop()
+	t.Cleanup(s.Stop)
+	return socket
+}
+
+func TestEveryCallIsObserved(t *testing.T) {
+	t.Parallel()
+	socket := serve(t, fakeRuntime{})
 	var mu sync.Mutex
 	var got []string
 	c, err := Dial(t.Context(), Config{Endpoint: socket, Observe: func(operation string, took time.Duration, err error) {

@@ -102,3 +102,35 @@ func TestUnreadyAfter(t *testing.T) {
 		}
 	})
 }
+
+// silent is an API server that does not answer the first creation of a Node.
+type silent struct {
+	kubelettest.Client
+	asked atomic.Int32
+}
+
+func (s *silent) CreateNode(ctx context.Context, node *corev1.Node) (*corev1.Node, error) {
+	if s.asked.Add(1) == 1 {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.Client.CreateNode(ctx, node)
+}
+
+// TestRegistrationGoesOn: neither a runtime that hangs nor a request without an answer holds the registration up for good.
+func TestRegistrationGoesOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := &silent{Client: kubelettest.Client{Interface: fake.NewClientset()}}
+		n := &Node{cfg: Config{Client: api, Name: "n", Runtime: &deadRuntime{hangs: true}, Machine: fakeMachine{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
+		n.network.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		if !n.register(ctx) {
+			t.Fatal("not registered in 2 min")
+		}
+		if node := n.Object(); node == nil || conditionTrue(node.Status.Conditions, corev1.NodeReady) {
+			t.Errorf("registered as %+v", node)
+		}
+	})
+}

@@ -18,6 +18,8 @@ import (
 const (
 	registerRetryFirst = 100 * time.Millisecond
 	registerRetryMost  = 7 * time.Second
+	// registerTimeout is how long one try may wait for the API server.
+	registerTimeout = 30 * time.Second
 )
 
 // register makes the Node, or takes over the one that exists; false if ctx was done before.
@@ -39,13 +41,20 @@ func (n *Node) register(ctx context.Context) bool {
 	}
 }
 
-func (n *Node) tryRegister(ctx context.Context) (*corev1.Node, error) {
+// tryRegister waits no longer for the runtime than the status does, and no longer for the API server than registerTimeout.
+func (n *Node) tryRegister(parent context.Context) (*corev1.Node, error) {
+	fresh := n.initial()
+	if !n.cfg.NoRegister {
+		look, stop := context.WithTimeout(parent, runtimeTimeout)
+		state, stateErr := n.runtimeState(look)
+		fresh.Status = n.status(look, fresh.Status, state, stateErr)
+		stop()
+	}
+	ctx, cancel := context.WithTimeout(parent, registerTimeout)
+	defer cancel()
 	if n.cfg.NoRegister {
 		return n.cfg.Client.Node(ctx, n.cfg.Name)
 	}
-	state, stateErr := n.runtimeState(ctx)
-	fresh := n.initial()
-	fresh.Status = n.status(ctx, fresh.Status, state, stateErr)
 	node, err := n.cfg.Client.CreateNode(ctx, fresh)
 	if err == nil {
 		n.cfg.Log.Info("registered the node", "node", n.cfg.Name)

@@ -21,8 +21,8 @@ import (
 type Outcome struct {
 	// Ended: no container of the pod runs and none will; go on to terminating.
 	Ended bool
-	// Grace is what containers that still run get then; 0: what the pod says.
-	Grace time.Duration
+	// Grace is what containers that still run get then, at least leastGrace; nil: what the pod says.
+	Grace *time.Duration
 	// Wake is when to sync again although nothing happened; zero: not.
 	Wake time.Time
 }
@@ -33,7 +33,7 @@ type Steps interface {
 	// Sync moves the pod toward running. Its context ends when the pod shall terminate.
 	Sync(ctx context.Context, pod *corev1.Pod) (Outcome, error)
 	// Terminate ends all containers within the grace period and returns nil when none runs. Its context ends when the grace
-	// period becomes shorter.
+	// period becomes shorter. The period begins with the first call; later ones get what is left of it, down to 0.
 	Terminate(ctx context.Context, pod *corev1.Pod, grace time.Duration) error
 	// Cleanup frees what the ended pod used, but for what its logs need.
 	Cleanup(ctx context.Context, pod *corev1.Pod) error

@@ -29,8 +29,9 @@ type worker struct {
 	removed bool
 	// next is the pod as it came back after its removal; nil: it did not.
 	next *corev1.Pod
-	// grace is the shortest grace period asked for, once the pod terminates.
-	grace time.Duration
+	// grace is the shortest grace period asked for, nil before the pod terminates; end is when it is over, zero before it begins.
+	grace *time.Duration
+	end   time.Time
 	// cancel ends the step in progress, nil if none is.
 	cancel context.CancelFunc
 }
@@ -50,15 +51,31 @@ func (x *worker) set(pod *corev1.Pod, removed bool) {
 		if x.state == Syncing {
 			x.state = Terminating
 		}
-		if n := graceOf(pod); x.grace == 0 || n < x.grace {
-			x.grace = n
-		}
+		x.shorten(graceOf(pod))
 	}
-	if x.cancel != nil && (x.state != before || (x.state == Terminating && x.grace < g)) {
+	if x.cancel != nil && (x.state != before || (x.state == Terminating && x.grace != g)) {
 		x.cancel()
 	}
 	x.mu.Unlock()
 	x.poke()
+}
+
+// shorten takes a grace period if none so short was asked for before.
+func (x *worker) shorten(grace time.Duration) {
+	if x.grace == nil || grace < *x.grace {
+		x.grace = &grace
+	}
+}
+
+// left is what is left of the grace period, which begins when it is asked for first.
+func (x *worker) left() time.Duration {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	now := time.Now()
+	if end := now.Add(*x.grace); x.end.IsZero() || end.Before(x.end) {
+		x.end = end
+	}
+	return max(x.end.Sub(now), 0)
 }
 
 func (x *worker) poke() {
@@ -111,7 +128,7 @@ func (x *worker) run(ctx context.Context) {
 // left to do, ever.
 func (x *worker) step(parent context.Context) (again time.Time, gone bool, err error) {
 	x.mu.Lock()
-	pod, state, grace, removed := x.pod, x.state, x.grace, x.removed
+	pod, state, removed := x.pod, x.state, x.removed
 	ctx, cancel := context.WithCancel(parent)
 	x.cancel = cancel
 	x.mu.Unlock()
@@ -133,20 +150,23 @@ func (x *worker) step(parent context.Context) (again time.Time, gone bool, err e
 		}
 		var out Outcome
 		if out, err = x.all.steps.Sync(ctx, pod); err == nil && out.Ended {
-			grace := out.Grace
-			if grace == 0 {
-				grace = graceOf(pod)
+			grace := graceOf(pod)
+			if out.Grace != nil {
+				grace = max(*out.Grace, leastGrace)
 			}
-			x.advance(Syncing, Terminating, grace)
+			x.mu.Lock()
+			x.shorten(grace)
+			x.mu.Unlock()
+			x.advance(Syncing, Terminating)
 		}
 		return out.Wake, false, err
 	case Terminating:
-		if err = x.all.steps.Terminate(ctx, pod, grace); err == nil {
-			x.advance(Terminating, Terminated, 0)
+		if err = x.all.steps.Terminate(ctx, pod, x.left()); err == nil {
+			x.advance(Terminating, Terminated)
 		}
 	case Terminated:
 		if err = x.all.steps.Cleanup(ctx, pod); err == nil {
-			x.advance(Terminated, Finished, 0)
+			x.advance(Terminated, Finished)
 			x.all.release(pod)
 		}
 	case Finished:
@@ -162,13 +182,10 @@ func (x *worker) step(parent context.Context) (again time.Time, gone bool, err e
 }
 
 // advance moves on and makes the next step due.
-func (x *worker) advance(from, to State, grace time.Duration) {
+func (x *worker) advance(from, to State) {
 	x.mu.Lock()
 	if x.state == from {
 		x.state = to
-	}
-	if grace > 0 && (x.grace == 0 || grace < x.grace) {
-		x.grace = grace
 	}
 	x.mu.Unlock()
 	x.poke()

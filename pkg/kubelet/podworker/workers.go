@@ -176,6 +176,9 @@ func (w *Workers) drop(x *worker) {
 
 func fullName(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 
+// leastGrace is the shortest grace period: containers are always asked before they are killed.
+const leastGrace = time.Second
+
 // graceOf is how long the pod's containers may take to end.
 func graceOf(pod *corev1.Pod) time.Duration {
 	seconds := int64(30)
@@ -185,5 +188,5 @@ func graceOf(pod *corev1.Pod) time.Duration {
 	if pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil {
 		seconds = *pod.DeletionGracePeriodSeconds
 	}
-	return time.Duration(max(seconds, 1)) * time.Second
+	return max(time.Duration(seconds)*time.Second, leastGrace)
 }

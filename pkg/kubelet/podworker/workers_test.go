@@ -221,12 +221,61 @@ func TestStaticPodWaitsForItsPredecessor(t *testing.T) {
 // TestEndedWithGrace: a Sync that ends a pod may say how long its containers get.
 func TestEndedWithGrace(t *testing.T) {
 	t.Parallel()
+	grace := 5 * time.Second
 	s := &steps{sync: func(context.Context, *corev1.Pod) (Outcome, error) {
-		return Outcome{Ended: true, Grace: time.Second}, nil
+		return Outcome{Ended: true, Grace: &grace}, nil
 	}}
 	run(t, s, false, func(w *Workers) {
 		w.Update(pod("a"))
-		expect(t, s, "sync:a terminate:a:1s cleanup:a finish:a")
+		expect(t, s, "sync:a terminate:a:5s cleanup:a finish:a")
+		grace = 0 // is none, not the pod's own
+		w.Update(pod("b"))
+		expect(t, s, "sync:a terminate:a:5s cleanup:a finish:a sync:b terminate:b:1s cleanup:b finish:b")
+	})
+}
+
+// A termination that fails is tried again with what is left of the grace period, not with all of it.
+func TestTheGracePeriodBeginsOnce(t *testing.T) {
+	t.Parallel()
+	s := &steps{}
+	s.terminate = func(ctx context.Context, _ *corev1.Pod, grace time.Duration) error {
+		select {
+		case <-ctx.Done():
+		case <-time.After(min(grace, 8*time.Second)):
+		}
+		if grace > 0 {
+			return errors.New("rpc error: code = Unavailable")
+		}
+		return nil
+	}
+	run(t, s, false, func(w *Workers) {
+		w.Update(deleted(pod("a"), 12))
+		time.Sleep(time.Minute)
+		expect(t, s, "terminate:a:12s terminate:a:3.5s terminate:a:0s cleanup:a finish:a")
+	})
+	s.log = nil
+	run(t, s, false, func(w *Workers) {
+		w.Update(deleted(pod("b"), 60))
+		time.Sleep(time.Second)
+		w.Update(deleted(pod("b"), 5)) // sooner, from now on
+		time.Sleep(time.Minute)
+		expect(t, s, "terminate:b:1m0s terminate:b:5s terminate:b:0s cleanup:b finish:b")
+	})
+}
+
+// What is left of an edited manifest by an earlier life of the kubelet ends before the new pod begins.
+func TestAStaticPodWaitsForAnOrphanOfItsName(t *testing.T) {
+	t.Parallel()
+	s := &steps{terminate: func(context.Context, *corev1.Pod, time.Duration) error { time.Sleep(5 * time.Second); return nil }}
+	run(t, s, true, func(w *Workers) {
+		w.Remove(pod("old"))
+		w.Update(pod("new"))
+		time.Sleep(4 * time.Second)
+		expect(t, s, "terminate:old:30s")
+		time.Sleep(2 * time.Second)
+		if got := strings.ReplaceAll(s.text(), " forget:old", ""); got != "terminate:old:30s cleanup:old sync:new" {
+			t.Error(got)
+		}
 	})
 }
 

@@ -128,6 +128,8 @@ type PodStatus struct {
 	UID       types.UID
 	Name      string
 	Namespace string
+	// Annotations are the pod's, as its newest sandbox was made with them. Only lists fill it.
+	Annotations map[string]string
 	// Sandboxes and Containers are sorted by creation, newest first.
 	Sandboxes  []Sandbox
 	Containers []Container
