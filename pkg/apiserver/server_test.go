@@ -395,8 +395,14 @@ func TestTrace(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	var step struct{ Trace, Step, Object, Link string }
-	if err := json.Unmarshal(out.Bytes(), &step); err != nil {
-		t.Fatalf("want one line: %v: %s", err, &out)
+	var lines [][]byte
+	for line := range bytes.Lines(out.Bytes()) {
+		if bytes.Contains(line, []byte(`"msg":"step"`)) {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) != 1 || json.Unmarshal(lines[0], &step) != nil {
+		t.Fatalf("want one step: %s", &out)
 	}
 	if step.Trace != trace.Of(&made) || step.Step != "apiserver.create" || step.Object != "ns/a" || step.Link != id {
 		t.Errorf("object %s, logged %+v", made.UID, step)
