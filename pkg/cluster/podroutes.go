@@ -2,12 +2,15 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -61,28 +64,67 @@ func (c Config) followPodRoutes(ctx context.Context, log *slog.Logger) {
 			}
 		}
 	}
+	forget := func(obj any) {
+		if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = last.Obj
+		}
+		if node, ok := obj.(*corev1.Node); ok {
+			if err := c.forgetRouteToPods(node); err != nil {
+				log.Error("cannot remove the route to a node's pods", "node", node.Name, "error", err)
+			}
+		}
+	}
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: nodeListWatch(client, ""), ObjectType: &corev1.Node{}, ResyncPeriod: time.Minute,
-		Handler: cache.ResourceEventHandlerFuncs{AddFunc: route, UpdateFunc: func(_, obj any) { route(obj) }},
+		Handler: cache.ResourceEventHandlerFuncs{AddFunc: route, UpdateFunc: func(_, obj any) { route(obj) }, DeleteFunc: forget},
 	})
 	informer.RunWithContext(ctx)
 }
 
-// routeToPods sets the route to the node's podCIDR through its address on the node network. It goes with the link.
+// routeToPods sets the route to the node's podCIDR through its address on the node network. It goes with the node or the link.
 func (c Config) routeToPods(node *corev1.Node) error {
-	gateway := net.ParseIP(internalIP(node))
-	if node.Spec.PodCIDR == "" || gateway == nil {
-		return nil
-	}
-	_, subnet, err := net.ParseCIDR(node.Spec.PodCIDR)
-	if err != nil {
+	route, err := c.podRoute(node)
+	if route == nil || err != nil {
 		return err
+	}
+	return netlink.RouteReplace(route)
+}
+
+// forgetRouteToPods removes a node's route, unless it leads through another node by now.
+func (c Config) forgetRouteToPods(node *corev1.Node) error {
+	route, err := c.podRoute(node)
+	if route == nil || err != nil {
+		return err
+	}
+	if err := netlink.RouteDel(route); err != nil && !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	return nil
+}
+
+// podRoute is the route to a node's pods, nil if it needs none.
+func (c Config) podRoute(node *corev1.Node) (*netlink.Route, error) {
+	subnet, gateway, ok := c.podNetwork(node)
+	if !ok {
+		return nil, nil
 	}
 	link, err := netlink.LinkByName(c.mark())
 	if err != nil {
-		return fmt.Errorf("find %s: %w", c.mark(), err)
+		return nil, fmt.Errorf("find %s: %w", c.mark(), err)
 	}
-	return netlink.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: subnet, Gw: gateway})
+	return &netlink.Route{LinkIndex: link.Attrs().Index, Dst: &net.IPNet{IP: subnet.Addr().AsSlice(), Mask: net.CIDRMask(subnet.Bits(), 32)}, Gw: gateway.AsSlice()}, nil
+}
+
+// podNetwork is a node's podCIDR and its address on the node network. Who may write nodes rules over the cluster's networks and
+// not over the host's routes: what lies outside of them is not heeded.
+func (c Config) podNetwork(node *corev1.Node) (subnet netip.Prefix, gateway netip.Addr, ok bool) {
+	gateway, err := netip.ParseAddr(internalIP(node))
+	if err != nil || !c.NodeSubnet.Contains(gateway) || gateway == c.HostIP() {
+		return subnet, gateway, false
+	}
+	subnet, err = netip.ParsePrefix(node.Spec.PodCIDR)
+	within := err == nil && c.PodSubnet.Contains(subnet.Addr()) && subnet.Bits() > c.PodSubnet.Bits()
+	return subnet.Masked(), gateway, within
 }
 
 func internalIP(node *corev1.Node) string {

@@ -10,8 +10,8 @@ import (
 // TestEscape: whatever text an object has, its JSON says the same afterwards, can be read as YAML, and has no control characters.
 func TestEscape(t *testing.T) {
 	t.Parallel()
-	all := make([]rune, 0, 0x110000)
-	for r := rune(0); r <= 0x10ffff; r++ {
+	var all []rune
+	for r := rune(0); r <= 0x10ffff; r += 1 + r>>16*0x3fff { // all of the first plane, and some of each other one
 		if r < 0xd800 || r > 0xdfff {
 			all = append(all, r)
 		}
