@@ -26,8 +26,13 @@ func (n *NodeConfig) processes(log *slog.Logger) []process {
 	rows := []process{
 		// A containerd beside our binaries must find the shim beside it, not the system's.
 		{name: "containerd", argv: []string{n.containerd(), "--config", l.node(n.Name, "etc", "containerd.toml")},
-			env:    []string{"PATH=" + n.BinDir + ":" + os.Getenv("PATH")},
-			before: func(ctx context.Context) { clearUnfinishedTasks(ctx, "/proc", containerdTasks, log) }},
+			env: []string{"PATH=" + n.BinDir + ":" + os.Getenv("PATH")},
+			before: func(ctx context.Context) {
+				clearUnfinishedTasks(ctx, "/proc", containerdTasks, log)
+				if err := clearLostNetworks(containerdTasks, sandboxSpaces, sandboxAddresses, log); err != nil {
+					log.Warn("cannot clear the networks of lost sandboxes", "error", err)
+				}
+			}},
 		{name: "kubelet", argv: []string{bin("kubelet"),
 			"--config=" + l.node(n.Name, "etc", "kubelet.yaml"),
 			"--kubeconfig=" + l.kubeconfig("kubelet-"+n.Name),

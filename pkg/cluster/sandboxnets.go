@@ -1,0 +1,85 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// sandboxSpaces has a mount per network namespace that containerd made for a sandbox, by names that begin with "cni-".
+	sandboxSpaces = "/run/netns"
+	// sandboxAddresses has a directory per network in which host-local keeps a file per address: its first line is the sandbox.
+	sandboxAddresses = "/var/lib/cni/networks"
+)
+
+// clearLostNetworks removes the network namespaces, and frees the addresses, of sandboxes without a task. It must run while
+// containerd is down: containerd makes a sandbox's network before it writes the sandbox down, and forgets both when it is killed in
+// between. Of a sandbox that it knows and that has no task any more, it is told by the kubelet to remove what is here gone already.
+func clearLostNetworks(tasks, spaces, addresses string, log *slog.Logger) error {
+	ids, used, err := networksInUse(tasks)
+	if err != nil {
+		return err // better too much left than an address given twice
+	}
+	var errs []error
+	mounts, _ := filepath.Glob(filepath.Join(spaces, "cni-*"))
+	for _, path := range mounts {
+		if used[filepath.Base(path)] {
+			continue
+		}
+		log.Info("removing the network namespace of a sandbox without a task", "path", path)
+		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) { // it may be made and not yet mounted
+			errs = append(errs, fmt.Errorf("unmount %s: %w", path, err))
+			continue
+		}
+		errs = append(errs, os.Remove(path))
+	}
+	files, _ := filepath.Glob(filepath.Join(addresses, "*", "*.*.*.*"))
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		id, _, _ := strings.Cut(string(bytes.TrimSpace(data)), "\n")
+		if id = strings.TrimSpace(id); err != nil || ids[id] {
+			continue
+		}
+		log.Info("freeing the address of a sandbox without a task", "path", path, "sandbox", id)
+		errs = append(errs, os.Remove(path))
+	}
+	return errors.Join(errs...)
+}
+
+// networksInUse returns the tasks that there are, and the file names of their network namespaces.
+func networksInUse(tasks string) (ids, spaces map[string]bool, err error) {
+	ids, spaces = map[string]bool{}, map[string]bool{}
+	entries, err := os.ReadDir(tasks)
+	if err != nil && !os.IsNotExist(err) {
+		return nil, nil, fmt.Errorf("list containerd's tasks: %w", err)
+	}
+	for _, e := range entries {
+		ids[e.Name()] = true
+		data, err := os.ReadFile(filepath.Join(tasks, e.Name(), "config.json"))
+		if err != nil {
+			return nil, nil, fmt.Errorf("read what a task is: %w", err)
+		}
+		var spec struct {
+			Linux struct {
+				Namespaces []struct{ Type, Path string }
+			}
+		}
+		if err := json.Unmarshal(data, &spec); err != nil {
+			return nil, nil, fmt.Errorf("read what task %s is: %w", e.Name(), err)
+		}
+		for _, ns := range spec.Linux.Namespaces {
+			if ns.Type == "network" {
+				spaces[filepath.Base(ns.Path)] = true
+			}
+		}
+	}
+	return ids, spaces, nil
+}
