@@ -90,6 +90,26 @@ func TestPlacesAcrossARestart(t *testing.T) {
 	}
 }
 
+// A pod that the node refuses shows why in kubectl's column STATUS, which the state of a container would hide.
+func TestARefusedPodTellsOfNoContainers(t *testing.T) {
+	t.Parallel()
+	k := plain()
+	k.node = &node.Node{}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}
+	st := k.state("u")
+	st.rejected = &admission.Rejection{Reason: "OutOfpods"}
+	k.report(k.facts(pod, st, &runtime.PodStatus{}, false), st, true)
+	if s, _ := k.status.Get("u"); s.Phase != corev1.PodFailed || s.Reason != "OutOfpods" || len(s.ContainerStatuses) != 0 {
+		t.Errorf("refused: %+v", s)
+	}
+	taken := k.state("taken")
+	taken.rejected, taken.admitted = &admission.Rejection{Reason: "Evicted"}, true
+	k.report(k.facts(pod, taken, &runtime.PodStatus{}, false), taken, true)
+	if s, _ := k.status.Get("u"); len(s.ContainerStatuses) != 1 {
+		t.Errorf("taken: %+v", s)
+	}
+}
+
 // A pod that loses its place to a critical one fails with upstream's reason, and the critical one runs once it has ended.
 func TestPreempted(t *testing.T) {
 	t.Parallel()

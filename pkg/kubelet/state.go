@@ -155,6 +155,7 @@ func (k *Kubelet) report(f lifecycle.Facts, st *podState, ended bool) corev1.Pod
 	r := lifecycle.Report{Reasons: st.reasons(f.Pod), HostIPs: k.node.HostIPs(), Ended: ended, Static: config.IsStatic(f.Pod)}
 	if st.rejected != nil {
 		r.Failed, r.Reason, r.Message, r.Disruption = true, st.rejected.Reason, st.rejected.Message, st.disruption
+		r.Refused = !st.admitted && len(f.Runtime.Sandboxes) == 0
 	}
 	s := lifecycle.Status(f, r)
 	shown := s

@@ -23,6 +23,8 @@ type Report struct {
 	Failed          bool
 	// Disruption is why the kubelet ends a pod that has not failed by itself, "" if it does not.
 	Disruption string
+	// Refused tells that the node never took the pod: of its containers there is nothing to tell.
+	Refused bool
 	// Ended tells that no container of the pod runs and none will.
 	Ended bool
 	// Static tells that the pod comes from a file of the node.
@@ -40,9 +42,11 @@ func Status(f Facts, r Report) corev1.PodStatus {
 		st.StartTime = &metav1.Time{Time: f.Now.Truncate(time.Second)}
 	}
 	initDone := initialised(f)
-	st.InitContainerStatuses = statuses(f, r, f.Pod.Spec.InitContainers, old.InitContainerStatuses, Init, initDone)
-	st.ContainerStatuses = statuses(f, r, f.Pod.Spec.Containers, old.ContainerStatuses, Regular, initDone)
-	st.EphemeralContainerStatuses = statuses(f, r, ephemerals(f.Pod), old.EphemeralContainerStatuses, Ephemeral, initDone)
+	if !r.Refused {
+		st.InitContainerStatuses = statuses(f, r, f.Pod.Spec.InitContainers, old.InitContainerStatuses, Init, initDone)
+		st.ContainerStatuses = statuses(f, r, f.Pod.Spec.Containers, old.ContainerStatuses, Regular, initDone)
+		st.EphemeralContainerStatuses = statuses(f, r, ephemerals(f.Pod), old.EphemeralContainerStatuses, Ephemeral, initDone)
+	}
 	switch {
 	case old.Phase == corev1.PodFailed || old.Phase == corev1.PodSucceeded:
 		st.Phase, st.Reason, st.Message = old.Phase, old.Reason, old.Message
