@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 // that it selects by, the one that fewest others are filed under, so a pod asks for its own labels.
 type Backends struct {
 	wake func(Key)
+	pods *Informer[*corev1.Pod]
 
 	mu     sync.Mutex
 	byPair map[pair]map[Key]labels.Set
@@ -22,9 +24,12 @@ type Backends struct {
 // pair is a label with its value in a namespace.
 type pair struct{ namespace, label, value string }
 
+// String is different for different pairs: neither a namespace nor a label has a space or an equals sign.
+func (p pair) String() string { return p.namespace + " " + p.label + "=" + p.value }
+
 // WatchBackends feeds l, and makes it wait until all Services and pods have been seen.
 func WatchBackends(l *Loop[Key], services *Informer[*corev1.Service], pods *Informer[*corev1.Pod]) (*Backends, error) {
-	b := &Backends{wake: l.Add, byPair: map[pair]map[Key]labels.Set{}, filed: map[Key]pair{}}
+	b := &Backends{wake: l.Add, pods: pods, byPair: map[pair]map[Key]labels.Set{}, filed: map[Key]pair{}}
 	// A Service is woken after it was filed: its reconcile sees the pods that came before, and those that come later find it.
 	changed := func(s *corev1.Service) {
 		b.file(KeyOf(s), s.Spec.Selector)
@@ -59,17 +64,23 @@ func (b *Backends) file(key Key, selector labels.Set) {
 	if len(selector) == 0 {
 		return
 	}
-	var best pair
-	for label, value := range selector {
-		at := pair{key.Namespace, label, value}
-		if best.label == "" || len(b.byPair[at]) < len(b.byPair[best]) {
-			best = at
-		}
-	}
+	best := b.best(key.Namespace, selector)
 	if b.byPair[best] == nil {
 		b.byPair[best] = map[Key]labels.Set{}
 	}
 	b.byPair[best][key], b.filed[key] = selector, best
+}
+
+// best is the pair of a selector that fewest Services are filed under; the caller holds mu.
+func (b *Backends) best(namespace string, selector labels.Set) pair {
+	var best pair
+	for label, value := range selector {
+		at := pair{namespace, label, value}
+		if best.label == "" || len(b.byPair[at]) < len(b.byPair[best]) {
+			best = at
+		}
+	}
+	return best
 }
 
 // Wake adds the Services that select the pod.
@@ -83,6 +94,20 @@ func (b *Backends) Wake(p *corev1.Pod) {
 			}
 		}
 	}
+}
+
+// Of returns the cached pods that the Service selects. It asks for those with the label that the Service is filed under, not for
+// all of the namespace.
+func (b *Backends) Of(svc *corev1.Service) []*corev1.Pod {
+	b.mu.Lock()
+	at := b.filed[KeyOf(svc)]
+	if value, ok := svc.Spec.Selector[at.label]; !ok || value != at.value {
+		// The cache has a newer Service than the one that was filed; it will be filed again, and looked at again.
+		at = b.best(svc.Namespace, svc.Spec.Selector)
+	}
+	b.mu.Unlock()
+	found, _ := b.pods.store.ByIndex(byLabel, at.String())
+	return slices.DeleteFunc(cast[*corev1.Pod](found), func(p *corev1.Pod) bool { return !selects(svc.Spec.Selector, p.Labels) })
 }
 
 func selects(selector labels.Set, of map[string]string) bool {

@@ -121,17 +121,64 @@ func TestWatchBackends(t *testing.T) {
 	})
 }
 
-// BenchmarkBackends is one event of a pod beside many Services of its namespace that share a label.
+// TestBackendsOf: the pods of a Service are those that it selects now, whatever it was filed under, and in its namespace only.
+func TestBackendsOf(t *testing.T) {
+	t.Parallel()
+	pods := fakeInformer(&corev1.Pod{}, nil)
+	for ns, list := range map[string][]map[string]string{
+		"ns":    {{"app": "web", "tier": "front"}, {"app": "web", "tier": "back"}, {"app": "db", "tier": "back"}, nil},
+		"other": {{"app": "web", "tier": "front"}},
+	} {
+		for i, labels := range list {
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: fmt.Sprint("p", i), Labels: labels}}
+			if err := pods.store.Add(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	b := &Backends{pods: pods, byPair: map[pair]map[Key]labels.Set{}, filed: map[Key]pair{}}
+	for _, c := range []struct {
+		filed, selector labels.Set
+		want            []string
+	}{
+		{nil, labels.Set{"app": "web"}, []string{"p0", "p1"}},
+		{labels.Set{"app": "web"}, labels.Set{"app": "web"}, []string{"p0", "p1"}},
+		{labels.Set{"app": "web"}, labels.Set{"app": "db"}, []string{"p2"}},
+		{labels.Set{"app": "web", "tier": "back"}, labels.Set{"app": "web", "tier": "back"}, []string{"p1"}},
+		{labels.Set{"app": "web"}, labels.Set{"tier": "back"}, []string{"p1", "p2"}},
+		{labels.Set{"app": "web"}, labels.Set{"tier": "none"}, nil},
+	} {
+		b.file(Key{Namespace: "ns", Name: "s"}, c.filed)
+		var got []string
+		for _, p := range b.Of(selecting("ns", "s", c.selector)) {
+			got = append(got, p.Name)
+		}
+		if slices.Sort(got); !slices.Equal(got, c.want) {
+			t.Errorf("filed by %v, selecting %v: %v, want %v", c.filed, c.selector, got, c.want)
+		}
+	}
+}
+
+// BenchmarkBackends is one event of a pod beside many Services of its namespace that share a label, each with a pod of its own: which
+// Services it concerns, and which pods are behind one.
 func BenchmarkBackends(b *testing.B) {
 	for _, n := range []int{1000, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			all := &Backends{wake: func(Key) {}, byPair: map[pair]map[Key]labels.Set{}, filed: map[Key]pair{}}
+			pods := fakeInformer(&corev1.Pod{}, nil)
+			all := &Backends{wake: func(Key) {}, pods: pods, byPair: map[pair]map[Key]labels.Set{}, filed: map[Key]pair{}}
 			for i := range n {
+				own := labels.Set{"app": fmt.Sprint(i), "tier": "x", "pod-template-hash": "1"}
 				all.file(Key{Namespace: "ns", Name: fmt.Sprint(i)}, labels.Set{"app": fmt.Sprint(i), "tier": "x"})
+				if err := pods.store.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint(i), Labels: own}}); err != nil {
+					b.Fatal(err)
+				}
 			}
-			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", Labels: map[string]string{"app": "7", "tier": "x", "pod-template-hash": "1"}}}
+			p, svc := pods.List()[0], selecting("ns", "7", labels.Set{"app": "7", "tier": "x"})
 			for b.Loop() {
 				all.Wake(p)
+				if found := all.Of(svc); len(found) != 1 {
+					b.Fatalf("%d pods", len(found))
+				}
 			}
 		})
 	}
@@ -143,7 +190,7 @@ func selecting(ns, name string, sel map[string]string) *corev1.Service {
 
 func fakeInformer[T Object](empty T, source *cachetest.FakeControllerSource) *Informer[T] {
 	raw := cache.NewSharedIndexInformerWithOptions(PlainListWatch{&cache.ListWatch{ListFunc: source.List, WatchFunc: source.Watch}}, empty,
-		cache.SharedIndexInformerOptions{Indexers: cache.Indexers{byNamespace: cache.MetaNamespaceIndexFunc}})
+		cache.SharedIndexInformerOptions{Indexers: indexers(empty)})
 	return &Informer[T]{raw: raw, store: raw.GetIndexer()}
 }
 

@@ -7,10 +7,10 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -68,12 +68,14 @@ type Informer[T Object] struct {
 	store cache.Indexer
 }
 
-// Names of the indices an informer may carry; only pods have byNode and byEnd.
+// Names of the indices an informer may carry; only pods have byNode, byEnd and byLabel, and only EndpointSlices byService.
 const (
 	byNamespace = cache.NamespaceIndex
 	byOwner     = "controller"
 	byNode      = "node"
 	byEnd       = "end"
+	byLabel     = "label"
+	byService   = "service"
 )
 
 // Values of byEnd; most pods have none and are not in the index.
@@ -85,11 +87,33 @@ const (
 // indexers are the indices for objects like item.
 func indexers(item any) cache.Indexers {
 	all := cache.Indexers{byNamespace: cache.MetaNamespaceIndexFunc, byOwner: indexByOwner}
-	if _, ok := item.(*corev1.Pod); ok {
+	switch item.(type) {
+	case *corev1.Pod:
 		all[byNode] = func(o any) ([]string, error) { return []string{o.(*corev1.Pod).Spec.NodeName}, nil }
 		all[byEnd] = indexByEnd
+		all[byLabel] = indexByLabel
+	case *discoveryv1.EndpointSlice:
+		all[byService] = func(o any) ([]string, error) {
+			s := o.(*discoveryv1.EndpointSlice)
+			return []string{Key{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}.String()}, nil
+		}
 	}
 	return all
+}
+
+func indexByLabel(o any) ([]string, error) {
+	p := o.(*corev1.Pod)
+	at := make([]string, 0, len(p.Labels))
+	for label, value := range p.Labels {
+		at = append(at, pair{p.Namespace, label, value}.String())
+	}
+	return at, nil
+}
+
+// SlicesOf returns the cached EndpointSlices that say they are of a Service, whoever made them.
+func SlicesOf(slices *Informer[*discoveryv1.EndpointSlice], service Key) []*discoveryv1.EndpointSlice {
+	all, _ := slices.store.ByIndex(byService, service.String())
+	return cast[*discoveryv1.EndpointSlice](all)
 }
 
 func indexByEnd(o any) ([]string, error) {
@@ -196,17 +220,6 @@ func (i *Informer[T]) List() []T { return cast[T](i.store.List()) }
 func (i *Informer[T]) InNamespace(ns string) []T {
 	all, _ := i.store.ByIndex(byNamespace, ns)
 	return cast[T](all)
-}
-
-// Matching returns the cached objects of a namespace that sel selects.
-func (i *Informer[T]) Matching(ns string, sel labels.Selector) []T {
-	var out []T
-	for _, o := range i.InNamespace(ns) {
-		if sel.Matches(labels.Set(o.GetLabels())) {
-			out = append(out, o)
-		}
-	}
-	return out
 }
 
 // OwnedBy returns the cached objects whose controller has this uid.

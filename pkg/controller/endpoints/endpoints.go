@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"bonsai/pkg/controller"
 )
@@ -30,6 +29,7 @@ type Controller struct {
 	endpoints  *controller.Informer[*corev1.Endpoints]
 	writes     *controller.Resource[*corev1.Endpoints]
 	triggers   *controller.Triggers
+	backends   *controller.Backends
 	loop       *controller.Loop[controller.Key]
 }
 
@@ -41,7 +41,8 @@ func New(d controller.Deps) (*Controller, error) {
 		endpoints:  controller.InformerFor(d.Informers, controller.Endpoints), writes: controller.Endpoints(d.Client),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpoints", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
-	_, err := controller.WatchBackends(c.loop, c.services, c.pods)
+	var err error
+	c.backends, err = controller.WatchBackends(c.loop, c.services, c.pods)
 	return c, errors.Join(err, controller.WatchKeys(c.loop, c.endpoints))
 }
 
@@ -72,7 +73,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if exists {
 		want = have.DeepCopy()
 	}
-	pods := c.pods.Matching(key.Namespace, labels.SelectorFromSet(svc.Spec.Selector))
+	pods := c.backends.Of(svc)
 	trigger := c.triggers.Earliest(svc, pods)
 	describe(want, svc, pods)
 	if exists && equality.Semantic.DeepEqual(have, want) {

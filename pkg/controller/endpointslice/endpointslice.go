@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/endpointslice/topologycache"
 
@@ -104,7 +103,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		return controller.Result{}, nil
 	}
 	seen := c.slices.Seen()
-	have := c.slices.Matching(key.Namespace, labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: key.Name, discoveryv1.LabelManagedBy: managedBy}))
+	have := slices.DeleteFunc(controller.SlicesOf(c.slices, key), func(s *discoveryv1.EndpointSlice) bool { return s.Labels[discoveryv1.LabelManagedBy] != managedBy })
 	caughtUp := c.caughtUp(key, have, seen)
 	svc, ok := c.services.Get(key)
 	if !ok {
@@ -120,7 +119,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if !caughtUp {
 		return controller.Result{}, nil
 	}
-	pods := c.pods.Matching(key.Namespace, labels.SelectorFromSet(svc.Spec.Selector))
+	pods := c.backends.Of(svc)
 	trigger := c.triggers.Earliest(svc, pods)
 	if !modeAuto(svc) && c.topology.forget(key) {
 		c.Events.Event(svc, corev1.EventTypeWarning, "TopologyAwareHintsDisabled", topologycache.TopologyAwareHintsDisabled)
