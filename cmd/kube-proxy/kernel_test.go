@@ -29,7 +29,9 @@ type world struct {
 
 func serviceRange() netip.Prefix { return netip.MustParsePrefix("10.96.0.0/16") }
 
-func newState() *proxy.State { return proxy.NewState("here", serviceRange()) }
+func newState() *proxy.State {
+	return proxy.NewState("here", proxy.Ranges{Services: []netip.Prefix{serviceRange()}})
+}
 
 func newWorld(t *testing.T) *world {
 	t.Helper()

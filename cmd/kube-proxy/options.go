@@ -29,7 +29,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.HealthzBindAddress, "healthz-bind-address", "0.0.0.0:10256", `The address and port of the health server; "" serves none.`)
 	fs.StringVar(&c.MetricsBindAddress, "metrics-bind-address", "127.0.0.1:10249", `The address and port of the metrics server; "" serves none.`)
 	fs.StringVar(&c.Mode, "proxy-mode", "nftables", "Which proxy mode to use: 'nftables'.")
-	fs.StringVar(&c.ClusterCIDR, "cluster-cidr", "", "The CIDR range of the pods in the cluster; traffic to cluster IPs from elsewhere is masqueraded. One per family.")
+	fs.StringVar(&c.ClusterCIDR, "cluster-cidr", "", "The CIDR range of the pods in the cluster; traffic to cluster IPs from elsewhere is masqueraded, and no Node gets a route to what is outside of it. One per family.")
 	fs.StringSliceVar(&c.NodePortAddresses, "nodeport-addresses", nil, `CIDR ranges of the node's addresses that take NodePort connections, or "primary" (the default).`)
 	fs.StringSliceVar(&c.ServiceCIDRs, "service-cluster-ip-range", nil, "CIDR ranges of cluster IPs; what no service has is refused on the node, and no service gets one as an external address.")
 	fs.BoolVar(&c.NFTables.MasqueradeAll, "masquerade-all", false, "Masquerade all traffic sent to cluster IPs.")

@@ -39,7 +39,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	state := proxy.NewState(s.node, s.serviceCIDRs...)
+	state := proxy.NewState(s.node, proxy.Ranges{Pods: s.clusterCIDRs, Services: s.serviceCIDRs})
 	backends, err := s.backends(log)
 	if err != nil {
 		return err

@@ -48,18 +48,34 @@ func NodeOf(n *corev1.Node) NodeFacts {
 }
 
 // Routes are the ways to other nodes' pods: pod CIDR to the node's address of the same family. The node itself, and nodes
-// without addresses yet, have none.
-func Routes(nodes map[string]NodeFacts, self string) map[netip.Prefix]netip.Addr {
+// without addresses yet, have none. Who writes nodes rules over the pods' network alone: a pod CIDR outside of pods, if they have a
+// prefix of its family, is not heeded, as it could lead any traffic of this node elsewhere.
+func Routes(nodes map[string]NodeFacts, self string, pods []netip.Prefix) map[netip.Prefix]netip.Addr {
 	out := map[netip.Prefix]netip.Addr{}
 	for name, n := range nodes {
 		if name == self {
 			continue
 		}
 		for _, cidr := range n.PodCIDRs {
-			if gw := family(n.Addresses, cidr.Addr()); len(gw) > 0 {
+			if gw := family(n.Addresses, cidr.Addr()); len(gw) > 0 && within(cidr, pods) {
 				out[cidr] = gw[0]
 			}
 		}
 	}
 	return out
+}
+
+// within tells whether cidr lies in one of the ranges, or none of them is of its family.
+func within(cidr netip.Prefix, ranges []netip.Prefix) bool {
+	known := false
+	for _, r := range ranges {
+		if r.Addr().Is4() != cidr.Addr().Is4() {
+			continue
+		}
+		if r.Contains(cidr.Addr()) && r.Bits() <= cidr.Bits() {
+			return true
+		}
+		known = true
+	}
+	return !known
 }

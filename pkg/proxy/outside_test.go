@@ -35,7 +35,7 @@ func wanting(name, clusterIP string, external []string, balancer ...string) *cor
 // loopback and link by naming it as an external or load balancer address (CVE-2020-8554).
 func TestOutsideAddresses(t *testing.T) {
 	t.Parallel()
-	s := NewState("here", netip.MustParsePrefix("10.96.0.0/16"))
+	s := NewState("here", Ranges{Services: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}})
 	expect := func(step string, want map[string][]string) {
 		t.Helper()
 		if diff := cmp.Diff(want, outsideOf(s)); diff != "" {

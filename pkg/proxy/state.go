@@ -14,6 +14,7 @@ import (
 // methods may be called from several goroutines.
 type State struct {
 	node string
+	pods []netip.Prefix
 	wake chan struct{}
 
 	mu       sync.Mutex
@@ -26,12 +27,19 @@ type State struct {
 	listed   map[string]bool
 }
 
-// NewState returns an empty state for the node called name. Addresses of serviceCIDRs are cluster IPs whether a service has them yet
-// or not.
-func NewState(name string, serviceCIDRs ...netip.Prefix) *State {
+// Ranges are the cluster's networks as far as they are known. Empty: any.
+type Ranges struct {
+	// Pods bounds the routes: what a Node names outside of it is not heeded.
+	Pods []netip.Prefix
+	// Services are cluster IPs whether a service has them yet or not.
+	Services []netip.Prefix
+}
+
+// NewState returns an empty state for the node called name.
+func NewState(name string, cluster Ranges) *State {
 	return &State{
-		node: name, wake: make(chan struct{}, 1),
-		services: map[Name]Service{}, outside: newOutside(serviceCIDRs), slices: map[Name]map[Name]Slice{}, owners: map[Name]Name{}, nodes: map[string]NodeFacts{},
+		node: name, pods: cluster.Pods, wake: make(chan struct{}, 1),
+		services: map[Name]Service{}, outside: newOutside(cluster.Services), slices: map[Name]map[Name]Slice{}, owners: map[Name]Name{}, nodes: map[string]NodeFacts{},
 		dirty: map[Name]bool{}, listed: map[string]bool{},
 	}
 }
@@ -77,7 +85,7 @@ func (s *State) Take() Update {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	self := s.nodes[s.node]
-	u := Update{Services: map[Name][]Port{}, Health: map[Name]Health{}, Addresses: self.Addresses, Routes: Routes(s.nodes, s.node)}
+	u := Update{Services: map[Name][]Port{}, Health: map[Name]Health{}, Addresses: self.Addresses, Routes: Routes(s.nodes, s.node, s.pods)}
 	for name := range s.dirty {
 		svc, ok := s.services[name]
 		if !ok {

@@ -48,7 +48,7 @@ func changed(s *State) map[string]int {
 
 func TestStateReportsChangesOnly(t *testing.T) {
 	t.Parallel()
-	s := NewState("here")
+	s := NewState("here", Ranges{})
 	expect := func(step string, want map[string]int) {
 		t.Helper()
 		got := changed(s)
@@ -100,7 +100,7 @@ func TestStateReportsChangesOnly(t *testing.T) {
 
 func TestRoutes(t *testing.T) {
 	t.Parallel()
-	s := NewState("here")
+	s := NewState("here", Ranges{Pods: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}})
 	node := func(name string, cidrs []string, ips ...string) {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{PodCIDRs: cidrs}}
 		for _, ip := range ips {
@@ -112,6 +112,9 @@ func TestRoutes(t *testing.T) {
 	node("there", []string{"10.244.2.0/24", "fd00:2::/64"}, "192.0.2.2", "2001:db8::2")
 	node("four", []string{"10.244.3.0/24", "fd00:3::/64"}, "192.0.2.3")
 	node("young", nil, "192.0.2.4")
+	// They name what is not the pods'; of the second family the range is not known.
+	node("greedy", []string{"0.0.0.0/1", "10.0.0.0/8"}, "192.0.2.5")
+	node("foreign", []string{"198.51.100.0/24"}, "192.0.2.6")
 	got := s.Take().Routes
 	want := map[netip.Prefix]netip.Addr{
 		netip.MustParsePrefix("10.244.2.0/24"): netip.MustParseAddr("192.0.2.2"),
@@ -151,7 +154,7 @@ func (r *rounds) Apply(context.Context, Update) error {
 func TestLoopTiming(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := NewState("here")
+		s := NewState("here", Ranges{})
 		b := &rounds{start: time.Now()}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -234,7 +237,7 @@ func TestLoopReportsAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s, extra := NewState("here"), &names{}
+				s, extra := NewState("here", Ranges{}), &names{}
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan struct{})
 				var done []string

@@ -67,7 +67,7 @@ func play(t *testing.T, file string) string {
 	six := strings.Contains(filepath.Base(file), "ipv6")
 	rec := newRecorder(six)
 	table := nft.New(rec, six, testConfig(), slog.New(slog.DiscardHandler))
-	state := proxy.NewState("here")
+	state := proxy.NewState("here", proxy.Ranges{})
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
