@@ -10,6 +10,7 @@ import (
 
 	"bonsai/pkg/scheduler"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/plugins"
 )
 
 func cpu(text string) corev1.ResourceList {
@@ -52,6 +53,10 @@ func heavyPod() *corev1.Pod {
 // TestSlimPodDecidesTheSame: whatever a decision reads must still be there.
 func TestSlimPodDecidesTheSame(t *testing.T) {
 	t.Parallel()
+	profile, err := framework.NewProfile("s", plugins.Default(plugins.Config{}))
+	if err != nil {
+		t.Fatal(err)
+	}
 	status := func(name, actual, allocated string) corev1.ContainerStatus {
 		return corev1.ContainerStatus{Name: name, Resources: &corev1.ResourceRequirements{Requests: cpu(actual)}, AllocatedResources: cpu(allocated)}
 	}
@@ -81,8 +86,10 @@ func TestSlimPodDecidesTheSame(t *testing.T) {
 		if !got.Requests.Equal(&want.Requests) || got.NonZero.MilliCPU != want.NonZero.MilliCPU {
 			t.Errorf("%s: asks for %dm, the whole pod for %dm", name, got.Requests.MilliCPU, want.Requests.MilliCPU)
 		}
-		if got.Class() != want.Class() || !sameGroup(got, want) || !slices.Equal(got.Ports, want.Ports) || got.HasRequiredAntiAffinity() != want.HasRequiredAntiAffinity() {
-			t.Errorf("%s: class %q, ports %v, the whole pod %q, %v", name, got.Class(), got.Ports, want.Class(), want.Ports)
+		whole, _ := profile.Class(want)
+		class, _ := profile.Class(got)
+		if class != whole || !sameGroup(got, want) || !slices.Equal(got.Ports, want.Ports) || got.HasRequiredAntiAffinity() != want.HasRequiredAntiAffinity() {
+			t.Errorf("%s: class %q, ports %v, the whole pod %q, %v", name, class, got.Ports, whole, want.Ports)
 		}
 	}
 }
@@ -96,7 +103,7 @@ func sameGroup(a, b *framework.PodInfo) bool {
 		for _, c := range p.Spread {
 			out = append(out, c.ID)
 		}
-		return append(out, p.NodeRulesKey(), p.TolerationsKey())
+		return out
 	}
 	return slices.Equal(ids(a), ids(b))
 }

@@ -67,14 +67,18 @@ func BenchmarkDecide(b *testing.B) {
 			nominator *framework.Nominator
 			labels    func(i int) map[string]string
 			apart     string
-			change    func(*corev1.Pod)
+			change    func(i int, p *corev1.Pod)
 		}{
 			{"Plain", framework.NewNominator(), alike, "", nil},
 			{"alike", framework.NewNominator(), alike, "", nil},
 			{"StatefulSet", framework.NewNominator(), own, "", nil},
 			{"StatefulSetApart", framework.NewNominator(), own, "api", nil},
 			{"OneNominated", nominator, alike, "", nil},
-			{"FitsNowhere", framework.NewNominator(), alike, "", func(p *corev1.Pod) {
+			{"Pinned", framework.NewNominator(), alike, "", func(i int, p *corev1.Pod) {
+				p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+					MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: "In", Values: []string{fmt.Sprint("n", i%nodes)}}}}}}}}
+			}},
+			{"FitsNowhere", framework.NewNominator(), alike, "", func(_ int, p *corev1.Pod) {
 				p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "example.com/rack",
 					WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}}}
 			}},
@@ -89,10 +93,10 @@ func BenchmarkDecide(b *testing.B) {
 					i++
 					pod := benchPod(fmt.Sprint("new", i), c.labels(i), c.apart)
 					if c.change != nil {
-						c.change(pod.Pod)
+						c.change(i, pod.Pod)
 						pod = framework.NewPodInfo(pod.Pod)
 					}
-					if _, err := decide(p, framework.NewCycleState(), pod, s); (err != nil) != (c.change != nil) {
+					if _, err := decide(p, framework.NewCycleState(), pod, s); (err != nil) != (c.name == "FitsNowhere") {
 						b.Fatal(err)
 					}
 				}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/topology"
 )
 
 // class keeps what node-local plug-ins say of each node, for all pods of one framework class.
@@ -11,9 +12,9 @@ type class struct {
 	plan  *plan
 	pod   *framework.PodInfo // any pod of the class
 	state *framework.CycleState
-	// special classes (few nodes possible by name, or refused as a whole) are decided plainly.
-	special bool
-	seen    generations
+	// broken classes (PreScore failed) are decided plainly.
+	broken bool
+	seen   generations
 	// fail is, by slot, an index into statuses, or passes, or absent.
 	fail     []int32
 	statuses []*framework.Status
@@ -38,19 +39,9 @@ type column struct {
 	raw        []int32
 }
 
-func newClass(pl *plan, pod *framework.PodInfo, s *framework.Snapshot) *class {
-	c := &class{plan: pl, pod: pod, state: framework.NewCycleState(), statuses: make([]*framework.Status, 1), index: map[string]int32{}}
-	for _, f := range pl.preFilters {
-		names, st := f.PreFilter(c.state, pod, s)
-		if st.IsSkip() {
-			c.state.SkipFilter(f.Name())
-			continue
-		}
-		if names != nil || !st.IsSuccess() {
-			c.special = true
-			return c
-		}
-	}
+// newClass returns a class that has looked at no node. In the state is what PreFilter prepared for the pod.
+func newClass(pl *plan, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) *class {
+	c := &class{plan: pl, pod: pod, state: state, statuses: make([]*framework.Status, 1), index: map[string]int32{}}
 	for _, w := range pl.scores {
 		col := column{Score: w.Score, weight: w.Weight}
 		col.normalizer, _ = w.Score.(framework.Normalizer)
@@ -60,13 +51,29 @@ func newClass(pl *plan, pod *framework.PodInfo, s *framework.Snapshot) *class {
 				col.prepare = ps
 			}
 		}
-		if !c.prepare(&col, s) {
-			c.special = true
-			return c
-		}
+		c.broken = c.broken || !c.prepare(&col, s)
 		c.columns = append(c.columns, col)
 	}
 	return c
+}
+
+// resize makes place for more slots, which have no node yet.
+func (c *class) resize(slots int) {
+	for i := range c.columns {
+		c.columns[i].raw = topology.Grow(c.columns[i].raw, slots-1)
+	}
+	for len(c.fail) < slots {
+		c.fail = append(c.fail, absent)
+	}
+}
+
+// scoreNode gives a slot its raw scores.
+func (c *class) scoreNode(slot int, n *framework.NodeInfo) {
+	for i := range c.columns {
+		if col := &c.columns[i]; !col.skip {
+			col.raw[slot] = int32(col.Score.Score(c.state, c.pod, n))
+		}
+	}
 }
 
 // prepare runs PreScore; false after an error.
@@ -84,7 +91,7 @@ func (c *class) prepare(col *column, s *framework.Snapshot) bool {
 
 // update evaluates the nodes that changed; false after an error.
 func (c *class) update(s *framework.Snapshot) bool {
-	ok := true
+	ok := !c.broken
 	for i := range c.columns {
 		col := &c.columns[i]
 		if col.epochal == nil || col.epochal.ScoreEpoch(s) == col.epoch {
@@ -98,12 +105,7 @@ func (c *class) update(s *framework.Snapshot) bool {
 		}
 	}
 	c.seen.changed(s, func(slot int, n *framework.NodeInfo) {
-		for len(c.fail) <= slot {
-			c.fail = append(c.fail, absent)
-			for i := range c.columns {
-				c.columns[i].raw = append(c.columns[i].raw, 0)
-			}
-		}
+		c.resize(slot + 1)
 		if n == nil {
 			c.fail[slot] = absent
 			return
@@ -114,11 +116,7 @@ func (c *class) update(s *framework.Snapshot) bool {
 			}
 			return
 		}
-		for i := range c.columns {
-			if col := &c.columns[i]; !col.skip {
-				col.raw[slot] = int32(col.Score.Score(c.state, c.pod, n))
-			}
-		}
+		c.scoreNode(slot, n)
 	})
 	if !ok {
 		c.seen.last = -1
@@ -143,6 +141,14 @@ func (c *class) filter(n *framework.NodeInfo) int32 {
 		return c.number(f.Name(), st)
 	}
 	return passes
+}
+
+// status is the verdict of that number: an error for absent.
+func (c *class) status(fail int32) *framework.Status {
+	if fail == absent {
+		return framework.NewStatus(framework.Error)
+	}
+	return c.statuses[fail]
 }
 
 // number gives alike statuses the same number.

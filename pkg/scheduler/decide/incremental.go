@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"cmp"
+
 	"bonsai/pkg/scheduler/framework"
 )
 
@@ -36,6 +38,17 @@ type tracked struct {
 	weight int64
 }
 
+// question is what one decision is about.
+type question struct {
+	profile  *framework.Profile
+	plan     *plan
+	pod      *framework.PodInfo
+	snapshot *framework.Snapshot
+	// nominated are the pods that are nominated somewhere whose room the pod must not take.
+	nominated []*framework.PodInfo
+	limit     int // of what is kept
+}
+
 // NewIncremental returns a decider without memory.
 func NewIncremental(nominator *framework.Nominator, random Random) *Incremental {
 	return &Incremental{
@@ -46,37 +59,67 @@ func NewIncremental(nominator *framework.Nominator, random Random) *Incremental 
 
 // Decide returns the chosen node; the error is a *framework.FitError when no node fits.
 func (d *Incremental) Decide(p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (Result, error) {
+	if c := d.look(p, pod, s); c != nil {
+		return d.answer(c, state)
+	}
+	return d.plain.Decide(p, state, pod, s)
+}
+
+// view is what was found for one pod: the feasible slots are in Incremental.
+type view struct {
+	*question
+	class     *class
+	diagnosis *framework.Diagnosis // when no slot is feasible
+}
+
+// look finds the feasible slots, and scores them if they are several. nil says that only the plain way has the answer: a slow
+// plug-in concerns the pod, it is refused as a whole, or something failed.
+func (d *Incremental) look(p *framework.Profile, pod *framework.PodInfo, s *framework.Snapshot) *view {
 	pl := d.plan(p)
-	if !pl.possible {
-		return d.plain.Decide(p, state, pod, s)
+	key, fast := p.Class(pod)
+	if !fast || !pl.possible {
+		return nil
 	}
-	nominated := d.meetRivals(pod, s)
-	limit := keep(len(s.Nodes))
-	c := d.classes.get(classKey{p, pod.Class()}, limit, func() *class { return newClass(pl, pod, s) })
-	if c.special {
-		return d.plain.Decide(p, state, pod, s)
+	state := framework.NewCycleState()
+	names, restricted, st := framework.RunPreFilters(pl.preFilters, state, pod, s)
+	if !st.IsSuccess() {
+		return nil
 	}
-	d.track(p, pl, pod, s, nominated, limit)
-	if !c.update(s) || !d.collect(c, pod, s) {
-		return d.plain.Decide(p, state, pod, s)
+	v := &view{question: &question{profile: p, plan: pl, pod: pod, snapshot: s, nominated: d.meetRivals(pod, s), limit: keep(len(s.Nodes))}}
+	d.active = d.active[:0]
+	d.track(v.question, false)
+	ok := false
+	if names == nil {
+		v.class = d.classes.get(classKey{p, key}, v.limit, func() *class { return newClass(pl, state, pod, s) })
+		ok = v.class.update(s) && d.collect(v)
+	} else {
+		v.class = newClass(pl, state, pod, s)
+		ok = d.collectNamed(v, names, restricted)
 	}
+	if !ok {
+		return nil
+	}
+	if len(d.feasible) > 1 {
+		d.track(v.question, true)
+		d.rate(v.class)
+	}
+	return v
+}
+
+// answer chooses among what look found.
+func (d *Incremental) answer(v *view, state *framework.CycleState) (Result, error) {
 	switch len(d.feasible) {
 	case 0:
-		diagnosis, ok := d.diagnose(c, s)
-		if !ok {
-			return d.plain.Decide(p, state, pod, s)
-		}
-		diagnosis.Prepare = func() *framework.Status {
-			_, _, st := p.RunPreFilter(state, pod, s)
+		v.diagnosis.Prepare = func() *framework.Status {
+			_, _, st := v.profile.RunPreFilter(state, v.pod, v.snapshot)
 			return st
 		}
-		return Result{}, &framework.FitError{Pod: pod, Diagnosis: diagnosis}
+		return Result{}, &framework.FitError{Pod: v.pod, Diagnosis: v.diagnosis}
 	case 1:
-		name := s.Nodes[d.feasible[0]].Name()
+		name := v.snapshot.Nodes[d.feasible[0]].Name()
 		return Result{Best: []string{name}, Node: name, Feasible: 1}, nil
 	}
-	d.rate(c)
-	return d.choose(s), nil
+	return d.choose(v.snapshot), nil
 }
 
 // plan returns how the profile's plug-ins can be kept up to date.
@@ -102,113 +145,144 @@ func (d *Incremental) meetRivals(pod *framework.PodInfo, s *framework.Snapshot) 
 	return all
 }
 
-// track brings the trackers that the pod needs up to date.
-func (d *Incremental) track(p *framework.Profile, pl *plan, pod *framework.PodInfo, s *framework.Snapshot, nominated []*framework.PodInfo, limit int) {
-	d.active = d.active[:0]
-	for _, t := range pl.tracking {
-		key, make := t.Track(pod, s, nominated)
-		if make == nil {
+// track adds to the active trackers those that the pod needs, up to date: those that refuse nodes, or those that only score.
+func (d *Incremental) track(q *question, scoresOnly bool) {
+	for _, t := range q.plan.tracking {
+		what := t.Track(q.pod, q.snapshot, q.nominated)
+		if what.New == nil || what.ScoresOnly != scoresOnly {
 			continue
 		}
-		tr := d.trackers.get(trackerKey{p, t.name, key}, limit, func() *tracked {
-			return &tracked{Tracker: make(), weight: t.weight}
+		tr := d.trackers.get(trackerKey{q.profile, t.name, what.Key}, q.limit, func() *tracked {
+			return &tracked{Tracker: what.New(), weight: t.weight}
 		})
-		tr.seen.changed(s, tr.Changed)
+		tr.seen.changed(q.snapshot, tr.Changed)
 		tr.Begin()
 		d.active = append(d.active, tr)
 	}
 }
 
-// collect finds the feasible slots; false after an error. The node that the pod is nominated to, if it is feasible, is the only
-// one looked at.
-func (d *Incremental) collect(c *class, pod *framework.PodInfo, s *framework.Snapshot) bool {
+// collect finds the feasible slots, or why there are none; false after an error. The node that the pod is nominated to, if it
+// is feasible, is the only one looked at.
+func (d *Incremental) collect(v *view) bool {
 	d.feasible = d.feasible[:0]
-	if n := s.Get(d.plain.Nominator.Of(pod.Pod.UID)); n != nil {
-		switch st := d.verdict(c, s, n.Slot); {
-		case st.IsSuccess():
-			d.feasible = append(d.feasible, int32(n.Slot))
-			return true
-		case !st.IsRejected():
+	c, s := v.class, v.snapshot
+	if n := s.Get(d.plain.Nominator.Of(v.pod.Pod.UID)); n != nil {
+		if !d.sort(d.verdict(c, n, c.fail[n.Slot]), n.Slot) {
 			return false
+		}
+		if len(d.feasible) > 0 {
+			return true
 		}
 	}
 	for slot, fail := range c.fail {
-		if fail != passes {
-			continue
-		}
-		switch st := d.verdict(c, s, slot); {
-		case st.IsSuccess():
-			d.feasible = append(d.feasible, int32(slot))
-		case !st.IsRejected():
+		if fail == passes && !d.sort(d.verdict(c, s.Nodes[slot], fail), slot) {
 			return false
 		}
+	}
+	if len(d.feasible) > 0 {
+		return true
+	}
+	v.diagnosis = framework.NewDiagnosis(s)
+	for n := range s.All {
+		st := d.verdict(c, n, c.fail[n.Slot])
+		if !st.IsRejected() {
+			return false
+		}
+		v.diagnosis.Reject(n, st)
 	}
 	return true
 }
 
-// verdict is what all filters say of a slot that has a node: first as if the pods nominated to it were there, then without them,
-// as in filterWithNominated.
-func (d *Incremental) verdict(c *class, s *framework.Snapshot, slot int) *framework.Status {
+// sort puts a slot among the feasible ones if it passed; false for an error.
+func (d *Incremental) sort(st *framework.Status, slot int) bool {
+	if st.IsSuccess() {
+		d.feasible = append(d.feasible, int32(slot))
+		return true
+	}
+	return st.IsRejected()
+}
+
+// collectNamed does what collect does for a pod that can run on nodes of certain names only, and looks at no others: each pod
+// of a DaemonSet is a class of its own, which is not kept.
+func (d *Incremental) collectNamed(v *view, names map[string]bool, restricted []string) bool {
+	d.feasible = d.feasible[:0]
+	c, s := v.class, v.snapshot
+	refused := map[*framework.NodeInfo]*framework.Status{}
+	for name := range names {
+		n := s.Get(name)
+		if n == nil {
+			continue
+		}
+		st := d.verdict(c, n, c.filter(n))
+		if !d.sort(st, n.Slot) {
+			return false
+		}
+		if !st.IsSuccess() {
+			refused[n] = st
+		} else if name == d.plain.Nominator.Of(v.pod.Pod.UID) {
+			d.feasible = append(d.feasible[:0], int32(n.Slot))
+			return true
+		}
+	}
+	if len(d.feasible) > 1 {
+		c.resize(len(s.Nodes))
+		for _, slot := range d.feasible {
+			c.scoreNode(int(slot), s.Nodes[slot])
+		}
+	}
+	if len(d.feasible) > 0 {
+		return !c.broken
+	}
+	v.diagnosis = framework.NewDiagnosis(s)
+	others := unnamed(restricted)
+	for n := range s.All {
+		v.diagnosis.Reject(n, cmp.Or(refused[n], others))
+	}
+	return true
+}
+
+// verdict is what all filters say of a node: first as if the pods nominated to it were there, then without them, as in
+// filterWithNominated. fail is what the class says of it without them.
+func (d *Incremental) verdict(c *class, n *framework.NodeInfo, fail int32) *framework.Status {
 	if len(d.rivals) > 0 {
-		if waiting := d.rivals[int32(slot)]; len(waiting) > 0 {
-			if st := d.crowded(c, s, slot, waiting); !st.IsSuccess() {
+		if waiting := d.rivals[int32(n.Slot)]; len(waiting) > 0 {
+			if st := d.crowded(c, n, waiting); !st.IsSuccess() {
 				return st
 			}
 		}
 	}
-	if c.fail[slot] != passes {
-		return c.statuses[c.fail[slot]]
+	if fail != passes {
+		return c.status(fail)
 	}
 	for _, t := range d.active {
-		if st := t.Filter(slot); st != nil {
+		if st := t.Filter(n.Slot); st != nil {
 			return st
 		}
 	}
 	return nil
 }
 
-// crowded is the verdict on a slot as if the waiting pods were on its node already. The trackers are told of them, asked, and
-// told the truth again.
-func (d *Incremental) crowded(c *class, s *framework.Snapshot, slot int, waiting []*framework.PodInfo) *framework.Status {
-	node := s.Nodes[slot]
+// crowded is the verdict on a node as if the waiting pods were there already. The trackers are told of them, asked, and told the
+// truth again.
+func (d *Incremental) crowded(c *class, node *framework.NodeInfo, waiting []*framework.PodInfo) *framework.Status {
 	full := node.Clone()
 	for _, w := range waiting {
 		full.AddPod(w)
 	}
-	switch fail := c.filter(full); fail {
-	case passes:
-	case absent:
-		return framework.NewStatus(framework.Error)
-	default:
-		return c.statuses[fail]
+	if fail := c.filter(full); fail != passes {
+		return c.status(fail)
 	}
 	for _, t := range d.active {
-		t.Changed(slot, full)
+		t.Changed(node.Slot, full)
 		t.Begin()
-		st := t.Filter(slot)
-		t.Changed(slot, node)
+		st := t.Filter(node.Slot)
+		t.Changed(node.Slot, node)
 		t.Begin()
 		if st != nil {
 			return st
 		}
 	}
 	return nil
-}
-
-// diagnose collects why no node is feasible; false after an error.
-func (d *Incremental) diagnose(c *class, s *framework.Snapshot) (*framework.Diagnosis, bool) {
-	out := framework.NewDiagnosis(s)
-	for slot, n := range s.Nodes {
-		if n == nil {
-			continue
-		}
-		st := d.verdict(c, s, slot)
-		if !st.IsRejected() {
-			return nil, false
-		}
-		out.Reject(n, st)
-	}
-	return out, true
 }
 
 // rate computes the total score of each feasible slot.

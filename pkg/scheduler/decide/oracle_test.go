@@ -175,9 +175,24 @@ func (h *history) affinity(p *corev1.Pod, app string) {
 		a.NodeAffinity = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 5,
 			Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: "In", Values: []string{"hdd"}}}}}}}
 	}
-	if h.chance(3) && len(h.nodes) > 0 {
-		a.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: "In", Values: []string{h.one(h.nodes...)}}}}}}}
+	if h.chance(10) && len(h.nodes) > 0 {
+		named := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: "In", Values: []string{h.one(h.nodes...)}}}}
+		if h.chance(20) {
+			named.MatchFields[0].Values[0] = "gone"
+		}
+		terms := []corev1.NodeSelectorTerm{named}
+		for h.chance(40) {
+			more := *named.DeepCopy()
+			more.MatchFields[0].Values[0] = h.one(h.nodes...)
+			terms = append(terms, more)
+		}
+		if a.NodeAffinity == nil {
+			a.NodeAffinity = &corev1.NodeAffinity{}
+		}
+		a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: terms}
+	}
+	if h.chance(2) && len(h.nodes) > 0 {
+		p.Spec.NodeName = h.one(h.nodes...)
 	}
 	p.Spec.Affinity = a
 }
@@ -218,13 +233,90 @@ func (h *history) step() {
 	}
 }
 
-func (h *history) profile(t *testing.T) *framework.Profile {
+// profile has the default plug-ins, of which change may replace some.
+func (h *history) profile(t *testing.T, change func([]framework.Enabled) []framework.Enabled) *framework.Profile {
 	t.Helper()
-	p, err := framework.NewProfile("default-scheduler", plugins.Default(plugins.Config{Workloads: h, Namespaces: h}))
+	list := plugins.Default(plugins.Config{Workloads: h, Namespaces: h})
+	if change != nil {
+		list = change(list)
+	}
+	p, err := framework.NewProfile("default-scheduler", list)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// tally is how often what happened.
+type tally struct {
+	chosen, refused int
+	slow, inTier    int // decided plainly; of tier 1
+}
+
+// run makes decisions in both ways, with changes between them, and returns the first difference.
+func (h *history) run(p *framework.Profile, decisions int) (tally, error) {
+	var n tally
+	nominator := framework.NewNominator()
+	plain := &Plain{Nominator: nominator, Random: h.r.IntN}
+	fast := NewIncremental(nominator, h.r.IntN)
+	snapshot := framework.NewSnapshot()
+	for range decisions {
+		h.step()
+		pod := framework.NewPodInfo(h.pod())
+		if h.chance(10) {
+			nominator.Set(framework.NewPodInfo(h.pod()), h.one(h.nodes...))
+		}
+		if h.chance(5) {
+			nominator.Set(pod, h.one(h.nodes...))
+		}
+		if h.chance(3) {
+			nominator = framework.NewNominator()
+			plain.Nominator, fast.plain.Nominator = nominator, nominator
+		}
+		if inTier(pod) {
+			n.inTier++
+		}
+		h.cache.Refresh(snapshot)
+		want, wantErr := plain.Decide(p, framework.NewCycleState(), pod, snapshot)
+		var got Result
+		var err error
+		if v := fast.look(p, pod, snapshot); v != nil {
+			got, err = fast.answer(v, framework.NewCycleState())
+		} else {
+			n.slow++
+			got, err = fast.Decide(p, framework.NewCycleState(), pod, snapshot)
+		}
+		if wantErr != nil || err != nil {
+			if err := compareErrors(wantErr, err); err != nil {
+				return n, err
+			}
+			n.refused++
+			continue
+		}
+		if got.Best == nil {
+			got.Best = fast.best(snapshot, got.Score)
+		}
+		slices.Sort(got.Best)
+		slices.Sort(want.Best)
+		if !slices.Equal(got.Best, want.Best) || got.Score != want.Score || got.Feasible != want.Feasible {
+			return n, fmt.Errorf("pod %v\n got %v score %d of %d\nwant %v score %d of %d", pod.Pod.Spec, got.Best, got.Score, got.Feasible, want.Best, want.Score, want.Feasible)
+		}
+		if !slices.Contains(want.Best, got.Node) {
+			return n, fmt.Errorf("chose %s, not one of the best %v", got.Node, want.Best)
+		}
+		n.chosen++
+		bound := pod.Pod.DeepCopy()
+		bound.Spec.NodeName = got.Node
+		info := framework.NewPodInfo(bound)
+		if err := h.cache.Assume(info, got.Node); err != nil {
+			return n, err
+		}
+		if h.chance(50) {
+			h.cache.Add(info)
+		}
+		h.pods = append(h.pods, info)
+	}
+	return n, nil
 }
 
 // TestIncrementalGivesThePlainAnswer runs random histories and compares each decision with the oracle: the same error, or
@@ -235,80 +327,32 @@ func TestIncrementalGivesThePlainAnswer(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			h := newHistory(seed)
-			p := h.profile(t)
-			nominator := framework.NewNominator()
-			plain := &Plain{Nominator: nominator, Random: h.r.IntN}
-			fast := NewIncremental(nominator, h.r.IntN)
-			snapshot := framework.NewSnapshot()
-			chosen, refused := 0, 0
-			for range 400 {
-				h.step()
-				pod := framework.NewPodInfo(h.pod())
-				if h.chance(10) {
-					nominator.Set(framework.NewPodInfo(h.pod()), h.one(h.nodes...))
-				}
-				if h.chance(5) {
-					nominator.Set(pod, h.one(h.nodes...))
-				}
-				if h.chance(3) {
-					nominator = framework.NewNominator()
-					plain.Nominator, fast.plain.Nominator = nominator, nominator
-				}
-				h.cache.Refresh(snapshot)
-				want, wantErr := plain.Decide(p, framework.NewCycleState(), pod, snapshot)
-				got, err := fast.Decide(p, framework.NewCycleState(), pod, snapshot)
-				if wantErr != nil || err != nil {
-					compareErrors(t, wantErr, err)
-					refused++
-					continue
-				}
-				if got.Best == nil {
-					got.Best = fast.best(snapshot, got.Score)
-				}
-				slices.Sort(got.Best)
-				slices.Sort(want.Best)
-				if !slices.Equal(got.Best, want.Best) || got.Score != want.Score || got.Feasible != want.Feasible {
-					t.Fatalf("pod %v\n got %v score %d of %d\nwant %v score %d of %d", pod.Pod.Spec, got.Best, got.Score, got.Feasible, want.Best, want.Score, want.Feasible)
-				}
-				if !slices.Contains(want.Best, got.Node) {
-					t.Fatalf("chose %s, not one of the best %v", got.Node, want.Best)
-				}
-				chosen++
-				bound := pod.Pod.DeepCopy()
-				bound.Spec.NodeName = got.Node
-				info := framework.NewPodInfo(bound)
-				if err := h.cache.Assume(info, got.Node); err != nil {
-					t.Fatal(err)
-				}
-				if h.chance(50) {
-					h.cache.Add(info)
-				}
-				h.pods = append(h.pods, info)
+			n, err := h.run(h.profile(t, nil), 400)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if chosen < 20 || refused < 5 {
-				t.Errorf("the history is too one-sided to mean much: %d pods placed, %d refused", chosen, refused)
+			if n.chosen < 20 || n.refused < 5 {
+				t.Errorf("the history is too one-sided to mean much: %d pods placed, %d refused", n.chosen, n.refused)
+			}
+			if n.slow > 0 {
+				t.Errorf("%d pods were decided plainly", n.slow)
 			}
 		})
 	}
 }
 
-func compareErrors(t *testing.T, want, got error) {
-	t.Helper()
-	if (want == nil) != (got == nil) {
-		t.Fatalf("incremental: %v, plain: %v", got, want)
-	}
+func compareErrors(want, got error) error {
+	differ := fmt.Errorf("incremental: %v\n      plain: %v", got, want)
 	var a, b *framework.FitError
-	if !errors.As(want, &a) || !errors.As(got, &b) {
-		t.Fatalf("incremental: %v, plain: %v: want two FitErrors", got, want)
-	}
-	if a.Error() != b.Error() {
-		t.Fatalf("incremental: %v\n      plain: %v", got, want)
+	if !errors.As(want, &a) || !errors.As(got, &b) || a.Error() != b.Error() {
+		return differ
 	}
 	others := maps.Collect(b.Diagnosis.Statuses)
 	for node, s := range a.Diagnosis.Statuses {
 		o := others[node]
 		if o == nil || o.Plugin != s.Plugin || o.Code != s.Code {
-			t.Fatalf("node %s: incremental %+v, plain %+v", node, o, s)
+			return fmt.Errorf("node %s: incremental %+v, plain %+v", node, o, s)
 		}
 	}
+	return nil
 }

@@ -65,11 +65,7 @@ func (d *Plain) feasible(p *framework.Profile, state *framework.CycleState, pod 
 		}
 	}
 	var out []*framework.NodeInfo
-	var excluded *framework.Status
-	if names != nil {
-		excluded = &framework.Status{Code: framework.UnschedulableAndUnresolvable, Plugin: restricted[0],
-			Reasons: []string{fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", restricted)}}
-	}
+	excluded := unnamed(restricted)
 	for n := range s.All {
 		if names != nil && !names[n.Name()] {
 			diagnosis.Reject(n, excluded)
@@ -89,6 +85,15 @@ func (d *Plain) feasible(p *framework.Profile, state *framework.CycleState, pod 
 		return nil, &framework.FitError{Pod: pod, Diagnosis: diagnosis}
 	}
 	return out, nil
+}
+
+// unnamed is the verdict on nodes that are not among those which the plug-ins named; nil if none named any.
+func unnamed(restricted []string) *framework.Status {
+	if len(restricted) == 0 {
+		return nil
+	}
+	return &framework.Status{Code: framework.UnschedulableAndUnresolvable, Plugin: restricted[0],
+		Reasons: []string{fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", restricted)}}
 }
 
 func (d *Plain) nominated(pod *framework.PodInfo) string {

@@ -2,10 +2,9 @@ package decide
 
 import "bonsai/pkg/scheduler/framework"
 
-// plan sorts a profile's plug-ins by how their answers can be kept.
+// plan sorts a profile's plug-ins by how their answers can be kept; slow ones are in none of its lists.
 type plan struct {
-	// possible is false when some plug-in's answers can only be had by asking it, or when a node-local filter would come
-	// after one that is not: the first refusal counts.
+	// possible is false when a node-local filter would come after one that is not: the first refusal counts.
 	possible   bool
 	preFilters []framework.PreFilter
 	filters    []framework.Filter
@@ -29,7 +28,6 @@ func newPlan(p *framework.Profile) *plan {
 		}
 		t, ok := plugin.(framework.Tracking)
 		if !ok {
-			pl.possible = false
 			return
 		}
 		for _, known := range pl.tracking {

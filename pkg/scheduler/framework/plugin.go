@@ -102,21 +102,42 @@ type PostBind interface {
 // Interested has its pods woken by every event.
 type Interested interface{ EventsToRegister() []Interest }
 
-// NodeLocal marks a plug-in whose PreFilter, Filter, PreScore and Score depend only on the pod's Class and on the one node:
-// their results are kept per class until that node changes.
-type NodeLocal interface{ NodeLocal() }
+// A plug-in with PreFilter, Filter, PreScore or Score declares what their results depend on, so that they can be kept from pod
+// to pod: it is NodeLocal or Tracking. One that is neither is slow: all its extension points are called for all nodes, for each
+// pod that it concerns.
+
+// NodeLocal plug-ins depend on the one node, with the pods on it, and on what they read of the pod, and on nothing else. Their
+// results are kept for all pods of which they read the same, until that node changes.
+type NodeLocal interface {
+	// Reads writes down everything of the pod that the results depend on. What is forgotten is taken from another pod.
+	Reads(pod *PodInfo, k *Key)
+}
 
 // Epochal plug-ins are NodeLocal but for a fact about all nodes; their scores are kept while ScoreEpoch is the same.
 type Epochal interface{ ScoreEpoch(s *Snapshot) int64 }
 
-// Tracking plug-ins depend on many nodes, through counts that can be kept up to date node by node.
+// Tracking plug-ins depend on many nodes, through counts that can be kept up to date node by node. Their PreFilter refuses no
+// pod as a whole and names no nodes.
 type Tracking interface {
-	// Track returns what the plug-in's answers on pod depend on besides the nodes, as a key: one Tracker serves all pods of
-	// equal keys. What the pod has but the answers do not depend on, such as a label that no term asks for, must not be in it.
-	// make returns an empty tracker, which Changed fills; it is nil when the plug-in has nothing to do for the pod. nominated
-	// are pods that may be counted on a node as well, as if they were there already.
-	Track(pod *PodInfo, s *Snapshot, nominated []*PodInfo) (key string, make func() Tracker)
+	// Track returns the tracker that answers for the pod. nominated are pods that may be counted on a node as well, as if they
+	// were there already.
+	Track(pod *PodInfo, s *Snapshot, nominated []*PodInfo) Tracked
 }
+
+// Tracked says which tracker answers for a pod.
+type Tracked struct {
+	// Key is of everything that the answers on the pod depend on besides the nodes: one Tracker serves all pods of equal keys.
+	// What the pod has but the answers do not depend on, such as a label that no term asks for, must not be in it.
+	Key string
+	// New returns an empty tracker, which Changed fills; nil when the plug-in has nothing to do for the pod.
+	New func() Tracker
+	// ScoresOnly says that the tracker refuses no node: it is not asked while only one node is possible.
+	ScoresOnly bool
+}
+
+// Selective plug-ins have nothing to say about some pods: about these PreFilter, Filter, PreScore and Score would say what they
+// say when the plug-in is not there, and may be left out. Others concern every pod.
+type Selective interface{ Concerns(pod *PodInfo) bool }
 
 // Tracker gives the verdicts and scores of one Tracking plug-in for alike pods. It must give what the plug-in's PreFilter,
 // Filter, PreScore, Score and NormalizeScore would.

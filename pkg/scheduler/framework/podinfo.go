@@ -20,8 +20,6 @@ type PodInfo struct {
 	Spread []SpreadConstraint
 	// Err says what could not be parsed; such a pod is not scheduled.
 	Err error
-	// class is the key of what node-local plug-ins read of the pod; see Class.
-	class string
 }
 
 // NewPodInfo computes the facts of pod, which must not change afterwards.

@@ -31,7 +31,10 @@ type Profile struct {
 	Binds         []Bind
 	PostBinds     []PostBind
 	// Interests by plug-in name.
-	Interests  map[string][]Interest
+	Interests map[string][]Interest
+	// reads are what the NodeLocal plug-ins read of a pod; slow are those whose results cannot be kept.
+	reads      []func(*PodInfo) string
+	slow       []Plugin
 	waiting    *waiting
 	background sync.WaitGroup
 }
@@ -90,7 +93,38 @@ func (p *Profile) plug(e Enabled) error {
 	if i, ok := pl.(Interested); ok {
 		p.Interests[pl.Name()] = i.EventsToRegister()
 	}
+	p.declare(pl)
 	return nil
+}
+
+// declare notes what the plug-in's results depend on.
+func (p *Profile) declare(pl Plugin) {
+	if local, ok := pl.(NodeLocal); ok {
+		p.reads = append(p.reads, KeyOf(local.Reads))
+		return
+	}
+	if _, ok := pl.(Tracking); ok {
+		return
+	}
+	switch pl.(type) {
+	case PreFilter, Filter, PreScore, Score:
+		p.slow = append(p.slow, pl)
+	}
+}
+
+// Class returns a key of everything in the pod that the NodeLocal plug-ins read: pods of one class get the same verdicts and
+// scores of them on every node. false says that a slow plug-in concerns the pod.
+func (p *Profile) Class(pod *PodInfo) (string, bool) {
+	for _, pl := range p.slow {
+		if s, ok := pl.(Selective); !ok || s.Concerns(pod) {
+			return "", false
+		}
+	}
+	k := Key{b: make([]byte, 0, 256)}
+	for _, reads := range p.reads {
+		k.Str(reads(pod))
+	}
+	return k.String(), true
 }
 
 func appendIf[T Plugin](list *[]T, p Plugin) {
@@ -112,7 +146,12 @@ func (p *Profile) RunPreEnqueue(pod *PodInfo) *Status {
 // RunPreFilter prepares the state for Filter. names is nil if every node is possible; restricted names the plug-ins that
 // made names smaller.
 func (p *Profile) RunPreFilter(state *CycleState, pod *PodInfo, s *Snapshot) (names map[string]bool, restricted []string, status *Status) {
-	for _, pl := range p.PreFilters {
+	return RunPreFilters(p.PreFilters, state, pod, s)
+}
+
+// RunPreFilters does what Profile.RunPreFilter does, for some of the plug-ins.
+func RunPreFilters(list []PreFilter, state *CycleState, pod *PodInfo, s *Snapshot) (names map[string]bool, restricted []string, status *Status) {
+	for _, pl := range list {
 		only, st := pl.PreFilter(state, pod, s)
 		if st.IsSkip() {
 			state.SkipFilter(pl.Name())

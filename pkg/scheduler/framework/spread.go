@@ -49,15 +49,15 @@ func spreadConstraints(pod *corev1.Pod) ([]SpreadConstraint, error) {
 		if in.NodeTaintsPolicy != nil {
 			c.HonorTaints = *in.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
 		}
-		w := &keyWriter{}
-		w.str(c.TopologyKey)
-		w.num(int64(c.MaxSkew))
-		w.num(int64(c.MinDomains))
-		w.selector(sel)
-		w.bool(c.Hard)
-		w.bool(c.HonorAffinity)
-		w.bool(c.HonorTaints)
-		c.ID = string(w.b)
+		var k Key
+		k.Str(c.TopologyKey)
+		k.Num(int64(c.MaxSkew))
+		k.Num(int64(c.MinDomains))
+		k.Selector(sel)
+		k.Bool(c.Hard)
+		k.Bool(c.HonorAffinity)
+		k.Bool(c.HonorTaints)
+		c.ID = k.String()
 		out = append(out, c)
 	}
 	return out, nil

@@ -105,11 +105,11 @@ func (p *termParser) term(in *corev1.PodAffinityTerm, weight int32) AffinityTerm
 	}
 	t.Selector = p.selector(in.LabelSelector)
 	t.NamespaceSelector = p.selector(in.NamespaceSelector)
-	w := &keyWriter{}
-	w.set(t.Namespaces)
-	w.selector(t.NamespaceSelector)
-	w.selector(t.Selector)
-	t.ID = string(w.b)
+	var k Key
+	k.Set(t.Namespaces)
+	k.Selector(t.NamespaceSelector)
+	k.Selector(t.Selector)
+	t.ID = k.String()
 	return t
 }
 

@@ -98,7 +98,7 @@ func (a *api) Event(p *corev1.Pod, _, _, reason, _, note string) {
 	a.note("event " + p.Name + " " + reason + " " + note)
 }
 
-func plugin(t *testing.T) (*Plugin, *api) {
+func plugin(t testing.TB) (*Plugin, *api) {
 	t.Helper()
 	profile, err := framework.NewProfile("s", []framework.Enabled{{Plugin: room{}}})
 	if err != nil {

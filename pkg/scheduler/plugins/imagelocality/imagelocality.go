@@ -4,6 +4,8 @@ package imagelocality
 import (
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"bonsai/pkg/scheduler/framework"
 )
 
@@ -30,8 +32,15 @@ var (
 // Name is the plug-in's name.
 func (Plugin) Name() string { return Name }
 
-// NodeLocal marks the plug-in.
-func (Plugin) NodeLocal() {}
+// Reads the images.
+func (Plugin) Reads(pod *framework.PodInfo, k *framework.Key) {
+	for _, list := range [][]corev1.Container{pod.Pod.Spec.InitContainers, pod.Pod.Spec.Containers} {
+		k.Num(int64(len(list)))
+		for i := range list {
+			k.Str(list[i].Image)
+		}
+	}
+}
 
 // ScoreEpoch changes when images or nodes come and go: the score depends on how many nodes have an image.
 func (Plugin) ScoreEpoch(s *framework.Snapshot) int64 { return s.ImagesEpoch }

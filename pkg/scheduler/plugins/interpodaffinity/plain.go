@@ -188,8 +188,8 @@ func (p *Plugin) NormalizeScore(_ *framework.CycleState, _ *framework.PodInfo, _
 // EventsToRegister: pods of interest come, go or change, or nodes and namespaces do.
 func (p *Plugin) EventsToRegister() []framework.Interest {
 	return []framework.Interest{
-		{Kind: framework.AssignedPod, Action: framework.Add | framework.Delete | framework.UpdateLabels, Hint: p.wanted, Reads: ownTerms},
-		{Kind: framework.AssignedPod, Action: framework.Delete | framework.UpdateLabels, When: keptAway, Hint: p.unwanted, Reads: identity},
+		{Kind: framework.AssignedPod, Action: framework.Add | framework.Delete | framework.UpdateLabels, Hint: p.wanted, Reads: framework.KeyOf(ownTerms)},
+		{Kind: framework.AssignedPod, Action: framework.Delete | framework.UpdateLabels, When: keptAway, Hint: p.unwanted, Reads: framework.KeyOf(identity)},
 		{Kind: framework.TargetPod, Action: framework.UpdateLabels},
 		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateLabels},
 		{Kind: framework.NamespaceEvent, Action: framework.Add | framework.Update},
@@ -224,17 +224,16 @@ func (p *Plugin) wanted(pod *framework.PodInfo, e framework.Event) bool {
 }
 
 // ownTerms is what wanted reads of the pod.
-func ownTerms(pod *framework.PodInfo) string {
-	var parts []string
-	if pod.Terms != nil {
-		for i := range pod.Terms.Affinity {
-			parts = append(parts, "near", pod.Terms.Affinity[i].ID)
-		}
-		for i := range pod.Terms.AntiAffinity {
-			parts = append(parts, "apart", pod.Terms.AntiAffinity[i].ID)
+func ownTerms(pod *framework.PodInfo, k *framework.Key) {
+	if pod.Terms == nil {
+		return
+	}
+	for _, list := range [][]framework.AffinityTerm{pod.Terms.Affinity, pod.Terms.AntiAffinity} {
+		k.Num(int64(len(list)))
+		for i := range list {
+			k.Str(list[i].ID)
 		}
 	}
-	return framework.JoinKeys(parts...)
 }
 
 // keptAway tells whether the event is about a pod that keeps others away.
@@ -260,10 +259,7 @@ func (p *Plugin) unwanted(pod *framework.PodInfo, e framework.Event) bool {
 }
 
 // identity is what unwanted reads of the pod: namespace and labels.
-func identity(pod *framework.PodInfo) string {
-	parts := []string{pod.Pod.Namespace}
-	for _, k := range slices.Sorted(maps.Keys(pod.Pod.Labels)) {
-		parts = append(parts, k, pod.Pod.Labels[k])
-	}
-	return framework.JoinKeys(parts...)
+func identity(pod *framework.PodInfo, k *framework.Key) {
+	k.Str(pod.Pod.Namespace)
+	k.Pairs(pod.Pod.Labels)
 }

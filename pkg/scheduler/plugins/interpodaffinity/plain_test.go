@@ -111,7 +111,7 @@ func verdicts(t *testing.T, p *framework.PodInfo, s *framework.Snapshot, list []
 	if _, st := plugin.PreFilter(state, p, s); !st.IsSuccess() && !st.IsSkip() {
 		t.Fatalf("PreFilter: %+v", st)
 	}
-	_, newTracker := plugin.Track(p, s, nil)
+	newTracker := plugin.Track(p, s, nil).New
 	if newTracker == nil {
 		newTracker = func() framework.Tracker { return indifferent{} }
 	}
@@ -216,7 +216,7 @@ func TestPreFilterSkipsWhereNobodyHasTerms(t *testing.T) {
 		s, _ := nodes(c.runs)
 		p := &Plugin{Namespaces: teams{}}
 		_, st := p.PreFilter(framework.NewCycleState(), c.pod, s)
-		if _, newTracker := p.Track(c.pod, s, nil); st.IsSkip() != c.skip || (newTracker == nil) != c.free {
+		if newTracker := p.Track(c.pod, s, nil).New; st.IsSkip() != c.skip || (newTracker == nil) != c.free {
 			t.Errorf("%s: %+v, tracker needed %v", c.name, st, newTracker != nil)
 		}
 	}
@@ -228,11 +228,11 @@ func TestWhoSharesATracker(t *testing.T) {
 	s, _ := nodes(on("a1", pod("db", apart("web", host)), pod("db", near("*/api", zone))))
 	p := &Plugin{Namespaces: teams{}, HardWeight: 1}
 	key := func(pod *framework.PodInfo, nominated ...*framework.PodInfo) string {
-		k, newTracker := p.Track(pod, s, nominated)
-		if newTracker == nil {
+		t := p.Track(pod, s, nominated)
+		if t.New == nil {
 			return "none"
 		}
-		return k
+		return t.Key
 	}
 	named := func(app, name string, rules ...rule) *framework.PodInfo {
 		q := pod(app, rules...).Pod

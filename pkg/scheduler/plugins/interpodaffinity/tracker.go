@@ -1,19 +1,15 @@
 package interpodaffinity
 
 import (
-	"maps"
-	"slices"
-	"strconv"
-
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/topology"
 )
 
 // Track: the answers depend on the pod's own terms, whether they are about itself, and which terms of other pods are about it,
 // while namespaces keep their labels. A pod that has no terms and that no term is about can go anywhere.
-func (p *Plugin) Track(pod *framework.PodInfo, s *framework.Snapshot, nominated []*framework.PodInfo) (string, func() framework.Tracker) {
+func (p *Plugin) Track(pod *framework.PodInfo, s *framework.Snapshot, nominated []*framework.PodInfo) framework.Tracked {
 	if !pod.HasTerms() && s.WithTerms == 0 {
-		return "", nil
+		return framework.Tracked{}
 	}
 	r := p.rules(pod)
 	about := map[string]bool{}
@@ -26,20 +22,24 @@ func (p *Plugin) Track(pod *framework.PodInfo, s *framework.Snapshot, nominated 
 		}
 	}
 	if !pod.HasTerms() && len(about) == 0 {
-		return "", nil
+		return framework.Tracked{}
 	}
-	parts := []string{strconv.FormatInt(p.Namespaces.Epoch(), 10), strconv.FormatBool(r.aboutAll(pod))}
-	for t := range r.terms.All {
-		parts = append(parts, t.ID, t.TopologyKey, strconv.Itoa(int(t.Weight)))
+	var k framework.Key
+	k.Num(p.Namespaces.Epoch())
+	k.Bool(r.aboutAll(pod))
+	for _, list := range [][]framework.AffinityTerm{r.terms.Affinity, r.terms.AntiAffinity, r.terms.PreferredAffinity, r.terms.PreferredAntiAffinity} {
+		k.Num(int64(len(list)))
+		for i := range list {
+			t := &list[i]
+			k.Str(t.ID, t.TopologyKey)
+			k.Num(int64(t.Weight))
+		}
 	}
-	for k, n := range []int{len(r.terms.Affinity), len(r.terms.AntiAffinity), len(r.terms.PreferredAffinity), len(r.terms.PreferredAntiAffinity)} {
-		parts = append(parts, strconv.Itoa(k), strconv.Itoa(n))
-	}
-	parts = append(parts, slices.Sorted(maps.Keys(about))...)
-	return framework.JoinKeys(parts...), func() framework.Tracker {
+	k.Set(about)
+	return framework.Tracked{Key: k.String(), New: func() framework.Tracker {
 		r.matched = about
 		return newTracker(r)
-	}
+	}}
 }
 
 func newTracker(r *rules) *tracker {

@@ -30,8 +30,8 @@ var (
 // Name is the plug-in's name.
 func (Plugin) Name() string { return Name }
 
-// NodeLocal marks the plug-in.
-func (Plugin) NodeLocal() {}
+// Reads the node selector and the node affinity.
+func (Plugin) Reads(pod *framework.PodInfo, k *framework.Key) { k.NodeRules(pod.Pod) }
 
 func required(pod *corev1.Pod) *corev1.NodeSelector {
 	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil {
@@ -126,8 +126,8 @@ func (Plugin) NormalizeScore(_ *framework.CycleState, _ *framework.PodInfo, _ []
 }
 
 // EventsToRegister: a matching node comes, or a node's labels change so that it matches.
-func (Plugin) EventsToRegister() []framework.Interest {
-	return []framework.Interest{{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateLabels, Reads: (*framework.PodInfo).Class, Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+func (p Plugin) EventsToRegister() []framework.Interest {
+	return []framework.Interest{{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateLabels, Reads: framework.KeyOf(p.Reads), Hint: func(pod *framework.PodInfo, e framework.Event) bool {
 		n, ok := e.New.(*corev1.Node)
 		if !ok {
 			return true

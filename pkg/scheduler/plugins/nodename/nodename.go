@@ -20,8 +20,8 @@ var (
 // Name is the plug-in's name.
 func (Plugin) Name() string { return Name }
 
-// NodeLocal marks the plug-in.
-func (Plugin) NodeLocal() {}
+// Reads the node's name.
+func (Plugin) Reads(pod *framework.PodInfo, k *framework.Key) { k.Str(pod.Pod.Spec.NodeName) }
 
 // Filter refuses every node but the named one.
 func (Plugin) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {

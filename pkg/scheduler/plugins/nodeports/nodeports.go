@@ -21,8 +21,14 @@ var (
 // Name is the plug-in's name.
 func (Plugin) Name() string { return Name }
 
-// NodeLocal marks the plug-in.
-func (Plugin) NodeLocal() {}
+// Reads the host ports.
+func (Plugin) Reads(pod *framework.PodInfo, k *framework.Key) {
+	k.Num(int64(len(pod.Ports)))
+	for _, p := range pod.Ports {
+		k.Str(string(p.Protocol), p.IP)
+		k.Num(int64(p.Port))
+	}
+}
 
 // PreFilter skips pods without host ports.
 func (Plugin) PreFilter(_ *framework.CycleState, pod *framework.PodInfo, _ *framework.Snapshot) (map[string]bool, *framework.Status) {
@@ -45,9 +51,9 @@ func (Plugin) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *fram
 }
 
 // EventsToRegister: a pod that holds one of the ports goes, or a node comes.
-func (Plugin) EventsToRegister() []framework.Interest {
+func (p Plugin) EventsToRegister() []framework.Interest {
 	return []framework.Interest{
-		{Kind: framework.AssignedPod, Action: framework.Delete, Reads: (*framework.PodInfo).Class, Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+		{Kind: framework.AssignedPod, Action: framework.Delete, Reads: framework.KeyOf(p.Reads), Hint: func(pod *framework.PodInfo, e framework.Event) bool {
 			gone, ok := e.Old.(*framework.PodInfo)
 			if !ok {
 				return true

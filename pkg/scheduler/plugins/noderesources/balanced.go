@@ -21,8 +21,8 @@ var (
 // Name is the plug-in's name.
 func (Balanced) Name() string { return BalancedName }
 
-// NodeLocal marks the plug-in.
-func (Balanced) NodeLocal() {}
+// Reads what the pod asks for.
+func (Balanced) Reads(pod *framework.PodInfo, k *framework.Key) { k.Resource(&pod.Requests) }
 
 // PreScore skips pods that ask for neither CPU nor memory: they change no balance.
 func (Balanced) PreScore(_ *framework.CycleState, pod *framework.PodInfo, _ *framework.Snapshot, _ []*framework.NodeInfo) *framework.Status {

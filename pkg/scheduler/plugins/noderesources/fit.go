@@ -34,8 +34,11 @@ var (
 // Name is the plug-in's name.
 func (Fit) Name() string { return FitName }
 
-// NodeLocal marks the plug-in.
-func (Fit) NodeLocal() {}
+// Reads what the pod asks for.
+func (Fit) Reads(pod *framework.PodInfo, k *framework.Key) {
+	k.Resource(&pod.Requests)
+	k.Resource(&pod.NonZero)
+}
 
 // Filter names each resource of which the node has not enough left. If the node could not give it even when empty, removing
 // pods does not help.
@@ -103,7 +106,7 @@ func (f Fit) EventsToRegister() []framework.Interest {
 	return []framework.Interest{
 		{Kind: framework.AssignedPod, Action: framework.Delete | framework.UpdateRequests},
 		{Kind: framework.TargetPod, Action: framework.UpdateRequests},
-		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateAllocatable, Reads: (*framework.PodInfo).Class, Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateAllocatable, Reads: framework.KeyOf(f.Reads), Hint: func(pod *framework.PodInfo, e framework.Event) bool {
 			n, ok := e.New.(*corev1.Node)
 			if !ok {
 				return true

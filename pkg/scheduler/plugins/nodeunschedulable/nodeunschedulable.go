@@ -24,8 +24,8 @@ var (
 // Name is the plug-in's name.
 func (Plugin) Name() string { return Name }
 
-// NodeLocal marks the plug-in.
-func (Plugin) NodeLocal() {}
+// Reads the tolerations.
+func (Plugin) Reads(pod *framework.PodInfo, k *framework.Key) { k.Tolerations(pod.Pod) }
 
 // Filter refuses nodes with spec.unschedulable.
 func (Plugin) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
@@ -41,9 +41,9 @@ func tolerates(pod *corev1.Pod) bool {
 }
 
 // EventsToRegister: a schedulable node comes, or one is uncordoned.
-func (Plugin) EventsToRegister() []framework.Interest {
+func (p Plugin) EventsToRegister() []framework.Interest {
 	return []framework.Interest{
-		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateTaints, Reads: (*framework.PodInfo).Class, Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateTaints, Reads: framework.KeyOf(p.Reads), Hint: func(pod *framework.PodInfo, e framework.Event) bool {
 			n, ok := e.New.(*corev1.Node)
 			return !ok || !n.Spec.Unschedulable || tolerates(pod.Pod)
 		}},

@@ -205,21 +205,20 @@ func (p *Plugin) NormalizeScore(_ *framework.CycleState, _ *framework.PodInfo, _
 // EventsToRegister: matching pods come, go or change, domains appear or vanish, or the pod changes its labels.
 func (p *Plugin) EventsToRegister() []framework.Interest {
 	return []framework.Interest{
-		{Kind: framework.AssignedPod, Action: framework.Add | framework.Delete | framework.UpdateLabels | framework.UpdateOther, Hint: p.concerns, Reads: counted},
+		{Kind: framework.AssignedPod, Action: framework.Add | framework.Delete | framework.UpdateLabels | framework.UpdateOther, Hint: p.concerns, Reads: framework.KeyOf(counted)},
 		{Kind: framework.TargetPod, Action: framework.UpdateLabels | framework.UpdateTolerations},
 		{Kind: framework.NodeEvent, Action: framework.Add | framework.Delete | framework.UpdateLabels | framework.UpdateTaints},
 	}
 }
 
 // counted is what concerns reads of the pod.
-func counted(pod *framework.PodInfo) string {
-	parts := []string{pod.Pod.Namespace}
+func counted(pod *framework.PodInfo, k *framework.Key) {
+	k.Str(pod.Pod.Namespace)
 	for i := range pod.Spread {
 		if pod.Spread[i].Hard {
-			parts = append(parts, pod.Spread[i].ID)
+			k.Str(pod.Spread[i].ID)
 		}
 	}
-	return framework.JoinKeys(parts...)
 }
 
 // concerns: one of the pod's constraints is about a pod that came, went or changed.

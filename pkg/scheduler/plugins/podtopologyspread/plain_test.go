@@ -87,7 +87,7 @@ func fits(t *testing.T, p *corev1.Pod, s *framework.Snapshot, nodes []*framework
 	if _, st := plugin.PreFilter(state, info, s); !st.IsSuccess() {
 		t.Fatalf("PreFilter: %+v", st)
 	}
-	_, newTracker := plugin.Track(info, s, nil)
+	newTracker := plugin.Track(info, s, nil).New
 	if newTracker == nil {
 		newTracker = func() framework.Tracker { return indifferent{} }
 	}
@@ -200,11 +200,11 @@ func TestWhoSharesATracker(t *testing.T) {
 		for _, c := range change {
 			c(p)
 		}
-		k, newTracker := (&Plugin{}).Track(framework.NewPodInfo(p), nil, nil)
-		if newTracker == nil {
+		tracked := (&Plugin{}).Track(framework.NewPodInfo(p), nil, nil)
+		if tracked.New == nil {
 			t.Fatal("no tracker")
 		}
-		return k
+		return tracked.Key
 	}
 	label := func(k, v string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Labels[k] = v } }
 	ssd := func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }

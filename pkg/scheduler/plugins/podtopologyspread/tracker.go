@@ -12,31 +12,32 @@ import (
 
 // Track: the answers depend on the namespace, the constraints (the pod's own or the default ones), whether the pod counts for
 // them itself, and on what makes nodes eligible where a constraint asks for that.
-func (p *Plugin) Track(pod *framework.PodInfo, _ *framework.Snapshot, _ []*framework.PodInfo) (string, func() framework.Tracker) {
-	parts, byAffinity, byTaints := []string{pod.Pod.Namespace}, false, false
+func (p *Plugin) Track(pod *framework.PodInfo, _ *framework.Snapshot, _ []*framework.PodInfo) framework.Tracked {
+	var k framework.Key
+	k.Str(pod.Pod.Namespace)
+	k.Num(int64(len(pod.Spread)))
+	soft, byAffinity, byTaints := true, false, false
 	if len(pod.Spread) == 0 {
 		sel := p.defaultSelector(pod.Pod)
 		if sel == nil {
-			return "", nil
+			return framework.Tracked{}
 		}
-		parts, byAffinity = append(parts, "default", sel.String()), true
+		k.Selector(sel)
+		byAffinity = true
 	}
 	for i := range pod.Spread {
 		c := &pod.Spread[i]
-		self := ""
-		if c.Hard && c.Selector.Matches(labels.Set(pod.Pod.Labels)) {
-			self = "self"
-		}
-		parts = append(parts, c.ID, self)
-		byAffinity, byTaints = byAffinity || c.HonorAffinity, byTaints || c.HonorTaints
+		k.Str(c.ID)
+		k.Bool(c.Hard && c.Selector.Matches(labels.Set(pod.Pod.Labels)))
+		soft, byAffinity, byTaints = soft && !c.Hard, byAffinity || c.HonorAffinity, byTaints || c.HonorTaints
 	}
 	if byAffinity {
-		parts = append(parts, "affinity", pod.NodeRulesKey())
+		k.NodeRules(pod.Pod)
 	}
 	if byTaints {
-		parts = append(parts, "tolerations", pod.TolerationsKey())
+		k.Tolerations(pod.Pod)
 	}
-	return framework.JoinKeys(parts...), func() framework.Tracker { return newTracker(p.rules(pod)) }
+	return framework.Tracked{Key: k.String(), ScoresOnly: soft, New: func() framework.Tracker { return newTracker(p.rules(pod)) }}
 }
 
 func newTracker(r *rules) *tracker {

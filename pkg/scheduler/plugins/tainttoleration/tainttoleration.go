@@ -29,8 +29,8 @@ var (
 // Name is the plug-in's name.
 func (Plugin) Name() string { return Name }
 
-// NodeLocal marks the plug-in.
-func (Plugin) NodeLocal() {}
+// Reads the tolerations.
+func (Plugin) Reads(pod *framework.PodInfo, k *framework.Key) { k.Tolerations(pod.Pod) }
 
 // Filter refuses a node with an untolerated NoSchedule or NoExecute taint.
 func (Plugin) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
@@ -58,9 +58,9 @@ func (Plugin) NormalizeScore(_ *framework.CycleState, _ *framework.PodInfo, _ []
 }
 
 // EventsToRegister: a node comes or its taints change, and the pod tolerates what is left; or the pod gets tolerations.
-func (Plugin) EventsToRegister() []framework.Interest {
+func (p Plugin) EventsToRegister() []framework.Interest {
 	return []framework.Interest{
-		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateTaints, Reads: (*framework.PodInfo).Class, Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateTaints, Reads: framework.KeyOf(p.Reads), Hint: func(pod *framework.PodInfo, e framework.Event) bool {
 			n, ok := e.New.(*corev1.Node)
 			return !ok || framework.Untolerated(pod.Pod, n) == nil
 		}},

@@ -1,0 +1,136 @@
+package decide
+
+import (
+	"testing"
+
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/plugins/imagelocality"
+	"bonsai/pkg/scheduler/plugins/nodeaffinity"
+	"bonsai/pkg/scheduler/plugins/nodename"
+	"bonsai/pkg/scheduler/plugins/nodeports"
+	"bonsai/pkg/scheduler/plugins/noderesources"
+	"bonsai/pkg/scheduler/plugins/nodeunschedulable"
+	"bonsai/pkg/scheduler/plugins/tainttoleration"
+)
+
+// Plug-ins that do not say what they read.
+type (
+	forgetfulTaints        struct{ tainttoleration.Plugin }
+	forgetfulUnschedulable struct{ nodeunschedulable.Plugin }
+	forgetfulFit           struct{ noderesources.Fit }
+	forgetfulBalanced      struct{ noderesources.Balanced }
+	forgetfulAffinity      struct{ nodeaffinity.Plugin }
+	forgetfulPorts         struct{ nodeports.Plugin }
+	forgetfulName          struct{ nodename.Plugin }
+	forgetfulImages        struct{ imagelocality.Plugin }
+)
+
+func (forgetfulTaints) Reads(*framework.PodInfo, *framework.Key)        {}
+func (forgetfulUnschedulable) Reads(*framework.PodInfo, *framework.Key) {}
+func (forgetfulFit) Reads(*framework.PodInfo, *framework.Key)           {}
+func (forgetfulBalanced) Reads(*framework.PodInfo, *framework.Key)      {}
+func (forgetfulAffinity) Reads(*framework.PodInfo, *framework.Key)      {}
+func (forgetfulPorts) Reads(*framework.PodInfo, *framework.Key)         {}
+func (forgetfulName) Reads(*framework.PodInfo, *framework.Key)          {}
+func (forgetfulImages) Reads(*framework.PodInfo, *framework.Key)        {}
+
+// census is a plug-in that depends on all nodes, though it says that it depends on one.
+type census struct{}
+
+func (census) Name() string                             { return "Census" }
+func (census) Reads(*framework.PodInfo, *framework.Key) {}
+func (census) ScoreEpoch(*framework.Snapshot) int64     { return 0 }
+func (census) Filter(*framework.CycleState, *framework.PodInfo, *framework.NodeInfo) *framework.Status {
+	return nil
+}
+
+func (census) PreScore(state *framework.CycleState, _ *framework.PodInfo, s *framework.Snapshot, _ []*framework.NodeInfo) *framework.Status {
+	state.Write("Census", s.Count)
+	return nil
+}
+
+func (census) Score(state *framework.CycleState, _ *framework.PodInfo, n *framework.NodeInfo) int64 {
+	count, _ := state.Read("Census").(int)
+	return int64(100 * n.Slot / (count + 1) % 100)
+}
+
+// tiers is a slow plug-in: it keeps some pods of a tier off some nodes, by what it counts on all nodes.
+type tiers struct{ concerns func(*framework.PodInfo) bool }
+
+func (tiers) Name() string                           { return "Tiers" }
+func (p tiers) Concerns(pod *framework.PodInfo) bool { return p.concerns(pod) }
+
+func (tiers) PreFilter(state *framework.CycleState, _ *framework.PodInfo, s *framework.Snapshot) (map[string]bool, *framework.Status) {
+	state.Write("Tiers", s.Count)
+	return nil, nil
+}
+
+func (tiers) Filter(state *framework.CycleState, pod *framework.PodInfo, n *framework.NodeInfo) *framework.Status {
+	count, _ := state.Read("Tiers").(int)
+	if pod.Pod.Labels["tier"] == "1" && (len(n.Pods)+count)%2 == 0 {
+		return framework.NewStatus(framework.Unschedulable, "not for this tier")
+	}
+	return nil
+}
+
+func inTier(pod *framework.PodInfo) bool { return pod.Pod.Labels["tier"] == "1" }
+
+// instead replaces the plug-ins of the same names, and adds the others.
+func instead(liars ...framework.Plugin) func([]framework.Enabled) []framework.Enabled {
+	return func(list []framework.Enabled) []framework.Enabled {
+		for _, liar := range liars {
+			known := false
+			for i := range list {
+				if list[i].Plugin.Name() == liar.Name() {
+					list[i].Plugin, known = liar, true
+				}
+			}
+			if !known {
+				list = append([]framework.Enabled{{Plugin: liar, Weight: 5}}, list...)
+			}
+		}
+		return list
+	}
+}
+
+// TestTheOracleCatchesLiars: a plug-in that does not say what it reads, that depends on more than it says, or that concerns
+// more pods than it says, gives another answer than the plain way sooner or later.
+func TestTheOracleCatchesLiars(t *testing.T) {
+	t.Parallel()
+	for name, liars := range map[string][]framework.Plugin{
+		"tolerations":      {forgetfulTaints{}, forgetfulUnschedulable{}},
+		"requests":         {forgetfulFit{}, forgetfulBalanced{}},
+		"node affinity":    {forgetfulAffinity{}},
+		"host ports":       {forgetfulPorts{}},
+		"node name":        {forgetfulName{}},
+		"images":           {forgetfulImages{}},
+		"the other nodes":  {census{}},
+		"whom it concerns": {tiers{func(pod *framework.PodInfo) bool { return inTier(pod) && pod.Pod.Labels["app"] == "web" }}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(40) {
+				h := newHistory(seed)
+				if _, err := h.run(h.profile(t, instead(liars...)), 400); err != nil {
+					return
+				}
+			}
+			t.Error("nobody notices")
+		})
+	}
+}
+
+// TestASlowPluginSlowsOnlyItsOwnPods: pods that it does not concern are decided as if it were not there.
+func TestASlowPluginSlowsOnlyItsOwnPods(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(5) {
+		h := newHistory(seed)
+		n, err := h.run(h.profile(t, instead(tiers{inTier})), 400)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n.slow != n.inTier || n.slow == 0 {
+			t.Errorf("%d pods were decided plainly, %d are of the tier", n.slow, n.inTier)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package preemption
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/plugins"
+)
+
+// BenchmarkCandidates: the choice of victims for a pod that could take the place of any pod on any node, ten on each.
+func BenchmarkCandidates(b *testing.B) {
+	profile, err := framework.NewProfile("s", plugins.Default(plugins.Config{}))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, nodes := range []int{1000, 5000} {
+		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
+			p, _ := plugin(b)
+			p.Profile, p.Start = profile, nil
+			var list []*framework.NodeInfo
+			for i := range nodes {
+				n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i), Labels: map[string]string{corev1.LabelHostname: fmt.Sprint("n", i)}}}
+				n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("10"), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("110")}
+				info := framework.NewNodeInfo(n)
+				for k := range 10 {
+					info.AddPod(pod(fmt.Sprint(i, "-", k), int32(k%3), "1", k))
+				}
+				list = append(list, info)
+			}
+			s := framework.NewSnapshot(list...)
+			full := &framework.Status{Code: framework.Unschedulable, Plugin: "NodeResourcesFit", Reasons: []string{"Insufficient cpu"}}
+			i := 0
+			for b.Loop() {
+				i++
+				preemptor := pod(fmt.Sprint("preemptor", i), 1000, "1", -1)
+				d := framework.NewDiagnosis(s)
+				for n := range s.All {
+					d.Reject(n, full)
+				}
+				state := framework.NewCycleState()
+				profile.RunPreFilter(state, preemptor, s)
+				if out, _, st := p.candidates(b.Context(), state, preemptor, d); len(out) == 0 || !st.IsSuccess() {
+					b.Fatal(st)
+				}
+			}
+		})
+	}
+}
