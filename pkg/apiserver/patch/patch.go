@@ -66,11 +66,6 @@ func (a *Applier) To(ctx context.Context, current []byte) ([]byte, error) {
 	return a.apply(ctx, current)
 }
 
-// Supported tells whether t is a type of patch that Read takes.
-func Supported(t types.PatchType) bool {
-	return t == types.JSONPatchType || t == types.MergePatchType || t == types.StrategicMergePatchType
-}
-
 // Read reads a patch of type t for objects like sample (its Go type has the strategic merge tags).
 func Read(t types.PatchType, patch []byte, sample any) (*Applier, error) {
 	switch t {

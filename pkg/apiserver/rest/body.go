@@ -167,9 +167,13 @@ func decode(body []byte, media string, gvk schema.GroupVersionKind, into runtime
 	case typeYAML:
 		strict, err = decodeYAML(body, gvk, into, validation)
 	case typeProtobuf:
-		err = decodeProtobuf(body, gvk, into)
+		m, ok := into.(registry.Message)
+		if !ok {
+			return unsupportedBody(into)
+		}
+		err = decodeProtobuf(body, gvk, m)
 	default:
-		return unsupportedMedia(typeJSON, typeYAML, typeProtobuf)
+		err = unsupportedBody(into)
 	}
 	if err != nil {
 		return err
@@ -190,11 +194,7 @@ func decode(body []byte, media string, gvk schema.GroupVersionKind, into runtime
 
 // decodeJSON decodes in one pass, which also finds unknown and duplicate fields unless they are ignored.
 func decodeJSON(body []byte, gvk schema.GroupVersionKind, into runtime.Object, validation string) (strict []error, err error) {
-	if validation == metav1.FieldValidationIgnore {
-		err = json.UnmarshalCaseSensitivePreserveInts(body, into)
-	} else {
-		strict, err = json.UnmarshalStrict(body, into)
-	}
+	strict, err = readJSON(body, into, validation)
 	if err == nil {
 		got := into.GetObjectKind().GroupVersionKind()
 		if got.Version == "" { // nothing is named, or a version that is none
@@ -220,6 +220,26 @@ func decodeJSON(body []byte, gvk schema.GroupVersionKind, into runtime.Object, v
 	return nil, cannotHandle(gvk, gvk, err)
 }
 
+// readJSON decodes body, all of it into an object that is unstructured. strict are unknown and duplicate fields, unless they
+// are ignored.
+func readJSON(body []byte, into runtime.Object, validation string) (strict []error, err error) {
+	var target any = into
+	content := map[string]any{}
+	u, schemaless := into.(runtime.Unstructured)
+	if schemaless {
+		target = &content
+	}
+	if validation == metav1.FieldValidationIgnore {
+		err = json.UnmarshalCaseSensitivePreserveInts(body, target)
+	} else {
+		strict, err = json.UnmarshalStrict(body, target)
+	}
+	if schemaless {
+		u.SetUnstructuredContent(content)
+	}
+	return strict, err
+}
+
 func decodeYAML(body []byte, gvk schema.GroupVersionKind, into runtime.Object, validation string) ([]error, error) {
 	asJSON, err := yaml.YAMLToJSON(body)
 	if err != nil {
@@ -235,7 +255,15 @@ func decodeYAML(body []byte, gvk schema.GroupVersionKind, into runtime.Object, v
 	return strict, nil
 }
 
-func decodeProtobuf(body []byte, gvk schema.GroupVersionKind, into runtime.Object) error {
+// unsupportedBody is the 415 for a body in another format than those that objects like into come in.
+func unsupportedBody(into runtime.Object) error {
+	if _, ok := into.(registry.Message); !ok {
+		return unsupportedMedia(typeJSON, typeYAML)
+	}
+	return unsupportedMedia(allTypes()...)
+}
+
+func decodeProtobuf(body []byte, gvk schema.GroupVersionKind, into registry.Message) error {
 	e, err := registry.ParseEnvelope(body)
 	if err != nil {
 		return unrecognized(gvk, err, body)
@@ -243,11 +271,7 @@ func decodeProtobuf(body []byte, gvk schema.GroupVersionKind, into runtime.Objec
 	if err := checkKind(schema.FromAPIVersionAndKind(string(e.APIVersion), string(e.Kind)), gvk); err != nil {
 		return err
 	}
-	m, ok := into.(registry.Message)
-	if !ok {
-		return unsupportedMedia(typeJSON, typeYAML)
-	}
-	if err := m.Unmarshal(e.Raw); err != nil {
+	if err := into.Unmarshal(e.Raw); err != nil {
 		return cannotHandle(gvk, gvk, err)
 	}
 	return nil

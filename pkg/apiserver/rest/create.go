@@ -41,7 +41,7 @@ func (x *exchange) create() error {
 }
 
 func (x *exchange) createOptions(p purpose) (accepted, *metav1.CreateOptions, error) {
-	a, err := negotiate(x.r, p)
+	a, err := x.negotiate(p)
 	if err != nil {
 		return a, nil, err
 	}

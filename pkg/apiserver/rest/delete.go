@@ -16,7 +16,7 @@ import (
 
 // delete removes an object or marks it for removal.
 func (x *exchange) delete() error {
-	a, err := negotiate(x.r, forObject)
+	a, err := x.negotiate(forObject)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (x *exchange) writeDeleted(a accepted, obj runtime.Object) error {
 
 // deleteCollection deletes what the selectors choose and answers with the list of it, each object as it was before.
 func (x *exchange) deleteCollection() error {
-	a, err := negotiate(x.r, forList)
+	a, err := x.negotiate(forList)
 	if err != nil {
 		return err
 	}

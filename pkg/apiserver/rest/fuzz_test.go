@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -132,6 +133,10 @@ func FuzzDecode(f *testing.F) {
 
 func podCodec() registry.Codec { return registry.NewCodec(podRow()) }
 
+func widgetCodec() registry.Codec {
+	return registry.NewJSONCodec(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, func() runtime.Object { return &unstructured.Unstructured{} }, nil, nil)
+}
+
 func podRow() *resources.Row {
 	return &resources.Row{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, New: func() runtime.Object { return &corev1.Pod{} }, FieldNames: []string{"spec.nodeName", "status.phase"}}
 }
@@ -171,11 +176,13 @@ func FuzzSelectors(f *testing.F) {
 func FuzzNegotiate(f *testing.F) {
 	for _, h := range []string{"", "*/*", typeProtobuf + ",application/json", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json", "text/html;q=0.9, application/*;q=NaN", "a;b;=,,;", "application/json;as=Table;as=x"} {
 		f.Add(h, byte(forList))
+		f.Add(h, byte(forStream)+4)
 	}
 	f.Fuzz(func(t *testing.T, header string, p byte) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("Accept", header)
-		a, err := negotiate(r, purpose(p%4))
+		types := [][]string{podCodec().MediaTypes(), widgetCodec().MediaTypes()}[p/4%2]
+		a, err := negotiate(r, purpose(p%4), types)
 		if err != nil {
 			var status apierrors.APIStatus
 			if !errors.As(err, &status) || status.Status().Code != http.StatusNotAcceptable {
@@ -183,7 +190,7 @@ func FuzzNegotiate(f *testing.F) {
 			}
 			return
 		}
-		if !slices.Contains([]string{typeJSON, typeYAML, typeProtobuf}, a.media) || a.as != "" && a.version == "" || a.pretty && a.media != typeJSON {
+		if !slices.Contains(allTypes(), a.media) || a.as == "" && !slices.Contains(types, a.media) || a.as != "" && a.version == "" || a.pretty && a.media != typeJSON {
 			t.Fatalf("%q: %+v", header, a)
 		}
 	})

@@ -8,7 +8,7 @@ import (
 
 // get answers with one object: its encoding as it lies in the cache. A resourceVersion allows an older state.
 func (x *exchange) get() error {
-	a, err := negotiate(x.r, forObject)
+	a, err := x.negotiate(forObject)
 	if err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ func TestNegotiate(t *testing.T) {
 		if c.accept != "" {
 			r.Header.Set("Accept", c.accept)
 		}
-		got, err := negotiate(r, c.p)
+		got, err := negotiate(r, c.p, allTypes())
 		if got.media != c.media && err == nil || (err != nil) != (c.media == "") || err == nil && got.as != c.as {
 			t.Errorf("%q for %d: %+v, %v", c.accept, c.p, got, err)
 		}

@@ -20,7 +20,7 @@ import (
 
 // list answers with a page of objects: their encodings one after the other, streamed.
 func (x *exchange) list() error {
-	a, err := negotiate(x.r, forList)
+	a, err := x.negotiate(forList)
 	if err != nil {
 		return err
 	}

@@ -10,14 +10,18 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Media types of request and response bodies.
 const (
-	typeJSON     = "application/json"
-	typeYAML     = "application/yaml"
-	typeProtobuf = "application/vnd.kubernetes.protobuf"
+	typeJSON     = runtime.ContentTypeJSON
+	typeYAML     = runtime.ContentTypeYAML
+	typeProtobuf = runtime.ContentTypeProtobuf
 )
+
+// allTypes are those of answers that are no stored objects: Status, Scale, reviews.
+func allTypes() []string { return []string{typeJSON, typeYAML, typeProtobuf} }
 
 // accepted is the agreed form of an answer.
 type accepted struct {
@@ -37,20 +41,31 @@ const (
 	forPlain  // anything without table or metadata form: Status, Scale, reviews
 )
 
-// negotiate chooses the first of the forms that the client accepts, in the client's order of preference.
-func negotiate(r *http.Request, p purpose) (accepted, error) {
+// negotiate agrees on the form of the answer; whole objects come in the media types of their codec.
+func (x *exchange) negotiate(p purpose) (accepted, error) {
+	if p == forPlain || x.res.full == nil {
+		return negotiate(x.r, p, allTypes())
+	}
+	return negotiate(x.r, p, x.res.full.codec.MediaTypes())
+}
+
+// negotiate chooses the first of the forms that the client accepts, in the client's order of preference. types are the media
+// types of whole objects; metadata comes in all of them.
+func negotiate(r *http.Request, p purpose, types []string) (accepted, error) {
 	header := r.Header["Accept"]
 	if len(header) == 1 {
 		switch header[0] { // what almost every client sends
 		case typeProtobuf:
-			return accepted{media: typeProtobuf}, nil
+			if slices.Contains(types, typeProtobuf) {
+				return accepted{media: typeProtobuf}, nil
+			}
 		case typeJSON, "*/*", "application/json, */*":
 			return accepted{media: typeJSON, pretty: wantsPretty(r)}, nil
 		}
 	}
 	known, refusal := false, ""
 	for _, clause := range acceptClauses(strings.Join(header, ",")) {
-		a, why, ok := clause.accepted(p)
+		a, why, ok := clause.accepted(p, types)
 		if ok {
 			a.pretty = a.media == typeJSON && wantsPretty(r)
 			return a, nil
@@ -59,9 +74,12 @@ func negotiate(r *http.Request, p purpose) (accepted, error) {
 		refusal = cmp.Or(refusal, why)
 	}
 	if !known {
-		return accepted{}, unknownMedia(p == forStream || p == forList && r.Method == http.MethodGet)
+		return accepted{}, unknownMedia(types, p == forStream || p == forList && r.Method == http.MethodGet)
 	}
-	return accepted{}, plainError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, cmp.Or(refusal, onlyThese(typeJSON, typeYAML, typeProtobuf)))
+	if p == forStream {
+		types = streamTypes(types)
+	}
+	return accepted{}, plainError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, cmp.Or(refusal, onlyThese(types...)))
 }
 
 // clause is one element of an Accept header.
@@ -97,7 +115,7 @@ func acceptClauses(header string) []clause {
 
 // accepted tells whether this server can answer for p as the clause says; if not, why is what a client should know. The
 // parameter stream does not matter: what is a stream follows from the request.
-func (c clause) accepted(p purpose) (a accepted, why string, ok bool) {
+func (c clause) accepted(p purpose, types []string) (a accepted, why string, ok bool) {
 	switch c.media {
 	case "*/*", "application/*", typeJSON:
 		a.media = typeJSON
@@ -109,11 +127,11 @@ func (c clause) accepted(p purpose) (a accepted, why string, ok bool) {
 		return a, "", false
 	}
 	if p == forStream && a.media == typeYAML {
-		return a, onlyThese(typeJSON+";stream=watch", typeProtobuf+";stream=watch"), false
+		return a, "", false
 	}
 	as := c.params["as"]
 	if as == "" {
-		return a, "", true
+		return a, "", slices.Contains(types, a.media)
 	}
 	a.as, a.version = as, c.params["v"]
 	if c.params["g"] != metav1.GroupName || a.version != "v1" && a.version != "v1beta1" {
@@ -130,15 +148,25 @@ func (c clause) accepted(p purpose) (a accepted, why string, ok bool) {
 	return a, "", false
 }
 
+// streamTypes are the media types of watches among types.
+func streamTypes(types []string) []string {
+	var out []string
+	for _, t := range types {
+		if t != typeYAML { // has no end of a document that a reader could wait for
+			out = append(out, t+";stream=watch")
+		}
+	}
+	return out
+}
+
 func onlyThese(types ...string) string {
 	return "only the following media types are accepted: " + strings.Join(types, ", ")
 }
 
 // unknownMedia is the 406 for an Accept header that names no media type of this server.
-func unknownMedia(streams bool) error {
-	types := []string{typeJSON, typeYAML, typeProtobuf}
+func unknownMedia(types []string, streams bool) error {
 	if streams {
-		types = append(types, typeJSON+";stream=watch", typeProtobuf+";stream=watch")
+		types = append(slices.Clone(types), streamTypes(types)...)
 	}
 	return statusError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
 		"406: Not Acceptable\n\nAvailable representations: "+strings.Join(types, ", "))

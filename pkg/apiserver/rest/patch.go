@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	sigsjson "sigs.k8s.io/json"
 
 	"bonsai/pkg/apiserver/patch"
 	"bonsai/pkg/apiserver/registry"
@@ -33,7 +32,7 @@ type patchRequest struct {
 
 // readPatch reads options, type and body of a PATCH on objects of kind gvk.
 func (x *exchange) readPatch(p purpose, gvk schema.GroupVersionKind, empty func() runtime.Object) (accepted, *patchRequest, error) {
-	a, err := negotiate(x.r, p)
+	a, err := x.negotiate(p)
 	if err != nil {
 		return a, nil, err
 	}
@@ -42,8 +41,13 @@ func (x *exchange) readPatch(p purpose, gvk schema.GroupVersionKind, empty func(
 		return a, nil, err
 	}
 	media := bodyType(x.r)
-	if !patch.Supported(types.PatchType(media)) {
-		return a, nil, unsupportedMedia(string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType))
+	sample := empty()
+	supported := []string{string(types.JSONPatchType), string(types.MergePatchType)}
+	if _, ok := sample.(runtime.Unstructured); !ok { // whose fields say how they merge
+		supported = append(supported, string(types.StrategicMergePatchType))
+	}
+	if !slices.Contains(supported, media) {
+		return a, nil, unsupportedMedia(supported...)
 	}
 	if err := invalidOptions("PatchOptions", validation.ValidatePatchOptions(opts, types.PatchType(media))); err != nil {
 		return a, nil, err
@@ -52,7 +56,7 @@ func (x *exchange) readPatch(p purpose, gvk schema.GroupVersionKind, empty func(
 	if err != nil {
 		return a, nil, err
 	}
-	apply, err := patch.Read(types.PatchType(media), body, empty())
+	apply, err := patch.Read(types.PatchType(media), body, sample)
 	if err != nil {
 		return a, nil, patchError(err)
 	}
@@ -67,10 +71,8 @@ func (p *patchRequest) to(current []byte) (runtime.Object, error) {
 	}
 	obj := p.empty()
 	var strict []error
-	if p.opts.FieldValidation == metav1.FieldValidationIgnore {
-		err = sigsjson.UnmarshalCaseSensitivePreserveInts(patched, obj)
-	} else {
-		strict, err = sigsjson.UnmarshalStrict(patched, obj)
+	strict, err = readJSON(patched, obj, p.opts.FieldValidation)
+	if p.opts.FieldValidation != metav1.FieldValidationIgnore {
 		strict = append(slices.Clone(p.apply.Duplicates), strict...)
 	}
 	if err == nil && len(strict) > 0 && p.opts.FieldValidation == metav1.FieldValidationStrict {

@@ -24,17 +24,21 @@ func TestNotAcceptable(t *testing.T) {
 		accept, want string
 		p            purpose
 		details      bool
+		types        []string
 	}{
-		{"text/html", "406: Not Acceptable\n\nAvailable representations: " + known, forObject, true},
-		{"text/html", "406: Not Acceptable\n\nAvailable representations: " + known + streams, forList, true},
-		{as("Foo"), "only the following media types are accepted: " + known, forObject, false},
-		{as("PartialObjectMetadata"), "you requested PartialObjectMetadata, but the requested object is a list", forList, false},
-		{as("PartialObjectMetadataList"), "you requested PartialObjectMetadataList, but the requested object is not a list", forObject, false},
-		{"application/yaml", "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch", forStream, false},
+		{"text/html", "406: Not Acceptable\n\nAvailable representations: " + known, forObject, true, allTypes()},
+		{"text/html", "406: Not Acceptable\n\nAvailable representations: " + known + streams, forList, true, allTypes()},
+		{as("Foo"), "only the following media types are accepted: " + known, forObject, false, allTypes()},
+		{as("PartialObjectMetadata"), "you requested PartialObjectMetadata, but the requested object is a list", forList, false, allTypes()},
+		{as("PartialObjectMetadataList"), "you requested PartialObjectMetadataList, but the requested object is not a list", forObject, false, allTypes()},
+		{"application/yaml", "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch", forStream, false, allTypes()},
+		{typeProtobuf, "only the following media types are accepted: application/json, application/yaml", forObject, false, widgetCodec().MediaTypes()},
+		{typeProtobuf + ";stream=watch", "only the following media types are accepted: application/json;stream=watch", forStream, false, widgetCodec().MediaTypes()},
+		{"application/cbor", "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/json;stream=watch", forList, true, widgetCodec().MediaTypes()},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("Accept", c.accept)
-		_, err := negotiate(r, c.p)
+		_, err := negotiate(r, c.p, c.types)
 		if s := statusOf(err); s.Message != c.want || s.Code != http.StatusNotAcceptable || (s.Details != nil) != c.details {
 			t.Errorf("%s for %d: %+v", c.accept, c.p, s)
 		}

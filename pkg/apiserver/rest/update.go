@@ -105,7 +105,7 @@ func withoutVersion(obj runtime.Object) error {
 }
 
 func (x *exchange) updateOptions(p purpose) (accepted, *metav1.UpdateOptions, error) {
-	a, err := negotiate(x.r, p)
+	a, err := x.negotiate(p)
 	if err != nil {
 		return a, nil, err
 	}
@@ -134,7 +134,7 @@ func (x *exchange) checkName(obj runtime.Object) error {
 
 // getFrom answers with the object of a subresource that has a kind of its own.
 func (x *exchange) getFrom(rw registry.ReadWriter) error {
-	a, err := negotiate(x.r, forPlain)
+	a, err := x.negotiate(forPlain)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 // watch streams changes until its time is over, the client leaves, the server stops or the resource is not served any more. The events that are at hand go out
 // together, and nothing is encoded for one watcher alone.
 func (x *exchange) watch() error {
-	a, err := negotiate(x.r, forStream)
+	a, err := x.negotiate(forStream)
 	if err != nil {
 		return err
 	}

@@ -155,7 +155,7 @@ func (a *API) WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
 	}
-	form, negotiateErr := negotiate(r, forPlain)
+	form, negotiateErr := negotiate(r, forPlain, allTypes())
 	if negotiateErr != nil {
 		form = accepted{media: typeJSON}
 	}
