@@ -4,12 +4,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // toCore turns an events.k8s.io/v1 Event into the core/v1 Event that is stored.
-func toCore(obj runtime.Object) runtime.Object {
-	in := obj.(*eventsv1.Event)
+func toCore(in *eventsv1.Event) *corev1.Event {
 	out := &corev1.Event{
 		TypeMeta:            metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
 		ObjectMeta:          in.ObjectMeta,
@@ -34,9 +32,7 @@ func toCore(obj runtime.Object) runtime.Object {
 }
 
 // fromCore turns a stored core/v1 Event into the events.k8s.io/v1 Event that clients of this group see.
-func fromCore(obj runtime.Object) runtime.Object { return toServed(obj.(*corev1.Event)) }
-
-func toServed(in *corev1.Event) *eventsv1.Event {
+func fromCore(in *corev1.Event) *eventsv1.Event {
 	out := &eventsv1.Event{
 		TypeMeta:                 metav1.TypeMeta{APIVersion: "events.k8s.io/v1", Kind: "Event"},
 		ObjectMeta:               in.ObjectMeta,

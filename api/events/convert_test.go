@@ -20,7 +20,7 @@ func TestRoundTrip(t *testing.T) {
 	for range 100 {
 		in := &eventsv1.Event{}
 		f.Fill(in)
-		out := fromCore(toCore(in)).(*eventsv1.Event)
+		out := fromCore(toCore(in))
 		out.TypeMeta = in.TypeMeta
 		if !apiequality.Semantic.DeepEqual(in, out) {
 			t.Fatalf("got %+v, want %+v", out, in)

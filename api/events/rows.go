@@ -23,21 +23,18 @@ func Rows(ttl time.Duration) []resources.Row {
 		ShortNames:  []string{"ev"},
 		StoragePath: "events",
 		TTL:         ttl,
-		New:         resources.Make[eventsv1.Event],
-		NewList:     resources.Make[eventsv1.EventList],
-		Strategy:    strategy(),
-		FieldNames:  slices.Sorted(maps.Keys(fieldNames())),
-		Fields:      resources.Fields(servedFields),
-		Columns:     core.EventColumns(),
-		Cells:       resources.Cells(core.EventCells),
-		Stored: &resources.Stored{
-			GVK:        corev1.SchemeGroupVersion.WithKind("Event"),
-			New:        resources.Make[corev1.Event],
-			NewList:    resources.Make[corev1.EventList],
-			ToStored:   toCore,
-			ToServed:   fromCore,
-			FieldNames: fieldNames(),
-		},
+		Stored:      new(corev1.SchemeGroupVersion.WithKind("Event")),
+		New:         resources.Make[corev1.Event],
+		NewList:     resources.Make[corev1.EventList],
+		Versions: []resources.Version{{
+			Name: eventsv1.SchemeGroupVersion.Version, New: resources.Make[eventsv1.Event],
+			ToHub: resources.Convert(toCore), FromHub: resources.Convert(fromCore), FieldNames: fieldNames(),
+		}},
+		Strategy:   strategy(),
+		FieldNames: slices.Sorted(maps.Keys(fieldNames())),
+		Fields:     resources.Fields(servedFields),
+		Columns:    core.EventColumns(),
+		Cells:      resources.Cells(core.EventCells),
 	}}
 }
 

@@ -23,7 +23,7 @@ func strategy() resources.Strategy {
 // is what Kubernetes does.
 func validateUpdate(obj, old *corev1.Event) field.ErrorList {
 	var errs field.ErrorList
-	was, is := toServed(old), toServed(obj)
+	was, is := fromCore(old), fromCore(obj)
 	for _, f := range []struct {
 		name     string
 		now, was any

@@ -14,9 +14,10 @@ import (
 
 // Row describes one resource. Funcs are pure and may be nil.
 type Row struct {
-	// GVK is the storage version, the hub; Versions are all served versions, preferred first (nil: only the storage version).
-	GVK      schema.GroupVersionKind
-	Versions []string
+	// GVK is the kind as clients know it, in the version whose objects are stored: the hub of conversions.
+	GVK schema.GroupVersionKind
+	// Versions are all versions that are served, preferred first; nil: that of GVK, as it is stored.
+	Versions []Version
 	Resource string // plural: "pods"
 	Singular string // "pod"
 
@@ -35,13 +36,12 @@ type Row struct {
 	// Deprecated, if not empty, is the warning that every request for the resource is answered with.
 	Deprecated string
 
-	// New and NewList make empty objects of the storage version.
+	// New and NewList make empty objects of the stored kind. Strategy, Fields and Cells work on these.
 	New     func() runtime.Object
 	NewList func() runtime.Object
-	// Stored, if not nil, says that this resource is another view of the objects of an earlier row with the same StoragePath
-	// (events.k8s.io over core events). GVK, New and NewList are then what clients see; Strategy, Fields and Cells work on
-	// the stored kind.
-	Stored *Stored
+	// Stored, if not nil, is the stored kind where that is not GVK: this resource is a view of the objects of an earlier row with
+	// the same StoragePath (events.k8s.io over core events). All its Versions convert.
+	Stored *schema.GroupVersionKind
 
 	Strategy     Strategy
 	Subresources []Subresource
@@ -65,12 +65,12 @@ func (r *Row) GVR() schema.GroupVersionResource { return r.GVK.GroupVersion().Wi
 // GroupResource is the resource as errors name it: "deployments.apps".
 func (r *Row) GroupResource() schema.GroupResource { return r.GVR().GroupResource() }
 
-// ServedVersions are all versions that clients can ask for, preferred first.
-func (r *Row) ServedVersions() []string {
-	if len(r.Versions) == 0 {
-		return []string{r.GVK.Version}
+// StoredGVK is the kind of the stored objects.
+func (r *Row) StoredGVK() schema.GroupVersionKind {
+	if r.Stored != nil {
+		return *r.Stored
 	}
-	return r.Versions
+	return r.GVK
 }
 
 // Strategy is what the generic registry asks about a kind, in this order for create: Default, mutating admission, Default
@@ -108,18 +108,6 @@ type Strategy struct {
 	ReturnDeleted bool
 	// NeedsVersion: a PUT must say which version it replaces (leases).
 	NeedsVersion bool
-}
-
-// Stored is the kind behind a Row that is only a view.
-type Stored struct {
-	GVK     schema.GroupVersionKind
-	New     func() runtime.Object
-	NewList func() runtime.Object
-	// ToStored and ToServed convert one object, not a list. The result may share memory with obj and has its kind set.
-	ToStored func(obj runtime.Object) runtime.Object
-	ToServed func(obj runtime.Object) runtime.Object
-	// FieldNames maps the names that clients select by to those of the stored row's Fields.
-	FieldNames map[string]string
 }
 
 // Subresource is a path below one object.

@@ -86,14 +86,12 @@ func rowFor(t *testing.T, doc []byte) *resources.Row {
 
 func decode(t *testing.T, row *resources.Row, doc []byte) runtime.Object {
 	t.Helper()
-	obj := row.New()
-	if err := json.Unmarshal(doc, obj); err != nil {
-		t.Fatal(err)
-	}
-	if row.Stored != nil {
-		return row.Stored.ToStored(obj)
-	}
-	return obj
+	v := row.ServedVersions()[0]
+	return toHub(t, v, v.New(), func(obj any) {
+		if err := json.Unmarshal(doc, obj); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // outcome is what a client sees: the errors, or else the object; and warnings.

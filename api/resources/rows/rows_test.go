@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 
+	"bonsai/api/resources"
 	"bonsai/api/resources/rows"
 	"bonsai/api/scheme"
 )
@@ -26,8 +27,17 @@ func TestRowsAreWhole(t *testing.T) {
 	paths := map[string]bool{}
 	for _, row := range rows.All() {
 		t.Run(row.GroupResource().String(), func(t *testing.T) {
-			if kinds, _, err := s.ObjectKinds(row.New()); err != nil || !slices.Contains(kinds, row.GVK) {
-				t.Errorf("New makes %v (%v), want %v", kinds, err, row.GVK)
+			if kinds, _, err := s.ObjectKinds(row.New()); err != nil || !slices.Contains(kinds, row.StoredGVK()) {
+				t.Errorf("New makes %v (%v), want %v", kinds, err, row.StoredGVK())
+			}
+			if err := row.CheckVersions(); err != nil {
+				t.Error(err)
+			}
+			for _, v := range row.ServedVersions() {
+				want := row.GVK.GroupKind().WithVersion(v.Name)
+				if kinds, _, err := s.ObjectKinds(v.New()); err != nil || !slices.Contains(kinds, want) {
+					t.Errorf("New of %s makes %v (%v), want %v", v.Name, kinds, err, want)
+				}
 			}
 			if want := strings.ToLower(row.GVK.Kind); row.Singular != want {
 				t.Errorf("Singular is %q, want %q", row.Singular, want)
@@ -35,7 +45,7 @@ func TestRowsAreWhole(t *testing.T) {
 			if row.NotStored {
 				return
 			}
-			list := row.GVK
+			list := row.StoredGVK()
 			list.Kind += "List"
 			if kinds, _, err := s.ObjectKinds(row.NewList()); err != nil || !slices.Contains(kinds, list) {
 				t.Errorf("NewList makes %v (%v), want %v", kinds, err, list)
@@ -45,9 +55,6 @@ func TestRowsAreWhole(t *testing.T) {
 			}
 			paths[row.StoragePath] = true
 			obj := row.New()
-			if row.Stored != nil {
-				obj = row.Stored.New()
-			}
 			if cells := row.Cells(obj, time.Now()); len(cells) != len(row.Columns) {
 				t.Errorf("%d cells for %d columns", len(cells), len(row.Columns))
 			}
@@ -83,12 +90,8 @@ func TestAnyObject(t *testing.T) {
 			t.Parallel()
 			f := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(1), serializer.NewCodecFactory(scheme.New())).NilChance(0.3).NumElements(1, 3)
 			for range 60 {
-				obj, old := row.New(), row.New()
-				f.Fill(obj)
-				f.Fill(old)
-				if row.Stored != nil {
-					obj, old = row.Stored.ToStored(obj), row.Stored.ToStored(old)
-				}
+				v := row.ServedVersions()[0]
+				obj, old := toHub(t, v, v.New(), f.Fill), toHub(t, v, v.New(), f.Fill)
 				s := row.Strategy
 				if s.Default != nil {
 					s.Default(obj)
@@ -148,4 +151,18 @@ func exercise(t *testing.T, name string, f reflect.Value, obj, old runtime.Objec
 		in = append(in, reflect.ValueOf(&old).Elem())
 	}
 	f.Call(in)
+}
+
+// toHub fills an object of a version and converts it to the stored kind.
+func toHub(t *testing.T, v resources.Version, obj runtime.Object, fill func(any)) runtime.Object {
+	t.Helper()
+	fill(obj)
+	if v.ToHub == nil {
+		return obj
+	}
+	hub, err := v.ToHub(t.Context(), obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hub
 }

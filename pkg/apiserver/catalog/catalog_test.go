@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -46,12 +47,13 @@ func thing(name string) resources.Row {
 		New: resources.Make[corev1.ConfigMap], NewList: resources.Make[corev1.ConfigMapList]}
 }
 
+func same(_ context.Context, obj runtime.Object) (runtime.Object, error) { return obj, nil }
+
 // view is a row that shows the objects of the row of.
 func view(name string, of resources.Row) resources.Row {
 	v := thing(name)
 	v.StoragePath = of.StoragePath
-	same := func(obj runtime.Object) runtime.Object { return obj }
-	v.Stored = &resources.Stored{GVK: of.GVK, New: of.New, NewList: of.NewList, ToStored: same, ToServed: same}
+	v.Stored, v.Versions = &of.GVK, []resources.Version{{Name: "v1", ToHub: same, FromHub: same}}
 	return v
 }
 
@@ -77,10 +79,15 @@ func TestAddAllOrNothing(t *testing.T) {
 		change func(*catalog.Entry)
 		want   string
 	}{
-		"name":              {row: thing("things"), want: "serve things.example.com: the name is taken"},
-		"name in one call":  {row: thing("news"), want: "serve news.example.com: the name is taken"},
-		"path below":        {row: below, want: `serve belows.example.com: its path "example.com/things/more" in storage is taken by things.example.com`},
-		"path above":        {row: above, want: `serve aboves.example.com: its path "example.com" in storage is taken by`},
+		"name":             {row: thing("things"), want: "serve things.example.com: the name is taken"},
+		"name in one call": {row: thing("news"), want: "serve news.example.com: the name is taken"},
+		"path below":       {row: below, want: `serve belows.example.com: its path "example.com/things/more" in storage is taken by things.example.com`},
+		"path above":       {row: above, want: `serve aboves.example.com: its path "example.com" in storage is taken by`},
+		"versions": {row: func() resources.Row {
+			r := thing("a")
+			r.Versions = []resources.Version{{Name: "v1"}, {Name: "v2"}}
+			return r
+		}(), want: "serve a.example.com: version v2 is not the stored one and does not convert"},
 		"view of nothing":   {row: view("views", thing("others")), want: "serve views.example.com: it is a view of example.com/others, which is not served"},
 		"no store":          {row: thing("a"), change: func(e *catalog.Entry) { e.Store = nil }, want: "it is stored, and has no store"},
 		"store and creater": {row: thing("a"), change: func(e *catalog.Entry) { e.Creater = assembletest.Nobody{} }, want: "its store answers, and so does a creater"},

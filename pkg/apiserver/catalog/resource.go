@@ -52,6 +52,7 @@ type Route struct {
 	*Resource
 	// GVK is the kind as clients of this version know it.
 	GVK     schema.GroupVersionKind
+	Version resources.Version
 	Handler Handler
 }
 
@@ -60,6 +61,9 @@ type Subresource struct {
 	*resources.Subresource
 	Answerer registry.Answerer
 }
+
+// Routes are the resource in all its versions, preferred first. The slice is shared.
+func (r *Resource) Routes() []*Route { return r.routes }
 
 // Context ends when the resource is not served any more.
 func (r *Resource) Context() context.Context { return r.ctx }
@@ -77,6 +81,9 @@ func (c *Catalog) admit(all []*Resource, e Entry) (*Resource, error) {
 	if err := vacant(all, e.Row); err != nil {
 		return nil, err
 	}
+	if err := e.Row.CheckVersions(); err != nil {
+		return nil, err
+	}
 	r := &Resource{Entry: e, subs: make(map[string]*Subresource, len(e.Row.Subresources))}
 	if e.Row.Stored != nil {
 		behind := stored(all, e.Row)
@@ -90,7 +97,7 @@ func (c *Catalog) admit(all []*Resource, e Entry) (*Resource, error) {
 	}
 	r.ctx, r.end = context.WithCancel(c.ctx)
 	for _, v := range e.Row.ServedVersions() {
-		rt := &Route{Resource: r, GVK: schema.GroupVersionKind{Group: e.Row.GVK.Group, Version: v, Kind: e.Row.GVK.Kind}}
+		rt := &Route{Resource: r, GVK: e.Row.GVK.GroupKind().WithVersion(v.Name), Version: v}
 		var err error
 		if rt.Handler, err = e.Handle(rt); err != nil {
 			r.end()

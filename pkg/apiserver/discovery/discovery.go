@@ -33,7 +33,13 @@ type group struct {
 // groupVersion is one version of a group and its resources.
 type groupVersion struct {
 	name      string
-	resources []apidiscoveryv2.APIResourceDiscovery
+	resources []resource
+}
+
+// resource is a resource in one version, and the kind that its objects are stored as.
+type resource struct {
+	apidiscoveryv2.APIResourceDiscovery
+	stored schema.GroupVersionKind
 }
 
 // Config is what discovery is made from.
@@ -76,15 +82,15 @@ func (d *Discovery) documents() (*documents, error) {
 
 // groupsOf sorts what is served into groups, versions and resources.
 func groupsOf(now *catalog.Snapshot) []group {
-	found := map[schema.GroupVersion][]apidiscoveryv2.APIResourceDiscovery{}
+	found := map[schema.GroupVersion][]resource{}
 	versions := map[string][]string{}
 	for _, r := range now.Resources() {
-		for _, v := range r.Row.ServedVersions() {
-			gv := schema.GroupVersion{Group: r.Row.GVK.Group, Version: v}
+		for _, rt := range r.Routes() {
+			gv := rt.GVK.GroupVersion()
 			if _, ok := found[gv]; !ok {
-				versions[gv.Group] = append(versions[gv.Group], v)
+				versions[gv.Group] = append(versions[gv.Group], gv.Version)
 			}
-			found[gv] = append(found[gv], resourceOf(r.Row, v))
+			found[gv] = append(found[gv], resourceOf(rt))
 		}
 	}
 	var groups []group
@@ -93,7 +99,7 @@ func groupsOf(now *catalog.Snapshot) []group {
 		g := group{name: name, priority: priorityOf(name)}
 		for _, v := range vs {
 			list := found[schema.GroupVersion{Group: name, Version: v}]
-			slices.SortFunc(list, func(a, b apidiscoveryv2.APIResourceDiscovery) int { return cmp.Compare(a.Resource, b.Resource) })
+			slices.SortFunc(list, func(a, b resource) int { return cmp.Compare(a.Resource, b.Resource) })
 			g.versions = append(g.versions, groupVersion{name: v, resources: list})
 		}
 		groups = append(groups, g)
@@ -105,8 +111,8 @@ func groupsOf(now *catalog.Snapshot) []group {
 }
 
 // resourceOf describes one row in one version.
-func resourceOf(r *resources.Row, v string) apidiscoveryv2.APIResourceDiscovery {
-	gvk := schema.GroupVersionKind{Group: r.GVK.Group, Version: v, Kind: r.GVK.Kind}
+func resourceOf(rt *catalog.Route) resource {
+	r, gvk := rt.Row, rt.GVK
 	out := apidiscoveryv2.APIResourceDiscovery{
 		Resource: r.Resource, SingularResource: r.Singular, ResponseKind: kindOf(gvk),
 		Scope: apidiscoveryv2.ScopeCluster, ShortNames: r.ShortNames, Categories: r.Categories, Verbs: Verbs(r),
@@ -124,7 +130,7 @@ func resourceOf(r *resources.Row, v string) apidiscoveryv2.APIResourceDiscovery 
 	slices.SortFunc(out.Subresources, func(a, b apidiscoveryv2.APISubresourceDiscovery) int {
 		return cmp.Compare(a.Subresource, b.Subresource)
 	})
-	return out
+	return resource{out, r.StoredGVK()}
 }
 
 func kindOf(gvk schema.GroupVersionKind) *metav1.GroupVersionKind {

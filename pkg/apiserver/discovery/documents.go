@@ -80,7 +80,11 @@ func (d *documents) buildAggregated(groups []group, add func(map[string]document
 			}
 			item := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}}
 			for _, v := range g.versions {
-				item.Versions = append(item.Versions, apidiscoveryv2.APIVersionDiscovery{Version: v.name, Resources: v.resources, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent})
+				in := apidiscoveryv2.APIVersionDiscovery{Version: v.name, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
+				for _, r := range v.resources {
+					in.Resources = append(in.Resources, r.APIResourceDiscovery)
+				}
+				item.Versions = append(item.Versions, in)
 			}
 			list.Items = append(list.Items, item)
 		}
@@ -146,7 +150,7 @@ func resourceList(gv schema.GroupVersion, v groupVersion) *metav1.APIResourceLis
 		res := metav1.APIResource{Name: r.Resource, SingularName: r.SingularResource, Namespaced: namespaced, Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories}
 		setKind(&res, r.ResponseKind, gv)
 		if slices.Contains(r.Verbs, "list") {
-			res.StorageVersionHash = storageHash(gv.Group, v.name, res.Kind)
+			res.StorageVersionHash = storageHash(r.stored)
 		}
 		out.APIResources = append(out.APIResources, res)
 		for _, s := range r.Subresources {

@@ -17,9 +17,8 @@ import (
 func groupVersions(now *catalog.Snapshot) []schema.GroupVersion {
 	var out []schema.GroupVersion
 	for _, r := range now.Resources() {
-		for _, v := range r.Row.ServedVersions() {
-			gv := schema.GroupVersion{Group: r.Row.GVK.Group, Version: v}
-			if !slices.Contains(out, gv) {
+		for _, rt := range r.Routes() {
+			if gv := rt.GVK.GroupVersion(); !slices.Contains(out, gv) {
 				out = append(out, gv)
 			}
 		}
@@ -49,8 +48,10 @@ func groupVersionAt(now *catalog.Snapshot, path string) (schema.GroupVersion, bo
 func rowsOf(now *catalog.Snapshot, gv schema.GroupVersion) []*resources.Row {
 	var out []*resources.Row
 	for _, r := range now.Resources() {
-		if r.Row.GVK.Group == gv.Group && slices.Contains(r.Row.ServedVersions(), gv.Version) {
-			out = append(out, r.Row)
+		for _, rt := range r.Routes() {
+			if rt.GVK.GroupVersion() == gv {
+				out = append(out, r.Row)
+			}
 		}
 	}
 	return out

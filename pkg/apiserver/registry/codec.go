@@ -72,14 +72,17 @@ type Messages interface {
 
 // NewCodec returns the codec of row's stored kind.
 func NewCodec(row *resources.Row) Codec {
-	if row.Stored != nil {
-		return NewProtobufCodec(row.Stored.GVK, row.Stored.New, row.Fields)
+	return NewKindCodec(row.StoredGVK(), row.New, row.Fields, row.Decoded)
+}
+
+// NewKindCodec returns the codec of a kind in the format of its objects: JSON for unstructured ones, protobuf for Go types. fields
+// reads what can be selected by, decoded completes what was read; both may be nil.
+func NewKindCodec(gvk schema.GroupVersionKind, newObject func() runtime.Object, fields func(runtime.Object) fields.Set, decoded func(runtime.Object)) Codec {
+	if _, ok := newObject().(runtime.Unstructured); ok {
+		return NewJSONCodec(gvk, newObject, fields, decoded)
 	}
-	if _, ok := row.New().(runtime.Unstructured); ok {
-		return NewJSONCodec(row.GVK, row.New, row.Fields, row.Decoded)
-	}
-	c := NewProtobufCodec(row.GVK, row.New, row.Fields)
-	c.decoded = row.Decoded
+	c := NewProtobufCodec(gvk, newObject, fields)
+	c.decoded = decoded
 	return c
 }
 

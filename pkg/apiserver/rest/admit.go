@@ -34,7 +34,7 @@ func (x *exchange) admit(a *admission.Attributes) error {
 		return nil
 	}
 	ctx := x.r.Context()
-	a.Kind, a.Resource, a.Subresource = x.res.Row.GVK, x.res.Row.GVR(), x.info.Subresource
+	a.Kind, a.Resource, a.Subresource = x.res.GVK, x.res.GVR(), x.info.Subresource
 	if sub := x.res.Subresource(a.Subresource); sub != nil && sub.GVK != nil {
 		a.Kind = *sub.GVK
 	}

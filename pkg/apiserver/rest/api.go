@@ -69,7 +69,7 @@ func (a *API) Handler(rt *catalog.Route) (catalog.Handler, error) {
 	res := &resource{Route: rt, api: a}
 	if rt.Store != nil {
 		codec := rt.Store.Codec()
-		res.full = fullForm(rt.Row, codec)
+		res.full = fullForm(rt, codec)
 		res.metadata = map[string]*form{"v1": metadataForm(codec, "v1"), "v1beta1": metadataForm(codec, "v1beta1")}
 	}
 	return res, nil

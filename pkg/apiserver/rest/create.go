@@ -21,11 +21,14 @@ func (x *exchange) create() error {
 	if err != nil {
 		return err
 	}
-	obj := x.res.Row.New()
-	if err := x.body(x.res.Row.GVK, obj, opts.FieldValidation); err != nil {
+	obj := x.res.Version.New()
+	if err := x.body(x.res.GVK, obj, opts.FieldValidation); err != nil {
 		return err
 	}
-	obj, begun := x.stored(obj), time.Now()
+	if obj, err = x.toHub(obj); err != nil {
+		return err
+	}
+	begun := time.Now()
 	ctx := registry.WithWarner(x.r.Context(), x.warn)
 	item, obj, err := x.res.Store.CreateItem(ctx, x.info.Namespace, "", obj, opts)
 	if err != nil {

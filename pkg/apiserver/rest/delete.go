@@ -106,7 +106,7 @@ func (x *exchange) deleteCollection() error {
 	if err != nil {
 		return err
 	}
-	filter, err := selectionOf(x.res.Row, list, "")
+	filter, err := selectionOf(x.res.Route, list, "")
 	if err != nil {
 		return err
 	}

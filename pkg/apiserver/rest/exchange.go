@@ -33,8 +33,10 @@ func (x *exchange) serve() error {
 	if x.r.URL.RawQuery != "" {
 		x.query = x.r.URL.Query()
 	}
-	if d := x.res.Row.Deprecated; d != "" {
-		x.warn(d)
+	for _, d := range []string{x.res.Row.Deprecated, x.res.Version.Deprecated} {
+		if d != "" {
+			x.warn(d)
+		}
 	}
 	named := len(x.info.Parts) > 1
 	if named {
@@ -50,7 +52,7 @@ func (x *exchange) serve() error {
 	}
 	if x.res.Store == nil {
 		if x.info.Verb == "create" && !named {
-			return x.createWith(x.res.Creater, x.res.Row.GVK, x.info.Name)
+			return x.createWith(x.res.Creater, x.res.GVK, x.info.Name)
 		}
 		return x.notSupported()
 	}
@@ -105,7 +107,7 @@ func (x *exchange) subresource() error {
 		}
 		return x.notSupported()
 	}
-	gvk := x.res.Row.GVK
+	gvk := x.res.GVK
 	if sub.GVK != nil {
 		gvk = *sub.GVK
 	}
@@ -220,20 +222,24 @@ func quote(text string) string {
 	return b.String()
 }
 
-// stored converts an object of the client's kind to the stored kind.
-func (x *exchange) stored(obj runtime.Object) runtime.Object {
-	if v := x.res.Row.Stored; v != nil {
-		return v.ToStored(obj)
+// toHub makes what a client sent the object that is stored: with the defaults of the client's version, converted.
+func (x *exchange) toHub(obj runtime.Object) (runtime.Object, error) {
+	v := &x.res.Version
+	if v.Default != nil {
+		v.Default(obj)
 	}
-	return obj
+	if v.ToHub == nil {
+		return obj, nil
+	}
+	return v.ToHub(x.r.Context(), obj)
 }
 
-// served converts an object of the stored kind to the client's.
-func (x *exchange) served(obj runtime.Object) runtime.Object {
-	if v := x.res.Row.Stored; v != nil {
-		return v.ToServed(obj)
+// fromHub converts an object of the stored kind, which it may take apart, to the client's version.
+func (x *exchange) fromHub(obj runtime.Object) (runtime.Object, error) {
+	if v := &x.res.Version; v.FromHub != nil {
+		return v.FromHub(x.r.Context(), obj)
 	}
-	return obj
+	return obj, nil
 }
 
 // share keeps the JSON of what was just written with its item, for this answer and all watchers.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/api/resources"
+	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/apiserver/storage"
@@ -147,7 +148,7 @@ func FuzzSelectors(f *testing.F) {
 		f.Add(s[0], s[1])
 	}
 	f.Fuzz(func(t *testing.T, label, field string) {
-		selects, err := selectionOf(podRow(), &metav1.ListOptions{LabelSelector: label, FieldSelector: field}, "")
+		selects, err := selectionOf(&catalog.Route{Resource: &catalog.Resource{Entry: catalog.Entry{Row: podRow()}}}, &metav1.ListOptions{LabelSelector: label, FieldSelector: field}, "")
 		if err != nil {
 			if !apierrors.IsBadRequest(err) {
 				t.Fatalf("%q %q: %v is no 400", label, field, err)

@@ -28,7 +28,7 @@ func (x *exchange) list() error {
 	if err != nil {
 		return err
 	}
-	filter, err := selectionOf(x.res.Row, opts, "")
+	filter, err := selectionOf(x.res.Route, opts, "")
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func costOf(a accepted, items []*storage.Item) int {
 
 // writeList answers with items in form f.
 func (x *exchange) writeList(a accepted, f *form, stored []*storage.Item, meta metav1.ListMeta) error {
-	items, err := f.ofAll(stored)
+	items, err := f.ofAll(x.r.Context(), stored)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}

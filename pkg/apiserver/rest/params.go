@@ -2,6 +2,7 @@ package rest
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"strconv"
 
@@ -15,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"bonsai/api/resources"
+	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/storage"
 )
 
@@ -71,7 +72,7 @@ func revisionOf(version string) (int64, error) {
 type selection func(*storage.Item) bool
 
 // selectionOf builds the filter. name, if not "", is the one object that a deprecated watch path asks for.
-func selectionOf(row *resources.Row, opts *metav1.ListOptions, name string) (selection, error) {
+func selectionOf(rt *catalog.Route, opts *metav1.ListOptions, name string) (selection, error) {
 	var label labels.Selector
 	if opts.LabelSelector != "" {
 		var err error
@@ -85,7 +86,7 @@ func selectionOf(row *resources.Row, opts *metav1.ListOptions, name string) (sel
 		if field, err = fields.ParseSelector(opts.FieldSelector); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
-		if field, err = storedFields(row, field); err != nil {
+		if field, err = storedFields(rt, field); err != nil {
 			return nil, err
 		}
 	}
@@ -103,15 +104,14 @@ func selectionOf(row *resources.Row, opts *metav1.ListOptions, name string) (sel
 	return func(i *storage.Item) bool { return label.Matches(i.Facts.Labels) && field.Matches(i.Facts.Fields) }, nil
 }
 
-// storedFields checks the names of a field selector and translates those of a view.
-func storedFields(row *resources.Row, s fields.Selector) (fields.Selector, error) {
+// storedFields checks the names of a field selector and translates those of a version to the row's.
+func storedFields(rt *catalog.Route, s fields.Selector) (fields.Selector, error) {
 	known := map[string]string{"metadata.name": "metadata.name", "metadata.namespace": "metadata.namespace"}
-	for _, n := range row.FieldNames {
-		known[n] = n
-	}
-	if row.Stored != nil {
-		for served, stored := range row.Stored.FieldNames {
-			known[served] = stored
+	if names := rt.Version.FieldNames; names != nil {
+		maps.Copy(known, names)
+	} else {
+		for _, n := range rt.Row.FieldNames {
+			known[n] = n
 		}
 	}
 	out, err := s.Transform(func(name, value string) (string, string, error) {

@@ -121,8 +121,7 @@ func (p *patchRequest) updateOptions() *metav1.UpdateOptions {
 // patch changes an object, or what subresource writes of it. It is applied to the newest object again when another writer
 // came between, unless it names a resourceVersion.
 func (x *exchange) patch(subresource string) error {
-	row := x.res.Row
-	a, p, err := x.readPatch(forObject, row.GVK, row.New)
+	a, p, err := x.readPatch(forObject, x.res.GVK, x.res.Version.New)
 	if err != nil {
 		return err
 	}
@@ -136,7 +135,7 @@ func (x *exchange) patch(subresource string) error {
 		if err != nil {
 			return nil, err
 		}
-		return x.stored(obj), nil
+		return x.toHub(obj)
 	}
 	item, obj, err := x.res.Store.UpdateItem(ctx, x.info.Namespace, x.info.Name, subresource, change, p.updateOptions())
 	if err != nil {
@@ -148,12 +147,16 @@ func (x *exchange) patch(subresource string) error {
 	return x.writeStored(a, http.StatusOK, item)
 }
 
-// currentJSON is the object as the client sees it; for most resources its shared encoding.
+// currentJSON is the object as the client sees it; in the stored version its shared encoding.
 func (x *exchange) currentJSON(current runtime.Object, item *storage.Item) ([]byte, error) {
-	if x.res.Row.Stored == nil {
+	if x.res.Version.FromHub == nil {
 		return x.res.Store.Codec().JSON(item)
 	}
-	return json.Marshal(x.served(current))
+	obj, err := x.fromHub(current)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(obj)
 }
 
 // patchWith is a PATCH of a subresource that has a kind of its own.

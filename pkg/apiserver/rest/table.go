@@ -23,16 +23,19 @@ func (x *exchange) table(a accepted, items []*storage.Item, list metav1.ListMeta
 	return x.tableOf(a, len(items), func(i int) (runtime.Object, error) { return registry.Object(x.res.Store.Codec(), items[i]) }, list)
 }
 
-// tableOf makes a table of n objects, which it asks for one after the other.
+// tableOf makes a table of n stored objects, which it asks for one after the other.
 func (x *exchange) tableOf(a accepted, n int, object func(i int) (runtime.Object, error), list metav1.ListMeta) (*metav1.Table, error) {
 	opts, err := fromQuery(x.query, metav1.Convert_url_Values_To_v1_TableOptions)
 	if err != nil {
 		return nil, err
 	}
-	store := x.res.Store
-	t := &metav1.Table{ListMeta: list, ColumnDefinitions: store.Row.Columns, Rows: make([]metav1.TableRow, 0, n)}
+	v := &x.res.Version
+	t := &metav1.Table{ListMeta: list, ColumnDefinitions: v.Columns, Rows: make([]metav1.TableRow, 0, n)}
 	t.SetGroupVersionKind(tableKind(a.version))
-	cells := store.Row.Cells
+	cells := v.Cells
+	if cells == nil {
+		t.ColumnDefinitions, cells = x.res.Row.Columns, x.res.Row.Cells
+	}
 	if cells == nil {
 		t.ColumnDefinitions, cells = plainColumns(), plainCells
 	}
@@ -42,7 +45,17 @@ func (x *exchange) tableOf(a accepted, n int, object func(i int) (runtime.Object
 		if err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}
+		if v.Cells != nil {
+			if obj, err = x.fromHub(obj); err != nil {
+				return nil, apierrors.NewInternalError(err)
+			}
+		}
 		row := metav1.TableRow{Cells: cells(obj, now)}
+		if v.Cells == nil && opts.IncludeObject == metav1.IncludeObject {
+			if obj, err = x.fromHub(obj); err != nil {
+				return nil, apierrors.NewInternalError(err)
+			}
+		}
 		if row.Object.Object, err = x.rowObject(opts.IncludeObject, a.version, obj); err != nil {
 			return nil, err
 		}
@@ -51,13 +64,13 @@ func (x *exchange) tableOf(a accepted, n int, object func(i int) (runtime.Object
 	return t, nil
 }
 
-// rowObject is what goes along with a row: metadata, the whole object or nothing.
+// rowObject is what goes along with a row of obj, which is of the client's version: metadata, the whole object or nothing.
 func (x *exchange) rowObject(include metav1.IncludeObjectPolicy, version string, obj runtime.Object) (runtime.Object, error) {
 	switch include {
 	case metav1.IncludeNone:
 		return nil, nil
 	case metav1.IncludeObject:
-		return x.served(obj), nil
+		return obj, nil
 	case "", metav1.IncludeMetadata:
 		access, err := meta.Accessor(obj)
 		if err != nil {

@@ -23,14 +23,16 @@ func (x *exchange) update(subresource string) error {
 	if err != nil {
 		return err
 	}
-	obj := x.res.Row.New()
-	if err := x.body(x.res.Row.GVK, obj, opts.FieldValidation); err != nil {
+	obj := x.res.Version.New()
+	if err := x.body(x.res.GVK, obj, opts.FieldValidation); err != nil {
 		return err
 	}
 	if err := x.checkName(obj); err != nil {
 		return err
 	}
-	obj = x.stored(obj)
+	if obj, err = x.toHub(obj); err != nil {
+		return err
+	}
 	ctx := registry.WithWarner(x.r.Context(), x.warn)
 	code := http.StatusOK
 	item, updated, err := x.res.Store.UpdateItem(ctx, x.info.Namespace, x.info.Name, subresource,

@@ -30,7 +30,7 @@ func (x *exchange) watch() error {
 	if err != nil {
 		return err
 	}
-	filter, err := selectionOf(x.res.Row, opts, x.watchedName())
+	filter, err := selectionOf(x.res.Route, opts, x.watchedName())
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (s *stream) add(g *gather, e *storage.Event) error {
 		}
 		return s.addTable(g, e.Type, t)
 	}
-	item, err := s.form.of(e.Item)
+	item, err := s.form.of(s.r.Context(), e.Item)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ import (
 
 // writeItem answers with one item in form f.
 func (x *exchange) writeItem(a accepted, f *form, code int, stored *storage.Item) error {
-	item, err := f.of(stored)
+	item, err := f.of(x.r.Context(), stored)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}

@@ -1,0 +1,75 @@
+package resources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Version is one of the versions that a resource is served in. What is not set is as the row has it.
+type Version struct {
+	// Name is "v1beta1".
+	Name string
+	// New makes an empty object of this version; nil: of the stored kind.
+	New func() runtime.Object
+	// ToHub and FromHub convert an object of this version to the stored kind and from it, not a list; both nil for the version that
+	// is stored. They are given the object for good: the result may share memory with it, or be it, and has its kind set. One
+	// that asks others (a webhook) may fail; it ends with ctx.
+	ToHub, FromHub func(ctx context.Context, obj runtime.Object) (runtime.Object, error)
+	// Default fills in what clients of this version left out, before ToHub; it must be idempotent. The row's Strategy fills in
+	// what the stored kind needs besides.
+	Default func(obj runtime.Object)
+	// Deprecated, if not empty, is the warning that every request for this version is answered with.
+	Deprecated string
+	// FieldNames maps the names that clients of this version select by to those of the row's Fields; nil: they are the row's.
+	FieldNames map[string]string
+	// Columns and Cells make the tables of this version, of objects of this version; a nil Cells: the row's do, of stored ones.
+	Columns []metav1.TableColumnDefinition
+	Cells   func(obj runtime.Object, now time.Time) []any
+}
+
+// ServedVersions are all versions that clients can ask for, preferred first, each with its New.
+func (r *Row) ServedVersions() []Version {
+	if len(r.Versions) == 0 {
+		return []Version{{Name: r.GVK.Version, New: r.New}}
+	}
+	out := slices.Clone(r.Versions)
+	for i := range out {
+		if out[i].New == nil {
+			out[i].New = r.New
+		}
+	}
+	return out
+}
+
+// CheckVersions tells what is wrong with the row's versions.
+func (r *Row) CheckVersions() error {
+	names := map[string]bool{}
+	for _, v := range r.ServedVersions() {
+		hub := v.Name == r.GVK.Version && r.Stored == nil
+		switch {
+		case v.Name == "":
+			return errors.New("a version has no name")
+		case names[v.Name]:
+			return fmt.Errorf("version %s is there twice", v.Name)
+		case (v.ToHub == nil) != (v.FromHub == nil):
+			return fmt.Errorf("version %s converts in one direction only", v.Name)
+		case hub && v.ToHub != nil:
+			return fmt.Errorf("version %s is the stored one and converts", v.Name)
+		case !hub && !r.NotStored && v.ToHub == nil:
+			return fmt.Errorf("version %s is not the stored one and does not convert", v.Name)
+		}
+		names[v.Name] = true
+	}
+	return nil
+}
+
+// Convert adapts a conversion that cannot fail: the ToHub or FromHub of a Version.
+func Convert[From, To runtime.Object](convert func(From) To) func(context.Context, runtime.Object) (runtime.Object, error) {
+	return func(_ context.Context, obj runtime.Object) (runtime.Object, error) { return convert(obj.(From)), nil }
+}
