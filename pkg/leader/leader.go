@@ -1,5 +1,9 @@
 // Package leader lets one of several processes work at a time: the one that holds a Lease. The record in the Lease is the
 // one that client-go's leader election writes, so both kinds of candidates understand each other.
+//
+// It is not client-go's because of two promises, which that one does not make: a leader stops at once when another one holds the
+// Lease, not when it has failed to renew it for a while, and the Lease is given back after the work has ended, not before. It also
+// brings the generated clients and kinds of all groups along.
 package leader
 
 import (

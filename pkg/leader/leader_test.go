@@ -125,6 +125,34 @@ func TestSecondWaitsAndTakesOverAtOnceAfterRelease(t *testing.T) {
 	})
 }
 
+// TestLeaseIsGivenBackAfterTheWork: while the work of the old leader still ends, nobody else leads.
+func TestLeaseIsGivenBackAfterTheWork(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		ctx, cancel := context.WithCancel(t.Context())
+		leads, done := make(chan struct{}), make(chan error, 1)
+		var ended time.Time
+		go func() {
+			done <- Run(ctx, candidate(s, "one"), func(ctx context.Context) error {
+				close(leads)
+				<-ctx.Done()
+				time.Sleep(7 * time.Second)
+				ended = time.Now()
+				return nil
+			})
+		}()
+		<-leads
+		two, _ := start(t.Context(), candidate(s, "two"))
+		cancel()
+		<-two
+		took := time.Now()
+		if err := <-done; err != nil || took.Before(ended) || took.Sub(ended) > 3*time.Second {
+			t.Errorf("the next one led %s after the end of the work: %v", took.Sub(ended), err)
+		}
+	})
+}
+
 func TestDeadLeaderIsReplacedAfterItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
