@@ -21,6 +21,7 @@ type journal struct {
 	findings map[string]string // what is wrong → its story; each told once
 	asked    int               // answers of witnesses
 	looked   int               // searches of the nodes
+	excused  map[string]bool   // pods, by UID, with an end that a kill explains
 }
 
 // podStory is the life of a short pod. The zero time is what has not happened.
@@ -36,7 +37,7 @@ type kill struct {
 }
 
 func newJournal(out io.Writer) *journal {
-	return &journal{out: out, began: time.Now(), pods: map[string]*podStory{}, findings: map[string]string{}}
+	return &journal{out: out, began: time.Now(), pods: map[string]*podStory{}, findings: map[string]string{}, excused: map[string]bool{}}
 }
 
 // pod changes the story of a pod.
@@ -64,6 +65,16 @@ func (j *journal) killedSince(victim string, since time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.ContainsFunc(j.kills, func(k kill) bool { return k.victim == victim && !k.at.Before(since) })
+}
+
+// explained records that a kill explains how a container of a pod ended.
+func (j *journal) explained(uid, name, state string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.excused[uid] {
+		j.excused[uid] = true
+		fmt.Fprintf(j.out, "%s explained by a kill: %s: %s\n", j.clock(time.Now()), name, state)
+	}
 }
 
 // found records that something is wrong, with the story of the pod with that UID if there is one.
@@ -116,8 +127,8 @@ func (j *journal) verdict() error {
 			gone++
 		}
 	}
-	fmt.Fprintf(j.out, "%d short pods created, %d ran, %d gone; %d kills; %d answers of long-lived pods; %d searches of the nodes\n",
-		len(j.pods), ran, gone, len(j.kills), j.asked, j.looked)
+	fmt.Fprintf(j.out, "%d short pods created, %d ran, %d gone; %d kills; %d answers of long-lived pods; %d searches of the nodes; %d pods with an end that a kill explains\n",
+		len(j.pods), ran, gone, len(j.kills), j.asked, j.looked, len(j.excused))
 	if len(j.findings) == 0 {
 		fmt.Fprintln(j.out, "nothing was lost and nothing is left")
 		return nil

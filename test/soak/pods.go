@@ -125,8 +125,11 @@ func live(ctx context.Context, c *clusterUnderTest, j *journal, i int) {
 				return apierrors.IsNotFound(err)
 			}
 			pod = now
-			if unexplained(pod, j) {
+			switch explained, all := explain(pod, j); {
+			case !all:
 				j.found(uid, "%s ended or was started again without a cause: %s", name, describe(pod))
+			case explained > 0:
+				j.explained(uid, name, describe(pod))
 			}
 			j.pod(uid, func(s *podStory) { s.node = pod.Spec.NodeName })
 			return done(pod)
@@ -167,14 +170,14 @@ func uidOf(pod *corev1.Pod) string {
 	return string(pod.UID)
 }
 
-// unexplained tells whether a container of a short pod ended or was started again for a reason that the kills do not give. A start
-// that a kill cuts short before the container ran is no restart when it is made again. What is left are two moments of containerd's
-// own, in which nobody can know better:
+// explain counts how often a container of a short pod ended for a reason that the kills give, and tells whether that is all that
+// there is to explain. A start that a kill cuts short before the container ran is no restart when it is made again. What is left
+// are two moments of containerd's own, in which nobody can know better:
 //
 //   - It is killed after it took an exit code from the shim and before it stored it. Then the code is 255, "Unknown". Only a
 //     container that ends by itself can meet that.
 //   - It is asked to start a container, has made the task, and the kubelet that asked is killed. Then it takes the task away again.
-func unexplained(pod *corev1.Pod, j *journal) bool {
+func explain(pod *corev1.Pod, j *journal) (total int, all bool) {
 	failed := pod.Status.Phase == corev1.PodFailed && pod.DeletionTimestamp == nil
 	for _, s := range append(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses...) {
 		ends := pod.Spec.RestartPolicy == corev1.RestartPolicyNever || s.Name == "init"
@@ -185,16 +188,16 @@ func unexplained(pod *corev1.Pod, j *journal) bool {
 			case t.Reason == "Unknown" && ends && j.killedSince(pod.Spec.NodeName+"/containerd", pod.CreationTimestamp.Time),
 				t.Reason == "StartError" && strings.Contains(t.Message, "context canceled") && j.killedSince(pod.Spec.NodeName+"/kubelet", pod.CreationTimestamp.Time):
 				explained++
-				failed = false
+				total++
 			case pod.DeletionTimestamp == nil:
-				return true
+				return total, false
 			}
 		}
 		if int(s.RestartCount) > explained {
-			return true
+			return total, false
 		}
 	}
-	return failed
+	return total, !failed || total > 0
 }
 
 // describe is a pod's state in a line.

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestUnexplained(t *testing.T) {
+func TestExplain(t *testing.T) {
 	t.Parallel()
 	lost := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 255, Reason: "Unknown"}}
 	cut := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: "failed to start containerd task: context canceled: unknown"}}
@@ -23,7 +23,7 @@ func TestUnexplained(t *testing.T) {
 		policy   corev1.RestartPolicy
 		phase    corev1.PodPhase
 		statuses []corev1.ContainerStatus
-		want     bool
+		want     bool // something is left to explain
 	}{
 		"runs":                                    {"n1/containerd", corev1.RestartPolicyAlways, corev1.PodRunning, of("c", 0, none, none), false},
 		"restarted, nothing known":                {"n1/containerd", corev1.RestartPolicyAlways, corev1.PodRunning, of("c", 1, none, none), true},
@@ -42,8 +42,8 @@ func TestUnexplained(t *testing.T) {
 			Spec:   corev1.PodSpec{NodeName: "n1", RestartPolicy: c.policy},
 			Status: corev1.PodStatus{Phase: c.phase, ContainerStatuses: c.statuses}}
 		j.killed(c.victim)
-		if got := unexplained(pod, j); got != c.want {
-			t.Errorf("%s: %t, want %t", name, got, c.want)
+		if _, all := explain(pod, j); all == c.want {
+			t.Errorf("%s: all explained: %t, want %t", name, all, !c.want)
 		}
 	}
 }
