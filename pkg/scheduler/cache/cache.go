@@ -23,6 +23,7 @@ type Cache struct {
 
 	mu         sync.Mutex
 	generation int64
+	version    int64
 	nodes      map[string]*node
 	slots      []*node
 	free       []int
@@ -56,7 +57,7 @@ func New(ttl time.Duration) *Cache {
 func (c *Cache) node(name string) *node {
 	n := c.nodes[name]
 	if n == nil {
-		n = &node{name: name, info: &framework.NodeInfo{}, slot: -1}
+		n = &node{name: name, info: framework.NewNodeInfo(nil), slot: -1}
 		c.nodes[name] = n
 	}
 	return n
@@ -70,6 +71,8 @@ func (c *Cache) touch(n *node) {
 
 // mark has the next Refresh copy the node.
 func (c *Cache) mark(n *node) {
+	c.version++
+	n.info.Version = c.version
 	if n.slot >= 0 {
 		c.dirty[n] = true
 	}

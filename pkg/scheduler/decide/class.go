@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"strings"
 
 	"bonsai/pkg/scheduler/framework"
@@ -20,6 +21,14 @@ type class struct {
 	statuses []*framework.Status
 	index    map[string]int32
 	columns  []column
+	crowds   map[int]crowd // by slot
+}
+
+// crowd is the verdict on a node as if some pods were there already.
+type crowd struct {
+	generation int64
+	waiting    []*framework.PodInfo
+	fail       int32
 }
 
 const (
@@ -141,6 +150,23 @@ func (c *class) filter(n *framework.NodeInfo) int32 {
 		return c.number(f.Name(), st)
 	}
 	return passes
+}
+
+// filterCrowded returns the number of the verdict on a node as if the waiting pods were there already. Pods may wait for room for
+// long, and on many nodes: it is kept while they and the node are the same.
+func (c *class) filterCrowded(n *framework.NodeInfo, waiting []*framework.PodInfo) int32 {
+	known, ok := c.crowds[n.Slot]
+	if ok && known.generation == n.Generation && slices.Equal(known.waiting, waiting) {
+		return known.fail
+	}
+	if c.crowds == nil {
+		c.crowds = map[int]crowd{}
+	}
+	fail := c.filter(with(n, waiting))
+	if fail != absent {
+		c.crowds[n.Slot] = crowd{n.Generation, waiting, fail}
+	}
+	return fail
 }
 
 // status is the verdict of that number: an error for absent.

@@ -265,13 +265,13 @@ func (d *Incremental) verdict(c *class, n *framework.NodeInfo, fail int32) *fram
 // crowded is the verdict on a node as if the waiting pods were there already. The trackers are told of them, asked, and told the
 // truth again.
 func (d *Incremental) crowded(c *class, node *framework.NodeInfo, waiting []*framework.PodInfo) *framework.Status {
-	full := node.Clone()
-	for _, w := range waiting {
-		full.AddPod(w)
-	}
-	if fail := c.filter(full); fail != passes {
+	if fail := c.filterCrowded(node, waiting); fail != passes {
 		return c.status(fail)
 	}
+	if len(d.active) == 0 {
+		return nil
+	}
+	full := with(node, waiting)
 	for _, t := range d.active {
 		t.Changed(node.Slot, full)
 		t.Begin()
@@ -283,6 +283,15 @@ func (d *Incremental) crowded(c *class, node *framework.NodeInfo, waiting []*fra
 		}
 	}
 	return nil
+}
+
+// with returns the node as if these pods were there already.
+func with(node *framework.NodeInfo, waiting []*framework.PodInfo) *framework.NodeInfo {
+	full := node.Clone()
+	for _, w := range waiting {
+		full.AddPod(w)
+	}
+	return full
 }
 
 // rate computes the total score of each feasible slot.

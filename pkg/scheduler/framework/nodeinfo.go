@@ -1,6 +1,10 @@
 package framework
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // NodeInfo is a node and what is on it. In a Snapshot it is read-only; Clone it to try changes.
 type NodeInfo struct {
@@ -16,13 +20,16 @@ type NodeInfo struct {
 	Ports              map[HostPort]bool
 	// Images on the node, by name, with their size in bytes.
 	Images map[string]int64
-	// Generation grows with each change, across all nodes.
-	Generation int64
+	// Lowest is the lowest priority among the pods.
+	Lowest int32
+	// Generation grows with each change that a verdict may depend on, across all nodes; Version with any change, such as that of
+	// a pod's status. 0 is for nodes outside of the scheduler's cache.
+	Generation, Version int64
 }
 
 // NewNodeInfo returns the state of a node that runs the given pods.
 func NewNodeInfo(node *corev1.Node, pods ...*PodInfo) *NodeInfo {
-	n := &NodeInfo{}
+	n := &NodeInfo{Lowest: math.MaxInt32}
 	n.SetNode(node)
 	for _, p := range pods {
 		n.AddPod(p)
@@ -57,6 +64,7 @@ func (n *NodeInfo) SetNode(node *corev1.Node) {
 // AddPod counts a pod in.
 func (n *NodeInfo) AddPod(p *PodInfo) {
 	n.Pods = append(n.Pods, p)
+	n.Lowest = min(n.Lowest, Priority(p.Pod))
 	if p.HasTerms() {
 		n.WithTerms = append(n.WithTerms, p)
 	}
@@ -86,6 +94,12 @@ func (n *NodeInfo) RemovePod(pod *corev1.Pod) bool {
 		n.WithAntiAffinity, _ = without(n.WithAntiAffinity, pod)
 	}
 	n.count(gone, -1)
+	if Priority(gone.Pod) == n.Lowest {
+		n.Lowest = math.MaxInt32
+		for _, p := range n.Pods {
+			n.Lowest = min(n.Lowest, Priority(p.Pod))
+		}
+	}
 	if len(gone.Ports) > 0 {
 		n.Ports = nil
 		for _, p := range n.Pods {
@@ -127,6 +141,22 @@ func without(list []*PodInfo, pod *corev1.Pod) ([]*PodInfo, *PodInfo) {
 		}
 	}
 	return list, nil
+}
+
+// Split returns the node without its pods of a lower priority, and these.
+func (n *NodeInfo) Split(priority int32) (*NodeInfo, []*PodInfo) {
+	rest := *n
+	rest.Pods, rest.WithTerms, rest.WithAntiAffinity, rest.Ports = nil, nil, nil, nil
+	rest.Requested, rest.NonZero, rest.Lowest = Resource{}, Resource{}, math.MaxInt32
+	lower := make([]*PodInfo, 0, len(n.Pods))
+	for _, p := range n.Pods {
+		if Priority(p.Pod) < priority {
+			lower = append(lower, p)
+		} else {
+			rest.AddPod(p)
+		}
+	}
+	return &rest, lower
 }
 
 // Clone copies what AddPod and RemovePod change; pods, node and images are shared.

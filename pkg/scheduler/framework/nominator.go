@@ -53,6 +53,10 @@ func (n *Nominator) Of(uid types.UID) string {
 func (n *Nominator) On(node string, pod *PodInfo) []*PodInfo {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	return n.on(node, pod)
+}
+
+func (n *Nominator) on(node string, pod *PodInfo) []*PodInfo {
 	var out []*PodInfo
 	for _, p := range n.byNode[node] {
 		if p.Pod.UID != pod.Pod.UID && Priority(p.Pod) >= Priority(pod.Pod) {
@@ -80,14 +84,13 @@ func (n *Nominator) Rivals(pod *PodInfo) map[string][]*PodInfo {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var out map[string][]*PodInfo
-	for uid, nom := range n.byPod {
-		if uid == pod.Pod.UID || Priority(nom.pod.Pod) < Priority(pod.Pod) {
-			continue
+	for node := range n.byNode {
+		if list := n.on(node, pod); len(list) > 0 {
+			if out == nil {
+				out = make(map[string][]*PodInfo, len(n.byNode))
+			}
+			out[node] = list
 		}
-		if out == nil {
-			out = map[string][]*PodInfo{}
-		}
-		out[nom.node] = append(out[nom.node], nom.pod)
 	}
 	return out
 }

@@ -34,6 +34,7 @@ type Profile struct {
 	Interests map[string][]Interest
 	// reads are what the NodeLocal plug-ins read of a pod; slow are those whose results cannot be kept.
 	reads      []func(*PodInfo) string
+	tracking   map[string]Tracking // by name
 	slow       []Plugin
 	waiting    *waiting
 	background sync.WaitGroup
@@ -54,7 +55,7 @@ type Enabled struct {
 // NewProfile sorts the plug-ins into the extension points that they implement, in the given order, and checks that one sorts
 // the queue and one binds.
 func NewProfile(schedulerName string, plugins []Enabled) (*Profile, error) {
-	p := &Profile{SchedulerName: schedulerName, Interests: map[string][]Interest{}, waiting: newWaiting()}
+	p := &Profile{SchedulerName: schedulerName, Interests: map[string][]Interest{}, tracking: map[string]Tracking{}, waiting: newWaiting()}
 	for _, e := range plugins {
 		if err := p.plug(e); err != nil {
 			return nil, fmt.Errorf("profile %q: %w", schedulerName, err)
@@ -103,7 +104,8 @@ func (p *Profile) declare(pl Plugin) {
 		p.reads = append(p.reads, KeyOf(local.Reads))
 		return
 	}
-	if _, ok := pl.(Tracking); ok {
+	if t, ok := pl.(Tracking); ok {
+		p.tracking[pl.Name()] = t
 		return
 	}
 	switch pl.(type) {
@@ -131,6 +133,29 @@ func appendIf[T Plugin](list *[]T, p Plugin) {
 	if t, ok := p.(T); ok {
 		*list = append(*list, t)
 	}
+}
+
+// Alone returns the pod's class, and the state for RunFilter, where each node alone decides whether it fits: no slow plug-in
+// concerns the pod, and no Tracking one refuses it a node, be nominated there or not. Otherwise false.
+func (p *Profile) Alone(pod *PodInfo, s *Snapshot, nominated []*PodInfo) (class string, state *CycleState, ok bool) {
+	if class, ok = p.Class(pod); !ok {
+		return "", nil, false
+	}
+	state = NewCycleState()
+	for name, t := range p.tracking {
+		if what := t.Track(pod, s, nominated); what.New != nil && !what.ScoresOnly {
+			return "", nil, false
+		}
+		state.SkipFilter(name)
+	}
+	var local []PreFilter
+	for _, pl := range p.PreFilters {
+		if _, ok := pl.(NodeLocal); ok {
+			local = append(local, pl)
+		}
+	}
+	_, _, st := RunPreFilters(local, state, pod, s)
+	return class, state, st.IsSuccess()
 }
 
 // RunPreEnqueue returns the first refusal.

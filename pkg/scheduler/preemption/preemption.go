@@ -60,6 +60,8 @@ type Plugin struct {
 	// failed for some.
 	Evicted func(pod types.UID, err error)
 
+	memory memory
+
 	mu sync.Mutex
 	// evicting are the pods for which victims are being evicted.
 	evicting map[types.UID]bool
@@ -192,7 +194,7 @@ func (p *Plugin) candidates(ctx context.Context, state *framework.CycleState, po
 		switch {
 		case st != nil && st.Code == framework.UnschedulableAndUnresolvable:
 			refusals.Reject(n, unhelpful)
-		case !hasLower(n, pod):
+		case n.Lowest >= framework.Priority(pod.Pod):
 			refusals.Reject(n, none)
 		default:
 			possible = append(possible, n)
@@ -201,21 +203,21 @@ func (p *Plugin) candidates(ctx context.Context, state *framework.CycleState, po
 	if len(possible) == 0 {
 		return nil, refusals, nil
 	}
-	if d.Prepare != nil {
-		if st := d.Prepare(); !st.IsSuccess() {
-			return nil, nil, st
-		}
-	}
 	budgets, err := p.API.Budgets(ctx)
 	if err != nil {
 		p.Log.Warn("reading disruption budgets failed, preempting without them", "err", err)
+	}
+	state, kept, st := p.prepare(state, pod, d, budgets)
+	if !st.IsSuccess() {
+		return nil, nil, st
 	}
 	want := p.enough(d.Snapshot.Count)
 	var out []*candidate
 	first := p.start(len(possible))
 	for i := range possible {
 		n := possible[(first+i)%len(possible)]
-		c, st := p.try(state, pod, n, budgets)
+		nominated := p.Nominator.On(n.Name(), pod)
+		c, st := kept.get(n, nominated, func() (*candidate, *framework.Status) { return p.try(state, pod, n, nominated, budgets) })
 		if c == nil {
 			refusals.Reject(n, st)
 			continue
@@ -225,6 +227,21 @@ func (p *Plugin) candidates(ctx context.Context, state *framework.CycleState, po
 		}
 	}
 	return out, refusals, nil
+}
+
+// prepare returns the state for filters, and what is kept of earlier pods where each node alone decides; else nil.
+func (p *Plugin) prepare(state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis, budgets []policyv1.PodDisruptionBudget) (*framework.CycleState, *tries, *framework.Status) {
+	var nominated []*framework.PodInfo
+	for _, list := range p.Nominator.Rivals(pod) {
+		nominated = append(nominated, list...)
+	}
+	if class, alone, ok := p.Profile.Alone(pod, d.Snapshot, nominated); ok {
+		return alone, p.memory.of(kind{class, framework.Priority(pod.Pod)}, budgets), nil
+	}
+	if d.Prepare != nil {
+		return state, nil, d.Prepare()
+	}
+	return state, nil, nil
 }
 
 func (p *Plugin) start(n int) int {
@@ -243,15 +260,6 @@ func (p *Plugin) enough(nodes int) int {
 		percent = 10
 	}
 	return max(nodes*percent/100, least)
-}
-
-func hasLower(n *framework.NodeInfo, pod *framework.PodInfo) bool {
-	for _, other := range n.Pods {
-		if framework.Priority(other.Pod) < framework.Priority(pod.Pod) {
-			return true
-		}
-	}
-	return false
 }
 
 // evict removes the victims.

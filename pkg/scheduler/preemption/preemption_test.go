@@ -172,7 +172,7 @@ func TestVictims(t *testing.T) {
 	} {
 		p, _ := plugin(t)
 		n := node("n1", "4", c.pods...)
-		got, st := p.try(framework.NewCycleState(), pod("new", 10, c.cpu, -1), n, nil)
+		got, st := p.try(framework.NewCycleState(), pod("new", 10, c.cpu, -1), n, nil, nil)
 		if got == nil {
 			if st.Message() != c.want {
 				t.Errorf("%s: %s", c.name, st.Message())
@@ -203,7 +203,7 @@ func TestNominatedRoomIsTaken(t *testing.T) {
 		p, _ := plugin(t)
 		p.Nominator.Set(pod("waiting", priority, "1", -1), "n1")
 		n := node("n1", "2", pod("a", 1, "1", 0), pod("b", 2, "1", 0))
-		got, st := p.try(framework.NewCycleState(), pod("new", 10, "1", -1), n, nil)
+		got, st := p.try(framework.NewCycleState(), pod("new", 10, "1", -1), n, p.Nominator.On("n1", pod("new", 10, "1", -1)), nil)
 		if got == nil || names(got.victims) != want {
 			t.Errorf("waiting at %d: %v, %s, want %s", priority, got, st.Message(), want)
 		}

@@ -23,27 +23,27 @@ type candidate struct {
 
 // try finds the fewest victims on a node: all pods of lower priority are taken away, and if the pod fits then, one after the
 // other is put back, those that a budget protects first, then by importance. nil with a status if the pod does not fit.
-func (p *Plugin) try(state *framework.CycleState, pod *framework.PodInfo, on *framework.NodeInfo, budgets []policyv1.PodDisruptionBudget) (*candidate, *framework.Status) {
-	st, node := state.Clone(), on.Clone()
-	var lower []*framework.PodInfo
-	for _, other := range on.Pods {
-		if framework.Priority(other.Pod) < framework.Priority(pod.Pod) {
-			lower = append(lower, other)
-			node.RemovePod(other.Pod)
-			p.Profile.RemovePod(st, pod, other, node)
-		}
+// nominated are the pods that wait for room on the node, which must be left to them.
+func (p *Plugin) try(state *framework.CycleState, pod *framework.PodInfo, on *framework.NodeInfo, nominated []*framework.PodInfo, budgets []policyv1.PodDisruptionBudget) (*candidate, *framework.Status) {
+	st := state.Clone()
+	node, lower := on.Split(framework.Priority(pod.Pod))
+	for _, other := range lower {
+		p.Profile.RemovePod(st, pod, other, node)
 	}
-	if s := p.fits(st, pod, node); !s.IsSuccess() {
+	if s := p.fits(st, pod, node, nominated); !s.IsSuccess() {
 		return nil, s
 	}
 	slices.SortStableFunc(lower, importance)
-	protected, free := split(lower, budgets)
+	protected, free := []*framework.PodInfo(nil), lower
+	if len(budgets) > 0 {
+		protected, free = split(lower, budgets)
+	}
 	c := &candidate{node: on.Name()}
 	reprieve := func(list []*framework.PodInfo) (victims int) {
 		for _, other := range list {
 			node.AddPod(other)
 			p.Profile.AddPod(st, pod, other, node)
-			if p.fits(st, pod, node).IsSuccess() {
+			if p.fits(st, pod, node, nominated).IsSuccess() {
 				continue
 			}
 			node.RemovePod(other.Pod)
@@ -63,10 +63,10 @@ func (p *Plugin) try(state *framework.CycleState, pod *framework.PodInfo, on *fr
 }
 
 // fits runs the filters, also as if the pods that wait for room on the node were there.
-func (p *Plugin) fits(state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
-	if waiting := p.Nominator.On(node.Name(), pod); len(waiting) > 0 {
+func (p *Plugin) fits(state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo, nominated []*framework.PodInfo) *framework.Status {
+	if len(nominated) > 0 {
 		with, full := state.Clone(), node.Clone()
-		for _, w := range waiting {
+		for _, w := range nominated {
 			full.AddPod(w)
 			p.Profile.AddPod(with, pod, w, full)
 		}
