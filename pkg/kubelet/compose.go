@@ -17,6 +17,10 @@ import (
 	"bonsai/pkg/kubelet/objects"
 	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/volume"
+	"bonsai/pkg/kubelet/volume/emptydir"
+	"bonsai/pkg/kubelet/volume/hostpath"
+	"bonsai/pkg/kubelet/volume/image"
+	"bonsai/pkg/kubelet/volume/projected"
 )
 
 func (k *Kubelet) composeVolumes() error {
@@ -30,12 +34,25 @@ func (k *Kubelet) composeVolumes() error {
 	if err != nil {
 		return fmt.Errorf("prepare the cache of configMaps and secrets: %w", err)
 	}
-	k.volumes, err = volume.New(volume.Config{PodsDir: filepath.Join(k.cfg.RootDir, "pods"), Objects: k.objects, Tokens: k.cfg.Client,
-		Field: env.Field, Resource: k.resourceField, Now: time.Now, Log: k.log})
+	sources, err := volumeSources(projected.Config{Objects: k.objects, Tokens: k.cfg.Client, Field: env.Field, Resource: k.resourceField, Now: time.Now, Log: k.log})
+	if err != nil {
+		return err
+	}
+	k.volumes, err = volume.New(volume.Config{PodsDir: filepath.Join(k.cfg.RootDir, "pods"), Sources: sources, Log: k.log})
 	if err != nil {
 		return fmt.Errorf("prepare volumes: %w", err)
 	}
 	return nil
+}
+
+// volumeSources is the list of all kinds of volumes.
+func volumeSources(api projected.Config) ([]volume.Source, error) {
+	list := []volume.Source{emptydir.New(), hostpath.New(), image.New()}
+	files, err := projected.New(api)
+	for _, s := range files {
+		list = append(list, s)
+	}
+	return list, err
 }
 
 func (k *Kubelet) resourceField(pod *corev1.Pod, container string, sel *corev1.ResourceFieldSelector) (string, error) {

@@ -12,7 +12,7 @@ import (
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/localstorage"
-	"bonsai/pkg/kubelet/volume"
+	"bonsai/pkg/kubelet/volume/emptydir"
 )
 
 const (
@@ -101,7 +101,7 @@ func (k *Kubelet) storageOf(ctx context.Context, pod *corev1.Pod, st *podState, 
 		if !localstorage.OnDisk(v) {
 			continue
 		}
-		if u.Volumes[v.Name], err = localstorage.Tree(ctx, volume.EmptyDirPath(dir, v.Name)); err != nil {
+		if u.Volumes[v.Name], err = localstorage.Tree(ctx, emptydir.Path(dir, v.Name)); err != nil {
 			return u, err
 		}
 	}

@@ -1,4 +1,4 @@
-package volume
+package volume_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	authv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/volume"
 )
 
 // hanging is an API server that can stop answering.
@@ -65,15 +67,13 @@ func tokenVolume(name string) corev1.Volume {
 		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: ptr[int64](1000)}}}}}}
 }
 
-func setupHanging(t *testing.T) (*hanging, *Manager) {
+func setupHanging(t *testing.T) (*hanging, *volume.Manager) {
 	t.Helper()
 	h := &hanging{api: &api{}, asked: make(chan struct{}, 16)}
-	m := newManager(t, h.api)
-	m.cfg.Objects, m.tokens.api = h, h
-	return h, m
+	return h, newManagerOf(t, h.api, h, h)
 }
 
-func startRun(t *testing.T, m *Manager) (stop func()) {
+func startRun(t *testing.T, m *volume.Manager) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -121,12 +121,7 @@ func TestAHungAPIServerHoldsUpNoPodWithAToken(t *testing.T) {
 
 	// One refresh at a time.
 	m.Changed([]types.UID{one.UID})
-	await(t, func() bool {
-		p := m.entry(one.UID, false)
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return p.again
-	})
+	await(t, func() bool { return m.RefreshDue(one.UID) })
 	if len(h.asked) > 0 {
 		t.Error("two refreshes of one pod at a time")
 	}
@@ -154,10 +149,10 @@ func TestAPodWhoseMountHangsCanBeRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	close(hang)
-	if err := <-result; !errors.Is(err, errUnmounted) {
+	if err := <-result; !errors.Is(err, volume.ErrUnmounted) {
 		t.Error(err)
 	}
-	if left, _ := os.ReadDir(m.cfg.PodsDir); len(left) > 0 {
+	if left, _ := os.ReadDir(m.PodsDir()); len(left) > 0 {
 		t.Error("left:", left)
 	}
 }
@@ -195,13 +190,13 @@ func TestAHalfMadeEmptyDirIsCompleted(t *testing.T) {
 		corev1.Volume{Name: "m", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}})
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: ptr[int64](2000)}
 	dir := func(name string) string {
-		return filepath.Join(m.cfg.PodsDir, "uid-1", "volumes", "kubernetes.io~empty-dir", name)
+		return filepath.Join(m.PodsDir(), "uid-1", "volumes", "kubernetes.io~empty-dir", name)
 	}
 	// The kubelet was killed after it had made the directories, before it gave them to the pod's group.
-	if err := makeDir(dir("d"), false, 0); err != nil {
+	if err := volume.MakeDir(dir("d"), false, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := makeDir(dir("m"), true, 1<<20); err != nil {
+	if err := volume.MakeDir(dir("m"), true, 1<<20); err != nil {
 		t.Fatal(err)
 	}
 	check := func(want os.FileMode) {

@@ -9,45 +9,46 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// owner is the pod's fsGroup: volumes belong to that group, which may read them and, where they are writable, write them.
-type owner struct {
-	group    *int64
-	writable bool
+// Owner is the pod's fsGroup: volumes belong to that group, which may read them and, where they are writable, write them.
+type Owner struct {
+	Group    *int64
+	Writable bool
 }
 
-func ownerOf(pod *corev1.Pod) owner {
+// OwnerOf is the owner of a pod's volumes that only the kubelet writes.
+func OwnerOf(pod *corev1.Pod) Owner {
 	if sc := pod.Spec.SecurityContext; sc != nil {
-		return owner{group: sc.FSGroup}
+		return Owner{Group: sc.FSGroup}
 	}
-	return owner{}
+	return Owner{}
 }
 
-// mode is what a file with the given permissions ends up with.
-func (o owner) mode(m int32) fs.FileMode {
+// Mode is what a file with the given permissions ends up with.
+func (o Owner) Mode(m int32) fs.FileMode {
 	mode := fs.FileMode(m) & fs.ModePerm
-	if o.group == nil {
+	if o.Group == nil {
 		return mode
 	}
 	return mode | o.mask()
 }
 
-func (o owner) mask() fs.FileMode {
-	if o.writable {
+func (o Owner) mask() fs.FileMode {
+	if o.Writable {
 		return 0o660
 	}
 	return 0o440
 }
 
-// apply gives a directory to the group: what is made in it inherits that.
-func (o owner) apply(root *os.Root, name string) error {
-	if o.group == nil {
+// Apply gives a directory to the group: what is made in it inherits that.
+func (o Owner) Apply(root *os.Root, name string) error {
+	if o.Group == nil {
 		return nil
 	}
 	info, err := root.Stat(name)
 	if err != nil {
 		return fmt.Errorf("look at %q: %w", name, err)
 	}
-	if err := root.Lchown(name, -1, int(*o.group)); err != nil {
+	if err := root.Lchown(name, -1, int(*o.Group)); err != nil {
 		return fmt.Errorf("give %q to the pod's group: %w", name, err)
 	}
 	mode := info.Mode().Perm() | info.Mode()&fs.ModeSticky | o.mask() | fs.ModeSetgid | 0o110
@@ -57,21 +58,21 @@ func (o owner) apply(root *os.Root, name string) error {
 	return nil
 }
 
-// applyFile sets the file's group and permissions.
-func (o owner) applyFile(root *os.Root, name string, mode int32) error {
-	if o.group != nil {
-		if err := root.Lchown(name, -1, int(*o.group)); err != nil {
+// ApplyFile sets the file's group and permissions.
+func (o Owner) ApplyFile(root *os.Root, name string, mode int32) error {
+	if o.Group != nil {
+		if err := root.Lchown(name, -1, int(*o.Group)); err != nil {
 			return fmt.Errorf("give %q to the pod's group: %w", name, err)
 		}
 	}
-	if err := root.Chmod(name, o.mode(mode)); err != nil {
+	if err := root.Chmod(name, o.Mode(mode)); err != nil {
 		return fmt.Errorf("set the mode of %q: %w", name, err)
 	}
 	return nil
 }
 
-// applyTree applies the owner to a directory and all directories beneath it.
-func (o owner) applyTree(root *os.Root, name string) error {
+// ApplyTree applies the owner to a directory and all directories beneath it.
+func (o Owner) ApplyTree(root *os.Root, name string) error {
 	return fs.WalkDir(root.FS(), name, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
@@ -80,40 +81,6 @@ func (o owner) applyTree(root *os.Root, name string) error {
 		if err := root.Chmod(path.Clean(p), 0o755); err != nil {
 			return err
 		}
-		return o.apply(root, p)
+		return o.Apply(root, p)
 	})
-}
-
-// commonUser is the user all containers of the pod run as, if the spec says that and it is the same one.
-func commonUser(pod *corev1.Pod) *int64 {
-	var byPod, common *int64
-	if sc := pod.Spec.SecurityContext; sc != nil {
-		byPod = sc.RunAsUser
-	}
-	same := true
-	see := func(sc *corev1.SecurityContext) {
-		user := byPod
-		if sc != nil && sc.RunAsUser != nil {
-			user = sc.RunAsUser
-		}
-		switch {
-		case user == nil || common != nil && *common != *user:
-			same = false
-		default:
-			common = user
-		}
-	}
-	for i := range pod.Spec.InitContainers {
-		see(pod.Spec.InitContainers[i].SecurityContext)
-	}
-	for i := range pod.Spec.Containers {
-		see(pod.Spec.Containers[i].SecurityContext)
-	}
-	for i := range pod.Spec.EphemeralContainers {
-		see(pod.Spec.EphemeralContainers[i].SecurityContext)
-	}
-	if !same {
-		return nil
-	}
-	return common
 }

@@ -38,7 +38,7 @@ func (m *Manager) SubPath(pod *corev1.Pod, container string, index int, volume s
 		return "", err
 	}
 	defer unix.Close(fd)
-	target := filepath.Join(podDir, "volume-subpaths", volume, container, strconv.Itoa(index))
+	target := filepath.Join(podDir, subPaths, volume, container, strconv.Itoa(index))
 	p := m.entry(pod.UID, true)
 	p.mu.Lock()
 	defer p.mu.Unlock()

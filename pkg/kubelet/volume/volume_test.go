@@ -1,7 +1,6 @@
-package volume
+package volume_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +19,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/volume"
+	"bonsai/pkg/kubelet/volume/emptydir"
+	"bonsai/pkg/kubelet/volume/hostpath"
+	"bonsai/pkg/kubelet/volume/image"
+	"bonsai/pkg/kubelet/volume/projected"
 )
 
 // api is a hand-made API server: objects by kind/namespace/name, and tokens with a number.
@@ -83,17 +88,31 @@ func needRoot(t *testing.T) {
 	}
 }
 
-func newManager(t *testing.T, a *api) *Manager {
+func newManager(t *testing.T, a *api) *volume.Manager {
+	t.Helper()
+	return newManagerOf(t, a, a, a)
+}
+
+// newManagerOf makes a manager of the sources that read objects and tokens from others than the api itself.
+func newManagerOf(t *testing.T, a *api, objects projected.Objects, tokens projected.Tokens) *volume.Manager {
 	t.Helper()
 	if a.objects == nil {
 		a.objects = map[string]map[string]string{}
 	}
 	a.now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m, err := New(Config{PodsDir: filepath.Join(t.TempDir(), "pods"), Objects: a, Tokens: a, Now: a.clock, Log: slog.New(slog.DiscardHandler),
+	sources := []volume.Source{emptydir.New(), hostpath.New(), image.New()}
+	files, err := projected.New(projected.Config{Objects: objects, Tokens: tokens, Now: a.clock, Log: slog.New(slog.DiscardHandler),
 		Field: func(p *corev1.Pod, path string) (string, error) { return p.Labels["v"] + path, nil },
 		Resource: func(_ *corev1.Pod, c string, s *corev1.ResourceFieldSelector) (string, error) {
 			return c + s.Resource, nil
 		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range files {
+		sources = append(sources, s)
+	}
+	m, err := volume.New(volume.Config{PodsDir: filepath.Join(t.TempDir(), "pods"), Sources: sources, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +190,7 @@ func TestVolumesOfAPod(t *testing.T) {
 	if md, _ := mode(t, got["sec"].HostPath, "a/b/pw"); md.Perm() != 0o440 {
 		t.Error("secret's mode:", md)
 	}
-	if !isMountPoint(got["sec"].HostPath) || !isMountPoint(got["all"].HostPath) {
+	if !volume.IsMountPoint(got["sec"].HostPath) || !volume.IsMountPoint(got["all"].HostPath) {
 		t.Error("secrets must be on memory")
 	}
 	all := got["all"].HostPath
@@ -208,10 +227,10 @@ func TestVolumesOfAPod(t *testing.T) {
 	if err := m.Unmount(ctx, "uid-1"); err != nil {
 		t.Fatal(err)
 	}
-	if mounts, _ := mountsBeneath(m.cfg.PodsDir); len(mounts) > 0 {
+	if mounts, _ := volume.MountsBeneath(m.PodsDir()); len(mounts) > 0 {
 		t.Error("still mounted:", mounts)
 	}
-	if m.entry("uid-1", false) != nil {
+	if m.Remembers("uid-1") {
 		t.Error("remembered after Unmount")
 	}
 	if _, err := os.Stat(got["cfg"].HostPath); !errors.Is(err, os.ErrNotExist) {
@@ -263,36 +282,6 @@ func TestMountErrors(t *testing.T) {
 	}
 }
 
-func TestTokenSurvivesAnOutage(t *testing.T) {
-	t.Parallel()
-	a := &api{now: time.Unix(1000, 0)}
-	var log bytes.Buffer
-	c := newTokenCache(a, a.clock, slog.New(slog.NewTextHandler(&log, nil)))
-	s := &corev1.ServiceAccountTokenProjection{Audience: "vault", ExpirationSeconds: ptr[int64](1000)}
-	for _, step := range []struct {
-		advance time.Duration
-		down    bool
-		want    string
-	}{
-		{0, false, "ns/sa [vault] #1"}, {799 * time.Second, false, "ns/sa [vault] #1"}, {time.Second, true, "ns/sa [vault] #1"}, {time.Second, false, "ns/sa [vault] #2"},
-		{1000 * time.Second, true, ""}, {0, false, "ns/sa [vault] #3"},
-	} {
-		a.advance(step.advance)
-		a.down = step.down
-		got, err := c.get(context.Background(), podOf(), s, true)
-		if got != step.want || (err == nil) != (step.want != "") {
-			t.Errorf("%+v: %q, %v", step, got, err)
-		}
-	}
-	if strings.Contains(log.String(), "vault") {
-		t.Error("the log shows a token:", log.String())
-	}
-	c.forget("uid-1")
-	if len(c.tokens) != 0 {
-		t.Error("tokens kept")
-	}
-}
-
 // The expectations are those of the conformance tests "should set ownership and permission when RunAsUser or FsGroup is present".
 func TestTokenOwnership(t *testing.T) {
 	t.Parallel()
@@ -326,30 +315,6 @@ func TestTokenOwnership(t *testing.T) {
 				t.Errorf("emptyDir %v %d", md, st.Gid)
 			}
 		})
-	}
-}
-
-func TestHostPathTypes(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for _, tc := range []struct {
-		path string
-		kind corev1.HostPathType
-		err  string
-	}{
-		{"none", "", ""}, {"none", corev1.HostPathDirectory, "is not a directory"}, {"none", corev1.HostPathFile, "is not a file"}, {"new/dir", corev1.HostPathDirectoryOrCreate, ""},
-		{"new/dir", corev1.HostPathDirectory, ""}, {"new/file", corev1.HostPathFileOrCreate, ""}, {"new/file", corev1.HostPathFile, ""}, {"new/file", corev1.HostPathDirectoryOrCreate, "is not a directory"},
-		{"new/dir", corev1.HostPathFileOrCreate, "is not a file"}, {"absent/file", corev1.HostPathFileOrCreate, "no such file"}, {"new/file", corev1.HostPathSocket, "is not a socket file"},
-		{"/dev/null", corev1.HostPathCharDev, ""}, {"/dev/null", corev1.HostPathBlockDev, "is not a block device"}, {"new", "Odd", "Odd is an invalid volume type"},
-	} {
-		p := tc.path
-		if !filepath.IsAbs(p) {
-			p = filepath.Join(dir, p)
-		}
-		err := checkHostPath(&corev1.HostPathVolumeSource{Path: p, Type: &tc.kind})
-		if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
-			t.Errorf("%+v: %v", tc, err)
-		}
 	}
 }
 
@@ -400,7 +365,7 @@ func TestSubPath(t *testing.T) {
 	if err := m.Remove(context.Background(), pod.UID); err != nil {
 		t.Fatal(err)
 	}
-	if left, _ := os.ReadDir(m.cfg.PodsDir); len(left) > 0 {
+	if left, _ := os.ReadDir(m.PodsDir()); len(left) > 0 {
 		t.Error("left:", left)
 	}
 }
@@ -432,27 +397,8 @@ func TestCleanupKeepsLivePods(t *testing.T) {
 	if err := m.Cleanup(context.Background(), dead); err != nil {
 		t.Fatal(err)
 	}
-	left, _ := os.ReadDir(m.cfg.PodsDir)
+	left, _ := os.ReadDir(m.PodsDir())
 	if len(left) != 1 || left[0].Name() != "live" {
 		t.Error("left:", left)
-	}
-}
-
-func TestMemorySize(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		volume, container string
-		want              int64
-	}{{"", "", 0}, {"1Mi", "", 1 << 20}, {"", "2Mi", 2 << 20}, {"1Mi", "2Mi", 1 << 20}, {"4Mi", "2Mi", 2 << 20}} {
-		pod, v := podOf(), &corev1.EmptyDirVolumeSource{}
-		if tc.volume != "" {
-			v.SizeLimit = ptr(resource.MustParse(tc.volume))
-		}
-		if tc.container != "" {
-			pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"memory": resource.MustParse(tc.container)}
-		}
-		if got := memorySize(pod, v); got != tc.want {
-			t.Errorf("%+v: %d", tc, got)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package volume
+package projected
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"bonsai/pkg/kubelet/volume"
 )
 
 // file is one file of a volume: its content and permissions; uid is its owner if not root.
@@ -25,18 +27,37 @@ type projection struct {
 	mode      *int32
 }
 
-func asConfigMap(s *corev1.ConfigMapVolumeSource) *corev1.ConfigMapProjection {
-	return &corev1.ConfigMapProjection{LocalObjectReference: s.LocalObjectReference, Items: s.Items, Optional: s.Optional}
+func configMapParts(v *corev1.Volume) ([]projection, error) {
+	s := v.ConfigMap
+	if s == nil {
+		return nil, nil
+	}
+	return []projection{{configMap: &corev1.ConfigMapProjection{LocalObjectReference: s.LocalObjectReference, Items: s.Items, Optional: s.Optional}, mode: s.DefaultMode}}, nil
 }
 
-func asSecret(s *corev1.SecretVolumeSource) *corev1.SecretProjection {
-	return &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: s.SecretName}, Items: s.Items, Optional: s.Optional}
+func secretParts(v *corev1.Volume) ([]projection, error) {
+	s := v.Secret
+	if s == nil {
+		return nil, nil
+	}
+	from := &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: s.SecretName}, Items: s.Items, Optional: s.Optional}
+	return []projection{{secret: from, mode: s.DefaultMode}}, nil
 }
 
-func asProjections(v *corev1.ProjectedVolumeSource) ([]projection, error) {
-	var out []projection
-	for _, s := range v.Sources {
-		p := projection{configMap: s.ConfigMap, secret: s.Secret, token: s.ServiceAccountToken, mode: v.DefaultMode}
+func downwardParts(v *corev1.Volume) ([]projection, error) {
+	if v.DownwardAPI == nil {
+		return nil, nil
+	}
+	return []projection{{fields: v.DownwardAPI.Items, mode: v.DownwardAPI.DefaultMode}}, nil
+}
+
+func projectedParts(v *corev1.Volume) ([]projection, error) {
+	if v.Projected == nil {
+		return nil, nil
+	}
+	out := []projection{}
+	for _, s := range v.Projected.Sources {
+		p := projection{configMap: s.ConfigMap, secret: s.Secret, token: s.ServiceAccountToken, mode: v.Projected.DefaultMode}
 		if s.DownwardAPI != nil {
 			p.fields = s.DownwardAPI.Items
 		} else if s.ConfigMap == nil && s.Secret == nil && s.ServiceAccountToken == nil {
@@ -48,8 +69,8 @@ func asProjections(v *corev1.ProjectedVolumeSource) ([]projection, error) {
 }
 
 // collect computes the files of a volume, by path. Later sources win over earlier ones.
-func (m *Manager) collect(ctx context.Context, w *pass, parts []projection) (map[string]file, error) {
-	pod, files := w.pod, map[string]file{}
+func (c *content) collect(ctx context.Context, r volume.Request, parts []projection) (map[string]file, error) {
+	pod, files := r.Pod, map[string]file{}
 	var errs []error
 	for _, p := range parts {
 		mode := int32(0o644)
@@ -59,13 +80,13 @@ func (m *Manager) collect(ctx context.Context, w *pass, parts []projection) (map
 		var err error
 		switch {
 		case p.configMap != nil:
-			err = m.configMapFiles(ctx, pod.Namespace, p.configMap, mode, files)
+			err = c.configMapFiles(ctx, pod.Namespace, p.configMap, mode, files)
 		case p.secret != nil:
-			err = m.secretFiles(ctx, pod.Namespace, p.secret, mode, files)
+			err = c.secretFiles(ctx, pod.Namespace, p.secret, mode, files)
 		case p.token != nil:
-			err = m.tokenFile(ctx, w, p.token, mode, files)
+			err = c.tokenFile(ctx, r, p.token, mode, files)
 		default:
-			err = m.fieldFiles(pod, p.fields, mode, files)
+			err = c.fieldFiles(pod, p.fields, mode, files)
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -74,9 +95,9 @@ func (m *Manager) collect(ctx context.Context, w *pass, parts []projection) (map
 	return files, errors.Join(errs...)
 }
 
-func (m *Manager) configMapFiles(ctx context.Context, ns string, s *corev1.ConfigMapProjection, mode int32, files map[string]file) error {
+func (c *content) configMapFiles(ctx context.Context, ns string, s *corev1.ConfigMapProjection, mode int32, files map[string]file) error {
 	optional := s.Optional != nil && *s.Optional
-	cm, err := m.cfg.Objects.ConfigMap(ctx, ns, s.Name)
+	cm, err := c.cfg.Objects.ConfigMap(ctx, ns, s.Name)
 	if err != nil {
 		if optional && apierrors.IsNotFound(err) {
 			return nil
@@ -93,9 +114,9 @@ func (m *Manager) configMapFiles(ctx context.Context, ns string, s *corev1.Confi
 	return pick(data, s.Items, optional, "config", mode, files)
 }
 
-func (m *Manager) secretFiles(ctx context.Context, ns string, s *corev1.SecretProjection, mode int32, files map[string]file) error {
+func (c *content) secretFiles(ctx context.Context, ns string, s *corev1.SecretProjection, mode int32, files map[string]file) error {
 	optional := s.Optional != nil && *s.Optional
-	secret, err := m.cfg.Objects.Secret(ctx, ns, s.Name)
+	secret, err := c.cfg.Objects.Secret(ctx, ns, s.Name)
 	if err != nil {
 		if optional && apierrors.IsNotFound(err) {
 			return nil
@@ -130,16 +151,16 @@ func pick(data map[string][]byte, items []corev1.KeyToPath, optional bool, what 
 	return nil
 }
 
-func (m *Manager) fieldFiles(pod *corev1.Pod, items []corev1.DownwardAPIVolumeFile, mode int32, files map[string]file) error {
+func (c *content) fieldFiles(pod *corev1.Pod, items []corev1.DownwardAPIVolumeFile, mode int32, files map[string]file) error {
 	var errs []error
 	for _, it := range items {
 		var value string
 		var err error
 		switch {
 		case it.FieldRef != nil:
-			value, err = m.cfg.Field(pod, it.FieldRef.FieldPath)
+			value, err = c.cfg.Field(pod, it.FieldRef.FieldPath)
 		case it.ResourceFieldRef != nil:
-			value, err = m.cfg.Resource(pod, it.ResourceFieldRef.ContainerName, it.ResourceFieldRef)
+			value, err = c.cfg.Resource(pod, it.ResourceFieldRef.ContainerName, it.ResourceFieldRef)
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -155,13 +176,13 @@ func (m *Manager) fieldFiles(pod *corev1.Pod, items []corev1.DownwardAPIVolumeFi
 }
 
 // tokenFile adds a service-account token. Where the pod runs as a user or group of its own, only those may read it.
-func (m *Manager) tokenFile(ctx context.Context, w *pass, s *corev1.ServiceAccountTokenProjection, mode int32, files map[string]file) error {
-	token, err := m.tokens.get(ctx, w.pod, s, w.renew)
+func (c *content) tokenFile(ctx context.Context, r volume.Request, s *corev1.ServiceAccountTokenProjection, mode int32, files map[string]file) error {
+	token, err := c.tokens.get(ctx, r.Pod, s, r.Renew)
 	if err != nil {
 		return err
 	}
-	uid := commonUser(w.pod)
-	if uid != nil || ownerOf(w.pod).group != nil {
+	uid := commonUser(r.Pod)
+	if uid != nil || volume.OwnerOf(r.Pod).Group != nil {
 		mode = 0o600
 	}
 	files[s.Path] = file{data: []byte(token), mode: mode, uid: uid}

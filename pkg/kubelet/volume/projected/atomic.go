@@ -1,4 +1,4 @@
-package volume
+package projected
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"bonsai/pkg/kubelet/volume"
 )
 
 // Files of a volume appear to its readers all at once: they are written into a directory named by the time, ..data is
@@ -25,7 +27,7 @@ const (
 )
 
 // writeAtomically makes files the content of the volume at dir. If they are already, nothing is touched.
-func writeAtomically(dir string, files map[string]file, own owner, now time.Time) error {
+func writeAtomically(dir string, files map[string]file, own volume.Owner, now time.Time) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return fmt.Errorf("open the volume: %w", err)
@@ -44,7 +46,7 @@ func writeAtomically(dir string, files map[string]file, own owner, now time.Time
 	if err != nil {
 		return err
 	}
-	if err := own.apply(root, "."); err != nil {
+	if err := own.Apply(root, "."); err != nil {
 		return err
 	}
 	if err := root.Remove(newDataLink); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -63,7 +65,7 @@ func writeAtomically(dir string, files map[string]file, own owner, now time.Time
 }
 
 // upToDate tells whether the directory old holds exactly files.
-func upToDate(root *os.Root, old string, files map[string]file, own owner) bool {
+func upToDate(root *os.Root, old string, files map[string]file, own volume.Owner) bool {
 	seen := 0
 	err := fs.WalkDir(root.FS(), old, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -74,7 +76,7 @@ func upToDate(root *os.Root, old string, files map[string]file, own owner) bool 
 			return fs.ErrExist
 		}
 		info, err := d.Info()
-		if err != nil || info.Mode().Perm() != own.mode(f.mode) || info.Size() != int64(len(f.data)) {
+		if err != nil || info.Mode().Perm() != own.Mode(f.mode) || info.Size() != int64(len(f.data)) {
 			return fs.ErrExist
 		}
 		data, err := root.ReadFile(p)
@@ -88,7 +90,7 @@ func upToDate(root *os.Root, old string, files map[string]file, own owner) bool 
 }
 
 // writeFiles writes files into a new directory and returns its name.
-func writeFiles(root *os.Root, files map[string]file, own owner, now time.Time) (string, error) {
+func writeFiles(root *os.Root, files map[string]file, own volume.Owner, now time.Time) (string, error) {
 	var b [5]byte
 	rand.Read(b[:])
 	name := now.UTC().Format(timeFormat) + hex.EncodeToString(b[:])
@@ -108,11 +110,11 @@ func writeFiles(root *os.Root, files map[string]file, own owner, now time.Time) 
 				return "", fmt.Errorf("give %q to its user: %w", p, err)
 			}
 		}
-		if err := own.applyFile(root, full, f.mode); err != nil {
+		if err := own.ApplyFile(root, full, f.mode); err != nil {
 			return "", err
 		}
 	}
-	return name, own.applyTree(root, name)
+	return name, own.ApplyTree(root, name)
 }
 
 // linkNames makes a symlink through ..data for each file or directory at the top, and removes those of names that are gone.

@@ -1,15 +1,45 @@
-package volume
+// Package hostpath gives pods files and directories of their node. Nothing of them is the kubelet's: it checks them, makes what is missing if the
+// volume's type says so, and leaves all of it where it is.
+package hostpath
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/volume"
 )
 
-// checkHostPath makes or checks the path on the host as the volume's type says.
-func checkHostPath(v *corev1.HostPathVolumeSource) error {
+// Source gives paths of the node.
+type Source struct{}
+
+var _ volume.Source = Source{}
+
+// New returns the source of hostPaths.
+func New() Source { return Source{} }
+
+// Name implements volume.Source.
+func (Source) Name() string { return "host-path" }
+
+// Supports implements volume.Source.
+func (Source) Supports(v *corev1.Volume) bool { return v.HostPath != nil }
+
+// Prepare implements volume.Source.
+func (Source) Prepare(_ context.Context, r volume.Request) (volume.Publish, error) {
+	if err := check(r.Volume.HostPath); err != nil {
+		return nil, err
+	}
+	return func() (volume.Mounted, error) { return volume.Mounted{HostPath: r.Volume.HostPath.Path}, nil }, nil
+}
+
+// TakeDown implements volume.Source: the path is the node's and stays.
+func (Source) TakeDown(context.Context, volume.Place) error { return nil }
+
+// check makes or checks the path on the host as the volume's type says.
+func check(v *corev1.HostPathVolumeSource) error {
 	kind := corev1.HostPathUnset
 	if v.Type != nil {
 		kind = *v.Type

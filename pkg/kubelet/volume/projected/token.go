@@ -1,4 +1,4 @@
-package volume
+package projected
 
 import (
 	"context"
@@ -102,4 +102,38 @@ func (c *tokenCache) forget(uid types.UID) {
 			delete(c.tokens, k)
 		}
 	}
+}
+
+// commonUser is the user all containers of the pod run as, if the spec says that and it is the same one.
+func commonUser(pod *corev1.Pod) *int64 {
+	var byPod, common *int64
+	if sc := pod.Spec.SecurityContext; sc != nil {
+		byPod = sc.RunAsUser
+	}
+	same := true
+	see := func(sc *corev1.SecurityContext) {
+		user := byPod
+		if sc != nil && sc.RunAsUser != nil {
+			user = sc.RunAsUser
+		}
+		switch {
+		case user == nil || common != nil && *common != *user:
+			same = false
+		default:
+			common = user
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		see(pod.Spec.InitContainers[i].SecurityContext)
+	}
+	for i := range pod.Spec.Containers {
+		see(pod.Spec.Containers[i].SecurityContext)
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		see(pod.Spec.EphemeralContainers[i].SecurityContext)
+	}
+	if !same {
+		return nil
+	}
+	return common
 }

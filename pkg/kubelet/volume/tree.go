@@ -11,9 +11,9 @@ import (
 	"k8s.io/mount-utils"
 )
 
-// removeTree unmounts everything beneath path, then removes it. It removes nothing while anything is still mounted there:
+// RemoveTree unmounts everything beneath path, then removes it. It removes nothing while anything is still mounted there:
 // removing through a bind mount would delete what the pod only borrowed.
-func removeTree(path string) error {
+func RemoveTree(path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

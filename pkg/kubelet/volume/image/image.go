@@ -1,0 +1,33 @@
+// Package image gives pods the content of images as volumes (KEP-4639). The runtime mounts them into each container, from images that are brought to
+// the node before the container is made; there is nothing of them among a pod's files.
+package image
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/volume"
+)
+
+// Source gives images.
+type Source struct{}
+
+var _ volume.Source = Source{}
+
+// New returns the source of image volumes.
+func New() Source { return Source{} }
+
+// Name implements volume.Source.
+func (Source) Name() string { return "image" }
+
+// Supports implements volume.Source.
+func (Source) Supports(v *corev1.Volume) bool { return v.Image != nil }
+
+// Prepare implements volume.Source.
+func (Source) Prepare(_ context.Context, r volume.Request) (volume.Publish, error) {
+	return func() (volume.Mounted, error) { return volume.Mounted{ReadOnly: true, Image: r.Volume.Image}, nil }, nil
+}
+
+// TakeDown implements volume.Source: unused images are removed by the collection of images.
+func (Source) TakeDown(context.Context, volume.Place) error { return nil }

@@ -1,0 +1,81 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The directories of a pod's directory that have to do with volumes; prefix is before a source's name beneath the first two.
+const (
+	volumes  = "volumes"
+	notes    = "plugins"
+	subPaths = "volume-subpaths"
+	prefix   = "kubernetes.io~"
+)
+
+// Dir is the directory of the volume called name that the source makes for the pod whose own directory is podDir.
+func Dir(podDir, source, name string) string {
+	return filepath.Join(podDir, volumes, prefix+source, name)
+}
+
+func (m *Manager) place(uid types.UID, podDir string, s Source, name string) Place {
+	return Place{PodUID: uid, Name: name, Dir: Dir(podDir, s.Name(), name), Notes: filepath.Join(podDir, notes, prefix+s.Name(), name)}
+}
+
+// takeDown takes down all volumes of a pod: those of its spec, where it is known, and those that are on the disk, which a kubelet before this
+// one may have made. It goes on after an error.
+func (m *Manager) takeDown(ctx context.Context, uid types.UID, podDir string, pod *corev1.Pod) error {
+	var errs []error
+	for _, s := range m.cfg.Sources {
+		names, err := m.reconstruct(podDir, s)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if pod != nil {
+			for i := range pod.Spec.Volumes {
+				v := &pod.Spec.Volumes[i]
+				if of := m.source(v); of != nil && of.Name() == s.Name() && fileName(v.Name) {
+					names = append(names, v.Name)
+				}
+			}
+		}
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			if err := s.TakeDown(ctx, m.place(uid, podDir, s, name)); err != nil {
+				errs = append(errs, fmt.Errorf("take down volume %q: %w", name, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// reconstruct names the volumes of a source that have a directory or notes.
+func (m *Manager) reconstruct(podDir string, s Source) ([]string, error) {
+	var names []string
+	for _, part := range []string{volumes, notes} {
+		entries, err := os.ReadDir(filepath.Join(podDir, part, prefix+s.Name()))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return names, fmt.Errorf("list the pod's volumes: %w", err)
+		}
+		for _, e := range entries {
+			if !strings.HasPrefix(e.Name(), ".") { // a directory that was being made, no volume
+				names = append(names, e.Name())
+			}
+		}
+	}
+	return names, nil
+}
+
+// fileName tells whether a volume's name can be that of a file.
+func fileName(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00")
+}

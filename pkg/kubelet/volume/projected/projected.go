@@ -1,0 +1,104 @@
+// Package projected makes the volumes whose files come from the API: configMap, secret, downwardAPI and projected. They are written
+// atomically (see atomic.go) and follow their objects while the pod runs; what may be secret is in memory.
+//
+// The contract with applications: https://kubernetes.io/docs/concepts/storage/projected-volumes/.
+package projected
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	authv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/volume"
+)
+
+// Objects reads what volumes are filled with. A missing object is an error for which apierrors.IsNotFound holds.
+type Objects interface {
+	ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
+	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+}
+
+// Tokens asks the API server for a service-account token (serviceaccounts/token).
+type Tokens interface {
+	CreateToken(ctx context.Context, namespace, account string, req *authv1.TokenRequest) (*authv1.TokenRequest, error)
+}
+
+// Config is what the sources need. All is required.
+type Config struct {
+	Objects Objects
+	Tokens  Tokens
+	// Field returns a downward API field of the pod; Resource a request or limit of the named container.
+	Field    func(pod *corev1.Pod, path string) (string, error)
+	Resource func(pod *corev1.Pod, container string, sel *corev1.ResourceFieldSelector) (string, error)
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// content finds the files of volumes, for all the sources.
+type content struct {
+	cfg    Config
+	tokens *tokenCache
+}
+
+// Source makes the volumes of one kind.
+type Source struct {
+	*content
+	name string
+	// memory is whether the files are on memory, as they may be secret.
+	memory bool
+	// parts are what a volume is made of; nil: it is of another kind.
+	parts func(v *corev1.Volume) ([]projection, error)
+}
+
+var _ volume.Source = (*Source)(nil)
+
+// New returns the source of each kind. They share their tokens.
+func New(cfg Config) ([]*Source, error) {
+	if cfg.Objects == nil || cfg.Tokens == nil || cfg.Field == nil || cfg.Resource == nil || cfg.Now == nil || cfg.Log == nil {
+		return nil, errors.New("projected volumes: Objects, Tokens, Field, Resource, Now and Log are required")
+	}
+	c := &content{cfg: cfg, tokens: newTokenCache(cfg.Tokens, cfg.Now, cfg.Log)}
+	return []*Source{
+		{content: c, name: "configmap", memory: false, parts: configMapParts},
+		{content: c, name: "secret", memory: true, parts: secretParts},
+		{content: c, name: "downward-api", memory: true, parts: downwardParts},
+		{content: c, name: "projected", memory: true, parts: projectedParts},
+	}, nil
+}
+
+// Name implements volume.Source.
+func (s *Source) Name() string { return s.name }
+
+// Supports implements volume.Source.
+func (s *Source) Supports(v *corev1.Volume) bool {
+	parts, err := s.parts(v)
+	return parts != nil || err != nil
+}
+
+// Prepare implements volume.Source.
+func (s *Source) Prepare(ctx context.Context, r volume.Request) (volume.Publish, error) {
+	parts, err := s.parts(r.Volume)
+	if err != nil {
+		return nil, err
+	}
+	files, err := s.collect(ctx, r, parts)
+	if err != nil {
+		return nil, err
+	}
+	return func() (volume.Mounted, error) {
+		if err := volume.MakeDir(r.Dir, s.memory, 0); err != nil {
+			return volume.Mounted{}, err
+		}
+		return volume.Mounted{HostPath: r.Dir, ReadOnly: true}, writeAtomically(r.Dir, files, volume.OwnerOf(r.Pod), s.cfg.Now())
+	}, nil
+}
+
+// TakeDown implements volume.Source.
+func (s *Source) TakeDown(_ context.Context, at volume.Place) error {
+	s.tokens.forget(at.PodUID)
+	return volume.RemoveTree(at.Dir)
+}

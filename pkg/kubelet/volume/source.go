@@ -1,0 +1,67 @@
+package volume
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Source is one kind of volume. For each volume of a pod the Manager calls, in this order,
+//
+//	Prepare   what the volume is made of is gathered
+//	Publish   it is made, or brought up to date, at its place
+//	TakeDown  it is removed, when the pod's containers are gone
+//
+// Prepare and Publish come again at every start of the pod, whenever the content may be out of date, and after a restart of the kubelet,
+// while containers use the volume: they must leave alone what is complete. TakeDown may come without them, from a kubelet that has never
+// seen the pod. So what a Source must know of a volume after a restart it keeps at the volume's Place, or finds there.
+//
+// Calls for different pods come at the same time. Of one pod, Publish and TakeDown come one after the other, Prepare at any time.
+// The tests of the contract are in volumetest.
+type Source interface {
+	// Name is the plug-in's name as directories have it, without the prefix kubernetes.io: "empty-dir".
+	Name() string
+	// Supports tells whether a volume of a pod's spec is of this kind. It is of one kind only.
+	Supports(v *corev1.Volume) bool
+	// Prepare gathers what the volume is made of. It may ask others and take its time until ctx ends, as nobody waits for it but this volume; it
+	// leaves the volume's Place alone. The error is shown to the user in the event FailedMount.
+	Prepare(ctx context.Context, r Request) (Publish, error)
+	// TakeDown removes all that Publish has made, finished or not, with every mount of it. What only others own, as a directory of the host, it
+	// leaves alone. It knows nothing of the volume but its Place, waits for no answer of the API server, and taking down twice is fine.
+	TakeDown(ctx context.Context, at Place) error
+}
+
+// Publish makes a prepared volume, or brings it up to date, and tells what containers get of it. It is called at most once, and not at all if
+// the pod ends before; it works on the node only and asks nobody.
+type Publish func() (Mounted, error)
+
+// Request asks for one volume of a pod.
+type Request struct {
+	Place
+	Pod *corev1.Pod
+	// Volume is the one of the pod's spec. It and the pod are not to be changed.
+	Volume *corev1.Volume
+	// Renew asks to replace what is near its end, as a token; otherwise what is still valid is good enough and nobody waits for a new one.
+	Renew bool
+}
+
+// Place is where a volume of a pod is.
+type Place struct {
+	PodUID types.UID
+	// Name is the volume's in the pod.
+	Name string
+	// Dir is the volume's own directory, <pod>/volumes/kubernetes.io~<source>/<name>, which containers see; Notes that of what the Source
+	// keeps about it, <pod>/plugins/kubernetes.io~<source>/<name>, which they do not. Their parents are there when Publish is called, they
+	// themselves are the Source's to make.
+	Dir, Notes string
+}
+
+// Mounted is a volume that is ready to be mounted into containers.
+type Mounted struct {
+	HostPath string
+	// ReadOnly volumes are mounted read-only whatever the container asks for: the kubelet owns their content.
+	ReadOnly bool
+	// Image volumes have no HostPath: the runtime mounts the image itself into each container.
+	Image *corev1.ImageVolumeSource
+}
