@@ -1,6 +1,7 @@
 // Package controller is the engine that every controller of kube-controller-manager runs on, and the small parts they
 // share: a keyed work loop with back-off and panic recovery (Loop), typed access to the API without a generated clientset
-// (Client, Resource), shared caches (Informers, Informer), expectations, claims over owned objects and discovery.
+// (Client, Resource), shared caches (Informers, Informer) and discovery. What only some of them share has packages of its own: owned,
+// podcontrol, podtemplate and history for workloads, backends for what describes the pods behind Services.
 //
 // A controller is a struct with a method Reconcile(ctx, key) and its watches. It lives in a package of its own below this
 // one, knows nothing of its siblings and is plugged in by name in cmd/kube-controller-manager.

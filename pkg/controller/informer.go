@@ -105,9 +105,18 @@ func indexByLabel(o any) ([]string, error) {
 	p := o.(*corev1.Pod)
 	at := make([]string, 0, len(p.Labels))
 	for label, value := range p.Labels {
-		at = append(at, pair{p.Namespace, label, value}.String())
+		at = append(at, labelled(p.Namespace, label, value))
 	}
 	return at, nil
+}
+
+// labelled is different for different labels in different namespaces: neither a namespace nor a label has a space or an equals sign.
+func labelled(namespace, label, value string) string { return namespace + " " + label + "=" + value }
+
+// PodsLabelled returns the cached pods of a namespace whose label has a value.
+func PodsLabelled(pods *Informer[*corev1.Pod], namespace, label, value string) []*corev1.Pod {
+	all, _ := pods.store.ByIndex(byLabel, labelled(namespace, label, value))
+	return cast[*corev1.Pod](all)
 }
 
 // SlicesOf returns the cached EndpointSlices that say they are of a Service, whoever made them.
@@ -302,15 +311,6 @@ func WatchKeys[T Object](l *Loop[Key], i *Informer[T]) error {
 func Ending(namespaces *Informer[*corev1.Namespace], name string) bool {
 	ns, ok := namespaces.Get(Key{Name: name})
 	return ok && (ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating)
-}
-
-// WatchOwners is WatchKeys for owners whose children e expects.
-func WatchOwners[T Object](l *Loop[Key], i *Informer[T], e *Expectations) error {
-	wake := func(o T) { l.Add(KeyOf(o)) }
-	return Watch(l, i, Handlers[T]{Add: wake, Update: func(_, o T) { wake(o) }, Delete: func(o T) {
-		e.Forget(o.GetUID())
-		wake(o)
-	}})
 }
 
 // KeyOf names an object.

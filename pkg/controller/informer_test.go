@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	cachetest "k8s.io/client-go/tools/cache/testing"
 )
 
@@ -50,7 +51,7 @@ func TestWatchTellsReplacedObjectsApart(t *testing.T) {
 func TestPodsOn(t *testing.T) {
 	t.Parallel()
 	pods := InformerFor(NewInformers(nil), Pods)
-	p := backendPod()
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
 	for _, node := range []string{"", "n1"} {
 		p = p.DeepCopy()
 		p.Spec.NodeName = node
@@ -83,4 +84,10 @@ func BenchmarkPodsOn(b *testing.B) {
 			}
 		})
 	}
+}
+
+func fakeInformer[T Object](empty T, source *cachetest.FakeControllerSource) *Informer[T] {
+	raw := cache.NewSharedIndexInformerWithOptions(PlainListWatch{&cache.ListWatch{ListFunc: source.List, WatchFunc: source.Watch}}, empty,
+		cache.SharedIndexInformerOptions{Indexers: indexers(empty)})
+	return &Informer[T]{raw: raw, store: raw.GetIndexer()}
 }

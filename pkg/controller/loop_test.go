@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 func testLoop(workers int, f Reconcile[string]) *Loop[string] {
@@ -142,42 +141,5 @@ func TestMetricsCount(t *testing.T) {
 	}
 	if got["controller_reconcile_total"] != 2 || got["controller_reconcile_panics_total"] != 1 || got["workqueue_adds_total"] < 2 {
 		t.Errorf("metrics = %v", got)
-	}
-}
-
-func TestExpectations(t *testing.T) {
-	t.Parallel()
-	now := time.Unix(0, 0)
-	e := NewExpectations(func() time.Time { return now })
-	k := types.UID("rs")
-	if !e.Satisfied(k) {
-		t.Error("an unknown owner waits for nothing")
-	}
-	e.Expect(k, 2)
-	e.Created(k, 1)
-	if e.Satisfied(k) {
-		t.Error("satisfied with one of two creations seen")
-	}
-	e.Created(k, 1)
-	if !e.Satisfied(k) {
-		t.Error("not satisfied with both seen")
-	}
-	e.Expect(k, 0, "a", "b")
-	e.Deleted(k, "a")
-	e.Deleted(k, "a")
-	if e.Satisfied(k) {
-		t.Error("seeing one deletion twice must not count for two")
-	}
-	e.Deleted(k, types.UID("b"))
-	if !e.Satisfied(k) {
-		t.Error("not satisfied with both deletions seen")
-	}
-	e.Expect(k, 1)
-	now = now.Add(expectationsTTL + time.Second)
-	if !e.Satisfied(k) {
-		t.Error("a lost event must not block the owner for ever")
-	}
-	if e.Created(k, 1); len(e.all) != 0 {
-		t.Errorf("still remembered: %v", e.all)
 	}
 }

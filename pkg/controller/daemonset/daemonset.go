@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/owned"
+	"bonsai/pkg/controller/podcontrol"
 )
 
 const (
@@ -41,8 +43,8 @@ type Controller struct {
 
 	writeSets      *controller.Resource[*appsv1.DaemonSet]
 	writeRevisions *controller.Resource[*appsv1.ControllerRevision]
-	expect         *controller.Expectations
-	control        controller.PodControl
+	expect         *owned.Expectations
+	control        podcontrol.Control
 	failed         *flowcontrol.Backoff // by DaemonSet and node
 	loop           *controller.Loop[controller.Key]
 }
@@ -54,14 +56,14 @@ func New(d controller.Deps) (*Controller, error) {
 		sets: controller.InformerFor(d.Informers, controller.DaemonSets), writeSets: controller.DaemonSets(d.Client),
 		revisions: controller.InformerFor(d.Informers, controller.ControllerRevisions), writeRevisions: controller.ControllerRevisions(d.Client),
 		pods: controller.InformerFor(d.Informers, controller.Pods), nodes: controller.InformerFor(d.Informers, controller.Nodes),
-		expect: controller.NewExpectations(d.Now), failed: flowcontrol.NewBackOff(failedFirst, failedMost),
+		expect: owned.NewExpectations(d.Now), failed: flowcontrol.NewBackOff(failedFirst, failedMost),
 	}
-	c.control = controller.PodControl{Pods: controller.Pods(d.Client), Expect: c.expect, Events: d.Events}
+	c.control = podcontrol.Control{Pods: controller.Pods(d.Client), Expect: c.expect, Events: d.Events}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "daemonset", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
-		controller.WatchOwners(c.loop, c.sets, c.expect),
+		owned.WatchOwners(c.loop, c.sets, c.expect),
 		controller.Watch(c.loop, c.revisions, controller.All(c.revisionChanged)),
-		controller.Watch(c.loop, c.pods, controller.OwnedPods{Kind: kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
+		controller.Watch(c.loop, c.pods, owned.Pods{Kind: kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
 		controller.Watch(c.loop, c.nodes, controller.Handlers[*corev1.Node]{Add: c.nodeAdded, Update: c.nodeUpdated, Delete: c.nodeDeleted}),
 	)
 }
@@ -70,7 +72,7 @@ func New(d controller.Deps) (*Controller, error) {
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
 func (c *Controller) revisionChanged(r *appsv1.ControllerRevision) {
-	if key, _, ok := controller.ControllerKey(r, kind()); ok {
+	if key, _, ok := owned.ControllerKey(r, kind()); ok {
 		c.loop.Add(key)
 	}
 }
@@ -153,7 +155,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 
 // claim returns the pods that are the DaemonSet's own, also those at their end.
 func (c *Controller) claim(ctx context.Context, key controller.Key, ds *appsv1.DaemonSet, sel labels.Selector) ([]*corev1.Pod, error) {
-	claim := controller.Claim[*corev1.Pod]{
+	claim := owned.Claim[*corev1.Pod]{
 		Owner: ds, Kind: kind(), Selector: sel, Children: c.control.Pods, Adoptable: controller.PodActive,
 		Fresh: func(ctx context.Context) (metav1.Object, error) { return c.writeSets.Get(ctx, key.Namespace, key.Name) },
 	}

@@ -15,6 +15,7 @@ import (
 
 	"bonsai/pkg/controller"
 	"bonsai/pkg/controller/controllertest"
+	"bonsai/pkg/controller/podtemplate"
 )
 
 // stage is a controller with one DaemonSet and one node in its caches, on a fake API server.
@@ -44,7 +45,7 @@ func events(c *Controller) (out []string) {
 func TestFailedPods(t *testing.T) {
 	t.Parallel()
 	c, f, ds := stage(t, nil)
-	hash := controller.TemplateHash(&ds.Spec.Template, nil)
+	hash := podtemplate.Hash(&ds.Spec.Template, nil)
 	for i, name := range []string{"first", "second"} {
 		p := podFor(ds, hash, "n1")
 		p.Name, p.UID, p.Spec.NodeName, p.Status.Phase = name, "p-uid", "n1", corev1.PodFailed

@@ -12,6 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/history"
+	"bonsai/pkg/controller/owned"
+	"bonsai/pkg/controller/podtemplate"
 )
 
 // revisionOf is the hash of a revision, which its pods carry too.
@@ -20,30 +23,30 @@ func revisionOf(o controller.Object) string {
 }
 
 // history is the DaemonSet's; pods are its own.
-func (c *Controller) history(ds *appsv1.DaemonSet, sel labels.Selector, pods []*corev1.Pod) controller.History {
-	return controller.History{
+func (c *Controller) history(ds *appsv1.DaemonSet, sel labels.Selector, pods []*corev1.Pod) history.Revisions {
+	return history.Revisions{
 		Cache: c.revisions,
-		Claim: controller.Claim[*appsv1.ControllerRevision]{
+		Claim: owned.Claim[*appsv1.ControllerRevision]{
 			Owner: ds, Kind: kind(), Selector: sel, Children: c.writeRevisions,
 			Fresh: func(ctx context.Context) (metav1.Object, error) { return c.writeSets.Get(ctx, ds.Namespace, ds.Name) },
 		},
 		Merge: func(ctx context.Context, from, to *appsv1.ControllerRevision) error {
-			return controller.MovePods(ctx, c.control.Pods, pods, appsv1.DefaultDaemonSetUniqueLabelKey, revisionOf(from), revisionOf(to))
+			return history.MovePods(ctx, c.control.Pods, pods, appsv1.DefaultDaemonSetUniqueLabelKey, revisionOf(from), revisionOf(to))
 		},
 	}
 }
 
 // settle returns the revision of the present template and the old ones.
-func (c *Controller) settle(ctx context.Context, h controller.History, ds *appsv1.DaemonSet) (now *appsv1.ControllerRevision, old []*appsv1.ControllerRevision, err error) {
-	data, err := controller.Snapshot(&ds.Spec.Template)
+func (c *Controller) settle(ctx context.Context, h history.Revisions, ds *appsv1.DaemonSet) (now *appsv1.ControllerRevision, old []*appsv1.ControllerRevision, err error) {
+	data, err := history.Snapshot(&ds.Spec.Template)
 	if err != nil {
 		return nil, nil, err
 	}
-	hash := controller.TemplateHash(&ds.Spec.Template, ds.Status.CollisionCount)
+	hash := podtemplate.Hash(&ds.Spec.Template, ds.Status.CollisionCount)
 	marks := map[string]string{appsv1.DefaultDaemonSetUniqueLabelKey: hash}
 	maps.Copy(marks, ds.Spec.Template.Labels)
-	now, old, err = h.Settle(ctx, controller.Draft{Data: data, Hash: hash, Labels: marks, Annotations: ds.Annotations})
-	if errors.Is(err, controller.ErrNameTaken) {
+	now, old, err = h.Settle(ctx, history.Draft{Data: data, Hash: hash, Labels: marks, Annotations: ds.Annotations})
+	if errors.Is(err, history.ErrNameTaken) {
 		err = errors.Join(err, c.countCollision(ctx, ds))
 	}
 	return now, old, err

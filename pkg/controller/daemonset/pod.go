@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/podtemplate"
 )
 
 // templateGenerationLabel says on a pod what the annotation deprecated.daemonset.template.generation said on its DaemonSet.
@@ -16,7 +17,7 @@ const templateGenerationLabel = "pod-template-generation"
 
 // podFor makes the pod of the revision hash for a node. The scheduler binds it: its affinity names the node.
 func podFor(ds *appsv1.DaemonSet, hash, node string) *corev1.Pod {
-	p := controller.PodOf(ds, kind(), &ds.Spec.Template)
+	p := podtemplate.PodOf(ds, kind(), &ds.Spec.Template)
 	p.Spec.Tolerations = tolerations(&p.Spec)
 	if p.Labels == nil {
 		p.Labels = map[string]string{}

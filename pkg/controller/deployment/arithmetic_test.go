@@ -6,11 +6,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-
-	"bonsai/pkg/controller"
 )
 
 func deploy(n int32, surge, unavailable string) *appsv1.Deployment {
@@ -168,30 +165,6 @@ func TestSurplusKeepsTheNewestHistory(t *testing.T) {
 	old[1].Spec.Replicas = new(int32(1))
 	if got := surplus(d, old); len(got) != 1 || got[0].Name != "r2" {
 		t.Errorf("a ReplicaSet with replicas must stay: %v", got)
-	}
-}
-
-// TestTemplateHash has the value that Kubernetes gives to the template of `kubectl create deployment web --image=busybox`.
-func TestTemplateHash(t *testing.T) {
-	t.Parallel()
-	grace := int64(30)
-	tpl := &corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
-		Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{
-				Name: "busybox", Image: "busybox", TerminationMessagePath: "/dev/termination-log",
-				TerminationMessagePolicy: corev1.TerminationMessageReadFile, ImagePullPolicy: corev1.PullAlways,
-			}},
-			RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: &grace, DNSPolicy: corev1.DNSClusterFirst,
-			SecurityContext: &corev1.PodSecurityContext{}, SchedulerName: "default-scheduler",
-		},
-	}
-	plain := controller.TemplateHash(tpl, nil)
-	if plain != "7dfb9965f8" {
-		t.Errorf("hash = %s", plain)
-	}
-	if controller.TemplateHash(tpl, new(int32(1))) == plain {
-		t.Error("the collision count must change the hash")
 	}
 }
 

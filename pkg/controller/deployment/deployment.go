@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/owned"
 )
 
 func kind() schema.GroupVersionKind { return appsv1.SchemeGroupVersion.WithKind("Deployment") }
@@ -54,7 +55,7 @@ func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
 // setChanged wakes the owner, or whoever may adopt an orphan.
 func (c *Controller) setChanged(rs *appsv1.ReplicaSet) {
-	if key, _, ok := controller.ControllerKey(rs, kind()); ok {
+	if key, _, ok := owned.ControllerKey(rs, kind()); ok {
 		c.loop.Add(key)
 		return
 	}
@@ -73,8 +74,8 @@ func (c *Controller) setUpdated(old, rs *appsv1.ReplicaSet) {
 	if old.ResourceVersion == rs.ResourceVersion {
 		return
 	}
-	was, wasUID, had := controller.ControllerKey(old, kind())
-	if _, uid, _ := controller.ControllerKey(rs, kind()); had && uid != wasUID {
+	was, wasUID, had := owned.ControllerKey(old, kind())
+	if _, uid, _ := owned.ControllerKey(rs, kind()); had && uid != wasUID {
 		c.loop.Add(was)
 	}
 	c.setChanged(rs)
@@ -82,7 +83,7 @@ func (c *Controller) setUpdated(old, rs *appsv1.ReplicaSet) {
 
 // podDeleted wakes a Recreate deployment, which waits for its old pods to be gone.
 func (c *Controller) podDeleted(p *corev1.Pod) {
-	key, _, ok := controller.ControllerKey(p, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
+	key, _, ok := owned.ControllerKey(p, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
 	if !ok {
 		return
 	}
@@ -90,7 +91,7 @@ func (c *Controller) podDeleted(p *corev1.Pod) {
 	if !ok {
 		return
 	}
-	owner, _, ok := controller.ControllerKey(rs, kind())
+	owner, _, ok := owned.ControllerKey(rs, kind())
 	if !ok {
 		return
 	}
@@ -136,7 +137,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 }
 
 func (c *Controller) claim(ctx context.Context, key controller.Key, d *appsv1.Deployment, sel labels.Selector) ([]*appsv1.ReplicaSet, error) {
-	claim := controller.Claim[*appsv1.ReplicaSet]{
+	claim := owned.Claim[*appsv1.ReplicaSet]{
 		Owner: d, Kind: kind(), Selector: sel, Children: c.writeSets,
 		Fresh: func(ctx context.Context) (metav1.Object, error) {
 			return c.writeDeployments.Get(ctx, key.Namespace, key.Name)

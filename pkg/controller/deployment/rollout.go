@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/podtemplate"
 )
 
 // rollout is one reconcile of one Deployment: a private copy of it and its ReplicaSets, oldest first.
@@ -117,7 +118,7 @@ func (r *rollout) createNext(ctx context.Context, rev int64) error {
 func (r *rollout) describeNext(rev int64) *appsv1.ReplicaSet {
 	d := r.d
 	template := d.Spec.Template.DeepCopy()
-	hash := controller.TemplateHash(template, d.Status.CollisionCount)
+	hash := podtemplate.Hash(template, d.Status.CollisionCount)
 	template.Labels = with(template.Labels, appsv1.DefaultDeploymentUniqueLabelKey, hash)
 	selector := d.Spec.Selector.DeepCopy()
 	selector.MatchLabels = with(selector.MatchLabels, appsv1.DefaultDeploymentUniqueLabelKey, hash)

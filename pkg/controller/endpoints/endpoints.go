@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/backends"
 )
 
 const (
@@ -28,21 +29,21 @@ type Controller struct {
 	namespaces *controller.Informer[*corev1.Namespace]
 	endpoints  *controller.Informer[*corev1.Endpoints]
 	writes     *controller.Resource[*corev1.Endpoints]
-	triggers   *controller.Triggers
-	backends   *controller.Backends
+	triggers   *backends.Triggers
+	backends   *backends.Index
 	loop       *controller.Loop[controller.Key]
 }
 
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
-		Deps: d, triggers: controller.NewTriggers(), services: controller.InformerFor(d.Informers, controller.Services), pods: controller.InformerFor(d.Informers, controller.Pods),
+		Deps: d, triggers: backends.NewTriggers(), services: controller.InformerFor(d.Informers, controller.Services), pods: controller.InformerFor(d.Informers, controller.Pods),
 		namespaces: controller.InformerFor(d.Informers, controller.Namespaces),
 		endpoints:  controller.InformerFor(d.Informers, controller.Endpoints), writes: controller.Endpoints(d.Client),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpoints", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	var err error
-	c.backends, err = controller.WatchBackends(c.loop, c.services, c.pods)
+	c.backends, err = backends.Watch(c.loop, c.services, c.pods)
 	return c, errors.Join(err, controller.WatchKeys(c.loop, c.endpoints))
 }
 
@@ -79,7 +80,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if exists && equality.Semantic.DeepEqual(have, want) {
 		return controller.Result{}, nil
 	}
-	want.Annotations = controller.WithTrigger(want.Annotations, trigger)
+	want.Annotations = backends.WithTrigger(want.Annotations, trigger)
 	var err error
 	if exists {
 		_, err = c.writes.Update(ctx, want)

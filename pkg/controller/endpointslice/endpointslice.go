@@ -16,6 +16,7 @@ import (
 	"k8s.io/endpointslice/topologycache"
 
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/backends"
 )
 
 // managedBy marks the slices that are ours.
@@ -30,9 +31,9 @@ type Controller struct {
 	nodes       *controller.Informer[*corev1.Node]
 	namespaces  *controller.Informer[*corev1.Namespace]
 	slices      *controller.Informer[*discoveryv1.EndpointSlice]
-	backends    *controller.Backends
+	backends    *backends.Index
 	writes      *controller.Resource[*discoveryv1.EndpointSlice]
-	triggers    *controller.Triggers
+	triggers    *backends.Triggers
 	topology    *topology
 	loop        *controller.Loop[controller.Key]
 
@@ -45,7 +46,7 @@ type Controller struct {
 // New returns the controller; a slice gets at most maxPerSlice endpoints (100 is Kubernetes' default).
 func New(d controller.Deps, maxPerSlice int) (*Controller, error) {
 	c := &Controller{
-		Deps: d, maxPerSlice: maxPerSlice, triggers: controller.NewTriggers(), topology: newTopology(),
+		Deps: d, maxPerSlice: maxPerSlice, triggers: backends.NewTriggers(), topology: newTopology(),
 		services:   controller.InformerFor(d.Informers, controller.Services),
 		pods:       controller.InformerFor(d.Informers, controller.Pods),
 		nodes:      controller.InformerFor(d.Informers, controller.Nodes),
@@ -56,7 +57,7 @@ func New(d controller.Deps, maxPerSlice int) (*Controller, error) {
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpointslice", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	var err error
-	c.backends, err = controller.WatchBackends(c.loop, c.services, c.pods)
+	c.backends, err = backends.Watch(c.loop, c.services, c.pods)
 	return c, errors.Join(
 		err,
 		controller.Watch(c.loop, c.nodes, controller.Handlers[*corev1.Node]{Add: c.wakeNode, Delete: c.wakeNode, Update: func(old, n *corev1.Node) {
@@ -133,7 +134,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 			}
 		}
 		for _, s := range slices.Concat(p.create, p.update) {
-			s.Annotations = controller.WithTrigger(s.Annotations, trigger)
+			s.Annotations = backends.WithTrigger(s.Annotations, trigger)
 		}
 		errs = append(errs, c.apply(ctx, key, svc, p))
 	}

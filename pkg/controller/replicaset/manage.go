@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/podtemplate"
 )
 
 // burst is how many pods one reconcile creates or deletes at most.
@@ -17,7 +18,7 @@ const burst = 500
 func (c *Controller) manage(ctx context.Context, s *set, active []*corev1.Pod) error {
 	switch diff := s.replicas - len(active); {
 	case diff > 0:
-		pod := controller.PodOf(s.obj, c.src.kind(), s.template)
+		pod := podtemplate.PodOf(s.obj, c.src.kind(), s.template)
 		return c.control.Change(ctx, s.obj, slices.Repeat([]*corev1.Pod{pod}, min(diff, burst)), nil)
 	case diff < 0:
 		return c.control.Change(ctx, s.obj, nil, toDelete(active, c.related(s), min(-diff, burst), c.Now()))

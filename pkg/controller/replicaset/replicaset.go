@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/owned"
+	"bonsai/pkg/controller/podcontrol"
 )
 
 // Controller reconciles the sets of one kind.
@@ -21,8 +23,8 @@ type Controller struct {
 	src     source
 	pods    *controller.Informer[*corev1.Pod]
 	writes  *controller.Resource[*corev1.Pod]
-	expect  *controller.Expectations
-	control controller.PodControl
+	expect  *owned.Expectations
+	control podcontrol.Control
 	loop    *controller.Loop[controller.Key]
 }
 
@@ -41,13 +43,13 @@ func NewReplicationController(d controller.Deps) (*Controller, error) {
 func build(d controller.Deps, name string, src source) (*Controller, error) {
 	c := &Controller{
 		Deps: d, src: src, pods: controller.InformerFor(d.Informers, controller.Pods), writes: controller.Pods(d.Client),
-		expect: controller.NewExpectations(d.Now),
+		expect: owned.NewExpectations(d.Now),
 	}
-	c.control = controller.PodControl{Pods: c.writes, Expect: c.expect, Events: d.Events}
+	c.control = podcontrol.Control{Pods: c.writes, Expect: c.expect, Events: d.Events}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: name, Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	err := errors.Join(
 		src.watch(c.loop, c.expect),
-		controller.Watch(c.loop, c.pods, controller.OwnedPods{Kind: src.kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
+		controller.Watch(c.loop, c.pods, owned.Pods{Kind: src.kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
 	)
 	return c, err
 }
@@ -93,7 +95,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 
 // claim returns the pods that are the set's own, also those at their end.
 func (c *Controller) claim(ctx context.Context, key controller.Key, s *set) ([]*corev1.Pod, error) {
-	claim := controller.Claim[*corev1.Pod]{
+	claim := owned.Claim[*corev1.Pod]{
 		Owner: s.obj, Kind: c.src.kind(), Selector: s.selector, Children: c.writes, Adoptable: controller.PodActive,
 		Fresh: func(ctx context.Context) (metav1.Object, error) { return c.src.fresh(ctx, key) },
 	}

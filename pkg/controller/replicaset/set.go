@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/owned"
 )
 
 // set is what the controller needs to know of a ReplicaSet or a ReplicationController.
@@ -36,7 +37,7 @@ type source interface {
 	// inNamespace returns the cached sets of a namespace; broken ones are left out.
 	inNamespace(ns string) []*set
 	// watch wakes each set that changes, and forgets what is expected of one that is gone.
-	watch(l *controller.Loop[controller.Key], e *controller.Expectations) error
+	watch(l *controller.Loop[controller.Key], e *owned.Expectations) error
 }
 
 // replicaSets is the source of apps/v1 ReplicaSets.
@@ -94,8 +95,8 @@ func (r replicaSets) inNamespace(ns string) []*set {
 	return out
 }
 
-func (r replicaSets) watch(l *controller.Loop[controller.Key], e *controller.Expectations) error {
-	return controller.WatchOwners(l, r.cache, e)
+func (r replicaSets) watch(l *controller.Loop[controller.Key], e *owned.Expectations) error {
+	return owned.WatchOwners(l, r.cache, e)
 }
 
 // replicationControllers is the source of core/v1 ReplicationControllers.
@@ -155,6 +156,6 @@ func (r replicationControllers) inNamespace(ns string) []*set {
 	return out
 }
 
-func (r replicationControllers) watch(l *controller.Loop[controller.Key], e *controller.Expectations) error {
-	return controller.WatchOwners(l, r.cache, e)
+func (r replicationControllers) watch(l *controller.Loop[controller.Key], e *owned.Expectations) error {
+	return owned.WatchOwners(l, r.cache, e)
 }

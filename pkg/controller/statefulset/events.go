@@ -11,19 +11,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/podcontrol"
 )
 
 // words are those of Kubernetes. A pod that is there already is nothing to tell: either the cache is late, or another owner's
 // pod has the name and the next tries will say the same.
-func words(verb controller.Verb, owner controller.Object, pod string, err error) controller.Words {
+func words(verb podcontrol.Verb, owner controller.Object, pod string, err error) podcontrol.Words {
 	what := fmt.Sprintf("%s Pod %s in StatefulSet %s ", verb, pod, owner.GetName())
 	switch {
 	case err == nil:
-		return controller.Words{Reason: "Successful" + string(verb), Message: what + "successful"}
-	case verb == controller.VerbCreate && apierrors.IsAlreadyExists(err):
-		return controller.Words{}
+		return podcontrol.Words{Reason: "Successful" + string(verb), Message: what + "successful"}
+	case verb == podcontrol.VerbCreate && apierrors.IsAlreadyExists(err):
+		return podcontrol.Words{}
 	}
-	return controller.Words{Reason: "Failed" + string(verb), Message: what + "failed error: " + err.Error()}
+	return podcontrol.Words{Reason: "Failed" + string(verb), Message: what + "failed error: " + err.Error()}
 }
 
 // sayClaim tells what came of creating a pod's claim.
@@ -43,7 +44,7 @@ func (c *Controller) sayUnprovided(set *appsv1.StatefulSet, pod string, err erro
 	if controller.NamespaceEnding(err) {
 		return
 	}
-	w := words(controller.VerbCreate, set, pod, fmt.Errorf("failed to create PVC %w", err))
+	w := words(podcontrol.VerbCreate, set, pod, fmt.Errorf("failed to create PVC %w", err))
 	c.Events.Event(set, corev1.EventTypeWarning, w.Reason, w.Message)
 }
 

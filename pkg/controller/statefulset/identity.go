@@ -10,7 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/podtemplate"
 )
 
 func podName(set *appsv1.StatefulSet, ordinal int) string {
@@ -61,7 +61,7 @@ func revisionOf(p *corev1.Pod) string { return p.Labels[appsv1.StatefulSetRevisi
 
 // podFor makes the pod of a number from a revision.
 func podFor(set *appsv1.StatefulSet, r revision, ordinal int) *corev1.Pod {
-	p := controller.PodOf(set, kind(), r.template)
+	p := podtemplate.PodOf(set, kind(), r.template)
 	p.Name = podName(set, ordinal)
 	p.Spec.Hostname, p.Spec.Subdomain = p.Name, set.Spec.ServiceName
 	if p.Labels == nil {

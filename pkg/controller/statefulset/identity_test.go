@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/history"
+	"bonsai/pkg/controller/podcontrol"
 )
 
 func TestOrdinalOf(t *testing.T) {
@@ -68,7 +69,7 @@ func TestRevisionName(t *testing.T) {
 	if err != nil || r.name != "web-1" {
 		t.Fatal(r, err)
 	}
-	again, err := controller.Snapshot(r.template)
+	again, err := history.Snapshot(r.template)
 	if err != nil || string(again) != data {
 		t.Errorf("a snapshot of the restored template is\n%s\nwant\n%s (%v)", again, data, err)
 	}
@@ -84,14 +85,14 @@ func TestWords(t *testing.T) {
 	t.Parallel()
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	for _, c := range []struct {
-		verb controller.Verb
+		verb podcontrol.Verb
 		err  error
-		want controller.Words
+		want podcontrol.Words
 	}{
-		{controller.VerbCreate, nil, controller.Words{Reason: "SuccessfulCreate", Message: "Create Pod web-0 in StatefulSet web successful"}},
-		{controller.VerbDelete, nil, controller.Words{Reason: "SuccessfulDelete", Message: "Delete Pod web-0 in StatefulSet web successful"}},
-		{controller.VerbCreate, errors.New("nope"), controller.Words{Reason: "FailedCreate", Message: "Create Pod web-0 in StatefulSet web failed error: nope"}},
-		{controller.VerbCreate, apierrors.NewAlreadyExists(schema.GroupResource{Resource: "pods"}, "web-0"), controller.Words{}},
+		{podcontrol.VerbCreate, nil, podcontrol.Words{Reason: "SuccessfulCreate", Message: "Create Pod web-0 in StatefulSet web successful"}},
+		{podcontrol.VerbDelete, nil, podcontrol.Words{Reason: "SuccessfulDelete", Message: "Delete Pod web-0 in StatefulSet web successful"}},
+		{podcontrol.VerbCreate, errors.New("nope"), podcontrol.Words{Reason: "FailedCreate", Message: "Create Pod web-0 in StatefulSet web failed error: nope"}},
+		{podcontrol.VerbCreate, apierrors.NewAlreadyExists(schema.GroupResource{Resource: "pods"}, "web-0"), podcontrol.Words{}},
 	} {
 		if got := words(c.verb, set, "web-0", c.err); got != c.want {
 			t.Errorf("%s, %v: %+v", c.verb, c.err, got)

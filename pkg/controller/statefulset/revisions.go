@@ -18,7 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/rand"
 
-	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/history"
+	"bonsai/pkg/controller/owned"
 )
 
 // hashLabel is on a revision: the hash that its name ends with.
@@ -55,19 +56,19 @@ func templateOf(r *appsv1.ControllerRevision) (revision, error) {
 }
 
 // history is the StatefulSet's; pods are its own.
-func (c *Controller) history(set *appsv1.StatefulSet, sel labels.Selector, pods []*corev1.Pod) controller.History {
-	return controller.History{
+func (c *Controller) history(set *appsv1.StatefulSet, sel labels.Selector, pods []*corev1.Pod) history.Revisions {
+	return history.Revisions{
 		Cache: c.revisions,
-		Claim: controller.Claim[*appsv1.ControllerRevision]{Owner: set, Kind: kind(), Selector: sel, Children: c.writeRevisions, Fresh: c.fresh(set)},
+		Claim: owned.Claim[*appsv1.ControllerRevision]{Owner: set, Kind: kind(), Selector: sel, Children: c.writeRevisions, Fresh: c.fresh(set)},
 		Merge: func(ctx context.Context, from, to *appsv1.ControllerRevision) error {
-			return controller.MovePods(ctx, c.control.Pods, pods, appsv1.StatefulSetRevisionLabel, from.Name, to.Name)
+			return history.MovePods(ctx, c.control.Pods, pods, appsv1.StatefulSetRevisionLabel, from.Name, to.Name)
 		},
 	}
 }
 
 // settle returns the revision of the present template and the old ones.
-func (c *Controller) settle(ctx context.Context, h controller.History, set *appsv1.StatefulSet) (now *appsv1.ControllerRevision, old []*appsv1.ControllerRevision, err error) {
-	data, err := controller.Snapshot(&set.Spec.Template)
+func (c *Controller) settle(ctx context.Context, h history.Revisions, set *appsv1.StatefulSet) (now *appsv1.ControllerRevision, old []*appsv1.ControllerRevision, err error) {
+	data, err := history.Snapshot(&set.Spec.Template)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -75,8 +76,8 @@ func (c *Controller) settle(ctx context.Context, h controller.History, set *apps
 	hash := hashOf(data, collisions)
 	marks := map[string]string{hashLabel: hash}
 	maps.Copy(marks, set.Spec.Template.Labels)
-	now, old, err = h.Settle(ctx, controller.Draft{Data: data, Hash: hash, Labels: marks, Annotations: set.Annotations})
-	if errors.Is(err, controller.ErrNameTaken) {
+	now, old, err = h.Settle(ctx, history.Draft{Data: data, Hash: hash, Labels: marks, Annotations: set.Annotations})
+	if errors.Is(err, history.ErrNameTaken) {
 		set = set.DeepCopy()
 		set.Status.CollisionCount = new(collisions + 1)
 		_, more := c.writeSets.UpdateStatus(ctx, set)

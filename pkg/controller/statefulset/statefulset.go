@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/owned"
+	"bonsai/pkg/controller/podcontrol"
 )
 
 // The next pod in the place of one that failed comes at once, the one after that after failedFirst, then after twice as long,
@@ -45,8 +47,8 @@ type Controller struct {
 	writeSets      *controller.Resource[*appsv1.StatefulSet]
 	writeRevisions *controller.Resource[*appsv1.ControllerRevision]
 	writeClaims    *controller.Resource[*corev1.PersistentVolumeClaim]
-	expect         *controller.Expectations
-	control        controller.PodControl
+	expect         *owned.Expectations
+	control        podcontrol.Control
 	failed         *flowcontrol.Backoff // by StatefulSet and pod name
 	loop           *controller.Loop[controller.Key]
 }
@@ -59,14 +61,14 @@ func New(d controller.Deps) (*Controller, error) {
 		revisions: controller.InformerFor(d.Informers, controller.ControllerRevisions), writeRevisions: controller.ControllerRevisions(d.Client),
 		pods:   controller.InformerFor(d.Informers, controller.Pods),
 		claims: controller.InformerFor(d.Informers, controller.PersistentVolumeClaims), writeClaims: controller.PersistentVolumeClaims(d.Client),
-		expect: controller.NewExpectations(d.Now), failed: flowcontrol.NewBackOff(failedFirst, failedMost),
+		expect: owned.NewExpectations(d.Now), failed: flowcontrol.NewBackOff(failedFirst, failedMost),
 	}
-	c.control = controller.PodControl{Pods: controller.Pods(d.Client), Expect: c.expect, Events: d.Events, Words: words}
+	c.control = podcontrol.Control{Pods: controller.Pods(d.Client), Expect: c.expect, Events: d.Events, Words: words}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "statefulset", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
-		controller.WatchOwners(c.loop, c.sets, c.expect),
+		owned.WatchOwners(c.loop, c.sets, c.expect),
 		controller.Watch(c.loop, c.revisions, controller.All(c.revisionChanged)),
-		controller.Watch(c.loop, c.pods, controller.OwnedPods{Kind: kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
+		controller.Watch(c.loop, c.pods, owned.Pods{Kind: kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
 	)
 }
 
@@ -74,7 +76,7 @@ func New(d controller.Deps) (*Controller, error) {
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
 func (c *Controller) revisionChanged(r *appsv1.ControllerRevision) {
-	if key, _, ok := controller.ControllerKey(r, kind()); ok {
+	if key, _, ok := owned.ControllerKey(r, kind()); ok {
 		c.loop.Add(key)
 	}
 }
@@ -134,7 +136,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 
 // claim returns the pods that are the StatefulSet's own, also those at their end.
 func (c *Controller) claim(ctx context.Context, set *appsv1.StatefulSet, sel labels.Selector) ([]*corev1.Pod, error) {
-	claim := controller.Claim[*corev1.Pod]{
+	claim := owned.Claim[*corev1.Pod]{
 		Owner: set, Kind: kind(), Selector: sel, Children: c.control.Pods, Fresh: c.fresh(set),
 		Adoptable: func(p *corev1.Pod) bool { _, named := ordinalOf(set, p); return named },
 	}

@@ -17,6 +17,7 @@ import (
 
 	"bonsai/pkg/controller"
 	"bonsai/pkg/controller/controllertest"
+	"bonsai/pkg/controller/history"
 )
 
 const (
@@ -45,7 +46,7 @@ func stage(t *testing.T, n int32, answer func(controllertest.Call) (runtime.Obje
 // revisionFor is a revision of the set's present template.
 func revisionFor(t *testing.T, set *appsv1.StatefulSet, name string, number int64) *appsv1.ControllerRevision {
 	t.Helper()
-	data, err := controller.Snapshot(&set.Spec.Template)
+	data, err := history.Snapshot(&set.Spec.Template)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package controller
+package backends
 
 import (
 	"testing"
@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/controller"
 )
 
 // TestTriggers asks again and again about one Service, whose pods change at the seconds given.
@@ -38,7 +40,7 @@ func TestTriggers(t *testing.T) {
 			t.Errorf("%d: %s, want second %d", i, got, c.want)
 		}
 	}
-	if tr.Forget(KeyOf(svc)); len(tr.known) != 0 {
+	if tr.Forget(controller.KeyOf(svc)); len(tr.known) != 0 {
 		t.Errorf("left: %v", tr.known)
 	}
 }

@@ -1,4 +1,5 @@
-package controller
+// Package podcontrol creates and deletes the pods of a workload, as its controller has decided.
+package podcontrol
 
 import (
 	"context"
@@ -11,18 +12,21 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+
+	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/owned"
 )
 
-// PodControl creates and deletes the pods of owners. What it sends it expects to see, and each pod is an event of its owner's.
-type PodControl struct {
-	Pods   *Resource[*corev1.Pod]
-	Expect *Expectations
+// Control creates and deletes the pods of owners. What it sends it expects to see, and each pod is an event of its owner's.
+type Control struct {
+	Pods   *controller.Resource[*corev1.Pod]
+	Expect *owned.Expectations
 	Events record.EventRecorder
 	// Words are the events; nil is PlainWords.
-	Words func(verb Verb, owner Object, pod string, err error) Words
+	Words func(verb Verb, owner controller.Object, pod string, err error) Words
 }
 
-// Verb is what a PodControl does to a pod.
+// Verb is what a Control does to a pod.
 type Verb string
 
 // The verbs, as events spell them.
@@ -35,7 +39,7 @@ const (
 type Words struct{ Reason, Message string }
 
 // PlainWords are what most owners say of a pod that they created or deleted (err is nil) or failed to.
-func PlainWords(verb Verb, _ Object, pod string, err error) Words {
+func PlainWords(verb Verb, _ controller.Object, pod string, err error) Words {
 	root := strings.TrimSuffix(string(verb), "e")
 	if err != nil {
 		return Words{"Failed" + string(verb), fmt.Sprintf("Error %sing: %v", strings.ToLower(root), err)}
@@ -44,7 +48,7 @@ func PlainWords(verb Verb, _ Object, pod string, err error) Words {
 }
 
 // say records what came of a verb.
-func (c PodControl) say(verb Verb, owner Object, pod string, err error) {
+func (c Control) say(verb Verb, owner controller.Object, pod string, err error) {
 	words := c.Words
 	if words == nil {
 		words = PlainWords
@@ -60,19 +64,19 @@ func (c PodControl) say(verb Verb, owner Object, pod string, err error) {
 
 // Change creates the pods of create, which may repeat one pod without a name, slowly at first, and deletes the victims all at
 // once. It returns the first error of either.
-func (c PodControl) Change(ctx context.Context, owner Object, create, victims []*corev1.Pod) error {
+func (c Control) Change(ctx context.Context, owner controller.Object, create, victims []*corev1.Pod) error {
 	uids := make([]types.UID, len(victims))
 	for i, p := range victims {
 		uids[i] = p.UID
 	}
 	c.Expect.Expect(owner.GetUID(), len(create), uids...)
-	called, createErr := SlowStart(len(create), func(i int) error { return c.create(ctx, owner, create[i]) })
+	called, createErr := slowStart(len(create), func(i int) error { return c.create(ctx, owner, create[i]) })
 	c.Expect.Created(owner.GetUID(), len(create)-called)
 	if errors.Is(createErr, errEnding) {
 		createErr = nil
 	}
 	var failed atomic.Bool
-	deleteErr := Together(len(victims), func(i int) error { return c.delete(ctx, owner, victims[i], &failed) })
+	deleteErr := together(len(victims), func(i int) error { return c.delete(ctx, owner, victims[i], &failed) })
 	return errors.Join(createErr, deleteErr)
 }
 
@@ -81,9 +85,9 @@ var errEnding = errors.New("the namespace is ending")
 
 // create creates one pod. One that is refused because the namespace is ending stays expected, so that the owner, which is about
 // to go too, does not try again at every event.
-func (c PodControl) create(ctx context.Context, owner Object, pod *corev1.Pod) error {
+func (c Control) create(ctx context.Context, owner controller.Object, pod *corev1.Pod) error {
 	made, err := c.Pods.Create(ctx, pod.DeepCopy()) // the encoder writes into what it encodes
-	if NamespaceEnding(err) {
+	if controller.NamespaceEnding(err) {
 		return errEnding
 	}
 	if err != nil {
@@ -96,7 +100,7 @@ func (c PodControl) create(ctx context.Context, owner Object, pod *corev1.Pod) e
 }
 
 // delete deletes one pod. Of several failures only the first is an event.
-func (c PodControl) delete(ctx context.Context, owner Object, p *corev1.Pod, failed *atomic.Bool) error {
+func (c Control) delete(ctx context.Context, owner controller.Object, p *corev1.Pod, failed *atomic.Bool) error {
 	err := c.Pods.Delete(ctx, p.Namespace, p.Name, p.UID)
 	if err == nil {
 		c.say(VerbDelete, owner, p.Name, nil)

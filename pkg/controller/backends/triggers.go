@@ -1,4 +1,4 @@
-package controller
+package backends
 
 import (
 	"maps"
@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/controller"
 )
 
 // Triggers find out, for each Service, when the change happened that its endpoints are about to be written for: the annotation
@@ -14,7 +16,7 @@ import (
 // (https://github.com/kubernetes/community/blob/master/sig-scalability/slos/network_programming_latency.md).
 type Triggers struct {
 	mu    sync.Mutex
-	known map[Key]triggerState
+	known map[controller.Key]triggerState
 }
 
 // triggerState is what a Service and its pods were when last asked about.
@@ -24,14 +26,14 @@ type triggerState struct {
 }
 
 // NewTriggers returns what knows of no Service yet.
-func NewTriggers() *Triggers { return &Triggers{known: map[Key]triggerState{}} }
+func NewTriggers() *Triggers { return &Triggers{known: map[controller.Key]triggerState{}} }
 
 // Earliest returns the earliest change of readiness of the pods since it was last asked for this Service, or the Service's creation
 // if it was not asked yet; zero if nothing that has a time changed.
 func (t *Triggers) Earliest(svc *corev1.Service, pods []*corev1.Pod) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key := KeyOf(svc)
+	key := controller.KeyOf(svc)
 	was, asked := t.known[key]
 	asked = asked && was.service == svc.UID
 	var first time.Time
@@ -42,7 +44,7 @@ func (t *Triggers) Earliest(svc *corev1.Service, pods []*corev1.Pod) time.Time {
 	}
 	is := triggerState{service: svc.UID, pods: map[types.UID]time.Time{}}
 	for _, p := range pods {
-		if c := PodCondition(p, corev1.PodReady); c != nil {
+		if c := controller.PodCondition(p, corev1.PodReady); c != nil {
 			is.pods[p.UID] = c.LastTransitionTime.Time
 			if before, ok := was.pods[p.UID]; !asked || !ok || !before.Equal(c.LastTransitionTime.Time) {
 				note(c.LastTransitionTime.Time)
@@ -57,7 +59,7 @@ func (t *Triggers) Earliest(svc *corev1.Service, pods []*corev1.Pod) time.Time {
 }
 
 // Forget drops a Service that is gone.
-func (t *Triggers) Forget(key Key) {
+func (t *Triggers) Forget(key controller.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.known, key)

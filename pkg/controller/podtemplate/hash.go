@@ -1,4 +1,4 @@
-package controller
+package podtemplate
 
 import (
 	"encoding/binary"
@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// TemplateHash names a pod template (labels pod-template-hash, controller-revision-hash), the same as Kubernetes computes:
+// Hash names a pod template (labels pod-template-hash, controller-revision-hash), the same as Kubernetes computes:
 // FNV-1a of a deep dump of the template, and of the collision count if there is one.
-func TemplateHash(t *corev1.PodTemplateSpec, collisions *int32) string {
+func Hash(t *corev1.PodTemplateSpec, collisions *int32) string {
 	h := fnv.New32a()
 	fmt.Fprint(h, dump.ForHash(*t))
 	if collisions != nil {

@@ -1,4 +1,4 @@
-package controller
+package owned
 
 import (
 	"context"
@@ -11,10 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/controller"
 )
 
 // Claim is one owner's view of the children it may hold.
-type Claim[T Object] struct {
+type Claim[T controller.Object] struct {
 	Owner    metav1.Object
 	Kind     schema.GroupVersionKind
 	Selector labels.Selector
@@ -22,7 +24,7 @@ type Claim[T Object] struct {
 	// not being deleted.
 	Fresh func(ctx context.Context) (metav1.Object, error)
 	// Children writes to the children.
-	Children *Resource[T]
+	Children *controller.Resource[T]
 	// Adoptable narrows which orphans may be adopted; nil is all.
 	Adoptable func(T) bool
 }

@@ -1,4 +1,5 @@
-package controller
+// Package history keeps the history of a workload's pod template, as ControllerRevisions.
+package history
 
 import (
 	"bytes"
@@ -16,17 +17,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/owned"
 )
 
 // ErrNameTaken is what Settle returns when the revision's name belongs to another one: two snapshots have the same hash. The
 // owner raises status.collisionCount, which gives the next try another hash.
 var ErrNameTaken = errors.New("the name of the revision is taken")
 
-// History keeps the ControllerRevisions of one owner: a numbered snapshot of each pod template it has had.
-type History struct {
+// Revisions keeps the ControllerRevisions of one owner: a numbered snapshot of each pod template it has had.
+type Revisions struct {
 	// Claim settles which revisions are the owner's.
-	Claim Claim[*appsv1.ControllerRevision]
-	Cache *Informer[*appsv1.ControllerRevision]
+	Claim owned.Claim[*appsv1.ControllerRevision]
+	Cache *controller.Informer[*appsv1.ControllerRevision]
 	// Merge is called before the revision from is deleted, because to has the same data; nil does nothing.
 	Merge func(ctx context.Context, from, to *appsv1.ControllerRevision) error
 }
@@ -57,7 +61,7 @@ func Snapshot(template *corev1.PodTemplateSpec) ([]byte, error) {
 
 // Settle finds the revision with the draft's data, making it or moving it to the end of the history if need be, and the
 // others, ordered from the first.
-func (h History) Settle(ctx context.Context, d Draft) (now *appsv1.ControllerRevision, old []*appsv1.ControllerRevision, err error) {
+func (h Revisions) Settle(ctx context.Context, d Draft) (now *appsv1.ControllerRevision, old []*appsv1.ControllerRevision, err error) {
 	owner := h.Claim.Owner
 	all, err := h.Claim.Settle(ctx, append(h.Cache.OwnedBy(owner.GetUID()), h.Cache.Orphans(owner.GetNamespace())...))
 	if err != nil {
@@ -91,7 +95,7 @@ func (h History) Settle(ctx context.Context, d Draft) (now *appsv1.ControllerRev
 	return now, old, err
 }
 
-func (h History) create(ctx context.Context, d Draft, number int64) (*appsv1.ControllerRevision, error) {
+func (h Revisions) create(ctx context.Context, d Draft, number int64) (*appsv1.ControllerRevision, error) {
 	owner := h.Claim.Owner
 	draft := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
@@ -115,7 +119,7 @@ func (h History) create(ctx context.Context, d Draft, number int64) (*appsv1.Con
 }
 
 // keepLast keeps one of several revisions with the same data, the newest.
-func (h History) keepLast(ctx context.Context, same []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+func (h Revisions) keepLast(ctx context.Context, same []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
 	last := same[len(same)-1]
 	for _, r := range same[:len(same)-1] {
 		if h.Merge != nil {
@@ -131,7 +135,7 @@ func (h History) keepLast(ctx context.Context, same []*appsv1.ControllerRevision
 }
 
 // MovePods gives the pods of revision from to revision to, which has the same template; label says on a pod which it is of.
-func MovePods(ctx context.Context, r *Resource[*corev1.Pod], pods []*corev1.Pod, label, from, to string) error {
+func MovePods(ctx context.Context, r *controller.Resource[*corev1.Pod], pods []*corev1.Pod, label, from, to string) error {
 	for _, p := range pods {
 		if p.Labels[label] != from || from == to {
 			continue
@@ -146,7 +150,7 @@ func MovePods(ctx context.Context, r *Resource[*corev1.Pod], pods []*corev1.Pod,
 
 // Trim deletes the oldest revisions that are not in use, so that no more than limit old ones are left. old is ordered from
 // the first.
-func (h History) Trim(ctx context.Context, old []*appsv1.ControllerRevision, limit int, inUse func(*appsv1.ControllerRevision) bool) error {
+func (h Revisions) Trim(ctx context.Context, old []*appsv1.ControllerRevision, limit int, inUse func(*appsv1.ControllerRevision) bool) error {
 	for _, r := range expired(old, limit, inUse) {
 		if err := h.delete(ctx, r); err != nil {
 			return err
@@ -160,7 +164,7 @@ func expired(old []*appsv1.ControllerRevision, limit int, inUse func(*appsv1.Con
 	return idle[:min(max(len(old)-limit, 0), len(idle))]
 }
 
-func (h History) delete(ctx context.Context, r *appsv1.ControllerRevision) error {
+func (h Revisions) delete(ctx context.Context, r *appsv1.ControllerRevision) error {
 	if err := h.Claim.Children.Delete(ctx, r.Namespace, r.Name, r.UID); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting ControllerRevision %s/%s: %w", r.Namespace, r.Name, err)
 	}

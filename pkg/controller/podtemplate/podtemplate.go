@@ -1,4 +1,5 @@
-package controller
+// Package podtemplate is what workloads make of their pod templates: pods, and a hash by which one template is told from another.
+package podtemplate
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -7,7 +8,7 @@ import (
 )
 
 // PodOf makes the pod that a template of owner describes, without a name yet.
-func PodOf(owner Object, kind schema.GroupVersionKind, template *corev1.PodTemplateSpec) *corev1.Pod {
+func PodOf(owner metav1.Object, kind schema.GroupVersionKind, template *corev1.PodTemplateSpec) *corev1.Pod {
 	t := template.DeepCopy()
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

@@ -1,28 +1,30 @@
-package controller
+package owned
 
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/pkg/controller"
 )
 
-// OwnedPods wakes the owners of pods when these change, and tells Expect what has been seen.
-type OwnedPods struct {
+// Pods wakes the owners of pods when these change, and tells Expect what has been seen.
+type Pods struct {
 	// Kind is the owners' kind.
 	Kind   schema.GroupVersionKind
 	Expect *Expectations
-	Wake   func(Key)
+	Wake   func(controller.Key)
 	// Adopters returns the owners that may adopt an orphan.
-	Adopters func(*corev1.Pod) []Key
+	Adopters func(*corev1.Pod) []controller.Key
 }
 
 // Handlers are to be given to Watch.
-func (o OwnedPods) Handlers() Handlers[*corev1.Pod] {
-	return Handlers[*corev1.Pod]{Add: o.added, Update: o.updated, Delete: o.deleted}
+func (o Pods) Handlers() controller.Handlers[*corev1.Pod] {
+	return controller.Handlers[*corev1.Pod]{Add: o.added, Update: o.updated, Delete: o.deleted}
 }
 
-func (o OwnedPods) added(p *corev1.Pod) {
+func (o Pods) added(p *corev1.Pod) {
 	if p.DeletionTimestamp != nil {
 		// A restarted controller may first see a pod when it is already on its way out.
 		o.deleted(p)
@@ -36,7 +38,7 @@ func (o OwnedPods) added(p *corev1.Pod) {
 	o.offer(p)
 }
 
-func (o OwnedPods) updated(old, p *corev1.Pod) {
+func (o Pods) updated(old, p *corev1.Pod) {
 	if old.ResourceVersion == p.ResourceVersion {
 		return
 	}
@@ -58,7 +60,7 @@ func (o OwnedPods) updated(old, p *corev1.Pod) {
 	}
 }
 
-func (o OwnedPods) deleted(p *corev1.Pod) {
+func (o Pods) deleted(p *corev1.Pod) {
 	if key, uid, ok := ControllerKey(p, o.Kind); ok {
 		o.Expect.Deleted(uid, p.UID)
 		o.Wake(key)
@@ -66,7 +68,7 @@ func (o OwnedPods) deleted(p *corev1.Pod) {
 }
 
 // offer wakes the owners that may adopt the pod.
-func (o OwnedPods) offer(p *corev1.Pod) {
+func (o Pods) offer(p *corev1.Pod) {
 	if metav1.GetControllerOfNoCopy(p) != nil {
 		return
 	}
