@@ -2,13 +2,15 @@ package core
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/resource"
 )
 
 // QOSClass returns a pod's quality of service: Guaranteed if every container has cpu and memory limits equal to its requests,
-// BestEffort if none has either, else Burstable. Pod-level resources, where given, stand for all containers.
+// BestEffort if none has either, else Burstable. A limit alone guarantees nothing: where the API server has not made a request
+// of it, there is none. Pod-level resources, where they name any, stand for all containers.
 func QOSClass(p *corev1.Pod) corev1.PodQOSClass {
-	if r := p.Spec.Resources; r != nil {
-		return classOf([]corev1.ResourceRequirements{*r})
+	if resource.IsPodLevelResourcesSet(p) {
+		return classOf([]corev1.ResourceRequirements{*p.Spec.Resources})
 	}
 	var all []corev1.ResourceRequirements
 	for _, cs := range [][]corev1.Container{p.Spec.Containers, p.Spec.InitContainers} {

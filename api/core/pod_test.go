@@ -35,6 +35,8 @@ func TestQOSClass(t *testing.T) {
 		"other resources":          {containers: []corev1.ResourceRequirements{{Limits: list("example.com/gpu", "1")}}, want: corev1.PodQOSBestEffort},
 		"zeros":                    {containers: []corev1.ResourceRequirements{{Requests: list("cpu", "0")}}, want: corev1.PodQOSBestEffort},
 		"the pod speaks for all":   {containers: []corev1.ResourceRequirements{{}}, pod: &both, want: corev1.PodQOSGuaranteed},
+		"limits without requests":  {containers: []corev1.ResourceRequirements{{Limits: both.Limits}}, want: corev1.PodQOSBurstable},
+		"the pod names nothing":    {containers: []corev1.ResourceRequirements{both}, pod: &corev1.ResourceRequirements{}, want: corev1.PodQOSGuaranteed},
 		"the pod asks for nothing": {containers: []corev1.ResourceRequirements{{}}, pod: &corev1.ResourceRequirements{}, want: corev1.PodQOSBestEffort},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/kubectl/cli"
 )
@@ -45,7 +48,8 @@ func untilSignal(ctx context.Context, command func(context.Context) int) int {
 		}
 	case <-time.After(grace):
 	}
-	_ = syscall.Kill(os.Getpid(), got)
-	time.Sleep(grace) // the signal is delivered to some thread of ours meanwhile
+	// A signal to the thread that sends it is delivered before the call returns; one to the process is some thread's, some time.
+	runtime.LockOSThread()
+	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), got)
 	return died
 }

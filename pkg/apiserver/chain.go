@@ -159,7 +159,7 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		user, err := s.Authenticator.Authenticate(r)
 		if err != nil || user == nil {
 			if err != nil {
-				s.Log.Info("request not authenticated", "path", r.URL.Path, "error", err)
+				s.Log.Info("request not authenticated", "path", r.URL.Path, "err", err)
 			}
 			// Over HTTP/2, too: a stranger that goes on asking must connect anew for it.
 			w.Header().Set("Connection", "close")
@@ -188,7 +188,7 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 			return
 		}
 		if err != nil {
-			s.Log.Warn("authorization failed", "path", r.URL.Path, "error", err)
+			s.Log.Warn("authorization failed", "path", r.URL.Path, "err", err)
 		}
 		s.refuse(w, r, forbidden(a, reason))
 	})

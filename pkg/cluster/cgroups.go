@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -152,23 +153,27 @@ func (c Config) cgroupProcesses() ([]int, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
+// removeRetry is how often the removal of a busy group is tried again.
+const removeRetry = 10 * time.Millisecond
+
 // removeCgroups removes all of the cluster's groups, waiting up to patience for the last dying processes to leave them.
-func (c Config) removeCgroups(patience time.Duration) error {
+func (c Config) removeCgroups(ctx context.Context, patience time.Duration) error {
 	roots, err := hierarchies()
 	if err != nil {
 		return err
 	}
-	deadline := time.Now().Add(patience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var errs []error
 	for _, root := range roots {
-		errs = append(errs, removeGroup(filepath.Join(root, c.mark()), deadline))
+		errs = append(errs, removeGroup(ctx, filepath.Join(root, c.mark())))
 	}
 	return errors.Join(errs...)
 }
 
 // removeGroup removes a group and those below it. The kernel has no notice of a v1 group becoming empty, so a busy group is
-// tried again until the deadline.
-func removeGroup(group string, deadline time.Time) error {
+// tried again until ctx ends.
+func removeGroup(ctx context.Context, group string) error {
 	entries, err := os.ReadDir(group)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -178,19 +183,26 @@ func removeGroup(group string, deadline time.Time) error {
 	}
 	for _, e := range entries {
 		if e.IsDir() {
-			if err := removeGroup(filepath.Join(group, e.Name()), deadline); err != nil {
+			if err := removeGroup(ctx, filepath.Join(group, e.Name())); err != nil {
 				return err
 			}
 		}
 	}
+	retry := time.NewTicker(removeRetry)
+	defer retry.Stop()
 	for {
 		err := syscall.Rmdir(group)
 		if err == nil || errors.Is(err, syscall.ENOENT) {
 			return nil
 		}
-		if !errors.Is(err, syscall.EBUSY) || time.Now().After(deadline) {
-			return fmt.Errorf("remove the cgroup %s: %w", group, err)
+		err = fmt.Errorf("remove the cgroup %s: %w", group, err)
+		if !errors.Is(err, syscall.EBUSY) {
+			return err
 		}
-		time.Sleep(10 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-retry.C:
+		}
 	}
 }

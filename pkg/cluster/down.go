@@ -34,7 +34,7 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 		{"Stop the processes", func() error { return c.stop(ctx) }},
 		{"Remove the node network", func() error { return c.removeNetwork(ctx) }},
 		{"Remove the mounts", c.removeMounts},
-		{"Remove the cgroups", func() error { return c.removeCgroups(killPatience) }},
+		{"Remove the cgroups", func() error { return c.removeCgroups(ctx, killPatience) }},
 		{"Remove the kubeconfig context", c.removeContext},
 	}
 	err = nil

@@ -24,7 +24,7 @@ const (
 // endEarlierLife ends and removes everything on the host that carries the cluster's mark: processes, mounts, network, cgroups.
 // Nothing of value is in it. A supervisor that answers is asked to end in order first.
 func (c Config) endEarlierLife(ctx context.Context) error {
-	return errors.Join(c.stop(ctx), c.removeNetwork(ctx), c.removeMounts(), c.removeCgroups(killPatience))
+	return errors.Join(c.stop(ctx), c.removeNetwork(ctx), c.removeMounts(), c.removeCgroups(ctx, killPatience))
 }
 
 // stop ends the supervisor and with it all processes, and then, by their cgroups, those that its end did not reach.

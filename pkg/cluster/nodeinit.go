@@ -87,7 +87,7 @@ func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 	}
 	running.Go(func() {
 		if err := n.loadImages(ctx, s, log); err != nil && ctx.Err() == nil {
-			log.Error("cannot load the local images", "error", err)
+			log.Error("cannot load the local images", "err", err)
 		}
 	})
 	err := serveControl(ctx, layout(n.DataDir).socket(n.Name), func() Status { return Status{PID: os.Getpid(), Processes: s.statuses()} })

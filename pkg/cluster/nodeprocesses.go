@@ -30,7 +30,7 @@ func (n *NodeConfig) processes(log *slog.Logger) []process {
 			before: func(ctx context.Context) {
 				clearUnfinishedTasks(ctx, "/proc", containerdTasks, log)
 				if err := clearLostNetworks(containerdTasks, sandboxSpaces, sandboxAddresses, log); err != nil {
-					log.Warn("cannot clear the networks of lost sandboxes", "error", err)
+					log.Warn("cannot clear the networks of lost sandboxes", "err", err)
 				}
 			}},
 		{name: "kubelet", argv: []string{bin("kubelet"),

@@ -54,13 +54,13 @@ func nodeListWatch(client *rest.RESTClient, name string) cache.ListerWatcher {
 func (c Config) followPodRoutes(ctx context.Context, log *slog.Logger) {
 	client, err := c.coreClient()
 	if err != nil {
-		log.Error("cannot follow the nodes' pod networks", "error", err)
+		log.Error("cannot follow the nodes' pod networks", "err", err)
 		return
 	}
 	route := func(obj any) {
 		if node, ok := obj.(*corev1.Node); ok {
 			if err := c.routeToPods(node); err != nil {
-				log.Error("cannot set the route to a node's pods", "node", node.Name, "error", err)
+				log.Error("cannot set the route to a node's pods", "node", node.Name, "err", err)
 			}
 		}
 	}
@@ -70,7 +70,7 @@ func (c Config) followPodRoutes(ctx context.Context, log *slog.Logger) {
 		}
 		if node, ok := obj.(*corev1.Node); ok {
 			if err := c.forgetRouteToPods(node); err != nil {
-				log.Error("cannot remove the route to a node's pods", "node", node.Name, "error", err)
+				log.Error("cannot remove the route to a node's pods", "node", node.Name, "err", err)
 			}
 		}
 	}

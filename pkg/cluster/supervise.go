@@ -50,7 +50,7 @@ func (c Config) Supervise(ctx context.Context, self string, log *slog.Logger) (e
 		return err
 	}
 	if err := raiseLimits(); err != nil {
-		log.Warn("cannot raise the limits of inotify", "error", err)
+		log.Warn("cannot raise the limits of inotify", "err", err)
 	}
 	defer func() { err = errors.Join(err, c.removeNetwork(life)) }()
 	if err := c.makeNetwork(ctx); err != nil {

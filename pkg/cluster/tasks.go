@@ -48,7 +48,7 @@ func clearUnfinishedTasks(ctx context.Context, proc, tasks string, log *slog.Log
 		return len(idle) == 0, nil
 	})
 	if err != nil {
-		log.Warn("cannot end the shims without a container", "error", err)
+		log.Warn("cannot end the shims without a container", "err", err)
 		return
 	}
 	entries, err := os.ReadDir(tasks)
@@ -62,7 +62,7 @@ func clearUnfinishedTasks(ctx context.Context, proc, tasks string, log *slog.Log
 		}
 		log.Info("removing the directory of a task that no shim began to make", "task", e.Name())
 		if err := os.RemoveAll(dir); err != nil {
-			log.Warn("cannot remove the directory of a task", "directory", dir, "error", err)
+			log.Warn("cannot remove the directory of a task", "directory", dir, "err", err)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (e *Endpoints) handler(name string, checks []Check) http.Handler {
 			e.observe(c.Name, name, err)
 			if err != nil {
 				failed = true
-				e.log.Debug("health check failed", "endpoint", name, "check", c.Name, "error", err)
+				e.log.Debug("health check failed", "endpoint", name, "check", c.Name, "err", err)
 				fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.Name)
 				continue
 			}

@@ -75,7 +75,7 @@ func (x *exchange) mayCreate() error {
 		return nil
 	}
 	if err != nil {
-		x.Log.Warn("authorization failed", "path", a.Path, "error", err)
+		x.Log.Warn("authorization failed", "path", a.Path, "err", err)
 	}
 	return authz.Forbidden(a, reason)
 }

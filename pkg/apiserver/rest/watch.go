@@ -294,7 +294,7 @@ func (s *stream) end(err error, from int64) {
 	if errors.Is(err, storage.ErrExpired) {
 		err = apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d", from))
 	} else if !isStatus(err) {
-		s.Log.Error("watch ended", "path", s.r.URL.Path, "error", err)
+		s.Log.Error("watch ended", "path", s.r.URL.Path, "err", err)
 		err = registry.StorageError(err)
 	}
 	g := newGather(s.w)

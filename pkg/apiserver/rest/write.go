@@ -150,7 +150,7 @@ func ignoreClient(error) error { return nil }
 func (a *API) WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)
 	if status.Code >= http.StatusInternalServerError && r.Context().Err() == nil {
-		a.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "code", status.Code, "error", err)
+		a.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "code", status.Code, "err", err)
 	}
 	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
@@ -160,7 +160,7 @@ func (a *API) WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		form = accepted{media: typeJSON}
 	}
 	if err := a.writeObject(w, r, form, int(status.Code), status); err != nil {
-		a.Log.Error("cannot answer", "path", r.URL.Path, "error", err)
+		a.Log.Error("cannot answer", "path", r.URL.Path, "err", err)
 	}
 }
 

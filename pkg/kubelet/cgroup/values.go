@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/resource"
+
+	"bonsai/api/core"
 )
 
 // Bounds and period of the kernel's CPU controller.
@@ -30,39 +32,7 @@ func Class(pod *corev1.Pod) corev1.PodQOSClass {
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass
 	}
-	if resource.IsPodLevelResourcesSet(pod) {
-		return classOf([]corev1.ResourceRequirements{*pod.Spec.Resources})
-	}
-	var all []corev1.ResourceRequirements
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			all = append(all, list[i].Resources)
-		}
-	}
-	return classOf(all)
-}
-
-// classOf: BestEffort asks for nothing, Guaranteed has CPU and memory limits everywhere and requests as much, the rest is Burstable.
-func classOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
-	asks, guaranteed := false, true
-	for _, r := range all {
-		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-			request, limit := r.Requests[name], r.Limits[name]
-			if !request.IsZero() || !limit.IsZero() {
-				asks = true
-			}
-			if limit.IsZero() || !request.IsZero() && request.Cmp(limit) != 0 {
-				guaranteed = false
-			}
-		}
-	}
-	switch {
-	case !asks:
-		return corev1.PodQOSBestEffort
-	case guaranteed:
-		return corev1.PodQOSGuaranteed
-	}
-	return corev1.PodQOSBurstable
+	return core.QOSClass(pod)
 }
 
 // ForPod returns the settings of the pod's cgroup: CPU shares by its requests; quota and memory limit only if every container
