@@ -28,6 +28,7 @@ import (
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/dns"
 	"bonsai/pkg/kubelet/images"
+	"bonsai/pkg/kubelet/logs"
 	"bonsai/pkg/kubelet/node"
 	"bonsai/pkg/kubelet/server"
 	"bonsai/pkg/kubelet/sysctl"
@@ -97,7 +98,7 @@ func config(s *settings, remote *client.Client, log *slog.Logger) (kubelet.Confi
 		return kubelet.Config{}, err // was checked with the settings
 	}
 	cfg := kubelet.Config{
-		NodeName: name, Client: remote, RootDir: s.rootDir, PodLogsDir: c.PodLogsDir, ContainerLogsDir: containerLogsDir,
+		NodeName: name, Client: remote, RootDir: s.rootDir, Logs: logs.Files{Pods: c.PodLogsDir, Links: containerLogsDir},
 		StaticPodPath: c.StaticPodPath, StaticPeriod: c.FileCheckFrequency.Duration,
 		Runtime: cri.Config{Endpoint: c.ContainerRuntimeEndpoint, ImageEndpoint: c.ImageServiceEndpoint, Timeout: c.RuntimeRequestTimeout.Duration},
 		Cgroups: cgroup.Config{Root: c.CgroupRoot, Driver: c.CgroupDriver, Allocatable: n.Resources.Allocatable(n.Machine.Capacity()), Log: log},

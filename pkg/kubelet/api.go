@@ -175,7 +175,7 @@ func (v View) ContainerLogs(ctx context.Context, pod *corev1.Pod, container stri
 	}
 	path := c.LogPath
 	if path == "" {
-		path = logs.Path(logs.PodDir(v.k.cfg.PodLogsDir, pod.Namespace, pod.Name, pod.UID), container, c.Attempt)
+		path = logs.Path(v.k.cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID), container, c.Attempt)
 	}
 	id := c.ID.ID
 	alive := func(ctx context.Context) (bool, error) {
@@ -244,7 +244,7 @@ func (k *Kubelet) logFiles(ctx context.Context) ([]logs.File, error) {
 		for _, c := range p.Containers {
 			if c.State == runtime.StateRunning {
 				out = append(out, logs.File{ContainerID: c.ID.ID,
-					Path: logs.Path(logs.PodDir(k.cfg.PodLogsDir, p.Namespace, p.Name, p.UID), c.Name, c.Attempt)})
+					Path: logs.Path(k.cfg.Logs.PodDir(p.Namespace, p.Name, p.UID), c.Name, c.Attempt)})
 			}
 		}
 	}

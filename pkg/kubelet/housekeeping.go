@@ -3,21 +3,15 @@ package kubelet
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubelet/config"
-	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/images"
+	"bonsai/pkg/kubelet/logs"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -94,7 +88,7 @@ func (k *Kubelet) clean(ctx context.Context) {
 		"dead containers":      k.cleanContainers(ctx),
 		"directories of pods":  k.volumes.Cleanup(ctx, k.workers.WhenGone),
 		"cgroups of pods":      k.cgroups.Reconcile(ctx, k.workers.WhenFinished),
-		"logs of pods":         k.cleanLogs(),
+		"logs of pods":         k.cfg.Logs.Clean(k.workers.WhenGone),
 		"cgroups' CPU of pods": k.cgroups.UpdateQoS(k.active()),
 	} {
 		if err != nil && ctx.Err() == nil {
@@ -122,7 +116,7 @@ func (k *Kubelet) cleanContainers(ctx context.Context) error {
 		}
 		now.Name, now.Namespace = p.Name, p.Namespace
 		for _, c := range excess(now) {
-			errs = append(errs, k.cri.RemoveContainer(ctx, c.ID.ID), k.removeLog(now, c))
+			errs = append(errs, k.cri.RemoveContainer(ctx, c.ID.ID), k.cfg.Logs.Remove(logOf(now, &c)))
 		}
 		for _, id := range unused(now) {
 			errs = append(errs, k.cri.RemoveSandbox(ctx, id))
@@ -165,74 +159,7 @@ func deadBefore(p *runtime.PodStatus, i int) bool {
 	return false
 }
 
-func (k *Kubelet) removeLog(p *runtime.PodStatus, c runtime.Container) error {
-	base := filepath.Join(cri.LogDirectory(k.cfg.PodLogsDir, p.Namespace, p.Name, p.UID), c.Name, fmt.Sprintf("%d.log", c.Attempt))
-	files, err := filepath.Glob(base + "*")
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, f := range append(files, k.logLink(p.Name, p.Namespace, c.Name, c.ID.ID)) {
-		if err := os.Remove(f); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (k *Kubelet) logLink(pod, namespace, container, id string) string {
-	return filepath.Join(k.cfg.ContainerLogsDir, pod+"_"+namespace+"_"+container+"-"+id+".log")
-}
-
-// removeLogs removes a gone pod's logs and the links to them.
-func (k *Kubelet) removeLogs(pod *corev1.Pod) error {
-	dir := cri.LogDirectory(k.cfg.PodLogsDir, pod.Namespace, pod.Name, pod.UID)
-	if err := os.RemoveAll(dir); err != nil {
-		return fmt.Errorf("remove the pod's logs: %w", err)
-	}
-	return k.removeDeadLinks()
-}
-
-// removeDeadLinks removes links into log directories that are gone. A log itself is missing for a moment while it is rotated, and its
-// link must outlive that.
-func (k *Kubelet) removeDeadLinks() error {
-	links, err := os.ReadDir(k.cfg.ContainerLogsDir)
-	if err != nil {
-		return fmt.Errorf("read the directory of container logs: %w", err)
-	}
-	for _, l := range links {
-		path := filepath.Join(k.cfg.ContainerLogsDir, l.Name())
-		if l.Type()&fs.ModeSymlink == 0 {
-			continue
-		}
-		log, err := os.Readlink(path)
-		if err != nil {
-			continue // removed meanwhile
-		}
-		if _, err := os.Stat(filepath.Dir(log)); errors.Is(err, fs.ErrNotExist) {
-			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// cleanLogs removes the logs of pods that are gone.
-func (k *Kubelet) cleanLogs() error {
-	dirs, err := os.ReadDir(k.cfg.PodLogsDir)
-	if err != nil {
-		return fmt.Errorf("read the directory of pod logs: %w", err)
-	}
-	var errs []error
-	for _, d := range dirs {
-		parts := strings.SplitN(d.Name(), "_", 3)
-		if len(parts) != 3 {
-			continue
-		}
-		errs = append(errs, k.workers.WhenGone(types.UID(parts[2]), func() error {
-			return os.RemoveAll(filepath.Join(k.cfg.PodLogsDir, d.Name()))
-		}))
-	}
-	return errors.Join(append(errs, k.removeDeadLinks())...)
+// logOf names the log of a container.
+func logOf(p *runtime.PodStatus, c *runtime.Container) logs.Container {
+	return logs.Container{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Name: c.Name, ID: c.ID.ID, Attempt: c.Attempt}
 }

@@ -23,6 +23,7 @@ import (
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/dns"
 	"bonsai/pkg/kubelet/images"
+	"bonsai/pkg/kubelet/logs"
 	"bonsai/pkg/kubelet/node"
 	"bonsai/pkg/kubelet/objects"
 	"bonsai/pkg/kubelet/pleg"
@@ -39,8 +40,10 @@ import (
 type Config struct {
 	NodeName string
 	Client   *client.Client
-	// RootDir is the kubelet's directory, PodLogsDir that of the pods' logs; ContainerLogsDir gets links to the single logs.
-	RootDir, PodLogsDir, ContainerLogsDir string
+	// RootDir is the kubelet's directory.
+	RootDir string
+	// Logs is where the containers' logs are.
+	Logs logs.Files
 	// StaticPodPath is a directory of manifests, or one file; empty: no static pods. StaticPeriod is how often it is read anew.
 	StaticPodPath string
 	StaticPeriod  time.Duration

@@ -38,7 +38,7 @@ func (k *Kubelet) restartAll(ctx context.Context, f lifecycle.Facts, st *podStat
 		}
 	}
 	for _, c := range append(first, last...) {
-		if err := errors.Join(k.cri.RemoveContainer(ctx, c.ID.ID), k.removeLog(f.Runtime, *c)); err != nil {
+		if err := errors.Join(k.cri.RemoveContainer(ctx, c.ID.ID), k.cfg.Logs.Remove(logOf(f.Runtime, c))); err != nil {
 			return err
 		}
 		if causes[c.ID] {

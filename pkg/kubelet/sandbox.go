@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/dns"
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/runtime"
@@ -39,7 +38,7 @@ func (k *Kubelet) makeGround(pod *corev1.Pod, st *podState) error {
 		return fmt.Errorf("make the pod's cgroup: %w", err)
 	}
 	st.cgroupParent = parent
-	if err := os.MkdirAll(cri.LogDirectory(k.cfg.PodLogsDir, pod.Namespace, pod.Name, pod.UID), 0o755); err != nil {
+	if err := os.MkdirAll(k.cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID), 0o755); err != nil {
 		return fmt.Errorf("make the pod's log directory: %w", err)
 	}
 	return nil
@@ -120,5 +119,5 @@ func (k *Kubelet) sandboxOptions(pod *corev1.Pod, st *podState, attempt uint32) 
 	}
 	return runtime.SandboxOptions{Attempt: attempt, Hostname: hostname, CgroupParent: st.cgroupParent,
 		DNS:          runtime.DNS{Servers: s.Servers, Searches: s.Searches, Options: s.Options},
-		LogDirectory: cri.LogDirectory(k.cfg.PodLogsDir, pod.Namespace, pod.Name, pod.UID)}
+		LogDirectory: k.cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID)}
 }

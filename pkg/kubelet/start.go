@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +14,7 @@ import (
 	"bonsai/pkg/kubelet/env"
 	"bonsai/pkg/kubelet/images"
 	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/logs"
 	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/trace"
 )
@@ -97,7 +97,10 @@ func (k *Kubelet) tryStart(ctx context.Context, f lifecycle.Facts, st *podState,
 		return &startError{reason: "RunContainerError", err: errors.New(cause(err)), until: now}
 	}
 	k.containerEvent(pod, c.Name, corev1.EventTypeNormal, "Started", "Container started")
-	k.linkLog(pod, c.Name, id, s.Attempt)
+	log := logs.Container{Namespace: pod.Namespace, Pod: pod.Name, UID: pod.UID, Name: c.Name, ID: id, Attempt: s.Attempt}
+	if err := k.cfg.Logs.Link(log); err != nil {
+		k.log.Warn("a container's log has no link", "pod", fullName(pod), "container", c.Name, "err", err)
+	}
 	trace.Step(ctx, k.log, pod, "kubelet.start", begun, time.Now())
 	return k.postStart(ctx, f, c, id)
 }
@@ -221,7 +224,7 @@ func (k *Kubelet) request(ctx context.Context, f lifecycle.Facts, st *podState, 
 	if s.Kind == lifecycle.Ephemeral {
 		o.TargetID = targetOf(pod, c.Name, f.Runtime)
 	}
-	dir := filepath.Join(cri.LogDirectory(k.cfg.PodLogsDir, pod.Namespace, pod.Name, pod.UID), c.Name)
+	dir := filepath.Join(k.cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID), c.Name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return cri.ContainerRequest{}, fmt.Errorf("make the container's log directory: %w", err)
 	}
@@ -273,16 +276,4 @@ func checkUser(pod *corev1.Pod, c *corev1.Container, img *runtime.Image) error {
 		return fmt.Errorf("container has runAsNonRoot and image will run as root %s", where)
 	}
 	return nil
-}
-
-// linkLog makes the link in the flat directory of logs that log collectors read.
-func (k *Kubelet) linkLog(pod *corev1.Pod, container, id string, attempt int) {
-	if k.cfg.ContainerLogsDir == "" {
-		return
-	}
-	log := filepath.Join(cri.LogDirectory(k.cfg.PodLogsDir, pod.Namespace, pod.Name, pod.UID), container, strconv.Itoa(attempt)+".log")
-	link := filepath.Join(k.cfg.ContainerLogsDir, pod.Name+"_"+pod.Namespace+"_"+container+"-"+id+".log")
-	if err := os.Symlink(log, link); err != nil && !errors.Is(err, os.ErrExist) {
-		k.log.Warn("link to a container's log not made", "link", link, "err", err)
-	}
 }

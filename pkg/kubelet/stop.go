@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -59,7 +58,7 @@ func (s *stopper) all(ctx context.Context, list []*runtime.Container) error {
 func (s *stopper) place(c *runtime.Container) int {
 	init := s.pod.Spec.InitContainers
 	for i := range init {
-		if init[i].Name == c.Name && lifecycle.Sidecar(&init[i]) && c.State == runtime.StateRunning {
+		if init[i].Name == c.Name && runtime.Sidecar(&init[i]) && c.State == runtime.StateRunning {
 			return len(init) - i
 		}
 	}

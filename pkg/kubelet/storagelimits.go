@@ -9,7 +9,6 @@ import (
 
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/config"
-	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/localstorage"
 	"bonsai/pkg/kubelet/volume/emptydir"
@@ -85,7 +84,7 @@ func (k *Kubelet) storageOf(ctx context.Context, pod *corev1.Pod, st *podState, 
 	rt := st.runtime
 	st.mu.Unlock()
 	for c := range containers(pod) {
-		u.Containers[c.Name] = localstorage.Logs(filepath.Join(cri.LogDirectory(k.cfg.PodLogsDir, pod.Namespace, pod.Name, pod.UID), c.Name))
+		u.Containers[c.Name] = localstorage.Logs(filepath.Join(k.cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID), c.Name))
 		if rt != nil {
 			if x := rt.Container(c.Name); x != nil {
 				u.Containers[c.Name] += int64(layers[x.ID.ID])

@@ -300,7 +300,7 @@ func (k *Kubelet) Forget(ctx context.Context, pod *corev1.Pod) error {
 	if err := k.volumes.Remove(ctx, pod.UID); err != nil {
 		return fmt.Errorf("remove the pod's directory: %w", err)
 	}
-	if err := k.removeLogs(pod); err != nil {
+	if err := k.cfg.Logs.RemovePod(pod.Namespace, pod.Name, pod.UID); err != nil {
 		return err
 	}
 	// Again: the pod may have been tracked by an update that came in the moment of its end.

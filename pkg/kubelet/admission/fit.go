@@ -9,6 +9,8 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // claim is what a pod takes of the node.
@@ -41,7 +43,7 @@ func claimOf(pod *corev1.Pod) claim {
 	}
 	for i := range pod.Spec.InitContainers {
 		// The ports of an init container that ends are free when the others begin.
-		if ct := &pod.Spec.InitContainers[i]; ct.RestartPolicy != nil && *ct.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+		if ct := &pod.Spec.InitContainers[i]; runtime.Sidecar(ct) {
 			ports(ct)
 		}
 	}

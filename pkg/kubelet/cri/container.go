@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"bonsai/pkg/kubelet/runtime"
@@ -154,9 +153,4 @@ func containerAnnotations(q ContainerRequest) map[string]string {
 		}
 	}
 	return a
-}
-
-// LogDirectory is the directory of a pod's logs beneath root: <namespace>_<name>_<uid>.
-func LogDirectory(root string, namespace, name string, uid types.UID) string {
-	return filepath.Join(root, namespace+"_"+name+"_"+string(uid))
 }

@@ -75,7 +75,7 @@ func oomScore(pod *corev1.Pod, ct *corev1.Container, capacity int64) int64 {
 	}
 	request := ct.Resources.Requests.Memory().Value()
 	if slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
-		return c.Name == ct.Name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		return c.Name == ct.Name && runtime.Sidecar(&c)
 	}) {
 		request = max(request, leastRequest(pod.Spec.Containers)) // a sidecar does not die before those it serves
 	}

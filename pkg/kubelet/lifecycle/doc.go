@@ -59,11 +59,6 @@ func Hash(c *corev1.Container) string {
 	return strconv.FormatUint(uint64(h.Sum32()), 16)
 }
 
-// Sidecar tells whether an init container keeps running beside the regular ones.
-func Sidecar(c *corev1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-}
-
 // Restarts tells whether a container that ended with that exit code is to be started again.
 func Restarts(pod *corev1.Pod, c *corev1.Container, exit int32) bool {
 	policy := string(pod.Spec.RestartPolicy)

@@ -255,7 +255,7 @@ func (p *planner) initContainers() (done, failed bool) {
 	for i := range p.Pod.Spec.InitContainers {
 		c := &p.Pod.Spec.InitContainers[i]
 		s := p.current(c.Name)
-		if Sidecar(c) {
+		if runtime.Sidecar(c) {
 			ready := p.sidecar(c, s)
 			if !ready && !begun {
 				return false, false

@@ -1,6 +1,10 @@
 package lifecycle
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/runtime"
+)
 
 // Phase computes the pod's phase from its container statuses. terminal tells that the pod has ended for good: no container
 // runs and none will.
@@ -82,7 +86,7 @@ func countInits(pod *corev1.Pod, inits []corev1.ContainerStatus) (pending, faile
 			t = s.LastTerminationState.Terminated
 		}
 		switch {
-		case Sidecar(c):
+		case runtime.Sidecar(c):
 			if s.Started == nil || !*s.Started {
 				if s.State.Terminated == nil && s.LastTerminationState.Terminated == nil {
 					pending++

@@ -118,7 +118,7 @@ func (m *Manager) Update(pod *corev1.Pod, targets map[string]Target) {
 	m.adoptLocked(p, targets)
 	p.pod, p.targets = pod, targets
 	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+		if c := &pod.Spec.InitContainers[i]; runtime.Sidecar(c) {
 			m.ensure(p, c)
 		}
 	}

@@ -1,0 +1,133 @@
+package logs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Files is where the logs of the node's containers are. A pod's have a directory of their own beneath Pods, and Links has a link to each
+// single one, which collectors of logs read; empty: no links are made.
+type Files struct{ Pods, Links string }
+
+// PodDir is the directory of a pod's logs: <namespace>_<name>_<uid>.
+func (f Files) PodDir(namespace, name string, uid types.UID) string {
+	return filepath.Join(f.Pods, namespace+"_"+name+"_"+string(uid))
+}
+
+// Path is the log file of a container's n-th start in the pod's directory: <container>/<n>.log.
+func Path(podDir, container string, n int) string {
+	return filepath.Join(podDir, container, strconv.Itoa(n)+".log")
+}
+
+// Container is one start of a container.
+type Container struct {
+	// Namespace, Pod and UID are the pod's.
+	Namespace, Pod string
+	UID            types.UID
+	Name           string
+	// ID is the runtime's own id, Attempt the restart count.
+	ID      string
+	Attempt int
+}
+
+func (f Files) path(c Container) string {
+	return Path(f.PodDir(c.Namespace, c.Pod, c.UID), c.Name, c.Attempt)
+}
+
+func (f Files) link(c Container) string {
+	return filepath.Join(f.Links, c.Pod+"_"+c.Namespace+"_"+c.Name+"-"+c.ID+".log")
+}
+
+// Link makes the link to a container's log. One that is there is fine.
+func (f Files) Link(c Container) error {
+	if f.Links == "" {
+		return nil
+	}
+	if err := os.Symlink(f.path(c), f.link(c)); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("link to a container's log: %w", err)
+	}
+	return nil
+}
+
+// Remove removes a container's log, what was rotated of it and the link to it. What is gone is fine.
+func (f Files) Remove(c Container) error {
+	path := f.path(c)
+	old, err := rotatedFiles(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var errs []error
+	files := append(old, path)
+	if f.Links != "" {
+		files = append(files, f.link(c))
+	}
+	for _, p := range files {
+		if err := os.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("remove a log: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// RemovePod removes a gone pod's logs and the links to them.
+func (f Files) RemovePod(namespace, name string, uid types.UID) error {
+	if err := os.RemoveAll(f.PodDir(namespace, name, uid)); err != nil {
+		return fmt.Errorf("remove the pod's logs: %w", err)
+	}
+	return f.removeDeadLinks()
+}
+
+// Clean removes the logs of pods that are gone. whenGone is asked for each directory at the moment of its removal: it does remove if the pod
+// is gone, and keeps it from coming back until that is done. What does not look like a pod's directory is left alone.
+func (f Files) Clean(whenGone func(uid types.UID, remove func() error) error) error {
+	dirs, err := os.ReadDir(f.Pods)
+	if err != nil {
+		return fmt.Errorf("read the directory of pod logs: %w", err)
+	}
+	var errs []error
+	for _, d := range dirs {
+		parts := strings.SplitN(d.Name(), "_", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		errs = append(errs, whenGone(types.UID(parts[2]), func() error {
+			return os.RemoveAll(filepath.Join(f.Pods, d.Name()))
+		}))
+	}
+	return errors.Join(append(errs, f.removeDeadLinks())...)
+}
+
+// removeDeadLinks removes links into log directories that are gone. A log itself is missing for a moment while it is rotated, and its
+// link must outlive that.
+func (f Files) removeDeadLinks() error {
+	if f.Links == "" {
+		return nil
+	}
+	links, err := os.ReadDir(f.Links)
+	if err != nil {
+		return fmt.Errorf("read the directory of container logs: %w", err)
+	}
+	for _, l := range links {
+		path := filepath.Join(f.Links, l.Name())
+		if l.Type()&fs.ModeSymlink == 0 {
+			continue
+		}
+		log, err := os.Readlink(path)
+		if err != nil {
+			continue // removed meanwhile
+		}
+		if _, err := os.Stat(filepath.Dir(log)); errors.Is(err, fs.ErrNotExist) {
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
