@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -49,7 +50,9 @@ func (r reached) Create(context.Context, string, string, runtime.Object, *metav1
 // connected is reached for a subresource that takes over the connection.
 type connected struct{ reached }
 
-func (c connected) Connect(context.Context, string, string, string, http.ResponseWriter, *http.Request) error {
+func (connected) Options(string, url.Values) (runtime.Object, error) { return nil, nil }
+
+func (c connected) Connect(context.Context, string, string, runtime.Object, http.ResponseWriter, *http.Request) error {
 	c.count.Add(1)
 	return nil
 }

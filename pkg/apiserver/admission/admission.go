@@ -25,15 +25,23 @@ const (
 // Attributes describes one operation. Object is nil for Delete, OldObject for Create; a mutating plug-in changes Object in
 // place, or puts another one of the same kind there. It is defaulted again afterwards. OldObject is read-only.
 type Attributes struct {
-	Operation   Operation
-	Kind        schema.GroupVersionKind
-	Resource    schema.GroupVersionResource
+	Operation Operation
+	// Kind is that of Object and OldObject; Resource is where they are stored, or where the request goes if they are not.
+	Kind     schema.GroupVersionKind
+	Resource schema.GroupVersionResource
+	// RequestKind and RequestResource are what the client asked for, which differs through a view of the stored objects
+	// (events.k8s.io). Object and OldObject are of Kind all the same. Zero: Kind and Resource.
+	RequestKind     schema.GroupVersionKind
+	RequestResource schema.GroupVersionResource
+	// Subresource is the request's: "status", "scale", "eviction", "exec" …
 	Subresource string
 	Namespace   string
-	Name        string
-	Object      runtime.Object
-	OldObject   runtime.Object
-	// Options is the *metav1.CreateOptions, UpdateOptions, PatchOptions or DeleteOptions of the request.
+	// Name is the request's; empty for a create without subresource until mutating admission is over and it is generated.
+	Name string
+	// Object of Connect is what the client asks for: *corev1.PodExecOptions, PodProxyOptions and so on.
+	Object    runtime.Object
+	OldObject runtime.Object
+	// Options is the *metav1.CreateOptions, UpdateOptions or DeleteOptions of the operation; nil for Connect.
 	Options runtime.Object
 	DryRun  bool
 	User    *request.User

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ func Forbid(a *Attributes, format string, args ...any) error {
 	if name == "" && a.Object != nil {
 		name = nameOf(a.Object)
 	}
-	return apierrors.NewForbidden(a.Resource.GroupResource(), name, fmt.Errorf(format, args...))
+	return apierrors.NewForbidden(cmp.Or(a.RequestResource, a.Resource).GroupResource(), name, fmt.Errorf(format, args...))
 }
 
 // Is tells whether a is about the resource itself, or the subresource if one is given as "pods/status".

@@ -15,15 +15,20 @@ import (
 // Late is the store of a resource that may not be served yet, or not any more: each call goes to the store there is then. So what
 // the server is wired of can be made before the resources that it reads. While there is none every call is refused (503): a
 // check that cannot look must not pass.
-func (c *Catalog) Late(gr schema.GroupResource) registry.Store { return late{c, gr} }
+func (c *Catalog) Late(gr schema.GroupResource) registry.Store { return late{catalog: c, gr: gr} }
 
 type late struct {
 	catalog *Catalog
 	gr      schema.GroupResource
+	// admitted is for writes that do not ask admission.
+	admitted bool
 }
 
 func (l late) store() (registry.Store, error) {
 	if s := l.catalog.Store(l.gr); s != nil {
+		if l.admitted {
+			s = s.Admitted()
+		}
 		return s, nil
 	}
 	return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("%s are not served", l.gr))
@@ -81,6 +86,12 @@ func (l late) Update(ctx context.Context, ns, name, subresource string, change f
 		return nil, err
 	}
 	return s.Update(ctx, ns, name, subresource, change, opts)
+}
+
+// Admitted implements registry.Store.
+func (l late) Admitted() registry.Store {
+	l.admitted = true
+	return l
 }
 
 // Delete implements registry.Store.

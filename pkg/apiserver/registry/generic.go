@@ -52,6 +52,7 @@ type Generic struct {
 	codec  Codec
 	prefix string
 	gr     schema.GroupResource
+	stored schema.GroupVersionResource // gr's, also in a view
 	// written is the revision of the newest write through this store and its views.
 	written *atomic.Int64
 }
@@ -72,13 +73,20 @@ func NewGeneric(cfg Config) (*Generic, error) {
 	if cfg.Random == nil {
 		cfg.Random = RandomSuffix
 	}
-	return &Generic{Config: cfg, codec: NewCodec(cfg.Row), prefix: Prefix(cfg.Row), gr: cfg.Row.GroupResource(), written: &atomic.Int64{}}, nil
+	return &Generic{Config: cfg, codec: NewCodec(cfg.Row), prefix: Prefix(cfg.Row), gr: cfg.Row.GroupResource(), stored: cfg.Row.GVR(), written: &atomic.Int64{}}, nil
 }
 
 // View returns a store of the same objects under the rules of row, which is a view of g's: its strategy, and its name in errors.
 func (g *Generic) View(row *resources.Row) *Generic {
 	v := *g
 	v.Row, v.gr = row, row.GroupResource()
+	return &v
+}
+
+// Admitted implements Store.
+func (g *Generic) Admitted() Store {
+	v := *g
+	v.Admission = nil
 	return &v
 }
 
@@ -124,7 +132,7 @@ func RandomSuffix(n int) string {
 // attributes describes an operation to admission.
 func (g *Generic) attributes(ctx context.Context, op admission.Operation, ns, name, subresource string) *admission.Attributes {
 	return &admission.Attributes{
-		Operation: op, Kind: g.Row.GVK, Resource: g.Row.GVR(), Subresource: subresource,
+		Operation: op, Kind: g.codec.GVK(), Resource: g.stored, Subresource: subresource, RequestKind: g.Row.GVK, RequestResource: g.Row.GVR(),
 		Namespace: ns, Name: name, User: request.UserFrom(ctx), Warn: WarnerFrom(ctx),
 	}
 }

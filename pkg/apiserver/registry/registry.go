@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,10 +31,12 @@ type ReadWriter interface {
 	Update(ctx context.Context, ns, name string, change func(current runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error)
 }
 
-// Connecter is a subresource that takes over the HTTP exchange: log, exec, attach, portforward, proxy. path is what follows the
-// subresource in the URL.
+// Connecter is a subresource that takes over the HTTP exchange: log, exec, attach, portforward, proxy.
 type Connecter interface {
-	Connect(ctx context.Context, ns, name, path string, w http.ResponseWriter, r *http.Request) error
+	// Options reads what the client asks for out of the query and of the path that follows the subresource in the URL ("" or
+	// "/…"). They are what admission decides on, and may change; nil is for what is only read (log), which it is not asked about.
+	Options(path string, query url.Values) (runtime.Object, error)
+	Connect(ctx context.Context, ns, name string, opts runtime.Object, w http.ResponseWriter, r *http.Request) error
 }
 
 // Answerer answers for a subresource in one of three ways: exactly one field is set.
@@ -80,6 +83,9 @@ type Store interface {
 	// A named subresource whose row has no Strategy (binding) is written as change made it, without strategy and validation;
 	// generic metadata rules hold.
 	Update(ctx context.Context, ns, name, subresource string, change func(current runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error)
+	// Admitted returns a store of the same objects that does not ask admission: for writes that carry out what it has let in
+	// as another request, such as the binding or the eviction of a pod.
+	Admitted() Store
 	// Delete returns the object and whether it is gone (false: it waits for finalizers or its grace period).
 	Delete(ctx context.Context, ns, name string, opts *metav1.DeleteOptions) (obj runtime.Object, gone bool, err error)
 }

@@ -52,6 +52,7 @@ func (x *exchange) createOptions(p purpose) (accepted, *metav1.CreateOptions, er
 	if err != nil {
 		return a, nil, err
 	}
+	opts.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("CreateOptions")) // as admission is told
 	return a, opts, invalidOptions("CreateOptions", validation.ValidateCreateOptions(opts))
 }
 

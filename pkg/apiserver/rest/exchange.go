@@ -133,15 +133,21 @@ func (x *exchange) subresource() error {
 func (x *exchange) connect(c registry.Connecter) error {
 	rest := ""
 	if len(x.info.Parts) > 3 {
-		rest = strings.Join(x.info.Parts[3:], "/")
+		rest = "/" + strings.Join(x.info.Parts[3:], "/")
 		if strings.HasSuffix(x.r.URL.Path, "/") {
 			rest += "/"
 		}
 	}
-	if err := x.admitConnect(); err != nil {
+	opts, err := c.Options(rest, x.query)
+	if err != nil {
 		return err
 	}
-	return c.Connect(x.r.Context(), x.info.Namespace, x.info.Name, rest, x.w, x.r)
+	if opts != nil {
+		if opts, err = x.admitConnect(opts); err != nil {
+			return err
+		}
+	}
+	return c.Connect(x.r.Context(), x.info.Namespace, x.info.Name, opts, x.w, x.r)
 }
 
 // removed tells whether the resource has gone since the request came.

@@ -114,8 +114,11 @@ func patchError(err error) error {
 	return apierrors.NewBadRequest(err.Error())
 }
 
+// updateOptions are what is left of the options when the patch has become an update.
 func (p *patchRequest) updateOptions() *metav1.UpdateOptions {
-	return &metav1.UpdateOptions{DryRun: p.opts.DryRun, FieldManager: p.opts.FieldManager, FieldValidation: p.opts.FieldValidation}
+	opts := &metav1.UpdateOptions{DryRun: p.opts.DryRun, FieldManager: p.opts.FieldManager, FieldValidation: p.opts.FieldValidation}
+	opts.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("UpdateOptions"))
+	return opts
 }
 
 // patch changes an object, or what subresource writes of it. It is applied to the newest object again when another writer
@@ -166,14 +169,19 @@ func (x *exchange) patchWith(rw registry.ReadWriter, gvk schema.GroupVersionKind
 		return err
 	}
 	ctx := registry.WithWarner(x.r.Context(), x.warn)
+	opts := p.updateOptions()
 	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, func(current runtime.Object) (runtime.Object, error) {
 		current.GetObjectKind().SetGroupVersionKind(gvk)
 		b, err := json.Marshal(current)
 		if err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}
-		return p.to(b)
-	}, p.updateOptions())
+		obj, err := p.to(b)
+		if err != nil {
+			return nil, err
+		}
+		return x.admitUpdate(obj, current, opts)
+	}, opts)
 	if err != nil {
 		return err
 	}

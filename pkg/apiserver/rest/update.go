@@ -50,8 +50,7 @@ func (x *exchange) update(subresource string) error {
 		if err := withoutVersion(obj); err != nil {
 			return err
 		}
-		item, updated, err = x.res.Store.CreateItem(ctx, x.info.Namespace, x.info.Name, obj,
-			&metav1.CreateOptions{DryRun: opts.DryRun, FieldManager: opts.FieldManager, FieldValidation: opts.FieldValidation})
+		item, updated, err = x.res.Store.CreateItem(ctx, x.info.Namespace, x.info.Name, obj, createOptions(opts))
 	}
 	if err != nil {
 		return err
@@ -60,6 +59,13 @@ func (x *exchange) update(subresource string) error {
 		return err
 	}
 	return x.writeStored(a, code, item)
+}
+
+// createOptions are those of an update that creates.
+func createOptions(opts *metav1.UpdateOptions) *metav1.CreateOptions {
+	out := &metav1.CreateOptions{DryRun: opts.DryRun, FieldManager: opts.FieldManager, FieldValidation: opts.FieldValidation}
+	out.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("CreateOptions"))
+	return out
 }
 
 // mayCreate refuses a PUT that would create to who may only update.
@@ -115,6 +121,7 @@ func (x *exchange) updateOptions(p purpose) (accepted, *metav1.UpdateOptions, er
 	if err != nil {
 		return a, nil, err
 	}
+	opts.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("UpdateOptions")) // as admission is told
 	return a, opts, invalidOptions("UpdateOptions", validation.ValidateUpdateOptions(opts))
 }
 
@@ -161,7 +168,9 @@ func (x *exchange) updateWith(rw registry.ReadWriter, gvk schema.GroupVersionKin
 		return err
 	}
 	ctx := registry.WithWarner(x.r.Context(), x.warn)
-	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, func(runtime.Object) (runtime.Object, error) { return obj.DeepCopyObject(), nil }, opts)
+	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, func(current runtime.Object) (runtime.Object, error) {
+		return x.admitUpdate(obj.DeepCopyObject(), current, opts)
+	}, opts)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package assembletest
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,8 +52,11 @@ func (Nobody) Create(_ context.Context, _, name string, _ runtime.Object, _ *met
 	return nil, nobody(name)
 }
 
+// Options implements registry.Connecter.
+func (Nobody) Options(string, url.Values) (runtime.Object, error) { return nil, nil }
+
 // Connect implements registry.Connecter.
-func (Nobody) Connect(_ context.Context, _, name, _ string, _ http.ResponseWriter, _ *http.Request) error {
+func (Nobody) Connect(_ context.Context, _, name string, _ runtime.Object, _ http.ResponseWriter, _ *http.Request) error {
 	return nobody(name)
 }
 

@@ -55,7 +55,7 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 	if errs := validate(b); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Binding"}, name, errs)
 	}
-	pods := r.stores.Store(schema.GroupResource{Resource: "pods"})
+	pods := r.stores.Store(schema.GroupResource{Resource: "pods"}).Admitted()
 	change := func(current runtime.Object) (runtime.Object, error) {
 		pod := current.(*corev1.Pod)
 		return pod, bind(pod, b, metav1.NewTime(r.now()))

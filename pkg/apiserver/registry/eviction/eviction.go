@@ -50,7 +50,7 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 	if err != nil {
 		return nil, err
 	}
-	pods := r.stores.Store(schema.GroupResource{Resource: "pods"})
+	pods := r.stores.Store(schema.GroupResource{Resource: "pods"}).Admitted()
 	current, err := pods.Get(ctx, ns, name)
 	if err != nil {
 		return nil, err

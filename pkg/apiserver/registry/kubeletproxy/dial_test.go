@@ -26,7 +26,7 @@ func TestNothingGoesToTheServersOwnMachine(t *testing.T) {
 			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				verb, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 				c := map[string]registry.Connecter{"log": p.Log(), "exec": p.Exec(), "attach": p.Attach(), "portforward": p.PortForward(), "node": p.Node(), "pod": p.Pod(), "service": p.Service()}[verb]
-				if err := c.Connect(r.Context(), "ns", name, "x", w, r); err != nil {
+				if err := connect(c, name, "/x", w, r); err != nil {
 					http.Error(w, err.Error(), http.StatusInternalServerError)
 				}
 			}))

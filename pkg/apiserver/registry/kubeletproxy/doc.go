@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"time"
 
@@ -93,13 +94,31 @@ func kubeletTLS(cfg Config) (*tls.Config, error) {
 	return c, nil
 }
 
-// connecter adapts a function to registry.Connecter.
-type connecter func(ctx context.Context, ns, name, path string, w http.ResponseWriter, r *http.Request) error
+// connecter is a registry.Connecter whose options are of type T.
+type connecter[T runtime.Object] struct {
+	options func(path string, q url.Values) (T, error)
+	connect func(ctx context.Context, ns, name string, opts T, w http.ResponseWriter, r *http.Request) error
+}
 
-var _ registry.Connecter = connecter(nil)
+func (c connecter[T]) Options(path string, q url.Values) (runtime.Object, error) {
+	return c.options(path, q)
+}
 
-func (c connecter) Connect(ctx context.Context, ns, name, path string, w http.ResponseWriter, r *http.Request) error {
-	return c(ctx, ns, name, path, w, r)
+func (c connecter[T]) Connect(ctx context.Context, ns, name string, opts runtime.Object, w http.ResponseWriter, r *http.Request) error {
+	o, ok := opts.(T)
+	if !ok {
+		return apierrors.NewInternalError(fmt.Errorf("connect with options %T", opts))
+	}
+	return c.connect(ctx, ns, name, o, w, r)
+}
+
+// reader is a registry.Connecter that only reads: it has no options that admission is asked about.
+type reader func(ctx context.Context, ns, name string, w http.ResponseWriter, r *http.Request) error
+
+func (reader) Options(string, url.Values) (runtime.Object, error) { return nil, nil }
+
+func (c reader) Connect(ctx context.Context, ns, name string, _ runtime.Object, w http.ResponseWriter, r *http.Request) error {
+	return c(ctx, ns, name, w, r)
 }
 
 func (p *Proxy) get(ctx context.Context, resource, ns, name string) (runtime.Object, error) {

@@ -92,12 +92,21 @@ func houseAt(t *testing.T, local bool, address string, kubelet http.HandlerFunc)
 	return p
 }
 
+// connect reads the options of a request, as a server does, and connects.
+func connect(c registry.Connecter, name, path string, w http.ResponseWriter, r *http.Request) error {
+	opts, err := c.Options(path, r.URL.Query())
+	if err != nil {
+		return err
+	}
+	return c.Connect(r.Context(), "ns", name, opts, w, r)
+}
+
 // ask connects and returns the answer's body, or the error as its status code and message.
 func ask(t *testing.T, c registry.Connecter, name, path, query string) string {
 	t.Helper()
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, "/x/"+path+"?"+query, nil)
-	err := c.Connect(t.Context(), "ns", name, path, w, r)
+	err := connect(c, name, path, w, r)
 	if s := apierrors.APIStatus(nil); errors.As(err, &s) {
 		return strconv.Itoa(int(s.Status().Code)) + " " + s.Status().Message
 	}
@@ -165,7 +174,7 @@ func TestExecUpgrade(t *testing.T) {
 	t.Parallel()
 	p := house(t, true)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := p.Exec().Connect(r.Context(), "ns", "p", "", w, r); err != nil {
+		if err := connect(p.Exec(), "p", "", w, r); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	}))

@@ -23,7 +23,7 @@ const maxErrorBody = 64 << 10
 
 // Log returns pods/log.
 func (p *Proxy) Log() registry.Connecter {
-	return connecter(func(ctx context.Context, ns, name, _ string, w http.ResponseWriter, r *http.Request) error {
+	return reader(func(ctx context.Context, ns, name string, w http.ResponseWriter, r *http.Request) error {
 		opts, err := parseLogOptions(r.URL.Query())
 		if err != nil {
 			return err

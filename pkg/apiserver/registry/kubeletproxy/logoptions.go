@@ -17,7 +17,7 @@ func parseLogOptions(q url.Values) (*corev1.PodLogOptions, error) {
 	for name, into := range map[string]*bool{
 		"follow": &o.Follow, "previous": &o.Previous, "timestamps": &o.Timestamps, "insecureSkipTLSVerifyBackend": &o.InsecureSkipTLSVerifyBackend,
 	} {
-		*into = q.Has(name) && truth(q.Get(name))
+		*into = flag(q, name)
 	}
 	for name, into := range map[string]**int64{"sinceSeconds": &o.SinceSeconds, "tailLines": &o.TailLines, "limitBytes": &o.LimitBytes} {
 		s := q.Get(name)

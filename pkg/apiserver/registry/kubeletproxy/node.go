@@ -19,7 +19,10 @@ const defaultKubeletPort = 10250
 
 // Node returns nodes/proxy: NAME, NAME:PORT or SCHEME:NAME:PORT, by default the kubelet.
 func (p *Proxy) Node() registry.Connecter {
-	return connecter(func(ctx context.Context, _, name, path string, w http.ResponseWriter, r *http.Request) error {
+	options := func(path string, _ url.Values) (*corev1.NodeProxyOptions, error) {
+		return &corev1.NodeProxyOptions{Path: path}, nil
+	}
+	return connecter[*corev1.NodeProxyOptions]{options, func(ctx context.Context, _, name string, opts *corev1.NodeProxyOptions, w http.ResponseWriter, r *http.Request) error {
 		scheme, node, port, ok := utilnet.SplitSchemeNamePort(name)
 		if !ok {
 			return apierrors.NewBadRequest(fmt.Sprintf("invalid node request %q", name))
@@ -32,13 +35,13 @@ func (p *Proxy) Node() registry.Connecter {
 		if err != nil {
 			return fmt.Errorf("address of the kubelet of node %s: %w", node, err)
 		}
-		location := &url.URL{Scheme: "https", Host: host, Path: path}
+		location := &url.URL{Scheme: "https", Host: host, Path: opts.Path}
 		if port == "" || port == kubeletPort {
 			return p.pass(w, r, location, p.kubelet, passOptions{rewrite: true})
 		}
 		location.Scheme, location.Host = orDefault(scheme, "http"), net.JoinHostPort(addr, port)
 		return p.pass(w, r, location, p.pods, passOptions{rewrite: true})
-	})
+	}}
 }
 
 // kubeletHost returns host:port of the kubelet of a node.

@@ -21,7 +21,10 @@ import (
 // Service returns services/proxy: NAME, NAME:PORT or SCHEME:NAME:PORT, where PORT is a service port's name or number. A
 // ready endpoint is chosen at random.
 func (p *Proxy) Service() registry.Connecter {
-	return connecter(func(ctx context.Context, ns, name, path string, w http.ResponseWriter, r *http.Request) error {
+	options := func(path string, _ url.Values) (*corev1.ServiceProxyOptions, error) {
+		return &corev1.ServiceProxyOptions{Path: path}, nil
+	}
+	return connecter[*corev1.ServiceProxyOptions]{options, func(ctx context.Context, ns, name string, opts *corev1.ServiceProxyOptions, w http.ResponseWriter, r *http.Request) error {
 		scheme, svcName, port, ok := utilnet.SplitSchemeNamePort(name)
 		if !ok {
 			return apierrors.NewBadRequest(fmt.Sprintf("invalid service request %q", name))
@@ -41,9 +44,9 @@ func (p *Proxy) Service() registry.Connecter {
 		if len(backends) == 0 {
 			return apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", name))
 		}
-		location := &url.URL{Scheme: orDefault(scheme, "http"), Host: backends[rand.IntN(len(backends))], Path: path}
+		location := &url.URL{Scheme: orDefault(scheme, "http"), Host: backends[rand.IntN(len(backends))], Path: opts.Path}
 		return p.pass(w, r, location, p.pods, passOptions{rewrite: true})
-	})
+	}}
 }
 
 // servicePortName turns what the URL calls the port into the name endpoints call it by.

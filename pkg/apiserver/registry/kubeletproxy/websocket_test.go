@@ -94,7 +94,7 @@ func streamingHouse(t *testing.T, r *runtime) string {
 		case "/attach":
 			c = p.Attach()
 		}
-		if err := c.Connect(r.Context(), "ns", "p", "", w, r); err != nil {
+		if err := connect(c, "p", "", w, r); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	}))
@@ -241,7 +241,7 @@ func TestRefusalOverWebSocket(t *testing.T) {
 		http.Error(w, "container not found", http.StatusNotFound)
 	})
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := p.Exec().Connect(r.Context(), "ns", "p", "", w, r); err != nil {
+		if err := connect(p.Exec(), "p", "", w, r); err != nil {
 			t.Error(err)
 		}
 	}))
@@ -256,7 +256,7 @@ func TestLogOverWebSocket(t *testing.T) {
 	t.Parallel()
 	p := house(t, true)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := p.Log().Connect(r.Context(), "ns", "p", "", w, r); err != nil {
+		if err := connect(p.Log(), "p", "", w, r); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	}))

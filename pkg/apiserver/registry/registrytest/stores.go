@@ -124,6 +124,9 @@ func (s *Store) Update(_ context.Context, ns, name, subresource string, change f
 	return obj.DeepCopyObject(), nil
 }
 
+// Admitted returns s, which has no admission.
+func (s *Store) Admitted() registry.Store { return s }
+
 // Delete removes the object, unless it is a dry run.
 func (s *Store) Delete(_ context.Context, ns, name string, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	i, err := s.find(ns, name)

@@ -93,7 +93,7 @@ func (r *REST) Get(ctx context.Context, ns, name string) (runtime.Object, error)
 // Update sets the wanted replicas. The object's own strategy and validation apply; a Scale that names another UID or
 // resourceVersion than the object has is refused with 409.
 func (r *REST) Update(ctx context.Context, ns, name string, change func(current runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error) {
-	obj, err := r.stores.Store(r.resource).Update(ctx, ns, name, "", func(current runtime.Object) (runtime.Object, error) {
+	obj, err := r.stores.Store(r.resource).Admitted().Update(ctx, ns, name, "", func(current runtime.Object) (runtime.Object, error) {
 		was, err := r.scaleOf(current)
 		if err != nil {
 			return nil, err
