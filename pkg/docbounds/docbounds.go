@@ -1,5 +1,5 @@
-// Package docbounds measures JSON and YAML documents before they are decoded: a few kilobytes of aliases, of brackets in brackets
-// or of empty items can cost a decoder gigabytes or minutes.
+// Package docbounds measures JSON, YAML and protobuf documents before they are decoded: a few kilobytes of aliases, of brackets in
+// brackets or of empty items can cost a decoder gigabytes or minutes.
 package docbounds
 
 import (

@@ -16,6 +16,7 @@ import (
 	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/request"
+	"bonsai/pkg/docbounds"
 )
 
 // Config is what the API is made of.
@@ -37,7 +38,10 @@ type Config struct {
 }
 
 // API answers resource requests, as its http.Handler; the request's Info, with what is served, must be in its context.
-type API struct{ Config }
+type API struct {
+	Config
+	messages docbounds.Messages
+}
 
 // resource is a route with what its answers need, made once.
 type resource struct {

@@ -118,26 +118,30 @@ func unreadable(err error) error {
 // endpoints, a large schema); every value may cost a kilobyte to decode and to validate, and every level is copied by a merge.
 var bodyBounds = docbounds.Bounds{Bytes: 2 * maxBody, Values: 100_000, Depth: 300}
 
-// document returns the body of a request that decodes it, if it is within the bounds (413, or 400 for its depth).
-func document(r *http.Request) ([]byte, error) {
-	body, err := readBody(r)
+// document returns the body of a request that decodes it into an object (nil for a patch), if it is within the bounds (413, or 400
+// for its depth).
+func (x *exchange) document(into runtime.Object) ([]byte, error) {
+	body, err := readBody(x.r)
 	if err != nil {
 		return nil, err
 	}
-	switch bodyType(r) {
-	case typeProtobuf: // has no aliases, and no more levels than its kind
+	switch bodyType(x.r) {
+	case typeProtobuf:
+		if e, broken := registry.ParseEnvelope(body); broken == nil && into != nil {
+			err = x.messages.Protobuf(e.Raw, into, bodyBounds)
+		}
 	case typeYAML:
 		err = docbounds.YAML(body, bodyBounds)
 	default:
 		err = docbounds.JSON(body, bodyBounds)
 	}
-	if errors.Is(err, docbounds.ErrDeep) {
+	if errors.Is(err, docbounds.ErrDeep) || errors.Is(err, docbounds.ErrBroken) {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	if err != nil {
 		return nil, apierrors.NewRequestEntityTooLargeError(err.Error())
 	}
-	return body, r.Context().Err()
+	return body, x.r.Context().Err()
 }
 
 // bodyType is the media type of the body; none is JSON.

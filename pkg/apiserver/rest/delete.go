@@ -44,11 +44,11 @@ func (x *exchange) delete() error {
 
 // deleteOptions come in the body or, without one, in the query.
 func (x *exchange) deleteOptions() (*metav1.DeleteOptions, error) {
-	body, err := document(x.r)
+	opts := &metav1.DeleteOptions{}
+	body, err := x.document(opts)
 	if err != nil {
 		return nil, err
 	}
-	opts := &metav1.DeleteOptions{}
 	if len(body) > 0 {
 		// Clients send DeleteOptions in "v1", "meta.k8s.io/v1" and in the resource's own group and version.
 		gvk := x.deleteOptionsKind(body)

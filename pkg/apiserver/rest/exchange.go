@@ -166,7 +166,7 @@ func (x *exchange) form(a accepted) *form {
 
 // body reads the request's body into a new object, as the client's fieldValidation says.
 func (x *exchange) body(gvk schema.GroupVersionKind, into runtime.Object, validation string) error {
-	b, err := document(x.r)
+	b, err := x.document(into)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (x *exchange) bodyAs(gvk schema.GroupVersionKind, into runtime.Object, vali
 	if sub == nil || len(sub.Accepts) == 0 {
 		return x.body(gvk, into, validation)
 	}
-	b, err := document(x.r)
+	b, err := x.document(into)
 	if err != nil {
 		return err
 	}

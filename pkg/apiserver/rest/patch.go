@@ -52,7 +52,7 @@ func (x *exchange) readPatch(p purpose, gvk schema.GroupVersionKind, empty func(
 	if err := invalidOptions("PatchOptions", validation.ValidatePatchOptions(opts, types.PatchType(media))); err != nil {
 		return a, nil, err
 	}
-	body, err := document(x.r)
+	body, err := x.document(nil)
 	if err != nil {
 		return a, nil, err
 	}
