@@ -27,6 +27,8 @@ type api struct {
 	client *http.Client
 	url    string
 	clock  *atomic.Int64
+	// tooOld is how often a watcher was told that its version is too old to go on (410).
+	tooOld atomic.Int64
 }
 
 type meta struct {
@@ -212,8 +214,8 @@ func (a *api) lists(ctx, working context.Context) (lists []list) {
 }
 
 // follow watches until it was told of version end, which is 0 as long as it is not known, or until ctx ends. The server closes
-// each watch after the given seconds, so that resuming is the rule.
-func (a *api) follow(ctx context.Context, end *atomic.Uint64, name string, seconds int) watcher {
+// each watch after the given seconds, so that resuming is the rule. Before it resumes after a version, it calls pause.
+func (a *api) follow(ctx context.Context, end *atomic.Uint64, name string, seconds int, pause func(version uint64)) watcher {
 	w := watcher{name: name}
 	anew := true
 	tick := time.NewTicker(writeEvery)
@@ -230,9 +232,13 @@ func (a *api) follow(ctx context.Context, end *atomic.Uint64, name string, secon
 				continue
 			}
 			w.segments = append(w.segments, segment{from: l, last: l.version})
+		} else {
+			pause(w.segments[len(w.segments)-1].last)
 		}
 		s := &w.segments[len(w.segments)-1]
-		anew = a.watch(ctx, s, seconds)
+		if anew = a.watch(ctx, s, seconds); anew {
+			a.tooOld.Add(1)
+		}
 		if v := end.Load(); v > 0 && s.last >= v {
 			return w
 		}

@@ -3,8 +3,10 @@ package history
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -18,14 +20,39 @@ var (
 )
 
 const (
-	writers  = 4
+	writers = 4
+	// watchers resume at once; one more, the late one, resumes only when its version is forgotten.
 	watchers = 3
 	// patience bounds the wait for the watchers when all is written.
 	patience = time.Minute
+	// forgetting bounds the wait for the first 410, which takes some compactions of an etcd that a busy machine makes slow.
+	forgetting = 5 * time.Minute
 )
+
+func checkFlags(kills int, duration time.Duration) error {
+	if kills < 0 || duration <= 0 || duration/time.Duration(kills+1) <= 0 {
+		return fmt.Errorf("-kills=%d -duration=%v: there can be no fewer than 0 kills, and no two at the same time", kills, duration)
+	}
+	return nil
+}
+
+func TestFlags(t *testing.T) {
+	for _, c := range []struct {
+		kills    int
+		duration time.Duration
+		ok       bool
+	}{{0, time.Second, true}, {4, 8 * time.Second, true}, {-1, time.Second, false}, {math.MaxInt, time.Second, false}, {4, 0, false}, {4, -time.Second, false}, {4, 4, false}} {
+		if err := checkFlags(c.kills, c.duration); (err == nil) != c.ok {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
 
 // TestHistory: whatever clients are told while etcd and the API server are killed fits together.
 func TestHistory(t *testing.T) {
+	if err := checkFlags(*kills, *duration); err != nil {
+		t.Fatal(err)
+	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: writers + watchers}}
 	t.Cleanup(client.CloseIdleConnections)
 	etcd, apiserver, host := servers(t, client)
@@ -47,7 +74,7 @@ func TestHistory(t *testing.T) {
 		}
 		t.Error(v)
 	}
-	summarize(t, h)
+	summarize(t, h, a.tooOld.Load())
 }
 
 // record lets clients work while the servers are killed in turn, and returns what they were told.
@@ -75,13 +102,26 @@ func record(ctx context.Context, t *testing.T, a *api, etcd, apiserver *server) 
 	})
 	for i := range watchers {
 		followers.Go(func() {
-			w := a.follow(watching, &end, fmt.Sprintf("watcher %d", i), 1+i)
+			w := a.follow(watching, &end, fmt.Sprintf("watcher %d", i), 1+i, func(uint64) {})
 			mu.Lock()
 			defer mu.Unlock()
 			h.watchers = append(h.watchers, w)
 		})
 	}
+	followers.Go(func() {
+		starts := apiserver.starts.Load()
+		w := a.follow(watching, &end, "late watcher", 1, func(version uint64) {
+			awaitForgotten(working, etcd, apiserver, starts, version)
+			starts = apiserver.starts.Load()
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		h.watchers = append(h.watchers, w)
+	})
 	err := killInTurn(ctx, etcd, apiserver)
+	if err == nil && *kills > 0 {
+		err = a.awaitTooOld(ctx)
+	}
 	stop()
 	workers.Wait()
 	if err == nil {
@@ -97,6 +137,36 @@ func record(ctx context.Context, t *testing.T, a *api, etcd, apiserver *server) 
 		t.Fatal(err)
 	}
 	return h
+}
+
+// awaitForgotten returns when a watch from version on cannot be served any more: etcd has compacted it, and the API server has
+// been started more than starts times, so that it does not remember it either. Or when ctx ends.
+func awaitForgotten(ctx context.Context, etcd, apiserver *server, starts int64, version uint64) {
+	tick := time.NewTicker(writeEvery)
+	defer tick.Stop()
+	for apiserver.starts.Load() == starts || !etcd.compacted(ctx, version) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// awaitTooOld waits until a watcher was told that its version is too old.
+func (a *api) awaitTooOld(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, forgetting)
+	defer cancel()
+	tick := time.NewTicker(writeEvery)
+	defer tick.Stop()
+	for a.tooOld.Load() == 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return errors.New("no watcher came too late, though one waits for it")
+		}
+	}
+	return nil
 }
 
 // killInTurn spreads the kills over the duration. A killed server is started at once and is healthy before the next kill.
@@ -137,20 +207,19 @@ func (a *api) finish(ctx context.Context, h *history) error {
 }
 
 // summarize says how much was checked, and fails if that is nothing.
-func summarize(t *testing.T, h history) {
+func summarize(t *testing.T, h history, tooOld int64) {
 	outcomes := map[outcome]int{}
 	for _, w := range h.writes {
 		outcomes[w.outcome]++
 	}
-	events, segments := 0, 0
+	events := 0
 	for _, w := range h.watchers {
-		segments += len(w.segments)
 		for _, s := range w.segments {
 			events += len(s.events)
 		}
 	}
-	t.Logf("%d kills; writes: %d done, %d refused, %d unknown; %d lists; %d events to %d watchers, which began %d times",
-		*kills, outcomes[done], outcomes[refused], outcomes[unknown], len(h.lists), events, len(h.watchers), segments)
+	t.Logf("%d kills; writes: %d done, %d refused, %d unknown; %d lists; %d events to %d watchers, which came too late %d times",
+		*kills, outcomes[done], outcomes[refused], outcomes[unknown], len(h.lists), events, len(h.watchers), tooOld)
 	if outcomes[done] == 0 || len(h.lists) == 0 || events == 0 {
 		t.Error("nothing was checked")
 	}

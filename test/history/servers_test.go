@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -19,12 +21,17 @@ import (
 
 const token = "history"
 
+// compactEvery is how often the API server forgets old versions: a revision can be read for one to two times as long. Kubernetes'
+// default of five minutes would let no watcher of a short run come too late.
+const compactEvery = 500 * time.Millisecond
+
 // server is a program that is killed and started again on the same port and data.
 type server struct {
-	path, log, health string
-	args              []string
-	client            *http.Client
-	cmd               *exec.Cmd
+	path, log, url, health string
+	args                   []string
+	client                 *http.Client
+	cmd                    *exec.Cmd
+	starts                 atomic.Int64
 }
 
 // servers returns etcd and kube-apiserver on free ports of loopback, not yet started, and the address of the API. The binaries
@@ -41,14 +48,15 @@ func servers(t *testing.T, client *http.Client) (etcd, api *server, host string)
 	writeFile(t, tokens, []byte(token+",admin,admin,\"system:masters\"\n"))
 	ports := freePorts(t, 3)
 	url, peer, host := fmt.Sprintf("http://127.0.0.1:%d", ports[0]), fmt.Sprintf("http://127.0.0.1:%d", ports[1]), fmt.Sprintf("https://127.0.0.1:%d", ports[2])
-	etcd = &server{path: etcdPath, log: filepath.Join(dir, "etcd.log"), health: url + "/health", client: client, args: []string{
+	etcd = &server{path: etcdPath, log: filepath.Join(dir, "etcd.log"), url: url, health: url + "/health", client: client, args: []string{
 		"--data-dir", filepath.Join(dir, "etcd"), "--listen-client-urls", url, "--advertise-client-urls", url,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer, "--log-level", "error",
 	}}
-	api = &server{path: apiPath, log: filepath.Join(dir, "kube-apiserver.log"), health: host + "/readyz", client: client, args: []string{
+	api = &server{path: apiPath, log: filepath.Join(dir, "kube-apiserver.log"), url: host, health: host + "/readyz", client: client, args: []string{
 		"--etcd-servers=" + url, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[2]), "--cert-dir=" + filepath.Join(dir, "certs"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,
 		"--token-auth-file=" + tokens, "--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/16", "--disable-admission-plugins=ServiceAccount",
+		"--etcd-compaction-interval=" + compactEvery.String(),
 	}}
 	for _, s := range []*server{etcd, api} {
 		t.Cleanup(func() {
@@ -74,6 +82,7 @@ func (s *server) start(ctx context.Context) error {
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}
+	s.starts.Add(1)
 	return s.await(ctx)
 }
 
@@ -93,6 +102,13 @@ func (s *server) await(ctx context.Context) error {
 			return fmt.Errorf("%s does not become healthy", s.path)
 		}
 	}
+}
+
+// compacted asks etcd whether it has forgotten a revision.
+func (s *server) compacted(ctx context.Context, revision uint64) bool {
+	question := map[string]any{"key": []byte("/"), "revision": revision, "limit": 1}
+	code, answer, err := call(ctx, s.client, http.MethodPost, s.url+"/v3/kv/range", "application/json", question)
+	return err == nil && code != http.StatusOK && strings.Contains(string(answer), "has been compacted")
 }
 
 // kill ends the program with SIGKILL and waits until it is gone.
