@@ -1,5 +1,6 @@
 // Package serviceaccount is the admission plug-in ServiceAccount: every pod runs as a service account that exists, gets its
-// pull secrets, and finds its token, the cluster's authorities and its namespace in a projected volume.
+// pull secrets, and finds its token, the cluster's authorities and its namespace in a projected volume. An account may limit its pods
+// to the secrets that it lists.
 package serviceaccount
 
 import (
@@ -80,6 +81,9 @@ func (p plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 
 // Validate implements admission.Validator.
 func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
+	if pod, ok := a.Object.(*corev1.Pod); ok && a.Is(corev1.Resource("pods/ephemeralcontainers")) && a.Operation == admission.Update {
+		return p.validateEphemeral(ctx, a, pod)
+	}
 	pod := podOf(a)
 	if pod == nil {
 		return nil
@@ -87,8 +91,23 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if isMirror(pod) {
 		return validateMirror(a, pod)
 	}
-	_, err := p.account(ctx, a, pod.Spec.ServiceAccountName)
-	return err
+	account, err := p.account(ctx, a, pod.Spec.ServiceAccountName)
+	if err != nil || !limited(account) {
+		return err
+	}
+	return allowedBy(account).pod(a, &pod.Spec)
+}
+
+// validateEphemeral: what the pod's account keeps from its pods, it keeps from containers that come later (CVE-2023-2728).
+func (p plugin) validateEphemeral(ctx context.Context, a *admission.Attributes, pod *corev1.Pod) error {
+	if isMirror(pod) {
+		return nil
+	}
+	account, err := p.account(ctx, a, pod.Spec.ServiceAccountName)
+	if err != nil || !limited(account) {
+		return err
+	}
+	return allowedBy(account).ephemeral(a, pod.Spec.EphemeralContainers)
 }
 
 // validateMirror: a mirror pod must not give its node a way to what other pods have.
