@@ -22,9 +22,12 @@ type Writer struct {
 	timer    *time.Timer
 
 	mu sync.Mutex
-	// writing is true while a piece is under way. The timer cuts the stream under mu and only then, so that it never touches
-	// the answer of a handler that has returned.
-	writing  bool
+	// since is when the piece under way began; zero while none is. The timer cuts the stream under mu and only while a piece is under
+	// way, so that it never touches the answer of a handler that has returned.
+	since time.Time
+	// armed tells that the timer runs. It is set once for all pieces of a patience and looks then how old the piece under way is:
+	// to set and stop it for each piece would cost as much as to write a small one.
+	armed    bool
 	hijacked bool
 }
 
@@ -43,6 +46,7 @@ func Stream(w http.ResponseWriter, patience time.Duration) *Writer {
 // End bounds what is left: the last bytes, which the server writes after the handler.
 func (s *Writer) End() {
 	s.end()
+	s.timer.Stop()
 	if !s.hijacked {
 		_ = s.control.SetWriteDeadline(time.Now().Add(s.patience))
 	}
@@ -54,23 +58,32 @@ var longAgo = time.Unix(1, 0)
 func (s *Writer) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.writing {
-		_ = s.control.SetWriteDeadline(longAgo)
+	s.armed = false
+	if s.since.IsZero() {
+		return
 	}
+	if left := s.patience - time.Since(s.since); left > 0 {
+		s.armed = true
+		s.timer.Reset(left)
+		return
+	}
+	_ = s.control.SetWriteDeadline(longAgo)
 }
 
 func (s *Writer) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.writing = true
-	s.timer.Reset(s.patience)
+	s.since = time.Now()
+	if !s.armed {
+		s.armed = true
+		s.timer.Reset(s.patience)
+	}
 }
 
 func (s *Writer) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.writing = false
-	s.timer.Stop()
+	s.since = time.Time{}
 }
 
 // Write writes b in pieces, each with the whole patience.

@@ -113,3 +113,25 @@ func read(c net.Conn, b []byte) error {
 	_, err := io.ReadFull(c, b)
 	return err
 }
+
+// discard is an answer that costs nothing.
+type discard struct{ http.ResponseWriter }
+
+func (discard) Header() http.Header              { return nil }
+func (discard) Write(b []byte) (int, error)      { return len(b), nil }
+func (discard) FlushError() error                { return nil }
+func (discard) SetReadDeadline(time.Time) error  { return nil }
+func (discard) SetWriteDeadline(time.Time) error { return nil }
+
+// BenchmarkEvent is what the patience adds to an event of a watch: one small write and a flush.
+func BenchmarkEvent(b *testing.B) {
+	s := Stream(discard{}, time.Minute)
+	defer s.End()
+	event := make([]byte, 1000)
+	b.RunParallel(func(p *testing.PB) {
+		for p.Next() {
+			_, _ = s.Write(event)
+			s.Flush()
+		}
+	})
+}
