@@ -47,7 +47,7 @@ func (k *Kubelet) admit(pod *corev1.Pod, st *podState) admission.Verdict {
 		fallthrough
 	case admission.Rejected:
 		st.rejected = why
-		k.podEvent(pod, corev1.EventTypeWarning, why.Reason, why.Message)
+		k.events.Pod(pod, corev1.EventTypeWarning, why.Reason, why.Message)
 	}
 	if verdict == admission.Admitted && !st.admitted {
 		st.admitted = true

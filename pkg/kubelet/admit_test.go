@@ -84,7 +84,7 @@ func TestPlacesAcrossARestart(t *testing.T) {
 		t.Error("a new pod took the place of one that ran before")
 	}
 	ran := k.state("ran")
-	k.report(k.facts(pod("ran"), ran, &runtime.PodStatus{}, true), ran, true)
+	k.report(k.facts(k.withStatus(pod("ran")), ran, &runtime.PodStatus{}, true), ran, true)
 	if !admitted("second") {
 		t.Error("the place of the pod that has ended is not free")
 	}
@@ -98,13 +98,13 @@ func TestARefusedPodTellsOfNoContainers(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}
 	st := k.state("u")
 	st.rejected = &admission.Rejection{Reason: "OutOfpods"}
-	k.report(k.facts(pod, st, &runtime.PodStatus{}, false), st, true)
+	k.report(k.facts(k.withStatus(pod), st, &runtime.PodStatus{}, false), st, true)
 	if s, _ := k.status.Get("u"); s.Phase != corev1.PodFailed || s.Reason != "OutOfpods" || len(s.ContainerStatuses) != 0 {
 		t.Errorf("refused: %+v", s)
 	}
 	taken := k.state("taken")
 	taken.rejected, taken.admitted = &admission.Rejection{Reason: "Evicted"}, true
-	k.report(k.facts(pod, taken, &runtime.PodStatus{}, false), taken, true)
+	k.report(k.facts(k.withStatus(pod), taken, &runtime.PodStatus{}, false), taken, true)
 	if s, _ := k.status.Get("u"); len(s.ContainerStatuses) != 1 {
 		t.Errorf("taken: %+v", s)
 	}
@@ -134,11 +134,11 @@ func TestPreempted(t *testing.T) {
 		t.Fatal(v)
 	}
 	runs := &runtime.PodStatus{Containers: []runtime.Container{{Name: "c", State: runtime.StateUnknown}}}
-	k.report(k.facts(low, st, runs, false), st, false)
+	k.report(k.facts(k.withStatus(low), st, runs, false), st, false)
 	if v := verdict(static); v != admission.Waiting {
 		t.Errorf("the place is given while a container runs: %v", v)
 	}
-	k.report(k.facts(low, st, &runtime.PodStatus{}, true), st, true)
+	k.report(k.facts(k.withStatus(low), st, &runtime.PodStatus{}, true), st, true)
 	s, _ := k.status.Get("low")
 	if s.Phase != corev1.PodFailed || s.Reason != "Preempting" || s.Message != "Preempted in order to admit critical pod" {
 		t.Errorf("status %s %s: %s", s.Phase, s.Reason, s.Message)
@@ -151,27 +151,6 @@ func TestPreempted(t *testing.T) {
 	}
 	if v := verdict(static); v != admission.Admitted {
 		t.Errorf("the critical pod: %v", v)
-	}
-}
-
-func TestCheckUser(t *testing.T) {
-	t.Parallel()
-	yes, zero, one := true, int64(0), int64(1)
-	for name, c := range map[string]struct {
-		sc  *corev1.SecurityContext
-		img runtime.Image
-		ok  bool
-	}{
-		"no demand":       {nil, runtime.Image{}, true},
-		"image of root":   {&corev1.SecurityContext{RunAsNonRoot: &yes}, runtime.Image{UID: &zero}, false},
-		"image says none": {&corev1.SecurityContext{RunAsNonRoot: &yes}, runtime.Image{}, false},
-		"named user":      {&corev1.SecurityContext{RunAsNonRoot: &yes}, runtime.Image{Username: "web"}, false},
-		"user of its own": {&corev1.SecurityContext{RunAsNonRoot: &yes, RunAsUser: &one}, runtime.Image{UID: &zero}, true},
-		"root demanded":   {&corev1.SecurityContext{RunAsNonRoot: &yes, RunAsUser: &zero}, runtime.Image{UID: &one}, false},
-	} {
-		if err := checkUser(&corev1.Pod{}, &corev1.Container{SecurityContext: c.sc}, &c.img); (err == nil) != c.ok {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }
 

@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/env"
+	"bonsai/pkg/kubelet/executor"
 	"bonsai/pkg/kubelet/node"
 	"bonsai/pkg/kubelet/objects"
 	"bonsai/pkg/kubelet/runtime"
@@ -63,6 +65,37 @@ func (k *Kubelet) resourceField(pod *corev1.Pod, container string, sel *corev1.R
 	return env.Resource(c, sel, k.allocatable())
 }
 
+// newExecutor composes what carries out the plans.
+func (k *Kubelet) newExecutor() (*executor.Executor, error) {
+	return executor.New(executor.Config{Runtime: k.cri, Images: k.images, Volumes: k.volumes, Cgroups: k.cgroups, Node: podNode{k}, Events: k.events,
+		Metrics: k.metrics, Environment: k.environment, Secret: k.objects.Secret, Message: cri.Message, DNS: k.cfg.DNS, Logs: k.cfg.Logs,
+		Capacity: k.capacity, MaxBackOff: k.cfg.MaxBackOff, Log: k.log})
+}
+
+// podNode is the node as its pods see it.
+type podNode struct{ k *Kubelet }
+
+// HostIPs implements executor.Node.
+func (n podNode) HostIPs() []string { return n.k.node.HostIPs() }
+
+// NetworkReady implements executor.Node. What the runtime said last is asked again only if it was not ready.
+func (n podNode) NetworkReady(ctx context.Context) error {
+	k := n.k
+	if h := k.health.Load(); h != nil && h.NetworkReady {
+		return nil
+	}
+	now, err := k.cri.Health(ctx)
+	if err != nil {
+		return err
+	}
+	k.health.Store(&now)
+	if !now.NetworkReady {
+		return fmt.Errorf("container runtime network not ready: NetworkReady=false reason:%s message:%s", now.NetworkReason, now.NetworkMessage)
+	}
+	k.node.Poke()
+	return nil
+}
+
 // nodeRuntime tells the node's status about the runtime.
 type nodeRuntime struct{ k *Kubelet }
 
@@ -109,4 +142,10 @@ func newServices(services cache.ListerWatcher) (cache.SharedIndexInformer, error
 		return nil, fmt.Errorf("watch services: %w", err)
 	}
 	return informer, nil
+}
+
+// probeExec runs a probe's command.
+func (k *Kubelet) probeExec(ctx context.Context, id string, cmd []string, timeout time.Duration) ([]byte, int, error) {
+	r, err := k.cri.ExecSync(ctx, id, cmd, timeout)
+	return append(r.Stdout, r.Stderr...), int(r.ExitCode), err
 }

@@ -116,7 +116,7 @@ func (k *Kubelet) cleanContainers(ctx context.Context) error {
 		}
 		now.Name, now.Namespace = p.Name, p.Namespace
 		for _, c := range excess(now) {
-			errs = append(errs, k.cri.RemoveContainer(ctx, c.ID.ID), k.cfg.Logs.Remove(logOf(now, &c)))
+			errs = append(errs, k.cri.RemoveContainer(ctx, c.ID.ID), k.cfg.Logs.Remove(logs.Of(now, &c)))
 		}
 		for _, id := range unused(now) {
 			errs = append(errs, k.cri.RemoveSandbox(ctx, id))
@@ -157,9 +157,4 @@ func deadBefore(p *runtime.PodStatus, i int) bool {
 		}
 	}
 	return false
-}
-
-// logOf names the log of a container.
-func logOf(p *runtime.PodStatus, c *runtime.Container) logs.Container {
-	return logs.Container{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Name: c.Name, ID: c.ID.ID, Attempt: c.Attempt}
 }

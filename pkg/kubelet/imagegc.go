@@ -61,3 +61,22 @@ func (k *Kubelet) usedImages(ctx context.Context) (map[string]bool, error) {
 	}
 	return used, k.markMounted(ctx, used)
 }
+
+// markMounted adds the images of this node's image volumes to used: the runtime lists only those that containers were made of.
+func (k *Kubelet) markMounted(ctx context.Context, used map[string]bool) error {
+	for _, pod := range (View{k}).Pods() {
+		for _, v := range pod.Spec.Volumes {
+			if v.Image == nil {
+				continue
+			}
+			img, err := k.cri.Image(ctx, v.Image.Reference)
+			if err != nil {
+				return err
+			}
+			if img != nil {
+				used[img.ID] = true
+			}
+		}
+	}
+	return nil
+}

@@ -22,6 +22,7 @@ import (
 	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/dns"
+	"bonsai/pkg/kubelet/executor"
 	"bonsai/pkg/kubelet/images"
 	"bonsai/pkg/kubelet/logs"
 	"bonsai/pkg/kubelet/node"
@@ -75,22 +76,24 @@ type Kubelet struct {
 	workers *podworker.Workers
 	// admission owns who has a place on the node.
 	admission *admission.Admitter
-	status    *status.Writer
-	images    *images.Manager
-	volumes   *volume.Manager
-	cgroups   *cgroup.Manager
-	objects   *objects.Cache
-	probes    *prober.Manager
-	node      *node.Node
-	events    *recorder
-	services  cache.SharedIndexInformer
-	api       *config.API
-	files     *config.Files
-	relist    *pleg.Generator
-	stats     *stats.Collector
-	metrics   *metrics
-	health    atomic.Pointer[runtime.Health]
-	capacity  corev1.ResourceList
+	// exec carries out what is planned for pods.
+	exec     *executor.Executor
+	status   *status.Writer
+	images   *images.Manager
+	volumes  *volume.Manager
+	cgroups  *cgroup.Manager
+	objects  *objects.Cache
+	probes   *prober.Manager
+	node     *node.Node
+	events   *recorder
+	services cache.SharedIndexInformer
+	api      *config.API
+	files    *config.Files
+	relist   *pleg.Generator
+	stats    *stats.Collector
+	metrics  *metrics
+	health   atomic.Pointer[runtime.Health]
+	capacity corev1.ResourceList
 
 	// listedOnce is closed when the runtime was first listed: which pods it had before is known then.
 	listedOnce chan struct{}
@@ -134,7 +137,7 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 	k.events = newRecorder(cfg.Client, cfg.NodeName)
 	k.status = status.New(cfg.Client, cfg.Log)
 	k.workers = podworker.New(k, config.IsStatic, func(pod *corev1.Pod) { k.metrics.restartedPod(config.IsStatic(pod)) }, cfg.Log)
-	k.probes = prober.New(ctx, prober.Config{Exec: k.probeExec, Changed: k.changed, Event: k.containerEvent, Started: time.Now(), Log: cfg.Log})
+	k.probes = prober.New(ctx, prober.Config{Exec: k.probeExec, Changed: k.changed, Event: k.events.Container, Started: time.Now(), Log: cfg.Log})
 	if err = k.composeVolumes(); err == nil {
 		err = k.composeNode()
 	}
@@ -148,6 +151,9 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 		return nil, errors.Join(err, k.cri.Close())
 	}
 	k.composeAdmission()
+	if k.exec, err = k.newExecutor(); err != nil {
+		return nil, errors.Join(err, k.cri.Close())
+	}
 	return k, nil
 }
 

@@ -89,8 +89,8 @@ func (m *metrics) relisted(begun time.Time, took time.Duration, pods []*runtime.
 	}
 }
 
-// startedPod counts the making of a pod's sandbox.
-func (m *metrics) startedPod(err error) {
+// StartedPod counts the making of a pod's sandbox.
+func (m *metrics) StartedPod(err error) {
 	if m == nil {
 		return
 	}
@@ -100,8 +100,8 @@ func (m *metrics) startedPod(err error) {
 	}
 }
 
-// startedContainer counts a start; code is why it failed, "" if it did not.
-func (m *metrics) startedContainer(kind lifecycle.Kind, code string) {
+// StartedContainer counts a start; code is why it failed, "" if it did not.
+func (m *metrics) StartedContainer(kind lifecycle.Kind, code string) {
 	if m == nil {
 		return
 	}
@@ -126,7 +126,7 @@ func (m *metrics) evicted(signal string) {
 	}
 }
 
-// restartedPod counts a pod that came back.
+// reStartedPod counts a pod that came back.
 func (m *metrics) restartedPod(static bool) {
 	if m == nil {
 		return

@@ -35,11 +35,13 @@ func (r *recorder) send(pod *corev1.Pod, path, kind, reason, message string) {
 		ResourceVersion: pod.ResourceVersion, FieldPath: path}, kind, reason, message)
 }
 
-func (k *Kubelet) podEvent(pod *corev1.Pod, kind, reason, message string) {
-	k.events.send(pod, "", kind, reason, message)
+// Pod implements executor.Events.
+func (r *recorder) Pod(pod *corev1.Pod, kind, reason, message string) {
+	r.send(pod, "", kind, reason, message)
 }
 
-func (k *Kubelet) containerEvent(pod *corev1.Pod, container, kind, reason, message string) {
+// Container implements executor.Events.
+func (r *recorder) Container(pod *corev1.Pod, container, kind, reason, message string) {
 	list := "spec.containers"
 	for i := range pod.Spec.InitContainers {
 		if pod.Spec.InitContainers[i].Name == container {
@@ -51,5 +53,5 @@ func (k *Kubelet) containerEvent(pod *corev1.Pod, container, kind, reason, messa
 			list = "spec.ephemeralContainers"
 		}
 	}
-	k.events.send(pod, fmt.Sprintf("%s{%s}", list, container), kind, reason, message)
+	r.send(pod, fmt.Sprintf("%s{%s}", list, container), kind, reason, message)
 }

@@ -10,12 +10,12 @@ import (
 
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/config"
+	"bonsai/pkg/kubelet/executor"
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/localstorage"
 	"bonsai/pkg/kubelet/prober"
 	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/status"
-	"bonsai/pkg/kubelet/volume"
 )
 
 // podState is what the kubelet remembers of a pod between syncs. Only the pod's worker touches it, but for runtime, which
@@ -29,14 +29,10 @@ type podState struct {
 	rejected *admission.Rejection
 	// disruption is why the kubelet ends a pod that it had taken, "" while it does not.
 	disruption string
-	// cgroupParent and mounts are set once the pod's ground is prepared.
-	prepared     bool
-	cgroupParent string
-	mounts       map[string]volume.Mounted
+	// exec is what the executor remembers.
+	exec *executor.Pod
 	// evict, once set, is why the pod is evicted.
 	evict atomic.Pointer[localstorage.Excess]
-	// byName is what is remembered of containers' starts.
-	byName map[string]*starts
 	// changed has room for one: something happened to the pod.
 	changed chan struct{}
 
@@ -49,7 +45,7 @@ func (k *Kubelet) state(uid types.UID) *podState {
 	defer k.mu.Unlock()
 	st := k.states[uid]
 	if st == nil {
-		st = &podState{byName: map[string]*starts{}, changed: make(chan struct{}, 1)}
+		st = &podState{exec: executor.NewPod(), changed: make(chan struct{}, 1)}
 		k.states[uid] = st
 	}
 	return st
@@ -61,9 +57,9 @@ func (st *podState) setRuntime(rt *runtime.PodStatus) {
 	st.runtime = rt
 }
 
-// facts gathers everything decisions are made from. The pod comes with its status as last reported.
+// facts gathers everything decisions are made from, once for each look at the runtime. The pod is one of withStatus.
 func (k *Kubelet) facts(pod *corev1.Pod, st *podState, rt *runtime.PodStatus, terminating bool) lifecycle.Facts {
-	f := lifecycle.Facts{Pod: k.withStatus(pod), Runtime: rt, Probes: map[string]lifecycle.Probes{}, BackOff: map[string]time.Time{},
+	f := lifecycle.Facts{Pod: pod, Runtime: rt, Probes: map[string]lifecycle.Probes{}, BackOff: k.exec.BackOff(pod, st.exec, rt),
 		Terminating: terminating, Now: time.Now()}
 	for i := range rt.Containers {
 		c := &rt.Containers[i]
@@ -71,18 +67,6 @@ func (k *Kubelet) facts(pod *corev1.Pod, st *podState, rt *runtime.PodStatus, te
 			id := c.ID.String()
 			f.Probes[id] = lifecycle.Probes{Startup: k.probeResult(id, prober.Startup), Readiness: k.probeResult(id, prober.Readiness),
 				Liveness: k.probeResult(id, prober.Liveness), PostStart: true}
-		}
-	}
-	for c := range containers(pod) {
-		s := st.starts(c)
-		until := s.retry
-		if ended := lastExited(rt, c.Name); ended != nil {
-			if b := s.backOff.Until(ended.FinishedAt, k.cfg.MaxBackOff); b.After(until) {
-				until = b
-			}
-		}
-		if !until.IsZero() {
-			f.BackOff[c.Name] = until
 		}
 	}
 	return f
@@ -96,15 +80,6 @@ func (k *Kubelet) probeResult(id string, kind prober.Kind) lifecycle.Result {
 		return lifecycle.Failure
 	}
 	return lifecycle.Unknown
-}
-
-func lastExited(rt *runtime.PodStatus, name string) *runtime.Container {
-	for i := range rt.Containers {
-		if c := &rt.Containers[i]; c.Name == name && c.State == runtime.StateExited {
-			return c
-		}
-	}
-	return nil
 }
 
 // withStatus is the pod with its newest status: what was last set here, with the conditions of others as the API has them.
@@ -152,7 +127,7 @@ func setCondition(cs []corev1.PodCondition, c corev1.PodCondition) []corev1.PodC
 
 // report computes and sets the status; it returns it.
 func (k *Kubelet) report(f lifecycle.Facts, st *podState, ended bool) corev1.PodStatus {
-	r := lifecycle.Report{Reasons: st.reasons(f.Pod), HostIPs: k.node.HostIPs(), Ended: ended, Static: config.IsStatic(f.Pod)}
+	r := lifecycle.Report{Reasons: st.exec.Reasons(f.Pod), HostIPs: k.node.HostIPs(), Ended: ended, Static: config.IsStatic(f.Pod)}
 	if st.rejected != nil {
 		r.Failed, r.Reason, r.Message, r.Disruption = true, st.rejected.Reason, st.rejected.Message, st.disruption
 		r.Refused = !st.admitted && len(f.Runtime.Sandboxes) == 0

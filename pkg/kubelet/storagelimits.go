@@ -9,6 +9,7 @@ import (
 
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/config"
+	"bonsai/pkg/kubelet/executor"
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/localstorage"
 	"bonsai/pkg/kubelet/volume/emptydir"
@@ -83,7 +84,7 @@ func (k *Kubelet) storageOf(ctx context.Context, pod *corev1.Pod, st *podState, 
 	st.mu.Lock()
 	rt := st.runtime
 	st.mu.Unlock()
-	for c := range containers(pod) {
+	for c := range executor.Containers(pod) {
 		u.Containers[c.Name] = localstorage.Logs(filepath.Join(k.cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID), c.Name))
 		if rt != nil {
 			if x := rt.Container(c.Name); x != nil {
@@ -116,7 +117,7 @@ func (k *Kubelet) evicted(f lifecycle.Facts, st *podState) bool {
 	st.rejected = &admission.Rejection{Reason: reasonEvicted, Message: why.Message}
 	st.disruption = why.Message
 	k.metrics.evicted(why.Signal)
-	k.podEvent(f.Pod, corev1.EventTypeWarning, reasonEvicted, why.Message)
+	k.events.Pod(f.Pod, corev1.EventTypeWarning, reasonEvicted, why.Message)
 	k.report(f, st, false)
 	return true
 }

@@ -2,7 +2,6 @@ package kubelet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -33,7 +32,8 @@ func (k *Kubelet) Sync(ctx context.Context, pod *corev1.Pod) (podworker.Outcome,
 		if err != nil {
 			return podworker.Outcome{}, err
 		}
-		if terminal(k.withStatus(pod).Status.Phase) { // ended before this kubelet began: it takes nothing of the node
+		pod := k.withStatus(pod)
+		if terminal(pod.Status.Phase) { // ended before this kubelet began: it takes nothing of the node
 			k.report(k.facts(pod, st, rt, false), st, false)
 			return podworker.Outcome{Ended: true}, nil
 		}
@@ -47,31 +47,28 @@ func (k *Kubelet) Sync(ctx context.Context, pod *corev1.Pod) (podworker.Outcome,
 			k.report(k.facts(pod, st, rt, false), st, false)
 			return podworker.Outcome{Ended: true}, nil
 		}
-		k.retryPulls(ctx, pod, st)
+		k.exec.RetryPulls(ctx, pod, st.exec)
+		k.updateProbes(pod, rt)
 		f := k.facts(pod, st, rt, false)
-		deadline := lifecycle.Deadline(f.Pod)
+		deadline := lifecycle.Deadline(pod)
 		if k.evicted(f, st) {
 			return podworker.Outcome{Ended: true, Grace: new(evictionGrace)}, nil
 		}
 		if k.overdue(f, st, deadline) {
 			return podworker.Outcome{Ended: true}, nil
 		}
-		k.updateProbes(f, rt)
-		f = k.facts(pod, st, rt, false)
 		plan := lifecycle.Next(f)
-		k.holdBack(f, st, plan)
+		k.exec.HoldBack(f, st.exec, plan)
 		if s := k.report(f, st, false); terminal(s.Phase) {
 			return podworker.Outcome{Ended: true}, nil
 		}
-		if !st.prepared {
-			if err := k.prepareRunning(ctx, f.Pod, st, rt); err != nil {
-				return podworker.Outcome{}, err
-			}
+		if err := k.exec.PrepareRunning(ctx, pod, st.exec, rt); err != nil {
+			return podworker.Outcome{}, err
 		}
 		if plan.Done() {
 			return podworker.Outcome{Wake: lifecycle.Earlier(plan.Wake, deadline)}, nil
 		}
-		if err := k.act(ctx, f, st, plan); err != nil {
+		if err := k.exec.Act(ctx, f, st.exec, plan); err != nil {
 			return podworker.Outcome{}, err
 		}
 	}
@@ -100,7 +97,7 @@ func (k *Kubelet) overdue(f lifecycle.Facts, st *podState, deadline time.Time) b
 		return false
 	}
 	st.rejected = &admission.Rejection{Reason: lifecycle.ReasonDeadlineExceeded, Message: lifecycle.MessageDeadlineExceeded}
-	k.podEvent(f.Pod, corev1.EventTypeNormal, st.rejected.Reason, st.rejected.Message)
+	k.events.Pod(f.Pod, corev1.EventTypeNormal, st.rejected.Reason, st.rejected.Message)
 	k.report(f, st, false)
 	return true
 }
@@ -116,17 +113,17 @@ func (k *Kubelet) look(ctx context.Context, pod *corev1.Pod, st *podState) (*run
 	return rt, nil
 }
 
-func (k *Kubelet) updateProbes(f lifecycle.Facts, rt *runtime.PodStatus) {
+func (k *Kubelet) updateProbes(pod *corev1.Pod, rt *runtime.PodStatus) {
 	ip := ""
-	if s := rt.Sandbox(); f.Pod.Spec.HostNetwork {
+	if s := rt.Sandbox(); pod.Spec.HostNetwork {
 		if ips := k.node.HostIPs(); len(ips) > 0 {
 			ip = ips[0]
 		}
 	} else if s != nil && len(s.IPs) > 0 {
 		ip = s.IPs[0]
 	}
-	targets := prober.TargetsOf(f.Pod, rt, ip)
-	for _, list := range [][]corev1.ContainerStatus{f.Pod.Status.InitContainerStatuses, f.Pod.Status.ContainerStatuses} {
+	targets := prober.TargetsOf(pod, rt, ip)
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, s := range list {
 			if t, ok := targets[s.Name]; ok && t.ID == s.ContainerID {
 				t.Ready = s.Ready
@@ -135,59 +132,7 @@ func (k *Kubelet) updateProbes(f lifecycle.Facts, rt *runtime.PodStatus) {
 			}
 		}
 	}
-	k.probes.Update(f.Pod, targets)
-}
-
-// holdBack notes why containers wait that the plan holds back.
-func (k *Kubelet) holdBack(f lifecycle.Facts, st *podState, plan lifecycle.Plan) {
-	for c := range containers(f.Pod) {
-		s := st.starts(c)
-		if _, held := plan.Wait[c.Name]; !held || s.retry.After(f.Now) {
-			continue // the reason why it could not be started is already there
-		}
-		r := lifecycle.CrashLoop(f.Pod, c.Name, s.backOff.Delay)
-		if s.reason != r {
-			k.containerEvent(f.Pod, c.Name, corev1.EventTypeWarning, "BackOff",
-				fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)", c.Name, f.Pod.Name, f.Pod.Namespace, f.Pod.UID))
-		}
-		s.reason = r
-	}
-}
-
-// act carries out one plan.
-func (k *Kubelet) act(ctx context.Context, f lifecycle.Facts, st *podState, plan lifecycle.Plan) error {
-	if plan.KillPod {
-		if plan.NewSandbox {
-			k.podEvent(f.Pod, corev1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
-		}
-		return k.killPod(ctx, f.Pod, f.Runtime, podGrace(f.Pod))
-	}
-	if plan.RestartAll {
-		return k.restartAll(ctx, f, st)
-	}
-	if plan.NewSandbox {
-		return k.newSandbox(ctx, f, st, plan.Attempt)
-	}
-	for _, x := range plan.Kill {
-		if err := k.killOne(ctx, f.Pod, x); err != nil {
-			return err
-		}
-	}
-	for _, c := range plan.Remove {
-		if err := k.cri.RemoveContainer(ctx, c.ID.ID); err != nil {
-			return err // it may be about to run after all
-		}
-	}
-	var errs []error
-	for _, s := range plan.Start {
-		if err := k.start(ctx, f, st, s); err != nil {
-			errs = append(errs, err)
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-	return errors.Join(errs...)
+	k.probes.Update(pod, targets)
 }
 
 // Terminate implements podworker.Steps.
@@ -198,14 +143,14 @@ func (k *Kubelet) Terminate(ctx context.Context, pod *corev1.Pod, grace time.Dur
 	if err != nil {
 		return err
 	}
-	k.report(k.facts(pod, st, rt, true), st, false)
+	k.report(k.facts(k.withStatus(pod), st, rt, true), st, false)
 	done := make(chan struct{})
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
 		k.reportWhileEnding(ctx, pod, st, done)
 	}()
-	err = k.killPod(ctx, pod, rt, grace)
+	err = k.exec.KillPod(ctx, pod, rt, grace)
 	close(done)
 	<-watched
 	if err != nil {
@@ -218,7 +163,7 @@ func (k *Kubelet) Terminate(ctx context.Context, pod *corev1.Pod, grace time.Dur
 	if rt.Running() || rt.SandboxReady() {
 		return fmt.Errorf("pod %s/%s still has running containers", pod.Namespace, pod.Name)
 	}
-	k.report(k.facts(pod, st, rt, true), st, true)
+	k.report(k.facts(k.withStatus(pod), st, rt, true), st, true)
 	return nil
 }
 
@@ -226,7 +171,7 @@ func (k *Kubelet) Terminate(ctx context.Context, pod *corev1.Pod, grace time.Dur
 func (k *Kubelet) reportWhileEnding(ctx context.Context, pod *corev1.Pod, st *podState, done <-chan struct{}) {
 	eachChange(ctx, st.changed, done, func() {
 		if rt, err := k.look(ctx, pod, st); err == nil {
-			k.report(k.facts(pod, st, rt, true), st, false)
+			k.report(k.facts(k.withStatus(pod), st, rt, true), st, false)
 		}
 	})
 }

@@ -162,8 +162,11 @@ func TestSiblings(t *testing.T) {
 		"bonsai/pkg/kubectl/metadata":         "what label and annotate share: a map of an object's metadata",
 		"bonsai/pkg/kubectl/pods":             "the pod and container a command means, and streams to them",
 	}
-	// wiring puts the children together; they do not import it.
-	wiring := map[string]string{"bonsai/pkg/apiserver/assemble": "the API server's composition"}
+	// wiring stands above the other children; they do not import it.
+	wiring := map[string]string{
+		"bonsai/pkg/apiserver/assemble": "the API server's composition",
+		"bonsai/pkg/kubelet/executor":   "carries out a pod's plan with the types and pure functions of the parts beside it; what acts comes to it as interfaces",
+	}
 	parents := append([]string{}, components...)
 	for _, p := range load(t) {
 		for _, parent := range parents {

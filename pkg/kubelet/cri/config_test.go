@@ -86,7 +86,7 @@ func TestResources(t *testing.T) {
 	p.Status.QOSClass = corev1.PodQOSBurstable
 	node := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi"), "hugepages-2Mi": resource.MustParse("0"), "hugepages-1Gi": resource.MustParse("4Gi")}
 	of := func(node corev1.ResourceList, v2 bool) *runtimeapi.LinuxContainerResources {
-		return resources(ContainerRequest{Pod: p, Container: c, Node: node}, v2)
+		return resources(runtime.ContainerRequest{Pod: p, Container: c, Node: node}, v2)
 	}
 	r := of(node, false)
 	if r.CpuShares != 256 || r.CpuQuota != 50_000 || r.MemoryLimitInBytes != 512<<20 || r.OomScoreAdj != 750 || r.Unified != nil {
@@ -105,8 +105,8 @@ func TestResources(t *testing.T) {
 	for limit, want := range map[string]int64{"0": 0, "512Mi": 512 << 20} {
 		c.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)}
 		for _, can := range []bool{false, true} {
-			one := resources(ContainerRequest{Pod: p, Container: c, LimitSwap: can}, false)
-			two := resources(ContainerRequest{Pod: p, Container: c, LimitSwap: can}, true)
+			one := resources(runtime.ContainerRequest{Pod: p, Container: c, LimitSwap: can}, false)
+			two := resources(runtime.ContainerRequest{Pod: p, Container: c, LimitSwap: can}, true)
 			if max, set := two.Unified["memory.swap.max"]; set != can || can && max != "0" || two.MemorySwapLimitInBytes != 0 {
 				t.Errorf("v2, accounted %v: %+v", can, two)
 			}

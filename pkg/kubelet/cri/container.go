@@ -14,22 +14,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// ContainerRequest is all that making one container needs.
-type ContainerRequest struct {
-	SandboxID string
-	Pod       *corev1.Pod
-	Container *corev1.Container
-	Hash      string
-	Sandbox   runtime.SandboxOptions
-	Options   runtime.ContainerOptions
-	// Node is the node's capacity: its memory sets the OOM score of burstable containers, its sizes of huge pages are limited.
-	Node corev1.ResourceList
-	// LimitSwap: the kernel can limit swap, of which containers get none.
-	LimitSwap bool
-}
-
 // CreateContainer makes a container and returns its id; it does not run yet.
-func (c *Client) CreateContainer(ctx context.Context, q ContainerRequest) (string, error) {
+func (c *Client) CreateContainer(ctx context.Context, q runtime.ContainerRequest) (string, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	r, err := c.runtime.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: q.SandboxID,
@@ -84,7 +70,7 @@ func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {
 }
 
 // ContainerConfig is the container as the runtime is told of it.
-func ContainerConfig(q ContainerRequest, v2 bool) *runtimeapi.ContainerConfig {
+func ContainerConfig(q runtime.ContainerRequest, v2 bool) *runtimeapi.ContainerConfig {
 	ct, o := q.Container, q.Options
 	cfg := &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: ct.Name, Attempt: uint32(o.Attempt)},
@@ -128,7 +114,7 @@ func containerLabels(pod *corev1.Pod, name string) map[string]string {
 		runtime.LabelPodNamespace: pod.Namespace, runtime.LabelPodUID: string(pod.UID)}
 }
 
-func containerAnnotations(q ContainerRequest) map[string]string {
+func containerAnnotations(q runtime.ContainerRequest) map[string]string {
 	ct := q.Container
 	a := map[string]string{
 		runtime.AnnotationHash:                     q.Hash,

@@ -8,13 +8,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-)
 
-// ExecResult is the outcome of a command that ran.
-type ExecResult struct {
-	Stdout, Stderr []byte
-	ExitCode       int32
-}
+	"bonsai/pkg/kubelet/runtime"
+)
 
 // ErrExecTimeout tells that a command did not end in its time.
 type ErrExecTimeout struct{ After time.Duration }
@@ -25,7 +21,7 @@ func (e ErrExecTimeout) Error() string {
 }
 
 // ExecSync runs a command in a running container and waits for its end; timeout 0 waits as long as ctx.
-func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout time.Duration) (ExecResult, error) {
+func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout time.Duration) (runtime.ExecResult, error) {
 	seconds := int64(timeout / time.Second)
 	if timeout > 0 {
 		var cancel context.CancelFunc
@@ -37,11 +33,11 @@ func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout 
 	if err != nil {
 		// The runtime's word, not our own deadline: that means that the runtime hangs.
 		if timeout > 0 && status.Code(err) == codes.DeadlineExceeded && ctx.Err() == nil {
-			return ExecResult{}, fmt.Errorf("%w: %w", ErrExecTimeout{timeout}, err)
+			return runtime.ExecResult{}, fmt.Errorf("%w: %w", ErrExecTimeout{timeout}, err)
 		}
-		return ExecResult{}, fmt.Errorf("exec in container %s: %w", id, err)
+		return runtime.ExecResult{}, fmt.Errorf("exec in container %s: %w", id, err)
 	}
-	return ExecResult{Stdout: r.Stdout, Stderr: r.Stderr, ExitCode: r.ExitCode}, nil
+	return runtime.ExecResult{Stdout: r.Stdout, Stderr: r.Stderr, ExitCode: r.ExitCode}, nil
 }
 
 // Streams says which streams of a process a client wants.

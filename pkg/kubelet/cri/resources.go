@@ -37,7 +37,7 @@ func quota(milli int64) int64 {
 
 // resources are the limits of one container. The OOM score of a Burstable container falls with its share of the node's memory;
 // a container swaps nothing (the kubelet's NoSwap).
-func resources(q ContainerRequest, v2 bool) *runtimeapi.LinuxContainerResources {
+func resources(q runtime.ContainerRequest, v2 bool) *runtimeapi.LinuxContainerResources {
 	pod, ct, node := q.Pod, q.Container, q.Node
 	requests, limits := ct.Resources.Requests, ct.Resources.Limits
 	cpu := requests.Cpu().MilliValue()

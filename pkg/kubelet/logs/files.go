@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // Files is where the logs of the node's containers are. A pod's have a directory of their own beneath Pods, and Links has a link to each
@@ -130,4 +132,9 @@ func (f Files) removeDeadLinks() error {
 		}
 	}
 	return nil
+}
+
+// Of names a container that the runtime has.
+func Of(p *runtime.PodStatus, c *runtime.Container) Container {
+	return Container{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Name: c.Name, ID: c.ID.ID, Attempt: c.Attempt}
 }

@@ -53,6 +53,26 @@ type ContainerOptions struct {
 	ImageUser string
 }
 
+// ContainerRequest is all that making one container needs.
+type ContainerRequest struct {
+	SandboxID string
+	Pod       *corev1.Pod
+	Container *corev1.Container
+	Hash      string
+	Sandbox   SandboxOptions
+	Options   ContainerOptions
+	// Node is the node's capacity: its memory sets the OOM score of burstable containers, its sizes of huge pages are limited.
+	Node corev1.ResourceList
+	// LimitSwap: the kernel can limit swap, of which containers get none.
+	LimitSwap bool
+}
+
+// ExecResult is the outcome of a command that ran.
+type ExecResult struct {
+	Stdout, Stderr []byte
+	ExitCode       int32
+}
+
 // Image is one image on the node.
 type Image struct {
 	ID          string

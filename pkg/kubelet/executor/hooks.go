@@ -1,4 +1,4 @@
-package kubelet
+package executor
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 )
 
 // hook runs one lifecycle handler and waits for its end, or that of ctx.
-func (k *Kubelet) hook(ctx context.Context, pod *corev1.Pod, c *corev1.Container, id string, h *corev1.LifecycleHandler) error {
+func (e *Executor) hook(ctx context.Context, pod *corev1.Pod, c *corev1.Container, id string, h *corev1.LifecycleHandler) error {
 	switch {
 	case h.Exec != nil:
-		r, err := k.cri.ExecSync(ctx, id, h.Exec.Command, 0)
+		r, err := e.cfg.Runtime.ExecSync(ctx, id, h.Exec.Command, 0)
 		if err != nil {
 			return err
 		}
@@ -26,11 +26,11 @@ func (k *Kubelet) hook(ctx context.Context, pod *corev1.Pod, c *corev1.Container
 		}
 		return nil
 	case h.HTTPGet != nil:
-		rt, err := k.cri.PodStatus(ctx, pod.UID)
+		rt, err := e.cfg.Runtime.PodStatus(ctx, pod.UID)
 		if err != nil {
 			return err
 		}
-		ips := k.podIPs(pod, rt)
+		ips := e.podIPs(pod, rt)
 		if len(ips) == 0 {
 			return errors.New("the pod has no address")
 		}
@@ -61,10 +61,4 @@ func httpHook(ctx context.Context, c *corev1.Container, a *corev1.HTTPGetAction,
 	defer resp.Body.Close()
 	io.Copy(io.Discard, io.LimitReader(resp.Body, 10<<10))
 	return nil
-}
-
-// probeExec runs a probe's command.
-func (k *Kubelet) probeExec(ctx context.Context, id string, cmd []string, timeout time.Duration) ([]byte, int, error) {
-	r, err := k.cri.ExecSync(ctx, id, cmd, timeout)
-	return append(r.Stdout, r.Stderr...), int(r.ExitCode), err
 }

@@ -1,4 +1,4 @@
-package kubelet
+package executor
 
 import (
 	"context"
@@ -9,13 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/logs"
 	"bonsai/pkg/kubelet/runtime"
 )
 
 // restartAll ends all containers of a pod at once, without hooks and grace period, and removes them with their logs, but for
 // the ephemeral ones, which run once only. The sandbox and the volumes stay; the next round begins with the init containers (KEP-5532). The containers
 // that asked for it are removed last, so that a restart of the kubelet in between begins anew, and wait out their back-off.
-func (k *Kubelet) restartAll(ctx context.Context, f lifecycle.Facts, st *podState) error {
+func (e *Executor) restartAll(ctx context.Context, f lifecycle.Facts, p *Pod) error {
 	causes := map[runtime.ContainerID]bool{}
 	for _, c := range lifecycle.RestartsAll(f) {
 		causes[c.ID] = true
@@ -24,13 +25,13 @@ func (k *Kubelet) restartAll(ctx context.Context, f lifecycle.Facts, st *podStat
 	for i := range f.Runtime.Containers {
 		c := &f.Runtime.Containers[i]
 		if c.State == runtime.StateRunning {
-			k.containerEvent(f.Pod, c.Name, corev1.EventTypeNormal, "Killing", "Stopping container "+c.Name)
-			if err := k.cri.StopContainer(ctx, c.ID.ID, 0); err != nil {
+			e.cfg.Events.Container(f.Pod, c.Name, corev1.EventTypeNormal, "Killing", "Stopping container "+c.Name)
+			if err := e.cfg.Runtime.StopContainer(ctx, c.ID.ID, 0); err != nil {
 				return err
 			}
 		}
 		switch {
-		case containerSpec(f.Pod, c.Name) == nil:
+		case ContainerSpec(f.Pod, c.Name) == nil:
 		case causes[c.ID]:
 			last = append(last, c)
 		default:
@@ -38,28 +39,28 @@ func (k *Kubelet) restartAll(ctx context.Context, f lifecycle.Facts, st *podStat
 		}
 	}
 	for _, c := range append(first, last...) {
-		if err := errors.Join(k.cri.RemoveContainer(ctx, c.ID.ID), k.cfg.Logs.Remove(logOf(f.Runtime, c))); err != nil {
+		if err := errors.Join(e.cfg.Runtime.RemoveContainer(ctx, c.ID.ID), e.cfg.Logs.Remove(logs.Of(f.Runtime, c))); err != nil {
 			return err
 		}
 		if causes[c.ID] {
-			k.backOffRemoved(f, st, c)
+			e.backOffRemoved(f, p, c)
 		}
 	}
 	return nil
 }
 
 // backOffRemoved holds the next start of a container back as if its last life were still known to the runtime.
-func (k *Kubelet) backOffRemoved(f lifecycle.Facts, st *podState, c *runtime.Container) {
-	spec := containerSpec(f.Pod, c.Name)
+func (e *Executor) backOffRemoved(f lifecycle.Facts, p *Pod, c *runtime.Container) {
+	spec := ContainerSpec(f.Pod, c.Name)
 	if spec == nil {
 		return
 	}
-	past, now := st.starts(spec), time.Now()
+	past, now := p.starts(spec), time.Now()
 	if until := f.BackOff[c.Name]; until.After(now) {
 		past.retry = until
 		past.reason = lifecycle.CrashLoop(f.Pod, c.Name, past.backOff.Delay)
-		k.containerEvent(f.Pod, c.Name, corev1.EventTypeWarning, "BackOff",
+		e.cfg.Events.Container(f.Pod, c.Name, corev1.EventTypeWarning, "BackOff",
 			fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)", c.Name, f.Pod.Name, f.Pod.Namespace, f.Pod.UID))
 	}
-	past.backOff = past.backOff.Restarted(c.FinishedAt, now, k.cfg.MaxBackOff)
+	past.backOff = past.backOff.Restarted(c.FinishedAt, now, e.cfg.MaxBackOff)
 }

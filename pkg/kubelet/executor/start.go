@@ -1,4 +1,4 @@
-package kubelet
+package executor
 
 import (
 	"context"
@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/env"
 	"bonsai/pkg/kubelet/images"
 	"bonsai/pkg/kubelet/lifecycle"
@@ -33,21 +33,21 @@ type startError struct {
 func (e *startError) Error() string { return e.err.Error() }
 
 // start brings one container up. What goes wrong is kept as the reason why it waits; it is tried again later.
-func (k *Kubelet) start(ctx context.Context, f lifecycle.Facts, st *podState, s lifecycle.Start) error {
-	name, past := s.Container.Name, st.starts(s.Container)
+func (e *Executor) start(ctx context.Context, f lifecycle.Facts, p *Pod, s lifecycle.Start) error {
+	name, past := s.Container.Name, p.starts(s.Container)
 	past.secrets = ""
-	err := k.tryStart(ctx, f, st, s)
+	err := e.tryStart(ctx, f, p, s)
 	if err == nil {
 		past.reason, past.retry = lifecycle.Reason{}, time.Time{}
-		k.metrics.startedContainer(s.Kind, "")
+		e.cfg.Metrics.StartedContainer(s.Kind, "")
 		return nil
 	}
 	var se *startError
 	if ctx.Err() != nil || !errors.As(err, &se) {
 		return err
 	}
-	k.log.Info("container not started", "pod", fullName(f.Pod), "container", name, "reason", se.reason, "err", se.err)
-	k.metrics.startedContainer(s.Kind, se.reason)
+	e.cfg.Log.Info("container not started", "pod", fullName(f.Pod), "container", name, "reason", se.reason, "err", se.err)
+	e.cfg.Metrics.StartedContainer(s.Kind, se.reason)
 	past.reason = lifecycle.Reason{Reason: se.reason, Message: se.Error()}
 	if se.until.IsZero() {
 		se.until = time.Now().Add(retryAfter)
@@ -56,98 +56,98 @@ func (k *Kubelet) start(ctx context.Context, f lifecycle.Facts, st *podState, s 
 	return nil
 }
 
-func (k *Kubelet) tryStart(ctx context.Context, f lifecycle.Facts, st *podState, s lifecycle.Start) error {
+func (e *Executor) tryStart(ctx context.Context, f lifecycle.Facts, p *Pod, s lifecycle.Start) error {
 	pod, c := f.Pod, s.Container
 	now := time.Now()
 	pull := now
-	img, release, err := k.holdImage(ctx, pod, st, c, c.Image, c.ImagePullPolicy)
+	img, release, err := e.holdImage(ctx, pod, p, c, c.Image, c.ImagePullPolicy)
 	if err != nil {
 		return err
 	}
 	defer release()
-	trace.Step(ctx, k.log, pod, "kubelet.pull", pull, time.Now())
-	if !st.prepared {
-		if err := k.mount(ctx, pod, st); err != nil {
+	trace.Step(ctx, e.cfg.Log, pod, "kubelet.pull", pull, time.Now())
+	if !p.prepared {
+		if err := e.mount(ctx, pod, p); err != nil {
 			return err
 		}
 	}
-	mounted, releaseMounted, err := k.imageVolumes(ctx, pod, st, c)
+	mounted, releaseMounted, err := e.imageVolumes(ctx, pod, p, c)
 	if err != nil {
 		return err
 	}
 	defer releaseMounted()
 	begun := time.Now()
-	req, err := k.request(ctx, f, st, s, img, mounted)
+	req, err := e.request(ctx, f, p, s, img, mounted)
 	if err != nil {
-		k.containerEvent(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+err.Error())
+		e.cfg.Events.Container(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+err.Error())
 		return &startError{reason: "CreateContainerConfigError", err: err}
 	}
-	id, err := k.cri.CreateContainer(ctx, req)
+	id, err := e.cfg.Runtime.CreateContainer(ctx, req)
 	if err != nil {
-		k.containerEvent(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+cause(err))
-		return &startError{reason: "CreateContainerError", err: errors.New(cause(err))}
+		e.cfg.Events.Container(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+e.cause(err))
+		return &startError{reason: "CreateContainerError", err: errors.New(e.cause(err))}
 	}
-	k.containerEvent(pod, c.Name, corev1.EventTypeNormal, "Created", "Container created")
+	e.cfg.Events.Container(pod, c.Name, corev1.EventTypeNormal, "Created", "Container created")
 	if ended := lastExited(f.Runtime, c.Name); ended != nil {
-		past := st.starts(c)
-		past.backOff = past.backOff.Restarted(ended.FinishedAt, now, k.cfg.MaxBackOff)
+		past := p.starts(c)
+		past.backOff = past.backOff.Restarted(ended.FinishedAt, now, e.cfg.MaxBackOff)
 	}
-	if err := k.cri.StartContainer(ctx, id); err != nil {
-		k.containerEvent(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+cause(err))
-		return &startError{reason: "RunContainerError", err: errors.New(cause(err)), until: now}
+	if err := e.cfg.Runtime.StartContainer(ctx, id); err != nil {
+		e.cfg.Events.Container(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+e.cause(err))
+		return &startError{reason: "RunContainerError", err: errors.New(e.cause(err)), until: now}
 	}
-	k.containerEvent(pod, c.Name, corev1.EventTypeNormal, "Started", "Container started")
+	e.cfg.Events.Container(pod, c.Name, corev1.EventTypeNormal, "Started", "Container started")
 	log := logs.Container{Namespace: pod.Namespace, Pod: pod.Name, UID: pod.UID, Name: c.Name, ID: id, Attempt: s.Attempt}
-	if err := k.cfg.Logs.Link(log); err != nil {
-		k.log.Warn("a container's log has no link", "pod", fullName(pod), "container", c.Name, "err", err)
+	if err := e.cfg.Logs.Link(log); err != nil {
+		e.cfg.Log.Warn("a container's log has no link", "pod", fullName(pod), "container", c.Name, "err", err)
 	}
-	trace.Step(ctx, k.log, pod, "kubelet.start", begun, time.Now())
-	return k.postStart(ctx, f, c, id)
+	trace.Step(ctx, e.cfg.Log, pod, "kubelet.start", begun, time.Now())
+	return e.postStart(ctx, f, c, id)
 }
 
 // postStart runs the hook that follows the start; a failure ends the container.
-func (k *Kubelet) postStart(ctx context.Context, f lifecycle.Facts, c *corev1.Container, id string) error {
+func (e *Executor) postStart(ctx context.Context, f lifecycle.Facts, c *corev1.Container, id string) error {
 	if c.Lifecycle == nil || c.Lifecycle.PostStart == nil {
 		return nil
 	}
-	err := k.hook(ctx, f.Pod, c, id, c.Lifecycle.PostStart)
+	err := e.hook(ctx, f.Pod, c, id, c.Lifecycle.PostStart)
 	if err == nil {
 		return nil
 	}
-	k.containerEvent(f.Pod, c.Name, corev1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed")
-	k.log.Info("postStart hook failed", "pod", fullName(f.Pod), "container", c.Name, "err", err)
-	if kerr := k.cri.StopContainer(ctx, id, podGrace(f.Pod)); kerr != nil {
+	e.cfg.Events.Container(f.Pod, c.Name, corev1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed")
+	e.cfg.Log.Info("postStart hook failed", "pod", fullName(f.Pod), "container", c.Name, "err", err)
+	if kerr := e.cfg.Runtime.StopContainer(ctx, id, podGrace(f.Pod)); kerr != nil {
 		return kerr
 	}
 	return &startError{reason: "PostStartHookError", err: errors.New("PostStartHook failed"), until: time.Now()}
 }
 
 // cause is the runtime's own text of a failed call.
-func cause(err error) string {
+func (e *Executor) cause(err error) string {
 	if u := errors.Unwrap(err); u != nil {
 		err = u
 	}
-	return cri.Message(err)
+	return e.cfg.Message(err)
 }
 
 // holdImage is ensureImage, and keeps the image from being removed until release is called.
-func (k *Kubelet) holdImage(ctx context.Context, pod *corev1.Pod, st *podState, c *corev1.Container, image string, policy corev1.PullPolicy) (*runtime.Image, func(), error) {
-	return k.images.Hold(ctx, func() (*runtime.Image, error) { return k.ensureImage(ctx, pod, st, c, image, policy) })
+func (e *Executor) holdImage(ctx context.Context, pod *corev1.Pod, p *Pod, c *corev1.Container, image string, policy corev1.PullPolicy) (*runtime.Image, func(), error) {
+	return e.cfg.Images.Hold(ctx, func() (*runtime.Image, error) { return e.ensureImage(ctx, pod, p, c, image, policy) })
 }
 
 // ensureImage brings an image that the container needs to the node.
-func (k *Kubelet) ensureImage(ctx context.Context, pod *corev1.Pod, st *podState, c *corev1.Container, image string, policy corev1.PullPolicy) (*runtime.Image, error) {
-	secrets, err := k.pullSecrets(ctx, pod)
+func (e *Executor) ensureImage(ctx context.Context, pod *corev1.Pod, p *Pod, c *corev1.Container, image string, policy corev1.PullPolicy) (*runtime.Image, error) {
+	secrets, err := e.pullSecrets(ctx, pod)
 	if err != nil {
-		k.podEvent(pod, corev1.EventTypeWarning, "FailedToRetrieveImagePullSecret", err.Error())
+		e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedToRetrieveImagePullSecret", err.Error())
 	}
-	past := st.starts(c)
-	img, err := k.images.Ensure(ctx, pod, image, policy, secrets,
+	past := p.starts(c)
+	img, err := e.cfg.Images.Ensure(ctx, pod, image, policy, secrets,
 		func(kind, reason, msg string) {
 			if reason == "BackOff" && past.reason.Reason == images.ReasonImagePullBackOff {
 				return
 			}
-			k.containerEvent(pod, c.Name, kind, reason, msg)
+			e.cfg.Events.Container(pod, c.Name, kind, reason, msg)
 		})
 	var ie *images.Error
 	if errors.As(err, &ie) {
@@ -156,7 +156,7 @@ func (k *Kubelet) ensureImage(ctx context.Context, pod *corev1.Pod, st *podState
 			until = time.Now().Add(time.Second) // then it is shown as backing off
 		}
 		if ie.Reason == images.ReasonImagePullBackOff {
-			k.containerEvent(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+ie.Reason)
+			e.cfg.Events.Container(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+ie.Reason)
 		}
 		past.secrets = images.Fingerprint(secrets)
 		return nil, &startError{reason: ie.Reason, err: ie, until: until}
@@ -164,31 +164,31 @@ func (k *Kubelet) ensureImage(ctx context.Context, pod *corev1.Pod, st *podState
 	return img, err
 }
 
-// retryPulls makes containers be tried at once that wait for an image where the pod's pull secrets have changed since.
-func (k *Kubelet) retryPulls(ctx context.Context, pod *corev1.Pod, st *podState) {
+// RetryPulls makes containers be tried at once that wait for an image where the pod's pull secrets have changed since.
+func (e *Executor) RetryPulls(ctx context.Context, pod *corev1.Pod, p *Pod) {
 	if len(pod.Spec.ImagePullSecrets) == 0 {
 		return
 	}
-	for c := range containers(pod) {
-		past := st.starts(c)
+	for c := range Containers(pod) {
+		past := p.starts(c)
 		if past.secrets == "" {
 			continue
 		}
-		if secrets, err := k.pullSecrets(ctx, pod); err == nil && images.Fingerprint(secrets) != past.secrets {
+		if secrets, err := e.pullSecrets(ctx, pod); err == nil && images.Fingerprint(secrets) != past.secrets {
 			past.retry, past.secrets = time.Time{}, ""
 		}
 	}
 }
 
 // pullSecrets reads the pod's pull secrets; those that are missing are named in the error, the others returned all the same.
-func (k *Kubelet) pullSecrets(ctx context.Context, pod *corev1.Pod) ([]corev1.Secret, error) {
+func (e *Executor) pullSecrets(ctx context.Context, pod *corev1.Pod) ([]corev1.Secret, error) {
 	var out []corev1.Secret
 	var missing []string
 	for _, r := range pod.Spec.ImagePullSecrets {
 		if r.Name == "" {
 			continue
 		}
-		s, err := k.objects.Secret(ctx, pod.Namespace, r.Name)
+		s, err := e.cfg.Secret(ctx, pod.Namespace, r.Name)
 		if err != nil {
 			missing = append(missing, r.Name)
 			continue
@@ -196,41 +196,41 @@ func (k *Kubelet) pullSecrets(ctx context.Context, pod *corev1.Pod) ([]corev1.Se
 		out = append(out, *s)
 	}
 	if len(missing) > 0 {
-		return out, fmt.Errorf("Unable to retrieve some image pull secrets (%s); attempting to pull the image may not succeed.", joined(missing))
+		return out, fmt.Errorf("Unable to retrieve some image pull secrets (%s); attempting to pull the image may not succeed.", strings.Join(missing, ", "))
 	}
 	return out, nil
 }
 
 // request builds all that the runtime must know of a container; its errors are the user's to mend. mounted are the images of
 // its image volumes.
-func (k *Kubelet) request(ctx context.Context, f lifecycle.Facts, st *podState, s lifecycle.Start, img *runtime.Image, mounted map[string]string) (cri.ContainerRequest, error) {
+func (e *Executor) request(ctx context.Context, f lifecycle.Facts, p *Pod, s lifecycle.Start, img *runtime.Image, mounted map[string]string) (runtime.ContainerRequest, error) {
 	pod, c := f.Pod, s.Container
 	if err := checkUser(pod, c, img); err != nil {
-		return cri.ContainerRequest{}, err
+		return runtime.ContainerRequest{}, err
 	}
-	ips, hostIPs := k.podIPs(pod, f.Runtime), k.node.HostIPs()
-	vars, err := k.environment(ctx, pod, c, ips, hostIPs)
+	ips, hostIPs := e.podIPs(pod, f.Runtime), e.cfg.Node.HostIPs()
+	vars, err := e.cfg.Environment(ctx, pod, c, ips, hostIPs)
 	if err != nil {
-		return cri.ContainerRequest{}, err
+		return runtime.ContainerRequest{}, err
 	}
 	o := runtime.ContainerOptions{Attempt: s.Attempt, ImageRef: img.ID, ImageUID: img.UID, ImageUser: img.Username}
 	for _, v := range vars {
 		o.Env = append(o.Env, runtime.KeyValue{Name: v.Name, Value: v.Value})
 	}
 	o.Command, o.Args = env.Command(c, vars)
-	if o.Mounts, err = k.mounts(pod, st, c, vars, ips, mounted); err != nil {
-		return cri.ContainerRequest{}, err
+	if o.Mounts, err = e.mounts(pod, p, c, vars, ips, mounted); err != nil {
+		return runtime.ContainerRequest{}, err
 	}
 	if s.Kind == lifecycle.Ephemeral {
 		o.TargetID = targetOf(pod, c.Name, f.Runtime)
 	}
-	dir := filepath.Join(k.cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID), c.Name)
+	dir := filepath.Join(e.cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID), c.Name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return cri.ContainerRequest{}, fmt.Errorf("make the container's log directory: %w", err)
+		return runtime.ContainerRequest{}, fmt.Errorf("make the container's log directory: %w", err)
 	}
 	sandbox := f.Runtime.Sandbox()
-	return cri.ContainerRequest{SandboxID: sandbox.ID, Pod: pod, Container: c, Hash: lifecycle.Hash(c), Options: o,
-		Sandbox: k.sandboxOptions(pod, st, sandbox.Attempt), Node: k.capacity, LimitSwap: k.cgroups.Swap()}, nil
+	return runtime.ContainerRequest{SandboxID: sandbox.ID, Pod: pod, Container: c, Hash: lifecycle.Hash(c), Options: o,
+		Sandbox: e.sandboxOptions(pod, p, f.Runtime, sandbox.Attempt), Node: e.cfg.Capacity, LimitSwap: e.cfg.Cgroups.Swap()}, nil
 }
 
 func targetOf(pod *corev1.Pod, name string, rt *runtime.PodStatus) string {

@@ -1,4 +1,4 @@
-package kubelet
+package executor
 
 import (
 	"iter"
@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // starts is what is remembered of the starts of one container: why it waits, and until when.
@@ -23,18 +24,18 @@ type starts struct {
 }
 
 // starts returns what is remembered of a container as its spec is now.
-func (st *podState) starts(c *corev1.Container) *starts {
+func (p *Pod) starts(c *corev1.Container) *starts {
 	hash := lifecycle.Hash(c)
-	s := st.byName[c.Name]
+	s := p.byName[c.Name]
 	if s == nil || s.hash != hash {
 		s = &starts{hash: hash}
-		st.byName[c.Name] = s
+		p.byName[c.Name] = s
 	}
 	return s
 }
 
-// containers are the containers of a pod's spec, of all kinds.
-func containers(pod *corev1.Pod) iter.Seq[*corev1.Container] {
+// Containers are the containers of a pod's spec, of all kinds.
+func Containers(pod *corev1.Pod) iter.Seq[*corev1.Container] {
 	return func(yield func(*corev1.Container) bool) {
 		for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 			for i := range list {
@@ -51,13 +52,40 @@ func containers(pod *corev1.Pod) iter.Seq[*corev1.Container] {
 	}
 }
 
-// reasons are the reasons why containers wait, by name.
-func (st *podState) reasons(pod *corev1.Pod) map[string]lifecycle.Reason {
+// Reasons are the reasons why containers wait, by name.
+func (p *Pod) Reasons(pod *corev1.Pod) map[string]lifecycle.Reason {
 	out := map[string]lifecycle.Reason{}
-	for c := range containers(pod) {
-		if r := st.starts(c).reason; r != (lifecycle.Reason{}) {
+	for c := range Containers(pod) {
+		if r := p.starts(c).reason; r != (lifecycle.Reason{}) {
 			out[c.Name] = r
 		}
 	}
 	return out
+}
+
+// BackOff is until when containers must not be started again, by name; absent: they may.
+func (e *Executor) BackOff(pod *corev1.Pod, p *Pod, rt *runtime.PodStatus) map[string]time.Time {
+	out := map[string]time.Time{}
+	for c := range Containers(pod) {
+		s := p.starts(c)
+		until := s.retry
+		if ended := lastExited(rt, c.Name); ended != nil {
+			if b := s.backOff.Until(ended.FinishedAt, e.cfg.MaxBackOff); b.After(until) {
+				until = b
+			}
+		}
+		if !until.IsZero() {
+			out[c.Name] = until
+		}
+	}
+	return out
+}
+
+func lastExited(rt *runtime.PodStatus, name string) *runtime.Container {
+	for i := range rt.Containers {
+		if c := &rt.Containers[i]; c.Name == name && c.State == runtime.StateExited {
+			return c
+		}
+	}
+	return nil
 }

@@ -1,16 +1,12 @@
-package kubelet
+package executor
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
 
-	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/dns"
 	"bonsai/pkg/kubelet/env"
 	"bonsai/pkg/kubelet/runtime"
@@ -23,11 +19,11 @@ const (
 )
 
 // mounts lists what is mounted into a container: its volumes, its hosts file and the file of its termination message.
-func (k *Kubelet) mounts(pod *corev1.Pod, st *podState, c *corev1.Container, vars []env.Var, ips []string, images map[string]string) ([]runtime.Mount, error) {
+func (e *Executor) mounts(pod *corev1.Pod, p *Pod, c *corev1.Container, vars []env.Var, ips []string, images map[string]string) ([]runtime.Mount, error) {
 	var out []runtime.Mount
 	hosts := true
 	for i, m := range c.VolumeMounts {
-		x, err := k.volumeMount(pod, st, c, i, m, vars, images)
+		x, err := e.volumeMount(pod, p, c, i, m, vars, images)
 		if err != nil {
 			return nil, err
 		}
@@ -35,14 +31,14 @@ func (k *Kubelet) mounts(pod *corev1.Pod, st *podState, c *corev1.Container, var
 		out = append(out, x)
 	}
 	if hosts && (len(ips) > 0 || pod.Spec.HostNetwork) {
-		path, err := k.writeHosts(pod, ips)
+		path, err := e.writeHosts(pod, ips)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, runtime.Mount{ContainerPath: hostsPath, HostPath: path})
 	}
 	if c.TerminationMessagePath != "" {
-		path, err := k.volumes.TerminationLog(pod.UID, c.Name)
+		path, err := e.cfg.Volumes.TerminationLog(pod.UID, c.Name)
 		if err != nil {
 			return nil, fmt.Errorf("make the termination message file: %w", err)
 		}
@@ -51,8 +47,8 @@ func (k *Kubelet) mounts(pod *corev1.Pod, st *podState, c *corev1.Container, var
 	return out, nil
 }
 
-func (k *Kubelet) volumeMount(pod *corev1.Pod, st *podState, c *corev1.Container, i int, m corev1.VolumeMount, vars []env.Var, images map[string]string) (runtime.Mount, error) {
-	v, ok := st.mounts[m.Name]
+func (e *Executor) volumeMount(pod *corev1.Pod, p *Pod, c *corev1.Container, i int, m corev1.VolumeMount, vars []env.Var, images map[string]string) (runtime.Mount, error) {
+	v, ok := p.mounts[m.Name]
 	if !ok {
 		return runtime.Mount{}, fmt.Errorf("cannot find volume %q to mount into container %q", m.Name, c.Name)
 	}
@@ -65,7 +61,7 @@ func (k *Kubelet) volumeMount(pod *corev1.Pod, st *podState, c *corev1.Container
 	}
 	if sub != "" && v.Image == nil {
 		var err error
-		if path, err = k.volumes.SubPath(pod, c.Name, i, m.Name, v, sub); err != nil {
+		if path, err = e.cfg.Volumes.SubPath(pod, c.Name, i, m.Name, v, sub); err != nil {
 			return runtime.Mount{}, fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: %w", m.Name, c.Name, err)
 		}
 	}
@@ -80,7 +76,7 @@ func (k *Kubelet) volumeMount(pod *corev1.Pod, st *podState, c *corev1.Container
 		x.Propagation = *m.MountPropagation
 	}
 	if m.RecursiveReadOnly != nil && x.ReadOnly {
-		switch can := k.cri.Handler(k.runtimeHandler(pod)).RecursiveReadOnlyMounts; {
+		switch can := e.cfg.Runtime.Handler(e.runtimeHandler(pod)).RecursiveReadOnlyMounts; {
 		case *m.RecursiveReadOnly == corev1.RecursiveReadOnlyEnabled && !can:
 			return runtime.Mount{}, fmt.Errorf("recursive read-only mount %q is not supported by the container runtime", m.Name)
 		case *m.RecursiveReadOnly != corev1.RecursiveReadOnlyDisabled:
@@ -90,7 +86,7 @@ func (k *Kubelet) volumeMount(pod *corev1.Pod, st *podState, c *corev1.Container
 	return x, nil
 }
 
-func (k *Kubelet) writeHosts(pod *corev1.Pod, ips []string) (string, error) {
+func (e *Executor) writeHosts(pod *corev1.Pod, ips []string) (string, error) {
 	var content []byte
 	if pod.Spec.HostNetwork {
 		node, err := os.ReadFile(hostsFile)
@@ -99,10 +95,10 @@ func (k *Kubelet) writeHosts(pod *corev1.Pod, ips []string) (string, error) {
 		}
 		content = dns.HostNetworkHosts(node, pod.Spec.HostAliases)
 	} else {
-		hostname, domain := dns.Hostname(pod, k.cfg.DNS.ClusterDomain)
+		hostname, domain := dns.Hostname(pod, e.cfg.DNS.ClusterDomain)
 		content = dns.Hosts(ips, hostname, domain, pod.Spec.HostAliases)
 	}
-	path, err := k.volumes.WriteHosts(pod.UID, content)
+	path, err := e.cfg.Volumes.WriteHosts(pod.UID, content)
 	if err != nil {
 		return "", fmt.Errorf("write the pod's hosts file: %w", err)
 	}
@@ -110,46 +106,12 @@ func (k *Kubelet) writeHosts(pod *corev1.Pod, ips []string) (string, error) {
 }
 
 // podIPs are the pod's addresses: its sandbox's, or the node's for the host network.
-func (k *Kubelet) podIPs(pod *corev1.Pod, rt *runtime.PodStatus) []string {
+func (e *Executor) podIPs(pod *corev1.Pod, rt *runtime.PodStatus) []string {
 	if pod.Spec.HostNetwork {
-		return k.node.HostIPs()
+		return e.cfg.Node.HostIPs()
 	}
 	if s := rt.Sandbox(); s != nil {
 		return s.IPs
 	}
 	return nil
 }
-
-func (k *Kubelet) environment(ctx context.Context, pod *corev1.Pod, c *corev1.Container, ips, hostIPs []string) ([]env.Var, error) {
-	if !config.IsStatic(pod) && !k.services.HasSynced() {
-		if !cache.WaitForCacheSync(ctx.Done(), k.services.HasSynced) {
-			return nil, errors.New("services have not yet been read at least once, cannot construct envvars")
-		}
-	}
-	var services []*corev1.Service
-	for _, ns := range []string{pod.Namespace, corev1.NamespaceDefault} {
-		objs, err := k.services.GetIndexer().ByIndex(cache.NamespaceIndex, ns)
-		if err != nil {
-			return nil, fmt.Errorf("look up the services of namespace %s: %w", ns, err)
-		}
-		for _, o := range objs {
-			if s, ok := o.(*corev1.Service); ok && (ns == pod.Namespace || s.Name == "kubernetes") {
-				services = append(services, s)
-			}
-		}
-		if pod.Namespace == corev1.NamespaceDefault {
-			break
-		}
-	}
-	return env.Build(ctx, env.Input{Pod: pod, Container: c, PodIPs: ips, HostIPs: hostIPs,
-		Allocatable: k.allocatable(), Services: services}, k.objects)
-}
-
-func (k *Kubelet) allocatable() corev1.ResourceList {
-	if n := k.node.Object(); n != nil && len(n.Status.Allocatable) > 0 {
-		return n.Status.Allocatable
-	}
-	return k.cfg.Node.Resources.Allocatable(k.capacity)
-}
-
-func joined(names []string) string { return strings.Join(names, ", ") }

@@ -1,0 +1,63 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/lifecycle"
+)
+
+// Act carries out one plan.
+func (e *Executor) Act(ctx context.Context, f lifecycle.Facts, p *Pod, plan lifecycle.Plan) error {
+	if plan.KillPod {
+		if plan.NewSandbox {
+			e.cfg.Events.Pod(f.Pod, corev1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
+		}
+		return e.KillPod(ctx, f.Pod, f.Runtime, podGrace(f.Pod))
+	}
+	if plan.RestartAll {
+		return e.restartAll(ctx, f, p)
+	}
+	if plan.NewSandbox {
+		return e.newSandbox(ctx, f, p, plan.Attempt)
+	}
+	for _, x := range plan.Kill {
+		if err := e.killOne(ctx, f.Pod, x); err != nil {
+			return err
+		}
+	}
+	for _, c := range plan.Remove {
+		if err := e.cfg.Runtime.RemoveContainer(ctx, c.ID.ID); err != nil {
+			return err // it may be about to run after all
+		}
+	}
+	var errs []error
+	for _, s := range plan.Start {
+		if err := e.start(ctx, f, p, s); err != nil {
+			errs = append(errs, err)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// HoldBack notes why containers wait that the plan holds back.
+func (e *Executor) HoldBack(f lifecycle.Facts, p *Pod, plan lifecycle.Plan) {
+	for c := range Containers(f.Pod) {
+		s := p.starts(c)
+		if _, held := plan.Wait[c.Name]; !held || s.retry.After(f.Now) {
+			continue // the reason why it could not be started is already there
+		}
+		r := lifecycle.CrashLoop(f.Pod, c.Name, s.backOff.Delay)
+		if s.reason != r {
+			e.cfg.Events.Container(f.Pod, c.Name, corev1.EventTypeWarning, "BackOff",
+				fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)", c.Name, f.Pod.Name, f.Pod.Namespace, f.Pod.UID))
+		}
+		s.reason = r
+	}
+}

@@ -1,0 +1,134 @@
+// Package executor carries out the plans of lifecycle: it makes a pod's sandbox with its volumes, starts containers with all they are given,
+// runs their hooks, and ends them. It decides nothing but when to try again what failed.
+package executor
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/dns"
+	"bonsai/pkg/kubelet/env"
+	"bonsai/pkg/kubelet/images"
+	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/logs"
+	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/kubelet/volume"
+)
+
+// Runtime is the container runtime.
+type Runtime interface {
+	PodStatus(ctx context.Context, uid types.UID) (*runtime.PodStatus, error)
+	RunSandbox(ctx context.Context, pod *corev1.Pod, handler string, o runtime.SandboxOptions) (string, error)
+	StopSandbox(ctx context.Context, id string) error
+	CreateContainer(ctx context.Context, q runtime.ContainerRequest) (string, error)
+	StartContainer(ctx context.Context, id string) error
+	// StopContainer sends the stop signal and, after grace, SIGKILL.
+	StopContainer(ctx context.Context, id string, grace time.Duration) error
+	RemoveContainer(ctx context.Context, id string) error
+	// ExecSync runs a command in a container, no longer than timeout; 0: as long as ctx.
+	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (runtime.ExecResult, error)
+	// Handler is what one of the runtime's handlers can do.
+	Handler(name string) runtime.Handler
+}
+
+// Images brings images to the node.
+type Images interface {
+	// Ensure returns an image, pulled if the policy says so. An *images.Error is a reason for the container to wait.
+	Ensure(ctx context.Context, pod *corev1.Pod, image string, policy corev1.PullPolicy, secrets []corev1.Secret, event images.Event) (*runtime.Image, error)
+	// Hold keeps what get returns from being removed until release is called.
+	Hold(ctx context.Context, get func() (*runtime.Image, error)) (img *runtime.Image, release func(), err error)
+}
+
+// Volumes makes a pod's volumes and the few files it has beside them.
+type Volumes interface {
+	Mount(ctx context.Context, pod *corev1.Pod) (map[string]volume.Mounted, error)
+	SubPath(pod *corev1.Pod, container string, index int, volume string, from volume.Mounted, subPath string) (string, error)
+	WriteHosts(uid types.UID, content []byte) (string, error)
+	TerminationLog(uid types.UID, container string) (string, error)
+}
+
+// Cgroups makes pods' cgroups.
+type Cgroups interface {
+	// CreatePod returns the name that the runtime knows the pod's cgroup by. Again is fine.
+	CreatePod(pod *corev1.Pod) (string, error)
+	// Swap tells whether the kernel can limit swap.
+	Swap() bool
+}
+
+// Node is what pods learn of their node.
+type Node interface {
+	// HostIPs are the node's addresses, the primary one first.
+	HostIPs() []string
+	// NetworkReady tells why no pod of the pod network can start yet.
+	NetworkReady(ctx context.Context) error
+}
+
+// Events tells users of steps, in upstream's words. kind is Normal or Warning.
+type Events interface {
+	Pod(pod *corev1.Pod, kind, reason, message string)
+	Container(pod *corev1.Pod, container, kind, reason, message string)
+}
+
+// Metrics counts starts.
+type Metrics interface {
+	// StartedPod counts the making of a sandbox.
+	StartedPod(err error)
+	// StartedContainer counts a start; code is why it failed, "" if it did not.
+	StartedContainer(kind lifecycle.Kind, code string)
+}
+
+// Config is what an Executor needs. All but MaxBackOff is required.
+type Config struct {
+	Runtime Runtime
+	Images  Images
+	Volumes Volumes
+	Cgroups Cgroups
+	Node    Node
+	Events  Events
+	Metrics Metrics
+	// Environment are a container's variables; its errors are the user's to mend.
+	Environment func(ctx context.Context, pod *corev1.Pod, c *corev1.Container, podIPs, hostIPs []string) ([]env.Var, error)
+	// Secret reads a pull secret.
+	Secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+	// Message is the runtime's own text of an error of a call.
+	Message func(err error) string
+	DNS     dns.Config
+	Logs    logs.Files
+	// Capacity is the node's.
+	Capacity corev1.ResourceList
+	// MaxBackOff is the longest delay between restarts of a crashing container, 0 for upstream's 5 min.
+	MaxBackOff time.Duration
+	Log        *slog.Logger
+}
+
+// Executor carries out plans. Its methods are safe for concurrent use by the workers of different pods.
+type Executor struct{ cfg Config }
+
+// New checks the configuration.
+func New(cfg Config) (*Executor, error) {
+	for _, missing := range []bool{cfg.Runtime == nil, cfg.Images == nil, cfg.Volumes == nil, cfg.Cgroups == nil, cfg.Node == nil, cfg.Events == nil,
+		cfg.Metrics == nil, cfg.Environment == nil, cfg.Secret == nil, cfg.Message == nil, cfg.Log == nil} {
+		if missing {
+			return nil, errors.New("executor: all but MaxBackOff is required")
+		}
+	}
+	return &Executor{cfg: cfg}, nil
+}
+
+// Pod is what an Executor remembers of a pod. It is the pod's worker's; nobody else touches it.
+type Pod struct {
+	// prepared: cgroupParent and mounts are set.
+	prepared     bool
+	cgroupParent string
+	mounts       map[string]volume.Mounted
+	// byName is what is remembered of containers' starts.
+	byName map[string]*starts
+}
+
+// NewPod is what is remembered of a pod at its begin.
+func NewPod() *Pod { return &Pod{byName: map[string]*starts{}} }

@@ -1,0 +1,333 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/env"
+	"bonsai/pkg/kubelet/images"
+	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/logs"
+	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/kubelet/volume"
+)
+
+// fakes are all that an Executor works with. They note what is done, in order, and fail where fail says so, by the note's first word.
+type fakes struct {
+	mu      sync.Mutex
+	notes   []string
+	fail    map[string]error
+	request runtime.ContainerRequest
+	sandbox runtime.SandboxOptions
+	// mounting, if not nil, is closed when the volumes are being mounted; making a sandbox waits for it.
+	mounting chan struct{}
+}
+
+func (f *fakes) note(format string, args ...any) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := fmt.Sprintf(format, args...)
+	f.notes = append(f.notes, n)
+	what, _, _ := strings.Cut(n, " ")
+	return f.fail[what]
+}
+
+// took returns the notes so far and begins anew.
+func (f *fakes) took() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := f.notes
+	f.notes = nil
+	return n
+}
+
+func (f *fakes) PodStatus(context.Context, types.UID) (*runtime.PodStatus, error) {
+	return &runtime.PodStatus{}, nil
+}
+
+func (f *fakes) RunSandbox(ctx context.Context, _ *corev1.Pod, _ string, o runtime.SandboxOptions) (string, error) {
+	f.sandbox = o
+	if f.mounting != nil {
+		select {
+		case <-f.mounting:
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+	return "s1", f.note("sandbox %d", o.Attempt)
+}
+
+func (f *fakes) StopSandbox(_ context.Context, id string) error { return f.note("stopsandbox %s", id) }
+
+func (f *fakes) CreateContainer(_ context.Context, q runtime.ContainerRequest) (string, error) {
+	f.request = q
+	return "id-" + q.Container.Name, f.note("create %s", q.Container.Name)
+}
+
+func (f *fakes) StartContainer(_ context.Context, id string) error { return f.note("start %s", id) }
+
+func (f *fakes) StopContainer(_ context.Context, id string, grace time.Duration) error {
+	return f.note("stop %s %s", id, grace)
+}
+
+func (f *fakes) RemoveContainer(_ context.Context, id string) error { return f.note("remove %s", id) }
+
+func (f *fakes) ExecSync(_ context.Context, id string, cmd []string, _ time.Duration) (runtime.ExecResult, error) {
+	return runtime.ExecResult{}, f.note("exec %s %s", id, strings.Join(cmd, " "))
+}
+
+func (f *fakes) Handler(string) runtime.Handler { return runtime.Handler{} }
+
+func (f *fakes) Ensure(_ context.Context, _ *corev1.Pod, image string, _ corev1.PullPolicy, _ []corev1.Secret, _ images.Event) (*runtime.Image, error) {
+	return &runtime.Image{ID: "sha:" + image}, f.note("image %s", image)
+}
+
+func (f *fakes) Hold(_ context.Context, get func() (*runtime.Image, error)) (*runtime.Image, func(), error) {
+	img, err := get()
+	return img, func() { f.note("release") }, err
+}
+
+func (f *fakes) Mount(context.Context, *corev1.Pod) (map[string]volume.Mounted, error) {
+	if f.mounting != nil {
+		close(f.mounting)
+	}
+	return map[string]volume.Mounted{"v": {HostPath: "/volume/v", ReadOnly: true}}, f.note("mount")
+}
+
+func (f *fakes) SubPath(_ *corev1.Pod, _ string, index int, _ string, from volume.Mounted, sub string) (string, error) {
+	return fmt.Sprintf("%s#%d/%s", from.HostPath, index, sub), nil
+}
+
+func (f *fakes) WriteHosts(types.UID, []byte) (string, error)     { return "/hosts", nil }
+func (f *fakes) TerminationLog(types.UID, string) (string, error) { return "/termination", nil }
+func (f *fakes) CreatePod(*corev1.Pod) (string, error)            { return "/kubepods/p", f.note("cgroup") }
+func (f *fakes) Swap() bool                                       { return true }
+func (f *fakes) HostIPs() []string                                { return []string{"192.0.2.1"} }
+func (f *fakes) NetworkReady(context.Context) error               { return f.fail["network"] }
+func (f *fakes) Pod(_ *corev1.Pod, _, reason, _ string)           { f.note("event %s", reason) }
+func (f *fakes) Container(_ *corev1.Pod, container, _, reason, _ string) {
+	f.note("event %s %s", container, reason)
+}
+func (f *fakes) StartedPod(err error)                           { f.note("count pod %v", err) }
+func (f *fakes) StartedContainer(_ lifecycle.Kind, code string) { f.note("count container %q", code) }
+func (f *fakes) Secret(context.Context, string, string) (*corev1.Secret, error) {
+	return nil, errors.New("none")
+}
+
+func newExecutor(t *testing.T) (*Executor, *fakes, logs.Files) {
+	t.Helper()
+	f := &fakes{fail: map[string]error{}}
+	files := logs.Files{Pods: t.TempDir(), Links: t.TempDir()}
+	e, err := New(Config{Runtime: f, Images: f, Volumes: f, Cgroups: f, Node: f, Events: f, Metrics: f, Secret: f.Secret, Logs: files,
+		Environment: func(_ context.Context, _ *corev1.Pod, _ *corev1.Container, podIPs, hostIPs []string) ([]env.Var, error) {
+			return []env.Var{{Name: "POD", Value: podIPs[0]}, {Name: "HOST", Value: hostIPs[0]}}, f.fail["environment"]
+		},
+		Message: func(err error) string { return "runtime: " + err.Error() }, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, f, files
+}
+
+// onePod has a container with a volume and hooks.
+func onePod() *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
+		Name: "c", Image: "i", Command: []string{"run", "$(POD)"}, TerminationMessagePath: "/dev/termination-log",
+		VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/data"}, {Name: "v", MountPath: "sub", SubPathExpr: "x/$(HOST)"}}}}}}
+}
+
+func factsOf(pod *corev1.Pod) lifecycle.Facts {
+	return lifecycle.Facts{Pod: pod, Now: time.Now(), Runtime: &runtime.PodStatus{UID: pod.UID, Name: pod.Name, Namespace: pod.Namespace,
+		Sandboxes: []runtime.Sandbox{{ID: "s1", Ready: true, IPs: []string{"10.0.0.1"}}}}}
+}
+
+func startOf(pod *corev1.Pod) lifecycle.Plan {
+	return lifecycle.Plan{Start: []lifecycle.Start{{Container: &pod.Spec.Containers[0], Attempt: 2, Kind: lifecycle.Regular}}}
+}
+
+func expect(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+func TestTheSandboxAndItsVolumesAreMadeTogether(t *testing.T) {
+	t.Parallel()
+	e, f, files := newExecutor(t)
+	pod, p := onePod(), NewPod()
+	f.mounting = make(chan struct{}) // the sandbox is done only when the mounting has begun
+	facts := factsOf(pod)
+	facts.Runtime.Sandboxes = nil
+	if err := e.Act(t.Context(), facts, p, lifecycle.Plan{NewSandbox: true, Attempt: 3}); err != nil {
+		t.Fatal(err)
+	}
+	got := f.took()
+	slices.Sort(got)
+	expect(t, "a sandbox", got, "cgroup", "count pod <nil>", "mount", "sandbox 3")
+	dir := files.PodDir("ns", "p", "u")
+	if f.sandbox.CgroupParent != "/kubepods/p" || f.sandbox.Hostname != "p" || f.sandbox.LogDirectory != dir {
+		t.Errorf("%+v", f.sandbox)
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Error("the runtime needs the directory of logs:", err)
+	}
+	f.mounting = nil
+	if err := e.PrepareRunning(t.Context(), pod, p, factsOf(pod).Runtime); err != nil || len(f.took()) > 0 {
+		t.Error("prepared again", err)
+	}
+}
+
+func TestASandboxThatCannotBe(t *testing.T) {
+	t.Parallel()
+	e, f, _ := newExecutor(t)
+	facts := factsOf(onePod())
+	plan := lifecycle.Plan{NewSandbox: true}
+	f.fail["network"] = errors.New("no CNI")
+	if err := e.Act(t.Context(), facts, NewPod(), plan); !errors.Is(err, f.fail["network"]) {
+		t.Error(err)
+	}
+	expect(t, "no network", f.took(), "event NetworkNotReady")
+	delete(f.fail, "network")
+	f.fail["sandbox"] = fmt.Errorf("run: %w", errors.New("full"))
+	if err := e.Act(t.Context(), facts, NewPod(), plan); !errors.Is(err, f.fail["sandbox"]) {
+		t.Error(err)
+	}
+	if got := f.took(); !slices.Contains(got, "event FailedCreatePodSandBox") || !slices.Contains(got, "count pod run: full") {
+		t.Errorf("%q", got)
+	}
+	delete(f.fail, "sandbox")
+	f.fail["mount"] = errors.New("no configmap")
+	p := NewPod()
+	if err := e.Act(t.Context(), facts, p, plan); !errors.Is(err, f.fail["mount"]) {
+		t.Error(err)
+	}
+	if got := f.took(); !slices.Contains(got, "event FailedMount") {
+		t.Errorf("%q", got)
+	}
+	delete(f.fail, "mount")
+	if err := e.PrepareRunning(t.Context(), facts.Pod, p, facts.Runtime); err != nil {
+		t.Error(err)
+	}
+	expect(t, "what was missing is made", f.took(), "cgroup", "mount")
+}
+
+func TestAContainerGetsWhatItsSpecSays(t *testing.T) {
+	t.Parallel()
+	e, f, files := newExecutor(t)
+	pod, p := onePod(), NewPod()
+	if err := e.Act(t.Context(), factsOf(pod), p, startOf(pod)); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "a start", f.took(), "image i", "mount", "create c", "event c Created", "start id-c", "event c Started", "release", `count container ""`)
+	q := f.request
+	if q.SandboxID != "s1" || q.Options.Attempt != 2 || q.Options.ImageRef != "sha:i" || !q.LimitSwap || !slices.Equal(q.Options.Command, []string{"run", "10.0.0.1"}) ||
+		!slices.Equal(q.Options.Env, []runtime.KeyValue{{Name: "POD", Value: "10.0.0.1"}, {Name: "HOST", Value: "192.0.2.1"}}) {
+		t.Errorf("%+v", q)
+	}
+	if want := []runtime.Mount{{ContainerPath: "/data", HostPath: "/volume/v", ReadOnly: true}, {ContainerPath: "/sub", HostPath: "/volume/v#1/x/192.0.2.1", ReadOnly: true},
+		{ContainerPath: "/etc/hosts", HostPath: "/hosts"}, {ContainerPath: "/dev/termination-log", HostPath: "/termination"}}; !slices.Equal(q.Options.Mounts, want) {
+		t.Errorf("mounts %+v, want %+v", q.Options.Mounts, want)
+	}
+	if to, err := os.Readlink(filepath.Join(files.Links, "p_ns_c-id-c.log")); err != nil || to != filepath.Join(files.PodDir("ns", "p", "u"), "c", "2.log") {
+		t.Error("link to the log:", to, err)
+	}
+}
+
+// What keeps a container from starting is the reason in its status, and it is tried again later, not at once.
+func TestWhyAContainerWaits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		fails  string
+		err    error
+		reason string
+		later  bool
+		notes  []string
+	}{
+		{"image", &images.Error{Reason: images.ReasonErrImageNeverPull}, "ErrImageNeverPull", true, []string{"image i", `count container "ErrImageNeverPull"`}},
+		{"environment", errors.New("no key"), "CreateContainerConfigError", true,
+			[]string{"image i", "mount", "event c Failed", "release", `count container "CreateContainerConfigError"`}},
+		{"create", errors.New("bad"), "CreateContainerError", true, []string{"image i", "mount", "create c", "event c Failed", "release", `count container "CreateContainerError"`}},
+		{"start", errors.New("bad"), "RunContainerError", false,
+			[]string{"image i", "mount", "create c", "event c Created", "start id-c", "event c Failed", "release", `count container "RunContainerError"`}},
+		{"exec", errors.New("bad"), "PostStartHookError", false, []string{"image i", "mount", "create c", "event c Created", "start id-c", "event c Started", "exec id-c hello",
+			"event c FailedPostStartHook", "stop id-c 30s", "release", `count container "PostStartHookError"`}},
+	} {
+		e, f, _ := newExecutor(t)
+		pod, p := onePod(), NewPod()
+		if c.fails == "exec" {
+			pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"hello"}}}}
+		}
+		f.fail[c.fails] = c.err
+		if err := e.Act(t.Context(), factsOf(pod), p, startOf(pod)); err != nil {
+			t.Errorf("%s: %v", c.reason, err)
+		}
+		expect(t, c.reason, f.took(), c.notes...)
+		if r := p.Reasons(pod)["c"]; r.Reason != c.reason {
+			t.Errorf("reason %+v, want %s", r, c.reason)
+		}
+		if until := e.BackOff(pod, p, &runtime.PodStatus{})["c"]; until.After(time.Now().Add(time.Second)) != c.later {
+			t.Errorf("%s: to be tried again at %s", c.reason, until)
+		}
+		delete(f.fail, c.fails)
+		if err := e.Act(t.Context(), factsOf(pod), p, startOf(pod)); err != nil || len(p.Reasons(pod)) > 0 || len(e.BackOff(pod, p, &runtime.PodStatus{})) > 0 {
+			t.Errorf("%s: after a start that went well: %v, %v", c.reason, err, p.Reasons(pod))
+		}
+	}
+}
+
+func TestAPodIsEndedContainersFirst(t *testing.T) {
+	t.Parallel()
+	e, f, _ := newExecutor(t)
+	pod := onePod()
+	rt := factsOf(pod).Runtime
+	rt.Containers = []runtime.Container{{ID: runtime.ContainerID{ID: "a"}, Name: "c", State: runtime.StateRunning}, {ID: runtime.ContainerID{ID: "b"}, Name: "c", State: runtime.StateExited}}
+	pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"bye"}}}}
+	f.fail["stop"] = errors.New("hung")
+	if err := e.KillPod(t.Context(), pod, rt, 10*time.Second); !errors.Is(err, f.fail["stop"]) {
+		t.Error(err)
+	}
+	expect(t, "a container that does not end", f.took(), "event c Killing", "exec a bye", "stop a 10s")
+	f.fail = map[string]error{"exec": errors.New("no shell")}
+	if err := e.KillPod(t.Context(), pod, rt, 10*time.Second); err != nil {
+		t.Error(err)
+	}
+	expect(t, "an end", f.took(), "event c Killing", "exec a bye", "event c FailedPreStopHook", "stop a 10s", "stopsandbox s1")
+}
+
+// Those that asked for the restart are removed last, so that a restart of the kubelet in between begins anew.
+func TestRestartAll(t *testing.T) {
+	t.Parallel()
+	e, f, files := newExecutor(t)
+	rules := []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers,
+		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "asks", RestartPolicyRules: rules}, {Name: "other"}}}}
+	facts, p := factsOf(pod), NewPod()
+	facts.Runtime.Containers = []runtime.Container{{ID: runtime.ContainerID{ID: "1"}, Name: "asks", SandboxID: "s1", State: runtime.StateExited, ExitCode: 42, FinishedAt: time.Now()},
+		{ID: runtime.ContainerID{ID: "2"}, Name: "other", SandboxID: "s1", State: runtime.StateRunning}}
+	log := filepath.Join(files.PodDir("ns", "p", "u"), "asks", "0.log")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(log), 0o755), os.WriteFile(log, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Act(t.Context(), facts, p, lifecycle.Plan{RestartAll: true}); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "a restart of all", f.took(), "event other Killing", "stop 2 0s", "remove 2", "remove 1")
+	if _, err := os.Stat(log); !os.IsNotExist(err) {
+		t.Error("the log stays:", err)
+	}
+}

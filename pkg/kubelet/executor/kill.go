@@ -1,0 +1,96 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/trace"
+)
+
+// podGrace is the grace period of a pod's spec.
+func podGrace(pod *corev1.Pod) time.Duration {
+	if pod.Spec.TerminationGracePeriodSeconds != nil {
+		return time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second
+	}
+	return 30 * time.Second
+}
+
+// KillPod ends all containers, then the sandboxes.
+func (e *Executor) KillPod(ctx context.Context, pod *corev1.Pod, rt *runtime.PodStatus, grace time.Duration) error {
+	begun := time.Now()
+	var list []*runtime.Container
+	for i := range rt.Containers {
+		if c := &rt.Containers[i]; c.State != runtime.StateExited {
+			list = append(list, c)
+			e.cfg.Events.Container(pod, c.Name, corev1.EventTypeNormal, "Killing", "Stopping container "+c.Name)
+		}
+	}
+	if err := e.stopper(pod, begun.Add(grace)).all(ctx, list); err != nil {
+		return err
+	}
+	trace.Step(ctx, e.cfg.Log, pod, "kubelet.stop", begun, time.Now())
+	begun = time.Now()
+	for _, s := range rt.Sandboxes {
+		if err := e.cfg.Runtime.StopSandbox(ctx, s.ID); err != nil {
+			e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedKillPod", "error killing pod: "+err.Error())
+			return err
+		}
+	}
+	trace.Step(ctx, e.cfg.Log, pod, "kubelet.unsandbox", begun, time.Now())
+	return nil
+}
+
+// killOne ends a container that its pod's plan wants gone.
+func (e *Executor) killOne(ctx context.Context, pod *corev1.Pod, x lifecycle.Kill) error {
+	grace := podGrace(pod)
+	probe := x.Container.LivenessProbe
+	if x.Reason == lifecycle.KillStartup {
+		probe = x.Container.StartupProbe
+	}
+	if (x.Reason == lifecycle.KillLiveness || x.Reason == lifecycle.KillStartup) && probe != nil && probe.TerminationGracePeriodSeconds != nil {
+		grace = time.Duration(*probe.TerminationGracePeriodSeconds) * time.Second
+	}
+	msg := x.Message
+	if msg == "" {
+		msg = "Stopping container " + x.Container.Name
+	}
+	e.cfg.Events.Container(pod, x.Status.Name, corev1.EventTypeNormal, "Killing", msg)
+	return e.stopper(pod, time.Now().Add(grace)).one(ctx, x.Status, nil)
+}
+
+// stopper ends containers of a pod whose grace period is over at end.
+func (e *Executor) stopper(pod *corev1.Pod, end time.Time) *stopper {
+	return &stopper{pod: pod, end: end, stop: e.cfg.Runtime.StopContainer,
+		preStop: func(ctx context.Context, c *runtime.Container) { e.preStop(ctx, pod, c) }}
+}
+
+// preStop runs a container's preStop hook, if it has one.
+func (e *Executor) preStop(ctx context.Context, pod *corev1.Pod, cs *runtime.Container) {
+	c := ContainerSpec(pod, cs.Name)
+	if c == nil || c.Lifecycle == nil || c.Lifecycle.PreStop == nil {
+		return
+	}
+	if err := e.hook(ctx, pod, c, cs.ID.ID, c.Lifecycle.PreStop); err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+		e.cfg.Log.Info("preStop hook failed", "pod", fullName(pod), "container", c.Name, "err", err)
+		e.cfg.Events.Container(pod, c.Name, corev1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed")
+	}
+}
+
+// ContainerSpec is the container of that name among a pod's init and regular ones, nil if there is none.
+func ContainerSpec(pod *corev1.Pod, name string) *corev1.Container {
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+func fullName(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }

@@ -1,0 +1,109 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/dns"
+	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/trace"
+)
+
+// PrepareRunning makes the cgroup, the directories and the volumes of a pod that runs already when the kubelet starts, so that its volumes
+// stay fresh.
+func (e *Executor) PrepareRunning(ctx context.Context, pod *corev1.Pod, p *Pod, rt *runtime.PodStatus) error {
+	if p.prepared || !rt.SandboxReady() { // the making of its sandbox does it
+		return nil
+	}
+	if err := e.makeGround(pod, p); err != nil {
+		return err
+	}
+	return e.mount(ctx, pod, p)
+}
+
+func (e *Executor) makeGround(pod *corev1.Pod, p *Pod) error {
+	parent, err := e.cfg.Cgroups.CreatePod(pod)
+	if err != nil {
+		e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedCreatePodContainer", "unable to ensure pod container exists: "+err.Error())
+		return fmt.Errorf("make the pod's cgroup: %w", err)
+	}
+	p.cgroupParent = parent
+	if err := os.MkdirAll(e.cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID), 0o755); err != nil {
+		return fmt.Errorf("make the pod's log directory: %w", err)
+	}
+	return nil
+}
+
+func (e *Executor) mount(ctx context.Context, pod *corev1.Pod, p *Pod) error {
+	begun := time.Now()
+	mounts, err := e.cfg.Volumes.Mount(ctx, pod)
+	if err != nil {
+		if ctx.Err() == nil {
+			e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedMount", err.Error())
+		}
+		return fmt.Errorf("mount the volumes: %w", err)
+	}
+	p.mounts, p.prepared = mounts, true
+	trace.Step(ctx, e.cfg.Log, pod, "kubelet.volumes", begun, time.Now())
+	return nil
+}
+
+// newSandbox makes a sandbox; the volumes are mounted meanwhile.
+func (e *Executor) newSandbox(ctx context.Context, f lifecycle.Facts, p *Pod, attempt uint32) error {
+	pod := f.Pod
+	if err := e.networkReady(ctx, pod); err != nil {
+		e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "NetworkNotReady", "network is not ready: "+err.Error())
+		return fmt.Errorf("network is not ready: %w", err)
+	}
+	if err := e.makeGround(pod, p); err != nil {
+		return err
+	}
+	mounted := make(chan error, 1)
+	go func() { mounted <- e.mount(ctx, pod, p) }()
+	begun := time.Now()
+	id, err := e.cfg.Runtime.RunSandbox(ctx, pod, e.runtimeHandler(pod), e.sandboxOptions(pod, p, f.Runtime, attempt))
+	mountErr := <-mounted
+	e.cfg.Metrics.StartedPod(err)
+	if err != nil {
+		if ctx.Err() == nil {
+			e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedCreatePodSandBox", fmt.Sprintf("Failed to create pod sandbox: %v", errors.Unwrap(err)))
+		}
+		return err
+	}
+	e.cfg.Log.Debug("pod sandbox made", "pod", fullName(pod), "sandbox", id)
+	trace.Step(ctx, e.cfg.Log, pod, "kubelet.sandbox", begun, time.Now())
+	return mountErr
+}
+
+// networkReady tells why a pod of the pod network cannot start yet.
+func (e *Executor) networkReady(ctx context.Context, pod *corev1.Pod) error {
+	if pod.Spec.HostNetwork {
+		return nil
+	}
+	return e.cfg.Node.NetworkReady(ctx)
+}
+
+// runtimeHandler is the runtime's own handler: RuntimeClass objects are not read.
+func (e *Executor) runtimeHandler(*corev1.Pod) string { return "" }
+
+func (e *Executor) sandboxOptions(pod *corev1.Pod, p *Pod, rt *runtime.PodStatus, attempt uint32) runtime.SandboxOptions {
+	hostname, domain := dns.Hostname(pod, e.cfg.DNS.ClusterDomain)
+	if pod.Spec.SetHostnameAsFQDN != nil && *pod.Spec.SetHostnameAsFQDN && domain != "" {
+		hostname += "." + domain
+	}
+	s, problems := e.cfg.DNS.For(pod)
+	if attempt == 0 && rt.Sandbox() == nil {
+		for _, problem := range problems {
+			e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "DNSConfigForming", problem)
+		}
+	}
+	return runtime.SandboxOptions{Attempt: attempt, Hostname: hostname, CgroupParent: p.cgroupParent,
+		DNS:          runtime.DNS{Servers: s.Servers, Searches: s.Searches, Options: s.Options},
+		LogDirectory: e.cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID)}
+}
