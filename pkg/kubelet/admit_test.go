@@ -153,18 +153,3 @@ func TestPreempted(t *testing.T) {
 		t.Errorf("the critical pod: %v", v)
 	}
 }
-
-func TestExcess(t *testing.T) {
-	t.Parallel()
-	c := func(id string, s runtime.State) runtime.Container {
-		return runtime.Container{ID: runtime.ContainerID{ID: id}, Name: "c", State: s}
-	}
-	p := &runtime.PodStatus{Containers: []runtime.Container{c("4", runtime.StateRunning), c("3", runtime.StateExited), c("2", runtime.StateExited), c("1", runtime.StateExited)}}
-	var got string
-	for _, x := range excess(p) {
-		got += x.ID.ID
-	}
-	if got != "21" {
-		t.Errorf("removed %q, want all but the running one and the last dead one", got)
-	}
-}
