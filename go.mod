@@ -37,6 +37,8 @@ require (
 
 require k8s.io/endpointslice v0.36.3
 
+require golang.org/x/tools v0.49.0
+
 require (
 	golang.org/x/exp v0.0.0-20251219203646-944ab1f22d93 // indirect
 	golang.org/x/time v0.14.0

@@ -73,7 +73,7 @@ func readConfiguration(path string, log *slog.Logger) (*configuration, error) {
 		if lenient := yaml.Unmarshal(data, c); lenient != nil {
 			return nil, fmt.Errorf("--config %q: %w", path, lenient)
 		}
-		log.Warn("Parts of the configuration file are ignored", "file", path, "reason", err)
+		log.Warn("Parts of the configuration file are ignored", "file", path, "err", err)
 	}
 	if c.APIVersion != configAPIVersion || c.Kind != configKind {
 		return nil, fmt.Errorf("--config %q: want apiVersion %s, kind %s; got %q, %q", path, configAPIVersion, configKind, c.APIVersion, c.Kind)

@@ -33,7 +33,7 @@ func (c Config) coreClient() (*rest.RESTClient, error) {
 		return nil, err
 	}
 	config.APIPath = "/api"
-	config.GroupVersion = &corev1.SchemeGroupVersion
+	config.GroupVersion = new(corev1.SchemeGroupVersion)
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.QPS = -1

@@ -1,149 +1,201 @@
-// Package architecture holds the rules of the house as tests, each with its reason (docs/architecture.md).
 package architecture
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"path/filepath"
+	"go/types"
+	"slices"
+	"strconv"
 	"strings"
-	"testing"
 )
 
-// eachFile parses every non-test file of the module.
-func eachFile(t *testing.T, visit func(p pkg, path string, fset *token.FileSet, file *ast.File)) {
-	t.Helper()
-	fset := token.NewFileSet()
-	for _, p := range load(t) {
-		for _, name := range p.GoFiles {
-			path := filepath.Join(p.Dir, name)
-			file, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
-			if err != nil {
-				t.Fatal(err)
-			}
-			visit(p, p.ImportPath+"/"+name, fset, file)
+// comments: a newcomer reads the package comment first.
+func comments(t *tree) (found []finding) {
+	for _, p := range t.packages {
+		if !slices.ContainsFunc(p.files, func(f *ast.File) bool { return f.Doc != nil }) {
+			found = append(found, finding{text: p.path + " has no package comment"})
 		}
 	}
+	return found
 }
 
-// TestPackageComments: a newcomer reads the package comment first.
-func TestPackageComments(t *testing.T) {
-	documented := map[string]bool{}
-	seen := map[string]bool{}
-	eachFile(t, func(p pkg, _ string, _ *token.FileSet, file *ast.File) {
-		seen[p.ImportPath] = true
-		if file.Doc != nil {
-			documented[p.ImportPath] = true
-		}
-	})
-	for path := range seen {
-		if !documented[path] {
-			t.Errorf("%s has no package comment", path)
-		}
-	}
-}
-
-// TestPackageNames: a package is named by what it provides.
-func TestPackageNames(t *testing.T) {
-	for _, p := range load(t) {
-		for _, part := range strings.Split(p.ImportPath, "/") {
+// names: a package is named by what it provides.
+func names(t *tree) (found []finding) {
+	for _, p := range t.packages {
+		for _, part := range strings.Split(p.path, "/") {
 			switch part {
 			case "util", "utils", "common", "helper", "helpers", "misc":
-				t.Errorf("%s: %q says nothing about what is in it", p.ImportPath, part)
+				found = append(found, finding{text: p.path + ": " + part + " says nothing about what is in it"})
 			}
 		}
 	}
+	return found
 }
 
-// TestNoInit: what is plugged in is an explicit list, not an import's side effect.
-func TestNoInit(t *testing.T) {
-	eachFile(t, func(_ pkg, path string, _ *token.FileSet, file *ast.File) {
-		for _, d := range file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
-				t.Errorf("%s has an init function", path)
+// inits: what is plugged in is an explicit list, not an import's side effect.
+func inits(t *tree) (found []finding) {
+	for _, p := range t.packages {
+		for _, file := range p.files {
+			for _, d := range file.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+					found = append(found, finding{text: t.at(p, f) + " has an init function"})
+				}
 			}
 		}
-	})
+	}
+	return found
 }
 
-// TestCalls: a context comes from the caller, only a main ends the process, and no one waits by sleeping where a condition
-// can be waited for.
-func TestCalls(t *testing.T) {
+// uses finds the names of other packages that forbidden has, "import/path.Name" or "import/path" for all of it, with the reason.
+func uses(t *tree, p *pkg, file *ast.File, forbidden map[string]string) (found []finding) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		e, ok := n.(ast.Expr)
+		if !ok {
+			return true
+		}
+		from, name := p.qualified(e)
+		for _, what := range []string{from, from + "." + name} {
+			if reason := forbidden[what]; from != "" && reason != "" {
+				found = append(found, finding{text: t.at(p, e) + " uses " + from + "." + name + ": " + reason})
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// calls: a context comes from the caller, and only a main ends the process.
+func calls(t *tree) (found []finding) {
 	forbidden := map[string]string{
 		"context.Background": "the context comes from the caller (context.WithoutCancel detaches)",
 		"context.TODO":       "the context comes from the caller",
 		"os.Exit":            "only mains end the process",
+		"syscall.Exit":       "only mains end the process",
 		"log.Fatal":          "only mains end the process",
 		"log.Fatalf":         "only mains end the process",
+		"log.Fatalln":        "only mains end the process",
 	}
-	eachFile(t, func(p pkg, _ string, fset *token.FileSet, file *ast.File) {
-		product := under(p.ImportPath, "bonsai/pkg") || under(p.ImportPath, "bonsai/api")
-		if !product || file.Name.Name == "main" || strings.HasSuffix(p.ImportPath, "test") {
-			return
+	for _, p := range t.packages {
+		if !anyUnder(p.path, []string{"bonsai/api", "bonsai/pkg", "bonsai/deploy"}) || p.name == "main" || strings.HasSuffix(p.path, "test") {
+			continue
 		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			s, ok := n.(*ast.SelectorExpr)
-			if !ok {
-				return true
-			}
-			if x, ok := s.X.(*ast.Ident); ok {
-				if reason := forbidden[x.Name+"."+s.Sel.Name]; reason != "" {
-					t.Errorf("%s uses %s.%s: %s", fset.Position(n.Pos()), x.Name, s.Sel.Name, reason)
-				}
-			}
-			return true
-		})
-	})
+		for _, file := range p.files {
+			found = append(found, uses(t, p, file, forbidden)...)
+		}
+	}
+	return found
 }
 
-// TestPure: pure packages take time and randomness as arguments.
-func TestPure(t *testing.T) {
-	pure := []string{"bonsai/api", "bonsai/pkg/apiserver/patch", "bonsai/pkg/kubelet/lifecycle"}
-	eachFile(t, func(p pkg, _ string, fset *token.FileSet, file *ast.File) {
-		if !anyUnder(p.ImportPath, pure) {
-			return
+// sleeps: no one waits by sleeping where a condition, a timer that can be stopped, or the end of a context can be waited for.
+func sleeps(t *tree) (found []finding) {
+	for _, p := range t.packages {
+		if !anyUnder(p.path, []string{"bonsai/api", "bonsai/pkg", "bonsai/cmd", "bonsai/deploy"}) {
+			continue
 		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			if s, ok := n.(*ast.SelectorExpr); ok {
-				if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && (s.Sel.Name == "Now" || s.Sel.Name == "Sleep" || s.Sel.Name == "Since") {
-					t.Errorf("%s reads the clock in a pure package", fset.Position(n.Pos()))
-				}
-			}
-			return true
-		})
-	})
+		for _, file := range p.files {
+			found = append(found, uses(t, p, file, map[string]string{"time.Sleep": "wait for the condition, or for a timer beside the context"})...)
+		}
+	}
+	return found
 }
 
-// TestMutableGlobals: state has an owner. A package variable may be an error, a compiled pattern, a table that is only read,
-// or an interface check; it may not be assigned to.
-func TestMutableGlobals(t *testing.T) {
-	eachFile(t, func(p pkg, _ string, fset *token.FileSet, file *ast.File) {
-		globals := map[*ast.Object]bool{}
-		for _, d := range file.Decls {
-			g, ok := d.(*ast.GenDecl)
-			if !ok || g.Tok != token.VAR {
-				continue
-			}
-			for _, spec := range g.Specs {
-				for _, name := range spec.(*ast.ValueSpec).Names {
-					globals[name.Obj] = true
+// pure are the packages whose verdicts are functions of their arguments: what is decided can be tested as a table, and replayed.
+// In those with files, only these act on what was decided, and are not pure.
+var pure = []struct {
+	path    string
+	impure  []string
+	because string
+}{
+	{path: "bonsai/api", because: "what we know of kinds"},
+	{path: "bonsai/pkg/apiserver/patch", because: "patched documents"},
+	{path: "bonsai/pkg/kubelet/lifecycle", because: "what is done to a pod next"},
+	{path: "bonsai/pkg/scheduler/plugins", because: "filters and scores"},
+	{path: "bonsai/pkg/scheduler/topology", because: "filters and scores"},
+	{path: "bonsai/pkg/scheduler/decide", because: "which node"},
+	{path: "bonsai/pkg/proxy", impure: []string{"loop.go"}, because: "the rules for Services"},
+	{path: "bonsai/pkg/proxy/nft", because: "the rules for Services"},
+}
+
+// purity: pure packages take time and randomness as arguments.
+func purity(t *tree) (found []finding) {
+	const clock, chance = "it is the caller's clock", "chance is the caller's"
+	forbidden := map[string]string{
+		"time.Now": clock, "time.Since": clock, "time.Until": clock, "time.Sleep": clock, "time.After": clock, "time.AfterFunc": clock,
+		"time.Tick": clock, "time.NewTimer": clock, "time.NewTicker": clock, "k8s.io/utils/clock": clock,
+		"math/rand": chance, "math/rand/v2": chance, "crypto/rand": chance, "k8s.io/apimachinery/pkg/util/rand": chance,
+		"k8s.io/apimachinery/pkg/util/uuid": chance,
+	}
+	for _, p := range t.packages {
+		for _, file := range p.files {
+			for _, q := range pure {
+				// The rules of a component stand in its root; of other rooms the whole is meant.
+				inside := p.path == q.path || !slices.Contains(components, q.path) && under(p.path, q.path)
+				if !inside || slices.Contains(q.impure, t.fileName(file)) {
+					continue
+				}
+				for _, f := range uses(t, p, file, forbidden) {
+					found = append(found, finding{text: f.text + " (" + q.because + ")"})
 				}
 			}
 		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			a, ok := n.(*ast.AssignStmt)
-			if !ok || a.Tok == token.DEFINE {
+	}
+	return found
+}
+
+// logKeys: an error is logged under "err", whatever the component, so that one search finds them all.
+func logKeys(t *tree) (found []finding) {
+	for _, p := range t.packages {
+		for _, file := range p.files {
+			ast.Inspect(file, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				pairs := logged(p, call)
+				for i := 0; i+1 < len(pairs); i += 2 {
+					key, ok := literal(pairs[i])
+					value, named := pairs[i+1].(*ast.Ident)
+					switch {
+					case !ok:
+					case key == "error", named && isError(p, value) && key != "err":
+						found = append(found, finding{text: t.at(p, pairs[i]) + " logs an error as " + strconv.Quote(key) + `, not "err"`})
+					}
+				}
 				return true
-			}
-			for _, left := range a.Lhs {
-				if index, ok := left.(*ast.IndexExpr); ok {
-					left = index.X
-				}
-				if id, ok := left.(*ast.Ident); ok && id.Obj != nil && globals[id.Obj] {
-					t.Errorf("%s changes the package variable %s", fset.Position(a.Pos()), id.Name)
-				}
-			}
-			return true
-		})
-	})
+			})
+		}
+	}
+	return found
+}
+
+// logged returns the keys and values that a call gives to a slog.Logger.
+func logged(p *pkg, call *ast.CallExpr) []ast.Expr {
+	if from, _ := p.qualified(call.Fun); from == "log/slog" && len(call.Args) == 2 {
+		return call.Args // slog.Any and its like
+	}
+	s, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return nil
+	}
+	first := map[string]int{"With": 0, "Debug": 1, "Info": 1, "Warn": 1, "Error": 1, "DebugContext": 2, "InfoContext": 2, "WarnContext": 2, "ErrorContext": 2}
+	if n, ok := first[s.Sel.Name]; ok && len(call.Args) > n {
+		return call.Args[n:]
+	}
+	return nil
+}
+
+// literal is the value of a string literal.
+func literal(e ast.Expr) (string, bool) {
+	l, ok := e.(*ast.BasicLit)
+	if !ok || l.Kind != token.STRING {
+		return "", false
+	}
+	s, err := strconv.Unquote(l.Value)
+	return s, err == nil
+}
+
+// isError tells whether a variable is named or typed as an error.
+func isError(p *pkg, id *ast.Ident) bool {
+	v, ok := p.info.Uses[id].(*types.Var)
+	return ok && (id.Name == "err" || types.Identical(v.Type(), types.Universe.Lookup("error").Type()))
 }
