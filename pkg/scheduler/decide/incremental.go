@@ -38,8 +38,8 @@ type tracked struct {
 	weight int64
 }
 
-// question is what one decision is about.
-type question struct {
+// view is what one decision is about and what was found; the feasible slots are in Incremental.
+type view struct {
 	profile  *framework.Profile
 	plan     *plan
 	pod      *framework.PodInfo
@@ -47,6 +47,8 @@ type question struct {
 	// nominated are the pods that are nominated somewhere whose room the pod must not take.
 	nominated []*framework.PodInfo
 	limit     int // of what is kept
+	class     *class
+	diagnosis *framework.Diagnosis // when no slot is feasible
 }
 
 // NewIncremental returns a decider without memory.
@@ -59,17 +61,10 @@ func NewIncremental(nominator *framework.Nominator, random Random) *Incremental 
 
 // Decide returns the chosen node; the error is a *framework.FitError when no node fits.
 func (d *Incremental) Decide(p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (Result, error) {
-	if c := d.look(p, pod, s); c != nil {
-		return d.answer(c, state)
+	if v := d.look(p, pod, s); v != nil {
+		return d.answer(v, state)
 	}
 	return d.plain.Decide(p, state, pod, s)
-}
-
-// view is what was found for one pod: the feasible slots are in Incremental.
-type view struct {
-	*question
-	class     *class
-	diagnosis *framework.Diagnosis // when no slot is feasible
 }
 
 // look finds the feasible slots, and scores them if they are several. nil says that only the plain way has the answer: a slow
@@ -85,9 +80,9 @@ func (d *Incremental) look(p *framework.Profile, pod *framework.PodInfo, s *fram
 	if !st.IsSuccess() {
 		return nil
 	}
-	v := &view{question: &question{profile: p, plan: pl, pod: pod, snapshot: s, nominated: d.meetRivals(pod, s), limit: keep(len(s.Nodes))}}
+	v := &view{profile: p, plan: pl, pod: pod, snapshot: s, nominated: d.meetRivals(pod, s), limit: keep(len(s.Nodes))}
 	d.active = d.active[:0]
-	d.track(v.question, false)
+	d.track(v, false)
 	ok := false
 	if names == nil {
 		v.class = d.classes.get(classKey{p, key}, v.limit, func() *class { return newClass(pl, state, pod, s) })
@@ -100,7 +95,7 @@ func (d *Incremental) look(p *framework.Profile, pod *framework.PodInfo, s *fram
 		return nil
 	}
 	if len(d.feasible) > 1 {
-		d.track(v.question, true)
+		d.track(v, true)
 		d.rate(v.class)
 	}
 	return v
@@ -146,16 +141,16 @@ func (d *Incremental) meetRivals(pod *framework.PodInfo, s *framework.Snapshot) 
 }
 
 // track adds to the active trackers those that the pod needs, up to date: those that refuse nodes, or those that only score.
-func (d *Incremental) track(q *question, scoresOnly bool) {
-	for _, t := range q.plan.tracking {
-		what := t.Track(q.pod, q.snapshot, q.nominated)
+func (d *Incremental) track(v *view, scoresOnly bool) {
+	for _, t := range v.plan.tracking {
+		what := t.Track(v.pod, v.snapshot, v.nominated)
 		if what.New == nil || what.ScoresOnly != scoresOnly {
 			continue
 		}
-		tr := d.trackers.get(trackerKey{q.profile, t.name, what.Key}, q.limit, func() *tracked {
+		tr := d.trackers.get(trackerKey{v.profile, t.name, what.Key}, v.limit, func() *tracked {
 			return &tracked{Tracker: what.New(), weight: t.weight}
 		})
-		tr.seen.changed(q.snapshot, tr.Changed)
+		tr.seen.changed(v.snapshot, tr.Changed)
 		tr.Begin()
 		d.active = append(d.active, tr)
 	}

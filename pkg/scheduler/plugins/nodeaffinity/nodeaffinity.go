@@ -132,6 +132,9 @@ func (p Plugin) EventsToRegister() []framework.Interest {
 		if !ok {
 			return true
 		}
+		if names := named(required(pod.Pod)); names != nil && !names[n.Name] {
+			return false // pods of a DaemonSet are asked for one by one: do not parse the rules of each
+		}
 		match, _ := nodeaffinity.GetRequiredNodeAffinity(pod.Pod).Match(n)
 		return match
 	}}}

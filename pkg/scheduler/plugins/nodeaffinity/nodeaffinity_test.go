@@ -195,3 +195,25 @@ func TestOnlyMatchingNodesWake(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyTheNamedNodeWakes(t *testing.T) {
+	t.Parallel()
+	only := func(name string) corev1.NodeSelectorTerm {
+		return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{name}}}}
+	}
+	comes := framework.Event{Kind: framework.NodeEvent, Action: framework.Add, New: node("n", map[string]string{"disk": "ssd"}).Node}
+	for _, c := range []struct {
+		name  string
+		terms []corev1.NodeSelectorTerm
+		want  bool
+	}{
+		{"the node itself", []corev1.NodeSelectorTerm{only("n")}, true},
+		{"another", []corev1.NodeSelectorTerm{only("m")}, false},
+		{"one of two", []corev1.NodeSelectorTerm{only("m"), only("n")}, true},
+		{"another, or any with a label", []corev1.NodeSelectorTerm{only("m"), labelled(requirement("disk", corev1.NodeSelectorOpIn, "ssd"))}, true},
+	} {
+		if got := (Plugin{}).EventsToRegister()[0].Helps(framework.NewPodInfo(pod(c.terms...)), comes); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
