@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -9,8 +10,9 @@ import (
 // Nominator remembers the pods that wait for victims to leave a node: other pods of lower or equal priority must not take
 // the room. It is safe for concurrent use.
 type Nominator struct {
-	mu     sync.Mutex
-	byPod  map[types.UID]nomination
+	mu    sync.Mutex
+	byPod map[types.UID]nomination
+	// byNode has lists that are given away: they are replaced and never changed.
 	byNode map[string][]*PodInfo
 }
 
@@ -38,7 +40,7 @@ func (n *Nominator) Set(pod *PodInfo, node string) {
 	}
 	if node != "" {
 		n.byPod[uid] = nomination{pod, node}
-		n.byNode[node] = append(n.byNode[node], pod)
+		n.byNode[node] = append(slices.Clip(n.byNode[node]), pod)
 	}
 }
 
@@ -49,21 +51,29 @@ func (n *Nominator) Of(uid types.UID) string {
 	return n.byPod[uid].node
 }
 
-// On returns the pods nominated to node whose priority is not lower than pod's, without pod itself.
+// On returns the pods nominated to node whose priority is not lower than pod's, without pod itself. The list is read-only.
 func (n *Nominator) On(node string, pod *PodInfo) []*PodInfo {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.on(node, pod)
+	return rivals(n.byNode[node], pod)
 }
 
-func (n *Nominator) on(node string, pod *PodInfo) []*PodInfo {
-	var out []*PodInfo
-	for _, p := range n.byNode[node] {
-		if p.Pod.UID != pod.Pod.UID && Priority(p.Pod) >= Priority(pod.Pod) {
-			out = append(out, p)
+// rivals returns those of the list whose room the pod must not take: the list itself if they all are, which is the common case.
+func rivals(list []*PodInfo, pod *PodInfo) []*PodInfo {
+	rival := func(p *PodInfo) bool { return Priority(p.Pod) >= Priority(pod.Pod) && p.Pod.UID != pod.Pod.UID }
+	for i, p := range list {
+		if rival(p) {
+			continue
 		}
+		out := slices.Clone(list[:i])
+		for _, p := range list[i+1:] {
+			if rival(p) {
+				out = append(out, p)
+			}
+		}
+		return out
 	}
-	return out
+	return list
 }
 
 // Below returns the pods nominated to node whose priority is lower than pod's.
@@ -79,13 +89,13 @@ func (n *Nominator) Below(node string, pod *PodInfo) []*PodInfo {
 	return out
 }
 
-// Rivals returns, by node, what On returns for it, where that is anything.
+// Rivals returns, by node, what On returns for it, where that is anything. The lists are read-only.
 func (n *Nominator) Rivals(pod *PodInfo) map[string][]*PodInfo {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var out map[string][]*PodInfo
-	for node := range n.byNode {
-		if list := n.on(node, pod); len(list) > 0 {
+	for node, list := range n.byNode {
+		if list := rivals(list, pod); len(list) > 0 {
 			if out == nil {
 				out = make(map[string][]*PodInfo, len(n.byNode))
 			}
