@@ -78,6 +78,10 @@ func (b *Builder) reference(t reflect.Type) spec.Schema {
 		b.defs[name] = spec.Schema{} // types may refer to themselves
 		b.defs[name] = b.define(t)
 	}
+	return b.referTo(name)
+}
+
+func (b *Builder) referTo(name string) spec.Schema {
 	return spec.Schema{SchemaProps: spec.SchemaProps{Ref: spec.MustCreateRef(b.form.prefix() + name)}}
 }
 

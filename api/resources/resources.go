@@ -20,6 +20,7 @@ type Row struct {
 	Versions []Version
 	Resource string // plural: "pods"
 	Singular string // "pod"
+	ListKind string // of lists; "": the kind and "List"
 
 	Namespaced bool
 	ShortNames []string
@@ -64,6 +65,14 @@ func (r *Row) GVR() schema.GroupVersionResource { return r.GVK.GroupVersion().Wi
 
 // GroupResource is the resource as errors name it: "deployments.apps".
 func (r *Row) GroupResource() schema.GroupResource { return r.GVR().GroupResource() }
+
+// List is the kind of the resource's lists, in every version.
+func (r *Row) List() string {
+	if r.ListKind != "" {
+		return r.ListKind
+	}
+	return r.GVK.Kind + "List"
+}
 
 // StoredGVK is the kind of the stored objects.
 func (r *Row) StoredGVK() schema.GroupVersionKind {

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 // Version is one of the versions that a resource is served in. What is not set is as the row has it.
@@ -21,6 +22,12 @@ type Version struct {
 	// is stored. They are given the object for good: the result may share memory with it, or be it, and has its kind set. One
 	// that asks others (a webhook) may fail; it ends with ctx.
 	ToHub, FromHub func(ctx context.Context, obj runtime.Object) (runtime.Object, error)
+	// Schema, for a kind without a Go type (New makes a runtime.Unstructured), says what its objects have beyond apiVersion, kind
+	// and metadata, in OpenAPI v3; nil: nothing is known of them.
+	Schema *spec.Schema
+	// Prune, for such a kind, drops from an object what the schema does not know, and returns the paths of that as clients are
+	// told them (spec.x[0].y), in their order; nil: everything is kept.
+	Prune func(obj runtime.Object) []string
 	// Default fills in what clients of this version left out, before ToHub; it must be idempotent. The row's Strategy fills in
 	// what the stored kind needs besides.
 	Default func(obj runtime.Object)
@@ -31,6 +38,12 @@ type Version struct {
 	// Columns and Cells make the tables of this version, of objects of this version; a nil Cells: the row's do, of stored ones.
 	Columns []metav1.TableColumnDefinition
 	Cells   func(obj runtime.Object, now time.Time) []any
+}
+
+// Dynamic tells that the objects of this version have no Go type. v must be one of Row.ServedVersions.
+func (v *Version) Dynamic() bool {
+	_, ok := v.New().(runtime.Unstructured)
+	return ok
 }
 
 // ServedVersions are all versions that clients can ask for, preferred first, each with its New.
@@ -50,7 +63,11 @@ func (r *Row) ServedVersions() []Version {
 // CheckVersions tells what is wrong with the row's versions.
 func (r *Row) CheckVersions() error {
 	names := map[string]bool{}
+	dynamic := (&Version{New: r.New}).Dynamic()
 	for _, v := range r.ServedVersions() {
+		if v.Dynamic() != dynamic {
+			return fmt.Errorf("version %s and the stored one are not both of Go types or both of none", v.Name)
+		}
 		hub := v.Name == r.GVK.Version && r.Stored == nil
 		switch {
 		case v.Name == "":

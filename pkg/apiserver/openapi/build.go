@@ -25,7 +25,7 @@ func (s *Service) info() object {
 func (s *Service) buildV2(now *catalog.Snapshot) ([]byte, error) {
 	w := &writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V2), paths: object{}}
 	for _, gv := range groupVersions(now) {
-		for _, o := range operations(gv, rowsOf(now, gv)) {
+		for _, o := range operations(gv, w.know(routesOf(now, gv))) {
 			if err := w.add(o, w.v2); err != nil {
 				return nil, err
 			}
@@ -40,7 +40,7 @@ func (s *Service) buildV2(now *catalog.Snapshot) ([]byte, error) {
 // buildV3 makes the document of one group version.
 func (s *Service) buildV3(now *catalog.Snapshot, gv schema.GroupVersion) ([]byte, error) {
 	w := &writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V3), paths: object{}}
-	for _, o := range operations(gv, rowsOf(now, gv)) {
+	for _, o := range operations(gv, w.know(routesOf(now, gv))) {
 		if err := w.add(o, w.v3); err != nil {
 			return nil, err
 		}
@@ -59,6 +59,23 @@ func bearerToken() object {
 type writer struct {
 	schemas *openapi.Builder
 	paths   object
+	// dynamic makes the schemas of kinds without a Go type, and of their lists.
+	dynamic map[schema.GroupVersionKind]func() spec.Schema
+}
+
+// know lets the writer make the schemas of these routes.
+func (w *writer) know(routes []*catalog.Route) []*catalog.Route {
+	for _, rt := range routes {
+		if !rt.Version.Dynamic() {
+			continue
+		}
+		if w.dynamic == nil {
+			w.dynamic = map[schema.GroupVersionKind]func() spec.Schema{}
+		}
+		w.dynamic[rt.GVK] = func() spec.Schema { return w.schemas.AddDynamic(rt.GVK, rt.Version.Schema) }
+		w.dynamic[rt.GVK.GroupVersion().WithKind(rt.Row.List())] = func() spec.Schema { return w.schemas.AddDynamicList(rt.Row.List(), rt.GVK, rt.Version.Schema) }
+	}
+	return routes
 }
 
 // parts are the schemas of an operation.
@@ -93,6 +110,10 @@ func (w *writer) schema(gvk schema.GroupVersionKind) (*spec.Schema, error) {
 	if gvk.Empty() {
 		return nil, nil
 	}
+	if add := w.dynamic[gvk]; add != nil {
+		s := add()
+		return &s, nil
+	}
 	s, err := w.schemas.Add(gvk)
 	return &s, err
 }
@@ -126,17 +147,28 @@ func produced(o operation) []string {
 	if o.text {
 		return []string{"*/*"}
 	}
-	types := []string{"application/json", "application/yaml", "application/vnd.kubernetes.protobuf"}
+	types := []string{"application/json", "application/yaml"}
+	if !o.jsonOnly {
+		types = append(types, "application/vnd.kubernetes.protobuf")
+	}
 	if o.action == "list" {
-		types = append(types, "application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
+		types = append(types, "application/json;stream=watch")
+		if !o.jsonOnly {
+			types = append(types, "application/vnd.kubernetes.protobuf;stream=watch")
+		}
 	}
 	return types
 }
 
 // consumed are the media types of bodies.
 func consumed(o operation) []string {
-	if o.patch {
+	switch {
+	case o.patch && o.jsonOnly:
+		return []string{"application/json-patch+json", "application/merge-patch+json"}
+	case o.patch:
 		return []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json"}
+	case o.jsonOnly:
+		return []string{"application/json", "application/yaml"}
 	}
 	return []string{"*/*"}
 }

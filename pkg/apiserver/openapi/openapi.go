@@ -35,6 +35,7 @@ type Config struct {
 type Service struct {
 	cfg    Config
 	flight singleflight.Group
+	sums   sums
 
 	mu    sync.Mutex
 	kept  map[string]*document

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/api/resources"
+	"bonsai/pkg/apiserver/catalog"
 )
 
 // operation is one verb on one path, before it takes the form of v2 or v3.
@@ -17,10 +18,12 @@ type operation struct {
 	kind         schema.GroupVersionKind
 	gv           schema.GroupVersion
 	params       []param
-	// body and answer are kinds in the scheme; patch is a patch's body, text an answer that is no object.
+	// body and answer are kinds of the document; patch is a patch's body, text an answer that is no object.
 	body, answer schema.GroupVersionKind
 	patch, text  bool
-	created      bool // answers 201 and 202 beside 200
+	// jsonOnly: the objects have no other form.
+	jsonOnly bool
+	created  bool // answers 201 and 202 beside 200
 }
 
 // param is a parameter in a path or query.
@@ -33,6 +36,7 @@ type param struct {
 type place struct {
 	gv         schema.GroupVersion
 	row        *resources.Row
+	dynamic    bool
 	base       string // …/namespaces/{namespace}/pods
 	scope      string // "Namespaced" or ""
 	pathParams []param
@@ -45,10 +49,11 @@ func nameParam(kind string) param {
 }
 
 // operations lists everything that gv serves.
-func operations(gv schema.GroupVersion, rows []*resources.Row) []operation {
+func operations(gv schema.GroupVersion, routes []*catalog.Route) []operation {
 	var out []operation
-	for _, r := range rows {
-		p := place{gv: gv, row: r, base: "/" + groupPath(gv) + "/" + r.Resource}
+	for _, rt := range routes {
+		r := rt.Row
+		p := place{gv: gv, row: r, dynamic: rt.Version.Dynamic(), base: "/" + groupPath(gv) + "/" + r.Resource}
 		if r.Namespaced {
 			if !r.NotStored {
 				out = append(out, p.list(title(r.GVK.Kind)+"ForAllNamespaces"))
@@ -69,7 +74,7 @@ func (p *place) kind() schema.GroupVersionKind { return p.gv.WithKind(p.row.GVK.
 
 func (p *place) op(path, method, verb, name, action string, extra ...param) operation {
 	return operation{
-		path: path, method: method, id: verb + camel(p.gv) + name, action: action, gv: p.gv, kind: p.kind(), answer: p.kind(),
+		path: path, method: method, id: verb + camel(p.gv) + name, action: action, gv: p.gv, kind: p.kind(), answer: p.kind(), jsonOnly: p.dynamic,
 		params: slices.Concat(p.pathParams, extra),
 	}
 }
@@ -77,7 +82,7 @@ func (p *place) op(path, method, verb, name, action string, extra ...param) oper
 func (p *place) list(name string) operation {
 	o := p.op(p.base, "get", "list", name, "list", listParams()...)
 	o.description = "list or watch objects of kind " + p.row.GVK.Kind
-	o.answer = p.gv.WithKind(p.row.GVK.Kind + "List")
+	o.answer = p.gv.WithKind(p.row.List())
 	return o
 }
 

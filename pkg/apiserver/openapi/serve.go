@@ -43,8 +43,11 @@ func (s *Service) Serve(w http.ResponseWriter, r *http.Request) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	key := path + " " + s.hash(now, gv)
-	return true, s.serve(w, r, key, v3ProtoType, func() ([]byte, error) { return s.buildV3(now, gv) }, parseV3)
+	hash, err := s.hash(now, gv)
+	if err != nil {
+		return true, err
+	}
+	return true, s.serve(w, r, path+" "+hash, v3ProtoType, func() ([]byte, error) { return s.buildV3(now, gv) }, parseV3)
 }
 
 // serve writes one document in the form that the client takes.
@@ -166,8 +169,12 @@ func (s *Service) indexOf(now *catalog.Snapshot) ([]byte, error) {
 	}
 	paths := map[string]entry{}
 	for _, gv := range groupVersions(now) {
+		hash, err := s.hash(now, gv)
+		if err != nil {
+			return nil, err
+		}
 		p := groupPath(gv)
-		paths[p] = entry{"/openapi/v3/" + p + "?hash=" + s.hash(now, gv)}
+		paths[p] = entry{"/openapi/v3/" + p + "?hash=" + hash}
 	}
 	raw, err := json.Marshal(map[string]any{"paths": paths})
 	if err == nil {

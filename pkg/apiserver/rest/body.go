@@ -160,16 +160,16 @@ func bodyType(r *http.Request) string {
 	return media
 }
 
-// decode reads body into a new object of kind gvk, which it may leave unnamed in the body. validation is fieldValidation:
-// Ignore, Warn (also for "") or Strict; warn receives the warnings.
-func decode(body []byte, media string, gvk schema.GroupVersionKind, into runtime.Object, validation string, warn func(string)) error {
+// decode reads body into a new object of kind gvk, which it may leave unnamed in the body. prune is for one without a Go type.
+// validation is fieldValidation: Ignore, Warn (also for "") or Strict; warn receives the warnings.
+func decode(body []byte, media string, gvk schema.GroupVersionKind, into runtime.Object, prune pruner, validation string, warn func(string)) error {
 	var strict []error
 	var err error
 	switch media {
 	case typeJSON:
-		strict, err = decodeJSON(body, gvk, into, validation)
+		strict, err = decodeJSON(body, gvk, into, prune, validation)
 	case typeYAML:
-		strict, err = decodeYAML(body, gvk, into, validation)
+		strict, err = decodeYAML(body, gvk, into, prune, validation)
 	case typeProtobuf:
 		m, ok := into.(registry.Message)
 		if !ok {
@@ -197,8 +197,8 @@ func decode(body []byte, media string, gvk schema.GroupVersionKind, into runtime
 }
 
 // decodeJSON decodes in one pass, which also finds unknown and duplicate fields unless they are ignored.
-func decodeJSON(body []byte, gvk schema.GroupVersionKind, into runtime.Object, validation string) (strict []error, err error) {
-	strict, err = readJSON(body, into, validation)
+func decodeJSON(body []byte, gvk schema.GroupVersionKind, into runtime.Object, prune pruner, validation string) (strict []error, err error) {
+	strict, err = readJSON(body, into, prune, validation)
 	if err == nil {
 		got := into.GetObjectKind().GroupVersionKind()
 		if got.Version == "" { // nothing is named, or a version that is none
@@ -224,32 +224,27 @@ func decodeJSON(body []byte, gvk schema.GroupVersionKind, into runtime.Object, v
 	return nil, cannotHandle(gvk, gvk, err)
 }
 
-// readJSON decodes body, all of it into an object that is unstructured. strict are unknown and duplicate fields, unless they
-// are ignored.
-func readJSON(body []byte, into runtime.Object, validation string) (strict []error, err error) {
-	var target any = into
-	content := map[string]any{}
-	u, schemaless := into.(runtime.Unstructured)
-	if schemaless {
-		target = &content
+// readJSON decodes body. strict are unknown and duplicate fields, unless they are ignored.
+func readJSON(body []byte, into runtime.Object, prune pruner, validation string) (strict []error, err error) {
+	ignore := validation == metav1.FieldValidationIgnore
+	if u, ok := into.(runtime.Unstructured); ok {
+		if strict, err = readUnstructured(body, u, prune); ignore {
+			strict = nil
+		}
+		return strict, err
 	}
-	if validation == metav1.FieldValidationIgnore {
-		err = json.UnmarshalCaseSensitivePreserveInts(body, target)
-	} else {
-		strict, err = json.UnmarshalStrict(body, target)
+	if ignore {
+		return nil, json.UnmarshalCaseSensitivePreserveInts(body, into)
 	}
-	if schemaless {
-		u.SetUnstructuredContent(content)
-	}
-	return strict, err
+	return json.UnmarshalStrict(body, into)
 }
 
-func decodeYAML(body []byte, gvk schema.GroupVersionKind, into runtime.Object, validation string) ([]error, error) {
+func decodeYAML(body []byte, gvk schema.GroupVersionKind, into runtime.Object, prune pruner, validation string) ([]error, error) {
 	asJSON, err := yaml.YAMLToJSON(body)
 	if err != nil {
 		return nil, unrecognized(gvk, err, body)
 	}
-	strict, err := decodeJSON(asJSON, gvk, into, validation)
+	strict, err := decodeJSON(asJSON, gvk, into, prune, validation)
 	if err != nil || validation == metav1.FieldValidationIgnore {
 		return strict, err
 	}

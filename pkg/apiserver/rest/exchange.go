@@ -170,7 +170,15 @@ func (x *exchange) body(gvk schema.GroupVersionKind, into runtime.Object, valida
 	if err != nil {
 		return err
 	}
-	return decode(b, bodyType(x.r), gvk, into, validation, x.warn)
+	return decode(b, bodyType(x.r), gvk, into, x.pruner(gvk), validation, x.warn)
+}
+
+// pruner is that of the route, for objects of its own kind.
+func (x *exchange) pruner(gvk schema.GroupVersionKind) pruner {
+	if gvk == x.res.GVK {
+		return x.res.Version.Prune
+	}
+	return nil
 }
 
 // bodyAs is body for a subresource that takes older versions of its kind, too.
@@ -187,7 +195,7 @@ func (x *exchange) bodyAs(gvk schema.GroupVersionKind, into runtime.Object, vali
 	if named := x.namedVersion(b).WithKind(gvk.Kind); slices.Contains(sub.Accepts, named) {
 		as = named
 	}
-	err = decode(b, bodyType(x.r), as, into, validation, x.warn)
+	err = decode(b, bodyType(x.r), as, into, nil, validation, x.warn)
 	into.GetObjectKind().SetGroupVersionKind(gvk)
 	return err
 }

@@ -53,7 +53,7 @@ func (f *form) ofAll(ctx context.Context, stored []*storage.Item) ([]*storage.It
 
 // fullForm shows objects as clients of a route see them.
 func fullForm(rt *catalog.Route, stored registry.Codec) *form {
-	list := rt.GVK.Kind + "List"
+	list := rt.Row.List()
 	if rt.Version.FromHub == nil {
 		return newForm(stored, list, nil)
 	}

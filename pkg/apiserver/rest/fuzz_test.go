@@ -112,8 +112,8 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, kind byte) {
 		m := media[int(kind)%len(media)]
 		pod, same := &corev1.Pod{}, &corev1.Pod{}
-		err := decode(body, m, gvk, pod, metav1.FieldValidationStrict, func(string) {})
-		loose := decode(body, m, gvk, same, metav1.FieldValidationIgnore, func(string) {})
+		err := decode(body, m, gvk, pod, nil, metav1.FieldValidationStrict, func(string) {})
+		loose := decode(body, m, gvk, same, nil, metav1.FieldValidationIgnore, func(string) {})
 		for _, err := range []error{err, loose} {
 			var status apierrors.APIStatus
 			if err != nil && (!errors.As(err, &status) || status.Status().Code != http.StatusBadRequest) {

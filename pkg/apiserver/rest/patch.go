@@ -71,7 +71,7 @@ func (p *patchRequest) to(current []byte) (runtime.Object, error) {
 	}
 	obj := p.empty()
 	var strict []error
-	strict, err = readJSON(patched, obj, p.opts.FieldValidation)
+	strict, err = readJSON(patched, obj, p.pruner(p.gvk), p.opts.FieldValidation)
 	if p.opts.FieldValidation != metav1.FieldValidationIgnore {
 		strict = append(slices.Clone(p.apply.Duplicates), strict...)
 	}

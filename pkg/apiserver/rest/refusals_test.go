@@ -60,7 +60,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"a wrong type", typeJSON, `{"data":{"a":1}}`,
 			`ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string`},
 	} {
-		err := decode([]byte(c.body), c.media, gvk, &corev1.ConfigMap{}, metav1.FieldValidationStrict, func(string) {})
+		err := decode([]byte(c.body), c.media, gvk, &corev1.ConfigMap{}, nil, metav1.FieldValidationStrict, func(string) {})
 		if s := statusOf(err); !apierrors.IsBadRequest(err) || s.Message != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, s.Message, c.want)
 		}
@@ -71,7 +71,7 @@ func TestYAMLDuplicatesAreWarnings(t *testing.T) {
 	t.Parallel()
 	var got []string
 	body := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, name: b}\n"
-	if err := decode([]byte(body), typeYAML, corev1.SchemeGroupVersion.WithKind("ConfigMap"), &corev1.ConfigMap{}, "", func(s string) { got = append(got, s) }); err != nil {
+	if err := decode([]byte(body), typeYAML, corev1.SchemeGroupVersion.WithKind("ConfigMap"), &corev1.ConfigMap{}, nil, "", func(s string) { got = append(got, s) }); err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != 1 || got[0] != `line 3: key "name" already set in map` {

@@ -1,0 +1,61 @@
+package rest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	sigsjson "sigs.k8s.io/json"
+)
+
+// pruner drops from an object without a Go type what its schema does not know, and returns the paths of that; nil: everything is kept.
+type pruner func(obj runtime.Object) []string
+
+// readUnstructured decodes body into an object that has no Go type. Its metadata is read as that of every object, so that nothing
+// stands there that others would stumble over; the rest is what prune leaves of it. strict are duplicate and unknown fields.
+func readUnstructured(body []byte, into runtime.Unstructured, prune pruner) (strict []error, err error) {
+	content := map[string]any{}
+	if strict, err = sigsjson.UnmarshalStrict(body, &content); err != nil {
+		return nil, err
+	}
+	unknown, err := fitMetadata(content)
+	if err != nil {
+		return nil, err
+	}
+	strict = append(strict, unknown...)
+	into.SetUnstructuredContent(content)
+	if prune != nil {
+		for _, path := range prune(into) {
+			strict = append(strict, fmt.Errorf("unknown field %q", path))
+		}
+	}
+	return strict, nil
+}
+
+// fitMetadata makes content's metadata what ObjectMeta has.
+func fitMetadata(content map[string]any) (unknown []error, err error) {
+	if content == nil {
+		return nil, errors.New("it is no object")
+	}
+	raw, err := json.Marshal(map[string]any{"metadata": content["metadata"]})
+	if err != nil {
+		return nil, err
+	}
+	var typed struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+	}
+	if unknown, err = sigsjson.UnmarshalStrict(raw, &typed); err != nil {
+		return nil, err
+	}
+	fit, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&typed.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	if typed.Metadata.CreationTimestamp.IsZero() {
+		delete(fit, "creationTimestamp")
+	}
+	content["metadata"] = fit
+	return unknown, nil
+}
