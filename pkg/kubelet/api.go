@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/kubelet/cri"
-	"bonsai/pkg/kubelet/executor"
 	"bonsai/pkg/kubelet/logs"
 	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/server"
@@ -111,7 +110,7 @@ func (v View) Attach(ctx context.Context, pod *corev1.Pod, container string, s s
 	if err != nil {
 		return nil, err
 	}
-	if c := executor.ContainerSpec(pod, container); c != nil {
+	if c := runtime.ContainerSpec(pod, container); c != nil {
 		s.TTY = c.TTY
 	}
 	u, err := v.k.cri.Attach(ctx, id, cri.Streams(s))

@@ -24,6 +24,7 @@ import (
 	"bonsai/pkg/kubelet/dns"
 	"bonsai/pkg/kubelet/executor"
 	"bonsai/pkg/kubelet/images"
+	"bonsai/pkg/kubelet/localstorage"
 	"bonsai/pkg/kubelet/logs"
 	"bonsai/pkg/kubelet/node"
 	"bonsai/pkg/kubelet/objects"
@@ -79,6 +80,7 @@ type Kubelet struct {
 	// exec carries out what is planned for pods.
 	exec     *executor.Executor
 	status   *status.Writer
+	storage  *localstorage.Watcher
 	images   *images.Manager
 	volumes  *volume.Manager
 	cgroups  *cgroup.Manager
@@ -154,6 +156,9 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 	if k.exec, err = k.newExecutor(); err != nil {
 		return nil, errors.Join(err, k.cri.Close())
 	}
+	if k.storage, err = k.newStorage(); err != nil {
+		return nil, errors.Join(err, k.cri.Close())
+	}
 	return k, nil
 }
 
@@ -215,7 +220,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	run("mirror pods", k.runMirrors)
 	run("relist", k.relist.Run)
 	run("housekeeping", k.housekeeping)
-	run("storage limits", k.watchStorage)
+	run("storage limits", k.storage.Run)
 	<-ctx.Done()
 	wg.Wait()
 	k.probes.Wait()

@@ -1,8 +1,6 @@
 package kubelet
 
 import (
-	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,14 +10,12 @@ import (
 	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/executor"
 	"bonsai/pkg/kubelet/lifecycle"
-	"bonsai/pkg/kubelet/localstorage"
 	"bonsai/pkg/kubelet/prober"
 	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/status"
 )
 
-// podState is what the kubelet remembers of a pod between syncs. Only the pod's worker touches it, but for runtime, which
-// others read, and evict, which others set.
+// podState is what the kubelet remembers of a pod between syncs. Only the pod's worker touches it, but for changed.
 type podState struct {
 	// begun: the pod's helpers were told of it.
 	begun bool
@@ -31,13 +27,8 @@ type podState struct {
 	disruption string
 	// exec is what the executor remembers.
 	exec *executor.Pod
-	// evict, once set, is why the pod is evicted.
-	evict atomic.Pointer[localstorage.Excess]
 	// changed has room for one: something happened to the pod.
 	changed chan struct{}
-
-	mu      sync.Mutex
-	runtime *runtime.PodStatus
 }
 
 func (k *Kubelet) state(uid types.UID) *podState {
@@ -49,12 +40,6 @@ func (k *Kubelet) state(uid types.UID) *podState {
 		k.states[uid] = st
 	}
 	return st
-}
-
-func (st *podState) setRuntime(rt *runtime.PodStatus) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.runtime = rt
 }
 
 // facts gathers everything decisions are made from, once for each look at the runtime. The pod is one of withStatus.

@@ -28,7 +28,7 @@ func (k *Kubelet) Sync(ctx context.Context, pod *corev1.Pod) (podworker.Outcome,
 		st.begun = true
 	}
 	for range maxRounds {
-		rt, err := k.look(ctx, pod, st)
+		rt, err := k.look(ctx, pod)
 		if err != nil {
 			return podworker.Outcome{}, err
 		}
@@ -102,14 +102,13 @@ func (k *Kubelet) overdue(f lifecycle.Facts, st *podState, deadline time.Time) b
 	return true
 }
 
-// look asks the runtime for the pod and keeps the answer for others.
-func (k *Kubelet) look(ctx context.Context, pod *corev1.Pod, st *podState) (*runtime.PodStatus, error) {
+// look asks the runtime for the pod.
+func (k *Kubelet) look(ctx context.Context, pod *corev1.Pod) (*runtime.PodStatus, error) {
 	rt, err := k.cri.PodStatus(ctx, pod.UID)
 	if err != nil {
 		return nil, fmt.Errorf("look at the pod in the container runtime: %w", err)
 	}
 	rt.Name, rt.Namespace = pod.Name, pod.Namespace
-	st.setRuntime(rt)
 	return rt, nil
 }
 
@@ -139,7 +138,7 @@ func (k *Kubelet) updateProbes(pod *corev1.Pod, rt *runtime.PodStatus) {
 func (k *Kubelet) Terminate(ctx context.Context, pod *corev1.Pod, grace time.Duration) error {
 	st := k.state(pod.UID)
 	k.probes.StopLivenessAndStartup(pod.UID)
-	rt, err := k.look(ctx, pod, st)
+	rt, err := k.look(ctx, pod)
 	if err != nil {
 		return err
 	}
@@ -157,7 +156,7 @@ func (k *Kubelet) Terminate(ctx context.Context, pod *corev1.Pod, grace time.Dur
 		return err
 	}
 	k.probes.Remove(pod.UID)
-	if rt, err = k.look(ctx, pod, st); err != nil {
+	if rt, err = k.look(ctx, pod); err != nil {
 		return err
 	}
 	if rt.Running() || rt.SandboxReady() {
@@ -170,7 +169,7 @@ func (k *Kubelet) Terminate(ctx context.Context, pod *corev1.Pod, grace time.Dur
 // reportWhileEnding keeps the status fresh while containers use their grace period: when readiness changes or a container ends.
 func (k *Kubelet) reportWhileEnding(ctx context.Context, pod *corev1.Pod, st *podState, done <-chan struct{}) {
 	eachChange(ctx, st.changed, done, func() {
-		if rt, err := k.look(ctx, pod, st); err == nil {
+		if rt, err := k.look(ctx, pod); err == nil {
 			k.report(k.facts(k.withStatus(pod), st, rt, true), st, false)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // Act carries out one plan.
@@ -48,7 +49,7 @@ func (e *Executor) Act(ctx context.Context, f lifecycle.Facts, p *Pod, plan life
 
 // HoldBack notes why containers wait that the plan holds back.
 func (e *Executor) HoldBack(f lifecycle.Facts, p *Pod, plan lifecycle.Plan) {
-	for c := range Containers(f.Pod) {
+	for c := range runtime.Containers(f.Pod) {
 		s := p.starts(c)
 		if _, held := plan.Wait[c.Name]; !held || s.retry.After(f.Now) {
 			continue // the reason why it could not be started is already there

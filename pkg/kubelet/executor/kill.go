@@ -71,7 +71,7 @@ func (e *Executor) stopper(pod *corev1.Pod, end time.Time) *stopper {
 
 // preStop runs a container's preStop hook, if it has one.
 func (e *Executor) preStop(ctx context.Context, pod *corev1.Pod, cs *runtime.Container) {
-	c := ContainerSpec(pod, cs.Name)
+	c := runtime.ContainerSpec(pod, cs.Name)
 	if c == nil || c.Lifecycle == nil || c.Lifecycle.PreStop == nil {
 		return
 	}
@@ -79,18 +79,6 @@ func (e *Executor) preStop(ctx context.Context, pod *corev1.Pod, cs *runtime.Con
 		e.cfg.Log.Info("preStop hook failed", "pod", fullName(pod), "container", c.Name, "err", err)
 		e.cfg.Events.Container(pod, c.Name, corev1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed")
 	}
-}
-
-// ContainerSpec is the container of that name among a pod's init and regular ones, nil if there is none.
-func ContainerSpec(pod *corev1.Pod, name string) *corev1.Container {
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			if list[i].Name == name {
-				return &list[i]
-			}
-		}
-	}
-	return nil
 }
 
 func fullName(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }

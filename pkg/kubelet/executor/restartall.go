@@ -31,7 +31,7 @@ func (e *Executor) restartAll(ctx context.Context, f lifecycle.Facts, p *Pod) er
 			}
 		}
 		switch {
-		case ContainerSpec(f.Pod, c.Name) == nil:
+		case runtime.ContainerSpec(f.Pod, c.Name) == nil:
 		case causes[c.ID]:
 			last = append(last, c)
 		default:
@@ -51,7 +51,7 @@ func (e *Executor) restartAll(ctx context.Context, f lifecycle.Facts, p *Pod) er
 
 // backOffRemoved holds the next start of a container back as if its last life were still known to the runtime.
 func (e *Executor) backOffRemoved(f lifecycle.Facts, p *Pod, c *runtime.Container) {
-	spec := ContainerSpec(f.Pod, c.Name)
+	spec := runtime.ContainerSpec(f.Pod, c.Name)
 	if spec == nil {
 		return
 	}

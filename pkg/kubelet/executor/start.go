@@ -169,7 +169,7 @@ func (e *Executor) RetryPulls(ctx context.Context, pod *corev1.Pod, p *Pod) {
 	if len(pod.Spec.ImagePullSecrets) == 0 {
 		return
 	}
-	for c := range Containers(pod) {
+	for c := range runtime.Containers(pod) {
 		past := p.starts(c)
 		if past.secrets == "" {
 			continue

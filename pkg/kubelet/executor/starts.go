@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"iter"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,28 +33,10 @@ func (p *Pod) starts(c *corev1.Container) *starts {
 	return s
 }
 
-// Containers are the containers of a pod's spec, of all kinds.
-func Containers(pod *corev1.Pod) iter.Seq[*corev1.Container] {
-	return func(yield func(*corev1.Container) bool) {
-		for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-			for i := range list {
-				if !yield(&list[i]) {
-					return
-				}
-			}
-		}
-		for i := range pod.Spec.EphemeralContainers {
-			if !yield((*corev1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)) {
-				return
-			}
-		}
-	}
-}
-
 // Reasons are the reasons why containers wait, by name.
 func (p *Pod) Reasons(pod *corev1.Pod) map[string]lifecycle.Reason {
 	out := map[string]lifecycle.Reason{}
-	for c := range Containers(pod) {
+	for c := range runtime.Containers(pod) {
 		if r := p.starts(c).reason; r != (lifecycle.Reason{}) {
 			out[c.Name] = r
 		}
@@ -66,7 +47,7 @@ func (p *Pod) Reasons(pod *corev1.Pod) map[string]lifecycle.Reason {
 // BackOff is until when containers must not be started again, by name; absent: they may.
 func (e *Executor) BackOff(pod *corev1.Pod, p *Pod, rt *runtime.PodStatus) map[string]time.Time {
 	out := map[string]time.Time{}
-	for c := range Containers(pod) {
+	for c := range runtime.Containers(pod) {
 		s := p.starts(c)
 		until := s.retry
 		if ended := lastExited(rt, c.Name); ended != nil {

@@ -1,5 +1,6 @@
 // Package localstorage finds pods that use more of the node's disk than their limits for ephemeral storage allow
-// (https://kubernetes.io/docs/concepts/storage/ephemeral-storage/). What is decided is pure; Tree and Logs measure.
+// (https://kubernetes.io/docs/concepts/storage/ephemeral-storage/). What is decided is pure; Tree and Logs measure,
+// and a Watcher does so for all pods that have limits.
 package localstorage
 
 import (

@@ -184,8 +184,3 @@ func (p *PodStatus) SandboxReady() bool {
 	}
 	return false
 }
-
-// Sidecar tells whether an init container keeps running beside the regular ones.
-func Sidecar(c *corev1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-}

@@ -1,0 +1,42 @@
+package runtime
+
+import (
+	"iter"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Containers are the containers of a pod's spec, of all kinds.
+func Containers(pod *corev1.Pod) iter.Seq[*corev1.Container] {
+	return func(yield func(*corev1.Container) bool) {
+		for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
+		}
+		for i := range pod.Spec.EphemeralContainers {
+			if !yield((*corev1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)) {
+				return
+			}
+		}
+	}
+}
+
+// ContainerSpec is the container of that name among a pod's init and regular ones, nil if there is none.
+func ContainerSpec(pod *corev1.Pod, name string) *corev1.Container {
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// Sidecar tells whether an init container keeps running beside the regular ones.
+func Sidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
