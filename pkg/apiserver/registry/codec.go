@@ -105,19 +105,6 @@ func DocumentSize(m Messages, item *storage.Item) (int, error) {
 	return len(m.Head()) + UvarintLen(uint64(size)) + size + len(EnvelopeTail), err
 }
 
-// factsOf are the facts of any object; more are the selectable fields of its kind.
-func factsOf(access metav1.Object, more fields.Set) storage.Facts {
-	set := more
-	if set == nil {
-		set = make(fields.Set, 2)
-	}
-	set["metadata.name"] = access.GetName()
-	if ns := access.GetNamespace(); ns != "" {
-		set["metadata.namespace"] = ns
-	}
-	return storage.Facts{Labels: access.GetLabels(), Fields: set}
-}
-
 // Object decodes an item.
 func Object(c Codec, item *storage.Item) (runtime.Object, error) {
 	obj, err := c.Decode(item.Value, item.Revision)

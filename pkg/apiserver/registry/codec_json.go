@@ -26,10 +26,11 @@ import (
 type JSONCodec struct {
 	gvk     schema.GroupVersionKind
 	new     func() runtime.Object
-	fields  func(runtime.Object) fields.Set
+	facts   factReader
 	decoded func(runtime.Object) // completes what was decoded; may be nil
 
-	head   []byte // how the values start that this codec writes
+	head   []byte       // how the values start that this codec writes
+	json   storage.Form // of values that cannot be spliced
 	encode func(*storage.Item) ([]byte, error)
 }
 
@@ -38,7 +39,7 @@ var _ Codec = (*JSONCodec)(nil)
 // NewJSONCodec returns the codec of a kind whose objects are runtime.Unstructured; fields and decoded may be nil. decoded
 // completes an object that was read from storage (defaults of a schema that has changed since): it must be idempotent.
 func NewJSONCodec(gvk schema.GroupVersionKind, newObject func() runtime.Object, fields func(runtime.Object) fields.Set, decoded func(runtime.Object)) *JSONCodec {
-	c := &JSONCodec{gvk: gvk, new: newObject, fields: fields, decoded: decoded}
+	c := &JSONCodec{gvk: gvk, new: newObject, facts: factReader{fields: fields}, decoded: decoded}
 	c.head = fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,`, gvk.GroupVersion().String(), gvk.Kind)
 	c.encode = c.makeJSON
 	return c
@@ -81,17 +82,13 @@ func (c *JSONCodec) Draft(obj runtime.Object) (storage.Draft, error) {
 		return storage.Draft{}, fmt.Errorf("encode %s: %w", c.gvk.Kind, err)
 	}
 	value = append(value, '\n')
-	var more fields.Set
-	if c.fields != nil {
-		more = c.fields(obj)
-	}
-	facts := factsOf(access, more)
+	facts := c.facts.of(obj, access)
 	facts.Splice = c.splice(value)
 	return storage.Draft{Value: value, Facts: &facts}, nil
 }
 
 // splice is Facts.Splice of a well-formed value: where its metadata takes the resourceVersion; 0 if it does not.
-func (c *JSONCodec) splice(value []byte) int32 {
+func (c *JSONCodec) splice(value []byte) uint32 {
 	if !bytes.HasPrefix(value, c.head) || !bytes.HasSuffix(value, []byte("}\n")) || len(value) > math.MaxInt32 {
 		return 0
 	}
@@ -99,7 +96,7 @@ func (c *JSONCodec) splice(value []byte) int32 {
 	if err != nil {
 		return 0
 	}
-	return int32(m.splice)
+	return uint32(m.splice)
 }
 
 // Decode implements Codec.
@@ -145,13 +142,13 @@ func (c *JSONCodec) decode(value []byte) (runtime.Object, error) {
 
 // FactsOf implements Codec. It decodes the whole object only where more than its metadata is asked for.
 func (c *JSONCodec) FactsOf(value []byte) (storage.Facts, error) {
-	if c.fields == nil && c.decoded == nil && json.Valid(value) {
+	if c.facts.fields == nil && c.decoded == nil && json.Valid(value) {
 		if splice := c.splice(value); splice > 0 {
 			m, err := c.metadata(value)
 			if err != nil {
 				return storage.Facts{}, err
 			}
-			facts := factsOf(m, nil)
+			facts := c.facts.of(nil, m)
 			facts.Splice = splice
 			return facts, nil
 		}
@@ -210,7 +207,7 @@ func (c *JSONCodec) metadata(value []byte) (*metav1.ObjectMeta, error) {
 // JSON implements Codec.
 func (c *JSONCodec) JSON(item *storage.Item) ([]byte, error) {
 	if item.Facts.Splice == 0 {
-		return item.Encoded(storage.JSON, c.encode)
+		return item.Encoded(&c.json, storage.WhileAsked, c.encode)
 	}
 	size, err := c.ElementSize(item)
 	if err != nil {

@@ -21,11 +21,12 @@ import (
 type ProtobufCodec struct {
 	gvk     schema.GroupVersionKind
 	new     func() runtime.Object
-	fields  func(runtime.Object) fields.Set
+	facts   factReader
 	decoded func(runtime.Object) // completes what was decoded; may be nil
 
 	head     []byte // of the protobuf envelope
 	jsonHead []byte // {"kind":"Pod","apiVersion":"v1", which elements of lists leave out; nil: they do not
+	json     storage.Form
 	encode   func(*storage.Item) ([]byte, error)
 }
 
@@ -36,7 +37,7 @@ var (
 
 // NewProtobufCodec returns the codec of a kind whose objects are Messages; fields may be nil.
 func NewProtobufCodec(gvk schema.GroupVersionKind, newObject func() runtime.Object, fields func(runtime.Object) fields.Set) *ProtobufCodec {
-	c := &ProtobufCodec{gvk: gvk, new: newObject, fields: fields}
+	c := &ProtobufCodec{gvk: gvk, new: newObject, facts: factReader{fields: fields}}
 	c.head = EnvelopeHead(c.gvk)
 	c.jsonHead = fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, c.gvk.Kind, c.gvk.GroupVersion().String())
 	c.encode = c.makeJSON
@@ -147,7 +148,7 @@ func (c *ProtobufCodec) MetadataMessage(item *storage.Item) ([]byte, error) {
 
 // JSON implements Codec: it is made on first demand and shared from then on.
 func (c *ProtobufCodec) JSON(item *storage.Item) ([]byte, error) {
-	return item.Encoded(storage.JSON, c.encode)
+	return item.Encoded(&c.json, storage.WhileAsked, c.encode)
 }
 
 // ElementSize implements Codec.
@@ -186,7 +187,7 @@ func (c *ProtobufCodec) makeJSON(item *storage.Item) ([]byte, error) {
 
 // Share implements Codec: nobody needs to decode the item for its JSON then.
 func (c *ProtobufCodec) Share(item *storage.Item, obj runtime.Object) error {
-	_, err := item.Encoded(storage.JSON, func(*storage.Item) ([]byte, error) { return json.Marshal(obj) })
+	_, err := item.Encoded(&c.json, storage.WhileAsked, func(*storage.Item) ([]byte, error) { return json.Marshal(obj) })
 	return err
 }
 
@@ -255,15 +256,8 @@ func (c *ProtobufCodec) Draft(obj runtime.Object) (storage.Draft, error) {
 	if err != nil {
 		return storage.Draft{}, err
 	}
-	facts := factsOf(access, c.fieldsOf(obj))
+	facts := c.facts.of(obj, access)
 	return storage.Draft{Value: value, Facts: &facts}, nil
-}
-
-func (c *ProtobufCodec) fieldsOf(obj runtime.Object) fields.Set {
-	if c.fields == nil {
-		return nil
-	}
-	return c.fields(obj)
 }
 
 // FactsOf implements Codec.
@@ -276,5 +270,5 @@ func (c *ProtobufCodec) FactsOf(value []byte) (storage.Facts, error) {
 	if err != nil {
 		return storage.Facts{}, fmt.Errorf("decode stored %s: %w", c.gvk.Kind, err)
 	}
-	return factsOf(access, c.fieldsOf(obj)), nil
+	return c.facts.of(obj, access), nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -277,10 +278,10 @@ func TestContractFacts(t *testing.T) {
 		for _, doc := range c.docs {
 			item := c.stored(t, doc, 7)
 			facts, err := c.FactsOf(item.Value)
-			if err != nil || !equality.Semantic.DeepEqual(facts, item.Facts) {
+			if err != nil || !reflect.DeepEqual(facts, item.Facts) {
 				t.Errorf("%s: read as %+v, written as %+v, %v", doc, facts, item.Facts, err)
 			}
-			if facts.Labels["a"] != "b" || facts.Fields["metadata.name"] != "p" || facts.Fields[c.field[0]] != c.field[1] {
+			if facts.Labels().Get("a") != "b" || facts.Fields().Get("metadata.name") != "p" || facts.Fields().Get(c.field[0]) != c.field[1] {
 				t.Errorf("%s: %+v", doc, facts)
 			}
 		}
@@ -371,7 +372,7 @@ func TestJSONOfOthers(t *testing.T) {
 		}
 		item := &storage.Item{Value: []byte(value), Revision: 7, Facts: facts}
 		checkSplice(t, c, item)
-		if facts.Fields["metadata.name"] != "p" {
+		if facts.Fields().Get("metadata.name") != "p" {
 			t.Errorf("%s: %+v", value, facts)
 		}
 	}

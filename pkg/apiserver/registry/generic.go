@@ -189,7 +189,7 @@ func (g *Generic) List(ctx context.Context, ns, labelSelector string) ([]runtime
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", g.gr, err)
 		}
-		opts.Filter = func(i *storage.Item) bool { return selector.Matches(i.Facts.Labels) }
+		opts.Filter = func(i *storage.Item) bool { return selector.Matches(i.Facts.Labels()) }
 	}
 	list, err := g.ListItems(ctx, ns, opts)
 	if err != nil {

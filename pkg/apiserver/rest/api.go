@@ -49,6 +49,7 @@ type resource struct {
 	api      *API
 	full     *form            // nil if it is not stored
 	metadata map[string]*form // by version of meta.k8s.io
+	tables   map[tableRows]*shared
 }
 
 // New returns the API.
@@ -75,6 +76,7 @@ func (a *API) Handler(rt *catalog.Route) (catalog.Handler, error) {
 		codec := rt.Store.Codec()
 		res.full = fullForm(rt, codec)
 		res.metadata = map[string]*form{"v1": metadataForm(codec, "v1"), "v1beta1": metadataForm(codec, "v1beta1")}
+		res.tables = everyTableRows()
 	}
 	return res, nil
 }

@@ -52,7 +52,10 @@ type served struct {
 	stores map[string]*registry.Generic
 }
 
-func newServed(tb testing.TB, all []resources.Row) *served {
+func newServed(tb testing.TB, all []resources.Row) *served { return newServedAt(tb, all, nil) }
+
+// newServedAt takes the clock of tables, too.
+func newServedAt(tb testing.TB, all []resources.Row, now func() time.Time) *served {
 	tb.Helper()
 	facts := &storage.FactsTable{}
 	cache, err := watchcache.New(tb.Context(), memory.New(facts), watchcache.Config{Facts: facts})
@@ -63,7 +66,7 @@ func newServed(tb testing.TB, all []resources.Row) *served {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	api, err := rest.New(rest.Config{Scheme: scheme.New(), Log: slog.New(slog.DiscardHandler)})
+	api, err := rest.New(rest.Config{Scheme: scheme.New(), Log: slog.New(slog.DiscardHandler), Now: now})
 	if err != nil {
 		tb.Fatal(err)
 	}

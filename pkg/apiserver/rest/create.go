@@ -37,7 +37,7 @@ func (x *exchange) create() error {
 	if err := x.traceCreated(obj, begun); err != nil {
 		return err
 	}
-	if err := x.share(item, obj); err != nil {
+	if err := x.share(a, item, obj); err != nil {
 		return err
 	}
 	return x.writeStored(a, http.StatusCreated, item)

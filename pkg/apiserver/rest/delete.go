@@ -32,7 +32,7 @@ func (x *exchange) delete() error {
 	if gone && !x.res.Store.Row.Strategy.ReturnDeleted {
 		return x.writeDeleted(a, obj)
 	}
-	if err := x.share(item, obj); err != nil {
+	if err := x.share(a, item, obj); err != nil {
 		return err
 	}
 	code := http.StatusOK

@@ -256,8 +256,11 @@ func (x *exchange) fromHub(obj runtime.Object) (runtime.Object, error) {
 	return obj, nil
 }
 
-// share keeps the JSON of what was just written with its item, for this answer and all watchers.
-func (x *exchange) share(item *storage.Item, obj runtime.Object) error {
+// share keeps the JSON of what was just written with its item, if this answer needs it: nobody has to decode the item then.
+func (x *exchange) share(a accepted, item *storage.Item, obj runtime.Object) error {
+	if a.as != "" || a.media == typeProtobuf || x.res.full.item != nil {
+		return nil
+	}
 	if err := x.res.Store.Codec().Share(item, obj); err != nil {
 		return apierrors.NewInternalError(err)
 	}

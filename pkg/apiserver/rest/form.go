@@ -12,8 +12,8 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// form is one way to show stored items: as they are stored, in another version or as another kind (a view), or their metadata only. All of them
-// are items with a codec, so that lists, gets and watches have one path.
+// form is one way to show stored items: as they are stored, in another version or as another kind (a view), or their metadata
+// only. All of them are items with a codec, so that lists, gets and watches have one path.
 type form struct {
 	codec registry.Codec
 	list  schema.GroupVersionKind
@@ -21,6 +21,8 @@ type form struct {
 	item func(context.Context, *storage.Item) (*storage.Item, error)
 
 	protobufHead []byte // of a list
+
+	json, protobuf shared // what watchers see, where that is not what is stored
 }
 
 func newForm(codec registry.Codec, listKind string, item func(context.Context, *storage.Item) (*storage.Item, error)) *form {
@@ -49,6 +51,34 @@ func (f *form) ofAll(ctx context.Context, stored []*storage.Item) ([]*storage.It
 		}
 	}
 	return out, nil
+}
+
+// sharedIn is what the watchers of the form share in a media type; nil if they share the stored items themselves.
+func (f *form) sharedIn(media string) *shared {
+	switch {
+	case f.item == nil:
+		return nil
+	case media == typeProtobuf:
+		return &f.protobuf
+	}
+	return &f.json
+}
+
+// document returns a stored item in the form and a media type.
+func (f *form) document(ctx context.Context, stored *storage.Item, media string) ([]byte, error) {
+	item, err := f.of(ctx, stored)
+	if err != nil {
+		return nil, err
+	}
+	if media != typeProtobuf {
+		return f.codec.JSON(item)
+	}
+	messages := f.codec.Messages()
+	size, err := registry.DocumentSize(messages, item)
+	if err != nil {
+		return nil, err
+	}
+	return registry.AppendDocument(messages, make([]byte, 0, size), item)
 }
 
 // fullForm shows objects as clients of a route see them.

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -160,14 +161,19 @@ func FuzzSelectors(f *testing.F) {
 		if labelErr != nil || fieldErr != nil {
 			t.Fatalf("%q %q was accepted: %v, %v", label, field, labelErr, fieldErr)
 		}
-		for _, item := range []*storage.Item{
-			{Facts: storage.Facts{Labels: labels.Set{"a": "b"}, Fields: fields.Set{"metadata.name": "p", "spec.nodeName": "n", "status.phase": ""}}},
-			{Facts: storage.Facts{Labels: labels.Set{"a": "6", "d": ""}, Fields: fields.Set{"metadata.name": "q", "metadata.namespace": "x,y", "spec.nodeName": "", "status.phase": "Running"}}},
-			{Facts: storage.Facts{}},
+		for _, c := range []struct {
+			labels labels.Set
+			fields fields.Set
+		}{
+			{labels.Set{"a": "b"}, fields.Set{"metadata.name": "p", "spec.nodeName": "n", "status.phase": ""}},
+			{labels.Set{"a": "6", "d": "", "long": strings.Repeat("x", 300)}, fields.Set{"metadata.name": "q", "metadata.namespace": "x,y", "spec.nodeName": "", "status.phase": "Running"}},
+			{},
 		} {
-			want := byLabel.Matches(labels.Set(item.Facts.Labels)) && byField.Matches(item.Facts.Fields)
+			names := slices.Sorted(maps.Keys(c.fields))
+			item := &storage.Item{Facts: storage.NewFacts(&names, c.labels, c.fields)}
+			want := byLabel.Matches(c.labels) && byField.Matches(c.fields)
 			if got := selects == nil || selects(item); got != want {
-				t.Fatalf("%q %q selects %+v: %v, want %v", label, field, item.Facts, got, want)
+				t.Fatalf("%q %q selects %+v: %v, want %v", label, field, c, got, want)
 			}
 		}
 	})

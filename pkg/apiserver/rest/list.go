@@ -58,11 +58,7 @@ func (x *exchange) writePage(a accepted, page *storage.List, whole bool) error {
 	}
 	defer release()
 	if a.as == "Table" {
-		t, err := x.table(a, page.Items, meta)
-		if err != nil {
-			return err
-		}
-		return x.writeObject(a, http.StatusOK, t)
+		return x.writeTable(a, http.StatusOK, page.Items, meta)
 	}
 	return x.writeList(a, x.form(a), page.Items, meta)
 }

@@ -97,11 +97,11 @@ func selectionOf(rt *catalog.Route, opts *metav1.ListOptions, name string) (sele
 	case label == nil && field.Empty():
 		return nil, nil
 	case label == nil:
-		return func(i *storage.Item) bool { return field.Matches(i.Facts.Fields) }, nil
+		return func(i *storage.Item) bool { return field.Matches(i.Facts.Fields()) }, nil
 	case field.Empty():
-		return func(i *storage.Item) bool { return label.Matches(i.Facts.Labels) }, nil
+		return func(i *storage.Item) bool { return label.Matches(i.Facts.Labels()) }, nil
 	}
-	return func(i *storage.Item) bool { return label.Matches(i.Facts.Labels) && field.Matches(i.Facts.Fields) }, nil
+	return func(i *storage.Item) bool { return label.Matches(i.Facts.Labels()) && field.Matches(i.Facts.Fields()) }, nil
 }
 
 // storedFields checks the names of a field selector and translates those of a version to the row's.

@@ -144,7 +144,7 @@ func (x *exchange) patch(subresource string) error {
 	if err != nil {
 		return err
 	}
-	if err := x.share(item, obj); err != nil {
+	if err := x.share(a, item, obj); err != nil {
 		return err
 	}
 	return x.writeStored(a, http.StatusOK, item)

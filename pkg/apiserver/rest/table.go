@@ -1,6 +1,12 @@
 package rest
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,70 +24,158 @@ func tableKind(version string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: metav1.GroupName, Version: version, Kind: "Table"}
 }
 
-// table shows items as `kubectl get` prints them. It decodes each item, makes its row and drops it.
-func (x *exchange) table(a accepted, items []*storage.Item, list metav1.ListMeta) (*metav1.Table, error) {
-	return x.tableOf(a, len(items), func(i int) (runtime.Object, error) { return registry.Object(x.res.Store.Codec(), items[i]) }, list)
+// tableRows is a way to show items as rows: with which object, and that one in which version of meta.k8s.io.
+type tableRows struct {
+	include metav1.IncludeObjectPolicy
+	version string
 }
 
-// tableOf makes a table of n stored objects, which it asks for one after the other.
-func (x *exchange) tableOf(a accepted, n int, object func(i int) (runtime.Object, error), list metav1.ListMeta) (*metav1.Table, error) {
+// everyTableRows are all ways, each with what its watchers share.
+func everyTableRows() map[tableRows]*shared {
+	out := map[tableRows]*shared{}
+	for _, version := range []string{"v1", "v1beta1"} {
+		for _, include := range []metav1.IncludeObjectPolicy{metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject} {
+			out[tableRows{include, version}] = &shared{}
+		}
+	}
+	return out
+}
+
+// table shows items to one client as `kubectl get` prints them. Its rows are JSON from the beginning: an object is decoded, made
+// a row and let go.
+type table struct {
+	*exchange
+	tableRows
+	rows    *shared
+	columns []metav1.TableColumnDefinition
+	cells   func(obj runtime.Object, now time.Time) []any
+}
+
+// newTable reads what kind of table the client wants.
+func (x *exchange) newTable(a accepted) (*table, error) {
 	opts, err := fromQuery(x.query, metav1.Convert_url_Values_To_v1_TableOptions)
 	if err != nil {
 		return nil, err
 	}
-	v := &x.res.Version
-	t := &metav1.Table{ListMeta: list, ColumnDefinitions: v.Columns, Rows: make([]metav1.TableRow, 0, n)}
-	t.SetGroupVersionKind(tableKind(a.version))
-	cells := v.Cells
-	if cells == nil {
-		t.ColumnDefinitions, cells = x.res.Row.Columns, x.res.Row.Cells
+	t := &table{exchange: x, tableRows: tableRows{cmp.Or(opts.IncludeObject, metav1.IncludeMetadata), a.version}}
+	if t.rows = x.res.tables[t.tableRows]; t.rows == nil {
+		return nil, apierrors.NewBadRequest("Unable to convert to Table as requested: " +
+			field.Invalid(field.NewPath("includeObject"), opts.IncludeObject, "must be 'Metadata', 'Object', 'None', or empty").Error())
 	}
-	if cells == nil {
-		t.ColumnDefinitions, cells = plainColumns(), plainCells
+	t.columns, t.cells = x.res.Version.Columns, x.res.Version.Cells
+	if t.cells == nil {
+		t.columns, t.cells = x.res.Row.Columns, x.res.Row.Cells
 	}
-	now := x.Now()
-	for i := range n {
-		obj, err := object(i)
-		if err != nil {
-			return nil, apierrors.NewInternalError(err)
-		}
-		if v.Cells != nil {
-			if obj, err = x.fromHub(obj); err != nil {
-				return nil, apierrors.NewInternalError(err)
-			}
-		}
-		row := metav1.TableRow{Cells: cells(obj, now)}
-		if v.Cells == nil && opts.IncludeObject == metav1.IncludeObject {
-			if obj, err = x.fromHub(obj); err != nil {
-				return nil, apierrors.NewInternalError(err)
-			}
-		}
-		if row.Object.Object, err = x.rowObject(opts.IncludeObject, a.version, obj); err != nil {
-			return nil, err
-		}
-		t.Rows = append(t.Rows, row)
+	if t.cells == nil {
+		t.columns, t.cells = plainColumns(), plainCells
 	}
 	return t, nil
 }
 
-// rowObject is what goes along with a row of obj, which is of the client's version: metadata, the whole object or nothing.
-func (x *exchange) rowObject(include metav1.IncludeObjectPolicy, version string, obj runtime.Object) (runtime.Object, error) {
-	switch include {
-	case metav1.IncludeNone:
-		return nil, nil
+// writeTable answers with a table of items.
+func (x *exchange) writeTable(a accepted, code int, items []*storage.Item, list metav1.ListMeta) error {
+	t, err := x.newTable(a)
+	if err != nil {
+		return err
+	}
+	b, err := t.begin(nil, list)
+	for i := 0; i < len(items) && err == nil; i++ {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var row []byte
+		if row, err = t.row(items[i]); err == nil {
+			if i == 0 { // the others will be about as long
+				b = slices.Grow(b, len(items)*(len(row)+len(row)/8)+len(tableEnd))
+			}
+			b = append(b, row...)
+		}
+	}
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	return x.writeJSON(a, code, append(b, tableEnd...))
+}
+
+// tableEnd ends what begin has begun.
+const tableEnd = "]}"
+
+// begin appends a table up to its first row.
+func (t *table) begin(b []byte, list metav1.ListMeta) ([]byte, error) {
+	empty := &metav1.Table{ListMeta: list, ColumnDefinitions: t.columns, Rows: []metav1.TableRow{}}
+	empty.SetGroupVersionKind(tableKind(t.version))
+	whole, err := json.Marshal(empty)
+	if err != nil {
+		return b, fmt.Errorf("encode a table: %w", err)
+	}
+	head, ok := bytes.CutSuffix(whole, []byte(tableEnd))
+	if !ok {
+		return b, fmt.Errorf("encode a table: %q does not end with its rows", whole)
+	}
+	return append(b, head...), nil
+}
+
+// row is the row of a stored item.
+func (t *table) row(item *storage.Item) ([]byte, error) {
+	obj, err := registry.Object(t.res.Store.Codec(), item)
+	if err != nil {
+		return nil, err
+	}
+	return t.rowOf(obj)
+}
+
+// sharedFor is how long a row is good for other watchers: ages in it are told to the second.
+const sharedFor = time.Second
+
+// eventRow is the row of an event's item. The one that watchers share has the time it was made at behind it.
+func (t *table) eventRow(e *storage.Event) ([]byte, error) {
+	now := t.Now()
+	b, err := t.rows.of(e, func(item *storage.Item) ([]byte, error) {
+		row, err := t.row(item)
+		return binary.BigEndian.AppendUint64(row, uint64(now.UnixNano())), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	end := len(b) - 8
+	if made := time.Unix(0, int64(binary.BigEndian.Uint64(b[end:]))); now.Sub(made).Abs() >= sharedFor {
+		return t.row(e.Item)
+	}
+	return b[:end], nil
+}
+
+// rowOf is the row of an object of the stored kind.
+func (t *table) rowOf(obj runtime.Object) ([]byte, error) {
+	var err error
+	inVersion := t.res.Version.Cells != nil // the cells are of the client's version, else of the stored kind
+	if inVersion {
+		if obj, err = t.fromHub(obj); err != nil {
+			return nil, err
+		}
+	}
+	row := metav1.TableRow{Cells: t.cells(obj, t.Now())}
+	switch t.include {
 	case metav1.IncludeObject:
-		return obj, nil
-	case "", metav1.IncludeMetadata:
+		if !inVersion {
+			if obj, err = t.fromHub(obj); err != nil {
+				return nil, err
+			}
+		}
+		row.Object.Object = obj
+	case metav1.IncludeMetadata:
 		access, err := meta.Accessor(obj)
 		if err != nil {
-			return nil, apierrors.NewInternalError(err)
+			return nil, err
 		}
 		m := meta.AsPartialObjectMetadata(access)
-		m.SetGroupVersionKind(schema.GroupVersionKind{Group: metav1.GroupName, Version: version, Kind: "PartialObjectMetadata"})
-		return m, nil
+		m.SetGroupVersionKind(schema.GroupVersionKind{Group: metav1.GroupName, Version: t.version, Kind: "PartialObjectMetadata"})
+		row.Object.Object = m
 	}
-	return nil, apierrors.NewBadRequest("Unable to convert to Table as requested: " +
-		field.Invalid(field.NewPath("includeObject"), include, "must be 'Metadata', 'Object', 'None', or empty").Error())
+	b, err := json.Marshal(row)
+	if err != nil {
+		return nil, fmt.Errorf("encode a table's row: %w", err)
+	}
+	return b, nil
 }
 
 // plainColumns and plainCells are for kinds that have no table of their own.

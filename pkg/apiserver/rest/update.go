@@ -55,7 +55,7 @@ func (x *exchange) update(subresource string) error {
 	if err != nil {
 		return err
 	}
-	if err := x.share(item, updated); err != nil {
+	if err := x.share(a, item, updated); err != nil {
 		return err
 	}
 	return x.writeStored(a, code, item)

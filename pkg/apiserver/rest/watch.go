@@ -51,6 +51,17 @@ func (x *exchange) watch() error {
 	defer cancel()
 	defer context.AfterFunc(x.res.Context(), cancel)()
 	s := &stream{exchange: x, accepted: a, form: x.form(a), bookmarks: in.Bookmarks, flush: http.NewResponseController(x.w).Flush}
+	if s.form == nil {
+		if s.table, err = x.newTable(a); err != nil {
+			return err
+		}
+		s.shared = s.table.rows
+	} else {
+		s.shared = s.form.sharedIn(a.media)
+	}
+	if s.shared != nil {
+		defer s.shared.join()()
+	}
 	w, err := x.res.Store.WatchItems(ctx, x.info.Namespace, in)
 	if err != nil {
 		if x.removed() {
@@ -121,12 +132,12 @@ var errGone = errors.New("the client has gone")
 type stream struct {
 	*exchange
 	accepted
-	form  *form // nil: tables
-	flush func() error
+	form   *form   // nil: tables
+	table  *table  // nil: no tables
+	shared *shared // what it has in common with other watchers; nil: the stored items themselves
+	flush  func() error
 	// bookmarks are sent; a client that did not allow them gets none, not even that of the initial events.
 	bookmarks bool
-	// columns were sent with the first table.
-	columns bool
 }
 
 func (s *stream) begin() {
@@ -166,29 +177,41 @@ func (s *stream) add(g *gather, e *storage.Event) error {
 			return err
 		}
 		if s.form == nil {
-			return s.addBookmarkTable(g, obj)
+			return s.addBookmarkTable(g, e, obj)
 		}
 		return s.addObject(g, storage.Bookmark, obj)
 	case s.form == nil:
-		t, err := s.table(s.accepted, []*storage.Item{e.Item}, metav1.ListMeta{ResourceVersion: strconv.FormatInt(e.Item.Revision, 10)})
+		row, err := s.table.eventRow(e)
 		if err != nil {
 			return err
 		}
-		return s.addTable(g, e.Type, t)
+		return s.addTable(g, e, row)
+	case s.shared != nil:
+		doc, err := s.shared.of(e, func(item *storage.Item) ([]byte, error) { return s.form.document(s.r.Context(), item, s.media) })
+		if err != nil {
+			return err
+		}
+		s.addDocument(g, e.Type, doc)
+		return nil
+	case s.media == typeProtobuf:
+		return addProtobufFrame(g, e.Type, s.form.codec.Messages(), e.Item)
 	}
-	item, err := s.form.of(s.r.Context(), e.Item)
-	if err != nil {
-		return err
-	}
-	if s.media == typeProtobuf {
-		return addProtobufFrame(g, e.Type, s.form.codec.Messages(), item)
-	}
-	b, err := s.form.codec.JSON(item)
+	b, err := s.form.codec.JSON(e.Item)
 	if err != nil {
 		return err
 	}
 	addJSONFrame(g, e.Type, b)
 	return nil
+}
+
+// addDocument writes the frame of a document in the watch's media type.
+func (s *stream) addDocument(g *gather, t storage.EventType, doc []byte) {
+	if s.media != typeProtobuf {
+		addJSONFrame(g, t, doc)
+		return
+	}
+	*g.buf = append(appendFrameHead(*g.buf, t, len(doc)), doc...)
+	g.add()
 }
 
 // addJSONFrame writes {"type":T,"object":O} and a newline.
@@ -228,7 +251,7 @@ func appendFrameHead(b []byte, t storage.EventType, size int) []byte {
 	return binary.AppendUvarint(append(b, tagRaw), uint64(size))
 }
 
-// addObject writes the frame of an object that exists for this watcher only: a bookmark, a table, a Status.
+// addObject writes the frame of an object that exists for this watcher only: a bookmark, a Status.
 func (s *stream) addObject(g *gather, t storage.EventType, obj runtime.Object) error {
 	m, ok := obj.(registry.Message)
 	if s.media != typeProtobuf || !ok {
@@ -243,8 +266,7 @@ func (s *stream) addObject(g *gather, t storage.EventType, obj runtime.Object) e
 	if err != nil {
 		return err
 	}
-	*g.buf = append(appendFrameHead(*g.buf, t, len(doc)), doc...)
-	g.add()
+	s.addDocument(g, t, doc)
 	return nil
 }
 
@@ -268,25 +290,23 @@ func (s *stream) bookmark(e *storage.Event) (runtime.Object, error) {
 }
 
 // addBookmarkTable writes a bookmark as a table with one row, whose object is where its version and mark are.
-func (s *stream) addBookmarkTable(g *gather, obj runtime.Object) error {
-	access, err := meta.Accessor(obj)
+func (s *stream) addBookmarkTable(g *gather, e *storage.Event, obj runtime.Object) error {
+	row, err := s.table.rowOf(obj)
 	if err != nil {
 		return err
 	}
-	t, err := s.tableOf(s.accepted, 1, func(int) (runtime.Object, error) { return obj, nil }, metav1.ListMeta{ResourceVersion: access.GetResourceVersion()})
-	if err != nil {
-		return err
-	}
-	return s.addTable(g, storage.Bookmark, t)
+	return s.addTable(g, e, row)
 }
 
-// addTable writes a table; only the first of a stream says what its columns are.
-func (s *stream) addTable(g *gather, e storage.EventType, t *metav1.Table) error {
-	if s.columns {
-		t.ColumnDefinitions = nil
+// addTable writes a table with one row; only the first of a stream says what its columns are.
+func (s *stream) addTable(g *gather, e *storage.Event, row []byte) error {
+	doc, err := s.table.begin(nil, metav1.ListMeta{ResourceVersion: strconv.FormatInt(e.Item.Revision, 10)})
+	if err != nil {
+		return err
 	}
-	s.columns = true
-	return s.addObject(g, e, t)
+	s.table.columns = nil
+	addJSONFrame(g, e.Type, append(append(doc, row...), tableEnd...))
+	return nil
 }
 
 // end tells the client why the watch is over, as an event of type ERROR.

@@ -21,45 +21,24 @@ import (
 	"bonsai/pkg/plainjson"
 )
 
-// writeItem answers with one item in form f.
-func (x *exchange) writeItem(a accepted, f *form, code int, stored *storage.Item) error {
-	item, err := f.of(x.r.Context(), stored)
+// writeStored answers with one item in whatever form was agreed, tables included.
+func (x *exchange) writeStored(a accepted, code int, item *storage.Item) error {
+	f := x.form(a)
+	if f == nil {
+		list := metav1.ListMeta{}
+		if item.Revision != 0 { // not that of a dry run
+			list.ResourceVersion = strconv.FormatInt(item.Revision, 10)
+		}
+		return x.writeTable(a, code, []*storage.Item{item}, list)
+	}
+	b, err := f.document(x.r.Context(), item, a.media)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
 	if a.media == typeProtobuf {
-		messages := f.codec.Messages()
-		size, err := registry.DocumentSize(messages, item)
-		if err != nil {
-			return apierrors.NewInternalError(err)
-		}
-		b, err := registry.AppendDocument(messages, make([]byte, 0, size), item)
-		if err != nil {
-			return apierrors.NewInternalError(err)
-		}
 		return x.writeBytes(code, a.media, b)
 	}
-	b, err := f.codec.JSON(item)
-	if err != nil {
-		return apierrors.NewInternalError(err)
-	}
 	return x.writeJSON(a, code, b)
-}
-
-// writeStored answers with one item in whatever form was agreed, tables included.
-func (x *exchange) writeStored(a accepted, code int, item *storage.Item) error {
-	if f := x.form(a); f != nil {
-		return x.writeItem(a, f, code, item)
-	}
-	list := metav1.ListMeta{}
-	if item.Revision != 0 { // not that of a dry run
-		list.ResourceVersion = strconv.FormatInt(item.Revision, 10)
-	}
-	t, err := x.table(a, []*storage.Item{item}, list)
-	if err != nil {
-		return err
-	}
-	return x.writeObject(a, code, t)
 }
 
 // writeObject answers with any object whose kind is set.

@@ -1,32 +1,19 @@
 package storage
 
-import (
-	"sync/atomic"
+import "sync/atomic"
 
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-)
+// Form is a way in which items are encoded for clients, and the key under which an item keeps that encoding. Every Form is
+// another one: they are told apart by their address.
+type Form struct{ _ byte }
 
-// Facts are what selectors read of an object: its labels and the selectable fields of its kind (always metadata.name,
-// and metadata.namespace where it has one).
-type Facts struct {
-	Labels labels.Set
-	Fields fields.Set
-	// Splice is for the codec: where in the value the resourceVersion goes; 0: it must look.
-	Splice int32
-}
+// Keep says how long an item keeps an encoding.
+type Keep bool
 
-// FactsFunc reads the facts from an encoded object. It is pure; each resource has its own.
-type FactsFunc func(value []byte) (Facts, error)
-
-// Encoding names a form in which an item is sent to clients.
-type Encoding int
-
-// The encodings an Item keeps once made. Each has the item's resourceVersion in it.
 const (
-	JSON Encoding = iota
-	Protobuf
-	encodings
+	// WhileAsked keeps it until nobody has asked for it for a while: what gets and lists want.
+	WhileAsked Keep = false
+	// WhileRecent drops it besides when the item's change is no longer among the latest: what only the watchers of that change want.
+	WhileRecent Keep = true
 )
 
 // Item is one object as storage holds it: immutable, shared by all readers. Its encodings for clients are made on first
@@ -37,44 +24,84 @@ type Item struct {
 	Revision int64
 	Facts    Facts
 
-	encoded [encodings]atomic.Pointer[[]byte]
-	used    atomic.Bool // Encoded was called since the last Sweep
+	encodings atomic.Pointer[encoding] // a list; its elements do not change
+	idle      atomic.Uint32            // how many Sweeps have passed since an encoding was asked for
 }
 
-// Sweep drops the encodings if no one asked for one since the Sweep before. It is called every few minutes so that
-// objects nobody reads keep only their Value. Safe beside Encoded.
+// encoding is an element of the list of what an item keeps.
+type encoding struct {
+	form  *Form
+	bytes []byte
+	next  *encoding
+	keep  Keep
+}
+
+// keepSweeps is how many Sweeps without a reader an encoding outlasts.
+const keepSweeps = 5
+
+// Sweep counts that time has passed, and drops the encodings if nobody has asked for any in the last five Sweeps. It is
+// called every minute, so that objects nobody reads keep only their Value. Safe beside Encoded.
 func (i *Item) Sweep() {
-	if !i.used.Swap(false) {
+	if i.encodings.Load() != nil && i.idle.Add(1) > keepSweeps {
 		i.DropEncodings()
 	}
 }
 
 // DropEncodings frees the encodings; they are made again on demand. Safe beside Encoded.
-func (i *Item) DropEncodings() {
-	for e := range i.encoded {
-		if i.encoded[e].Load() != nil {
-			i.encoded[e].Store(nil)
+func (i *Item) DropEncodings() { i.encodings.Store(nil) }
+
+// DropRecent frees the encodings that are kept WhileRecent. Safe beside Encoded.
+func (i *Item) DropRecent() {
+	for {
+		list := i.encodings.Load()
+		if kept := list.without(WhileRecent); kept == list || i.encodings.CompareAndSwap(list, kept) {
+			return
 		}
 	}
 }
 
-// Encoded returns the item in encoding e, making it with encode if it is not there yet. Two first callers may both call
-// encode; all get the same slice, which is read-only.
-func (i *Item) Encoded(e Encoding, encode func(*Item) ([]byte, error)) ([]byte, error) {
-	if !i.used.Load() {
-		i.used.Store(true)
+// without returns the list without what is kept so; the list itself if there is none of it.
+func (e *encoding) without(keep Keep) *encoding {
+	if e == nil {
+		return nil
 	}
-	if p := i.encoded[e].Load(); p != nil {
-		return *p, nil
+	next := e.next.without(keep)
+	switch {
+	case e.keep == keep:
+		return next
+	case next == e.next:
+		return e
+	}
+	return &encoding{form: e.form, bytes: e.bytes, next: next, keep: e.keep}
+}
+
+func (e *encoding) of(form *Form) *encoding {
+	for ; e != nil && e.form != form; e = e.next {
+	}
+	return e
+}
+
+// Encoded returns the item in form, making it with encode if it is not there yet. Two first callers may both call encode;
+// all get the same slice, which is read-only.
+func (i *Item) Encoded(form *Form, keep Keep, encode func(*Item) ([]byte, error)) ([]byte, error) {
+	if i.idle.Load() != 0 {
+		i.idle.Store(0)
+	}
+	if e := i.encodings.Load().of(form); e != nil {
+		return e.bytes, nil
 	}
 	b, err := encode(i)
 	if err != nil {
 		return nil, err
 	}
-	if !i.encoded[e].CompareAndSwap(nil, &b) {
-		if p := i.encoded[e].Load(); p != nil {
-			b = *p
+	made := &encoding{form: form, bytes: b, keep: keep}
+	for {
+		made.next = i.encodings.Load()
+		if e := made.next.of(form); e != nil {
+			return e.bytes, nil
+		}
+		if i.encodings.CompareAndSwap(made.next, made) {
+			return b, nil
 		}
 	}
-	return b, nil
 }

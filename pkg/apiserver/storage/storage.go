@@ -129,6 +129,9 @@ type Event struct {
 	Item *Item
 	// InitialEnd marks the Bookmark that ends the initial events of WatchOptions.Initial.
 	InitialEnd bool
+	// Initial marks an Added that is no change but an item of the snapshot that a watch begins with: other watchers have no use
+	// for what is made of it.
+	Initial bool
 }
 
 // WatchOptions says which changes.

@@ -2,10 +2,11 @@ package storage_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/labels"
 
 	"bonsai/pkg/apiserver/storage"
 )
@@ -13,7 +14,9 @@ import (
 func TestFactsTable(t *testing.T) {
 	t.Parallel()
 	named := func(n string) storage.FactsFunc {
-		return func([]byte) (storage.Facts, error) { return storage.Facts{Labels: labels.Set{"by": n}}, nil }
+		return func([]byte) (storage.Facts, error) {
+			return storage.NewFacts(&[]string{}, map[string]string{"by": n}, nil), nil
+		}
 	}
 	table := &storage.FactsTable{}
 	for _, p := range []string{"/registry/pods/", "/registry/services/specs/", "/registry/services/endpoints/", "/registry/example.com/widgets/"} {
@@ -34,7 +37,7 @@ func TestFactsTable(t *testing.T) {
 			t.Errorf("%s belongs to %q, want %q", key, prefix, want)
 		}
 		facts, err := table.Of(key, storage.Draft{})
-		if err != nil || facts.Labels["by"] != want {
+		if err != nil || facts.Labels().Get("by") != want {
 			t.Errorf("facts of %s: %+v, %v", key, facts, err)
 		}
 	}
@@ -121,30 +124,107 @@ func TestPageReadsOnlyWhatItNeeds(t *testing.T) {
 	}
 }
 
-func TestSweep(t *testing.T) {
+// TestEncodings: an item keeps each form it was asked for, until nobody has asked for a while, or until its change is old news.
+func TestEncodings(t *testing.T) {
 	t.Parallel()
-	made := 0
+	var list, event storage.Form
+	made := map[*storage.Form]int{}
 	item := &storage.Item{}
-	get := func() {
-		if _, err := item.Encoded(storage.Protobuf, func(*storage.Item) ([]byte, error) { made++; return []byte("x"), nil }); err != nil {
+	get := func(form *storage.Form, keep storage.Keep) string {
+		b, err := item.Encoded(form, keep, func(*storage.Item) ([]byte, error) {
+			made[form]++
+			return fmt.Appendf(nil, "%d", made[form]), nil
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
+		return string(b)
 	}
-	get()
-	item.Sweep() // used since it was made
-	get()
-	if made != 1 {
-		t.Fatalf("a used encoding was dropped: made %d times", made)
+	both := func() string { return get(&list, storage.WhileAsked) + get(&event, storage.WhileRecent) }
+	if got := both() + both(); got != "1111" {
+		t.Fatalf("kept forms were made again: %s", got)
 	}
-	item.Sweep()
-	item.Sweep()
-	get()
-	if made != 2 {
-		t.Fatalf("an unused encoding was kept: made %d times", made)
+	item.DropRecent()
+	if got := both(); got != "12" {
+		t.Fatalf("after the change is old: %s", got)
+	}
+	for range 3 { // asked for now and then
+		for range 4 {
+			item.Sweep()
+		}
+		if got := get(&list, storage.WhileAsked); got != "1" {
+			t.Fatalf("a used encoding was dropped: %s", got)
+		}
+	}
+	for range 6 {
+		item.Sweep()
+	}
+	if got := both(); got != "23" {
+		t.Fatalf("an unused encoding was kept: %s", got)
+	}
+	item.DropEncodings()
+	item.DropRecent()
+	if got := both(); got != "34" {
+		t.Fatalf("after all were dropped: %s", got)
 	}
 	bad := errors.New("bad")
-	if _, err := item.Encoded(storage.JSON, func(*storage.Item) ([]byte, error) { return nil, bad }); !errors.Is(err, bad) {
+	if _, err := (&storage.Item{}).Encoded(&list, storage.WhileAsked, func(*storage.Item) ([]byte, error) { return nil, bad }); !errors.Is(err, bad) {
 		t.Fatalf("error %v", err)
+	}
+}
+
+// TestEncodingsAtOnce: whoever asks at the same time gets the same bytes, whatever is dropped meanwhile.
+func TestEncodingsAtOnce(t *testing.T) {
+	t.Parallel()
+	var forms [3]storage.Form
+	item := &storage.Item{}
+	var wg sync.WaitGroup
+	for n := range 12 {
+		wg.Go(func() {
+			for range 200 {
+				form := &forms[n%3]
+				b, err := item.Encoded(form, n%2 == 0, func(*storage.Item) ([]byte, error) { return []byte{byte(n % 3)}, nil })
+				if err != nil || b[0] != byte(n%3) {
+					t.Errorf("form %d is %v, %v", n%3, b, err)
+				}
+				switch n {
+				case 0:
+					item.DropRecent()
+				case 1:
+					item.Sweep()
+				case 2:
+					item.DropEncodings()
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestFacts(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 70_000)
+	names := []string{"a", "b", "metadata.name"}
+	for _, c := range []struct{ labels, fields map[string]string }{
+		{}, {map[string]string{"": ""}, map[string]string{"a": ""}}, {map[string]string{"k": "v", "l": "", "é": long, long: "é"}, map[string]string{"b": long, "metadata.name": "n"}},
+		{map[string]string{strings.Repeat("y", 127): strings.Repeat("y", 128)}, map[string]string{"a": "x", "b": "y", "metadata.name": "z"}},
+	} {
+		f := storage.NewFacts(&names, c.labels, c.fields)
+		for _, k := range []string{"", "k", "l", "v", "é", long, strings.Repeat("y", 127), "nosuch"} {
+			want, has := c.labels[k]
+			if got, ok := f.Labels().Lookup(k); got != want || ok != has || f.Labels().Has(k) != has || f.Labels().Get(k) != want {
+				t.Errorf("label %.9q is %.9q, %v, want %.9q, %v", k, got, ok, want, has)
+			}
+		}
+		for _, k := range append(names, "nosuch") {
+			if got := f.Fields().Get(k); got != c.fields[k] || f.Fields().Has(k) != slices.Contains(names, k) {
+				t.Errorf("field %s is %.9q, want %.9q", k, got, c.fields[k])
+			}
+		}
+	}
+	none := storage.Facts{}
+	if none.Known() || none.Labels().Has("") || none.Fields().Has("a") || none.Fields().Get("a") != "" {
+		t.Error("no facts are some")
 	}
 }
 

@@ -162,7 +162,7 @@ func TestManyAnswers(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	red := func(i *storage.Item) bool { return i.Facts.Labels["color"] == "red" }
+	red := func(i *storage.Item) bool { return i.Facts.Labels().Get("color") == "red" }
 	for _, c := range []struct {
 		opts      storage.ListOptions
 		want      int

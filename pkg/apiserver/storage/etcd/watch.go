@@ -63,7 +63,7 @@ func (w *watch) list(ctx context.Context) error {
 		return err
 	}
 	for _, item := range l.Items {
-		w.initial = append(w.initial, storage.Event{Type: storage.Added, Item: item})
+		w.initial = append(w.initial, storage.Event{Type: storage.Added, Item: item, Initial: true})
 	}
 	if w.opts.Initial {
 		w.initial = append(w.initial, storage.Event{Type: storage.Bookmark, Item: &storage.Item{Revision: l.Revision}, InitialEnd: true})

@@ -52,7 +52,7 @@ func (s *Storage) Watch(ctx context.Context, prefix string, opts storage.WatchOp
 		return nil, fmt.Errorf("watch %s: %w", prefix, err)
 	}
 	for _, item := range l.Items {
-		w.initial = append(w.initial, storage.Event{Type: storage.Added, Item: item})
+		w.initial = append(w.initial, storage.Event{Type: storage.Added, Item: item, Initial: true})
 	}
 	if opts.Initial {
 		w.initial = append(w.initial, storage.Event{Type: storage.Bookmark, Item: &storage.Item{Revision: l.Revision}, InitialEnd: true})

@@ -239,10 +239,10 @@ func testFacts(e *env) {
 	d := draft("read")
 	d.Facts = &facts
 	item, err := e.s.Create(e.ctx, key("a"), d)
-	if err != nil || item.Facts.Labels["color"] != "given" {
+	if err != nil || item.Facts.Labels().Get("color") != "given" {
 		e.Fatalf("created %+v, %v, want the writer's facts", item, err)
 	}
-	if item := e.create("b", "blue"); item.Facts.Labels["color"] != "blue" {
+	if item := e.create("b", "blue"); item.Facts.Labels().Get("color") != "blue" {
 		e.Fatalf("created %+v, want the facts of its value", item)
 	}
 }
@@ -283,8 +283,9 @@ func testContext(e *env) {
 func testEncodings(e *env) {
 	item := e.create("a", "red")
 	calls := 0
+	var form storage.Form
 	for range 3 {
-		b, err := item.Encoded(storage.JSON, func(*storage.Item) ([]byte, error) { calls++; return []byte("{}"), nil })
+		b, err := item.Encoded(&form, storage.WhileAsked, func(*storage.Item) ([]byte, error) { calls++; return []byte("{}"), nil })
 		if err != nil || string(b) != "{}" {
 			e.Fatalf("encoded %q, %v", b, err)
 		}

@@ -11,9 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-
 	"bonsai/pkg/apiserver/storage"
 )
 
@@ -29,7 +26,7 @@ func Facts(value []byte) (storage.Facts, error) {
 	if !ok {
 		return storage.Facts{}, fmt.Errorf("no label in %q", value)
 	}
-	return storage.Facts{Labels: labels.Set{"color": color}, Fields: fields.Set{"metadata.name": ""}}, nil
+	return storage.NewFacts(&[]string{"metadata.name"}, map[string]string{"color": color}, nil), nil
 }
 
 // Table returns a FactsTable that knows Prefix.
@@ -201,4 +198,4 @@ func names(items []*storage.Item) []string {
 }
 
 // red keeps the items with color=red.
-func red(i *storage.Item) bool { return i.Facts.Labels["color"] == "red" }
+func red(i *storage.Item) bool { return i.Facts.Labels().Get("color") == "red" }

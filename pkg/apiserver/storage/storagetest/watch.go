@@ -55,11 +55,14 @@ func (r *reader) tryNext() (storage.Event, error) {
 func (r *reader) want(t storage.EventType, item *storage.Item) {
 	r.e.Helper()
 	got := r.next()
+	if got.Initial && t != storage.Added {
+		r.e.Fatalf("event %s %s claims to be an initial one", got.Type, got.Item.Key)
+	}
 	if got.Type != t || got.Item.Key != item.Key || got.Item.Revision != item.Revision || string(got.Item.Value) != string(item.Value) {
 		r.e.Fatalf("event %s %s %q at %d, want %s %s %q at %d", got.Type, got.Item.Key, got.Item.Value, got.Item.Revision,
 			t, item.Key, item.Value, item.Revision)
 	}
-	if wantFacts, err := Facts(item.Value); err != nil || got.Item.Facts.Labels["color"] != wantFacts.Labels["color"] {
+	if wantFacts, err := Facts(item.Value); err != nil || got.Item.Facts.Labels().Get("color") != wantFacts.Labels().Get("color") {
 		r.e.Fatalf("event %s has the facts %+v", got.Item.Key, got.Item.Facts)
 	}
 }
@@ -152,12 +155,16 @@ func testWatchInitialMany(e *env) {
 	wg.Wait()
 	w := e.watch(storage.WatchOptions{Initial: true})
 	for i := range n {
-		if got := w.next(); got.Type != storage.Added || got.Item.Key != key(fmt.Sprintf("%05d", i)) {
-			e.Fatalf("initial event %d is %s %s", i, got.Type, got.Item.Key)
+		if got := w.next(); got.Type != storage.Added || !got.Initial || got.Item.Key != key(fmt.Sprintf("%05d", i)) {
+			e.Fatalf("initial event %d is %s %s, initial: %v", i, got.Type, got.Item.Key, got.Initial)
 		}
 	}
 	if end := w.next(); !end.InitialEnd {
 		e.Fatalf("event %+v after the initial ones", end)
+	}
+	e.create("last", "red")
+	if got := w.next(); got.Type != storage.Added || got.Initial {
+		e.Fatalf("event %s, initial: %v, after the initial ones", got.Type, got.Initial)
 	}
 }
 

@@ -95,6 +95,7 @@ func New(ctx context.Context, backend Backend, cfg Config) (*Cache, error) {
 	c.index = &readIndex{read: c.readRevision, run: c.tasks.Go}
 	c.tasks.Go(c.follow)
 	c.tasks.Go(c.check)
+	c.tasks.Go(c.sweep)
 	return c, nil
 }
 

@@ -7,7 +7,26 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// check sweeps encodings that nobody reads and compares every cached resource with the backend, every CheckInterval.
+// sweepEvery is how often encodings that nobody reads are looked for, and changes that are too old.
+const sweepEvery = time.Minute
+
+// sweep sweeps every cached resource, every sweepEvery.
+func (c *Cache) sweep() {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			for _, r := range *c.resources.Load() {
+				r.sweep(now)
+			}
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+// check compares every cached resource with the backend, every CheckInterval.
 func (c *Cache) check() {
 	tick := time.NewTicker(c.cfg.CheckInterval)
 	defer tick.Stop()
@@ -18,7 +37,6 @@ func (c *Cache) check() {
 			return
 		}
 		for _, r := range *c.resources.Load() {
-			r.sweep()
 			if err := c.compare(r); err != nil && c.ctx.Err() == nil {
 				c.cfg.Log.Warn("a cache could not be compared with the storage", "prefix", r.prefix, "err", err)
 			}
@@ -58,8 +76,8 @@ func (c *Cache) compare(r *resource) error {
 	return nil
 }
 
-// sweep drops the encodings that nobody asked for since the sweep before, and the changes that are too old.
-func (r *resource) sweep() {
+// sweep drops the encodings that nobody asked for in the last sweeps, and the changes that are too old by now.
+func (r *resource) sweep(now time.Time) {
 	s, _, err := r.snapshot(0)
 	if err != nil {
 		return
@@ -69,7 +87,7 @@ func (r *resource) sweep() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.window.trim(time.Now())
+	r.window.trim(now)
 	for n := r.window.first; n < r.window.end; n++ {
 		if prev := r.window.at(n).prev; prev != nil {
 			prev.Sweep()

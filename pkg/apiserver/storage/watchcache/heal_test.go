@@ -465,7 +465,7 @@ func TestForget(t *testing.T) {
 	}
 	t.Cleanup(func() { c.Close() })
 	item := create(t, c, "ns/a", "red;1")
-	if got, err := c.Get(t.Context(), item.Key, 0); err != nil || got.Facts.Labels["color"] != "red" {
+	if got, err := c.Get(t.Context(), item.Key, 0); err != nil || got.Facts.Labels().Get("color") != "red" {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	w, err := c.Watch(t.Context(), storagetest.Prefix, storage.WatchOptions{Revision: item.Revision})

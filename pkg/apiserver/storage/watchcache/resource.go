@@ -138,7 +138,7 @@ func (r *resource) change(ev storage.Event) *change {
 // decode reads the facts of an item that others wrote. One that cannot be read is kept, without facts, so that it does not
 // take the others down; whoever reads it gets the error.
 func (r *resource) decode(item *storage.Item) *storage.Item {
-	if r.facts == nil || len(item.Facts.Labels)+len(item.Facts.Fields) > 0 {
+	if r.facts == nil || item.Facts.Known() {
 		return item
 	}
 	facts, err := r.facts(item.Value)

@@ -2,6 +2,7 @@ package watchcache
 
 import (
 	"testing"
+	"time"
 
 	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/apiserver/storage/memory"
@@ -12,7 +13,7 @@ import (
 func TestSweepWhileLoading(t *testing.T) {
 	t.Parallel()
 	r := newResource(storagetest.Prefix, Config{Facts: storagetest.Table(), WindowBytes: 1 << 20})
-	r.sweep()
+	r.sweep(time.Now())
 	r.loaded(&storage.List{Revision: 7, Items: []*storage.Item{{Key: storagetest.Prefix + "ns/a", Revision: 7}}})
 	s, revision, err := r.snapshot(0)
 	if err != nil || revision != 7 || len(s.all()) != 1 {

@@ -199,7 +199,7 @@ func (w *watcher) nextInitial(ctx context.Context) ([]storage.Event, error) {
 			break
 		}
 		if w.opts.Filter == nil || w.opts.Filter(item) {
-			w.events = append(w.events, storage.Event{Type: storage.Added, Item: item})
+			w.events = append(w.events, storage.Event{Type: storage.Added, Item: item, Initial: true})
 		}
 	}
 	if full {

@@ -14,7 +14,7 @@ const (
 	windowEvents = 1000
 	windowAge    = time.Minute
 	// recentChanges is how many changes back watchers usually are at most: the encodings of what was superseded before that
-	// are dropped, and made again for a watcher that is farther back.
+	// are dropped, and of what was set then those that only watchers want. They are made again for a watcher that is farther back.
 	recentChanges = 512
 	// changeBytes is what a change costs besides the value it superseded.
 	changeBytes = 160
@@ -89,8 +89,15 @@ func (w *window) push(c *change) {
 	w.end++
 	w.size += c.bytes()
 	if w.end-w.first > recentChanges {
-		if old := w.at(w.end - recentChanges).prev; old != nil {
-			old.DropEncodings()
+		old := w.at(w.end - recentChanges - 1)
+		if old.prev != nil {
+			old.prev.DropEncodings()
+		}
+		if old.cur != nil {
+			old.cur.DropRecent()
+		}
+		if gone := old.gone.Load(); gone != nil {
+			gone.DropEncodings()
 		}
 	}
 }

@@ -58,3 +58,39 @@ func TestWindowBounds(t *testing.T) {
 		})
 	}
 }
+
+// TestOldEncodingsAreDropped: what was made for the watchers of a change goes when the change is no longer among the latest: all of
+// what it superseded or removed, and of what it set what only watchers want.
+func TestOldEncodingsAreDropped(t *testing.T) {
+	t.Parallel()
+	var list, event storage.Form
+	item := func() *storage.Item { return &storage.Item{} }
+	made := map[*storage.Item]int{}
+	encode := func(i *storage.Item) ([]byte, error) { made[i]++; return []byte{}, nil }
+	get := func(items ...*storage.Item) {
+		for _, i := range items {
+			_, _ = i.Encoded(&list, storage.WhileAsked, encode)
+			_, _ = i.Encoded(&event, storage.WhileRecent, encode)
+		}
+	}
+	w := window{maxBytes: 1 << 20}
+	at := time.Unix(1000, 0)
+	prev, cur := item(), item()
+	w.push(&change{revision: 1, at: at, prev: prev, cur: cur})
+	removal := &change{revision: 2, at: at, prev: item()}
+	w.push(removal)
+	gone := removal.event(nil).Item
+	get(prev, cur, gone)
+	for i := range recentChanges - 2 {
+		w.push(&change{revision: int64(i + 3), at: at, cur: item()})
+	}
+	if get(prev, cur, gone); made[prev] != 2 || made[cur] != 2 || made[gone] != 2 {
+		t.Fatalf("encodings were dropped while the changes were among the latest: %d, %d, %d", made[prev], made[cur], made[gone])
+	}
+	for i := range 2 {
+		w.push(&change{revision: int64(recentChanges + i), at: at, cur: item()})
+	}
+	if get(prev, cur, gone); made[prev] != 4 || made[cur] != 3 || made[gone] != 4 {
+		t.Fatalf("made %d, %d, %d times, want 4, 3, 4", made[prev], made[cur], made[gone])
+	}
+}
