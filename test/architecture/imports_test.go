@@ -28,6 +28,9 @@ func layers(t *tree) (found []finding) {
 					found = append(found, finding{text: p.path + " imports " + imported + ": " + f.reason})
 				}
 			}
+			if under(imported, "bonsai") && forTests(imported) && !forTests(p.path) {
+				found = append(found, finding{text: p.path + " imports " + imported + ": the product does not know its tests"})
+			}
 			if !under(p.path, "bonsai/pkg") {
 				continue
 			}
@@ -78,12 +81,13 @@ func importers(t *tree) (found []finding) {
 }
 
 // siblings: parents define interfaces, children implement them, siblings do not import siblings, at any depth of a component.
+// What tests are made with may put together what they need.
 // A finding is allowed by the vocabulary that is imported or by the wiring that imports.
 func siblings(t *tree) (found []finding) {
 	for _, p := range t.packages {
 		for _, imported := range p.imports {
 			i := slices.IndexFunc(components, func(c string) bool { return under(p.path, c) && under(imported, c) })
-			if i < 0 || under(p.path, imported) || under(imported, p.path) {
+			if i < 0 || under(p.path, imported) || under(imported, p.path) || forTests(p.path) {
 				continue
 			}
 			found = append(found, finding{keys: []string{imported, "wiring " + room(p.path, imported)},

@@ -76,7 +76,7 @@ func calls(t *tree) (found []finding) {
 		"log.Fatalln":        "only mains end the process",
 	}
 	for _, p := range t.packages {
-		if !anyUnder(p.path, []string{"bonsai/api", "bonsai/pkg", "bonsai/deploy"}) || p.name == "main" || strings.HasSuffix(p.path, "test") {
+		if !anyUnder(p.path, []string{"bonsai/api", "bonsai/pkg", "bonsai/deploy"}) || p.name == "main" || forTests(p.path) {
 			continue
 		}
 		for _, file := range p.files {

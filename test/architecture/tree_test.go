@@ -169,6 +169,9 @@ func (p *pkg) qualified(e ast.Expr) (importPath, name string) {
 // under tells whether path is root or below it.
 func under(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
+// forTests tells whether the package at path is a test or what tests are made with.
+func forTests(path string) bool { return under(path, "bonsai/test") || strings.HasSuffix(path, "test") }
+
 func anyUnder(path string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(r string) bool { return under(path, r) })
 }

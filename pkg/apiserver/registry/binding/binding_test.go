@@ -46,8 +46,8 @@ func TestBind(t *testing.T) {
 			if c.pod != nil {
 				c.pod(pod)
 			}
-			pods := registrytest.Of(pod)
-			_, err := binding.New(registrytest.Stores{"pods": pods}, func() time.Time { return now }).Create(t.Context(), "default", c.url, &c.binding, nil)
+			pods := registrytest.Of(t, "pods", pod)
+			_, err := binding.New(registrytest.Stores{pods}, func() time.Time { return now }).Create(t.Context(), "default", c.url, &c.binding, nil)
 			if c.code != 0 {
 				status, ok := err.(apierrors.APIStatus)
 				if !ok || status.Status().Code != c.code || status.Status().Message != c.message {
@@ -58,16 +58,17 @@ func TestBind(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := pods.Objects[0].(*corev1.Pod)
+			stored, err := pods.Get(t.Context(), "default", "web")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := stored.(*corev1.Pod)
 			want := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)}
 			if got.Spec.NodeName != "n1" || len(got.Status.Conditions) != 1 || got.Status.Conditions[0] != want || got.Annotations["a"] != c.binding.Annotations["a"] {
 				t.Errorf("pod after binding: %+v", got)
 			}
 			if n := got.Status.NominatedNodeName; n != "" {
 				t.Errorf("a bound pod is still nominated to %q (KEP-5278: binding clears the nomination)", n)
-			}
-			if pods.Subresources[0] != "binding" {
-				t.Errorf("written as %q", pods.Subresources)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package eviction_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -8,14 +9,18 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/api/resources"
+	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/registry/eviction"
 	"bonsai/pkg/apiserver/registry/registrytest"
 )
 
 func running(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"app": "x"}},
+		Spec:   corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
 }
 
@@ -25,10 +30,31 @@ func budget(name string, allowed int32) *policyv1.PodDisruptionBudget {
 		Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed, DesiredHealthy: 1, CurrentHealthy: 1}}
 }
 
+// budgets is a store of budgets, which no row of the server describes yet.
+func budgets(t *testing.T, objs ...runtime.Object) *registry.Generic {
+	t.Helper()
+	return registrytest.OfRow(t, &resources.Row{GVK: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), Resource: "poddisruptionbudgets",
+		Namespaced: true, StoragePath: "poddisruptionbudgets", New: resources.Make[policyv1.PodDisruptionBudget],
+		Subresources: []resources.Subresource{{Name: "status"}}}, objs...)
+}
+
 func evict(t *testing.T, s registrytest.Stores, e *policyv1.Eviction) error {
 	t.Helper()
 	_, err := eviction.New(s, func() time.Time { return time.Unix(1, 0) }).Create(t.Context(), "default", "p", e, nil)
 	return err
+}
+
+// stored is the pod p as it is now, nil if it is gone.
+func stored(t *testing.T, pods *registry.Generic) *corev1.Pod {
+	t.Helper()
+	p, err := pods.Get(t.Context(), "default", "p")
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.(*corev1.Pod)
 }
 
 func of(name string) *policyv1.Eviction {
@@ -37,8 +63,8 @@ func of(name string) *policyv1.Eviction {
 
 func TestWithoutBudgets(t *testing.T) {
 	t.Parallel()
-	pods := registrytest.Of(running("p"))
-	s := registrytest.Stores{"pods": pods}
+	pods := registrytest.Of(t, "pods", running("p"))
+	s := registrytest.Stores{pods}
 	if err := evict(t, s, of("q")); !apierrors.IsBadRequest(err) {
 		t.Errorf("another name: %v", err)
 	}
@@ -53,8 +79,13 @@ func TestWithoutBudgets(t *testing.T) {
 	if err := evict(t, s, grace); err != nil {
 		t.Fatal(err)
 	}
-	if len(pods.Objects) != 0 || *pods.Deleted[0].GracePeriodSeconds != 7 {
-		t.Errorf("pods left: %d, options %+v", len(pods.Objects), pods.Deleted[0])
+	if p := stored(t, pods); p == nil || p.DeletionGracePeriodSeconds == nil || *p.DeletionGracePeriodSeconds != 7 {
+		t.Errorf("the pod that goes: %+v", p)
+	}
+	now := of("p")
+	now.DeleteOptions = &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
+	if err := evict(t, s, now); err != nil || stored(t, pods) != nil {
+		t.Errorf("at once: %v, %+v", err, stored(t, pods))
 	}
 	if err := evict(t, s, of("p")); !apierrors.IsNotFound(err) {
 		t.Errorf("gone: %v", err)
@@ -65,17 +96,17 @@ func TestBudget(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		pod     func(*corev1.Pod)
-		budgets *registrytest.Store
+		budgets []runtime.Object
 		ok      func(error) bool
 	}{
-		"allowed":       {budgets: registrytest.Of(budget("b", 1))},
-		"spent":         {budgets: registrytest.Of(budget("b", 0)), ok: apierrors.IsTooManyRequests},
-		"two budgets":   {budgets: registrytest.Of(budget("b", 1), budget("c", 1)), ok: apierrors.IsInternalError},
-		"finished":      {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, budgets: registrytest.Of(budget("b", 0))},
-		"not ready":     {pod: func(p *corev1.Pod) { p.Status.Conditions = nil }, budgets: registrytest.Of(budget("b", 0))},
-		"of others":     {pod: func(p *corev1.Pod) { p.Labels = nil }, budgets: registrytest.Of(budget("b", 0))},
-		"not seen yet":  {budgets: registrytest.Of(func() *policyv1.PodDisruptionBudget { b := budget("b", 1); b.Generation = 2; return b }()), ok: apierrors.IsTooManyRequests},
-		"no budget yet": {budgets: registrytest.Of()},
+		"allowed":       {budgets: []runtime.Object{budget("b", 1)}},
+		"spent":         {budgets: []runtime.Object{budget("b", 0)}, ok: apierrors.IsTooManyRequests},
+		"two budgets":   {budgets: []runtime.Object{budget("b", 1), budget("c", 1)}, ok: apierrors.IsInternalError},
+		"finished":      {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, budgets: []runtime.Object{budget("b", 0)}},
+		"not ready":     {pod: func(p *corev1.Pod) { p.Status.Conditions = nil }, budgets: []runtime.Object{budget("b", 0)}},
+		"of others":     {pod: func(p *corev1.Pod) { p.Labels = nil }, budgets: []runtime.Object{budget("b", 0)}},
+		"not seen yet":  {budgets: []runtime.Object{func() *policyv1.PodDisruptionBudget { b := budget("b", 1); b.Generation = 2; return b }()}, ok: apierrors.IsTooManyRequests},
+		"no budget yet": {budgets: []runtime.Object{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -83,18 +114,23 @@ func TestBudget(t *testing.T) {
 			if c.pod != nil {
 				c.pod(pod)
 			}
-			pods := registrytest.Of(pod)
-			err := evict(t, registrytest.Stores{"pods": pods, "poddisruptionbudgets.policy": c.budgets}, of("p"))
-			if c.ok == nil && (err != nil || len(pods.Objects) != 0) || c.ok != nil && (!c.ok(err) || len(pods.Objects) != 1) {
-				t.Errorf("error %v, %d pods left", err, len(pods.Objects))
+			pods := registrytest.Of(t, "pods", pod)
+			err := evict(t, registrytest.Stores{pods, budgets(t, c.budgets...)}, of("p"))
+			left := stored(t, pods)
+			if goes := left == nil || left.DeletionTimestamp != nil; c.ok == nil && (err != nil || !goes) || c.ok != nil && (!c.ok(err) || goes) {
+				t.Errorf("error %v, left %+v", err, left)
 			}
 		})
 	}
-	b := registrytest.Of(budget("b", 1))
-	if err := evict(t, registrytest.Stores{"pods": registrytest.Of(running("p")), "poddisruptionbudgets.policy": b}, of("p")); err != nil {
+	one := budgets(t, budget("b", 1))
+	if err := evict(t, registrytest.Stores{registrytest.Of(t, "pods", running("p")), one}, of("p")); err != nil {
 		t.Fatal(err)
 	}
-	st := b.Objects[0].(*policyv1.PodDisruptionBudget).Status
+	b, err := one.Get(t.Context(), "default", "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := b.(*policyv1.PodDisruptionBudget).Status
 	if _, ok := st.DisruptedPods["p"]; !ok || st.DisruptionsAllowed != 0 {
 		t.Errorf("budget after: %+v", st)
 	}
@@ -103,36 +139,32 @@ func TestBudget(t *testing.T) {
 // TestMark: the pod says why it goes; a resourceVersion that the client asks for is that from before.
 func TestMark(t *testing.T) {
 	t.Parallel()
-	pod := running("p")
-	pod.ResourceVersion = "4"
-	pod.Finalizers = []string{"x/y"}
-	pods := registrytest.Of(pod)
-	s := registrytest.Stores{"pods": pods}
+	pods := registrytest.Of(t, "pods", running("p"))
+	s, before := registrytest.Stores{pods}, stored(t, pods)
 	dry := of("p")
 	dry.DeleteOptions = &metav1.DeleteOptions{DryRun: []string{"All"}}
-	if err := evict(t, s, dry); err != nil || len(pods.Subresources) != 0 {
-		t.Errorf("dry run: %v, wrote %v", err, pods.Subresources)
+	if err := evict(t, s, dry); err != nil || stored(t, pods).ResourceVersion != before.ResourceVersion {
+		t.Errorf("dry run: %v, wrote %+v", err, stored(t, pods))
 	}
 	stale, fresh := of("p"), of("p")
-	stale.DeleteOptions = &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: new("3")}}
+	stale.DeleteOptions = &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: new("1")}}
 	if err := evict(t, s, stale); !apierrors.IsConflict(err) {
 		t.Errorf("another version: %v", err)
 	}
-	fresh.DeleteOptions = &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: new("4")}}
+	fresh.DeleteOptions = &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &before.ResourceVersion}}
 	if err := evict(t, s, fresh); err != nil {
 		t.Fatal(err)
 	}
-	if got := *pods.Deleted[len(pods.Deleted)-1].Preconditions.ResourceVersion; got != "5" {
-		t.Errorf("deleted at version %s", got)
-	}
-	if len(pods.Subresources) != 1 || pods.Subresources[0] != "status" {
-		t.Errorf("wrote %v", pods.Subresources)
+	after := stored(t, pods)
+	marked := slices.ContainsFunc(after.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget })
+	if !marked || after.DeletionTimestamp == nil {
+		t.Errorf("the pod that goes: %+v", after)
 	}
 }
 
 func TestOptionsRefused(t *testing.T) {
 	t.Parallel()
-	s := registrytest.Stores{"pods": registrytest.Of(running("p"))}
+	s := registrytest.Stores{registrytest.Of(t, "pods", running("p"))}
 	wrong := of("p")
 	wrong.DeleteOptions = &metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletionPropagation("Foo"))}
 	if err := evict(t, s, wrong); !apierrors.IsInvalid(err) {

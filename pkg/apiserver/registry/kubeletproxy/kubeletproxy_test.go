@@ -76,13 +76,13 @@ func houseAt(t *testing.T, local bool, address string, kubelet http.HandlerFunc)
 	two.Spec.Containers = append(two.Spec.Containers, corev1.Container{Name: "side"})
 	number, name := port(app), "web"
 	p, err := kubeletproxy.New(kubeletproxy.Config{CAFile: ca, AllowLocal: local, Stores: registrytest.Stores{
-		"pods": registrytest.Of(pod("p", "n"), pod("free", ""), two),
-		"nodes": registrytest.Of(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{
+		registrytest.Of(t, "pods", pod("p", "n"), pod("free", ""), two),
+		registrytest.Of(t, "nodes", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{
 			Addresses:       []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: "192.0.2.1"}, {Type: corev1.NodeInternalIP, Address: address}},
 			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: port(node)}}}}),
-		"services": registrytest.Of(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "svc", Namespace: "ns"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "web", Port: 80}}}},
+		registrytest.Of(t, "services", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "svc", Namespace: "ns"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "web", Port: 80}}}},
 			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "empty", Namespace: "ns"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}),
-		"endpointslices.discovery.k8s.io": registrytest.Of(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "svc-1", Namespace: "ns", Labels: map[string]string{discoveryv1.LabelServiceName: "svc"}},
+		registrytest.Of(t, "endpointslices.discovery.k8s.io", &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "svc-1", Namespace: "ns", Labels: map[string]string{discoveryv1.LabelServiceName: "svc"}},
 			Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &number}}, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}},
 				{Addresses: []string{"192.0.2.9"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}}}),
 	}})

@@ -1,142 +1,88 @@
-// Package registrytest has Stores that live in a map, for the tests of behaviours that use them.
+// Package registrytest has the generic stores of Kubernetes' resources over memory, filled with objects, for the tests of
+// behaviours that use them.
 package registrytest
 
 import (
-	"context"
-	"fmt"
 	"slices"
-	"strconv"
+	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/api/resources"
+	"bonsai/api/resources/rows"
 	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/storage"
+	"bonsai/pkg/apiserver/storage/memory"
 )
 
-// Stores are stores by resource, as in "deployments.apps". They are for one goroutine.
-type Stores map[string]*Store
+// Stores finds the stores that it consists of by what they keep.
+type Stores []*registry.Generic
 
 var _ registry.Stores = Stores(nil)
 
-// Store returns the store of gr, nil if the map has none.
+// Store returns the store of gr, nil if there is none.
 func (s Stores) Store(gr schema.GroupResource) registry.Store {
-	if st, ok := s[gr.String()]; ok {
-		st.gr = gr
-		return st
+	for _, g := range s {
+		if g.GroupResource() == gr {
+			return g
+		}
 	}
 	return nil
 }
 
-// Store keeps objects as they are: no admission, no strategy, no validation.
-type Store struct {
-	gr      schema.GroupResource
-	Objects []runtime.Object
-	// Subresources notes the subresource of each Update, Deleted the options of each Delete.
-	Subresources []string
-	Deleted      []*metav1.DeleteOptions
-}
-
-// Of returns a store of objs, each with a UID "uid-NAME" and resourceVersion 1 if it has none.
-func Of(objs ...runtime.Object) *Store {
-	for _, o := range objs {
-		m := o.(metav1.Object)
-		if m.GetUID() == "" {
-			m.SetUID(types.UID("uid-" + m.GetName()))
-		}
-		if m.GetResourceVersion() == "" {
-			m.SetResourceVersion("1")
-		}
-	}
-	return &Store{Objects: objs}
-}
-
-func (s *Store) find(ns, name string) (int, error) {
-	i := slices.IndexFunc(s.Objects, func(o runtime.Object) bool {
-		m := o.(metav1.Object)
-		return m.GetNamespace() == ns && m.GetName() == name
-	})
+// Of returns the store of a resource ("deployments.apps") without admission, with objs as if they had been stored before:
+// defaulted, with their status and deletionTimestamp. What a write by a strategy changes must be valid then. Those without a UID
+// get "uid-NAME"; the resourceVersion is the storage's.
+func Of(t testing.TB, resource string, objs ...runtime.Object) *registry.Generic {
+	t.Helper()
+	all := rows.All()
+	i := slices.IndexFunc(all, func(r resources.Row) bool { return r.GroupResource() == schema.ParseGroupResource(resource) })
 	if i < 0 {
-		return 0, apierrors.NewNotFound(s.gr, name)
+		t.Fatalf("no row for %s", resource)
 	}
-	return i, nil
+	return OfRow(t, &all[i], objs...)
 }
 
-// New returns nothing useful: behaviours do not ask for it.
-func (s *Store) New() runtime.Object { return nil }
-
-// Get returns a copy.
-func (s *Store) Get(_ context.Context, ns, name string) (runtime.Object, error) {
-	i, err := s.find(ns, name)
+// OfRow is Of for a resource that is not Kubernetes', or not served yet.
+func OfRow(t testing.TB, row *resources.Row, objs ...runtime.Object) *registry.Generic {
+	t.Helper()
+	facts := &storage.FactsTable{}
+	g, err := registry.NewGeneric(registry.Config{Row: row, Storage: memory.New(facts)})
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
-	return s.Objects[i].DeepCopyObject(), nil
+	facts.Register(registry.Prefix(row), g.Codec().FactsOf)
+	for _, obj := range objs {
+		keep(t, g, obj.DeepCopyObject())
+	}
+	return g
 }
 
-// GetCached is Get.
-func (s *Store) GetCached(ctx context.Context, ns, name string) (runtime.Object, error) {
-	return s.Get(ctx, ns, name)
-}
-
-// List returns copies.
-func (s *Store) List(_ context.Context, ns, selector string) ([]runtime.Object, error) {
-	sel, err := labels.Parse(selector)
+// keep stores obj, defaulted.
+func keep(t testing.TB, g *registry.Generic, obj runtime.Object) {
+	t.Helper()
+	m, err := meta.Accessor(obj)
 	if err != nil {
-		return nil, fmt.Errorf("listing %s: %w", s.gr, err)
+		t.Fatal(err)
 	}
-	var out []runtime.Object
-	for _, o := range s.Objects {
-		m := o.(metav1.Object)
-		if (ns == "" || m.GetNamespace() == ns) && sel.Matches(labels.Set(m.GetLabels())) {
-			out = append(out, o.DeepCopyObject())
-		}
+	if m.GetUID() == "" {
+		m.SetUID(types.UID("uid-" + m.GetName()))
 	}
-	return out, nil
-}
-
-// Create adds obj.
-func (s *Store) Create(_ context.Context, ns string, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
-	obj.(metav1.Object).SetNamespace(ns)
-	s.Objects = append(s.Objects, Of(obj).Objects...)
-	return obj.DeepCopyObject(), nil
-}
-
-// Update replaces the object by what change makes of a copy, unless it is a dry run.
-func (s *Store) Update(_ context.Context, ns, name, subresource string, change func(runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error) {
-	i, err := s.find(ns, name)
+	if def := g.Row.Strategy.Default; def != nil {
+		def(obj)
+	}
+	key := registry.Prefix(g.Row)
+	if g.Row.Namespaced {
+		key += m.GetNamespace() + "/"
+	}
+	draft, err := g.Codec().Draft(obj)
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
-	obj, err := change(s.Objects[i].DeepCopyObject())
-	if err != nil {
-		return nil, err
+	if _, err := g.Storage.Create(t.Context(), key+m.GetName(), draft); err != nil {
+		t.Fatal(err)
 	}
-	if opts == nil || len(opts.DryRun) == 0 {
-		rv, _ := strconv.Atoi(obj.(metav1.Object).GetResourceVersion())
-		obj.(metav1.Object).SetResourceVersion(strconv.Itoa(rv + 1))
-		s.Objects[i] = obj
-		s.Subresources = append(s.Subresources, subresource)
-	}
-	return obj.DeepCopyObject(), nil
-}
-
-// Admitted returns s, which has no admission.
-func (s *Store) Admitted() registry.Store { return s }
-
-// Delete removes the object, unless it is a dry run.
-func (s *Store) Delete(_ context.Context, ns, name string, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
-	i, err := s.find(ns, name)
-	if err != nil {
-		return nil, false, err
-	}
-	obj := s.Objects[i]
-	s.Deleted = append(s.Deleted, opts)
-	if opts == nil || len(opts.DryRun) == 0 {
-		s.Objects = slices.Delete(s.Objects, i, i+1)
-	}
-	return obj, true, nil
 }

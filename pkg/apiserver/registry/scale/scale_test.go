@@ -19,18 +19,19 @@ func TestEveryAdapter(t *testing.T) {
 	t.Parallel()
 	meta := metav1.ObjectMeta{Name: "x", Namespace: "default"}
 	sel := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: sel.MatchLabels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 	two := int32(2)
 	objects := map[schema.GroupResource]runtime.Object{
-		{Group: "apps", Resource: "deployments"}:  &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: &two, Selector: sel}, Status: appsv1.DeploymentStatus{Replicas: 1}},
-		{Group: "apps", Resource: "replicasets"}:  &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: &two, Selector: sel}, Status: appsv1.ReplicaSetStatus{Replicas: 1}},
-		{Group: "apps", Resource: "statefulsets"}: &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &two, Selector: sel}, Status: appsv1.StatefulSetStatus{Replicas: 1}},
-		{Resource: "replicationcontrollers"}: &corev1.ReplicationController{ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Replicas: &two, Selector: sel.MatchLabels},
+		{Group: "apps", Resource: "deployments"}:  &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: &two, Selector: sel, Template: template}, Status: appsv1.DeploymentStatus{Replicas: 1}},
+		{Group: "apps", Resource: "replicasets"}:  &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: &two, Selector: sel, Template: template}, Status: appsv1.ReplicaSetStatus{Replicas: 1}},
+		{Group: "apps", Resource: "statefulsets"}: &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &two, Selector: sel, Template: template}, Status: appsv1.StatefulSetStatus{Replicas: 1}},
+		{Resource: "replicationcontrollers"}: &corev1.ReplicationController{ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Replicas: &two, Selector: sel.MatchLabels, Template: &template},
 			Status: corev1.ReplicationControllerStatus{Replicas: 1}},
 	}
 	for gr := range scale.Adapters() {
 		t.Run(gr.String(), func(t *testing.T) {
 			t.Parallel()
-			r, err := scale.New(registrytest.Stores{gr.String(): registrytest.Of(objects[gr].DeepCopyObject())}, gr)
+			r, err := scale.New(registrytest.Stores{registrytest.Of(t, gr.String(), objects[gr])}, gr)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -42,7 +43,7 @@ func TestEveryAdapter(t *testing.T) {
 			if s.Spec.Replicas != 2 || s.Status.Replicas != 1 || s.Status.Selector != "app=x" || s.UID != "uid-x" || s.Kind != "Scale" {
 				t.Errorf("scale: %+v", s)
 			}
-			got, err = r.Update(t.Context(), "default", "x", set(5), nil)
+			got, err = r.Update(t.Context(), "default", "x", set(5), &metav1.UpdateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,14 +79,14 @@ func TestRefusals(t *testing.T) {
 			t.Parallel()
 			gr := schema.GroupResource{Group: "apps", Resource: "deployments"}
 			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}}
-			r, err := scale.New(registrytest.Stores{gr.String(): registrytest.Of(d)}, gr)
+			r, err := scale.New(registrytest.Stores{registrytest.Of(t, gr.String(), d)}, gr)
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, err = r.Update(t.Context(), "default", "x", func(o runtime.Object) (runtime.Object, error) {
 				c.change(o.(*autoscalingv1.Scale))
 				return o, nil
-			}, nil)
+			}, &metav1.UpdateOptions{})
 			if !c.is(err) {
 				t.Errorf("got %v", err)
 			}

@@ -8,14 +8,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"bonsai/pkg/apiserver/registry/registrytest"
 	"bonsai/pkg/apiserver/registry/serviceip"
 )
 
-func allocator(t *testing.T, stored *registrytest.Store, ranges ...string) *serviceip.Allocator {
+func allocator(t *testing.T, stored []runtime.Object, ranges ...string) *serviceip.Allocator {
 	t.Helper()
-	cfg := serviceip.Config{Stores: registrytest.Stores{"services": stored}, FirstNodePort: 30000, LastNodePort: 30003, Random: rand.New(rand.NewPCG(1, 2))}
+	cfg := serviceip.Config{Stores: registrytest.Stores{registrytest.Of(t, "services", stored...)}, FirstNodePort: 30000, LastNodePort: 30003, Random: rand.New(rand.NewPCG(1, 2))}
 	for _, r := range ranges {
 		cfg.Ranges = append(cfg.Ranges, netip.MustParsePrefix(r))
 	}
@@ -65,7 +66,7 @@ func refused(t *testing.T, a *serviceip.Allocator, s *corev1.Service, message st
 
 func TestTheRangeFillsAndEmpties(t *testing.T) {
 	t.Parallel()
-	a := allocator(t, registrytest.Of(svc(corev1.ServiceSpec{ClusterIP: "10.0.0.1"})), "10.0.0.0/29")
+	a := allocator(t, []runtime.Object{svc(corev1.ServiceSpec{ClusterIP: "10.0.0.1"})}, "10.0.0.0/29")
 	seen := map[string]*corev1.Service{"10.0.0.1": nil}
 	for range 5 { // .1 is stored already, .0 and .7 are no addresses of hosts
 		s := create(t, a, svc(corev1.ServiceSpec{}))
@@ -83,7 +84,7 @@ func TestTheRangeFillsAndEmpties(t *testing.T) {
 
 func TestChosenAddresses(t *testing.T) {
 	t.Parallel()
-	a := allocator(t, registrytest.Of(), "10.96.0.0/16")
+	a := allocator(t, nil, "10.96.0.0/16")
 	fixed := corev1.ServiceSpec{ClusterIP: "10.96.0.10"}
 	done, err := a.BeforeCreate(t.Context(), svc(fixed), true)
 	if err != nil {
@@ -111,7 +112,7 @@ func TestChosenAddresses(t *testing.T) {
 func TestFamilies(t *testing.T) {
 	t.Parallel()
 	require, prefer := corev1.IPFamilyPolicyRequireDualStack, corev1.IPFamilyPolicyPreferDualStack
-	single := allocator(t, registrytest.Of(), "10.96.0.0/16")
+	single := allocator(t, nil, "10.96.0.0/16")
 	refused(t, single, svc(corev1.ServiceSpec{IPFamilyPolicy: &require}), "this cluster is not configured for dual-stack services")
 	refused(t, single, svc(corev1.ServiceSpec{IPFamilies: []corev1.IPFamily{corev1.IPv6Protocol}}), `spec.ipFamilies[0]: Invalid value: "IPv6": not configured on this cluster`)
 	if s := create(t, single, svc(corev1.ServiceSpec{ClusterIP: "None"})); len(s.Spec.IPFamilies) != 2 || *s.Spec.IPFamilyPolicy != require || s.Spec.ClusterIPs[0] != "None" {
@@ -123,7 +124,7 @@ func TestFamilies(t *testing.T) {
 	if s := create(t, single, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName})); s.Spec.ClusterIP != "" || s.Spec.IPFamilies != nil {
 		t.Errorf("external name: %+v", s.Spec)
 	}
-	dual := allocator(t, registrytest.Of(), "10.96.0.0/16", "fd00::/108")
+	dual := allocator(t, nil, "10.96.0.0/16", "fd00::/108")
 	s := create(t, dual, svc(corev1.ServiceSpec{IPFamilyPolicy: &prefer}))
 	if len(s.Spec.ClusterIPs) != 2 || !strings.HasPrefix(s.Spec.ClusterIPs[1], "fd00::") {
 		t.Errorf("dual stack: %v", s.Spec.ClusterIPs)
@@ -141,7 +142,7 @@ func TestFamilies(t *testing.T) {
 
 func TestNodePorts(t *testing.T) {
 	t.Parallel()
-	a := allocator(t, registrytest.Of(), "10.96.0.0/16")
+	a := allocator(t, nil, "10.96.0.0/16")
 	ports := func(n int32) []corev1.ServicePort {
 		return []corev1.ServicePort{{Name: "t", Port: 53, Protocol: corev1.ProtocolTCP, NodePort: n}, {Name: "u", Port: 53, Protocol: corev1.ProtocolUDP}}
 	}
@@ -180,7 +181,7 @@ func TestNodePorts(t *testing.T) {
 
 func TestExternalNameGivesTheAddressBack(t *testing.T) {
 	t.Parallel()
-	a := allocator(t, registrytest.Of(), "10.96.0.0/16")
+	a := allocator(t, nil, "10.96.0.0/16")
 	s := create(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.96.0.9"}))
 	ext := s.DeepCopy()
 	ext.Spec.Type, ext.Spec.ExternalName = corev1.ServiceTypeExternalName, "x.y"

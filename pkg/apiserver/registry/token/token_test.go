@@ -28,12 +28,12 @@ func request(t *testing.T, spec authenticationv1.TokenRequestSpec) (*authenticat
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Namespace: "default"} }
 	s := &signer{}
 	r, err := token.New(token.Config{Issuer: s, Audiences: []string{"api"}, Now: func() time.Time { return time.Unix(1000, 0) }, Stores: registrytest.Stores{
-		"serviceaccounts": registrytest.Of(&corev1.ServiceAccount{ObjectMeta: meta("sa")}),
-		"pods": registrytest.Of(&corev1.Pod{ObjectMeta: meta("mine"), Spec: corev1.PodSpec{ServiceAccountName: "sa", NodeName: "n1"}},
+		registrytest.Of(t, "serviceaccounts", &corev1.ServiceAccount{ObjectMeta: meta("sa")}),
+		registrytest.Of(t, "pods", &corev1.Pod{ObjectMeta: meta("mine"), Spec: corev1.PodSpec{ServiceAccountName: "sa", NodeName: "n1"}},
 			&corev1.Pod{ObjectMeta: meta("gone"), Spec: corev1.PodSpec{ServiceAccountName: "sa", NodeName: "n0"}},
 			&corev1.Pod{ObjectMeta: meta("other"), Spec: corev1.PodSpec{ServiceAccountName: "x"}}),
-		"secrets": registrytest.Of(&corev1.Secret{ObjectMeta: meta("sec")}),
-		"nodes":   registrytest.Of(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}),
+		registrytest.Of(t, "secrets", &corev1.Secret{ObjectMeta: meta("sec")}),
+		registrytest.Of(t, "nodes", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}),
 	}})
 	if err != nil {
 		t.Fatal(err)
