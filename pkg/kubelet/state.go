@@ -12,7 +12,6 @@ import (
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/prober"
 	"bonsai/pkg/kubelet/runtime"
-	"bonsai/pkg/kubelet/status"
 )
 
 // podState is what the kubelet remembers of a pod between syncs. Only the pod's worker touches it, but for changed.
@@ -82,32 +81,8 @@ func (k *Kubelet) withStatus(pod *corev1.Pod) *corev1.Pod {
 	if p.Status.QOSClass == "" {
 		p.Status.QOSClass = k.cfg.QOS(pod)
 	}
-	for _, c := range k.status.Conditions(pod.UID) {
-		if !status.Own(c.Type) || !hasCondition(p.Status.Conditions, c.Type) {
-			p.Status.Conditions = setCondition(p.Status.Conditions, c)
-		}
-	}
+	p.Status = k.status.Shown(pod.UID, p.Status)
 	return &p
-}
-
-func hasCondition(cs []corev1.PodCondition, t corev1.PodConditionType) bool {
-	for i := range cs {
-		if cs[i].Type == t {
-			return true
-		}
-	}
-	return false
-}
-
-// setCondition returns a new list with c in it.
-func setCondition(cs []corev1.PodCondition, c corev1.PodCondition) []corev1.PodCondition {
-	out := make([]corev1.PodCondition, 0, len(cs)+1)
-	for _, x := range cs {
-		if x.Type != c.Type {
-			out = append(out, x)
-		}
-	}
-	return append(out, c)
 }
 
 // report computes and sets the status; it returns it.

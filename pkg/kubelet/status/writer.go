@@ -144,14 +144,14 @@ func (w *Writer) Get(uid types.UID) (corev1.PodStatus, bool) {
 	return *e.want.DeepCopy(), true
 }
 
-// Conditions returns the conditions the API server has, which are others' too.
-func (w *Writer) Conditions(uid types.UID) []corev1.PodCondition {
+// Shown is a status of the pod with the conditions of its object that are not ours to say; without an object it is st.
+func (w *Writer) Shown(uid types.UID, st corev1.PodStatus) corev1.PodStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if e := w.pods[uid]; e != nil && e.object != nil {
-		return e.object.Status.Conditions
+		st.Conditions = conditions(st.Conditions, e.object.Status.Conditions)
 	}
-	return nil
+	return st
 }
 
 // Delete deletes the pod's object at the API server after its last status was written.
@@ -245,25 +245,31 @@ func (w *Writer) patch(ctx context.Context, object *corev1.Pod, want *corev1.Pod
 	return got, nil
 }
 
-// merged is want with the conditions that only others write, as the object has them.
+// merged is want with what only others write, as the object has it.
 func merged(want, have *corev1.PodStatus) corev1.PodStatus {
 	out := *want.DeepCopy()
-	for _, c := range have.Conditions {
-		if !Own(c.Type) || !has(out.Conditions, c.Type) {
-			out.Conditions = replace(out.Conditions, c)
-		}
-	}
-	kept := out.Conditions[:0]
-	for _, c := range out.Conditions {
-		if Own(c.Type) || has(have.Conditions, c.Type) {
-			kept = append(kept, c)
-		}
-	}
-	out.Conditions = kept
+	out.Conditions = conditions(out.Conditions, have.Conditions)
 	if out.QOSClass == "" {
 		out.QOSClass = have.QOSClass
 	}
 	out.NominatedNodeName, out.ResourceClaimStatuses, out.Resize = have.NominatedNodeName, have.ResourceClaimStatuses, have.Resize
+	return out
+}
+
+// conditions are ours, and of those that an object has the others' and what ours lack. The others' that the object does not have, or not any
+// more, are left out. It returns a new list.
+func conditions(ours, object []corev1.PodCondition) []corev1.PodCondition {
+	out := make([]corev1.PodCondition, 0, len(ours)+len(object))
+	for _, c := range ours {
+		if Own(c.Type) || has(object, c.Type) {
+			out = append(out, c)
+		}
+	}
+	for _, c := range object {
+		if !Own(c.Type) || !has(out, c.Type) {
+			out = replace(out, c)
+		}
+	}
 	return out
 }
 

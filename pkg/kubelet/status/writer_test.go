@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,8 +97,34 @@ func TestAnOlderObjectDoesNotReplaceANewerOne(t *testing.T) {
 	old := object()
 	old.ResourceVersion, old.Status.Conditions = "4", nil
 	w.Observe("u", old)
-	if len(w.Conditions("u")) != 2 {
+	if len(w.Shown("u", corev1.PodStatus{}).Conditions) != 2 {
 		t.Error("the older object won")
+	}
+}
+
+// Whose conditions are whose: a readiness gate's that its controller took away is not to be seen any more.
+func TestOthersConditionsAreTheObjects(t *testing.T) {
+	t.Parallel()
+	w := New(nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	is := func(kind corev1.PodConditionType, s corev1.ConditionStatus) corev1.PodCondition {
+		return corev1.PodCondition{Type: kind, Status: s}
+	}
+	st := corev1.PodStatus{Conditions: []corev1.PodCondition{is(corev1.PodReady, "True"), is("example.com/kept", "False"), is("example.com/gone", "True")}}
+	if got := w.Shown("u", st); len(got.Conditions) != 3 {
+		t.Errorf("without an object: %v", got.Conditions)
+	}
+	o := object()
+	o.Status.Conditions = []corev1.PodCondition{is(corev1.PodReady, "False"), is(corev1.PodInitialized, "True"), is("example.com/kept", "True")}
+	w.Observe("u", o)
+	want := []corev1.PodCondition{is(corev1.PodReady, "True"), is("example.com/kept", "True"), is(corev1.PodInitialized, "True")}
+	if got := w.Shown("u", st); !slices.Equal(got.Conditions, want) {
+		t.Errorf("%v, want %v", got.Conditions, want)
+	}
+	if got := merged(&st, &o.Status); !slices.Equal(got.Conditions, want) {
+		t.Errorf("written: %v, want %v", got.Conditions, want)
+	}
+	if st.Conditions[1].Status != "False" {
+		t.Error("the status that was asked about is changed")
 	}
 }
 
