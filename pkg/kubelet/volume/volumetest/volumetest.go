@@ -46,7 +46,7 @@ func (k Kind) request(t *testing.T) volume.Request {
 		return filepath.Join(parent, k.Volume.Name)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "uid"},
-		Spec: corev1.PodSpec{ServiceAccountName: "sa", Containers: []corev1.Container{{Name: "c"}}, Volumes: []corev1.Volume{k.Volume}}}
+		Spec: corev1.PodSpec{ServiceAccountName: "sa", SecurityContext: &corev1.PodSecurityContext{FSGroup: new(int64(2000))}, Containers: []corev1.Container{{Name: "c"}}, Volumes: []corev1.Volume{k.Volume}}}
 	r := volume.Request{Place: volume.Place{PodUID: pod.UID, Name: k.Volume.Name, Dir: at("volumes"), Notes: at("plugins")}, Pod: pod, Volume: &pod.Spec.Volumes[0]}
 	t.Cleanup(func() {
 		if err := volume.RemoveTree(r.Dir); err != nil {
