@@ -73,6 +73,11 @@ conformance-diff: ## compare two result files: OLD=file (default: the committed 
 	$(if $(OLD),,git show HEAD:test/conformance/RESULTS.md >bin/RESULTS.old.md)
 	bin/conformance diff $(or $(OLD),bin/RESULTS.old.md) $(or $(NEW),test/conformance/RESULTS.md)
 
-lint: ## gofmt and go vet
+bin/staticcheck bin/misspell &: deploy/tools/lint/go.mod
+	cd deploy/tools/lint && go build -trimpath -o ../../../bin/ tool && touch ../../../bin/staticcheck ../../../bin/misspell
+
+lint: bin/staticcheck bin/misspell ## gofmt, go vet, staticcheck (staticcheck.conf) and the spelling of all files
 	@test -z "$$(gofmt -l cmd pkg api deploy test)" || { gofmt -l cmd pkg api deploy test; exit 1; }
 	go vet ./...
+	bin/staticcheck ./...
+	git ls-files -z | xargs -0 bin/misspell -error -i creater # a Creater is a joint (docs/architecture.md)

@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -74,9 +74,9 @@ func ValidateEventSeries(e *corev1.Event) field.ErrorList {
 // ValidEventName: events are named by programs, in any way that a path can hold.
 func ValidEventName(name string, prefix bool) []string {
 	if prefix {
-		return path.IsValidPathSegmentPrefix(name)
+		return content.IsPathSegmentPrefix(name)
 	}
-	return path.IsValidPathSegmentName(name)
+	return content.IsPathSegmentName(name)
 }
 
 // eventNamespace: an event lives where its object does; those about cluster-scoped objects in default. One in the new form

@@ -26,7 +26,7 @@ func TestValid(t *testing.T) {
 			t.Errorf("Valid(%q) is %t", s, !want)
 		}
 	}
-	if New() == New() {
+	if one, other := New(), New(); one == other {
 		t.Error("two contexts are the same")
 	}
 }

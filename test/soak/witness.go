@@ -141,8 +141,12 @@ func (w *witnesses) ask(ctx context.Context, j *journal, p *witness) {
 		}
 		body, err := io.ReadAll(io.LimitReader(resp.Body, 64))
 		resp.Body.Close()
-		now, parsed := strconv.Atoi(strings.TrimSpace(string(body)))
-		if last = err; parsed != nil {
+		if err != nil {
+			last = err
+			continue
+		}
+		now, err := strconv.Atoi(strings.TrimSpace(string(body)))
+		if err != nil {
 			last = fmt.Errorf("it says %s: %q", resp.Status, body)
 			continue
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,7 +40,7 @@ func (x *exchange) serve() error {
 	}
 	named := len(x.info.Parts) > 1
 	if named {
-		if bad := path.IsValidPathSegmentName(x.info.Name); len(bad) > 0 {
+		if bad := content.IsPathSegmentName(x.info.Name); len(bad) > 0 {
 			return apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", x.info.Name, strings.Join(bad, ", ")))
 		}
 	}

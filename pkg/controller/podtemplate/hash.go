@@ -6,8 +6,8 @@ import (
 	"hash/fnv"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/dump"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/dump"
 )
 
 // Hash names a pod template (labels pod-template-hash, controller-revision-hash), the same as Kubernetes computes:
