@@ -67,19 +67,13 @@ func New(d controller.Deps) (*Controller, error) {
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "statefulset", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
 		owned.WatchOwners(c.loop, c.sets, c.expect),
-		controller.Watch(c.loop, c.revisions, controller.All(c.revisionChanged)),
+		controller.Watch(c.loop, c.revisions, owned.Revisions{Kind: kind(), Wake: c.loop.Add}.Handlers()),
 		controller.Watch(c.loop, c.pods, owned.Pods{Kind: kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
 	)
 }
 
 // Run reconciles until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
-
-func (c *Controller) revisionChanged(r *appsv1.ControllerRevision) {
-	if key, _, ok := owned.ControllerKey(r, kind()); ok {
-		c.loop.Add(key)
-	}
-}
 
 // adopters are the StatefulSets that the pod belongs to by its name and labels.
 func (c *Controller) adopters(p *corev1.Pod) (keys []controller.Key) {
