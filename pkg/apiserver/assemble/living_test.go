@@ -53,6 +53,7 @@ type house struct {
 	*assemble.Server
 	catalog *catalog.Catalog
 	facts   *storage.FactsTable
+	backend *memory.Storage
 	handler http.Handler
 }
 
@@ -60,7 +61,8 @@ func newHouse(t *testing.T) *house {
 	t.Helper()
 	h := &house{facts: &storage.FactsTable{}}
 	log := slog.New(slog.DiscardHandler)
-	cache, err := watchcache.New(context.WithoutCancel(t.Context()), memory.New(h.facts), watchcache.Config{Facts: h.facts, Log: log})
+	h.backend = memory.New(h.facts)
+	cache, err := watchcache.New(context.WithoutCancel(t.Context()), h.backend, watchcache.Config{Facts: h.facts, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,6 +82,25 @@ func newHouse(t *testing.T) *house {
 	}
 	h.handler = h.Handler()
 	return h
+}
+
+// settle waits until the cache has heard of everything, and then lets the memory behind it forget the past and what was made of its
+// items: unlike etcd, it keeps the items that it shares with the cache.
+func (h *house) settle(t *testing.T) {
+	t.Helper()
+	if code, body := h.get(t, "/apis/example.com/v1/others"); code != 200 { // a consistent read
+		t.Fatalf("%d %s", code, body)
+	}
+	l, err := h.backend.List(t.Context(), "/registry/", storage.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range l.Items {
+		item.DropEncodings()
+	}
+	if err := h.backend.Compact(t.Context(), l.Revision); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // add serves a row.
@@ -341,7 +362,9 @@ func until(t *testing.T, what string, is func() bool) {
 // every watch ends when the resource goes, and nothing of it stays in memory: no goroutine, no cache, no facts.
 func TestLivingCatalog(t *testing.T) {
 	h := newHouse(t)
-	h.get(t, "/apis") // what is made once, is
+	others := widgets(&text{})
+	others.Resource, others.StoragePath = "others", "example.com/others"
+	h.add(t, others)
 	idle := runtime.NumGoroutine()
 	var done, open, watched atomic.Int64
 	ctx, stop := context.WithCancel(t.Context())
@@ -365,16 +388,18 @@ func TestLivingCatalog(t *testing.T) {
 		h.add(t, row)
 		before, seen := done.Load(), watched.Load()
 		until(t, "the use of the resource", func() bool { return open.Load() == 20 && done.Load() > before+200 && watched.Load() > seen+200 })
-		if code, body := h.get(t, "/openapi/v3/apis/example.com/v2"); code != 200 {
-			t.Errorf("OpenAPI: %d %s", code, body)
+		for _, path := range []string{"/apis/example.com/v1", "/openapi/v3/apis/example.com/v2"} {
+			if code, body := h.get(t, path); code != 200 || !strings.Contains(body, "widgets") {
+				t.Errorf("%s: %d %s", path, code, body)
+			}
 		}
 		if err := h.catalog.Remove(row.GroupResource()); err != nil {
 			t.Fatal(err)
 		}
 		until(t, "the end of the watches", func() bool { return open.Load() == 0 })
-		for _, path := range []string{"/apis/example.com", "/apis/example.com/v1", "/openapi/v3/apis/example.com/v2"} {
-			if code, body := h.get(t, path); code != 404 {
-				t.Errorf("%s after: %d %s", path, code, body)
+		for _, path := range []string{"/apis/example.com/v1", "/openapi/v3/apis/example.com/v2"} {
+			if _, body := h.get(t, path); strings.Contains(body, "widgets") {
+				t.Errorf("%s after: %s", path, body)
 			}
 		}
 	}
@@ -383,6 +408,7 @@ func TestLivingCatalog(t *testing.T) {
 	if prefix, _ := h.facts.Resource("/registry/example.com/widgets/"); prefix != "" {
 		t.Errorf("the facts of %s are still known", prefix)
 	}
+	h.settle(t)
 	until(t, "the end of all goroutines", func() bool { return runtime.NumGoroutine() <= idle })
 	until(t, "the end of all that was made of the rows", func() bool {
 		runtime.GC()

@@ -48,6 +48,7 @@ type resource struct {
 	*catalog.Route
 	api      *API
 	full     *form            // nil if it is not stored
+	media    []string         // of whole objects, as the codec has them
 	metadata map[string]*form // by version of meta.k8s.io
 	tables   map[tableRows]*shared
 }
@@ -75,6 +76,7 @@ func (a *API) Handler(rt *catalog.Route) (catalog.Handler, error) {
 	if rt.Store != nil {
 		codec := rt.Store.Codec()
 		res.full = fullForm(rt, codec)
+		res.media = res.full.codec.MediaTypes()
 		res.metadata = map[string]*form{"v1": metadataForm(codec, "v1"), "v1beta1": metadataForm(codec, "v1beta1")}
 		res.tables = everyTableRows()
 	}

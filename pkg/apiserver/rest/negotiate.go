@@ -46,7 +46,7 @@ func (x *exchange) negotiate(p purpose) (accepted, error) {
 	if p == forPlain || x.res.full == nil {
 		return negotiate(x.r, p, allTypes())
 	}
-	return negotiate(x.r, p, x.res.full.codec.MediaTypes())
+	return negotiate(x.r, p, x.res.media)
 }
 
 // negotiate chooses the first of the forms that the client accepts, in the client's order of preference. types are the media

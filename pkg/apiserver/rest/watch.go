@@ -19,8 +19,8 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// watch streams changes until its time is over, the client leaves, the server stops or the resource is not served any more. The events that are at hand go out
-// together, and nothing is encoded for one watcher alone.
+// watch streams changes until its time is over, the client leaves, the server stops or the resource is not served any more. The
+// events that are at hand go out together, and nothing is encoded for one watcher alone.
 func (x *exchange) watch() error {
 	a, err := x.negotiate(forStream)
 	if err != nil {
