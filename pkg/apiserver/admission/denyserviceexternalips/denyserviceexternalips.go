@@ -30,7 +30,7 @@ func (plugin) Validate(_ context.Context, a *admission.Attributes) error {
 	}
 	for _, ip := range svc.Spec.ExternalIPs {
 		if !slices.Contains(had, ip) {
-			return admission.Forbid(a, "Use of external IPs is denied by admission control.")
+			return admission.Forbid(a, "Use of external IPs is denied by admission control")
 		}
 	}
 	return nil

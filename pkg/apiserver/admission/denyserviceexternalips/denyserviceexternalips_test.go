@@ -39,7 +39,7 @@ func TestValidate(t *testing.T) {
 		if apierrors.IsForbidden(err) != c.denied || !c.denied && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if want := `services "s" is forbidden: Use of external IPs is denied by admission control.`; c.denied && err != nil && err.Error() != want {
+		if want := `services "s" is forbidden: Use of external IPs is denied by admission control`; c.denied && err != nil && err.Error() != want {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 	}
