@@ -173,11 +173,11 @@ func decode(body []byte, media string, gvk schema.GroupVersionKind, into runtime
 	case typeProtobuf:
 		m, ok := into.(registry.Message)
 		if !ok {
-			return unsupportedBody(into)
+			return unsupportedMedia(typeJSON, typeYAML)
 		}
 		err = decodeProtobuf(body, gvk, m)
 	default:
-		err = unsupportedBody(into)
+		return unsupportedMedia(allTypes()...)
 	}
 	if err != nil {
 		return err
@@ -201,6 +201,9 @@ func decodeJSON(body []byte, gvk schema.GroupVersionKind, into runtime.Object, p
 	strict, err = readJSON(body, into, prune, validation)
 	if err == nil {
 		got := into.GetObjectKind().GroupVersionKind()
+		if u, ok := into.(runtime.Unstructured); ok {
+			return strict, checkUnstructuredKind(u, gvk, body)
+		}
 		if got.Version == "" { // nothing is named, or a version that is none
 			if err := badVersion(body, gvk); err != nil {
 				return nil, err
@@ -252,14 +255,6 @@ func decodeYAML(body []byte, gvk schema.GroupVersionKind, into runtime.Object, p
 		strict = append([]error{dup}, strict...)
 	}
 	return strict, nil
-}
-
-// unsupportedBody is the 415 for a body in another format than those that objects like into come in.
-func unsupportedBody(into runtime.Object) error {
-	if _, ok := into.(registry.Message); !ok {
-		return unsupportedMedia(typeJSON, typeYAML)
-	}
-	return unsupportedMedia(allTypes()...)
 }
 
 func decodeProtobuf(body []byte, gvk schema.GroupVersionKind, into registry.Message) error {

@@ -320,6 +320,7 @@ func TestMediaTypesOfCustomResources(t *testing.T) {
 	if code, _, body := s.do(t, http.MethodPost, k.path, asProto+",application/json", k.doc("a")); code != http.StatusCreated {
 		t.Fatalf("%d %s", code, body)
 	}
+	const every = "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"
 	for _, path := range []string{k.path, k.path + "/a"} {
 		for accept, want := range map[string]string{
 			asProto + ", application/json":             asJSON,
@@ -331,8 +332,9 @@ func TestMediaTypesOfCustomResources(t *testing.T) {
 			s.get(t, path, accept, want)
 		}
 		for accept, want := range map[string]string{
-			asProto:                       "only the following media types are accepted: application/json, application/yaml",
-			asProto + ",application/cbor": "only the following media types are accepted: application/json, application/yaml",
+			asProto:                       every,
+			asProto + ",application/cbor": every,
+			"text/html":                   every,
 		} {
 			code, _, body := s.do(t, http.MethodGet, path, accept, "")
 			var status metav1.Status
@@ -347,7 +349,7 @@ func TestMediaTypesOfCustomResources(t *testing.T) {
 	for _, c := range []struct{ method, path, media, want string }{
 		{http.MethodPost, k.path, asProto, "application/json, application/yaml"},
 		{http.MethodPut, k.path + "/a", asProto, "application/json, application/yaml"},
-		{http.MethodPost, k.path, "application/cbor", "application/json, application/yaml"},
+		{http.MethodPost, k.path, "application/cbor", "application/json, application/yaml, application/vnd.kubernetes.protobuf"},
 		{http.MethodPatch, k.path + "/a", "application/strategic-merge-patch+json", "application/json-patch+json, application/merge-patch+json"},
 	} {
 		code, _, body := s.do(t, c.method, c.path, asJSON, k.doc("a"), "Content-Type", c.media)
@@ -394,5 +396,25 @@ func TestCustomResourceWrites(t *testing.T) {
 	}
 	if code, _, body := s.do(t, http.MethodDelete, k.path+"/a", asJSON, ""); code != http.StatusOK || read(t, body).GetKind() != "Status" {
 		t.Errorf("delete: %d %s", code, body)
+	}
+}
+
+// TestCustomResourcesNameTheirKind has the words of Kubernetes' refusals.
+func TestCustomResourcesNameTheirKind(t *testing.T) {
+	t.Parallel()
+	s, k := formsServed(t), kinds()["JSON"]
+	for _, c := range []struct {
+		body, want string
+		code       int
+	}{
+		{`{"metadata":{"name":"b"}}`, `the object provided is unrecognized (must be of type Widget): Object 'Kind' is missing in '{"metadata":{"name":"b"}}' ({"metadata":{"name":"b"}})`, 400},
+		{`{"kind":"Widget","metadata":{"name":"c"}}`, "the API version in the data () does not match the expected API version (example.com/v1)", 400},
+		{`{"kind":"Gadget","apiVersion":"other.com/v2","metadata":{"name":"c"}}`, "the API version in the data (other.com/v2) does not match the expected API version (example.com/v1)", 400},
+		{`{"kind":"Widget","apiVersion":"a/b/c","metadata":{"name":"c"}}`, `the object provided is unrecognized (must be of type Widget): unexpected GroupVersion string: a/b/c ({"kind":"Widget","apiVersion": ...)`, 400},
+		{`{"kind":"Gadget","apiVersion":"example.com/v1","metadata":{"name":"c"}}`, `Gadget.example.com "c" is invalid: kind: Invalid value: "Gadget": must be Widget`, 422},
+	} {
+		if code, _, b := s.do(t, http.MethodPost, k.path, asJSON, c.body); code != c.code || read(t, b).Object["message"] != c.want {
+			t.Errorf("%s:\n got %d %s\nwant %d %s", c.body, code, b, c.code, c.want)
+		}
 	}
 }

@@ -50,7 +50,7 @@ func (x *exchange) negotiate(p purpose) (accepted, error) {
 }
 
 // negotiate chooses the first of the forms that the client accepts, in the client's order of preference. types are the media
-// types of whole objects; metadata comes in all of them.
+// types of whole objects; metadata comes in all that there are, and a refusal names all, too: so does Kubernetes'.
 func negotiate(r *http.Request, p purpose, types []string) (accepted, error) {
 	header := r.Header["Accept"]
 	if len(header) == 1 {
@@ -73,13 +73,10 @@ func negotiate(r *http.Request, p purpose, types []string) (accepted, error) {
 		known = known || a.media != ""
 		refusal = cmp.Or(refusal, why)
 	}
-	if !known {
-		return accepted{}, unknownMedia(types, p == forStream || p == forList && r.Method == http.MethodGet)
+	if !known && slices.Contains(types, typeProtobuf) { // custom resources do not tell an unknown type from one they do not have
+		return accepted{}, unknownMedia(p == forStream || p == forList && r.Method == http.MethodGet)
 	}
-	if p == forStream {
-		types = streamTypes(types)
-	}
-	return accepted{}, plainError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, cmp.Or(refusal, onlyThese(types...)))
+	return accepted{}, plainError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, cmp.Or(refusal, onlyThese(allTypes()...)))
 }
 
 // clause is one element of an Accept header.
@@ -127,7 +124,7 @@ func (c clause) accepted(p purpose, types []string) (a accepted, why string, ok 
 		return a, "", false
 	}
 	if p == forStream && a.media == typeYAML {
-		return a, "", false
+		return a, onlyThese(streamTypes()...), false
 	}
 	as := c.params["as"]
 	if as == "" {
@@ -148,15 +145,9 @@ func (c clause) accepted(p purpose, types []string) (a accepted, why string, ok 
 	return a, "", false
 }
 
-// streamTypes are the media types of watches among types.
-func streamTypes(types []string) []string {
-	var out []string
-	for _, t := range types {
-		if t != typeYAML { // has no end of a document that a reader could wait for
-			out = append(out, t+";stream=watch")
-		}
-	}
-	return out
+// streamTypes are the media types of watches. YAML is none: its documents have no end that a reader could wait for.
+func streamTypes() []string {
+	return []string{typeJSON + ";stream=watch", typeProtobuf + ";stream=watch"}
 }
 
 func onlyThese(types ...string) string {
@@ -164,9 +155,10 @@ func onlyThese(types ...string) string {
 }
 
 // unknownMedia is the 406 for an Accept header that names no media type of this server.
-func unknownMedia(types []string, streams bool) error {
+func unknownMedia(streams bool) error {
+	types := allTypes()
 	if streams {
-		types = append(slices.Clone(types), streamTypes(types)...)
+		types = append(types, streamTypes()...)
 	}
 	return statusError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
 		"406: Not Acceptable\n\nAvailable representations: "+strings.Join(types, ", "))

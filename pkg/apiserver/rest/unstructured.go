@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	sigsjson "sigs.k8s.io/json"
 )
 
@@ -58,4 +62,25 @@ func fitMetadata(content map[string]any) (unknown []error, err error) {
 	}
 	content["metadata"] = fit
 	return unknown, nil
+}
+
+// checkUnstructuredKind refuses a body that does not name the request's kind and version itself: there is no Go type that would.
+func checkUnstructuredKind(u runtime.Unstructured, want schema.GroupVersionKind, body []byte) error {
+	content := u.UnstructuredContent()
+	version, _ := content["apiVersion"].(string)
+	kind, _ := content["kind"].(string)
+	if kind == "" {
+		return unrecognized(want, runtime.NewMissingKindErr(string(body)), body)
+	}
+	gv, err := schema.ParseGroupVersion(version)
+	switch {
+	case err != nil:
+		return unrecognized(want, err, body)
+	case gv != want.GroupVersion():
+		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", version, want.GroupVersion()))
+	case kind != want.Kind:
+		name, _, _ := unstructured.NestedString(content, "metadata", "name")
+		return apierrors.NewInvalid(gv.WithKind(kind).GroupKind(), name, field.ErrorList{field.Invalid(field.NewPath("kind"), kind, "must be "+want.Kind)})
+	}
+	return nil
 }
