@@ -77,6 +77,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	o.profiling.Start()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.Run(ctx) })
+	group.Go(func() error { return keepHeapSmall(ctx) })
 	if o.etcdCompaction > 0 {
 		group.Go(func() error { return backend.RunCompactor(ctx, o.etcdCompaction) })
 	}

@@ -85,6 +85,7 @@ type server struct {
 	dir       string
 	etcd, api *proc
 	load      *load
+	command   []string // of the API server
 	// ready is the time from exec of the API server to 200 on /readyz.
 	ready time.Duration
 }
@@ -122,20 +123,28 @@ func startServer(ctx context.Context, s side, flags ...string) (_ *server, err e
 		return nil, err
 	}
 	srv.load = newLoad("https://127.0.0.1:"+ports[2], "bench")
-	began := time.Now()
-	srv.api, err = start(ctx, filepath.Join(dir, "apiserver.log"), filepath.Join(s.bin, "kube-apiserver"), append([]string{
+	srv.command = append([]string{filepath.Join(s.bin, "kube-apiserver"),
 		"--etcd-servers=" + client, "--bind-address=127.0.0.1", "--secure-port=" + ports[2], "--cert-dir=" + filepath.Join(dir, "certs"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + filepath.Join(dir, "sa.pub"),
 		"--service-account-signing-key-file=" + filepath.Join(dir, "sa.key"), "--token-auth-file=" + token, "--authorization-mode=RBAC",
-		"--service-cluster-ip-range=10.96.0.0/16", "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"}, flags...)...)
-	if err != nil {
+		"--service-cluster-ip-range=10.96.0.0/16", "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"}, flags...)
+	if err := srv.startAPI(ctx); err != nil {
 		return nil, err
 	}
-	if err := srv.load.waitReady(ctx); err != nil {
-		return nil, fmt.Errorf("kube-apiserver: %w: %s", err, srv.api.tail())
-	}
-	srv.ready = time.Since(began)
 	return srv, srv.load.namespace(ctx)
+}
+
+// startAPI starts the API server, again if it has been stopped.
+func (s *server) startAPI(ctx context.Context) (err error) {
+	began := time.Now()
+	if s.api, err = start(ctx, filepath.Join(s.dir, "apiserver.log"), s.command[0], s.command[1:]...); err != nil {
+		return err
+	}
+	if err := s.load.waitReady(ctx); err != nil {
+		return fmt.Errorf("kube-apiserver: %w: %s", err, s.api.tail())
+	}
+	s.ready = time.Since(began)
+	return nil
 }
 
 func (s *server) stop() {
