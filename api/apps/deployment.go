@@ -73,6 +73,7 @@ func deploymentStatusStrategy() resources.Typed[*appsv1.Deployment] {
 	}
 	s.ValidateUpdate = validateDeploymentStatus
 	s.SpecChanged, s.Warnings = nil, nil
+	s.Resets = []string{"spec", "metadata.labels"}
 	return s
 }
 

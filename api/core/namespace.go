@@ -102,6 +102,7 @@ func namespaceFinalizeStrategy() resources.Typed[*corev1.Namespace] {
 	s.ValidateUpdate = func(obj, _ *corev1.Namespace) field.ErrorList {
 		return validateNamespaceFinalizers(obj, func(i int) *field.Path { return field.NewPath("spec", "finalizers").Index(i) })
 	}
+	s.Resets = []string{"status"}
 	return s
 }
 

@@ -46,6 +46,7 @@ func podStatusStrategy() resources.Typed[*corev1.Pod] {
 	}
 	s.ValidateUpdate = ValidatePodStatusUpdate
 	s.SpecChanged, s.Warnings = nil, nil
+	s.Resets = []string{"spec", "metadata.deletionTimestamp", "metadata.ownerReferences"}
 	return s
 }
 

@@ -24,9 +24,9 @@ func (b *Builder) fields(s *spec.Schema, t reflect.Type) {
 		}
 		key := typeKey(t) + ":" + name
 		p := b.schemaOf(f.Type)
-		p = b.annotate(p, f, key, docs[name])
-		s.Properties[name] = p
 		omit := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
+		p = b.annotate(p, f, key, docs[name], omit)
+		s.Properties[name] = p
 		if b.marks.flag(key, "required") || !omit && !b.marks.flag(key, "optional") {
 			s.Required = append(s.Required, name)
 		}
@@ -46,14 +46,17 @@ func fieldsOf(t reflect.Type) func(func(reflect.StructField) bool) {
 	}
 }
 
-// annotate adds what belongs to the field and not to its type.
-func (b *Builder) annotate(p spec.Schema, f reflect.StructField, key, doc string) spec.Schema {
+// annotate adds what belongs to the field and not to its type; omit tells that JSON leaves its zero value out.
+func (b *Builder) annotate(p spec.Schema, f reflect.StructField, key, doc string, omit bool) spec.Schema {
 	own := spec.Schema{SchemaProps: spec.SchemaProps{Description: doc}}
 	if d := b.marks.get(key, "default"); len(d) == 1 {
 		var v any
 		if json.Unmarshal([]byte(d[0]), &v) == nil && b.form == V3 {
 			own.Default = v
 		}
+	}
+	if own.Default == nil && b.form == V3 && !omit {
+		own.Default = zero(f.Type)
 	}
 	if kind := b.marks.get(key, "listType"); len(kind) == 1 {
 		own.AddExtension("x-kubernetes-list-type", kind[0])
@@ -72,7 +75,7 @@ func (b *Builder) annotate(p spec.Schema, f reflect.StructField, key, doc string
 	}
 	if p.Ref.String() != "" && b.form == V3 {
 		// Beside a $ref everything else is ignored; allOf keeps both.
-		if f.Type.Kind() == reflect.Struct && own.Default == nil {
+		if _, ok := custom(f.Type, b.form); !ok && f.Type.Kind() == reflect.Struct && own.Default == nil {
 			own.Default = map[string]any{}
 		}
 		own.AllOf = []spec.Schema{p}
@@ -83,6 +86,19 @@ func (b *Builder) annotate(p spec.Schema, f reflect.StructField, key, doc string
 		p.AddExtension(k, v)
 	}
 	return p
+}
+
+// zero is the value of a scalar that nobody sets; nil for what is no scalar.
+func zero(t reflect.Type) any {
+	switch {
+	case t.Kind() == reflect.String:
+		return ""
+	case t.Kind() == reflect.Bool:
+		return false
+	case reflect.Zero(t).CanInt(), reflect.Zero(t).CanUint(), reflect.Zero(t).CanFloat():
+		return 0
+	}
+	return nil
 }
 
 func anys[T any](in []T) []any {
@@ -150,7 +166,7 @@ func (b *Builder) item(s spec.Schema, t reflect.Type) *spec.Schema {
 		return &s
 	}
 	if s.Ref.String() != "" {
-		if t.Kind() == reflect.Pointer {
+		if _, ok := custom(deref(t), b.form); ok || t.Kind() == reflect.Pointer {
 			return &s
 		}
 		return &spec.Schema{SchemaProps: spec.SchemaProps{AllOf: []spec.Schema{s}, Default: map[string]any{}}}

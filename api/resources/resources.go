@@ -115,6 +115,9 @@ type Strategy struct {
 	// ReturnDeleted: a deletion that removes the object answers with it rather than with a Status (pods, podtemplates,
 	// resourcequotas, serviceaccounts, services).
 	ReturnDeleted bool
+	// Resets are the JSON paths ("status", "metadata.labels") that PrepareCreate and PrepareUpdate leave as they are, whatever the
+	// client says of them, so that nobody comes to own a field there. Nil: "status" where that is a subresource, and there "spec".
+	Resets []string
 	// NeedsVersion: a PUT must say which version it replaces (leases).
 	NeedsVersion bool
 }

@@ -34,6 +34,7 @@ type Typed[T runtime.Object] struct {
 	CreateOnUpdate bool
 	DefaultOrphan  bool
 	ReturnDeleted  bool
+	Resets         []string
 	NeedsVersion   bool
 }
 
@@ -54,6 +55,7 @@ func (t Typed[T]) Strategy() Strategy {
 		CreateOnUpdate: t.CreateOnUpdate,
 		DefaultOrphan:  t.DefaultOrphan,
 		ReturnDeleted:  t.ReturnDeleted,
+		Resets:         t.Resets,
 		NeedsVersion:   t.NeedsVersion,
 	}
 }

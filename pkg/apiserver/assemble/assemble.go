@@ -23,6 +23,7 @@ import (
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/discovery"
+	"bonsai/pkg/apiserver/fieldmanager"
 	"bonsai/pkg/apiserver/openapi"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/rest"
@@ -78,8 +79,9 @@ type Config struct {
 // Server is a whole API server.
 type Server struct {
 	*apiserver.Server
-	cfg Config
-	api *rest.API
+	cfg    Config
+	api    *rest.API
+	fields *fieldmanager.Manager
 }
 
 // New puts the server together and serves cfg.Rows, of which everything must be answered for. Run lets clients in.
@@ -90,7 +92,10 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg}
 	kinds := scheme.New()
 	var err error
-	if s.api, err = rest.New(rest.Config{Scheme: kinds, Admission: cfg.Parts.Admission, Authorizer: cfg.Parts.Authorizer, Hold: apiserver.BoundAnswers(),
+	if s.fields, err = fieldmanager.New(fieldmanager.Config{Scheme: kinds, Log: cfg.HTTP.Log}); err != nil {
+		return nil, err
+	}
+	if s.api, err = rest.New(rest.Config{Scheme: kinds, Admission: cfg.Parts.Admission, Fields: s.fields, Authorizer: cfg.Parts.Authorizer, Hold: apiserver.BoundAnswers(),
 		MinWatch: cfg.MinWatch, Log: cfg.HTTP.Log}); err != nil {
 		return nil, err
 	}
@@ -135,7 +140,7 @@ func (s *Server) Entry(row *resources.Row, b Behaviour) (catalog.Entry, error) {
 		return e, nil
 	}
 	var err error
-	e.Store, err = registry.NewGeneric(registry.Config{Row: row, Storage: s.cfg.Storage, Admission: s.cfg.Parts.Admission, Hook: b.Hook,
+	e.Store, err = registry.NewGeneric(registry.Config{Row: row, Storage: s.cfg.Storage, Admission: s.cfg.Parts.Admission, Hook: b.Hook, Fields: s.fields,
 		NoGarbageCollector: s.cfg.NoGarbageCollector})
 	return e, err
 }

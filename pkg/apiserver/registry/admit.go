@@ -17,22 +17,24 @@ import (
 // is defaulted again: a plug-in may have dropped what had a default, or added a part (a container) whose fields have some.
 // Who and which version the object is, the caller checks anew; that it is still of the stored kind is checked here.
 func (g *Generic) admit(ctx context.Context, a *admission.Attributes, def func(runtime.Object)) (metav1.Object, error) {
-	if g.Admission != nil {
-		was := reflect.TypeOf(a.Object)
-		if err := g.Admission.Admit(ctx, a); err != nil {
-			return nil, err
-		}
-		if err := g.stillOfKind(a.Object, was); err != nil {
-			return nil, err
-		}
-		if def != nil {
-			def(a.Object)
-		}
-	}
 	access, err := meta.Accessor(a.Object)
-	if err != nil {
+	if err != nil || g.Admission == nil {
+		return access, err
+	}
+	was, fields := reflect.TypeOf(a.Object), access.GetManagedFields()
+	if err := g.Admission.Admit(ctx, a); err != nil {
+		return nil, err
+	}
+	if err := g.stillOfKind(a.Object, was); err != nil {
+		return nil, err
+	}
+	if def != nil {
+		def(a.Object)
+	}
+	if access, err = meta.Accessor(a.Object); err != nil {
 		return nil, fmt.Errorf("admission of %s: %w", g.gr, err)
 	}
+	keepFields(access, fields, a.Warn)
 	return access, nil
 }
 

@@ -31,6 +31,11 @@ func (g *Generic) Create(ctx context.Context, ns string, obj runtime.Object, opt
 // CreateItem stores obj, which it changes, and returns what was stored: another object if admission replaced it. name is the
 // object's where the request gives it, in a URL, else "". The item has revision 0 if opts ask for a dry run.
 func (g *Generic) CreateItem(ctx context.Context, ns, name string, obj runtime.Object, opts *metav1.CreateOptions) (*storage.Item, runtime.Object, error) {
+	return g.createNoted(ctx, ns, name, obj, opts, false)
+}
+
+// createNoted is CreateItem of an object whose managedFields are made, or not.
+func (g *Generic) createNoted(ctx context.Context, ns, name string, obj runtime.Object, opts *metav1.CreateOptions, noted bool) (*storage.Item, runtime.Object, error) {
 	access, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, nil, fmt.Errorf("create %s: %w", g.gr, err)
@@ -42,6 +47,11 @@ func (g *Generic) CreateItem(ctx context.Context, ns, name string, obj runtime.O
 	def := g.Row.Strategy.Default
 	if def != nil {
 		def(obj)
+	}
+	if !noted {
+		if err := g.note(ctx, g.writer(ctx, opts.FieldManager, ""), nil, obj); err != nil {
+			return nil, nil, err
+		}
 	}
 	a := g.attributes(ctx, admission.Create, ns, access.GetName(), "")
 	a.Object, a.Options, a.DryRun = obj, opts, isDryRun(opts.DryRun)
@@ -231,6 +241,5 @@ func wipeSystemMetadata(access metav1.Object) {
 	access.SetSelfLink("")
 	access.SetDeletionTimestamp(nil)
 	access.SetDeletionGracePeriodSeconds(nil)
-	access.SetManagedFields(nil)
 	access.SetGeneration(0)
 }

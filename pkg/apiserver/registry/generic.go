@@ -37,6 +37,8 @@ type Config struct {
 	Admission Admitter
 	// Hook keeps state beside the objects; may be nil.
 	Hook Hook
+	// Fields keeps managedFields; nil: objects have none.
+	Fields FieldManager
 	// NoGarbageCollector leaves the propagation policy of deletions out of account: nobody would take its finalizers off again.
 	NoGarbageCollector bool
 	// Now is the clock; nil: time.Now.
@@ -49,10 +51,11 @@ type Config struct {
 // for handlers that answer with bytes.
 type Generic struct {
 	Config
-	codec  Codec
-	prefix string
-	gr     schema.GroupResource
-	stored schema.GroupVersionResource // gr's, also in a view
+	codec    Codec
+	prefix   string
+	gr       schema.GroupResource
+	stored   schema.GroupVersionResource // gr's, also in a view
+	admitted bool                        // this store carries out what was admitted as another request
 	// written is the revision of the newest write through this store and its views.
 	written *atomic.Int64
 }
@@ -86,7 +89,7 @@ func (g *Generic) View(row *resources.Row) *Generic {
 // Admitted implements Store.
 func (g *Generic) Admitted() Store {
 	v := *g
-	v.Admission = nil
+	v.Admission, v.admitted = nil, true
 	return &v
 }
 
@@ -131,9 +134,12 @@ func RandomSuffix(n int) string {
 
 // attributes describes an operation to admission.
 func (g *Generic) attributes(ctx context.Context, op admission.Operation, ns, name, subresource string) *admission.Attributes {
+	c := callerFrom(ctx)
+	asked := g.requested(c)
 	return &admission.Attributes{
-		Operation: op, Kind: g.codec.GVK(), Resource: g.stored, Subresource: subresource, RequestKind: g.Row.GVK, RequestResource: g.Row.GVR(),
-		Namespace: ns, Name: name, User: request.UserFrom(ctx), Warn: WarnerFrom(ctx),
+		Operation: op, Kind: g.codec.GVK(), Resource: g.stored, Subresource: subresource,
+		RequestKind: asked, RequestResource: asked.GroupVersion().WithResource(g.Row.Resource),
+		Namespace: ns, Name: name, User: request.UserFrom(ctx), Warn: c.Warn,
 	}
 }
 

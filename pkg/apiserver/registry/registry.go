@@ -83,8 +83,8 @@ type Store interface {
 	// A named subresource whose row has no Strategy (binding) is written as change made it, without strategy and validation;
 	// generic metadata rules hold.
 	Update(ctx context.Context, ns, name, subresource string, change func(current runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error)
-	// Admitted returns a store of the same objects that does not ask admission: for writes that carry out what it has let in
-	// as another request, such as the binding or the eviction of a pod.
+	// Admitted returns a store of the same objects that does not ask admission, and leaves managedFields as they are made: for
+	// writes that carry out what admission has let in as another request, such as the binding or the eviction of a pod.
 	Admitted() Store
 	// Delete returns the object and whether it is gone (false: it waits for finalizers or its grace period).
 	Delete(ctx context.Context, ns, name string, opts *metav1.DeleteOptions) (obj runtime.Object, gone bool, err error)

@@ -38,6 +38,7 @@ type update struct {
 	change                Change
 	opts                  *metav1.UpdateOptions
 	dryRun                bool
+	noted                 bool // change keeps managedFields
 
 	obj    runtime.Object
 	item   *storage.Item // of a dry run
@@ -54,8 +55,11 @@ var (
 // UpdateItem runs change and stores the result, as Store.Update says. The item is the object as it is now; if the update
 // took the last finalizer of a deleted object, as it was.
 func (g *Generic) UpdateItem(ctx context.Context, ns, name, subresource string, change Change, opts *metav1.UpdateOptions) (*storage.Item, runtime.Object, error) {
-	u := &update{Generic: g, ns: ns, name: name, subresource: subresource, strategy: g.strategyOf(subresource), change: change, opts: opts, dryRun: isDryRun(opts.DryRun)}
-	key := g.key(ns, name)
+	return g.update(ctx, &update{Generic: g, ns: ns, name: name, subresource: subresource, strategy: g.strategyOf(subresource), change: change, opts: opts, dryRun: isDryRun(opts.DryRun)})
+}
+
+func (g *Generic) update(ctx context.Context, u *update) (*storage.Item, runtime.Object, error) {
+	key, name := g.key(u.ns, u.name), u.name
 	for {
 		item, err := g.Storage.Update(ctx, key, func(current *storage.Item) (storage.Draft, error) { return u.attempt(ctx, current) })
 		switch {
@@ -127,6 +131,9 @@ func (u *update) attempt(ctx context.Context, current *storage.Item) (storage.Dr
 	if err != nil {
 		return storage.Draft{}, err
 	}
+	if draft, err = u.settled(draft, current, obj, old); err != nil {
+		return storage.Draft{}, err
+	}
 	draft.TTL = u.Row.TTL
 	if u.dryRun {
 		u.item = &storage.Item{Key: current.Key, Value: draft.Value, Facts: *draft.Facts, Revision: current.Revision}
@@ -158,6 +165,11 @@ func (u *update) prepare(ctx context.Context, obj, old runtime.Object) (runtime.
 	}
 	if def != nil {
 		def(obj)
+	}
+	if !u.noted && !u.admitted {
+		if err := u.note(ctx, u.writer(ctx, u.opts.FieldManager, u.subresource), old, obj); err != nil {
+			return nil, nil, err
+		}
 	}
 	a := u.attributes(ctx, admission.Update, u.ns, u.name, u.subresource)
 	a.Object, a.OldObject, a.Options, a.DryRun = obj, old, u.opts, u.dryRun
@@ -207,6 +219,9 @@ func (u *update) settleOn(ctx context.Context, a *admission.Attributes, access, 
 
 // otherName is the 400 for an object that is not called as the URL says.
 func otherName(name, url string) error {
+	if name == "" {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", url))
+	}
 	return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, url))
 }
 
@@ -236,7 +251,6 @@ func keepSystemMetadata(access, was metav1.Object) {
 	}
 	access.SetGeneration(was.GetGeneration())
 	access.SetSelfLink("")
-	access.SetManagedFields(nil)
 	if access.GetGenerateName() == "" {
 		access.SetGenerateName(was.GetGenerateName())
 	}
@@ -257,7 +271,7 @@ func (u *update) validate(obj, old runtime.Object, access, was metav1.Object) er
 		errs = append(errs, u.strategy.ValidateUpdate(obj, old)...)
 	}
 	if len(errs) > 0 {
-		return invalid(u.codec.GVK().GroupKind(), u.name, errs)
+		return invalid(u.codec.GVK().GroupKind(), access.GetName(), errs)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"bonsai/api/resources"
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/registry"
@@ -25,6 +26,8 @@ type Config struct {
 	Scheme *runtime.Scheme
 	// Admission is asked about subresources; the stores have their own. May be nil.
 	Admission registry.Admitter
+	// Fields keeps the managedFields of what no store keeps, as the stores do of theirs, and applies to it. Nil: there are none.
+	Fields registry.FieldManager
 	// Hold is asked before an answer takes memory of its own: a table, an indented list, the buffers of a stream; what lies in
 	// the caches anyway does not count. The answer releases it when it is written, or is refused with the error. Nil: no bound.
 	Hold func(ctx context.Context, bytes int) (release func(), err error)
@@ -47,9 +50,10 @@ type API struct {
 type resource struct {
 	*catalog.Route
 	api      *API
-	full     *form            // nil if it is not stored
-	media    []string         // of whole objects, as the codec has them
-	metadata map[string]*form // by version of meta.k8s.io
+	full     *form                     // nil if it is not stored
+	media    []string                  // of whole objects, as the codec has them
+	plain    map[string]*resources.Row // of the kinds that no store keeps, by subresource
+	metadata map[string]*form          // by version of meta.k8s.io
 	tables   map[tableRows]*shared
 }
 
@@ -72,7 +76,17 @@ func New(cfg Config) (*API, error) {
 
 // Handler is the catalog.Entry.Handle of every resource that the API answers for.
 func (a *API) Handler(rt *catalog.Route) (catalog.Handler, error) {
-	res := &resource{Route: rt, api: a}
+	res := &resource{Route: rt, api: a, plain: map[string]*resources.Row{"": rt.Row}}
+	for i := range rt.Row.Subresources {
+		sub := rt.Subresource(rt.Row.Subresources[i].Name)
+		switch answers := sub.Answerer; {
+		case sub.GVK == nil:
+		case answers.ReadWriter != nil:
+			res.plain[sub.Name] = &resources.Row{GVK: *sub.GVK, Resource: rt.Row.Resource, New: answers.ReadWriter.New}
+		case answers.Creater != nil:
+			res.plain[sub.Name] = &resources.Row{GVK: *sub.GVK, Resource: rt.Row.Resource, New: answers.Creater.New}
+		}
+	}
 	if rt.Store != nil {
 		codec := rt.Store.Codec()
 		res.full = fullForm(rt, codec)

@@ -130,7 +130,7 @@ func (x *exchange) document(into runtime.Object) ([]byte, error) {
 		if e, broken := registry.ParseEnvelope(body); broken == nil && into != nil {
 			err = x.messages.Protobuf(e.Raw, into, bodyBounds)
 		}
-	case typeYAML:
+	case typeYAML, typeApply:
 		err = docbounds.YAML(body, bodyBounds)
 	default:
 		err = docbounds.JSON(body, bodyBounds)

@@ -29,7 +29,7 @@ func (x *exchange) create() error {
 		return err
 	}
 	begun := time.Now()
-	ctx := registry.WithWarner(x.r.Context(), x.warn)
+	ctx := x.context()
 	item, obj, err := x.res.Store.CreateItem(ctx, x.info.Namespace, "", obj, opts)
 	if err != nil {
 		return err
@@ -79,13 +79,16 @@ func (x *exchange) createWith(c registry.Creater, gvk schema.GroupVersionKind, n
 	if err := x.fitNamespace(obj); err != nil {
 		return err
 	}
+	if err := x.note(x.res.plain[x.info.Subresource], opts.FieldManager, nil, obj); err != nil {
+		return err
+	}
 	if obj, err = x.admitCreate(name, obj, opts); err != nil {
 		return err
 	}
 	if err := x.fitNamespace(obj); err != nil {
 		return err
 	}
-	ctx := registry.WithWarner(x.r.Context(), x.warn)
+	ctx := x.context()
 	out, err := c.Create(ctx, x.info.Namespace, name, obj, opts)
 	if err != nil {
 		return err

@@ -10,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"bonsai/pkg/apiserver/registry"
 )
 
 // delete removes an object or marks it for removal.
@@ -24,7 +22,7 @@ func (x *exchange) delete() error {
 	if err != nil {
 		return err
 	}
-	ctx := registry.WithWarner(x.r.Context(), x.warn)
+	ctx := x.context()
 	item, obj, gone, err := x.res.Store.DeleteItem(ctx, x.info.Namespace, x.info.Name, opts)
 	if err != nil {
 		return err
@@ -119,7 +117,7 @@ func (x *exchange) deleteCollection() error {
 	if err != nil {
 		return err
 	}
-	ctx := registry.WithWarner(x.r.Context(), x.warn)
+	ctx := x.context()
 	page, err := x.res.Store.DeleteItems(ctx, x.info.Namespace, opts, in)
 	if err != nil {
 		return err

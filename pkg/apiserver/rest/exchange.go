@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -198,6 +199,11 @@ func (x *exchange) bodyAs(gvk schema.GroupVersionKind, into runtime.Object, vali
 	err = decode(b, bodyType(x.r), as, into, nil, validation, x.warn)
 	into.GetObjectKind().SetGroupVersionKind(gvk)
 	return err
+}
+
+// context is the request's, for stores that work for it.
+func (x *exchange) context() context.Context {
+	return registry.WithCaller(x.r.Context(), registry.Caller{Kind: x.res.GVK, Manager: registry.ManagerOf(x.r.UserAgent()), Warn: x.warn})
 }
 
 // warn adds a Warning header (RFC 7234, code 299) to an answer that has not begun.

@@ -350,7 +350,7 @@ func TestMediaTypesOfCustomResources(t *testing.T) {
 		{http.MethodPost, k.path, asProto, "application/json, application/yaml"},
 		{http.MethodPut, k.path + "/a", asProto, "application/json, application/yaml"},
 		{http.MethodPost, k.path, "application/cbor", "application/json, application/yaml, application/vnd.kubernetes.protobuf"},
-		{http.MethodPatch, k.path + "/a", "application/strategic-merge-patch+json", "application/json-patch+json, application/merge-patch+json"},
+		{http.MethodPatch, k.path + "/a", "application/strategic-merge-patch+json", "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"},
 	} {
 		code, _, body := s.do(t, c.method, c.path, asJSON, k.doc("a"), "Content-Type", c.media)
 		if want := "the body of the request was in an unknown format - accepted media types include: " + c.want; code != http.StatusUnsupportedMediaType || read(t, body).Object["message"] != want {

@@ -43,11 +43,16 @@ func (x *exchange) readPatch(p purpose, gvk schema.GroupVersionKind, empty func(
 	media := bodyType(x.r)
 	sample := empty()
 	supported := []string{string(types.JSONPatchType), string(types.MergePatchType)}
-	if _, ok := sample.(runtime.Unstructured); !ok { // whose fields say how they merge
+	_, dynamic := sample.(runtime.Unstructured)
+	if !dynamic { // the fields of Go types say how they merge
 		supported = append(supported, string(types.StrategicMergePatchType))
 	}
-	if !slices.Contains(supported, media) {
-		return a, nil, unsupportedMedia(supported...)
+	switch {
+	case slices.Contains(supported, media):
+	case dynamic: // as upstream words it for each
+		return a, nil, unsupportedMedia(append(supported, typeApply)...)
+	default:
+		return a, nil, errPatchType()
 	}
 	if err := invalidOptions("PatchOptions", validation.ValidatePatchOptions(opts, types.PatchType(media))); err != nil {
 		return a, nil, err
@@ -61,6 +66,12 @@ func (x *exchange) readPatch(p purpose, gvk schema.GroupVersionKind, empty func(
 		return a, nil, patchError(err)
 	}
 	return a, &patchRequest{exchange: x, apply: apply, media: types.PatchType(media), opts: opts, gvk: gvk, empty: empty}, nil
+}
+
+// errPatchType is the 415 for a patch of a format that there is not.
+func errPatchType() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
+		Message: "415: Unsupported Media Type", Details: &metav1.StatusDetails{}}}
 }
 
 // to applies the patch to an object's JSON.
@@ -114,21 +125,17 @@ func patchError(err error) error {
 	return apierrors.NewBadRequest(err.Error())
 }
 
-// updateOptions are what is left of the options when the patch has become an update.
-func (p *patchRequest) updateOptions() *metav1.UpdateOptions {
-	opts := &metav1.UpdateOptions{DryRun: p.opts.DryRun, FieldManager: p.opts.FieldManager, FieldValidation: p.opts.FieldValidation}
-	opts.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("UpdateOptions"))
-	return opts
-}
-
 // patch changes an object, or what subresource writes of it. It is applied to the newest object again when another writer
 // came between, unless it names a resourceVersion.
 func (x *exchange) patch(subresource string) error {
+	if x.applies() {
+		return x.apply(subresource)
+	}
 	a, p, err := x.readPatch(forObject, x.res.GVK, x.res.Version.New)
 	if err != nil {
 		return err
 	}
-	ctx := registry.WithWarner(x.r.Context(), x.warn)
+	ctx := x.context()
 	change := func(current runtime.Object, item *storage.Item) (runtime.Object, error) {
 		b, err := x.currentJSON(current, item)
 		if err != nil {
@@ -140,7 +147,7 @@ func (x *exchange) patch(subresource string) error {
 		}
 		return x.toHub(obj)
 	}
-	item, obj, err := x.res.Store.UpdateItem(ctx, x.info.Namespace, x.info.Name, subresource, change, p.updateOptions())
+	item, obj, err := x.res.Store.UpdateItem(ctx, x.info.Namespace, x.info.Name, subresource, change, registry.PatchToUpdate(p.opts))
 	if err != nil {
 		return err
 	}
@@ -164,12 +171,15 @@ func (x *exchange) currentJSON(current runtime.Object, item *storage.Item) ([]by
 
 // patchWith is a PATCH of a subresource that has a kind of its own.
 func (x *exchange) patchWith(rw registry.ReadWriter, gvk schema.GroupVersionKind) error {
+	if x.applies() {
+		return x.applyWith(rw, x.res.plain[x.info.Subresource])
+	}
 	a, p, err := x.readPatch(forPlain, gvk, rw.New)
 	if err != nil {
 		return err
 	}
-	ctx := registry.WithWarner(x.r.Context(), x.warn)
-	opts := p.updateOptions()
+	ctx := x.context()
+	opts := registry.PatchToUpdate(p.opts)
 	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, func(current runtime.Object) (runtime.Object, error) {
 		current.GetObjectKind().SetGroupVersionKind(gvk)
 		b, err := json.Marshal(current)
@@ -178,6 +188,9 @@ func (x *exchange) patchWith(rw registry.ReadWriter, gvk schema.GroupVersionKind
 		}
 		obj, err := p.to(b)
 		if err != nil {
+			return nil, err
+		}
+		if err := x.note(x.res.plain[x.info.Subresource], opts.FieldManager, current, obj); err != nil {
 			return nil, err
 		}
 		return x.admitUpdate(obj, current, opts)

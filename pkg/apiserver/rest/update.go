@@ -33,7 +33,7 @@ func (x *exchange) update(subresource string) error {
 	if obj, err = x.toHub(obj); err != nil {
 		return err
 	}
-	ctx := registry.WithWarner(x.r.Context(), x.warn)
+	ctx := x.context()
 	code := http.StatusOK
 	item, updated, err := x.res.Store.UpdateItem(ctx, x.info.Namespace, x.info.Name, subresource,
 		func(current runtime.Object, _ *storage.Item) (runtime.Object, error) {
@@ -167,9 +167,13 @@ func (x *exchange) updateWith(rw registry.ReadWriter, gvk schema.GroupVersionKin
 	if err := x.checkName(obj); err != nil {
 		return err
 	}
-	ctx := registry.WithWarner(x.r.Context(), x.warn)
+	ctx := x.context()
 	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, func(current runtime.Object) (runtime.Object, error) {
-		return x.admitUpdate(obj.DeepCopyObject(), current, opts)
+		obj := obj.DeepCopyObject()
+		if err := x.note(x.res.plain[x.info.Subresource], opts.FieldManager, current, obj); err != nil {
+			return nil, err
+		}
+		return x.admitUpdate(obj, current, opts)
 	}, opts)
 	if err != nil {
 		return err

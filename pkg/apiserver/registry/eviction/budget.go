@@ -36,7 +36,7 @@ func (r *REST) spendBudget(ctx context.Context, pod *corev1.Pod, dryRun []string
 		pdb := current.(*policyv1.PodDisruptionBudget)
 		return pdb, spend(pdb, pod, metav1.NewTime(r.now()))
 	}
-	_, err = store.Update(ctx, pod.Namespace, name, "status", change, &metav1.UpdateOptions{DryRun: dryRun})
+	_, err = store.Update(ctx, pod.Namespace, name, "status", change, &metav1.UpdateOptions{DryRun: dryRun, FieldManager: registry.Self})
 	return err
 }
 

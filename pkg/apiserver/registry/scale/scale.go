@@ -98,6 +98,13 @@ func (r *REST) Update(ctx context.Context, ns, name string, change func(current 
 		if err != nil {
 			return nil, err
 		}
+		fields, err := newFields(current)
+		if err != nil {
+			return nil, err
+		}
+		if was.ManagedFields, err = fields.ofScale(); err != nil {
+			return nil, err
+		}
 		changed, err := change(was.DeepCopy())
 		if err != nil {
 			return nil, err
@@ -111,7 +118,7 @@ func (r *REST) Update(ctx context.Context, ns, name string, change func(current 
 		}
 		replicas := wanted.Spec.Replicas
 		*r.adapter.Replicas(current) = &replicas
-		return current, nil
+		return current, fields.take(wanted)
 	}, opts)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,298 @@
+package fieldmanager
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// errUnusual is for writes that only the library can compare.
+var errUnusual = errors.New("not to be compared in short")
+
+// difference is what a write changed, as field sets have it: the fields that are new or have another value, and those that are
+// gone. With a field, an element of a list or a value of a map that is new or gone goes all that it holds.
+type difference struct{ changed, removed *fieldpath.Set }
+
+// compare returns how now differs from was, which are structs of the comparer's type. errUnusual: it cannot be told in short.
+func (c *comparer) compare(was, now reflect.Value) (difference, error) {
+	w := walk{difference: difference{fieldpath.NewSet(), fieldpath.NewSet()}, path: make(fieldpath.Path, 0, 16)}
+	err := w.visit(c, was, now)
+	return w.difference, err
+}
+
+// walk compares two objects. A zero reflect.Value stands for what JSON leaves out, a nil pointer, map or slice for null.
+type walk struct {
+	difference
+	path fieldpath.Path
+}
+
+func (w *walk) visit(c *comparer, was, now reflect.Value) error {
+	was, now = pointed(was), pointed(now)
+	var some bool
+	var err error
+	switch c.form {
+	case structure:
+		some, err = w.structure(c, was, now)
+		some = some || c.partial
+	case granular:
+		some, err = w.granular(c, was, now)
+	case keyed, set:
+		some, err = w.list(c, was, now)
+	}
+	switch {
+	case err != nil:
+		return err
+	case !was.IsValid():
+		w.changed.Insert(w.path)
+	case !now.IsValid():
+		w.removed.Insert(w.path)
+	case !some && !equal(was, now): // a leaf, or nothing in either: then null and empty differ
+		w.changed.Insert(w.path)
+	}
+	return nil
+}
+
+// below visits a part of two values.
+func (w *walk) below(c *comparer, element fieldpath.PathElement, was, now reflect.Value) error {
+	w.path = append(w.path, element)
+	err := w.visit(c, was, now)
+	w.path = w.path[:len(w.path)-1]
+	return err
+}
+
+// structure visits the fields and tells whether there is any.
+func (w *walk) structure(c *comparer, was, now reflect.Value) (some bool, err error) {
+	for i := range c.fields {
+		f := &c.fields[i]
+		a, b := field(f.entry, was), field(f.entry, now)
+		if !a.IsValid() && !b.IsValid() {
+			continue
+		}
+		some = true
+		if err := w.below(f.comparer, f.element, a, b); err != nil {
+			return some, err
+		}
+	}
+	return some, nil
+}
+
+// field returns a field, or a zero Value if JSON leaves it out.
+func field(entry *value.FieldCacheEntry, of reflect.Value) reflect.Value {
+	if !of.IsValid() || of.Kind() != reflect.Struct {
+		return reflect.Value{}
+	}
+	v := entry.GetFrom(of)
+	if entry.CanOmit(v) {
+		return reflect.Value{}
+	}
+	return v
+}
+
+// granular visits the values of maps and tells whether there is any.
+func (w *walk) granular(c *comparer, was, now reflect.Value) (some bool, err error) {
+	each := func(in, other reflect.Value, visit func(element fieldpath.PathElement, v, o reflect.Value) error) error {
+		if size(in) == 0 {
+			return nil
+		}
+		for i := in.MapRange(); i.Next(); {
+			some = true
+			var o reflect.Value
+			if size(other) > 0 {
+				o = other.MapIndex(i.Key())
+			}
+			key := i.Key().String()
+			if err := visit(fieldpath.PathElement{FieldName: &key}, i.Value(), o); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := each(was, now, func(element fieldpath.PathElement, v, o reflect.Value) error {
+		return w.below(c.element, element, v, o)
+	}); err != nil {
+		return some, err
+	}
+	return some, each(now, was, func(element fieldpath.PathElement, v, o reflect.Value) error {
+		if o.IsValid() {
+			return nil // visited before
+		}
+		return w.below(c.element, element, o, v)
+	})
+}
+
+// list visits the elements of lists and tells whether there is any.
+func (w *walk) list(c *comparer, was, now reflect.Value) (some bool, err error) {
+	a, err := c.names(was)
+	if err != nil {
+		return false, err
+	}
+	b, err := c.names(now)
+	if err != nil {
+		return false, err
+	}
+	for i, name := range a {
+		var other reflect.Value
+		if j := find(b, name, i); j >= 0 {
+			other = now.Index(j)
+			if equal(was.Index(i), other) {
+				continue
+			}
+		}
+		if err := w.below(c.element, c.pathElement(was.Index(i)), was.Index(i), other); err != nil {
+			return true, err
+		}
+	}
+	for i, name := range b {
+		if find(a, name, i) < 0 {
+			if err := w.below(c.element, c.pathElement(now.Index(i)), reflect.Value{}, now.Index(i)); err != nil {
+				return true, err
+			}
+		}
+	}
+	return len(a)+len(b) > 0, nil
+}
+
+// find returns where name is, mostly at i.
+func find(names []string, name string, i int) int {
+	if i < len(names) && names[i] == name {
+		return i
+	}
+	return slices.Index(names, name)
+}
+
+// maxElements bounds the lists that are searched element by element.
+const maxElements = 64
+
+// names are what tells the elements of a list apart. Lists with duplicates, and elements without a key, are unusual.
+func (c *comparer) names(list reflect.Value) ([]string, error) {
+	n := size(list)
+	if n == 0 {
+		return nil, nil
+	}
+	if n > maxElements {
+		return nil, errUnusual
+	}
+	names := make([]string, n)
+	for i := range names {
+		name := c.name(list.Index(i))
+		if name == "" || slices.Contains(names[:i], name) {
+			return nil, errUnusual
+		}
+		names[i] = name
+	}
+	return names, nil
+}
+
+// name is "" for an element that has none.
+func (c *comparer) name(element reflect.Value) string {
+	if c.form == set {
+		return "=" + element.String()
+	}
+	var b strings.Builder
+	for _, k := range c.keys {
+		switch v := k.of(element).(type) {
+		case string:
+			b.WriteString(k.name + "=" + strconv.Quote(v))
+		case int64:
+			b.WriteString(k.name + "=" + strconv.FormatInt(v, 10))
+		case nil:
+		default:
+			return ""
+		}
+	}
+	return b.String()
+}
+
+// of returns an element's key: a string, an int64, nil if it has none, anything else if it is of another type.
+func (k *keyField) of(element reflect.Value) any {
+	v := pointed(field(k.entry, element))
+	switch {
+	case !v.IsValid():
+		if n, ok := k.implied.(float64); ok {
+			return int64(n)
+		}
+		return k.implied
+	case v.Kind() == reflect.String:
+		return v.String()
+	case v.CanInt():
+		return v.Int()
+	}
+	return v
+}
+
+func (c *comparer) pathElement(element reflect.Value) fieldpath.PathElement {
+	if c.form == set {
+		v := value.NewValueInterface(element.String())
+		return fieldpath.PathElement{Value: &v}
+	}
+	fields := make(value.FieldList, 0, len(c.keys))
+	for _, k := range c.keys {
+		if v := k.of(element); v != nil {
+			fields = append(fields, value.Field{Name: k.name, Value: value.NewValueInterface(v)})
+		}
+	}
+	fields.Sort()
+	return fieldpath.PathElement{Key: &fields}
+}
+
+// pointed is what v points to; v if it points to nothing.
+func pointed(v reflect.Value) reflect.Value {
+	for v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	return v
+}
+
+// size is the number of elements of a map or list, 0 for what is none.
+func size(v reflect.Value) int {
+	if v.Kind() != reflect.Map && v.Kind() != reflect.Slice {
+		return 0
+	}
+	return v.Len()
+}
+
+// equal tells whether the JSON of two values is the same.
+func equal(a, b reflect.Value) bool {
+	if a.Kind() == b.Kind() {
+		switch {
+		case a.Kind() == reflect.String:
+			return a.String() == b.String()
+		case a.CanInt():
+			return a.Int() == b.Int()
+		case a.Kind() == reflect.Bool:
+			return a.Bool() == b.Bool()
+		case reflect.DeepEqual(held(a), held(b)):
+			return true
+		}
+	}
+	// Go values may differ and mean the same: a nil and an empty list that are left out, the spelling of a quantity.
+	v, err := value.NewValueReflect(addressed(a))
+	if err != nil {
+		return false
+	}
+	w, err := value.NewValueReflect(addressed(b))
+	return err == nil && value.Equals(v, w)
+}
+
+// held is v for reflect.DeepEqual, by its address if it has one: that copies nothing.
+func held(v reflect.Value) any {
+	if v.CanAddr() {
+		return v.Addr().Interface()
+	}
+	return v.Interface()
+}
+
+// addressed is a pointer to v or to a copy of it.
+func addressed(v reflect.Value) any {
+	if v.CanAddr() {
+		return v.Addr().Interface()
+	}
+	p := reflect.New(v.Type())
+	p.Elem().Set(v)
+	return p.Interface()
+}

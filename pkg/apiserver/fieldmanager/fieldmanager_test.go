@@ -1,0 +1,96 @@
+package fieldmanager
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"bonsai/api/resources"
+	"bonsai/pkg/apiserver/registry"
+)
+
+func thing(content string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(fmt.Appendf(nil, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t","uid":"u"}%s}`, content)); err != nil {
+		panic(err)
+	}
+	return u
+}
+
+// TestWithoutSchema: objects of no Go type have managedFields, and are applied, with lists as one value each.
+func TestWithoutSchema(t *testing.T) {
+	t.Parallel()
+	m := newManager(t)
+	row := &resources.Row{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}, Resource: "things",
+		New: func() runtime.Object { return &unstructured.Unstructured{Object: map[string]any{}} }}
+	by := registry.Writer{Name: "k", Version: "v1", At: time.Now()}
+	obj := thing(`,"spec":{"a":1,"list":[1,2]}`)
+	if err := m.Update(t.Context(), row, by, nil, obj); err != nil {
+		t.Fatal(err)
+	}
+	if e := obj.GetManagedFields(); len(e) != 1 || string(raw(e[0].FieldsV1)) != `{"f:spec":{".":{},"f:a":{},"f:list":{}}}` {
+		t.Errorf("%+v", e)
+	}
+	applied := registry.Writer{Name: "l", Version: "v1", At: time.Now()}
+	if _, err := m.Apply(t.Context(), row, applied, obj, thing(`,"spec":{"a":2}`), false); err == nil || err.Error() != `Apply failed with 1 conflict: conflict with "k" using example.com/v1: .spec.a` {
+		t.Errorf("a conflict: %v", err)
+	}
+	out, err := m.Apply(t.Context(), row, applied, obj, thing(`,"spec":{"b":{"c":true}}`), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, _, _ := unstructured.NestedBool(out.(*unstructured.Unstructured).Object, "spec", "b", "c"); !c {
+		t.Errorf("%v", out)
+	}
+}
+
+// TestDroppedWhenUnused: what was made of schemas, and the field sets that were read, go when nobody needs them for a while.
+func TestDroppedWhenUnused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		made := 0
+		k := newKept[int, int](time.Minute)
+		for range 10 {
+			if v, err := k.get(3, func() (int, error) { made++; return 3, nil }); v != 3 || err != nil {
+				t.Fatal(v, err)
+			}
+			time.Sleep(50 * time.Second) // of the bubble's clock
+		}
+		if made != 1 {
+			t.Errorf("made %d times while in use", made)
+		}
+		s := newSets(time.Minute)
+		s.add([]byte(`{"f:a":{}}`), fieldpath.NewSet())
+		time.Sleep(3 * time.Minute)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(k.values) != 0 || len(s.now)+len(s.old) != 0 || k.timer || s.timer {
+			t.Errorf("kept %d values and %d sets, timers %v %v", len(k.values), len(s.now)+len(s.old), k.timer, s.timer)
+		}
+	})
+}
+
+// TestSetsAreBounded: however many different sets there are, few are kept, and those in use stay.
+func TestSetsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := newSets(time.Hour)
+	used := fieldpath.NewSet()
+	s.add([]byte("used"), used)
+	for i := range 10 * maxSets {
+		s.add(fmt.Append(nil, i), fieldpath.NewSet())
+		if s.cached([]byte("used")) != used {
+			t.Fatalf("lost after %d", i)
+		}
+	}
+	if n := len(s.now) + len(s.old); n > 2*maxSets {
+		t.Errorf("%d sets", n)
+	}
+}

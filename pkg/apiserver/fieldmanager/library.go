@@ -1,0 +1,138 @@
+package fieldmanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"bonsai/api/resources"
+)
+
+// library returns upstream's field manager for these writes, for one request: its conversions end with ctx.
+func (m *Manager) library(ctx context.Context, w writes) (*managedfields.FieldManager, error) {
+	types, err := m.schemas.converter(w.row)
+	if err != nil {
+		return nil, err
+	}
+	left := map[fieldpath.APIVersion]fieldpath.Filter{}
+	if paths := resets(w.row, w.subresource); len(paths) > 0 {
+		for _, gvk := range kinds(w.row) {
+			left[fieldpath.APIVersion(gvk.GroupVersion().String())] = fieldpath.NewExcludeSetFilter(setOf(paths))
+		}
+	}
+	c := converter{ctx, w.row}
+	makes := managedfields.NewDefaultFieldManager
+	if dynamic(w.row) {
+		makes = managedfields.NewDefaultCRDFieldManager
+	}
+	return makes(types, c, c, c, w.row.GVK.GroupKind().WithVersion(w.version), w.row.StoredGVK().GroupVersion(), w.subresource, left)
+}
+
+// converter is a row as the library asks for it: what makes, defaults and converts the objects of its versions.
+type converter struct {
+	ctx context.Context
+	row *resources.Row
+}
+
+// version returns the named version of the row, nil if gv is none of them.
+func (c converter) version(gv schema.GroupVersion) *resources.Version {
+	if gv.Group != c.row.GVK.Group {
+		return nil
+	}
+	for _, v := range c.row.ServedVersions() {
+		if v.Name == gv.Version {
+			return &v
+		}
+	}
+	return nil
+}
+
+func (c converter) unknown(gvk schema.GroupVersionKind) error {
+	return runtime.NewNotRegisteredErrForKind(c.row.Resource, gvk)
+}
+
+// New implements runtime.ObjectCreater.
+func (c converter) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
+	var obj runtime.Object
+	if gvk == c.row.StoredGVK() {
+		obj = c.row.New()
+	} else if v := c.version(gvk.GroupVersion()); v != nil {
+		obj = v.New()
+	} else {
+		return nil, c.unknown(gvk)
+	}
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	return obj, nil
+}
+
+// Default implements runtime.ObjectDefaulter.
+func (c converter) Default(obj runtime.Object) {
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	if v := c.version(gvk.GroupVersion()); v != nil && v.Default != nil {
+		v.Default(obj)
+	}
+	if gvk == c.row.StoredGVK() && c.row.Strategy.Default != nil {
+		c.row.Strategy.Default(obj)
+	}
+}
+
+// ConvertToVersion implements runtime.ObjectConvertor. An object that is in the version already is returned as it is.
+func (c converter) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
+	to, ok := target.(schema.GroupVersion)
+	if !ok {
+		return nil, fmt.Errorf("convert to %v: not a version", target)
+	}
+	gvk, stored := in.GetObjectKind().GroupVersionKind(), c.row.StoredGVK()
+	obj, err := c.typed(in, gvk)
+	if err != nil || gvk.GroupVersion() == to {
+		return obj, err
+	}
+	if gvk != stored {
+		v := c.version(gvk.GroupVersion())
+		if v == nil {
+			return nil, c.unknown(gvk)
+		}
+		if obj, err = v.ToHub(c.ctx, obj.DeepCopyObject()); err != nil {
+			return nil, err
+		}
+	}
+	if to == stored.GroupVersion() {
+		return obj, nil
+	}
+	v := c.version(to)
+	if v == nil {
+		return nil, c.unknown(to.WithKind(gvk.Kind))
+	}
+	return v.FromHub(c.ctx, obj.DeepCopyObject())
+}
+
+// typed makes a Go object of an unstructured one, if the row's are Go objects.
+func (c converter) typed(in runtime.Object, gvk schema.GroupVersionKind) (runtime.Object, error) {
+	u, ok := in.(*unstructured.Unstructured)
+	if !ok || dynamic(c.row) {
+		return in, nil
+	}
+	obj, err := c.New(gvk)
+	if err != nil {
+		return nil, err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj); err != nil {
+		return nil, err
+	}
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	return obj, nil
+}
+
+// Convert implements runtime.ObjectConvertor; the library does not call it.
+func (converter) Convert(_, _, _ any) error { return errors.ErrUnsupported }
+
+// ConvertFieldLabel implements runtime.ObjectConvertor; the library does not call it.
+func (converter) ConvertFieldLabel(schema.GroupVersionKind, string, string) (string, string, error) {
+	return "", "", errors.ErrUnsupported
+}

@@ -1,0 +1,181 @@
+package fieldmanager
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+	"weak"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"bonsai/pkg/apiserver/registry"
+)
+
+// fieldsV1 is the one format of field sets.
+const fieldsV1 = "FieldsV1"
+
+// maxUpdaters is how many entries with the operation Update an object has before the library joins the oldest of them.
+const maxUpdaters = 10
+
+// short keeps the managed fields of an update that the Go values tell all about: all entries are of its version, and the
+// client sent managedFields as they are, or none. errUnusual is for all others.
+func (m *Manager) short(ctx context.Context, w writes, by registry.Writer, live, obj runtime.Object) error {
+	now, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	var entries []metav1.ManagedFieldsEntry
+	if live != nil {
+		was, err := meta.Accessor(live)
+		if err != nil {
+			return err
+		}
+		entries = was.GetManagedFields()
+	}
+	if sent := now.GetManagedFields(); sent != nil && by.Subresource == "" && !slices.EqualFunc(sent, entries, sameEntry) {
+		return errUnusual // what clients send may reset the entries, or be wrong
+	}
+	if live != nil && len(entries) == 0 {
+		now.SetManagedFields(nil) // it was made before, or its entries were reset: they come back with the first apply
+		return nil
+	}
+	for i := range entries {
+		e := &entries[i]
+		if e.APIVersion != w.apiVersion() || e.FieldsType != fieldsV1 || e.Operation != metav1.ManagedFieldsOperationUpdate && e.Operation != metav1.ManagedFieldsOperationApply {
+			return errUnusual
+		}
+	}
+	diff, err := m.compare(ctx, w, live, obj)
+	if err != nil {
+		return err
+	}
+	out, err := m.assign(w, by, entries, diff)
+	if err != nil {
+		return err
+	}
+	now.SetManagedFields(out)
+	return nil
+}
+
+// apiVersion is the version as entries have it.
+func (w writes) apiVersion() string {
+	return w.row.GVK.GroupKind().WithVersion(w.version).GroupVersion().String()
+}
+
+// sameEntry tells whether a client sent an entry back as it was.
+func sameEntry(a, b metav1.ManagedFieldsEntry) bool {
+	return a.Manager == b.Manager && a.Operation == b.Operation && a.APIVersion == b.APIVersion && a.Subresource == b.Subresource &&
+		a.FieldsType == b.FieldsType && a.Time.Equal(b.Time) && bytes.Equal(raw(a.FieldsV1), raw(b.FieldsV1))
+}
+
+func raw(f *metav1.FieldsV1) []byte {
+	if f == nil {
+		return nil
+	}
+	return f.GetRawBytes()
+}
+
+// compare compares objects of the stored kind in the version of w.
+func (m *Manager) compare(ctx context.Context, w writes, live, obj runtime.Object) (difference, error) {
+	c, err := m.comparers.get(weakWrites{weak.Make(w.row), w.version, w.subresource}, func() (*comparer, error) { return m.newComparer(w) })
+	if err != nil {
+		return difference{}, err
+	}
+	if c == nil {
+		return difference{}, errUnusual
+	}
+	conv := converter{ctx, w.row}
+	to := w.row.GVK.GroupKind().WithVersion(w.version).GroupVersion()
+	if w.row.StoredGVK().GroupVersion() != to {
+		obj.GetObjectKind().SetGroupVersionKind(w.row.StoredGVK())
+		if obj, err = conv.ConvertToVersion(obj, to); err != nil {
+			return difference{}, err
+		}
+		if live != nil {
+			live.GetObjectKind().SetGroupVersionKind(w.row.StoredGVK())
+			if live, err = conv.ConvertToVersion(live, to); err != nil {
+				return difference{}, err
+			}
+		}
+	}
+	now := reflect.ValueOf(obj)
+	if now.Kind() != reflect.Pointer || now.Elem().Kind() != reflect.Struct {
+		return difference{}, errUnusual
+	}
+	was := reflect.Zero(now.Type().Elem())
+	if live != nil {
+		was = reflect.ValueOf(live).Elem()
+	}
+	return c.compare(was, now.Elem())
+}
+
+// assign takes what changed from all managers and gives it to the one that wrote. What did not change keeps its bytes.
+func (m *Manager) assign(w writes, by registry.Writer, entries []metav1.ManagedFieldsEntry, diff difference) ([]metav1.ManagedFieldsEntry, error) {
+	if diff.changed.Empty() && diff.removed.Empty() {
+		return slices.Clone(entries), nil
+	}
+	self := metav1.ManagedFieldsEntry{Manager: cmp.Or(by.Name, "unknown"), Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: w.apiVersion(), Subresource: by.Subresource, FieldsType: fieldsV1}
+	out := make([]metav1.ManagedFieldsEntry, 0, len(entries)+1)
+	own := diff.changed
+	for i := range entries {
+		e := entries[i]
+		has, err := m.sets.of(&e)
+		if err != nil {
+			return nil, err
+		}
+		if e.Manager == self.Manager && e.Operation == self.Operation && e.Subresource == self.Subresource && !diff.changed.Empty() {
+			self.FieldsV1 = e.FieldsV1
+			if !diff.changed.Difference(has).Empty() || !diff.removed.Intersection(has).Empty() {
+				own, self.FieldsV1 = has.Difference(diff.removed).Union(diff.changed), nil
+			}
+			continue
+		}
+		if left := has.Difference(diff.changed).Difference(diff.removed); left.Empty() {
+			continue
+		} else if !left.Equals(has) {
+			if e.FieldsV1, err = m.sets.encode(left); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, e)
+	}
+	if !diff.changed.Empty() {
+		if self.FieldsV1 == nil {
+			var err error
+			if self.FieldsV1, err = m.sets.encode(own); err != nil {
+				return nil, err
+			}
+		}
+		at := metav1.NewTime(by.At.UTC())
+		self.Time = &at
+		out = append(out, self)
+	}
+	updaters := 0
+	for i := range out {
+		if out[i].Operation == metav1.ManagedFieldsOperationUpdate {
+			updaters++
+		}
+	}
+	if updaters > maxUpdaters {
+		return nil, errUnusual
+	}
+	slices.SortFunc(out, compareEntries)
+	return out, nil
+}
+
+// compareEntries is the order of entries: appliers first, older ones first.
+func compareEntries(a, b metav1.ManagedFieldsEntry) int {
+	seconds := func(t *metav1.Time) int64 {
+		if t == nil {
+			return 0
+		}
+		return t.Unix()
+	}
+	return cmp.Or(strings.Compare(string(a.Operation), string(b.Operation)), cmp.Compare(seconds(a.Time), seconds(b.Time)),
+		strings.Compare(a.Manager, b.Manager), strings.Compare(a.APIVersion, b.APIVersion), strings.Compare(a.Subresource, b.Subresource))
+}

@@ -1,0 +1,39 @@
+package scale
+
+import (
+	"fmt"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// fields keep the managedFields of an object while its Scale is written: who has its replicas has those of the Scale.
+type fields struct {
+	access  metav1.Object
+	handler *managedfields.ScaleHandler
+}
+
+func newFields(obj runtime.Object) (*fields, error) {
+	access, ok := obj.(metav1.Object)
+	if !ok {
+		return nil, fmt.Errorf("scale: %T has no metadata", obj)
+	}
+	gv := obj.GetObjectKind().GroupVersionKind().GroupVersion()
+	paths := managedfields.ResourcePathMappings{gv.String(): fieldpath.MakePathOrDie("spec", "replicas")}
+	return &fields{access, managedfields.NewScaleHandler(access.GetManagedFields(), gv, paths)}, nil
+}
+
+// ofScale are the managedFields as the Scale has them.
+func (f *fields) ofScale() ([]metav1.ManagedFieldsEntry, error) { return f.handler.ToSubresource() }
+
+// take takes over what became of them.
+func (f *fields) take(s *autoscalingv1.Scale) error {
+	entries, err := f.handler.ToParent(s.ManagedFields)
+	if err == nil {
+		f.access.SetManagedFields(entries)
+	}
+	return err
+}

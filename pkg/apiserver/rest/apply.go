@@ -1,0 +1,113 @@
+package rest
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"bonsai/api/resources"
+	"bonsai/pkg/apiserver/registry"
+)
+
+// typeApply is the media type of what server-side apply is asked for with; JSON is YAML.
+const typeApply = string(types.ApplyYAMLPatchType)
+
+// readApply reads the options and the configuration of a server-side apply.
+func (x *exchange) readApply(p purpose) (accepted, *unstructured.Unstructured, *metav1.PatchOptions, error) {
+	a, err := x.negotiate(p)
+	if err != nil {
+		return a, nil, nil, err
+	}
+	opts, err := fromQuery(x.query, metav1.Convert_url_Values_To_v1_PatchOptions)
+	if err != nil {
+		return a, nil, nil, err
+	}
+	if err := invalidOptions("PatchOptions", validation.ValidatePatchOptions(opts, types.ApplyYAMLPatchType)); err != nil {
+		return a, nil, nil, err
+	}
+	body, err := x.document(nil)
+	if err != nil {
+		return a, nil, nil, err
+	}
+	config := &unstructured.Unstructured{Object: map[string]any{}}
+	if err := yaml.Unmarshal(body, &config.Object); err != nil {
+		return a, nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	}
+	if opts.FieldValidation != metav1.FieldValidationIgnore {
+		if _, err := sigsyaml.YAMLToJSONStrict(body); err != nil {
+			if opts.FieldValidation == metav1.FieldValidationStrict {
+				return a, nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: error converting YAML to JSON: %v", err))
+			}
+			for _, line := range warningLines(err) {
+				x.warn(line)
+			}
+		}
+	}
+	return a, config, opts, nil
+}
+
+// apply makes the body what the manager has applied of an object, or of what subresource writes of it.
+func (x *exchange) apply(subresource string) error {
+	a, config, opts, err := x.readApply(forObject)
+	if err != nil {
+		return err
+	}
+	item, obj, created, err := x.res.Store.ApplyItem(x.context(), x.info.Namespace, x.info.Name, subresource, config, opts, x.mayCreate)
+	if err != nil {
+		return err
+	}
+	if err := x.share(a, item, obj); err != nil {
+		return err
+	}
+	code := http.StatusOK
+	if created {
+		code = http.StatusCreated
+	}
+	return x.writeStored(a, code, item)
+}
+
+// applyWith is apply to a subresource that has a kind of its own.
+func (x *exchange) applyWith(rw registry.ReadWriter, row *resources.Row) error {
+	a, config, opts, err := x.readApply(forPlain)
+	if err != nil {
+		return err
+	}
+	ctx, update := x.context(), registry.PatchToUpdate(opts)
+	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, func(current runtime.Object) (runtime.Object, error) {
+		obj, err := x.Fields.Apply(ctx, row, x.writer(row, opts.FieldManager), current, config.DeepCopy(), opts.Force != nil && *opts.Force)
+		if err != nil {
+			return nil, err
+		}
+		return x.admitUpdate(obj, current, update)
+	}, update)
+	if err != nil {
+		return err
+	}
+	return x.writeObject(a, http.StatusOK, out)
+}
+
+// applies tells whether a PATCH asks for server-side apply.
+func (x *exchange) applies() bool { return x.Fields != nil && bodyType(x.r) == typeApply }
+
+// writer is in whose name an object that no store keeps is written, in the version of row.
+func (x *exchange) writer(row *resources.Row, manager string) registry.Writer {
+	return registry.Writer{Name: cmp.Or(manager, registry.ManagerOf(x.r.UserAgent())), Version: row.GVK.Version, Subresource: x.info.Subresource, At: x.Now()}
+}
+
+// note has the field manager note a write of an object that no store keeps; live is nil for a new one.
+func (x *exchange) note(row *resources.Row, manager string, live, obj runtime.Object) error {
+	if _, err := meta.Accessor(obj); err != nil || x.Fields == nil {
+		return nil // nothing to note it in
+	}
+	return x.Fields.Update(x.r.Context(), row, x.writer(row, manager), live, obj)
+}
