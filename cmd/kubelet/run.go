@@ -19,7 +19,6 @@ import (
 	"k8s.io/klog/v2"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
-	"bonsai/api/core"
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/delegated"
 	"bonsai/pkg/kubelet"
@@ -106,7 +105,7 @@ func config(s *settings, remote *client.Client, log *slog.Logger) (kubelet.Confi
 		ImageGC: images.Policy{High: int(*c.ImageGCHighThresholdPercent), Low: int(*c.ImageGCLowThresholdPercent),
 			MinAge: c.ImageMinimumGCAge.Duration, MaxAge: c.ImageMaximumGCAge.Duration},
 		DNS:  dns.Config{ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, Host: host},
-		Node: n, Sysctls: sysctls, Defaults: core.DefaultPod, QOS: core.QOSClass, Log: log,
+		Node: n, Sysctls: sysctls, Log: log,
 	}
 	if c.PodPidsLimit != nil && *c.PodPidsLimit > 0 {
 		cfg.Cgroups.PodPidsLimit = *c.PodPidsLimit

@@ -9,12 +9,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"bonsai/pkg/kubelet/admission"
-	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/sysctl"
 )
 
 func (k *Kubelet) composeAdmission() {
-	k.admission = admission.New(admission.Config{Node: k.node.Object, Allocatable: k.allocatable, Static: config.IsStatic, QOS: k.cfg.QOS, Wake: k.workers.Wake,
+	k.admission = admission.New(admission.Config{Node: k.node.Object, Allocatable: k.node.Allocatable, Wake: k.workers.Wake,
 		Preempted: func(uid types.UID, lacked corev1.ResourceName) {
 			k.metrics.preempted(lacked)
 			k.workers.Interrupt(uid)

@@ -58,7 +58,7 @@ func TestPlacesAcrossARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.earlier = map[types.UID]*corev1.Pod{}
-	k.listedOnce, k.api, k.node, k.workers = make(chan struct{}), &config.API{}, &node.Node{}, podworker.New(k, config.IsStatic, func(*corev1.Pod) {}, k.log)
+	k.listedOnce, k.api, k.node, k.workers = make(chan struct{}), &config.API{}, &node.Node{}, podworker.New(k, func(*corev1.Pod) {}, k.log)
 	pod := func(uid types.UID) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, Name: string(uid), Namespace: "ns"}}
 	}

@@ -15,7 +15,6 @@ import (
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/env"
 	"bonsai/pkg/kubelet/executor"
-	"bonsai/pkg/kubelet/node"
 	"bonsai/pkg/kubelet/objects"
 	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/volume"
@@ -62,53 +61,14 @@ func (k *Kubelet) resourceField(pod *corev1.Pod, container string, sel *corev1.R
 	if c == nil {
 		return "", fmt.Errorf("container %q not found", container)
 	}
-	return env.Resource(c, sel, k.allocatable())
+	return env.Resource(c, sel, k.node.Allocatable())
 }
 
 // newExecutor composes what carries out the plans.
 func (k *Kubelet) newExecutor() (*executor.Executor, error) {
-	return executor.New(executor.Config{Runtime: k.cri, Images: k.images, Volumes: k.volumes, Cgroups: k.cgroups, Node: podNode{k}, Events: k.events,
+	return executor.New(executor.Config{Runtime: k.cri, Images: k.images, Volumes: k.volumes, Cgroups: k.cgroups, Node: k.node, Events: k.events,
 		Metrics: k.metrics, Environment: k.environment, Secret: k.objects.Secret, Message: cri.Message, DNS: k.cfg.DNS, Logs: k.cfg.Logs,
 		Capacity: k.capacity, MaxBackOff: k.cfg.MaxBackOff, Log: k.log})
-}
-
-// podNode is the node as its pods see it.
-type podNode struct{ k *Kubelet }
-
-// HostIPs implements executor.Node.
-func (n podNode) HostIPs() []string { return n.k.node.HostIPs() }
-
-// NetworkReady implements executor.Node. What the runtime said last is asked again only if it was not ready.
-func (n podNode) NetworkReady(ctx context.Context) error {
-	k := n.k
-	if h := k.health.Load(); h != nil && h.NetworkReady {
-		return nil
-	}
-	now, err := k.cri.Health(ctx)
-	if err != nil {
-		return err
-	}
-	k.health.Store(&now)
-	if !now.NetworkReady {
-		return fmt.Errorf("container runtime network not ready: NetworkReady=false reason:%s message:%s", now.NetworkReason, now.NetworkMessage)
-	}
-	k.node.Poke()
-	return nil
-}
-
-// nodeRuntime tells the node's status about the runtime.
-type nodeRuntime struct{ k *Kubelet }
-
-// RuntimeState implements node.Runtime.
-func (r nodeRuntime) RuntimeState(ctx context.Context) (node.RuntimeState, error) {
-	h, err := r.k.cri.Health(ctx)
-	if err != nil {
-		return node.RuntimeState{}, err
-	}
-	r.k.health.Store(&h)
-	v := r.k.cri.Version()
-	return node.RuntimeState{Name: v.Name, Version: v.Version, Ready: h.RuntimeReady, NetworkReady: h.NetworkReady,
-		RuntimeReason: h.RuntimeReason, RuntimeMessage: h.RuntimeMessage, NetworkReason: h.NetworkReason, NetworkMessage: h.NetworkMessage}, nil
 }
 
 // nodeImages are the images that the node's status chooses from.

@@ -8,12 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/env"
+	"bonsai/pkg/kubelet/runtime"
 )
 
 func (k *Kubelet) environment(ctx context.Context, pod *corev1.Pod, c *corev1.Container, ips, hostIPs []string) ([]env.Var, error) {
-	if !config.IsStatic(pod) && !k.services.HasSynced() {
+	if !runtime.IsStatic(pod) && !k.services.HasSynced() {
 		if !cache.WaitForCacheSync(ctx.Done(), k.services.HasSynced) {
 			return nil, errors.New("services have not yet been read at least once, cannot construct envvars")
 		}
@@ -34,12 +34,5 @@ func (k *Kubelet) environment(ctx context.Context, pod *corev1.Pod, c *corev1.Co
 		}
 	}
 	return env.Build(ctx, env.Input{Pod: pod, Container: c, PodIPs: ips, HostIPs: hostIPs,
-		Allocatable: k.allocatable(), Services: services}, k.objects)
-}
-
-func (k *Kubelet) allocatable() corev1.ResourceList {
-	if n := k.node.Object(); n != nil && len(n.Status.Allocatable) > 0 {
-		return n.Status.Allocatable
-	}
-	return k.cfg.Node.Resources.Allocatable(k.capacity)
+		Allocatable: k.node.Allocatable(), Services: services}, k.objects)
 }

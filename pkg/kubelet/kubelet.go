@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"bonsai/api/core"
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/cgroup"
 	"bonsai/pkg/kubelet/client"
@@ -60,10 +60,6 @@ type Config struct {
 	MaxBackOff time.Duration
 	// Sysctls are the kernel parameters that pods may set.
 	Sysctls *sysctl.Allowed
-	// Defaults fills in what a static pod's manifest leaves out.
-	Defaults func(*corev1.Pod)
-	// QOS computes a pod's quality of service.
-	QOS func(*corev1.Pod) corev1.PodQOSClass
 	// Metrics gets the kubelet's own metrics; nil: none are kept.
 	Metrics prometheus.Registerer
 	Log     *slog.Logger
@@ -94,7 +90,6 @@ type Kubelet struct {
 	relist   *pleg.Generator
 	stats    *stats.Collector
 	metrics  *metrics
-	health   atomic.Pointer[runtime.Health]
 	capacity corev1.ResourceList
 
 	// listedOnce is closed when the runtime was first listed: which pods it had before is known then.
@@ -116,8 +111,8 @@ type Kubelet struct {
 
 // New connects to the runtime and composes the parts; nothing runs yet. Probes live as long as ctx.
 func New(ctx context.Context, cfg Config) (*Kubelet, error) {
-	if cfg.NodeName == "" || cfg.Client == nil || cfg.Log == nil || cfg.Defaults == nil || cfg.QOS == nil || cfg.Sysctls == nil {
-		return nil, errors.New("kubelet: NodeName, Client, Sysctls, Defaults, QOS and Log are required")
+	if cfg.NodeName == "" || cfg.Client == nil || cfg.Log == nil || cfg.Sysctls == nil {
+		return nil, errors.New("kubelet: NodeName, Client, Sysctls and Log are required")
 	}
 	k := &Kubelet{cfg: cfg, log: cfg.Log, metrics: newMetrics(cfg.Metrics), mirrorsDue: make(chan struct{}, 1), listedOnce: make(chan struct{}), earlier: map[types.UID]*corev1.Pod{}, pods: map[types.UID]*corev1.Pod{},
 		mirrors: map[string]*corev1.Pod{}, outlived: map[types.UID]bool{}, states: map[types.UID]*podState{}}
@@ -138,7 +133,7 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 	k.capacity = cfg.Node.Machine.Capacity()
 	k.events = newRecorder(cfg.Client, cfg.NodeName)
 	k.status = status.New(cfg.Client, cfg.Log)
-	k.workers = podworker.New(k, config.IsStatic, func(pod *corev1.Pod) { k.metrics.restartedPod(config.IsStatic(pod)) }, cfg.Log)
+	k.workers = podworker.New(k, func(pod *corev1.Pod) { k.metrics.restartedPod(runtime.IsStatic(pod)) }, cfg.Log)
 	k.probes = prober.New(ctx, prober.Config{Exec: k.probeExec, Changed: k.changed, Event: k.events.Container, Started: time.Now(), Log: cfg.Log})
 	if err = k.composeVolumes(); err == nil {
 		err = k.composeNode()
@@ -164,7 +159,7 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 
 func (k *Kubelet) composeNode() error {
 	n := k.cfg.Node
-	n.Client, n.Name, n.Runtime, n.Images, n.Log, n.Now = k.cfg.Client, k.cfg.NodeName, nodeRuntime{k}, k.nodeImages, k.log, time.Now
+	n.Client, n.Name, n.Runtime, n.Images, n.Log, n.Now = k.cfg.Client, k.cfg.NodeName, k.cri, k.nodeImages, k.log, time.Now
 	n.Relisted = func(now time.Time) error { return k.relist.Healthy(now) } // asked by Run only, when relist is there
 	var err error
 	if k.node, err = node.New(n); err != nil {
@@ -180,7 +175,7 @@ func (k *Kubelet) composeSources() error {
 	}
 	if k.cfg.StaticPodPath != "" {
 		k.files = &config.Files{Path: k.cfg.StaticPodPath, Node: k.cfg.NodeName, Period: k.cfg.StaticPeriod, Mu: &k.sources, Log: k.log,
-			Defaults: func(p *corev1.Pod) { k.cfg.Defaults(p); p.Status.QOSClass = k.cfg.QOS(p) }}
+			Defaults: func(p *corev1.Pod) { core.DefaultPod(p); p.Status.QOSClass = core.QOSClass(p) }}
 	}
 	if k.services, err = newServices(k.cfg.Client.Objects("services", "", "")); err != nil {
 		return err

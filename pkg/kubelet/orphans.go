@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -19,7 +18,7 @@ func (k *Kubelet) listed(pods []*runtime.PodStatus) {
 			if len(p.Sandboxes) > 0 {
 				k.admission.Ran(p.UID)
 			}
-			if pod := left(p); config.IsStatic(pod) {
+			if pod := left(p); runtime.IsStatic(pod) {
 				k.earlier[p.UID] = pod
 			}
 		}

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubelet/admission"
-	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/executor"
 	"bonsai/pkg/kubelet/status"
 )
@@ -17,10 +16,10 @@ import (
 // plain returns a Kubelet that can decide, but not act.
 func plain() *Kubelet {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	return &Kubelet{cfg: Config{QOS: func(*corev1.Pod) corev1.PodQOSClass { return corev1.PodQOSBestEffort }}, log: log, exec: &executor.Executor{}, status: status.New(nil, log),
+	return &Kubelet{log: log, exec: &executor.Executor{}, status: status.New(nil, log),
 		states: map[types.UID]*podState{}, mirrors: map[string]*corev1.Pod{}, pods: map[types.UID]*corev1.Pod{},
-		admission: admission.New(admission.Config{Node: func() *corev1.Node { return nil }, Static: config.IsStatic, Wake: func(types.UID) {},
+		admission: admission.New(admission.Config{Node: func() *corev1.Node { return nil }, Wake: func(types.UID) {},
 			Allocatable: func() corev1.ResourceList { return corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")} },
-			QOS:         func(*corev1.Pod) corev1.PodQOSClass { return corev1.PodQOSBestEffort }, Preempted: func(types.UID, corev1.ResourceName) {},
-			Refuse: func(*corev1.Pod) *admission.Rejection { return nil }})}
+			Preempted:   func(types.UID, corev1.ResourceName) {},
+			Refuse:      func(*corev1.Pod) *admission.Rejection { return nil }})}
 }

@@ -10,6 +10,7 @@ import (
 
 	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/podworker"
+	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/status"
 	"bonsai/pkg/trace"
 )
@@ -24,7 +25,7 @@ type apiSource struct {
 // Update implements config.Handler.
 func (s apiSource) Update(pod *corev1.Pod) {
 	k := s.Kubelet
-	if config.IsMirror(pod) {
+	if runtime.IsMirror(pod) {
 		k.mirror(pod, false)
 		return
 	}
@@ -55,7 +56,7 @@ func (s apiSource) Update(pod *corev1.Pod) {
 // Remove implements config.Handler.
 func (s apiSource) Remove(pod *corev1.Pod) {
 	k := s.Kubelet
-	if config.IsMirror(pod) {
+	if runtime.IsMirror(pod) {
 		k.mirror(pod, true)
 		return
 	}
@@ -93,7 +94,7 @@ func (k *Kubelet) gone(pod *corev1.Pod) {
 	k.mu.Unlock()
 	k.admission.Withdraw(pod.UID)
 	// A static pod that no worker knows is one of an earlier life of the kubelet.
-	if _, known := k.workers.State(pod.UID); known || config.IsStatic(pod) {
+	if _, known := k.workers.State(pod.UID); known || runtime.IsStatic(pod) {
 		k.workers.Remove(pod)
 	} else {
 		k.objects.Untrack(pod.UID)
@@ -114,7 +115,7 @@ func (k *Kubelet) mirror(m *corev1.Pod, removed bool) {
 	}
 	var static *corev1.Pod
 	for _, p := range k.pods {
-		if config.IsStatic(p) && fullName(p) == name {
+		if runtime.IsStatic(p) && fullName(p) == name {
 			static = p
 		}
 	}
@@ -133,7 +134,7 @@ func (k *Kubelet) mirror(m *corev1.Pod, removed bool) {
 // mirrorLocked returns the mirror that shows this static pod, nil if there is none.
 func (k *Kubelet) mirrorLocked(pod *corev1.Pod) *corev1.Pod {
 	m := k.mirrors[fullName(pod)]
-	if m == nil || !config.IsStatic(pod) || k.outlived[m.UID] || !config.Matches(m, pod) {
+	if m == nil || !runtime.IsStatic(pod) || k.outlived[m.UID] || !config.Matches(m, pod) {
 		return nil
 	}
 	return m
@@ -172,7 +173,7 @@ func (k *Kubelet) syncMirrors(ctx context.Context) {
 	k.mu.Lock()
 	static := map[string]*corev1.Pod{}
 	for _, p := range k.pods {
-		if config.IsStatic(p) {
+		if runtime.IsStatic(p) {
 			static[fullName(p)] = p
 		}
 	}

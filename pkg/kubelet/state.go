@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubelet/admission"
-	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/executor"
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/prober"
@@ -71,7 +70,7 @@ func (k *Kubelet) withStatus(pod *corev1.Pod) *corev1.Pod {
 	p := *pod
 	if st, ok := k.status.Get(pod.UID); ok {
 		p.Status = st
-	} else if config.IsStatic(pod) {
+	} else if runtime.IsStatic(pod) {
 		k.mu.Lock()
 		if m := k.mirrorLocked(pod); m != nil {
 			p.Status = m.Status
@@ -79,7 +78,7 @@ func (k *Kubelet) withStatus(pod *corev1.Pod) *corev1.Pod {
 		k.mu.Unlock()
 	}
 	if p.Status.QOSClass == "" {
-		p.Status.QOSClass = k.cfg.QOS(pod)
+		p.Status.QOSClass = runtime.QOSClass(pod)
 	}
 	p.Status = k.status.Shown(pod.UID, p.Status)
 	return &p
@@ -87,7 +86,7 @@ func (k *Kubelet) withStatus(pod *corev1.Pod) *corev1.Pod {
 
 // report computes and sets the status; it returns it.
 func (k *Kubelet) report(f lifecycle.Facts, st *podState, ended bool) corev1.PodStatus {
-	r := lifecycle.Report{Reasons: st.exec.Reasons(f.Pod), HostIPs: k.node.HostIPs(), Ended: ended, Static: config.IsStatic(f.Pod)}
+	r := lifecycle.Report{Reasons: st.exec.Reasons(f.Pod), HostIPs: k.node.HostIPs(), Ended: ended, Static: runtime.IsStatic(f.Pod)}
 	if st.rejected != nil {
 		r.Failed, r.Reason, r.Message, r.Disruption = true, st.rejected.Reason, st.rejected.Message, st.disruption
 		r.Refused = !st.admitted && len(f.Runtime.Sandboxes) == 0

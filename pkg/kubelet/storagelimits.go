@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/kubelet/admission"
-	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/localstorage"
+	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/volume/emptydir"
 )
 
@@ -22,7 +22,7 @@ const (
 // newStorage composes what watches the pods' use of the disk. Static pods are not evicted.
 func (k *Kubelet) newStorage() (*localstorage.Watcher, error) {
 	return localstorage.NewWatcher(localstorage.Config{Runtime: k.cri, Exceeded: k.workers.Wake, Log: k.log,
-		Pods:   func() []*corev1.Pod { return slices.DeleteFunc(k.active(), config.IsStatic) },
+		Pods:   func() []*corev1.Pod { return slices.DeleteFunc(k.active(), runtime.IsStatic) },
 		LogDir: func(pod *corev1.Pod) string { return k.cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID) },
 		EmptyDir: func(pod *corev1.Pod, volume string) (string, error) {
 			dir, err := k.volumes.PodDir(pod.UID)

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubelet/admission"
-	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/podworker"
 	"bonsai/pkg/kubelet/prober"
@@ -83,7 +82,7 @@ func (k *Kubelet) begin(pod *corev1.Pod) {
 	k.mu.Unlock()
 	switch {
 	case known == nil: // it is about to be removed
-	case !config.IsStatic(pod):
+	case !runtime.IsStatic(pod):
 		k.status.Observe(pod.UID, known)
 		k.objects.Track(known)
 	case mirror != nil:
@@ -219,7 +218,7 @@ func (k *Kubelet) Cleanup(ctx context.Context, pod *corev1.Pod) error {
 
 // Finish implements podworker.Steps.
 func (k *Kubelet) Finish(_ context.Context, pod *corev1.Pod) error {
-	if pod.DeletionTimestamp != nil && !config.IsStatic(pod) {
+	if pod.DeletionTimestamp != nil && !runtime.IsStatic(pod) {
 		k.status.Delete(pod.UID)
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 func TestAnEndingPodIsLookedAtWhenItChanges(t *testing.T) {
 	t.Parallel()
 	k := plain()
-	k.workers = podworker.New(k, func(*corev1.Pod) bool { return false }, func(*corev1.Pod) {}, k.log)
+	k.workers = podworker.New(k, func(*corev1.Pod) {}, k.log)
 	synctest.Test(t, func(t *testing.T) {
 		st := k.state("u")
 		looks, done := 0, make(chan struct{})

@@ -15,6 +15,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // Rejection is why the node does not take, or not keep, a pod: reason and message of its status.
@@ -40,10 +42,6 @@ type Config struct {
 	Allocatable func() corev1.ResourceList
 	// Refuse tells what of a pod this node never does, whatever room it has; nil if there is nothing.
 	Refuse func(*corev1.Pod) *Rejection
-	// Static tells whether a pod comes from a source of the node itself.
-	Static func(*corev1.Pod) bool
-	// QOS is a pod's class of service.
-	QOS func(*corev1.Pod) corev1.PodQOSClass
 	// Wake has a waiting pod asked for again.
 	Wake func(types.UID)
 	// Preempted has a pod asked for again that has lost its place, because of that resource; what it does now is pointless.
@@ -193,7 +191,7 @@ func (a *Admitter) admit(pod *corev1.Pod) (Verdict, *Rejection, []victim) {
 // decideUpTo decides of a pod and, before it, of those that were created before it and have not asked yet. A static pod is decided
 // alone, and by nobody else: it may have to wait for the end of its predecessor. It returns who lost a place.
 func (a *Admitter) decideUpTo(last *place) []victim {
-	if a.cfg.Static(last.pod) {
+	if runtime.IsStatic(last.pod) {
 		return a.decide(last)
 	}
 	if !a.open {
@@ -201,7 +199,7 @@ func (a *Admitter) decideUpTo(last *place) []victim {
 	}
 	var due []*place
 	for _, p := range a.pods {
-		if p.verdict == Waiting && !a.cfg.Static(p.pod) && byAge(p, last) <= 0 {
+		if p.verdict == Waiting && !runtime.IsStatic(p.pod) && byAge(p, last) <= 0 {
 			due = append(due, p)
 		}
 	}
@@ -222,7 +220,7 @@ func (a *Admitter) decide(p *place) (victims []victim) {
 	p.why = a.cfg.Refuse(p.pod)
 	switch {
 	case p.why != nil:
-	case a.critical(p.pod):
+	case critical(p.pod):
 		victims, p.why = a.preempt(p)
 	default:
 		p.why = a.reject(p)

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // list is a list of resources of "cpu 500m" and the like.
@@ -30,16 +32,17 @@ func pod(uid types.UID, cpu string, second int64) *corev1.Pod {
 		Status: corev1.PodStatus{QOSClass: corev1.PodQOSBurstable}}
 }
 
-func static(p *corev1.Pod) *corev1.Pod { p.Labels = map[string]string{"static": ""}; return p }
+func static(p *corev1.Pod) *corev1.Pod {
+	p.Annotations = map[string]string{runtime.AnnotationConfigSource: runtime.SourceFile}
+	return p
+}
 
 // admitter is one of a node with 1 CPU and 10 pods; woken gets who was woken.
 func admitter(woken *[]types.UID) *Admitter {
 	return New(Config{Node: func() *corev1.Node { return nil },
 		Allocatable: func() corev1.ResourceList { return list(map[corev1.ResourceName]string{"cpu": "1", "pods": "10"}) },
 		Refuse:      func(*corev1.Pod) *Rejection { return nil },
-		QOS:         func(p *corev1.Pod) corev1.PodQOSClass { return p.Status.QOSClass },
 		Preempted:   func(types.UID, corev1.ResourceName) {},
-		Static:      func(p *corev1.Pod) bool { _, ok := p.Labels["static"]; return ok },
 		Wake: func(uid types.UID) {
 			if woken != nil {
 				*woken = append(*woken, uid)

@@ -40,7 +40,7 @@ func (a *Admitter) preempt(p *place) ([]victim, *Rejection) {
 			leaving[uid] = true
 		default:
 			staying = append(staying, o.claim)
-			if a.mayPreempt(p, o) {
+			if mayPreempt(p, o) {
 				candidates = append(candidates, o)
 			}
 		}
@@ -77,13 +77,13 @@ func hopeless(lacks []lack) *Rejection {
 }
 
 // critical tells whether a pod is one that the node or the cluster cannot do without.
-func (a *Admitter) critical(pod *corev1.Pod) bool {
-	return a.cfg.Static(pod) || pod.Spec.Priority != nil && *pod.Spec.Priority >= runtime.SystemCriticalPriority
+func critical(pod *corev1.Pod) bool {
+	return runtime.IsStatic(pod) || pod.Spec.Priority != nil && *pod.Spec.Priority >= runtime.SystemCriticalPriority
 }
 
 // mayPreempt tells whether critical pod p may take the place of o.
-func (a *Admitter) mayPreempt(p, o *place) bool {
-	if !a.critical(o.pod) {
+func mayPreempt(p, o *place) bool {
+	if !critical(o.pod) {
 		return true
 	}
 	mine, its := p.pod.Spec.Priority, o.pod.Spec.Priority
@@ -100,7 +100,7 @@ func (a *Admitter) choose(lacks []lack, candidates []*place) ([]*place, bool) {
 	classes := []corev1.PodQOSClass{corev1.PodQOSGuaranteed, corev1.PodQOSBurstable, corev1.PodQOSBestEffort}
 	of := map[corev1.PodQOSClass][]*place{}
 	for _, c := range candidates {
-		class := a.cfg.QOS(c.pod)
+		class := runtime.QOSClass(c.pod)
 		of[class] = append(of[class], c)
 	}
 	var chosen []*place

@@ -18,6 +18,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // Config is what a Manager needs. Log is required.
@@ -107,7 +109,7 @@ func (m *Manager) CreatePod(pod *corev1.Pod) (string, error) {
 	if err := checkUID(pod.UID); err != nil {
 		return "", err
 	}
-	p := m.names.path(podParts(Class(pod), pod.UID)...)
+	p := m.names.path(podParts(runtime.QOSClass(pod), pod.UID)...)
 	if err := m.tree.create(p); err != nil {
 		return "", err
 	}

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // container makes one of "cpu request, cpu limit, memory request, memory limit"; "" is not set.
@@ -53,7 +55,7 @@ func TestForPod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if c := Class(tc.pod); c != tc.class {
+			if c := runtime.QOSClass(tc.pod); c != tc.class {
 				t.Error("class", c)
 			}
 			if d := cmp.Diff(tc.want, ForPod(tc.pod, 9)); d != "" {

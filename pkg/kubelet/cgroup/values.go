@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/resource"
 
-	"bonsai/api/core"
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // Bounds and period of the kernel's CPU controller.
@@ -27,14 +27,6 @@ type Values struct {
 	Pids   int64
 }
 
-// Class returns the pod's quality of service: what its status says, else what its resources make of it.
-func Class(pod *corev1.Pod) corev1.PodQOSClass {
-	if pod.Status.QOSClass != "" {
-		return pod.Status.QOSClass
-	}
-	return core.QOSClass(pod)
-}
-
 // ForPod returns the settings of the pod's cgroup: CPU shares by its requests; quota and memory limit only if every container
 // has that limit, for otherwise one without would be held to the others'. Pods may not swap. pids is the node's limit for a pod, 0 for none.
 func ForPod(pod *corev1.Pod, pids int64) Values {
@@ -50,7 +42,7 @@ func ForPod(pod *corev1.Pod, pids int64) Values {
 		memoryLimited = memoryLimited || !own.Memory().IsZero()
 	}
 	v := Values{CPUShares: Shares(requests.Cpu().MilliValue()), CPUQuota: -1, NoSwap: true, Pids: pids}
-	if Class(pod) == corev1.PodQOSBestEffort {
+	if runtime.QOSClass(pod) == corev1.PodQOSBestEffort {
 		v.CPUShares = minShares
 	}
 	if cpuLimited {
@@ -66,7 +58,7 @@ func ForPod(pod *corev1.Pod, pids int64) Values {
 func ForBurstable(pods []*corev1.Pod) Values {
 	var milli int64
 	for _, p := range pods {
-		if Class(p) == corev1.PodQOSBurstable && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+		if runtime.QOSClass(p) == corev1.PodQOSBurstable && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
 			requests := resource.PodRequests(p, resource.PodResourcesOptions{})
 			milli += requests.Cpu().MilliValue()
 		}

@@ -37,7 +37,7 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Name != "web-node1" || p.Namespace != "default" || p.Spec.NodeName != "Node1" || len(p.UID) != 32 || !IsStatic(p) || IsMirror(p) {
+	if p.Name != "web-node1" || p.Namespace != "default" || p.Spec.NodeName != "Node1" || len(p.UID) != 32 || !runtime.IsStatic(p) || runtime.IsMirror(p) {
 		t.Errorf("%+v", p.ObjectMeta)
 	}
 	same, _ := Parse([]byte(manifest), "/m/web.yaml", "Node1", none)
@@ -141,7 +141,7 @@ func TestMirror(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := get()
-	if !IsMirror(m) || IsStatic(m) || !Matches(m, p) || m.OwnerReferences[0].UID != "node-uid" {
+	if !runtime.IsMirror(m) || runtime.IsStatic(m) || !Matches(m, p) || m.OwnerReferences[0].UID != "node-uid" {
 		t.Errorf("mirror %+v", m.ObjectMeta)
 	}
 	changed, err := Parse([]byte(manifest+"\n"), "f", "n", none)

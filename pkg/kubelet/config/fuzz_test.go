@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // FuzzParse: a manifest gives an error or a pod whose names can be parts of paths and of API objects, and always the same one.
@@ -35,7 +37,7 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%q: container %+v", data, c)
 			}
 		}
-		if !IsStatic(p) || IsMirror(p) || p.Spec.NodeName != "n1" || !strings.HasSuffix(p.Name, "-n1") {
+		if !runtime.IsStatic(p) || runtime.IsMirror(p) || p.Spec.NodeName != "n1" || !strings.HasSuffix(p.Name, "-n1") {
 			t.Fatalf("%q: %+v", data, p.ObjectMeta)
 		}
 		if again, err := Parse(data, "/m/f.yaml", "n1", none); err != nil || again.UID != p.UID {

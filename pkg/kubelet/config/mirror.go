@@ -17,18 +17,6 @@ type Client interface {
 	DeletePod(ctx context.Context, namespace, name string, o metav1.DeleteOptions) error
 }
 
-// IsMirror tells whether a pod is the API server's image of a static pod.
-func IsMirror(pod *corev1.Pod) bool {
-	_, ok := pod.Annotations[runtime.AnnotationConfigMirror]
-	return ok
-}
-
-// IsStatic tells whether a pod comes from a source of the node.
-func IsStatic(pod *corev1.Pod) bool {
-	s, ok := pod.Annotations[runtime.AnnotationConfigSource]
-	return ok && s != runtime.SourceAPI && !IsMirror(pod)
-}
-
 // Mirror is the object that shows a static pod. It is owned by the node, so that it goes with it.
 func Mirror(pod *corev1.Pod, node *corev1.Node) *corev1.Pod {
 	m := pod.DeepCopy()

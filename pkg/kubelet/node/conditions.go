@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // Pressure tells which resources of the node are short.
@@ -56,19 +58,19 @@ func conditions(have []corev1.NodeCondition, p Pressure, unready string, now met
 // notReady says why the node is not ready, "" if it is. err is why the runtime counts as down, relistErr what is wrong with the lists
 // of its pods, both nil if nothing. networkWritten is false while the node's network list is ours to write
 // and has no podCIDR yet.
-func notReady(s RuntimeState, err, relistErr error, networkWritten bool) string {
+func notReady(h runtime.Health, err, relistErr error, networkWritten bool) string {
 	var why []string
 	switch {
 	case err != nil:
 		why = append(why, "container runtime is down: "+err.Error())
-	case !s.Ready:
-		why = append(why, fmt.Sprintf("container runtime not ready: RuntimeReady=false reason:%s message:%s", s.RuntimeReason, s.RuntimeMessage))
+	case !h.RuntimeReady:
+		why = append(why, fmt.Sprintf("container runtime not ready: RuntimeReady=false reason:%s message:%s", h.RuntimeReason, h.RuntimeMessage))
 	}
 	if relistErr != nil {
 		why = append(why, "PLEG is not healthy: "+relistErr.Error())
 	}
-	if err == nil && !s.NetworkReady {
-		why = append(why, fmt.Sprintf("container runtime network not ready: NetworkReady=false reason:%s message:%s", s.NetworkReason, s.NetworkMessage))
+	if err == nil && !h.NetworkReady {
+		why = append(why, networkNotReady(h))
 	} else if !networkWritten {
 		why = append(why, "the node has no podCIDR yet")
 	}
@@ -76,6 +78,11 @@ func notReady(s RuntimeState, err, relistErr error, networkWritten bool) string 
 		return "[" + strings.Join(why, ", ") + "]"
 	}
 	return strings.Join(why, "")
+}
+
+// networkNotReady is what the node and its pods say of a runtime without a network.
+func networkNotReady(h runtime.Health) string {
+	return fmt.Sprintf("container runtime network not ready: NetworkReady=false reason:%s message:%s", h.NetworkReason, h.NetworkMessage)
 }
 
 func conditionTrue(list []corev1.NodeCondition, kind corev1.NodeConditionType) bool {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"bonsai/pkg/kubelet/kubelettest"
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // deadRuntime refuses questions, or hangs.
@@ -23,14 +24,16 @@ type deadRuntime struct {
 	asked atomic.Int32
 }
 
-func (d *deadRuntime) RuntimeState(ctx context.Context) (RuntimeState, error) {
+func (d *deadRuntime) Health(ctx context.Context) (runtime.Health, error) {
 	d.asked.Add(1)
 	if d.hangs {
 		<-ctx.Done()
-		return RuntimeState{}, ctx.Err()
+		return runtime.Health{}, ctx.Err()
 	}
-	return RuntimeState{}, errors.New("connection refused")
+	return runtime.Health{}, errors.New("connection refused")
 }
+
+func (*deadRuntime) Version() runtime.Version { return runtime.Version{} }
 
 // TestDeadRuntime: a runtime that hangs for 30 s makes the node NotReady, and a dead one is asked less and less often.
 func TestDeadRuntime(t *testing.T) {
@@ -59,12 +62,14 @@ func TestDeadRuntime(t *testing.T) {
 // failing gives errors while it is set to, and else says that all is well.
 type failing struct{ fails atomic.Bool }
 
-func (f *failing) RuntimeState(context.Context) (RuntimeState, error) {
+func (f *failing) Health(context.Context) (runtime.Health, error) {
 	if f.fails.Load() {
-		return RuntimeState{}, errors.New("connection refused")
+		return runtime.Health{}, errors.New("connection refused")
 	}
-	return RuntimeState{Ready: true, NetworkReady: true}, nil
+	return runtime.Health{RuntimeReady: true, NetworkReady: true}, nil
 }
+
+func (*failing) Version() runtime.Version { return runtime.Version{} }
 
 // TestUnreadyAfter: a runtime counts as down when it had no good check for 30 s, not at its first error; and its lists of pods count
 // by themselves, for a runtime may tell its state and yet hang at a list.

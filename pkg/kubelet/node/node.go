@@ -17,21 +17,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
-// RuntimeState is what the container runtime says of itself.
-type RuntimeState struct {
-	// Name and Version make the node's containerRuntimeVersion: containerd://1.6.20.
-	Name, Version string
-	// Ready and NetworkReady are CRI's conditions RuntimeReady and NetworkReady, with the reason and message when false.
-	Ready, NetworkReady           bool
-	RuntimeReason, RuntimeMessage string
-	NetworkReason, NetworkMessage string
-}
-
-// Runtime is asked for the container runtime's state.
+// Runtime is the container runtime.
 type Runtime interface {
-	RuntimeState(ctx context.Context) (RuntimeState, error)
+	Health(ctx context.Context) (runtime.Health, error)
+	Version() runtime.Version
 }
 
 // Client is the API server as the node's object needs it.
@@ -84,12 +77,17 @@ type Node struct {
 	registered chan struct{}
 	object     atomic.Pointer[corev1.Node]
 	network    atomic.Bool // the network list is written, or not ours
+	checked    atomic.Pointer[checked]
 
 	mu       sync.Mutex
 	images   []corev1.ContainerImage
 	imagesAt time.Time
-	state    RuntimeState // what the runtime said at stateAt, the last good check; zero before the first
-	stateAt  time.Time
+}
+
+// checked is the last good check of the runtime.
+type checked struct {
+	health runtime.Health
+	at     time.Time
 }
 
 // New checks the configuration and finds the node's addresses. It sends nothing.
@@ -134,6 +132,16 @@ func (n *Node) HostIPs() []string {
 
 // Object returns the Node as last seen in the API, read only; nil before it was registered.
 func (n *Node) Object() *corev1.Node { return n.object.Load() }
+
+// Allocatable is what all pods together may have: what this kubelet makes of its machine and settings, and the resources that others have
+// added to the Node. Of our own the Node may still show those of an earlier kubelet with other settings.
+func (n *Node) Allocatable() corev1.ResourceList {
+	var shown corev1.ResourceList
+	if o := n.object.Load(); o != nil {
+		shown = o.Status.Allocatable
+	}
+	return merge(shown, n.cfg.Resources.Allocatable(n.cfg.Machine.Capacity()))
+}
 
 // Registered is closed once the Node exists in the API.
 func (n *Node) Registered() <-chan struct{} { return n.registered }

@@ -20,26 +20,31 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
 	"bonsai/pkg/kubelet/kubelettest"
+	"bonsai/pkg/kubelet/runtime"
 )
 
 type fakeRuntime struct {
 	mu    sync.Mutex
-	state RuntimeState
+	state runtime.Health
 }
 
-func (f *fakeRuntime) RuntimeState(context.Context) (RuntimeState, error) {
+func (f *fakeRuntime) Health(context.Context) (runtime.Health, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.state, nil
 }
 
-func (f *fakeRuntime) set(s RuntimeState) { f.mu.Lock(); defer f.mu.Unlock(); f.state = s }
+func (*fakeRuntime) Version() runtime.Version {
+	return runtime.Version{Name: "containerd", Version: "1.6.20"}
+}
+
+func (f *fakeRuntime) set(s runtime.Health) { f.mu.Lock(); defer f.mu.Unlock(); f.state = s }
 
 type fakeMachine struct{}
 
@@ -66,7 +71,7 @@ func TestLife(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	client, rt, dir := fake.NewClientset(), &fakeRuntime{}, t.TempDir()
 	numberVersions(client)
-	rt.set(RuntimeState{Name: "containerd", Version: "1.6.20", Ready: true, NetworkReason: "NetworkPluginNotReady", NetworkMessage: "cni plugin not initialized"})
+	rt.set(runtime.Health{RuntimeReady: true, NetworkReason: "NetworkPluginNotReady", NetworkMessage: "cni plugin not initialized"})
 	n, err := New(Config{Client: kubelettest.Client{Interface: client}, Name: "n1", IPs: []net.IP{net.ParseIP("10.1.2.3"), net.ParseIP("fd00::3")}, Labels: map[string]string{"zone": "a"}, Taints: []corev1.Taint{{Key: "t", Effect: "NoSchedule"}},
 		Runtime: rt, Machine: fakeMachine{}, Version: "v1.36.3", Network: &Network{Dir: dir}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Images: func(context.Context) ([]corev1.ContainerImage, error) {
@@ -104,7 +109,7 @@ func TestLife(t *testing.T) {
 	if conditionTrue(get().Status.Conditions, corev1.NodeReady) {
 		t.Error("ready before the runtime's network is")
 	}
-	rt.set(RuntimeState{Name: "containerd", Version: "1.6.20", Ready: true, NetworkReady: true})
+	rt.set(runtime.Health{RuntimeReady: true, NetworkReady: true})
 	n.Poke()
 	waitUntil(t, "the node Ready", func() bool { return conditionTrue(n.Object().Status.Conditions, corev1.NodeReady) })
 	waitUntil(t, "the lease", func() bool {
@@ -134,7 +139,7 @@ func TestLife(t *testing.T) {
 func numberVersions(c *fake.Clientset) {
 	var last atomic.Int64
 	change := ktesting.ObjectReaction(c.Tracker())
-	number := func(action ktesting.Action) (bool, runtime.Object, error) {
+	number := func(action ktesting.Action) (bool, apiruntime.Object, error) {
 		handled, obj, err := change(action)
 		if node, ok := obj.(*corev1.Node); ok && err == nil {
 			node.ResourceVersion = strconv.FormatInt(last.Add(1), 10)
@@ -202,12 +207,12 @@ func TestConditions(t *testing.T) {
 		}
 	}
 	for want, got := range map[string]string{
-		"":                                notReady(RuntimeState{Ready: true, NetworkReady: true}, nil, nil, true),
-		"container runtime is down: gone": notReady(RuntimeState{}, errors.New("gone"), nil, true),
-		"container runtime network not ready: NetworkReady=false reason:R message:M":                        notReady(RuntimeState{Ready: true, NetworkReason: "R", NetworkMessage: "M"}, nil, nil, true),
-		"PLEG is not healthy: pleg has yet to be successful":                                                notReady(RuntimeState{Ready: true, NetworkReady: true}, nil, errors.New("pleg has yet to be successful"), true),
-		"the node has no podCIDR yet":                                                                       notReady(RuntimeState{Ready: true, NetworkReady: true}, nil, nil, false),
-		"[container runtime not ready: RuntimeReady=false reason:R message:M, the node has no podCIDR yet]": notReady(RuntimeState{NetworkReady: true, RuntimeReason: "R", RuntimeMessage: "M"}, nil, nil, false),
+		"":                                notReady(runtime.Health{RuntimeReady: true, NetworkReady: true}, nil, nil, true),
+		"container runtime is down: gone": notReady(runtime.Health{}, errors.New("gone"), nil, true),
+		"container runtime network not ready: NetworkReady=false reason:R message:M":                        notReady(runtime.Health{RuntimeReady: true, NetworkReason: "R", NetworkMessage: "M"}, nil, nil, true),
+		"PLEG is not healthy: pleg has yet to be successful":                                                notReady(runtime.Health{RuntimeReady: true, NetworkReady: true}, nil, errors.New("pleg has yet to be successful"), true),
+		"the node has no podCIDR yet":                                                                       notReady(runtime.Health{RuntimeReady: true, NetworkReady: true}, nil, nil, false),
+		"[container runtime not ready: RuntimeReady=false reason:R message:M, the node has no podCIDR yet]": notReady(runtime.Health{NetworkReady: true, RuntimeReason: "R", RuntimeMessage: "M"}, nil, nil, false),
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -227,6 +232,41 @@ func TestAllocatable(t *testing.T) {
 	all := Resources{MaxPods: 5, Reserved: corev1.ResourceList{"cpu": resource.MustParse("8")}, Hard: map[string]string{}}.Allocatable(fakeMachine{}.Capacity())
 	if all.Cpu().Sign() != 0 || all.Pods().Value() != 5 || all.StorageEphemeral().Value() != 10<<30 {
 		t.Error(all)
+	}
+}
+
+// After a restart with another --max-pods the Node shows the old figure until the first status is written; pods are admitted meanwhile.
+func TestAllocatableIsThisKubelets(t *testing.T) {
+	t.Parallel()
+	n := &Node{cfg: Config{Machine: fakeMachine{}, Resources: Resources{MaxPods: 9}}}
+	if got := n.Allocatable(); got.Pods().Value() != 9 || got.Cpu().Value() != 2 {
+		t.Errorf("before the Node is known: %v", got)
+	}
+	earlier := Resources{MaxPods: 5}.Allocatable(fakeMachine{}.Capacity())
+	earlier["example.com/dongle"] = resource.MustParse("3")
+	n.object.Store(&corev1.Node{Status: corev1.NodeStatus{Allocatable: earlier}})
+	got := n.Allocatable()
+	if dongles := got["example.com/dongle"]; got.Pods().Value() != 9 || dongles.Value() != 3 {
+		t.Errorf("beside a Node of an earlier kubelet: %v", got)
+	}
+}
+
+// A pod of the pod network asks the runtime until it is ready once; that the network has come is news for the Node.
+func TestNetworkReady(t *testing.T) {
+	t.Parallel()
+	rt := &fakeRuntime{}
+	rt.set(runtime.Health{RuntimeReady: true, NetworkReason: "R", NetworkMessage: "M"})
+	n := &Node{cfg: Config{Runtime: rt, Now: time.Now}, poke: make(chan struct{}, 1)}
+	if err := n.NetworkReady(t.Context()); err == nil || err.Error() != "container runtime network not ready: NetworkReady=false reason:R message:M" || len(n.poke) != 0 {
+		t.Errorf("without a network: %v", err)
+	}
+	rt.set(runtime.Health{RuntimeReady: true, NetworkReady: true})
+	if err := n.NetworkReady(t.Context()); err != nil || len(n.poke) != 1 {
+		t.Errorf("with a network: %v, poked %d times", err, len(n.poke))
+	}
+	n.cfg.Runtime = &deadRuntime{}
+	if err := n.NetworkReady(t.Context()); err != nil {
+		t.Errorf("asked again although it was ready: %v", err)
 	}
 }
 

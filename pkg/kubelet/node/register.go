@@ -46,8 +46,8 @@ func (n *Node) tryRegister(parent context.Context) (*corev1.Node, error) {
 	fresh := n.initial()
 	if !n.cfg.NoRegister {
 		look, stop := context.WithTimeout(parent, runtimeTimeout)
-		state, stateErr := n.runtimeState(look)
-		fresh.Status = n.status(look, fresh.Status, state, stateErr)
+		health, healthErr := n.health(look)
+		fresh.Status = n.status(look, fresh.Status, health, healthErr)
 		stop()
 	}
 	ctx, cancel := context.WithTimeout(parent, registerTimeout)

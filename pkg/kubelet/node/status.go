@@ -3,8 +3,9 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"runtime"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // The node's image list names no more than this many images, and this many names of each.
@@ -27,30 +30,52 @@ const (
 // may take. An error before that is no news: a runtime that restarts does not make its node NotReady.
 const runtimeTimeout = 30 * time.Second
 
-// runtimeState asks the runtime for its state. While the last good check is less than runtimeTimeout ago, what it said still holds.
-func (n *Node) runtimeState(ctx context.Context) (RuntimeState, error) {
-	state, err := n.cfg.Runtime.RuntimeState(ctx)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	now := n.cfg.Now()
+// check asks the runtime for its state.
+func (n *Node) check(ctx context.Context) (runtime.Health, error) {
+	h, err := n.cfg.Runtime.Health(ctx)
 	if err == nil {
-		n.state, n.stateAt = state, now
-		return state, nil
+		n.checked.Store(&checked{h, n.cfg.Now()})
 	}
-	if n.stateAt.IsZero() || now.Sub(n.stateAt) >= runtimeTimeout {
-		return RuntimeState{}, err
+	return h, err
+}
+
+// health is the runtime's state. While the last good check is less than runtimeTimeout ago, what it said still holds.
+func (n *Node) health(ctx context.Context) (runtime.Health, error) {
+	h, err := n.check(ctx)
+	if err == nil {
+		return h, nil
 	}
-	n.cfg.Log.Warn("the container runtime did not tell its state", "node", n.cfg.Name, "downAfter", runtimeTimeout-now.Sub(n.stateAt), "err", err)
-	return n.state, nil
+	last, now := n.checked.Load(), n.cfg.Now()
+	if last == nil || now.Sub(last.at) >= runtimeTimeout {
+		return runtime.Health{}, err
+	}
+	n.cfg.Log.Warn("the container runtime did not tell its state", "node", n.cfg.Name, "downAfter", runtimeTimeout-now.Sub(last.at), "err", err)
+	return last.health, nil
+}
+
+// NetworkReady tells why no pod of the pod network can start yet. The runtime is asked again only if it was not ready at the last check.
+func (n *Node) NetworkReady(ctx context.Context) error {
+	if last := n.checked.Load(); last != nil && last.health.NetworkReady {
+		return nil
+	}
+	h, err := n.check(ctx)
+	if err != nil {
+		return err
+	}
+	if !h.NetworkReady {
+		return errors.New(networkNotReady(h))
+	}
+	n.Poke()
+	return nil
 }
 
 // syncStatus computes the status and PATCHes it if it is news. ready tells whether the node is.
 func (n *Node) syncStatus(ctx context.Context) (ready bool, err error) {
 	look, stop := context.WithTimeout(ctx, runtimeTimeout)
 	defer stop()
-	state, stateErr := n.runtimeState(look)
+	health, healthErr := n.health(look)
 	old := n.object.Load()
-	status := n.status(look, *old.Status.DeepCopy(), state, stateErr)
+	status := n.status(look, *old.Status.DeepCopy(), health, healthErr)
 	ready = conditionTrue(status.Conditions, corev1.NodeReady)
 	if !changed(&old.Status, &status) && n.cfg.Now().Sub(heartbeat(old)) < n.cfg.Report {
 		return ready, nil
@@ -73,15 +98,14 @@ func (n *Node) syncStatus(ctx context.Context) (ready bool, err error) {
 }
 
 // status computes what the Node's status becomes, from what it was and what is so now.
-func (n *Node) status(ctx context.Context, s corev1.NodeStatus, state RuntimeState, stateErr error) corev1.NodeStatus {
+func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.Health, healthErr error) corev1.NodeStatus {
 	s.Addresses = n.addresses
 	s.DaemonEndpoints.KubeletEndpoint.Port = n.cfg.Port
 	s.NodeInfo = n.cfg.Machine.Info()
 	s.NodeInfo.KubeletVersion = n.cfg.Version
-	s.NodeInfo.OperatingSystem, s.NodeInfo.Architecture = runtime.GOOS, runtime.GOARCH
-	if state.Name != "" {
-		s.NodeInfo.ContainerRuntimeVersion = state.Name + "://" + state.Version
-	}
+	s.NodeInfo.OperatingSystem, s.NodeInfo.Architecture = goruntime.GOOS, goruntime.GOARCH
+	v := n.cfg.Runtime.Version()
+	s.NodeInfo.ContainerRuntimeVersion = v.Name + "://" + v.Version
 	capacity := n.cfg.Machine.Capacity()
 	s.Capacity, s.Allocatable = merge(s.Capacity, n.cfg.Resources.capacity(capacity)), merge(s.Allocatable, n.cfg.Resources.Allocatable(capacity))
 	if images := n.imageList(ctx); images != nil {
@@ -93,7 +117,7 @@ func (n *Node) status(ctx context.Context, s corev1.NodeStatus, state RuntimeSta
 	if n.cfg.Relisted != nil {
 		relistErr = n.cfg.Relisted(now)
 	}
-	s.Conditions = conditions(s.Conditions, pressure, notReady(state, stateErr, relistErr, n.network.Load()), metav1.NewTime(now))
+	s.Conditions = conditions(s.Conditions, pressure, notReady(health, healthErr, relistErr, n.network.Load()), metav1.NewTime(now))
 	return s
 }
 

@@ -13,7 +13,7 @@ import (
 func TestAPodBeginsAfterTheRemovalOfItsTraces(t *testing.T) {
 	t.Parallel()
 	s := &steps{}
-	run(t, s, false, func(w *Workers) {
+	run(t, s, func(w *Workers) {
 		begun, end, done := make(chan struct{}), make(chan struct{}), make(chan error)
 		go func() {
 			done <- w.WhenGone("a", func() error { s.note("remove:a"); close(begun); <-end; s.note("removed:a"); return nil })
@@ -38,7 +38,7 @@ func TestWhatAPodHasStaysWhileItsWorkerKnowsIt(t *testing.T) {
 	ended := false
 	s := &steps{}
 	s.sync = func(_ context.Context, _ *corev1.Pod) (Outcome, error) { return Outcome{Ended: ended}, nil }
-	run(t, s, false, func(w *Workers) {
+	run(t, s, func(w *Workers) {
 		tries := func(when func(types.UID, func() error) error) (done bool) {
 			if err := when("a", func() error { done = true; return nil }); err != nil {
 				t.Error(err)

@@ -72,10 +72,10 @@ func (n *node) clean(ctx context.Context, uid types.UID) error {
 // In the end what is wanted runs, and nothing else has left anything.
 func TestPodsComeAndGo(t *testing.T) {
 	t.Parallel()
-	for _, static := range []bool{false, true} {
+	for name, podOf := range map[string]func(types.UID) *corev1.Pod{"of the API": pod, "static": static} {
 		synctest.Test(t, func(t *testing.T) {
 			n := &node{t: t, busy: map[types.UID]string{}, runs: map[types.UID]bool{}}
-			w := New(n, func(*corev1.Pod) bool { return static }, func(*corev1.Pod) {}, slog.New(slog.DiscardHandler))
+			w := New(n, func(*corev1.Pod) {}, slog.New(slog.DiscardHandler))
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error)
 			go func() { done <- w.Run(ctx) }()
@@ -84,7 +84,7 @@ func TestPodsComeAndGo(t *testing.T) {
 			wanted := map[types.UID]bool{}
 			for c := range 8 { // each tells of its own pod, as a source tells of one pod in order
 				uid := types.UID(fmt.Sprint(c))
-				one := pod(uid)
+				one := podOf(uid)
 				one.Name = "p" + string(uid)
 				clients.Go(func() {
 					for range 200 {
@@ -122,7 +122,7 @@ func TestPodsComeAndGo(t *testing.T) {
 			for uid, want := range wanted {
 				st, known := w.State(uid)
 				if want != known || want && st != Syncing || n.runs[uid] != want {
-					t.Errorf("static %v, pod %s: wanted %v, known %v in state %v, runs %v", static, uid, want, known, st, n.runs[uid])
+					t.Errorf("%s, pod %s: wanted %v, known %v in state %v, runs %v", name, uid, want, known, st, n.runs[uid])
 				}
 			}
 			if len(w.taken) != 0 || len(w.names) > len(wanted) {

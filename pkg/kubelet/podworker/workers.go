@@ -8,14 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // Workers runs one worker per pod. Its methods are safe for concurrent use and do not block.
 type Workers struct {
 	steps Steps
 	log   *slog.Logger
-	// static tells whether a pod is static: two static pods of one name never run at the same time.
-	static func(*corev1.Pod) bool
 	// returned is told of a pod that begins a new life.
 	returned func(*corev1.Pod)
 
@@ -23,16 +23,16 @@ type Workers struct {
 	ctx     context.Context // set by Run; nil before
 	wg      sync.WaitGroup
 	workers map[types.UID]*worker
-	// names holds, for each static pod's full name, the uids that want it; the first one has it.
+	// Two static pods of one name never run at the same time: names holds, for each static pod's full name, the uids that want it; the first one has it.
 	names map[string][]types.UID
 	// taken holds the pods whose traces are being removed (see WhenGone); their workers begin when the channel is closed.
 	taken map[types.UID]chan struct{}
 }
 
-// New returns workers that begin to work with Run. static tells whether a pod is static; returned is told of each pod that has come
+// New returns workers that begin to work with Run. returned is told of each pod that has come
 // back after its removal, when it begins anew; it must not call the workers.
-func New(steps Steps, static func(*corev1.Pod) bool, returned func(*corev1.Pod), log *slog.Logger) *Workers {
-	return &Workers{steps: steps, static: static, returned: returned, log: log, workers: map[types.UID]*worker{}, names: map[string][]types.UID{},
+func New(steps Steps, returned func(*corev1.Pod), log *slog.Logger) *Workers {
+	return &Workers{steps: steps, returned: returned, log: log, workers: map[types.UID]*worker{}, names: map[string][]types.UID{},
 		taken: map[types.UID]chan struct{}{}}
 }
 
@@ -70,7 +70,7 @@ func (w *Workers) change(pod *corev1.Pod, removed bool) {
 func (w *Workers) addLocked(pod *corev1.Pod, removed bool) {
 	x := &worker{all: w, pod: pod, wake: make(chan struct{}, 1), log: w.log.With("pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID)}
 	w.workers[pod.UID] = x
-	if w.static(pod) {
+	if runtime.IsStatic(pod) {
 		n := fullName(pod)
 		w.names[n] = append(w.names[n], pod.UID)
 	}
@@ -135,7 +135,7 @@ func (w *Workers) turn(pod *corev1.Pod) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	q := w.names[fullName(pod)]
-	return !w.static(pod) || len(q) == 0 || q[0] == pod.UID
+	return !runtime.IsStatic(pod) || len(q) == 0 || q[0] == pod.UID
 }
 
 // release gives a finished static pod's name to the next one.

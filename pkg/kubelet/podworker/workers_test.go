@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // steps records what is done to pods.
@@ -71,6 +73,13 @@ func pod(uid types.UID) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: uid}, Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &grace}}
 }
 
+// static is a pod of a manifest.
+func static(uid types.UID) *corev1.Pod {
+	p := pod(uid)
+	p.Annotations = map[string]string{runtime.AnnotationConfigSource: runtime.SourceFile}
+	return p
+}
+
 func deleted(p *corev1.Pod, grace int64) *corev1.Pod {
 	p = p.DeepCopy()
 	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Now()}, &grace
@@ -78,10 +87,10 @@ func deleted(p *corev1.Pod, grace int64) *corev1.Pod {
 }
 
 // run gives the test a running set of workers in a bubble of its own time.
-func run(t *testing.T, s *steps, static bool, test func(w *Workers)) {
+func run(t *testing.T, s *steps, test func(w *Workers)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := New(s, func(*corev1.Pod) bool { return static }, func(p *corev1.Pod) { s.note("return:%s", p.UID) }, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		w := New(s, func(p *corev1.Pod) { s.note("return:%s", p.UID) }, slog.New(slog.NewTextHandler(io.Discard, nil)))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- w.Run(ctx) }()
@@ -103,7 +112,7 @@ func expect(t *testing.T, s *steps, want string) {
 func TestLifeAndDeath(t *testing.T) {
 	t.Parallel()
 	s := &steps{}
-	run(t, s, false, func(w *Workers) {
+	run(t, s, func(w *Workers) {
 		w.Update(pod("a"))
 		expect(t, s, "sync:a")
 		w.Wake("a")
@@ -121,7 +130,7 @@ func TestLifeAndDeath(t *testing.T) {
 func TestEndedPodRestsUntilDeleted(t *testing.T) {
 	t.Parallel()
 	s := &steps{sync: func(context.Context, *corev1.Pod) (Outcome, error) { return Outcome{Ended: true}, nil }}
-	run(t, s, false, func(w *Workers) {
+	run(t, s, func(w *Workers) {
 		w.Update(pod("a"))
 		expect(t, s, "sync:a terminate:a:30s cleanup:a finish:a")
 		w.Update(deleted(pod("a"), 0))
@@ -132,7 +141,7 @@ func TestEndedPodRestsUntilDeleted(t *testing.T) {
 func TestDeletionInterruptsSync(t *testing.T) {
 	t.Parallel()
 	s := &steps{sync: func(ctx context.Context, _ *corev1.Pod) (Outcome, error) { <-ctx.Done(); return Outcome{}, ctx.Err() }}
-	run(t, s, false, func(w *Workers) {
+	run(t, s, func(w *Workers) {
 		w.Update(pod("a"))
 		expect(t, s, "sync:a")
 		w.Remove(pod("a"))
@@ -149,7 +158,7 @@ func TestShorterGraceInterruptsTermination(t *testing.T) {
 		}
 		return nil
 	}}
-	run(t, s, false, func(w *Workers) {
+	run(t, s, func(w *Workers) {
 		w.Update(deleted(pod("a"), 60))
 		expect(t, s, "terminate:a:1m0s")
 		w.Update(deleted(pod("a"), 0))
@@ -166,7 +175,7 @@ func TestErrorsAreRetriedWithBackOff(t *testing.T) {
 		}
 		return Outcome{Wake: time.Now().Add(time.Minute)}, nil
 	}
-	run(t, s, false, func(w *Workers) {
+	run(t, s, func(w *Workers) {
 		w.Update(pod("a"))
 		expect(t, s, "sync:a")
 		time.Sleep(retryMin)
@@ -187,7 +196,7 @@ func TestPanicIsAnError(t *testing.T) {
 		}
 		return Outcome{}, nil
 	}
-	run(t, s, false, func(w *Workers) {
+	run(t, s, func(w *Workers) {
 		w.Update(pod("a"))
 		time.Sleep(retryMin)
 		expect(t, s, "sync:a sync:a")
@@ -197,7 +206,7 @@ func TestPanicIsAnError(t *testing.T) {
 func TestStaticPodWaitsForItsPredecessor(t *testing.T) {
 	t.Parallel()
 	s := &steps{}
-	run(t, s, true, func(w *Workers) {
+	run(t, s, func(w *Workers) {
 		block := make(chan struct{}) // of the bubble
 		s.terminate = func(_ context.Context, p *corev1.Pod, _ time.Duration) error {
 			if p.UID == "old" {
@@ -205,10 +214,10 @@ func TestStaticPodWaitsForItsPredecessor(t *testing.T) {
 			}
 			return nil
 		}
-		w.Update(pod("old"))
+		w.Update(static("old"))
 		expect(t, s, "sync:old")
-		w.Remove(pod("old"))
-		w.Update(pod("new"))
+		w.Remove(static("old"))
+		w.Update(static("new"))
 		expect(t, s, "sync:old terminate:old:30s")
 		close(block)
 		synctest.Wait()
@@ -225,7 +234,7 @@ func TestEndedWithGrace(t *testing.T) {
 	s := &steps{sync: func(context.Context, *corev1.Pod) (Outcome, error) {
 		return Outcome{Ended: true, Grace: &grace}, nil
 	}}
-	run(t, s, false, func(w *Workers) {
+	run(t, s, func(w *Workers) {
 		w.Update(pod("a"))
 		expect(t, s, "sync:a terminate:a:5s cleanup:a finish:a")
 		grace = 0 // is none, not the pod's own
@@ -248,13 +257,13 @@ func TestTheGracePeriodBeginsOnce(t *testing.T) {
 		}
 		return nil
 	}
-	run(t, s, false, func(w *Workers) {
+	run(t, s, func(w *Workers) {
 		w.Update(deleted(pod("a"), 12))
 		time.Sleep(time.Minute)
 		expect(t, s, "terminate:a:12s terminate:a:3.5s terminate:a:0s cleanup:a finish:a")
 	})
 	s.log = nil
-	run(t, s, false, func(w *Workers) {
+	run(t, s, func(w *Workers) {
 		w.Update(deleted(pod("b"), 60))
 		time.Sleep(time.Second)
 		w.Update(deleted(pod("b"), 5)) // sooner, from now on
@@ -267,9 +276,9 @@ func TestTheGracePeriodBeginsOnce(t *testing.T) {
 func TestAStaticPodWaitsForAnOrphanOfItsName(t *testing.T) {
 	t.Parallel()
 	s := &steps{terminate: func(context.Context, *corev1.Pod, time.Duration) error { time.Sleep(5 * time.Second); return nil }}
-	run(t, s, true, func(w *Workers) {
-		w.Remove(pod("old"))
-		w.Update(pod("new"))
+	run(t, s, func(w *Workers) {
+		w.Remove(static("old"))
+		w.Update(static("new"))
 		time.Sleep(4 * time.Second)
 		expect(t, s, "terminate:old:30s")
 		time.Sleep(2 * time.Second)
@@ -291,7 +300,7 @@ func TestInterrupt(t *testing.T) {
 			return nil
 		}
 	}
-	run(t, s, false, func(w *Workers) {
+	run(t, s, func(w *Workers) {
 		w.Update(pod("a"))
 		expect(t, s, "sync:a")
 		w.Interrupt("a")

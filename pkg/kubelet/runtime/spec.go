@@ -4,6 +4,8 @@ import (
 	"iter"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/api/core"
 )
 
 // Containers are the containers of a pod's spec, of all kinds.
@@ -39,4 +41,24 @@ func ContainerSpec(pod *corev1.Pod, name string) *corev1.Container {
 // Sidecar tells whether an init container keeps running beside the regular ones.
 func Sidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// IsMirror tells whether a pod is the API server's image of a static pod.
+func IsMirror(pod *corev1.Pod) bool {
+	_, ok := pod.Annotations[AnnotationConfigMirror]
+	return ok
+}
+
+// IsStatic tells whether a pod comes from a source of the node.
+func IsStatic(pod *corev1.Pod) bool {
+	s, ok := pod.Annotations[AnnotationConfigSource]
+	return ok && s != SourceAPI && !IsMirror(pod)
+}
+
+// QOSClass is a pod's quality of service: what its status says, else what its resources make of it.
+func QOSClass(pod *corev1.Pod) corev1.PodQOSClass {
+	if pod.Status.QOSClass != "" {
+		return pod.Status.QOSClass
+	}
+	return core.QOSClass(pod)
 }
