@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/core"
+	"bonsai/api/defaults"
+	"bonsai/api/podspec"
 	"bonsai/api/resources"
 )
 
@@ -42,7 +44,7 @@ func daemonSetRow() resources.Row {
 			resources.Wide(resources.Column("Selector", appsv1.DaemonSetSpec{}.SwaggerDoc()["selector"])),
 		},
 		Cells: resources.Cells(func(d *appsv1.DaemonSet, now time.Time) []any {
-			names, images := core.ContainerTexts(d.Spec.Template.Spec.Containers)
+			names, images := podspec.ContainerTexts(d.Spec.Template.Spec.Containers)
 			st := &d.Status
 			return []any{d.Name, int64(st.DesiredNumberScheduled), int64(st.CurrentNumberScheduled), int64(st.NumberReady),
 				int64(st.UpdatedNumberScheduled), int64(st.NumberAvailable), core.SelectorText(d.Spec.Template.Spec.NodeSelector),
@@ -103,14 +105,14 @@ func setTemplateGeneration(d *appsv1.DaemonSet, n int64) {
 
 func defaultDaemonSet(d *appsv1.DaemonSet) {
 	s := &d.Spec
-	core.DefaultPodTemplate(&s.Template)
-	set(&s.UpdateStrategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
+	podspec.DefaultTemplate(&s.Template)
+	defaults.Set(&s.UpdateStrategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
 	if s.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
-		setPtr(&s.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
-		setPtr(&s.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
-		setPtr(&s.UpdateStrategy.RollingUpdate.MaxSurge, intstr.FromInt32(0))
+		defaults.SetPtr(&s.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
+		defaults.SetPtr(&s.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
+		defaults.SetPtr(&s.UpdateStrategy.RollingUpdate.MaxSurge, intstr.FromInt32(0))
 	}
-	setPtr(&s.RevisionHistoryLimit, 10)
+	defaults.SetPtr(&s.RevisionHistoryLimit, 10)
 }
 
 func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
@@ -121,7 +123,7 @@ func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
 		errs = validateSelector(s.Selector, "daemonset", path.Child("selector"))
 	}
 	errs = append(errs, selectsTemplate(s.Selector, &s.Template, path)...)
-	errs = append(errs, core.ValidatePodTemplate(&s.Template, path.Child("template"))...)
+	errs = append(errs, podspec.ValidateTemplate(&s.Template, path.Child("template"))...)
 	if p := s.Template.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
 		errs = append(errs, field.NotSupported(path.Child("template", "spec", "restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}

@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"bonsai/api/core"
+	"bonsai/api/defaults"
+	"bonsai/api/podspec"
 	"bonsai/api/resources"
 )
 
@@ -37,7 +38,7 @@ func deploymentRow() resources.Row {
 			resources.Wide(resources.Column("Selector", appsv1.DeploymentSpec{}.SwaggerDoc()["selector"])),
 		},
 		Cells: resources.Cells(func(d *appsv1.Deployment, now time.Time) []any {
-			names, images := core.ContainerTexts(d.Spec.Template.Spec.Containers)
+			names, images := podspec.ContainerTexts(d.Spec.Template.Spec.Containers)
 			return []any{d.Name, fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, deref(d.Spec.Replicas)), int64(d.Status.UpdatedReplicas),
 				int64(d.Status.AvailableReplicas), resources.Age(d.CreationTimestamp, now), names, images, selectorText(d.Spec.Selector)}
 		}),
@@ -79,14 +80,14 @@ func deploymentStatusStrategy() resources.Typed[*appsv1.Deployment] {
 
 func defaultDeployment(d *appsv1.Deployment) {
 	s := &d.Spec
-	core.DefaultPodTemplate(&s.Template)
-	setPtr(&s.Replicas, 1)
-	set(&s.Strategy.Type, appsv1.RollingUpdateDeploymentStrategyType)
+	podspec.DefaultTemplate(&s.Template)
+	defaults.SetPtr(&s.Replicas, 1)
+	defaults.Set(&s.Strategy.Type, appsv1.RollingUpdateDeploymentStrategyType)
 	if s.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
-		setPtr(&s.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
-		setPtr(&s.Strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
-		setPtr(&s.Strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
+		defaults.SetPtr(&s.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
+		defaults.SetPtr(&s.Strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
+		defaults.SetPtr(&s.Strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
 	}
-	setPtr(&s.RevisionHistoryLimit, 10)
-	setPtr(&s.ProgressDeadlineSeconds, 600)
+	defaults.SetPtr(&s.RevisionHistoryLimit, 10)
+	defaults.SetPtr(&s.ProgressDeadlineSeconds, 600)
 }

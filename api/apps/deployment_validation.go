@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"bonsai/api/core"
+	"bonsai/api/podspec"
 )
 
 // fieldErrors shortens signatures.
@@ -21,8 +21,8 @@ func validateDeployment(d *appsv1.Deployment) field.ErrorList {
 	errs := apivalidation.ValidateNonnegativeField(int64(deref(s.Replicas)), path.Child("replicas"))
 	errs = append(errs, validateSelector(s.Selector, "deployment", path.Child("selector"))...)
 	errs = append(errs, selectsTemplate(s.Selector, &s.Template, path)...)
-	errs = append(errs, core.ValidatePodTemplate(&s.Template, path.Child("template"))...)
-	errs = append(errs, core.RunsForever(&s.Template, "ReplicaSet", path.Child("template", "spec"))...)
+	errs = append(errs, podspec.ValidateTemplate(&s.Template, path.Child("template"))...)
+	errs = append(errs, podspec.RunsForever(&s.Template, "ReplicaSet", path.Child("template", "spec"))...)
 	errs = append(errs, validateStrategy(&s.Strategy, path.Child("strategy"))...)
 	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
 	if l := s.RevisionHistoryLimit; l != nil {

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/core"
+	"bonsai/api/defaults"
+	"bonsai/api/podspec"
 	"bonsai/api/resources"
 )
 
@@ -36,7 +38,7 @@ func replicaSetRow() resources.Row {
 			resources.Wide(resources.Column("Selector", spec["selector"])),
 		},
 		Cells: resources.Cells(func(r *appsv1.ReplicaSet, now time.Time) []any {
-			names, images := core.ContainerTexts(r.Spec.Template.Spec.Containers)
+			names, images := podspec.ContainerTexts(r.Spec.Template.Spec.Containers)
 			return []any{r.Name, int64(deref(r.Spec.Replicas)), int64(r.Status.Replicas), int64(r.Status.ReadyReplicas),
 				resources.Age(r.CreationTimestamp, now), names, images, selectorText(r.Spec.Selector)}
 		}),
@@ -46,8 +48,8 @@ func replicaSetRow() resources.Row {
 func replicaSetStrategy() resources.Typed[*appsv1.ReplicaSet] {
 	return resources.Typed[*appsv1.ReplicaSet]{
 		Default: func(r *appsv1.ReplicaSet) {
-			setPtr(&r.Spec.Replicas, 1)
-			core.DefaultPodTemplate(&r.Spec.Template)
+			defaults.SetPtr(&r.Spec.Replicas, 1)
+			podspec.DefaultTemplate(&r.Spec.Template)
 		},
 		PrepareCreate: func(r *appsv1.ReplicaSet) { r.Status = appsv1.ReplicaSetStatus{} },
 		PrepareUpdate: func(obj, old *appsv1.ReplicaSet) { obj.Status = *old.Status.DeepCopy() },
@@ -84,6 +86,6 @@ func validateReplicaSet(r *appsv1.ReplicaSet) field.ErrorList {
 	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
 	errs = append(errs, validateSelector(s.Selector, "deployment", path.Child("selector"))...)
 	errs = append(errs, selectsTemplate(s.Selector, &s.Template, path)...)
-	errs = append(errs, core.ValidatePodTemplate(&s.Template, path.Child("template"))...)
-	return append(errs, core.RunsForever(&s.Template, "ReplicaSet", path.Child("template", "spec"))...)
+	errs = append(errs, podspec.ValidateTemplate(&s.Template, path.Child("template"))...)
+	return append(errs, podspec.RunsForever(&s.Template, "ReplicaSet", path.Child("template", "spec"))...)
 }

@@ -1,5 +1,5 @@
 // Package apps holds what we know of the kinds of the group apps (v1): their rows, defaults, validation, strategies and
-// table columns, as pure functions. Pod templates and their rules are package core's, as in the API itself.
+// table columns, as pure functions. The rules of their pod templates are package podspec's.
 package apps
 
 import (
@@ -9,8 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"bonsai/api/core"
+	"bonsai/api/podspec"
 	"bonsai/api/resources"
+	"bonsai/api/validate"
 )
 
 // Rows returns the resources of the group.
@@ -41,7 +42,7 @@ func templateWarnings(now, old *corev1.PodTemplateSpec) []string {
 	if old != nil && apiequality.Semantic.DeepEqual(now, old) {
 		return nil
 	}
-	return core.PodSpecWarnings(&now.Spec, now.Annotations, field.NewPath("spec", "template"))
+	return podspec.Warnings(&now.Spec, now.Annotations, field.NewPath("spec", "template"))
 }
 
 // validateSelector checks a workload's selector: it must be there and select something.
@@ -49,7 +50,7 @@ func validateSelector(s *metav1.LabelSelector, kind string, path *field.Path) fi
 	if s == nil {
 		return field.ErrorList{field.Required(path, "")}
 	}
-	errs := core.ValidateSelector(s, path)
+	errs := validate.LabelSelector(s, path)
 	if len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 		errs = append(errs, field.Invalid(path, s, "empty selector is invalid for "+kind))
 	}
@@ -66,21 +67,6 @@ func selectsTemplate(s *metav1.LabelSelector, t *corev1.PodTemplateSpec, path *f
 		return field.ErrorList{field.Invalid(path.Child("template", "metadata", "labels"), t.Labels, "`selector` does not match template `labels`")}
 	}
 	return nil
-}
-
-// set gives *p the value v if it has its zero value.
-func set[T comparable](p *T, v T) {
-	var zero T
-	if *p == zero {
-		*p = v
-	}
-}
-
-// setPtr makes *p point to v if it is nil.
-func setPtr[T any](p **T, v T) {
-	if *p == nil {
-		*p = &v
-	}
 }
 
 func deref[T any](p *T) T {

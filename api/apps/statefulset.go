@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"bonsai/api/core"
+	"bonsai/api/defaults"
+	"bonsai/api/podspec"
+	"bonsai/api/podspec/volumes"
 	"bonsai/api/resources"
 )
 
@@ -37,7 +39,7 @@ func statefulSetRow() resources.Row {
 			imagesColumn(),
 		},
 		Cells: resources.Cells(func(s *appsv1.StatefulSet, now time.Time) []any {
-			names, images := core.ContainerTexts(s.Spec.Template.Spec.Containers)
+			names, images := podspec.ContainerTexts(s.Spec.Template.Spec.Containers)
 			return []any{s.Name, fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, deref(s.Spec.Replicas)), resources.Age(s.CreationTimestamp, now), names, images}
 		}),
 	}
@@ -79,31 +81,31 @@ func dropMaxUnavailable(s *appsv1.StatefulSet) {
 
 func defaultStatefulSet(s *appsv1.StatefulSet) {
 	spec := &s.Spec
-	core.DefaultPodTemplate(&spec.Template)
-	set(&spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
-	set(&spec.UpdateStrategy.Type, appsv1.RollingUpdateStatefulSetStrategyType)
+	podspec.DefaultTemplate(&spec.Template)
+	defaults.Set(&spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
+	defaults.Set(&spec.UpdateStrategy.Type, appsv1.RollingUpdateStatefulSetStrategyType)
 	if spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
-		setPtr(&spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
-		setPtr(&spec.UpdateStrategy.RollingUpdate.Partition, 0)
+		defaults.SetPtr(&spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
+		defaults.SetPtr(&spec.UpdateStrategy.RollingUpdate.Partition, 0)
 	}
-	setPtr(&spec.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
-	set(&spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
-	set(&spec.PersistentVolumeClaimRetentionPolicy.WhenScaled, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
-	setPtr(&spec.Replicas, 1)
-	setPtr(&spec.RevisionHistoryLimit, 10)
+	defaults.SetPtr(&spec.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
+	defaults.Set(&spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+	defaults.Set(&spec.PersistentVolumeClaimRetentionPolicy.WhenScaled, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+	defaults.SetPtr(&spec.Replicas, 1)
+	defaults.SetPtr(&spec.RevisionHistoryLimit, 10)
 	nameClaimKinds(s)
 	for i := range spec.VolumeClaimTemplates {
 		c := &spec.VolumeClaimTemplates[i]
-		core.DefaultClaimSpec(&c.Spec)
-		set(&c.Status.Phase, corev1.ClaimPending)
+		volumes.DefaultClaim(&c.Spec)
+		defaults.Set(&c.Status.Phase, corev1.ClaimPending)
 	}
 }
 
 // nameClaimKinds sets the kind of the claim templates, which protobuf does not keep.
 func nameClaimKinds(s *appsv1.StatefulSet) {
 	for i := range s.Spec.VolumeClaimTemplates {
-		set(&s.Spec.VolumeClaimTemplates[i].APIVersion, "v1")
-		set(&s.Spec.VolumeClaimTemplates[i].Kind, "PersistentVolumeClaim")
+		defaults.Set(&s.Spec.VolumeClaimTemplates[i].APIVersion, "v1")
+		defaults.Set(&s.Spec.VolumeClaimTemplates[i].Kind, "PersistentVolumeClaim")
 	}
 }
 
@@ -142,14 +144,14 @@ func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(deref(spec.Replicas)), path.Child("replicas"))...)
 	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
 	for i := range spec.VolumeClaimTemplates {
-		errs = append(errs, core.ValidateClaimSpec(&spec.VolumeClaimTemplates[i].Spec, path.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
+		errs = append(errs, volumes.ValidateClaim(&spec.VolumeClaimTemplates[i].Spec, path.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
 	}
 	if spec.Ordinals != nil {
 		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(spec.Ordinals.Start), path.Child("ordinals", "start"))...)
 	}
 	errs = append(errs, validateSelector(spec.Selector, "statefulset", path.Child("selector"))...)
 	errs = append(errs, selectsTemplate(spec.Selector, &spec.Template, path)...)
-	errs = append(errs, core.ValidatePodTemplate(withClaims(spec), path.Child("template"))...)
+	errs = append(errs, podspec.ValidateTemplate(withClaims(spec), path.Child("template"))...)
 	if p := spec.Template.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
 		errs = append(errs, field.NotSupported(path.Child("template", "spec", "restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}

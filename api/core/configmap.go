@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/resources"
+	"bonsai/api/validate"
 )
 
 func configMapRow() resources.Row {
@@ -43,14 +44,14 @@ func validateConfigMap(c *corev1.ConfigMap) field.ErrorList {
 	var errs field.ErrorList
 	total := 0
 	for k, v := range c.Data {
-		errs = append(errs, invalid(field.NewPath("data").Key(k), k, validation.IsConfigMapKey(k))...)
+		errs = append(errs, validate.Invalid(field.NewPath("data").Key(k), k, validation.IsConfigMapKey(k))...)
 		if _, both := c.BinaryData[k]; both {
 			errs = append(errs, field.Invalid(field.NewPath("data").Key(k), k, "duplicate of key present in binaryData"))
 		}
 		total += len(v)
 	}
 	for k, v := range c.BinaryData {
-		errs = append(errs, invalid(field.NewPath("binaryData").Key(k), k, validation.IsConfigMapKey(k))...)
+		errs = append(errs, validate.Invalid(field.NewPath("binaryData").Key(k), k, validation.IsConfigMapKey(k))...)
 		total += len(v)
 	}
 	if total > maxConfigMapSize {

@@ -10,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"bonsai/api/defaults"
 	"bonsai/api/resources"
+	"bonsai/api/validate"
 )
 
 func endpointsRow() resources.Row {
@@ -26,7 +28,7 @@ func endpointsRow() resources.Row {
 			Default: func(e *corev1.Endpoints) {
 				for i := range e.Subsets {
 					for j := range e.Subsets[i].Ports {
-						set(&e.Subsets[i].Ports[j].Protocol, corev1.ProtocolTCP)
+						defaults.Set(&e.Subsets[i].Ports[j].Protocol, corev1.ProtocolTCP)
 					}
 				}
 			},
@@ -111,10 +113,10 @@ func validateEndpoints(e *corev1.Endpoints) field.ErrorList {
 func validateEndpointAddress(a *corev1.EndpointAddress, path *field.Path) field.ErrorList {
 	errs := validation.IsValidIPForLegacyField(path.Child("ip"), a.IP, true, nil)
 	if a.Hostname != "" {
-		errs = append(errs, invalid(path.Child("hostname"), a.Hostname, validation.IsDNS1123Label(a.Hostname))...)
+		errs = append(errs, validate.Invalid(path.Child("hostname"), a.Hostname, validation.IsDNS1123Label(a.Hostname))...)
 	}
 	if a.NodeName != nil {
-		errs = append(errs, invalid(path.Child("nodeName"), *a.NodeName, validation.IsDNS1123Subdomain(*a.NodeName))...)
+		errs = append(errs, validate.Invalid(path.Child("nodeName"), *a.NodeName, validation.IsDNS1123Subdomain(*a.NodeName))...)
 	}
 	return append(errs, nonSpecialIP(a.IP, path.Child("ip"))...)
 }
@@ -125,12 +127,12 @@ func validateEndpointPort(p *corev1.EndpointPort, needName bool, path *field.Pat
 	case needName && p.Name == "":
 		errs = append(errs, field.Required(path.Child("name"), ""))
 	case p.Name != "":
-		errs = append(errs, invalid(path.Child("name"), p.Name, validation.IsDNS1123Label(p.Name))...)
+		errs = append(errs, validate.Invalid(path.Child("name"), p.Name, validation.IsDNS1123Label(p.Name))...)
 	}
-	errs = append(errs, invalid(path.Child("port"), p.Port, validation.IsValidPortNum(int(p.Port)))...)
-	errs = append(errs, oneOf(path.Child("protocol"), p.Protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
+	errs = append(errs, validate.Invalid(path.Child("port"), p.Port, validation.IsValidPortNum(int(p.Port)))...)
+	errs = append(errs, validate.OneOf(path.Child("protocol"), p.Protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
 	if p.AppProtocol != nil {
-		errs = append(errs, validateQualifiedName(*p.AppProtocol, path.Child("appProtocol"))...)
+		errs = append(errs, validate.QualifiedName(*p.AppProtocol, path.Child("appProtocol"))...)
 	}
 	return errs
 }

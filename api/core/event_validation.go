@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/validate"
 )
 
 // Longest texts of an event in its new form.
@@ -97,7 +99,7 @@ func eventFields(e *corev1.Event, controller string) field.ErrorList {
 	if e.ReportingController == "" {
 		errs = append(errs, field.Required(field.NewPath(controller), ""))
 	}
-	errs = append(errs, validateQualifiedName(e.ReportingController, field.NewPath(controller))...)
+	errs = append(errs, validate.QualifiedName(e.ReportingController, field.NewPath(controller))...)
 	need := func(name, value string, most int) {
 		at := field.NewPath(name)
 		if value == "" {

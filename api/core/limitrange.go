@@ -10,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"bonsai/api/quantity"
 	"bonsai/api/resources"
+	"bonsai/api/validate"
 )
 
 func limitRangeRow() resources.Row {
@@ -40,7 +42,7 @@ func defaultLimitRange(l *corev1.LimitRange) {
 	for i := range l.Spec.Limits {
 		item := &l.Spec.Limits[i]
 		for _, list := range []corev1.ResourceList{item.Max, item.Min, item.Default, item.DefaultRequest, item.MaxLimitRequestRatio} {
-			roundUp(list)
+			quantity.RoundUp(list)
 		}
 		if item.Type != corev1.LimitTypeContainer {
 			continue
@@ -66,7 +68,7 @@ func validateLimitRange(l *corev1.LimitRange) field.ErrorList {
 	types := sets.New[corev1.LimitType]()
 	for i := range l.Spec.Limits {
 		item, at := &l.Spec.Limits[i], field.NewPath("spec", "limits").Index(i)
-		errs = append(errs, validateQualifiedName(string(item.Type), at.Child("type"))...)
+		errs = append(errs, validate.QualifiedName(string(item.Type), at.Child("type"))...)
 		if s := string(item.Type); len(validation.IsQualifiedName(s)) == 0 && !strings.Contains(s, "/") && item.Type != corev1.LimitTypePod && item.Type != corev1.LimitTypeContainer && item.Type != corev1.LimitTypePersistentVolumeClaim {
 			errs = append(errs, field.Invalid(at.Child("type"), item.Type, "must be a standard limit type or fully qualified"))
 		}
@@ -105,8 +107,8 @@ func validateLimitOrder(item *corev1.LimitRangeItem, path *field.Path) field.Err
 		for n, q := range l.list {
 			names.Insert(n)
 			at := path.Child(l.name).Key(string(n))
-			errs = append(errs, validateResourceName(n, at)...)
-			errs = append(errs, ValidateQuantity(n, q, at)...)
+			errs = append(errs, quantity.ValidateName(n, at)...)
+			errs = append(errs, quantity.Validate(n, q, at)...)
 		}
 	}
 	for _, n := range sets.List(names) {

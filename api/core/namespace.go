@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/resources"
+	"bonsai/api/validate"
 )
 
 func namespaceRow() resources.Row {
@@ -116,7 +117,7 @@ func validateNamespaceFinalizers(n *corev1.Namespace, at func(int) *field.Path) 
 	for i, f := range n.Spec.Finalizers {
 		path := at(i)
 		msgs := validation.IsQualifiedName(string(f))
-		errs = append(errs, invalid(path, string(f), msgs)...)
+		errs = append(errs, validate.Invalid(path, string(f), msgs)...)
 		if !strings.Contains(string(f), "/") && f != corev1.FinalizerKubernetes {
 			errs = append(errs, field.Invalid(path, string(f), "name is neither a standard finalizer name nor is it fully qualified"))
 		}

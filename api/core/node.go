@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"bonsai/api/quantity"
 	"bonsai/api/resources"
 )
 
@@ -65,8 +66,8 @@ func defaultNode(n *corev1.Node) {
 	case s.PodCIDR != "" && (len(s.PodCIDRs) == 0 || s.PodCIDRs[0] != s.PodCIDR):
 		s.PodCIDRs = []string{s.PodCIDR}
 	}
-	roundUp(n.Status.Capacity)
-	roundUp(n.Status.Allocatable)
+	quantity.RoundUp(n.Status.Capacity)
+	quantity.RoundUp(n.Status.Allocatable)
 	if n.Status.Allocatable == nil && len(n.Status.Capacity) > 0 {
 		n.Status.Allocatable = n.Status.Capacity.DeepCopy()
 	}

@@ -9,6 +9,10 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/podspec"
+	"bonsai/api/quantity"
+	"bonsai/api/validate"
 )
 
 func validateNode(n *corev1.Node) field.ErrorList {
@@ -41,8 +45,8 @@ func validateNodeQuantities(n *corev1.Node) field.ErrorList {
 		name string
 		list corev1.ResourceList
 	}{{"capacity", n.Status.Capacity}, {"allocatable", n.Status.Allocatable}} {
-		for _, name := range sortedNames(l.list) {
-			errs = append(errs, ValidateQuantity(name, l.list[name], field.NewPath("status", l.name, string(name)))...)
+		for _, name := range quantity.Names(l.list) {
+			errs = append(errs, quantity.Validate(name, l.list[name], field.NewPath("status", l.name, string(name)))...)
 		}
 	}
 	return errs
@@ -74,8 +78,8 @@ func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 	for i := range taints {
 		t, at := &taints[i], path.Index(i)
 		errs = append(errs, metavalidation.ValidateLabelName(t.Key, at.Child("key"))...)
-		errs = append(errs, invalid(at.Child("value"), t.Value, validation.IsValidLabelValue(t.Value))...)
-		errs = append(errs, validateTaintEffect(t.Effect, false, at.Child("effect"))...)
+		errs = append(errs, validate.Invalid(at.Child("value"), t.Value, validation.IsValidLabelValue(t.Value))...)
+		errs = append(errs, podspec.ValidateTaintEffect(t.Effect, false, at.Child("effect"))...)
 		p := pair{t.Key, t.Effect}
 		if seen[p] {
 			dup := field.Duplicate(at, taintValue{t.Key, t.Value, t.Effect, t.TimeAdded})

@@ -8,6 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"bonsai/api/defaults"
+	"bonsai/api/podspec/volumes"
+	"bonsai/api/quantity"
 	"bonsai/api/resources"
 )
 
@@ -115,25 +118,11 @@ func persistentVolumeStatusStrategy(now func() time.Time) resources.Typed[*corev
 
 func defaultPersistentVolume(v *corev1.PersistentVolume) {
 	s := &v.Spec
-	set(&v.Status.Phase, corev1.VolumePending)
-	set(&s.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
-	setPtr(&s.VolumeMode, corev1.PersistentVolumeFilesystem)
-	roundUp(s.Capacity)
-	switch {
-	case s.HostPath != nil:
-		setPtr(&s.HostPath.Type, corev1.HostPathUnset)
-	case s.ISCSI != nil:
-		set(&s.ISCSI.ISCSIInterface, "default")
-	case s.RBD != nil:
-		set(&s.RBD.RBDPool, "rbd")
-		set(&s.RBD.RadosUser, "admin")
-		set(&s.RBD.Keyring, "/etc/ceph/keyring")
-	case s.AzureDisk != nil:
-		defaultNetworkVolume(&corev1.Volume{VolumeSource: corev1.VolumeSource{AzureDisk: s.AzureDisk}})
-	case s.ScaleIO != nil:
-		set(&s.ScaleIO.StorageMode, "ThinProvisioned")
-		set(&s.ScaleIO.FSType, "xfs")
-	}
+	defaults.Set(&v.Status.Phase, corev1.VolumePending)
+	defaults.Set(&s.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
+	defaults.SetPtr(&s.VolumeMode, corev1.PersistentVolumeFilesystem)
+	quantity.RoundUp(s.Capacity)
+	volumes.DefaultPersistent(&s.PersistentVolumeSource)
 }
 
 // persistentVolumeWarnings tells of what has a better way by now.

@@ -9,6 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"bonsai/api/defaults"
+	"bonsai/api/podspec/volumes"
+	"bonsai/api/quantity"
 	"bonsai/api/resources"
 )
 
@@ -84,10 +87,10 @@ func volumeClaimStrategy() resources.Typed[*corev1.PersistentVolumeClaim] {
 	return resources.Typed[*corev1.PersistentVolumeClaim]{
 		ReturnDeleted: true,
 		Default: func(c *corev1.PersistentVolumeClaim) {
-			set(&c.Status.Phase, corev1.ClaimPending)
-			DefaultClaimSpec(&c.Spec)
-			roundUp(c.Status.Capacity)
-			roundUp(c.Status.AllocatedResources)
+			defaults.Set(&c.Status.Phase, corev1.ClaimPending)
+			volumes.DefaultClaim(&c.Spec)
+			quantity.RoundUp(c.Status.Capacity)
+			quantity.RoundUp(c.Status.AllocatedResources)
 		},
 		PrepareCreate: func(c *corev1.PersistentVolumeClaim) {
 			c.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}

@@ -8,68 +8,15 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/diff"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/podspec/volumes"
+	"bonsai/api/quantity"
 )
 
 func validateVolumeClaim(c *corev1.PersistentVolumeClaim) field.ErrorList {
-	return ValidateClaimSpec(&c.Spec, field.NewPath("spec"))
-}
-
-// ValidateClaimSpec checks what a claim must say, of its own or in a template: how it is accessed, its size, and what it may
-// be bound to and filled from.
-func ValidateClaimSpec(s *corev1.PersistentVolumeClaimSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if len(s.AccessModes) == 0 {
-		errs = append(errs, field.Required(path.Child("accessModes"), "at least 1 access mode is required"))
-	}
-	if s.Selector != nil {
-		errs = append(errs, metavalidation.ValidateLabelSelector(s.Selector, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
-	}
-	errs = append(errs, validateAccessModes(s.AccessModes, path.Child("accessModes"))...)
-	at := path.Child("resources").Key(string(corev1.ResourceStorage))
-	if size, ok := s.Resources.Requests[corev1.ResourceStorage]; !ok {
-		errs = append(errs, field.Required(at, ""))
-	} else if size.Sign() <= 0 {
-		errs = append(errs, field.Invalid(at, size.String(), "must be greater than zero"))
-	}
-	if n := s.StorageClassName; n != nil && *n != "" {
-		errs = append(errs, invalid(path.Child("storageClassName"), *n, apivalidation.NameIsDNSSubdomain(*n, false))...)
-	}
-	errs = append(errs, validateVolumeMode(s.VolumeMode, path.Child("volumeMode"))...)
-	if n := s.VolumeAttributesClassName; n != nil && *n != "" {
-		errs = append(errs, invalid(path.Child("volumeAttributesClassName"), *n, apivalidation.NameIsDNSSubdomain(*n, false))...)
-	}
-	return append(errs, validateDataSources(s, path)...)
-}
-
-func validateDataSources(s *corev1.PersistentVolumeClaimSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	d, r := s.DataSource, s.DataSourceRef
-	if d != nil {
-		errs = append(errs, validateDataSource(d.APIGroup, d.Kind, d.Name, path.Child("dataSource"))...)
-	}
-	if r != nil {
-		errs = append(errs, validateDataSource(r.APIGroup, r.Kind, r.Name, path.Child("dataSourceRef"))...)
-	}
-	if d != nil && r != nil && (r.Namespace == nil || *r.Namespace == "") &&
-		(d.Kind != r.Kind || d.Name != r.Name || !apiequality.Semantic.DeepEqual(d.APIGroup, r.APIGroup)) {
-		errs = append(errs, field.Invalid(path, struct{}{}, "must match dataSourceRef"))
-	}
-	return errs
-}
-
-func validateDataSource(group *string, kind, name string, path *field.Path) field.ErrorList {
-	errs := append(required(path.Child("name"), name), required(path.Child("kind"), kind)...)
-	if group == nil || *group == "" {
-		if kind != "PersistentVolumeClaim" {
-			errs = append(errs, field.Invalid(path, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup"))
-		}
-		return errs
-	}
-	return append(errs, invalid(path.Child("apiGroup"), *group, validation.IsDNS1123Subdomain(*group))...)
+	return volumes.ValidateClaim(&c.Spec, field.NewPath("spec"))
 }
 
 // validateVolumeClaimUpdate: the spec stays, but for the volume and the class that a claim is given once, and for the size and
@@ -115,7 +62,7 @@ func givenClass(obj, old *corev1.PersistentVolumeClaim) bool {
 func validateVolumeClaimStatus(s *corev1.PersistentVolumeClaimStatus) field.ErrorList {
 	path := field.NewPath("status")
 	var errs field.ErrorList
-	for _, name := range sortedNames(s.Capacity) {
+	for _, name := range quantity.Names(s.Capacity) {
 		errs = append(errs, validateAmount(name, s.Capacity, path.Child("capacity"))...)
 	}
 	statuses := []corev1.ClaimResourceStatus{corev1.PersistentVolumeClaimControllerResizeInProgress, corev1.PersistentVolumeClaimControllerResizeInfeasible,
@@ -127,7 +74,7 @@ func validateVolumeClaimStatus(s *corev1.PersistentVolumeClaimStatus) field.Erro
 			errs = append(errs, field.NotSupported(at, corev1.ClaimResourceStatus(name), statuses))
 		}
 	}
-	for _, name := range sortedNames(s.AllocatedResources) {
+	for _, name := range quantity.Names(s.AllocatedResources) {
 		at := path.Child("allocatedResources")
 		if bad := validateStorageName(name, at); len(bad) > 0 {
 			errs = append(errs, bad...)
@@ -140,7 +87,7 @@ func validateVolumeClaimStatus(s *corev1.PersistentVolumeClaimStatus) field.Erro
 
 // validateStorageName: storage, or something of a driver's own.
 func validateStorageName(name corev1.ResourceName, path *field.Path) field.ErrorList {
-	if name == corev1.ResourceStorage || strings.Contains(string(name), "/") && !isNativeResource(name) {
+	if name == corev1.ResourceStorage || strings.Contains(string(name), "/") && !quantity.IsNative(name) {
 		return nil
 	}
 	return field.ErrorList{field.NotSupported(path, name, []corev1.ResourceName{corev1.ResourceStorage})}

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"bonsai/api/podspec/downward"
 	"bonsai/api/resources"
 )
 
@@ -21,7 +22,7 @@ func podRow() resources.Row {
 		Strategy:     podStrategy().Strategy(),
 		Subresources: podSubresources(),
 		Fields:       resources.Fields(podFields),
-		FieldNames:   podFieldNames(),
+		FieldNames:   downward.Selectable(),
 		Columns:      podColumns(),
 		Cells:        resources.Cells(podCells),
 	}
@@ -41,12 +42,6 @@ func podSubresources() []resources.Subresource {
 		resources.Action("proxy", kind("PodProxyOptions"), "create", "delete", "get", "patch", "update"),
 		resources.Status(podStatusStrategy().Strategy()),
 	}
-}
-
-// podFieldNames are the fields of pods that can be selected by.
-func podFieldNames() []string {
-	return []string{"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
-		"status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName"}
 }
 
 func podFields(p *corev1.Pod) fields.Set {

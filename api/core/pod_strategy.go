@@ -5,6 +5,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"bonsai/api/podspec"
 	"bonsai/api/resources"
 )
 
@@ -88,9 +89,9 @@ func withMeta(old, sent *corev1.Pod) *corev1.Pod {
 
 // preparePodCreate starts a pod's life: Pending, with its quality of service, and with nothing a client said of its status.
 func preparePodCreate(p *corev1.Pod) {
-	p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: QOSClass(p)}
+	p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: podspec.QOSClass(p)}
 	applyMatchLabelKeys(p)
-	appArmorFromAnnotations(p)
+	podspec.AppArmorFromAnnotations(&p.Spec, p.Annotations)
 	if len(p.Spec.SchedulingGates) > 0 {
 		p.Status.Conditions = []corev1.PodCondition{{
 			Type:               corev1.PodScheduled,
@@ -164,4 +165,10 @@ func podGrace(p *corev1.Pod, opts *metav1.DeleteOptions) *int64 {
 		return nil
 	}
 	return &seconds
+}
+
+// DefaultPod fills in what a client left out of a pod, its status included.
+func DefaultPod(p *corev1.Pod) {
+	podspec.DefaultPod(&p.Spec)
+	setPodIPs(&p.Status)
 }

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/api/podspec"
 )
 
 // PodSummary is a pod in the few words of `kubectl get pods`.
@@ -31,7 +33,7 @@ func SummarizePod(p *corev1.Pod) PodSummary {
 	}
 	sidecars := map[string]bool{}
 	for i := range p.Spec.InitContainers {
-		if IsSidecar(&p.Spec.InitContainers[i]) {
+		if podspec.IsSidecar(&p.Spec.InitContainers[i]) {
 			sidecars[p.Spec.InitContainers[i].Name] = true
 			s.Total++
 		}

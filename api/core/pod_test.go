@@ -5,55 +5,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
-
-func list(pairs ...string) corev1.ResourceList {
-	l := corev1.ResourceList{}
-	for i := 0; i < len(pairs); i += 2 {
-		l[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
-	}
-	return l
-}
-
-func TestQOSClass(t *testing.T) {
-	t.Parallel()
-	both := corev1.ResourceRequirements{Limits: list("cpu", "1", "memory", "1Gi"), Requests: list("cpu", "1", "memory", "1Gi")}
-	for name, c := range map[string]struct {
-		containers, init []corev1.ResourceRequirements
-		pod              *corev1.ResourceRequirements
-		want             corev1.PodQOSClass
-	}{
-		"nothing asked":            {containers: []corev1.ResourceRequirements{{}}, want: corev1.PodQOSBestEffort},
-		"all limits":               {containers: []corev1.ResourceRequirements{both}, want: corev1.PodQOSGuaranteed},
-		"one container without":    {containers: []corev1.ResourceRequirements{both, {}}, want: corev1.PodQOSBurstable},
-		"init container without":   {containers: []corev1.ResourceRequirements{both}, init: []corev1.ResourceRequirements{{}}, want: corev1.PodQOSBurstable},
-		"cpu only":                 {containers: []corev1.ResourceRequirements{{Limits: list("cpu", "1"), Requests: list("cpu", "1")}}, want: corev1.PodQOSBurstable},
-		"requests below limits":    {containers: []corev1.ResourceRequirements{{Limits: both.Limits, Requests: list("cpu", "1", "memory", "1Mi")}}, want: corev1.PodQOSBurstable},
-		"other resources":          {containers: []corev1.ResourceRequirements{{Limits: list("example.com/gpu", "1")}}, want: corev1.PodQOSBestEffort},
-		"zeros":                    {containers: []corev1.ResourceRequirements{{Requests: list("cpu", "0")}}, want: corev1.PodQOSBestEffort},
-		"the pod speaks for all":   {containers: []corev1.ResourceRequirements{{}}, pod: &both, want: corev1.PodQOSGuaranteed},
-		"limits without requests":  {containers: []corev1.ResourceRequirements{{Limits: both.Limits}}, want: corev1.PodQOSBurstable},
-		"the pod names nothing":    {containers: []corev1.ResourceRequirements{both}, pod: &corev1.ResourceRequirements{}, want: corev1.PodQOSGuaranteed},
-		"the pod asks for nothing": {containers: []corev1.ResourceRequirements{{}}, pod: &corev1.ResourceRequirements{}, want: corev1.PodQOSBestEffort},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := &corev1.Pod{Spec: corev1.PodSpec{Resources: c.pod}}
-			for _, r := range c.containers {
-				p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Resources: r})
-			}
-			for _, r := range c.init {
-				p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Resources: r})
-			}
-			if got := QOSClass(p); got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
-		})
-	}
-}
 
 func TestPodGrace(t *testing.T) {
 	t.Parallel()
@@ -78,42 +32,6 @@ func TestPodGrace(t *testing.T) {
 				t.Error(diff)
 			}
 		})
-	}
-}
-
-func TestPullPolicy(t *testing.T) {
-	t.Parallel()
-	digest := "@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-	for image, want := range map[string]corev1.PullPolicy{
-		"nginx":                        corev1.PullAlways,
-		"nginx:latest":                 corev1.PullAlways,
-		"nginx:1":                      corev1.PullIfNotPresent,
-		"registry:5000/nginx":          corev1.PullAlways,
-		"nginx" + digest:               corev1.PullIfNotPresent,
-		"nginx:latest" + digest:        corev1.PullAlways,
-		"Not An Image":                 corev1.PullIfNotPresent,
-		"registry.example/a/b/c:v1.36": corev1.PullIfNotPresent,
-	} {
-		if got := pullPolicyOf(image); got != want {
-			t.Errorf("%q: got %s, want %s", image, got, want)
-		}
-	}
-}
-
-func TestSplitSubscript(t *testing.T) {
-	t.Parallel()
-	for path, want := range map[string][2]string{
-		"metadata.labels['app']":   {"metadata.labels", "app"},
-		"metadata.labels['a/b.c']": {"metadata.labels", "a/b.c"},
-		"metadata.labels['']":      {"metadata.labels", ""},
-		"metadata.labels":          {},
-		"metadata.labels['app'":    {},
-		"['app']":                  {},
-	} {
-		base, key, ok := SplitSubscript(path)
-		if ok != (want[0] != "") || ok && [2]string{base, key} != want {
-			t.Errorf("%s: got %q %q %t", path, base, key, ok)
-		}
 	}
 }
 

@@ -9,13 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/podspec"
 )
 
 // ValidatePod checks a pod after defaulting, but for the metadata common to all kinds.
 func ValidatePod(p *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := validatePodAnnotations(p.Annotations, &p.Spec, field.NewPath("metadata", "annotations"))
-	errs = append(errs, ValidatePodSpec(&p.Spec, path)...)
+	errs := podspec.ValidateAnnotations(p.Annotations, &p.Spec, field.NewPath("metadata", "annotations"))
+	errs = append(errs, podspec.Validate(&p.Spec, path)...)
 	errs = append(errs, validateTokens(&p.Spec, path)...)
 	return append(errs, validateGates(p, path)...)
 }
@@ -152,7 +154,7 @@ func validateAddedTolerations(now, was []corev1.Toleration, path *field.Path) fi
 			return field.ErrorList{field.Forbidden(path, "existing toleration can not be modified except its tolerationSeconds")}
 		}
 	}
-	return validateTolerations(now, path)
+	return podspec.ValidateTolerations(now, path)
 }
 
 // validateGatesUpdate: gates can be removed, never added.
@@ -180,7 +182,7 @@ func validateGatedSelection(obj, old *corev1.Pod, path *field.Path) field.ErrorL
 		}
 	}
 	now, was := requiredNodes(obj), requiredNodes(old)
-	at := path.Child("affinity", "nodeAffinity", requiredTerms)
+	at := path.Child("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 	switch {
 	case was == nil:
 	case now == nil, len(now.NodeSelectorTerms) != len(was.NodeSelectorTerms):

@@ -6,18 +6,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/podspec"
+	"bonsai/api/validate"
 )
 
 // ValidatePodStatusUpdate checks a status as a kubelet reports it: addresses, and containers that may not come back to life.
 func ValidatePodStatusUpdate(obj, old *corev1.Pod) field.ErrorList {
 	path := field.NewPath("status")
-	errs := validatePodAnnotations(obj.Annotations, &obj.Spec, field.NewPath("metadata", "annotations"))
+	errs := podspec.ValidateAnnotations(obj.Annotations, &obj.Spec, field.NewPath("metadata", "annotations"))
 	errs = append(errs, validateMirrorUpdate(obj, old)...)
 	if obj.Spec.NodeName != old.Spec.NodeName {
 		errs = append(errs, field.Forbidden(path.Child("nodeName"), "may not be changed directly"))
 	}
 	if n := obj.Status.NominatedNodeName; n != "" {
-		errs = append(errs, invalid(path.Child("nominatedNodeName"), n, apivalidation.NameIsDNSSubdomain(n, false))...)
+		errs = append(errs, validate.Invalid(path.Child("nominatedNodeName"), n, apivalidation.NameIsDNSSubdomain(n, false))...)
 		if obj.Spec.NodeName != "" && n != old.Status.NominatedNodeName {
 			errs = append(errs, field.Forbidden(path.Child("nominatedNodeName"), "may not be set on pods that are already bound to a node"))
 		}

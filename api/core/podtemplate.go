@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"bonsai/api/podspec"
 	"bonsai/api/resources"
 )
 
@@ -21,9 +22,9 @@ func podTemplateRow() resources.Row {
 		NewList:     resources.Make[corev1.PodTemplateList],
 		Strategy: resources.Typed[*corev1.PodTemplate]{
 			ReturnDeleted:  true,
-			Default:        func(t *corev1.PodTemplate) { DefaultPodTemplate(&t.Template) },
-			Validate:       func(t *corev1.PodTemplate) field.ErrorList { return ValidatePodTemplate(&t.Template, path) },
-			ValidateUpdate: func(t, _ *corev1.PodTemplate) field.ErrorList { return ValidatePodTemplate(&t.Template, path) },
+			Default:        func(t *corev1.PodTemplate) { podspec.DefaultTemplate(&t.Template) },
+			Validate:       func(t *corev1.PodTemplate) field.ErrorList { return podspec.ValidateTemplate(&t.Template, path) },
+			ValidateUpdate: func(t, _ *corev1.PodTemplate) field.ErrorList { return podspec.ValidateTemplate(&t.Template, path) },
 			SpecChanged: func(obj, old *corev1.PodTemplate) bool {
 				return !apiequality.Semantic.DeepEqual(obj.Template, old.Template)
 			},
@@ -35,7 +36,7 @@ func podTemplateRow() resources.Row {
 			resources.Column("Pod Labels", "The labels for the pod template."),
 		},
 		Cells: resources.Cells(func(t *corev1.PodTemplate, _ time.Time) []any {
-			names, images := ContainerTexts(t.Template.Spec.Containers)
+			names, images := podspec.ContainerTexts(t.Template.Spec.Containers)
 			return []any{t.Name, names, images, SelectorText(t.Template.Labels)}
 		}),
 	}

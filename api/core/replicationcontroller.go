@@ -3,7 +3,6 @@ package core
 import (
 	"maps"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
+	"bonsai/api/defaults"
+	"bonsai/api/podspec"
 	"bonsai/api/resources"
 )
 
@@ -46,28 +48,12 @@ func replicationControllerRow() resources.Row {
 		Cells: resources.Cells(func(r *corev1.ReplicationController, now time.Time) []any {
 			var names, images string
 			if r.Spec.Template != nil {
-				names, images = ContainerTexts(r.Spec.Template.Spec.Containers)
+				names, images = podspec.ContainerTexts(r.Spec.Template.Spec.Containers)
 			}
-			return []any{r.Name, int64(derefOr(r.Spec.Replicas, 0)), int64(r.Status.Replicas), int64(r.Status.ReadyReplicas),
+			return []any{r.Name, int64(ptr.Deref(r.Spec.Replicas, 0)), int64(r.Status.Replicas), int64(r.Status.ReadyReplicas),
 				resources.Age(r.CreationTimestamp, now), names, images, SelectorText(r.Spec.Selector)}
 		}),
 	}
-}
-
-// ContainerTexts returns the names and the images of containers as tables show them: with commas between.
-func ContainerTexts(cs []corev1.Container) (names, images string) {
-	n, i := make([]string, len(cs)), make([]string, len(cs))
-	for k := range cs {
-		n[k], i[k] = cs[k].Name, cs[k].Image
-	}
-	return strings.Join(n, ","), strings.Join(i, ",")
-}
-
-func derefOr[T any](p *T, v T) T {
-	if p == nil {
-		return v
-	}
-	return *p
 }
 
 func rcStrategy() resources.Typed[*corev1.ReplicationController] {
@@ -83,7 +69,7 @@ func rcStrategy() resources.Typed[*corev1.ReplicationController] {
 			if obj.Spec.Template == nil || old != nil && apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) {
 				return nil
 			}
-			return PodSpecWarnings(&obj.Spec.Template.Spec, obj.Spec.Template.Annotations, field.NewPath("spec", "template"))
+			return podspec.Warnings(&obj.Spec.Template.Spec, obj.Spec.Template.Annotations, field.NewPath("spec", "template"))
 		},
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		SpecChanged: func(obj, old *corev1.ReplicationController) bool {
@@ -128,11 +114,11 @@ func ValidateReplicaStatus(all, labeled, ready, available int32, generation int6
 
 // defaultRC takes a missing selector and missing labels from the template.
 func defaultRC(r *corev1.ReplicationController) {
-	setPtr(&r.Spec.Replicas, 1)
+	defaults.SetPtr(&r.Spec.Replicas, 1)
 	if r.Spec.Template == nil {
 		return
 	}
-	DefaultPodTemplate(r.Spec.Template)
+	podspec.DefaultTemplate(r.Spec.Template)
 	if l := r.Spec.Template.Labels; l != nil {
 		if len(r.Spec.Selector) == 0 {
 			r.Spec.Selector = maps.Clone(l)
@@ -161,18 +147,6 @@ func validateRC(r *corev1.ReplicationController) field.ErrorList {
 	if s := labels.SelectorFromSet(r.Spec.Selector); !s.Empty() && !s.Matches(labels.Set(t.Labels)) {
 		errs = append(errs, field.Invalid(at.Child("metadata", "labels"), t.Labels, "`selector` does not match template `labels`"))
 	}
-	errs = append(errs, ValidatePodTemplate(t, at)...)
-	return append(errs, RunsForever(t, "ReplicationController", at.Child("spec"))...)
-}
-
-// RunsForever checks that the pods of a template, which is of the given kind, do not end by themselves.
-func RunsForever(t *corev1.PodTemplateSpec, kind string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if t.Spec.RestartPolicy != corev1.RestartPolicyAlways {
-		errs = append(errs, field.NotSupported(path.Child("restartPolicy"), t.Spec.RestartPolicy, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
-	}
-	if t.Spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(path.Child("activeDeadlineSeconds"), "activeDeadlineSeconds in "+kind+" is not Supported"))
-	}
-	return errs
+	errs = append(errs, podspec.ValidateTemplate(t, at)...)
+	return append(errs, podspec.RunsForever(t, "ReplicationController", at.Child("spec"))...)
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"bonsai/api/quantity"
 	"bonsai/api/resources"
 )
 
@@ -37,7 +38,7 @@ func resourceQuotaRow() resources.Row {
 
 func quotaCells(q *corev1.ResourceQuota, now time.Time) []any {
 	var requests, limits []string
-	for _, name := range sortedNames(q.Status.Hard) {
+	for _, name := range quantity.Names(q.Status.Hard) {
 		used, hard := q.Status.Used[name], q.Status.Hard[name]
 		word := fmt.Sprintf("%s: %s/%s", name, used.String(), hard.String())
 		if strings.HasPrefix(string(name), "limits.") {
@@ -53,9 +54,9 @@ func quotaStrategy() resources.Typed[*corev1.ResourceQuota] {
 	return resources.Typed[*corev1.ResourceQuota]{
 		ReturnDeleted: true,
 		Default: func(q *corev1.ResourceQuota) {
-			roundUp(q.Spec.Hard)
-			roundUp(q.Status.Hard)
-			roundUp(q.Status.Used)
+			quantity.RoundUp(q.Spec.Hard)
+			quantity.RoundUp(q.Status.Hard)
+			quantity.RoundUp(q.Status.Used)
 		},
 		PrepareCreate:  func(q *corev1.ResourceQuota) { q.Status = corev1.ResourceQuotaStatus{} },
 		PrepareUpdate:  func(obj, old *corev1.ResourceQuota) { obj.Status = *old.Status.DeepCopy() },
@@ -113,8 +114,8 @@ func isFlagScope(s corev1.ResourceQuotaScope) bool {
 
 // scopeFits tells whether a quota of a scope can count all of hard; what is no scope is complained of elsewhere.
 func scopeFits(s corev1.ResourceQuotaScope, hard corev1.ResourceList) bool {
-	return !isScope(s) || !slices.ContainsFunc(sortedNames(hard), func(name corev1.ResourceName) bool {
-		return isQuotaResource(name) && !scopeCounts(s, name)
+	return !isScope(s) || !slices.ContainsFunc(quantity.Names(hard), func(name corev1.ResourceName) bool {
+		return quantity.IsQuota(name) && !scopeCounts(s, name)
 	})
 }
 
@@ -208,15 +209,15 @@ func shownSelector(s *corev1.ScopeSelector) any {
 
 func validateQuotaList(l corev1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, name := range sortedNames(l) {
+	for _, name := range quantity.Names(l) {
 		at := path.Key(string(name))
 		if !strings.HasPrefix(string(name), "count/") {
-			errs = append(errs, validateResourceName(name, at)...)
-			if !strings.Contains(string(name), "/") && !isQuotaResource(name) {
+			errs = append(errs, quantity.ValidateName(name, at)...)
+			if !strings.Contains(string(name), "/") && !quantity.IsQuota(name) {
 				errs = append(errs, field.Invalid(at, name, "must be a standard resource for quota"))
 			}
 		}
-		errs = append(errs, ValidateQuantity(name, l[name], at)...)
+		errs = append(errs, quantity.Validate(name, l[name], at)...)
 	}
 	return errs
 }

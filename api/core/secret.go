@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"bonsai/api/defaults"
 	"bonsai/api/resources"
+	"bonsai/api/validate"
 )
 
 func secretRow() resources.Row {
@@ -27,7 +29,7 @@ func secretRow() resources.Row {
 		Strategy: resources.Typed[*corev1.Secret]{
 			Default: defaultSecret,
 			PrepareUpdate: func(obj, old *corev1.Secret) {
-				set(&obj.Type, old.Type)
+				defaults.Set(&obj.Type, old.Type)
 			},
 			Validate:       validateSecret,
 			ValidateUpdate: validateSecretUpdate,
@@ -51,7 +53,7 @@ func secretRow() resources.Row {
 
 // defaultSecret gives a secret its type and moves stringData, which is for writing only, into data.
 func defaultSecret(s *corev1.Secret) {
-	set(&s.Type, corev1.SecretTypeOpaque)
+	defaults.Set(&s.Type, corev1.SecretTypeOpaque)
 	if len(s.StringData) > 0 && s.Data == nil {
 		s.Data = make(map[string][]byte, len(s.StringData))
 	}
@@ -71,7 +73,7 @@ func validateSecret(s *corev1.Secret) field.ErrorList {
 	data := field.NewPath("data")
 	total := 0
 	for k, v := range s.Data {
-		errs = append(errs, invalid(data.Key(k), k, validation.IsConfigMapKey(k))...)
+		errs = append(errs, validate.Invalid(data.Key(k), k, validation.IsConfigMapKey(k))...)
 		total += len(v)
 	}
 	if total > corev1.MaxSecretSize {

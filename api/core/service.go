@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"bonsai/api/defaults"
 	"bonsai/api/resources"
 )
 
@@ -68,7 +69,7 @@ const (
 
 func defaultService(s *corev1.Service) {
 	spec := &s.Spec
-	set(&spec.SessionAffinity, corev1.ServiceAffinityNone)
+	defaults.Set(&spec.SessionAffinity, corev1.ServiceAffinityNone)
 	if spec.SessionAffinity == corev1.ServiceAffinityNone {
 		spec.SessionAffinityConfig = nil
 	}
@@ -78,25 +79,25 @@ func defaultService(s *corev1.Service) {
 			spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &timeout}}
 		}
 	}
-	set(&spec.Type, corev1.ServiceTypeClusterIP)
+	defaults.Set(&spec.Type, corev1.ServiceTypeClusterIP)
 	for i := range spec.Ports {
 		p := &spec.Ports[i]
-		set(&p.Protocol, corev1.ProtocolTCP)
+		defaults.Set(&p.Protocol, corev1.ProtocolTCP)
 		if p.TargetPort == intstr.FromInt32(0) || p.TargetPort == intstr.FromString("") {
 			p.TargetPort = intstr.FromInt32(p.Port)
 		}
 	}
 	if isExternal(spec) {
-		set(&spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
+		defaults.Set(&spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
 	}
 	if spec.Type != corev1.ServiceTypeExternalName {
-		setPtr(&spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
+		defaults.SetPtr(&spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
 	}
 	if spec.Type == corev1.ServiceTypeLoadBalancer {
-		setPtr(&spec.AllocateLoadBalancerNodePorts, true)
+		defaults.SetPtr(&spec.AllocateLoadBalancerNodePorts, true)
 		for i := range s.Status.LoadBalancer.Ingress {
 			if in := &s.Status.LoadBalancer.Ingress[i]; in.IP != "" {
-				setPtr(&in.IPMode, corev1.LoadBalancerIPModeVIP)
+				defaults.SetPtr(&in.IPMode, corev1.LoadBalancerIPModeVIP)
 			}
 		}
 	}
@@ -154,7 +155,7 @@ func keepAllocated(s, old *corev1.ServiceSpec) {
 		keepNodePorts(s, old)
 	}
 	if needsHealthPort(s) && needsHealthPort(old) {
-		set(&s.HealthCheckNodePort, old.HealthCheckNodePort)
+		defaults.Set(&s.HealthCheckNodePort, old.HealthCheckNodePort)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/validate"
 )
 
 // kubeletPort is what a load balancer may not forward to.
@@ -37,7 +39,7 @@ func validateService(s *corev1.Service) field.ErrorList {
 	errs = append(errs, validateSessionAffinity(spec, path)...)
 	errs = append(errs, ValidateClusterIPs(spec, path)...)
 	errs = append(errs, validateExternalIPs(spec.ExternalIPs, path.Child("externalIPs"))...)
-	errs = append(errs, oneOf(path.Child("type"), spec.Type, corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort)...)
+	errs = append(errs, validate.OneOf(path.Child("type"), spec.Type, corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort)...)
 	errs = append(errs, validateNodePorts(spec, ports)...)
 	errs = append(errs, validateLoadBalancer(spec, path)...)
 	return append(errs, validateTrafficPolicies(s, path)...)
@@ -72,7 +74,7 @@ func validateServiceType(s *corev1.ServiceSpec, headless bool, path *field.Path)
 			errs = append(errs, field.Forbidden(path.Child("ipFamilyPolicy"), "may not be set for ExternalName services"))
 		}
 		if name := strings.TrimSuffix(s.ExternalName, "."); name != "" {
-			errs = append(errs, invalid(path.Child("externalName"), name, validation.IsDNS1123Subdomain(name))...)
+			errs = append(errs, validate.Invalid(path.Child("externalName"), name, validation.IsDNS1123Subdomain(name))...)
 		} else {
 			errs = append(errs, field.Required(path.Child("externalName"), ""))
 		}
@@ -86,23 +88,23 @@ func validateServicePort(p *corev1.ServicePort, needName bool, names sets.Set[st
 	case p.Name == "" && needName:
 		errs = append(errs, field.Required(path.Child("name"), ""))
 	case p.Name != "":
-		errs = append(errs, invalid(path.Child("name"), p.Name, validation.IsDNS1123Label(p.Name))...)
+		errs = append(errs, validate.Invalid(path.Child("name"), p.Name, validation.IsDNS1123Label(p.Name))...)
 		if names.Has(p.Name) {
 			errs = append(errs, field.Duplicate(path.Child("name"), p.Name))
 		}
 		names.Insert(p.Name)
 	}
-	errs = append(errs, invalid(path.Child("port"), p.Port, validation.IsValidPortNum(int(p.Port)))...)
-	errs = append(errs, oneOf(path.Child("protocol"), p.Protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
-	errs = append(errs, validatePortRef(p.TargetPort, path.Child("targetPort"))...)
+	errs = append(errs, validate.Invalid(path.Child("port"), p.Port, validation.IsValidPortNum(int(p.Port)))...)
+	errs = append(errs, validate.OneOf(path.Child("protocol"), p.Protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
+	errs = append(errs, validate.Port(p.TargetPort, path.Child("targetPort"))...)
 	if p.AppProtocol != nil {
-		errs = append(errs, validateQualifiedName(*p.AppProtocol, path.Child("appProtocol"))...)
+		errs = append(errs, validate.QualifiedName(*p.AppProtocol, path.Child("appProtocol"))...)
 	}
 	return errs
 }
 
 func validateSessionAffinity(s *corev1.ServiceSpec, path *field.Path) field.ErrorList {
-	errs := oneOf(path.Child("sessionAffinity"), s.SessionAffinity, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
+	errs := validate.OneOf(path.Child("sessionAffinity"), s.SessionAffinity, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
 	at := path.Child("sessionAffinityConfig")
 	switch {
 	case s.SessionAffinity == corev1.ServiceAffinityNone && s.SessionAffinityConfig != nil:
@@ -133,14 +135,14 @@ func ValidateClusterIPs(s *corev1.ServiceSpec, path *field.Path) field.ErrorList
 	families := sets.New[corev1.IPFamily]()
 	for i, f := range s.IPFamilies {
 		at := path.Child("ipFamilies").Index(i)
-		errs = append(errs, oneOfOrEmpty(at, f, corev1.IPv4Protocol, corev1.IPv6Protocol)...)
+		errs = append(errs, validate.OneOfOrEmpty(at, f, corev1.IPv4Protocol, corev1.IPv6Protocol)...)
 		if families.Has(f) {
 			errs = append(errs, field.Duplicate(at, f))
 		}
 		families.Insert(f)
 	}
 	if p := s.IPFamilyPolicy; p != nil {
-		errs = append(errs, oneOf(path.Child("ipFamilyPolicy"), *p, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack, corev1.IPFamilyPolicySingleStack)...)
+		errs = append(errs, validate.OneOf(path.Child("ipFamilyPolicy"), *p, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack, corev1.IPFamilyPolicySingleStack)...)
 	}
 	at := path.Child("clusterIPs")
 	switch {
@@ -272,7 +274,7 @@ func validateLoadBalancer(s *corev1.ServiceSpec, path *field.Path) field.ErrorLi
 		if !balanced {
 			errs = append(errs, field.Forbidden(path.Child("loadBalancerClass"), "may only be used when `type` is 'LoadBalancer'"))
 		} else {
-			errs = append(errs, validateQualifiedName(*c, path.Child("loadBalancerClass"))...)
+			errs = append(errs, validate.QualifiedName(*c, path.Child("loadBalancerClass"))...)
 		}
 	}
 	return errs
@@ -286,14 +288,14 @@ func validateTrafficPolicies(s *corev1.Service, path *field.Path) field.ErrorLis
 	case !isExternal(spec) && spec.ExternalTrafficPolicy != "":
 		errs = append(errs, field.Invalid(at, spec.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
 	case isExternal(spec):
-		errs = append(errs, oneOf(at, spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)...)
+		errs = append(errs, validate.OneOf(at, spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)...)
 	}
 	if spec.HealthCheckNodePort != 0 && !needsHealthPort(spec) {
 		errs = append(errs, field.Invalid(path.Child("healthCheckNodePort"), spec.HealthCheckNodePort, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
 	}
 	at = path.Child("internalTrafficPolicy")
 	if p := spec.InternalTrafficPolicy; p != nil {
-		errs = append(errs, oneOf(at, *p, corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)...)
+		errs = append(errs, validate.OneOf(at, *p, corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)...)
 	} else if spec.Type != corev1.ServiceTypeExternalName {
 		errs = append(errs, field.Required(at, ""))
 	}
@@ -353,10 +355,10 @@ func validateServiceStatusUpdate(obj, _ *corev1.Service) field.ErrorList {
 		case in.IP == "" && in.IPMode != nil:
 			errs = append(errs, field.Forbidden(at.Child("ipMode"), "may not be specified when `ip` is not set"))
 		case in.IPMode != nil:
-			errs = append(errs, oneOf(at.Child("ipMode"), *in.IPMode, corev1.LoadBalancerIPModeProxy, corev1.LoadBalancerIPModeVIP)...)
+			errs = append(errs, validate.OneOf(at.Child("ipMode"), *in.IPMode, corev1.LoadBalancerIPModeProxy, corev1.LoadBalancerIPModeVIP)...)
 		}
 		if in.Hostname != "" {
-			errs = append(errs, invalid(at.Child("hostname"), in.Hostname, validation.IsDNS1123Subdomain(in.Hostname))...)
+			errs = append(errs, validate.Invalid(at.Child("hostname"), in.Hostname, validation.IsDNS1123Subdomain(in.Hostname))...)
 			if _, err := netip.ParseAddr(in.Hostname); err == nil {
 				errs = append(errs, field.Invalid(at.Child("hostname"), in.Hostname, "must be a DNS name, not an IP address"))
 			}

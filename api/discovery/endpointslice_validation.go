@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/validate"
 )
 
 // Bounds of a slice.
@@ -66,10 +68,10 @@ func validateEndpoints(endpoints []discoveryv1.Endpoint, t discoveryv1.AddressTy
 			errs = append(errs, validateAddress(a, t, addresses, j)...)
 		}
 		if n := e.NodeName; n != nil {
-			errs = append(errs, invalid(at.Child("nodeName"), *n, apivalidation.NameIsDNSSubdomain(*n, false))...)
+			errs = append(errs, validate.Invalid(at.Child("nodeName"), *n, apivalidation.NameIsDNSSubdomain(*n, false))...)
 		}
 		if h := e.Hostname; h != nil {
-			errs = append(errs, invalid(at.Child("hostname"), *h, validation.IsDNS1123Label(*h))...)
+			errs = append(errs, validate.Invalid(at.Child("hostname"), *h, validation.IsDNS1123Label(*h))...)
 		}
 		errs = append(errs, validateTopology(e.DeprecatedTopology, at.Child("deprecatedTopology"))...)
 		if e.Hints != nil {
@@ -139,7 +141,7 @@ func validateHints(h *discoveryv1.EndpointHints, path *field.Path) field.ErrorLi
 			errs = append(errs, field.Duplicate(at, z.Name))
 		}
 		zones.Insert(z.Name)
-		errs = append(errs, invalid(at, z.Name, validation.IsValidLabelValue(z.Name))...)
+		errs = append(errs, validate.Invalid(at, z.Name, validation.IsValidLabelValue(z.Name))...)
 	}
 	if len(h.ForNodes) > maxNodeHints {
 		return append(errs, field.TooMany(path.Child("forNodes"), len(h.ForNodes), maxNodeHints))
@@ -150,7 +152,7 @@ func validateHints(h *discoveryv1.EndpointHints, path *field.Path) field.ErrorLi
 			errs = append(errs, field.Duplicate(at, n.Name))
 		}
 		nodes.Insert(n.Name)
-		errs = append(errs, invalid(at, n.Name, apivalidation.NameIsDNSSubdomain(n.Name, false))...)
+		errs = append(errs, validate.Invalid(at, n.Name, apivalidation.NameIsDNSSubdomain(n.Name, false))...)
 	}
 	return errs
 }
@@ -165,7 +167,7 @@ func validatePorts(ports []discoveryv1.EndpointPort, path *field.Path) field.Err
 		at := path.Index(i)
 		name := deref(p.Name)
 		if name != "" {
-			errs = append(errs, invalid(at.Child("name"), name, validation.IsDNS1123Label(name))...)
+			errs = append(errs, validate.Invalid(at.Child("name"), name, validation.IsDNS1123Label(name))...)
 		}
 		if names.Has(name) {
 			errs = append(errs, field.Duplicate(at.Child("name"), name))
@@ -179,16 +181,8 @@ func validatePorts(ports []discoveryv1.EndpointPort, path *field.Path) field.Err
 			errs = append(errs, field.NotSupported(at.Child("protocol"), *p.Protocol, valid))
 		}
 		if p.AppProtocol != nil {
-			errs = append(errs, invalid(at.Child("appProtocol"), *p.AppProtocol, validation.IsQualifiedName(*p.AppProtocol))...)
+			errs = append(errs, validate.Invalid(at.Child("appProtocol"), *p.AppProtocol, validation.IsQualifiedName(*p.AppProtocol))...)
 		}
-	}
-	return errs
-}
-
-func invalid(path *field.Path, value any, msgs []string) field.ErrorList {
-	var errs field.ErrorList
-	for _, m := range msgs {
-		errs = append(errs, field.Invalid(path, value, m))
 	}
 	return errs
 }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"bonsai/api/core"
+	"bonsai/api/podspec"
 )
 
 // InScope tells whether q is about obj, an object of gr: it has no scopes, or obj is a pod, or a
@@ -47,9 +47,9 @@ func matches(s corev1.ScopedResourceSelectorRequirement, p *corev1.Pod) bool {
 	case corev1.ResourceQuotaScopeNotTerminating:
 		return !ends(p)
 	case corev1.ResourceQuotaScopeBestEffort:
-		return core.QOSClass(p) == corev1.PodQOSBestEffort
+		return podspec.QOSClass(p) == corev1.PodQOSBestEffort
 	case corev1.ResourceQuotaScopeNotBestEffort:
-		return core.QOSClass(p) != corev1.PodQOSBestEffort
+		return podspec.QOSClass(p) != corev1.PodQOSBestEffort
 	case corev1.ResourceQuotaScopePriorityClass:
 		return ofClass(s, p.Spec.PriorityClassName)
 	case corev1.ResourceQuotaScopeCrossNamespacePodAffinity:

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"bonsai/api/core"
+	"bonsai/api/podspec"
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/cgroup"
 	"bonsai/pkg/kubelet/client"
@@ -175,7 +176,7 @@ func (k *Kubelet) composeSources() error {
 	}
 	if k.cfg.StaticPodPath != "" {
 		k.files = &config.Files{Path: k.cfg.StaticPodPath, Node: k.cfg.NodeName, Period: k.cfg.StaticPeriod, Mu: &k.sources, Log: k.log,
-			Defaults: func(p *corev1.Pod) { core.DefaultPod(p); p.Status.QOSClass = core.QOSClass(p) }}
+			Defaults: func(p *corev1.Pod) { core.DefaultPod(p); p.Status.QOSClass = podspec.QOSClass(p) }}
 	}
 	if k.services, err = newServices(k.cfg.Client.Objects("services", "", "")); err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"bonsai/api/core"
+	"bonsai/api/podspec"
 	"bonsai/api/resources"
 )
 
@@ -19,7 +19,7 @@ func forbidPrivileged(s *resources.Strategy) {
 			errs = create(obj)
 		}
 		spec, path := podSpec(obj)
-		return append(errs, core.ForbidPrivileged(spec, path)...)
+		return append(errs, podspec.ForbidPrivileged(spec, path)...)
 	}
 	s.ValidateUpdate = func(obj, old runtime.Object) field.ErrorList {
 		var errs field.ErrorList
@@ -27,7 +27,7 @@ func forbidPrivileged(s *resources.Strategy) {
 			errs = update(obj, old)
 		}
 		spec, path := podSpec(obj)
-		return append(errs, core.ForbidPrivileged(spec, path)...)
+		return append(errs, podspec.ForbidPrivileged(spec, path)...)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"bonsai/api/core"
+	"bonsai/api/podspec"
 )
 
 // Containers are the containers of a pod's spec, of all kinds.
@@ -60,5 +60,5 @@ func QOSClass(pod *corev1.Pod) corev1.PodQOSClass {
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass
 	}
-	return core.QOSClass(pod)
+	return podspec.QOSClass(pod)
 }

@@ -16,7 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"bonsai/api/core"
+	"bonsai/api/podspec"
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/request"
 )
@@ -141,8 +141,8 @@ func uidOf(obj runtime.Object) string {
 
 // mirrorContent: a mirror pod must not open its node a way to objects that no pod bound to it needs.
 func mirrorContent(a *admission.Attributes, pod *corev1.Pod, node string) error {
-	for r := range core.PodReferences(pod) {
-		if r.Resource == core.RefServiceAccounts {
+	for r := range podspec.References(pod) {
+		if r.Resource == podspec.RefServiceAccounts {
 			return admission.Forbid(a, "node %q can not create pods that reference a service account", node)
 		}
 		return admission.Forbid(a, "node %q can not create pods that reference %s", node, r.Resource)

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"bonsai/api/core"
+	"bonsai/api/podspec"
 	"bonsai/pkg/apiserver/admission"
 )
 
@@ -112,13 +112,13 @@ func (p plugin) validateEphemeral(ctx context.Context, a *admission.Attributes, 
 
 // validateMirror: a mirror pod must not give its node a way to what other pods have.
 func validateMirror(a *admission.Attributes, pod *corev1.Pod) error {
-	for r := range core.PodReferences(pod) {
+	for r := range podspec.References(pod) {
 		switch {
-		case r.Resource == core.RefServiceAccounts && r.Name == "":
+		case r.Resource == podspec.RefServiceAccounts && r.Name == "":
 			return admission.Forbid(a, "a mirror pod may not use ServiceAccountToken volume projections")
-		case r.Resource == core.RefServiceAccounts:
+		case r.Resource == podspec.RefServiceAccounts:
 			return admission.Forbid(a, "a mirror pod may not reference service accounts")
-		case r.Resource == core.RefSecrets:
+		case r.Resource == podspec.RefSecrets:
 			return admission.Forbid(a, "a mirror pod may not reference secrets")
 		}
 	}

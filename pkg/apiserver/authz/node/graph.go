@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"bonsai/api/core"
+	"bonsai/api/podspec"
 )
 
 // object names one namespaced object that a node may need, by its resource.
@@ -20,7 +20,7 @@ func needsOf(p *corev1.Pod) []object {
 	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return list
 	}
-	for r := range core.PodReferences(p) {
+	for r := range podspec.References(p) {
 		if r.Name != "" {
 			list = append(list, object{r.Resource, p.Namespace, r.Name})
 		}

@@ -1,0 +1,85 @@
+package podspec
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Annotations of long ago that fields have taken the place of.
+const (
+	seccompPodAnnotation        = "seccomp.security.alpha.kubernetes.io/pod"
+	seccompContainerAnnotations = "container.seccomp.security.alpha.kubernetes.io/"
+	criticalPodAnnotation       = "scheduler.alpha.kubernetes.io/critical-pod"
+)
+
+func annotationWarnings(annotations map[string]string, path *field.Path) []string {
+	var w []string
+	for _, k := range slices.Sorted(maps.Keys(annotations)) {
+		switch {
+		case strings.HasPrefix(k, appArmorAnnotation):
+			w = append(w, fmt.Sprintf("%s: deprecated since v1.30; use the \"appArmorProfile\" field instead", path.Key(k)))
+		case k == seccompPodAnnotation || strings.HasPrefix(k, seccompContainerAnnotations):
+			w = append(w, fmt.Sprintf("%s: non-functional in v1.27+; use the \"seccompProfile\" field instead", path.Key(k)))
+		case k == criticalPodAnnotation:
+			w = append(w, fmt.Sprintf("%s: non-functional in v1.16+; use the \"priorityClassName\" field instead", path.Key(k)))
+		}
+	}
+	return w
+}
+
+// ValidateAnnotations checks the annotations that mean something to the system.
+func ValidateAnnotations(a map[string]string, s *corev1.PodSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	names := sets.New[string]()
+	for _, cs := range [][]corev1.Container{s.InitContainers, s.Containers} {
+		for i := range cs {
+			names.Insert(cs[i].Name)
+		}
+	}
+	if v, ok := a[corev1.PodDeletionCost]; ok && !validCost(v) {
+		errs = append(errs, field.Invalid(path.Key(corev1.PodDeletionCost), v, "must be a 32bit integer"))
+	}
+	for key, profile := range a {
+		name, ok := strings.CutPrefix(key, appArmorAnnotation)
+		if !ok {
+			continue
+		}
+		if !names.Has(name) {
+			errs = append(errs, field.Invalid(path.Key(key), name, "container not found"))
+		}
+		if profile != "" && profile != "runtime/default" && profile != "unconfined" && !strings.HasPrefix(profile, "localhost/") {
+			errs = append(errs, field.Invalid(path.Key(key), profile, "invalid AppArmor profile name: \""+profile+"\""))
+		}
+		if p, ok := strings.CutPrefix(profile, "localhost/"); ok && filepath.Clean(p) == "." {
+			errs = append(errs, field.Invalid(path.Key(key), profile, "invalid AppArmor profile name: \""+profile+"\""))
+		}
+	}
+	return errs
+}
+
+// validCost tells whether s is a 32 bit number as it is written by itself: no plus sign, no leading zeros.
+func validCost(s string) bool {
+	if s == "0" {
+		return true
+	}
+	digits := strings.TrimPrefix(s, "-")
+	if digits == "" || digits[0] == '0' || len(digits) > 10 {
+		return false
+	}
+	var n int64
+	for _, d := range digits {
+		if d < '0' || d > '9' {
+			return false
+		}
+		n = n*10 + int64(d-'0')
+	}
+	return n <= math.MaxInt32 || (s[0] == '-' && n == -math.MinInt32)
+}

@@ -1,0 +1,20 @@
+// Package image holds what an image's name alone decides.
+package image
+
+import (
+	"github.com/distribution/reference"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// PullPolicy returns the pull policy that an image without one gets: Always for the tag latest, given or implied, because what
+// that tag stands for changes; IfNotPresent for every other, and for what is no image's name, which validation leaves alone.
+func PullPolicy(image string) corev1.PullPolicy {
+	ref, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return corev1.PullIfNotPresent
+	}
+	if tagged, ok := reference.TagNameOnly(ref).(reference.Tagged); ok && tagged.Tag() == "latest" {
+		return corev1.PullAlways
+	}
+	return corev1.PullIfNotPresent
+}

@@ -1,0 +1,40 @@
+package podspec
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// selectorWarnings: without a selector an affinity or spread constraint counts no pod at all.
+func selectorWarnings(s *corev1.PodSpec, path *field.Path) []string {
+	var w []string
+	missing := func(at *field.Path) {
+		w = append(w, fmt.Sprintf("%s: a null labelSelector results in matching no pod", at.Child("labelSelector")))
+	}
+	for i := range s.TopologySpreadConstraints {
+		if s.TopologySpreadConstraints[i].LabelSelector == nil {
+			missing(path.Child("topologySpreadConstraints").Index(i))
+		}
+	}
+	terms := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm, at *field.Path) {
+		for i := range required {
+			if required[i].LabelSelector == nil {
+				missing(at.Child(requiredTerms).Index(i))
+			}
+		}
+		for i := range preferred {
+			if preferred[i].PodAffinityTerm.LabelSelector == nil {
+				missing(at.Child(preferredTerms).Index(i).Child("podAffinityTerm"))
+			}
+		}
+	}
+	if a := s.Affinity; a != nil && a.PodAffinity != nil {
+		terms(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution, path.Child("affinity", "podAffinity"))
+	}
+	if a := s.Affinity; a != nil && a.PodAntiAffinity != nil {
+		terms(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution, path.Child("affinity", "podAntiAffinity"))
+	}
+	return w
+}
