@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/serviceresolver"
 )
 
 // Service returns services/proxy: NAME, NAME:PORT or SCHEME:NAME:PORT, where PORT is a service port's name or number. A
@@ -37,7 +37,11 @@ func (p *Proxy) Service() registry.Connecter {
 		if err != nil {
 			return err
 		}
-		backends, err := p.backends(ctx, ns, svcName, portName)
+		slices := p.cfg.Stores.Store(schema.GroupResource{Group: discoveryv1.GroupName, Resource: "endpointslices"})
+		if slices == nil {
+			return apierrors.NewServiceUnavailable("endpointslices are not served")
+		}
+		backends, err := serviceresolver.Endpoints(ctx, slices, ns, svcName, portName)
 		if err != nil {
 			return err
 		}
@@ -63,31 +67,4 @@ func servicePortName(svc *corev1.Service, port string) (string, error) {
 		}
 	}
 	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %s found for service %q", port, svc.Name))
-}
-
-// backends returns host:port of the ready endpoints of one port, from the endpoint slices.
-func (p *Proxy) backends(ctx context.Context, ns, svc, portName string) ([]string, error) {
-	store := p.cfg.Stores.Store(schema.GroupResource{Group: discoveryv1.GroupName, Resource: "endpointslices"})
-	if store == nil {
-		return nil, nil
-	}
-	objs, err := store.List(ctx, ns, discoveryv1.LabelServiceName+"="+svc)
-	if err != nil {
-		return nil, fmt.Errorf("listing the endpoints of service %s/%s: %w", ns, svc, err)
-	}
-	var hosts []string
-	for _, obj := range objs {
-		slice := obj.(*discoveryv1.EndpointSlice)
-		for _, port := range slice.Ports {
-			if port.Port == nil || (port.Name == nil && portName != "") || (port.Name != nil && *port.Name != portName) {
-				continue
-			}
-			for _, e := range slice.Endpoints {
-				if (e.Conditions.Ready == nil || *e.Conditions.Ready) && len(e.Addresses) > 0 {
-					hosts = append(hosts, net.JoinHostPort(e.Addresses[0], strconv.Itoa(int(*port.Port))))
-				}
-			}
-		}
-	}
-	return hosts, nil
 }

@@ -1,0 +1,143 @@
+package webhook
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// maxClients is how many clients are kept: more hosts with other authorities than a cluster has.
+	maxClients = 256
+	// maxConns is how many connections one webhook gets at a time; calls beyond wait within their timeout.
+	maxConns = 200
+	// maxIdle is how many connections to one webhook are kept open for idle.
+	maxIdle = 16
+	idle    = 30 * time.Second
+	// dialTimeout is for each endpoint of a Service; the call's timeout ends them all.
+	dialTimeout = 5 * time.Second
+)
+
+// key tells clients apart: webhooks of one host and authority share their connections.
+type key struct {
+	service bool
+	host    string // with port
+	ca      [sha256.Size]byte
+}
+
+// clients are the HTTP clients in use. The zero value is ready.
+type clients struct {
+	mu    sync.Mutex
+	known map[key]*client // guarded by mu; at most maxClients
+	clock uint64          // guarded by mu; counts uses
+}
+
+type client struct {
+	*http.Client
+	used uint64 // the clock at the last use
+}
+
+// of returns the client for h, whose URL has host.
+func (c *clients) of(h *Hook, host string, r Resolver) (*http.Client, error) {
+	k := key{service: h.Service != nil, host: host, ca: sha256.Sum256(h.CABundle)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clock++
+	if have := c.known[k]; have != nil {
+		have.used = c.clock
+		return have.Client, nil
+	}
+	transport, err := newTransport(h, r)
+	if err != nil {
+		return nil, err
+	}
+	if len(c.known) >= maxClients {
+		c.forgetOldest()
+	}
+	if c.known == nil {
+		c.known = map[key]*client{}
+	}
+	made := &client{used: c.clock, Client: &http.Client{
+		Transport: transport,
+		// A webhook must not send the server to where its configuration does not.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	c.known[k] = made
+	return made.Client, nil
+}
+
+// forgetOldest drops the client that was used least recently. Calls under way on it end as they would. The caller holds mu.
+func (c *clients) forgetOldest() {
+	var oldest key
+	for k, e := range c.known {
+		if have := c.known[oldest]; have == nil || e.used < have.used {
+			oldest = k
+		}
+	}
+	c.known[oldest].CloseIdleConnections()
+	delete(c.known, oldest)
+}
+
+// close forgets all clients.
+func (c *clients) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.known {
+		e.CloseIdleConnections()
+	}
+	c.known = nil
+}
+
+// errCABundle is upstream's word for a bundle in which there is no certificate.
+var errCABundle = errors.New("unable to load root certificates: unable to parse bytes as PEM block")
+
+func newTransport(h *Hook, r Resolver) (*http.Transport, error) {
+	// HTTP/1.1, as upstream: HTTP/2 would keep all calls on one connection, to one endpoint of a Service.
+	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	if len(h.CABundle) > 0 {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(h.CABundle) {
+			return nil, errCABundle
+		}
+	}
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	t := &http.Transport{
+		TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, DialContext: dialer.DialContext, Proxy: http.ProxyFromEnvironment,
+		MaxConnsPerHost: maxConns, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idle,
+	}
+	if s := h.Service; s != nil {
+		t.Proxy = nil
+		t.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return dialService(ctx, r, s, func(addr string) (net.Conn, error) { return dialer.DialContext(ctx, network, addr) })
+		}
+	}
+	return t, nil
+}
+
+// dialService connects to the first endpoint of a Service that takes the connection.
+func dialService(ctx context.Context, r Resolver, s *Service, dial func(addr string) (net.Conn, error)) (net.Conn, error) {
+	addrs, err := r.Resolve(ctx, s.Namespace, s.Name, s.port())
+	if err != nil {
+		return nil, err
+	}
+	for _, addr := range addrs {
+		var conn net.Conn
+		if conn, err = dial(addr); err == nil {
+			return conn, nil
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("no endpoints available for service %q", s.Name)
+	}
+	return nil, err
+}
