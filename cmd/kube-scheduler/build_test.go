@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"bonsai/pkg/scheduler/client"
 	"bonsai/pkg/scheduler/event"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins/noderesources"
+	"bonsai/pkg/scheduler/write"
 )
 
 // TestMaxInUnschedulablePodsDuration: --pod-max-in-unschedulable-pods-duration says when a pod that nothing helped is tried again.
@@ -24,12 +24,12 @@ func TestMaxInUnschedulablePodsDuration(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := client.New(&rest.Config{Host: "http://127.0.0.1:1"})
+		c, err := newClient(&rest.Config{Host: "http://127.0.0.1:1"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		log := slog.New(slog.DiscardHandler)
-		s, err := build(o, cfg, c, newWorld(c, log), event.New(c, "h", time.Now, log), log)
+		s, err := build(o, cfg, write.New(c), newWorld(c, log), event.New(write.New(c), "h", time.Now, log), log)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,13 +12,20 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/coordination"
 	"bonsai/pkg/scheduler"
 	"bonsai/pkg/scheduler/cache"
-	"bonsai/pkg/scheduler/client"
 	"bonsai/pkg/scheduler/decide"
 	"bonsai/pkg/scheduler/event"
 	"bonsai/pkg/scheduler/framework"
@@ -26,6 +33,7 @@ import (
 	"bonsai/pkg/scheduler/podstatus"
 	"bonsai/pkg/scheduler/preemption"
 	"bonsai/pkg/scheduler/queue"
+	"bonsai/pkg/scheduler/write"
 )
 
 // binders is how many bindings may be under way at once: enough to keep the API server busy, few enough to be polite.
@@ -42,11 +50,11 @@ func run(ctx context.Context, o *options, cfg *configuration, log *slog.Logger) 
 		return err
 	}
 	// The leader's renewals never wait behind what the scheduler sends.
-	elector, err := client.New(rc)
+	elector, err := newClient(rc)
 	if err != nil {
 		return err
 	}
-	c, err := client.New(o.limits.Apply(rc))
+	c, err := newClient(o.limits.Apply(rc))
 	if err != nil {
 		return err
 	}
@@ -54,9 +62,10 @@ func run(ctx context.Context, o *options, cfg *configuration, log *slog.Logger) 
 	if err != nil {
 		return fmt.Errorf("naming this scheduler: %w", err)
 	}
-	recorder := event.New(c, host, time.Now, log)
+	writer := write.New(c)
+	recorder := event.New(writer, host, time.Now, log)
 	w := newWorld(c, log)
-	s, err := build(o, cfg, c, w, recorder, log)
+	s, err := build(o, cfg, writer, w, recorder, log)
 	if err != nil {
 		return err
 	}
@@ -83,7 +92,7 @@ func run(ctx context.Context, o *options, cfg *configuration, log *slog.Logger) 
 	g.Go(func() error { w.run(ctx); return nil })
 	g.Go(func() error { recorder.Run(ctx); return nil })
 	g.Go(func() error {
-		return o.elect.Run(ctx, elector.Leases(), log, func(ctx context.Context) error {
+		return o.elect.Run(ctx, coordination.Leases(elector), log, func(ctx context.Context) error {
 			if !w.wait(ctx) {
 				return nil
 			}
@@ -94,6 +103,15 @@ func run(ctx context.Context, o *options, cfg *configuration, log *slog.Logger) 
 	return g.Wait()
 }
 
+// newClient returns a client for what the scheduler reads and writes.
+func newClient(config *rest.Config) (*apiclient.Client, error) {
+	s, err := apiclient.NewScheme(corev1.AddToScheme, appsv1.AddToScheme, coordinationv1.AddToScheme, policyv1.AddToScheme, eventsv1.AddToScheme)
+	if err != nil {
+		return nil, err
+	}
+	return apiclient.New(config, s)
+}
+
 // extra are the paths beyond health and metrics: why pods wait, and profiles of the process.
 func extra(o *options, s *scheduler.Scheduler) map[string]http.Handler {
 	paths := map[string]http.Handler{"/debug/scheduling": http.HandlerFunc(s.Explain)}
@@ -102,14 +120,14 @@ func extra(o *options, s *scheduler.Scheduler) map[string]http.Handler {
 }
 
 // build puts the scheduler together.
-func build(o *options, cfg *configuration, c *client.Client, w *world, recorder *event.Recorder, log *slog.Logger) (*scheduler.Scheduler, error) {
-	nominator, statuses := framework.NewNominator(), podstatus.New(c, writers, log)
+func build(o *options, cfg *configuration, api *write.Writer, w *world, recorder *event.Recorder, log *slog.Logger) (*scheduler.Scheduler, error) {
+	nominator, statuses := framework.NewNominator(), podstatus.New(api, writers, log)
 	var q *queue.Queue
 	profiles := map[string]*framework.Profile{}
 	var sort framework.QueueSort
 	for i := range cfg.Profiles {
 		p := &cfg.Profiles[i]
-		preempt := &preemption.Plugin{API: c, Statuses: statuses, Recorder: recorder, Nominator: nominator, Now: time.Now, Log: log}
+		preempt := &preemption.Plugin{API: api, Budgets: w.budgets, Statuses: statuses, Recorder: recorder, Nominator: nominator, Now: time.Now, Log: log}
 		preempt.Evicted = func(pod types.UID, err error) {
 			if err != nil {
 				q.Activate(pod)
@@ -117,7 +135,7 @@ func build(o *options, cfg *configuration, c *client.Client, w *world, recorder 
 			}
 			q.Ungate(pod)
 		}
-		list, err := p.enabled(plugins.Config{Binder: c, Workloads: w.workloads, Namespaces: w, Preemption: preempt})
+		list, err := p.enabled(plugins.Config{Binder: api, Workloads: w.workloads, Namespaces: w, Preemption: preempt})
 		if err != nil {
 			return nil, err
 		}

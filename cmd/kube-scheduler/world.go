@@ -10,38 +10,44 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/apps"
+	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/apiclient/policy"
 	"bonsai/pkg/scheduler"
-	"bonsai/pkg/scheduler/client"
 	"bonsai/pkg/scheduler/workloads"
 )
 
 // world follows everything on the API server that decisions depend on.
 type world struct {
-	pods        *client.Mirror[*corev1.Pod]
-	nodes       *client.Mirror[*corev1.Node]
-	namespaces  *client.Mirror[*corev1.Namespace]
-	services    *client.Mirror[*corev1.Service]
-	controllers *client.Mirror[*corev1.ReplicationController]
-	replicas    *client.Mirror[*appsv1.ReplicaSet]
-	sets        *client.Mirror[*appsv1.StatefulSet]
+	pods        *apiclient.Mirror[*corev1.Pod]
+	nodes       *apiclient.Mirror[*corev1.Node]
+	namespaces  *apiclient.Mirror[*corev1.Namespace]
+	services    *apiclient.Mirror[*corev1.Service]
+	controllers *apiclient.Mirror[*corev1.ReplicationController]
+	replicas    *apiclient.Mirror[*appsv1.ReplicaSet]
+	sets        *apiclient.Mirror[*appsv1.StatefulSet]
+	disruptions *apiclient.Mirror[*policyv1.PodDisruptionBudget]
+	budgets     *budgets
 	workloads   *workloads.Workloads
 	epoch       atomic.Int64
 }
 
-func newWorld(c *client.Client, log *slog.Logger) *world {
-	core, apps := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion
+func newWorld(c *apiclient.Client, log *slog.Logger) *world {
+	all := apiclient.Selection{}
 	w := &world{
-		pods: client.NewMirror(c, log, core.WithResource("pods"), &corev1.Pod{}, &corev1.PodList{},
-			"status.phase!=Succeeded,status.phase!=Failed"),
-		nodes:       client.NewMirror(c, log, core.WithResource("nodes"), &corev1.Node{}, &corev1.NodeList{}, ""),
-		namespaces:  client.NewMirror(c, log, core.WithResource("namespaces"), &corev1.Namespace{}, &corev1.NamespaceList{}, ""),
-		services:    client.NewMirror(c, log, core.WithResource("services"), &corev1.Service{}, &corev1.ServiceList{}, ""),
-		controllers: client.NewMirror(c, log, core.WithResource("replicationcontrollers"), &corev1.ReplicationController{}, &corev1.ReplicationControllerList{}, ""),
-		replicas:    client.NewMirror(c, log, apps.WithResource("replicasets"), &appsv1.ReplicaSet{}, &appsv1.ReplicaSetList{}, ""),
-		sets:        client.NewMirror(c, log, apps.WithResource("statefulsets"), &appsv1.StatefulSet{}, &appsv1.StatefulSetList{}, ""),
+		pods:        apiclient.NewMirror(core.Pods(c), apiclient.Selection{Fields: "status.phase!=Succeeded,status.phase!=Failed"}, log),
+		nodes:       apiclient.NewMirror(core.Nodes(c), all, log),
+		namespaces:  apiclient.NewMirror(core.Namespaces(c), all, log),
+		services:    apiclient.NewMirror(core.Services(c), all, log),
+		controllers: apiclient.NewMirror(core.ReplicationControllers(c), all, log),
+		replicas:    apiclient.NewMirror(apps.ReplicaSets(c), all, log),
+		sets:        apiclient.NewMirror(apps.StatefulSets(c), all, log),
+		disruptions: apiclient.NewMirror(policy.PodDisruptionBudgets(c), all, log),
 	}
 	w.pods.Slim, w.nodes.Slim = scheduler.SlimPod, scheduler.SlimNode
 	w.namespaces.Slim = func(n *corev1.Namespace) { *n = corev1.Namespace{ObjectMeta: slimMeta(n.ObjectMeta)} }
@@ -57,6 +63,8 @@ func newWorld(c *client.Client, log *slog.Logger) *world {
 	w.sets.Slim = func(s *appsv1.StatefulSet) {
 		*s = appsv1.StatefulSet{ObjectMeta: slimMeta(s.ObjectMeta), Spec: appsv1.StatefulSetSpec{Selector: s.Spec.Selector}}
 	}
+	w.disruptions.Optional = true // pods are scheduled, and preempted, also by a server without budgets
+	w.budgets = newBudgets(w.disruptions)
 	w.workloads = workloads.New(w.ownerSelector)
 	w.services.Changed = w.workloads.ServiceChanged
 	return w
@@ -87,7 +95,7 @@ func (w *world) runners() []interface {
 	return []interface {
 		Run(context.Context)
 		Synced() bool
-	}{w.pods, w.nodes, w.namespaces, w.services, w.controllers, w.replicas, w.sets}
+	}{w.pods, w.nodes, w.namespaces, w.services, w.controllers, w.replicas, w.sets, w.disruptions}
 }
 
 // run follows until ctx ends.

@@ -9,35 +9,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-
-	"bonsai/pkg/scheduler/client"
 )
 
 // TestControllersWhosePodsAreSpread: pods of replication controllers, replica sets and stateful sets are spread by default
 // (concepts/scheduling-eviction/topology-spread-constraints, "Cluster-level default constraints").
 func TestControllersWhosePodsAreSpread(t *testing.T) {
 	t.Parallel()
-	c, err := client.New(&rest.Config{Host: "http://127.0.0.1:1"})
+	c, err := newClient(&rest.Config{Host: "http://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := newWorld(c, slog.New(slog.DiscardHandler))
 	meta, sel := metav1.ObjectMeta{Namespace: "d", Name: "o", UID: "u"}, &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	for _, add := range []func() error{
-		func() error {
-			return w.controllers.Add(&corev1.ReplicationController{ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Selector: sel.MatchLabels}})
-		},
-		func() error {
-			return w.replicas.Add(&appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Selector: sel}})
-		},
-		func() error {
-			return w.sets.Add(&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: sel}})
-		},
-	} {
-		if err := add(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	w.controllers.Set(&corev1.ReplicationController{ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Selector: sel.MatchLabels}})
+	w.replicas.Set(&appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Selector: sel}})
+	w.sets.Set(&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: sel}})
 	for _, x := range []struct {
 		version, kind string
 		uid           types.UID

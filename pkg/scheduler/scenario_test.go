@@ -76,7 +76,7 @@ type scene struct {
 
 func play(t *testing.T, in string) string {
 	s := &scene{t: t, nominator: framework.NewNominator()}
-	pre := &preemption.Plugin{API: s, Statuses: s, Evicted: func(types.UID, error) {}, Recorder: s, Nominator: s.nominator, Now: time.Now, Log: slog.New(slog.DiscardHandler), Start: func(int) int { return 0 }}
+	pre := &preemption.Plugin{API: s, Budgets: s, Statuses: s, Evicted: func(types.UID, error) {}, Recorder: s, Nominator: s.nominator, Now: time.Now, Log: slog.New(slog.DiscardHandler), Start: func(int) int { return 0 }}
 	var err error
 	s.profile, err = framework.NewProfile("s", plugins.Default(plugins.Config{Workloads: s, Namespaces: s, Preemption: pre}))
 	if err != nil {
@@ -268,7 +268,7 @@ func (s *scene) SelectorFor(pod *corev1.Pod) labels.Selector {
 func (s *scene) NamespaceLabels(string) labels.Set { return nil }
 func (s *scene) Epoch() int64                      { return 0 }
 
-func (s *scene) Budgets(context.Context) ([]policyv1.PodDisruptionBudget, error) { return nil, nil }
+func (s *scene) Budgets() []*policyv1.PodDisruptionBudget { return nil }
 
 func (s *scene) Preempt(_ context.Context, pod *corev1.Pod, c *corev1.PodCondition) error {
 	if c.Type != corev1.DisruptionTarget || c.Reason != corev1.PodReasonPreemptionByScheduler {

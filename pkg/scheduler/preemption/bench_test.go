@@ -52,7 +52,7 @@ func BenchmarkCandidates(b *testing.B) {
 				}
 				state := framework.NewCycleState()
 				profile.RunPreFilter(state, preemptor, s)
-				if out, _, st := p.candidates(b.Context(), state, preemptor, d); len(out) == 0 || !st.IsSuccess() {
+				if out, _, st := p.candidates(state, preemptor, d); len(out) == 0 || !st.IsSuccess() {
 					b.Fatal(st)
 				}
 			}

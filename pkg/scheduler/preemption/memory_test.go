@@ -1,7 +1,6 @@
 package preemption
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -19,15 +18,12 @@ import (
 	"bonsai/pkg/scheduler/plugins"
 )
 
-// budgeted is an API with disruption budgets.
+// budgeted has disruption budgets.
 type budgeted struct {
-	*api
-	list []policyv1.PodDisruptionBudget
+	list []*policyv1.PodDisruptionBudget
 }
 
-func (b *budgeted) Budgets(context.Context) ([]policyv1.PodDisruptionBudget, error) {
-	return b.list, nil
-}
+func (b *budgeted) Budgets() []*policyv1.PodDisruptionBudget { return b.list }
 
 type oneTeam struct{}
 
@@ -60,9 +56,9 @@ func TestWhatIsKeptOfEarlierPodsHolds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			old, a := plugin(t)
-			world := &budgeted{api: a}
-			old.API, old.Profile, old.MinNodes = world, profile, 4
+			old, _ := plugin(t)
+			world := &budgeted{}
+			old.Budgets, old.Profile, old.MinNodes = world, profile, 4
 			known, snapshot := cache.New(0), framework.NewSnapshot()
 			var nodes []string
 			var pods []*framework.PodInfo
@@ -104,7 +100,7 @@ func TestWhatIsKeptOfEarlierPodsHolds(t *testing.T) {
 				case k < 12:
 					old.Nominator.Set(framework.NewPodInfo(random(fmt.Sprint("w", r.IntN(3)), int32(r.IntN(6)))), one(append(nodes, "")...))
 				case k < 13:
-					world.list = []policyv1.PodDisruptionBudget{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", UID: "b", ResourceVersion: fmt.Sprint(step)},
+					world.list = []*policyv1.PodDisruptionBudget{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", UID: "b", ResourceVersion: fmt.Sprint(step)},
 						Spec:   policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": one("web", "db")}}},
 						Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: int32(r.IntN(2))}}}
 				}
@@ -120,9 +116,9 @@ func TestWhatIsKeptOfEarlierPodsHolds(t *testing.T) {
 					}
 				}
 				fresh, _ := plugin(t)
-				fresh.API, fresh.Profile, fresh.MinNodes, fresh.Nominator = world, plain, 4, old.Nominator
+				fresh.Budgets, fresh.Profile, fresh.MinNodes, fresh.Nominator = world, plain, 4, old.Nominator
 				show := func(p *Plugin) string {
-					list, refusals, st := p.candidates(t.Context(), state.Clone(), preemptor, d)
+					list, refusals, st := p.candidates(state.Clone(), preemptor, d)
 					if !st.IsSuccess() {
 						t.Fatal(st)
 					}

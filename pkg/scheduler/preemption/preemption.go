@@ -24,11 +24,16 @@ import (
 // Name of the plug-in.
 const Name = "DefaultPreemption"
 
-// API evicts, and knows the disruption budgets.
+// API evicts.
 type API interface {
 	// Preempt marks the pod with the condition and deletes it, if it is still the same pod.
 	Preempt(ctx context.Context, pod *corev1.Pod, condition *corev1.PodCondition) error
-	Budgets(ctx context.Context) ([]policyv1.PodDisruptionBudget, error)
+}
+
+// Budgets knows the disruption budgets.
+type Budgets interface {
+	// Budgets returns all of them, always in the same order; read only. It is asked by the scheduling goroutine alone.
+	Budgets() []*policyv1.PodDisruptionBudget
 }
 
 // Statuses writes nominations in the background.
@@ -45,6 +50,7 @@ type Recorder interface {
 // in the background; until all have been asked to go, PreEnqueue holds the preemptor back.
 type Plugin struct {
 	API       API
+	Budgets   Budgets
 	Statuses  Statuses
 	Recorder  Recorder
 	Nominator *framework.Nominator
@@ -91,7 +97,7 @@ func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, po
 	if why := p.ineligible(pod, d); why != "" {
 		return p.Nominator.Of(pod.Pod.UID), framework.NewStatus(framework.Unschedulable, "preemption: "+why)
 	}
-	candidates, refusals, st := p.candidates(ctx, state, pod, d)
+	candidates, refusals, st := p.candidates(state, pod, d)
 	if !st.IsSuccess() {
 		return "", st
 	}
@@ -185,7 +191,7 @@ func preempted(pod *corev1.Pod) bool {
 }
 
 // candidates tries the nodes whose refusal could be resolved, and says why the others are none. The status is that of an error.
-func (p *Plugin) candidates(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis) ([]*candidate, *framework.Diagnosis, *framework.Status) {
+func (p *Plugin) candidates(state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis) ([]*candidate, *framework.Diagnosis, *framework.Status) {
 	refusals := framework.NewDiagnosis(d.Snapshot)
 	unhelpful, none := framework.NewStatus(framework.UnschedulableAndUnresolvable, notHelpful), framework.NewStatus(framework.UnschedulableAndUnresolvable, noVictims)
 	var possible []*framework.NodeInfo
@@ -203,10 +209,7 @@ func (p *Plugin) candidates(ctx context.Context, state *framework.CycleState, po
 	if len(possible) == 0 {
 		return nil, refusals, nil
 	}
-	budgets, err := p.API.Budgets(ctx)
-	if err != nil {
-		p.Log.Warn("reading disruption budgets failed, preempting without them", "err", err)
-	}
+	budgets := p.Budgets.Budgets()
 	state, kept, st := p.prepare(state, pod, d, budgets)
 	if !st.IsSuccess() {
 		return nil, nil, st
@@ -230,7 +233,7 @@ func (p *Plugin) candidates(ctx context.Context, state *framework.CycleState, po
 }
 
 // prepare returns the state for filters, and what is kept of earlier pods where each node alone decides; else nil.
-func (p *Plugin) prepare(state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis, budgets []policyv1.PodDisruptionBudget) (*framework.CycleState, *tries, *framework.Status) {
+func (p *Plugin) prepare(state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis, budgets []*policyv1.PodDisruptionBudget) (*framework.CycleState, *tries, *framework.Status) {
 	var nominated []*framework.PodInfo
 	for _, list := range p.Nominator.Rivals(pod) {
 		nominated = append(nominated, list...)

@@ -80,7 +80,7 @@ func (a *api) note(what string) {
 	a.calls = append(a.calls, what)
 }
 
-func (a *api) Budgets(context.Context) ([]policyv1.PodDisruptionBudget, error) { return nil, nil }
+func (a *api) Budgets() []*policyv1.PodDisruptionBudget { return nil }
 
 func (a *api) Preempt(_ context.Context, p *corev1.Pod, c *corev1.PodCondition) error {
 	if a.block != nil {
@@ -106,7 +106,7 @@ func plugin(t testing.TB) (*Plugin, *api) {
 	}
 	a := &api{}
 	return &Plugin{
-		API: a, Statuses: a, Recorder: a, Evicted: func(pod types.UID, err error) { a.note(fmt.Sprintf("evicted for %s: %v", pod, err)) }, Nominator: framework.NewNominator(), Now: func() time.Time { return start }, Log: slog.New(slog.DiscardHandler),
+		API: a, Budgets: a, Statuses: a, Recorder: a, Evicted: func(pod types.UID, err error) { a.note(fmt.Sprintf("evicted for %s: %v", pod, err)) }, Nominator: framework.NewNominator(), Now: func() time.Time { return start }, Log: slog.New(slog.DiscardHandler),
 		Profile: profile, Start: func(int) int { return 0 },
 	}, a
 }

@@ -11,7 +11,7 @@ import (
 // memory keeps what try found, for the next pods of the same class and priority. It belongs to the scheduling goroutine.
 type memory struct {
 	kinds   map[kind]*tries
-	budgets []policyv1.PodDisruptionBudget
+	budgets []*policyv1.PodDisruptionBudget
 }
 
 // kind of pods for which try finds the same.
@@ -35,7 +35,7 @@ type finding struct {
 const maxKinds = 4
 
 // of returns what is kept for a kind of pods. Budgets are for all nodes: with others, nothing that was found holds.
-func (m *memory) of(k kind, budgets []policyv1.PodDisruptionBudget) *tries {
+func (m *memory) of(k kind, budgets []*policyv1.PodDisruptionBudget) *tries {
 	if !slices.EqualFunc(m.budgets, budgets, sameBudget) {
 		m.kinds, m.budgets = nil, budgets
 	}
@@ -50,7 +50,7 @@ func (m *memory) of(k kind, budgets []policyv1.PodDisruptionBudget) *tries {
 	return t
 }
 
-func sameBudget(a, b policyv1.PodDisruptionBudget) bool {
+func sameBudget(a, b *policyv1.PodDisruptionBudget) bool {
 	return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
 }
 

@@ -24,7 +24,7 @@ type candidate struct {
 // try finds the fewest victims on a node: all pods of lower priority are taken away, and if the pod fits then, one after the
 // other is put back, those that a budget protects first, then by importance. nil with a status if the pod does not fit.
 // nominated are the pods that wait for room on the node, which must be left to them.
-func (p *Plugin) try(state *framework.CycleState, pod *framework.PodInfo, on *framework.NodeInfo, nominated []*framework.PodInfo, budgets []policyv1.PodDisruptionBudget) (*candidate, *framework.Status) {
+func (p *Plugin) try(state *framework.CycleState, pod *framework.PodInfo, on *framework.NodeInfo, nominated []*framework.PodInfo, budgets []*policyv1.PodDisruptionBudget) (*candidate, *framework.Status) {
 	st := state.Clone()
 	node, lower := on.Split(framework.Priority(pod.Pod))
 	for _, other := range lower {
@@ -94,7 +94,7 @@ func started(pod *corev1.Pod) time.Time {
 }
 
 // split takes out the pods whose eviction breaks a budget, counting down what each budget still allows.
-func split(pods []*framework.PodInfo, budgets []policyv1.PodDisruptionBudget) (protected, free []*framework.PodInfo) {
+func split(pods []*framework.PodInfo, budgets []*policyv1.PodDisruptionBudget) (protected, free []*framework.PodInfo) {
 	allowed := make([]int32, len(budgets))
 	for i := range budgets {
 		allowed[i] = budgets[i].Status.DisruptionsAllowed
@@ -102,7 +102,7 @@ func split(pods []*framework.PodInfo, budgets []policyv1.PodDisruptionBudget) (p
 	for _, p := range pods {
 		broken := false
 		for i := range budgets {
-			b := &budgets[i]
+			b := budgets[i]
 			if b.Namespace != p.Pod.Namespace || len(p.Pod.Labels) == 0 {
 				continue
 			}

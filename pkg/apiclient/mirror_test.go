@@ -1,65 +1,18 @@
-package client
+package apiclient
 
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
+	"k8s.io/apimachinery/pkg/types"
 )
-
-func newClient(t *testing.T, h http.HandlerFunc) *Client {
-	t.Helper()
-	s := httptest.NewServer(h)
-	t.Cleanup(s.Close)
-	c, err := New(&rest.Config{Host: s.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func TestBindPostsABindingAsProtobuf(t *testing.T) {
-	t.Parallel()
-	c := newClient(t, func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if want := "/api/v1/namespaces/ns/pods/p/binding"; r.Method != "POST" || r.URL.Path != want {
-			t.Errorf("%s %s, want POST %s", r.Method, r.URL.Path, want)
-		}
-		u, b := runtime.Unknown{}, corev1.Binding{}
-		if len(body) < 4 || string(body[:4]) != magic || u.Unmarshal(body[4:]) != nil || b.Unmarshal(u.Raw) != nil {
-			t.Fatalf("body %q is no protobuf object", body)
-		}
-		if u.Kind != "Binding" || u.APIVersion != "v1" || b.Target.Kind != "Node" || b.Target.Name != "n" || b.UID != "u" {
-			t.Errorf("posted %+v of %+v", b, u.TypeMeta)
-		}
-		w.WriteHeader(http.StatusCreated)
-	})
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u"}}
-	if err := c.Bind(t.Context(), pod, "n"); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestErrorsAreTheServersStatus(t *testing.T) {
-	t.Parallel()
-	c := newClient(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusConflict)
-		json.NewEncoder(w).Encode(metav1.Status{Status: "Failure", Reason: metav1.StatusReasonConflict, Code: 409, Message: "taken"})
-	})
-	if err := c.Bind(t.Context(), &corev1.Pod{}, "n"); !apierrors.IsConflict(err) {
-		t.Errorf("Bind = %v, want a conflict", err)
-	}
-}
 
 // TestMirrorFollows lists, watches, and after a broken watch lists again; the handler sees each change once.
 func TestMirrorFollows(t *testing.T) {
@@ -85,7 +38,7 @@ func TestMirrorFollows(t *testing.T) {
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	})
-	m := NewMirror(c, slog.New(slog.DiscardHandler), corev1.SchemeGroupVersion.WithResource("nodes"), &corev1.Node{}, &corev1.NodeList{}, "")
+	m := NewMirror(nodes(c), Selection{}, slog.New(slog.DiscardHandler))
 	changes := make(chan string, 16)
 	m.Changed = func(old, new *corev1.Node) {
 		switch {
@@ -114,4 +67,44 @@ func TestMirrorFollows(t *testing.T) {
 	}
 	cancel()
 	<-done
+}
+
+// TestMirrorTellsPodsOfOneNameApart: a pod deleted and made anew between two looks is one that went and one that came.
+func TestMirrorTellsPodsOfOneNameApart(t *testing.T) {
+	t.Parallel()
+	m := NewMirror(pods(newClient(t, nil)), Selection{}, slog.New(slog.DiscardHandler))
+	m.Slim = func(p *corev1.Pod) { p.Annotations = nil }
+	var changes []string
+	m.Changed = func(old, new *corev1.Pod) {
+		text := func(p *corev1.Pod) string {
+			if p == nil {
+				return "-"
+			}
+			return string(p.UID) + p.ResourceVersion
+		}
+		changes = append(changes, text(old)+">"+text(new))
+	}
+	pod := func(uid, version string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: types.UID(uid), ResourceVersion: version, Annotations: map[string]string{"a": "b"}}}
+	}
+	other := pod("o", "1")
+	other.Name = "q"
+	m.Set(pod("a", "1"))
+	m.Set(pod("a", "2"))
+	m.Set(pod("b", "3"))
+	m.Replace([]*corev1.Pod{pod("c", "4"), other})
+	m.Delete(pod("c", "5"))
+	m.Delete(pod("c", "6"))
+	want := []string{"->a1", "a1>a2", "a2>-", "->b3", "b3>-", "->c4", "->o1", "c4>-"}
+	if !slices.Equal(changes, want) {
+		t.Errorf("changes %q, want %q", changes, want)
+	}
+	if _, ok := m.Get("ns/p"); ok || m.Len() != 1 || !m.Synced() {
+		t.Errorf("%d pods, synced %v", m.Len(), m.Synced())
+	}
+	seen := 0
+	m.Each(func(p *corev1.Pod) bool { seen++; return p.Annotations != nil })
+	if q, ok := m.Get("ns/q"); !ok || q.Annotations != nil || seen != 1 {
+		t.Errorf("the other pod is %+v, seen %d times", q, seen)
+	}
 }

@@ -1,26 +1,41 @@
-package client
+package write
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"bonsai/pkg/apiclient"
 )
+
+func newWriter(t *testing.T, h http.HandlerFunc) *Writer {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	s, err := apiclient.NewScheme(corev1.AddToScheme, eventsv1.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := apiclient.New(&rest.Config{Host: srv.URL}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(c)
+}
 
 // server notes requests and answers each with a code by its method, 200 if none is given.
 type server struct {
@@ -71,7 +86,7 @@ func TestPatchStatus(t *testing.T) {
 		{"nomination taken back", nil, new(""), `{"metadata":{"uid":"u"},"status":{"nominatedNodeName":null}}`},
 	} {
 		s := &server{}
-		if err := newClient(t, s.handle).PatchStatus(t.Context(), victim, c.condition, c.nominated); err != nil {
+		if err := newWriter(t, s.handle).PatchStatus(t.Context(), victim, c.condition, c.nominated); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		log, body := s.requests()
@@ -105,7 +120,7 @@ func TestPreempt(t *testing.T) {
 		{"may not be deleted", map[string]int{"DELETE": 403}, []string{mark, remove}, true},
 	} {
 		s := &server{codes: c.codes}
-		err := newClient(t, s.handle).Preempt(t.Context(), victim, &corev1.PodCondition{Type: corev1.DisruptionTarget})
+		err := newWriter(t, s.handle).Preempt(t.Context(), victim, &corev1.PodCondition{Type: corev1.DisruptionTarget})
 		log, body := s.requests()
 		if (err != nil) != c.fails || !slices.Equal(log, c.want) {
 			t.Errorf("%s: %v, %v, want %v", c.name, log, err, c.want)
@@ -118,88 +133,61 @@ func TestPreempt(t *testing.T) {
 		}
 		var doc runtime.Unknown
 		var o metav1.DeleteOptions
-		if err := errors.Join(doc.Unmarshal([]byte(strings.TrimPrefix(body, magic))), o.Unmarshal(doc.Raw)); err != nil || o.Preconditions == nil || *o.Preconditions.UID != "u" {
+		if err := errors.Join(doc.Unmarshal([]byte(strings.TrimPrefix(body, "k8s\x00"))), o.Unmarshal(doc.Raw)); err != nil || o.Preconditions == nil || *o.Preconditions.UID != "u" {
 			t.Errorf("%s: deleted with %+v, %v", c.name, o, err)
 		}
 	}
 }
 
-func TestBudgetsEventsAndLeases(t *testing.T) {
+func TestEvents(t *testing.T) {
 	t.Parallel()
-	s := &server{codes: map[string]int{"GET": 404}}
-	c := newClient(t, s.handle)
-	if list, err := c.Budgets(t.Context()); list != nil || err != nil {
-		t.Errorf("a server without budgets: %v, %v", list, err)
-	}
-	if _, err := c.Leases().Get(t.Context(), "kube-system", "kube-scheduler"); !apierrors.IsNotFound(err) {
-		t.Errorf("a lease that is not there: %v; leader election must know", err)
-	}
+	s := &server{}
+	w := newWriter(t, s.handle)
 	for _, f := range []func() error{
 		func() error {
-			return c.CreateEvent(t.Context(), &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "e"}})
+			return w.CreateEvent(t.Context(), &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "e"}})
 		},
-		func() error { return c.PatchEvent(t.Context(), "ns", "e", &eventsv1.EventSeries{Count: 2}) },
+		func() error { return w.PatchEvent(t.Context(), "ns", "e", &eventsv1.EventSeries{Count: 2}) },
 	} {
 		if err := f(); err != nil {
 			t.Error(err)
 		}
 	}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-scheduler"}}
-	_, _ = c.Leases().Create(t.Context(), lease) // the fake answers with no lease
-	_, _ = c.Leases().Update(t.Context(), lease)
 	got, _ := s.requests()
-	want := []string{
-		"GET /apis/policy/v1/poddisruptionbudgets", "GET /apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler",
-		"POST /apis/events.k8s.io/v1/namespaces/ns/events", "PATCH /apis/events.k8s.io/v1/namespaces/ns/events/e",
-		"POST /apis/coordination.k8s.io/v1/namespaces/kube-system/leases", "PUT /apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler",
-	}
-	if !slices.Equal(got, want) {
+	if want := []string{"POST /apis/events.k8s.io/v1/namespaces/ns/events", "PATCH /apis/events.k8s.io/v1/namespaces/ns/events/e"}; !slices.Equal(got, want) {
 		t.Errorf("requests %q, want %q", got, want)
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	if list, err := c.Budgets(gone); list != nil || err != nil {
-		t.Errorf("at the end: %v, %v", list, err)
 	}
 }
 
-// TestMirrorTellsPodsOfOneNameApart: a pod deleted and made anew between two looks is one that went and one that came.
-func TestMirrorTellsPodsOfOneNameApart(t *testing.T) {
+func TestBindPostsABindingAsProtobuf(t *testing.T) {
 	t.Parallel()
-	m := NewMirror(newClient(t, (&server{}).handle), slog.New(slog.DiscardHandler), corev1.SchemeGroupVersion.WithResource("pods"), &corev1.Pod{}, &corev1.PodList{}, "")
-	m.Slim = func(p *corev1.Pod) { p.Annotations = nil }
-	var changes []string
-	m.Changed = func(old, new *corev1.Pod) {
-		text := func(p *corev1.Pod) string {
-			if p == nil {
-				return "-"
-			}
-			return string(p.UID) + p.ResourceVersion
+	w := newWriter(t, func(res http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if want := "/api/v1/namespaces/ns/pods/p/binding"; r.Method != "POST" || r.URL.Path != want {
+			t.Errorf("%s %s, want POST %s", r.Method, r.URL.Path, want)
 		}
-		changes = append(changes, text(old)+">"+text(new))
-	}
-	pod := func(uid, version string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: types.UID(uid), ResourceVersion: version, Annotations: map[string]string{"a": "b"}}}
-	}
-	other := pod("o", "1")
-	other.Name = "q"
-	for _, err := range []error{
-		m.Add(pod("a", "1")), m.Update(pod("a", "2")), m.Update(pod("b", "3")), m.Replace([]any{pod("c", "4"), other}, "4"), m.Delete(pod("c", "5")), m.Delete(pod("c", "6")), m.Resync(), m.Add("no pod"),
-	} {
-		if err != nil {
-			t.Error(err)
+		u, b := runtime.Unknown{}, corev1.Binding{}
+		if len(body) < 4 || string(body[:4]) != "k8s\x00" || u.Unmarshal(body[4:]) != nil || b.Unmarshal(u.Raw) != nil {
+			t.Fatalf("body %q is no protobuf object", body)
 		}
+		if u.Kind != "Binding" || u.APIVersion != "v1" || b.Target.Kind != "Node" || b.Target.Name != "n" || b.UID != "u" {
+			t.Errorf("posted %+v of %+v", b, u.TypeMeta)
+		}
+		res.WriteHeader(http.StatusCreated)
+	})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u"}}
+	if err := w.Bind(t.Context(), pod, "n"); err != nil {
+		t.Fatal(err)
 	}
-	want := []string{"->a1", "a1>a2", "a2>-", "->b3", "b3>-", "->c4", "->o1", "c4>-"}
-	if !slices.Equal(changes, want) {
-		t.Errorf("changes %q, want %q", changes, want)
-	}
-	if _, ok := m.Get("ns/p"); ok || m.Len() != 1 || !m.Synced() {
-		t.Errorf("%d pods, synced %v", m.Len(), m.Synced())
-	}
-	seen := 0
-	m.Each(func(p *corev1.Pod) bool { seen++; return p.Annotations != nil })
-	if q, ok := m.Get("ns/q"); !ok || q.Annotations != nil || seen != 1 {
-		t.Errorf("the other pod is %+v, seen %d times", q, seen)
+}
+
+func TestErrorsAreTheServersStatus(t *testing.T) {
+	t.Parallel()
+	w := newWriter(t, func(res http.ResponseWriter, _ *http.Request) {
+		res.WriteHeader(http.StatusConflict)
+		json.NewEncoder(res).Encode(metav1.Status{Status: "Failure", Reason: metav1.StatusReasonConflict, Code: 409, Message: "taken"})
+	})
+	if err := w.Bind(t.Context(), &corev1.Pod{}, "n"); !apierrors.IsConflict(err) {
+		t.Errorf("Bind = %v, want a conflict", err)
 	}
 }

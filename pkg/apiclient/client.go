@@ -1,0 +1,92 @@
+// Package apiclient is how every component talks to the API server: typed requests (Client, Resource), list and watch (ListWatch,
+// Follow) and a kept copy (Mirror), over client-go's rest and reflector. It stands in for the generated clientsets and shared informer
+// factories, which link and register every kind of every group: half of an idle component's memory. A component imports the group
+// packages below this one that it speaks of (core, apps, …), and nothing of the others is in its program.
+//
+// What holds for all: requests and answers are protobuf, but for patches. No request rate is imposed here (the server protects
+// itself; --kube-api-qps is in the transport that the configuration brings). The user agent, the credentials and the timeouts are the
+// configuration's. Errors are the API server's Status errors (apierrors.IsNotFound and so on). Nothing is tried again but by what
+// follows for as long as it is told to.
+package apiclient
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+)
+
+// Client speaks to the API server with one identity. It is safe for concurrent use.
+type Client struct {
+	config *rest.Config
+	http   *http.Client
+	base   *url.URL
+	scheme *runtime.Scheme
+	codecs serializer.CodecFactory
+	params runtime.ParameterCodec
+
+	mu  sync.Mutex
+	gvs map[schema.GroupVersion]rest.Interface
+}
+
+// New returns a client for the kinds of s; nothing is sent yet.
+func New(config *rest.Config, s *runtime.Scheme) (*Client, error) {
+	c := rest.CopyConfig(config)
+	c.QPS, c.RateLimiter = -1, nil
+	// Deprecation warnings are for people; the kinds we use are chosen knowingly.
+	c.WarningHandler, c.WarningHandlerWithContext = rest.NoWarnings{}, nil
+	c.ContentType = runtime.ContentTypeProtobuf
+	c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	hc, err := rest.HTTPClientFor(c)
+	if err != nil {
+		return nil, fmt.Errorf("building the HTTP client for %s: %w", c.Host, err)
+	}
+	base, _, err := rest.DefaultServerUrlFor(c)
+	if err != nil {
+		return nil, fmt.Errorf("reading the server's address %q: %w", c.Host, err)
+	}
+	return &Client{
+		config: c, http: hc, base: base, scheme: s, codecs: serializer.NewCodecFactory(s), params: runtime.NewParameterCodec(s),
+		gvs: map[schema.GroupVersion]rest.Interface{},
+	}, nil
+}
+
+// Config is the client's configuration, to build special clients from; do not change it.
+func (c *Client) Config() *rest.Config { return c.config }
+
+// HTTP is the transport that all requests of this client share.
+func (c *Client) HTTP() *http.Client { return c.http }
+
+// Scheme knows the kinds the client speaks of.
+func (c *Client) Scheme() *runtime.Scheme { return c.scheme }
+
+// group returns the REST client of one group version. It can only fail for a configuration that New refuses.
+func (c *Client) group(gv schema.GroupVersion) (rest.Interface, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.gvs[gv]; r != nil {
+		return r, nil
+	}
+	cfg := rest.CopyConfig(c.config)
+	cfg.GroupVersion, cfg.APIPath = &gv, root(gv)
+	cfg.NegotiatedSerializer = c.codecs.WithoutConversion()
+	r, err := rest.RESTClientForConfigAndClient(cfg, c.http)
+	if err != nil {
+		return nil, fmt.Errorf("building the client for %s: %w", gv, err)
+	}
+	c.gvs[gv] = r
+	return r, nil
+}
+
+// root is where the group versions of a kind are served: the core group has a place of its own.
+func root(gv schema.GroupVersion) string {
+	if gv.Group == "" {
+		return "/api"
+	}
+	return "/apis"
+}

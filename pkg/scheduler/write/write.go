@@ -1,0 +1,85 @@
+// Package write is what the scheduler writes to the API server: bindings, the status of waiting pods, evictions and events.
+package write
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/apiclient/events"
+)
+
+// Writer is safe for concurrent use; make it with New.
+type Writer struct {
+	pods   *apiclient.Resource[*corev1.Pod]
+	events *apiclient.Resource[*eventsv1.Event]
+}
+
+// New returns a writer with the client's identity.
+func New(c *apiclient.Client) *Writer { return &Writer{pods: core.Pods(c), events: events.Events(c)} }
+
+// Bind assigns pod to node. Errors are the API server's: a conflict says that the pod has a node or is being deleted.
+func (w *Writer) Bind(ctx context.Context, pod *corev1.Pod, node string) error {
+	return w.pods.Send(ctx, pod.Namespace, pod.Name, "binding", "Binding", &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
+	})
+}
+
+// CreateEvent writes an event.
+func (w *Writer) CreateEvent(ctx context.Context, e *eventsv1.Event) error {
+	return w.events.Send(ctx, e.Namespace, "", "", "Event", e)
+}
+
+// PatchEvent sets the series of an event.
+func (w *Writer) PatchEvent(ctx context.Context, namespace, name string, series *eventsv1.EventSeries) error {
+	patch, err := json.Marshal(map[string]any{"series": series})
+	if err != nil {
+		return fmt.Errorf("encoding a series: %w", err)
+	}
+	return w.events.SendPatch(ctx, namespace, name, types.MergePatchType, patch)
+}
+
+// PatchStatus sets a condition of the pod and, if nominated is not nil, status.nominatedNodeName.
+func (w *Writer) PatchStatus(ctx context.Context, pod *corev1.Pod, condition *corev1.PodCondition, nominated *string) error {
+	status := map[string]any{}
+	if condition != nil {
+		status["conditions"] = []*corev1.PodCondition{condition}
+	}
+	if nominated != nil {
+		status["nominatedNodeName"] = *nominated
+		if *nominated == "" {
+			status["nominatedNodeName"] = nil
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
+	if err != nil {
+		return fmt.Errorf("encoding a pod status: %w", err)
+	}
+	return w.pods.SendPatch(ctx, pod.Namespace, pod.Name, types.StrategicMergePatchType, patch, "status")
+}
+
+// Preempt marks pod as disrupted by the scheduler and deletes it, if it is still the same pod; nil if it is gone already.
+func (w *Writer) Preempt(ctx context.Context, pod *corev1.Pod, condition *corev1.PodCondition) error {
+	if err := w.PatchStatus(ctx, pod, condition, nil); err != nil {
+		if gone(err) {
+			return nil
+		}
+		return fmt.Errorf("marking pod %s/%s as preempted: %w", pod.Namespace, pod.Name, err)
+	}
+	if err := w.pods.Delete(ctx, pod.Namespace, pod.Name, pod.UID); err != nil && !gone(err) {
+		return fmt.Errorf("deleting preempted pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}
+
+// gone tells that the pod is not there, or another one of its name is.
+func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
