@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"bonsai/api/podspec"
 	"bonsai/pkg/controller"
 )
 
@@ -121,9 +122,7 @@ func targetPort(sp corev1.ServicePort, p *corev1.Pod) (int32, bool) {
 	if sp.TargetPort.Type == intstr.Int {
 		return cmp.Or(sp.TargetPort.IntVal, sp.Port), true
 	}
-	sidecars := slices.DeleteFunc(slices.Clone(p.Spec.InitContainers), func(c corev1.Container) bool {
-		return c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways
-	})
+	sidecars := slices.DeleteFunc(slices.Clone(p.Spec.InitContainers), func(c corev1.Container) bool { return !podspec.IsSidecar(&c) })
 	for _, c := range slices.Concat(p.Spec.Containers, sidecars) {
 		for _, port := range c.Ports {
 			if port.Name == sp.TargetPort.StrVal && port.Protocol == sp.Protocol {

@@ -10,6 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"bonsai/api/podspec"
 	"bonsai/pkg/controller"
 )
 
@@ -169,7 +170,7 @@ func targetPort(sp *corev1.ServicePort, p *corev1.Pod) (int32, bool) {
 		}
 	}
 	for _, c := range p.Spec.InitContainers {
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+		if podspec.IsSidecar(&c) {
 			if n, ok := namedPort(c, sp); ok {
 				return n, true
 			}

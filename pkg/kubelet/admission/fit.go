@@ -10,7 +10,7 @@ import (
 	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
-	"bonsai/pkg/kubelet/runtime"
+	"bonsai/api/podspec"
 )
 
 // claim is what a pod takes of the node.
@@ -43,7 +43,7 @@ func claimOf(pod *corev1.Pod) claim {
 	}
 	for i := range pod.Spec.InitContainers {
 		// The ports of an init container that ends are free when the others begin.
-		if ct := &pod.Spec.InitContainers[i]; runtime.Sidecar(ct) {
+		if ct := &pod.Spec.InitContainers[i]; podspec.IsSidecar(ct) {
 			ports(ct)
 		}
 	}

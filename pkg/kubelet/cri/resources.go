@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"bonsai/api/podspec"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -75,7 +76,7 @@ func oomScore(pod *corev1.Pod, ct *corev1.Container, capacity int64) int64 {
 	}
 	request := ct.Resources.Requests.Memory().Value()
 	if slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
-		return c.Name == ct.Name && runtime.Sidecar(&c)
+		return c.Name == ct.Name && podspec.IsSidecar(&c)
 	}) {
 		request = max(request, leastRequest(pod.Spec.Containers)) // a sidecar does not die before those it serves
 	}

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/api/podspec"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -58,7 +59,7 @@ func (s *stopper) all(ctx context.Context, list []*runtime.Container) error {
 func (s *stopper) place(c *runtime.Container) int {
 	init := s.pod.Spec.InitContainers
 	for i := range init {
-		if init[i].Name == c.Name && runtime.Sidecar(&init[i]) && c.State == runtime.StateRunning {
+		if init[i].Name == c.Name && podspec.IsSidecar(&init[i]) && c.State == runtime.StateRunning {
 			return len(init) - i
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"bonsai/pkg/kubelet/runtime"
+	"bonsai/api/podspec"
 )
 
 // conditions are the kubelet's own conditions of a pod whose other status fields are set.
@@ -49,7 +49,7 @@ func initialized(pod *corev1.Pod, st *corev1.PodStatus) corev1.PodCondition {
 	for i := range pod.Spec.InitContainers {
 		ct := &pod.Spec.InitContainers[i]
 		s := find(st.InitContainerStatuses, ct.Name)
-		if s == nil || (runtime.Sidecar(ct) && (s.Started == nil || !*s.Started)) || (!runtime.Sidecar(ct) && !s.Ready) {
+		if s == nil || (podspec.IsSidecar(ct) && (s.Started == nil || !*s.Started)) || (!podspec.IsSidecar(ct) && !s.Ready) {
 			incomplete = append(incomplete, ct.Name)
 		}
 	}
@@ -84,7 +84,7 @@ func containersReady(pod *corev1.Pod, st *corev1.PodStatus) corev1.PodCondition 
 		}
 	}
 	for i := range pod.Spec.InitContainers {
-		if runtime.Sidecar(&pod.Spec.InitContainers[i]) {
+		if podspec.IsSidecar(&pod.Spec.InitContainers[i]) {
 			check(pod.Spec.InitContainers[i].Name, st.InitContainerStatuses)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/api/podspec"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -255,7 +256,7 @@ func (p *planner) initContainers() (done, failed bool) {
 	for i := range p.Pod.Spec.InitContainers {
 		c := &p.Pod.Spec.InitContainers[i]
 		s := p.current(c.Name)
-		if runtime.Sidecar(c) {
+		if podspec.IsSidecar(c) {
 			ready := p.sidecar(c, s)
 			if !ready && !begun {
 				return false, false

@@ -3,7 +3,7 @@ package lifecycle
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"bonsai/pkg/kubelet/runtime"
+	"bonsai/api/podspec"
 )
 
 // Phase computes the pod's phase from its container statuses. terminal tells that the pod has ended for good: no container
@@ -86,7 +86,7 @@ func countInits(pod *corev1.Pod, inits []corev1.ContainerStatus) (pending, faile
 			t = s.LastTerminationState.Terminated
 		}
 		switch {
-		case runtime.Sidecar(c):
+		case podspec.IsSidecar(c):
 			if s.Started == nil || !*s.Started {
 				if s.State.Terminated == nil && s.LastTerminationState.Terminated == nil {
 					pending++

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"bonsai/api/podspec"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -112,7 +113,7 @@ func initialised(f Facts) bool {
 	for i := range f.Pod.Spec.InitContainers {
 		c := &f.Pod.Spec.InitContainers[i]
 		s := f.Runtime.Container(c.Name)
-		if s == nil || (runtime.Sidecar(c) && !Started(f, c, s)) || (!runtime.Sidecar(c) && (s.State != runtime.StateExited || s.ExitCode != 0)) {
+		if s == nil || (podspec.IsSidecar(c) && !Started(f, c, s)) || (!podspec.IsSidecar(c) && (s.State != runtime.StateExited || s.ExitCode != 0)) {
 			return false
 		}
 	}
@@ -143,12 +144,12 @@ func one(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k 
 		st.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(cs.StartedAt)}
 		started = Started(f, c, cs)
 		st.Ready = k != Ephemeral && started && (c.ReadinessProbe == nil || f.Probes[cs.ID.String()].Readiness == Success)
-		if k == Init && !runtime.Sidecar(c) {
+		if k == Init && !podspec.IsSidecar(c) {
 			st.Ready = false
 		}
 	case runtime.StateExited:
 		st.State.Terminated = terminated(cs)
-		if k == Init && !runtime.Sidecar(c) {
+		if k == Init && !podspec.IsSidecar(c) {
 			st.Ready = cs.ExitCode == 0
 		}
 	case runtime.StateCreated:
@@ -197,7 +198,7 @@ func comesBack(f Facts, c *corev1.Container, cs *runtime.Container, k Kind) bool
 		return false
 	case cs.State != runtime.StateExited:
 		return true
-	case k == Init && !runtime.Sidecar(c) && cs.ExitCode == 0:
+	case k == Init && !podspec.IsSidecar(c) && cs.ExitCode == 0:
 		return false
 	}
 	return Restarts(f.Pod, c, cs.ExitCode)

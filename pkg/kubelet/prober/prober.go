@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/api/podspec"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -118,7 +119,7 @@ func (m *Manager) Update(pod *corev1.Pod, targets map[string]Target) {
 	m.adoptLocked(p, targets)
 	p.pod, p.targets = pod, targets
 	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; runtime.Sidecar(c) {
+		if c := &pod.Spec.InitContainers[i]; podspec.IsSidecar(c) {
 			m.ensure(p, c)
 		}
 	}

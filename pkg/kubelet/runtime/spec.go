@@ -38,11 +38,6 @@ func ContainerSpec(pod *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
-// Sidecar tells whether an init container keeps running beside the regular ones.
-func Sidecar(c *corev1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-}
-
 // IsMirror tells whether a pod is the API server's image of a static pod.
 func IsMirror(pod *corev1.Pod) bool {
 	_, ok := pod.Annotations[AnnotationConfigMirror]

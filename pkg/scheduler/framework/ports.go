@@ -1,6 +1,10 @@
 package framework
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/api/podspec"
+)
 
 // HostPort is one port of the node that a pod takes. An empty IP means every address.
 type HostPort struct {
@@ -35,8 +39,8 @@ func hostPorts(pod *corev1.Pod) []HostPort {
 		}
 	}
 	for i := range pod.Spec.InitContainers {
-		if r := pod.Spec.InitContainers[i].RestartPolicy; r != nil && *r == corev1.ContainerRestartPolicyAlways {
-			add(&pod.Spec.InitContainers[i])
+		if c := &pod.Spec.InitContainers[i]; podspec.IsSidecar(c) {
+			add(c)
 		}
 	}
 	for i := range pod.Spec.Containers {
