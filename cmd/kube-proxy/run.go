@@ -18,7 +18,6 @@ import (
 	"bonsai/pkg/proxy/healthcheck"
 	"bonsai/pkg/proxy/nft"
 	"bonsai/pkg/proxy/routes"
-	"bonsai/pkg/proxy/watch"
 )
 
 const (
@@ -35,7 +34,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	client, err := watch.NewClient(s.limits.Apply(config), log)
+	client, err := newClient(s.limits.Apply(config))
 	if err != nil {
 		return err
 	}
@@ -50,9 +49,9 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 		Begin: h.begin, Done: h.done,
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return client.Services(ctx, state.Services()) })
-	g.Go(func() error { return client.Slices(ctx, state.Slices()) })
-	g.Go(func() error { return client.Nodes(ctx, state.Nodes()) })
+	for _, follow := range sources(client, state, log) {
+		g.Go(func() error { follow(ctx); return ctx.Err() })
+	}
 	g.Go(func() error { return loop.Run(ctx) })
 	g.Go(func() error { return serveHealth(ctx, s.healthz, h, log) })
 	g.Go(func() error { return serveMetrics(ctx, s.metrics, h, log) })

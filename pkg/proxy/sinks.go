@@ -7,9 +7,18 @@ import (
 
 // Sink takes the objects of one kind: first all of them, then each change. It keeps no reference to an object.
 type Sink[T any] struct {
-	Replace     func(all []T)
-	Set, Delete func(T)
+	replace   func(all []T)
+	set, drop func(T)
 }
+
+// Replace takes everything there is.
+func (s Sink[T]) Replace(all []T) { s.replace(all) }
+
+// Set takes an object that is new or changed.
+func (s Sink[T]) Set(o T) { s.set(o) }
+
+// Delete takes an object that is gone.
+func (s Sink[T]) Delete(o T) { s.drop(o) }
 
 // Services feeds services into s.
 func (s *State) Services() Sink[*corev1.Service] {
@@ -86,7 +95,7 @@ func sink[T any](s *State, kind string, set, drop func(T), forget func([]T)) Sin
 			f(o)
 		}
 	}
-	return Sink[T]{Set: locked(set), Delete: locked(drop), Replace: func(all []T) {
+	return Sink[T]{set: locked(set), drop: locked(drop), replace: func(all []T) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		forget(all)
