@@ -1,0 +1,120 @@
+package customresource
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"bonsai/api/apiextensions/structural"
+)
+
+// Type is one version of a CustomResourceDefinition. It does not change, and serves any number of goroutines.
+type Type struct {
+	schema *structural.Schema
+	// status is the schema of the objects' status; nil when nothing is known of it.
+	status *structural.Schema
+	// hasStatus: the status is written by its subresource alone.
+	hasStatus bool
+	scale     *apiextensionsv1.CustomResourceSubresourceScale
+}
+
+// Compile makes what version says of its objects. Its error tells that there is no such version, or what is wrong with its schema.
+func Compile(crd *apiextensionsv1.CustomResourceDefinition, version string) (*Type, error) {
+	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
+	if i < 0 {
+		return nil, fmt.Errorf("%s has no version %s", crd.Name, version)
+	}
+	v := &crd.Spec.Versions[i]
+	var props *apiextensionsv1.JSONSchemaProps
+	if v.Schema != nil {
+		props = v.Schema.OpenAPIV3Schema
+	}
+	s, err := structural.Compile(props)
+	if err != nil {
+		return nil, fmt.Errorf("schema of version %s of %s: %w", version, crd.Name, err)
+	}
+	t := &Type{schema: s, status: s.Property("status")}
+	if sub := v.Subresources; sub != nil {
+		t.hasStatus, t.scale = sub.Status != nil, sub.Scale
+	}
+	return t, nil
+}
+
+// Prune drops from u what the schema does not know, brings the metadata of embedded resources into its form, and drops nulls where
+// none may stand. It returns the paths of what was unknown as clients are told them. An error tells of metadata of a wrong type: such
+// an object is none of this kind.
+func (t *Type) Prune(u *unstructured.Unstructured) ([]string, error) {
+	unknown := t.schema.Prune(u.Object)
+	lost, errs := t.schema.CoerceEmbedded(u.Object)
+	if len(errs) > 0 {
+		return nil, errs[0]
+	}
+	return append(unknown, lost...), nil
+}
+
+// Default fills in what u lacks and the schema has a default for. It is idempotent.
+func (t *Type) Default(u *unstructured.Unstructured) { t.schema.SetDefaults(u.Object) }
+
+// HasDefaults tells whether Default ever changes an object.
+func (t *Type) HasDefaults() bool { return t.schema.HasDefaults() }
+
+// PrepareCreate drops the status where only its subresource writes it.
+func (t *Type) PrepareCreate(u *unstructured.Unstructured) {
+	if t.hasStatus {
+		delete(u.Object, "status")
+	}
+}
+
+// PrepareUpdate keeps the status of old where only its subresource writes it.
+func (t *Type) PrepareUpdate(u, old *unstructured.Unstructured) {
+	if t.hasStatus {
+		keep(u, old, "status")
+	}
+}
+
+// PrepareStatusUpdate keeps all of old but the status, and of the metadata what says which version is replaced and who writes.
+func (t *Type) PrepareStatusUpdate(u, old *unstructured.Unstructured) {
+	for name := range u.Object {
+		if name != "status" && name != "metadata" && old.Object[name] == nil {
+			delete(u.Object, name)
+		}
+	}
+	for name := range old.Object {
+		if name != "status" && name != "metadata" {
+			keep(u, old, name)
+		}
+	}
+	version, managed := u.GetResourceVersion(), u.GetManagedFields()
+	keep(u, old, "metadata")
+	u.SetResourceVersion(version)
+	u.SetManagedFields(managed)
+}
+
+// keep gives u a copy of what old has in a field.
+func keep(u, old *unstructured.Unstructured, name string) {
+	if v, ok := old.Object[name]; ok {
+		u.Object[name] = copyOf(v)
+	} else {
+		delete(u.Object, name)
+	}
+}
+
+// SpecChanged tells whether metadata.generation moves: by all but metadata, and the status if its subresource writes it.
+func (t *Type) SpecChanged(u, old *unstructured.Unstructured) bool {
+	counts := func(name string) bool { return name != "metadata" && !(t.hasStatus && name == "status") }
+	for name, v := range u.Object {
+		was, ok := old.Object[name]
+		if counts(name) && (!ok || !reflect.DeepEqual(v, was)) {
+			return true
+		}
+	}
+	for name := range old.Object {
+		if _, ok := u.Object[name]; counts(name) && !ok {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,47 @@
+package structural
+
+// HasDefaults tells whether SetDefaults ever changes an object.
+func (s *Schema) HasDefaults() bool { return s.defaultsBelow }
+
+// SetDefaults fills in, in place, what v lacks and s has a default for, and replaces null where s does not allow it. It is idempotent.
+func (s *Schema) SetDefaults(v any) {
+	if !s.defaultsBelow {
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, m := range s.members {
+			value, there := v[m.name]
+			if m.schema.hasFallback && (!there || value == nil && !m.schema.nullable) {
+				value = m.schema.defaultValue()
+				v[m.name] = value
+			}
+			if value != nil {
+				m.schema.SetDefaults(value)
+			}
+		}
+		if s.additional == nil {
+			return
+		}
+		for name, value := range v {
+			if _, ok := s.properties[name]; ok {
+				continue
+			}
+			if value == nil && !s.additional.nullable && s.additional.hasFallback {
+				value = s.additional.defaultValue()
+				v[name] = value
+			}
+			s.additional.SetDefaults(value)
+		}
+	case []any:
+		if s.items == nil {
+			return
+		}
+		for i := range v {
+			if v[i] == nil && !s.items.nullable && s.items.hasFallback {
+				v[i] = s.items.defaultValue()
+			}
+			s.items.SetDefaults(v[i])
+		}
+	}
+}

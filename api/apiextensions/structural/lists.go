@@ -1,0 +1,89 @@
+package structural
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// ValidateLists finds what stands twice in lists that are sets or maps (x-kubernetes-list-type).
+func (s *Schema) ValidateLists(path *field.Path, v any) field.ErrorList {
+	if !s.uniqueBelow && !s.unique() {
+		return nil
+	}
+	var errs field.ErrorList
+	switch v := v.(type) {
+	case map[string]any:
+		for _, m := range s.members {
+			if value, ok := v[m.name]; ok {
+				errs = append(errs, m.schema.ValidateLists(path.Child(m.name), value)...)
+			}
+		}
+		if a := s.additional; a != nil && (a.unique() || a.uniqueBelow) {
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				if _, ok := s.properties[name]; !ok {
+					errs = append(errs, a.ValidateLists(path.Key(name), v[name])...)
+				}
+			}
+		}
+	case []any:
+		switch s.listType {
+		case "set":
+			errs = twice(v, path, func(item any) any { return item })
+		case "map":
+			errs = twice(v, path, s.keysOf)
+		}
+		if s.items != nil {
+			for i, item := range v {
+				errs = append(errs, s.items.ValidateLists(path.Index(i), item)...)
+			}
+		}
+	}
+	return errs
+}
+
+// keysOf are the fields by which a list that is a map tells its items apart; nil for what is no object.
+func (s *Schema) keysOf(item any) any {
+	obj, ok := item.(map[string]any)
+	if !ok {
+		return nil
+	}
+	keys := make(map[string]any, len(s.listMapKeys))
+	for _, k := range s.listMapKeys {
+		if v, ok := obj[k]; ok {
+			keys[k] = v
+		}
+	}
+	return keys
+}
+
+// twice tells of each item whose key stands before it, once for each key.
+func twice(list []any, path *field.Path, key func(any) any) field.ErrorList {
+	var errs field.ErrorList
+	seen := make(map[string]int, len(list))
+	for i, item := range list {
+		k := key(item)
+		if k == nil {
+			continue
+		}
+		text := canonical(k)
+		if seen[text]++; seen[text] == 2 {
+			errs = append(errs, field.Duplicate(path.Index(i), k))
+		}
+	}
+	return errs
+}
+
+// canonical is the same text for the same value.
+func canonical(v any) string {
+	if text, ok := v.(string); ok {
+		return `"` + text
+	}
+	raw, err := json.Marshal(v)
+	if err != nil { // not of JSON: equal to nothing, as it cannot be stored
+		return ""
+	}
+	return string(raw)
+}

@@ -1,0 +1,16 @@
+package structural
+
+import "regexp/syntax"
+
+// patternSize is how many steps a regular expression has when it is compiled.
+func patternSize(pattern string) (int, error) {
+	re, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return 0, err
+	}
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return 0, err
+	}
+	return len(prog.Inst), nil
+}
