@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -79,7 +78,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	failed := make(chan error, 1)
 	go func() {
-		failed <- server.Serve(tls.NewListener(watchStrangers(s.Listener, maxStrangers), server.TLSConfig))
+		failed <- server.Serve(shakeHands(serving, watchStrangers(s.Listener, maxStrangers), server.TLSConfig, readHeaderTimeout))
 	}()
 	s.Log.Info("serving", "address", s.Listener.Addr().String())
 	select {
