@@ -69,10 +69,7 @@ type Stores interface {
 // to the caller.
 type Store interface {
 	New() runtime.Object
-	// Get reads linearizably: it sees every write that was acknowledged before the call.
-	Get(ctx context.Context, ns, name string) (runtime.Object, error)
-	// GetCached reads what is at hand, which may lack the newest writes. It asks nobody but the watch cache.
-	GetCached(ctx context.Context, ns, name string) (runtime.Object, error)
+	Getter
 	// List returns the objects that match the label selector ("" = all), from the watch cache, with all that was written
 	// through this store before.
 	List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error)

@@ -10,21 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/registry"
 )
 
-// Namespaces reads namespaces; the registry.Store of namespaces is one.
-type Namespaces interface {
-	Get(ctx context.Context, ns, name string) (runtime.Object, error)
-	GetCached(ctx context.Context, ns, name string) (runtime.Object, error)
-}
-
-type plugin struct{ namespaces Namespaces }
+type plugin struct{ namespaces registry.Getter }
 
 // New returns the plug-in.
-func New(namespaces Namespaces) admission.Plugin {
+func New(namespaces registry.Getter) admission.Plugin {
 	return admission.Plugin{Name: "NamespaceLifecycle", Validator: plugin{namespaces}, Mutator: plugin{namespaces}}
 }
 
@@ -49,7 +43,7 @@ func (p plugin) check(ctx context.Context, a *admission.Attributes) error {
 	if a.Operation != admission.Create || a.Namespace == "" || isAccessReview(a) {
 		return nil
 	}
-	ns, err := p.get(ctx, a.Namespace)
+	ns, err := registry.Find[*corev1.Namespace](ctx, p.namespaces, "", a.Namespace)
 	if err != nil {
 		return err
 	}
@@ -66,21 +60,6 @@ func isAccessReview(a *admission.Attributes) bool {
 
 func immortal(name string) bool {
 	return name == metav1.NamespaceDefault || name == metav1.NamespaceSystem || name == metav1.NamespacePublic
-}
-
-func (p plugin) get(ctx context.Context, name string) (*corev1.Namespace, error) {
-	obj, err := p.namespaces.GetCached(ctx, "", name)
-	if apierrors.IsNotFound(err) {
-		obj, err = p.namespaces.Get(ctx, "", name)
-	}
-	if err != nil {
-		return nil, err
-	}
-	ns, ok := obj.(*corev1.Namespace)
-	if !ok {
-		return nil, fmt.Errorf("reading namespace %s: got a %T", name, obj)
-	}
-	return ns, nil
 }
 
 // terminating is a 403 whose cause lets controllers see that it is no use to try again.

@@ -13,22 +13,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"bonsai/api/podspec"
 	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/request"
 )
 
-// Getter reads objects of one kind; a registry.Store is one.
-type Getter interface {
-	Get(ctx context.Context, ns, name string) (runtime.Object, error)
-	GetCached(ctx context.Context, ns, name string) (runtime.Object, error)
-}
-
 // Config is what the plug-in needs.
-type Config struct{ Pods, Nodes Getter }
+type Config struct{ Pods, Nodes registry.Getter }
 
 type plugin struct{ cfg Config }
 
@@ -118,25 +111,15 @@ func (p plugin) owner(ctx context.Context, a *admission.Attributes, pod *corev1.
 		case o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion:
 			return admission.Forbid(a, "node %q must not set blockOwnerDeletion on an owner reference", node)
 		}
-		obj, err := p.cfg.Nodes.GetCached(ctx, "", node)
-		if apierrors.IsNotFound(err) {
-			obj, err = p.cfg.Nodes.Get(ctx, "", node)
-		}
+		n, err := registry.Find[*corev1.Node](ctx, p.cfg.Nodes, "", node)
 		if err != nil {
 			return err
 		}
-		if n, ok := obj.(*corev1.Node); !ok || n.UID != o.UID {
-			return admission.Forbid(a, "node %q UID mismatch: expected %q got %q", node, uidOf(obj), o.UID)
+		if n.UID != o.UID {
+			return admission.Forbid(a, "node %q UID mismatch: expected %q got %q", node, n.UID, o.UID)
 		}
 	}
 	return nil
-}
-
-func uidOf(obj runtime.Object) string {
-	if n, ok := obj.(*corev1.Node); ok {
-		return string(n.UID)
-	}
-	return ""
 }
 
 // mirrorContent: a mirror pod must not open its node a way to objects that no pod bound to it needs.
@@ -151,14 +134,11 @@ func mirrorContent(a *admission.Attributes, pod *corev1.Pod, node string) error 
 }
 
 func (p plugin) boundPod(ctx context.Context, a *admission.Attributes, node, verb string) error {
-	obj, err := p.cfg.Pods.GetCached(ctx, a.Namespace, a.Name)
-	if apierrors.IsNotFound(err) {
-		obj, err = p.cfg.Pods.Get(ctx, a.Namespace, a.Name)
-	}
+	pod, err := registry.Find[*corev1.Pod](ctx, p.cfg.Pods, a.Namespace, a.Name)
 	if err != nil {
 		return err
 	}
-	if pod, ok := obj.(*corev1.Pod); !ok || pod.Spec.NodeName != node {
+	if pod.Spec.NodeName != node {
 		return admission.Forbid(a, "node %q can only %s pods with spec.nodeName set to itself", node, verb)
 	}
 	return nil

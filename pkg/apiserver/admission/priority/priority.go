@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/registry"
 )
 
 // Classes reads priority classes; the registry.Store of them is one.
 type Classes interface {
-	Get(ctx context.Context, ns, name string) (runtime.Object, error)
-	GetCached(ctx context.Context, ns, name string) (runtime.Object, error)
+	registry.Getter
 	List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error)
 }
 
@@ -82,19 +82,12 @@ func (p plugin) classFor(ctx context.Context, a *admission.Attributes, name stri
 	if name == "" {
 		return p.byDefault(ctx)
 	}
-	obj, err := p.classes.GetCached(ctx, "", name)
-	if apierrors.IsNotFound(err) {
-		obj, err = p.classes.Get(ctx, "", name)
-	}
+	class, err := registry.Find[*schedulingv1.PriorityClass](ctx, p.classes, "", name)
 	if apierrors.IsNotFound(err) {
 		return nil, admission.Forbid(a, "no PriorityClass with name %v was found", name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading priority class %s: %w", name, err)
-	}
-	class, ok := obj.(*schedulingv1.PriorityClass)
-	if !ok {
-		return nil, fmt.Errorf("reading priority class %s: got a %T", name, obj)
 	}
 	return class, nil
 }

@@ -5,26 +5,19 @@ package serviceaccount
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"bonsai/api/podspec"
 	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/registry"
 )
-
-// ServiceAccounts reads service accounts; the registry.Store of them is one.
-type ServiceAccounts interface {
-	Get(ctx context.Context, ns, name string) (runtime.Object, error)
-	GetCached(ctx context.Context, ns, name string) (runtime.Object, error)
-}
 
 // Config is what the plug-in needs.
 type Config struct {
-	ServiceAccounts ServiceAccounts
+	ServiceAccounts registry.Getter
 	// Suffix returns five random characters of Kubernetes' alphabet, for the volume's name.
 	Suffix func() string
 	// Wait is how long a pod waits for the account "default" of a namespace that was made just now; 0: not at all.
@@ -129,12 +122,9 @@ func validateMirror(a *admission.Attributes, pod *corev1.Pod) error {
 const pollEvery = 50 * time.Millisecond
 
 func (p plugin) account(ctx context.Context, a *admission.Attributes, name string) (*corev1.ServiceAccount, error) {
-	obj, err := p.cfg.ServiceAccounts.GetCached(ctx, a.Namespace, name)
-	if apierrors.IsNotFound(err) {
-		obj, err = p.cfg.ServiceAccounts.Get(ctx, a.Namespace, name)
-	}
+	account, err := registry.Find[*corev1.ServiceAccount](ctx, p.cfg.ServiceAccounts, a.Namespace, name)
 	if apierrors.IsNotFound(err) && name == defaultAccount && p.cfg.Wait > 0 {
-		obj, err = p.wait(ctx, a.Namespace, err)
+		account, err = p.wait(ctx, a.Namespace, err)
 	}
 	if apierrors.IsNotFound(err) {
 		err = apierrors.NewNotFound(corev1.Resource("serviceaccount"), name) // in the singular, as Kubernetes has it here
@@ -142,15 +132,11 @@ func (p plugin) account(ctx context.Context, a *admission.Attributes, name strin
 	if err != nil {
 		return nil, admission.Forbid(a, "error looking up service account %s/%s: %w", a.Namespace, name, err)
 	}
-	account, ok := obj.(*corev1.ServiceAccount)
-	if !ok {
-		return nil, fmt.Errorf("reading service account %s/%s: got a %T", a.Namespace, name, obj)
-	}
 	return account, nil
 }
 
 // wait looks for the account "default" again and again; err is what is said if it does not come.
-func (p plugin) wait(ctx context.Context, ns string, err error) (runtime.Object, error) {
+func (p plugin) wait(ctx context.Context, ns string, err error) (*corev1.ServiceAccount, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.Wait)
 	defer cancel()
 	tick := time.NewTicker(pollEvery)
@@ -161,8 +147,9 @@ func (p plugin) wait(ctx context.Context, ns string, err error) (runtime.Object,
 			return nil, err
 		case <-tick.C:
 		}
-		if obj, again := p.cfg.ServiceAccounts.GetCached(ctx, ns, defaultAccount); again == nil {
-			return obj, nil
+		obj, _ := p.cfg.ServiceAccounts.GetCached(ctx, ns, defaultAccount)
+		if account, ok := obj.(*corev1.ServiceAccount); ok {
+			return account, nil
 		}
 	}
 }

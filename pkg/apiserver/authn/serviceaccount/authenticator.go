@@ -12,21 +12,15 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/apiserver/authn"
+	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/request"
 )
-
-// Getter reads objects of one kind; registry.Store is one.
-type Getter interface {
-	Get(ctx context.Context, ns, name string) (runtime.Object, error)
-	GetCached(ctx context.Context, ns, name string) (runtime.Object, error)
-}
 
 // Config is what an Authenticator needs.
 type Config struct {
@@ -36,7 +30,7 @@ type Config struct {
 	// APIAudiences are the API server's own, asked for where a caller names none.
 	APIAudiences []string
 	// A token is good only as long as the objects it is bound to exist. Nil Getters are not asked.
-	ServiceAccounts, Pods, Secrets, Nodes Getter
+	ServiceAccounts, Pods, Secrets, Nodes registry.Getter
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 }
@@ -149,7 +143,7 @@ func (a *Authenticator) boundUser(ctx context.Context, public *jwt.Claims, b *bo
 		return nil, errNotYet
 	}
 	type check struct {
-		getter Getter
+		getter registry.Getter
 		kind   string
 		ns     string
 		ref    *Ref
@@ -201,7 +195,7 @@ const goneAfter = time.Minute
 
 // exists checks that the object is there with ref's UID. The cached state is asked first, the newest one only before
 // saying no.
-func exists(ctx context.Context, g Getter, ns string, ref Ref, now time.Time) error {
+func exists(ctx context.Context, g registry.Getter, ns string, ref Ref, now time.Time) error {
 	check := func(get func(ctx context.Context, ns, name string) (runtime.Object, error)) error {
 		obj, err := get(ctx, ns, ref.Name)
 		if err != nil {
@@ -236,15 +230,11 @@ func (a *Authenticator) legacyUser(ctx context.Context, token string, public *jw
 		return nil, errClaims
 	}
 	if a.cfg.Secrets != nil {
-		obj, err := a.cfg.Secrets.GetCached(ctx, l.Namespace, l.Secret)
-		if apierrors.IsNotFound(err) {
-			obj, err = a.cfg.Secrets.Get(ctx, l.Namespace, l.Secret)
-		}
+		s, err := registry.Find[*corev1.Secret](ctx, a.cfg.Secrets, l.Namespace, l.Secret)
 		if err != nil {
 			return nil, fmt.Errorf("%w: its secret %s/%s: %w", errInvalid, l.Namespace, l.Secret, err)
 		}
-		s, ok := obj.(*corev1.Secret)
-		if !ok || s.DeletionTimestamp != nil || subtle.ConstantTimeCompare(s.Data[corev1.ServiceAccountTokenKey], []byte(token)) != 1 {
+		if s.DeletionTimestamp != nil || subtle.ConstantTimeCompare(s.Data[corev1.ServiceAccountTokenKey], []byte(token)) != 1 {
 			return nil, errInvalid
 		}
 	}
