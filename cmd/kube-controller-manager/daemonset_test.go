@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"bonsai/pkg/controller"
+	"bonsai/pkg/apiclient/apps"
+	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller/controllertest"
 )
 
@@ -32,7 +33,7 @@ func (w *world) daemonSet(t *testing.T) {
 			}},
 		},
 	}
-	if _, err := controller.DaemonSets(w.Client).Create(t.Context(), ds); err != nil {
+	if _, err := apps.DaemonSets(w.Client).Create(t.Context(), ds); err != nil {
 		t.Fatal(err)
 	}
 	w.daemons(t, ns, "d", "one", 2)
@@ -40,12 +41,12 @@ func (w *world) daemonSet(t *testing.T) {
 	w.daemons(t, ns, "d", "one", 3)
 	for _, image := range []string{"two", "one"} {
 		patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"c","image":%q}]}}}}`, image)
-		if _, err := controller.DaemonSets(w.Client).Patch(t.Context(), ns, "d", types.StrategicMergePatchType, []byte(patch)); err != nil {
+		if _, err := apps.DaemonSets(w.Client).Patch(t.Context(), ns, "d", types.StrategicMergePatchType, []byte(patch)); err != nil {
 			t.Fatal(err)
 		}
 		w.daemons(t, ns, "d", image, 3)
 	}
-	revisions, err := controller.ControllerRevisions(w.Client).List(t.Context(), ns, metav1.ListOptions{})
+	revisions, err := apps.ControllerRevisions(w.Client).List(t.Context(), ns, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func (w *world) daemonSet(t *testing.T) {
 func (w *world) makeNode(t *testing.T, name string) {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"for": "daemons"}}}
-	if _, err := controller.Nodes(w.Client).Create(t.Context(), node); err != nil {
+	if _, err := core.Nodes(w.Client).Create(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -72,7 +73,7 @@ func (w *world) daemons(t *testing.T, ns, name, image string, n int32) {
 	t.Helper()
 	controllertest.Eventually(t, fmt.Sprintf("%d daemons with image %s", n, image), func() string {
 		w.makeReady(t, ns)
-		ds, err := controller.DaemonSets(w.Client).Get(t.Context(), ns, name)
+		ds, err := apps.DaemonSets(w.Client).Get(t.Context(), ns, name)
 		if err != nil {
 			return err.Error()
 		}
@@ -80,7 +81,7 @@ func (w *world) daemons(t *testing.T, ns, name, image string, n int32) {
 		if s.ObservedGeneration != ds.Generation || s.DesiredNumberScheduled != n || s.UpdatedNumberScheduled != n || s.NumberAvailable != n {
 			return fmt.Sprintf("%+v", s)
 		}
-		pods, err := controller.Pods(w.Client).List(t.Context(), ns, metav1.ListOptions{})
+		pods, err := core.Pods(w.Client).List(t.Context(), ns, metav1.ListOptions{})
 		if err != nil {
 			return err.Error()
 		}

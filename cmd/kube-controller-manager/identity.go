@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
-	"bonsai/pkg/controller"
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/core"
 )
 
 // accountNamespace holds the controllers' service accounts.
@@ -23,11 +24,11 @@ const accountNamespace = "kube-system"
 // accountClient returns a client that acts as a service account in kube-system, so that each controller can do only what
 // its role allows. The account is made and its token requested with root's rights, at the first request. anonymous is the
 // connection, which has no credentials of its own.
-func accountClient(ctx context.Context, root *controller.Client, anonymous *rest.Config, account string, s *runtime.Scheme) (*controller.Client, error) {
+func accountClient(ctx context.Context, root *apiclient.Client, anonymous *rest.Config, account string, s *runtime.Scheme) (*apiclient.Client, error) {
 	cfg := rest.CopyConfig(anonymous)
-	tokens := &tokenSource{ctx: ctx, accounts: controller.ServiceAccounts(root), name: account, now: time.Now}
+	tokens := &tokenSource{ctx: ctx, accounts: core.ServiceAccounts(root), name: account, now: time.Now}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &bearer{tokens: tokens, next: next} })
-	return controller.NewClient(cfg, s)
+	return apiclient.New(cfg, s)
 }
 
 // bearer adds the account's token to each request.
@@ -57,7 +58,7 @@ func (b *bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 // tokenSource keeps one account's token and renews it when four fifths of its life are over.
 type tokenSource struct {
 	ctx      context.Context
-	accounts *controller.Resource[*corev1.ServiceAccount]
+	accounts *apiclient.Resource[*corev1.ServiceAccount]
 	name     string
 	now      func() time.Time
 

@@ -20,13 +20,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/apps"
+	"bonsai/pkg/apiclient/coordination"
+	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/apiclient/discovery"
 	"bonsai/pkg/controller"
 	"bonsai/pkg/controller/controllertest"
 )
 
 // world is a cluster with the manager running and every new pod becoming ready at once.
 type world struct {
-	*controller.Client
+	*apiclient.Client
 	ips int
 }
 
@@ -90,11 +95,11 @@ func (w *firstWrite) Write(p []byte) (int, error) {
 // makeNamespace returns a fresh namespace with its service account.
 func (w *world) makeNamespace(t *testing.T, name string) string {
 	t.Helper()
-	if _, err := controller.Namespaces(w.Client).Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+	if _, err := core.Namespaces(w.Client).Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		t.Fatal(err)
 	}
 	controllertest.Eventually(t, "the default service account", func() string {
-		_, err := controller.ServiceAccounts(w.Client).Get(t.Context(), name, "default")
+		_, err := core.ServiceAccounts(w.Client).Get(t.Context(), name, "default")
 		return text(err)
 	})
 	return name
@@ -111,18 +116,18 @@ func text(err error) string {
 func (w *world) namespace(t *testing.T) {
 	ns := w.makeNamespace(t, "t-namespace")
 	controllertest.Eventually(t, "the root CA", func() string {
-		_, err := controller.ConfigMaps(w.Client).Get(t.Context(), ns, "kube-root-ca.crt")
+		_, err := core.ConfigMaps(w.Client).Get(t.Context(), ns, "kube-root-ca.crt")
 		return text(err)
 	})
 	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "held", Finalizers: []string{"example.com/hold"}}}
-	if _, err := controller.ConfigMaps(w.Client).Create(t.Context(), held); err != nil {
+	if _, err := core.ConfigMaps(w.Client).Create(t.Context(), held); err != nil {
 		t.Fatal(err)
 	}
-	if err := controller.Namespaces(w.Client).Delete(t.Context(), "", ns, ""); err != nil {
+	if err := core.Namespaces(w.Client).Delete(t.Context(), "", ns, ""); err != nil {
 		t.Fatal(err)
 	}
 	controllertest.Eventually(t, "the conditions of a stuck namespace", func() string {
-		n, err := controller.Namespaces(w.Client).Get(t.Context(), "", ns)
+		n, err := core.Namespaces(w.Client).Get(t.Context(), "", ns)
 		if err != nil {
 			return err.Error()
 		}
@@ -137,11 +142,11 @@ func (w *world) namespace(t *testing.T) {
 		}
 		return ""
 	})
-	if _, err := controller.ConfigMaps(w.Client).Patch(t.Context(), ns, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)); err != nil {
+	if _, err := core.ConfigMaps(w.Client).Patch(t.Context(), ns, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)); err != nil {
 		t.Fatal(err)
 	}
 	controllertest.Eventually(t, "the namespace to be gone", func() string {
-		_, err := controller.Namespaces(w.Client).Get(t.Context(), "", ns)
+		_, err := core.Namespaces(w.Client).Get(t.Context(), "", ns)
 		if apierrors.IsNotFound(err) {
 			return ""
 		}
@@ -165,7 +170,7 @@ func webDeployment(ns, name string, n int32) *appsv1.Deployment {
 // makeReady plays the kubelet for the pods of a namespace: those without an address run now; those being deleted go.
 func (w *world) makeReady(t *testing.T, ns string) {
 	t.Helper()
-	pods, err := controller.Pods(w.Client).List(t.Context(), ns, metav1.ListOptions{})
+	pods, err := core.Pods(w.Client).List(t.Context(), ns, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +181,7 @@ func (w *world) makeReady(t *testing.T, ns string) {
 		w.ips++
 		ip := fmt.Sprintf("10.9.%d.%d", w.ips/250, w.ips%250+1)
 		patch := fmt.Sprintf(`{"status":{"phase":"Running","podIP":%q,"podIPs":[{"ip":%q}],"conditions":[{"type":"Ready","status":"True","lastTransitionTime":%q}]}}`, ip, ip, time.Now().UTC().Format(time.RFC3339))
-		if _, err := controller.Pods(w.Client).Patch(t.Context(), ns, p.Name, types.StrategicMergePatchType, []byte(patch), "status"); err != nil && !apierrors.IsNotFound(err) {
+		if _, err := core.Pods(w.Client).Patch(t.Context(), ns, p.Name, types.StrategicMergePatchType, []byte(patch), "status"); err != nil && !apierrors.IsNotFound(err) {
 			t.Fatal(err)
 		}
 	}
@@ -187,7 +192,7 @@ func (w *world) available(t *testing.T, ns, name string, n int32) {
 	t.Helper()
 	controllertest.Eventually(t, "the rollout of "+name, func() string {
 		w.makeReady(t, ns)
-		d, err := controller.Deployments(w.Client).Get(t.Context(), ns, name)
+		d, err := apps.Deployments(w.Client).Get(t.Context(), ns, name)
 		if err != nil {
 			return err.Error()
 		}
@@ -203,11 +208,11 @@ func (w *world) available(t *testing.T, ns, name string, n int32) {
 func (w *world) rollout(t *testing.T) {
 	ns := w.makeNamespace(t, "t-rollout")
 	begin := time.Now()
-	if _, err := controller.Deployments(w.Client).Create(t.Context(), webDeployment(ns, "web", 30)); err != nil {
+	if _, err := apps.Deployments(w.Client).Create(t.Context(), webDeployment(ns, "web", 30)); err != nil {
 		t.Fatal(err)
 	}
 	controllertest.Eventually(t, "30 pods", func() string {
-		pods, err := controller.Pods(w.Client).List(t.Context(), ns, metav1.ListOptions{})
+		pods, err := core.Pods(w.Client).List(t.Context(), ns, metav1.ListOptions{})
 		if err != nil || len(pods) != 30 {
 			return fmt.Sprint(len(pods), err)
 		}
@@ -216,12 +221,12 @@ func (w *world) rollout(t *testing.T) {
 	t.Logf("30 pods created %s after their Deployment", time.Since(begin).Round(time.Millisecond))
 	w.available(t, ns, "web", 30)
 	for _, patch := range []string{`{"spec":{"replicas":4}}`, `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"two"}]}}}}`, `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"one"}]}}}}`} {
-		if _, err := controller.Deployments(w.Client).Patch(t.Context(), ns, "web", types.StrategicMergePatchType, []byte(patch)); err != nil {
+		if _, err := apps.Deployments(w.Client).Patch(t.Context(), ns, "web", types.StrategicMergePatchType, []byte(patch)); err != nil {
 			t.Fatal(err)
 		}
 		w.available(t, ns, "web", 4)
 	}
-	sets, err := controller.ReplicaSets(w.Client).List(t.Context(), ns, metav1.ListOptions{})
+	sets, err := apps.ReplicaSets(w.Client).List(t.Context(), ns, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +237,7 @@ func (w *world) rollout(t *testing.T) {
 	if len(sets) != 2 || got["2"] != 0 || got["3"] != 4 {
 		t.Errorf("replicas by revision = %v, want revision 1 to have become 3", got)
 	}
-	pods, err := controller.Pods(w.Client).List(t.Context(), ns, metav1.ListOptions{})
+	pods, err := core.Pods(w.Client).List(t.Context(), ns, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,24 +254,24 @@ func (w *world) endpoints(t *testing.T) {
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}, Spec: corev1.ServiceSpec{
 		Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromString("http")}},
 	}}
-	if _, err := controller.Services(w.Client).Create(t.Context(), svc); err != nil {
+	if _, err := core.Services(w.Client).Create(t.Context(), svc); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := controller.Deployments(w.Client).Create(t.Context(), webDeployment(ns, "web", 3)); err != nil {
+	if _, err := apps.Deployments(w.Client).Create(t.Context(), webDeployment(ns, "web", 3)); err != nil {
 		t.Fatal(err)
 	}
 	w.available(t, ns, "web", 3)
 	w.expectEndpoints(t, ns, 3)
-	if _, err := controller.Deployments(w.Client).Patch(t.Context(), ns, "web", types.MergePatchType, []byte(`{"spec":{"replicas":0}}`)); err != nil {
+	if _, err := apps.Deployments(w.Client).Patch(t.Context(), ns, "web", types.MergePatchType, []byte(`{"spec":{"replicas":0}}`)); err != nil {
 		t.Fatal(err)
 	}
 	w.expectEndpoints(t, ns, 0)
-	if err := controller.Services(w.Client).Delete(t.Context(), ns, "web", ""); err != nil {
+	if err := core.Services(w.Client).Delete(t.Context(), ns, "web", ""); err != nil {
 		t.Fatal(err)
 	}
 	controllertest.Eventually(t, "no endpoints of a deleted Service", func() string {
-		slices, err := controller.EndpointSlices(w.Client).List(t.Context(), ns, metav1.ListOptions{})
-		eps, err2 := controller.Endpoints(w.Client).List(t.Context(), ns, metav1.ListOptions{})
+		slices, err := discovery.EndpointSlices(w.Client).List(t.Context(), ns, metav1.ListOptions{})
+		eps, err2 := core.Endpoints(w.Client).List(t.Context(), ns, metav1.ListOptions{})
 		if err != nil || err2 != nil || len(slices)+len(eps) > 0 {
 			return fmt.Sprint(len(slices), " slices, ", len(eps), " endpoints ", err, err2)
 		}
@@ -277,7 +282,7 @@ func (w *world) endpoints(t *testing.T) {
 func (w *world) expectEndpoints(t *testing.T, ns string, n int) {
 	t.Helper()
 	controllertest.Eventually(t, fmt.Sprint(n, " endpoints"), func() string {
-		slices, err := controller.EndpointSlices(w.Client).List(t.Context(), ns, metav1.ListOptions{})
+		slices, err := discovery.EndpointSlices(w.Client).List(t.Context(), ns, metav1.ListOptions{})
 		if err != nil || len(slices) != 1 {
 			return fmt.Sprint(len(slices), " slices ", err)
 		}
@@ -291,7 +296,7 @@ func (w *world) expectEndpoints(t *testing.T, ns string, n int) {
 		if ready != n || n > 0 && *s.Ports[0].Port != 8080 {
 			return fmt.Sprintf("%+v", s.Endpoints)
 		}
-		ep, err := controller.Endpoints(w.Client).Get(t.Context(), ns, "web")
+		ep, err := core.Endpoints(w.Client).Get(t.Context(), ns, "web")
 		if err != nil {
 			return err.Error()
 		}
@@ -310,11 +315,11 @@ func (w *world) expectEndpoints(t *testing.T, ns string, n int) {
 func (w *world) garbage(t *testing.T) {
 	ns := w.makeNamespace(t, "t-garbage")
 	left := func() (names []string) {
-		sets, err := controller.ReplicaSets(w.Client).List(t.Context(), ns, metav1.ListOptions{})
+		sets, err := apps.ReplicaSets(w.Client).List(t.Context(), ns, metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		pods, err := controller.Pods(w.Client).List(t.Context(), ns, metav1.ListOptions{})
+		pods, err := core.Pods(w.Client).List(t.Context(), ns, metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -328,15 +333,15 @@ func (w *world) garbage(t *testing.T) {
 	}
 	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
 		name := strings.ToLower(string(policy))
-		if _, err := controller.Deployments(w.Client).Create(t.Context(), webDeployment(ns, name, 2)); err != nil {
+		if _, err := apps.Deployments(w.Client).Create(t.Context(), webDeployment(ns, name, 2)); err != nil {
 			t.Fatal(err)
 		}
 		w.available(t, ns, name, 2)
-		if err := controller.Deployments(w.Client).DeleteWith(t.Context(), ns, name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
+		if err := apps.Deployments(w.Client).DeleteWith(t.Context(), ns, name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
 			t.Fatal(err)
 		}
 		controllertest.Eventually(t, name+" deletion", func() string {
-			_, err := controller.Deployments(w.Client).Get(t.Context(), ns, name)
+			_, err := apps.Deployments(w.Client).Get(t.Context(), ns, name)
 			names := left()
 			if want := map[bool]int{false: 0, true: 3}[policy == metav1.DeletePropagationOrphan]; apierrors.IsNotFound(err) && len(names) == want {
 				return ""
@@ -344,16 +349,16 @@ func (w *world) garbage(t *testing.T) {
 			return fmt.Sprint(err, names)
 		})
 	}
-	sets, err := controller.ReplicaSets(w.Client).List(t.Context(), ns, metav1.ListOptions{})
+	sets, err := apps.ReplicaSets(w.Client).List(t.Context(), ns, metav1.ListOptions{})
 	if err != nil || len(sets) != 1 || len(sets[0].OwnerReferences) != 0 {
 		t.Errorf("the orphaned ReplicaSet: %v, %v", sets, err)
 	}
 	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "child", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "never", UID: "no-such-uid"}}}}
-	if _, err := controller.ConfigMaps(w.Client).Create(t.Context(), child); err != nil {
+	if _, err := core.ConfigMaps(w.Client).Create(t.Context(), child); err != nil {
 		t.Fatal(err)
 	}
 	controllertest.Eventually(t, "a child without owner to go", func() string {
-		if _, err := controller.ConfigMaps(w.Client).Get(t.Context(), ns, "child"); !apierrors.IsNotFound(err) {
+		if _, err := core.ConfigMaps(w.Client).Get(t.Context(), ns, "child"); !apierrors.IsNotFound(err) {
 			return fmt.Sprint("still there: ", err)
 		}
 		return ""
@@ -365,18 +370,18 @@ func (w *world) replicationController(t *testing.T) {
 	ns := w.makeNamespace(t, "t-rc")
 	l := map[string]string{"app": "rc"}
 	spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "one"}}}
-	if _, err := controller.Pods(w.Client).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "orphan", Labels: l}, Spec: spec}); err != nil {
+	if _, err := core.Pods(w.Client).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "orphan", Labels: l}, Spec: spec}); err != nil {
 		t.Fatal(err)
 	}
 	rc := &corev1.ReplicationController{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "rc"}, Spec: corev1.ReplicationControllerSpec{
 		Replicas: new(int32(2)), Selector: l, Template: &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: l}, Spec: spec},
 	}}
-	if _, err := controller.ReplicationControllers(w.Client).Create(t.Context(), rc); err != nil {
+	if _, err := core.ReplicationControllers(w.Client).Create(t.Context(), rc); err != nil {
 		t.Fatal(err)
 	}
 	count := func(wantOwned, wantAll int) func() string {
 		return func() string {
-			pods, err := controller.Pods(w.Client).List(t.Context(), ns, metav1.ListOptions{})
+			pods, err := core.Pods(w.Client).List(t.Context(), ns, metav1.ListOptions{})
 			owned := len(slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return metav1.GetControllerOf(p) == nil }))
 			if err != nil || owned != wantOwned || len(pods) != wantAll {
 				return fmt.Sprint(owned, " of ", len(pods), err)
@@ -385,7 +390,7 @@ func (w *world) replicationController(t *testing.T) {
 		}
 	}
 	controllertest.Eventually(t, "adoption", count(2, 2))
-	if _, err := controller.Pods(w.Client).Patch(t.Context(), ns, "orphan", types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"other"}}}`)); err != nil {
+	if _, err := core.Pods(w.Client).Patch(t.Context(), ns, "orphan", types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"other"}}}`)); err != nil {
 		t.Fatal(err)
 	}
 	controllertest.Eventually(t, "release and replacement", count(2, 3))
@@ -396,7 +401,7 @@ func (w *world) replicationController(t *testing.T) {
 func (w *world) node(t *testing.T) {
 	ns := w.makeNamespace(t, "t-node")
 	renew := w.healthyNode(t, "n0")
-	if _, err := controller.Nodes(w.Client).Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}); err != nil {
+	if _, err := core.Nodes(w.Client).Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}); err != nil {
 		t.Fatal(err)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "p"}, Spec: corev1.PodSpec{
@@ -404,16 +409,16 @@ func (w *world) node(t *testing.T) {
 		Tolerations: []corev1.Toleration{{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(1))},
 			{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}},
 	}}
-	if _, err := controller.Pods(w.Client).Create(t.Context(), pod); err != nil {
+	if _, err := core.Pods(w.Client).Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	controllertest.Eventually(t, "CIDR, taints and eviction", func() string {
 		renew()
-		n, err := controller.Nodes(w.Client).Get(t.Context(), "", "n1")
+		n, err := core.Nodes(w.Client).Get(t.Context(), "", "n1")
 		if err != nil {
 			return err.Error()
 		}
-		p, err := controller.Pods(w.Client).Get(t.Context(), ns, "p")
+		p, err := core.Pods(w.Client).Get(t.Context(), ns, "p")
 		evicted := err == nil && p.DeletionTimestamp != nil || apierrors.IsNotFound(err)
 		if !strings.HasPrefix(n.Spec.PodCIDR, "10.244.") || len(n.Spec.Taints) < 2 || !evicted {
 			return fmt.Sprint(n.Spec, " evicted: ", evicted, err)
@@ -424,7 +429,7 @@ func (w *world) node(t *testing.T) {
 
 // healthyNode makes a node that has its range and is ready as long as renew is called every now and then.
 func (w *world) healthyNode(t *testing.T, name string) (renew func()) {
-	nodes, leases := controller.Nodes(w.Client), controller.Leases(w.Client)
+	nodes, leases := core.Nodes(w.Client), coordination.Leases(w.Client)
 	if _, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		t.Fatal(err)
 	}
@@ -455,24 +460,24 @@ func (w *world) healthyNode(t *testing.T, name string) (renew func()) {
 func (w *world) token(t *testing.T) {
 	ns := w.makeNamespace(t, "t-token")
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "tok", Annotations: map[string]string{corev1.ServiceAccountNameKey: "bot"}}, Type: corev1.SecretTypeServiceAccountToken}
-	if _, err := controller.ServiceAccounts(w.Client).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "bot"}}); err != nil {
+	if _, err := core.ServiceAccounts(w.Client).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "bot"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := controller.Secrets(w.Client).Create(t.Context(), secret); err != nil {
+	if _, err := core.Secrets(w.Client).Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 	controllertest.Eventually(t, "the token", func() string {
-		s, err := controller.Secrets(w.Client).Get(t.Context(), ns, "tok")
+		s, err := core.Secrets(w.Client).Get(t.Context(), ns, "tok")
 		if err != nil || strings.Count(string(s.Data["token"]), ".") != 2 {
 			return fmt.Sprint("no token yet ", err)
 		}
 		return ""
 	})
-	if err := controller.ServiceAccounts(w.Client).Delete(t.Context(), ns, "bot", ""); err != nil {
+	if err := core.ServiceAccounts(w.Client).Delete(t.Context(), ns, "bot", ""); err != nil {
 		t.Fatal(err)
 	}
 	controllertest.Eventually(t, "the secret to go with its account", func() string {
-		if _, err := controller.Secrets(w.Client).Get(t.Context(), ns, "tok"); !apierrors.IsNotFound(err) {
+		if _, err := core.Secrets(w.Client).Get(t.Context(), ns, "tok"); !apierrors.IsNotFound(err) {
 			return fmt.Sprint("still there: ", err)
 		}
 		return ""

@@ -16,6 +16,9 @@ import (
 
 	"bonsai/api/scheme"
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/coordination"
+	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
 )
 
@@ -36,11 +39,11 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	}
 	s := scheme.New()
 	// The leader's renewals never wait behind what the controllers send.
-	elector, err := controller.NewClient(cfg, s)
+	elector, err := apiclient.New(cfg, s)
 	if err != nil {
 		return err
 	}
-	root, err := controller.NewClient(o.limits.Apply(cfg), s)
+	root, err := apiclient.New(o.limits.Apply(cfg), s)
 	if err != nil {
 		return err
 	}
@@ -57,7 +60,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	o.profiling.Start()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return server.Run(ctx) })
-	g.Go(func() error { return o.elect.Run(ctx, controller.Leases(elector), log, m.run) })
+	g.Go(func() error { return o.elect.Run(ctx, coordination.Leases(elector), log, m.run) })
 	return g.Wait()
 }
 
@@ -65,7 +68,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 type manager struct {
 	o    *options
 	log  *slog.Logger
-	root *controller.Client
+	root *apiclient.Client
 	// anonymous is the connection that the controllers' accounts share.
 	anonymous *rest.Config
 	scheme    *runtime.Scheme
@@ -76,7 +79,7 @@ type manager struct {
 func (m *manager) run(ctx context.Context) error {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	defer broadcaster.Shutdown()
-	broadcaster.StartRecordingToSink(controller.NewEventSink(ctx, m.root))
+	broadcaster.StartRecordingToSink(core.NewEventSink(ctx, m.root))
 	informers := controller.NewInformers(m.root)
 
 	list, err := selected(m.o.controllers)

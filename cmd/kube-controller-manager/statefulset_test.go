@@ -13,7 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"bonsai/pkg/controller"
+	"bonsai/pkg/apiclient/apps"
+	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller/controllertest"
 )
 
@@ -26,13 +27,13 @@ func (w *world) statefulSet(t *testing.T) {
 		Replicas: new(int32(3)), ServiceName: "svc", Selector: &metav1.LabelSelector{MatchLabels: l},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: l}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "one"}}}},
 	}}
-	if _, err := controller.StatefulSets(w.Client).Create(t.Context(), set); err != nil {
+	if _, err := apps.StatefulSets(w.Client).Create(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
 	first := w.stateful(t, ns, "web-0=one web-1=one web-2=one", 3, "")
 	patch := func(text string) {
 		t.Helper()
-		if _, err := controller.StatefulSets(w.Client).Patch(t.Context(), ns, "web", types.StrategicMergePatchType, []byte(text)); err != nil {
+		if _, err := apps.StatefulSets(w.Client).Patch(t.Context(), ns, "web", types.StrategicMergePatchType, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -46,14 +47,14 @@ func (w *world) statefulSet(t *testing.T) {
 	if back := w.stateful(t, ns, "web-0=one web-1=one web-2=one", 3, ""); back != first {
 		t.Errorf("rolled back to revision %s, want %s", back, first)
 	}
-	revisions, err := controller.ControllerRevisions(w.Client).List(t.Context(), ns, metav1.ListOptions{})
+	revisions, err := apps.ControllerRevisions(w.Client).List(t.Context(), ns, metav1.ListOptions{})
 	if err != nil || len(revisions) != 2 {
 		t.Errorf("%d revisions, want 2 (%v)", len(revisions), err)
 	}
 	patch(`{"spec":{"replicas":1}}`)
 	w.stateful(t, ns, "web-0=one", 1, "")
 	// Last, so that the labels that are missing for a moment trouble nobody.
-	if _, err := controller.Pods(w.Client).Patch(t.Context(), ns, "web-0", types.MergePatchType, []byte(`{"metadata":{"labels":{"apps.kubernetes.io/pod-index":null}}}`)); err != nil {
+	if _, err := core.Pods(w.Client).Patch(t.Context(), ns, "web-0", types.MergePatchType, []byte(`{"metadata":{"labels":{"apps.kubernetes.io/pod-index":null}}}`)); err != nil {
 		t.Fatal(err)
 	}
 	w.stateful(t, ns, "web-0=one", 1, "0")
@@ -66,11 +67,11 @@ func (w *world) stateful(t *testing.T, ns, want string, updated int32, index str
 	t.Helper()
 	controllertest.Eventually(t, "the pods "+want, func() string {
 		w.makeReady(t, ns)
-		set, err := controller.StatefulSets(w.Client).Get(t.Context(), ns, "web")
+		set, err := apps.StatefulSets(w.Client).Get(t.Context(), ns, "web")
 		if err != nil {
 			return err.Error()
 		}
-		pods, err := controller.Pods(w.Client).List(t.Context(), ns, metav1.ListOptions{LabelSelector: "app=web"})
+		pods, err := core.Pods(w.Client).List(t.Context(), ns, metav1.ListOptions{LabelSelector: "app=web"})
 		if err != nil {
 			return err.Error()
 		}
@@ -96,7 +97,7 @@ func (w *world) stateful(t *testing.T, ns, want string, updated int32, index str
 // losePod deletes a pod at once.
 func (w *world) losePod(t *testing.T, ns, name string) {
 	t.Helper()
-	if err := controller.Pods(w.Client).DeleteWith(t.Context(), ns, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil && !apierrors.IsNotFound(err) {
+	if err := core.Pods(w.Client).DeleteWith(t.Context(), ns, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}
 }
@@ -118,11 +119,11 @@ func (w *world) statefulClaims(t *testing.T, ns string) {
 			Name: "c", Image: "one", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
 		}}}},
 	}}
-	if _, err := controller.StatefulSets(w.Client).Create(t.Context(), set); err != nil {
+	if _, err := apps.StatefulSets(w.Client).Create(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
 	controllertest.Eventually(t, "pods with claims", func() string {
-		pods, err := controller.Pods(w.Client).List(t.Context(), ns, metav1.ListOptions{LabelSelector: "app=db"})
+		pods, err := core.Pods(w.Client).List(t.Context(), ns, metav1.ListOptions{LabelSelector: "app=db"})
 		if err != nil || len(pods) != 2 {
 			return fmt.Sprint(len(pods), " pods ", err)
 		}
@@ -134,11 +135,11 @@ func (w *world) statefulClaims(t *testing.T, ns string) {
 		return ""
 	})
 	w.claims(t, ns, "data-db-0 data-db-1")
-	if _, err := controller.StatefulSets(w.Client).Patch(t.Context(), ns, "db", types.MergePatchType, []byte(`{"spec":{"replicas":1}}`)); err != nil {
+	if _, err := apps.StatefulSets(w.Client).Patch(t.Context(), ns, "db", types.MergePatchType, []byte(`{"spec":{"replicas":1}}`)); err != nil {
 		t.Fatal(err)
 	}
 	w.claims(t, ns, "data-db-0")
-	if err := controller.StatefulSets(w.Client).Delete(t.Context(), ns, "db", ""); err != nil {
+	if err := apps.StatefulSets(w.Client).Delete(t.Context(), ns, "db", ""); err != nil {
 		t.Fatal(err)
 	}
 	w.claims(t, ns, "")
@@ -148,7 +149,7 @@ func (w *world) statefulClaims(t *testing.T, ns string) {
 func (w *world) claims(t *testing.T, ns, want string) {
 	t.Helper()
 	controllertest.Eventually(t, "the claims "+want, func() string {
-		all, err := controller.PersistentVolumeClaims(w.Client).List(t.Context(), ns, metav1.ListOptions{LabelSelector: "app=db"})
+		all, err := core.PersistentVolumeClaims(w.Client).List(t.Context(), ns, metav1.ListOptions{LabelSelector: "app=db"})
 		var names []string
 		for _, c := range all {
 			if c.DeletionTimestamp == nil {

@@ -10,6 +10,7 @@
 package apiclient
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -81,6 +82,15 @@ func (c *Client) group(gv schema.GroupVersion) (rest.Interface, error) {
 	}
 	c.gvs[gv] = r
 	return r, nil
+}
+
+// Document reads what is no object from a path, in the media type accept.
+func (c *Client) Document(ctx context.Context, path, accept string) ([]byte, error) {
+	r, err := c.group(schema.GroupVersion{Version: "v1"}) // any will do
+	if err != nil {
+		return nil, err
+	}
+	return r.Get().AbsPath(path).SetHeader("Accept", accept).Do(ctx).Raw()
 }
 
 // root is where the group versions of a kind are served: the core group has a place of its own.

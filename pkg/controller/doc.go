@@ -1,7 +1,7 @@
 // Package controller is the engine that every controller of kube-controller-manager runs on, and the small parts they
-// share: a keyed work loop with back-off and panic recovery (Loop), typed access to the API without a generated clientset
-// (Client, Resource), shared caches (Informers, Informer) and discovery. What only some of them share has packages of its own: owned,
-// podcontrol, podtemplate and history for workloads, backends for what describes the pods behind Services.
+// share: a keyed work loop with back-off and panic recovery (Loop), shared caches (Informers, Informer), and the metadata of kinds that are
+// known only at run time (Monitor). What only some of them share has packages of its own: owned, podcontrol, podtemplate and history
+// for workloads, backends for what describes the pods behind Services.
 //
 // A controller is a struct with a method Reconcile(ctx, key) and its watches. It lives in a package of its own below this
 // one, knows nothing of its siblings and is plugged in by name in cmd/kube-controller-manager.
@@ -16,6 +16,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+
+	"bonsai/pkg/apiclient"
 )
 
 // Key names an object; Namespace is empty for cluster-scoped kinds.
@@ -24,7 +26,7 @@ type Key = types.NamespacedName
 // Deps is what the wiring gives every controller.
 type Deps struct {
 	// Client writes with the controller's own identity.
-	Client *Client
+	Client *apiclient.Client
 	// Informers are the caches that all controllers share; they are read with the manager's identity.
 	Informers *Informers
 	// Events records what the controller did to an object.

@@ -14,14 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"bonsai/pkg/apiclient"
 )
 
-// Filter narrows an informer; the zero Filter lets everything through. Namespace, label and field selector are the server's.
-type Filter struct{ Namespace, Fields, Labels string }
-
-// Informers are the caches that the controllers of one process share: one watch per kind and filter, however many read it.
+// Informers are the caches that the controllers of one process share: one watch per kind and selection, however many read it.
 type Informers struct {
-	client *Client
+	client *apiclient.Client
 
 	mu    sync.Mutex
 	byKey map[informerKey]any
@@ -29,12 +28,12 @@ type Informers struct {
 }
 
 type informerKey struct {
-	gvr    schema.GroupVersionResource
-	filter Filter
+	gvr       schema.GroupVersionResource
+	selection apiclient.Selection
 }
 
 // NewInformers returns caches that are filled with c's identity, once Run was called.
-func NewInformers(c *Client) *Informers {
+func NewInformers(c *apiclient.Client) *Informers {
 	return &Informers{client: c, byKey: map[informerKey]any{}}
 }
 
@@ -62,9 +61,9 @@ func (f *Informers) Shared(gvr schema.GroupVersionResource) cache.SharedIndexInf
 }
 
 // Informer is the cache of one kind. What it returns is shared: DeepCopy before changing it.
-type Informer[T Object] struct {
+type Informer[T apiclient.Object] struct {
 	raw   cache.SharedIndexInformer
-	live  *Resource[T]
+	live  *apiclient.Resource[T]
 	store cache.Indexer
 }
 
@@ -160,22 +159,22 @@ func PodsOn(pods *Informer[*corev1.Pod], node string) []*corev1.Pod {
 	return cast[*corev1.Pod](all)
 }
 
-// InformerFor returns the shared informer for what kind (Pods, Nodes, …) names.
-func InformerFor[T Object](f *Informers, kind func(*Client) *Resource[T]) *Informer[T] {
-	return FilteredInformerFor(f, kind, Filter{})
+// InformerFor returns the shared informer for what kind (core.Pods, apps.Deployments, …) names.
+func InformerFor[T apiclient.Object](f *Informers, kind func(*apiclient.Client) *apiclient.Resource[T]) *Informer[T] {
+	return FilteredInformerFor(f, kind, apiclient.Selection{})
 }
 
-// FilteredInformerFor is InformerFor for a part of the objects.
-func FilteredInformerFor[T Object](f *Informers, kind func(*Client) *Resource[T], filter Filter) *Informer[T] {
+// FilteredInformerFor is InformerFor for the selected objects.
+func FilteredInformerFor[T apiclient.Object](f *Informers, kind func(*apiclient.Client) *apiclient.Resource[T], s apiclient.Selection) *Informer[T] {
 	r := kind(f.client)
-	key := informerKey{r.gvr, filter}
+	key := informerKey{r.GVR(), s}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if i, ok := f.byKey[key]; ok {
 		return i.(*Informer[T])
 	}
-	raw := cache.NewSharedIndexInformerWithOptions(r.listWatch(filter), r.empty(), cache.SharedIndexInformerOptions{
-		Indexers: indexers(r.empty()), ObjectDescription: r.gvr.String(),
+	raw := cache.NewSharedIndexInformerWithOptions(r.ListWatch(s), r.New(), cache.SharedIndexInformerOptions{
+		Indexers: indexers(r.New()), ObjectDescription: r.GVR().String(),
 	})
 	// SetTransform fails only after the start.
 	_ = raw.SetTransform(slim)
@@ -252,20 +251,20 @@ func cast[T any](in []any) []T {
 }
 
 // Handlers are the reactions to changes; nil ones are skipped. An Update has both states: what just went is in old.
-type Handlers[T Object] struct {
+type Handlers[T apiclient.Object] struct {
 	Add    func(obj T)
 	Update func(old, obj T)
 	Delete func(obj T)
 }
 
 // All returns handlers that treat every change alike.
-func All[T Object](f func(obj T)) Handlers[T] {
+func All[T apiclient.Object](f func(obj T)) Handlers[T] {
 	return Handlers[T]{Add: f, Update: func(_, obj T) { f(obj) }, Delete: f}
 }
 
 // Watch makes the changes of an informer call h, and l wait until h has seen all that is there at the start. An object that
 // took the place of another one of its name while the watch was broken is a deletion and an addition, not an update.
-func Watch[K comparable, T Object](l *Loop[K], i *Informer[T], h Handlers[T]) error {
+func Watch[K comparable, T apiclient.Object](l *Loop[K], i *Informer[T], h Handlers[T]) error {
 	reg, err := i.raw.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) {
 			if h.Add != nil {
@@ -296,14 +295,14 @@ func Watch[K comparable, T Object](l *Loop[K], i *Informer[T], h Handlers[T]) er
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("watching %s: %w", i.live.gvr, err)
+		return fmt.Errorf("watching %s: %w", i.live.GVR(), err)
 	}
 	l.WaitFor(reg.HasSynced)
 	return nil
 }
 
 // WatchKeys makes every change of an informer's object add its own key to l.
-func WatchKeys[T Object](l *Loop[Key], i *Informer[T]) error {
+func WatchKeys[T apiclient.Object](l *Loop[Key], i *Informer[T]) error {
 	return Watch(l, i, All(func(o T) { l.Add(KeyOf(o)) }))
 }
 
@@ -314,4 +313,4 @@ func Ending(namespaces *Informer[*corev1.Namespace], name string) bool {
 }
 
 // KeyOf names an object.
-func KeyOf(o Object) Key { return Key{Namespace: o.GetNamespace(), Name: o.GetName()} }
+func KeyOf(o apiclient.Object) Key { return Key{Namespace: o.GetNamespace(), Name: o.GetName()} }

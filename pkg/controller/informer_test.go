@@ -12,6 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	cachetest "k8s.io/client-go/tools/cache/testing"
+
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/core"
 )
 
 // TestWatchTellsReplacedObjectsApart: when a watch breaks, the list after it may show another object under the same name as a
@@ -50,7 +53,7 @@ func TestWatchTellsReplacedObjectsApart(t *testing.T) {
 // TestPodsOn: the index follows a pod that is bound later.
 func TestPodsOn(t *testing.T) {
 	t.Parallel()
-	pods := InformerFor(NewInformers(nil), Pods)
+	pods := InformerFor(NewInformers(nil), core.Pods)
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
 	for _, node := range []string{"", "n1"} {
 		p = p.DeepCopy()
@@ -70,7 +73,7 @@ func TestPodsOn(t *testing.T) {
 func BenchmarkPodsOn(b *testing.B) {
 	for _, n := range []int{1000, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			pods := InformerFor(NewInformers(nil), Pods)
+			pods := InformerFor(NewInformers(nil), core.Pods)
 			for i := range 10 * n {
 				p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint(i)}, Spec: corev1.PodSpec{NodeName: fmt.Sprint(i % n)}}
 				if err := pods.store.Add(p); err != nil {
@@ -86,8 +89,8 @@ func BenchmarkPodsOn(b *testing.B) {
 	}
 }
 
-func fakeInformer[T Object](empty T, source *cachetest.FakeControllerSource) *Informer[T] {
-	raw := cache.NewSharedIndexInformerWithOptions(PlainListWatch{&cache.ListWatch{ListFunc: source.List, WatchFunc: source.Watch}}, empty,
+func fakeInformer[T apiclient.Object](empty T, source *cachetest.FakeControllerSource) *Informer[T] {
+	raw := cache.NewSharedIndexInformerWithOptions(apiclient.PlainListWatch{ListWatch: &cache.ListWatch{ListFunc: source.List, WatchFunc: source.Watch}}, empty,
 		cache.SharedIndexInformerOptions{Indexers: indexers(empty)})
 	return &Informer[T]{raw: raw, store: raw.GetIndexer()}
 }

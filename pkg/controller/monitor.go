@@ -2,17 +2,17 @@ package controller
 
 import (
 	"context"
-	"errors"
+	"log/slog"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
+
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/served"
 )
 
 // Monitor follows all objects of one resource, of any kind the server has, for those who need no more than metadata. Where
@@ -36,13 +36,12 @@ func NewMonitor(gvr schema.GroupVersionResource, seen func(o metav1.Object, fres
 }
 
 // Follow begins to watch, as one of watches, until ctx ends or Stop is called.
-func (m *Monitor) Follow(ctx context.Context, informers *Informers, c metadata.Interface, watches *sync.WaitGroup) error {
+func (m *Monitor) Follow(ctx context.Context, informers *Informers, c metadata.Interface, watches *sync.WaitGroup, log *slog.Logger) error {
 	if shared := informers.Shared(m.gvr); shared != nil {
 		return m.share(shared)
 	}
 	ctx, m.stop = context.WithCancel(ctx)
-	reflector := m.reflector(c)
-	watches.Go(func() { reflector.RunWithContext(ctx) })
+	watches.Go(func() { apiclient.Follow(ctx, served.MetadataListWatch(c, m.gvr), m.gvr.String(), feed{m}, log) })
 	return nil
 }
 
@@ -66,18 +65,21 @@ func (m *Monitor) Count(namespace string) int {
 
 // share takes the events of a cache that exists already.
 func (m *Monitor) share(i cache.SharedIndexInformer) error {
-	f := feed{m}
 	reg, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { _ = f.Add(o) },
+		AddFunc: func(o any) { m.take(o.(metav1.Object)) },
 		UpdateFunc: func(old, o any) {
-			was, err1 := meta.Accessor(old)
-			is, err2 := meta.Accessor(o)
-			if err1 == nil && err2 == nil && was.GetUID() != is.GetUID() {
+			was, is := old.(metav1.Object), o.(metav1.Object)
+			if was.GetUID() != is.GetUID() {
 				m.forget(was.GetUID())
 			}
-			_ = f.Add(o)
+			m.take(is)
 		},
-		DeleteFunc: func(o any) { _ = f.Delete(o) },
+		DeleteFunc: func(o any) {
+			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = gone.Obj
+			}
+			m.forget(o.(metav1.Object).GetUID())
+		},
 	})
 	if err != nil {
 		return err
@@ -87,20 +89,6 @@ func (m *Monitor) share(i cache.SharedIndexInformer) error {
 	defer m.mu.Unlock()
 	m.synced = reg.HasSynced
 	return nil
-}
-
-// reflector watches the resource's metadata into m.
-func (m *Monitor) reflector(c metadata.Interface) *cache.Reflector {
-	res := c.Resource(m.gvr)
-	lw := PlainListWatch{ListWatch: &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return res.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return res.Watch(ctx, o)
-		},
-	}}
-	return cache.NewReflectorWithOptions(lw, &metav1.PartialObjectMetadata{}, feed{m}, cache.ReflectorOptions{Name: "monitor", TypeDescription: m.gvr.String()})
 }
 
 // remember tells whether the object is new.
@@ -128,46 +116,26 @@ func (m *Monitor) forget(uid types.UID) {
 	m.gone(ns, uid)
 }
 
-// feed is a Monitor as a reflector sees it.
+// take notes a new or changed object.
+func (m *Monitor) take(o metav1.Object) { m.seen(o, m.remember(o)) }
+
+// feed is a Monitor that watches for itself.
 type feed struct{ *Monitor }
 
-var _ cache.ReflectorStore = feed{}
+var _ apiclient.Sink[*metav1.PartialObjectMetadata] = feed{}
 
-// Add takes in a new or changed object.
-func (f feed) Add(obj any) error {
-	o, err := meta.Accessor(obj)
-	if err != nil {
-		return err
-	}
-	f.seen(o, f.remember(o))
-	return nil
-}
-
-// Update is Add.
-func (f feed) Update(obj any) error { return f.Add(obj) }
+// Set takes in a new or changed object.
+func (f feed) Set(o *metav1.PartialObjectMetadata) { f.take(o) }
 
 // Delete takes an object out.
-func (f feed) Delete(obj any) error {
-	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = gone.Obj
-	}
-	o, err := meta.Accessor(obj)
-	if err != nil {
-		return err
-	}
-	f.forget(o.GetUID())
-	return nil
-}
+func (f feed) Delete(o *metav1.PartialObjectMetadata) { f.forget(o.UID) }
 
 // Replace takes in a whole list; what is not in it is gone.
-func (f feed) Replace(list []any, _ string) error {
-	here := make(map[types.UID]struct{}, len(list))
-	var errs []error
-	for _, obj := range list {
-		errs = append(errs, f.Add(obj))
-		if o, err := meta.Accessor(obj); err == nil {
-			here[o.GetUID()] = struct{}{}
-		}
+func (f feed) Replace(all []*metav1.PartialObjectMetadata) {
+	here := make(map[types.UID]struct{}, len(all))
+	for _, o := range all {
+		f.take(o)
+		here[o.UID] = struct{}{}
 	}
 	for _, uid := range f.absent(here) {
 		f.forget(uid)
@@ -175,7 +143,6 @@ func (f feed) Replace(list []any, _ string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.synced = func() bool { return true }
-	return errors.Join(errs...)
 }
 
 // absent returns the known objects that are not here.
@@ -190,6 +157,3 @@ func (f feed) absent(here map[types.UID]struct{}) []types.UID {
 	}
 	return out
 }
-
-// Resync has nothing to do: nobody needs repetition.
-func (feed) Resync() error { return nil }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
 )
 
@@ -113,7 +114,7 @@ func TestWakes(t *testing.T) {
 // TestOf: the pods of a Service are those that it selects now, whatever it was filed under, and in its namespace only.
 func TestOf(t *testing.T) {
 	t.Parallel()
-	pods := controller.InformerFor(controller.NewInformers(nil), controller.Pods)
+	pods := controller.InformerFor(controller.NewInformers(nil), core.Pods)
 	for ns, list := range map[string][]map[string]string{
 		"ns":    {{"app": "web", "tier": "front"}, {"app": "web", "tier": "back"}, {"app": "db", "tier": "back"}, nil},
 		"other": {{"app": "web", "tier": "front"}},
@@ -153,7 +154,7 @@ func TestOf(t *testing.T) {
 func BenchmarkIndex(b *testing.B) {
 	for _, n := range []int{1000, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			pods := controller.InformerFor(controller.NewInformers(nil), controller.Pods)
+			pods := controller.InformerFor(controller.NewInformers(nil), core.Pods)
 			all := newIndex(func(controller.Key) {}, pods)
 			for i := range n {
 				own := labels.Set{"app": fmt.Sprint(i), "tier": "x", "pod-template-hash": "1"}

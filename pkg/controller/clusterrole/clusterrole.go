@@ -13,19 +13,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/rbac"
 	"bonsai/pkg/controller"
 )
 
 // Controller reconciles ClusterRoles that have an aggregation rule.
 type Controller struct {
 	roles  *controller.Informer[*rbacv1.ClusterRole]
-	writes *controller.Resource[*rbacv1.ClusterRole]
+	writes *apiclient.Resource[*rbacv1.ClusterRole]
 	loop   *controller.Loop[controller.Key]
 }
 
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps) (*Controller, error) {
-	c := &Controller{roles: controller.InformerFor(d.Informers, controller.ClusterRoles), writes: controller.ClusterRoles(d.Client)}
+	c := &Controller{roles: controller.InformerFor(d.Informers, rbac.ClusterRoles), writes: rbac.ClusterRoles(d.Client)}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "clusterrole-aggregation", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, controller.Watch(c.loop, c.roles, controller.All(func(*rbacv1.ClusterRole) {
 		for _, r := range c.roles.List() {

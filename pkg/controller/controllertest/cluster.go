@@ -23,7 +23,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"bonsai/api/scheme"
-	"bonsai/pkg/controller"
+	"bonsai/pkg/apiclient"
 )
 
 // Cluster is a running API server without any node.
@@ -72,9 +72,9 @@ func Start(t testing.TB) *Cluster {
 }
 
 // Client returns a client with the rights of an administrator.
-func (c *Cluster) Client(t testing.TB) *controller.Client {
+func (c *Cluster) Client(t testing.TB) *apiclient.Client {
 	t.Helper()
-	client, err := controller.NewClient(c.Admin, scheme.New())
+	client, err := apiclient.New(c.Admin, scheme.New())
 	if err != nil {
 		t.Fatal(err)
 	}

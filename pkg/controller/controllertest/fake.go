@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"bonsai/api/scheme"
+	"bonsai/pkg/apiclient"
 	"bonsai/pkg/controller"
 )
 
@@ -53,7 +54,7 @@ func (f *Fake) Deps(t testing.TB, now time.Time) controller.Deps {
 	s := scheme.New()
 	srv := httptest.NewServer(f.handler(s))
 	t.Cleanup(srv.Close)
-	client, err := controller.NewClient(&rest.Config{Host: srv.URL}, s)
+	client, err := apiclient.New(&rest.Config{Host: srv.URL}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func (f *Fake) Deps(t testing.TB, now time.Time) controller.Deps {
 }
 
 // Put makes objects what the controller finds in a cache.
-func Put[T controller.Object](t testing.TB, i *controller.Informer[T], objects ...T) {
+func Put[T apiclient.Object](t testing.TB, i *controller.Informer[T], objects ...T) {
 	t.Helper()
 	for _, o := range objects {
 		if err := i.Raw().GetIndexer().Add(o); err != nil {

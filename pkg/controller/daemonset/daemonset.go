@@ -18,6 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/flowcontrol"
 
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/apps"
+	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
 	"bonsai/pkg/controller/owned"
 	"bonsai/pkg/controller/podcontrol"
@@ -41,8 +44,8 @@ type Controller struct {
 	pods      *controller.Informer[*corev1.Pod]
 	nodes     *controller.Informer[*corev1.Node]
 
-	writeSets      *controller.Resource[*appsv1.DaemonSet]
-	writeRevisions *controller.Resource[*appsv1.ControllerRevision]
+	writeSets      *apiclient.Resource[*appsv1.DaemonSet]
+	writeRevisions *apiclient.Resource[*appsv1.ControllerRevision]
 	expect         *owned.Expectations
 	control        podcontrol.Control
 	failed         *flowcontrol.Backoff // by DaemonSet and node
@@ -53,12 +56,12 @@ type Controller struct {
 func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
 		Deps: d,
-		sets: controller.InformerFor(d.Informers, controller.DaemonSets), writeSets: controller.DaemonSets(d.Client),
-		revisions: controller.InformerFor(d.Informers, controller.ControllerRevisions), writeRevisions: controller.ControllerRevisions(d.Client),
-		pods: controller.InformerFor(d.Informers, controller.Pods), nodes: controller.InformerFor(d.Informers, controller.Nodes),
+		sets: controller.InformerFor(d.Informers, apps.DaemonSets), writeSets: apps.DaemonSets(d.Client),
+		revisions: controller.InformerFor(d.Informers, apps.ControllerRevisions), writeRevisions: apps.ControllerRevisions(d.Client),
+		pods: controller.InformerFor(d.Informers, core.Pods), nodes: controller.InformerFor(d.Informers, core.Nodes),
 		expect: owned.NewExpectations(d.Now), failed: flowcontrol.NewBackOff(failedFirst, failedMost),
 	}
-	c.control = podcontrol.Control{Pods: controller.Pods(d.Client), Expect: c.expect, Events: d.Events}
+	c.control = podcontrol.Control{Pods: core.Pods(d.Client), Expect: c.expect, Events: d.Events}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "daemonset", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
 		owned.WatchOwners(c.loop, c.sets, c.expect),

@@ -11,14 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"bonsai/pkg/controller"
+	"bonsai/pkg/apiclient"
 	"bonsai/pkg/controller/history"
 	"bonsai/pkg/controller/owned"
 	"bonsai/pkg/controller/podtemplate"
 )
 
 // revisionOf is the hash of a revision, which its pods carry too.
-func revisionOf(o controller.Object) string {
+func revisionOf(o apiclient.Object) string {
 	return o.GetLabels()[appsv1.DefaultDaemonSetUniqueLabelKey]
 }
 

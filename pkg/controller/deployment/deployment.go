@@ -15,6 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/apps"
+	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
 	"bonsai/pkg/controller/owned"
 )
@@ -29,8 +32,8 @@ type Controller struct {
 	pods        *controller.Informer[*corev1.Pod]
 	namespaces  *controller.Informer[*corev1.Namespace]
 
-	writeDeployments *controller.Resource[*appsv1.Deployment]
-	writeSets        *controller.Resource[*appsv1.ReplicaSet]
+	writeDeployments *apiclient.Resource[*appsv1.Deployment]
+	writeSets        *apiclient.Resource[*appsv1.ReplicaSet]
 	loop             *controller.Loop[controller.Key]
 }
 
@@ -38,9 +41,9 @@ type Controller struct {
 func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
 		Deps:        d,
-		deployments: controller.InformerFor(d.Informers, controller.Deployments), writeDeployments: controller.Deployments(d.Client),
-		sets: controller.InformerFor(d.Informers, controller.ReplicaSets), writeSets: controller.ReplicaSets(d.Client),
-		pods: controller.InformerFor(d.Informers, controller.Pods), namespaces: controller.InformerFor(d.Informers, controller.Namespaces),
+		deployments: controller.InformerFor(d.Informers, apps.Deployments), writeDeployments: apps.Deployments(d.Client),
+		sets: controller.InformerFor(d.Informers, apps.ReplicaSets), writeSets: apps.ReplicaSets(d.Client),
+		pods: controller.InformerFor(d.Informers, core.Pods), namespaces: controller.InformerFor(d.Informers, core.Namespaces),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "deployment", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(

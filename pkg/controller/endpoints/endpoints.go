@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
 	"bonsai/pkg/controller/backends"
 )
@@ -28,7 +30,7 @@ type Controller struct {
 	pods       *controller.Informer[*corev1.Pod]
 	namespaces *controller.Informer[*corev1.Namespace]
 	endpoints  *controller.Informer[*corev1.Endpoints]
-	writes     *controller.Resource[*corev1.Endpoints]
+	writes     *apiclient.Resource[*corev1.Endpoints]
 	triggers   *backends.Triggers
 	backends   *backends.Index
 	loop       *controller.Loop[controller.Key]
@@ -37,9 +39,9 @@ type Controller struct {
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
-		Deps: d, triggers: backends.NewTriggers(), services: controller.InformerFor(d.Informers, controller.Services), pods: controller.InformerFor(d.Informers, controller.Pods),
-		namespaces: controller.InformerFor(d.Informers, controller.Namespaces),
-		endpoints:  controller.InformerFor(d.Informers, controller.Endpoints), writes: controller.Endpoints(d.Client),
+		Deps: d, triggers: backends.NewTriggers(), services: controller.InformerFor(d.Informers, core.Services), pods: controller.InformerFor(d.Informers, core.Pods),
+		namespaces: controller.InformerFor(d.Informers, core.Namespaces),
+		endpoints:  controller.InformerFor(d.Informers, core.Endpoints), writes: core.Endpoints(d.Client),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpoints", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	var err error

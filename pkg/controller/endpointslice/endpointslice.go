@@ -15,6 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/endpointslice/topologycache"
 
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/apiclient/discovery"
 	"bonsai/pkg/controller"
 	"bonsai/pkg/controller/backends"
 )
@@ -32,7 +35,7 @@ type Controller struct {
 	namespaces  *controller.Informer[*corev1.Namespace]
 	slices      *controller.Informer[*discoveryv1.EndpointSlice]
 	backends    *backends.Index
-	writes      *controller.Resource[*discoveryv1.EndpointSlice]
+	writes      *apiclient.Resource[*discoveryv1.EndpointSlice]
 	triggers    *backends.Triggers
 	topology    *topology
 	loop        *controller.Loop[controller.Key]
@@ -47,12 +50,12 @@ type Controller struct {
 func New(d controller.Deps, maxPerSlice int) (*Controller, error) {
 	c := &Controller{
 		Deps: d, maxPerSlice: maxPerSlice, triggers: backends.NewTriggers(), topology: newTopology(),
-		services:   controller.InformerFor(d.Informers, controller.Services),
-		pods:       controller.InformerFor(d.Informers, controller.Pods),
-		nodes:      controller.InformerFor(d.Informers, controller.Nodes),
-		namespaces: controller.InformerFor(d.Informers, controller.Namespaces),
-		slices:     controller.InformerFor(d.Informers, controller.EndpointSlices),
-		writes:     controller.EndpointSlices(d.Client),
+		services:   controller.InformerFor(d.Informers, core.Services),
+		pods:       controller.InformerFor(d.Informers, core.Pods),
+		nodes:      controller.InformerFor(d.Informers, core.Nodes),
+		namespaces: controller.InformerFor(d.Informers, core.Namespaces),
+		slices:     controller.InformerFor(d.Informers, discovery.EndpointSlices),
+		writes:     discovery.EndpointSlices(d.Client),
 		written:    map[controller.Key]map[string]string{},
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpointslice", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
+	"bonsai/pkg/apiclient/served"
 	"bonsai/pkg/controller"
 )
 
@@ -34,14 +35,14 @@ type Controller struct {
 	absent   *absences
 
 	mu       sync.Mutex
-	catalog  *controller.Catalog
+	catalog  *served.Catalog
 	monitors map[schema.GroupVersionResource]*monitor
 	watches  sync.WaitGroup
 }
 
 // New returns the controller. Build it after all others: it shares the caches that they asked for.
 func New(d controller.Deps) (*Controller, error) {
-	m, err := controller.Metadata(d.Client)
+	m, err := served.Metadata(d.Client)
 	if err != nil {
 		return nil, err
 	}
@@ -106,12 +107,12 @@ func (c *Controller) followDiscovery(ctx context.Context) {
 
 // sync watches exactly the resources that are served and can be deleted. It fails only if nothing could be learnt.
 func (c *Controller) sync(ctx context.Context) error {
-	catalog, err := controller.Served(ctx, c.Client)
+	catalog, err := served.Read(ctx, c.Client)
 	if catalog == nil {
 		return err
 	}
 	partial := err != nil
-	wanted := map[schema.GroupVersionResource]controller.ServedResource{}
+	wanted := map[schema.GroupVersionResource]served.Resource{}
 	for _, r := range catalog.Resources {
 		if r.Has("list", "watch", "delete") && r.Resource != "events" {
 			wanted[r.GroupVersionResource] = r
@@ -159,11 +160,11 @@ func (c *Controller) apply(t todo) {
 }
 
 // resourceOf finds where a kind is served.
-func (c *Controller) resourceOf(gvk schema.GroupVersionKind) (controller.ServedResource, bool) {
+func (c *Controller) resourceOf(gvk schema.GroupVersionKind) (served.Resource, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.catalog == nil {
-		return controller.ServedResource{}, false
+		return served.Resource{}, false
 	}
 	return c.catalog.ForKind(gvk)
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/apiclient/served"
 	"bonsai/pkg/controller"
 )
 
@@ -21,7 +22,7 @@ type monitor struct {
 }
 
 // monitor starts watching one resource; c.mu is held.
-func (c *Controller) monitor(ctx context.Context, r controller.ServedResource) error {
+func (c *Controller) monitor(ctx context.Context, r served.Resource) error {
 	gvr, kind := r.GroupVersionResource, r.GroupVersion().WithKind(r.Kind)
 	seen := func(o metav1.Object, _ bool) {
 		id := identity{resource: gvr, kind: kind, namespace: o.GetNamespace(), name: o.GetName(), uid: o.GetUID()}
@@ -33,7 +34,7 @@ func (c *Controller) monitor(ctx context.Context, r controller.ServedResource) e
 		c.resourceChanged(gvr)
 	}
 	m := &monitor{Monitor: controller.NewMonitor(gvr, seen, gone), started: c.Now()}
-	if err := m.Follow(ctx, c.Informers, c.metadata, &c.watches); err != nil {
+	if err := m.Follow(ctx, c.Informers, c.metadata, &c.watches, c.Log); err != nil {
 		return err
 	}
 	c.monitors[gvr] = m

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/apiclient"
 	"bonsai/pkg/controller"
 	"bonsai/pkg/controller/owned"
 )
@@ -135,7 +136,7 @@ func (h Revisions) keepLast(ctx context.Context, same []*appsv1.ControllerRevisi
 }
 
 // MovePods gives the pods of revision from to revision to, which has the same template; label says on a pod which it is of.
-func MovePods(ctx context.Context, r *controller.Resource[*corev1.Pod], pods []*corev1.Pod, label, from, to string) error {
+func MovePods(ctx context.Context, r *apiclient.Resource[*corev1.Pod], pods []*corev1.Pod, label, from, to string) error {
 	for _, p := range pods {
 		if p.Labels[label] != from || from == to {
 			continue

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"bonsai/pkg/controller"
+	"bonsai/pkg/apiclient/served"
 )
 
 // parallel is how many resources of one namespace are emptied at once.
@@ -32,12 +32,12 @@ func (f findings) err() error { return errors.Join(append([]error{f.discovery}, 
 // runs under, and once they are gone all the rest.
 func (c *Controller) empty(ctx context.Context, ns *corev1.Namespace) findings {
 	f := findings{remaining: map[schema.GroupResource]int{}, finalizers: map[string]int{}}
-	catalog, err := controller.Served(ctx, c.Client)
+	catalog, err := served.Read(ctx, c.Client)
 	f.discovery = err
 	if catalog == nil {
 		return f
 	}
-	var pods, others []controller.ServedResource
+	var pods, others []served.Resource
 	for _, r := range catalog.Resources {
 		switch {
 		case !r.Namespaced || !r.Has("list", "delete"):
@@ -54,7 +54,7 @@ func (c *Controller) empty(ctx context.Context, ns *corev1.Namespace) findings {
 	return f
 }
 
-func (c *Controller) emptyAll(ctx context.Context, ns string, resources []controller.ServedResource, f *findings) {
+func (c *Controller) emptyAll(ctx context.Context, ns string, resources []served.Resource, f *findings) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	slots := make(chan struct{}, parallel)
@@ -87,10 +87,10 @@ func (f *findings) note(r schema.GroupResource, left []metav1.PartialObjectMetad
 }
 
 // emptyOne deletes all objects of one resource and returns those that are still there afterwards.
-func (c *Controller) emptyOne(ctx context.Context, ns string, r controller.ServedResource) ([]metav1.PartialObjectMetadata, error) {
+func (c *Controller) emptyOne(ctx context.Context, ns string, r served.Resource) ([]metav1.PartialObjectMetadata, error) {
 	res := c.metadata.Resource(r.GroupVersionResource).Namespace(ns)
 	list, err := res.List(ctx, metav1.ListOptions{})
-	if served(err) != nil {
+	if ignoreUnserved(err) != nil {
 		return nil, fmt.Errorf("listing %s: %w", r.GroupResource(), err)
 	}
 	if err != nil || len(list.Items) == 0 {
@@ -109,11 +109,11 @@ func (c *Controller) emptyOne(ctx context.Context, ns string, r controller.Serve
 			}
 		}
 	}
-	if served(err) != nil {
+	if ignoreUnserved(err) != nil {
 		return list.Items, fmt.Errorf("deleting %s: %w", r.GroupResource(), err)
 	}
 	list, err = res.List(ctx, metav1.ListOptions{})
-	if served(err) != nil {
+	if ignoreUnserved(err) != nil {
 		return nil, fmt.Errorf("listing what is left of %s: %w", r.GroupResource(), err)
 	}
 	if err != nil {
@@ -122,8 +122,8 @@ func (c *Controller) emptyOne(ctx context.Context, ns string, r controller.Serve
 	return list.Items, nil
 }
 
-// served takes a resource that is no longer served for one that is empty.
-func served(err error) error {
+// ignoreUnserved takes a resource that is no longer served for one that is empty.
+func ignoreUnserved(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 		return nil
 	}

@@ -14,6 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/metadata"
 
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/apiclient/served"
 	"bonsai/pkg/controller"
 )
 
@@ -22,20 +25,20 @@ type Controller struct {
 	controller.Deps
 	namespaces *controller.Informer[*corev1.Namespace]
 	pods       *controller.Informer[*corev1.Pod]
-	writes     *controller.Resource[*corev1.Namespace]
+	writes     *apiclient.Resource[*corev1.Namespace]
 	metadata   metadata.Interface
 	loop       *controller.Loop[controller.Key]
 }
 
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps) (*Controller, error) {
-	m, err := controller.Metadata(d.Client)
+	m, err := served.Metadata(d.Client)
 	if err != nil {
 		return nil, err
 	}
 	c := &Controller{
-		Deps: d, namespaces: controller.InformerFor(d.Informers, controller.Namespaces),
-		pods: controller.InformerFor(d.Informers, controller.Pods), writes: controller.Namespaces(d.Client), metadata: m,
+		Deps: d, namespaces: controller.InformerFor(d.Informers, core.Namespaces),
+		pods: controller.InformerFor(d.Informers, core.Pods), writes: core.Namespaces(d.Client), metadata: m,
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "namespace", Workers: d.Workers, MaxBackoff: 5 * time.Second, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	leaving := controller.Handlers[*corev1.Namespace]{

@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
 )
 
@@ -30,7 +32,7 @@ type Config struct {
 type Controller struct {
 	controller.Deps
 	nodes  *controller.Informer[*corev1.Node]
-	writes *controller.Resource[*corev1.Node]
+	writes *apiclient.Resource[*corev1.Node]
 	loop   *controller.Loop[controller.Key]
 
 	mu    sync.Mutex
@@ -41,7 +43,7 @@ type Controller struct {
 
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps, cfg Config) (*Controller, error) {
-	c := &Controller{Deps: d, nodes: controller.InformerFor(d.Informers, controller.Nodes), writes: controller.Nodes(d.Client), taken: map[string][]netip.Prefix{}}
+	c := &Controller{Deps: d, nodes: controller.InformerFor(d.Informers, core.Nodes), writes: core.Nodes(d.Client), taken: map[string][]netip.Prefix{}}
 	for i, base := range cfg.ClusterCIDRs {
 		s, err := newSet(base, cfg.MaskSizes[i])
 		if err != nil {

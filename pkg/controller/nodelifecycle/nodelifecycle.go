@@ -17,6 +17,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/coordination"
+	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
 )
 
@@ -39,8 +42,8 @@ type Controller struct {
 	leases *controller.Informer[*coordinationv1.Lease]
 	pods   *controller.Informer[*corev1.Pod]
 
-	writeNodes *controller.Resource[*corev1.Node]
-	writePods  *controller.Resource[*corev1.Pod]
+	writeNodes *apiclient.Resource[*corev1.Node]
+	writePods  *apiclient.Resource[*corev1.Pod]
 	loop       *controller.Loop[controller.Key]
 	surveys    *controller.Loop[struct{}]
 
@@ -61,9 +64,9 @@ type beat struct {
 func New(d controller.Deps, cfg Config) (*Controller, error) {
 	c := &Controller{
 		Deps: d, cfg: cfg, beats: map[string]beat{}, zones: newZones(cfg.Evictions),
-		nodes:  controller.InformerFor(d.Informers, controller.Nodes),
-		leases: controller.FilteredInformerFor(d.Informers, controller.Leases, controller.Filter{Namespace: leaseNamespace}),
-		pods:   controller.InformerFor(d.Informers, controller.Pods), writeNodes: controller.Nodes(d.Client), writePods: controller.Pods(d.Client),
+		nodes:  controller.InformerFor(d.Informers, core.Nodes),
+		leases: controller.FilteredInformerFor(d.Informers, coordination.Leases, apiclient.Selection{Namespace: leaseNamespace}),
+		pods:   controller.InformerFor(d.Informers, core.Pods), writeNodes: core.Nodes(d.Client), writePods: core.Pods(d.Client),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "node-lifecycle", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	c.surveys = controller.NewLoop(controller.LoopConfig{Name: "node-lifecycle-zones", Log: d.Log, Metrics: d.Metrics}, c.survey)

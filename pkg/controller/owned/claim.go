@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"bonsai/pkg/controller"
+	"bonsai/pkg/apiclient"
 )
 
 // Claim is one owner's view of the children it may hold.
-type Claim[T controller.Object] struct {
+type Claim[T apiclient.Object] struct {
 	Owner    metav1.Object
 	Kind     schema.GroupVersionKind
 	Selector labels.Selector
@@ -24,7 +24,7 @@ type Claim[T controller.Object] struct {
 	// not being deleted.
 	Fresh func(ctx context.Context) (metav1.Object, error)
 	// Children writes to the children.
-	Children *controller.Resource[T]
+	Children *apiclient.Resource[T]
 	// Adoptable narrows which orphans may be adopted; nil is all.
 	Adoptable func(T) bool
 }

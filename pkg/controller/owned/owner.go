@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/apiclient"
 	"bonsai/pkg/controller"
 )
 
@@ -21,7 +22,7 @@ func ControllerKey(obj metav1.Object, kind schema.GroupVersionKind) (key control
 }
 
 // WatchOwners is controller.WatchKeys for owners whose children e expects.
-func WatchOwners[T controller.Object](l *controller.Loop[controller.Key], i *controller.Informer[T], e *Expectations) error {
+func WatchOwners[T apiclient.Object](l *controller.Loop[controller.Key], i *controller.Informer[T], e *Expectations) error {
 	wake := func(o T) { l.Add(controller.KeyOf(o)) }
 	return controller.Watch(l, i, controller.Handlers[T]{Add: wake, Update: func(_, o T) { wake(o) }, Delete: func(o T) {
 		e.Forget(o.GetUID())

@@ -13,17 +13,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
+	"bonsai/pkg/apiclient"
 	"bonsai/pkg/controller"
 	"bonsai/pkg/controller/owned"
 )
 
 // Control creates and deletes the pods of owners. What it sends it expects to see, and each pod is an event of its owner's.
 type Control struct {
-	Pods   *controller.Resource[*corev1.Pod]
+	Pods   *apiclient.Resource[*corev1.Pod]
 	Expect *owned.Expectations
 	Events record.EventRecorder
 	// Words are the events; nil is PlainWords.
-	Words func(verb Verb, owner controller.Object, pod string, err error) Words
+	Words func(verb Verb, owner apiclient.Object, pod string, err error) Words
 }
 
 // Verb is what a Control does to a pod.
@@ -39,7 +40,7 @@ const (
 type Words struct{ Reason, Message string }
 
 // PlainWords are what most owners say of a pod that they created or deleted (err is nil) or failed to.
-func PlainWords(verb Verb, _ controller.Object, pod string, err error) Words {
+func PlainWords(verb Verb, _ apiclient.Object, pod string, err error) Words {
 	root := strings.TrimSuffix(string(verb), "e")
 	if err != nil {
 		return Words{"Failed" + string(verb), fmt.Sprintf("Error %sing: %v", strings.ToLower(root), err)}
@@ -48,7 +49,7 @@ func PlainWords(verb Verb, _ controller.Object, pod string, err error) Words {
 }
 
 // say records what came of a verb.
-func (c Control) say(verb Verb, owner controller.Object, pod string, err error) {
+func (c Control) say(verb Verb, owner apiclient.Object, pod string, err error) {
 	words := c.Words
 	if words == nil {
 		words = PlainWords
@@ -64,7 +65,7 @@ func (c Control) say(verb Verb, owner controller.Object, pod string, err error) 
 
 // Change creates the pods of create, which may repeat one pod without a name, slowly at first, and deletes the victims all at
 // once. It returns the first error of either.
-func (c Control) Change(ctx context.Context, owner controller.Object, create, victims []*corev1.Pod) error {
+func (c Control) Change(ctx context.Context, owner apiclient.Object, create, victims []*corev1.Pod) error {
 	uids := make([]types.UID, len(victims))
 	for i, p := range victims {
 		uids[i] = p.UID
@@ -85,7 +86,7 @@ var errEnding = errors.New("the namespace is ending")
 
 // create creates one pod. One that is refused because the namespace is ending stays expected, so that the owner, which is about
 // to go too, does not try again at every event.
-func (c Control) create(ctx context.Context, owner controller.Object, pod *corev1.Pod) error {
+func (c Control) create(ctx context.Context, owner apiclient.Object, pod *corev1.Pod) error {
 	made, err := c.Pods.Create(ctx, pod.DeepCopy()) // the encoder writes into what it encodes
 	if controller.NamespaceEnding(err) {
 		return errEnding
@@ -100,7 +101,7 @@ func (c Control) create(ctx context.Context, owner controller.Object, pod *corev
 }
 
 // delete deletes one pod. Of several failures only the first is an event.
-func (c Control) delete(ctx context.Context, owner controller.Object, p *corev1.Pod, failed *atomic.Bool) error {
+func (c Control) delete(ctx context.Context, owner apiclient.Object, p *corev1.Pod, failed *atomic.Bool) error {
 	err := c.Pods.Delete(ctx, p.Namespace, p.Name, p.UID)
 	if err == nil {
 		c.say(VerbDelete, owner, p.Name, nil)

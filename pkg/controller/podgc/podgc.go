@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
 )
 
@@ -30,8 +32,8 @@ type Controller struct {
 	threshold int
 	pods      *controller.Informer[*corev1.Pod]
 	nodes     *controller.Informer[*corev1.Node]
-	writes    *controller.Resource[*corev1.Pod]
-	live      *controller.Resource[*corev1.Node]
+	writes    *apiclient.Resource[*corev1.Pod]
+	live      *apiclient.Resource[*corev1.Node]
 	missing   map[string]time.Time // owned by the one worker
 	loop      *controller.Loop[controller.Key]
 }
@@ -40,8 +42,8 @@ type Controller struct {
 func New(d controller.Deps, threshold int) (*Controller, error) {
 	c := &Controller{
 		Deps: d, threshold: threshold, missing: map[string]time.Time{},
-		pods: controller.InformerFor(d.Informers, controller.Pods), nodes: controller.InformerFor(d.Informers, controller.Nodes),
-		writes: controller.Pods(d.Client), live: controller.Nodes(d.Client),
+		pods: controller.InformerFor(d.Informers, core.Pods), nodes: controller.InformerFor(d.Informers, core.Nodes),
+		writes: core.Pods(d.Client), live: core.Nodes(d.Client),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "pod-garbage-collector", Workers: 1, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	now := func() { c.loop.Add(controller.Key{}) }

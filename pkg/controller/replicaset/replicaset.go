@@ -12,6 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/apps"
+	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
 	"bonsai/pkg/controller/owned"
 	"bonsai/pkg/controller/podcontrol"
@@ -22,7 +25,7 @@ type Controller struct {
 	controller.Deps
 	src     source
 	pods    *controller.Informer[*corev1.Pod]
-	writes  *controller.Resource[*corev1.Pod]
+	writes  *apiclient.Resource[*corev1.Pod]
 	expect  *owned.Expectations
 	control podcontrol.Control
 	loop    *controller.Loop[controller.Key]
@@ -30,19 +33,19 @@ type Controller struct {
 
 // New returns the controller of ReplicaSets.
 func New(d controller.Deps) (*Controller, error) {
-	src := replicaSets{cache: controller.InformerFor(d.Informers, controller.ReplicaSets), client: controller.ReplicaSets(d.Client)}
+	src := replicaSets{cache: controller.InformerFor(d.Informers, apps.ReplicaSets), client: apps.ReplicaSets(d.Client)}
 	return build(d, "replicaset", src)
 }
 
 // NewReplicationController returns the controller of ReplicationControllers.
 func NewReplicationController(d controller.Deps) (*Controller, error) {
-	src := replicationControllers{cache: controller.InformerFor(d.Informers, controller.ReplicationControllers), client: controller.ReplicationControllers(d.Client)}
+	src := replicationControllers{cache: controller.InformerFor(d.Informers, core.ReplicationControllers), client: core.ReplicationControllers(d.Client)}
 	return build(d, "replicationcontroller", src)
 }
 
 func build(d controller.Deps, name string, src source) (*Controller, error) {
 	c := &Controller{
-		Deps: d, src: src, pods: controller.InformerFor(d.Informers, controller.Pods), writes: controller.Pods(d.Client),
+		Deps: d, src: src, pods: controller.InformerFor(d.Informers, core.Pods), writes: core.Pods(d.Client),
 		expect: owned.NewExpectations(d.Now),
 	}
 	c.control = podcontrol.Control{Pods: c.writes, Expect: c.expect, Events: d.Events}

@@ -11,13 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"bonsai/pkg/apiclient"
 	"bonsai/pkg/controller"
 	"bonsai/pkg/controller/owned"
 )
 
 // set is what the controller needs to know of a ReplicaSet or a ReplicationController.
 type set struct {
-	obj      controller.Object
+	obj      apiclient.Object
 	selector labels.Selector
 	replicas int
 	minReady int32
@@ -43,7 +44,7 @@ type source interface {
 // replicaSets is the source of apps/v1 ReplicaSets.
 type replicaSets struct {
 	cache  *controller.Informer[*appsv1.ReplicaSet]
-	client *controller.Resource[*appsv1.ReplicaSet]
+	client *apiclient.Resource[*appsv1.ReplicaSet]
 }
 
 func (replicaSets) kind() schema.GroupVersionKind {
@@ -102,7 +103,7 @@ func (r replicaSets) watch(l *controller.Loop[controller.Key], e *owned.Expectat
 // replicationControllers is the source of core/v1 ReplicationControllers.
 type replicationControllers struct {
 	cache  *controller.Informer[*corev1.ReplicationController]
-	client *controller.Resource[*corev1.ReplicationController]
+	client *apiclient.Resource[*corev1.ReplicationController]
 }
 
 func (replicationControllers) kind() schema.GroupVersionKind {

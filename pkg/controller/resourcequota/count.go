@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/api/quota"
-	"bonsai/pkg/controller"
+	"bonsai/pkg/apiclient"
 )
 
 // count returns how much of each of q's resources is used; what nobody can count is left out, or as it was if it could be
@@ -54,7 +54,7 @@ func counted(q *corev1.ResourceQuota) map[schema.GroupResource][]corev1.Resource
 }
 
 // addAll adds what each of the objects in q's scope uses.
-func addAll[T controller.Object](used corev1.ResourceList, c *Controller, q *corev1.ResourceQuota, gr schema.GroupResource, names []corev1.ResourceName, objects []T) {
+func addAll[T apiclient.Object](used corev1.ResourceList, c *Controller, q *corev1.ResourceQuota, gr schema.GroupResource, names []corev1.ResourceName, objects []T) {
 	for _, name := range names {
 		used[name] = *resource.NewQuantity(0, resource.DecimalSI)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"bonsai/api/quota"
+	"bonsai/pkg/apiclient/served"
 	"bonsai/pkg/controller"
 )
 
@@ -46,7 +47,7 @@ type counters struct {
 
 	mu      sync.Mutex
 	byName  map[schema.GroupResource]*counter
-	catalog *controller.Catalog
+	catalog *served.Catalog
 	asked   time.Time
 }
 
@@ -93,7 +94,7 @@ func (c *counters) start(ctx context.Context, gr schema.GroupResource) (*counter
 		},
 		func(ns string, _ types.UID) { c.changed(ns, gr, 0) },
 	)}
-	if err := m.Follow(ctx, c.Informers, c.metadata, &c.watches); err != nil {
+	if err := m.Follow(ctx, c.Informers, c.metadata, &c.watches, c.Log); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", gr, err)
 	}
 	c.byName[gr] = m
@@ -101,15 +102,15 @@ func (c *counters) start(ctx context.Context, gr schema.GroupResource) (*counter
 }
 
 // find looks gr up in what the server serves, asking again now and then if it is not there.
-func (c *counters) find(ctx context.Context, gr schema.GroupResource) (controller.ServedResource, bool, error) {
+func (c *counters) find(ctx context.Context, gr schema.GroupResource) (served.Resource, bool, error) {
 	if c.catalog != nil {
 		if r, ok := c.catalog.ForResource(gr); ok || c.Now().Sub(c.asked) < rediscover {
 			return r, ok, nil
 		}
 	}
-	catalog, err := controller.Served(ctx, c.Client)
+	catalog, err := served.Read(ctx, c.Client)
 	if catalog == nil {
-		return controller.ServedResource{}, false, err
+		return served.Resource{}, false, err
 	}
 	if err != nil { // some groups do not answer; the others are known
 		c.Log.Warn("discovery failed in part", "err", err)

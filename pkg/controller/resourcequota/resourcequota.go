@@ -19,6 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/api/quota"
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/apiclient/served"
 	"bonsai/pkg/controller"
 )
 
@@ -38,7 +41,7 @@ type Controller struct {
 	pods     *controller.Informer[*corev1.Pod]
 	services *controller.Informer[*corev1.Service]
 	claims   *controller.Informer[*corev1.PersistentVolumeClaim]
-	writes   *controller.Resource[*corev1.ResourceQuota]
+	writes   *apiclient.Resource[*corev1.ResourceQuota]
 	loop     *controller.Loop[controller.Key]
 	counters *counters
 
@@ -48,14 +51,14 @@ type Controller struct {
 
 // New returns the controller; every quota is counted anew after period at the latest.
 func New(d controller.Deps, period time.Duration) (*Controller, error) {
-	m, err := controller.Metadata(d.Client)
+	m, err := served.Metadata(d.Client)
 	if err != nil {
 		return nil, err
 	}
 	c := &Controller{
-		Deps: d, period: period, writes: controller.ResourceQuotas(d.Client), written: map[controller.Key]time.Time{},
-		quotas: controller.InformerFor(d.Informers, controller.ResourceQuotas), pods: controller.InformerFor(d.Informers, controller.Pods),
-		services: controller.InformerFor(d.Informers, controller.Services), claims: controller.InformerFor(d.Informers, controller.PersistentVolumeClaims),
+		Deps: d, period: period, writes: core.ResourceQuotas(d.Client), written: map[controller.Key]time.Time{},
+		quotas: controller.InformerFor(d.Informers, core.ResourceQuotas), pods: controller.InformerFor(d.Informers, core.Pods),
+		services: controller.InformerFor(d.Informers, core.Services), claims: controller.InformerFor(d.Informers, core.PersistentVolumeClaims),
 	}
 	c.counters = newCounters(d, m, c.changed)
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "resourcequota", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
@@ -96,7 +99,7 @@ func (c *Controller) watchQuotas() error {
 }
 
 // watchCounted looks after the objects of a kind of which more is counted than their number.
-func watchCounted[T controller.Object](c *Controller, i *controller.Informer[T], gr schema.GroupResource) error {
+func watchCounted[T apiclient.Object](c *Controller, i *controller.Informer[T], gr schema.GroupResource) error {
 	return controller.Watch(c.loop, i, controller.Handlers[T]{
 		Add: func(o T) { c.changed(o.GetNamespace(), gr, healing) },
 		Update: func(old, o T) {
@@ -114,7 +117,7 @@ func watchCounted[T controller.Object](c *Controller, i *controller.Informer[T],
 
 // rescoped tells whether an update moved the object from one quota to another.
 func (c *Controller) rescoped(gr schema.GroupResource, old, o runtime.Object) bool {
-	m, ok := o.(controller.Object)
+	m, ok := o.(apiclient.Object)
 	if !ok {
 		return false
 	}

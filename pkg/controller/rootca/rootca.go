@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
 )
 
@@ -28,7 +30,7 @@ type Controller struct {
 	bundle     string
 	namespaces *controller.Informer[*corev1.Namespace]
 	maps       *controller.Informer[*corev1.ConfigMap]
-	writes     *controller.Resource[*corev1.ConfigMap]
+	writes     *apiclient.Resource[*corev1.ConfigMap]
 	loop       *controller.Loop[controller.Key]
 }
 
@@ -36,9 +38,9 @@ type Controller struct {
 func New(d controller.Deps, bundle []byte) (*Controller, error) {
 	c := &Controller{
 		bundle:     string(bundle),
-		namespaces: controller.InformerFor(d.Informers, controller.Namespaces),
-		maps:       controller.FilteredInformerFor(d.Informers, controller.ConfigMaps, controller.Filter{Fields: "metadata.name=" + name}),
-		writes:     controller.ConfigMaps(d.Client),
+		namespaces: controller.InformerFor(d.Informers, core.Namespaces),
+		maps:       controller.FilteredInformerFor(d.Informers, core.ConfigMaps, apiclient.Selection{Fields: "metadata.name=" + name}),
+		writes:     core.ConfigMaps(d.Client),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "root-ca-certificate-publisher", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(

@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
 )
 
@@ -19,16 +21,16 @@ const name = "default"
 type Controller struct {
 	namespaces *controller.Informer[*corev1.Namespace]
 	accounts   *controller.Informer[*corev1.ServiceAccount]
-	writes     *controller.Resource[*corev1.ServiceAccount]
+	writes     *apiclient.Resource[*corev1.ServiceAccount]
 	loop       *controller.Loop[controller.Key]
 }
 
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
-		namespaces: controller.InformerFor(d.Informers, controller.Namespaces),
-		accounts:   controller.InformerFor(d.Informers, controller.ServiceAccounts),
-		writes:     controller.ServiceAccounts(d.Client),
+		namespaces: controller.InformerFor(d.Informers, core.Namespaces),
+		accounts:   controller.InformerFor(d.Informers, core.ServiceAccounts),
+		writes:     core.ServiceAccounts(d.Client),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "serviceaccount", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(

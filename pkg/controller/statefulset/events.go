@@ -10,13 +10,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/apiclient"
 	"bonsai/pkg/controller"
 	"bonsai/pkg/controller/podcontrol"
 )
 
 // words are those of Kubernetes. A pod that is there already is nothing to tell: either the cache is late, or another owner's
 // pod has the name and the next tries will say the same.
-func words(verb podcontrol.Verb, owner controller.Object, pod string, err error) podcontrol.Words {
+func words(verb podcontrol.Verb, owner apiclient.Object, pod string, err error) podcontrol.Words {
 	what := fmt.Sprintf("%s Pod %s in StatefulSet %s ", verb, pod, owner.GetName())
 	switch {
 	case err == nil:

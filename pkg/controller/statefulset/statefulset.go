@@ -22,6 +22,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/flowcontrol"
 
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/apps"
+	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
 	"bonsai/pkg/controller/owned"
 	"bonsai/pkg/controller/podcontrol"
@@ -44,9 +47,9 @@ type Controller struct {
 	pods      *controller.Informer[*corev1.Pod]
 	claims    *controller.Informer[*corev1.PersistentVolumeClaim]
 
-	writeSets      *controller.Resource[*appsv1.StatefulSet]
-	writeRevisions *controller.Resource[*appsv1.ControllerRevision]
-	writeClaims    *controller.Resource[*corev1.PersistentVolumeClaim]
+	writeSets      *apiclient.Resource[*appsv1.StatefulSet]
+	writeRevisions *apiclient.Resource[*appsv1.ControllerRevision]
+	writeClaims    *apiclient.Resource[*corev1.PersistentVolumeClaim]
 	expect         *owned.Expectations
 	control        podcontrol.Control
 	failed         *flowcontrol.Backoff // by StatefulSet and pod name
@@ -57,13 +60,13 @@ type Controller struct {
 func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
 		Deps: d,
-		sets: controller.InformerFor(d.Informers, controller.StatefulSets), writeSets: controller.StatefulSets(d.Client),
-		revisions: controller.InformerFor(d.Informers, controller.ControllerRevisions), writeRevisions: controller.ControllerRevisions(d.Client),
-		pods:   controller.InformerFor(d.Informers, controller.Pods),
-		claims: controller.InformerFor(d.Informers, controller.PersistentVolumeClaims), writeClaims: controller.PersistentVolumeClaims(d.Client),
+		sets: controller.InformerFor(d.Informers, apps.StatefulSets), writeSets: apps.StatefulSets(d.Client),
+		revisions: controller.InformerFor(d.Informers, apps.ControllerRevisions), writeRevisions: apps.ControllerRevisions(d.Client),
+		pods:   controller.InformerFor(d.Informers, core.Pods),
+		claims: controller.InformerFor(d.Informers, core.PersistentVolumeClaims), writeClaims: core.PersistentVolumeClaims(d.Client),
 		expect: owned.NewExpectations(d.Now), failed: flowcontrol.NewBackOff(failedFirst, failedMost),
 	}
-	c.control = podcontrol.Control{Pods: controller.Pods(d.Client), Expect: c.expect, Events: d.Events, Words: words}
+	c.control = podcontrol.Control{Pods: core.Pods(d.Client), Expect: c.expect, Events: d.Events, Words: words}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "statefulset", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
 		owned.WatchOwners(c.loop, c.sets, c.expect),

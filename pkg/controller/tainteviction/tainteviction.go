@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
 )
 
@@ -20,7 +22,7 @@ type Controller struct {
 	controller.Deps
 	pods   *controller.Informer[*corev1.Pod]
 	nodes  *controller.Informer[*corev1.Node]
-	writes *controller.Resource[*corev1.Pod]
+	writes *apiclient.Resource[*corev1.Pod]
 	loop   *controller.Loop[controller.Key]
 	seen   *sightings
 }
@@ -28,8 +30,8 @@ type Controller struct {
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
-		Deps: d, pods: controller.InformerFor(d.Informers, controller.Pods), nodes: controller.InformerFor(d.Informers, controller.Nodes),
-		writes: controller.Pods(d.Client), seen: newSightings(),
+		Deps: d, pods: controller.InformerFor(d.Informers, core.Pods), nodes: controller.InformerFor(d.Informers, core.Nodes),
+		writes: core.Pods(d.Client), seen: newSightings(),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "taint-eviction", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
 )
 
@@ -22,15 +24,15 @@ const (
 type Controller struct {
 	controller.Deps
 	secrets *controller.Informer[*corev1.Secret]
-	writes  *controller.Resource[*corev1.Secret]
+	writes  *apiclient.Resource[*corev1.Secret]
 	loop    *controller.Loop[controller.Key]
 }
 
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
-		Deps: d, writes: controller.Secrets(d.Client),
-		secrets: controller.FilteredInformerFor(d.Informers, controller.Secrets, controller.Filter{Namespace: namespace, Fields: "type=" + secretType}),
+		Deps: d, writes: core.Secrets(d.Client),
+		secrets: controller.FilteredInformerFor(d.Informers, core.Secrets, apiclient.Selection{Namespace: namespace, Fields: "type=" + secretType}),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "token-cleaner", Workers: 1, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, controller.WatchKeys(c.loop, c.secrets)

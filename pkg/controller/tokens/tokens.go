@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
 )
 
@@ -28,17 +30,17 @@ type Controller struct {
 	cfg      Config
 	secrets  *controller.Informer[*corev1.Secret]
 	accounts *controller.Informer[*corev1.ServiceAccount]
-	write    *controller.Resource[*corev1.Secret]
-	live     *controller.Resource[*corev1.ServiceAccount]
+	write    *apiclient.Resource[*corev1.Secret]
+	live     *apiclient.Resource[*corev1.ServiceAccount]
 	loop     *controller.Loop[controller.Key]
 }
 
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps, cfg Config) (*Controller, error) {
 	c := &Controller{
-		Deps: d, cfg: cfg, write: controller.Secrets(d.Client), live: controller.ServiceAccounts(d.Client),
-		secrets:  controller.FilteredInformerFor(d.Informers, controller.Secrets, controller.Filter{Fields: "type=" + string(corev1.SecretTypeServiceAccountToken)}),
-		accounts: controller.InformerFor(d.Informers, controller.ServiceAccounts),
+		Deps: d, cfg: cfg, write: core.Secrets(d.Client), live: core.ServiceAccounts(d.Client),
+		secrets:  controller.FilteredInformerFor(d.Informers, core.Secrets, apiclient.Selection{Fields: "type=" + string(corev1.SecretTypeServiceAccountToken)}),
+		accounts: controller.InformerFor(d.Informers, core.ServiceAccounts),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "serviceaccount-token", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(

@@ -1,4 +1,5 @@
-package controller
+// Package served is for kinds that are known only at run time: what an API server serves, and the metadata of its objects.
+package served
 
 import (
 	"context"
@@ -9,11 +10,12 @@ import (
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
+
+	"bonsai/pkg/apiclient"
 )
 
-// ServedResource is one resource that the API server offers, in the group version it prefers.
-type ServedResource struct {
+// Resource is one resource that the API server offers, in the group version it prefers.
+type Resource struct {
 	schema.GroupVersionResource
 	Kind       string
 	Namespaced bool
@@ -21,7 +23,7 @@ type ServedResource struct {
 }
 
 // Has tells whether the resource supports all the verbs.
-func (r ServedResource) Has(verbs ...string) bool {
+func (r Resource) Has(verbs ...string) bool {
 	for _, v := range verbs {
 		if !slices.Contains(r.Verbs, v) {
 			return false
@@ -33,17 +35,13 @@ func (r ServedResource) Has(verbs ...string) bool {
 // aggregated is the discovery document that lists everything at once.
 const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// Served asks the API server what it serves: each resource once, in the first version that has it, and its other versions'
+// Read asks the API server what it serves: each resource once, in the first version that has it, and its other versions'
 // kinds by Kinds. What could be learnt comes back also with an error: a group whose backend is down is reported as stale.
-func Served(ctx context.Context, c *Client) (*Catalog, error) {
-	core, err := c.group(schema.GroupVersion{Version: "v1"})
-	if err != nil {
-		return nil, err
-	}
-	cat := &Catalog{kinds: map[schema.GroupVersionKind]ServedResource{}}
+func Read(ctx context.Context, c *apiclient.Client) (*Catalog, error) {
+	cat := &Catalog{kinds: map[schema.GroupVersionKind]Resource{}}
 	var errs []error
 	for _, path := range []string{"/api", "/apis"} {
-		list, err := fetchDiscovery(ctx, core, path)
+		list, err := fetch(ctx, c, path)
 		if err != nil {
 			return nil, err
 		}
@@ -54,8 +52,8 @@ func Served(ctx context.Context, c *Client) (*Catalog, error) {
 	return cat, errors.Join(errs...)
 }
 
-func fetchDiscovery(ctx context.Context, c rest.Interface, path string) (*apidiscoveryv2.APIGroupDiscoveryList, error) {
-	body, err := c.Get().AbsPath(path).SetHeader("Accept", aggregated).Do(ctx).Raw()
+func fetch(ctx context.Context, c *apiclient.Client, path string) (*apidiscoveryv2.APIGroupDiscoveryList, error) {
+	body, err := c.Document(ctx, path, aggregated)
 	if err != nil {
 		return nil, fmt.Errorf("reading discovery from %s: %w", path, err)
 	}
@@ -72,21 +70,21 @@ func fetchDiscovery(ctx context.Context, c rest.Interface, path string) (*apidis
 // Catalog is what an API server serves.
 type Catalog struct {
 	// Resources has each resource once, in the server's preferred version.
-	Resources []ServedResource
-	kinds     map[schema.GroupVersionKind]ServedResource
+	Resources []Resource
+	kinds     map[schema.GroupVersionKind]Resource
 }
 
 // ForKind finds the resource of a kind in whatever served version.
-func (c *Catalog) ForKind(gvk schema.GroupVersionKind) (ServedResource, bool) {
+func (c *Catalog) ForKind(gvk schema.GroupVersionKind) (Resource, bool) {
 	r, ok := c.kinds[gvk]
 	return r, ok
 }
 
 // ForResource finds a resource in the version that the server prefers.
-func (c *Catalog) ForResource(gr schema.GroupResource) (ServedResource, bool) {
-	i := slices.IndexFunc(c.Resources, func(r ServedResource) bool { return r.GroupResource() == gr })
+func (c *Catalog) ForResource(gr schema.GroupResource) (Resource, bool) {
+	i := slices.IndexFunc(c.Resources, func(r Resource) bool { return r.GroupResource() == gr })
 	if i < 0 {
-		return ServedResource{}, false
+		return Resource{}, false
 	}
 	return c.Resources[i], true
 }
@@ -102,7 +100,7 @@ func (c *Catalog) addGroup(g apidiscoveryv2.APIGroupDiscovery) error {
 			if r.ResponseKind == nil {
 				continue
 			}
-			served := ServedResource{
+			served := Resource{
 				GroupVersionResource: schema.GroupVersionResource{Group: g.Name, Version: v.Version, Resource: r.Resource},
 				Kind:                 r.ResponseKind.Kind, Namespaced: r.Scope == apidiscoveryv2.ScopeNamespace, Verbs: r.Verbs,
 			}
