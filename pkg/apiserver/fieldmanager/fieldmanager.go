@@ -88,22 +88,24 @@ func (m *Manager) Update(ctx context.Context, row *resources.Row, by registry.Wr
 
 // long lets the library compare the objects.
 func (m *Manager) long(ctx context.Context, w writes, by registry.Writer, live, obj runtime.Object) error {
-	l, err := m.library(ctx, w)
+	live = orEmpty(live, w.row)
+	l, err := m.library(ctx, w, live)
 	if err != nil {
 		return err
 	}
 	obj.GetObjectKind().SetGroupVersionKind(w.row.StoredGVK())
-	_, err = l.Update(orEmpty(live, w.row), obj, by.Name)
+	_, err = l.Update(live, obj, by.Name)
 	return err
 }
 
 // Apply implements registry.FieldManager.
 func (m *Manager) Apply(ctx context.Context, row *resources.Row, by registry.Writer, live runtime.Object, config *unstructured.Unstructured, force bool) (runtime.Object, error) {
-	l, err := m.library(ctx, writes{row, by.Version, by.Subresource})
+	live = orEmpty(live, row)
+	l, err := m.library(ctx, writes{row, by.Version, by.Subresource}, live)
 	if err != nil {
 		return nil, err
 	}
-	return l.Apply(orEmpty(live, row), config, by.Name, force)
+	return l.Apply(live, config, by.Name, force)
 }
 
 // orEmpty returns an empty object of the row's stored kind where there is none.

@@ -1,11 +1,13 @@
 package fieldmanager
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -92,5 +94,41 @@ func TestSetsAreBounded(t *testing.T) {
 	}
 	if n := len(s.now) + len(s.old); n > 2*maxSets {
 		t.Errorf("%d sets", n)
+	}
+}
+
+// TestManyManagers: a write converts its objects once for each version, however many managers there are of it.
+func TestManyManagers(t *testing.T) {
+	t.Parallel()
+	m := newManager(t)
+	conversions := 0
+	convert := func(version string) func(context.Context, runtime.Object) (runtime.Object, error) {
+		return func(_ context.Context, obj runtime.Object) (runtime.Object, error) {
+			conversions++
+			obj.(*unstructured.Unstructured).SetAPIVersion("example.com/" + version)
+			return obj, nil
+		}
+	}
+	empty := func() runtime.Object { return &unstructured.Unstructured{Object: map[string]any{}} }
+	row := &resources.Row{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}, Resource: "things", New: empty,
+		Versions: []resources.Version{{Name: "v2", New: empty, ToHub: convert("v1"), FromHub: convert("v2")}}}
+	live := thing(`,"spec":{"a":1}`)
+	var entries []metav1.ManagedFieldsEntry
+	for i := range 100 {
+		e := metav1.ManagedFieldsEntry{Manager: fmt.Sprint("m", i), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "example.com/v2", FieldsType: fieldsV1, FieldsV1: &metav1.FieldsV1{}}
+		e.FieldsV1.SetRawBytes([]byte(`{"f:spec":{"f:a":{}}}`))
+		entries = append(entries, e)
+	}
+	live.SetManagedFields(entries)
+	obj := live.DeepCopy()
+	obj.Object["spec"] = map[string]any{"a": int64(2)}
+	if err := m.Update(t.Context(), row, registry.Writer{Name: "k", Version: "v1", At: time.Now()}, live, obj); err != nil {
+		t.Fatal(err)
+	}
+	if e := obj.GetManagedFields(); len(e) != 1 || e[0].Manager != "k" {
+		t.Errorf("%+v", e)
+	}
+	if conversions != 2 { // of the object as it was, and as it is
+		t.Errorf("%d conversions", conversions)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"bonsai/api/resources"
 )
 
-// library returns upstream's field manager for these writes, for one request: its conversions end with ctx.
-func (m *Manager) library(ctx context.Context, w writes) (*managedfields.FieldManager, error) {
+// library returns upstream's field manager for one write of the live object: its conversions end with ctx.
+func (m *Manager) library(ctx context.Context, w writes, live runtime.Object) (*managedfields.FieldManager, error) {
 	types, err := m.schemas.converter(w.row)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,8 @@ func (m *Manager) library(ctx context.Context, w writes) (*managedfields.FieldMa
 	if dynamic(w.row) {
 		makes = managedfields.NewDefaultCRDFieldManager
 	}
-	return makes(types, c, c, c, w.row.GVK.GroupKind().WithVersion(w.version), w.row.StoredGVK().GroupVersion(), w.subresource, left)
+	o := newOnce(c, types, live)
+	return makes(o, o, c, c, w.row.GVK.GroupKind().WithVersion(w.version), w.row.StoredGVK().GroupVersion(), w.subresource, left)
 }
 
 // converter is a row as the library asks for it: what makes, defaults and converts the objects of its versions.
@@ -123,7 +124,7 @@ func (c converter) typed(in runtime.Object, gvk schema.GroupVersionKind) (runtim
 		return nil, err
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("unable to convert unstructured object to %v: %w", gvk, err)
 	}
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
 	return obj, nil

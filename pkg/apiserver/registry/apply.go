@@ -25,7 +25,7 @@ func (g *Generic) ApplyItem(ctx context.Context, ns, name, subresource string, c
 	u := &update{Generic: g, ns: ns, name: name, subresource: subresource, strategy: g.strategyOf(subresource), opts: PatchToUpdate(opts), dryRun: isDryRun(opts.DryRun), noted: true}
 	u.change = func(current runtime.Object, _ *storage.Item) (runtime.Object, error) {
 		obj, err := g.Fields.Apply(ctx, g.Row, by, current, config.DeepCopy(), force)
-		return obj, plain(err)
+		return obj, Plain(err)
 	}
 	for attempt := 1; ; attempt++ {
 		item, obj, err = g.update(ctx, u)
@@ -50,8 +50,9 @@ func (g *Generic) ApplyItem(ctx context.Context, ns, name, subresource string, c
 	}
 }
 
-// plain keeps the words of a configuration that does not fit its kind: upstream answers with 500 and nothing but them.
-func plain(err error) error {
+// Plain is the 500 with nothing but the words of err, as Kubernetes answers what does not fit an object: an apply of unknown fields,
+// a resourceVersion that is no number. A Status error stays what it is.
+func Plain(err error) error {
 	var status apierrors.APIStatus
 	if err == nil || errors.As(err, &status) {
 		return err

@@ -90,7 +90,7 @@ func (g *Generic) checkCreated(access metav1.Object, ns, name string) error {
 	if name != "" && access.GetName() != name {
 		return otherName(access.GetName(), name)
 	}
-	if access.GetResourceVersion() != "" {
+	if v, err := version(access); err == nil && v != 0 { // Kubernetes, too, takes what is no version for none
 		return errors.New("resourceVersion should not be set on objects to be created")
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -152,10 +153,9 @@ func (u *update) prepare(ctx context.Context, obj, old runtime.Object) (runtime.
 	if err != nil {
 		return nil, nil, fmt.Errorf("update %s: %w", u.gr, err)
 	}
-	if name := access.GetName(); name != "" && name != u.name {
+	if name := access.GetName(); name != u.name {
 		return nil, nil, otherName(name, u.name)
 	}
-	access.SetName(u.name)
 	if err := u.checkIdentity(access, was); err != nil {
 		return nil, nil, err
 	}
@@ -231,16 +231,28 @@ func (u *update) checkIdentity(access, was metav1.Object) error {
 	if err := u.fitNamespace(access, u.ns); err != nil {
 		return err
 	}
-	switch v := access.GetResourceVersion(); {
-	case v == "" || v == "0":
+	v, err := version(access)
+	switch {
+	case err != nil:
+		return Plain(err)
+	case v == 0:
 		if u.Row.Strategy.NeedsVersion {
 			return apierrors.NewInvalid(schema.GroupKind{Group: u.gr.Group, Kind: u.gr.Resource}, u.name, field.ErrorList{
 				field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
 		}
-	case v != was.GetResourceVersion():
+	case access.GetResourceVersion() != was.GetResourceVersion():
 		return apierrors.NewConflict(u.gr, u.name, errModified)
 	}
 	return nil
+}
+
+// version is the resourceVersion that a client gives an object; 0: none.
+func version(access metav1.Object) (uint64, error) {
+	v := access.GetResourceVersion()
+	if v == "" {
+		return 0, nil
+	}
+	return strconv.ParseUint(v, 10, 64)
 }
 
 // keepSystemMetadata carries over what a client cannot change.
@@ -251,9 +263,6 @@ func keepSystemMetadata(access, was metav1.Object) {
 	}
 	access.SetGeneration(was.GetGeneration())
 	access.SetSelfLink("")
-	if access.GetGenerateName() == "" {
-		access.SetGenerateName(was.GetGenerateName())
-	}
 	access.SetCreationTimestamp(was.GetCreationTimestamp())
 	if access.GetDeletionTimestamp() == nil {
 		access.SetDeletionTimestamp(was.GetDeletionTimestamp())

@@ -86,7 +86,7 @@ func (x *exchange) applyWith(rw registry.ReadWriter, row *resources.Row) error {
 	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, func(current runtime.Object) (runtime.Object, error) {
 		obj, err := x.Fields.Apply(ctx, row, x.writer(row, opts.FieldManager), current, config.DeepCopy(), opts.Force != nil && *opts.Force)
 		if err != nil {
-			return nil, err
+			return nil, registry.Plain(err)
 		}
 		return x.admitUpdate(obj, current, update)
 	}, update)

@@ -128,12 +128,15 @@ func (r *REST) Update(ctx context.Context, ns, name string, change func(current 
 
 // check refuses a Scale of another object, of an older state, or with a number below 0.
 func (r *REST) check(was, wanted *autoscalingv1.Scale) error {
-	if wanted.Name != was.Name || wanted.Namespace != "" && wanted.Namespace != was.Namespace {
+	if wanted.Namespace != "" && wanted.Namespace != was.Namespace {
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	if wanted.Name != was.Name {
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", wanted.Name, was.Name))
 	}
 	if wanted.UID != "" && wanted.UID != was.UID {
 		err := fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", wanted.UID, was.UID)
-		return apierrors.NewConflict(r.resource, was.Name, err)
+		return apierrors.NewConflict(schema.GroupResource{Group: r.resource.Group, Resource: r.resource.Resource + "/scale"}, was.Name, err)
 	}
 	if rv := wanted.ResourceVersion; rv != "" && rv != was.ResourceVersion {
 		return apierrors.NewConflict(r.resource, was.Name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
