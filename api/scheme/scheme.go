@@ -4,6 +4,7 @@ package scheme
 
 import (
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -26,6 +27,7 @@ import (
 func New() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
+		admissionregistrationv1.AddToScheme,
 		admissionv1.AddToScheme,
 		appsv1.AddToScheme,
 		authenticationv1.AddToScheme,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"bonsai/api/admissionregistration"
 	"bonsai/api/apps"
 	"bonsai/api/authentication"
 	"bonsai/api/authorization"
@@ -38,6 +39,7 @@ func With(o Options) []resources.Row {
 	}
 	all := slices.Concat(
 		core.Rows(o.EventTTL, o.Now),
+		admissionregistration.Rows(),
 		apps.Rows(),
 		authentication.Rows(),
 		authorization.Rows(),
