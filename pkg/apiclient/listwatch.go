@@ -13,7 +13,13 @@ import (
 
 // Selection narrows what is listed and watched to a namespace, a field selector and a label selector, all of them the server's. The
 // zero Selection is everything.
-type Selection struct{ Namespace, Fields, Labels string }
+type Selection struct {
+	Namespace, Fields, Labels string
+	// Newest asks for the newest state in the first list, not for what the server has at hand, which is a reflector's habit: for
+	// those whom a server that lags behind may not take back to what was before they started, or before what they know from another
+	// resource.
+	Newest bool
+}
 
 // ListWatch lists and watches the selected objects of a resource, in the types of the client's scheme.
 func (c *Client) ListWatch(gvr schema.GroupVersionResource, s Selection) cache.ListerWatcher {
@@ -21,6 +27,9 @@ func (c *Client) ListWatch(gvr schema.GroupVersionResource, s Selection) cache.L
 	return PlainListWatch{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			apply(&o)
+			if s.Newest && o.ResourceVersion == "0" {
+				o.ResourceVersion, o.Limit = "", 0 // in one piece, as what is at hand would be
+			}
 			return c.list(ctx, gvr, s.Namespace, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {

@@ -9,17 +9,21 @@ import (
 	authzv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/core"
 )
 
 // askTimeout is how long a request to the API server may take.
 const askTimeout = 10 * time.Second
 
-// Client asks the API server. It knows three kinds and no more: a generated clientset would be most of an idle component.
-type Client struct{ core, authn, authz rest.Interface }
+// Client asks the API server. It knows three kinds and no more.
+type Client struct {
+	maps     *apiclient.Resource[*corev1.ConfigMap]
+	tokens   *apiclient.Resource[*authnv1.TokenReview]
+	accesses *apiclient.Resource[*authzv1.SubjectAccessReview]
+}
 
 var (
 	_ TokenReviewer  = (*Client)(nil)
@@ -29,55 +33,40 @@ var (
 
 // NewClient returns a client with the identity of config; nothing is sent yet.
 func NewClient(config *rest.Config) (*Client, error) {
-	s := runtime.NewScheme()
-	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
-	s.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.ConfigMap{})
-	s.AddKnownTypes(authnv1.SchemeGroupVersion, &authnv1.TokenReview{})
-	s.AddKnownTypes(authzv1.SchemeGroupVersion, &authzv1.SubjectAccessReview{})
-	cfg := rest.CopyConfig(config)
-	cfg.QPS, cfg.RateLimiter, cfg.Timeout = -1, nil, askTimeout
-	cfg.ContentType = runtime.ContentTypeProtobuf
-	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	cfg.NegotiatedSerializer = serializer.NewCodecFactory(s).WithoutConversion()
-	http, err := rest.HTTPClientFor(cfg)
+	s, err := apiclient.NewScheme(apiclient.Only(corev1.SchemeGroupVersion, &corev1.ConfigMap{}),
+		apiclient.Only(authnv1.SchemeGroupVersion, &authnv1.TokenReview{}), apiclient.Only(authzv1.SchemeGroupVersion, &authzv1.SubjectAccessReview{}))
 	if err != nil {
-		return nil, fmt.Errorf("build the HTTP client for %s: %w", cfg.Host, err)
+		return nil, err
 	}
-	c := &Client{}
-	for _, group := range []struct {
-		version schema.GroupVersion
-		path    string
-		to      *rest.Interface
-	}{
-		{corev1.SchemeGroupVersion, "/api", &c.core}, {authnv1.SchemeGroupVersion, "/apis", &c.authn}, {authzv1.SchemeGroupVersion, "/apis", &c.authz},
-	} {
-		g := rest.CopyConfig(cfg)
-		g.GroupVersion, g.APIPath = &group.version, group.path
-		if *group.to, err = rest.RESTClientForConfigAndClient(g, http); err != nil {
-			return nil, fmt.Errorf("build the client for %s: %w", group.version, err)
-		}
+	cfg := rest.CopyConfig(config)
+	cfg.Timeout = askTimeout
+	c, err := apiclient.New(cfg, s)
+	if err != nil {
+		return nil, err
 	}
-	return c, nil
+	return &Client{
+		maps:     core.ConfigMaps(c),
+		tokens:   apiclient.NewResource(c, authnv1.SchemeGroupVersion, "tokenreviews", &authnv1.TokenReview{}),
+		accesses: apiclient.NewResource(c, authzv1.SchemeGroupVersion, "subjectaccessreviews", &authzv1.SubjectAccessReview{}),
+	}, nil
 }
 
 // ReviewToken implements TokenReviewer.
 func (c *Client) ReviewToken(ctx context.Context, r *authnv1.TokenReview) (*authnv1.TokenReview, error) {
-	out := &authnv1.TokenReview{}
-	return out, c.authn.Post().Resource("tokenreviews").Body(r).Do(ctx).Into(out)
+	return c.tokens.Create(ctx, r)
 }
 
 // ReviewAccess implements AccessReviewer.
 func (c *Client) ReviewAccess(ctx context.Context, r *authzv1.SubjectAccessReview) (*authzv1.SubjectAccessReview, error) {
-	out := &authzv1.SubjectAccessReview{}
-	return out, c.authz.Post().Resource("subjectaccessreviews").Body(r).Do(ctx).Into(out)
+	return c.accesses.Create(ctx, r)
 }
 
 // PublishedClientCA implements ClientCAReader: the API server keeps what is in its --client-ca-file in the ConfigMap
 // extension-apiserver-authentication of kube-system.
 func (c *Client) PublishedClientCA(ctx context.Context) ([]byte, error) {
 	const name, key = "extension-apiserver-authentication", "client-ca-file"
-	found := &corev1.ConfigMap{}
-	if err := c.core.Get().Namespace(metav1.NamespaceSystem).Resource("configmaps").Name(name).Do(ctx).Into(found); err != nil {
+	found, err := c.maps.Get(ctx, metav1.NamespaceSystem, name)
+	if err != nil {
 		return nil, fmt.Errorf("read the ConfigMap %s/%s: %w", metav1.NamespaceSystem, name, err)
 	}
 	pem, ok := found.Data[key]

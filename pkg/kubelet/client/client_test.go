@@ -117,7 +117,7 @@ func TestObjectsSelects(t *testing.T) {
 	if !ok {
 		t.Fatal("the lister takes no context")
 	}
-	list, err := lister.ListWithContext(t.Context(), metav1.ListOptions{})
+	list, err := lister.ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0", Limit: 500})
 	if err != nil {
 		t.Fatal(err)
 	}
