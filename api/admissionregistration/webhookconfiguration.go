@@ -23,7 +23,6 @@ func mutatingRow(c *expression.Compiler) resources.Row {
 		Categories:  []string{category},
 		StoragePath: "mutatingwebhookconfigurations",
 		New:         resources.Make[mutating],
-		NewList:     resources.Make[admissionregistrationv1.MutatingWebhookConfigurationList],
 		Strategy: resources.Typed[*mutating]{
 			Default: func(m *mutating) {
 				for i := range m.Webhooks {
@@ -45,7 +44,6 @@ func validatingRow(c *expression.Compiler) resources.Row {
 		Categories:  []string{category},
 		StoragePath: "validatingwebhookconfigurations",
 		New:         resources.Make[validating],
-		NewList:     resources.Make[admissionregistrationv1.ValidatingWebhookConfigurationList],
 		Strategy: resources.Typed[*validating]{
 			Default: func(v *validating) {
 				for i := range v.Webhooks {

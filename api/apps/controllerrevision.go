@@ -19,7 +19,6 @@ func controllerRevisionRow() resources.Row {
 		Namespaced:  true,
 		StoragePath: "controllerrevisions",
 		New:         resources.Make[appsv1.ControllerRevision],
-		NewList:     resources.Make[appsv1.ControllerRevisionList],
 		Strategy: resources.Typed[*appsv1.ControllerRevision]{
 			Validate: validateRevision,
 			ValidateUpdate: func(obj, old *appsv1.ControllerRevision) field.ErrorList {

@@ -27,7 +27,6 @@ func daemonSetRow() resources.Row {
 		Categories:   []string{"all"},
 		StoragePath:  "daemonsets",
 		New:          resources.Make[appsv1.DaemonSet],
-		NewList:      resources.Make[appsv1.DaemonSetList],
 		Strategy:     daemonSetStrategy().Strategy(),
 		Subresources: []resources.Subresource{resources.Status(daemonSetStatusStrategy().Strategy())},
 		Columns: []metav1.TableColumnDefinition{

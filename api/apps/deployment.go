@@ -24,7 +24,6 @@ func deploymentRow() resources.Row {
 		Categories:   []string{"all"},
 		StoragePath:  "deployments",
 		New:          resources.Make[appsv1.Deployment],
-		NewList:      resources.Make[appsv1.DeploymentList],
 		Strategy:     deploymentStrategy().Strategy(),
 		Subresources: []resources.Subresource{resources.Scale(), resources.Status(deploymentStatusStrategy().Strategy())},
 		Columns: []metav1.TableColumnDefinition{

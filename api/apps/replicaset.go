@@ -24,7 +24,6 @@ func replicaSetRow() resources.Row {
 		Categories:   []string{"all"},
 		StoragePath:  "replicasets",
 		New:          resources.Make[appsv1.ReplicaSet],
-		NewList:      resources.Make[appsv1.ReplicaSetList],
 		Strategy:     replicaSetStrategy().Strategy(),
 		Subresources: []resources.Subresource{resources.Scale(), resources.Status(replicaSetStatusStrategy().Strategy())},
 		Columns: []metav1.TableColumnDefinition{

@@ -27,7 +27,6 @@ func statefulSetRow() resources.Row {
 		Categories:   []string{"all"},
 		StoragePath:  "statefulsets",
 		New:          resources.Make[appsv1.StatefulSet],
-		NewList:      resources.Make[appsv1.StatefulSetList],
 		Strategy:     statefulSetStrategy().Strategy(),
 		Decoded:      resources.Decoded(nameClaimKinds),
 		Subresources: []resources.Subresource{resources.Scale(), resources.Status(statefulSetStatusStrategy().Strategy())},

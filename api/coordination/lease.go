@@ -16,7 +16,6 @@ func leaseRow() resources.Row {
 		Namespaced:  true,
 		StoragePath: "leases",
 		New:         resources.Make[coordinationv1.Lease],
-		NewList:     resources.Make[coordinationv1.LeaseList],
 		Strategy: resources.Typed[*coordinationv1.Lease]{
 			NeedsVersion:   true,
 			PrepareCreate:  dropElection,

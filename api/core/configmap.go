@@ -21,7 +21,6 @@ func configMapRow() resources.Row {
 		ShortNames:  []string{"cm"},
 		StoragePath: "configmaps",
 		New:         resources.Make[corev1.ConfigMap],
-		NewList:     resources.Make[corev1.ConfigMapList],
 		Strategy: resources.Typed[*corev1.ConfigMap]{
 			Validate:       validateConfigMap,
 			ValidateUpdate: validateConfigMapUpdate,

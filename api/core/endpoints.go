@@ -23,7 +23,6 @@ func endpointsRow() resources.Row {
 		StoragePath: "services/endpoints",
 		Deprecated:  "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 		New:         resources.Make[corev1.Endpoints],
-		NewList:     resources.Make[corev1.EndpointsList],
 		Strategy: resources.Typed[*corev1.Endpoints]{
 			Default: func(e *corev1.Endpoints) {
 				for i := range e.Subsets {

@@ -20,7 +20,6 @@ func eventRow() resources.Row {
 		ShortNames:  []string{"ev"},
 		StoragePath: "events",
 		New:         resources.Make[corev1.Event],
-		NewList:     resources.Make[corev1.EventList],
 		Strategy: resources.Typed[*corev1.Event]{
 			Validate:       ValidateLegacyEvent,
 			ValidateUpdate: func(obj, _ *corev1.Event) field.ErrorList { return ValidateLegacyEvent(obj) },

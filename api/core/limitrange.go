@@ -22,7 +22,6 @@ func limitRangeRow() resources.Row {
 		ShortNames:  []string{"limits"},
 		StoragePath: "limitranges",
 		New:         resources.Make[corev1.LimitRange],
-		NewList:     resources.Make[corev1.LimitRangeList],
 		Strategy: resources.Typed[*corev1.LimitRange]{
 			Default:        defaultLimitRange,
 			Validate:       validateLimitRange,

@@ -23,7 +23,6 @@ func namespaceRow() resources.Row {
 		ShortNames:         []string{"ns"},
 		StoragePath:        "namespaces",
 		New:                resources.Make[corev1.Namespace],
-		NewList:            resources.Make[corev1.NamespaceList],
 		NoDeleteCollection: true,
 		Strategy:           namespaceStrategy().Strategy(),
 		Subresources: []resources.Subresource{

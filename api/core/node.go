@@ -17,7 +17,6 @@ func nodeRow() resources.Row {
 		ShortNames:  []string{"no"},
 		StoragePath: "minions",
 		New:         resources.Make[corev1.Node],
-		NewList:     resources.Make[corev1.NodeList],
 		Strategy:    nodeStrategy().Strategy(),
 		Subresources: []resources.Subresource{
 			resources.Action("proxy", corev1.SchemeGroupVersion.WithKind("NodeProxyOptions"), "create", "delete", "get", "patch", "update"),

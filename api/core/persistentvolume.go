@@ -24,7 +24,6 @@ func persistentVolumeRow(now func() time.Time) resources.Row {
 		ShortNames:   []string{"pv"},
 		StoragePath:  "persistentvolumes",
 		New:          resources.Make[corev1.PersistentVolume],
-		NewList:      resources.Make[corev1.PersistentVolumeList],
 		Strategy:     persistentVolumeStrategy().Strategy(),
 		Subresources: []resources.Subresource{resources.Status(persistentVolumeStatusStrategy(now).Strategy())},
 		Columns:      persistentVolumeColumns(),

@@ -22,7 +22,6 @@ func persistentVolumeClaimRow() resources.Row {
 		ShortNames:   []string{"pvc"},
 		StoragePath:  "persistentvolumeclaims",
 		New:          resources.Make[corev1.PersistentVolumeClaim],
-		NewList:      resources.Make[corev1.PersistentVolumeClaimList],
 		Strategy:     volumeClaimStrategy().Strategy(),
 		Subresources: []resources.Subresource{resources.Status(volumeClaimStatusStrategy().Strategy())},
 		Columns:      volumeClaimColumns(),

@@ -18,7 +18,6 @@ func podRow() resources.Row {
 		Categories:   []string{"all"},
 		StoragePath:  "pods",
 		New:          resources.Make[corev1.Pod],
-		NewList:      resources.Make[corev1.PodList],
 		Strategy:     podStrategy().Strategy(),
 		Subresources: podSubresources(),
 		Fields:       resources.Fields(podFields),

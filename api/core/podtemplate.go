@@ -19,7 +19,6 @@ func podTemplateRow() resources.Row {
 		Namespaced:  true,
 		StoragePath: "podtemplates",
 		New:         resources.Make[corev1.PodTemplate],
-		NewList:     resources.Make[corev1.PodTemplateList],
 		Strategy: resources.Typed[*corev1.PodTemplate]{
 			ReturnDeleted:  true,
 			Default:        func(t *corev1.PodTemplate) { podspec.DefaultTemplate(&t.Template) },

@@ -28,7 +28,6 @@ func replicationControllerRow() resources.Row {
 		Categories:   []string{"all"},
 		StoragePath:  "controllers",
 		New:          resources.Make[corev1.ReplicationController],
-		NewList:      resources.Make[corev1.ReplicationControllerList],
 		Strategy:     rcStrategy().Strategy(),
 		Subresources: []resources.Subresource{resources.Scale(), resources.Status(rcStatusStrategy().Strategy())},
 		FieldNames:   []string{"status.replicas"},

@@ -23,7 +23,6 @@ func resourceQuotaRow() resources.Row {
 		ShortNames:   []string{"quota"},
 		StoragePath:  "resourcequotas",
 		New:          resources.Make[corev1.ResourceQuota],
-		NewList:      resources.Make[corev1.ResourceQuotaList],
 		Strategy:     quotaStrategy().Strategy(),
 		Subresources: []resources.Subresource{resources.Status(quotaStatusStrategy().Strategy())},
 		Columns: []metav1.TableColumnDefinition{

@@ -25,7 +25,6 @@ func secretRow() resources.Row {
 		Namespaced:  true,
 		StoragePath: "secrets",
 		New:         resources.Make[corev1.Secret],
-		NewList:     resources.Make[corev1.SecretList],
 		Strategy: resources.Typed[*corev1.Secret]{
 			Default: defaultSecret,
 			PrepareUpdate: func(obj, old *corev1.Secret) {

@@ -19,7 +19,6 @@ func serviceRow() resources.Row {
 		Categories:  []string{"all"},
 		StoragePath: "services/specs",
 		New:         resources.Make[corev1.Service],
-		NewList:     resources.Make[corev1.ServiceList],
 		Strategy:    serviceStrategy().Strategy(),
 		Subresources: []resources.Subresource{
 			resources.Action("proxy", corev1.SchemeGroupVersion.WithKind("ServiceProxyOptions"), "create", "delete", "get", "patch", "update"),

@@ -15,7 +15,6 @@ func serviceAccountRow() resources.Row {
 		ShortNames:  []string{"sa"},
 		StoragePath: "serviceaccounts",
 		New:         resources.Make[corev1.ServiceAccount],
-		NewList:     resources.Make[corev1.ServiceAccountList],
 		Subresources: []resources.Subresource{
 			resources.Action("token", authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"), "create"),
 		},

@@ -20,7 +20,6 @@ func endpointSliceRow() resources.Row {
 		Namespaced:  true,
 		StoragePath: "endpointslices",
 		New:         resources.Make[discoveryv1.EndpointSlice],
-		NewList:     resources.Make[discoveryv1.EndpointSliceList],
 		Strategy: resources.Typed[*discoveryv1.EndpointSlice]{
 			Default:        defaultEndpointSlice,
 			Validate:       validateEndpointSlice,

@@ -25,7 +25,6 @@ func Rows(ttl time.Duration) []resources.Row {
 		TTL:         ttl,
 		Stored:      new(corev1.SchemeGroupVersion.WithKind("Event")),
 		New:         resources.Make[corev1.Event],
-		NewList:     resources.Make[corev1.EventList],
 		Versions: []resources.Version{{
 			Name: eventsv1.SchemeGroupVersion.Version, New: resources.Make[eventsv1.Event],
 			ToHub: resources.Convert(toCore), FromHub: resources.Convert(fromCore), FieldNames: fieldNames(),

@@ -15,7 +15,6 @@ func clusterRoleRow() resources.Row {
 		GVK: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), Resource: "clusterroles", Singular: "clusterrole",
 		StoragePath: "clusterroles",
 		New:         resources.Make[rbacv1.ClusterRole],
-		NewList:     resources.Make[rbacv1.ClusterRoleList],
 		Strategy: resources.Typed[*rbacv1.ClusterRole]{
 			Default:        func(r *rbacv1.ClusterRole) { r.Rules = noneIfEmpty(r.Rules) },
 			Validate:       validate,

@@ -17,7 +17,6 @@ func clusterRoleBindingRow() resources.Row {
 		GVK: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), Resource: "clusterrolebindings", Singular: "clusterrolebinding",
 		StoragePath: "clusterrolebindings",
 		New:         resources.Make[rbacv1.ClusterRoleBinding],
-		NewList:     resources.Make[rbacv1.ClusterRoleBindingList],
 		Strategy: resources.Typed[*rbacv1.ClusterRoleBinding]{
 			Default:  func(b *rbacv1.ClusterRoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) },
 			Validate: validate,

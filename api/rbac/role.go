@@ -16,7 +16,6 @@ func roleRow() resources.Row {
 		Namespaced:  true,
 		StoragePath: "roles",
 		New:         resources.Make[rbacv1.Role],
-		NewList:     resources.Make[rbacv1.RoleList],
 		Strategy: resources.Typed[*rbacv1.Role]{
 			Default:        func(r *rbacv1.Role) { r.Rules = noneIfEmpty(r.Rules) },
 			Validate:       validate,

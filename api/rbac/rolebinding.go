@@ -18,7 +18,6 @@ func roleBindingRow() resources.Row {
 		Namespaced:  true,
 		StoragePath: "rolebindings",
 		New:         resources.Make[rbacv1.RoleBinding],
-		NewList:     resources.Make[rbacv1.RoleBindingList],
 		Strategy: resources.Typed[*rbacv1.RoleBinding]{
 			Default:  func(b *rbacv1.RoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) },
 			Validate: validate,

@@ -37,9 +37,8 @@ type Row struct {
 	// Deprecated, if not empty, is the warning that every request for the resource is answered with.
 	Deprecated string
 
-	// New and NewList make empty objects of the stored kind. Strategy, Fields and Cells work on these.
-	New     func() runtime.Object
-	NewList func() runtime.Object
+	// New makes an empty object of the stored kind. Strategy, Fields and Cells work on these.
+	New func() runtime.Object
 	// Stored, if not nil, is the stored kind where that is not GVK: this resource is a view of the objects of an earlier row with
 	// the same StoragePath (events.k8s.io over core events). All its Versions convert.
 	Stored *schema.GroupVersionKind

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Make returns an empty object of type T: the New and NewList of a Row, as in resources.Make[corev1.Pod].
+// Make returns an empty object of type T: the New of a Row, as in resources.Make[corev1.Pod].
 func Make[T any, P interface {
 	*T
 	runtime.Object

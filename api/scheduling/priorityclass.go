@@ -35,7 +35,6 @@ func priorityClassRow() resources.Row {
 		ShortNames:  []string{"pc"},
 		StoragePath: "priorityclasses",
 		New:         resources.Make[schedulingv1.PriorityClass],
-		NewList:     resources.Make[schedulingv1.PriorityClassList],
 		Strategy: resources.Typed[*schedulingv1.PriorityClass]{
 			Default: func(c *schedulingv1.PriorityClass) {
 				if c.PreemptionPolicy == nil {

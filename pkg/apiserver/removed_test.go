@@ -43,7 +43,7 @@ func TestRemovedResource(t *testing.T) {
 	put := overCache(t)
 	url, server := startServer(t, func(c *assemble.Config) { put(c); served = c.Catalog })
 	row := &resources.Row{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "ConfigMap"}, Resource: "things", StoragePath: "example.com/things", Namespaced: true,
-		New: resources.Make[corev1.ConfigMap], NewList: resources.Make[corev1.ConfigMapList]}
+		New: resources.Make[corev1.ConfigMap]}
 	things := url + "/apis/example.com/v1/namespaces/ns/things"
 	for range 2 { // what was removed can come again, with its objects
 		if code, _, body := call(t, "GET", things, ""); code != 404 {

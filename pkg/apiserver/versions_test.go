@@ -44,7 +44,7 @@ func notes() *resources.Row {
 	}
 	return &resources.Row{
 		GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Note"}, Resource: "notes", Singular: "note", StoragePath: "example.com/notes", Namespaced: true,
-		New: resources.Make[corev1.ConfigMap], NewList: resources.Make[corev1.ConfigMapList],
+		New: resources.Make[corev1.ConfigMap],
 		Versions: []resources.Version{{Name: "v1"}, {
 			Name: "v1beta1", New: resources.Make[corev1.Secret], ToHub: resources.Convert(toHub), FromHub: resources.Convert(fromHub),
 			Default: resources.Decoded(func(s *corev1.Secret) {

@@ -174,8 +174,7 @@ func widgets(mark *text) *resources.Row {
 	return &resources.Row{
 		GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, Resource: "widgets", Singular: "widget", ListKind: "WidgetCollection",
 		Namespaced: true, StoragePath: "example.com/widgets",
-		New:     func() apiruntime.Object { return &unstructured.Unstructured{} },
-		NewList: func() apiruntime.Object { return &unstructured.UnstructuredList{} },
+		New: func() apiruntime.Object { return &unstructured.Unstructured{} },
 		Versions: []resources.Version{
 			{Name: "v2", ToHub: rename("content", "text", "v1"), FromHub: rename("text", "content", "v2"), Schema: own("content"), Prune: prune("content"),
 				Default: func(obj apiruntime.Object) {

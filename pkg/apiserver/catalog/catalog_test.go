@@ -44,7 +44,7 @@ func newWorld(t *testing.T) *world {
 // thing is a row of a resource whose objects are config maps.
 func thing(name string) resources.Row {
 	return resources.Row{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}, Resource: name, StoragePath: "example.com/" + name,
-		New: resources.Make[corev1.ConfigMap], NewList: resources.Make[corev1.ConfigMapList]}
+		New: resources.Make[corev1.ConfigMap]}
 }
 
 func same(_ context.Context, obj runtime.Object) (runtime.Object, error) { return obj, nil }

@@ -118,7 +118,7 @@ func TestGroupsComeAndGo(t *testing.T) {
 	d := discovery.New(discovery.Config{Catalog: c})
 	etag := get(t, d, "/apis", v2).Header().Get("ETag")
 	row := resources.Row{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}, Resource: "things", StoragePath: "example.com/things",
-		New: resources.Make[corev1.ConfigMap], NewList: resources.Make[corev1.ConfigMapList]}
+		New: resources.Make[corev1.ConfigMap]}
 	if err := c.Add(assembletest.Entries(t, memory.New(&storage.FactsTable{}), []resources.Row{row})...); err != nil {
 		t.Fatal(err)
 	}

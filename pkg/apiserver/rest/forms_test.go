@@ -31,7 +31,6 @@ func widgets() resources.Row {
 	return resources.Row{
 		GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, Resource: "widgets", Singular: "widget", Namespaced: true,
 		StoragePath: "example.com/widgets", New: func() runtime.Object { return &unstructured.Unstructured{} },
-		NewList: func() runtime.Object { return &unstructured.UnstructuredList{} },
 	}
 }
 
