@@ -63,10 +63,8 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return k.Run(ctx) })
-	size := resource.MustParse(s.file.ContainerLogMaxSize) // checked with the settings
-	g.Go(func() error { return k.Rotate(ctx, size.Value(), int(*s.file.ContainerLogMaxFiles)) })
 	if *s.file.EnableServer {
-		srv, err := api(s, connection, k, cfg.NodeName, registry, log)
+		srv, err := api(s, connection, k, cfg.NodeName, registry)
 		if err != nil {
 			return err
 		}
@@ -96,8 +94,10 @@ func config(s *settings, remote *client.Client, log *slog.Logger) (kubelet.Confi
 	if err != nil {
 		return kubelet.Config{}, err // was checked with the settings
 	}
+	logSize := resource.MustParse(c.ContainerLogMaxSize) // checked with the settings
 	cfg := kubelet.Config{
 		NodeName: name, Client: remote, RootDir: s.rootDir, Logs: logs.Files{Pods: c.PodLogsDir, Links: containerLogsDir},
+		LogMaxSize: logSize.Value(), LogMaxFiles: int(*c.ContainerLogMaxFiles),
 		StaticPodPath: c.StaticPodPath, StaticPeriod: c.FileCheckFrequency.Duration,
 		Runtime: cri.Config{Endpoint: c.ContainerRuntimeEndpoint, ImageEndpoint: c.ImageServiceEndpoint, Timeout: c.RuntimeRequestTimeout.Duration},
 		Cgroups: cgroup.Config{Root: c.CgroupRoot, Driver: c.CgroupDriver, Allocatable: n.Resources.Allocatable(n.Machine.Capacity()), Log: log},
@@ -149,7 +149,7 @@ func nodeConfig(s *settings) (node.Config, error) {
 }
 
 // api composes the HTTPS server: who may ask, and what it shows.
-func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, registry *prometheus.Registry, log *slog.Logger) (*server.Server, error) {
+func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, registry *prometheus.Registry) (*server.Server, error) {
 	c := s.file
 	cert, err := serving(s, k, name)
 	if err != nil {
@@ -159,12 +159,10 @@ func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, 
 	if err != nil {
 		return nil, err
 	}
-	v := k.View()
-	return server.New(server.Config{
-		Address: net.JoinHostPort(c.Address, strconv.Itoa(int(c.Port))), NodeName: name, Certificate: cert,
+	return k.Server(server.Config{
+		Address: net.JoinHostPort(c.Address, strconv.Itoa(int(c.Port))), Certificate: cert,
 		RequestClientCerts: c.Authentication.X509.ClientCAFile != "", Authenticator: who, Authorizer: may,
-		Pods: v, Runtime: v, Logs: v, Stats: k.Summary, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
-		Configz: func() any { return c }, LogDir: "/var/log", Healthy: k.Healthy, Log: log,
+		Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Configz: func() any { return c }, LogDir: "/var/log",
 	})
 }
 

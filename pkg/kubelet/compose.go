@@ -3,20 +3,37 @@ package kubelet
 import (
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
+	"bonsai/api/core"
+	"bonsai/api/podspec"
+	"bonsai/pkg/kubelet/admission"
+	"bonsai/pkg/kubelet/cgroup"
+	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/env"
 	"bonsai/pkg/kubelet/executor"
+	"bonsai/pkg/kubelet/host"
+	"bonsai/pkg/kubelet/images"
+	"bonsai/pkg/kubelet/localstorage"
+	"bonsai/pkg/kubelet/logs"
+	"bonsai/pkg/kubelet/node"
 	"bonsai/pkg/kubelet/objects"
+	"bonsai/pkg/kubelet/pleg"
+	"bonsai/pkg/kubelet/podmanager"
+	"bonsai/pkg/kubelet/podsyncer"
+	"bonsai/pkg/kubelet/podworker"
+	"bonsai/pkg/kubelet/prober"
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/kubelet/stats"
+	"bonsai/pkg/kubelet/status"
+	"bonsai/pkg/kubelet/syncloop"
 	"bonsai/pkg/kubelet/volume"
 	"bonsai/pkg/kubelet/volume/emptydir"
 	"bonsai/pkg/kubelet/volume/hostpath"
@@ -24,9 +41,64 @@ import (
 	"bonsai/pkg/kubelet/volume/projected"
 )
 
+// dialTimeout is how long the container runtime may take to answer when the kubelet begins.
+const dialTimeout = time.Minute
+
+func (k *Kubelet) dial(ctx context.Context) (*cri.Client, error) {
+	cfg := k.cfg.Runtime
+	cfg.CgroupV2 = k.cgroups.Version() == 2
+	cfg.SystemdCgroups = k.cfg.Cgroups.Driver == cgroup.DriverSystemd
+	cfg.Observe = k.metrics.Called
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	return cri.Dial(ctx, cfg)
+}
+
+// compose makes the parts. Each is given those before it; of later ones it gets functions, which are not called before Run.
+func (k *Kubelet) compose(ctx context.Context) error {
+	pulls := k.cfg.Images
+	pulls.Service = k.cri
+	k.images = images.New(pulls)
+	if err := k.composeNode(); err != nil {
+		return err
+	}
+	k.pods = podmanager.New(podmanager.Config{Status: k.status, Client: k.cfg.Client, Node: k.node.Object, Log: k.cfg.Log})
+	k.admission = admission.New(admission.Config{Node: k.node.Object, Allocatable: k.node.Allocatable, Sysctls: k.cfg.Sysctls.Check,
+		Wake: func(uid types.UID) { k.workers.Wake(uid) },
+		Preempted: func(uid types.UID, lacked corev1.ResourceName) {
+			k.metrics.Preempted(lacked)
+			k.workers.Interrupt(uid)
+		}})
+	if err := k.composeVolumes(); err != nil {
+		return err
+	}
+	if err := k.composeWorkers(ctx); err != nil {
+		return err
+	}
+	if err := k.composeSources(); err != nil {
+		return err
+	}
+	return k.composeHost()
+}
+
+func (k *Kubelet) composeNode() error {
+	cfg := k.cfg.Node
+	cfg.Client, cfg.Name, cfg.Runtime, cfg.Log, cfg.Now = k.cfg.Client, k.cfg.NodeName, k.cri, k.cfg.Log, time.Now
+	cfg.Images = func(ctx context.Context) ([]corev1.ContainerImage, error) {
+		list, err := k.cri.Images(ctx)
+		return images.Named(list), err
+	}
+	cfg.Relisted = func(now time.Time) error { return k.relist.Healthy(now) }
+	var err error
+	if k.node, err = node.New(cfg); err != nil {
+		return fmt.Errorf("prepare the node object: %w", err)
+	}
+	return nil
+}
+
 func (k *Kubelet) composeVolumes() error {
 	var err error
-	k.objects, err = objects.New(objects.Config{Client: k.cfg.Client, Log: k.log, Changed: func(uids []types.UID) {
+	k.objects, err = objects.New(objects.Config{Client: k.cfg.Client, Log: k.cfg.Log, Changed: func(uids []types.UID) {
 		k.volumes.Changed(uids)
 		for _, uid := range uids {
 			k.workers.Wake(uid)
@@ -35,11 +107,14 @@ func (k *Kubelet) composeVolumes() error {
 	if err != nil {
 		return fmt.Errorf("prepare the cache of configMaps and secrets: %w", err)
 	}
-	sources, err := volumeSources(projected.Config{Objects: k.objects, Tokens: k.cfg.Client, Field: env.Field, Resource: k.resourceField, Now: time.Now, Log: k.log})
+	sources, err := volumeSources(projected.Config{Objects: k.objects, Tokens: k.cfg.Client, Field: env.Field, Now: time.Now, Log: k.cfg.Log,
+		Resource: func(pod *corev1.Pod, container string, sel *corev1.ResourceFieldSelector) (string, error) {
+			return env.ResourceOf(pod, container, sel, k.node.Allocatable())
+		}})
 	if err != nil {
 		return err
 	}
-	k.volumes, err = volume.New(volume.Config{PodsDir: filepath.Join(k.cfg.RootDir, "pods"), Sources: sources, Log: k.log})
+	k.volumes, err = volume.New(volume.Config{PodsDir: filepath.Join(k.cfg.RootDir, "pods"), Sources: sources, Log: k.cfg.Log})
 	if err != nil {
 		return fmt.Errorf("prepare volumes: %w", err)
 	}
@@ -56,56 +131,94 @@ func volumeSources(api projected.Config) ([]volume.Source, error) {
 	return list, err
 }
 
-func (k *Kubelet) resourceField(pod *corev1.Pod, container string, sel *corev1.ResourceFieldSelector) (string, error) {
-	c := env.FindContainer(pod, container)
-	if c == nil {
-		return "", fmt.Errorf("container %q not found", container)
+// composeWorkers makes what is done to a pod, and the workers that do it.
+func (k *Kubelet) composeWorkers(ctx context.Context) error {
+	var err error
+	if k.services, err = env.NewServices(k.cfg.Client.Objects("services", "", "")); err != nil {
+		return err
 	}
-	return env.Resource(c, sel, k.node.Allocatable())
-}
-
-// newExecutor composes what carries out the plans.
-func (k *Kubelet) newExecutor() (*executor.Executor, error) {
-	return executor.New(executor.Config{Runtime: k.cri, Images: k.images, Volumes: k.volumes, Cgroups: k.cgroups, Node: k.node, Events: k.events,
-		Metrics: k.metrics, Environment: k.environment, Secret: k.objects.Secret, Message: cri.Message, DNS: k.cfg.DNS, Logs: k.cfg.Logs,
-		Capacity: k.capacity, MaxBackOff: k.cfg.MaxBackOff, Log: k.log})
-}
-
-// nodeImages are the images that the node's status chooses from.
-func (k *Kubelet) nodeImages(ctx context.Context) ([]corev1.ContainerImage, error) {
-	list, err := k.cri.Images(ctx)
-	return named(list), err
-}
-
-// named are all images that have a name.
-func named(list []runtime.Image) []corev1.ContainerImage {
-	var out []corev1.ContainerImage
-	for _, i := range list {
-		if names := slices.Concat(i.RepoDigests, i.RepoTags); len(names) > 0 {
-			out = append(out, corev1.ContainerImage{Names: names, SizeBytes: int64(i.Size)})
-		}
-	}
-	return out
-}
-
-// newServices caches what the environment needs of services.
-func newServices(services cache.ListerWatcher) (cache.SharedIndexInformer, error) {
-	informer := cache.NewSharedIndexInformer(services, &corev1.Service{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	err := informer.SetTransform(func(obj any) (any, error) {
-		if s, ok := obj.(*corev1.Service); ok {
-			return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace, ResourceVersion: s.ResourceVersion},
-				Spec: corev1.ServiceSpec{ClusterIP: s.Spec.ClusterIP, Ports: s.Spec.Ports}}, nil
-		}
-		return obj, nil
-	})
+	k.probes = prober.New(ctx, prober.Config{Exec: k.cri.ExecSync, Changed: k.changed, Event: k.events.Container, Started: time.Now(), Log: k.cfg.Log})
+	k.executor, err = executor.New(executor.Config{Runtime: k.cri, Images: k.images, Volumes: k.volumes, Cgroups: k.cgroups, Node: k.node,
+		Events: k.events, Metrics: k.metrics, Environment: k.environment, Secret: k.objects.Secret, Message: cri.Message, DNS: k.cfg.DNS, Logs: k.cfg.Logs,
+		Capacity: k.cfg.Node.Machine.Capacity(), MaxBackOff: k.cfg.MaxBackOff, Log: k.cfg.Log})
 	if err != nil {
-		return nil, fmt.Errorf("watch services: %w", err)
+		return err
 	}
-	return informer, nil
+	// Static pods are not evicted.
+	k.storage, err = localstorage.NewWatcher(localstorage.Config{Runtime: k.cri, Exceeded: func(uid types.UID) { k.workers.Wake(uid) }, Log: k.cfg.Log,
+		Pods:   func() []*corev1.Pod { return slices.DeleteFunc(k.active(), runtime.IsStatic) },
+		LogDir: func(pod *corev1.Pod) string { return k.cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID) },
+		EmptyDir: func(pod *corev1.Pod, volume string) (string, error) {
+			dir, err := k.volumes.PodDir(pod.UID)
+			return emptydir.Path(dir, volume), err
+		}})
+	if err != nil {
+		return err
+	}
+	k.syncer = podsyncer.New(podsyncer.Config{Runtime: k.cri, Executor: k.executor, Pods: k.pods, Status: k.status, Admission: k.admission, Probes: k.probes,
+		Storage: k.storage, Volumes: k.volumes, Cgroups: k.cgroups, Objects: k.objects, Logs: k.cfg.Logs, Events: k.events, Evicted: k.metrics.Evicted,
+		HostIPs: k.node.HostIPs, Active: k.active, Now: time.Now, Log: k.cfg.Log})
+	k.workers = podworker.New(k.syncer, func(pod *corev1.Pod) { k.metrics.RestartedPod(runtime.IsStatic(pod)) }, k.cfg.Log)
+	return nil
 }
 
-// probeExec runs a probe's command.
-func (k *Kubelet) probeExec(ctx context.Context, id string, cmd []string, timeout time.Duration) ([]byte, int, error) {
-	r, err := k.cri.ExecSync(ctx, id, cmd, timeout)
-	return append(r.Stdout, r.Stderr...), int(r.ExitCode), err
+// environment are the variables of a container.
+func (k *Kubelet) environment(ctx context.Context, pod *corev1.Pod, c *corev1.Container, ips, hostIPs []string) ([]env.Var, error) {
+	services, err := k.services.For(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	return env.Build(ctx, env.Input{Pod: pod, Container: c, PodIPs: ips, HostIPs: hostIPs, Allocatable: k.node.Allocatable(), Services: services}, k.objects)
+}
+
+// active are the pods whose containers may run.
+func (k *Kubelet) active() []*corev1.Pod { return k.workers.Active(k.pods.Told()) }
+
+// changed tells who works on a pod that something happened to it in the runtime or its probes.
+func (k *Kubelet) changed(uid types.UID) {
+	k.syncer.Changed(uid)
+	k.workers.Wake(uid)
+}
+
+func (k *Kubelet) composeSources() error {
+	api, err := config.NewAPI(k.cfg.Client.Objects("pods", "", "spec.nodeName="+k.cfg.NodeName))
+	if err != nil {
+		return err
+	}
+	cfg := syncloop.Config{API: api, Pods: k.pods, Workers: k.workers, Admission: k.admission, Objects: k.objects, Volumes: k.volumes, Own: status.Own,
+		Registered: k.node.Registered(), Log: k.cfg.Log}
+	if k.cfg.StaticPodPath != "" {
+		cfg.Static = &config.Files{Path: k.cfg.StaticPodPath, Node: k.cfg.NodeName, Period: k.cfg.StaticPeriod, Log: k.cfg.Log,
+			Defaults: func(p *corev1.Pod) { core.DefaultPod(p); p.Status.QOSClass = podspec.QOSClass(p) }}
+	}
+	k.sources = syncloop.New(cfg)
+	k.relist = pleg.New(pleg.Config{Runtime: k.cri, Changed: k.changed, Listed: k.sources.Listed, Observe: k.metrics.Relisted, Unsupported: cri.ErrNoEvents, Log: k.cfg.Log})
+	return nil
+}
+
+// composeHost makes what the HTTPS API shows.
+func (k *Kubelet) composeHost() error {
+	k.host = host.Host{Runtime: k.cri, LogPath: k.cfg.Logs.Path,
+		ReadLog: func(ctx context.Context, path string, o *corev1.PodLogOptions, running func(context.Context) (bool, error), stdout, stderr io.Writer) error {
+			return logs.Read(ctx, path, logs.OptionsOf(o, time.Now()), running, stdout, stderr)
+		}}
+	var err error
+	k.stats, err = stats.New(stats.Config{NodeName: k.cfg.NodeName, Started: time.Now(), Dir: k.cfg.RootDir, Pods: k.pods.Pods, Now: time.Now,
+		Pod: func(pod *corev1.Pod) (stats.Usage, error) {
+			u, err := k.cgroups.PodUsage(pod)
+			return stats.Usage(u), err
+		},
+		Container: func(pod *corev1.Pod, id string) (stats.Usage, error) {
+			u, err := k.cgroups.ContainerUsage(pod, id)
+			return stats.Usage(u), err
+		}})
+	if err != nil {
+		return fmt.Errorf("prepare statistics: %w", err)
+	}
+	return nil
+}
+
+// rotator keeps the logs of running containers small.
+func (k *Kubelet) rotator() *logs.Rotator {
+	return &logs.Rotator{MaxSize: k.cfg.LogMaxSize, MaxFiles: k.cfg.LogMaxFiles, Runtime: k.cri, Files: k.cfg.Logs, Now: time.Now, Log: k.cfg.Log}
 }

@@ -17,12 +17,12 @@ const (
 )
 
 // housekeeping is the list of what is cleaned up: what is left of pods that are gone, once all that are not are known, and unused images.
-func (k *Kubelet) housekeeping(ctx context.Context) error {
+func (k *Kubelet) housekeeping() []housekeeping.Round {
 	containers := housekeeping.Containers{Runtime: k.cri,
 		RemoveLog: func(p *runtime.PodStatus, c *runtime.Container) error { return k.cfg.Logs.Remove(logs.Of(p, c)) }}
-	unused := &images.Collector{Policy: k.cfg.ImageGC, Node: k.cri, Manager: k.images, Pods: k.View().Pods, Now: time.Now, Log: k.log}
-	return housekeeping.Run(ctx, []housekeeping.Round{
-		{Every: cleanPeriod, Ready: k.Synced, Tasks: []housekeeping.Task{
+	unused := &images.Collector{Policy: k.cfg.ImageGC, Node: k.cri, Manager: k.images, Pods: k.pods.Pods, Now: time.Now, Log: k.cfg.Log}
+	return []housekeeping.Round{
+		{Every: cleanPeriod, Ready: k.sources.Synced, Tasks: []housekeeping.Task{
 			{What: "dead containers", Do: containers.Clean},
 			{What: "directories of pods", Do: func(ctx context.Context) error { return k.volumes.Cleanup(ctx, k.workers.WhenGone) }},
 			{What: "cgroups of pods", Do: func(ctx context.Context) error { return k.cgroups.Reconcile(ctx, k.workers.WhenFinished) }},
@@ -30,5 +30,5 @@ func (k *Kubelet) housekeeping(ctx context.Context) error {
 			{What: "cgroups' CPU of pods", Do: func(context.Context) error { return k.cgroups.UpdateQoS(k.active()) }},
 		}},
 		{Every: imagePeriod, Tasks: []housekeeping.Task{{What: "unused images", Do: unused.Collect}}},
-	}, k.log)
+	}
 }

@@ -117,6 +117,7 @@ func room(path, other string) string {
 var shared = map[string]string{
 	"wiring bonsai/pkg/apiserver/assemble": "the API server's composition",
 	"wiring bonsai/pkg/kubelet/executor":   "carries out a pod's plan with the types and pure functions of the parts beside it; what acts comes to it as interfaces",
+	"wiring bonsai/pkg/kubelet/podsyncer":  "does a pod's rounds with the types and pure functions of the parts beside it; what acts comes to it as interfaces",
 
 	"bonsai/pkg/apiserver/storage":         "what a store is",
 	"bonsai/pkg/apiserver/storage/follow":  "a copy of some objects, kept by a watch on storage",

@@ -40,8 +40,8 @@ type Config struct {
 	Node func() *corev1.Node
 	// Allocatable is what all pods together may have.
 	Allocatable func() corev1.ResourceList
-	// Refuse tells what of a pod this node never does, whatever room it has; nil if there is nothing.
-	Refuse func(*corev1.Pod) *Rejection
+	// Sysctls tells why a pod may not set the kernel parameters that it wants to; nil if it may.
+	Sysctls func(*corev1.Pod) error
 	// Wake has a waiting pod asked for again.
 	Wake func(types.UID)
 	// Preempted has a pod asked for again that has lost its place, because of that resource; what it does now is pointless.
@@ -217,7 +217,7 @@ func byAge(a, b *place) int {
 }
 
 func (a *Admitter) decide(p *place) (victims []victim) {
-	p.why = a.cfg.Refuse(p.pod)
+	p.why = unsupported(p.pod, a.cfg.Sysctls)
 	switch {
 	case p.why != nil:
 	case critical(p.pod):

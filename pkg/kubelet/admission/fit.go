@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	goruntime "runtime"
 	"slices"
 
 	"github.com/go-logr/logr"
@@ -103,6 +104,18 @@ func (c claim) lacks(allocatable corev1.ResourceList, others []claim) []lack {
 		return 1
 	})
 	return out
+}
+
+// unsupported tells what of a pod this node never does, whatever room it has; nil if there is nothing. sysctls tells why the pod may not set
+// its kernel parameters.
+func unsupported(pod *corev1.Pod, sysctls func(*corev1.Pod) error) *Rejection {
+	if os := pod.Spec.OS; os != nil && string(os.Name) != goruntime.GOOS {
+		return &Rejection{Reason: "PodOSNotSupported", Message: "Failed to admit pod as the OS field doesn't match node OS"}
+	}
+	if err := sysctls(pod); err != nil {
+		return &Rejection{Reason: "SysctlForbidden", Message: "forbidden sysctl: " + err.Error()}
+	}
+	return nil
 }
 
 // unfit tells why a pod for which there are resources cannot run here all the same, nil if it can. A node that is not known has

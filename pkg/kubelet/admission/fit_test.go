@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/sysctl"
 )
 
 func TestReasons(t *testing.T) {
@@ -80,5 +82,35 @@ func TestReasons(t *testing.T) {
 	if _, r := a.Admit(pod("last", "0", 1)); r == nil || r.Reason != "OutOfpods" ||
 		r.Message != "Pod was rejected: Node didn't have enough resource: pods, requested: 1, used: 10, capacity: 10" {
 		t.Errorf("pods: %+v", r)
+	}
+}
+
+// A pod of another operating system and one with a forbidden kernel parameter are refused on sight.
+func TestUnsupported(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spec            corev1.PodSpec
+		reason, message string
+	}{
+		"linux":          {corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Linux}}, "", ""},
+		"windows":        {corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Windows}}, "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"},
+		"allowed sysctl": {corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "net.core.somaxconn"}}}}, "", ""},
+		"unsafe sysctl": {corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "kernel.msgmax"}}}},
+			"SysctlForbidden", `forbidden sysctl: "kernel.msgmax" not allowlisted`},
+	} {
+		allowed, err := sysctl.New([]string{"net.core.somaxconn"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := admitter(nil)
+		a.cfg.Sysctls = allowed.Check
+		a.Open()
+		_, got := a.Admit(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Spec: c.spec})
+		if got == nil {
+			got = &Rejection{}
+		}
+		if got.Reason != c.reason || got.Message != c.message {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }

@@ -3,26 +3,22 @@ package config
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/cache"
 )
 
 // API watches the pods bound to one node.
 type API struct {
 	informer cache.SharedInformer
-	// mu makes the calls of the handler one after another with those of other sources.
-	mu *sync.Mutex
 	// synced tells whether the handler was told of the whole first list; nil before Run.
 	synced atomic.Pointer[cache.InformerSynced]
 }
 
-// NewAPI returns the source of the node's pods, which pods lists and watches; it begins with Run. mu is locked around each call of a handler.
-func NewAPI(pods cache.ListerWatcher, mu *sync.Mutex) (*API, error) {
-	a := &API{informer: cache.NewSharedInformer(pods, &corev1.Pod{}, 0), mu: mu}
+// NewAPI returns the source of the node's pods, which pods lists and watches; it begins with Run.
+func NewAPI(pods cache.ListerWatcher) (*API, error) {
+	a := &API{informer: cache.NewSharedInformer(pods, &corev1.Pod{}, 0)}
 	if err := a.informer.SetTransform(lean); err != nil {
 		return nil, fmt.Errorf("watch the pods of the node: %w", err)
 	}
@@ -40,19 +36,19 @@ func lean(obj any) (any, error) {
 // Run watches until ctx ends.
 func (a *API) Run(ctx context.Context, h Handler) error {
 	told, err := a.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { a.call(obj, h.Update) },
+		AddFunc: func(obj any) { call(obj, h.Update) },
 		UpdateFunc: func(before, obj any) {
 			// A list that takes the place of a lost watch shows only what is there now: another pod of the name, the one before is gone.
 			if old, now := before.(*corev1.Pod), obj.(*corev1.Pod); old.UID != now.UID {
-				a.call(old, h.Remove)
+				call(old, h.Remove)
 			}
-			a.call(obj, h.Update)
+			call(obj, h.Update)
 		},
 		DeleteFunc: func(obj any) {
 			if d, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = d.Obj
 			}
-			a.call(obj, h.Remove)
+			call(obj, h.Remove)
 		},
 	})
 	if err != nil {
@@ -64,10 +60,8 @@ func (a *API) Run(ctx context.Context, h Handler) error {
 	return nil
 }
 
-func (a *API) call(obj any, f func(*corev1.Pod)) {
+func call(obj any, f func(*corev1.Pod)) {
 	if pod, ok := obj.(*corev1.Pod); ok {
-		a.mu.Lock()
-		defer a.mu.Unlock()
 		f(pod)
 	}
 }
@@ -77,25 +71,4 @@ func (a *API) call(obj any, f func(*corev1.Pod)) {
 func (a *API) Synced() bool {
 	synced := a.synced.Load()
 	return synced != nil && (*synced)()
-}
-
-// SameWork tells whether two versions of a pod ask the kubelet for the same: only what it reports itself differs. own names
-// the conditions that the kubelet writes.
-func SameWork(a, b *corev1.Pod, own func(corev1.PodConditionType) bool) bool {
-	if a.UID != b.UID || a.Generation != b.Generation || !equality.Semantic.DeepEqual(a.Spec, b.Spec) ||
-		!equality.Semantic.DeepEqual(a.Labels, b.Labels) || !equality.Semantic.DeepEqual(a.Annotations, b.Annotations) ||
-		!a.DeletionTimestamp.Equal(b.DeletionTimestamp) || !equality.Semantic.DeepEqual(a.DeletionGracePeriodSeconds, b.DeletionGracePeriodSeconds) {
-		return false
-	}
-	return equality.Semantic.DeepEqual(foreign(a, own), foreign(b, own))
-}
-
-func foreign(p *corev1.Pod, own func(corev1.PodConditionType) bool) map[corev1.PodConditionType]corev1.ConditionStatus {
-	out := map[corev1.PodConditionType]corev1.ConditionStatus{}
-	for _, c := range p.Status.Conditions {
-		if !own(c.Type) {
-			out[c.Type] = c.Status
-		}
-	}
-	return out
 }

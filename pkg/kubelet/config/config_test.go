@@ -17,9 +17,7 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes/fake"
 
-	"bonsai/pkg/kubelet/kubelettest"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -93,7 +91,7 @@ func TestFilesFollowTheDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := &record{pods: map[string]*corev1.Pod{}}
-	f := &Files{Path: dir, Node: "n", Period: time.Hour, Defaults: none, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Mu: &sync.Mutex{}}
+	f := &Files{Path: dir, Node: "n", Period: time.Hour, Defaults: none, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx, r) }()
@@ -119,63 +117,6 @@ func TestFilesFollowTheDirectory(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
-	}
-}
-
-func TestMirror(t *testing.T) {
-	t.Parallel()
-	p, err := Parse([]byte(manifest), "f", "n", none)
-	if err != nil {
-		t.Fatal(err)
-	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "node-uid"}}
-	client := kubelettest.Client{Interface: fake.NewClientset()}
-	get := func() *corev1.Pod {
-		m, err := client.CoreV1().Pods("default").Get(t.Context(), "web-n", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
-	}
-	if err := EnsureMirror(t.Context(), client, p, nil, node); err != nil {
-		t.Fatal(err)
-	}
-	m := get()
-	if !runtime.IsMirror(m) || runtime.IsStatic(m) || !Matches(m, p) || m.OwnerReferences[0].UID != "node-uid" {
-		t.Errorf("mirror %+v", m.ObjectMeta)
-	}
-	changed, err := Parse([]byte(manifest+"\n"), "f", "n", none)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := EnsureMirror(t.Context(), client, changed, m, node); err != nil {
-		t.Fatal(err)
-	}
-	if m = get(); !Matches(m, changed) || Matches(m, p) {
-		t.Error("the mirror was not replaced")
-	}
-}
-
-func TestSameWork(t *testing.T) {
-	t.Parallel()
-	own := func(t corev1.PodConditionType) bool { return t == corev1.PodReady }
-	base := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Annotations: map[string]string{runtime.AnnotationConfigHash: "x"}}}
-	for name, c := range map[string]struct {
-		change func(*corev1.Pod)
-		same   bool
-	}{
-		"own status":          {func(p *corev1.Pod) { p.Status.Phase = "Running"; p.ResourceVersion = "9" }, true},
-		"own condition":       {func(p *corev1.Pod) { p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady}} }, true},
-		"another's condition": {func(p *corev1.Pod) { p.Status.Conditions = []corev1.PodCondition{{Type: "gate", Status: "True"}} }, false},
-		"deletion":            {func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, false},
-		"spec":                {func(p *corev1.Pod) { p.Spec.NodeName = "x" }, false},
-		"labels":              {func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} }, false},
-	} {
-		p := base.DeepCopy()
-		c.change(p)
-		if SameWork(base, p, own) != c.same {
-			t.Errorf("%s: want same %v", name, c.same)
-		}
 	}
 }
 
@@ -229,7 +170,7 @@ func TestARelistThatShowsAnotherPodOfTheNameRemovesTheOld(t *testing.T) {
 	t.Parallel()
 	l, h := &list{pods: []corev1.Pod{watched("1")}}, &calls{gate: make(chan struct{})}
 	close(h.gate)
-	a, err := NewAPI(l, &sync.Mutex{})
+	a, err := NewAPI(l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +194,7 @@ func TestARelistThatShowsAnotherPodOfTheNameRemovesTheOld(t *testing.T) {
 func TestTheSourceIsSyncedOnceAllPodsAreTold(t *testing.T) {
 	t.Parallel()
 	l, h := &list{pods: []corev1.Pod{watched("1")}}, &calls{gate: make(chan struct{})}
-	a, err := NewAPI(l, &sync.Mutex{})
+	a, err := NewAPI(l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +221,7 @@ func TestManifestsWithAUID(t *testing.T) {
 	h := &calls{gate: make(chan struct{})}
 	close(h.gate)
 	var logged bytes.Buffer
-	f := &Files{Path: dir, Node: "n", Defaults: none, Log: slog.New(slog.NewTextHandler(&logged, nil)), Mu: &sync.Mutex{}}
+	f := &Files{Path: dir, Node: "n", Defaults: none, Log: slog.New(slog.NewTextHandler(&logged, nil))}
 	write := func(name, text string) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -315,7 +256,7 @@ func TestPodsOfAnEarlierLife(t *testing.T) {
 	dir := t.TempDir()
 	h := &calls{gate: make(chan struct{})}
 	close(h.gate)
-	f := &Files{Path: dir, Node: "n", Defaults: none, Log: slog.New(slog.DiscardHandler), Mu: &sync.Mutex{}}
+	f := &Files{Path: dir, Node: "n", Defaults: none, Log: slog.New(slog.DiscardHandler)}
 	name := filepath.Join(dir, "a.yaml")
 	if err := os.WriteFile(name, []byte(manifest), 0o600); err != nil {
 		t.Fatal(err)
@@ -326,7 +267,7 @@ func TestPodsOfAnEarlierLife(t *testing.T) {
 	}
 	old := same.DeepCopy()
 	old.UID = "old"
-	f.Earlier = map[types.UID]*corev1.Pod{"old": old, same.UID: same}
+	f.left = map[types.UID]*corev1.Pod{"old": old, same.UID: same}
 	f.read(h)
 	f.read(h)
 	if got := h.text(); got != "remove:old update:"+string(same.UID) {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,18 +27,18 @@ type Files struct {
 	Period   time.Duration
 	Defaults func(*corev1.Pod)
 	Log      *slog.Logger
-	// Earlier are the static pods that an earlier life of the kubelet has left in the runtime: those that the first read does not find
-	// are removed with it, before a pod of the same name is told of.
-	Earlier map[types.UID]*corev1.Pod
-	// Mu is locked around the calls of the handler.
-	Mu *sync.Mutex
 
 	synced atomic.Bool
+	left   map[types.UID]*corev1.Pod
 	known  map[types.UID]*corev1.Pod
 }
 
 // Synced tells whether the manifests were read once.
 func (f *Files) Synced() bool { return f.synced.Load() }
+
+// Left tells, before Run, which static pods an earlier life of the kubelet has left in the runtime: those that the first read does not find
+// are removed with it, before a pod of the same name is told of.
+func (f *Files) Left(pods map[types.UID]*corev1.Pod) { f.left = pods }
 
 // Run reads until ctx ends.
 func (f *Files) Run(ctx context.Context, h Handler) error {
@@ -94,11 +93,9 @@ func (f *Files) read(h Handler) {
 		f.Log.Error("static pods not read, keeping those known", "path", f.Path, "err", err)
 		return
 	}
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
 	updated, removed := Diff(f.known, now)
 	if !f.Synced() {
-		_, removed = Diff(f.Earlier, now)
+		_, removed = Diff(f.left, now)
 	}
 	for _, p := range removed {
 		h.Remove(p)

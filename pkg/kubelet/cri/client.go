@@ -142,18 +142,6 @@ func (c *Client) Health(ctx context.Context) (runtime.Health, error) {
 // Handler returns what the runtime handler of that name can do ("" is the default one).
 func (c *Client) Handler(name string) runtime.Handler { return c.handlers[name] }
 
-// SetPodCIDR tells the runtime the node's pod network; runtimes with their own network configuration ignore it.
-func (c *Client) SetPodCIDR(ctx context.Context, cidr string) error {
-	ctx, cancel := c.bound(ctx)
-	defer cancel()
-	_, err := c.runtime.UpdateRuntimeConfig(ctx, &runtimeapi.UpdateRuntimeConfigRequest{
-		RuntimeConfig: &runtimeapi.RuntimeConfig{NetworkConfig: &runtimeapi.NetworkConfig{PodCidr: cidr}}})
-	if err != nil {
-		return fmt.Errorf("tell the container runtime the pod CIDR: %w", err)
-	}
-	return nil
-}
-
 func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, c.timeout)
 }

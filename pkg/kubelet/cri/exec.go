@@ -40,11 +40,8 @@ func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout 
 	return runtime.ExecResult{Stdout: r.Stdout, Stderr: r.Stderr, ExitCode: r.ExitCode}, nil
 }
 
-// Streams says which streams of a process a client wants.
-type Streams struct{ Stdin, Stdout, Stderr, TTY bool }
-
 // Exec returns the URL at which the runtime streams the command.
-func (c *Client) Exec(ctx context.Context, id string, cmd []string, s Streams) (string, error) {
+func (c *Client) Exec(ctx context.Context, id string, cmd []string, s runtime.Streams) (string, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	r, err := c.runtime.Exec(ctx, &runtimeapi.ExecRequest{ContainerId: id, Cmd: cmd, Tty: s.TTY, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr})
@@ -55,7 +52,7 @@ func (c *Client) Exec(ctx context.Context, id string, cmd []string, s Streams) (
 }
 
 // Attach returns the URL at which the runtime streams the container's main process.
-func (c *Client) Attach(ctx context.Context, id string, s Streams) (string, error) {
+func (c *Client) Attach(ctx context.Context, id string, s runtime.Streams) (string, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	r, err := c.runtime.Attach(ctx, &runtimeapi.AttachRequest{ContainerId: id, Tty: s.TTY, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr})

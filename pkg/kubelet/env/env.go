@@ -140,13 +140,11 @@ func (b *builder) valueFrom(ctx context.Context, s *corev1.EnvVarSource) (value 
 		value, err = b.field(s.FieldRef.FieldPath)
 		return value, err == nil, err
 	case s.ResourceFieldRef != nil:
-		c := b.in.Container
 		if n := s.ResourceFieldRef.ContainerName; n != "" {
-			if c = FindContainer(b.in.Pod, n); c == nil {
-				return "", false, fmt.Errorf("container %q not found", n)
-			}
+			value, err = ResourceOf(b.in.Pod, n, s.ResourceFieldRef, b.in.Allocatable)
+		} else {
+			value, err = Resource(b.in.Container, s.ResourceFieldRef, b.in.Allocatable)
 		}
-		value, err = Resource(c, s.ResourceFieldRef, b.in.Allocatable)
 		return value, err == nil, err
 	case s.ConfigMapKeyRef != nil:
 		return b.configMapKey(ctx, s.ConfigMapKeyRef)

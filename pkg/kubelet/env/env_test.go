@@ -196,7 +196,7 @@ func TestResource(t *testing.T) {
 	if _, err := Resource(c, &corev1.ResourceFieldSelector{Resource: "limits.gpu"}, alloc); err == nil {
 		t.Error("unknown resource accepted")
 	}
-	if FindContainer(&corev1.Pod{}, "x") != nil {
+	if _, err := ResourceOf(&corev1.Pod{}, "x", &corev1.ResourceFieldSelector{Resource: "limits.cpu"}, alloc); err == nil {
 		t.Error("found a container that is not there")
 	}
 }

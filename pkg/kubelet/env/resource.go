@@ -7,18 +7,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
-// FindContainer returns the container or init container of that name, nil if the pod has none.
-func FindContainer(pod *corev1.Pod, name string) *corev1.Container {
-	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range list {
-			if list[i].Name == name {
-				return &list[i]
-			}
-		}
+// ResourceOf is Resource for the container of that name.
+func ResourceOf(pod *corev1.Pod, container string, sel *corev1.ResourceFieldSelector, allocatable corev1.ResourceList) (string, error) {
+	c := runtime.ContainerSpec(pod, container)
+	if c == nil {
+		return "", fmt.Errorf("container %q not found", container)
 	}
-	return nil
+	return Resource(c, sel, allocatable)
 }
 
 // Resource returns a request or limit of the container in units of the selector's divisor (1 if it has none), rounded up. A

@@ -14,7 +14,6 @@ import (
 	"bonsai/pkg/kubelet/dns"
 	"bonsai/pkg/kubelet/env"
 	"bonsai/pkg/kubelet/images"
-	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/logs"
 	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/volume"
@@ -79,7 +78,7 @@ type Metrics interface {
 	// StartedPod counts the making of a sandbox.
 	StartedPod(err error)
 	// StartedContainer counts a start; code is why it failed, "" if it did not.
-	StartedContainer(kind lifecycle.Kind, code string)
+	StartedContainer(kind runtime.Kind, code string)
 }
 
 // Config is what an Executor needs. All but MaxBackOff is required.

@@ -121,8 +121,8 @@ func (f *fakes) Pod(_ *corev1.Pod, _, reason, _ string)           { f.note("even
 func (f *fakes) Container(_ *corev1.Pod, container, _, reason, _ string) {
 	f.note("event %s %s", container, reason)
 }
-func (f *fakes) StartedPod(err error)                           { f.note("count pod %v", err) }
-func (f *fakes) StartedContainer(_ lifecycle.Kind, code string) { f.note("count container %q", code) }
+func (f *fakes) StartedPod(err error)                         { f.note("count pod %v", err) }
+func (f *fakes) StartedContainer(_ runtime.Kind, code string) { f.note("count container %q", code) }
 func (f *fakes) Secret(context.Context, string, string) (*corev1.Secret, error) {
 	return nil, errors.New("none")
 }
@@ -155,7 +155,7 @@ func factsOf(pod *corev1.Pod) lifecycle.Facts {
 }
 
 func startOf(pod *corev1.Pod) lifecycle.Plan {
-	return lifecycle.Plan{Start: []lifecycle.Start{{Container: &pod.Spec.Containers[0], Attempt: 2, Kind: lifecycle.Regular}}}
+	return lifecycle.Plan{Start: []lifecycle.Start{{Container: &pod.Spec.Containers[0], Attempt: 2, Kind: runtime.Regular}}}
 }
 
 func expect(t *testing.T, what string, got []string, want ...string) {

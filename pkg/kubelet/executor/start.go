@@ -221,7 +221,7 @@ func (e *Executor) request(ctx context.Context, f lifecycle.Facts, p *Pod, s lif
 	if o.Mounts, err = e.mounts(pod, p, c, vars, ips, mounted); err != nil {
 		return runtime.ContainerRequest{}, err
 	}
-	if s.Kind == lifecycle.Ephemeral {
+	if s.Kind == runtime.Ephemeral {
 		o.TargetID = targetOf(pod, c.Name, f.Runtime)
 	}
 	dir := filepath.Join(e.cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID), c.Name)

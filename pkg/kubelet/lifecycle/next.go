@@ -68,18 +68,8 @@ type Start struct {
 	// Attempt is the new container's restart count.
 	Attempt int
 	// Kind is what the container is in its pod.
-	Kind Kind
+	Kind runtime.Kind
 }
-
-// Kind is what a container is in its pod.
-type Kind int
-
-// The kinds of containers.
-const (
-	Regular Kind = iota
-	Init
-	Ephemeral
-)
 
 // Next computes the actions for a pod that shall run.
 func Next(f Facts) Plan {
@@ -226,7 +216,7 @@ func (p *planner) attempt(name string) int {
 }
 
 // start adds a container unless it is held back.
-func (p *planner) start(c *corev1.Container, k Kind) {
+func (p *planner) start(c *corev1.Container, k runtime.Kind) {
 	if until, ok := p.BackOff[c.Name]; ok && until.After(p.Now) {
 		p.plan.Wait[c.Name] = until
 		return
@@ -245,7 +235,7 @@ func (p *planner) ephemeral() {
 	for i := range p.Pod.Spec.EphemeralContainers {
 		c := (*corev1.Container)(&p.Pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
 		if s := p.Runtime.Container(c.Name); s == nil || s.State == runtime.StateCreated {
-			p.start(c, Ephemeral)
+			p.start(c, runtime.Ephemeral)
 		}
 	}
 }
@@ -268,7 +258,7 @@ func (p *planner) initContainers() (done, failed bool) {
 		}
 		switch {
 		case s == nil, s.State == runtime.StateCreated:
-			p.start(c, Init)
+			p.start(c, runtime.Init)
 			return false, false
 		case s.State == runtime.StateExited && s.ExitCode == 0:
 			continue
@@ -276,7 +266,7 @@ func (p *planner) initContainers() (done, failed bool) {
 			if !Restarts(p.Pod, c, s.ExitCode) {
 				return false, true
 			}
-			p.start(c, Init)
+			p.start(c, runtime.Init)
 			return false, false
 		case s.State == runtime.StateRunning:
 			if v, msg := p.unhealthy(c, s); v != 0 {
@@ -285,7 +275,7 @@ func (p *planner) initContainers() (done, failed bool) {
 			return false, false
 		}
 		p.kill(c, s, KillUnknown, "")
-		p.start(c, Init)
+		p.start(c, runtime.Init)
 		return false, false
 	}
 	return true, false
@@ -305,18 +295,18 @@ func (p *planner) regularBegun() bool {
 func (p *planner) sidecar(c *corev1.Container, s *runtime.Container) bool {
 	switch {
 	case s == nil || s.State == runtime.StateExited || s.State == runtime.StateCreated:
-		p.start(c, Init)
+		p.start(c, runtime.Init)
 		return false
 	case s.State == runtime.StateRunning:
 		if v, msg := p.unhealthy(c, s); v != 0 {
 			p.kill(c, s, v, msg)
-			p.start(c, Init)
+			p.start(c, runtime.Init)
 			return false
 		}
 		return Started(p.Facts, c, s)
 	}
 	p.kill(c, s, KillUnknown, "")
-	p.start(c, Init)
+	p.start(c, runtime.Init)
 	return false
 }
 
@@ -343,12 +333,12 @@ func (p *planner) regular() (keep bool) {
 		case s == nil:
 			if exit, ended := past(p.Facts, c.Name); !ended || Restarts(p.Pod, c, exit) {
 				keep = true
-				p.start(c, Regular)
+				p.start(c, runtime.Regular)
 			}
 		case s.State == runtime.StateExited:
 			if Restarts(p.Pod, c, s.ExitCode) {
 				keep = true
-				p.start(c, Regular)
+				p.start(c, runtime.Regular)
 			}
 		case s.State == runtime.StateRunning:
 			why, msg := p.unhealthy(c, s)
@@ -360,16 +350,16 @@ func (p *planner) regular() (keep bool) {
 			if restart {
 				keep = true
 				msg += ", will be restarted"
-				p.start(c, Regular)
+				p.start(c, runtime.Regular)
 			}
 			p.kill(c, s, why, msg)
 		case s.State == runtime.StateCreated:
 			keep = true
-			p.start(c, Regular)
+			p.start(c, runtime.Regular)
 		default:
 			keep = true
 			p.kill(c, s, KillUnknown, fmt.Sprintf("Container is in %q state, try killing it before restart", s.State))
-			p.start(c, Regular)
+			p.start(c, runtime.Regular)
 		}
 	}
 	return keep || len(p.plan.Kill) > 0

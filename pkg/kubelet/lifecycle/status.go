@@ -44,9 +44,9 @@ func Status(f Facts, r Report) corev1.PodStatus {
 	}
 	initDone := initialised(f)
 	if !r.Refused {
-		st.InitContainerStatuses = statuses(f, r, f.Pod.Spec.InitContainers, old.InitContainerStatuses, Init, initDone)
-		st.ContainerStatuses = statuses(f, r, f.Pod.Spec.Containers, old.ContainerStatuses, Regular, initDone)
-		st.EphemeralContainerStatuses = statuses(f, r, ephemerals(f.Pod), old.EphemeralContainerStatuses, Ephemeral, initDone)
+		st.InitContainerStatuses = statuses(f, r, f.Pod.Spec.InitContainers, old.InitContainerStatuses, runtime.Init, initDone)
+		st.ContainerStatuses = statuses(f, r, f.Pod.Spec.Containers, old.ContainerStatuses, runtime.Regular, initDone)
+		st.EphemeralContainerStatuses = statuses(f, r, ephemerals(f.Pod), old.EphemeralContainerStatuses, runtime.Ephemeral, initDone)
 	}
 	switch {
 	case old.Phase == corev1.PodFailed || old.Phase == corev1.PodSucceeded:
@@ -120,7 +120,7 @@ func initialised(f Facts) bool {
 	return true
 }
 
-func statuses(f Facts, r Report, specs []corev1.Container, old []corev1.ContainerStatus, k Kind, initDone bool) []corev1.ContainerStatus {
+func statuses(f Facts, r Report, specs []corev1.Container, old []corev1.ContainerStatus, k runtime.Kind, initDone bool) []corev1.ContainerStatus {
 	var out []corev1.ContainerStatus
 	for i := range specs {
 		c := &specs[i]
@@ -130,7 +130,7 @@ func statuses(f Facts, r Report, specs []corev1.Container, old []corev1.Containe
 }
 
 // one is the status of one container: what the runtime says, else what was reported before, else that it waits.
-func one(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k Kind, initDone bool) corev1.ContainerStatus {
+func one(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k runtime.Kind, initDone bool) corev1.ContainerStatus {
 	cs := f.Runtime.Container(c.Name)
 	if cs == nil {
 		return forgotten(f, r, c, old, k, initDone)
@@ -143,13 +143,13 @@ func one(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k 
 	case runtime.StateRunning:
 		st.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(cs.StartedAt)}
 		started = Started(f, c, cs)
-		st.Ready = k != Ephemeral && started && (c.ReadinessProbe == nil || f.Probes[cs.ID.String()].Readiness == Success)
-		if k == Init && !podspec.IsSidecar(c) {
+		st.Ready = k != runtime.Ephemeral && started && (c.ReadinessProbe == nil || f.Probes[cs.ID.String()].Readiness == Success)
+		if k == runtime.Init && !podspec.IsSidecar(c) {
 			st.Ready = false
 		}
 	case runtime.StateExited:
 		st.State.Terminated = terminated(cs)
-		if k == Init && !podspec.IsSidecar(c) {
+		if k == runtime.Init && !podspec.IsSidecar(c) {
 			st.Ready = cs.ExitCode == 0
 		}
 	case runtime.StateCreated:
@@ -192,20 +192,20 @@ func inherit(st, old *corev1.ContainerStatus) {
 }
 
 // comesBack tells whether a container that ended is to be started again.
-func comesBack(f Facts, c *corev1.Container, cs *runtime.Container, k Kind) bool {
+func comesBack(f Facts, c *corev1.Container, cs *runtime.Container, k runtime.Kind) bool {
 	switch {
-	case k == Ephemeral:
+	case k == runtime.Ephemeral:
 		return false
 	case cs.State != runtime.StateExited:
 		return true
-	case k == Init && !podspec.IsSidecar(c) && cs.ExitCode == 0:
+	case k == runtime.Init && !podspec.IsSidecar(c) && cs.ExitCode == 0:
 		return false
 	}
 	return Restarts(f.Pod, c, cs.ExitCode)
 }
 
 // forgotten is the status of a container that the runtime does not know: never made yet, or removed.
-func forgotten(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k Kind, initDone bool) corev1.ContainerStatus {
+func forgotten(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k runtime.Kind, initDone bool) corev1.ContainerStatus {
 	started := false
 	st := corev1.ContainerStatus{Name: c.Name, Image: c.Image, Started: &started}
 	describe(&st, c)
@@ -241,8 +241,8 @@ func lost(old *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 		Message: "The container could not be located when the pod was terminated"}
 }
 
-func waiting(_ *corev1.Container, k Kind, initDone bool) *corev1.ContainerStateWaiting {
-	if k != Ephemeral && !initDone {
+func waiting(_ *corev1.Container, k runtime.Kind, initDone bool) *corev1.ContainerStateWaiting {
+	if k != runtime.Ephemeral && !initDone {
 		return &corev1.ContainerStateWaiting{Reason: "PodInitializing"}
 	}
 	return &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}

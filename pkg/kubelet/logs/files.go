@@ -23,10 +23,8 @@ func (f Files) PodDir(namespace, name string, uid types.UID) string {
 	return filepath.Join(f.Pods, namespace+"_"+name+"_"+string(uid))
 }
 
-// Path is the log file of a container's n-th start in the pod's directory: <container>/<n>.log.
-func Path(podDir, container string, n int) string {
-	return filepath.Join(podDir, container, strconv.Itoa(n)+".log")
-}
+// Path is the log file of a container that the runtime has: <container>/<restart count>.log in the pod's directory.
+func (f Files) Path(p *runtime.PodStatus, c *runtime.Container) string { return f.path(Of(p, c)) }
 
 // Container is one start of a container.
 type Container struct {
@@ -40,7 +38,7 @@ type Container struct {
 }
 
 func (f Files) path(c Container) string {
-	return Path(f.PodDir(c.Namespace, c.Pod, c.UID), c.Name, c.Attempt)
+	return filepath.Join(f.PodDir(c.Namespace, c.Pod, c.UID), c.Name, strconv.Itoa(c.Attempt)+".log")
 }
 
 func (f Files) link(c Container) string {

@@ -18,6 +18,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 const sample = `2026-01-02T03:04:01.000000001Z stdout F one
@@ -220,6 +222,16 @@ func (r *reopener) ReopenContainerLog(_ context.Context, id string) error {
 	return os.WriteFile(r.path, nil, 0o600)
 }
 
+// rotated is a pod of which one container has ended and one runs.
+func rotated() *runtime.PodStatus {
+	return &runtime.PodStatus{UID: "u", Name: "p", Namespace: "ns", Containers: []runtime.Container{
+		{ID: runtime.ContainerID{ID: "c1"}, Name: "c", Attempt: 1, State: runtime.StateRunning}, {ID: runtime.ContainerID{ID: "c0"}, Name: "c", State: runtime.StateExited}}}
+}
+
+func (*reopener) Pods(context.Context) ([]*runtime.PodStatus, error) {
+	return []*runtime.PodStatus{rotated()}, nil
+}
+
 func TestRotate(t *testing.T) {
 	t.Parallel()
 	path := sampleFile(t)
@@ -289,16 +301,27 @@ func TestRotate(t *testing.T) {
 
 func TestRotatorRuns(t *testing.T) {
 	t.Parallel()
-	path := sampleFile(t)
+	files := Files{Pods: t.TempDir()}
+	path := files.Path(rotated(), &rotated().Containers[0])
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(sample), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &Rotator{MaxSize: 100, MaxFiles: 2, Interval: time.Millisecond, Runtime: &reopener{path: path}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-		Files: func(context.Context) ([]File, error) { return []File{{"c", path}}, nil }}
+	rt := &reopener{path: path}
+	r := &Rotator{MaxSize: 100, MaxFiles: 2, Interval: time.Millisecond, Runtime: rt, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Files: files}
 	done := make(chan error)
 	go func() { done <- r.Run(ctx) }()
 	await(t, "the rotation", func() bool { list, _ := filepath.Glob(path + ".*"); return len(list) == 1 })
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
+	}
+	if ended := files.Path(rotated(), &rotated().Containers[1]); !strings.HasSuffix(ended, "/ns_p_u/c/0.log") || !strings.HasSuffix(path, "/ns_p_u/c/1.log") {
+		t.Error("paths:", ended, path)
+	}
+	if rt.ids[0] != "c1" {
+		t.Error("rotated:", rt.ids)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // File is the log of a running container.
@@ -19,8 +21,10 @@ type File struct {
 	ContainerID, Path string
 }
 
-// Runtime opens a container's log file anew after it was renamed (CRI ReopenContainerLog).
+// Runtime is the container runtime.
 type Runtime interface {
+	Pods(ctx context.Context) ([]*runtime.PodStatus, error)
+	// ReopenContainerLog opens a container's log file anew after it was renamed.
 	ReopenContainerLog(ctx context.Context, containerID string) error
 }
 
@@ -33,10 +37,9 @@ type Rotator struct {
 	// Interval is how often files are looked at, 10 s by default.
 	Interval time.Duration
 	Runtime  Runtime
-	// Files lists the logs of all running containers.
-	Files func(ctx context.Context) ([]File, error)
-	Now   func() time.Time
-	Log   *slog.Logger
+	Files    Files
+	Now      func() time.Time
+	Log      *slog.Logger
 }
 
 const (
@@ -47,8 +50,8 @@ const (
 
 // Run rotates until ctx is done.
 func (r *Rotator) Run(ctx context.Context) error {
-	if r.MaxFiles < 2 || r.MaxSize <= 0 || r.Runtime == nil || r.Files == nil || r.Now == nil || r.Log == nil {
-		return errors.New("logs: a Rotator needs MaxFiles of at least 2, MaxSize, Runtime, Files, Now and Log")
+	if r.MaxFiles < 2 || r.MaxSize <= 0 || r.Runtime == nil || r.Now == nil || r.Log == nil {
+		return errors.New("logs: a Rotator needs MaxFiles of at least 2, MaxSize, Runtime, Now and Log")
 	}
 	interval := r.Interval
 	if interval == 0 {
@@ -62,7 +65,7 @@ func (r *Rotator) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		files, err := r.Files(ctx)
+		files, err := r.running(ctx)
 		if err != nil {
 			r.Log.Error("running containers not listed for the rotation of their logs", "err", err)
 			continue
@@ -73,6 +76,23 @@ func (r *Rotator) Run(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// running lists the logs of all running containers.
+func (r *Rotator) running(ctx context.Context) ([]File, error) {
+	pods, err := r.Runtime.Pods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []File
+	for _, p := range pods {
+		for i := range p.Containers {
+			if c := &p.Containers[i]; c.State == runtime.StateRunning {
+				out = append(out, File{ContainerID: c.ID.ID, Path: r.Files.Path(p, c)})
+			}
+		}
+	}
+	return out, nil
 }
 
 // Rotate rotates one file if it is too large. A missing file is made by the runtime again.

@@ -3,6 +3,7 @@ package podworker
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -128,6 +129,26 @@ func (w *Workers) State(uid types.UID) (State, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.state, true
+}
+
+// Known tells whether there is a worker of the pod.
+func (w *Workers) Known(uid types.UID) bool {
+	_, known := w.State(uid)
+	return known
+}
+
+// Ended tells whether the worker of the pod has ended all of its containers.
+func (w *Workers) Ended(uid types.UID) bool {
+	state, known := w.State(uid)
+	return known && state >= Terminated
+}
+
+// Active picks the pods that have workers and containers that may run.
+func (w *Workers) Active(pods []*corev1.Pod) []*corev1.Pod {
+	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool {
+		state, known := w.State(pod.UID)
+		return !known || state >= Terminated
+	})
 }
 
 // turn tells whether the pod may begin: no other static pod of its name is there before it.

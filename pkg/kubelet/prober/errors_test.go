@@ -8,6 +8,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // While the runtime does not answer nothing is known of a container: it keeps its last result, and a failure before does not count on.
@@ -17,11 +19,11 @@ func TestAProbeThatCannotBeMadeChangesNothing(t *testing.T) {
 	bubble(t, func(_ context.Context, b *bench) {
 		ask := b.m.cfg.Exec
 		var err error
-		b.m.cfg.Exec = func(ctx context.Context, id string, cmd []string, d time.Duration) ([]byte, int, error) {
+		b.m.cfg.Exec = func(ctx context.Context, id string, cmd []string, d time.Duration) (runtime.ExecResult, error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			if err != nil {
-				return nil, 0, err
+				return runtime.ExecResult{}, err
 			}
 			return ask(ctx, id, cmd, d)
 		}

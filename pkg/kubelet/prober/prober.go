@@ -57,8 +57,8 @@ type Target struct {
 
 // Config is what a Manager needs. All fields but Exec are required.
 type Config struct {
-	// Exec runs a command in a container and returns its output and exit code.
-	Exec func(ctx context.Context, id string, cmd []string, timeout time.Duration) (output []byte, code int, err error)
+	// Exec runs a command in a container.
+	Exec func(ctx context.Context, id string, cmd []string, timeout time.Duration) (runtime.ExecResult, error)
 	// Changed is called when a result changed; it must not block.
 	Changed func(types.UID)
 	// Event records an event about a container.
@@ -238,7 +238,7 @@ func period(p *corev1.Probe) time.Duration {
 	return time.Duration(max(p.PeriodSeconds, 1)) * time.Second
 }
 
-// TargetsOf lists the running containers of a pod.
+// TargetsOf lists the running containers of a pod by name, with what the pod's status says of them. ip is the pod's primary address.
 func TargetsOf(pod *corev1.Pod, st *runtime.PodStatus, ip string) map[string]Target {
 	out := map[string]Target{}
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -248,6 +248,15 @@ func TargetsOf(pod *corev1.Pod, st *runtime.PodStatus, ip string) map[string]Tar
 				continue
 			}
 			out[list[i].Name] = Target{ID: cs.ID.String(), RawID: cs.ID.ID, Started: cs.StartedAt, PodIP: ip, StartupDone: list[i].StartupProbe == nil}
+		}
+	}
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, s := range list {
+			if t, ok := out[s.Name]; ok && t.ID == s.ContainerID {
+				t.Ready = s.Ready
+				t.StartupDone = t.StartupDone || (s.Started != nil && *s.Started)
+				out[s.Name] = t
+			}
 		}
 	}
 	return out

@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 func probe(failures int32) *corev1.Probe {
@@ -37,9 +39,9 @@ type bench struct {
 func setup(ctx context.Context) *bench {
 	b := &bench{}
 	b.m = New(ctx, Config{Started: time.Now(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Exec: func(context.Context, string, []string, time.Duration) ([]byte, int, error) {
+		Exec: func(context.Context, string, []string, time.Duration) (runtime.ExecResult, error) {
 			b.runs.Add(1)
-			return []byte("out"), int(b.code.Load()), nil
+			return runtime.ExecResult{Stdout: []byte("out"), ExitCode: b.code.Load()}, nil
 		},
 		Changed: func(types.UID) { b.changes.Add(1) },
 		Event: func(_ *corev1.Pod, _, _, reason, msg string) {

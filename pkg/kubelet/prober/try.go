@@ -54,7 +54,8 @@ func (m *Manager) handler(ctx context.Context, pod *corev1.Pod, c *corev1.Contai
 }
 
 func (m *Manager) exec(ctx context.Context, a *corev1.ExecAction, t Target, timeout time.Duration) (bool, bool, string, error) {
-	out, code, err := m.cfg.Exec(ctx, t.RawID, a.Command, timeout)
+	r, err := m.cfg.Exec(ctx, t.RawID, a.Command, timeout)
+	out := append(r.Stdout, r.Stderr...)
 	if len(out) > maxBody {
 		out = out[:maxBody]
 	}
@@ -65,7 +66,7 @@ func (m *Manager) exec(ctx context.Context, a *corev1.ExecAction, t Target, time
 	case err != nil:
 		return false, false, "", err
 	}
-	return code == 0, false, string(out), nil
+	return r.ExitCode == 0, false, string(out), nil
 }
 
 // port finds a port by number or by the container's name for it.

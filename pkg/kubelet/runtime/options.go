@@ -67,6 +67,9 @@ type ContainerRequest struct {
 	LimitSwap bool
 }
 
+// Streams are which of a process's streams a client wants, and whether they are a terminal.
+type Streams struct{ Stdin, Stdout, Stderr, TTY bool }
+
 // ExecResult is the outcome of a command that ran.
 type ExecResult struct {
 	Stdout, Stderr []byte

@@ -8,6 +8,16 @@ import (
 	"bonsai/api/podspec"
 )
 
+// Kind is what a container is in its pod.
+type Kind int
+
+// The kinds of containers.
+const (
+	Regular Kind = iota
+	Init
+	Ephemeral
+)
+
 // Containers are the containers of a pod's spec, of all kinds.
 func Containers(pod *corev1.Pod) iter.Seq[*corev1.Container] {
 	return func(yield func(*corev1.Container) bool) {

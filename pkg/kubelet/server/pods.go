@@ -11,7 +11,7 @@ import (
 func (s *Server) pods(w http.ResponseWriter, _ *http.Request) { s.writePods(w, s.cfg.Pods.Pods()) }
 
 func (s *Server) runningPods(w http.ResponseWriter, r *http.Request) {
-	pods, err := s.cfg.Pods.RunningPods(r.Context())
+	pods, err := s.cfg.Runtime.RunningPods(r.Context())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

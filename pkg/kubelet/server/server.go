@@ -23,6 +23,7 @@ import (
 
 	"bonsai/pkg/delegated"
 	"bonsai/pkg/health"
+	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/slowclient"
 )
 
@@ -30,19 +31,16 @@ import (
 type Pods interface {
 	// Pods returns all pods of the node with their statuses as the kubelet sees them.
 	Pods() []*corev1.Pod
-	// RunningPods returns what runs according to the runtime.
-	RunningPods(ctx context.Context) ([]*corev1.Pod, error)
 	// Pod finds a pod by name.
 	Pod(namespace, name string) (*corev1.Pod, bool)
 }
 
-// Streams are which of a process's streams a client wants, and whether they are a terminal.
-type Streams struct{ Stdin, Stdout, Stderr, TTY bool }
-
-// Runtime opens streams: it returns the URL at which the container runtime serves them.
+// Runtime shows what runs and opens streams: it returns the URL at which the container runtime serves them.
 type Runtime interface {
-	Exec(ctx context.Context, pod *corev1.Pod, container string, command []string, s Streams) (*url.URL, error)
-	Attach(ctx context.Context, pod *corev1.Pod, container string, s Streams) (*url.URL, error)
+	// RunningPods returns what runs according to the runtime.
+	RunningPods(ctx context.Context) ([]*corev1.Pod, error)
+	Exec(ctx context.Context, pod *corev1.Pod, container string, command []string, s runtime.Streams) (*url.URL, error)
+	Attach(ctx context.Context, pod *corev1.Pod, container string, s runtime.Streams) (*url.URL, error)
 	PortForward(ctx context.Context, pod *corev1.Pod, ports []int32) (*url.URL, error)
 	// Run runs a command to its end and returns its output.
 	Run(ctx context.Context, pod *corev1.Pod, container string, command []string) ([]byte, error)

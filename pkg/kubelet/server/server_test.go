@@ -37,6 +37,7 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"bonsai/pkg/delegated"
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // cri is a runtime's streaming server whose commands echo what they get.
@@ -82,7 +83,7 @@ func (k *kubelet) Pod(ns, name string) (*corev1.Pod, bool) {
 	return nil, false
 }
 
-func (k *kubelet) Exec(_ context.Context, p *corev1.Pod, c string, cmd []string, s Streams) (*url.URL, error) {
+func (k *kubelet) Exec(_ context.Context, p *corev1.Pod, c string, cmd []string, s runtime.Streams) (*url.URL, error) {
 	r, err := k.cri.server.GetExec(&runtimeapi.ExecRequest{ContainerId: p.Name + "/" + c, Cmd: cmd, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Tty: s.TTY})
 	if err != nil {
 		return nil, err
@@ -90,7 +91,7 @@ func (k *kubelet) Exec(_ context.Context, p *corev1.Pod, c string, cmd []string,
 	return url.Parse(r.Url)
 }
 
-func (k *kubelet) Attach(_ context.Context, p *corev1.Pod, c string, s Streams) (*url.URL, error) {
+func (k *kubelet) Attach(_ context.Context, p *corev1.Pod, c string, s runtime.Streams) (*url.URL, error) {
 	r, err := k.cri.server.GetAttach(&runtimeapi.AttachRequest{ContainerId: p.Name + "/" + c, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Tty: s.TTY})
 	if err != nil {
 		return nil, err

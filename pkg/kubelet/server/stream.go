@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/proxy"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // exec runs a command in a container; the client's upgraded connection is passed through to the runtime's streaming server.
@@ -110,9 +112,9 @@ func (s *Server) target(w http.ResponseWriter, r *http.Request) (*corev1.Pod, st
 }
 
 // wanted reads which streams the client asks for. A terminal has no stderr of its own.
-func wanted(w http.ResponseWriter, r *http.Request) (Streams, bool) {
+func wanted(w http.ResponseWriter, r *http.Request) (runtime.Streams, bool) {
 	q := r.URL.Query()
-	st := Streams{Stdin: truthy(q, corev1.ExecStdinParam), Stdout: truthy(q, corev1.ExecStdoutParam), Stderr: truthy(q, corev1.ExecStderrParam), TTY: truthy(q, corev1.ExecTTYParam)}
+	st := runtime.Streams{Stdin: truthy(q, corev1.ExecStdinParam), Stdout: truthy(q, corev1.ExecStdoutParam), Stderr: truthy(q, corev1.ExecStderrParam), TTY: truthy(q, corev1.ExecTTYParam)}
 	if st.TTY {
 		st.Stderr = false
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/util/workqueue"
 
+	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/trace"
 )
 
@@ -133,25 +134,27 @@ func (w *Writer) Set(uid types.UID, st corev1.PodStatus) {
 	w.queue.Add(uid)
 }
 
-// Get returns the status last set, false if there is none.
-func (w *Writer) Get(uid types.UID) (corev1.PodStatus, bool) {
+// Shown is the pod with its newest status: what was set last, before that what its mirror says of a static pod, with those conditions of its
+// object that are not ours to say.
+func (w *Writer) Shown(pod *corev1.Pod) *corev1.Pod {
+	p := *pod
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	e := w.pods[uid]
-	if e == nil || e.want == nil {
-		return corev1.PodStatus{}, false
+	if e := w.pods[pod.UID]; e != nil {
+		switch {
+		case e.want != nil:
+			p.Status = *e.want.DeepCopy()
+		case e.object != nil && e.object.UID != pod.UID:
+			p.Status = *e.object.Status.DeepCopy()
+		}
+		if e.object != nil {
+			p.Status.Conditions = conditions(p.Status.Conditions, e.object.Status.Conditions)
+		}
 	}
-	return *e.want.DeepCopy(), true
-}
-
-// Shown is a status of the pod with the conditions of its object that are not ours to say; without an object it is st.
-func (w *Writer) Shown(uid types.UID, st corev1.PodStatus) corev1.PodStatus {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if e := w.pods[uid]; e != nil && e.object != nil {
-		st.Conditions = conditions(st.Conditions, e.object.Status.Conditions)
+	w.mu.Unlock()
+	if p.Status.QOSClass == "" {
+		p.Status.QOSClass = runtime.QOSClass(pod)
 	}
-	return st
+	return &p
 }
 
 // Delete deletes the pod's object at the API server after its last status was written.

@@ -97,7 +97,7 @@ func TestAnOlderObjectDoesNotReplaceANewerOne(t *testing.T) {
 	old := object()
 	old.ResourceVersion, old.Status.Conditions = "4", nil
 	w.Observe("u", old)
-	if len(w.Shown("u", corev1.PodStatus{}).Conditions) != 2 {
+	if len(w.Shown(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}}).Status.Conditions) != 2 {
 		t.Error("the older object won")
 	}
 }
@@ -110,14 +110,15 @@ func TestOthersConditionsAreTheObjects(t *testing.T) {
 		return corev1.PodCondition{Type: kind, Status: s}
 	}
 	st := corev1.PodStatus{Conditions: []corev1.PodCondition{is(corev1.PodReady, "True"), is("example.com/kept", "False"), is("example.com/gone", "True")}}
-	if got := w.Shown("u", st); len(got.Conditions) != 3 {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Status: st}
+	if got := w.Shown(pod).Status; len(got.Conditions) != 3 {
 		t.Errorf("without an object: %v", got.Conditions)
 	}
 	o := object()
 	o.Status.Conditions = []corev1.PodCondition{is(corev1.PodReady, "False"), is(corev1.PodInitialized, "True"), is("example.com/kept", "True")}
 	w.Observe("u", o)
 	want := []corev1.PodCondition{is(corev1.PodReady, "True"), is("example.com/kept", "True"), is(corev1.PodInitialized, "True")}
-	if got := w.Shown("u", st); !slices.Equal(got.Conditions, want) {
+	if got := w.Shown(pod).Status; !slices.Equal(got.Conditions, want) {
 		t.Errorf("%v, want %v", got.Conditions, want)
 	}
 	if got := merged(&st, &o.Status); !slices.Equal(got.Conditions, want) {

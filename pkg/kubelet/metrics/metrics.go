@@ -1,4 +1,6 @@
-package kubelet
+// Package metrics counts what the kubelet does, under upstream's names
+// (https://kubernetes.io/docs/reference/instrumentation/metrics/).
+package metrics
 
 import (
 	"time"
@@ -6,13 +8,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
-	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// metrics counts what the kubelet does, under upstream's names
-// (https://kubernetes.io/docs/reference/instrumentation/metrics/). A nil *metrics counts nothing.
-type metrics struct {
+// Metrics counts. A nil *Metrics counts nothing.
+type Metrics struct {
 	pods        prometheus.Gauge
 	containers  *prometheus.GaugeVec
 	relist      prometheus.Histogram
@@ -29,12 +29,12 @@ type metrics struct {
 	opSeconds   *prometheus.HistogramVec
 }
 
-// newMetrics registers at r; nil: nothing is counted.
-func newMetrics(r prometheus.Registerer) *metrics {
+// New registers at r; nil: nothing is counted.
+func New(r prometheus.Registerer) *Metrics {
 	if r == nil {
 		return nil
 	}
-	m := &metrics{
+	m := &Metrics{
 		pods:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_running_pods", Help: "Pods that have a ready sandbox."}),
 		containers: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "kubelet_running_containers", Help: "Containers that the runtime has, by state."}, []string{"container_state"}),
 		relist: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_pleg_relist_duration_seconds",
@@ -63,8 +63,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// relisted takes what a list of the runtime showed, or why it failed.
-func (m *metrics) relisted(begun time.Time, took time.Duration, pods []*runtime.PodStatus, err error) {
+// Relisted takes what a list of the runtime showed, or why it failed.
+func (m *Metrics) Relisted(begun time.Time, took time.Duration, pods []*runtime.PodStatus, err error) {
 	if m == nil {
 		return
 	}
@@ -90,7 +90,7 @@ func (m *metrics) relisted(begun time.Time, took time.Duration, pods []*runtime.
 }
 
 // StartedPod counts the making of a pod's sandbox.
-func (m *metrics) StartedPod(err error) {
+func (m *Metrics) StartedPod(err error) {
 	if m == nil {
 		return
 	}
@@ -101,7 +101,7 @@ func (m *metrics) StartedPod(err error) {
 }
 
 // StartedContainer counts a start; code is why it failed, "" if it did not.
-func (m *metrics) StartedContainer(kind lifecycle.Kind, code string) {
+func (m *Metrics) StartedContainer(kind runtime.Kind, code string) {
 	if m == nil {
 		return
 	}
@@ -112,22 +112,22 @@ func (m *metrics) StartedContainer(kind lifecycle.Kind, code string) {
 	}
 }
 
-// preempted counts a pod that lost its place.
-func (m *metrics) preempted(lacked corev1.ResourceName) {
+// Preempted counts a pod that lost its place.
+func (m *Metrics) Preempted(lacked corev1.ResourceName) {
 	if m != nil {
 		m.preemptions.WithLabelValues(string(lacked)).Inc()
 	}
 }
 
-// evicted counts a pod that used too much of what the signal names.
-func (m *metrics) evicted(signal string) {
+// Evicted counts a pod that used too much of what the signal names.
+func (m *Metrics) Evicted(signal string) {
 	if m != nil {
 		m.evictions.WithLabelValues(signal).Inc()
 	}
 }
 
-// reStartedPod counts a pod that came back.
-func (m *metrics) restartedPod(static bool) {
+// RestartedPod counts a pod that came back.
+func (m *Metrics) RestartedPod(static bool) {
 	if m == nil {
 		return
 	}
@@ -138,8 +138,8 @@ func (m *metrics) restartedPod(static bool) {
 	m.restarted.WithLabelValues(label).Inc()
 }
 
-// called counts a call of the runtime.
-func (m *metrics) called(operation string, took time.Duration, err error) {
+// Called counts a call of the runtime.
+func (m *Metrics) Called(operation string, took time.Duration, err error) {
 	if m == nil {
 		return
 	}
@@ -151,11 +151,11 @@ func (m *metrics) called(operation string, took time.Duration, err error) {
 }
 
 // containerType is the kind as metrics name it.
-func containerType(kind lifecycle.Kind) string {
+func containerType(kind runtime.Kind) string {
 	switch kind {
-	case lifecycle.Init:
+	case runtime.Init:
 		return "init_container"
-	case lifecycle.Ephemeral:
+	case runtime.Ephemeral:
 		return "ephemeral_container"
 	default:
 		return "container"

@@ -1,4 +1,4 @@
-package kubelet
+package images
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ func TestNamedImages(t *testing.T) {
 	for i := range 60 {
 		list = append(list, runtime.Image{ID: fmt.Sprint(i), RepoTags: []string{fmt.Sprint(i)}, Size: uint64(i)})
 	}
-	got := named(list)
+	got := Named(list)
 	if len(got) != 60 || got[59].SizeBytes != 59 {
 		t.Errorf("%d images, want 60 of which the last is the largest", len(got))
 	}

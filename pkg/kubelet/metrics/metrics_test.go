@@ -1,4 +1,4 @@
-package kubelet
+package metrics
 
 import (
 	"errors"
@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
-	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -38,7 +37,7 @@ func gathered(t *testing.T, r prometheus.Gatherer) map[string]float64 {
 func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	t.Parallel()
 	r := prometheus.NewPedanticRegistry()
-	m := newMetrics(r)
+	m := New(r)
 	in := func(states ...runtime.State) *runtime.PodStatus {
 		p := &runtime.PodStatus{Sandboxes: []runtime.Sandbox{{Ready: true}}}
 		for _, s := range states {
@@ -48,19 +47,19 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	}
 	ended := in(runtime.StateExited, runtime.StateExited)
 	ended.Sandboxes[0].Ready = false
-	m.relisted(time.Unix(100, 0), time.Second, []*runtime.PodStatus{in(runtime.StateRunning, runtime.StateExited), in(runtime.StateCreated), ended}, nil)
+	m.Relisted(time.Unix(100, 0), time.Second, []*runtime.PodStatus{in(runtime.StateRunning, runtime.StateExited), in(runtime.StateCreated), ended}, nil)
 	m.StartedPod(nil)
 	m.StartedPod(errors.New("no network"))
-	m.StartedContainer(lifecycle.Regular, "")
-	m.StartedContainer(lifecycle.Regular, "ErrImagePull")
-	m.StartedContainer(lifecycle.Init, "")
-	m.StartedContainer(lifecycle.Ephemeral, "")
-	m.preempted(corev1.ResourceMemory)
-	m.evicted("emptydirfs.limit")
-	m.restartedPod(true)
-	m.restartedPod(false)
-	m.called("run_podsandbox", time.Second, nil)
-	m.called("run_podsandbox", time.Second, errors.New("no network"))
+	m.StartedContainer(runtime.Regular, "")
+	m.StartedContainer(runtime.Regular, "ErrImagePull")
+	m.StartedContainer(runtime.Init, "")
+	m.StartedContainer(runtime.Ephemeral, "")
+	m.Preempted(corev1.ResourceMemory)
+	m.Evicted("emptydirfs.limit")
+	m.RestartedPod(true)
+	m.RestartedPod(false)
+	m.Called("run_podsandbox", time.Second, nil)
+	m.Called("run_podsandbox", time.Second, errors.New("no network"))
 	want := map[string]float64{
 		"kubelet_preemptions memory":                                     1,
 		"kubelet_evictions emptydirfs.limit":                             1,
@@ -88,22 +87,22 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	}
 
 	// A list that failed shows nothing new; states that no container is in any more are 0.
-	m.relisted(time.Unix(200, 0), time.Second, nil, errors.New("no answer"))
+	m.Relisted(time.Unix(200, 0), time.Second, nil, errors.New("no answer"))
 	want["kubelet_pleg_relist_duration_seconds"] = 2
 	if got := gathered(t, r); !maps.Equal(got, want) {
 		t.Errorf("after a failed list: got %v\nwant %v", got, want)
 	}
-	m.relisted(time.Unix(300, 0), time.Second, nil, nil)
+	m.Relisted(time.Unix(300, 0), time.Second, nil, nil)
 	if got := gathered(t, r); got["kubelet_running_pods"]+got["kubelet_running_containers exited"]+got["kubelet_running_containers running"] != 0 {
 		t.Errorf("after all pods have gone: %v", got)
 	}
 
-	none := newMetrics(nil)
-	none.relisted(time.Time{}, 0, nil, nil) // counts nothing, breaks nothing
+	none := New(nil)
+	none.Relisted(time.Time{}, 0, nil, nil) // counts nothing, breaks nothing
 	none.StartedPod(nil)
-	none.StartedContainer(lifecycle.Regular, "")
-	none.preempted(corev1.ResourceCPU)
-	none.evicted("")
-	none.restartedPod(true)
-	none.called("", 0, nil)
+	none.StartedContainer(runtime.Regular, "")
+	none.Preempted(corev1.ResourceCPU)
+	none.Evicted("")
+	none.RestartedPod(true)
+	none.Called("", 0, nil)
 }

@@ -1,0 +1,54 @@
+// Package events tells users what the kubelet does to their pods, in upstream's words.
+package events
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+)
+
+// Recorder sends events about pods.
+type Recorder struct {
+	broadcaster record.EventBroadcaster
+	recorder    record.EventRecorder
+}
+
+// New returns a Recorder of the kubelet of a node. scheme knows pods.
+func New(scheme *runtime.Scheme, node string) *Recorder {
+	b := record.NewBroadcaster()
+	return &Recorder{broadcaster: b, recorder: b.NewRecorder(scheme, corev1.EventSource{Component: "kubelet", Host: node})}
+}
+
+// Start sends events to sink until the returned function is called.
+func (r *Recorder) Start(sink record.EventSink) (stop func()) {
+	w := r.broadcaster.StartRecordingToSink(sink)
+	return func() { w.Stop(); r.broadcaster.Shutdown() }
+}
+
+func (r *Recorder) send(pod *corev1.Pod, path, kind, reason, message string) {
+	r.recorder.Event(&corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+		ResourceVersion: pod.ResourceVersion, FieldPath: path}, kind, reason, message)
+}
+
+// Pod sends an event about a pod. kind is Normal or Warning.
+func (r *Recorder) Pod(pod *corev1.Pod, kind, reason, message string) {
+	r.send(pod, "", kind, reason, message)
+}
+
+// Container sends an event about one of a pod's containers. kind is Normal or Warning.
+func (r *Recorder) Container(pod *corev1.Pod, container, kind, reason, message string) {
+	list := "spec.containers"
+	for i := range pod.Spec.InitContainers {
+		if pod.Spec.InitContainers[i].Name == container {
+			list = "spec.initContainers"
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		if pod.Spec.EphemeralContainers[i].Name == container {
+			list = "spec.ephemeralContainers"
+		}
+	}
+	r.send(pod, fmt.Sprintf("%s{%s}", list, container), kind, reason, message)
+}

@@ -1,0 +1,111 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"bonsai/pkg/kubelet/admission"
+	"bonsai/pkg/kubelet/executor"
+	"bonsai/pkg/kubelet/kubelettest"
+	"bonsai/pkg/kubelet/objects"
+	"bonsai/pkg/kubelet/podmanager"
+	"bonsai/pkg/kubelet/podsyncer"
+	"bonsai/pkg/kubelet/podworker"
+	"bonsai/pkg/kubelet/prober"
+	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/kubelet/status"
+	"bonsai/pkg/kubelet/syncloop"
+)
+
+// told is a source that tells of pods and then has nothing more to say.
+type told struct {
+	pods   []*corev1.Pod
+	synced atomic.Bool
+}
+
+func (s *told) Run(ctx context.Context, h syncloop.Handler) error {
+	for _, p := range s.pods {
+		h.Update(p)
+	}
+	s.synced.Store(true)
+	<-ctx.Done()
+	return nil
+}
+
+func (s *told) Synced() bool { return s.synced.Load() }
+
+// empty is a runtime in which nothing runs any more, and an executor that has nothing to end.
+type empty struct {
+	podsyncer.Runtime
+	*executor.Executor
+}
+
+func (empty) PodStatus(context.Context, types.UID) (*runtime.PodStatus, error) {
+	return &runtime.PodStatus{}, nil
+}
+
+func (empty) KillPod(context.Context, *corev1.Pod, *runtime.PodStatus, time.Duration) error {
+	return nil
+}
+
+// A pod that the runtime had before the kubelet began keeps its place; a place is free before the API hears of the pod's end.
+func TestPlacesAcrossARestart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pod := func(uid types.UID) *corev1.Pod {
+			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, Name: string(uid), Namespace: "ns"}}
+		}
+		log, client := slog.New(slog.DiscardHandler), kubelettest.Client{Interface: fake.NewClientset()}
+		k := &Kubelet{status: status.New(client, log)}
+		k.pods = podmanager.New(podmanager.Config{Status: k.status, Client: client, Log: log})
+		k.admission = admission.New(admission.Config{Node: func() *corev1.Node { return nil }, Wake: func(types.UID) {},
+			Allocatable: func() corev1.ResourceList { return corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")} },
+			Sysctls:     func(*corev1.Pod) error { return nil }, Preempted: func(types.UID, corev1.ResourceName) {}})
+		var err error
+		if k.objects, err = objects.New(objects.Config{Client: client, Log: log}); err != nil {
+			t.Fatal(err)
+		}
+		k.syncer = podsyncer.New(podsyncer.Config{Runtime: empty{}, Executor: empty{Executor: &executor.Executor{}}, Pods: k.pods, Status: k.status, Admission: k.admission,
+			Probes: prober.New(t.Context(), prober.Config{}), HostIPs: func() []string { return nil }, Now: time.Now, Log: log})
+		k.workers = podworker.New(k.syncer, func(*corev1.Pod) {}, log)
+		registered := make(chan struct{})
+		close(registered)
+		k.sources = syncloop.New(syncloop.Config{API: &told{pods: []*corev1.Pod{pod("first"), pod("ran"), pod("second")}}, Pods: k.pods, Workers: k.workers,
+			Admission: k.admission, Objects: k.objects, Own: status.Own, Registered: registered, Log: log})
+		ctx, cancel := context.WithCancel(t.Context())
+		done, written := make(chan error), make(chan error)
+		go func() { done <- k.sources.Run(ctx) }()
+		go func() { written <- k.status.Run(ctx) }()
+		k.sources.Listed([]*runtime.PodStatus{{UID: "ran", Name: "ran", Sandboxes: []runtime.Sandbox{{ID: "s"}}}})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		admitted := func(uid types.UID) bool {
+			verdict, _ := k.admission.Admit(pod(uid))
+			return verdict == admission.Admitted
+		}
+		if admitted("first") || !admitted("ran") { // the node has room for one
+			t.Error("a new pod took the place of one that ran before")
+		}
+		if err := k.syncer.Terminate(ctx, pod("ran"), 0); err != nil {
+			t.Error(err)
+		}
+		if !admitted("second") {
+			t.Error("the place of the pod that has ended is not free")
+		}
+		cancel()
+		if err := errors.Join(<-done, <-written); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,173 @@
+package podmanager
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// mirrorPeriod is how often the mirrors are looked at, beside at once on a change.
+const mirrorPeriod = 10 * time.Second
+
+// Client is the API server as mirror pods need it.
+type Client interface {
+	CreatePod(ctx context.Context, pod *corev1.Pod) error
+	DeletePod(ctx context.Context, namespace, name string, o metav1.DeleteOptions) error
+}
+
+// UpdateMirror takes what the API server tells of a mirror pod.
+func (m *Manager) UpdateMirror(mirror *corev1.Pod) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mirrors[fullName(mirror)] = mirror
+	if static := m.staticLocked(fullName(mirror)); static != nil && m.mirrorLocked(static) != nil {
+		m.cfg.Status.Observe(static.UID, mirror)
+		return
+	}
+	m.poke()
+}
+
+// RemoveMirror takes that a mirror pod is gone from the API server.
+func (m *Manager) RemoveMirror(mirror *corev1.Pod) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	name := fullName(mirror)
+	if known := m.mirrors[name]; known != nil && known.UID == mirror.UID {
+		delete(m.mirrors, name)
+	}
+	delete(m.outlived, mirror.UID)
+	if static := m.staticLocked(name); static != nil {
+		m.cfg.Status.Unobserve(static.UID)
+	}
+	m.poke()
+}
+
+// staticLocked returns the static pod of that full name, nil if there is none.
+func (m *Manager) staticLocked(name string) (found *corev1.Pod) {
+	for _, p := range m.pods {
+		if runtime.IsStatic(p) && fullName(p) == name {
+			found = p
+		}
+	}
+	return found
+}
+
+// mirrorLocked returns the mirror that shows this static pod, nil if there is none.
+func (m *Manager) mirrorLocked(pod *corev1.Pod) *corev1.Pod {
+	mirror := m.mirrors[fullName(pod)]
+	if mirror == nil || !runtime.IsStatic(pod) || m.outlived[mirror.UID] || !matches(mirror, pod) {
+		return nil
+	}
+	return mirror
+}
+
+func (m *Manager) poke() {
+	select {
+	case m.due <- struct{}{}:
+	default:
+	}
+}
+
+// Run keeps the mirror pods equal to the static pods until ctx ends, once registered is closed, as the Node is there to own them, and synced
+// tells that all pods and mirrors are known.
+func (m *Manager) Run(ctx context.Context, registered <-chan struct{}, synced func() bool) error {
+	t := time.NewTicker(mirrorPeriod)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-registered:
+	}
+	for {
+		if synced() {
+			m.syncMirrors(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		case <-m.due:
+		}
+	}
+}
+
+func (m *Manager) syncMirrors(ctx context.Context) {
+	m.mu.Lock()
+	static := map[string]*corev1.Pod{}
+	for _, p := range m.pods {
+		if runtime.IsStatic(p) {
+			static[fullName(p)] = p
+		}
+	}
+	mirrors, outlived := maps.Clone(m.mirrors), maps.Clone(m.outlived)
+	m.mu.Unlock()
+	for n, p := range static {
+		if mirror := mirrors[n]; mirror != nil && outlived[mirror.UID] {
+			continue // it is deleted first
+		}
+		if err := ensureMirror(ctx, m.cfg.Client, p, mirrors[n], m.cfg.Node()); err != nil && ctx.Err() == nil {
+			m.cfg.Log.Warn("mirror pod not made, it will be tried again", "pod", n, "err", err)
+		}
+	}
+	for n, mirror := range mirrors {
+		if static[n] != nil && !outlived[mirror.UID] {
+			continue
+		}
+		if err := deleteMirror(ctx, m.cfg.Client, mirror); err != nil && ctx.Err() == nil {
+			m.cfg.Log.Warn("mirror pod not deleted, it will be tried again", "pod", n, "err", err)
+		}
+	}
+}
+
+// mirrorOf is the object that shows a static pod. It is owned by the node, so that it goes with it.
+func mirrorOf(pod *corev1.Pod, node *corev1.Node) *corev1.Pod {
+	m := pod.DeepCopy()
+	m.ObjectMeta = metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, Labels: m.Labels, Annotations: m.Annotations}
+	m.Annotations[runtime.AnnotationConfigMirror] = pod.Annotations[runtime.AnnotationConfigHash]
+	m.Status = corev1.PodStatus{}
+	if node != nil {
+		yes := true
+		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: &yes}}
+	}
+	return m
+}
+
+// matches tells whether a mirror shows this version of the static pod.
+func matches(mirror, pod *corev1.Pod) bool {
+	return mirror.DeletionTimestamp == nil && mirror.Annotations[runtime.AnnotationConfigMirror] == pod.Annotations[runtime.AnnotationConfigHash]
+}
+
+// ensureMirror makes the mirror of a static pod, and replaces one that shows another version. mirror is the one known, or nil.
+func ensureMirror(ctx context.Context, client Client, pod, mirror *corev1.Pod, node *corev1.Node) error {
+	if mirror != nil {
+		if matches(mirror, pod) {
+			return nil
+		}
+		if err := deleteMirror(ctx, client, mirror); err != nil {
+			return err
+		}
+	}
+	err := client.CreatePod(ctx, mirrorOf(pod, node))
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create the mirror pod of %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}
+
+// deleteMirror removes a mirror pod; one that is gone is no error.
+func deleteMirror(ctx context.Context, client Client, mirror *corev1.Pod) error {
+	zero := int64(0)
+	err := client.DeletePod(ctx, mirror.Namespace, mirror.Name,
+		metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &mirror.UID}})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete the mirror pod %s/%s: %w", mirror.Namespace, mirror.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+// Package podmanager knows the node's pods as their sources tell of them, and which object of the API server shows each of them: its own or,
+// for a static pod, its mirror. It keeps the mirrors (mirror.go).
+package podmanager
+
+import (
+	"log/slog"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// Status is the record of the pods' statuses. It is called with the Manager locked, so that it never hears of an object which no longer shows
+// the pod, and must not call back.
+type Status interface {
+	// Observe tells which object of the API server shows a pod; uid is the pod's own.
+	Observe(uid types.UID, object *corev1.Pod)
+	// Unobserve tells that no object shows the pod any more.
+	Unobserve(uid types.UID)
+	// Shown is the pod with its newest status.
+	Shown(pod *corev1.Pod) *corev1.Pod
+	// Forget drops what is known of a pod.
+	Forget(uid types.UID)
+}
+
+// Config is what a Manager needs; everything is required.
+type Config struct {
+	Status Status
+	Client Client
+	// Node returns the node's object, which owns the mirrors.
+	Node func() *corev1.Node
+	Log  *slog.Logger
+}
+
+// Manager is safe for concurrent use; its methods do not block.
+type Manager struct {
+	cfg Config
+	// due makes the mirrors be looked at.
+	due chan struct{}
+
+	mu   sync.Mutex
+	pods map[types.UID]*corev1.Pod // by the pod's own uid, mirrors not among them
+	// mirrors are the mirror pods by namespace/name.
+	mirrors map[string]*corev1.Pod
+	// outlived holds the mirrors, by their own uid, of static pods that have ended: what they say is not of a pod that comes back.
+	outlived map[types.UID]bool
+}
+
+// New returns a Manager that knows no pods.
+func New(cfg Config) *Manager {
+	return &Manager{cfg: cfg, due: make(chan struct{}, 1), pods: map[types.UID]*corev1.Pod{}, mirrors: map[string]*corev1.Pod{}, outlived: map[types.UID]bool{}}
+}
+
+// Update takes what a source tells of a pod, of which mirrors are none, and returns what it told before, nil if the pod is new.
+func (m *Manager) Update(pod *corev1.Pod) (before *corev1.Pod) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before = m.pods[pod.UID]
+	m.pods[pod.UID] = pod
+	m.observeLocked(pod)
+	if runtime.IsStatic(pod) {
+		m.poke()
+	}
+	return before
+}
+
+// observeLocked tells which object shows a pod, if there is one.
+func (m *Manager) observeLocked(pod *corev1.Pod) {
+	if !runtime.IsStatic(pod) {
+		m.cfg.Status.Observe(pod.UID, pod)
+	} else if mirror := m.mirrorLocked(pod); mirror != nil {
+		m.cfg.Status.Observe(pod.UID, mirror)
+	}
+}
+
+// Remove takes that a pod is gone from its source.
+func (m *Manager) Remove(pod *corev1.Pod) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.pods, pod.UID)
+	if runtime.IsStatic(pod) {
+		m.poke() // its mirror shows it until it is removed
+	} else {
+		m.cfg.Status.Unobserve(pod.UID)
+	}
+}
+
+// Begin is called when a life of a pod begins: it returns what the source told last, nil if the pod is gone, and tells the record of statuses
+// again which object shows it, for that may have been forgotten with the end of an earlier life.
+func (m *Manager) Begin(uid types.UID) *corev1.Pod {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	pod := m.pods[uid]
+	if pod != nil {
+		m.observeLocked(pod)
+	}
+	return pod
+}
+
+// Forget is called when a life of a pod has ended: its status is forgotten, and what a mirror says of it, too.
+func (m *Manager) Forget(pod *corev1.Pod) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cfg.Status.Forget(pod.UID)
+	if mirror := m.mirrorLocked(pod); mirror != nil {
+		m.outlived[mirror.UID] = true
+	}
+	m.poke()
+}
+
+// Shown is the pod with its newest status.
+func (m *Manager) Shown(pod *corev1.Pod) *corev1.Pod { return m.cfg.Status.Shown(pod) }
+
+// Known tells whether a source tells of the pod.
+func (m *Manager) Known(uid types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pods[uid] != nil
+}
+
+// Told returns all pods as their sources tell of them.
+func (m *Manager) Told() []*corev1.Pod {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := make([]*corev1.Pod, 0, len(m.pods))
+	for _, p := range m.pods {
+		out = append(out, p)
+	}
+	return out
+}
+
+// Pods returns all pods with their newest statuses.
+func (m *Manager) Pods() []*corev1.Pod {
+	pods := m.Told()
+	for i, p := range pods {
+		pods[i] = m.Shown(p)
+	}
+	return pods
+}
+
+// Pod finds a pod by name and returns it with its newest status. Of two, one that is not being deleted is meant.
+func (m *Manager) Pod(namespace, name string) (*corev1.Pod, bool) {
+	m.mu.Lock()
+	var found *corev1.Pod
+	for _, p := range m.pods {
+		if p.Namespace == namespace && p.Name == name && (found == nil || found.DeletionTimestamp != nil) {
+			found = p
+		}
+	}
+	m.mu.Unlock()
+	if found == nil {
+		return nil, false
+	}
+	return m.Shown(found), true
+}
+
+func fullName(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }

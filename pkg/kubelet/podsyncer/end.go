@@ -1,0 +1,121 @@
+package podsyncer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/trace"
+)
+
+// Terminate implements podworker.Steps.
+func (s *Syncer) Terminate(ctx context.Context, pod *corev1.Pod, grace time.Duration) error {
+	st := s.state(pod.UID)
+	s.cfg.Probes.StopLivenessAndStartup(pod.UID)
+	rt, err := s.reportEnding(ctx, pod, st)
+	if err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		// The status stays fresh while containers use their grace period: when readiness changes or a container ends. A look that failed is
+		// made again at the next change, and at the end in any case.
+		eachChange(ctx, st.changed, done, func() { _, _ = s.reportEnding(ctx, pod, st) })
+	}()
+	err = s.cfg.Executor.KillPod(ctx, pod, rt, grace)
+	close(done)
+	<-watched
+	if err != nil {
+		return err
+	}
+	s.cfg.Probes.Remove(pod.UID)
+	if rt, err = s.look(ctx, pod); err != nil {
+		return err
+	}
+	if rt.Running() || rt.SandboxReady() {
+		return fmt.Errorf("pod %s/%s still has running containers", pod.Namespace, pod.Name)
+	}
+	s.report(s.facts(s.cfg.Pods.Shown(pod), st, rt, true), st, true)
+	return nil
+}
+
+// reportEnding looks at a pod that ends and reports its status.
+func (s *Syncer) reportEnding(ctx context.Context, pod *corev1.Pod, st *podState) (*runtime.PodStatus, error) {
+	rt, err := s.look(ctx, pod)
+	if err == nil {
+		s.report(s.facts(s.cfg.Pods.Shown(pod), st, rt, true), st, false)
+	}
+	return rt, err
+}
+
+// eachChange does f on every change until done is closed or ctx ends. Changes that come during f are joined.
+func eachChange(ctx context.Context, changed, done <-chan struct{}, f func()) {
+	for {
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+			return
+		case <-changed:
+			f()
+		}
+	}
+}
+
+// Cleanup implements podworker.Steps.
+func (s *Syncer) Cleanup(ctx context.Context, pod *corev1.Pod) error {
+	begun := s.cfg.Now()
+	if err := s.cfg.Volumes.Unmount(ctx, pod.UID); err != nil {
+		return fmt.Errorf("unmount the volumes: %w", err)
+	}
+	if err := s.cfg.Cgroups.RemovePod(ctx, pod.UID); err != nil {
+		return fmt.Errorf("remove the cgroup: %w", err)
+	}
+	s.cfg.Objects.Untrack(pod.UID)
+	trace.Step(ctx, s.cfg.Log, pod, "kubelet.cleanup", begun, s.cfg.Now())
+	return nil
+}
+
+// Finish implements podworker.Steps.
+func (s *Syncer) Finish(_ context.Context, pod *corev1.Pod) error {
+	if pod.DeletionTimestamp != nil && !runtime.IsStatic(pod) {
+		s.cfg.Status.Delete(pod.UID)
+	}
+	return nil
+}
+
+// Forget implements podworker.Steps.
+func (s *Syncer) Forget(ctx context.Context, pod *corev1.Pod) error {
+	rt, err := s.cfg.Runtime.PodStatus(ctx, pod.UID)
+	if err != nil {
+		return err
+	}
+	for _, box := range rt.Sandboxes {
+		if err := s.cfg.Runtime.RemoveSandbox(ctx, box.ID); err != nil {
+			return err
+		}
+	}
+	for _, c := range rt.Containers {
+		if err := s.cfg.Runtime.RemoveContainer(ctx, c.ID.ID); err != nil {
+			return err
+		}
+	}
+	if err := s.cfg.Volumes.Remove(ctx, pod.UID); err != nil {
+		return fmt.Errorf("remove the pod's directory: %w", err)
+	}
+	if err := s.cfg.Logs.RemovePod(pod.Namespace, pod.Name, pod.UID); err != nil {
+		return err
+	}
+	// Again: the pod may have been tracked by an update that came in the moment of its end.
+	s.cfg.Objects.Untrack(pod.UID)
+	s.mu.Lock()
+	delete(s.states, pod.UID)
+	s.mu.Unlock()
+	s.cfg.Pods.Forget(pod)
+	return nil
+}

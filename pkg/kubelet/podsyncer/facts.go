@@ -1,0 +1,71 @@
+package podsyncer
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/prober"
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// facts gathers everything decisions are made from, once for each look at the runtime. The pod has its newest status.
+func (s *Syncer) facts(pod *corev1.Pod, st *podState, rt *runtime.PodStatus, terminating bool) lifecycle.Facts {
+	f := lifecycle.Facts{Pod: pod, Runtime: rt, Probes: map[string]lifecycle.Probes{}, BackOff: s.cfg.Executor.BackOff(pod, st.exec, rt),
+		Terminating: terminating, Now: s.cfg.Now()}
+	for i := range rt.Containers {
+		c := &rt.Containers[i]
+		if c.State == runtime.StateRunning {
+			id := c.ID.String()
+			f.Probes[id] = lifecycle.Probes{Startup: s.probeResult(id, prober.Startup), Readiness: s.probeResult(id, prober.Readiness),
+				Liveness: s.probeResult(id, prober.Liveness), PostStart: true}
+		}
+	}
+	return f
+}
+
+func (s *Syncer) probeResult(id string, kind prober.Kind) lifecycle.Result {
+	switch s.cfg.Probes.Result(id, kind) {
+	case prober.Success:
+		return lifecycle.Success
+	case prober.Failure:
+		return lifecycle.Failure
+	}
+	return lifecycle.Unknown
+}
+
+// updateProbes tells the probes of the pod's containers as they are now.
+func (s *Syncer) updateProbes(pod *corev1.Pod, rt *runtime.PodStatus) {
+	ip := ""
+	if box := rt.Sandbox(); pod.Spec.HostNetwork {
+		if ips := s.cfg.HostIPs(); len(ips) > 0 {
+			ip = ips[0]
+		}
+	} else if box != nil && len(box.IPs) > 0 {
+		ip = box.IPs[0]
+	}
+	s.cfg.Probes.Update(pod, prober.TargetsOf(pod, rt, ip))
+}
+
+// report computes and sets the status; it returns it.
+func (s *Syncer) report(f lifecycle.Facts, st *podState, ended bool) corev1.PodStatus {
+	r := lifecycle.Report{Reasons: st.exec.Reasons(f.Pod), HostIPs: s.cfg.HostIPs(), Ended: ended, Static: runtime.IsStatic(f.Pod)}
+	if st.rejected != nil {
+		r.Failed, r.Reason, r.Message, r.Disruption = true, st.rejected.Reason, st.rejected.Message, st.disruption
+		r.Refused = !st.admitted && len(f.Runtime.Sandboxes) == 0
+	}
+	now := lifecycle.Status(f, r)
+	shown := now
+	if terminal(now.Phase) && f.Runtime.Running() && !terminal(f.Pod.Status.Phase) {
+		shown.Phase = f.Pod.Status.Phase // not before all containers have ended
+		if shown.Phase == "" {
+			shown.Phase = corev1.PodRunning
+		}
+	}
+	if ended || terminal(shown.Phase) {
+		s.cfg.Admission.Release(f.Pod.UID) // before the scheduler can hear of it and send another pod
+	}
+	s.cfg.Status.Set(f.Pod.UID, shown)
+	return now
+}
+
+func terminal(p corev1.PodPhase) bool { return p == corev1.PodFailed || p == corev1.PodSucceeded }

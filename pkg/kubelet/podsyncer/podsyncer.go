@@ -1,0 +1,185 @@
+// Package podsyncer does what a pod's worker asks for (podworker.Steps): round by round it looks at the pod in the runtime, gathers the facts
+// once, has a plan made of them, reports the status and has the plan carried out, until the plan is empty; and it ends pods and takes away
+// what is left of them. It owns what is remembered of a pod between rounds.
+package podsyncer
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/admission"
+	"bonsai/pkg/kubelet/executor"
+	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/localstorage"
+	"bonsai/pkg/kubelet/prober"
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// Runtime is the container runtime.
+type Runtime interface {
+	PodStatus(ctx context.Context, uid types.UID) (*runtime.PodStatus, error)
+	RemoveContainer(ctx context.Context, id string) error
+	RemoveSandbox(ctx context.Context, id string) error
+}
+
+// Executor carries out plans.
+type Executor interface {
+	// RetryPulls lets containers be tried again whose pull secrets have changed.
+	RetryPulls(ctx context.Context, pod *corev1.Pod, p *executor.Pod)
+	// BackOff is until when containers must not be started again, by name.
+	BackOff(pod *corev1.Pod, p *executor.Pod, rt *runtime.PodStatus) map[string]time.Time
+	// HoldBack notes why containers wait that the plan holds back.
+	HoldBack(f lifecycle.Facts, p *executor.Pod, plan lifecycle.Plan)
+	// PrepareRunning gives a pod that runs already when the kubelet begins what it needs on the node.
+	PrepareRunning(ctx context.Context, pod *corev1.Pod, p *executor.Pod, rt *runtime.PodStatus) error
+	Act(ctx context.Context, f lifecycle.Facts, p *executor.Pod, plan lifecycle.Plan) error
+	// KillPod ends all containers within the grace period, then the sandboxes.
+	KillPod(ctx context.Context, pod *corev1.Pod, rt *runtime.PodStatus, grace time.Duration) error
+}
+
+// Pods knows the pods as their sources tell of them.
+type Pods interface {
+	// Begin is called when a life of a pod begins; it returns what the source told last, nil if the pod is gone.
+	Begin(uid types.UID) *corev1.Pod
+	// Shown is the pod with its newest status.
+	Shown(pod *corev1.Pod) *corev1.Pod
+	// Forget is called when a life of a pod has ended.
+	Forget(pod *corev1.Pod)
+}
+
+// Status is the record of statuses, from which they are written to the API server.
+type Status interface {
+	Set(uid types.UID, st corev1.PodStatus)
+	// Delete deletes the pod's object after its last status was written.
+	Delete(uid types.UID)
+}
+
+// Admission gives pods their places on the node.
+type Admission interface {
+	Admit(pod *corev1.Pod) (admission.Verdict, *admission.Rejection)
+	Release(uid types.UID)
+}
+
+// Probes runs the probes of containers.
+type Probes interface {
+	Update(pod *corev1.Pod, targets map[string]prober.Target)
+	Result(id string, kind prober.Kind) prober.Result
+	StopLivenessAndStartup(uid types.UID)
+	Remove(uid types.UID)
+}
+
+// Storage measures what pods take of the disk.
+type Storage interface {
+	// Excess is why a pod must go, nil if it need not.
+	Excess(uid types.UID) *localstorage.Excess
+}
+
+// Volumes takes volumes away.
+type Volumes interface {
+	// Unmount removes the volumes of a pod whose containers are gone, Remove its directory.
+	Unmount(ctx context.Context, uid types.UID) error
+	Remove(ctx context.Context, uid types.UID) error
+}
+
+// Cgroups divides the node's CPU and takes pods' cgroups away.
+type Cgroups interface {
+	UpdateQoS(pods []*corev1.Pod) error
+	RemovePod(ctx context.Context, uid types.UID) error
+}
+
+// Objects watches what pods refer to.
+type Objects interface {
+	Track(pod *corev1.Pod)
+	Untrack(uid types.UID)
+}
+
+// Logs has the containers' logs.
+type Logs interface {
+	RemovePod(namespace, name string, uid types.UID) error
+}
+
+// Events tells users of steps, in upstream's words. kind is Normal or Warning.
+type Events interface {
+	Pod(pod *corev1.Pod, kind, reason, message string)
+}
+
+// Config is what a Syncer needs; everything is required.
+type Config struct {
+	Runtime   Runtime
+	Executor  Executor
+	Pods      Pods
+	Status    Status
+	Admission Admission
+	Probes    Probes
+	Storage   Storage
+	Volumes   Volumes
+	Cgroups   Cgroups
+	Objects   Objects
+	Logs      Logs
+	Events    Events
+	// Evicted counts a pod that used too much of what the signal names.
+	Evicted func(signal string)
+	// HostIPs are the node's addresses, the primary one first.
+	HostIPs func() []string
+	// Active are the pods whose containers may run.
+	Active func() []*corev1.Pod
+	Now    func() time.Time
+	Log    *slog.Logger
+}
+
+// Syncer does the steps of all pods. Its methods are safe for concurrent use; but those of one pod are called one after the other, by its worker.
+type Syncer struct {
+	cfg Config
+
+	mu     sync.Mutex
+	states map[types.UID]*podState
+}
+
+// New returns a Syncer that remembers nothing of any pod.
+func New(cfg Config) *Syncer { return &Syncer{cfg: cfg, states: map[types.UID]*podState{}} }
+
+// podState is what is remembered of a pod between rounds. Only the pod's worker touches it, but for changed.
+type podState struct {
+	// begun: the pod's helpers were told of it.
+	begun bool
+	// admitted: the service classes' cgroups count the pod.
+	admitted bool
+	// rejected is why the node does not take, or not keep, the pod.
+	rejected *admission.Rejection
+	// disruption is why the kubelet ends a pod that it had taken, "" while it does not.
+	disruption string
+	// exec is what the executor remembers.
+	exec *executor.Pod
+	// changed has room for one: something happened to the pod.
+	changed chan struct{}
+}
+
+func (s *Syncer) state(uid types.UID) *podState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.states[uid]
+	if st == nil {
+		st = &podState{exec: executor.NewPod(), changed: make(chan struct{}, 1)}
+		s.states[uid] = st
+	}
+	return st
+}
+
+// Changed tells who watches the end of a pod that something happened to it in the runtime or its probes.
+func (s *Syncer) Changed(uid types.UID) {
+	s.mu.Lock()
+	st := s.states[uid]
+	s.mu.Unlock()
+	if st == nil {
+		return
+	}
+	select {
+	case st.changed <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,429 @@
+package podsyncer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/admission"
+	"bonsai/pkg/kubelet/executor"
+	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/localstorage"
+	"bonsai/pkg/kubelet/podworker"
+	"bonsai/pkg/kubelet/prober"
+	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/kubelet/status"
+)
+
+// parts are all that a Syncer works with. They note what is done, in order, and fail where fail says so, by the note's first word.
+type parts struct {
+	mu    sync.Mutex
+	notes []string
+	fail  map[string]error
+	// rt is what the runtime has; act changes it.
+	rt  runtime.PodStatus
+	act func(plan lifecycle.Plan)
+	// killing, if not nil, holds up the end of containers.
+	killing chan struct{}
+	told    *corev1.Pod
+	status  corev1.PodStatus // as last set
+	verdict admission.Verdict
+	why     *admission.Rejection
+	excess  *localstorage.Excess
+	facts   int // how often they were gathered
+}
+
+func (p *parts) note(format string, args ...any) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := fmt.Sprintf(format, args...)
+	p.notes = append(p.notes, n)
+	what, _, _ := strings.Cut(n, " ")
+	return p.fail[what]
+}
+
+// took returns the notes so far and begins anew.
+func (p *parts) took() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := strings.Join(p.notes, ", ")
+	p.notes = nil
+	return n
+}
+
+func (p *parts) PodStatus(context.Context, types.UID) (*runtime.PodStatus, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rt := p.rt
+	rt.Containers = slices.Clone(p.rt.Containers)
+	return &rt, p.fail["look"]
+}
+
+// set changes what the runtime has.
+func (p *parts) set(f func(*runtime.PodStatus)) { p.mu.Lock(); defer p.mu.Unlock(); f(&p.rt) }
+
+func (p *parts) RemoveContainer(_ context.Context, id string) error {
+	return p.note("container- %s", id)
+}
+func (p *parts) RemoveSandbox(_ context.Context, id string) error { return p.note("sandbox- %s", id) }
+
+func (p *parts) RetryPulls(context.Context, *corev1.Pod, *executor.Pod) {}
+func (p *parts) BackOff(*corev1.Pod, *executor.Pod, *runtime.PodStatus) map[string]time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.facts++
+	return nil
+}
+func (p *parts) HoldBack(lifecycle.Facts, *executor.Pod, lifecycle.Plan) {}
+func (p *parts) PrepareRunning(context.Context, *corev1.Pod, *executor.Pod, *runtime.PodStatus) error {
+	return p.note("prepare")
+}
+func (p *parts) Act(_ context.Context, _ lifecycle.Facts, _ *executor.Pod, plan lifecycle.Plan) error {
+	if p.act != nil {
+		p.act(plan)
+	}
+	return p.note("act sandbox=%v start=%d", plan.NewSandbox, len(plan.Start))
+}
+func (p *parts) KillPod(ctx context.Context, _ *corev1.Pod, _ *runtime.PodStatus, grace time.Duration) error {
+	if p.killing != nil {
+		select {
+		case <-p.killing:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return p.note("kill %s", grace)
+}
+
+func (p *parts) Begin(types.UID) *corev1.Pod { p.note("begin"); return p.told }
+func (p *parts) Shown(pod *corev1.Pod) *corev1.Pod {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	shown := *pod
+	shown.Status = *p.status.DeepCopy()
+	return &shown
+}
+func (p *parts) Forget(*corev1.Pod) { p.note("forget") }
+
+func (p *parts) Set(_ types.UID, st corev1.PodStatus) {
+	p.note("status %s %s", st.Phase, st.Reason)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.status = st
+}
+func (p *parts) Delete(types.UID) { p.note("delete") }
+
+func (p *parts) Admit(*corev1.Pod) (admission.Verdict, *admission.Rejection) { return p.verdict, p.why }
+func (p *parts) Release(types.UID)                                           { p.note("release") }
+
+func (p *parts) Update(_ *corev1.Pod, targets map[string]prober.Target) {
+	p.note("probes %d", len(targets))
+}
+func (p *parts) Result(string, prober.Kind) prober.Result { return prober.Success }
+func (p *parts) StopLivenessAndStartup(types.UID)         { p.note("readiness only") }
+
+func (p *parts) Excess(types.UID) *localstorage.Excess { return p.excess }
+
+func (p *parts) Unmount(context.Context, types.UID) error   { return p.note("unmount") }
+func (p *parts) UpdateQoS(pods []*corev1.Pod) error         { return p.note("qos %d", len(pods)) }
+func (p *parts) RemovePod(context.Context, types.UID) error { return p.note("cgroup-") }
+func (p *parts) Track(*corev1.Pod)                          { p.note("track") }
+func (p *parts) Untrack(types.UID)                          { p.note("untrack") }
+func (p *parts) Pod(_ *corev1.Pod, _, reason, _ string)     { p.note("event %s", reason) }
+
+// What has other methods of the same names.
+type (
+	probes  struct{ *parts }
+	volumes struct{ *parts }
+	logs    struct{ *parts }
+)
+
+func (p probes) Remove(types.UID)                         { p.note("probes-") }
+func (v volumes) Remove(context.Context, types.UID) error { return v.note("directory-") }
+func (l logs) RemovePod(namespace, name string, _ types.UID) error {
+	return l.note("logs- %s %s", namespace, name)
+}
+
+// setup returns a Syncer of a node where a pod is admitted and nothing runs.
+func setup() (*Syncer, *parts) {
+	p := &parts{verdict: admission.Admitted, fail: map[string]error{}}
+	return New(Config{Runtime: p, Executor: p, Pods: p, Status: p, Admission: p, Probes: probes{p}, Storage: p, Volumes: volumes{p}, Cgroups: p, Objects: p,
+		Logs: logs{p}, Events: p, Evicted: func(signal string) { p.note("evicted %s", signal) }, HostIPs: func() []string { return []string{"192.0.2.1"} },
+		Active: func() []*corev1.Pod { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler)}), p
+}
+
+func onePod() *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Name: "p", Namespace: "ns"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}
+}
+
+// runs is a pod whose only container runs.
+func runs(rt *runtime.PodStatus) {
+	rt.Sandboxes = []runtime.Sandbox{{ID: "s1", Ready: true, IPs: []string{"10.0.0.1"}}}
+	rt.Containers = []runtime.Container{{ID: runtime.ContainerID{Type: "r", ID: "c1"}, Name: "c", SandboxID: "s1", State: runtime.StateRunning, StartedAt: time.Now(),
+		Hash: lifecycle.Hash(&corev1.Container{Name: "c"})}}
+}
+
+// ended is one whose container and sandbox have ended.
+func ended(rt *runtime.PodStatus) {
+	rt.Sandboxes[0].Ready = false
+	rt.Containers[0].State, rt.Containers[0].FinishedAt = runtime.StateExited, time.Now()
+}
+
+func expect(t *testing.T, what string, p *parts, want string) {
+	t.Helper()
+	if got := p.took(); got != want {
+		t.Errorf("%s:\n got %s\nwant %s", what, got, want)
+	}
+}
+
+// Round by round: look, report, act, until there is nothing to do. The facts are gathered once for each look.
+func TestSync(t *testing.T) {
+	t.Parallel()
+	s, p := setup()
+	p.told = onePod()
+	p.act = func(plan lifecycle.Plan) {
+		p.set(func(rt *runtime.PodStatus) {
+			if runs(rt); plan.NewSandbox {
+				rt.Containers = nil
+			}
+		})
+	}
+	out, err := s.Sync(t.Context(), onePod())
+	if err != nil || out != (podworker.Outcome{}) {
+		t.Errorf("%+v %v", out, err)
+	}
+	expect(t, "a new pod", p, "begin, track, qos 0, probes 0, status Pending , prepare, act sandbox=true start=0, "+
+		"probes 0, status Pending , prepare, act sandbox=false start=1, probes 1, status Running , prepare")
+	if p.facts != 3 {
+		t.Errorf("facts gathered %d times in 3 rounds", p.facts)
+	}
+	if _, err := s.Sync(t.Context(), onePod()); err != nil {
+		t.Error(err)
+	}
+	expect(t, "again", p, "probes 1, status Running , prepare")
+	p.fail["look"] = errors.New("down")
+	if _, err := s.Sync(t.Context(), onePod()); !errors.Is(err, p.fail["look"]) {
+		t.Error(err)
+	}
+	expect(t, "a runtime that is down", p, "")
+}
+
+// A plan that never gets empty does not keep the worker for good.
+func TestSyncSettles(t *testing.T) {
+	t.Parallel()
+	s, p := setup()
+	if _, err := s.Sync(t.Context(), onePod()); err == nil || err.Error() != "pod ns/p did not settle in 50 rounds" {
+		t.Error(err)
+	}
+	if got := strings.Count(p.took(), "act"); got != maxRounds {
+		t.Errorf("%d rounds", got)
+	}
+}
+
+// What ends a pod before its plan is asked for, and what its status says then.
+func TestWhyAPodEnds(t *testing.T) {
+	t.Parallel()
+	limit := int64(5)
+	for name, c := range map[string]struct {
+		change func(p *parts, pod *corev1.Pod)
+		grace  time.Duration
+		notes  string
+	}{
+		"it waits for its place": {func(p *parts, _ *corev1.Pod) { p.verdict = admission.Waiting }, -1, "begin"},
+		"it gets no place": {func(p *parts, _ *corev1.Pod) {
+			p.verdict, p.why = admission.Rejected, &admission.Rejection{Reason: "OutOfcpu"}
+		}, 0,
+			"begin, event OutOfcpu, release, status Failed OutOfcpu"},
+		"it loses its place": {func(p *parts, _ *corev1.Pod) {
+			p.verdict, p.why = admission.Preempted, &admission.Rejection{Reason: "Preempting"}
+			runs(&p.rt)
+		}, 0, "begin, event Preempting, status Running Preempting"},
+		"it ended in an earlier life": {func(p *parts, _ *corev1.Pod) { p.status.Phase = corev1.PodSucceeded }, 0, "begin, release, status Succeeded "},
+		"it fills the disk": {func(p *parts, _ *corev1.Pod) {
+			p.excess = &localstorage.Excess{Signal: "emptydirfs.limit", Message: "why"}
+			runs(&p.rt)
+		}, evictionGrace, "begin, qos 0, probes 1, evicted emptydirfs.limit, event Evicted, status Running Evicted"},
+		"it has used up its time": {func(p *parts, pod *corev1.Pod) {
+			pod.Spec.ActiveDeadlineSeconds = &limit
+			p.status.StartTime = &metav1.Time{Time: time.Now().Add(-time.Minute)}
+			runs(&p.rt)
+		}, 0, "begin, qos 0, probes 1, event DeadlineExceeded, status Running DeadlineExceeded"},
+	} {
+		s, p := setup()
+		pod := onePod()
+		c.change(p, pod)
+		out, err := s.Sync(t.Context(), pod)
+		if err != nil || out.Ended != (c.grace >= 0) || (out.Grace != nil) != (c.grace > 0) || out.Grace != nil && *out.Grace != c.grace {
+			t.Errorf("%s: %+v %v", name, out, err)
+		}
+		expect(t, name, p, c.notes)
+	}
+}
+
+// A pod that the node refuses shows why in kubectl's column STATUS, which the state of a container would hide.
+func TestARefusedPodTellsOfNoContainers(t *testing.T) {
+	t.Parallel()
+	s, p := setup()
+	st := s.state("u")
+	st.rejected = &admission.Rejection{Reason: "OutOfpods"}
+	s.report(s.facts(onePod(), st, &runtime.PodStatus{}, false), st, true)
+	if p.status.Phase != corev1.PodFailed || p.status.Reason != "OutOfpods" || len(p.status.ContainerStatuses) != 0 {
+		t.Errorf("refused: %+v", p.status)
+	}
+	taken := s.state("taken")
+	taken.rejected, taken.admitted = &admission.Rejection{Reason: "Evicted"}, true
+	s.report(s.facts(onePod(), taken, &runtime.PodStatus{}, false), taken, true)
+	if len(p.status.ContainerStatuses) != 1 {
+		t.Errorf("taken: %+v", p.status)
+	}
+}
+
+// A pod that loses its place fails with upstream's reason when its containers have ended, not before: its place is not free.
+func TestPreempted(t *testing.T) {
+	t.Parallel()
+	s, p := setup()
+	p.verdict, p.why = admission.Preempted, &admission.Rejection{Reason: "Preempting", Message: "Preempted in order to admit critical pod"}
+	p.rt.Containers = []runtime.Container{{Name: "c", State: runtime.StateUnknown}}
+	if out, err := s.Sync(t.Context(), onePod()); err != nil || !out.Ended {
+		t.Fatal(out, err)
+	}
+	expect(t, "while a container may run", p, "begin, event Preempting, status Pending Preempting")
+	p.rt.Containers = nil
+	if err := s.Terminate(t.Context(), onePod(), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if p.status.Phase != corev1.PodFailed || p.status.Reason != "Preempting" || p.status.Message != "Preempted in order to admit critical pod" {
+		t.Errorf("status %s %s: %s", p.status.Phase, p.status.Reason, p.status.Message)
+	}
+	if !slices.ContainsFunc(p.status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "TerminationByKubelet" &&
+			c.Message == "Pod was preempted by Kubelet to accommodate a critical pod."
+	}) {
+		t.Errorf("conditions %v", p.status.Conditions)
+	}
+	if got := p.took(); !strings.HasSuffix(got, "probes-, release, status Failed Preempting") {
+		t.Error(got)
+	}
+}
+
+// While containers use their grace period the status is kept fresh by what happens to them, and costs no looks otherwise.
+func TestTerminate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, p := setup()
+		p.killing = make(chan struct{})
+		runs(&p.rt)
+		done := make(chan error)
+		go func() { done <- s.Terminate(t.Context(), onePod(), 7*time.Second) }()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		expect(t, "at first", p, "readiness only, status Running ")
+		for range 2 {
+			s.Changed("u")
+			s.Changed("other")
+			synctest.Wait()
+			expect(t, "after a change", p, "status Running ")
+		}
+		if len(s.states) != 1 {
+			t.Error("a pod that is not known is remembered")
+		}
+		p.set(ended)
+		close(p.killing)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		expect(t, "at the end", p, "kill 7s, probes-, release, status Succeeded ")
+	})
+}
+
+// A pod counts as ended only when the runtime says so.
+func TestTerminateFails(t *testing.T) {
+	t.Parallel()
+	s, p := setup()
+	runs(&p.rt)
+	if err := s.Terminate(t.Context(), onePod(), 0); err == nil || err.Error() != "pod ns/p still has running containers" {
+		t.Error(err)
+	}
+	expect(t, "containers that do not end", p, "readiness only, status Running , kill 0s, probes-")
+	p.fail["kill"] = errors.New("hung")
+	if err := s.Terminate(t.Context(), onePod(), 0); !errors.Is(err, p.fail["kill"]) {
+		t.Error(err)
+	}
+	expect(t, "a kill that fails", p, "readiness only, status Running , kill 0s")
+}
+
+// What is left of a pod goes in an order in which nothing is lost that a step, tried again, needs.
+func TestTheEnd(t *testing.T) {
+	t.Parallel()
+	s, p := setup()
+	pod := onePod()
+	p.fail["cgroup-"] = errors.New("busy")
+	if err := s.Cleanup(t.Context(), pod); !errors.Is(err, p.fail["cgroup-"]) {
+		t.Error(err)
+	}
+	expect(t, "a cgroup that stays", p, "unmount, cgroup-")
+	delete(p.fail, "cgroup-")
+	if err := s.Cleanup(t.Context(), pod); err != nil {
+		t.Error(err)
+	}
+	expect(t, "cleanup", p, "unmount, cgroup-, untrack")
+	if err := s.Finish(t.Context(), pod); err != nil {
+		t.Error(err)
+	}
+	expect(t, "a pod that ended by itself", p, "")
+	pod.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	static := pod.DeepCopy()
+	static.Annotations = map[string]string{runtime.AnnotationConfigSource: runtime.SourceFile}
+	if err := errors.Join(s.Finish(t.Context(), pod), s.Finish(t.Context(), static)); err != nil {
+		t.Error(err)
+	}
+	expect(t, "a deleted pod and a static one", p, "delete")
+	s.state("u")
+	runs(&p.rt)
+	p.fail["directory-"] = errors.New("busy")
+	if err := s.Forget(t.Context(), pod); !errors.Is(err, p.fail["directory-"]) || len(s.states) != 1 {
+		t.Error(err, len(s.states))
+	}
+	delete(p.fail, "directory-")
+	p.took()
+	if err := s.Forget(t.Context(), pod); err != nil || len(s.states) != 0 {
+		t.Error(err, len(s.states))
+	}
+	expect(t, "forgetting", p, "sandbox- s1, container- c1, directory-, logs- ns p, untrack, forget")
+}
+
+// Every condition that lifecycle computes reaches the API: one that status.Own does not name is taken for somebody else's and dropped.
+func TestEveryConditionIsOurs(t *testing.T) {
+	t.Parallel()
+	rules := []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers,
+		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}}}}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", RestartPolicyRules: rules}}}}
+	rt := &runtime.PodStatus{Sandboxes: []runtime.Sandbox{{ID: "s", Ready: true}},
+		Containers: []runtime.Container{{ID: runtime.ContainerID{ID: "x"}, Name: "c", SandboxID: "s", State: runtime.StateExited, ExitCode: 42}}}
+	got := lifecycle.Status(lifecycle.Facts{Pod: pod, Runtime: rt, Now: time.Now()}, lifecycle.Report{Disruption: "evicted"})
+	has := func(kind corev1.PodConditionType) bool {
+		return slices.ContainsFunc(got.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
+	}
+	if !has(corev1.DisruptionTarget) {
+		t.Errorf("the kubelet ends the pod, and its conditions do not say so: %v", got.Conditions)
+	}
+	if !has(corev1.AllContainersRestarting) {
+		t.Errorf("the pod's containers are to be restarted, and its conditions do not say so: %v", got.Conditions)
+	}
+	for _, c := range got.Conditions {
+		if !status.Own(c.Type) {
+			t.Errorf("condition %s is computed, and never written", c.Type)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package podsyncer
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/admission"
+	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/podworker"
+	"bonsai/pkg/kubelet/runtime"
+)
+
+var _ podworker.Steps = (*Syncer)(nil)
+
+// maxRounds bounds the rounds of one sync; more are a sign of a mistake, and the next sync goes on.
+const maxRounds = 50
+
+// Sync implements podworker.Steps: rounds, until there is nothing more to do.
+func (s *Syncer) Sync(ctx context.Context, pod *corev1.Pod) (podworker.Outcome, error) {
+	st := s.state(pod.UID)
+	if !st.begun {
+		s.begin(pod)
+		st.begun = true
+	}
+	for range maxRounds {
+		out, again, err := s.round(ctx, pod, st)
+		if err != nil || !again {
+			return out, err
+		}
+	}
+	return podworker.Outcome{}, fmt.Errorf("pod %s/%s did not settle in %d rounds", pod.Namespace, pod.Name, maxRounds)
+}
+
+// begin has the pod's objects watched. That was asked for when its source told of the pod, but may have been undone since, with the end of an
+// earlier life of it. A static pod refers to none.
+func (s *Syncer) begin(pod *corev1.Pod) {
+	if told := s.cfg.Pods.Begin(pod.UID); told != nil && !runtime.IsStatic(told) {
+		s.cfg.Objects.Track(told)
+	}
+}
+
+// round looks once, gathers the facts once, plans, reports and acts. again: something was done, so it is looked again at what came of it.
+func (s *Syncer) round(ctx context.Context, pod *corev1.Pod, st *podState) (out podworker.Outcome, again bool, err error) {
+	rt, err := s.look(ctx, pod)
+	if err != nil {
+		return podworker.Outcome{}, false, err
+	}
+	pod = s.cfg.Pods.Shown(pod)
+	over := terminal(pod.Status.Phase) // ended before this kubelet began: it takes nothing of the node
+	verdict := admission.Rejected
+	if !over {
+		verdict = s.admit(pod, st)
+	}
+	switch verdict {
+	case admission.Waiting:
+		return podworker.Outcome{}, false, nil // it is woken
+	case admission.Admitted:
+		s.cfg.Executor.RetryPulls(ctx, pod, st.exec)
+		s.updateProbes(pod, rt)
+	}
+	f := s.facts(pod, st, rt, false)
+	if verdict != admission.Admitted {
+		s.report(f, st, verdict == admission.Rejected && !over)
+		return podworker.Outcome{Ended: true}, false, nil
+	}
+	if s.evict(f, st) {
+		return podworker.Outcome{Ended: true, Grace: new(evictionGrace)}, false, nil
+	}
+	deadline := lifecycle.Deadline(pod)
+	if s.expire(f, st, deadline) {
+		return podworker.Outcome{Ended: true}, false, nil
+	}
+	plan := lifecycle.Next(f)
+	s.cfg.Executor.HoldBack(f, st.exec, plan)
+	if now := s.report(f, st, false); terminal(now.Phase) {
+		return podworker.Outcome{Ended: true}, false, nil
+	}
+	if err := s.cfg.Executor.PrepareRunning(ctx, pod, st.exec, rt); err != nil {
+		return podworker.Outcome{}, false, err
+	}
+	if plan.Done() {
+		return podworker.Outcome{Wake: lifecycle.Earlier(plan.Wake, deadline)}, false, nil
+	}
+	return podworker.Outcome{}, true, s.cfg.Executor.Act(ctx, f, st.exec, plan)
+}
+
+// admit asks whether the node takes, and keeps, a pod; why it does not is kept.
+func (s *Syncer) admit(pod *corev1.Pod, st *podState) admission.Verdict {
+	if st.rejected != nil {
+		return admission.Rejected
+	}
+	verdict, why := s.cfg.Admission.Admit(pod)
+	switch verdict {
+	case admission.Preempted:
+		st.disruption = "Pod was preempted by Kubelet to accommodate a critical pod."
+		fallthrough
+	case admission.Rejected:
+		st.rejected = why
+		s.cfg.Events.Pod(pod, corev1.EventTypeWarning, why.Reason, why.Message)
+	}
+	if verdict == admission.Admitted && !st.admitted {
+		st.admitted = true
+		if err := s.cfg.Cgroups.UpdateQoS(s.cfg.Active()); err != nil {
+			s.cfg.Log.Warn("cgroups of the service classes not updated", "err", err)
+		}
+	}
+	return verdict
+}
+
+// look asks the runtime for the pod.
+func (s *Syncer) look(ctx context.Context, pod *corev1.Pod) (*runtime.PodStatus, error) {
+	rt, err := s.cfg.Runtime.PodStatus(ctx, pod.UID)
+	if err != nil {
+		return nil, fmt.Errorf("look at the pod in the container runtime: %w", err)
+	}
+	rt.Name, rt.Namespace = pod.Name, pod.Namespace
+	return rt, nil
+}

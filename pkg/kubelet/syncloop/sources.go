@@ -1,0 +1,108 @@
+package syncloop
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/trace"
+)
+
+// apiSource takes what the API server says of pods.
+type apiSource struct {
+	*Loop
+	// ctx is the source's own, for the records of steps.
+	ctx context.Context
+}
+
+// Update implements Handler.
+func (s apiSource) Update(pod *corev1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if runtime.IsMirror(pod) {
+		s.cfg.Pods.UpdateMirror(pod)
+		return
+	}
+	old := s.cfg.Pods.Update(pod)
+	if old == nil {
+		s.cfg.Admission.Add(pod)
+		now := time.Now()
+		trace.Step(s.ctx, s.cfg.Log, pod, "kubelet.seen", now, now)
+	} else {
+		s.cfg.Admission.Update(pod)
+		if sameWork(old, pod, s.cfg.Own) {
+			return
+		}
+	}
+	// A pod whose containers have ended reads nothing any more.
+	if !s.cfg.Workers.Ended(pod.UID) {
+		s.cfg.Objects.Track(pod)
+	}
+	if old != nil && (!maps.Equal(old.Labels, pod.Labels) || !maps.Equal(old.Annotations, pod.Annotations)) {
+		s.cfg.Volumes.Update(pod)
+	}
+	s.cfg.Workers.Update(pod)
+}
+
+// Remove implements Handler.
+func (s apiSource) Remove(pod *corev1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if runtime.IsMirror(pod) {
+		s.cfg.Pods.RemoveMirror(pod)
+		return
+	}
+	s.cfg.Pods.Remove(pod)
+	s.cfg.Admission.Withdraw(pod.UID)
+	if s.cfg.Workers.Known(pod.UID) {
+		s.cfg.Workers.Remove(pod)
+	} else {
+		s.cfg.Objects.Untrack(pod.UID)
+	}
+}
+
+// staticSource takes what the manifests say of static pods.
+type staticSource struct{ *Loop }
+
+// Update implements Handler.
+func (s staticSource) Update(pod *corev1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cfg.Pods.Update(pod)
+	s.cfg.Admission.Add(pod)
+	s.cfg.Workers.Update(pod)
+}
+
+// Remove implements Handler. A pod that no worker knows is one of an earlier life of the kubelet: it is ended, too.
+func (s staticSource) Remove(pod *corev1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cfg.Pods.Remove(pod)
+	s.cfg.Admission.Withdraw(pod.UID)
+	s.cfg.Workers.Remove(pod)
+}
+
+// sameWork tells whether two versions of a pod ask the kubelet for the same: only what it reports itself differs. own names
+// the conditions that the kubelet writes.
+func sameWork(a, b *corev1.Pod, own func(corev1.PodConditionType) bool) bool {
+	if a.UID != b.UID || a.Generation != b.Generation || !equality.Semantic.DeepEqual(a.Spec, b.Spec) ||
+		!equality.Semantic.DeepEqual(a.Labels, b.Labels) || !equality.Semantic.DeepEqual(a.Annotations, b.Annotations) ||
+		!a.DeletionTimestamp.Equal(b.DeletionTimestamp) || !equality.Semantic.DeepEqual(a.DeletionGracePeriodSeconds, b.DeletionGracePeriodSeconds) {
+		return false
+	}
+	return equality.Semantic.DeepEqual(foreign(a, own), foreign(b, own))
+}
+
+func foreign(p *corev1.Pod, own func(corev1.PodConditionType) bool) map[corev1.PodConditionType]corev1.ConditionStatus {
+	out := map[corev1.PodConditionType]corev1.ConditionStatus{}
+	for _, c := range p.Status.Conditions {
+		if !own(c.Type) {
+			out[c.Type] = c.Status
+		}
+	}
+	return out
+}

@@ -1,0 +1,158 @@
+// Package syncloop hands the pods that the sources tell of to their workers, and whoever else must know of a pod hears of it first. It says
+// from when on which pods are known: what ran before the kubelet began, before any source speaks; that all sources have told of all
+// their pods; and then, which pods of the runtime no source knows. These are ended.
+package syncloop
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// patience is how long static pods wait for the statuses that their mirrors tell.
+const patience = time.Second
+
+// Handler is what a source tells of pods: each that is new, changed or gone, one after the other.
+type Handler = interface {
+	Update(pod *corev1.Pod)
+	Remove(pod *corev1.Pod)
+}
+
+// Source tells of pods.
+type Source interface {
+	// Run tells of pods until ctx ends.
+	Run(ctx context.Context, h Handler) error
+	// Synced tells whether all pods that the source had at its begin were told of.
+	Synced() bool
+}
+
+// StaticSource tells of the node's static pods.
+type StaticSource interface {
+	Source
+	// Left tells, before Run, which static pods an earlier life of the kubelet has left in the runtime: those that are not there any more are
+	// told of as removed.
+	Left(pods map[types.UID]*corev1.Pod)
+}
+
+// Pods knows the pods and the mirrors.
+type Pods interface {
+	// Update returns what was told of the pod before, nil if it is new.
+	Update(pod *corev1.Pod) (before *corev1.Pod)
+	Remove(pod *corev1.Pod)
+	UpdateMirror(mirror *corev1.Pod)
+	RemoveMirror(mirror *corev1.Pod)
+	// Known tells whether a source tells of the pod.
+	Known(uid types.UID) bool
+}
+
+// Workers do everything to pods.
+type Workers interface {
+	Update(pod *corev1.Pod)
+	Remove(pod *corev1.Pod)
+	// Known tells whether there is a worker of the pod, Ended whether it has ended all of the pod's containers.
+	Known(uid types.UID) bool
+	Ended(uid types.UID) bool
+}
+
+// Admission gives pods their places on the node.
+type Admission interface {
+	// Ran tells of a pod that the runtime had before the kubelet began.
+	Ran(uid types.UID)
+	Add(pod *corev1.Pod)
+	Update(pod *corev1.Pod)
+	Withdraw(uid types.UID)
+	// Open tells that all pods and the Node are known.
+	Open()
+}
+
+// Objects watches what pods refer to.
+type Objects interface {
+	Track(pod *corev1.Pod)
+	Untrack(uid types.UID)
+}
+
+// Volumes hears of pods whose volumes may say something else now.
+type Volumes interface {
+	Update(pod *corev1.Pod)
+}
+
+// Config is what a Loop needs; everything but Static is required.
+type Config struct {
+	API Source
+	// Static is nil on a node without static pods.
+	Static    StaticSource
+	Pods      Pods
+	Workers   Workers
+	Admission Admission
+	Objects   Objects
+	Volumes   Volumes
+	// Own tells whether the kubelet itself writes conditions of that type.
+	Own func(corev1.PodConditionType) bool
+	// Registered is closed when the Node is known.
+	Registered <-chan struct{}
+	Log        *slog.Logger
+}
+
+// Loop hands pods to workers. Its methods are safe for concurrent use.
+type Loop struct {
+	cfg Config
+	// listed is closed when the runtime was first listed: which pods it had before is known then.
+	listed chan struct{}
+	// left are the static pods that it had, by uid; read only once listed is closed.
+	left map[types.UID]*corev1.Pod
+	// mu is locked while a source tells of a pod, and while it is looked which pods no source knows.
+	mu sync.Mutex
+}
+
+// New returns a Loop that hears of pods with Run.
+func New(cfg Config) *Loop {
+	return &Loop{cfg: cfg, listed: make(chan struct{}), left: map[types.UID]*corev1.Pod{}}
+}
+
+// Run lets the sources speak until ctx ends: only when it is known which pods ran before, for these keep their places.
+func (l *Loop) Run(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-l.listed:
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return l.cfg.API.Run(ctx, apiSource{l, ctx}) })
+	if l.cfg.Static != nil {
+		g.Go(func() error { return l.runStatic(ctx) })
+	}
+	g.Go(func() error { l.open(ctx); return nil })
+	return g.Wait()
+}
+
+func (l *Loop) runStatic(ctx context.Context) error {
+	l.cfg.Static.Left(l.left)
+	// The statuses of static pods are in their mirrors: they are worth a short wait, but not more, for the API server may be one of them.
+	brief, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cache.WaitForCacheSync(brief.Done(), l.cfg.API.Synced)
+	return l.cfg.Static.Run(ctx, staticSource{l})
+}
+
+// open lets pods of the API server be decided on once all are known that could be before them, and the Node's labels.
+func (l *Loop) open(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-l.cfg.Registered:
+	}
+	if cache.WaitForCacheSync(ctx.Done(), l.Synced) {
+		l.cfg.Admission.Open()
+	}
+}
+
+// Synced tells whether all sources have told of all their pods once.
+func (l *Loop) Synced() bool {
+	return l.cfg.API.Synced() && (l.cfg.Static == nil || l.cfg.Static.Synced())
+}
