@@ -13,40 +13,25 @@ import (
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/core"
 )
 
-// coreClient returns a REST client for core/v1 with the administrator's identity.
-func (c Config) coreClient() (*rest.RESTClient, error) {
+// coreClient returns a client for what the cluster's command reads, with the administrator's identity.
+func (c Config) coreClient() (*apiclient.Client, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", c.layout().kubeconfig(administrator))
 	if err != nil {
 		return nil, err
 	}
-	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
+	s, err := apiclient.NewScheme(apiclient.Only(corev1.SchemeGroupVersion, &corev1.Node{}, &corev1.NodeList{}, &corev1.Pod{}, &corev1.PodList{}))
+	if err != nil {
 		return nil, err
 	}
-	config.APIPath = "/api"
-	config.GroupVersion = new(corev1.SchemeGroupVersion)
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	config.ContentType = runtime.ContentTypeProtobuf
-	config.QPS = -1
-	return rest.RESTClientFor(config)
-}
-
-// nodeListWatch lists and watches nodes; name "" is all of them.
-func nodeListWatch(client *rest.RESTClient, name string) cache.ListerWatcher {
-	selector := fields.Everything()
-	if name != "" {
-		selector = fields.OneTermEqualSelector("metadata.name", name)
-	}
-	return cache.NewListWatchFromClient(client, "nodes", metav1.NamespaceAll, selector)
+	return apiclient.New(config, s)
 }
 
 // followPodRoutes keeps the host's routes to the pods of every node, until ctx ends: the API server reaches webhooks and
@@ -75,7 +60,7 @@ func (c Config) followPodRoutes(ctx context.Context, log *slog.Logger) {
 		}
 	}
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: nodeListWatch(client, ""), ObjectType: &corev1.Node{}, ResyncPeriod: time.Minute,
+		ListerWatcher: core.Nodes(client).ListWatch(apiclient.Selection{Newest: true}), ObjectType: &corev1.Node{}, ResyncPeriod: time.Minute,
 		Handler: cache.ResourceEventHandlerFuncs{AddFunc: route, UpdateFunc: func(_, obj any) { route(obj) }, DeleteFunc: forget},
 	})
 	informer.RunWithContext(ctx)
@@ -153,7 +138,7 @@ func (c Config) waitNodes(ctx context.Context) error {
 	}
 	isReady := map[string]bool{}
 	for ctx.Err() == nil {
-		w, err := client.Get().Resource("nodes").VersionedParams(&metav1.ListOptions{Watch: true}, metav1.ParameterCodec).Watch(ctx)
+		w, err := core.Nodes(client).Watch(ctx, "", metav1.ListOptions{})
 		if err != nil {
 			return fmt.Errorf("watch nodes: %w", err)
 		}
@@ -177,14 +162,12 @@ func (c Config) waitNodes(ctx context.Context) error {
 }
 
 // dnsPodAddress returns the address of a Ready DNS pod, "" if there is none yet.
-func dnsPodAddress(ctx context.Context, client *rest.RESTClient) (string, error) {
-	var pods corev1.PodList
-	err := client.Get().Namespace(metav1.NamespaceSystem).Resource("pods").
-		VersionedParams(&metav1.ListOptions{LabelSelector: "k8s-app=kube-dns"}, metav1.ParameterCodec).Do(ctx).Into(&pods)
+func dnsPodAddress(ctx context.Context, client *apiclient.Client) (string, error) {
+	pods, err := core.Pods(client).List(ctx, metav1.NamespaceSystem, metav1.ListOptions{LabelSelector: "k8s-app=kube-dns"})
 	if err != nil {
 		return "", fmt.Errorf("list the pods of the cluster's DNS: %w", err)
 	}
-	for _, pod := range pods.Items {
+	for _, pod := range pods {
 		for _, condition := range pod.Status.Conditions {
 			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
 				return pod.Status.PodIP, nil

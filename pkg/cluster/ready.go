@@ -9,7 +9,9 @@ import (
 	"os"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/apiclient/core"
 )
 
 // askTimeout bounds one question to the API server.
@@ -47,13 +49,13 @@ func (c Config) readyNodes(ctx context.Context) (map[string]bool, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	var nodes corev1.NodeList
-	if err := client.Get().Resource("nodes").Do(ctx).Into(&nodes); err != nil {
+	nodes, err := core.Nodes(client).List(ctx, "", metav1.ListOptions{})
+	if err != nil {
 		return nil, fmt.Errorf("ask the API server for the nodes: %w", err)
 	}
 	isReady := map[string]bool{}
-	for i := range nodes.Items {
-		isReady[nodes.Items[i].Name] = ready(&nodes.Items[i])
+	for _, node := range nodes {
+		isReady[node.Name] = ready(node)
 	}
 	return isReady, nil
 }
