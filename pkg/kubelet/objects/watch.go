@@ -4,11 +4,11 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
+
+	"bonsai/pkg/apiclient"
 )
 
-// watch follows one object until its last user is gone or ctx is done. client-go's reflector does the listing, the resuming and
-// the backing off; its store is the entry itself.
+// watch follows one object until its last user is gone or ctx is done.
 func (c *Cache) watch(ctx context.Context, e *entry) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -20,47 +20,38 @@ func (c *Cache) watch(ctx context.Context, e *entry) {
 		}
 	}()
 	lister := c.cfg.Client.Objects(e.kind.plural(), e.namespace, "metadata.name="+e.name)
-	cache.NewReflectorWithOptions(lister, nil, store{c, e}, cache.ReflectorOptions{Name: "kubelet-" + e.kind.singular()}).RunWithContext(ctx)
+	apiclient.Follow(ctx, lister, "kubelet-"+e.kind.singular(), store{c, e}, c.cfg.Log)
 }
 
-// store is the reflector's view of an entry.
+// store is an entry that is told what becomes of its object.
 type store struct {
 	c *Cache
 	e *entry
 }
 
-var _ cache.ReflectorStore = store{}
+var _ apiclient.Sink[metav1.Object] = store{}
 
-// Add records the object.
-func (s store) Add(obj any) error { return s.Update(obj) }
-
-// Update records the object.
-func (s store) Update(obj any) error {
-	if o, ok := obj.(metav1.Object); ok && o.GetName() == s.e.name {
+// Set records the object.
+func (s store) Set(o metav1.Object) {
+	if o.GetName() == s.e.name {
 		s.c.changed(s.e, o)
 	}
-	return nil
 }
 
 // Delete records that there is no object.
-func (s store) Delete(obj any) error {
-	if o, ok := obj.(metav1.Object); ok && o.GetName() == s.e.name {
+func (s store) Delete(o metav1.Object) {
+	if o.GetName() == s.e.name {
 		s.c.changed(s.e, nil)
 	}
-	return nil
 }
 
 // Replace records the one object of a list, or that there is none.
-func (s store) Replace(list []any, _ string) error {
-	for _, obj := range list {
-		if o, ok := obj.(metav1.Object); ok && o.GetName() == s.e.name {
+func (s store) Replace(all []metav1.Object) {
+	for _, o := range all {
+		if o.GetName() == s.e.name {
 			s.c.changed(s.e, o)
-			return nil
+			return
 		}
 	}
 	s.c.changed(s.e, nil)
-	return nil
 }
-
-// Resync has nothing to do.
-func (s store) Resync() error { return nil }
