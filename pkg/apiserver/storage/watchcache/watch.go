@@ -16,6 +16,9 @@ const (
 	batch = 500
 	// bookmarkEvery is how often a quiet watcher is told how far it is.
 	bookmarkEvery = time.Minute
+	// restEvents is the room for events and changes that a quiet watcher keeps: enough that one for which something changes now and
+	// then does not make it anew each time.
+	restEvents = 8
 )
 
 var errStopped = errors.New("watchcache: watch stopped")
@@ -139,6 +142,7 @@ func (w *watcher) Next(ctx context.Context) ([]storage.Event, error) {
 			return append(w.events, storage.Event{Type: storage.Bookmark, Item: &storage.Item{Revision: reached}}), nil
 		}
 		due = false
+		w.rest()
 		select {
 		case <-wake:
 		case <-ring:
@@ -184,6 +188,17 @@ func (w *watcher) look() (more bool, wake <-chan struct{}, err error) {
 	w.next += uint64(len(w.changes))
 	clear(w.changes) // lets go of what the window drops
 	return len(w.changes) == batch, wake, nil
+}
+
+// rest lets go of what the last events needed, also of their items, which may have been superseded: there may be none for hours.
+func (w *watcher) rest() {
+	if cap(w.events) > restEvents {
+		w.events = nil
+	}
+	if cap(w.changes) > restEvents {
+		w.changes = nil
+	}
+	clear(w.events[:cap(w.events)])
 }
 
 // nextInitial gives the items of the snapshot, and in the end the bookmark if it was asked for.
