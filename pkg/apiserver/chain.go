@@ -18,11 +18,12 @@ import (
 	"bonsai/pkg/slowclient"
 )
 
-// filter wraps a handler in one concern.
-type filter func(http.Handler) http.Handler
+// filter wraps a handler in one concern. While a stream is open all filters are on its goroutine's stack, for a watch mostly doing
+// nothing: so one does its own work in a function that has returned when it calls the next.
+type filter func(http.HandlerFunc) http.HandlerFunc
 
 // chain is the life of a request, first to last.
-func (s *Server) chain(router http.Handler) http.Handler {
+func (s *Server) chain(router http.HandlerFunc) http.HandlerFunc {
 	filters := []filter{
 		s.requestInfo,  // what is asked, and of what: request.Info
 		s.observe,      // metrics, status code, Audit-Id
@@ -41,16 +42,16 @@ func (s *Server) chain(router http.Handler) http.Handler {
 	return h
 }
 
-func (s *Server) requestInfo(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func (s *Server) requestInfo(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		info := rest.InfoOf(r)
 		info.Served = s.Catalog.Snapshot()
-		next.ServeHTTP(w, r.WithContext(request.WithInfo(r.Context(), info)))
-	})
+		next(w, r.WithContext(request.WithInfo(r.Context(), info)))
+	}
 }
 
-func (s *Server) observe(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func (s *Server) observe(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		rec := &recorder{ResponseWriter: w}
 		h := w.Header()
@@ -59,10 +60,10 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		if s.GoAwayChance > 0 && r.ProtoMajor == 2 && rand.Float64() < s.GoAwayChance {
 			h.Set("Connection", "close")
 		}
-		next.ServeHTTP(rec, r)
+		next(rec, r)
 		info := request.InfoFrom(r.Context())
 		s.requests.Observe(info, s.API.Serves(info), rec.code, time.Since(start))
-	})
+	}
 }
 
 // auditID is the client's, if it is reasonable, or a random one.
@@ -87,8 +88,8 @@ func auditID(r *http.Request) string {
 	return string(b[:])
 }
 
-func (s *Server) recover(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func (s *Server) recover(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			p := recover()
 			if p == nil {
@@ -104,33 +105,43 @@ func (s *Server) recover(next http.Handler) http.Handler {
 			}
 			panic(http.ErrAbortHandler)
 		}()
-		next.ServeHTTP(w, r)
-	})
+		next(w, r)
+	}
 }
 
-func (s *Server) deadline(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func (s *Server) deadline(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		if info := request.InfoFrom(r.Context()); rest.LongRunning(info) {
 			stream := slowclient.Stream(w, streamPatience(info))
 			defer stream.End()
-			next.ServeHTTP(stream, r)
+			next(stream, r)
 			return
 		}
-		timeout := s.RequestTimeout
-		if v := timeoutParam(r); v != "" {
-			d, err := time.ParseDuration(v)
-			if err != nil {
-				s.API.WriteError(w, r, apierrors.NewBadRequest(fmt.Sprintf("invalid timeout specified in the request URL - %q: %v", v, err)))
-				return
-			}
-			if d > 0 && d < timeout {
-				timeout = d
-			}
+		timeout, err := s.timeout(r)
+		if err != nil {
+			s.API.WriteError(w, r, err)
+			return
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), timeout)
 		defer cancel()
-		next.ServeHTTP(w, r.WithContext(ctx))
-	})
+		next(w, r.WithContext(ctx))
+	}
+}
+
+// timeout is the server's, or the client's if that is shorter.
+func (s *Server) timeout(r *http.Request) (time.Duration, error) {
+	v := timeoutParam(r)
+	if v == "" {
+		return s.RequestTimeout, nil
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid timeout specified in the request URL - %q: %v", v, err))
+	}
+	if d <= 0 {
+		return s.RequestTimeout, nil
+	}
+	return min(d, s.RequestTimeout), nil
 }
 
 // How long the client of a stream may take to read a piece of it. Watches are read by programs. Logs and terminals are read by
@@ -154,44 +165,58 @@ func timeoutParam(r *http.Request) string {
 	return r.URL.Query().Get("timeout")
 }
 
-func (s *Server) authenticate(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		user, err := s.Authenticator.Authenticate(r)
-		if err != nil || user == nil {
-			if err != nil {
-				s.Log.Info("request not authenticated", "path", r.URL.Path, "err", err)
-			}
-			// Over HTTP/2, too: a stranger that goes on asking must connect anew for it.
-			w.Header().Set("Connection", "close")
-			s.API.WriteError(w, r, apierrors.NewUnauthorized("Unauthorized"))
-			return
+func (s *Server) authenticate(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if user := s.caller(w, r); user != nil {
+			next(w, r.WithContext(request.WithUser(r.Context(), user)))
 		}
-		if user.Name != request.AnonymousUser {
-			introduced(r.Context())
-		}
-		r.Header.Del("Authorization")
-		next.ServeHTTP(w, r.WithContext(request.WithUser(r.Context(), user)))
-	})
+	}
 }
 
-func (s *Server) authorize(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := r.Context()
-		a := authz.Attributes{User: request.UserFrom(ctx), Info: *request.InfoFrom(ctx)}
-		decision, reason, err := s.Authorizer.Authorize(ctx, a)
-		if decision == authz.Allow && runsInPod(r, &a.Info) {
-			a.Verb = "create"
-			decision, reason, err = s.Authorizer.Authorize(ctx, a)
-		}
-		if decision == authz.Allow {
-			next.ServeHTTP(w, r)
-			return
-		}
+// caller is who asks. For a stranger, nil, it has answered.
+func (s *Server) caller(w http.ResponseWriter, r *http.Request) *request.User {
+	user, err := s.Authenticator.Authenticate(r)
+	if err != nil || user == nil {
 		if err != nil {
-			s.Log.Warn("authorization failed", "path", r.URL.Path, "err", err)
+			s.Log.Info("request not authenticated", "path", r.URL.Path, "err", err)
 		}
-		s.refuse(w, r, forbidden(a, reason))
-	})
+		// Over HTTP/2, too: a stranger that goes on asking must connect anew for it.
+		w.Header().Set("Connection", "close")
+		s.API.WriteError(w, r, apierrors.NewUnauthorized("Unauthorized"))
+		return nil
+	}
+	if user.Name != request.AnonymousUser {
+		introduced(r.Context())
+	}
+	r.Header.Del("Authorization")
+	return user
+}
+
+func (s *Server) authorize(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if s.allowed(w, r) {
+			next(w, r)
+		}
+	}
+}
+
+// allowed tells whether the caller may do what is asked. If not, it has answered.
+func (s *Server) allowed(w http.ResponseWriter, r *http.Request) bool {
+	ctx := r.Context()
+	a := authz.Attributes{User: request.UserFrom(ctx), Info: *request.InfoFrom(ctx)}
+	decision, reason, err := s.Authorizer.Authorize(ctx, a)
+	if decision == authz.Allow && runsInPod(r, &a.Info) {
+		a.Verb = "create"
+		decision, reason, err = s.Authorizer.Authorize(ctx, a)
+	}
+	if decision == authz.Allow {
+		return true
+	}
+	if err != nil {
+		s.Log.Warn("authorization failed", "path", r.URL.Path, "err", err)
+	}
+	s.refuse(w, r, forbidden(a, reason))
+	return false
 }
 
 // runsInPod tells whether a GET is a WebSocket that does what takes a POST without one: who may only get must not exec. By way

@@ -14,35 +14,45 @@ import (
 )
 
 // impersonate lets a caller act as another user, if the caller may "impersonate" each part of that user.
-func (s *Server) impersonate(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		user, asked := impersonated(r.Header)
-		if !asked {
-			next.ServeHTTP(w, r)
+func (s *Server) impersonate(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		user, err := s.meant(r)
+		if err != nil {
+			s.API.WriteError(w, r, err)
 			return
 		}
-		if user.Name == "" {
-			s.API.WriteError(w, r, apierrors.NewBadRequest("requested impersonation without impersonating a user name"))
-			return
+		if user != nil {
+			r = r.WithContext(request.WithUser(r.Context(), user))
 		}
-		for _, question := range impersonationQuestions(user) {
-			a := authz.Attributes{User: request.UserFrom(r.Context()), Info: question}
-			decision, reason, err := s.Authorizer.Authorize(r.Context(), a)
-			if err != nil || decision != authz.Allow {
-				s.API.WriteError(w, r, apierrors.NewForbidden(schema.GroupResource{Group: a.APIGroup, Resource: a.Resource}, a.Name,
-					errorString(authz.ForbiddenMessage(a, reason))))
-				return
-			}
+		next(w, r)
+	}
+}
+
+// meant is whom the caller acts as; nil for itself.
+func (s *Server) meant(r *http.Request) (*request.User, error) {
+	user, asked := impersonated(r.Header)
+	if !asked {
+		return nil, nil
+	}
+	if user.Name == "" {
+		return nil, apierrors.NewBadRequest("requested impersonation without impersonating a user name")
+	}
+	for _, question := range impersonationQuestions(user) {
+		a := authz.Attributes{User: request.UserFrom(r.Context()), Info: question}
+		decision, reason, err := s.Authorizer.Authorize(r.Context(), a)
+		if err != nil || decision != authz.Allow {
+			return nil, apierrors.NewForbidden(schema.GroupResource{Group: a.APIGroup, Resource: a.Resource}, a.Name,
+				errorString(authz.ForbiddenMessage(a, reason)))
 		}
-		completeGroups(user)
-		for h := range r.Header {
-			if strings.HasPrefix(h, "Impersonate-") {
-				r.Header.Del(h)
-			}
+	}
+	completeGroups(user)
+	for h := range r.Header {
+		if strings.HasPrefix(h, "Impersonate-") {
+			r.Header.Del(h)
 		}
-		s.Log.Debug("impersonation", "user", request.UserFrom(r.Context()).Name, "as", user.Name)
-		next.ServeHTTP(w, r.WithContext(request.WithUser(r.Context(), user)))
-	})
+	}
+	s.Log.Debug("impersonation", "user", request.UserFrom(r.Context()).Name, "as", user.Name)
+	return user, nil
 }
 
 type errorString string

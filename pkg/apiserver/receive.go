@@ -20,11 +20,11 @@ const (
 
 // receive reads the body of a request that may be made and has no turn yet: who sends slowly holds a little memory and nobody's
 // place. The server's read deadline ends it.
-func (s *Server) receive(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func (s *Server) receive(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		info := request.InfoFrom(r.Context())
 		if !info.IsResource || rest.LongRunning(info) || r.Body == nil || r.Body == http.NoBody {
-			next.ServeHTTP(w, r)
+			next(w, r)
 			return
 		}
 		received, err := s.received(r, info)
@@ -32,8 +32,8 @@ func (s *Server) receive(next http.Handler) http.Handler {
 			s.refuse(w, r, err)
 			return
 		}
-		next.ServeHTTP(w, received)
-	})
+		next(w, received)
+	}
 }
 
 func (s *Server) received(r *http.Request, info *request.Info) (*http.Request, error) {

@@ -14,7 +14,7 @@ import (
 )
 
 // router sends resource requests to the API and every other path to its handler.
-func (s *Server) router() http.Handler {
+func (s *Server) router() http.HandlerFunc {
 	mux := http.NewServeMux()
 	paths := map[string]http.Handler{
 		"/metrics": promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{}),
@@ -42,7 +42,7 @@ func (s *Server) router() http.Handler {
 	slices.Sort(list)
 	mux.Handle("/version/{$}", paths["/version"])
 	mux.Handle("/{$}", index(slices.Compact(list)))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
 		if request.InfoFrom(r.Context()).IsResource {
 			s.API.ServeHTTP(w, r)
 			return
@@ -52,7 +52,7 @@ func (s *Server) router() http.Handler {
 			return
 		}
 		mux.ServeHTTP(w, r)
-	})
+	}
 }
 
 // index lists the paths there are.

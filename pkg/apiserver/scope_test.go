@@ -120,7 +120,7 @@ func newScopes(t *testing.T) *scopes {
 		<-done
 		listener.Close()
 	})
-	s.handler = server.Handler()
+	s.handler = server
 	return s
 }
 

@@ -14,14 +14,14 @@ import (
 	"bonsai/pkg/apiserver/metrics"
 )
 
-// Server is the API server: New builds it, Run serves.
+// Server is the API server: New builds it, Run serves. As an http.Handler it is the whole chain.
 type Server struct {
 	Config
 	limits    *flowcontrol.Limits
 	receiving *flowcontrol.Shares // bytes
 	streams   *flowcontrol.Shares // count
 	requests  *metrics.Requests
-	handler   http.Handler
+	handler   http.HandlerFunc
 	stopping  atomic.Bool
 	underWay  atomic.Int64 // requests that have not been answered
 }
@@ -37,9 +37,6 @@ func New(cfg Config) (*Server, error) {
 	s.handler = s.chain(s.router())
 	return s, nil
 }
-
-// Handler returns the whole chain, for tests.
-func (s *Server) Handler() http.Handler { return s.handler }
 
 // Limits of the HTTP server. A request's body must have come, and its answer have been taken, lateAfter its deadline: time
 // enough to say that it passed. A connection on which nothing can be written for writeByteTimeout is closed.
@@ -60,7 +57,7 @@ func (s *Server) Run(ctx context.Context) error {
 	serving, endStreams := context.WithCancel(context.WithoutCancel(ctx))
 	defer endStreams()
 	server := &http.Server{
-		Handler:           http.HandlerFunc(s.counted),
+		Handler:           s,
 		TLSConfig:         s.TLS.Clone(),
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       s.RequestTimeout + lateAfter,
@@ -99,11 +96,11 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// counted serves one request and knows of it while it lasts.
-func (s *Server) counted(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP serves one request and knows of it while it lasts.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.underWay.Add(1)
 	defer s.underWay.Add(-1)
-	s.handler.ServeHTTP(w, r)
+	s.handler(w, r)
 }
 
 // How long drain looks for the end of the requests under way, and what it then leaves their last bytes to reach the clients.

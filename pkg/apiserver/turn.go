@@ -26,11 +26,11 @@ const (
 
 // limit lets a request wait for its turn. The turn ends with the first byte of the answer: what is left then is writing, and a
 // client that reads slowly must not keep others from theirs.
-func (s *Server) limit(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func (s *Server) limit(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		info, user := request.InfoFrom(r.Context()), request.UserFrom(r.Context())
 		if isHealth(info) {
-			next.ServeHTTP(w, r)
+			next(w, r)
 			return
 		}
 		lane := flowcontrol.LaneOf(user, info)
@@ -40,7 +40,7 @@ func (s *Server) limit(next http.Handler) http.Handler {
 				return
 			}
 			defer s.streams.Give(lane, user.Name, 1)
-			next.ServeHTTP(w, r)
+			next(w, r)
 			return
 		}
 		turn, ok := s.limits.Acquire(r.Context(), lane, mutating(info), rest.Received(r))
@@ -50,8 +50,8 @@ func (s *Server) limit(next http.Handler) http.Handler {
 		}
 		t := &turnWriter{ResponseWriter: w, end: sync.OnceFunc(turn.End)}
 		defer t.end()
-		next.ServeHTTP(t, r)
-	})
+		next(t, r)
+	}
 }
 
 // isHealth tells whether a request asks how the server is. It must be answered in a flood, too.

@@ -19,15 +19,14 @@ type Writer struct {
 	http.ResponseWriter
 	control  *http.ResponseController
 	patience time.Duration
-	timer    *time.Timer
 
 	mu sync.Mutex
 	// since is when the piece under way began; zero while none is. The timer cuts the stream under mu and only while a piece is under
 	// way, so that it never touches the answer of a handler that has returned.
 	since time.Time
-	// armed tells that the timer runs. It is set once for all pieces of a patience and looks then how old the piece under way is:
-	// to set and stop it for each piece would cost as much as to write a small one.
-	armed    bool
+	// timer is nil while it does not run, as for most watches most of the time. It is set once for all pieces of a patience and looks
+	// then how old the piece under way is: to set and stop it for each piece would cost as much as to write a small one.
+	timer    *time.Timer
 	hijacked bool
 }
 
@@ -38,15 +37,17 @@ func Stream(w http.ResponseWriter, patience time.Duration) *Writer {
 	// Only writers of tests have no deadlines.
 	_ = s.control.SetReadDeadline(time.Time{})
 	_ = s.control.SetWriteDeadline(time.Time{})
-	s.timer = time.AfterFunc(patience, s.expire)
-	s.timer.Stop()
 	return s
 }
 
 // End bounds what is left: the last bytes, which the server writes after the handler.
 func (s *Writer) End() {
-	s.end()
-	s.timer.Stop()
+	s.mu.Lock()
+	s.since = time.Time{}
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.mu.Unlock()
 	if !s.hijacked {
 		_ = s.control.SetWriteDeadline(time.Now().Add(s.patience))
 	}
@@ -58,13 +59,12 @@ var longAgo = time.Unix(1, 0)
 func (s *Writer) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.armed = false
-	if s.since.IsZero() {
+	if left := s.patience - time.Since(s.since); left > 0 && !s.since.IsZero() {
+		s.timer.Reset(left)
 		return
 	}
-	if left := s.patience - time.Since(s.since); left > 0 {
-		s.armed = true
-		s.timer.Reset(left)
+	s.timer = nil
+	if s.since.IsZero() {
 		return
 	}
 	_ = s.control.SetWriteDeadline(longAgo)
@@ -74,9 +74,8 @@ func (s *Writer) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.since = time.Now()
-	if !s.armed {
-		s.armed = true
-		s.timer.Reset(s.patience)
+	if s.timer == nil {
+		s.timer = time.AfterFunc(s.patience, s.expire)
 	}
 }
 

@@ -80,7 +80,7 @@ func newHouse(t *testing.T) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.handler = h.Handler()
+	h.handler = h.Server
 	return h
 }
 

@@ -21,61 +21,67 @@ import (
 
 // watch streams changes until its time is over, the client leaves, the server stops or the resource is not served any more. The
 // events that are at hand go out together, and nothing is encoded for one watcher alone.
+//
+// Most of a watch's life is waiting for the next event. What is on the stack then, and what x refers to, is there for as long, so
+// what only the beginning needs is in functions that return, and the query goes.
 func (x *exchange) watch() error {
-	a, err := x.negotiate(forStream)
+	s, err := x.newStream()
 	if err != nil {
 		return err
 	}
-	opts, err := listOptions(x.query)
-	if err != nil {
-		return err
-	}
-	filter, err := selectionOf(x.res.Route, opts, x.watchedName())
-	if err != nil {
-		return err
-	}
-	in, err := storageWatch(opts, filter)
-	if err != nil {
-		return err
-	}
-	if send := opts.SendInitialEvents; send != nil && !*send && in.Revision == 0 {
-		if in.Revision, err = x.newestRevision(); err != nil {
-			return err
-		}
-	}
-	timeout := x.watchTimeout()
-	if opts.TimeoutSeconds != nil && *opts.TimeoutSeconds > 0 {
-		timeout = time.Duration(*opts.TimeoutSeconds) * time.Second
-	}
-	ctx, cancel := context.WithTimeout(x.r.Context(), timeout)
+	x.query = nil
+	ctx, cancel := context.WithTimeout(x.r.Context(), s.timeout)
 	defer cancel()
 	defer context.AfterFunc(x.res.Context(), cancel)()
-	s := &stream{exchange: x, accepted: a, form: x.form(a), bookmarks: in.Bookmarks, flush: http.NewResponseController(x.w).Flush}
-	if s.form == nil {
-		if s.table, err = x.newTable(a); err != nil {
-			return err
-		}
-		s.shared = s.table.rows
-	} else {
-		s.shared = s.form.sharedIn(a.media)
-	}
 	if s.shared != nil {
 		defer s.shared.join()()
 	}
-	w, err := x.res.Store.WatchItems(ctx, x.info.Namespace, in)
+	return s.run(ctx)
+}
+
+// newStream reads what is asked for.
+func (x *exchange) newStream() (*stream, error) {
+	a, err := x.negotiate(forStream)
 	if err != nil {
-		if x.removed() {
-			return errNoResource()
+		return nil, err
+	}
+	opts, err := listOptions(x.query)
+	if err != nil {
+		return nil, err
+	}
+	filter, err := selectionOf(x.res.Route, opts, x.watchedName())
+	if err != nil {
+		return nil, err
+	}
+	in, err := storageWatch(opts, filter)
+	if err != nil {
+		return nil, err
+	}
+	if send := opts.SendInitialEvents; send != nil && !*send && in.Revision == 0 {
+		if in.Revision, err = x.newestRevision(); err != nil {
+			return nil, err
 		}
-		if ctx.Err() != nil {
-			return registry.StorageError(err)
-		}
-		if !errors.Is(err, storage.ErrExpired) {
-			return registry.StorageError(err)
-		}
-		s.begin()
-		s.end(err, in.Revision)
-		return nil
+	}
+	s := &stream{exchange: x, accepted: a, form: x.form(a), from: in, timeout: x.watchTimeout(), flush: http.NewResponseController(x.w).Flush}
+	if opts.TimeoutSeconds != nil && *opts.TimeoutSeconds > 0 {
+		s.timeout = time.Duration(*opts.TimeoutSeconds) * time.Second
+	}
+	if s.form != nil {
+		s.shared = s.form.sharedIn(a.media)
+		return s, nil
+	}
+	if s.table, err = x.newTable(a); err != nil {
+		return nil, err
+	}
+	s.shared = s.table.rows
+	return s, nil
+}
+
+// run sends events until ctx ends or there are no more.
+func (s *stream) run(ctx context.Context) error {
+	w, err := s.res.Store.WatchItems(ctx, s.info.Namespace, s.from)
+	if err != nil {
+		return s.notBegun(ctx, err)
 	}
 	defer w.Stop()
 	s.begin()
@@ -86,13 +92,26 @@ func (x *exchange) watch() error {
 		}
 		switch {
 		case err == nil:
-		case ctx.Err() != nil || errors.Is(err, errGone) || x.removed():
+		case ctx.Err() != nil || errors.Is(err, errGone) || s.removed():
 			return nil
 		default:
-			s.end(err, in.Revision)
+			s.end(err)
 			return nil
 		}
 	}
+}
+
+// notBegun answers for a watch that the storage refuses: a revision that is too old is told as an event.
+func (s *stream) notBegun(ctx context.Context, err error) error {
+	switch {
+	case s.removed():
+		return errNoResource()
+	case ctx.Err() != nil || !errors.Is(err, storage.ErrExpired):
+		return registry.StorageError(err)
+	}
+	s.begin()
+	s.end(err)
+	return nil
 }
 
 // watchedName is the object that a deprecated path "/watch/…/name" means.
@@ -136,8 +155,9 @@ type stream struct {
 	table  *table  // nil: no tables
 	shared *shared // what it has in common with other watchers; nil: the stored items themselves
 	flush  func() error
-	// bookmarks are sent; a client that did not allow them gets none, not even that of the initial events.
-	bookmarks bool
+	// from is where it begins. Only a client that allowed bookmarks gets them, also that of the initial events.
+	from    storage.WatchOptions
+	timeout time.Duration
 }
 
 func (s *stream) begin() {
@@ -169,7 +189,7 @@ func (s *stream) send(events []storage.Event) error {
 // add appends the frame of one event.
 func (s *stream) add(g *gather, e *storage.Event) error {
 	switch {
-	case e.Type == storage.Bookmark && !s.bookmarks:
+	case e.Type == storage.Bookmark && !s.from.Bookmarks:
 		return nil
 	case e.Type == storage.Bookmark:
 		obj, err := s.bookmark(e)
@@ -310,9 +330,9 @@ func (s *stream) addTable(g *gather, e *storage.Event, row []byte) error {
 }
 
 // end tells the client why the watch is over, as an event of type ERROR.
-func (s *stream) end(err error, from int64) {
+func (s *stream) end(err error) {
 	if errors.Is(err, storage.ErrExpired) {
-		err = apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d", from))
+		err = apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d", s.from.Revision))
 	} else if !isStatus(err) {
 		s.Log.Error("watch ended", "path", s.r.URL.Path, "err", err)
 		err = registry.StorageError(err)
