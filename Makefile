@@ -41,6 +41,7 @@ test: build unit e2e ## all tests; the end-to-end part needs root
 
 unit: tools ## unit, contract and architecture tests, with the race detector
 	CGO_ENABLED=1 go test -race -timeout 15m $$(go list ./... | grep -v /test/e2e)
+	go test ./pkg/apiserver -run IdleWatch # stacks, which are larger with the race detector
 	cd test/conformance && go test ./...
 
 e2e: build bin/kubectl-1.20 ## end-to-end tests on a real cluster that they start and stop (as root)
