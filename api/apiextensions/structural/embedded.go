@@ -52,7 +52,14 @@ func (s *Schema) walkEmbedded(v any, at *field.Path, visit func(obj map[string]a
 // CoerceEmbedded brings the metadata of embedded resources into its form, in place: unknown fields are dropped and their paths
 // returned, sorted. What is of another type is an error.
 func (s *Schema) CoerceEmbedded(obj map[string]any) (unknown []string, errs field.ErrorList) {
-	errs = s.walkEmbedded(obj, nil, func(obj map[string]any, at *field.Path) field.ErrorList {
+	errs = s.walkEmbedded(obj, nil, coerceEmbedded(&unknown))
+	slices.Sort(unknown)
+	return unknown, errs
+}
+
+// coerceEmbedded coerces one, and adds what it drops to unknown; with a nil unknown it leaves the object as it is.
+func coerceEmbedded(unknown *[]string) func(obj map[string]any, at *field.Path) field.ErrorList {
+	return func(obj map[string]any, at *field.Path) field.ErrorList {
 		for _, name := range []string{"apiVersion", "kind"} {
 			if v, ok := obj[name]; ok {
 				if _, ok := v.(string); !ok {
@@ -72,14 +79,15 @@ func (s *Schema) CoerceEmbedded(obj map[string]any) (unknown []string, errs fiel
 		if err != nil {
 			return field.ErrorList{field.Invalid(at, given, err.Error())}
 		}
+		if unknown == nil {
+			return nil
+		}
 		for _, path := range lost {
-			unknown = append(unknown, at.String()+"."+path)
+			*unknown = append(*unknown, at.String()+"."+path)
 		}
 		obj["metadata"] = meta
 		return nil
-	})
-	slices.Sort(unknown)
-	return unknown, errs
+	}
 }
 
 // coerceMeta reads metadata as an object's and writes it again.
@@ -104,25 +112,27 @@ func coerceMeta(v any) (meta map[string]any, unknown []string, err error) {
 
 // ValidateEmbedded checks what every object must have in embedded resources: apiVersion, kind and sound metadata.
 func (s *Schema) ValidateEmbedded(obj map[string]any) field.ErrorList {
-	return s.walkEmbedded(obj, nil, func(obj map[string]any, at *field.Path) field.ErrorList {
-		errs := append(validateAPIVersion(obj["apiVersion"], at.Child("apiVersion")), validateKind(obj, at.Child("kind"))...)
-		given, ok := obj["metadata"].(map[string]any)
-		if !ok {
-			return errs
-		}
-		raw, err := json.Marshal(given)
-		if err != nil {
-			return append(errs, field.InternalError(at.Child("metadata"), err))
-		}
-		var meta metav1.ObjectMeta
-		if err := json.Unmarshal(raw, &meta); err != nil {
-			return append(errs, field.Invalid(at.Child("metadata"), given, err.Error()))
-		}
-		if meta.Name == "" {
-			meta.Name = "unnamed" // an embedded resource may be without
-		}
-		return append(errs, apivalidation.ValidateObjectMeta(&meta, meta.Namespace != "", path.ValidatePathSegmentName, at.Child("metadata"))...)
-	})
+	return s.walkEmbedded(obj, nil, validateEmbedded)
+}
+
+func validateEmbedded(obj map[string]any, at *field.Path) field.ErrorList {
+	errs := append(validateAPIVersion(obj["apiVersion"], at.Child("apiVersion")), validateKind(obj, at.Child("kind"))...)
+	given, ok := obj["metadata"].(map[string]any)
+	if !ok {
+		return errs
+	}
+	raw, err := json.Marshal(given)
+	if err != nil {
+		return append(errs, field.InternalError(at.Child("metadata"), err))
+	}
+	var meta metav1.ObjectMeta
+	if err := json.Unmarshal(raw, &meta); err != nil {
+		return append(errs, field.Invalid(at.Child("metadata"), given, err.Error()))
+	}
+	if meta.Name == "" {
+		meta.Name = "unnamed" // an embedded resource may be without
+	}
+	return append(errs, apivalidation.ValidateObjectMeta(&meta, meta.Namespace != "", path.ValidatePathSegmentName, at.Child("metadata"))...)
 }
 
 func validateAPIVersion(v any, at *field.Path) field.ErrorList {

@@ -291,6 +291,9 @@ func (l *limits) empty() bool {
 // decode reads a JSON value as objects are read: integers are int64.
 func decode(raw []byte) (any, error) {
 	var v any
+	if len(raw) == 0 { // null
+		return nil, nil
+	}
 	err := utiljson.Unmarshal(raw, &v)
 	return v, err
 }

@@ -41,6 +41,8 @@ type checker struct {
 	steps int
 	// quiet counts errors and makes none.
 	quiet bool
+	// anyIntOrString leaves out the types of x-kubernetes-int-or-string, as Kubernetes does for defaults.
+	anyIntOrString bool
 }
 
 // result is what a schema says of a value.
@@ -81,15 +83,15 @@ func (c *checker) plain(s *Schema, v, old any, correlated bool, at *place) resul
 		return r
 	}
 	if v == nil {
-		if s.types() != "" && !s.nullable {
-			c.fail(&r, func() *field.Error { return c.wrongType(at, s.types(), "null") })
+		if c.types(s) != "" && !s.nullable {
+			c.fail(&r, func() *field.Error { return c.wrongType(at, c.types(s), "null") })
 		} else {
 			r.matches++
 		}
 		c.enum(s, v, at, &r)
 		return r
 	}
-	if s.types() != "" || s.limits != nil && s.limits.format != "" {
+	if c.types(s) != "" || s.limits != nil && s.limits.format != "" {
 		c.kind(s, v, at, &r)
 		r.matches++
 	}
@@ -151,8 +153,8 @@ func kindOf(v any) (kind, format string) {
 }
 
 // types are the OpenAPI types that values may have, as messages name them; "" for any.
-func (s *Schema) types() string {
-	if s.intOrString && s.kind == "" {
+func (c *checker) types(s *Schema) string {
+	if s.intOrString && s.kind == "" && !c.anyIntOrString {
 		return "integer,string"
 	}
 	return s.kind
@@ -177,7 +179,7 @@ func (c *checker) kind(s *Schema, v any, at *place, r *result) {
 	case !numeric && want != "" && composed:
 	case !fits:
 		r.matches--
-		c.fail(r, func() *field.Error { return c.wrongType(at, s.types(), kind) })
+		c.fail(r, func() *field.Error { return c.wrongType(at, c.types(s), kind) })
 	}
 }
 

@@ -1,0 +1,76 @@
+package apiextensions
+
+import (
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+)
+
+// Definition abbreviates the kind's name.
+type Definition = apiextensionsv1.CustomResourceDefinition
+
+// Default fills in what the client left out.
+func Default(crd *Definition) {
+	names := &crd.Spec.Names
+	if names.Singular == "" {
+		names.Singular = strings.ToLower(names.Kind)
+	}
+	if names.ListKind == "" && names.Kind != "" {
+		names.ListKind = names.Kind + "List"
+	}
+	if crd.Spec.Conversion == nil {
+		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+	}
+	if w := crd.Spec.Conversion.Webhook; w != nil && w.ClientConfig != nil && w.ClientConfig.Service != nil && w.ClientConfig.Service.Port == nil {
+		port := int32(443)
+		w.ClientConfig.Service.Port = &port
+	}
+	if len(crd.Status.StoredVersions) == 0 {
+		if v := storageVersion(crd); v != "" {
+			crd.Status.StoredVersions = []string{v}
+		}
+	}
+}
+
+// storageVersion is the version that objects are stored in; "" for none.
+func storageVersion(crd *Definition) string {
+	for _, v := range crd.Spec.Versions {
+		if v.Storage {
+			return v.Name
+		}
+	}
+	return ""
+}
+
+// PrepareCreate drops what a client may not set: the status but for the storage version, which counts as stored from now on.
+func PrepareCreate(crd *Definition) {
+	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+	noteStored(crd)
+}
+
+// PrepareUpdate keeps the status of old, and notes the storage version in it.
+func PrepareUpdate(crd, old *Definition) {
+	old.Status.DeepCopyInto(&crd.Status)
+	noteStored(crd)
+}
+
+func noteStored(crd *Definition) {
+	if v := storageVersion(crd); v != "" && !slices.Contains(crd.Status.StoredVersions, v) {
+		crd.Status.StoredVersions = append(crd.Status.StoredVersions, v)
+	}
+}
+
+// PrepareStatusUpdate keeps all of old but the status, and of the metadata what says which version is replaced and who writes.
+func PrepareStatusUpdate(crd, old *Definition) {
+	version, managed := crd.ResourceVersion, crd.ManagedFields
+	old.Spec.DeepCopyInto(&crd.Spec)
+	old.ObjectMeta.DeepCopyInto(&crd.ObjectMeta)
+	crd.ResourceVersion, crd.ManagedFields = version, managed
+}
+
+// SpecChanged tells whether metadata.generation moves.
+func SpecChanged(crd, old *Definition) bool {
+	return !apiequality.Semantic.DeepEqual(crd.Spec, old.Spec)
+}

@@ -1,0 +1,58 @@
+package structural
+
+import (
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// checkDefaults checks that the defaults are values that the schema allows, and compiles all of it.
+func checkDefaults(p *props, path *field.Path) field.ErrorList {
+	s, err := Compile(p)
+	if err != nil {
+		if errors.Is(err, ErrTooLarge) {
+			return field.ErrorList{field.Forbidden(path, err.Error())}
+		}
+		return field.ErrorList{field.Invalid(path, "", err.Error())}
+	}
+	return s.checkDefaults(path, true)
+}
+
+func (s *Schema) checkDefaults(path *field.Path, root bool) field.ErrorList {
+	var errs field.ErrorList
+	if s.hasFallback {
+		errs = append(errs, s.checkDefault(path.Child("default"), root)...)
+	}
+	if !s.defaultsBelow {
+		return errs
+	}
+	for _, m := range s.members {
+		errs = append(errs, m.schema.checkDefaults(path.Child("properties").Key(m.name), false)...)
+	}
+	if s.items != nil {
+		errs = append(errs, s.items.checkDefaults(path.Child("items"), false)...)
+	}
+	// Kubernetes does not look below additionalProperties.
+	return errs
+}
+
+func (s *Schema) checkDefault(path *field.Path, root bool) field.ErrorList {
+	v := runtime.DeepCopyJSONValue(s.fallback)
+	p := pruner{}
+	if obj, ok := v.(map[string]any); ok {
+		p.object(s, obj, root || s.embedded, s.keeps, nil)
+	} else {
+		p.value(s, v, nil)
+	}
+	if len(p.unknown) > 0 {
+		return field.ErrorList{field.Invalid(path, s.fallback, "must not have unknown fields")}
+	}
+	whole := *s
+	whole.embedded = s.embedded || root
+	errs := whole.walkEmbedded(s.fallback, path, coerceEmbedded(nil))
+	errs = append(errs, whole.walkEmbedded(s.fallback, path, validateEmbedded)...)
+	c := checker{path: path, anyIntOrString: true}
+	return append(errs, slices.Clip(c.value(s, s.fallback, nil, false, nil).errors)...)
+}

@@ -1,0 +1,282 @@
+package apiextensions
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/apiextensions/structural"
+)
+
+// Validate tells what is wrong with a new definition, besides its metadata.
+func Validate(crd *Definition) field.ErrorList {
+	errs := validateName(crd)
+	errs = append(errs, validateSpec(crd)...)
+	errs = append(errs, validateStored(crd)...)
+	return append(errs, validateApproval(crd)...)
+}
+
+// ValidateUpdate tells what is wrong with what old becomes.
+func ValidateUpdate(crd, old *Definition) field.ErrorList {
+	errs := validateSpec(crd)
+	spec := field.NewPath("spec")
+	fixed := func(now, was string, path *field.Path) {
+		errs = append(errs, apivalidation.ValidateImmutableField(now, was, path)...)
+	}
+	fixed(crd.Spec.Group, old.Spec.Group, spec.Child("group"))
+	fixed(crd.Spec.Names.Plural, old.Spec.Names.Plural, spec.Child("names", "plural"))
+	if established(old) {
+		fixed(string(crd.Spec.Scope), string(old.Spec.Scope), spec.Child("scope"))
+		fixed(crd.Spec.Names.Kind, old.Spec.Names.Kind, spec.Child("names", "kind"))
+	}
+	errs = append(errs, validateStored(crd)...)
+	if annotation := apiextensionsv1.KubeAPIApprovedAnnotation; crd.Annotations[annotation] != old.Annotations[annotation] {
+		errs = append(errs, validateApproval(crd)...)
+	}
+	return errs
+}
+
+// ValidateStatusUpdate tells what is wrong with a new status.
+func ValidateStatusUpdate(crd, _ *Definition) field.ErrorList {
+	names, path := &crd.Status.AcceptedNames, field.NewPath("status", "acceptedNames")
+	if names.Plural == "" && names.Kind == "" && names.Singular == "" && names.ListKind == "" && len(names.ShortNames) == 0 {
+		return nil
+	}
+	return validateNames(names, path)
+}
+
+func established(crd *Definition) bool {
+	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+	})
+}
+
+func validateName(crd *Definition) field.ErrorList {
+	var errs field.ErrorList
+	want := crd.Spec.Names.Plural + "." + crd.Spec.Group
+	check := func(name, of string) {
+		if name != want {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", of), name, `must be spec.names.plural+"."+spec.group`))
+		}
+	}
+	if crd.GenerateName != "" {
+		check(crd.GenerateName, "generateName")
+	}
+	check(crd.Name, "name")
+	return errs
+}
+
+func validateSpec(crd *Definition) field.ErrorList {
+	spec, path := &crd.Spec, field.NewPath("spec")
+	errs := validateGroup(spec.Group, path.Child("group"))
+	switch spec.Scope {
+	case apiextensionsv1.ClusterScoped, apiextensionsv1.NamespaceScoped:
+	case "":
+		errs = append(errs, field.Required(path.Child("scope"), ""))
+	default:
+		errs = append(errs, field.NotSupported(path.Child("scope"), spec.Scope, []string{string(apiextensionsv1.ClusterScoped), string(apiextensionsv1.NamespaceScoped)}))
+	}
+	if spec.PreserveUnknownFields {
+		errs = append(errs, field.Invalid(path.Child("preserveUnknownFields"), true, "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"))
+	}
+	errs = append(errs, validateVersions(crd, path)...)
+	errs = append(errs, required(&spec.Names, path.Child("names"))...)
+	errs = append(errs, validateNames(&spec.Names, path.Child("names"))...)
+	errs = append(errs, validateConversion(spec.Conversion, path.Child("conversion"))...)
+	for v, at := range schemaPart.places(crd) {
+		if v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
+			errs = append(errs, structural.Check(v.Schema.OpenAPIV3Schema, at)...)
+		}
+	}
+	for v, at := range subPart.places(crd) {
+		errs = append(errs, validateSubresources(v.Subresources, at)...)
+	}
+	for v, at := range columnPart.places(crd) {
+		for i := range v.AdditionalPrinterColumns {
+			errs = append(errs, validateColumn(&v.AdditionalPrinterColumns[i], at.Index(i))...)
+		}
+	}
+	for v, at := range selectPart.places(crd) {
+		if len(v.SelectableFields) > 0 && schemaPart.isShared(crd) && !selectPart.isShared(crd) {
+			errs = append(errs, field.Invalid(at, "", "may only be set when `version.schema.openAPIV3Schema` is not included"))
+			continue
+		}
+		errs = append(errs, validateSelectable(v, at)...)
+	}
+	return errs
+}
+
+func validateGroup(group string, path *field.Path) field.ErrorList {
+	if group == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	if errs := validation.IsDNS1123Subdomain(group); len(errs) > 0 {
+		return field.ErrorList{field.Invalid(path, group, strings.Join(errs, ","))}
+	}
+	if !strings.Contains(group, ".") {
+		return field.ErrorList{field.Invalid(path, group, "should be a domain with at least one dot")}
+	}
+	return nil
+}
+
+func validateVersions(crd *Definition, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	versions, at := crd.Spec.Versions, path.Child("versions")
+	stored, unique := 0, map[string]bool{}
+	for i := range versions {
+		v := &versions[i]
+		for _, msg := range validation.IsDNS1035Label(v.Name) {
+			errs = append(errs, field.Invalid(at.Index(i).Child("name"), v.Name, msg))
+			if i == 0 {
+				errs = append(errs, field.Invalid(path.Child("version"), v.Name, msg))
+			}
+		}
+		if v.Storage {
+			stored++
+		}
+		unique[v.Name] = true
+		errs = append(errs, validateDeprecation(v, at.Index(i))...)
+		if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+			errs = append(errs, field.Required(at.Index(i).Child("schema", "openAPIV3Schema"), ""))
+		}
+	}
+	if len(unique) != len(versions) {
+		errs = append(errs, field.Invalid(at, shown(crd), "must contain unique version names"))
+	}
+	if stored != 1 {
+		errs = append(errs, field.Invalid(at, shown(crd), "must have exactly one version marked as storage version"))
+	}
+	return errs
+}
+
+// shownVersion is how Kubernetes shows a version in errors.
+type shownVersion struct {
+	Name                                                             string
+	Served, Storage, Deprecated                                      bool
+	DeprecationWarning                                               *string
+	Schema, Subresources, AdditionalPrinterColumns, SelectableFields any
+}
+
+// shown are the versions as errors show them: without what all have alike.
+func shown(crd *Definition) []shownVersion {
+	out := slices.Clone([]shownVersion(nil))
+	unlessShared := func(p part, v *version) any {
+		if p.isShared(crd) {
+			return nil
+		}
+		return p.of(v)
+	}
+	if crd.Spec.Versions != nil {
+		out = []shownVersion{}
+	}
+	for i := range crd.Spec.Versions {
+		v := &crd.Spec.Versions[i]
+		out = append(out, shownVersion{Name: v.Name, Served: v.Served, Storage: v.Storage, Deprecated: v.Deprecated, DeprecationWarning: v.DeprecationWarning,
+			Schema: unlessShared(schemaPart, v), Subresources: unlessShared(subPart, v),
+			AdditionalPrinterColumns: unlessShared(columnPart, v), SelectableFields: unlessShared(selectPart, v)})
+	}
+	return out
+}
+
+func validateDeprecation(v *version, path *field.Path) field.ErrorList {
+	if v.DeprecationWarning == nil {
+		return nil
+	}
+	text, at := *v.DeprecationWarning, path.Child("deprecationWarning")
+	const most = 256
+	switch {
+	case !v.Deprecated:
+		return field.ErrorList{field.Invalid(at, text, "can only be set for deprecated versions")}
+	case text == "":
+		return field.ErrorList{field.Invalid(at, text, "must not be an empty string")}
+	case len(text) > most:
+		return field.ErrorList{field.Invalid(at, text, fmt.Sprintf("must be <= %d characters long", most))}
+	}
+	for i, r := range text {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return field.ErrorList{field.Invalid(at, text, fmt.Sprintf("must only contain printable UTF-8 characters; non-printable character found at index %d", i))}
+		}
+	}
+	return nil
+}
+
+// required are the names that a definition must have.
+func required(n *apiextensionsv1.CustomResourceDefinitionNames, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range []struct{ of, value string }{{"plural", n.Plural}, {"singular", n.Singular}, {"kind", n.Kind}, {"listKind", n.ListKind}} {
+		if name.value == "" {
+			errs = append(errs, field.Required(path.Child(name.of), ""))
+		}
+	}
+	return errs
+}
+
+func validateNames(n *apiextensionsv1.CustomResourceDefinitionNames, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	label := func(value, prefix string, path *field.Path) {
+		if msgs := validation.IsDNS1035Label(strings.ToLower(value)); prefix != "" && len(msgs) > 0 {
+			errs = append(errs, field.Invalid(path, value, prefix+strings.Join(msgs, ",")))
+		}
+		if msgs := validation.IsDNS1035Label(value); prefix == "" && len(msgs) > 0 {
+			errs = append(errs, field.Invalid(path, value, strings.Join(msgs, ",")))
+		}
+	}
+	const mixed = "may have mixed case, but should otherwise match: "
+	if n.Plural != "" {
+		label(n.Plural, "", path.Child("plural"))
+	}
+	if n.Singular != "" {
+		label(n.Singular, "", path.Child("singular"))
+	}
+	if n.Kind != "" {
+		label(n.Kind, mixed, path.Child("kind"))
+	}
+	if n.ListKind != "" {
+		label(n.ListKind, mixed, path.Child("listKind"))
+	}
+	for i, name := range n.ShortNames {
+		label(name, "", path.Child("shortNames").Index(i))
+	}
+	for i, name := range n.Categories {
+		label(name, "", path.Child("categories").Index(i))
+	}
+	if n.Kind != "" && n.Kind == n.ListKind {
+		errs = append(errs, field.Invalid(path.Child("listKind"), n.ListKind, "kind and listKind may not be the same"))
+	}
+	return errs
+}
+
+// validateStored checks that what is stored can be read: its versions must be there.
+func validateStored(crd *Definition) field.ErrorList {
+	path, stored := field.NewPath("status", "storedVersions"), crd.Status.StoredVersions
+	if len(stored) == 0 {
+		return field.ErrorList{field.Invalid(path, stored, "must have at least one stored version")}
+	}
+	var errs field.ErrorList
+	if v := lastStorage(crd); v != "" && !slices.Contains(stored, v) {
+		errs = append(errs, field.Invalid(path, stored, "must have the storage version "+v))
+	}
+	for i, name := range stored {
+		if !slices.ContainsFunc(crd.Spec.Versions, func(v version) bool { return v.Name == name }) {
+			errs = append(errs, field.Invalid(path.Index(i), name, fmt.Sprintf("missing from spec.versions; %s was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in %[1]s and removes %[1]s from status.storedVersions", name)))
+		}
+	}
+	return errs
+}
+
+// lastStorage is the last version that is marked as that of storage.
+func lastStorage(crd *Definition) (name string) {
+	for _, v := range crd.Spec.Versions {
+		if v.Storage {
+			name = v.Name
+		}
+	}
+	return name
+}

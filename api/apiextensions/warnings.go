@@ -1,0 +1,34 @@
+package apiextensions
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"bonsai/api/apiextensions/structural"
+)
+
+// Warnings names the formats that no value is checked by, but for those that old, which may be nil, had as well.
+func Warnings(crd, old *Definition) []string {
+	now := unknownFormats(crd)
+	if old != nil {
+		for format := range unknownFormats(old) {
+			delete(now, format)
+		}
+	}
+	var out []string
+	for _, format := range slices.Sorted(maps.Keys(now)) {
+		out = append(out, fmt.Sprintf("unrecognized format %q", format))
+	}
+	return out
+}
+
+func unknownFormats(crd *Definition) map[string]bool {
+	out := map[string]bool{}
+	for i := range crd.Spec.Versions {
+		if v := &crd.Spec.Versions[i]; v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
+			structural.UnknownFormats(v.Schema.OpenAPIV3Schema, out)
+		}
+	}
+	return out
+}
