@@ -37,7 +37,11 @@ func FollowWhileServed[T any](ctx context.Context, lw cache.ListerWatcher, name 
 		served, gone := context.WithCancel(ctx)
 		Follow(served, endsWithResource(source, gone), name, sink, log)
 		gone()
-		pause(ctx, firstAbsence)
+		if ctx.Err() == nil {
+			// At once: at the start of a cluster the server is asked in vain before it can say no, and somebody waits to be in sync.
+			sink.Replace(nil)
+			pause(ctx, firstAbsence)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package apiclient
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -21,6 +22,7 @@ import (
 type comeAndGo struct {
 	mu     sync.Mutex
 	served bool
+	down   int // requests that nobody answers
 	asked  int
 	end    chan struct{} // of the watches
 }
@@ -40,6 +42,10 @@ func (s *comeAndGo) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.asked++
 	answer := func(code int, body io.ReadCloser) (*http.Response, error) {
 		return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: body, Request: r}, nil
+	}
+	if s.down > 0 {
+		s.down--
+		return nil, errors.New("connection refused")
 	}
 	if !s.served {
 		return answer(http.StatusNotFound, io.NopCloser(strings.NewReader("404 page not found")))
@@ -103,6 +109,21 @@ func TestMirrorOfWhatIsNotServed(t *testing.T) {
 		after(2*time.Minute, 1)
 		if log.Len() > 0 {
 			t.Errorf("complains of what is not served:\n%s", log.String())
+		}
+	})
+}
+
+// TestInSyncWhenTheServerSaysNo: a server that does not answer at first says with its first answer that there is no such resource.
+func TestInSyncWhenTheServerSaysNo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &comeAndGo{end: make(chan struct{}), down: 1}
+		m := NewMirror(nodes(clientOf(t, &rest.Config{Host: "http://server", Transport: s})), Selection{}, slog.New(slog.DiscardHandler))
+		m.Optional = true
+		go m.Run(t.Context())
+		synctest.Wait()
+		if s.asked != 2 || !m.Synced() {
+			t.Errorf("in sync %v after %d questions", m.Synced(), s.asked)
 		}
 	})
 }
