@@ -15,6 +15,7 @@ import (
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/cgroup"
 	"bonsai/pkg/kubelet/client"
+	"bonsai/pkg/kubelet/cm"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/dns"
 	"bonsai/pkg/kubelet/env"
@@ -75,6 +76,7 @@ type Kubelet struct {
 	cfg       Config
 	cri       *cri.Client
 	cgroups   *cgroup.Manager
+	resources *cm.Manager
 	images    *images.Manager
 	events    *events.Recorder
 	metrics   *metrics.Metrics

@@ -7,19 +7,14 @@
 package cgroup
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"path"
-	"path/filepath"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"bonsai/pkg/kubelet/runtime"
 )
 
 // Config is what a Manager needs. Log is required.
@@ -104,23 +99,8 @@ func (m *Manager) UpdateQoS(pods []*corev1.Pod) error {
 	return m.tree.apply(m.names.path("kubepods", "burstable"), ForBurstable(pods))
 }
 
-// CreatePod makes the pod's cgroup, or brings its values up to date, and returns what CRI calls the cgroup parent.
-func (m *Manager) CreatePod(pod *corev1.Pod) (string, error) {
-	if err := checkUID(pod.UID); err != nil {
-		return "", err
-	}
-	p := m.names.path(podParts(runtime.QOSClass(pod), pod.UID)...)
-	if err := m.tree.create(p); err != nil {
-		return "", err
-	}
-	if err := m.tree.apply(p, ForPod(pod, m.cfg.PodPidsLimit)); err != nil {
-		return "", err
-	}
-	return m.names.parent(p), nil
-}
-
-// Swap tells whether the kernel accounts, and so can limit, the swap of a cgroup. It is asked after Setup.
-func (m *Manager) Swap() bool {
+// limitsSwap tells whether the kernel accounts, and so can limit, the swap of a cgroup. It is asked after Setup.
+func (m *Manager) limitsSwap() bool {
 	file := memsw
 	if m.tree.v2 {
 		file = "memory.swap.max"
@@ -131,55 +111,6 @@ func (m *Manager) Swap() bool {
 	}
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-// RemovePod kills what is left of the pod and removes its cgroup, of whatever class it was. A pod without one is fine.
-func (m *Manager) RemovePod(ctx context.Context, uid types.UID) error {
-	if err := checkUID(uid); err != nil {
-		return err
-	}
-	var errs []error
-	for _, class := range []corev1.PodQOSClass{corev1.PodQOSGuaranteed, corev1.PodQOSBurstable, corev1.PodQOSBestEffort} {
-		errs = append(errs, m.tree.remove(ctx, m.names.path(podParts(class, uid)...)))
-	}
-	return errors.Join(errs...)
-}
-
-// Pods returns the UIDs of all pods that have a cgroup.
-func (m *Manager) Pods() []types.UID {
-	seen := map[types.UID]bool{}
-	var out []types.UID
-	for _, mount := range m.tree.mounts {
-		for _, parts := range [][]string{{"kubepods"}, {"kubepods", "burstable"}, {"kubepods", "besteffort"}} {
-			entries, err := os.ReadDir(filepath.Join(mount, m.names.path(parts...)))
-			if err != nil {
-				continue // not made yet
-			}
-			for _, e := range entries {
-				if uid, ok := m.names.uid(path.Base(e.Name())); ok && e.IsDir() && !seen[uid] {
-					seen[uid] = true
-					out = append(out, uid)
-				}
-			}
-		}
-	}
-	return out
-}
-
-// Reconcile removes the cgroups of pods that need none any more, with their processes. whenEnded is asked for each at the moment of
-// its removal: it does f if the pod's containers have ended, and keeps the pod from beginning anew until f is done.
-func (m *Manager) Reconcile(ctx context.Context, whenEnded func(uid types.UID, f func() error) error) error {
-	var errs []error
-	for _, uid := range m.Pods() {
-		errs = append(errs, whenEnded(uid, func() error {
-			if err := m.RemovePod(ctx, uid); err != nil {
-				return err
-			}
-			m.cfg.Log.Info("removed the cgroup of a pod that is gone", "uid", uid)
-			return nil
-		}))
-	}
-	return errors.Join(errs...)
 }
 
 func checkUID(uid types.UID) error {

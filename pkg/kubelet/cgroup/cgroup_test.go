@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/kubelet/cm"
+	"bonsai/pkg/kubelet/cm/cmtest"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -214,13 +217,13 @@ func TestSwapAccounting(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if m.Swap() {
+		if m.limitsSwap() {
 			t.Errorf("v2 %v: swap is accounted without a file", v2)
 		}
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if !m.Swap() {
+		if !m.limitsSwap() {
 			t.Errorf("v2 %v: swap is not accounted", v2)
 		}
 	}
@@ -285,12 +288,21 @@ func TestKernel(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := podOf("uid-1", container("500m", "1", "8Mi", "64Mi"))
-	parent, err := m.CreatePod(pod)
-	if err != nil || parent != "/"+root+"/kubepods/burstable/poduid-1" {
-		t.Fatal(parent, err)
+	cmtest.Run(t, func() cm.Provider {
+		restarted, err := New(m.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return restarted
+	}, pod)
+	if err := m.Prepare(ctx, pod); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := m.CreatePod(pod); err != nil {
-		t.Fatal("again:", err)
+	var o runtime.SandboxOptions
+	m.Sandbox(pod, &o)
+	parent := o.CgroupParent
+	if parent != "/"+root+"/kubepods/burstable/poduid-1" {
+		t.Fatal(parent)
 	}
 	if err := m.UpdateQoS([]*corev1.Pod{pod}); err != nil {
 		t.Fatal(err)
@@ -305,7 +317,7 @@ func TestKernel(t *testing.T) {
 	// Up and down again, memory and swap together are limited like memory: no write may fail.
 	for _, limit := range []string{"128Mi", "32Mi", "64Mi"} {
 		changed := podOf("uid-1", container("500m", "1", "8Mi", limit))
-		if _, err := m.CreatePod(changed); err != nil {
+		if err := m.Prepare(ctx, changed); err != nil {
 			t.Fatal("to", limit, err)
 		}
 		q := resource.MustParse(limit)
@@ -313,7 +325,7 @@ func TestKernel(t *testing.T) {
 		if m.Version() == 2 {
 			file, want = "memory.swap.max", 0
 		}
-		if n, err := readNumber(m.tree.file("memory", parent, file)); m.Swap() && (err != nil || n != want) {
+		if n, err := readNumber(m.tree.file("memory", parent, file)); m.limitsSwap() && (err != nil || n != want) {
 			t.Errorf("%s with a limit of %s: %d, %v", file, limit, n, err)
 		}
 	}
@@ -331,20 +343,22 @@ func TestKernel(t *testing.T) {
 	}
 	reaped := make(chan error)
 	go func() { reaped <- child.Wait() }()
-	lives := func(types.UID, func() error) error { return nil }
-	if err := m.Reconcile(ctx, lives); err != nil || len(m.Pods()) != 1 {
-		t.Fatal("a live pod's cgroup went:", err)
+	if err := m.Unprepare(ctx, "uid-2"); err != nil {
+		t.Error("a pod without a cgroup:", err)
 	}
-	if err := m.Reconcile(ctx, func(_ types.UID, remove func() error) error { return remove() }); err != nil || len(m.Pods()) != 0 {
-		t.Fatal(m.Pods(), err)
+	if uids, err := m.Prepared(); err != nil || !slices.Equal(uids, []types.UID{"uid-1"}) {
+		t.Fatal("another pod's cgroup went:", uids, err)
+	}
+	if err := m.Unprepare(ctx, "uid-1"); err != nil {
+		t.Fatal(err)
+	}
+	if uids, err := m.Prepared(); err != nil || len(uids) != 0 {
+		t.Fatal(uids, err)
 	}
 	if err := <-reaped; err == nil {
 		t.Error("the process was not killed")
 	}
-	if err := m.RemovePod(ctx, "uid-1"); err != nil {
-		t.Error("twice:", err)
-	}
-	if _, err := m.CreatePod(podOf("../x")); err == nil {
+	if err := m.Prepare(ctx, podOf("../x")); err == nil {
 		t.Error("a UID that is a path was accepted")
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"bonsai/pkg/kubelet/runtime"
 )
 
 // Usage is what the processes of a cgroup have used: CPU since it exists, the rest now.
@@ -28,7 +26,7 @@ func (m *Manager) PodUsage(pod *corev1.Pod) (Usage, error) {
 	if err := checkUID(pod.UID); err != nil {
 		return Usage{}, err
 	}
-	return m.usage(m.names.path(podParts(runtime.QOSClass(pod), pod.UID)...))
+	return m.usage(m.path(pod))
 }
 
 // ContainerUsage returns what a container of the pod has used; id is the runtime's, without "containerd://".
@@ -36,7 +34,7 @@ func (m *Manager) ContainerUsage(pod *corev1.Pod, id string) (Usage, error) {
 	if strings.Contains(id, "/") || id == "" || id == ".." {
 		return Usage{}, fmt.Errorf("container ID %q cannot name a cgroup", id)
 	}
-	return m.usage(m.names.container(m.names.path(podParts(runtime.QOSClass(pod), pod.UID)...), id))
+	return m.usage(m.names.container(m.path(pod), id))
 }
 
 func (m *Manager) usage(cgroup string) (Usage, error) {

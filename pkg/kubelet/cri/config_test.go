@@ -105,8 +105,8 @@ func TestResources(t *testing.T) {
 	for limit, want := range map[string]int64{"0": 0, "512Mi": 512 << 20} {
 		c.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)}
 		for _, can := range []bool{false, true} {
-			one := resources(runtime.ContainerRequest{Pod: p, Container: c, LimitSwap: can}, false)
-			two := resources(runtime.ContainerRequest{Pod: p, Container: c, LimitSwap: can}, true)
+			one := resources(runtime.ContainerRequest{Pod: p, Container: c, Options: runtime.ContainerOptions{LimitSwap: can}}, false)
+			two := resources(runtime.ContainerRequest{Pod: p, Container: c, Options: runtime.ContainerOptions{LimitSwap: can}}, true)
 			if max, set := two.Unified["memory.swap.max"]; set != can || can && max != "0" || two.MemorySwapLimitInBytes != 0 {
 				t.Errorf("v2, accounted %v: %+v", can, two)
 			}

@@ -51,9 +51,9 @@ func resources(q runtime.ContainerRequest, v2 bool) *runtimeapi.LinuxContainerRe
 		r.Unified = map[string]string{"memory.oom.group": "1"}
 	}
 	switch {
-	case q.LimitSwap && v2:
+	case q.Options.LimitSwap && v2:
 		r.Unified["memory.swap.max"] = "0"
-	case q.LimitSwap: // memory and swap together; without a limit of memory there is none, and the pod's cgroup forbids it
+	case q.Options.LimitSwap: // memory and swap together; without a limit of memory there is none, and the pod's cgroup forbids it
 		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes
 	}
 	return r

@@ -51,12 +51,13 @@ type Volumes interface {
 	TerminationLog(uid types.UID, container string) (string, error)
 }
 
-// Cgroups makes pods' cgroups.
-type Cgroups interface {
-	// CreatePod returns the name that the runtime knows the pod's cgroup by. Again is fine.
-	CreatePod(pod *corev1.Pod) (string, error)
-	// Swap tells whether the kernel can limit swap.
-	Swap() bool
+// Resources gives pods what they must have of the node before their containers start.
+type Resources interface {
+	// Prepare gives it, and tells users why not. It is called before each sandbox, and after a restart of the kubelet: the same is given again.
+	Prepare(ctx context.Context, pod *corev1.Pod) error
+	// Sandbox and Container add what of it the pod's sandbox, and one of its containers, is to be made with.
+	Sandbox(pod *corev1.Pod, o *runtime.SandboxOptions)
+	Container(pod *corev1.Pod, c *corev1.Container, o *runtime.ContainerOptions) error
 }
 
 // Node is what pods learn of their node.
@@ -83,13 +84,13 @@ type Metrics interface {
 
 // Config is what an Executor needs. All but MaxBackOff is required.
 type Config struct {
-	Runtime Runtime
-	Images  Images
-	Volumes Volumes
-	Cgroups Cgroups
-	Node    Node
-	Events  Events
-	Metrics Metrics
+	Runtime   Runtime
+	Images    Images
+	Volumes   Volumes
+	Resources Resources
+	Node      Node
+	Events    Events
+	Metrics   Metrics
 	// Environment are a container's variables; its errors are the user's to mend.
 	Environment func(ctx context.Context, pod *corev1.Pod, c *corev1.Container, podIPs, hostIPs []string) ([]env.Var, error)
 	// Secret reads a pull secret.
@@ -110,7 +111,7 @@ type Executor struct{ cfg Config }
 
 // New checks the configuration.
 func New(cfg Config) (*Executor, error) {
-	for _, missing := range []bool{cfg.Runtime == nil, cfg.Images == nil, cfg.Volumes == nil, cfg.Cgroups == nil, cfg.Node == nil, cfg.Events == nil,
+	for _, missing := range []bool{cfg.Runtime == nil, cfg.Images == nil, cfg.Volumes == nil, cfg.Resources == nil, cfg.Node == nil, cfg.Events == nil,
 		cfg.Metrics == nil, cfg.Environment == nil, cfg.Secret == nil, cfg.Message == nil, cfg.Log == nil} {
 		if missing {
 			return nil, errors.New("executor: all but MaxBackOff is required")
@@ -121,10 +122,9 @@ func New(cfg Config) (*Executor, error) {
 
 // Pod is what an Executor remembers of a pod. It is the pod's worker's; nobody else touches it.
 type Pod struct {
-	// prepared: cgroupParent and mounts are set.
-	prepared     bool
-	cgroupParent string
-	mounts       map[string]volume.Mounted
+	// prepared: the pod has what it needs of the node, and mounts is set.
+	prepared bool
+	mounts   map[string]volume.Mounted
 	// byName is what is remembered of containers' starts.
 	byName map[string]*starts
 }

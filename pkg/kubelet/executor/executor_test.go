@@ -113,8 +113,6 @@ func (f *fakes) SubPath(_ *corev1.Pod, _ string, index int, _ string, from volum
 
 func (f *fakes) WriteHosts(types.UID, []byte) (string, error)     { return "/hosts", nil }
 func (f *fakes) TerminationLog(types.UID, string) (string, error) { return "/termination", nil }
-func (f *fakes) CreatePod(*corev1.Pod) (string, error)            { return "/kubepods/p", f.note("cgroup") }
-func (f *fakes) Swap() bool                                       { return true }
 func (f *fakes) HostIPs() []string                                { return []string{"192.0.2.1"} }
 func (f *fakes) NetworkReady(context.Context) error               { return f.fail["network"] }
 func (f *fakes) Pod(_ *corev1.Pod, _, reason, _ string)           { f.note("event %s", reason) }
@@ -127,11 +125,21 @@ func (f *fakes) Secret(context.Context, string, string) (*corev1.Secret, error) 
 	return nil, errors.New("none")
 }
 
+// resources is what fakes give to pods.
+type resources struct{ *fakes }
+
+func (r resources) Prepare(context.Context, *corev1.Pod) error       { return r.note("prepare") }
+func (r resources) Sandbox(_ *corev1.Pod, o *runtime.SandboxOptions) { o.CgroupParent = "/kubepods/p" }
+func (r resources) Container(_ *corev1.Pod, _ *corev1.Container, o *runtime.ContainerOptions) error {
+	o.LimitSwap = true
+	return r.fail["resources"]
+}
+
 func newExecutor(t *testing.T) (*Executor, *fakes, logs.Files) {
 	t.Helper()
 	f := &fakes{fail: map[string]error{}}
 	files := logs.Files{Pods: t.TempDir(), Links: t.TempDir()}
-	e, err := New(Config{Runtime: f, Images: f, Volumes: f, Cgroups: f, Node: f, Events: f, Metrics: f, Secret: f.Secret, Logs: files,
+	e, err := New(Config{Runtime: f, Images: f, Volumes: f, Resources: resources{f}, Node: f, Events: f, Metrics: f, Secret: f.Secret, Logs: files,
 		Environment: func(_ context.Context, _ *corev1.Pod, _ *corev1.Container, podIPs, hostIPs []string) ([]env.Var, error) {
 			return []env.Var{{Name: "POD", Value: podIPs[0]}, {Name: "HOST", Value: hostIPs[0]}}, f.fail["environment"]
 		},
@@ -177,7 +185,7 @@ func TestTheSandboxAndItsVolumesAreMadeTogether(t *testing.T) {
 	}
 	got := f.took()
 	slices.Sort(got)
-	expect(t, "a sandbox", got, "cgroup", "count pod <nil>", "mount", "sandbox 3")
+	expect(t, "a sandbox", got, "count pod <nil>", "mount", "prepare", "sandbox 3")
 	dir := files.PodDir("ns", "p", "u")
 	if f.sandbox.CgroupParent != "/kubepods/p" || f.sandbox.Hostname != "p" || f.sandbox.LogDirectory != dir {
 		t.Errorf("%+v", f.sandbox)
@@ -202,6 +210,12 @@ func TestASandboxThatCannotBe(t *testing.T) {
 	}
 	expect(t, "no network", f.took(), "event NetworkNotReady")
 	delete(f.fail, "network")
+	f.fail["prepare"] = errors.New("no cgroup")
+	if err := e.Act(t.Context(), facts, NewPod(), plan); !errors.Is(err, f.fail["prepare"]) {
+		t.Error(err)
+	}
+	expect(t, "nothing of the node for it", f.took(), "prepare")
+	delete(f.fail, "prepare")
 	f.fail["sandbox"] = fmt.Errorf("run: %w", errors.New("full"))
 	if err := e.Act(t.Context(), facts, NewPod(), plan); !errors.Is(err, f.fail["sandbox"]) {
 		t.Error(err)
@@ -222,7 +236,7 @@ func TestASandboxThatCannotBe(t *testing.T) {
 	if err := e.PrepareRunning(t.Context(), facts.Pod, p, facts.Runtime); err != nil {
 		t.Error(err)
 	}
-	expect(t, "what was missing is made", f.took(), "cgroup", "mount")
+	expect(t, "what was missing is made", f.took(), "prepare", "mount")
 }
 
 func TestAContainerGetsWhatItsSpecSays(t *testing.T) {
@@ -234,7 +248,7 @@ func TestAContainerGetsWhatItsSpecSays(t *testing.T) {
 	}
 	expect(t, "a start", f.took(), "image i", "mount", "create c", "event c Created", "start id-c", "event c Started", "release", `count container ""`)
 	q := f.request
-	if q.SandboxID != "s1" || q.Options.Attempt != 2 || q.Options.ImageRef != "sha:i" || !q.LimitSwap || !slices.Equal(q.Options.Command, []string{"run", "10.0.0.1"}) ||
+	if q.SandboxID != "s1" || q.Options.Attempt != 2 || q.Options.ImageRef != "sha:i" || !q.Options.LimitSwap || !slices.Equal(q.Options.Command, []string{"run", "10.0.0.1"}) ||
 		!slices.Equal(q.Options.Env, []runtime.KeyValue{{Name: "POD", Value: "10.0.0.1"}, {Name: "HOST", Value: "192.0.2.1"}}) {
 		t.Errorf("%+v", q)
 	}
@@ -259,6 +273,8 @@ func TestWhyAContainerWaits(t *testing.T) {
 	}{
 		{"image", &images.Error{Reason: images.ReasonErrImageNeverPull}, "ErrImageNeverPull", true, []string{"image i", `count container "ErrImageNeverPull"`}},
 		{"environment", errors.New("no key"), "CreateContainerConfigError", true,
+			[]string{"image i", "mount", "event c Failed", "release", `count container "CreateContainerConfigError"`}},
+		{"resources", errors.New("device gone"), "CreateContainerConfigError", true,
 			[]string{"image i", "mount", "event c Failed", "release", `count container "CreateContainerConfigError"`}},
 		{"create", errors.New("bad"), "CreateContainerError", true, []string{"image i", "mount", "create c", "event c Failed", "release", `count container "CreateContainerError"`}},
 		{"start", errors.New("bad"), "RunContainerError", false,

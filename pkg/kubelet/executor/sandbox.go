@@ -15,25 +15,23 @@ import (
 	"bonsai/pkg/trace"
 )
 
-// PrepareRunning makes the cgroup, the directories and the volumes of a pod that runs already when the kubelet starts, so that its volumes
-// stay fresh.
+// PrepareRunning gives a pod that runs already when the kubelet starts its resources, directories and volumes, so that its volumes stay fresh and
+// it can have further containers.
 func (e *Executor) PrepareRunning(ctx context.Context, pod *corev1.Pod, p *Pod, rt *runtime.PodStatus) error {
 	if p.prepared || !rt.SandboxReady() { // the making of its sandbox does it
 		return nil
 	}
-	if err := e.makeGround(pod, p); err != nil {
+	if err := e.prepare(ctx, pod); err != nil {
 		return err
 	}
 	return e.mount(ctx, pod, p)
 }
 
-func (e *Executor) makeGround(pod *corev1.Pod, p *Pod) error {
-	parent, err := e.cfg.Cgroups.CreatePod(pod)
-	if err != nil {
-		e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedCreatePodContainer", "unable to ensure pod container exists: "+err.Error())
-		return fmt.Errorf("make the pod's cgroup: %w", err)
+// prepare gives a pod what it must have before its sandbox is made.
+func (e *Executor) prepare(ctx context.Context, pod *corev1.Pod) error {
+	if err := e.cfg.Resources.Prepare(ctx, pod); err != nil {
+		return err
 	}
-	p.cgroupParent = parent
 	if err := os.MkdirAll(e.cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID), 0o755); err != nil {
 		return fmt.Errorf("make the pod's log directory: %w", err)
 	}
@@ -61,13 +59,13 @@ func (e *Executor) newSandbox(ctx context.Context, f lifecycle.Facts, p *Pod, at
 		e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "NetworkNotReady", "network is not ready: "+err.Error())
 		return fmt.Errorf("network is not ready: %w", err)
 	}
-	if err := e.makeGround(pod, p); err != nil {
+	if err := e.prepare(ctx, pod); err != nil {
 		return err
 	}
 	mounted := make(chan error, 1)
 	go func() { mounted <- e.mount(ctx, pod, p) }()
 	begun := time.Now()
-	id, err := e.cfg.Runtime.RunSandbox(ctx, pod, e.runtimeHandler(pod), e.sandboxOptions(pod, p, f.Runtime, attempt))
+	id, err := e.cfg.Runtime.RunSandbox(ctx, pod, e.runtimeHandler(pod), e.sandboxOptions(pod, f.Runtime, attempt))
 	mountErr := <-mounted
 	e.cfg.Metrics.StartedPod(err)
 	if err != nil {
@@ -92,7 +90,7 @@ func (e *Executor) networkReady(ctx context.Context, pod *corev1.Pod) error {
 // runtimeHandler is the runtime's own handler: RuntimeClass objects are not read.
 func (e *Executor) runtimeHandler(*corev1.Pod) string { return "" }
 
-func (e *Executor) sandboxOptions(pod *corev1.Pod, p *Pod, rt *runtime.PodStatus, attempt uint32) runtime.SandboxOptions {
+func (e *Executor) sandboxOptions(pod *corev1.Pod, rt *runtime.PodStatus, attempt uint32) runtime.SandboxOptions {
 	hostname, domain := dns.Hostname(pod, e.cfg.DNS.ClusterDomain)
 	if pod.Spec.SetHostnameAsFQDN != nil && *pod.Spec.SetHostnameAsFQDN && domain != "" {
 		hostname += "." + domain
@@ -103,7 +101,8 @@ func (e *Executor) sandboxOptions(pod *corev1.Pod, p *Pod, rt *runtime.PodStatus
 			e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "DNSConfigForming", problem)
 		}
 	}
-	return runtime.SandboxOptions{Attempt: attempt, Hostname: hostname, CgroupParent: p.cgroupParent,
-		DNS:          runtime.DNS{Servers: s.Servers, Searches: s.Searches, Options: s.Options},
+	o := runtime.SandboxOptions{Attempt: attempt, Hostname: hostname, DNS: runtime.DNS{Servers: s.Servers, Searches: s.Searches, Options: s.Options},
 		LogDirectory: e.cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID)}
+	e.cfg.Resources.Sandbox(pod, &o)
+	return o
 }

@@ -221,6 +221,9 @@ func (e *Executor) request(ctx context.Context, f lifecycle.Facts, p *Pod, s lif
 	if o.Mounts, err = e.mounts(pod, p, c, vars, ips, mounted); err != nil {
 		return runtime.ContainerRequest{}, err
 	}
+	if err := e.cfg.Resources.Container(pod, c, &o); err != nil {
+		return runtime.ContainerRequest{}, err
+	}
 	if s.Kind == runtime.Ephemeral {
 		o.TargetID = targetOf(pod, c.Name, f.Runtime)
 	}
@@ -230,7 +233,7 @@ func (e *Executor) request(ctx context.Context, f lifecycle.Facts, p *Pod, s lif
 	}
 	sandbox := f.Runtime.Sandbox()
 	return runtime.ContainerRequest{SandboxID: sandbox.ID, Pod: pod, Container: c, Hash: lifecycle.Hash(c), Options: o,
-		Sandbox: e.sandboxOptions(pod, p, f.Runtime, sandbox.Attempt), Node: e.cfg.Capacity, LimitSwap: e.cfg.Cgroups.Swap()}, nil
+		Sandbox: e.sandboxOptions(pod, f.Runtime, sandbox.Attempt), Node: e.cfg.Capacity}, nil
 }
 
 func targetOf(pod *corev1.Pod, name string, rt *runtime.PodStatus) string {

@@ -73,8 +73,8 @@ func (s *Syncer) Cleanup(ctx context.Context, pod *corev1.Pod) error {
 	if err := s.cfg.Volumes.Unmount(ctx, pod.UID); err != nil {
 		return fmt.Errorf("unmount the volumes: %w", err)
 	}
-	if err := s.cfg.Cgroups.RemovePod(ctx, pod.UID); err != nil {
-		return fmt.Errorf("remove the cgroup: %w", err)
+	if err := s.cfg.Resources.Unprepare(ctx, pod.UID); err != nil {
+		return fmt.Errorf("take back the pod's resources: %w", err)
 	}
 	s.cfg.Objects.Untrack(pod.UID)
 	trace.Step(ctx, s.cfg.Log, pod, "kubelet.cleanup", begun, s.cfg.Now())

@@ -86,10 +86,14 @@ type Volumes interface {
 	Remove(ctx context.Context, uid types.UID) error
 }
 
-// Cgroups divides the node's CPU and takes pods' cgroups away.
+// Cgroups divides the node's CPU.
 type Cgroups interface {
 	UpdateQoS(pods []*corev1.Pod) error
-	RemovePod(ctx context.Context, uid types.UID) error
+}
+
+// Resources takes back what pods were given of the node.
+type Resources interface {
+	Unprepare(ctx context.Context, uid types.UID) error
 }
 
 // Objects watches what pods refer to.
@@ -119,6 +123,7 @@ type Config struct {
 	Storage   Storage
 	Volumes   Volumes
 	Cgroups   Cgroups
+	Resources Resources
 	Objects   Objects
 	Logs      Logs
 	Events    Events

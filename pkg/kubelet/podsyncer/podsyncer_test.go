@@ -137,7 +137,7 @@ func (p *parts) Excess(types.UID) *localstorage.Excess { return p.excess }
 
 func (p *parts) Unmount(context.Context, types.UID) error   { return p.note("unmount") }
 func (p *parts) UpdateQoS(pods []*corev1.Pod) error         { return p.note("qos %d", len(pods)) }
-func (p *parts) RemovePod(context.Context, types.UID) error { return p.note("cgroup-") }
+func (p *parts) Unprepare(context.Context, types.UID) error { return p.note("unprepare") }
 func (p *parts) Track(*corev1.Pod)                          { p.note("track") }
 func (p *parts) Untrack(types.UID)                          { p.note("untrack") }
 func (p *parts) Pod(_ *corev1.Pod, _, reason, _ string)     { p.note("event %s", reason) }
@@ -158,7 +158,7 @@ func (l logs) RemovePod(namespace, name string, _ types.UID) error {
 // setup returns a Syncer of a node where a pod is admitted and nothing runs.
 func setup() (*Syncer, *parts) {
 	p := &parts{verdict: admission.Admitted, fail: map[string]error{}}
-	return New(Config{Runtime: p, Executor: p, Pods: p, Status: p, Admission: p, Probes: probes{p}, Storage: p, Volumes: volumes{p}, Cgroups: p, Objects: p,
+	return New(Config{Runtime: p, Executor: p, Pods: p, Status: p, Admission: p, Probes: probes{p}, Storage: p, Volumes: volumes{p}, Cgroups: p, Resources: p, Objects: p,
 		Logs: logs{p}, Events: p, Evicted: func(signal string) { p.note("evicted %s", signal) }, HostIPs: func() []string { return []string{"192.0.2.1"} },
 		Active: func() []*corev1.Pod { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler)}), p
 }
@@ -368,16 +368,16 @@ func TestTheEnd(t *testing.T) {
 	t.Parallel()
 	s, p := setup()
 	pod := onePod()
-	p.fail["cgroup-"] = errors.New("busy")
-	if err := s.Cleanup(t.Context(), pod); !errors.Is(err, p.fail["cgroup-"]) {
+	p.fail["unprepare"] = errors.New("busy")
+	if err := s.Cleanup(t.Context(), pod); !errors.Is(err, p.fail["unprepare"]) {
 		t.Error(err)
 	}
-	expect(t, "a cgroup that stays", p, "unmount, cgroup-")
-	delete(p.fail, "cgroup-")
+	expect(t, "what does not go", p, "unmount, unprepare")
+	delete(p.fail, "unprepare")
 	if err := s.Cleanup(t.Context(), pod); err != nil {
 		t.Error(err)
 	}
-	expect(t, "cleanup", p, "unmount, cgroup-, untrack")
+	expect(t, "cleanup", p, "unmount, unprepare, untrack")
 	if err := s.Finish(t.Context(), pod); err != nil {
 		t.Error(err)
 	}

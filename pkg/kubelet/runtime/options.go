@@ -51,6 +51,8 @@ type ContainerOptions struct {
 	// ImageUID is the image's user where it is a number, nil where it is a name; ImageUser is the name.
 	ImageUID  *int64
 	ImageUser string
+	// LimitSwap: the kernel can limit swap, of which containers get none.
+	LimitSwap bool
 }
 
 // ContainerRequest is all that making one container needs.
@@ -63,8 +65,6 @@ type ContainerRequest struct {
 	Options   ContainerOptions
 	// Node is the node's capacity: its memory sets the OOM score of burstable containers, its sizes of huge pages are limited.
 	Node corev1.ResourceList
-	// LimitSwap: the kernel can limit swap, of which containers get none.
-	LimitSwap bool
 }
 
 // Streams are which of a process's streams a client wants, and whether they are a terminal.

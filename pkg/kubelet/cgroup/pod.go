@@ -1,0 +1,89 @@
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// FailedReason implements cm.Provider.
+func (m *Manager) FailedReason() string { return "FailedCreatePodContainer" }
+
+// Prepare implements cm.Provider: it makes the pod's cgroup, or brings its values up to date.
+func (m *Manager) Prepare(_ context.Context, pod *corev1.Pod) error {
+	if err := m.create(pod); err != nil {
+		return fmt.Errorf("unable to ensure pod container exists: %w", err)
+	}
+	return nil
+}
+
+func (m *Manager) create(pod *corev1.Pod) error {
+	if err := checkUID(pod.UID); err != nil {
+		return err
+	}
+	p := m.path(pod)
+	if err := m.tree.create(p); err != nil {
+		return err
+	}
+	return m.tree.apply(p, ForPod(pod, m.cfg.PodPidsLimit))
+}
+
+// path is that of the pod's cgroup.
+func (m *Manager) path(pod *corev1.Pod) string {
+	return m.names.path(podParts(runtime.QOSClass(pod), pod.UID)...)
+}
+
+// Sandbox implements cm.Provider: the runtime makes the cgroups of the sandbox and of the containers in the pod's.
+func (m *Manager) Sandbox(pod *corev1.Pod, o *runtime.SandboxOptions) {
+	o.CgroupParent = m.names.parent(m.path(pod))
+}
+
+// Container implements cm.Provider: containers get no swap where the kernel can keep it from them.
+func (m *Manager) Container(_ *corev1.Pod, _ *corev1.Container, o *runtime.ContainerOptions) error {
+	o.LimitSwap = m.limitsSwap()
+	return nil
+}
+
+// Unprepare implements cm.Provider: it kills what is left of the pod and removes its cgroup, of whatever class it was.
+func (m *Manager) Unprepare(ctx context.Context, uid types.UID) error {
+	if err := checkUID(uid); err != nil {
+		return err
+	}
+	var errs []error
+	for _, class := range []corev1.PodQOSClass{corev1.PodQOSGuaranteed, corev1.PodQOSBurstable, corev1.PodQOSBestEffort} {
+		errs = append(errs, m.tree.remove(ctx, m.names.path(podParts(class, uid)...)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("remove the cgroup: %w", err)
+	}
+	return nil
+}
+
+// Prepared implements cm.Provider: all pods that have a cgroup.
+func (m *Manager) Prepared() ([]types.UID, error) {
+	seen := map[types.UID]bool{}
+	var out []types.UID
+	for _, mount := range m.tree.mounts {
+		for _, parts := range [][]string{{"kubepods"}, {"kubepods", "burstable"}, {"kubepods", "besteffort"}} {
+			entries, err := os.ReadDir(filepath.Join(mount, m.names.path(parts...)))
+			if err != nil {
+				continue // not made yet
+			}
+			for _, e := range entries {
+				if uid, ok := m.names.uid(path.Base(e.Name())); ok && e.IsDir() && !seen[uid] {
+					seen[uid] = true
+					out = append(out, uid)
+				}
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,73 @@
+// Package cmtest has the tests of the contract that everyone keeps who gives things to pods, cm.Provider.
+package cmtest
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/cm"
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// Run tests a Provider. start makes it as a kubelet does that has just started, on the same node each time, on which the pod has nothing; the
+// pod is one that is given something.
+func Run(t *testing.T, start func() cm.Provider, pod *corev1.Pod) {
+	t.Helper()
+	if start().FailedReason() == "" {
+		t.Error("users are not told why a pod does not begin")
+	}
+	if err := start().Unprepare(t.Context(), pod.UID); err != nil {
+		t.Error("a pod that has nothing:", err)
+	}
+	has(t, start(), pod.UID, false)
+	first := start()
+	given := prepare(t, first, pod)
+	if again := prepare(t, first, pod); !reflect.DeepEqual(again, given) {
+		t.Errorf("a new sandbox gets %+v, the first one had %+v", again, given)
+	}
+	restarted := start()
+	has(t, restarted, pod.UID, true)
+	if after := prepare(t, restarted, pod); !reflect.DeepEqual(after, given) {
+		t.Errorf("after a restart the pod gets %+v, before %+v", after, given)
+	}
+	never := start() // seen the pod
+	for range 2 {
+		if err := never.Unprepare(t.Context(), pod.UID); err != nil {
+			t.Error("taking back:", err)
+		}
+	}
+	has(t, start(), pod.UID, false)
+}
+
+// given is what a pod's sandbox and first container are made with.
+type given struct {
+	sandbox   runtime.SandboxOptions
+	container runtime.ContainerOptions
+}
+
+func prepare(t *testing.T, p cm.Provider, pod *corev1.Pod) (g given) {
+	t.Helper()
+	if err := p.Prepare(t.Context(), pod); err != nil {
+		t.Fatal("prepare:", err)
+	}
+	p.Sandbox(pod, &g.sandbox)
+	if err := p.Container(pod, &pod.Spec.Containers[0], &g.container); err != nil {
+		t.Error("a container:", err)
+	}
+	if reflect.DeepEqual(g, given{}) {
+		t.Error("neither the sandbox nor the container gets anything")
+	}
+	return g
+}
+
+func has(t *testing.T, p cm.Provider, uid types.UID, want bool) {
+	t.Helper()
+	uids, err := p.Prepared()
+	if err != nil || slices.Contains(uids, uid) != want {
+		t.Errorf("pods that have something: %v, %v; the pod has: %v", uids, err, want)
+	}
+}
