@@ -1,5 +1,5 @@
-// Package apply is "kubectl apply": it brings objects to the state of files by a three-way merge between the file, what was
-// applied last (kept in an annotation) and what the server has.
+// Package apply is "kubectl apply": it brings objects to the state of files, by a three-way merge between the file, what was
+// applied last (kept in an annotation) and what the server has, or, with --server-side, by leaving it to the server.
 package apply
 
 import (
@@ -30,14 +30,14 @@ const manager = "kubectl-client-side-apply"
 // Options is one run of "kubectl apply".
 type Options struct {
 	write.Base
-	files                      resource.Files
-	selector                   string
-	all, prune                 bool
-	serverSide, forceConflicts bool
-	overwrite, force           bool
-	grace                      int
-	timeout                    time.Duration
-	cmd                        *cobra.Command
+	files            resource.Files
+	selector         string
+	all, prune       bool
+	serverSide       write.ServerSide
+	overwrite, force bool
+	grace            int
+	timeout          time.Duration
+	cmd              *cobra.Command
 }
 
 // NewCommand returns a function that makes the command; editor serves "edit-last-applied".
@@ -67,8 +67,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	set.StringVarP(&o.selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
 	set.BoolVar(&o.all, "all", false, "Select all resources in the namespace of the specified resource types.")
 	set.BoolVar(&o.prune, "prune", false, "Automatically delete resource objects, that do not appear in the configs and are created by either apply or create --save-config. Not supported yet.")
-	set.BoolVar(&o.serverSide, "server-side", false, "If true, apply runs in the server instead of the client. Not supported yet.")
-	set.BoolVar(&o.forceConflicts, "force-conflicts", false, "If true, server-side apply will force the changes against conflicts.")
+	o.serverSide.AddFlags(set)
 	set.BoolVar(&o.overwrite, "overwrite", true, "Automatically resolve conflicts between the modified and live configuration by using values from the modified configuration")
 	set.BoolVar(&o.force, "force", false, "If true, immediately remove resources from API and bypass graceful deletion. Note that immediate deletion of some resources may result in inconsistency or data loss and requires confirmation.")
 	set.IntVar(&o.grace, "grace-period", -1, "Period of time in seconds given to the resource to terminate gracefully. Ignored if negative.")
@@ -84,22 +83,24 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) er
 	if o.files.Empty() {
 		return write.NoFiles()
 	}
+	o.serverSide.Complete(cmd.Flags(), o.Flags)
 	return o.CompleteWith(f)
 }
 
-// Validate refuses what does not go together, and what the server cannot do yet.
+// Validate refuses what does not go together, and what cannot be done yet.
 func (o *Options) Validate() error {
+	if err := o.serverSide.Validate(); err != nil {
+		return err
+	}
 	switch {
-	case o.forceConflicts && !o.serverSide:
-		return errors.New("--force-conflicts only works with --server-side")
-	case o.serverSide && o.DryRun == write.DryRunClient:
+	case o.serverSide.On && o.DryRun == write.DryRunClient:
 		return errors.New("--dry-run=client doesn't work with --server-side (did you mean --dry-run=server instead?)")
-	case o.force && o.serverSide:
+	case o.force && o.serverSide.On:
 		return errors.New("--force cannot be used with --server-side")
 	case o.force && o.DryRun == write.DryRunServer:
 		return errors.New("--dry-run=server cannot be used with --force")
-	case o.serverSide:
-		return errors.New("--server-side is not supported yet: apply without it merges in the client")
+	case o.prune && o.serverSide.On:
+		return errors.New("--prune is in alpha and doesn't currently work on objects created by server-side apply")
 	case o.prune && !o.all && o.selector == "":
 		return errors.New("all resources selected for prune without explicitly passing --all. To prune all resources, pass the --all flag. If you did not mean to prune all resources, specify a label selector")
 	case o.prune:
@@ -122,9 +123,13 @@ func (o *Options) Run(ctx context.Context) error {
 	if len(infos) == 0 && len(errs) == 0 {
 		return errors.New("no objects passed to apply")
 	}
+	apply := o.apply
+	if o.serverSide.On {
+		apply = o.applyServerSide
+	}
 	shown := &unstructured.UnstructuredList{}
 	for _, i := range infos {
-		operation, err := o.apply(ctx, i)
+		operation, err := apply(ctx, i)
 		if err != nil {
 			errs = append(errs, err)
 			continue

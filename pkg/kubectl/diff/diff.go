@@ -29,6 +29,7 @@ const manager = "kubectl-client-side-apply"
 type Options struct {
 	write.Base
 	files       resource.Files
+	serverSide  write.ServerSide
 	selector    string
 	showManaged bool
 	showSecrets bool
@@ -57,6 +58,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	set := cmd.Flags()
 	o.files.AddFlags(set, "contains the configuration to diff")
 	o.AddManager(set)
+	o.serverSide.AddFlags(set)
 	set.StringVarP(&o.selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
 	set.BoolVar(&o.showSecrets, "show-secrets", false, "If true, do not mask secret values in the diff.")
 	set.BoolVar(&o.showManaged, "show-managed-fields", false, "If true, include managed fields in the diff.")
@@ -75,11 +77,15 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) er
 	if words := strings.Fields(os.Getenv("KUBECTL_EXTERNAL_DIFF")); len(words) > 0 {
 		o.program = words
 	}
+	o.serverSide.Complete(cmd.Flags(), o.Flags)
 	return o.CompleteWith(f)
 }
 
-// Validate refuses arguments of the diff program that a shell would read as more than words.
+// Validate refuses flags that do not go together, and arguments of the diff program that a shell would read as more than words.
 func (o *Options) Validate() error {
+	if err := o.serverSide.Validate(); err != nil {
+		return err
+	}
 	for _, word := range o.program[1:] {
 		for _, c := range word {
 			if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '=') {
@@ -118,11 +124,15 @@ func (o *Options) Run(ctx context.Context) (err error) {
 
 // writeBoth writes one object's two versions. One that is not there yet has only the merged one.
 func (o *Options) writeBoth(ctx context.Context, i *resource.Info, live, merged string) error {
-	before, after, err := o.versions(ctx, i)
+	versions, kept := o.versions, keepRecord
+	if o.serverSide.On {
+		versions, kept = o.serverSideVersions, func(_, _ *unstructured.Unstructured) {} // the server keeps the record
+	}
+	before, after, err := versions(ctx, i)
 	if err != nil {
 		return err
 	}
-	keepRecord(before, after)
+	kept(before, after)
 	if !o.showSecrets && i.Mapping.GroupVersionKind.Kind == "Secret" && i.Mapping.GroupVersionKind.Group == "" {
 		mask(before, after)
 	}
@@ -155,7 +165,23 @@ func keepRecord(before, after *unstructured.Unstructured) {
 	after.SetAnnotations(annotations)
 }
 
-// versions returns the live object, nil if there is none, and what applying would make of it.
+// serverSideVersions returns the live object, nil if there is none, and what server-side apply would make of it.
+func (o *Options) serverSideVersions(ctx context.Context, i *resource.Info) (before, after *unstructured.Unstructured, err error) {
+	config, err := resource.Encode(i.Object)
+	if err != nil {
+		return nil, nil, write.WithSource("applying", i.Source, err)
+	}
+	switch err := i.Get(ctx); {
+	case err == nil:
+		before = i.Object.DeepCopy()
+	case !apierrors.IsNotFound(err):
+		return nil, nil, err
+	}
+	err = o.serverSide.Apply(ctx, i, config, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: o.Manager})
+	return before, i.Object, err
+}
+
+// versions returns the live object, nil if there is none, and what client-side apply would make of it.
 func (o *Options) versions(ctx context.Context, i *resource.Info) (before, after *unstructured.Unstructured, err error) {
 	want, err := write.Want(i.Object)
 	if err != nil {

@@ -47,6 +47,29 @@ func TestDiff(t *testing.T) {
 	}
 }
 
+// TestServerSide: the server is asked what applying would make of the object.
+func TestServerSide(t *testing.T) {
+	t.Parallel()
+	s := writetest.NewServer(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default"},"data":{"a":"1"}}`)
+	got, code := writetest.Run(t, NewCommand, s.URL, configMap("2"), "diff", "-f", "-", "--server-side", "--force-conflicts")
+	if code != 1 || !strings.Contains(got, "\n-  a: \"1\"\n+  a: \"2\"\n") {
+		t.Errorf("code %d: %s", code, got)
+	}
+	if log := strings.Join(s.Log(), "\n"); !strings.Contains(log, "PATCH /api/v1/namespaces/default/configmaps/c?dryRun=All&fieldManager=kubectl&force=true ") {
+		t.Errorf("requests:\n%s", log)
+	}
+	if got, code := writetest.Run(t, NewCommand, s.URL, strings.Replace(configMap("1"), `"c"`, `"new"`, 1), "diff", "-f", "-", "--server-side"); code != 1 || !strings.Contains(got, "+  name: new") {
+		t.Errorf("a new object: code %d: %s", code, got)
+	}
+	s.Conflict = "taken"
+	if got, code := writetest.Run(t, NewCommand, s.URL, configMap("2"), "diff", "-f", "-", "--server-side"); code != 2 || got != "Error from server (Conflict): taken\n" {
+		t.Errorf("a conflict: code %d: %q", code, got)
+	}
+	if got, code := writetest.Run(t, NewCommand, s.URL, configMap("2"), "diff", "-f", "-", "--force-conflicts"); code != 2 || got != "error: --force-conflicts only works with --server-side\n" {
+		t.Errorf("code %d: %q", code, got)
+	}
+}
+
 func TestOnlyPlainArguments(t *testing.T) {
 	t.Parallel()
 	for program, good := range map[string]bool{"diff -u -N": true, "colordiff --width=80": true, "diff ;reboot": false, "diff $(x)": false} {

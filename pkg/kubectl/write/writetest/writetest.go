@@ -29,6 +29,8 @@ import (
 // Server keeps objects by path and logs each request that is not a discovery as "VERB path?query body".
 type Server struct {
 	URL string
+	// Conflict refuses server-side applies without force, with this message; set it before the first request.
+	Conflict string
 
 	mu      sync.Mutex // guards what follows
 	objects map[string]map[string]any
@@ -135,7 +137,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.log = append(s.log, strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Method, r.URL.RequestURI(), bytes.TrimSpace(body))))
 	switch r.Method {
 	case http.MethodPost:
-		s.post(w, r, body)
+		s.post(w, r, "", body)
 	case http.MethodDelete:
 		if _, ok := s.objects[r.URL.Path]; !ok {
 			notFound(w, r)
@@ -148,14 +150,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) post(w http.ResponseWriter, r *http.Request, body []byte) {
+// post creates an object, at path or, if that is empty, below the request's.
+func (s *Server) post(w http.ResponseWriter, r *http.Request, path string, body []byte) {
 	var o map[string]any
 	if err := json.Unmarshal(body, &o); err != nil {
 		reply(w, http.StatusBadRequest, metav1.Status{Message: err.Error()})
 		return
 	}
 	u := &unstructured.Unstructured{Object: o}
-	path := r.URL.Path + "/" + u.GetName()
+	if path == "" {
+		path = r.URL.Path + "/" + u.GetName()
+	}
 	if _, ok := s.objects[path]; ok {
 		reply(w, http.StatusConflict, failure(r, metav1.StatusReasonAlreadyExists, http.StatusConflict, "already exists"))
 		return
@@ -171,6 +176,15 @@ func (s *Server) object(w http.ResponseWriter, r *http.Request, body []byte) {
 	path := strings.TrimSuffix(r.URL.Path, "/scale")
 	o, ok := s.objects[path]
 	if !ok && r.Method == http.MethodGet && s.collection(w, path) {
+		return
+	}
+	applies := types.PatchType(r.Header.Get("Content-Type")) == types.ApplyPatchType
+	if applies && s.Conflict != "" && r.URL.Query().Get("force") != "true" {
+		reply(w, http.StatusConflict, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonConflict, Code: http.StatusConflict, Message: s.Conflict})
+		return
+	}
+	if !ok && applies {
+		s.post(w, r, path, body)
 		return
 	}
 	if !ok {
