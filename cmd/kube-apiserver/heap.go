@@ -27,14 +27,52 @@ func gcPercent(live uint64) int {
 	return min(percent/5*5, 100) // in steps, as every change stops the process for a moment
 }
 
-// keepHeapSmall adjusts the garbage collector to the live heap until ctx ends, unless the environment says how it shall be.
+// A burst is over when less than calmBytes have been allocated in each of calmFor rounds. What it left is given back then, if that
+// is at least half of the garbage that may lie there anyway: Go would keep it until so much is allocated again, hours at rest.
+const (
+	calmBytes = 4 << 20 // in a round
+	calmFor   = 5
+)
+
+// heap is what one round sees, in bytes.
+type heap struct {
+	live      uint64 // what the last collection found
+	unused    uint64 // garbage since then, and what is free but still held
+	allocated uint64 // since the process began
+}
+
+// calm finds the ends of bursts.
+type calm struct {
+	allocated uint64
+	rounds    int // without a burst, since the last one; calmFor: it has been dealt with
+}
+
+// over tells whether a burst has ended whose remains are worth to be given back. It does so once for each.
+func (c *calm) over(h heap) bool {
+	grown := h.allocated - c.allocated
+	c.allocated = h.allocated
+	if grown >= calmBytes {
+		c.rounds = 0
+		return false
+	}
+	if c.rounds == calmFor {
+		return false
+	}
+	c.rounds++
+	return c.rounds == calmFor && float64(h.unused) >= (garbageFloor+garbageShare*float64(h.live))/2
+}
+
+// keepHeapSmall adjusts the garbage collector to the live heap, and gives back what bursts leave, until ctx ends, unless the
+// environment says how it shall be.
 func keepHeapSmall(ctx context.Context) error {
 	if os.Getenv("GOGC") != "" {
 		return nil
 	}
 	tick := time.NewTicker(heapEvery)
 	defer tick.Stop()
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/gc/heap/allocs:bytes"}}
+	var quiet calm
 	for percent := 100; ; {
 		select {
 		case <-tick.C:
@@ -42,9 +80,17 @@ func keepHeapSmall(ctx context.Context) error {
 			return nil
 		}
 		metrics.Read(sample)
-		if want := gcPercent(sample[0].Value.Uint64()); want != percent {
+		value := func(i int) uint64 { return sample[i].Value.Uint64() }
+		h := heap{live: value(0), unused: value(2), allocated: value(3)}
+		if objects := value(1); objects > h.live {
+			h.unused += objects - h.live
+		}
+		if want := gcPercent(h.live); want != percent {
 			percent = want
 			debug.SetGCPercent(percent)
+		}
+		if quiet.over(h) {
+			debug.FreeOSMemory()
 		}
 	}
 }

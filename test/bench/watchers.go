@@ -1,20 +1,29 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"time"
 )
 
 // streamsEach is how many watches share a connection, where they share one: as many as a server allows by default.
 const streamsEach = 1000
 
-// waits is how many creates and gets are timed.
+// Watchers are given so many config maps, and then nothing.
+const (
+	configMaps     = 100
+	configMapsPath = "/api/v1/namespaces/" + namespace + "/configmaps"
+)
+
+// waits is how many creates and gets of others are timed.
 const waits = 1000
 
-// measureWatchers tells what the API server holds for a watcher of a resource that does not change, and how long others wait for
+// measureWatchers tells what the API server holds for a watcher that has been given its objects and waits, and how long others wait for
 // their creates and gets beside twice as many of them as there are pods in the usual load. Watches share connections, as those of
 // one process do; in the end each has its own, as in as many processes.
 func measureWatchers(ctx context.Context, s side) ([]figure, error) {
@@ -23,6 +32,12 @@ func measureWatchers(ctx context.Context, s side) ([]figure, error) {
 		return nil, err
 	}
 	defer srv.stop()
+	_, err = srv.load.many(ctx, configMaps, 16, func(i int) request {
+		return request{method: "POST", path: configMapsPath, body: fmt.Appendf(nil, `{"metadata":{"name":"c-%d"},"data":{"a":"b"}}`, i), want: 201}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create config maps: %w", err)
+	}
 	alone, err := srv.load.timed(ctx, 0)
 	if err != nil {
 		return nil, err
@@ -58,16 +73,16 @@ func measureWatchers(ctx context.Context, s side) ([]figure, error) {
 	return append(out, lone...), err
 }
 
-// idleWatchers opens n watches of a resource without objects, so many on each connection, and returns what they cost at rest. They
-// last until ctx ends.
+// idleWatchers opens n watches of the config maps, so many on each connection, and returns what they cost when all have been given
+// what there is and nothing changes. They last until ctx ends.
 func (s *server) idleWatchers(ctx context.Context, n, each int) ([]figure, error) {
 	before := s.api.memory("VmRSS")
-	version := s.load.version(ctx)
+	var given sync.WaitGroup
 	for range n / each {
 		process := newLoad(s.load.server, s.load.token)
 		for range each {
 			resp, err := process.open(ctx, request{method: "GET",
-				path: "/api/v1/namespaces/" + namespace + "/configmaps?watch=1&allowWatchBookmarks=true&resourceVersion=" + version})
+				path: configMapsPath + "?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"})
 			if err != nil {
 				return nil, err
 			}
@@ -75,12 +90,18 @@ func (s *server) idleWatchers(ctx context.Context, n, each int) ([]figure, error
 				resp.Body.Close()
 				return nil, fmt.Errorf("watch: HTTP %d", resp.StatusCode)
 			}
+			given.Add(1)
 			go func() {
 				defer resp.Body.Close()
+				events := bufio.NewScanner(resp.Body)
+				for events.Scan() && !bytes.Contains(events.Bytes(), []byte(`"k8s.io/initial-events-end"`)) {
+				}
+				given.Done()
 				_, _ = io.Copy(io.Discard, resp.Body) // until the server or ctx ends
 			}()
 		}
 	}
+	given.Wait()
 	if err := settle(ctx); err != nil {
 		return nil, err
 	}
