@@ -6,7 +6,7 @@ LDFLAGS := -s -w
 NODES ?= 1
 UPFLAGS ?=
 
-.PHONY: help build install up down test unit e2e soak history bench lint conformance conformance-diff
+.PHONY: help build install up down test unit e2e soak history bench lint lint-quick conformance conformance-diff
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -39,7 +39,7 @@ down: ## stop the cluster and remove everything it made
 
 test: build unit e2e ## all tests; the end-to-end part needs root
 
-unit: tools ## unit, contract and architecture tests, with the race detector
+unit: tools lint-quick ## unit, contract and architecture tests, with the race detector, and lint-quick
 	CGO_ENABLED=1 go test -race -timeout 15m $$(go list ./... | grep -v /test/e2e)
 	go test ./pkg/apiserver -run IdleWatch # stacks, which are larger with the race detector
 	cd test/conformance && go test ./...
@@ -74,11 +74,14 @@ conformance-diff: ## compare two result files: OLD=file (default: the committed 
 	$(if $(OLD),,git show HEAD:test/conformance/RESULTS.md >bin/RESULTS.old.md)
 	bin/conformance diff $(or $(OLD),bin/RESULTS.old.md) $(or $(NEW),test/conformance/RESULTS.md)
 
-bin/staticcheck bin/misspell &: deploy/tools/lint/go.mod
-	cd deploy/tools/lint && go build -trimpath -o ../../../bin/ tool && touch ../../../bin/staticcheck ../../../bin/misspell
+bin/misspell bin/staticcheck: deploy/tools/lint/go.mod
+	cd deploy/tools/lint && go build -trimpath -o ../../../$@ "$$(go list tool | grep '/$(@F)$$')" && touch ../../../$@
 
-lint: bin/staticcheck bin/misspell ## gofmt, go vet, staticcheck (staticcheck.conf) and the spelling of all files
+lint: lint-quick bin/staticcheck ## lint-quick and staticcheck (staticcheck.conf)
+	GOFLAGS=-trimpath bin/staticcheck ./...
+
+# What is cheap beside the tests. With -trimpath, vet finds what the components' build has compiled.
+lint-quick: bin/misspell ## gofmt, go vet and the spelling of all files
 	@test -z "$$(gofmt -l cmd pkg api deploy test)" || { gofmt -l cmd pkg api deploy test; exit 1; }
-	go vet ./...
-	bin/staticcheck ./...
-	git ls-files -z | xargs -0 bin/misspell -error -i creater # a Creater is a joint (docs/architecture.md)
+	go vet -trimpath ./...
+	git ls-files -z | xargs -0 bin/misspell -error -i creater # a Creater creates (pkg/apiserver/registry)
