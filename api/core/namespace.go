@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"bonsai/api/defaults"
 	"bonsai/api/resources"
 	"bonsai/api/validate"
 )
@@ -71,6 +72,7 @@ func namespaceStrategy() resources.Typed[*corev1.Namespace] {
 
 // defaultNamespace labels a namespace with its name, so that selectors can name it.
 func defaultNamespace(n *corev1.Namespace) {
+	defaults.Set(&n.Status.Phase, corev1.NamespaceActive)
 	if n.Name == "" || n.Labels[corev1.LabelMetadataName] == n.Name {
 		return
 	}

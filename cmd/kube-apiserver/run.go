@@ -52,7 +52,9 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	if err := o.complete(); err != nil {
 		return err
 	}
+	counted := daemon.NewMetrics()
 	all := rows.With(rows.Options{Now: time.Now, EventTTL: o.eventTTL, ForbidPrivileged: !o.allowPrivileged})
+	o.parts.Metrics = counted
 	parts, err := assemble.NewParts(o.parts, served, cache, all, log)
 	if err != nil {
 		return err
@@ -66,7 +68,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 		NoGarbageCollector: !o.collectGarbage,
 		HTTP: apiserver.Config{
 			Listener: listener, TLS: config, Live: []health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)},
-			Ready: []health.Check{etcdCheck("etcd-readiness", backend, etcdReadyTimeout)}, Metrics: daemon.NewMetrics(), Version: versionInfo(),
+			Ready: []health.Check{etcdCheck("etcd-readiness", backend, etcdReadyTimeout)}, Metrics: counted, Version: versionInfo(),
 			MaxReading: o.maxReading, MaxMutating: o.maxMutating, RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay,
 			MaxStreams: o.serving.MaxStreams, Profiling: o.profiling.Enabled, GoAwayChance: o.goAwayChance, Log: log,
 		},

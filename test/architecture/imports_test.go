@@ -128,6 +128,7 @@ var shared = map[string]string{
 	"bonsai/pkg/apiserver/authz":           "what an authorizer is",
 	"bonsai/pkg/apiserver/admission":       "what an admission plug-in is",
 	"bonsai/pkg/apiserver/patch":           "patch documents applied to objects",
+	"bonsai/pkg/apiserver/webhook":         "how a webhook is called",
 	"bonsai/pkg/apiserver/serviceresolver": "where a Service's endpoints are",
 	"bonsai/pkg/controller/owned":          "how a workload holds its children",
 	"bonsai/pkg/controller/podcontrol":     "how a workload makes and deletes its pods",

@@ -38,6 +38,8 @@ type Attributes struct {
 	Namespace   string
 	// Name is the request's; empty for a create without subresource until mutating admission is over and it is generated.
 	Name string
+	// Collection tells that the request is for a collection and names no object; Name is that of one of them all the same.
+	Collection bool
 	// Object of Connect is what the client asks for: *corev1.PodExecOptions, PodProxyOptions and so on.
 	Object    runtime.Object
 	OldObject runtime.Object
@@ -47,6 +49,10 @@ type Attributes struct {
 	User    *request.User
 	// Warn adds a warning (RFC 7234 code 299) to the answer.
 	Warn func(string)
+	// Default fills in what a mutating plug-in's change of Object left out; nil: nothing.
+	Default func(runtime.Object)
+
+	again again
 }
 
 // Mutator may change the object. A plain error becomes 500; to refuse, return an apierrors Status error (403 for policy).

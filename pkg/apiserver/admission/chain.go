@@ -27,8 +27,17 @@ func (c *Chain) Names() []string {
 	return names
 }
 
-// Admit runs the mutating plug-ins; the first refusal ends it.
+// Admit runs the mutating plug-ins; the first refusal ends it. If one of them asks for it with Attributes.Repeat, all run once more.
 func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
+	a.again = again{}
+	if err := c.admit(ctx, a); err != nil || !a.again.wanted {
+		return err
+	}
+	a.again.second = true
+	return c.admit(ctx, a)
+}
+
+func (c *Chain) admit(ctx context.Context, a *Attributes) error {
 	for _, p := range c.plugins {
 		if p.Mutator == nil {
 			continue

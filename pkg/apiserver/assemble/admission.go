@@ -1,8 +1,11 @@
 package assemble
 
 import (
+	"log/slog"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -19,8 +22,11 @@ import (
 	"bonsai/pkg/apiserver/admission/runtimeclass"
 	"bonsai/pkg/apiserver/admission/serviceaccount"
 	"bonsai/pkg/apiserver/admission/taintnodesbycondition"
+	"bonsai/pkg/apiserver/admission/webhooks"
 	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/serviceresolver"
+	"bonsai/pkg/apiserver/webhook"
 )
 
 // accountWait is how long a pod waits for the account "default" of a namespace that was made just now.
@@ -28,12 +34,12 @@ const accountWait = 5 * time.Second
 
 // CheckAdmission tells what is wrong with the names of plug-ins, before anything else is there.
 func CheckAdmission(enable, disable []string) error {
-	_, err := admission.Select(plugins(func(string, string) registry.Store { return nil }), enable, disable)
+	_, err := admission.Select(plugins(func(string, string) registry.Store { return nil }, webhooks.New(webhooks.Config{})), enable, disable)
 	return err
 }
 
 // plugins is the list of all admission plug-ins. store finds what they read.
-func plugins(store func(group, resource string) registry.Store) []admission.Plugin {
+func plugins(store func(group, resource string) registry.Store, hooks *webhooks.Plugins) []admission.Plugin {
 	return []admission.Plugin{
 		namespacelifecycle.New(store("", "namespaces")),
 		limitranger.New(store("", "limitranges")),
@@ -45,13 +51,30 @@ func plugins(store func(group, resource string) registry.Store) []admission.Plug
 		claimresize.New(),
 		denyserviceexternalips.New(),
 		runtimeclass.New(),
+		hooks.Mutating(),
+		hooks.Validating(),
 		resourcequota.New(store("", "resourcequotas"), time.Now),
 	}
 }
 
+// newWebhooks makes the plug-ins that call webhooks, in the way that client knows.
+func newWebhooks(o *Options, c *catalog.Catalog, client *webhook.Client, s *sources, may *authorization, log *slog.Logger) (*webhooks.Plugins, error) {
+	hooks := webhooks.New(webhooks.Config{
+		Mutating:   s.of(admissionregistrationv1.GroupName, "mutatingwebhookconfigurations"),
+		Validating: s.of(admissionregistrationv1.GroupName, "validatingwebhookconfigurations"),
+		Catalog:    c, Namespaces: late(c)("", "namespaces"), Client: client, Authorizer: may.authorizer, Metrics: o.Metrics, Log: log,
+	})
+	return hooks, s.missing
+}
+
+// newWebhookClient makes the client for webhooks of all kinds.
+func newWebhookClient(c *catalog.Catalog) *webhook.Client {
+	return webhook.New(serviceresolver.New(late(c)("", "services"), late(c)(discoveryv1.GroupName, "endpointslices")))
+}
+
 // newAdmission chooses the plug-ins that the options ask for. With RBAC, nobody may hand out more rights than he has.
-func newAdmission(o *Options, c *catalog.Catalog, may *authorization) (*admission.Chain, error) {
-	chosen, err := admission.Select(plugins(late(c)), o.EnableAdmission, o.DisableAdmission)
+func newAdmission(o *Options, c *catalog.Catalog, hooks *webhooks.Plugins, may *authorization) (*admission.Chain, error) {
+	chosen, err := admission.Select(plugins(late(c), hooks), o.EnableAdmission, o.DisableAdmission)
 	if err != nil {
 		return nil, err
 	}

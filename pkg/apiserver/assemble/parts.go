@@ -1,10 +1,13 @@
 package assemble
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,6 +36,8 @@ type Options struct {
 	// Advertise and Port are where pods and other servers reach this one.
 	Advertise netip.Addr
 	Port      int
+	// Metrics takes what the parts count; nil: nobody sees it.
+	Metrics prometheus.Registerer
 }
 
 // Kubelets say how kubelets are reached. The files may be "".
@@ -52,11 +57,17 @@ func NewParts(o Options, c *catalog.Catalog, from follow.Source, rows []resource
 	if err != nil {
 		return nil, err
 	}
-	may, err := newAuthorization(o.AuthorizationModes, &sources{from: from, rows: rows}, policy.ClusterRoleRules("system:node"), log)
+	objects := &sources{from: from, rows: rows}
+	may, err := newAuthorization(o.AuthorizationModes, objects, policy.ClusterRoleRules("system:node"), log)
 	if err != nil {
 		return nil, err
 	}
-	chain, err := newAdmission(&o, c, may)
+	client := newWebhookClient(c)
+	hooks, err := newWebhooks(&o, c, client, objects, may, log)
+	if err != nil {
+		return nil, err
+	}
+	chain, err := newAdmission(&o, c, hooks, may)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +82,7 @@ func NewParts(o Options, c *catalog.Catalog, from follow.Source, rows []resource
 	return &Parts{
 		Authenticator: who.authenticator, Authorizer: may.authorizer, Admission: chain, Behaviours: behaviours, Paths: who.keys,
 		Ready: append([]health.Check{may.informerSync()}, bootstrapChecks(boot, policy, may)...),
-		Runs:  append(may.runs, boot.Run), ClientCertificates: who.clientCA != nil || who.proxyCA != nil,
+		Runs:  slices.Concat(may.runs, hooks.Runs(), []func(context.Context) error{client.Run, boot.Run}), ClientCertificates: who.clientCA != nil || who.proxyCA != nil,
 	}, nil
 }
 

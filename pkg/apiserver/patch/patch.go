@@ -54,8 +54,19 @@ type Applier struct {
 	// Shown is how error messages show what cannot be read as an object: the patched document of a JSON or merge patch, the
 	// patch itself of a strategic one.
 	Shown func(patched []byte) string
+	// Empty tells that a JSON patch has no operation.
+	Empty bool
 
 	apply func(ctx context.Context, current []byte) ([]byte, error)
+}
+
+// Cause is what an error that is an ErrNotApplicable says without that.
+func Cause(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && errors.Is(err, ErrNotApplicable) {
+		all := joined.Unwrap()
+		return all[len(all)-1]
+	}
+	return err
 }
 
 // To returns current changed by the patch; it does not keep current. The end of ctx ends the work with the error of ctx.
@@ -96,7 +107,7 @@ func readJSON(patch []byte) (*Applier, error) {
 	if len(decoded) > maxOperations {
 		return nil, fmt.Errorf("%w, got %d", ErrTooLarge, len(decoded))
 	}
-	a := &Applier{Shown: patchedDocument, apply: func(ctx context.Context, current []byte) ([]byte, error) {
+	a := &Applier{Shown: patchedDocument, Empty: len(decoded) == 0, apply: func(ctx context.Context, current []byte) ([]byte, error) {
 		return applyOperations(ctx, decoded, current)
 	}}
 	var operations []operation

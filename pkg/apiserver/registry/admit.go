@@ -22,6 +22,7 @@ func (g *Generic) admit(ctx context.Context, a *admission.Attributes, def func(r
 		return access, err
 	}
 	was, fields := reflect.TypeOf(a.Object), access.GetManagedFields()
+	a.Default = def
 	if err := g.Admission.Admit(ctx, a); err != nil {
 		return nil, err
 	}

@@ -28,8 +28,13 @@ func (g *Generic) Delete(ctx context.Context, ns, name string, opts *metav1.Dele
 
 // DeleteItem is Delete that returns the object's bytes as well.
 func (g *Generic) DeleteItem(ctx context.Context, ns, name string, opts *metav1.DeleteOptions) (*storage.Item, runtime.Object, bool, error) {
+	return g.deleteOne(ctx, ns, name, false, opts)
+}
+
+// deleteOne is DeleteItem; ofCollection tells that the request is for a collection.
+func (g *Generic) deleteOne(ctx context.Context, ns, name string, ofCollection bool, opts *metav1.DeleteOptions) (*storage.Item, runtime.Object, bool, error) {
 	for {
-		item, obj, gone, err := g.tryDelete(ctx, ns, name, opts)
+		item, obj, gone, err := g.tryDelete(ctx, ns, name, ofCollection, opts)
 		if errors.Is(err, errStale) {
 			continue
 		}
@@ -41,7 +46,7 @@ func (g *Generic) DeleteItem(ctx context.Context, ns, name string, opts *metav1.
 }
 
 // tryDelete decides on the object as it is now and carries it out; errStale when it changed meanwhile.
-func (g *Generic) tryDelete(ctx context.Context, ns, name string, opts *metav1.DeleteOptions) (*storage.Item, runtime.Object, bool, error) {
+func (g *Generic) tryDelete(ctx context.Context, ns, name string, ofCollection bool, opts *metav1.DeleteOptions) (*storage.Item, runtime.Object, bool, error) {
 	key := g.key(ns, name)
 	item, err := g.Storage.Get(ctx, key, 0)
 	if err != nil {
@@ -60,6 +65,7 @@ func (g *Generic) tryDelete(ctx context.Context, ns, name string, opts *metav1.D
 	}
 	if g.Admission != nil {
 		a := g.attributes(ctx, admission.Delete, ns, name, "")
+		a.Collection = ofCollection
 		a.OldObject, a.Options, a.DryRun = obj.DeepCopyObject(), opts, isDryRun(opts.DryRun)
 		if err := g.Admission.Admit(ctx, a); err != nil {
 			return nil, nil, false, err
@@ -203,7 +209,7 @@ func (g *Generic) DeleteItems(ctx context.Context, ns string, opts *metav1.Delet
 			if err != nil {
 				return err
 			}
-			_, _, _, err = g.DeleteItem(ctx, m.Namespace, m.Name, opts.DeepCopy())
+			_, _, _, err = g.deleteOne(ctx, m.Namespace, m.Name, true, opts.DeepCopy())
 			if apierrors.IsNotFound(err) {
 				return nil
 			}

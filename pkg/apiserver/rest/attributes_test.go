@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +45,11 @@ func (n *told) Validate(_ context.Context, a *admission.Attributes) error {
 	if a.Subresource != "" {
 		what += "/" + a.Subresource
 	}
-	line := fmt.Sprintf("%s %s %q: %s", a.Operation, what, a.Name, a.Kind.Kind)
+	name := strconv.Quote(a.Name)
+	if a.Collection {
+		name += " of all"
+	}
+	line := fmt.Sprintf("%s %s %s: %s", a.Operation, what, name, a.Kind.Kind)
 	if a.RequestKind != a.Kind || a.RequestResource != a.Resource {
 		line += fmt.Sprintf(" asked for as %s %s", a.RequestKind, a.RequestResource.GroupResource())
 	}
@@ -144,7 +149,7 @@ func TestAttributes(t *testing.T) {
 		{"DELETE", podsURL + "/p?gracePeriodSeconds=0", "", "", `DELETE pods "p": Pod, , v1.Pod, meta.k8s.io/v1 DeleteOptions 0`},
 		{"PUT", leases + "l?fieldManager=m", "application/json", `{"metadata":{"name":"l"},"spec":{}}`, `CREATE leases "l": Lease, v1.Lease, , meta.k8s.io/v1 CreateOptions m`},
 		{"DELETE", strings.TrimSuffix(leases, "/"), "application/json", `{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":7}`,
-			`DELETE leases "l": Lease, , v1.Lease, meta.k8s.io/v1 DeleteOptions 7`},
+			`DELETE leases "l" of all: Lease, , v1.Lease, meta.k8s.io/v1 DeleteOptions 7`},
 		{"POST", deployments, "application/json", `{"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`,
 			`CREATE deployments "d": Deployment, v1.Deployment, , meta.k8s.io/v1 CreateOptions `},
 		{"PUT", deployments + "/d/scale", "application/json", `{"metadata":{"name":"d"},"spec":{"replicas":3}}`, `UPDATE deployments/scale "d": Scale, v1.Scale, v1.Scale, meta.k8s.io/v1 UpdateOptions `},

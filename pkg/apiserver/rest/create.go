@@ -82,7 +82,11 @@ func (x *exchange) createWith(c registry.Creater, gvk schema.GroupVersionKind, n
 	if err := x.note(x.res.plain[x.info.Subresource], opts.FieldManager, nil, obj); err != nil {
 		return err
 	}
-	if obj, err = x.admitCreate(name, obj, opts); err != nil {
+	called := name
+	if access, metaErr := meta.Accessor(obj); metaErr == nil && called == "" {
+		called = access.GetName()
+	}
+	if obj, err = x.admitCreate(called, obj, opts); err != nil {
 		return err
 	}
 	if err := x.fitNamespace(obj); err != nil {

@@ -9,6 +9,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,15 +67,15 @@ func (c *Client) Run(ctx context.Context) error {
 
 // Call posts body, which is JSON, and returns the body of the answer. It ends with ctx or after timeout, which the webhook is
 // told in the URL, as upstream does. An answer longer than limit bytes is an error. Errors are worded as upstream's client
-// words them.
+// words them; one about the Hook itself is a *HookError.
 func (c *Client) Call(ctx context.Context, to *Hook, body []byte, timeout time.Duration, limit int64) ([]byte, error) {
 	at, err := to.location(timeout)
 	if err != nil {
-		return nil, err
+		return nil, &HookError{err}
 	}
 	client, err := c.clients.of(to, at.Host, c.resolver)
 	if err != nil {
-		return nil, err
+		return nil, &HookError{err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -95,8 +96,20 @@ func (c *Client) Call(ctx context.Context, to *Hook, body []byte, timeout time.D
 	if answer.StatusCode < http.StatusOK || answer.StatusCode > http.StatusPartialContent {
 		return nil, refusal(answer, b)
 	}
+	if len(b) == 0 {
+		return nil, fmt.Errorf("0-length response with status code: %d and content type: %s", answer.StatusCode, cmp.Or(answer.Header.Get("Content-Type"), "application/json"))
+	}
 	return b, nil
 }
+
+// HookError is a Hook that cannot be called because of what it says itself.
+type HookError struct{ Err error }
+
+// Error implements error.
+func (e *HookError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *HookError) Unwrap() error { return e.Err }
 
 // read reads an answer of at most limit bytes.
 func read(from io.Reader, limit int64) ([]byte, error) {

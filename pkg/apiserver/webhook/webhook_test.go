@@ -118,6 +118,7 @@ func TestRefusals(t *testing.T) {
 		{"text", at("/text"), `an error on the server ("went wrong") has prevented the request from succeeding`},
 		{"json", at("/json"), "the server could not find the requested resource"},
 		{"status", at("/status"), "no"},
+		{"empty", at("/empty"), "0-length response with status code: 200 and content type: application/json"},
 		{"huge", at("/huge"), "the response is longer than 1048576 bytes"},
 		{"bomb", at("/bomb"), "the response is longer than 1048576 bytes"},
 		{"slow", at("/slow"), fmt.Sprintf("Post %q: context deadline exceeded", s.URL+"/slow?timeout=200ms")},
@@ -161,7 +162,7 @@ func (gone) Resolve(_ context.Context, _, name string, _ int32) ([]string, error
 
 func TestServices(t *testing.T) {
 	t.Parallel()
-	s := webhooktest.NewServer(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), "hook.ns.svc")
+	s := webhooktest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("{}")) }), "hook.ns.svc")
 	to := webhook.Hook{Service: &webhook.Service{Namespace: "ns", Name: "hook"}, CABundle: s.CABundle}
 	_, err := webhook.New(gone{}).Call(t.Context(), &to, nil, time.Second, limit)
 	if want := `Post "https://hook.ns.svc:443/?timeout=1s": no endpoints available for service "hook"`; err == nil || err.Error() != want {
@@ -183,7 +184,7 @@ func TestServices(t *testing.T) {
 // Calls use the connections that are there; the webhooks of one server share them, those of another authority do not.
 func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
-	s := webhooktest.NewServer(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), "hook.ns.svc")
+	s := webhooktest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("{}")) }), "hook.ns.svc")
 	c := webhook.New(webhooktest.Resolve{s.Addr()})
 	made := 0
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
@@ -214,7 +215,7 @@ func TestConnectionsAreReused(t *testing.T) {
 func TestManyConfigurations(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("calls", func(t *testing.T) {
-		s := webhooktest.NewServer(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		s := webhooktest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("{}")) }))
 		c := webhook.New(nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		var calls sync.WaitGroup

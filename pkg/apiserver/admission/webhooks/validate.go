@@ -1,0 +1,150 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"bonsai/pkg/apiserver/admission"
+)
+
+// validator is the plug-in ValidatingAdmissionWebhook.
+type validator struct{ *plugin }
+
+// Validate implements admission.Validator. All webhooks that the request concerns are called at once; of several refusals the first
+// in the webhooks' order is told.
+func (p validator) Validate(ctx context.Context, a *admission.Attributes) error {
+	all, err := p.hooksFor(ctx, a)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	r := &request{plugin: p.plugin, a: a}
+	var calls []*validation
+	for i := range all {
+		c := &all[i]
+		if called, err := r.concerns(ctx, c); err != nil {
+			return asStatus(err)
+		} else if !called {
+			continue
+		}
+		v, err := r.prepare(ctx, c)
+		if err != nil {
+			return err
+		}
+		calls = append(calls, &validation{candidate: c, view: v})
+	}
+	var wait sync.WaitGroup
+	for i, v := range calls {
+		if i == len(calls)-1 { // the last one needs no goroutine
+			v.run(ctx, r)
+			break
+		}
+		wait.Go(func() { v.run(ctx, r) })
+	}
+	wait.Wait()
+	for _, v := range calls {
+		v.tell(a)
+	}
+	for _, v := range calls {
+		if v.err != nil {
+			return v.err
+		}
+	}
+	return nil
+}
+
+// prepare encodes what the webhook is told while only one goroutine knows of it.
+func (r *request) prepare(ctx context.Context, c *candidate) (*view, error) {
+	v, err := r.as(ctx, c)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	for _, s := range []*side{&v.object, &v.old} {
+		if _, err := s.json(); err != nil {
+			return nil, apierrors.NewInternalError(err)
+		}
+	}
+	if _, err := r.describe(c); err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	return v, nil
+}
+
+// validation is one call.
+type validation struct {
+	*candidate
+	view *view
+	said *admissionv1.AdmissionResponse
+	err  error
+}
+
+func (v *validation) run(ctx context.Context, r *request) {
+	begun := time.Now()
+	var err error
+	if v.said, err = r.ask(ctx, v.candidate, v.view); err == nil && !v.said.Allowed {
+		err = denied(v.Name, v.said.Result)
+	}
+	v.err = r.decide(ctx, v.candidate, begun, err)
+}
+
+// tell passes on what the webhook has said beside its answer.
+func (v *validation) tell(a *admission.Attributes) {
+	if v.said != nil && a.Warn != nil {
+		for _, w := range warnings(v.said.Warnings) {
+			a.Warn(w)
+		}
+	}
+}
+
+// ask calls a webhook, unless the request is a dry run that would not be one to it.
+func (r *request) ask(ctx context.Context, c *candidate, v *view) (*admissionv1.AdmissionResponse, error) {
+	if r.a.DryRun {
+		switch {
+		case c.SideEffects == nil:
+			return nil, &callError{c.Name, errors.New("Webhook SideEffects is nil")}
+		case !harmless(*c.SideEffects):
+			return nil, apierrors.NewBadRequest("admission webhook \"" + c.Name + "\" does not support dry run")
+		}
+	}
+	return r.call(ctx, c, v)
+}
+
+// harmless tells that a webhook leaves everything as it is when it is told that a request is a dry run.
+func harmless(s admissionregistrationv1.SideEffectClass) bool {
+	return s == admissionregistrationv1.SideEffectClassNone || s == admissionregistrationv1.SideEffectClassNoneOnDryRun
+}
+
+// decide counts how a call ended, and lets the failure policy decide about one that failed.
+func (r *request) decide(ctx context.Context, c *candidate, begun time.Time, err error) error {
+	var failed *callError
+	ignored := errors.As(err, &failed) && c.ignores()
+	r.metrics.called(c.Name, r.kind, string(r.a.Operation), time.Since(begun), err, ignored)
+	switch {
+	case err == nil:
+		return nil
+	case ignored:
+		r.Log.Warn("a webhook failed, the request goes on", "webhook", c.Name, "err", failed.err)
+		if ctx.Err() != nil {
+			return apierrors.NewTimeoutError("request did not complete within requested timeout", 0)
+		}
+		return nil
+	case failed != nil:
+		r.Log.Warn("a webhook failed, the request is refused", "webhook", c.Name, "err", failed.err)
+		return apierrors.NewInternalError(failed)
+	}
+	return err
+}
+
+// asStatus makes a Status of an error that has none.
+func asStatus(err error) error {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return err
+	}
+	return apierrors.NewInternalError(err)
+}

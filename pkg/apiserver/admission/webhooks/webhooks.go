@@ -1,0 +1,162 @@
+// Package webhooks has the admission plug-ins MutatingAdmissionWebhook and ValidatingAdmissionWebhook: servers that
+// configurations name are asked about requests, and change or refuse them.
+//
+// A request finds the webhooks that may concern it in a table by what it is about (resource, subresource, operation, scope), which
+// is made of the configurations when it is first needed. What the table leaves open, selectors and match conditions, is
+// looked at per request. An object is encoded once for all webhooks that want the same version of it.
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"bonsai/api/admissionregistration/expression"
+	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/authz"
+	"bonsai/pkg/apiserver/catalog"
+	"bonsai/pkg/apiserver/storage/follow"
+	"bonsai/pkg/apiserver/webhook"
+)
+
+// Caller calls webhooks; *webhook.Client is one.
+type Caller interface {
+	Call(ctx context.Context, to *webhook.Hook, body []byte, timeout time.Duration, limit int64) ([]byte, error)
+}
+
+// Namespaces reads namespaces; their registry.Store is one.
+type Namespaces interface {
+	Get(ctx context.Context, ns, name string) (runtime.Object, error)
+	GetCached(ctx context.Context, ns, name string) (runtime.Object, error)
+}
+
+// Config is what the plug-ins stand on. All but Metrics is required.
+type Config struct {
+	// Mutating and Validating are where the configurations are.
+	Mutating, Validating follow.Resource
+	Catalog              *catalog.Catalog
+	Namespaces           Namespaces
+	Client               Caller
+	// Authorizer answers for the "authorizer" of match conditions.
+	Authorizer authz.Authorizer
+	// Metrics may be nil.
+	Metrics prometheus.Registerer
+	Log     *slog.Logger
+}
+
+// Plugins are the two plug-ins. Run keeps them informed.
+type Plugins struct {
+	mutating, validating *plugin
+}
+
+// plugin is what both plug-ins are made of.
+type plugin struct {
+	*shared
+	name     string // as in --enable-admission-plugins
+	mutates  bool
+	kind     string // "admit" or "validating", as metrics have it
+	known    *configurations
+	follower *follow.Follower
+}
+
+// shared is what the two plug-ins have in common.
+type shared struct {
+	Config
+	compiler expression.Compiler
+	reviews  reviews
+	metrics  *metrics
+}
+
+// The plug-ins' names.
+const (
+	mutatingName   = "MutatingAdmissionWebhook"
+	validatingName = "ValidatingAdmissionWebhook"
+)
+
+// New returns the plug-ins.
+func New(cfg Config) *Plugins {
+	s := &shared{Config: cfg, reviews: newReviews(), metrics: newMetrics(cfg.Metrics)}
+	p := &Plugins{
+		mutating:   &plugin{shared: s, name: mutatingName, mutates: true, kind: "admit", known: &configurations{}},
+		validating: &plugin{shared: s, name: validatingName, kind: "validating", known: &configurations{}},
+	}
+	p.mutating.follower = follow.New(cfg.Mutating, p.mutating.known, cfg.Log)
+	p.validating.follower = follow.New(cfg.Validating, p.validating.known, cfg.Log)
+	return p
+}
+
+// Mutating returns MutatingAdmissionWebhook.
+func (p *Plugins) Mutating() admission.Plugin {
+	return admission.Plugin{Name: mutatingName, Mutator: mutator{p.mutating}}
+}
+
+// Validating returns ValidatingAdmissionWebhook.
+func (p *Plugins) Validating() admission.Plugin {
+	return admission.Plugin{Name: validatingName, Validator: validator{p.validating}}
+}
+
+// Runs keep the plug-ins informed until their context ends.
+func (p *Plugins) Runs() []func(context.Context) error {
+	return []func(context.Context) error{p.mutating.follower.Run, p.validating.follower.Run}
+}
+
+// HasSynced tells whether the configurations are known. Until then requests wait.
+func (p *Plugins) HasSynced() bool {
+	return p.mutating.follower.HasSynced() && p.validating.follower.HasSynced()
+}
+
+// syncWait is how long a request waits for the configurations, as upstream.
+const syncWait = 10 * time.Second
+
+var errNotReady = errors.New("not yet ready to handle request")
+
+// hooksFor returns the webhooks whose rules match the request.
+func (p *plugin) hooksFor(ctx context.Context, a *admission.Attributes) ([]candidate, error) {
+	if exempt(a) {
+		return nil, nil
+	}
+	if !p.follower.HasSynced() {
+		timeout := time.NewTimer(syncWait)
+		defer timeout.Stop()
+		select {
+		case <-p.follower.Synced():
+		case <-timeout.C:
+			return nil, admission.Forbid(a, "%w", errNotReady)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return p.known.current().candidates(p.Catalog.Snapshot(), a), nil
+}
+
+// exempt tells requests that no webhook is asked about: those for the configurations by which webhooks and policies could be
+// taken away again.
+func exempt(a *admission.Attributes) bool {
+	if a.Resource.Group != admissionregistrationv1.GroupName {
+		return false
+	}
+	switch a.Resource.Resource {
+	case "validatingwebhookconfigurations", "mutatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+		"mutatingadmissionpolicies", "mutatingadmissionpolicybindings":
+		return true
+	}
+	return false
+}
+
+// callError is a webhook that could not be asked: its failure policy decides.
+type callError struct {
+	hook string
+	err  error
+}
+
+func (e *callError) Error() string {
+	return fmt.Sprintf("failed calling webhook %q: %v", e.hook, e.err)
+}
+func (e *callError) Unwrap() error { return e.err }
