@@ -44,7 +44,7 @@ func storageVersion(crd *Definition) string {
 	return ""
 }
 
-// PrepareCreate drops what a client may not set: the status but for the storage version, which counts as stored from now on.
+// PrepareCreate drops what a client may not set: the status except for the storage version, which counts as stored from now on.
 func PrepareCreate(crd *Definition) {
 	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 	noteStored(crd)

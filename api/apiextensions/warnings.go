@@ -8,7 +8,7 @@ import (
 	"bonsai/api/apiextensions/structural"
 )
 
-// Warnings names the formats that no value is checked by, but for those that old, which may be nil, had as well.
+// Warnings names the formats that no value is checked by, except for those that old, which may be nil, had as well.
 func Warnings(crd, old *Definition) []string {
 	now := unknownFormats(crd)
 	if old != nil {

@@ -19,7 +19,7 @@ func validateVolumeClaim(c *corev1.PersistentVolumeClaim) field.ErrorList {
 	return volumes.ValidateClaim(&c.Spec, field.NewPath("spec"))
 }
 
-// validateVolumeClaimUpdate: the spec stays, but for the volume and the class that a claim is given once, and for the size and
+// validateVolumeClaimUpdate: the spec stays, except for the volume and the class that a claim is given once, and for the size and
 // the attributes of one that is bound.
 func validateVolumeClaimUpdate(obj, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	errs := validateVolumeClaim(obj)

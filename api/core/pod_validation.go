@@ -13,7 +13,7 @@ import (
 	"bonsai/api/podspec"
 )
 
-// ValidatePod checks a pod after defaulting, but for the metadata common to all kinds.
+// ValidatePod checks a pod after defaulting, except for the metadata common to all kinds.
 func ValidatePod(p *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := podspec.ValidateAnnotations(p.Annotations, &p.Spec, field.NewPath("metadata", "annotations"))

@@ -99,7 +99,7 @@ func mayRestart(name string, exit int32, cs []corev1.Container, policy corev1.Re
 }
 
 // validateInitRestarts is validateRestarts for init containers: one that succeeded may run again only when the sandbox is
-// made anew, which a kubelet reports under restart policies other than Never.
+// recreated, which a kubelet reports under restart policies other than Never.
 func validateInitRestarts(obj, old *corev1.Pod, path *field.Path) field.ErrorList {
 	if obj.Spec.RestartPolicy != corev1.RestartPolicyNever {
 		return nil

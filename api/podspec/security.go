@@ -68,7 +68,7 @@ const maxSysctlName = 253
 
 func validateSysctls(cs []corev1.Sysctl, s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if len(cs) == 0 {
-		return nil // most pods; the expression is dear
+		return nil // most pods; compiling the expression is costly
 	}
 	var errs field.ErrorList
 	segment := regexp.MustCompile(`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`)

@@ -63,7 +63,7 @@ func (c *calm) over(h heap) bool {
 }
 
 // keepHeapSmall adjusts the garbage collector to the live heap, and gives back what bursts leave, until ctx ends, unless the
-// environment says how it shall be.
+// environment says how it should be.
 func keepHeapSmall(ctx context.Context) error {
 	if os.Getenv("GOGC") != "" {
 		return nil

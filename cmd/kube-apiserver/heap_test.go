@@ -23,7 +23,7 @@ func TestBurstIsGivenBackOnce(t *testing.T) {
 	const mb = 1 << 20
 	for _, c := range []struct {
 		name  string
-		h     heap     // but for what is allocated
+		h     heap     // except for what is allocated
 		grown []uint64 // in each round
 		want  []int    // rounds
 	}{

@@ -114,7 +114,7 @@ func buildRootCA(o *options, d controller.Deps) (runner, error) {
 	return rootca.New(d, bundle)
 }
 
-// buildTokens acts as the manager itself: whoever can fill token secrets could become anybody.
+// buildTokens acts as the manager itself: anyone who can fill token secrets could become anybody.
 func buildTokens(o *options, d controller.Deps) (runner, error) {
 	var cfg tokens.Config
 	if o.accountKeyFile != "" {

@@ -67,7 +67,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.maskSize6, "node-cidr-mask-size-ipv6", 0, "Mask size of a node's IPv6 pod CIDR. Default is 64.")
 	fs.IntVar(&o.terminatedPodThreshold, "terminated-pod-gc-threshold", 12500, "Number of terminated pods that may exist before the oldest are deleted; 0 and less disables it.")
 	fs.IntVar(&o.maxEndpointsPerSlice, "max-endpoints-per-slice", 100, "The most endpoints put into one EndpointSlice, 1 to 1000.")
-	fs.DurationVar(&o.quotaPeriod, "resource-quota-sync-period", 5*time.Minute, "How often the usage of every quota is counted anew although nothing seems to have changed.")
+	fs.DurationVar(&o.quotaPeriod, "resource-quota-sync-period", 5*time.Minute, "How often the usage of every quota is counted again although nothing seems to have changed.")
 	fs.BoolVar(&o.collectGarbage, "enable-garbage-collector", true, "Delete objects whose owners are gone.")
 	o.addNodeFlags(fs)
 	o.addWorkerFlags(fs)

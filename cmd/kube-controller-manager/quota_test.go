@@ -20,7 +20,7 @@ import (
 	"bonsai/pkg/controller/controllertest"
 )
 
-// quotas: a quota lets exactly so much pass, whoever asks and however many at once, and gives back what goes, ends, or was
+// quotas: a quota lets exactly so much pass, no matter who asks and how many at once, and gives back what goes, ends, or was
 // charged in vain.
 func (w *world) quotas(t *testing.T) {
 	ns := w.makeNamespace(t, "t-quota")

@@ -10,7 +10,7 @@ import (
 	"bonsai/pkg/apiclient"
 )
 
-// budgets are the disruption budgets in one order, made anew after they changed; what is not read of them is dropped.
+// budgets are the disruption budgets in one order, rebuilt after they changed; what is not read of them is dropped.
 type budgets struct {
 	mirror  *apiclient.Mirror[*policyv1.PodDisruptionBudget]
 	changed atomic.Bool

@@ -32,7 +32,7 @@ func (p *profile) available(c plugins.Config) []framework.Enabled {
 var elsewhere = [...]string{"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "DynamicResources", "NodeDeclaredFeatures",
 	"GangScheduling", "EBSLimits", "GCEPDLimits", "AzureDiskLimits"}
 
-// enabled picks a profile's plug-ins. Enabling or disabling at a single extension point counts for the whole plug-in, but for
+// enabled picks a profile's plug-ins. Enabling or disabling at a single extension point counts for the whole plug-in, except for
 // "*" and weights at score.
 func (p *profile) enabled(c plugins.Config) ([]framework.Enabled, error) {
 	all := p.available(c)

@@ -3,7 +3,7 @@
 // factories, which link and register every kind of every group: half of an idle component's memory. A component imports the group
 // packages below this one that it speaks of (core, apps, …), and nothing of the others is in its program.
 //
-// What holds for all: requests and answers are protobuf, but for patches. No request rate is imposed here (the server protects
+// What holds for all: requests and answers are protobuf, except for patches. No request rate is imposed here (the server protects
 // itself; --kube-api-qps is in the transport that the configuration brings). The user agent, the credentials and the timeouts are the
 // configuration's. Errors are the API server's Status errors (apierrors.IsNotFound and so on). Nothing is tried again but by what
 // follows for as long as it is told to.

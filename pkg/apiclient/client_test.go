@@ -75,7 +75,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestRequests: every verb asks for the right path, in protobuf but for patches, under the component's name, and decodes the answer.
+// TestRequests: every verb asks for the right path, in protobuf except for patches, under the component's name, and decodes the answer.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	s := &server{}

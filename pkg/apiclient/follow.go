@@ -24,7 +24,7 @@ type Sink[T any] interface {
 // Follow lists and watches and tells sink until ctx ends. name is for log lines.
 //
 // client-go's reflector does it: it resumes a watch that ended at the version it has come to, of which bookmarks tell while nothing
-// changes; after 410 (the server has forgotten that version) it lists anew, and whatever fails is tried again after 0.8 s, doubled up
+// changes; after 410 (the server has forgotten that version) it lists again, and whatever fails is tried again after 0.8 s, doubled up
 // to 30 s and drawn out at random up to twice as long, so that a server that comes back is not met by all at once.
 func Follow[T any](ctx context.Context, lw cache.ListerWatcher, name string, sink Sink[T], log *slog.Logger) {
 	logger := logr.FromSlogHandler(log.Handler())

@@ -69,7 +69,7 @@ func TestMirrorFollows(t *testing.T) {
 	<-done
 }
 
-// TestMirrorTellsPodsOfOneNameApart: a pod deleted and made anew between two looks is one that went and one that came.
+// TestMirrorTellsPodsOfOneNameApart: a pod deleted and recreated between two looks is one that went and one that came.
 func TestMirrorTellsPodsOfOneNameApart(t *testing.T) {
 	t.Parallel()
 	m := NewMirror(pods(newClient(t, nil)), Selection{}, slog.New(slog.DiscardHandler))

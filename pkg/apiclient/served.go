@@ -15,7 +15,7 @@ import (
 )
 
 // How long a resource that the server does not serve is left alone before it is asked for again: first, and at most. A resource comes
-// with another API server or with whoever installs it, which nobody is told of by a watch that cannot be.
+// with another API server or with the program that installs it, which nobody is told of by a watch that cannot be.
 const (
 	firstAbsence = time.Second
 	maxAbsence   = time.Minute

@@ -28,7 +28,7 @@ func (s *Server) chain(router http.HandlerFunc) http.HandlerFunc {
 		s.requestInfo,  // what is asked, and of what: request.Info
 		s.observe,      // metrics, status code, Audit-Id
 		s.recover,      // a panic is this request's end only
-		s.deadline,     // 60 s, but for watches and streams only for each piece
+		s.deadline,     // 60 s; for watches and streams only for each piece
 		s.authenticate, // who asks: request.User
 		s.impersonate,  // who is meant by who asks
 		s.authorize,    // may they
@@ -180,7 +180,7 @@ func (s *Server) caller(w http.ResponseWriter, r *http.Request) *request.User {
 		if err != nil {
 			s.Log.Info("request not authenticated", "path", r.URL.Path, "err", err)
 		}
-		// Over HTTP/2, too: a stranger that goes on asking must connect anew for it.
+		// Over HTTP/2, too: a stranger that goes on asking must connect again for it.
 		w.Header().Set("Connection", "close")
 		s.API.WriteError(w, r, apierrors.NewUnauthorized("Unauthorized"))
 		return nil

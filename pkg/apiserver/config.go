@@ -51,7 +51,7 @@ type Config struct {
 	ShutdownTimeout time.Duration
 	// Profiling serves /debug/pprof/.
 	Profiling bool
-	// GoAwayChance is the probability (0 to 0.02) of asking an HTTP/2 client to connect anew, to spread clients over servers.
+	// GoAwayChance is the probability (0 to 0.02) of asking an HTTP/2 client to connect again, to spread clients over servers.
 	GoAwayChance float64
 	Log          *slog.Logger
 }

@@ -260,7 +260,7 @@ func wrongScopes(row *resources.Row, tail string) []string {
 	return all
 }
 
-// No kind answers in a scope that it does not have, whoever asks and for whatever: RBAC was asked about another one
+// No kind answers in a scope that it does not have, whatever the question and the user: RBAC was asked about another one
 // (CVE-2019-11247). Who may do everything in one namespace reaches nothing elsewhere.
 func TestScopes(t *testing.T) {
 	t.Parallel()

@@ -252,7 +252,7 @@ func TestInitialEvents(t *testing.T) {
 	}
 }
 
-// Whoever is not known gets 401, who may not gets 403, and a handler's panic ends only its own request.
+// An unknown client gets 401, one without the right gets 403, and a handler's panic ends only its own request.
 func TestFilters(t *testing.T) {
 	t.Parallel()
 	url := start(t, nil)

@@ -40,7 +40,7 @@ func (s *strangers) Accept() (net.Conn, error) {
 	}
 	s.mu.Unlock()
 	if oldest != nil {
-		_ = oldest.Conn.Close() // whoever serves it notices
+		_ = oldest.Conn.Close() // the one that serves it notices
 	}
 	return guest, nil
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// loopback is where the control plane listens on the host, but for the API server. hostRules lead its port there, too.
+// loopback is where the control plane listens on the host, except for the API server. hostRules lead its port there, too.
 const loopback = "127.0.0.1"
 
 // Ports of the control plane; Config has the API server's. Those of the last two are their defaults.

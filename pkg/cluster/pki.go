@@ -23,7 +23,7 @@ import (
 const (
 	caLifetime   = 10 * 365 * 24 * time.Hour
 	certLifetime = 365 * 24 * time.Hour
-	// renewBefore: a certificate with less than this left is made anew at the next start.
+	// renewBefore: a certificate with less than this left is recreated at the next start.
 	renewBefore = 30 * 24 * time.Hour
 )
 

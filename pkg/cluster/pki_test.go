@@ -56,7 +56,7 @@ func TestPKI(t *testing.T) {
 	}
 }
 
-// TestPKIRenewal: what is good stays to the byte; what is about to expire, or has another subject, is made anew under the same
+// TestPKIRenewal: what is good stays to the byte; what is about to expire, or has another subject, is recreated under the same
 // authority; keys are for root's eyes only.
 func TestPKIRenewal(t *testing.T) {
 	t.Parallel()
@@ -82,7 +82,7 @@ func TestPKIRenewal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if bytes.Equal(admin, read("admin.crt")) || !bytes.Equal(ca, read("ca.crt")) || !bytes.Equal(sa, read("sa.key")) {
-		t.Error("an expiring certificate must be made anew, and nothing else")
+		t.Error("an expiring certificate must be recreated, and nothing else")
 	}
 	stranger := certificate{name: "apiserver-kubelet-client", ca: "ca", user: "kube-apiserver-kubelet-client", groups: []string{"system:masters"}, client: true}
 	if err := stranger.make(c.layout().at("pki"), now); err != nil {

@@ -18,7 +18,7 @@ import (
 // step is told to out with its time. started is false if the cluster was already up, and nothing was changed.
 //
 // A supervisor that runs is not yet a cluster that is up: the API server must answer and the nodes be Ready. If they are not,
-// Up waits for them as after a start; without its network on the host a cluster cannot come back, and is started anew.
+// Up waits for them as after a start; without its network on the host a cluster cannot come back, and is started again.
 func Up(ctx context.Context, c Config, self string, out io.Writer) (started bool, err error) {
 	if err := c.Validate(); err != nil {
 		return false, err

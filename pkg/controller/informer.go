@@ -118,7 +118,7 @@ func PodsLabelled(pods *Informer[*corev1.Pod], namespace, label, value string) [
 	return cast[*corev1.Pod](all)
 }
 
-// SlicesOf returns the cached EndpointSlices that say they are of a Service, whoever made them.
+// SlicesOf returns the cached EndpointSlices that say they are of a Service, no matter who made them.
 func SlicesOf(slices *Informer[*discoveryv1.EndpointSlice], service Key) []*discoveryv1.EndpointSlice {
 	all, _ := slices.store.ByIndex(byService, service.String())
 	return cast[*discoveryv1.EndpointSlice](all)
@@ -213,7 +213,7 @@ func (i *Informer[T]) Seen() string { return i.store.LastStoreSyncResourceVersio
 func (i *Informer[T]) Live(ctx context.Context, key Key) (T, bool, error) {
 	var none T
 	opts := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name).String()}
-	// A list, because whoever may watch a kind may list it, but not always get it.
+	// A list, because a client that may watch a kind may list it, but not always get it.
 	found, err := i.live.List(ctx, key.Namespace, opts)
 	if err != nil || len(found) == 0 {
 		return none, false, err

@@ -52,7 +52,7 @@ type Config struct {
 	Logs        logs.Files
 	LogMaxSize  int64
 	LogMaxFiles int
-	// StaticPodPath is a directory of manifests, or one file; empty: no static pods. StaticPeriod is how often it is read anew.
+	// StaticPodPath is a directory of manifests, or one file; empty: no static pods. StaticPeriod is how often it is read again.
 	StaticPodPath string
 	StaticPeriod  time.Duration
 	Runtime       cri.Config

@@ -233,7 +233,7 @@ func TestDeletedLeaseIsMadeAnew(t *testing.T) {
 	})
 }
 
-// TestLeaseTakenByAnother: whoever made the deleted Lease anew leads, and the old leader stops at once.
+// TestLeaseTakenByAnother: the candidate that recreated the deleted Lease leads, and the old leader stops at once.
 func TestLeaseTakenByAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -105,7 +105,7 @@ func sourceRanges(s *corev1.Service) []netip.Prefix {
 	return slices.Compact(out)
 }
 
-// addresses parses what it can; the API server lets nothing else through but for names of load balancers.
+// addresses parses what it can; the API server lets nothing else through except for names of load balancers.
 func addresses(texts []string) []netip.Addr {
 	var out []netip.Addr
 	for _, text := range texts {

@@ -43,7 +43,7 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// kill ends a process of the host ("etcd") or of a node ("n1/kubelet") and waits until the supervisor has started it anew.
+// kill ends a process of the host ("etcd") or of a node ("n1/kubelet") and waits until the supervisor has started it again.
 func kill(t *testing.T, victim string) {
 	t.Helper()
 	where, process, onNode := strings.Cut(victim, "/")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// sound is a history without a fault: two objects, a removal, an unanswered patch, a watcher that had to list anew and missed
+// sound is a history without a fault: two objects, a removal, an unanswered patch, a watcher that had to list again and missed
 // the versions from 7 to 9, and one that missed nothing.
 func sound() history {
 	a5 := object{"a", "ua", "m1", 5}

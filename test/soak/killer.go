@@ -29,7 +29,7 @@ func killInTurn(working, ctx context.Context, c *clusterUnderTest, j *journal, v
 	}
 }
 
-// killOne kills a process of the host ("etcd") or of a node ("n1/kubelet") and waits until its supervisor has started it anew.
+// killOne kills a process of the host ("etcd") or of a node ("n1/kubelet") and waits until its supervisor has started it again.
 func killOne(ctx context.Context, c *clusterUnderTest, j *journal, victim string) error {
 	where, process, onNode := strings.Cut(victim, "/")
 	if !onNode {

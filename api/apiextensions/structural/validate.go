@@ -35,7 +35,7 @@ func (s *Schema) Validate(path *field.Path, v, old any) field.ErrorList {
 }
 
 // checker validates one object, first quietly: what is right needs no words. The words are those of kube-openapi's errors, which Kubernetes' users know; the walk is our own:
-// the library's makes its validators anew for every value, and keeps every pattern for good.
+// the library's makes its validators again for every value, and keeps every pattern for good.
 type checker struct {
 	path  *field.Path
 	steps int

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestAccepted: flags without effect take what upstream's take, say so in --help, and whoever gives one is warned of that one.
+// TestAccepted: flags without effect take what upstream's take, say so in --help, and only those that are given are warned of.
 func TestAccepted(t *testing.T) {
 	t.Parallel()
 	a := Accepted{Values: []string{"feature-gates", "cert-dir"}, Switches: []string{"permit-port-sharing", "watch-cache"}}

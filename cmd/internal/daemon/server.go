@@ -146,7 +146,7 @@ func (s *Server) handler() http.Handler {
 	return s.Guard(mux)
 }
 
-// named makes Checks of the component's own, behind ping: whoever answers is there.
+// named makes Checks of the component's own, behind ping: a component that answers is there.
 func named(checks ...[]Check) []health.Check {
 	list := []health.Check{health.Ping()}
 	for _, c := range slices.Concat(checks...) {

@@ -129,7 +129,7 @@ func (c *Catalog) Remove(which ...schema.GroupResource) error {
 	for r := range gone {
 		if r.Store != nil && r.Row.Stored == nil {
 			prefix := registry.Prefix(r.Row)
-			c.cfg.Facts.Unregister(prefix) // first: who comes late must not cache it anew
+			c.cfg.Facts.Unregister(prefix) // first: who comes late must not cache it again
 			c.cfg.Forget(prefix)
 		}
 	}

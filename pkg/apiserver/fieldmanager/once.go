@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// once converts the live object of one request once for each version. The library asks for it anew for every manager, which takes
+// once converts the live object of one request once for each version. The library asks for it again for every manager, which takes
 // minutes for an object with many of them. What comes of the live object must not be changed, and the library does not: all it
 // changes is what it has merged, which is converted every time.
 type once struct {

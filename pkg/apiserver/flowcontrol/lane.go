@@ -10,7 +10,7 @@ import (
 type Lane int
 
 const (
-	// Others are people, workloads and whoever else has credentials.
+	// Others are people, workloads and all others with credentials.
 	Others Lane = iota
 	// System are the nodes and the components and controllers of the control plane.
 	System

@@ -14,7 +14,7 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// applyAttempts is how often an object is applied anew that others create and delete at the same time.
+// applyAttempts is how often an object is applied again that others create and delete at the same time.
 const applyAttempts = 5
 
 // ApplyItem makes config the fields that opts.FieldManager has applied of an object (server-side apply). Without a subresource it

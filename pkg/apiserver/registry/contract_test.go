@@ -136,7 +136,7 @@ func withVersion(t testing.TB, obj runtime.Object, version string) runtime.Objec
 	return obj
 }
 
-// TestContractRoundTrip: what is read is what was written but for the resourceVersion, which is the revision's; the bytes do
+// TestContractRoundTrip: what is read is what was written except for the resourceVersion, which is the revision's; the bytes do
 // not depend on it, and the object keeps its own.
 func TestContractRoundTrip(t *testing.T) {
 	each(t, func(t *testing.T, c contract) {

@@ -68,7 +68,7 @@ func FuzzParseEnvelope(f *testing.F) {
 			t.Fatal(err)
 		}
 		if e, err := ParseEnvelope(append([]byte(EnvelopeMagic), clean...)); err != nil || !same(e) {
-			t.Fatalf("written anew: %+v, %v, want %+v", e, err, unknown)
+			t.Fatalf("rewritten: %+v, %v, want %+v", e, err, unknown)
 		}
 	})
 }

@@ -70,7 +70,7 @@ func sameFields(a, b metav1.ManagedFieldsEntry) bool {
 	return a.FieldsV1 == b.FieldsV1 || a.FieldsV1 != nil && b.FieldsV1 != nil && a.FieldsV1.Equal(*b.FieldsV1)
 }
 
-// settled returns the draft of the current object in place of draft if obj is as old but for the times in managedFields: what a client
+// settled returns the draft of the current object in place of draft if obj is as old except for the times in managedFields: what a client
 // wants changed may come to nothing, and then there is nothing to write.
 func (g *Generic) settled(draft storage.Draft, current *storage.Item, obj, old runtime.Object) (storage.Draft, error) {
 	if len(draft.Value) != len(current.Value) || bytes.Equal(draft.Value, current.Value) {

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestNameOfOneThatGoes: whoever makes an object anew learns that its predecessor is still there, waiting for a finalizer.
+// TestNameOfOneThatGoes: a client that recreates an object learns that its predecessor is still there, waiting for a finalizer.
 func TestNameOfOneThatGoes(t *testing.T) {
 	t.Parallel()
 	g := store(t, "configmaps")

@@ -21,7 +21,7 @@ func (a *asked) List(ctx context.Context, prefix string, opts storage.ListOption
 	return a.Interface.List(ctx, prefix, opts)
 }
 
-// TestListHasWrites: whoever was told that something is stored finds it in a list, also if the list is of a cache.
+// TestListHasWrites: a client that was told that something is stored finds it in a list, also if the list is of a cache.
 func TestListHasWrites(t *testing.T) {
 	t.Parallel()
 	g := store(t, "configmaps")

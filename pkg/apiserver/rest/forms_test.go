@@ -124,7 +124,7 @@ func message(t testing.TB, doc []byte, kind string, into registry.Message) {
 
 func metaForm(as, media string) string { return media + ";as=" + as + ";v=v1;g=meta.k8s.io" }
 
-// TestListIsItsObjects: a list has exactly what gets of its objects answer, byte for byte but for what its elements leave out;
+// TestListIsItsObjects: a list has exactly what gets of its objects answer, byte for byte except for what its elements leave out;
 // YAML and indented JSON say the same.
 func TestListIsItsObjects(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *served, k kind) {

@@ -102,7 +102,7 @@ func (x *exchange) checkUID(obj, current runtime.Object) error {
 	return nil
 }
 
-// withoutVersion drops the version of an object that a PUT makes anew.
+// withoutVersion drops the version of an object that a PUT recreates.
 func withoutVersion(obj runtime.Object) error {
 	access, err := meta.Accessor(obj)
 	if err != nil {

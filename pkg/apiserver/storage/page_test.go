@@ -31,7 +31,7 @@ func FuzzContinue(f *testing.F) {
 			return
 		}
 		if start == prefix {
-			t.Fatalf("%q starts anew", s)
+			t.Fatalf("%q starts over", s)
 		}
 		latest, err := ContinueAtLatest(s)
 		if err != nil {

@@ -48,7 +48,7 @@ type Draft struct {
 }
 
 // Interface keeps encoded objects. All methods are safe for concurrent use, and return ctx.Err() (wrapped) when ctx ends.
-// Items are shared and read-only, but for the encodings that Item itself guards.
+// Items are shared and read-only, except for the encodings that Item itself guards.
 type Interface interface {
 	// Create stores d under key if the key is free. ErrExists otherwise.
 	Create(ctx context.Context, key string, d Draft) (*Item, error)

@@ -173,7 +173,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// TestEncodingsAtOnce: whoever asks at the same time gets the same bytes, whatever is dropped meanwhile.
+// TestEncodingsAtOnce: all that ask at the same time get the same bytes, whatever is dropped meanwhile.
 func TestEncodingsAtOnce(t *testing.T) {
 	t.Parallel()
 	var forms [3]storage.Form

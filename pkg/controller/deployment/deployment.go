@@ -56,7 +56,7 @@ func New(d controller.Deps) (*Controller, error) {
 // Run reconciles until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
-// setChanged wakes the owner, or whoever may adopt an orphan.
+// setChanged wakes the owner, or those that may adopt an orphan.
 func (c *Controller) setChanged(rs *appsv1.ReplicaSet) {
 	if key, _, ok := owned.ControllerKey(rs, kind()); ok {
 		c.loop.Add(key)

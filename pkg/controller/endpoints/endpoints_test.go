@@ -52,7 +52,7 @@ func TestReconcile(t *testing.T) {
 		{name: "service is going", change: func(s *corev1.Service) { s.DeletionTimestamp = &now }, have: &corev1.Endpoints{ObjectMeta: ours().ObjectMeta}},
 		{name: "service gone", noSvc: true, have: ours(), want: []string{remove}},
 		{name: "service gone, endpoints too", noSvc: true, have: ours(), answer: apierrors.NewNotFound(endpoints, "web"), want: []string{remove}},
-		{name: "service gone, endpoints made anew", noSvc: true, have: ours(), answer: apierrors.NewConflict(endpoints, "web", nil), want: []string{remove}},
+		{name: "service gone, endpoints recreated", noSvc: true, have: ours(), answer: apierrors.NewConflict(endpoints, "web", nil), want: []string{remove}},
 		{name: "service gone, deletion refused", noSvc: true, have: ours(), answer: apierrors.NewForbidden(endpoints, "web", nil), want: []string{remove}, fails: true},
 		{name: "foreign", noSvc: true, have: func() *corev1.Endpoints { e := ours(); delete(e.Labels, managedByLabel); return e }()},
 		{name: "managed by another", noSvc: true, have: func() *corev1.Endpoints { e := ours(); e.Labels[managedByLabel] = "me"; return e }()},

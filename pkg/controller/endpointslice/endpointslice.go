@@ -228,7 +228,7 @@ func (c *Controller) remember(key controller.Key, slice, rv string) {
 }
 
 // caughtUp tells whether the cache has seen all our writes, and forgets those that it has; the watch event that it misses brings
-// the Service back, also if that is gone and made anew meanwhile. seen is up to where the cache was known to be before have was
+// the Service back, also if that is gone and recreated meanwhile. seen is up to where the cache was known to be before have was
 // read from it.
 func (c *Controller) caughtUp(key controller.Key, have []*discoveryv1.EndpointSlice, seen string) bool {
 	c.mu.Lock()

@@ -119,7 +119,7 @@ func pour(fill []*packed, rest []discoveryv1.Endpoint, most int, changed bool) [
 	return rest
 }
 
-// settle writes the changed slices and removes the empty ones, but for the last one of a Service without endpoints.
+// settle writes the changed slices and removes the empty ones, except for the last one of a Service without endpoints.
 func settle(svc *corev1.Service, fill []*packed, placeholder bool, out *changes) {
 	for _, p := range fill {
 		if len(p.keep) == 0 && !placeholder {

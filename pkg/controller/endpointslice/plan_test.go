@@ -149,7 +149,7 @@ func TestEndpointConditions(t *testing.T) {
 	}
 }
 
-// TestPodsOfUnknownNodes: the node may be gone for good; whoever wants pods that are not ready wants these too.
+// TestPodsOfUnknownNodes: the node may be gone for good; clients that want pods that are not ready want these too.
 func TestPodsOfUnknownNodes(t *testing.T) {
 	t.Parallel()
 	svc, v4 := service(), discoveryv1.AddressTypeIPv4

@@ -153,7 +153,7 @@ func TestTopologyModeAuto(t *testing.T) {
 	}
 }
 
-// TestTopologyModeChanges: slices that are right but for their hints are written when the Service's mode changes.
+// TestTopologyModeChanges: slices that are right except for their hints are written when the Service's mode changes.
 func TestTopologyModeChanges(t *testing.T) {
 	t.Parallel()
 	z := zonedStage(t, []*corev1.Node{zonedNode("a", "a", "2"), zonedNode("b", "b", "2")}, "a", "a", "a", "b")

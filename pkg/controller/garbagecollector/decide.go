@@ -74,7 +74,7 @@ func policy(finalizers []string, states map[types.UID]ownerState, dependents int
 	return metav1.DeletePropagationBackground
 }
 
-// without returns the references but for those to the given uids.
+// without returns the references except for those to the given uids.
 func without(refs []metav1.OwnerReference, drop []types.UID) []metav1.OwnerReference {
 	out := []metav1.OwnerReference{}
 	for _, r := range refs {

@@ -20,7 +20,7 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// rediscover is how often the list of resources is read anew. Changes of CustomResourceDefinitions and APIServices cause
+// rediscover is how often the list of resources is read again. Changes of CustomResourceDefinitions and APIServices cause
 // that at once.
 const rediscover = 30 * time.Second
 

@@ -63,7 +63,7 @@ func newZones(e Evictions) *zones {
 	return &zones{Evictions: e, known: map[string]*zone{}, given: map[string]bool{}}
 }
 
-// survey looks at all nodes anew. It returns the nodes that it gave up, or took back, and whether the time of no ready node at
+// survey looks at all nodes again. It returns the nodes that it gave up, or took back, and whether the time of no ready node at
 // all is over.
 func (z *zones) survey(nodes []*corev1.Node, now time.Time) (changed []string, recovered bool) {
 	z.count(nodes, now)

@@ -22,7 +22,7 @@ import (
 const (
 	// sweep is how often terminated and orphaned pods are looked for.
 	sweep = 20 * time.Second
-	// quarantine is how long a node may be missing before its pods go: it may be registering anew.
+	// quarantine is how long a node may be missing before its pods go: it may be registering again.
 	quarantine = 40 * time.Second
 )
 

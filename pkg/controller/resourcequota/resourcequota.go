@@ -1,4 +1,4 @@
-// Package resourcequota keeps the status of resource quotas: what they allow, and how much of it is used, by counting anew
+// Package resourcequota keeps the status of resource quotas: what they allow, and how much of it is used, by counting again
 // whenever a quota changes, something counted goes, and now and then. Admission charges the same status for what comes.
 //
 // Admission writes the status before it stores the object. A count that lowers what is used must not be written by that
@@ -49,7 +49,7 @@ type Controller struct {
 	written map[controller.Key]time.Time // when a quota's newest version was first seen
 }
 
-// New returns the controller; every quota is counted anew after period at the latest.
+// New returns the controller; every quota is counted again after period at the latest.
 func New(d controller.Deps, period time.Duration) (*Controller, error) {
 	m, err := served.Metadata(d.Client)
 	if err != nil {

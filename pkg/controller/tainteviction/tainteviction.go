@@ -83,7 +83,7 @@ func (c *Controller) nodeChanged(before []corev1.Taint, n *corev1.Node) {
 }
 
 // Reconcile evicts the pod, or comes back when its toleration runs out. A taint that goes away in time saves it: the state
-// is read anew then.
+// is read again then.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	p, ok := c.pods.Get(key)
 	if !ok || p.DeletionTimestamp != nil || p.Spec.NodeName == "" || controller.PodTerminal(p) {

@@ -54,7 +54,7 @@ func reconcile(t *testing.T, c *Controller) time.Duration {
 const evict = "DELETE /api/v1/namespaces/ns/pods/p"
 
 // TestTaintWithoutTime: kubectl taint writes no timeAdded. The toleration's seconds run from when the taint was seen, however
-// often the pod is looked at meanwhile, and anew once the taint was away.
+// often the pod is looked at meanwhile, and again once the taint was away.
 func TestTaintWithoutTime(t *testing.T) {
 	t.Parallel()
 	c, f, now, _ := stage(t)

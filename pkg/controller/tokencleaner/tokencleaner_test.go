@@ -66,7 +66,7 @@ func TestReconcile(t *testing.T) {
 			if c.deletes {
 				o := fake.Calls()[0].Object.(*metav1.DeleteOptions)
 				if o.Preconditions == nil || *o.Preconditions.UID != "u" {
-					t.Errorf("deleted with %+v: a token that was made anew must stay", o)
+					t.Errorf("deleted with %+v: a token that was recreated must stay", o)
 				}
 			}
 		})

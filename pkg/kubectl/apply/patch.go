@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// conflicts is how often a patch is made anew because the object changed meanwhile; after eager tries each waits.
+	// conflicts is how often a patch is made again because the object changed meanwhile; after eager tries each waits.
 	conflicts = 5
 	eager     = 1
 	backOff   = time.Second

@@ -113,7 +113,7 @@ func (e *execFlags) apply(cmd *cobra.Command, x *clientcmdapi.AuthInfo) error {
 	return nil
 }
 
-// readable checks the files of the flags before anything is changed, if their data shall be embedded.
+// readable checks the files of the flags before anything is changed, if their data is to be embedded.
 func readable(cmd *cobra.Command, embed bool, flags ...string) error {
 	for _, flag := range flags {
 		path := ""

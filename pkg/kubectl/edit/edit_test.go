@@ -11,7 +11,7 @@ import (
 
 const path = "/api/v1/namespaces/default/configmaps/c"
 
-// TestEdit runs shell commands as the editor. It sets the environment and thus cannot run beside others.
+// TestEdit runs shell commands as the editor. It sets the environment and so cannot run beside others.
 func TestEdit(t *testing.T) {
 	flag := filepath.Join(t.TempDir(), "tried")
 	for _, c := range []struct{ name, editor, want, data string }{

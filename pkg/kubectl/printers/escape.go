@@ -8,7 +8,7 @@ import (
 )
 
 // Escape keeps text of others from steering the terminal that shows it: control characters become visible ("^[" for escape, "\r"
-// for a carriage return, "\u009b" for one of the second set), but for newlines and tabs. Everything else stays, what is no valid
+// for a carriage return, "\u009b" for one of the second set), except for newlines and tabs. Everything else stays, what is no valid
 // UTF-8 too.
 func Escape(s string) string {
 	if strings.IndexFunc(s, control) < 0 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestEscape: C0 but for newline and tab, DEL, and C1 become visible; everything else stays, bidirectional text too.
+// TestEscape: C0 except for newline and tab, DEL, and C1 become visible; everything else stays, bidirectional text too.
 func TestEscape(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{

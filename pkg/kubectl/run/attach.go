@@ -124,7 +124,7 @@ func (o *Options) exit(ctx context.Context, m *meta.RESTMapping, pod *corev1.Pod
 	return fmt.Errorf("pod %s/%s failed with reason %q: %s", over.Namespace, over.Name, over.Status.Reason, over.Status.Message)
 }
 
-// logs copies what the container has said so far but for the first skip bytes, and returns how many bytes it has said.
+// logs copies what the container has said so far except for the first skip bytes, and returns how many bytes it has said.
 func (o *Options) logs(ctx context.Context, m *meta.RESTMapping, pod *corev1.Pod, container string, skip int) (int, error) {
 	data, err := o.Client.Do(ctx, http.MethodGet, resource.Path(m, pod.Namespace, pod.Name, "log"), resource.Query(&corev1.PodLogOptions{Container: container}), nil)
 	if err != nil {

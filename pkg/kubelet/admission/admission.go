@@ -25,7 +25,7 @@ type Rejection struct{ Reason, Message string }
 // Verdict is what was decided of a pod.
 type Verdict int
 
-// The verdicts. A pod that is Waiting is woken when it should ask again. One that was Admitted may be Preempted later: it shall end.
+// The verdicts. A pod that is Waiting is woken when it should ask again. One that was Admitted may be Preempted later: it is to end.
 const (
 	Waiting Verdict = iota
 	Admitted
@@ -33,7 +33,7 @@ const (
 	Preempted
 )
 
-// Config is what an Admitter needs; everything is required. Its functions are called with the Admitter locked, but for Wake and
+// Config is what an Admitter needs; everything is required. Its functions are called with the Admitter locked, except for Wake and
 // Preempted, and must not call it.
 type Config struct {
 	// Node returns the Node as the API has it, nil before it is known: then labels and taints are not asked for.
@@ -123,7 +123,7 @@ func (a *Admitter) enter(pod *corev1.Pod) *place {
 	return p
 }
 
-// Update tells of a change of a pod. One that has no place and shall end gets none any more.
+// Update tells of a change of a pod. One that has no place and is to end gets none any more.
 func (a *Admitter) Update(pod *corev1.Pod) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -165,7 +165,7 @@ func (a *Admitter) Withdraw(uid types.UID) {
 	}
 }
 
-// Admit decides of a pod that shall run, once; then it says what was decided.
+// Admit decides of a pod that is to run, once; then it says what was decided.
 func (a *Admitter) Admit(pod *corev1.Pod) (Verdict, *Rejection) {
 	verdict, why, victims := a.admit(pod)
 	for _, v := range victims {

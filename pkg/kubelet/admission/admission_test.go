@@ -61,7 +61,7 @@ func expect(t *testing.T, a *Admitter, p *corev1.Pod, want Verdict, reason strin
 	}
 }
 
-// Whoever asks at the same time: no more pods are admitted than there is room for.
+// However many ask at the same time, no more pods are admitted than there is room for.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(p *corev1.Pod){

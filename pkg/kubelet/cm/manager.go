@@ -62,7 +62,7 @@ func (m *Manager) Unprepare(ctx context.Context, uid types.UID) error {
 }
 
 // Reconcile takes back what pods have that need it no more. whenEnded is asked for each at the moment of the taking: it does f if the pod's
-// containers have ended, and keeps the pod from beginning anew until f is done.
+// containers have ended, and keeps the pod from starting over until f is done.
 func (m *Manager) Reconcile(ctx context.Context, whenEnded func(uid types.UID, f func() error) error) error {
 	var errs []error
 	var all []types.UID

@@ -1,4 +1,4 @@
-// Package config finds out which pods shall run on the node: those the API server has bound to it, and the static ones whose
+// Package config finds out which pods are to run on the node: those the API server has bound to it, and the static ones whose
 // manifests lie in a directory.
 package config
 

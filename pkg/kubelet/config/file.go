@@ -64,7 +64,7 @@ func (f *Files) Run(ctx context.Context, h Handler) error {
 			return nil
 		case <-ticker.C:
 			if w != nil {
-				if err := w.Add(f.Path); err != nil { // the directory may have been made anew
+				if err := w.Add(f.Path); err != nil { // the directory may have been recreated
 					f.Log.Debug("static pods' directory is not watched", "path", f.Path, "err", err)
 				}
 			}
@@ -167,7 +167,7 @@ func (f *Files) parse(name string) (*corev1.Pod, error) {
 	return Parse(data, name, f.Node, f.Defaults)
 }
 
-// Diff compares two sets of static pods. One whose content changed is removed and begins anew: it has another uid, or the same one if
+// Diff compares two sets of static pods. One whose content changed is removed and starts over: it has another uid, or the same one if
 // its manifest gives it, and then another hash. It is pure.
 func Diff(before, after map[types.UID]*corev1.Pod) (updated, removed []*corev1.Pod) {
 	for uid, p := range before {

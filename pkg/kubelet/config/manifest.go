@@ -24,7 +24,7 @@ const maxManifest = 1 << 20
 var manifestBounds = docbounds.Bounds{Bytes: 2 * maxManifest, Values: 100_000, Depth: 300}
 
 // Parse makes a static pod of a manifest in YAML or JSON. Its name gets the node's name appended, its uid is made from node,
-// file and content so that any change of the file makes another pod. It is pure but for defaults, which fills in the fields
+// file and content so that any change of the file makes another pod. It is pure except for defaults, which fills in the fields
 // that the API server would.
 func Parse(data []byte, file, node string, defaults func(*corev1.Pod)) (*corev1.Pod, error) {
 	if len(data) > maxManifest {

@@ -133,7 +133,7 @@ func state(s runtimeapi.ContainerState) runtime.State {
 //
 //   - containerd was killed while it made the container: it knows of it afterwards, but not its status, and calls it unknown, and
 //     once stopped exited with code 255. It has neither a time of creation nor of start (the CRI asks for both where they
-//     happened). One that has a log was started, and it is only containerd that could not learn its status anew.
+//     happened). One that has a log was started, and it is only containerd that could not learn its status again.
 //   - The kubelet was killed while containerd made the container's task: containerd gives up with the request.
 func stateOf(s *runtimeapi.ContainerStatus) runtime.State {
 	exited := s.State == runtimeapi.ContainerState_CONTAINER_EXITED

@@ -1,4 +1,4 @@
-// Package dns computes what a pod sees of name resolution: its resolv.conf and its hosts file. Pure but for Read.
+// Package dns computes what a pod sees of name resolution: its resolv.conf and its hosts file. Pure except for Read.
 //
 // The rules: https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/ and
 // https://kubernetes.io/docs/tasks/network/customize-hosts-file-for-pods/.

@@ -1,6 +1,6 @@
 // Package env builds the environment of a container: the variables of its spec, those it takes from ConfigMaps, Secrets and
 // fields of its pod, and those that describe the Services of its namespace. It also expands $(VAR) in values, commands and
-// arguments. All of it is pure but for the reading of ConfigMaps and Secrets, which the caller's Sources do.
+// arguments. All of it is pure except for the reading of ConfigMaps and Secrets, which the caller's Sources do.
 //
 // The rules: https://kubernetes.io/docs/tasks/inject-data-application/ and
 // https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables.

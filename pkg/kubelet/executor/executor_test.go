@@ -45,7 +45,7 @@ func (f *fakes) note(format string, args ...any) error {
 	return f.fail[what]
 }
 
-// took returns the notes so far and begins anew.
+// took returns the notes so far and starts over.
 func (f *fakes) took() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -324,7 +324,7 @@ func TestAPodIsEndedContainersFirst(t *testing.T) {
 	expect(t, "an end", f.took(), "event c Killing", "exec a bye", "event c FailedPreStopHook", "stop a 10s", "stopsandbox s1")
 }
 
-// Those that asked for the restart are removed last, so that a restart of the kubelet in between begins anew.
+// Those that asked for the restart are removed last, so that a restart of the kubelet in between starts over.
 func TestRestartAll(t *testing.T) {
 	t.Parallel()
 	e, f, files := newExecutor(t)

@@ -13,9 +13,9 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// restartAll ends all containers of a pod at once, without hooks and grace period, and removes them with their logs, but for
+// restartAll ends all containers of a pod at once, without hooks and grace period, and removes them with their logs, except for
 // the ephemeral ones, which run once only. The sandbox and the volumes stay; the next round begins with the init containers (KEP-5532). The containers
-// that asked for it are removed last, so that a restart of the kubelet in between begins anew, and wait out their back-off.
+// that asked for it are removed last, so that a restart of the kubelet in between starts over, and wait out their back-off.
 func (e *Executor) restartAll(ctx context.Context, f lifecycle.Facts, p *Pod) error {
 	causes := map[runtime.ContainerID]bool{}
 	for _, c := range lifecycle.RestartsAll(f) {

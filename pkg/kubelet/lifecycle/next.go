@@ -15,7 +15,7 @@ import (
 type Plan struct {
 	// KillPod ends all containers and the sandboxes; with NewSandbox a new life begins then.
 	KillPod bool
-	// RestartAll ends and removes all containers at once, but for ephemeral ones; the sandbox stays.
+	// RestartAll ends and removes all containers at once, except for ephemeral ones; the sandbox stays.
 	RestartAll bool
 	// NewSandbox makes a sandbox with that Attempt.
 	NewSandbox bool
@@ -71,7 +71,7 @@ type Start struct {
 	Kind runtime.Kind
 }
 
-// Next computes the actions for a pod that shall run.
+// Next computes the actions for a pod that is to run.
 func Next(f Facts) Plan {
 	if f.Terminating || f.Pod.DeletionTimestamp != nil {
 		return Plan{KillPod: f.Runtime.Running() || f.Runtime.SandboxReady()}

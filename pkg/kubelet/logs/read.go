@@ -52,7 +52,7 @@ func OptionsOf(o *corev1.PodLogOptions, now time.Time) Options {
 }
 
 // Waiting for more output: a change of the directory ends it at once, this time at the latest. Whether the container still runs is asked
-// only when nothing came for so long, and not more often: the question is dear, and who writes runs.
+// only when nothing came for so long, and not more often: the question is costly, and who writes runs.
 const (
 	followWait = time.Second
 	pollWait   = 100 * time.Millisecond // where changes are not told

@@ -24,7 +24,7 @@ type File struct {
 // Runtime is the container runtime.
 type Runtime interface {
 	Pods(ctx context.Context) ([]*runtime.PodStatus, error)
-	// ReopenContainerLog opens a container's log file anew after it was renamed.
+	// ReopenContainerLog opens a container's log file again after it was renamed.
 	ReopenContainerLog(ctx context.Context, containerID string) error
 }
 

@@ -49,7 +49,7 @@ func (n *Node) keepLease(ctx context.Context) {
 }
 
 // renewLease writes the lease's renew time; held is the lease as last written, nil if that is not known. After an error the
-// lease is read anew.
+// lease is read again.
 func (n *Node) renewLease(ctx context.Context, held *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	if held == nil {
 		got, err := n.cfg.Client.Lease(ctx, corev1.NamespaceNodeLease, n.cfg.Name)

@@ -51,7 +51,7 @@ func TestLeaseIsMadeRenewedAndTakenBack(t *testing.T) {
 	}
 	held, err = n.renewLease(ctx, held)
 	if err == nil || held != nil {
-		t.Fatalf("a lost lease must be read anew: %v, %v", held, err)
+		t.Fatalf("a lost lease must be read again: %v, %v", held, err)
 	}
 	_, err = n.renewLease(ctx, held)
 	check("made again", err)

@@ -48,7 +48,7 @@ func (n *Node) seen(ctx context.Context, node *corev1.Node) {
 	}
 }
 
-// older compares resource versions, which are numbers of one sequence for one object; a Node made anew has another UID.
+// older compares resource versions, which are numbers of one sequence for one object; a recreated Node has another UID.
 func older(a, b *corev1.Node) bool {
 	if a.UID != b.UID {
 		return false

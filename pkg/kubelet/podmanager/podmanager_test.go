@@ -63,7 +63,7 @@ func TestMirror(t *testing.T) {
 	}
 }
 
-// A static pod that comes back begins anew; the mirror of its earlier life would say that it has ended already.
+// A static pod that comes back starts over; the mirror of its earlier life would say that it has ended already.
 func TestAMirrorSpeaksOfOneLife(t *testing.T) {
 	t.Parallel()
 	m, _, _ := setup()

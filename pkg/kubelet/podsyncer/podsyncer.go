@@ -148,7 +148,7 @@ type Syncer struct {
 // New returns a Syncer that remembers nothing of any pod.
 func New(cfg Config) *Syncer { return &Syncer{cfg: cfg, states: map[types.UID]*podState{}} }
 
-// podState is what is remembered of a pod between rounds. Only the pod's worker touches it, but for changed.
+// podState is what is remembered of a pod between rounds. Only the pod's worker touches it, except for changed.
 type podState struct {
 	// begun: the pod's helpers were told of it.
 	begun bool

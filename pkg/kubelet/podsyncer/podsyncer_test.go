@@ -53,7 +53,7 @@ func (p *parts) note(format string, args ...any) error {
 	return p.fail[what]
 }
 
-// took returns the notes so far and begins anew.
+// took returns the notes so far and starts over.
 func (p *parts) took() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -36,7 +36,7 @@ type worker struct {
 	cancel context.CancelFunc
 }
 
-// set takes a change of the pod; it interrupts the step in progress if the pod shall end (sooner) now.
+// set takes a change of the pod; it interrupts the step in progress if the pod is to end (sooner) now.
 func (x *worker) set(pod *corev1.Pod, removed bool) {
 	x.mu.Lock()
 	if x.removed && !removed && pod.DeletionTimestamp == nil {

@@ -31,7 +31,7 @@ type Workers struct {
 }
 
 // New returns workers that begin to work with Run. returned is told of each pod that has come
-// back after its removal, when it begins anew; it must not call the workers.
+// back after its removal, when it starts over; it must not call the workers.
 func New(steps Steps, returned func(*corev1.Pod), log *slog.Logger) *Workers {
 	return &Workers{steps: steps, returned: returned, log: log, workers: map[types.UID]*worker{}, names: map[string][]types.UID{},
 		taken: map[types.UID]chan struct{}{}}

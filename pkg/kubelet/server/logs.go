@@ -30,7 +30,7 @@ func (s *Server) containerLogs(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain")
 	out := &flushing{w: w, c: http.NewResponseController(w)}
-	if o.Follow { // the client shall know that it is connected before the first line
+	if o.Follow { // the client must learn that it is connected before the first line
 		out.c.Flush()
 	}
 	if err := s.cfg.Logs.ContainerLogs(r.Context(), pod, container, o, out, out); err != nil && r.Context().Err() == nil {

@@ -433,7 +433,7 @@ func TestServingCertificateIsKept(t *testing.T) {
 	}
 	b, err := ServingCertificate(dir, "h", nil, time.Now())
 	if err != nil || !bytes.Equal(a.Certificate[0], b.Certificate[0]) {
-		t.Error("made anew:", err)
+		t.Error("recreated:", err)
 	}
 	c, err := ServingCertificate(dir, "h", nil, time.Now().AddDate(2, 0, 0))
 	if err != nil || bytes.Equal(a.Certificate[0], c.Certificate[0]) {

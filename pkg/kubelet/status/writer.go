@@ -49,7 +49,7 @@ type entry struct {
 	want *corev1.PodStatus
 	// object is the newest object known from the API server, nil for a static pod without a mirror.
 	object *corev1.Pod
-	// remove: the object shall be deleted after the status was written.
+	// remove: the object is to be deleted after the status was written.
 	remove bool
 	// set is when want was set and not yet written; zero: it is written.
 	set time.Time
@@ -227,7 +227,7 @@ func (w *Writer) write(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// written takes the answer of a patch, unless the pod was forgotten or came back anew meanwhile, or its object is gone.
+// written takes the answer of a patch, unless the pod was forgotten or came back meanwhile, or its object is gone.
 func (w *Writer) written(uid types.UID, e *entry, got *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

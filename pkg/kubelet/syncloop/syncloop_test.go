@@ -33,7 +33,7 @@ func (p *parts) note(format string, args ...any) {
 	p.notes = append(p.notes, fmt.Sprintf(format, args...))
 }
 
-// took returns the notes so far and begins anew.
+// took returns the notes so far and starts over.
 func (p *parts) took() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

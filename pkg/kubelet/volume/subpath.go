@@ -15,7 +15,7 @@ import (
 // SubPath makes a part of a volume mountable: it resolves subPath (after expansion of a subPathExpr) beneath the volume, without
 // following any link out of it, makes a directory if nothing is there, and binds what it found to a place of the kubelet's
 // own, so that nobody can exchange it between check and use. index is the mount's place among the container's. The bind
-// mount goes with Unmount; calling SubPath again binds anew, as a restarted container expects.
+// mount goes with Unmount; calling SubPath again binds again, as a restarted container expects.
 func (m *Manager) SubPath(pod *corev1.Pod, container string, index int, volume string, from Mounted, subPath string) (string, error) {
 	if filepath.IsAbs(subPath) {
 		return "", fmt.Errorf("error SubPath `%s` must not be an absolute path", subPath)

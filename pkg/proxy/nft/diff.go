@@ -62,7 +62,7 @@ func (d *diff) parts(old, next fragment) {
 }
 
 // over makes a plan that starts from nothing start from a table that has left, names by object type. What is planned and there
-// already is emptied first, but for the sets that the kernel fills: their elements stay. What is not planned goes.
+// already is emptied first, except for the sets that the kernel fills: their elements stay. What is not planned goes.
 func (d *diff) over(left map[string][]string) {
 	for _, name := range left["chain"] {
 		if c, stays := d.newChains[name]; stays {

@@ -87,7 +87,7 @@ func (t *Table) Apply(ctx context.Context, u proxy.Update) error {
 	}
 	t.want(local, u.Services)
 	if t.written && len(t.pending) == 0 && !t.intact(ctx) {
-		t.log.Warn("Somebody changed the nftables table, writing it anew", "family", t.ip)
+		t.log.Warn("Somebody changed the nftables table, rewriting it", "family", t.ip)
 		t.written = false
 	}
 	write := t.amend

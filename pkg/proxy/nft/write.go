@@ -54,7 +54,7 @@ func (t *Table) amend(ctx context.Context) error {
 }
 
 // rewrite writes the whole table over what an earlier proxy, or somebody else, left of it. Sets of clients stay, and so do their
-// endpoints (session affinity). If the kernel does not take that, the table is deleted and made anew.
+// endpoints (session affinity). If the kernel does not take that, the table is deleted and recreated.
 func (t *Table) rewrite(ctx context.Context) error {
 	g := ground{whole: true}
 	left, err := t.nft.ListAll(ctx)

@@ -53,7 +53,7 @@ type Interest struct {
 	// Hint tells whether the event may help the pod; nil always hopes.
 	Hint Hint
 	// Reads returns a key of everything that Hint reads of the pod: pods of equal keys get equal answers, and only one of them
-	// is asked for. nil: pods are asked for one by one, which is dear where many wait.
+	// is asked for. nil: pods are asked for one by one, which is costly where many wait.
 	Reads func(pod *PodInfo) string
 }
 

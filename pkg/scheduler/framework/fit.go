@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Diagnosis is why a pod found no node: the facts, for messages and for whoever asks later.
+// Diagnosis is why a pod found no node: the facts, for messages and for later questions.
 type Diagnosis struct {
 	// NodeCount is the number of all nodes.
 	NodeCount int
@@ -16,7 +16,7 @@ type Diagnosis struct {
 	PreFilter, PostFilter string
 	// Snapshot is what was looked at.
 	Snapshot *Snapshot
-	// Prepare does what PreFilter does, for a PostFilter that tries filters; nil when that has been done. It is dear, and many
+	// Prepare does what PreFilter does, for a PostFilter that tries filters; nil when that has been done. It is costly, and many
 	// pods that fit nowhere cannot preempt anyway.
 	Prepare func() *Status
 	// bySlot has the statuses of the nodes that failed, by their slot in the snapshot; nodes with the same answer share the

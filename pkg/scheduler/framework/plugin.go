@@ -113,7 +113,7 @@ type NodeLocal interface {
 	Reads(pod *PodInfo, k *Key)
 }
 
-// Epochal plug-ins are NodeLocal but for a fact about all nodes; their scores are kept while ScoreEpoch is the same.
+// Epochal plug-ins are NodeLocal except for a fact about all nodes; their scores are kept while ScoreEpoch is the same.
 type Epochal interface{ ScoreEpoch(s *Snapshot) int64 }
 
 // Tracking plug-ins depend on many nodes, through counts that can be kept up to date node by node. Their PreFilter refuses no

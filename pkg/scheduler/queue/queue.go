@@ -291,7 +291,7 @@ func (q *Queue) Pop(ctx context.Context) (*framework.QueuedPod, bool) {
 }
 
 // next returns the next active pod, or how long to wait for one at most (0: until something happens). again says that the lock
-// was held for long enough and next is to be called anew.
+// was held for long enough and next is to be called again.
 func (q *Queue) next() (it *item, wait time.Duration, again bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

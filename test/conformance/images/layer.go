@@ -89,7 +89,7 @@ func (l *layer) link(name, target string) {
 	l.add(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target, Mode: 0o777}, nil)
 }
 
-// tree adds a directory tree of this machine but for what skip names and for devices.
+// tree adds a directory tree of this machine except for what skip names and for devices.
 func (l *layer) tree(root string, skip map[string]bool) {
 	if l.err != nil {
 		return

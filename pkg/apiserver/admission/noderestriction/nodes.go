@@ -11,7 +11,7 @@ import (
 	"bonsai/pkg/apiserver/admission"
 )
 
-// nodes: a kubelet registers its own Node and updates it, but for taints and protected labels.
+// nodes: a kubelet registers its own Node and updates it, except for taints and protected labels.
 func (p plugin) nodes(a *admission.Attributes, node string) error {
 	requested := a.Name
 	if now, ok := a.Object.(*corev1.Node); ok && a.Operation == admission.Create {

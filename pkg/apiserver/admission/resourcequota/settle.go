@@ -126,7 +126,7 @@ func (p *plugin) charge(ctx context.Context, q *corev1.ResourceQuota, claims []*
 		}
 		now.Status.Used = used
 		return now, nil
-	}, &metav1.UpdateOptions{FieldManager: "kube-apiserver"}) // whoever it charges for
+	}, &metav1.UpdateOptions{FieldManager: "kube-apiserver"}) // no matter whose request it charges for
 	switch {
 	case apierrors.IsNotFound(err): // what is gone bounds nothing
 		return nil

@@ -28,7 +28,7 @@ func (a accounts) GetCached(ctx context.Context, ns, name string) (runtime.Objec
 	return a.Get(ctx, ns, name)
 }
 
-// want is the pod's spec as kube-apiserver v1.36 leaves it, but for the defaults that are not this plug-in's.
+// want is the pod's spec as kube-apiserver v1.36 leaves it, except for the defaults that are not this plug-in's.
 const want = `containers:
 - image: x
   name: c

@@ -190,7 +190,7 @@ func user(ns, name string, uid types.UID) *request.User {
 	return &request.User{Name: Username(ns, name), UID: string(uid), Groups: Groups(ns)}
 }
 
-// goneAfter is how long a token outlives the begin of its object's end, so that what stops can still say good-bye.
+// goneAfter is how long a token outlives the beginning of its object's end, so that what stops can still say good-bye.
 const goneAfter = time.Minute
 
 // exists checks that the object is there with ref's UID. The cached state is asked first, the newest one only before

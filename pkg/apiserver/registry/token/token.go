@@ -27,7 +27,7 @@ const (
 	maxSeconds     = 1 << 32
 )
 
-// Claims is what a token shall say. Pod, Secret and Node are set when it is bound to them (Node also beside Pod).
+// Claims is what a token is to say. Pod, Secret and Node are set when it is bound to them (Node also beside Pod).
 type Claims struct {
 	ServiceAccount *corev1.ServiceAccount
 	Pod            *corev1.Pod

@@ -36,7 +36,7 @@ func (s *Store) RunCompactor(ctx context.Context, interval time.Duration) error 
 			}
 			continue
 		}
-		// Whoever compacts, this or another server, goes by the same interval: what was the present a round ago is past now.
+		// Every server that compacts goes by the same interval: what was the present a round ago is past now.
 		s.noteCompacted(revision)
 		version, revision = v, r
 	}

@@ -118,7 +118,7 @@ func (c *Cache) drop(prefix, why string) {
 	all := *c.resources.Load()
 	kept := maps.Clone(all)
 	maps.DeleteFunc(kept, func(p string, _ *resource) bool { return p == prefix || prefix == "" })
-	c.resources.Store(&kept) // first: who meets a dead resource begins anew, and shall not find it again
+	c.resources.Store(&kept) // first: who meets a dead resource starts over, and must not find it again
 	for p, r := range all {
 		if kept[p] == nil {
 			r.kill(why)

@@ -45,7 +45,7 @@ func (c *Cache) check() {
 }
 
 // compare compares the keys and revisions of r with the backend's as of the same revision. On a difference it says so and
-// drops the cache, which the next user makes anew. That revision is the newest: an idle cache may be at one that the backend
+// drops the cache, which the next user rebuilds. That revision is the newest: an idle cache may be at one that the backend
 // has forgotten long ago.
 func (c *Cache) compare(r *resource) error {
 	select {
@@ -69,7 +69,7 @@ func (c *Cache) compare(r *resource) error {
 		have.Add(item.Key, item.Revision)
 	}
 	if have != want {
-		c.cfg.Log.Error("a cache differs from the storage and is made anew", "prefix", r.prefix, "revision", revision,
+		c.cfg.Log.Error("a cache differs from the storage and is recreated", "prefix", r.prefix, "revision", revision,
 			"have", have.Count, "want", want.Count)
 		c.drop(r.prefix, "it differed from the storage")
 	}

@@ -282,7 +282,7 @@ func TestSelfCheck(t *testing.T) {
 		t.Fatalf("watch of a wrong cache ended with %v", err)
 	}
 	if l := listLatest(t, c); len(l.Items) != 2 {
-		t.Fatalf("%d items after the cache was made anew", len(l.Items))
+		t.Fatalf("%d items after the cache was rebuilt", len(l.Items))
 	}
 }
 
@@ -332,7 +332,7 @@ func (c *checked) Fingerprint(ctx context.Context, prefix string, revision int64
 	return f, err
 }
 
-// TestHistoryLost: a storage whose revision goes back is noticed by the next consistent read, and the cache made anew.
+// TestHistoryLost: a storage whose revision goes back is noticed by the next consistent read, and the cache rebuilt.
 func TestHistoryLost(t *testing.T) {
 	t.Parallel()
 	b := &lossy{Storage: memory.New(storagetest.Table())}
@@ -359,7 +359,7 @@ func TestHistoryLost(t *testing.T) {
 	}
 	b.back.Store(0)
 	if l := listLatest(t, c); len(l.Items) != 2 {
-		t.Fatalf("%d items after the cache was made anew", len(l.Items))
+		t.Fatalf("%d items after the cache was rebuilt", len(l.Items))
 	}
 }
 
@@ -455,7 +455,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestForget: a resource whose facts are read differently is made anew.
+// TestForget: a resource whose facts are read differently is recreated.
 func TestForget(t *testing.T) {
 	t.Parallel()
 	table := storagetest.Table()

@@ -106,7 +106,7 @@ func (h *hub) set(revision int64) {
 	})
 }
 
-// restart voids everything cached and begins anew.
+// restart voids everything cached and starts over.
 func (h *hub) restart() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -193,7 +193,7 @@ func (c *Cache) renew() {
 	for {
 		revision, err := c.backend.Revision(c.ctx)
 		if err == nil {
-			c.cfg.Log.Error("changes of the storage were lost, all caches are made anew", "from", was, "to", revision)
+			c.cfg.Log.Error("changes of the storage were lost, all caches are rebuilt", "from", was, "to", revision)
 			c.drop("", why)
 			c.hub.reset(revision)
 			return

@@ -2,7 +2,7 @@ package watchcache
 
 import "testing"
 
-// TestHubResetWakes: a reader that waits for the revision at which the hub begins anew is woken by that.
+// TestHubResetWakes: a reader that waits for the revision at which the hub starts over is woken by that.
 func TestHubResetWakes(t *testing.T) {
 	t.Parallel()
 	var h hub

@@ -14,7 +14,7 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// errDropped: the resource's cache was dropped while it was used. Readers begin anew; watches end with ErrExpired.
+// errDropped: the resource's cache was dropped while it was used. Readers start over; watches end with ErrExpired.
 var errDropped = errors.New("watchcache: the cache was dropped")
 
 const (
@@ -53,7 +53,7 @@ type resource struct {
 	kept    []*snapshot
 	window  window
 
-	wake     chan struct{} // closed and replaced when watchers shall look
+	wake     chan struct{} // closed and replaced when watchers must look
 	woken    time.Time     // when that was last done
 	waking   bool          // a timer will do it
 	watchers atomic.Int64
@@ -136,7 +136,7 @@ func (r *resource) change(ev storage.Event) *change {
 }
 
 // decode reads the facts of an item that others wrote. One that cannot be read is kept, without facts, so that it does not
-// take the others down; whoever reads it gets the error.
+// take the others down; its readers get the error.
 func (r *resource) decode(item *storage.Item) *storage.Item {
 	if r.facts == nil || item.Facts.Known() {
 		return item
@@ -184,7 +184,7 @@ func (r *resource) get(key string) (*storage.Item, error) {
 }
 
 // writes are the drafts that this server is writing: what comes back from the hub with the same bytes takes the writer's
-// item, or the writer takes the hub's, whoever is first. One draft per key; a second writer of a key goes without.
+// item, or the writer takes the hub's, whichever is first. One draft per key; a second writer of a key goes without.
 type writes struct {
 	mu    sync.Mutex
 	byKey map[string]*write
@@ -192,7 +192,7 @@ type writes struct {
 
 type write struct {
 	draft storage.Draft
-	item  *storage.Item // made by whoever was first
+	item  *storage.Item // made by the one that was first
 }
 
 // begin announces a draft with its facts. It returns nil if another one is announced for the key.
@@ -219,7 +219,7 @@ func (w *writes) cancel(key string, one *write) {
 	}
 }
 
-// end says that item was written, and returns the one that all shall share. reached is how far the hub is: an event that
+// end says that item was written, and returns the one that all must share. reached is how far the hub is: an event that
 // has passed without claiming will not come again.
 func (w *writes) end(one *write, item *storage.Item, reached int64) *storage.Item {
 	if one == nil {

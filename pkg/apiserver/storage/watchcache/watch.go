@@ -17,7 +17,7 @@ const (
 	// bookmarkEvery is how often a quiet watcher is told how far it is.
 	bookmarkEvery = time.Minute
 	// restEvents is the room for events and changes that a quiet watcher keeps: enough that one for which something changes now and
-	// then does not make it anew each time.
+	// then does not make it again each time.
 	restEvents = 8
 )
 

@@ -152,7 +152,7 @@ func (c *counts) near(labels map[string]string, pod *framework.PodInfo) bool {
 
 const scoreKey = Name + "/score"
 
-// PreScore counts, anew: the counts of PreFilter may have been changed.
+// PreScore counts again: the counts of PreFilter may have been changed.
 func (p *Plugin) PreScore(state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot, _ []*framework.NodeInfo) *framework.Status {
 	if !pod.HasTerms() && s.WithTerms == 0 {
 		return framework.NewStatus(framework.Skip)

@@ -106,7 +106,7 @@ func (c *counter) sum(id int32) int {
 	return int(c.sums[id])
 }
 
-// Changed counts a node anew.
+// Changed counts a node again.
 func (t *tracker) Changed(slot int, node *framework.NodeInfo) {
 	r := t.rules
 	update := func(list []*counter, keys bool) {
