@@ -23,12 +23,12 @@ import (
 	"bonsai/pkg/delegated"
 	"bonsai/pkg/kubelet"
 	"bonsai/pkg/kubelet/cgroup"
-	"bonsai/pkg/kubelet/client"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/dns"
 	"bonsai/pkg/kubelet/images"
 	"bonsai/pkg/kubelet/logs"
 	"bonsai/pkg/kubelet/node"
+	"bonsai/pkg/kubelet/remote"
 	"bonsai/pkg/kubelet/server"
 	"bonsai/pkg/kubelet/sysctl"
 )
@@ -42,7 +42,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	remote, err := client.New(connection)
+	apiserver, err := remote.New(connection)
 	if err != nil {
 		return fmt.Errorf("make a client for the API server: %w", err)
 	}
@@ -51,7 +51,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 			return fmt.Errorf("make directory: %w", err)
 		}
 	}
-	cfg, err := config(s, remote, log)
+	cfg, err := config(s, apiserver, log)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	return g.Wait()
 }
 
-func config(s *settings, remote *client.Client, log *slog.Logger) (kubelet.Config, error) {
+func config(s *settings, apiserver *remote.API, log *slog.Logger) (kubelet.Config, error) {
 	c := s.file
 	name, err := s.nodeName()
 	if err != nil {
@@ -96,7 +96,7 @@ func config(s *settings, remote *client.Client, log *slog.Logger) (kubelet.Confi
 	}
 	logSize := resource.MustParse(c.ContainerLogMaxSize) // checked with the settings
 	cfg := kubelet.Config{
-		NodeName: name, Client: remote, RootDir: s.rootDir, Logs: logs.Files{Pods: c.PodLogsDir, Links: containerLogsDir},
+		NodeName: name, Client: apiserver, RootDir: s.rootDir, Logs: logs.Files{Pods: c.PodLogsDir, Links: containerLogsDir},
 		LogMaxSize: logSize.Value(), LogMaxFiles: int(*c.ContainerLogMaxFiles),
 		StaticPodPath: c.StaticPodPath, StaticPeriod: c.FileCheckFrequency.Duration,
 		Runtime: cri.Config{Endpoint: c.ContainerRuntimeEndpoint, ImageEndpoint: c.ImageServiceEndpoint, Timeout: c.RuntimeRequestTimeout.Duration},

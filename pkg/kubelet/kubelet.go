@@ -14,7 +14,6 @@ import (
 
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/cgroup"
-	"bonsai/pkg/kubelet/client"
 	"bonsai/pkg/kubelet/cm"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/dns"
@@ -34,6 +33,7 @@ import (
 	"bonsai/pkg/kubelet/podsyncer"
 	"bonsai/pkg/kubelet/podworker"
 	"bonsai/pkg/kubelet/prober"
+	"bonsai/pkg/kubelet/remote"
 	"bonsai/pkg/kubelet/server"
 	"bonsai/pkg/kubelet/stats"
 	"bonsai/pkg/kubelet/status"
@@ -45,7 +45,7 @@ import (
 // Config is what a Kubelet needs. All but what says otherwise is required.
 type Config struct {
 	NodeName string
-	Client   *client.Client
+	Client   *remote.API
 	// RootDir is the kubelet's directory.
 	RootDir string
 	// Logs is where the containers' logs are. One grows to LogMaxSize bytes, and LogMaxFiles of a container are kept.

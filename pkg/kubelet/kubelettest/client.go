@@ -1,4 +1,4 @@
-// Package kubelettest lets the tests of the kubelet's parts use client-go's fake API server in place of the kubelet's client.
+// Package kubelettest lets the tests of the kubelet's parts use client-go's fake API server in place of the API server as the kubelet sees it.
 package kubelettest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Client has the methods of package client on any clientset.
+// Client has the methods of remote.API on any clientset.
 type Client struct{ kubernetes.Interface }
 
 // Objects lists and watches configmaps, secrets or nodes.

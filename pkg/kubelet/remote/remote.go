@@ -1,5 +1,6 @@
-// Package client is the API server in the kubelet's words: the few calls it makes, on the kinds it knows.
-package client
+// Package remote is the API server in the words of the kubelet's parts: the few calls they make, on the kinds they know. What it says
+// to the server is pkg/apiclient's.
+package remote
 
 import (
 	"context"
@@ -17,8 +18,8 @@ import (
 	"bonsai/pkg/apiclient/core"
 )
 
-// Client speaks to the API server with one identity. It is safe for concurrent use.
-type Client struct {
+// API speaks to the API server with one identity. It is safe for concurrent use.
+type API struct {
 	api      *apiclient.Client
 	pods     *apiclient.Resource[*corev1.Pod]
 	nodes    *apiclient.Resource[*corev1.Node]
@@ -26,8 +27,8 @@ type Client struct {
 	accounts *apiclient.Resource[*corev1.ServiceAccount]
 }
 
-// New returns a client; nothing is sent yet.
-func New(config *rest.Config) (*Client, error) {
+// New returns an API with the identity of config; nothing is sent yet.
+func New(config *rest.Config) (*API, error) {
 	s, err := apiclient.NewScheme(corev1.AddToScheme, coordinationv1.AddToScheme, authnv1.AddToScheme)
 	if err != nil {
 		return nil, err
@@ -36,18 +37,18 @@ func New(config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{api: c, pods: core.Pods(c), nodes: core.Nodes(c), leases: coordination.Leases(c), accounts: core.ServiceAccounts(c)}, nil
+	return &API{api: c, pods: core.Pods(c), nodes: core.Nodes(c), leases: coordination.Leases(c), accounts: core.ServiceAccounts(c)}, nil
 }
 
-// Scheme knows the kinds the client speaks of.
-func (c *Client) Scheme() *runtime.Scheme { return c.api.Scheme() }
+// Scheme knows the kinds it speaks of.
+func (a *API) Scheme() *runtime.Scheme { return a.api.Scheme() }
 
 // Objects lists and watches a resource of the core group, in one namespace or, with "", in all. field is a field selector, ""
 // for everything. It begins with the newest state: what a pod needs is not older than the pod, and a kubelet that was restarted runs
 // no pod that is gone.
-func (c *Client) Objects(resource, namespace, field string) cache.ListerWatcher {
-	return c.api.ListWatch(corev1.SchemeGroupVersion.WithResource(resource), apiclient.Selection{Namespace: namespace, Fields: field, Newest: true})
+func (a *API) Objects(resource, namespace, field string) cache.ListerWatcher {
+	return a.api.ListWatch(corev1.SchemeGroupVersion.WithResource(resource), apiclient.Selection{Namespace: namespace, Fields: field, Newest: true})
 }
 
 // Events returns the sink of the recorder of events. Its requests end with ctx.
-func (c *Client) Events(ctx context.Context) record.EventSink { return core.NewEventSink(ctx, c.api) }
+func (a *API) Events(ctx context.Context) record.EventSink { return core.NewEventSink(ctx, a.api) }

@@ -1,0 +1,75 @@
+package remote
+
+import (
+	"context"
+
+	authnv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/apiclient/core"
+)
+
+// CreatePod makes a pod: the mirror of a static one.
+func (a *API) CreatePod(ctx context.Context, pod *corev1.Pod) error {
+	_, err := a.pods.Create(ctx, pod)
+	return err
+}
+
+// DeletePod deletes a pod.
+func (a *API) DeletePod(ctx context.Context, namespace, name string, o metav1.DeleteOptions) error {
+	return a.pods.DeleteWith(ctx, namespace, name, o)
+}
+
+// PatchPodStatus applies a strategic merge patch to a pod's status and returns the pod.
+func (a *API) PatchPodStatus(ctx context.Context, namespace, name string, patch []byte) (*corev1.Pod, error) {
+	return a.pods.Patch(ctx, namespace, name, types.StrategicMergePatchType, patch, "status")
+}
+
+// ConfigMap reads a ConfigMap.
+func (a *API) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
+	return core.ConfigMaps(a.api).Get(ctx, namespace, name)
+}
+
+// Secret reads a Secret.
+func (a *API) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	return core.Secrets(a.api).Get(ctx, namespace, name)
+}
+
+// Node reads a Node.
+func (a *API) Node(ctx context.Context, name string) (*corev1.Node, error) {
+	return a.nodes.Get(ctx, "", name)
+}
+
+// CreateNode makes a Node and returns what was stored.
+func (a *API) CreateNode(ctx context.Context, node *corev1.Node) (*corev1.Node, error) {
+	return a.nodes.Create(ctx, node)
+}
+
+// PatchNode applies a patch to a Node, or to the subresource named, and returns the Node.
+func (a *API) PatchNode(ctx context.Context, name string, kind types.PatchType, patch []byte, subresource ...string) (*corev1.Node, error) {
+	return a.nodes.Patch(ctx, "", name, kind, patch, subresource...)
+}
+
+// Lease reads a Lease.
+func (a *API) Lease(ctx context.Context, namespace, name string) (*coordinationv1.Lease, error) {
+	return a.leases.Get(ctx, namespace, name)
+}
+
+// CreateLease makes a Lease and returns what was stored.
+func (a *API) CreateLease(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	return a.leases.Create(ctx, l)
+}
+
+// UpdateLease replaces a Lease of which l is the newest state and returns what was stored.
+func (a *API) UpdateLease(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	return a.leases.Update(ctx, l)
+}
+
+// CreateToken asks for a token of a service account.
+func (a *API) CreateToken(ctx context.Context, namespace, account string, req *authnv1.TokenRequest) (*authnv1.TokenRequest, error) {
+	out := &authnv1.TokenRequest{}
+	return out, a.accounts.CreateSub(ctx, namespace, account, "token", req, out)
+}
