@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,13 +31,22 @@ func (x *exchange) watch() error {
 		return err
 	}
 	x.query = nil
-	ctx, cancel := context.WithTimeout(x.r.Context(), s.timeout)
-	defer cancel()
-	defer context.AfterFunc(x.res.Context(), cancel)()
 	if s.shared != nil {
 		defer s.shared.join()()
 	}
-	return s.run(ctx)
+	w, err := s.open()
+	if err != nil {
+		return s.refused(err)
+	}
+	defer w.Stop()
+	// A context with a timeout would cost each watch a kilobyte for as long as it lasts.
+	end := func() {
+		s.over.Store(true)
+		w.Stop()
+	}
+	defer time.AfterFunc(time.Until(s.until), end).Stop()
+	defer context.AfterFunc(x.res.Context(), end)()
+	return s.run(w)
 }
 
 // newStream reads what is asked for.
@@ -62,10 +72,11 @@ func (x *exchange) newStream() (*stream, error) {
 			return nil, err
 		}
 	}
-	s := &stream{exchange: x, accepted: a, form: x.form(a), from: in, timeout: x.watchTimeout(), flush: http.NewResponseController(x.w).Flush}
+	timeout := x.watchTimeout()
 	if opts.TimeoutSeconds != nil && *opts.TimeoutSeconds > 0 {
-		s.timeout = time.Duration(*opts.TimeoutSeconds) * time.Second
+		timeout = time.Duration(*opts.TimeoutSeconds) * time.Second
 	}
+	s := &stream{exchange: x, accepted: a, form: x.form(a), from: in, until: time.Now().Add(timeout), flush: http.NewResponseController(x.w).Flush}
 	if s.form != nil {
 		s.shared = s.form.sharedIn(a.media)
 		return s, nil
@@ -77,41 +88,43 @@ func (x *exchange) newStream() (*stream, error) {
 	return s, nil
 }
 
-// run sends events until ctx ends or there are no more.
-func (s *stream) run(ctx context.Context) error {
-	w, err := s.res.Store.WatchItems(ctx, s.info.Namespace, s.from)
-	if err != nil {
-		return s.notBegun(ctx, err)
-	}
-	defer w.Stop()
-	s.begin()
-	for {
-		events, err := w.Next(ctx)
-		if err == nil {
-			err = s.send(events)
-		}
-		switch {
-		case err == nil:
-		case ctx.Err() != nil || errors.Is(err, errGone) || s.removed():
-			return nil
-		default:
-			s.end(err)
-			return nil
-		}
-	}
+// open begins the watch; its time is running.
+func (s *stream) open() (storage.Watch, error) {
+	ctx, cancel := context.WithDeadline(s.r.Context(), s.until)
+	defer cancel()
+	defer context.AfterFunc(s.res.Context(), cancel)()
+	return s.res.Store.WatchItems(ctx, s.info.Namespace, s.from)
 }
 
-// notBegun answers for a watch that the storage refuses: a revision that is too old is told as an event.
-func (s *stream) notBegun(ctx context.Context, err error) error {
+// refused answers for a watch that the storage did not begin: a revision that is too old is told as an event.
+func (s *stream) refused(err error) error {
 	switch {
 	case s.removed():
 		return errNoResource()
-	case ctx.Err() != nil || !errors.Is(err, storage.ErrExpired):
+	case !errors.Is(err, storage.ErrExpired):
 		return registry.StorageError(err)
 	}
 	s.begin()
 	s.end(err)
 	return nil
+}
+
+// run sends events until the watch is over.
+func (s *stream) run(w storage.Watch) error {
+	s.begin()
+	for {
+		events, err := w.Next(s.r.Context())
+		if err == nil {
+			err = s.send(events)
+		}
+		switch {
+		case s.over.Load() || s.removed() || s.r.Context().Err() != nil || errors.Is(err, errGone):
+			return nil
+		case err != nil:
+			s.end(err)
+			return nil
+		}
+	}
 }
 
 // watchedName is the object that a deprecated path "/watch/…/name" means.
@@ -156,8 +169,9 @@ type stream struct {
 	shared *shared // what it has in common with other watchers; nil: the stored items themselves
 	flush  func() error
 	// from is where it begins. Only a client that allowed bookmarks gets them, also that of the initial events.
-	from    storage.WatchOptions
-	timeout time.Duration
+	from  storage.WatchOptions
+	until time.Time
+	over  atomic.Bool // its time is, or the resource has gone
 }
 
 func (s *stream) begin() {
