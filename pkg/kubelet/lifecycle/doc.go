@@ -17,19 +17,9 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Result is what a probe said last.
-type Result int
-
-// The results of a probe. Unknown is what a probe says before its first run.
-const (
-	Unknown Result = iota
-	Success
-	Failure
-)
-
-// Probes are the probe results of one running container. A container without a probe has the result Success.
+// Probes are the probe results of one running container. That of a probe which the container does not have is not looked at.
 type Probes struct {
-	Startup, Readiness, Liveness Result
+	Startup, Readiness, Liveness runtime.ProbeResult
 	// PostStart tells that the container's postStart hook has ended.
 	PostStart bool
 }
@@ -84,5 +74,5 @@ func Started(f Facts, c *corev1.Container, s *runtime.Container) bool {
 		return false
 	}
 	p := f.Probes[s.ID.String()]
-	return (c.StartupProbe == nil || p.Startup == Success) && (c.Lifecycle == nil || c.Lifecycle.PostStart == nil || p.PostStart)
+	return (c.StartupProbe == nil || p.Startup == runtime.ProbeSuccess) && (c.Lifecycle == nil || c.Lifecycle.PostStart == nil || p.PostStart)
 }

@@ -316,9 +316,9 @@ func (p *planner) unhealthy(c *corev1.Container, s *runtime.Container) (KillReas
 	switch {
 	case s.Hash != "" && s.Hash != Hash(c):
 		return KillChanged, fmt.Sprintf("Container %s definition changed", c.Name)
-	case probes.Liveness == Failure:
+	case probes.Liveness == runtime.ProbeFailure:
 		return KillLiveness, fmt.Sprintf("Container %s failed liveness probe", c.Name)
-	case probes.Startup == Failure:
+	case probes.Startup == runtime.ProbeFailure:
 		return KillStartup, fmt.Sprintf("Container %s failed startup probe", c.Name)
 	}
 	return 0, ""

@@ -164,9 +164,9 @@ func TestNext(t *testing.T) {
 			case "backoff":
 				f.BackOff[arg] = now.Add(9 * time.Second)
 			case "started":
-				f.Probes["containerd://"+arg] = Probes{Startup: Success}
+				f.Probes["containerd://"+arg] = Probes{Startup: runtime.ProbeSuccess}
 			case "unlive":
-				f.Probes["containerd://"+arg] = Probes{Liveness: Failure}
+				f.Probes["containerd://"+arg] = Probes{Liveness: runtime.ProbeFailure}
 			case "terminating":
 				f.Terminating = true
 			}

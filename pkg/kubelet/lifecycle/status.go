@@ -143,7 +143,7 @@ func one(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k 
 	case runtime.StateRunning:
 		st.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(cs.StartedAt)}
 		started = Started(f, c, cs)
-		st.Ready = k != runtime.Ephemeral && started && (c.ReadinessProbe == nil || f.Probes[cs.ID.String()].Readiness == Success)
+		st.Ready = k != runtime.Ephemeral && started && (c.ReadinessProbe == nil || f.Probes[cs.ID.String()].Readiness == runtime.ProbeSuccess)
 		if k == runtime.Init && !podspec.IsSidecar(c) {
 			st.Ready = false
 		}

@@ -96,7 +96,7 @@ func TestReadiness(t *testing.T) {
 	if st := Status(f, Report{}); st.ContainerStatuses[0].Ready {
 		t.Error("a container is ready before its probe said so")
 	}
-	f.Probes["containerd://id0"] = Probes{Readiness: Success}
+	f.Probes["containerd://id0"] = Probes{Readiness: runtime.ProbeSuccess}
 	st := Status(f, Report{})
 	ready := condition(st.Conditions, corev1.PodReady)
 	if !st.ContainerStatuses[0].Ready || ready.Reason != "ReadinessGatesNotReady" ||

@@ -16,21 +16,11 @@ func (s *Syncer) facts(pod *corev1.Pod, st *podState, rt *runtime.PodStatus, ter
 		c := &rt.Containers[i]
 		if c.State == runtime.StateRunning {
 			id := c.ID.String()
-			f.Probes[id] = lifecycle.Probes{Startup: s.probeResult(id, prober.Startup), Readiness: s.probeResult(id, prober.Readiness),
-				Liveness: s.probeResult(id, prober.Liveness), PostStart: true}
+			f.Probes[id] = lifecycle.Probes{Startup: s.cfg.Probes.Result(id, prober.Startup), Readiness: s.cfg.Probes.Result(id, prober.Readiness),
+				Liveness: s.cfg.Probes.Result(id, prober.Liveness), PostStart: true}
 		}
 	}
 	return f
-}
-
-func (s *Syncer) probeResult(id string, kind prober.Kind) lifecycle.Result {
-	switch s.cfg.Probes.Result(id, kind) {
-	case prober.Success:
-		return lifecycle.Success
-	case prober.Failure:
-		return lifecycle.Failure
-	}
-	return lifecycle.Unknown
 }
 
 // updateProbes tells the probes of the pod's containers as they are now.

@@ -68,7 +68,7 @@ type Admission interface {
 // Probes runs the probes of containers.
 type Probes interface {
 	Update(pod *corev1.Pod, targets map[string]prober.Target)
-	Result(id string, kind prober.Kind) prober.Result
+	Result(id string, kind prober.Kind) runtime.ProbeResult
 	StopLivenessAndStartup(uid types.UID)
 	Remove(uid types.UID)
 }

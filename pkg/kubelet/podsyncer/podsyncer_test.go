@@ -130,8 +130,8 @@ func (p *parts) Release(types.UID)                                           { p
 func (p *parts) Update(_ *corev1.Pod, targets map[string]prober.Target) {
 	p.note("probes %d", len(targets))
 }
-func (p *parts) Result(string, prober.Kind) prober.Result { return prober.Success }
-func (p *parts) StopLivenessAndStartup(types.UID)         { p.note("readiness only") }
+func (p *parts) Result(string, prober.Kind) runtime.ProbeResult { return runtime.ProbeSuccess }
+func (p *parts) StopLivenessAndStartup(types.UID)               { p.note("readiness only") }
 
 func (p *parts) Excess(types.UID) *localstorage.Excess { return p.excess }
 

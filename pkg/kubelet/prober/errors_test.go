@@ -36,7 +36,7 @@ func TestAProbeThatCannotBeMadeChangesNothing(t *testing.T) {
 		set(down)
 		time.Sleep(time.Minute)
 		for _, k := range []Kind{Liveness, Readiness} {
-			if r := b.m.Result("containerd://1", k); r != Success {
+			if r := b.m.Result("containerd://1", k); r != runtime.ProbeSuccess {
 				t.Errorf("%s after a minute without the runtime: %v", k, r)
 			}
 		}
@@ -49,7 +49,7 @@ func TestAProbeThatCannotBeMadeChangesNothing(t *testing.T) {
 		set(nil)
 		b.code.Store(1)
 		time.Sleep(5 * time.Second)
-		if b.m.Result("containerd://1", Liveness) != Failure {
+		if b.m.Result("containerd://1", Liveness) != runtime.ProbeFailure {
 			t.Error("the container's own failures must count once the runtime answers")
 		}
 	})

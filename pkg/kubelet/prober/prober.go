@@ -31,16 +31,6 @@ const (
 // String is the kind as events name it.
 func (k Kind) String() string { return [...]string{"Startup", "Readiness", "Liveness"}[k] }
 
-// Result is what a probe says of one container: Unknown before its first run.
-type Result int
-
-// The results of probes.
-const (
-	Unknown Result = iota
-	Success
-	Failure
-)
-
 // Target is the running container a probe is about.
 type Target struct {
 	// ID is the container's id ("containerd://…"), "" if it does not run.
@@ -76,7 +66,7 @@ type Manager struct {
 	ctx     context.Context
 	wg      sync.WaitGroup
 	pods    map[types.UID]*podProbes
-	results map[key]Result
+	results map[key]runtime.ProbeResult
 }
 
 type key struct {
@@ -99,7 +89,7 @@ type workerKey struct {
 
 // New returns a Manager whose probes live as long as ctx.
 func New(ctx context.Context, cfg Config) *Manager {
-	return &Manager{cfg: cfg, ctx: ctx, pods: map[types.UID]*podProbes{}, results: map[key]Result{}}
+	return &Manager{cfg: cfg, ctx: ctx, pods: map[types.UID]*podProbes{}, results: map[key]runtime.ProbeResult{}}
 }
 
 // Wait returns when all probes have ended after the manager's context.
@@ -139,10 +129,10 @@ func (m *Manager) adoptLocked(p *podProbes, targets map[string]Target) {
 			continue
 		}
 		if t.Ready {
-			m.results[key{t.ID, Readiness}] = Success
+			m.results[key{t.ID, Readiness}] = runtime.ProbeSuccess
 		}
 		if t.StartupDone {
-			m.results[key{t.ID, Startup}] = Success
+			m.results[key{t.ID, Startup}] = runtime.ProbeSuccess
 		}
 	}
 }
@@ -199,13 +189,13 @@ func (m *Manager) Remove(uid types.UID) {
 }
 
 // Result returns what the probe of that kind last said of the container.
-func (m *Manager) Result(id string, kind Kind) Result {
+func (m *Manager) Result(id string, kind Kind) runtime.ProbeResult {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.results[key{id, kind}]
 }
 
-func (m *Manager) set(uid types.UID, id string, kind Kind, r Result) {
+func (m *Manager) set(uid types.UID, id string, kind Kind, r runtime.ProbeResult) {
 	m.mu.Lock()
 	k := key{id, kind}
 	known := false

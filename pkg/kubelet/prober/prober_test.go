@@ -79,16 +79,16 @@ func TestReadinessFollowsTheProbe(t *testing.T) {
 	bubble(t, func(_ context.Context, b *bench) {
 		b.m.Update(pod(corev1.Container{ReadinessProbe: probe(3)}), target(time.Now(), false))
 		synctest.Wait()
-		if b.m.Result("containerd://1", Readiness) != Success || b.changes.Load() != 1 {
+		if b.m.Result("containerd://1", Readiness) != runtime.ProbeSuccess || b.changes.Load() != 1 {
 			t.Error("the first probe must run at once")
 		}
 		b.code.Store(1)
 		time.Sleep(2500 * time.Millisecond)
-		if b.m.Result("containerd://1", Readiness) != Success {
+		if b.m.Result("containerd://1", Readiness) != runtime.ProbeSuccess {
 			t.Error("two failures of three are not enough")
 		}
 		time.Sleep(time.Second)
-		if b.m.Result("containerd://1", Readiness) != Failure {
+		if b.m.Result("containerd://1", Readiness) != runtime.ProbeFailure {
 			t.Error("three failures are")
 		}
 		if !strings.Contains(strings.Join(b.events, "\n"), "Unhealthy: Readiness probe failed: out") {
@@ -108,21 +108,21 @@ func TestLivenessWaitsForStartupAndHoldsAfterFailure(t *testing.T) {
 		tg["c"] = x
 		b.m.Update(p, tg)
 		time.Sleep(5500 * time.Millisecond)
-		if b.m.Result("containerd://1", Liveness) != Unknown {
+		if b.m.Result("containerd://1", Liveness) != runtime.ProbeUnknown {
 			t.Fatal("liveness was probed before startup succeeded")
 		}
 		b.code.Store(0)
 		time.Sleep(time.Second)
 		b.m.Update(p, tg) // what the worker does after a change
 		time.Sleep(2 * time.Second)
-		if b.m.Result("containerd://1", Liveness) != Success {
+		if b.m.Result("containerd://1", Liveness) != runtime.ProbeSuccess {
 			t.Fatal("liveness is not probed after startup")
 		}
 		b.code.Store(1)
 		time.Sleep(1500 * time.Millisecond)
 		runs := b.runs.Load()
 		time.Sleep(10 * time.Second)
-		if b.m.Result("containerd://1", Liveness) != Failure || b.runs.Load() != runs {
+		if b.m.Result("containerd://1", Liveness) != runtime.ProbeFailure || b.runs.Load() != runs {
 			t.Errorf("after a failure nothing must be probed until a new container runs: %d runs more", b.runs.Load()-runs)
 		}
 	})
@@ -133,15 +133,15 @@ func TestRestartOfTheKubeletKeepsReadiness(t *testing.T) {
 	bubble(t, func(_ context.Context, b *bench) {
 		p := pod(corev1.Container{ReadinessProbe: probe(3)})
 		b.m.Update(p, target(time.Now().Add(-time.Hour), true))
-		if b.m.Result("containerd://1", Readiness) != Success || b.changes.Load() != 0 {
+		if b.m.Result("containerd://1", Readiness) != runtime.ProbeSuccess || b.changes.Load() != 0 {
 			t.Error("a container that was ready must stay so at once")
 		}
 		b.m.Remove("u")
-		if b.m.Result("containerd://1", Readiness) != Unknown {
+		if b.m.Result("containerd://1", Readiness) != runtime.ProbeUnknown {
 			t.Error("the result outlives the pod")
 		}
 		b.m.Update(p, target(time.Now().Add(-time.Hour), false))
-		if b.m.Result("containerd://1", Readiness) != Unknown {
+		if b.m.Result("containerd://1", Readiness) != runtime.ProbeUnknown {
 			t.Error("a container that was not ready became so")
 		}
 	})

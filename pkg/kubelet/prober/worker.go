@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // worker runs one probe of one container, across the container's restarts.
@@ -24,7 +26,7 @@ type worker struct {
 	// id is the container that the counts below are of.
 	id string
 	// last and row are the last outcome and how often it came in a row.
-	last Result
+	last runtime.ProbeResult
 	row  int32
 	// hold: after a failure that kills the container nothing is probed until a new one runs.
 	hold bool
@@ -78,12 +80,12 @@ func (w *worker) due(now time.Time) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	if t.ID != w.id {
-		w.id, w.last, w.row, w.hold = t.ID, Unknown, 0, false
+		w.id, w.last, w.row, w.hold = t.ID, runtime.ProbeUnknown, 0, false
 	}
 	if w.hold {
 		return time.Time{}, false
 	}
-	done := t.StartupDone || w.manager.Result(t.ID, Startup) == Success
+	done := t.StartupDone || w.manager.Result(t.ID, Startup) == runtime.ProbeSuccess
 	if (w.kind == Startup) == done {
 		return time.Time{}, false
 	}
@@ -111,9 +113,9 @@ func (w *worker) once(ctx context.Context) {
 			fmt.Sprintf("%s probe errored and resulted in unknown state: %v", w.kind, err))
 		return
 	}
-	outcome := Failure
+	outcome := runtime.ProbeFailure
 	if ok {
-		outcome = Success
+		outcome = runtime.ProbeSuccess
 		if warn {
 			w.manager.cfg.Event(pod, w.container.Name, corev1.EventTypeWarning, "ProbeWarning", fmt.Sprintf("%s probe warning: %s", w.kind, message))
 		}
@@ -125,14 +127,14 @@ func (w *worker) once(ctx context.Context) {
 	}
 	w.row++
 	threshold := max(w.probe.SuccessThreshold, 1)
-	if outcome == Failure {
+	if outcome == runtime.ProbeFailure {
 		threshold = max(w.probe.FailureThreshold, 1)
 	}
 	if w.row < threshold {
 		return
 	}
 	w.manager.set(w.uid, w.id, w.kind, outcome)
-	if outcome == Failure && w.kind != Readiness {
+	if outcome == runtime.ProbeFailure && w.kind != Readiness {
 		w.hold = true
 	}
 }

@@ -18,6 +18,16 @@ const (
 	Ephemeral
 )
 
+// ProbeResult is what a probe says of a container.
+type ProbeResult int
+
+// The results of probes. ProbeUnknown is what one says before its first run.
+const (
+	ProbeUnknown ProbeResult = iota
+	ProbeSuccess
+	ProbeFailure
+)
+
 // Containers are the containers of a pod's spec, of all kinds.
 func Containers(pod *corev1.Pod) iter.Seq[*corev1.Container] {
 	return func(yield func(*corev1.Container) bool) {
