@@ -88,7 +88,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-var files = [...]string{"definitions.yaml", "more.yaml"}
+var files = [...]string{"definitions.yaml", "more.yaml", "rules.yaml"}
 
 func (r *replayed) record(t *testing.T, server *referencetest.Server) referencetest.Answer {
 	t.Helper()

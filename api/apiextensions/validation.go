@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"bonsai/api/apiextensions/structural"
+	"bonsai/api/apiextensions/rules"
 )
 
 // Validate tells what is wrong with a new definition, besides its metadata.
@@ -92,7 +92,7 @@ func validateSpec(crd *Definition) field.ErrorList {
 	errs = append(errs, validateConversion(spec.Conversion, path.Child("conversion"))...)
 	for v, at := range schemaPart.places(crd) {
 		if v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
-			errs = append(errs, structural.Check(v.Schema.OpenAPIV3Schema, at)...)
+			errs = append(errs, rules.Check(v.Schema.OpenAPIV3Schema, at)...)
 		}
 	}
 	for v, at := range subPart.places(crd) {

@@ -228,6 +228,12 @@ func (r *replayedRequest) ask(kind *Type, k *replayed, name string) referencetes
 			errs = kind.ValidateUpdate(u, old)
 		}
 	}
+	if r.Old != nil {
+		old := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(integers(k.object(r.Old, "v1", name)))}
+		_, _ = kind.Prune(old)
+		kind.Default(old)
+		out.Warnings = append(out.Warnings, kind.Warnings(u, old)...)
+	}
 	if len(errs) > 0 {
 		status := apierrors.NewInvalid(u.GroupVersionKind().GroupKind(), name, errs).Status()
 		out.Code, out.Reason, out.Message, out.Causes = int(status.Code), status.Reason, status.Message, status.Details.Causes

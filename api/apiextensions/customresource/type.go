@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"bonsai/api/apiextensions/rules"
 	"bonsai/api/apiextensions/structural"
 )
 
@@ -19,6 +21,8 @@ type Type struct {
 	// hasStatus: the status is written by its subresource alone.
 	hasStatus bool
 	scale     *apiextensionsv1.CustomResourceSubresourceScale
+	// rules are compiled when the first object is validated: reading needs none.
+	rules func() *rules.Set
 }
 
 // Compile makes what version says of its objects. Its error tells that there is no such version, or what is wrong with its schema.
@@ -36,7 +40,7 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, version string) (*Ty
 	if err != nil {
 		return nil, fmt.Errorf("schema of version %s of %s: %w", version, crd.Name, err)
 	}
-	t := &Type{schema: s, status: s.Property("status")}
+	t := &Type{schema: s, status: s.Property("status"), rules: sync.OnceValue(func() *rules.Set { return rules.Compile(s) })}
 	if sub := v.Subresources; sub != nil {
 		t.hasStatus, t.scale = sub.Status != nil, sub.Scale
 	}

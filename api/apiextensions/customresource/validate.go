@@ -1,11 +1,14 @@
 package customresource
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/apiextensions/rules"
 )
 
 func copyOf(v any) any { return runtime.DeepCopyJSONValue(v) }
@@ -15,6 +18,7 @@ func (t *Type) Validate(u *unstructured.Unstructured) field.ErrorList {
 	errs := t.schema.Validate(nil, u.Object, nil)
 	errs = append(errs, t.schema.ValidateEmbedded(u.Object)...)
 	errs = append(errs, t.schema.ValidateLists(nil, u.Object)...)
+	errs = t.askRules(errs, func(s *rules.Set) field.ErrorList { return s.Validate(u.Object) })
 	return append(errs, t.validateScale(u, true, true)...)
 }
 
@@ -23,6 +27,7 @@ func (t *Type) ValidateUpdate(u, old *unstructured.Unstructured) field.ErrorList
 	errs := t.schema.Validate(nil, u.Object, old.Object)
 	errs = append(errs, t.schema.ValidateEmbedded(u.Object)...)
 	errs = append(errs, t.newDuplicates(u, old)...)
+	errs = t.askRules(errs, func(s *rules.Set) field.ErrorList { return s.ValidateUpdate(u.Object, old.Object) })
 	return append(errs, t.validateScale(u, true, true)...)
 }
 
@@ -33,7 +38,36 @@ func (t *Type) ValidateStatusUpdate(u, old *unstructured.Unstructured) field.Err
 		errs = t.status.Validate(field.NewPath("status"), status, old.Object["status"])
 	}
 	errs = append(errs, t.newDuplicates(u, old)...)
+	errs = t.askRules(errs, func(s *rules.Set) field.ErrorList { return s.ValidateUpdate(u.Object, old.Object) })
 	return append(errs, t.validateScale(u, false, true)...)
+}
+
+// Warnings tells what is wrong with u by the rules, and was before, so that it is no error. old is nil on create.
+func (t *Type) Warnings(u, old *unstructured.Unstructured) []string {
+	if old == nil || !t.schema.HasRules() {
+		return nil
+	}
+	return t.rules().Warnings(u.Object, old.Object)
+}
+
+// askRules adds what the rules say, unless errs make it impossible to ask them.
+func (t *Type) askRules(errs field.ErrorList, ask func(*rules.Set) field.ErrorList) field.ErrorList {
+	if !t.schema.HasRules() {
+		return errs
+	}
+	if slices.ContainsFunc(errs, blocks) {
+		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
+	}
+	return append(errs, ask(t.rules())...)
+}
+
+// blocks tells whether rules cannot be asked about an object with this error: its values are not of their types, or too many.
+func blocks(err *field.Error) bool {
+	switch err.Type {
+	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+		return true
+	}
+	return false
 }
 
 // newDuplicates are the items that stand twice in lists that are sets or maps, unless old had such, too.

@@ -82,6 +82,17 @@ func (s *Schema) XValidations() []common.ValidationRule { return s.rules }
 // Rules are the CEL rules of the value itself.
 func (s *Schema) Rules() apiextensionsv1.ValidationRules { return s.declared }
 
+// Entry is the schema of a list's items, and Values that of a map's values; nil for none.
+func (s *Schema) Entry() *Schema  { return s.items }
+func (s *Schema) Values() *Schema { return s.additional }
+
+// EachProperty visits the properties by name.
+func (s *Schema) EachProperty(visit func(name string, p *Schema)) {
+	for _, m := range s.members {
+		visit(m.name, m.schema)
+	}
+}
+
 // HasRules tells whether there is a rule for the value or for anything in it.
 func (s *Schema) HasRules() bool { return len(s.rules) > 0 || s.rulesBelow }
 

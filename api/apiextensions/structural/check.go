@@ -15,8 +15,8 @@ import (
 type props = apiextensionsv1.JSONSchemaProps
 
 // Check tells why a schema is none that custom resources may have: what it says must be supported, structural and complete, and its
-// defaults sound.
-func Check(p *props, path *field.Path) field.ErrorList {
+// defaults sound. A default that is sound for the schema s, which may be the root's, is left to rules to judge.
+func Check(p *props, path *field.Path, rules ruleCheck) field.ErrorList {
 	errs := CheckStructural(p, path)
 	if p.Nullable {
 		errs = append(errs, field.Forbidden(path.Child("nullable"), "nullable cannot be true at the root"))
@@ -24,7 +24,7 @@ func Check(p *props, path *field.Path) field.ErrorList {
 	if len(errs) > 0 {
 		return errs
 	}
-	return checkDefaults(p, path)
+	return checkDefaults(p, path, rules)
 }
 
 // CheckStructural tells why a schema is not structural. What has no compiled form is not looked at more closely.
@@ -35,6 +35,12 @@ func CheckStructural(p *props, path *field.Path) field.ErrorList {
 	}
 	errs = append(errs, checkStructural(p, path, root)...)
 	return append(errs, checkComplete(p, p, path, path)...)
+}
+
+// Walk calls visit with p and all schemas below it, and where they stand, in a fixed order.
+func Walk(p *props, path *field.Path, visit func(p *props, path *field.Path)) {
+	visit(p, path)
+	each(p, path, func(p *props, path *field.Path) { Walk(p, path, visit) })
 }
 
 // each calls visit with the schemas directly below p and where they stand, in a fixed order.

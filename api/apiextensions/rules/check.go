@@ -1,0 +1,228 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"bonsai/api/apiextensions/structural"
+)
+
+// Limits of the estimated cost, in the units of CEL's library.
+const (
+	// ruleLimit is what one expression may cost for all values of one object.
+	ruleLimit = 10_000_000
+	// schemaLimit is what all of a schema may.
+	schemaLimit = 100_000_000
+	// mostNamed is how many of the costliest are named when all cost too much, of those that cost a hundredth of schemaLimit.
+	mostNamed = 4
+)
+
+const simplify = " (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
+
+// Check tells what is wrong with a schema, with its rules, and with its defaults by its rules.
+func Check(p *apiextensionsv1.JSONSchemaProps, path *field.Path) field.ErrorList {
+	c := checking{environments: newEnvironments(newRules())}
+	var errs field.ErrorList
+	structural.Walk(p, path, func(p *apiextensionsv1.JSONSchemaProps, path *field.Path) {
+		before := len(errs)
+		for i := range p.XValidations {
+			errs = append(errs, checkFields(p, &p.XValidations[i], path.Child("x-kubernetes-validations").Index(i))...)
+		}
+		if len(errs) > before {
+			if c.skip == nil {
+				c.skip = map[string]bool{}
+			}
+			c.skip[path.String()] = true
+		}
+	})
+	unsound := structural.Check(p, path, checkDefault)
+	if errs = append(errs, unsound...); len(unsound) > 0 {
+		return errs
+	}
+	s, err := structural.Compile(p)
+	if err != nil {
+		return append(errs, field.InternalError(path, err))
+	}
+	c.schema(s, path, place{count: 1, root: true})
+	return append(append(errs, c.errors...), c.total(path)...)
+}
+
+// checkDefault asks the rules of s about its default: they see it as one that stood there before, too.
+func checkDefault(s *structural.Schema, root bool, path *field.Path, value any) field.ErrorList {
+	n := compileNode(newEnvironments(storedRules()), s, root)
+	e := evaluation{budget: celconfig.RuntimeCELCostBudget, which: every}
+	e.value(n, path, value, correlate(n, value), false)
+	return e.errors
+}
+
+// checking gathers what is wrong with the rules of one schema.
+type checking struct {
+	environments *environments
+	skip         map[string]bool // schemas whose rules are not compiled
+	errors       field.ErrorList
+	costs        []cost
+}
+
+// cost is what one expression may cost.
+type cost struct {
+	path *field.Path
+	most uint64
+}
+
+// place is where a schema stands.
+type place struct {
+	// count is how many values of it there can be in an object; 0: nobody says.
+	count uint64
+	root  bool
+	// lost is where values stop being comparable to what they were; nil: they are.
+	lost *field.Path
+}
+
+// times is a place that up to most (nil: any number) of come at one place.
+func (p place) times(most *int64) place {
+	p.root = false
+	if most == nil {
+		p.count = 0
+	} else {
+		p.count = product(p.count, uint64(max(*most, 0)))
+	}
+	return p
+}
+
+// product does not overflow.
+func product(a, b uint64) uint64 {
+	if high, low := bits.Mul64(a, b); high == 0 {
+		return low
+	}
+	return ^uint64(0)
+}
+
+func (c *checking) schema(s *structural.Schema, path *field.Path, at place) {
+	if !s.HasRules() {
+		return
+	}
+	if len(s.Rules()) > 0 && !c.skip[path.String()] {
+		c.rules(s, path.Child("x-kubernetes-validations"), at)
+	}
+	inside := at
+	inside.root = false
+	s.EachProperty(func(name string, below *structural.Schema) {
+		c.schema(below, path.Child("properties").Key(name), inside)
+	})
+	if below := s.Entry(); below != nil {
+		in := at.times(s.MaxItems())
+		if in.lost == nil && s.XListType() != "map" {
+			in.lost = path
+		}
+		c.schema(below, path.Child("items"), in)
+	}
+	if below := s.Values(); below != nil {
+		c.schema(below, path.Child("additionalProperties"), at.times(s.MaxProperties()))
+	}
+}
+
+func (c *checking) rules(s *structural.Schema, path *field.Path, at place) {
+	scope, err := c.environments.scope(s, at.root || s.IsXEmbeddedResource())
+	if err != nil {
+		c.errors = append(c.errors, field.InternalError(path, fmt.Errorf("internal error: failed to construct type information for x-kubernetes-validations rules: %w", err)))
+		return
+	}
+	if at.count == 0 { // as many as fit into a request
+		at.count = uint64(celconfig.MaxRequestSizeBytes) / uint64(scope.declared.MinSerializedSize+1)
+	}
+	rules := s.Rules()
+	for i := range rules {
+		c.rule(scope, &rules[i], path.Index(i), at)
+	}
+}
+
+func (c *checking) rule(scope *scope, r *apiextensionsv1.ValidationRule, path *field.Path, at place) {
+	when, err := scope.condition(r)
+	if err != nil {
+		c.errors = append(c.errors, field.Invalid(path.Child("rule"), written(r), err.Error()))
+		return
+	}
+	if when.readsOld && at.lost != nil {
+		c.errors = append(c.errors, field.Invalid(path.Child("rule"), r.Rule, "oldSelf cannot be used on the uncorrelatable portion of the schema within "+at.lost.String()))
+	}
+	if r.OptionalOldSelf != nil && !when.readsOld {
+		c.errors = append(c.errors, field.Invalid(path.Child("optionalOldSelf"), *r.OptionalOldSelf, "may not be set if oldSelf is not used in rule"))
+	}
+	c.cost(scope, r, when, path.Child("rule"), "rule", at)
+	if r.MessageExpression == "" {
+		return
+	}
+	text, err := scope.text(r)
+	if err != nil {
+		c.errors = append(c.errors, field.Invalid(path.Child("messageExpression"), written(r), err.Error()))
+		return
+	}
+	c.cost(scope, r, text, path.Child("messageExpression"), "messageExpression", at)
+}
+
+// cost notes what e may cost, and that it is too much.
+func (c *checking) cost(scope *scope, r *apiextensionsv1.ValidationRule, e *expression, path *field.Path, what string, at place) {
+	if err := scope.estimate(e, optionalOld(r)); err != nil {
+		c.errors = append(c.errors, field.InternalError(path, fmt.Errorf("cost estimation failed: %w", err)))
+		return
+	}
+	most := product(e.cost, at.count)
+	if what == "rule" || most > ruleLimit { // Kubernetes leaves the other messages out of the total
+		c.costs = append(c.costs, cost{path, most})
+	}
+	if most > ruleLimit {
+		c.errors = append(c.errors, field.Forbidden(path, "estimated "+what+" cost exceeds budget by factor of "+factor(most, ruleLimit)+simplify))
+	}
+}
+
+// total tells that all expressions together may cost too much.
+func (c *checking) total(path *field.Path) field.ErrorList {
+	var sum uint64
+	for _, one := range c.costs {
+		if sum += one.most; sum < one.most {
+			sum = ^uint64(0)
+			break
+		}
+	}
+	if sum <= schemaLimit {
+		return nil
+	}
+	var errs field.ErrorList
+	slices.SortStableFunc(c.costs, func(a, b cost) int { return cmp.Compare(b.most, a.most) })
+	for _, one := range c.costs[:min(mostNamed, len(c.costs))] {
+		if one.most >= schemaLimit/100 {
+			errs = append(errs, field.Forbidden(one.path, "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"))
+		}
+	}
+	return append(errs, field.Forbidden(path, "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget by factor of "+factor(sum, schemaLimit)+simplify))
+}
+
+// factor is how many times the limit a cost is, as messages say it.
+func factor(cost, limit uint64) string {
+	switch f := float64(cost) / float64(limit); {
+	case f > 100:
+		return "more than 100x"
+	case f < 1.5: // which would read as 1.0
+		return fmt.Sprintf("%fx", f)
+	default:
+		return fmt.Sprintf("%.1fx", f)
+	}
+}
+
+// shownRule is how Kubernetes shows a rule in errors.
+type shownRule struct {
+	Rule, Message, MessageExpression string
+	Reason                           *apiextensionsv1.FieldValueErrorReason
+	FieldPath                        string
+	OptionalOldSelf                  *bool
+}
+
+func written(r *apiextensionsv1.ValidationRule) shownRule {
+	return shownRule{r.Rule, r.Message, r.MessageExpression, r.Reason, r.FieldPath, r.OptionalOldSelf}
+}
