@@ -76,6 +76,38 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// growing appends a record to the log at each write of what is read of it, a hundred at most.
+type growing struct {
+	bytes.Buffer
+	log *os.File
+	n   int
+}
+
+func (g *growing) Write(p []byte) (int, error) {
+	if g.n++; g.n <= 100 {
+		if _, err := g.log.WriteString("2026-01-02T03:04:08Z stdout F more\n"); err != nil {
+			return 0, err
+		}
+	}
+	return g.Buffer.Write(p)
+}
+
+func TestReadEndsWhereTheLogEndedWhenItBegan(t *testing.T) {
+	t.Parallel()
+	for tail, want := range map[int64]string{1: "end\n", -1: "one\npartial\n\nend\n"} {
+		path := sampleFile(t)
+		log, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close()
+		out := &growing{log: log}
+		if err := Read(context.Background(), path, Options{Tail: tail, Limit: -1, Stream: "stdout"}, nil, out, out); err != nil || out.String() != want {
+			t.Errorf("tail %d: %q %v, want %q", tail, out.String(), err, want)
+		}
+	}
+}
+
 func TestOptionsOf(t *testing.T) {
 	t.Parallel()
 	n, s := int64(5), corev1.LogStreamStderr

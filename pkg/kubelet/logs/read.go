@@ -73,17 +73,21 @@ func Read(ctx context.Context, path string, o Options, running func(context.Cont
 	if o.Tail == 0 && !o.Follow {
 		return nil
 	}
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return fmt.Errorf("find the end of %q: %w", path, err)
+	}
+	var start int64
 	if o.Tail >= 0 {
-		start, err := tailStart(f, o.Tail)
-		if err != nil {
+		if start, err = tailStart(f, end, o.Tail); err != nil {
 			return fmt.Errorf("find the last lines of %q: %w", path, err)
 		}
-		if _, err := f.Seek(start, io.SeekStart); err != nil {
-			return fmt.Errorf("go to the last lines of %q: %w", path, err)
-		}
+	}
+	if _, err := f.Seek(start, io.SeekStart); err != nil {
+		return fmt.Errorf("go to the last lines of %q: %w", path, err)
 	}
 	if !o.Follow {
-		return r.toEnd(ctx)
+		return r.upTo(ctx, end-start)
 	}
 	return r.follow(ctx, running)
 }
@@ -99,9 +103,10 @@ type reader struct {
 // errLimit ends the reading: all bytes asked for are written.
 var errLimit = errors.New("limit reached")
 
-// toEnd writes all whole records up to the end of the file.
-func (r *reader) toEnd(ctx context.Context) error {
-	err := r.drain(ctx)
+// upTo writes all whole records of the next n bytes: what there was when the log was asked for. What the container writes
+// meanwhile is left out, or the last lines could be more than were asked for, and a busy container's log would have no end.
+func (r *reader) upTo(ctx context.Context, n int64) error {
+	err := r.drain(ctx, io.LimitReader(r.file, n))
 	if errors.Is(err, errLimit) || ctx.Err() != nil {
 		return nil
 	}
@@ -127,7 +132,7 @@ func (r *reader) follow(ctx context.Context, running func(context.Context) (bool
 			asked = time.Now()
 		}
 		rotated := r.rotated()
-		if err := r.drain(ctx); err != nil {
+		if err := r.drain(ctx, r.file); err != nil {
 			if errors.Is(err, errLimit) || ctx.Err() != nil {
 				return nil
 			}
@@ -162,11 +167,11 @@ func (r *reader) follow(ctx context.Context, running func(context.Context) (bool
 	}
 }
 
-// drain writes whole records until the end of the file.
-func (r *reader) drain(ctx context.Context) error {
+// drain writes whole records until from, the file or a part of it, ends.
+func (r *reader) drain(ctx context.Context, from io.Reader) error {
 	chunk := make([]byte, 32<<10)
 	for ctx.Err() == nil {
-		n, err := r.file.Read(chunk)
+		n, err := from.Read(chunk)
 		r.buf = append(r.buf, chunk[:n]...)
 		if werr := r.flush(); werr != nil {
 			return werr
@@ -277,12 +282,9 @@ func (w *writer) record(record []byte) error {
 // rfc3339Nano keeps all nine digits, so that timestamps line up and sort.
 const rfc3339Nano = "2006-01-02T15:04:05.000000000Z07:00"
 
-// tailStart is the offset at which the last n lines of the file begin; a last line without newline does not count as one.
-func tailStart(f io.ReadSeeker, n int64) (int64, error) {
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return 0, err
-	}
+// tailStart is the offset at which the last n lines of the file's first size bytes begin; a last line without newline does not
+// count as one.
+func tailStart(f io.ReadSeeker, size, n int64) (int64, error) {
 	const block = 4096
 	buf := make([]byte, block)
 	var seen int64
