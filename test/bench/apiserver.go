@@ -45,6 +45,7 @@ func measureAPIServer(ctx context.Context, s side) ([]figure, error) {
 		{"list all as protobuf, 2 clients", 20, func() (float64, error) {
 			return srv.load.many(ctx, 20, 2, func(int) request { return request{method: "GET", path: podsPath, accept: protobuf, want: 200} })
 		}},
+		{"create through one mutating webhook, 16 clients", 1000, func() (float64, error) { return createThroughWebhook(ctx, srv.load, 1000) }},
 		{"events to 200 watchers", 200 * 300, func() (float64, error) { return srv.load.watchAll(ctx, 200, 300, patch) }},
 	} {
 		before := srv.api.cpu()
