@@ -16,8 +16,7 @@ type feature struct {
 var missing = []feature{
 	{"Job and CronJob", regexp.MustCompile(`\] (Job|CronJob) `)},
 	{"PodDisruptionBudget", regexp.MustCompile(`\] DisruptionController `)},
-	{"custom resources", regexp.MustCompile(`CustomResource|\] FieldValidation .* CRs? |discovery (interface|request) for CRDs|\] (ResourceQuota|AdmissionWebhook) .*custom resource`)},
-	{"admission webhooks", regexp.MustCompile(`\] AdmissionWebhook `)},
+	{"custom resources", regexp.MustCompile(`CustomResource|\] FieldValidation .* CRs? |discovery (interface|request) for CRDs|\] (ResourceQuota|AdmissionWebhook) .*(custom resource|crd)`)},
 	{"admission policies in CEL", regexp.MustCompile(`\] (Validating|Mutating)AdmissionPolicy `)},
 	{"the group admissionregistration.k8s.io", regexp.MustCompile(`raw aggregated discovery endpoint|aggregated discovery interface|resource within each APIGroup`)},
 	{"aggregated API servers", regexp.MustCompile(`\] Aggregator `)},
