@@ -30,7 +30,7 @@ type logFile struct {
 	// opened, if set, is told of every file that becomes the current one.
 	opened func(*os.File) error
 
-	mu   sync.Mutex
+	mu   sync.Mutex // writing and rotating are one step each: several goroutines write, and words reads
 	file *os.File
 	size int64
 	last []byte // the end of what was written, even of what the disk did not take

@@ -55,7 +55,7 @@ type supervisor struct {
 	log   *slog.Logger
 	forks chan func()
 
-	mu       sync.Mutex
+	mu       sync.Mutex   // guards all below: each process has a goroutine, and the control socket asks for the statuses
 	children map[int]bool // started and not yet waited for
 	status   map[string]*ProcessStatus
 	order    []string

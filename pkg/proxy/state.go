@@ -15,8 +15,10 @@ import (
 type State struct {
 	node string
 	pods []netip.Prefix
-	wake chan struct{}
+	wake chan struct{} // has room for one: Take gives everything that changed, however often
 
+	// mu guards all below: the API's watches change them, one goroutine per kind, while the loop takes. Nothing is written to the
+	// kernel under it.
 	mu       sync.Mutex
 	services map[Name]Service
 	outside  *outside

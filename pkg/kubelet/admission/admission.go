@@ -52,6 +52,7 @@ type Config struct {
 type Admitter struct {
 	cfg Config
 
+	// mu is held from looking at the other pods' places until the place is taken: two pods cannot both get the last one.
 	mu sync.Mutex
 	// ran are the pods that the runtime had when the kubelet began.
 	ran map[types.UID]bool

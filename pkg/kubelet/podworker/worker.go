@@ -18,10 +18,12 @@ const (
 
 // worker does everything to one pod.
 type worker struct {
-	all  *Workers
-	log  *slog.Logger
+	all *Workers
+	log *slog.Logger
+	// wake has room for one: a step looks at everything, however often it was woken for.
 	wake chan struct{}
 
+	// mu guards what others set while a step runs, which is never under it.
 	mu    sync.Mutex
 	pod   *corev1.Pod
 	state State
@@ -167,7 +169,7 @@ func (x *worker) step(parent context.Context) (again time.Time, gone bool, err e
 	case Terminated:
 		if err = x.all.steps.Cleanup(ctx, pod); err == nil {
 			x.advance(Terminated, Finished)
-			x.all.release(pod)
+			x.all.release(pod) // not earlier: the next pod of this name must not meet this one's containers and mounts
 		}
 	case Finished:
 		if !removed {

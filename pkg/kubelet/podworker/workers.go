@@ -20,6 +20,8 @@ type Workers struct {
 	// returned is told of a pod that begins a new life.
 	returned func(*corev1.Pod)
 
+	// mu is taken before a worker's, never the other way round, and no step runs under either: a step may take as long as a container
+	// takes to stop.
 	mu      sync.Mutex
 	ctx     context.Context // set by Run; nil before
 	wg      sync.WaitGroup
@@ -75,7 +77,7 @@ func (w *Workers) addLocked(pod *corev1.Pod, removed bool) {
 		n := fullName(pod)
 		w.names[n] = append(w.names[n], pod.UID)
 	}
-	x.set(pod, removed)
+	x.set(pod, removed) // before the start: the first step must see it
 	if w.ctx != nil {
 		w.startLocked(x)
 	}

@@ -39,7 +39,7 @@ type Writer struct {
 	log    *slog.Logger
 	queue  workqueue.TypedRateLimitingInterface[types.UID]
 
-	mu   sync.Mutex
+	mu   sync.Mutex // not held while a patch is under way: its answer is compared with what is wanted then
 	pods map[types.UID]*entry
 }
 

@@ -21,17 +21,22 @@ import (
 type Cache struct {
 	ttl time.Duration
 
-	mu         sync.Mutex
-	generation int64
-	version    int64
-	nodes      map[string]*node
-	slots      []*node
-	free       []int
-	dirty      map[*node]bool
-	gone       []int // slots emptied since the last Refresh
-	pods       map[types.UID]*placed
-	images     map[string]int
-	epoch      int64
+	// mu guards all below: each change touches several of them. It is held for one change or for a Refresh; decisions are made from
+	// the Snapshot, without it.
+	mu sync.Mutex
+	// generation counts the changes that a verdict may depend on, version all changes of nodes and their pods: a change that no
+	// plug-in reads must reach the snapshot, but must not have the node evaluated again.
+	generation, version int64
+	nodes               map[string]*node
+	// slots are the nodes by slot, nil where free. A slot is used again, so that verdicts, which are kept by slot, stay dense.
+	slots []*node
+	free  []int
+	dirty map[*node]bool // those that the snapshot does not have as they are
+	gone  []int          // slots emptied since the last Refresh
+	pods  map[types.UID]*placed
+	// images counts the nodes that have each image; epoch changes with it and with the number of nodes.
+	images map[string]int
+	epoch  int64
 }
 
 // node is a name with what is on it; without the Node object (pods may be seen before their node) it has no slot.
@@ -120,7 +125,8 @@ func (c *Cache) RemoveNode(name string) {
 	c.drop(n)
 }
 
-// drop deletes the entry of a node that has neither object nor pods.
+// drop deletes the entry of a node that has neither object nor pods. With pods it stays: their Remove, and a node that comes back, must
+// find them.
 func (c *Cache) drop(n *node) {
 	if n.slot < 0 && len(n.info.Pods) == 0 {
 		delete(c.nodes, n.name)
@@ -251,7 +257,7 @@ func (c *Cache) Refresh(s *framework.Snapshot) {
 	if s.Generation == c.generation && s.ImagesEpoch == c.epoch && len(c.dirty) == 0 {
 		return
 	}
-	for _, slot := range c.gone {
+	for _, slot := range c.gone { // before the changed nodes: one of them may have an emptied slot
 		s.Set(slot, nil)
 	}
 	c.gone = c.gone[:0]

@@ -41,6 +41,8 @@ type Config struct {
 type Queue struct {
 	cfg Config
 
+	// mu guards all below but wake. Plug-ins are asked under it, so that no event comes between the answer and the move; therefore in
+	// portions.
 	mu sync.Mutex
 	// items are all pods that are not in flight; each is in one of the heaps.
 	items  map[types.UID]*item
@@ -52,7 +54,8 @@ type Queue struct {
 	watches              watches // of unschedulable
 	flights              map[types.UID]*flight
 	log                  eventLog
-	wake                 chan struct{}
+	// wake has room for one: Pop looks at everything when it is woken, so a second waking would tell it nothing.
+	wake chan struct{}
 }
 
 // item is a pod in the queue.

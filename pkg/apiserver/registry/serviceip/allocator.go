@@ -36,6 +36,7 @@ type Allocator struct {
 	first, last int
 	random      *rand.Rand
 
+	// mu is also held while the stored services are read for the first time: nothing may be given away before it is known what is taken.
 	mu     sync.Mutex
 	loaded bool
 	pools  map[corev1.IPFamily]*addresses

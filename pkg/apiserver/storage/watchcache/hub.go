@@ -24,9 +24,11 @@ const (
 
 // hub is how far the one watch of everything has come.
 type hub struct {
-	revision atomic.Int64 // all changes up to here are in the caches
+	// All changes up to revision are in the caches. Every read asks for it, so it is read without mu, but it changes under mu: wait
+	// would else miss a change between looking at it and joining the waiters.
+	revision atomic.Int64
 
-	mu      sync.Mutex
+	mu      sync.Mutex // never held while the backend is asked
 	waiters []waiter
 	watch   storage.Watch // nil while there is none
 	void    bool          // what is cached is not to be trusted
@@ -149,7 +151,7 @@ func (c *Cache) followOnce() error {
 		return err
 	}
 	defer w.Stop()
-	c.hub.mu.Lock()
+	c.hub.mu.Lock() // nudge and restart reach the watch from other goroutines
 	c.hub.watch = w
 	c.hub.mu.Unlock()
 	for {
@@ -174,7 +176,7 @@ func (c *Cache) apply(events []storage.Event, now time.Time) {
 		}
 		first = end
 	}
-	c.hub.advance(events[len(events)-1].Item.Revision)
+	c.hub.advance(events[len(events)-1].Item.Revision) // last: a read that waited for it must find it in every cache
 }
 
 func (c *Cache) voided() bool {

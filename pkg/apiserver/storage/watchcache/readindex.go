@@ -12,8 +12,8 @@ type readIndex struct {
 	read func() (int64, error)
 	run  func(func()) // starts a goroutine that its owner waits for
 
-	mu      sync.Mutex
-	next    *round // gathers callers; nil if there are none
+	mu      sync.Mutex // not held while reading, so that callers gather meanwhile
+	next    *round     // gathers callers; nil if there are none
 	running bool
 }
 
@@ -53,7 +53,7 @@ func (x *readIndex) rounds() {
 	for {
 		x.mu.Lock()
 		r := x.next
-		x.next = nil
+		x.next = nil // before the read: the answer may be older than a caller who comes from now on
 		x.running = r != nil
 		x.mu.Unlock()
 		if r == nil {

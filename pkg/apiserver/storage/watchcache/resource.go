@@ -43,9 +43,11 @@ type resource struct {
 	failed error         // set before ready is closed
 	base   int64         // the revision it was loaded at; set before ready is closed
 
+	// mu guards what follows, up to waking. Only the hub's goroutine changes the tree and the window, many readers look. It is taken
+	// inside Cache.mu (by drop) and outside writes.mu (by change), and nothing waits for the network under it.
 	mu      sync.RWMutex
 	loading bool
-	early   []storage.Event // changes that came while loading
+	early   []storage.Event // changes that came while loading; the list may be older than they are
 	dead    string          // why the cache was dropped; "" while it lives
 	tree    *btree.BTreeG[entry]
 	last    int64     // revision of the newest change in tree
@@ -79,7 +81,7 @@ func (r *resource) loaded(l *storage.List) {
 	r.loading, r.early = false, nil
 	r.applyLocked(early, time.Now())
 	r.mu.Unlock()
-	close(r.ready)
+	close(r.ready) // last: those who wait for it read base without the lock
 }
 
 // kill ends the cache's life: its watches expire.
@@ -106,7 +108,7 @@ func (r *resource) apply(events []storage.Event, now time.Time) {
 
 func (r *resource) applyLocked(events []storage.Event, now time.Time) {
 	for _, ev := range events {
-		if ev.Type == storage.Bookmark || ev.Item.Revision <= r.base {
+		if ev.Type == storage.Bookmark || ev.Item.Revision <= r.base { // the list that it was loaded from has it
 			continue
 		}
 		if ch := r.change(ev); ch != nil {
@@ -186,6 +188,7 @@ func (r *resource) get(key string) (*storage.Item, error) {
 // writes are the drafts that this server is writing: what comes back from the hub with the same bytes takes the writer's
 // item, or the writer takes the hub's, whichever is first. One draft per key; a second writer of a key goes without.
 type writes struct {
+	// mu is not the resource's: a writer that announces a draft does not wait for readers of the tree.
 	mu    sync.Mutex
 	byKey map[string]*write
 }

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// batch is how many changes Next looks at in one go.
+	// batch is how many changes Next looks at in one go. The resource is locked for reading meanwhile, and the hub waits for that.
 	batch = 500
 	// bookmarkEvery is how often a quiet watcher is told how far it is.
 	bookmarkEvery = time.Minute
@@ -23,7 +23,8 @@ const (
 
 var errStopped = errors.New("watchcache: watch stopped")
 
-// watcher is a cursor into a resource's window.
+// watcher is a cursor into a resource's window. Its fields belong to the one goroutine that calls Next; Stop, which others may
+// call, touches only once and done.
 type watcher struct {
 	c      *Cache
 	r      *resource

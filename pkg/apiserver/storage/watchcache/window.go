@@ -10,7 +10,8 @@ import (
 
 const (
 	// windowEvents changes are kept however old they are, and more as long as they are younger than windowAge; but never
-	// more than the window's bytes allow.
+	// more than the window's bytes allow. The first serves watchers of a quiet resource, the second those that are away for a
+	// restart while a busy one changes, and the bytes protect the server from both.
 	windowEvents = 1000
 	windowAge    = time.Minute
 	// recentChanges is how many changes back watchers usually are at most: the encodings of what was superseded before that
