@@ -1,4 +1,4 @@
-// Package architecture holds the rules of the house as tests, each with its reason (docs/architecture.md).
+// Package architecture holds the rules of the code as tests, each with its reason (docs/architecture.md).
 package architecture
 
 import (
@@ -11,7 +11,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// rule is one rule of the house. Its name is that of its small trees in testdata.
+// rule is one rule. Its name is that of its small trees in testdata.
 type rule struct {
 	name  string
 	check func(*tree) []finding
@@ -61,9 +61,9 @@ func (r rule) broken(t *tree) (texts []string, used map[string]bool) {
 	return slices.Compact(texts), used
 }
 
-// TestHouse: the house keeps its rules, and no exception outlives what it is for.
-func TestHouse(t *testing.T) {
-	all, err := house()
+// TestModule: the module keeps its rules, and no exception outlives what it is for.
+func TestModule(t *testing.T) {
+	all, err := module()
 	if err != nil {
 		t.Fatalf("read the packages: %v", err)
 	}

@@ -128,7 +128,7 @@ func purity(t *tree) (found []finding) {
 	for _, p := range t.packages {
 		for _, file := range p.files {
 			for _, q := range pure {
-				// The rules of a component stand in its root; of other rooms the whole is meant.
+				// The rules of a component stand in its root; of others the whole is meant.
 				inside := p.path == q.path || !slices.Contains(components, q.path) && under(p.path, q.path)
 				if !inside || slices.Contains(q.impure, t.fileName(file)) {
 					continue

@@ -37,8 +37,8 @@ type pkg struct {
 	info    *types.Info
 }
 
-// house is the module, read once for all rules.
-var house = sync.OnceValues(func() (*tree, error) {
+// module is our own module, read once for all rules.
+var module = sync.OnceValues(func() (*tree, error) {
 	out, err := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles", "bonsai/...").Output()
 	if err != nil {
 		return nil, err
