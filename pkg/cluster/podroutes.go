@@ -101,7 +101,7 @@ func (c Config) podRoute(node *corev1.Node) (*netlink.Route, error) {
 }
 
 // podNetwork is a node's podCIDR and its address on the node network. Who may write nodes rules over the cluster's networks and
-// not over the host's routes: what lies outside of them is not heeded.
+// not over the host's routes: what lies outside of them is ignored.
 func (c Config) podNetwork(node *corev1.Node) (subnet netip.Prefix, gateway netip.Addr, ok bool) {
 	gateway, err := netip.ParseAddr(internalIP(node))
 	if err != nil || !c.NodeSubnet.Contains(gateway) || gateway == c.HostIP() {

@@ -49,7 +49,7 @@ func NodeOf(n *corev1.Node) NodeFacts {
 
 // Routes are the ways to other nodes' pods: pod CIDR to the node's address of the same family. The node itself, and nodes
 // without addresses yet, have none. Who writes nodes rules over the pods' network alone: a pod CIDR outside of pods, if they have a
-// prefix of its family, is not heeded, as it could lead any traffic of this node elsewhere.
+// prefix of its family, is ignored, as it could lead any traffic of this node elsewhere.
 func Routes(nodes map[string]NodeFacts, self string, pods []netip.Prefix) map[netip.Prefix]netip.Addr {
 	out := map[netip.Prefix]netip.Addr{}
 	for name, n := range nodes {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// outside decides which external and load balancer addresses of services are heeded. Who may create a Service may write any
+// outside decides which external and load balancer addresses of services are accepted. Who may create a Service may write any
 // address there, and would get the traffic to it on every node (CVE-2020-8554). What is inside the cluster is nobody's to take: the
 // ranges of cluster IPs, every cluster IP even if the ranges are not known, and addresses that mean the node itself or its link.
 type outside struct {
@@ -62,8 +62,8 @@ func (o *outside) appendWanting(to []Name, a netip.Addr) []Name {
 	return to
 }
 
-// heeded are those of list that a service may be reached at.
-func (o *outside) heeded(list []netip.Addr) []netip.Addr {
+// accepted are those of list that a service may be reached at.
+func (o *outside) accepted(list []netip.Addr) []netip.Addr {
 	var out []netip.Addr
 	for _, a := range list {
 		inside := o.owners[a] > 0 || slices.ContainsFunc(o.ranges, func(p netip.Prefix) bool { return p.Contains(a) })

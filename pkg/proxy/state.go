@@ -31,7 +31,7 @@ type State struct {
 
 // Ranges are the cluster's networks as far as they are known. Empty: any.
 type Ranges struct {
-	// Pods bounds the routes: what a Node names outside of it is not heeded.
+	// Pods bounds the routes: what a Node names outside of it is ignored.
 	Pods []netip.Prefix
 	// Services are cluster IPs whether a service has them yet or not.
 	Services []netip.Prefix
@@ -94,7 +94,7 @@ func (s *State) Take() Update {
 			u.Services[name], u.Health[name] = nil, Health{}
 			continue
 		}
-		svc.ExternalIPs, svc.LoadBalancerIPs = s.outside.heeded(svc.ExternalIPs), s.outside.heeded(svc.LoadBalancerIPs)
+		svc.ExternalIPs, svc.LoadBalancerIPs = s.outside.accepted(svc.ExternalIPs), s.outside.accepted(svc.LoadBalancerIPs)
 		all := slices.SortedFunc(maps.Values(s.slices[name]), func(a, b Slice) int { return cmp.Compare(a.Key.Name, b.Key.Name) })
 		u.Services[name] = Ports(svc, all, Node{Name: s.node, Zone: self.Zone})
 		u.Health[name] = Health{Port: svc.HealthCheckPort, Local: localEndpoints(all, s.node)}

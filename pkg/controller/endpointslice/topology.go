@@ -30,7 +30,7 @@ func newTopology() *topology {
 }
 
 // modeAuto tells whether a Service asks for hints by topology. The annotation wins over spec.trafficDistribution, and its
-// predecessor of before v1.27 over it.
+// predecessor, from before v1.27, over it.
 func modeAuto(svc *corev1.Service) bool {
 	mode, ok := svc.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]
 	if !ok {

@@ -125,7 +125,7 @@ func (o *Options) save(ctx context.Context, i *resource.Info, shown, edited *uns
 	return o.Show("edited", i.Object)
 }
 
-// reopen turns a refusal that the user can mend into reasons shown above the object.
+// reopen turns a refusal that the user can fix into reasons shown above the object.
 func reopen(i *resource.Info, err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || apierrors.IsNotFound(err) {

@@ -14,7 +14,7 @@ import (
 	"bonsai/pkg/kubectl/printers"
 )
 
-// Reopen is an error of save that the user can mend: the editor opens again with Reasons above the object. Invalid says so
+// Reopen is an error of save that the user can fix: the editor opens again with Reasons above the object. Invalid says so
 // on the error stream, too.
 type Reopen struct {
 	Reasons []string

@@ -179,7 +179,7 @@ func (t *tree) settings(v Values, memory int64) []setting {
 
 // apply writes the values. What the kernel does not offer (no such file) is left out.
 func (t *tree) apply(cgroup string, v Values) error {
-	memory, _ := readNumber(t.file("memory", cgroup, "memory.limit_in_bytes")) // none to be read: none to be heeded
+	memory, _ := readNumber(t.file("memory", cgroup, "memory.limit_in_bytes")) // none to be read: none that counts
 	for _, s := range t.settings(v, int64(min(memory, math.MaxInt64))) {
 		path := t.file(s.controller, cgroup, s.file)
 		if path == "" {

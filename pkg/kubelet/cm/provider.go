@@ -31,7 +31,7 @@ type Provider interface {
 	Prepare(ctx context.Context, pod *corev1.Pod) error
 	// Sandbox adds to o what the pod's sandbox is to be made with.
 	Sandbox(pod *corev1.Pod, o *runtime.SandboxOptions)
-	// Container adds to o what a container of the pod is to be made with. The error is the user's to mend.
+	// Container adds to o what a container of the pod is to be made with. The error is the user's to fix.
 	Container(pod *corev1.Pod, c *corev1.Container, o *runtime.ContainerOptions) error
 	// Unprepare takes back what the pod has. A pod that has nothing is fine.
 	Unprepare(ctx context.Context, uid types.UID) error

@@ -91,7 +91,7 @@ type Config struct {
 	Node      Node
 	Events    Events
 	Metrics   Metrics
-	// Environment are a container's variables; its errors are the user's to mend.
+	// Environment are a container's variables; its errors are the user's to fix.
 	Environment func(ctx context.Context, pod *corev1.Pod, c *corev1.Container, podIPs, hostIPs []string) ([]env.Var, error)
 	// Secret reads a pull secret.
 	Secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)

@@ -201,7 +201,7 @@ func (e *Executor) pullSecrets(ctx context.Context, pod *corev1.Pod) ([]corev1.S
 	return out, nil
 }
 
-// request builds all that the runtime must know of a container; its errors are the user's to mend. mounted are the images of
+// request builds all that the runtime must know of a container; its errors are the user's to fix. mounted are the images of
 // its image volumes.
 func (e *Executor) request(ctx context.Context, f lifecycle.Facts, p *Pod, s lifecycle.Start, img *runtime.Image, mounted map[string]string) (runtime.ContainerRequest, error) {
 	pod, c := f.Pod, s.Container

@@ -25,7 +25,7 @@ const (
 	v1beta1 = "v1beta1"
 )
 
-// maxAnswer bounds a webhook's answer: a patch that makes an object of the largest size anew fits, twice escaped.
+// maxAnswer bounds a webhook's answer: a patch that replaces an object of the largest size fits, twice escaped.
 const maxAnswer = 6 << 20
 
 // errVersion is a configuration that was valid for another server.
