@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -13,12 +14,16 @@ import (
 
 // AddDynamic makes the schema of a kind that has no Go type out of the kind's own, which says what its objects have beyond
 // apiVersion, kind and metadata; nil: nothing is known of them. It returns the reference to it.
-func (b *Builder) AddDynamic(gvk schema.GroupVersionKind, own *spec.Schema) spec.Schema {
+func (b *Builder) AddDynamic(gvk schema.GroupVersionKind, own func() (*spec.Schema, error)) (spec.Schema, error) {
 	name := dynamicName(gvk)
 	if _, ok := b.defs[name]; !ok {
 		s := spec.Schema{}
 		if own != nil {
-			s = *own
+			made, err := own()
+			if err != nil {
+				return spec.Schema{}, fmt.Errorf("schema of %s: %w", gvk, err)
+			}
+			s = *made
 		}
 		if b.form == V2 {
 			s = forV2(s)
@@ -29,14 +34,17 @@ func (b *Builder) AddDynamic(gvk schema.GroupVersionKind, own *spec.Schema) spec
 		b.addKind(&s, gvk, reflect.TypeFor[metav1.ObjectMeta]())
 		b.defs[name] = s
 	}
-	return b.referTo(name)
+	return b.referTo(name), nil
 }
 
 // AddDynamicList makes the schema of the lists, of kind list, of such a kind.
-func (b *Builder) AddDynamicList(list string, gvk schema.GroupVersionKind, own *spec.Schema) spec.Schema {
+func (b *Builder) AddDynamicList(list string, gvk schema.GroupVersionKind, own func() (*spec.Schema, error)) (spec.Schema, error) {
 	name := dynamicName(gvk.GroupVersion().WithKind(list))
 	if _, ok := b.defs[name]; !ok {
-		item := b.AddDynamic(gvk, own)
+		item, err := b.AddDynamic(gvk, own)
+		if err != nil {
+			return spec.Schema{}, err
+		}
 		items := spec.ArrayProperty(&item)
 		items.Description = "List of " + gvk.Kind + " objects."
 		s := spec.Schema{SchemaProps: spec.SchemaProps{Description: list + " is a list of " + gvk.Kind, Type: spec.StringOrArray{"object"}, Required: []string{"items"},
@@ -44,7 +52,7 @@ func (b *Builder) AddDynamicList(list string, gvk schema.GroupVersionKind, own *
 		b.addKind(&s, gvk.GroupVersion().WithKind(list), reflect.TypeFor[metav1.ListMeta]())
 		b.defs[name] = s
 	}
-	return b.referTo(name)
+	return b.referTo(name), nil
 }
 
 // addKind adds what all objects have: apiVersion, kind and metadata of type meta.

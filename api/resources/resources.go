@@ -34,8 +34,13 @@ type Row struct {
 	// NoDeleteCollection marks the stored resources that cannot be deleted all at once (namespaces).
 	NoDeleteCollection bool
 
+	// PlainFinalizers lets finalizers be names without a domain ("example"): of custom resources and their definitions.
+	PlainFinalizers bool
 	// Deprecated, if not empty, is the warning that every request for the resource is answered with.
 	Deprecated string
+	// Ending, if not empty, is why nothing can be created any more (403): "custom resource definition is terminating". Discovery
+	// shows only what is left to do.
+	Ending string
 
 	// New makes an empty object of the stored kind. Strategy, Fields and Cells work on these.
 	New func() runtime.Object
@@ -46,8 +51,12 @@ type Row struct {
 	Strategy     Strategy
 	Subresources []Subresource
 
-	// Decoded, if not nil, completes an object read from storage with what protobuf leaves out: the kinds of embedded objects.
+	// Decoded, if not nil, completes an object read from storage: with what protobuf leaves out (the kinds of embedded objects), or
+	// with what a schema says by now (defaults, unknown fields). It must be idempotent.
 	Decoded func(obj runtime.Object)
+	// Upgrade makes an object without a Go type that was stored in another version of the kind one of GVK; nil: versions differ by
+	// their name only.
+	Upgrade func(obj runtime.Object) (runtime.Object, error)
 
 	// Fields returns the selectable fields beyond metadata.name and metadata.namespace; FieldNames are their names, for the
 	// "field label not supported" error.
@@ -71,6 +80,12 @@ func (r *Row) List() string {
 		return r.ListKind
 	}
 	return r.GVK.Kind + "List"
+}
+
+// Dynamic tells that the objects have no Go type.
+func (r *Row) Dynamic() bool {
+	_, ok := r.New().(runtime.Unstructured)
+	return ok
 }
 
 // StoredGVK is the kind of the stored objects.

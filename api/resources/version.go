@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
@@ -22,17 +23,26 @@ type Version struct {
 	// is stored. They are given the object for good: the result may share memory with it, or be it, and has its kind set. One
 	// that asks others (a webhook) may fail; it ends with ctx.
 	ToHub, FromHub func(ctx context.Context, obj runtime.Object) (runtime.Object, error)
-	// Schema, for a kind without a Go type (New makes a runtime.Unstructured), says what its objects have beyond apiVersion, kind
-	// and metadata, in OpenAPI v3; nil: nothing is known of them.
-	Schema *spec.Schema
+	// FromHubAll is FromHub for a page of objects where that costs less than one by one; may be nil.
+	FromHubAll func(ctx context.Context, objs []runtime.Object) ([]runtime.Object, error)
+	// Schema, for a kind without a Go type (New makes a runtime.Unstructured), makes what its objects have beyond apiVersion, kind
+	// and metadata, in OpenAPI v3; nil: nothing is known of them. SchemaMark is another one for every other schema: who only asks
+	// whether it has changed need not have it made.
+	Schema     func() (*spec.Schema, error)
+	SchemaMark string
+	// Validate, if not nil, is what a write by a client of this version is checked with, on objects of this version, in place of what
+	// the row's strategies check of stored ones, and the defaults of stored ones are left out. old is nil at a create.
+	Validate func(subresource string, obj, old runtime.Object) field.ErrorList
 	// Prune, for such a kind, drops from an object what the schema does not know, and returns the paths of that as clients are
-	// told them (spec.x[0].y), in their order; nil: everything is kept.
-	Prune func(obj runtime.Object) []string
+	// told them (spec.x[0].y), in their order; nil: everything is kept. An error is why it is no object of the kind.
+	Prune func(obj runtime.Object) ([]string, error)
 	// Default fills in what clients of this version left out, before ToHub; it must be idempotent. The row's Strategy fills in
 	// what the stored kind needs besides.
 	Default func(obj runtime.Object)
 	// Deprecated, if not empty, is the warning that every request for this version is answered with.
 	Deprecated string
+	// Subresources are those of the row's that this version has; nil: all.
+	Subresources []string
 	// FieldNames maps the names that clients of this version select by to those of the row's Fields; nil: they are the row's.
 	FieldNames map[string]string
 	// Columns and Cells make the tables of this version, of objects of this version; a nil Cells: the row's do, of stored ones.
@@ -44,6 +54,11 @@ type Version struct {
 func (v *Version) Dynamic() bool {
 	_, ok := v.New().(runtime.Unstructured)
 	return ok
+}
+
+// Has tells whether the version has a subresource of the row's.
+func (v *Version) Has(subresource string) bool {
+	return v.Subresources == nil || slices.Contains(v.Subresources, subresource)
 }
 
 // ServedVersions are all versions that clients can ask for, preferred first, each with its New.

@@ -33,17 +33,17 @@ func main() {
 	}
 }
 
-// collect reads all packages of k8s.io/api that are stable, and those of apimachinery that API types are made of.
+// collect reads all packages of API types that are stable, and those of apimachinery that they are made of.
 func collect() ([]string, error) {
 	var all []string
-	for _, module := range []string{"k8s.io/api", "k8s.io/apimachinery"} {
+	for _, module := range []string{"k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver"} {
 		dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 		if err != nil {
 			return nil, fmt.Errorf("finding %s: %w", module, err)
 		}
 		root := strings.TrimSpace(string(dir))
 		err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !d.IsDir() || !wanted(strings.TrimPrefix(path, root+"/")) {
+			if err != nil || !d.IsDir() || !wanted(module, strings.TrimPrefix(path, root+"/")) {
 				return err
 			}
 			lines, err := readPackage(path, module+"/"+strings.TrimPrefix(path, root+"/"))
@@ -58,13 +58,13 @@ func collect() ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-func wanted(dir string) bool {
+func wanted(module, dir string) bool {
 	switch dir {
-	case "pkg/apis/meta/v1", "pkg/runtime", "pkg/api/resource", "pkg/util/intstr":
+	case "pkg/apis/meta/v1", "pkg/runtime", "pkg/api/resource", "pkg/util/intstr", "pkg/apis/apiextensions/v1":
 		return true
 	}
 	base := filepath.Base(dir)
-	return !strings.HasPrefix(dir, "pkg/") && !strings.Contains(base, "alpha") && !strings.Contains(base, "beta")
+	return module == "k8s.io/api" && !strings.Contains(base, "alpha") && !strings.Contains(base, "beta")
 }
 
 func readPackage(dir, path string) ([]string, error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bonsai/api/admissionregistration"
+	"bonsai/api/apiextensions"
 	"bonsai/api/apps"
 	"bonsai/api/authentication"
 	"bonsai/api/authorization"
@@ -40,6 +41,7 @@ func With(o Options) []resources.Row {
 	all := slices.Concat(
 		core.Rows(o.EventTTL, o.Now),
 		admissionregistration.Rows(),
+		apiextensions.Rows(),
 		apps.Rows(),
 		authentication.Rows(),
 		authorization.Rows(),

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -82,6 +83,9 @@ type Server struct {
 	cfg    Config
 	api    *rest.API
 	fields *fieldmanager.Manager
+	// ready and runs are those of what the server itself is made of, beside the parts'.
+	ready []health.Check
+	runs  []func(context.Context) error
 }
 
 // New puts the server together and serves cfg.Rows, of which everything must be answered for. Run lets clients in.
@@ -103,9 +107,12 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.addCustomResources(); err != nil {
+		return nil, err
+	}
 	h := cfg.HTTP
 	h.Catalog, h.API, h.Authenticator, h.Authorizer = cfg.Catalog, s.api, cfg.Parts.Authenticator, cfg.Parts.Authorizer
-	h.Ready = append(h.Ready[:len(h.Ready):len(h.Ready)], cfg.Parts.Ready...)
+	h.Ready = slices.Concat(h.Ready, cfg.Parts.Ready, s.ready)
 	h.Paths = s.paths(discovery.New(discovery.Config{Catalog: cfg.Catalog, ServerAddress: cfg.ServerAddress}), schemas)
 	if s.Server, err = apiserver.New(h); err != nil {
 		return nil, err
@@ -148,7 +155,7 @@ func (s *Server) Entry(row *resources.Row, b Behaviour) (catalog.Entry, error) {
 // Run serves until ctx ends or something fails.
 func (s *Server) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for _, f := range append(s.cfg.Parts.Runs[:len(s.cfg.Parts.Runs):len(s.cfg.Parts.Runs)], s.Server.Run) {
+	for _, f := range slices.Concat(s.cfg.Parts.Runs, s.runs, []func(context.Context) error{s.Server.Run}) {
 		group.Go(func() error { return f(ctx) })
 	}
 	return group.Wait()

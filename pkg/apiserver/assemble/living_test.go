@@ -152,8 +152,8 @@ func widgets(mark *text) *resources.Row {
 			return u, nil
 		}
 	}
-	prune := func(known string) func(apiruntime.Object) []string {
-		return func(obj apiruntime.Object) (unknown []string) {
+	prune := func(known string) func(apiruntime.Object) ([]string, error) {
+		return func(obj apiruntime.Object) (unknown []string, err error) {
 			in, _ := obj.(*unstructured.Unstructured).Object["spec"].(map[string]any)
 			for name := range in {
 				if name != known {
@@ -161,15 +161,17 @@ func widgets(mark *text) *resources.Row {
 					delete(in, name)
 				}
 			}
-			return unknown
+			return unknown, nil
 		}
 	}
-	own := func(name string) *spec.Schema {
+	own := func(name string) func() (*spec.Schema, error) {
 		in := spec.MapProperty(nil)
 		in.AdditionalProperties = nil
 		in.SetProperty(name, *spec.StringProperty())
 		in.Properties[name] = spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"string"}, Nullable: true, Description: "What it says in " + name + "."}}
-		return &spec.Schema{SchemaProps: spec.SchemaProps{Description: "A widget.", Type: []string{"object"}, Properties: map[string]spec.Schema{"spec": *in}}}
+		return func() (*spec.Schema, error) {
+			return &spec.Schema{SchemaProps: spec.SchemaProps{Description: "A widget.", Type: []string{"object"}, Properties: map[string]spec.Schema{"spec": *in}}}, nil
+		}
 	}
 	return &resources.Row{
 		GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, Resource: "widgets", Singular: "widget", ListKind: "WidgetCollection",

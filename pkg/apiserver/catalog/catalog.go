@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -55,6 +56,9 @@ func New(ctx context.Context, cfg Config) (*Catalog, error) {
 // Snapshot is what is served now.
 func (c *Catalog) Snapshot() *Snapshot { return c.now.Load() }
 
+// Context ends with the server.
+func (c *Catalog) Context() context.Context { return c.ctx }
+
 // Of returns what was served when the request of info came. One that no catalog has seen is served nothing.
 func Of(info *request.Info) *Snapshot {
 	if s, ok := info.Served.(*Snapshot); ok {
@@ -95,6 +99,47 @@ func (c *Catalog) Add(entries ...Entry) error {
 		}
 	}
 	c.now.Store(newSnapshot(was.generation+1, all))
+	return nil
+}
+
+// Replace serves e in place of the resource that has its name: one moment the old one, the next the new one, all that is served else
+// staying as it is. If e has the store of the old one, only what is said of the resource changes; else the old one ends as
+// one that is removed: its watches end, and what is cached of it goes. Nothing may be a view of the resource.
+func (c *Catalog) Replace(e Entry) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was, gr := c.Snapshot(), e.Row.GroupResource()
+	old := was.Resource(gr)
+	if old == nil {
+		return fmt.Errorf("replace %s: it is not served", gr)
+	}
+	at := slices.Index(was.resources, old)
+	r, err := c.admit(slices.Delete(slices.Clone(was.resources), at, at+1), e)
+	if err != nil {
+		return fmt.Errorf("replace %s: %w", gr, err)
+	}
+	all := slices.Clone(was.resources)
+	all[at] = r
+	if r.Store == old.Store {
+		r.end()
+		r.ctx, r.end = old.ctx, old.end
+		c.now.Store(newSnapshot(was.generation+1, all))
+		return nil
+	}
+	if r.Store != nil {
+		c.cfg.Facts.Register(registry.Prefix(r.Row), r.Store.Codec().FactsOf)
+	}
+	c.now.Store(newSnapshot(was.generation+1, all))
+	old.end()
+	if old.Store != nil {
+		if before := registry.Prefix(old.Row); r.Store == nil || before != registry.Prefix(r.Row) {
+			c.cfg.Facts.Unregister(before)
+			c.cfg.Forget(before)
+		}
+	}
+	if r.Store != nil {
+		c.cfg.Forget(registry.Prefix(r.Row)) // whose facts were read as the old one's
+	}
 	return nil
 }
 

@@ -11,16 +11,23 @@ type Snapshot struct {
 	routes     map[schema.GroupVersionResource]*Route
 	byName     map[schema.GroupResource]*Resource
 	groups     map[string]bool
+	versions   []schema.GroupVersion
+	byVersion  map[schema.GroupVersion][]*Route
 }
 
 func newSnapshot(generation uint64, all []*Resource) *Snapshot {
 	s := &Snapshot{generation: generation, resources: all, routes: map[schema.GroupVersionResource]*Route{}, byName: map[schema.GroupResource]*Resource{},
-		groups: map[string]bool{}}
+		groups: map[string]bool{}, byVersion: map[schema.GroupVersion][]*Route{}}
 	for _, r := range all {
 		s.byName[r.Row.GroupResource()] = r
-		s.groups[r.Row.GVK.Group] = true
+		s.groups[r.Row.GVK.Group] = s.groups[r.Row.GVK.Group] || !r.Row.Dynamic()
 		for _, rt := range r.routes {
 			s.routes[rt.GVR()] = rt
+			gv := rt.GVK.GroupVersion()
+			if s.byVersion[gv] == nil {
+				s.versions = append(s.versions, gv)
+			}
+			s.byVersion[gv] = append(s.byVersion[gv], rt)
 		}
 	}
 	return s
@@ -38,5 +45,12 @@ func (s *Snapshot) Resource(gr schema.GroupResource) *Resource { return s.byName
 // Route returns a resource in a version, nil if it is not served in it.
 func (s *Snapshot) Route(gvr schema.GroupVersionResource) *Route { return s.routes[gvr] }
 
-// HasGroup tells whether anything of a group is served.
+// HasGroup tells whether anything of a group is served whose objects have Go types: upstream's server knows only these groups itself,
+// and answers with a Status for what they do not have.
 func (s *Snapshot) HasGroup(name string) bool { return s.groups[name] }
+
+// GroupVersions are those of what is served, in the order it came. The slice is shared.
+func (s *Snapshot) GroupVersions() []schema.GroupVersion { return s.versions }
+
+// Routes are what is served in a group version, in the order it came. The slice is shared.
+func (s *Snapshot) Routes(gv schema.GroupVersion) []*Route { return s.byVersion[gv] }

@@ -121,6 +121,9 @@ func resourceOf(rt *catalog.Route) resource {
 		out.Scope = apidiscoveryv2.ScopeNamespace
 	}
 	for _, s := range r.Subresources {
+		if !rt.Version.Has(s.Name) {
+			continue
+		}
 		sub := apidiscoveryv2.APISubresourceDiscovery{Subresource: s.Name, ResponseKind: kindOf(gvk), Verbs: s.Verbs}
 		if s.GVK != nil {
 			sub.ResponseKind = kindOf(*s.GVK)
@@ -137,13 +140,18 @@ func kindOf(gvk schema.GroupVersionKind) *metav1.GroupVersionKind {
 	return &metav1.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
 }
 
-// Verbs are those of a row's main resource, in the order of discovery.
+// Verbs are those of a row's main resource, in the order of upstream's discovery.
 func Verbs(r *resources.Row) []string {
 	switch {
 	case r.NotStored:
 		return []string{"create"}
+	case r.Ending != "":
+		return []string{"delete", "deletecollection", "get", "list", "watch"}
 	case r.NoDeleteCollection:
 		return []string{"create", "delete", "get", "list", "patch", "update", "watch"}
+	}
+	if r.Dynamic() {
+		return []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
 	}
 	return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 }

@@ -88,7 +88,9 @@ func (s *schemas) dynamicConverter(row *resources.Row) managedfields.TypeConvert
 		if v.Schema == nil {
 			return managedfields.NewDeducedTypeConverter()
 		}
-		b.AddDynamic(row.GVK.GroupKind().WithVersion(v.Name), v.Schema)
+		if _, err := b.AddDynamic(row.GVK.GroupKind().WithVersion(v.Name), v.Schema); err != nil {
+			return managedfields.NewDeducedTypeConverter()
+		}
 	}
 	c, err := managedfields.NewTypeConverter(pointers(b.Definitions()), false)
 	if err != nil {

@@ -24,8 +24,8 @@ func (s *Service) info() object {
 // buildV2 makes the one document of OpenAPI 2.
 func (s *Service) buildV2(now *catalog.Snapshot) ([]byte, error) {
 	w := &writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V2), paths: object{}}
-	for _, gv := range groupVersions(now) {
-		for _, o := range operations(gv, w.know(routesOf(now, gv))) {
+	for _, gv := range now.GroupVersions() {
+		for _, o := range operations(gv, w.know(now.Routes(gv))) {
 			if err := w.add(o, w.v2); err != nil {
 				return nil, err
 			}
@@ -40,7 +40,7 @@ func (s *Service) buildV2(now *catalog.Snapshot) ([]byte, error) {
 // buildV3 makes the document of one group version.
 func (s *Service) buildV3(now *catalog.Snapshot, gv schema.GroupVersion) ([]byte, error) {
 	w := &writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V3), paths: object{}}
-	for _, o := range operations(gv, w.know(routesOf(now, gv))) {
+	for _, o := range operations(gv, w.know(now.Routes(gv))) {
 		if err := w.add(o, w.v3); err != nil {
 			return nil, err
 		}
@@ -60,7 +60,7 @@ type writer struct {
 	schemas *openapi.Builder
 	paths   object
 	// dynamic makes the schemas of kinds without a Go type, and of their lists.
-	dynamic map[schema.GroupVersionKind]func() spec.Schema
+	dynamic map[schema.GroupVersionKind]func() (spec.Schema, error)
 }
 
 // know lets the writer make the schemas of these routes.
@@ -70,10 +70,12 @@ func (w *writer) know(routes []*catalog.Route) []*catalog.Route {
 			continue
 		}
 		if w.dynamic == nil {
-			w.dynamic = map[schema.GroupVersionKind]func() spec.Schema{}
+			w.dynamic = map[schema.GroupVersionKind]func() (spec.Schema, error){}
 		}
-		w.dynamic[rt.GVK] = func() spec.Schema { return w.schemas.AddDynamic(rt.GVK, rt.Version.Schema) }
-		w.dynamic[rt.GVK.GroupVersion().WithKind(rt.Row.List())] = func() spec.Schema { return w.schemas.AddDynamicList(rt.Row.List(), rt.GVK, rt.Version.Schema) }
+		w.dynamic[rt.GVK] = func() (spec.Schema, error) { return w.schemas.AddDynamic(rt.GVK, rt.Version.Schema) }
+		w.dynamic[rt.GVK.GroupVersion().WithKind(rt.Row.List())] = func() (spec.Schema, error) {
+			return w.schemas.AddDynamicList(rt.Row.List(), rt.GVK, rt.Version.Schema)
+		}
 	}
 	return routes
 }
@@ -111,8 +113,8 @@ func (w *writer) schema(gvk schema.GroupVersionKind) (*spec.Schema, error) {
 		return nil, nil
 	}
 	if add := w.dynamic[gvk]; add != nil {
-		s := add()
-		return &s, nil
+		s, err := add()
+		return &s, err
 	}
 	s, err := w.schemas.Add(gvk)
 	return &s, err

@@ -2,32 +2,14 @@ package openapi
 
 import (
 	"crypto/sha512"
-	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
-	"sync"
-	"weak"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"bonsai/pkg/apiserver/catalog"
 )
-
-// groupVersions are those of what is served, in the order it came.
-func groupVersions(now *catalog.Snapshot) []schema.GroupVersion {
-	var out []schema.GroupVersion
-	for _, r := range now.Resources() {
-		for _, rt := range r.Routes() {
-			if gv := rt.GVK.GroupVersion(); !slices.Contains(out, gv) {
-				out = append(out, gv)
-			}
-		}
-	}
-	return out
-}
 
 // groupPath is "api/v1" or "apis/apps/v1".
 func groupPath(gv schema.GroupVersion) string {
@@ -39,83 +21,30 @@ func groupPath(gv schema.GroupVersion) string {
 
 // groupVersionAt is the group version whose document has this path.
 func groupVersionAt(now *catalog.Snapshot, path string) (schema.GroupVersion, bool) {
-	for _, gv := range groupVersions(now) {
-		if groupPath(gv) == path {
-			return gv, true
-		}
+	gv := schema.GroupVersion{}
+	if v, ok := strings.CutPrefix(path, "api/"); ok {
+		gv.Version = v
+	} else if rest, ok := strings.CutPrefix(path, "apis/"); ok {
+		gv.Group, gv.Version, _ = strings.Cut(rest, "/")
 	}
-	return schema.GroupVersion{}, false
-}
-
-// routesOf are what is served in gv.
-func routesOf(now *catalog.Snapshot, gv schema.GroupVersion) []*catalog.Route {
-	var out []*catalog.Route
-	for _, r := range now.Resources() {
-		for _, rt := range r.Routes() {
-			if rt.GVK.GroupVersion() == gv {
-				out = append(out, rt)
-			}
-		}
-	}
-	return out
+	return gv, groupPath(gv) == path && len(now.Routes(gv)) > 0
 }
 
 // hash marks the content of gv's document without making it.
-func (s *Service) hash(now *catalog.Snapshot, gv schema.GroupVersion) (string, error) {
+func (s *Service) hash(now *catalog.Snapshot, gv schema.GroupVersion) string {
 	h := sha512.New()
 	io.WriteString(h, s.cfg.Version)
-	for _, rt := range routesOf(now, gv) {
+	for _, rt := range now.Routes(gv) {
 		r := rt.Row
-		fmt.Fprintf(h, "\n%s %s %s %t", r.Resource, rt.GVK, r.List(), r.Namespaced)
+		fmt.Fprintf(h, "\n%s %s %s %t %s", r.Resource, rt.GVK, r.List(), r.Namespaced, rt.Version.SchemaMark)
 		for _, sub := range r.Subresources {
+			if !rt.Version.Has(sub.Name) {
+				continue
+			}
 			fmt.Fprintf(h, " %s%s", sub.Name, sub.Verbs)
 		}
-		sum, err := s.sums.of(now, rt.Version.Schema)
-		if err != nil {
-			return "", fmt.Errorf("schema of %s: %w", rt.GVK, err)
-		}
-		h.Write(sum)
 	}
-	return fmt.Sprintf("%X", h.Sum(nil)), nil
-}
-
-// sums remember the hashes of schemas, which are long, as long as they are served. They do not keep the schemas.
-type sums struct {
-	mu         sync.Mutex
-	generation uint64
-	bySchema   map[weak.Pointer[spec.Schema]][]byte
-}
-
-// of returns the hash of a schema of now; nothing for none.
-func (s *sums) of(now *catalog.Snapshot, own *spec.Schema) ([]byte, error) {
-	if own == nil {
-		return nil, nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.bySchema == nil || s.generation != now.Generation() {
-		old := s.bySchema
-		s.bySchema, s.generation = map[weak.Pointer[spec.Schema]][]byte{}, now.Generation()
-		for _, r := range now.Resources() {
-			for _, rt := range r.Routes() {
-				key := weak.Make(rt.Version.Schema)
-				if sum, ok := old[key]; ok {
-					s.bySchema[key] = sum
-				}
-			}
-		}
-	}
-	key := weak.Make(own)
-	if sum, ok := s.bySchema[key]; ok {
-		return sum, nil
-	}
-	raw, err := json.Marshal(own)
-	if err != nil {
-		return nil, err
-	}
-	sum := sha512.Sum512(raw)
-	s.bySchema[key] = sum[:]
-	return sum[:], nil
+	return fmt.Sprintf("%X", h.Sum(nil))
 }
 
 // camel is a group and version in operation names: "CoreV1", "RbacAuthorizationV1".

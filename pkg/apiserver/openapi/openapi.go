@@ -35,7 +35,6 @@ type Config struct {
 type Service struct {
 	cfg    Config
 	flight singleflight.Group
-	sums   sums
 
 	mu    sync.Mutex
 	kept  map[string]*document

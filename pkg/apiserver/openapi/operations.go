@@ -64,7 +64,9 @@ func operations(gv schema.GroupVersion, routes []*catalog.Route) []operation {
 		}
 		out = append(out, p.main()...)
 		for i := range r.Subresources {
-			out = append(out, p.sub(&r.Subresources[i])...)
+			if sub := &r.Subresources[i]; rt.Version.Has(sub.Name) {
+				out = append(out, p.sub(sub)...)
+			}
 		}
 	}
 	return out

@@ -43,11 +43,7 @@ func (s *Service) Serve(w http.ResponseWriter, r *http.Request) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	hash, err := s.hash(now, gv)
-	if err != nil {
-		return true, err
-	}
-	return true, s.serve(w, r, path+" "+hash, v3ProtoType, func() ([]byte, error) { return s.buildV3(now, gv) }, parseV3)
+	return true, s.serve(w, r, path+" "+s.hash(now, gv), v3ProtoType, func() ([]byte, error) { return s.buildV3(now, gv) }, parseV3)
 }
 
 // serve writes one document in the form that the client takes.
@@ -168,13 +164,9 @@ func (s *Service) indexOf(now *catalog.Snapshot) ([]byte, error) {
 		URL string `json:"serverRelativeURL"`
 	}
 	paths := map[string]entry{}
-	for _, gv := range groupVersions(now) {
-		hash, err := s.hash(now, gv)
-		if err != nil {
-			return nil, err
-		}
+	for _, gv := range now.GroupVersions() {
 		p := groupPath(gv)
-		paths[p] = entry{"/openapi/v3/" + p + "?hash=" + hash}
+		paths[p] = entry{"/openapi/v3/" + p + "?hash=" + s.hash(now, gv)}
 	}
 	raw, err := json.Marshal(map[string]any{"paths": paths})
 	if err == nil {

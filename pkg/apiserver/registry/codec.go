@@ -39,6 +39,9 @@ type Codec interface {
 	Draft(obj runtime.Object) (storage.Draft, error)
 	// Decode returns a new object from a stored value, with the resourceVersion put in unless revision is 0.
 	Decode(value []byte, revision int64) (runtime.Object, error)
+	// Raw is Decode without what completes an object that is read (defaults and pruning of a schema): for further versions, which have
+	// schemas of their own.
+	Raw(value []byte, revision int64) (runtime.Object, error)
 	// FactsOf is the storage.FactsFunc of the kind: the Facts that Draft gave with value.
 	FactsOf(value []byte) (storage.Facts, error)
 	// Metadata decodes an item's metadata only.
@@ -72,7 +75,11 @@ type Messages interface {
 
 // NewCodec returns the codec of row's stored kind.
 func NewCodec(row *resources.Row) Codec {
-	return NewKindCodec(row.StoredGVK(), row.New, row.Fields, row.Decoded)
+	c := NewKindCodec(row.StoredGVK(), row.New, row.Fields, row.Decoded)
+	if j, ok := c.(*JSONCodec); ok {
+		j.upgrade = row.Upgrade
+	}
+	return c
 }
 
 // NewKindCodec returns the codec of a kind in the format of its objects: JSON for unstructured ones, protobuf for Go types. fields

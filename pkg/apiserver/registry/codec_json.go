@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,7 +28,8 @@ type JSONCodec struct {
 	gvk     schema.GroupVersionKind
 	new     func() runtime.Object
 	facts   factReader
-	decoded func(runtime.Object) // completes what was decoded; may be nil
+	upgrade func(runtime.Object) (runtime.Object, error) // makes an object of another version one of gvk; nil: they differ by name only
+	decoded func(runtime.Object)                         // completes what was decoded; may be nil
 
 	head   []byte       // how the values start that this codec writes
 	json   storage.Form // of values that cannot be spliced
@@ -82,6 +84,17 @@ func (c *JSONCodec) Draft(obj runtime.Object) (storage.Draft, error) {
 		return storage.Draft{}, fmt.Errorf("encode %s: %w", c.gvk.Kind, err)
 	}
 	value = append(value, '\n')
+	if c.decoded != nil {
+		read := obj.DeepCopyObject()
+		c.decoded(read)
+		if !reflect.DeepEqual(read, obj) { // it is read as something else than it is stored as
+			if access, err = meta.Accessor(read); err != nil {
+				return storage.Draft{}, fmt.Errorf("encode %s: %w", c.gvk.Kind, err)
+			}
+			facts := c.facts.of(read, access)
+			return storage.Draft{Value: value, Facts: &facts}, nil
+		}
+	}
 	facts := c.facts.of(obj, access)
 	facts.Splice = c.splice(value)
 	return storage.Draft{Value: value, Facts: &facts}, nil
@@ -101,6 +114,15 @@ func (c *JSONCodec) splice(value []byte) uint32 {
 
 // Decode implements Codec.
 func (c *JSONCodec) Decode(value []byte, revision int64) (runtime.Object, error) {
+	obj, err := c.Raw(value, revision)
+	if err == nil && c.decoded != nil {
+		c.decoded(obj)
+	}
+	return obj, err
+}
+
+// Raw implements Codec.
+func (c *JSONCodec) Raw(value []byte, revision int64) (runtime.Object, error) {
 	obj, err := c.decode(value)
 	if err != nil {
 		return nil, fmt.Errorf("decode stored %s: %w", c.gvk.Kind, err)
@@ -110,14 +132,10 @@ func (c *JSONCodec) Decode(value []byte, revision int64) (runtime.Object, error)
 		return nil, fmt.Errorf("decode stored %s: %w", c.gvk.Kind, err)
 	}
 	setRevision(access, revision)
-	if c.decoded != nil {
-		c.decoded(obj)
-	}
 	return obj, nil
 }
 
-// decode reads a value of any version of the kind. Versions of a custom resource differ by their schemas only, unless its
-// definition names a converter; so an older version's object is taken as one of the storage version.
+// decode reads a value of any version of the kind as an object of the storage version.
 func (c *JSONCodec) decode(value []byte) (runtime.Object, error) {
 	content := map[string]any{}
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(value, &content); err != nil {
@@ -136,6 +154,9 @@ func (c *JSONCodec) decode(value []byte) (runtime.Object, error) {
 		return nil, fmt.Errorf("%T is not unstructured", c.New())
 	}
 	u.SetUnstructuredContent(content)
+	if c.upgrade != nil && version != c.gvk.GroupVersion().String() {
+		return c.upgrade(u)
+	}
 	u.GetObjectKind().SetGroupVersionKind(c.gvk)
 	return u, nil
 }
@@ -153,7 +174,7 @@ func (c *JSONCodec) FactsOf(value []byte) (storage.Facts, error) {
 			return facts, nil
 		}
 	}
-	obj, err := c.Decode(value, 0)
+	obj, err := c.Raw(value, 0)
 	if err != nil {
 		return storage.Facts{}, err
 	}
@@ -161,7 +182,7 @@ func (c *JSONCodec) FactsOf(value []byte) (storage.Facts, error) {
 	if err != nil {
 		return storage.Facts{}, err
 	}
-	if !bytes.Equal(d.Value, value) { // completed, or of another version
+	if !bytes.Equal(d.Value, value) { // of another version, or not as this codec writes
 		d.Facts.Splice = 0
 	}
 	return *d.Facts, nil

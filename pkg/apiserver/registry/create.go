@@ -44,7 +44,7 @@ func (g *Generic) createNoted(ctx context.Context, ns, name string, obj runtime.
 		return nil, nil, err
 	}
 	wipeSystemMetadata(access)
-	def := g.Row.Strategy.Default
+	def := g.defaults(ctx, nil)
 	if def != nil {
 		def(obj)
 	}
@@ -116,7 +116,7 @@ func (g *Generic) create(ctx context.Context, a *admission.Attributes, access me
 		}
 		defer func() { done(committed) }()
 	}
-	if err := g.validateCreate(a.Object, access, s); err != nil {
+	if err := g.validateCreate(ctx, a.Object, access, s); err != nil {
 		return nil, err
 	}
 	a.Name = access.GetName()
@@ -176,11 +176,17 @@ func (g *Generic) taken(ctx context.Context, access metav1.Object) error {
 }
 
 // validateCreate checks metadata and the kind's own rules; all problems are reported at once (422).
-func (g *Generic) validateCreate(obj runtime.Object, access metav1.Object, s *resources.Strategy) error {
+func (g *Generic) validateCreate(ctx context.Context, obj runtime.Object, access metav1.Object, s *resources.Strategy) error {
 	path := field.NewPath("metadata")
 	errs := validation.ValidateObjectMetaAccessor(access, g.Row.Namespaced, g.nameRule(), path)
-	errs = append(errs, validateFinalizers(access, path)...)
-	if s.Validate != nil {
+	errs = append(errs, g.validateFinalizers(access, path)...)
+	if v := g.rules(ctx); v != nil {
+		more, err := checkAs(ctx, v, "", obj, nil)
+		if err != nil {
+			return err
+		}
+		errs = append(errs, more...)
+	} else if s.Validate != nil {
 		errs = append(errs, s.Validate(obj)...)
 	}
 	if len(errs) > 0 {
@@ -189,9 +195,12 @@ func (g *Generic) validateCreate(obj runtime.Object, access metav1.Object, s *re
 	return nil
 }
 
-// validateFinalizers wants names without a domain to be Kubernetes' own.
-func validateFinalizers(access metav1.Object, path *field.Path) field.ErrorList {
+// validateFinalizers wants names without a domain to be Kubernetes' own, where the kind does.
+func (g *Generic) validateFinalizers(access metav1.Object, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	if g.Row.PlainFinalizers {
+		return nil
+	}
 	for i, f := range access.GetFinalizers() {
 		standard := f == "kubernetes" || f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
 		if !standard && !strings.Contains(f, "/") && f != "" {

@@ -52,9 +52,9 @@ func (g *Generic) tryDelete(ctx context.Context, ns, name string, ofCollection b
 	if err != nil {
 		return nil, nil, false, err
 	}
-	obj, err := Object(g.codec, item)
+	obj, err := g.codec.Raw(item.Value, item.Revision) // what is marked is stored again, whoever reads it
 	if err != nil {
-		return nil, nil, false, err
+		return nil, nil, false, fmt.Errorf("%s: %w", item.Key, err)
 	}
 	access, err := meta.Accessor(obj)
 	if err != nil {
@@ -149,11 +149,11 @@ func (g *Generic) markDeleted(obj runtime.Object, access metav1.Object, opts *me
 	}
 	at := metav1.NewTime(g.Now().Add(time.Duration(grace) * time.Second)).Rfc3339Copy()
 	access.SetDeletionTimestamp(&at)
-	if g.Row.Strategy.Held == nil { // what is held (a namespace) has no grace period
+	if g.Row.Strategy.Held == nil { // what is held (a namespace, a definition) has no grace period, and is not a new generation
 		access.SetDeletionGracePeriodSeconds(&grace)
-	}
-	if access.GetGeneration() > 0 {
-		access.SetGeneration(access.GetGeneration() + 1)
+		if access.GetGeneration() > 0 {
+			access.SetGeneration(access.GetGeneration() + 1)
+		}
 	}
 	if g.Row.Strategy.PrepareDelete != nil {
 		g.Row.Strategy.PrepareDelete(obj)

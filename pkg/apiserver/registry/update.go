@@ -111,7 +111,7 @@ func (u *update) settle(committed bool) {
 // attempt makes the draft of the new object from the current item.
 func (u *update) attempt(ctx context.Context, current *storage.Item) (storage.Draft, error) {
 	u.settle(false)
-	old, err := Object(u.codec, current)
+	old, err := u.current(ctx, current)
 	if err != nil {
 		return storage.Draft{}, err
 	}
@@ -159,10 +159,7 @@ func (u *update) prepare(ctx context.Context, obj, old runtime.Object) (runtime.
 	if err := u.checkIdentity(access, was); err != nil {
 		return nil, nil, err
 	}
-	def := u.Row.Strategy.Default
-	if u.strategy != nil && u.strategy.Default != nil {
-		def = u.strategy.Default
-	}
+	def := u.defaults(ctx, u.strategy)
 	if def != nil {
 		def(obj)
 	}
@@ -201,7 +198,7 @@ func (u *update) settleOn(ctx context.Context, a *admission.Attributes, access, 
 			return err
 		}
 	}
-	if err := u.validate(obj, old, access, was); err != nil {
+	if err := u.validate(ctx, obj, old, access, was); err != nil {
 		return err
 	}
 	if u.Admission != nil {
@@ -272,11 +269,17 @@ func keepSystemMetadata(access, was metav1.Object) {
 	}
 }
 
-func (u *update) validate(obj, old runtime.Object, access, was metav1.Object) error {
+func (u *update) validate(ctx context.Context, obj, old runtime.Object, access, was metav1.Object) error {
 	path := field.NewPath("metadata")
 	errs := validation.ValidateObjectMetaAccessorUpdate(access, was, path)
-	errs = append(errs, validateFinalizers(access, path)...)
-	if u.strategy != nil && u.strategy.ValidateUpdate != nil {
+	errs = append(errs, u.validateFinalizers(access, path)...)
+	if v := u.rules(ctx); v != nil {
+		more, err := checkAs(ctx, v, u.subresource, obj, old)
+		if err != nil {
+			return err
+		}
+		errs = append(errs, more...)
+	} else if u.strategy != nil && u.strategy.ValidateUpdate != nil {
 		errs = append(errs, u.strategy.ValidateUpdate(obj, old)...)
 	}
 	if len(errs) > 0 {

@@ -150,5 +150,5 @@ func (a *API) watchTimeout() time.Duration {
 // Serves tells whether info asks for a resource and subresource that there is.
 func (a *API) Serves(info *request.Info) bool {
 	rt := routeOf(info)
-	return rt != nil && (info.Subresource == "" || rt.Subresource(info.Subresource) != nil)
+	return rt != nil && (info.Subresource == "" || rt.Subresource(info.Subresource) != nil && rt.Version.Has(info.Subresource))
 }

@@ -62,7 +62,12 @@ func (x *exchange) apply(subresource string) error {
 	if err != nil {
 		return err
 	}
-	item, obj, created, err := x.res.Store.ApplyItem(x.context(), x.info.Namespace, x.info.Name, subresource, config, opts, x.mayCreate)
+	item, obj, created, err := x.res.Store.ApplyItem(x.context(), x.info.Namespace, x.info.Name, subresource, config, opts, func() error {
+		if err := x.stillTaken(config); err != nil {
+			return err
+		}
+		return x.mayCreate()
+	})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 
@@ -25,6 +26,9 @@ func (x *exchange) create() error {
 	if err := x.body(x.res.GVK, obj, opts.FieldValidation); err != nil {
 		return err
 	}
+	if err := x.stillTaken(obj); err != nil {
+		return err
+	}
 	if obj, err = x.toHub(obj); err != nil {
 		return err
 	}
@@ -41,6 +45,19 @@ func (x *exchange) create() error {
 		return err
 	}
 	return x.writeStored(a, http.StatusCreated, item)
+}
+
+// stillTaken refuses an object of a resource that is on its way out.
+func (x *exchange) stillTaken(obj runtime.Object) error {
+	why := x.res.Row.Ending
+	if why == "" {
+		return nil
+	}
+	access, err := meta.Accessor(obj)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	return apierrors.NewForbidden(x.res.Row.GroupResource(), access.GetName(), fmt.Errorf("create not allowed while %s", why))
 }
 
 func (x *exchange) createOptions(p purpose) (accepted, *metav1.CreateOptions, error) {

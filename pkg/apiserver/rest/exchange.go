@@ -91,7 +91,7 @@ const proxy = "proxy"
 // subresource serves a path below one object.
 func (x *exchange) subresource() error {
 	sub := x.res.Subresource(x.info.Subresource)
-	if sub == nil || len(x.info.Parts) > 3 && sub.Name != proxy {
+	if sub == nil || !x.res.Version.Has(sub.Name) || len(x.info.Parts) > 3 && sub.Name != proxy {
 		return errNoResource()
 	}
 	if sub.Name != proxy && !slices.Contains(sub.Verbs, x.info.Verb) {

@@ -19,6 +19,8 @@ type form struct {
 	list  schema.GroupVersionKind
 	// item gives the item to encode for a stored one; nil: the stored one itself, with its shared encodings.
 	item func(context.Context, *storage.Item) (*storage.Item, error)
+	// page is item for many at once; nil: one by one.
+	page func(context.Context, []*storage.Item) ([]*storage.Item, error)
 
 	protobufHead []byte // of a list
 
@@ -42,6 +44,9 @@ func (f *form) of(ctx context.Context, stored *storage.Item) (*storage.Item, err
 func (f *form) ofAll(ctx context.Context, stored []*storage.Item) ([]*storage.Item, error) {
 	if f.item == nil {
 		return stored, nil
+	}
+	if f.page != nil && len(stored) > 1 {
+		return f.page(ctx, stored)
 	}
 	out := make([]*storage.Item, len(stored))
 	for i, s := range stored {
@@ -87,17 +92,57 @@ func fullForm(rt *catalog.Route, stored registry.Codec) *form {
 	if rt.Version.FromHub == nil {
 		return newForm(stored, list, nil)
 	}
-	served := registry.NewKindCodec(rt.GVK, rt.Version.New, nil, nil)
-	return newForm(served, list, func(ctx context.Context, i *storage.Item) (*storage.Item, error) {
-		obj, err := stored.Decode(i.Value, 0)
-		if err != nil {
+	c := &convertedForm{rt: rt, stored: stored, served: registry.NewKindCodec(rt.GVK, rt.Version.New, nil, nil)}
+	f := newForm(c.served, list, c.item)
+	if rt.Version.FromHubAll != nil {
+		f.page = c.page
+	}
+	return f
+}
+
+// convertedForm shows objects in another version than the stored one.
+type convertedForm struct {
+	rt             *catalog.Route
+	stored, served registry.Codec
+}
+
+func (c *convertedForm) item(ctx context.Context, i *storage.Item) (*storage.Item, error) {
+	obj, err := c.stored.Raw(i.Value, 0)
+	if err != nil {
+		return nil, err
+	}
+	if obj, err = c.rt.Version.FromHub(ctx, obj); err != nil {
+		return nil, c.failed(i.Key, err)
+	}
+	return servedItem(c.served, i, obj)
+}
+
+func (c *convertedForm) page(ctx context.Context, stored []*storage.Item) ([]*storage.Item, error) {
+	objs := make([]runtime.Object, len(stored))
+	var err error
+	for n, i := range stored {
+		if objs[n], err = c.stored.Raw(i.Value, 0); err != nil {
 			return nil, err
 		}
-		if obj, err = rt.Version.FromHub(ctx, obj); err != nil {
-			return nil, fmt.Errorf("convert %s to %s: %w", i.Key, rt.GVK.Version, err)
+	}
+	if objs, err = c.rt.Version.FromHubAll(ctx, objs); err != nil {
+		return nil, c.failed("a page of "+c.rt.Row.Resource, err)
+	}
+	out := make([]*storage.Item, len(stored))
+	for n, i := range stored {
+		if out[n], err = servedItem(c.served, i, objs[n]); err != nil {
+			return nil, err
 		}
-		return servedItem(served, i, obj)
-	})
+	}
+	return out, nil
+}
+
+// failed adds what was to be converted to an error that is not made for clients.
+func (c *convertedForm) failed(what string, err error) error {
+	if isStatus(err) {
+		return err
+	}
+	return fmt.Errorf("convert %s to %s: %w", what, c.rt.GVK.Version, err)
 }
 
 func servedItem(served registry.Codec, i *storage.Item, obj runtime.Object) (*storage.Item, error) {

@@ -15,7 +15,7 @@ import (
 )
 
 // pruner drops from an object without a Go type what its schema does not know, and returns the paths of that; nil: everything is kept.
-type pruner func(obj runtime.Object) []string
+type pruner func(obj runtime.Object) ([]string, error)
 
 // readUnstructured decodes body into an object that has no Go type. Its metadata is read as that of every object, so that nothing
 // stands there that others would stumble over; the rest is what prune leaves of it. strict are duplicate and unknown fields.
@@ -31,7 +31,11 @@ func readUnstructured(body []byte, into runtime.Unstructured, prune pruner) (str
 	strict = append(strict, unknown...)
 	into.SetUnstructuredContent(content)
 	if prune != nil {
-		for _, path := range prune(into) {
+		paths, err := prune(into)
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
 			strict = append(strict, fmt.Errorf("unknown field %q", path))
 		}
 	}

@@ -16,13 +16,17 @@ type fields struct {
 	handler *managedfields.ScaleHandler
 }
 
-func newFields(obj runtime.Object) (*fields, error) {
+func newFields(obj runtime.Object, replicas []string) (*fields, error) {
 	access, ok := obj.(metav1.Object)
 	if !ok {
 		return nil, fmt.Errorf("scale: %T has no metadata", obj)
 	}
 	gv := obj.GetObjectKind().GroupVersionKind().GroupVersion()
-	paths := managedfields.ResourcePathMappings{gv.String(): fieldpath.MakePathOrDie("spec", "replicas")}
+	path := make(fieldpath.Path, len(replicas))
+	for i := range replicas {
+		path[i] = fieldpath.PathElement{FieldName: &replicas[i]}
+	}
+	paths := managedfields.ResourcePathMappings{gv.String(): path}
 	return &fields{access, managedfields.NewScaleHandler(access.GetManagedFields(), gv, paths)}, nil
 }
 

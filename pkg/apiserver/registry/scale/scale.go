@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -20,11 +19,14 @@ import (
 
 // Adapter shows where one kind keeps its numbers.
 type Adapter struct {
-	// Replicas points at the pointer to the wanted replicas (nil counts as 1).
-	Replicas func(obj runtime.Object) **int32
-	// Observed is status.replicas; Selector the label selector of its pods.
-	Observed func(obj runtime.Object) int32
-	Selector func(obj runtime.Object) (labels.Selector, error)
+	// Replicas are the wanted replicas, SetReplicas makes them n.
+	Replicas    func(obj runtime.Object) (int32, error)
+	SetReplicas func(obj runtime.Object, n int32) error
+	// Observed are those there are; Selector is the label selector of its pods as text, "" for none.
+	Observed func(obj runtime.Object) (int32, error)
+	Selector func(obj runtime.Object) (string, error)
+	// Path is where the wanted replicas are: spec, replicas.
+	Path []string
 }
 
 // Adapters are the kinds that can be scaled, by resource.
@@ -51,12 +53,27 @@ func Adapters() map[schema.GroupResource]Adapter {
 
 func adapt[T runtime.Object](look func(T) (**int32, int32, *metav1.LabelSelector)) Adapter {
 	return Adapter{
-		Replicas: func(obj runtime.Object) **int32 { r, _, _ := look(obj.(T)); return r },
-		Observed: func(obj runtime.Object) int32 { _, n, _ := look(obj.(T)); return n },
-		Selector: func(obj runtime.Object) (labels.Selector, error) {
-			_, _, s := look(obj.(T))
-			return metav1.LabelSelectorAsSelector(s)
+		Replicas: func(obj runtime.Object) (int32, error) {
+			if n, _, _ := look(obj.(T)); *n != nil {
+				return **n, nil
+			}
+			return 1, nil
 		},
+		SetReplicas: func(obj runtime.Object, n int32) error {
+			at, _, _ := look(obj.(T))
+			*at = &n
+			return nil
+		},
+		Observed: func(obj runtime.Object) (int32, error) { _, n, _ := look(obj.(T)); return n, nil },
+		Selector: func(obj runtime.Object) (string, error) {
+			_, _, s := look(obj.(T))
+			selector, err := metav1.LabelSelectorAsSelector(s)
+			if err != nil {
+				return "", err
+			}
+			return selector.String(), nil
+		},
+		Path: []string{"spec", "replicas"},
 	}
 }
 
@@ -75,7 +92,12 @@ func New(stores registry.Stores, resource schema.GroupResource) (*REST, error) {
 	if !ok {
 		return nil, fmt.Errorf("scale of %s: no adapter for it", resource)
 	}
-	return &REST{stores: stores, resource: resource, adapter: a}, nil
+	return NewWith(stores, resource, a), nil
+}
+
+// NewWith returns the scale of a resource whose numbers a shows.
+func NewWith(stores registry.Stores, resource schema.GroupResource, a Adapter) *REST {
+	return &REST{stores: stores, resource: resource, adapter: a}
 }
 
 // New returns an empty Scale.
@@ -83,22 +105,38 @@ func (r *REST) New() runtime.Object { return &autoscalingv1.Scale{} }
 
 // Get reads the object and returns its Scale.
 func (r *REST) Get(ctx context.Context, ns, name string) (runtime.Object, error) {
-	obj, err := r.stores.Store(r.resource).Get(ctx, ns, name)
+	store, err := r.store()
+	if err != nil {
+		return nil, err
+	}
+	obj, err := store.Get(ctx, ns, name)
 	if err != nil {
 		return nil, err
 	}
 	return r.scaleOf(obj)
 }
 
+// store is that of the resource, if it is served at this moment.
+func (r *REST) store() (registry.Store, error) {
+	if s := r.stores.Store(r.resource); s != nil {
+		return s, nil
+	}
+	return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("%s are not served", r.resource))
+}
+
 // Update sets the wanted replicas. The object's own strategy and validation apply; a Scale that names another UID or
 // resourceVersion than the object has is refused with 409.
 func (r *REST) Update(ctx context.Context, ns, name string, change func(current runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error) {
-	obj, err := r.stores.Store(r.resource).Admitted().Update(ctx, ns, name, "", func(current runtime.Object) (runtime.Object, error) {
+	store, err := r.store()
+	if err != nil {
+		return nil, err
+	}
+	obj, err := store.Admitted().Update(ctx, ns, name, "", func(current runtime.Object) (runtime.Object, error) {
 		was, err := r.scaleOf(current)
 		if err != nil {
 			return nil, err
 		}
-		fields, err := newFields(current)
+		fields, err := newFields(current, r.adapter.Path)
 		if err != nil {
 			return nil, err
 		}
@@ -116,8 +154,9 @@ func (r *REST) Update(ctx context.Context, ns, name string, change func(current 
 		if err := r.check(was, wanted); err != nil {
 			return nil, err
 		}
-		replicas := wanted.Spec.Replicas
-		*r.adapter.Replicas(current) = &replicas
+		if err := r.adapter.SetReplicas(current, wanted.Spec.Replicas); err != nil {
+			return nil, err
+		}
 		return current, fields.take(wanted)
 	}, opts)
 	if err != nil {
@@ -153,13 +192,17 @@ func (r *REST) scaleOf(obj runtime.Object) (*autoscalingv1.Scale, error) {
 	if !ok {
 		return nil, fmt.Errorf("scale of %s: %T has no metadata", r.resource, obj)
 	}
-	sel, err := r.adapter.Selector(obj)
+	replicas, err := r.adapter.Replicas(obj)
+	if err != nil {
+		return nil, err
+	}
+	observed, err := r.adapter.Observed(obj)
+	if err != nil {
+		return nil, err
+	}
+	selector, err := r.adapter.Selector(obj)
 	if err != nil {
 		return nil, fmt.Errorf("scale of %s %s/%s: %w", r.resource, m.GetNamespace(), m.GetName(), err)
-	}
-	replicas := int32(1)
-	if p := *r.adapter.Replicas(obj); p != nil {
-		replicas = *p
 	}
 	return &autoscalingv1.Scale{
 		TypeMeta: metav1.TypeMeta{APIVersion: autoscalingv1.SchemeGroupVersion.String(), Kind: "Scale"},
@@ -168,6 +211,6 @@ func (r *REST) scaleOf(obj runtime.Object) (*autoscalingv1.Scale, error) {
 			ResourceVersion: m.GetResourceVersion(), CreationTimestamp: m.GetCreationTimestamp(),
 		},
 		Spec:   autoscalingv1.ScaleSpec{Replicas: replicas},
-		Status: autoscalingv1.ScaleStatus{Replicas: r.adapter.Observed(obj), Selector: sel.String()},
+		Status: autoscalingv1.ScaleStatus{Replicas: observed, Selector: selector},
 	}, nil
 }

@@ -1,0 +1,58 @@
+package apiextensions
+
+import (
+	"slices"
+	"time"
+
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/api/resources"
+)
+
+// Rows returns the resources of the group.
+func Rows() []resources.Row {
+	return []resources.Row{definitionRow()}
+}
+
+func definitionRow() resources.Row {
+	return resources.Row{
+		GVK: v1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), Resource: "customresourcedefinitions", Singular: "customresourcedefinition",
+		ShortNames:      []string{"crd", "crds"},
+		Categories:      []string{"api-extensions"},
+		PlainFinalizers: true,
+		StoragePath:     "apiextensions.k8s.io/customresourcedefinitions",
+		New:             resources.Make[v1.CustomResourceDefinition],
+		Strategy: resources.Typed[*v1.CustomResourceDefinition]{
+			Default: Default, PrepareCreate: PrepareCreate, PrepareUpdate: PrepareUpdate, PrepareDelete: prepareDelete, Held: held,
+			Validate: Validate, ValidateUpdate: ValidateUpdate, SpecChanged: SpecChanged, Warnings: Warnings,
+		}.Strategy(),
+		Subresources: []resources.Subresource{resources.Status(resources.Typed[*v1.CustomResourceDefinition]{
+			Default: Default, PrepareUpdate: PrepareStatusUpdate, ValidateUpdate: ValidateStatusUpdate,
+			Resets: []string{"spec", "metadata"},
+		}.Strategy())},
+		Columns: []metav1.TableColumnDefinition{
+			resources.NameColumn(),
+			{Name: "Created At", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
+		},
+		Cells: resources.Cells(func(crd *v1.CustomResourceDefinition, _ time.Time) []any {
+			return []any{crd.Name, crd.CreationTimestamp.UTC().Format(time.RFC3339)}
+		}),
+	}
+}
+
+// prepareDelete has the definition stay until its objects are gone: the server takes the finalizer off then.
+func prepareDelete(crd *v1.CustomResourceDefinition) {
+	if !slices.Contains(crd.Finalizers, v1.CustomResourceCleanupFinalizer) {
+		crd.Finalizers = append(crd.Finalizers, v1.CustomResourceCleanupFinalizer)
+	}
+	SetCondition(crd, v1.CustomResourceDefinitionCondition{
+		Type: v1.Terminating, Status: v1.ConditionTrue, Reason: "InstanceDeletionPending",
+		Message:            "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+		LastTransitionTime: *crd.DeletionTimestamp,
+	})
+}
+
+func held(crd *v1.CustomResourceDefinition) bool {
+	return slices.Contains(crd.Finalizers, v1.CustomResourceCleanupFinalizer)
+}

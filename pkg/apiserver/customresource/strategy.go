@@ -1,0 +1,80 @@
+package customresource
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/apiextensions/customresource"
+	"bonsai/api/resources"
+)
+
+// complete fills in a version's defaults.
+func complete(l *customresource.Lazy, obj runtime.Object) {
+	if t, err := l.Get(); err == nil {
+		t.Default(obj.(*unstructured.Unstructured))
+	}
+}
+
+// fit makes a stored object what its version's schema says by now.
+func fit(l *customresource.Lazy, obj runtime.Object) {
+	t, err := l.Get()
+	if err != nil {
+		return
+	}
+	u := obj.(*unstructured.Unstructured)
+	_, _ = t.Prune(u) // what it cannot prune stays: it is there, and whoever writes it is told
+	t.Default(u)
+}
+
+// validate is what a version says of a write; old is nil at a create.
+func validate(l *customresource.Lazy, subresource string, obj, old runtime.Object) field.ErrorList {
+	t, err := l.Get()
+	if err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	u := obj.(*unstructured.Unstructured)
+	switch {
+	case old == nil:
+		return t.Validate(u)
+	case subresource == "status":
+		return t.ValidateStatusUpdate(u, old.(*unstructured.Unstructured))
+	}
+	return t.ValidateUpdate(u, old.(*unstructured.Unstructured))
+}
+
+// strategy is the resources.Strategy of objects of the version that l is of.
+func strategy(l *customresource.Lazy) resources.Strategy {
+	return resources.Strategy{
+		NeedsVersion: true,
+		Default:      func(obj runtime.Object) { complete(l, obj) },
+		PrepareCreate: func(obj runtime.Object) {
+			if t, err := l.Get(); err == nil {
+				t.PrepareCreate(obj.(*unstructured.Unstructured))
+			}
+		},
+		PrepareUpdate: func(obj, old runtime.Object) {
+			if t, err := l.Get(); err == nil {
+				t.PrepareUpdate(obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured))
+			}
+		},
+		Validate:       func(obj runtime.Object) field.ErrorList { return validate(l, "", obj, nil) },
+		ValidateUpdate: func(obj, old runtime.Object) field.ErrorList { return validate(l, "", obj, old) },
+		SpecChanged: func(obj, old runtime.Object) bool {
+			t, err := l.Get()
+			return err == nil && t.SpecChanged(obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured))
+		},
+	}
+}
+
+// statusStrategy is that of the status subresource.
+func statusStrategy(l *customresource.Lazy) resources.Strategy {
+	return resources.Strategy{
+		PrepareUpdate: func(obj, old runtime.Object) {
+			if t, err := l.Get(); err == nil {
+				t.PrepareStatusUpdate(obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured))
+			}
+		},
+		ValidateUpdate: func(obj, old runtime.Object) field.ErrorList { return validate(l, "status", obj, old) },
+	}
+}
