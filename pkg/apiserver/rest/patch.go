@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,6 +26,9 @@ type patchRequest struct {
 	*exchange
 	apply *patch.Applier
 	media types.PatchType
+	// bare tells that the patch may be applied to an object without managedFields, which come back when the write is noted: it
+	// merges, and does not say anything of them.
+	bare  bool
 	opts  *metav1.PatchOptions
 	gvk   schema.GroupVersionKind
 	empty func() runtime.Object
@@ -65,7 +69,8 @@ func (x *exchange) readPatch(p purpose, gvk schema.GroupVersionKind, empty func(
 	if err != nil {
 		return a, nil, patchError(err)
 	}
-	return a, &patchRequest{exchange: x, apply: apply, media: types.PatchType(media), opts: opts, gvk: gvk, empty: empty}, nil
+	bare := media != string(types.JSONPatchType) && !bytes.Contains(body, []byte("managedFields"))
+	return a, &patchRequest{exchange: x, apply: apply, media: types.PatchType(media), bare: bare, opts: opts, gvk: gvk, empty: empty}, nil
 }
 
 // errPatchType is the 415 for a patch of a format that there is not.
@@ -76,9 +81,25 @@ func errPatchType() error {
 
 // to applies the patch to an object's JSON.
 func (p *patchRequest) to(current []byte) (runtime.Object, error) {
+	doc := current
+	if p.bare {
+		doc = bare(current)
+	}
+	obj, warnings, err := p.on(doc)
+	if err != nil && len(doc) < len(current) { // errors show the whole object
+		obj, warnings, err = p.on(current)
+	}
+	for _, w := range warnings {
+		p.warn(w.Error())
+	}
+	return obj, err
+}
+
+// on is to without the warnings, which it returns.
+func (p *patchRequest) on(current []byte) (runtime.Object, []error, error) {
 	patched, err := p.apply.To(p.r.Context(), current)
 	if err != nil {
-		return nil, patchError(err)
+		return nil, nil, patchError(err)
 	}
 	obj := p.empty()
 	var strict []error
@@ -90,16 +111,13 @@ func (p *patchRequest) to(current []byte) (runtime.Object, error) {
 		err = runtime.NewStrictDecodingError(strict)
 	}
 	if err != nil {
-		return nil, invalidPatch(p.apply.Shown(patched), err)
-	}
-	for _, s := range strict {
-		p.warn(s.Error())
+		return nil, nil, invalidPatch(p.apply.Shown(patched), err)
 	}
 	if err := differentKind(obj.GetObjectKind().GroupVersionKind(), p.gvk); err != nil && p.media != types.StrategicMergePatchType { // that knows the kind
-		return nil, invalidPatch(string(patched), err)
+		return nil, strict, invalidPatch(string(patched), err)
 	}
 	obj.GetObjectKind().SetGroupVersionKind(p.gvk)
-	return obj, p.checkName(obj)
+	return obj, strict, p.checkName(obj)
 }
 
 // invalidPatch is the 422 for a patch, or a patched object, that cannot be read as an object.
