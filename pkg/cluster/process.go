@@ -13,12 +13,14 @@ import (
 	"time"
 )
 
-// Restart back-off: doubled at every end that comes within stable of the start.
+// Restart back-off: doubled at every end that comes within stable of the start. It begins low, so that a component that was killed is
+// back before most clients notice, and stays low enough that one whose trouble is over comes up while the user still looks.
 const (
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 10 * time.Second
 	stable     = 10 * time.Second
-	// stopGrace is how long a process may take to stop on SIGTERM before SIGKILL.
+	// stopGrace is how long a process may take to stop on SIGTERM before SIGKILL, which costs it nothing but the requests in flight:
+	// every component continues from what the API says, and etcd from its log.
 	stopGrace = 5 * time.Second
 	// outputDelay is how long the output of a process that ended is waited for, should a child of it hold the pipe open.
 	outputDelay = time.Second
@@ -214,7 +216,7 @@ func (s *supervisor) start(ctx context.Context, cmd *exec.Cmd) error {
 
 // wait waits for the end of a started command.
 func (s *supervisor) wait(cmd *exec.Cmd) error {
-	err := cmd.Wait()
+	err := cmd.Wait() // first: the end of a child that is not owned any more would be taken by reap, and its exit status lost
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.children, cmd.Process.Pid)

@@ -14,7 +14,7 @@ import (
 	"bonsai/pkg/apiclient/core"
 )
 
-// askTimeout bounds one question to the API server.
+// askTimeout bounds one question to the API server. A user waits for the answer, and a server that takes longer is not well.
 const askTimeout = 2 * time.Second
 
 // askAPI asks the API server, by the address that users have, whether it is ready: nil if so, else what is wrong.

@@ -32,7 +32,8 @@ type Loop struct {
 	Log   *slog.Logger
 }
 
-// retryAfter is the pause after a failed round; it doubles up to retryMax.
+// retryAfter is the pause after a failed round; it doubles up to retryMax. The first is short because most failures pass (another
+// program was writing rules), the last long because a round that goes on failing writes all of its services each time.
 const (
 	retryAfter = 200 * time.Millisecond
 	retryMax   = 30 * time.Second

@@ -10,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Delays between tries of a step that failed.
+// Delays between tries of a step that failed: the first for a runtime that is just starting again, the last so that a pod that cannot
+// start costs the node little, and starts soon after its cause is gone.
 const (
 	retryMin = 500 * time.Millisecond
 	retryMax = 10 * time.Second

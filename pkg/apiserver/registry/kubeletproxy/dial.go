@@ -11,7 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// dialTimeout bounds how long a connection to a node or pod may take to open.
+// dialTimeout bounds how long a connection to a node or pod may take to open, as in kube-apiserver: a node that is gone drops packets,
+// and the kernel would go on trying for two minutes.
 const dialTimeout = 30 * time.Second
 
 // dialer opens every connection of this package. A node's status says where the node is, and a pod's where the pod is; whoever

@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// pingEvery keeps connections to kubelets that carry streams alive.
+	// pingEvery keeps connections to kubelets that carry streams alive: what stands between may forget those on which nothing passes.
 	pingEvery = 5 * time.Second
 	// idleStream is how long nothing may happen between client and command, as long as kubelets allow.
 	idleStream = 4 * time.Hour
-	// lastWrite bounds the sending of a command's outcome.
+	// lastWrite bounds the sending of a command's outcome, to a client that may have stopped reading.
 	lastWrite = 60 * time.Second
 )
 

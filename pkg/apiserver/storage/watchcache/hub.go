@@ -17,7 +17,8 @@ const (
 	// change outside of the root, which brings no event.
 	nudgeAfter = 5 * time.Millisecond
 	nudgeAgain = 100 * time.Millisecond
-	// A lost watch is opened again after retryFirst, then later and later up to retryLast.
+	// A lost watch is opened again after retryFirst, then later and later up to retryLast. Consistent reads wait meanwhile, so it begins
+	// with as long as a restarted etcd takes to listen.
 	retryFirst = 20 * time.Millisecond
 	retryLast  = 2 * time.Second
 )

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// keepSnapshots is how many past snapshots a resource keeps for the pages of its lists, and keepFor how long.
+	// keepSnapshots is how many past snapshots a resource keeps for the pages of its lists, and keepFor how long: as long as etcd keeps
+	// them between compactions, and not more of them, as each holds what has changed since.
 	keepSnapshots = 8
 	keepFor       = 5 * time.Minute
 )
