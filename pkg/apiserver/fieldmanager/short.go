@@ -50,7 +50,14 @@ func (m *Manager) short(ctx context.Context, w writes, by registry.Writer, live,
 			return errUnusual
 		}
 	}
-	diff, err := m.compare(ctx, w, live, obj)
+	c, a, b, err := m.versioned(ctx, w, live, obj)
+	if err != nil {
+		return err
+	}
+	if live == nil {
+		return m.create(w, by, c, now, a, b)
+	}
+	diff, err := c.compare(a, b)
 	if err != nil {
 		return err
 	}
@@ -60,6 +67,29 @@ func (m *Manager) short(ctx context.Context, w writes, by registry.Writer, live,
 	}
 	now.SetManagedFields(out)
 	return nil
+}
+
+// create gives all fields of a new object to its writer.
+func (m *Manager) create(w writes, by registry.Writer, c *comparer, obj metav1.Object, was, now reflect.Value) error {
+	raw, err := c.fresh(was, now)
+	if err != nil {
+		return err
+	}
+	obj.SetManagedFields(nil)
+	if raw != nil {
+		self := w.entry(by)
+		self.FieldsV1 = &metav1.FieldsV1{}
+		self.FieldsV1.SetRawBytes(raw)
+		obj.SetManagedFields([]metav1.ManagedFieldsEntry{self})
+	}
+	return nil
+}
+
+// entry is that of by, without fields.
+func (w writes) entry(by registry.Writer) metav1.ManagedFieldsEntry {
+	at := metav1.NewTime(by.At.UTC())
+	return metav1.ManagedFieldsEntry{Manager: cmp.Or(by.Name, "unknown"), Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: w.apiVersion(),
+		Subresource: by.Subresource, FieldsType: fieldsV1, Time: &at}
 }
 
 // apiVersion is the version as entries have it.
@@ -80,38 +110,39 @@ func raw(f *metav1.FieldsV1) []byte {
 	return f.GetRawBytes()
 }
 
-// compare compares objects of the stored kind in the version of w.
-func (m *Manager) compare(ctx context.Context, w writes, live, obj runtime.Object) (difference, error) {
-	c, err := m.comparers.get(weakWrites{weak.Make(w.row), w.version, w.subresource}, func() (*comparer, error) { return m.newComparer(w) })
+// versioned returns the comparer of w, and the structs that it compares: the objects, which are of the stored kind, in the version
+// of w. was is the zero value if there is no live object.
+func (m *Manager) versioned(ctx context.Context, w writes, live, obj runtime.Object) (c *comparer, was, now reflect.Value, err error) {
+	c, err = m.comparers.get(weakWrites{weak.Make(w.row), w.version, w.subresource}, func() (*comparer, error) { return m.newComparer(w) })
 	if err != nil {
-		return difference{}, err
+		return nil, was, now, err
 	}
 	if c == nil {
-		return difference{}, errUnusual
+		return nil, was, now, errUnusual
 	}
 	conv := converter{ctx, w.row}
 	to := w.row.GVK.GroupKind().WithVersion(w.version).GroupVersion()
 	if w.row.StoredGVK().GroupVersion() != to {
 		obj.GetObjectKind().SetGroupVersionKind(w.row.StoredGVK())
 		if obj, err = conv.ConvertToVersion(obj, to); err != nil {
-			return difference{}, err
+			return nil, was, now, err
 		}
 		if live != nil {
 			live.GetObjectKind().SetGroupVersionKind(w.row.StoredGVK())
 			if live, err = conv.ConvertToVersion(live, to); err != nil {
-				return difference{}, err
+				return nil, was, now, err
 			}
 		}
 	}
-	now := reflect.ValueOf(obj)
+	now = reflect.ValueOf(obj)
 	if now.Kind() != reflect.Pointer || now.Elem().Kind() != reflect.Struct {
-		return difference{}, errUnusual
+		return nil, was, now, errUnusual
 	}
-	was := reflect.Zero(now.Type().Elem())
+	was = reflect.Zero(now.Type().Elem())
 	if live != nil {
 		was = reflect.ValueOf(live).Elem()
 	}
-	return c.compare(was, now.Elem())
+	return c, was, now.Elem(), nil
 }
 
 // assign takes what changed from all managers and gives it to the one that wrote. What did not change keeps its bytes.
@@ -119,7 +150,7 @@ func (m *Manager) assign(w writes, by registry.Writer, entries []metav1.ManagedF
 	if diff.changed.Empty() && diff.removed.Empty() {
 		return slices.Clone(entries), nil
 	}
-	self := metav1.ManagedFieldsEntry{Manager: cmp.Or(by.Name, "unknown"), Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: w.apiVersion(), Subresource: by.Subresource, FieldsType: fieldsV1}
+	self := w.entry(by)
 	out := make([]metav1.ManagedFieldsEntry, 0, len(entries)+1)
 	own := diff.changed
 	for i := range entries {
@@ -151,8 +182,6 @@ func (m *Manager) assign(w writes, by registry.Writer, entries []metav1.ManagedF
 				return nil, err
 			}
 		}
-		at := metav1.NewTime(by.At.UTC())
-		self.Time = &at
 		out = append(out, self)
 	}
 	updaters := 0

@@ -1,0 +1,151 @@
+package fieldmanager
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// fresh writes the field set of a new object as its JSON at once, without making the set: a new object has many fields, and they
+// come in the order that the JSON has.
+type fresh struct{ out []byte }
+
+// fresh returns what compare of an object with was, its type's zero value, has as changed. errUnusual: it cannot be told in short.
+func (c *comparer) fresh(was, now reflect.Value) ([]byte, error) {
+	w := fresh{out: make([]byte, 0, 2<<10)}
+	if owned, err := w.value(c, was, now); err != nil || !owned {
+		return nil, err
+	}
+	return w.out, nil
+}
+
+// value writes what is below a value: {} for a leaf. It tells whether any of it is owned; if not, it wrote nothing.
+func (w *fresh) value(c *comparer, was, now reflect.Value) (owned bool, err error) {
+	was, now = pointed(was), pointed(now)
+	if !now.IsValid() {
+		return false, errUnusual
+	}
+	from := len(w.out)
+	w.out = append(w.out, '{')
+	if !was.IsValid() { // with what is new goes all that it holds
+		w.out = append(w.out, `".":{}`...)
+	}
+	begun := len(w.out)
+	some, err := w.parts(c, was, now)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case len(w.out) > begun:
+	case !was.IsValid(), !some && !equal(was, now):
+		w.out = w.out[:from+1]
+	default:
+		w.out = w.out[:from]
+		return false, nil
+	}
+	w.out = append(w.out, '}')
+	return true, nil
+}
+
+// parts writes the parts of a value and tells whether there is any, also if nobody owns it.
+func (w *fresh) parts(c *comparer, was, now reflect.Value) (some bool, err error) {
+	switch c.form {
+	case structure:
+		some = c.partial
+		for i := range c.fields {
+			f := &c.fields[i]
+			a, b := field(f.entry, was), field(f.entry, now)
+			if !a.IsValid() && !b.IsValid() {
+				continue
+			}
+			some = true
+			if err := w.part(f.element, f.comparer, a, b); err != nil {
+				return some, err
+			}
+		}
+	case granular:
+		for _, key := range keysOf(now) {
+			name := key.String()
+			if err := w.part(fieldpath.PathElement{FieldName: &name}, c.element, reflect.Value{}, now.MapIndex(key)); err != nil {
+				return true, err
+			}
+		}
+		some = size(now) > 0
+	case keyed, set:
+		order, err := c.elementsOf(now)
+		if err != nil {
+			return false, err
+		}
+		for _, e := range order {
+			if err := w.part(e.element, c.element, reflect.Value{}, e.value); err != nil {
+				return true, err
+			}
+		}
+		some = len(order) > 0
+	}
+	return some, nil
+}
+
+// part writes one part of a value, after a comma if it is not the first.
+func (w *fresh) part(element fieldpath.PathElement, c *comparer, was, now reflect.Value) error {
+	from := len(w.out)
+	if w.out[from-1] != '{' {
+		w.out = append(w.out, ',')
+	}
+	if err := w.name(element); err != nil {
+		return err
+	}
+	owned, err := w.value(c, was, now)
+	if !owned {
+		w.out = w.out[:from]
+	}
+	return err
+}
+
+// name writes what a part is called. Names that JSON must escape are left to the library.
+func (w *fresh) name(element fieldpath.PathElement) error {
+	var name string
+	if element.FieldName != nil {
+		name = "f:" + *element.FieldName
+	} else {
+		var err error
+		if name, err = fieldpath.SerializePathElement(element); err != nil {
+			return err
+		}
+	}
+	if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune(`\<>&`, r) }) {
+		return errUnusual
+	}
+	w.out = append(strconv.AppendQuote(w.out, name), ':')
+	return nil
+}
+
+func keysOf(m reflect.Value) []reflect.Value {
+	if size(m) == 0 {
+		return nil
+	}
+	keys := m.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	return keys
+}
+
+type element struct {
+	element fieldpath.PathElement
+	value   reflect.Value
+}
+
+// elementsOf are the elements of a list in the order of their keys.
+func (c *comparer) elementsOf(list reflect.Value) ([]element, error) {
+	if _, err := c.names(list); err != nil {
+		return nil, err
+	}
+	out := make([]element, size(list))
+	for i := range out {
+		out[i] = element{c.pathElement(list.Index(i)), list.Index(i)}
+	}
+	slices.SortFunc(out, func(a, b element) int { return a.element.Compare(b.element) })
+	return out, nil
+}
