@@ -18,7 +18,7 @@ var missing = []feature{
 	{"PodDisruptionBudget", regexp.MustCompile(`\] DisruptionController `)},
 	{"custom resources", regexp.MustCompile(`CustomResource|\] FieldValidation .* CRs? |discovery (interface|request) for CRDs|\] (ResourceQuota|AdmissionWebhook) .*(custom resource|crd)`)},
 	{"admission policies in CEL", regexp.MustCompile(`\] (Validating|Mutating)AdmissionPolicy `)},
-	{"the group admissionregistration.k8s.io", regexp.MustCompile(`raw aggregated discovery endpoint|aggregated discovery interface|resource within each APIGroup`)},
+	{"the group apiextensions.k8s.io", regexp.MustCompile(`raw aggregated discovery endpoint|aggregated discovery interface|resource within each APIGroup`)},
 	{"aggregated API servers", regexp.MustCompile(`\] Aggregator `)},
 	{"API priority and fairness", regexp.MustCompile(`\] API priority and fairness `)},
 	{"certificate signing requests", regexp.MustCompile(`\] Certificates API `)},
