@@ -9,8 +9,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// OpenAPI is what a version says of its objects, as OpenAPI v3 publishes it: with the words for people, which a Type does without. nil:
-// it says nothing. What all objects have is to be added.
+// OpenAPI is what a version says of its objects, as OpenAPI v3 publishes it: with the words for people, which a Type does without. What
+// all objects have is to be added.
 func OpenAPI(crd *apiextensionsv1.CustomResourceDefinition, version string) (*spec.Schema, error) {
 	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
 	if i < 0 {
@@ -18,7 +18,7 @@ func OpenAPI(crd *apiextensionsv1.CustomResourceDefinition, version string) (*sp
 	}
 	v := crd.Spec.Versions[i].Schema
 	if v == nil || v.OpenAPIV3Schema == nil {
-		return nil, nil
+		return &spec.Schema{}, nil
 	}
 	s, err := published(v.OpenAPIV3Schema)
 	if err != nil {

@@ -42,9 +42,9 @@ func (t *Type) ValidateStatusUpdate(u, old *unstructured.Unstructured) field.Err
 	return append(errs, t.validateScale(u, false, true)...)
 }
 
-// Warnings tells what is wrong with u by the rules, and was before, so that it is no error. old is nil on create.
+// Warnings tells what is wrong with u by the rules, and was before, so that it is no error.
 func (t *Type) Warnings(u, old *unstructured.Unstructured) []string {
-	if old == nil || !t.schema.HasRules() {
+	if !t.schema.HasRules() {
 		return nil
 	}
 	return t.rules().Warnings(u.Object, old.Object)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"bonsai/api/apiextensions/customresource"
 	"bonsai/api/resources"
@@ -102,6 +103,14 @@ func (s *served) version(v *v1.CustomResourceDefinitionVersion, gvk schema.Group
 	}
 	if v.Subresources != nil && v.Subresources.Scale != nil {
 		out.Subresources = append(out.Subresources, "scale")
+	}
+	name, load := v.Name, s.of.load
+	out.Schema = func() (*spec.Schema, error) {
+		crd, err := load()
+		if err != nil {
+			return nil, err
+		}
+		return customresource.OpenAPI(crd, name)
 	}
 	out.Columns, out.Cells = columns(v)
 	if gvk == row.GVK {

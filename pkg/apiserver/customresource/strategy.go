@@ -43,6 +43,15 @@ func validate(l *customresource.Lazy, subresource string, obj, old runtime.Objec
 	return t.ValidateUpdate(u, old.(*unstructured.Unstructured))
 }
 
+// warnings are what is wrong with obj, and was so in old.
+func warnings(l *customresource.Lazy, obj, old runtime.Object) []string {
+	t, err := l.Get()
+	if err != nil || old == nil {
+		return nil
+	}
+	return t.Warnings(obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured))
+}
+
 // strategy is the resources.Strategy of objects of the version that l is of.
 func strategy(l *customresource.Lazy) resources.Strategy {
 	return resources.Strategy{
@@ -60,6 +69,7 @@ func strategy(l *customresource.Lazy) resources.Strategy {
 		},
 		Validate:       func(obj runtime.Object) field.ErrorList { return validate(l, "", obj, nil) },
 		ValidateUpdate: func(obj, old runtime.Object) field.ErrorList { return validate(l, "", obj, old) },
+		Warnings:       func(obj, old runtime.Object) []string { return warnings(l, obj, old) },
 		SpecChanged: func(obj, old runtime.Object) bool {
 			t, err := l.Get()
 			return err == nil && t.SpecChanged(obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured))
@@ -76,5 +86,6 @@ func statusStrategy(l *customresource.Lazy) resources.Strategy {
 			}
 		},
 		ValidateUpdate: func(obj, old runtime.Object) field.ErrorList { return validate(l, "status", obj, old) },
+		Warnings:       func(obj, old runtime.Object) []string { return warnings(l, obj, old) },
 	}
 }
