@@ -52,7 +52,7 @@ type Row struct {
 	Subresources []Subresource
 
 	// Decoded, if not nil, completes an object read from storage: with what protobuf leaves out (the kinds of embedded objects), or
-	// with what a schema says by now (defaults, unknown fields). It must be idempotent.
+	// with what the schema of the version that it is stored in says by now (defaults, unknown fields). It must be idempotent.
 	Decoded func(obj runtime.Object)
 	// Upgrade makes an object without a Go type that was stored in another version of the kind one of GVK; nil: versions differ by
 	// their name only.

@@ -1,7 +1,6 @@
 package customresource
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -54,24 +53,7 @@ func cell(c *v1.CustomResourceColumnDefinition, u *unstructured.Unstructured, no
 	if err != nil || len(found) == 0 || len(found[0]) == 0 {
 		return nil
 	}
-	if len(found) == 1 && len(found[0]) == 1 {
-		return single(found[0][0], c.Type, now)
-	}
-	if c.Type != "string" {
-		return single(found[0][0], c.Type, now)
-	}
-	return joined(path, found)
-}
-
-// joined is the text of several values.
-func joined(path *jsonpath.JSONPath, found [][]reflect.Value) any {
-	var b bytes.Buffer
-	for _, values := range found {
-		if err := path.PrintResults(&b, values); err != nil {
-			return nil
-		}
-	}
-	return b.String()
+	return single(found[0][0], c.Type, now) // the first, if there are several
 }
 
 // single is a value as a column of a type shows it.

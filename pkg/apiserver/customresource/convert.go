@@ -32,7 +32,7 @@ type converter struct {
 	now     func() time.Time
 }
 
-// to returns what converts an object to gvk, from whatever version it names. of, if not nil, prunes it and fills in its defaults.
+// to returns what converts an object to gvk, from whatever version it names. of, if not nil, prunes it.
 func (c converter) to(gvk schema.GroupVersionKind, of *customresource.Lazy) func(context.Context, runtime.Object) (runtime.Object, error) {
 	all := c.allTo(gvk, of)
 	return func(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
@@ -48,13 +48,15 @@ func (c converter) to(gvk schema.GroupVersionKind, of *customresource.Lazy) func
 func (c converter) allTo(gvk schema.GroupVersionKind, of *customresource.Lazy) func(context.Context, []runtime.Object) ([]runtime.Object, error) {
 	return func(ctx context.Context, objs []runtime.Object) ([]runtime.Object, error) {
 		out, err := c.convert(ctx, gvk.GroupVersion(), objs)
+		if err != nil || of == nil {
+			return out, err
+		}
+		t, err := of.Get()
 		if err != nil {
 			return nil, err
 		}
-		if of != nil {
-			for _, obj := range out {
-				fit(of, obj)
-			}
+		for _, obj := range out {
+			_, _ = t.Prune(obj.(*unstructured.Unstructured)) // what it cannot prune stays
 		}
 		return out, nil
 	}

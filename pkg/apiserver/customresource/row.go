@@ -69,7 +69,11 @@ func newServed(d *definition, c converter, free func(schema.GroupVersion) bool) 
 	}
 	slices.SortStableFunc(row.Versions, func(a, b resources.Version) int { return version.CompareKubeAwareVersionStrings(b.Name, a.Name) })
 	stored := s.lazy[hub.Name]
-	row.Decoded = func(obj runtime.Object) { fit(stored, obj) }
+	row.Decoded = func(obj runtime.Object) {
+		if l := s.lazy[obj.GetObjectKind().GroupVersionKind().Version]; l != nil {
+			fit(l, obj)
+		}
+	}
 	row.Upgrade = c.upgrade(row.GVK)
 	row.Strategy = strategy(stored)
 	row.Fields, row.FieldNames = selectable(crd, hub)
@@ -87,10 +91,14 @@ func newServed(d *definition, c converter, free func(schema.GroupVersion) bool) 
 	return s
 }
 
-// version is one of the versions in which the objects are served.
+// version is one of the versions in which the objects are served. As upstream's, they are read as the schema
+// of the version that they are stored in says; its own says what clients may write.
 func (s *served) version(v *v1.CustomResourceDefinitionVersion, gvk schema.GroupVersionKind, row *resources.Row, c converter) resources.Version {
 	lazy := s.lazy[v.Name]
 	out := resources.Version{Name: v.Name, New: row.New, SchemaMark: s.of.schemas[v.Name], Deprecated: deprecation(v, gvk), Subresources: []string{}}
+	if out.SchemaMark != "" {
+		out.Schema = func() (*spec.Schema, error) { return published(s.of, v.Name) }
+	}
 	out.Prune = func(obj runtime.Object) ([]string, error) {
 		t, err := lazy.Get()
 		if err != nil {
@@ -117,9 +125,7 @@ func (s *served) version(v *v1.CustomResourceDefinitionVersion, gvk schema.Group
 		return out
 	}
 	out.Default = func(obj runtime.Object) { complete(lazy, obj) }
-	out.ToHub = c.to(row.GVK, nil)
-	out.FromHub = c.to(gvk, lazy)
-	out.FromHubAll = c.allTo(gvk, lazy)
+	out.ToHub, out.FromHub, out.FromHubAll = c.to(row.GVK, nil), c.to(gvk, lazy), c.allTo(gvk, lazy)
 	out.Validate = func(subresource string, obj, old runtime.Object) field.ErrorList {
 		return validate(lazy, subresource, obj, old)
 	}

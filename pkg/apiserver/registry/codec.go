@@ -39,9 +39,6 @@ type Codec interface {
 	Draft(obj runtime.Object) (storage.Draft, error)
 	// Decode returns a new object from a stored value, with the resourceVersion put in unless revision is 0.
 	Decode(value []byte, revision int64) (runtime.Object, error)
-	// Raw is Decode without what completes an object that is read (defaults and pruning of a schema): for further versions, which have
-	// schemas of their own.
-	Raw(value []byte, revision int64) (runtime.Object, error)
 	// FactsOf is the storage.FactsFunc of the kind: the Facts that Draft gave with value.
 	FactsOf(value []byte) (storage.Facts, error)
 	// Metadata decodes an item's metadata only.

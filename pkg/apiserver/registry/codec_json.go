@@ -114,16 +114,7 @@ func (c *JSONCodec) splice(value []byte) uint32 {
 
 // Decode implements Codec.
 func (c *JSONCodec) Decode(value []byte, revision int64) (runtime.Object, error) {
-	obj, err := c.Raw(value, revision)
-	if err == nil && c.decoded != nil {
-		c.decoded(obj)
-	}
-	return obj, err
-}
-
-// Raw implements Codec.
-func (c *JSONCodec) Raw(value []byte, revision int64) (runtime.Object, error) {
-	obj, err := c.decode(value)
+	obj, err := c.decode(value, c.decoded)
 	if err != nil {
 		return nil, fmt.Errorf("decode stored %s: %w", c.gvk.Kind, err)
 	}
@@ -135,8 +126,9 @@ func (c *JSONCodec) Raw(value []byte, revision int64) (runtime.Object, error) {
 	return obj, nil
 }
 
-// decode reads a value of any version of the kind as an object of the storage version.
-func (c *JSONCodec) decode(value []byte) (runtime.Object, error) {
+// decode reads a value of any version of the kind as an object of the storage version. complete, if not nil, is given it in the
+// version that it is stored in.
+func (c *JSONCodec) decode(value []byte, complete func(runtime.Object)) (runtime.Object, error) {
 	content := map[string]any{}
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(value, &content); err != nil {
 		return nil, err
@@ -154,6 +146,9 @@ func (c *JSONCodec) decode(value []byte) (runtime.Object, error) {
 		return nil, fmt.Errorf("%T is not unstructured", c.New())
 	}
 	u.SetUnstructuredContent(content)
+	if complete != nil {
+		complete(u)
+	}
 	if c.upgrade != nil && version != c.gvk.GroupVersion().String() {
 		return c.upgrade(u)
 	}
@@ -174,7 +169,7 @@ func (c *JSONCodec) FactsOf(value []byte) (storage.Facts, error) {
 			return facts, nil
 		}
 	}
-	obj, err := c.Raw(value, 0)
+	obj, err := c.decode(value, nil)
 	if err != nil {
 		return storage.Facts{}, err
 	}

@@ -260,11 +260,6 @@ func (c *ProtobufCodec) Draft(obj runtime.Object) (storage.Draft, error) {
 	return storage.Draft{Value: value, Facts: &facts}, nil
 }
 
-// Raw implements Codec: what completes the objects of Go types is the same for all their versions.
-func (c *ProtobufCodec) Raw(value []byte, revision int64) (runtime.Object, error) {
-	return c.Decode(value, revision)
-}
-
 // FactsOf implements Codec.
 func (c *ProtobufCodec) FactsOf(value []byte) (storage.Facts, error) {
 	obj, err := c.Decode(value, 0)

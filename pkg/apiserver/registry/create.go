@@ -44,7 +44,7 @@ func (g *Generic) createNoted(ctx context.Context, ns, name string, obj runtime.
 		return nil, nil, err
 	}
 	wipeSystemMetadata(access)
-	def := g.defaults(ctx, nil)
+	def := g.Row.Strategy.Default
 	if def != nil {
 		def(obj)
 	}

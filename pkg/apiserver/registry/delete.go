@@ -52,9 +52,9 @@ func (g *Generic) tryDelete(ctx context.Context, ns, name string, ofCollection b
 	if err != nil {
 		return nil, nil, false, err
 	}
-	obj, err := g.codec.Raw(item.Value, item.Revision) // what is marked is stored again, whoever reads it
+	obj, err := Object(g.codec, item)
 	if err != nil {
-		return nil, nil, false, fmt.Errorf("%s: %w", item.Key, err)
+		return nil, nil, false, err
 	}
 	access, err := meta.Accessor(obj)
 	if err != nil {

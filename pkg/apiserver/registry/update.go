@@ -111,7 +111,7 @@ func (u *update) settle(committed bool) {
 // attempt makes the draft of the new object from the current item.
 func (u *update) attempt(ctx context.Context, current *storage.Item) (storage.Draft, error) {
 	u.settle(false)
-	old, err := u.current(ctx, current)
+	old, err := Object(u.codec, current)
 	if err != nil {
 		return storage.Draft{}, err
 	}
@@ -159,7 +159,10 @@ func (u *update) prepare(ctx context.Context, obj, old runtime.Object) (runtime.
 	if err := u.checkIdentity(access, was); err != nil {
 		return nil, nil, err
 	}
-	def := u.defaults(ctx, u.strategy)
+	def := u.Row.Strategy.Default
+	if u.strategy != nil && u.strategy.Default != nil {
+		def = u.strategy.Default
+	}
 	if def != nil {
 		def(obj)
 	}

@@ -7,10 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/resources"
-	"bonsai/pkg/apiserver/storage"
 )
 
-// rules returns the version of ctx's request if that has rules of its own: the stored kind's are then not applied.
+// rules returns the version of ctx's request if that has rules of its own: the stored kind's are then not asked.
 func (g *Generic) rules(ctx context.Context) *resources.Version {
 	asked := g.requested(callerFrom(ctx)).Version
 	for i := range g.Row.Versions {
@@ -19,25 +18,6 @@ func (g *Generic) rules(ctx context.Context) *resources.Version {
 		}
 	}
 	return nil
-}
-
-// defaults returns what completes an object of the stored kind that ctx's request writes; nil: nothing does.
-func (g *Generic) defaults(ctx context.Context, s *resources.Strategy) func(runtime.Object) {
-	switch {
-	case g.rules(ctx) != nil:
-		return nil
-	case s != nil && s.Default != nil:
-		return s.Default
-	}
-	return g.Row.Strategy.Default
-}
-
-// current decodes an item that ctx's request is to change.
-func (g *Generic) current(ctx context.Context, item *storage.Item) (runtime.Object, error) {
-	if g.rules(ctx) != nil {
-		return g.codec.Raw(item.Value, item.Revision)
-	}
-	return Object(g.codec, item)
 }
 
 // checkAs is what a version with rules of its own says of an object of the stored kind; old is nil at a create.

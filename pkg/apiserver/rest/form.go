@@ -107,7 +107,7 @@ type convertedForm struct {
 }
 
 func (c *convertedForm) item(ctx context.Context, i *storage.Item) (*storage.Item, error) {
-	obj, err := c.stored.Raw(i.Value, 0)
+	obj, err := c.stored.Decode(i.Value, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (c *convertedForm) page(ctx context.Context, stored []*storage.Item) ([]*st
 	objs := make([]runtime.Object, len(stored))
 	var err error
 	for n, i := range stored {
-		if objs[n], err = c.stored.Raw(i.Value, 0); err != nil {
+		if objs[n], err = c.stored.Decode(i.Value, 0); err != nil {
 			return nil, err
 		}
 	}

@@ -118,7 +118,7 @@ func storedFields(rt *catalog.Route, s fields.Selector) (fields.Selector, error)
 		if stored, ok := known[name]; ok {
 			return stored, value, nil
 		}
-		if len(known) == 2 {
+		if len(known) == 2 && !rt.Version.Dynamic() {
 			return "", "", fmt.Errorf(`%q is not a known field selector: only "metadata.name", "metadata.namespace"`, name)
 		}
 		return "", "", fmt.Errorf("field label not supported: %s", name)

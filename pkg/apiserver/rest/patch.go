@@ -113,6 +113,11 @@ func (p *patchRequest) on(current []byte) (runtime.Object, []error, error) {
 	if err != nil {
 		return nil, nil, invalidPatch(p.apply.Shown(patched), err)
 	}
+	if u, ok := obj.(runtime.Unstructured); ok {
+		if err := checkUnstructuredKind(u, p.gvk, patched); err != nil {
+			return nil, nil, err
+		}
+	}
 	if err := differentKind(obj.GetObjectKind().GroupVersionKind(), p.gvk); err != nil && p.media != types.StrategicMergePatchType { // that knows the kind
 		return nil, strict, invalidPatch(string(patched), err)
 	}

@@ -47,21 +47,27 @@ func fitMetadata(content map[string]any) (unknown []error, err error) {
 	if content == nil {
 		return nil, errors.New("it is no object")
 	}
-	raw, err := json.Marshal(map[string]any{"metadata": content["metadata"]})
+	raw, err := json.Marshal(content["metadata"])
 	if err != nil {
 		return nil, err
 	}
-	var typed struct {
-		Metadata metav1.ObjectMeta `json:"metadata"`
-	}
-	if unknown, err = sigsjson.UnmarshalStrict(raw, &typed); err != nil {
-		return nil, err
-	}
-	fit, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&typed.Metadata)
+	var typed metav1.ObjectMeta
+	strict, err := sigsjson.UnmarshalStrict(raw, &typed)
 	if err != nil {
 		return nil, err
 	}
-	if typed.Metadata.CreationTimestamp.IsZero() {
+	for _, e := range strict {
+		var of sigsjson.FieldError
+		if errors.As(e, &of) {
+			of.SetFieldPath("metadata." + of.FieldPath())
+		}
+		unknown = append(unknown, e)
+	}
+	fit, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
+	if err != nil {
+		return nil, err
+	}
+	if typed.CreationTimestamp.IsZero() {
 		delete(fit, "creationTimestamp")
 	}
 	content["metadata"] = fit
