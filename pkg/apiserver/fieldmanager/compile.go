@@ -35,6 +35,8 @@ type fieldComparer struct {
 	*comparer
 	entry   *value.FieldCacheEntry
 	element fieldpath.PathElement
+	// name is the field's in a set's JSON, with the colon.
+	name string
 }
 
 // keyField is a field of an element that is part of its key.
@@ -149,7 +151,11 @@ func (c *compiler) structure(out *comparer, t reflect.Type, m *schema.Map, path 
 		if err != nil {
 			return err
 		}
-		out.fields = append(out.fields, fieldComparer{inner, entry, element})
+		name, err := nameOf(element)
+		if err != nil {
+			return err
+		}
+		out.fields = append(out.fields, fieldComparer{inner, entry, element, name})
 	}
 	return nil
 }

@@ -62,14 +62,18 @@ func (w *fresh) parts(c *comparer, was, now reflect.Value) (some bool, err error
 				continue
 			}
 			some = true
-			if err := w.part(f.element, f.comparer, a, b); err != nil {
+			if err := w.part(f.name, f.comparer, a, b); err != nil {
 				return some, err
 			}
 		}
 	case granular:
 		for _, key := range keysOf(now) {
-			name := key.String()
-			if err := w.part(fieldpath.PathElement{FieldName: &name}, c.element, reflect.Value{}, now.MapIndex(key)); err != nil {
+			field := key.String()
+			name, err := nameOf(fieldpath.PathElement{FieldName: &field})
+			if err != nil {
+				return true, err
+			}
+			if err := w.part(name, c.element, reflect.Value{}, now.MapIndex(key)); err != nil {
 				return true, err
 			}
 		}
@@ -80,7 +84,11 @@ func (w *fresh) parts(c *comparer, was, now reflect.Value) (some bool, err error
 			return false, err
 		}
 		for _, e := range order {
-			if err := w.part(e.element, c.element, reflect.Value{}, e.value); err != nil {
+			name, err := nameOf(e.element)
+			if err != nil {
+				return true, err
+			}
+			if err := w.part(name, c.element, reflect.Value{}, e.value); err != nil {
 				return true, err
 			}
 		}
@@ -90,14 +98,12 @@ func (w *fresh) parts(c *comparer, was, now reflect.Value) (some bool, err error
 }
 
 // part writes one part of a value, after a comma if it is not the first.
-func (w *fresh) part(element fieldpath.PathElement, c *comparer, was, now reflect.Value) error {
+func (w *fresh) part(name string, c *comparer, was, now reflect.Value) error {
 	from := len(w.out)
 	if w.out[from-1] != '{' {
 		w.out = append(w.out, ',')
 	}
-	if err := w.name(element); err != nil {
-		return err
-	}
+	w.out = append(w.out, name...)
 	owned, err := w.value(c, was, now)
 	if !owned {
 		w.out = w.out[:from]
@@ -105,22 +111,23 @@ func (w *fresh) part(element fieldpath.PathElement, c *comparer, was, now reflec
 	return err
 }
 
-// name writes what a part is called. Names that JSON must escape are left to the library.
-func (w *fresh) name(element fieldpath.PathElement) error {
+// nameOf is what a part is called in the JSON of a set, with the colon. Names that JSON must escape are left to the library.
+func nameOf(element fieldpath.PathElement) (string, error) {
 	var name string
 	if element.FieldName != nil {
 		name = "f:" + *element.FieldName
 	} else {
 		var err error
 		if name, err = fieldpath.SerializePathElement(element); err != nil {
-			return err
+			return "", err
 		}
 	}
-	if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune(`\<>&`, r) }) {
-		return errUnusual
+	for i := range len(name) {
+		if c := name[i]; c < ' ' || c > '~' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return "", errUnusual
+		}
 	}
-	w.out = append(strconv.AppendQuote(w.out, name), ':')
-	return nil
+	return strconv.Quote(name) + ":", nil
 }
 
 func keysOf(m reflect.Value) []reflect.Value {
