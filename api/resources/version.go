@@ -31,7 +31,7 @@ type Version struct {
 	Schema     func() (*spec.Schema, error)
 	SchemaMark string
 	// Validate, if not nil, is what a write by a client of this version is checked with, on objects of this version, in place of what
-	// the row's strategies check of stored ones. old is nil at a create.
+	// the row's strategies check of stored ones, whose defaults are then left out, too. old is nil at a create.
 	Validate func(subresource string, obj, old runtime.Object) field.ErrorList
 	// Prune, for such a kind, drops from an object what the schema does not know, and returns the paths of that as clients are
 	// told them (spec.x[0].y), in their order; nil: everything is kept. An error is why it is no object of the kind.

@@ -96,9 +96,6 @@ func newServed(d *definition, c converter, free func(schema.GroupVersion) bool) 
 func (s *served) version(v *v1.CustomResourceDefinitionVersion, gvk schema.GroupVersionKind, row *resources.Row, c converter) resources.Version {
 	lazy := s.lazy[v.Name]
 	out := resources.Version{Name: v.Name, New: row.New, SchemaMark: s.of.schemas[v.Name], Deprecated: deprecation(v, gvk), Subresources: []string{}}
-	if out.SchemaMark != "" {
-		out.Schema = func() (*spec.Schema, error) { return published(s.of, v.Name) }
-	}
 	out.Prune = func(obj runtime.Object) ([]string, error) {
 		t, err := lazy.Get()
 		if err != nil {

@@ -44,7 +44,7 @@ func (g *Generic) createNoted(ctx context.Context, ns, name string, obj runtime.
 		return nil, nil, err
 	}
 	wipeSystemMetadata(access)
-	def := g.Row.Strategy.Default
+	def := g.defaults(ctx, nil)
 	if def != nil {
 		def(obj)
 	}

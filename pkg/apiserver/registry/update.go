@@ -159,10 +159,7 @@ func (u *update) prepare(ctx context.Context, obj, old runtime.Object) (runtime.
 	if err := u.checkIdentity(access, was); err != nil {
 		return nil, nil, err
 	}
-	def := u.Row.Strategy.Default
-	if u.strategy != nil && u.strategy.Default != nil {
-		def = u.strategy.Default
-	}
+	def := u.defaults(ctx, u.strategy)
 	if def != nil {
 		def(obj)
 	}

@@ -9,7 +9,8 @@ import (
 	"bonsai/api/resources"
 )
 
-// rules returns the version of ctx's request if that has rules of its own: the stored kind's are then not asked.
+// rules returns the version of ctx's request if that has rules of its own: the stored kind's checks and
+// defaults are then left out.
 func (g *Generic) rules(ctx context.Context) *resources.Version {
 	asked := g.requested(callerFrom(ctx)).Version
 	for i := range g.Row.Versions {
@@ -18,6 +19,17 @@ func (g *Generic) rules(ctx context.Context) *resources.Version {
 		}
 	}
 	return nil
+}
+
+// defaults returns what completes an object of the stored kind that ctx's request writes; nil: nothing does.
+func (g *Generic) defaults(ctx context.Context, s *resources.Strategy) func(runtime.Object) {
+	switch {
+	case g.rules(ctx) != nil: // the version has completed it, and the next reader sees it as the stored kind has it
+		return nil
+	case s != nil && s.Default != nil:
+		return s.Default
+	}
+	return g.Row.Strategy.Default
 }
 
 // checkAs is what a version with rules of its own says of an object of the stored kind; old is nil at a create.
