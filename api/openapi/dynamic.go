@@ -26,8 +26,15 @@ func (b *Builder) AddDynamic(gvk schema.GroupVersionKind, own func() (*spec.Sche
 			s = *made
 		}
 		if b.form == V2 {
-			s = forV2(s)
+			if s = forV2(s); keepsUnknown(&s) { // of which v2 says nothing at all
+				s = spec.Schema{}
+				b.addGVK(&s, gvk)
+				s.Type = spec.StringOrArray{"object"}
+				b.defs[name] = s
+				return b.referTo(name), nil
+			}
 		}
+		s = b.withEmbedded(s)
 		s.Type = spec.StringOrArray{"object"}
 		s.Properties = maps.Clone(s.Properties)
 		s.Extensions = maps.Clone(s.Extensions)
@@ -37,8 +44,8 @@ func (b *Builder) AddDynamic(gvk schema.GroupVersionKind, own func() (*spec.Sche
 	return b.referTo(name), nil
 }
 
-// AddDynamicList makes the schema of the lists, of kind list, of such a kind.
-func (b *Builder) AddDynamicList(list string, gvk schema.GroupVersionKind, own func() (*spec.Schema, error)) (spec.Schema, error) {
+// AddDynamicList makes the schema of the lists, of kind list, of such a kind, whose resource is plural.
+func (b *Builder) AddDynamicList(list, plural string, gvk schema.GroupVersionKind, own func() (*spec.Schema, error)) (spec.Schema, error) {
 	name := dynamicName(gvk.GroupVersion().WithKind(list))
 	if _, ok := b.defs[name]; !ok {
 		item, err := b.AddDynamic(gvk, own)
@@ -46,7 +53,7 @@ func (b *Builder) AddDynamicList(list string, gvk schema.GroupVersionKind, own f
 			return spec.Schema{}, err
 		}
 		items := spec.ArrayProperty(&item)
-		items.Description = "List of " + gvk.Kind + " objects."
+		items.Description = "List of " + plural + ". More info: " + conventions
 		s := spec.Schema{SchemaProps: spec.SchemaProps{Description: list + " is a list of " + gvk.Kind, Type: spec.StringOrArray{"object"}, Required: []string{"items"},
 			Properties: map[string]spec.Schema{"items": *items}}}
 		b.addKind(&s, gvk.GroupVersion().WithKind(list), reflect.TypeFor[metav1.ListMeta]())
@@ -66,13 +73,73 @@ func (b *Builder) addKind(s *spec.Schema, gvk schema.GroupVersionKind, meta refl
 		p.Description = docs[name]
 		s.Properties[name] = *p
 	}
-	metadata := b.reference(meta)
+	s.Properties["metadata"] = b.metadata(meta)
+	b.addGVK(s, gvk)
+}
+
+const conventions = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+
+// metadata is a reference to a type of metadata.
+func (b *Builder) metadata(meta reflect.Type) spec.Schema {
+	s := b.reference(meta)
 	if b.form == V3 { // which has no other keys beside a reference, but may combine it with them
-		metadata = spec.Schema{SchemaProps: spec.SchemaProps{AllOf: []spec.Schema{metadata}}}
+		s = spec.Schema{SchemaProps: spec.SchemaProps{AllOf: []spec.Schema{s}}}
 	}
-	metadata.Description = "Standard metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
-	s.Properties["metadata"] = metadata
+	s.Description = "Standard object's metadata. More info: " + conventions + "#metadata"
+	if meta == reflect.TypeFor[metav1.ListMeta]() {
+		s.Description = "Standard list metadata. More info: " + conventions + "#types-kinds"
+	}
+	return s
+}
+
+func (b *Builder) addGVK(s *spec.Schema, gvk schema.GroupVersionKind) {
 	s.AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}})
+}
+
+func keepsUnknown(s *spec.Schema) bool {
+	keeps, _ := s.Extensions.GetBool("x-kubernetes-preserve-unknown-fields")
+	return keeps
+}
+
+// withEmbedded adds to the objects embedded in s what all objects have. s itself is not changed.
+func (b *Builder) withEmbedded(s spec.Schema) spec.Schema {
+	if s.Items != nil && s.Items.Schema != nil {
+		item := b.withEmbedded(*s.Items.Schema)
+		s.Items = &spec.SchemaOrArray{Schema: &item}
+	}
+	if p := s.AdditionalProperties; p != nil && p.Schema != nil {
+		value := b.withEmbedded(*p.Schema)
+		s.AdditionalProperties = &spec.SchemaOrBool{Allows: p.Allows, Schema: &value}
+	}
+	if s.Properties != nil {
+		properties := make(map[string]spec.Schema, len(s.Properties))
+		for name, p := range s.Properties {
+			properties[name] = b.withEmbedded(p)
+		}
+		s.Properties = properties
+	}
+	if is, _ := s.Extensions.GetBool("x-kubernetes-embedded-resource"); !is || s.Type == nil {
+		return s
+	}
+	if s.Properties == nil {
+		s.Properties = map[string]spec.Schema{}
+	}
+	for name, description := range map[string]string{
+		"apiVersion": "apiVersion defines the versioned schema of this representation of an object. More info: " + conventions + "#resources",
+		"kind":       "kind is a string value representing the type of this object. In CamelCase. More info: " + conventions + "#types-kinds",
+	} {
+		p := spec.StringProperty()
+		p.Description = description
+		s.Properties[name] = *p
+	}
+	s.Properties["metadata"] = b.metadata(reflect.TypeFor[metav1.ObjectMeta]())
+	s.Required = slices.Clone(s.Required)
+	for _, name := range []string{"kind", "apiVersion"} {
+		if !slices.Contains(s.Required, name) {
+			s.Required = append(s.Required, name)
+		}
+	}
+	return s
 }
 
 // dynamicName is the definition's name of a kind without a Go type: "com.example.v1.Thing".
@@ -86,8 +153,8 @@ func dynamicName(gvk schema.GroupVersionKind) string {
 // between schemas, values that may be null, and what stands in objects whose unknown fields are kept.
 func forV2(s spec.Schema) spec.Schema {
 	s.AllOf, s.AnyOf, s.OneOf, s.Not, s.Default = nil, nil, nil, nil, nil
-	keeps, _ := s.Extensions.GetBool("x-kubernetes-preserve-unknown-fields")
-	if s.Nullable {
+	keeps := keepsUnknown(&s)
+	if s.Nullable || keeps {
 		s.Type, s.Nullable = nil, false
 	}
 	if keeps || s.Type == nil && len(s.Properties) > 0 {

@@ -6,9 +6,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
 
 	"bonsai/api/apiextensions/referencetest"
+	"bonsai/api/openapi"
 )
 
 const (
@@ -16,34 +20,32 @@ const (
 	openAPIAnswers = "testdata/openapi/answers.yaml"
 )
 
+// definitions are what is said of a kind and of its lists, by the name of the definition.
+type definitions map[string]any
+
+// openAPIAnswer is what one kind is published as.
+type openAPIAnswer struct {
+	V2 definitions `json:"v2"`
+	V3 definitions `json:"v3"`
+}
+
+// names are the definitions of a kind.
+func (k *replayed) names() []string {
+	return []string{"com.example.replay.v1.K" + k.Name, "com.example.replay.v1.K" + k.Name + "List"}
+}
+
 // TestOpenAPI: what is published is what a real API server published of the same definitions.
 func TestOpenAPI(t *testing.T) {
 	t.Parallel()
 	var kinds []replayed
 	referencetest.Read(t, openAPISchemas, &kinds)
-	answers := map[string]map[string]any{}
+	answers := map[string]openAPIAnswer{}
 	referencetest.Read(t, openAPIAnswers, &answers)
 	for _, k := range kinds {
 		t.Run(k.Name, func(t *testing.T) {
 			t.Parallel()
-			s, err := OpenAPI(k.crd(), "v1")
-			if err != nil {
-				t.Fatal(err)
-			}
-			raw, err := json.Marshal(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got map[string]any
-			if err := yaml.Unmarshal(raw, &got); err != nil {
-				t.Fatal(err)
-			}
-			dropCommon(got)
-			want := answers[k.Name]
-			if want == nil {
-				t.Fatal("no answer: record it")
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			got := openAPIAnswer{V2: k.published(t, openapi.V2), V3: k.published(t, openapi.V3)}
+			if diff := cmp.Diff(answers[k.Name], got); diff != "" {
 				t.Errorf("-reference +ours:\n%s", diff)
 			}
 		})
@@ -53,31 +55,28 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// recordOpenAPI keeps what a real API server publishes of a kind, without what it adds to all: apiVersion, kind and metadata.
-func recordOpenAPI(t *testing.T, server *referencetest.Server, k *replayed) map[string]any {
+// published is what our server publishes.
+func (k *replayed) published(t *testing.T, form openapi.Form) definitions {
 	t.Helper()
-	var schema map[string]any
-	err := server.Wait("/openapi/v3/apis/replay.example.com/v1", func(a referencetest.Answer) bool {
-		if a.Code != http.StatusOK {
-			return false
-		}
-		all := a.Object["components"].(map[string]any)["schemas"].(map[string]any)
-		schema, _ = all["com.example.replay.v1.K"+k.Name].(map[string]any)
-		return schema != nil
-	})
-	if err != nil {
+	b := openapi.NewBuilder(runtime.NewScheme(), form)
+	gvk := schema.GroupVersionKind{Group: "replay.example.com", Version: "v1", Kind: "K" + k.Name}
+	own := func() (*spec.Schema, error) { return OpenAPI(k.crd(), "v1") }
+	if _, err := b.AddDynamicList(gvk.Kind+"List", k.Name+"s", gvk, own); err != nil {
 		t.Fatal(err)
 	}
-	delete(schema, "x-kubernetes-group-version-kind")
-	dropCommon(schema)
-	return schema
-}
-
-// dropCommon drops what is the same for all kinds, and not the schema's to say.
-func dropCommon(schema map[string]any) {
-	for _, name := range []string{"apiVersion", "kind", "metadata"} {
-		delete(schema["properties"].(map[string]any), name)
+	out := definitions{}
+	for _, name := range k.names() {
+		raw, err := json.Marshal(b.Definitions()[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var v any
+		if err := yaml.Unmarshal(raw, &v); err != nil {
+			t.Fatal(err)
+		}
+		out[name] = v
 	}
+	return out
 }
 
 // TestRecordOpenAPI asks a real API server, when it is told of one, and keeps its answers.
@@ -88,10 +87,30 @@ func TestRecordOpenAPI(t *testing.T) {
 	}
 	var kinds []replayed
 	referencetest.Read(t, openAPISchemas, &kinds)
-	answers := map[string]map[string]any{}
+	answers := map[string]openAPIAnswer{}
 	for _, k := range kinds {
 		record(t, server, &k)
-		answers[k.Name] = recordOpenAPI(t, server, &k)
+		find := func(path string, below ...string) definitions {
+			t.Helper()
+			found := definitions{}
+			if err := server.Wait(path, func(a referencetest.Answer) bool {
+				all := a.Object
+				for _, name := range below {
+					all, _ = all[name].(map[string]any)
+				}
+				for _, name := range k.names() {
+					if all[name] == nil {
+						return false
+					}
+					found[name] = all[name]
+				}
+				return a.Code == http.StatusOK
+			}); err != nil {
+				t.Fatal(err)
+			}
+			return found
+		}
+		answers[k.Name] = openAPIAnswer{V2: find("/openapi/v2", "definitions"), V3: find("/openapi/v3/apis/replay.example.com/v1", "components", "schemas")}
 	}
 	referencetest.Write(t, openAPIAnswers, answers)
 }

@@ -74,7 +74,7 @@ func (w *writer) know(routes []*catalog.Route) []*catalog.Route {
 		}
 		w.dynamic[rt.GVK] = func() (spec.Schema, error) { return w.schemas.AddDynamic(rt.GVK, rt.Version.Schema) }
 		w.dynamic[rt.GVK.GroupVersion().WithKind(rt.Row.List())] = func() (spec.Schema, error) {
-			return w.schemas.AddDynamicList(rt.Row.List(), rt.GVK, rt.Version.Schema)
+			return w.schemas.AddDynamicList(rt.Row.List(), rt.Row.Resource, rt.GVK, rt.Version.Schema)
 		}
 	}
 	return routes
