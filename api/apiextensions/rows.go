@@ -46,10 +46,14 @@ func prepareDelete(crd *v1.CustomResourceDefinition) {
 	if !slices.Contains(crd.Finalizers, v1.CustomResourceCleanupFinalizer) {
 		crd.Finalizers = append(crd.Finalizers, v1.CustomResourceCleanupFinalizer)
 	}
+	var since metav1.Time
+	if crd.DeletionTimestamp != nil {
+		since = *crd.DeletionTimestamp
+	}
 	SetCondition(crd, v1.CustomResourceDefinitionCondition{
 		Type: v1.Terminating, Status: v1.ConditionTrue, Reason: "InstanceDeletionPending",
 		Message:            "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
-		LastTransitionTime: *crd.DeletionTimestamp,
+		LastTransitionTime: since,
 	})
 }
 

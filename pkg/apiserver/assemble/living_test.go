@@ -212,7 +212,7 @@ func TestDynamicResource(t *testing.T) {
 		{"POST", v1, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"b"},"spec":{"text":"x","more":1}}`, 201, `"spec":{"text":"x"}}`},
 		{"POST", v1 + "?fieldValidation=Strict", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"c","shape":1},"spec":{"more":1}}`, 400,
 			`strict decoding error: unknown field \"metadata.shape\", unknown field \"spec.more\"`},
-		{"POST", v1, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"c","labels":{"a":5}}}`, 400, "cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string"},
+		{"POST", v1, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"c","labels":{"a":5}}}`, 400, "cannot unmarshal number into Go struct field ObjectMeta.labels of type string"},
 		{"GET", v2, "", 200, `{"kind":"WidgetCollection","apiVersion":"example.com/v2"`},
 		{"GET", v2 + "?fieldSelector=spec.content%3Dx", "", 200, `"items":[{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"creationTimestamp"`},
 		{"PATCH", v2 + "/b", `{"spec":{"content":"y"}}`, 200, `"spec":{"content":"y"}}`},
