@@ -68,7 +68,9 @@ func createThroughWebhook(ctx context.Context, l *load, n int) (float64, error) 
 			return 0, ctx.Err()
 		}
 	}
-	rate, err := l.many(ctx, n, 16, func(i int) request { return request{method: "POST", path: podsPath, body: pod(1_000_000+i, ""), want: 201} })
+	rate, err := l.many(ctx, n, 16, func(i int) request {
+		return request{method: "POST", path: podsPath, body: pod(1_000_000+i, ""), want: 201}
+	})
 	if err != nil {
 		return 0, err
 	}
