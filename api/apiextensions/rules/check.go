@@ -19,6 +19,9 @@ const (
 	ruleLimit = 10_000_000
 	// schemaLimit is what all of a schema may.
 	schemaLimit = 100_000_000
+	// mostExpressions is how many rules and expressions of messages one schema has. Kubernetes does not bound them but by the size of a
+	// request; each takes some 50 KB while objects are written.
+	mostExpressions = 1_000
 	// mostNamed is how many of the costliest are named when all cost too much, of those that cost a hundredth of schemaLimit.
 	mostNamed = 4
 )
@@ -29,10 +32,16 @@ const simplify = " (try simplifying the rule, or adding maxItems, maxProperties,
 func Check(p *apiextensionsv1.JSONSchemaProps, path *field.Path) field.ErrorList {
 	c := checking{environments: newEnvironments(newRules())}
 	var errs field.ErrorList
+	expressions := 0
 	structural.Walk(p, path, func(p *apiextensionsv1.JSONSchemaProps, path *field.Path) {
 		before := len(errs)
 		for i := range p.XValidations {
-			errs = append(errs, checkFields(p, &p.XValidations[i], path.Child("x-kubernetes-validations").Index(i))...)
+			if expressions++; p.XValidations[i].MessageExpression != "" {
+				expressions++
+			}
+			if expressions <= mostExpressions {
+				errs = append(errs, checkFields(p, &p.XValidations[i], path.Child("x-kubernetes-validations").Index(i))...)
+			}
 		}
 		if len(errs) > before {
 			if c.skip == nil {
@@ -41,6 +50,9 @@ func Check(p *apiextensionsv1.JSONSchemaProps, path *field.Path) field.ErrorList
 			c.skip[path.String()] = true
 		}
 	})
+	if expressions > mostExpressions {
+		return append(errs, field.Forbidden(path, fmt.Sprintf("must not have more than %d expressions in x-kubernetes-validations, has %d", mostExpressions, expressions)))
+	}
 	unsound := structural.Check(p, path, checkDefault)
 	if errs = append(errs, unsound...); len(unsound) > 0 {
 		return errs

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/apiextensions/structural"
 )
@@ -39,6 +40,47 @@ func TestNoRules(t *testing.T) {
 	if errs := set.ValidateUpdate(map[string]any{"a": "b"}, map[string]any{}); errs != nil {
 		t.Error(errs)
 	}
+}
+
+// TestMostExpressions: a request cannot make more programs than fit into memory.
+func TestMostExpressions(t *testing.T) {
+	t.Parallel()
+	with := func(n int) field.ErrorList {
+		p := &apiextensionsv1.JSONSchemaProps{Type: "object"}
+		for range n / 2 {
+			p.XValidations = append(p.XValidations, apiextensionsv1.ValidationRule{Rule: "true", MessageExpression: "'a'"})
+		}
+		return Check(p, field.NewPath("schema"))
+	}
+	if errs := with(mostExpressions); len(errs) > 0 {
+		t.Errorf("as many as may be: %v", errs)
+	}
+	want := "schema: Forbidden: must not have more than 1000 expressions in x-kubernetes-validations, has 1002"
+	if errs := with(mostExpressions + 2); len(errs) != 1 || errs[0].Error() != want {
+		t.Errorf("got %v, want %s", errs, want)
+	}
+}
+
+// FuzzCheck: whatever a schema says, it is judged without a panic, and what is accepted compiles.
+func FuzzCheck(f *testing.F) {
+	f.Add([]byte(`{"type": "object", "properties": {"a": {"type": "string", "default": "b", "maxLength": 3, "x-kubernetes-validations": [{"rule": "self == oldSelf", "fieldPath": ".a", "messageExpression": "'a' + self"}]}}}`))
+	f.Add([]byte(`{"type": "object", "properties": {"l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object", "required": ["k"], "properties": {"k": {"type": "string"}}}}}}`))
+	f.Add([]byte(`{"type": "object", "additionalProperties": {"allOf": [{"not": {}}], "items": {"$ref": "a"}}, "x-kubernetes-validations": [{"rule": "self.all(x, self[x] in [1])"}]}`))
+	f.Add([]byte(`{"type": "object", "properties": {"m": {"type": "object", "additionalProperties": {"x-kubernetes-int-or-string": true}, "x-kubernetes-validations": [{"rule": "size(self) > 1", "optionalOldSelf": true}]}}}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var p apiextensionsv1.JSONSchemaProps
+		if json.Unmarshal(raw, &p) != nil {
+			return
+		}
+		if len(Check(&p, field.NewPath("schema"))) > 0 {
+			return
+		}
+		s, err := structural.Compile(&p)
+		if err != nil {
+			t.Fatalf("%s is accepted, and does not compile: %v", raw, err)
+		}
+		Compile(s).Validate(map[string]any{"apiVersion": "v1", "kind": "A", "a": "b", "m": map[string]any{"a": int64(1)}, "l": []any{map[string]any{"k": "a"}}})
+	})
 }
 
 // TestFootprint: what a rule keeps once it is compiled is little more than the library's program, which is most of it.
