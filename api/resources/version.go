@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -45,6 +46,9 @@ type Version struct {
 	Subresources []string
 	// FieldNames maps the names that clients of this version select by to those of the row's Fields; nil: they are the row's.
 	FieldNames map[string]string
+	// Fields reads what clients of this version select by, of objects of this version, where it cannot be read of stored ones (a
+	// webhook converts them); nil: the row's Fields tell it.
+	Fields func(obj runtime.Object) fields.Set
 	// Columns and Cells make the tables of this version, of objects of this version; a nil Cells: the row's do, of stored ones.
 	Columns []metav1.TableColumnDefinition
 	Cells   func(obj runtime.Object, now time.Time) []any

@@ -2,14 +2,18 @@ package apiserver_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/api/resources"
@@ -139,6 +143,56 @@ func TestVersions(t *testing.T) {
 	ask("GET", url+"/apis/example.com/v2/namespaces/ns/notes", "", "", 404)
 }
 
+// What only a version's own objects have can be selected by in that version; a conversion that fails there is told and hides nothing.
+func TestFieldsOfAVersion(t *testing.T) {
+	t.Parallel()
+	row := notes()
+	beta := &row.Versions[1]
+	beta.FieldNames = map[string]string{"size": "size"}
+	beta.Fields = resources.Fields(func(s *corev1.Secret) fields.Set { return fields.Set{"size": strconv.Itoa(len(s.StringData))} })
+	convert := beta.FromHub
+	beta.FromHub = func(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
+		if obj.(*corev1.ConfigMap).Data["broken"] != "" {
+			return nil, errors.New("no such note")
+		}
+		return convert(ctx, obj)
+	}
+	url := start(t, func(c *assemble.Config) {
+		overCache(t)(c)
+		c.Rows = append(c.Rows, *row)
+	})
+	hubs, betas := url+"/apis/example.com/v1/namespaces/ns/notes", url+"/apis/example.com/v1beta1/namespaces/ns/notes"
+	write := func(method, url, body string, code int) {
+		t.Helper()
+		if got, _, answer := call(t, method, url, body, "Content-Type", map[string]string{"POST": "application/json", "PATCH": "application/merge-patch+json"}[method]); got != code {
+			t.Fatalf("%s %s: %d %s", method, url, got, answer)
+		}
+	}
+	next := watching(t, betas+"?fieldSelector=size%3D1")
+	write("POST", hubs, `{"metadata":{"name":"one"},"data":{"a":"1"}}`, 201)
+	write("POST", hubs, `{"metadata":{"name":"two"},"data":{"a":"1","b":"2"}}`, 201)
+	if code, _, list := call(t, "GET", betas+"?fieldSelector=size%3D1", ""); code != 200 || !strings.Contains(list, `"name":"one"`) || strings.Contains(list, `"name":"two"`) {
+		t.Errorf("selected are %d %s", code, list)
+	}
+	write("PATCH", hubs+"/one", `{"data":{"b":"2"}}`, 200)
+	write("PATCH", hubs+"/two", `{"data":{"b":null}}`, 200)
+	for _, want := range [][2]string{{"ADDED", "one"}, {"DELETED", "one"}, {"ADDED", "two"}} {
+		if e := next(); e.Type != want[0] || e.Object.Name != want[1] {
+			t.Fatalf("%+v, want %v", e, want)
+		}
+	}
+	write("POST", hubs, `{"metadata":{"name":"three"},"data":{"broken":"yes"}}`, 201)
+	if code, _, list := call(t, "GET", betas+"?fieldSelector=size%3D1", ""); code != 500 || !strings.Contains(list, "no such note") {
+		t.Errorf("with one that cannot be converted: %d %s", code, list)
+	}
+	if e := next(); e.Type != "ERROR" {
+		t.Errorf("the watch goes on with %+v", e)
+	}
+	if code, _, list := call(t, "GET", betas+"?fieldSelector=metadata.name%3Done", ""); code != 200 || !strings.Contains(list, `"name":"one"`) {
+		t.Errorf("by name: %d %s", code, list)
+	}
+}
+
 // The same in protobuf: what is stored is the hub's message, and clients of the other version get theirs.
 func TestVersionsInProtobuf(t *testing.T) {
 	t.Parallel()
@@ -176,7 +230,10 @@ type event struct {
 // watching watches url and gives one event after the other.
 func watching(t *testing.T, url string, headers ...string) func() event {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"?watch=1", nil)
+	if !strings.Contains(url, "?") {
+		url += "?"
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"&watch=1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

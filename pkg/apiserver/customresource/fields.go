@@ -2,6 +2,7 @@ package customresource
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -10,18 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// selectable are the fields that objects can be selected by: those of all served versions, read of objects of the stored one.
-func selectable(crd *v1.CustomResourceDefinition, hub *v1.CustomResourceDefinitionVersion) (func(runtime.Object) fields.Set, []string) {
+// selectable are the fields that objects of a version can be selected by, and their names. Those of others are read of the
+// same objects besides: without a webhook, the objects of all versions are of one form.
+func selectable(of *v1.CustomResourceDefinitionVersion, others ...v1.CustomResourceDefinitionVersion) (func(runtime.Object) fields.Set, []string) {
 	paths := map[string][]string{} // by name
-	var names []string             // of the stored version
-	for i := range crd.Spec.Versions {
-		v := &crd.Spec.Versions[i]
+	var names []string
+	for _, f := range of.SelectableFields {
+		names = append(names, strings.TrimPrefix(f.JSONPath, "."))
+	}
+	for _, v := range slices.Concat(others, []v1.CustomResourceDefinitionVersion{*of}) {
 		for _, f := range v.SelectableFields {
 			name := strings.TrimPrefix(f.JSONPath, ".")
 			paths[name] = strings.Split(name, ".")
-			if v == hub {
-				names = append(names, name)
-			}
 		}
 	}
 	if len(paths) == 0 {
@@ -44,7 +45,7 @@ func selectable(crd *v1.CustomResourceDefinition, hub *v1.CustomResourceDefiniti
 	}, names
 }
 
-// fieldNames are resources.Version.FieldNames of a version: all are read of stored objects under the same names.
+// fieldNames are resources.Version.FieldNames of a version: they keep their names.
 func fieldNames(v *v1.CustomResourceDefinitionVersion) map[string]string {
 	out := map[string]string{}
 	for _, f := range v.SelectableFields {

@@ -76,7 +76,7 @@ func newServed(d *definition, c converter, free func(schema.GroupVersion) bool) 
 	}
 	row.Upgrade = c.upgrade(row.GVK)
 	row.Strategy = strategy(stored)
-	row.Fields, row.FieldNames = selectable(crd, hub)
+	row.Fields, row.FieldNames = selectable(hub, crd.Spec.Versions...)
 	for _, name := range []string{"status", "scale"} {
 		if !slices.ContainsFunc(row.Versions, func(v resources.Version) bool { return slices.Contains(v.Subresources, name) }) {
 			continue
@@ -127,6 +127,9 @@ func (s *served) version(v *v1.CustomResourceDefinitionVersion, gvk schema.Group
 		return validate(lazy, subresource, obj, old)
 	}
 	out.FieldNames = fieldNames(v)
+	if c.hook != nil {
+		out.Fields, _ = selectable(v)
+	}
 	return out
 }
 

@@ -105,11 +105,11 @@ func (x *exchange) deleteCollection() error {
 	if err != nil {
 		return err
 	}
-	filter, err := selectionOf(x.res.Route, list, "")
+	chosen, err := x.choose(list, "")
 	if err != nil {
 		return err
 	}
-	in, err := storageList(list, filter)
+	in, err := storageList(list, chosen.filter)
 	if err != nil {
 		return err
 	}
@@ -119,8 +119,11 @@ func (x *exchange) deleteCollection() error {
 	}
 	ctx := x.context()
 	page, err := x.res.Store.DeleteItems(ctx, x.info.Namespace, opts, in)
+	if err == nil && chosen.err != nil {
+		err = apierrors.NewInternalError(chosen.err)
+	}
 	if err != nil {
 		return err
 	}
-	return x.writePage(a, page, filter == nil)
+	return x.writePage(a, page, chosen.filter == nil)
 }

@@ -92,7 +92,7 @@ func fullForm(rt *catalog.Route, stored registry.Codec) *form {
 	if rt.Version.FromHub == nil {
 		return newForm(stored, list, nil)
 	}
-	c := &convertedForm{rt: rt, stored: stored, served: registry.NewKindCodec(rt.GVK, rt.Version.New, nil, nil)}
+	c := &convertedForm{rt: rt, stored: stored, served: registry.NewKindCodec(rt.GVK, rt.Version.New, rt.Version.Fields, nil)}
 	f := newForm(c.served, list, c.item)
 	if rt.Version.FromHubAll != nil {
 		f.page = c.page

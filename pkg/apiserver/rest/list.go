@@ -28,11 +28,11 @@ func (x *exchange) list() error {
 	if err != nil {
 		return err
 	}
-	filter, err := selectionOf(x.res.Route, opts, "")
+	chosen, err := x.choose(opts, "")
 	if err != nil {
 		return err
 	}
-	in, err := storageList(opts, filter)
+	in, err := storageList(opts, chosen.filter)
 	if err != nil {
 		return err
 	}
@@ -40,10 +40,13 @@ func (x *exchange) list() error {
 	if x.removed() { // its facts are forgotten, so selectors may have missed what is there
 		return errNoResource()
 	}
+	if err == nil && chosen.err != nil {
+		err = apierrors.NewInternalError(chosen.err)
+	}
 	if err != nil {
 		return err
 	}
-	return x.writePage(a, page, filter == nil)
+	return x.writePage(a, page, chosen.filter == nil)
 }
 
 // writePage answers with a page. whole tells that no selector chose, so that the number of remaining items means something.

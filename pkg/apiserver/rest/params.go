@@ -2,7 +2,6 @@ package rest
 
 import (
 	"fmt"
-	"maps"
 	"net/url"
 	"strconv"
 
@@ -11,12 +10,9 @@ import (
 	listvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/conversion"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/storage"
 )
 
@@ -66,67 +62,6 @@ func revisionOf(version string) (int64, error) {
 		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", field.Invalid(field.NewPath("resourceVersion"), version, err.Error())))
 	}
 	return int64(n), nil
-}
-
-// selection is the filter of a request's selectors; nil when everything is selected.
-type selection func(*storage.Item) bool
-
-// selectionOf builds the filter. name, if not "", is the one object that a deprecated watch path asks for.
-func selectionOf(rt *catalog.Route, opts *metav1.ListOptions, name string) (selection, error) {
-	var label labels.Selector
-	if opts.LabelSelector != "" {
-		var err error
-		if label, err = labels.Parse(opts.LabelSelector); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-	}
-	field := fields.Everything()
-	if opts.FieldSelector != "" {
-		var err error
-		if field, err = fields.ParseSelector(opts.FieldSelector); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-		if field, err = storedFields(rt, field); err != nil {
-			return nil, err
-		}
-	}
-	if name != "" {
-		field = fields.AndSelectors(field, fields.OneTermEqualSelector("metadata.name", name))
-	}
-	switch {
-	case label == nil && field.Empty():
-		return nil, nil
-	case label == nil:
-		return func(i *storage.Item) bool { return field.Matches(i.Facts.Fields()) }, nil
-	case field.Empty():
-		return func(i *storage.Item) bool { return label.Matches(i.Facts.Labels()) }, nil
-	}
-	return func(i *storage.Item) bool { return label.Matches(i.Facts.Labels()) && field.Matches(i.Facts.Fields()) }, nil
-}
-
-// storedFields checks the names of a field selector and translates those of a version to the row's.
-func storedFields(rt *catalog.Route, s fields.Selector) (fields.Selector, error) {
-	known := map[string]string{"metadata.name": "metadata.name", "metadata.namespace": "metadata.namespace"}
-	if names := rt.Version.FieldNames; names != nil {
-		maps.Copy(known, names)
-	} else {
-		for _, n := range rt.Row.FieldNames {
-			known[n] = n
-		}
-	}
-	out, err := s.Transform(func(name, value string) (string, string, error) {
-		if stored, ok := known[name]; ok {
-			return stored, value, nil
-		}
-		if len(known) == 2 && !rt.Version.Dynamic() {
-			return "", "", fmt.Errorf(`%q is not a known field selector: only "metadata.name", "metadata.namespace"`, name)
-		}
-		return "", "", fmt.Errorf("field label not supported: %s", name)
-	})
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	return out, nil
 }
 
 // storageList translates list options for the storage.

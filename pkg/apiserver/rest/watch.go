@@ -59,11 +59,12 @@ func (x *exchange) newStream() (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	filter, err := selectionOf(x.res.Route, opts, x.watchedName())
+	chosen, err := x.choose(opts, x.watchedName())
 	if err != nil {
 		return nil, err
 	}
-	in, err := storageWatch(opts, filter)
+	chosen.passes = true
+	in, err := storageWatch(opts, chosen.filter)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func (x *exchange) newStream() (*stream, error) {
 	if opts.TimeoutSeconds != nil && *opts.TimeoutSeconds > 0 {
 		timeout = time.Duration(*opts.TimeoutSeconds) * time.Second
 	}
-	s := &stream{exchange: x, accepted: a, form: x.form(a), from: in, until: time.Now().Add(timeout), flush: http.NewResponseController(x.w).Flush}
+	s := &stream{exchange: x, accepted: a, chosen: chosen, form: x.form(a), from: in, until: time.Now().Add(timeout), flush: http.NewResponseController(x.w).Flush}
 	if s.form != nil {
 		s.shared = s.form.sharedIn(a.media)
 		return s, nil
@@ -114,6 +115,9 @@ func (s *stream) run(w storage.Watch) error {
 	s.begin()
 	for {
 		events, err := w.Next(s.r.Context())
+		if err == nil {
+			err = s.chosen.err
+		}
 		if err == nil {
 			err = s.send(events)
 		}
@@ -169,9 +173,10 @@ type stream struct {
 	shared *shared // what it has in common with other watchers; nil: the stored items themselves
 	flush  func() error
 	// from is where it begins. Only a client that allowed bookmarks gets them, also that of the initial events.
-	from  storage.WatchOptions
-	until time.Time
-	over  atomic.Bool // its time is, or the resource has gone
+	from   storage.WatchOptions
+	chosen *choice
+	until  time.Time
+	over   atomic.Bool // its time is, or the resource has gone
 }
 
 func (s *stream) begin() {

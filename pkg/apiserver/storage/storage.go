@@ -99,7 +99,8 @@ type ListOptions struct {
 	Limit int64
 	// Continue is List.Continue of the page before; it fixes the revision, so Match and Revision must be zero values.
 	Continue string
-	// Filter keeps the items it returns true for; nil keeps all. It is pure.
+	// Filter keeps the items it returns true for; nil keeps all. It gives the same answer for the same item. It may take long:
+	// no lock is held while it is asked, and one goroutine asks it.
 	Filter func(*Item) bool
 }
 
@@ -143,7 +144,7 @@ type WatchOptions struct {
 	// by a Bookmark that carries InitialEnd and the snapshot's revision. With Revision 0 the snapshot is the newest.
 	Initial bool
 	// Filter keeps the items it returns true for. A change from matching to not matching is seen as Deleted (with the
-	// item as it was, at the new revision), and the other way round as Added. nil keeps all.
+	// item as it was, at the new revision), and the other way round as Added. nil keeps all. It is asked as that of a list.
 	Filter func(*Item) bool
 	// Bookmarks asks for a Bookmark when the watcher's revision has moved without an event (about once a minute).
 	Bookmarks bool
