@@ -28,7 +28,8 @@ type choice struct {
 	passes bool
 }
 
-// choose builds the request's choice. name, if not "", is the one object that a deprecated watch path asks for.
+// choose builds the request's choice. name, if not "", is the one object that a deprecated watch path asks for. Where objects must
+// be converted to be chosen, that is a call of the webhook for each of them; the time of the request bounds them all.
 func (x *exchange) choose(opts *metav1.ListOptions, name string) (*choice, error) {
 	filter, err := selectionOf(x.res.Route, opts, name)
 	if err != nil || filter == nil || x.res.Version.Fields == nil || !beyondMetadata(opts.FieldSelector) {
