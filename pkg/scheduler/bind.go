@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +20,8 @@ type binding struct {
 	state   *framework.CycleState
 	pod     *framework.QueuedPod
 	node    string
-	start   time.Time
+	// start is when the pod came out of the queue, decided when its node was known.
+	start, decided time.Time
 	// nominated is where the pod was nominated to before, nil if nowhere.
 	nominated *string
 }
@@ -32,7 +34,9 @@ func (b *binding) run(ctx context.Context) {
 	begin := b.s.Now()
 	st := b.bind(ctx)
 	now := b.s.Now()
-	trace.Step(ctx, b.s.Log, b.pod.Pod, "scheduler.bind", begin, now)
+	// One record for all that the scheduler did: each costs 4 µs, and a whole pod some 270.
+	trace.Step(ctx, b.s.Log, b.pod.Pod, "scheduler.bind", begin, now,
+		slog.Duration("queued", b.start.Sub(b.pod.Added)), slog.Duration("decide", b.decided.Sub(b.start)))
 	b.s.Statuses.Release(ctx, b.pod.Pod.UID, st.IsSuccess())
 	if !st.IsSuccess() {
 		b.undo(ctx, st)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,15 +21,15 @@ func (s *Scheduler) one(ctx context.Context, pod *framework.QueuedPod) {
 		return
 	}
 	start := s.Now()
-	trace.Step(ctx, s.Log, pod.Pod, "scheduler.queue", pod.Added, start)
 	state := framework.NewCycleState()
 	node, err := s.decide(p, state, pod)
-	trace.Step(ctx, s.Log, pod.Pod, "scheduler.decide", start, s.Now())
+	decided := s.Now()
 	if err != nil {
+		trace.Step(ctx, s.Log, pod.Pod, "scheduler.decide", start, decided, slog.Duration("queued", start.Sub(pod.Added)))
 		s.fail(ctx, p, state, pod, err, start)
 		return
 	}
-	s.assume(ctx, p, state, pod, node, start)
+	s.assume(ctx, p, state, pod, node, start, decided)
 }
 
 // skip tells whether there is nothing to schedule: the pod is going, or has a node already.
@@ -53,12 +54,12 @@ func (s *Scheduler) decide(p *framework.Profile, state *framework.CycleState, po
 }
 
 // assume reserves the node and lets the binding go on by itself, as soon as one of the binders is free.
-func (s *Scheduler) assume(ctx context.Context, p *framework.Profile, state *framework.CycleState, pod *framework.QueuedPod, node string, start time.Time) {
+func (s *Scheduler) assume(ctx context.Context, p *framework.Profile, state *framework.CycleState, pod *framework.QueuedPod, node string, start, decided time.Time) {
 	if err := s.Cache.Assume(pod.PodInfo, node); err != nil {
 		s.fail(ctx, p, state, pod, err, start)
 		return
 	}
-	b := &binding{s: s, profile: p, state: state, pod: pod, node: node, start: start}
+	b := &binding{s: s, profile: p, state: state, pod: pod, node: node, start: start, decided: decided}
 	if n := s.Nominator.Of(pod.Pod.UID); n != "" {
 		b.nominated = &n
 		s.Nominator.Set(pod.PodInfo, "")
