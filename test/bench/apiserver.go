@@ -3,10 +3,19 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
 const protobuf = "application/vnd.kubernetes.protobuf"
+
+// step is one load on an API server, which is left out if only scenarios of another name are asked for and no other load needs it.
+type step struct {
+	name   string
+	needed bool
+	n      int // operations, for the CPU of each
+	run    func() (float64, error)
+}
 
 // measureAPIServer puts one load after the other on a fresh API server. CPU figures are the server's own.
 func measureAPIServer(ctx context.Context, s side) ([]figure, error) {
@@ -25,37 +34,66 @@ func measureAPIServer(ctx context.Context, s side) ([]figure, error) {
 		return request{method: "PATCH", path: fmt.Sprintf("%s/p-%d", podsPath, i%1000), contentType: "application/merge-patch+json",
 			body: fmt.Appendf(nil, `{"metadata":{"annotations":{"i":"%d-%d"}}}`, i, time.Now().UnixNano()), want: 200}
 	}
-	for _, step := range []struct {
-		name string
-		n    int // operations, for the CPU of each
-		run  func() (float64, error)
-	}{
-		{"create, 16 clients", s.pods, func() (float64, error) {
-			return srv.load.many(ctx, s.pods, 16, func(i int) request { return request{method: "POST", path: podsPath, body: pod(i, ""), want: 201} })
-		}},
-		{"get, 16 clients", 2 * s.pods, func() (float64, error) {
-			return srv.load.many(ctx, 2*s.pods, 16, func(i int) request {
-				return request{method: "GET", path: fmt.Sprintf("%s/p-%d", podsPath, i%1000), want: 200}
-			})
-		}},
-		{"merge-patch, 16 clients", 3000, func() (float64, error) { return srv.load.many(ctx, 3000, 16, patch) }},
-		{"list all as JSON, 2 clients", 20, func() (float64, error) {
-			return srv.load.many(ctx, 20, 2, func(int) request { return request{method: "GET", path: podsPath, want: 200} })
-		}},
-		{"list all as protobuf, 2 clients", 20, func() (float64, error) {
-			return srv.load.many(ctx, 20, 2, func(int) request { return request{method: "GET", path: podsPath, accept: protobuf, want: 200} })
-		}},
-		{"create through one mutating webhook, 16 clients", 1000, func() (float64, error) { return createThroughWebhook(ctx, srv.load, 1000) }},
-		{"events to 200 watchers", 200 * 300, func() (float64, error) { return srv.load.watchAll(ctx, 200, 300, patch) }},
-	} {
-		before := srv.api.cpu()
+	many := func(n, clients int, make func(i int) request) func() (float64, error) {
+		return func() (float64, error) { return srv.load.many(ctx, n, clients, make) }
+	}
+	list := func(accept string) func(int) request {
+		return func(int) request { return request{method: "GET", path: podsPath, accept: accept, want: 200} }
+	}
+	steps := []step{
+		{"create, 16 clients", true, s.pods, many(s.pods, 16, func(i int) request { return request{method: "POST", path: podsPath, body: pod(i, ""), want: 201} })},
+		{"get, 16 clients", false, 2 * s.pods, many(2*s.pods, 16, func(i int) request {
+			return request{method: "GET", path: fmt.Sprintf("%s/p-%d", podsPath, i%1000), want: 200}
+		})},
+		{"merge-patch, 16 clients", false, 3000, many(3000, 16, patch)},
+		{"list all as JSON, 2 clients", false, 20, many(20, 2, list(""))},
+		{"list all as protobuf, 2 clients", false, 20, many(20, 2, list(protobuf))},
+		{"events to 200 watchers", false, 200 * 300, func() (float64, error) { return srv.load.watchAll(ctx, 200, 300, patch) }},
+	}
+	figures, err := srv.steps(ctx, s, steps)
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, figures...)
+	return append(out, figure{"RSS after all this", "MB", srv.api.memory("VmRSS")}, figure{"peak RSS", "MB", srv.api.memory("VmHWM")}), nil
+}
+
+// measureWrites puts those loads on a fresh API server that extend a plain create: server-side apply, and a webhook.
+func measureWrites(ctx context.Context, s side) ([]figure, error) {
+	srv, err := startServer(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer srv.stop()
+	const n = 1000
+	steps := []step{{"create pods, 16 clients", true, n, func() (float64, error) {
+		return srv.load.many(ctx, n, 16, func(i int) request { return request{method: "POST", path: podsPath, body: pod(i, ""), want: 201} })
+	}}}
+	steps = append(steps, srv.applies(ctx, n)...)
+	steps = append(steps, step{"create pods through one mutating webhook, 16 clients", false, n, func() (float64, error) { return createThroughWebhook(ctx, srv.load, n) }})
+	return srv.steps(ctx, s, steps)
+}
+
+// steps runs those that the side's scenario asks for, and returns two figures of each: how many a second, and CPU.
+func (s *server) steps(ctx context.Context, asked side, steps []step) ([]figure, error) {
+	var out []figure
+	for _, step := range steps {
+		if !step.needed && !strings.Contains(step.name, asked.scenario) {
+			continue
+		}
+		end := s.profile(ctx, asked.profiles, step.name)
+		before := s.api.cpu()
 		rate, err := step.run()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", step.name, err)
 		}
-		out = append(out, figure{step.name, "/s", rate}, figure{"  server CPU for each", "ms", (srv.api.cpu() - before) * 1000 / float64(step.n)})
+		used := s.api.cpu() - before
+		if err := end(); err != nil {
+			return nil, fmt.Errorf("%s: profile: %w", step.name, err)
+		}
+		out = append(out, figure{step.name, "/s", rate}, figure{"  server CPU for each", "ms", used * 1000 / float64(step.n)})
 	}
-	return append(out, figure{"RSS after all this", "MB", srv.api.memory("VmRSS")}, figure{"peak RSS", "MB", srv.api.memory("VmHWM")}), nil
+	return out, nil
 }
 
 // idleCPU returns what p uses while nobody asks, in per cent of a core.

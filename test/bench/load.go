@@ -60,18 +60,25 @@ func (l *load) open(ctx context.Context, r request) (*http.Response, error) {
 
 // do reads and forgets the answer; another code than r.want is an error.
 func (l *load) do(ctx context.Context, r request) error {
+	_, err := l.size(ctx, r)
+	return err
+}
+
+// size is do, and returns the length of the answer in bytes.
+func (l *load) size(ctx context.Context, r request) (int64, error) {
 	resp, err := l.open(ctx, r)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		return err
+	n, err := io.Copy(io.Discard, resp.Body)
+	if err != nil {
+		return 0, err
 	}
 	if resp.StatusCode != r.want {
-		return fmt.Errorf("%s %s: HTTP %d, not %d", r.method, r.path, resp.StatusCode, r.want)
+		return 0, fmt.Errorf("%s %s: HTTP %d, not %d", r.method, r.path, resp.StatusCode, r.want)
 	}
-	return nil
+	return n, nil
 }
 
 func (l *load) waitReady(ctx context.Context) error {
@@ -169,6 +176,9 @@ func (l *load) version(ctx context.Context) string {
 }
 
 // pod is a pod of ordinary size, as a Deployment would make it; more is added to its spec.
-func pod(i int, more string) []byte {
-	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p-%d","labels":{"app":"bench","group":"g%d"},"annotations":{"note":"a pod of an ordinary size"}},"spec":{"containers":[{"name":"app","image":"example.org/app:1.0","resources":{"requests":{"cpu":"100m","memory":"128Mi"},"limits":{"memory":"256Mi"}},"env":[{"name":"A","value":"1"},{"name":"POD_NAME","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}],"ports":[{"containerPort":8080,"name":"http"}],"readinessProbe":{"httpGet":{"path":"/healthz","port":"http"}}}],"tolerations":[{"key":"x","operator":"Exists"}]%s}}`, i, i%7, more)
+func pod(i int, more string) []byte { return podNamed("p", i, "a pod of an ordinary size", more) }
+
+// podNamed is a pod with another name, PREFIX-i, and another note.
+func podNamed(prefix string, i int, note, more string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"%s-%d","labels":{"app":"bench","group":"g%d"},"annotations":{"note":"%s"}},"spec":{"containers":[{"name":"app","image":"example.org/app:1.0","resources":{"requests":{"cpu":"100m","memory":"128Mi"},"limits":{"memory":"256Mi"}},"env":[{"name":"A","value":"1"},{"name":"POD_NAME","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}],"ports":[{"containerPort":8080,"name":"http"}],"readinessProbe":{"httpGet":{"path":"/healthz","port":"http"}}}],"tolerations":[{"key":"x","operator":"Exists"}]%s}}`, prefix, i, i%7, note, more)
 }
