@@ -383,7 +383,9 @@ func TestTrace(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var out bytes.Buffer
-	url := start(t, func(c *assemble.Config) { c.HTTP.Log = slog.New(slog.NewJSONHandler(locked{&mu, &out}, nil)) })
+	url := start(t, func(c *assemble.Config) {
+		c.HTTP.Log = slog.New(slog.NewJSONHandler(locked{&mu, &out}, &slog.HandlerOptions{Level: trace.Level}))
+	})
 	maps := url + "/api/v1/namespaces/ns/configmaps"
 	const id = "0af7651916cd43dd8448eb211c80319c"
 	call(t, "POST", maps, `{"metadata":{"name":"untraced"}}`)

@@ -24,6 +24,9 @@ func (c Config) hostPorts() []int {
 // oneOfAKind: the supervisor never runs two of a component, so none has to wait 15 s for a killed one's lease to end.
 const oneOfAKind = "--leader-elect=false"
 
+// steps has a component log what it does for each object (package trace): in a cluster of one machine a story is worth a record.
+const steps = "--v=2"
+
 // controlPlane lists the host's processes in the order in which they start; each retries until what it needs is there.
 func (c Config) controlPlane() []process {
 	l := c.layout()
@@ -49,6 +52,7 @@ func (c Config) controlPlane() []process {
 			"--authorization-kubeconfig=" + l.kubeconfig("scheduler"),
 			"--bind-address=" + loopback,
 			oneOfAKind,
+			steps,
 		}},
 	}
 	for i := range rows {
@@ -90,6 +94,6 @@ func (c Config) apiserverArgs() []string {
 		"--requestheader-client-ca-file=" + l.pki("front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file=" + l.pki("front-proxy-client.crt"), "--proxy-client-key-file=" + l.pki("front-proxy-client.key"),
-		"--enable-aggregator-routing=true", "--allow-privileged=true",
+		"--enable-aggregator-routing=true", "--allow-privileged=true", steps,
 	}
 }

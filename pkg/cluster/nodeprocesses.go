@@ -38,6 +38,7 @@ func (n *NodeConfig) processes(log *slog.Logger) []process {
 			"--kubeconfig=" + l.kubeconfig("kubelet-"+n.Name),
 			"--hostname-override=" + n.Name, "--node-ip=" + n.Address.Addr().String(),
 			"--cni-conf-dir=/run/cni/net.d",
+			steps,
 		}},
 		{name: "kube-proxy", argv: []string{bin("kube-proxy"),
 			"--kubeconfig=" + l.kubeconfig("proxy-"+n.Name),

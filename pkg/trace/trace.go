@@ -43,14 +43,21 @@ func Of(obj metav1.Object) string {
 	return id
 }
 
+// Level is that of steps: they show from verbosity 2 (-v=2) on. A record costs its component some 10 µs, which is much beside
+// what the scheduler does for a pod: who does not read the story should not pay for it.
+const Level = slog.LevelInfo - 2
+
 // Step logs one timed step of obj's story, as a record of the message "step" with the keys trace, step, object, uid, start
 // and duration, and those of more. Step names are "<component>.<what>": "kubelet.sandbox".
 func Step(ctx context.Context, log *slog.Logger, obj metav1.Object, step string, start, end time.Time, more ...slog.Attr) {
-	id := Of(obj)
-	if id == "" || !log.Enabled(ctx, slog.LevelInfo) {
+	if !log.Enabled(ctx, Level) {
 		return
 	}
-	log.LogAttrs(ctx, slog.LevelInfo, "step", append([]slog.Attr{slog.String("trace", id), slog.String("step", step),
+	id := Of(obj)
+	if id == "" {
+		return
+	}
+	log.LogAttrs(ctx, Level, "step", append([]slog.Attr{slog.String("trace", id), slog.String("step", step),
 		slog.String("object", obj.GetNamespace()+"/"+obj.GetName()), slog.String("uid", string(obj.GetUID())),
 		slog.Time("start", start), slog.Duration("duration", end.Sub(start))}, more...)...)
 }

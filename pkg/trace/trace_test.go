@@ -47,7 +47,7 @@ func TestOf(t *testing.T) {
 func TestStep(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&out, nil))
+	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: Level}))
 	pod := &corev1.Pod{}
 	pod.Namespace, pod.Name = "ns", "p"
 	start := time.Unix(100, 0).UTC()

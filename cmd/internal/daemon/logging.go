@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Logging holds the logging flags: -v (verbosity; 4 and more shows debug records) and --logging-format (text or json).
+// Logging holds the logging flags: -v (verbosity: 2 shows the steps of package trace too, 4 debug records) and --logging-format (text or json).
 type Logging struct {
 	Verbosity int
 	Format    string
@@ -22,11 +22,8 @@ func (l *Logging) AddFlags(fs *pflag.FlagSet) {
 
 // New returns the logger that the flags ask for, with the component's name on every record.
 func (l *Logging) New(w io.Writer, component string) (*slog.Logger, error) {
-	level := slog.LevelInfo
-	if l.Verbosity >= 4 {
-		level = slog.LevelDebug
-	}
-	opts := &slog.HandlerOptions{Level: level}
+	// A record of level Info-n is one of verbosity n: so Debug, which is Info-4, is one of verbosity 4.
+	opts := &slog.HandlerOptions{Level: slog.LevelInfo - slog.Level(max(0, l.Verbosity))}
 	switch l.Format {
 	case "text", "":
 		return slog.New(slog.NewTextHandler(w, opts)).With("component", component), nil
