@@ -35,25 +35,40 @@ func (x *exchange) readApply(p purpose) (accepted, *unstructured.Unstructured, *
 	if err := invalidOptions("PatchOptions", validation.ValidatePatchOptions(opts, types.ApplyYAMLPatchType)); err != nil {
 		return a, nil, nil, err
 	}
-	body, err := x.document(nil)
+	config, err := x.config(opts)
 	if err != nil {
 		return a, nil, nil, err
 	}
+	return a, config, opts, nil
+}
+
+// config reads the configuration of a server-side apply.
+func (x *exchange) config(opts *metav1.PatchOptions) (*unstructured.Unstructured, error) {
+	body, err := readBody(x.r)
+	if err != nil {
+		return nil, err
+	}
+	if plain, ok := plainConfig(body); ok {
+		return &unstructured.Unstructured{Object: plain}, nil
+	}
+	if err := x.bounded(body, nil); err != nil {
+		return nil, err
+	}
 	config := &unstructured.Unstructured{Object: map[string]any{}}
 	if err := yaml.Unmarshal(body, &config.Object); err != nil {
-		return a, nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
 	}
 	if opts.FieldValidation != metav1.FieldValidationIgnore {
 		if _, err := sigsyaml.YAMLToJSONStrict(body); err != nil {
 			if opts.FieldValidation == metav1.FieldValidationStrict {
-				return a, nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: error converting YAML to JSON: %v", err))
+				return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: error converting YAML to JSON: %v", err))
 			}
 			for _, line := range warningLines(err) {
 				x.warn(line)
 			}
 		}
 	}
-	return a, config, opts, nil
+	return config, nil
 }
 
 // apply makes the body what the manager has applied of an object, or of what subresource writes of it.

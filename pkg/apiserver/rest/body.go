@@ -125,6 +125,11 @@ func (x *exchange) document(into runtime.Object) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return body, x.bounded(body, into)
+}
+
+// bounded refuses a body as document does.
+func (x *exchange) bounded(body []byte, into runtime.Object) (err error) {
 	switch bodyType(x.r) {
 	case typeProtobuf:
 		if e, broken := registry.ParseEnvelope(body); broken == nil && into != nil {
@@ -136,12 +141,12 @@ func (x *exchange) document(into runtime.Object) ([]byte, error) {
 		err = docbounds.JSON(body, bodyBounds)
 	}
 	if errors.Is(err, docbounds.ErrDeep) || errors.Is(err, docbounds.ErrBroken) {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return apierrors.NewBadRequest(err.Error())
 	}
 	if err != nil {
-		return nil, apierrors.NewRequestEntityTooLargeError(err.Error())
+		return apierrors.NewRequestEntityTooLargeError(err.Error())
 	}
-	return body, x.r.Context().Err()
+	return x.r.Context().Err()
 }
 
 // bodyType is the media type of the body; none is JSON.
