@@ -12,6 +12,6 @@ const category = "api-extensions"
 
 // Rows returns the resources of the group.
 func Rows() []resources.Row {
-	conditions := &expression.Compiler{}
-	return []resources.Row{mutatingRow(conditions), validatingRow(conditions)}
+	c := &expression.Compiler{}
+	return []resources.Row{mutatingPolicyRow(c), mutatingBindingRow(), mutatingRow(c), validatingPolicyRow(c), validatingBindingRow(), validatingRow(c)}
 }

@@ -56,7 +56,7 @@ func validateWebhook(h *webhook, path *field.Path, c *expression.Compiler) field
 	errs = append(errs, validate.LabelSelector(h.ObjectSelector, path.Child("objectSelector"))...)
 	errs = append(errs, oneOf(path.Child("reinvocationPolicy"), h.reinvocation, admissionregistrationv1.NeverReinvocationPolicy, admissionregistrationv1.IfNeededReinvocationPolicy)...)
 	errs = append(errs, validateClientConfig(&h.ClientConfig, path.Child("clientConfig"))...)
-	errs = append(errs, validateMatchConditions(h.MatchConditions, path.Child("matchConditions"), c)...)
+	errs = append(errs, validateMatchConditions(h.MatchConditions, path.Child("matchConditions"), expression.Scope{Authorizer: true}, c)...)
 	return append(errs, validateReviewVersions(h.AdmissionReviewVersions, path.Child("admissionReviewVersions"))...)
 }
 
@@ -110,7 +110,7 @@ func validateReviewVersions(versions []string, path *field.Path) field.ErrorList
 // maxMatchConditions is upstream's.
 const maxMatchConditions = 64
 
-func validateMatchConditions(conditions []admissionregistrationv1.MatchCondition, path *field.Path, c *expression.Compiler) field.ErrorList {
+func validateMatchConditions(conditions []admissionregistrationv1.MatchCondition, path *field.Path, in expression.Scope, c *expression.Compiler) field.ErrorList {
 	var errs field.ErrorList
 	if len(conditions) > maxMatchConditions {
 		errs = append(errs, field.TooMany(path, len(conditions), maxMatchConditions))
@@ -120,7 +120,7 @@ func validateMatchConditions(conditions []admissionregistrationv1.MatchCondition
 		at := path.Index(i)
 		if text := strings.TrimSpace(m.Expression); text == "" {
 			errs = append(errs, field.Required(at.Child("expression"), ""))
-		} else if _, err := c.Compile(text, expression.Bool()); err != nil {
+		} else if _, err := c.Compile(text, in, expression.Bool()); err != nil {
 			errs = append(errs, field.Invalid(at.Child("expression"), text, err.Error()))
 		}
 		switch {

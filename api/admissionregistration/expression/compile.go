@@ -2,79 +2,76 @@
 // what policies say. Variables, functions, limits and messages are upstream's; the functions and the cost of each come from
 // its library.
 //
-// An environment is made when the first expression is compiled: a server without expressions pays nothing.
+// An environment is made when the first expression is compiled that needs it: a server without expressions pays nothing.
 package expression
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
-	"k8s.io/apimachinery/pkg/util/version"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"k8s.io/apiserver/pkg/cel/environment"
-	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// The names of the variables.
-const (
-	object           = "object"
-	oldObject        = "oldObject"
-	request          = "request"
-	namespaceObject  = "namespaceObject"
-	authorizer       = "authorizer"
-	requestResource  = "authorizer.requestResource"
-	checkInterrupted = celconfig.CheckFrequency
-)
-
-// Compiler compiles expressions. It is safe for concurrent use.
+// Compiler compiles expressions. It is safe for concurrent use; one at a time is compiled, as all share its environments.
 type Compiler struct {
-	once sync.Once
-	env  *cel.Env
-	err  error
+	mu   sync.Mutex
+	envs map[Scope]*environment // guarded by mu
 }
 
 // Program is an expression that is ready to be evaluated, by any number of goroutines.
 type Program struct {
 	text    string
 	program cel.Program
+	// variables are those that the expression can name; nil: none.
+	variables []*variable
 }
 
-// Compile compiles text, which must be of type want. Its errors are for the one who wrote it, in upstream's words.
-func (c *Compiler) Compile(text string, want *cel.Type) (*Program, error) {
-	c.once.Do(func() { c.env, c.err = newEnvironment() })
-	if c.err != nil {
-		return nil, fmt.Errorf("compiler initialization failed: %w", c.err)
+// Compile compiles text, which must be of type want or one of more. Its errors are for the one who wrote it, in upstream's words.
+func (c *Compiler) Compile(text string, in Scope, want *cel.Type, more ...*cel.Type) (*Program, error) {
+	in.variables = false
+	return c.compile(text, in, nil, append([]*cel.Type{want}, more...))
+}
+
+// compile is Compile below variables, which in.variables declares.
+func (c *Compiler) compile(text string, in Scope, variables []*variable, want []*cel.Type) (*Program, error) {
+	p, _, err := c.check(text, in, variables, want)
+	return p, err
+}
+
+// check compiles text and returns its type, too.
+func (c *Compiler) check(text string, in Scope, variables []*variable, want []*cel.Type) (*Program, *cel.Type, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	env, err := c.environment(in)
+	if err != nil {
+		return nil, nil, fmt.Errorf("compiler initialization failed: %w", err)
 	}
-	ast, issues := c.env.Compile(text)
+	env.declare(variables)
+	ast, issues := env.Compile(text)
 	if issues != nil {
-		return nil, fmt.Errorf("compilation failed: %s", issues)
+		return nil, nil, fmt.Errorf("compilation failed: %s", issues)
 	}
-	if got := ast.OutputType(); !got.IsExactType(want) && !cel.AnyType.IsExactType(want) {
-		return nil, fmt.Errorf("must evaluate to %s but got %s", want, got)
+	got := ast.OutputType()
+	if !slices.ContainsFunc(want, func(t *cel.Type) bool { return got.IsExactType(t) || cel.AnyType.IsExactType(t) }) {
+		return nil, nil, fmt.Errorf("must evaluate to %s but got %s", oneOf(want), got)
 	}
-	program, err := c.env.Program(ast, cel.InterruptCheckFrequency(checkInterrupted))
+	program, err := env.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency))
 	if err != nil {
-		return nil, fmt.Errorf("program instantiation failed: %w", err)
+		return nil, nil, fmt.Errorf("program instantiation failed: %w", err)
 	}
-	return &Program{text: text, program: program}, nil
+	return &Program{text: text, program: program, variables: variables}, got, nil
 }
 
-func newEnvironment() (*cel.Env, error) {
-	types, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
-		IntroducedVersion: version.MajorMinor(1, 0), // all that this package declares is there always
-		EnvOptions: []cel.EnvOption{
-			cel.Variable(object, cel.DynType),
-			cel.Variable(oldObject, cel.DynType),
-			cel.Variable(request, requestType().CelType()),
-			cel.Variable(namespaceObject, namespaceType().CelType()),
-			cel.Variable(authorizer, library.AuthorizerType),
-			cel.Variable(requestResource, library.ResourceCheckType),
-		},
-		DeclTypes: declared(),
-	})
-	if err != nil {
-		return nil, err
+func oneOf(types []*cel.Type) string {
+	if len(types) == 1 {
+		return types[0].String()
 	}
-	return types.Env(environment.StoredExpressions)
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = t.String()
+	}
+	return "one of [" + strings.Join(names, " ") + "]"
 }

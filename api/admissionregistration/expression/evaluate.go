@@ -10,10 +10,17 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/lazy"
 )
 
 // MatchConditionsBudget is what all match conditions of one webhook or policy may cost for one request.
 const MatchConditionsBudget = celconfig.RuntimeCELCostBudgetMatchConditions
+
+// PolicyBudget is what all other expressions of a policy may cost for one request, binding and parameter.
+const PolicyBudget = celconfig.RuntimeCELCostBudget
+
+// MaxMessage is how long, in bytes, what a message expression says may be.
+const MaxMessage = celconfig.MaxEvaluatedMessageExpressionSizeBytes
 
 // ErrBudget is the end of a Budget.
 var ErrBudget = errors.New("validation failed due to running out of cost budget, no further validation rules will be run")
@@ -33,10 +40,13 @@ func (b *Budget) spend(cost uint64) error {
 
 // Variables are the values of one evaluation. What is nil is null. The maps are JSON documents, which are not changed.
 type Variables struct {
-	Object, OldObject, Request, NamespaceObject map[string]any
+	Object, OldObject, Request, NamespaceObject, Params map[string]any
 	// Authorizer and RequestResource are values of package library.
 	Authorizer, RequestResource ref.Val
 }
+
+// Parent implements interpreter.Activation.
+func (*Variables) Parent() interpreter.Activation { return nil }
 
 // ResolveName implements interpreter.Activation.
 func (v *Variables) ResolveName(name string) (any, bool) {
@@ -61,6 +71,8 @@ func (v *Variables) ResolveName(name string) (any, bool) {
 		return document(v.Request)
 	case namespaceObject:
 		return document(v.NamespaceObject)
+	case params:
+		return document(v.Params)
 	case authorizer:
 		return value(v.Authorizer)
 	case requestResource:
@@ -69,17 +81,76 @@ func (v *Variables) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
+// Evaluation evaluates several expressions with the same values: a variable that more than one of them uses is evaluated once. It
+// belongs to one goroutine.
+type Evaluation struct {
+	values *Variables
+	lazy   *lazy.MapValue // the composed variables
+	have   map[*variable]bool
+	// cost of the variables that the expression at hand was the first to use
+	cost uint64
+	ctx  context.Context //nolint:containedctx // of the Evaluate at hand, for the variables that it asks for
+	err  error           // that ends everything
+}
+
+// NewEvaluation returns an Evaluation of v.
+func NewEvaluation(v *Variables) *Evaluation {
+	return &Evaluation{values: v, lazy: lazy.NewMapValue(variablesType().CelType()), have: map[*variable]bool{}}
+}
+
 // Parent implements interpreter.Activation.
-func (*Variables) Parent() interpreter.Activation { return nil }
+func (*Evaluation) Parent() interpreter.Activation { return nil }
+
+// ResolveName implements interpreter.Activation.
+func (e *Evaluation) ResolveName(name string) (any, bool) {
+	if name == variables {
+		return e.lazy, true
+	}
+	return e.values.ResolveName(name)
+}
+
+// compose makes vars known; they are not evaluated before somebody asks for them.
+func (e *Evaluation) compose(vars []*variable) {
+	for _, v := range vars {
+		if !e.have[v] {
+			e.have[v] = true
+			e.lazy.Append(v.name, func(*lazy.MapValue) ref.Val { return e.variable(v) })
+		}
+	}
+}
+
+func (e *Evaluation) variable(v *variable) ref.Val {
+	if v.program == nil {
+		return types.WrapErr(v.missing())
+	}
+	out, cost, err := v.program.run(e.ctx, e)
+	e.cost += cost
+	if err != nil {
+		return types.WrapErr(fmt.Errorf("composited variable %q fails to evaluate: %w", v.name, err))
+	}
+	return out
+}
+
+// run evaluates p and tells its cost, without that of variables.
+func (p *Program) run(ctx context.Context, e *Evaluation) (ref.Val, uint64, error) {
+	e.compose(p.variables)
+	out, details, err := p.program.ContextEval(ctx, e)
+	if details == nil || details.ActualCost() == nil { // upstream: the expression could not be accounted for
+		e.err = fmt.Errorf("runtime cost could not be calculated for expression: %v, no further expression will be run", p.text)
+		return nil, 0, e.err
+	}
+	return out, *details.ActualCost(), err
+}
 
 // Evaluate evaluates p within what is left of the budget, and takes its cost from it. ErrBudget says that the budget was too small;
 // every other error is of the expression itself.
-func (p *Program) Evaluate(ctx context.Context, v *Variables, b *Budget) (ref.Val, error) {
-	out, details, err := p.program.ContextEval(ctx, v)
-	if details == nil || details.ActualCost() == nil { // upstream: the expression could not be accounted for
-		return nil, fmt.Errorf("runtime cost could not be calculated for expression: %v, no further expression will be run", p.text)
+func (p *Program) Evaluate(ctx context.Context, e *Evaluation, b *Budget) (ref.Val, error) {
+	e.ctx, e.cost = ctx, 0
+	out, cost, err := p.run(ctx, e)
+	if e.err != nil {
+		return nil, e.err
 	}
-	if spent := b.spend(*details.ActualCost()); spent != nil {
+	if spent := b.spend(cost + e.cost); spent != nil {
 		return nil, spent
 	}
 	if err != nil {
@@ -91,5 +162,11 @@ func (p *Program) Evaluate(ctx context.Context, v *Variables, b *Budget) (ref.Va
 // Holds tells whether a condition evaluated to true.
 func Holds(v ref.Val) bool { return v == types.True }
 
-// Bool is the type of conditions.
-func Bool() *cel.Type { return cel.BoolType }
+// Text is what an expression of type String or Null evaluated to; ok is false for null.
+func Text(v ref.Val) (text string, ok bool) {
+	if v.Type() != cel.StringType {
+		return "", false
+	}
+	text, ok = v.Value().(string)
+	return text, ok
+}

@@ -1,16 +1,29 @@
 package expression
 
 import (
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/mutation"
 )
 
-// maxText bounds, for the estimate of costs, what an unbounded text or list of a request can be: as long as the request itself.
-const unbounded = -1
+// Bool is the type of conditions.
+func Bool() *cel.Type { return cel.BoolType }
 
-// declared are the types of the variables that have fields.
-func declared() []*apiservercel.DeclType {
-	return []*apiservercel.DeclType{requestType(), namespaceType()}
-}
+// String is the type of messages.
+func String() *cel.Type { return cel.StringType }
+
+// Null is the type of an audit annotation that is left out.
+func Null() *cel.Type { return cel.NullType }
+
+// Object is the type of apply configurations.
+func Object() *cel.Type { return types.NewObjectType(mutation.ObjectTypeName) }
+
+// Patch is the type of JSON patches.
+func Patch() *cel.Type { return types.NewListType(types.NewObjectType(mutation.JSONPatchTypeName)) }
+
+// unbounded is, for the estimate of costs, what an unbounded text or list of a request can be: as long as the request itself.
+const unbounded = -1
 
 func fields(of map[string]*apiservercel.DeclType) map[string]*apiservercel.DeclField {
 	out := make(map[string]*apiservercel.DeclField, len(of))
@@ -47,4 +60,14 @@ func namespaceType() *apiservercel.DeclType {
 	spec := apiservercel.NewObjectType("kubernetes.NamespaceSpec", fields(map[string]*apiservercel.DeclType{"finalizers": apiservercel.NewListType(text, unbounded)}))
 	status := apiservercel.NewObjectType("kubernetes.NamespaceStatus", fields(map[string]*apiservercel.DeclType{"phase": text}))
 	return apiservercel.NewObjectType("kubernetes.Namespace", fields(map[string]*apiservercel.DeclType{"metadata": metadata, "spec": spec, "status": status}))
+}
+
+// variablesType is the type of "variables", without fields.
+func variablesType() *apiservercel.DeclType {
+	return apiservercel.NewObjectType("kubernetes.variables", map[string]*apiservercel.DeclField{})
+}
+
+// declared is how a variable of a type is declared, which has a name of its own.
+func declared(name string, kind *cel.Type) *apiservercel.DeclType {
+	return apiservercel.NewSimpleTypeWithMinSize(name, kind, nil, 0)
 }

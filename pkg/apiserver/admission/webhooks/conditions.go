@@ -28,7 +28,7 @@ type conditions struct {
 func (c *conditions) compile(with *expression.Compiler) ([]*expression.Program, error) {
 	c.once.Do(func() {
 		for _, text := range c.texts {
-			p, err := with.Compile(text, expression.Bool())
+			p, err := with.Compile(text, expression.Scope{Authorizer: true}, expression.Bool())
 			if err != nil {
 				c.err = fmt.Errorf("compilation error: %w", err)
 				return
@@ -71,7 +71,7 @@ func (r *request) evaluate(ctx context.Context, c *candidate) (bool, error) {
 	budget := expression.Budget(expression.MatchConditionsBudget)
 	var errs []error
 	for _, p := range programs {
-		v, err := p.Evaluate(ctx, vars, &budget)
+		v, err := p.Evaluate(ctx, expression.NewEvaluation(vars), &budget)
 		switch {
 		case errors.Is(err, expression.ErrBudget):
 			return false, err

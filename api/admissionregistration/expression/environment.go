@@ -1,0 +1,104 @@
+package expression
+
+import (
+	"github.com/google/cel-go/cel"
+	"k8s.io/apimachinery/pkg/util/version"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+	celenvironment "k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/apiserver/pkg/cel/library"
+	"k8s.io/apiserver/pkg/cel/mutation"
+)
+
+// The names of the variables.
+const (
+	object          = "object"
+	oldObject       = "oldObject"
+	request         = "request"
+	namespaceObject = "namespaceObject"
+	params          = "params"
+	authorizer      = "authorizer"
+	requestResource = "authorizer.requestResource"
+	variables       = "variables"
+)
+
+// Scope says what an expression can use beside object, oldObject, request and namespaceObject.
+type Scope struct {
+	// Params declares "params".
+	Params bool
+	// Authorizer declares "authorizer" and "authorizer.requestResource".
+	Authorizer bool
+	// Patches declares the types "Object…" and "JSONPatch", and the function jsonpatch.escapeKey.
+	Patches bool
+	// variables declares "variables", whose fields are a Composition's.
+	variables bool
+}
+
+// environment is what expressions of one scope are compiled in.
+type environment struct {
+	*cel.Env
+	// named are the fields of "variables", which every compilation sets: making an environment for each policy would take a
+	// hundred times longer than compiling it. Guarded by the compiler's mutex.
+	named map[string]*apiservercel.DeclField
+}
+
+// environment returns the environment of a scope. c.mu must be held.
+func (c *Compiler) environment(in Scope) (*environment, error) {
+	if env := c.envs[in]; env != nil {
+		return env, nil
+	}
+	env, err := newEnvironment(in)
+	if err != nil {
+		return nil, err
+	}
+	if c.envs == nil {
+		c.envs = map[Scope]*environment{}
+	}
+	c.envs[in] = env
+	return env, nil
+}
+
+func newEnvironment(in Scope) (*environment, error) {
+	opts := []cel.EnvOption{
+		cel.Variable(object, cel.DynType),
+		cel.Variable(oldObject, cel.DynType),
+		cel.Variable(request, requestType().CelType()),
+		cel.Variable(namespaceObject, namespaceType().CelType()),
+	}
+	types := []*apiservercel.DeclType{requestType(), namespaceType()}
+	out := &environment{}
+	if in.Params {
+		opts = append(opts, cel.Variable(params, cel.DynType))
+	}
+	if in.Authorizer {
+		opts = append(opts, cel.Variable(authorizer, library.AuthorizerType), cel.Variable(requestResource, library.ResourceCheckType))
+	}
+	if in.variables {
+		t := variablesType()
+		out.named, types = t.Fields, append(types, t)
+		opts = append(opts, cel.Variable(variables, t.CelType()))
+	}
+	steps := []celenvironment.VersionedOptions{{EnvOptions: opts, DeclTypes: types}}
+	if in.Patches { // after the declared types, whose provider does not ask others
+		steps = append(steps, celenvironment.VersionedOptions{EnvOptions: []cel.EnvOption{common.ResolverEnvOption(&mutation.DynamicTypeResolver{}), library.JSONPatch()}})
+	}
+	set := celenvironment.MustBaseEnvSet(celenvironment.DefaultCompatibilityVersion())
+	for _, step := range steps {
+		step.IntroducedVersion = version.MajorMinor(1, 0) // all that this package declares is there always
+		var err error
+		if set, err = set.Extend(step); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	out.Env, err = set.Env(celenvironment.StoredExpressions)
+	return out, err
+}
+
+// declare makes vars the fields of "variables" for what is compiled next.
+func (e *environment) declare(vars []*variable) {
+	clear(e.named)
+	for _, v := range vars {
+		e.named[v.name] = apiservercel.NewDeclField(v.name, v.kind, true, nil, nil)
+	}
+}
