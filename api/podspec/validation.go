@@ -42,7 +42,7 @@ func Validate(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	errs = append(errs, ValidateTolerations(s.Tolerations, path.Child("tolerations"))...)
 	errs = append(errs, validateHostAliases(s.HostAliases, path.Child("hostAliases"))...)
 	errs = append(errs, validateSchedulingGates(s.SchedulingGates, path.Child("schedulingGates"))...)
-	errs = append(errs, validateOverhead(s.Overhead, path.Child("overhead"))...)
+	errs = append(errs, ValidateOverhead(s.Overhead, path.Child("overhead"))...)
 	errs = append(errs, validateOS(s, path)...)
 	errs = append(errs, validatePodClaims(s.ResourceClaims, path.Child("resourceClaims"))...)
 	return errs
@@ -147,6 +147,7 @@ func validateHostAliases(aliases []corev1.HostAlias, path *field.Path) field.Err
 	return errs
 }
 
-func validateOverhead(list corev1.ResourceList, path *field.Path) field.ErrorList {
+// ValidateOverhead checks what a pod takes beyond its containers; errors name it as limits, as upstream has it.
+func ValidateOverhead(list corev1.ResourceList, path *field.Path) field.ErrorList {
 	return validateRequirements(&corev1.ResourceRequirements{Limits: list}, path)
 }

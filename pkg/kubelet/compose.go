@@ -32,6 +32,7 @@ import (
 	"bonsai/pkg/kubelet/podworker"
 	"bonsai/pkg/kubelet/prober"
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/kubelet/runtimeclass"
 	"bonsai/pkg/kubelet/stats"
 	"bonsai/pkg/kubelet/status"
 	"bonsai/pkg/kubelet/syncloop"
@@ -139,9 +140,12 @@ func (k *Kubelet) composeWorkers(ctx context.Context) error {
 	if k.services, err = env.NewServices(k.cfg.Client.Objects("services", "", "")); err != nil {
 		return err
 	}
+	if k.classes, err = runtimeclass.New(k.cfg.Client.RuntimeClasses()); err != nil {
+		return err
+	}
 	k.probes = prober.New(ctx, prober.Config{Exec: k.cri.ExecSync, Changed: k.changed, Event: k.events.Container, Started: time.Now(), Log: k.cfg.Log})
 	k.executor, err = executor.New(executor.Config{Runtime: k.cri, Images: k.images, Volumes: k.volumes, Resources: k.resources, Node: k.node,
-		Events: k.events, Metrics: k.metrics, Environment: k.environment, Secret: k.objects.Secret, Message: cri.Message, DNS: k.cfg.DNS, Logs: k.cfg.Logs,
+		Classes: k.classes, Events: k.events, Metrics: k.metrics, Environment: k.environment, Secret: k.objects.Secret, Message: cri.Message, DNS: k.cfg.DNS, Logs: k.cfg.Logs,
 		Capacity: k.cfg.Node.Machine.Capacity(), MaxBackOff: k.cfg.MaxBackOff, Log: k.cfg.Log})
 	if err != nil {
 		return err

@@ -34,6 +34,7 @@ import (
 	"bonsai/pkg/kubelet/podworker"
 	"bonsai/pkg/kubelet/prober"
 	"bonsai/pkg/kubelet/remote"
+	"bonsai/pkg/kubelet/runtimeclass"
 	"bonsai/pkg/kubelet/server"
 	"bonsai/pkg/kubelet/stats"
 	"bonsai/pkg/kubelet/status"
@@ -86,6 +87,7 @@ type Kubelet struct {
 	admission *admission.Admitter
 	objects   *objects.Cache
 	services  *env.Services
+	classes   *runtimeclass.Classes
 	volumes   *volume.Manager
 	storage   *localstorage.Watcher
 	probes    *prober.Manager
@@ -139,6 +141,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	run("objects", k.objects.Run)
 	run("volumes", k.volumes.Run)
 	run("services", k.services.Run)
+	run("runtime classes", k.classes.Run)
 	run("pod workers", k.workers.Run)
 	run("node", k.node.Run)
 	run("sources of pods", k.sources.Run)

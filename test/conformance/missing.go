@@ -26,7 +26,6 @@ var missing = []feature{
 	{"ServiceCIDR and IPAddress", regexp.MustCompile(`\] ServiceCIDR and IPAddress API `)},
 	{"mirrored endpoint slices", regexp.MustCompile(`\] EndpointSliceMirroring `)},
 	{"storage classes and CSI", regexp.MustCompile(`\] (StorageClasses|VolumeAttributesClass|VolumeAttachment|CSI\w+) `)},
-	{"RuntimeClass", regexp.MustCompile(`\] RuntimeClass `)},
 	{"dynamic resource allocation", regexp.MustCompile(`\[DRA\]`)},
 	{"resize of running pods", regexp.MustCompile(`\] Pod InPlace Resize`)},
 }

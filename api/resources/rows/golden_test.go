@@ -44,6 +44,19 @@ func documents(t *testing.T, name string) [][]byte {
 	return docs
 }
 
+// eachFile runs a test on each file of documents whose name begins with prefix: "create.yaml", "create-node.yaml" of one group.
+func eachFile(t *testing.T, prefix string, test func(t *testing.T, name string)) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", prefix+"*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files of %s: %v", prefix, err)
+	}
+	for _, f := range files {
+		name := strings.TrimSuffix(filepath.Base(f), ".yaml")
+		t.Run(name, func(t *testing.T) { test(t, name) })
+	}
+}
+
 // golden compares blocks of text with a file, block by block.
 func golden(t *testing.T, name string, got []string) {
 	t.Helper()
@@ -117,8 +130,12 @@ func outcome(t *testing.T, obj runtime.Object, errs field.ErrorList, warnings []
 
 func TestCreate(t *testing.T) {
 	t.Parallel()
+	eachFile(t, "create", testCreate)
+}
+
+func testCreate(t *testing.T, name string) {
 	var got []string
-	for _, doc := range documents(t, "create.yaml") {
+	for _, doc := range documents(t, name+".yaml") {
 		row := rowFor(t, doc)
 		obj, s := decode(t, row, doc), row.Strategy
 		call(s.Default, obj)
@@ -136,7 +153,7 @@ func TestCreate(t *testing.T) {
 		}
 		got = append(got, outcome(t, obj, errs, warnings))
 	}
-	golden(t, "create.golden", got)
+	golden(t, name+".golden", got)
 }
 
 func call(f func(runtime.Object), obj runtime.Object) {
@@ -147,8 +164,12 @@ func call(f func(runtime.Object), obj runtime.Object) {
 
 func TestUpdate(t *testing.T) {
 	t.Parallel()
+	eachFile(t, "update", testUpdate)
+}
+
+func testUpdate(t *testing.T, name string) {
 	var got []string
-	for i, doc := range documents(t, "update.yaml") {
+	for i, doc := range documents(t, name+".yaml") {
 		var c struct {
 			Old, Patch  json.RawMessage
 			Subresource string
@@ -178,14 +199,18 @@ func TestUpdate(t *testing.T) {
 		moves := s.SpecChanged != nil && s.SpecChanged(obj, old)
 		got = append(got, fmt.Sprintf("generation moves: %t\n%s", moves, outcome(t, obj, errs, nil)))
 	}
-	golden(t, "update.golden", got)
+	golden(t, name+".golden", got)
 }
 
 func TestTables(t *testing.T) {
 	t.Parallel()
+	eachFile(t, "tables", testTables)
+}
+
+func testTables(t *testing.T, name string) {
 	now := time.Date(2026, 11, 21, 11, 16, 0, 0, time.UTC)
 	var got []string
-	for _, doc := range documents(t, "tables.yaml") {
+	for _, doc := range documents(t, name+".yaml") {
 		row := rowFor(t, doc)
 		obj := decode(t, row, doc)
 		call(row.Strategy.Default, obj)
@@ -196,7 +221,7 @@ func TestTables(t *testing.T) {
 		}
 		got = append(got, row.Resource+"\n"+strings.Join(words, "\n"))
 	}
-	golden(t, "tables.golden", got)
+	golden(t, name+".golden", got)
 }
 
 // TestColumns pins keys in storage, and columns' names, types, formats and priorities; descriptions are the API's own documentation.

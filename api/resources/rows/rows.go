@@ -15,6 +15,7 @@ import (
 	"bonsai/api/core"
 	"bonsai/api/discovery"
 	"bonsai/api/events"
+	"bonsai/api/node"
 	"bonsai/api/rbac"
 	"bonsai/api/resources"
 	"bonsai/api/scheduling"
@@ -48,6 +49,7 @@ func With(o Options) []resources.Row {
 		coordination.Rows(),
 		discovery.Rows(),
 		events.Rows(o.EventTTL),
+		node.Rows(),
 		rbac.Rows(),
 		scheduling.Rows(),
 	)

@@ -6,6 +6,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -50,7 +51,7 @@ func plugins(store func(group, resource string) registry.Store, hooks *webhooks.
 		defaulttolerationseconds.New(defaulttolerationseconds.Default, defaulttolerationseconds.Default),
 		claimresize.New(),
 		denyserviceexternalips.New(),
-		runtimeclass.New(),
+		runtimeclass.New(store(nodev1.GroupName, "runtimeclasses")),
 		hooks.Mutating(),
 		hooks.Validating(),
 		resourcequota.New(store("", "resourcequotas"), time.Now),

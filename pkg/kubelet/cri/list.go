@@ -87,7 +87,7 @@ func (c *Client) list(ctx context.Context, labels map[string]string) (map[types.
 				newest[p.UID], p.Annotations = s.CreatedAt, s.Annotations
 			}
 			p.Sandboxes = append(p.Sandboxes, runtime.Sandbox{ID: s.Id, Attempt: s.GetMetadata().GetAttempt(),
-				Ready: s.State == runtimeapi.PodSandboxState_SANDBOX_READY, CreatedAt: time.Unix(0, s.CreatedAt)})
+				Ready: s.State == runtimeapi.PodSandboxState_SANDBOX_READY, Handler: s.RuntimeHandler, CreatedAt: time.Unix(0, s.CreatedAt)})
 		}
 	}
 	for _, ct := range containers.Containers {

@@ -46,7 +46,7 @@ type listing struct{ fakeRuntime }
 
 func (listing) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
 	of := func(id, hash string, at int64) *runtimeapi.PodSandbox {
-		return &runtimeapi.PodSandbox{Id: id, CreatedAt: at, Labels: map[string]string{runtime.LabelPodUID: "u"}, Annotations: map[string]string{runtime.AnnotationConfigHash: hash}}
+		return &runtimeapi.PodSandbox{Id: id, CreatedAt: at, Labels: map[string]string{runtime.LabelPodUID: "u"}, Annotations: map[string]string{runtime.AnnotationConfigHash: hash}, RuntimeHandler: "by-" + id}
 	}
 	return &runtimeapi.ListPodSandboxResponse{Items: []*runtimeapi.PodSandbox{of("new", "b", 2), of("old", "a", 1)}}, nil
 }
@@ -64,7 +64,7 @@ func TestListedAnnotations(t *testing.T) {
 	}
 	defer c.Close()
 	pods, err := c.Pods(t.Context())
-	if err != nil || len(pods) != 1 || pods[0].Annotations[runtime.AnnotationConfigHash] != "b" || pods[0].Sandboxes[0].ID != "new" {
+	if err != nil || len(pods) != 1 || pods[0].Annotations[runtime.AnnotationConfigHash] != "b" || pods[0].Sandboxes[0].ID != "new" || pods[0].Sandboxes[0].Handler != "by-new" {
 		t.Errorf("%+v, %v", pods, err)
 	}
 }

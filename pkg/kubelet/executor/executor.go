@@ -68,6 +68,12 @@ type Node interface {
 	NetworkReady(ctx context.Context) error
 }
 
+// Classes knows pods' RuntimeClasses.
+type Classes interface {
+	// Handler is the runtime's handler that a pod's class stands for; "" is the default one.
+	Handler(ctx context.Context, pod *corev1.Pod) (string, error)
+}
+
 // Events tells users of steps, in upstream's words. kind is Normal or Warning.
 type Events interface {
 	Pod(pod *corev1.Pod, kind, reason, message string)
@@ -89,6 +95,7 @@ type Config struct {
 	Volumes   Volumes
 	Resources Resources
 	Node      Node
+	Classes   Classes
 	Events    Events
 	Metrics   Metrics
 	// Environment are a container's variables; its errors are the user's to fix.
@@ -111,7 +118,7 @@ type Executor struct{ cfg Config }
 
 // New checks the configuration.
 func New(cfg Config) (*Executor, error) {
-	for _, missing := range []bool{cfg.Runtime == nil, cfg.Images == nil, cfg.Volumes == nil, cfg.Resources == nil, cfg.Node == nil, cfg.Events == nil,
+	for _, missing := range []bool{cfg.Runtime == nil, cfg.Images == nil, cfg.Volumes == nil, cfg.Resources == nil, cfg.Node == nil, cfg.Classes == nil, cfg.Events == nil,
 		cfg.Metrics == nil, cfg.Environment == nil, cfg.Secret == nil, cfg.Message == nil, cfg.Log == nil} {
 		if missing {
 			return nil, errors.New("executor: all but MaxBackOff is required")

@@ -32,6 +32,9 @@ type fakes struct {
 	fail    map[string]error
 	request runtime.ContainerRequest
 	sandbox runtime.SandboxOptions
+	// ran is the handler that made the sandbox, handlers what of it was asked.
+	ran      string
+	handlers map[string]runtime.Handler
 	// mounting, if not nil, is closed when the volumes are being mounted; making a sandbox waits for it.
 	mounting chan struct{}
 }
@@ -58,8 +61,8 @@ func (f *fakes) PodStatus(context.Context, types.UID) (*runtime.PodStatus, error
 	return &runtime.PodStatus{}, nil
 }
 
-func (f *fakes) RunSandbox(ctx context.Context, _ *corev1.Pod, _ string, o runtime.SandboxOptions) (string, error) {
-	f.sandbox = o
+func (f *fakes) RunSandbox(ctx context.Context, _ *corev1.Pod, handler string, o runtime.SandboxOptions) (string, error) {
+	f.sandbox, f.ran = o, handler
 	if f.mounting != nil {
 		select {
 		case <-f.mounting:
@@ -89,7 +92,7 @@ func (f *fakes) ExecSync(_ context.Context, id string, cmd []string, _ time.Dura
 	return runtime.ExecResult{}, f.note("exec %s %s", id, strings.Join(cmd, " "))
 }
 
-func (f *fakes) Handler(string) runtime.Handler { return runtime.Handler{} }
+func (f *fakes) Handler(name string) runtime.Handler { return f.handlers[name] }
 
 func (f *fakes) Ensure(_ context.Context, _ *corev1.Pod, image string, _ corev1.PullPolicy, _ []corev1.Secret, _ images.Event) (*runtime.Image, error) {
 	return &runtime.Image{ID: "sha:" + image}, f.note("image %s", image)
@@ -125,6 +128,16 @@ func (f *fakes) Secret(context.Context, string, string) (*corev1.Secret, error) 
 	return nil, errors.New("none")
 }
 
+// classes are the runtime's handlers by the names of pods' classes.
+type classes struct{ *fakes }
+
+func (c classes) Handler(_ context.Context, pod *corev1.Pod) (string, error) {
+	if pod.Spec.RuntimeClassName == nil {
+		return "", nil
+	}
+	return "handler-of-" + *pod.Spec.RuntimeClassName, c.fail["class"]
+}
+
 // resources is what fakes give to pods.
 type resources struct{ *fakes }
 
@@ -139,7 +152,7 @@ func newExecutor(t *testing.T) (*Executor, *fakes, logs.Files) {
 	t.Helper()
 	f := &fakes{fail: map[string]error{}}
 	files := logs.Files{Pods: t.TempDir(), Links: t.TempDir()}
-	e, err := New(Config{Runtime: f, Images: f, Volumes: f, Resources: resources{f}, Node: f, Events: f, Metrics: f, Secret: f.Secret, Logs: files,
+	e, err := New(Config{Runtime: f, Images: f, Volumes: f, Resources: resources{f}, Node: f, Classes: classes{f}, Events: f, Metrics: f, Secret: f.Secret, Logs: files,
 		Environment: func(_ context.Context, _ *corev1.Pod, _ *corev1.Container, podIPs, hostIPs []string) ([]env.Var, error) {
 			return []env.Var{{Name: "POD", Value: podIPs[0]}, {Name: "HOST", Value: hostIPs[0]}}, f.fail["environment"]
 		},
@@ -196,6 +209,40 @@ func TestTheSandboxAndItsVolumesAreMadeTogether(t *testing.T) {
 	f.mounting = nil
 	if err := e.PrepareRunning(t.Context(), pod, p, factsOf(pod).Runtime); err != nil || len(f.took()) > 0 {
 		t.Error("prepared again", err)
+	}
+}
+
+// TestRuntimeClass: a pod's class says which handler makes its sandbox, and the sandbox which handler its containers have.
+func TestRuntimeClass(t *testing.T) {
+	t.Parallel()
+	e, f, _ := newExecutor(t)
+	pod := onePod()
+	pod.Spec.RuntimeClassName = new("kata")
+	facts, plan := factsOf(pod), lifecycle.Plan{NewSandbox: true}
+	f.fail["class"] = errors.New("no such class")
+	if err := e.Act(t.Context(), facts, NewPod(), plan); !errors.Is(err, f.fail["class"]) {
+		t.Error(err)
+	}
+	expect(t, "no class", f.took(), "event FailedCreatePodSandBox")
+	delete(f.fail, "class")
+	if err := e.Act(t.Context(), facts, NewPod(), plan); err != nil || f.ran != "handler-of-kata" {
+		t.Errorf("made by %q, %v", f.ran, err)
+	}
+	f.took()
+
+	f.handlers = map[string]runtime.Handler{"old": {RecursiveReadOnlyMounts: true}}
+	m := &pod.Spec.Containers[0].VolumeMounts[0]
+	m.ReadOnly, m.RecursiveReadOnly = true, new(corev1.RecursiveReadOnlyEnabled)
+	for handler, want := range map[string]bool{"": false, "old": true} {
+		facts.Runtime.Sandboxes[0].Handler = handler
+		f.request = runtime.ContainerRequest{}
+		if err := e.Act(t.Context(), facts, NewPod(), startOf(pod)); err != nil {
+			t.Error(err)
+		}
+		got := len(f.request.Options.Mounts) > 0 && f.request.Options.Mounts[0].RecursiveReadOnly
+		if got != want {
+			t.Errorf("handler %q: recursively read-only: %t", handler, got)
+		}
 	}
 }
 

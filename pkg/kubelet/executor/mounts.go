@@ -18,12 +18,21 @@ const (
 	hostsFile = "/etc/hosts"
 )
 
+// mountInput is what a container's mounts depend on besides its spec and the pod's volumes.
+type mountInput struct {
+	vars []env.Var
+	// images are the images of its image volumes.
+	images map[string]string
+	// handler is what runs it.
+	handler runtime.Handler
+}
+
 // mounts lists what is mounted into a container: its volumes, its hosts file and the file of its termination message.
-func (e *Executor) mounts(pod *corev1.Pod, p *Pod, c *corev1.Container, vars []env.Var, ips []string, images map[string]string) ([]runtime.Mount, error) {
+func (e *Executor) mounts(pod *corev1.Pod, p *Pod, c *corev1.Container, ips []string, given mountInput) ([]runtime.Mount, error) {
 	var out []runtime.Mount
 	hosts := true
 	for i, m := range c.VolumeMounts {
-		x, err := e.volumeMount(pod, p, c, i, m, vars, images)
+		x, err := e.volumeMount(pod, p, c, i, m, given)
 		if err != nil {
 			return nil, err
 		}
@@ -47,7 +56,7 @@ func (e *Executor) mounts(pod *corev1.Pod, p *Pod, c *corev1.Container, vars []e
 	return out, nil
 }
 
-func (e *Executor) volumeMount(pod *corev1.Pod, p *Pod, c *corev1.Container, i int, m corev1.VolumeMount, vars []env.Var, images map[string]string) (runtime.Mount, error) {
+func (e *Executor) volumeMount(pod *corev1.Pod, p *Pod, c *corev1.Container, i int, m corev1.VolumeMount, given mountInput) (runtime.Mount, error) {
 	v, ok := p.mounts[m.Name]
 	if !ok {
 		return runtime.Mount{}, fmt.Errorf("cannot find volume %q to mount into container %q", m.Name, c.Name)
@@ -55,7 +64,7 @@ func (e *Executor) volumeMount(pod *corev1.Pod, p *Pod, c *corev1.Container, i i
 	path, sub := v.HostPath, m.SubPath
 	if m.SubPathExpr != "" {
 		var err error
-		if sub, err = env.SubPath(m.SubPathExpr, vars); err != nil {
+		if sub, err = env.SubPath(m.SubPathExpr, given.vars); err != nil {
 			return runtime.Mount{}, err
 		}
 	}
@@ -67,7 +76,7 @@ func (e *Executor) volumeMount(pod *corev1.Pod, p *Pod, c *corev1.Container, i i
 	}
 	x := runtime.Mount{ContainerPath: m.MountPath, HostPath: path, ReadOnly: m.ReadOnly || v.ReadOnly}
 	if v.Image != nil {
-		x.Image, x.ImageSubPath = images[m.Name], sub
+		x.Image, x.ImageSubPath = given.images[m.Name], sub
 	}
 	if !strings.HasPrefix(x.ContainerPath, "/") {
 		x.ContainerPath = "/" + x.ContainerPath
@@ -76,7 +85,7 @@ func (e *Executor) volumeMount(pod *corev1.Pod, p *Pod, c *corev1.Container, i i
 		x.Propagation = *m.MountPropagation
 	}
 	if m.RecursiveReadOnly != nil && x.ReadOnly {
-		switch can := e.cfg.Runtime.Handler(e.runtimeHandler(pod)).RecursiveReadOnlyMounts; {
+		switch can := given.handler.RecursiveReadOnlyMounts; {
 		case *m.RecursiveReadOnly == corev1.RecursiveReadOnlyEnabled && !can:
 			return runtime.Mount{}, fmt.Errorf("recursive read-only mount %q is not supported by the container runtime", m.Name)
 		case *m.RecursiveReadOnly != corev1.RecursiveReadOnlyDisabled:
@@ -103,6 +112,14 @@ func (e *Executor) writeHosts(pod *corev1.Pod, ips []string) (string, error) {
 		return "", fmt.Errorf("write the pod's hosts file: %w", err)
 	}
 	return path, nil
+}
+
+// handler is what the runtime's handler of the pod's sandbox can do.
+func (e *Executor) handler(rt *runtime.PodStatus) runtime.Handler {
+	if s := rt.Sandbox(); s != nil {
+		return e.cfg.Runtime.Handler(s.Handler)
+	}
+	return runtime.Handler{}
 }
 
 // podIPs are the pod's addresses: its sandbox's, or the node's for the host network.

@@ -59,13 +59,20 @@ func (e *Executor) newSandbox(ctx context.Context, f lifecycle.Facts, p *Pod, at
 		e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "NetworkNotReady", "network is not ready: "+err.Error())
 		return fmt.Errorf("network is not ready: %w", err)
 	}
+	handler, err := e.cfg.Classes.Handler(ctx, pod)
+	if err != nil {
+		if ctx.Err() == nil {
+			e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedCreatePodSandBox", fmt.Sprintf("Failed to create pod sandbox: %v", err))
+		}
+		return fmt.Errorf("find the runtime handler: %w", err)
+	}
 	if err := e.prepare(ctx, pod); err != nil {
 		return err
 	}
 	mounted := make(chan error, 1)
 	go func() { mounted <- e.mount(ctx, pod, p) }()
 	begun := time.Now()
-	id, err := e.cfg.Runtime.RunSandbox(ctx, pod, e.runtimeHandler(pod), e.sandboxOptions(pod, f.Runtime, attempt))
+	id, err := e.cfg.Runtime.RunSandbox(ctx, pod, handler, e.sandboxOptions(pod, f.Runtime, attempt))
 	mountErr := <-mounted
 	e.cfg.Metrics.StartedPod(err)
 	if err != nil {
@@ -86,9 +93,6 @@ func (e *Executor) networkReady(ctx context.Context, pod *corev1.Pod) error {
 	}
 	return e.cfg.Node.NetworkReady(ctx)
 }
-
-// runtimeHandler is the runtime's own handler: RuntimeClass objects are not read.
-func (e *Executor) runtimeHandler(*corev1.Pod) string { return "" }
 
 func (e *Executor) sandboxOptions(pod *corev1.Pod, rt *runtime.PodStatus, attempt uint32) runtime.SandboxOptions {
 	hostname, domain := dns.Hostname(pod, e.cfg.DNS.ClusterDomain)

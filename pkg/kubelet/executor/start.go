@@ -218,7 +218,7 @@ func (e *Executor) request(ctx context.Context, f lifecycle.Facts, p *Pod, s lif
 		o.Env = append(o.Env, runtime.KeyValue{Name: v.Name, Value: v.Value})
 	}
 	o.Command, o.Args = env.Command(c, vars)
-	if o.Mounts, err = e.mounts(pod, p, c, vars, ips, mounted); err != nil {
+	if o.Mounts, err = e.mounts(pod, p, c, ips, mountInput{vars, mounted, e.handler(f.Runtime)}); err != nil {
 		return runtime.ContainerRequest{}, err
 	}
 	if err := e.cfg.Resources.Container(pod, c, &o); err != nil {

@@ -8,6 +8,7 @@ import (
 	authnv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -29,7 +30,7 @@ type API struct {
 
 // New returns an API with the identity of config; nothing is sent yet.
 func New(config *rest.Config) (*API, error) {
-	s, err := apiclient.NewScheme(corev1.AddToScheme, coordinationv1.AddToScheme, authnv1.AddToScheme)
+	s, err := apiclient.NewScheme(corev1.AddToScheme, coordinationv1.AddToScheme, authnv1.AddToScheme, nodev1.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
@@ -48,6 +49,11 @@ func (a *API) Scheme() *runtime.Scheme { return a.api.Scheme() }
 // no pod that is gone.
 func (a *API) Objects(resource, namespace, field string) cache.ListerWatcher {
 	return a.api.ListWatch(corev1.SchemeGroupVersion.WithResource(resource), apiclient.Selection{Namespace: namespace, Fields: field, Newest: true})
+}
+
+// RuntimeClasses lists and watches all RuntimeClasses.
+func (a *API) RuntimeClasses() cache.ListerWatcher {
+	return a.api.ListWatch(nodev1.SchemeGroupVersion.WithResource("runtimeclasses"), apiclient.Selection{Newest: true})
 }
 
 // Events returns the sink of the recorder of events. Its requests end with ctx.

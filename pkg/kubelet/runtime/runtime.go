@@ -93,7 +93,9 @@ type Sandbox struct {
 	Ready   bool
 	// HostNetwork tells that the sandbox shares the node's network namespace; it has no IPs of its own then.
 	HostNetwork bool
-	CreatedAt   time.Time
+	// Handler is which of the runtime's handlers made it; "" is the default one.
+	Handler   string
+	CreatedAt time.Time
 	// IPs are the addresses of the pod network, the primary one first. Lists leave it empty.
 	IPs []string
 }
