@@ -46,6 +46,7 @@ unit: tools lint-quick ## unit, contract and architecture tests, with the race d
 
 e2e: build bin/kubectl-1.20 ## end-to-end tests on a real cluster that they start and stop (as root)
 	go test -count=1 -timeout 20m -v ./test/e2e
+	cd test/ecosystem && go test -trimpath -count=1 ./operator # on envtest's control plane, needs no root
 
 # Debian's kubectl of 2021 is one of the clients that the end-to-end tests drive; its package conflicts with newer kubectls,
 # so that it is only unpacked.
