@@ -6,7 +6,7 @@ LDFLAGS := -s -w
 NODES ?= 1
 UPFLAGS ?=
 
-.PHONY: help build install up down test unit e2e soak history bench lint lint-quick conformance conformance-diff
+.PHONY: help build install up down test unit e2e soak history ecosystem bench lint lint-quick conformance conformance-diff
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -59,6 +59,13 @@ soak: build ## twenty minutes of short pods while components are killed (as root
 
 history: tools components ## five minutes of writes, watches and lists, checked, while etcd and the API server are killed: HISTORYFLAGS='-kills 4 -duration 8s'
 	go test -count=1 -timeout 0 -v -run TestHistory ./test/history -kills 26 -duration 5m $(HISTORYFLAGS)
+
+# Helm as it is published. Compiling it takes four minutes of CPU the first time, so it is no part of `make test`.
+bin/helm: test/ecosystem/go.mod
+	cd test/ecosystem && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../$@ helm.sh/helm/v4/cmd/helm && touch ../../$@
+
+ecosystem: build bin/helm ## Helm and an operator on a cluster that it starts and stops (as root)
+	test/ecosystem/run
 
 bench: build ## the figures of the README; PEER_BIN=<dir> measures another Kubernetes beside ours
 	go run ./test/bench -bin bin $(if $(PEER_BIN),-peer $(PEER_BIN))
