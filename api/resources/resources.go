@@ -124,8 +124,10 @@ type Strategy struct {
 	Held func(obj runtime.Object) bool
 	// CreateOnUpdate lets PUT create a missing object (leases, events, endpoints, nodes' kinds as upstream has it).
 	CreateOnUpdate bool
-	// DefaultOrphan: deletion without a propagation policy orphans dependents (replicationcontrollers).
+	// DefaultOrphan: deletion without a propagation policy orphans dependents (replicationcontrollers, jobs).
 	DefaultOrphan bool
+	// OrphanWarning, if not empty, is sent to the client of such a deletion as a Warning header (jobs).
+	OrphanWarning string
 	// ReturnDeleted: a deletion that removes the object answers with it rather than with a Status (pods, podtemplates,
 	// resourcequotas, serviceaccounts, services).
 	ReturnDeleted bool

@@ -33,6 +33,7 @@ type Typed[T runtime.Object] struct {
 	Held           func(obj T) bool
 	CreateOnUpdate bool
 	DefaultOrphan  bool
+	OrphanWarning  string
 	ReturnDeleted  bool
 	Resets         []string
 	NeedsVersion   bool
@@ -54,6 +55,7 @@ func (t Typed[T]) Strategy() Strategy {
 		Held:           oneResult(t.Held),
 		CreateOnUpdate: t.CreateOnUpdate,
 		DefaultOrphan:  t.DefaultOrphan,
+		OrphanWarning:  t.OrphanWarning,
 		ReturnDeleted:  t.ReturnDeleted,
 		Resets:         t.Resets,
 		NeedsVersion:   t.NeedsVersion,

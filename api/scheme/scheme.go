@@ -9,6 +9,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -36,6 +37,7 @@ func New() *runtime.Scheme {
 		authenticationv1.AddToScheme,
 		authorizationv1.AddToScheme,
 		autoscalingv1.AddToScheme,
+		batchv1.AddToScheme,
 		coordinationv1.AddToScheme,
 		corev1.AddToScheme,
 		discoveryv1.AddToScheme,

@@ -2,6 +2,7 @@ package rows
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -51,6 +52,10 @@ func podSpec(obj runtime.Object) (*corev1.PodSpec, *field.Path) {
 		return &o.Spec.Template.Spec, template
 	case *appsv1.StatefulSet:
 		return &o.Spec.Template.Spec, template
+	case *batchv1.Job:
+		return &o.Spec.Template.Spec, template
+	case *batchv1.CronJob:
+		return &o.Spec.JobTemplate.Spec.Template.Spec, field.NewPath("spec", "jobTemplate", "spec", "template", "spec")
 	}
 	return nil, nil
 }

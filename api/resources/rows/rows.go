@@ -11,6 +11,7 @@ import (
 	"bonsai/api/apps"
 	"bonsai/api/authentication"
 	"bonsai/api/authorization"
+	"bonsai/api/batch"
 	"bonsai/api/coordination"
 	"bonsai/api/core"
 	"bonsai/api/discovery"
@@ -46,6 +47,7 @@ func With(o Options) []resources.Row {
 		apps.Rows(),
 		authentication.Rows(),
 		authorization.Rows(),
+		batch.Rows(),
 		coordination.Rows(),
 		discovery.Rows(),
 		events.Rows(o.EventTTL),

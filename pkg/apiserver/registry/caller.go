@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -34,6 +35,19 @@ func callerFrom(ctx context.Context) *Caller {
 		return c
 	}
 	return &Caller{Manager: Self, Warn: func(string) {}}
+}
+
+// warnOneByOne returns a copy of ctx in which several goroutines may warn the request's client at the same time.
+func warnOneByOne(ctx context.Context) context.Context {
+	c := *callerFrom(ctx)
+	var mu sync.Mutex
+	warn := c.Warn
+	c.Warn = func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		warn(text)
+	}
+	return WithCaller(ctx, c)
 }
 
 // Self is the server's own name in managedFields.

@@ -74,6 +74,9 @@ func (g *Generic) tryDelete(ctx context.Context, ns, name string, ofCollection b
 			return nil, nil, false, err
 		}
 	}
+	if w := g.Row.Strategy.OrphanWarning; w != "" && g.orphansUnasked(access.GetFinalizers(), opts) {
+		callerFrom(ctx).Warn(w)
+	}
 	changed := g.markDeleted(obj, access, opts)
 	if g.goes(obj, access) {
 		if g.Row.Strategy.Graceful == nil { // the answer and hooks get it as it was
@@ -161,6 +164,14 @@ func (g *Generic) markDeleted(obj runtime.Object, access metav1.Object, opts *me
 	return true
 }
 
+// orphansUnasked tells whether a deletion with opts of an object with these finalizers orphans dependents because nobody has said
+// what is to become of them.
+func (g *Generic) orphansUnasked(finalizers []string, opts *metav1.DeleteOptions) bool {
+	said := opts.PropagationPolicy != nil || opts.OrphanDependents != nil || //nolint:staticcheck // deprecated, but part of the API
+		slices.Contains(finalizers, metav1.FinalizerOrphanDependents) || slices.Contains(finalizers, metav1.FinalizerDeleteDependents)
+	return g.Row.Strategy.DefaultOrphan && !g.NoGarbageCollector && !said
+}
+
 // setPropagation sets the finalizers that make the garbage collector orphan dependents or delete them first. It tells whether
 // they changed.
 func (g *Generic) setPropagation(access metav1.Object, opts *metav1.DeleteOptions) bool {
@@ -175,8 +186,8 @@ func (g *Generic) setPropagation(access metav1.Object, opts *metav1.DeleteOption
 		foreground = *opts.PropagationPolicy == metav1.DeletePropagationForeground
 	case opts.OrphanDependents != nil: //nolint:staticcheck // deprecated, but part of the API
 		orphan, foreground = *opts.OrphanDependents, false
-	case !orphan && !foreground:
-		orphan = g.Row.Strategy.DefaultOrphan
+	default:
+		orphan = orphan || g.orphansUnasked(was, opts)
 	}
 	now := slices.DeleteFunc(slices.Clone(was), func(f string) bool {
 		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
@@ -203,6 +214,7 @@ func (g *Generic) DeleteItems(ctx context.Context, ns string, opts *metav1.Delet
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(deleteWorkers)
+	ctx = warnOneByOne(ctx)
 	for _, item := range found.Items {
 		group.Go(func() error {
 			m, err := g.codec.Metadata(item)
