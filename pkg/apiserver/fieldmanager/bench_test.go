@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"bonsai/pkg/apiserver/registry"
@@ -90,5 +91,57 @@ func BenchmarkPod(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkApply is what a server-side apply of a pod costs the field manager, in short and by the library: of one that is new, one that
+// has the configuration already, and one of which a field has another value.
+func BenchmarkApply(b *testing.B) {
+	m := newManager(b)
+	row := rowOf(b, "pods")
+	by := registry.Writer{Name: "bench", Version: "v1", At: time.Now()}
+	config := &unstructured.Unstructured{}
+	if err := config.UnmarshalJSON([]byte(benchPod)); err != nil {
+		b.Fatal(err)
+	}
+	unstructured.RemoveNestedField(config.Object, "metadata", "uid")
+	config.SetLabels(map[string]string{"app": "web"})
+	other := config.DeepCopy()
+	other.SetLabels(map[string]string{"app": "other"})
+	made, err := m.Apply(b.Context(), row, by, nil, config, false)
+	if err != nil {
+		b.Fatal(err)
+	}
+	running := decode(b, made.DeepCopyObject().(*corev1.Pod), benchStatus)
+	if err := m.Update(b.Context(), row, registry.Writer{Name: "kubelet", Version: "v1", Subresource: "status", At: time.Now()}, made, running); err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		live   *corev1.Pod
+		config *unstructured.Unstructured
+	}{{"new", nil, config}, {"same", running, config}, {"changed", running, other}} {
+		live := func() runtime.Object {
+			if c.live == nil {
+				return nil
+			}
+			return c.live.DeepCopy()
+		}
+		b.Run(c.name+"/short", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := m.shortApply(writes{row, "v1", ""}, by, live(), c.config); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(c.name+"/library", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := m.longApply(b.Context(), writes{row, "v1", ""}, by, live(), c.config, false); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -38,7 +38,7 @@ func (w *walk) visit(c *comparer, was, now reflect.Value) error {
 	switch c.form {
 	case structure:
 		some, err = w.structure(c, was, now)
-		some = some || c.partial
+		some = some || len(c.without) > 0
 	case granular:
 		some, err = w.granular(c, was, now)
 	case keyed, set:
@@ -190,16 +190,61 @@ func (c *comparer) names(list reflect.Value) ([]string, error) {
 
 // name is "" for an element that has none.
 func (c *comparer) name(element reflect.Value) string {
+	var room [4]any
+	return c.joined(c.keysOf(room[:0], element))
+}
+
+// keysOf are the keys of an element in the order of c.keys; that of a set's is itself.
+func (c *comparer) keysOf(room []any, element reflect.Value) []any {
 	if c.form == set {
-		return "=" + element.String()
+		return append(room, element.String())
+	}
+	for i := range c.keys {
+		room = append(room, c.keys[i].of(element))
+	}
+	return room
+}
+
+// configKeys are the keys of an element of a configuration.
+func (c *comparer) configKeys(config any) ([]any, error) {
+	if c.form == set {
+		if _, ok := config.(string); !ok {
+			return nil, errUnusual
+		}
+		return []any{config}, nil
+	}
+	m, ok := config.(map[string]any)
+	if !ok {
+		return nil, errUnusual
+	}
+	out := make([]any, len(c.keys))
+	for i := range c.keys {
+		k := &c.keys[i]
+		v, has := m[k.name]
+		switch {
+		case !has:
+			v = k.otherwise()
+		case v == nil:
+			return nil, errUnusual
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
+// joined are keys as one string; "" if there is none, or one that is unusual.
+func (c *comparer) joined(keys []any) string {
+	if c.form == set {
+		s, _ := keys[0].(string)
+		return "=" + s
 	}
 	var b strings.Builder
-	for _, k := range c.keys {
-		switch v := k.of(element).(type) {
+	for i, key := range keys {
+		switch v := key.(type) {
 		case string:
-			b.WriteString(k.name + "=" + strconv.Quote(v))
+			b.WriteString(c.keys[i].name + "=" + strconv.Quote(v))
 		case int64:
-			b.WriteString(k.name + "=" + strconv.FormatInt(v, 10))
+			b.WriteString(c.keys[i].name + "=" + strconv.FormatInt(v, 10))
 		case nil:
 		default:
 			return ""
@@ -213,10 +258,7 @@ func (k *keyField) of(element reflect.Value) any {
 	v := pointed(field(k.entry, element))
 	switch {
 	case !v.IsValid():
-		if n, ok := k.implied.(float64); ok {
-			return int64(n)
-		}
-		return k.implied
+		return k.otherwise()
 	case v.Kind() == reflect.String:
 		return v.String()
 	case v.CanInt():
@@ -225,15 +267,29 @@ func (k *keyField) of(element reflect.Value) any {
 	return v
 }
 
+// otherwise is the key of an element that does not give it, nil if it has none.
+func (k *keyField) otherwise() any {
+	if n, ok := k.implied.(float64); ok {
+		return int64(n)
+	}
+	return k.implied
+}
+
 func (c *comparer) pathElement(element reflect.Value) fieldpath.PathElement {
+	var room [4]any
+	return c.elementOf(c.keysOf(room[:0], element))
+}
+
+// elementOf is the path element of an element with such keys.
+func (c *comparer) elementOf(keys []any) fieldpath.PathElement {
 	if c.form == set {
-		v := value.NewValueInterface(element.String())
+		v := value.NewValueInterface(keys[0])
 		return fieldpath.PathElement{Value: &v}
 	}
-	fields := make(value.FieldList, 0, len(c.keys))
-	for _, k := range c.keys {
-		if v := k.of(element); v != nil {
-			fields = append(fields, value.Field{Name: k.name, Value: value.NewValueInterface(v)})
+	fields := make(value.FieldList, 0, len(keys))
+	for i, key := range keys {
+		if key != nil {
+			fields = append(fields, value.Field{Name: c.keys[i].name, Value: value.NewValueInterface(key)})
 		}
 	}
 	fields.Sort()

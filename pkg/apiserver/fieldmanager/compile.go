@@ -12,9 +12,11 @@ import (
 // comparer compares the values of one Go type as the schema of the type says. It is made once for a kind.
 type comparer struct {
 	form form
-	// fields are those of a structure, in the order of their names; partial tells that some are left out.
+	// own tells that the JSON of a leaf is not that of its Go kind.
+	own bool
+	// fields are those of a structure, in the order of their names, but for those that nobody owns.
 	fields  []fieldComparer
-	partial bool
+	without []*value.FieldCacheEntry
 	// element compares the values of a map, or the elements of a list.
 	element *comparer
 	// keys tell the elements of a keyed list apart.
@@ -100,7 +102,7 @@ func (c *compiler) compile(t reflect.Type, ref schema.TypeRef, path fieldpath.Pa
 		if splits && !isScalar(t) {
 			return nil, fmt.Errorf("%s is a %s, which makes its own JSON", path, t)
 		}
-		return &comparer{}, nil
+		return &comparer{own: true}, nil
 	}
 	out := &comparer{}
 	// Types may hold themselves: below what can be left out, each has one comparer.
@@ -116,6 +118,7 @@ func (c *compiler) compile(t reflect.Type, ref schema.TypeRef, path fieldpath.Pa
 	}
 	switch {
 	case !splits:
+		out.own = t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 		return out, nil
 	case t.Kind() == reflect.Struct && atom.Map != nil:
 		return out, c.structure(out, t, atom.Map, path)
@@ -140,7 +143,7 @@ func (c *compiler) structure(out *comparer, t reflect.Type, m *schema.Map, path 
 		element := fieldpath.PathElement{FieldName: &entry.JsonName}
 		at := append(path.Copy(), element)
 		if c.without.Has(at) {
-			out.partial = true
+			out.without = append(out.without, entry)
 			continue
 		}
 		field, ok := m.FindField(entry.JsonName)

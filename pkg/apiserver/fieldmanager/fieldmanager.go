@@ -4,7 +4,8 @@
 // compares objects through an OpenAPI schema and reads and writes all field sets. What nearly every write of a cluster is, an
 // update in the stored version by a client that leaves managedFields alone, is done in short: the Go values are compared
 // directly, what a new object has is written without making a set, field sets are read once for all objects that have the same, and those that do not change are not rewritten.
-// Both give the same entries, which a test with random histories checks.
+// An apply that takes nothing from anybody is done so, too. Both give the same objects and entries, which tests with random histories
+// check.
 package fieldmanager
 
 import (
@@ -16,7 +17,6 @@ import (
 	"weak"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"bonsai/api/resources"
@@ -96,16 +96,6 @@ func (m *Manager) long(ctx context.Context, w writes, by registry.Writer, live, 
 	obj.GetObjectKind().SetGroupVersionKind(w.row.StoredGVK())
 	_, err = l.Update(live, obj, by.Name)
 	return err
-}
-
-// Apply implements registry.FieldManager.
-func (m *Manager) Apply(ctx context.Context, row *resources.Row, by registry.Writer, live runtime.Object, config *unstructured.Unstructured, force bool) (runtime.Object, error) {
-	live = orEmpty(live, row)
-	l, err := m.library(ctx, writes{row, by.Version, by.Subresource}, live)
-	if err != nil {
-		return nil, err
-	}
-	return l.Apply(live, config, by.Name, force)
 }
 
 // orEmpty returns an empty object of the row's stored kind where there is none.

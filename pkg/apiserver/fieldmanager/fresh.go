@@ -54,7 +54,7 @@ func (w *fresh) value(c *comparer, was, now reflect.Value) (owned bool, err erro
 func (w *fresh) parts(c *comparer, was, now reflect.Value) (some bool, err error) {
 	switch c.form {
 	case structure:
-		some = c.partial
+		some = len(c.without) > 0
 		for i := range c.fields {
 			f := &c.fields[i]
 			a, b := field(f.entry, was), field(f.entry, now)

@@ -44,11 +44,8 @@ func (m *Manager) short(ctx context.Context, w writes, by registry.Writer, live,
 		now.SetManagedFields(nil) // it was made before, or its entries were reset: they come back with the first apply
 		return nil
 	}
-	for i := range entries {
-		e := &entries[i]
-		if e.APIVersion != w.apiVersion() || e.FieldsType != fieldsV1 || e.Operation != metav1.ManagedFieldsOperationUpdate && e.Operation != metav1.ManagedFieldsOperationApply {
-			return errUnusual
-		}
+	if !w.usual(entries) {
+		return errUnusual
 	}
 	c, a, b, err := m.versioned(ctx, w, live, obj)
 	if err != nil {
@@ -77,7 +74,7 @@ func (m *Manager) create(w writes, by registry.Writer, c *comparer, obj metav1.O
 	}
 	obj.SetManagedFields(nil)
 	if raw != nil {
-		self := w.entry(by)
+		self := w.entry(by, metav1.ManagedFieldsOperationUpdate)
 		self.FieldsV1 = &metav1.FieldsV1{}
 		self.FieldsV1.SetRawBytes(raw)
 		obj.SetManagedFields([]metav1.ManagedFieldsEntry{self})
@@ -85,10 +82,21 @@ func (m *Manager) create(w writes, by registry.Writer, c *comparer, obj metav1.O
 	return nil
 }
 
+// usual tells whether entries are all of the version of w, and of known forms.
+func (w writes) usual(entries []metav1.ManagedFieldsEntry) bool {
+	for i := range entries {
+		e := &entries[i]
+		if e.APIVersion != w.apiVersion() || e.FieldsType != fieldsV1 || e.Operation != metav1.ManagedFieldsOperationUpdate && e.Operation != metav1.ManagedFieldsOperationApply {
+			return false
+		}
+	}
+	return true
+}
+
 // entry is that of by, without fields.
-func (w writes) entry(by registry.Writer) metav1.ManagedFieldsEntry {
+func (w writes) entry(by registry.Writer, operation metav1.ManagedFieldsOperationType) metav1.ManagedFieldsEntry {
 	at := metav1.NewTime(by.At.UTC())
-	return metav1.ManagedFieldsEntry{Manager: cmp.Or(by.Name, "unknown"), Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: w.apiVersion(),
+	return metav1.ManagedFieldsEntry{Manager: cmp.Or(by.Name, "unknown"), Operation: operation, APIVersion: w.apiVersion(),
 		Subresource: by.Subresource, FieldsType: fieldsV1, Time: &at}
 }
 
@@ -110,15 +118,20 @@ func raw(f *metav1.FieldsV1) []byte {
 	return f.GetRawBytes()
 }
 
+// comparer returns that of w. errUnusual: there is none.
+func (m *Manager) comparer(w writes) (*comparer, error) {
+	c, err := m.comparers.get(weakWrites{weak.Make(w.row), w.version, w.subresource}, func() (*comparer, error) { return m.newComparer(w) })
+	if err == nil && c == nil {
+		err = errUnusual
+	}
+	return c, err
+}
+
 // versioned returns the comparer of w, and the structs that it compares: the objects, which are of the stored kind, in the version
 // of w. was is the zero value if there is no live object.
 func (m *Manager) versioned(ctx context.Context, w writes, live, obj runtime.Object) (c *comparer, was, now reflect.Value, err error) {
-	c, err = m.comparers.get(weakWrites{weak.Make(w.row), w.version, w.subresource}, func() (*comparer, error) { return m.newComparer(w) })
-	if err != nil {
+	if c, err = m.comparer(w); err != nil {
 		return nil, was, now, err
-	}
-	if c == nil {
-		return nil, was, now, errUnusual
 	}
 	conv := converter{ctx, w.row}
 	to := w.row.GVK.GroupKind().WithVersion(w.version).GroupVersion()
@@ -150,7 +163,7 @@ func (m *Manager) assign(w writes, by registry.Writer, entries []metav1.ManagedF
 	if diff.changed.Empty() && diff.removed.Empty() {
 		return slices.Clone(entries), nil
 	}
-	self := w.entry(by)
+	self := w.entry(by, metav1.ManagedFieldsOperationUpdate)
 	out := make([]metav1.ManagedFieldsEntry, 0, len(entries)+1)
 	own := diff.changed
 	for i := range entries {

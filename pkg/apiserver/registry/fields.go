@@ -24,7 +24,7 @@ type FieldManager interface {
 	Update(ctx context.Context, row *resources.Row, by Writer, live, obj runtime.Object) error
 	// Apply returns what live becomes when by's fields are those of config, a partial object of the version by.Version. Fields
 	// that by applied before and config leaves out go, unless others have them, too. A field that others have with another value
-	// is a conflict: a Status error (409), or by's with force.
+	// is a conflict: a Status error (409), or by's with force. It may change live, but where it returns an error.
 	Apply(ctx context.Context, row *resources.Row, by Writer, live runtime.Object, config *unstructured.Unstructured, force bool) (runtime.Object, error)
 }
 

@@ -104,7 +104,7 @@ func (x *exchange) applyWith(rw registry.ReadWriter, row *resources.Row) error {
 	}
 	ctx, update := x.context(), registry.PatchToUpdate(opts)
 	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, func(current runtime.Object) (runtime.Object, error) {
-		obj, err := x.Fields.Apply(ctx, row, x.writer(row, opts.FieldManager), current, config.DeepCopy(), opts.Force != nil && *opts.Force)
+		obj, err := x.Fields.Apply(ctx, row, x.writer(row, opts.FieldManager), current.DeepCopyObject(), config.DeepCopy(), opts.Force != nil && *opts.Force)
 		if err != nil {
 			return nil, registry.Plain(err)
 		}

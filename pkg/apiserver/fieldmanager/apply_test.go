@@ -1,0 +1,213 @@
+package fieldmanager
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"bonsai/api/resources"
+	"bonsai/api/resources/rows"
+	"bonsai/pkg/apiserver/registry"
+)
+
+// configOf is an object as JSON has it, without what no client applies.
+func configOf(t *testing.T, obj runtime.Object, row *resources.Row) map[string]any {
+	t.Helper()
+	obj = obj.DeepCopyObject()
+	obj.GetObjectKind().SetGroupVersionKind(row.StoredGVK())
+	access, err := meta.Accessor(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	access.SetManagedFields(nil)
+	access.SetUID("")
+	access.SetResourceVersion("")
+	doc, err := json.Marshal(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]any{}
+	if err := utiljson.Unmarshal(doc, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// thin leaves out about one in n of the parts of a configuration, and makes some of them odd: empty, null, zero or of another type.
+func (r random) thin(v any, n int) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			switch {
+			case r.IntN(n) == 0:
+				delete(v, key)
+			case r.IntN(300) == 0:
+				v[key] = []any{map[string]any{}, nil, "", int64(0), false, []any{}, int64(7), "x"}[r.IntN(8)]
+			default:
+				v[key] = r.thin(v[key], n)
+			}
+		}
+		if r.IntN(500) == 0 {
+			v["unknown"] = "x"
+		}
+		return v
+	case []any:
+		for i := range v {
+			v[i] = r.thin(v[i], 3*n)
+		}
+		if len(v) > 0 && r.IntN(2*n) == 0 {
+			v = v[:len(v)-1]
+		}
+		if len(v) > 1 && r.IntN(20) == 0 {
+			v[0], v[1] = v[1], v[0]
+		}
+		return v
+	}
+	return v
+}
+
+// TestShortApplyAsLong: on random histories of applies and updates by several managers the short way gives the objects and the entries
+// that the library gives, for every kind, and changes nothing where it leaves an apply to the library.
+func TestShortApplyAsLong(t *testing.T) {
+	t.Parallel()
+	const histories, writesEach = 3, 12
+	short, changed, all := 0, 0, 0
+	m := newManager(t)
+	every := rows.All()
+	for i := range every {
+		row := &every[i]
+		if row.NotStored {
+			continue
+		}
+		for seed := range uint64(histories) {
+			h := history{T: t, m: m, row: row, random: random{rand.New(rand.NewPCG(seed, 2))}, last: map[string]map[string]any{}}
+			for range writesEach {
+				h.write()
+			}
+			short, changed, all = short+h.short, changed+h.changed, all+h.all
+		}
+	}
+	if short < all/4 || changed < short/10 {
+		t.Errorf("only %d of %d applies were short, and %d of these changed anything: the test shows little", short, all, changed)
+	}
+	t.Logf("%d of %d applies were short, %d of them changed an object", short, all, changed)
+}
+
+// history is one object's.
+type history struct {
+	*testing.T
+	random
+	m    *Manager
+	row  *resources.Row
+	live runtime.Object
+	// last is what each manager applied last.
+	last                map[string]map[string]any
+	short, changed, all int
+}
+
+func (h *history) write() {
+	by := registry.Writer{Name: []string{"k", "l", "m", "kubectl"}[h.IntN(4)], Version: h.row.StoredGVK().Version, Subresource: []string{"", "", "", "status"}[h.IntN(4)], At: time.Now()}
+	if h.live != nil && h.IntN(4) == 0 {
+		h.update(by)
+		return
+	}
+	config := runtime.DeepCopyJSON(h.last[by.Name])
+	switch h.IntN(4) {
+	case 0, 1: // something else
+		obj, sparse := h.row.New(), 1
+		if h.live != nil {
+			obj, sparse = h.live.DeepCopyObject(), 1+h.IntN(6)
+		}
+		h.fill(reflect.ValueOf(obj).Elem(), sparse, 0)
+		config = h.thin(configOf(h.T, obj, h.row), 2+h.IntN(8)).(map[string]any)
+	case 2: // some more
+		if h.live != nil {
+			more := configOf(h.T, h.live, h.row)
+			for key, v := range config {
+				more[key] = v
+			}
+			config = more
+		}
+	}
+	if config == nil {
+		return
+	}
+	config["apiVersion"], config["kind"] = h.row.StoredGVK().ToAPIVersionAndKind()
+	h.apply(by, config)
+}
+
+func (h *history) update(by registry.Writer) {
+	obj := h.live.DeepCopyObject()
+	h.fill(reflect.ValueOf(obj).Elem(), 1+h.IntN(6), 0)
+	access, _ := meta.Accessor(obj)
+	access.SetUID("u")
+	if err := h.m.long(h.Context(), writes{h.row, by.Version, by.Subresource}, by, h.live, obj); err == nil {
+		h.live = obj
+	}
+}
+
+func (h *history) apply(by registry.Writer, config map[string]any) {
+	w := writes{h.row, by.Version, by.Subresource}
+	applied := func() *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: runtime.DeepCopyJSON(config)}
+	}
+	live := func() runtime.Object {
+		if h.live == nil {
+			return nil
+		}
+		return h.live.DeepCopyObject()
+	}
+	long, refused := h.m.longApply(h.Context(), w, by, live(), applied(), false)
+	given := live()
+	got, err := h.m.shortApply(w, by, given, applied())
+	h.all++
+	switch {
+	case errors.Is(err, errUnusual):
+		if h.live != nil && jsonOf(h.T, given) != jsonOf(h.T, orEmpty(live(), h.row)) {
+			h.Fatalf("%s: changed, but left to the library", h.row.GVK)
+		}
+	case refused != nil:
+		h.Fatalf("%s: the library refuses %v: %v", h.row.GVK, config, refused)
+	case err != nil:
+		h.Fatalf("%s: %v", h.row.GVK, err)
+	default:
+		h.short++
+		if fields, want := entriesOf(h.T, got), entriesOf(h.T, long); !slices.Equal(fields, want) {
+			h.Fatalf("%s, %v applied by %s %q to %s:\ngot  %q\nwant %q", h.row.GVK, config, by.Name, by.Subresource, jsonOf(h.T, h.live), fields, want)
+		}
+		if got, want := jsonOf(h.T, got), jsonOf(h.T, long); got != want {
+			h.Fatalf("%s, %v applied by %s %q to %s:\ngot  %s\nwant %s", h.row.GVK, config, by.Name, by.Subresource, jsonOf(h.T, h.live), got, want)
+		}
+		if h.live != nil && jsonOf(h.T, h.live) != jsonOf(h.T, long) {
+			h.changed++
+		}
+	}
+	if refused == nil {
+		h.live, h.last[by.Name] = long, config
+		access, _ := meta.Accessor(long)
+		access.SetUID("u")
+	}
+}
+
+// jsonOf is an object's JSON without its entries.
+func jsonOf(t *testing.T, obj runtime.Object) string {
+	t.Helper()
+	if obj == nil {
+		return "nothing"
+	}
+	doc, err := json.Marshal(withoutFields(obj))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(doc)
+}
