@@ -16,6 +16,7 @@ import (
 	"bonsai/api/defaults"
 	"bonsai/api/podspec"
 	"bonsai/api/resources"
+	"bonsai/api/validate"
 )
 
 func daemonSetRow() resources.Row {
@@ -151,9 +152,9 @@ func validateDaemonUpdates(u *appsv1.DaemonSetUpdateStrategy, path *field.Path) 
 		return field.ErrorList{field.Required(at, "")}
 	}
 	unavailable, surge := deref(u.RollingUpdate.MaxUnavailable), deref(u.RollingUpdate.MaxSurge)
-	errs := append(intOrPercent(unavailable, at.Child("maxUnavailable")), atMostAll(unavailable, at.Child("maxUnavailable"))...)
-	errs = append(errs, intOrPercent(surge, at.Child("maxSurge"))...)
-	errs = append(errs, atMostAll(surge, at.Child("maxSurge"))...)
+	errs := append(validate.IntOrPercent(unavailable, at.Child("maxUnavailable")), validate.AtMostAll(unavailable, at.Child("maxUnavailable"))...)
+	errs = append(errs, validate.IntOrPercent(surge, at.Child("maxSurge"))...)
+	errs = append(errs, validate.AtMostAll(surge, at.Child("maxSurge"))...)
 	switch {
 	case isNone(unavailable) && isNone(surge):
 		errs = append(errs, field.Required(at.Child("maxUnavailable"), "cannot be 0 when maxSurge is 0"))
@@ -165,7 +166,7 @@ func validateDaemonUpdates(u *appsv1.DaemonSetUpdateStrategy, path *field.Path) 
 
 // isNone tells whether v is no number of pods: zero, or nothing that could be read as a number.
 func isNone(v intstr.IntOrString) bool {
-	_, ok := percent(v)
+	_, ok := validate.Percent(v)
 	return isZero(v) || v.Type == intstr.String && !ok
 }
 

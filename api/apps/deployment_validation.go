@@ -4,10 +4,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/podspec"
+	"bonsai/api/validate"
 )
 
 // fieldErrors shortens signatures.
@@ -68,44 +68,16 @@ func notSupported(path *field.Path, value any, valid ...string) *field.Error {
 
 func validateRolling(unavailable, surge *intstr.IntOrString, path *field.Path) field.ErrorList {
 	u, s := deref(unavailable), deref(surge)
-	errs := intOrPercent(u, path.Child("maxUnavailable"))
-	errs = append(errs, intOrPercent(s, path.Child("maxSurge"))...)
+	errs := validate.IntOrPercent(u, path.Child("maxUnavailable"))
+	errs = append(errs, validate.IntOrPercent(s, path.Child("maxSurge"))...)
 	if isZero(u) && isZero(s) {
 		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), u, "may not be 0 when `maxSurge` is 0"))
 	}
-	return append(errs, atMostAll(u, path.Child("maxUnavailable"))...)
-}
-
-// intOrPercent checks a number that is not negative, or a percentage.
-func intOrPercent(v intstr.IntOrString, path *field.Path) field.ErrorList {
-	if v.Type == intstr.Int {
-		return apivalidation.ValidateNonnegativeField(int64(v.IntVal), path)
-	}
-	var errs field.ErrorList
-	for _, m := range validation.IsValidPercent(v.StrVal) {
-		errs = append(errs, field.Invalid(path, v.String(), m))
-	}
-	return errs
-}
-
-// atMostAll checks that a percentage is not above 100.
-func atMostAll(v intstr.IntOrString, path *field.Path) field.ErrorList {
-	if n, ok := percent(v); ok && n > 100 {
-		return field.ErrorList{field.Invalid(path, v.String(), "must not be greater than 100%")}
-	}
-	return nil
-}
-
-func percent(v intstr.IntOrString) (int, bool) {
-	if v.Type != intstr.String || len(validation.IsValidPercent(v.StrVal)) > 0 {
-		return 0, false
-	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(&v, 100, true)
-	return n, err == nil
+	return append(errs, validate.AtMostAll(u, path.Child("maxUnavailable"))...)
 }
 
 func isZero(v intstr.IntOrString) bool {
-	n, ok := percent(v)
+	n, ok := validate.Percent(v)
 	return v.Type == intstr.Int && v.IntVal == 0 || ok && n == 0
 }
 

@@ -13,6 +13,7 @@ import (
 	"bonsai/pkg/controller/clusterrole"
 	"bonsai/pkg/controller/daemonset"
 	"bonsai/pkg/controller/deployment"
+	"bonsai/pkg/controller/disruption"
 	"bonsai/pkg/controller/endpoints"
 	"bonsai/pkg/controller/endpointslice"
 	"bonsai/pkg/controller/garbagecollector"
@@ -60,6 +61,7 @@ func entries() []entry {
 		{name: "replicationcontroller-controller", alias: "replicationcontroller", account: "replication-controller", build: plain(replicaset.NewReplicationController)},
 		{name: "daemonset-controller", alias: "daemonset", account: "daemon-set-controller", build: plain(daemonset.New)},
 		{name: "statefulset-controller", alias: "statefulset", account: "statefulset-controller", build: plain(statefulset.New)},
+		{name: "disruption-controller", alias: "disruption", account: "disruption-controller", build: plain(disruption.New)},
 		{name: "endpointslice-controller", alias: "endpointslice", account: "endpointslice-controller", build: func(o *options, d controller.Deps) (runner, error) {
 			return endpointslice.New(d, o.maxEndpointsPerSlice)
 		}},
@@ -87,14 +89,14 @@ func entries() []entry {
 func elsewhere() []string {
 	return []string{
 		"job-controller", "cronjob-controller", "horizontal-pod-autoscaler-controller",
-		"disruption-controller", "certificatesigningrequest-signing-controller", "certificatesigningrequest-approving-controller",
+		"certificatesigningrequest-signing-controller", "certificatesigningrequest-approving-controller",
 		"certificatesigningrequest-cleaner-controller", "ttl-controller", "ttl-after-finished-controller", "ephemeral-volume-controller",
 		"persistentvolume-binder-controller", "persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
 		"persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller", "legacy-serviceaccount-token-cleaner-controller",
 		"bootstrap-signer-controller", "bootstrapsigner", "endpointslice-mirroring-controller", "validatingadmissionpolicy-status-controller",
 		"service-cidr-controller", "storage-version-migrator-controller", "resourceclaim-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"service-lb-controller", "node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",
-		"job", "cronjob", "disruption", "horizontalpodautoscaling", "csrsigning", "csrapproving", "csrcleaner", "ttl", "ttl-after-finished",
+		"job", "cronjob", "horizontalpodautoscaling", "csrsigning", "csrapproving", "csrcleaner", "ttl", "ttl-after-finished",
 	}
 }
 

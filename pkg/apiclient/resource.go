@@ -63,6 +63,15 @@ func (r *Resource[T]) Create(ctx context.Context, obj T) (T, error) {
 	return r.do(ctx, func(c rest.Interface) *rest.Request { return r.on(c.Post(), obj.GetNamespace()).Body(obj) })
 }
 
+// GetSub reads a subresource of the named object into out.
+func (r *Resource[T]) GetSub(ctx context.Context, ns, name, sub string, out runtime.Object) error {
+	c, err := r.client.group(r.gvr.GroupVersion())
+	if err != nil {
+		return err
+	}
+	return r.on(c.Get(), ns).Name(name).SubResource(sub).Do(ctx).Into(out)
+}
+
 // CreateSub posts body to a subresource of the named object and decodes the answer into out.
 func (r *Resource[T]) CreateSub(ctx context.Context, ns, name, sub string, body, out runtime.Object) error {
 	c, err := r.client.group(r.gvr.GroupVersion())

@@ -17,6 +17,7 @@ import (
 	"bonsai/api/discovery"
 	"bonsai/api/events"
 	"bonsai/api/node"
+	"bonsai/api/policy"
 	"bonsai/api/rbac"
 	"bonsai/api/resources"
 	"bonsai/api/scheduling"
@@ -52,6 +53,7 @@ func With(o Options) []resources.Row {
 		discovery.Rows(),
 		events.Rows(o.EventTTL),
 		node.Rows(),
+		policy.Rows(),
 		rbac.Rows(),
 		scheduling.Rows(),
 	)

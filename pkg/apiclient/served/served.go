@@ -20,6 +20,8 @@ type Resource struct {
 	Kind       string
 	Namespaced bool
 	Verbs      []string
+	// Subresources are the names of what is below one object: "status", "scale".
+	Subresources []string
 }
 
 // Has tells whether the resource supports all the verbs.
@@ -38,7 +40,7 @@ const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisco
 // Read asks the API server what it serves: each resource once, in the first version that has it, and its other versions'
 // kinds by Kinds. What could be learnt comes back also with an error: a group whose backend is down is reported as stale.
 func Read(ctx context.Context, c *apiclient.Client) (*Catalog, error) {
-	cat := &Catalog{kinds: map[schema.GroupVersionKind]Resource{}}
+	cat := NewCatalog()
 	var errs []error
 	for _, path := range []string{"/api", "/apis"} {
 		list, err := fetch(ctx, c, path)
@@ -74,6 +76,15 @@ type Catalog struct {
 	kinds     map[schema.GroupVersionKind]Resource
 }
 
+// NewCatalog returns a catalog of the given resources, each in one version.
+func NewCatalog(all ...Resource) *Catalog {
+	c := &Catalog{Resources: all, kinds: map[schema.GroupVersionKind]Resource{}}
+	for _, r := range all {
+		c.kinds[r.GroupVersion().WithKind(r.Kind)] = r
+	}
+	return c
+}
+
 // ForKind finds the resource of a kind in whatever served version.
 func (c *Catalog) ForKind(gvk schema.GroupVersionKind) (Resource, bool) {
 	r, ok := c.kinds[gvk]
@@ -103,6 +114,9 @@ func (c *Catalog) addGroup(g apidiscoveryv2.APIGroupDiscovery) error {
 			served := Resource{
 				GroupVersionResource: schema.GroupVersionResource{Group: g.Name, Version: v.Version, Resource: r.Resource},
 				Kind:                 r.ResponseKind.Kind, Namespaced: r.Scope == apidiscoveryv2.ScopeNamespace, Verbs: r.Verbs,
+			}
+			for _, sub := range r.Subresources {
+				served.Subresources = append(served.Subresources, sub.Subresource)
 			}
 			c.kinds[schema.GroupVersionKind{Group: g.Name, Version: v.Version, Kind: served.Kind}] = served
 			if !seen[r.Resource] {

@@ -192,6 +192,7 @@ func kinds() map[string]kind {
 		"RoleBinding.rbac.authorization.k8s.io": {typed(roleBinding), false},
 		"ClusterRoleBinding.rbac.authorization.k8s.io": {typed(clusterRoleBinding), false},
 		"PriorityClass.scheduling.k8s.io":              {typed(priorityClass), true},
+		"PodDisruptionBudget.policy":                   {typed(disruptionBudget), true},
 	}
 }
 

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // shown is what write writes, in columns.
@@ -66,6 +68,34 @@ Type        Resource  Min  Max  Default Request  Default Limit  Max Limit/Reques
 Container   cpu       -    1    -                200m           -
 Container   memory    -    1Gi  -                -              -
 Pod         cpu       -    -    -                -              4
+`},
+		"disruption budget": {func(d *describer) error {
+			return disruptionBudget(d, &policyv1.PodDisruptionBudget{
+				ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "ns"},
+				Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromString("20%")), Selector: &metav1.LabelSelector{
+					MatchLabels: map[string]string{"app": "x"}, MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpExists}}}},
+				Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1, CurrentHealthy: 5, DesiredHealthy: 4, ExpectedPods: 6},
+			})
+		}, `Name:             b
+Namespace:        ns
+Max unavailable:  20%
+Selector:         a,app=x
+Status:
+    Allowed disruptions:  1
+    Current:              5
+    Desired:              4
+    Total:                6
+`},
+		"disruption budget that says nothing": {func(d *describer) error {
+			return disruptionBudget(d, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "ns"}})
+		}, `Name:       b
+Namespace:  ns
+Selector:   <unset>
+Status:
+    Allowed disruptions:  0
+    Current:              0
+    Desired:              0
+    Total:                0
 `},
 		"claims": {func(d *describer) error {
 			d.claims([]corev1.PersistentVolumeClaim{{

@@ -103,11 +103,12 @@ func split(pods []*framework.PodInfo, budgets []*policyv1.PodDisruptionBudget) (
 		broken := false
 		for i := range budgets {
 			b := budgets[i]
-			if b.Namespace != p.Pod.Namespace || len(p.Pod.Labels) == 0 {
+			if b.Namespace != p.Pod.Namespace {
 				continue
 			}
+			// Without requirements it is about all pods of the namespace, as for evictions.
 			sel, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
-			if err != nil || sel.Empty() || !sel.Matches(labels.Set(p.Pod.Labels)) {
+			if err != nil || !sel.Matches(labels.Set(p.Pod.Labels)) {
 				continue
 			}
 			if _, counted := b.Status.DisruptedPods[p.Pod.Name]; counted {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -54,7 +55,8 @@ func budgetOf(ctx context.Context, store registry.Store, pod *corev1.Pod) (strin
 			continue
 		}
 		if found != "" {
-			return "", apierrors.NewInternalError(errors.New("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."))
+			return "", &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+				Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}}
 		}
 		found = pdb.Name
 	}
@@ -68,16 +70,19 @@ func spend(pdb *policyv1.PodDisruptionBudget, pod *corev1.Pod, now metav1.Time) 
 		return nil
 	}
 	if pdb.Status.ObservedGeneration < pdb.Generation {
-		return tooMany(pdb, fmt.Sprintf("The disruption budget %s is still being processed by the server.", pdb.Name), 10)
+		return tooMany(fmt.Sprintf("The disruption budget %s is still being processed by the server.", pdb.Name), 10)
 	}
 	if len(pdb.Status.DisruptedPods) > maxDisrupted {
 		return apierrors.NewForbidden(budgetResource, pdb.Name, errors.New("DisruptedPods map too big - too many evictions not confirmed by PDB controller"))
 	}
 	if pdb.Status.DisruptionsAllowed <= 0 {
-		return tooMany(pdb, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently",
-			pdb.Name, pdb.Status.DesiredHealthy, pdb.Status.CurrentHealthy), 0)
+		return tooMany(spent(pdb), 0)
 	}
 	pdb.Status.DisruptionsAllowed--
+	if pdb.Status.DisruptionsAllowed == 0 {
+		meta.SetStatusCondition(&pdb.Status.Conditions, metav1.Condition{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse,
+			Reason: policyv1.InsufficientPodsReason, ObservedGeneration: pdb.Status.ObservedGeneration, LastTransitionTime: now})
+	}
 	if pdb.Status.DisruptedPods == nil {
 		pdb.Status.DisruptedPods = map[string]metav1.Time{}
 	}
@@ -103,9 +108,21 @@ func podConditions(pod *corev1.Pod) []metav1.Condition {
 	return out
 }
 
-func tooMany(pdb *policyv1.PodDisruptionBudget, detail string, retrySeconds int) error {
+// spent says why a budget allows nothing.
+func spent(pdb *policyv1.PodDisruptionBudget) string {
+	st := &pdb.Status
+	c := meta.FindStatusCondition(st.Conditions, policyv1.DisruptionAllowedCondition)
+	switch {
+	case c != nil && c.Reason == policyv1.SyncFailedReason:
+		return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently because it failed sync: %s", pdb.Name, c.Message)
+	case st.CurrentHealthy <= st.DesiredHealthy:
+		return fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", pdb.Name, st.DesiredHealthy, st.CurrentHealthy)
+	}
+	return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently", pdb.Name)
+}
+
+func tooMany(detail string, retrySeconds int) error {
 	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", retrySeconds)
-	err.ErrStatus.Details.Name = pdb.Name
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: detail})
 	return err
 }

@@ -56,9 +56,9 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 		return nil, err
 	}
 	pod := current.(*corev1.Pod)
-	if del.Preconditions != nil && del.Preconditions.UID != nil && *del.Preconditions.UID != pod.UID {
-		err := fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *del.Preconditions.UID, pod.UID)
-		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "Pod"}, name, err)
+	// A budget is not spent on an eviction that cannot be.
+	if err := meets(pod, del.Preconditions); err != nil {
+		return nil, err
 	}
 	if !free(pod) {
 		if err := r.spendBudget(ctx, pod, del.DryRun); err != nil {
@@ -93,24 +93,35 @@ func deleteOptions(e *policyv1.Eviction, opts *metav1.CreateOptions) (*metav1.De
 	return del, nil
 }
 
+// meets tells by a conflict that pod is not the one that the preconditions ask for.
+func meets(pod *corev1.Pod, want *metav1.Preconditions) error {
+	var err error
+	switch {
+	case want == nil:
+		return nil
+	case want.UID != nil && *want.UID != pod.UID:
+		err = fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *want.UID, pod.UID)
+	case want.ResourceVersion != nil && *want.ResourceVersion != pod.ResourceVersion:
+		err = fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *want.ResourceVersion, pod.ResourceVersion)
+	default:
+		return nil
+	}
+	return apierrors.NewConflict(schema.GroupResource{Resource: "Pod"}, pod.Name, err)
+}
+
 // mark says in the pod's status why it goes (not in a dry run). As that changes the pod, a resourceVersion that del asks for
 // is checked here, and del then asks for the new one.
 func mark(ctx context.Context, pods registry.Store, pod *corev1.Pod, del *metav1.DeleteOptions, now metav1.Time) error {
 	if len(del.DryRun) > 0 {
 		return nil
 	}
-	var want string
-	if p := del.Preconditions; p != nil && p.ResourceVersion != nil {
-		want = *p.ResourceVersion
-	}
 	marked, err := pods.Update(ctx, pod.Namespace, pod.Name, "status", func(current runtime.Object) (runtime.Object, error) {
 		p := current.(*corev1.Pod)
 		if p.UID != pod.UID {
 			return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, pod.Name)
 		}
-		if want != "" && p.ResourceVersion != want {
-			err := fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", want, p.ResourceVersion)
-			return nil, apierrors.NewConflict(schema.GroupResource{Resource: "Pod"}, pod.Name, err)
+		if err := meets(p, del.Preconditions); err != nil {
+			return nil, err
 		}
 		setDisrupted(p, now)
 		return p, nil
@@ -118,7 +129,7 @@ func mark(ctx context.Context, pods registry.Store, pod *corev1.Pod, del *metav1
 	if err != nil {
 		return err
 	}
-	if want != "" {
+	if del.Preconditions != nil && del.Preconditions.ResourceVersion != nil {
 		version := marked.(*corev1.Pod).ResourceVersion
 		del.Preconditions.ResourceVersion = &version
 	}

@@ -1,18 +1,24 @@
 package eviction_test
 
 import (
+	"errors"
+	"fmt"
+	"net/http"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"bonsai/api/resources"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/registry/eviction"
 	"bonsai/pkg/apiserver/registry/registrytest"
@@ -30,12 +36,9 @@ func budget(name string, allowed int32) *policyv1.PodDisruptionBudget {
 		Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed, DesiredHealthy: 1, CurrentHealthy: 1}}
 }
 
-// budgets is a store of budgets, which no row of the server describes yet.
 func budgets(t *testing.T, objs ...runtime.Object) *registry.Generic {
 	t.Helper()
-	return registrytest.OfRow(t, &resources.Row{GVK: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), Resource: "poddisruptionbudgets",
-		Namespaced: true, StoragePath: "poddisruptionbudgets", New: resources.Make[policyv1.PodDisruptionBudget],
-		Subresources: []resources.Subresource{{Name: "status"}}}, objs...)
+	return registrytest.Of(t, "poddisruptionbudgets.policy", objs...)
 }
 
 func evict(t *testing.T, s registrytest.Stores, e *policyv1.Eviction) error {
@@ -99,13 +102,22 @@ func TestBudget(t *testing.T) {
 		budgets []runtime.Object
 		ok      func(error) bool
 	}{
-		"allowed":       {budgets: []runtime.Object{budget("b", 1)}},
-		"spent":         {budgets: []runtime.Object{budget("b", 0)}, ok: apierrors.IsTooManyRequests},
-		"two budgets":   {budgets: []runtime.Object{budget("b", 1), budget("c", 1)}, ok: apierrors.IsInternalError},
-		"finished":      {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, budgets: []runtime.Object{budget("b", 0)}},
-		"not ready":     {pod: func(p *corev1.Pod) { p.Status.Conditions = nil }, budgets: []runtime.Object{budget("b", 0)}},
-		"of others":     {pod: func(p *corev1.Pod) { p.Labels = nil }, budgets: []runtime.Object{budget("b", 0)}},
-		"not seen yet":  {budgets: []runtime.Object{func() *policyv1.PodDisruptionBudget { b := budget("b", 1); b.Generation = 2; return b }()}, ok: apierrors.IsTooManyRequests},
+		"allowed": {budgets: []runtime.Object{budget("b", 1)}},
+		"spent":   {budgets: []runtime.Object{budget("b", 0)}, ok: apierrors.IsTooManyRequests},
+		"two budgets": {budgets: []runtime.Object{budget("b", 1), budget("c", 1)}, ok: func(err error) bool {
+			var status apierrors.APIStatus
+			return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError
+		}},
+		"finished":               {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, budgets: []runtime.Object{budget("b", 0)}},
+		"not ready":              {pod: func(p *corev1.Pod) { p.Status.Conditions = nil }, budgets: []runtime.Object{budget("b", 0)}},
+		"of others":              {pod: func(p *corev1.Pod) { p.Labels = nil }, budgets: []runtime.Object{budget("b", 0)}},
+		"not seen yet":           {budgets: []runtime.Object{func() *policyv1.PodDisruptionBudget { b := budget("b", 1); b.Generation = 2; return b }()}, ok: apierrors.IsTooManyRequests},
+		"not ready, too few are": {pod: func(p *corev1.Pod) { p.Status.Conditions = nil }, budgets: []runtime.Object{short(budget("b", 0))}, ok: apierrors.IsTooManyRequests},
+		"not ready, always allowed": {pod: func(p *corev1.Pod) { p.Status.Conditions = nil }, budgets: []runtime.Object{func() *policyv1.PodDisruptionBudget {
+			b := short(budget("b", 0))
+			b.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow)
+			return b
+		}()}},
 		"no budget yet": {budgets: []runtime.Object{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -131,8 +143,115 @@ func TestBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := b.(*policyv1.PodDisruptionBudget).Status
-	if _, ok := st.DisruptedPods["p"]; !ok || st.DisruptionsAllowed != 0 {
+	if _, ok := st.DisruptedPods["p"]; !ok || st.DisruptionsAllowed != 0 || !meta.IsStatusConditionFalse(st.Conditions, policyv1.DisruptionAllowedCondition) {
 		t.Errorf("budget after: %+v", st)
+	}
+}
+
+// short makes a budget of which fewer pods are healthy than it needs.
+func short(b *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
+	b.Status.CurrentHealthy = 0
+	return b
+}
+
+// TestRefused: what the client is told, as Kubernetes words it.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	ahead, failed, unseen := budget("b", 0), budget("b", 0), budget("b", 1)
+	ahead.Status.CurrentHealthy = 2
+	failed.Status.Conditions = []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason, Message: "why"}}
+	unseen.Generation = 2
+	for _, c := range []struct {
+		budget *policyv1.PodDisruptionBudget
+		retry  int32
+		cause  string
+	}{
+		{budget("b", 0), 0, "The disruption budget b needs 1 healthy pods and has 1 currently"},
+		{ahead, 0, "The disruption budget b does not allow evicting pods currently"},
+		{failed, 0, "The disruption budget b does not allow evicting pods currently because it failed sync: why"},
+		{unseen, 10, "The disruption budget b is still being processed by the server."},
+	} {
+		err := evict(t, registrytest.Stores{registrytest.Of(t, "pods", running("p")), budgets(t, c.budget)}, of("p"))
+		var status apierrors.APIStatus
+		if !errors.As(err, &status) {
+			t.Fatalf("%s: %v", c.cause, err)
+		}
+		want := &metav1.StatusDetails{RetryAfterSeconds: c.retry, Causes: []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: c.cause}}}
+		if s := status.Status(); !apierrors.IsTooManyRequests(err) || !equality.Semantic.DeepEqual(s.Details, want) {
+			t.Errorf("%+v %+v, want %+v", s, s.Details, want)
+		}
+	}
+}
+
+// TestNothingSpent: an eviction that is not to be, or only tried, costs the budget nothing.
+func TestNothingSpent(t *testing.T) {
+	t.Parallel()
+	pods, one := registrytest.Of(t, "pods", running("p")), budgets(t, budget("b", 1))
+	for name, opts := range map[string]*metav1.DeleteOptions{
+		"another pod's UID": {Preconditions: &metav1.Preconditions{UID: new(types.UID("x"))}},
+		"another version":   {Preconditions: &metav1.Preconditions{ResourceVersion: new("1")}},
+		"dry run":           {DryRun: []string{"All"}},
+	} {
+		e := of("p")
+		e.DeleteOptions = opts
+		if err := evict(t, registrytest.Stores{pods, one}, e); (err != nil) != (opts.DryRun == nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+		b, err := one.Get(t.Context(), "default", "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st := b.(*policyv1.PodDisruptionBudget).Status; st.DisruptionsAllowed != 1 || len(st.DisruptedPods) > 0 {
+			t.Errorf("%s: %+v", name, st)
+		}
+	}
+}
+
+// TestManyAtOnce: however many ask at once, no more pods go than the budget allows.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	const many, allowed = 60, 7
+	var all []runtime.Object
+	for i := range many {
+		all = append(all, running(fmt.Sprint("p", i)))
+	}
+	pods, one := registrytest.Of(t, "pods", all...), budgets(t, budget("b", allowed))
+	rest := eviction.New(registrytest.Stores{pods, one}, func() time.Time { return time.Unix(1, 0) })
+	var gone, refused atomic.Int32
+	var group sync.WaitGroup
+	for i := range many {
+		group.Go(func() {
+			name := fmt.Sprint("p", i)
+			switch _, err := rest.Create(t.Context(), "default", name, of(name), nil); {
+			case err == nil:
+				gone.Add(1)
+			case apierrors.IsTooManyRequests(err):
+				refused.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	b, err := one.Get(t.Context(), "default", "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st := b.(*policyv1.PodDisruptionBudget).Status; gone.Load() != allowed || refused.Load() != many-allowed || len(st.DisruptedPods) != allowed || st.DisruptionsAllowed != 0 {
+		t.Errorf("%d gone, %d refused; budget after: %+v", gone.Load(), refused.Load(), st)
+	}
+	left, err := pods.List(t.Context(), "default", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	staying := 0
+	for _, p := range left {
+		if p.(*corev1.Pod).DeletionTimestamp == nil {
+			staying++
+		}
+	}
+	if staying != many-allowed {
+		t.Errorf("%d pods stay, want %d", staying, many-allowed)
 	}
 }
 

@@ -43,12 +43,7 @@ func Of(t testing.TB, resource string, objs ...runtime.Object) *registry.Generic
 	if i < 0 {
 		t.Fatalf("no row for %s", resource)
 	}
-	return OfRow(t, &all[i], objs...)
-}
-
-// OfRow is Of for a resource that is not Kubernetes', or not served yet.
-func OfRow(t testing.TB, row *resources.Row, objs ...runtime.Object) *registry.Generic {
-	t.Helper()
+	row := &all[i]
 	facts := &storage.FactsTable{}
 	g, err := registry.NewGeneric(registry.Config{Row: row, Storage: memory.New(facts)})
 	if err != nil {
