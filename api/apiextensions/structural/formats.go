@@ -17,11 +17,12 @@ var supportedFormats = []string{
 	"k8s-short-name", "k8s-long-name",
 }
 
-// UnknownFormats adds the formats of a schema that say nothing of values of their type.
+// UnknownFormats adds the formats of a schema that say nothing of values of their type. Without a type, as below anyOf, the formats
+// of strings are known.
 func UnknownFormats(p *props, to map[string]bool) {
 	known := p.Format == ""
 	switch p.Type {
-	case "string":
+	case "string", "":
 		known = known || SupportedFormat(p.Format)
 	case "integer":
 		known = known || p.Format == "int32" || p.Format == "int64"
