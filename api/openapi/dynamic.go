@@ -12,6 +12,10 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
+// SelectableFields is the extension that says which fields objects can be selected by, of a kind and of its lists:
+// [{fieldPath: spec.color}].
+const SelectableFields = "x-kubernetes-selectable-fields"
+
 // AddDynamic makes the schema of a kind that has no Go type out of the kind's own, which says what its objects have beyond
 // apiVersion, kind and metadata; nil: nothing is known of them. It returns the reference to it.
 func (b *Builder) AddDynamic(gvk schema.GroupVersionKind, own func() (*spec.Schema, error)) (spec.Schema, error) {
@@ -27,9 +31,13 @@ func (b *Builder) AddDynamic(gvk schema.GroupVersionKind, own func() (*spec.Sche
 		}
 		if b.form == V2 {
 			if s = forV2(s); keepsUnknown(&s) { // of which v2 says nothing at all
+				fields, selectable := s.Extensions[SelectableFields]
 				s = spec.Schema{}
 				b.addGVK(&s, gvk)
 				s.Type = spec.StringOrArray{"object"}
+				if selectable {
+					s.AddExtension(SelectableFields, fields)
+				}
 				b.defs[name] = s
 				return b.referTo(name), nil
 			}
@@ -57,6 +65,9 @@ func (b *Builder) AddDynamicList(list, plural string, gvk schema.GroupVersionKin
 		s := spec.Schema{SchemaProps: spec.SchemaProps{Description: list + " is a list of " + gvk.Kind, Type: spec.StringOrArray{"object"}, Required: []string{"items"},
 			Properties: map[string]spec.Schema{"items": *items}}}
 		b.addKind(&s, gvk.GroupVersion().WithKind(list), reflect.TypeFor[metav1.ListMeta]())
+		if fields, ok := b.defs[dynamicName(gvk)].Extensions[SelectableFields]; ok {
+			s.AddExtension(SelectableFields, fields)
+		}
 		b.defs[name] = s
 	}
 	return b.referTo(name), nil

@@ -3,10 +3,13 @@ package customresource
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"bonsai/api/openapi"
 )
 
 // OpenAPI is what a version says of its objects, as OpenAPI v3 publishes it: with the words for people, which a Type does without. What
@@ -23,6 +26,13 @@ func OpenAPI(crd *apiextensionsv1.CustomResourceDefinition, version string) (*sp
 	s, err := published(v.OpenAPIV3Schema)
 	if err != nil {
 		return nil, fmt.Errorf("schema of version %s of %s: %w", version, crd.Name, err)
+	}
+	if fields := crd.Spec.Versions[i].SelectableFields; len(fields) > 0 {
+		paths := make([]any, len(fields))
+		for i, f := range fields {
+			paths[i] = map[string]any{"fieldPath": strings.TrimPrefix(f.JSONPath, ".")}
+		}
+		s.AddExtension(openapi.SelectableFields, paths)
 	}
 	return &s, nil
 }

@@ -29,6 +29,7 @@ type replayed struct {
 	Name         string                                      `json:"name"`
 	Schema       *apiextensionsv1.JSONSchemaProps            `json:"schema"`
 	Subresources *apiextensionsv1.CustomResourceSubresources `json:"subresources,omitempty"`
+	Selectable   []apiextensionsv1.SelectableField           `json:"selectableFields,omitempty"`
 	Requests     []replayedRequest                           `json:"requests"`
 }
 
@@ -46,12 +47,14 @@ func (k *replayed) crd() *apiextensionsv1.CustomResourceDefinition {
 		return apiextensionsv1.CustomResourceDefinitionVersion{Name: name, Served: true, Storage: storage, Subresources: k.Subresources,
 			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema}}
 	}
+	stored := version("v1", k.Schema, true)
+	stored.SelectableFields = k.Selectable
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	crd.APIVersion, crd.Kind, crd.Name = "apiextensions.k8s.io/v1", "CustomResourceDefinition", k.Name+"s.replay.example.com"
 	crd.Spec.Group, crd.Spec.Scope = "replay.example.com", apiextensionsv1.ClusterScoped
 	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: k.Name + "s", Singular: k.Name, Kind: "K" + k.Name, ListKind: "K" + k.Name + "List"}
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{
-		version("v1", k.Schema, true),
+		stored,
 		version("lax", &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}, false),
 	}
 	return crd

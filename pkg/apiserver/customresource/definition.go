@@ -21,7 +21,7 @@ type definition struct {
 	nonStructural string
 	// mark is another one for everything that changes how the objects are served.
 	mark string
-	// schemas are the marks of the versions' schemas, by version.
+	// schemas are the marks of what is published of the versions' objects, by version: their schemas and selectable fields.
 	schemas map[string]string
 	load    func() (*v1.CustomResourceDefinition, error)
 }
@@ -46,7 +46,7 @@ func newDefinition(crd *v1.CustomResourceDefinition, load func() (*v1.CustomReso
 			if err != nil {
 				return nil, fmt.Errorf("definition %s: %w", crd.Name, err)
 			}
-			d.schemas[v.Name] = markOf(b)
+			d.schemas[v.Name] = markOf(b, fmt.Append(nil, v.SelectableFields))
 			v.Schema = nil
 		}
 	}
