@@ -130,9 +130,6 @@ func resourceOf(rt *catalog.Route) resource {
 		}
 		out.Subresources = append(out.Subresources, sub)
 	}
-	slices.SortFunc(out.Subresources, func(a, b apidiscoveryv2.APISubresourceDiscovery) int {
-		return cmp.Compare(a.Subresource, b.Subresource)
-	})
 	return resource{out, r.StoredGVK()}
 }
 

@@ -118,7 +118,7 @@ func TestGroupsComeAndGo(t *testing.T) {
 	d := discovery.New(discovery.Config{Catalog: c})
 	etag := get(t, d, "/apis", v2).Header().Get("ETag")
 	row := resources.Row{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}, Resource: "things", StoragePath: "example.com/things",
-		New: resources.Make[corev1.ConfigMap]}
+		New: resources.Make[corev1.ConfigMap], Subresources: []resources.Subresource{resources.Status(resources.Strategy{}), resources.Action("bow", schema.GroupVersionKind{Version: "v1", Kind: "Bow"}, "create")}}
 	if err := c.Add(assembletest.Entries(t, memory.New(&storage.FactsTable{}), []resources.Row{row})...); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,13 @@ func TestGroupsComeAndGo(t *testing.T) {
 	if last := list.Items[len(list.Items)-1].Name; last != "example.com" || w.Header().Get("ETag") == etag {
 		t.Errorf("last group %s, ETag %s", last, w.Header().Get("ETag"))
 	}
-	get(t, d, "/apis/example.com/v1", "")
+	// A custom resource's subresources stand in the order of its row: upstream has status before scale.
+	if subs := list.Items[len(list.Items)-1].Versions[0].Resources[0].Subresources; len(subs) != 2 || subs[0].Subresource != "status" || subs[1].Subresource != "bow" {
+		t.Errorf("subresources: %+v", subs)
+	}
+	if old := decode[metav1.APIResourceList](t, get(t, d, "/apis/example.com/v1", "")).APIResources; len(old) != 3 || old[1].Name != "things/status" || old[2].Name != "things/bow" {
+		t.Errorf("the old list: %+v", old)
+	}
 	if err := c.Remove(row.GroupResource()); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	apidiscoveryv2beta1 "k8s.io/api/apidiscovery/v2beta1"
@@ -139,7 +138,7 @@ func groupDocument(g group) metav1.APIGroup {
 	return out
 }
 
-// resourceList is the legacy list of one version: resources and subresources in one, sorted by name.
+// resourceList is the legacy list of one version: resources and subresources in one, sorted by the name of the resource.
 func resourceList(gv schema.GroupVersion, v groupVersion) *metav1.APIResourceList {
 	out := &metav1.APIResourceList{TypeMeta: typeMeta("v1", "APIResourceList"), GroupVersion: gv.String(), APIResources: []metav1.APIResource{}}
 	if gv.Group == "" {
@@ -159,7 +158,6 @@ func resourceList(gv schema.GroupVersion, v groupVersion) *metav1.APIResourceLis
 			out.APIResources = append(out.APIResources, sub)
 		}
 	}
-	slices.SortFunc(out.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
