@@ -153,11 +153,8 @@ func produced(o operation) []string {
 	if !o.jsonOnly {
 		types = append(types, "application/vnd.kubernetes.protobuf")
 	}
-	if o.action == "list" {
-		types = append(types, "application/json;stream=watch")
-		if !o.jsonOnly {
-			types = append(types, "application/vnd.kubernetes.protobuf;stream=watch")
-		}
+	if o.action == "list" && !o.jsonOnly {
+		types = append(types, "application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
 	}
 	return types
 }
@@ -166,9 +163,9 @@ func produced(o operation) []string {
 func consumed(o operation) []string {
 	switch {
 	case o.patch && o.jsonOnly:
-		return []string{"application/json-patch+json", "application/merge-patch+json"}
+		return []string{"application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"}
 	case o.patch:
-		return []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json"}
+		return []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml"}
 	case o.jsonOnly:
 		return []string{"application/json", "application/yaml"}
 	}

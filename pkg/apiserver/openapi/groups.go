@@ -47,14 +47,14 @@ func (s *Service) hash(now *catalog.Snapshot, gv schema.GroupVersion) string {
 	return fmt.Sprintf("%X", h.Sum(nil))
 }
 
-// camel is a group and version in operation names: "CoreV1", "RbacAuthorizationV1".
+// camel is a group and version in operation names: "CoreV1", "RbacAuthorizationV1", "CertManagerIoV1".
 func camel(gv schema.GroupVersion) string {
 	group := gv.Group
 	if group == "" {
 		group = "core"
 	}
 	var b strings.Builder
-	for part := range strings.SplitSeq(strings.TrimSuffix(group, ".k8s.io"), ".") {
+	for part := range strings.FieldsFuncSeq(strings.TrimSuffix(group, ".k8s.io"), func(r rune) bool { return r == '.' || r == '-' }) {
 		b.WriteString(title(part))
 	}
 	return b.String() + title(gv.Version)

@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -21,7 +22,8 @@ type operation struct {
 	// body and answer are kinds of the document; patch is a patch's body, text an answer that is no object.
 	body, answer schema.GroupVersionKind
 	patch, text  bool
-	// jsonOnly: the objects have no other form.
+	// jsonOnly: the objects have no other form. Of custom resources Kubernetes says less besides: no watches, no 201 of patches, no
+	// body of deletions of a collection.
 	jsonOnly bool
 	created  bool // answers 201 and 202 beside 200
 }
@@ -84,6 +86,9 @@ func (p *place) op(path, method, verb, name, action string, extra ...param) oper
 func (p *place) list(name string) operation {
 	o := p.op(p.base, "get", "list", name, "list", listParams()...)
 	o.description = "list or watch objects of kind " + p.row.GVK.Kind
+	if p.dynamic {
+		o.description = "list objects of kind " + p.row.GVK.Kind
+	}
 	o.answer = p.gv.WithKind(p.row.List())
 	return o
 }
@@ -93,25 +98,30 @@ func (p *place) main() []operation {
 	kind := p.row.GVK.Kind
 	name := p.scope + kind
 	create := p.op(p.base, "post", "create", name, "post", writeParams()...)
-	create.description, create.body, create.created = "create a "+kind, p.kind(), true
+	create.description, create.body, create.created = "create "+withArticle(kind), p.kind(), true
 	if p.row.NotStored {
 		return []operation{create}
 	}
 	object := p.base + "/{name}"
 	get := p.op(object, "get", "read", name, "get", nameParam(kind))
 	get.description = "read the specified " + kind
+	if p.dynamic {
+		get.params = append(get.params, resourceVersionParam())
+	}
 	put := p.op(object, "put", "replace", name, "put", append(writeParams(), nameParam(kind))...)
 	put.description, put.body, put.created = "replace the specified "+kind, p.kind(), true
 	patch := p.op(object, "patch", "patch", name, "patch", append(patchParams(), nameParam(kind))...)
-	patch.description, patch.patch, patch.created = "partially update the specified "+kind, true, true
+	patch.description, patch.patch, patch.created = "partially update the specified "+kind, true, !p.dynamic
 	del := p.op(object, "delete", "delete", name, "delete", append(deleteParams(), nameParam(kind))...)
-	del.description, del.answer = "delete a "+kind, statusKind
+	del.description, del.answer = "delete "+withArticle(kind), statusKind
 	del.body = schema.GroupVersionKind{Version: "v1", Kind: "DeleteOptions"}
 	ops := []operation{p.list(name), create, get, put, patch, del}
 	if !p.row.NoDeleteCollection {
-		all := p.op(p.base, "delete", "delete", "Collection"+name, "deletecollection", append(listParams(), deleteParams()...)...)
+		all := p.op(p.base, "delete", "delete", "Collection"+name, "deletecollection", listParams()...)
 		all.description, all.answer = "delete collection of "+kind, statusKind
-		all.body = del.body
+		if !p.dynamic {
+			all.body, all.params = del.body, slices.Concat(p.pathParams, selectionParams(), deleteParams())
+		}
 		ops = append(ops, all)
 	}
 	return ops
@@ -143,16 +153,19 @@ func (p *place) sub(s *resources.Subresource) []operation {
 		case verb == "get":
 			o.method, o.id, o.action = "get", "read"+camel(p.gv)+name, "get"
 			o.description = "read " + s.Name + " of the specified " + parent
+			if p.dynamic {
+				o.params = append(o.params, resourceVersionParam())
+			}
 		case verb == "create":
 			o.method, o.id, o.action = "post", "create"+camel(p.gv)+name, "post"
-			o.description, o.body, o.created = "create "+s.Name+" of a "+parent, kind, true
+			o.description, o.body, o.created = "create "+s.Name+" of "+withArticle(parent), kind, true
 			o.params = append(o.params, writeParams()...)
 		case verb == "update":
 			o.method, o.id, o.action = "put", "replace"+camel(p.gv)+name, "put"
 			o.description, o.body, o.created = "replace "+s.Name+" of the specified "+parent, kind, true
 			o.params = append(o.params, writeParams()...)
 		case verb == "patch":
-			o.method, o.id, o.action, o.patch, o.created = "patch", "patch"+camel(p.gv)+name, "patch", true, true
+			o.method, o.id, o.action, o.patch, o.created = "patch", "patch"+camel(p.gv)+name, "patch", true, !p.dynamic
 			o.description = "partially update " + s.Name + " of the specified " + parent
 			o.params = append(o.params, patchParams()...)
 		default:
@@ -161,6 +174,14 @@ func (p *place) sub(s *resources.Subresource) []operation {
 		ops = append(ops, o)
 	}
 	return ops
+}
+
+// withArticle is "a Pod" or "an Event": upstream goes by the letter, so that it is "an Usage".
+func withArticle(kind string) string {
+	if kind != "" && strings.ContainsRune("AEIOU", rune(kind[0])) {
+		return "an " + kind
+	}
+	return "a " + kind
 }
 
 // connects tells whether a subresource takes over the exchange.

@@ -4,19 +4,28 @@ func query(name, kind, description string) param {
 	return param{name: name, kind: kind, description: description}
 }
 
-func listParams() []param {
+// selectionParams say which objects of a collection are meant.
+func selectionParams() []param {
 	return []param{
-		query("allowWatchBookmarks", "boolean", "Ask for BOOKMARK events in a watch."),
 		query("continue", "string", "The token of the page before, to read the next one."),
 		query("fieldSelector", "string", "Restrict the answer by fields. Everything by default."),
 		query("labelSelector", "string", "Restrict the answer by labels. Everything by default."),
 		query("limit", "integer", "The most items of a page."),
-		query("resourceVersion", "string", "Which state of the data may be served; see the API concepts on resource versions."),
+		resourceVersionParam(),
 		query("resourceVersionMatch", "string", "How resourceVersion is applied to a list."),
 		query("sendInitialEvents", "boolean", "Begin a watch with the present objects, and mark their end with a bookmark."),
 		query("timeoutSeconds", "integer", "End the call after this time."),
-		query("watch", "boolean", "Stream the changes instead of listing."),
 	}
+}
+
+func listParams() []param {
+	return append(selectionParams(),
+		query("allowWatchBookmarks", "boolean", "Ask for BOOKMARK events in a watch."),
+		query("watch", "boolean", "Stream the changes instead of listing."))
+}
+
+func resourceVersionParam() param {
+	return query("resourceVersion", "string", "Which state of the data may be served; see the API concepts on resource versions.")
 }
 
 func writeParams() []param {
