@@ -41,6 +41,7 @@ require (
 	golang.org/x/tools v0.49.0
 	k8s.io/apiextensions-apiserver v0.36.3
 	k8s.io/apiserver v0.36.3
+	k8s.io/kube-aggregator v0.36.3
 )
 
 require github.com/robfig/cron/v3 v3.0.1 // indirect

@@ -65,6 +65,10 @@ func (o *options) authenticationFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&h.Usernames, "requestheader-username-headers", h.Usernames, "List of request headers to inspect for usernames.")
 	fs.StringSliceVar(&h.UIDs, "requestheader-uid-headers", h.UIDs, "List of request headers to inspect for UIDs.")
 	fs.StringSliceVar(&h.Groups, "requestheader-group-headers", h.Groups, "List of request headers to inspect for groups.")
+	fs.StringVar(&o.aggregation.CertFile, "proxy-client-cert-file", "", "Client certificate by which this server proves to aggregated API servers that it is the one that names the user in a request's headers.")
+	fs.StringVar(&o.aggregation.KeyFile, "proxy-client-key-file", "", "Private key of --proxy-client-cert-file.")
+	fs.BoolVar(&o.aggregatorRouting, "enable-aggregator-routing", o.aggregatorRouting, "Send requests for aggregated API servers to the endpoints of their Service; false: to its cluster IP, which takes a kube-proxy on this host.")
+	fs.BoolVar(&o.rejectRedirects, "aggregator-reject-forwarding-redirect", o.rejectRedirects, "Refuse to hand redirects of aggregated API servers on to clients.")
 	fs.StringSliceVar(&h.ExtraHeaderPrefixes, "requestheader-extra-headers-prefix", h.ExtraHeaderPrefixes, "List of request header prefixes to inspect.")
 }
 
@@ -88,7 +92,7 @@ func (o *options) serviceFlags(fs *pflag.FlagSet) {
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
 		Values: []string{
-			"kubelet-timeout", "proxy-client-cert-file", "proxy-client-key-file",
+			"kubelet-timeout",
 			"apiserver-count", "audit-log-path", "audit-policy-file", "audit-log-maxage", "audit-log-maxbackup", "audit-log-maxsize", "audit-log-format",
 			"audit-webhook-config-file", "authentication-config", "authentication-token-webhook-cache-ttl", "authorization-config", "cloud-provider",
 			"default-not-ready-toleration-seconds", "default-unreachable-toleration-seconds", "default-watch-cache-size",
@@ -99,7 +103,7 @@ func accepted() daemon.Accepted {
 			"strict-transport-security-directives", "tls-sni-cert-key", "tracing-config-file", "vmodule", "watch-cache-sizes", "admission-control-config-file", "cors-allowed-origins", "peer-ca-file",
 		},
 		Switches: []string{
-			"enable-aggregator-routing", "watch-cache", "enable-bootstrap-token-auth", "enable-priority-and-fairness", "encryption-provider-config-automatic-reload",
+			"watch-cache", "enable-bootstrap-token-auth", "enable-priority-and-fairness", "encryption-provider-config-automatic-reload",
 			"permit-address-sharing", "permit-port-sharing", "shutdown-send-retry-after",
 		},
 	}

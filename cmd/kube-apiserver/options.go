@@ -41,6 +41,9 @@ type options struct {
 	goAwayChance                  float64
 	collectGarbage                bool
 
+	aggregation                        assemble.Aggregation
+	aggregatorRouting, rejectRedirects bool
+
 	// parts are the options of what is plugged in. Of them, what upstream's flags say in other words is below.
 	parts               assemble.Options
 	allowPrivileged     bool
@@ -59,6 +62,8 @@ func defaults() *options {
 				Usernames: []string{"x-remote-user"}, UIDs: []string{"x-remote-uid"}, Groups: []string{"x-remote-group"}, ExtraHeaderPrefixes: []string{"x-remote-extra-"}}},
 			AuthorizationModes: []string{"AlwaysAllow"}, NodePorts: utilnet.PortRange{Base: 30000, Size: 2768},
 		},
+		// Upstream's default is false. There a Service's address leads on by a kube-proxy on the server's host, which need not be here.
+		aggregatorRouting: true, rejectRedirects: true,
 		serviceRanges:       "10.0.0.0/24",
 		kubeletAddressTypes: []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"},
 	}
@@ -78,6 +83,7 @@ func (o *options) validate() error {
 	need(o.parts.Authentication.SigningKey != "", "--service-account-signing-key-file is a required flag")
 	need((o.tlsCert == "") == (o.tlsKey == ""), "--tls-cert-file and --tls-private-key-file must be given together")
 	need((o.etcdCert == "") == (o.etcdKey == ""), "--etcd-certfile and --etcd-keyfile must be given together")
+	need((o.aggregation.CertFile == "") == (o.aggregation.KeyFile == ""), "--proxy-client-cert-file and --proxy-client-key-file must be given together")
 	need((o.parts.Kubelets.CertFile == "") == (o.parts.Kubelets.KeyFile == ""), "--kubelet-client-certificate and --kubelet-client-key must be given together")
 	need(o.maxReading >= 0, "--max-requests-inflight can not be negative value")
 	need(o.maxMutating >= 0, "--max-mutating-requests-inflight can not be negative value")
@@ -133,6 +139,7 @@ func (o *options) complete() error {
 	for _, t := range o.kubeletAddressTypes {
 		o.parts.Kubelets.AddressTypes = append(o.parts.Kubelets.AddressTypes, corev1.NodeAddressType(t))
 	}
+	o.aggregation.ByAddress, o.aggregation.FollowRedirects, o.aggregation.RequestHeader = !o.aggregatorRouting, !o.rejectRedirects, o.parts.Authentication.RequestHeader
 	o.parts.Advertise, o.parts.Port = o.advertised(), o.securePort
 	return nil
 }

@@ -65,7 +65,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	}
 	server, err := assemble.New(assemble.Config{
 		Catalog: served, Storage: cache, Rows: all, Parts: *parts, MinWatch: time.Duration(o.minRequestTimeout) * time.Second, ServerAddress: o.serverAddress(),
-		NoGarbageCollector: !o.collectGarbage,
+		NoGarbageCollector: !o.collectGarbage, Aggregation: o.aggregation,
 		HTTP: apiserver.Config{
 			Listener: listener, TLS: config, Live: []health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)},
 			Ready: []health.Check{etcdCheck("etcd-readiness", backend, etcdReadyTimeout)}, Metrics: counted, Version: versionInfo(),

@@ -46,6 +46,7 @@ func (s *Server) requestInfo(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		info := rest.InfoOf(r)
 		info.Served = s.Catalog.Snapshot()
+		info.Stream = s.Aggregated != nil && info.IsResource && httpstream.IsUpgradeRequest(r) && s.Aggregated.Serves(info)
 		next(w, r.WithContext(request.WithInfo(r.Context(), info)))
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"bonsai/pkg/apiserver/authn"
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/catalog"
+	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/apiserver/rest"
 	"bonsai/pkg/health"
 )
@@ -29,6 +30,8 @@ type Config struct {
 	Catalog *catalog.Catalog
 	// API answers resource requests; required.
 	API *rest.API
+	// Aggregated answers for what other servers serve; nil: there are none.
+	Aggregated Aggregated
 	// Authenticator and Authorizer are required.
 	Authenticator authn.Authenticator
 	Authorizer    authz.Authorizer
@@ -54,6 +57,15 @@ type Config struct {
 	// GoAwayChance is the probability (0 to 0.02) of asking an HTTP/2 client to connect again, to spread clients over servers.
 	GoAwayChance float64
 	Log          *slog.Logger
+}
+
+// Aggregated hands requests on to other servers.
+type Aggregated interface {
+	// Serves tells whether a request is for another server.
+	Serves(info *request.Info) bool
+	// Proxy answers a request that may be made and is for another server, and tells whether it is one; if not, nothing was written.
+	// stream tells that it lasts.
+	Proxy(w http.ResponseWriter, r *http.Request, stream bool) bool
 }
 
 func (c *Config) complete() error {

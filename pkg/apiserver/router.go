@@ -43,7 +43,11 @@ func (s *Server) router() http.HandlerFunc {
 	mux.Handle("/version/{$}", paths["/version"])
 	mux.Handle("/{$}", index(slices.Compact(list)))
 	return func(w http.ResponseWriter, r *http.Request) {
-		if request.InfoFrom(r.Context()).IsResource {
+		info := request.InfoFrom(r.Context())
+		if s.Aggregated != nil && s.Aggregated.Proxy(w, r, rest.LongRunning(info)) {
+			return
+		}
+		if info.IsResource {
 			s.API.ServeHTTP(w, r)
 			return
 		}

@@ -61,7 +61,6 @@ func importers(t *tree) (found []finding) {
 		{"k8s.io/kubernetes", nil, "we write Kubernetes, we do not import it"},
 		{"k8s.io/kubectl", nil, "we write kubectl"},
 		{"k8s.io/cli-runtime", nil, "we write kubectl"},
-		{"k8s.io/kube-aggregator", nil, "we write the aggregator"},
 		{"k8s.io/apiserver", []string{"bonsai/api/admissionregistration", "bonsai/api/apiextensions", "bonsai/pkg/apiserver/admission"}, "we write the API server; its CEL library alone is used"},
 		{"github.com/containerd/containerd", nil, "the runtime is reached by CRI"},
 	}
@@ -74,6 +73,9 @@ func importers(t *tree) (found []finding) {
 			}
 			if under(imported, "k8s.io/apiserver") && !anyUnder(imported, celLibrary()) {
 				found = append(found, finding{text: p.path + " imports " + imported + ": only k8s.io/apiserver/pkg/cel is a library to us"})
+			}
+			if under(imported, "k8s.io/kube-aggregator") && imported != "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1" {
+				found = append(found, finding{text: p.path + " imports " + imported + ": we write the aggregator, only the types of apiregistration.k8s.io/v1 are upstream's"})
 			}
 		}
 	}
@@ -130,6 +132,8 @@ var shared = map[string]string{
 	"bonsai/pkg/apiserver/patch":           "patch documents applied to objects",
 	"bonsai/pkg/apiserver/webhook":         "how a webhook is called",
 	"bonsai/pkg/apiserver/serviceresolver": "where a Service's endpoints are",
+	"bonsai/pkg/apiserver/outward":         "how connections leave that objects ask for",
+	"bonsai/pkg/apiserver/flowcontrol":     "bounds",
 	"bonsai/pkg/controller/owned":          "how a workload holds its children",
 	"bonsai/pkg/controller/podcontrol":     "how a workload makes and deletes its pods",
 	"bonsai/pkg/controller/podtemplate":    "what workloads make of a pod template",

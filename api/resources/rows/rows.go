@@ -8,6 +8,7 @@ import (
 
 	"bonsai/api/admissionregistration"
 	"bonsai/api/apiextensions"
+	"bonsai/api/apiregistration"
 	"bonsai/api/apps"
 	"bonsai/api/authentication"
 	"bonsai/api/authorization"
@@ -27,7 +28,8 @@ import (
 type Options struct {
 	// EventTTL is how long events are kept (--event-ttl); 0 means one hour.
 	EventTTL time.Duration
-	// Now is the clock by which a volume's change of phase gets its time; nil leaves it to who writes the status.
+	// Now is the clock by which a volume's change of phase and a local APIService's condition get their time; nil leaves them to who
+	// writes the status.
 	Now func() time.Time
 	// ForbidPrivileged refuses privileged containers, in pods and in templates of pods (--allow-privileged=false).
 	ForbidPrivileged bool
@@ -45,6 +47,7 @@ func With(o Options) []resources.Row {
 		core.Rows(o.EventTTL, o.Now),
 		admissionregistration.Rows(),
 		apiextensions.Rows(),
+		apiregistration.Rows(o.Now),
 		apps.Rows(),
 		authentication.Rows(),
 		authorization.Rows(),

@@ -20,6 +20,7 @@ import (
 	"bonsai/api/resources"
 	"bonsai/api/scheme"
 	"bonsai/pkg/apiserver"
+	"bonsai/pkg/apiserver/aggregator"
 	"bonsai/pkg/apiserver/authn"
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/catalog"
@@ -71,6 +72,8 @@ type Config struct {
 	MinWatch time.Duration
 	// NoGarbageCollector is set if no controller orphans or deletes dependents: no deletion waits for that.
 	NoGarbageCollector bool
+	// Aggregation is how servers behind this one are reached.
+	Aggregation Aggregation
 	// ServerAddress is host:port in /api.
 	ServerAddress string
 	// HTTP is the server around it all; Catalog, API, Authenticator and Authorizer are filled in, Paths and Ready added to.
@@ -83,6 +86,10 @@ type Server struct {
 	cfg    Config
 	api    *rest.API
 	fields *fieldmanager.Manager
+	// complete is closed when all is served that was defined when the server started.
+	complete <-chan struct{}
+	// aggregator knows who else serves; nil if the server does not serve APIServices.
+	aggregator *aggregator.Aggregator
 	// ready and runs are those of what the server itself is made of, beside the parts'.
 	ready []health.Check
 	runs  []func(context.Context) error
@@ -110,7 +117,13 @@ func New(cfg Config) (*Server, error) {
 	if err := s.addCustomResources(); err != nil {
 		return nil, err
 	}
+	if err := s.addAggregator(); err != nil {
+		return nil, err
+	}
 	h := cfg.HTTP
+	if s.aggregator != nil {
+		h.Aggregated = s.aggregator
+	}
 	h.Catalog, h.API, h.Authenticator, h.Authorizer = cfg.Catalog, s.api, cfg.Parts.Authenticator, cfg.Parts.Authorizer
 	h.Ready = slices.Concat(h.Ready, cfg.Parts.Ready, s.ready)
 	h.Paths = s.paths(discovery.New(discovery.Config{Catalog: cfg.Catalog, ServerAddress: cfg.ServerAddress}), schemas)

@@ -24,6 +24,9 @@ import (
 // addCustomResources adds to the server what serves the objects of CustomResourceDefinitions as long as it runs, if it serves
 // definitions.
 func (s *Server) addCustomResources() error {
+	none := make(chan struct{})
+	close(none)
+	s.complete = none
 	from := &sources{from: s.cfg.Storage, rows: s.cfg.Rows}
 	gr := customresource.Definitions()
 	definitions := from.of(gr.Group, gr.Resource)
@@ -50,6 +53,7 @@ func (s *Server) addCustomResources() error {
 		},
 		Now: time.Now, UID: func() string { return string(uuid.NewUUID()) }, Log: s.cfg.HTTP.Log,
 	})
+	s.complete = c.Complete()
 	s.runs = append(s.runs, hooks.Run, c.Run)
 	s.ready = append(s.ready, health.Check{Name: "poststarthook/crd-informer-synced", Run: func(*http.Request) error {
 		if !c.Ready() {

@@ -53,6 +53,11 @@ func New(ctx context.Context, cfg Config) (*Catalog, error) {
 	return c, nil
 }
 
+// serve puts next in the place of what is served, and tells who waits for that. The caller holds mu.
+func (c *Catalog) serve(next *Snapshot) {
+	close(c.now.Swap(next).over)
+}
+
 // Snapshot is what is served now.
 func (c *Catalog) Snapshot() *Snapshot { return c.now.Load() }
 
@@ -98,7 +103,7 @@ func (c *Catalog) Add(entries ...Entry) error {
 			c.cfg.Facts.Register(registry.Prefix(r.Row), r.Store.Codec().FactsOf)
 		}
 	}
-	c.now.Store(newSnapshot(was.generation+1, all))
+	c.serve(newSnapshot(was.generation+1, all))
 	return nil
 }
 
@@ -123,13 +128,13 @@ func (c *Catalog) Replace(e Entry) error {
 	if r.Store == old.Store {
 		r.end()
 		r.ctx, r.end = old.ctx, old.end
-		c.now.Store(newSnapshot(was.generation+1, all))
+		c.serve(newSnapshot(was.generation+1, all))
 		return nil
 	}
 	if r.Store != nil {
 		c.cfg.Facts.Register(registry.Prefix(r.Row), r.Store.Codec().FactsOf)
 	}
-	c.now.Store(newSnapshot(was.generation+1, all))
+	c.serve(newSnapshot(was.generation+1, all))
 	old.end()
 	if old.Store != nil {
 		if before := registry.Prefix(old.Row); r.Store == nil || before != registry.Prefix(r.Row) {
@@ -167,7 +172,7 @@ func (c *Catalog) Remove(which ...schema.GroupResource) error {
 		}
 		kept = append(kept, r)
 	}
-	c.now.Store(newSnapshot(was.generation+1, kept))
+	c.serve(newSnapshot(was.generation+1, kept))
 	for r := range gone {
 		r.end() // before the cache goes: a watch ends as one that is over, not as one that has lost its place
 	}

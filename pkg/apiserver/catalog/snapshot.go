@@ -7,6 +7,7 @@ import (
 // Snapshot is all that is served at one moment. It does not change.
 type Snapshot struct {
 	generation uint64
+	over       chan struct{} // closed when it is not what is served any more
 	resources  []*Resource
 	routes     map[schema.GroupVersionResource]*Route
 	byName     map[schema.GroupResource]*Resource
@@ -16,7 +17,7 @@ type Snapshot struct {
 }
 
 func newSnapshot(generation uint64, all []*Resource) *Snapshot {
-	s := &Snapshot{generation: generation, resources: all, routes: map[schema.GroupVersionResource]*Route{}, byName: map[schema.GroupResource]*Resource{},
+	s := &Snapshot{generation: generation, over: make(chan struct{}), resources: all, routes: map[schema.GroupVersionResource]*Route{}, byName: map[schema.GroupResource]*Resource{},
 		groups: map[string]bool{}, byVersion: map[schema.GroupVersion][]*Route{}}
 	for _, r := range all {
 		s.byName[r.Row.GroupResource()] = r
@@ -35,6 +36,9 @@ func newSnapshot(generation uint64, all []*Resource) *Snapshot {
 
 // Generation grows with every change: what was made of a snapshot is good as long as the generation is the same.
 func (s *Snapshot) Generation() uint64 { return s.generation }
+
+// Over is closed when this is not what is served any more.
+func (s *Snapshot) Over() <-chan struct{} { return s.over }
 
 // Resources are all resources, in the order they came. The slice is shared.
 func (s *Snapshot) Resources() []*Resource { return s.resources }

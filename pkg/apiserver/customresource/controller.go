@@ -106,6 +106,9 @@ func (c *Controller) Ready() bool {
 	}
 }
 
+// Complete is closed when Ready tells so.
+func (c *Controller) Complete() <-chan struct{} { return c.ready }
+
 // Put implements follow.Handler.
 func (c *Controller) Put(_ string, obj runtime.Object) {
 	d, ok := obj.(*definition)

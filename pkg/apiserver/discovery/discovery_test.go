@@ -56,7 +56,7 @@ func TestLegacy(t *testing.T) {
 		t.Errorf("/api: %+v", v)
 	}
 	groups := decode[metav1.APIGroupList](t, get(t, d, "/apis", "")).Groups
-	if groups[0].Name != "apps" || groups[0].PreferredVersion.GroupVersion != "apps/v1" {
+	if groups[0].Name != "apiregistration.k8s.io" || groups[1].PreferredVersion.GroupVersion != "apps/v1" {
 		t.Errorf("/apis begins with %+v", groups[0])
 	}
 	core := decode[metav1.APIResourceList](t, get(t, d, "/api/v1/", ""))
@@ -93,7 +93,7 @@ func TestAggregated(t *testing.T) {
 			t.Errorf("%s: Content-Type %q", version, got)
 		}
 		list := decode[apidiscoveryv2.APIGroupDiscoveryList](t, w)
-		if list.APIVersion != "apidiscovery.k8s.io/"+version || list.Items[0].Name != "apps" || list.Items[0].Versions[0].Resources[0].Resource != "controllerrevisions" {
+		if list.APIVersion != "apidiscovery.k8s.io/"+version || list.Items[1].Name != "apps" || list.Items[1].Versions[0].Resources[0].Resource != "controllerrevisions" {
 			t.Errorf("%s: %s, first group %+v", version, list.APIVersion, list.Items[0])
 		}
 		if again := get(t, d, "/apis", accept, "If-None-Match", w.Header().Get("ETag")); again.Code != http.StatusNotModified || again.Body.Len() != 0 {

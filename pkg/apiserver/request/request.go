@@ -53,6 +53,9 @@ type Info struct {
 	FieldSelector string
 	// Parts are the path segments from the resource on: [pods web log]. A proxy subresource has its rest there too.
 	Parts []string
+	// Stream tells of a request that it lasts, where its verb and resource do not: it asks a server behind this one for a connection of
+	// another protocol.
+	Stream bool
 	// Served is what the server served when the request came: a snapshot of package catalog, which is no word of this one. The
 	// request sees it to its end, whatever is added or removed meanwhile.
 	Served any

@@ -125,5 +125,5 @@ func LongRunning(info *request.Info) bool {
 	if !info.IsResource {
 		return strings.HasPrefix(info.Path, "/debug/pprof/")
 	}
-	return info.Verb == "watch" || slices.Contains([]string{"attach", "exec", "proxy", "log", "portforward"}, info.Subresource)
+	return info.Stream || info.Verb == "watch" || slices.Contains([]string{"attach", "exec", "proxy", "log", "portforward"}, info.Subresource)
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"bonsai/pkg/apiserver/outward"
 	"bonsai/pkg/apiserver/registry"
 )
 
@@ -55,7 +56,7 @@ func New(cfg Config) (*Proxy, error) {
 		return nil, err
 	}
 	transport := func(c *tls.Config) *http.Transport {
-		return &http.Transport{DialContext: dialer(cfg.AllowLocal), TLSClientConfig: c, TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second}
+		return &http.Transport{DialContext: outward.Dialer(cfg.AllowLocal), TLSClientConfig: c, TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second}
 	}
 	return &Proxy{
 		cfg:     cfg,

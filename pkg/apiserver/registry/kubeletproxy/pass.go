@@ -8,6 +8,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/proxy"
+
+	"bonsai/pkg/apiserver/outward"
 )
 
 type passOptions struct {
@@ -20,7 +22,7 @@ type passOptions struct {
 // pass hands the exchange to location. The error is nil once an answer has begun.
 func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, location *url.URL, transport http.RoundTripper, o passOptions) error {
 	if addr, err := netip.ParseAddr(location.Hostname()); err == nil && !p.cfg.AllowLocal {
-		if err := allow(addr); err != nil {
+		if err := outward.Allow(addr); err != nil {
 			return err // the dialer would refuse it, too, in words that do not reach the client
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
+	"bonsai/pkg/apiserver/outward"
 	"bonsai/pkg/apiserver/registry"
 )
 
@@ -33,7 +34,7 @@ func (p *Proxy) Pod() registry.Connecter {
 			port = firstPort(pod)
 		}
 		if pod.Status.PodIP == "" {
-			return errNotAllowed()
+			return outward.NotAllowed()
 		}
 		host := pod.Status.PodIP
 		if port != "" {

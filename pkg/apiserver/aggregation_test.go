@@ -1,0 +1,302 @@
+package apiserver_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"bonsai/api/apiregistration"
+	"bonsai/pkg/apiserver/assemble"
+	"bonsai/pkg/apiserver/request"
+	"bonsai/pkg/apiserver/webhook/webhooktest"
+)
+
+const apiServices = "/apis/apiregistration.k8s.io/v1/apiservices"
+
+// extension is a server behind the API server: it says that it serves widgets of ext.example.com, and answers what is asked.
+type extension struct {
+	answer http.HandlerFunc
+}
+
+func (e extension) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/"); len(parts) == 3 && parts[0] == "apis" {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"%s/%s","resources":[{"name":"widgets","singularName":"widget","namespaced":true,"kind":"Widget","verbs":["get","list"]}]}`, parts[1], parts[2])
+		return
+	}
+	e.answer(w, r)
+}
+
+// startAggregating runs a server, and a Service ext in ns1 with one endpoint, whose connections go to address(): where it says it is, nobody is.
+func startAggregating(t *testing.T, address func() string, change func(*assemble.Config)) (url string, server *assemble.Server) {
+	t.Helper()
+	url, server = startServer(t, func(c *assemble.Config) {
+		c.Aggregation.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, address())
+		}
+		if change != nil {
+			change(c)
+		}
+	})
+	for _, x := range []struct{ path, body string }{
+		{"/api/v1/namespaces", `{"metadata":{"name":"ns1"}}`},
+		{"/api/v1/namespaces/ns1/services", `{"metadata":{"name":"ext"},"spec":{"clusterIP":"None","ports":[{"name":"https","port":443}]}}`},
+		{"/apis/discovery.k8s.io/v1/namespaces/ns1/endpointslices", `{"metadata":{"name":"ext-1","labels":{"kubernetes.io/service-name":"ext"}},"addressType":"IPv4",
+			"ports":[{"name":"https","port":8443}],"endpoints":[{"addresses":["192.0.2.1"]}]}`},
+	} {
+		if code, _, body := call(t, http.MethodPost, url+x.path, x.body, "Content-Type", "application/json"); code != http.StatusCreated {
+			t.Fatalf("%s: %d %s", x.path, code, body)
+		}
+	}
+	return url, server
+}
+
+// register makes the APIService of a group's v1 behind the Service ext.
+func register(t *testing.T, url, group string, ca []byte) string {
+	t.Helper()
+	name := "v1." + group
+	trust := `"insecureSkipTLSVerify":true`
+	if ca != nil {
+		trust = `"caBundle":"` + base64.StdEncoding.EncodeToString(ca) + `"`
+	}
+	body := fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"group":%q,"version":"v1","groupPriorityMinimum":1000,"versionPriority":10,"service":{"namespace":"ns1","name":"ext"},%s}}`, name, group, trust)
+	if code, _, answer := call(t, http.MethodPost, url+apiServices, body, "Content-Type", "application/json"); code != http.StatusCreated {
+		t.Fatalf("%s: %d %s", name, code, answer)
+	}
+	return name
+}
+
+// await watches an APIService until it is as wanted.
+func await(t *testing.T, url, name string, wanted func(*v1.APIService) bool) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+apiServices+"?watch=1&fieldSelector=metadata.name%3D"+name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := plain("admin").Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	last := ""
+	for d := json.NewDecoder(answer.Body); ; {
+		var e struct {
+			Type   string
+			Object v1.APIService
+		}
+		if err := d.Decode(&e); err != nil {
+			t.Fatalf("%s did not come to be as wanted: %s: %v", name, last, err)
+		}
+		if e.Type != "DELETED" && wanted(&e.Object) {
+			return
+		}
+		last = fmt.Sprintf("%s %+v", e.Type, e.Object.Status.Conditions)
+	}
+}
+
+// because wants the condition Available with a reason.
+func because(reason, in string) func(*v1.APIService) bool {
+	return func(s *v1.APIService) bool {
+		c := apiregistration.Condition(s)
+		return c != nil && c.Reason == reason && strings.Contains(c.Message, in)
+	}
+}
+
+// The APIServices of what the server serves itself, and of custom resources, are there without anybody's doing.
+func TestAutoregistration(t *testing.T) {
+	t.Parallel()
+	url := start(t, nil)
+	for _, name := range []string{"v1.", "v1.apps", "v1.rbac.authorization.k8s.io"} {
+		await(t, url, name, func(s *v1.APIService) bool {
+			return s.Labels["kube-aggregator.kubernetes.io/automanaged"] == "onstart" && s.Spec.Service == nil && because("Local", "")(s)
+		})
+	}
+	const crd = `{"metadata":{"name":"foos.example.com"},"spec":{"group":"example.com","scope":"Cluster","names":{"plural":"foos","singular":"foo","kind":"Foo","listKind":"FooList"},
+		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`
+	definitions := url + "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	if code, _, body := call(t, http.MethodPost, definitions, crd, "Content-Type", "application/json"); code != http.StatusCreated {
+		t.Fatal(body)
+	}
+	managed := func(s *v1.APIService) bool {
+		return s.Labels["kube-aggregator.kubernetes.io/automanaged"] == "true" && s.Spec.GroupPriorityMinimum == 1000 && s.Spec.VersionPriority == 100
+	}
+	await(t, url, "v1.example.com", managed)
+	var before v1.APIService
+	_, _, body := call(t, http.MethodGet, url+apiServices+"/v1.example.com", "")
+	if err := json.Unmarshal([]byte(body), &before); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, body := call(t, http.MethodDelete, url+apiServices+"/v1.example.com", ""); code != http.StatusOK {
+		t.Fatal(body)
+	}
+	await(t, url, "v1.example.com", func(s *v1.APIService) bool { return s.UID != before.UID && managed(s) })
+	if code, _, body := call(t, http.MethodPatch, url+apiServices+"/v1.example.com", `{"spec":{"versionPriority":1}}`, "Content-Type", "application/merge-patch+json"); code != http.StatusOK {
+		t.Fatal(body)
+	}
+	await(t, url, "v1.example.com", managed)
+}
+
+// Requests go to the server behind a Service, in the name of who asks, and what is unavailable says so.
+func TestAggregatedServer(t *testing.T) {
+	t.Parallel()
+	asked := make(chan *http.Request, 10)
+	ext := webhooktest.NewServer(t, extension{func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked <- r
+		w.WriteHeader(http.StatusTeapot)
+		fmt.Fprintf(w, "%s %s %s", r.Method, r.URL, body)
+	}}, "ext.ns1.svc")
+	url, _ := startAggregating(t, ext.Addr, nil)
+	name := register(t, url, "ext.example.com", ext.CABundle)
+	await(t, url, name, because("Passed", "all checks passed"))
+	at := url + "/apis/ext.example.com/v1/namespaces/ns1/widgets/w1"
+	code, _, body := call(t, http.MethodPut, at+"?a=b", `{"x":1}`, "Content-Type", "application/json", "X-Remote-User", "root", "X_Remote_Group", "system:masters")
+	if code != http.StatusTeapot || body != `PUT /apis/ext.example.com/v1/namespaces/ns1/widgets/w1?a=b {"x":1}` {
+		t.Errorf("%d %s", code, body)
+	}
+	r := <-asked
+	if h := r.Header; h.Get("X-Remote-User") != "admin" || len(h.Values("X-Remote-User")) != 1 || h.Get("X-Remote-Group") != "" || h.Get("X_Remote_Group") != "" || h.Get("X-Forwarded-For") == "" ||
+		h.Get("X-Forwarded-Uri") != "/apis/ext.example.com/v1/namespaces/ns1/widgets/w1" || r.Host != "192.0.2.1:8443" {
+		t.Errorf("asked with %v at %s", h, r.Host)
+	}
+	other, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := plain("jane").Do(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close() //nolint:errcheck // only the code counts
+	if answer.StatusCode != http.StatusForbidden || len(asked) != 0 {
+		t.Errorf("who may not: %d, %d requests came through", answer.StatusCode, len(asked))
+	}
+	if code, _, body := call(t, http.MethodGet, url+"/apis/ext.example.com/v1", ""); code != http.StatusOK || !strings.Contains(body, `"widgets"`) {
+		t.Errorf("its discovery: %d %s", code, body)
+	}
+	if code, _, _ := call(t, http.MethodGet, url+"/apis/ext.example.com/v1/namespaces/ns1/widgets/%2e%2e/x", ""); code != http.StatusBadRequest || len(asked) != 0 {
+		t.Errorf("dots: %d", code)
+	}
+	slice := url + "/apis/discovery.k8s.io/v1/namespaces/ns1/endpointslices/ext-1"
+	if code, _, body := call(t, http.MethodDelete, slice, ""); code != http.StatusOK {
+		t.Fatal(body)
+	}
+	await(t, url, name, because("EndpointsNotFound", ""))
+	if code, _, body := call(t, http.MethodGet, at, ""); code != http.StatusServiceUnavailable || body != "service unavailable\n" {
+		t.Errorf("without endpoints: %d %s", code, body)
+	}
+	if code, _, body := call(t, http.MethodPatch, url+apiServices+"/"+name, `{"spec":{"service":null,"caBundle":null}}`, "Content-Type", "application/merge-patch+json"); code != http.StatusOK {
+		t.Fatal(body)
+	}
+	await(t, url, name, because("Local", ""))
+	if code, _, _ := call(t, http.MethodGet, at, ""); code != http.StatusNotFound {
+		t.Errorf("nobody serves it: %d", code)
+	}
+}
+
+// What a server behind this one must not do to it or to clients.
+func TestAggregatedAttacks(t *testing.T) {
+	t.Parallel()
+	ext := webhooktest.NewServer(t, extension{func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/redirect"):
+			http.Redirect(w, r, "https://127.0.0.1:2379/v3/kv/range", http.StatusFound)
+		case strings.HasSuffix(r.URL.Path, "/upgrade"):
+			conn, rw, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				return
+			}
+			defer conn.Close() //nolint:errcheck // the client sees it
+			fmt.Fprint(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"+r.Header.Get("X-Remote-User")+"\n")
+			rw.Flush() //nolint:errcheck // the client sees it
+			io.Copy(conn, rw)
+		}
+	}}, "ext.ns1.svc")
+	url, _ := startAggregating(t, ext.Addr, nil)
+	await(t, url, register(t, url, "ext.example.com", nil), because("Passed", ""))
+	base := url + "/apis/ext.example.com/v1/widgets/"
+	if code, h, body := call(t, http.MethodGet, base+"redirect", ""); code != http.StatusBadGateway || h.Get("Location") != "" {
+		t.Errorf("a redirect: %d %v %s", code, h, body)
+	}
+	wrong := register(t, url, "wrong.example.com", webhooktest.NewServer(t, http.NotFoundHandler()).CABundle)
+	await(t, url, wrong, because("FailedDiscoveryCheck", "x509: certificate signed by unknown authority"))
+
+	// Any subresource may be one that is upgraded.
+	conn := upgrade(t, base+"upgrade")
+	got, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil || got != "admin\n" {
+		t.Errorf("an upgraded connection: %q, %v", got, err)
+	}
+}
+
+// upgrade asks for another protocol, as admin, and returns the connection behind the answer's header.
+func upgrade(t *testing.T, url string) io.ReadWriteCloser {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Connection", "Upgrade")
+	r.Header.Set("Upgrade", "echo")
+	c := plain("admin")
+	c.Transport.(as).next.(*http.Transport).ForceAttemptHTTP2 = false
+	answer, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, ok := answer.Body.(io.ReadWriteCloser)
+	if answer.StatusCode != http.StatusSwitchingProtocols || !ok {
+		t.Fatalf("%s", answer.Status)
+	}
+	t.Cleanup(func() { body.Close() }) //nolint:errcheck // it is over
+	return body
+}
+
+// byProxy believes whoever names a user, as a server believes its front proxy.
+type byProxy struct{ byHeader }
+
+func (b byProxy) Authenticate(r *http.Request) (*request.User, error) {
+	if name := r.Header.Get("X-Remote-User"); name != "" {
+		return &request.User{Name: "admin"}, nil
+	}
+	return b.byHeader.Authenticate(r)
+}
+
+// An APIService that leads back to the server itself goes round once, and says so.
+func TestAggregationLoop(t *testing.T) {
+	t.Parallel()
+	var self string
+	url, _ := startAggregating(t, func() string { return self }, func(c *assemble.Config) {
+		c.Parts.Authenticator = byProxy{}
+		self = c.HTTP.Listener.Addr().String()
+	})
+	name := register(t, url, "loop.example.com", nil)
+	await(t, url, name, because("FailedDiscoveryCheck", "508: the APIService leads back to this API server"))
+	if code, _, _ := call(t, http.MethodGet, url+"/apis/loop.example.com/v1/x", ""); code != http.StatusServiceUnavailable {
+		t.Errorf("%d", code)
+	}
+}
+
+// Nothing goes to the server's own machine, whatever a Service says.
+func TestAggregationStaysAway(t *testing.T) {
+	t.Parallel()
+	url, _ := startAggregating(t, nil, func(c *assemble.Config) { c.Aggregation.Dial, c.Aggregation.ByAddress = nil, true })
+	local := `{"metadata":{"name":"local"},"spec":{"type":"ExternalName","externalName":"localhost"}}`
+	if code, _, body := call(t, http.MethodPost, url+"/api/v1/namespaces/ns1/services", local, "Content-Type", "application/json"); code != http.StatusCreated {
+		t.Fatal(body)
+	}
+	name := register(t, url, "local.example.com", nil)
+	if code, _, body := call(t, http.MethodPatch, url+apiServices+"/"+name, `{"spec":{"service":{"name":"local"}}}`, "Content-Type", "application/merge-patch+json"); code != http.StatusOK {
+		t.Fatal(body)
+	}
+	await(t, url, name, because("FailedDiscoveryCheck", "address not allowed"))
+}
