@@ -45,7 +45,7 @@ func (m *Manager) shortApply(w writes, by registry.Writer, live runtime.Object, 
 	if gvk := w.row.GVK.GroupKind().WithVersion(w.version); gvk != w.row.StoredGVK() || gvk != config.GroupVersionKind() {
 		return nil, errUnusual
 	}
-	if clientSide(by, config) {
+	if dynamic(w.row) || clientSide(by, config) {
 		return nil, errUnusual
 	}
 	c, err := m.comparer(w)

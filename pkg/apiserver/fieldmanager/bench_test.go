@@ -1,6 +1,7 @@
 package fieldmanager
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 	"time"
@@ -143,5 +144,41 @@ func BenchmarkApply(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkDynamic is what managed fields cost a write of an object of no Go type, in short and by the library.
+func BenchmarkDynamic(b *testing.B) {
+	m := newManager(b)
+	row, _ := thingRow(b)
+	made := thing(`,"spec":{"size":3,"on":true,"word":"w","labels":{"app":"bench","tier":"front"},"ports":[{"port":8080,"protocol":"TCP"},{"port":9090,"protocol":"TCP"}],"plain":[{"a":"1"},{"a":"2"}]}`)
+	by := registry.Writer{Name: "bench", Version: "v1", At: time.Now()}
+	if err := m.long(b.Context(), writes{row, "v1", ""}, by, nil, made); err != nil {
+		b.Fatal(err)
+	}
+	ready := made.DeepCopy()
+	ready.Object["status"] = map[string]any{"ready": int64(2), "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
+	for _, c := range []struct {
+		name string
+		w    writes
+		live runtime.Object
+		obj  *unstructured.Unstructured
+	}{{"create", writes{row, "v1", ""}, nil, made}, {"status", writes{row, "v1", "status"}, made, ready}} {
+		by := by
+		by.Subresource = c.w.subresource
+		for name, way := range map[string]func(context.Context, writes, registry.Writer, runtime.Object, runtime.Object) error{"short": m.short, "library": m.long} {
+			b.Run(c.name+"/"+name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					obj := c.obj.DeepCopy()
+					if c.live == nil {
+						obj.SetManagedFields(nil)
+					}
+					if err := way(b.Context(), c.w, by, c.live, obj); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }

@@ -33,9 +33,12 @@ type walk struct {
 
 func (w *walk) visit(c *comparer, was, now reflect.Value) error {
 	was, now = pointed(was), pointed(now)
+	form, err := c.formOf(was, now)
+	if err != nil {
+		return err
+	}
 	var some bool
-	var err error
-	switch c.form {
+	switch form {
 	case structure:
 		some, err = w.structure(c, was, now)
 		some = some || len(c.without) > 0
@@ -69,7 +72,7 @@ func (w *walk) below(c *comparer, element fieldpath.PathElement, was, now reflec
 func (w *walk) structure(c *comparer, was, now reflect.Value) (some bool, err error) {
 	for i := range c.fields {
 		f := &c.fields[i]
-		a, b := field(f.entry, was), field(f.entry, now)
+		a, b := f.of(was), f.of(now)
 		if !a.IsValid() && !b.IsValid() {
 			continue
 		}
@@ -81,16 +84,18 @@ func (w *walk) structure(c *comparer, was, now reflect.Value) (some bool, err er
 	return some, nil
 }
 
-// field returns a field, or a zero Value if JSON leaves it out.
-func field(entry *value.FieldCacheEntry, of reflect.Value) reflect.Value {
-	if !of.IsValid() || of.Kind() != reflect.Struct {
-		return reflect.Value{}
+// of returns a field, or a zero Value if JSON leaves it out.
+func (p *place) of(v reflect.Value) reflect.Value {
+	switch v.Kind() {
+	case reflect.Struct:
+		if v = p.entry.GetFrom(v); p.entry.CanOmit(v) {
+			return reflect.Value{}
+		}
+		return v
+	case reflect.Map:
+		return v.MapIndex(p.key)
 	}
-	v := entry.GetFrom(of)
-	if entry.CanOmit(v) {
-		return reflect.Value{}
-	}
-	return v
+	return reflect.Value{}
 }
 
 // granular visits the values of maps and tells whether there is any.
@@ -136,20 +141,20 @@ func (w *walk) list(c *comparer, was, now reflect.Value) (some bool, err error) 
 		return false, err
 	}
 	for i, name := range a {
-		var other reflect.Value
+		one, other := pointed(was.Index(i)), reflect.Value{}
 		if j := find(b, name, i); j >= 0 {
-			other = now.Index(j)
-			if equal(was.Index(i), other) {
+			if other = pointed(now.Index(j)); equal(one, other) {
 				continue
 			}
 		}
-		if err := w.below(c.element, c.pathElement(was.Index(i)), was.Index(i), other); err != nil {
+		if err := w.below(c.element, c.pathElement(one), one, other); err != nil {
 			return true, err
 		}
 	}
 	for i, name := range b {
 		if find(a, name, i) < 0 {
-			if err := w.below(c.element, c.pathElement(now.Index(i)), reflect.Value{}, now.Index(i)); err != nil {
+			one := pointed(now.Index(i))
+			if err := w.below(c.element, c.pathElement(one), reflect.Value{}, one); err != nil {
 				return true, err
 			}
 		}
@@ -179,7 +184,7 @@ func (c *comparer) names(list reflect.Value) ([]string, error) {
 	}
 	names := make([]string, n)
 	for i := range names {
-		name := c.name(list.Index(i))
+		name := c.name(pointed(list.Index(i)))
 		if name == "" || slices.Contains(names[:i], name) {
 			return nil, errUnusual
 		}
@@ -197,7 +202,13 @@ func (c *comparer) name(element reflect.Value) string {
 // keysOf are the keys of an element in the order of c.keys; that of a set's is itself.
 func (c *comparer) keysOf(room []any, element reflect.Value) []any {
 	if c.form == set {
-		return append(room, element.String())
+		switch {
+		case element.Kind() == reflect.String:
+			return append(room, element.String())
+		case element.CanInt():
+			return append(room, element.Int())
+		}
+		return append(room, nil)
 	}
 	for i := range c.keys {
 		room = append(room, c.keys[i].of(element))
@@ -235,8 +246,13 @@ func (c *comparer) configKeys(config any) ([]any, error) {
 // joined are keys as one string; "" if there is none, or one that is unusual.
 func (c *comparer) joined(keys []any) string {
 	if c.form == set {
-		s, _ := keys[0].(string)
-		return "=" + s
+		switch v := keys[0].(type) {
+		case string:
+			return "=" + v
+		case int64:
+			return "#" + strconv.FormatInt(v, 10)
+		}
+		return ""
 	}
 	var b strings.Builder
 	for i, key := range keys {
@@ -255,7 +271,7 @@ func (c *comparer) joined(keys []any) string {
 
 // of returns an element's key: a string, an int64, nil if it has none, anything else if it is of another type.
 func (k *keyField) of(element reflect.Value) any {
-	v := pointed(field(k.entry, element))
+	v := pointed(k.place.of(element))
 	switch {
 	case !v.IsValid():
 		return k.otherwise()
@@ -298,10 +314,42 @@ func (c *comparer) elementOf(keys []any) fieldpath.PathElement {
 
 // pointed is what v points to; v if it points to nothing.
 func pointed(v reflect.Value) reflect.Value {
-	for v.Kind() == reflect.Pointer && !v.IsNil() {
+	for (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && !v.IsNil() {
 		v = v.Elem()
 	}
 	return v
+}
+
+// formOf is the form of two values of c, of which one may be missing. errUnusual: values of no Go type do not fit it.
+func (c *comparer) formOf(was, now reflect.Value) (form, error) {
+	if !c.dynamic || c.form == leaf {
+		return c.form, nil
+	}
+	form := c.form
+	for _, v := range []reflect.Value{was, now} {
+		if !v.IsValid() {
+			continue
+		}
+		switch isMap := v.Kind() == reflect.Map; form {
+		case structure, granular:
+			if !isMap {
+				return form, errUnusual
+			}
+		case deduced:
+			if form = leaf; isMap {
+				form = granular
+			}
+		case leaf:
+			if isMap {
+				return form, errUnusual
+			}
+		default:
+			if v.Kind() != reflect.Slice {
+				return form, errUnusual
+			}
+		}
+	}
+	return form, nil
 }
 
 // size is the number of elements of a map or list, 0 for what is none.

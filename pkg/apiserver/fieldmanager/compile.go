@@ -16,7 +16,9 @@ type comparer struct {
 	own bool
 	// fields are those of a structure, in the order of their names, but for those that nobody owns.
 	fields  []fieldComparer
-	without []*value.FieldCacheEntry
+	without []place
+	// dynamic tells that values are of no Go type: maps, lists and scalars of decoded JSON, which may not fit the schema.
+	dynamic bool
 	// element compares the values of a map, or the elements of a list.
 	element *comparer
 	// keys tell the elements of a keyed list apart.
@@ -30,12 +32,19 @@ const (
 	structure             // a struct, field by field
 	granular              // a map, value by value
 	keyed                 // a list of structs, each with its keys
-	set                   // a list of strings, each its own key
+	set                   // a list of strings or whole numbers, each its own key
+	deduced               // of no schema: granular if it is a map, else a leaf
 )
+
+// place is where a field is: in a struct, or in a map under a key.
+type place struct {
+	entry *value.FieldCacheEntry
+	key   reflect.Value
+}
 
 type fieldComparer struct {
 	*comparer
-	entry   *value.FieldCacheEntry
+	place
 	element fieldpath.PathElement
 	// name is the field's in a set's JSON, with the colon.
 	name string
@@ -43,8 +52,8 @@ type fieldComparer struct {
 
 // keyField is a field of an element that is part of its key.
 type keyField struct {
-	name  string
-	entry *value.FieldCacheEntry
+	name string
+	place
 	// implied is the key of an element that does not give it; nil: the element goes without.
 	implied any
 }
@@ -63,11 +72,11 @@ type compiled struct {
 	name, relationship string
 }
 
-// newComparer makes the comparer of a kind in one version. It is nil for objects that are no Go structs, or whose schema does
-// not fit them.
+// newComparer makes the comparer of a kind in one version. It is nil for objects whose schema does not fit them, or is beyond
+// comparers.
 func (m *Manager) newComparer(w writes) (*comparer, error) {
 	if dynamic(w.row) {
-		return nil, nil
+		return m.newDynamicComparer(w)
 	}
 	gvk := w.row.GVK.GroupKind().WithVersion(w.version)
 	obj, err := converter{row: w.row}.New(gvk)
@@ -143,7 +152,7 @@ func (c *compiler) structure(out *comparer, t reflect.Type, m *schema.Map, path 
 		element := fieldpath.PathElement{FieldName: &entry.JsonName}
 		at := append(path.Copy(), element)
 		if c.without.Has(at) {
-			out.without = append(out.without, entry)
+			out.without = append(out.without, place{entry: entry})
 			continue
 		}
 		field, ok := m.FindField(entry.JsonName)
@@ -158,7 +167,7 @@ func (c *compiler) structure(out *comparer, t reflect.Type, m *schema.Map, path 
 		if err != nil {
 			return err
 		}
-		out.fields = append(out.fields, fieldComparer{inner, entry, element, name})
+		out.fields = append(out.fields, fieldComparer{inner, place{entry: entry}, element, name})
 	}
 	return nil
 }
@@ -188,7 +197,7 @@ func (c *compiler) list(out *comparer, t reflect.Type, l *schema.List, path fiel
 		if entries[name] == nil {
 			return fmt.Errorf("%s has no key %s", path, name)
 		}
-		out.keys = append(out.keys, keyField{name, entries[name], field.Default})
+		out.keys = append(out.keys, keyField{name, place{entry: entries[name]}, field.Default})
 	}
 	return c.elements(out, t, l.ElementType, path)
 }

@@ -114,13 +114,13 @@ func (w *configuration) structure(c *comparer, want map[string]any, slot reflect
 			return err
 		}
 	}
-	for _, entry := range c.without {
-		v, ok := want[entry.JsonName]
+	for _, p := range c.without {
+		v, ok := want[p.entry.JsonName]
 		if !ok {
 			continue
 		}
 		known++
-		if err := w.unowned(entry, v, slot); err != nil {
+		if err := w.unowned(p.entry, v, slot); err != nil {
 			return err
 		}
 	}

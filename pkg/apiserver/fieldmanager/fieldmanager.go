@@ -2,7 +2,7 @@
 //
 // Upstream's own library (apimachinery's managedfields on structured-merge-diff) does it for every request that is rare: it
 // compares objects through an OpenAPI schema and reads and writes all field sets. What nearly every write of a cluster is, an
-// update in the stored version by a client that leaves managedFields alone, is done in short: the Go values are compared
+// update in the stored version by a client that leaves managedFields alone, is done in short: the Go values, or the values of decoded JSON, are compared
 // directly, what a new object has is written without making a set, field sets are read once for all objects that have the same, and those that do not change are not rewritten.
 // An apply that takes nothing from anybody is done so, too. Both give the same objects and entries, which tests with random histories
 // check.

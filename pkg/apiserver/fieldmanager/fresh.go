@@ -52,12 +52,16 @@ func (w *fresh) value(c *comparer, was, now reflect.Value) (owned bool, err erro
 
 // parts writes the parts of a value and tells whether there is any, also if nobody owns it.
 func (w *fresh) parts(c *comparer, was, now reflect.Value) (some bool, err error) {
-	switch c.form {
+	form, err := c.formOf(was, now)
+	if err != nil {
+		return false, err
+	}
+	switch form {
 	case structure:
 		some = len(c.without) > 0
 		for i := range c.fields {
 			f := &c.fields[i]
-			a, b := field(f.entry, was), field(f.entry, now)
+			a, b := f.of(was), f.of(now)
 			if !a.IsValid() && !b.IsValid() {
 				continue
 			}
@@ -151,7 +155,8 @@ func (c *comparer) elementsOf(list reflect.Value) ([]element, error) {
 	}
 	out := make([]element, size(list))
 	for i := range out {
-		out[i] = element{c.pathElement(list.Index(i)), list.Index(i)}
+		v := pointed(list.Index(i))
+		out[i] = element{c.pathElement(v), v}
 	}
 	slices.SortFunc(out, func(a, b element) int { return a.element.Compare(b.element) })
 	return out, nil

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"bonsai/pkg/apiserver/registry"
@@ -127,7 +128,7 @@ func (m *Manager) comparer(w writes) (*comparer, error) {
 	return c, err
 }
 
-// versioned returns the comparer of w, and the structs that it compares: the objects, which are of the stored kind, in the version
+// versioned returns the comparer of w, and the structs or maps that it compares: the objects, which are of the stored kind, in the version
 // of w. was is the zero value if there is no live object.
 func (m *Manager) versioned(ctx context.Context, w writes, live, obj runtime.Object) (c *comparer, was, now reflect.Value, err error) {
 	if c, err = m.comparer(w); err != nil {
@@ -146,6 +147,13 @@ func (m *Manager) versioned(ctx context.Context, w writes, live, obj runtime.Obj
 				return nil, was, now, err
 			}
 		}
+	}
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		now, was = reflect.ValueOf(u.Object), reflect.ValueOf(map[string]any{"metadata": map[string]any{}}) // as nobody owns metadata itself
+		if live, ok := live.(*unstructured.Unstructured); ok {
+			was = reflect.ValueOf(live.Object)
+		}
+		return c, was, now, nil
 	}
 	now = reflect.ValueOf(obj)
 	if now.Kind() != reflect.Pointer || now.Elem().Kind() != reflect.Struct {
