@@ -16,6 +16,7 @@ import (
 	"bonsai/pkg/controller/disruption"
 	"bonsai/pkg/controller/endpoints"
 	"bonsai/pkg/controller/endpointslice"
+	"bonsai/pkg/controller/endpointslicemirroring"
 	"bonsai/pkg/controller/garbagecollector"
 	"bonsai/pkg/controller/namespace"
 	"bonsai/pkg/controller/nodeipam"
@@ -65,6 +66,9 @@ func entries() []entry {
 		{name: "endpointslice-controller", alias: "endpointslice", account: "endpointslice-controller", build: func(o *options, d controller.Deps) (runner, error) {
 			return endpointslice.New(d, o.maxEndpointsPerSlice)
 		}},
+		{name: "endpointslice-mirroring-controller", alias: "endpointslicemirroring", account: "endpointslicemirroring-controller", build: func(o *options, d controller.Deps) (runner, error) {
+			return endpointslicemirroring.New(d, o.mirroring)
+		}},
 		{name: "endpoints-controller", alias: "endpoint", account: "endpoint-controller", build: plain(endpoints.New)},
 		{name: "namespace-controller", alias: "namespace", account: "namespace-controller", build: plain(namespace.New)},
 		{name: "serviceaccount-token-controller", alias: "serviceaccount-token", build: buildTokens},
@@ -93,7 +97,7 @@ func elsewhere() []string {
 		"certificatesigningrequest-cleaner-controller", "ttl-controller", "ttl-after-finished-controller", "ephemeral-volume-controller",
 		"persistentvolume-binder-controller", "persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
 		"persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller", "legacy-serviceaccount-token-cleaner-controller",
-		"bootstrap-signer-controller", "bootstrapsigner", "endpointslice-mirroring-controller", "validatingadmissionpolicy-status-controller",
+		"bootstrap-signer-controller", "bootstrapsigner", "validatingadmissionpolicy-status-controller",
 		"service-cidr-controller", "storage-version-migrator-controller", "resourceclaim-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"service-lb-controller", "node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",
 		"job", "cronjob", "horizontalpodautoscaling", "csrsigning", "csrapproving", "csrcleaner", "ttl", "ttl-after-finished",

@@ -538,10 +538,11 @@ func TestConcurrency(t *testing.T) {
 		flag   string
 		preset int
 	}{
-		"deployment-controller": {"deployment", 5}, "replicaset-controller": {"replicaset", 5}, "replicationcontroller-controller": {"rc", 5},
-		"daemonset-controller": {"daemonset", 2}, "statefulset-controller": {"statefulset", 5}, "endpoints-controller": {"endpoint", 5},
-		"endpointslice-controller": {"service-endpoint", 5}, "namespace-controller": {"namespace", 10}, "garbage-collector-controller": {"gc", 20},
-		"resourcequota-controller": {"resource-quota", 5}, "serviceaccount-token-controller": {"serviceaccount-token", 5},
+		"deployment-controller": {"concurrent-deployment", 5}, "replicaset-controller": {"concurrent-replicaset", 5}, "replicationcontroller-controller": {"concurrent-rc", 5},
+		"daemonset-controller": {"concurrent-daemonset", 2}, "statefulset-controller": {"concurrent-statefulset", 5}, "endpoints-controller": {"concurrent-endpoint", 5},
+		"endpointslice-controller": {"concurrent-service-endpoint", 5}, "endpointslice-mirroring-controller": {"mirroring-concurrent-service-endpoint", 5},
+		"namespace-controller": {"concurrent-namespace", 10}, "garbage-collector-controller": {"concurrent-gc", 20},
+		"resourcequota-controller": {"concurrent-resource-quota", 5}, "serviceaccount-token-controller": {"concurrent-serviceaccount-token", 5},
 	}
 	for _, e := range entries() {
 		o, fs := &options{}, pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -556,7 +557,7 @@ func TestConcurrency(t *testing.T) {
 		if n := o.workersOf(e); n != want.preset {
 			t.Errorf("%s works on %d at once, want %d", e.name, n, want.preset)
 		}
-		if err := fs.Parse([]string{"--concurrent-" + want.flag + "-syncs=7"}); err != nil || o.workersOf(e) != 7 {
+		if err := fs.Parse([]string{"--" + want.flag + "-syncs=7"}); err != nil || o.workersOf(e) != 7 {
 			t.Errorf("%s works on %d at once: %v", e.name, o.workersOf(e), err)
 		}
 	}

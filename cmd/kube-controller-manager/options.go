@@ -12,6 +12,7 @@ import (
 	"bonsai/cmd/internal/election"
 	"bonsai/cmd/internal/guard"
 	"bonsai/cmd/internal/profiling"
+	"bonsai/pkg/controller/endpointslicemirroring"
 	"bonsai/pkg/controller/nodelifecycle"
 )
 
@@ -40,6 +41,7 @@ type options struct {
 	collectGarbage                 bool
 	terminatedPodThreshold         int
 	maxEndpointsPerSlice           int
+	mirroring                      endpointslicemirroring.Config
 	workers                        map[string]*int
 }
 
@@ -67,6 +69,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.maskSize6, "node-cidr-mask-size-ipv6", 0, "Mask size of a node's IPv6 pod CIDR. Default is 64.")
 	fs.IntVar(&o.terminatedPodThreshold, "terminated-pod-gc-threshold", 12500, "Number of terminated pods that may exist before the oldest are deleted; 0 and less disables it.")
 	fs.IntVar(&o.maxEndpointsPerSlice, "max-endpoints-per-slice", 100, "The most endpoints put into one EndpointSlice, 1 to 1000.")
+	fs.IntVar(&o.mirroring.MaxPerSubset, "mirroring-max-endpoints-per-subset", 1000, "The most addresses of a subset of Endpoints that are mirrored to EndpointSlices, 1 to 1000.")
+	fs.DurationVar(&o.mirroring.Batch, "mirroring-endpointslice-updates-batch-period", 0, "How long a change of Endpoints waits for more of them before it is mirrored.")
 	fs.DurationVar(&o.quotaPeriod, "resource-quota-sync-period", 5*time.Minute, "How often the usage of every quota is counted again although nothing seems to have changed.")
 	fs.BoolVar(&o.collectGarbage, "enable-garbage-collector", true, "Delete objects whose owners are gone.")
 	o.addNodeFlags(fs)
@@ -99,6 +103,7 @@ func (o *options) addWorkerFlags(fs *pflag.FlagSet) {
 		{"concurrent-statefulset-syncs", "statefulset-controller", 5},
 		{"concurrent-endpoint-syncs", "endpoints-controller", 5},
 		{"concurrent-service-endpoint-syncs", "endpointslice-controller", 5},
+		{"mirroring-concurrent-service-endpoint-syncs", "endpointslice-mirroring-controller", 5},
 		{"concurrent-namespace-syncs", "namespace-controller", 10},
 		{"concurrent-gc-syncs", "garbage-collector-controller", 20},
 		{"concurrent-resource-quota-syncs", "resourcequota-controller", 5},
@@ -125,7 +130,7 @@ func accepted() daemon.Accepted {
 			"feature-gates", "cert-dir", "min-resync-period", "kube-api-content-type", "flex-volume-plugin-dir",
 			"horizontal-pod-autoscaler-sync-period", "pvclaimbinder-sync-period", "route-reconciliation-period", "attach-detach-reconcile-sync-period",
 			"concurrent-job-syncs", "concurrent-cron-job-syncs",
-			"concurrent-service-syncs", "concurrent-ttl-after-finished-syncs", "mirroring-concurrent-service-endpoint-syncs",
+			"concurrent-service-syncs", "concurrent-ttl-after-finished-syncs",
 			"namespace-sync-period", "vmodule", "controller-start-interval",
 		},
 		Switches: []string{"configure-cloud-routes", "authentication-tolerate-lookup-failure", "enable-dynamic-provisioning", "permit-port-sharing"},
@@ -160,6 +165,12 @@ func (o *options) validate() error {
 	}
 	if o.maxEndpointsPerSlice < 1 || o.maxEndpointsPerSlice > 1000 {
 		bad("--max-endpoints-per-slice must be between 1 and 1000, not %d", o.maxEndpointsPerSlice)
+	}
+	if n := o.mirroring.MaxPerSubset; n < 1 || n > 1000 {
+		bad("--mirroring-max-endpoints-per-subset must be between 1 and 1000, not %d", n)
+	}
+	if o.mirroring.Batch < 0 {
+		bad("--mirroring-endpointslice-updates-batch-period must not be negative, not %s", o.mirroring.Batch)
 	}
 	errs = append(errs, o.serving.Validate(), o.limits.Validate(), o.elect.Validate())
 	for name, n := range o.workers {

@@ -23,7 +23,6 @@ var missing = []feature{
 	{"certificate signing requests", regexp.MustCompile(`\] Certificates API `)},
 	{"Ingress and IngressClass", regexp.MustCompile(`\] Ingress`)},
 	{"ServiceCIDR and IPAddress", regexp.MustCompile(`\] ServiceCIDR and IPAddress API `)},
-	{"mirrored endpoint slices", regexp.MustCompile(`\] EndpointSliceMirroring `)},
 	{"storage classes and CSI", regexp.MustCompile(`\] (StorageClasses|VolumeAttributesClass|VolumeAttachment|CSI\w+) `)},
 	{"dynamic resource allocation", regexp.MustCompile(`\[DRA\]`)},
 	{"resize of running pods", regexp.MustCompile(`\] Pod InPlace Resize`)},

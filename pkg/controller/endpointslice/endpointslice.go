@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/endpointslice/topologycache"
 
 	"bonsai/pkg/apiclient"
@@ -38,12 +36,8 @@ type Controller struct {
 	writes      *apiclient.Resource[*discoveryv1.EndpointSlice]
 	triggers    *backends.Triggers
 	topology    *topology
+	written     *backends.Written
 	loop        *controller.Loop[controller.Key]
-
-	mu sync.Mutex
-	// written has, per Service, the resourceVersion of the last write of each slice ("" for a deletion). Until the cache
-	// has caught up with it, reconciling would repeat what is done.
-	written map[controller.Key]map[string]string
 }
 
 // New returns the controller; a slice gets at most maxPerSlice endpoints (100 is Kubernetes' default).
@@ -56,7 +50,7 @@ func New(d controller.Deps, maxPerSlice int) (*Controller, error) {
 		namespaces: controller.InformerFor(d.Informers, core.Namespaces),
 		slices:     controller.InformerFor(d.Informers, discovery.EndpointSlices),
 		writes:     discovery.EndpointSlices(d.Client),
-		written:    map[controller.Key]map[string]string{},
+		written:    backends.NewWritten(),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpointslice", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	var err error
@@ -108,7 +102,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	}
 	seen := c.slices.Seen()
 	have := slices.DeleteFunc(controller.SlicesOf(c.slices, key), func(s *discoveryv1.EndpointSlice) bool { return s.Labels[discoveryv1.LabelManagedBy] != managedBy })
-	caughtUp := c.caughtUp(key, have, seen)
+	caughtUp := c.written.CaughtUp(key, have, seen)
 	svc, ok := c.services.Get(key)
 	if !ok {
 		c.triggers.Forget(key)
@@ -193,20 +187,20 @@ func (c *Controller) apply(ctx context.Context, key controller.Key, svc *corev1.
 		if err != nil {
 			return c.failed(svc, fmt.Errorf("creating an EndpointSlice for Service %s: %w", key, err))
 		}
-		c.remember(key, made.Name, made.ResourceVersion)
+		c.written.Remember(key, made.Name, made.ResourceVersion)
 	}
 	for _, s := range p.update {
 		updated, err := c.writes.Update(ctx, s)
 		if err != nil {
 			return c.failed(svc, fmt.Errorf("updating EndpointSlice %s of Service %s: %w", s.Name, key, err))
 		}
-		c.remember(key, updated.Name, updated.ResourceVersion)
+		c.written.Remember(key, updated.Name, updated.ResourceVersion)
 	}
 	for _, s := range p.remove {
 		if err := c.writes.Delete(ctx, s.Namespace, s.Name, s.UID); err != nil && !apierrors.IsNotFound(err) {
 			return c.failed(svc, fmt.Errorf("deleting EndpointSlice %s of Service %s: %w", s.Name, key, err))
 		}
-		c.remember(key, s.Name, "")
+		c.written.Remember(key, s.Name, "")
 	}
 	return nil
 }
@@ -216,44 +210,4 @@ func (c *Controller) failed(svc *corev1.Service, err error) error {
 		c.Events.Eventf(svc, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices", "Error updating Endpoint Slices for Service %s/%s: %v", svc.Namespace, svc.Name, err)
 	}
 	return err
-}
-
-func (c *Controller) remember(key controller.Key, slice, rv string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.written[key] == nil {
-		c.written[key] = map[string]string{}
-	}
-	c.written[key][slice] = rv
-}
-
-// caughtUp tells whether the cache has seen all our writes, and forgets those that it has; the watch event that it misses brings
-// the Service back, also if that is gone and recreated meanwhile. seen is up to where the cache was known to be before have was
-// read from it.
-func (c *Controller) caughtUp(key controller.Key, have []*discoveryv1.EndpointSlice, seen string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	cached := map[string]*discoveryv1.EndpointSlice{}
-	for _, s := range have {
-		cached[s.Name] = s
-	}
-	for name, rv := range c.written[key] {
-		s := cached[name]
-		switch {
-		case rv == "" && s != nil && s.DeletionTimestamp == nil:
-			return false
-		case rv != "" && s != nil && older(s.ResourceVersion, rv):
-			return false
-		case rv != "" && s == nil && older(seen, rv): // it has not arrived yet; else somebody deleted it since
-			return false
-		}
-		delete(c.written[key], name)
-	}
-	delete(c.written, key)
-	return true
-}
-
-func older(version, than string) bool {
-	cmp, err := resourceversion.CompareResourceVersion(version, than)
-	return err == nil && cmp < 0
 }
