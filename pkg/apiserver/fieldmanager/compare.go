@@ -40,7 +40,9 @@ func (w *walk) visit(c *comparer, was, now reflect.Value) error {
 	var some bool
 	switch form {
 	case structure:
-		some, err = w.structure(c, was, now)
+		some, err = c.present(was, now, func(f *fieldComparer, was, now reflect.Value) error {
+			return w.below(f.comparer, f.element, was, now)
+		})
 		some = some || len(c.without) > 0
 	case granular:
 		some, err = w.granular(c, was, now)
@@ -68,8 +70,8 @@ func (w *walk) below(c *comparer, element fieldpath.PathElement, was, now reflec
 	return err
 }
 
-// structure visits the fields and tells whether there is any.
-func (w *walk) structure(c *comparer, was, now reflect.Value) (some bool, err error) {
+// present visits the fields that one of two structs has, and tells whether there is any.
+func (c *comparer) present(was, now reflect.Value, visit func(f *fieldComparer, was, now reflect.Value) error) (some bool, err error) {
 	for i := range c.fields {
 		f := &c.fields[i]
 		a, b := f.of(was), f.of(now)
@@ -77,7 +79,7 @@ func (w *walk) structure(c *comparer, was, now reflect.Value) (some bool, err er
 			continue
 		}
 		some = true
-		if err := w.below(f.comparer, f.element, a, b); err != nil {
+		if err := visit(f, a, b); err != nil {
 			return some, err
 		}
 	}

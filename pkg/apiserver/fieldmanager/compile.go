@@ -12,6 +12,8 @@ import (
 // comparer compares the values of one Go type as the schema of the type says. It is made once for a kind.
 type comparer struct {
 	form form
+	// zero is the type's zero value, if the comparer is that of a kind's Go type.
+	zero reflect.Value
 	// own tells that the JSON of a leaf is not that of its Go kind.
 	own bool
 	// fields are those of a structure, in the order of their names, but for those that nobody owns.
@@ -47,7 +49,7 @@ type fieldComparer struct {
 	place
 	element fieldpath.PathElement
 	// name is the field's in a set's JSON, with the colon.
-	name string
+	name []byte
 }
 
 // keyField is a field of an element that is part of its key.
@@ -94,6 +96,7 @@ func (m *Manager) newComparer(w writes) (*comparer, error) {
 		m.log.Debug("managed fields are compared the long way", "kind", gvk, "err", err)
 		return nil, nil
 	}
+	out.zero = reflect.Zero(t)
 	return out, nil
 }
 
@@ -163,7 +166,7 @@ func (c *compiler) structure(out *comparer, t reflect.Type, m *schema.Map, path 
 		if err != nil {
 			return err
 		}
-		name, err := nameOf(element)
+		name, err := appendName(nil, element)
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 // nothing. Its slots are parts of the live object that can be set; a zero reflect.Value is for what is new with all that it holds.
 type configuration struct {
 	// out is the field set of the configuration, as the JSON of a set.
-	out []byte
+	out, name []byte
 	// touched are the paths of all values that the configuration changes or adds, without what is below a new one.
 	touched []fieldpath.Path
 	// edits make the live object what it becomes, in their order.
@@ -68,8 +68,8 @@ func (w *configuration) value(c *comparer, want any, slot reflect.Value, absent 
 	return false, errUnusual
 }
 
-// part walks one part and writes it, after a comma if it is not the first.
-func (w *configuration) part(name string, element fieldpath.PathElement, c *comparer, always bool, want any, slot reflect.Value, absent bool) error {
+// part walks one part and writes it, after a comma if it is not the first. It needs name no more when it goes on to what is below.
+func (w *configuration) part(name []byte, element fieldpath.PathElement, c *comparer, always bool, want any, slot reflect.Value, absent bool) error {
 	from := len(w.out)
 	if w.out[from-1] != '{' {
 		w.out = append(w.out, ',')
@@ -154,7 +154,7 @@ func (w *configuration) unowned(entry *value.FieldCacheEntry, want any, slot ref
 	return err
 }
 
-func (w *configuration) granular(c *comparer, want map[string]any, live reflect.Value) error {
+func (w *configuration) granular(c *comparer, want map[string]any, live reflect.Value) (err error) {
 	keys := make([]string, 0, len(want))
 	for key := range want {
 		keys = append(keys, key)
@@ -162,12 +162,11 @@ func (w *configuration) granular(c *comparer, want map[string]any, live reflect.
 	slices.Sort(keys)
 	for _, key := range keys {
 		element := fieldpath.PathElement{FieldName: &key}
-		name, err := nameOf(element)
-		if err != nil {
+		if w.name, err = appendName(w.name[:0], element); err != nil {
 			return err
 		}
 		if !live.IsValid() {
-			if err := w.part(name, element, c.element, true, want[key], live, false); err != nil {
+			if err := w.part(w.name, element, c.element, true, want[key], live, false); err != nil {
 				return err
 			}
 			continue
@@ -180,7 +179,7 @@ func (w *configuration) granular(c *comparer, want map[string]any, live reflect.
 		if has.IsValid() {
 			slot.Set(has)
 		}
-		if err := w.part(name, element, c.element, true, want[key], slot, !has.IsValid()); err != nil {
+		if err := w.part(w.name, element, c.element, true, want[key], slot, !has.IsValid()); err != nil {
 			return err
 		}
 		if len(w.edits) > before {
@@ -237,11 +236,10 @@ func (w *configuration) list(c *comparer, want []any, live reflect.Value) error 
 	}
 	slices.SortFunc(all, func(a, b wanted) int { return a.element.element.Compare(b.element.element) })
 	for i := range all {
-		name, err := nameOf(all[i].element.element)
-		if err != nil {
+		if w.name, err = appendName(w.name[:0], all[i].element.element); err != nil {
 			return err
 		}
-		if err := w.part(name, all[i].element.element, c.element, true, all[i].config, all[i].value, false); err != nil {
+		if err := w.part(w.name, all[i].element.element, c.element, true, all[i].config, all[i].value, false); err != nil {
 			return err
 		}
 	}

@@ -112,7 +112,7 @@ func (c *compiler) dynamicStructure(out *comparer, m *schema.Map, path fieldpath
 		if err != nil {
 			return err
 		}
-		name, err := nameOf(element)
+		name, err := appendName(nil, element)
 		if err != nil {
 			return fmt.Errorf("%s has a name that JSON must escape", at)
 		}

@@ -112,7 +112,7 @@ func TestDynamicShortAsLong(t *testing.T) {
 	m := newManager(t)
 	row, own := thingRow(t)
 	short, all := 0, 0
-	for seed := range uint64(60) {
+	for seed := range uint64(30) {
 		r := random{rand.New(rand.NewPCG(seed, 3))}
 		var live runtime.Object
 		for range 10 {

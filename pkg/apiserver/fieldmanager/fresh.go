@@ -3,7 +3,6 @@ package fieldmanager
 import (
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -11,7 +10,7 @@ import (
 
 // fresh writes the field set of a new object as its JSON at once, without making the set: a new object has many fields, and they
 // come in the order that the JSON has.
-type fresh struct{ out []byte }
+type fresh struct{ out, name []byte }
 
 // fresh returns what compare of an object with was, its type's zero value, has as changed. errUnusual: it cannot be told in short.
 func (c *comparer) fresh(was, now reflect.Value) ([]byte, error) {
@@ -58,26 +57,17 @@ func (w *fresh) parts(c *comparer, was, now reflect.Value) (some bool, err error
 	}
 	switch form {
 	case structure:
-		some = len(c.without) > 0
-		for i := range c.fields {
-			f := &c.fields[i]
-			a, b := f.of(was), f.of(now)
-			if !a.IsValid() && !b.IsValid() {
-				continue
-			}
-			some = true
-			if err := w.part(f.name, f.comparer, a, b); err != nil {
-				return some, err
-			}
-		}
+		some, err = c.present(was, now, func(f *fieldComparer, was, now reflect.Value) error {
+			return w.part(f.name, f.comparer, was, now)
+		})
+		return some || len(c.without) > 0, err
 	case granular:
 		for _, key := range keysOf(now) {
 			field := key.String()
-			name, err := nameOf(fieldpath.PathElement{FieldName: &field})
-			if err != nil {
+			if w.name, err = appendName(w.name[:0], fieldpath.PathElement{FieldName: &field}); err != nil {
 				return true, err
 			}
-			if err := w.part(name, c.element, reflect.Value{}, now.MapIndex(key)); err != nil {
+			if err := w.part(w.name, c.element, reflect.Value{}, now.MapIndex(key)); err != nil {
 				return true, err
 			}
 		}
@@ -88,11 +78,10 @@ func (w *fresh) parts(c *comparer, was, now reflect.Value) (some bool, err error
 			return false, err
 		}
 		for _, e := range order {
-			name, err := nameOf(e.element)
-			if err != nil {
+			if w.name, err = appendName(w.name[:0], e.element); err != nil {
 				return true, err
 			}
-			if err := w.part(name, c.element, reflect.Value{}, e.value); err != nil {
+			if err := w.part(w.name, c.element, reflect.Value{}, e.value); err != nil {
 				return true, err
 			}
 		}
@@ -101,8 +90,8 @@ func (w *fresh) parts(c *comparer, was, now reflect.Value) (some bool, err error
 	return some, nil
 }
 
-// part writes one part of a value, after a comma if it is not the first.
-func (w *fresh) part(name string, c *comparer, was, now reflect.Value) error {
+// part writes one part of a value, after a comma if it is not the first. It needs name no more when it goes on to what is below.
+func (w *fresh) part(name []byte, c *comparer, was, now reflect.Value) error {
 	from := len(w.out)
 	if w.out[from-1] != '{' {
 		w.out = append(w.out, ',')
@@ -115,23 +104,29 @@ func (w *fresh) part(name string, c *comparer, was, now reflect.Value) error {
 	return err
 }
 
-// nameOf is what a part is called in the JSON of a set, with the colon. Names that JSON must escape are left to the library.
-func nameOf(element fieldpath.PathElement) (string, error) {
+// appendName appends what a part is called in the JSON of a set, with the colon. Names that JSON must escape otherwise than by a
+// backslash before quotes are left to the library.
+func appendName(out []byte, element fieldpath.PathElement) ([]byte, error) {
 	var name string
-	if element.FieldName != nil {
-		name = "f:" + *element.FieldName
+	if out = append(out, '"'); element.FieldName != nil {
+		out, name = append(out, "f:"...), *element.FieldName
 	} else {
 		var err error
 		if name, err = fieldpath.SerializePathElement(element); err != nil {
-			return "", err
+			return out, err
 		}
 	}
 	for i := range len(name) {
-		if c := name[i]; c < ' ' || c > '~' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			return "", errUnusual
+		c := name[i]
+		if c < ' ' || c > '~' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return out, errUnusual
 		}
+		if c == '"' {
+			out = append(out, '\\')
+		}
+		out = append(out, c)
 	}
-	return strconv.Quote(name) + ":", nil
+	return append(out, `":`...), nil
 }
 
 func keysOf(m reflect.Value) []reflect.Value {

@@ -3,6 +3,7 @@ package fieldmanager
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"math/rand/v2"
 	"reflect"
@@ -172,18 +173,25 @@ func entriesOf(t *testing.T, obj runtime.Object) []string {
 	return out
 }
 
+// stored are the rows of all kinds that have objects.
+func stored() iter.Seq[*resources.Row] {
+	return func(yield func(*resources.Row) bool) {
+		every := rows.All()
+		for i := range every {
+			if !every[i].NotStored && !yield(&every[i]) {
+				return
+			}
+		}
+	}
+}
+
 // TestShortAsLong: on random histories of writes the short way gives the entries that the library gives, for every kind.
 func TestShortAsLong(t *testing.T) {
 	t.Parallel()
 	const histories, writesEach = 3, 8
 	short, all := 0, 0
 	m := newManager(t)
-	every := rows.All()
-	for i := range every {
-		row := &every[i]
-		if row.NotStored {
-			continue
-		}
+	for row := range stored() {
 		for seed := range uint64(histories) {
 			r := random{rand.New(rand.NewPCG(seed, 1))}
 			var live runtime.Object

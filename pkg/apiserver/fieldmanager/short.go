@@ -159,7 +159,7 @@ func (m *Manager) versioned(ctx context.Context, w writes, live, obj runtime.Obj
 	if now.Kind() != reflect.Pointer || now.Elem().Kind() != reflect.Struct {
 		return nil, was, now, errUnusual
 	}
-	was = reflect.Zero(now.Type().Elem())
+	was = c.zero
 	if live != nil {
 		was = reflect.ValueOf(live).Elem()
 	}
