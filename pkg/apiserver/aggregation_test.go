@@ -180,6 +180,15 @@ func TestAggregatedServer(t *testing.T) {
 	if answer.StatusCode != http.StatusForbidden || len(asked) != 0 {
 		t.Errorf("who may not: %d, %d requests came through", answer.StatusCode, len(asked))
 	}
+	const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	if _, _, body := call(t, http.MethodGet, url+"/apis", "", "Accept", aggregated); !strings.Contains(body,
+		`{"metadata":{"name":"ext.example.com"},"versions":[{"version":"v1","resources":[{"resource":"widgets","responseKind":{"group":"ext.example.com","version":"v1","kind":"Widget"}`) {
+		t.Errorf("the discovery of all: %s", body)
+	}
+	if code, _, body := call(t, http.MethodGet, url+"/openapi/v3/apis/ext.example.com/v1?hash=x", ""); code != http.StatusTeapot {
+		t.Errorf("its OpenAPI: %d %s", code, body)
+	}
+	<-asked
 	if code, _, body := call(t, http.MethodGet, url+"/apis/ext.example.com/v1", ""); code != http.StatusOK || !strings.Contains(body, `"widgets"`) {
 		t.Errorf("its discovery: %d %s", code, body)
 	}
@@ -191,6 +200,9 @@ func TestAggregatedServer(t *testing.T) {
 		t.Fatal(body)
 	}
 	await(t, url, name, because("EndpointsNotFound", ""))
+	if _, _, body := call(t, http.MethodGet, url+"/apis", "", "Accept", aggregated); !strings.Contains(body, `{"metadata":{"name":"ext.example.com"},"versions":[{"version":"v1","freshness":"Stale"}]}`) {
+		t.Errorf("the discovery of all, without endpoints: %s", body)
+	}
 	if code, _, body := call(t, http.MethodGet, at, ""); code != http.StatusServiceUnavailable || body != "service unavailable\n" {
 		t.Errorf("without endpoints: %d %s", code, body)
 	}

@@ -185,13 +185,12 @@ func (a *Aggregator) remoteOf(ctx context.Context, group *errgroup.Group, s *v1.
 		}
 		a.forget(name, have)
 	}
-	ctx, end := context.WithCancel(ctx)
-	r := a.newRemote(&s.Spec, end)
+	r := a.newRemote(ctx, &s.Spec)
 	a.mu.Lock()
 	a.remotes[name] = r
 	a.mu.Unlock()
 	group.Go(func() error {
-		a.watch(ctx, r, func(f *finding) { a.found(ctx, name, r, f) })
+		a.watch(r, func(f *finding) { a.found(r.life, name, r, f) })
 		return nil
 	})
 	return r

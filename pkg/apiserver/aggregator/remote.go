@@ -27,8 +27,11 @@ type remote struct {
 	spec      v1.APIServiceSpec
 	transport *http.Transport
 	wake      chan struct{}
+	life      context.Context // ends when nobody names this server any more
 	end       context.CancelFunc
 	seen      atomic.Pointer[finding]
+
+	openapiV2, openapiV3 later
 }
 
 // sameServer tells whether two APIServices lead to the same server under the same conditions.
@@ -38,8 +41,9 @@ func sameServer(a, b *v1.APIServiceSpec) bool {
 }
 
 // newRemote connects to nothing.
-func (a *Aggregator) newRemote(spec *v1.APIServiceSpec, end context.CancelFunc) *remote {
-	return &remote{spec: *spec.DeepCopy(), transport: newTransport(spec, a.cfg.Certificate, a.cfg.Dial), wake: make(chan struct{}, 1), end: end}
+func (a *Aggregator) newRemote(ctx context.Context, spec *v1.APIServiceSpec) *remote {
+	life, end := context.WithCancel(ctx)
+	return &remote{life: life, spec: *spec.DeepCopy(), transport: newTransport(spec, a.cfg.Certificate, a.cfg.Dial), wake: make(chan struct{}, 1), end: end}
 }
 
 // newTransport reaches the server: it must have a certificate for the Service's name, and is shown ours. Nothing bounds how long an
@@ -65,8 +69,9 @@ func (r *remote) poke() {
 	}
 }
 
-// watch looks after one server until ctx ends: found is told of every change.
-func (a *Aggregator) watch(ctx context.Context, r *remote, found func(*finding)) {
+// watch looks after one server as long as it lives: found is told of every change.
+func (a *Aggregator) watch(r *remote, found func(*finding)) {
+	ctx := r.life
 	defer r.transport.CloseIdleConnections()
 	retry := minRetry
 	for {

@@ -11,9 +11,13 @@ import (
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"bonsai/api/apiregistration"
 	"bonsai/pkg/apiserver/aggregator"
+	"bonsai/pkg/apiserver/discovery"
+	"bonsai/pkg/apiserver/openapi"
 	"bonsai/pkg/apiserver/outward"
 	"bonsai/pkg/apiserver/storage/follow"
 	"bonsai/pkg/health"
@@ -88,4 +92,72 @@ func (o Aggregation) certificate() (func() (*tls.Certificate, error), error) {
 	}
 	_, err := read()
 	return read, err
+}
+
+// registered tells discovery of the APIServices; nil if the server serves none.
+func (s *Server) registered() func() (uint64, func() []discovery.Registered) {
+	if s.aggregator == nil {
+		return nil
+	}
+	return func() (uint64, func() []discovery.Registered) {
+		now := s.aggregator.Snapshot()
+		return now.Generation(), func() []discovery.Registered { return registeredIn(now) }
+	}
+}
+
+func registeredIn(now *aggregator.Snapshot) []discovery.Registered {
+	all := make([]discovery.Registered, 0, len(now.Services()))
+	for _, a := range now.Services() {
+		spec := &a.Object.Spec
+		r := discovery.Registered{GroupVersion: a.GroupVersion(), Remote: a.Remote(),
+			Priority: apiregistration.Priority{Group: spec.GroupPriorityMinimum, Version: spec.VersionPriority}}
+		if r.Remote {
+			resources, fresh := a.Resources()
+			r.Resources, r.Stale = resources, !fresh
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// remotes tells OpenAPI of other servers' documents; nil if the server serves no APIServices.
+func (s *Server) remotes() openapi.Remotes {
+	if s.aggregator == nil {
+		return nil
+	}
+	return remoteSchemas{s.aggregator}
+}
+
+type remoteSchemas struct{ of *aggregator.Aggregator }
+
+// V2 implements openapi.Remotes.
+func (r remoteSchemas) V2(ctx context.Context) (string, []openapi.Remote) {
+	mark, schemas := r.of.OpenAPIV2(ctx)
+	out := make([]openapi.Remote, len(schemas))
+	for i, s := range schemas {
+		out[i] = openapi.Remote(s)
+	}
+	return mark, out
+}
+
+// V3 implements openapi.Remotes.
+func (r remoteSchemas) V3(ctx context.Context) map[schema.GroupVersion]string {
+	return r.of.OpenAPIV3(ctx)
+}
+
+// Serves implements openapi.Remotes.
+func (r remoteSchemas) Serves(gv schema.GroupVersion) bool { return r.of.Remote(gv) }
+
+// schemas are the OpenAPI documents of this server and of those behind it.
+type schemas struct {
+	*openapi.Service
+	others *aggregator.Aggregator // may be nil
+}
+
+// Serve implements documents.
+func (d schemas) Serve(w http.ResponseWriter, r *http.Request) (bool, error) {
+	if d.others != nil && d.others.ProxyOpenAPI(w, r) {
+		return true, nil
+	}
+	return d.Service.Serve(w, r)
 }

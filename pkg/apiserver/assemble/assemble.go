@@ -110,14 +110,14 @@ func New(cfg Config) (*Server, error) {
 		MinWatch: cfg.MinWatch, Log: cfg.HTTP.Log}); err != nil {
 		return nil, err
 	}
-	schemas, err := openapi.New(openapi.Config{Catalog: cfg.Catalog, Scheme: kinds, Version: cfg.HTTP.Version.GitVersion})
-	if err != nil {
-		return nil, err
-	}
 	if err := s.addCustomResources(); err != nil {
 		return nil, err
 	}
 	if err := s.addAggregator(); err != nil {
+		return nil, err
+	}
+	described, err := openapi.New(openapi.Config{Catalog: cfg.Catalog, Scheme: kinds, Remotes: s.remotes(), Version: cfg.HTTP.Version.GitVersion})
+	if err != nil {
 		return nil, err
 	}
 	h := cfg.HTTP
@@ -126,7 +126,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	h.Catalog, h.API, h.Authenticator, h.Authorizer = cfg.Catalog, s.api, cfg.Parts.Authenticator, cfg.Parts.Authorizer
 	h.Ready = slices.Concat(h.Ready, cfg.Parts.Ready, s.ready)
-	h.Paths = s.paths(discovery.New(discovery.Config{Catalog: cfg.Catalog, ServerAddress: cfg.ServerAddress}), schemas)
+	h.Paths = s.paths(discovery.New(discovery.Config{Catalog: cfg.Catalog, Registered: s.registered(), ServerAddress: cfg.ServerAddress}), schemas{described, s.aggregator})
 	if s.Server, err = apiserver.New(h); err != nil {
 		return nil, err
 	}

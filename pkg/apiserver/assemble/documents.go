@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"bonsai/pkg/apiserver/discovery"
-	"bonsai/pkg/apiserver/openapi"
 )
 
 // documents answer for the paths they know and tell whether they did.
@@ -14,14 +13,14 @@ type documents interface {
 }
 
 // paths are those that are no resources: of the parts, and the documents that describe the API.
-func (s *Server) paths(groups *discovery.Discovery, schemas *openapi.Service) map[string]http.Handler {
+func (s *Server) paths(groups *discovery.Discovery, described schemas) map[string]http.Handler {
 	out := maps.Clone(s.cfg.HTTP.Paths)
 	if out == nil {
 		out = map[string]http.Handler{}
 	}
 	maps.Copy(out, s.cfg.Parts.Paths)
 	s.addDocuments(out, groups, "/api", "/api/", "/apis", "/apis/")
-	s.addDocuments(out, schemas, "/openapi/v2", "/openapi/v3", "/openapi/v3/")
+	s.addDocuments(out, described, "/openapi/v2", "/openapi/v3", "/openapi/v3/")
 	return out
 }
 

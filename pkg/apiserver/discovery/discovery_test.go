@@ -5,14 +5,17 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"bonsai/api/apiregistration"
 	"bonsai/api/resources"
 	"bonsai/api/resources/rows"
 	"bonsai/pkg/apiserver/assemble/assembletest"
@@ -87,18 +90,16 @@ func TestLegacy(t *testing.T) {
 func TestAggregated(t *testing.T) {
 	t.Parallel()
 	d := discovery.New(discovery.Config{Catalog: assembletest.Catalog(t, rows.All())})
-	for version, accept := range map[string]string{"v2": v2, "v2beta1": beta} {
-		w := get(t, d, "/apis", accept+",application/json")
-		if got := w.Header().Get("Content-Type"); got != accept {
-			t.Errorf("%s: Content-Type %q", version, got)
-		}
-		list := decode[apidiscoveryv2.APIGroupDiscoveryList](t, w)
-		if list.APIVersion != "apidiscovery.k8s.io/"+version || list.Items[1].Name != "apps" || list.Items[1].Versions[0].Resources[0].Resource != "controllerrevisions" {
-			t.Errorf("%s: %s, first group %+v", version, list.APIVersion, list.Items[0])
-		}
-		if again := get(t, d, "/apis", accept, "If-None-Match", w.Header().Get("ETag")); again.Code != http.StatusNotModified || again.Body.Len() != 0 {
-			t.Errorf("%s: If-None-Match: %d", version, again.Code)
-		}
+	w := get(t, d, "/apis", v2+",application/json")
+	if got := w.Header().Get("Content-Type"); got != v2 {
+		t.Errorf("Content-Type %q", got)
+	}
+	list := decode[apidiscoveryv2.APIGroupDiscoveryList](t, w)
+	if list.APIVersion != "apidiscovery.k8s.io/v2" || list.Items[1].Name != "apps" || list.Items[1].Versions[0].Resources[0].Resource != "controllerrevisions" {
+		t.Errorf("%s, groups %+v", list.APIVersion, list.Items[:2])
+	}
+	if again := get(t, d, "/apis", v2, "If-None-Match", w.Header().Get("ETag")); again.Code != http.StatusNotModified || again.Body.Len() != 0 {
+		t.Errorf("If-None-Match: %d", again.Code)
 	}
 	core := decode[apidiscoveryv2.APIGroupDiscoveryList](t, get(t, d, "/api", v2))
 	if len(core.Items) != 1 || core.Items[0].Name != "" {
@@ -107,8 +108,82 @@ func TestAggregated(t *testing.T) {
 	if w := get(t, d, "/apis", "application/vnd.kubernetes.protobuf"); string(w.Body.Bytes()[:4]) != "k8s\x00" {
 		t.Errorf("protobuf begins with %q", w.Body.Bytes()[:4])
 	}
+	if w := get(t, d, "/apis", "application/yaml"); !strings.HasPrefix(w.Body.String(), "apiVersion: v1\ngroups:\n") {
+		t.Errorf("YAML begins with %q", w.Body.String()[:20])
+	}
+	for _, accept := range []string{beta + ",application/json", v2 + ";q=0,*/*"} {
+		if got := get(t, d, "/apis", accept).Header().Get("Content-Type"); got != "application/json" {
+			t.Errorf("%s: %q", accept, got)
+		}
+	}
 	if got := get(t, d, "/apis/apps", v2+",application/json").Header().Get("Content-Type"); got != "application/json" {
 		t.Errorf("below the root: %q", got)
+	}
+}
+
+// Upstream serves v2beta1 no longer, and aggregated documents at the roots only.
+func TestNotAcceptable(t *testing.T) {
+	t.Parallel()
+	d := discovery.New(discovery.Config{Catalog: assembletest.Catalog(t, rows.All())})
+	for path, accept := range map[string]string{"/apis": beta, "/apis/apps": v2, "/api": "text/html"} {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Header.Set("Accept", accept)
+		_, err := d.Serve(httptest.NewRecorder(), r)
+		if apierrors.ReasonForError(err) != metav1.StatusReasonNotAcceptable || !strings.HasSuffix(err.Error(), "application/json, application/yaml, application/vnd.kubernetes.protobuf") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// What others serve stands among what this server serves, by the priorities of all, and a version that another serves is that one's alone.
+func TestRegistered(t *testing.T) {
+	t.Parallel()
+	widgets := []apidiscoveryv2.APIResourceDiscovery{{Resource: "widgets"}}
+	of := func(group, version string, g, v int32) discovery.Registered {
+		return discovery.Registered{GroupVersion: schema.GroupVersion{Group: group, Version: version}, Priority: apiregistration.Priority{Group: g, Version: v}}
+	}
+	remote := func(r discovery.Registered, stale bool) discovery.Registered {
+		r.Remote, r.Stale = true, stale
+		if !stale {
+			r.Resources = widgets
+		}
+		return r
+	}
+	all := []discovery.Registered{of("apps", "v1", 500, 15), remote(of("ext", "v1", 17760, 1), false), remote(of("ext", "v2", 10, 2), true),
+		remote(of("scheduling.k8s.io", "v1", 16600, 15), false), of("gone", "v1", 17770, 1)}
+	generation := uint64(1)
+	d := discovery.New(discovery.Config{Catalog: assembletest.Catalog(t, rows.All()), Registered: func() (uint64, func() []discovery.Registered) {
+		return generation, func() []discovery.Registered { return all }
+	}})
+	w := get(t, d, "/apis", v2)
+	list := decode[apidiscoveryv2.APIGroupDiscoveryList](t, w)
+	var names []string
+	for _, g := range list.Items {
+		names = append(names, g.Name)
+		switch g.Name {
+		case "ext":
+			want := []apidiscoveryv2.APIVersionDiscovery{{Version: "v2", Freshness: apidiscoveryv2.DiscoveryFreshnessStale}, {Version: "v1", Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Resources: widgets}}
+			if diff := cmp.Diff(want, g.Versions); diff != "" {
+				t.Error(diff)
+			}
+		case "scheduling.k8s.io":
+			if g.Versions[0].Resources[0].Resource != "widgets" {
+				t.Errorf("of a version that another serves: %+v", g.Versions)
+			}
+		}
+	}
+	if names[0] != "apiregistration.k8s.io" || names[1] != "ext" || names[2] != "events.k8s.io" || names[len(names)-1] != "apps" || slices.Contains(names, "gone") {
+		t.Errorf("groups: %v", names)
+	}
+	if g := decode[metav1.APIGroup](t, get(t, d, "/apis/ext", "")); g.PreferredVersion.Version != "v2" || len(g.Versions) != 2 {
+		t.Errorf("%+v", g)
+	}
+	if own, _ := d.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/apis/ext/v1", nil)); own {
+		t.Error("the list of a version that another serves is told here")
+	}
+	all, generation = all[:1], 2
+	if again := get(t, d, "/apis", v2, "If-None-Match", w.Header().Get("ETag")); again.Code != http.StatusOK {
+		t.Errorf("after a change: %d", again.Code)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
-	apidiscoveryv2beta1 "k8s.io/api/apidiscovery/v2beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,9 +20,10 @@ type document struct {
 	etag        string
 }
 
-// documents are all of them: legacy by path, aggregated by root ("/api", "/apis") and version ("v2", "v2beta1").
+// documents are all of them: legacy by path, aggregated by root ("/api", "/apis"). The legacy list of a version that another server serves
+// is that server's.
 type documents struct {
-	generation uint64 // of the catalog
+	of         state
 	legacy     map[string]document
 	aggregated map[string]document
 }
@@ -58,6 +58,9 @@ func build(groups []group, address string) (*documents, error) {
 			}
 		}
 		for _, v := range g.versions {
+			if v.remote {
+				continue
+			}
 			if err := add(d.legacy, root+"/"+v.name, resourceList(schema.GroupVersion{Group: g.name, Version: v.name}, v)); err != nil {
 				return nil, err
 			}
@@ -79,7 +82,7 @@ func (d *documents) buildAggregated(groups []group, add func(map[string]document
 			}
 			item := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}}
 			for _, v := range g.versions {
-				in := apidiscoveryv2.APIVersionDiscovery{Version: v.name, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
+				in := apidiscoveryv2.APIVersionDiscovery{Version: v.name, Freshness: v.freshness}
 				for _, r := range v.resources {
 					in.Resources = append(in.Resources, r.APIResourceDiscovery)
 				}
@@ -87,32 +90,11 @@ func (d *documents) buildAggregated(groups []group, add func(map[string]document
 			}
 			list.Items = append(list.Items, item)
 		}
-		if err := add(d.aggregated, root+" v2", list); err != nil {
-			return err
-		}
-		beta, err := toBeta(list)
-		if err != nil {
-			return err
-		}
-		if err := add(d.aggregated, root+" v2beta1", beta); err != nil {
+		if err := add(d.aggregated, root, list); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// toBeta relabels v2, whose fields are v2beta1's.
-func toBeta(list *apidiscoveryv2.APIGroupDiscoveryList) (*apidiscoveryv2beta1.APIGroupDiscoveryList, error) {
-	raw, err := json.Marshal(list)
-	if err != nil {
-		return nil, err
-	}
-	beta := &apidiscoveryv2beta1.APIGroupDiscoveryList{}
-	if err := json.Unmarshal(raw, beta); err != nil {
-		return nil, err
-	}
-	beta.TypeMeta = typeMeta("apidiscovery.k8s.io/v2beta1", "APIGroupDiscoveryList")
-	return beta, nil
 }
 
 func typeMeta(apiVersion, kind string) metav1.TypeMeta {

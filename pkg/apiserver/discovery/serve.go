@@ -5,16 +5,18 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-)
 
-// aggregatedType is the content type of an aggregated document.
-func aggregatedType(base, version string) string {
-	return base + ";g=apidiscovery.k8s.io;v=" + version + ";as=APIGroupDiscoveryList"
-}
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
 
 const (
 	jsonType  = "application/json"
+	yamlType  = "application/yaml"
 	protoType = "application/vnd.kubernetes.protobuf"
+	// aggregatedParams follow the content type of an aggregated document.
+	aggregatedParams = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 )
 
 // Serve answers a GET for r.URL.Path and tells whether the path is a discovery document; if not, nothing was written.
@@ -28,72 +30,81 @@ func (d *Discovery) Serve(w http.ResponseWriter, r *http.Request) (bool, error) 
 	if !ok {
 		return false, nil
 	}
-	accepted := accept(r.Header.Get("Accept"), path == "/api" || path == "/apis")
-	if accepted.version != "" {
-		doc, ok = docs.aggregated[path+" "+accepted.version]
-		if !ok {
-			return false, nil
-		}
-		w.Header().Set("ETag", strconv.Quote(doc.etag))
-		w.Header().Set("Cache-Control", "public")
+	accepted, ok := accept(r.Header.Get("Accept"), path == "/api" || path == "/apis")
+	if !ok {
+		return true, apierrors.NewGenericServerResponse(http.StatusNotAcceptable, "get", schema.GroupResource{}, "",
+			"only the following media types are accepted: "+jsonType+", "+yamlType+", "+protoType, 0, false)
 	}
 	w.Header().Set("Vary", "Accept")
-	if accepted.version != "" && matches(r.Header.Get("If-None-Match"), doc.etag) {
-		w.WriteHeader(http.StatusNotModified)
-		return true, nil
+	if accepted.aggregated {
+		doc = docs.aggregated[path]
+		w.Header().Set("ETag", strconv.Quote(doc.etag))
+		w.Header().Set("Cache-Control", "public")
+		if matches(r.Header.Get("If-None-Match"), doc.etag) {
+			w.WriteHeader(http.StatusNotModified)
+			return true, nil
+		}
 	}
-	write(w, r, doc, accepted)
-	return true, nil
+	return true, write(w, r, doc, accepted)
 }
 
-func write(w http.ResponseWriter, r *http.Request, doc document, a acceptance) {
-	body, base := doc.json, jsonType
-	if a.proto {
-		body, base = doc.proto, protoType
+func write(w http.ResponseWriter, r *http.Request, doc document, a acceptance) error {
+	body, contentType := doc.json, a.media
+	switch a.media {
+	case protoType:
+		body = doc.proto
+	case yamlType:
+		var err error
+		if body, err = yaml.JSONToYAML(doc.json); err != nil {
+			return err
+		}
 	}
-	if a.version != "" {
-		base = aggregatedType(base, a.version)
+	if a.aggregated {
+		contentType += aggregatedParams
 	}
-	w.Header().Set("Content-Type", base)
+	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body)
 	}
+	return nil
 }
 
-// acceptance is what a client wants: version is "v2" or "v2beta1" for the aggregated form, "" for the legacy one.
+// acceptance is what a client gets: the media type, and whether in the aggregated form.
 type acceptance struct {
-	version string
-	proto   bool
+	media      string
+	aggregated bool
 }
 
-// accept takes the first clause of an Accept header that can be served. Unknown clauses are passed over; with none left
-// the answer is legacy JSON. Aggregated documents exist only at the roots.
-func accept(header string, root bool) acceptance {
+// accept takes the first clause of an Accept header that can be served; ok is false if none can. Aggregated documents exist only at the
+// roots, and in the version v2.
+func accept(header string, root bool) (a acceptance, ok bool) {
+	if strings.TrimSpace(header) == "" {
+		return acceptance{media: jsonType}, true
+	}
 	for clause := range strings.SplitSeq(header, ",") {
 		media, params, err := mime.ParseMediaType(strings.TrimSpace(clause))
 		if err != nil || params["q"] == "0" {
 			continue
 		}
-		var a acceptance
+		a := acceptance{media: media}
 		switch media {
-		case jsonType, "*/*", "application/*":
-		case protoType:
-			a.proto = true
+		case jsonType, protoType, yamlType:
+		case "*/*", "application/*":
+			a.media = jsonType
 		default:
 			continue
 		}
 		if as := params["as"]; as != "" {
-			v := params["v"]
-			if !root || as != "APIGroupDiscoveryList" || params["g"] != "apidiscovery.k8s.io" || (v != "v2" && v != "v2beta1") {
+			if !root || as != "APIGroupDiscoveryList" || params["g"] != "apidiscovery.k8s.io" || params["v"] != "v2" {
 				continue
 			}
-			a.version = v
+			a.aggregated = true
 		}
-		return a
+		return a, true
 	}
-	return acceptance{}
+	return acceptance{}, false
 }
 
 // matches is If-None-Match with a list of quoted tags or "*".

@@ -6,6 +6,7 @@ package openapi
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha512"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/pkg/apiserver/catalog"
 )
@@ -23,12 +25,30 @@ import (
 type Config struct {
 	Catalog *catalog.Catalog
 	Scheme  *runtime.Scheme
+	// Remotes are servers behind this one; nil: there are none.
+	Remotes Remotes
 	// Version is info.version, the server's gitVersion.
 	Version string
 	// Keep is how long a document stays in memory after it was asked for; 0: one minute.
 	Keep time.Duration
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
+}
+
+// Remotes know the documents of other servers. Nobody waits for one of them for long.
+type Remotes interface {
+	// V2 returns the documents of other servers, and a mark that is another one whenever they are others, "" for none.
+	V2(ctx context.Context) (mark string, all []Remote)
+	// V3 returns, of the group versions of other servers that have a document, a mark of its content.
+	V3(ctx context.Context) map[schema.GroupVersion]string
+	// Serves tells whether another server serves a group version.
+	Serves(gv schema.GroupVersion) bool
+}
+
+// Remote is the OpenAPI v2 document of another server, as JSON, of which the paths below Prefix count.
+type Remote struct {
+	Prefix string
+	JSON   []byte
 }
 
 // Service makes and keeps the documents. It is safe for concurrent use.
@@ -41,10 +61,10 @@ type Service struct {
 	index index
 }
 
-// index is /openapi/v3 of a generation of the catalog; it is small and always kept.
+// index is what /openapi/v3 says of a generation of the catalog; it is small and always kept.
 type index struct {
 	generation uint64
-	json       []byte
+	entries    map[schema.GroupVersion]string // the marks of the documents
 }
 
 // document is one encoding of one specification.

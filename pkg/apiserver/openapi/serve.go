@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -31,7 +32,13 @@ func (s *Service) Serve(w http.ResponseWriter, r *http.Request) (bool, error) {
 	switch {
 	case path == "/openapi/v2":
 		key := path + " " + strconv.FormatUint(now.Generation(), 10)
-		return true, s.serve(w, r, key, v2ProtoType, func() ([]byte, error) { return s.buildV2(now) }, parseV2)
+		var remotes []Remote
+		if s.cfg.Remotes != nil {
+			var mark string
+			mark, remotes = s.cfg.Remotes.V2(r.Context())
+			key += " " + mark
+		}
+		return true, s.serve(w, r, key, v2ProtoType, func() ([]byte, error) { return s.buildMerged(now, remotes) }, parseV2)
 	case path == "/openapi/v3":
 		return true, s.serveIndex(w, r, now)
 	}
@@ -139,9 +146,27 @@ func parseV3(raw []byte) ([]byte, error) {
 }
 
 // serveIndex writes the list of v3 documents. A URL's hash names the resources and the version of the server, which together
-// decide a document's content.
+// decide a document's content; of another server's document it is what that one says.
 func (s *Service) serveIndex(w http.ResponseWriter, r *http.Request, now *catalog.Snapshot) error {
-	raw, err := s.indexOf(now)
+	type entry struct {
+		URL string `json:"serverRelativeURL"`
+	}
+	paths := map[string]entry{}
+	add := func(gv schema.GroupVersion, hash string) {
+		p := groupPath(gv)
+		paths[p] = entry{"/openapi/v3/" + p + "?hash=" + hash}
+	}
+	for gv, hash := range s.hashes(now) {
+		if s.cfg.Remotes == nil || !s.cfg.Remotes.Serves(gv) {
+			add(gv, hash)
+		}
+	}
+	if s.cfg.Remotes != nil {
+		for gv, hash := range s.cfg.Remotes.V3(r.Context()) {
+			add(gv, url.QueryEscape(hash))
+		}
+	}
+	raw, err := json.Marshal(map[string]any{"paths": paths})
 	if err != nil {
 		return fmt.Errorf("encoding the list of OpenAPI documents: %w", err)
 	}
@@ -154,23 +179,17 @@ func (s *Service) serveIndex(w http.ResponseWriter, r *http.Request, now *catalo
 	return nil
 }
 
-func (s *Service) indexOf(now *catalog.Snapshot) ([]byte, error) {
+// hashes are those of all that is served here. The map is shared.
+func (s *Service) hashes(now *catalog.Snapshot) map[schema.GroupVersion]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.index.json != nil && s.index.generation == now.Generation() {
-		return s.index.json, nil
+	if s.index.entries != nil && s.index.generation == now.Generation() {
+		return s.index.entries
 	}
-	type entry struct {
-		URL string `json:"serverRelativeURL"`
-	}
-	paths := map[string]entry{}
+	entries := map[schema.GroupVersion]string{}
 	for _, gv := range now.GroupVersions() {
-		p := groupPath(gv)
-		paths[p] = entry{"/openapi/v3/" + p + "?hash=" + s.hash(now, gv)}
+		entries[gv] = s.hash(now, gv)
 	}
-	raw, err := json.Marshal(map[string]any{"paths": paths})
-	if err == nil {
-		s.index = index{now.Generation(), raw}
-	}
-	return raw, err
+	s.index = index{now.Generation(), entries}
+	return entries
 }
