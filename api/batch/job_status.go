@@ -53,8 +53,9 @@ func (u statusUpdate) counts() field.ErrorList {
 	if u.now.Failed < u.was.Failed {
 		errs = append(errs, field.Invalid(u.path.Child("failed"), u.now.Failed, "cannot decrease the failed counter"))
 	}
-	// An indexed job that shrinks loses completed indexes.
-	shrinks := Indexed(&u.job.Spec) && u.now.CompletedIndexes != u.was.CompletedIndexes && deref(u.job.Spec.Completions) < u.was.Succeeded
+	// An indexed job that has shrunk loses completed indexes.
+	limit := int(deref(u.job.Spec.Completions))
+	shrinks := Indexed(&u.job.Spec) && indexes.Read(u.was.CompletedIndexes, limit).Len() < int(u.was.Succeeded)
 	if u.now.Succeeded < u.was.Succeeded && !shrinks {
 		errs = append(errs, field.Invalid(u.path.Child("succeeded"), u.now.Succeeded, "cannot decrease the succeeded counter"))
 	}

@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/controller/endpointslice"
 	"bonsai/pkg/controller/endpointslicemirroring"
 	"bonsai/pkg/controller/garbagecollector"
+	"bonsai/pkg/controller/job"
 	"bonsai/pkg/controller/namespace"
 	"bonsai/pkg/controller/nodeipam"
 	"bonsai/pkg/controller/nodelifecycle"
@@ -63,6 +64,7 @@ func entries() []entry {
 		{name: "daemonset-controller", alias: "daemonset", account: "daemon-set-controller", build: plain(daemonset.New)},
 		{name: "statefulset-controller", alias: "statefulset", account: "statefulset-controller", build: plain(statefulset.New)},
 		{name: "disruption-controller", alias: "disruption", account: "disruption-controller", build: plain(disruption.New)},
+		{name: "job-controller", alias: "job", account: "job-controller", build: plain(job.New)},
 		{name: "endpointslice-controller", alias: "endpointslice", account: "endpointslice-controller", build: func(o *options, d controller.Deps) (runner, error) {
 			return endpointslice.New(d, o.maxEndpointsPerSlice)
 		}},
@@ -92,7 +94,7 @@ func entries() []entry {
 // elsewhere names upstream's controllers that this manager does not have, so that --controllers may name them.
 func elsewhere() []string {
 	return []string{
-		"job-controller", "cronjob-controller", "horizontal-pod-autoscaler-controller",
+		"cronjob-controller", "horizontal-pod-autoscaler-controller",
 		"certificatesigningrequest-signing-controller", "certificatesigningrequest-approving-controller",
 		"certificatesigningrequest-cleaner-controller", "ttl-controller", "ttl-after-finished-controller", "ephemeral-volume-controller",
 		"persistentvolume-binder-controller", "persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
@@ -100,7 +102,7 @@ func elsewhere() []string {
 		"bootstrap-signer-controller", "bootstrapsigner", "validatingadmissionpolicy-status-controller",
 		"service-cidr-controller", "storage-version-migrator-controller", "resourceclaim-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"service-lb-controller", "node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",
-		"job", "cronjob", "horizontalpodautoscaling", "csrsigning", "csrapproving", "csrcleaner", "ttl", "ttl-after-finished",
+		"cronjob", "horizontalpodautoscaling", "csrsigning", "csrapproving", "csrcleaner", "ttl", "ttl-after-finished",
 	}
 }
 

@@ -13,6 +13,7 @@ type Metrics struct {
 	panics   *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	queue    *queueMetrics
+	registry prometheus.Registerer
 }
 
 // NewMetrics registers the engine's metrics, and upstream's workqueue_* ones, at r.
@@ -23,10 +24,18 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		panics:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "controller_reconcile_panics_total", Help: "Panics recovered while reconciling."}, label),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "controller_reconcile_duration_seconds", Help: "Time to reconcile one key.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)}, label),
 		queue:    newQueueMetrics(),
+		registry: r,
 	}
 	r.MustRegister(m.total, m.panics, m.duration)
 	m.queue.register(r)
 	return m
+}
+
+// Register shows a controller's own metrics.
+func (m *Metrics) Register(c prometheus.Collector) {
+	if m != nil {
+		m.registry.MustRegister(c)
+	}
 }
 
 func (m *Metrics) reconciled(name, result string, d time.Duration) {

@@ -25,6 +25,8 @@ type Claim[T apiclient.Object] struct {
 	Fresh func(ctx context.Context) (metav1.Object, error)
 	// Children writes to the children.
 	Children *apiclient.Resource[T]
+	// Finalizer, if not empty, is what children have while they are the owner's: adopted ones get it, released ones lose it.
+	Finalizer string
 	// Adoptable narrows which orphans may be adopted; nil is all.
 	Adoptable func(T) bool
 }
@@ -76,10 +78,14 @@ func (c Claim[T]) mayAdopt(ctx context.Context) error {
 }
 
 func (c Claim[T]) adopt(ctx context.Context, o T) (T, error) {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+	metadata := map[string]any{
 		"uid":             o.GetUID(),
 		"ownerReferences": []metav1.OwnerReference{*metav1.NewControllerRef(c.Owner, c.Kind)},
-	}})
+	}
+	if c.Finalizer != "" {
+		metadata["finalizers"] = []string{c.Finalizer}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return o, fmt.Errorf("encoding the owner reference: %w", err)
 	}
@@ -90,9 +96,13 @@ func (c Claim[T]) adopt(ctx context.Context, o T) (T, error) {
 	return adopted, nil
 }
 
-// release removes the owner's reference. Gone or exchanged children need no release.
+// release removes the owner's reference and the finalizer. Gone or exchanged children need no release.
 func (c Claim[T]) release(ctx context.Context, o T) error {
-	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"ownerReferences":[{"$patch":"delete","uid":%q}]}}`, o.GetUID(), c.Owner.GetUID())
+	finalizer := ""
+	if c.Finalizer != "" {
+		finalizer = fmt.Sprintf(`,"$deleteFromPrimitiveList/finalizers":[%q]`, c.Finalizer)
+	}
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"ownerReferences":[{"$patch":"delete","uid":%q}]%s}}`, o.GetUID(), c.Owner.GetUID(), finalizer)
 	_, err := c.Children.Patch(ctx, o.GetNamespace(), o.GetName(), types.StrategicMergePatchType, []byte(patch))
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
 		return nil

@@ -9,15 +9,15 @@ func slowStart(n int, f func(i int) error) (int, error) {
 	for size := 1; called < n; size *= 2 {
 		batch, first := min(size, n-called), called
 		called += batch
-		if err := together(batch, func(i int) error { return f(first + i) }); err != nil {
+		if err := Together(batch, func(i int) error { return f(first + i) }); err != nil {
 			return called, err
 		}
 	}
 	return called, nil
 }
 
-// together calls f for 0..n-1 at once and returns the first error in their order: the others say the same.
-func together(n int, f func(i int) error) error {
+// Together calls f for 0..n-1 at once and returns the first error in their order: the others say the same.
+func Together(n int, f func(i int) error) error {
 	var wg sync.WaitGroup
 	errs := make([]error, n)
 	for i := range n {

@@ -77,7 +77,7 @@ func (c Control) Change(ctx context.Context, owner apiclient.Object, create, vic
 		createErr = nil
 	}
 	var failed atomic.Bool
-	deleteErr := together(len(victims), func(i int) error { return c.delete(ctx, owner, victims[i], &failed) })
+	deleteErr := Together(len(victims), func(i int) error { return c.delete(ctx, owner, victims[i], &failed) })
 	return errors.Join(createErr, deleteErr)
 }
 

@@ -1,0 +1,128 @@
+package job
+
+import (
+	"strconv"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/controller"
+)
+
+// After a failure the next pod comes after backoffFirst, after another one after twice as long, up to backoffMost; a success begins anew.
+const (
+	backoffFirst = 10 * time.Second
+	backoffMost  = 10 * time.Minute
+)
+
+// failures are a job's failed pods since the last that succeeded.
+type failures struct {
+	n    int
+	last time.Time // when the last of them ended
+	// seen are the pods that are in n or lie before the last success. It is bounded by the pods there are.
+	seen map[string]struct{}
+}
+
+// with returns f with the ends of pods that it does not know yet. Pods that are gone are forgotten, but not their failures.
+func (f failures) with(s *state) failures {
+	out := failures{n: f.n, last: f.last, seen: make(map[string]struct{}, len(s.pods))}
+	var success time.Time
+	var fresh []time.Time
+	for _, p := range s.pods {
+		failed, succeeded := s.hasFailed(p), p.Status.Phase == corev1.PodSucceeded
+		if failed && p.DeletionTimestamp != nil && !tracked(p) {
+			continue // withdrawn, or counted and known
+		}
+		if !failed && !succeeded {
+			continue
+		}
+		key := string(p.UID)
+		out.seen[key] = struct{}{}
+		if _, known := f.seen[key]; known {
+			continue
+		}
+		at := ended(p, s.now)
+		if succeeded {
+			if at.After(success) {
+				success = at
+			}
+			continue
+		}
+		fresh = append(fresh, at)
+	}
+	if !success.IsZero() && !out.last.After(success) {
+		out.n = 0
+	}
+	for _, at := range fresh {
+		if !at.After(success) {
+			continue
+		}
+		out.n++
+		if at.After(out.last) {
+			out.last = at
+		}
+	}
+	return out
+}
+
+// left is how long the next pod has to wait.
+func (f failures) left(now time.Time) time.Duration { return remaining(f.n, f.last, now) }
+
+func remaining(n int, last, now time.Time) time.Duration {
+	if n == 0 {
+		return 0
+	}
+	wait := backoffMost
+	if shift := n - 1; shift < 7 { // 10 s · 2⁶ is more than the most
+		wait = min(backoffFirst<<shift, backoffMost)
+	}
+	return max(wait-now.Sub(last), 0)
+}
+
+// ended is when a pod came to its end, by the best witness there is.
+func ended(p *corev1.Pod, now time.Time) time.Time {
+	var at time.Time
+	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		for i := range list {
+			if t := list[i].State.Terminated; t != nil && t.FinishedAt.After(at) {
+				at = t.FinishedAt.Time
+			}
+		}
+	}
+	if !at.IsZero() {
+		return at
+	}
+	if c := controller.PodCondition(p, corev1.PodReady); c != nil && c.Status == corev1.ConditionFalse && !c.LastTransitionTime.IsZero() {
+		return c.LastTransitionTime.Time
+	}
+	if t := p.DeletionTimestamp; t != nil {
+		return t.Add(-time.Duration(deref(p.DeletionGracePeriodSeconds)) * time.Second)
+	}
+	if !p.CreationTimestamp.IsZero() {
+		return p.CreationTimestamp.Time
+	}
+	return now
+}
+
+// failuresBefore is how often the pod's index had failed before the pod, ignored failures among them.
+func (s *state) failuresBefore(p *corev1.Pod) int32 {
+	return annotated(p, batchv1.JobIndexFailureCountAnnotation) + annotated(p, batchv1.JobIndexIgnoredFailureCountAnnotation)
+}
+
+// failuresAfter is how often the pod's index has failed, with the pod's own failure; ignored ones are apart.
+func (s *state) failuresAfter(p *corev1.Pod) (counted, ignored int32) {
+	counted, ignored = annotated(p, batchv1.JobIndexFailureCountAnnotation), annotated(p, batchv1.JobIndexIgnoredFailureCountAnnotation)
+	if m := s.matchFailure(p); m != nil && m.action == batchv1.PodFailurePolicyActionIgnore {
+		return counted, ignored + 1
+	}
+	return counted + 1, ignored
+}
+
+func annotated(p *corev1.Pod, name string) int32 {
+	n, err := strconv.ParseInt(p.Annotations[name], 10, 32)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return int32(n)
+}

@@ -1,0 +1,333 @@
+// Package job runs the pods of each Job until enough of them have succeeded
+// (https://kubernetes.io/docs/concepts/workloads/controllers/job/). Which pods have ended and how (tally), how the job will end
+// (verdict), which pods to create and delete (manage) and the status (report) are pure functions of one state.
+//
+// Each pod is counted exactly once, whoever crashes when: a finalizer keeps it until its uid is in the stored status, and its uid is
+// there until the finalizer is off. Pods whose job is gone or finished lose their finalizer uncounted (orphans).
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"bonsai/api/batch"
+	"bonsai/pkg/apiclient"
+	batchclient "bonsai/pkg/apiclient/batch"
+	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/owned"
+	"bonsai/pkg/controller/podcontrol"
+)
+
+// Controller reconciles Jobs.
+type Controller struct {
+	controller.Deps
+	jobs      *controller.Informer[*batchv1.Job]
+	pods      *controller.Informer[*corev1.Pod]
+	writeJobs *apiclient.Resource[*batchv1.Job]
+	expect    *owned.Expectations
+	control   podcontrol.Control
+	metrics   *metrics
+	loop      *controller.Loop[controller.Key]
+	orphans   *controller.Loop[controller.Key]
+
+	mu     sync.Mutex
+	memory map[types.UID]memory // by job
+}
+
+// memory is what is known of a job that no object says. All of it can be lost: then names are tried again, and failures of pods that are
+// gone no longer delay the next one.
+type memory struct {
+	failures failures
+	salt     int
+	// wrote is the version of the last status that was written: an older one in the cache does not know what was counted.
+	wrote string
+	// unsure says that a write has failed and may have been done all the same.
+	unsure bool
+}
+
+// know returns what is known of a job.
+func (c *Controller) know(job types.UID) memory {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.memory[job]
+}
+
+// learn changes what is known of a job.
+func (c *Controller) learn(job types.UID, f func(*memory)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.memory[job]
+	f(&m)
+	c.memory[job] = m
+}
+
+// New returns the controller; its caches fill when d.Informers run.
+func New(d controller.Deps) (*Controller, error) {
+	c := &Controller{
+		Deps: d,
+		jobs: controller.InformerFor(d.Informers, batchclient.Jobs), writeJobs: batchclient.Jobs(d.Client),
+		pods:   controller.InformerFor(d.Informers, core.Pods),
+		expect: owned.NewExpectations(d.Now), metrics: newMetrics(d.Metrics), memory: map[types.UID]memory{},
+	}
+	c.control = podcontrol.Control{Pods: core.Pods(d.Client), Expect: c.expect, Events: d.Events, Words: words}
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: "job", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.orphans = controller.NewLoop(controller.LoopConfig{Name: "job_orphan_pod", Workers: 1, Log: d.Log, Metrics: d.Metrics}, c.Release)
+	return c, errors.Join(
+		owned.WatchOwners(c.loop, c.jobs, c.expect),
+		controller.Watch(c.loop, c.pods, owned.Pods{Kind: kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
+		controller.Watch(c.orphans, c.jobs, controller.Handlers[*batchv1.Job]{Add: c.jobEnded, Update: func(_, j *batchv1.Job) { c.jobEnded(j) }, Delete: c.jobGone}),
+		controller.Watch(c.orphans, c.pods, controller.Handlers[*corev1.Pod]{Add: c.podSeen, Update: func(_, p *corev1.Pod) { c.podSeen(p) }}),
+	)
+}
+
+// Run reconciles until ctx ends.
+func (c *Controller) Run(ctx context.Context) error {
+	var orphans sync.WaitGroup
+	defer orphans.Wait()
+	// A loop's Run returns no error but that of its context.
+	orphans.Go(func() { _ = c.orphans.Run(ctx) })
+	return c.loop.Run(ctx)
+}
+
+// adopters are the Jobs that select the pod.
+func (c *Controller) adopters(p *corev1.Pod) (keys []controller.Key) {
+	for _, j := range c.jobs.InNamespace(p.Namespace) {
+		if sel, err := metav1.LabelSelectorAsSelector(j.Spec.Selector); err == nil && sel.Matches(labels.Set(p.Labels)) {
+			keys = append(keys, controller.KeyOf(j))
+		}
+	}
+	return keys
+}
+
+// mine tells whether this controller works on the job, and knows what it asks for.
+func mine(j *batchv1.Job) bool {
+	mode := deref(j.Spec.CompletionMode)
+	known := mode == "" || mode == batchv1.NonIndexedCompletion || mode == batchv1.IndexedCompletion
+	return known && !external(j)
+}
+
+// external tells whether another controller says that the job is its.
+func external(j *batchv1.Job) bool {
+	return j.Spec.ManagedBy != nil && *j.Spec.ManagedBy != batchv1.JobControllerName
+}
+
+// Reconcile counts the pods that have ended, creates and deletes pods, and reports.
+func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
+	j, ok := c.jobs.Get(key)
+	if !ok {
+		return controller.Result{}, nil
+	}
+	if batch.Finished(&j.Status) != nil || !mine(j) {
+		c.forget(j.UID)
+		return controller.Result{}, nil
+	}
+	j, err := c.newest(ctx, j)
+	if j == nil || err != nil {
+		return controller.Result{}, err
+	}
+	sel, err := metav1.LabelSelectorAsSelector(j.Spec.Selector)
+	if err != nil {
+		return controller.Result{}, controller.TerminalError(fmt.Errorf("reading the selector of Job %s: %w", key, err))
+	}
+	began := c.Now()
+	// Asked before the cache is read: what is seen later than the answer does no harm, what is seen earlier would.
+	s := &state{job: j, now: began, upToDate: c.expect.Satisfied(j.UID)}
+	if err := c.observe(ctx, s, sel); err != nil {
+		return controller.Result{}, err
+	}
+	todo := s.decide()
+	err = c.carryOut(ctx, s, &todo)
+	c.metrics.synced(s, &todo, err, c.Now().Sub(began))
+	return controller.Result{RequeueAfter: todo.wait}, err
+}
+
+// newest returns the job as it is after this controller's last write of its status, or nil if that is yet to be seen: the pods that the
+// status has counted since are no longer to be told from those that never were the job's.
+func (c *Controller) newest(ctx context.Context, j *batchv1.Job) (*batchv1.Job, error) {
+	m := c.know(j.UID)
+	if m.unsure {
+		now, err := c.writeJobs.Get(ctx, j.Namespace, j.Name)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("reading Job %s/%s after a failed write: %w", j.Namespace, j.Name, err)
+		case now.UID != j.UID:
+			return nil, nil
+		}
+		c.learn(j.UID, func(m *memory) { m.unsure, m.wrote = false, now.ResourceVersion })
+		return now, nil
+	}
+	if order, err := resourceversion.CompareResourceVersion(j.ResourceVersion, m.wrote); m.wrote != "" && err == nil && order < 0 {
+		return nil, nil
+	}
+	return j, nil
+}
+
+// observe fills s with the job's pods.
+func (c *Controller) observe(ctx context.Context, s *state, sel labels.Selector) error {
+	seen := c.pods.Seen()
+	claim := owned.Claim[*corev1.Pod]{
+		Owner: s.job, Kind: kind(), Selector: sel, Children: c.control.Pods, Finalizer: batchv1.JobTrackingFinalizer,
+		Fresh: func(ctx context.Context) (metav1.Object, error) {
+			return c.writeJobs.Get(ctx, s.job.Namespace, s.job.Name)
+		},
+	}
+	pods, err := claim.Settle(ctx, append(c.pods.OwnedBy(s.job.UID), c.pods.Orphans(s.job.Namespace)...))
+	if err != nil {
+		return err
+	}
+	s.see(pods)
+	if err := c.confirm(ctx, s, sel, seen); err != nil {
+		return err
+	}
+	c.learn(s.job.UID, func(m *memory) {
+		m.failures = m.failures.with(s)
+		s.failures, s.salt = m.failures, m.salt
+	})
+	return nil
+}
+
+// confirm asks the server for pods that the status waits for, if they may be missing only because the cache of pods is older than that
+// of jobs: taken for gone they would be counted, and when they come, once more.
+func (c *Controller) confirm(ctx context.Context, s *state, sel labels.Selector, seen string) error {
+	if len(s.untold()) == 0 {
+		return nil
+	}
+	if order, err := resourceversion.CompareResourceVersion(seen, s.job.ResourceVersion); err == nil && order >= 0 {
+		return nil
+	}
+	all, err := c.control.Pods.List(ctx, s.job.Namespace, metav1.ListOptions{LabelSelector: sel.String()})
+	if err != nil {
+		return fmt.Errorf("looking for pods of Job %s/%s: %w", s.job.Namespace, s.job.Name, err)
+	}
+	pods := s.pods
+	for _, p := range all {
+		if ref := metav1.GetControllerOfNoCopy(p); ref != nil && ref.UID == s.job.UID && s.byUID[p.UID] == nil {
+			pods = append(pods, p)
+		}
+	}
+	s.see(pods)
+	return nil
+}
+
+// carryOut creates and deletes, stores the status, and then lets go of the pods that it counts.
+func (c *Controller) carryOut(ctx context.Context, s *state, todo *plan) error {
+	acted := c.act(ctx, s, todo)
+	if acted != nil && s.upToDate {
+		s.countPods(&todo.status, &plan{}) // what came of it is seen later
+	}
+	if err := c.store(ctx, s, todo); err != nil {
+		return errors.Join(acted, err)
+	}
+	released := podcontrol.Together(len(todo.release), func(i int) error { return c.untrack(ctx, todo.release[i], false) })
+	return errors.Join(acted, released)
+}
+
+// act creates and deletes pods. Those that are withdrawn lose their finalizer first, so that nobody counts them.
+func (c *Controller) act(ctx context.Context, s *state, todo *plan) error {
+	victims := todo.stop
+	if len(todo.withdraw) > 0 {
+		err := podcontrol.Together(len(todo.withdraw), func(i int) error { return c.untrack(ctx, todo.withdraw[i], true) })
+		if err != nil {
+			return err
+		}
+		victims = todo.withdraw
+	}
+	if len(todo.create)+len(victims) == 0 {
+		return nil
+	}
+	err := c.control.Change(ctx, s.job, todo.create, victims)
+	c.metrics.created(s, todo, err)
+	return c.taken(ctx, s, err)
+}
+
+// taken sees to it that a name which a stranger's pod has is not tried for ever. A pod of the job's own that is there already was created
+// before, and will be seen.
+func (c *Controller) taken(ctx context.Context, s *state, err error) error {
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return err
+	}
+	p, getErr := c.control.Pods.Get(ctx, s.job.Namespace, status.Status().Details.Name)
+	if getErr != nil {
+		return err
+	}
+	if ref := metav1.GetControllerOfNoCopy(p); ref == nil || ref.UID != s.job.UID {
+		c.learn(s.job.UID, func(m *memory) { m.salt++ })
+	}
+	return err
+}
+
+// words are the plain ones, but of a pod that is there already there is nothing to tell.
+func words(verb podcontrol.Verb, owner apiclient.Object, pod string, err error) podcontrol.Words {
+	if verb == podcontrol.VerbCreate && apierrors.IsAlreadyExists(err) {
+		return podcontrol.Words{}
+	}
+	return podcontrol.PlainWords(verb, owner, pod, err)
+}
+
+// store writes the status if it is news, and tells what is said with it.
+func (c *Controller) store(ctx context.Context, s *state, todo *plan) error {
+	if equality.Semantic.DeepEqual(s.job.Status, todo.status) {
+		return nil
+	}
+	j := s.job.DeepCopy()
+	j.Status = todo.status
+	stored, err := c.writeJobs.UpdateStatus(ctx, j)
+	if err != nil {
+		c.learn(j.UID, func(m *memory) { m.unsure = true })
+		return fmt.Errorf("updating the status of Job %s/%s: %w", j.Namespace, j.Name, err)
+	}
+	c.learn(j.UID, func(m *memory) { m.wrote = stored.ResourceVersion })
+	for _, e := range todo.says {
+		c.Events.Event(s.job, e.kind, e.reason, e.message)
+	}
+	c.metrics.stored(s, todo)
+	return nil
+}
+
+// untrack takes the finalizer off a pod, if it is still there; unchanged makes sure that the pod has not ended meanwhile.
+func (c *Controller) untrack(ctx context.Context, p *corev1.Pod, unchanged bool) error {
+	if !tracked(p) {
+		return nil
+	}
+	metadata := map[string]any{"uid": p.UID, "$deleteFromPrimitiveList/finalizers": []string{batchv1.JobTrackingFinalizer}}
+	if unchanged {
+		metadata["resourceVersion"] = p.ResourceVersion
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return err
+	}
+	_, err = c.control.Pods.Patch(ctx, p.Namespace, p.Name, types.StrategicMergePatchType, patch)
+	if err == nil {
+		c.metrics.untracked()
+		return nil
+	}
+	// Another pod of the name is a conflict, too: this one is gone.
+	if apierrors.IsNotFound(err) || !unchanged && apierrors.IsConflict(err) {
+		return nil
+	}
+	return fmt.Errorf("removing the finalizer of pod %s/%s: %w", p.Namespace, p.Name, err)
+}
+
+func (c *Controller) forget(job types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.memory, job)
+}

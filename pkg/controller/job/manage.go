@@ -1,0 +1,202 @@
+package job
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/api/batch"
+	"bonsai/pkg/controller"
+)
+
+// burst is how many pods one reconcile creates or deletes at most.
+const burst = 500
+
+// manage creates the pods that should be there, or takes away those that should not: one at a time, so that what is created knows what
+// was deleted.
+func (s *state) manage(out *plan) {
+	active := s.active()
+	wanted := s.wanted(len(active))
+	if surplus := s.surplus(active, len(active)-wanted); len(surplus) > 0 {
+		out.withdraw = surplus[:min(len(surplus), burst)]
+		return
+	}
+	if s.suspended() || batch.IsTrue(&s.job.Status, batchv1.JobSuspended) { // the status says first that it is resumed
+		return
+	}
+	missing := wanted - len(active)
+	if s.onlyFailed() {
+		for _, p := range s.pods {
+			if terminating(p) {
+				missing--
+			}
+		}
+	}
+	if missing <= 0 {
+		return
+	}
+	s.fill(min(missing, burst), active, out)
+}
+
+// wanted is how many pods should be active, of which there are active.
+func (s *state) wanted(active int) int {
+	if s.suspended() {
+		return 0
+	}
+	parallelism := int(deref(s.job.Spec.Parallelism))
+	succeeded := int(s.succeeded) + len(s.waiting.Succeeded)
+	if s.job.Spec.Completions == nil {
+		if succeeded > 0 { // the others may end, too
+			return active
+		}
+		return parallelism
+	}
+	if s.indexed() {
+		succeeded = s.completed.Len() + s.failedIndexes.Len()
+	}
+	return max(min(s.completions()-succeeded, parallelism), 0)
+}
+
+// surplus are the active pods to take away, at least n if there are as many: of an indexed job those whose index is done, out of range
+// or another pod's, then those that are the least loss.
+func (s *state) surplus(active []*corev1.Pod, n int) []*corev1.Pod {
+	ranked := slices.Clone(active)
+	slices.SortStableFunc(ranked, compareLoss)
+	var out, rest []*corev1.Pod
+	if s.indexed() {
+		taken := map[int]bool{}
+		for _, p := range slices.Backward(ranked) { // whom it would be the most loss to delete keeps the index
+			i, ok := indexOf(p, s.completions())
+			if !ok || taken[i] || s.completed.Has(i) || s.failedIndexes.Has(i) {
+				out = append(out, p)
+				continue
+			}
+			taken[i] = true
+			rest = append(rest, p)
+		}
+		slices.Reverse(rest)
+	} else {
+		rest = ranked
+	}
+	if more := n - len(out); more > 0 {
+		out = append(out, rest[:min(more, len(rest))]...)
+	}
+	return out
+}
+
+// compareLoss orders pods by how little is lost with them: those without a node, not running, not ready, and young ones first.
+func compareLoss(a, b *corev1.Pod) int {
+	order := func(p *corev1.Pod) int {
+		switch {
+		case p.Spec.NodeName == "":
+			return 0
+		case p.Status.Phase == corev1.PodPending:
+			return 1
+		case p.Status.Phase != corev1.PodRunning:
+			return 2
+		case !controller.PodReady(p):
+			return 3
+		}
+		return 4
+	}
+	return cmp.Or(cmp.Compare(order(a), order(b)), b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+}
+
+// busyIndexes are the indexes of pods.
+func (s *state) busyIndexes(pods []*corev1.Pod) map[int]bool {
+	out := make(map[int]bool, len(pods))
+	for _, p := range pods {
+		if i, ok := indexOf(p, s.completions()); ok {
+			out[i] = true
+		}
+	}
+	return out
+}
+
+// fill creates up to n pods, unless failures of late make them wait.
+func (s *state) fill(n int, active []*corev1.Pod, out *plan) {
+	if !s.perIndex() {
+		if left := s.failures.left(s.now); left > 0 {
+			out.wait = sooner(out.wait, left)
+			return
+		}
+	}
+	names := s.namer()
+	if !s.indexed() {
+		for range n {
+			out.create = append(out.create, s.podFor(names, 0))
+		}
+		return
+	}
+	busy := s.busyIndexes(active)
+	if s.onlyFailed() {
+		for _, p := range s.pods {
+			if i, ok := indexOf(p, s.completions()); ok && terminating(p) {
+				busy[i] = true
+			}
+		}
+	}
+	last := map[int]*corev1.Pod{}
+	if s.perIndex() {
+		last = s.lastFailed()
+	}
+	for i := 0; i < s.completions() && n > 0; i++ {
+		if busy[i] || s.completed.Has(i) || s.failedIndexes.Has(i) {
+			continue
+		}
+		n-- // also for an index that waits: those after it do not overtake it
+		if left := s.indexLeft(last[i]); left > 0 {
+			out.wait = sooner(out.wait, left)
+			continue
+		}
+		p := s.podFor(names, i)
+		if s.perIndex() {
+			s.noteFailures(p, last[i])
+		}
+		out.create = append(out.create, p)
+	}
+}
+
+// indexLeft is how long an index has to wait after its last failed pod, which may be nil.
+func (s *state) indexLeft(last *corev1.Pod) time.Duration {
+	if last == nil {
+		return 0
+	}
+	counted, ignored := s.failuresAfter(last)
+	return remaining(int(counted+ignored), ended(last, s.now), s.now)
+}
+
+// noteFailures writes on a pod how often its index has failed before it.
+func (s *state) noteFailures(p, last *corev1.Pod) {
+	var counted, ignored int32
+	if last != nil {
+		counted, ignored = s.failuresAfter(last)
+	}
+	p.Annotations[batchv1.JobIndexFailureCountAnnotation] = strconv.Itoa(int(counted))
+	if ignored > 0 {
+		p.Annotations[batchv1.JobIndexIgnoredFailureCountAnnotation] = strconv.Itoa(int(ignored))
+	}
+}
+
+// end takes away the pods of a job that will end as v says.
+func (s *state) end(v *verdict, out *plan) {
+	active := s.active()
+	active = active[:min(len(active), burst)]
+	if v.success {
+		out.withdraw = active
+	} else {
+		out.stop = active
+	}
+}
+
+// sooner is the smaller of two waits, of which those that are not positive are none.
+func sooner(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,145 @@
+package job
+
+import (
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/api/batch"
+	"bonsai/api/batch/indexes"
+	"bonsai/pkg/controller"
+)
+
+// state is one Job with all that decisions about it need.
+type state struct {
+	job  *batchv1.Job
+	pods []*corev1.Pod // the job's own, also those at their end
+	now  time.Time
+	// upToDate says that pods shows everything this controller has created and deleted.
+	upToDate bool
+	// failures are those that delay the next pod.
+	failures failures
+	// salt varies the names of the job's pods, after one was found taken by a stranger.
+	salt int
+
+	byUID map[types.UID]*corev1.Pod
+	// What tally finds.
+	counted
+}
+
+// counted is what the pods' ends add up to.
+type counted struct {
+	succeeded, failed int32
+	// waiting have ended and are named in the status until their finalizer is off; then they are in succeeded and failed.
+	waiting batchv1.UncountedTerminatedPods
+	// completed and failedIndexes are an indexed job's, with those that the stored status does not have yet.
+	completed, failedIndexes indexes.Set
+	// release are the pods whose finalizer can go once the status is stored.
+	release []*corev1.Pod
+	// ended is how many pods are in release that were not known to have ended; by the policy that decided on them.
+	ended map[endKind]int
+}
+
+// endKind is how a pod's end was taken, for metrics.
+type endKind struct {
+	success bool
+	action  batchv1.PodFailurePolicyAction // "" without a rule that matches
+}
+
+// plan is the next step.
+type plan struct {
+	create []*corev1.Pod
+	// withdraw are deleted without being counted, stop are and count as failed.
+	withdraw, stop []*corev1.Pod
+	// status is to be stored; active and ready are as they will be when pods are created and deleted as planned.
+	status batchv1.JobStatus
+	// release lose their finalizer when status is stored.
+	release []*corev1.Pod
+	// wait, if positive, is when to look again.
+	wait time.Duration
+	says []says
+}
+
+// says is an event.
+type says struct{ kind, reason, message string }
+
+func deref[T any](p *T) T {
+	var v T
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+func (s *state) indexed() bool   { return batch.Indexed(&s.job.Spec) }
+func (s *state) perIndex() bool  { return s.indexed() && s.job.Spec.BackoffLimitPerIndex != nil }
+func (s *state) suspended() bool { return deref(s.job.Spec.Suspend) }
+func (s *state) completions() int {
+	return int(deref(s.job.Spec.Completions))
+}
+
+// onlyFailed tells whether a pod is replaced only when it has come to its end.
+func (s *state) onlyFailed() bool {
+	return s.job.Spec.PodFailurePolicy != nil || deref(s.job.Spec.PodReplacementPolicy) == batchv1.Failed
+}
+
+// hasFailed tells whether a pod counts as failed. One that is being deleted does, unless only ended ones are replaced: it may never come
+// to say how it ended.
+func (s *state) hasFailed(p *corev1.Pod) bool {
+	if s.onlyFailed() {
+		return p.Status.Phase == corev1.PodFailed
+	}
+	return p.Status.Phase == corev1.PodFailed || p.DeletionTimestamp != nil && p.Status.Phase != corev1.PodSucceeded
+}
+
+func terminating(p *corev1.Pod) bool { return p.DeletionTimestamp != nil && !controller.PodTerminal(p) }
+
+// active are the pods that are neither at their end nor on their way out.
+func (s *state) active() (out []*corev1.Pod) {
+	for _, p := range s.pods {
+		if controller.PodActive(p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func tracked(p *corev1.Pod) bool {
+	for _, f := range p.Finalizers {
+		if f == batchv1.JobTrackingFinalizer {
+			return true
+		}
+	}
+	return false
+}
+
+// see makes pods the job's.
+func (s *state) see(pods []*corev1.Pod) {
+	s.pods = pods
+	s.byUID = make(map[types.UID]*corev1.Pod, len(pods))
+	for _, p := range pods {
+		s.byUID[p.UID] = p
+	}
+}
+
+// decide finds the next step.
+func (s *state) decide() plan {
+	s.indexesNow()
+	v, wait := s.verdict()
+	s.tally(v)
+	if v == nil {
+		v = s.reached()
+	}
+	out := plan{wait: wait, release: s.release}
+	switch {
+	case s.job.DeletionTimestamp != nil: // the pods go with it, or are to stay
+	case v != nil:
+		s.end(v, &out)
+	case s.upToDate:
+		s.manage(&out)
+	}
+	s.report(v, &out)
+	return out
+}

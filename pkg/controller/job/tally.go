@@ -1,0 +1,214 @@
+package job
+
+import (
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/api/batch/indexes"
+	"bonsai/pkg/controller"
+)
+
+// maxWaiting bounds the pods that a status names at a time.
+const maxWaiting = 500
+
+// indexesNow finds which indexes have succeeded and failed, by the stored status and the pods that have ended since.
+func (s *state) indexesNow() {
+	if !s.indexed() {
+		return
+	}
+	n := s.completions()
+	var done, lost []int
+	for _, p := range s.pods {
+		if i, ok := indexOf(p, n); ok && tracked(p) && p.Status.Phase == corev1.PodSucceeded {
+			done = append(done, i)
+		}
+	}
+	s.completed = indexes.Read(s.job.Status.CompletedIndexes, n).Union(indexes.Of(done))
+	if !s.perIndex() {
+		return
+	}
+	for _, p := range s.pods {
+		if i, ok := indexOf(p, n); ok && tracked(p) && !s.completed.Has(i) && s.indexFailed(p) {
+			lost = append(lost, i)
+		}
+	}
+	for _, i := range indexes.Read(deref(s.job.Status.FailedIndexes), n) {
+		for k := i.First; k <= i.Last; k++ {
+			if !s.completed.Has(k) {
+				lost = append(lost, k)
+			}
+		}
+	}
+	s.failedIndexes = indexes.Of(lost)
+}
+
+// indexFailed tells whether the pod's failure is the last that its index may have.
+func (s *state) indexFailed(p *corev1.Pod) bool {
+	if !s.hasFailed(p) {
+		return false
+	}
+	if m := s.matchFailure(p); m != nil && m.action == batchv1.PodFailurePolicyActionFailIndex {
+		return true
+	}
+	counted, _ := s.failuresAfter(p)
+	return counted > deref(s.job.Spec.BackoffLimitPerIndex)
+}
+
+// untold are the pods that the stored status waits for and that are not there.
+func (s *state) untold() (uids []types.UID) {
+	u := s.job.Status.UncountedTerminatedPods
+	if u == nil {
+		return nil
+	}
+	for _, uid := range slices.Concat(u.Succeeded, u.Failed) {
+		if s.byUID[uid] == nil {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}
+
+// tally counts the pods that have ended, each once: first its uid is stored in the status, then its finalizer is taken off, and when
+// that is seen the uid leaves the status as the count goes up. Whoever continues after a crash in between finds where it was.
+// The successes of an indexed job need no uid: counting an index twice changes nothing.
+func (s *state) tally(v *verdict) {
+	s.succeeded, s.failed = s.job.Status.Succeeded, s.job.Status.Failed
+	s.ended = map[endKind]int{}
+	known := map[types.UID]bool{}
+	if u := s.job.Status.UncountedTerminatedPods; u != nil {
+		for _, uid := range u.Succeeded {
+			known[uid] = true
+			s.settle(uid, &s.waiting.Succeeded, &s.succeeded)
+		}
+		for _, uid := range u.Failed {
+			known[uid] = true
+			s.settle(uid, &s.waiting.Failed, &s.failed)
+		}
+	}
+	keep := s.kept(v)
+	for _, p := range s.pods {
+		if !tracked(p) || keep[p.UID] || !s.mayRelease(p, v) {
+			continue
+		}
+		if !known[p.UID] && len(s.waiting.Succeeded)+len(s.waiting.Failed) >= maxWaiting {
+			break // the others when these are counted
+		}
+		s.release = append(s.release, p)
+		if !known[p.UID] {
+			s.take(p, v)
+		}
+	}
+	if s.indexed() {
+		s.succeeded = int32(s.completed.Len())
+	}
+}
+
+// settle counts a pod of the status whose finalizer is off, and keeps it there otherwise.
+func (s *state) settle(uid types.UID, waiting *[]types.UID, count *int32) {
+	if p := s.byUID[uid]; p != nil && tracked(p) {
+		*waiting = append(*waiting, uid)
+		return
+	}
+	*count++
+}
+
+// mayRelease tells whether a pod needs its finalizer no more: its end is known, or does not matter.
+func (s *state) mayRelease(p *corev1.Pod, v *verdict) bool {
+	return s.job.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || s.countsAsFailed(p, v) || v != nil && !controller.PodActive(p)
+}
+
+// countsAsFailed is hasFailed in view of how the job ends: the pods that a failing job stops have failed, those that a successful one
+// can do without have not.
+func (s *state) countsAsFailed(p *corev1.Pod, v *verdict) bool {
+	switch {
+	case v == nil || p.Status.Phase == corev1.PodFailed:
+		return s.hasFailed(p)
+	case v.success:
+		return false
+	}
+	return p.DeletionTimestamp != nil && p.Status.Phase != corev1.PodSucceeded
+}
+
+// take notes a pod's end.
+func (s *state) take(p *corev1.Pod, v *verdict) {
+	placed := true
+	if s.indexed() {
+		_, placed = indexOf(p, s.completions())
+	}
+	switch {
+	case !placed: // no longer of this job, which has shrunk
+	case p.Status.Phase == corev1.PodSucceeded:
+		s.ended[endKind{success: true}]++
+		if !s.indexed() {
+			s.waiting.Succeeded = append(s.waiting.Succeeded, p.UID)
+		}
+	case s.countsAsFailed(p, v):
+		m := s.matchFailure(p)
+		if m == nil {
+			s.ended[endKind{}]++
+		} else {
+			s.ended[endKind{action: m.action}]++
+		}
+		if m == nil || m.action != batchv1.PodFailurePolicyActionIgnore {
+			s.waiting.Failed = append(s.waiting.Failed, p.UID)
+		}
+	}
+}
+
+// kept are the failed pods that keep their finalizer a while longer: with a limit for each index, the last failed pod of an index says
+// how often it has failed, until its successor does.
+func (s *state) kept(v *verdict) map[types.UID]bool {
+	if !s.perIndex() || v != nil || s.job.DeletionTimestamp != nil {
+		return nil
+	}
+	n := s.completions()
+	busy := s.busyIndexes(s.active())
+	keep := map[types.UID]bool{}
+	for i, p := range s.lastFailed() {
+		if i < n && !busy[i] && !s.completed.Has(i) && !s.failedIndexes.Has(i) {
+			keep[p.UID] = true
+		}
+	}
+	return keep
+}
+
+// lastFailed is the failed pod of each index that knows of the most failures before it. Pods that are counted are asked, too.
+func (s *state) lastFailed() map[int]*corev1.Pod {
+	out := map[int]*corev1.Pod{}
+	for _, p := range s.pods {
+		i, ok := indexOf(p, s.completions())
+		if !ok || !tracked(p) || !s.hasFailed(p) {
+			continue
+		}
+		if was := out[i]; was == nil || s.failuresBefore(was) < s.failuresBefore(p) {
+			out[i] = p
+		}
+	}
+	return out
+}
+
+// total is the number of failures that count, with those not in the stored count yet.
+func (s *state) total() int32 {
+	n := s.job.Status.Failed
+	var known []types.UID
+	if u := s.job.Status.UncountedTerminatedPods; u != nil {
+		n += int32(len(u.Failed))
+		known = slices.Concat(u.Failed, u.Succeeded)
+	}
+	here := make(map[types.UID]bool, len(known))
+	for _, uid := range known {
+		here[uid] = true
+	}
+	for _, p := range s.pods {
+		if !tracked(p) || here[p.UID] || !s.hasFailed(p) {
+			continue
+		}
+		if m := s.matchFailure(p); m == nil || m.action != batchv1.PodFailurePolicyActionIgnore {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,116 @@
+package job
+
+import (
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/api/batch"
+)
+
+// verdict is how a job ends, and why.
+type verdict struct {
+	success         bool
+	reason, message string
+}
+
+// verdict says how the job ends if that is certain, whatever its pods still do. What a condition in the stored status says stays so. The
+// duration, if positive, is when the job's deadline ends.
+func (s *state) verdict() (*verdict, time.Duration) {
+	st := &s.job.Status
+	if c := batch.Condition(st, batchv1.JobFailureTarget); c != nil && c.Status == corev1.ConditionTrue {
+		return &verdict{false, c.Reason, c.Message}, 0
+	}
+	if c := batch.Condition(st, batchv1.JobSuccessCriteriaMet); c != nil && c.Status == corev1.ConditionTrue {
+		return &verdict{true, c.Reason, c.Message}, 0
+	}
+	if m := s.failsJob(); m != nil {
+		return &verdict{false, batchv1.JobReasonPodFailurePolicy, m.message}, 0
+	}
+	if s.total() > deref(s.job.Spec.BackoffLimit) || s.restartedTooOften() {
+		return &verdict{false, batchv1.JobReasonBackoffLimitExceeded, "Job has reached the specified backoff limit"}, 0
+	}
+	left, bounded := s.deadline()
+	if bounded && left <= 0 {
+		return &verdict{false, batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline"}, 0
+	}
+	if v := s.indexVerdict(); v != nil {
+		return v, 0
+	}
+	return nil, left
+}
+
+// deadline is how long the job may still be active; false without a limit.
+func (s *state) deadline() (time.Duration, bool) {
+	d := s.job.Spec.ActiveDeadlineSeconds
+	if d == nil || s.suspended() {
+		return 0, false
+	}
+	limit := time.Duration(*d) * time.Second
+	if start := s.job.Status.StartTime; start != nil && !batch.IsTrue(&s.job.Status, batchv1.JobSuspended) {
+		return limit - s.now.Sub(start.Time), true
+	}
+	return limit, true
+}
+
+// restartedTooOften: where failed containers are started again in their pods, their restarts count as the pods' failures.
+func (s *state) restartedTooOften() bool {
+	if s.job.Spec.Template.Spec.RestartPolicy != corev1.RestartPolicyOnFailure {
+		return false
+	}
+	var n int32
+	for _, p := range s.pods {
+		if p.Status.Phase != corev1.PodRunning && p.Status.Phase != corev1.PodPending {
+			continue
+		}
+		for _, c := range p.Status.InitContainerStatuses {
+			n += c.RestartCount
+		}
+		for _, c := range p.Status.ContainerStatuses {
+			n += c.RestartCount
+		}
+	}
+	limit := deref(s.job.Spec.BackoffLimit)
+	if limit == 0 {
+		return n > 0
+	}
+	return n >= limit
+}
+
+// indexVerdict judges the indexes that have ended.
+func (s *state) indexVerdict() *verdict {
+	if !s.indexed() {
+		return nil
+	}
+	if s.perIndex() {
+		lost := s.failedIndexes.Len()
+		if m := s.job.Spec.MaxFailedIndexes; m != nil && lost > int(*m) {
+			return &verdict{false, batchv1.JobReasonMaxFailedIndexesExceeded, "Job has exceeded the specified maximal number of failed indexes"}
+		}
+		if lost > 0 && lost+s.completed.Len() >= s.completions() {
+			return &verdict{false, batchv1.JobReasonFailedIndexes, "Job has failed indexes"}
+		}
+	}
+	if i, ok := s.meetsSuccessPolicy(); ok {
+		return &verdict{true, batchv1.JobReasonSuccessPolicy, fmt.Sprintf("Matched rules at index %d", i)}
+	}
+	return nil
+}
+
+// reached says that the job has the successes it is for, and no pod that goes on. It reads what tally has found.
+func (s *state) reached() *verdict {
+	n := s.succeeded
+	if !s.indexed() {
+		n += int32(len(s.waiting.Succeeded))
+	}
+	enough := n >= deref(s.job.Spec.Completions)
+	if s.job.Spec.Completions == nil {
+		enough = n > 0
+	}
+	if !enough || !s.upToDate || len(s.active()) > 0 {
+		return nil
+	}
+	return &verdict{true, batchv1.JobReasonCompletionsReached, "Reached expected number of succeeded pods"}
+}
