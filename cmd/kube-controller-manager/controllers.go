@@ -11,6 +11,7 @@ import (
 
 	"bonsai/pkg/controller"
 	"bonsai/pkg/controller/clusterrole"
+	"bonsai/pkg/controller/cronjob"
 	"bonsai/pkg/controller/daemonset"
 	"bonsai/pkg/controller/deployment"
 	"bonsai/pkg/controller/disruption"
@@ -31,6 +32,7 @@ import (
 	"bonsai/pkg/controller/tainteviction"
 	"bonsai/pkg/controller/tokencleaner"
 	"bonsai/pkg/controller/tokens"
+	"bonsai/pkg/controller/ttlafterfinished"
 )
 
 // runner is a controller that works until ctx ends.
@@ -64,6 +66,8 @@ func entries() []entry {
 		{name: "daemonset-controller", alias: "daemonset", account: "daemon-set-controller", build: plain(daemonset.New)},
 		{name: "statefulset-controller", alias: "statefulset", account: "statefulset-controller", build: plain(statefulset.New)},
 		{name: "disruption-controller", alias: "disruption", account: "disruption-controller", build: plain(disruption.New)},
+		{name: "cronjob-controller", alias: "cronjob", account: "cronjob-controller", build: plain(cronjob.New)},
+		{name: "ttl-after-finished-controller", alias: "ttl-after-finished", account: "ttl-after-finished-controller", build: plain(ttlafterfinished.New)},
 		{name: "job-controller", alias: "job", account: "job-controller", build: plain(job.New)},
 		{name: "endpointslice-controller", alias: "endpointslice", account: "endpointslice-controller", build: func(o *options, d controller.Deps) (runner, error) {
 			return endpointslice.New(d, o.maxEndpointsPerSlice)
@@ -94,15 +98,15 @@ func entries() []entry {
 // elsewhere names upstream's controllers that this manager does not have, so that --controllers may name them.
 func elsewhere() []string {
 	return []string{
-		"cronjob-controller", "horizontal-pod-autoscaler-controller",
+		"horizontal-pod-autoscaler-controller",
 		"certificatesigningrequest-signing-controller", "certificatesigningrequest-approving-controller",
-		"certificatesigningrequest-cleaner-controller", "ttl-controller", "ttl-after-finished-controller", "ephemeral-volume-controller",
+		"certificatesigningrequest-cleaner-controller", "ttl-controller", "ephemeral-volume-controller",
 		"persistentvolume-binder-controller", "persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
 		"persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller", "legacy-serviceaccount-token-cleaner-controller",
 		"bootstrap-signer-controller", "bootstrapsigner", "validatingadmissionpolicy-status-controller",
 		"service-cidr-controller", "storage-version-migrator-controller", "resourceclaim-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"service-lb-controller", "node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",
-		"cronjob", "horizontalpodautoscaling", "csrsigning", "csrapproving", "csrcleaner", "ttl", "ttl-after-finished",
+		"horizontalpodautoscaling", "csrsigning", "csrapproving", "csrcleaner", "ttl",
 	}
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	_ "time/tzdata" // for cron jobs' time zones where the machine has no database of them
 
 	"bonsai/cmd/internal/daemon"
 )

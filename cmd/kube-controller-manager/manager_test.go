@@ -543,6 +543,7 @@ func TestConcurrency(t *testing.T) {
 		"endpointslice-controller": {"concurrent-service-endpoint", 5}, "endpointslice-mirroring-controller": {"mirroring-concurrent-service-endpoint", 5},
 		"namespace-controller": {"concurrent-namespace", 10}, "garbage-collector-controller": {"concurrent-gc", 20},
 		"resourcequota-controller": {"concurrent-resource-quota", 5}, "serviceaccount-token-controller": {"concurrent-serviceaccount-token", 5},
+		"job-controller": {"concurrent-job", 5}, "cronjob-controller": {"concurrent-cron-job", 5}, "ttl-after-finished-controller": {"concurrent-ttl-after-finished", 5},
 	}
 	for _, e := range entries() {
 		o, fs := &options{}, pflag.NewFlagSet("", pflag.ContinueOnError)

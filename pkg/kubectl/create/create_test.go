@@ -157,7 +157,7 @@ func TestJobFrom(t *testing.T) {
 		code       int
 	}{
 		{"--from=cronjob/c --dry-run=client -o jsonpath={.metadata}{.spec.parallelism}{.spec.template.spec.containers[*].image}",
-			`{"annotations":{"cronjob.kubernetes.io/instantiate":"manual","n":"o"},"labels":{"l":"m"},"name":"j","ownerReferences":[{"apiVersion":"batch/v1","blockOwnerDeletion":true,"controller":true,"kind":"CronJob","name":"c","uid":"u"}]}2y`, 0},
+			`{"annotations":{"cronjob.kubernetes.io/instantiate":"manual","n":"o"},"labels":{"l":"m"},"name":"j","ownerReferences":[{"apiVersion":"batch/v1","controller":true,"kind":"CronJob","name":"c","uid":"u"}]}2y`, 0},
 		{"--image=x --dry-run=client -o jsonpath={.spec.template.spec.containers} -- a b", `[{"command":["a","b"],"image":"x","name":"j","resources":{}}]`, 0},
 		{"--from=cronjob/c", "job.batch/j created\n", 0},
 		{"--from=cronjob/none", "Error from server (NotFound): cronjobs.batch \"none\" not found\n", 1},

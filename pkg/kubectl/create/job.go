@@ -80,7 +80,7 @@ func (g *generator) scheduled(ctx context.Context, from string) (runtime.Object,
 	}
 	yes := true
 	j.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: "batch/v1", Kind: "CronJob", Name: c.Name, UID: c.UID, Controller: &yes, BlockOwnerDeletion: &yes,
+		APIVersion: "batch/v1", Kind: "CronJob", Name: c.Name, UID: c.UID, Controller: &yes,
 	}}
 	return j, nil
 }

@@ -175,6 +175,8 @@ func kinds() map[string]kind {
 		"StatefulSet.apps":                      {typed(statefulSet), true},
 		"DaemonSet.apps":                        {typed(daemonSet), true},
 		"ReplicationController":                 {typed(replicationController), true},
+		"Job.batch":                             {typed(job), true},
+		"CronJob.batch":                         {typed(cronJob), true},
 		"Node":                                  {typed(node), true},
 		"Service":                               {typed(service), true},
 		"Namespace":                             {typed(namespace), false},

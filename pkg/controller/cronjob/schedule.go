@@ -1,0 +1,102 @@
+package cronjob
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	batchv1 "k8s.io/api/batch/v1"
+
+	"bonsai/api/batch"
+)
+
+// manyMissed is how many runs may have been missed before it is told.
+const manyMissed = 100
+
+// schedule reads when a cron job is to run. Its own time zone goes before that of the process.
+func schedule(s *batchv1.CronJobSpec) (cron.Schedule, error) {
+	text := s.Schedule
+	if s.TimeZone != nil {
+		text = "TZ=" + *s.TimeZone + " " + text
+	}
+	return batch.ParseSchedule(text)
+}
+
+// due is the last time up to now at which the cron job was to run and has not.
+type due struct {
+	at time.Time // zero if there is none
+	// missed tells that there were more than manyMissed such times.
+	missed bool
+	// next is when it is to run after now; zero for never.
+	next time.Time
+}
+
+// dueAt finds what is due of what was to run after earliest.
+func dueAt(s cron.Schedule, earliest, now time.Time) (due, error) {
+	first := s.Next(earliest)
+	if first.IsZero() { // no such day in the next years
+		return due{}, nil
+	}
+	if first.After(now) {
+		return due{next: first}, nil
+	}
+	if second := s.Next(first); !second.IsZero() && second.Sub(first) < time.Second {
+		return due{}, errors.New("time difference between two schedules is less than 1 second")
+	}
+	out := due{at: first}
+	n := 1
+	for n <= manyMissed {
+		t := s.Next(out.at)
+		if t.IsZero() || t.After(now) {
+			out.next = t
+			return out, nil
+		}
+		out.at = t
+		n++
+	}
+	out.missed = true
+	out.at = latest(s, out.at, now)
+	out.next = s.Next(out.at)
+	return out, nil
+}
+
+// latest is the last time up to now, one of them being at. A schedule by the clock is asked for ever longer spans before now, so that
+// years of every minute cost no more than an hour; one by a delay counts from at.
+func latest(s cron.Schedule, at, now time.Time) time.Time {
+	if every, ok := s.(cron.ConstantDelaySchedule); ok {
+		return at.Add(now.Sub(at) / every.Delay * every.Delay)
+	}
+	for span := time.Hour; now.Add(-span).After(at); span *= 2 {
+		if t := s.Next(now.Add(-span)); !t.IsZero() && !t.After(now) {
+			at = t
+			break
+		}
+	}
+	for {
+		t := s.Next(at)
+		if t.IsZero() || t.After(now) {
+			return at
+		}
+		at = t
+	}
+}
+
+// earliest is after when runs count as missed.
+func earliest(c *batchv1.CronJob, now time.Time) time.Time {
+	from := c.CreationTimestamp.Time
+	if c.Status.LastScheduleTime != nil {
+		from = c.Status.LastScheduleTime.Time
+	}
+	if d := c.Spec.StartingDeadlineSeconds; d != nil {
+		if limit := now.Add(-time.Duration(*d) * time.Second); limit.After(from) {
+			return limit
+		}
+	}
+	return from
+}
+
+// nameAt is the name of the job for a time. Whoever makes a job for that time makes this one.
+func nameAt(c *batchv1.CronJob, at time.Time) string {
+	return fmt.Sprintf("%s-%d", c.Name, at.Unix()/60)
+}
