@@ -21,14 +21,15 @@ func newBootstrap(o *Options, stores registry.Stores, who *authentication, polic
 		cfg.Policy = policy
 	}
 	cfg.Service = &bootstrap.ServiceConfig{ClusterIP: bootstrap.FirstAddress(o.ServiceRanges[0]), Advertise: o.Advertise, Port: int32(o.Port)}
-	var err error
-	if cfg.Authentication, err = authenticationSettings(&o.Authentication, who); err != nil {
+	settings := o.Authentication
+	cfg.Authentication = func() (*bootstrap.Authentication, error) { return authenticationSettings(&settings, who) }
+	if _, err := cfg.Authentication(); err != nil {
 		return nil, err
 	}
 	return bootstrap.New(cfg), nil
 }
 
-// authenticationSettings are published for servers behind this one.
+// authenticationSettings are published for servers behind this one, with the authorities that the files have now.
 func authenticationSettings(o *Authentication, who *authentication) (*bootstrap.Authentication, error) {
 	a := &bootstrap.Authentication{}
 	if o.ClientCA != "" {

@@ -16,7 +16,7 @@ func TestBootstrapChecks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	boot := bootstrap.New(bootstrap.Config{Policy: policy, Service: &bootstrap.ServiceConfig{}, Authentication: &bootstrap.Authentication{}, Log: slog.New(slog.DiscardHandler)})
+	boot := bootstrap.New(bootstrap.Config{Policy: policy, Service: &bootstrap.ServiceConfig{}, Authentication: func() (*bootstrap.Authentication, error) { return &bootstrap.Authentication{}, nil }, Log: slog.New(slog.DiscardHandler)})
 	var names []string
 	for _, c := range bootstrapChecks(boot, policy, &authorization{}) {
 		names = append(names, c.Name)

@@ -59,7 +59,7 @@ func newBootstrap(t *testing.T, s stores) (*bootstrap.Bootstrap, *bootstrap.Poli
 	}
 	return bootstrap.New(bootstrap.Config{Stores: s, Policy: policy, Log: slog.New(slog.DiscardHandler),
 		Service:        &bootstrap.ServiceConfig{ClusterIP: netip.MustParseAddr("10.96.0.1"), Advertise: netip.MustParseAddr("192.0.2.1"), Port: 6443},
-		Authentication: &bootstrap.Authentication{ClientCA: "pem"}}), policy
+		Authentication: func() (*bootstrap.Authentication, error) { return &bootstrap.Authentication{ClientCA: "pem"}, nil }}), policy
 }
 
 func get[T runtime.Object](t *testing.T, s stores, gr schema.GroupResource, ns, name string) T {
@@ -220,5 +220,36 @@ func TestRun(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// An authority that is renewed while the server runs reaches the servers behind it, and so does what somebody took away.
+func TestAuthenticationIsKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newStores(t)
+		ca := "old"
+		b := bootstrap.New(bootstrap.Config{Stores: s, Log: slog.New(slog.DiscardHandler), Authentication: func() (*bootstrap.Authentication, error) {
+			return &bootstrap.Authentication{ClientCA: ca, RequestHeaderCA: "proxy", UIDHeaders: []string{"X-Remote-Uid"}}, nil
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		go b.Run(ctx) //nolint:errcheck // it ends with the context
+		synctest.Wait()
+		read := func() *corev1.ConfigMap {
+			return get[*corev1.ConfigMap](t, s, corev1.Resource("configmaps"), "kube-system", "extension-apiserver-authentication")
+		}
+		m := read()
+		if m.Data["client-ca-file"] != "old" || m.Data["requestheader-uid-headers"] != `["X-Remote-Uid"]` {
+			t.Errorf("at first: %v", m.Data)
+		}
+		m.Data, ca = nil, "new"
+		put(t, s, corev1.Resource("configmaps"), m)
+		time.Sleep(61 * time.Second)
+		synctest.Wait()
+		if m := read(); m.Data["client-ca-file"] != "new" || m.Data["requestheader-client-ca-file"] != "proxy" {
+			t.Errorf("a minute later: %v", m.Data)
+		}
+		cancel()
+		synctest.Wait()
 	})
 }

@@ -31,8 +31,8 @@ type Config struct {
 	Policy *Policy
 	// Service is the Service "kubernetes"; nil: none.
 	Service *ServiceConfig
-	// Authentication is what extension servers need to recognise callers; nil: none.
-	Authentication *Authentication
+	// Authentication tells what extension servers need to recognise callers, as it is now; nil: none.
+	Authentication func() (*Authentication, error)
 	Log            *slog.Logger
 }
 
@@ -55,7 +55,7 @@ func New(cfg Config) *Bootstrap {
 	}
 	b.parts = append(b.parts, &Part{Name: PartPriorityClasses, make: b.priorityClasses})
 	if cfg.Authentication != nil {
-		b.parts = append(b.parts, &Part{Name: PartAuthentication, make: b.authentication})
+		b.parts = append(b.parts, &Part{Name: PartAuthentication, make: b.authentication, kept: true})
 	}
 	return b
 }

@@ -21,7 +21,11 @@ type Authentication struct {
 }
 
 func (b *Bootstrap) authentication(ctx context.Context) error {
-	data, err := b.cfg.Authentication.data()
+	settings, err := b.cfg.Authentication()
+	if err != nil {
+		return err
+	}
+	data, err := settings.data()
 	if err != nil {
 		return err
 	}
