@@ -314,11 +314,17 @@ type asker struct {
 
 func (a asker) call(t *testing.T, method, path, body, media string) (int, http.Header, string) {
 	t.Helper()
+	return a.callWith(t, method, path, body, http.Header{"Content-Type": {media}})
+}
+
+// callWith is call with other headers, which it takes over.
+func (a asker) callWith(t *testing.T, method, path, body string, header http.Header) (int, http.Header, string) {
+	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, a.url+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Content-Type", media)
+	r.Header = header
 	resp, err := a.Do(r)
 	if err != nil {
 		t.Fatal(err)

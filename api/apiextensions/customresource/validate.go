@@ -1,6 +1,8 @@
 package customresource
 
 import (
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -86,9 +88,14 @@ func (t *Type) validateScale(u *unstructured.Unstructured, spec, status bool) fi
 	}
 	var errs field.ErrorList
 	check := func(path string) {
-		n, ok, err := unstructured.NestedInt64(u.Object, strings.Split(strings.TrimPrefix(path, "."), ".")...)
-		if err == nil && ok && n < 0 {
-			errs = append(errs, field.Invalid(field.NewPath(path), n, "should be a non-negative integer"))
+		n, _, err := unstructured.NestedInt64(u.Object, strings.Split(strings.TrimPrefix(path, "."), ".")...)
+		switch path := field.NewPath(path); {
+		case err != nil:
+			errs = append(errs, field.Invalid(path, n, err.Error()))
+		case n < 0:
+			errs = append(errs, field.Invalid(path, n, "should be a non-negative integer"))
+		case n > math.MaxInt32:
+			errs = append(errs, field.Invalid(path, n, fmt.Sprintf("should be less than or equal to %d", math.MaxInt32)))
 		}
 	}
 	if spec {

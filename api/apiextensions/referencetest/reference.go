@@ -45,6 +45,22 @@ type Server struct {
 	client     *http.Client
 }
 
+// URL is where it is.
+func (s *Server) URL() string { return s.url }
+
+// Client asks as the administrator.
+func (s *Server) Client() *http.Client { return &http.Client{Transport: administrator{s}} }
+
+// administrator sends requests with the token.
+type administrator struct{ *Server }
+
+// RoundTrip implements http.RoundTripper.
+func (a administrator) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+a.token)
+	return a.client.Transport.RoundTrip(r)
+}
+
 // Answer is what it said.
 type Answer struct {
 	Code     int                  `json:"code"`

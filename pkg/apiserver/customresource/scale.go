@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"bonsai/pkg/apiserver/registry"
 )
 
 // Scale says where the objects of a definition keep the numbers of their scale subresource: the segments of the fields' paths.
@@ -64,11 +66,11 @@ func number(obj runtime.Object, path []string) (int32, bool, error) {
 // ReplicasOf are the wanted replicas of an object.
 func (s *Scale) ReplicasOf(obj runtime.Object) (int32, error) {
 	n, ok, err := number(obj, s.Replicas)
-	if err == nil && !ok {
-		err = fmt.Errorf("the spec replicas field %q does not exist", "."+strings.Join(s.Replicas, "."))
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, apierrors.NewInternalError(err)
+	case !ok:
+		return 0, &registry.NoReplicasError{Path: "." + strings.Join(s.Replicas, ".")}
 	}
 	return n, nil
 }

@@ -1,6 +1,12 @@
 package customresource
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -43,13 +49,29 @@ func validate(l *customresource.Lazy, subresource string, obj, old runtime.Objec
 	return t.ValidateUpdate(u, old.(*unstructured.Unstructured))
 }
 
-// warnings are what is wrong with obj, and was so in old.
+// warnings are what is wrong with obj, and was so in old; nil: it is new.
 func warnings(l *customresource.Lazy, obj, old runtime.Object) []string {
+	u := obj.(*unstructured.Unstructured)
+	if old == nil {
+		return finalizerWarnings(u, nil)
+	}
 	t, err := l.Get()
-	if err != nil || old == nil {
+	if err != nil {
 		return nil
 	}
-	return t.Warnings(obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured))
+	was := old.(*unstructured.Unstructured)
+	return append(finalizerWarnings(u, was.GetFinalizers()), t.Warnings(u, was)...)
+}
+
+// finalizerWarnings are about new finalizers whose name says nobody's domain, unless they are Kubernetes' own.
+func finalizerWarnings(u *unstructured.Unstructured, had []string) (out []string) {
+	own := []string{string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}
+	for _, f := range u.GetFinalizers() {
+		if !strings.Contains(f, "/") && !slices.Contains(had, f) && !slices.Contains(own, f) {
+			out = append(out, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers", f))
+		}
+	}
+	return out
 }
 
 // strategy is the resources.Strategy of objects of the version that l is of.
@@ -86,6 +108,6 @@ func statusStrategy(l *customresource.Lazy) resources.Strategy {
 			}
 		},
 		ValidateUpdate: func(obj, old runtime.Object) field.ErrorList { return validate(l, "status", obj, old) },
-		Warnings:       func(obj, old runtime.Object) []string { return warnings(l, obj, old) },
+		Warnings:       func(obj, old runtime.Object) []string { return warnings(l, obj, old) }, // it keeps the finalizers
 	}
 }

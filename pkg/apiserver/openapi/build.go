@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,10 +26,8 @@ func (s *Service) info() object {
 func (s *Service) buildV2(now *catalog.Snapshot) ([]byte, error) {
 	w := &writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V2), paths: object{}}
 	for _, gv := range now.GroupVersions() {
-		for _, o := range operations(gv, w.know(now.Routes(gv))) {
-			if err := w.add(o, w.v2); err != nil {
-				return nil, err
-			}
+		if err := w.addAll(operations(gv, w.know(now.Routes(gv))), w.v2, paramV2); err != nil {
+			return nil, err
 		}
 	}
 	return json.Marshal(object{
@@ -40,10 +39,8 @@ func (s *Service) buildV2(now *catalog.Snapshot) ([]byte, error) {
 // buildV3 makes the document of one group version.
 func (s *Service) buildV3(now *catalog.Snapshot, gv schema.GroupVersion) ([]byte, error) {
 	w := &writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V3), paths: object{}}
-	for _, o := range operations(gv, w.know(now.Routes(gv))) {
-		if err := w.add(o, w.v3); err != nil {
-			return nil, err
-		}
+	if err := w.addAll(operations(gv, w.know(now.Routes(gv))), w.v3, paramV3); err != nil {
+		return nil, err
 	}
 	return json.Marshal(object{
 		"openapi": "3.0.0", "info": s.info(), "paths": w.paths,
@@ -83,6 +80,46 @@ func (w *writer) know(routes []*catalog.Route) []*catalog.Route {
 // parts are the schemas of an operation.
 type parts struct {
 	body, answer *spec.Schema
+}
+
+// addAll adds operations in one form: render makes each of them without its parameters, describe makes a parameter.
+func (w *writer) addAll(ops []operation, render func(operation, parts) object, describe func(param) object) error {
+	byPath := map[string][]operation{}
+	for _, o := range ops {
+		if err := w.add(o, render); err != nil {
+			return err
+		}
+		byPath[o.path] = append(byPath[o.path], o)
+	}
+	for path, ops := range byPath {
+		w.describe(path, ops, describe)
+	}
+	return nil
+}
+
+// describe adds the parameters of the operations of a path, in order; those that all of them have stand with the path.
+func (w *writer) describe(path string, ops []operation, describe func(param) object) {
+	count := map[param]int{}
+	for _, o := range ops {
+		slices.SortFunc(o.params, func(a, b param) int { return strings.Compare(a.name, b.name) })
+		for _, q := range o.params {
+			count[q]++
+		}
+	}
+	item := w.paths[path].(object)
+	for i, o := range ops {
+		own, _ := item[o.method].(object)
+		for _, q := range o.params {
+			in := own
+			if count[q] == len(ops) {
+				in = item
+			}
+			if i == 0 || count[q] < len(ops) {
+				list, _ := in["parameters"].([]any)
+				in["parameters"] = append(list, describe(q))
+			}
+		}
+	}
 }
 
 func (w *writer) add(o operation, render func(operation, parts) object) error {
@@ -172,21 +209,41 @@ func consumed(o operation) []string {
 	return []string{"*/*"}
 }
 
+// required says that a body must be given: all but the options of a deletion.
+func required(o operation, body object) object {
+	if o.body.Kind != "DeleteOptions" {
+		body["required"] = true
+	}
+	return body
+}
+
+// described is what v2 and v3 say alike of a parameter.
+func described(q param) object {
+	out := object{"name": q.name, "in": "query", "description": q.description}
+	if q.inPath {
+		out["in"], out["required"] = "path", true
+	}
+	return out
+}
+
+func paramV2(q param) object {
+	out := described(q)
+	out["type"], out["uniqueItems"] = q.kind, true
+	return out
+}
+
+func paramV3(q param) object {
+	out := described(q)
+	out["schema"] = object{"type": q.kind, "uniqueItems": true}
+	return out
+}
+
 func (w *writer) v2(o operation, p parts) object {
 	out := common(o)
 	out["consumes"], out["produces"], out["schemes"] = consumed(o), produced(o), []string{"https"}
-	params := []object{}
-	for _, q := range o.params {
-		in := object{"name": q.name, "in": "query", "type": q.kind, "description": q.description, "uniqueItems": true}
-		if q.inPath {
-			in["in"], in["required"] = "path", true
-		}
-		params = append(params, in)
-	}
 	if p.body != nil {
-		params = append(params, object{"name": "body", "in": "body", "required": o.body.Kind != "DeleteOptions", "schema": p.body})
+		out["parameters"] = []any{required(o, object{"name": "body", "in": "body", "schema": p.body})}
 	}
-	out["parameters"] = params
 	responses := object{}
 	for _, c := range codes(o) {
 		r := object{"description": c[1]}
@@ -201,17 +258,8 @@ func (w *writer) v2(o operation, p parts) object {
 
 func (w *writer) v3(o operation, p parts) object {
 	out := common(o)
-	params := []object{}
-	for _, q := range o.params {
-		in := object{"name": q.name, "in": "query", "description": q.description, "schema": object{"type": q.kind, "uniqueItems": true}}
-		if q.inPath {
-			in["in"], in["required"] = "path", true
-		}
-		params = append(params, in)
-	}
-	out["parameters"] = params
 	if p.body != nil {
-		out["requestBody"] = object{"content": content(consumed(o), p.body), "required": o.body.Kind != "DeleteOptions"}
+		out["requestBody"] = required(o, object{"content": content(consumed(o), p.body)})
 	}
 	responses := object{}
 	for _, c := range codes(o) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,11 +34,20 @@ func TestCustomResourceOperations(t *testing.T) {
 		Tags                     []string
 		RequestBody              struct{ Content map[string]any }
 		Responses                map[string]struct{ Content map[string]any }
-		Parameters               []struct{ Name string }
+		Parameters               []struct{ Name, In, Description string }
 	}
-	var doc struct{ Paths map[string]map[string]said }
-	if err := json.Unmarshal(get(t, s, "/openapi/v3/apis/cert-manager.io/v1").Body.Bytes(), &doc); err != nil {
+	var raw struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(get(t, s, "/openapi/v3/apis/cert-manager.io/v1").Body.Bytes(), &raw); err != nil {
 		t.Fatal(err)
+	}
+	operation := func(path, method string) (got said) {
+		t.Helper()
+		if err := json.Unmarshal(raw.Paths[path][method], &got); err != nil {
+			t.Fatalf("%s %s: %v", method, path, err)
+		}
+		return got
 	}
 	const list, object = "/apis/cert-manager.io/v1/namespaces/{namespace}/issuers", "/apis/cert-manager.io/v1/namespaces/{namespace}/issuers/{name}"
 	plain := []string{"application/json", "application/yaml"}
@@ -55,7 +65,7 @@ func TestCustomResourceOperations(t *testing.T) {
 		{object + "/status", "patch", "patchCertManagerIoV1NamespacedIssuerStatus", "partially update status of the specified Issuer",
 			[]string{"application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"}, plain, []string{"200", "401"}},
 	} {
-		got := doc.Paths[c.path][c.method]
+		got := operation(c.path, c.method)
 		if got.OperationID != c.id || got.Description != c.description || !slices.Equal(got.Tags, []string{"certManagerIo_v1"}) {
 			t.Errorf("%s %s: %s, %q, %q", c.method, c.path, got.OperationID, got.Description, got.Tags)
 		}
@@ -69,7 +79,38 @@ func TestCustomResourceOperations(t *testing.T) {
 			}
 		}
 	}
-	if !slices.ContainsFunc(doc.Paths[object]["get"].Parameters, func(p struct{ Name string }) bool { return p.Name == "resourceVersion" }) {
-		t.Error("an Issuer cannot be read at a resource version")
+	// Parameters that all requests of a path have stand with the path; the words are those of the options' fields.
+	type parameter struct{ Name, In, Description string }
+	for _, c := range []struct {
+		path, method string
+		want         []string
+	}{
+		{object, "parameters", []string{"name", "namespace", "pretty"}},
+		{object, "get", []string{"resourceVersion"}},
+		{object, "put", []string{"dryRun", "fieldManager", "fieldValidation"}},
+		{"/apis/cert-manager.io/v1/issuers", "get", nil},
+		{"/apis/cert-manager.io/v1/issuers", "parameters", []string{"allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit", "pretty",
+			"resourceVersion", "resourceVersionMatch", "sendInitialEvents", "timeoutSeconds", "watch"}},
+	} {
+		var params []parameter
+		if c.method == "parameters" {
+			if err := json.Unmarshal(raw.Paths[c.path][c.method], &params); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			for _, p := range operation(c.path, c.method).Parameters {
+				params = append(params, parameter(p))
+			}
+		}
+		var names []string
+		for _, p := range params {
+			names = append(names, p.Name)
+			if words := (metav1.ListOptions{}).SwaggerDoc()[p.Name]; words != "" && p.Description != words {
+				t.Errorf("%s: %q", p.Name, p.Description)
+			}
+		}
+		if diff := cmp.Diff(c.want, names); diff != "" {
+			t.Errorf("%s %s: %s", c.method, c.path, diff)
+		}
 	}
 }

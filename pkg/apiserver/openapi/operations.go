@@ -79,7 +79,7 @@ func (p *place) kind() schema.GroupVersionKind { return p.gv.WithKind(p.row.GVK.
 func (p *place) op(path, method, verb, name, action string, extra ...param) operation {
 	return operation{
 		path: path, method: method, id: verb + camel(p.gv) + name, action: action, gv: p.gv, kind: p.kind(), answer: p.kind(), jsonOnly: p.dynamic,
-		params: slices.Concat(p.pathParams, extra),
+		params: slices.Concat(p.pathParams, extra, []param{prettyParam()}),
 	}
 }
 
@@ -106,7 +106,7 @@ func (p *place) main() []operation {
 	get := p.op(object, "get", "read", name, "get", nameParam(kind))
 	get.description = "read the specified " + kind
 	if p.dynamic {
-		get.params = append(get.params, resourceVersionParam())
+		get.params = append(get.params, getParams()...)
 	}
 	put := p.op(object, "put", "replace", name, "put", append(writeParams(), nameParam(kind))...)
 	put.description, put.body, put.created = "replace the specified "+kind, p.kind(), true
@@ -120,7 +120,7 @@ func (p *place) main() []operation {
 		all := p.op(p.base, "delete", "delete", "Collection"+name, "deletecollection", listParams()...)
 		all.description, all.answer = "delete collection of "+kind, statusKind
 		if !p.dynamic {
-			all.body, all.params = del.body, slices.Concat(p.pathParams, selectionParams(), deleteParams())
+			all.body, all.params = del.body, slices.Concat(p.pathParams, selectionParams(), deleteParams(), []param{prettyParam()})
 		}
 		ops = append(ops, all)
 	}
@@ -139,14 +139,19 @@ func (p *place) sub(s *resources.Subresource) []operation {
 	connect := connects(s.Name)
 	var ops []operation
 	for _, verb := range s.Verbs {
-		o := p.op(path, "", "", "", "", nameParam(kind.Kind))
-		o.kind, o.answer = kind, kind
+		named := kind
+		if p.dynamic { // of a custom resource whatever it is is said to be about the kind itself
+			named = p.kind()
+		}
+		o := p.op(path, "", "", "", "", nameParam(named.Kind))
+		o.kind, o.answer = named, kind
 		switch {
 		case connect:
+			o.params = slices.DeleteFunc(o.params, func(q param) bool { return q == prettyParam() })
 			o.method = connectMethods()[verb]
 			o.id = "connect" + camel(p.gv) + title(o.method) + name
 			o.action, o.text = "connect", true
-			o.description = "connect " + title(o.method) + " requests to " + s.Name + " of " + parent
+			o.description = "connect " + strings.ToUpper(o.method) + " requests to " + s.Name + " of " + parent
 		case s.Name == "log":
 			o.method, o.id, o.action, o.text = "get", "read"+camel(p.gv)+name, "get", true
 			o.description = "read log of the specified " + parent
@@ -154,7 +159,7 @@ func (p *place) sub(s *resources.Subresource) []operation {
 			o.method, o.id, o.action = "get", "read"+camel(p.gv)+name, "get"
 			o.description = "read " + s.Name + " of the specified " + parent
 			if p.dynamic {
-				o.params = append(o.params, resourceVersionParam())
+				o.params = append(o.params, getParams()...)
 			}
 		case verb == "create":
 			o.method, o.id, o.action = "post", "create"+camel(p.gv)+name, "post"

@@ -1,55 +1,52 @@
 package openapi
 
-func query(name, kind, description string) param {
-	return param{name: name, kind: kind, description: description}
+import (
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// queries are the parameters of a query that the fields of options are, with their words; kinds are their types, by name.
+func queries(words, kinds map[string]string) []param {
+	out := make([]param, 0, len(kinds))
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		out = append(out, param{name: name, kind: kinds[name], description: words[name]})
+	}
+	return out
 }
 
 // selectionParams say which objects of a collection are meant.
 func selectionParams() []param {
-	return []param{
-		query("continue", "string", "The token of the page before, to read the next one."),
-		query("fieldSelector", "string", "Restrict the answer by fields. Everything by default."),
-		query("labelSelector", "string", "Restrict the answer by labels. Everything by default."),
-		query("limit", "integer", "The most items of a page."),
-		resourceVersionParam(),
-		query("resourceVersionMatch", "string", "How resourceVersion is applied to a list."),
-		query("sendInitialEvents", "boolean", "Begin a watch with the present objects, and mark their end with a bookmark."),
-		query("timeoutSeconds", "integer", "End the call after this time."),
-	}
+	return queries(metav1.ListOptions{}.SwaggerDoc(), map[string]string{
+		"continue": "string", "fieldSelector": "string", "labelSelector": "string", "limit": "integer", "resourceVersion": "string",
+		"resourceVersionMatch": "string", "sendInitialEvents": "boolean", "timeoutSeconds": "integer",
+	})
 }
 
 func listParams() []param {
-	return append(selectionParams(),
-		query("allowWatchBookmarks", "boolean", "Ask for BOOKMARK events in a watch."),
-		query("watch", "boolean", "Stream the changes instead of listing."))
+	return append(selectionParams(), queries(metav1.ListOptions{}.SwaggerDoc(), map[string]string{"allowWatchBookmarks": "boolean", "watch": "boolean"})...)
 }
 
-func resourceVersionParam() param {
-	return query("resourceVersion", "string", "Which state of the data may be served; see the API concepts on resource versions.")
+func getParams() []param {
+	return queries(metav1.GetOptions{}.SwaggerDoc(), map[string]string{"resourceVersion": "string"})
 }
 
 func writeParams() []param {
-	return []param{
-		dryRunParam(),
-		query("fieldManager", "string", "The name of the actor that makes the change."),
-		query("fieldValidation", "string", "What to do with unknown and duplicate fields: Ignore, Warn or Strict."),
-	}
+	return queries(metav1.CreateOptions{}.SwaggerDoc(), map[string]string{"dryRun": "string", "fieldManager": "string", "fieldValidation": "string"})
 }
 
 func patchParams() []param {
-	return append(writeParams(), query("force", "boolean", "Take over conflicting fields in an apply patch."))
+	return queries(metav1.PatchOptions{}.SwaggerDoc(), map[string]string{"dryRun": "string", "fieldManager": "string", "fieldValidation": "string", "force": "boolean"})
 }
 
 func deleteParams() []param {
-	return []param{
-		dryRunParam(),
-		query("gracePeriodSeconds", "integer", "Seconds before the object is deleted; 0 deletes at once."),
-		query("ignoreStoreReadErrorWithClusterBreakingPotential", "boolean", "Delete even an object that cannot be read from storage."),
-		query("orphanDependents", "boolean", "Deprecated: use propagationPolicy."),
-		query("propagationPolicy", "string", "What becomes of dependents: Orphan, Background or Foreground."),
-	}
+	return queries(metav1.DeleteOptions{}.SwaggerDoc(), map[string]string{
+		"dryRun": "string", "gracePeriodSeconds": "integer", "ignoreStoreReadErrorWithClusterBreakingPotential": "boolean",
+		"orphanDependents": "boolean", "propagationPolicy": "string",
+	})
 }
 
-func dryRunParam() param {
-	return query("dryRun", "string", "All: go through every stage but store nothing.")
+func prettyParam() param {
+	return param{name: "pretty", kind: "string", description: "If 'true', then the output is pretty printed. Defaults to 'false' unless the user-agent indicates a browser or command-line HTTP tool (curl and wget)."}
 }

@@ -21,6 +21,27 @@ var errStale = errors.New("the object has changed")
 // errModified is the reason in the 409 of a write with an old resourceVersion.
 var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
 
+// OtherUID is why a write is refused that was meant for another object of the same name. A Change may return it.
+type OtherUID struct{ Want, Have types.UID }
+
+// Error implements error.
+func (e *OtherUID) Error() string {
+	return fmt.Sprintf("Precondition failed: UID in precondition: %v, UID in object meta: %v", e.Want, e.Have)
+}
+
+// Conflict is the 409 for it, in the words of Kubernetes' storage.
+func (g *Generic) Conflict(ns, name string, e *OtherUID) error {
+	return apierrors.NewConflict(g.gr, name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %w", g.key(ns, name), e))
+}
+
+// NoReplicasError tells that an object lacks the field with its wanted replicas.
+type NoReplicasError struct{ Path string }
+
+// Error implements error.
+func (e *NoReplicasError) Error() string {
+	return fmt.Sprintf("the spec replicas field %q does not exist", e.Path)
+}
+
 // maxInvalid is how many problems of an object are told. Putting them into one message takes time by the square of their number,
 // and an object of 3 MiB can have a million.
 const maxInvalid = 1000

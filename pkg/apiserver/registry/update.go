@@ -20,7 +20,7 @@ import (
 )
 
 // Change makes the new object from the current one, which it may change and return. item is the current object's bytes.
-// A resourceVersion or uid that it sets must be the current object's (409 otherwise).
+// A resourceVersion that it sets must be the current object's (409 otherwise); OtherUID is answered with 409, too.
 type Change func(current runtime.Object, item *storage.Item) (runtime.Object, error)
 
 // Update implements Store.
@@ -42,7 +42,7 @@ type update struct {
 	noted                 bool // change keeps managedFields
 
 	obj    runtime.Object
-	item   *storage.Item // of a dry run
+	item   *storage.Item // what a dry run, or an update that lets the object go, would have stored
 	remove int64         // the revision of the object that this update lets go
 	done   func(committed bool)
 }
@@ -54,7 +54,7 @@ var (
 )
 
 // UpdateItem runs change and stores the result, as Store.Update says. The item is the object as it is now; if the update
-// took the last finalizer of a deleted object, as it was.
+// took the last finalizer of a deleted object, as it would have become, at the revision that it had, as Kubernetes answers.
 func (g *Generic) UpdateItem(ctx context.Context, ns, name, subresource string, change Change, opts *metav1.UpdateOptions) (*storage.Item, runtime.Object, error) {
 	return g.update(ctx, &update{Generic: g, ns: ns, name: name, subresource: subresource, strategy: g.strategyOf(subresource), change: change, opts: opts, dryRun: isDryRun(opts.DryRun)})
 }
@@ -67,10 +67,15 @@ func (g *Generic) update(ctx context.Context, u *update) (*storage.Item, runtime
 		case errors.Is(err, errDryRun):
 			item, err = u.item, nil
 		case errors.Is(err, errRemove):
-			item, err = g.removeAt(ctx, key, u.remove)
+			var removed *storage.Item
+			removed, err = g.removeAt(ctx, key, u.remove)
 			if errors.Is(err, errStale) {
 				u.settle(false)
 				continue
+			}
+			if err == nil {
+				g.wrote(removed)
+				item = u.item
 			}
 			if err == nil && g.Hook != nil {
 				g.Hook.AfterDelete(u.obj)
@@ -116,6 +121,9 @@ func (u *update) attempt(ctx context.Context, current *storage.Item) (storage.Dr
 		return storage.Draft{}, err
 	}
 	obj, err := u.change(old.DeepCopyObject(), current)
+	if other := (*OtherUID)(nil); errors.As(err, &other) {
+		err = u.Conflict(u.ns, u.name, other)
+	}
 	if err != nil {
 		return storage.Draft{}, err
 	}
@@ -124,23 +132,28 @@ func (u *update) attempt(ctx context.Context, current *storage.Item) (storage.Dr
 		return storage.Draft{}, err
 	}
 	u.obj = obj
-	if !u.dryRun && u.goes(obj, access) {
-		u.remove = current.Revision
-		return storage.Draft{}, errRemove
-	}
 	draft, err := u.codec.Draft(obj)
 	if err != nil {
 		return storage.Draft{}, err
+	}
+	if !u.dryRun && u.goes(obj, access) {
+		u.item, u.remove = draftItem(current, draft), current.Revision
+		return storage.Draft{}, errRemove
 	}
 	if draft, err = u.settled(draft, current, obj, old); err != nil {
 		return storage.Draft{}, err
 	}
 	draft.TTL = u.Row.TTL
 	if u.dryRun {
-		u.item = &storage.Item{Key: current.Key, Value: draft.Value, Facts: *draft.Facts, Revision: current.Revision}
+		u.item = draftItem(current, draft)
 		return storage.Draft{}, errDryRun
 	}
 	return draft, nil
+}
+
+// draftItem is what current would be with a draft that is not stored.
+func draftItem(current *storage.Item, draft storage.Draft) *storage.Item {
+	return &storage.Item{Key: current.Key, Value: draft.Value, Facts: *draft.Facts, Revision: current.Revision}
 }
 
 // prepare takes obj through metadata rules, admission, strategy and validation, and returns what came of it.
@@ -272,6 +285,7 @@ func keepSystemMetadata(access, was metav1.Object) {
 func (u *update) validate(ctx context.Context, obj, old runtime.Object, access, was metav1.Object) error {
 	path := field.NewPath("metadata")
 	errs := validation.ValidateObjectMetaAccessorUpdate(access, was, path)
+	errs = append(errs, errs...) // Kubernetes asks before and in the strategy, and says each of these twice among the causes
 	errs = append(errs, u.validateFinalizers(access, path)...)
 	if v := u.rules(ctx); v != nil {
 		more, err := checkAs(ctx, v, u.subresource, obj, old)

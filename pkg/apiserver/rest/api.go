@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -119,12 +120,15 @@ func routeOf(info *request.Info) *catalog.Route {
 
 // Serve implements catalog.Handler.
 func (res *resource) Serve(w http.ResponseWriter, r *http.Request, info *request.Info) {
-	if r.Method == http.MethodHead && info.Subresource != proxy {
+	if r.Method == http.MethodHead && info.Subresource != proxy && !res.Version.Dynamic() {
 		res.api.WriteError(w, r, ErrMethod())
 		return
 	}
 	x := &exchange{API: res.api, w: w, r: r, info: info, res: res}
-	if err := x.serve(); err != nil {
+	switch err := x.serve(); {
+	case errors.Is(err, errNoPath):
+		http.NotFound(w, r)
+	case err != nil:
 		res.api.WriteError(w, r, err)
 	}
 }

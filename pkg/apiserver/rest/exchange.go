@@ -48,6 +48,9 @@ func (x *exchange) serve() error {
 	if x.info.Subresource != "" {
 		return x.subresource()
 	}
+	if x.res.Version.Dynamic() {
+		return x.serveDynamic(named)
+	}
 	if x.res.Row.Namespaced && x.info.Namespace == "" && (x.info.Verb == "create" || x.info.Verb == "deletecollection") {
 		return x.notSupported()
 	}
@@ -57,6 +60,11 @@ func (x *exchange) serve() error {
 		}
 		return x.notSupported()
 	}
+	return x.serveStored(named)
+}
+
+// serveStored serves the objects of a store; named: one of them.
+func (x *exchange) serveStored(named bool) error {
 	switch {
 	case x.info.Verb == "get" && named:
 		return x.get()
@@ -78,7 +86,12 @@ func (x *exchange) serve() error {
 	return x.notSupported()
 }
 
-func (x *exchange) notSupported() error { return ErrMethod() }
+func (x *exchange) notSupported() error {
+	if x.res.Version.Dynamic() {
+		return apierrors.NewMethodNotSupported(x.res.Row.GroupResource(), x.info.Verb)
+	}
+	return ErrMethod()
+}
 
 // ErrMethod is the 405 for a method that a path does not have.
 func ErrMethod() error {
@@ -92,6 +105,9 @@ const proxy = "proxy"
 func (x *exchange) subresource() error {
 	sub := x.res.Subresource(x.info.Subresource)
 	if sub == nil || !x.res.Version.Has(sub.Name) || len(x.info.Parts) > 3 && sub.Name != proxy {
+		if x.res.Version.Dynamic() {
+			return apierrors.NewNotFound(x.res.Row.GroupResource(), x.info.Name)
+		}
 		return errNoResource()
 	}
 	if sub.Name != proxy && !slices.Contains(sub.Verbs, x.info.Verb) {

@@ -22,6 +22,7 @@ type form struct {
 	// page is item for many at once; nil: one by one.
 	page func(context.Context, []*storage.Item) ([]*storage.Item, error)
 
+	dynamic      bool   // the objects have no Go type
 	protobufHead []byte // of a list
 
 	json, protobuf shared // what watchers see, where that is not what is stored
@@ -90,10 +91,13 @@ func (f *form) document(ctx context.Context, stored *storage.Item, media string)
 func fullForm(rt *catalog.Route, stored registry.Codec) *form {
 	list := rt.Row.List()
 	if rt.Version.FromHub == nil {
-		return newForm(stored, list, nil)
+		f := newForm(stored, list, nil)
+		f.dynamic = rt.Version.Dynamic()
+		return f
 	}
 	c := &convertedForm{rt: rt, stored: stored, served: registry.NewKindCodec(rt.GVK, rt.Version.New, rt.Version.Fields, nil)}
 	f := newForm(c.served, list, c.item)
+	f.dynamic = rt.Version.Dynamic()
 	if rt.Version.FromHubAll != nil {
 		f.page = c.page
 	}

@@ -180,7 +180,7 @@ func (g *gather) close() {
 func writeJSONList(out io.Writer, f *form, items []*storage.Item, meta *metav1.ListMeta) error {
 	g := newGather(out)
 	defer g.close()
-	encoded, err := json.Marshal(meta)
+	encoded, err := listMeta(f, meta)
 	if err != nil {
 		return err
 	}
@@ -198,6 +198,17 @@ func writeJSONList(out io.Writer, f *form, items []*storage.Item, meta *metav1.L
 	}
 	g.add([]byte("]}\n"))
 	return nil
+}
+
+// listMeta is the metadata of a list as JSON. Lists of whole objects without a Go type say that they are at their end.
+func listMeta(f *form, meta *metav1.ListMeta) ([]byte, error) {
+	if !f.dynamic || meta.Continue != "" {
+		return json.Marshal(meta)
+	}
+	return json.Marshal(struct {
+		Continue string `json:"continue"`
+		*metav1.ListMeta
+	}{ListMeta: meta})
 }
 
 // writeProtobufList streams the list message: its metadata (field 1) and the items' stored messages (field 2).

@@ -47,7 +47,7 @@ func (x *exchange) readPatch(p purpose, gvk schema.GroupVersionKind, empty func(
 	media := bodyType(x.r)
 	sample := empty()
 	supported := []string{string(types.JSONPatchType), string(types.MergePatchType)}
-	_, dynamic := sample.(runtime.Unstructured)
+	dynamic := x.res.Version.Dynamic()
 	if !dynamic { // the fields of Go types say how they merge
 		supported = append(supported, string(types.StrategicMergePatchType))
 	}
@@ -114,15 +114,21 @@ func (p *patchRequest) on(current []byte) (runtime.Object, []error, error) {
 		return nil, nil, invalidPatch(p.apply.Shown(patched), err)
 	}
 	if u, ok := obj.(runtime.Unstructured); ok {
-		if err := checkUnstructuredKind(u, p.gvk, patched); err != nil {
+		if err := checkUnstructuredKind(u, p.gvk, patched); err != nil && !p.keepsKind(obj) {
 			return nil, nil, err
 		}
 	}
-	if err := differentKind(obj.GetObjectKind().GroupVersionKind(), p.gvk); err != nil && p.media != types.StrategicMergePatchType { // that knows the kind
+	if err := differentKind(obj.GetObjectKind().GroupVersionKind(), p.gvk); err != nil && !p.keepsKind(obj) && p.media != types.StrategicMergePatchType { // that knows the kind
 		return nil, strict, invalidPatch(string(patched), err)
 	}
 	obj.GetObjectKind().SetGroupVersionKind(p.gvk)
 	return obj, strict, p.checkName(obj)
+}
+
+// keepsKind tells that a write of the status of a custom resource keeps the object's kind, whatever kind it names in the same version.
+func (p *patchRequest) keepsKind(obj runtime.Object) bool {
+	named := obj.GetObjectKind().GroupVersionKind()
+	return p.res.Version.Dynamic() && p.info.Subresource == "status" && named.GroupVersion() == p.gvk.GroupVersion() && named.Kind != ""
 }
 
 // invalidPatch is the 422 for a patch, or a patched object, that cannot be read as an object.

@@ -24,6 +24,10 @@ func readUnstructured(body []byte, into runtime.Unstructured, prune pruner) (str
 	if strict, err = sigsjson.UnmarshalStrict(body, &content); err != nil {
 		return nil, err
 	}
+	if content == nil { // null, of which will be said that its kind is missing
+		into.SetUnstructuredContent(map[string]any{})
+		return strict, nil
+	}
 	unknown, err := fitMetadata(content)
 	if err != nil {
 		return nil, err
@@ -44,9 +48,6 @@ func readUnstructured(body []byte, into runtime.Unstructured, prune pruner) (str
 
 // fitMetadata makes content's metadata what ObjectMeta has.
 func fitMetadata(content map[string]any) (unknown []error, err error) {
-	if content == nil {
-		return nil, errors.New("it is no object")
-	}
 	raw, err := json.Marshal(content["metadata"])
 	if err != nil {
 		return nil, err

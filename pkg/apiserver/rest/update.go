@@ -37,11 +37,20 @@ func (x *exchange) update(subresource string) error {
 	code := http.StatusOK
 	item, updated, err := x.res.Store.UpdateItem(ctx, x.info.Namespace, x.info.Name, subresource,
 		func(current runtime.Object, _ *storage.Item) (runtime.Object, error) {
-			return obj.DeepCopyObject(), x.checkUID(obj, current)
+			switch other, err := otherUID(obj, current); {
+			case err != nil:
+				return nil, err
+			case other != nil:
+				return nil, other
+			}
+			return obj.DeepCopyObject(), nil
 		}, opts)
 	if apierrors.IsNotFound(err) && subresource == "" && x.res.Store.Row.Strategy.CreateOnUpdate {
-		if err := x.checkUID(obj, x.res.Store.New()); err != nil {
+		switch other, err := otherUID(obj, x.res.Store.New()); {
+		case err != nil:
 			return err
+		case other != nil:
+			return x.res.Store.Conflict(x.info.Namespace, x.info.Name, other)
 		}
 		if err := x.mayCreate(); err != nil {
 			return err
@@ -86,20 +95,20 @@ func (x *exchange) mayCreate() error {
 	return authz.Forbidden(a, reason)
 }
 
-// checkUID refuses a PUT that was meant for an object of the same name that is gone.
-func (x *exchange) checkUID(obj, current runtime.Object) error {
+// otherUID tells that a PUT was meant for an object of the same name that is gone; nil: it was not.
+func otherUID(obj, current runtime.Object) (*registry.OtherUID, error) {
 	want, err := meta.Accessor(obj)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	have, err := meta.Accessor(current)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if uid := want.GetUID(); uid != "" && uid != have.GetUID() {
-		return apierrors.NewConflict(x.res.Row.GroupResource(), x.info.Name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, have.GetUID()))
+		return &registry.OtherUID{Want: uid, Have: have.GetUID()}, nil
 	}
-	return nil
+	return nil, nil
 }
 
 // withoutVersion drops the version of an object that a PUT recreates.

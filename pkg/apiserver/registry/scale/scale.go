@@ -3,6 +3,7 @@ package scale
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,7 +20,8 @@ import (
 
 // Adapter shows where one kind keeps its numbers.
 type Adapter struct {
-	// Replicas are the wanted replicas, SetReplicas makes them n.
+	// Replicas are the wanted replicas, SetReplicas makes them n. An object without them has no Scale (registry.NoReplicasError), but can be
+	// given one.
 	Replicas    func(obj runtime.Object) (int32, error)
 	SetReplicas func(obj runtime.Object, n int32) error
 	// Observed are those there are; Selector is the label selector of its pods as text, "" for none.
@@ -27,6 +29,8 @@ type Adapter struct {
 	Selector func(obj runtime.Object) (string, error)
 	// Path is where the wanted replicas are: spec, replicas.
 	Path []string
+	// Validated: what the replicas may be is up to the object's own validation alone.
+	Validated bool
 }
 
 // Adapters are the kinds that can be scaled, by resource.
@@ -113,7 +117,19 @@ func (r *REST) Get(ctx context.Context, ns, name string) (runtime.Object, error)
 	if err != nil {
 		return nil, err
 	}
-	return r.scaleOf(obj)
+	return r.answer(obj)
+}
+
+// answer is the Scale that clients get.
+func (r *REST) answer(obj runtime.Object) (runtime.Object, error) {
+	s, err := r.scaleOf(obj)
+	if none := (*registry.NoReplicasError)(nil); errors.As(err, &none) {
+		err = apierrors.NewInternalError(none)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // store is that of the resource, if it is served at this moment.
@@ -133,7 +149,7 @@ func (r *REST) Update(ctx context.Context, ns, name string, change func(current 
 	}
 	obj, err := store.Admitted().Update(ctx, ns, name, "", func(current runtime.Object) (runtime.Object, error) {
 		was, err := r.scaleOf(current)
-		if err != nil {
+		if none := (*registry.NoReplicasError)(nil); err != nil && !errors.As(err, &none) {
 			return nil, err
 		}
 		fields, err := newFields(current, r.adapter.Path)
@@ -162,10 +178,10 @@ func (r *REST) Update(ctx context.Context, ns, name string, change func(current 
 	if err != nil {
 		return nil, err
 	}
-	return r.scaleOf(obj)
+	return r.answer(obj)
 }
 
-// check refuses a Scale of another object, of an older state, or with a number below 0.
+// check refuses a Scale of another object, of an older state, or with a number below 0 where the object's validation does not.
 func (r *REST) check(was, wanted *autoscalingv1.Scale) error {
 	if wanted.Namespace != "" && wanted.Namespace != was.Namespace {
 		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
@@ -174,27 +190,27 @@ func (r *REST) check(was, wanted *autoscalingv1.Scale) error {
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", wanted.Name, was.Name))
 	}
 	if wanted.UID != "" && wanted.UID != was.UID {
-		err := fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", wanted.UID, was.UID)
-		return apierrors.NewConflict(schema.GroupResource{Group: r.resource.Group, Resource: r.resource.Resource + "/scale"}, was.Name, err)
+		return &registry.OtherUID{Want: wanted.UID, Have: was.UID}
 	}
 	if rv := wanted.ResourceVersion; rv != "" && rv != was.ResourceVersion {
 		return apierrors.NewConflict(r.resource, was.Name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
 	}
-	if n := wanted.Spec.Replicas; n < 0 {
+	if n := wanted.Spec.Replicas; n < 0 && !r.adapter.Validated {
 		errs := field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), n, "must be greater than or equal to 0").WithOrigin("minimum")}
 		return apierrors.NewInvalid(schema.GroupKind{Group: autoscalingv1.GroupName, Kind: "Scale"}, was.Name, errs)
 	}
 	return nil
 }
 
+// scaleOf is the Scale of an object; with a registry.NoReplicasError, one that lacks only the wanted replicas.
 func (r *REST) scaleOf(obj runtime.Object) (*autoscalingv1.Scale, error) {
 	m, ok := obj.(metav1.Object)
 	if !ok {
 		return nil, fmt.Errorf("scale of %s: %T has no metadata", r.resource, obj)
 	}
-	replicas, err := r.adapter.Replicas(obj)
-	if err != nil {
-		return nil, err
+	replicas, missing := r.adapter.Replicas(obj)
+	if none := (*registry.NoReplicasError)(nil); missing != nil && !errors.As(missing, &none) {
+		return nil, missing
 	}
 	observed, err := r.adapter.Observed(obj)
 	if err != nil {
@@ -212,5 +228,5 @@ func (r *REST) scaleOf(obj runtime.Object) (*autoscalingv1.Scale, error) {
 		},
 		Spec:   autoscalingv1.ScaleSpec{Replicas: replicas},
 		Status: autoscalingv1.ScaleStatus{Replicas: observed, Selector: selector},
-	}, nil
+	}, missing
 }

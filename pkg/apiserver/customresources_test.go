@@ -1,0 +1,363 @@
+package apiserver_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"bonsai/api/apiextensions/referencetest"
+	"bonsai/pkg/apiserver/assemble"
+	"bonsai/pkg/apiserver/catalog"
+	"bonsai/pkg/apiserver/storage"
+	"bonsai/pkg/apiserver/storage/memory"
+	"bonsai/pkg/apiserver/storage/watchcache"
+	"bonsai/pkg/apiserver/webhook/webhooktest"
+)
+
+var reference = referencetest.AddFlags()
+
+// customStep is one request of a scenario. In its path and body, $HOOK and $CA are where the conversion webhook of the tests is.
+type customStep struct {
+	// Do is the method and the path.
+	Do string `json:"do"`
+	// Body is sent as JSON, Raw as it is.
+	Body any    `json:"body,omitempty"`
+	Raw  string `json:"raw,omitempty"`
+	// Type is the media type of the body, Accept that of the answer: one of media's keys, or the type itself.
+	Type   string `json:"type,omitempty"`
+	Accept string `json:"accept,omitempty"`
+	// Until has the request asked again until the answer contains it: what a definition says comes into force a little later.
+	Until string `json:"until,omitempty"`
+}
+
+// media are the short names of media types.
+func media(name string) string {
+	long := map[string]string{
+		"": "application/json", "merge": "application/merge-patch+json", "patch": "application/json-patch+json", "apply": "application/apply-patch+yaml",
+		"strategic": "application/strategic-merge-patch+json", "yaml": "application/yaml", "protobuf": "application/vnd.kubernetes.protobuf",
+		"cbor": "application/cbor", "table": "application/json;as=Table;v=v1;g=meta.k8s.io", "metadata": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+		"metadatalist": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+	}
+	return cmp.Or(long[name], name)
+}
+
+// stepAnswer is what a server says to a step, without what differs from run to run.
+type stepAnswer struct {
+	Code     int      `json:"code"`
+	Warnings []string `json:"warnings,omitempty"`
+	Body     any      `json:"body,omitempty"`
+}
+
+// TestCustomResources asks what a real kube-apiserver v1.36.3 was asked, and expects its answers: every file in
+// testdata/customresources is a scenario, and what was answered to it is in the file of the same name in answers. With -reference it
+// asks the real server instead, and writes those files.
+func TestCustomResources(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/customresources/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		t.Run(name, func(t *testing.T) {
+			var steps []customStep
+			referencetest.Read(t, file, &steps)
+			answers := filepath.Join("testdata/customresources/answers", name+".yaml")
+			hook := webhooktest.NewServer(t, http.HandlerFunc(convert))
+			if real := reference.Server(); real != nil {
+				referencetest.Write(t, answers, play(t, asker{real.Client(), real.URL()}, hook, steps))
+				return
+			}
+			t.Parallel()
+			var want []stepAnswer
+			referencetest.Read(t, answers, &want)
+			got := play(t, asker{plain("admin"), start(t, func(c *assemble.Config) {
+				withCache(t, c)
+				withBehaviours(t, c)
+			})}, hook, steps)
+			if len(want) != len(got) {
+				t.Fatalf("%d steps, %d answers", len(got), len(want))
+			}
+			for i := range got {
+				if g, w := plainJSON(t, got[i]), plainJSON(t, want[i]); !reflect.DeepEqual(g, w) {
+					t.Errorf("step %d: %s %s\n%s", i, steps[i].Do, asYAML(t, steps[i].Body), difference(asYAML(t, w), asYAML(t, g)))
+				}
+			}
+		})
+	}
+}
+
+// withCache has the server read from a cache, as the real one does: what becomes of stored objects depends on it.
+func withCache(t *testing.T, c *assemble.Config) {
+	t.Helper()
+	facts := &storage.FactsTable{}
+	cache, err := watchcache.New(context.WithoutCancel(t.Context()), forgetful{memory.New(facts), facts}, watchcache.Config{Facts: facts, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cache.Close() })
+	if c.Catalog, err = catalog.New(t.Context(), catalog.Config{Facts: facts, Forget: cache.Forget}); err != nil {
+		t.Fatal(err)
+	}
+	c.Storage = cache
+}
+
+// forgetful reads items anew, as etcd does: memory hands out those that it was given, with the facts that were read of them then.
+type forgetful struct {
+	*memory.Storage
+	facts *storage.FactsTable
+}
+
+func (f forgetful) fresh(i *storage.Item) (*storage.Item, error) {
+	facts, err := f.facts.Of(i.Key, storage.Draft{Value: i.Value})
+	return &storage.Item{Key: i.Key, Value: i.Value, Revision: i.Revision, Facts: facts}, err
+}
+
+// Get implements storage.Interface.
+func (f forgetful) Get(ctx context.Context, key string, notOlderThan int64) (*storage.Item, error) {
+	item, err := f.Storage.Get(ctx, key, notOlderThan)
+	if err != nil {
+		return nil, err
+	}
+	return f.fresh(item)
+}
+
+// List implements storage.Interface.
+func (f forgetful) List(ctx context.Context, prefix string, opts storage.ListOptions) (*storage.List, error) {
+	l, err := f.Storage.List(ctx, prefix, opts)
+	if err != nil {
+		return nil, err
+	}
+	l.Items = slices.Clone(l.Items)
+	for n := range l.Items {
+		if l.Items[n], err = f.fresh(l.Items[n]); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func asYAML(t *testing.T, v any) string {
+	t.Helper()
+	b, err := yaml.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// difference are the lines that only one of two texts has.
+func difference(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	var b strings.Builder
+	for sign, lines := range map[string][2][]string{"-": {w, g}, "+": {g, w}} {
+		for _, line := range lines[0] {
+			if !slices.Contains(lines[1], line) {
+				fmt.Fprintf(&b, "%s %s\n", sign, line)
+			}
+		}
+	}
+	return b.String()
+}
+
+// play takes a server through a scenario.
+func play(t *testing.T, a asker, hook *webhooktest.Server, steps []customStep) []stepAnswer {
+	t.Helper()
+	fill := strings.NewReplacer("$HOOK", hook.URL, "$CA", base64.StdEncoding.EncodeToString(hook.CABundle))
+	var out []stepAnswer
+	for i, s := range steps {
+		method, path, ok := strings.Cut(s.Do, " ")
+		if !ok {
+			t.Fatalf("step %d does nothing: %q", i, s.Do)
+		}
+		body := s.Raw
+		if s.Body != nil {
+			b, err := json.Marshal(s.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body = fill.Replace(string(b))
+		}
+		header := http.Header{"Content-Type": {media(s.Type)}, "Accept": {media(s.Accept)}}
+		deadline := time.Now().Add(20 * time.Second)
+		for {
+			code, got, text := a.callWith(t, method, path, body, header)
+			if s.Until != "" && !strings.Contains(fmt.Sprint(code, " ", text), s.Until) {
+				if time.Now().After(deadline) {
+					t.Fatalf("step %d: %s: waited in vain for %q, last was %d %s", i, s.Do, s.Until, code, text)
+				}
+				continue
+			}
+			out = append(out, steady(code, got["Warning"], text, hook.URL))
+			break
+		}
+	}
+	return out
+}
+
+var (
+	anyUID  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	anyTime = regexp.MustCompile(`20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+	anyAge  = regexp.MustCompile(`^\d+s$`)
+	// anyObject is how errors show an object that they do not accept, anyVersion how they name a version.
+	anyObject  = regexp.MustCompile(`Invalid value: "\{.*\}": `)
+	anyVersion = regexp.MustCompile(`in record \(\d+\)`)
+)
+
+// steady is an answer without what differs from run to run: times, versions, identities, and the order of what is wrong.
+func steady(code int, warnings []string, body, hook string) stepAnswer {
+	out := stepAnswer{Code: code, Warnings: warnings}
+	var doc any
+	if json.Unmarshal([]byte(body), &doc) != nil {
+		doc = body
+	}
+	doc = starred(doc, hook)
+	if m, ok := doc.(map[string]any); ok && m["kind"] == "Status" {
+		orderCauses(m)
+	}
+	out.Body = withoutTimes(doc)
+	return out
+}
+
+// orderCauses sorts the causes of a Status and leaves out of its message what they say, if they are several.
+func orderCauses(status map[string]any) {
+	details, _ := status["details"].(map[string]any)
+	causes, _ := details["causes"].([]any)
+	if len(causes) < 2 {
+		return
+	}
+	slices.SortFunc(causes, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	if head, _, ok := strings.Cut(fmt.Sprint(status["message"]), " is invalid: "); ok {
+		status["message"] = head + " is invalid: …"
+	}
+}
+
+func withoutTimes(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k := range v {
+			if k == "storageVersionHash" || k == "time" || k == "continue" && v[k] != "" { // our hashes and tokens are others
+				v[k] = "*"
+				continue
+			}
+			v[k] = withoutTimes(v[k])
+		}
+	case []any:
+		for i := range v {
+			v[i] = withoutTimes(v[i])
+		}
+	case string:
+		for _, from := range []*regexp.Regexp{anyUID, anyTime, anyAge} {
+			v = from.ReplaceAllString(v, "*")
+		}
+		return anyVersion.ReplaceAllString(anyObject.ReplaceAllString(v, `Invalid value: "{…}": `), "in record (*)")
+	}
+	return v
+}
+
+// convert is a conversion webhook that does as its path says.
+func convert(w http.ResponseWriter, r *http.Request) {
+	var review struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Request    struct {
+			UID               string           `json:"uid"`
+			DesiredAPIVersion string           `json:"desiredAPIVersion"`
+			Objects           []map[string]any `json:"objects"`
+		} `json:"request"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	response := map[string]any{"uid": review.Request.UID, "result": map[string]any{"status": "Success"}}
+	objects := review.Request.Objects
+	for _, o := range objects {
+		rename(o, review.Request.DesiredAPIVersion)
+	}
+	meta := func(o map[string]any) map[string]any { return o["metadata"].(map[string]any) }
+	how := strings.TrimPrefix(r.URL.Path, "/")
+	if how != "good" && len(objects) > 0 {
+		first := objects[0]
+		switch how {
+		case "loses":
+			objects = objects[1:]
+		case "adds":
+			objects = append(objects, first)
+		case "renames":
+			meta(first)["name"] = "other"
+		case "moves":
+			meta(first)["namespace"] = "other"
+		case "swaps-uid":
+			meta(first)["uid"] = "11111111-2222-3333-4444-555555555555"
+		case "rekinds":
+			first["kind"] = "Other"
+		case "stays":
+			first["apiVersion"] = "conversion.example.com/v9"
+		case "empties":
+			objects[0] = map[string]any{}
+		case "no-metadata":
+			delete(first, "metadata")
+		case "labels":
+			meta(first)["labels"] = map[string]any{"converted": "yes"}
+			meta(first)["annotations"] = map[string]any{"converted": "yes"}
+			meta(first)["finalizers"] = []any{"no.example.com/x"}
+			meta(first)["generation"] = 77
+		case "bad-labels":
+			meta(first)["labels"] = map[string]any{"not valid": "-"}
+		case "number-labels":
+			meta(first)["labels"] = map[string]any{"a": 1}
+		case "fails":
+			response["result"] = map[string]any{"status": "Failure", "message": "no, thank you"}
+		case "fails-silently":
+			response["result"] = map[string]any{"status": "Failure"}
+		case "other-uid":
+			response["uid"] = "other"
+		case "wrong-kind":
+			review.Kind = "Other"
+		case "wrong-version":
+			review.APIVersion = "apiextensions.k8s.io/v1beta1"
+		case "no-response":
+			response = nil
+		case "garbage":
+			fmt.Fprint(w, "this is no JSON")
+			return
+		case "error":
+			http.Error(w, "out of order", http.StatusInternalServerError)
+			return
+		}
+	}
+	if response != nil {
+		response["convertedObjects"] = objects
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": review.APIVersion, "kind": review.Kind, "response": response}) // the server sees it
+}
+
+// rename makes an object of the version to: what v1 has as spec.text is spec.content in v2.
+func rename(o map[string]any, to string) {
+	from, into := "text", "content"
+	if strings.HasSuffix(to, "/v1") {
+		from, into = into, from
+	}
+	if in, ok := o["spec"].(map[string]any); ok {
+		if v, ok := in[from]; ok {
+			in[into] = v
+			delete(in, from)
+		}
+	}
+	o["apiVersion"] = to
+}
