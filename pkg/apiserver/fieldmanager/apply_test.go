@@ -84,7 +84,7 @@ func TestShortApplyAsLong(t *testing.T) {
 	m := newManager(t)
 	for row := range stored() {
 		for seed := range uint64(histories) {
-			h := history{T: t, m: m, row: row, random: random{rand.New(rand.NewPCG(seed, 2))}, last: map[string]map[string]any{}}
+			h := newHistory(t, m, row, seed)
 			for range writesEach {
 				h.write()
 			}
@@ -97,6 +97,18 @@ func TestShortApplyAsLong(t *testing.T) {
 	t.Logf("%d of %d applies were short, %d of them changed an object", short, all, changed)
 }
 
+// FuzzApply is TestShortApplyAsLong for one kind.
+func FuzzApply(f *testing.F) {
+	m, kinds := newManager(f), slices.Collect(stored())
+	f.Add(uint64(1), uint16(3), uint8(12))
+	f.Fuzz(func(t *testing.T, seed uint64, kind uint16, writes uint8) {
+		h := newHistory(t, m, kinds[int(kind)%len(kinds)], seed)
+		for range writes % 16 {
+			h.write()
+		}
+	})
+}
+
 // history is one object's.
 type history struct {
 	*testing.T
@@ -107,6 +119,10 @@ type history struct {
 	// last is what each manager applied last.
 	last                map[string]map[string]any
 	short, changed, all int
+}
+
+func newHistory(t *testing.T, m *Manager, row *resources.Row, seed uint64) *history {
+	return &history{T: t, m: m, row: row, random: random{rand.New(rand.NewPCG(seed, 2))}, last: map[string]map[string]any{}}
 }
 
 func (h *history) write() {
