@@ -82,7 +82,7 @@ func schedule(ctx context.Context, s side, sc *scenario) (rate, cpu float64, err
 // startScheduler starts the side's scheduler without limits of its own and without leader election.
 func startScheduler(ctx context.Context, s side, srv *server) (*proc, error) {
 	kubeconfig, config := filepath.Join(srv.dir, "kubeconfig"), filepath.Join(srv.dir, "scheduler.yaml")
-	if err := os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":%q,"insecure-skip-tls-verify":true}}],"users":[{"name":"u","user":{"token":%q}}],"contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],"current-context":"x"}`, srv.load.server, srv.load.token), 0o600); err != nil {
+	if err := os.WriteFile(kubeconfig, srv.load.kubeconfig(), 0o600); err != nil {
 		return nil, err
 	}
 	if err := os.WriteFile(config, fmt.Appendf(nil, `{"apiVersion":"kubescheduler.config.k8s.io/v1","kind":"KubeSchedulerConfiguration","clientConnection":{"kubeconfig":%q,"qps":10000,"burst":10000},"leaderElection":{"leaderElect":false}}`, kubeconfig), 0o600); err != nil {
