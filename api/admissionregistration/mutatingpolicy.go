@@ -76,9 +76,9 @@ func validateMutatingPolicy(p *mutatingPolicy, c *expression.Compiler) field.Err
 	errs = append(errs, validateMutatedOperations(p.Spec.MatchConstraints, spec.Child("matchConstraints"))...)
 	in := expression.Scope{Params: p.Spec.ParamKind != nil, Authorizer: true}
 	errs = append(errs, validateMatchConditions(p.Spec.MatchConditions, spec.Child("matchConditions"), in, c)...)
-	in.Patches = true
 	compile, bad := validateVariables(p.Spec.Variables, in, spec.Child("variables"), c)
 	errs = append(errs, bad...)
+	in.Patches = true
 	if len(p.Spec.Mutations) == 0 {
 		errs = append(errs, field.Required(spec.Child("mutations"), "mutations must contain at least one item"))
 	}

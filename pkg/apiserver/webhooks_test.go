@@ -26,6 +26,7 @@ import (
 	"bonsai/api/resources"
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/admission/defaulttolerationseconds"
+	"bonsai/pkg/apiserver/admission/match"
 	"bonsai/pkg/apiserver/admission/priority"
 	"bonsai/pkg/apiserver/admission/taintnodesbycondition"
 	"bonsai/pkg/apiserver/admission/webhooks"
@@ -55,8 +56,8 @@ func withWebhooks(t *testing.T, c *assemble.Config) {
 	}
 	client := webhook.New(serviceresolver.New(late("", "services"), late("discovery.k8s.io", "endpointslices")))
 	hooks := webhooks.New(webhooks.Config{
-		Mutating: objects("mutatingwebhookconfigurations"), Validating: objects("validatingwebhookconfigurations"), Catalog: c.Catalog,
-		Namespaces: late("", "namespaces"), Client: client, Authorizer: c.Parts.Authorizer, Log: slog.New(slog.DiscardHandler),
+		Mutating: objects("mutatingwebhookconfigurations"), Validating: objects("validatingwebhookconfigurations"), Client: client, Log: slog.New(slog.DiscardHandler),
+		Matcher: match.New(match.Config{Catalog: c.Catalog, Namespaces: late("", "namespaces"), Authorizer: c.Parts.Authorizer, Log: slog.New(slog.DiscardHandler)}),
 	})
 	c.Parts.Admission = admission.NewChain(taintnodesbycondition.New(), priority.New(late("scheduling.k8s.io", "priorityclasses")),
 		defaulttolerationseconds.New(defaulttolerationseconds.Default, defaulttolerationseconds.Default), hooks.Mutating(), hooks.Validating())

@@ -129,6 +129,7 @@ var shared = map[string]string{
 	"bonsai/pkg/apiserver/authn":           "what an authenticator is",
 	"bonsai/pkg/apiserver/authz":           "what an authorizer is",
 	"bonsai/pkg/apiserver/admission":       "what an admission plug-in is",
+	"bonsai/pkg/apiserver/admission/match": "whom a request concerns",
 	"bonsai/pkg/apiserver/patch":           "patch documents applied to objects",
 	"bonsai/pkg/apiserver/webhook":         "how a webhook is called",
 	"bonsai/pkg/apiserver/serviceresolver": "where a Service's endpoints are",

@@ -15,8 +15,10 @@ import (
 	"bonsai/pkg/apiserver/admission/defaulttolerationseconds"
 	"bonsai/pkg/apiserver/admission/denyserviceexternalips"
 	"bonsai/pkg/apiserver/admission/limitranger"
+	"bonsai/pkg/apiserver/admission/match"
 	"bonsai/pkg/apiserver/admission/namespacelifecycle"
 	"bonsai/pkg/apiserver/admission/noderestriction"
+	"bonsai/pkg/apiserver/admission/policies"
 	"bonsai/pkg/apiserver/admission/priority"
 	"bonsai/pkg/apiserver/admission/rbacescalation"
 	"bonsai/pkg/apiserver/admission/resourcequota"
@@ -25,6 +27,7 @@ import (
 	"bonsai/pkg/apiserver/admission/taintnodesbycondition"
 	"bonsai/pkg/apiserver/admission/webhooks"
 	"bonsai/pkg/apiserver/catalog"
+	"bonsai/pkg/apiserver/fieldmanager"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/serviceresolver"
 	"bonsai/pkg/apiserver/webhook"
@@ -35,12 +38,12 @@ const accountWait = 5 * time.Second
 
 // CheckAdmission tells what is wrong with the names of plug-ins, before anything else is there.
 func CheckAdmission(enable, disable []string) error {
-	_, err := admission.Select(plugins(func(string, string) registry.Store { return nil }, webhooks.New(webhooks.Config{})), enable, disable)
+	_, err := admission.Select(plugins(func(string, string) registry.Store { return nil }, webhooks.New(webhooks.Config{}), policies.New(policies.Config{})), enable, disable)
 	return err
 }
 
 // plugins is the list of all admission plug-ins. store finds what they read.
-func plugins(store func(group, resource string) registry.Store, hooks *webhooks.Plugins) []admission.Plugin {
+func plugins(store func(group, resource string) registry.Store, hooks *webhooks.Plugins, rules *policies.Plugins) []admission.Plugin {
 	return []admission.Plugin{
 		namespacelifecycle.New(store("", "namespaces")),
 		limitranger.New(store("", "limitranges")),
@@ -52,20 +55,34 @@ func plugins(store func(group, resource string) registry.Store, hooks *webhooks.
 		claimresize.New(),
 		denyserviceexternalips.New(),
 		runtimeclass.New(store(nodev1.GroupName, "runtimeclasses")),
+		rules.Mutating(),
 		hooks.Mutating(),
+		rules.Validating(),
 		hooks.Validating(),
 		resourcequota.New(store("", "resourcequotas"), time.Now),
 	}
 }
 
 // newWebhooks makes the plug-ins that call webhooks, in the way that client knows.
-func newWebhooks(o *Options, c *catalog.Catalog, client *webhook.Client, s *sources, may *authorization, log *slog.Logger) (*webhooks.Plugins, error) {
+func newWebhooks(o *Options, m *match.Matcher, client *webhook.Client, s *sources, log *slog.Logger) (*webhooks.Plugins, error) {
 	hooks := webhooks.New(webhooks.Config{
 		Mutating:   s.of(admissionregistrationv1.GroupName, "mutatingwebhookconfigurations"),
 		Validating: s.of(admissionregistrationv1.GroupName, "validatingwebhookconfigurations"),
-		Catalog:    c, Namespaces: late(c)("", "namespaces"), Client: client, Authorizer: may.authorizer, Metrics: o.Metrics, Log: log,
+		Matcher:    m, Client: client, Metrics: o.Metrics, Log: log,
 	})
 	return hooks, s.missing
+}
+
+// newPolicies makes the plug-ins of policies.
+func newPolicies(o *Options, m *match.Matcher, fields *fieldmanager.Manager, s *sources, log *slog.Logger) (*policies.Plugins, error) {
+	rules := policies.New(policies.Config{
+		Mutating:           s.of(admissionregistrationv1.GroupName, "mutatingadmissionpolicies"),
+		MutatingBindings:   s.of(admissionregistrationv1.GroupName, "mutatingadmissionpolicybindings"),
+		Validating:         s.of(admissionregistrationv1.GroupName, "validatingadmissionpolicies"),
+		ValidatingBindings: s.of(admissionregistrationv1.GroupName, "validatingadmissionpolicybindings"),
+		Matcher:            m, Stores: m.Catalog.Late, Merger: fields, Metrics: o.Metrics, Log: log,
+	})
+	return rules, s.missing
 }
 
 // newWebhookClient makes the client for webhooks of all kinds.
@@ -74,8 +91,8 @@ func newWebhookClient(c *catalog.Catalog) *webhook.Client {
 }
 
 // newAdmission chooses the plug-ins that the options ask for. With RBAC, nobody may hand out more rights than he has.
-func newAdmission(o *Options, c *catalog.Catalog, hooks *webhooks.Plugins, may *authorization) (*admission.Chain, error) {
-	chosen, err := admission.Select(plugins(late(c), hooks), o.EnableAdmission, o.DisableAdmission)
+func newAdmission(o *Options, c *catalog.Catalog, hooks *webhooks.Plugins, rules *policies.Plugins, may *authorization) (*admission.Chain, error) {
+	chosen, err := admission.Select(plugins(late(c), hooks, rules), o.EnableAdmission, o.DisableAdmission)
 	if err != nil {
 		return nil, err
 	}

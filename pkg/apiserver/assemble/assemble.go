@@ -40,6 +40,8 @@ type Parts struct {
 	Authorizer    authz.Authorizer
 	// Admission is asked about every write; nil: all are admitted as they are.
 	Admission registry.Admitter
+	// Fields keeps managedFields; nil: New makes what does.
+	Fields *fieldmanager.Manager
 	// Behaviours are what resources do beyond storing.
 	Behaviours map[schema.GroupResource]Behaviour
 	// Paths are further paths (patterns of http.ServeMux).
@@ -103,8 +105,10 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg}
 	kinds := scheme.New()
 	var err error
-	if s.fields, err = fieldmanager.New(fieldmanager.Config{Scheme: kinds, Log: cfg.HTTP.Log}); err != nil {
-		return nil, err
+	if s.fields = cfg.Parts.Fields; s.fields == nil {
+		if s.fields, err = fieldmanager.New(fieldmanager.Config{Scheme: kinds, Log: cfg.HTTP.Log}); err != nil {
+			return nil, err
+		}
 	}
 	if s.api, err = rest.New(rest.Config{Scheme: kinds, Admission: cfg.Parts.Admission, Fields: s.fields, Authorizer: cfg.Parts.Authorizer, Hold: apiserver.BoundAnswers(),
 		MinWatch: cfg.MinWatch, Log: cfg.HTTP.Log}); err != nil {

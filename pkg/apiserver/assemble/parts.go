@@ -14,8 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/net"
 
 	"bonsai/api/resources"
+	"bonsai/api/scheme"
+	"bonsai/pkg/apiserver/admission/match"
 	"bonsai/pkg/apiserver/bootstrap"
 	"bonsai/pkg/apiserver/catalog"
+	"bonsai/pkg/apiserver/fieldmanager"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/storage/follow"
 	"bonsai/pkg/health"
@@ -63,11 +66,20 @@ func NewParts(o Options, c *catalog.Catalog, from follow.Source, rows []resource
 		return nil, err
 	}
 	client := newWebhookClient(c)
-	hooks, err := newWebhooks(&o, c, client, objects, may, log)
+	matcher := match.New(match.Config{Catalog: c, Namespaces: late(c)("", "namespaces"), Authorizer: may.authorizer, Metrics: o.Metrics, Log: log})
+	hooks, err := newWebhooks(&o, matcher, client, objects, log)
 	if err != nil {
 		return nil, err
 	}
-	chain, err := newAdmission(&o, c, hooks, may)
+	fields, err := fieldmanager.New(fieldmanager.Config{Scheme: scheme.New(), Log: log})
+	if err != nil {
+		return nil, err
+	}
+	rules, err := newPolicies(&o, matcher, fields, objects, log)
+	if err != nil {
+		return nil, err
+	}
+	chain, err := newAdmission(&o, c, hooks, rules, may)
 	if err != nil {
 		return nil, err
 	}
@@ -80,9 +92,9 @@ func NewParts(o Options, c *catalog.Catalog, from follow.Source, rows []resource
 		return nil, err
 	}
 	return &Parts{
-		Authenticator: who.authenticator, Authorizer: may.authorizer, Admission: chain, Behaviours: behaviours, Paths: who.keys,
+		Authenticator: who.authenticator, Authorizer: may.authorizer, Admission: chain, Fields: fields, Behaviours: behaviours, Paths: who.keys,
 		Ready: append([]health.Check{may.informerSync()}, bootstrapChecks(boot, policy, may)...),
-		Runs:  slices.Concat(may.runs, hooks.Runs(), []func(context.Context) error{client.Run, boot.Run}), ClientCertificates: who.clientCA != nil || who.proxyCA != nil,
+		Runs:  slices.Concat(may.runs, hooks.Runs(), rules.Runs(), []func(context.Context) error{client.Run, boot.Run}), ClientCertificates: who.clientCA != nil || who.proxyCA != nil,
 	}, nil
 }
 

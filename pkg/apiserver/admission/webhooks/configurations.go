@@ -9,10 +9,10 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"bonsai/api/admissionregistration/expression"
+	"bonsai/pkg/apiserver/admission/match"
 	"bonsai/pkg/apiserver/webhook"
 )
 
@@ -20,12 +20,12 @@ import (
 type hook struct {
 	admissionregistrationv1.MutatingWebhook
 	// uid tells webhooks of one name in several configurations apart.
-	uid                string
-	to                 webhook.Hook
-	timeout            time.Duration
-	version            string // of the review
-	namespaces, labels labels.Selector
-	conditions         conditions
+	uid        string
+	to         webhook.Hook
+	timeout    time.Duration
+	version    string // of the review
+	selectors  match.Selectors
+	conditions *match.Conditions
 }
 
 // ignores tells that a webhook that cannot be asked is as good as one that agrees.
@@ -102,7 +102,8 @@ func hooksOf(obj runtime.Object) []*hook {
 const defaultTimeout = 10 * time.Second
 
 func newHook(h admissionregistrationv1.MutatingWebhook, uid string) *hook {
-	out := &hook{MutatingWebhook: h, uid: uid, timeout: defaultTimeout, namespaces: selector(h.NamespaceSelector), labels: selector(h.ObjectSelector)}
+	out := &hook{MutatingWebhook: h, uid: uid, timeout: defaultTimeout, selectors: match.NewSelectors(h.NamespaceSelector, h.ObjectSelector),
+		conditions: match.NewConditions(h.MatchConditions, expression.Scope{Authorizer: true})}
 	out.to.CABundle = h.ClientConfig.CABundle
 	if u := h.ClientConfig.URL; u != nil {
 		out.to.URL = *u
@@ -124,21 +125,6 @@ func newHook(h admissionregistrationv1.MutatingWebhook, uid string) *hook {
 			out.version = v
 			break
 		}
-	}
-	for i := range h.MatchConditions {
-		out.conditions.texts = append(out.conditions.texts, h.MatchConditions[i].Expression)
-	}
-	return out
-}
-
-// selector reads a selector that was valid when it was stored; nil is one that selects everything.
-func selector(s *metav1.LabelSelector) labels.Selector {
-	if s == nil {
-		return labels.Everything()
-	}
-	out, err := metav1.LabelSelectorAsSelector(s)
-	if err != nil {
-		return labels.Nothing()
 	}
 	return out
 }

@@ -11,8 +11,8 @@ import (
 
 // metrics counts calls under upstream's names.
 type metrics struct {
-	duration, conditionSeconds                                *prometheus.HistogramVec
-	requests, rejections, failOpen, conditionErrors, excluded *prometheus.CounterVec
+	duration                       *prometheus.HistogramVec
+	requests, rejections, failOpen *prometheus.CounterVec
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -34,22 +34,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "apiserver_admission_webhook_fail_open_count",
 			Help: "Admission webhook fail open count, identified by name and broken out for each admission type (validating or mutating).",
 		}, []string{"name", "type"}),
-		conditionErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_admission_match_condition_evaluation_errors_total",
-			Help: "Admission match condition evaluation errors count, identified by name of resource containing the match condition and broken out for each kind containing matchConditions (webhook or policy), operation and admission type (validate or admit).",
-		}, []string{"name", "kind", "type", "operation"}),
-		excluded: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_admission_match_condition_exclusions_total",
-			Help: "Admission match condition evaluation exclusions count, identified by name of resource containing the match condition and broken out for each kind containing matchConditions (webhook or policy), operation and admission type (validate or admit).",
-		}, []string{"name", "kind", "type", "operation"}),
-		conditionSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "apiserver_admission_match_condition_evaluation_seconds",
-			Help:    "Admission match condition evaluation time in seconds, identified by name and broken out for each kind containing matchConditions (webhook or policy), operation and type (validate or admit).",
-			Buckets: []float64{0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25},
-		}, []string{"name", "kind", "type", "operation"}),
 	}
 	if r != nil {
-		r.MustRegister(m.duration, m.requests, m.rejections, m.failOpen, m.conditionErrors, m.excluded, m.conditionSeconds)
+		r.MustRegister(m.duration, m.requests, m.rejections, m.failOpen)
 	}
 	return m
 }
@@ -86,16 +73,5 @@ func (m *metrics) called(name, kind, operation string, took time.Duration, err e
 		m.failOpen.WithLabelValues(name, kind).Inc()
 	case err != nil:
 		m.rejections.WithLabelValues(name, kind, operation, errorType, strconv.Itoa(code)).Inc()
-	}
-}
-
-// conditions counts one evaluation of a webhook's match conditions.
-func (m *metrics) conditions(name, kind, operation string, took time.Duration, holds bool, err error) {
-	m.conditionSeconds.WithLabelValues(name, "webhook", kind, operation).Observe(took.Seconds())
-	switch {
-	case err != nil:
-		m.conditionErrors.WithLabelValues(name, "webhook", kind, operation).Inc()
-	case !holds:
-		m.excluded.WithLabelValues(name, "webhook", kind, operation).Inc()
 	}
 }

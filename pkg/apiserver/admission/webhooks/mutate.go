@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -19,26 +18,12 @@ import (
 	sigsjson "sigs.k8s.io/json"
 
 	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/admission/match"
 	"bonsai/pkg/apiserver/patch"
 )
 
 // mutator is the plug-in MutatingAdmissionWebhook.
 type mutator struct{ *plugin }
-
-// round is what the plug-in keeps of the first round of a request for the second one.
-type round struct {
-	called map[string]bool // webhooks that want to be called again when the object changes after them
-	again  map[string]bool // of these, for whom it has
-	left   runtime.Object  // the object as the webhooks left it
-}
-
-// outdate says that the object is another one now than those that were called have seen.
-func (r *round) outdate() {
-	for uid := range r.called {
-		r.again[uid] = true
-	}
-	clear(r.called)
-}
 
 // Admit implements admission.Mutator. Webhooks are called one after the other, each with what those before it made of the object. In
 // the second round only those are called that want it and whose object has changed since.
@@ -47,16 +32,16 @@ func (p mutator) Admit(ctx context.Context, a *admission.Attributes) error {
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	past, _ := a.Kept(mutatingName).(*round)
+	past, _ := a.Kept(mutatingName).(*match.Rounds)
 	if past == nil {
-		past = &round{called: map[string]bool{}, again: map[string]bool{}}
-	} else if a.Repeated() && past.left != nil && !apiequality.Semantic.DeepEqual(past.left, a.Object) {
-		past.outdate()
+		past = &match.Rounds{}
+	} else if a.Repeated() && past.Left != nil && !apiequality.Semantic.DeepEqual(past.Left, a.Object) {
+		past.Outdate()
 	}
-	r := &request{plugin: p.plugin, a: a}
+	r := &request{p.plugin, p.Matcher.Request(a)}
 	for i := range all {
 		c := &all[i]
-		if a.Repeated() && !past.again[c.uid] {
+		if a.Repeated() && !past.Again(c.uid) {
 			continue
 		}
 		if called, err := r.concerns(ctx, c); err != nil {
@@ -69,23 +54,23 @@ func (p mutator) Admit(ctx context.Context, a *admission.Attributes) error {
 			return err
 		}
 		if changed {
-			past.outdate()
+			past.Outdate()
 			a.Repeat()
 		}
 		if c.ReinvocationPolicy != nil && *c.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy {
-			past.called[c.uid] = true
+			past.Call(c.uid)
 		}
 		a.Keep(mutatingName, past)
 	}
-	if len(past.called)+len(past.again) > 0 && a.Object != nil && !a.Repeated() {
-		past.left = a.Object.DeepCopyObject() // the other plug-ins change it in place
+	if past.Wanted() && a.Object != nil && !a.Repeated() {
+		past.Left = a.Object.DeepCopyObject() // the other plug-ins change it in place
 	}
 	return nil
 }
 
 // mutate calls one webhook and carries out its patch.
 func (p mutator) mutate(ctx context.Context, r *request, c *candidate) (changed bool, err error) {
-	v, err := r.as(ctx, c)
+	v, err := r.As(ctx, c.Target)
 	if err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
@@ -93,8 +78,8 @@ func (p mutator) mutate(ctx context.Context, r *request, c *candidate) (changed 
 	said, err := r.ask(ctx, c, v)
 	if err == nil {
 		for _, w := range warnings(said.Warnings) {
-			if r.a.Warn != nil {
-				r.a.Warn(w)
+			if r.A.Warn != nil {
+				r.A.Warn(w)
 			}
 		}
 		if !said.Allowed {
@@ -107,7 +92,7 @@ func (p mutator) mutate(ctx context.Context, r *request, c *candidate) (changed 
 }
 
 // patch applies a webhook's JSON patch to the object as it has seen it.
-func (r *request) patch(ctx context.Context, c *candidate, v *view, said *admissionv1.AdmissionResponse) (bool, error) {
+func (r *request) patch(ctx context.Context, c *candidate, v *match.View, said *admissionv1.AdmissionResponse) (bool, error) {
 	apply, err := patch.Read(types.JSONPatchType, said.Patch, nil)
 	if err != nil {
 		if inner := errors.Unwrap(err); inner != nil {
@@ -118,13 +103,13 @@ func (r *request) patch(ctx context.Context, c *candidate, v *view, said *admiss
 	if apply.Empty {
 		return false, nil
 	}
-	if v.object.converted == nil {
+	if v.Object.Converted == nil {
 		return false, apierrors.NewInternalError(fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation", c.Name))
 	}
 	if t := *said.PatchType; t != admissionv1.PatchTypeJSONPatch {
 		return false, &callError{c.Name, fmt.Errorf("unsupported patch type %q", t)}
 	}
-	was, err := v.object.json()
+	was, err := v.Object.JSON()
 	if err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
@@ -136,15 +121,15 @@ func (r *request) patch(ctx context.Context, c *candidate, v *view, said *admiss
 	if err != nil {
 		return false, err
 	}
-	if apiequality.Semantic.DeepEqual(obj, v.object.converted) {
+	if apiequality.Semantic.DeepEqual(obj, v.Object.Converted) {
 		return false, nil
 	}
-	return true, r.replace(ctx, c, v, obj)
+	return true, r.Replace(ctx, v, obj)
 }
 
 // decode makes an object of the patched document, which must still be of the kind that was patched.
-func (r *request) decode(doc []byte, c *candidate, v *view) (runtime.Object, error) {
-	obj := r.empty(c, v)
+func (r *request) decode(doc []byte, c *candidate, v *match.View) (runtime.Object, error) {
+	obj := r.Empty(v)
 	if u, ok := obj.(runtime.Unstructured); ok {
 		if err := u.(interface{ UnmarshalJSON([]byte) error }).UnmarshalJSON(doc); err != nil {
 			return nil, apierrors.NewInternalError(err)
@@ -154,17 +139,17 @@ func (r *request) decode(doc []byte, c *candidate, v *view) (runtime.Object, err
 	}
 	got := obj.GetObjectKind().GroupVersionKind()
 	if got.Group == "" && got.Version == "" { // what is not said is as it was
-		got.Group, got.Version = c.kind.Group, c.kind.Version
+		got.Group, got.Version = c.Target.Kind.Group, c.Target.Kind.Version
 	}
 	switch {
-	case got.Kind == "", got == c.kind:
-	case got.Kind == c.kind.Kind:
+	case got.Kind == "", got == c.Target.Kind:
+	case got.Kind == c.Target.Kind.Kind:
 		return nil, apierrors.NewInternalError(runtime.NewNotRegisteredErrForKind("pkg/runtime/scheme.go:111", got)) // upstream's scheme
 	default:
 		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
-			Message: fmt.Sprintf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, internalPackage(c.kind), c.kind.Kind)}}
+			Message: fmt.Sprintf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, internalPackage(c.Target.Kind), c.Target.Kind.Kind)}}
 	}
-	obj.GetObjectKind().SetGroupVersionKind(c.kind)
+	obj.GetObjectKind().SetGroupVersionKind(c.Target.Kind)
 	return obj, nil
 }
 
@@ -179,50 +164,4 @@ func internalPackage(k schema.GroupVersionKind) string {
 		}
 	}
 	return k.Group
-}
-
-// newLike makes an empty object of obj's type.
-func newLike(obj runtime.Object) runtime.Object {
-	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(runtime.Object)
-}
-
-// empty makes an object of the version that c wants.
-func (r *request) empty(c *candidate, v *view) runtime.Object {
-	if rt := r.Catalog.Snapshot().Route(c.resource); rt != nil && rt.GVK == c.kind && rt.Version.FromHub != nil {
-		return rt.Version.New()
-	}
-	return newLike(v.object.converted)
-}
-
-// replace makes obj, of c's version, the request's object, with what it leaves out filled in.
-func (r *request) replace(ctx context.Context, c *candidate, v *view, obj runtime.Object) error {
-	rt := r.Catalog.Snapshot().Route(c.resource)
-	if rt != nil && rt.GVK == c.kind {
-		if rt.Version.Prune != nil {
-			rt.Version.Prune(obj)
-		}
-		if rt.Version.Default != nil {
-			rt.Version.Default(obj)
-		}
-	}
-	if c.kind == r.a.Kind {
-		if r.a.Default != nil {
-			r.a.Default(obj)
-		}
-		r.a.Object = obj
-		r.changed(v, obj)
-		return nil
-	}
-	if rt != nil && rt.Version.ToHub != nil {
-		var err error
-		if obj, err = rt.Version.ToHub(ctx, obj); err != nil {
-			return apierrors.NewInternalError(err)
-		}
-	}
-	if r.a.Default != nil {
-		r.a.Default(obj)
-	}
-	r.a.Object = obj
-	r.changed(v, nil)
-	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/utils/ptr"
 
+	"bonsai/pkg/apiserver/admission/match"
 	"bonsai/pkg/apiserver/webhook"
 )
 
@@ -45,7 +46,7 @@ func newReviews() reviews {
 }
 
 // call asks a webhook and returns what it says, which was checked as upstream checks it.
-func (r *request) call(ctx context.Context, c *candidate, v *view) (*admissionv1.AdmissionResponse, error) {
+func (r *request) call(ctx context.Context, c *candidate, v *match.View) (*admissionv1.AdmissionResponse, error) {
 	uid := uuid.NewUUID()
 	body, err := r.review(c, v, uid)
 	if err != nil {
@@ -67,16 +68,16 @@ func (r *request) call(ctx context.Context, c *candidate, v *view) (*admissionv1
 }
 
 // review encodes the question to a webhook.
-func (r *request) review(c *candidate, v *view, uid types.UID) ([]byte, error) {
-	about, err := r.describe(c)
+func (r *request) review(c *candidate, v *match.View, uid types.UID) ([]byte, error) {
+	about, err := r.Describe(c.Target)
 	if err != nil {
 		return nil, err
 	}
 	about.UID = uid
-	if about.Object.Raw, err = v.object.json(); err != nil {
+	if about.Object.Raw, err = v.Object.JSON(); err != nil {
 		return nil, err
 	}
-	if about.OldObject.Raw, err = v.old.json(); err != nil {
+	if about.OldObject.Raw, err = v.Old.JSON(); err != nil {
 		return nil, err
 	}
 	switch c.version {

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/admission/match"
 )
 
 // validator is the plug-in ValidatingAdmissionWebhook.
@@ -23,7 +24,7 @@ func (p validator) Validate(ctx context.Context, a *admission.Attributes) error 
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	r := &request{plugin: p.plugin, a: a}
+	r := &request{p.plugin, p.Matcher.Request(a)}
 	var calls []*validation
 	for i := range all {
 		c := &all[i]
@@ -59,17 +60,17 @@ func (p validator) Validate(ctx context.Context, a *admission.Attributes) error 
 }
 
 // prepare encodes what the webhook is told while only one goroutine knows of it.
-func (r *request) prepare(ctx context.Context, c *candidate) (*view, error) {
-	v, err := r.as(ctx, c)
+func (r *request) prepare(ctx context.Context, c *candidate) (*match.View, error) {
+	v, err := r.As(ctx, c.Target)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	for _, s := range []*side{&v.object, &v.old} {
-		if _, err := s.json(); err != nil {
+	for _, s := range []*match.Side{&v.Object, &v.Old} {
+		if _, err := s.JSON(); err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}
 	}
-	if _, err := r.describe(c); err != nil {
+	if _, err := r.Describe(c.Target); err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
 	return v, nil
@@ -78,7 +79,7 @@ func (r *request) prepare(ctx context.Context, c *candidate) (*view, error) {
 // validation is one call.
 type validation struct {
 	*candidate
-	view *view
+	view *match.View
 	said *admissionv1.AdmissionResponse
 	err  error
 }
@@ -102,8 +103,8 @@ func (v *validation) tell(a *admission.Attributes) {
 }
 
 // ask calls a webhook, unless the request is a dry run that would not be one to it.
-func (r *request) ask(ctx context.Context, c *candidate, v *view) (*admissionv1.AdmissionResponse, error) {
-	if r.a.DryRun {
+func (r *request) ask(ctx context.Context, c *candidate, v *match.View) (*admissionv1.AdmissionResponse, error) {
+	if r.A.DryRun {
 		switch {
 		case c.SideEffects == nil:
 			return nil, &callError{c.Name, errors.New("Webhook SideEffects is nil")}
@@ -123,18 +124,18 @@ func harmless(s admissionregistrationv1.SideEffectClass) bool {
 func (r *request) decide(ctx context.Context, c *candidate, begun time.Time, err error) error {
 	var failed *callError
 	ignored := errors.As(err, &failed) && c.ignores()
-	r.metrics.called(c.Name, r.kind, string(r.a.Operation), time.Since(begun), err, ignored)
+	r.metrics.called(c.Name, r.kind, string(r.A.Operation), time.Since(begun), err, ignored)
 	switch {
 	case err == nil:
 		return nil
 	case ignored:
-		r.Log.Warn("a webhook failed, the request goes on", "webhook", c.Name, "err", failed.err)
+		r.plugin.Log.Warn("a webhook failed, the request goes on", "webhook", c.Name, "err", failed.err)
 		if ctx.Err() != nil {
 			return apierrors.NewTimeoutError("request did not complete within requested timeout", 0)
 		}
 		return nil
 	case failed != nil:
-		r.Log.Warn("a webhook failed, the request is refused", "webhook", c.Name, "err", failed.err)
+		r.plugin.Log.Warn("a webhook failed, the request is refused", "webhook", c.Name, "err", failed.err)
 		return apierrors.NewInternalError(failed)
 	}
 	return err

@@ -14,14 +14,12 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"bonsai/api/admissionregistration/expression"
 	"bonsai/pkg/apiserver/admission"
-	"bonsai/pkg/apiserver/authz"
-	"bonsai/pkg/apiserver/catalog"
+	"bonsai/pkg/apiserver/admission/match"
 	"bonsai/pkg/apiserver/storage/follow"
 	"bonsai/pkg/apiserver/webhook"
 )
@@ -31,21 +29,13 @@ type Caller interface {
 	Call(ctx context.Context, to *webhook.Hook, body []byte, timeout time.Duration, limit int64) ([]byte, error)
 }
 
-// Namespaces reads namespaces; their registry.Store is one.
-type Namespaces interface {
-	Get(ctx context.Context, ns, name string) (runtime.Object, error)
-	GetCached(ctx context.Context, ns, name string) (runtime.Object, error)
-}
-
 // Config is what the plug-ins stand on. All but Metrics is required.
 type Config struct {
 	// Mutating and Validating are where the configurations are.
 	Mutating, Validating follow.Resource
-	Catalog              *catalog.Catalog
-	Namespaces           Namespaces
-	Client               Caller
-	// Authorizer answers for the "authorizer" of match conditions.
-	Authorizer authz.Authorizer
+	// Matcher tells which requests concern whom.
+	Matcher *match.Matcher
+	Client  Caller
 	// Metrics may be nil.
 	Metrics prometheus.Registerer
 	Log     *slog.Logger
@@ -69,9 +59,8 @@ type plugin struct {
 // shared is what the two plug-ins have in common.
 type shared struct {
 	Config
-	compiler expression.Compiler
-	reviews  reviews
-	metrics  *metrics
+	reviews reviews
+	metrics *metrics
 }
 
 // The plug-ins' names.
@@ -133,7 +122,7 @@ func (p *plugin) hooksFor(ctx context.Context, a *admission.Attributes) ([]candi
 			return nil, ctx.Err()
 		}
 	}
-	return p.known.current().candidates(p.Catalog.Snapshot(), a), nil
+	return p.known.current().candidates(p.Matcher.Catalog.Snapshot(), a), nil
 }
 
 // exempt tells requests that no webhook is asked about: those for the configurations by which webhooks and policies could be
@@ -148,6 +137,25 @@ func exempt(a *admission.Attributes) bool {
 		return true
 	}
 	return false
+}
+
+// request is one request. It belongs to one round of one plug-in.
+type request struct {
+	*plugin
+	*match.Request
+}
+
+// concerns tells whether a webhook whose rules match is to be called: what its selectors and match conditions say.
+func (r *request) concerns(ctx context.Context, c *candidate) (bool, error) {
+	if selected, err := r.Selects(ctx, &c.selectors); !selected || err != nil {
+		return false, err
+	}
+	by := match.Asker{Name: c.Name, Kind: "webhook", Type: r.kind, Ignores: c.ignores()}
+	meets, err := r.Meets(ctx, &by, c.conditions, func() (*expression.Variables, error) { return r.Variables(ctx, c.Target) })
+	if err != nil {
+		return false, admission.Forbid(r.A, "%w", err)
+	}
+	return meets, nil
 }
 
 // callError is a webhook that could not be asked: its failure policy decides.

@@ -26,6 +26,7 @@ import (
 	"bonsai/api/resources"
 	"bonsai/api/resources/rows"
 	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/admission/match"
 	"bonsai/pkg/apiserver/admission/webhooks"
 	"bonsai/pkg/apiserver/assemble/assembletest"
 	"bonsai/pkg/apiserver/authz"
@@ -74,8 +75,8 @@ func newHouse(t testing.TB, client webhooks.Caller, configurations ...runtime.Ob
 		return follow.Resource{Source: backend, Prefix: registry.Prefix(row), Decode: func(b []byte) (runtime.Object, error) { return codec.Decode(b, 0) }}
 	}
 	plugins := webhooks.New(webhooks.Config{
-		Mutating: objects("mutatingwebhookconfigurations"), Validating: objects("validatingwebhookconfigurations"), Catalog: served,
-		Namespaces: served.Late(corev1.Resource("namespaces")), Client: client, Authorizer: everyone{}, Log: slog.New(slog.DiscardHandler),
+		Mutating: objects("mutatingwebhookconfigurations"), Validating: objects("validatingwebhookconfigurations"), Client: client, Log: slog.New(slog.DiscardHandler),
+		Matcher: match.New(match.Config{Catalog: served, Namespaces: served.Late(corev1.Resource("namespaces")), Authorizer: everyone{}, Log: slog.New(slog.DiscardHandler)}),
 	})
 	h := &house{t: t, chain: admission.NewChain(plugins.Mutating(), plugins.Validating()), Catalog: served}
 	for _, c := range configurations {

@@ -1,0 +1,141 @@
+// Package policies has the admission plug-ins MutatingAdmissionPolicy and ValidatingAdmissionPolicy: expressions (CEL) that policies
+// hold change or refuse requests, where a binding puts them in force.
+//
+// A request finds the policies that may concern it in a table by what it is about (resource, subresource, operation, scope), which
+// is made of the policies and bindings when it is first needed. What the table leaves open, names, selectors and match
+// conditions, is looked at per request. A policy is compiled when the first request meets it, once for all requests.
+package policies
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/api/resources"
+	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/admission/match"
+	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/storage/follow"
+)
+
+// Merger merges apply configurations into objects; *fieldmanager.Manager is one.
+type Merger interface {
+	// Merge returns live, an object of kind of the row or of one of its subresources, with config merged in, as an unstructured one. A
+	// config that touches a list, map or struct that is replaced as a whole is refused.
+	Merge(row *resources.Row, kind schema.GroupVersionKind, live runtime.Object, config map[string]any) (map[string]any, error)
+}
+
+// Config is what the plug-ins stand on. All but Metrics is required.
+type Config struct {
+	// Where the policies and their bindings are.
+	Mutating, MutatingBindings     follow.Resource
+	Validating, ValidatingBindings follow.Resource
+	// Matcher tells which requests concern whom.
+	Matcher *match.Matcher
+	// Stores finds where parameters are.
+	Stores func(schema.GroupResource) registry.Store
+	// Merger carries out apply configurations.
+	Merger Merger
+	// Metrics may be nil.
+	Metrics prometheus.Registerer
+	Log     *slog.Logger
+}
+
+// Plugins are the two plug-ins. Run keeps them informed.
+type Plugins struct{ mutating, validating *plugin }
+
+// plugin is what both plug-ins are made of.
+type plugin struct {
+	*Config
+	name               string // as in --enable-admission-plugins
+	kind               string // "admit" or "validate", as metrics have it
+	metrics            *metrics
+	known              *known
+	policies, bindings *follow.Follower
+}
+
+// The plug-ins' names.
+const (
+	mutatingName   = "MutatingAdmissionPolicy"
+	validatingName = "ValidatingAdmissionPolicy"
+)
+
+// New returns the plug-ins.
+func New(cfg Config) *Plugins {
+	m := newMetrics(cfg.Metrics)
+	informed := func(name, kind string, policies, bindings follow.Resource) *plugin {
+		p := &plugin{Config: &cfg, name: name, kind: kind, metrics: m, known: &known{}}
+		p.policies = follow.New(policies, (*knownPolicies)(p.known), cfg.Log)
+		p.bindings = follow.New(bindings, (*knownBindings)(p.known), cfg.Log)
+		return p
+	}
+	return &Plugins{
+		mutating:   informed(mutatingName, "admit", cfg.Mutating, cfg.MutatingBindings),
+		validating: informed(validatingName, "validate", cfg.Validating, cfg.ValidatingBindings),
+	}
+}
+
+// Mutating returns MutatingAdmissionPolicy.
+func (p *Plugins) Mutating() admission.Plugin {
+	return admission.Plugin{Name: mutatingName, Mutator: mutator{p.mutating}}
+}
+
+// Validating returns ValidatingAdmissionPolicy.
+func (p *Plugins) Validating() admission.Plugin {
+	return admission.Plugin{Name: validatingName, Validator: validator{p.validating}}
+}
+
+// Runs keep the plug-ins informed until their context ends.
+func (p *Plugins) Runs() []func(context.Context) error {
+	return []func(context.Context) error{p.mutating.policies.Run, p.mutating.bindings.Run, p.validating.policies.Run, p.validating.bindings.Run}
+}
+
+// syncWait is how long a request waits for the policies, as upstream.
+const syncWait = 10 * time.Second
+
+var errNotReady = errors.New("not yet ready to handle request")
+
+// concerned returns the policies that may concern the request, with their bindings.
+func (p *plugin) concerned(ctx context.Context, a *admission.Attributes) ([]candidate, error) {
+	if exempt(a) {
+		return nil, nil
+	}
+	for _, f := range []*follow.Follower{p.policies, p.bindings} {
+		if f.HasSynced() {
+			continue
+		}
+		timeout := time.NewTimer(syncWait)
+		defer timeout.Stop()
+		select {
+		case <-f.Synced():
+		case <-timeout.C:
+			return nil, admission.Forbid(a, "%w", errNotReady)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return p.known.current().candidates(p.Matcher.Catalog.Snapshot(), a), nil
+}
+
+// exempt tells requests that no policy is about: those for policies and bindings, by which they could be taken away again, and
+// questions, which change nothing.
+func exempt(a *admission.Attributes) bool {
+	switch a.Resource.Group {
+	case admissionregistrationv1.GroupName:
+		return slices.Contains([]string{"validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"}, a.Resource.Resource)
+	case authenticationv1.GroupName:
+		return slices.Contains([]string{"tokenreviews", "selfsubjectreviews"}, a.Resource.Resource)
+	case authorizationv1.GroupName:
+		return slices.Contains([]string{"localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews"}, a.Resource.Resource)
+	}
+	return false
+}

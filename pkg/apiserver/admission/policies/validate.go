@@ -1,0 +1,141 @@
+package policies
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/admission/match"
+)
+
+// validator is the plug-in ValidatingAdmissionPolicy.
+type validator struct{ *plugin }
+
+// denial is why a request is refused.
+type denial struct {
+	message string
+	reason  metav1.StatusReason
+}
+
+// Validate implements admission.Validator. All policies are evaluated, so that all warnings are told; of several refusals the first
+// in the order of policies, bindings, parameters and expressions counts.
+func (p validator) Validate(ctx context.Context, a *admission.Attributes) error {
+	all, err := p.concerned(ctx, a)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	r := p.Matcher.Request(a)
+	var denials []denial
+	for i := range all {
+		denials = append(denials, p.policy(ctx, r, &all[i])...)
+	}
+	if err := ctx.Err(); err != nil { // what was not looked at to its end may not pass
+		return err
+	}
+	if len(denials) == 0 {
+		return nil
+	}
+	first := &denials[0]
+	out := forbidden(a, first.message)
+	out.ErrStatus.Reason, out.ErrStatus.Code = first.reason, codeOf(first.reason)
+	out.ErrStatus.Details.Causes = append(out.ErrStatus.Details.Causes, metav1.StatusCause{Message: first.message})
+	return out
+}
+
+// policy evaluates a policy under all its bindings.
+func (p validator) policy(ctx context.Context, r *match.Request, c *candidate) (denials []denial) {
+	broken := func(b *binding, what string, err error) {
+		if c.ignores {
+			p.Log.Warn("a policy cannot be evaluated and is left out", "policy", c.name, "err", err)
+			return
+		}
+		denials = append(denials, denial{refusal(c.name, b) + "failed to configure " + what + ": " + err.Error(), metav1.StatusReasonInvalid})
+	}
+	target, meets, err := c.criteria.meets(ctx, r, &c.rules, nameOf(r.A))
+	if err != nil {
+		broken(nil, "policy", err)
+		return denials
+	}
+	if !meets {
+		return nil
+	}
+	from, err := p.parameters(c.policy)
+	if err != nil {
+		broken(nil, "policy", err)
+		return denials
+	}
+	for i := range c.bindings {
+		b := &c.bindings[i]
+		_, meets, err := b.criteria.meets(ctx, r, &b.rules, nameOf(r.A))
+		if err == nil && !meets {
+			continue
+		}
+		var params []param
+		if err == nil {
+			params, err = from.find(ctx, r, b.binding)
+		}
+		if err != nil {
+			broken(b.binding, "binding", err)
+			continue
+		}
+		for _, with := range params {
+			e := evaluation{plugin: p.plugin, request: r, policy: c.policy, target: target, param: with.content}
+			denials = append(denials, p.enforce(r, c.policy, b.binding, e.run(ctx))...)
+		}
+	}
+	return denials
+}
+
+// refusal is how the message of a denial begins.
+func refusal(policy string, b *binding) string {
+	if b == nil {
+		return fmt.Sprintf("ValidatingAdmissionPolicy '%s' denied request: ", policy)
+	}
+	return fmt.Sprintf("ValidatingAdmissionPolicy '%s' with binding '%s' denied request: ", policy, b.name)
+}
+
+// decision is what came of one expression that did not pass.
+type decision struct {
+	validation int // its index; of no meaning for other expressions
+	message    string
+	reason     metav1.StatusReason
+	err        error // that it could not be evaluated; nil: it evaluated to false
+	took       time.Duration
+	// always tells that it is denied whatever the binding's actions are: an audit annotation that cannot be made.
+	always bool
+}
+
+// enforce does what the binding says is to be done about decisions. "Audit" leaves nothing behind while the server has no audit log.
+func (p validator) enforce(r *match.Request, policy *policy, b *binding, decisions []decision) (denials []denial) {
+	for i := range decisions {
+		d := &decisions[i]
+		if d.err != nil && policy.ignores {
+			p.metrics.validated(policy.name, b.name, "allow", d.took, d.err)
+			continue
+		}
+		actions := b.actions
+		if d.always && !slices.Contains(actions, admissionregistrationv1.Deny) {
+			actions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
+		}
+		for _, action := range actions {
+			switch action {
+			case admissionregistrationv1.Deny:
+				p.metrics.validated(policy.name, b.name, "deny", d.took, d.err)
+				denials = append(denials, denial{refusal(policy.name, b) + d.message, d.reason})
+			case admissionregistrationv1.Warn:
+				p.metrics.validated(policy.name, b.name, "warn", d.took, d.err)
+				if r.A.Warn != nil {
+					r.A.Warn(fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", policy.name, b.name, d.message))
+				}
+			case admissionregistrationv1.Audit:
+				p.metrics.validated(policy.name, b.name, "audit", d.took, d.err)
+			}
+		}
+	}
+	return denials
+}
