@@ -33,6 +33,7 @@ import (
 	"bonsai/pkg/controller/tokencleaner"
 	"bonsai/pkg/controller/tokens"
 	"bonsai/pkg/controller/ttlafterfinished"
+	"bonsai/pkg/controller/validatingadmissionpolicystatus"
 )
 
 // runner is a controller that works until ctx ends.
@@ -91,6 +92,7 @@ func entries() []entry {
 		{name: "resourcequota-controller", alias: "resourcequota", account: "resourcequota-controller", build: func(o *options, d controller.Deps) (runner, error) {
 			return resourcequota.New(d, o.quotaPeriod)
 		}},
+		{name: "validatingadmissionpolicy-status-controller", account: "validatingadmissionpolicy-status-controller", workers: 5, build: plain(validatingadmissionpolicystatus.New)},
 		{name: "garbage-collector-controller", alias: "garbagecollector", account: "generic-garbage-collector", build: buildCollector},
 	}
 }
@@ -103,7 +105,7 @@ func elsewhere() []string {
 		"certificatesigningrequest-cleaner-controller", "ttl-controller", "ephemeral-volume-controller",
 		"persistentvolume-binder-controller", "persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
 		"persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller", "legacy-serviceaccount-token-cleaner-controller",
-		"bootstrap-signer-controller", "bootstrapsigner", "validatingadmissionpolicy-status-controller",
+		"bootstrap-signer-controller", "bootstrapsigner",
 		"service-cidr-controller", "storage-version-migrator-controller", "resourceclaim-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"service-lb-controller", "node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",
 		"horizontalpodautoscaling", "csrsigning", "csrapproving", "csrcleaner", "ttl",

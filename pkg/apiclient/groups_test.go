@@ -9,6 +9,7 @@ import (
 
 	"bonsai/api/scheme"
 	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/admissionregistration"
 	"bonsai/pkg/apiclient/apps"
 	"bonsai/pkg/apiclient/coordination"
 	"bonsai/pkg/apiclient/core"
@@ -48,6 +49,7 @@ func TestResourcesOfKinds(t *testing.T) {
 	of(t, s, events.Events(c))
 	of(t, s, policy.PodDisruptionBudgets(c))
 	of(t, s, rbac.ClusterRoles(c))
+	of(t, s, admissionregistration.ValidatingAdmissionPolicies(c))
 }
 
 func of[T apiclient.Object](t *testing.T, s *runtime.Scheme, r *apiclient.Resource[T]) {

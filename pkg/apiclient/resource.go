@@ -107,6 +107,13 @@ func (r *Resource[T]) Patch(ctx context.Context, ns, name string, t types.PatchT
 	})
 }
 
+// Apply applies a configuration to the object or to its subresource as manager, and takes over what others have set of it.
+func (r *Resource[T]) Apply(ctx context.Context, ns, name, manager string, config []byte, sub ...string) (T, error) {
+	return r.do(ctx, func(c rest.Interface) *rest.Request {
+		return r.on(c.Patch(types.ApplyPatchType), ns).Name(name).SubResource(sub...).Param("fieldManager", manager).Param("force", "true").Body(config)
+	})
+}
+
 // Delete asks for the named object to go, if it is still the one with this uid ("" is any).
 func (r *Resource[T]) Delete(ctx context.Context, ns, name string, uid types.UID) error {
 	opts := metav1.DeleteOptions{}

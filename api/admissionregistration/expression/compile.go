@@ -13,13 +13,23 @@ import (
 
 	"github.com/google/cel-go/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
 // Compiler compiles expressions. It is safe for concurrent use; one at a time is compiled, as all share its environments.
 type Compiler struct {
+	// Object and Params are the types of "object", "oldObject" and "params", with names of their own; nil: anything. They are set before
+	// the first use.
+	Object, Params *apiservercel.DeclType
+
 	mu   sync.Mutex
 	envs map[Scope]*environment // guarded by mu
 }
+
+// SyntaxError is what is wrong with an expression in itself, as the language's compiler says it.
+type SyntaxError struct{ Issues string }
+
+func (e *SyntaxError) Error() string { return "compilation failed: " + e.Issues }
 
 // Program is an expression that is ready to be evaluated, by any number of goroutines.
 type Program struct {
@@ -52,7 +62,7 @@ func (c *Compiler) check(text string, in Scope, variables []*variable, want []*c
 	env.declare(variables)
 	ast, issues := env.Compile(text)
 	if issues != nil {
-		return nil, nil, fmt.Errorf("compilation failed: %s", issues)
+		return nil, nil, &SyntaxError{issues.String()}
 	}
 	got := ast.OutputType()
 	if !slices.ContainsFunc(want, func(t *cel.Type) bool { return got.IsExactType(t) || cel.AnyType.IsExactType(t) }) {

@@ -47,7 +47,7 @@ func (c *Compiler) environment(in Scope) (*environment, error) {
 	if env := c.envs[in]; env != nil {
 		return env, nil
 	}
-	env, err := newEnvironment(in)
+	env, err := newEnvironment(in, c.Object, c.Params)
 	if err != nil {
 		return nil, err
 	}
@@ -58,17 +58,22 @@ func (c *Compiler) environment(in Scope) (*environment, error) {
 	return env, nil
 }
 
-func newEnvironment(in Scope) (*environment, error) {
+func newEnvironment(in Scope, obj, param *apiservercel.DeclType) (*environment, error) {
 	opts := []cel.EnvOption{
-		cel.Variable(object, cel.DynType),
-		cel.Variable(oldObject, cel.DynType),
+		cel.Variable(object, typeOf(obj)),
+		cel.Variable(oldObject, typeOf(obj)),
 		cel.Variable(request, requestType().CelType()),
 		cel.Variable(namespaceObject, namespaceType().CelType()),
 	}
 	types := []*apiservercel.DeclType{requestType(), namespaceType()}
+	for _, t := range []*apiservercel.DeclType{obj, param} {
+		if t != nil {
+			types = append(types, t)
+		}
+	}
 	out := &environment{}
 	if in.Params {
-		opts = append(opts, cel.Variable(params, cel.DynType))
+		opts = append(opts, cel.Variable(params, typeOf(param)))
 	}
 	if in.Authorizer {
 		opts = append(opts, cel.Variable(authorizer, library.AuthorizerType), cel.Variable(requestResource, library.ResourceCheckType))
@@ -93,6 +98,14 @@ func newEnvironment(in Scope) (*environment, error) {
 	var err error
 	out.Env, err = set.Env(celenvironment.StoredExpressions)
 	return out, err
+}
+
+// typeOf is any type for nil.
+func typeOf(t *apiservercel.DeclType) *cel.Type {
+	if t == nil {
+		return cel.DynType
+	}
+	return t.CelType()
 }
 
 // declare makes vars the fields of "variables" for what is compiled next.
