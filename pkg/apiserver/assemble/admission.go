@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/apiserver/admission/match"
 	"bonsai/pkg/apiserver/admission/namespacelifecycle"
 	"bonsai/pkg/apiserver/admission/noderestriction"
+	"bonsai/pkg/apiserver/admission/paramaccess"
 	"bonsai/pkg/apiserver/admission/policies"
 	"bonsai/pkg/apiserver/admission/priority"
 	"bonsai/pkg/apiserver/admission/rbacescalation"
@@ -96,6 +97,7 @@ func newAdmission(o *Options, c *catalog.Catalog, hooks *webhooks.Plugins, rules
 	if err != nil {
 		return nil, err
 	}
+	chosen = append(chosen, paramaccess.New(paramaccess.Config{Catalog: c, Stores: c.Late, Authorizer: may.authorizer}))
 	if may.usesRBAC {
 		chosen = append(chosen, rbacescalation.New(rbacescalation.Config{Rules: may.rbac, Authorizer: may.authorizer}))
 	}

@@ -30,7 +30,9 @@ type server struct {
 	schemas map[schema.GroupVersion]map[string]*spec.Schema
 }
 
-func newServer(c *apiclient.Client, now func() time.Time) *server { return &server{client: c, now: now} }
+func newServer(c *apiclient.Client, now func() time.Time) *server {
+	return &server{client: c, now: now}
+}
 
 // ask lets by look at what is served.
 func (s *server) ask(ctx context.Context, by func(typecheck.Served) error) error {
