@@ -82,10 +82,12 @@ func defaultStatefulSet(s *appsv1.StatefulSet) {
 	spec := &s.Spec
 	podspec.DefaultTemplate(&spec.Template)
 	defaults.Set(&spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
-	defaults.Set(&spec.UpdateStrategy.Type, appsv1.RollingUpdateStatefulSetStrategyType)
-	if spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
-		defaults.SetPtr(&spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
-		defaults.SetPtr(&spec.UpdateStrategy.RollingUpdate.Partition, 0)
+	if u := &spec.UpdateStrategy; u.Type == "" { // only who leaves out the type is given the rest
+		u.Type = appsv1.RollingUpdateStatefulSetStrategyType
+		defaults.SetPtr(&u.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
+	}
+	if u := &spec.UpdateStrategy; u.Type == appsv1.RollingUpdateStatefulSetStrategyType && u.RollingUpdate != nil {
+		defaults.SetPtr(&u.RollingUpdate.Partition, 0)
 	}
 	defaults.SetPtr(&spec.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
 	defaults.Set(&spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,6 +72,36 @@ func TestRevisionData(t *testing.T) {
 		r := &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte(data)}}
 		if errs := validateRevision(r); (len(errs) == 0) != ok {
 			t.Errorf("%s: %v", data, errs)
+		}
+	}
+}
+
+// TestStatefulSetUpdateStrategy: what a real kube-apiserver v1.36.3 makes of what is given; a partition is only added to what has none
+// where the type is left out, or the rest is there.
+func TestStatefulSetUpdateStrategy(t *testing.T) {
+	t.Parallel()
+	rolling := func(partition ...int32) *appsv1.RollingUpdateStatefulSetStrategy {
+		r := &appsv1.RollingUpdateStatefulSetStrategy{}
+		for _, p := range partition {
+			r.Partition = &p
+		}
+		return r
+	}
+	for name, c := range map[string]struct {
+		given, want appsv1.StatefulSetUpdateStrategy
+	}{
+		"nothing":          {appsv1.StatefulSetUpdateStrategy{}, appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate", RollingUpdate: rolling(0)}},
+		"the type":         {appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate"}, appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate"}},
+		"the type, rest":   {appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate", RollingUpdate: rolling()}, appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate", RollingUpdate: rolling(0)}},
+		"the rest":         {appsv1.StatefulSetUpdateStrategy{RollingUpdate: rolling()}, appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate", RollingUpdate: rolling(0)}},
+		"a partition":      {appsv1.StatefulSetUpdateStrategy{RollingUpdate: rolling(2)}, appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate", RollingUpdate: rolling(2)}},
+		"the other type":   {appsv1.StatefulSetUpdateStrategy{Type: "OnDelete"}, appsv1.StatefulSetUpdateStrategy{Type: "OnDelete"}},
+		"another's values": {appsv1.StatefulSetUpdateStrategy{Type: "OnDelete", RollingUpdate: rolling()}, appsv1.StatefulSetUpdateStrategy{Type: "OnDelete", RollingUpdate: rolling()}},
+	} {
+		s := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{UpdateStrategy: c.given}}
+		defaultStatefulSet(s)
+		if diff := cmp.Diff(c.want, s.Spec.UpdateStrategy); diff != "" {
+			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }
