@@ -1,12 +1,6 @@
 package customresource
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -60,18 +54,7 @@ func warnings(l *customresource.Lazy, obj, old runtime.Object) []string {
 		return nil
 	}
 	was := old.(*unstructured.Unstructured)
-	return append(finalizerWarnings(u, was.GetFinalizers()), t.Warnings(u, was)...)
-}
-
-// finalizerWarnings are about new finalizers whose name says nobody's domain, unless they are Kubernetes' own.
-func finalizerWarnings(u *unstructured.Unstructured, had []string) (out []string) {
-	own := []string{string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}
-	for _, f := range u.GetFinalizers() {
-		if !strings.Contains(f, "/") && !slices.Contains(had, f) && !slices.Contains(own, f) {
-			out = append(out, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers", f))
-		}
-	}
-	return out
+	return append(finalizerWarnings(u, was), t.Warnings(u, was)...)
 }
 
 // strategy is the resources.Strategy of objects of the version that l is of.
