@@ -35,13 +35,13 @@ func (g *Generic) ApplyItem(ctx context.Context, ns, name, subresource string, c
 		if err := mayCreate(); err != nil {
 			return nil, nil, false, err
 		}
-		if uid := config.GetUID(); uid != "" {
-			return nil, nil, false, apierrors.NewConflict(g.gr, name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
-		}
 		anew := config.DeepCopy()
 		anew.SetResourceVersion("")
 		if obj, err = g.Fields.Apply(ctx, g.Row, by, nil, anew, force); err != nil {
 			return nil, nil, false, err
+		}
+		if uid := config.GetUID(); uid != "" {
+			return nil, nil, false, apierrors.NewConflict(g.gr, name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 		}
 		item, obj, err = g.createNoted(ctx, ns, name, obj, patchToCreate(opts), true)
 		if !apierrors.IsAlreadyExists(err) || attempt == applyAttempts {
