@@ -105,6 +105,16 @@ func TestAggregated(t *testing.T) {
 	if len(core.Items) != 1 || core.Items[0].Name != "" {
 		t.Errorf("/api: %d groups", len(core.Items))
 	}
+	var kinds []metav1.GroupVersionKind // what is of the group and version itself does not say so
+	for _, r := range core.Items[0].Versions[0].Resources {
+		if r.Resource == "replicationcontrollers" {
+			kinds = append(kinds, *r.ResponseKind, *r.Subresources[0].ResponseKind, *r.Subresources[1].ResponseKind)
+		}
+	}
+	want := []metav1.GroupVersionKind{{Kind: "ReplicationController"}, {Group: "autoscaling", Version: "v1", Kind: "Scale"}, {Kind: "ReplicationController"}}
+	if diff := cmp.Diff(want, kinds); diff != "" {
+		t.Error(diff)
+	}
 	if w := get(t, d, "/apis", "application/vnd.kubernetes.protobuf"); string(w.Body.Bytes()[:4]) != "k8s\x00" {
 		t.Errorf("protobuf begins with %q", w.Body.Bytes()[:4])
 	}

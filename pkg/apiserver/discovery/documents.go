@@ -149,7 +149,7 @@ func setKind(r *metav1.APIResource, k *metav1.GroupVersionKind, gv schema.GroupV
 		return
 	}
 	r.Kind = k.Kind
-	if k.Group != gv.Group || k.Version != gv.Version {
+	if k.Version != "" && (k.Group != gv.Group || k.Version != gv.Version) {
 		r.Group, r.Version = k.Group, k.Version
 	}
 }

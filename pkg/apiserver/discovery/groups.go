@@ -110,7 +110,7 @@ func priorityOf(now *catalog.Snapshot, gv schema.GroupVersion) apiregistration.P
 func resourceOf(rt *catalog.Route) resource {
 	r, gvk := rt.Row, rt.GVK
 	out := apidiscoveryv2.APIResourceDiscovery{
-		Resource: r.Resource, SingularResource: r.Singular, ResponseKind: kindOf(gvk),
+		Resource: r.Resource, SingularResource: r.Singular, ResponseKind: kindIn(rt, gvk),
 		Scope: apidiscoveryv2.ScopeCluster, ShortNames: r.ShortNames, Categories: r.Categories, Verbs: Verbs(r),
 	}
 	if r.Namespaced {
@@ -120,15 +120,20 @@ func resourceOf(rt *catalog.Route) resource {
 		if !rt.Version.Has(s.Name) {
 			continue
 		}
-		sub := apidiscoveryv2.APISubresourceDiscovery{Subresource: s.Name, ResponseKind: kindOf(gvk), Verbs: s.Verbs}
+		sub := apidiscoveryv2.APISubresourceDiscovery{Subresource: s.Name, ResponseKind: kindIn(rt, gvk), Verbs: s.Verbs}
 		if s.GVK != nil {
-			sub.ResponseKind = kindOf(*s.GVK)
+			sub.ResponseKind = kindIn(rt, *s.GVK)
 		}
 		out.Subresources = append(out.Subresources, sub)
 	}
 	return resource{out, r.StoredGVK()}
 }
 
-func kindOf(gvk schema.GroupVersionKind) *metav1.GroupVersionKind {
+// kindIn names a kind where rt stands. Group and version are left out where they are rt's own, except of custom resources: upstream does
+// so, and clients take what is left out for the group and version that they read it in.
+func kindIn(rt *catalog.Route, gvk schema.GroupVersionKind) *metav1.GroupVersionKind {
+	if gvk.GroupVersion() == rt.GVK.GroupVersion() && !rt.Version.Dynamic() {
+		return &metav1.GroupVersionKind{Kind: gvk.Kind}
+	}
 	return &metav1.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
 }
