@@ -86,18 +86,19 @@ func (l *load) size(ctx context.Context, r request) (int64, error) {
 	return n, nil
 }
 
-func (l *load) waitReady(ctx context.Context) error {
-	for range 10000 {
-		if l.do(ctx, request{method: "GET", path: "/readyz", want: 200}) == nil {
+// until sends a request at such intervals until it is answered as it wants, for half a minute of waiting.
+func (l *load) until(ctx context.Context, every time.Duration, r request) (err error) {
+	for range 30 * time.Second / every {
+		if err = l.do(ctx, r); err == nil {
 			return nil
 		}
 		select {
-		case <-time.After(3 * time.Millisecond):
+		case <-time.After(every):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	return errors.New("not ready")
+	return err
 }
 
 // namespace makes the namespace and its service account.

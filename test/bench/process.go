@@ -140,7 +140,7 @@ func (s *server) startAPI(ctx context.Context) (err error) {
 	if s.api, err = start(ctx, filepath.Join(s.dir, "apiserver.log"), s.command[0], s.command[1:]...); err != nil {
 		return err
 	}
-	if err := s.load.waitReady(ctx); err != nil {
+	if err := s.load.until(ctx, 3*time.Millisecond, request{method: "GET", path: "/readyz", want: 200}); err != nil {
 		return fmt.Errorf("kube-apiserver: %w: %s", err, s.api.tail())
 	}
 	s.ready = time.Since(began)
