@@ -64,7 +64,10 @@ history: tools components ## five minutes of writes, watches and lists, checked,
 bin/helm: test/ecosystem/go.mod
 	cd test/ecosystem && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../$@ helm.sh/helm/v4/cmd/helm && touch ../../$@
 
-ecosystem: build bin/helm ## Helm and an operator on a cluster that it starts and stops (as root)
+bin/metrics-server: test/ecosystem/metrics/go.mod
+	cd test/ecosystem/metrics && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../../$@ sigs.k8s.io/metrics-server/cmd/metrics-server && touch ../../../$@
+
+ecosystem: build bin/helm bin/metrics-server ## Helm, an operator and metrics-server on a cluster that it starts and stops (as root)
 	test/ecosystem/run
 
 bench: build ## the figures of the README; PEER_BIN=<dir> measures another Kubernetes beside ours

@@ -312,3 +312,53 @@ func TestAggregationStaysAway(t *testing.T) {
 	}
 	await(t, url, name, because("FailedDiscoveryCheck", "address not allowed"))
 }
+
+// A server that answers nobody takes no more than its part of the turns: others are served, and so is this server itself.
+func TestSlowAggregatedServer(t *testing.T) {
+	t.Parallel()
+	came, release := make(chan struct{}, 100), make(chan struct{})
+	ext := webhooktest.NewServer(t, extension{func(_ http.ResponseWriter, r *http.Request) {
+		came <- struct{}{}
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	}}, "ext.ns1.svc")
+	url, _ := startAggregating(t, ext.Addr, nil)
+	await(t, url, register(t, url, "slow.example.com", ext.CABundle), because("Passed", ""))
+	const most = 60 // requests to one server
+	codes := make(chan int, most)
+	for range most {
+		go func() {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/apis/slow.example.com/v1/widgets", nil)
+			if err != nil {
+				codes <- 0
+				return
+			}
+			answer, err := plain("admin").Do(r)
+			if err != nil {
+				codes <- 0
+				return
+			}
+			answer.Body.Close() //nolint:errcheck // only the code counts
+			codes <- answer.StatusCode
+		}()
+	}
+	for range most {
+		<-came
+	}
+	if code, h, _ := call(t, http.MethodGet, url+"/apis/slow.example.com/v1/widgets", ""); code != http.StatusTooManyRequests || h.Get("Retry-After") != "1" {
+		t.Errorf("one more: %d", code)
+	}
+	for _, path := range []string{"/apis", "/api/v1/namespaces", "/readyz"} {
+		if code, _, _ := call(t, http.MethodGet, url+path, ""); code != http.StatusOK {
+			t.Errorf("%s: %d", path, code)
+		}
+	}
+	close(release)
+	for range most {
+		if code := <-codes; code != http.StatusOK {
+			t.Errorf("a patient one: %d", code)
+		}
+	}
+}
