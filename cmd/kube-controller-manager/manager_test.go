@@ -76,6 +76,9 @@ func TestManager(t *testing.T) {
 	t.Run("node", w.node)
 	t.Run("daemon set", w.daemonSet)
 	t.Run("stateful set", w.statefulSet)
+	t.Run("jobs", w.jobs)
+	t.Run("orphaned pods of jobs", w.orphanedPods)
+	t.Run("cron jobs", w.cronJobs)
 	t.Run("quotas", w.quotas)
 	t.Run("token", w.token)
 }

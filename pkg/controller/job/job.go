@@ -88,7 +88,7 @@ func New(d controller.Deps) (*Controller, error) {
 	return c, errors.Join(
 		owned.WatchOwners(c.loop, c.jobs, c.expect),
 		controller.Watch(c.loop, c.pods, owned.Pods{Kind: kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
-		controller.Watch(c.orphans, c.jobs, controller.Handlers[*batchv1.Job]{Add: c.jobEnded, Update: func(_, j *batchv1.Job) { c.jobEnded(j) }, Delete: c.jobGone}),
+		controller.Watch(c.orphans, c.jobs, controller.Handlers[*batchv1.Job]{Add: c.jobSeen, Update: func(_, j *batchv1.Job) { c.jobEnded(j) }, Delete: c.jobGone}),
 		controller.Watch(c.orphans, c.pods, controller.Handlers[*corev1.Pod]{Add: c.podSeen, Update: func(_, p *corev1.Pod) { c.podSeen(p) }}),
 	)
 }

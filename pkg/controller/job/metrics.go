@@ -20,6 +20,7 @@ type metrics struct {
 	byPolicy     *prometheus.CounterVec
 	finalizers   *prometheus.CounterVec
 	indexes      *prometheus.CounterVec
+	others       *prometheus.CounterVec
 }
 
 func newMetrics(m *controller.Metrics) *metrics {
@@ -36,6 +37,7 @@ func newMetrics(m *controller.Metrics) *metrics {
 		byPolicy:     counter("pod_failures_handled_by_failure_policy_total", "The number of failed Pods handled by failure policy", "action"),
 		finalizers:   counter("terminated_pods_tracking_finalizer_total", "The number of terminated pods whose tracking finalizer was removed", "event"),
 		indexes:      counter("job_finished_indexes_total", "The number of finished indexes", "status", "backoffLimit"),
+		others:       counter("jobs_by_external_controller_total", "The number of Jobs managed by an external controller", "controller_name"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Subsystem: "job_controller", Name: "job_sync_duration_seconds", Help: "The time it took to sync a job", Buckets: prometheus.ExponentialBuckets(0.004, 2, 15),
 		}, []string{"completion_mode", "result", "action"}),
@@ -92,9 +94,17 @@ func (m *metrics) created(s *state, todo *plan, err error) {
 	m.podsCreated.WithLabelValues(reason, status).Add(float64(len(todo.create)))
 }
 
+// found notes a job that is another controller's.
+func (m *metrics) found(j *batchv1.Job) {
+	if external(j) {
+		m.others.WithLabelValues(*j.Spec.ManagedBy).Inc()
+	}
+}
+
 // stored notes what a status says that the one before it did not.
 func (m *metrics) stored(s *state, todo *plan) {
 	for kind, n := range s.ended {
+		m.finalizers.WithLabelValues("add").Add(float64(n))
 		if kind.action != "" {
 			m.byPolicy.WithLabelValues(string(kind.action)).Add(float64(n))
 		}

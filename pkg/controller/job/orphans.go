@@ -28,6 +28,11 @@ func (c *Controller) podSeen(p *corev1.Pod) {
 // counts tells whether the job's controller still counts its pods.
 func counts(j *batchv1.Job) bool { return external(j) || batch.Finished(&j.Status) == nil }
 
+func (c *Controller) jobSeen(j *batchv1.Job) {
+	c.metrics.found(j)
+	c.jobEnded(j)
+}
+
 func (c *Controller) jobEnded(j *batchv1.Job) {
 	if !counts(j) {
 		c.jobPods(j)
