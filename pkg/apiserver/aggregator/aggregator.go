@@ -190,7 +190,7 @@ func (a *Aggregator) remoteOf(ctx context.Context, group *errgroup.Group, s *v1.
 	a.remotes[name] = r
 	a.mu.Unlock()
 	group.Go(func() error {
-		a.watch(r, func(f *finding) { a.found(r.life, name, r, f) })
+		a.watch(r, func(f *finding) bool { return a.found(r.life, name, r, f) })
 		return nil
 	})
 	return r
@@ -203,22 +203,23 @@ func (a *Aggregator) forget(name string, r *remote) {
 	a.mu.Unlock()
 }
 
-// found writes what was found out of a server, if it is not written, and makes it known.
-func (a *Aggregator) found(ctx context.Context, name string, r *remote, f *finding) {
+// found writes what was found out of a server, if it is not written, and makes it known. It tells whether it is written.
+func (a *Aggregator) found(ctx context.Context, name string, r *remote, f *finding) bool {
 	a.mu.Lock()
 	current := a.remotes[name] == r
 	is := a.known[name]
 	a.mu.Unlock()
 	if !current || is == nil {
-		return
+		return true
 	}
 	if s := a.Snapshot().byVersion[schema.GroupVersion{Group: r.spec.Group, Version: r.spec.Version}]; s == nil || s.seen != f {
 		a.signal()
 	}
 	if err := a.settle(ctx, is, f.condition); err != nil && ctx.Err() == nil {
 		a.cfg.Log.Warn("the condition of an APIService cannot be written", "name", name, "err", err)
-		r.poke()
+		return false
 	}
+	return true
 }
 
 // followRelated has servers looked at when something changes in the namespaces of their Services.

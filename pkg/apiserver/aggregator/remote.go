@@ -69,8 +69,8 @@ func (r *remote) poke() {
 	}
 }
 
-// watch looks after one server as long as it lives: found is told of every change.
-func (a *Aggregator) watch(r *remote, found func(*finding)) {
+// watch looks after one server as long as it lives: found is told what it is like, and tells whether it has written that down.
+func (a *Aggregator) watch(r *remote, found func(*finding) (written bool)) {
 	ctx := r.life
 	defer r.transport.CloseIdleConnections()
 	retry := minRetry
@@ -83,14 +83,14 @@ func (a *Aggregator) watch(r *remote, found func(*finding)) {
 			now = was
 		}
 		r.seen.Store(now)
-		found(now)
+		written := found(now)
 		wait := recheckAfter
-		switch now.condition.Reason {
-		case reasonPassed:
-			retry = minRetry
-		case reasonDiscovery, reasonServiceAccess, reasonEndpointsAccess:
+		switch reason := now.condition.Reason; {
+		case !written, reason == reasonDiscovery, reason == reasonServiceAccess, reason == reasonEndpointsAccess:
 			wait = retry
 			retry = min(2*retry, recheckAfter)
+		default: // it is well, or nothing gets better without a change that is heard of
+			retry = minRetry
 		}
 		timer := time.NewTimer(wait)
 		select {
