@@ -94,6 +94,7 @@ func TestRollout(t *testing.T) {
 		{"resume deploy web", false, "error: deployments.apps \"web\" is not paused\n", 1, "GET"},
 		{"status deploy web", false, "deployment \"web\" successfully rolled out\n", 0, ""},
 		{"status deploy web --revision=1", false, "error: desired revision (1) is different from the running revision (2)\n", 1, ""},
+		{"status rs web-1", false, "error: no status viewer has been implemented for ReplicaSet.apps\n", 1, ""},
 		{"status", false, "error: required resource not specified\n", 1, ""},
 		{"odd", false, "error: unknown command \"odd\"\nSee 'kubectl rollout -h' for help and examples\n", 1, ""},
 	} {

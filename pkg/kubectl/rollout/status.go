@@ -19,7 +19,7 @@ var errTimeout = errors.New("timed out waiting for the condition")
 
 // status tells how far the rollout is, until it is done.
 func status(ctx context.Context, o *options, i *resource.Info) error {
-	refusal := "no status viewer has been implemented for " + i.Mapping.GroupVersionKind.Kind
+	refusal := "no status viewer has been implemented for " + i.Mapping.GroupVersionKind.GroupKind().String()
 	if _, err := decode(i, refusal); err != nil {
 		return err
 	}
