@@ -28,6 +28,7 @@ import (
 	"bonsai/pkg/controller/resourcequota"
 	"bonsai/pkg/controller/rootca"
 	"bonsai/pkg/controller/serviceaccount"
+	"bonsai/pkg/controller/servicecidr"
 	"bonsai/pkg/controller/statefulset"
 	"bonsai/pkg/controller/tainteviction"
 	"bonsai/pkg/controller/tokencleaner"
@@ -88,6 +89,7 @@ func entries() []entry {
 		{name: "pod-garbage-collector-controller", alias: "podgc", account: "pod-garbage-collector", build: func(o *options, d controller.Deps) (runner, error) {
 			return podgc.New(d, o.terminatedPodThreshold)
 		}},
+		{name: "service-cidr-controller", alias: "service-cidr", account: "service-cidrs-controller", workers: 5, build: plain(servicecidr.New)},
 		{name: "clusterrole-aggregation-controller", alias: "clusterrole-aggregation", account: "clusterrole-aggregation-controller", workers: 5, build: plain(clusterrole.New)},
 		{name: "resourcequota-controller", alias: "resourcequota", account: "resourcequota-controller", build: func(o *options, d controller.Deps) (runner, error) {
 			return resourcequota.New(d, o.quotaPeriod)
@@ -106,7 +108,7 @@ func elsewhere() []string {
 		"persistentvolume-binder-controller", "persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
 		"persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller", "legacy-serviceaccount-token-cleaner-controller",
 		"bootstrap-signer-controller", "bootstrapsigner",
-		"service-cidr-controller", "storage-version-migrator-controller", "resourceclaim-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
+		"storage-version-migrator-controller", "resourceclaim-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"service-lb-controller", "node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",
 		"horizontalpodautoscaling", "csrsigning", "csrapproving", "csrcleaner", "ttl",
 	}

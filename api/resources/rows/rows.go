@@ -17,6 +17,7 @@ import (
 	"bonsai/api/core"
 	"bonsai/api/discovery"
 	"bonsai/api/events"
+	"bonsai/api/networking"
 	"bonsai/api/node"
 	"bonsai/api/policy"
 	"bonsai/api/rbac"
@@ -55,6 +56,7 @@ func With(o Options) []resources.Row {
 		coordination.Rows(),
 		discovery.Rows(),
 		events.Rows(o.EventTTL),
+		networking.Rows(),
 		node.Rows(),
 		policy.Rows(),
 		rbac.Rows(),

@@ -6,12 +6,14 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/admission/claimresize"
+	"bonsai/pkg/apiserver/admission/defaultingressclass"
 	"bonsai/pkg/apiserver/admission/defaulttolerationseconds"
 	"bonsai/pkg/apiserver/admission/denyserviceexternalips"
 	"bonsai/pkg/apiserver/admission/limitranger"
@@ -54,6 +56,7 @@ func plugins(store func(group, resource string) registry.Store, hooks *webhooks.
 		priority.New(store(schedulingv1.GroupName, "priorityclasses")),
 		defaulttolerationseconds.New(defaulttolerationseconds.Default, defaulttolerationseconds.Default),
 		claimresize.New(),
+		defaultingressclass.New(store(networkingv1.GroupName, "ingressclasses")),
 		denyserviceexternalips.New(),
 		runtimeclass.New(store(nodev1.GroupName, "runtimeclasses")),
 		rules.Mutating(),

@@ -25,17 +25,13 @@ import (
 )
 
 // newBehaviours is the list of all resources and subresources that are more than storing.
-func newBehaviours(o *Options, stores registry.Stores, who *authentication, may *authorization) (map[schema.GroupResource]Behaviour, error) {
+func newBehaviours(o *Options, stores registry.Stores, who *authentication, may *authorization, addresses *serviceip.Allocator) (map[schema.GroupResource]Behaviour, error) {
 	k := o.Kubelets
 	kubelets, err := kubeletproxy.New(kubeletproxy.Config{Stores: stores, CAFile: k.CAFile, CertFile: k.CertFile, KeyFile: k.KeyFile, AddressTypes: k.AddressTypes})
 	if err != nil {
 		return nil, fmt.Errorf("connections to kubelets: %w", err)
 	}
 	tokens, err := token.New(token.Config{Stores: stores, Issuer: issuer{who.issuer}, Audiences: who.audiences, Now: time.Now})
-	if err != nil {
-		return nil, err
-	}
-	addresses, err := serviceip.New(serviceip.Config{Stores: stores, Ranges: o.ServiceRanges, FirstNodePort: o.NodePorts.Base, LastNodePort: o.NodePorts.Base + o.NodePorts.Size - 1})
 	if err != nil {
 		return nil, err
 	}

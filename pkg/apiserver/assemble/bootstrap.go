@@ -20,7 +20,7 @@ func newBootstrap(o *Options, stores registry.Stores, who *authentication, polic
 	if slices.Contains(o.AuthorizationModes, "RBAC") {
 		cfg.Policy = policy
 	}
-	cfg.Service = &bootstrap.ServiceConfig{ClusterIP: bootstrap.FirstAddress(o.ServiceRanges[0]), Advertise: o.Advertise, Port: int32(o.Port)}
+	cfg.Service = &bootstrap.ServiceConfig{Ranges: o.ServiceRanges, ClusterIP: bootstrap.FirstAddress(o.ServiceRanges[0]), Advertise: o.Advertise, Port: int32(o.Port)}
 	settings := o.Authentication
 	cfg.Authentication = func() (*bootstrap.Authentication, error) { return authenticationSettings(&settings, who) }
 	if _, err := cfg.Authentication(); err != nil {

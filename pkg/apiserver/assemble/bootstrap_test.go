@@ -24,7 +24,7 @@ func TestBootstrapChecks(t *testing.T) {
 			t.Errorf("%s is well before anything is stored", c.Name)
 		}
 	}
-	want := []string{"poststarthook/start-system-namespaces-controller", "poststarthook/bootstrap-controller", "poststarthook/rbac/bootstrap-roles",
+	want := []string{"poststarthook/start-system-namespaces-controller", "poststarthook/start-kubernetes-service-cidr-controller", "poststarthook/bootstrap-controller", "poststarthook/rbac/bootstrap-roles",
 		"poststarthook/scheduling/bootstrap-system-priority-classes", "poststarthook/start-cluster-authentication-info-controller"}
 	if !slices.Equal(names, want) {
 		t.Errorf("checks %v, want %v", names, want)

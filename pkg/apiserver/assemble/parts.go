@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ import (
 	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/fieldmanager"
 	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/registry/serviceip"
 	"bonsai/pkg/apiserver/storage/follow"
 	"bonsai/pkg/health"
 )
@@ -83,7 +85,12 @@ func NewParts(o Options, c *catalog.Catalog, from follow.Source, rows []resource
 	if err != nil {
 		return nil, err
 	}
-	behaviours, err := newBehaviours(&o, c, who, may)
+	addresses, err := serviceip.New(serviceip.Config{Stores: c, Ranges: o.ServiceRanges, FirstNodePort: o.NodePorts.Base,
+		LastNodePort: o.NodePorts.Base + o.NodePorts.Size - 1, Now: time.Now, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	behaviours, err := newBehaviours(&o, c, who, may, addresses)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +101,7 @@ func NewParts(o Options, c *catalog.Catalog, from follow.Source, rows []resource
 	return &Parts{
 		Authenticator: who.authenticator, Authorizer: may.authorizer, Admission: chain, Fields: fields, Behaviours: behaviours, Paths: who.keys,
 		Ready: append([]health.Check{may.informerSync()}, bootstrapChecks(boot, policy, may)...),
-		Runs:  slices.Concat(may.runs, hooks.Runs(), rules.Runs(), []func(context.Context) error{client.Run, boot.Run}), ClientCertificates: who.clientCA != nil || who.proxyCA != nil,
+		Runs:  slices.Concat(may.runs, hooks.Runs(), rules.Runs(), []func(context.Context) error{client.Run, boot.Run, addresses.Repair}), ClientCertificates: who.clientCA != nil || who.proxyCA != nil,
 	}, nil
 }
 

@@ -58,7 +58,7 @@ func newBootstrap(t *testing.T, s stores) (*bootstrap.Bootstrap, *bootstrap.Poli
 		t.Fatal(err)
 	}
 	return bootstrap.New(bootstrap.Config{Stores: s, Policy: policy, Log: slog.New(slog.DiscardHandler),
-		Service:        &bootstrap.ServiceConfig{ClusterIP: netip.MustParseAddr("10.96.0.1"), Advertise: netip.MustParseAddr("192.0.2.1"), Port: 6443},
+		Service:        &bootstrap.ServiceConfig{Ranges: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}, ClusterIP: netip.MustParseAddr("10.96.0.1"), Advertise: netip.MustParseAddr("192.0.2.1"), Port: 6443},
 		Authentication: func() (*bootstrap.Authentication, error) { return &bootstrap.Authentication{ClientCA: "pem"}, nil }}), policy
 }
 
@@ -180,7 +180,7 @@ func TestPartsTellWhenTheyAreMade(t *testing.T) {
 	if err := b.Apply(t.Context()); err == nil {
 		t.Error("what is not served was made")
 	}
-	want := []string{bootstrap.PartNamespaces, bootstrap.PartService, bootstrap.PartRoles, bootstrap.PartAuthentication}
+	want := []string{bootstrap.PartNamespaces, bootstrap.PartServiceCIDR, bootstrap.PartService, bootstrap.PartRoles, bootstrap.PartAuthentication}
 	if got := made(); !slices.Equal(got, want) {
 		t.Errorf("made: %v, want %v", got, want)
 	}

@@ -1,6 +1,6 @@
 // Package bootstrap makes what the API server brings along into an empty cluster, and keeps it there: the system
 // namespaces, the default roles and bindings, the two system priority classes, the authentication settings that extension
-// servers read, and the Service "kubernetes" with its endpoints. All of it is idempotent; what an administrator took away
+// servers read, the default ServiceCIDR, and the Service "kubernetes" with its endpoints. All of it is idempotent; what an administrator took away
 // from an object with the annotation autoupdate=true comes back at the next start.
 package bootstrap
 
@@ -39,14 +39,19 @@ type Config struct {
 // Bootstrap makes and keeps what Config says.
 type Bootstrap struct {
 	cfg Config
-	// parts are what Config asks for. The first are the namespaces, which the others may live in.
+	// parts are what Config asks for. The first of them are what the others need: namespaces, addresses.
 	parts []*Part
+	first int
 }
 
 // New returns a Bootstrap; nothing is made before Run or Apply.
 func New(cfg Config) *Bootstrap {
 	b := &Bootstrap{cfg: cfg}
 	b.parts = append(b.parts, &Part{Name: PartNamespaces, make: b.namespaces, kept: true})
+	if cfg.Service != nil {
+		b.parts = append(b.parts, &Part{Name: PartServiceCIDR, make: b.serviceCIDR, kept: true})
+	}
+	b.first = len(b.parts)
 	if cfg.Service != nil {
 		b.parts = append(b.parts, &Part{Name: PartService, make: b.service, kept: true})
 	}
@@ -95,27 +100,27 @@ func (b *Bootstrap) Run(ctx context.Context) error {
 	}
 }
 
-// Apply makes everything once: the namespaces first, then all that may live in them at the same time.
+// Apply makes everything once: namespaces and the range of addresses first, then all that needs them at the same time.
 func (b *Bootstrap) Apply(ctx context.Context) error {
 	return b.run(ctx, b.parts)
 }
 
-// keep makes the namespaces, then what the network needs.
+// keep makes the namespaces and the range of addresses, then what the network needs.
 func (b *Bootstrap) keep(ctx context.Context) error {
 	return b.run(ctx, slices.DeleteFunc(slices.Clone(b.parts), func(p *Part) bool { return !p.kept }))
 }
 
-// run makes the first of parts, then the others at the same time.
+// run makes the first of parts, which are b's first, then the others at the same time.
 func (b *Bootstrap) run(ctx context.Context, parts []*Part) error {
-	ctx = asServer(ctx)
-	if err := parts[0].run(ctx); err != nil {
+	ctx = request.AsServer(ctx)
+	var runs []func(context.Context) error
+	for _, p := range parts {
+		runs = append(runs, p.run)
+	}
+	if err := together(ctx, runs[:b.first]...); err != nil {
 		return err
 	}
-	var others []func(context.Context) error
-	for _, p := range parts[1:] {
-		others = append(others, p.run)
-	}
-	return together(ctx, others...)
+	return together(ctx, runs[b.first:]...)
 }
 
 func (b *Bootstrap) namespaces(ctx context.Context) error {
@@ -137,11 +142,6 @@ func together(ctx context.Context, all ...func(context.Context) error) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
-}
-
-// asServer makes the API server itself the user of what is done with the context.
-func asServer(ctx context.Context) context.Context {
-	return request.WithUser(ctx, &request.User{Name: "system:apiserver", Groups: []string{request.GroupMasters, request.GroupAuthenticated}})
 }
 
 // ensure creates want unless there is an object of its name. An existing one is given to fix, which changes it and tells

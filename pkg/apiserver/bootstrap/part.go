@@ -9,6 +9,7 @@ import (
 const (
 	PartNamespaces      = "start-system-namespaces-controller"
 	PartService         = "bootstrap-controller"
+	PartServiceCIDR     = "start-kubernetes-service-cidr-controller"
 	PartRoles           = "rbac/bootstrap-roles"
 	PartPriorityClasses = "scheduling/bootstrap-system-priority-classes"
 	PartAuthentication  = "start-cluster-authentication-info-controller"

@@ -16,6 +16,8 @@ import (
 
 // ServiceConfig describes the Service default/kubernetes, by which pods reach the API server.
 type ServiceConfig struct {
+	// Ranges are where the addresses of services come from: one, or two of different families.
+	Ranges []netip.Prefix
 	// ClusterIP is the first address of the service range.
 	ClusterIP netip.Addr
 	// Advertise and Port are where the API server is reached (--advertise-address, --secure-port). A loopback address

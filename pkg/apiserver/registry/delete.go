@@ -103,7 +103,7 @@ func (g *Generic) remove(ctx context.Context, item *storage.Item, obj runtime.Ob
 	}
 	g.wrote(last)
 	if g.Hook != nil {
-		g.Hook.AfterDelete(obj)
+		g.Hook.AfterDelete(ctx, obj)
 	}
 	return last, obj, true, setVersion(obj, last)
 }

@@ -334,7 +334,7 @@ func (h *hook) BeforeCreate(context.Context, runtime.Object, bool) (func(bool), 
 func (h *hook) BeforeUpdate(context.Context, runtime.Object, runtime.Object, bool) (func(bool), error) {
 	return h.begin(), nil
 }
-func (h *hook) AfterDelete(runtime.Object) { h.freed++ }
+func (h *hook) AfterDelete(context.Context, runtime.Object) { h.freed++ }
 func (h *hook) begin() func(bool) {
 	h.begun++
 	return func(ok bool) {

@@ -97,5 +97,5 @@ type Hook interface {
 	// BeforeUpdate is the same for an update; old is read-only. It runs once per attempt, each with its own done.
 	BeforeUpdate(ctx context.Context, obj, old runtime.Object, dryRun bool) (done func(committed bool), err error)
 	// AfterDelete frees what obj held, after it is gone from storage.
-	AfterDelete(obj runtime.Object)
+	AfterDelete(ctx context.Context, obj runtime.Object)
 }

@@ -78,7 +78,7 @@ func (g *Generic) update(ctx context.Context, u *update) (*storage.Item, runtime
 				item = u.item
 			}
 			if err == nil && g.Hook != nil {
-				g.Hook.AfterDelete(u.obj)
+				g.Hook.AfterDelete(ctx, u.obj)
 			}
 		}
 		u.settle(err == nil && !u.dryRun)

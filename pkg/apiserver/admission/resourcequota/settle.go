@@ -23,7 +23,7 @@ const patience = 10 * time.Second
 // settle decides on the claims of one namespace, in their order, and charges those that are granted.
 func (p *plugin) settle(ctx context.Context, ns string, batch []*claim) {
 	// The batch is not for the one request alone that happens to lead it, and the quota is not written by its user.
-	ctx = request.WithUser(context.WithoutCancel(ctx), &request.User{Name: "system:apiserver", Groups: []string{request.GroupMasters, request.GroupAuthenticated}})
+	ctx = request.AsServer(context.WithoutCancel(ctx))
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for _, c := range batch {

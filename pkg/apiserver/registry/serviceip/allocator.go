@@ -1,18 +1,22 @@
-// Package serviceip gives services their cluster IPs and node ports. What is taken is kept in memory, filled from the
-// stored services on first use; a write reserves before it is stored and gives back when it is not.
+// Package serviceip gives services their cluster IPs and node ports. An address is taken by making its IPAddress object, so that all
+// API servers on one etcd agree on who has it; which ranges there are, ServiceCIDR objects say. Node ports are kept in memory, filled
+// from the stored services on first use. A write reserves before it is stored and gives back when it is not; what a server leaves
+// behind that dies in between, Repair finds.
 package serviceip
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/pkg/apiserver/registry"
 )
@@ -20,13 +24,16 @@ import (
 // Config says what can be given out.
 type Config struct {
 	Stores registry.Stores
-	// Ranges are the service ranges (--service-cluster-ip-range): one, or two of different families. The first one's family
-	// is the default.
+	// Ranges are the service ranges (--service-cluster-ip-range): one, or two of different families. Services can have addresses
+	// of their families, by default of the first one's.
 	Ranges []netip.Prefix
 	// FirstNodePort and LastNodePort are the node port range, inclusive (--service-node-port-range); 0: 30000-32767.
 	FirstNodePort, LastNodePort int
 	// Random chooses; nil: seeded from the system.
 	Random *rand.Rand
+	// Now is the clock by which addresses are old.
+	Now func() time.Time
+	Log *slog.Logger
 }
 
 // Allocator is the services' registry.Hook.
@@ -35,20 +42,24 @@ type Allocator struct {
 	families    []corev1.IPFamily
 	first, last int
 	random      *rand.Rand
+	now         func() time.Time
+	log         *slog.Logger
 
 	// mu is also held while the stored services are read for the first time: nothing may be given away before it is known what is taken.
 	mu     sync.Mutex
 	loaded bool
-	pools  map[corev1.IPFamily]*addresses
-	ports  *numbers
+	// used are addresses that need not be tried, because somebody has them as far as this server has heard. It may know too many
+	// and too few: IPAddress objects decide.
+	used  map[netip.Addr]struct{}
+	ports *numbers
 }
 
 var _ registry.Hook = (*Allocator)(nil)
 
 // New returns the allocator. It reads nothing before the first write of a service.
 func New(cfg Config) (*Allocator, error) {
-	if cfg.Stores == nil || len(cfg.Ranges) == 0 || len(cfg.Ranges) > 2 {
-		return nil, errors.New("service IPs: Stores and one or two Ranges are required")
+	if cfg.Stores == nil || cfg.Log == nil || cfg.Now == nil || len(cfg.Ranges) == 0 || len(cfg.Ranges) > 2 {
+		return nil, errors.New("service IPs: Stores, Now, Log and one or two Ranges are required")
 	}
 	if cfg.FirstNodePort == 0 && cfg.LastNodePort == 0 {
 		cfg.FirstNodePort, cfg.LastNodePort = 30000, 32767
@@ -59,23 +70,24 @@ func New(cfg Config) (*Allocator, error) {
 	if cfg.Random == nil {
 		cfg.Random = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}
-	a := &Allocator{stores: cfg.Stores, first: cfg.FirstNodePort, last: cfg.LastNodePort, random: cfg.Random, pools: map[corev1.IPFamily]*addresses{}}
+	a := &Allocator{stores: cfg.Stores, first: cfg.FirstNodePort, last: cfg.LastNodePort, random: cfg.Random, log: cfg.Log, now: cfg.Now, used: map[netip.Addr]struct{}{}}
 	for _, prefix := range cfg.Ranges {
-		pool, err := newAddresses(prefix)
-		if err != nil {
+		if _, err := newBlock(prefix); err != nil {
 			return nil, err
 		}
 		f := familyOf(prefix.Addr())
-		if a.pools[f] != nil {
+		if a.has(f) {
 			return nil, fmt.Errorf("service IPs: both ranges are %s", f)
 		}
-		a.pools[f] = pool
 		a.families = append(a.families, f)
 	}
 	size := a.last - a.first + 1
 	a.ports = newNumbers(size, portBand(size))
 	return a, nil
 }
+
+// has tells whether services can have addresses of a family.
+func (a *Allocator) has(f corev1.IPFamily) bool { return slices.Contains(a.families, f) }
 
 // portBand is KEP-3668's lower band of the node ports.
 func portBand(size int) int {
@@ -92,21 +104,21 @@ func familyOf(a netip.Addr) corev1.IPFamily {
 	return corev1.IPv6Protocol
 }
 
-// loadLocked marks what the stored services hold.
-func (a *Allocator) loadLocked(ctx context.Context) error {
+// load marks what the stored services hold.
+func (a *Allocator) load(ctx context.Context) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if a.loaded {
 		return nil
 	}
-	objs, err := a.stores.Store(schema.GroupResource{Resource: "services"}).List(ctx, "", "")
+	services, err := a.services(ctx)
 	if err != nil {
-		return fmt.Errorf("reading which service IPs are taken: %w", err)
+		return err
 	}
-	for _, obj := range objs {
-		h := holdingsOf(obj.(*corev1.Service))
+	for _, svc := range services {
+		h := holdingsOf(svc)
 		for _, ip := range h.ips {
-			if p := a.pools[familyOf(ip)]; p != nil {
-				_ = p.reserve(ip) // outside of the range since it was changed, or held twice: neither is new
-			}
+			a.used[ip] = struct{}{}
 		}
 		for _, port := range h.ports {
 			if port >= a.first && port <= a.last {
@@ -118,21 +130,29 @@ func (a *Allocator) loadLocked(ctx context.Context) error {
 	return nil
 }
 
+// services are all that are stored.
+func (a *Allocator) services(ctx context.Context) ([]*corev1.Service, error) {
+	objs, err := a.stores.Store(corev1.Resource("services")).List(ctx, "", "")
+	if err != nil {
+		return nil, fmt.Errorf("reading services: %w", err)
+	}
+	return typed[*corev1.Service](objs), nil
+}
+
 // AfterDelete gives back what the service held.
-func (a *Allocator) AfterDelete(obj runtime.Object) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if svc, ok := obj.(*corev1.Service); ok && a.loaded {
-		a.freeLocked(holdingsOf(svc))
+func (a *Allocator) AfterDelete(ctx context.Context, obj runtime.Object) {
+	if svc, ok := obj.(*corev1.Service); ok {
+		a.free(ctx, svc, holdingsOf(svc))
 	}
 }
 
-func (a *Allocator) freeLocked(h holdings) {
+// free gives back what svc held.
+func (a *Allocator) free(ctx context.Context, svc *corev1.Service, h holdings) {
 	for _, ip := range h.ips {
-		if p := a.pools[familyOf(ip)]; p != nil {
-			p.free(ip)
-		}
+		a.release(ctx, svc, ip)
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, port := range h.ports {
 		delete(a.ports.used, port-a.first)
 	}

@@ -67,7 +67,7 @@ func (a *Allocator) inferFamilies(svc *corev1.Service) field.ErrorList {
 			continue
 		}
 		family := familyOf(addr)
-		if a.pools[family] == nil {
+		if !a.has(family) {
 			return field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs").Index(i), svc.Spec.ClusterIPs, fmt.Sprintf("%s is not configured on this cluster", family))}
 		}
 		svc.Spec.IPFamilies = append(svc.Spec.IPFamilies, family)
@@ -91,7 +91,7 @@ func (a *Allocator) checkFamilies(svc *corev1.Service) field.ErrorList {
 	for i, f := range s.IPFamilies {
 		if f != corev1.IPv4Protocol && f != corev1.IPv6Protocol {
 			errs = append(errs, field.NotSupported(path.Index(i), f, []string{"IPv4", "IPv6"}))
-		} else if a.pools[f] == nil && !(isHeadless(svc) && len(s.Selector) == 0) {
+		} else if !a.has(f) && !(isHeadless(svc) && len(s.Selector) == 0) {
 			errs = append(errs, field.Invalid(path.Index(i), f, "not configured on this cluster"))
 		}
 	}

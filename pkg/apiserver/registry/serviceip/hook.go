@@ -30,32 +30,27 @@ func (a *Allocator) before(ctx context.Context, svc, old *corev1.Service, dryRun
 	if errs := a.setFamilies(svc, old); len(errs) > 0 {
 		return nil, invalid(svc, errs...)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.loadLocked(ctx); err != nil {
+	if err := a.load(ctx); err != nil {
 		return nil, err
 	}
-	var had holdings
+	t := &taking{a: a, svc: svc, dryRun: dryRun}
 	if old != nil {
-		had = holdingsOf(old)
+		t.had = holdingsOf(old)
 	}
-	t := &taking{a: a, had: had}
-	if err := t.all(svc); err != nil {
-		a.freeLocked(t.got)
+	if err := t.all(ctx); err != nil {
+		t.giveBack(ctx)
 		return nil, err
 	}
 	if dryRun {
-		a.freeLocked(t.got)
+		t.giveBack(ctx)
 		return func(bool) {}, nil
 	}
 	now := holdingsOf(svc)
 	return func(committed bool) {
-		a.mu.Lock()
-		defer a.mu.Unlock()
 		if committed {
-			a.freeLocked(had.without(now))
+			a.free(ctx, svc, t.had.without(now))
 		} else {
-			a.freeLocked(t.got)
+			t.giveBack(ctx)
 		}
 	}, nil
 }
@@ -64,31 +59,49 @@ func invalid(svc *corev1.Service, errs ...*field.Error) error {
 	return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, svc.Name, errs)
 }
 
-// taking is one reservation under way: had is what the service holds already, got what was taken newly.
+// taking is one reservation under way for svc: had is what it holds already, got what was taken newly.
 type taking struct {
 	a        *Allocator
+	svc      *corev1.Service
 	had, got holdings
+	// dryRun: no address is taken, got is only what would be.
+	dryRun bool
 }
 
-func (t *taking) all(svc *corev1.Service) error {
-	if needsIP(svc) {
-		if err := t.addresses(svc); err != nil {
+// giveBack gives back what was taken.
+func (t *taking) giveBack(ctx context.Context) {
+	got := t.got
+	if t.dryRun {
+		for _, ip := range got.ips {
+			t.a.unmark(ip)
+		}
+		got.ips = nil
+	}
+	t.a.free(ctx, t.svc, got)
+}
+
+func (t *taking) all(ctx context.Context) error {
+	if needsIP(t.svc) {
+		if err := t.addresses(ctx); err != nil {
 			return err
 		}
 	}
-	if needsPorts(svc) {
-		if err := t.nodePorts(svc); err != nil {
+	t.a.mu.Lock()
+	defer t.a.mu.Unlock()
+	if needsPorts(t.svc) {
+		if err := t.nodePorts(t.svc); err != nil {
 			return err
 		}
 	}
-	if needsHealthPort(svc) {
-		return t.healthPort(svc)
+	if needsHealthPort(t.svc) {
+		return t.healthPort(t.svc)
 	}
 	return nil
 }
 
 // addresses makes clusterIPs one for each family.
-func (t *taking) addresses(svc *corev1.Service) error {
+func (t *taking) addresses(ctx context.Context) error {
+	svc := t.svc
 	wanted := clusterIPs(svc)
 	if len(wanted) > len(svc.Spec.IPFamilies) {
 		wanted = wanted[:len(svc.Spec.IPFamilies)] // back to single stack
@@ -100,36 +113,21 @@ func (t *taking) addresses(svc *corev1.Service) error {
 			if err != nil {
 				return nil // validation says what is wrong with it
 			}
-			if err := t.address(t.a.pools[family], ip); err != nil {
+			if err := t.address(ctx, ip); err != nil {
 				return invalid(svc, field.Invalid(field.NewPath("spec", "clusterIPs"), wanted, fmt.Sprintf("failed to allocate IP %v: %v", ip, err)))
 			}
 			ips = append(ips, ip.String())
 			continue
 		}
-		pool := t.a.pools[family]
-		n, ok := pool.next(t.a.random)
-		if !ok {
-			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP: %w", errFull))
+		ip, err := t.anyAddress(ctx, family)
+		if err != nil {
+			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP: %w", err))
 		}
-		t.got.ips = append(t.got.ips, pool.at(n))
-		ips = append(ips, pool.at(n).String())
+		ips = append(ips, ip.String())
 	}
 	if len(ips) > 0 {
 		svc.Spec.ClusterIPs, svc.Spec.ClusterIP = ips, ips[0]
 	}
-	return nil
-}
-
-func (t *taking) address(pool *addresses, ip netip.Addr) error {
-	for _, h := range t.had.ips {
-		if h == ip {
-			return nil
-		}
-	}
-	if err := pool.reserve(ip); err != nil {
-		return err
-	}
-	t.got.ips = append(t.got.ips, ip)
 	return nil
 }
 

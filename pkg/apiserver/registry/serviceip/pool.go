@@ -11,6 +11,7 @@ import (
 // Errors of a pool, as users read them behind "failed to allocate".
 var (
 	errTaken = errors.New("provided IP is already allocated")
+	errRange = errors.New("the provided network does not match the current range")
 	errFull  = errors.New("range is full")
 
 	errPortTaken = errors.New("provided port is already allocated")
@@ -41,14 +42,23 @@ func (p *numbers) take(n int) bool {
 
 // next takes a free number, at a random place; false when there is none.
 func (p *numbers) next(random *rand.Rand) (int, bool) {
-	for _, band := range [2][2]int{{p.lower, p.size}, {0, p.lower}} {
+	n, ok := anywhere(random, p.size, p.lower, func(n int) bool { return !p.used[n] })
+	if ok {
+		p.used[n] = true
+	}
+	return n, ok
+}
+
+// anywhere finds a number below size that is free, from a random place on: of the upper band, or else of the lower one.
+func anywhere(random *rand.Rand, size, lower int, free func(int) bool) (int, bool) {
+	for _, band := range [2][2]int{{lower, size}, {0, lower}} {
 		n := band[1] - band[0]
 		if n <= 0 {
 			continue
 		}
 		start := random.IntN(n)
 		for i := range n {
-			if c := band[0] + (start+i)%n; p.take(c) {
+			if c := band[0] + (start+i)%n; free(c) {
 				return c, true
 			}
 		}
@@ -56,19 +66,19 @@ func (p *numbers) next(random *rand.Rand) (int, bool) {
 	return 0, false
 }
 
-// addresses is a pool of service IPs.
-type addresses struct {
+// block are the addresses of one range that services can have: all but the network's own and, for IPv4, the broadcast address.
+type block struct {
 	prefix netip.Prefix
 	first  *big.Int
-	*numbers
+	// size is how many of them are given out; lower is the band of fixed choices (KEP-3070).
+	size, lower int
 }
 
-// newAddresses leaves out the network address and, for IPv4, the broadcast address.
-func newAddresses(prefix netip.Prefix) (*addresses, error) {
+func newBlock(prefix netip.Prefix) (block, error) {
 	prefix = prefix.Masked()
 	bits := prefix.Addr().BitLen() - prefix.Bits()
 	if bits < 2 {
-		return nil, fmt.Errorf("service range %s: too small", prefix)
+		return block{}, fmt.Errorf("service range %s: too small", prefix)
 	}
 	size := maxPool
 	if bits < 20 {
@@ -78,41 +88,28 @@ func newAddresses(prefix netip.Prefix) (*addresses, error) {
 		}
 	}
 	first := new(big.Int).SetBytes(prefix.Addr().AsSlice())
-	return &addresses{prefix: prefix, first: first.Add(first, big.NewInt(1)), numbers: newNumbers(size, min(max(16, size/16), 256))}, nil
+	return block{prefix: prefix, first: first.Add(first, big.NewInt(1)), size: size, lower: min(max(16, size/16), 256, size)}, nil
 }
 
-func (p *addresses) at(n int) netip.Addr {
-	v := new(big.Int).Add(p.first, big.NewInt(int64(n)))
-	a, _ := netip.AddrFromSlice(v.FillBytes(make([]byte, p.prefix.Addr().BitLen()/8)))
+func (b *block) at(n int) netip.Addr {
+	v := new(big.Int).Add(b.first, big.NewInt(int64(n)))
+	a, _ := netip.AddrFromSlice(v.FillBytes(make([]byte, b.prefix.Addr().BitLen()/8)))
 	return a
 }
 
-// index is the number of an address; false outside of the pool.
-func (p *addresses) index(a netip.Addr) (int, bool) {
-	if !p.prefix.Contains(a) {
-		return 0, false
+// contains tells whether a service can have a.
+func (b *block) contains(a netip.Addr) bool {
+	if !b.prefix.Contains(a) || a == b.prefix.Addr() {
+		return false
 	}
-	v := new(big.Int).Sub(new(big.Int).SetBytes(a.AsSlice()), p.first)
-	if v.Sign() < 0 || !v.IsInt64() || v.Int64() >= int64(p.size) {
-		return 0, false
-	}
-	return int(v.Int64()), true
+	return a.Is6() || b.prefix.Contains(a.Next())
 }
 
-// reserve takes one address.
-func (p *addresses) reserve(a netip.Addr) error {
-	n, ok := p.index(a)
-	if !ok {
-		return fmt.Errorf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", a, p.prefix)
-	}
-	if !p.take(n) {
-		return errTaken
-	}
-	return nil
-}
-
-func (p *addresses) free(a netip.Addr) {
-	if n, ok := p.index(a); ok {
-		delete(p.used, n)
-	}
+// next is a free address, at a random place; false when there is none.
+func (b *block) next(random *rand.Rand, used map[netip.Addr]struct{}) (netip.Addr, bool) {
+	n, ok := anywhere(random, b.size, b.lower, func(n int) bool {
+		_, taken := used[b.at(n)]
+		return !taken
+	})
+	return b.at(n), ok
 }

@@ -1,12 +1,16 @@
 package serviceip_test
 
 import (
+	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -16,7 +20,14 @@ import (
 
 func allocator(t *testing.T, stored []runtime.Object, ranges ...string) *serviceip.Allocator {
 	t.Helper()
-	cfg := serviceip.Config{Stores: registrytest.Stores{registrytest.Of(t, "services", stored...)}, FirstNodePort: 30000, LastNodePort: 30003, Random: rand.New(rand.NewPCG(1, 2))}
+	cidr := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: ranges}}
+	return on(t, registrytest.Stores{registrytest.Of(t, "services", stored...), registrytest.Of(t, "ipaddresses.networking.k8s.io"), registrytest.Of(t, "servicecidrs.networking.k8s.io", cidr)}, ranges...)
+}
+
+// on is the allocator of one of the servers on the same storage.
+func on(t *testing.T, stores registrytest.Stores, ranges ...string) *serviceip.Allocator {
+	t.Helper()
+	cfg := serviceip.Config{Stores: stores, FirstNodePort: 30000, LastNodePort: 30003, Random: rand.New(rand.NewPCG(1, 2)), Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 	for _, r := range ranges {
 		cfg.Ranges = append(cfg.Ranges, netip.MustParsePrefix(r))
 	}
@@ -76,7 +87,7 @@ func TestTheRangeFillsAndEmpties(t *testing.T) {
 		seen[s.Spec.ClusterIP] = s
 	}
 	refused(t, a, svc(corev1.ServiceSpec{}), "failed to allocate a serviceIP: range is full")
-	a.AfterDelete(seen["10.0.0.3"])
+	a.AfterDelete(t.Context(), seen["10.0.0.3"])
 	if s := create(t, a, svc(corev1.ServiceSpec{})); s.Spec.ClusterIP != "10.0.0.3" {
 		t.Errorf("got %s, want what was freed", s.Spec.ClusterIP)
 	}
@@ -105,8 +116,9 @@ func TestChosenAddresses(t *testing.T) {
 	refused(t, a, svc(corev1.ServiceSpec{ClusterIPs: []string{"10.96.0.77"}}), "must be empty when `clusterIP` is not specified")
 	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.96.0.77", IPFamilies: []corev1.IPFamily{"IPv6"}}), "expected an IPv6 value as indicated by `ipFamilies[0]`")
 	refused(t, a, svc(corev1.ServiceSpec{IPFamilies: []corev1.IPFamily{"IPv4", "IPv4"}}), "spec.ipFamilies[1]: Duplicate value")
-	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.97.0.1"}), "failed to allocate IP 10.97.0.1: the provided IP (10.97.0.1) is not in the valid range. The range of valid IPs is ")
-	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.96.255.255"}), "is not in the valid range")
+	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.97.0.1"}), "failed to allocate IP 10.97.0.1: the provided network does not match the current range")
+	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.96.255.255"}), "the provided network does not match the current range")
+	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.96.0.0"}), "the provided network does not match the current range")
 }
 
 func TestFamilies(t *testing.T) {
@@ -189,4 +201,59 @@ func TestExternalNameGivesTheAddressBack(t *testing.T) {
 		t.Errorf("external name: %+v", ext.Spec)
 	}
 	create(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.96.0.9"}))
+}
+
+// TestSharedByServers: several servers give no address twice, without hearing of each other but through the objects.
+func TestSharedByServers(t *testing.T) {
+	t.Parallel()
+	cidr := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.0.0.0/28"}}}
+	stores := registrytest.Stores{registrytest.Of(t, "services"), registrytest.Of(t, "ipaddresses.networking.k8s.io"), registrytest.Of(t, "servicecidrs.networking.k8s.io", cidr)}
+	servers := []*serviceip.Allocator{on(t, stores, "10.0.0.0/28"), on(t, stores, "10.0.0.0/28")}
+	made := map[string]*corev1.Service{}
+	for i := range 14 {
+		s := svc(corev1.ServiceSpec{})
+		s.Name = fmt.Sprintf("s%d", i)
+		s = create(t, servers[i%2], s)
+		if made[s.Spec.ClusterIP] != nil {
+			t.Errorf("%s was given twice", s.Spec.ClusterIP)
+		}
+		made[s.Spec.ClusterIP] = s
+		obj, err := stores.Store(networkingv1.Resource("ipaddresses")).Get(t.Context(), "", s.Spec.ClusterIP)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := obj.(*networkingv1.IPAddress)
+		if p := a.Spec.ParentRef; p.Resource != "services" || p.Namespace != "default" || p.Name != s.Name || a.Labels["ipaddress.kubernetes.io/ip-family"] != "IPv4" || a.Labels["ipaddress.kubernetes.io/managed-by"] != "ipallocator.k8s.io" {
+			t.Errorf("%+v", a)
+		}
+	}
+	refused(t, servers[0], svc(corev1.ServiceSpec{}), "range is full")
+	refused(t, servers[0], svc(corev1.ServiceSpec{ClusterIP: "10.0.0.5"}), "provided IP is already allocated")
+	servers[0].AfterDelete(t.Context(), made["10.0.0.5"])
+	other := svc(corev1.ServiceSpec{})
+	servers[1].AfterDelete(t.Context(), svc(corev1.ServiceSpec{ClusterIP: "10.0.0.6"})) // which never had it
+	if other = create(t, servers[1], other); other.Spec.ClusterIP != "10.0.0.5" {
+		t.Errorf("the other server has not heard that 10.0.0.5 is free: %s", other.Spec.ClusterIP)
+	}
+}
+
+// TestRanges: addresses come of every range that is ready, the default one first.
+func TestRanges(t *testing.T) {
+	t.Parallel()
+	cidr := func(name, prefix string, conditions ...metav1.Condition) *networkingv1.ServiceCIDR {
+		return &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{prefix}}, Status: networkingv1.ServiceCIDRStatus{Conditions: conditions}}
+	}
+	ending := cidr("ending", "10.3.0.0/29", metav1.Condition{Type: "Ready", Status: "False"})
+	stores := registrytest.Stores{registrytest.Of(t, "services"), registrytest.Of(t, "ipaddresses.networking.k8s.io"),
+		registrytest.Of(t, "servicecidrs.networking.k8s.io", cidr("a", "10.2.0.0/30"), cidr("kubernetes", "10.1.0.0/30", metav1.Condition{Type: "Ready", Status: "True"}), ending, cidr("tiny", "10.4.0.0/32"))}
+	a := on(t, stores, "10.1.0.0/30")
+	var got []string
+	for range 4 {
+		got = append(got, create(t, a, svc(corev1.ServiceSpec{})).Spec.ClusterIP[:4])
+	}
+	if strings.Join(got, " ") != "10.1 10.1 10.2 10.2" {
+		t.Errorf("%v", got)
+	}
+	refused(t, a, svc(corev1.ServiceSpec{}), "range is full")
+	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.3.0.1"}), "the provided network does not match the current range")
 }
