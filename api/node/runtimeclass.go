@@ -26,6 +26,7 @@ func runtimeClassRow() resources.Row {
 		Strategy: resources.Typed[*nodev1.RuntimeClass]{
 			Validate:       validateRuntimeClass,
 			ValidateUpdate: validateRuntimeClassUpdate,
+			CreateOnUpdate: true,
 		}.Strategy(),
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),
