@@ -17,16 +17,11 @@ import (
 
 func validatePersistentVolume(v *corev1.PersistentVolume) field.ErrorList {
 	s, at := &v.Spec, field.NewPath("spec")
-	var errs field.ErrorList
-	if len(s.AccessModes) == 0 {
-		errs = append(errs, field.Required(at.Child("accessModes"), ""))
-	}
-	errs = append(errs, volumes.ValidateAccessModes(s.AccessModes, at.Child("accessModes"))...)
+	errs := ValidateVolumeSource(s, at)
 	errs = append(errs, validateCapacity(s.Capacity, at.Child("capacity"))...)
 	errs = append(errs, validate.OneOfOrEmpty(at.Child("persistentVolumeReclaimPolicy"), s.PersistentVolumeReclaimPolicy,
 		corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain)...)
 	errs = append(errs, validateVolumeAffinity(s, at)...)
-	errs = append(errs, volumes.ValidatePersistent(&s.PersistentVolumeSource, at)...)
 	if s.HostPath != nil && path.Clean(s.HostPath.Path) == "/" && s.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
 		errs = append(errs, field.Forbidden(at.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'"))
 	}
@@ -35,6 +30,16 @@ func validatePersistentVolume(v *corev1.PersistentVolume) field.ErrorList {
 	}
 	errs = append(errs, volumes.ValidateMode(s.VolumeMode, at.Child("volumeMode"))...)
 	return append(errs, validateVolumeAttributes(s, at)...)
+}
+
+// ValidateVolumeSource checks what a volume is and how it may be used, also of one that a VolumeAttachment brings along.
+func ValidateVolumeSource(s *corev1.PersistentVolumeSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(s.AccessModes) == 0 {
+		errs = append(errs, field.Required(path.Child("accessModes"), ""))
+	}
+	errs = append(errs, volumes.ValidateAccessModes(s.AccessModes, path.Child("accessModes"))...)
+	return append(errs, volumes.ValidatePersistent(&s.PersistentVolumeSource, path)...)
 }
 
 // validateCapacity: a volume has storage, and nothing else.

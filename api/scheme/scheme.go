@@ -19,6 +19,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -50,6 +51,7 @@ func New() *runtime.Scheme {
 		policyv1.AddToScheme,
 		rbacv1.AddToScheme,
 		schedulingv1.AddToScheme,
+		storagev1.AddToScheme,
 	} {
 		utilruntime.Must(add(s))
 	}

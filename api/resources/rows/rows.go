@@ -23,6 +23,7 @@ import (
 	"bonsai/api/rbac"
 	"bonsai/api/resources"
 	"bonsai/api/scheduling"
+	"bonsai/api/storage"
 )
 
 // Options are what a server may choose about its resources.
@@ -61,6 +62,7 @@ func With(o Options) []resources.Row {
 		policy.Rows(),
 		rbac.Rows(),
 		scheduling.Rows(),
+		storage.Rows(),
 	)
 	if o.ForbidPrivileged {
 		for i := range all {

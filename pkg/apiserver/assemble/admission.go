@@ -9,11 +9,13 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/admission/claimresize"
 	"bonsai/pkg/apiserver/admission/defaultingressclass"
+	"bonsai/pkg/apiserver/admission/defaultstorageclass"
 	"bonsai/pkg/apiserver/admission/defaulttolerationseconds"
 	"bonsai/pkg/apiserver/admission/denyserviceexternalips"
 	"bonsai/pkg/apiserver/admission/limitranger"
@@ -55,7 +57,8 @@ func plugins(store func(group, resource string) registry.Store, hooks *webhooks.
 		taintnodesbycondition.New(),
 		priority.New(store(schedulingv1.GroupName, "priorityclasses")),
 		defaulttolerationseconds.New(defaulttolerationseconds.Default, defaulttolerationseconds.Default),
-		claimresize.New(),
+		defaultstorageclass.New(store(storagev1.GroupName, "storageclasses")),
+		claimresize.New(store(storagev1.GroupName, "storageclasses")),
 		defaultingressclass.New(store(networkingv1.GroupName, "ingressclasses")),
 		denyserviceexternalips.New(),
 		runtimeclass.New(store(nodev1.GroupName, "runtimeclasses")),

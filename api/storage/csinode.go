@@ -1,0 +1,102 @@
+package storage
+
+import (
+	"fmt"
+	"time"
+
+	storagev1 "k8s.io/api/storage/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/resources"
+	"bonsai/api/validate"
+)
+
+func csiNodeRow() resources.Row {
+	return resources.Row{
+		GVK: storagev1.SchemeGroupVersion.WithKind("CSINode"), Resource: "csinodes", Singular: "csinode",
+		StoragePath: "csinodes",
+		New:         resources.Make[storagev1.CSINode],
+		Strategy: resources.Typed[*storagev1.CSINode]{
+			ReturnDeleted:  true,
+			Validate:       func(n *storagev1.CSINode) field.ErrorList { return validateNodeDrivers(n.Spec.Drivers) },
+			ValidateUpdate: validateCSINodeUpdate,
+		}.Strategy(),
+		Columns: []metav1.TableColumnDefinition{
+			resources.NameColumn(),
+			resources.IntColumn("Drivers", "Drivers indicates the number of CSI drivers registered on the node"),
+			resources.AgeColumn(),
+		},
+		Cells: resources.Cells(func(n *storagev1.CSINode, now time.Time) []any {
+			return []any{n.Name, int64(len(n.Spec.Drivers)), resources.Age(n.CreationTimestamp, now)}
+		}),
+	}
+}
+
+// maxNodeID is how long a driver's name of a node may be.
+const maxNodeID = 256
+
+func validateNodeDrivers(drivers []storagev1.CSINodeDriver) field.ErrorList {
+	var errs field.ErrorList
+	names := sets.New[string]()
+	for i := range drivers {
+		d, at := &drivers[i], field.NewPath("spec", "drivers").Index(i)
+		errs = append(errs, validateNodeDriver(d, at)...)
+		if d.Name != "" && names.Has(d.Name) {
+			errs = append(errs, field.Duplicate(at.Child("name"), d.Name))
+		}
+		names.Insert(d.Name)
+	}
+	return errs
+}
+
+func validateNodeDriver(d *storagev1.CSINodeDriver, path *field.Path) field.ErrorList {
+	errs := validateDriverName(d.Name, path.Child("name"))
+	switch {
+	case d.NodeID == "":
+		errs = append(errs, field.Required(path.Child("nodeID"), d.NodeID))
+	case len(d.NodeID) > maxNodeID:
+		errs = append(errs, field.Invalid(path.Child("nodeID"), d.NodeID, fmt.Sprintf("must be %d characters or less", maxNodeID)))
+	}
+	if a := d.Allocatable; a != nil && a.Count != nil {
+		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(*a.Count), path.Child("allocatable", "count"))...)
+	}
+	keys := sets.New[string]()
+	for _, k := range d.TopologyKeys {
+		if k == "" {
+			errs = append(errs, field.Required(path, k))
+		}
+		if keys.Has(k) {
+			errs = append(errs, field.Duplicate(path, k))
+		}
+		keys.Insert(k)
+		errs = append(errs, validate.QualifiedName(k, path)...)
+	}
+	return errs
+}
+
+// driver is one as upstream's messages show it, without the names of JSON and without what may change.
+type driver struct {
+	Name, NodeID string
+	TopologyKeys []string
+	Allocatable  *storagev1.VolumeNodeResources
+}
+
+// validateCSINodeUpdate: what a driver is on a node stays while it is there, but for how many volumes it can have.
+func validateCSINodeUpdate(obj, old *storagev1.CSINode) field.ErrorList {
+	was := map[string]driver{}
+	for _, d := range old.Spec.Drivers {
+		was[d.Name] = driver{Name: d.Name, NodeID: d.NodeID, TopologyKeys: d.TopologyKeys}
+	}
+	var errs field.ErrorList
+	for _, d := range obj.Spec.Drivers {
+		now := driver{Name: d.Name, NodeID: d.NodeID, TopologyKeys: d.TopologyKeys}
+		if had, ok := was[d.Name]; ok && !apiequality.Semantic.DeepEqual(now, had) {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "drivers"), now, apivalidation.FieldImmutableErrorMsg))
+		}
+	}
+	return append(errs, validateNodeDrivers(obj.Spec.Drivers)...)
+}
