@@ -44,7 +44,11 @@ require (
 	k8s.io/kube-aggregator v0.36.3
 )
 
-require github.com/robfig/cron/v3 v3.0.1 // indirect
+require (
+	github.com/blang/semver/v4 v4.0.0
+	github.com/robfig/cron/v3 v3.0.1 // indirect
+	k8s.io/dynamic-resource-allocation v0.36.3
+)
 
 require (
 	cel.dev/expr v0.25.1 // indirect
@@ -62,7 +66,6 @@ require (
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
-	github.com/blang/semver/v4 v4.0.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect

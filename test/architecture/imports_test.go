@@ -61,7 +61,7 @@ func importers(t *tree) (found []finding) {
 		{"k8s.io/kubernetes", nil, "we write Kubernetes, we do not import it"},
 		{"k8s.io/kubectl", nil, "we write kubectl"},
 		{"k8s.io/cli-runtime", nil, "we write kubectl"},
-		{"k8s.io/apiserver", []string{"bonsai/api/admissionregistration", "bonsai/api/apiextensions", "bonsai/pkg/apiserver/admission"}, "we write the API server; its CEL library alone is used"},
+		{"k8s.io/apiserver", []string{"bonsai/api/admissionregistration", "bonsai/api/apiextensions", "bonsai/api/resource", "bonsai/pkg/apiserver/admission"}, "we write the API server; its CEL library alone is used"},
 		{"github.com/containerd/containerd", nil, "the runtime is reached by CRI"},
 	}
 	for _, p := range t.packages {

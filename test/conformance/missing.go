@@ -19,8 +19,6 @@ var missing = []feature{
 	// The suite's sample-apiserver is not ready before it has seen FlowSchemas.
 	{"API priority and fairness", regexp.MustCompile(`\] (API priority and fairness|Aggregator) `)},
 	{"certificate signing requests", regexp.MustCompile(`\] Certificates API `)},
-	{"storage classes and CSI", regexp.MustCompile(`\] (StorageClasses|VolumeAttributesClass|VolumeAttachment|CSI\w+) `)},
-	{"dynamic resource allocation", regexp.MustCompile(`\[DRA\]`)},
 	{"resize of running pods", regexp.MustCompile(`\] Pod InPlace Resize`)},
 }
 

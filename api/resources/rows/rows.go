@@ -21,6 +21,7 @@ import (
 	"bonsai/api/node"
 	"bonsai/api/policy"
 	"bonsai/api/rbac"
+	"bonsai/api/resource"
 	"bonsai/api/resources"
 	"bonsai/api/scheduling"
 	"bonsai/api/storage"
@@ -61,6 +62,7 @@ func With(o Options) []resources.Row {
 		node.Rows(),
 		policy.Rows(),
 		rbac.Rows(),
+		resource.Rows(o.Now),
 		scheduling.Rows(),
 		storage.Rows(),
 	)

@@ -1,0 +1,14 @@
+// Package resource holds what we know of the kinds of the group resource.k8s.io (v1): their rows, defaults, validation, strategies and
+// table columns, as pure functions. Their devices are what dynamic resource allocation gives to pods.
+package resource
+
+import (
+	"time"
+
+	"bonsai/api/resources"
+)
+
+// Rows returns the resources of the group. now is the clock for when a device was tainted; nil leaves that to who taints it.
+func Rows(now func() time.Time) []resources.Row {
+	return []resources.Row{deviceClassRow(), resourceClaimRow(), resourceClaimTemplateRow(), resourceSliceRow(now)}
+}
