@@ -28,7 +28,8 @@ func validatingPolicyRow(c *expression.Compiler) resources.Row {
 	validate := func(p *validatingPolicy) field.ErrorList { return validateValidatingPolicy(p, c) }
 	status := resources.Typed[*validatingPolicy]{
 		PrepareUpdate: func(p, old *validatingPolicy) {
-			p.ObjectMeta, p.Spec = *old.ObjectMeta.DeepCopy(), *old.Spec.DeepCopy()
+			p.Spec = *old.Spec.DeepCopy()
+			metav1.ResetObjectMetaForStatus(&p.ObjectMeta, &old.ObjectMeta) // but managedFields, which tell who wrote the status
 		},
 		ValidateUpdate: func(p, _ *validatingPolicy) field.ErrorList {
 			return validatePolicyStatus(&p.Status, field.NewPath("status"))

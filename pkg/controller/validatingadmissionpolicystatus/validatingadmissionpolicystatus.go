@@ -72,7 +72,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 
 // observed tells whether a policy was checked as it is.
 func observed(p *admissionregistrationv1.ValidatingAdmissionPolicy) bool {
-	return p.Generation <= p.Status.ObservedGeneration && p.Status.TypeChecking != nil
+	return p.Generation <= p.Status.ObservedGeneration
 }
 
 // status is the apply configuration of a policy's status.

@@ -8,10 +8,8 @@ package policies
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -99,29 +97,13 @@ func (p *Plugins) Runs() []func(context.Context) error {
 	return []func(context.Context) error{p.mutating.policies.Run, p.mutating.bindings.Run, p.validating.policies.Run, p.validating.bindings.Run}
 }
 
-// syncWait is how long a request waits for the policies, as upstream.
-const syncWait = 10 * time.Second
-
-var errNotReady = errors.New("not yet ready to handle request")
-
 // concerned returns the policies that may concern the request, with their bindings.
 func (p *plugin) concerned(ctx context.Context, a *admission.Attributes) ([]candidate, error) {
 	if exempt(a) {
 		return nil, nil
 	}
-	for _, f := range []*follow.Follower{p.policies, p.bindings} {
-		if f.HasSynced() {
-			continue
-		}
-		timeout := time.NewTimer(syncWait)
-		defer timeout.Stop()
-		select {
-		case <-f.Synced():
-		case <-timeout.C:
-			return nil, admission.Forbid(a, "%w", errNotReady)
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	if err := match.Wait(ctx, a, p.policies, p.bindings); err != nil {
+		return nil, err
 	}
 	return p.known.current().candidates(p.Matcher.Catalog.Snapshot(), a), nil
 }

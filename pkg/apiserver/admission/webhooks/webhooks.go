@@ -8,7 +8,6 @@ package webhooks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -101,26 +100,13 @@ func (p *Plugins) HasSynced() bool {
 	return p.mutating.follower.HasSynced() && p.validating.follower.HasSynced()
 }
 
-// syncWait is how long a request waits for the configurations, as upstream.
-const syncWait = 10 * time.Second
-
-var errNotReady = errors.New("not yet ready to handle request")
-
 // hooksFor returns the webhooks whose rules match the request.
 func (p *plugin) hooksFor(ctx context.Context, a *admission.Attributes) ([]candidate, error) {
 	if exempt(a) {
 		return nil, nil
 	}
-	if !p.follower.HasSynced() {
-		timeout := time.NewTimer(syncWait)
-		defer timeout.Stop()
-		select {
-		case <-p.follower.Synced():
-		case <-timeout.C:
-			return nil, admission.Forbid(a, "%w", errNotReady)
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	if err := match.Wait(ctx, a, p.follower); err != nil {
+		return nil, err
 	}
 	return p.known.current().candidates(p.Matcher.Catalog.Snapshot(), a), nil
 }
