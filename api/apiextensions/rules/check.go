@@ -158,13 +158,16 @@ func (c *checking) rule(scope *scope, r *apiextensionsv1.ValidationRule, path *f
 	when, err := scope.condition(r)
 	if err != nil {
 		c.errors = append(c.errors, field.Invalid(path.Child("rule"), written(r), err.Error()))
+		if r.OptionalOldSelf != nil {
+			c.errors = append(c.errors, unusedOption(r, path))
+		}
 		return
 	}
 	if when.readsOld && at.lost != nil {
 		c.errors = append(c.errors, field.Invalid(path.Child("rule"), r.Rule, "oldSelf cannot be used on the uncorrelatable portion of the schema within "+at.lost.String()))
 	}
 	if r.OptionalOldSelf != nil && !when.readsOld {
-		c.errors = append(c.errors, field.Invalid(path.Child("optionalOldSelf"), *r.OptionalOldSelf, "may not be set if oldSelf is not used in rule"))
+		c.errors = append(c.errors, unusedOption(r, path))
 	}
 	c.cost(scope, r, when, path.Child("rule"), "rule", at)
 	if r.MessageExpression == "" {
@@ -176,6 +179,11 @@ func (c *checking) rule(scope *scope, r *apiextensionsv1.ValidationRule, path *f
 		return
 	}
 	c.cost(scope, r, text, path.Child("messageExpression"), "messageExpression", at)
+}
+
+// unusedOption is said of a rule that has oldSelf optional and does not read it, also if nobody can tell what it reads.
+func unusedOption(r *apiextensionsv1.ValidationRule, path *field.Path) *field.Error {
+	return field.Invalid(path.Child("optionalOldSelf"), *r.OptionalOldSelf, "may not be set if oldSelf is not used in rule")
 }
 
 // cost notes what e may cost, and that it is too much.

@@ -179,9 +179,9 @@ func checkStructural(p *props, path *field.Path, as level) field.ErrorList {
 		errs = append(errs, field.Required(path.Child("type"), "must not be empty at the root"))
 	case as == root && p.Type != "object":
 		errs = append(errs, field.Invalid(path.Child("type"), p.Type, "must be object at the root"))
-	case p.Type == "" && !p.XIntOrString && !keeps && as == fieldLevel:
+	case p.Type == "" && !p.XIntOrString && p.XPreserveUnknownFields == nil && as == fieldLevel:
 		errs = append(errs, field.Required(path.Child("type"), "must not be empty for specified object fields"))
-	case p.Type == "" && !p.XIntOrString && !keeps && as == itemLevel:
+	case p.Type == "" && !p.XIntOrString && p.XPreserveUnknownFields == nil && as == itemLevel:
 		errs = append(errs, field.Required(path.Child("type"), "must not be empty for specified array items"))
 	}
 	if p.Type == "array" && p.Items == nil {

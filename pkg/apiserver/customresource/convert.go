@@ -84,7 +84,7 @@ func (c converter) convert(ctx context.Context, to schema.GroupVersion, objs []r
 		case from == to:
 		case c.version(from) == nil:
 			return nil, fmt.Errorf("request to convert CR from an invalid group/version: %s", from)
-		case c.hook == nil:
+		case c.hook == nil || empty(u):
 			u.SetAPIVersion(to.String())
 		default:
 			others, at = append(others, u), append(at, i)
@@ -101,6 +101,16 @@ func (c converter) convert(ctx context.Context, to schema.GroupVersion, objs []r
 		objs[i] = converted[n]
 	}
 	return objs, nil
+}
+
+// empty tells that an object says nothing but its kind: server-side apply begins with such a one, and no webhook can know more of it.
+func empty(u *unstructured.Unstructured) bool {
+	for key := range u.Object {
+		if key != "apiVersion" && key != "kind" {
+			return false
+		}
+	}
+	return true
 }
 
 // version returns a version of the definition, nil if gv is none of it.

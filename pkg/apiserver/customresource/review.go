@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -20,6 +20,7 @@ import (
 	sigsjson "sigs.k8s.io/json"
 
 	"bonsai/api/apiextensions"
+	"bonsai/pkg/apiserver/registry"
 )
 
 // Bounds of one call of a conversion webhook: how long it may take, how many bytes of objects it is given (and one object
@@ -57,7 +58,7 @@ func (c converter) ask(ctx context.Context, to schema.GroupVersion, objs []*unst
 func (c converter) review(ctx context.Context, to schema.GroupVersion, objs []*unstructured.Unstructured, raw []runtime.RawExtension, size int) ([]*unstructured.Unstructured, error) {
 	gvk := objs[0].GroupVersionKind()
 	failed := func(format string, args ...any) error {
-		return apierrors.NewInternalError(fmt.Errorf("conversion webhook for %s %s", gvk, fmt.Sprintf(format, args...)))
+		return registry.Plain(fmt.Errorf("conversion webhook for %s %s", gvk, fmt.Sprintf(format, args...)))
 	}
 	speaks := c.speaks()
 	if speaks == "" {
@@ -84,11 +85,17 @@ func (c converter) review(ctx context.Context, to schema.GroupVersion, objs []*u
 	}
 	out := make([]*unstructured.Unstructured, len(objs))
 	for i, r := range converted {
-		if out[i], err = readConverted(r, objs[i], to); err != nil {
-			return nil, failed("returned invalid converted object at index %d: %v", i, err)
+		if out[i], err = readConverted(r); err != nil {
+			return nil, registry.Plain(err)
+		}
+		if err := rightKind(out[i], objs[i], to); err != nil {
+			return nil, failed("returned invalid object at index %d: %v", i, err)
+		}
+		if err := sameObject(out[i], objs[i]); err != nil {
+			return nil, failed("returned invalid object: %v", err)
 		}
 		if err := restoreMetadata(out[i], objs[i]); err != nil {
-			return nil, failed("returned invalid metadata at index %d: %v", i, err)
+			return nil, failed("returned invalid metadata: %v", err)
 		}
 	}
 	return out, nil
@@ -121,37 +128,65 @@ func readReview(answer []byte, asked *v1.ConversionReview) ([]runtime.RawExtensi
 	case r == nil:
 		return nil, errors.New("no response provided")
 	case asked.APIVersion == v1.SchemeGroupVersion.String() && r.UID != asked.Request.UID: // v1beta1 need not say it
-		return nil, fmt.Errorf("expected webhook response.uid=%q, got %q", asked.Request.UID, r.UID)
+		return nil, fmt.Errorf("expected response.uid=%q, got %q", asked.Request.UID, r.UID)
 	case r.Result.Status != metav1.StatusSuccess:
 		if r.Result.Message == "" {
-			return nil, fmt.Errorf("unknown reason: response.result.status was %q, not %q", r.Result.Status, metav1.StatusSuccess)
+			return nil, fmt.Errorf("response.result.status was '%s', not '%s'", r.Result.Status, metav1.StatusSuccess)
 		}
 		return nil, errors.New(r.Result.Message)
 	}
 	return r.ConvertedObjects, nil
 }
 
-// readConverted decodes what became of was, and checks that it still is the same object.
-func readConverted(raw runtime.RawExtension, was *unstructured.Unstructured, to schema.GroupVersion) (*unstructured.Unstructured, error) {
+// readConverted decodes an object of an answer.
+func readConverted(raw runtime.RawExtension) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(raw.Raw, &u.Object); err != nil {
 		return nil, err
 	}
-	switch {
-	case u.Object == nil:
-		return nil, errors.New("it is no object")
-	case u.GetAPIVersion() != to.String():
-		return nil, fmt.Errorf("invalid groupVersion (expected %s, received %s)", to, u.GetAPIVersion())
-	case u.GetKind() != was.GetKind():
-		return nil, fmt.Errorf("invalid kind (expected %s, received %s)", was.GetKind(), u.GetKind())
-	case u.GetName() != was.GetName():
-		return nil, fmt.Errorf("must have the same name: %v != %v", was.GetName(), u.GetName())
-	case u.GetNamespace() != was.GetNamespace():
-		return nil, fmt.Errorf("must have the same namespace: %v != %v", was.GetNamespace(), u.GetNamespace())
-	case u.GetUID() != was.GetUID():
-		return nil, fmt.Errorf("must have the same UID: %v != %v", was.GetUID(), u.GetUID())
+	if u.GetKind() == "" {
+		return nil, runtime.NewMissingKindErr(string(raw.Raw))
 	}
 	return u, nil
+}
+
+// rightKind checks that u is of the version that was asked for, and of the kind of was.
+func rightKind(u, was *unstructured.Unstructured, to schema.GroupVersion) error {
+	switch {
+	case u.GetAPIVersion() != to.String():
+		return fmt.Errorf("invalid groupVersion (expected %s, received %s)", to, u.GetAPIVersion())
+	case u.GetKind() != was.GetKind():
+		return fmt.Errorf("invalid kind (expected %s, received %s)", was.GetKind(), u.GetKind())
+	}
+	return nil
+}
+
+// sameObject checks that u is what became of was.
+func sameObject(u, was *unstructured.Unstructured) error {
+	switch {
+	case u.GetName() != was.GetName():
+		return fmt.Errorf("must have the same name: %v != %v", was.GetName(), u.GetName())
+	case u.GetNamespace() != was.GetNamespace():
+		return fmt.Errorf("must have the same namespace: %v != %v", was.GetNamespace(), u.GetNamespace())
+	case u.GetUID() != was.GetUID():
+		return fmt.Errorf("must have the same UID: %v != %v", was.GetUID(), u.GetUID())
+	}
+	return nil
+}
+
+// textsOf are the labels or annotations of the metadata of a converted object.
+func textsOf(metadata map[string]any, key string) (map[string]string, error) {
+	in, ok := metadata[key].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("metadata.%s must be an object, but is %T in converted object", key, metadata[key])
+	}
+	out := make(map[string]string, len(in))
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		if out[name], ok = in[name].(string); !ok {
+			return nil, fmt.Errorf("metadata.%s[%s] must be a string, but is %T in converted object", key, name, in[name])
+		}
+	}
+	return out, nil
 }
 
 // restoreMetadata gives a converted object all of the metadata that it had before but labels and annotations, which a webhook may
@@ -171,9 +206,9 @@ func restoreMetadata(u, was *unstructured.Unstructured) error {
 			delete(now, key)
 			continue
 		}
-		texts, _, err := unstructured.NestedStringMap(got, key)
+		texts, err := textsOf(got, key)
 		if err != nil {
-			return fmt.Errorf("metadata.%s: %w", key, err)
+			return err
 		}
 		if key == "labels" {
 			errs = append(errs, validation.ValidateLabels(texts, path.Child(key))...)

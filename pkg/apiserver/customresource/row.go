@@ -95,7 +95,7 @@ func newServed(d *definition, c converter, free func(schema.GroupVersion) bool) 
 // of the version that they are stored in says; its own says what clients may write.
 func (s *served) version(v *v1.CustomResourceDefinitionVersion, gvk schema.GroupVersionKind, row *resources.Row, c converter) resources.Version {
 	lazy := s.lazy[v.Name]
-	out := resources.Version{Name: v.Name, New: row.New, SchemaMark: s.of.schemas[v.Name], Deprecated: deprecation(v, gvk), Subresources: []string{}}
+	out := resources.Version{Name: v.Name, New: row.New, SchemaMark: s.of.schemas[v.Name], Deprecated: deprecation(v, s.of.crd.Spec.Versions, gvk), Subresources: []string{}}
 	out.Prune = func(obj runtime.Object) ([]string, error) {
 		t, err := lazy.Get()
 		if err != nil {
@@ -133,13 +133,24 @@ func (s *served) version(v *v1.CustomResourceDefinitionVersion, gvk schema.Group
 	return out
 }
 
-// deprecation is the warning that requests for a version are answered with.
-func deprecation(v *v1.CustomResourceDefinitionVersion, gvk schema.GroupVersionKind) string {
+// deprecation is the warning that requests for a version, one of all, are answered with: by default it names the newest version that is
+// to be used instead.
+func deprecation(v *v1.CustomResourceDefinitionVersion, all []v1.CustomResourceDefinitionVersion, gvk schema.GroupVersionKind) string {
 	switch {
 	case !v.Deprecated:
 		return ""
 	case v.DeprecationWarning != nil:
 		return *v.DeprecationWarning
 	}
-	return fmt.Sprintf("%s %s is deprecated", gvk.GroupVersion(), gvk.Kind)
+	text := fmt.Sprintf("%s %s is deprecated", gvk.GroupVersion(), gvk.Kind)
+	newest := v.Name
+	for i := range all {
+		if o := &all[i]; o.Served && !o.Deprecated && version.CompareKubeAwareVersionStrings(o.Name, newest) > 0 {
+			newest = o.Name
+		}
+	}
+	if newest == v.Name {
+		return text
+	}
+	return fmt.Sprintf("%s; use %s %s", text, schema.GroupVersion{Group: gvk.Group, Version: newest}, gvk.Kind)
 }

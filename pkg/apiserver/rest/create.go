@@ -29,6 +29,9 @@ func (x *exchange) create() error {
 	if err := x.stillTaken(obj); err != nil {
 		return err
 	}
+	if err := x.fitNamespace(obj); err != nil { // a webhook that converts it is told where it is
+		return err
+	}
 	if obj, err = x.toHub(obj); err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func (x *exchange) deleteCollection() error {
 	ctx := x.context()
 	page, err := x.res.Store.DeleteItems(ctx, x.info.Namespace, opts, in)
 	if err == nil && chosen.err != nil {
-		err = apierrors.NewInternalError(chosen.err)
+		err = internal(chosen.err)
 	}
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func (x *exchange) list() error {
 		return errNoResource()
 	}
 	if err == nil && chosen.err != nil {
-		err = apierrors.NewInternalError(chosen.err)
+		err = internal(chosen.err)
 	}
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func costOf(a accepted, items []*storage.Item) int {
 func (x *exchange) writeList(a accepted, f *form, stored []*storage.Item, meta metav1.ListMeta) error {
 	items, err := f.ofAll(x.r.Context(), stored)
 	if err != nil {
-		return apierrors.NewInternalError(err)
+		return internal(err)
 	}
 	switch {
 	case a.media == typeProtobuf:

@@ -168,7 +168,7 @@ func (x *exchange) patch(subresource string) error {
 	change := func(current runtime.Object, item *storage.Item) (runtime.Object, error) {
 		b, err := x.currentJSON(current, item)
 		if err != nil {
-			return nil, apierrors.NewInternalError(err)
+			return nil, internal(err)
 		}
 		obj, err := p.to(b)
 		if err != nil {

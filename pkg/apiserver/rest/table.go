@@ -92,7 +92,7 @@ func (x *exchange) writeTable(a accepted, code int, items []*storage.Item, list 
 		}
 	}
 	if err != nil {
-		return apierrors.NewInternalError(err)
+		return internal(err)
 	}
 	return x.writeJSON(a, code, append(b, tableEnd...))
 }

@@ -21,6 +21,14 @@ import (
 	"bonsai/pkg/plainjson"
 )
 
+// internal is the 500 for err, which stays as it is if it is made for clients.
+func internal(err error) error {
+	if isStatus(err) {
+		return err
+	}
+	return apierrors.NewInternalError(err)
+}
+
 // writeStored answers with one item in whatever form was agreed, tables included.
 func (x *exchange) writeStored(a accepted, code int, item *storage.Item) error {
 	f := x.form(a)
@@ -33,7 +41,7 @@ func (x *exchange) writeStored(a accepted, code int, item *storage.Item) error {
 	}
 	b, err := f.document(x.r.Context(), item, a.media)
 	if err != nil {
-		return apierrors.NewInternalError(err)
+		return internal(err)
 	}
 	if a.media == typeProtobuf {
 		return x.writeBytes(code, a.media, b)
