@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -342,6 +343,67 @@ func convert(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": review.APIVersion, "kind": review.Kind, "response": response}) // the server sees it
+}
+
+// TestSelectionAsksTheWebhookOnce: what objects are selected by in a version that a webhook converts to is asked of it for many
+// objects together, and not again by the next list or by another watcher.
+func TestSelectionAsksTheWebhookOnce(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	hook := webhooktest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		convert(w, r)
+	}))
+	a := asker{plain("admin"), start(t, func(c *assemble.Config) {
+		withCache(t, c)
+		withBehaviours(t, c)
+	})}
+	ask := func(method, path, body string, want int) string {
+		t.Helper()
+		code, _, answer := a.call(t, method, path, body, "application/json")
+		if code != want {
+			t.Fatalf("%s %s: %d %s", method, path, code, answer)
+		}
+		return answer
+	}
+	schema := func(field string) string {
+		return `"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"` + field + `":{"type":"string"}}}}}}`
+	}
+	definition := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.once.example.com"},"spec":{"group":"once.example.com",
+		"scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"versions":[{"name":"v1","served":true,"storage":true,` + schema("text") + `},
+		{"name":"v2","served":true,"storage":false,` + schema("content") + `,"selectableFields":[{"jsonPath":".spec.content"}]}],
+		"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"` + hook.URL + `/good","caBundle":"` +
+		base64.StdEncoding.EncodeToString(hook.CABundle) + `"}}}}}`
+	const objects, v2 = 40, "/apis/once.example.com/v2/namespaces/default/widgets"
+	play(t, a, hook, []customStep{{Do: "POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions", Raw: definition}, {Do: "GET " + v2, Until: "200 "}})
+	for i := range objects {
+		ask(http.MethodPost, "/apis/once.example.com/v1/namespaces/default/widgets",
+			fmt.Sprintf(`{"apiVersion":"once.example.com/v1","kind":"Widget","metadata":{"name":"w%d"},"spec":{"text":"t%d"}}`, i, i%2), http.StatusCreated)
+	}
+	selected := v2 + "?fieldSelector=spec.content%3Dt1"
+	if got := strings.Count(ask(http.MethodGet, selected, "", http.StatusOK), `"name":"w`); got != objects/2 {
+		t.Errorf("%d of %d objects are selected", got, objects/2)
+	}
+	if n := calls.Swap(0); n > 2 { // one to choose, one to show
+		t.Errorf("the webhook was called %d times for a list", n)
+	}
+	if ask(http.MethodGet, v2+"?fieldSelector=spec.content%3Dnone", "", http.StatusOK); calls.Load() != 0 {
+		t.Error("the webhook was called for objects of which is known what they are selected by")
+	}
+	var next []func() event
+	for range 5 {
+		next = append(next, watching(t, a.url+v2+"?watch=1&fieldSelector=spec.content%3Dchanged", "Test-User", "admin"))
+	}
+	ask(http.MethodPut, "/apis/once.example.com/v1/namespaces/default/widgets/w0", strings.Replace(
+		ask(http.MethodGet, "/apis/once.example.com/v1/namespaces/default/widgets/w0", "", http.StatusOK), `"t0"`, `"changed"`, 1), http.StatusOK)
+	for _, wait := range next {
+		if e := wait(); e.Type != "ADDED" {
+			t.Errorf("a watcher sees %s", e.Type)
+		}
+	}
+	if n := calls.Load(); n > 2+5 { // one to choose for all; what each of them shows may be made by several at once
+		t.Errorf("the webhook was called %d times for a change that 5 watch", n)
+	}
 }
 
 // rename makes an object of the version to: what v1 has as spec.text is spec.content in v2.

@@ -109,6 +109,7 @@ func (x *exchange) deleteCollection() error {
 	if err != nil {
 		return err
 	}
+	x.ready(chosen)
 	in, err := storageList(list, chosen.filter)
 	if err != nil {
 		return err

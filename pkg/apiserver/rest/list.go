@@ -32,6 +32,7 @@ func (x *exchange) list() error {
 	if err != nil {
 		return err
 	}
+	x.ready(chosen)
 	in, err := storageList(opts, chosen.filter)
 	if err != nil {
 		return err

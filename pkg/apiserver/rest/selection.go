@@ -26,28 +26,52 @@ type choice struct {
 	// passes tells that an object which cannot be converted passes the filter: a watch hears of err with its event. A deletion
 	// must not take it.
 	passes bool
+	// facts are those of the version, if objects must be converted to be chosen; else nil.
+	facts *convertedFacts
 }
 
 // choose builds the request's choice. name, if not "", is the one object that a deprecated watch path asks for. Where objects must
-// be converted to be chosen, that is a call of the webhook for each of them; the time of the request bounds them all.
+// be converted to be chosen, the time of the request bounds the calls of the webhook.
 func (x *exchange) choose(opts *metav1.ListOptions, name string) (*choice, error) {
 	filter, err := selectionOf(x.res.Route, opts, name)
-	if err != nil || filter == nil || x.res.Version.Fields == nil || !beyondMetadata(opts.FieldSelector) {
+	if err != nil || filter == nil || x.res.facts == nil || !beyondMetadata(opts.FieldSelector) {
 		return &choice{filter: filter}, err
 	}
-	ctx, c := x.r.Context(), &choice{}
+	ctx, c := x.r.Context(), &choice{facts: x.res.facts}
 	c.filter = func(i *storage.Item) bool {
 		if c.err != nil {
 			return c.passes // one answer of the webhook is enough to know that there is none for the request
 		}
 		var served *storage.Item
-		if served, c.err = x.res.full.of(ctx, i); c.err != nil {
+		if served, c.err = c.facts.of(ctx, i); c.err != nil {
 			return c.passes
 		}
 		return filter(served)
 	}
 	return c, nil
 }
+
+// ready has everything that is there converted at once, if objects must be converted to be chosen. An error is kept for the choice.
+func (x *exchange) ready(c *choice) {
+	if c.facts == nil {
+		return
+	}
+	opts := storage.ListOptions{Match: storage.Latest, Limit: readyPage}
+	for c.err == nil {
+		page, err := x.res.Store.ListItems(x.r.Context(), x.info.Namespace, opts)
+		if err != nil {
+			return // the request meets it, too
+		}
+		c.err = c.facts.convert(x.r.Context(), page.Items)
+		if page.Continue == "" {
+			return
+		}
+		opts = storage.ListOptions{Limit: readyPage, Continue: page.Continue}
+	}
+}
+
+// readyPage is how many objects are looked at together before they are converted.
+const readyPage = 500
 
 // beyondMetadata tells whether a valid field selector names more than the metadata, which is the same in all versions.
 func beyondMetadata(selector string) bool {

@@ -68,6 +68,9 @@ func (x *exchange) newStream() (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
+	if in.Initial {
+		x.ready(chosen)
+	}
 	if send := opts.SendInitialEvents; send != nil && !*send && in.Revision == 0 {
 		if in.Revision, err = x.newestRevision(); err != nil {
 			return nil, err
