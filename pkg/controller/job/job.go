@@ -11,6 +11,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -56,13 +58,17 @@ type memory struct {
 	wrote string
 	// unsure says that a write has failed and may have been done all the same.
 	unsure bool
+	// unseen are pods that were counted when the server had them no more, but before the cache of pods has shown that they ever were.
+	unseen map[types.UID]bool
 }
 
 // know returns what is known of a job.
 func (c *Controller) know(job types.UID) memory {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.memory[job]
+	m := c.memory[job]
+	m.unseen = maps.Clone(m.unseen)
+	return m
 }
 
 // learn changes what is known of a job.
@@ -188,7 +194,8 @@ func (c *Controller) observe(ctx context.Context, s *state, sel labels.Selector)
 	if err != nil {
 		return err
 	}
-	s.see(pods)
+	unseen := c.know(s.job.UID).unseen
+	s.see(slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return unseen[p.UID] }))
 	if err := c.confirm(ctx, s, sel, seen); err != nil {
 		return err
 	}
@@ -202,7 +209,8 @@ func (c *Controller) observe(ctx context.Context, s *state, sel labels.Selector)
 // confirm asks the server for pods that the status waits for, if they may be missing only because the cache of pods is older than that
 // of jobs: taken for gone they would be counted, and when they come, once more.
 func (c *Controller) confirm(ctx context.Context, s *state, sel labels.Selector, seen string) error {
-	if len(s.untold()) == 0 {
+	untold := s.untold()
+	if len(untold) == 0 {
 		return nil
 	}
 	if order, err := resourceversion.CompareResourceVersion(seen, s.job.ResourceVersion); err == nil && order >= 0 {
@@ -212,13 +220,21 @@ func (c *Controller) confirm(ctx context.Context, s *state, sel labels.Selector,
 	if err != nil {
 		return fmt.Errorf("looking for pods of Job %s/%s: %w", s.job.Namespace, s.job.Name, err)
 	}
-	pods := s.pods
+	s.coming = make(map[types.UID]bool, len(all))
 	for _, p := range all {
-		if ref := metav1.GetControllerOfNoCopy(p); ref != nil && ref.UID == s.job.UID && s.byUID[p.UID] == nil {
-			pods = append(pods, p)
-		}
+		s.coming[p.UID] = true
 	}
-	s.see(pods)
+	c.learn(s.job.UID, func(m *memory) {
+		for _, uid := range untold {
+			if s.coming[uid] {
+				continue
+			}
+			if m.unseen == nil {
+				m.unseen = map[types.UID]bool{}
+			}
+			m.unseen[uid] = true
+		}
+	})
 	return nil
 }
 

@@ -24,7 +24,9 @@ type state struct {
 	// salt varies the names of the job's pods, after one was found taken by a stranger.
 	salt int
 
-	byUID map[types.UID]*corev1.Pod
+	// coming are pods that the server has, and that pods will have.
+	coming map[types.UID]bool
+	byUID  map[types.UID]*corev1.Pod
 	// What tally finds.
 	counted
 }

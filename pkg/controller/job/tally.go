@@ -108,7 +108,7 @@ func (s *state) tally(v *verdict) {
 
 // settle counts a pod of the status whose finalizer is off, and keeps it there otherwise.
 func (s *state) settle(uid types.UID, waiting *[]types.UID, count *int32) {
-	if p := s.byUID[uid]; p != nil && tracked(p) {
+	if p := s.byUID[uid]; p != nil && tracked(p) || p == nil && s.coming[uid] {
 		*waiting = append(*waiting, uid)
 		return
 	}
