@@ -101,7 +101,7 @@ func BenchmarkCreate(b *testing.B) {
 					b.Fatal(lost, err)
 				}
 				kind.Default(obj)
-				if errs := kind.Validate(obj); len(errs) > 0 {
+				if errs := kind.Validate(b.Context(), obj); len(errs) > 0 {
 					b.Fatal(errs)
 				}
 			}

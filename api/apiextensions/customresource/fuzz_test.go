@@ -36,12 +36,12 @@ func FuzzWrite(f *testing.F) {
 		if again := mustJSON(t, u.Object); again != once {
 			t.Fatalf("%s: a second time makes\n%s\nof\n%s", raw, again, once)
 		}
-		errs := kind.Validate(&u)
+		errs := kind.Validate(t.Context(), &u)
 		if now := mustJSON(t, u.Object); now != once {
 			t.Fatalf("%s: validation changed the object", raw)
 		}
 		if len(errs) == 0 {
-			if errs := kind.ValidateUpdate(&u, u.DeepCopy()); len(errs) > 0 {
+			if errs := kind.ValidateUpdate(t.Context(), &u, u.DeepCopy()); len(errs) > 0 {
 				t.Fatalf("%s: a good object may not stay as it is: %v", raw, errs)
 			}
 		}

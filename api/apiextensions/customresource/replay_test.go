@@ -1,6 +1,7 @@
 package customresource
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -190,7 +191,9 @@ func TestReplay(t *testing.T) {
 					t.Fatal(err)
 				}
 				for i, r := range k.Requests {
-					t.Run(fmt.Sprint(i), func(t *testing.T) { compare(t, r.ask(kind, &k, fmt.Sprintf("x%d", i)), answers[k.Name][i]) })
+					t.Run(fmt.Sprint(i), func(t *testing.T) {
+						compare(t, r.ask(t.Context(), kind, &k, fmt.Sprintf("x%d", i)), answers[k.Name][i])
+					})
 				}
 			})
 		}
@@ -198,7 +201,7 @@ func TestReplay(t *testing.T) {
 }
 
 // ask answers as the generic registry does with our functions, without the warnings of other places.
-func (r *replayedRequest) ask(kind *Type, k *replayed, name string) referencetest.Answer {
+func (r *replayedRequest) ask(ctx context.Context, kind *Type, k *replayed, name string) referencetest.Answer {
 	given := r.Create
 	if given == nil {
 		given = r.Update
@@ -217,7 +220,7 @@ func (r *replayedRequest) ask(kind *Type, k *replayed, name string) referencetes
 	var errs field.ErrorList
 	if r.Create != nil {
 		kind.PrepareCreate(u)
-		errs = kind.Validate(u)
+		errs = kind.Validate(ctx, u)
 	} else {
 		out.Code = http.StatusOK
 		old := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(integers(k.object(r.Old, "v1", name)))}
@@ -225,17 +228,17 @@ func (r *replayedRequest) ask(kind *Type, k *replayed, name string) referencetes
 		kind.Default(old)
 		if r.Sub == "status" {
 			kind.PrepareStatusUpdate(u, old)
-			errs = kind.ValidateStatusUpdate(u, old)
+			errs = kind.ValidateStatusUpdate(ctx, u, old)
 		} else {
 			kind.PrepareUpdate(u, old)
-			errs = kind.ValidateUpdate(u, old)
+			errs = kind.ValidateUpdate(ctx, u, old)
 		}
 	}
 	if r.Old != nil {
 		old := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(integers(k.object(r.Old, "v1", name)))}
 		_, _ = kind.Prune(old)
 		kind.Default(old)
-		out.Warnings = append(out.Warnings, kind.Warnings(u, old)...)
+		out.Warnings = append(out.Warnings, kind.Warnings(ctx, u, old)...)
 	}
 	if len(errs) > 0 {
 		status := apierrors.NewInvalid(u.GroupVersionKind().GroupKind(), name, errs).Status()

@@ -1,6 +1,7 @@
 package customresource
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -15,41 +16,42 @@ import (
 
 func copyOf(v any) any { return runtime.DeepCopyJSONValue(v) }
 
-// Validate tells what is wrong with a new object, besides its own metadata, which is checked as every object's.
-func (t *Type) Validate(u *unstructured.Unstructured) field.ErrorList {
+// Validate tells what is wrong with a new object, besides its own metadata, which is checked as every object's. The end of ctx ends the evaluation of its rules, which
+// is an error.
+func (t *Type) Validate(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
 	errs := t.schema.Validate(nil, u.Object, nil)
 	errs = append(errs, t.schema.ValidateEmbedded(u.Object)...)
 	errs = append(errs, t.schema.ValidateLists(nil, u.Object)...)
-	errs = t.askRules(errs, func(s *rules.Set) field.ErrorList { return s.Validate(u.Object) })
+	errs = t.askRules(errs, func(s *rules.Set) field.ErrorList { return s.Validate(ctx, u.Object) })
 	return append(errs, t.validateScale(u, true, true)...)
 }
 
 // ValidateUpdate tells what is wrong with what old becomes. What was wrong before and has not changed is no error.
-func (t *Type) ValidateUpdate(u, old *unstructured.Unstructured) field.ErrorList {
+func (t *Type) ValidateUpdate(ctx context.Context, u, old *unstructured.Unstructured) field.ErrorList {
 	errs := t.schema.Validate(nil, u.Object, old.Object)
 	errs = append(errs, t.schema.ValidateEmbedded(u.Object)...)
 	errs = append(errs, t.newDuplicates(u, old)...)
-	errs = t.askRules(errs, func(s *rules.Set) field.ErrorList { return s.ValidateUpdate(u.Object, old.Object) })
+	errs = t.askRules(errs, func(s *rules.Set) field.ErrorList { return s.ValidateUpdate(ctx, u.Object, old.Object) })
 	return append(errs, t.validateScale(u, true, true)...)
 }
 
 // ValidateStatusUpdate tells what is wrong with the status of u.
-func (t *Type) ValidateStatusUpdate(u, old *unstructured.Unstructured) field.ErrorList {
+func (t *Type) ValidateStatusUpdate(ctx context.Context, u, old *unstructured.Unstructured) field.ErrorList {
 	var errs field.ErrorList
 	if status, ok := u.Object["status"]; ok && t.status != nil {
 		errs = t.status.Validate(field.NewPath("status"), status, old.Object["status"])
 	}
 	errs = append(errs, t.newDuplicates(u, old)...)
-	errs = t.askRules(errs, func(s *rules.Set) field.ErrorList { return s.ValidateUpdate(u.Object, old.Object) })
+	errs = t.askRules(errs, func(s *rules.Set) field.ErrorList { return s.ValidateUpdate(ctx, u.Object, old.Object) })
 	return append(errs, t.validateScale(u, false, true)...)
 }
 
 // Warnings tells what is wrong with u by the rules, and was before, so that it is no error.
-func (t *Type) Warnings(u, old *unstructured.Unstructured) []string {
+func (t *Type) Warnings(ctx context.Context, u, old *unstructured.Unstructured) []string {
 	if !t.schema.HasRules() {
 		return nil
 	}
-	return t.rules().Warnings(u.Object, old.Object)
+	return t.rules().Warnings(ctx, u.Object, old.Object)
 }
 
 // askRules adds what the rules say, unless errs make it impossible to ask them.

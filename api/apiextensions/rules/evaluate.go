@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,25 +18,25 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// Validate tells what the rules have against a new object.
-func (s *Set) Validate(obj map[string]any) field.ErrorList {
+// Validate tells what the rules have against a new object. The end of ctx ends the evaluation, which is an error.
+func (s *Set) Validate(ctx context.Context, obj map[string]any) field.ErrorList {
 	if s == nil {
 		return nil
 	}
-	e := evaluation{budget: celconfig.RuntimeCELCostBudget, which: every}
+	e := evaluation{ctx: ctx, budget: celconfig.RuntimeCELCostBudget, which: every}
 	e.value(s.root, nil, obj, nil, false)
 	return e.errors
 }
 
 // ValidateUpdate tells what the rules have against what old becomes. What a rule without oldSelf has against a value that is as it was is
 // no error, but a warning (Warnings).
-func (s *Set) ValidateUpdate(obj, old map[string]any) field.ErrorList {
-	return s.update(obj, old, changes)
+func (s *Set) ValidateUpdate(ctx context.Context, obj, old map[string]any) field.ErrorList {
+	return s.update(ctx, obj, old, changes)
 }
 
 // Warnings tells what the rules have against values that are as they were in old.
-func (s *Set) Warnings(obj, old map[string]any) []string {
-	errs := s.update(obj, old, remains)
+func (s *Set) Warnings(ctx context.Context, obj, old map[string]any) []string {
+	errs := s.update(ctx, obj, old, remains)
 	out := make([]string, len(errs))
 	for i, e := range errs {
 		out[i] = e.Error()
@@ -43,11 +44,11 @@ func (s *Set) Warnings(obj, old map[string]any) []string {
 	return out
 }
 
-func (s *Set) update(obj, old map[string]any, which which) field.ErrorList {
+func (s *Set) update(ctx context.Context, obj, old map[string]any, which which) field.ErrorList {
 	if s == nil {
 		return nil
 	}
-	e := evaluation{budget: celconfig.RuntimeCELCostBudget, which: which}
+	e := evaluation{ctx: ctx, budget: celconfig.RuntimeCELCostBudget, which: which}
 	e.value(s.root, nil, obj, common.NewCorrelatedObject(obj, old, s.root.typed), false)
 	return e.errors
 }
@@ -73,6 +74,7 @@ const (
 
 // evaluation asks the rules about one object.
 type evaluation struct {
+	ctx    context.Context // nil for a default: only the budget ends it
 	budget int64
 	which  which
 	errors field.ErrorList
@@ -137,8 +139,8 @@ func (e *evaluation) rule(n *node, r *compiled, path *field.Path, v any, vars *v
 		e.add(field.Invalid(path, n.schema.Type(), fmt.Sprintf("rule compile error: %v", r.err)))
 		return true
 	}
-	out, details, err := r.when.program.Eval(vars)
-	if !e.spend(details, path, n) {
+	out, details, err := e.eval(r.when, vars)
+	if e.late(path, n) || !e.spend(details, path, n) {
 		return false
 	}
 	if err != nil {
@@ -187,8 +189,8 @@ func (e *evaluation) message(n *node, r *compiled, path *field.Path, vars *varia
 	if r.transition() {
 		read.old = vars.old
 	}
-	out, details, err := r.message.program.Eval(&read)
-	if !e.spend(details, path, n) {
+	out, details, err := e.eval(r.message, &read)
+	if e.late(path, n) || !e.spend(details, path, n) {
 		return text, false
 	}
 	if err != nil {
@@ -200,6 +202,22 @@ func (e *evaluation) message(n *node, r *compiled, path *field.Path, vars *varia
 		return text, true
 	}
 	return made, true
+}
+
+func (e *evaluation) eval(x *expression, vars *variables) (ref.Val, *cel.EvalDetails, error) {
+	if e.ctx == nil {
+		return x.program.Eval(vars)
+	}
+	return x.program.ContextEval(e.ctx, vars)
+}
+
+// late tells, also to the client, that the time is over. What a unit of cost takes is not the same for all expressions.
+func (e *evaluation) late(path *field.Path, n *node) bool {
+	if e.ctx == nil || e.ctx.Err() == nil {
+		return false
+	}
+	e.add(field.Invalid(path, n.schema.Type(), "validation failed due to running out of time, no further validation rules will be run"))
+	return true
 }
 
 // spend takes what an evaluation did cost from the budget.

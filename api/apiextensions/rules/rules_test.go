@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"context"
 	"encoding/json"
 	"runtime"
 	"testing"
@@ -34,10 +35,10 @@ func TestNoRules(t *testing.T) {
 	if set != nil {
 		t.Fatal("a set of no rules")
 	}
-	if errs := set.Validate(map[string]any{"a": "b"}); errs != nil {
+	if errs := set.Validate(t.Context(), map[string]any{"a": "b"}); errs != nil {
 		t.Error(errs)
 	}
-	if errs := set.ValidateUpdate(map[string]any{"a": "b"}, map[string]any{}); errs != nil {
+	if errs := set.ValidateUpdate(t.Context(), map[string]any{"a": "b"}, map[string]any{}); errs != nil {
 		t.Error(errs)
 	}
 }
@@ -62,6 +63,31 @@ func TestMostExpressions(t *testing.T) {
 }
 
 // FuzzCheck: whatever a schema says, it is judged without a panic, and what is accepted compiles.
+// TestTimeIsOver: rules that take long for what they cost end with their time, and the object is refused.
+func TestTimeIsOver(t *testing.T) {
+	t.Parallel()
+	rule := apiextensionsv1.ValidationRule{Rule: "self.all(x, self.all(y, x + y != ''))"}
+	s, err := structural.Compile(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"l": {Type: "array",
+		Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}}, XValidations: apiextensionsv1.ValidationRules{rule, rule}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := make([]any, 200)
+	for i := range list {
+		list[i] = "a"
+	}
+	obj := map[string]any{"l": list}
+	if errs := Compile(s).Validate(t.Context(), obj); len(errs) != 0 {
+		t.Errorf("in time: %v", errs)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	const want = "l: Invalid value: \"array\": validation failed due to running out of time, no further validation rules will be run"
+	if errs := Compile(s).Validate(ctx, obj); len(errs) != 1 || errs[0].Error() != want {
+		t.Errorf("out of time: %v", errs)
+	}
+}
+
 func FuzzCheck(f *testing.F) {
 	f.Add([]byte(`{"type": "object", "properties": {"a": {"type": "string", "default": "b", "maxLength": 3, "x-kubernetes-validations": [{"rule": "self == oldSelf", "fieldPath": ".a", "messageExpression": "'a' + self"}]}}}`))
 	f.Add([]byte(`{"type": "object", "properties": {"l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object", "required": ["k"], "properties": {"k": {"type": "string"}}}}}}`))
@@ -79,7 +105,7 @@ func FuzzCheck(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s is accepted, and does not compile: %v", raw, err)
 		}
-		Compile(s).Validate(map[string]any{"apiVersion": "v1", "kind": "A", "a": "b", "m": map[string]any{"a": int64(1)}, "l": []any{map[string]any{"k": "a"}}})
+		Compile(s).Validate(t.Context(), map[string]any{"apiVersion": "v1", "kind": "A", "a": "b", "m": map[string]any{"a": int64(1)}, "l": []any{map[string]any{"k": "a"}}})
 	})
 }
 

@@ -75,14 +75,14 @@ func newServed(d *definition, c converter, free func(schema.GroupVersion) bool) 
 		}
 	}
 	row.Upgrade = c.upgrade(row.GVK)
-	row.Strategy = strategy(stored)
+	row.Strategy = strategy(c.ctx, stored)
 	row.Fields, row.FieldNames = selectable(hub, crd.Spec.Versions...)
 	for _, name := range []string{"status", "scale"} {
 		if !slices.ContainsFunc(row.Versions, func(v resources.Version) bool { return slices.Contains(v.Subresources, name) }) {
 			continue
 		}
 		if name == "status" {
-			row.Subresources = append(row.Subresources, resources.Status(statusStrategy(stored)))
+			row.Subresources = append(row.Subresources, resources.Status(statusStrategy(c.ctx, stored)))
 		} else {
 			row.Subresources = append(row.Subresources, resources.Scale())
 		}
@@ -124,7 +124,7 @@ func (s *served) version(v *v1.CustomResourceDefinitionVersion, gvk schema.Group
 	out.Default = func(obj runtime.Object) { complete(lazy, obj) }
 	out.ToHub, out.FromHub, out.FromHubAll = c.to(row.GVK, nil), c.to(gvk, lazy), c.allTo(gvk, lazy)
 	out.Validate = func(subresource string, obj, old runtime.Object) field.ErrorList {
-		return validate(lazy, subresource, obj, old)
+		return validate(c.ctx, lazy, subresource, obj, old)
 	}
 	out.FieldNames = fieldNames(v)
 	if c.hook != nil {

@@ -34,7 +34,7 @@ func TestRow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newServed(d, converter{}, func(schema.GroupVersion) bool { return true })
+	s := newServed(d, converter{ctx: t.Context()}, func(schema.GroupVersion) bool { return true })
 	published, err := s.row.Versions[0].Schema()
 	if err != nil {
 		t.Fatal(err)

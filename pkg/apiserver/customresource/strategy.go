@@ -1,6 +1,9 @@
 package customresource
 
 import (
+	"context"
+	"time"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -27,24 +30,30 @@ func fit(l *customresource.Lazy, obj runtime.Object) {
 	t.Default(u)
 }
 
+// rulesTime is how long the rules may be asked about one object: the budget of cost that they have besides is spent in a second or a few,
+// but there are expressions that take longer for the same cost.
+const rulesTime = 10 * time.Second
+
 // validate is what a version says of a write; old is nil at a create.
-func validate(l *customresource.Lazy, subresource string, obj, old runtime.Object) field.ErrorList {
+func validate(ctx context.Context, l *customresource.Lazy, subresource string, obj, old runtime.Object) field.ErrorList {
 	t, err := l.Get()
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
 	}
 	u := obj.(*unstructured.Unstructured)
+	ctx, cancel := context.WithTimeout(ctx, rulesTime)
+	defer cancel()
 	switch {
 	case old == nil:
-		return t.Validate(u)
+		return t.Validate(ctx, u)
 	case subresource == "status":
-		return t.ValidateStatusUpdate(u, old.(*unstructured.Unstructured))
+		return t.ValidateStatusUpdate(ctx, u, old.(*unstructured.Unstructured))
 	}
-	return t.ValidateUpdate(u, old.(*unstructured.Unstructured))
+	return t.ValidateUpdate(ctx, u, old.(*unstructured.Unstructured))
 }
 
 // warnings are what is wrong with obj, and was so in old; nil: it is new.
-func warnings(l *customresource.Lazy, obj, old runtime.Object) []string {
+func warnings(ctx context.Context, l *customresource.Lazy, obj, old runtime.Object) []string {
 	u := obj.(*unstructured.Unstructured)
 	if old == nil {
 		return finalizerWarnings(u, nil)
@@ -54,11 +63,13 @@ func warnings(l *customresource.Lazy, obj, old runtime.Object) []string {
 		return nil
 	}
 	was := old.(*unstructured.Unstructured)
-	return append(finalizerWarnings(u, was), t.Warnings(u, was)...)
+	ctx, cancel := context.WithTimeout(ctx, rulesTime)
+	defer cancel()
+	return append(finalizerWarnings(u, was), t.Warnings(ctx, u, was)...)
 }
 
 // strategy is the resources.Strategy of objects of the version that l is of.
-func strategy(l *customresource.Lazy) resources.Strategy {
+func strategy(ctx context.Context, l *customresource.Lazy) resources.Strategy {
 	return resources.Strategy{
 		NeedsVersion: true,
 		Default:      func(obj runtime.Object) { complete(l, obj) },
@@ -72,9 +83,9 @@ func strategy(l *customresource.Lazy) resources.Strategy {
 				t.PrepareUpdate(obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured))
 			}
 		},
-		Validate:       func(obj runtime.Object) field.ErrorList { return validate(l, "", obj, nil) },
-		ValidateUpdate: func(obj, old runtime.Object) field.ErrorList { return validate(l, "", obj, old) },
-		Warnings:       func(obj, old runtime.Object) []string { return warnings(l, obj, old) },
+		Validate:       func(obj runtime.Object) field.ErrorList { return validate(ctx, l, "", obj, nil) },
+		ValidateUpdate: func(obj, old runtime.Object) field.ErrorList { return validate(ctx, l, "", obj, old) },
+		Warnings:       func(obj, old runtime.Object) []string { return warnings(ctx, l, obj, old) },
 		SpecChanged: func(obj, old runtime.Object) bool {
 			t, err := l.Get()
 			return err == nil && t.SpecChanged(obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured))
@@ -83,14 +94,14 @@ func strategy(l *customresource.Lazy) resources.Strategy {
 }
 
 // statusStrategy is that of the status subresource.
-func statusStrategy(l *customresource.Lazy) resources.Strategy {
+func statusStrategy(ctx context.Context, l *customresource.Lazy) resources.Strategy {
 	return resources.Strategy{
 		PrepareUpdate: func(obj, old runtime.Object) {
 			if t, err := l.Get(); err == nil {
 				t.PrepareStatusUpdate(obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured))
 			}
 		},
-		ValidateUpdate: func(obj, old runtime.Object) field.ErrorList { return validate(l, "status", obj, old) },
-		Warnings:       func(obj, old runtime.Object) []string { return warnings(l, obj, old) }, // it keeps the finalizers
+		ValidateUpdate: func(obj, old runtime.Object) field.ErrorList { return validate(ctx, l, "status", obj, old) },
+		Warnings:       func(obj, old runtime.Object) []string { return warnings(ctx, l, obj, old) }, // it keeps the finalizers
 	}
 }
