@@ -10,6 +10,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -43,6 +44,7 @@ func New() *runtime.Scheme {
 		authorizationv1.AddToScheme,
 		autoscalingv1.AddToScheme,
 		batchv1.AddToScheme,
+		certificatesv1.AddToScheme,
 		coordinationv1.AddToScheme,
 		corev1.AddToScheme,
 		discoveryv1.AddToScheme,

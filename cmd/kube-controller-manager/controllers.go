@@ -10,8 +10,12 @@ import (
 	"strings"
 
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/bootstrapsigner"
 	"bonsai/pkg/controller/clusterrole"
 	"bonsai/pkg/controller/cronjob"
+	"bonsai/pkg/controller/csrapproving"
+	"bonsai/pkg/controller/csrcleaner"
+	"bonsai/pkg/controller/csrsigning"
 	"bonsai/pkg/controller/daemonset"
 	"bonsai/pkg/controller/deployment"
 	"bonsai/pkg/controller/disruption"
@@ -80,7 +84,11 @@ func entries() []entry {
 		{name: "endpoints-controller", alias: "endpoint", account: "endpoint-controller", build: plain(endpoints.New)},
 		{name: "namespace-controller", alias: "namespace", account: "namespace-controller", build: plain(namespace.New)},
 		{name: "serviceaccount-token-controller", alias: "serviceaccount-token", build: buildTokens},
+		{name: "bootstrap-signer-controller", alias: "bootstrapsigner", account: "bootstrap-signer", optional: true, build: plain(bootstrapsigner.New)},
 		{name: "token-cleaner-controller", alias: "tokencleaner", account: "token-cleaner", optional: true, build: plain(tokencleaner.New)},
+		{name: "certificatesigningrequest-signing-controller", alias: "csrsigning", account: "certificate-controller", build: buildSigning},
+		{name: "certificatesigningrequest-approving-controller", alias: "csrapproving", account: "certificate-controller", build: plain(csrapproving.New)},
+		{name: "certificatesigningrequest-cleaner-controller", alias: "csrcleaner", account: "certificate-controller", build: plain(csrcleaner.New)},
 		{name: "node-ipam-controller", alias: "nodeipam", account: "node-controller", workers: 30, build: buildIPAM},
 		{name: "node-lifecycle-controller", alias: "nodelifecycle", account: "node-controller", workers: 8, build: func(o *options, d controller.Deps) (runner, error) {
 			return nodelifecycle.New(d, nodelifecycle.Config{Grace: o.monitorGrace, Startup: o.startupGrace, Period: o.monitorPeriod, Evictions: o.evictions})
@@ -103,14 +111,12 @@ func entries() []entry {
 func elsewhere() []string {
 	return []string{
 		"horizontal-pod-autoscaler-controller",
-		"certificatesigningrequest-signing-controller", "certificatesigningrequest-approving-controller",
-		"certificatesigningrequest-cleaner-controller", "ttl-controller", "ephemeral-volume-controller",
+		"ttl-controller", "ephemeral-volume-controller",
 		"persistentvolume-binder-controller", "persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
 		"persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller", "legacy-serviceaccount-token-cleaner-controller",
-		"bootstrap-signer-controller", "bootstrapsigner",
 		"storage-version-migrator-controller", "resourceclaim-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"service-lb-controller", "node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",
-		"horizontalpodautoscaling", "csrsigning", "csrapproving", "csrcleaner", "ttl",
+		"horizontalpodautoscaling", "ttl",
 	}
 }
 
@@ -150,6 +156,18 @@ func buildTokens(o *options, d controller.Deps) (runner, error) {
 		cfg.RootCA = bundle
 	}
 	return tokens.New(d, cfg)
+}
+
+// buildSigning makes the controller for those signers that have an authority.
+func buildSigning(o *options, d controller.Deps) (runner, error) {
+	cfg := csrsigning.Config{Duration: o.signing.duration, Authorities: map[string]func() (*csrsigning.Authority, error){}}
+	for signer, files := range o.signing.authorities() {
+		cfg.Authorities[signer] = func() (*csrsigning.Authority, error) { return csrsigning.Load(files.cert, files.key) }
+	}
+	if len(cfg.Authorities) == 0 {
+		return nil, nil
+	}
+	return csrsigning.New(d, cfg)
 }
 
 func buildCollector(o *options, d controller.Deps) (runner, error) {

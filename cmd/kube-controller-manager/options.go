@@ -42,6 +42,7 @@ type options struct {
 	terminatedPodThreshold         int
 	maxEndpointsPerSlice           int
 	mirroring                      endpointslicemirroring.Config
+	signing                        signing
 	workers                        map[string]*int
 }
 
@@ -73,6 +74,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.mirroring.Batch, "mirroring-endpointslice-updates-batch-period", 0, "How long a change of Endpoints waits for more of them before it is mirrored.")
 	fs.DurationVar(&o.quotaPeriod, "resource-quota-sync-period", 5*time.Minute, "How often the usage of every quota is counted again although nothing seems to have changed.")
 	fs.BoolVar(&o.collectGarbage, "enable-garbage-collector", true, "Delete objects whose owners are gone.")
+	o.signing.addFlags(fs)
 	o.addNodeFlags(fs)
 	o.addWorkerFlags(fs)
 	accepted().AddFlags(fs)
@@ -129,7 +131,7 @@ func accepted() daemon.Accepted {
 	return daemon.Accepted{
 		Values: []string{
 			"requestheader-client-ca-file", "requestheader-extra-headers-prefix", "requestheader-group-headers", "requestheader-username-headers", "requestheader-allowed-names",
-			"cluster-signing-cert-file", "cluster-signing-key-file", "cluster-signing-duration", "cluster-name", "cloud-provider",
+			"cluster-name", "cloud-provider",
 			"feature-gates", "cert-dir", "min-resync-period", "kube-api-content-type", "flex-volume-plugin-dir",
 			"horizontal-pod-autoscaler-sync-period", "pvclaimbinder-sync-period", "route-reconciliation-period", "attach-detach-reconcile-sync-period",
 			"concurrent-service-syncs",
@@ -174,7 +176,7 @@ func (o *options) validate() error {
 	if o.mirroring.Batch < 0 {
 		bad("--mirroring-endpointslice-updates-batch-period must not be negative, not %s", o.mirroring.Batch)
 	}
-	errs = append(errs, o.serving.Validate(), o.limits.Validate(), o.elect.Validate())
+	errs = append(errs, o.signing.validate(), o.serving.Validate(), o.limits.Validate(), o.elect.Validate())
 	for name, n := range o.workers {
 		if *n < 1 {
 			bad("the number of concurrent syncs of the %s must be at least 1, not %d", name, *n)

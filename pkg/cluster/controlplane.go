@@ -40,6 +40,8 @@ func (c Config) controlPlane() []process {
 			"--bind-address=" + loopback,
 			oneOfAKind,
 			"--root-ca-file=" + l.pki("ca.crt"),
+			"--cluster-signing-cert-file=" + l.pki("ca.crt"),
+			"--cluster-signing-key-file=" + l.pki("ca.key"),
 			"--service-account-private-key-file=" + l.pki("sa.key"),
 			"--use-service-account-credentials=true",
 			"--allocate-node-cidrs=true",

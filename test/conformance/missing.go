@@ -17,7 +17,6 @@ var missing = []feature{
 	{"the group autoscaling", regexp.MustCompile(`raw aggregated discovery endpoint|aggregated discovery interface|resource within each APIGroup`)},
 	// The suite's sample-apiserver is not ready before it has seen FlowSchemas.
 	{"API priority and fairness", regexp.MustCompile(`\] (API priority and fairness|Aggregator) `)},
-	{"certificate signing requests", regexp.MustCompile(`\] Certificates API `)},
 	{"resize of running pods", regexp.MustCompile(`\] Pod InPlace Resize`)},
 }
 

@@ -13,6 +13,7 @@ import (
 	"bonsai/api/authentication"
 	"bonsai/api/authorization"
 	"bonsai/api/batch"
+	"bonsai/api/certificates"
 	"bonsai/api/coordination"
 	"bonsai/api/core"
 	"bonsai/api/discovery"
@@ -31,8 +32,8 @@ import (
 type Options struct {
 	// EventTTL is how long events are kept (--event-ttl); 0 means one hour.
 	EventTTL time.Duration
-	// Now is the clock by which a volume's change of phase and a local APIService's condition get their time; nil leaves them to who
-	// writes the status.
+	// Now is the clock by which a volume's change of phase and the conditions of local APIServices and of signing requests get their
+	// times; nil leaves them to who writes the status.
 	Now func() time.Time
 	// ForbidPrivileged refuses privileged containers, in pods and in templates of pods (--allow-privileged=false).
 	ForbidPrivileged bool
@@ -55,6 +56,7 @@ func With(o Options) []resources.Row {
 		authentication.Rows(),
 		authorization.Rows(),
 		batch.Rows(),
+		certificates.Rows(o.Now),
 		coordination.Rows(),
 		discovery.Rows(),
 		events.Rows(o.EventTTL),

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/admission/certificates"
 	"bonsai/pkg/apiserver/admission/claimresize"
 	"bonsai/pkg/apiserver/admission/defaultingressclass"
 	"bonsai/pkg/apiserver/admission/defaultstorageclass"
@@ -31,6 +32,7 @@ import (
 	"bonsai/pkg/apiserver/admission/serviceaccount"
 	"bonsai/pkg/apiserver/admission/taintnodesbycondition"
 	"bonsai/pkg/apiserver/admission/webhooks"
+	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/fieldmanager"
 	"bonsai/pkg/apiserver/registry"
@@ -43,12 +45,12 @@ const accountWait = 5 * time.Second
 
 // CheckAdmission tells what is wrong with the names of plug-ins, before anything else is there.
 func CheckAdmission(enable, disable []string) error {
-	_, err := admission.Select(plugins(func(string, string) registry.Store { return nil }, webhooks.New(webhooks.Config{}), policies.New(policies.Config{})), enable, disable)
+	_, err := admission.Select(plugins(func(string, string) registry.Store { return nil }, webhooks.New(webhooks.Config{}), policies.New(policies.Config{}), nil), enable, disable)
 	return err
 }
 
-// plugins is the list of all admission plug-ins. store finds what they read.
-func plugins(store func(group, resource string) registry.Store, hooks *webhooks.Plugins, rules *policies.Plugins) []admission.Plugin {
+// plugins is the list of all admission plug-ins. store finds what they read, may answers what users may do.
+func plugins(store func(group, resource string) registry.Store, hooks *webhooks.Plugins, rules *policies.Plugins, may authz.Authorizer) []admission.Plugin {
 	return []admission.Plugin{
 		namespacelifecycle.New(store("", "namespaces")),
 		limitranger.New(store("", "limitranges")),
@@ -62,6 +64,9 @@ func plugins(store func(group, resource string) registry.Store, hooks *webhooks.
 		defaultingressclass.New(store(networkingv1.GroupName, "ingressclasses")),
 		denyserviceexternalips.New(),
 		runtimeclass.New(store(nodev1.GroupName, "runtimeclasses")),
+		certificates.Approval(may),
+		certificates.Signing(may),
+		certificates.SubjectRestriction(),
 		rules.Mutating(),
 		hooks.Mutating(),
 		rules.Validating(),
@@ -99,7 +104,7 @@ func newWebhookClient(c *catalog.Catalog) *webhook.Client {
 
 // newAdmission chooses the plug-ins that the options ask for. With RBAC, nobody may hand out more rights than he has.
 func newAdmission(o *Options, c *catalog.Catalog, hooks *webhooks.Plugins, rules *policies.Plugins, may *authorization) (*admission.Chain, error) {
-	chosen, err := admission.Select(plugins(late(c), hooks, rules), o.EnableAdmission, o.DisableAdmission)
+	chosen, err := admission.Select(plugins(late(c), hooks, rules, may.authorizer), o.EnableAdmission, o.DisableAdmission)
 	if err != nil {
 		return nil, err
 	}

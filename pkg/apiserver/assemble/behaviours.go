@@ -8,6 +8,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -17,6 +18,7 @@ import (
 	"bonsai/pkg/apiserver/registry/binding"
 	"bonsai/pkg/apiserver/registry/eviction"
 	"bonsai/pkg/apiserver/registry/kubeletproxy"
+	"bonsai/pkg/apiserver/registry/requester"
 	"bonsai/pkg/apiserver/registry/reviews"
 	"bonsai/pkg/apiserver/registry/scale"
 	"bonsai/pkg/apiserver/registry/serviceip"
@@ -46,6 +48,7 @@ func newBehaviours(o *Options, stores registry.Stores, who *authentication, may 
 			"log": {Connecter: kubelets.Log()}, "exec": {Connecter: kubelets.Exec()}, "attach": {Connecter: kubelets.Attach()},
 			"portforward": {Connecter: kubelets.PortForward()}, "proxy": {Connecter: kubelets.Pod()},
 		}}},
+		{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}: {Hook: requester.Hook{}},
 		{Group: authenticationv1.GroupName, Resource: "tokenreviews"}:             creates(reviews.NewTokenReview(who.tokens, who.audiences)),
 		{Group: authenticationv1.GroupName, Resource: "selfsubjectreviews"}:       creates(reviews.NewSelfSubjectReview(time.Now)),
 		{Group: authorizationv1.GroupName, Resource: "subjectaccessreviews"}:      creates(reviews.NewSubjectAccessReview(may.authorizer)),

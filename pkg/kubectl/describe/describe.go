@@ -192,9 +192,10 @@ func kinds() map[string]kind {
 		"Role.rbac.authorization.k8s.io":        {typed(role), false},
 		"ClusterRole.rbac.authorization.k8s.io": {typed(clusterRole), false},
 		"RoleBinding.rbac.authorization.k8s.io": {typed(roleBinding), false},
-		"ClusterRoleBinding.rbac.authorization.k8s.io": {typed(clusterRoleBinding), false},
-		"PriorityClass.scheduling.k8s.io":              {typed(priorityClass), true},
-		"PodDisruptionBudget.policy":                   {typed(disruptionBudget), true},
+		"ClusterRoleBinding.rbac.authorization.k8s.io":  {typed(clusterRoleBinding), false},
+		"PriorityClass.scheduling.k8s.io":               {typed(priorityClass), true},
+		"PodDisruptionBudget.policy":                    {typed(disruptionBudget), true},
+		"CertificateSigningRequest.certificates.k8s.io": {typed(signingRequest), true},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -68,6 +69,42 @@ Type        Resource  Min  Max  Default Request  Default Limit  Max Limit/Reques
 Container   cpu       -    1    -                200m           -
 Container   memory    -    1Gi  -                -              -
 Pod         cpu       -    -    -                -              4
+`},
+		"signing request": {func(d *describer) error {
+			return signingRequest(d, &certificatesv1.CertificateSigningRequest{
+				ObjectMeta: metav1.ObjectMeta{Name: "many", CreationTimestamp: metav1.NewTime(time.Date(2026, 11, 22, 14, 11, 10, 0, time.UTC))},
+				Spec: certificatesv1.CertificateSigningRequestSpec{Username: "admin", SignerName: "example.com/x", ExpirationSeconds: new(int32(7200)), Request: []byte(`-----BEGIN CERTIFICATE REQUEST-----
+MIIBQjCB6AIBADBDMQwwCgYDVQQDDANib2IxDDAKBgNVBAoMA2RldjEMMAoGA1UE
+CgwDb3BzMQowCAYDVQQLDAF4MQswCQYDVQQGEwJERTBZMBMGByqGSM49AgEGCCqG
+SM49AwEHA0IABGP/ep+EkNbkD5Y71gul1/SR4ouMnOt5RMpgwsP6FL9WD34ziOFI
+WanbMcspSRdGkklvRzB948qsFtsVKnkx5aSgQzBBBgkqhkiG9w0BCQ4xNDAyMDAG
+A1UdEQQpMCeCAWGCAWKHBAoAAAGHBAoAAAKBBWFAYi5jhgxzcGlmZmU6Ly94L3kw
+CgYIKoZIzj0EAwIDSQAwRgIhAIgUbBhjh9foIZZuxjTg9YZfXBM1moC9+9lNjbsR
+dDFnAiEAw4CdM5QwGqMQtrKXv/1iQM56Xw8sJ1Qq6BInLII8SUM=
+-----END CERTIFICATE REQUEST-----`)},
+			})
+		}, `Name:                many
+Labels:              <none>
+Annotations:         <none>
+CreationTimestamp:   Sun, 22 Nov 2026 14:11:10 +0000
+Requesting User:     admin
+Signer:              example.com/x
+Requested Duration:  120m
+Status:              Pending
+Subject:
+  Common Name:          bob
+  Serial Number:        
+  Organization:         dev
+                        ops
+  Organizational Unit:  x
+  Country:              DE
+Subject Alternative Names:
+  DNS Names:        a
+                    b
+  Email Addresses:  a@b.c
+  URIs:             spiffe://x/y
+  IP Addresses:     10.0.0.1
+                    10.0.0.2
 `},
 		"disruption budget": {func(d *describer) error {
 			return disruptionBudget(d, &policyv1.PodDisruptionBudget{

@@ -56,6 +56,9 @@ func served() map[string][]metav1.APIResource {
 			{Name: "deployments", SingularName: "deployment", Kind: "Deployment", Namespaced: true, ShortNames: []string{"deploy"}, Verbs: verbs},
 			{Name: "replicasets", SingularName: "replicaset", Kind: "ReplicaSet", Namespaced: true, ShortNames: []string{"rs"}, Verbs: verbs},
 		},
+		"certificates.k8s.io/v1": {
+			{Name: "certificatesigningrequests", SingularName: "certificatesigningrequest", Kind: "CertificateSigningRequest", ShortNames: []string{"csr"}, Verbs: verbs},
+		},
 		"batch/v1": {
 			{Name: "cronjobs", SingularName: "cronjob", Kind: "CronJob", Namespaced: true, ShortNames: []string{"cj"}, Verbs: verbs},
 			{Name: "jobs", SingularName: "job", Kind: "Job", Namespaced: true, Verbs: verbs},
@@ -173,7 +176,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, path string, body 
 
 // object reads, replaces or patches what is at the path; a path of a collection is listed.
 func (s *Server) object(w http.ResponseWriter, r *http.Request, body []byte) {
-	path := strings.TrimSuffix(r.URL.Path, "/scale")
+	path := strings.TrimSuffix(strings.TrimSuffix(r.URL.Path, "/scale"), "/approval")
 	o, ok := s.objects[path]
 	if !ok && r.Method == http.MethodGet && s.collection(w, path) {
 		return
@@ -259,12 +262,12 @@ func (s *Server) discovery(w http.ResponseWriter, r *http.Request) bool {
 		reply(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
 	case "/apis":
 		list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
-		for _, group := range []string{"apps", "batch"} {
+		for _, group := range []string{"apps", "batch", "certificates.k8s.io"} {
 			v := metav1.GroupVersionForDiscovery{GroupVersion: group + "/v1", Version: "v1"}
 			list.Groups = append(list.Groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
 		}
 		reply(w, http.StatusOK, list)
-	case "/api/v1", "/apis/apps/v1", "/apis/batch/v1":
+	case "/api/v1", "/apis/apps/v1", "/apis/batch/v1", "/apis/certificates.k8s.io/v1":
 		gv := strings.TrimPrefix(strings.TrimPrefix(p, "/apis/"), "/api/")
 		reply(w, http.StatusOK, metav1.APIResourceList{
 			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv, APIResources: served()[gv],

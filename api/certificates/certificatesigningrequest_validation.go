@@ -1,0 +1,185 @@
+package certificates
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/validate"
+)
+
+const (
+	// minLifetime is the shortest lifetime in seconds that can be asked for.
+	minLifetime = 600
+	// maxSignerDomain and maxSignerName bound a signer's name: a domain, and a path that is a domain again.
+	maxSignerDomain = validation.DNS1123SubdomainMaxLength
+	maxSignerName   = maxSignerDomain + validation.DNS1123LabelMaxLength + 1 + 254
+)
+
+func validateNew(r *signingRequest) field.ErrorList {
+	path, s := field.NewPath("spec"), &r.Spec
+	var errs field.ErrorList
+	if _, err := ParseRequest(s.Request); err != nil {
+		errs = append(errs, field.Invalid(path.Child("request"), s.Request, err.Error()))
+	}
+	errs = append(errs, validateUsages(s.Usages, path.Child("usages"))...)
+	if s.SignerName == certificatesv1beta1.LegacyUnknownSignerName {
+		errs = append(errs, field.Invalid(path.Child("signerName"), s.SignerName, "the legacy signerName is not allowed via this API version"))
+	} else {
+		errs = append(errs, validateSignerName(s.SignerName, path.Child("signerName"))...)
+	}
+	if l := s.ExpirationSeconds; l != nil && *l < minLifetime {
+		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), *l, "may not specify a duration less than 600 seconds (10 minutes)"))
+	}
+	return errs
+}
+
+// ParseRequest reads a PEM block with a PKCS#10 request, whose signature must be good.
+func ParseRequest(text []byte) (*x509.CertificateRequest, error) {
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" {
+		return nil, errors.New("PEM block type must be CERTIFICATE REQUEST")
+	}
+	r, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.CheckSignature()
+}
+
+func validateUsages(all []certificatesv1.KeyUsage, path *field.Path) field.ErrorList {
+	if len(all) == 0 {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	var errs, twice field.ErrorList
+	seen := map[certificatesv1.KeyUsage]bool{}
+	known := keyUsages()
+	for i, u := range all {
+		if _, ok := known[u]; !ok {
+			errs = append(errs, field.NotSupported(path.Index(i), u, usageNames()))
+		}
+		if seen[u] {
+			twice = append(twice, field.Duplicate(path.Index(i), u))
+		}
+		seen[u] = true
+	}
+	return append(errs, twice...)
+}
+
+// validateSignerName checks a name of the form "example.com/signer".
+func validateSignerName(name string, path *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	domain, rest, ok := strings.Cut(name, "/")
+	if !ok || strings.Contains(rest, "/") {
+		return field.ErrorList{field.Invalid(path, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'")}
+	}
+	var errs field.ErrorList
+	if len(domain) > maxSignerDomain {
+		errs = append(errs, field.TooLong(path, domain, maxSignerDomain))
+	}
+	labels := strings.Split(domain, ".")
+	errs = append(errs, validateParts(domain, labels, validation.IsDNS1123Label, path)...)
+	if len(labels) < 2 {
+		errs = append(errs, field.Invalid(path, domain, "should be a domain with at least two segments separated by dots"))
+	}
+	errs = append(errs, validateParts(rest, strings.Split(rest, "."), validation.IsDNS1123Subdomain, path)...)
+	if len(name) > maxSignerName {
+		errs = append(errs, field.TooLong(path, name, maxSignerName))
+	}
+	return errs
+}
+
+// validateParts checks the parts of a text between its dots, up to the first that is wrong.
+func validateParts(whole string, parts []string, check func(string) []string, path *field.Path) field.ErrorList {
+	for _, p := range parts {
+		if msgs := check(p); len(msgs) > 0 {
+			return field.ErrorList{field.Invalid(path, whole, fmt.Sprintf("validating label %q: %s", p, strings.Join(msgs, ",")))}
+		}
+	}
+	return nil
+}
+
+// validateChange checks what an update makes of a status. Only an approval may add decisions, and nothing takes them or a failure back.
+func validateChange(obj, old *signingRequest, approval bool) field.ErrorList {
+	path, s := field.NewPath("status"), &obj.Status
+	errs := validateConditions(s.Conditions, path.Child("conditions"))
+	if len(s.Certificate) > 0 {
+		if err := validateCertificate(s.Certificate); err != nil {
+			errs = append(errs, field.Invalid(path.Child("certificate"), "<certificate data>", err.Error()))
+		}
+	}
+	if len(old.Status.Certificate) > 0 && !bytes.Equal(s.Certificate, old.Status.Certificate) {
+		errs = append(errs, field.Forbidden(path.Child("certificate"), "updates may not modify existing certificate content"))
+	}
+	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed} {
+		if Has(&old.Status, t) && !Has(s, t) {
+			errs = append(errs, field.Forbidden(path.Child("conditions"), fmt.Sprintf("updates may not remove a condition of type %q", t)))
+		}
+	}
+	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied} {
+		if !approval && !Has(&old.Status, t) && Has(s, t) {
+			errs = append(errs, field.Forbidden(path.Child("conditions"), fmt.Sprintf("updates may not add a condition of type %q", t)))
+		}
+	}
+	return errs
+}
+
+func validateConditions(all []certificatesv1.CertificateSigningRequestCondition, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := map[certificatesv1.RequestConditionType]bool{}
+	for i, c := range all {
+		at := path.Index(i)
+		valid := []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionTrue, corev1.ConditionUnknown}
+		if decision(c.Type) || c.Type == certificatesv1.CertificateFailed {
+			valid = []corev1.ConditionStatus{corev1.ConditionTrue}
+		}
+		errs = append(errs, validate.Required(at.Child("type"), string(c.Type))...)
+		errs = append(errs, validate.OneOf(at.Child("status"), c.Status, valid...)...)
+		if seen[c.Type] {
+			errs = append(errs, field.Duplicate(at.Child("type"), c.Type))
+		}
+		seen[c.Type] = true
+		if other := map[certificatesv1.RequestConditionType]certificatesv1.RequestConditionType{
+			certificatesv1.CertificateApproved: certificatesv1.CertificateDenied, certificatesv1.CertificateDenied: certificatesv1.CertificateApproved,
+		}[c.Type]; other != "" && seen[other] {
+			errs = append(errs, field.Invalid(path, c.Type, "Approved and Denied conditions are mutually exclusive"))
+		}
+	}
+	return errs
+}
+
+// validateCertificate checks that text has PEM blocks with certificates, and no others.
+func validateCertificate(text []byte) error {
+	found := false
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			return fmt.Errorf("only CERTIFICATE PEM blocks are allowed, found %q", block.Type)
+		}
+		if len(block.Headers) > 0 {
+			return errors.New("no PEM block headers are permitted")
+		}
+		certs, err := x509.ParseCertificates(block.Bytes)
+		if err != nil {
+			return err
+		}
+		if len(certs) == 0 {
+			return errors.New("found CERTIFICATE PEM block containing 0 certificates")
+		}
+		found = true
+	}
+	if !found {
+		return errors.New("must contain at least one CERTIFICATE PEM block")
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package describe
+
+import (
+	"crypto/x509/pkix"
+	"fmt"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"bonsai/api/certificates"
+)
+
+func signingRequest(d *describer, r *certificatesv1.CertificateSigningRequest) error {
+	asked, err := certificates.ParseRequest(r.Spec.Request)
+	if err != nil {
+		return fmt.Errorf("Error parsing CSR: %w", err)
+	}
+	d.head(r, false)
+	d.line(0, "CreationTimestamp:\t%s\n", r.CreationTimestamp.Time.Format(time.RFC1123Z))
+	d.line(0, "Requesting User:\t%s\n", r.Spec.Username)
+	if r.Spec.SignerName != "" {
+		d.line(0, "Signer:\t%s\n", r.Spec.SignerName)
+	}
+	if s := r.Spec.ExpirationSeconds; s != nil {
+		d.line(0, "Requested Duration:\t%s\n", duration.HumanDuration(time.Duration(*s)*time.Second))
+	}
+	d.line(0, "Status:\t%s\n", certificates.StateText(&r.Status))
+	d.line(0, "Subject:\n")
+	d.subject(&asked.Subject)
+	if len(asked.DNSNames)+len(asked.EmailAddresses)+len(asked.URIs)+len(asked.IPAddresses) > 0 {
+		d.line(0, "Subject Alternative Names:\n")
+		d.values("\t", "DNS Names", asked.DNSNames)
+		d.values("\t", "Email Addresses", asked.EmailAddresses)
+		var uris, ips []string
+		for _, u := range asked.URIs {
+			uris = append(uris, u.String())
+		}
+		for _, ip := range asked.IPAddresses {
+			ips = append(ips, ip.String())
+		}
+		d.values("\t", "URIs", uris)
+		d.values("\t", "IP Addresses", ips)
+	}
+	return nil
+}
+
+// subject writes what there is of a name.
+func (d *describer) subject(n *pkix.Name) {
+	d.line(1, "Common Name:\t%s\n", n.CommonName)
+	d.line(1, "Serial Number:\t%s\n", n.SerialNumber)
+	for _, p := range []struct {
+		name  string
+		parts []string
+	}{
+		{"Organization", n.Organization}, {"Organizational Unit", n.OrganizationalUnit}, {"Country", n.Country}, {"Locality", n.Locality},
+		{"Province", n.Province}, {"StreetAddress", n.StreetAddress}, {"PostalCode", n.PostalCode},
+	} {
+		d.values("  ", p.name, p.parts)
+	}
+}
+
+// values writes a name with its values one below the other, nothing if there are none. indent is what stands before the name: blanks, or
+// a column.
+func (d *describer) values(indent, name string, all []string) {
+	if len(all) == 0 {
+		return
+	}
+	next := "\n" + strings.Repeat("\t", strings.Count(indent, "\t")+1)
+	d.line(0, "%s%s:\t%s\n", indent, name, strings.Join(all, next))
+}
