@@ -247,7 +247,10 @@ func (c *Controller) carryOut(ctx context.Context, s *state, todo *plan) error {
 	if err := c.store(ctx, s, todo); err != nil {
 		return errors.Join(acted, err)
 	}
-	released := podcontrol.Together(len(todo.release), func(i int) error { return c.untrack(ctx, todo.release[i], false) })
+	released := podcontrol.Together(len(todo.release), func(i int) error {
+		p := todo.release[i]
+		return c.untrack(ctx, p, !controller.PodTerminal(p)) // one that comes to its end now may have to be counted
+	})
 	return errors.Join(acted, released)
 }
 
