@@ -16,7 +16,7 @@ func TestFinalizerWarnings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	strategy := newServed(d, converter{}, func(schema.GroupVersion) bool { return true }).row.Strategy
+	strategy := newServed(d, converter{ctx: t.Context()}, func(schema.GroupVersion) bool { return true }).row.Strategy
 	widget := func(finalizers ...string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "size": "small"}}
 		u.SetName("a")
