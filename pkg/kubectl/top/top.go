@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 
 	"bonsai/pkg/kubectl/cli"
 	kubectl "bonsai/pkg/kubectl/resource"
@@ -77,21 +78,34 @@ func (c *common) complete(f *cli.Factory, cmd *cobra.Command, args []string) (er
 	if c.sortBy != "" && c.sortBy != "cpu" && c.sortBy != "memory" {
 		return errors.New("--sort-by accepts only cpu or memory")
 	}
-	groups, err := f.Discovery()
+	known, err := f.Discovery()
 	if err != nil {
 		return err
 	}
-	all, err := groups.ServerGroups()
-	if err != nil {
-		return err
+	there, err := served(known)
+	if err == nil && !there { // what is kept of the server's groups may be older than its metrics
+		known.Invalidate()
+		there, err = served(known)
 	}
-	if !slices.ContainsFunc(all.Groups, func(g metav1.APIGroup) bool {
-		return g.Name == group && slices.ContainsFunc(g.Versions, func(v metav1.GroupVersionForDiscovery) bool { return v.Version == version })
-	}) {
+	switch {
+	case err != nil:
+		return err
+	case !there:
 		return errors.New("Metrics API not available") //nolint:staticcheck // upstream's words
 	}
 	c.client, err = f.Resources()
 	return err
+}
+
+// served tells whether there is a metrics API.
+func served(by discovery.ServerGroupsInterface) (bool, error) {
+	all, err := by.ServerGroups()
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(all.Groups, func(g metav1.APIGroup) bool {
+		return g.Name == group && slices.ContainsFunc(g.Versions, func(v metav1.GroupVersionForDiscovery) bool { return v.Version == version })
+	}), nil
 }
 
 // read asks for the metrics of one object, or of all.

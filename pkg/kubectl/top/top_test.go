@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -148,5 +151,28 @@ func TestWithoutMetrics(t *testing.T) {
 		if got, _ := writetest.Run(t, NewCommand, x.at, "", strings.Fields(x.args)...); !strings.HasPrefix(got, x.want) {
 			t.Errorf("%s: %q", x.args, got)
 		}
+	}
+}
+
+// What kubectl keeps of the server's groups may be older than its metrics: they are asked for again before top gives up.
+func TestNewMetrics(t *testing.T) {
+	t.Parallel()
+	to, err := url.Parse(server(t, true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int32
+	forward := httputil.NewSingleHostReverseProxy(to)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/apis" && asked.Add(1) == 1 {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`)
+			return
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	if got, code := writetest.Run(t, NewCommand, s.URL, "", "top", "node", "n1"); code != 0 || asked.Load() != 2 {
+		t.Errorf("%d %s, asked %d times", code, got, asked.Load())
 	}
 }

@@ -63,7 +63,7 @@ func (u user) start(host string) string {
 	}
 	config := os.Getenv("KUBECONFIG")
 	cmd := exec.Command(filepath.Join(u.bin, "metrics-server"), "--kubeconfig="+config, "--authentication-kubeconfig="+config, "--authorization-kubeconfig="+config,
-		"--bind-address="+host, "--secure-port="+port, "--cert-dir="+u.t.TempDir(), "--metric-resolution=10s",
+		"--bind-address="+host, "--secure-port="+port, "--cert-dir="+u.t.TempDir(), "--metric-resolution=15s",
 		"--kubelet-preferred-address-types=InternalIP", "--kubelet-insecure-tls")
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
@@ -115,7 +115,7 @@ func TestMetricsServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := user{t: t, bin: bin}
-	host := u.must("", "get", "endpoints", "kubernetes", "-o", "jsonpath={.subsets[0].addresses[0].ip}")
+	host := u.must("", "get", "endpointslices", "kubernetes", "-o", "jsonpath={.endpoints[0].addresses[0]}")
 	manifest := strings.NewReplacer("HOST", host, "PORT", u.start(host)).Replace(objects)
 	u.must(manifest, "apply", "-f", "-")
 	t.Cleanup(func() { u.must(manifest, "delete", "-f", "-") })
