@@ -53,7 +53,8 @@ func Check(p *apiextensionsv1.JSONSchemaProps, path *field.Path) field.ErrorList
 	if expressions > mostExpressions {
 		return append(errs, field.Forbidden(path, fmt.Sprintf("must not have more than %d expressions in x-kubernetes-validations, has %d", mostExpressions, expressions)))
 	}
-	unsound := structural.Check(p, path, checkDefault)
+	defaults := defaultsCheck{budget: celconfig.RuntimeCELCostBudget}
+	unsound := structural.Check(p, path, defaults.check)
 	if errs = append(errs, unsound...); len(unsound) > 0 {
 		return errs
 	}
@@ -65,11 +66,19 @@ func Check(p *apiextensionsv1.JSONSchemaProps, path *field.Path) field.ErrorList
 	return append(append(errs, c.errors...), c.total(path)...)
 }
 
-// checkDefault asks the rules of s about its default: they see it as one that stood there before, too.
-func checkDefault(s *structural.Schema, root bool, path *field.Path, value any) field.ErrorList {
+// defaultsCheck asks rules about the defaults of one schema. One object could have all of them, so they share what one object may
+// cost: else a schema of many defaults would keep the server busy many times as long as any object.
+type defaultsCheck struct{ budget int64 }
+
+// check asks the rules of s about its default: they see it as one that stood there before, too.
+func (c *defaultsCheck) check(s *structural.Schema, root bool, path *field.Path, value any) field.ErrorList {
+	if c.budget < 0 { // which has been said
+		return nil
+	}
 	n := compileNode(newEnvironments(storedRules()), s, root)
-	e := evaluation{budget: celconfig.RuntimeCELCostBudget, which: every}
+	e := evaluation{budget: c.budget, which: every}
 	e.value(n, path, value, correlate(n, value), false)
+	c.budget = e.budget
 	return e.errors
 }
 

@@ -3,7 +3,9 @@ package rules
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -62,7 +64,6 @@ func TestMostExpressions(t *testing.T) {
 	}
 }
 
-// FuzzCheck: whatever a schema says, it is judged without a panic, and what is accepted compiles.
 // TestTimeIsOver: rules that take long for what they cost end with their time, and the object is refused.
 func TestTimeIsOver(t *testing.T) {
 	t.Parallel()
@@ -88,6 +89,38 @@ func TestTimeIsOver(t *testing.T) {
 	}
 }
 
+// TestDefaultsShareABudget: what judges the defaults of a schema costs no more than what judges an object, however many there are.
+func TestDefaultsShareABudget(t *testing.T) {
+	t.Parallel()
+	list := make([]string, 30)
+	raw, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(defaults int) field.ErrorList {
+		p := &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
+		for i := range defaults {
+			p.Properties[fmt.Sprintf("p%03d", i)] = apiextensionsv1.JSONSchemaProps{Type: "array", MaxItems: new(int64(30)), Default: &apiextensionsv1.JSON{Raw: raw},
+				Items:        &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: new(int64(1))}},
+				XValidations: apiextensionsv1.ValidationRules{{Rule: "self.all(x, self.all(y, x == y))"}}}
+		}
+		return structural.Check(p, nil, (&defaultsCheck{budget: 50_000}).check)
+	}
+	if errs := with(2); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	over := 0
+	for _, err := range with(100) {
+		if strings.Contains(err.Detail, "running out of cost budget") {
+			over++
+		}
+	}
+	if over != 1 {
+		t.Errorf("it is said %d times that the budget is spent", over)
+	}
+}
+
+// FuzzCheck: whatever a schema says, it is judged without a panic, and what is accepted compiles.
 func FuzzCheck(f *testing.F) {
 	f.Add([]byte(`{"type": "object", "properties": {"a": {"type": "string", "default": "b", "maxLength": 3, "x-kubernetes-validations": [{"rule": "self == oldSelf", "fieldPath": ".a", "messageExpression": "'a' + self"}]}}}`))
 	f.Add([]byte(`{"type": "object", "properties": {"l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object", "required": ["k"], "properties": {"k": {"type": "string"}}}}}}`))
