@@ -8,15 +8,10 @@ import (
 	"os"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"bonsai/api/resources"
 	"bonsai/api/scheme"
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/admission/defaulttolerationseconds"
@@ -26,8 +21,6 @@ import (
 	"bonsai/pkg/apiserver/assemble"
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/fieldmanager"
-	"bonsai/pkg/apiserver/registry"
-	"bonsai/pkg/apiserver/storage/follow"
 )
 
 // aliceAndAdmin: alice may do everything with config maps, admin everything.
@@ -43,14 +36,6 @@ func (aliceAndAdmin) Authorize(_ context.Context, a authz.Attributes) (authz.Dec
 // withPolicies has the plug-ins of policies, after those that can be seen in what they change.
 func withPolicies(t *testing.T, c *assemble.Config) {
 	t.Helper()
-	objects := func(resource string) follow.Resource {
-		i := slices.IndexFunc(c.Rows, func(r resources.Row) bool { return r.Resource == resource })
-		codec := registry.NewCodec(&c.Rows[i])
-		return follow.Resource{Source: c.Storage, Prefix: registry.Prefix(&c.Rows[i]), Decode: func(b []byte) (runtime.Object, error) { return codec.Decode(b, 0) }}
-	}
-	late := func(group, resource string) registry.Store {
-		return c.Catalog.Late(schema.GroupResource{Group: group, Resource: resource})
-	}
 	log := slog.New(slog.DiscardHandler)
 	var err error
 	if c.Parts.Fields, err = fieldmanager.New(fieldmanager.Config{Scheme: scheme.New(), Log: log}); err != nil {
@@ -58,12 +43,12 @@ func withPolicies(t *testing.T, c *assemble.Config) {
 	}
 	c.Parts.Authorizer = aliceAndAdmin{}
 	rules := policies.New(policies.Config{
-		Mutating: objects("mutatingadmissionpolicies"), MutatingBindings: objects("mutatingadmissionpolicybindings"),
-		Validating: objects("validatingadmissionpolicies"), ValidatingBindings: objects("validatingadmissionpolicybindings"),
-		Matcher: match.New(match.Config{Catalog: c.Catalog, Namespaces: late("", "namespaces"), Authorizer: c.Parts.Authorizer, Log: log}),
+		Mutating: objects(c, "mutatingadmissionpolicies"), MutatingBindings: objects(c, "mutatingadmissionpolicybindings"),
+		Validating: objects(c, "validatingadmissionpolicies"), ValidatingBindings: objects(c, "validatingadmissionpolicybindings"),
+		Matcher: match.New(match.Config{Catalog: c.Catalog, Namespaces: late(c, "", "namespaces"), Authorizer: c.Parts.Authorizer, Log: log}),
 		Stores:  c.Catalog.Late, Merger: c.Parts.Fields, Log: log,
 	})
-	c.Parts.Admission = admission.NewChain(priority.New(late("scheduling.k8s.io", "priorityclasses")),
+	c.Parts.Admission = admission.NewChain(priority.New(late(c, "scheduling.k8s.io", "priorityclasses")),
 		defaulttolerationseconds.New(defaulttolerationseconds.Default, defaulttolerationseconds.Default), rules.Mutating(), rules.Validating())
 	c.Parts.Runs = rules.Runs()
 }

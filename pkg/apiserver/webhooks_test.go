@@ -20,10 +20,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"bonsai/api/resources"
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/admission/defaulttolerationseconds"
 	"bonsai/pkg/apiserver/admission/match"
@@ -38,7 +36,6 @@ import (
 	"bonsai/pkg/apiserver/registry/kubeletproxy"
 	"bonsai/pkg/apiserver/registry/scale"
 	"bonsai/pkg/apiserver/serviceresolver"
-	"bonsai/pkg/apiserver/storage/follow"
 	"bonsai/pkg/apiserver/webhook"
 	"bonsai/pkg/apiserver/webhook/webhooktest"
 )
@@ -46,20 +43,12 @@ import (
 // withWebhooks has the plug-ins that call webhooks, after those that can be seen in what webhooks are told.
 func withWebhooks(t *testing.T, c *assemble.Config) {
 	t.Helper()
-	objects := func(resource string) follow.Resource {
-		i := slices.IndexFunc(c.Rows, func(r resources.Row) bool { return r.Resource == resource })
-		codec := registry.NewCodec(&c.Rows[i])
-		return follow.Resource{Source: c.Storage, Prefix: registry.Prefix(&c.Rows[i]), Decode: func(b []byte) (runtime.Object, error) { return codec.Decode(b, 0) }}
-	}
-	late := func(group, resource string) registry.Store {
-		return c.Catalog.Late(schema.GroupResource{Group: group, Resource: resource})
-	}
-	client := webhook.New(serviceresolver.New(late("", "services"), late("discovery.k8s.io", "endpointslices")))
+	client := webhook.New(serviceresolver.New(late(c, "", "services"), late(c, "discovery.k8s.io", "endpointslices")))
 	hooks := webhooks.New(webhooks.Config{
-		Mutating: objects("mutatingwebhookconfigurations"), Validating: objects("validatingwebhookconfigurations"), Client: client, Log: slog.New(slog.DiscardHandler),
-		Matcher: match.New(match.Config{Catalog: c.Catalog, Namespaces: late("", "namespaces"), Authorizer: c.Parts.Authorizer, Log: slog.New(slog.DiscardHandler)}),
+		Mutating: objects(c, "mutatingwebhookconfigurations"), Validating: objects(c, "validatingwebhookconfigurations"), Client: client, Log: slog.New(slog.DiscardHandler),
+		Matcher: match.New(match.Config{Catalog: c.Catalog, Namespaces: late(c, "", "namespaces"), Authorizer: c.Parts.Authorizer, Log: slog.New(slog.DiscardHandler)}),
 	})
-	c.Parts.Admission = admission.NewChain(taintnodesbycondition.New(), priority.New(late("scheduling.k8s.io", "priorityclasses")),
+	c.Parts.Admission = admission.NewChain(taintnodesbycondition.New(), priority.New(late(c, "scheduling.k8s.io", "priorityclasses")),
 		defaulttolerationseconds.New(defaulttolerationseconds.Default, defaulttolerationseconds.Default), hooks.Mutating(), hooks.Validating())
 	c.Parts.Runs = append(hooks.Runs(), client.Run)
 }
