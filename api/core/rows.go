@@ -15,7 +15,6 @@ func Rows(eventTTL time.Duration, now func() time.Time) []resources.Row {
 	event.TTL = eventTTL
 	return []resources.Row{
 		bindingRow(),
-		componentStatusRow(),
 		configMapRow(),
 		endpointsRow(),
 		event,

@@ -21,7 +21,6 @@ import (
 	"bonsai/pkg/apiserver"
 	"bonsai/pkg/apiserver/assemble"
 	"bonsai/pkg/apiserver/catalog"
-	"bonsai/pkg/apiserver/registry/componentstatus"
 	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/apiserver/storage/etcd"
 	"bonsai/pkg/apiserver/storage/watchcache"
@@ -36,11 +35,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	}
 	defer listener.Close()
 	facts := &storage.FactsTable{}
-	toEtcd, err := etcdTLS(o)
-	if err != nil {
-		return err
-	}
-	backend, err := etcd.New(ctx, etcd.Config{Endpoints: o.etcdServers, Prefix: o.etcdPrefix, TLS: toEtcd, Facts: facts, Log: log})
+	backend, err := openEtcd(ctx, o, facts, log)
 	if err != nil {
 		return err
 	}
@@ -59,7 +54,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	}
 	counted := daemon.NewMetrics()
 	all := rows.With(rows.Options{Now: time.Now, EventTTL: o.eventTTL, ForbidPrivileged: !o.allowPrivileged})
-	o.parts.Metrics, o.parts.Components = counted, componentstatus.Defaults(o.etcdServers, toEtcd)
+	o.parts.Metrics = counted
 	parts, err := assemble.NewParts(o.parts, served, cache, all, log)
 	if err != nil {
 		return err
@@ -91,30 +86,29 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	return group.Wait()
 }
 
-// etcdTLS is how etcd is connected to; nil: without TLS.
-func etcdTLS(o *options) (*tls.Config, error) {
-	if o.etcdCA == "" && o.etcdCert == "" {
-		return nil, nil
+func openEtcd(ctx context.Context, o *options, facts *storage.FactsTable, log *slog.Logger) (*etcd.Store, error) {
+	cfg := etcd.Config{Endpoints: o.etcdServers, Prefix: o.etcdPrefix, Facts: facts, Log: log}
+	if o.etcdCA != "" || o.etcdCert != "" {
+		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if o.etcdCA != "" {
 		pem, err := os.ReadFile(o.etcdCA)
 		if err != nil {
 			return nil, fmt.Errorf("--etcd-cafile: %w", err)
 		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
+		cfg.TLS.RootCAs = x509.NewCertPool()
+		if !cfg.TLS.RootCAs.AppendCertsFromPEM(pem) {
 			return nil, fmt.Errorf("--etcd-cafile %s has no certificate", o.etcdCA)
 		}
 	}
 	if o.etcdCert != "" {
-		pair, err := tls.LoadX509KeyPair(o.etcdCert, o.etcdKey)
+		c, err := tls.LoadX509KeyPair(o.etcdCert, o.etcdKey)
 		if err != nil {
 			return nil, fmt.Errorf("--etcd-certfile, --etcd-keyfile: %w", err)
 		}
-		c.Certificates = []tls.Certificate{pair}
+		cfg.TLS.Certificates = []tls.Certificate{c}
 	}
-	return c, nil
+	return etcd.New(ctx, cfg)
 }
 
 // serverAddress is where clients reach this server, as far as it knows.

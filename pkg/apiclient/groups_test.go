@@ -37,6 +37,7 @@ func TestResourcesOfKinds(t *testing.T) {
 	of(t, s, core.Secrets(c))
 	of(t, s, core.ServiceAccounts(c))
 	of(t, s, core.PersistentVolumeClaims(c))
+	of(t, s, core.PersistentVolumes(c))
 	of(t, s, core.ReplicationControllers(c))
 	of(t, s, core.ResourceQuotas(c))
 	of(t, s, apps.ReplicaSets(c))

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/mount-utils"
 
 	"bonsai/api/core"
 	"bonsai/api/podspec"
@@ -37,9 +38,12 @@ import (
 	"bonsai/pkg/kubelet/status"
 	"bonsai/pkg/kubelet/syncloop"
 	"bonsai/pkg/kubelet/volume"
+	"bonsai/pkg/kubelet/volume/claims"
 	"bonsai/pkg/kubelet/volume/emptydir"
 	"bonsai/pkg/kubelet/volume/hostpath"
 	"bonsai/pkg/kubelet/volume/image"
+	"bonsai/pkg/kubelet/volume/local"
+	"bonsai/pkg/kubelet/volume/nfs"
 	"bonsai/pkg/kubelet/volume/projected"
 )
 
@@ -113,20 +117,21 @@ func (k *Kubelet) composeVolumes() error {
 	sources, err := volumeSources(projected.Config{Objects: k.objects, Tokens: k.cfg.Client, Field: env.Field, Now: time.Now, Log: k.cfg.Log,
 		Resource: func(pod *corev1.Pod, container string, sel *corev1.ResourceFieldSelector) (string, error) {
 			return env.ResourceOf(pod, container, sel, k.node.Allocatable())
-		}})
+		}}, mount.New(""))
 	if err != nil {
 		return err
 	}
-	k.volumes, err = volume.New(volume.Config{PodsDir: filepath.Join(k.cfg.RootDir, "pods"), Sources: sources, Log: k.cfg.Log})
+	k.volumes, err = volume.New(volume.Config{PodsDir: filepath.Join(k.cfg.RootDir, "pods"), Sources: sources, Log: k.cfg.Log,
+		Claims: &claims.Resolver{Client: k.cfg.Client, Node: k.node.Object}})
 	if err != nil {
 		return fmt.Errorf("prepare volumes: %w", err)
 	}
 	return nil
 }
 
-// volumeSources is the list of all kinds of volumes.
-func volumeSources(api projected.Config) ([]volume.Source, error) {
-	list := []volume.Source{emptydir.New(), hostpath.New(), image.New()}
+// volumeSources is the list of all kinds of volumes. mounts is the system's mount command.
+func volumeSources(api projected.Config, mounts mount.Interface) ([]volume.Source, error) {
+	list := []volume.Source{emptydir.New(), hostpath.New(), image.New(), local.New(mounts), nfs.New(mounts)}
 	files, err := projected.New(api)
 	for _, s := range files {
 		list = append(list, s)

@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	authv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/mount-utils"
 
 	"bonsai/pkg/kubelet/volume"
 	"bonsai/pkg/kubelet/volume/projected"
@@ -41,7 +43,7 @@ func TestVolumeSources(t *testing.T) {
 		c := volumeContent{}
 		sources, err := volumeSources(projected.Config{Objects: c, Tokens: c, Now: func() time.Time { return time.Unix(0, 0) }, Log: slog.New(slog.DiscardHandler),
 			Field:    func(*corev1.Pod, string) (string, error) { return "f", nil },
-			Resource: func(*corev1.Pod, string, *corev1.ResourceFieldSelector) (string, error) { return "r", nil }})
+			Resource: func(*corev1.Pod, string, *corev1.ResourceFieldSelector) (string, error) { return "r", nil }}, kernelMounts{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +51,11 @@ func TestVolumeSources(t *testing.T) {
 	}
 	field := []corev1.DownwardAPIVolumeFile{{Path: "ns", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}}
 	token := &corev1.ServiceAccountTokenProjection{Path: "token"}
-	examples := map[string][]corev1.VolumeSource{
+	claim := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}
+	pv := func(s corev1.PersistentVolumeSource) *corev1.PersistentVolume {
+		return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: s}}
+	}
+	inline := map[string][]corev1.VolumeSource{
 		"empty-dir": {{EmptyDir: &corev1.EmptyDirVolumeSource{}}, {EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
 		"host-path": {{HostPath: &corev1.HostPathVolumeSource{Path: t.TempDir()}}},
 		"image":     {{Image: &corev1.ImageVolumeSource{Reference: "i"}}},
@@ -57,6 +63,21 @@ func TestVolumeSources(t *testing.T) {
 		"downward-api": {{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: field}}},
 		"projected": {{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 			{ServiceAccountToken: token}, {DownwardAPI: &corev1.DownwardAPIProjection{Items: field}}}}}},
+		"nfs": {{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/x"}}},
+	}
+	claimed := map[string]*corev1.PersistentVolume{
+		"host-path":    pv(corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: t.TempDir()}}),
+		"local-volume": pv(corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: t.TempDir()}}),
+		"nfs":          pv(corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/x"}}),
+	}
+	examples := map[string][]volume.Spec{}
+	for name, list := range inline {
+		for _, v := range list {
+			examples[name] = append(examples[name], volume.Spec{Volume: &corev1.Volume{Name: name, VolumeSource: v}})
+		}
+	}
+	for name, pv := range claimed {
+		examples[name] = append(examples[name], volume.Spec{Volume: &corev1.Volume{Name: name, VolumeSource: claim}, PV: pv})
 	}
 	for i, s := range list() {
 		name := s.Name()
@@ -66,12 +87,22 @@ func TestVolumeSources(t *testing.T) {
 		k := volumetest.Kind{New: func() volume.Source { return list()[i] }}
 		for other, vs := range examples {
 			if other != name {
-				k.Others = append(k.Others, corev1.Volume{Name: other, VolumeSource: vs[0]})
+				k.Others = append(k.Others, vs...)
 			}
 		}
 		for _, v := range examples[name] {
-			k.Volume = corev1.Volume{Name: "v", VolumeSource: v}
+			k.Volume, k.PV = *v.Volume, v.PV
 			t.Run(name, func(t *testing.T) { volumetest.Run(t, k) })
 		}
 	}
+}
+
+// kernelMounts binds directories as the mount command does, and has a tmpfs for every NFS export.
+type kernelMounts struct{ mount.Interface }
+
+func (kernelMounts) Mount(source, target, fstype string, options []string) error {
+	if fstype == "nfs" {
+		return unix.Mount(source, target, "tmpfs", 0, "size=1m")
+	}
+	return unix.Mount(source, target, "", unix.MS_BIND, "")
 }

@@ -52,6 +52,11 @@ func ServiceAccounts(c *apiclient.Client) *apiclient.Resource[*corev1.ServiceAcc
 	return apiclient.NewResource(c, corev1.SchemeGroupVersion, "serviceaccounts", &corev1.ServiceAccount{})
 }
 
+// PersistentVolumes gives access to persistentvolumes.
+func PersistentVolumes(c *apiclient.Client) *apiclient.Resource[*corev1.PersistentVolume] {
+	return apiclient.NewResource(c, corev1.SchemeGroupVersion, "persistentvolumes", &corev1.PersistentVolume{})
+}
+
 // PersistentVolumeClaims gives access to persistentvolumeclaims.
 func PersistentVolumeClaims(c *apiclient.Client) *apiclient.Resource[*corev1.PersistentVolumeClaim] {
 	return apiclient.NewResource(c, corev1.SchemeGroupVersion, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{})

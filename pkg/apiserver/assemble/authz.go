@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/authz/always"
@@ -61,7 +62,8 @@ func newAuthorization(modeNames []string, s *sources, nodeRules []rbacv1.PolicyR
 			modes = append(modes, always.Deny{})
 		case "Node":
 			a.usesNode = true
-			n := node.New(node.Config{Pods: s.of("", "pods"), Rules: nodeRules, Log: log})
+			n := node.New(node.Config{Pods: s.of("", "pods"), Volumes: s.of("", "persistentvolumes"),
+				Attachments: s.of(storagev1.GroupName, "volumeattachments"), Rules: nodeRules, Log: log})
 			a.runs = append(a.runs, n.Run)
 			a.informers[mode] = n
 			modes = append(modes, n)

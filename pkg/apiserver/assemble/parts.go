@@ -21,7 +21,6 @@ import (
 	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/fieldmanager"
 	"bonsai/pkg/apiserver/registry"
-	"bonsai/pkg/apiserver/registry/componentstatus"
 	"bonsai/pkg/apiserver/registry/serviceip"
 	"bonsai/pkg/apiserver/storage/follow"
 	"bonsai/pkg/health"
@@ -39,8 +38,6 @@ type Options struct {
 	ServiceRanges []netip.Prefix
 	NodePorts     net.PortRange
 	Kubelets      Kubelets
-	// Components are those whose health componentstatuses show.
-	Components []componentstatus.Component
 	// Advertise and Port are where pods and other servers reach this one.
 	Advertise netip.Addr
 	Port      int

@@ -69,7 +69,7 @@ func (a *API) writeObject(w http.ResponseWriter, r *http.Request, form accepted,
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
-		return writeBody(w, r, code, typeProtobuf, b, "")
+		return writeBody(w, r, code, typeProtobuf, b)
 	}
 	b, err := json.Marshal(obj)
 	if err != nil {
@@ -90,42 +90,44 @@ func writeJSONBody(w http.ResponseWriter, r *http.Request, a accepted, code int,
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
-		return writeBody(w, r, code, typeYAML, y, "")
+		return writeBody(w, r, code, typeYAML, y)
 	case a.pretty:
 		var out bytes.Buffer
 		if err := json.Indent(&out, b, "", "  "); err != nil {
 			return apierrors.NewInternalError(err)
 		}
-		return writeBody(w, r, code, typeJSON, bytes.TrimSuffix(out.Bytes(), []byte(newline)), "")
+		return writeBody(w, r, code, typeJSON, out.Bytes())
 	}
-	return writeBody(w, r, code, typeJSON, b, newline)
+	return writeBody(w, r, code, typeJSON, b)
 }
 
 func (x *exchange) writeBytes(code int, media string, b []byte) error {
-	return writeBody(x.w, x.r, code, media, b, "")
+	return writeBody(x.w, x.r, code, media, b)
 }
 
-// writeBody sends a whole body and what ends it. b is not changed: it may be a shared encoding.
-func writeBody(w http.ResponseWriter, r *http.Request, code int, media string, b []byte, end string) error {
+// writeBody sends a whole body. b is not changed: it may be a shared encoding.
+func writeBody(w http.ResponseWriter, r *http.Request, code int, media string, b []byte) error {
 	h := w.Header()
 	h["Content-Type"] = []string{media}
 	if len(b) > gzipFrom && acceptsGzip(r) {
 		z := newGzip(w)
 		w.WriteHeader(code)
 		_, err := z.Write(b)
-		_, last := io.WriteString(z, end)
-		return ignoreClient(errors.Join(err, last, z.Close()))
+		return ignoreClient(errors.Join(err, z.Close()))
 	}
-	h["Content-Length"] = []string{strconv.Itoa(len(b) + len(end))}
+	size := len(b)
+	if media == typeJSON {
+		size++ // a newline ends it
+	}
+	h["Content-Length"] = []string{strconv.Itoa(size)}
 	w.WriteHeader(code)
 	_, err := w.Write(b)
-	if end != "" && err == nil {
-		_, err = io.WriteString(w, end)
+	if media == typeJSON && err == nil {
+		_, err = io.WriteString(w, newline)
 	}
 	return ignoreClient(err)
 }
 
-// newline ends compact JSON, and nothing else, as upstream has it.
 const newline = "\n"
 
 // ignoreClient drops the error of a client that went away: there is nobody to tell.

@@ -196,7 +196,6 @@ func kinds() map[string]kind {
 		"PriorityClass.scheduling.k8s.io":               {typed(priorityClass), true},
 		"PodDisruptionBudget.policy":                    {typed(disruptionBudget), true},
 		"CertificateSigningRequest.certificates.k8s.io": {typed(signingRequest), true},
-		"NetworkPolicy.networking.k8s.io":               {typed(networkPolicy), false},
 	}
 }
 

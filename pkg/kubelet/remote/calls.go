@@ -38,6 +38,16 @@ func (a *API) Secret(ctx context.Context, namespace, name string) (*corev1.Secre
 	return core.Secrets(a.api).Get(ctx, namespace, name)
 }
 
+// PersistentVolumeClaim reads a PersistentVolumeClaim.
+func (a *API) PersistentVolumeClaim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
+	return core.PersistentVolumeClaims(a.api).Get(ctx, namespace, name)
+}
+
+// PersistentVolume reads a PersistentVolume.
+func (a *API) PersistentVolume(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
+	return core.PersistentVolumes(a.api).Get(ctx, "", name)
+}
+
 // Node reads a Node.
 func (a *API) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	return a.nodes.Get(ctx, "", name)

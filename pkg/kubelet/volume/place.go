@@ -32,7 +32,7 @@ func (m *Manager) place(uid types.UID, podDir string, s Source, name string) Pla
 }
 
 // takeDown takes down all volumes of a pod: those of its spec, where it is known, and those that are on the disk, which a kubelet before this
-// one may have made. It goes on after an error.
+// one may have made. What a claim stands for is on the disk if anything was made of it. It goes on after an error.
 func (m *Manager) takeDown(ctx context.Context, uid types.UID, podDir string, pod *corev1.Pod) error {
 	var errs []error
 	for _, s := range m.cfg.Sources {
@@ -43,7 +43,7 @@ func (m *Manager) takeDown(ctx context.Context, uid types.UID, podDir string, po
 		if pod != nil {
 			for i := range pod.Spec.Volumes {
 				v := &pod.Spec.Volumes[i]
-				if of := m.source(v); of != nil && of.Name() == s.Name() && fileName(v.Name) {
+				if of := m.source(Spec{Volume: v}); of != nil && of.Name() == s.Name() && fileName(v.Name) {
 					names = append(names, v.Name)
 				}
 			}

@@ -22,8 +22,8 @@ import (
 type Source interface {
 	// Name is the plug-in's name as directories have it, without the prefix kubernetes.io: "empty-dir".
 	Name() string
-	// Supports tells whether a volume of a pod's spec is of this kind. It is of one kind only.
-	Supports(v *corev1.Volume) bool
+	// Supports tells whether a volume is of this kind. It is of one kind only.
+	Supports(s Spec) bool
 	// Prepare gathers what the volume is made of. It may ask others and take its time until ctx ends, as nobody waits for it but this volume; it
 	// leaves the volume's Place alone. The error is shown to the user in the event FailedMount.
 	Prepare(ctx context.Context, r Request) (Publish, error)
@@ -39,9 +39,9 @@ type Publish func() (Mounted, error)
 // Request asks for one volume of a pod.
 type Request struct {
 	Place
+	Spec
+	// Pod is not to be changed.
 	Pod *corev1.Pod
-	// Volume is the one of the pod's spec. It and the pod are not to be changed.
-	Volume *corev1.Volume
 	// Renew asks to replace what is near its end, as a token; otherwise what is still valid is good enough and nobody waits for a new one.
 	Renew bool
 }
@@ -49,7 +49,7 @@ type Request struct {
 // Place is where a volume of a pod is.
 type Place struct {
 	PodUID types.UID
-	// Name is the volume's in the pod.
+	// Name is the volume's (Spec.VolumeName).
 	Name string
 	// Dir is the volume's own directory, <pod>/volumes/kubernetes.io~<source>/<name>, which containers see; Notes that of what the Source
 	// keeps about it, <pod>/plugins/kubernetes.io~<source>/<name>, which they do not. Their parents are there when Publish is called, they
@@ -60,8 +60,27 @@ type Place struct {
 // Mounted is a volume that is ready to be mounted into containers.
 type Mounted struct {
 	HostPath string
-	// ReadOnly volumes are mounted read-only whatever the container asks for: the kubelet owns their content.
+	// ReadOnly volumes are mounted read-only whatever the container asks for: the kubelet owns their content, or the pod asked for it.
 	ReadOnly bool
 	// Image volumes have no HostPath: the runtime mounts the image itself into each container.
 	Image *corev1.ImageVolumeSource
 }
+
+// MountOptioner is a Source that mounts file systems with the options that a PersistentVolume asks for. Others refuse volumes that ask for any.
+type MountOptioner interface {
+	Source
+	TakesMountOptions()
+}
+
+// StepError is an error of a step that is not the usual one, SetUp.
+type StepError struct {
+	// Step is what users are told has failed, in upstream's words: "MountVolume.MountDevice failed".
+	Step string
+	Err  error
+}
+
+// Error implements error.
+func (e *StepError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *StepError) Unwrap() error { return e.Err }

@@ -26,6 +26,8 @@ type Config struct {
 	PodsDir string
 	// Sources are the kinds of volumes, each of a name of its own.
 	Sources []Source
+	// Claims finds what claims stand for.
+	Claims Claims
 	// Period is how often Run looks whether a volume's content is out of date, beside being told; 1 minute by default.
 	Period time.Duration
 	Log    *slog.Logger
@@ -39,6 +41,8 @@ type Manager struct {
 
 	mu   sync.Mutex
 	pods map[types.UID]*podVolumes
+	// users are the pods that use a PersistentVolume, by its name.
+	users map[string]map[types.UID]bool
 }
 
 // podVolumes is what the manager remembers of a pod. mu serializes the work on its files and is never held while the API server is asked.
@@ -49,6 +53,9 @@ type podVolumes struct {
 	// earlier and ends later must not overwrite it.
 	passes    uint64
 	published map[string]published
+	// resolved is what the claims of the pod's volumes stand for, by volume. That does not change while the pod lives, and may not be read any
+	// more: a claim may be gone before the last pod that uses it.
+	resolved map[string]Spec
 
 	// The rest is guarded by Manager.mu. newer is a version of the pod to be mounted next, nil if there is none.
 	newer *corev1.Pod
@@ -69,8 +76,8 @@ var errUnmounted = errors.New("the pod's volumes are removed")
 
 // New checks the configuration and makes the directory of pods.
 func New(cfg Config) (*Manager, error) {
-	if cfg.PodsDir == "" || len(cfg.Sources) == 0 || cfg.Log == nil {
-		return nil, errors.New("volume: PodsDir, Sources and Log are required")
+	if cfg.PodsDir == "" || len(cfg.Sources) == 0 || cfg.Claims == nil || cfg.Log == nil {
+		return nil, errors.New("volume: PodsDir, Sources, Claims and Log are required")
 	}
 	if cfg.Period == 0 {
 		cfg.Period = time.Minute
@@ -83,7 +90,7 @@ func New(cfg Config) (*Manager, error) {
 		return nil, fmt.Errorf("resolve the directory of pods: %w", err)
 	}
 	cfg.PodsDir = real
-	return &Manager{cfg: cfg, stale: make(chan types.UID, 256), pods: map[types.UID]*podVolumes{}}, nil
+	return &Manager{cfg: cfg, stale: make(chan types.UID, 256), pods: map[types.UID]*podVolumes{}, users: map[string]map[types.UID]bool{}}, nil
 }
 
 // PodDir is the pod's own directory. UIDs come from the API or from static pods: one that is no plain name is refused.
@@ -112,7 +119,7 @@ func (m *Manager) mount(ctx context.Context, p *podVolumes, pod *corev1.Pod, ren
 	}
 	p.mu.Lock()
 	p.passes++
-	w := &pass{podVolumes: p, number: p.passes, pod: pod, dir: dir, renew: renew}
+	w := &pass{podVolumes: p, number: p.passes, pod: pod, dir: dir, renew: renew, places: map[string]string{}}
 	p.mu.Unlock()
 	if err := w.change(func() error { return os.MkdirAll(filepath.Join(dir, volumes), 0o750) }); err != nil {
 		return nil, fmt.Errorf("make the pod's directory: %w", err)
@@ -123,7 +130,7 @@ func (m *Manager) mount(ctx context.Context, p *podVolumes, pod *corev1.Pod, ren
 		v := &pod.Spec.Volumes[i]
 		got, err := m.one(ctx, w, v)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", v.Name, err))
+			errs = append(errs, err)
 			continue
 		}
 		mounted[v.Name] = got
@@ -138,6 +145,8 @@ type pass struct {
 	pod    *corev1.Pod
 	dir    string
 	renew  bool
+	// places are the directories of the volumes seen so far, and which volume each is.
+	places map[string]string
 }
 
 // change works on the pod's files, unless they are to be gone.
@@ -152,23 +161,65 @@ func (w *pass) change(f func() error) error {
 
 // one makes one volume.
 func (m *Manager) one(ctx context.Context, w *pass, v *corev1.Volume) (Mounted, error) {
-	if !fileName(v.Name) {
-		return Mounted{}, fmt.Errorf("volume name %q is no file name", v.Name)
+	spec, err := m.spec(ctx, w, v)
+	if err != nil {
+		return Mounted{}, err
 	}
-	s := m.source(v)
+	got, err := m.make(ctx, w, spec)
+	if err != nil {
+		return Mounted{}, failure(spec, err)
+	}
+	got.ReadOnly = got.ReadOnly || spec.ReadOnly
+	return got, nil
+}
+
+// failure tells users of an error.
+func failure(spec Spec, err error) error {
+	step := "MountVolume.SetUp failed"
+	if e, ok := errors.AsType[*StepError](err); ok {
+		step = e.Step
+	}
+	return fmt.Errorf("%s for volume %q : %w", step, spec.VolumeName(), err)
+}
+
+// make makes one volume whose source's part is known.
+func (m *Manager) make(ctx context.Context, w *pass, spec Spec) (Mounted, error) {
+	if !fileName(spec.VolumeName()) {
+		return Mounted{}, fmt.Errorf("volume name %q is no file name", spec.VolumeName())
+	}
+	s := m.source(spec)
 	if s == nil {
-		return Mounted{}, unmatched(v)
+		return Mounted{}, fmt.Errorf("no volume plugin matched volume %q", spec.VolumeName())
 	}
-	at := m.place(w.pod.UID, w.dir, s, v.Name)
-	publish, err := s.Prepare(ctx, Request{Place: at, Pod: w.pod, Volume: v, Renew: w.renew})
+	if _, can := s.(MountOptioner); !can && len(spec.MountOptions()) > 0 {
+		return Mounted{}, &StepError{"MountVolume.MountOptionSupport check failed", errors.New("Mount options are not supported for this volume type")}
+	}
+	at := m.place(w.pod.UID, w.dir, s, spec.VolumeName())
+	if err := w.take(at, spec); err != nil {
+		return Mounted{}, err
+	}
+	publish, err := s.Prepare(ctx, Request{Place: at, Pod: w.pod, Spec: spec, Renew: w.renew})
 	if err != nil {
 		return Mounted{}, err
 	}
 	var got published
-	if err := w.change(func() error { got = w.publish(v.Name, publish); return got.err }); err != nil {
+	if err := w.change(func() error { got = w.publish(spec.Volume.Name, publish); return got.err }); err != nil {
 		return Mounted{}, err
 	}
 	return got.mounted, nil
+}
+
+// take notes whose a place is. Two volumes of a pod may be one PersistentVolume; but that must not have the place of a volume of the pod itself.
+func (w *pass) take(at Place, spec Spec) error {
+	which := "the pod's"
+	if spec.PV != nil {
+		which = "the PersistentVolume"
+	}
+	if other, taken := w.places[at.Dir]; taken && other != which {
+		return fmt.Errorf("another volume of the pod has the directory %s", at.Dir)
+	}
+	w.places[at.Dir] = which
+	return nil
 }
 
 // publish publishes a volume, unless a later pass was faster. The pod's mu is held.
@@ -186,21 +237,13 @@ func (w *pass) publish(name string, f Publish) published {
 }
 
 // source returns the source of a volume's kind, nil if there is none.
-func (m *Manager) source(v *corev1.Volume) Source {
+func (m *Manager) source(spec Spec) Source {
 	for _, s := range m.cfg.Sources {
-		if s.Supports(v) {
+		if s.Supports(spec) {
 			return s
 		}
 	}
 	return nil
-}
-
-// unmatched tells that no source makes volumes of this kind.
-func unmatched(v *corev1.Volume) error {
-	if v.PersistentVolumeClaim != nil {
-		return fmt.Errorf("claim %q: persistent volumes are not mounted by this kubelet", v.PersistentVolumeClaim.ClaimName)
-	}
-	return fmt.Errorf("no volume plugin matched volume %q", v.Name)
 }
 
 // Unmount removes the pod's volumes with their content; its etc-hosts and termination logs stay until Remove. The pod's
@@ -231,6 +274,8 @@ func (m *Manager) Unmount(ctx context.Context, uid types.UID) error {
 			return err
 		}
 	}
+	m.release(uid, p.resolved)
+	p.resolved = nil
 	m.mu.Lock()
 	if m.pods[uid] == p {
 		delete(m.pods, uid)

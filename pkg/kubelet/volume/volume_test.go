@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubelet/volume"
+	"bonsai/pkg/kubelet/volume/claims"
 	"bonsai/pkg/kubelet/volume/emptydir"
 	"bonsai/pkg/kubelet/volume/hostpath"
 	"bonsai/pkg/kubelet/volume/image"
@@ -112,7 +113,7 @@ func newManagerOf(t *testing.T, a *api, objects projected.Objects, tokens projec
 	for _, s := range files {
 		sources = append(sources, s)
 	}
-	m, err := volume.New(volume.Config{PodsDir: filepath.Join(t.TempDir(), "pods"), Sources: sources, Log: slog.New(slog.DiscardHandler)})
+	m, err := volume.New(volume.Config{PodsDir: filepath.Join(t.TempDir(), "pods"), Sources: sources, Claims: &claims.Resolver{}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +262,6 @@ func TestMountErrors(t *testing.T) {
 		`references non-existent config key: zz`:                               cm("cfg", nil, corev1.KeyToPath{Key: "zz", Path: "zz"}),
 		`leaves the volume`:                                                    cm("cfg", nil, corev1.KeyToPath{Key: "k", Path: "../../evil"}),
 		`no volume plugin matched`:                                             vol(corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}}),
-		`claim "c": persistent volumes are not mounted by this kubelet`:        vol(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}),
 		`hostPath type check failed: /dev/null is not a directory`:             vol(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/dev/null", Type: ptr(corev1.HostPathDirectory)}}),
 	} {
 		if _, err := m.Mount(context.Background(), podOf(v)); err == nil || !strings.Contains(err.Error(), want) {

@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"bonsai/api/podspec"
@@ -55,6 +56,8 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		}
 	case "coordination.k8s.io/leases":
 		return lease(a, node)
+	case "storage.k8s.io/csinodes":
+		return csiNode(a, node)
 	}
 	return nil
 }
@@ -248,6 +251,18 @@ func lease(a *admission.Attributes, node string) error {
 	}
 	if name != node {
 		return admission.Forbid(a, "can only access node lease with the same name as the requesting node")
+	}
+	return nil
+}
+
+// csiNode: a node tells of its own storage drivers only.
+func csiNode(a *admission.Attributes, node string) error {
+	name := a.Name
+	if o, ok := a.Object.(*storagev1.CSINode); ok && a.Operation == admission.Create {
+		name = o.Name
+	}
+	if name != node {
+		return admission.Forbid(a, "can only access CSINode with the same name as the requesting node")
 	}
 	return nil
 }

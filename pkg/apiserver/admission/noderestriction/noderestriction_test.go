@@ -8,6 +8,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,6 +87,9 @@ func TestValidate(t *testing.T) {
 	lease := func(name string) *coordinationv1.Lease {
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
+	csi := func(name string) *storagev1.CSINode {
+		return &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
 	own := func(uid string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n1", Controller: ptr.To(true)}}
@@ -158,6 +162,9 @@ func TestValidate(t *testing.T) {
 		"an unbound token":       {create, "serviceaccounts/token", "sa", tokenFor(""), nil, "not bound to a pod"},
 		"its lease":              {create, "leases", "", lease("n1"), nil, ""},
 		"another's lease":        {create, "leases", "", lease("n2"), nil, `leases.coordination.k8s.io "n2" is forbidden: can only access node lease with the same name as the requesting node`},
+		"its drivers":            {create, "csinodes", "", csi("n1"), nil, ""},
+		"another's drivers":      {create, "csinodes", "", csi("n2"), nil, `csinodes.storage.k8s.io "n2" is forbidden: can only access CSINode with the same name as the requesting node`},
+		"change another's":       {update, "csinodes", "n2", csi("n2"), csi("n2"), "can only access CSINode with the same name as the requesting node"},
 		"a config map":           {create, "configmaps", "", &corev1.ConfigMap{}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,6 +174,9 @@ func TestValidate(t *testing.T) {
 				Namespace: "ns", Object: c.now, OldObject: c.old, User: &request.User{Name: "system:node:n1", Groups: []string{request.GroupNodes}}}
 			if name == "leases" {
 				a.Resource, a.Namespace = coordinationv1.SchemeGroupVersion.WithResource("leases"), corev1.NamespaceNodeLease
+			}
+			if name == "csinodes" {
+				a.Resource, a.Namespace = storagev1.SchemeGroupVersion.WithResource("csinodes"), ""
 			}
 			err := plug.Validator.Validate(context.Background(), a)
 			if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {

@@ -28,13 +28,25 @@ func needsOf(p *corev1.Pod) []object {
 	return list
 }
 
-// graph knows which node needs which objects, from the pods bound to it. It is the follow.Handler of pods.
+// graph knows which node needs which objects, from the pods bound to it, the volumes that their claims are bound to, and the volumes attached to it. It
+// is the follow.Handler of pods; volumes and attachments are those of the others.
 type graph struct {
 	mu    sync.RWMutex
 	pods  map[string]pod // by key
 	nodes map[string]map[object]int
-	// changed is closed and replaced when a pod comes to a node.
+	// volumes are the PersistentVolumes that name a claim, by name; secrets says which volumes name a secret.
+	volumes map[string]boundVolume
+	secrets map[object]map[string]bool
+	// attachments are the nodes that VolumeAttachments are about, by name.
+	attachments map[string]string
+	// changed is closed and replaced when a pod comes to a node, and when a volume gets a claim or is to be attached.
 	changed chan struct{}
+}
+
+// boundVolume is what the graph keeps of a PersistentVolume.
+type boundVolume struct {
+	claim   object
+	secrets []object
 }
 
 // pod is what the graph keeps of one.
@@ -44,7 +56,8 @@ type pod struct {
 }
 
 func newGraph() *graph {
-	return &graph{pods: map[string]pod{}, nodes: map[string]map[object]int{}, changed: make(chan struct{})}
+	return &graph{pods: map[string]pod{}, nodes: map[string]map[object]int{}, volumes: map[string]boundVolume{}, secrets: map[object]map[string]bool{},
+		attachments: map[string]string{}, changed: make(chan struct{})}
 }
 
 // Put implements follow.Handler.
@@ -55,6 +68,16 @@ func (g *graph) Put(key string, obj runtime.Object) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.putPodLocked(key, p)
+}
+
+// tellLocked wakes those who wait for news.
+func (g *graph) tellLocked() {
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+func (g *graph) putPodLocked(key string, p *corev1.Pod) {
 	n := pod{node: p.Spec.NodeName, needs: needsOf(p)}
 	if old, known := g.pods[key]; known && old.node == n.node && slices.Equal(old.needs, n.needs) {
 		return // most changes are of the status
@@ -72,8 +95,7 @@ func (g *graph) Put(key string, obj runtime.Object) {
 	for _, o := range n.needs {
 		m[o]++
 	}
-	close(g.changed)
-	g.changed = make(chan struct{})
+	g.tellLocked()
 }
 
 // Delete implements follow.Handler.
@@ -100,9 +122,25 @@ func (g *graph) removeLocked(key string) {
 	}
 }
 
-// needs tells whether a pod on node needs o; changed is closed when it is worth asking again.
+// needs tells whether a pod on node needs o, itself or for a volume that it claims, or o attaches a volume to node; changed is closed when it is worth asking again.
 func (g *graph) needs(node string, o object) (yes bool, changed <-chan struct{}) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	return g.nodes[node][o] > 0, g.changed
+	need := g.nodes[node]
+	switch o.resource {
+	case "volumeattachments":
+		return g.attachments[o.name] == node, g.changed
+	case "persistentvolumes":
+		v, bound := g.volumes[o.name]
+		return bound && need[v.claim] > 0, g.changed
+	}
+	if need[o] > 0 {
+		return true, g.changed
+	}
+	for name := range g.secrets[o] {
+		if need[g.volumes[name].claim] > 0 {
+			return true, g.changed
+		}
+	}
+	return false, g.changed
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -21,8 +22,8 @@ import (
 
 // Config is what an Authorizer needs.
 type Config struct {
-	// Pods is where pods are.
-	Pods follow.Resource
+	// Pods is where pods are, Volumes where PersistentVolumes, Attachments where VolumeAttachments.
+	Pods, Volumes, Attachments follow.Resource
 	// Rules are what any node may do where no rule of this package is stricter: those of the ClusterRole system:node.
 	Rules []rbacv1.PolicyRule
 	Log   *slog.Logger
@@ -30,9 +31,9 @@ type Config struct {
 
 // Authorizer is the mode Node. It never denies, it has no opinion on what it does not allow.
 type Authorizer struct {
-	rules    []rbacv1.PolicyRule
-	graph    *graph
-	follower *follow.Follower
+	rules     []rbacv1.PolicyRule
+	graph     *graph
+	followers []*follow.Follower
 }
 
 var _ authz.Authorizer = (*Authorizer)(nil)
@@ -40,15 +41,29 @@ var _ authz.Authorizer = (*Authorizer)(nil)
 // New returns an Authorizer that knows no pod yet; Run tells it of them.
 func New(cfg Config) *Authorizer {
 	g := newGraph()
-	return &Authorizer{rules: cfg.Rules, graph: g, follower: follow.New(cfg.Pods, g, cfg.Log)}
+	return &Authorizer{rules: cfg.Rules, graph: g, followers: []*follow.Follower{follow.New(cfg.Pods, g, cfg.Log),
+		follow.New(cfg.Volumes, volumes{g}, cfg.Log), follow.New(cfg.Attachments, attachments{g}, cfg.Log)}}
 }
 
 // Run keeps the graph of pods and what they need fresh until ctx ends.
-func (a *Authorizer) Run(ctx context.Context) error { return a.follower.Run(ctx) }
+func (a *Authorizer) Run(ctx context.Context) error {
+	var all errgroup.Group
+	for _, f := range a.followers {
+		all.Go(func() error { return f.Run(ctx) })
+	}
+	return all.Wait()
+}
 
-// HasSynced tells whether the graph has all pods that there were when Run started. Before that nodes are refused what only a
+// HasSynced tells whether the graph has all objects that there were when Run started. Before that nodes are refused what only a
 // pod on them gives a right to.
-func (a *Authorizer) HasSynced() bool { return a.follower.HasSynced() }
+func (a *Authorizer) HasSynced() bool {
+	for _, f := range a.followers {
+		if !f.HasSynced() {
+			return false
+		}
+	}
+	return true
+}
 
 // nameOf returns the node's name if the user is a node.
 func nameOf(u *request.User) (name string, isNode bool) {

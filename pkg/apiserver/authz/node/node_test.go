@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/apiserver/authz"
@@ -59,7 +60,9 @@ func (o *opened) Stop() {}
 // start runs an Authorizer until the test ends, and returns what to call for it to know all pods.
 func start(t *testing.T, rules ...rbacv1.PolicyRule) (a *Authorizer, sync func()) {
 	may := make(chan struct{})
-	a = New(Config{Pods: follow.Resource{Source: pods{may}}, Log: slog.New(slog.DiscardHandler), Rules: rules})
+	none := make(chan struct{})
+	close(none)
+	a = New(Config{Pods: follow.Resource{Source: pods{may}}, Volumes: follow.Resource{Source: pods{none}}, Attachments: follow.Resource{Source: pods{none}}, Log: slog.New(slog.DiscardHandler), Rules: rules})
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { done <- a.Run(ctx) }()
@@ -71,7 +74,9 @@ func start(t *testing.T, rules ...rbacv1.PolicyRule) (a *Authorizer, sync func()
 	})
 	return a, func() {
 		close(may)
-		<-a.follower.Synced()
+		for _, f := range a.followers {
+			<-f.Synced()
+		}
 	}
 }
 
@@ -119,6 +124,28 @@ func TestAuthorize(t *testing.T) {
 		i.APIGroup = "coordination.k8s.io"
 		return i
 	}
+	attachment := func(name string) request.Info {
+		i := res("get", "volumeattachments", "", "", name)
+		i.APIGroup = "storage.k8s.io"
+		return i
+	}
+	bound := func(name, claim, secret string) *corev1.PersistentVolume {
+		return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{
+			ClaimRef: &corev1.ObjectReference{Namespace: "ns", Name: claim},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				NodeStageSecretRef: &corev1.SecretReference{Namespace: "csi", Name: secret}}}}}
+	}
+	v := volumes{a.graph}
+	v.Put("/registry/persistentvolumes/pv", bound("pv", "claim", "stage"))
+	v.Put("/registry/persistentvolumes/other", bound("other", "x", "other"))
+	v.Put("/registry/persistentvolumes/free", &corev1.PersistentVolume{})
+	v.Put("/registry/persistentvolumes/released", bound("released", "claim", "other"))
+	v.Put("/registry/persistentvolumes/released", &corev1.PersistentVolume{})
+	attached := func(name, node string) {
+		attachments{a.graph}.Put("/registry/volumeattachments/"+name, &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{NodeName: node}})
+	}
+	attached("va", "n1")
+	attached("vb", "n2")
 	selecting := func(selector string) request.Info {
 		i := res("list", "pods", "", "", "")
 		i.FieldSelector = selector
@@ -156,6 +183,15 @@ func TestAuthorize(t *testing.T) {
 		"a claim's growth":           {res("patch", "persistentvolumeclaims", "status", "ns", "claim"), true, ""},
 		"another claim's growth":     {res("patch", "persistentvolumeclaims", "status", "ns", "x"), false, unrelated},
 		"read a claim's growth":      {res("get", "persistentvolumeclaims", "status", "ns", "claim"), false, "can only update or patch the status of this type"},
+		"its pod's volume":           {res("get", "persistentvolumes", "", "", "pv"), true, ""},
+		"another's volume":           {res("get", "persistentvolumes", "", "", "other"), false, unrelated},
+		"a volume without a claim":   {res("get", "persistentvolumes", "", "", "free"), false, unrelated},
+		"a volume given back":        {res("get", "persistentvolumes", "", "", "released"), false, unrelated},
+		"all volumes":                {res("list", "persistentvolumes", "", "", ""), false, "can only get individual resources of this type"},
+		"its volume's secret":        {res("get", "secrets", "", "csi", "stage"), true, ""},
+		"another volume's secret":    {res("get", "secrets", "", "csi", "other"), false, unrelated},
+		"an attachment to it":        {attachment("va"), true, ""},
+		"another's attachment":       {attachment("vb"), false, unrelated},
 		"services, as the role says": {res("list", "services", "", "", ""), true, ""},
 		"what no role says":          {res("delete", "nodes", "", "", "n1"), false, ""},
 	} {

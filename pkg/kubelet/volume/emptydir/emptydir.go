@@ -29,7 +29,7 @@ func New() Source { return Source{} }
 func (Source) Name() string { return name }
 
 // Supports implements volume.Source.
-func (Source) Supports(v *corev1.Volume) bool { return v.EmptyDir != nil }
+func (Source) Supports(s volume.Spec) bool { return s.Volume.EmptyDir != nil }
 
 // Path is where the emptyDir called volumeName of a pod is, whose own directory is podDir (volume.Manager.PodDir).
 func Path(podDir, volumeName string) string { return volume.Dir(podDir, name, volumeName) }

@@ -4,6 +4,7 @@ package hostpath
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -25,14 +26,26 @@ func New() Source { return Source{} }
 func (Source) Name() string { return "host-path" }
 
 // Supports implements volume.Source.
-func (Source) Supports(v *corev1.Volume) bool { return v.HostPath != nil }
+func (Source) Supports(s volume.Spec) bool { return of(s) != nil }
+
+// of is the path that a volume is, nil if it is of another kind.
+func of(s volume.Spec) *corev1.HostPathVolumeSource {
+	if s.PV != nil {
+		return s.PV.Spec.HostPath
+	}
+	return s.Volume.HostPath
+}
 
 // Prepare implements volume.Source.
 func (Source) Prepare(_ context.Context, r volume.Request) (volume.Publish, error) {
-	if err := check(r.Volume.HostPath); err != nil {
+	path := of(r.Spec)
+	if r.Block() {
+		return nil, errors.New("hostPath volumes are files, not devices")
+	}
+	if err := check(path); err != nil {
 		return nil, err
 	}
-	return func() (volume.Mounted, error) { return volume.Mounted{HostPath: r.Volume.HostPath.Path}, nil }, nil
+	return func() (volume.Mounted, error) { return volume.Mounted{HostPath: path.Path}, nil }, nil
 }
 
 // TakeDown implements volume.Source: the path is the node's and stays.

@@ -5,8 +5,6 @@ package image
 import (
 	"context"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"bonsai/pkg/kubelet/volume"
 )
 
@@ -22,7 +20,7 @@ func New() Source { return Source{} }
 func (Source) Name() string { return "image" }
 
 // Supports implements volume.Source.
-func (Source) Supports(v *corev1.Volume) bool { return v.Image != nil }
+func (Source) Supports(s volume.Spec) bool { return s.Volume.Image != nil }
 
 // Prepare implements volume.Source.
 func (Source) Prepare(_ context.Context, r volume.Request) (volume.Publish, error) {

@@ -74,8 +74,8 @@ func New(cfg Config) ([]*Source, error) {
 func (s *Source) Name() string { return s.name }
 
 // Supports implements volume.Source.
-func (s *Source) Supports(v *corev1.Volume) bool {
-	parts, err := s.parts(v)
+func (s *Source) Supports(spec volume.Spec) bool {
+	parts, err := s.parts(spec.Volume)
 	return parts != nil || err != nil
 }
 

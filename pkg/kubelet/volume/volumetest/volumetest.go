@@ -19,11 +19,14 @@ import (
 type Kind struct {
 	// New makes the source as a kubelet does that has just started; what it reads from is the same each time.
 	New func() volume.Source
-	// Volume is one of this kind.
+	// Volume is one of this kind. PV is the one that it claims, nil if it claims none.
 	Volume corev1.Volume
+	PV     *corev1.PersistentVolume
 	// Others are volumes of all other kinds.
-	Others []corev1.Volume
+	Others []volume.Spec
 }
+
+func (k Kind) spec() volume.Spec { return volume.Spec{Volume: &k.Volume, PV: k.PV} }
 
 // Run tests a kind.
 func Run(t *testing.T, k Kind) {
@@ -43,11 +46,12 @@ func (k Kind) request(t *testing.T) volume.Request {
 		if err := os.MkdirAll(parent, 0o750); err != nil {
 			t.Fatal(err)
 		}
-		return filepath.Join(parent, k.Volume.Name)
+		return filepath.Join(parent, k.spec().VolumeName())
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "uid"},
 		Spec: corev1.PodSpec{ServiceAccountName: "sa", SecurityContext: &corev1.PodSecurityContext{FSGroup: new(int64(2000))}, Containers: []corev1.Container{{Name: "c"}}, Volumes: []corev1.Volume{k.Volume}}}
-	r := volume.Request{Place: volume.Place{PodUID: pod.UID, Name: k.Volume.Name, Dir: at("volumes"), Notes: at("plugins")}, Pod: pod, Volume: &pod.Spec.Volumes[0]}
+	r := volume.Request{Place: volume.Place{PodUID: pod.UID, Name: k.spec().VolumeName(), Dir: at("volumes"), Notes: at("plugins")}, Pod: pod,
+		Spec: volume.Spec{Volume: &pod.Spec.Volumes[0], PV: k.PV}}
 	t.Cleanup(func() {
 		if err := volume.RemoveTree(r.Dir); err != nil {
 			t.Error(err)
@@ -75,12 +79,12 @@ func (k Kind) testSupports(t *testing.T) {
 	if n := s.Name(); n == "" || strings.ContainsAny(n, "/\x00") || strings.HasPrefix(n, ".") || n != k.New().Name() {
 		t.Errorf("%q is no name for a directory", n)
 	}
-	if !s.Supports(&k.Volume) {
+	if !s.Supports(k.spec()) {
 		t.Error("the source does not support its kind")
 	}
 	for i := range k.Others {
-		if s.Supports(&k.Others[i]) {
-			t.Errorf("the source takes volume %q for its own", k.Others[i].Name)
+		if s.Supports(k.Others[i]) {
+			t.Errorf("the source takes volume %q for its own", k.Others[i].VolumeName())
 		}
 	}
 }

@@ -1,0 +1,26 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+)
+
+// MountedAt tells whether anything is mounted at dir itself: a file system or a bind mount.
+func MountedAt(dir string) (bool, error) {
+	points, err := mountsBeneath(dir)
+	return slices.Contains(points, dir), err
+}
+
+// RemoveMount unmounts everything at and beneath dir, then removes dir itself, which must be empty then: what is in it is somebody's data.
+func RemoveMount(dir string) error {
+	if err := unmountBeneath(dir); err != nil {
+		return err
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the mount point: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package volume
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Spec is what is to be mounted for a volume of a pod. It is not to be changed.
+type Spec struct {
+	// Volume is the one of the pod's spec.
+	Volume *corev1.Volume
+	// PV is the volume that the claim of Volume is bound to, nil where Volume names no claim.
+	PV *corev1.PersistentVolume
+	// ReadOnly: the pod asks for the volume read-only in all its containers.
+	ReadOnly bool
+}
+
+// VolumeName is what the volume is called on the node and in messages: the PersistentVolume's name, or else the volume's in the pod.
+func (s Spec) VolumeName() string {
+	if s.PV != nil {
+		return s.PV.Name
+	}
+	return s.Volume.Name
+}
+
+// Block tells whether containers get the volume as a device instead of as files.
+func (s Spec) Block() bool {
+	return s.PV != nil && s.PV.Spec.VolumeMode != nil && *s.PV.Spec.VolumeMode == corev1.PersistentVolumeBlock
+}
+
+// MountOptions are what the file system is to be mounted with beside what its kind needs.
+func (s Spec) MountOptions() []string {
+	if s.PV == nil {
+		return nil
+	}
+	return s.PV.Spec.MountOptions
+}
+
+// Claims finds what claims stand for.
+type Claims interface {
+	// Resolve returns the PersistentVolume that a volume's claim is bound to. The pod may use both, and the volume may be used on this node. It
+	// asks the API server. The error is shown to the user as it is.
+	Resolve(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (Spec, error)
+}
+
+// IsClaim tells whether a volume is a claim's, named or made for the pod.
+func IsClaim(v *corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }
