@@ -1,7 +1,10 @@
 package core
 
 import (
+	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -18,7 +21,48 @@ import (
 func validateNode(n *corev1.Node) field.ErrorList {
 	errs := validateTaints(n.Spec.Taints, field.NewPath("metadata", "taints"))
 	errs = append(errs, validateNodeQuantities(n)...)
+	errs = append(errs, validateDeclaredFeatures(n.Status.DeclaredFeatures, field.NewPath("status", "declaredFeatures"))...)
 	return append(errs, validatePodCIDRs(n.Spec.PodCIDRs, field.NewPath("spec", "podCIDRs"))...)
+}
+
+// maxFeatureName is how long the name of a feature may be.
+const maxFeatureName = 253
+
+// validateDeclaredFeatures checks the names of features that the node has: sorted, each once.
+func validateDeclaredFeatures(names []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, name := range names {
+		at := path.Index(i)
+		switch {
+		case len(name) > maxFeatureName:
+			errs = append(errs, field.Invalid(at, name, fmt.Sprintf("invalid feature name %q: must be no more than %d characters", name, maxFeatureName)))
+		case !featureName(name):
+			errs = append(errs, field.Invalid(at, name, fmt.Sprintf("invalid feature name %q: must start with an UpperCamelCase segment, with subsequent segments "+
+				"separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes", name)))
+		}
+		switch {
+		case slices.Contains(names[:i], name):
+			errs = append(errs, field.Duplicate(at, name))
+		case i > 0 && name < names[i-1]:
+			errs = append(errs, field.Invalid(at, name, "list must be sorted alphabetically"))
+		}
+	}
+	return errs
+}
+
+// featureName tells whether s is letters and digits in segments between slashes, the first of which begins with a capital letter.
+func featureName(s string) bool {
+	for i, segment := range strings.Split(s, "/") {
+		if segment == "" || i == 0 && (segment[0] < 'A' || segment[0] > 'Z') {
+			return false
+		}
+		for _, c := range []byte(segment) {
+			if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func validatePodCIDRs(cidrs []string, path *field.Path) field.ErrorList {

@@ -29,7 +29,7 @@ func podRow() resources.Row {
 
 func podSubresources() []resources.Subresource {
 	kind := corev1.SchemeGroupVersion.WithKind
-	ephemeral := podEphemeralStrategy().Strategy()
+	ephemeral, resize := podEphemeralStrategy().Strategy(), podResizeStrategy().Strategy()
 	return []resources.Subresource{
 		resources.Action("attach", kind("PodAttachOptions"), "create", "get"),
 		resources.Action("binding", kind("Binding"), "create"),
@@ -39,6 +39,7 @@ func podSubresources() []resources.Subresource {
 		{Name: "log", Verbs: []string{"get"}},
 		resources.Action("portforward", kind("PodPortForwardOptions"), "create", "get"),
 		resources.Action("proxy", kind("PodProxyOptions"), "create", "delete", "get", "patch", "update"),
+		{Name: "resize", Verbs: []string{"get", "patch", "update"}, Strategy: &resize},
 		resources.Status(podStatusStrategy().Strategy()),
 	}
 }

@@ -57,6 +57,7 @@ func (r containerRules) initContainers(cs []corev1.Container, path *field.Path) 
 			errs = append(errs, validateProbes(c, r.grace(), p)...)
 			continue
 		}
+		errs = append(errs, validateInitResizePolicy(c.ResizePolicy, p.Child("resizePolicy"))...)
 		if c.Lifecycle != nil {
 			errs = append(errs, field.Forbidden(p.Child("lifecycle"), "may not be set for init containers without restartPolicy=Always"))
 		}

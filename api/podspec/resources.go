@@ -180,3 +180,14 @@ func validateResizePolicy(policies []corev1.ContainerResizePolicy, pod corev1.Re
 	}
 	return errs
 }
+
+// validateInitResizePolicy: an init container that ends by itself is never restarted for its new resources.
+func validateInitResizePolicy(policies []corev1.ContainerResizePolicy, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, p := range policies {
+		if p.RestartPolicy == corev1.RestartContainer {
+			errs = append(errs, field.Invalid(path.Index(i).Child("restartPolicy"), p.RestartPolicy, "must not be set to 'RestartContainer' for non-sidecar initContainers"))
+		}
+	}
+	return errs
+}

@@ -22,8 +22,10 @@ import (
 	"bonsai/pkg/apiserver/admission/limitranger"
 	"bonsai/pkg/apiserver/admission/match"
 	"bonsai/pkg/apiserver/admission/namespacelifecycle"
+	"bonsai/pkg/apiserver/admission/nodedeclaredfeatures"
 	"bonsai/pkg/apiserver/admission/noderestriction"
 	"bonsai/pkg/apiserver/admission/paramaccess"
+	"bonsai/pkg/apiserver/admission/podresize"
 	"bonsai/pkg/apiserver/admission/policies"
 	"bonsai/pkg/apiserver/admission/priority"
 	"bonsai/pkg/apiserver/admission/rbacescalation"
@@ -67,6 +69,8 @@ func plugins(store func(group, resource string) registry.Store, hooks *webhooks.
 		certificates.Approval(may),
 		certificates.Signing(may),
 		certificates.SubjectRestriction(),
+		nodedeclaredfeatures.New(store("", "nodes")),
+		podresize.New(store("", "nodes")),
 		rules.Mutating(),
 		hooks.Mutating(),
 		rules.Validating(),

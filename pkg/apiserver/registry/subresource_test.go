@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -51,6 +52,35 @@ func TestEphemeralContainers(t *testing.T) {
 	}
 	if obj, err = write(t, g, "ns", "p", "", func(obj runtime.Object) { obj.(*corev1.Pod).Spec.EphemeralContainers = nil }); err == nil {
 		t.Errorf("taken away through the pod: %v", obj)
+	}
+}
+
+// pods/resize changes resources, which is a new generation of the pod, and nothing else; the pod itself does not change them.
+func TestResize(t *testing.T) {
+	t.Parallel()
+	g := store(t, "pods")
+	cpu := func(q string) corev1.ResourceRequirements {
+		return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(q)}}
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "i", Resources: cpu("1")}}}}
+	if _, err := g.Create(t.Context(), "ns", pod, &metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	resize := func(obj runtime.Object) {
+		p := obj.(*corev1.Pod)
+		p.Labels, p.Status.Phase = map[string]string{"x": "y"}, corev1.PodRunning
+		p.Spec.Containers[0].Image, p.Spec.Containers[0].Resources = "other", cpu("2")
+	}
+	if _, err := write(t, g, "ns", "p", "", resize); !apierrors.IsInvalid(err) {
+		t.Errorf("through the pod: %v", err)
+	}
+	obj, err := write(t, g, "ns", "p", "resize", resize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := obj.(*corev1.Pod); p.Spec.Containers[0].Resources.Requests.Cpu().String() != "2" || p.Generation != 2 ||
+		p.Spec.Containers[0].Image != "i" || len(p.Labels) != 0 || p.Status.Phase != corev1.PodPending {
+		t.Errorf("%+v", p)
 	}
 }
 
