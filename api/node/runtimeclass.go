@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,23 +63,14 @@ func validateScheduling(s *nodev1.Scheduling, path *field.Path) field.ErrorList 
 	errs = append(errs, podspec.ValidateTolerations(s.Tolerations, tolerations)...)
 	seen := map[string]bool{}
 	for i := range s.Tolerations {
-		t := toleration(s.Tolerations[i])
+		t := &s.Tolerations[i]
 		key := fmt.Sprintf("%q %q %q %q %v", t.Key, t.Operator, t.Value, t.Effect, ptr.Deref(t.TolerationSeconds, -1))
 		if seen[key] {
-			errs = append(errs, field.Duplicate(tolerations.Index(i), t))
+			errs = append(errs, field.Duplicate(tolerations.Index(i), validate.GoNames(*t)))
 		}
 		seen[key] = true
 	}
 	return errs
-}
-
-// toleration is one as upstream's messages show it, without the names of JSON.
-type toleration struct {
-	Key               string
-	Operator          corev1.TolerationOperator
-	Value             string
-	Effect            corev1.TaintEffect
-	TolerationSeconds *int64
 }
 
 func validateRuntimeClassUpdate(obj, old *nodev1.RuntimeClass) field.ErrorList {

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -49,6 +50,7 @@ func New() *runtime.Scheme {
 		corev1.AddToScheme,
 		discoveryv1.AddToScheme,
 		eventsv1.AddToScheme,
+		flowcontrolv1.AddToScheme,
 		networkingv1.AddToScheme,
 		nodev1.AddToScheme,
 		policyv1.AddToScheme,

@@ -15,8 +15,6 @@ type feature struct {
 // one takes its line away: a failing spec that no line claims is an error of ours.
 var missing = []feature{
 	{"the group autoscaling", regexp.MustCompile(`raw aggregated discovery endpoint|aggregated discovery interface|resource within each APIGroup`)},
-	// The suite's sample-apiserver is not ready before it has seen FlowSchemas.
-	{"API priority and fairness", regexp.MustCompile(`\] (API priority and fairness|Aggregator) `)},
 	{"resize of running pods", regexp.MustCompile(`\] Pod InPlace Resize`)},
 }
 

@@ -18,6 +18,7 @@ import (
 	"bonsai/api/core"
 	"bonsai/api/discovery"
 	"bonsai/api/events"
+	"bonsai/api/flowcontrol"
 	"bonsai/api/networking"
 	"bonsai/api/node"
 	"bonsai/api/policy"
@@ -60,6 +61,7 @@ func With(o Options) []resources.Row {
 		coordination.Rows(),
 		discovery.Rows(),
 		events.Rows(o.EventTTL),
+		flowcontrol.Rows(),
 		networking.Rows(),
 		node.Rows(),
 		policy.Rows(),

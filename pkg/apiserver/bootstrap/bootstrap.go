@@ -1,7 +1,8 @@
 // Package bootstrap makes what the API server brings along into an empty cluster, and keeps it there: the system
 // namespaces, the default roles and bindings, the two system priority classes, the authentication settings that extension
-// servers read, the default ServiceCIDR, and the Service "kubernetes" with its endpoints. All of it is idempotent; what an administrator took away
-// from an object with the annotation autoupdate=true comes back at the next start.
+// servers read, the default ServiceCIDR, the Service "kubernetes" with its endpoints, and the mandatory and suggested objects of
+// priority and fairness. All of it is idempotent; what an administrator took away from an object with the annotation autoupdate=true
+// comes back at the next start.
 package bootstrap
 
 import (
@@ -58,7 +59,7 @@ func New(cfg Config) *Bootstrap {
 	if cfg.Policy != nil {
 		b.parts = append(b.parts, &Part{Name: PartRoles, make: b.policy})
 	}
-	b.parts = append(b.parts, &Part{Name: PartPriorityClasses, make: b.priorityClasses})
+	b.parts = append(b.parts, &Part{Name: PartPriorityClasses, make: b.priorityClasses}, &Part{Name: PartFairness, make: b.fairness, kept: true})
 	if cfg.Authentication != nil {
 		b.parts = append(b.parts, &Part{Name: PartAuthentication, make: b.authentication, kept: true})
 	}
@@ -74,7 +75,7 @@ const (
 	retryAfter = 200 * time.Millisecond
 )
 
-// Run makes everything, again and again until it succeeds, then looks after the namespaces and the Service until ctx ends.
+// Run makes everything, again and again until it succeeds, then looks after what must not be missing until ctx ends.
 func (b *Bootstrap) Run(ctx context.Context) error {
 	wait := time.Duration(0)
 	for done := false; ; {
@@ -105,7 +106,7 @@ func (b *Bootstrap) Apply(ctx context.Context) error {
 	return b.run(ctx, b.parts)
 }
 
-// keep makes the namespaces and the range of addresses, then what the network needs.
+// keep makes the namespaces and the range of addresses, then the others that are kept.
 func (b *Bootstrap) keep(ctx context.Context) error {
 	return b.run(ctx, slices.DeleteFunc(slices.Clone(b.parts), func(p *Part) bool { return !p.kept }))
 }

@@ -12,6 +12,7 @@ const (
 	PartServiceCIDR     = "start-kubernetes-service-cidr-controller"
 	PartRoles           = "rbac/bootstrap-roles"
 	PartPriorityClasses = "scheduling/bootstrap-system-priority-classes"
+	PartFairness        = "priority-and-fairness-config-producer"
 	PartAuthentication  = "start-cluster-authentication-info-controller"
 )
 
