@@ -52,13 +52,13 @@ type Version struct {
 	// Columns and Cells make the tables of this version, of objects of this version; a nil Cells: the row's do, of stored ones.
 	Columns []metav1.TableColumnDefinition
 	Cells   func(obj runtime.Object, now time.Time) []any
+
+	dynamic bool // what New makes has no Go type
 }
 
-// Dynamic tells that the objects of this version have no Go type. v must be one of Row.ServedVersions.
-func (v *Version) Dynamic() bool {
-	_, ok := v.New().(runtime.Unstructured)
-	return ok
-}
+// Dynamic tells that the objects of this version have no Go type. v must be one of Row.ServedVersions, which asked New: each
+// request asks this, and an object is not made for nothing.
+func (v *Version) Dynamic() bool { return v.dynamic }
 
 // Has tells whether the version has a subresource of the row's.
 func (v *Version) Has(subresource string) bool {
@@ -67,14 +67,15 @@ func (v *Version) Has(subresource string) bool {
 
 // ServedVersions are all versions that clients can ask for, preferred first, each with its New.
 func (r *Row) ServedVersions() []Version {
-	if len(r.Versions) == 0 {
-		return []Version{{Name: r.GVK.Version, New: r.New}}
-	}
 	out := slices.Clone(r.Versions)
+	if len(out) == 0 {
+		out = []Version{{Name: r.GVK.Version}}
+	}
 	for i := range out {
 		if out[i].New == nil {
 			out[i].New = r.New
 		}
+		_, out[i].dynamic = out[i].New().(runtime.Unstructured)
 	}
 	return out
 }
@@ -82,7 +83,7 @@ func (r *Row) ServedVersions() []Version {
 // CheckVersions tells what is wrong with the row's versions.
 func (r *Row) CheckVersions() error {
 	names := map[string]bool{}
-	dynamic := (&Version{New: r.New}).Dynamic()
+	dynamic := r.Dynamic()
 	for _, v := range r.ServedVersions() {
 		if v.Dynamic() != dynamic {
 			return fmt.Errorf("version %s and the stored one are not both of Go types or both of none", v.Name)

@@ -47,6 +47,9 @@ func (s *Server) requestInfo(next http.HandlerFunc) http.HandlerFunc {
 		info := rest.InfoOf(r)
 		info.Served = s.Catalog.Snapshot()
 		info.Stream = s.Aggregated != nil && info.IsResource && httpstream.IsUpgradeRequest(r) && s.Aggregated.Serves(info)
+		if !rest.LongRunning(info) {
+			growStack()
+		}
 		next(w, r.WithContext(request.WithInfo(r.Context(), info)))
 	}
 }
