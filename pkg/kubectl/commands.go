@@ -11,6 +11,7 @@ import (
 	"bonsai/pkg/kubectl/apply"
 	"bonsai/pkg/kubectl/attach"
 	"bonsai/pkg/kubectl/auth"
+	"bonsai/pkg/kubectl/autoscale"
 	"bonsai/pkg/kubectl/certificate"
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/clusterinfo"
@@ -56,7 +57,7 @@ func groups() []group {
 	return []group{
 		{"beginner", "Basic Commands (Beginner):", cmds{create.NewCommand, expose.NewCommand, run.NewCommand, set.NewCommand}},
 		{"intermediate", "Basic Commands (Intermediate):", cmds{explain.NewCommand, get.NewCommand, edit.NewCommand, delete.NewCommand}},
-		{"deploy", "Deploy Commands:", cmds{rollout.NewCommand(describe.Template), scale.NewCommand}},
+		{"deploy", "Deploy Commands:", cmds{rollout.NewCommand(describe.Template), scale.NewCommand, autoscale.NewCommand}},
 		{"management", "Cluster Management Commands:", cmds{certificate.NewCommand, clusterinfo.NewCommand, top.NewCommand, drain.NewCordon, drain.NewUncordon, drain.NewCommand, taint.NewCommand}},
 		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand, proxy.NewCommand, describe.NewCommand, auth.NewCommand, cp.NewCommand, events.NewCommand}},
 		{"advanced", "Advanced Commands:", cmds{wait.NewCommand, diff.NewCommand, apply.NewCommand(edit.Object), patch.NewCommand, replace.NewCommand}},

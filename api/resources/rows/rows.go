@@ -12,6 +12,7 @@ import (
 	"bonsai/api/apps"
 	"bonsai/api/authentication"
 	"bonsai/api/authorization"
+	"bonsai/api/autoscaling"
 	"bonsai/api/batch"
 	"bonsai/api/certificates"
 	"bonsai/api/coordination"
@@ -56,6 +57,7 @@ func With(o Options) []resources.Row {
 		apps.Rows(),
 		authentication.Rows(),
 		authorization.Rows(),
+		autoscaling.Rows(),
 		batch.Rows(),
 		certificates.Rows(o.Now),
 		coordination.Rows(),

@@ -196,6 +196,7 @@ func kinds() map[string]kind {
 		"PriorityClass.scheduling.k8s.io":               {typed(priorityClass), true},
 		"PodDisruptionBudget.policy":                    {typed(disruptionBudget), true},
 		"CertificateSigningRequest.certificates.k8s.io": {typed(signingRequest), true},
+		"HorizontalPodAutoscaler.autoscaling":           {anyAutoscaler, true},
 	}
 }
 

@@ -2,16 +2,19 @@ package describe
 
 import (
 	"bytes"
+	"os"
 	"testing"
 	"text/tabwriter"
 	"time"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
 )
 
 // shown is what write writes, in columns.
@@ -105,6 +108,51 @@ Subject Alternative Names:
   URIs:             spiffe://x/y
   IP Addresses:     10.0.0.1
                     10.0.0.2
+`},
+		"autoscaler": {func(d *describer) error {
+			raw, err := os.ReadFile("testdata/horizontalpodautoscaler.yaml")
+			if err != nil {
+				return err
+			}
+			a := &autoscalingv2.HorizontalPodAutoscaler{}
+			if err := yaml.Unmarshal(raw, a); err != nil {
+				return err
+			}
+			return autoscaler(d, a)
+		}, `Name:                                                                   d1
+Namespace:                                                              default
+Labels:                                                                 <none>
+Annotations:                                                            <none>
+CreationTimestamp:                                                      Sun, 22 Nov 2026 16:32:52 +0000
+Reference:                                                              Deployment/web
+Metrics:                                                                ( current / target )
+  resource memory on pods:                                              10Mi / 100Mi
+  resource cpu on pods  (as a percentage of request):                   30% (10m) / 60%
+  resource cpu of container "c" on pods  (as a percentage of request):  4% (10Mi) / 70%
+  "qps" on pods:                                                        3 / 1k
+  "hits" on Ingress/i (target value):                                   3 / 10
+  "hits" on Ingress/i (target average value):                           4 / 10
+  "q" (target value):                                                   3 / 10
+  "q" (target average value):                                           3 / 10
+Min replicas:                                                           1
+Max replicas:                                                           3
+Behavior:
+  Scale Up:
+    Stabilization Window: 0 seconds
+    Select Policy: Max
+    Policies:
+      - Type: Pods     Value: 1   Period: 60 seconds
+      - Type: Percent  Value: 10  Period: 60 seconds
+  Scale Down:
+    Stabilization Window: 60 seconds
+    Select Policy: Disabled
+    Policies:
+      - Type: Percent  Value: 100  Period: 15 seconds
+Deployment pods:       2 current / 3 desired
+Conditions:
+  Type         Status  Reason  Message
+  ----         ------  ------  -------
+  AbleToScale  True    R       m x
 `},
 		"disruption budget": {func(d *describer) error {
 			return disruptionBudget(d, &policyv1.PodDisruptionBudget{

@@ -54,7 +54,11 @@ func served() map[string][]metav1.APIResource {
 			{Name: "controllerrevisions", SingularName: "controllerrevision", Kind: "ControllerRevision", Namespaced: true, Verbs: verbs},
 			{Name: "daemonsets", SingularName: "daemonset", Kind: "DaemonSet", Namespaced: true, ShortNames: []string{"ds"}, Verbs: verbs},
 			{Name: "deployments", SingularName: "deployment", Kind: "Deployment", Namespaced: true, ShortNames: []string{"deploy"}, Verbs: verbs},
+			{Name: "deployments/scale", Group: "autoscaling", Version: "v1", Kind: "Scale", Namespaced: true, Verbs: metav1.Verbs{"get", "patch", "update"}},
 			{Name: "replicasets", SingularName: "replicaset", Kind: "ReplicaSet", Namespaced: true, ShortNames: []string{"rs"}, Verbs: verbs},
+		},
+		"autoscaling/v2": {
+			{Name: "horizontalpodautoscalers", SingularName: "horizontalpodautoscaler", Kind: "HorizontalPodAutoscaler", Namespaced: true, ShortNames: []string{"hpa"}, Verbs: verbs},
 		},
 		"certificates.k8s.io/v1": {
 			{Name: "certificatesigningrequests", SingularName: "certificatesigningrequest", Kind: "CertificateSigningRequest", ShortNames: []string{"csr"}, Verbs: verbs},
@@ -262,12 +266,15 @@ func (s *Server) discovery(w http.ResponseWriter, r *http.Request) bool {
 		reply(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
 	case "/apis":
 		list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
-		for _, group := range []string{"apps", "batch", "certificates.k8s.io"} {
+		for _, group := range []string{"apps", "autoscaling", "batch", "certificates.k8s.io"} {
 			v := metav1.GroupVersionForDiscovery{GroupVersion: group + "/v1", Version: "v1"}
+			if group == "autoscaling" {
+				v = metav1.GroupVersionForDiscovery{GroupVersion: group + "/v2", Version: "v2"}
+			}
 			list.Groups = append(list.Groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
 		}
 		reply(w, http.StatusOK, list)
-	case "/api/v1", "/apis/apps/v1", "/apis/batch/v1", "/apis/certificates.k8s.io/v1":
+	case "/api/v1", "/apis/apps/v1", "/apis/autoscaling/v2", "/apis/batch/v1", "/apis/certificates.k8s.io/v1":
 		gv := strings.TrimPrefix(strings.TrimPrefix(p, "/apis/"), "/api/")
 		reply(w, http.StatusOK, metav1.APIResourceList{
 			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv, APIResources: served()[gv],

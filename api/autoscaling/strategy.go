@@ -1,0 +1,35 @@
+package autoscaling
+
+import (
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/resources"
+)
+
+// strategy has no generation to move: Kubernetes keeps none for this kind.
+func strategy() resources.Typed[*autoscaler] {
+	return resources.Typed[*autoscaler]{
+		Default: setDefaults,
+		PrepareCreate: func(a *autoscaler) {
+			a.Annotations = withoutV1(a.Annotations)
+			a.Status = autoscalingv2.HorizontalPodAutoscalerStatus{}
+		},
+		PrepareUpdate: func(a, old *autoscaler) {
+			a.Annotations = withoutV1(a.Annotations)
+			a.Status = *old.Status.DeepCopy()
+		},
+		Validate:       func(a *autoscaler) field.ErrorList { return validateAutoscaler(a, nil) },
+		ValidateUpdate: validateAutoscaler,
+	}
+}
+
+func statusStrategy() resources.Typed[*autoscaler] {
+	s := strategy()
+	s.PrepareUpdate = func(a, old *autoscaler) {
+		a.Annotations = withoutV1(a.Annotations)
+		a.Spec = *old.Spec.DeepCopy()
+	}
+	s.ValidateUpdate = func(a, _ *autoscaler) field.ErrorList { return validateStatus(&a.Status) }
+	return s
+}
