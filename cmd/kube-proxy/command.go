@@ -45,5 +45,5 @@ func newCommand() *cobra.Command {
 
 // cleanup removes what a proxy left in the kernel.
 func cleanup(ctx context.Context) error {
-	return errors.Join(nft.Remove(ctx), routes.Remove(ctx))
+	return errors.Join(nft.Remove(ctx), nft.RemovePolicies(ctx), routes.Remove(ctx))
 }

@@ -14,6 +14,7 @@ type options struct {
 	limits     daemon.Limits
 	configFile string
 	cleanup    bool
+	policies   bool
 	flags      configuration
 }
 
@@ -33,6 +34,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&c.NodePortAddresses, "nodeport-addresses", nil, `CIDR ranges of the node's addresses that take NodePort connections, or "primary" (the default).`)
 	fs.StringSliceVar(&c.ServiceCIDRs, "service-cluster-ip-range", nil, "CIDR ranges of cluster IPs; what no service has is refused on the node, and no service gets one as an external address.")
 	fs.BoolVar(&c.NFTables.MasqueradeAll, "masquerade-all", false, "Masquerade all traffic sent to cluster IPs.")
+	fs.BoolVar(&o.policies, "enforce-network-policies", false, "Enforce NetworkPolicies on this node's pods, with nftables. For clusters whose network plug-in does not.")
 	fs.DurationVar(&c.NFTables.SyncPeriod.Duration, "nftables-sync-period", 30*time.Second, "How often the rules are checked without a change.")
 	fs.DurationVar(&c.NFTables.MinSyncPeriod.Duration, "nftables-min-sync-period", 0, "The shortest time between two changes of the rules; 0 chooses one.")
 	o.limits.AddFlags(fs, 10)

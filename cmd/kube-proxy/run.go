@@ -48,9 +48,16 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 		State: state, Backends: backends, Extras: s.extras(h.ok, log), Settle: settle, MinPeriod: s.minSync, Resync: s.resync, Log: log,
 		Begin: h.begin, Done: h.done,
 	}
+	policies, err := s.networkPolicies(ctx, client, state, log)
+	if err != nil {
+		return err
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, follow := range sources(client, state, log) {
 		g.Go(func() error { follow(ctx); return ctx.Err() })
+	}
+	for _, work := range policies {
+		g.Go(func() error { return work(ctx) })
 	}
 	g.Go(func() error { return loop.Run(ctx) })
 	g.Go(func() error { return serveHealth(ctx, s.healthz, h, log) })
@@ -69,7 +76,7 @@ func (s *settings) backends(log *slog.Logger) ([]proxy.Backend, error) {
 		return nil, err
 	}
 	out := []proxy.Backend{four}
-	if slices.ContainsFunc(slices.Concat(s.clusterCIDRs, s.serviceCIDRs), func(p netip.Prefix) bool { return p.Addr().Is6() }) {
+	if s.six() {
 		six, err := nft.Open(true, config, log)
 		if err != nil {
 			return nil, err
@@ -77,6 +84,11 @@ func (s *settings) backends(log *slog.Logger) ([]proxy.Backend, error) {
 		out = append(out, six)
 	}
 	return s.addressed(out), nil
+}
+
+// six tells whether the cluster has addresses of IPv6.
+func (s *settings) six() bool {
+	return slices.ContainsFunc(slices.Concat(s.clusterCIDRs, s.serviceCIDRs), func(p netip.Prefix) bool { return p.Addr().Is6() })
 }
 
 // extras are written after the rules and do not count for health.

@@ -20,7 +20,7 @@ type settings struct {
 	primary                            []netip.Addr // empty: the node object's
 	clusterCIDRs, serviceCIDRs         []netip.Prefix
 	nodePortAddresses                  []netip.Prefix // empty: primary
-	masqueradeAll                      bool
+	masqueradeAll, policies            bool
 	minSync, resync                    time.Duration
 	limits                             daemon.Limits
 }
@@ -49,7 +49,7 @@ func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, erro
 	}
 	s := &settings{
 		kubeconfig: c.ClientConnection.Kubeconfig, healthz: c.HealthzBindAddress, metrics: c.MetricsBindAddress,
-		masqueradeAll: c.NFTables.MasqueradeAll, minSync: c.NFTables.MinSyncPeriod.Duration, resync: c.NFTables.SyncPeriod.Duration, limits: limits,
+		masqueradeAll: c.NFTables.MasqueradeAll, policies: o.policies, minSync: c.NFTables.MinSyncPeriod.Duration, resync: c.NFTables.SyncPeriod.Duration, limits: limits,
 	}
 	if s.minSync == 0 {
 		s.minSync = defaultMinSync

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/client-go/rest"
 
 	"bonsai/pkg/apiclient"
@@ -20,7 +21,9 @@ const served = "!" + corev1.IsHeadlessService + ",!service.kubernetes.io/service
 // newClient returns a client that knows just the kinds the proxy reads.
 func newClient(config *rest.Config) (*apiclient.Client, error) {
 	s, err := apiclient.NewScheme(
-		apiclient.Only(corev1.SchemeGroupVersion, &corev1.Service{}, &corev1.ServiceList{}, &corev1.Node{}, &corev1.NodeList{}),
+		apiclient.Only(corev1.SchemeGroupVersion, &corev1.Service{}, &corev1.ServiceList{}, &corev1.Node{}, &corev1.NodeList{},
+			&corev1.Pod{}, &corev1.PodList{}, &corev1.Namespace{}, &corev1.NamespaceList{}),
+		apiclient.Only(networkingv1.SchemeGroupVersion, &networkingv1.NetworkPolicy{}, &networkingv1.NetworkPolicyList{}),
 		apiclient.Only(discoveryv1.SchemeGroupVersion, &discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{}))
 	if err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func (n *NodeConfig) processes(log *slog.Logger) []process {
 		{name: "kube-proxy", argv: []string{bin("kube-proxy"),
 			"--kubeconfig=" + l.kubeconfig("proxy-"+n.Name),
 			"--hostname-override=" + n.Name, "--cluster-cidr=" + n.Podnet.String(), "--proxy-mode=nftables",
-			"--service-cluster-ip-range=" + n.Service.String(),
+			"--service-cluster-ip-range=" + n.Service.String(), "--enforce-network-policies",
 		}},
 	}
 	for i := range rows {

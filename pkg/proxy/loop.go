@@ -32,64 +32,10 @@ type Loop struct {
 	Log   *slog.Logger
 }
 
-// retryAfter is the pause after a failed round; it doubles up to retryMax. The first is short because most failures pass (another
-// program was writing rules), the last long because a round that goes on failing writes all of its services each time.
-const (
-	retryAfter = 200 * time.Millisecond
-	retryMax   = 30 * time.Second
-)
-
 // Run returns when ctx ends.
 func (l *Loop) Run(ctx context.Context) error {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	var last time.Time
-	backoff := retryAfter
-	arm := func(d time.Duration) { timer.Reset(d) }
-	if l.Resync > 0 {
-		arm(l.Resync)
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-l.State.Changed():
-			arm(max(l.Settle, l.MinPeriod-time.Since(last)))
-			if !sleepUntil(ctx, timer) {
-				return ctx.Err()
-			}
-		case <-timer.C:
-		}
-		select {
-		case <-l.State.Changed(): // joined this round
-		default:
-		}
-		if !l.State.Ready() {
-			continue
-		}
-		last = time.Now()
-		err := l.round(ctx)
-		switch {
-		case err != nil:
-			l.Log.Error("Could not write the rules, trying again", "err", err, "after", backoff)
-			arm(backoff)
-			backoff = min(2*backoff, retryMax)
-		case l.Resync > 0:
-			backoff = retryAfter
-			arm(l.Resync)
-		default:
-			backoff = retryAfter
-		}
-	}
-}
-
-func sleepUntil(ctx context.Context, timer *time.Timer) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+	p := Pace{Settle: l.Settle, MinPeriod: l.MinPeriod, Resync: l.Resync, Log: l.Log}
+	return p.Run(ctx, l.State, l.round)
 }
 
 // round tells every backend, whatever the others say.

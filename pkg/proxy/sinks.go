@@ -11,6 +11,11 @@ type Sink[T any] struct {
 	set, drop func(T)
 }
 
+// NewSink returns a sink that hands on what it takes.
+func NewSink[T any](replace func(all []T), set, drop func(T)) Sink[T] {
+	return Sink[T]{replace, set, drop}
+}
+
 // Replace takes everything there is.
 func (s Sink[T]) Replace(all []T) { s.replace(all) }
 

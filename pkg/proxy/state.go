@@ -75,6 +75,13 @@ func (s *State) Ready() bool {
 	return s.listed["services"] && s.listed["slices"] && s.listed["nodes"]
 }
 
+// PodCIDRs are the node's own ranges of pod addresses, as far as they are known.
+func (s *State) PodCIDRs() []netip.Prefix {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.nodes[s.node].PodCIDRs
+}
+
 // Leaving is set while the node is being deleted.
 func (s *State) Leaving() bool {
 	s.mu.Lock()

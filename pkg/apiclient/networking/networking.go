@@ -7,6 +7,11 @@ import (
 	"bonsai/pkg/apiclient"
 )
 
+// NetworkPolicies gives access to networkpolicies.
+func NetworkPolicies(c *apiclient.Client) *apiclient.Resource[*networkingv1.NetworkPolicy] {
+	return apiclient.NewResource(c, networkingv1.SchemeGroupVersion, "networkpolicies", &networkingv1.NetworkPolicy{})
+}
+
 // ServiceCIDRs gives access to servicecidrs.
 func ServiceCIDRs(c *apiclient.Client) *apiclient.Resource[*networkingv1.ServiceCIDR] {
 	return apiclient.NewResource(c, networkingv1.SchemeGroupVersion, "servicecidrs", &networkingv1.ServiceCIDR{})

@@ -10,6 +10,7 @@ import (
 // Names of the fixed parts of the table; they are upstream's where upstream has the same part.
 const (
 	tableName = "kube-proxy"
+	entrance  = "nat-prerouting" // stands for the whole table
 
 	serviceIPs      = "service-ips"
 	serviceNode     = "service-nodeports"

@@ -1,39 +1,35 @@
 package nft
 
-import (
-	"maps"
-
-	"bonsai/pkg/proxy"
-)
+import "maps"
 
 // books say what the kernel holds, and take back what was planned and could not be written. Every change since the last keep goes
 // through their methods.
-type books struct {
-	// parts is what each service has, and under the zero Name what is always there.
-	parts map[proxy.Name]fragment
-	// owners tells whose an element is. Of two services that claim one, the first keeps it and the other waits.
-	owners  map[element]proxy.Name
-	waiting map[proxy.Name]bool
+type books[K comparable] struct {
+	// parts is what the kernel has, and under the zero K what is always there.
+	parts map[K]fragment
+	// owners tells whose an element is. Of two parts that claim one, the first keeps it and the other waits.
+	owners  map[element]K
+	waiting map[K]bool
 	undo    []func()
 }
 
-func newBooks() *books {
-	return &books{parts: map[proxy.Name]fragment{}, owners: map[element]proxy.Name{}, waiting: map[proxy.Name]bool{}}
+func newBooks[K comparable]() *books[K] {
+	return &books[K]{parts: map[K]fragment{}, owners: map[element]K{}, waiting: map[K]bool{}}
 }
 
 // keep makes the changes final.
-func (b *books) keep() { b.undo = nil }
+func (b *books[K]) keep() { b.undo = nil }
 
 // rollback takes the changes back, the last one first.
-func (b *books) rollback() {
+func (b *books[K]) rollback() {
 	for i := len(b.undo) - 1; i >= 0; i-- {
 		b.undo[i]()
 	}
 	b.undo = nil
 }
 
-// setPart notes a service's part; an empty one is forgotten.
-func (b *books) setPart(name proxy.Name, f fragment) {
+// setPart notes a part; an empty one is forgotten.
+func (b *books[K]) setPart(name K, f fragment) {
 	restore(b, b.parts, name)
 	if f.empty() {
 		delete(b.parts, name)
@@ -42,28 +38,28 @@ func (b *books) setPart(name proxy.Name, f fragment) {
 	}
 }
 
-func (b *books) own(e element, name proxy.Name) {
+func (b *books[K]) own(e element, name K) {
 	restore(b, b.owners, e)
 	b.owners[e] = name
 }
 
-func (b *books) disown(e element) {
+func (b *books[K]) disown(e element) {
 	restore(b, b.owners, e)
 	delete(b.owners, e)
 }
 
-func (b *books) wait(name proxy.Name) {
+func (b *books[K]) wait(name K) {
 	restore(b, b.waiting, name)
 	b.waiting[name] = true
 }
 
-func (b *books) stopWaiting(name proxy.Name) {
+func (b *books[K]) stopWaiting(name K) {
 	restore(b, b.waiting, name)
 	delete(b.waiting, name)
 }
 
 // restore notes how to bring m[key] back.
-func restore[K comparable, V any](b *books, m map[K]V, key K) {
+func restore[B, K comparable, V any](b *books[B], m map[K]V, key K) {
 	old, had := m[key]
 	b.undo = append(b.undo, func() {
 		if had {
@@ -75,7 +71,7 @@ func restore[K comparable, V any](b *books, m map[K]V, key K) {
 }
 
 // with returns the parts and, in their places, the changes.
-func (b *books) with(changes map[proxy.Name]fragment) map[proxy.Name]fragment {
+func (b *books[K]) with(changes map[K]fragment) map[K]fragment {
 	out := maps.Clone(b.parts)
 	maps.Copy(out, changes)
 	return out

@@ -95,7 +95,9 @@ func (d *diff) write() {
 		d.tx.Flush(d.emptySets[name].object(name))
 	}
 	for _, e := range slices.SortedFunc(maps.Keys(d.gone), compareElements) {
-		d.tx.Delete(e.object(d.gone[e]))
+		if _, goes := d.oldSets[e.in]; !goes { // with its set
+			d.tx.Delete(e.object(d.gone[e]))
+		}
 	}
 	for _, name := range sorted(d.emptyChains) {
 		d.tx.Flush(&knftables.Chain{Name: name})

@@ -1,10 +1,13 @@
 package nft
 
 import (
+	"maps"
+	"slices"
+
 	"sigs.k8s.io/knftables"
 )
 
-// fragment is a part of the table: what one service needs, or what is always there. Comparing two fragments gives the commands
+// fragment is a part of a table: what one service needs, or what is always there. Comparing two fragments gives the commands
 // that lead from one to the other.
 type fragment struct {
 	chains   map[string]chain
@@ -41,3 +44,12 @@ func newFragment() fragment {
 }
 
 func (f fragment) empty() bool { return len(f.chains)+len(f.sets)+len(f.elements) == 0 }
+
+func (f fragment) equal(g fragment) bool {
+	return maps.Equal(f.elements, g.elements) && maps.Equal(f.sets, g.sets) && maps.EqualFunc(f.chains, g.chains, chain.equal)
+}
+
+func (c chain) equal(d chain) bool {
+	same := c.base == d.base || c.base != nil && d.base != nil && *c.base == *d.base
+	return same && slices.Equal(c.rules, d.rules)
+}
