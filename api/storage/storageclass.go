@@ -66,6 +66,12 @@ func IsDefault(c *storagev1.StorageClass) bool {
 	return c.Annotations[DefaultAnnotation] == "true" || c.Annotations[BetaDefaultAnnotation] == "true"
 }
 
+// DefaultClass is the name of the class that claims get which name none, "" if there is none.
+func DefaultClass(classes []*storagev1.StorageClass) string {
+	name, _ := defaults.NewestMarked(classes, DefaultAnnotation, BetaDefaultAnnotation)
+	return name
+}
+
 func validateStorageClass(c *storagev1.StorageClass) field.ErrorList {
 	errs := validateProvisioner(c.Provisioner, field.NewPath("provisioner"))
 	errs = append(errs, validateParameters(c.Parameters, false, field.NewPath("parameters"))...)

@@ -27,6 +27,7 @@ import (
 	"bonsai/pkg/controller/namespace"
 	"bonsai/pkg/controller/nodeipam"
 	"bonsai/pkg/controller/nodelifecycle"
+	"bonsai/pkg/controller/persistentvolume"
 	"bonsai/pkg/controller/podgc"
 	"bonsai/pkg/controller/replicaset"
 	"bonsai/pkg/controller/resourcequota"
@@ -50,6 +51,8 @@ type runner interface {
 type entry struct {
 	// name is upstream's name, alias the short one that --controllers accepts too.
 	name, alias string
+	// source is whom the controller's events come from, where upstream says another name; "" is name.
+	source string
 	// account is the service account in kube-system that the controller acts as; "" is the manager's own identity.
 	account string
 	// workers is how many objects are worked on at once where no --concurrent-… flag says so; 0 is 1.
@@ -97,6 +100,9 @@ func entries() []entry {
 		{name: "pod-garbage-collector-controller", alias: "podgc", account: "pod-garbage-collector", build: func(o *options, d controller.Deps) (runner, error) {
 			return podgc.New(d, o.terminatedPodThreshold)
 		}},
+		{name: "persistentvolume-binder-controller", alias: "persistentvolume-binder", source: "persistentvolume-controller", account: "persistent-volume-binder", workers: 5, build: func(o *options, d controller.Deps) (runner, error) {
+			return persistentvolume.New(d, o.binding)
+		}},
 		{name: "service-cidr-controller", alias: "service-cidr", account: "service-cidrs-controller", workers: 5, build: plain(servicecidr.New)},
 		{name: "clusterrole-aggregation-controller", alias: "clusterrole-aggregation", account: "clusterrole-aggregation-controller", workers: 5, build: plain(clusterrole.New)},
 		{name: "resourcequota-controller", alias: "resourcequota", account: "resourcequota-controller", build: func(o *options, d controller.Deps) (runner, error) {
@@ -112,7 +118,7 @@ func elsewhere() []string {
 	return []string{
 		"horizontal-pod-autoscaler-controller",
 		"ttl-controller", "ephemeral-volume-controller",
-		"persistentvolume-binder-controller", "persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
+		"persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
 		"persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller", "legacy-serviceaccount-token-cleaner-controller",
 		"storage-version-migrator-controller", "resourceclaim-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"service-lb-controller", "node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",

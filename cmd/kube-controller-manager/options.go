@@ -14,6 +14,7 @@ import (
 	"bonsai/cmd/internal/profiling"
 	"bonsai/pkg/controller/endpointslicemirroring"
 	"bonsai/pkg/controller/nodelifecycle"
+	"bonsai/pkg/controller/persistentvolume"
 )
 
 // options are the flags, under upstream's names and with upstream's defaults.
@@ -43,6 +44,7 @@ type options struct {
 	maxEndpointsPerSlice           int
 	mirroring                      endpointslicemirroring.Config
 	signing                        signing
+	binding                        persistentvolume.Config
 	workers                        map[string]*int
 }
 
@@ -74,6 +76,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.mirroring.Batch, "mirroring-endpointslice-updates-batch-period", 0, "How long a change of Endpoints waits for more of them before it is mirrored.")
 	fs.DurationVar(&o.quotaPeriod, "resource-quota-sync-period", 5*time.Minute, "How often the usage of every quota is counted again although nothing seems to have changed.")
 	fs.BoolVar(&o.collectGarbage, "enable-garbage-collector", true, "Delete objects whose owners are gone.")
+	fs.DurationVar(&o.binding.Period, "pvclaimbinder-sync-period", 15*time.Second, "How often persistent volume claims that wait are looked at although nothing seems to have changed.")
+	fs.BoolVar(&o.binding.Provisions, "enable-dynamic-provisioning", true, "Call for a volume where a claim finds none and its class has a provisioner.")
 	o.signing.addFlags(fs)
 	o.addNodeFlags(fs)
 	o.addWorkerFlags(fs)
@@ -133,11 +137,11 @@ func accepted() daemon.Accepted {
 			"requestheader-client-ca-file", "requestheader-extra-headers-prefix", "requestheader-group-headers", "requestheader-username-headers", "requestheader-allowed-names",
 			"cluster-name", "cloud-provider",
 			"feature-gates", "cert-dir", "min-resync-period", "kube-api-content-type", "flex-volume-plugin-dir",
-			"horizontal-pod-autoscaler-sync-period", "pvclaimbinder-sync-period", "route-reconciliation-period", "attach-detach-reconcile-sync-period",
+			"horizontal-pod-autoscaler-sync-period", "route-reconciliation-period", "attach-detach-reconcile-sync-period",
 			"concurrent-service-syncs",
 			"namespace-sync-period", "vmodule", "controller-start-interval",
 		},
-		Switches: []string{"configure-cloud-routes", "authentication-tolerate-lookup-failure", "enable-dynamic-provisioning", "permit-port-sharing"},
+		Switches: []string{"configure-cloud-routes", "authentication-tolerate-lookup-failure", "permit-port-sharing"},
 	}
 }
 
@@ -160,6 +164,9 @@ func (o *options) validate() error {
 	}
 	if e := o.evictions; e.Rate < 0 || e.SecondaryRate < 0 || e.Threshold < 0 || e.Threshold > 1 {
 		bad("--node-eviction-rate (%g) and --secondary-node-eviction-rate (%g) must not be negative, --unhealthy-zone-threshold (%g) between 0 and 1", e.Rate, e.SecondaryRate, e.Threshold)
+	}
+	if o.binding.Period <= 0 {
+		bad("--pvclaimbinder-sync-period must be greater than 0, not %s", o.binding.Period)
 	}
 	if o.quotaPeriod <= 0 {
 		bad("--resource-quota-sync-period must be greater than 0, not %s", o.quotaPeriod)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -117,6 +118,6 @@ func (m *manager) build(ctx context.Context, e entry, informers *controller.Info
 	}
 	return e.build(m.o, controller.Deps{
 		Client: client, Informers: informers, Log: m.log.With("controller", e.name), Metrics: m.metrics, Workers: m.o.workersOf(e), Now: time.Now,
-		Events: b.NewRecorder(m.scheme, corev1.EventSource{Component: e.name}),
+		Events: b.NewRecorder(m.scheme, corev1.EventSource{Component: cmp.Or(e.source, e.name)}),
 	})
 }

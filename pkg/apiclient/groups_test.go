@@ -17,6 +17,7 @@ import (
 	"bonsai/pkg/apiclient/events"
 	"bonsai/pkg/apiclient/policy"
 	"bonsai/pkg/apiclient/rbac"
+	"bonsai/pkg/apiclient/storage"
 )
 
 // TestResourcesOfKinds: what a kind is called and where its resource is served fit together.
@@ -50,6 +51,10 @@ func TestResourcesOfKinds(t *testing.T) {
 	of(t, s, events.Events(c))
 	of(t, s, policy.PodDisruptionBudgets(c))
 	of(t, s, rbac.ClusterRoles(c))
+	of(t, s, storage.StorageClasses(c))
+	of(t, s, storage.CSIDrivers(c))
+	of(t, s, storage.VolumeAttachments(c))
+	of(t, s, storage.VolumeAttributesClasses(c))
 	of(t, s, admissionregistration.ValidatingAdmissionPolicies(c))
 }
 

@@ -67,7 +67,8 @@ type Informer[T apiclient.Object] struct {
 	store cache.Indexer
 }
 
-// Names of the indices an informer may carry; only pods have byNode, byEnd and byLabel, and only EndpointSlices byService.
+// Names of the indices an informer may carry; only pods have byNode, byEnd and byLabel, only EndpointSlices byService, and only pods,
+// persistent volumes and claims those of volumes.go.
 const (
 	byNamespace = cache.NamespaceIndex
 	byOwner     = "controller"
@@ -91,6 +92,13 @@ func indexers(item any) cache.Indexers {
 		all[byNode] = func(o any) ([]string, error) { return []string{o.(*corev1.Pod).Spec.NodeName}, nil }
 		all[byEnd] = indexByEnd
 		all[byLabel] = indexByLabel
+		all[byClaim] = indexPodByClaim
+	case *corev1.PersistentVolume:
+		all[byClaim] = indexVolumeByClaim
+		all[byClass] = indexUnclaimedByClass
+	case *corev1.PersistentVolumeClaim:
+		all[byVolume] = indexByVolume
+		all[byClass] = indexUnboundByClass
 	case *discoveryv1.EndpointSlice:
 		all[byService] = func(o any) ([]string, error) {
 			s := o.(*discoveryv1.EndpointSlice)

@@ -113,6 +113,16 @@ func Mismatch(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) strin
 	return ""
 }
 
+// Answers tells whether a volume that names the claim can be the claim's. Its class may be another: who names the claim means it.
+func Answers(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
+	if v.DeletionTimestamp != nil || !Meant(v, c) {
+		return false
+	}
+	of := *c
+	of.Annotations, of.Spec.StorageClassName = nil, ptr.To(core.VolumeClass(v))
+	return Mismatch(v, &of) == ""
+}
+
 // ModesDiffer tells whether one of the two is a block device and the other a file system.
 func ModesDiffer(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
 	return ptr.Deref(v.Spec.VolumeMode, corev1.PersistentVolumeFilesystem) != ptr.Deref(c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)

@@ -119,6 +119,29 @@ func TestBind(t *testing.T) {
 	}
 }
 
+// TestAnswers: the class of a volume that names the claim does not matter, its size does.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	meant := func(v *corev1.PersistentVolume) {
+		v.Spec.ClaimRef, v.Spec.StorageClassName = &corev1.ObjectReference{Namespace: "ns", Name: "c"}, "other"
+	}
+	c := claim(func(*corev1.PersistentVolumeClaim) {})
+	if !Answers(volume(meant), c) {
+		t.Error("a volume of another class that names the claim is not the claim's")
+	}
+	for name, change := range map[string]func(*corev1.PersistentVolume){
+		"too small":      func(v *corev1.PersistentVolume) { v.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("1Mi") },
+		"being deleted":  func(v *corev1.PersistentVolume) { v.DeletionTimestamp = ptr.To(metav1.Now()) },
+		"of another":     func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = "other" },
+		"names no claim": func(v *corev1.PersistentVolume) { v.Spec.ClaimRef = nil },
+		"a block device": func(v *corev1.PersistentVolume) { v.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock) },
+	} {
+		if Answers(volume(func(v *corev1.PersistentVolume) { meant(v); change(v) }), c) {
+			t.Error(name)
+		}
+	}
+}
+
 func TestBetter(t *testing.T) {
 	t.Parallel()
 	small := volume(func(v *corev1.PersistentVolume) {})
