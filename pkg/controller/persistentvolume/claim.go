@@ -18,6 +18,8 @@ type claimView struct {
 	claim *corev1.PersistentVolumeClaim
 	// volume is the one that the claim names, nil if there is none of that name.
 	volume *corev1.PersistentVolume
+	// missed says that another claim had that volume and still names it: it came back, and is that claim's.
+	missed bool
 	// candidates name the claim, or no claim and are of its class; of interest only while the claim names no volume.
 	candidates []*corev1.PersistentVolume
 	// class is the claim's, nil if there is none of that name; fallback is the name of the default class, "" if there is none.
@@ -68,7 +70,7 @@ func (s *claimView) named() step {
 	switch {
 	case v == nil:
 		return s.pending()
-	case v.Spec.ClaimRef == nil:
+	case v.Spec.ClaimRef == nil && !s.missed:
 		if why := volumebinding.Mismatch(v, s.claim); why != "" {
 			return s.pending(s.tell(corev1.EventTypeWarning, "VolumeMismatch", "Cannot bind to requested volume %q: %s", v.Name, why))
 		}

@@ -206,7 +206,7 @@ func (c *Controller) stepOfClaim(ctx context.Context, claim *corev1.PersistentVo
 		if err != nil {
 			return step{}, err
 		}
-		s.volume = v
+		s.volume, s.missed = v, c.missed(name, claim)
 		return stepClaim(s), nil
 	}
 	class := apicore.ClaimClass(claim)
@@ -224,11 +224,11 @@ func (c *Controller) stepOfClaim(ctx context.Context, claim *corev1.PersistentVo
 }
 
 // candidates are the volumes that name the claim or that it may have, as last written. Those are left out that another worker is about
-// to give to another claim.
+// to give to another claim, and those that another claim had.
 func (c *Controller) candidates(claim *corev1.PersistentVolumeClaim, class string) []*corev1.PersistentVolume {
 	var out []*corev1.PersistentVolume
 	for _, cached := range slices.Concat(controller.VolumesNaming(c.volumes.cache, controller.KeyOf(claim)), controller.Unclaimed(c.volumes.cache, class), c.volumes.pending()) {
-		if by, taken := c.chosen[cached.Name]; taken && by != claim.UID {
+		if by, taken := c.chosen[cached.Name]; taken && by != claim.UID || c.missed(cached.Name, claim) {
 			continue
 		}
 		if v, ok := c.volumes.get(controller.KeyOf(cached)); ok {
@@ -236,6 +236,14 @@ func (c *Controller) candidates(claim *corev1.PersistentVolumeClaim, class strin
 		}
 	}
 	return out
+}
+
+// missed tells whether another claim than this one had the volume and still names it.
+func (c *Controller) missed(volume string, by *corev1.PersistentVolumeClaim) bool {
+	return slices.ContainsFunc(controller.ClaimsNaming(c.claims.cache, volume), func(other *corev1.PersistentVolumeClaim) bool {
+		_, had := other.Annotations[volumebinding.BindCompleted]
+		return had && other.UID != by.UID
+	})
 }
 
 // volume returns the volume of that name. One that the cache does not have may be newer than the cache: the server is asked before a

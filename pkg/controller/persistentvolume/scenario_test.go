@@ -257,6 +257,18 @@ func (w *scenario) volume(name, size, class string, change func(*corev1.Persiste
 	}
 }
 
+// available waits until the volume can be had: a claim that comes before is told that there is none.
+func (w *scenario) available(name string) {
+	w.t.Helper()
+	controllertest.Eventually(w.t, name, func() string {
+		v, err := w.volumes.Get(w.t.Context(), "", name)
+		if err != nil || v.Status.Phase != corev1.VolumeAvailable {
+			return fmt.Sprint(v.Status.Phase, err)
+		}
+		return ""
+	})
+}
+
 func (w *scenario) claim(name, size string, class *string, change func(*corev1.PersistentVolumeClaim)) {
 	w.t.Helper()
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
@@ -370,7 +382,11 @@ func steps() []act {
 		{"the released volume is given back", func(w *scenario) { w.patchVolume("v1", `{"spec":{"claimRef":null}}`) }},
 		{"all go", func(w *scenario) { w.remove([]string{"c2"}, []string{"small", "v1", "classy", "again"}) }},
 		{"a volume that names a claim", func(w *scenario) { w.volume("meant", "5Gi", "", meant("c5")) }},
-		{"a claim that another one fits better", func(w *scenario) { w.volume("free", "1Gi", "", nil); w.claim("c6", "1Gi", none, nil) }},
+		{"a claim that another one fits better", func(w *scenario) {
+			w.volume("free", "1Gi", "", nil)
+			w.available("free")
+			w.claim("c6", "1Gi", none, nil)
+		}},
 		{"the claim that is named", func(w *scenario) { w.claim("c5", "1Gi", none, nil) }},
 		{"it goes", func(w *scenario) { w.remove([]string{"c5"}, nil) }},
 		{"a claim that names a volume that is not", func(w *scenario) { w.claim("c7", "1Gi", none, naming("late")) }},
@@ -415,6 +431,7 @@ func steps() []act {
 		{"its claim goes, too", func(w *scenario) { w.remove([]string{"c12"}, nil) }},
 		{"provisioned in vain, as the claim has another", func(w *scenario) {
 			w.volume("v14", "1Gi", "dynamic", nil)
+			w.available("v14")
 			w.claim("c14", "1Gi", ptr.To("dynamic"), nil)
 			controllertest.Eventually(w.t, "c14 bound", func() string {
 				c, err := w.claims.Get(w.t.Context(), ns, "c14")
