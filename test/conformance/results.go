@@ -17,11 +17,11 @@ import (
 
 // result is one run of the suite.
 type result struct {
-	Date           time.Time
-	Commit         string
-	Focus, Kubectl string
-	Wall           time.Duration
-	Specs          []spec
+	Date                   time.Time
+	Commit                 string
+	Focus, Labels, Kubectl string
+	Wall                   time.Duration
+	Specs                  []spec
 }
 
 func (r *result) failed() int {
@@ -98,7 +98,7 @@ func (s settings) record(r *result) error {
 	for _, g := range groups {
 		fmt.Printf("%4d  %s\n", len(g.names), g.heading)
 	}
-	if r.Focus == "" {
+	if r.Focus == "" && r.Labels == conformanceSpecs {
 		for _, name := range built(groups, missing) {
 			fmt.Printf("no spec waits for %s any more: take it out of missing.go\n", name)
 		}
@@ -130,10 +130,14 @@ const (
 
 // scope says which specs ran.
 func (r *result) scope() string {
-	if r.Focus != "" {
-		return "the specs of Kubernetes v1.36.3 marked [Conformance] that match `" + r.Focus + "`"
+	specs := "marked [Conformance]"
+	if r.Labels != conformanceSpecs {
+		specs = "with `" + r.Labels + "`"
 	}
-	return "all specs of Kubernetes v1.36.3 marked [Conformance]"
+	if r.Focus != "" {
+		return "the specs of Kubernetes v1.36.3 " + specs + " that match `" + r.Focus + "`"
+	}
+	return "all specs of Kubernetes v1.36.3 " + specs
 }
 
 // write writes the result file.

@@ -11,7 +11,7 @@ import (
 )
 
 func exampleResult(failing ...string) *result {
-	r := &result{Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Commit: "abc", Kubectl: "ours", Wall: 90 * time.Second}
+	r := &result{Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Commit: "abc", Labels: conformanceSpecs, Kubectl: "ours", Wall: 90 * time.Second}
 	for _, name := range []string{"[sig-node] Pods a", "[sig-node] Pods b", "[sig-apps] Jobs c", "odd name"} {
 		s := spec{Name: name, Passed: !slices.Contains(failing, name)}
 		if !s.Passed {
@@ -145,6 +145,7 @@ func TestSettings(t *testing.T) {
 	}{
 		{[]string{"-module=/m", "-data=/d"}, "/m/RESULTS.md", false},
 		{[]string{"-module=/m", "-data=/d", "-focus=Pods"}, "/d/RESULTS.md", false},
+		{[]string{"-module=/m", "-data=/d", "-labels=Feature: containsAny NetworkPolicy"}, "/d/RESULTS.md", false},
 		{[]string{"-focus=("}, "", true},
 		{[]string{"-kubectl=theirs"}, "", true},
 		{[]string{"-procs=0"}, "", true},

@@ -16,7 +16,9 @@ type settings struct {
 	// data holds what is built once (bin, images), the cluster's data and the runs' logs.
 	data string
 	// focus is a regular expression on spec names; "" runs all, and only such a run is recorded in results.
-	focus   string
+	focus string
+	// labels is ginkgo's label filter for what runs; only a run of conformanceSpecs is recorded in results.
+	labels  string
 	results string
 	// upstream drives the sig-cli specs with Kubernetes' own kubectl instead of ours.
 	upstream bool
@@ -27,6 +29,9 @@ type settings struct {
 	keep bool
 }
 
+// conformanceSpecs is the label of the specs that a conformant cluster passes.
+const conformanceSpecs = "Conformance"
+
 func parseSettings(args []string) (settings, error) {
 	var s settings
 	var kubectl string
@@ -35,7 +40,8 @@ func parseSettings(args []string) (settings, error) {
 	f.StringVar(&s.product, "product", "bin", "directory of the binaries under test")
 	f.StringVar(&s.data, "data", "/var/lib/bonsai-conformance", "directory for what is built once, the cluster and the logs")
 	f.StringVar(&s.results, "results", "", "result file (default: RESULTS.md of the module for a full run, of the data directory for a focused one)")
-	f.StringVar(&s.focus, "focus", "", "regular expression: run only conformance specs whose name matches")
+	f.StringVar(&s.focus, "focus", "", "regular expression: run only specs whose name matches")
+	f.StringVar(&s.labels, "labels", conformanceSpecs, "ginkgo's label filter: run the specs that it selects, for example 'Feature: containsAny NetworkPolicy'")
 	f.StringVar(&kubectl, "kubectl", "ours", "whose kubectl the sig-cli specs drive: ours or upstream")
 	f.IntVar(&s.procs, "procs", 4, "processes for the parallel specs")
 	f.DurationVar(&s.timeout, "timeout", 3*time.Hour, "longest time of the parallel and of the serial part")
@@ -61,7 +67,7 @@ func (s settings) complete(kubectl string) (settings, error) {
 	}
 	if s.results == "" {
 		s.results = filepath.Join(s.module, "RESULTS.md")
-		if s.focus != "" {
+		if s.focus != "" || s.labels != conformanceSpecs {
 			s.results = filepath.Join(s.data, "RESULTS.md")
 		}
 	}

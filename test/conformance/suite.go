@@ -23,14 +23,14 @@ type part struct {
 
 func (s settings) parts() []part {
 	return []part{
-		{"parallel", "Conformance && !Serial", s.procs},
-		{"serial", "Conformance && Serial", 1},
+		{"parallel", "(" + s.labels + ") && !Serial", s.procs},
+		{"serial", "(" + s.labels + ") && Serial", 1},
 	}
 }
 
 // runSuite runs both parts and returns what became of every spec. Failing specs are no error here.
 func (s settings) runSuite(ctx context.Context, c *clusterUnderTest) (*result, error) {
-	r := &result{Date: time.Now().UTC(), Focus: s.focus, Kubectl: "ours", Commit: s.commit(ctx)}
+	r := &result{Date: time.Now().UTC(), Focus: s.focus, Labels: s.labels, Kubectl: "ours", Commit: s.commit(ctx)}
 	if s.upstream {
 		r.Kubectl = "upstream"
 	}
@@ -47,7 +47,7 @@ func (s settings) runSuite(ctx context.Context, c *clusterUnderTest) (*result, e
 	}
 	r.Wall = time.Since(r.Date)
 	if len(r.Specs) == 0 {
-		return nil, fmt.Errorf("no conformance spec matches %q", s.focus)
+		return nil, fmt.Errorf("no spec with %s matches %q", s.labels, s.focus)
 	}
 	return r, nil
 }
