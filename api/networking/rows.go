@@ -6,5 +6,5 @@ import "bonsai/api/resources"
 
 // Rows returns the resources of the group.
 func Rows() []resources.Row {
-	return []resources.Row{ingressRow(), ingressClassRow(), ipAddressRow(), serviceCIDRRow()}
+	return []resources.Row{ingressRow(), ingressClassRow(), ipAddressRow(), networkPolicyRow(), serviceCIDRRow()}
 }

@@ -197,6 +197,7 @@ func kinds() map[string]kind {
 		"PodDisruptionBudget.policy":                    {typed(disruptionBudget), true},
 		"CertificateSigningRequest.certificates.k8s.io": {typed(signingRequest), true},
 		"HorizontalPodAutoscaler.autoscaling":           {anyAutoscaler, true},
+		"NetworkPolicy.networking.k8s.io":               {typed(networkPolicy), false},
 	}
 }
 
