@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"bonsai/pkg/scheduler/plugins/volumebinding"
 )
 
 // apiVersion of the configuration file; its kind is KubeSchedulerConfiguration.
@@ -71,6 +73,8 @@ type pluginArgs struct {
 	} `json:"scoringStrategy"`
 	// InterPodAffinity; nil is 1.
 	HardPodAffinityWeight *int32 `json:"hardPodAffinityWeight"`
+	// VolumeBinding; nil is 600.
+	BindTimeoutSeconds *int64 `json:"bindTimeoutSeconds"`
 	// PodTopologySpread: System (default) or List.
 	DefaultingType string `json:"defaultingType"`
 }
@@ -148,6 +152,13 @@ func (c *configuration) validate() []error {
 			errs = append(errs, fmt.Errorf("profiles[%d].schedulerName: Duplicate value: %q", i, p.SchedulerName))
 		}
 		names[p.SchedulerName] = true
+	}
+	for i, p := range c.Profiles {
+		for j, pc := range p.PluginConfig {
+			if s := pc.Args.BindTimeoutSeconds; pc.Name == volumebinding.Name && s != nil && *s < 0 {
+				errs = append(errs, fmt.Errorf("profiles[%d].pluginConfig[%d].args.bindTimeoutSeconds: Invalid value: %d: invalid BindTimeoutSeconds, should not be a negative value", i, j, *s))
+			}
+		}
 	}
 	if b := c.PodInitialBackoffSeconds; b != nil && *b <= 0 {
 		errs = append(errs, fmt.Errorf("podInitialBackoffSeconds: Invalid value: %d: must be greater than 0", *b))

@@ -12,6 +12,7 @@ import (
 
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins"
+	"bonsai/pkg/scheduler/volumes"
 )
 
 // parse completes options from flags and a configuration file ("" for none).
@@ -98,7 +99,8 @@ func TestProfilesPickPlugins(t *testing.T) {
 		{"one disabled", "{score: {disabled: [{name: ImageLocality}]}}", []string{"NodeResourcesFit"}, []string{"ImageLocality"}, ""},
 		{"only some", `{multiPoint: {disabled: [{name: "*"}], enabled: [{name: PrioritySort}, {name: DefaultBinder}, {name: NodeName}]}}`,
 			[]string{"PrioritySort", "DefaultBinder", "NodeName"}, []string{"NodeResourcesFit"}, ""},
-		{"done elsewhere", "{filter: {enabled: [{name: VolumeBinding}]}}", []string{"NodeResourcesFit"}, []string{"VolumeBinding"}, ""},
+		{"done elsewhere", "{filter: {enabled: [{name: DynamicResources}]}}", []string{"NodeResourcesFit"}, []string{"DynamicResources"}, ""},
+		{"volumes", "{}", []string{"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"}, nil, ""},
 		{"unknown", "{filter: {enabled: [{name: Nonsense}]}}", nil, nil, `"Nonsense" does not exist`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -107,7 +109,7 @@ func TestProfilesPickPlugins(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			list, err := cfg.Profiles[0].enabled(plugins.Config{})
+			list, err := cfg.Profiles[0].enabled(plugins.Config{Volumes: volumes.New(nil)})
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("error %v, want %q", err, c.err)

@@ -3,12 +3,14 @@ package main
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins"
 	"bonsai/pkg/scheduler/plugins/interpodaffinity"
 	"bonsai/pkg/scheduler/plugins/noderesources"
 	"bonsai/pkg/scheduler/plugins/podtopologyspread"
+	"bonsai/pkg/scheduler/plugins/volumebinding"
 )
 
 // available returns every plug-in with the profile's arguments.
@@ -19,6 +21,10 @@ func (p *profile) available(c plugins.Config) []framework.Enabled {
 			c.Strategy = noderesources.Strategy(pc.Args.ScoringStrategy.Type)
 		case interpodaffinity.Name:
 			c.HardPodAffinityWeight = pc.Args.HardPodAffinityWeight
+		case volumebinding.Name:
+			if s := pc.Args.BindTimeoutSeconds; s != nil {
+				c.BindTimeout = new(time.Duration(*s) * time.Second)
+			}
 		case podtopologyspread.Name:
 			if pc.Args.DefaultingType == "List" {
 				c.Workloads = nil
@@ -29,7 +35,7 @@ func (p *profile) available(c plugins.Config) []framework.Enabled {
 }
 
 // elsewhere are upstream's plug-ins whose work is not done here; naming them is no error.
-var elsewhere = [...]string{"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "DynamicResources", "NodeDeclaredFeatures",
+var elsewhere = [...]string{"DynamicResources", "NodeDeclaredFeatures",
 	"GangScheduling", "EBSLimits", "GCEPDLimits", "AzureDiskLimits"}
 
 // enabled picks a profile's plug-ins. Enabling or disabling at a single extension point counts for the whole plug-in, except for

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -33,6 +34,7 @@ import (
 	"bonsai/pkg/scheduler/podstatus"
 	"bonsai/pkg/scheduler/preemption"
 	"bonsai/pkg/scheduler/queue"
+	"bonsai/pkg/scheduler/volumes"
 	"bonsai/pkg/scheduler/write"
 )
 
@@ -105,7 +107,7 @@ func run(ctx context.Context, o *options, cfg *configuration, log *slog.Logger) 
 
 // newClient returns a client for what the scheduler reads and writes.
 func newClient(config *rest.Config) (*apiclient.Client, error) {
-	s, err := apiclient.NewScheme(corev1.AddToScheme, appsv1.AddToScheme, coordinationv1.AddToScheme, policyv1.AddToScheme, eventsv1.AddToScheme)
+	s, err := apiclient.NewScheme(corev1.AddToScheme, appsv1.AddToScheme, coordinationv1.AddToScheme, policyv1.AddToScheme, eventsv1.AddToScheme, storagev1.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +123,7 @@ func extra(o *options, s *scheduler.Scheduler) map[string]http.Handler {
 
 // build puts the scheduler together.
 func build(o *options, cfg *configuration, api *write.Writer, w *world, recorder *event.Recorder, log *slog.Logger) (*scheduler.Scheduler, error) {
-	nominator, statuses := framework.NewNominator(), podstatus.New(api, writers, log)
+	nominator, statuses, claims := framework.NewNominator(), podstatus.New(api, writers, log), volumes.New(api)
 	var q *queue.Queue
 	profiles := map[string]*framework.Profile{}
 	var sort framework.QueueSort
@@ -135,7 +137,7 @@ func build(o *options, cfg *configuration, api *write.Writer, w *world, recorder
 			}
 			q.Ungate(pod)
 		}
-		list, err := p.enabled(plugins.Config{Binder: api, Workloads: w.workloads, Namespaces: w, Preemption: preempt})
+		list, err := p.enabled(plugins.Config{Binder: api, Workloads: w.workloads, Namespaces: w, Preemption: preempt, Volumes: claims, Node: w.node})
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +154,7 @@ func build(o *options, cfg *configuration, api *write.Writer, w *world, recorder
 		MaxUnschedulable: o.maxUnschedulable,
 	})
 	return scheduler.New(scheduler.Config{
-		Statuses: statuses, Recorder: recorder, Profiles: profiles, Cache: cache.New(0), Queue: q, Nominator: nominator,
+		Statuses: statuses, Recorder: recorder, Profiles: profiles, Cache: cache.New(0), Queue: q, Nominator: nominator, Volumes: claims,
 		Decider: decide.NewIncremental(nominator, rand.IntN), Binders: binders, Now: time.Now, Log: log,
 	})
 }

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -18,7 +19,9 @@ import (
 	"bonsai/pkg/apiclient/apps"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/apiclient/policy"
+	"bonsai/pkg/apiclient/storage"
 	"bonsai/pkg/scheduler"
+	"bonsai/pkg/scheduler/volumes"
 	"bonsai/pkg/scheduler/workloads"
 )
 
@@ -32,6 +35,12 @@ type world struct {
 	replicas    *apiclient.Mirror[*appsv1.ReplicaSet]
 	sets        *apiclient.Mirror[*appsv1.StatefulSet]
 	disruptions *apiclient.Mirror[*policyv1.PodDisruptionBudget]
+	claims      *apiclient.Mirror[*corev1.PersistentVolumeClaim]
+	volumes     *apiclient.Mirror[*corev1.PersistentVolume]
+	classes     *apiclient.Mirror[*storagev1.StorageClass]
+	drivers     *apiclient.Mirror[*storagev1.CSIDriver]
+	csiNodes    *apiclient.Mirror[*storagev1.CSINode]
+	capacities  *apiclient.Mirror[*storagev1.CSIStorageCapacity]
 	budgets     *budgets
 	workloads   *workloads.Workloads
 	epoch       atomic.Int64
@@ -48,7 +57,14 @@ func newWorld(c *apiclient.Client, log *slog.Logger) *world {
 		replicas:    apiclient.NewMirror(apps.ReplicaSets(c), all, log),
 		sets:        apiclient.NewMirror(apps.StatefulSets(c), all, log),
 		disruptions: apiclient.NewMirror(policy.PodDisruptionBudgets(c), all, log),
+		claims:      apiclient.NewMirror(core.PersistentVolumeClaims(c), all, log),
+		volumes:     apiclient.NewMirror(core.PersistentVolumes(c), all, log),
+		classes:     apiclient.NewMirror(storage.StorageClasses(c), all, log),
+		drivers:     apiclient.NewMirror(storage.CSIDrivers(c), all, log),
+		csiNodes:    apiclient.NewMirror(storage.CSINodes(c), all, log),
+		capacities:  apiclient.NewMirror(storage.CSIStorageCapacities(c), all, log),
 	}
+	w.claims.Slim, w.volumes.Slim, w.classes.Slim = volumes.SlimClaim, volumes.SlimVolume, volumes.SlimClass
 	w.pods.Slim, w.nodes.Slim = scheduler.SlimPod, scheduler.SlimNode
 	w.namespaces.Slim = func(n *corev1.Namespace) { *n = corev1.Namespace{ObjectMeta: slimMeta(n.ObjectMeta)} }
 	w.services.Slim = func(s *corev1.Service) {
@@ -86,6 +102,14 @@ func (w *world) feed(s *scheduler.Scheduler) {
 		w.epoch.Add(1)
 		s.NamespaceChanged()
 	}
+	w.claims.Changed, w.volumes.Changed, w.classes.Changed = s.ClaimChanged, s.VolumeChanged, s.ClassChanged
+	w.drivers.Changed, w.csiNodes.Changed, w.capacities.Changed = s.DriverChanged, s.CSINodeChanged, s.CapacityChanged
+}
+
+// node returns a node, nil if there is none of that name.
+func (w *world) node(name string) *corev1.Node {
+	n, _ := w.nodes.Get(name)
+	return n
 }
 
 func (w *world) runners() []interface {
@@ -95,7 +119,8 @@ func (w *world) runners() []interface {
 	return []interface {
 		Run(context.Context)
 		Synced() bool
-	}{w.pods, w.nodes, w.namespaces, w.services, w.controllers, w.replicas, w.sets, w.disruptions}
+	}{w.pods, w.nodes, w.namespaces, w.services, w.controllers, w.replicas, w.sets, w.disruptions,
+		w.claims, w.volumes, w.classes, w.drivers, w.csiNodes, w.capacities}
 }
 
 // run follows until ctx ends.

@@ -53,6 +53,8 @@ func TestResourcesOfKinds(t *testing.T) {
 	of(t, s, rbac.ClusterRoles(c))
 	of(t, s, storage.StorageClasses(c))
 	of(t, s, storage.CSIDrivers(c))
+	of(t, s, storage.CSINodes(c))
+	of(t, s, storage.CSIStorageCapacities(c))
 	of(t, s, storage.VolumeAttachments(c))
 	of(t, s, storage.VolumeAttributesClasses(c))
 	of(t, s, admissionregistration.ValidatingAdmissionPolicies(c))

@@ -24,10 +24,18 @@ type binding struct {
 	start, decided time.Time
 	// nominated is where the pod was nominated to before, nil if nowhere.
 	nominated *string
+	// prepared: PreBind is done.
+	prepared bool
 }
 
 // bindTimeout bounds one binding; its outcome is then seen by the watch.
 const bindTimeout = 30 * time.Second
+
+// linger does what must be done before the pod is bound and may take long, for as long as the plug-ins say. It holds no binder.
+func (b *binding) linger(ctx context.Context) *framework.Status {
+	b.prepared = true
+	return b.profile.RunPreBind(ctx, b.state, b.pod.PodInfo, b.node)
+}
 
 // run binds and reports. It ends with ctx, which is the leadership's: what another leader decides must not be overtaken.
 func (b *binding) run(ctx context.Context) {
@@ -58,8 +66,10 @@ func (b *binding) bind(ctx context.Context) *framework.Status {
 	if err := ctx.Err(); err != nil {
 		return framework.AsStatus(err)
 	}
-	if st := b.profile.RunPreBind(ctx, b.state, b.pod.PodInfo, b.node); !st.IsSuccess() {
-		return st
+	if !b.prepared {
+		if st := b.profile.RunPreBind(ctx, b.state, b.pod.PodInfo, b.node); !st.IsSuccess() {
+			return st
+		}
 	}
 	return b.profile.RunBind(ctx, b.state, b.pod.PodInfo, b.node)
 }

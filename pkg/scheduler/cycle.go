@@ -73,10 +73,17 @@ func (s *Scheduler) assume(ctx context.Context, p *framework.Profile, state *fra
 		b.undo(ctx, permit)
 		return
 	}
-	if permit != nil {
-		// A waiting pod may wait for later ones: it must not hold a binder meanwhile.
+	if lingers := p.Lingers(state, pod.PodInfo); permit != nil || lingers {
+		// A waiting pod may wait for later ones, or for volumes: it must not hold a binder meanwhile.
 		s.binding.Go(func() {
-			if st := p.WaitOnPermit(ctx, pod.PodInfo, timeout); !st.IsSuccess() {
+			var st *framework.Status
+			if permit != nil {
+				st = p.WaitOnPermit(ctx, pod.PodInfo, timeout)
+			}
+			if lingers && st.IsSuccess() {
+				st = b.linger(ctx)
+			}
+			if !st.IsSuccess() {
 				b.undo(ctx, st)
 				return
 			}

@@ -27,6 +27,7 @@ import (
 	"bonsai/pkg/scheduler/plugins"
 	"bonsai/pkg/scheduler/podstatus"
 	"bonsai/pkg/scheduler/queue"
+	"bonsai/pkg/scheduler/volumes"
 )
 
 // server stands for the API server: it binds, and shows bound pods to the scheduler as a watch would.
@@ -98,13 +99,14 @@ func (f *server) condition(pod string) *corev1.PodCondition {
 func start(t *testing.T) *server {
 	t.Helper()
 	f := &server{bound: map[string]string{}, conditions: map[string]*corev1.PodCondition{}}
-	p, err := framework.NewProfile("s", plugins.Default(plugins.Config{Binder: f, Workloads: f, Namespaces: f}))
+	known := volumes.New(f)
+	p, err := framework.NewProfile("s", plugins.Default(plugins.Config{Binder: f, Workloads: f, Namespaces: f, Volumes: known, Node: f.node}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	nominator := framework.NewNominator()
 	f.s, err = scheduler.New(scheduler.Config{
-		Statuses: podstatus.New(f, 4, slog.New(slog.DiscardHandler)), Recorder: f, Profiles: map[string]*framework.Profile{"s": p}, Cache: cache.New(0), Nominator: nominator,
+		Statuses: podstatus.New(f, 4, slog.New(slog.DiscardHandler)), Recorder: f, Profiles: map[string]*framework.Profile{"s": p}, Cache: cache.New(0), Nominator: nominator, Volumes: known,
 		Queue:   queue.New(queue.Config{Profile: func(*framework.PodInfo) *framework.Profile { return p }, Less: p.Sort.Less, Now: time.Now}),
 		Decider: decide.NewIncremental(nominator, func(int) int { return 0 }), Binders: 4, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})

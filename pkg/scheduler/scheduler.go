@@ -15,6 +15,7 @@ import (
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/podstatus"
 	"bonsai/pkg/scheduler/queue"
+	"bonsai/pkg/scheduler/volumes"
 )
 
 // Recorder publishes events about pods. It must not block.
@@ -28,7 +29,7 @@ type Decider interface {
 	Decide(p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (decide.Result, error)
 }
 
-// Config is what a Scheduler needs; all fields but Metrics are required.
+// Config is what a Scheduler needs; all fields but Metrics and Volumes are required.
 type Config struct {
 	Statuses  *podstatus.Writer
 	Recorder  Recorder
@@ -37,6 +38,8 @@ type Config struct {
 	Queue     *queue.Queue
 	Nominator *framework.Nominator
 	Decider   Decider
+	// Volumes is told of what volumes depend on; nil: nobody is.
+	Volumes *volumes.Volumes
 	// Binders is how many pods may be in binding at once.
 	Binders int
 	Now     func() time.Time

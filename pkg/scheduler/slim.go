@@ -15,7 +15,8 @@ func SlimPod(pod *corev1.Pod) {
 	spec := &pod.Spec
 	slimContainers(spec.InitContainers)
 	slimContainers(spec.Containers)
-	spec.EphemeralContainers, spec.Volumes, spec.HostAliases, spec.ImagePullSecrets, spec.ReadinessGates = nil, nil, nil, nil, nil
+	spec.Volumes = slimVolumes(spec.Volumes)
+	spec.EphemeralContainers, spec.HostAliases, spec.ImagePullSecrets, spec.ReadinessGates = nil, nil, nil, nil
 	spec.SecurityContext, spec.DNSConfig = nil, nil
 	spec.EnableServiceLinks, spec.AutomountServiceAccountToken, spec.TerminationGracePeriodSeconds = nil, nil, nil
 	var conditions []corev1.PodCondition
@@ -64,6 +65,20 @@ func slimContainers(list []corev1.Container) {
 		}
 		*c = slim
 	}
+}
+
+// slimVolumes keeps claims, and the disks that two pods may not share.
+func slimVolumes(list []corev1.Volume) []corev1.Volume {
+	var out []corev1.Volume
+	for i := range list {
+		switch v := &list[i]; {
+		case v.Ephemeral != nil:
+			out = append(out, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}})
+		case v.PersistentVolumeClaim != nil || v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil || v.ISCSI != nil || v.RBD != nil:
+			out = append(out, *v)
+		}
+	}
+	return out
 }
 
 // SlimNode drops from a fresh node what no decision reads, in place.

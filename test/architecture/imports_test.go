@@ -144,6 +144,7 @@ var shared = map[string]string{
 	"bonsai/pkg/scheduler/framework":       "extension points",
 	"bonsai/pkg/kubectl/write":             "what the verbs that change things share",
 	"bonsai/pkg/scheduler/topology":        "pods counted by topology domain",
+	"bonsai/pkg/scheduler/volumes":         "what claims need and get",
 	"bonsai/pkg/kubectl/printers":          "output formats",
 	"bonsai/pkg/kubectl/cli":               "what every verb stands on: streams, factory, errors",
 	"bonsai/pkg/kubectl/resource":          "the objects a command speaks of",

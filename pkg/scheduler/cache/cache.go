@@ -105,6 +105,20 @@ func (c *Cache) SetNode(obj *corev1.Node) {
 	c.touch(n)
 }
 
+// SetVolumeLimits says how many volumes of which CSI drivers a node takes, which may be there already or come later.
+func (c *Cache) SetVolumeLimits(name string, limits map[string]int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.node(name)
+	if maps.Equal(n.info.VolumeLimits, limits) {
+		c.drop(n)
+		return
+	}
+	n.info.VolumeLimits = limits
+	c.touch(n)
+	c.drop(n)
+}
+
 // RemoveNode forgets a node; pods still on it are kept until they go.
 func (c *Cache) RemoveNode(name string) {
 	c.mu.Lock()
@@ -125,10 +139,10 @@ func (c *Cache) RemoveNode(name string) {
 	c.drop(n)
 }
 
-// drop deletes the entry of a node that has neither object nor pods. With pods it stays: their Remove, and a node that comes back, must
-// find them.
+// drop deletes the entry of a node that has neither object, pods nor limits. With those it stays: their Remove, and a node that comes back,
+// must find them.
 func (c *Cache) drop(n *node) {
-	if n.slot < 0 && len(n.info.Pods) == 0 {
+	if n.slot < 0 && len(n.info.Pods) == 0 && n.info.VolumeLimits == nil {
 		delete(c.nodes, n.name)
 	}
 }

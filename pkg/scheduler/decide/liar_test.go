@@ -10,7 +10,11 @@ import (
 	"bonsai/pkg/scheduler/plugins/nodeports"
 	"bonsai/pkg/scheduler/plugins/noderesources"
 	"bonsai/pkg/scheduler/plugins/nodeunschedulable"
+	"bonsai/pkg/scheduler/plugins/nodevolumelimits"
 	"bonsai/pkg/scheduler/plugins/tainttoleration"
+	"bonsai/pkg/scheduler/plugins/volumebinding"
+	"bonsai/pkg/scheduler/plugins/volumerestrictions"
+	"bonsai/pkg/scheduler/plugins/volumezone"
 )
 
 // Plug-ins that do not say what they read.
@@ -23,6 +27,10 @@ type (
 	forgetfulPorts         struct{ nodeports.Plugin }
 	forgetfulName          struct{ nodename.Plugin }
 	forgetfulImages        struct{ imagelocality.Plugin }
+	forgetfulBinding       struct{ *volumebinding.Plugin }
+	forgetfulZones         struct{ volumezone.Plugin }
+	forgetfulLimits        struct{ nodevolumelimits.Plugin }
+	carefreeRestrictions   struct{ volumerestrictions.Plugin }
 )
 
 func (forgetfulTaints) Reads(*framework.PodInfo, *framework.Key)        {}
@@ -33,6 +41,10 @@ func (forgetfulAffinity) Reads(*framework.PodInfo, *framework.Key)      {}
 func (forgetfulPorts) Reads(*framework.PodInfo, *framework.Key)         {}
 func (forgetfulName) Reads(*framework.PodInfo, *framework.Key)          {}
 func (forgetfulImages) Reads(*framework.PodInfo, *framework.Key)        {}
+func (forgetfulBinding) Reads(*framework.PodInfo, *framework.Key)       {}
+func (forgetfulZones) Reads(*framework.PodInfo, *framework.Key)         {}
+func (forgetfulLimits) Reads(*framework.PodInfo, *framework.Key)        {}
+func (carefreeRestrictions) Concerns(*framework.PodInfo) bool           { return false }
 
 // census is a plug-in that depends on all nodes, though it says that it depends on one.
 type census struct{}
@@ -75,6 +87,11 @@ func (tiers) Filter(state *framework.CycleState, pod *framework.PodInfo, n *fram
 
 func inTier(pod *framework.PodInfo) bool { return pod.Pod.Labels["tier"] == "1" }
 
+// these are plug-ins that need nothing of the history.
+func these(liars ...framework.Plugin) func(*history) []framework.Plugin {
+	return func(*history) []framework.Plugin { return liars }
+}
+
 // instead replaces the plug-ins of the same names, and adds the others.
 func instead(liars ...framework.Plugin) func([]framework.Enabled) []framework.Enabled {
 	return func(list []framework.Enabled) []framework.Enabled {
@@ -97,21 +114,33 @@ func instead(liars ...framework.Plugin) func([]framework.Enabled) []framework.En
 // more pods than it says, gives another answer than the plain way sooner or later.
 func TestTheOracleCatchesLiars(t *testing.T) {
 	t.Parallel()
-	for name, liars := range map[string][]framework.Plugin{
-		"tolerations":      {forgetfulTaints{}, forgetfulUnschedulable{}},
-		"requests":         {forgetfulFit{}, forgetfulBalanced{}},
-		"node affinity":    {forgetfulAffinity{}},
-		"host ports":       {forgetfulPorts{}},
-		"node name":        {forgetfulName{}},
-		"images":           {forgetfulImages{}},
-		"the other nodes":  {census{}},
-		"whom it concerns": {tiers{func(pod *framework.PodInfo) bool { return inTier(pod) && pod.Pod.Labels["app"] == "web" }}},
+	for name, liars := range map[string]func(h *history) []framework.Plugin{
+		"claims": func(h *history) []framework.Plugin {
+			return []framework.Plugin{forgetfulBinding{&volumebinding.Plugin{Volumes: h.storage.known, Node: h.object}}}
+		},
+		"zones of volumes": func(h *history) []framework.Plugin {
+			return []framework.Plugin{forgetfulZones{volumezone.Plugin{Volumes: h.storage.known}}}
+		},
+		"limits of volumes": func(h *history) []framework.Plugin {
+			return []framework.Plugin{forgetfulLimits{nodevolumelimits.Plugin{Volumes: h.storage.known}}}
+		},
+		"claims for one pod": func(h *history) []framework.Plugin {
+			return []framework.Plugin{carefreeRestrictions{volumerestrictions.Plugin{Volumes: h.storage.known}}}
+		},
+		"tolerations":      these(forgetfulTaints{}, forgetfulUnschedulable{}),
+		"requests":         these(forgetfulFit{}, forgetfulBalanced{}),
+		"node affinity":    these(forgetfulAffinity{}),
+		"host ports":       these(forgetfulPorts{}),
+		"node name":        these(forgetfulName{}),
+		"images":           these(forgetfulImages{}),
+		"the other nodes":  these(census{}),
+		"whom it concerns": these(tiers{func(pod *framework.PodInfo) bool { return inTier(pod) && pod.Pod.Labels["app"] == "web" }}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(40) {
 				h := newHistory(seed)
-				if _, err := h.run(h.profile(t, instead(liars...)), 400); err != nil {
+				if _, err := h.run(h.profile(t, instead(liars(h)...)), 400); err != nil {
 					return
 				}
 			}

@@ -31,11 +31,15 @@ type history struct {
 	services map[string]bool
 	epoch    int64
 	nsLabels map[string]labels.Set
+	storage  storage
+	snapshot *framework.Snapshot
 }
 
 func newHistory(seed uint64) *history {
-	return &history{r: rand.New(rand.NewPCG(seed, 1)), cache: cache.New(0), services: map[string]bool{},
+	h := &history{r: rand.New(rand.NewPCG(seed, 1)), cache: cache.New(0), services: map[string]bool{}, snapshot: framework.NewSnapshot(),
 		nsLabels: map[string]labels.Set{"a": {"team": "x"}, "b": {"team": "y"}}}
+	h.addStorage()
+	return h
 }
 
 func (h *history) SelectorFor(pod *corev1.Pod) labels.Selector {
@@ -109,6 +113,12 @@ func (h *history) pod() *corev1.Pod {
 		p.Spec.NodeSelector = map[string]string{"disk": "ssd"}
 	}
 	h.affinity(p, app)
+	for h.chance(25) {
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: h.claim(p.Namespace)}}})
+	}
+	if h.chance(3) {
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: h.one("x", "y")}}})
+	}
 	if h.chance(25) {
 		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{h.constraint(app)}
 		if h.chance(40) {
@@ -199,6 +209,9 @@ func (h *history) affinity(p *corev1.Pod, app string) {
 
 // step changes something.
 func (h *history) step() {
+	if len(h.nodes) > 0 && h.chance(30) {
+		h.stepStorage()
+	}
 	switch k := h.r.IntN(100); {
 	case k < 15 || len(h.nodes) < 3:
 		h.next++
@@ -236,7 +249,7 @@ func (h *history) step() {
 // profile has the default plug-ins, of which change may replace some.
 func (h *history) profile(t *testing.T, change func([]framework.Enabled) []framework.Enabled) *framework.Profile {
 	t.Helper()
-	list := plugins.Default(plugins.Config{Workloads: h, Namespaces: h})
+	list := plugins.Default(plugins.Config{Workloads: h, Namespaces: h, Volumes: h.storage.known, Node: h.object})
 	if change != nil {
 		list = change(list)
 	}
@@ -250,7 +263,9 @@ func (h *history) profile(t *testing.T, change func([]framework.Enabled) []frame
 // tally is how often what happened.
 type tally struct {
 	chosen, refused int
-	slow, inTier    int // decided plainly; of tier 1
+	slow, inTier    int // decided plainly; of tier 1, or such that only the plain way has the answer
+	plainly         int // of which only the plain way has the answer
+	claims          int // chosen with claims
 }
 
 // run makes decisions in both ways, with changes between them, and returns the first difference.
@@ -259,7 +274,7 @@ func (h *history) run(p *framework.Profile, decisions int) (tally, error) {
 	nominator := framework.NewNominator()
 	plain := &Plain{Nominator: nominator, Random: h.r.IntN}
 	fast := NewIncremental(nominator, h.r.IntN)
-	snapshot := framework.NewSnapshot()
+	snapshot := h.snapshot
 	for range decisions {
 		h.step()
 		pod := framework.NewPodInfo(h.pod())
@@ -273,7 +288,10 @@ func (h *history) run(p *framework.Profile, decisions int) (tally, error) {
 			nominator = framework.NewNominator()
 			plain.Nominator, fast.plain.Nominator = nominator, nominator
 		}
-		if inTier(pod) {
+		if h.plainly(pod) {
+			n.plainly++
+			n.inTier++
+		} else if inTier(pod) {
 			n.inTier++
 		}
 		h.cache.Refresh(snapshot)
@@ -305,6 +323,12 @@ func (h *history) run(p *framework.Profile, decisions int) (tally, error) {
 			return n, fmt.Errorf("chose %s, not one of the best %v", got.Node, want.Best)
 		}
 		n.chosen++
+		if len(pod.Claims) > 0 {
+			n.claims++
+		}
+		if err := h.take(p, pod, got.Node); err != nil {
+			return n, err
+		}
 		bound := pod.Pod.DeepCopy()
 		bound.Spec.NodeName = got.Node
 		info := framework.NewPodInfo(bound)
@@ -334,8 +358,11 @@ func TestIncrementalGivesThePlainAnswer(t *testing.T) {
 			if n.chosen < 20 || n.refused < 5 {
 				t.Errorf("the history is too one-sided to mean much: %d pods placed, %d refused", n.chosen, n.refused)
 			}
-			if n.slow > 0 {
-				t.Errorf("%d pods were decided plainly", n.slow)
+			if n.slow != n.plainly {
+				t.Errorf("%d pods were decided plainly, and of %d only that way has the answer", n.slow, n.plainly)
+			}
+			if n.claims < 5 {
+				t.Errorf("only %d pods with claims found a node", n.claims)
 			}
 		})
 	}

@@ -12,6 +12,13 @@ const (
 	// NamespaceEvent and WorkloadEvent are changes of namespaces, and of services, replica sets and replication controllers.
 	NamespaceEvent EventKind = "Namespace"
 	WorkloadEvent  EventKind = "Workload"
+	// Those of what volumes depend on; New is the object, or nil where it does not matter.
+	ClaimEvent    EventKind = "PersistentVolumeClaim"
+	VolumeEvent   EventKind = "PersistentVolume"
+	ClassEvent    EventKind = "StorageClass"
+	CSINodeEvent  EventKind = "CSINode"
+	DriverEvent   EventKind = "CSIDriver"
+	CapacityEvent EventKind = "CSIStorageCapacity"
 )
 
 // Action says what happened, as a set of bits.
@@ -31,8 +38,8 @@ const (
 	Update = UpdateAllocatable | UpdateLabels | UpdateTaints | UpdateRequests | UpdateTolerations | UpdateGates | UpdateOther
 )
 
-// Event is a change of the cluster. Old and New are what changed: *PodInfo for pods, *corev1.Node for nodes, nil where it
-// does not matter.
+// Event is a change of the cluster. Old and New are what changed: *PodInfo for pods, *corev1.Node for nodes, the objects
+// of other kinds, nil where it does not matter.
 type Event struct {
 	Kind     EventKind
 	Action   Action

@@ -86,6 +86,11 @@ type PreBind interface {
 	PreBind(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status
 }
 
+// Lingering PreBind plug-ins may wait for others, for long; a pod for which they do holds no binder meanwhile.
+type Lingering interface {
+	Lingers(state *CycleState, pod *PodInfo) bool
+}
+
 // Bind binds the pod. Skip hands it to the next plug-in.
 type Bind interface {
 	Plugin

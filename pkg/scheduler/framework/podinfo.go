@@ -14,6 +14,9 @@ type PodInfo struct {
 	// Requests is what the pod asks for; NonZero has defaults for containers that ask for no CPU or memory.
 	Requests, NonZero Resource
 	Ports             []HostPort
+	// Claims are the claims that the pod's volumes name, Disks its volumes of which two pods on a node may not have the same.
+	Claims []PodClaim
+	Disks  []*corev1.Volume
 	// Terms are the pod's affinity terms, nil if it has none.
 	Terms *PodTerms
 	// Spread are the topology spread constraints of a pod without a node; those of others are of no interest.
@@ -25,6 +28,7 @@ type PodInfo struct {
 // NewPodInfo computes the facts of pod, which must not change afterwards.
 func NewPodInfo(pod *corev1.Pod) *PodInfo {
 	p := &PodInfo{Pod: pod, Ports: hostPorts(pod)}
+	p.Claims, p.Disks = podVolumes(pod)
 	p.Requests, p.NonZero = requests(pod)
 	p.Terms, p.Err = podTerms(pod)
 	if pod.Spec.NodeName == "" {

@@ -315,6 +315,16 @@ func (p *Profile) RunPreBind(ctx context.Context, state *CycleState, pod *PodInf
 	return nil
 }
 
+// Lingers tells whether RunPreBind may wait for others.
+func (p *Profile) Lingers(state *CycleState, pod *PodInfo) bool {
+	for _, pl := range p.PreBinds {
+		if l, ok := pl.(Lingering); ok && l.Lingers(state, pod) {
+			return true
+		}
+	}
+	return false
+}
+
 // RunBind runs the first plug-in that does not Skip.
 func (p *Profile) RunBind(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status {
 	for _, pl := range p.Binds {

@@ -2,6 +2,10 @@
 package plugins
 
 import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins/defaultbinder"
 	"bonsai/pkg/scheduler/plugins/imagelocality"
@@ -11,10 +15,15 @@ import (
 	"bonsai/pkg/scheduler/plugins/nodeports"
 	"bonsai/pkg/scheduler/plugins/noderesources"
 	"bonsai/pkg/scheduler/plugins/nodeunschedulable"
+	"bonsai/pkg/scheduler/plugins/nodevolumelimits"
 	"bonsai/pkg/scheduler/plugins/podtopologyspread"
 	"bonsai/pkg/scheduler/plugins/prioritysort"
 	"bonsai/pkg/scheduler/plugins/schedulinggates"
 	"bonsai/pkg/scheduler/plugins/tainttoleration"
+	"bonsai/pkg/scheduler/plugins/volumebinding"
+	"bonsai/pkg/scheduler/plugins/volumerestrictions"
+	"bonsai/pkg/scheduler/plugins/volumezone"
+	"bonsai/pkg/scheduler/volumes"
 )
 
 // Config is what plug-ins need of the outside.
@@ -27,6 +36,11 @@ type Config struct {
 	Preemption framework.PostFilter
 	// Strategy says which nodes NodeResourcesFit prefers; "" is LeastAllocated.
 	Strategy noderesources.Strategy
+	// Volumes knows the claims of pods, and Node the nodes; nil: claims are not looked at. BindTimeout is how long volumes may take to be bound, nil
+	// for the default.
+	Volumes     *volumes.Volumes
+	Node        func(name string) *corev1.Node
+	BindTimeout *time.Duration
 	// HardPodAffinityWeight is what running pods' required affinity counts in the score of InterPodAffinity; nil is 1.
 	HardPodAffinityWeight *int32
 }
@@ -46,11 +60,17 @@ func Default(c Config) []framework.Enabled {
 		{Plugin: nodeaffinity.Plugin{}, Weight: 2},
 		{Plugin: nodeports.Plugin{}},
 		{Plugin: noderesources.Fit{Strategy: c.Strategy}, Weight: 1},
+	}
+	if c.Volumes != nil {
+		list = append(list, framework.Enabled{Plugin: volumerestrictions.Plugin{Volumes: c.Volumes}}, framework.Enabled{Plugin: nodevolumelimits.Plugin{Volumes: c.Volumes}},
+			framework.Enabled{Plugin: &volumebinding.Plugin{Volumes: c.Volumes, Node: c.Node, BindTimeout: c.BindTimeout}}, framework.Enabled{Plugin: volumezone.Plugin{Volumes: c.Volumes}})
+	}
+	list = append(list, []framework.Enabled{
 		{Plugin: &podtopologyspread.Plugin{Workloads: c.Workloads}, Weight: 2},
 		{Plugin: &interpodaffinity.Plugin{Namespaces: c.Namespaces, HardWeight: hard}, Weight: 2},
 		{Plugin: noderesources.Balanced{}, Weight: 1},
 		{Plugin: imagelocality.Plugin{}, Weight: 1},
-	}
+	}...)
 	if c.Preemption != nil {
 		list = append(list, framework.Enabled{Plugin: c.Preemption})
 	}

@@ -12,19 +12,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/api/core/volumebinding"
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/apiclient/events"
+	"bonsai/pkg/scheduler/volumes"
 )
 
 // Writer is safe for concurrent use; make it with New.
 type Writer struct {
-	pods   *apiclient.Resource[*corev1.Pod]
-	events *apiclient.Resource[*eventsv1.Event]
+	pods    *apiclient.Resource[*corev1.Pod]
+	claims  *apiclient.Resource[*corev1.PersistentVolumeClaim]
+	volumes *apiclient.Resource[*corev1.PersistentVolume]
+	events  *apiclient.Resource[*eventsv1.Event]
 }
 
 // New returns a writer with the client's identity.
-func New(c *apiclient.Client) *Writer { return &Writer{pods: core.Pods(c), events: events.Events(c)} }
+func New(c *apiclient.Client) *Writer {
+	return &Writer{pods: core.Pods(c), claims: core.PersistentVolumeClaims(c), volumes: core.PersistentVolumes(c), events: events.Events(c)}
+}
 
 // Bind assigns pod to node. Errors are the API server's: a conflict says that the pod has a node or is being deleted.
 func (w *Writer) Bind(ctx context.Context, pod *corev1.Pod, node string) error {
@@ -79,6 +85,39 @@ func (w *Writer) Preempt(ctx context.Context, pod *corev1.Pod, condition *corev1
 		return fmt.Errorf("deleting preempted pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return nil
+}
+
+// BindVolume writes the claim that a volume names, if the volume is still the one that was seen.
+func (w *Writer) BindVolume(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
+	meta := map[string]any{"uid": pv.UID, "resourceVersion": pv.ResourceVersion}
+	if by, ok := pv.Annotations[volumebinding.BoundByController]; ok {
+		meta["annotations"] = map[string]string{volumebinding.BoundByController: by}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": meta, "spec": map[string]any{"claimRef": pv.Spec.ClaimRef}})
+	if err != nil {
+		return nil, fmt.Errorf("encoding a volume's claim: %w", err)
+	}
+	got, err := w.volumes.Patch(ctx, "", pv.Name, types.MergePatchType, patch)
+	if err != nil {
+		return nil, err
+	}
+	volumes.SlimVolume(got)
+	return got, nil
+}
+
+// SelectNode writes the node that a claim's volume is to be provisioned for, if the claim is still the one that was seen.
+func (w *Writer) SelectNode(ctx context.Context, c *corev1.PersistentVolumeClaim, node string) (*corev1.PersistentVolumeClaim, error) {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": c.UID, "resourceVersion": c.ResourceVersion,
+		"annotations": map[string]string{volumebinding.SelectedNode: node}}})
+	if err != nil {
+		return nil, fmt.Errorf("encoding a claim's node: %w", err)
+	}
+	got, err := w.claims.Patch(ctx, c.Namespace, c.Name, types.MergePatchType, patch)
+	if err != nil {
+		return nil, err
+	}
+	volumes.SlimClaim(got)
+	return got, nil
 }
 
 // gone tells that the pod is not there, or another one of its name is.

@@ -1,0 +1,86 @@
+// Package nodevolumelimits gives nodes no more volumes of a CSI driver than the driver there can attach, as the node's CSINode says.
+package nodevolumelimits
+
+import (
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/volumes"
+)
+
+// Name of the plug-in.
+const Name = "NodeVolumeLimits"
+
+// Reason why a node is refused.
+const Reason = "node(s) exceed max volume count"
+
+// Plugin is the NodeVolumeLimits plug-in.
+type Plugin struct{ Volumes *volumes.Volumes }
+
+var (
+	_ framework.PreFilter  = Plugin{}
+	_ framework.Filter     = Plugin{}
+	_ framework.NodeLocal  = Plugin{}
+	_ framework.Interested = Plugin{}
+)
+
+// Name is the plug-in's name.
+func (Plugin) Name() string { return Name }
+
+// Reads the pod's volumes of drivers that some node limits.
+func (p Plugin) Reads(pod *framework.PodInfo, k *framework.Key) {
+	p.Volumes.Attached(pod, func(driver, volume string) { k.Str(driver, volume) })
+}
+
+// attachment is a volume of a driver.
+type attachment struct{ driver, volume string }
+
+// PreFilter skips pods without such volumes.
+func (p Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, _ *framework.Snapshot) (map[string]bool, *framework.Status) {
+	var wants []attachment
+	p.Volumes.Attached(pod, func(driver, volume string) { wants = append(wants, attachment{driver, volume}) })
+	if len(wants) == 0 {
+		return nil, framework.NewStatus(framework.Skip)
+	}
+	state.Write(Name, wants)
+	return nil, nil
+}
+
+// Filter refuses nodes that would have too many volumes. One that several pods use counts once.
+func (p Plugin) Filter(state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	if len(node.VolumeLimits) == 0 {
+		return nil
+	}
+	wants, _ := state.Read(Name).([]attachment)
+	has, counts := map[attachment]bool{}, map[string]int64{}
+	for _, other := range node.Pods {
+		p.Volumes.Attached(other, func(driver, volume string) {
+			if a := (attachment{driver, volume}); !has[a] {
+				has[a] = true
+				counts[driver]++
+			}
+		})
+	}
+	for _, a := range wants {
+		limit, limited := node.VolumeLimits[a.driver]
+		if has[a] || !limited {
+			continue
+		}
+		has[a] = true
+		if counts[a.driver]++; counts[a.driver] > limit {
+			return framework.NewStatus(framework.Unschedulable, Reason)
+		}
+	}
+	return nil
+}
+
+// EventsToRegister: a pod with claims goes, or a node takes more.
+func (Plugin) EventsToRegister() []framework.Interest {
+	return []framework.Interest{
+		{Kind: framework.CSINodeEvent, Action: framework.Add | framework.Update},
+		{Kind: framework.NodeEvent, Action: framework.Add},
+		{Kind: framework.AssignedPod, Action: framework.Delete, When: func(e framework.Event) bool {
+			gone, ok := e.Old.(*framework.PodInfo)
+			return !ok || len(gone.Claims) > 0
+		}},
+		{Kind: framework.ClaimEvent, Action: framework.Add | framework.Update},
+	}
+}

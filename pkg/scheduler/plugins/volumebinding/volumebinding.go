@@ -1,0 +1,160 @@
+// Package volumebinding sends pods to nodes where the volumes of their claims can be used, or can be had, and has what was chosen for them bound
+// before they are: free volumes, or volumes that are provisioned for the node.
+package volumebinding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/volumes"
+)
+
+// Name of the plug-in.
+const Name = "VolumeBinding"
+
+// DefaultBindTimeout is how long the volumes of a pod may take to be bound.
+const DefaultBindTimeout = 10 * time.Minute
+
+// Plugin is the VolumeBinding plug-in.
+type Plugin struct {
+	Volumes *volumes.Volumes
+	// Node returns a node, nil if there is none of that name.
+	Node func(name string) *corev1.Node
+	// BindTimeout is DefaultBindTimeout if it is nil.
+	BindTimeout *time.Duration
+}
+
+var (
+	_ framework.PreFilter  = &Plugin{}
+	_ framework.Filter     = &Plugin{}
+	_ framework.NodeLocal  = &Plugin{}
+	_ framework.Reserve    = &Plugin{}
+	_ framework.PreBind    = &Plugin{}
+	_ framework.Lingering  = &Plugin{}
+	_ framework.Interested = &Plugin{}
+)
+
+// Name is the plug-in's name.
+func (*Plugin) Name() string { return Name }
+
+// Reads what the pod's claims need, as far as a node can give it: pods whose volumes are provisioned alike read the same.
+func (p *Plugin) Reads(pod *framework.PodInfo, k *framework.Key) { p.Volumes.Key(pod, k) }
+
+// PreFilter looks at the claims of the pod. Filter asks nothing else of them later, which may have changed by then.
+func (p *Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, _ *framework.Snapshot) (map[string]bool, *framework.Status) {
+	if len(pod.Claims) == 0 {
+		return nil, framework.NewStatus(framework.Skip)
+	}
+	needs, st := p.Volumes.Needs(pod)
+	if !st.IsSuccess() {
+		return nil, st
+	}
+	state.Write(Name, needs)
+	return nil, nil
+}
+
+// Filter refuses nodes where a claim's volume cannot be used, or cannot be had.
+func (p *Plugin) Filter(state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	needs, ok := state.Read(Name).(*volumes.Needs)
+	if !ok {
+		return framework.AsStatus(errors.New("the pod's claims were not looked at"))
+	}
+	if _, reasons := needs.On(node.Node); len(reasons) > 0 {
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, reasons...)
+	}
+	return nil
+}
+
+// chosen is where the state keeps what was chosen for the pod.
+const chosen = Name + "/chosen"
+
+// Reserve takes what the pod's claims get on the node.
+func (p *Plugin) Reserve(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, name string) *framework.Status {
+	if len(pod.Claims) == 0 {
+		return nil
+	}
+	node := p.Node(name)
+	if node == nil {
+		return framework.AsStatus(fmt.Errorf("node %q is gone", name))
+	}
+	choice, st := p.Volumes.Reserve(pod, node)
+	if !st.IsSuccess() {
+		return st
+	}
+	if !choice.Empty() {
+		state.Write(chosen, choice)
+	}
+	return nil
+}
+
+// Unreserve gives back what is not bound yet.
+func (p *Plugin) Unreserve(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, _ string) {
+	choice, _ := state.Read(chosen).(*volumes.Choice)
+	p.Volumes.Release(choice)
+}
+
+// Lingers implements framework.Lingering: others bind and provision.
+func (*Plugin) Lingers(state *framework.CycleState, _ *framework.PodInfo) bool {
+	return state.Read(chosen) != nil
+}
+
+// PreBind writes what was chosen and waits until it is bound.
+func (p *Plugin) PreBind(ctx context.Context, state *framework.CycleState, _ *framework.PodInfo, name string) *framework.Status {
+	choice, _ := state.Read(chosen).(*volumes.Choice)
+	if choice.Empty() {
+		return nil
+	}
+	node := p.Node(name)
+	if node == nil {
+		return framework.AsStatus(fmt.Errorf("node %q is gone", name))
+	}
+	timeout := DefaultBindTimeout
+	if p.BindTimeout != nil {
+		timeout = *p.BindTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := p.Volumes.Bind(ctx, choice, node); err != nil {
+		return framework.AsStatus(fmt.Errorf("binding volumes: %w", err))
+	}
+	return nil
+}
+
+// EventsToRegister: a claim of the pod changes, or what claims can get.
+func (p *Plugin) EventsToRegister() []framework.Interest {
+	return []framework.Interest{
+		{Kind: framework.ClaimEvent, Action: framework.Add | framework.Update, Reads: framework.KeyOf(func(pod *framework.PodInfo, k *framework.Key) { k.Claims(pod) }),
+			Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+				c, ok := e.New.(*corev1.PersistentVolumeClaim)
+				return !ok || Uses(pod, c)
+			}},
+		{Kind: framework.VolumeEvent, Action: framework.Add | framework.Update},
+		{Kind: framework.ClassEvent, Action: framework.Add | framework.Update},
+		{Kind: framework.CSINodeEvent, Action: framework.Add | framework.Update},
+		{Kind: framework.DriverEvent, Action: framework.Update},
+		{Kind: framework.CapacityEvent, Action: framework.Add | framework.Update},
+		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateLabels},
+		{Kind: framework.AssignedPod, Action: framework.Delete, When: func(e framework.Event) bool {
+			gone, ok := e.Old.(*framework.PodInfo)
+			return !ok || len(gone.Claims) > 0 // what it had reserved may be free again
+		}},
+	}
+}
+
+// Uses tells whether a claim is the pod's.
+func Uses(pod *framework.PodInfo, c *corev1.PersistentVolumeClaim) bool {
+	if pod.Pod.Namespace != c.Namespace {
+		return false
+	}
+	for _, pc := range pod.Claims {
+		if pc.Name == c.Name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,159 @@
+package plugins_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/api/core/volumebinding"
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/plugins/nodevolumelimits"
+	"bonsai/pkg/scheduler/plugins/volumerestrictions"
+	"bonsai/pkg/scheduler/plugins/volumezone"
+	"bonsai/pkg/scheduler/volumes"
+)
+
+// filter is what a plug-in says of a pod on a node; "" if it does not mind.
+func filter(t *testing.T, p framework.Plugin, pod *framework.PodInfo, node *framework.NodeInfo) string {
+	t.Helper()
+	state := framework.NewCycleState()
+	if _, st := p.(framework.PreFilter).PreFilter(state, pod, framework.NewSnapshot(node)); st.IsSkip() {
+		return ""
+	} else if !st.IsSuccess() {
+		return st.Message()
+	}
+	return p.(framework.Filter).Filter(state, pod, node).Message()
+}
+
+func podWith(list ...corev1.VolumeSource) *framework.PodInfo {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
+	for i, s := range list {
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: fmt.Sprint(i), VolumeSource: s})
+	}
+	return framework.NewPodInfo(p)
+}
+
+func claimed(name string) corev1.VolumeSource {
+	return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}
+}
+
+// bound adds a claim with a volume of that name.
+func bound(v *volumes.Volumes, name string, change func(*corev1.PersistentVolumeClaim, *corev1.PersistentVolume)) {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	change(c, pv)
+	pv, _ = volumebinding.Bind(pv, c)
+	c, _ = volumebinding.Complete(c, pv)
+	v.ClaimChanged(nil, c)
+	v.VolumeChanged(nil, pv)
+}
+
+func nodeWith(labels map[string]string, pods ...*framework.PodInfo) *framework.NodeInfo {
+	return framework.NewNodeInfo(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: labels}}, pods...)
+}
+
+func TestVolumeZone(t *testing.T) {
+	t.Parallel()
+	const zone, old = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
+	v := volumes.New(nil)
+	bound(v, "c", func(_ *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
+		pv.Labels = map[string]string{zone: "a__b"}
+	})
+	for _, c := range []struct {
+		node map[string]string
+		want string
+	}{
+		{map[string]string{zone: "b"}, ""}, {map[string]string{old: "a"}, ""}, {map[string]string{}, ""},
+		{map[string]string{zone: "c"}, volumezone.Reason}, {map[string]string{"topology.kubernetes.io/region": "r"}, volumezone.Reason},
+	} {
+		if got := filter(t, volumezone.Plugin{Volumes: v}, podWith(claimed("c")), nodeWith(c.node)); got != c.want {
+			t.Errorf("%v: %q, want %q", c.node, got, c.want)
+		}
+	}
+}
+
+// TestNodeVolumeLimits: a volume counts once, whoever uses it; drivers without a limit do not count.
+func TestNodeVolumeLimits(t *testing.T) {
+	t.Parallel()
+	v := volumes.New(nil)
+	limits := v.NodeChanged(nil, &storagev1.CSINode{Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
+		{Name: "csi", Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(2))}}, {Name: "free"}}}})
+	for name, driver := range map[string]string{"a": "csi", "b": "csi", "c": "csi", "x": "free", "y": "free"} {
+		bound(v, name, func(_ *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
+			pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}
+		})
+	}
+	v.ClassChanged(nil, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Provisioner: "csi"})
+	v.ClaimChanged(nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "unbound"}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: new("s")}})
+	node := nodeWith(nil, podWith(claimed("a"), claimed("x")), podWith(claimed("a")))
+	node.VolumeLimits = limits
+	for want, pod := range map[string][]*framework.PodInfo{
+		"":                      {podWith(claimed("b")), podWith(claimed("a"), claimed("b")), podWith(claimed("x"), claimed("y")), podWith(claimed("unbound")), podWith()},
+		nodevolumelimits.Reason: {podWith(claimed("b"), claimed("c")), podWith(claimed("b"), claimed("unbound"))},
+	} {
+		for _, p := range pod {
+			if got := filter(t, nodevolumelimits.Plugin{Volumes: v}, p, node); got != want {
+				t.Errorf("%v: %q, want %q", p.Claims, got, want)
+			}
+		}
+	}
+}
+
+func TestVolumeRestrictions(t *testing.T) {
+	t.Parallel()
+	v := volumes.New(nil)
+	bound(v, "alone", func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
+		c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+	})
+	bound(v, "shared", func(*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {})
+	gce := func(name string, readOnly bool) corev1.VolumeSource {
+		return corev1.VolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: name, ReadOnly: readOnly}}
+	}
+	aws := func(readOnly bool) corev1.VolumeSource {
+		return corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "v", ReadOnly: readOnly}}
+	}
+	iscsi := func(readOnly bool) corev1.VolumeSource {
+		return corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{IQN: "i", ReadOnly: readOnly}}
+	}
+	rbd := func(monitor string, readOnly bool) corev1.VolumeSource {
+		return corev1.VolumeSource{RBD: &corev1.RBDVolumeSource{CephMonitors: []string{monitor, "m" + monitor}, RBDPool: "p", RBDImage: "i", ReadOnly: readOnly}}
+	}
+	for _, c := range []struct {
+		name       string
+		pod, other corev1.VolumeSource
+		want       string
+	}{
+		{"one GCE disk", gce("d", false), gce("d", true), volumerestrictions.ReasonDisk},
+		{"read only", gce("d", true), gce("d", true), ""},
+		{"two disks", gce("d", false), gce("e", false), ""},
+		{"AWS, read only", aws(true), aws(true), volumerestrictions.ReasonDisk},
+		{"iSCSI", iscsi(false), iscsi(true), volumerestrictions.ReasonDisk},
+		{"iSCSI, read only", iscsi(true), iscsi(true), ""},
+		{"RBD", rbd("1", false), rbd("1", true), volumerestrictions.ReasonDisk},
+		{"RBD of other monitors", rbd("1", false), rbd("2", false), ""},
+		{"a claim for one pod", claimed("alone"), claimed("alone"), volumerestrictions.ReasonOncePod},
+		{"a claim for many", claimed("shared"), claimed("shared"), ""},
+	} {
+		if got := filter(t, volumerestrictions.Plugin{Volumes: v}, podWith(c.pod), nodeWith(nil, podWith(c.other))); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	// Preemption takes the other pod away, and perhaps gives it back.
+	p, state, pod, other := volumerestrictions.Plugin{Volumes: v}, framework.NewCycleState(), podWith(claimed("alone")), podWith(claimed("alone"))
+	node := nodeWith(nil, other)
+	if _, st := p.PreFilter(state, pod, framework.NewSnapshot(node)); !st.IsSuccess() {
+		t.Fatal(st)
+	}
+	dry := state.Clone()
+	p.RemovePod(dry, pod, other, node)
+	if st := p.Filter(dry, pod, node); !st.IsSuccess() {
+		t.Error("without the other pod:", st)
+	}
+	p.AddPod(dry, pod, other, node)
+	if p.Filter(dry, pod, node).IsSuccess() || p.Filter(state, pod, node).IsSuccess() {
+		t.Error("the other pod is forgotten")
+	}
+}

@@ -1,0 +1,302 @@
+package volumes
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/component-helpers/storage/ephemeral"
+
+	"bonsai/api/core"
+	"bonsai/api/core/volumebinding"
+	"bonsai/pkg/scheduler/framework"
+)
+
+// Reasons why a node, or a pod, is refused.
+const (
+	ReasonUnboundImmediate = "pod has unbound immediate PersistentVolumeClaims"
+	ReasonNodeConflict     = "node(s) didn't match PersistentVolume's node affinity"
+	ReasonBindConflict     = "node(s) didn't find available persistent volumes to bind"
+	ReasonNoVolume         = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+	ReasonNoSpace          = "node(s) did not have enough free storage"
+)
+
+// Needs is what the claims of a pod ask of its node. It stays as it was when they were looked at.
+type Needs struct {
+	v *Volumes
+	// Bound are the volumes that claims are bound to, affinity is where they can be used; lost tells that one of them is not there.
+	Bound    []*corev1.PersistentVolume
+	affinity []*nodeaffinity.LazyErrorNodeSelector
+	lost     bool
+	// unbound are the claims that wait for the node, the smallest first.
+	unbound []want
+}
+
+// want is a claim that gets its volume with the node.
+type want struct {
+	claim *corev1.PersistentVolumeClaim
+	class *storagev1.StorageClass
+}
+
+// Choice is what the claims of a pod get on a node.
+type Choice struct {
+	// Static are free volumes for claims, Provision the claims that others make a volume for.
+	Static    []Binding
+	Provision []*corev1.PersistentVolumeClaim
+}
+
+// Binding is a volume that was chosen for a claim.
+type Binding struct {
+	Claim  *corev1.PersistentVolumeClaim
+	Volume *corev1.PersistentVolume
+}
+
+// Empty tells whether there is nothing to be bound.
+func (c *Choice) Empty() bool { return c == nil || len(c.Static) == 0 && len(c.Provision) == 0 }
+
+// Needs looks at the claims of a pod. The status refuses a pod whose claims are not there, or wait for nothing that a node could give.
+func (v *Volumes) Needs(pod *framework.PodInfo) (*Needs, *framework.Status) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.needsLocked(pod)
+}
+
+func refuse(format string, args ...any) *framework.Status {
+	return framework.NewStatus(framework.UnschedulableAndUnresolvable, fmt.Sprintf(format, args...))
+}
+
+func (v *Volumes) needsLocked(pod *framework.PodInfo) (*Needs, *framework.Status) {
+	n := &Needs{v: v}
+	immediate := false
+	for _, pc := range pod.Claims {
+		c := v.claims[claimKey(pod.Pod.Namespace, pc.Name)].now()
+		if st := usable(pod.Pod, pc, c); st != nil {
+			return nil, st
+		}
+		if pv, done := v.boundLocked(c); done {
+			if pv == nil {
+				n.lost = true
+				continue
+			}
+			n.Bound = append(n.Bound, pv)
+			if a := pv.Spec.NodeAffinity; a != nil && a.Required != nil {
+				n.affinity = append(n.affinity, nodeaffinity.NewLazyErrorNodeSelector(a.Required))
+			}
+			continue
+		}
+		class := v.classes[core.ClaimClass(c)]
+		if !waits(class) || c.Spec.VolumeName != "" { // one that names its volume is bound without a node
+			immediate = true
+			continue
+		}
+		n.unbound = append(n.unbound, want{c, class})
+	}
+	if immediate {
+		return nil, refuse(ReasonUnboundImmediate)
+	}
+	slices.SortStableFunc(n.unbound, func(a, b want) int {
+		x, y := size(a.claim), size(b.claim)
+		return cmp.Or(cmp.Compare(x, y), cmp.Compare(a.claim.Name, b.claim.Name))
+	})
+	return n, nil
+}
+
+// usable tells why a pod cannot be scheduled with a claim, whatever it is bound to.
+func usable(pod *corev1.Pod, pc framework.PodClaim, c *corev1.PersistentVolumeClaim) *framework.Status {
+	switch {
+	case c == nil && pc.Ephemeral:
+		return refuse("waiting for ephemeral volume controller to create the persistentvolumeclaim %q", pc.Name)
+	case c == nil:
+		return refuse("persistentvolumeclaim %q not found", pc.Name)
+	case c.Status.Phase == corev1.ClaimLost:
+		return refuse("persistentvolumeclaim %q bound to non-existent persistentvolume %q", pc.Name, c.Spec.VolumeName)
+	case c.DeletionTimestamp != nil:
+		return refuse("persistentvolumeclaim %q is being deleted", pc.Name)
+	case pc.Ephemeral:
+		if err := ephemeral.VolumeIsForPod(pod, c); err != nil {
+			return refuse("%v", err)
+		}
+	}
+	return nil
+}
+
+// waits tells whether claims of a class get their volume with the first pod that uses them.
+func waits(class *storagev1.StorageClass) bool {
+	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+func size(c *corev1.PersistentVolumeClaim) int64 {
+	q := c.Spec.Resources.Requests[corev1.ResourceStorage]
+	return q.Value()
+}
+
+// On tells what the claims get on a node, or why the node is refused.
+func (n *Needs) On(node *corev1.Node) (*Choice, []string) {
+	n.v.mu.Lock()
+	defer n.v.mu.Unlock()
+	return n.onLocked(node)
+}
+
+func (n *Needs) onLocked(node *corev1.Node) (*Choice, []string) {
+	if n.lost {
+		return nil, []string{ReasonNoVolume}
+	}
+	var reasons []string
+	for _, a := range n.affinity {
+		if ok, err := a.Match(node); !ok || err != nil {
+			reasons = append(reasons, ReasonNodeConflict)
+			break
+		}
+	}
+	choice := &Choice{}
+	taken := map[string]bool{}
+	for _, w := range n.unbound {
+		if reason := n.v.chooseLocked(w, node, choice, taken); reason != "" {
+			reasons = append(reasons, reason)
+			break
+		}
+	}
+	if len(reasons) > 0 {
+		return nil, reasons
+	}
+	return choice, nil
+}
+
+// usableOn tells whether a node can use a volume.
+func usableOn(pv *corev1.PersistentVolume, node *corev1.Node) bool {
+	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
+		return true
+	}
+	ok, err := corev1helpers.MatchNodeSelectorTerms(node, pv.Spec.NodeAffinity.Required)
+	return ok && err == nil
+}
+
+// chooseLocked adds what one claim gets on a node, or tells why it gets nothing there.
+func (v *Volumes) chooseLocked(w want, node *corev1.Node, choice *Choice, taken map[string]bool) string {
+	c := w.claim
+	if selected, is := c.Annotations[volumebinding.SelectedNode]; is { // a volume is being made for that node
+		if selected != node.Name {
+			return ReasonBindConflict
+		}
+		choice.Provision = append(choice.Provision, c)
+		return ""
+	}
+	if name, named := v.meant[claimKey(c.Namespace, c.Name)]; named {
+		if pv := v.volumes[name].now(); pv != nil && volumebinding.Meant(pv, c) {
+			if volumebinding.ModesDiffer(pv, c) || !usableOn(pv, node) {
+				return ReasonBindConflict
+			}
+			choice.Static = append(choice.Static, Binding{c, pv})
+			return ""
+		}
+	}
+	if pv := v.bestLocked(c, node, taken); pv != nil {
+		taken[pv.Name] = true
+		choice.Static = append(choice.Static, Binding{c, pv})
+		return ""
+	}
+	if p := w.class.Provisioner; p == "" || p == volumebinding.NoProvisioner {
+		return ReasonBindConflict
+	}
+	if !allowed(w.class.AllowedTopologies, node) {
+		return ReasonBindConflict
+	}
+	if !v.roomLocked(w, node) {
+		return ReasonNoSpace
+	}
+	choice.Provision = append(choice.Provision, c)
+	return ""
+}
+
+// bestLocked is the free volume that fits the claim best on a node, nil if none fits.
+func (v *Volumes) bestLocked(c *corev1.PersistentVolumeClaim, node *corev1.Node, taken map[string]bool) *corev1.PersistentVolume {
+	var best *corev1.PersistentVolume
+	v.free[core.ClaimClass(c)].on(node, func(pv *corev1.PersistentVolume) {
+		if !taken[pv.Name] && volumebinding.Claimable(pv, c) && usableOn(pv, node) && (best == nil || volumebinding.Better(pv, best)) {
+			best = pv
+		}
+	})
+	return best
+}
+
+// allowed tells whether volumes of a class may be made where the node is: nowhere in particular, or one of the terms fits.
+func allowed(terms []corev1.TopologySelectorTerm, node *corev1.Node) bool {
+	if len(terms) == 0 {
+		return true
+	}
+	for _, t := range terms {
+		fits := len(t.MatchLabelExpressions) > 0
+		for _, e := range t.MatchLabelExpressions {
+			value, has := node.Labels[e.Key]
+			fits = fits && has && slices.Contains(e.Values, value)
+		}
+		if fits {
+			return true
+		}
+	}
+	return false
+}
+
+// roomLocked tells whether a driver that says how much room it has has enough for the claim where the node is.
+func (v *Volumes) roomLocked(w want, node *corev1.Node) bool {
+	d := v.drivers[w.class.Provisioner]
+	if d == nil || d.Spec.StorageCapacity == nil || !*d.Spec.StorageCapacity {
+		return true
+	}
+	for _, c := range v.capacities[w.class.Name] {
+		has := c.Capacity
+		if c.MaximumVolumeSize != nil {
+			has = c.MaximumVolumeSize
+		}
+		if has == nil || has.Value() < size(w.claim) || c.NodeTopology == nil {
+			continue
+		}
+		if s, err := metav1.LabelSelectorAsSelector(c.NodeTopology); err == nil && s.Matches(labels.Set(node.Labels)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Key writes down everything that the needs of a pod, and what they get on a node, depend on besides the node.
+func (v *Volumes) Key(pod *framework.PodInfo, k *framework.Key) {
+	if len(pod.Claims) == 0 {
+		k.Num(0)
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	n, st := v.needsLocked(pod)
+	if st != nil {
+		k.Num(1)
+		k.Str(st.Message())
+		return
+	}
+	k.Num(2)
+	k.Bool(n.lost)
+	k.Num(int64(len(n.Bound)))
+	for _, pv := range n.Bound {
+		k.VolumeAffinity(pv)
+	}
+	k.Num(int64(len(n.unbound)))
+	for _, w := range n.unbound {
+		class := w.class.Name
+		k.Str(class, w.claim.Annotations[volumebinding.SelectedNode])
+		k.Num(v.epochs[class])
+		k.Num(v.epoch)
+		k.Num(size(w.claim))
+		pv := v.volumes[v.meant[claimKey(w.claim.Namespace, w.claim.Name)]].now()
+		if k.Bool(pv != nil); pv != nil {
+			k.Str(pv.Name, pv.ResourceVersion)
+		}
+		if pv != nil || v.free[class] != nil { // the claim itself says which volume it gets
+			k.Str(claimKey(w.claim.Namespace, w.claim.Name), string(w.claim.UID), w.claim.ResourceVersion)
+		}
+	}
+}
