@@ -123,8 +123,8 @@ type forgetful struct {
 }
 
 func (f forgetful) fresh(i *storage.Item) (*storage.Item, error) {
-	facts, err := f.facts.Of(i.Key, storage.Draft{Value: i.Value})
-	return &storage.Item{Key: i.Key, Value: i.Value, Revision: i.Revision, Facts: facts}, err
+	facts, err := f.facts.Of(i.Key, storage.Draft{Value: i.Value()})
+	return storage.NewItem(i.Key, i.Value(), i.Revision, facts), err
 }
 
 // Get implements storage.Interface.

@@ -3,6 +3,7 @@ package registry
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -46,8 +47,8 @@ type Codec interface {
 	// MetadataMessage returns the metadata as a protobuf message without resourceVersion, for answers that show nothing else.
 	MetadataMessage(item *storage.Item) ([]byte, error)
 
-	// JSON returns the item's document, without a newline at its end. It may be shared: it must not be changed.
-	JSON(item *storage.Item) ([]byte, error)
+	// AppendJSON appends the item's document, without a newline at its end.
+	AppendJSON(b []byte, item *storage.Item) ([]byte, error)
 	// ElementSize is the length of what AppendElement appends; while the item stands, that cannot fail any more. A list asks
 	// before its first byte, while an error can still be answered.
 	ElementSize(item *storage.Item) (int, error)
@@ -96,6 +97,7 @@ func AppendDocument(m Messages, b []byte, item *storage.Item) ([]byte, error) {
 	if err != nil {
 		return b, err
 	}
+	b = slices.Grow(b, len(m.Head())+binary.MaxVarintLen64+size+len(EnvelopeTail))
 	b = binary.AppendUvarint(append(b, m.Head()...), uint64(size))
 	if b, err = m.AppendMessage(b, item); err != nil {
 		return b, err
@@ -111,7 +113,7 @@ func DocumentSize(m Messages, item *storage.Item) (int, error) {
 
 // Object decodes an item.
 func Object(c Codec, item *storage.Item) (runtime.Object, error) {
-	obj, err := c.Decode(item.Value, item.Revision)
+	obj, err := c.Decode(item.Value(), item.Revision)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", item.Key, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -33,7 +34,7 @@ type JSONCodec struct {
 
 	head   []byte       // how the values start that this codec writes
 	json   storage.Form // of values that cannot be spliced
-	encode func(*storage.Item) ([]byte, error)
+	encode func(*storage.Item) (storage.Bytes, error)
 }
 
 var _ Codec = (*JSONCodec)(nil)
@@ -185,7 +186,7 @@ func (c *JSONCodec) FactsOf(value []byte) (storage.Facts, error) {
 
 // Metadata implements Codec.
 func (c *JSONCodec) Metadata(item *storage.Item) (*metav1.ObjectMeta, error) {
-	m, err := c.metadata(item.Value)
+	m, err := c.metadata(item.Value())
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +196,7 @@ func (c *JSONCodec) Metadata(item *storage.Item) (*metav1.ObjectMeta, error) {
 
 // MetadataMessage implements Codec.
 func (c *JSONCodec) MetadataMessage(item *storage.Item) ([]byte, error) {
-	m, err := c.metadata(item.Value)
+	m, err := c.metadata(item.Value())
 	if err != nil {
 		return nil, err
 	}
@@ -220,24 +221,18 @@ func (c *JSONCodec) metadata(value []byte) (*metav1.ObjectMeta, error) {
 	return m, nil
 }
 
-// JSON implements Codec.
-func (c *JSONCodec) JSON(item *storage.Item) ([]byte, error) {
-	if item.Facts.Splice == 0 {
-		return item.Encoded(&c.json, storage.WhileAsked, c.encode)
-	}
-	size, err := c.ElementSize(item)
-	if err != nil {
-		return nil, err
-	}
-	return c.AppendElement(make([]byte, 0, size), item)
+// AppendJSON implements Codec.
+func (c *JSONCodec) AppendJSON(b []byte, item *storage.Item) ([]byte, error) {
+	return c.AppendElement(b, item)
 }
 
-func (c *JSONCodec) makeJSON(item *storage.Item) ([]byte, error) {
+func (c *JSONCodec) makeJSON(item *storage.Item) (storage.Bytes, error) {
 	obj, err := Object(c, item)
 	if err != nil {
-		return nil, err
+		return storage.Bytes{}, err
 	}
-	return json.Marshal(obj.(runtime.Unstructured).UnstructuredContent())
+	doc, err := json.Marshal(obj.(runtime.Unstructured).UnstructuredContent())
+	return storage.Whole(doc), err
 }
 
 // Share implements Codec: the item's bytes are enough.
@@ -252,10 +247,10 @@ const (
 // ElementSize implements Codec.
 func (c *JSONCodec) ElementSize(item *storage.Item) (int, error) {
 	if item.Facts.Splice == 0 {
-		b, err := c.JSON(item)
-		return len(b), err
+		doc, err := item.Encoded(&c.json, storage.WhileAsked, c.encode)
+		return doc.Len(), err
 	}
-	size := len(item.Value) - 1 // without the newline
+	size := item.Bytes().Len() - 1 // without the newline
 	if item.Revision != 0 {
 		size += versionBytes + decimalLen(item.Revision)
 	}
@@ -266,10 +261,12 @@ func (c *JSONCodec) ElementSize(item *storage.Item) (int, error) {
 func (c *JSONCodec) AppendElement(b []byte, item *storage.Item) ([]byte, error) {
 	at := int(item.Facts.Splice)
 	if at == 0 {
-		doc, err := c.JSON(item)
-		return append(b, doc...), err
+		doc, err := item.Encoded(&c.json, storage.WhileAsked, c.encode)
+		return doc.Append(b, 0, doc.Len()), err
 	}
-	line := item.Value[:len(item.Value)-1]
+	b = slices.Grow(b, item.Bytes().Len()+versionBytes+decimalLen(item.Revision))
+	line := item.Value()
+	line = line[:len(line)-1]
 	if item.Revision == 0 {
 		return append(b, line...), nil
 	}

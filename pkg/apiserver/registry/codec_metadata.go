@@ -33,5 +33,7 @@ func (c *MetadataCodec) Item(stored Codec, item *storage.Item) (*storage.Item, e
 	value = binary.AppendUvarint(append(value, c.head...), uint64(size))
 	value = binary.AppendUvarint(append(value, tagMetadata), uint64(len(meta)))
 	value = append(append(value, meta...), EnvelopeTail...)
-	return &storage.Item{Key: item.Key, Value: value, Revision: item.Revision, Facts: item.Facts}, nil
+	facts := item.Facts
+	facts.Shared = nil // of another value
+	return storage.NewItem(item.Key, value, item.Revision, facts), nil
 }

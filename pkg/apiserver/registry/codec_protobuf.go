@@ -3,7 +3,6 @@ package registry
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -27,7 +26,8 @@ type ProtobufCodec struct {
 	head     []byte // of the protobuf envelope
 	jsonHead []byte // {"kind":"Pod","apiVersion":"v1", which elements of lists leave out; nil: they do not
 	json     storage.Form
-	encode   func(*storage.Item) ([]byte, error)
+	encode   func(*storage.Item) (storage.Bytes, error)
+	sets     fieldSets
 }
 
 var (
@@ -78,7 +78,8 @@ func Envelop(head []byte, m Message) ([]byte, error) {
 
 // raw returns the message of a stored value. Values this codec wrote are recognised by their head.
 func (c *ProtobufCodec) raw(value []byte) ([]byte, error) {
-	if !bytes.HasPrefix(value, c.head) {
+	from, to, err := c.span(value, len(value))
+	if err == nil && from == 0 {
 		e, err := ParseEnvelope(value)
 		if err != nil {
 			return nil, err
@@ -88,12 +89,21 @@ func (c *ProtobufCodec) raw(value []byte) ([]byte, error) {
 		}
 		return e.Raw, nil
 	}
-	size, n := binary.Uvarint(value[len(c.head):])
-	start := len(c.head) + n
-	if n <= 0 || size > uint64(len(value)-start) {
-		return nil, fmt.Errorf("%w: cut short", errEnvelope)
+	return value[from:to], err
+}
+
+// span tells where the message of a stored value lies that begins with front and is of a length; from is 0 for one that this
+// codec has not written.
+func (c *ProtobufCodec) span(front []byte, length int) (from, to int, err error) {
+	if !bytes.HasPrefix(front, c.head) {
+		return 0, 0, nil
 	}
-	return value[start : start+int(size)], nil
+	size, n := binary.Uvarint(front[len(c.head):])
+	from = len(c.head) + n
+	if n <= 0 || size > uint64(length-from) {
+		return 0, 0, fmt.Errorf("%w: cut short", errEnvelope)
+	}
+	return from, from + int(size), nil
 }
 
 // Decode implements Codec.
@@ -135,7 +145,7 @@ func (c *ProtobufCodec) Metadata(item *storage.Item) (*metav1.ObjectMeta, error)
 
 // MetadataMessage implements Codec. The result is a part of the stored value.
 func (c *ProtobufCodec) MetadataMessage(item *storage.Item) ([]byte, error) {
-	raw, err := c.raw(item.Value)
+	raw, err := c.raw(item.Value())
 	if err != nil {
 		return nil, fmt.Errorf("decode stored %s: %w", c.gvk.Kind, err)
 	}
@@ -146,48 +156,62 @@ func (c *ProtobufCodec) MetadataMessage(item *storage.Item) ([]byte, error) {
 	return encoded, nil
 }
 
-// JSON implements Codec: it is made on first demand and shared from then on.
-func (c *ProtobufCodec) JSON(item *storage.Item) ([]byte, error) {
+// document is the item's JSON: it is made on first demand and shared from then on.
+func (c *ProtobufCodec) document(item *storage.Item) (storage.Bytes, error) {
 	return item.Encoded(&c.json, storage.WhileAsked, c.encode)
+}
+
+// AppendJSON implements Codec.
+func (c *ProtobufCodec) AppendJSON(b []byte, item *storage.Item) ([]byte, error) {
+	doc, err := c.document(item)
+	return doc.Append(b, 0, doc.Len()), err
 }
 
 // ElementSize implements Codec.
 func (c *ProtobufCodec) ElementSize(item *storage.Item) (int, error) {
-	b, err := c.JSON(item)
-	if c.headed(b) {
-		return len(b) - len(c.jsonHead) + 1, err
+	doc, err := c.document(item)
+	if c.headed(doc) {
+		return doc.Len() - len(c.jsonHead) + 1, err
 	}
-	return len(b), err
+	return doc.Len(), err
 }
 
 // AppendElement implements Codec.
 func (c *ProtobufCodec) AppendElement(b []byte, item *storage.Item) ([]byte, error) {
-	doc, err := c.JSON(item)
+	doc, err := c.document(item)
 	if err != nil {
 		return b, err
 	}
 	if c.headed(doc) {
-		return append(append(b, '{'), doc[len(c.jsonHead):]...), nil
+		return doc.Append(append(b, '{'), len(c.jsonHead), doc.Len()), nil
 	}
-	return append(b, doc...), nil
+	return doc.Append(b, 0, doc.Len()), nil
 }
 
 // headed tells whether doc starts with what elements of lists leave out.
-func (c *ProtobufCodec) headed(doc []byte) bool {
-	return len(c.jsonHead) > 0 && bytes.HasPrefix(doc, c.jsonHead)
+func (c *ProtobufCodec) headed(doc storage.Bytes) bool {
+	return len(c.jsonHead) > 0 && bytes.HasPrefix(doc.Front(), c.jsonHead)
 }
 
-func (c *ProtobufCodec) makeJSON(item *storage.Item) ([]byte, error) {
+func (c *ProtobufCodec) makeJSON(item *storage.Item) (storage.Bytes, error) {
 	obj, err := Object(c, item)
 	if err != nil {
-		return nil, err
+		return storage.Bytes{}, err
 	}
-	return json.Marshal(obj)
+	return c.encodeJSON(obj)
+}
+
+func (c *ProtobufCodec) encodeJSON(obj runtime.Object) (storage.Bytes, error) {
+	access, err := meta.Accessor(obj)
+	if err != nil {
+		return storage.Bytes{}, fmt.Errorf("encode %s: %w", c.gvk.Kind, err)
+	}
+	return c.sets.document(obj, access)
 }
 
 // Share implements Codec: nobody needs to decode the item for its JSON then.
 func (c *ProtobufCodec) Share(item *storage.Item, obj runtime.Object) error {
-	_, err := item.Encoded(&c.json, storage.WhileAsked, func(*storage.Item) ([]byte, error) { return json.Marshal(obj) })
+	_, err := item.Encoded(&c.json, storage.WhileAsked, func(*storage.Item) (storage.Bytes, error) { return c.encodeJSON(obj) })
 	return err
 }
 
@@ -196,16 +220,27 @@ func (c *ProtobufCodec) Head() []byte { return c.head }
 
 // MessageSize implements Messages.
 func (c *ProtobufCodec) MessageSize(item *storage.Item) (int, error) {
-	raw, err := c.raw(item.Value)
-	if err != nil {
-		return 0, err
+	value := item.Bytes()
+	from, to, err := c.span(value.Front(), value.Len())
+	if err == nil && from == 0 {
+		var raw []byte
+		raw, err = c.raw(value.Flat())
+		to = len(raw)
 	}
-	return len(raw) + versionSize(item.Revision), nil
+	return to - from + versionSize(item.Revision), err
 }
 
 // AppendMessage implements Messages.
 func (c *ProtobufCodec) AppendMessage(b []byte, item *storage.Item) ([]byte, error) {
-	raw, err := c.raw(item.Value)
+	value := item.Bytes()
+	from, to, err := c.span(value.Front(), value.Len())
+	switch {
+	case err != nil:
+		return b, err
+	case from > 0:
+		return appendVersion(value.Append(b, from, to), item.Revision), nil
+	}
+	raw, err := c.raw(value.Flat())
 	if err != nil {
 		return b, err
 	}
@@ -257,6 +292,7 @@ func (c *ProtobufCodec) Draft(obj runtime.Object) (storage.Draft, error) {
 		return storage.Draft{}, err
 	}
 	facts := c.facts.of(obj, access)
+	facts.Shared = c.sets.in(value, access)
 	return storage.Draft{Value: value, Facts: &facts}, nil
 }
 
@@ -270,5 +306,9 @@ func (c *ProtobufCodec) FactsOf(value []byte) (storage.Facts, error) {
 	if err != nil {
 		return storage.Facts{}, fmt.Errorf("decode stored %s: %w", c.gvk.Kind, err)
 	}
-	return c.facts.of(obj, access), nil
+	facts := c.facts.of(obj, access)
+	if bytes.HasPrefix(value, c.head) {
+		facts.Shared = c.sets.in(value, access)
+	}
+	return facts, nil
 }

@@ -112,7 +112,7 @@ func (c contract) stored(t testing.TB, doc string, revision int64) *storage.Item
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &storage.Item{Key: "/registry/things/ns/p", Value: d.Value, Revision: revision, Facts: *d.Facts}
+	return storage.NewItem("/registry/things/ns/p", d.Value, revision, *d.Facts)
 }
 
 // asWritten is the JSON that clients get of obj: what the encoder of its type writes.
@@ -177,13 +177,13 @@ func TestContractEncodings(t *testing.T) {
 					continue // the huge one once
 				}
 				item := c.stored(t, doc, revision)
-				before := bytes.Clone(item.Value)
+				before := bytes.Clone(item.Value())
 				obj, err := Object(c, item)
 				if err != nil {
 					t.Fatal(err)
 				}
 				want := asWritten(t, obj)
-				if got, err := c.JSON(item); err != nil || string(got) != want {
+				if got, err := c.AppendJSON(nil, item); err != nil || string(got) != want {
 					t.Errorf("JSON at %d is\n%.300s\nwant\n%.300s\n%v", revision, got, want, err)
 				}
 				element := want
@@ -198,7 +198,7 @@ func TestContractEncodings(t *testing.T) {
 				if c.Messages() != nil {
 					c.checkMessages(t, item, obj)
 				}
-				if !bytes.Equal(item.Value, before) {
+				if !bytes.Equal(item.Value(), before) {
 					t.Fatal("the stored bytes were changed")
 				}
 			}
@@ -260,7 +260,7 @@ func TestContractMetadata(t *testing.T) {
 				}
 				obj := partial.New().(*metav1.PartialObjectMetadata)
 				obj.ObjectMeta = want
-				if got, err := partial.JSON(shown); err != nil || string(got) != asWritten(t, obj) {
+				if got, err := partial.AppendJSON(nil, shown); err != nil || string(got) != asWritten(t, obj) {
 					t.Errorf("%s, %v", got, err)
 				}
 				if element, err := partial.AppendElement(nil, shown); err != nil || string(element) != asWritten(t, obj) {
@@ -277,7 +277,7 @@ func TestContractFacts(t *testing.T) {
 	each(t, func(t *testing.T, c contract) {
 		for _, doc := range c.docs {
 			item := c.stored(t, doc, 7)
-			facts, err := c.FactsOf(item.Value)
+			facts, err := c.FactsOf(item.Value())
 			if err != nil || !reflect.DeepEqual(facts, item.Facts) {
 				t.Errorf("%s: read as %+v, written as %+v, %v", doc, facts, item.Facts, err)
 			}
@@ -294,14 +294,14 @@ func TestContractBroken(t *testing.T) {
 	each(t, func(t *testing.T, c contract) {
 		partial := NewMetadataCodec("v1")
 		for _, value := range c.broken {
-			item := &storage.Item{Key: "/registry/things/ns/p", Value: []byte(value), Revision: 7}
+			item := storage.NewItem("/registry/things/ns/p", []byte(value), 7, storage.Facts{})
 			if _, err := Object(c, item); err == nil || !strings.Contains(err.Error(), item.Key) {
 				t.Errorf("%q: object: %v", value, err)
 			}
-			if _, err := c.FactsOf(item.Value); err == nil {
+			if _, err := c.FactsOf(item.Value()); err == nil {
 				t.Errorf("%q: facts", value)
 			}
-			if _, err := c.JSON(item); err == nil {
+			if _, err := c.AppendJSON(nil, item); err == nil {
 				t.Errorf("%q: JSON", value)
 			}
 			if _, err := c.ElementSize(item); err == nil {
@@ -333,10 +333,10 @@ func TestJSONIsStoredAsByKubernetes(t *testing.T) {
 		"text":"<é>","unknown":{"b":[],"a":null}},"apiVersion":"example.com/v1","metadata":{"uid":"u","resourceVersion":"3","name":"p"}}`, 7)
 	const want = widgetHead + `"metadata":{"name":"p",%s"uid":"u"},"spec":{"beyond":9223372036854776000,"half":0.5,"max":9223372036854775807,"min":-9223372036854775808,` +
 		`"small":1e-7,"tenth":0.1,"text":"\u003cé\u003e","unknown":{"a":null,"b":[]},"zero":0}}`
-	if string(item.Value) != fmt.Sprintf(want, "")+"\n" {
-		t.Errorf("stored %s", item.Value)
+	if string(item.Value()) != fmt.Sprintf(want, "")+"\n" {
+		t.Errorf("stored %s", item.Value())
 	}
-	if b, err := c.JSON(item); err != nil || string(b) != fmt.Sprintf(want, `"resourceVersion":"7",`) {
+	if b, err := c.AppendJSON(nil, item); err != nil || string(b) != fmt.Sprintf(want, `"resourceVersion":"7",`) {
 		t.Errorf("sent %s, %v", b, err)
 	}
 	obj, err := Object(c, item)
@@ -370,7 +370,7 @@ func TestJSONOfOthers(t *testing.T) {
 			t.Errorf("%s: %v", value, err)
 			continue
 		}
-		item := &storage.Item{Value: []byte(value), Revision: 7, Facts: facts}
+		item := storage.NewItem("", []byte(value), 7, facts)
 		checkSplice(t, c, item)
 		if facts.Fields().Get("metadata.name") != "p" {
 			t.Errorf("%s: %+v", value, facts)
@@ -383,21 +383,21 @@ func checkSplice(t *testing.T, c *JSONCodec, item *storage.Item) {
 	t.Helper()
 	obj, err := Object(c, item)
 	if err != nil {
-		t.Fatalf("%q: %v", item.Value, err)
+		t.Fatalf("%q: %v", item.Value(), err)
 	}
-	b, err := c.JSON(item)
+	b, err := c.AppendJSON(nil, item)
 	got := &unstructured.Unstructured{}
 	if err == nil {
 		err = got.UnmarshalJSON(b)
 	}
 	if err != nil || !equality.Semantic.DeepEqual(runtime.Object(got), obj) {
-		t.Errorf("%q at %d is sent as %q, %v", item.Value, item.Revision, b, err)
+		t.Errorf("%q at %d is sent as %q, %v", item.Value(), item.Revision, b, err)
 	}
 	if n := bytes.Count(b, []byte(`"resourceVersion":"`+fmt.Sprint(item.Revision)+`"`)); n < 1 && item.Revision != 0 {
-		t.Errorf("%q is sent without its version: %q", item.Value, b)
+		t.Errorf("%q is sent without its version: %q", item.Value(), b)
 	}
 	if size, err := c.ElementSize(item); err != nil || size != len(b) {
-		t.Errorf("%q: %d bytes announced, %d sent, %v", item.Value, size, len(b), err)
+		t.Errorf("%q: %d bytes announced, %d sent, %v", item.Value(), size, len(b), err)
 	}
 }
 
@@ -411,13 +411,13 @@ func TestJSONCompletes(t *testing.T) {
 		}
 	})
 	for value, wants := range map[string]string{`"metadata":{"name":"p"},"spec":{}}`: "red", `"metadata":{"name":"p"},"spec":{"color":"blue"}}`: "blue"} {
-		item := &storage.Item{Value: []byte(widgetHead + value + "\n"), Revision: 7}
+		item := storage.NewItem("", []byte(widgetHead+value+"\n"), 7, storage.Facts{})
 		var err error
-		if item.Facts, err = c.FactsOf(item.Value); err != nil || (item.Facts.Splice == 0) != (wants == "red") {
+		if item.Facts, err = c.FactsOf(item.Value()); err != nil || (item.Facts.Splice == 0) != (wants == "red") {
 			t.Fatalf("%s: %+v, %v", value, item.Facts, err)
 		}
 		checkSplice(t, c, item)
-		if b, err := c.JSON(item); err != nil || !strings.Contains(string(b), `"spec":{"color":"`+wants+`"}`) {
+		if b, err := c.AppendJSON(nil, item); err != nil || !strings.Contains(string(b), `"spec":{"color":"`+wants+`"}`) {
 			t.Errorf("%s is sent as %s, %v", value, b, err)
 		}
 	}
@@ -441,7 +441,7 @@ func FuzzJSONSplice(f *testing.F) {
 		before := bytes.Clone(value)
 		value = value[:len(value):len(value)]
 		facts, err := c.FactsOf(value)
-		item := &storage.Item{Value: value, Revision: revision, Facts: facts}
+		item := storage.NewItem("", value, revision, facts)
 		if err != nil {
 			if b, err := c.AppendElement([]byte("x"), item); err != nil && string(b) != "x" {
 				t.Fatalf("an error, and %q", b)

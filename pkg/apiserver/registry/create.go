@@ -149,7 +149,7 @@ func (g *Generic) insert(ctx context.Context, a *admission.Attributes, access me
 		} else if !errors.Is(err, storage.ErrNotFound) {
 			return nil, g.apiError("create", access.GetName(), err)
 		}
-		item = &storage.Item{Key: key, Value: draft.Value, Facts: *draft.Facts}
+		item = storage.NewItem(key, draft.Value, 0, *draft.Facts)
 	} else if item, err = g.Storage.Create(ctx, key, draft); errors.Is(err, storage.ErrExists) {
 		return nil, g.taken(ctx, access)
 	} else if err != nil {

@@ -115,7 +115,7 @@ func (g *Generic) storeMarked(ctx context.Context, item *storage.Item, obj runti
 	}
 	draft.TTL = g.Row.TTL
 	if isDryRun(opts.DryRun) {
-		return &storage.Item{Key: item.Key, Value: draft.Value, Facts: *draft.Facts, Revision: item.Revision}, nil
+		return storage.NewItem(item.Key, draft.Value, item.Revision, *draft.Facts), nil
 	}
 	marked, err := g.Storage.Update(ctx, item.Key, func(current *storage.Item) (storage.Draft, error) {
 		if current.Revision != item.Revision {

@@ -103,7 +103,7 @@ func FuzzStoredBytes(f *testing.F) {
 			t.Fatalf("cannot decode what was encoded: %v", err)
 		}
 		want := obj.(*corev1.Pod)
-		item := &storage.Item{Value: value, Revision: revision}
+		item := storage.NewItem("", value, revision, storage.Facts{})
 		if m, err := codec.Metadata(item); err != nil || revision > 0 && !equality.Semantic.DeepEqual(*m, want.ObjectMeta) {
 			t.Fatalf("metadata %+v, %v, want %+v", m, err, want.ObjectMeta)
 		}

@@ -73,7 +73,7 @@ func sameFields(a, b metav1.ManagedFieldsEntry) bool {
 // settled returns the draft of the current object in place of draft if obj is as old except for the times in managedFields: what a client
 // wants changed may come to nothing, and then there is nothing to write.
 func (g *Generic) settled(draft storage.Draft, current *storage.Item, obj, old runtime.Object) (storage.Draft, error) {
-	if len(draft.Value) != len(current.Value) || bytes.Equal(draft.Value, current.Value) {
+	if len(draft.Value) != current.Bytes().Len() || bytes.Equal(draft.Value, current.Value()) {
 		return draft, nil
 	}
 	access, err := meta.Accessor(obj)
@@ -90,7 +90,7 @@ func (g *Generic) settled(draft storage.Draft, current *storage.Item, obj, old r
 	}
 	access.SetManagedFields(was.GetManagedFields())
 	again, err := g.codec.Draft(obj)
-	if err != nil || bytes.Equal(again.Value, current.Value) {
+	if err != nil || bytes.Equal(again.Value, current.Value()) {
 		return again, err
 	}
 	access.SetManagedFields(fields)

@@ -153,7 +153,7 @@ func (u *update) attempt(ctx context.Context, current *storage.Item) (storage.Dr
 
 // draftItem is what current would be with a draft that is not stored.
 func draftItem(current *storage.Item, draft storage.Draft) *storage.Item {
-	return &storage.Item{Key: current.Key, Value: draft.Value, Facts: *draft.Facts, Revision: current.Revision}
+	return storage.NewItem(current.Key, draft.Value, current.Revision, *draft.Facts)
 }
 
 // prepare takes obj through metadata rules, admission, strategy and validation, and returns what came of it.

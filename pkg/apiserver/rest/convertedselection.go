@@ -38,19 +38,19 @@ func newConvertedFacts(rt *catalog.Route, full *form) *convertedFacts {
 
 // of returns an item with the facts of the version instead of the stored ones.
 func (c *convertedFacts) of(ctx context.Context, i *storage.Item) (*storage.Item, error) {
-	b, err := i.Encoded(&c.kept, storage.WhileAsked, func(i *storage.Item) ([]byte, error) { return c.ask(ctx, i) })
+	b, err := i.Encoded(&c.kept, storage.WhileAsked, func(i *storage.Item) (storage.Bytes, error) { return c.ask(ctx, i) })
 	if err != nil {
 		return nil, err
 	}
 	var s selectedBy
-	if err := json.Unmarshal(b, &s); err != nil {
+	if err := json.Unmarshal(b.Flat(), &s); err != nil {
 		return nil, fmt.Errorf("read what is kept of %s: %w", i.Key, err)
 	}
 	return &storage.Item{Key: i.Key, Revision: i.Revision, Facts: storage.NewFacts(&c.names, s.Labels, s.Fields)}, nil
 }
 
 // ask converts one item. Who stops waiting does not stop the others that wait for the same.
-func (c *convertedFacts) ask(ctx context.Context, i *storage.Item) ([]byte, error) {
+func (c *convertedFacts) ask(ctx context.Context, i *storage.Item) (storage.Bytes, error) {
 	made := c.calls.DoChan(fmt.Sprintf("%s %d", i.Key, i.Revision), func() (any, error) {
 		served, err := c.full.of(context.WithoutCancel(ctx), i)
 		if err != nil {
@@ -61,25 +61,26 @@ func (c *convertedFacts) ask(ctx context.Context, i *storage.Item) ([]byte, erro
 	select {
 	case r := <-made:
 		if r.Err != nil {
-			return nil, r.Err
+			return storage.Bytes{}, r.Err
 		}
-		return r.Val.([]byte), nil
+		return r.Val.(storage.Bytes), nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return storage.Bytes{}, ctx.Err()
 	}
 }
 
 // text is what is kept of a converted item.
-func (c *convertedFacts) text(served *storage.Item) ([]byte, error) {
+func (c *convertedFacts) text(served *storage.Item) (storage.Bytes, error) {
 	m, err := c.full.codec.Metadata(served)
 	if err != nil {
-		return nil, err
+		return storage.Bytes{}, err
 	}
 	s := selectedBy{Labels: m.Labels, Fields: map[string]string{}}
 	for _, name := range c.names {
 		s.Fields[name] = served.Facts.Fields().Get(name)
 	}
-	return json.Marshal(s)
+	b, err := json.Marshal(s)
+	return storage.Whole(b), err
 }
 
 // errNotKept tells that of an item nothing is kept yet.
@@ -89,7 +90,7 @@ var errNotKept = errors.New("nothing is kept")
 func (c *convertedFacts) convert(ctx context.Context, items []*storage.Item) error {
 	var missing []*storage.Item
 	for _, i := range items {
-		if _, err := i.Encoded(&c.kept, storage.WhileAsked, func(*storage.Item) ([]byte, error) { return nil, errNotKept }); err != nil {
+		if _, err := i.Encoded(&c.kept, storage.WhileAsked, func(*storage.Item) (storage.Bytes, error) { return storage.Bytes{}, errNotKept }); err != nil {
 			missing = append(missing, i)
 		}
 	}
@@ -101,7 +102,7 @@ func (c *convertedFacts) convert(ctx context.Context, items []*storage.Item) err
 		return err
 	}
 	for n, i := range missing {
-		if _, err := i.Encoded(&c.kept, storage.WhileAsked, func(*storage.Item) ([]byte, error) { return c.text(served[n]) }); err != nil {
+		if _, err := i.Encoded(&c.kept, storage.WhileAsked, func(*storage.Item) (storage.Bytes, error) { return c.text(served[n]) }); err != nil {
 			return err
 		}
 	}

@@ -70,21 +70,16 @@ func (f *form) sharedIn(media string) *shared {
 	return &f.json
 }
 
-// document returns a stored item in the form and a media type.
-func (f *form) document(ctx context.Context, stored *storage.Item, media string) ([]byte, error) {
+// appendDocument appends a stored item in the form and a media type.
+func (f *form) appendDocument(ctx context.Context, b []byte, stored *storage.Item, media string) ([]byte, error) {
 	item, err := f.of(ctx, stored)
 	if err != nil {
-		return nil, err
+		return b, err
 	}
 	if media != typeProtobuf {
-		return f.codec.JSON(item)
+		return f.codec.AppendJSON(b, item)
 	}
-	messages := f.codec.Messages()
-	size, err := registry.DocumentSize(messages, item)
-	if err != nil {
-		return nil, err
-	}
-	return registry.AppendDocument(messages, make([]byte, 0, size), item)
+	return registry.AppendDocument(f.codec.Messages(), b, item)
 }
 
 // fullForm shows objects as clients of a route see them.
@@ -111,7 +106,7 @@ type convertedForm struct {
 }
 
 func (c *convertedForm) item(ctx context.Context, i *storage.Item) (*storage.Item, error) {
-	obj, err := c.stored.Decode(i.Value, 0)
+	obj, err := c.stored.Decode(i.Value(), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +120,7 @@ func (c *convertedForm) page(ctx context.Context, stored []*storage.Item) ([]*st
 	objs := make([]runtime.Object, len(stored))
 	var err error
 	for n, i := range stored {
-		if objs[n], err = c.stored.Decode(i.Value, 0); err != nil {
+		if objs[n], err = c.stored.Decode(i.Value(), 0); err != nil {
 			return nil, err
 		}
 	}
@@ -154,7 +149,7 @@ func servedItem(served registry.Codec, i *storage.Item, obj runtime.Object) (*st
 	if err != nil {
 		return nil, err
 	}
-	return &storage.Item{Key: i.Key, Value: d.Value, Revision: i.Revision, Facts: *d.Facts}, nil
+	return storage.NewItem(i.Key, d.Value, i.Revision, *d.Facts), nil
 }
 
 // metadataForm shows PartialObjectMetadata of meta.k8s.io/version.

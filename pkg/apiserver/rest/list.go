@@ -81,7 +81,7 @@ func costOf(a accepted, items []*storage.Item) int {
 	}
 	size := 0
 	for _, i := range items {
-		size += len(i.Value)
+		size += i.Bytes().Len()
 	}
 	return streamCost + factor*size
 }
@@ -126,7 +126,7 @@ func (x *exchange) stream(media string, items []*storage.Item) (out io.Writer, d
 	x.w.Header()["Content-Type"] = []string{media}
 	size := 0
 	for _, i := range items {
-		size += len(i.Value)
+		size += i.Bytes().Len()
 	}
 	if size > gzipFrom && acceptsGzip(x.r) {
 		z := newGzip(x.w)
@@ -168,13 +168,18 @@ func (g *gather) flush() {
 	*g.buf = (*g.buf)[:0]
 }
 
-// close writes the rest and gives the buffer back, unless one huge object has grown it.
+// close writes the rest and gives the buffer back.
 func (g *gather) close() {
 	g.flush()
-	if cap(*g.buf) <= 4*chunk {
-		chunks.Put(g.buf)
-	}
+	giveBack(g.buf)
 	g.buf = nil
+}
+
+// giveBack lends an empty buffer to the next, unless one huge object has grown it.
+func giveBack(b *[]byte) {
+	if cap(*b) <= 4*chunk {
+		chunks.Put(b)
+	}
 }
 
 // writeJSONList writes the list document.

@@ -189,7 +189,7 @@ func (x *exchange) patch(subresource string) error {
 // currentJSON is the object as the client sees it; in the stored version its shared encoding.
 func (x *exchange) currentJSON(current runtime.Object, item *storage.Item) ([]byte, error) {
 	if x.res.Version.FromHub == nil {
-		return x.res.Store.Codec().JSON(item)
+		return x.res.Store.Codec().AppendJSON(nil, item)
 	}
 	obj, err := x.fromHub(current)
 	if err != nil {

@@ -24,5 +24,9 @@ func (s *shared) of(e *storage.Event, encode func(*storage.Item) ([]byte, error)
 	if e.Initial || s.watchers.Load() < 2 {
 		return encode(e.Item)
 	}
-	return e.Item.Encoded(&s.form, storage.WhileRecent, encode)
+	doc, err := e.Item.Encoded(&s.form, storage.WhileRecent, func(item *storage.Item) (storage.Bytes, error) {
+		b, err := encode(item)
+		return storage.Whole(b), err
+	})
+	return doc.Flat(), err
 }

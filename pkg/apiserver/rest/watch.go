@@ -229,7 +229,9 @@ func (s *stream) add(g *gather, e *storage.Event) error {
 		}
 		return s.addTable(g, e, row)
 	case s.shared != nil:
-		doc, err := s.shared.of(e, func(item *storage.Item) ([]byte, error) { return s.form.document(s.r.Context(), item, s.media) })
+		doc, err := s.shared.of(e, func(item *storage.Item) ([]byte, error) {
+			return s.form.appendDocument(s.r.Context(), nil, item, s.media)
+		})
 		if err != nil {
 			return err
 		}
@@ -238,11 +240,12 @@ func (s *stream) add(g *gather, e *storage.Event) error {
 	case s.media == typeProtobuf:
 		return addProtobufFrame(g, e.Type, s.form.codec.Messages(), e.Item)
 	}
-	b, err := s.form.codec.JSON(e.Item)
+	b, err := s.form.codec.AppendJSON(appendJSONHead(*g.buf, e.Type), e.Item)
 	if err != nil {
 		return err
 	}
-	addJSONFrame(g, e.Type, b)
+	*g.buf = append(b, jsonTail...)
+	g.add()
 	return nil
 }
 
@@ -258,13 +261,18 @@ func (s *stream) addDocument(g *gather, t storage.EventType, doc []byte) {
 
 // addJSONFrame writes {"type":T,"object":O} and a newline.
 func addJSONFrame(g *gather, t storage.EventType, object []byte) {
-	b := append(*g.buf, `{"type":"`...)
-	b = append(b, t...)
-	b = append(b, `","object":`...)
-	b = append(b, object...)
-	*g.buf = append(b, '}', '\n')
+	*g.buf = append(append(appendJSONHead(*g.buf, t), object...), jsonTail...)
 	g.add()
 }
+
+// appendJSONHead appends what comes before the object of such a frame; jsonTail comes after it.
+func appendJSONHead(b []byte, t storage.EventType) []byte {
+	b = append(b, `{"type":"`...)
+	b = append(b, t...)
+	return append(b, `","object":`...)
+}
+
+const jsonTail = "}\n"
 
 // addProtobufFrame writes a metav1.WatchEvent behind its length (four bytes, big-endian): type (1) and object (2), a
 // RawExtension whose raw (1) is the object's document.

@@ -39,10 +39,13 @@ func (x *exchange) writeStored(a accepted, code int, item *storage.Item) error {
 		}
 		return x.writeTable(a, code, []*storage.Item{item}, list)
 	}
-	b, err := f.document(x.r.Context(), item, a.media)
+	lent := chunks.Get().(*[]byte)
+	defer giveBack(lent)
+	b, err := f.appendDocument(x.r.Context(), *lent, item, a.media)
 	if err != nil {
 		return internal(err)
 	}
+	*lent = b[:0]
 	if a.media == typeProtobuf {
 		return x.writeBytes(code, a.media, b)
 	}

@@ -22,6 +22,8 @@ type Facts struct {
 
 	// Splice is for the codec: where in the value the resourceVersion goes; 0: it must look.
 	Splice uint32
+	// Shared are the parts of the value that other objects have, too: they lie in memory once for all.
+	Shared []Shared
 }
 
 // FactsFunc reads the facts from an encoded object. It is pure; each resource has its own.

@@ -20,10 +20,10 @@ const (
 // demand and shared from then on.
 type Item struct {
 	Key      string
-	Value    []byte
 	Revision int64
 	Facts    Facts
 
+	own       []byte                   // the value without Facts.Shared
 	encodings atomic.Pointer[encoding] // a list; its elements do not change
 	idle      atomic.Uint32            // how many Sweeps have passed since an encoding was asked for
 }
@@ -31,10 +31,26 @@ type Item struct {
 // encoding is an element of the list of what an item keeps.
 type encoding struct {
 	form  *Form
-	bytes []byte
+	bytes Bytes
 	next  *encoding
 	keep  Keep
 }
+
+// NewItem returns an item with a value, which the item keeps. facts.Shared that the value does not have are left out.
+func NewItem(key string, value []byte, revision int64, facts Facts) *Item {
+	b := Cut(value, facts.Shared)
+	facts.Shared = b.shared
+	return &Item{Key: key, Revision: revision, Facts: facts, own: b.own}
+}
+
+// Bytes are the encoded object.
+func (i *Item) Bytes() Bytes { return Bytes{i.own, i.Facts.Shared} }
+
+// Value returns the encoded object in one piece, which must not be changed.
+func (i *Item) Value() []byte { return i.Bytes().Flat() }
+
+// Held is how many bytes of the value nobody else has.
+func (i *Item) Held() int { return len(i.own) }
 
 // keepSweeps is how many Sweeps without a reader an encoding outlasts.
 const keepSweeps = 5
@@ -82,8 +98,8 @@ func (e *encoding) of(form *Form) *encoding {
 }
 
 // Encoded returns the item in form, making it with encode if it is not there yet. Two first callers may both call encode;
-// all get the same slice, which is read-only.
-func (i *Item) Encoded(form *Form, keep Keep, encode func(*Item) ([]byte, error)) ([]byte, error) {
+// all get the same bytes.
+func (i *Item) Encoded(form *Form, keep Keep, encode func(*Item) (Bytes, error)) (Bytes, error) {
 	if i.idle.Load() != 0 {
 		i.idle.Store(0)
 	}
@@ -92,7 +108,7 @@ func (i *Item) Encoded(form *Form, keep Keep, encode func(*Item) ([]byte, error)
 	}
 	b, err := encode(i)
 	if err != nil {
-		return nil, err
+		return Bytes{}, err
 	}
 	made := &encoding{form: form, bytes: b, keep: keep}
 	for {

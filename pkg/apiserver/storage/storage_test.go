@@ -131,14 +131,14 @@ func TestEncodings(t *testing.T) {
 	made := map[*storage.Form]int{}
 	item := &storage.Item{}
 	get := func(form *storage.Form, keep storage.Keep) string {
-		b, err := item.Encoded(form, keep, func(*storage.Item) ([]byte, error) {
+		b, err := item.Encoded(form, keep, func(*storage.Item) (storage.Bytes, error) {
 			made[form]++
-			return fmt.Appendf(nil, "%d", made[form]), nil
+			return storage.Whole(fmt.Appendf(nil, "%d", made[form])), nil
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(b)
+		return string(b.Flat())
 	}
 	both := func() string { return get(&list, storage.WhileAsked) + get(&event, storage.WhileRecent) }
 	if got := both() + both(); got != "1111" {
@@ -168,7 +168,7 @@ func TestEncodings(t *testing.T) {
 		t.Fatalf("after all were dropped: %s", got)
 	}
 	bad := errors.New("bad")
-	if _, err := (&storage.Item{}).Encoded(&list, storage.WhileAsked, func(*storage.Item) ([]byte, error) { return nil, bad }); !errors.Is(err, bad) {
+	if _, err := (&storage.Item{}).Encoded(&list, storage.WhileAsked, func(*storage.Item) (storage.Bytes, error) { return storage.Bytes{}, bad }); !errors.Is(err, bad) {
 		t.Fatalf("error %v", err)
 	}
 }
@@ -183,8 +183,8 @@ func TestEncodingsAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for range 200 {
 				form := &forms[n%3]
-				b, err := item.Encoded(form, n%2 == 0, func(*storage.Item) ([]byte, error) { return []byte{byte(n % 3)}, nil })
-				if err != nil || b[0] != byte(n%3) {
+				b, err := item.Encoded(form, n%2 == 0, func(*storage.Item) (storage.Bytes, error) { return storage.Whole([]byte{byte(n % 3)}), nil })
+				if err != nil || b.Flat()[0] != byte(n%3) {
 					t.Errorf("form %d is %v, %v", n%3, b, err)
 				}
 				switch n {

@@ -18,5 +18,5 @@ func Seen(filter func(*Item) bool, prev, cur *Item) EventType {
 
 // At returns a copy of the item without its encodings, at another revision: what a Deleted event carries.
 func (i *Item) At(revision int64) *Item {
-	return &Item{Key: i.Key, Value: i.Value, Revision: revision, Facts: i.Facts}
+	return &Item{Key: i.Key, Revision: revision, Facts: i.Facts, own: i.own}
 }

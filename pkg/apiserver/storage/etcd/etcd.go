@@ -156,5 +156,5 @@ func (s *Store) item(kv *mvccpb.KeyValue) (*storage.Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &storage.Item{Key: key, Value: kv.Value, Revision: kv.ModRevision, Facts: facts}, nil
+	return storage.NewItem(key, kv.Value, kv.ModRevision, facts), nil
 }

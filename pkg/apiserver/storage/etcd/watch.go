@@ -208,7 +208,7 @@ func (w *watch) event(ev *mvccpb.Event) (storage.Event, error) {
 }
 
 func (w *watch) raw(ev *mvccpb.Event) storage.Event {
-	e := storage.Event{Type: storage.Modified, Item: &storage.Item{Key: w.s.key(ev.Kv.Key), Value: ev.Kv.Value, Revision: ev.Kv.ModRevision}}
+	e := storage.Event{Type: storage.Modified, Item: storage.NewItem(w.s.key(ev.Kv.Key), ev.Kv.Value, ev.Kv.ModRevision, storage.Facts{})}
 	switch {
 	case ev.Type == mvccpb.DELETE:
 		e.Type = storage.Deleted

@@ -48,7 +48,7 @@ func (s *Store) put(ctx context.Context, operation, key string, modRevision int6
 	if !resp.Succeeded {
 		return nil, found(resp), nil
 	}
-	return &storage.Item{Key: key, Value: d.Value, Revision: resp.Header.Revision, Facts: facts}, nil, nil
+	return storage.NewItem(key, d.Value, resp.Header.Revision, facts), nil, nil
 }
 
 func (s *Store) putOnce(ctx context.Context, operation string, path []byte, modRevision int64, d storage.Draft) (*pb.TxnResponse, error) {
@@ -98,7 +98,7 @@ func (s *Store) UpdateFrom(ctx context.Context, hint *storage.Item, key string, 
 		if err != nil {
 			return nil, false, err
 		}
-		if bytes.Equal(d.Value, current.Value) {
+		if bytes.Equal(d.Value, current.Value()) {
 			written = current
 			return nil, !cached, nil
 		}

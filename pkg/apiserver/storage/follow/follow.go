@@ -125,7 +125,7 @@ func (f *Follower) apply(e storage.Event, seen map[string]struct{}) {
 		if seen != nil {
 			seen[e.Item.Key] = struct{}{}
 		}
-		obj, err := f.resource.Decode(e.Item.Value)
+		obj, err := f.resource.Decode(e.Item.Value())
 		if err != nil {
 			f.log.Error("an object cannot be decoded", "key", e.Item.Key, "err", err)
 			return

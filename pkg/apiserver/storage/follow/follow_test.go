@@ -50,7 +50,7 @@ func (s store) Delete(key string)                  { delete(s, key) }
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	event := func(typ storage.EventType, key, value string) storage.Event {
-		return storage.Event{Type: typ, Item: &storage.Item{Key: key, Value: []byte(value)}}
+		return storage.Event{Type: typ, Item: storage.NewItem(key, []byte(value), 0, storage.Facts{})}
 	}
 	end := storage.Event{Type: storage.Bookmark, Item: &storage.Item{}, InitialEnd: true}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -68,7 +68,7 @@ func (s *Storage) write(key string, d storage.Draft) (*storage.Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	item := &storage.Item{Key: key, Value: d.Value, Facts: facts}
+	item := storage.NewItem(key, d.Value, 0, facts)
 	s.put(key, item)
 	if d.TTL > 0 {
 		time.AfterFunc(d.TTL, func() { s.expire(item) })
@@ -207,7 +207,7 @@ func (s *Storage) UpdateFrom(ctx context.Context, hint *storage.Item, key string
 			}
 		}
 		d, err := change(item)
-		unchanged := err == nil && bytes.Equal(d.Value, item.Value)
+		unchanged := err == nil && bytes.Equal(d.Value, item.Value())
 		if cached && (err != nil || unchanged) {
 			continue
 		}

@@ -19,7 +19,7 @@ func testCreate(e *env) {
 	if err != nil {
 		e.Fatal(err)
 	}
-	if item.Key != key("a") || !bytes.Equal(item.Value, d.Value) || item.Revision <= before {
+	if item.Key != key("a") || !bytes.Equal(item.Value(), d.Value) || item.Revision <= before {
 		e.Fatalf("created %+v after revision %d", item, before)
 	}
 	_, err = e.s.Create(e.ctx, key("a"), draft("blue"))
@@ -53,7 +53,7 @@ func testGet(e *env) {
 	e.wantErr(err, storage.ErrNotFound)
 	item := e.create("a", "red")
 	got, err := e.s.Get(e.ctx, key("a"), 0)
-	if err != nil || got.Revision != item.Revision || got.Key != item.Key || !bytes.Equal(got.Value, item.Value) {
+	if err != nil || got.Revision != item.Revision || got.Key != item.Key || !bytes.Equal(got.Value(), item.Value()) {
 		e.Fatalf("got %+v, %v, want %+v", got, err, item)
 	}
 	_, err = e.s.Get(e.ctx, Prefix+"ns/", 0)
@@ -105,9 +105,9 @@ func testUpdate(e *env) {
 	e.wantErr(err, storage.ErrNotFound)
 	e.create("a", "red")
 	item, err := e.s.Update(e.ctx, key("a"), func(cur *storage.Item) (storage.Draft, error) {
-		return storage.Draft{Value: append(bytes.Clone(cur.Value), '!')}, nil
+		return storage.Draft{Value: append(bytes.Clone(cur.Value()), '!')}, nil
 	})
-	if err != nil || item.Value[len(item.Value)-1] != '!' {
+	if err != nil || item.Value()[len(item.Value())-1] != '!' {
 		e.Fatalf("updated to %+v, %v", item, err)
 	}
 	if got, err := e.s.Get(e.ctx, key("a"), 0); err != nil || got.Revision != item.Revision {
@@ -123,7 +123,7 @@ func testUpdateRace(e *env) {
 		wg.Go(func() {
 			for range each {
 				_, err := e.s.Update(e.ctx, key("a"), func(cur *storage.Item) (storage.Draft, error) {
-					return storage.Draft{Value: append(bytes.Clone(cur.Value), '+')}, nil
+					return storage.Draft{Value: append(bytes.Clone(cur.Value()), '+')}, nil
 				})
 				if err != nil {
 					e.Errorf("update: %v", err)
@@ -133,8 +133,8 @@ func testUpdateRace(e *env) {
 	}
 	wg.Wait()
 	got, err := e.s.Get(e.ctx, key("a"), 0)
-	if err != nil || bytes.Count(got.Value, []byte("+")) != writers*each {
-		e.Fatalf("%d updates left %q, %v", writers*each, got.Value, err)
+	if err != nil || bytes.Count(got.Value(), []byte("+")) != writers*each {
+		e.Fatalf("%d updates left %q, %v", writers*each, got.Value(), err)
 	}
 }
 
@@ -153,7 +153,7 @@ func testUpdateError(e *env) {
 func testUpdateUnchanged(e *env) {
 	item := e.create("a", "red")
 	got, err := e.s.Update(e.ctx, key("a"), func(cur *storage.Item) (storage.Draft, error) {
-		return storage.Draft{Value: bytes.Clone(cur.Value)}, nil
+		return storage.Draft{Value: bytes.Clone(cur.Value())}, nil
 	})
 	if err != nil || got.Revision != item.Revision {
 		e.Fatalf("updated to %+v, %v, want the current item", got, err)
@@ -186,7 +186,7 @@ func testDelete(e *env) {
 	e.wantErr(err, storage.ErrNotFound)
 	item := e.create("a", "red")
 	gone := e.delete("a")
-	if gone.Revision <= item.Revision || !bytes.Equal(gone.Value, item.Value) || !red(gone) {
+	if gone.Revision <= item.Revision || !bytes.Equal(gone.Value(), item.Value()) || !red(gone) {
 		e.Fatalf("deleted %+v, was %+v", gone, item)
 	}
 	_, err = e.s.Get(e.ctx, key("a"), 0)
@@ -285,9 +285,9 @@ func testEncodings(e *env) {
 	calls := 0
 	var form storage.Form
 	for range 3 {
-		b, err := item.Encoded(&form, storage.WhileAsked, func(*storage.Item) ([]byte, error) { calls++; return []byte("{}"), nil })
-		if err != nil || string(b) != "{}" {
-			e.Fatalf("encoded %q, %v", b, err)
+		b, err := item.Encoded(&form, storage.WhileAsked, func(*storage.Item) (storage.Bytes, error) { calls++; return storage.Whole([]byte("{}")), nil })
+		if err != nil || string(b.Flat()) != "{}" {
+			e.Fatalf("encoded %q, %v", b.Flat(), err)
 		}
 	}
 	if calls != 1 {

@@ -58,11 +58,11 @@ func (r *reader) want(t storage.EventType, item *storage.Item) {
 	if got.Initial && t != storage.Added {
 		r.e.Fatalf("event %s %s claims to be an initial one", got.Type, got.Item.Key)
 	}
-	if got.Type != t || got.Item.Key != item.Key || got.Item.Revision != item.Revision || string(got.Item.Value) != string(item.Value) {
-		r.e.Fatalf("event %s %s %q at %d, want %s %s %q at %d", got.Type, got.Item.Key, got.Item.Value, got.Item.Revision,
-			t, item.Key, item.Value, item.Revision)
+	if got.Type != t || got.Item.Key != item.Key || got.Item.Revision != item.Revision || string(got.Item.Value()) != string(item.Value()) {
+		r.e.Fatalf("event %s %s %q at %d, want %s %s %q at %d", got.Type, got.Item.Key, got.Item.Value(), got.Item.Revision,
+			t, item.Key, item.Value(), item.Revision)
 	}
-	if wantFacts, err := Facts(item.Value); err != nil || got.Item.Facts.Labels().Get("color") != wantFacts.Labels().Get("color") {
+	if wantFacts, err := Facts(item.Value()); err != nil || got.Item.Facts.Labels().Get("color") != wantFacts.Labels().Get("color") {
 		r.e.Fatalf("event %s has the facts %+v", got.Item.Key, got.Item.Facts)
 	}
 }
@@ -170,13 +170,13 @@ func testWatchInitialMany(e *env) {
 
 func testWatchFilter(e *env) {
 	w := e.watch(storage.WatchOptions{Revision: e.revision(), Filter: red})
-	blue := e.create("a", "blue")
+	e.create("a", "blue")
 	r1 := e.update("a", "red")
 	w.want(storage.Added, r1)
 	r2 := e.update("a", "red")
 	w.want(storage.Modified, r2)
 	out := e.update("a", "blue")
-	w.want(storage.Deleted, &storage.Item{Key: blue.Key, Value: r2.Value, Revision: out.Revision})
+	w.want(storage.Deleted, r2.At(out.Revision))
 	e.update("a", "green")
 	e.delete("a")
 	again := e.create("a", "red")

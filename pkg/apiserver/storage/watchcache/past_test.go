@@ -59,7 +59,7 @@ func TestPastIsRight(t *testing.T) {
 
 func lines(l *storage.List) (out []string) {
 	for _, i := range l.Items {
-		out = append(out, fmt.Sprintf("%s %d %s", i.Key, i.Revision, i.Value))
+		out = append(out, fmt.Sprintf("%s %d %s", i.Key, i.Revision, i.Value()))
 	}
 	return out
 }

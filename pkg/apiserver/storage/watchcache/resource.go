@@ -143,12 +143,12 @@ func (r *resource) decode(item *storage.Item) *storage.Item {
 	if r.facts == nil || item.Facts.Known() {
 		return item
 	}
-	facts, err := r.facts(item.Value)
+	facts, err := r.facts(item.Value())
 	if err != nil {
 		r.log.Error("an object in the storage cannot be read", "key", item.Key, "revision", item.Revision, "err", err)
 		return item
 	}
-	return &storage.Item{Key: item.Key, Value: item.Value, Revision: item.Revision, Facts: facts}
+	return storage.NewItem(item.Key, item.Value(), item.Revision, facts)
 }
 
 // wakeLocked tells the watchers to look, now or, in a burst, a little later.
@@ -260,10 +260,10 @@ func (w *writes) claim(ev *storage.Item) *storage.Item {
 		}
 		return nil
 	}
-	if !bytes.Equal(one.draft.Value, ev.Value) {
+	if !bytes.Equal(one.draft.Value, ev.Value()) {
 		return nil
 	}
-	one.item = &storage.Item{Key: ev.Key, Value: one.draft.Value, Revision: ev.Revision, Facts: *one.draft.Facts}
+	one.item = storage.NewItem(ev.Key, one.draft.Value, ev.Revision, *one.draft.Facts)
 	return one.item
 }
 

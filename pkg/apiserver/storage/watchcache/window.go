@@ -55,7 +55,7 @@ func (c *change) bytes() int {
 	if c.prev == nil {
 		return changeBytes
 	}
-	return changeBytes + len(c.prev.Value)
+	return changeBytes + c.prev.Held()
 }
 
 // window is a ring of the latest changes, numbered from 0 in the order they came.

@@ -29,7 +29,7 @@ func TestWindowBounds(t *testing.T) {
 			t.Parallel()
 			w := window{maxBytes: c.max, floor: 1}
 			for i := range c.pushes {
-				item := &storage.Item{Value: make([]byte, c.value)}
+				item := storage.NewItem("", make([]byte, c.value), 0, storage.Facts{})
 				w.push(&change{revision: int64(10 * (i + 1)), at: begin.Add(time.Duration(i) * c.every), prev: item, cur: item})
 			}
 			kept := int(w.end - w.first)
@@ -66,7 +66,7 @@ func TestOldEncodingsAreDropped(t *testing.T) {
 	var list, event storage.Form
 	item := func() *storage.Item { return &storage.Item{} }
 	made := map[*storage.Item]int{}
-	encode := func(i *storage.Item) ([]byte, error) { made[i]++; return []byte{}, nil }
+	encode := func(i *storage.Item) (storage.Bytes, error) { made[i]++; return storage.Bytes{}, nil }
 	get := func(items ...*storage.Item) {
 		for _, i := range items {
 			_, _ = i.Encoded(&list, storage.WhileAsked, encode)

@@ -1,0 +1,98 @@
+package storage
+
+import "slices"
+
+// Bytes are bytes of which parts may lie elsewhere, once for all who have them. They do not change. The zero value is empty.
+type Bytes struct {
+	own    []byte
+	shared []Shared
+}
+
+// Shared is a part of some bytes that others have, too: its text and where it begins.
+type Shared struct {
+	At   uint32
+	Text string
+}
+
+// Cut returns b, without a copy of the shared parts, which are in their order. Where they are not what b has, b is kept whole;
+// b must not be changed afterwards.
+func Cut(b []byte, shared []Shared) Bytes {
+	if len(shared) == 0 {
+		return Whole(b)
+	}
+	size, end := len(b), 0
+	for _, s := range shared {
+		at := int(s.At)
+		if at < end || at+len(s.Text) > len(b) || string(b[at:at+len(s.Text)]) != s.Text {
+			return Whole(b)
+		}
+		end = at + len(s.Text)
+		size -= len(s.Text)
+	}
+	own := make([]byte, 0, size)
+	end = 0
+	for _, s := range shared {
+		own = append(own, b[end:s.At]...)
+		end = int(s.At) + len(s.Text)
+	}
+	return Bytes{own: append(own, b[end:]...), shared: shared}
+}
+
+// Whole returns b with nothing shared; it must not be changed afterwards.
+func Whole(b []byte) Bytes { return Bytes{own: b} }
+
+// Join returns the bytes of which own are what lies between and around the shared parts.
+func Join(own []byte, shared []Shared) Bytes { return Bytes{own, shared} }
+
+// Len is how many bytes they are.
+func (b Bytes) Len() int {
+	n := len(b.own)
+	for i := range b.shared {
+		n += len(b.shared[i].Text)
+	}
+	return n
+}
+
+// Flat returns the bytes in one piece, which may be their own memory: it must not be changed.
+func (b Bytes) Flat() []byte {
+	if len(b.shared) == 0 {
+		return b.own
+	}
+	n := b.Len()
+	return b.Append(make([]byte, 0, n), 0, n)
+}
+
+// Front returns the bytes before the first shared part.
+func (b Bytes) Front() []byte {
+	if len(b.shared) == 0 {
+		return b.own
+	}
+	return b.own[:b.shared[0].At]
+}
+
+// Append appends the bytes from one place to another, which must be within them.
+func (b Bytes) Append(to []byte, from, until int) []byte {
+	if len(b.shared) == 0 {
+		return append(to, b.own[from:until]...)
+	}
+	to = slices.Grow(to, until-from)
+	at, own := 0, b.own // what comes next
+	for i := range b.shared {
+		s := &b.shared[i]
+		before := int(s.At) - at
+		to = appendPart(to, own[:before], from-at, until-at)
+		at, own = int(s.At), own[before:]
+		to = appendPart(to, s.Text, from-at, until-at)
+		at += len(s.Text)
+	}
+	return appendPart(to, own, from-at, until-at)
+}
+
+// appendPart appends of part what lies between two places, which may be outside of it.
+func appendPart[T string | []byte](to []byte, part T, from, until int) []byte {
+	from, until = max(from, 0), min(until, len(part))
+	if from >= until {
+		return to
+	}
+	return append(to, part[from:until]...)
+}
