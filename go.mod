@@ -44,6 +44,8 @@ require (
 	k8s.io/kube-aggregator v0.36.3
 )
 
+require k8s.io/pod-security-admission v0.36.3 // indirect
+
 require (
 	github.com/blang/semver/v4 v4.0.0
 	github.com/robfig/cron/v3 v3.0.1 // indirect

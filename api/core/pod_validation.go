@@ -17,6 +17,7 @@ import (
 func ValidatePod(p *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := podspec.ValidateAnnotations(p.Annotations, &p.Spec, field.NewPath("metadata", "annotations"))
+	errs = append(errs, podspec.ValidateAppArmorMatch(p.Annotations, &p.Spec, path)...)
 	errs = append(errs, podspec.Validate(&p.Spec, path)...)
 	errs = append(errs, validateTokens(&p.Spec, path)...)
 	return append(errs, validateGates(p, path)...)
@@ -75,6 +76,7 @@ const mutableFields = "`spec.containers[*].image`,`spec.initContainers[*].image`
 func ValidatePodUpdate(obj, old *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := append(ValidatePod(obj), validateMirrorUpdate(obj, old)...)
+	errs = append(errs, podspec.ValidateAppArmorUpdate(obj.Annotations, old.Annotations, field.NewPath("metadata", "annotations"))...)
 	if len(obj.Spec.Containers) != len(old.Spec.Containers) {
 		return append(errs, field.Forbidden(path.Child("containers"), "pod updates may not add or remove containers"))
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -56,9 +55,6 @@ func ValidateAnnotations(a map[string]string, s *corev1.PodSpec, path *field.Pat
 			errs = append(errs, field.Invalid(path.Key(key), name, "container not found"))
 		}
 		if profile != "" && profile != "runtime/default" && profile != "unconfined" && !strings.HasPrefix(profile, "localhost/") {
-			errs = append(errs, field.Invalid(path.Key(key), profile, "invalid AppArmor profile name: \""+profile+"\""))
-		}
-		if p, ok := strings.CutPrefix(profile, "localhost/"); ok && filepath.Clean(p) == "." {
 			errs = append(errs, field.Invalid(path.Key(key), profile, "invalid AppArmor profile name: \""+profile+"\""))
 		}
 	}

@@ -1,6 +1,9 @@
 package podspec
 
 import (
+	"maps"
+	"reflect"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,13 +19,69 @@ func AppArmorFromAnnotations(s *corev1.PodSpec, annotations map[string]string) {
 	for _, cs := range [][]corev1.Container{s.InitContainers, s.Containers} {
 		for i := range cs {
 			profile := appArmorProfile(annotations[appArmorAnnotation+cs[i].Name])
-			if profile == nil || cs[i].SecurityContext != nil && cs[i].SecurityContext.AppArmorProfile != nil {
+			if profile == nil || cs[i].SecurityContext != nil && cs[i].SecurityContext.AppArmorProfile != nil ||
+				s.SecurityContext != nil && reflect.DeepEqual(profile, s.SecurityContext.AppArmorProfile) {
 				continue
 			}
 			defaults.SetPtr(&cs[i].SecurityContext, corev1.SecurityContext{})
 			cs[i].SecurityContext.AppArmorProfile = profile
 		}
 	}
+}
+
+// ValidateAppArmorMatch: where an annotation and a field both name a container's profile, they name the same. at is the path of the
+// pod's spec.
+func ValidateAppArmorMatch(annotations map[string]string, s *corev1.PodSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	check := func(cs []corev1.Container, at *field.Path) {
+		for i := range cs {
+			old, named := annotations[appArmorAnnotation+cs[i].Name]
+			is := effectiveAppArmor(s, &cs[i])
+			if !named || is == nil {
+				continue
+			}
+			at := at.Index(i).Child("securityContext", "appArmorProfile")
+			profile := appArmorProfile(old)
+			switch {
+			case strings.HasPrefix(old, "localhost/") && is.Type == corev1.AppArmorProfileTypeLocalhost:
+				if is.LocalhostProfile != nil && *is.LocalhostProfile != strings.TrimPrefix(old, "localhost/") {
+					errs = append(errs, field.Forbidden(at.Child("localhostProfile"), "apparmor profile in annotation and field must match"))
+				}
+			case profile == nil || profile.Type != is.Type:
+				errs = append(errs, field.Forbidden(at.Child("type"), "apparmor type in annotation and field must match"))
+			}
+		}
+	}
+	check(s.InitContainers, at.Child("initContainers"))
+	check(s.Containers, at.Child("containers"))
+	return errs
+}
+
+// effectiveAppArmor is the profile that the fields give a container; nil for none.
+func effectiveAppArmor(s *corev1.PodSpec, c *corev1.Container) *corev1.AppArmorProfile {
+	if c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
+		return c.SecurityContext.AppArmorProfile
+	}
+	if s.SecurityContext != nil {
+		return s.SecurityContext.AppArmorProfile
+	}
+	return nil
+}
+
+// ValidateAppArmorUpdate: the annotations stay as they were when the pod was made, as its containers run with what they said then.
+func ValidateAppArmorUpdate(now, before map[string]string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		if v, ok := now[key]; strings.HasPrefix(key, appArmorAnnotation) && (!ok || v != before[key]) {
+			errs = append(errs, field.Forbidden(path.Key(key), "may not remove or update AppArmor annotations"))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(now)) {
+		if _, ok := before[key]; strings.HasPrefix(key, appArmorAnnotation) && !ok {
+			errs = append(errs, field.Forbidden(path.Key(key), "may not add AppArmor annotations"))
+		}
+	}
+	return errs
 }
 
 // appArmorProfile reads a profile in its old form; nil for none or for one that validation refuses.
@@ -32,7 +91,7 @@ func appArmorProfile(s string) *corev1.AppArmorProfile {
 		return &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault}
 	case s == "unconfined":
 		return &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}
-	case strings.HasPrefix(s, "localhost/"):
+	case strings.HasPrefix(s, "localhost/") && s != "localhost/":
 		name := strings.TrimPrefix(s, "localhost/")
 		return &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: &name}
 	}

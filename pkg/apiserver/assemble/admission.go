@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -26,6 +27,7 @@ import (
 	"bonsai/pkg/apiserver/admission/noderestriction"
 	"bonsai/pkg/apiserver/admission/paramaccess"
 	"bonsai/pkg/apiserver/admission/podresize"
+	"bonsai/pkg/apiserver/admission/podsecurity"
 	"bonsai/pkg/apiserver/admission/policies"
 	"bonsai/pkg/apiserver/admission/priority"
 	"bonsai/pkg/apiserver/admission/rbacescalation"
@@ -47,18 +49,20 @@ const accountWait = 5 * time.Second
 
 // CheckAdmission tells what is wrong with the names of plug-ins, before anything else is there.
 func CheckAdmission(enable, disable []string) error {
-	_, err := admission.Select(plugins(func(string, string) registry.Store { return nil }, webhooks.New(webhooks.Config{}), policies.New(policies.Config{}), nil), enable, disable)
+	_, err := admission.Select(plugins(func(string, string) registry.Store { return nil }, webhooks.New(webhooks.Config{}), policies.New(policies.Config{}), nil, nil), enable, disable)
 	return err
 }
 
-// plugins is the list of all admission plug-ins. store finds what they read, may answers what users may do.
-func plugins(store func(group, resource string) registry.Store, hooks *webhooks.Plugins, rules *policies.Plugins, may authz.Authorizer) []admission.Plugin {
+// plugins is the list of all admission plug-ins. store finds what they read, may answers what users may do, metrics (nil: nobody sees
+// them) take what they count.
+func plugins(store func(group, resource string) registry.Store, hooks *webhooks.Plugins, rules *policies.Plugins, may authz.Authorizer, metrics prometheus.Registerer) []admission.Plugin {
 	return []admission.Plugin{
 		namespacelifecycle.New(store("", "namespaces")),
 		limitranger.New(store("", "limitranges")),
 		serviceaccount.New(serviceaccount.Config{ServiceAccounts: store("", "serviceaccounts"), Suffix: func() string { return registry.RandomSuffix(5) }, Wait: accountWait}),
 		noderestriction.New(noderestriction.Config{Pods: store("", "pods"), Nodes: store("", "nodes")}),
 		taintnodesbycondition.New(),
+		podsecurity.New(podsecurity.Config{Namespaces: store("", "namespaces"), Pods: store("", "pods"), Metrics: metrics, Now: time.Now}),
 		priority.New(store(schedulingv1.GroupName, "priorityclasses")),
 		defaulttolerationseconds.New(defaulttolerationseconds.Default, defaulttolerationseconds.Default),
 		defaultstorageclass.New(store(storagev1.GroupName, "storageclasses")),
@@ -108,7 +112,7 @@ func newWebhookClient(c *catalog.Catalog) *webhook.Client {
 
 // newAdmission chooses the plug-ins that the options ask for. With RBAC, nobody may hand out more rights than he has.
 func newAdmission(o *Options, c *catalog.Catalog, hooks *webhooks.Plugins, rules *policies.Plugins, may *authorization) (*admission.Chain, error) {
-	chosen, err := admission.Select(plugins(late(c), hooks, rules, may.authorizer), o.EnableAdmission, o.DisableAdmission)
+	chosen, err := admission.Select(plugins(late(c), hooks, rules, may.authorizer, o.Metrics), o.EnableAdmission, o.DisableAdmission)
 	if err != nil {
 		return nil, err
 	}

@@ -120,14 +120,14 @@ func (g *Generic) create(ctx context.Context, a *admission.Attributes, access me
 		return nil, err
 	}
 	a.Name = access.GetName()
-	if g.Admission != nil {
-		if err := g.Admission.Validate(ctx, a); err != nil {
-			return nil, err
-		}
-	}
 	if s.Warnings != nil {
 		for _, w := range s.Warnings(a.Object, nil) {
 			a.Warn(w)
+		}
+	}
+	if g.Admission != nil {
+		if err := g.Admission.Validate(ctx, a); err != nil {
+			return nil, err
 		}
 	}
 	item, err = g.insert(ctx, a, access)

@@ -214,14 +214,14 @@ func (u *update) settleOn(ctx context.Context, a *admission.Attributes, access, 
 	if err := u.validate(ctx, obj, old, access, was); err != nil {
 		return err
 	}
-	if u.Admission != nil {
-		if err := u.Admission.Validate(ctx, a); err != nil {
-			return err
-		}
-	}
 	if u.strategy != nil && u.strategy.Warnings != nil {
 		for _, w := range u.strategy.Warnings(obj, old) {
 			a.Warn(w)
+		}
+	}
+	if u.Admission != nil {
+		if err := u.Admission.Validate(ctx, a); err != nil {
+			return err
 		}
 	}
 	return nil
