@@ -15,6 +15,7 @@ import (
 	"bonsai/api/core"
 	"bonsai/api/podspec"
 	"bonsai/pkg/kubelet/admission"
+	"bonsai/pkg/kubelet/allocation"
 	"bonsai/pkg/kubelet/cgroup"
 	"bonsai/pkg/kubelet/cm"
 	"bonsai/pkg/kubelet/config"
@@ -70,8 +71,13 @@ func (k *Kubelet) compose(ctx context.Context) error {
 	}
 	k.resources = &cm.Manager{Providers: []cm.Provider{k.cgroups}, Event: k.events.Pod, Log: k.cfg.Log}
 	k.pods = podmanager.New(podmanager.Config{Status: k.status, Client: k.cfg.Client, Node: k.node.Object, Log: k.cfg.Log})
+	allocations, err := allocation.Open(filepath.Join(k.cfg.RootDir, "allocations"))
+	if err != nil {
+		return err
+	}
 	k.admission = admission.New(admission.Config{Node: k.node.Object, Allocatable: k.node.Allocatable, Sysctls: k.cfg.Sysctls.Check,
-		Wake: func(uid types.UID) { k.workers.Wake(uid) },
+		Wake: func(uid types.UID) { k.workers.Wake(uid) }, Checkpoint: allocations, Log: k.cfg.Log,
+		Accepted: func(why admission.Trigger) { k.metrics.Accepted(string(why)) },
 		Preempted: func(uid types.UID, lacked corev1.ResourceName) {
 			k.metrics.Preempted(lacked)
 			k.workers.Interrupt(uid)
@@ -149,7 +155,7 @@ func (k *Kubelet) composeWorkers(ctx context.Context) error {
 		return err
 	}
 	k.probes = prober.New(ctx, prober.Config{Exec: k.cri.ExecSync, Changed: k.changed, Event: k.events.Container, Started: time.Now(), Log: k.cfg.Log})
-	k.executor, err = executor.New(executor.Config{Runtime: k.cri, Images: k.images, Volumes: k.volumes, Resources: k.resources, Node: k.node,
+	k.executor, err = executor.New(executor.Config{Runtime: k.cri, Images: k.images, Volumes: k.volumes, Resources: k.resources, Cgroups: k.cgroups, Allocations: k.admission, Node: k.node,
 		Classes: k.classes, Events: k.events, Metrics: k.metrics, Environment: k.environment, Secret: k.objects.Secret, Message: cri.Message, DNS: k.cfg.DNS, Logs: k.cfg.Logs,
 		Capacity: k.cfg.Node.Machine.Capacity(), MaxBackOff: k.cfg.MaxBackOff, Log: k.cfg.Log})
 	if err != nil {
@@ -167,7 +173,7 @@ func (k *Kubelet) composeWorkers(ctx context.Context) error {
 		return err
 	}
 	k.syncer = podsyncer.New(podsyncer.Config{Runtime: k.cri, Executor: k.executor, Pods: k.pods, Status: k.status, Admission: k.admission, Probes: k.probes,
-		Storage: k.storage, Volumes: k.volumes, Cgroups: k.cgroups, Resources: k.resources, Objects: k.objects, Logs: k.cfg.Logs, Events: k.events, Evicted: k.metrics.Evicted,
+		Storage: k.storage, Volumes: k.volumes, Cgroups: k.cgroups, Resources: k.resources, Objects: k.objects, Logs: k.cfg.Logs, Events: k.events, Evicted: k.metrics.Evicted, Resizes: k.metrics,
 		HostIPs: k.node.HostIPs, Active: k.active, Now: time.Now, Log: k.cfg.Log})
 	k.workers = podworker.New(k.syncer, func(pod *corev1.Pod) { k.metrics.RestartedPod(runtime.IsStatic(pod)) }, k.cfg.Log)
 	return nil

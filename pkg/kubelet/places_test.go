@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"bonsai/pkg/kubelet/admission"
+	"bonsai/pkg/kubelet/allocation"
 	"bonsai/pkg/kubelet/executor"
 	"bonsai/pkg/kubelet/kubelettest"
 	"bonsai/pkg/kubelet/objects"
@@ -69,15 +70,19 @@ func TestPlacesAcrossARestart(t *testing.T) {
 		log, client := slog.New(slog.DiscardHandler), kubelettest.Client{Interface: fake.NewClientset()}
 		k := &Kubelet{status: status.New(client, log)}
 		k.pods = podmanager.New(podmanager.Config{Status: k.status, Client: client, Log: log})
+		allocations, err := allocation.Open(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
 		k.admission = admission.New(admission.Config{Node: func() *corev1.Node { return nil }, Wake: func(types.UID) {},
 			Allocatable: func() corev1.ResourceList { return corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")} },
-			Sysctls:     func(*corev1.Pod) error { return nil }, Preempted: func(types.UID, corev1.ResourceName) {}})
-		var err error
+			Sysctls:     func(*corev1.Pod) error { return nil }, Preempted: func(types.UID, corev1.ResourceName) {},
+			Checkpoint: allocations, Accepted: func(admission.Trigger) {}, Log: log})
 		if k.objects, err = objects.New(objects.Config{Client: client, Log: log}); err != nil {
 			t.Fatal(err)
 		}
 		k.syncer = podsyncer.New(podsyncer.Config{Runtime: empty{}, Executor: empty{Executor: &executor.Executor{}}, Pods: k.pods, Status: k.status, Admission: k.admission,
-			Probes: prober.New(t.Context(), prober.Config{}), HostIPs: func() []string { return nil }, Now: time.Now, Log: log})
+			Probes: prober.New(t.Context(), prober.Config{}), Resizes: k.metrics, HostIPs: func() []string { return nil }, Now: time.Now, Log: log})
 		k.workers = podworker.New(k.syncer, func(*corev1.Pod) {}, log)
 		registered := make(chan struct{})
 		close(registered)

@@ -6,10 +6,14 @@
 // decided in the order of their creation, and none before all sources have told of their pods and the Node is known. Static pods
 // do not wait for that, for the API server may be one of them. A critical pod for which resources are missing takes the places of
 // lower ones (preempt.go).
+//
+// A pod keeps what it was given until its resize is granted (resize.go): what the node gives all pods together is never more than it has,
+// except for what already ran.
 package admission
 
 import (
 	"cmp"
+	"log/slog"
 	"slices"
 	"sync"
 
@@ -42,10 +46,15 @@ type Config struct {
 	Allocatable func() corev1.ResourceList
 	// Sysctls tells why a pod may not set the kernel parameters that it wants to; nil if it may.
 	Sysctls func(*corev1.Pod) error
-	// Wake has a waiting pod asked for again.
+	// Wake has a pod asked for again that waited, for its place or for its resize.
 	Wake func(types.UID)
+	// Checkpoint keeps what pods have.
+	Checkpoint Checkpoint
+	// Accepted counts a resize that was deferred before.
+	Accepted func(Trigger)
 	// Preempted has a pod asked for again that has lost its place, because of that resource; what it does now is pointless.
 	Preempted func(uid types.UID, lacked corev1.ResourceName)
+	Log       *slog.Logger
 }
 
 // Admitter holds the places of the node. It is safe for concurrent use.
@@ -59,12 +68,18 @@ type Admitter struct {
 	// open: all sources have told of their pods.
 	open bool
 	pods map[types.UID]*place
+	// refusals counts the resizes that were refused.
+	refusals uint64
 }
 
 // place is a pod that has a place or was told of and may get one. Who has ended or is refused has none.
 type place struct {
-	pod     *corev1.Pod
-	claim   claim
+	pod *corev1.Pod
+	// given is what the pod has; claim is that, with what else it takes of the node.
+	given runtime.Allocation
+	claim claim
+	// pending is why the pod does not have what its spec asks for by now, nil while it has.
+	pending *refusal
 	verdict Verdict
 	why     *Rejection
 	// after are the pods for whose end an admitted pod waits, so that its place is free.
@@ -87,7 +102,7 @@ func (a *Admitter) Ran(uid types.UID) {
 func (a *Admitter) Open() {
 	a.mu.Lock()
 	a.open = true
-	var waiting []types.UID
+	waiting := a.reopen()
 	for uid, p := range a.pods {
 		if p.verdict == Waiting {
 			waiting = append(waiting, uid)
@@ -97,6 +112,23 @@ func (a *Admitter) Open() {
 	for _, uid := range waiting {
 		a.cfg.Wake(uid)
 	}
+}
+
+// reopen decides of the resizes that were asked for while the kubelet did not run. It returns whose were granted.
+func (a *Admitter) reopen() []types.UID {
+	a.tidy()
+	asked := make([]*place, 0, len(a.pods))
+	for _, p := range a.pods {
+		asked = append(asked, p)
+	}
+	slices.SortFunc(asked, byTurn)
+	var granted []types.UID
+	for _, p := range asked {
+		if a.resize(p) {
+			granted = append(granted, p.pod.UID)
+		}
+	}
+	return append(granted, a.retry(PodResized)...)
 }
 
 // Add tells of a pod that a source has told of for the first time.
@@ -115,17 +147,26 @@ func (a *Admitter) Add(pod *corev1.Pod) {
 func (a *Admitter) enter(pod *corev1.Pod) *place {
 	p := a.pods[pod.UID]
 	if p == nil {
-		p = &place{pod: pod, claim: claimOf(pod)}
-		if a.ran[pod.UID] {
+		p = &place{pod: pod}
+		if p.take(); a.ran[pod.UID] {
 			p.verdict = Admitted
+			a.recall(p)
 		}
 		a.pods[pod.UID] = p
 	}
 	return p
 }
 
-// Update tells of a change of a pod. One that has no place and is to end gets none any more.
+// Update tells of a change of a pod. One that has no place and is to end gets none any more. One that has a place, and is to have
+// something else, gets it if there is room.
 func (a *Admitter) Update(pod *corev1.Pod) {
+	for _, uid := range a.update(pod) {
+		a.cfg.Wake(uid)
+	}
+}
+
+// update returns whose resizes it let be.
+func (a *Admitter) update(pod *corev1.Pod) []types.UID {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := a.pods[pod.UID]
@@ -133,17 +174,31 @@ func (a *Admitter) Update(pod *corev1.Pod) {
 	case p == nil:
 	case p.verdict == Waiting && pod.DeletionTimestamp != nil:
 		delete(a.pods, pod.UID)
+	case p.verdict == Waiting:
+		p.pod = pod
+		p.take()
 	default:
-		p.pod, p.claim = pod, claimOf(pod)
+		deferred := p.pending != nil
+		p.pod = pod
+		if a.resize(p) {
+			if deferred {
+				a.cfg.Accepted(PodUpdated)
+			}
+			return a.retry(PodResized)
+		}
 	}
+	return nil
 }
 
 // Release takes the pod's place away: its containers have ended, or it never gets any. It is called before others can know.
 func (a *Admitter) Release(uid types.UID) {
 	a.mu.Lock()
+	if a.pods[uid] != nil {
+		a.forget(uid)
+	}
 	delete(a.pods, uid)
 	delete(a.ran, uid)
-	var free []types.UID
+	free := a.retry(PodsRemoved)
 	for waiting, p := range a.pods {
 		if p.after[uid] {
 			if delete(p.after, uid); len(p.after) == 0 {
@@ -226,23 +281,29 @@ func (a *Admitter) decide(p *place) (victims []victim) {
 	default:
 		p.why = a.reject(p)
 	}
-	p.verdict = Admitted
-	if p.why != nil {
-		p.verdict = Rejected
+	if p.verdict = Rejected; p.why == nil {
+		p.verdict = Admitted
+		a.save(p)
 	}
 	return victims
 }
 
 // reject tells why a pod gets no place beside those that have one, nil if it gets it. Who has lost a place has it until the end.
 func (a *Admitter) reject(p *place) *Rejection {
-	var others []claim
-	for _, o := range a.pods {
-		if o != p && (o.verdict == Admitted || o.verdict == Preempted) {
-			others = append(others, o.claim)
-		}
-	}
+	others := a.others(p)
 	if lacks := p.claim.lacks(a.cfg.Allocatable(), others); len(lacks) > 0 {
 		return lacks[0].rejection()
 	}
 	return unfit(p.pod, a.cfg.Node(), p.claim, others)
+}
+
+// others are the claims of those that have a place, but p's.
+func (a *Admitter) others(p *place) []claim {
+	var out []claim
+	for _, o := range a.pods {
+		if o != p && (o.verdict == Admitted || o.verdict == Preempted) {
+			out = append(out, o.claim)
+		}
+	}
+	return out
 }

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -43,6 +44,9 @@ func admitter(woken *[]types.UID) *Admitter {
 		Allocatable: func() corev1.ResourceList { return list(map[corev1.ResourceName]string{"cpu": "1", "pods": "10"}) },
 		Sysctls:     func(*corev1.Pod) error { return nil },
 		Preempted:   func(types.UID, corev1.ResourceName) {},
+		Checkpoint:  saved{},
+		Accepted:    func(Trigger) {},
+		Log:         slog.New(slog.DiscardHandler),
 		Wake: func(uid types.UID) {
 			if woken != nil {
 				*woken = append(*woken, uid)

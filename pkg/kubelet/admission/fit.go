@@ -74,8 +74,12 @@ type lack struct {
 func (l lack) missing() int64 { return l.requested + l.used - l.capacity }
 
 func (l lack) rejection() *Rejection {
-	return &Rejection{Reason: "OutOf" + string(l.name), Message: fmt.Sprintf(
-		"Pod was rejected: Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", l.name, l.requested, l.used, l.capacity)}
+	return &Rejection{Reason: "OutOf" + string(l.name), Message: "Pod was rejected: Node didn't have enough resource: " + l.String()}
+}
+
+// String says it in upstream's words.
+func (l lack) String() string {
+	return fmt.Sprintf("%s, requested: %d, used: %d, capacity: %d", l.name, l.requested, l.used, l.capacity)
 }
 
 // lacks lists what is missing for the claim beside the others: room for one more pod first, then by name.

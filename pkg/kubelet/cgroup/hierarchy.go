@@ -185,7 +185,7 @@ func (t *tree) apply(cgroup string, v Values) error {
 		if path == "" {
 			continue
 		}
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -33,7 +33,11 @@ func (m *Manager) create(pod *corev1.Pod) error {
 	if err := m.tree.create(p); err != nil {
 		return err
 	}
-	return m.tree.apply(p, ForPod(pod, m.cfg.PodPidsLimit))
+	v := ForPod(pod, m.cfg.PodPidsLimit)
+	if _, over := m.over(pod, v); over {
+		v.Memory = 0 // a restart of the kubelet came before Settle
+	}
+	return m.tree.apply(p, v)
 }
 
 // path is that of the pod's cgroup.

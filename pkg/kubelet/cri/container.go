@@ -26,6 +26,18 @@ func (c *Client) CreateContainer(ctx context.Context, q runtime.ContainerRequest
 	return r.ContainerId, nil
 }
 
+// UpdateContainer gives a container the resources that q's container has now.
+func (c *Client) UpdateContainer(ctx context.Context, id string, q runtime.ContainerRequest) error {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	_, err := c.runtime.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id, Linux: updated(resources(q, c.cgroupV2))})
+	c.memory.forgetContainer(id)
+	if err != nil {
+		return fmt.Errorf("update the resources of container %s: %w", id, err)
+	}
+	return nil
+}
+
 // StartContainer starts a made container.
 func (c *Client) StartContainer(ctx context.Context, id string) error {
 	ctx, cancel := c.bound(ctx)

@@ -201,6 +201,7 @@ func (c *Client) containerStatus(ctx context.Context, ct runtime.Container) (run
 	}
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
+	reads := c.memory.reads()
 	r, err := c.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: ct.ID.ID})
 	if err != nil {
 		return ct, err
@@ -213,6 +214,7 @@ func (c *Client) containerStatus(ctx context.Context, ct runtime.Container) (run
 	if s.ImageId != "" {
 		ct.ImageID = s.ImageId
 	}
+	ct.Resources = told(s.GetResources().GetLinux())
 	if u := s.GetUser().GetLinux(); u != nil {
 		ct.User = &corev1.ContainerUser{Linux: &corev1.LinuxContainerUser{UID: u.Uid, GID: u.Gid, SupplementalGroups: u.SupplementalGroups}}
 	}
@@ -221,7 +223,7 @@ func (c *Client) containerStatus(ctx context.Context, ct runtime.Container) (run
 			ct.Message = joinMessages(ct.Message, m)
 		}
 	}
-	c.memory.keepContainer(ct)
+	c.memory.keepContainer(ct, reads)
 	return ct, nil
 }
 

@@ -15,6 +15,8 @@ type memory struct {
 	mu         sync.Mutex
 	sandboxes  map[string]*runtimeapi.PodSandboxStatus
 	containers map[string]runtime.Container
+	// changes counts the changes of details.
+	changes uint64
 }
 
 func newMemory() *memory {
@@ -46,10 +48,27 @@ func (m *memory) container(listed runtime.Container) (runtime.Container, bool) {
 	return c, ok && c.State == listed.State && (c.State == runtime.StateRunning || c.State == runtime.StateExited)
 }
 
-func (m *memory) keepContainer(c runtime.Container) {
+// reads is told to keepContainer: details that were read before others were changed are not kept.
+func (m *memory) reads() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.containers[c.ID.ID] = c
+	return m.changes
+}
+
+func (m *memory) keepContainer(c runtime.Container, reads uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.changes == reads {
+		m.containers[c.ID.ID] = c
+	}
+}
+
+// forgetContainer has a container's details read again: they were changed.
+func (m *memory) forgetContainer(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.changes++
+	delete(m.containers, id)
 }
 
 // retain forgets what a full list has no more.

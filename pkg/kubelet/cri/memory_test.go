@@ -29,7 +29,7 @@ func TestMemoryHoldsOnlyWhileTheStateDoes(t *testing.T) {
 		{runtime.StateExited, runtime.StateExited, true},
 		{runtime.StateUnknown, runtime.StateUnknown, false},
 	} {
-		m.keepContainer(in(c.kept))
+		m.keepContainer(in(c.kept), m.reads())
 		if _, ok := m.container(in(c.listed)); ok != c.holds {
 			t.Errorf("kept %s, listed %s: %v", c.kept, c.listed, ok)
 		}

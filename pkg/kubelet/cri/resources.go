@@ -94,3 +94,22 @@ func leastRequest(list []corev1.Container) int64 {
 	}
 	return least
 }
+
+// updated are those of a container's resources that can change while it runs.
+func updated(r *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerResources {
+	return &runtimeapi.LinuxContainerResources{CpuPeriod: r.CpuPeriod, CpuShares: r.CpuShares, CpuQuota: r.CpuQuota,
+		MemoryLimitInBytes: r.MemoryLimitInBytes, MemorySwapLimitInBytes: r.MemorySwapLimitInBytes}
+}
+
+// told is what the runtime says of a container's cgroup, in thousandths of a CPU and in bytes; nil if it does not say. Where shares and quotas
+// are above their least values, they give the very amounts that they were made of.
+func told(r *runtimeapi.LinuxContainerResources) *runtime.ContainerResources {
+	if r == nil {
+		return nil
+	}
+	out := &runtime.ContainerResources{MilliCPURequest: (r.CpuShares*1000 + 1023) / 1024, MemoryLimit: max(r.MemoryLimitInBytes, 0)}
+	if r.CpuPeriod > 0 && r.CpuQuota > 0 {
+		out.MilliCPULimit = r.CpuQuota * 1000 / r.CpuPeriod
+	}
+	return out
+}

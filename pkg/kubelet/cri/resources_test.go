@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // TestSidecarScore: a sidecar's score is not above that of the regular containers (KEP-753, "OOM score adjustment").
@@ -21,5 +23,42 @@ func TestSidecarScore(t *testing.T) {
 		if got := oomScore(pod, &pod.Spec.InitContainers[i], 1000); got != want {
 			t.Errorf("%s: %d, want %d", pod.Spec.InitContainers[i].Name, got, want)
 		}
+	}
+}
+
+// What the runtime tells of a container's cgroup is what its resources were made of.
+func TestResourcesAreReadBack(t *testing.T) {
+	t.Parallel()
+	for milli := int64(10); milli < 5000; milli += 7 {
+		q := resource.NewMilliQuantity(milli, resource.DecimalSI)
+		c := corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": *q},
+			Limits: corev1.ResourceList{"cpu": *q, "memory": resource.MustParse("1Gi")}}}
+		got := told(updated(resources(runtime.ContainerRequest{Pod: &corev1.Pod{}, Container: &c}, false)))
+		if want := (runtime.ContainerResources{MilliCPURequest: milli, MilliCPULimit: milli, MemoryLimit: 1 << 30}); *got != want {
+			t.Fatalf("%dm: %+v", milli, got)
+		}
+	}
+	if got := told(updated(resources(runtime.ContainerRequest{Pod: &corev1.Pod{}, Container: &corev1.Container{}}, true))); *got != (runtime.ContainerResources{MilliCPURequest: 2}) {
+		t.Errorf("without requests: %+v", got)
+	}
+	if told(nil) != nil {
+		t.Error("a runtime that does not tell")
+	}
+}
+
+// Details that were read before an update do not come back after it.
+func TestAnUpdateIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	m, c := newMemory(), runtime.Container{ID: runtime.ContainerID{ID: "c"}, State: runtime.StateRunning}
+	reads := m.reads()
+	m.forgetContainer("c")
+	m.keepContainer(c, reads)
+	if _, ok := m.container(c); ok {
+		t.Error("what was read before the update was kept")
+	}
+	m.keepContainer(c, m.reads())
+	m.forgetContainer("c")
+	if _, ok := m.container(c); ok {
+		t.Error("what was known before the update is still known")
 	}
 }

@@ -30,6 +30,7 @@ func (e *Executor) Act(ctx context.Context, f lifecycle.Facts, p *Pod, plan life
 			return err
 		}
 	}
+	resized := e.grow(ctx, f, plan)
 	for _, c := range plan.Remove {
 		if err := e.cfg.Runtime.RemoveContainer(ctx, c.ID.ID); err != nil {
 			return err // it may be about to run after all
@@ -44,7 +45,7 @@ func (e *Executor) Act(ctx context.Context, f lifecycle.Facts, p *Pod, plan life
 			return ctx.Err()
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, e.settle(f, plan, resized))...)
 }
 
 // HoldBack notes why containers wait that the plan holds back.

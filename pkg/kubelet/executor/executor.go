@@ -26,6 +26,8 @@ type Runtime interface {
 	StopSandbox(ctx context.Context, id string) error
 	CreateContainer(ctx context.Context, q runtime.ContainerRequest) (string, error)
 	StartContainer(ctx context.Context, id string) error
+	// UpdateContainer gives a container the resources that q's container has now.
+	UpdateContainer(ctx context.Context, id string, q runtime.ContainerRequest) error
 	// StopContainer sends the stop signal and, after grace, SIGKILL.
 	StopContainer(ctx context.Context, id string, grace time.Duration) error
 	RemoveContainer(ctx context.Context, id string) error
@@ -58,6 +60,22 @@ type Resources interface {
 	// Sandbox and Container add what of it the pod's sandbox, and one of its containers, is to be made with.
 	Sandbox(pod *corev1.Pod, o *runtime.SandboxOptions)
 	Container(pod *corev1.Pod, c *corev1.Container, o *runtime.ContainerOptions) error
+}
+
+// Cgroups are the pods' own.
+type Cgroups interface {
+	// Grow gives a pod's cgroup what it is to have more, Settle all its values.
+	Grow(pod *corev1.Pod) error
+	Settle(pod *corev1.Pod) error
+	// MayLimit tells why a container may not be held to so many bytes of memory.
+	MayLimit(pod *corev1.Pod, name, id string, memory int64) error
+}
+
+// Allocations hear what pods' cgroups were given of what the pods have.
+type Allocations interface {
+	Actuated(uid types.UID, container string, given corev1.ResourceRequirements)
+	// PodActuated is about the pod's own cgroup, and the pod's resources of that generation.
+	PodActuated(uid types.UID, generation int64)
 }
 
 // Node is what pods learn of their node.
@@ -94,10 +112,13 @@ type Config struct {
 	Images    Images
 	Volumes   Volumes
 	Resources Resources
-	Node      Node
-	Classes   Classes
-	Events    Events
-	Metrics   Metrics
+	Cgroups   Cgroups
+	// Allocations must not call back.
+	Allocations Allocations
+	Node        Node
+	Classes     Classes
+	Events      Events
+	Metrics     Metrics
 	// Environment are a container's variables; its errors are the user's to fix.
 	Environment func(ctx context.Context, pod *corev1.Pod, c *corev1.Container, podIPs, hostIPs []string) ([]env.Var, error)
 	// Secret reads a pull secret.
@@ -118,7 +139,7 @@ type Executor struct{ cfg Config }
 
 // New checks the configuration.
 func New(cfg Config) (*Executor, error) {
-	for _, missing := range []bool{cfg.Runtime == nil, cfg.Images == nil, cfg.Volumes == nil, cfg.Resources == nil, cfg.Node == nil, cfg.Classes == nil, cfg.Events == nil,
+	for _, missing := range []bool{cfg.Runtime == nil, cfg.Images == nil, cfg.Volumes == nil, cfg.Resources == nil, cfg.Cgroups == nil, cfg.Allocations == nil, cfg.Node == nil, cfg.Classes == nil, cfg.Events == nil,
 		cfg.Metrics == nil, cfg.Environment == nil, cfg.Secret == nil, cfg.Message == nil, cfg.Log == nil} {
 		if missing {
 			return nil, errors.New("executor: all but MaxBackOff is required")

@@ -82,6 +82,23 @@ func (f *fakes) CreateContainer(_ context.Context, q runtime.ContainerRequest) (
 
 func (f *fakes) StartContainer(_ context.Context, id string) error { return f.note("start %s", id) }
 
+func (f *fakes) UpdateContainer(_ context.Context, id string, q runtime.ContainerRequest) error {
+	f.request = q
+	return f.note("update %s", id)
+}
+
+func (f *fakes) Grow(*corev1.Pod) error   { return f.note("grow") }
+func (f *fakes) Settle(*corev1.Pod) error { return f.note("settle") }
+func (f *fakes) MayLimit(_ *corev1.Pod, name, id string, memory int64) error {
+	return f.note("limit %s %s %d", name, id, memory)
+}
+func (f *fakes) Actuated(_ types.UID, container string, given corev1.ResourceRequirements) {
+	if len(given.Requests) > 0 {
+		f.note("actuated %s %s", container, given.Requests.Cpu())
+	}
+}
+func (f *fakes) PodActuated(_ types.UID, generation int64) { f.note("pod actuated %d", generation) }
+
 func (f *fakes) StopContainer(_ context.Context, id string, grace time.Duration) error {
 	return f.note("stop %s %s", id, grace)
 }
@@ -152,7 +169,7 @@ func newExecutor(t *testing.T) (*Executor, *fakes, logs.Files) {
 	t.Helper()
 	f := &fakes{fail: map[string]error{}}
 	files := logs.Files{Pods: t.TempDir(), Links: t.TempDir()}
-	e, err := New(Config{Runtime: f, Images: f, Volumes: f, Resources: resources{f}, Node: f, Classes: classes{f}, Events: f, Metrics: f, Secret: f.Secret, Logs: files,
+	e, err := New(Config{Runtime: f, Images: f, Volumes: f, Resources: resources{f}, Cgroups: f, Allocations: f, Node: f, Classes: classes{f}, Events: f, Metrics: f, Secret: f.Secret, Logs: files,
 		Environment: func(_ context.Context, _ *corev1.Pod, _ *corev1.Container, podIPs, hostIPs []string) ([]env.Var, error) {
 			return []env.Var{{Name: "POD", Value: podIPs[0]}, {Name: "HOST", Value: hostIPs[0]}}, f.fail["environment"]
 		},

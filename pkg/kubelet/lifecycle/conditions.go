@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -8,12 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/api/podspec"
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // conditions are the kubelet's own conditions of a pod whose other status fields are set.
 func conditions(f Facts, r Report, st *corev1.PodStatus) []corev1.PodCondition {
 	ready := containersReady(f.Pod, st)
-	return append(append(restartingAll(f), disrupted(r)...),
+	return append(append(append(restartingAll(f), disrupted(r)...), resizing(f)...),
 		sandboxCondition(f),
 		initialized(f.Pod, st),
 		podReady(f.Pod, st, ready),
@@ -152,18 +154,19 @@ func condition(cs []corev1.PodCondition, t corev1.PodConditionType) *corev1.PodC
 	return nil
 }
 
-// mergeConditions keeps the conditions of others and the transition times of those that did not change.
+// mergeConditions keeps the conditions of others and the transition times of those that did not change. Those of a resize are not there any
+// more once they do not hold.
 func mergeConditions(old, own []corev1.PodCondition, generation int64, now metav1.Time) []corev1.PodCondition {
 	out := make([]corev1.PodCondition, 0, len(own)+len(old))
 	for _, c := range own {
-		c.LastTransitionTime, c.ObservedGeneration = now, generation
+		c.LastTransitionTime, c.ObservedGeneration = now, cmp.Or(c.ObservedGeneration, generation)
 		if o := condition(old, c.Type); o != nil && o.Status == c.Status && !o.LastTransitionTime.IsZero() {
 			c.LastTransitionTime = o.LastTransitionTime
 		}
 		out = append(out, c)
 	}
 	for _, o := range old {
-		if condition(own, o.Type) == nil {
+		if condition(own, o.Type) == nil && !runtime.ResizeCondition(o.Type) {
 			out = append(out, o)
 		}
 	}

@@ -33,6 +33,8 @@ type Facts struct {
 	Probes map[string]Probes
 	// BackOff tells until when a container, by name, must not be started again; absent: it may.
 	BackOff map[string]time.Time
+	// Resize tells how far the resize of the pod is. Pod has what the node gives it, not what its newest spec asks for.
+	Resize runtime.Resizing
 	// Terminating tells that the pod is being ended: nothing is started any more.
 	Terminating bool
 	Now         time.Time

@@ -10,8 +10,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Plan is what to do next, in the order of the fields: kill the pod or some containers, make a sandbox, remove and start containers
-// one after another. A plan whose Done is true has nothing more to do until something changes or Wake comes.
+// Plan is what to do next, in the order of the fields: kill the pod or some containers, make a sandbox, give containers other resources,
+// remove and start containers one after another. A plan whose Done is true has nothing more to do until something changes or Wake comes.
 type Plan struct {
 	// KillPod ends all containers and the sandboxes; with NewSandbox a new life begins then.
 	KillPod bool
@@ -22,6 +22,10 @@ type Plan struct {
 	Attempt    uint32
 	// Kill ends single containers.
 	Kill []Kill
+	// ResizePod gives the pod's own cgroup other values: more before the containers are given theirs, less after them.
+	ResizePod bool
+	// Updates give containers other resources while they run.
+	Updates []Update
 	// Remove takes away containers that were made and never ran, because the kubelet or the runtime died in between: one of Start
 	// takes the place of each, and its attempt.
 	Remove []*runtime.Container
@@ -38,7 +42,7 @@ const exitKilled = 137
 
 // Done tells that there is nothing to do now.
 func (p Plan) Done() bool {
-	return !p.KillPod && !p.RestartAll && !p.NewSandbox && len(p.Kill) == 0 && len(p.Start) == 0
+	return !p.KillPod && !p.RestartAll && !p.NewSandbox && len(p.Kill) == 0 && !p.ResizePod && len(p.Updates) == 0 && len(p.Start) == 0
 }
 
 // Kill is one container to end.
@@ -60,6 +64,7 @@ const (
 	KillChanged
 	KillLiveness
 	KillStartup
+	KillResize
 )
 
 // Start is one container to start.
@@ -95,6 +100,7 @@ func Next(f Facts) Plan {
 	if !keep {
 		return Plan{KillPod: f.Runtime.Running() || f.Runtime.SandboxReady()}
 	}
+	p.resize()
 	for _, t := range p.plan.Wait {
 		if p.plan.Wake.IsZero() || t.Before(p.plan.Wake) {
 			p.plan.Wake = t
@@ -320,6 +326,8 @@ func (p *planner) unhealthy(c *corev1.Container, s *runtime.Container) (KillReas
 		return KillLiveness, fmt.Sprintf("Container %s failed liveness probe", c.Name)
 	case probes.Startup == runtime.ProbeFailure:
 		return KillStartup, fmt.Sprintf("Container %s failed startup probe", c.Name)
+	case restartsForResize(p.Facts, c):
+		return KillResize, fmt.Sprintf("Container %s resize requires restart", c.Name)
 	}
 	return 0, ""
 }
@@ -346,10 +354,12 @@ func (p *planner) regular() (keep bool) {
 				keep = true
 				continue
 			}
-			restart := why == KillChanged || restartsAfterKill(p.Pod, c)
+			restart := why == KillChanged || why == KillResize || restartsAfterKill(p.Pod, c)
 			if restart {
 				keep = true
-				msg += ", will be restarted"
+				if why != KillResize {
+					msg += ", will be restarted"
+				}
 				p.start(c, runtime.Regular)
 			}
 			p.kill(c, s, why, msg)

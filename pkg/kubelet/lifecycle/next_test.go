@@ -93,6 +93,12 @@ func text(p Plan) string {
 	for _, k := range p.Kill {
 		w = append(w, "kill:"+k.Container.Name)
 	}
+	if p.ResizePod {
+		w = append(w, "resize-pod")
+	}
+	for _, u := range p.Updates {
+		w = append(w, "update:"+u.Container.Name)
+	}
 	for _, r := range p.Remove {
 		w = append(w, "remove:"+r.Name)
 	}

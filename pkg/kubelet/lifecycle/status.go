@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"bonsai/api/podspec"
 	"bonsai/pkg/kubelet/runtime"
@@ -60,8 +61,16 @@ func Status(f Facts, r Report) corev1.PodStatus {
 		st.Phase = corev1.PodRunning // those that have ended for good begin again too
 	}
 	setAddresses(f, r, &st)
+	setPodResources(f, &st)
 	st.Conditions = mergeConditions(old.Conditions, conditions(f, r, &st), f.Pod.Generation, metav1.Time{Time: f.Now.Truncate(time.Second)})
 	return st
+}
+
+// setPodResources tells what a pod has as a whole, if its spec says anything of that.
+func setPodResources(f Facts, st *corev1.PodStatus) {
+	if has := f.Pod.Spec.Resources; has != nil && resourcehelper.IsPodLevelResourcesSet(f.Pod) {
+		st.Resources, st.AllocatedResources = has.DeepCopy(), has.Requests.DeepCopy()
+	}
 }
 
 func setAddresses(f Facts, r Report, st *corev1.PodStatus) {
@@ -141,6 +150,8 @@ func one(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k 
 	started := false
 	switch cs.State {
 	case runtime.StateRunning:
+		has := running(f, c, cs)
+		st.Resources = &has
 		st.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(cs.StartedAt)}
 		started = Started(f, c, cs)
 		st.Ready = k != runtime.Ephemeral && started && (c.ReadinessProbe == nil || f.Probes[cs.ID.String()].Readiness == runtime.ProbeSuccess)

@@ -27,6 +27,7 @@ type Metrics struct {
 	operations  *prometheus.CounterVec
 	opErrors    *prometheus.CounterVec
 	opSeconds   *prometheus.HistogramVec
+	*resizes
 }
 
 // New registers at r; nil: nothing is counted.
@@ -57,6 +58,7 @@ func New(r prometheus.Registerer) *Metrics {
 			Help: "Calls of the container runtime that failed."}, []string{"operation_type"}),
 		opSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kubelet_runtime_operations_duration_seconds",
 			Help: "Seconds that calls of the container runtime take.", Buckets: prometheus.ExponentialBuckets(.005, 2.5, 14)}, []string{"operation_type"}),
+		resizes: newResizes(r),
 	}
 	r.MustRegister(m.pods, m.containers, m.relist, m.seen, m.startedPods, m.podErrors, m.started, m.startErrors, m.preemptions,
 		m.evictions, m.restarted, m.operations, m.opErrors, m.opSeconds)

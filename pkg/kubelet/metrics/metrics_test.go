@@ -56,31 +56,44 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.StartedContainer(runtime.Ephemeral, "")
 	m.Preempted(corev1.ResourceMemory)
 	m.Evicted("emptydirfs.limit")
+	resize(m)
 	m.RestartedPod(true)
 	m.RestartedPod(false)
 	m.Called("run_podsandbox", time.Second, nil)
 	m.Called("run_podsandbox", time.Second, errors.New("no network"))
 	want := map[string]float64{
-		"kubelet_preemptions memory":                                     1,
-		"kubelet_evictions emptydirfs.limit":                             1,
-		"kubelet_restarted_pods_total true":                              1,
-		"kubelet_restarted_pods_total ":                                  1,
-		"kubelet_runtime_operations_total run_podsandbox":                2,
-		"kubelet_runtime_operations_errors_total run_podsandbox":         1,
-		"kubelet_runtime_operations_duration_seconds run_podsandbox":     2,
-		"kubelet_running_pods":                                           2,
-		"kubelet_running_containers created":                             1,
-		"kubelet_running_containers running":                             1,
-		"kubelet_running_containers exited":                              3,
-		"kubelet_running_containers unknown":                             0,
-		"kubelet_pleg_relist_duration_seconds":                           1,
-		"kubelet_pleg_last_seen_seconds":                                 100,
-		"kubelet_started_pods_total":                                     2,
-		"kubelet_started_pods_errors_total":                              1,
-		"kubelet_started_containers_total container":                     2,
-		"kubelet_started_containers_total init_container":                1,
-		"kubelet_started_containers_total ephemeral_container":           1,
-		"kubelet_started_containers_errors_total ErrImagePull container": 1,
+		"kubelet_preemptions memory":                                         1,
+		"kubelet_evictions emptydirfs.limit":                                 1,
+		"kubelet_container_requested_resizes_total add limits memory":        1,
+		"kubelet_container_requested_resizes_total remove requests cpu":      1,
+		"kubelet_container_requested_resizes_total increase limits cpu":      1,
+		"kubelet_container_requested_resizes_total decrease requests cpu":    1,
+		"kubelet_pod_infeasible_resizes_total static_pod":                    1,
+		"kubelet_pod_infeasible_resizes_total insufficient_node_allocatable": 2,
+		"kubelet_pod_deferred_accepted_resizes_total pod_resized":            1,
+		"kubelet_pod_pending_resizes deferred":                               1,
+		"kubelet_pod_pending_resizes infeasible":                             0,
+		"kubelet_pod_in_progress_resizes":                                    1,
+		"kubelet_pod_resize_duration_milliseconds true":                      2,
+		"kubelet_pod_resize_duration_milliseconds false":                     1,
+		"kubelet_restarted_pods_total true":                                  1,
+		"kubelet_restarted_pods_total ":                                      1,
+		"kubelet_runtime_operations_total run_podsandbox":                    2,
+		"kubelet_runtime_operations_errors_total run_podsandbox":             1,
+		"kubelet_runtime_operations_duration_seconds run_podsandbox":         2,
+		"kubelet_running_pods":                                               2,
+		"kubelet_running_containers created":                                 1,
+		"kubelet_running_containers running":                                 1,
+		"kubelet_running_containers exited":                                  3,
+		"kubelet_running_containers unknown":                                 0,
+		"kubelet_pleg_relist_duration_seconds":                               1,
+		"kubelet_pleg_last_seen_seconds":                                     100,
+		"kubelet_started_pods_total":                                         2,
+		"kubelet_started_pods_errors_total":                                  1,
+		"kubelet_started_containers_total container":                         2,
+		"kubelet_started_containers_total init_container":                    1,
+		"kubelet_started_containers_total ephemeral_container":               1,
+		"kubelet_started_containers_errors_total ErrImagePull container":     1,
 	}
 	if got := gathered(t, r); !maps.Equal(got, want) {
 		t.Errorf("got %v\nwant %v", got, want)

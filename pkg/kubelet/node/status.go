@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/component-helpers/nodedeclaredfeatures"
+	featuretypes "k8s.io/component-helpers/nodedeclaredfeatures/types"
 
 	"bonsai/pkg/kubelet/runtime"
 )
@@ -103,6 +105,7 @@ func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.H
 	s.DaemonEndpoints.KubeletEndpoint.Port = n.cfg.Port
 	s.NodeInfo = n.cfg.Machine.Info()
 	s.NodeInfo.KubeletVersion = n.cfg.Version
+	s.DeclaredFeatures = declaredFeatures()
 	s.NodeInfo.OperatingSystem, s.NodeInfo.Architecture = goruntime.GOOS, goruntime.GOARCH
 	v := n.cfg.Runtime.Version()
 	s.NodeInfo.ContainerRuntimeVersion = v.Name + "://" + v.Version
@@ -119,6 +122,13 @@ func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.H
 	}
 	s.Conditions = conditions(s.Conditions, pressure, notReady(health, healthErr, relistErr, n.network.Load()), metav1.NewTime(now))
 	return s
+}
+
+// declaredFeatures are the features that API servers and schedulers ask nodes for, of those that this kubelet has. They are sorted.
+func declaredFeatures() []string {
+	return nodedeclaredfeatures.DefaultFramework.DiscoverNodeFeatures(&nodedeclaredfeatures.NodeConfiguration{
+		FeatureGates: featuretypes.FeatureGateMap{
+			"InPlacePodLevelResourcesVerticalScaling": true, "InPlacePodVerticalScalingInitContainers": true, "RestartAllContainersOnContainerExits": true}})
 }
 
 // merge keeps the resources that others (device plug-ins) reported and sets ours.

@@ -113,6 +113,7 @@ func (s *Syncer) Forget(ctx context.Context, pod *corev1.Pod) error {
 	}
 	// Again: the pod may have been tracked by an update that came in the moment of its end.
 	s.cfg.Objects.Untrack(pod.UID)
+	s.cfg.Resizes.States(pod.UID, "", false)
 	s.mu.Lock()
 	delete(s.states, pod.UID)
 	s.mu.Unlock()

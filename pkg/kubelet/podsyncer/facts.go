@@ -10,7 +10,11 @@ import (
 
 // facts gathers everything decisions are made from, once for each look at the runtime. The pod has its newest status.
 func (s *Syncer) facts(pod *corev1.Pod, st *podState, rt *runtime.PodStatus, terminating bool) lifecycle.Facts {
-	f := lifecycle.Facts{Pod: pod, Runtime: rt, Probes: map[string]lifecycle.Probes{}, BackOff: s.cfg.Executor.BackOff(pod, st.exec, rt),
+	pod, resize := s.cfg.Admission.Allocation(pod)
+	if st.resize.doing == resize.Generation {
+		resize.Error = st.resize.problem
+	}
+	f := lifecycle.Facts{Pod: pod, Resize: resize, Runtime: rt, Probes: map[string]lifecycle.Probes{}, BackOff: s.cfg.Executor.BackOff(pod, st.exec, rt),
 		Terminating: terminating, Now: s.cfg.Now()}
 	for i := range rt.Containers {
 		c := &rt.Containers[i]

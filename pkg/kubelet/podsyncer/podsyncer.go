@@ -62,6 +62,8 @@ type Status interface {
 // Admission gives pods their places on the node.
 type Admission interface {
 	Admit(pod *corev1.Pod) (admission.Verdict, *admission.Rejection)
+	// Allocation is the pod with what it has in place of what its spec asks for, and what is to be said of its resize.
+	Allocation(pod *corev1.Pod) (*corev1.Pod, runtime.Resizing)
 	Release(uid types.UID)
 }
 
@@ -112,6 +114,18 @@ type Events interface {
 	Pod(pod *corev1.Pod, kind, reason, message string)
 }
 
+// Resizes counts resizes.
+type Resizes interface {
+	// Requested is told what containers of a pod ask for in place of what they have.
+	Requested(has, asks runtime.Resources)
+	// Infeasible is told of a resize that will never be, of a static pod or of another.
+	Infeasible(static bool)
+	// States is told the state of a pod's resize: whether it is Deferred or Infeasible ("": neither), and whether it is being done.
+	States(uid types.UID, pending string, inProgress bool)
+	// Done is told of a resize that was done, or could not be.
+	Done(took time.Duration, err error)
+}
+
 // Config is what a Syncer needs; everything is required.
 type Config struct {
 	Runtime   Runtime
@@ -129,6 +143,7 @@ type Config struct {
 	Events    Events
 	// Evicted counts a pod that used too much of what the signal names.
 	Evicted func(signal string)
+	Resizes Resizes
 	// HostIPs are the node's addresses, the primary one first.
 	HostIPs func() []string
 	// Active are the pods whose containers may run.
@@ -160,6 +175,8 @@ type podState struct {
 	disruption string
 	// exec is what the executor remembers.
 	exec *executor.Pod
+	// resize is what was told of the pod's resize.
+	resize resize
 	// changed has room for one: something happened to the pod.
 	changed chan struct{}
 }

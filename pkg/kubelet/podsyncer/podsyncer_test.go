@@ -42,6 +42,7 @@ type parts struct {
 	why     *admission.Rejection
 	excess  *localstorage.Excess
 	facts   int // how often they were gathered
+	resize  runtime.Resizing
 }
 
 func (p *parts) note(format string, args ...any) error {
@@ -125,7 +126,18 @@ func (p *parts) Set(_ types.UID, st corev1.PodStatus) {
 func (p *parts) Delete(types.UID) { p.note("delete") }
 
 func (p *parts) Admit(*corev1.Pod) (admission.Verdict, *admission.Rejection) { return p.verdict, p.why }
-func (p *parts) Release(types.UID)                                           { p.note("release") }
+func (p *parts) Allocation(pod *corev1.Pod) (*corev1.Pod, runtime.Resizing) {
+	if p.resize.Containers == nil {
+		return pod, runtime.Resizing{}
+	}
+	return p.resize.Of(pod), p.resize
+}
+func (p *parts) Release(types.UID) { p.note("release") }
+
+func (p *parts) Requested(runtime.Resources, runtime.Resources) { p.note("requested") }
+func (p *parts) Infeasible(static bool)                         { p.note("infeasible %v", static) }
+func (p *parts) States(types.UID, string, bool)                 {}
+func (p *parts) Done(_ time.Duration, err error)                { p.note("done %v", err) }
 
 func (p *parts) Update(_ *corev1.Pod, targets map[string]prober.Target) {
 	p.note("probes %d", len(targets))
@@ -159,7 +171,7 @@ func (l logs) RemovePod(namespace, name string, _ types.UID) error {
 func setup() (*Syncer, *parts) {
 	p := &parts{verdict: admission.Admitted, fail: map[string]error{}}
 	return New(Config{Runtime: p, Executor: p, Pods: p, Status: p, Admission: p, Probes: probes{p}, Storage: p, Volumes: volumes{p}, Cgroups: p, Resources: p, Objects: p,
-		Logs: logs{p}, Events: p, Evicted: func(signal string) { p.note("evicted %s", signal) }, HostIPs: func() []string { return []string{"192.0.2.1"} },
+		Logs: logs{p}, Events: p, Resizes: p, Evicted: func(signal string) { p.note("evicted %s", signal) }, HostIPs: func() []string { return []string{"192.0.2.1"} },
 		Active: func() []*corev1.Pod { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler)}), p
 }
 

@@ -72,18 +72,21 @@ func (s *Syncer) round(ctx context.Context, pod *corev1.Pod, st *podState) (out 
 	if s.expire(f, st, deadline) {
 		return podworker.Outcome{Ended: true}, false, nil
 	}
+	s.tellResize(pod, f, st)
 	plan := lifecycle.Next(f)
 	s.cfg.Executor.HoldBack(f, st.exec, plan)
 	if now := s.report(f, st, false); terminal(now.Phase) {
 		return podworker.Outcome{Ended: true}, false, nil
 	}
-	if err := s.cfg.Executor.PrepareRunning(ctx, pod, st.exec, rt); err != nil {
+	if err := s.cfg.Executor.PrepareRunning(ctx, f.Pod, st.exec, rt); err != nil {
 		return podworker.Outcome{}, false, err
 	}
 	if plan.Done() {
 		return podworker.Outcome{Wake: lifecycle.Earlier(plan.Wake, deadline)}, false, nil
 	}
-	return podworker.Outcome{}, true, s.cfg.Executor.Act(ctx, f, st.exec, plan)
+	err = s.cfg.Executor.Act(ctx, f, st.exec, plan)
+	s.resized(f, st, err)
+	return podworker.Outcome{}, true, err
 }
 
 // admit asks whether the node takes, and keeps, a pod; why it does not is kept.
@@ -102,9 +105,7 @@ func (s *Syncer) admit(pod *corev1.Pod, st *podState) admission.Verdict {
 	}
 	if verdict == admission.Admitted && !st.admitted {
 		st.admitted = true
-		if err := s.cfg.Cgroups.UpdateQoS(s.cfg.Active()); err != nil {
-			s.cfg.Log.Warn("cgroups of the service classes not updated", "err", err)
-		}
+		s.updateQoS()
 	}
 	return verdict
 }

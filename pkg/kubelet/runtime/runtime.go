@@ -123,6 +123,15 @@ type Container struct {
 	LogPath  string
 	// User is the process's identity where the runtime tells it.
 	User *corev1.ContainerUser
+	// Resources are what the container's cgroup has, where the runtime tells it.
+	Resources *ContainerResources
+}
+
+// ContainerResources are the values of a container's cgroup in the terms of the API; 0: not known, or no limit.
+type ContainerResources struct {
+	MilliCPURequest, MilliCPULimit int64
+	// MemoryLimit is in bytes.
+	MemoryLimit int64
 }
 
 // PodStatus is everything the runtime knows of one pod.

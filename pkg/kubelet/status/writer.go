@@ -259,7 +259,7 @@ func merged(want, have *corev1.PodStatus) corev1.PodStatus {
 	return out
 }
 
-// conditions are ours, and of those that an object has the others' and what ours lack. The others' that the object does not have, or not any
+// conditions are ours, and of those that an object has the others' and what ours lack, but of no resize that is over. The others' that the object does not have, or not any
 // more, are left out. It returns a new list.
 func conditions(ours, object []corev1.PodCondition) []corev1.PodCondition {
 	out := make([]corev1.PodCondition, 0, len(ours)+len(object))
@@ -269,7 +269,7 @@ func conditions(ours, object []corev1.PodCondition) []corev1.PodCondition {
 		}
 	}
 	for _, c := range object {
-		if !Own(c.Type) || !has(out, c.Type) {
+		if !Own(c.Type) || !has(out, c.Type) && !runtime.ResizeCondition(c.Type) {
 			out = replace(out, c)
 		}
 	}
@@ -281,7 +281,7 @@ func conditions(ours, object []corev1.PodCondition) []corev1.PodCondition {
 func Own(t corev1.PodConditionType) bool {
 	switch t {
 	case corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled,
-		corev1.AllContainersRestarting, corev1.DisruptionTarget:
+		corev1.AllContainersRestarting, corev1.DisruptionTarget, corev1.PodResizePending, corev1.PodResizeInProgress:
 		return true
 	}
 	return false

@@ -47,6 +47,17 @@ func TestPatchKeepsOthersConditions(t *testing.T) {
 	}
 }
 
+// The conditions of a resize are taken back once they do not hold, also those of an earlier life of the kubelet.
+func TestResizeConditionsGo(t *testing.T) {
+	t.Parallel()
+	o := object()
+	o.Status.Conditions = append(o.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: "True"}, corev1.PodCondition{Type: corev1.PodScheduled, Status: "True"})
+	got := merged(&corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodResizeInProgress, Status: "True"}}}, &o.Status).Conditions
+	if has(got, corev1.PodResizePending) || !has(got, corev1.PodResizeInProgress) || !has(got, corev1.PodScheduled) || !has(got, "gate") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestWritesThenDeletes(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset(object())

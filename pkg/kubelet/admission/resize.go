@@ -1,0 +1,264 @@
+package admission
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// Checkpoint keeps what pods have over restarts of the kubelet. It is called with the Admitter locked.
+type Checkpoint interface {
+	Load(uid types.UID) (runtime.Allocation, bool, error)
+	Save(uid types.UID, a runtime.Allocation) error
+	Remove(uid types.UID) error
+	// Saved are the pods of which something was saved.
+	Saved() ([]types.UID, error)
+}
+
+// Trigger is what let a deferred resize be.
+type Trigger string
+
+// The triggers, in upstream's words.
+const (
+	PodUpdated  Trigger = "pod_updated"
+	PodResized  Trigger = "pod_resized"
+	PodsRemoved Trigger = "pods_removed"
+)
+
+// refusal is why a pod does not have what its spec asks for by now.
+type refusal struct {
+	reason, message string
+	// since orders refusals: which was first.
+	since uint64
+}
+
+// Allocation is the pod with what it has in place of what its spec asks for, and what is to be said of its resize. A pod that has no place
+// is returned as it is.
+func (a *Admitter) Allocation(pod *corev1.Pod) (*corev1.Pod, runtime.Resizing) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := a.pods[pod.UID]
+	if p == nil || p.verdict == Waiting || p.verdict == Rejected {
+		return pod, runtime.Resizing{}
+	}
+	r := runtime.Resizing{Allocation: p.given}
+	if p.pending != nil {
+		r.Reason, r.Message = p.pending.reason, p.pending.message
+	}
+	return p.given.Of(pod), r
+}
+
+// Actuated tells that a container was given what its pod's Allocation has for it. a is that which the pod had when it was given: a newer
+// one is still to be done.
+func (a *Admitter) Actuated(uid types.UID, container string, given corev1.ResourceRequirements) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := a.pods[uid]
+	if p == nil {
+		return
+	}
+	has, want := p.actuated(container), p.given.Containers[container]
+	switch {
+	case runtime.SameResources(given, want):
+		if _, behind := p.given.Actuated[container]; !behind {
+			return
+		}
+	case runtime.SameResources(given, has):
+		return
+	}
+	p.setActuated(container, given)
+	a.save(p)
+}
+
+// PodActuated tells that the pod's own cgroup has the values of that generation's Allocation.
+func (a *Admitter) PodActuated(uid types.UID, generation int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p := a.pods[uid]; p != nil && p.given.PodActuates && p.given.Generation == generation {
+		p.given.PodActuates = false
+		a.save(p)
+	}
+}
+
+// actuated is what a container was last given.
+func (p *place) actuated(container string) corev1.ResourceRequirements {
+	if r, behind := p.given.Actuated[container]; behind {
+		return r
+	}
+	return p.given.Containers[container]
+}
+
+// setActuated notes what a container was last given; p.given's maps are shared with whom it was told to, so they are replaced.
+func (p *place) setActuated(container string, has corev1.ResourceRequirements) {
+	behind := map[string]corev1.ResourceRequirements{}
+	for name, r := range p.given.Actuated {
+		behind[name] = r
+	}
+	behind[container] = has
+	if runtime.SameResources(has, p.given.Containers[container]) {
+		delete(behind, container)
+	}
+	p.given.Actuated = behind
+}
+
+// save writes down what a pod has. If that fails, a restart of the kubelet decides of the resize again, and does it again.
+func (a *Admitter) save(p *place) {
+	if err := a.cfg.Checkpoint.Save(p.pod.UID, p.given); err != nil {
+		a.cfg.Log.Warn("what a pod has is not kept for a restart", "uid", p.pod.UID, "err", err)
+	}
+}
+
+// take gives a pod that is new here what its spec asks for.
+func (p *place) take() {
+	p.given = runtime.Allocation{Generation: p.pod.Generation, Resources: runtime.ResourcesOf(p.pod)}
+	p.claim = claimOf(p.pod)
+}
+
+// recall gives a pod that ran before what it had.
+func (a *Admitter) recall(p *place) {
+	p.take()
+	had, ok, err := a.cfg.Checkpoint.Load(p.pod.UID)
+	if err != nil {
+		a.cfg.Log.Warn("what a pod had is not known any more", "uid", p.pod.UID, "err", err)
+	}
+	if !ok {
+		a.save(p)
+		return
+	}
+	p.given = had
+	p.claim = claimOf(had.Of(p.pod))
+}
+
+// resize decides whether an admitted pod gets what its newest spec asks for, and tells whether it got it now.
+func (a *Admitter) resize(p *place) (got bool) {
+	if !a.open || p.verdict != Admitted {
+		return false
+	}
+	before := p.pending
+	p.pending = nil
+	want := runtime.ResourcesOf(p.pod)
+	if p.pod.DeletionTimestamp != nil || want.Equal(p.given.Resources) {
+		return false
+	}
+	if p.pending = a.refuse(p); p.pending == nil {
+		a.grant(p, want)
+		return true
+	}
+	if before != nil && before.reason == p.pending.reason {
+		p.pending.since = before.since
+		return false
+	}
+	a.refusals++
+	p.pending.since = a.refusals
+	return false
+}
+
+// refuse tells why a pod cannot have what its spec asks for, nil if it can.
+func (a *Admitter) refuse(p *place) *refusal {
+	if runtime.IsStatic(p.pod) {
+		return &refusal{reason: corev1.PodReasonInfeasible, message: "In-place resize of static-pods is not supported"}
+	}
+	claim, allocatable := claimOf(p.pod), a.cfg.Allocatable()
+	if lacks := claim.lacks(allocatable, nil); len(lacks) > 0 {
+		l := lacks[0]
+		return &refusal{reason: corev1.PodReasonInfeasible,
+			message: fmt.Sprintf("Node didn't have enough capacity: %s, requested: %d, capacity: %d", l.name, l.requested, l.capacity)}
+	}
+	lacks := slices.DeleteFunc(claim.lacks(allocatable, a.others(p)), func(l lack) bool {
+		return l.requested <= p.claim.amounts[l.name] // it asks for no more than it has, though others have too much
+	})
+	if len(lacks) == 0 {
+		return nil
+	}
+	return &refusal{reason: corev1.PodReasonDeferred, message: "Node didn't have enough resource: " + lacks[0].String()}
+}
+
+// grant gives a pod what its spec asks for. Its containers are still to be given it.
+func (a *Admitter) grant(p *place, want runtime.Resources) {
+	had := map[string]corev1.ResourceRequirements{}
+	for name := range p.given.Containers {
+		had[name] = p.actuated(name)
+	}
+	p.given = runtime.Allocation{Generation: p.pod.Generation, Resources: want, PodActuates: true}
+	for name, has := range had {
+		p.setActuated(name, has)
+	}
+	p.claim = claimOf(p.pod)
+	a.save(p)
+}
+
+// retry decides again of resizes that were deferred, as long as one is granted: first those of pods with a higher priority, of
+// a better class, then those that wait longest. It returns whose was granted.
+//
+// https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/#how-the-kubelet-retries-deferred-resizes
+func (a *Admitter) retry(why Trigger) []types.UID {
+	var deferred []*place
+	for _, p := range a.pods {
+		if p.pending != nil && p.pending.reason == corev1.PodReasonDeferred {
+			deferred = append(deferred, p)
+		}
+	}
+	slices.SortFunc(deferred, byTurn)
+	var granted []types.UID
+	for i := 0; i < len(deferred); {
+		p := deferred[i]
+		if !a.resize(p) {
+			i++
+			continue
+		}
+		a.cfg.Accepted(why)
+		granted = append(granted, p.pod.UID)
+		deferred, i = slices.Delete(deferred, i, i+1), 0 // what it has less now may be what another waits for
+	}
+	return granted
+}
+
+// byTurn orders pods by whose resize is decided first.
+func byTurn(x, y *place) int {
+	return cmp.Or(-cmp.Compare(priorityOf(x.pod), priorityOf(y.pod)), cmp.Compare(rank(x.pod), rank(y.pod)), cmp.Compare(x.since(), y.since()), byAge(x, y))
+}
+
+// since is when the pod's resize was refused, as refusals are counted; 0: it is not.
+func (p *place) since() uint64 {
+	if p.pending == nil {
+		return 0
+	}
+	return p.pending.since
+}
+
+func priorityOf(pod *corev1.Pod) int32 {
+	if pod.Spec.Priority == nil {
+		return 0
+	}
+	return *pod.Spec.Priority
+}
+
+// rank is the place of a pod's class in the order of retries.
+func rank(pod *corev1.Pod) int {
+	return slices.Index([]corev1.PodQOSClass{corev1.PodQOSGuaranteed, corev1.PodQOSBurstable, corev1.PodQOSBestEffort}, runtime.QOSClass(pod))
+}
+
+// tidy forgets what is kept of pods that are gone.
+func (a *Admitter) tidy() {
+	saved, err := a.cfg.Checkpoint.Saved()
+	if err != nil {
+		a.cfg.Log.Warn("what pods had is not tidied up", "err", err)
+		return
+	}
+	for _, uid := range saved {
+		if a.pods[uid] == nil && !a.ran[uid] {
+			a.forget(uid)
+		}
+	}
+}
+
+func (a *Admitter) forget(uid types.UID) {
+	if err := a.cfg.Checkpoint.Remove(uid); err != nil {
+		a.cfg.Log.Warn("what a pod had is not forgotten", "uid", uid, "err", err)
+	}
+}

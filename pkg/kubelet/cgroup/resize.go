@@ -1,0 +1,79 @@
+package cgroup
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Grow gives a pod's cgroup what it is to have more, and leaves what it is to have less: its containers are to be given theirs before.
+func (m *Manager) Grow(pod *corev1.Pod) error {
+	path := m.path(pod)
+	return m.tree.apply(path, ForPod(pod, m.cfg.PodPidsLimit).more(m.tree.limits(path)))
+}
+
+// Settle gives a pod's cgroup its values. Less memory than the pod uses is refused.
+func (m *Manager) Settle(pod *corev1.Pod) error {
+	v := ForPod(pod, m.cfg.PodPidsLimit)
+	if used, over := m.over(pod, v); over {
+		return fmt.Errorf("attempting to set pod memory limit (%d) below current usage (%d)", v.Memory, used)
+	}
+	return m.tree.apply(m.path(pod), v)
+}
+
+// MayLimit tells why a container, by the runtime's id, may not be held to so many bytes of memory: it uses more. Where that is not known it may.
+func (m *Manager) MayLimit(pod *corev1.Pod, name, id string, memory int64) error {
+	used, err := m.ContainerUsage(pod, id)
+	if err != nil || memory <= 0 || used.MemoryBytes <= uint64(memory) {
+		return nil
+	}
+	return fmt.Errorf("attempting to set container %q memory limit (%d) below current usage (%d)", name, memory, used.MemoryBytes)
+}
+
+// over tells whether the pod uses more memory than v would let it.
+func (m *Manager) over(pod *corev1.Pod, v Values) (used uint64, over bool) {
+	usage, err := m.PodUsage(pod)
+	return usage.MemoryBytes, err == nil && v.Memory > 0 && usage.MemoryBytes > uint64(v.Memory)
+}
+
+// more are the values of v that are more than the limits that a cgroup has. A limit that it has not is more than any.
+func (v Values) more(has Values) Values {
+	if has.CPUQuota <= 0 || v.CPUQuota > 0 && v.CPUQuota < has.CPUQuota {
+		v.CPUQuota = 0
+	}
+	if has.Memory <= 0 || v.Memory < has.Memory {
+		v.Memory = 0
+	}
+	return v
+}
+
+// limits are the limits that a cgroup has; 0: none, or not to be read.
+func (t *tree) limits(cgroup string) Values {
+	var v Values
+	quota, memory := "cpu.cfs_quota_us", "memory.limit_in_bytes"
+	if t.v2 {
+		quota, memory = "cpu.max", "memory.max"
+	}
+	v.CPUQuota = t.limit("cpu", cgroup, quota)
+	if v.Memory = t.limit("memory", cgroup, memory); v.Memory >= noLimit {
+		v.Memory = 0
+	}
+	return v
+}
+
+// limit is the first number of a file, 0 if it does not begin with one that is a limit.
+func (t *tree) limit(controller, cgroup, file string) int64 {
+	data, err := os.ReadFile(t.file(controller, cgroup, file))
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(string(data)), " ")
+	n, err := strconv.ParseInt(first, 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,66 @@
+package executor
+
+import (
+	"context"
+	"errors"
+
+	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// ResizeError is why a resize could not be done.
+type ResizeError struct{ Err error }
+
+// Error is the message of the pod's condition.
+func (e *ResizeError) Error() string { return e.Err.Error() }
+
+// Unwrap is the cause.
+func (e *ResizeError) Unwrap() error { return e.Err }
+
+// grow gives the pod's cgroup what it is to have more, and then its running containers what they are to have.
+func (e *Executor) grow(ctx context.Context, f lifecycle.Facts, plan lifecycle.Plan) error {
+	if plan.ResizePod {
+		if err := e.cfg.Cgroups.Grow(f.Pod); err != nil {
+			return &ResizeError{err}
+		}
+	}
+	var errs []error
+	for _, u := range plan.Updates {
+		errs = append(errs, e.update(ctx, f, u))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return &ResizeError{err}
+	}
+	return nil
+}
+
+func (e *Executor) update(ctx context.Context, f lifecycle.Facts, u lifecycle.Update) error {
+	pod, c, id := f.Pod, u.Container, u.Status.ID.ID
+	was := f.Resize.Actuated[c.Name]
+	if limit := c.Resources.Limits.Memory(); was.Limits.Memory().IsZero() || limit.Cmp(*was.Limits.Memory()) < 0 {
+		if err := e.cfg.Cgroups.MayLimit(pod, c.Name, id, limit.Value()); err != nil {
+			return err
+		}
+	}
+	q := runtime.ContainerRequest{Pod: pod, Container: c, Node: e.cfg.Capacity}
+	if err := e.cfg.Resources.Container(pod, c, &q.Options); err != nil {
+		return err
+	}
+	if err := e.cfg.Runtime.UpdateContainer(ctx, id, q); err != nil {
+		return err
+	}
+	e.cfg.Allocations.Actuated(pod.UID, c.Name, c.Resources)
+	return nil
+}
+
+// settle gives the pod's cgroup its values, once its containers have theirs: grown is why they do not.
+func (e *Executor) settle(f lifecycle.Facts, plan lifecycle.Plan, grown error) error {
+	if !plan.ResizePod || grown != nil {
+		return grown
+	}
+	if err := e.cfg.Cgroups.Settle(f.Pod); err != nil {
+		return &ResizeError{err}
+	}
+	e.cfg.Allocations.PodActuated(f.Pod.UID, f.Resize.Generation)
+	return nil
+}

@@ -1,0 +1,149 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// Update is one container that gets other resources while it runs.
+type Update struct {
+	Container *corev1.Container
+	Status    *runtime.Container
+}
+
+// behind tells whether a container runs with other resources than its pod has for it. One that does not run gets them when it is started.
+func behind(f Facts, c *corev1.Container) bool {
+	has, ok := f.Resize.Actuated[c.Name]
+	s := f.Runtime.Container(c.Name)
+	return ok && s != nil && s.State == runtime.StateRunning && !runtime.SameResources(has, c.Resources)
+}
+
+// ResizeInProgress tells whether the pod's containers are still to be given what the pod has.
+func ResizeInProgress(f Facts) bool {
+	return f.Resize.PodActuates || slices.ContainsFunc(resizable(f.Pod), func(c *corev1.Container) bool { return behind(f, c) })
+}
+
+// resizable are the containers that have resources.
+func resizable(pod *corev1.Pod) []*corev1.Container {
+	var out []*corev1.Container
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			out = append(out, &list[i])
+		}
+	}
+	return out
+}
+
+// restartsForResize tells whether a running container must be restarted to get its new resources: one that changes has that policy.
+func restartsForResize(f Facts, c *corev1.Container) bool {
+	if !behind(f, c) {
+		return false
+	}
+	has := f.Resize.Actuated[c.Name]
+	return slices.ContainsFunc(c.ResizePolicy, func(p corev1.ContainerResizePolicy) bool {
+		return p.RestartPolicy == corev1.RestartContainer &&
+			(!sameAmount(has.Requests, c.Resources.Requests, p.ResourceName) || !sameAmount(has.Limits, c.Resources.Limits, p.ResourceName))
+	})
+}
+
+func sameAmount(a, b corev1.ResourceList, name corev1.ResourceName) bool {
+	x, inA := a[name]
+	y, inB := b[name]
+	return inA == inB && x.Cmp(y) == 0
+}
+
+// resize plans what containers that go on running are given.
+func (p *planner) resize() {
+	p.plan.ResizePod = p.Resize.PodActuates
+	for _, c := range resizable(p.Pod) {
+		killed := slices.ContainsFunc(p.plan.Kill, func(k Kill) bool { return k.Container.Name == c.Name })
+		if behind(p.Facts, c) && !killed {
+			p.plan.Updates = append(p.plan.Updates, Update{Container: c, Status: p.Runtime.Container(c.Name)})
+		}
+	}
+}
+
+// resizing are the conditions of a pod that does not have what its spec asks for, or whose containers do not have what the pod has.
+// They are of the generation that they are about.
+func resizing(f Facts) []corev1.PodCondition {
+	var out []corev1.PodCondition
+	if r := f.Resize; r.Reason != "" {
+		out = append(out, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: r.Reason, Message: r.Message})
+	}
+	if ResizeInProgress(f) {
+		c := corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue, ObservedGeneration: f.Resize.Generation}
+		if f.Resize.Error != "" {
+			c.Reason, c.Message = corev1.PodReasonError, f.Resize.Error
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// The least of CPU that cgroups know, in thousandths: what asks for less shows as that.
+const (
+	leastCPURequest = 2
+	leastCPULimit   = 10
+)
+
+// running is what a running container has: what it was last given, or what the runtime tells where that is something else.
+func running(f Facts, c *corev1.Container, s *runtime.Container) corev1.ResourceRequirements {
+	has := *c.Resources.DeepCopy()
+	if given, ok := f.Resize.Actuated[c.Name]; ok {
+		has = *given.DeepCopy()
+	}
+	told := s.Resources
+	if told == nil {
+		return has
+	}
+	if _, asked := has.Requests[corev1.ResourceCPU]; asked { // one that asks for none has the least all the same
+		has.Requests = show(has.Requests, corev1.ResourceCPU, resource.NewMilliQuantity(told.MilliCPURequest, resource.DecimalSI), leastCPURequest)
+	}
+	has.Limits = show(has.Limits, corev1.ResourceCPU, resource.NewMilliQuantity(told.MilliCPULimit, resource.DecimalSI), leastCPULimit)
+	has.Limits = show(has.Limits, corev1.ResourceMemory, resource.NewQuantity(told.MemoryLimit, resource.BinarySI), 0)
+	return has
+}
+
+// show puts what the runtime tells of a resource in place of what is in the list, unless that comes to the same. least is the least that
+// the runtime can tell of it, in thousandths.
+func show(list corev1.ResourceList, name corev1.ResourceName, told *resource.Quantity, least int64) corev1.ResourceList {
+	q, asked := list[name]
+	if told.IsZero() || asked && (q.Cmp(*told) == 0 || q.MilliValue() < least && told.MilliValue() == least) {
+		return list
+	}
+	if list == nil {
+		list = corev1.ResourceList{}
+	}
+	list[name] = *told
+	return list
+}
+
+// DescribeResize is how events tell what a resize is about, in upstream's form; problem may be "".
+func DescribeResize(pod *corev1.Pod, generation int64, problem string) string {
+	type container struct {
+		Name      string                      `json:"name"`
+		Resources corev1.ResourceRequirements `json:"resources"`
+	}
+	d := struct {
+		Init       []container `json:"initContainers,omitempty"`
+		Containers []container `json:"containers"`
+		Generation int64       `json:"generation"`
+		Error      string      `json:"error,omitempty"`
+	}{Generation: generation, Error: problem}
+	for _, c := range pod.Spec.InitContainers {
+		d.Init = append(d.Init, container{c.Name, c.Resources})
+	}
+	for _, c := range pod.Spec.Containers {
+		d.Containers = append(d.Containers, container{c.Name, c.Resources})
+	}
+	text, err := json.Marshal(d)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}

@@ -1,0 +1,146 @@
+package metrics
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// resizes count the in-place resizes of pods.
+type resizes struct {
+	requested  *prometheus.CounterVec
+	infeasible *prometheus.CounterVec
+	accepted   *prometheus.CounterVec
+	pending    *prometheus.GaugeVec
+	inProgress prometheus.Gauge
+	took       *prometheus.HistogramVec
+
+	mu     sync.Mutex
+	states map[types.UID]resizeState
+}
+
+// resizeState is that of one pod whose resize is not done.
+type resizeState struct {
+	pending    string
+	inProgress bool
+}
+
+func newResizes(r prometheus.Registerer) *resizes {
+	m := &resizes{
+		requested: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_container_requested_resizes_total",
+			Help: "Resizes asked for, by container, resource, whether of its request or its limit, and what becomes of that."}, []string{"resource", "requirement", "operation"}),
+		infeasible: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_pod_infeasible_resizes_total",
+			Help: "Resizes of pods that can never be here."}, []string{"reason_detail"}),
+		accepted: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_pod_deferred_accepted_resizes_total",
+			Help: "Resizes that were granted after they had been deferred."}, []string{"retry_trigger"}),
+		pending: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "kubelet_pod_pending_resizes", Help: "Pods that do not have what they ask for."}, []string{"reason"}),
+		inProgress: prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_pod_in_progress_resizes",
+			Help: "Pods whose containers do not have what the pods have by now."}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kubelet_pod_resize_duration_milliseconds",
+			Help: "Milliseconds that giving a pod's containers other resources takes.", Buckets: prometheus.ExponentialBuckets(10, 2, 16)}, []string{"success"}),
+		states: map[types.UID]resizeState{},
+	}
+	r.MustRegister(m.requested, m.infeasible, m.accepted, m.pending, m.inProgress, m.took)
+	return m
+}
+
+// Requested counts what containers ask for in place of what they have.
+func (m *Metrics) Requested(has, asks runtime.Resources) {
+	if m == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(asks.Containers)) {
+		was, now := has.Containers[name], asks.Containers[name]
+		m.changes("requests", was.Requests, now.Requests)
+		m.changes("limits", was.Limits, now.Limits)
+	}
+}
+
+func (m *resizes) changes(requirement string, was, now corev1.ResourceList) {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		had, before := was[name]
+		has, after := now[name]
+		operation := ""
+		switch {
+		case before && !after:
+			operation = "remove"
+		case after && !before:
+			operation = "add"
+		case has.Cmp(had) > 0:
+			operation = "increase"
+		case has.Cmp(had) < 0:
+			operation = "decrease"
+		}
+		if operation != "" {
+			m.requested.WithLabelValues(string(name), requirement, operation).Inc()
+		}
+	}
+}
+
+// Infeasible counts a resize that can never be, of a static pod or of one that asks for more than the node has.
+func (m *Metrics) Infeasible(static bool) {
+	if m == nil {
+		return
+	}
+	detail := "insufficient_node_allocatable"
+	if static {
+		detail = "static_pod"
+	}
+	m.infeasible.WithLabelValues(detail).Inc()
+}
+
+// Accepted counts a resize that was deferred before; trigger is what let it be.
+func (m *Metrics) Accepted(trigger string) {
+	if m != nil {
+		m.accepted.WithLabelValues(trigger).Inc()
+	}
+}
+
+// States takes the state of a pod's resize.
+func (m *Metrics) States(uid types.UID, pending string, inProgress bool) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now, was := resizeState{strings.ToLower(pending), inProgress}, m.states[uid]
+	if now == was {
+		return
+	}
+	if delete(m.states, uid); now != (resizeState{}) {
+		m.states[uid] = now
+	}
+	count := map[string]float64{was.pending: 0, now.pending: 0}
+	doing := 0.0
+	for _, s := range m.states {
+		count[s.pending]++
+		if s.inProgress {
+			doing++
+		}
+	}
+	delete(count, "")
+	for reason, n := range count {
+		m.pending.WithLabelValues(reason).Set(n)
+	}
+	m.inProgress.Set(doing)
+}
+
+// Done takes how long a resize took that was done, or could not be.
+func (m *Metrics) Done(took time.Duration, err error) {
+	if m == nil {
+		return
+	}
+	success := "true"
+	if err != nil {
+		success = "false"
+	}
+	m.took.WithLabelValues(success).Observe(float64(took) / float64(time.Millisecond))
+}

@@ -1,0 +1,87 @@
+package podsyncer
+
+import (
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/executor"
+	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// resize is what was told of a pod's resize, so that it is told once.
+type resize struct {
+	// asked is the generation that was last told of as asked for, 0 before the first round.
+	asked int64
+	// has is what the pod had when it was last looked at.
+	has runtime.Resources
+	// reason is why the resize was told to be pending, "" if it was not.
+	reason string
+	// doing is the generation that was told of as being done, since when; 0: none.
+	doing int64
+	since time.Time
+	// problem is why it could not be done when it was last tried, "" if it was not tried or could.
+	problem string
+}
+
+// tellResize tells users of the steps of a pod's resize. asks is the pod as its source told of it.
+func (s *Syncer) tellResize(asks *corev1.Pod, f lifecycle.Facts, st *podState) {
+	now, was := f.Resize, &st.resize
+	if was.asked != 0 && asks.Generation != was.asked && !runtime.ResourcesOf(asks).Equal(was.has) {
+		s.cfg.Resizes.Requested(was.has, runtime.ResourcesOf(asks))
+	}
+	was.asked, was.has = asks.Generation, runtime.ResourcesOf(f.Pod)
+	if now.Reason != "" && now.Reason != was.reason {
+		s.cfg.Events.Pod(f.Pod, corev1.EventTypeWarning, "Resize"+now.Reason,
+			"Pod resize "+now.Reason+": "+lifecycle.DescribeResize(asks, asks.Generation, now.Message))
+		if now.Reason == corev1.PodReasonInfeasible {
+			s.cfg.Resizes.Infeasible(runtime.IsStatic(f.Pod))
+		}
+	}
+	was.reason = now.Reason
+	doing := lifecycle.ResizeInProgress(f)
+	switch {
+	case doing && was.doing != now.Generation:
+		was.doing, was.since, was.problem = now.Generation, f.Now, ""
+		s.cfg.Events.Pod(f.Pod, corev1.EventTypeNormal, "ResizeStarted", "Pod resize started: "+lifecycle.DescribeResize(f.Pod, now.Generation, ""))
+	case !doing && was.doing != 0:
+		s.cfg.Events.Pod(f.Pod, corev1.EventTypeNormal, "ResizeCompleted", "Pod resize completed: "+lifecycle.DescribeResize(f.Pod, now.Generation, ""))
+		s.cfg.Resizes.Done(f.Now.Sub(was.since), nil)
+		was.doing, was.problem = 0, ""
+		s.updateQoS()
+	}
+	s.cfg.Resizes.States(f.Pod.UID, now.Reason, doing)
+}
+
+// resized takes how the resize of a pod went, and shows what went wrong.
+func (s *Syncer) resized(f lifecycle.Facts, st *podState, err error) {
+	var failed *executor.ResizeError
+	problem := ""
+	if errors.As(err, &failed) {
+		problem = failed.Error()
+	}
+	if problem == st.resize.problem {
+		return
+	}
+	st.resize.problem = problem
+	if problem == "" {
+		return // the next round tells what came of it
+	}
+	s.cfg.Events.Pod(f.Pod, corev1.EventTypeWarning, "ResizeError", "Pod resize error: "+lifecycle.DescribeResize(f.Pod, f.Resize.Generation, problem))
+	s.cfg.Resizes.Done(f.Now.Sub(st.resize.since), failed)
+	f.Resize.Error = problem
+	s.report(f, st, false)
+}
+
+// updateQoS gives the service classes' cgroups what their pods have.
+func (s *Syncer) updateQoS() {
+	pods := s.cfg.Active()
+	for i, p := range pods {
+		pods[i], _ = s.cfg.Admission.Allocation(p)
+	}
+	if err := s.cfg.Cgroups.UpdateQoS(pods); err != nil {
+		s.cfg.Log.Warn("cgroups of the service classes not updated", "err", err)
+	}
+}
