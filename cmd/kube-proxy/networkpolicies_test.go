@@ -114,7 +114,7 @@ func (f *fence) want(step string, from *namespace, network string, answers map[s
 	for address, want := range answers {
 		got, _, err := from.ask(network, address)
 		switch {
-		case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.EACCES):
+		case errors.Is(err, syscall.ECONNREFUSED) && network == "tcp", errors.Is(err, syscall.EHOSTUNREACH) && network == "udp":
 			got = "refused"
 		case err != nil:
 			got = "error: " + err.Error()

@@ -172,7 +172,10 @@ func isolationFragment(ip, key string, i *proxy.Isolation) fragment {
 	if ip == "ip6" {
 		icmp = "icmpv6"
 	}
-	rules = append(rules, "ct state new reject with "+icmp+" type admin-prohibited", "drop")
+	// A client on the same machine is told of ICMP's word while it still holds its socket, and believes it only the second time, after a
+	// second; a reset it believes at once. But the kernel sends a reset over a bridge without translating it back to the Service's address.
+	unreachable := " reject with " + icmp + " type admin-prohibited"
+	rules = append(rules, "ct state new ct status dnat"+unreachable, "ct state new meta l4proto tcp reject with tcp reset", "ct state new"+unreachable, "drop")
 	return fragment{chains: map[string]chain{isolationChain(key): {rules: rules}}}
 }
 
