@@ -14,6 +14,7 @@ import (
 
 	"bonsai/api/core"
 	"bonsai/api/defaults"
+	"bonsai/api/equal"
 	"bonsai/api/podspec"
 	"bonsai/api/resources"
 	"bonsai/api/validate"
@@ -71,7 +72,7 @@ func daemonSetStrategy() resources.Typed[*appsv1.DaemonSet] {
 			}
 			return templateWarnings(&obj.Spec.Template, &old.Spec.Template)
 		},
-		SpecChanged: func(obj, old *appsv1.DaemonSet) bool { return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) },
+		SpecChanged: func(obj, old *appsv1.DaemonSet) bool { return !equal.Semantic(&obj.Spec, &old.Spec) },
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"bonsai/api/defaults"
+	"bonsai/api/equal"
 	"bonsai/api/podspec"
 	"bonsai/api/resources"
 )
@@ -60,7 +61,7 @@ func deploymentStrategy() resources.Typed[*appsv1.Deployment] {
 			return templateWarnings(&obj.Spec.Template, &old.Spec.Template)
 		},
 		SpecChanged: func(obj, old *appsv1.Deployment) bool {
-			return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) || !apiequality.Semantic.DeepEqual(obj.Annotations, old.Annotations)
+			return !equal.Semantic(&obj.Spec, &old.Spec) || !apiequality.Semantic.DeepEqual(obj.Annotations, old.Annotations)
 		},
 	}
 }

@@ -4,13 +4,13 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/core"
 	"bonsai/api/defaults"
+	"bonsai/api/equal"
 	"bonsai/api/podspec"
 	"bonsai/api/resources"
 )
@@ -62,7 +62,7 @@ func replicaSetStrategy() resources.Typed[*appsv1.ReplicaSet] {
 			}
 			return templateWarnings(&obj.Spec.Template, &old.Spec.Template)
 		},
-		SpecChanged: func(obj, old *appsv1.ReplicaSet) bool { return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) },
+		SpecChanged: func(obj, old *appsv1.ReplicaSet) bool { return !equal.Semantic(&obj.Spec, &old.Spec) },
 	}
 }
 

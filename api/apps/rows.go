@@ -4,11 +4,11 @@ package apps
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"bonsai/api/equal"
 	"bonsai/api/podspec"
 	"bonsai/api/resources"
 	"bonsai/api/validate"
@@ -39,7 +39,7 @@ func selectorText(s *metav1.LabelSelector) string {
 
 // templateWarnings complains about a template that is new or has changed.
 func templateWarnings(now, old *corev1.PodTemplateSpec) []string {
-	if old != nil && apiequality.Semantic.DeepEqual(now, old) {
+	if old != nil && equal.Semantic(now, old) {
 		return nil
 	}
 	return podspec.Warnings(&now.Spec, now.Annotations, field.NewPath("spec", "template"))

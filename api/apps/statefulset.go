@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/defaults"
+	"bonsai/api/equal"
 	"bonsai/api/podspec"
 	"bonsai/api/podspec/volumes"
 	"bonsai/api/resources"
@@ -59,7 +60,7 @@ func statefulSetStrategy() resources.Typed[*appsv1.StatefulSet] {
 		ValidateUpdate: validateStatefulSetUpdate,
 		ValidateName:   apivalidation.NameIsDNSLabel,
 		Warnings:       statefulSetWarnings,
-		SpecChanged:    func(obj, old *appsv1.StatefulSet) bool { return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) },
+		SpecChanged:    func(obj, old *appsv1.StatefulSet) bool { return !equal.Semantic(&obj.Spec, &old.Spec) },
 	}
 }
 

@@ -4,11 +4,11 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/defaults"
+	"bonsai/api/equal"
 	"bonsai/api/podspec"
 	"bonsai/api/resources"
 )
@@ -61,7 +61,7 @@ func cronJobStrategy() resources.Typed[*batchv1.CronJob] {
 		},
 		ValidateUpdate: validateCronJob,
 		Warnings:       cronJobWarnings,
-		SpecChanged:    func(obj, old *batchv1.CronJob) bool { return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) },
+		SpecChanged:    func(obj, old *batchv1.CronJob) bool { return !equal.Semantic(&obj.Spec, &old.Spec) },
 	}
 }
 

@@ -8,13 +8,13 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"bonsai/api/equal"
 	"bonsai/api/podspec"
 	"bonsai/api/resources"
 )
@@ -129,7 +129,7 @@ func jobStrategy() resources.Typed[*batchv1.Job] {
 		Validate:       validateJob,
 		ValidateUpdate: validateJobUpdate,
 		Warnings:       jobWarnings,
-		SpecChanged:    func(obj, old *batchv1.Job) bool { return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) },
+		SpecChanged:    func(obj, old *batchv1.Job) bool { return !equal.Semantic(&obj.Spec, &old.Spec) },
 		DefaultOrphan:  true,
 		OrphanWarning:  "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
 	}

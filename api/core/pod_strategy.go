@@ -2,9 +2,9 @@ package core
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"bonsai/api/equal"
 	"bonsai/api/podspec"
 	"bonsai/api/resources"
 )
@@ -28,7 +28,7 @@ func podStrategy() resources.Typed[*corev1.Pod] {
 func podSpecChanged(obj, old *corev1.Pod) bool {
 	spec := obj.Spec
 	spec.NodeName = old.Spec.NodeName
-	return !apiequality.Semantic.DeepEqual(spec, old.Spec)
+	return !equal.Semantic(&spec, &old.Spec)
 }
 
 // podStatusStrategy is for pods/status, which kubelets write: the spec, the deletion and the owners stay.

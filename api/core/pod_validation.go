@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"bonsai/api/equal"
 	"bonsai/api/podspec"
 )
 
@@ -93,7 +94,7 @@ func ValidatePodUpdate(obj, old *corev1.Pod) field.ErrorList {
 		errs = append(errs, validateGatedSelection(obj, old, path)...)
 		masked.NodeSelector, masked.Affinity = old.Spec.NodeSelector, old.Spec.Affinity
 	}
-	if !apiequality.Semantic.DeepEqual(*masked, old.Spec) {
+	if !equal.Semantic(masked, &old.Spec) {
 		errs = append(errs, field.Forbidden(path, fmt.Sprintf(immutableMessage, mutableFields, diff.Diff(old.Spec, *masked))))
 	}
 	return errs
