@@ -46,6 +46,8 @@ require (
 
 require k8s.io/pod-security-admission v0.36.3 // indirect
 
+require gopkg.in/natefinch/lumberjack.v2 v2.2.1
+
 require (
 	github.com/blang/semver/v4 v4.0.0
 	github.com/robfig/cron/v3 v3.0.1 // indirect

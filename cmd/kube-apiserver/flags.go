@@ -16,6 +16,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.authenticationFlags(fs)
 	o.authorizationFlags(fs)
 	o.serviceFlags(fs)
+	o.auditFlags(fs)
 	accepted().AddFlags(fs)
 }
 
@@ -93,8 +94,7 @@ func accepted() daemon.Accepted {
 	return daemon.Accepted{
 		Values: []string{
 			"kubelet-timeout",
-			"apiserver-count", "audit-log-path", "audit-policy-file", "audit-log-maxage", "audit-log-maxbackup", "audit-log-maxsize", "audit-log-format",
-			"audit-webhook-config-file", "authentication-config", "authentication-token-webhook-cache-ttl", "authorization-config", "cloud-provider",
+			"apiserver-count", "authentication-config", "authentication-token-webhook-cache-ttl", "authorization-config", "cloud-provider",
 			"default-not-ready-toleration-seconds", "default-unreachable-toleration-seconds", "default-watch-cache-size",
 			"delete-collection-workers", "egress-selector-config-file", "emulated-version", "encryption-provider-config", "endpoint-reconciler-type",
 			"etcd-count-metric-poll-period", "etcd-db-metric-poll-interval", "etcd-readycheck-timeout", "external-hostname", "feature-gates",

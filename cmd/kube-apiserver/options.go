@@ -44,6 +44,10 @@ type options struct {
 	aggregation                        assemble.Aggregation
 	aggregatorRouting, rejectRedirects bool
 
+	audit assemble.Audit
+	// auditVersions are the values of the flags that choose a version of the audit log, which has one.
+	auditVersions []*string
+
 	// parts are the options of what is plugged in. Of them, what upstream's flags say in other words is below.
 	parts               assemble.Options
 	allowPrivileged     bool
@@ -64,6 +68,7 @@ func defaults() *options {
 		},
 		// Upstream's default is false. There a Service's address leads on by a kube-proxy on the server's host, which need not be here.
 		aggregatorRouting: true, rejectRedirects: true,
+		audit:               auditDefaults(),
 		serviceRanges:       "10.0.0.0/24",
 		kubeletAddressTypes: []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"},
 	}
@@ -110,6 +115,7 @@ func (o *options) validate() error {
 	if _, err := o.ranges(); err != nil {
 		errs = append(errs, err)
 	}
+	errs = append(errs, o.validateAudit()...)
 	errs = append(errs, assemble.CheckAdmission(o.parts.EnableAdmission, o.parts.DisableAdmission))
 	return errors.Join(errs...)
 }

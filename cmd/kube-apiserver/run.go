@@ -63,6 +63,10 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	auditor, err := assemble.NewAuditor(ctx, &o.audit, os.Stdout, counted, log)
+	if err != nil {
+		return err
+	}
 	server, err := assemble.New(assemble.Config{
 		Catalog: served, Storage: cache, Rows: all, Parts: *parts, MinWatch: time.Duration(o.minRequestTimeout) * time.Second, ServerAddress: o.serverAddress(),
 		NoGarbageCollector: !o.collectGarbage, Aggregation: o.aggregation,
@@ -70,7 +74,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 			Listener: listener, TLS: config, Live: []health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)},
 			Ready: []health.Check{etcdCheck("etcd-readiness", backend, etcdReadyTimeout)}, Metrics: counted, Version: versionInfo(),
 			MaxReading: o.maxReading, MaxMutating: o.maxMutating, RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay,
-			MaxStreams: o.serving.MaxStreams, Profiling: o.profiling.Enabled, GoAwayChance: o.goAwayChance, Log: log,
+			MaxStreams: o.serving.MaxStreams, Profiling: o.profiling.Enabled, GoAwayChance: o.goAwayChance, Auditor: auditor, Log: log,
 		},
 	})
 	if err != nil {

@@ -30,6 +30,7 @@ func (s *Server) chain(router http.HandlerFunc) http.HandlerFunc {
 		s.recover,      // a panic is this request's end only
 		s.deadline,     // 60 s; for watches and streams only for each piece
 		s.authenticate, // who asks: request.User
+		s.audit,        // the audit log, from here to the end of the answer
 		s.impersonate,  // who is meant by who asks
 		s.authorize,    // may they
 		s.receive,      // the body: nobody's is read before
@@ -123,7 +124,7 @@ func (s *Server) deadline(next http.HandlerFunc) http.HandlerFunc {
 		}
 		timeout, err := s.timeout(r)
 		if err != nil {
-			s.API.WriteError(w, r, err)
+			s.refuseStranger(w, r, err)
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), timeout)
@@ -140,7 +141,7 @@ func (s *Server) timeout(r *http.Request) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(v)
 	if err != nil {
-		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid timeout specified in the request URL - %q: %v", v, err))
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid timeout specified in the request URL - %v", err))
 	}
 	if d <= 0 {
 		return s.RequestTimeout, nil
@@ -186,7 +187,7 @@ func (s *Server) caller(w http.ResponseWriter, r *http.Request) *request.User {
 		}
 		// Over HTTP/2, too: a stranger that goes on asking must connect again for it.
 		w.Header().Set("Connection", "close")
-		s.API.WriteError(w, r, apierrors.NewUnauthorized("Unauthorized"))
+		s.refuseStranger(w, r, apierrors.NewUnauthorized("Unauthorized"))
 		return nil
 	}
 	if user.Name != request.AnonymousUser {
@@ -213,6 +214,7 @@ func (s *Server) allowed(w http.ResponseWriter, r *http.Request) bool {
 		a.Verb = "create"
 		decision, reason, err = s.Authorizer.Authorize(ctx, a)
 	}
+	noteDecision(a.Audit, decision == authz.Allow, reason, err)
 	if decision == authz.Allow {
 		return true
 	}

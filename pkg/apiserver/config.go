@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/version"
 
+	"bonsai/pkg/apiserver/audit"
 	"bonsai/pkg/apiserver/authn"
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/catalog"
@@ -35,6 +36,8 @@ type Config struct {
 	// Authenticator and Authorizer are required.
 	Authenticator authn.Authenticator
 	Authorizer    authz.Authorizer
+	// Auditor notes requests for the audit log; nil: there is none.
+	Auditor *audit.Auditor
 	// Paths are further paths (patterns of http.ServeMux): discovery, OpenAPI, the issuer's keys.
 	Paths map[string]http.Handler
 	// Live and Ready are health checks; /readyz and /healthz ask both.

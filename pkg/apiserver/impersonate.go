@@ -22,6 +22,9 @@ func (s *Server) impersonate(next http.HandlerFunc) http.HandlerFunc {
 			return
 		}
 		if user != nil {
+			if a := request.AuditOf(r.Context()); a != nil {
+				a.Impersonate(user)
+			}
 			r = r.WithContext(request.WithUser(r.Context(), user))
 		}
 		next(w, r)

@@ -73,6 +73,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if len(server.TLSConfig.NextProtos) == 0 {
 		server.TLSConfig.NextProtos = []string{"h2", "http/1.1"}
 	}
+	defer s.runAudit(ctx)()
 	failed := make(chan error, 1)
 	go func() {
 		failed <- server.Serve(shakeHands(serving, watchStrangers(s.Listener, maxStrangers), server.TLSConfig, readHeaderTimeout))

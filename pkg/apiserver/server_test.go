@@ -69,7 +69,7 @@ func start(t *testing.T, change func(*assemble.Config)) string {
 	return url
 }
 
-func startServer(t *testing.T, change func(*assemble.Config)) (url string, server *assemble.Server) {
+func startServer(t testing.TB, change func(*assemble.Config)) (url string, server *assemble.Server) {
 	t.Helper()
 	facts := &storage.FactsTable{}
 	served, err := catalog.New(t.Context(), catalog.Config{Facts: facts})
@@ -111,7 +111,7 @@ func startServer(t *testing.T, change func(*assemble.Config)) (url string, serve
 }
 
 // certificate borrows httptest's, which is valid for 127.0.0.1.
-func certificate(t *testing.T) *tls.Config {
+func certificate(t testing.TB) *tls.Config {
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	defer s.Close()
 	return &tls.Config{Certificates: s.TLS.Certificates}

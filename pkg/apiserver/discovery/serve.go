@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"bonsai/pkg/apiserver/request"
 )
 
 const (
@@ -61,6 +63,9 @@ func write(w http.ResponseWriter, r *http.Request, doc document, a acceptance) e
 	}
 	if a.aggregated {
 		contentType += aggregatedParams
+	}
+	if audit := request.AuditOf(r.Context()); audit != nil {
+		audit.Respond(a.media, body)
 	}
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))

@@ -59,6 +59,8 @@ type Info struct {
 	// Served is what the server served when the request came: a snapshot of package catalog, which is no word of this one. The
 	// request sees it to its end, whatever is added or removed meanwhile.
 	Served any
+	// Audit is where the request is noted for the audit log; nil: nowhere.
+	Audit Audit
 }
 
 type key int

@@ -48,6 +48,7 @@ func (x *exchange) config(opts *metav1.PatchOptions) (*unstructured.Unstructured
 	if err != nil {
 		return nil, err
 	}
+	x.auditPatch(body)
 	if plain, ok := plainConfig(body); ok {
 		return &unstructured.Unstructured{Object: plain}, nil
 	}

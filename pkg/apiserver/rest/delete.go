@@ -57,6 +57,7 @@ func (x *exchange) deleteOptions() (*metav1.DeleteOptions, error) {
 			}
 			return nil, err
 		}
+		x.auditDeletion(opts)
 	} else if opts, err = fromQuery(x.query, metav1.Convert_url_Values_To_v1_DeleteOptions); err != nil {
 		return nil, err
 	}

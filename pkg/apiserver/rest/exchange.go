@@ -37,6 +37,7 @@ func (x *exchange) serve() error {
 	for _, d := range []string{x.res.Row.Deprecated, x.res.Version.Deprecated} {
 		if d != "" {
 			x.warn(d)
+			request.Annotate(x.r.Context(), "k8s.io/deprecated", "true")
 		}
 	}
 	named := len(x.info.Parts) > 1
@@ -187,7 +188,11 @@ func (x *exchange) body(gvk schema.GroupVersionKind, into runtime.Object, valida
 	if err != nil {
 		return err
 	}
-	return decode(b, bodyType(x.r), gvk, into, x.pruner(gvk), validation, x.warn)
+	if err := decode(b, bodyType(x.r), gvk, into, x.pruner(gvk), validation, x.warn); err != nil {
+		return err
+	}
+	x.auditObject(gvk, into)
+	return nil
 }
 
 // pruner is that of the route, for objects of its own kind.
@@ -212,7 +217,9 @@ func (x *exchange) bodyAs(gvk schema.GroupVersionKind, into runtime.Object, vali
 	if named := x.namedVersion(b).WithKind(gvk.Kind); slices.Contains(sub.Accepts, named) {
 		as = named
 	}
-	err = decode(b, bodyType(x.r), as, into, nil, validation, x.warn)
+	if err = decode(b, bodyType(x.r), as, into, nil, validation, x.warn); err == nil {
+		x.auditObject(as, into)
+	}
 	into.GetObjectKind().SetGroupVersionKind(gvk)
 	return err
 }

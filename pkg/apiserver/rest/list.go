@@ -131,10 +131,10 @@ func (x *exchange) stream(media string, items []*storage.Item) (out io.Writer, d
 	if size > gzipFrom && acceptsGzip(x.r) {
 		z := newGzip(x.w)
 		x.w.WriteHeader(http.StatusOK)
-		return z, func() error { return ignoreClient(z.Close()) }
+		return x.audited(media, z), func() error { return ignoreClient(z.Close()) }
 	}
 	x.w.WriteHeader(http.StatusOK)
-	return x.w, func() error { return nil }
+	return x.audited(media, x.w), func() error { return nil }
 }
 
 // chunk is how many bytes of a list or watch are gathered before they are written.

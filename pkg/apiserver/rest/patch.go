@@ -65,6 +65,7 @@ func (x *exchange) readPatch(p purpose, gvk schema.GroupVersionKind, empty func(
 	if err != nil {
 		return a, nil, err
 	}
+	x.auditPatch(body)
 	apply, err := patch.Read(types.PatchType(media), body, sample)
 	if err != nil {
 		return a, nil, patchError(err)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/plainjson"
 )
@@ -67,6 +68,11 @@ func (a *API) writeObject(w http.ResponseWriter, r *http.Request, form accepted,
 		gvk = kinds[0]
 		obj.GetObjectKind().SetGroupVersionKind(gvk)
 	}
+	if status, ok := obj.(*metav1.Status); ok {
+		if audit := request.AuditOf(r.Context()); audit != nil {
+			audit.Status(status)
+		}
+	}
 	if m, ok := obj.(registry.Message); ok && form.media == typeProtobuf {
 		b, err := registry.Envelop(registry.EnvelopeHead(gvk), m)
 		if err != nil {
@@ -110,6 +116,7 @@ func (x *exchange) writeBytes(code int, media string, b []byte) error {
 
 // writeBody sends a whole body. b is not changed: it may be a shared encoding.
 func writeBody(w http.ResponseWriter, r *http.Request, code int, media string, b []byte) error {
+	auditAnswer(r, media, b)
 	h := w.Header()
 	h["Content-Type"] = []string{media}
 	if len(b) > gzipFrom && acceptsGzip(r) {

@@ -43,8 +43,8 @@ func (e *evaluation) meets(ctx context.Context) (bool, error) {
 	return e.request.Meets(ctx, &by, e.policy.conditions, func() (*expression.Variables, error) { return e.variables(ctx, false) })
 }
 
-// run evaluates a validating policy and returns what did not pass.
-func (e *evaluation) run(ctx context.Context) []decision {
+// run evaluates a validating policy and returns what did not pass. Its audit annotations go to said.
+func (e *evaluation) run(ctx context.Context, said annotations) []decision {
 	failed := func(err error) []decision {
 		return []decision{{message: err.Error(), reason: metav1.StatusReasonInvalid, err: err}}
 	}
@@ -77,18 +77,21 @@ func (e *evaluation) run(ctx context.Context) []decision {
 		out = append(out, d)
 	}
 	e.explain(ctx, compiled, values, budget, out)
-	return append(out, e.annotate(ctx, compiled, values, budget)...)
+	return append(out, e.annotate(ctx, compiled, values, budget, said)...)
 }
 
-// annotate evaluates the audit annotations. Where one goes, there is no audit log yet.
-func (e *evaluation) annotate(ctx context.Context, compiled *compiled, values *expression.Evaluation, budget expression.Budget) (out []decision) {
+// annotate evaluates the audit annotations.
+func (e *evaluation) annotate(ctx context.Context, compiled *compiled, values *expression.Evaluation, budget expression.Budget, said annotations) (out []decision) {
 	for i := range compiled.annotations {
 		begun := time.Now()
-		if _, err := compiled.annotations[i].evaluate(ctx, values, &budget); err != nil {
-			out = append(out, decision{message: err.Error(), reason: metav1.StatusReasonInvalid, err: err, took: time.Since(begun), always: true})
-			if errors.Is(err, expression.ErrBudget) {
-				break
-			}
+		v, err := compiled.annotations[i].evaluate(ctx, values, &budget)
+		if err == nil {
+			said.add(e.policy.annotations[i].Key, v)
+			continue
+		}
+		out = append(out, decision{message: err.Error(), reason: metav1.StatusReasonInvalid, err: err, took: time.Since(begun), always: true})
+		if errors.Is(err, expression.ErrBudget) {
+			break
 		}
 	}
 	return out

@@ -69,6 +69,8 @@ func (p validator) policy(ctx context.Context, r *match.Request, c *candidate) (
 		broken(nil, "policy", err)
 		return denials
 	}
+	said := annotations{}
+	defer said.note(ctx, c.name)
 	for i := range c.bindings {
 		b := &c.bindings[i]
 		_, meets, err := b.criteria.meets(ctx, r, &b.rules, nameOf(r.A))
@@ -85,7 +87,7 @@ func (p validator) policy(ctx context.Context, r *match.Request, c *candidate) (
 		}
 		for _, with := range params {
 			e := evaluation{plugin: p.plugin, request: r, policy: c.policy, target: target, param: with.content}
-			denials = append(denials, p.enforce(r, c.policy, b.binding, e.run(ctx))...)
+			denials = append(denials, p.enforce(ctx, r, c.policy, b.binding, e.run(ctx, said))...)
 		}
 	}
 	return denials
@@ -110,8 +112,8 @@ type decision struct {
 	always bool
 }
 
-// enforce does what the binding says is to be done about decisions. "Audit" leaves nothing behind while the server has no audit log.
-func (p validator) enforce(r *match.Request, policy *policy, b *binding, decisions []decision) (denials []denial) {
+// enforce does what the binding says is to be done about decisions.
+func (p validator) enforce(ctx context.Context, r *match.Request, policy *policy, b *binding, decisions []decision) (denials []denial) {
 	for i := range decisions {
 		d := &decisions[i]
 		if d.err != nil && policy.ignores {
@@ -134,6 +136,7 @@ func (p validator) enforce(r *match.Request, policy *policy, b *binding, decisio
 				}
 			case admissionregistrationv1.Audit:
 				p.metrics.validated(policy.name, b.name, "audit", d.took, d.err)
+				noteFailure(ctx, policy, b, d)
 			}
 		}
 	}

@@ -20,12 +20,14 @@ import (
 type hook struct {
 	admissionregistrationv1.MutatingWebhook
 	// uid tells webhooks of one name in several configurations apart.
-	uid        string
-	to         webhook.Hook
-	timeout    time.Duration
-	version    string // of the review
-	selectors  match.Selectors
-	conditions *match.Conditions
+	uid string
+	// configuration is the name of its configuration.
+	configuration string
+	to            webhook.Hook
+	timeout       time.Duration
+	version       string // of the review
+	selectors     match.Selectors
+	conditions    *match.Conditions
 }
 
 // ignores tells that a webhook that cannot be asked is as good as one that agrees.
@@ -93,7 +95,7 @@ func hooksOf(obj runtime.Object) []*hook {
 	}
 	out := make([]*hook, len(all))
 	for i := range all {
-		out[i] = newHook(all[i], fmt.Sprintf("%s/%d", name, i))
+		out[i] = newHook(all[i], name, fmt.Sprintf("%s/%d", name, i))
 	}
 	return out
 }
@@ -101,8 +103,8 @@ func hooksOf(obj runtime.Object) []*hook {
 // defaultTimeout is of webhooks that were stored without one.
 const defaultTimeout = 10 * time.Second
 
-func newHook(h admissionregistrationv1.MutatingWebhook, uid string) *hook {
-	out := &hook{MutatingWebhook: h, uid: uid, timeout: defaultTimeout, selectors: match.NewSelectors(h.NamespaceSelector, h.ObjectSelector),
+func newHook(h admissionregistrationv1.MutatingWebhook, configuration, uid string) *hook {
+	out := &hook{MutatingWebhook: h, uid: uid, configuration: configuration, timeout: defaultTimeout, selectors: match.NewSelectors(h.NamespaceSelector, h.ObjectSelector),
 		conditions: match.NewConditions(h.MatchConditions, expression.Scope{Authorizer: true})}
 	out.to.CABundle = h.ClientConfig.CABundle
 	if u := h.ClientConfig.URL; u != nil {

@@ -77,6 +77,7 @@ func (p mutator) mutate(ctx context.Context, r *request, c *candidate) (changed 
 	begun := time.Now()
 	said, err := r.ask(ctx, c, v)
 	if err == nil {
+		noteSaid(ctx, c.Name, said)
 		for _, w := range warnings(said.Warnings) {
 			if r.A.Warn != nil {
 				r.A.Warn(w)
@@ -88,7 +89,8 @@ func (p mutator) mutate(ctx context.Context, r *request, c *candidate) (changed 
 			changed, err = r.patch(ctx, c, v, said)
 		}
 	}
-	return changed, r.decide(ctx, c, begun, err)
+	noteMutation(ctx, c, r.A.Repeated(), changed, said)
+	return changed, r.decide(ctx, c, begun, err, auditFailedOpen+turn(r.A.Repeated(), c.index))
 }
 
 // patch applies a webhook's JSON patch to the object as it has seen it.

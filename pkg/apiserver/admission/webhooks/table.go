@@ -26,6 +26,7 @@ type answer struct {
 type candidate struct {
 	*hook
 	match.Target
+	index int // among all webhooks
 }
 
 // candidates are the webhooks whose rules match the request, in order.
@@ -38,10 +39,10 @@ func (t *table) candidates(served *catalog.Snapshot, a *admission.Attributes) []
 		return have.(*answer).candidates
 	}
 	out := &answer{generation: served.Generation()}
-	for _, h := range t.hooks {
+	for i, h := range t.hooks {
 		rule := func(i int) *admissionregistrationv1.RuleWithOperations { return &h.Rules[i] }
 		if found := q.Matches(served, len(h.Rules), rule, h.MatchPolicy); len(found) > 0 {
-			out.candidates = append(out.candidates, candidate{h, found[0].Target})
+			out.candidates = append(out.candidates, candidate{h, found[0].Target, i})
 		}
 	}
 	t.found.Store(q, out)

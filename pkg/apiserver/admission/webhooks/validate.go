@@ -12,6 +12,7 @@ import (
 
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/admission/match"
+	vocabulary "bonsai/pkg/apiserver/request"
 )
 
 // validator is the plug-in ValidatingAdmissionWebhook.
@@ -37,7 +38,7 @@ func (p validator) Validate(ctx context.Context, a *admission.Attributes) error 
 		if err != nil {
 			return err
 		}
-		calls = append(calls, &validation{candidate: c, view: v})
+		calls = append(calls, &validation{candidate: c, view: v, index: len(calls)})
 	}
 	var wait sync.WaitGroup
 	for i, v := range calls {
@@ -49,7 +50,7 @@ func (p validator) Validate(ctx context.Context, a *admission.Attributes) error 
 	}
 	wait.Wait()
 	for _, v := range calls {
-		v.tell(a)
+		v.tell(ctx, a)
 	}
 	for _, v := range calls {
 		if v.err != nil {
@@ -79,9 +80,10 @@ func (r *request) prepare(ctx context.Context, c *candidate) (*match.View, error
 // validation is one call.
 type validation struct {
 	*candidate
-	view *match.View
-	said *admissionv1.AdmissionResponse
-	err  error
+	view  *match.View
+	index int // among those that are called
+	said  *admissionv1.AdmissionResponse
+	err   error
 }
 
 func (v *validation) run(ctx context.Context, r *request) {
@@ -90,11 +92,12 @@ func (v *validation) run(ctx context.Context, r *request) {
 	if v.said, err = r.ask(ctx, v.candidate, v.view); err == nil && !v.said.Allowed {
 		err = denied(v.Name, v.said.Result)
 	}
-	v.err = r.decide(ctx, v.candidate, begun, err)
+	v.err = r.decide(ctx, v.candidate, begun, err, auditFailedOpenVali+turn(false, v.index))
 }
 
 // tell passes on what the webhook has said beside its answer.
-func (v *validation) tell(a *admission.Attributes) {
+func (v *validation) tell(ctx context.Context, a *admission.Attributes) {
+	noteSaid(ctx, v.Name, v.said)
 	if v.said != nil && a.Warn != nil {
 		for _, w := range warnings(v.said.Warnings) {
 			a.Warn(w)
@@ -120,8 +123,9 @@ func harmless(s admissionregistrationv1.SideEffectClass) bool {
 	return s == admissionregistrationv1.SideEffectClassNone || s == admissionregistrationv1.SideEffectClassNoneOnDryRun
 }
 
-// decide counts how a call ended, and lets the failure policy decide about one that failed.
-func (r *request) decide(ctx context.Context, c *candidate, begun time.Time, err error) error {
+// decide counts how a call ended, and lets the failure policy decide about one that failed. note is the audit annotation for one that
+// failed and is ignored.
+func (r *request) decide(ctx context.Context, c *candidate, begun time.Time, err error, note string) error {
 	var failed *callError
 	ignored := errors.As(err, &failed) && c.ignores()
 	r.metrics.called(c.Name, r.kind, string(r.A.Operation), time.Since(begun), err, ignored)
@@ -129,6 +133,7 @@ func (r *request) decide(ctx context.Context, c *candidate, begun time.Time, err
 	case err == nil:
 		return nil
 	case ignored:
+		vocabulary.Annotate(ctx, note, c.Name)
 		r.plugin.Log.Warn("a webhook failed, the request goes on", "webhook", c.Name, "err", failed.err)
 		if ctx.Err() != nil {
 			return apierrors.NewTimeoutError("request did not complete within requested timeout", 0)

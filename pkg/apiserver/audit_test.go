@@ -1,0 +1,360 @@
+package apiserver_test
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log/slog"
+	stdmaps "maps"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"bonsai/pkg/apiserver/assemble"
+	"bonsai/pkg/apiserver/audit/sink"
+	"bonsai/pkg/apiserver/webhook/webhooktest"
+)
+
+// withParts has the parts of Kubernetes, and the users of the recordings.
+func withParts(t *testing.T, c *assemble.Config) {
+	t.Helper()
+	dir := t.TempDir()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{
+		"sa.key": string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})),
+		"tokens": "auditadm,admin,u-admin,\"system:masters\"\nauditali,alice,u-alice,\"devs,more\"\nauditnob,nobody-logs-me,u-nob,\"system:masters\"\n",
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	parts, err := assemble.NewParts(assemble.Options{
+		Authentication: assemble.Authentication{Issuers: []string{"https://kubernetes.default.svc"}, SigningKey: filepath.Join(dir, "sa.key"), TokenFile: filepath.Join(dir, "tokens"),
+			AccountLookup: true},
+		AuthorizationModes: []string{"Node", "RBAC"}, DisableAdmission: []string{"ServiceAccount"},
+		ServiceRanges: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}, NodePorts: utilnet.PortRange{Base: 30000, Size: 2768},
+		Advertise: netip.MustParseAddr("192.0.2.1"), Port: 6443,
+	}, c.Catalog, c.Storage, c.Rows, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Parts = *parts
+}
+
+// withAudit has an audit log under a policy.
+func withAudit(t testing.TB, c *assemble.Config, policy string, o sink.LogOptions) *prometheus.Registry {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	counted := prometheus.NewRegistry()
+	o.Format = cmp.Or(o.Format, sink.JSON)
+	auditor, err := assemble.NewAuditor(t.Context(), &assemble.Audit{PolicyFile: file, Log: o}, io.Discard, counted, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.HTTP.Auditor = auditor
+	return counted
+}
+
+// auditCase is a request to a real kube-apiserver v1.36.3 with an audit policy, and its audit events. Without events it prepares others;
+// one that is until is repeated until it is answered with its code.
+type auditCase struct {
+	Name, Method, Path, Type, Body, User string
+	Headers                              map[string]string
+	Until                                bool
+	Code                                 int
+	Events                               []map[string]any
+}
+
+// annotatingHook answers as the webhooks of the recording did, by its path.
+func annotatingHook(w http.ResponseWriter, r *http.Request) {
+	var review struct{ Request struct{ UID string } }
+	if json.NewDecoder(r.Body).Decode(&review) != nil {
+		http.Error(w, "no review", http.StatusBadRequest)
+		return
+	}
+	patch := func(doc string) string {
+		return `"patchType":"JSONPatch","patch":"` + base64.StdEncoding.EncodeToString([]byte(doc)) + `"`
+	}
+	more := map[string]string{
+		"/annotate": `"auditAnnotations":{"who":"me","note":"looked"}`, "/badkey": `"auditAnnotations":{"bad key!":"x","ok":"y"}`,
+		"/deny":  `"status":{"message":"no"},"auditAnnotations":{"why":"policy"}`,
+		"/patch": patch(`[{"op":"add","path":"/data","value":{"a":"patched"}}]`) + `,"auditAnnotations":{"did":"patch"}`, "/noop": patch(`[]`),
+	}[r.URL.Path]
+	if more != "" {
+		more = "," + more
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if r.URL.Path == "/fail" {
+		w.WriteHeader(http.StatusInternalServerError)
+	}
+	fmt.Fprintf(w, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":%q,"allowed":%v%s}}`, review.Request.UID, r.URL.Path != "/deny", more)
+}
+
+// TestAuditReplay replays requests that a real kube-apiserver was asked, under the same audit policy, and expects its events.
+func TestAuditReplay(t *testing.T) {
+	t.Parallel()
+	var cases []auditCase
+	raw, err := os.ReadFile("testdata/audit/events.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &cases); err != nil {
+		t.Fatal(err)
+	}
+	policy, err := os.ReadFile("testdata/audit/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hooks := webhooktest.NewServer(t, http.HandlerFunc(annotatingHook))
+	file := filepath.Join(t.TempDir(), "audit.log")
+	url := start(t, func(c *assemble.Config) {
+		withParts(t, c)
+		withAudit(t, c, string(policy), sink.LogOptions{Path: file, Options: sink.Options{Mode: sink.Blocking}})
+	})
+	fill := strings.NewReplacer("$HOOK", hooks.URL, "$CA", base64.StdEncoding.EncodeToString(hooks.CABundle))
+	client := plain("")
+	for i := range cases {
+		replayAudited(t, client, url, fill, &cases[i], i)
+	}
+	got := auditEvents(t, file)
+	for i := range cases {
+		c := &cases[i]
+		if c.Events == nil {
+			continue
+		}
+		for _, e := range c.Events { // what is the same in almost all
+			for k, v := range map[string]any{"userAgent": "test", "sourceIPs": []any{"127.0.0.1"}} {
+				if _, ok := e[k]; !ok {
+					e[k] = v
+				}
+			}
+		}
+		g, w := auditStarred(t, got[fmt.Sprintf("case-%d", i)]), auditStarred(t, c.Events)
+		if !reflect.DeepEqual(g, w) {
+			t.Errorf("%s: %s %s\ngot  %s\nwant %s", c.Name, c.Method, c.Path, shown(t, g), shown(t, w))
+		}
+	}
+}
+
+func replayAudited(t *testing.T, client *http.Client, url string, fill *strings.Replacer, c *auditCase, i int) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		r, err := http.NewRequestWithContext(t.Context(), c.Method, url+c.Path, strings.NewReader(fill.Replace(c.Body)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, v := range map[string]string{"Authorization": "Bearer " + c.User, "User-Agent": "test", "Accept": "application/json", "Content-Type": c.Type} {
+			if v != "" {
+				r.Header.Set(k, v)
+			}
+		}
+		for k, v := range c.Headers {
+			r.Header.Set(k, v)
+		}
+		if !c.Until {
+			r.Header.Set("Audit-Id", fmt.Sprintf("case-%d", i))
+		}
+		answer, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case c.Code == 0 || answer.StatusCode == c.Code:
+			if id := answer.Header.Get("Audit-Id"); !c.Until && id != fmt.Sprintf("case-%d", i) && len(c.Headers["Audit-Id"]) == 0 {
+				t.Errorf("%s: Audit-ID %s", c.Name, id)
+			}
+			return
+		case !c.Until:
+			t.Errorf("%s: %s %s: %d %s, want %d", c.Name, c.Method, c.Path, answer.StatusCode, body, c.Code)
+			return
+		case time.Now().After(deadline):
+			t.Fatalf("%s %s is still answered %d %s, want %d", c.Method, c.Path, answer.StatusCode, body, c.Code)
+		}
+	}
+}
+
+// auditEvents reads a log: the events of each Audit-ID.
+func auditEvents(t *testing.T, file string) map[string][]map[string]any {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]map[string]any{}
+	for line := range bytes.Lines(text) {
+		var e map[string]any
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		id := e["auditID"].(string)
+		for _, k := range []string{"requestReceivedTimestamp", "stageTimestamp"} {
+			if _, err := time.Parse(time.RFC3339Nano, e[k].(string)); err != nil {
+				t.Error(err)
+			}
+		}
+		stdmaps.DeleteFunc(e, func(k string, _ any) bool {
+			return k == "auditID" || k == "apiVersion" || k == "kind" || k == "requestReceivedTimestamp" || k == "stageTimestamp"
+		})
+		out[id] = append(out[id], e)
+	}
+	return out
+}
+
+var ofOneRun = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|"10\.96\.\d+\.\d+"|\bg-[a-z0-9]{5}\b`)
+
+// auditStarred has what differs from run to run replaced. Every event is copied.
+func auditStarred(t *testing.T, events []map[string]any) any {
+	t.Helper()
+	var out []any
+	for _, e := range events {
+		e := starred(any(e), "").(map[string]any)
+		if table, ok := e["responseObject"].(map[string]any); ok {
+			delete(table, "columnDefinitions")
+			for _, name := range []string{"continue", "remainingItemCount"} {
+				if list, ok := table["metadata"].(map[string]any); ok && list[name] != nil {
+					list[name] = "*"
+				}
+			}
+		}
+		out = append(out, e)
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stars any
+	if err := json.Unmarshal(ofOneRun.ReplaceAllFunc(text, func(b []byte) []byte {
+		if b[0] == '"' {
+			return []byte(`"*"`)
+		}
+		return []byte("*")
+	}), &stars); err != nil {
+		t.Fatal(err)
+	}
+	return stars
+}
+
+func shown(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// A request whose first event cannot be written is refused if the log is strict, and served if it is not. A panic has an event.
+func TestAuditFailures(t *testing.T) {
+	t.Parallel()
+	const policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]"
+	for mode, want := range map[string]int{sink.BlockingStrict: http.StatusInternalServerError, sink.Blocking: http.StatusOK} {
+		var counted *prometheus.Registry
+		url := start(t, func(c *assemble.Config) {
+			counted = withAudit(t, c, policy, sink.LogOptions{Path: "/dev/full", Options: sink.Options{Mode: mode}})
+		})
+		code, _, body := call(t, http.MethodGet, url+"/version", "")
+		if code != want || (code != http.StatusOK) != (body == "Internal Server Error: \"/version\": failed to store audit event\n") {
+			t.Errorf("%s: %d %s", mode, code, body)
+		}
+		if n := count(t, counted, "apiserver_audit_error_total"); n == 0 {
+			t.Errorf("%s: no lost event is counted", mode)
+		}
+		if n := count(t, counted, "apiserver_audit_requests_rejected_total"); (n != 0) != (mode == sink.BlockingStrict) {
+			t.Errorf("%s: %v refused requests are counted", mode, n)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "audit.log")
+	url := start(t, func(c *assemble.Config) {
+		withAudit(t, c, policy, sink.LogOptions{Path: file, Options: sink.Options{Mode: sink.Blocking}})
+	})
+	if code, _, _ := call(t, http.MethodGet, url+"/panic", "", "Audit-Id", "p"); code != http.StatusInternalServerError {
+		t.Error(code)
+	}
+	events := auditEvents(t, file)["p"]
+	if len(events) != 2 || events[1]["stage"] != "Panic" || !reflect.DeepEqual(events[1]["responseStatus"],
+		map[string]any{"metadata": map[string]any{}, "status": "Failure", "message": "APIServer panic'd: on purpose", "reason": "InternalError", "code": float64(500)}) {
+		t.Error(shown(t, events))
+	}
+}
+
+// count is the sum of a counter over its labels.
+func count(t *testing.T, r *prometheus.Registry, name string) (sum float64) {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			sum += m.GetCounter().GetValue()
+		}
+	}
+	return sum
+}
+
+// BenchmarkAudit says what a request costs without an audit log, under a policy that does not ask for it, and where it is noted.
+func BenchmarkAudit(b *testing.B) {
+	for _, c := range []struct{ name, level string }{{"without", ""}, {"None", "None"}, {"Metadata", "Metadata"}, {"RequestResponse", "RequestResponse"}} {
+		b.Run(c.name, func(b *testing.B) {
+			_, server := startServer(b, func(cfg *assemble.Config) {
+				if c.level != "" {
+					withAudit(b, cfg, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: "+c.level+"}]", sink.LogOptions{Path: "/dev/null", Options: sink.Options{Mode: sink.Blocking}})
+				}
+			})
+			ask := func(method, path, body string) int {
+				r := httptest.NewRequest(method, path, strings.NewReader(body))
+				r.Header.Set("Test-User", "admin")
+				w := httptest.NewRecorder()
+				server.ServeHTTP(w, r)
+				return w.Code
+			}
+			if code := ask(http.MethodPost, "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"a"},"data":{"k":"v"}}`); code != http.StatusCreated {
+				b.Fatal(code)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if code := ask(http.MethodGet, "/api/v1/namespaces/default/configmaps/a", ""); code != http.StatusOK {
+					b.Fatal(code)
+				}
+			}
+		})
+	}
+}
