@@ -49,8 +49,8 @@ func InfoOf(r *http.Request) *request.Info {
 	return info
 }
 
-// refineVerb tells get from list and watch, and delete from deletecollection, and takes the name out of a field selector. A path
-// that goes on behind the resource has its name there or has none, whatever a selector says.
+// refineVerb tells get from list and watch, and delete from deletecollection, and takes the name out of the field selector of a list or
+// watch. A path that goes on behind the resource has its name there or has none, whatever a selector says.
 func refineVerb(info *request.Info, u *url.URL) {
 	switch {
 	case info.WatchPrefix && info.Verb == "get":
@@ -73,10 +73,12 @@ func refineVerb(info *request.Info, u *url.URL) {
 	}
 	query := u.Query()
 	info.FieldSelector = query.Get("fieldSelector")
-	if info.Verb == "list" && isTrue(query["watch"]) {
+	if info.Verb == "deletecollection" { // who may delete one object may not delete what a selector finds
+		return
+	}
+	if isTrue(query["watch"]) {
 		info.Verb = "watch"
 	}
-	info.FieldSelector = query.Get("fieldSelector")
 	if selector, err := fields.ParseSelector(info.FieldSelector); err == nil {
 		if name, ok := selector.RequiresExactMatch("metadata.name"); ok && validSegment(name) {
 			info.Name = name

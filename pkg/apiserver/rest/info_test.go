@@ -34,6 +34,7 @@ func TestInfoOf(t *testing.T) {
 		{"GET", "/api/v1/namespaces/x/pods//proxy?fieldSelector=metadata.name%3Dp", request.Info{IsResource: true, Verb: "get", APIVersion: "v1", Namespace: "x", Resource: "pods", Subresource: "proxy"}, "pods  proxy"},
 		{"GET", "/api/v1/watch/pods", request.Info{IsResource: true, Verb: "watch", APIVersion: "v1", Resource: "pods"}, "pods"},
 		{"DELETE", "/api/v1/namespaces/x/pods", request.Info{IsResource: true, Verb: "deletecollection", APIVersion: "v1", Namespace: "x", Resource: "pods"}, "pods"},
+		{"DELETE", "/api/v1/namespaces/x/pods?fieldSelector=metadata.name%3Dp", request.Info{IsResource: true, Verb: "deletecollection", APIVersion: "v1", Namespace: "x", Resource: "pods", FieldSelector: "metadata.name=p"}, "pods"},
 		{"HEAD", "/api/v1/nodes/n", request.Info{IsResource: true, Verb: "get", APIVersion: "v1", Resource: "nodes", Name: "n"}, "nodes n"},
 		{"POST", "/api/v1/namespaces/x/pods/p/exec?command=ls", request.Info{IsResource: true, Verb: "create", APIVersion: "v1", Namespace: "x", Resource: "pods", Name: "p", Subresource: "exec"}, "pods p exec"},
 		{"GET", "/api/v1/nodes/n/proxy/stats/summary", request.Info{IsResource: true, Verb: "get", APIVersion: "v1", Resource: "nodes", Name: "n", Subresource: "proxy"}, "nodes n proxy stats summary"},
