@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 	"k8s.io/mount-utils"
 
 	"bonsai/api/core"
@@ -29,6 +30,7 @@ import (
 	"bonsai/pkg/kubelet/node"
 	"bonsai/pkg/kubelet/objects"
 	"bonsai/pkg/kubelet/pleg"
+	"bonsai/pkg/kubelet/pluginwatcher"
 	"bonsai/pkg/kubelet/podmanager"
 	"bonsai/pkg/kubelet/podsyncer"
 	"bonsai/pkg/kubelet/podworker"
@@ -40,6 +42,8 @@ import (
 	"bonsai/pkg/kubelet/syncloop"
 	"bonsai/pkg/kubelet/volume"
 	"bonsai/pkg/kubelet/volume/claims"
+	"bonsai/pkg/kubelet/volume/csi"
+	"bonsai/pkg/kubelet/volume/csi/csinode"
 	"bonsai/pkg/kubelet/volume/emptydir"
 	"bonsai/pkg/kubelet/volume/hostpath"
 	"bonsai/pkg/kubelet/volume/image"
@@ -101,6 +105,7 @@ func (k *Kubelet) composeNode() error {
 		list, err := k.cri.Images(ctx)
 		return images.Named(list), err
 	}
+	cfg.VolumesInUse = func() []corev1.UniqueVolumeName { return k.csi.InUse() }
 	cfg.Relisted = func(now time.Time) error { return k.relist.Healthy(now) }
 	var err error
 	if k.node, err = node.New(cfg); err != nil {
@@ -120,14 +125,21 @@ func (k *Kubelet) composeVolumes() error {
 	if err != nil {
 		return fmt.Errorf("prepare the cache of configMaps and secrets: %w", err)
 	}
+	podsDir, plugins := filepath.Join(k.cfg.RootDir, "pods"), filepath.Join(k.cfg.RootDir, "plugins")
+	if podsDir, err = filepath.Abs(podsDir); err != nil {
+		return fmt.Errorf("find the directory of pods: %w", err)
+	}
+	k.csiNode = &csinode.Announcer{Client: k.cfg.Client, Name: k.cfg.NodeName, Log: k.cfg.Log}
+	k.csiDrivers = csi.NewDrivers(k.csiNode)
+	k.csi = csi.New(csi.Config{Dir: filepath.Join(plugins, "kubernetes.io", "csi"), PodsDir: podsDir, Node: k.cfg.NodeName, Client: k.cfg.Client, Drivers: k.csiDrivers})
 	sources, err := volumeSources(projected.Config{Objects: k.objects, Tokens: k.cfg.Client, Field: env.Field, Now: time.Now, Log: k.cfg.Log,
 		Resource: func(pod *corev1.Pod, container string, sel *corev1.ResourceFieldSelector) (string, error) {
 			return env.ResourceOf(pod, container, sel, k.node.Allocatable())
-		}}, mount.New(""))
+		}}, mount.New(""), k.csi)
 	if err != nil {
 		return err
 	}
-	k.volumes, err = volume.New(volume.Config{PodsDir: filepath.Join(k.cfg.RootDir, "pods"), Sources: sources, Log: k.cfg.Log,
+	k.volumes, err = volume.New(volume.Config{PodsDir: podsDir, Sources: sources, Log: k.cfg.Log,
 		Claims: &claims.Resolver{Client: k.cfg.Client, Node: k.node.Object}})
 	if err != nil {
 		return fmt.Errorf("prepare volumes: %w", err)
@@ -135,9 +147,9 @@ func (k *Kubelet) composeVolumes() error {
 	return nil
 }
 
-// volumeSources is the list of all kinds of volumes. mounts is the system's mount command.
-func volumeSources(api projected.Config, mounts mount.Interface) ([]volume.Source, error) {
-	list := []volume.Source{emptydir.New(), hostpath.New(), image.New(), local.New(mounts), nfs.New(mounts)}
+// volumeSources is the list of all kinds of volumes. mounts is the system's mount command, drivers are those of storage drivers.
+func volumeSources(api projected.Config, mounts mount.Interface, drivers *csi.Source) ([]volume.Source, error) {
+	list := []volume.Source{emptydir.New(), hostpath.New(), image.New(), local.New(mounts), nfs.New(mounts), drivers}
 	files, err := projected.New(api)
 	for _, s := range files {
 		list = append(list, s)
@@ -233,6 +245,12 @@ func (k *Kubelet) composeHost() error {
 		return fmt.Errorf("prepare statistics: %w", err)
 	}
 	return nil
+}
+
+// pluginWatcher finds the node's plug-ins.
+func (k *Kubelet) pluginWatcher() *pluginwatcher.Watcher {
+	return &pluginwatcher.Watcher{Dir: filepath.Join(k.cfg.RootDir, "plugins_registry"), Log: k.cfg.Log,
+		Handlers: map[string]pluginwatcher.Handler{registerapi.CSIPlugin: k.csiDrivers}}
 }
 
 // rotator keeps the logs of running containers small.

@@ -25,6 +25,7 @@ func (k *Kubelet) housekeeping() []housekeeping.Round {
 		{Every: cleanPeriod, Ready: k.sources.Synced, Tasks: []housekeeping.Task{
 			{What: "dead containers", Do: containers.Clean},
 			{What: "directories of pods", Do: func(ctx context.Context) error { return k.volumes.Cleanup(ctx, k.workers.WhenGone) }},
+			{What: "staged volumes", Do: k.csi.Clean},
 			{What: "resources of pods", Do: func(ctx context.Context) error { return k.resources.Reconcile(ctx, k.workers.WhenFinished) }},
 			{What: "logs of pods", Do: func(context.Context) error { return k.cfg.Logs.Clean(k.workers.WhenGone) }},
 			{What: "cgroups' CPU of pods", Do: func(context.Context) error { return k.cgroups.UpdateQoS(k.active()) }},

@@ -41,6 +41,8 @@ import (
 	"bonsai/pkg/kubelet/syncloop"
 	"bonsai/pkg/kubelet/sysctl"
 	"bonsai/pkg/kubelet/volume"
+	"bonsai/pkg/kubelet/volume/csi"
+	"bonsai/pkg/kubelet/volume/csi/csinode"
 )
 
 // Config is what a Kubelet needs. All but what says otherwise is required.
@@ -89,15 +91,19 @@ type Kubelet struct {
 	services  *env.Services
 	classes   *runtimeclass.Classes
 	volumes   *volume.Manager
-	storage   *localstorage.Watcher
-	probes    *prober.Manager
-	executor  *executor.Executor
-	syncer    *podsyncer.Syncer
-	workers   *podworker.Workers
-	sources   *syncloop.Loop
-	relist    *pleg.Generator
-	host      host.Host
-	stats     *stats.Collector
+	// csi are the volumes of storage drivers, csiDrivers the node's, csiNode tells of them.
+	csi        *csi.Source
+	csiDrivers *csi.Drivers
+	csiNode    *csinode.Announcer
+	storage    *localstorage.Watcher
+	probes     *prober.Manager
+	executor   *executor.Executor
+	syncer     *podsyncer.Syncer
+	workers    *podworker.Workers
+	sources    *syncloop.Loop
+	relist     *pleg.Generator
+	host       host.Host
+	stats      *stats.Collector
 }
 
 // New connects to the runtime and composes the parts; nothing runs yet. Probes live as long as ctx.
@@ -140,6 +146,8 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	run("status writer", k.status.Run)
 	run("objects", k.objects.Run)
 	run("volumes", k.volumes.Run)
+	run("plug-ins", k.pluginWatcher().Run)
+	run("CSINode", func(ctx context.Context) error { return k.csiNode.Run(ctx, k.node.Registered()) })
 	run("services", k.services.Run)
 	run("runtime classes", k.classes.Run)
 	run("pod workers", k.workers.Run)

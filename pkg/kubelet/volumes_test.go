@@ -7,13 +7,17 @@ import (
 	"testing"
 	"time"
 
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
 	authv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/mount-utils"
 
 	"bonsai/pkg/kubelet/volume"
+	"bonsai/pkg/kubelet/volume/csi"
+	"bonsai/pkg/kubelet/volume/csi/csitest"
 	"bonsai/pkg/kubelet/volume/projected"
 	"bonsai/pkg/kubelet/volume/volumetest"
 )
@@ -34,16 +38,34 @@ func (volumeContent) CreateToken(_ context.Context, _, _ string, req *authv1.Tok
 	return req, nil
 }
 
+func (volumeContent) CSIDriver(context.Context, string) (*storagev1.CSIDriver, error) {
+	return &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{AttachRequired: new(false),
+		VolumeLifecycleModes: []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral}}}, nil
+}
+
+func (volumeContent) VolumeAttachment(context.Context, string) (*storagev1.VolumeAttachment, error) {
+	return &storagev1.VolumeAttachment{}, nil
+}
+
+func (volumeContent) Announce(context.Context, string, csi.NodeInfo) error { return nil }
+func (volumeContent) Withdraw(context.Context, string) error               { return nil }
+
 // TestVolumeSources: every kind of volume in the list keeps the contract.
 func TestVolumeSources(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: this test mounts file systems, which needs root")
 	}
+	drivers, plugins := csi.NewDrivers(volumeContent{}), t.TempDir()
+	driver := csitest.Start(t, &csitest.Driver{Info: &spec.NodeGetInfoResponse{NodeId: "n"}})
+	if err := drivers.Register(t.Context(), "d", driver.Endpoint, []string{"1.0.0"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { drivers.Deregister(context.Background(), "d") })
 	list := func() []volume.Source {
 		c := volumeContent{}
 		sources, err := volumeSources(projected.Config{Objects: c, Tokens: c, Now: func() time.Time { return time.Unix(0, 0) }, Log: slog.New(slog.DiscardHandler),
 			Field:    func(*corev1.Pod, string) (string, error) { return "f", nil },
-			Resource: func(*corev1.Pod, string, *corev1.ResourceFieldSelector) (string, error) { return "r", nil }}, kernelMounts{})
+			Resource: func(*corev1.Pod, string, *corev1.ResourceFieldSelector) (string, error) { return "r", nil }}, kernelMounts{}, csi.New(csi.Config{Dir: plugins, PodsDir: plugins, Node: "n", Client: c, Drivers: drivers}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,10 +85,12 @@ func TestVolumeSources(t *testing.T) {
 		"downward-api": {{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: field}}},
 		"projected": {{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 			{ServiceAccountToken: token}, {DownwardAPI: &corev1.DownwardAPIProjection{Items: field}}}}}},
+		"csi": {{CSI: &corev1.CSIVolumeSource{Driver: "d"}}},
 		"nfs": {{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/x"}}},
 	}
 	claimed := map[string]*corev1.PersistentVolume{
 		"host-path":    pv(corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: t.TempDir()}}),
+		"csi":          pv(corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "h"}}),
 		"local-volume": pv(corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: t.TempDir()}}),
 		"nfs":          pv(corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/x"}}),
 	}

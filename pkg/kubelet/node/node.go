@@ -55,6 +55,8 @@ type Config struct {
 	Machine  Machine
 	// Images returns the runtime's images; nil reports none.
 	Images func(ctx context.Context) ([]corev1.ContainerImage, error)
+	// VolumesInUse are the attached volumes that pods use; nil reports none.
+	VolumesInUse func() []corev1.UniqueVolumeName
 	// Resources says how much of the machine pods may have.
 	Resources Resources
 	// Port is the kubelet's, 10250 by default; Version its version.

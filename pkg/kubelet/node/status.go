@@ -114,6 +114,9 @@ func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.H
 	if images := n.imageList(ctx); images != nil {
 		s.Images = images
 	}
+	if n.cfg.VolumesInUse != nil {
+		s.VolumesInUse = n.cfg.VolumesInUse()
+	}
 	pressure := n.cfg.Resources.Pressure(n.cfg.Machine.Available(), capacity)
 	now := n.cfg.Now()
 	var relistErr error

@@ -6,10 +6,12 @@ import (
 	authnv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/apiclient/storage"
 )
 
 // CreatePod makes a pod: the mirror of a static one.
@@ -46,6 +48,31 @@ func (a *API) PersistentVolumeClaim(ctx context.Context, namespace, name string)
 // PersistentVolume reads a PersistentVolume.
 func (a *API) PersistentVolume(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
 	return core.PersistentVolumes(a.api).Get(ctx, "", name)
+}
+
+// CSIDriver reads a CSIDriver.
+func (a *API) CSIDriver(ctx context.Context, name string) (*storagev1.CSIDriver, error) {
+	return storage.CSIDrivers(a.api).Get(ctx, "", name)
+}
+
+// VolumeAttachment reads a VolumeAttachment.
+func (a *API) VolumeAttachment(ctx context.Context, name string) (*storagev1.VolumeAttachment, error) {
+	return storage.VolumeAttachments(a.api).Get(ctx, "", name)
+}
+
+// CSINode reads a CSINode.
+func (a *API) CSINode(ctx context.Context, name string) (*storagev1.CSINode, error) {
+	return storage.CSINodes(a.api).Get(ctx, "", name)
+}
+
+// CreateCSINode makes a CSINode and returns what was stored.
+func (a *API) CreateCSINode(ctx context.Context, n *storagev1.CSINode) (*storagev1.CSINode, error) {
+	return storage.CSINodes(a.api).Create(ctx, n)
+}
+
+// UpdateCSINode replaces a CSINode of which n is the newest state and returns what was stored.
+func (a *API) UpdateCSINode(ctx context.Context, n *storagev1.CSINode) (*storagev1.CSINode, error) {
+	return storage.CSINodes(a.api).Update(ctx, n)
 }
 
 // Node reads a Node.

@@ -1,0 +1,175 @@
+// Package pluginwatcher finds the plug-ins of a node: each puts a socket into the directory of registrations, at which it says what it is. It is
+// told whether it was taken. One whose socket goes is gone.
+//
+// The protocol: https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/ and k8s.io/kubelet/pkg/apis/pluginregistration.
+package pluginwatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+)
+
+// Handler takes plug-ins of one type. Its methods are called one after the other.
+type Handler interface {
+	// Register takes a plug-in that listens at endpoint, the path of a socket, and speaks the versions. It is called again after an error.
+	Register(ctx context.Context, name, endpoint string, versions []string) error
+	// Deregister forgets a plug-in.
+	Deregister(ctx context.Context, name string)
+}
+
+// Watcher follows a directory. All but Period is required.
+type Watcher struct {
+	Dir string
+	// Handlers by type: "CSIPlugin".
+	Handlers map[string]Handler
+	// Period is how often plug-ins that could not be taken are tried again; 2 seconds by default.
+	Period time.Duration
+	Log    *slog.Logger
+}
+
+// callTimeout bounds one question to a plug-in.
+const callTimeout = 10 * time.Second
+
+// maxPlugins bounds the sockets that are looked at.
+const maxPlugins = 256
+
+// plugin is a socket that was seen.
+type plugin struct {
+	modified time.Time
+	// kind and name are what it said it is; "" until it was taken.
+	kind, name string
+}
+
+// Run follows the directory until ctx ends.
+func (w *Watcher) Run(ctx context.Context) error {
+	if err := os.MkdirAll(w.Dir, 0o750); err != nil {
+		return fmt.Errorf("make the directory of plug-ins: %w", err)
+	}
+	notify, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("watch the directory of plug-ins: %w", err)
+	}
+	defer notify.Close()
+	if err := notify.Add(w.Dir); err != nil {
+		return fmt.Errorf("watch the directory of plug-ins: %w", err)
+	}
+	period := w.Period
+	if period == 0 {
+		period = 2 * time.Second
+	}
+	known := map[string]*plugin{}
+	for {
+		var again <-chan time.Time
+		if w.look(ctx, known) {
+			again = time.After(period)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-notify.Events:
+		case <-again:
+		}
+	}
+}
+
+// look registers what is new and forgets what is gone; again: something could not be taken yet.
+func (w *Watcher) look(ctx context.Context, known map[string]*plugin) (again bool) {
+	found, err := sockets(w.Dir)
+	if err != nil {
+		w.Log.Warn("plug-ins not listed", "dir", w.Dir, "err", err)
+		again = true
+	}
+	for path, p := range known {
+		if m, there := found[path]; err == nil && (!there || !m.Equal(p.modified)) {
+			delete(known, path)
+			if h := w.Handlers[p.kind]; h != nil {
+				h.Deregister(ctx, p.name)
+			}
+		}
+	}
+	for path, m := range found {
+		p := known[path]
+		if p == nil {
+			p = &plugin{modified: m}
+			known[path] = p
+		}
+		if p.name != "" {
+			continue
+		}
+		if err := w.register(ctx, path, p); err != nil && ctx.Err() == nil {
+			w.Log.Warn("plug-in not registered", "socket", path, "err", err)
+			again = true
+		}
+	}
+	return again
+}
+
+// sockets are the sockets in a directory, with when they were made. Names with a dot in front are not theirs yet.
+func sockets(dir string) (map[string]time.Time, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]time.Time{}
+	for _, e := range entries {
+		if e.Type()&fs.ModeSocket == 0 || strings.HasPrefix(e.Name(), ".") || len(out) == maxPlugins {
+			continue
+		}
+		if info, err := e.Info(); err == nil {
+			out[filepath.Join(dir, e.Name())] = info.ModTime()
+		}
+	}
+	return out, nil
+}
+
+// register asks a plug-in what it is, has it taken, and tells it so.
+func (w *Watcher) register(ctx context.Context, path string, p *plugin) error {
+	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	client := registerapi.NewRegistrationClient(conn)
+	ask, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	info, err := client.GetInfo(ask, &registerapi.InfoRequest{})
+	if err != nil {
+		return fmt.Errorf("ask the plug-in what it is: %w", err)
+	}
+	endpoint := info.Endpoint
+	if endpoint == "" {
+		endpoint = path
+	}
+	h := w.Handlers[info.Type]
+	if h == nil {
+		err = fmt.Errorf("no handler registered for plugin type: %s at socket %s", info.Type, path)
+	} else {
+		err = h.Register(ctx, info.Name, endpoint, info.SupportedVersions)
+	}
+	tell, stop := context.WithTimeout(ctx, callTimeout)
+	defer stop()
+	status := &registerapi.RegistrationStatus{PluginRegistered: err == nil}
+	if err != nil {
+		status.Error = err.Error()
+	}
+	if _, told := client.NotifyRegistrationStatus(tell, status); told != nil {
+		err = errors.Join(err, fmt.Errorf("tell the plug-in that it is registered: %w", told))
+	}
+	if err == nil {
+		p.kind, p.name = info.Type, info.Name
+		w.Log.Info("plug-in registered", "type", info.Type, "name", info.Name, "endpoint", endpoint)
+	}
+	return err
+}

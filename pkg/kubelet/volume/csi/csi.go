@@ -1,0 +1,325 @@
+// Package csi gives pods volumes that drivers of the Container Storage Interface mount: PersistentVolumes, staged once on the node and published for
+// each pod, and volumes that live as long as their pod. What must be known to take a volume down is kept beside it, so that a kubelet that was
+// restarted, or has never seen the pod, can do it.
+//
+// The contract: https://github.com/container-storage-interface/spec/blob/master/spec.md and https://kubernetes-csi.github.io/docs/.
+package csi
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	authnv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"bonsai/pkg/kubelet/volume"
+)
+
+// Client is the API server as volumes of drivers need it.
+type Client interface {
+	CSIDriver(ctx context.Context, name string) (*storagev1.CSIDriver, error)
+	VolumeAttachment(ctx context.Context, name string) (*storagev1.VolumeAttachment, error)
+	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+	CreateToken(ctx context.Context, namespace, account string, req *authnv1.TokenRequest) (*authnv1.TokenRequest, error)
+}
+
+// Config is what a Source needs; everything is required.
+type Config struct {
+	// Dir is the directory of all drivers' volumes, <root>/plugins/kubernetes.io/csi; PodsDir that of all pods' directories.
+	Dir, PodsDir string
+	Node         string
+	Client       Client
+	Drivers      *Drivers
+}
+
+// Source gives volumes of drivers.
+type Source struct {
+	cfg Config
+
+	// mu guards what follows. A volume's lock is held while a driver works on it: what one pod publishes must not be unstaged with another's end.
+	mu    sync.Mutex
+	locks map[volumeID]*lock
+	// published are the places that this kubelet has published, and whether they are to be published again and again; staged are the volumes that
+	// it has staged.
+	published map[string]bool
+	staged    map[volumeID]bool
+}
+
+// volumeID is a volume of a driver.
+type volumeID struct{ driver, handle string }
+
+// lock is counted, so that it can go with its last user.
+type lock struct {
+	sync.Mutex
+	users int
+}
+
+var _ volume.MountOptioner = (*Source)(nil)
+
+const name = "csi"
+
+// New returns a source that has published nothing.
+func New(cfg Config) *Source {
+	return &Source{cfg: cfg, locks: map[volumeID]*lock{}, published: map[string]bool{}, staged: map[volumeID]bool{}}
+}
+
+// Name implements volume.Source.
+func (*Source) Name() string { return name }
+
+// Supports implements volume.Source.
+func (*Source) Supports(s volume.Spec) bool {
+	if s.PV != nil {
+		return s.PV.Spec.CSI != nil
+	}
+	return s.Volume.CSI != nil
+}
+
+// TakesMountOptions implements volume.MountOptioner.
+func (*Source) TakesMountOptions() {}
+
+// hold locks a volume until the function that it returns is called.
+func (s *Source) hold(id volumeID) (release func()) {
+	s.mu.Lock()
+	l := s.locks[id]
+	if l == nil {
+		l = &lock{}
+		s.locks[id] = l
+	}
+	l.users++
+	s.mu.Unlock()
+	l.Lock()
+	return func() {
+		l.Unlock()
+		s.mu.Lock()
+		if l.users--; l.users == 0 {
+			delete(s.locks, id)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// target is where a volume of a pod is mounted.
+func target(at volume.Place) string { return filepath.Join(at.Dir, "mount") }
+
+// stagingDir is the directory of a staged volume: its record, and globalmount.
+func (s *Source) stagingDir(id volumeID) string {
+	sum := sha256.Sum256([]byte(id.handle))
+	return filepath.Join(s.cfg.Dir, id.driver, hex.EncodeToString(sum[:]))
+}
+
+func globalMount(stagingDir string) string { return filepath.Join(stagingDir, "globalmount") }
+
+// publish stages the volume, if its driver does that and nobody has yet, and publishes it for the pod.
+func (s *Source) publish(ctx context.Context, r volume.Request, w *work) error {
+	defer s.hold(w.id)()
+	at := target(r.Place)
+	mounted, err := volume.MountedAt(at)
+	if err != nil {
+		return err
+	}
+	if mounted && !w.republish {
+		s.note(at, false)
+		return nil
+	}
+	rec := &record{SpecName: r.VolumeName(), Handle: w.id.handle, Driver: w.id.driver, Node: s.cfg.Node, Attachment: w.attachment, Lifecycle: w.lifecycle}
+	if err := rec.write(r.Dir); err != nil {
+		return err
+	}
+	staging := ""
+	if w.lifecycle == persistent && w.driver.stages {
+		staging = globalMount(s.stagingDir(w.id))
+		if err := s.stage(ctx, w, staging); err != nil {
+			return &volume.StepError{Step: "MountVolume.MountDevice failed", Err: err}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err = w.driver.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{VolumeId: w.id.handle, PublishContext: w.publishContext, StagingTargetPath: staging,
+		TargetPath: at, VolumeCapability: w.capability, Readonly: w.readOnly, Secrets: w.publishSecrets, VolumeContext: w.context})
+	if err != nil {
+		return err
+	}
+	if w.ownership && !mounted {
+		if err := volume.SetOwnership(at, r.Pod); err != nil {
+			return err
+		}
+	}
+	s.note(at, w.republish)
+	return nil
+}
+
+// stage stages a volume. Its lock is held.
+func (s *Source) stage(ctx context.Context, w *work, at string) error {
+	s.mu.Lock()
+	done := s.staged[w.id]
+	s.mu.Unlock()
+	if done {
+		return nil
+	}
+	rec := &record{Handle: w.id.handle, Driver: w.id.driver}
+	if err := rec.write(filepath.Dir(at)); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(at, 0o750); err != nil {
+		return fmt.Errorf("make the staging directory: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err := w.driver.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: w.id.handle, PublishContext: w.publishContext, StagingTargetPath: at,
+		VolumeCapability: w.capability, Secrets: w.stageSecrets, VolumeContext: w.attributes})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.staged[w.id] = true
+	s.mu.Unlock()
+	return nil
+}
+
+// settled tells whether a place is published and stays as it is.
+func (s *Source) settled(at string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	republish, published := s.published[at]
+	return published && !republish
+}
+
+// note notes that a place is published.
+func (s *Source) note(at string, republish bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.published[at] = republish
+}
+
+// TakeDown implements volume.Source. The record stays until the driver has let go of the volume, and the staged volume goes with its last pod.
+func (s *Source) TakeDown(ctx context.Context, at volume.Place) error {
+	rec, err := readRecord(at.Dir)
+	if err != nil {
+		return err
+	}
+	if rec == nil { // nothing was asked of the driver yet
+		return forget(at.Dir)
+	}
+	id := volumeID{rec.Driver, rec.Handle}
+	defer s.hold(id)()
+	d, err := s.cfg.Drivers.get(rec.Driver)
+	if err != nil {
+		return err
+	}
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if _, err := d.NodeUnpublishVolume(call, &csi.NodeUnpublishVolumeRequest{VolumeId: rec.Handle, TargetPath: target(at)}); err != nil {
+		return fmt.Errorf("UnmountVolume.TearDown failed: %w", err)
+	}
+	s.mu.Lock()
+	delete(s.published, target(at))
+	s.mu.Unlock()
+	if err := volume.RemoveMount(target(at)); err != nil {
+		return err
+	}
+	if err := forget(at.Dir); err != nil {
+		return err
+	}
+	return s.unstage(ctx, id)
+}
+
+// unstage takes down a staged volume that no pod uses any more. Its lock is held. Who uses it is on the disk.
+func (s *Source) unstage(ctx context.Context, id volumeID) error {
+	dir := s.stagingDir(id)
+	rec, err := readRecord(dir)
+	if err != nil || rec == nil {
+		return err
+	}
+	used, err := s.used(id)
+	if err != nil || used {
+		return err
+	}
+	d, err := s.cfg.Drivers.get(id.driver)
+	if err != nil {
+		return err
+	}
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if _, err := d.NodeUnstageVolume(call, &csi.NodeUnstageVolumeRequest{VolumeId: id.handle, StagingTargetPath: globalMount(dir)}); err != nil {
+		return fmt.Errorf("UnmountDevice failed: %w", err)
+	}
+	s.mu.Lock()
+	delete(s.staged, id)
+	s.mu.Unlock()
+	if err := volume.RemoveMount(globalMount(dir)); err != nil {
+		return err
+	}
+	return forget(dir)
+}
+
+// used tells whether a pod on the node has the volume.
+func (s *Source) used(id volumeID) (bool, error) {
+	places, err := filepath.Glob(filepath.Join(s.cfg.PodsDir, "*", "volumes", "kubernetes.io~"+name, "*", recordName))
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(places, func(p string) bool {
+		rec, err := readRecord(filepath.Dir(p))
+		return err != nil || rec != nil && volumeID{rec.Driver, rec.Handle} == id // one that cannot be read may be it
+	}), nil
+}
+
+// stagedVolumes are the volumes that are staged on the node.
+func (s *Source) stagedVolumes() ([]volumeID, error) {
+	dirs, err := filepath.Glob(filepath.Join(s.cfg.Dir, "*", "*", recordName))
+	if err != nil {
+		return nil, err
+	}
+	var out []volumeID
+	var errs []error
+	for _, p := range dirs {
+		rec, err := readRecord(filepath.Dir(p))
+		if err != nil {
+			errs = append(errs, err)
+		} else if rec != nil {
+			out = append(out, volumeID{rec.Driver, rec.Handle})
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// Clean takes down the staged volumes that no pod uses: those of a kubelet that was killed between a pod's end and theirs. A driver that has not
+// registered yet is asked the next time.
+func (s *Source) Clean(ctx context.Context) error {
+	list, err := s.stagedVolumes()
+	errs := []error{err}
+	for _, id := range list {
+		if _, err := s.cfg.Drivers.get(id.driver); err != nil {
+			continue
+		}
+		release := s.hold(id)
+		errs = append(errs, s.unstage(ctx, id))
+		release()
+	}
+	return errors.Join(errs...)
+}
+
+// InUse names the volumes that are attached for pods of the node, as the node's status shows them: kubernetes.io/csi/<driver>^<handle>.
+func (s *Source) InUse() []corev1.UniqueVolumeName {
+	places, err := filepath.Glob(filepath.Join(s.cfg.PodsDir, "*", "volumes", "kubernetes.io~"+name, "*", recordName))
+	if err != nil {
+		return nil
+	}
+	var out []corev1.UniqueVolumeName
+	for _, p := range places {
+		if rec, err := readRecord(filepath.Dir(p)); err == nil && rec != nil && rec.Attachment != "" {
+			out = append(out, corev1.UniqueVolumeName("kubernetes.io/csi/"+rec.Driver+"^"+rec.Handle))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

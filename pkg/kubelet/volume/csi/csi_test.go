@@ -1,0 +1,383 @@
+package csi_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	authnv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/volume"
+	"bonsai/pkg/kubelet/volume/csi"
+	"bonsai/pkg/kubelet/volume/csi/csitest"
+)
+
+// server is an API server with a driver's object, attachments and secrets.
+type server struct {
+	driver      *storagev1.CSIDriver
+	attachments map[string]*storagev1.VolumeAttachment
+	tokens      int
+}
+
+func (s *server) CSIDriver(_ context.Context, name string) (*storagev1.CSIDriver, error) {
+	if s.driver == nil {
+		return nil, apierrors.NewNotFound(storagev1.Resource("csidrivers"), name)
+	}
+	return s.driver, nil
+}
+
+func (s *server) VolumeAttachment(_ context.Context, name string) (*storagev1.VolumeAttachment, error) {
+	if a := s.attachments[name]; a != nil {
+		return a, nil
+	}
+	return nil, apierrors.NewNotFound(storagev1.Resource("volumeattachments"), name)
+}
+
+func (s *server) Secret(_ context.Context, namespace, name string) (*corev1.Secret, error) {
+	return &corev1.Secret{Data: map[string][]byte{"from": []byte(namespace + "/" + name)}}, nil
+}
+
+func (s *server) CreateToken(_ context.Context, _, account string, req *authnv1.TokenRequest) (*authnv1.TokenRequest, error) {
+	s.tokens++
+	req.Status.Token = account + " for " + strings.Join(req.Spec.Audiences, ",")
+	return req, nil
+}
+
+// announced keeps what was said of the node's drivers.
+type announced map[string]csi.NodeInfo
+
+func (a announced) Announce(_ context.Context, driver string, info csi.NodeInfo) error {
+	a[driver] = info
+	return nil
+}
+func (a announced) Withdraw(_ context.Context, driver string) error { delete(a, driver); return nil }
+
+// house is a node with a driver called d.
+type house struct {
+	t      *testing.T
+	api    *server
+	driver *csitest.Driver
+	list   *csi.Drivers
+	root   string
+}
+
+func newHouse(t *testing.T, can ...spec.NodeServiceCapability_RPC_Type) *house {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("SKIPPED: this test mounts file systems, which needs root")
+	}
+	h := &house{t: t, api: &server{}, root: t.TempDir(), list: csi.NewDrivers(announced{}),
+		driver: csitest.Start(t, &csitest.Driver{Capabilities: can, Info: &spec.NodeGetInfoResponse{NodeId: "node-id"}})}
+	if err := h.list.Register(t.Context(), "d", h.driver.Endpoint, []string{"1.0.0"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := volume.RemoveTree(filepath.Join(h.root, "pods")); err != nil {
+			t.Error(err)
+		}
+		h.list.Deregister(context.Background(), "d")
+	})
+	return h
+}
+
+// restarted is the source of a kubelet that has just started.
+func (h *house) restarted() *csi.Source {
+	return csi.New(csi.Config{Dir: filepath.Join(h.root, "plugins/kubernetes.io/csi"), PodsDir: filepath.Join(h.root, "pods"), Node: "n1", Client: h.api, Drivers: h.list})
+}
+
+// notAttached has the driver's volumes need no attachment.
+func (h *house) notAttached(change func(*storagev1.CSIDriverSpec)) {
+	h.api.driver = &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{AttachRequired: new(false)}}
+	if change != nil {
+		change(&h.api.driver.Spec)
+	}
+}
+
+func (h *house) request(uid string, s volume.Spec) volume.Request {
+	h.t.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: types.UID(uid)}, Spec: corev1.PodSpec{ServiceAccountName: "sa"}}
+	dir := filepath.Join(h.root, "pods", uid, "volumes/kubernetes.io~csi", s.VolumeName())
+	if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
+		h.t.Fatal(err)
+	}
+	return volume.Request{Place: volume.Place{PodUID: pod.UID, Name: s.VolumeName(), Dir: dir, Notes: filepath.Join(h.root, "pods", uid, "notes")}, Pod: pod, Spec: s}
+}
+
+func persistent() volume.Spec {
+	return volume.Spec{Volume: &corev1.Volume{Name: "data"}, PV: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"},
+		Spec: corev1.PersistentVolumeSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, MountOptions: []string{"noatime"},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "vol", FSType: "ext4",
+				VolumeAttributes: map[string]string{"a": "b"}, NodeStageSecretRef: &corev1.SecretReference{Namespace: "s", Name: "stage"},
+				NodePublishSecretRef: &corev1.SecretReference{Namespace: "s", Name: "publish"}}}}}}
+}
+
+func publish(t *testing.T, s *csi.Source, r volume.Request) (volume.Mounted, error) {
+	t.Helper()
+	f, err := s.Prepare(t.Context(), r)
+	if err != nil {
+		return volume.Mounted{}, err
+	}
+	return f()
+}
+
+func (h *house) expect(what string, want ...string) {
+	h.t.Helper()
+	if got := h.driver.Calls(); !slices.Equal(got, want) {
+		h.t.Errorf("%s: the driver was asked %v, want %v", what, got, want)
+	}
+}
+
+// TestLife: a volume is staged once for two pods, over restarts of the kubelet, and unstaged with the last of them; its record is Kubernetes'.
+func TestLife(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, spec.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME)
+	h.notAttached(nil)
+	s := h.restarted()
+	a, b := h.request("a", persistent()), h.request("b", persistent())
+	got, err := publish(t, s, a)
+	if err != nil || got.HostPath != filepath.Join(a.Dir, "mount") || got.ReadOnly {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	h.expect("the first pod", "stage vol", "publish vol")
+	if r := h.driver.LastStaged(); r.Secrets["from"] != "s/stage" || r.VolumeContext["a"] != "b" || r.VolumeCapability.GetMount().FsType != "ext4" ||
+		r.VolumeCapability.GetMount().MountFlags[0] != "noatime" || r.VolumeCapability.AccessMode.Mode != spec.VolumeCapability_AccessMode_SINGLE_NODE_WRITER {
+		t.Errorf("staged with %v", r)
+	}
+	if r := h.driver.LastPublished(); r.Secrets["from"] != "s/publish" || r.StagingTargetPath != h.driver.LastStaged().StagingTargetPath || len(r.VolumeContext) != 1 {
+		t.Errorf("published with %v", r)
+	}
+	var rec map[string]string
+	data, err := os.ReadFile(filepath.Join(a.Dir, "vol_data.json"))
+	if err := errors.Join(err, json.Unmarshal(data, &rec)); err != nil || rec["driverName"] != "d" || rec["volumeHandle"] != "vol" || rec["specVolID"] != "pv" ||
+		rec["nodeName"] != "n1" || rec["volumeLifecycleMode"] != "Persistent" {
+		t.Errorf("the record is %s, %v", data, err)
+	}
+	if _, err := publish(t, s, a); err != nil {
+		t.Error(err)
+	}
+	h.expect("a refresh")
+	s = h.restarted()
+	if _, err := publish(t, s, a); err != nil {
+		t.Error(err)
+	}
+	h.expect("after a restart")
+	if _, err := publish(t, s, b); err != nil {
+		t.Error(err)
+	}
+	h.expect("another pod", "stage vol", "publish vol") // staging again is harmless
+	s = h.restarted()
+	if err := s.TakeDown(t.Context(), a.Place); err != nil {
+		t.Error(err)
+	}
+	h.expect("one of two goes", "unpublish vol")
+	h.driver.Fail(errors.New("busy"))
+	if err := s.TakeDown(t.Context(), b.Place); err == nil {
+		t.Error("a driver that fails is no error")
+	}
+	h.expect("a driver that fails", "unpublish vol")
+	if err := s.TakeDown(t.Context(), b.Place); err != nil {
+		t.Error(err)
+	}
+	h.expect("the last one goes", "unpublish vol", "unstage vol")
+	if err := s.TakeDown(t.Context(), b.Place); err != nil {
+		t.Error(err)
+	}
+	h.expect("again")
+	if left, _ := filepath.Glob(filepath.Join(h.root, "plugins/kubernetes.io/csi/d/*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestCleanUnstages: what a kubelet left staged that was killed before the unstaging goes; what a pod uses stays.
+func TestCleanUnstages(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, spec.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME)
+	h.notAttached(nil)
+	s := h.restarted()
+	r := h.request("a", persistent())
+	if _, err := publish(t, s, r); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Clean(t.Context()); err != nil {
+		t.Error(err)
+	}
+	h.expect("while it is used", "stage vol", "publish vol")
+	if err := volume.RemoveTree(r.Dir); err != nil { // as if the pod's part were done
+		t.Fatal(err)
+	}
+	if err := h.restarted().Clean(t.Context()); err != nil {
+		t.Error(err)
+	}
+	h.expect("when nobody uses it", "unstage vol")
+}
+
+// TestAttachment: a volume waits for its attachment, whose metadata the driver gets; the node says that it uses it.
+func TestAttachment(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, spec.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME)
+	s := h.restarted()
+	r := h.request("a", persistent())
+	name := csi.AttachmentName("vol", "d", "n1")
+	a := &storagev1.VolumeAttachment{}
+	for want, change := range map[string]func(){
+		"has GET error for volume attachment " + name: func() { h.api.attachments = nil },
+		"volume vol is not attached yet":              func() { a.Status = storagev1.VolumeAttachmentStatus{} },
+		"no such disk":                                func() { a.Status.AttachError = &storagev1.VolumeError{Message: "no such disk"} },
+		"volume attachment is being deleted":          func() { a.DeletionTimestamp = &metav1.Time{} },
+	} {
+		h.api.attachments = map[string]*storagev1.VolumeAttachment{name: a}
+		*a = storagev1.VolumeAttachment{}
+		change()
+		_, err := publish(t, s, r)
+		step := (*volume.StepError)(nil)
+		if !errors.As(err, &step) || step.Step != "MountVolume.WaitForAttach failed" || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+	*a = storagev1.VolumeAttachment{Status: storagev1.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{"path": "/dev/x"}}}
+	h.api.attachments = map[string]*storagev1.VolumeAttachment{name: a}
+	if _, err := publish(t, s, r); err != nil {
+		t.Fatal(err)
+	}
+	if h.driver.LastPublished().PublishContext["path"] != "/dev/x" || h.driver.LastStaged().PublishContext["path"] != "/dev/x" {
+		t.Error("the driver does not know the attachment")
+	}
+	if got := s.InUse(); !slices.Equal(got, []corev1.UniqueVolumeName{"kubernetes.io/csi/d^vol"}) {
+		t.Errorf("in use: %v", got)
+	}
+}
+
+// TestInline: a volume of the pod itself, about which the driver wants to know all; its tokens are published again and again.
+func TestInline(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, spec.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME)
+	s := h.restarted()
+	r := h.request("a", volume.Spec{Volume: &corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "d", ReadOnly: new(true),
+		VolumeAttributes: map[string]string{"k": "v"}, NodePublishSecretRef: &corev1.LocalObjectReference{Name: "own"}}}}})
+	h.notAttached(nil)
+	if _, err := publish(t, s, r); err == nil || err.Error() != `volume mode "Ephemeral" not supported by driver d (only supports ["Persistent"])` {
+		t.Errorf("error %v", err)
+	}
+	h.notAttached(func(d *storagev1.CSIDriverSpec) {
+		d.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecycleEphemeral}
+		d.PodInfoOnMount, d.RequiresRepublish = new(true), new(true)
+		d.TokenRequests = []storagev1.TokenRequest{{Audience: "vault"}}
+	})
+	for range 2 {
+		if got, err := publish(t, s, r); err != nil || !got.ReadOnly {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	p := h.driver.LastPublished()
+	for key, want := range map[string]string{"k": "v", "csi.storage.k8s.io/pod.name": "p", "csi.storage.k8s.io/pod.namespace": "ns", "csi.storage.k8s.io/pod.uid": "a",
+		"csi.storage.k8s.io/serviceAccount.name": "sa", "csi.storage.k8s.io/ephemeral": "true",
+		"csi.storage.k8s.io/serviceAccount.tokens": `{"vault":{"token":"sa for vault","expirationTimestamp":null}}`} {
+		if p.VolumeContext[key] != want {
+			t.Errorf("%s is %q, want %q", key, p.VolumeContext[key], want)
+		}
+	}
+	if !p.Readonly || p.Secrets["from"] != "ns/own" || p.StagingTargetPath != "" {
+		t.Errorf("published with %v", p)
+	}
+	if err := h.restarted().TakeDown(t.Context(), r.Place); err != nil {
+		t.Error(err)
+	}
+	h.expect("it is never staged", "publish "+p.VolumeId, "publish "+p.VolumeId, "unpublish "+p.VolumeId)
+}
+
+// TestGroups: who gives a volume to the pod's group, and whether anybody does.
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		can    []spec.NodeServiceCapability_RPC_Type
+		policy storagev1.FSGroupPolicy
+		fsType string
+		kubelet,
+		driver bool
+	}{
+		"by default, with a file system": {nil, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy, "ext4", true, false},
+		"by default, without":            {nil, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy, "", false, false},
+		"always":                         {nil, storagev1.FileFSGroupPolicy, "", true, false},
+		"never":                          {nil, storagev1.NoneFSGroupPolicy, "ext4", false, false},
+		"the driver does":                {[]spec.NodeServiceCapability_RPC_Type{spec.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP}, storagev1.FileFSGroupPolicy, "ext4", false, true},
+	} {
+		h := newHouse(t, c.can...)
+		h.notAttached(func(d *storagev1.CSIDriverSpec) { d.FSGroupPolicy = &c.policy })
+		v := persistent()
+		v.PV.Spec.CSI.FSType = c.fsType
+		r := h.request("a", v)
+		r.Pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: new(int64(4000))}
+		got, err := publish(t, h.restarted(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(got.HostPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is := info.Mode()&os.ModeSetgid != 0; is != c.kubelet {
+			t.Errorf("%s: the kubelet gave it to the group: %v", name, is)
+		}
+		if is := h.driver.LastPublished().VolumeCapability.GetMount().VolumeMountGroup == "4000"; is != c.driver {
+			t.Errorf("%s: the driver was told of the group: %v", name, is)
+		}
+	}
+}
+
+// TestUnknownDriver: a volume waits for a driver that has not registered, and so does its end.
+func TestUnknownDriver(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.notAttached(nil)
+	s := h.restarted()
+	r := h.request("a", persistent())
+	if _, err := publish(t, s, r); err != nil {
+		t.Fatal(err)
+	}
+	h.list.Deregister(t.Context(), "d")
+	const want = "driver name d not found in the list of registered CSI drivers"
+	if err := s.TakeDown(t.Context(), r.Place); err == nil || err.Error() != want {
+		t.Errorf("error %v", err)
+	}
+	if _, err := publish(t, s, h.request("b", persistent())); err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("error %v", err)
+	}
+	if err := h.list.Register(t.Context(), "d", h.driver.Endpoint, []string{"1.0.0"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.TakeDown(t.Context(), r.Place); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRegister: what the driver says of the node is told; a driver of another version is refused.
+func TestRegister(t *testing.T) {
+	t.Parallel()
+	d := csitest.Start(t, &csitest.Driver{Info: &spec.NodeGetInfoResponse{NodeId: "id", MaxVolumesPerNode: 7, AccessibleTopology: &spec.Topology{Segments: map[string]string{"zone": "a"}}}})
+	told := announced{}
+	list := csi.NewDrivers(told)
+	if err := list.Register(t.Context(), "d", d.Endpoint, []string{"0.2.0"}); err == nil || len(told) > 0 {
+		t.Errorf("version 0.2.0: %v, told %v", err, told)
+	}
+	if err := list.Register(t.Context(), "d", d.Endpoint, []string{"1.0.0"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := told["d"]; got.ID != "id" || got.MaxVolumes != 7 || got.Topology["zone"] != "a" {
+		t.Errorf("told %+v", got)
+	}
+	list.Deregister(t.Context(), "d")
+	if len(told) > 0 {
+		t.Errorf("still told: %v", told)
+	}
+}

@@ -1,0 +1,135 @@
+package csi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// callTimeout bounds one call of a driver.
+const callTimeout = 2 * time.Minute
+
+// NodeInfo is what a driver says of the node.
+type NodeInfo struct {
+	// ID is what the driver calls the node.
+	ID string
+	// MaxVolumes is how many volumes it takes, 0 for any number.
+	MaxVolumes int64
+	// Topology are the labels of where the node is.
+	Topology map[string]string
+}
+
+// Announcer tells the API server of the node's drivers.
+type Announcer interface {
+	Announce(ctx context.Context, driver string, info NodeInfo) error
+	Withdraw(ctx context.Context, driver string) error
+}
+
+// driver is one that has registered.
+type driver struct {
+	csi.NodeClient
+	conn *grpc.ClientConn
+	// stages: volumes are staged once for all pods; mountGroup: it gives volumes to a group itself; multiWriter: it knows the access modes of
+	// single nodes apart.
+	stages, mountGroup, multiWriter bool
+}
+
+// Drivers are the drivers that have registered. It is the handler of plug-ins of the type CSIPlugin.
+type Drivers struct {
+	announcer Announcer
+
+	mu    sync.Mutex
+	known map[string]*driver
+}
+
+// NewDrivers returns an empty list.
+func NewDrivers(a Announcer) *Drivers { return &Drivers{announcer: a, known: map[string]*driver{}} }
+
+// Register implements pluginwatcher.Handler.
+func (d *Drivers) Register(ctx context.Context, name, endpoint string, versions []string) error {
+	if !slices.ContainsFunc(versions, func(v string) bool { return strings.HasPrefix(strings.TrimPrefix(v, "v"), "1.") }) {
+		return fmt.Errorf("unsupported versions %v of the CSI driver %s: 1.x is spoken here", versions, name)
+	}
+	if name == "" || strings.ContainsAny(name, "/\x00") {
+		return fmt.Errorf("%q is no name of a CSI driver", name)
+	}
+	conn, err := grpc.NewClient("unix:"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	n := &driver{NodeClient: csi.NewNodeClient(conn), conn: conn}
+	info, err := n.ask(ctx)
+	if err == nil {
+		err = d.announcer.Announce(ctx, name, info)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("register CSI driver %s: %w", name, err), conn.Close())
+	}
+	d.mu.Lock()
+	old := d.known[name]
+	d.known[name] = n
+	d.mu.Unlock()
+	if old != nil {
+		return old.conn.Close()
+	}
+	return nil
+}
+
+// ask asks a driver what it can do, and of its node.
+func (n *driver) ask(ctx context.Context) (NodeInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	can, err := n.NodeGetCapabilities(ctx, &csi.NodeGetCapabilitiesRequest{})
+	if err != nil {
+		return NodeInfo{}, fmt.Errorf("NodeGetCapabilities: %w", err)
+	}
+	for _, c := range can.Capabilities {
+		switch c.GetRpc().GetType() {
+		case csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME:
+			n.stages = true
+		case csi.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP:
+			n.mountGroup = true
+		case csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER:
+			n.multiWriter = true
+		}
+	}
+	got, err := n.NodeGetInfo(ctx, &csi.NodeGetInfoRequest{})
+	if err != nil {
+		return NodeInfo{}, fmt.Errorf("NodeGetInfo: %w", err)
+	}
+	if got.NodeId == "" {
+		return NodeInfo{}, errors.New("NodeGetInfo: the driver has no name for the node")
+	}
+	return NodeInfo{ID: got.NodeId, MaxVolumes: got.MaxVolumesPerNode, Topology: maps.Clone(got.GetAccessibleTopology().GetSegments())}, nil
+}
+
+// Deregister implements pluginwatcher.Handler.
+func (d *Drivers) Deregister(ctx context.Context, name string) {
+	d.mu.Lock()
+	old := d.known[name]
+	delete(d.known, name)
+	d.mu.Unlock()
+	if old != nil {
+		// The driver is gone either way; what could not be taken back is replaced when it comes again.
+		_ = errors.Join(old.conn.Close(), d.announcer.Withdraw(ctx, name))
+	}
+}
+
+// get returns a driver; it may not have registered yet.
+func (d *Drivers) get(name string) (*driver, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n := d.known[name]; n != nil {
+		return n, nil
+	}
+	return nil, fmt.Errorf("driver name %s not found in the list of registered CSI drivers", name)
+}

@@ -1,0 +1,74 @@
+package csi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// record is what must be known of a volume to take it down, kept as vol_data.json beside where it is mounted, as Kubernetes' kubelet has it.
+type record struct {
+	SpecName   string `json:"specVolID,omitempty"`
+	Handle     string `json:"volumeHandle"`
+	Driver     string `json:"driverName"`
+	Node       string `json:"nodeName,omitempty"`
+	Attachment string `json:"attachmentID,omitempty"`
+	// Lifecycle is Persistent or Ephemeral, "" of a staged volume.
+	Lifecycle string `json:"volumeLifecycleMode,omitempty"`
+}
+
+// Values of Lifecycle.
+const (
+	persistent = "Persistent"
+	inline     = "Ephemeral"
+)
+
+const recordName = "vol_data.json"
+
+// readRecord returns the record in a directory, nil if there is none.
+func readRecord(dir string) (*record, error) {
+	data, err := os.ReadFile(filepath.Join(dir, recordName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what is known of the volume: %w", err)
+	}
+	r := &record{}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fmt.Errorf("read what is known of the volume: %w", err)
+	}
+	return r, nil
+}
+
+// write keeps the record in a directory, which is made; it is there whole or not at all.
+func (r *record) write(dir string) error {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return fmt.Errorf("make the volume's directory: %w", err)
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode what is known of the volume: %w", err)
+	}
+	next := filepath.Join(dir, "."+recordName)
+	if err := os.WriteFile(next, data, 0o600); err != nil {
+		return fmt.Errorf("keep what is known of the volume: %w", err)
+	}
+	if err := os.Rename(next, filepath.Join(dir, recordName)); err != nil {
+		return fmt.Errorf("keep what is known of the volume: %w", err)
+	}
+	return nil
+}
+
+// forget removes the record and the directory, in which nothing else may be.
+func forget(dir string) error {
+	for _, name := range []string{recordName, "." + recordName, ""} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove the volume's directory: %w", err)
+		}
+	}
+	return nil
+}
