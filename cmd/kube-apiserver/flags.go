@@ -39,8 +39,9 @@ func (o *options) servingFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.tlsCert, "tls-cert-file", "", "File containing the x509 Certificate for HTTPS. If not provided, a self-signed certificate and key are generated and saved to the directory specified by --cert-dir.")
 	fs.StringVar(&o.tlsKey, "tls-private-key-file", "", "File containing the x509 private key matching --tls-cert-file.")
 	fs.StringVar(&o.certDir, "cert-dir", o.certDir, "The directory where the TLS certs are located. If --tls-cert-file and --tls-private-key-file are provided, this flag will be ignored.")
-	fs.IntVar(&o.maxReading, "max-requests-inflight", o.maxReading, "The maximum number of non-mutating requests in flight. Zero for no limit.")
-	fs.IntVar(&o.maxMutating, "max-mutating-requests-inflight", o.maxMutating, "The maximum number of mutating requests in flight. Zero for no limit.")
+	fs.BoolVar(&o.fairness, "enable-priority-and-fairness", o.fairness, "If true, queue and dispatch requests with priority and fairness; false: bound those in flight, reading and mutating ones, with a short wait.")
+	fs.IntVar(&o.maxReading, "max-requests-inflight", o.maxReading, "This and --max-mutating-requests-inflight are summed to determine the server's total concurrency limit (which must be positive) if --enable-priority-and-fairness is true. Otherwise, this flag limits the maximum number of non-mutating requests in flight, or a zero value disables the limit completely.")
+	fs.IntVar(&o.maxMutating, "max-mutating-requests-inflight", o.maxMutating, "This and --max-requests-inflight are summed to determine the server's total concurrency limit (which must be positive) if --enable-priority-and-fairness is true. Otherwise, this flag limits the maximum number of mutating requests in flight, or a zero value disables the limit completely.")
 	fs.DurationVar(&o.requestTimeout, "request-timeout", o.requestTimeout, "The duration a handler must keep a request open before timing it out. Not for watches and streams.")
 	fs.IntVar(&o.minRequestTimeout, "min-request-timeout", o.minRequestTimeout, "The minimum number of seconds a watch is kept open before timing it out; each gets a random time above it.")
 	fs.DurationVar(&o.shutdownDelay, "shutdown-delay-duration", 0, "Time to delay the termination; meanwhile the server keeps serving while /readyz fails.")
@@ -103,7 +104,7 @@ func accepted() daemon.Accepted {
 			"strict-transport-security-directives", "tls-sni-cert-key", "tracing-config-file", "vmodule", "watch-cache-sizes", "admission-control-config-file", "cors-allowed-origins", "peer-ca-file",
 		},
 		Switches: []string{
-			"watch-cache", "enable-bootstrap-token-auth", "enable-priority-and-fairness", "encryption-provider-config-automatic-reload",
+			"watch-cache", "enable-bootstrap-token-auth", "encryption-provider-config-automatic-reload",
 			"permit-address-sharing", "permit-port-sharing", "shutdown-send-retry-after",
 		},
 	}

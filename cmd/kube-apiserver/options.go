@@ -35,6 +35,7 @@ type options struct {
 	securePort                    int
 	tlsCert, tlsKey, certDir      string
 	maxReading, maxMutating       int
+	fairness                      bool
 	requestTimeout                time.Duration
 	minRequestTimeout             int
 	shutdownDelay                 time.Duration
@@ -59,7 +60,7 @@ type options struct {
 func defaults() *options {
 	return &options{
 		etcdPrefix: "/registry", etcdCompaction: 5 * time.Minute, etcdHealthTimeout: 2 * time.Second, eventTTL: time.Hour,
-		bindAddress: "0.0.0.0", securePort: 6443, certDir: "/var/run/kubernetes", maxReading: 400, maxMutating: 200,
+		bindAddress: "0.0.0.0", securePort: 6443, certDir: "/var/run/kubernetes", maxReading: 400, maxMutating: 200, fairness: true,
 		requestTimeout: time.Minute, minRequestTimeout: 1800, collectGarbage: true,
 		parts: assemble.Options{
 			Authentication: assemble.Authentication{Anonymous: true, AccountLookup: true, ExtendTokens: true, RequestHeader: assemble.RequestHeader{
@@ -92,6 +93,8 @@ func (o *options) validate() error {
 	need((o.parts.Kubelets.CertFile == "") == (o.parts.Kubelets.KeyFile == ""), "--kubelet-client-certificate and --kubelet-client-key must be given together")
 	need(o.maxReading >= 0, "--max-requests-inflight can not be negative value")
 	need(o.maxMutating >= 0, "--max-mutating-requests-inflight can not be negative value")
+	need(!o.fairness || o.maxReading+o.maxMutating > 0,
+		"--max-requests-inflight and --max-mutating-requests-inflight must add up to more than 0 with --enable-priority-and-fairness")
 	need(o.requestTimeout > 0, "--request-timeout can not be negative value")
 	if err := o.serving.Validate(); err != nil {
 		errs = append(errs, err)
@@ -146,6 +149,9 @@ func (o *options) complete() error {
 		o.parts.Kubelets.AddressTypes = append(o.parts.Kubelets.AddressTypes, corev1.NodeAddressType(t))
 	}
 	o.aggregation.ByAddress, o.aggregation.FollowRedirects, o.aggregation.RequestHeader = !o.aggregatorRouting, !o.rejectRedirects, o.parts.Authentication.RequestHeader
+	if o.fairness {
+		o.parts.Fairness.Seats, o.parts.Fairness.RequestTimeout = o.maxReading+o.maxMutating, o.requestTimeout
+	}
 	o.parts.Advertise, o.parts.Port = o.advertised(), o.securePort
 	return nil
 }

@@ -54,7 +54,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	}
 	counted := daemon.NewMetrics()
 	all := rows.With(rows.Options{Now: time.Now, EventTTL: o.eventTTL, ForbidPrivileged: !o.allowPrivileged})
-	o.parts.Metrics = counted
+	o.parts.Metrics, o.parts.Fairness.Count = counted, cache.Count
 	parts, err := assemble.NewParts(o.parts, served, cache, all, log)
 	if err != nil {
 		return err

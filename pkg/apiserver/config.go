@@ -17,6 +17,7 @@ import (
 	"bonsai/pkg/apiserver/authn"
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/catalog"
+	"bonsai/pkg/apiserver/fairness"
 	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/apiserver/rest"
 	"bonsai/pkg/health"
@@ -45,7 +46,8 @@ type Config struct {
 	// Metrics is what /metrics shows; required. The server adds its own.
 	Metrics *prometheus.Registry
 	Version version.Info
-	// MaxReading and MaxMutating bound requests in flight; 0: no bound.
+	// Fairness gives requests their turns; nil: MaxReading and MaxMutating do, plain bounds of requests in flight (0: no bound).
+	Fairness                *fairness.Dispatcher
 	MaxReading, MaxMutating int
 	// RequestTimeout is the deadline of requests that are not watches or streams. Default: 60 s.
 	RequestTimeout time.Duration

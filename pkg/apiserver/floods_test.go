@@ -39,7 +39,11 @@ func begun(user string) string {
 // nobody knows, are not even waited for.
 func TestSlowSendersHoldNoTurn(t *testing.T) {
 	t.Parallel()
-	host := start(t, func(c *assemble.Config) { c.HTTP.MaxMutating = 2 })
+	t.Run("plain", func(t *testing.T) { testSlowSenders(t, start(t, func(c *assemble.Config) { c.HTTP.MaxMutating = 2 })) })
+	t.Run("fair", func(t *testing.T) { testSlowSenders(t, start(t, fairly(t, 2))) })
+}
+
+func testSlowSenders(t *testing.T, host string) {
 	for range 10 {
 		dial(t, host, begun("admin"))
 	}
@@ -65,7 +69,11 @@ func TestSlowSendersHoldNoTurn(t *testing.T) {
 // TestSlowReadersHoldNoTurn: answers that nobody reads keep nobody from reading.
 func TestSlowReadersHoldNoTurn(t *testing.T) {
 	t.Parallel()
-	host := start(t, func(c *assemble.Config) { c.HTTP.MaxReading = 2 })
+	t.Run("plain", func(t *testing.T) { testSlowReaders(t, start(t, func(c *assemble.Config) { c.HTTP.MaxReading = 2 })) })
+	t.Run("fair", func(t *testing.T) { testSlowReaders(t, start(t, fairly(t, 2))) })
+}
+
+func testSlowReaders(t *testing.T, host string) {
 	for i := range 12 { // more than the buffers of a connection take
 		body := fmt.Sprintf(`{"metadata":{"name":"m%d"},"data":{"k":%q}}`, i, strings.Repeat("x", 1<<20))
 		if code, _, body := call(t, "POST", host+maps, body, "Content-Type", "application/json"); code != http.StatusCreated {

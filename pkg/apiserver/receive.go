@@ -58,10 +58,14 @@ func (s *Server) received(r *http.Request, info *request.Info) (*http.Request, e
 // refuse answers a request whose body, if it has one, has not been read and will not be: over HTTP/1 the server would wait for
 // it before it answers, to use the connection again.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	closeUnread(w, r)
+	s.API.WriteError(w, r, err)
+}
+
+func closeUnread(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 1 && r.Body != nil && r.Body != http.NoBody {
 		w.Header().Set("Connection", "close")
 	}
-	s.API.WriteError(w, r, err)
 }
 
 func tooMany() error {

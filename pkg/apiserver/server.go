@@ -17,7 +17,8 @@ import (
 // Server is the API server: New builds it, Run serves. As an http.Handler it is the whole chain.
 type Server struct {
 	Config
-	limits    *flowcontrol.Limits
+	limits    *flowcontrol.Limits // without Fairness
+	bodies    *flowcontrol.Bodies
 	receiving *flowcontrol.Shares // bytes
 	streams   *flowcontrol.Shares // count
 	requests  *metrics.Requests
@@ -31,9 +32,16 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: cfg, limits: flowcontrol.New(cfg.MaxReading, cfg.MaxMutating, limitPatience),
+	s := &Server{Config: cfg, limits: flowcontrol.New(cfg.MaxReading, cfg.MaxMutating, limitPatience), bodies: flowcontrol.NewBodies(limitPatience),
 		receiving: flowcontrol.NewShares(maxReceiving, maxUserReceiving), streams: flowcontrol.NewShares(maxStreams, maxUserStreams)}
-	s.requests = metrics.New(cfg.Metrics, s.limits.InFlight)
+	inFlight := s.limits.InFlight
+	if cfg.Fairness != nil {
+		inFlight = cfg.Fairness.InFlight
+		if err := cfg.Metrics.Register(cfg.Fairness); err != nil {
+			return nil, fmt.Errorf("metrics of priority and fairness: %w", err)
+		}
+	}
+	s.requests = metrics.New(cfg.Metrics, inFlight)
 	s.handler = s.chain(s.router())
 	return s, nil
 }

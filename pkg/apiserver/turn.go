@@ -4,17 +4,18 @@ import (
 	"context"
 	"net/http"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"bonsai/pkg/apiserver/fairness"
 	"bonsai/pkg/apiserver/flowcontrol"
 	"bonsai/pkg/apiserver/request"
 	"bonsai/pkg/apiserver/rest"
 )
 
-// limitPatience is how long a request waits for its turn.
+// limitPatience is how long a request waits for its turn without priority and fairness, and one with a large body for that.
 const limitPatience = 5 * time.Second
 
 // Streams (watches, logs, upgraded connections) that are open at a time, of everybody and of one user. They have no turn, as
@@ -24,34 +25,74 @@ const (
 	maxUserStreams = 4000
 )
 
-// limit lets a request wait for its turn. The turn ends with the first byte of the answer: what is left then is writing, and a
-// client that reads slowly must not keep others from theirs.
+// limit lets a request wait for its turn. The turn ends with the first byte of the answer: what is left then is writing, and a client
+// that reads slowly must not keep others from theirs. Of a watch that is when it has begun.
 func (s *Server) limit(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		info, user := request.InfoFrom(r.Context()), request.UserFrom(r.Context())
-		if isHealth(info) {
+		t, ok := s.take(w, r)
+		switch {
+		case !ok:
+		case t == nil:
 			next(w, r)
-			return
+		default:
+			defer t.over()
+			next(t.writer(), r)
 		}
-		lane := flowcontrol.LaneOf(user, info)
-		if rest.LongRunning(info) {
-			if !s.streams.Take(lane, user.Name, 1) {
-				s.refuse(w, r, tooMany())
-				return
-			}
-			defer s.streams.Give(lane, user.Name, 1)
-			next(w, r)
-			return
-		}
-		turn, ok := s.limits.Acquire(r.Context(), lane, mutating(info), rest.Received(r))
-		if !ok {
-			s.refuse(w, r, tooMany())
-			return
-		}
-		t := &turnWriter{ResponseWriter: w, end: sync.OnceFunc(turn.End)}
-		defer t.end()
-		next(t, r)
 	}
+}
+
+// take waits for the turn of a request; nil is for one that needs none. If there is none, it has answered.
+func (s *Server) take(w http.ResponseWriter, r *http.Request) (*turn, bool) {
+	info, user := request.InfoFrom(r.Context()), request.UserFrom(r.Context())
+	var class fairness.Class
+	if s.Fairness != nil {
+		class = s.Fairness.Classify(user, info)
+		class.SetHeaders(w.Header())
+	}
+	if isHealth(info) {
+		return nil, true
+	}
+	t := &turn{ResponseWriter: w, lane: flowcontrol.LaneOf(user, info), user: user.Name}
+	if rest.LongRunning(info) {
+		if !s.streams.Take(t.lane, t.user, 1) {
+			s.refuse(w, r, tooMany())
+			return nil, false
+		}
+		t.streams = s.streams
+		if s.Fairness == nil || info.Verb != "watch" {
+			t.none = true
+			return t, true
+		}
+	}
+	if !s.seat(t, r, class, user, info) {
+		t.over()
+		refuseBusy(w, r)
+		return nil, false
+	}
+	if t.streams != nil {
+		t.watching = s.Fairness.Watching(info)
+	}
+	return t, true
+}
+
+// seat waits for the turn, and then for a large body's part of what may be in work.
+func (s *Server) seat(t *turn, r *http.Request, class fairness.Class, user *request.User, info *request.Info) (ok bool) {
+	if s.Fairness != nil {
+		t.seat, ok = s.Fairness.Take(r.Context(), class, user, info, r.URL.RawQuery)
+	} else {
+		t.place, ok = s.limits.Acquire(r.Context(), t.lane, mutating(info))
+	}
+	if ok {
+		t.body, ok = s.bodies.Take(r.Context(), t.lane, rest.Received(r))
+	}
+	return ok
+}
+
+// refuseBusy is the answer to a request that gets no turn, as Kubernetes gives it.
+func refuseBusy(w http.ResponseWriter, r *http.Request) {
+	closeUnread(w, r)
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)
 }
 
 // isHealth tells whether a request asks how the server is. It must be answered in a flood, too.
@@ -74,26 +115,68 @@ func mutating(info *request.Info) bool {
 	return true
 }
 
-// turnWriter ends a turn when the answer begins.
-type turnWriter struct {
+// turn is what a request holds while it is worked on, and a writer that ends it when the answer begins.
+type turn struct {
 	http.ResponseWriter
-	end func()
+	// none tells that it is held to the end: the request has no turn, and needs its own writer, as it may take the connection over.
+	none  bool
+	seat  *fairness.Turn
+	place flowcontrol.Turn
+	body  flowcontrol.Body
+	ended atomic.Bool
+
+	lane     flowcontrol.Lane
+	user     string
+	streams  *flowcontrol.Shares // of a stream
+	watching func()              // of a watch
 }
 
-func (t *turnWriter) WriteHeader(code int) {
+func (t *turn) writer() http.ResponseWriter {
+	if t.none {
+		return t.ResponseWriter
+	}
+	return t
+}
+
+// end ends the turn.
+func (t *turn) end() {
+	if !t.ended.CompareAndSwap(false, true) {
+		return
+	}
+	t.body.Give()
+	t.place.End()
+	if t.seat != nil {
+		t.seat.End()
+		t.seat = nil
+	}
+}
+
+// over gives back all that is held.
+func (t *turn) over() {
+	t.end()
+	if t.streams != nil {
+		t.streams.Give(t.lane, t.user, 1)
+	}
+	if t.watching != nil {
+		t.watching()
+	}
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (t *turn) WriteHeader(code int) {
 	if code >= http.StatusOK {
 		t.end()
 	}
 	t.ResponseWriter.WriteHeader(code)
 }
 
-func (t *turnWriter) Write(b []byte) (int, error) {
+func (t *turn) Write(b []byte) (int, error) {
 	t.end()
 	return t.ResponseWriter.Write(b)
 }
 
 // Unwrap is for http.ResponseController.
-func (t *turnWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+func (t *turn) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
 // Answers that are being built and written, in bytes that are theirs alone: of everybody, and of one user.
 const (

@@ -25,6 +25,7 @@ import (
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/discovery"
+	"bonsai/pkg/apiserver/fairness"
 	"bonsai/pkg/apiserver/fieldmanager"
 	"bonsai/pkg/apiserver/openapi"
 	"bonsai/pkg/apiserver/registry"
@@ -44,6 +45,8 @@ type Parts struct {
 	Fields *fieldmanager.Manager
 	// Behaviours are what resources do beyond storing.
 	Behaviours map[schema.GroupResource]Behaviour
+	// Fairness gives requests their turns; nil: the plain bounds of Config.HTTP do.
+	Fairness *fairness.Dispatcher
 	// Paths are further paths (patterns of http.ServeMux).
 	Paths map[string]http.Handler
 	// Ready must be well before the server calls itself ready.
@@ -78,7 +81,7 @@ type Config struct {
 	Aggregation Aggregation
 	// ServerAddress is host:port in /api.
 	ServerAddress string
-	// HTTP is the server around it all; Catalog, API, Authenticator and Authorizer are filled in, Paths and Ready added to.
+	// HTTP is the server around it all; Catalog, API, Authenticator, Authorizer and Fairness are filled in, Paths and Ready added to.
 	HTTP apiserver.Config
 }
 
@@ -128,7 +131,7 @@ func New(cfg Config) (*Server, error) {
 	if s.aggregator != nil {
 		h.Aggregated = s.aggregator
 	}
-	h.Catalog, h.API, h.Authenticator, h.Authorizer = cfg.Catalog, s.api, cfg.Parts.Authenticator, cfg.Parts.Authorizer
+	h.Catalog, h.API, h.Authenticator, h.Authorizer, h.Fairness = cfg.Catalog, s.api, cfg.Parts.Authenticator, cfg.Parts.Authorizer, cfg.Parts.Fairness
 	h.Ready = slices.Concat(h.Ready, cfg.Parts.Ready, s.ready)
 	h.Paths = s.paths(discovery.New(discovery.Config{Catalog: cfg.Catalog, Registered: s.registered(), ServerAddress: cfg.ServerAddress}), schemas{described, s.aggregator})
 	if s.Server, err = apiserver.New(h); err != nil {

@@ -19,6 +19,9 @@ func (s *Server) paths(groups *discovery.Discovery, described schemas) map[strin
 		out = map[string]http.Handler{}
 	}
 	maps.Copy(out, s.cfg.Parts.Paths)
+	if f := s.cfg.Parts.Fairness; f != nil {
+		maps.Copy(out, f.Paths())
+	}
 	s.addDocuments(out, groups, "/api", "/api/", "/apis", "/apis/")
 	s.addDocuments(out, described, "/openapi/v2", "/openapi/v3", "/openapi/v3/")
 	return out

@@ -38,6 +38,7 @@ type Options struct {
 	ServiceRanges []netip.Prefix
 	NodePorts     net.PortRange
 	Kubelets      Kubelets
+	Fairness      Fairness
 	// Advertise and Port are where pods and other servers reach this one.
 	Advertise netip.Addr
 	Port      int
@@ -98,11 +99,20 @@ func NewParts(o Options, c *catalog.Catalog, from follow.Source, rows []resource
 	if err != nil {
 		return nil, err
 	}
-	return &Parts{
+	turns, err := newFairness(&o.Fairness, c, objects, log)
+	if err != nil {
+		return nil, err
+	}
+	parts := &Parts{
 		Authenticator: who.authenticator, Authorizer: may.authorizer, Admission: chain, Fields: fields, Behaviours: behaviours, Paths: who.keys,
 		Ready: append([]health.Check{may.informerSync()}, bootstrapChecks(boot, policy, may)...),
 		Runs:  slices.Concat(may.runs, hooks.Runs(), rules.Runs(), []func(context.Context) error{client.Run, boot.Run, addresses.Repair}), ClientCertificates: who.clientCA != nil || who.proxyCA != nil,
-	}, nil
+		Fairness: turns,
+	}
+	if turns != nil {
+		parts.Ready, parts.Runs = append(parts.Ready, fairnessKnown(turns)), append(parts.Runs, turns.Run)
+	}
+	return parts, objects.missing
 }
 
 // sources say where the objects of a resource are, for parts that keep an index of all of them.

@@ -13,19 +13,19 @@ func TestAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(1, 0, time.Second)
 		ctx := t.Context()
-		first, ok := l.Acquire(ctx, Others, false, 0)
+		first, ok := l.Acquire(ctx, Others, false)
 		if !ok {
 			t.Fatal("the first request was refused")
 		}
 		start := time.Now()
-		if _, ok := l.Acquire(ctx, Others, false, 0); ok {
+		if _, ok := l.Acquire(ctx, Others, false); ok {
 			t.Fatal("a request beyond the bound got a turn")
 		}
 		if d := time.Since(start); d != time.Second {
 			t.Errorf("refused after %v, want 1s", d)
 		}
 		for range 10 {
-			if _, ok := l.Acquire(ctx, Others, true, 0); !ok {
+			if _, ok := l.Acquire(ctx, Others, true); !ok {
 				t.Fatal("mutating requests have no bound here")
 			}
 		}
@@ -33,7 +33,7 @@ func TestAcquire(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			first.End()
 		}()
-		if _, ok := l.Acquire(ctx, Others, false, 0); !ok {
+		if _, ok := l.Acquire(ctx, Others, false); !ok {
 			t.Error("a freed turn was not given to the one who waits")
 		}
 		if n := l.InFlight(false); n != 1 {
@@ -41,7 +41,7 @@ func TestAcquire(t *testing.T) {
 		}
 		gone, cancel := context.WithCancel(ctx)
 		cancel()
-		if _, ok := l.Acquire(gone, Others, false, 0); ok {
+		if _, ok := l.Acquire(gone, Others, false); ok {
 			t.Error("a request whose client left got a turn")
 		}
 	})
@@ -53,7 +53,7 @@ func TestKeptPlaces(t *testing.T) {
 		l := New(0, 16, time.Second)
 		take := func(lane Lane) (n int) {
 			for range 100 {
-				if _, ok := l.Acquire(t.Context(), lane, true, 0); !ok {
+				if _, ok := l.Acquire(t.Context(), lane, true); !ok {
 					return n
 				}
 				n++
@@ -81,32 +81,30 @@ func TestKeptPlaces(t *testing.T) {
 // TestLargeBodies: only so many bytes of large bodies are in work, and they keep nobody with a small one waiting.
 func TestLargeBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(0, 100, time.Second)
-		first, ok := l.Acquire(t.Context(), Others, true, largeBodies)
+		bodies := NewBodies(time.Second)
+		take := func(lane Lane, bytes int) (Body, bool) { return bodies.Take(t.Context(), lane, bytes) }
+		first, ok := take(Others, largeBodies)
 		if !ok {
 			t.Fatal("the first large body was refused")
 		}
-		if _, ok := l.Acquire(t.Context(), Others, true, smallBody+1); ok {
-			t.Error("a second large body got a turn")
+		if _, ok := take(Others, smallBody+1); ok {
+			t.Error("a second large body is in work")
 		}
-		for _, lane := range []Lane{System, Leases} {
-			turn, ok := l.Acquire(t.Context(), lane, true, largeBodies)
+		for _, lane := range []Lane{System, Leases, Exempt} {
+			body, ok := take(lane, largeBodies)
 			if !ok {
 				t.Errorf("lane %d was refused for a large body of others", lane)
 			}
-			turn.End()
+			body.Give()
 		}
-		if _, ok := l.Acquire(t.Context(), Others, true, smallBody); !ok {
+		if _, ok := take(Others, smallBody); !ok {
 			t.Error("a small body was refused")
 		}
-		first.End()
-		if turn, ok := l.Acquire(t.Context(), Others, true, 10*largeBodies); !ok {
-			t.Error("a body beyond the bound got no turn while it was alone")
+		first.Give()
+		if body, ok := take(Others, 10*largeBodies); !ok {
+			t.Error("a body beyond the bound was refused while it was alone")
 		} else {
-			turn.End()
-		}
-		if n := l.InFlight(true); n != 1 {
-			t.Errorf("in flight: %d, want 1", n)
+			body.Give()
 		}
 	})
 }

@@ -65,6 +65,17 @@ func (r *resource) snapshot(reached int64) (*snapshot, int64, error) {
 	return s, max(reached, s.revision), nil
 }
 
+// Count is how many objects there are under the prefix of a resource; 0 while it is not cached.
+func (c *Cache) Count(prefix string) int {
+	r := c.cached(prefix)
+	if r == nil {
+		return 0
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.tree.Len()
+}
+
 func (r *resource) snapshotLocked() *snapshot {
 	if r.present == nil {
 		r.present = &snapshot{tree: r.tree.Clone(), revision: r.last}

@@ -1,0 +1,115 @@
+package fairness
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"bonsai/pkg/apiserver/request"
+)
+
+// What a request is thought to cost (KEP-1040, "Determining the width"). A list takes a seat for every objectsPerSeat, at most maxWidth. A
+// write takes one, and one for every watchersPerSeat that must be told for as long as that takes.
+const (
+	objectsPerSeat  = 100
+	watchersPerSeat = 10
+	maxWidth        = 10
+	toldIn          = 5 * time.Millisecond // a seat's watchers
+)
+
+type work struct {
+	width, final int
+	extra        time.Duration
+	mutating     bool
+}
+
+func (d *Dispatcher) work(l *level, info *request.Info, query string) work {
+	w := work{width: 1}
+	if !info.IsResource {
+		return w
+	}
+	switch info.Verb {
+	case "list":
+		if l.exempt || info.Name != "" || d.cfg.Count == nil {
+			return w
+		}
+		n := d.cfg.Count(info.APIGroup, info.Resource)
+		if limit := limitOf(query); limit > 0 {
+			n = min(n, limit)
+		}
+		w.width = max(1, min(maxWidth, (n+objectsPerSeat-1)/objectsPerSeat))
+	case "create", "update", "patch", "delete", "deletecollection":
+		w.mutating = true
+		if l.exempt {
+			return w
+		}
+		if told := d.watchers.of(info) / watchersPerSeat; told > 0 {
+			w.final = min(maxWidth, told)
+			w.extra = toldIn * time.Duration(told) / time.Duration(w.final)
+		}
+	}
+	return w
+}
+
+// limitOf is how many objects a list asks for at most; 0: all. What selects among them makes the server look at more.
+func limitOf(query string) int {
+	if strings.Contains(query, "Selector=") {
+		return 0
+	}
+	for part := range strings.SplitSeq(query, "&") {
+		if v, ok := strings.CutPrefix(part, "limit="); ok {
+			n, err := strconv.Atoi(v)
+			if err != nil {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+// watched is what a watcher is told of: the objects of a resource, in a namespace or all, of a name or all.
+type watched struct{ group, resource, namespace, name string }
+
+// watchers counts those who are told of changes.
+type watchers struct {
+	mu   sync.RWMutex
+	many map[watched]int
+}
+
+// Watching counts a watcher until the function that it returns is called. One that selects by fields is told of few changes, and does not count,
+// unless it watches one object.
+func (d *Dispatcher) Watching(info *request.Info) (over func()) {
+	if info.FieldSelector != "" && info.Name == "" {
+		return func() {}
+	}
+	key := watched{info.APIGroup, info.Resource, info.Namespace, info.Name}
+	d.watchers.add(key, 1)
+	return func() { d.watchers.add(key, -1) }
+}
+
+func (w *watchers) add(key watched, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.many[key] += n; w.many[key] == 0 {
+		delete(w.many, key)
+	}
+}
+
+// of is how many are told of a write.
+func (w *watchers) of(info *request.Info) int {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	key := watched{group: info.APIGroup, resource: info.Resource}
+	n := w.many[key]
+	if info.Namespace != "" {
+		key.namespace = info.Namespace
+		n += w.many[key]
+	}
+	if info.Name != "" {
+		key.name = info.Name
+		n += w.many[key]
+	}
+	return n
+}

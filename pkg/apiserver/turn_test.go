@@ -1,0 +1,46 @@
+package apiserver
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"bonsai/pkg/apiserver/fairness"
+	"bonsai/pkg/apiserver/flowcontrol"
+	"bonsai/pkg/apiserver/request"
+)
+
+// BenchmarkTurn is what the filter costs a request for which there is a seat, with priority and fairness and with plain bounds.
+func BenchmarkTurn(b *testing.B) {
+	turns, err := fairness.New(fairness.Config{Seats: 600, RequestTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, dispatcher := range map[string]*fairness.Dispatcher{"fair": turns, "plain": nil} {
+		b.Run(name, func(b *testing.B) {
+			s := &Server{limits: flowcontrol.New(400, 200, limitPatience), bodies: flowcontrol.NewBodies(limitPatience)}
+			s.Fairness = dispatcher
+			benchmarkTurn(b, s)
+		})
+	}
+}
+
+func benchmarkTurn(b *testing.B, s *Server) {
+	h := s.limit(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	r := httptest.NewRequest("GET", "/api/v1/namespaces/a/pods/b", nil)
+	ctx := request.WithUser(r.Context(), &request.User{Name: "system:serviceaccount:a:b", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:a", "system:authenticated"}})
+	r = r.WithContext(request.WithInfo(ctx, &request.Info{IsResource: true, Verb: "get", Resource: "pods", Namespace: "a", Name: "b"}))
+	w := silent{http.Header{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		h(w, r)
+	}
+}
+
+type silent struct{ header http.Header }
+
+func (s silent) Header() http.Header         { return s.header }
+func (s silent) Write(b []byte) (int, error) { return len(b), nil }
+func (s silent) WriteHeader(int)             {}
