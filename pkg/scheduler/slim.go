@@ -25,10 +25,21 @@ func SlimPod(pod *corev1.Pod) {
 			conditions = append(conditions, c)
 		}
 	}
+	whole, allocated := resizedWhole(pod)
 	pod.Status = corev1.PodStatus{
+		Resources: whole, AllocatedResources: allocated,
 		Phase: pod.Status.Phase, NominatedNodeName: pod.Status.NominatedNodeName, StartTime: pod.Status.StartTime, Conditions: conditions,
 		ContainerStatuses: resized(spec.Containers, pod.Status.ContainerStatuses), InitContainerStatuses: resized(spec.InitContainers, pod.Status.InitContainerStatuses),
 	}
+}
+
+// resizedWhole keeps what the pod as a whole has, if that is something else than its spec asks for.
+func resizedWhole(pod *corev1.Pod) (has *corev1.ResourceRequirements, allocated corev1.ResourceList) {
+	asks, st := pod.Spec.Resources, &pod.Status
+	if asks == nil || st.Resources == nil || sameAmounts(st.Resources.Requests, asks.Requests) && sameAmounts(st.AllocatedResources, asks.Requests) {
+		return nil, nil
+	}
+	return &corev1.ResourceRequirements{Requests: st.Resources.Requests}, st.AllocatedResources
 }
 
 // resized keeps of the statuses those of containers that have something else than their specs ask for, and of these what they

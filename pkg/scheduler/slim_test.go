@@ -69,6 +69,10 @@ func TestSlimPodDecidesTheSame(t *testing.T) {
 		"sidecar shrinking": func(p *corev1.Pod) {
 			p.Status.InitContainerStatuses = []corev1.ContainerStatus{status("sidecar", "4", "4")}
 		},
+		"resize of the whole": func(p *corev1.Pod) {
+			p.Spec.Resources = &corev1.ResourceRequirements{Requests: cpu("4")}
+			p.Status.Resources, p.Status.AllocatedResources = &corev1.ResourceRequirements{Requests: cpu("9")}, cpu("8")
+		},
 		"resize in progress": func(p *corev1.Pod) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{status("web", "4", "2")}
 			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizeInProgress})

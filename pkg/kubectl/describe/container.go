@@ -65,8 +65,8 @@ func (d *describer) container(c corev1.Container, s *corev1.ContainerStatus) {
 		d.line(2, "Ready:\t%s\n", truth(s.Ready))
 		d.line(2, "Restart Count:\t%d\n", s.RestartCount)
 	}
-	d.quantities("Limits", c.Resources.Limits)
-	d.quantities("Requests", c.Resources.Requests)
+	d.quantities(2, "Limits", c.Resources.Limits)
+	d.quantities(2, "Requests", c.Resources.Requests)
 	d.probe("Liveness", c.LivenessProbe)
 	d.probe("Readiness", c.ReadinessProbe)
 	d.probe("Startup", c.StartupProbe)
@@ -138,7 +138,7 @@ func (d *describer) state(title string, s corev1.ContainerState) {
 	}
 }
 
-func (d *describer) quantities(title string, l corev1.ResourceList) {
+func (d *describer) quantities(indent int, title string, l corev1.ResourceList) {
 	if len(l) == 0 {
 		return
 	}
@@ -146,9 +146,9 @@ func (d *describer) quantities(title string, l corev1.ResourceList) {
 	for k, q := range l {
 		names[string(k)] = q.String()
 	}
-	d.line(2, "%s:\n", title)
+	d.line(indent, "%s:\n", title)
 	for _, k := range keys(names) {
-		d.line(3, "%s:\t%s\n", k, names[k])
+		d.line(indent+1, "%s:\t%s\n", k, names[k])
 	}
 }
 

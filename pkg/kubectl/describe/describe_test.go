@@ -258,6 +258,7 @@ Status:
 			return pod(d, &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns"},
 				Spec: corev1.PodSpec{
+					Resources:           &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi")}},
 					Containers:          []corev1.Container{{Name: "c", Image: "i"}},
 					EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger", Image: "busybox", Command: []string{"sh"}}, TargetContainerName: "c"}},
 					ReadinessGates:      []corev1.PodReadinessGate{{ConditionType: "x.io/a"}, {ConditionType: "x.io/b"}},
@@ -281,6 +282,10 @@ Status:             Pending
 IP:                 
 IPs:                <none>
 NominatedNodeName:  n2
+Resources:
+  Limits:
+    cpu:     2
+    memory:  1Gi
 Containers:
   c:
     Image:        i

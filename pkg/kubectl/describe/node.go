@@ -144,10 +144,11 @@ func (d *describer) load(n *corev1.Node) error {
 	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range all {
 		p := &all[i]
-		r := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})
-		l := resourcehelper.PodLimits(p, resourcehelper.PodResourcesOptions{})
-		add(requests, r)
-		add(limits, l)
+		add(requests, resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{}))
+		add(limits, resourcehelper.PodLimits(p, resourcehelper.PodResourcesOptions{}))
+		// A pod's own line has what it takes while it is resized, too.
+		r := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true})
+		l := resourcehelper.PodLimits(p, resourcehelper.PodResourcesOptions{UseStatusResources: true})
 		d.line(1, "%s\t%s\t\t%s\t%s\t%s\t%s\t%s\n", p.Namespace, p.Name, share(r, room, corev1.ResourceCPU), share(l, room, corev1.ResourceCPU),
 			share(r, room, corev1.ResourceMemory), share(l, room, corev1.ResourceMemory), age(d.now.Sub(p.CreationTimestamp.Time)))
 	}

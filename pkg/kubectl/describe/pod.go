@@ -130,6 +130,11 @@ func (d *describer) podStatus(p *corev1.Pod) {
 	if p.Status.NominatedNodeName != "" {
 		d.line(0, "NominatedNodeName:\t%s\n", p.Status.NominatedNodeName)
 	}
+	if r := p.Spec.Resources; r != nil {
+		d.line(0, "Resources:\n")
+		d.quantities(1, "Limits", r.Limits)
+		d.quantities(1, "Requests", r.Requests)
+	}
 }
 
 func (d *describer) tolerations(space string, all []corev1.Toleration) {

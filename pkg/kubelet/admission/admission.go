@@ -82,6 +82,8 @@ type place struct {
 	pending *refusal
 	verdict Verdict
 	why     *Rejection
+	// gone: no source tells of the pod any more. It is being ended, and has its place until then.
+	gone bool
 	// after are the pods for whose end an admitted pod waits, so that its place is free.
 	after map[types.UID]bool
 }
@@ -154,6 +156,7 @@ func (a *Admitter) enter(pod *corev1.Pod) *place {
 		}
 		a.pods[pod.UID] = p
 	}
+	p.gone = false
 	return p
 }
 
@@ -212,12 +215,16 @@ func (a *Admitter) Release(uid types.UID) {
 	}
 }
 
-// Withdraw takes back what Add has told of a pod that is gone from its source. A place stays until it is released.
+// Withdraw takes back what Add has told of a pod that is gone from its source. A place stays until it is released; who needs it waits for that.
 func (a *Admitter) Withdraw(uid types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if p := a.pods[uid]; p != nil && p.verdict == Waiting {
+	switch p := a.pods[uid]; {
+	case p == nil:
+	case p.verdict == Waiting:
 		delete(a.pods, uid)
+	default:
+		p.gone = true
 	}
 }
 
@@ -288,20 +295,32 @@ func (a *Admitter) decide(p *place) (victims []victim) {
 	return victims
 }
 
-// reject tells why a pod gets no place beside those that have one, nil if it gets it. Who has lost a place has it until the end.
+// reject tells why a pod gets no place beside those that have one and stay, nil if it gets it. Who has lost a place has it until the end. For
+// the end of those that are gone it waits, if it needs their room.
 func (a *Admitter) reject(p *place) *Rejection {
-	others := a.others(p)
-	if lacks := p.claim.lacks(a.cfg.Allocatable(), others); len(lacks) > 0 {
+	stay, allocatable := a.others(p, false), a.cfg.Allocatable()
+	if lacks := p.claim.lacks(allocatable, stay); len(lacks) > 0 {
 		return lacks[0].rejection()
 	}
-	return unfit(p.pod, a.cfg.Node(), p.claim, others)
+	if why := unfit(p.pod, a.cfg.Node(), p.claim, stay); why != nil {
+		return why
+	}
+	if all := a.others(p, true); len(p.claim.lacks(allocatable, all)) > 0 || unfit(p.pod, a.cfg.Node(), p.claim, all) != nil {
+		p.after = map[types.UID]bool{}
+		for uid, o := range a.pods {
+			if o.gone {
+				p.after[uid] = true
+			}
+		}
+	}
+	return nil
 }
 
-// others are the claims of those that have a place, but p's.
-func (a *Admitter) others(p *place) []claim {
+// others are the claims of those that have a place, but p's; with those that are gone or without.
+func (a *Admitter) others(p *place, gone bool) []claim {
 	var out []claim
 	for _, o := range a.pods {
-		if o != p && (o.verdict == Admitted || o.verdict == Preempted) {
+		if o != p && (o.verdict == Admitted || o.verdict == Preempted) && (gone || !o.gone) {
 			out = append(out, o.claim)
 		}
 	}

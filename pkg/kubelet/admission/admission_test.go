@@ -172,7 +172,37 @@ func TestAPlaceIsThePodsNewestClaim(t *testing.T) {
 	a.Open()
 	expect(t, a, pod("a", "900m", 1), Admitted, "")
 	a.Update(pod("a", "400m", 1))
-	a.Withdraw("a") // its containers still run
 	expect(t, a, pod("b", "700m", 2), Rejected, "OutOfcpu")
+	a.Release("b")
 	expect(t, a, pod("c", "600m", 3), Admitted, "")
+}
+
+// A pod that was deleted at once is gone from the API server while its containers still run: who takes its place waits for their end.
+func TestAPlaceIsTheirsUntilTheEnd(t *testing.T) {
+	t.Parallel()
+	var woken []types.UID
+	a := admitter(&woken)
+	a.Open()
+	port := func(p *corev1.Pod) *corev1.Pod {
+		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}}
+		return p
+	}
+	expect(t, a, port(pod("a", "400m", 1)), Admitted, "")
+	expect(t, a, pod("stays", "100m", 2), Admitted, "")
+	a.Withdraw("a")
+	expect(t, a, pod("small", "200m", 3), Admitted, "") // there is room beside
+	needs, listens := pod("needs", "500m", 4), port(pod("listens", "100m", 5))
+	expect(t, a, needs, Waiting, "")
+	expect(t, a, listens, Waiting, "")
+	expect(t, a, pod("too many", "200m", 6), Rejected, "OutOfcpu") // with those that wait
+	if len(woken) != 0 {
+		t.Errorf("woken: %v", woken)
+	}
+	a.Release("a")
+	slices.Sort(woken)
+	if !slices.Equal(woken, []types.UID{"listens", "needs"}) {
+		t.Errorf("woken: %v", woken)
+	}
+	expect(t, a, needs, Admitted, "")
+	expect(t, a, listens, Admitted, "")
 }

@@ -53,8 +53,7 @@ func (a *Admitter) Allocation(pod *corev1.Pod) (*corev1.Pod, runtime.Resizing) {
 	return p.given.Of(pod), r
 }
 
-// Actuated tells that a container was given what its pod's Allocation has for it. a is that which the pod had when it was given: a newer
-// one is still to be done.
+// Actuated tells which effective resources a container was given. If its pod has others by now, these are still to be given.
 func (a *Admitter) Actuated(uid types.UID, container string, given corev1.ResourceRequirements) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -62,7 +61,7 @@ func (a *Admitter) Actuated(uid types.UID, container string, given corev1.Resour
 	if p == nil {
 		return
 	}
-	has, want := p.actuated(container), p.given.Containers[container]
+	has, want := p.actuated(container), p.given.Effective(container)
 	switch {
 	case runtime.SameResources(given, want):
 		if _, behind := p.given.Actuated[container]; !behind {
@@ -90,7 +89,7 @@ func (p *place) actuated(container string) corev1.ResourceRequirements {
 	if r, behind := p.given.Actuated[container]; behind {
 		return r
 	}
-	return p.given.Containers[container]
+	return p.given.Effective(container)
 }
 
 // setActuated notes what a container was last given; p.given's maps are shared with whom it was told to, so they are replaced.
@@ -100,7 +99,7 @@ func (p *place) setActuated(container string, has corev1.ResourceRequirements) {
 		behind[name] = r
 	}
 	behind[container] = has
-	if runtime.SameResources(has, p.given.Containers[container]) {
+	if runtime.SameResources(has, p.given.Effective(container)) {
 		delete(behind, container)
 	}
 	p.given.Actuated = behind
@@ -169,7 +168,7 @@ func (a *Admitter) refuse(p *place) *refusal {
 		return &refusal{reason: corev1.PodReasonInfeasible,
 			message: fmt.Sprintf("Node didn't have enough capacity: %s, requested: %d, capacity: %d", l.name, l.requested, l.capacity)}
 	}
-	lacks := slices.DeleteFunc(claim.lacks(allocatable, a.others(p)), func(l lack) bool {
+	lacks := slices.DeleteFunc(claim.lacks(allocatable, a.others(p, true)), func(l lack) bool {
 		return l.requested <= p.claim.amounts[l.name] // it asks for no more than it has, though others have too much
 	})
 	if len(lacks) == 0 {

@@ -45,8 +45,9 @@ func resources(q runtime.ContainerRequest, v2 bool) *runtimeapi.LinuxContainerRe
 	if _, ok := requests[corev1.ResourceCPU]; !ok {
 		cpu = limits.Cpu().MilliValue()
 	}
-	r := &runtimeapi.LinuxContainerResources{CpuPeriod: cpuPeriod, CpuShares: shares(cpu), CpuQuota: quota(limits.Cpu().MilliValue()),
-		MemoryLimitInBytes: limits.Memory().Value(), OomScoreAdj: oomScore(pod, ct, node.Memory().Value()), HugepageLimits: hugepageLimits(limits, node)}
+	bounds := runtime.Effective(pod, ct).Limits
+	r := &runtimeapi.LinuxContainerResources{CpuPeriod: cpuPeriod, CpuShares: shares(cpu), CpuQuota: quota(bounds.Cpu().MilliValue()),
+		MemoryLimitInBytes: bounds.Memory().Value(), OomScoreAdj: oomScore(pod, ct, node.Memory().Value()), HugepageLimits: hugepageLimits(limits, node)}
 	if v2 {
 		r.Unified = map[string]string{"memory.oom.group": "1"}
 	}

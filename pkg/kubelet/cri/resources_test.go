@@ -41,6 +41,11 @@ func TestResourcesAreReadBack(t *testing.T) {
 	if got := told(updated(resources(runtime.ContainerRequest{Pod: &corev1.Pod{}, Container: &corev1.Container{}}, true))); *got != (runtime.ContainerResources{MilliCPURequest: 2}) {
 		t.Errorf("without requests: %+v", got)
 	}
+	whole := &corev1.Pod{Spec: corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi")}}}}
+	own := corev1.Container{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": resource.MustParse("1Mi")}}}
+	if got := told(resources(runtime.ContainerRequest{Pod: whole, Container: &own}, true)); *got != (runtime.ContainerResources{MilliCPURequest: 2, MilliCPULimit: 2000, MemoryLimit: 1 << 20}) {
+		t.Errorf("under the pod's limits: %+v", got)
+	}
 	if told(nil) != nil {
 		t.Error("a runtime that does not tell")
 	}

@@ -36,8 +36,8 @@ func (e *Executor) grow(ctx context.Context, f lifecycle.Facts, plan lifecycle.P
 
 func (e *Executor) update(ctx context.Context, f lifecycle.Facts, u lifecycle.Update) error {
 	pod, c, id := f.Pod, u.Container, u.Status.ID.ID
-	was := f.Resize.Actuated[c.Name]
-	if limit := c.Resources.Limits.Memory(); was.Limits.Memory().IsZero() || limit.Cmp(*was.Limits.Memory()) < 0 {
+	was, gets := f.Resize.Actuated[c.Name], runtime.Effective(pod, c)
+	if limit := gets.Limits.Memory(); was.Limits.Memory().IsZero() || limit.Cmp(*was.Limits.Memory()) < 0 {
 		if err := e.cfg.Cgroups.MayLimit(pod, c.Name, id, limit.Value()); err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (e *Executor) update(ctx context.Context, f lifecycle.Facts, u lifecycle.Up
 	if err := e.cfg.Runtime.UpdateContainer(ctx, id, q); err != nil {
 		return err
 	}
-	e.cfg.Allocations.Actuated(pod.UID, c.Name, c.Resources)
+	e.cfg.Allocations.Actuated(pod.UID, c.Name, gets)
 	return nil
 }
 

@@ -96,7 +96,7 @@ func (e *Executor) tryStart(ctx context.Context, f lifecycle.Facts, p *Pod, s li
 		e.cfg.Events.Container(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+e.cause(err))
 		return &startError{reason: "RunContainerError", err: errors.New(e.cause(err)), until: now}
 	}
-	e.cfg.Allocations.Actuated(pod.UID, c.Name, c.Resources)
+	e.cfg.Allocations.Actuated(pod.UID, c.Name, runtime.Effective(pod, c))
 	e.cfg.Events.Container(pod, c.Name, corev1.EventTypeNormal, "Started", "Container started")
 	log := logs.Container{Namespace: pod.Namespace, Pod: pod.Name, UID: pod.UID, Name: c.Name, ID: id, Attempt: s.Attempt}
 	if err := e.cfg.Logs.Link(log); err != nil {

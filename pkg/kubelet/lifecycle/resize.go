@@ -20,7 +20,7 @@ type Update struct {
 func behind(f Facts, c *corev1.Container) bool {
 	has, ok := f.Resize.Actuated[c.Name]
 	s := f.Runtime.Container(c.Name)
-	return ok && s != nil && s.State == runtime.StateRunning && !runtime.SameResources(has, c.Resources)
+	return ok && s != nil && s.State == runtime.StateRunning && !runtime.SameResources(has, runtime.Effective(f.Pod, c))
 }
 
 // ResizeInProgress tells whether the pod's containers are still to be given what the pod has.
@@ -44,10 +44,10 @@ func restartsForResize(f Facts, c *corev1.Container) bool {
 	if !behind(f, c) {
 		return false
 	}
-	has := f.Resize.Actuated[c.Name]
+	has, gets := f.Resize.Actuated[c.Name], runtime.Effective(f.Pod, c)
 	return slices.ContainsFunc(c.ResizePolicy, func(p corev1.ContainerResizePolicy) bool {
 		return p.RestartPolicy == corev1.RestartContainer &&
-			(!sameAmount(has.Requests, c.Resources.Requests, p.ResourceName) || !sameAmount(has.Limits, c.Resources.Limits, p.ResourceName))
+			(!sameAmount(has.Requests, gets.Requests, p.ResourceName) || !sameAmount(has.Limits, gets.Limits, p.ResourceName))
 	})
 }
 
@@ -91,36 +91,45 @@ const (
 	leastCPULimit   = 10
 )
 
-// running is what a running container has: what it was last given, or what the runtime tells where that is something else.
+// running is what a running container has of what its spec names: what it was last given, or what the runtime tells where that is something
+// else. The pod's limits, which it has where it names none, are not its own.
 func running(f Facts, c *corev1.Container, s *runtime.Container) corev1.ResourceRequirements {
 	has := *c.Resources.DeepCopy()
 	if given, ok := f.Resize.Actuated[c.Name]; ok {
-		has = *given.DeepCopy()
+		has.Requests, has.Limits = named(given.Requests, c.Resources.Requests), named(given.Limits, c.Resources.Limits)
 	}
 	told := s.Resources
 	if told == nil {
 		return has
 	}
-	if _, asked := has.Requests[corev1.ResourceCPU]; asked { // one that asks for none has the least all the same
-		has.Requests = show(has.Requests, corev1.ResourceCPU, resource.NewMilliQuantity(told.MilliCPURequest, resource.DecimalSI), leastCPURequest)
-	}
-	has.Limits = show(has.Limits, corev1.ResourceCPU, resource.NewMilliQuantity(told.MilliCPULimit, resource.DecimalSI), leastCPULimit)
-	has.Limits = show(has.Limits, corev1.ResourceMemory, resource.NewQuantity(told.MemoryLimit, resource.BinarySI), 0)
+	show(has.Requests, corev1.ResourceCPU, resource.NewMilliQuantity(told.MilliCPURequest, resource.DecimalSI), leastCPURequest)
+	show(has.Limits, corev1.ResourceCPU, resource.NewMilliQuantity(told.MilliCPULimit, resource.DecimalSI), leastCPULimit)
+	show(has.Limits, corev1.ResourceMemory, resource.NewQuantity(told.MemoryLimit, resource.BinarySI), 0)
 	return has
 }
 
-// show puts what the runtime tells of a resource in place of what is in the list, unless that comes to the same. least is the least that
-// the runtime can tell of it, in thousandths.
-func show(list corev1.ResourceList, name corev1.ResourceName, told *resource.Quantity, least int64) corev1.ResourceList {
-	q, asked := list[name]
-	if told.IsZero() || asked && (q.Cmp(*told) == 0 || q.MilliValue() < least && told.MilliValue() == least) {
-		return list
+// named are the amounts of a list that are also in another; nil if there are none.
+func named(list, in corev1.ResourceList) corev1.ResourceList {
+	var out corev1.ResourceList
+	for name, q := range list {
+		if _, ok := in[name]; !ok {
+			continue
+		}
+		if out == nil {
+			out = corev1.ResourceList{}
+		}
+		out[name] = q
 	}
-	if list == nil {
-		list = corev1.ResourceList{}
+	return out
+}
+
+// show puts what the runtime tells of a resource in place of what is in the list, if it is there and that does not come to the same. least is the
+// least that the runtime can tell of it, in thousandths.
+func show(list corev1.ResourceList, name corev1.ResourceName, told *resource.Quantity, least int64) {
+	q, ok := list[name]
+	if ok && !told.IsZero() && q.Cmp(*told) != 0 && (q.MilliValue() >= least || told.MilliValue() != least) {
+		list[name] = *told
 	}
-	list[name] = *told
-	return list
 }
 
 // DescribeResize is how events tell what a resize is about, in upstream's form; problem may be "".

@@ -40,11 +40,20 @@ func TestResizePlans(t *testing.T) {
 	restart := func(name corev1.ResourceName) corev1.ContainerResizePolicy {
 		return corev1.ContainerResizePolicy{ResourceName: name, RestartPolicy: corev1.RestartContainer}
 	}
+	whole := func(f Facts, limits string) Facts {
+		r := requirements(limits)
+		f.Pod.Spec.Resources = &r
+		return f
+	}
 	for name, c := range map[string]struct {
 		facts Facts
 		world string
 		want  string
 	}{
+		"the pod's limit, for one without":     {whole(resized("Always a b", "cpu=1 Memory=1", "cpu=1"), "Memory=2"), "sandbox a=running b=running", "resize-pod update:a"},
+		"the same limit of the pod":            {whole(resized("Always a b", "cpu=1 Memory=1", "cpu=1"), "Memory=1"), "sandbox a=running b=running", "resize-pod"},
+		"the pod's limit, with a restart":      {whole(resized("Always a b", "cpu=1 Memory=1", "cpu=1", restart("memory")), "Memory=2"), "sandbox a=running b=running", "kill:a resize-pod start:a#1"},
+		"the pod's limit beside its own":       {whole(resized("Always a b", "cpu=1 Memory=1", "cpu=1 Memory=1"), "Memory=2"), "sandbox a=running b=running", "resize-pod"},
 		"without a restart":                    {resized("Always a b", "cpu=1", "cpu=2"), "sandbox a=running b=running", "resize-pod update:a"},
 		"with one":                             {resized("Always a b", "cpu=1", "cpu=2", restart("cpu")), "sandbox a=running b=running", "kill:a resize-pod start:a#1"},
 		"policy of a resource that stays":      {resized("Always a b", "cpu=1 memory=1", "cpu=2 memory=1", restart("memory")), "sandbox a=running b=running", "resize-pod update:a"},
@@ -112,13 +121,13 @@ func TestRunningContainersShowWhatTheyHave(t *testing.T) {
 		told     *runtime.ContainerResources
 		want     string
 	}{
-		"before it is given more":       {"cpu=1 Cpu=2", "cpu=3 Cpu=4", nil, "cpu=1 Cpu=2"},
-		"as the runtime tells":          {"cpu=1 Cpu=2 Memory=1Gi", "cpu=3", &runtime.ContainerResources{MilliCPURequest: 1000, MilliCPULimit: 2000, MemoryLimit: 1 << 30}, "cpu=1 Cpu=2 Memory=1Gi"},
-		"otherwise than the runtime":    {"cpu=1 Cpu=2 Memory=1Gi", "cpu=3", &runtime.ContainerResources{MilliCPURequest: 1500, MilliCPULimit: 2500, MemoryLimit: 2 << 30}, "cpu=1500m Cpu=2500m Memory=2Gi"},
-		"less than cgroups know":        {"cpu=1m Cpu=5m", "cpu=3", &runtime.ContainerResources{MilliCPURequest: 2, MilliCPULimit: 10}, "cpu=1m Cpu=5m"},
-		"more than the least":           {"cpu=1m Cpu=5m", "cpu=3", &runtime.ContainerResources{MilliCPURequest: 3, MilliCPULimit: 20}, "cpu=3m Cpu=20m"},
-		"nothing asked for":             {"", "cpu=3", &runtime.ContainerResources{MilliCPURequest: 2}, ""},
-		"a limit that nobody asked for": {"", "cpu=3", &runtime.ContainerResources{MilliCPURequest: 2, MemoryLimit: 1024}, "Memory=1Ki"},
+		"before it is given more":    {"cpu=1 Cpu=2", "cpu=3 Cpu=4", nil, "cpu=1 Cpu=2"},
+		"as the runtime tells":       {"cpu=1 Cpu=2 Memory=1Gi", "cpu=3 Cpu=3 Memory=2Gi", &runtime.ContainerResources{MilliCPURequest: 1000, MilliCPULimit: 2000, MemoryLimit: 1 << 30}, "cpu=1 Cpu=2 Memory=1Gi"},
+		"otherwise than the runtime": {"cpu=1 Cpu=2 Memory=1Gi", "cpu=3 Cpu=3 Memory=2Gi", &runtime.ContainerResources{MilliCPURequest: 1500, MilliCPULimit: 2500, MemoryLimit: 2 << 30}, "cpu=1500m Cpu=2500m Memory=2Gi"},
+		"less than cgroups know":     {"cpu=1m Cpu=5m", "cpu=3 Cpu=3", &runtime.ContainerResources{MilliCPURequest: 2, MilliCPULimit: 10}, "cpu=1m Cpu=5m"},
+		"more than the least":        {"cpu=1m Cpu=5m", "cpu=3 Cpu=3", &runtime.ContainerResources{MilliCPURequest: 3, MilliCPULimit: 20}, "cpu=3m Cpu=20m"},
+		"nothing asked for":          {"", "cpu=3", &runtime.ContainerResources{MilliCPURequest: 2}, ""},
+		"the pod's limit":            {"cpu=3 Memory=1Ki", "cpu=3", &runtime.ContainerResources{MilliCPURequest: 3000, MemoryLimit: 1024}, "cpu=3"},
 	} {
 		f := resized("Always a", c.had, c.has)
 		f.Runtime = world("sandbox a=running")
@@ -136,6 +145,10 @@ func TestRunningContainersShowWhatTheyHave(t *testing.T) {
 	f.Pod.Spec.Resources, f.Runtime = &whole, world("sandbox a=running")
 	if st := Status(f, Report{}); st.Resources == nil || !runtime.SameResources(*st.Resources, whole) || st.AllocatedResources.Cpu().String() != "4" {
 		t.Errorf("as a whole: %v, %v", st.Resources, st.AllocatedResources)
+	}
+	f.Pod.Spec.Resources = nil
+	if st := Status(f, Report{}); st.Resources != nil || st.AllocatedResources.Cpu().String() != "1" {
+		t.Errorf("its containers together: %v, %v", st.Resources, st.AllocatedResources)
 	}
 }
 

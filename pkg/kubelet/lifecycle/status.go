@@ -66,10 +66,13 @@ func Status(f Facts, r Report) corev1.PodStatus {
 	return st
 }
 
-// setPodResources tells what a pod has as a whole, if its spec says anything of that.
+// setPodResources tells what a pod has: what its containers request together, or it for them; and its own requests and limits, if it has any.
 func setPodResources(f Facts, st *corev1.PodStatus) {
-	if has := f.Pod.Spec.Resources; has != nil && resourcehelper.IsPodLevelResourcesSet(f.Pod) {
-		st.Resources, st.AllocatedResources = has.DeepCopy(), has.Requests.DeepCopy()
+	if all := resourcehelper.PodRequests(f.Pod, resourcehelper.PodResourcesOptions{ExcludeOverhead: true}); len(all) > 0 {
+		st.AllocatedResources = all
+	}
+	if resourcehelper.IsPodLevelResourcesSet(f.Pod) {
+		st.Resources = f.Pod.Spec.Resources.DeepCopy()
 	}
 }
 

@@ -56,12 +56,37 @@ func (r Resources) Of(pod *corev1.Pod) *corev1.Pod {
 	return &p
 }
 
+// Effective is what a container's cgroup gets: its own requests and limits, and of CPU and memory the pod's limits where it has none.
+func (r Resources) Effective(container string) corev1.ResourceRequirements {
+	return effective(r.Containers[container], r.Pod)
+}
+
+// Effective is Resources.Effective of a container, whatever its kind, and its pod.
+func Effective(pod *corev1.Pod, c *corev1.Container) corev1.ResourceRequirements {
+	return effective(c.Resources, pod.Spec.Resources)
+}
+
+func effective(r corev1.ResourceRequirements, pod *corev1.ResourceRequirements) corev1.ResourceRequirements {
+	if pod == nil {
+		return r
+	}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		limit, limited := pod.Limits[name]
+		if _, own := r.Limits[name]; limited && !own {
+			all := corev1.ResourceList{name: limit}
+			maps.Copy(all, r.Limits)
+			r.Limits = all
+		}
+	}
+	return r
+}
+
 // Allocation is what the node gives a pod, and how much of that the pod's cgroups have by now.
 type Allocation struct {
 	// Generation is that of the pod whose spec asked for the resources.
 	Generation int64 `json:"generation"`
 	Resources
-	// Actuated are, by container, the resources that a container was last given, where these are others: its resize is not done.
+	// Actuated are, by container, the effective resources that a container was last given, where these are others: its resize is not done.
 	Actuated map[string]corev1.ResourceRequirements `json:"actuated,omitempty"`
 	// PodActuates: the pod's own cgroup is to get its values after those of the containers.
 	PodActuates bool `json:"podActuates,omitempty"`

@@ -83,14 +83,14 @@ func (r *Resource) Equal(o *Resource) bool {
 
 // requests returns what the pod asks for, and the same with defaults for containers that ask for no CPU or memory.
 func requests(pod *corev1.Pod) (exact, nonZero Resource) {
-	exact = NewResource(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true}))
-	withDefaults := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
-		UseStatusResources: true,
-		NonMissingContainerRequests: corev1.ResourceList{
-			corev1.ResourceCPU:    *resource.NewMilliQuantity(DefaultMilliCPU, resource.DecimalSI),
-			corev1.ResourceMemory: *resource.NewQuantity(DefaultMemory, resource.DecimalSI),
-		},
-	})
+	// A resize takes the largest of what the pod asks for, was allocated and has.
+	opts := resourcehelper.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}
+	exact = NewResource(resourcehelper.PodRequests(pod, opts))
+	opts.NonMissingContainerRequests = corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(DefaultMilliCPU, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(DefaultMemory, resource.DecimalSI),
+	}
+	withDefaults := resourcehelper.PodRequests(pod, opts)
 	nonZero = Resource{MilliCPU: withDefaults.Cpu().MilliValue(), Memory: withDefaults.Memory().Value()}
 	return exact, nonZero
 }

@@ -4,12 +4,14 @@ package podresize
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"bonsai/pkg/apiserver/admission"
@@ -39,9 +41,21 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		return fmt.Errorf("reading node %s: %w", pod.Spec.NodeName, err)
 	}
 	if lacks := missing(pod, node); len(lacks) > 0 {
-		return admission.Forbid(a, "node didn't have enough allocatable resources: %s", strings.Join(lacks, "; "))
+		return forbid(a, lacks)
 	}
 	return nil
+}
+
+// causeNodeCapacity tells clients apart what no waiting helps.
+const causeNodeCapacity metav1.CauseType = "NodeCapacity"
+
+func forbid(a *admission.Attributes, lacks []string) error {
+	err := admission.Forbid(a, "node didn't have enough allocatable resources: %s", strings.Join(lacks, "; "))
+	var status *apierrors.StatusError
+	if errors.As(err, &status) {
+		status.ErrStatus.Details.Causes = append(status.ErrStatus.Details.Causes, metav1.StatusCause{Type: causeNodeCapacity})
+	}
+	return err
 }
 
 // missing tells of which resources the pod alone wants more than the node has for all pods.

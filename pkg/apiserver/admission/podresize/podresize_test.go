@@ -1,9 +1,11 @@
 package podresize
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -40,11 +42,15 @@ func TestValidate(t *testing.T) {
 	} {
 		a := &admission.Attributes{Operation: admission.Update, Resource: corev1.SchemeGroupVersion.WithResource("pods"), Subresource: c.sub, Name: "p", Object: c.new, OldObject: c.old}
 		got := ""
-		if err := New(nodes).Validator.Validate(t.Context(), a); err != nil {
+		err := New(nodes).Validator.Validate(t.Context(), a)
+		if err != nil {
 			got = err.Error()
 		}
 		if got != c.want {
 			t.Errorf("%s: %s", name, got)
+		}
+		if capacity := strings.Contains(got, "enough"); capacity != apierrors.HasStatusCause(err, "NodeCapacity") {
+			t.Errorf("%s: %#v", name, err)
 		}
 	}
 }
