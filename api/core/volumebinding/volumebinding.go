@@ -29,6 +29,13 @@ const (
 	ProvisionedBy = "pv.kubernetes.io/provisioned-by"
 )
 
+// Finalizers of objects that must not go while they are used.
+const (
+	ClaimProtection      = "kubernetes.io/pvc-protection"
+	VolumeProtection     = "kubernetes.io/pv-protection"
+	AttributesProtection = "kubernetes.io/vac-protection"
+)
+
 // NoProvisioner is the provisioner of classes whose volumes somebody makes by hand.
 const NoProvisioner = "kubernetes.io/no-provisioner"
 

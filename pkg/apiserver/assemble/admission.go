@@ -34,6 +34,7 @@ import (
 	"bonsai/pkg/apiserver/admission/resourcequota"
 	"bonsai/pkg/apiserver/admission/runtimeclass"
 	"bonsai/pkg/apiserver/admission/serviceaccount"
+	"bonsai/pkg/apiserver/admission/storageobjectinuseprotection"
 	"bonsai/pkg/apiserver/admission/taintnodesbycondition"
 	"bonsai/pkg/apiserver/admission/webhooks"
 	"bonsai/pkg/apiserver/authz"
@@ -66,6 +67,7 @@ func plugins(store func(group, resource string) registry.Store, hooks *webhooks.
 		priority.New(store(schedulingv1.GroupName, "priorityclasses")),
 		defaulttolerationseconds.New(defaulttolerationseconds.Default, defaulttolerationseconds.Default),
 		defaultstorageclass.New(store(storagev1.GroupName, "storageclasses")),
+		storageobjectinuseprotection.New(),
 		claimresize.New(store(storagev1.GroupName, "storageclasses")),
 		defaultingressclass.New(store(networkingv1.GroupName, "ingressclasses")),
 		denyserviceexternalips.New(),
