@@ -24,6 +24,7 @@ import (
 	"bonsai/pkg/controller/endpointslicemirroring"
 	"bonsai/pkg/controller/garbagecollector"
 	"bonsai/pkg/controller/job"
+	"bonsai/pkg/controller/localpath"
 	"bonsai/pkg/controller/namespace"
 	"bonsai/pkg/controller/nodeipam"
 	"bonsai/pkg/controller/nodelifecycle"
@@ -35,6 +36,7 @@ import (
 	"bonsai/pkg/controller/serviceaccount"
 	"bonsai/pkg/controller/servicecidr"
 	"bonsai/pkg/controller/statefulset"
+	"bonsai/pkg/controller/storageprotection"
 	"bonsai/pkg/controller/tainteviction"
 	"bonsai/pkg/controller/tokencleaner"
 	"bonsai/pkg/controller/tokens"
@@ -103,6 +105,15 @@ func entries() []entry {
 		{name: "persistentvolume-binder-controller", alias: "persistentvolume-binder", source: "persistentvolume-controller", account: "persistent-volume-binder", workers: 5, build: func(o *options, d controller.Deps) (runner, error) {
 			return persistentvolume.New(d, o.binding)
 		}},
+		{name: "local-path-provisioner-controller", source: localpath.Provisioner, account: "local-path-provisioner", workers: 5, build: func(o *options, d controller.Deps) (runner, error) {
+			if o.localPath.Image == "" {
+				return nil, nil
+			}
+			return localpath.New(d, o.localPath)
+		}},
+		{name: "persistentvolumeclaim-protection-controller", alias: "pvc-protection", account: "pvc-protection-controller", build: plain(storageprotection.NewClaims)},
+		{name: "persistentvolume-protection-controller", alias: "pv-protection", account: "pv-protection-controller", build: plain(storageprotection.NewVolumes)},
+		{name: "volumeattributesclass-protection-controller", account: "volumeattributesclass-protection-controller", build: plain(storageprotection.NewAttributesClasses)},
 		{name: "service-cidr-controller", alias: "service-cidr", account: "service-cidrs-controller", workers: 5, build: plain(servicecidr.New)},
 		{name: "clusterrole-aggregation-controller", alias: "clusterrole-aggregation", account: "clusterrole-aggregation-controller", workers: 5, build: plain(clusterrole.New)},
 		{name: "resourcequota-controller", alias: "resourcequota", account: "resourcequota-controller", build: func(o *options, d controller.Deps) (runner, error) {
@@ -119,7 +130,7 @@ func elsewhere() []string {
 		"horizontal-pod-autoscaler-controller",
 		"ttl-controller", "ephemeral-volume-controller",
 		"persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
-		"persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller", "legacy-serviceaccount-token-cleaner-controller",
+		"legacy-serviceaccount-token-cleaner-controller",
 		"storage-version-migrator-controller", "resourceclaim-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"service-lb-controller", "node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",
 		"horizontalpodautoscaling", "ttl",

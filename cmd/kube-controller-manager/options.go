@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -13,6 +14,7 @@ import (
 	"bonsai/cmd/internal/guard"
 	"bonsai/cmd/internal/profiling"
 	"bonsai/pkg/controller/endpointslicemirroring"
+	"bonsai/pkg/controller/localpath"
 	"bonsai/pkg/controller/nodelifecycle"
 	"bonsai/pkg/controller/persistentvolume"
 )
@@ -45,6 +47,7 @@ type options struct {
 	mirroring                      endpointslicemirroring.Config
 	signing                        signing
 	binding                        persistentvolume.Config
+	localPath                      localpath.Config
 	workers                        map[string]*int
 }
 
@@ -78,6 +81,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.collectGarbage, "enable-garbage-collector", true, "Delete objects whose owners are gone.")
 	fs.DurationVar(&o.binding.Period, "pvclaimbinder-sync-period", 15*time.Second, "How often persistent volume claims that wait are looked at although nothing seems to have changed.")
 	fs.BoolVar(&o.binding.Provisions, "enable-dynamic-provisioning", true, "Call for a volume where a claim finds none and its class has a provisioner.")
+	fs.StringVar(&o.localPath.Root, "local-path-root", "/var/lib/bonsai/local-path", "Directory on every node below which the volumes of "+localpath.Provisioner+" are.")
+	fs.StringVar(&o.localPath.Image, "local-path-image", "", "Image with sh, mkdir and rm, which makes and removes these volumes on their nodes. Without it there is no such provisioner.")
 	o.signing.addFlags(fs)
 	o.addNodeFlags(fs)
 	o.addWorkerFlags(fs)
@@ -167,6 +172,9 @@ func (o *options) validate() error {
 	}
 	if o.binding.Period <= 0 {
 		bad("--pvclaimbinder-sync-period must be greater than 0, not %s", o.binding.Period)
+	}
+	if r := o.localPath.Root; !filepath.IsAbs(r) || filepath.Clean(r) != r || r == "/" {
+		bad("--local-path-root must be an absolute path, clean and not /, not %q", r)
 	}
 	if o.quotaPeriod <= 0 {
 		bad("--resource-quota-sync-period must be greater than 0, not %s", o.quotaPeriod)

@@ -26,6 +26,9 @@ var addonResources = map[schema.GroupKind]schema.GroupVersionResource{
 	{Kind: "ConfigMap"}:                                              {Version: "v1", Resource: "configmaps"},
 	{Kind: "Service"}:                                                {Version: "v1", Resource: "services"},
 	{Group: "apps", Kind: "Deployment"}:                              {Group: "apps", Version: "v1", Resource: "deployments"},
+	{Group: "storage.k8s.io", Kind: "StorageClass"}:                  {Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"},
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:               {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
 }
