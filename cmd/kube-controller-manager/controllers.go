@@ -22,6 +22,7 @@ import (
 	"bonsai/pkg/controller/endpoints"
 	"bonsai/pkg/controller/endpointslice"
 	"bonsai/pkg/controller/endpointslicemirroring"
+	"bonsai/pkg/controller/ephemeralvolume"
 	"bonsai/pkg/controller/garbagecollector"
 	"bonsai/pkg/controller/job"
 	"bonsai/pkg/controller/localpath"
@@ -105,6 +106,7 @@ func entries() []entry {
 		{name: "persistentvolume-binder-controller", alias: "persistentvolume-binder", source: "persistentvolume-controller", account: "persistent-volume-binder", workers: 5, build: func(o *options, d controller.Deps) (runner, error) {
 			return persistentvolume.New(d, o.binding)
 		}},
+		{name: "ephemeral-volume-controller", alias: "ephemeral-volume", source: "ephemeral_volume", account: "ephemeral-volume-controller", build: plain(ephemeralvolume.New)},
 		{name: "local-path-provisioner-controller", source: localpath.Provisioner, account: "local-path-provisioner", workers: 5, build: func(o *options, d controller.Deps) (runner, error) {
 			if o.localPath.Image == "" {
 				return nil, nil
@@ -128,7 +130,7 @@ func entries() []entry {
 func elsewhere() []string {
 	return []string{
 		"horizontal-pod-autoscaler-controller",
-		"ttl-controller", "ephemeral-volume-controller",
+		"ttl-controller",
 		"persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
 		"legacy-serviceaccount-token-cleaner-controller",
 		"storage-version-migrator-controller", "resourceclaim-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
