@@ -22,6 +22,8 @@ type scenario struct {
 	milliCPU int
 	// before makes what is there before the pods.
 	before func(ctx context.Context, l *load) error
+	// beside works while the pods are scheduled, until its context ends; nil: nobody.
+	beside func(ctx context.Context, l *load) error
 }
 
 const (
@@ -46,6 +48,8 @@ func scenarios() []scenario {
 		{name: "anti-affinity, 5,000 / 2,000", nodes: 5000, pods: 2000, spec: apart},
 		{name: "affinity, 5,000 / 2,000", nodes: 5000, pods: 2000, spec: near},
 		{name: "topology spread, 5,000 / 2,000", nodes: 5000, pods: 2000, spec: spread},
+		{name: "claims that are bound, 1,000 / 3,000", nodes: 1000, pods: 3000, spec: claimed, before: waitForFirst(3000, true)},
+		{name: "claims that wait for their pod, 1,000 / 3,000", nodes: 1000, pods: 3000, spec: claimed, before: waitForFirst(3000, false), beside: provisioner},
 	}
 	for _, nodes := range []int{1000, 5000} {
 		size := fmt.Sprintf(", %d,000 / 1,000", nodes/1000)

@@ -59,12 +59,20 @@ func schedule(ctx context.Context, s side, sc *scenario) (rate, cpu float64, err
 			return 0, 0, err
 		}
 	}
+	began, g, helpers := 0.0, errgroup.Group{}, errgroup.Group{}
+	if sc.beside != nil {
+		beside, end := context.WithCancel(ctx)
+		defer func() {
+			end()
+			err = errors.Join(err, helpers.Wait())
+		}()
+		helpers.Go(func() error { return sc.beside(beside, srv.load) })
+	}
 	p, err := startScheduler(ctx, s, srv)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer p.stop()
-	began, g := 0.0, errgroup.Group{}
 	if sc.atRest {
 		if err := p.rest(ctx); err != nil {
 			return 0, 0, fmt.Errorf("%w: %s", err, p.tail())

@@ -177,8 +177,31 @@ func (h *history) take(p *framework.Profile, pod *framework.PodInfo, node string
 	}
 	if h.chance(20) {
 		p.RunUnreserve(context.Background(), state, pod, node)
+		return nil
+	}
+	for _, pc := range pod.Claims {
+		c := h.storage.claims[pod.Pod.Namespace+"/"+pc.Name]
+		if _, done := c.Annotations[volumebinding.BindCompleted]; !done && h.chance(50) {
+			h.provision(c, node)
+		}
 	}
 	return nil
+}
+
+// provision gives a claim a volume that only a node can use: the claim's volume is there first, and bound sooner or later.
+func (h *history) provision(c *corev1.PersistentVolumeClaim, node string) {
+	v := h.volume(*c.Spec.StorageClassName)
+	v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "kubernetes.io/hostname", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}}}}
+	v, _ = volumebinding.Bind(v, c)
+	h.storage.known.VolumeChanged(nil, v)
+	if h.chance(50) {
+		return
+	}
+	done, _ := volumebinding.Complete(c, v)
+	done.ResourceVersion = h.storage.next()
+	h.storage.claims[c.Namespace+"/"+c.Name] = done
+	h.storage.known.ClaimChanged(c, done)
 }
 
 // plainly tells whether only the plain way has the answer for a pod: it is refused as a whole, or a slow plug-in concerns it.

@@ -42,6 +42,8 @@ type Needs struct {
 type want struct {
 	claim *corev1.PersistentVolumeClaim
 	class *storagev1.StorageClass
+	// named is the volume that names the claim, nil if none does. Later the claim, whose pod stands for all of its class, may have one.
+	named *corev1.PersistentVolume
 }
 
 // Choice is what the claims of a pod get on a node.
@@ -95,7 +97,11 @@ func (v *Volumes) needsLocked(pod *framework.PodInfo) (*Needs, *framework.Status
 			immediate = true
 			continue
 		}
-		n.unbound = append(n.unbound, want{c, class})
+		w := want{claim: c, class: class}
+		if pv := v.volumes[v.meant[claimKey(c.Namespace, c.Name)]].now(); pv != nil && volumebinding.Meant(pv, c) {
+			w.named = pv
+		}
+		n.unbound = append(n.unbound, w)
 	}
 	if immediate {
 		return nil, refuse(ReasonUnboundImmediate)
@@ -187,14 +193,12 @@ func (v *Volumes) chooseLocked(w want, node *corev1.Node, choice *Choice, taken 
 		choice.Provision = append(choice.Provision, c)
 		return ""
 	}
-	if name, named := v.meant[claimKey(c.Namespace, c.Name)]; named {
-		if pv := v.volumes[name].now(); pv != nil && volumebinding.Meant(pv, c) {
-			if volumebinding.ModesDiffer(pv, c) || !usableOn(pv, node) {
-				return ReasonBindConflict
-			}
-			choice.Static = append(choice.Static, Binding{c, pv})
-			return ""
+	if w.named != nil {
+		if volumebinding.ModesDiffer(w.named, c) || !usableOn(w.named, node) {
+			return ReasonBindConflict
 		}
+		choice.Static = append(choice.Static, Binding{c, w.named})
+		return ""
 	}
 	if pv := v.bestLocked(c, node, taken); pv != nil {
 		taken[pv.Name] = true
@@ -291,11 +295,10 @@ func (v *Volumes) Key(pod *framework.PodInfo, k *framework.Key) {
 		k.Num(v.epochs[class])
 		k.Num(v.epoch)
 		k.Num(size(w.claim))
-		pv := v.volumes[v.meant[claimKey(w.claim.Namespace, w.claim.Name)]].now()
-		if k.Bool(pv != nil); pv != nil {
-			k.Str(pv.Name, pv.ResourceVersion)
+		if k.Bool(w.named != nil); w.named != nil {
+			k.Str(w.named.Name, w.named.ResourceVersion)
 		}
-		if pv != nil || v.free[class] != nil { // the claim itself says which volume it gets
+		if w.named != nil || v.free[class] != nil { // the claim itself says which volume it gets
 			k.Str(claimKey(w.claim.Namespace, w.claim.Name), string(w.claim.UID), w.claim.ResourceVersion)
 		}
 	}

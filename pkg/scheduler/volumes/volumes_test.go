@@ -257,6 +257,29 @@ func TestBindFails(t *testing.T) {
 	}
 }
 
+// TestNeedsStayAsTheyWere: verdicts are kept for all pods of a class, also when the one that they were made with has got a volume meanwhile.
+func TestNeedsStayAsTheyWere(t *testing.T) {
+	t.Parallel()
+	v := known(nil)
+	c := claimOf("c", "made", "1Gi")
+	v.ClaimChanged(nil, c)
+	needs, st := v.Needs(podWith("c"))
+	if !st.IsSuccess() {
+		t.Fatal(st)
+	}
+	pv, _ := volumebinding.Bind(volumeOf("v", "made", "1Gi", "n1"), c)
+	v.VolumeChanged(nil, pv)
+	if _, reasons := needs.On(nodeOf("n2")); len(reasons) > 0 {
+		t.Errorf("refused for the volume of one pod: %v", reasons)
+	}
+	done, _ := volumebinding.Complete(c, pv)
+	done.ResourceVersion = "6"
+	v.ClaimChanged(c, done)
+	if _, reasons := needs.On(nodeOf("n2")); len(reasons) > 0 {
+		t.Errorf("refused for the claim of one pod: %v", reasons)
+	}
+}
+
 // TestKey: pods whose volumes are provisioned alike are of one class, also while other pods' volumes come; one that can get a free volume is not.
 func TestKey(t *testing.T) {
 	t.Parallel()
