@@ -59,10 +59,10 @@ func (s *State) memberLocked(g *group, p *pod, member bool) {
 	s.touchLocked(p)
 }
 
-// refillLocked tries again to take in whom there was no room for.
+// refillLocked tries again, if there is room now, to take in whom there was no room for.
 func (s *State) refillLocked() {
 	for _, g := range s.groups {
-		if g.left > 0 {
+		if g.left > 0 && s.members < s.room {
 			g.left = 0
 			s.fillLocked(g)
 		}
