@@ -1,8 +1,6 @@
 package networking
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -58,17 +56,9 @@ func validateNetworkPolicySpec(s *networkingv1.NetworkPolicySpec, had []string, 
 		return append(errs, field.Invalid(at.Child("policyTypes"), s.PolicyTypes, "may not specify more than two policyTypes"))
 	}
 	for i, t := range s.PolicyTypes {
-		errs = append(errs, supported(at.Child("policyTypes").Index(i), t, types...)...)
+		errs = append(errs, validate.Among(at.Child("policyTypes").Index(i), t, types...)...)
 	}
 	return errs
-}
-
-// supported checks a word of which an empty one, too, is none of the known.
-func supported[T ~string](at *field.Path, word T, known ...T) field.ErrorList {
-	if slices.Contains(known, word) {
-		return nil
-	}
-	return field.ErrorList{field.NotSupported(at, word, known)}
 }
 
 func validatePolicyPorts(ports []networkingv1.NetworkPolicyPort, at *field.Path) field.ErrorList {
@@ -76,7 +66,7 @@ func validatePolicyPorts(ports []networkingv1.NetworkPolicyPort, at *field.Path)
 	for i, p := range ports {
 		port := at.Index(i)
 		if p.Protocol != nil {
-			errs = append(errs, supported(port.Child("protocol"), *p.Protocol, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)...)
+			errs = append(errs, validate.Among(port.Child("protocol"), *p.Protocol, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)...)
 		}
 		errs = append(errs, validatePolicyPort(&p, port)...)
 	}

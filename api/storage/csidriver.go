@@ -15,6 +15,7 @@ import (
 
 	"bonsai/api/defaults"
 	"bonsai/api/resources"
+	"bonsai/api/validate"
 )
 
 func csiDriverRow() resources.Row {
@@ -109,10 +110,10 @@ func validateCSIDriver(d *storagev1.CSIDriver) field.ErrorList {
 func validateCSIDriverSpec(s *storagev1.CSIDriverSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, m := range s.VolumeLifecycleModes {
-		errs = append(errs, oneOf(path.Child("volumeLifecycleModes"), m, storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral)...)
+		errs = append(errs, validate.Among(path.Child("volumeLifecycleModes"), m, storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral)...)
 	}
 	if p := s.FSGroupPolicy; p != nil {
-		errs = append(errs, oneOf(path.Child("fsGroupPolicy"), *p, storagev1.FileFSGroupPolicy, storagev1.NoneFSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)...)
+		errs = append(errs, validate.Among(path.Child("fsGroupPolicy"), *p, storagev1.FileFSGroupPolicy, storagev1.NoneFSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)...)
 	}
 	errs = append(errs, validateTokenRequests(s.TokenRequests, path.Child("tokenRequests"))...)
 	if n := s.NodeAllocatableUpdatePeriodSeconds; n != nil && *n < minUpdatePeriodSeconds {

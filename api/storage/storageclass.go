@@ -18,6 +18,7 @@ import (
 
 	"bonsai/api/defaults"
 	"bonsai/api/resources"
+	"bonsai/api/validate"
 )
 
 // The annotations that mark a class as the default with "true".
@@ -76,22 +77,15 @@ func validateStorageClass(c *storagev1.StorageClass) field.ErrorList {
 	errs := validateProvisioner(c.Provisioner, field.NewPath("provisioner"))
 	errs = append(errs, validateParameters(c.Parameters, false, field.NewPath("parameters"))...)
 	if p := c.ReclaimPolicy; p != nil {
-		errs = append(errs, oneOf(field.NewPath("reclaimPolicy"), *p, corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain)...)
+		errs = append(errs, validate.Among(field.NewPath("reclaimPolicy"), *p, corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain)...)
 	}
 	mode := field.NewPath("volumeBindingMode")
 	if c.VolumeBindingMode == nil {
 		errs = append(errs, field.Required(mode, ""))
 	} else {
-		errs = append(errs, oneOf(mode, *c.VolumeBindingMode, storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer)...)
+		errs = append(errs, validate.Among(mode, *c.VolumeBindingMode, storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer)...)
 	}
 	return append(errs, validateTopologies(c.AllowedTopologies, field.NewPath("allowedTopologies"))...)
-}
-
-func oneOf[T ~string](path *field.Path, value T, valid ...T) field.ErrorList {
-	if slices.Contains(valid, value) {
-		return nil
-	}
-	return field.ErrorList{field.NotSupported(path, value, valid)}
 }
 
 // validateTopologies: no term is there twice, and none is empty, which upstream tells as a duplicate, too.

@@ -3,6 +3,8 @@
 package validate
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -23,10 +25,13 @@ func OneOfOrEmpty[T ~string](path *field.Path, value T, valid ...T) field.ErrorL
 	if value == "" {
 		return nil
 	}
-	for _, v := range valid {
-		if v == value {
-			return nil
-		}
+	return Among(path, value, valid...)
+}
+
+// Among checks a word of which an empty one, too, is none of the valid.
+func Among[T ~string](path *field.Path, value T, valid ...T) field.ErrorList {
+	if slices.Contains(valid, value) {
+		return nil
 	}
 	return field.ErrorList{field.NotSupported(path, value, valid)}
 }

@@ -98,6 +98,11 @@ func (w *world) service(name, ip string, change func(*corev1.ServiceSpec), endpo
 }
 
 func (w *world) endpoints(name string, addresses ...string) {
+	w.endpointsOn("here", name, addresses...)
+}
+
+// endpointsOn says which node the endpoints are on.
+func (w *world) endpointsOn(node, name string, addresses ...string) {
 	sl := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: name + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: name}},
 		AddressType: discoveryv1.AddressTypeIPv4,
@@ -106,7 +111,7 @@ func (w *world) endpoints(name string, addresses ...string) {
 		},
 	}
 	for _, a := range addresses {
-		sl.Endpoints = append(sl.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}, NodeName: new("here")})
+		sl.Endpoints = append(sl.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}, NodeName: new(node)})
 	}
 	w.state.Slices().Set(sl)
 	w.sync()
@@ -158,6 +163,37 @@ func TestClusterIPInKernel(t *testing.T) {
 	// Somebody outside who routes to the service range by this node is masqueraded, to get the answer back.
 	if servers, clients := w.answers(w.outside, "tcp", "10.96.0.10:80", 3); servers["two"] != 3 || clients["10.244.1.5"] != 3 {
 		t.Errorf("from outside: servers %v clients %v", servers, clients)
+	}
+	w.noLeak()
+}
+
+// TestElsewhereInKernel: endpoints of other nodes are balanced in one rule, one alone as well, and make room for endpoints here.
+func TestElsewhereInKernel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.service("web", "10.96.0.10", func(s *corev1.ServiceSpec) {
+		s.Type, s.Ports[0].NodePort, s.Ports[1].NodePort = corev1.ServiceTypeNodePort, 30080, 30080
+	})
+	w.endpointsOn("there", "web", "10.244.1.2", "10.244.1.6")
+	for from, ns := range map[string]*namespace{"node": w.node, "outside": w.outside} {
+		address := "10.96.0.10:80"
+		if from == "outside" {
+			address = "172.20.0.1:30080"
+		}
+		for _, network := range []string{"tcp", "udp"} {
+			servers, _ := w.answers(ns, network, address, 40)
+			if servers["one"] < 5 || servers["two"] < 5 || servers["error"] > 0 {
+				t.Errorf("from %s over %s: not balanced: %v", from, network, servers)
+			}
+		}
+	}
+	w.endpointsOn("there", "web", "10.244.1.6")
+	if servers, clients := w.answers(w.one, "tcp", "10.96.0.10:80", 3); servers["two"] != 3 || clients["10.244.1.2"] != 3 {
+		t.Errorf("one endpoint: servers %v clients %v", servers, clients)
+	}
+	w.endpoints("web", "10.244.1.6")
+	if servers, clients := w.answers(w.two, "tcp", "10.96.0.10:80", 3); servers["two"] != 3 || clients["10.244.1.5"] != 3 {
+		t.Errorf("here after all: servers %v clients %v", servers, clients)
 	}
 	w.noLeak()
 }

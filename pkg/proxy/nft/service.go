@@ -123,6 +123,10 @@ func (w *writer) balancer(local bool) string {
 		return name
 	}
 	rules := w.masquerade()
+	if !local && !w.p.Here && w.p.AffinitySeconds == 0 {
+		w.f.chains[name] = chain{rules: append(rules, w.elsewhere())}
+		return name
+	}
 	var choices []string
 	for i, e := range endpoints {
 		to := w.endpoint(e)
@@ -134,6 +138,19 @@ func (w *writer) balancer(local bool) string {
 	rules = append(rules, fmt.Sprintf("numgen random mod %d vmap { %s }", len(endpoints), strings.Join(choices, " , ")))
 	w.f.chains[name] = chain{rules: rules}
 	return name
+}
+
+// elsewhere chooses one endpoint and translates to it in one rule, where nothing else is to be done: nobody is balanced to himself, and
+// no client stays. A chain for each endpoint costs the kernel at every change, whichever, and most endpoints are on other nodes.
+func (w *writer) elsewhere() string {
+	if len(w.p.Cluster) == 1 {
+		return "meta l4proto " + w.proto + " dnat to " + w.p.Cluster[0].String()
+	}
+	var choices []string
+	for i, e := range w.p.Cluster {
+		choices = append(choices, fmt.Sprintf("%d : %s . %d", i, e.Addr(), e.Port()))
+	}
+	return fmt.Sprintf("meta l4proto %s dnat %s to numgen random mod %d map { %s }", w.proto, w.ip, len(choices), strings.Join(choices, ", "))
 }
 
 // masquerade marks traffic to the cluster IP that must come back through this node: all of it, or what comes from no pod.
