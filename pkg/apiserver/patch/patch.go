@@ -58,6 +58,16 @@ type Applier struct {
 	Empty bool
 
 	apply func(ctx context.Context, current []byte) ([]byte, error)
+	merge changes // of a merge patch
+}
+
+// Spliced is To of a merge patch on compact JSON, at once: the library takes the whole document apart and puts it together again.
+// The fields come in another order, which errors would show. ok is false for other patches, and what takes the library to do.
+func (a *Applier) Spliced(current []byte) (patched []byte, ok bool) {
+	if a.merge == nil {
+		return nil, false
+	}
+	return a.merge.splice(make([]byte, 0, len(current)+512), current)
 }
 
 // Cause is what an error that is an ErrNotApplicable says without that.
@@ -145,7 +155,11 @@ func readMerge(patch []byte) (*Applier, error) {
 	if doc == nil {
 		return nil, errors.New("Invalid JSON Patch")
 	}
-	return &Applier{Duplicates: duplicates(patch, &map[string]any{}), Shown: patchedDocument, apply: func(_ context.Context, current []byte) ([]byte, error) {
+	merge, err := readChanges(patch)
+	if err != nil {
+		return nil, err
+	}
+	return &Applier{merge: merge, Duplicates: duplicates(patch, &map[string]any{}), Shown: patchedDocument, apply: func(_ context.Context, current []byte) ([]byte, error) {
 		return guarded(func() ([]byte, error) { return jsonpatch.MergePatch(current, patch) })
 	}}, nil
 }

@@ -84,10 +84,18 @@ func errPatchType() error {
 func (p *patchRequest) to(current []byte) (runtime.Object, error) {
 	doc := current
 	if p.bare {
-		doc = bare(current)
+		doc = patch.Bare(current)
 	}
-	obj, warnings, err := p.on(doc)
-	if err != nil && len(doc) < len(current) { // errors show the whole object
+	patched, spliced := p.apply.Spliced(doc)
+	var obj runtime.Object
+	var warnings []error
+	var err error
+	if spliced {
+		obj, warnings, err = p.read(patched)
+	} else {
+		obj, warnings, err = p.on(doc)
+	}
+	if err != nil && (spliced || len(doc) < len(current)) || spliced && len(warnings) > 0 { // they show the whole object, and its fields in their order
 		obj, warnings, err = p.on(current)
 	}
 	for _, w := range warnings {
@@ -102,6 +110,11 @@ func (p *patchRequest) on(current []byte) (runtime.Object, []error, error) {
 	if err != nil {
 		return nil, nil, patchError(err)
 	}
+	return p.read(patched)
+}
+
+// read makes an object of the patched document, and returns the warnings.
+func (p *patchRequest) read(patched []byte) (_ runtime.Object, _ []error, err error) {
 	obj := p.empty()
 	var strict []error
 	strict, err = readJSON(patched, obj, p.pruner(p.gvk), p.opts.FieldValidation)

@@ -1,10 +1,10 @@
-package rest
+package patch
 
 import "bytes"
 
-// bare returns doc, the JSON of an object as a codec makes it, without metadata.managedFields: doc itself if there is none. They are
+// Bare returns doc, the JSON of an object as a codec makes it, without metadata.managedFields: doc itself if there is none. They are
 // nearly half of a small object, and who merges, reads and checks the rest need not do it with them.
-func bare(doc []byte) []byte {
+func Bare(doc []byte) []byte {
 	_, metadata, _ := member(doc, 0, "metadata")
 	if metadata < 0 {
 		return doc

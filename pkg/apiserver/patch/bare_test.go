@@ -1,4 +1,4 @@
-package rest
+package patch
 
 import (
 	"encoding/json"
@@ -18,7 +18,7 @@ func bareDocs() []string {
 
 func checkBare(t *testing.T, doc string) {
 	t.Helper()
-	got := bare([]byte(doc))
+	got := Bare([]byte(doc))
 	var want map[string]any
 	if json.Unmarshal([]byte(doc), &want) != nil {
 		return // no object: it is enough that nothing breaks
@@ -44,7 +44,7 @@ func TestBare(t *testing.T) {
 		checkBare(t, doc)
 	}
 	for _, doc := range bareDocs()[:5] {
-		if got := string(bare([]byte(doc))); len(got) == len(doc) {
+		if got := string(Bare([]byte(doc))); len(got) == len(doc) {
 			t.Errorf("%s is left as it is", doc)
 		}
 	}
