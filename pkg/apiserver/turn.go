@@ -59,7 +59,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) (*turn, bool) {
 			return nil, false
 		}
 		t.streams = s.streams
-		if s.Fairness == nil || info.Verb != "watch" {
+		if s.Fairness == nil || info.Verb != "watch" || info.Stream {
 			t.none = true
 			return t, true
 		}

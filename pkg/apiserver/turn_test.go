@@ -44,3 +44,32 @@ type silent struct{ header http.Header }
 func (s silent) Header() http.Header         { return s.header }
 func (s silent) Write(b []byte) (int, error) { return len(b), nil }
 func (s silent) WriteHeader(int)             {}
+
+// A stream that takes its connection over holds a place among the streams and no turn, also if its verb is watch: it does not write an
+// answer that would end one.
+func TestUpgradedStreamsHoldNoTurn(t *testing.T) {
+	t.Parallel()
+	turns, err := fairness.New(fairness.Config{Seats: 1, RequestTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{streams: flowcontrol.NewShares(10, 10), bodies: flowcontrol.NewBodies(limitPatience)}
+	s.Fairness = turns
+	for _, upgraded := range []bool{true, false} {
+		r := httptest.NewRequest("GET", "/apis/example.com/v1/things?watch=1", nil)
+		ctx := request.WithUser(r.Context(), &request.User{Name: "bob", Groups: []string{request.GroupAuthenticated}})
+		info := &request.Info{IsResource: true, Verb: "watch", APIGroup: "example.com", Resource: "things", Stream: upgraded}
+		w := silent{http.Header{}}
+		turn, ok := s.take(w, r.WithContext(request.WithInfo(ctx, info)))
+		if !ok {
+			t.Fatal("refused")
+		}
+		if _, own := turn.writer().(silent); own != upgraded || turns.InFlight(false) == 0 != upgraded {
+			t.Errorf("upgraded %v: own writer %v, in flight %d", upgraded, own, turns.InFlight(false))
+		}
+		turn.over()
+		if n := turns.InFlight(false); n != 0 {
+			t.Errorf("%d in flight afterwards", n)
+		}
+	}
+}

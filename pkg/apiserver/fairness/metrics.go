@@ -53,6 +53,11 @@ func newStats(schema, level string) *stats {
 	}
 }
 
+// unused tells that the schema has had no request: there is nothing to show, and there may be many of them.
+func (s *stats) unused() bool {
+	return s.dispatched == 0 && s.waiting == 0 && s.rejected == [reasons]int{}
+}
+
 func (s *stats) begin(width int) {
 	s.dispatched++
 	s.executing++
@@ -137,6 +142,9 @@ func (d *Dispatcher) Collect(out chan<- prometheus.Metric) {
 			send(g.name, g.help, prometheus.GaugeValue, g.value, l.name)
 		}
 		for name, s := range l.stats {
+			if s.unused() {
+				continue
+			}
 			send("dispatched_requests_total", "Number of requests executed by API Priority and Fairness subsystem", prometheus.CounterValue, float64(s.dispatched), l.name, name)
 			send("current_executing_requests", "Number of requests in initial (for a WATCH) or any (for a non-WATCH) execution stage in the API Priority and Fairness subsystem",
 				prometheus.GaugeValue, float64(s.executing), l.name, name)
