@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/attachdetach"
 	"bonsai/pkg/controller/bootstrapsigner"
 	"bonsai/pkg/controller/clusterrole"
 	"bonsai/pkg/controller/cronjob"
@@ -23,6 +24,7 @@ import (
 	"bonsai/pkg/controller/endpointslice"
 	"bonsai/pkg/controller/endpointslicemirroring"
 	"bonsai/pkg/controller/ephemeralvolume"
+	"bonsai/pkg/controller/expand"
 	"bonsai/pkg/controller/garbagecollector"
 	"bonsai/pkg/controller/job"
 	"bonsai/pkg/controller/localpath"
@@ -106,6 +108,14 @@ func entries() []entry {
 		{name: "persistentvolume-binder-controller", alias: "persistentvolume-binder", source: "persistentvolume-controller", account: "persistent-volume-binder", workers: 5, build: func(o *options, d controller.Deps) (runner, error) {
 			return persistentvolume.New(d, o.binding)
 		}},
+		{name: "persistentvolume-attach-detach-controller", alias: "attachdetach", source: "attachdetach-controller", account: "attachdetach-controller", workers: 5, build: func(o *options, d controller.Deps) (runner, error) {
+			cfg := o.attaching
+			if o.noAttachSync {
+				cfg.Period = 0
+			}
+			return attachdetach.New(d, cfg)
+		}},
+		{name: "persistentvolume-expander-controller", alias: "persistentvolume-expander", source: "volume_expand", account: "expand-controller", build: plain(expand.New)},
 		{name: "ephemeral-volume-controller", alias: "ephemeral-volume", source: "ephemeral_volume", account: "ephemeral-volume-controller", build: plain(ephemeralvolume.New)},
 		{name: "local-path-provisioner-controller", source: localpath.Provisioner, account: "local-path-provisioner", workers: 5, build: func(o *options, d controller.Deps) (runner, error) {
 			if o.localPath.Image == "" {
@@ -131,7 +141,6 @@ func elsewhere() []string {
 	return []string{
 		"horizontal-pod-autoscaler-controller",
 		"ttl-controller",
-		"persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
 		"legacy-serviceaccount-token-cleaner-controller",
 		"storage-version-migrator-controller", "resourceclaim-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"service-lb-controller", "node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",

@@ -13,6 +13,7 @@ import (
 	"bonsai/cmd/internal/election"
 	"bonsai/cmd/internal/guard"
 	"bonsai/cmd/internal/profiling"
+	"bonsai/pkg/controller/attachdetach"
 	"bonsai/pkg/controller/endpointslicemirroring"
 	"bonsai/pkg/controller/localpath"
 	"bonsai/pkg/controller/nodelifecycle"
@@ -48,6 +49,8 @@ type options struct {
 	signing                        signing
 	binding                        persistentvolume.Config
 	localPath                      localpath.Config
+	attaching                      attachdetach.Config
+	noAttachSync                   bool
 	workers                        map[string]*int
 }
 
@@ -81,6 +84,9 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.collectGarbage, "enable-garbage-collector", true, "Delete objects whose owners are gone.")
 	fs.DurationVar(&o.binding.Period, "pvclaimbinder-sync-period", 15*time.Second, "How often persistent volume claims that wait are looked at although nothing seems to have changed.")
 	fs.BoolVar(&o.binding.Provisions, "enable-dynamic-provisioning", true, "Call for a volume where a claim finds none and its class has a provisioner.")
+	fs.DurationVar(&o.attaching.Period, "attach-detach-reconcile-sync-period", time.Minute, "How often nodes with volumes to attach are looked at although nothing seems to have changed.")
+	fs.BoolVar(&o.noAttachSync, "disable-attach-detach-reconcile-sync", false, "Look at nodes with volumes to attach only when something changes.")
+	fs.BoolVar(&o.attaching.KeepOnTimeout, "disable-force-detach-on-timeout", false, "Never detach a volume from a node that is silent for long, unless it is said to be out of service.")
 	fs.StringVar(&o.localPath.Root, "local-path-root", "/var/lib/bonsai/local-path", "Directory on every node below which the volumes of "+localpath.Provisioner+" are.")
 	fs.StringVar(&o.localPath.Image, "local-path-image", "", "Image with sh, mkdir and rm, which makes and removes these volumes on their nodes. Without it there is no such provisioner.")
 	o.signing.addFlags(fs)
@@ -143,7 +149,7 @@ func accepted() daemon.Accepted {
 			"requestheader-client-ca-file", "requestheader-extra-headers-prefix", "requestheader-group-headers", "requestheader-username-headers", "requestheader-allowed-names",
 			"cluster-name", "cloud-provider",
 			"feature-gates", "cert-dir", "min-resync-period", "kube-api-content-type", "flex-volume-plugin-dir",
-			"horizontal-pod-autoscaler-sync-period", "route-reconciliation-period", "attach-detach-reconcile-sync-period",
+			"horizontal-pod-autoscaler-sync-period", "route-reconciliation-period",
 			"concurrent-service-syncs",
 			"namespace-sync-period", "vmodule", "controller-start-interval",
 		},
@@ -170,6 +176,9 @@ func (o *options) validate() error {
 	}
 	if e := o.evictions; e.Rate < 0 || e.SecondaryRate < 0 || e.Threshold < 0 || e.Threshold > 1 {
 		bad("--node-eviction-rate (%g) and --secondary-node-eviction-rate (%g) must not be negative, --unhealthy-zone-threshold (%g) between 0 and 1", e.Rate, e.SecondaryRate, e.Threshold)
+	}
+	if o.attaching.Period <= time.Second {
+		bad("--attach-detach-reconcile-sync-period must be greater than 1s, not %s", o.attaching.Period)
 	}
 	if o.binding.Period <= 0 {
 		bad("--pvclaimbinder-sync-period must be greater than 0, not %s", o.binding.Period)
