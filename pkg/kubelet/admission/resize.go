@@ -79,7 +79,7 @@ func (a *Admitter) PodActuated(uid types.UID, generation int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if p := a.pods[uid]; p != nil && p.given.PodActuates && p.given.Generation == generation {
-		p.given.PodActuates = false
+		p.given.PodActuates, p.given.PodActuated = false, nil
 		a.save(p)
 	}
 }
@@ -183,7 +183,11 @@ func (a *Admitter) grant(p *place, want runtime.Resources) {
 	for name := range p.given.Containers {
 		had[name] = p.actuated(name)
 	}
-	p.given = runtime.Allocation{Generation: p.pod.Generation, Resources: want, PodActuates: true}
+	whole := p.given.Pod
+	if p.given.PodActuates {
+		whole = p.given.PodActuated
+	}
+	p.given = runtime.Allocation{Generation: p.pod.Generation, Resources: want, PodActuates: true, PodActuated: whole}
 	for name, has := range had {
 		p.setActuated(name, has)
 	}

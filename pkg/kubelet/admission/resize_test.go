@@ -170,6 +170,35 @@ func TestResizeOutlivesTheKubelet(t *testing.T) {
 	}
 }
 
+// A container without a limit of its own is to get its pod's, when that changes; what the pod had as a whole is known until it has the new one.
+func TestResizeOfThePodAsAWhole(t *testing.T) {
+	t.Parallel()
+	a := admitter(nil)
+	a.Open()
+	limited := func(p *corev1.Pod, memory string) *corev1.Pod {
+		p = p.DeepCopy()
+		p.Generation++
+		p.Spec.Resources = &corev1.ResourceRequirements{Limits: list(map[corev1.ResourceName]string{"memory": memory})}
+		return p
+	}
+	first := limited(pod("p", "100m", 1), "1Gi")
+	expect(t, a, first, Admitted, "")
+	second := limited(first, "2Gi")
+	a.Update(second)
+	third := limited(second, "3Gi")
+	a.Update(third)
+	_, r := a.Allocation(third)
+	had, gets := r.Actuated[""], r.Effective("")
+	if r.PodActuated.Limits.Memory().String() != "1Gi" || had.Limits.Memory().String() != "1Gi" || gets.Limits.Memory().String() != "3Gi" {
+		t.Errorf("%+v", r)
+	}
+	a.Actuated("p", "", r.Effective(""))
+	a.PodActuated("p", third.Generation)
+	if _, r := a.Allocation(third); len(r.Actuated) != 0 || r.PodActuates || r.PodActuated != nil {
+		t.Errorf("%+v", r)
+	}
+}
+
 // What was done for an older resize does not count as the newer one.
 func TestActuationOfAnOlderResize(t *testing.T) {
 	t.Parallel()

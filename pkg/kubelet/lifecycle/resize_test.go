@@ -142,7 +142,12 @@ func TestRunningContainersShowWhatTheyHave(t *testing.T) {
 	}
 	f := resized("Always a", "cpu=1", "cpu=1")
 	whole := requirements("cpu=4 Cpu=5")
-	f.Pod.Spec.Resources, f.Runtime = &whole, world("sandbox a=running")
+	had := requirements("cpu=3 Cpu=5")
+	f.Pod.Spec.Resources, f.Runtime, f.Resize.PodActuated = &whole, world("sandbox a=running"), &had
+	if st := Status(f, Report{}); st.Resources == nil || !runtime.SameResources(*st.Resources, had) || st.AllocatedResources.Cpu().String() != "4" {
+		t.Errorf("as a whole, while it is given less: %v, %v", st.Resources, st.AllocatedResources)
+	}
+	f.Resize.PodActuates, f.Resize.PodActuated = false, nil
 	if st := Status(f, Report{}); st.Resources == nil || !runtime.SameResources(*st.Resources, whole) || st.AllocatedResources.Cpu().String() != "4" {
 		t.Errorf("as a whole: %v, %v", st.Resources, st.AllocatedResources)
 	}

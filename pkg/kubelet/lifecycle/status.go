@@ -71,7 +71,10 @@ func setPodResources(f Facts, st *corev1.PodStatus) {
 	if all := resourcehelper.PodRequests(f.Pod, resourcehelper.PodResourcesOptions{ExcludeOverhead: true}); len(all) > 0 {
 		st.AllocatedResources = all
 	}
-	if resourcehelper.IsPodLevelResourcesSet(f.Pod) {
+	switch {
+	case f.Resize.PodActuates:
+		st.Resources = f.Resize.PodActuated.DeepCopy()
+	case resourcehelper.IsPodLevelResourcesSet(f.Pod):
 		st.Resources = f.Pod.Spec.Resources.DeepCopy()
 	}
 }

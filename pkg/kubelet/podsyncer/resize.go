@@ -65,12 +65,14 @@ func (s *Syncer) resized(f lifecycle.Facts, st *podState, err error) {
 	if problem == st.resize.problem {
 		return
 	}
-	st.resize.problem = problem
-	if problem == "" {
+	first := st.resize.problem == ""
+	if st.resize.problem = problem; problem == "" {
 		return // the next round tells what came of it
 	}
-	s.cfg.Events.Pod(f.Pod, corev1.EventTypeWarning, "ResizeError", "Pod resize error: "+lifecycle.DescribeResize(f.Pod, f.Resize.Generation, problem))
-	s.cfg.Resizes.Done(f.Now.Sub(st.resize.since), failed)
+	if first { // what is in use, which the problem tells, changes from one try to the next
+		s.cfg.Events.Pod(f.Pod, corev1.EventTypeWarning, "ResizeError", "Pod resize error: "+lifecycle.DescribeResize(f.Pod, f.Resize.Generation, problem))
+		s.cfg.Resizes.Done(f.Now.Sub(st.resize.since), failed)
+	}
 	f.Resize.Error = problem
 	s.report(f, st, false)
 }

@@ -88,8 +88,10 @@ type Allocation struct {
 	Resources
 	// Actuated are, by container, the effective resources that a container was last given, where these are others: its resize is not done.
 	Actuated map[string]corev1.ResourceRequirements `json:"actuated,omitempty"`
-	// PodActuates: the pod's own cgroup is to get its values after those of the containers.
-	PodActuates bool `json:"podActuates,omitempty"`
+	// PodActuates: the pod's own cgroup is to get its values after those of the containers; PodActuated is what it was last given, nil for a pod
+	// that said nothing as a whole.
+	PodActuates bool                         `json:"podActuates,omitempty"`
+	PodActuated *corev1.ResourceRequirements `json:"podActuated,omitempty"`
 }
 
 // Resizing is what is to be said of a pod's resize.
