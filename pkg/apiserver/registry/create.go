@@ -90,9 +90,6 @@ func (g *Generic) checkCreated(access metav1.Object, ns, name string) error {
 	if name != "" && access.GetName() != name {
 		return otherName(access.GetName(), name)
 	}
-	if v, err := version(access); err == nil && v != 0 { // Kubernetes, too, takes what is no version for none
-		return errors.New("resourceVersion should not be set on objects to be created")
-	}
 	return nil
 }
 
@@ -135,7 +132,11 @@ func (g *Generic) create(ctx context.Context, a *admission.Attributes, access me
 	return item, err
 }
 
+// insert stores the object, which must be new: what else is wrong with it has been told before.
 func (g *Generic) insert(ctx context.Context, a *admission.Attributes, access metav1.Object) (*storage.Item, error) {
+	if v, err := version(access); err == nil && v != 0 { // Kubernetes, too, takes what is no version for none
+		return nil, errors.New("resourceVersion should not be set on objects to be created")
+	}
 	draft, err := g.codec.Draft(a.Object)
 	if err != nil {
 		return nil, err

@@ -76,11 +76,12 @@ func TestCreateRefuses(t *testing.T) {
 		change func(*corev1.ConfigMap)
 		want   string
 	}{
-		"version":   {func(m *corev1.ConfigMap) { m.ResourceVersion = "1" }, "resourceVersion should not be set on objects to be created"},
-		"namespace": {func(m *corev1.ConfigMap) { m.Namespace = "other" }, "the namespace of the provided object does not match the namespace sent on the request"},
-		"name":      {func(m *corev1.ConfigMap) { m.Name = "A_b" }, `metadata.name: Invalid value: "A_b"`},
-		"no name":   {func(m *corev1.ConfigMap) { m.Name = "" }, "metadata.name: Required value: name or generateName is required"},
-		"finalizer": {func(m *corev1.ConfigMap) { m.Finalizers = []string{"foo"} }, "name is neither a standard finalizer name nor is it fully qualified"},
+		"version":                      {func(m *corev1.ConfigMap) { m.ResourceVersion = "1" }, "resourceVersion should not be set on objects to be created"},
+		"version of an invalid object": {func(m *corev1.ConfigMap) { m.ResourceVersion, m.Name = "1", "A_b" }, `metadata.name: Invalid value: "A_b"`},
+		"namespace":                    {func(m *corev1.ConfigMap) { m.Namespace = "other" }, "the namespace of the provided object does not match the namespace sent on the request"},
+		"name":                         {func(m *corev1.ConfigMap) { m.Name = "A_b" }, `metadata.name: Invalid value: "A_b"`},
+		"no name":                      {func(m *corev1.ConfigMap) { m.Name = "" }, "metadata.name: Required value: name or generateName is required"},
+		"finalizer":                    {func(m *corev1.ConfigMap) { m.Finalizers = []string{"foo"} }, "name is neither a standard finalizer name nor is it fully qualified"},
 	} {
 		m := configMap("a")
 		c.change(m)
