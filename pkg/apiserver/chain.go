@@ -71,9 +71,12 @@ func (s *Server) observe(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
+// maxAuditID bounds the Audit-ID of a client, in bytes: it is in each audit event.
+const maxAuditID = 2048
+
 // auditID is the client's, if it is reasonable, or a random one.
 func auditID(r *http.Request) string {
-	if id := r.Header.Get("Audit-Id"); id != "" && len(id) <= 64 {
+	if id := r.Header.Get("Audit-Id"); id != "" && len(id) <= maxAuditID {
 		return id
 	}
 	var b [36]byte

@@ -23,6 +23,7 @@ import (
 
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/request"
 )
 
 // Config is what the plug-in stands on. All but Metrics is required.
@@ -87,6 +88,7 @@ func (p *plugin) pod(ctx context.Context, a *admission.Attributes) error {
 	if err != nil {
 		return err
 	}
+	request.Annotate(ctx, api.AuditAnnotationPrefix+api.EnforcedPolicyAnnotationKey, rules.Enforce.String())
 	r := p.review(a, kindPod, &pod.ObjectMeta, &pod.Spec)
 	result, err := r.of(modeEnforce, rules.Enforce)
 	if err != nil {
@@ -95,7 +97,7 @@ func (p *plugin) pod(ctx context.Context, a *admission.Attributes) error {
 	if !result.Allowed {
 		return admission.Forbid(a, "violates PodSecurity %q: %s", rules.Enforce.String(), result.ForbiddenDetail())
 	}
-	return r.tell(rules)
+	return r.tell(ctx, rules)
 }
 
 // template warns of pods that are going to break what is enforced, or what the namespace wants to be told of.
@@ -108,7 +110,7 @@ func (p *plugin) template(ctx context.Context, a *admission.Attributes) error {
 	if err != nil {
 		return err
 	}
-	return p.review(a, kindController, meta, spec).tell(rules)
+	return p.review(a, kindController, meta, spec).tell(ctx, rules)
 }
 
 // rules are those of the object's namespace. Labels that say nothing known count as the strictest.
@@ -161,12 +163,16 @@ func (r *review) of(mode string, level api.LevelVersion) (policy.AggregateCheckR
 	return result, nil
 }
 
-// tell warns of what the pod breaks.
-func (r *review) tell(rules api.Policy) error {
-	if _, err := r.of(modeAudit, rules.Audit); err != nil {
+// tell warns of what the pod breaks, and has it said in the audit log.
+func (r *review) tell(ctx context.Context, rules api.Policy) error {
+	result, err := r.of(modeAudit, rules.Audit)
+	if err != nil {
 		return err
 	}
-	result, err := r.of(modeWarn, rules.Warn)
+	if !result.Allowed {
+		request.Annotate(ctx, api.AuditAnnotationPrefix+api.AuditViolationsAnnotationKey, fmt.Sprintf("would violate PodSecurity %q: %s", rules.Audit.String(), result.ForbiddenDetail()))
+	}
+	result, err = r.of(modeWarn, rules.Warn)
 	if err == nil && !result.Allowed && r.a.Warn != nil {
 		r.a.Warn(fmt.Sprintf("would violate PodSecurity %q: %s", rules.Warn.String(), result.ForbiddenDetail()))
 	}
