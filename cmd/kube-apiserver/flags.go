@@ -78,6 +78,7 @@ func (o *options) authorizationFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.parts.AuthorizationModes, "authorization-mode", o.parts.AuthorizationModes, "Ordered list of plug-ins to do authorization on secure port: AlwaysAllow, AlwaysDeny, Node, RBAC.")
 	fs.BoolVar(&o.allowPrivileged, "allow-privileged", false, "If true, allow privileged containers.")
 	fs.StringSliceVar(&o.parts.EnableAdmission, "enable-admission-plugins", nil, "Admission plugins that should be enabled in addition to default enabled ones.")
+	fs.StringVar(&o.admissionFile, "admission-control-config-file", "", "File with admission control configuration.")
 	fs.StringSliceVar(&o.parts.DisableAdmission, "disable-admission-plugins", nil, "Admission plugins that should be disabled although they are in the default enabled plugins list.")
 }
 
@@ -101,7 +102,7 @@ func accepted() daemon.Accepted {
 			"etcd-count-metric-poll-period", "etcd-db-metric-poll-interval", "etcd-readycheck-timeout", "external-hostname", "feature-gates",
 			"kubelet-port", "lease-reuse-duration-seconds", "livez-grace-period", "max-connection-bytes-per-sec",
 			"runtime-config", "shutdown-watch-termination-grace-period", "storage-backend", "storage-media-type",
-			"strict-transport-security-directives", "tls-sni-cert-key", "tracing-config-file", "vmodule", "watch-cache-sizes", "admission-control-config-file", "cors-allowed-origins", "peer-ca-file",
+			"strict-transport-security-directives", "tls-sni-cert-key", "tracing-config-file", "vmodule", "watch-cache-sizes", "cors-allowed-origins", "peer-ca-file",
 		},
 		Switches: []string{
 			"watch-cache", "enable-bootstrap-token-auth", "encryption-provider-config-automatic-reload",

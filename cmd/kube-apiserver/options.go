@@ -46,6 +46,8 @@ type options struct {
 	aggregatorRouting, rejectRedirects bool
 
 	audit assemble.Audit
+	// admissionFile is --admission-control-config-file.
+	admissionFile string
 	// auditVersions are the values of the flags that choose a version of the audit log, which has one.
 	auditVersions []*string
 
@@ -145,6 +147,11 @@ func (o *options) complete() error {
 	if o.parts.ServiceRanges, err = o.ranges(); err != nil {
 		return err
 	}
+	configured, err := assemble.LoadAdmissionConfiguration(o.admissionFile)
+	if err != nil {
+		return err
+	}
+	o.parts.Admission = *configured
 	for _, t := range o.kubeletAddressTypes {
 		o.parts.Kubelets.AddressTypes = append(o.parts.Kubelets.AddressTypes, corev1.NodeAddressType(t))
 	}

@@ -32,6 +32,9 @@ func defaultOn() []string {
 	}
 }
 
+// Known are the names of all plug-ins that Kubernetes has.
+func Known() []string { return order() }
+
 func nameOf(obj runtime.Object) string {
 	m, err := meta.Accessor(obj)
 	if err != nil {

@@ -50,13 +50,13 @@ const accountWait = 5 * time.Second
 
 // CheckAdmission tells what is wrong with the names of plug-ins, before anything else is there.
 func CheckAdmission(enable, disable []string) error {
-	_, err := admission.Select(plugins(func(string, string) registry.Store { return nil }, webhooks.New(webhooks.Config{}), policies.New(policies.Config{}), nil, nil), enable, disable)
+	_, err := admission.Select(plugins(func(string, string) registry.Store { return nil }, webhooks.New(webhooks.Config{}), policies.New(policies.Config{}), nil, nil, nil), enable, disable)
 	return err
 }
 
-// plugins is the list of all admission plug-ins. store finds what they read, may answers what users may do, metrics (nil: nobody sees
+// plugins is the list of all admission plug-ins. store finds what they read, limited is what takes a quota, may answers what users may do, metrics (nil: nobody sees
 // them) take what they count.
-func plugins(store func(group, resource string) registry.Store, hooks *webhooks.Plugins, rules *policies.Plugins, may authz.Authorizer, metrics prometheus.Registerer) []admission.Plugin {
+func plugins(store func(group, resource string) registry.Store, hooks *webhooks.Plugins, rules *policies.Plugins, limited []resourcequota.Limited, may authz.Authorizer, metrics prometheus.Registerer) []admission.Plugin {
 	return []admission.Plugin{
 		namespacelifecycle.New(store("", "namespaces")),
 		limitranger.New(store("", "limitranges")),
@@ -81,7 +81,7 @@ func plugins(store func(group, resource string) registry.Store, hooks *webhooks.
 		hooks.Mutating(),
 		rules.Validating(),
 		hooks.Validating(),
-		resourcequota.New(store("", "resourcequotas"), time.Now),
+		resourcequota.New(store("", "resourcequotas"), limited, time.Now),
 	}
 }
 
@@ -90,7 +90,7 @@ func newWebhooks(o *Options, m *match.Matcher, client *webhook.Client, s *source
 	hooks := webhooks.New(webhooks.Config{
 		Mutating:   s.of(admissionregistrationv1.GroupName, "mutatingwebhookconfigurations"),
 		Validating: s.of(admissionregistrationv1.GroupName, "validatingwebhookconfigurations"),
-		Matcher:    m, Client: client, Metrics: o.Metrics, Log: log,
+		Matcher:    m, Client: client, MutatingCredentials: o.Admission.MutatingWebhooks, ValidatingCredentials: o.Admission.ValidatingWebhooks, Metrics: o.Metrics, Log: log,
 	})
 	return hooks, s.missing
 }
@@ -114,7 +114,7 @@ func newWebhookClient(c *catalog.Catalog) *webhook.Client {
 
 // newAdmission chooses the plug-ins that the options ask for. With RBAC, nobody may hand out more rights than he has.
 func newAdmission(o *Options, c *catalog.Catalog, hooks *webhooks.Plugins, rules *policies.Plugins, may *authorization) (*admission.Chain, error) {
-	chosen, err := admission.Select(plugins(late(c), hooks, rules, may.authorizer, o.Metrics), o.EnableAdmission, o.DisableAdmission)
+	chosen, err := admission.Select(plugins(late(c), hooks, rules, o.Admission.Limited, may.authorizer, o.Metrics), o.EnableAdmission, o.DisableAdmission)
 	if err != nil {
 		return nil, err
 	}

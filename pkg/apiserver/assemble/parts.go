@@ -33,6 +33,8 @@ type Options struct {
 	AuthorizationModes []string
 	// EnableAdmission and DisableAdmission name plug-ins that differ from what is on by default.
 	EnableAdmission, DisableAdmission []string
+	// Admission is what plug-ins are told.
+	Admission AdmissionConfiguration
 	// ServiceRanges are where the addresses of services come from: one, or two of different families. The first one's family is
 	// the default, and the Service "kubernetes" has its first address.
 	ServiceRanges []netip.Prefix

@@ -30,6 +30,7 @@ type key struct {
 	service bool
 	host    string // with port
 	ca      [sha256.Size]byte
+	as      *Credentials
 }
 
 // clients are the HTTP clients in use. The zero value is ready.
@@ -46,7 +47,7 @@ type client struct {
 
 // of returns the client for h, whose URL has host.
 func (c *clients) of(h *Hook, host string, r Resolver) (*http.Client, error) {
-	k := key{service: h.Service != nil, host: host, ca: sha256.Sum256(h.CABundle)}
+	k := key{service: h.Service != nil, host: host, ca: sha256.Sum256(h.CABundle), as: h.Credentials}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.clock++
@@ -65,7 +66,7 @@ func (c *clients) of(h *Hook, host string, r Resolver) (*http.Client, error) {
 		c.known = map[key]*client{}
 	}
 	made := &client{used: c.clock, Client: &http.Client{
-		Transport: transport,
+		Transport: h.Credentials.around(transport),
 		// A webhook must not send the server to where its configuration does not.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -101,6 +102,13 @@ var errCABundle = errors.New("unable to load root certificates: unable to parse 
 func newTransport(h *Hook, r Resolver) (*http.Transport, error) {
 	// HTTP/1.1, as upstream: HTTP/2 would keep all calls on one connection, to one endpoint of a Service.
 	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	if c := h.Credentials; c != nil && len(c.cert) > 0 {
+		pair, err := tls.X509KeyPair(c.cert, c.key)
+		if err != nil {
+			return nil, fmt.Errorf("the client certificate for webhooks: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
 	if len(h.CABundle) > 0 {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(h.CABundle) {

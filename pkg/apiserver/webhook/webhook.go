@@ -3,7 +3,7 @@
 // answer, the connections to it and the clients kept for configurations.
 //
 // As upstream, a configuration may name any address, also on loopback: who may write webhook configurations is trusted with
-// that. What is sent carries no credentials, redirects are not followed, and the server must have a certificate for the name
+// that. What is sent carries no credentials but those that the server's own configuration has for the host, redirects are not followed, and the server must have a certificate for the name
 // it is called by.
 package webhook
 
@@ -28,6 +28,8 @@ type Hook struct {
 	Service *Service
 	// CABundle is PEM: who may have signed the webhook's certificate. Empty: the authorities of the system.
 	CABundle []byte
+	// Credentials are shown to the webhook; nil: none.
+	Credentials *Credentials
 }
 
 // Service is a webhook behind a Service of the cluster, whose certificate is for Name.Namespace.svc.

@@ -28,14 +28,15 @@ type Quotas interface {
 }
 
 type plugin struct {
-	quotas Quotas
-	now    func() time.Time
-	desks  desks
+	quotas  Quotas
+	limited []Limited
+	now     func() time.Time
+	desks   desks
 }
 
-// New returns the plug-in; now is the clock.
-func New(quotas Quotas, now func() time.Time) admission.Plugin {
-	return admission.Plugin{Name: "ResourceQuota", Validator: &plugin{quotas: quotas, now: now}}
+// New returns the plug-in; now is the clock. Of what is limited nothing may be used that no quota bounds.
+func New(quotas Quotas, limited []Limited, now func() time.Time) admission.Plugin {
+	return admission.Plugin{Name: "ResourceQuota", Validator: &plugin{quotas: quotas, limited: limited, now: now}}
 }
 
 // Validate implements admission.Validator.
@@ -44,10 +45,13 @@ func (p *plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		return nil
 	}
 	quotas, err := p.list(ctx, a.Namespace)
-	if err != nil || len(quotas) == 0 {
+	if err != nil || len(quotas) == 0 && len(p.limited) == 0 {
 		return err
 	}
 	c := newClaim(a)
+	if err := p.permitted(c, quotas); err != nil {
+		return err
+	}
 	bounded := false
 	for _, q := range quotas {
 		names := c.bounds(q)

@@ -37,6 +37,8 @@ func (h *hook) ignores() bool {
 
 // configurations are all configurations of one kind. It implements follow.Handler.
 type configurations struct {
+	credentials webhook.Directory
+
 	mu    sync.Mutex         // one writer at a time
 	byKey map[string][]*hook // guarded by mu
 	now   atomic.Pointer[table]
@@ -51,7 +53,9 @@ func (c *configurations) current() *table {
 }
 
 // Put implements follow.Handler.
-func (c *configurations) Put(key string, obj runtime.Object) { c.change(key, hooksOf(obj)) }
+func (c *configurations) Put(key string, obj runtime.Object) {
+	c.change(key, hooksOf(obj, c.credentials))
+}
 
 // Delete implements follow.Handler.
 func (c *configurations) Delete(key string) { c.change(key, nil) }
@@ -75,8 +79,8 @@ func (c *configurations) change(key string, hooks []*hook) {
 	c.now.Store(next)
 }
 
-// hooksOf reads the webhooks of a configuration. Validating ones are taken as mutating ones that are never called again.
-func hooksOf(obj runtime.Object) []*hook {
+// hooksOf reads the webhooks of a configuration, with the credentials that they are shown. Validating ones are taken as mutating ones that are never called again.
+func hooksOf(obj runtime.Object, credentials webhook.Directory) []*hook {
 	var name string
 	var all []admissionregistrationv1.MutatingWebhook
 	switch c := obj.(type) {
@@ -96,6 +100,7 @@ func hooksOf(obj runtime.Object) []*hook {
 	out := make([]*hook, len(all))
 	for i := range all {
 		out[i] = newHook(all[i], name, fmt.Sprintf("%s/%d", name, i))
+		out[i].to.Credentials = credentials.For(&out[i].to)
 	}
 	return out
 }

@@ -28,13 +28,15 @@ type Caller interface {
 	Call(ctx context.Context, to *webhook.Hook, body []byte, timeout time.Duration, limit int64) ([]byte, error)
 }
 
-// Config is what the plug-ins stand on. All but Metrics is required.
+// Config is what the plug-ins stand on. All but Metrics and the credentials is required.
 type Config struct {
 	// Mutating and Validating are where the configurations are.
 	Mutating, Validating follow.Resource
 	// Matcher tells which requests concern whom.
 	Matcher *match.Matcher
 	Client  Caller
+	// MutatingCredentials and ValidatingCredentials are what the webhooks of either plug-in are shown, by host; nil: nothing.
+	MutatingCredentials, ValidatingCredentials webhook.Directory
 	// Metrics may be nil.
 	Metrics prometheus.Registerer
 	Log     *slog.Logger
@@ -72,8 +74,8 @@ const (
 func New(cfg Config) *Plugins {
 	s := &shared{Config: cfg, reviews: newReviews(), metrics: newMetrics(cfg.Metrics)}
 	p := &Plugins{
-		mutating:   &plugin{shared: s, name: mutatingName, mutates: true, kind: "admit", known: &configurations{}},
-		validating: &plugin{shared: s, name: validatingName, kind: "validating", known: &configurations{}},
+		mutating:   &plugin{shared: s, name: mutatingName, mutates: true, kind: "admit", known: &configurations{credentials: cfg.MutatingCredentials}},
+		validating: &plugin{shared: s, name: validatingName, kind: "validating", known: &configurations{credentials: cfg.ValidatingCredentials}},
 	}
 	p.mutating.follower = follow.New(cfg.Mutating, p.mutating.known, cfg.Log)
 	p.validating.follower = follow.New(cfg.Validating, p.validating.known, cfg.Log)

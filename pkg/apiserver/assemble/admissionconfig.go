@@ -1,0 +1,173 @@
+package assemble
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	sigsjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/admission/resourcequota"
+	"bonsai/pkg/apiserver/webhook"
+	"bonsai/pkg/docbounds"
+)
+
+// configGroup is the version of the configurations of admission plug-ins.
+const configGroup = "apiserver.config.k8s.io/v1"
+
+// AdmissionConfiguration is what --admission-control-config-file says of single plug-ins.
+type AdmissionConfiguration struct {
+	// MutatingWebhooks and ValidatingWebhooks are the credentials that webhooks are shown.
+	MutatingWebhooks, ValidatingWebhooks webhook.Directory
+	// Limited is what nothing may be used of without a quota.
+	Limited []resourcequota.Limited
+}
+
+// admissionConfiguration is the file (AdmissionConfiguration of apiserver.config.k8s.io/v1).
+type admissionConfiguration struct {
+	metav1.TypeMeta
+	Plugins []pluginConfiguration `json:"plugins"`
+}
+
+// pluginConfiguration is of one plug-in: in the file itself, or in another one, whose path counts from the file's directory.
+type pluginConfiguration struct {
+	Name          string          `json:"name"`
+	Path          string          `json:"path"`
+	Configuration json.RawMessage `json:"configuration"`
+}
+
+type webhookConfiguration struct {
+	metav1.TypeMeta
+	KubeConfigFile string `json:"kubeConfigFile"`
+}
+
+type quotaConfiguration struct {
+	metav1.TypeMeta
+	LimitedResources []resourcequota.Limited `json:"limitedResources"`
+}
+
+// LoadAdmissionConfiguration reads the file strictly; "" is none. Errors name the file and the field.
+func LoadAdmissionConfiguration(path string) (*AdmissionConfiguration, error) {
+	out := &AdmissionConfiguration{}
+	if path == "" {
+		return out, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("--admission-control-config-file: %w", err)
+	}
+	var all admissionConfiguration
+	if err := readConfiguration(text, "AdmissionConfiguration", &all, &all.TypeMeta); err != nil {
+		return nil, fmt.Errorf("--admission-control-config-file %s: %w", path, err)
+	}
+	seen := map[string]bool{}
+	for i := range all.Plugins {
+		p := &all.Plugins[i]
+		fail := func(err error) error {
+			return fmt.Errorf("--admission-control-config-file %s: plugins[%d] (%s): %w", path, i, p.Name, err)
+		}
+		if seen[p.Name] {
+			return nil, fail(errors.New("it is configured twice"))
+		}
+		seen[p.Name] = true
+		if err := out.read(p, filepath.Dir(path)); err != nil {
+			return nil, fail(err)
+		}
+	}
+	return out, nil
+}
+
+// read reads what is said of one plug-in; dir is what paths count from.
+func (c *AdmissionConfiguration) read(p *pluginConfiguration, dir string) error {
+	if !slices.Contains(admission.Known(), p.Name) {
+		return errors.New("there is no such plug-in")
+	}
+	doc, from := []byte(p.Configuration), "configuration"
+	if len(doc) == 0 || string(doc) == "null" {
+		if p.Path == "" {
+			return nil
+		}
+		from = p.Path
+		if !filepath.IsAbs(from) {
+			from = filepath.Join(dir, from)
+		}
+		var err error
+		if doc, err = os.ReadFile(from); err != nil {
+			return fmt.Errorf("path: %w", err)
+		}
+	}
+	var err error
+	switch p.Name {
+	case "MutatingAdmissionWebhook":
+		c.MutatingWebhooks, err = readCredentials(doc)
+	case "ValidatingAdmissionWebhook":
+		c.ValidatingWebhooks, err = readCredentials(doc)
+	case "ResourceQuota":
+		c.Limited, err = readLimited(doc)
+	default:
+		return errors.New("the plug-in takes no configuration")
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	return nil
+}
+
+func readCredentials(doc []byte) (webhook.Directory, error) {
+	var c webhookConfiguration
+	if err := readConfiguration(doc, "WebhookAdmissionConfiguration", &c, &c.TypeMeta); err != nil {
+		return nil, err
+	}
+	if c.KubeConfigFile == "" {
+		return nil, nil
+	}
+	if !filepath.IsAbs(c.KubeConfigFile) {
+		return nil, fmt.Errorf("kubeConfigFile must be an absolute path, got %q", c.KubeConfigFile)
+	}
+	found, err := webhook.LoadDirectory(c.KubeConfigFile)
+	if err != nil {
+		return nil, fmt.Errorf("kubeConfigFile: %w", err)
+	}
+	return found, nil
+}
+
+func readLimited(doc []byte) ([]resourcequota.Limited, error) {
+	var c quotaConfiguration
+	if err := readConfiguration(doc, "ResourceQuotaConfiguration", &c, &c.TypeMeta); err != nil {
+		return nil, err
+	}
+	for i := range c.LimitedResources {
+		if c.LimitedResources[i].Resource == "" {
+			return nil, fmt.Errorf("limitedResources[%d].resource: Required value", i)
+		}
+	}
+	return c.LimitedResources, nil
+}
+
+// maxConfiguration bounds a configuration, in bytes.
+const maxConfiguration = 1 << 20
+
+// readConfiguration reads a document of a kind into out, whose kind is named.
+func readConfiguration(text []byte, kind string, out any, named *metav1.TypeMeta) error {
+	if err := docbounds.YAML(text, docbounds.Bounds{Bytes: maxConfiguration, Values: 10_000, Depth: 50}); err != nil {
+		return err
+	}
+	doc, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return err
+	}
+	strict, err := sigsjson.UnmarshalStrict(doc, out)
+	if err != nil {
+		return err
+	}
+	if named.APIVersion != configGroup || named.Kind != kind {
+		return fmt.Errorf("it must be of kind %s of %s, and is of kind %q of %q", kind, configGroup, named.Kind, named.APIVersion)
+	}
+	return errors.Join(strict...)
+}
