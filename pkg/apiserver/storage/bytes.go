@@ -70,29 +70,15 @@ func (b Bytes) Front() []byte {
 	return b.own[:b.shared[0].At]
 }
 
-// Append appends the bytes from one place to another, which must be within them.
+// Append appends the bytes from one place to another, between which all shared parts are.
 func (b Bytes) Append(to []byte, from, until int) []byte {
-	if len(b.shared) == 0 {
-		return append(to, b.own[from:until]...)
-	}
 	to = slices.Grow(to, until-from)
-	at, own := 0, b.own // what comes next
+	own, at := b.own[from:], from
 	for i := range b.shared {
 		s := &b.shared[i]
-		before := int(s.At) - at
-		to = appendPart(to, own[:before], from-at, until-at)
-		at, own = int(s.At), own[before:]
-		to = appendPart(to, s.Text, from-at, until-at)
-		at += len(s.Text)
+		n := int(s.At) - at
+		to = append(append(to, own[:n]...), s.Text...)
+		own, at = own[n:], at+n+len(s.Text)
 	}
-	return appendPart(to, own, from-at, until-at)
-}
-
-// appendPart appends of part what lies between two places, which may be outside of it.
-func appendPart[T string | []byte](to []byte, part T, from, until int) []byte {
-	from, until = max(from, 0), min(until, len(part))
-	if from >= until {
-		return to
-	}
-	return append(to, part[from:until]...)
+	return append(to, own[:until-at]...)
 }
