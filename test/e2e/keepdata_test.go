@@ -7,11 +7,13 @@ import (
 )
 
 // TestKeepData: down --keep-data leaves only the data directory, and up goes on with the same cluster: the same objects with
-// the same UIDs, and the pods run again.
+// the same UIDs, and the pods run again with the data of their claims.
 func TestKeepData(t *testing.T) {
 	k := newNamespace(t, "kubectl", "keep-data")
 	k.apply(web)
+	k.apply(database)
 	k.run("rollout", "status", "deployment/web", "--timeout=80s")
+	k.rolledOut("statefulset/db", "partitioned roll out complete: 2 new pods")
 	uid := []string{"get", "deployment", "web", "-o", "jsonpath={.metadata.uid}"}
 	before := k.run(uid...)
 
@@ -28,9 +30,10 @@ func TestKeepData(t *testing.T) {
 	if after := k.run(uid...); after != before {
 		t.Errorf("the Deployment is %s, not %s", after, before)
 	}
-	k.eventually("the pods run again", func(out string) bool { return strings.Count(out, "true") == 3 },
+	k.eventually("the pods run again", func(out string) bool { return strings.Count(out, "true") == 5 },
 		"get", "pods", "-o", "jsonpath={.items[*].status.containerStatuses[0].ready}")
 	k.eventually("the Service answers again", contains("web-"), "exec", "deployment/web", "--", "timeout", "5", "wget", "-qO-", "http://web")
+	k.eventually("the claim's data", is("started\nstarted"), "exec", "db-1", "--", "cat", "/data/log")
 }
 
 // TestUpAgain: up on a running cluster changes nothing and says so; with other settings it refuses and changes nothing.
