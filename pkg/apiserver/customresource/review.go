@@ -21,6 +21,7 @@ import (
 
 	"bonsai/api/apiextensions"
 	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/docbounds"
 )
 
 // Bounds of one call of a conversion webhook: how long it may take, how many bytes of objects it is given (and one object
@@ -29,6 +30,14 @@ const (
 	reviewTimeout = 30 * time.Second
 	reviewBytes   = 4 << 20
 	reviewGrowth  = 4 << 20
+)
+
+// What an answer may become when it is decoded: as much for each object as a client may send, in so many objects at once; each value may cost
+// a hundred times its bytes.
+const (
+	answerValues    = 100_000
+	maxAnswerValues = 1_000_000
+	answerDepth     = 300
 )
 
 // ask has the webhook convert objs, which are all of other versions than to, a portion at a time.
@@ -75,6 +84,9 @@ func (c converter) review(ctx context.Context, to schema.GroupVersion, objs []*u
 	c.observe(c.now().Sub(begun), err)
 	if err != nil {
 		return nil, failed("failed: %v", err)
+	}
+	if err := docbounds.JSON(answer, docbounds.Bounds{Values: min(answerValues*len(objs), maxAnswerValues), Depth: answerDepth}); err != nil {
+		return nil, failed("failed: the answer is refused: %v", err)
 	}
 	converted, err := readReview(answer, asked)
 	if err != nil {
