@@ -15,6 +15,7 @@ func Rows(eventTTL time.Duration, now func() time.Time) []resources.Row {
 	event.TTL = eventTTL
 	return []resources.Row{
 		bindingRow(),
+		componentStatusRow(),
 		configMapRow(),
 		endpointsRow(),
 		event,

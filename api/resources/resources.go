@@ -29,8 +29,10 @@ type Row struct {
 	StoragePath string
 	// TTL makes objects vanish by themselves (events: 1h).
 	TTL time.Duration
-	// NotStored marks resources that are only answered (reviews): their one verb is create.
+	// NotStored marks resources that are only answered (reviews): their one verb is create, unless they are Observed.
 	NotStored bool
+	// Observed marks those of them whose objects are made when they are asked for (componentstatuses): their verbs are get and list.
+	Observed bool
 	// NoDeleteCollection marks the stored resources that cannot be deleted all at once (namespaces).
 	NoDeleteCollection bool
 

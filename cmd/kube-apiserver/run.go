@@ -21,6 +21,7 @@ import (
 	"bonsai/pkg/apiserver"
 	"bonsai/pkg/apiserver/assemble"
 	"bonsai/pkg/apiserver/catalog"
+	"bonsai/pkg/apiserver/registry/componentstatus"
 	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/apiserver/storage/etcd"
 	"bonsai/pkg/apiserver/storage/watchcache"
@@ -35,7 +36,11 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	}
 	defer listener.Close()
 	facts := &storage.FactsTable{}
-	backend, err := openEtcd(ctx, o, facts, log)
+	toEtcd, err := etcdTLS(o)
+	if err != nil {
+		return err
+	}
+	backend, err := etcd.New(ctx, etcd.Config{Endpoints: o.etcdServers, Prefix: o.etcdPrefix, TLS: toEtcd, Facts: facts, Log: log})
 	if err != nil {
 		return err
 	}
@@ -54,7 +59,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	}
 	counted := daemon.NewMetrics()
 	all := rows.With(rows.Options{Now: time.Now, EventTTL: o.eventTTL, ForbidPrivileged: !o.allowPrivileged})
-	o.parts.Metrics, o.parts.Fairness.Count = counted, cache.Count
+	o.parts.Metrics, o.parts.Fairness.Count, o.parts.Components = counted, cache.Count, componentstatus.Defaults(o.etcdServers, toEtcd)
 	parts, err := assemble.NewParts(o.parts, served, cache, all, log)
 	if err != nil {
 		return err
@@ -90,29 +95,30 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	return group.Wait()
 }
 
-func openEtcd(ctx context.Context, o *options, facts *storage.FactsTable, log *slog.Logger) (*etcd.Store, error) {
-	cfg := etcd.Config{Endpoints: o.etcdServers, Prefix: o.etcdPrefix, Facts: facts, Log: log}
-	if o.etcdCA != "" || o.etcdCert != "" {
-		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+// etcdTLS is how etcd is connected to; nil: without TLS.
+func etcdTLS(o *options) (*tls.Config, error) {
+	if o.etcdCA == "" && o.etcdCert == "" {
+		return nil, nil
 	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if o.etcdCA != "" {
 		pem, err := os.ReadFile(o.etcdCA)
 		if err != nil {
 			return nil, fmt.Errorf("--etcd-cafile: %w", err)
 		}
-		cfg.TLS.RootCAs = x509.NewCertPool()
-		if !cfg.TLS.RootCAs.AppendCertsFromPEM(pem) {
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
 			return nil, fmt.Errorf("--etcd-cafile %s has no certificate", o.etcdCA)
 		}
 	}
 	if o.etcdCert != "" {
-		c, err := tls.LoadX509KeyPair(o.etcdCert, o.etcdKey)
+		pair, err := tls.LoadX509KeyPair(o.etcdCert, o.etcdKey)
 		if err != nil {
 			return nil, fmt.Errorf("--etcd-certfile, --etcd-keyfile: %w", err)
 		}
-		cfg.TLS.Certificates = []tls.Certificate{c}
+		c.Certificates = []tls.Certificate{pair}
 	}
-	return etcd.New(ctx, cfg)
+	return c, nil
 }
 
 // serverAddress is where clients reach this server, as far as it knows.

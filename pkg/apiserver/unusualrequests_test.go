@@ -38,6 +38,7 @@ func TestUnusualRequests(t *testing.T) {
 		{"HEAD", maps, "", "", 405, ""},
 		{"PUT", "/api", "", "{}", 405, "does not allow this method"},
 		{"GET", "/version/", "", "", 200, ""},
+		{"GET", "/apis/authentication.k8s.io/v1/watch/tokenreviews", "", "", 404, "the server could not find the requested resource"},
 		// parameters
 		{"GET", maps + "?continue=x&resourceVersion=1", "", "", 400, "specifying resource version is not allowed when using continue"},
 		{"GET", "/apis/apps/v1/replicasets?fieldSelector=status.replicas%3D0", "", "", 400, `is not a known field selector: only \"metadata.name\", \"metadata.namespace\"`},

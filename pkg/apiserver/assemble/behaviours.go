@@ -16,6 +16,7 @@ import (
 	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/registry/binding"
+	"bonsai/pkg/apiserver/registry/componentstatus"
 	"bonsai/pkg/apiserver/registry/eviction"
 	"bonsai/pkg/apiserver/registry/kubeletproxy"
 	"bonsai/pkg/apiserver/registry/requester"
@@ -39,10 +40,11 @@ func newBehaviours(o *Options, stores registry.Stores, who *authentication, may 
 	}
 	bind := binding.New(stores, time.Now)
 	all := map[schema.GroupResource]Behaviour{
-		{Resource: "bindings"}:        creates(bind),
-		{Resource: "nodes"}:           {Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"proxy": {Connecter: kubelets.Node()}}}},
-		{Resource: "services"}:        {Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"proxy": {Connecter: kubelets.Service()}}}, Hook: addresses},
-		{Resource: "serviceaccounts"}: {Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"token": {Creater: tokens}}}},
+		{Resource: "bindings"}:          creates(bind),
+		{Resource: "componentstatuses"}: {Answers: catalog.Answers{Lister: componentstatus.New(o.Components)}},
+		{Resource: "nodes"}:             {Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"proxy": {Connecter: kubelets.Node()}}}},
+		{Resource: "services"}:          {Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"proxy": {Connecter: kubelets.Service()}}}, Hook: addresses},
+		{Resource: "serviceaccounts"}:   {Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"token": {Creater: tokens}}}},
 		{Resource: "pods"}: {Answers: catalog.Answers{Subresources: map[string]registry.Answerer{
 			"binding": {Creater: bind}, "eviction": {Creater: eviction.New(stores, time.Now)},
 			"log": {Connecter: kubelets.Log()}, "exec": {Connecter: kubelets.Exec()}, "attach": {Connecter: kubelets.Attach()},

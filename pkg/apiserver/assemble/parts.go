@@ -21,6 +21,7 @@ import (
 	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/fieldmanager"
 	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/registry/componentstatus"
 	"bonsai/pkg/apiserver/registry/serviceip"
 	"bonsai/pkg/apiserver/storage/follow"
 	"bonsai/pkg/health"
@@ -41,6 +42,8 @@ type Options struct {
 	NodePorts     net.PortRange
 	Kubelets      Kubelets
 	Fairness      Fairness
+	// Components are those whose health componentstatuses show.
+	Components []componentstatus.Component
 	// Advertise and Port are where pods and other servers reach this one.
 	Advertise netip.Addr
 	Port      int

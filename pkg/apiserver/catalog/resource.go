@@ -29,6 +29,8 @@ type Entry struct {
 type Answers struct {
 	// Creater answers for a resource that is not stored (reviews, bindings).
 	Creater registry.Creater
+	// Lister answers for one that is observed (componentstatuses).
+	Lister registry.Lister
 	// Subresources answer for the subresources without a strategy in the row, by name.
 	Subresources map[string]registry.Answerer
 }
@@ -140,7 +142,13 @@ func within(path, root string) bool { return strings.HasPrefix(path+"/", root+"/
 // answered checks that everything the row promises has exactly one answerer, and that nobody waits for requests that cannot come.
 func (r *Resource) answered() error {
 	switch {
-	case r.Row.NotStored && r.Creater == nil:
+	case r.Row.Observed && !r.Row.NotStored:
+		return errors.New("it is stored, so it cannot be observed")
+	case r.Row.Observed != (r.Lister != nil):
+		return errors.New("what is observed, and only that, has a lister")
+	case r.Row.Observed && r.Creater != nil:
+		return errors.New("it is observed, but has a creater")
+	case r.Row.NotStored && !r.Row.Observed && r.Creater == nil:
 		return errors.New("it is not stored, and nobody answers its create")
 	case r.Row.NotStored && r.Store != nil:
 		return errors.New("it is not stored, but has a store")

@@ -69,6 +69,8 @@ func (d *Discovery) state() state {
 // Verbs are those of a row's main resource, in the order of upstream's discovery.
 func Verbs(r *resources.Row) []string {
 	switch {
+	case r.Observed:
+		return []string{"get", "list"}
 	case r.NotStored:
 		return []string{"create"}
 	case r.Ending != "":

@@ -99,7 +99,7 @@ func (p *place) main() []operation {
 	name := p.scope + kind
 	create := p.op(p.base, "post", "create", name, "post", writeParams()...)
 	create.description, create.body, create.created = "create "+withArticle(kind), p.kind(), true
-	if p.row.NotStored {
+	if p.row.NotStored && !p.row.Observed {
 		return []operation{create}
 	}
 	object := p.base + "/{name}"
@@ -107,6 +107,11 @@ func (p *place) main() []operation {
 	get.description = "read the specified " + kind
 	if p.dynamic {
 		get.params = append(get.params, getParams()...)
+	}
+	if p.row.Observed {
+		list := p.list(name)
+		list.description = "list objects of kind " + kind
+		return []operation{list, get}
 	}
 	put := p.op(object, "put", "replace", name, "put", append(writeParams(), nameParam(kind))...)
 	put.description, put.body, put.created = "replace the specified "+kind, p.kind(), true

@@ -22,6 +22,11 @@ type Creater interface {
 	Create(ctx context.Context, ns, name string, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error)
 }
 
+// Lister is a resource whose objects are made when they are asked for: componentstatuses. They are few, and of no namespace.
+type Lister interface {
+	List(ctx context.Context) ([]runtime.Object, error)
+}
+
 // ReadWriter is a subresource with get, update and patch on an object of its own kind: scale.
 type ReadWriter interface {
 	New() runtime.Object

@@ -51,7 +51,8 @@ type API struct {
 type resource struct {
 	*catalog.Route
 	api      *API
-	full     *form                     // nil if it is not stored
+	codec    registry.Codec            // of its items; nil if it has none: it is neither stored nor observed
+	full     *form                     // nil if there are no items
 	media    []string                  // of whole objects, as the codec has them
 	plain    map[string]*resources.Row // of the kinds that no store keeps, by subresource
 	metadata map[string]*form          // by version of meta.k8s.io
@@ -89,14 +90,19 @@ func (a *API) Handler(rt *catalog.Route) (catalog.Handler, error) {
 			res.plain[sub.Name] = &resources.Row{GVK: *sub.GVK, Resource: rt.Row.Resource, New: answers.Creater.New}
 		}
 	}
-	if rt.Store != nil {
-		codec := rt.Store.Codec()
-		res.full = fullForm(rt, codec)
+	switch {
+	case rt.Store != nil:
+		res.codec = rt.Store.Codec()
+	case rt.Row.Observed:
+		res.codec = registry.NewCodec(rt.Row)
+	}
+	if res.codec != nil {
+		res.full = fullForm(rt, res.codec)
 		res.media = res.full.codec.MediaTypes()
 		if rt.Version.Fields != nil {
 			res.facts = newConvertedFacts(rt, res.full)
 		}
-		res.metadata = map[string]*form{"v1": metadataForm(codec, "v1"), "v1beta1": metadataForm(codec, "v1beta1")}
+		res.metadata = map[string]*form{"v1": metadataForm(res.codec, "v1"), "v1beta1": metadataForm(res.codec, "v1beta1")}
 		res.tables = everyTableRows()
 	}
 	return res, nil

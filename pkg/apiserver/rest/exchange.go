@@ -55,6 +55,9 @@ func (x *exchange) serve() error {
 	if x.res.Row.Namespaced && x.info.Namespace == "" && (x.info.Verb == "create" || x.info.Verb == "deletecollection") {
 		return x.notSupported()
 	}
+	if x.res.Row.Observed {
+		return x.serveObserved(named)
+	}
 	if x.res.Store == nil {
 		if x.info.Verb == "create" && !named {
 			return x.createWith(x.res.Creater, x.res.GVK, x.info.Name)

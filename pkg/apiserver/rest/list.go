@@ -56,15 +56,20 @@ func (x *exchange) writePage(a accepted, page *storage.List, whole bool) error {
 	if page.Continue != "" && page.Remaining >= 0 && whole {
 		meta.RemainingItemCount = &page.Remaining
 	}
-	release, err := x.Hold(x.r.Context(), costOf(a, page.Items))
+	return x.writeItems(a, page.Items, meta)
+}
+
+// writeItems answers with a list of items.
+func (x *exchange) writeItems(a accepted, items []*storage.Item, meta metav1.ListMeta) error {
+	release, err := x.Hold(x.r.Context(), costOf(a, items))
 	if err != nil {
 		return err
 	}
 	defer release()
 	if a.as == "Table" {
-		return x.writeTable(a, http.StatusOK, page.Items, meta)
+		return x.writeTable(a, http.StatusOK, items, meta)
 	}
-	return x.writeList(a, x.form(a), page.Items, meta)
+	return x.writeList(a, x.form(a), items, meta)
 }
 
 // streamCost is what writing a list piece by piece costs in memory of its own, in bytes: buffers, and those of a compressor.

@@ -14,8 +14,8 @@ func hasPlace(row *resources.Row, info *request.Info) bool {
 	if slices.Contains(info.Parts[:min(len(info.Parts), 3)], "") {
 		return false // a doubled slash: behind it stands no name and no subresource
 	}
-	if info.WatchPrefix && info.Subresource != "" {
-		return false // subresources are not watched
+	if info.WatchPrefix && (info.Subresource != "" || row.NotStored) {
+		return false // subresources are not watched, nor is what is not stored
 	}
 	switch {
 	case row.Namespaced && info.InNamespace:

@@ -117,7 +117,7 @@ func (t *table) begin(b []byte, list metav1.ListMeta) ([]byte, error) {
 
 // row is the row of a stored item.
 func (t *table) row(item *storage.Item) ([]byte, error) {
-	obj, err := registry.Object(t.res.Store.Codec(), item)
+	obj, err := registry.Object(t.res.codec, item)
 	if err != nil {
 		return nil, err
 	}

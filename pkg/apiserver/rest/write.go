@@ -78,7 +78,7 @@ func (a *API) writeObject(w http.ResponseWriter, r *http.Request, form accepted,
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
-		return writeBody(w, r, code, typeProtobuf, b)
+		return writeBody(w, r, code, typeProtobuf, b, "")
 	}
 	b, err := json.Marshal(obj)
 	if err != nil {
@@ -99,23 +99,23 @@ func writeJSONBody(w http.ResponseWriter, r *http.Request, a accepted, code int,
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
-		return writeBody(w, r, code, typeYAML, y)
+		return writeBody(w, r, code, typeYAML, y, "")
 	case a.pretty:
 		var out bytes.Buffer
 		if err := json.Indent(&out, b, "", "  "); err != nil {
 			return apierrors.NewInternalError(err)
 		}
-		return writeBody(w, r, code, typeJSON, out.Bytes())
+		return writeBody(w, r, code, typeJSON, bytes.TrimSuffix(out.Bytes(), []byte(newline)), "")
 	}
-	return writeBody(w, r, code, typeJSON, b)
+	return writeBody(w, r, code, typeJSON, b, newline)
 }
 
 func (x *exchange) writeBytes(code int, media string, b []byte) error {
-	return writeBody(x.w, x.r, code, media, b)
+	return writeBody(x.w, x.r, code, media, b, "")
 }
 
-// writeBody sends a whole body. b is not changed: it may be a shared encoding.
-func writeBody(w http.ResponseWriter, r *http.Request, code int, media string, b []byte) error {
+// writeBody sends a whole body and what ends it. b is not changed: it may be a shared encoding.
+func writeBody(w http.ResponseWriter, r *http.Request, code int, media string, b []byte, end string) error {
 	auditAnswer(r, media, b)
 	h := w.Header()
 	h["Content-Type"] = []string{media}
@@ -123,21 +123,19 @@ func writeBody(w http.ResponseWriter, r *http.Request, code int, media string, b
 		z := newGzip(w)
 		w.WriteHeader(code)
 		_, err := z.Write(b)
-		return ignoreClient(errors.Join(err, z.Close()))
+		_, last := io.WriteString(z, end)
+		return ignoreClient(errors.Join(err, last, z.Close()))
 	}
-	size := len(b)
-	if media == typeJSON {
-		size++ // a newline ends it
-	}
-	h["Content-Length"] = []string{strconv.Itoa(size)}
+	h["Content-Length"] = []string{strconv.Itoa(len(b) + len(end))}
 	w.WriteHeader(code)
 	_, err := w.Write(b)
-	if media == typeJSON && err == nil {
-		_, err = io.WriteString(w, newline)
+	if end != "" && err == nil {
+		_, err = io.WriteString(w, end)
 	}
 	return ignoreClient(err)
 }
 
+// newline ends compact JSON, and nothing else, as upstream has it.
 const newline = "\n"
 
 // ignoreClient drops the error of a client that went away: there is nobody to tell.

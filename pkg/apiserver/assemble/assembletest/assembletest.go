@@ -26,7 +26,10 @@ func Behaviours(rows []resources.Row, c registry.Creater, a registry.Answerer) m
 	for i := range rows {
 		row := &rows[i]
 		b := assemble.Behaviour{Answers: catalog.Answers{Subresources: map[string]registry.Answerer{}}}
-		if row.NotStored {
+		switch {
+		case row.Observed:
+			b.Lister = Nobody{}
+		case row.NotStored:
 			b.Creater = c
 		}
 		for _, sub := range row.Subresources {
@@ -51,6 +54,9 @@ func (Nobody) New() runtime.Object { return &metav1.PartialObjectMetadata{} }
 func (Nobody) Create(_ context.Context, _, name string, _ runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
 	return nil, nobody(name)
 }
+
+// List implements registry.Lister.
+func (Nobody) List(context.Context) ([]runtime.Object, error) { return nil, nil }
 
 // Options implements registry.Connecter.
 func (Nobody) Options(string, url.Values) (runtime.Object, error) { return nil, nil }

@@ -1,0 +1,83 @@
+package rest
+
+import (
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/apiserver/storage"
+)
+
+// serveObserved serves the objects of a lister; named: one of them.
+func (x *exchange) serveObserved(named bool) error {
+	switch {
+	case x.info.Verb == "get" && named:
+		return x.getObserved()
+	case x.info.Verb == "list" && !named:
+		return x.listObserved()
+	case x.info.Verb == "watch" && !named:
+		return apierrors.NewMethodNotSupported(x.res.Row.GroupResource(), "watch")
+	}
+	return x.notSupported()
+}
+
+// getObserved answers with the object of the name.
+func (x *exchange) getObserved() error {
+	a, err := x.negotiate(forObject)
+	if err != nil {
+		return err
+	}
+	items, err := x.observed()
+	if err != nil {
+		return err
+	}
+	for _, i := range items {
+		if i.Facts.Fields().Get("metadata.name") == x.info.Name {
+			return x.writeStored(a, http.StatusOK, i)
+		}
+	}
+	return apierrors.NewNotFound(x.res.Row.GVR().GroupVersion().WithResource(x.res.Row.Singular).GroupResource(), x.info.Name)
+}
+
+// listObserved answers with all objects that the selectors choose, at once: there are no pages, and no revision that they are of.
+func (x *exchange) listObserved() error {
+	a, err := x.negotiate(forList)
+	if err != nil {
+		return err
+	}
+	opts, err := listOptions(x.query)
+	if err != nil {
+		return err
+	}
+	filter, err := selectionOf(x.res.Route, opts, "")
+	if err != nil {
+		return err
+	}
+	items, err := x.observed()
+	if err != nil {
+		return err
+	}
+	chosen := items[:0]
+	for _, i := range items {
+		if filter == nil || filter(i) {
+			chosen = append(chosen, i)
+		}
+	}
+	return x.writeItems(a, chosen, metav1.ListMeta{})
+}
+
+// observed asks the lister, and makes items of what it says, as if they were stored: they are shown in the same forms.
+func (x *exchange) observed() ([]*storage.Item, error) {
+	objs, err := x.res.Lister.List(x.r.Context())
+	if err != nil {
+		return nil, err
+	}
+	items := make([]*storage.Item, len(objs))
+	for n, obj := range objs {
+		if items[n], err = servedItem(x.res.codec, &storage.Item{}, obj); err != nil {
+			return nil, apierrors.NewInternalError(err)
+		}
+	}
+	return items, nil
+}
