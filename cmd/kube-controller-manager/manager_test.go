@@ -547,6 +547,7 @@ func TestConcurrency(t *testing.T) {
 		"namespace-controller": {"concurrent-namespace", 10}, "garbage-collector-controller": {"concurrent-gc", 20},
 		"resourcequota-controller": {"concurrent-resource-quota", 5}, "serviceaccount-token-controller": {"concurrent-serviceaccount-token", 5},
 		"job-controller": {"concurrent-job", 5}, "cronjob-controller": {"concurrent-cron-job", 5}, "ttl-after-finished-controller": {"concurrent-ttl-after-finished", 5},
+		"ephemeral-volume-controller": {"concurrent-ephemeralvolume", 5},
 	}
 	for _, e := range entries() {
 		o, fs := &options{}, pflag.NewFlagSet("", pflag.ContinueOnError)
