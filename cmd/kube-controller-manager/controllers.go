@@ -32,6 +32,7 @@ import (
 	"bonsai/pkg/controller/nodeipam"
 	"bonsai/pkg/controller/nodelifecycle"
 	"bonsai/pkg/controller/persistentvolume"
+	"bonsai/pkg/controller/podautoscaler"
 	"bonsai/pkg/controller/podgc"
 	"bonsai/pkg/controller/replicaset"
 	"bonsai/pkg/controller/resourcequota"
@@ -79,6 +80,9 @@ func entries() []entry {
 		{name: "replicationcontroller-controller", alias: "replicationcontroller", account: "replication-controller", build: plain(replicaset.NewReplicationController)},
 		{name: "daemonset-controller", alias: "daemonset", account: "daemon-set-controller", build: plain(daemonset.New)},
 		{name: "statefulset-controller", alias: "statefulset", account: "statefulset-controller", build: plain(statefulset.New)},
+		{name: "horizontal-pod-autoscaler-controller", alias: "horizontalpodautoscaling", account: "horizontal-pod-autoscaler", source: "horizontal-pod-autoscaler", build: func(o *options, d controller.Deps) (runner, error) {
+			return podautoscaler.New(d, o.autoscaling)
+		}},
 		{name: "disruption-controller", alias: "disruption", account: "disruption-controller", build: plain(disruption.New)},
 		{name: "cronjob-controller", alias: "cronjob", account: "cronjob-controller", build: plain(cronjob.New)},
 		{name: "ttl-after-finished-controller", alias: "ttl-after-finished", account: "ttl-after-finished-controller", build: plain(ttlafterfinished.New)},
@@ -139,12 +143,11 @@ func entries() []entry {
 // elsewhere names upstream's controllers that this manager does not have, so that --controllers may name them.
 func elsewhere() []string {
 	return []string{
-		"horizontal-pod-autoscaler-controller",
 		"ttl-controller",
 		"legacy-serviceaccount-token-cleaner-controller",
 		"storage-version-migrator-controller", "resourceclaim-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"service-lb-controller", "node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",
-		"horizontalpodautoscaling", "ttl",
+		"ttl",
 	}
 }
 

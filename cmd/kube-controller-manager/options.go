@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/controller/localpath"
 	"bonsai/pkg/controller/nodelifecycle"
 	"bonsai/pkg/controller/persistentvolume"
+	"bonsai/pkg/controller/podautoscaler"
 )
 
 // options are the flags, under upstream's names and with upstream's defaults.
@@ -41,6 +42,7 @@ type options struct {
 	monitorPeriod, monitorGrace    time.Duration
 	startupGrace                   time.Duration
 	evictions                      nodelifecycle.Evictions
+	autoscaling                    podautoscaler.Config
 	quotaPeriod                    time.Duration
 	collectGarbage                 bool
 	terminatedPodThreshold         int
@@ -89,10 +91,20 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.attaching.KeepOnTimeout, "disable-force-detach-on-timeout", false, "Never detach a volume from a node that is silent for long, unless it is said to be out of service.")
 	fs.StringVar(&o.localPath.Root, "local-path-root", "/var/lib/bonsai/local-path", "Directory on every node below which the volumes of "+localpath.Provisioner+" are.")
 	fs.StringVar(&o.localPath.Image, "local-path-image", "", "Image with sh, mkdir and rm, which makes and removes these volumes on their nodes. Without it there is no such provisioner.")
+	o.addAutoscalingFlags(fs)
 	o.signing.addFlags(fs)
 	o.addNodeFlags(fs)
 	o.addWorkerFlags(fs)
 	accepted().AddFlags(fs)
+}
+
+func (o *options) addAutoscalingFlags(fs *pflag.FlagSet) {
+	a := &o.autoscaling
+	fs.DurationVar(&a.Period, "horizontal-pod-autoscaler-sync-period", 15*time.Second, "How often the size of what a HorizontalPodAutoscaler scales is compared with its metrics.")
+	fs.DurationVar(&a.Stabilization, "horizontal-pod-autoscaler-downscale-stabilization", 5*time.Minute, "For how long the highest recommendation holds, of autoscalers that name no window of their own.")
+	fs.Float64Var(&a.Tolerance, "horizontal-pod-autoscaler-tolerance", 0.1, "The share of its target by which a metric may miss it without anything being scaled, of autoscalers that name no tolerance of their own.")
+	fs.DurationVar(&a.CPUInitialization, "horizontal-pod-autoscaler-cpu-initialization-period", 5*time.Minute, "For how long after its start a pod's use of CPU counts only while it is ready.")
+	fs.DurationVar(&a.ReadinessDelay, "horizontal-pod-autoscaler-initial-readiness-delay", 30*time.Second, "For how long after its start a pod that becomes unready is taken for one that has not become ready yet.")
 }
 
 func (o *options) addNodeFlags(fs *pflag.FlagSet) {
@@ -119,6 +131,7 @@ func (o *options) addWorkerFlags(fs *pflag.FlagSet) {
 		{"concurrent-daemonset-syncs", "daemonset-controller", 2},
 		{"concurrent-statefulset-syncs", "statefulset-controller", 5},
 		{"concurrent-job-syncs", "job-controller", 5},
+		{"concurrent-horizontal-pod-autoscaler-syncs", "horizontal-pod-autoscaler-controller", 5},
 		{"concurrent-cron-job-syncs", "cronjob-controller", 5},
 		{"concurrent-ttl-after-finished-syncs", "ttl-after-finished-controller", 5},
 		{"concurrent-endpoint-syncs", "endpoints-controller", 5},
@@ -149,7 +162,7 @@ func accepted() daemon.Accepted {
 			"requestheader-client-ca-file", "requestheader-extra-headers-prefix", "requestheader-group-headers", "requestheader-username-headers", "requestheader-allowed-names",
 			"cluster-name", "cloud-provider",
 			"feature-gates", "cert-dir", "min-resync-period", "kube-api-content-type", "flex-volume-plugin-dir",
-			"horizontal-pod-autoscaler-sync-period", "route-reconciliation-period",
+			"route-reconciliation-period",
 			"concurrent-service-syncs",
 			"namespace-sync-period", "vmodule", "controller-start-interval",
 		},
@@ -188,6 +201,10 @@ func (o *options) validate() error {
 	}
 	if o.quotaPeriod <= 0 {
 		bad("--resource-quota-sync-period must be greater than 0, not %s", o.quotaPeriod)
+	}
+	if a := o.autoscaling; a.Period <= 0 || a.Stabilization < 0 || a.Tolerance < 0 || a.CPUInitialization < 0 || a.ReadinessDelay < 0 {
+		bad("--horizontal-pod-autoscaler-sync-period (%s) must be greater than 0, --horizontal-pod-autoscaler-downscale-stabilization (%s), -tolerance (%g), -cpu-initialization-period (%s) and -initial-readiness-delay (%s) must not be negative",
+			a.Period, a.Stabilization, a.Tolerance, a.CPUInitialization, a.ReadinessDelay)
 	}
 	if o.allocateCIDRs && len(o.clusterCIDRs) == 0 {
 		bad("--allocate-node-cidrs needs --cluster-cidr")

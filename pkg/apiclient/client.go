@@ -11,6 +11,7 @@ package apiclient
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -91,6 +92,40 @@ func (c *Client) Document(ctx context.Context, path, accept string) ([]byte, err
 		return nil, err
 	}
 	return r.Get().AbsPath(path).SetHeader("Accept", accept).Do(ctx).Raw()
+}
+
+// Place is a path below a group version; all but Resource may be "".
+type Place struct {
+	schema.GroupVersion
+	Namespace, Resource, Name, Below string
+}
+
+// ReadJSON reads what may be of no known kind (metrics) into out, as JSON.
+func (c *Client) ReadJSON(ctx context.Context, at Place, query url.Values, out any) error {
+	r, err := c.group(at.GroupVersion)
+	if err != nil {
+		return err
+	}
+	req := r.Get().NamespaceIfScoped(at.Namespace, at.Namespace != "").Resource(at.Resource).SetHeader("Accept", runtime.ContentTypeJSON)
+	if at.Name != "" {
+		req = req.Name(at.Name)
+	}
+	if at.Below != "" {
+		req = req.SubResource(at.Below)
+	}
+	for name, values := range query {
+		for _, v := range values {
+			req = req.Param(name, v)
+		}
+	}
+	body, err := req.Do(ctx).Raw()
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return fmt.Errorf("reading the answer from %s: %w", req.URL().Path, err)
+	}
+	return nil
 }
 
 // root is where the group versions of a kind are served: the core group has a place of its own.

@@ -11,6 +11,7 @@ import (
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/admissionregistration"
 	"bonsai/pkg/apiclient/apps"
+	"bonsai/pkg/apiclient/autoscaling"
 	"bonsai/pkg/apiclient/coordination"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/apiclient/discovery"
@@ -49,6 +50,7 @@ func TestResourcesOfKinds(t *testing.T) {
 	of(t, s, coordination.Leases(c))
 	of(t, s, discovery.EndpointSlices(c))
 	of(t, s, events.Events(c))
+	of(t, s, autoscaling.HorizontalPodAutoscalers(c))
 	of(t, s, policy.PodDisruptionBudgets(c))
 	of(t, s, rbac.ClusterRoles(c))
 	of(t, s, storage.StorageClasses(c))

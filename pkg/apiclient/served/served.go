@@ -100,6 +100,15 @@ func (c *Catalog) ForResource(gr schema.GroupResource) (Resource, bool) {
 	return c.Resources[i], true
 }
 
+// ForGroupKind finds the resource of a kind in the version that the server prefers.
+func (c *Catalog) ForGroupKind(gk schema.GroupKind) (Resource, bool) {
+	i := slices.IndexFunc(c.Resources, func(r Resource) bool { return r.Group == gk.Group && r.Kind == gk.Kind })
+	if i < 0 {
+		return Resource{}, false
+	}
+	return c.Resources[i], true
+}
+
 func (c *Catalog) addGroup(g apidiscoveryv2.APIGroupDiscovery) error {
 	var errs []error
 	seen := map[string]bool{}

@@ -1,6 +1,7 @@
 package disruption
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -33,11 +34,12 @@ func newController(t *testing.T, f *controllertest.Fake) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.scales.catalog, c.scales.read = served.NewCatalog(
+	kinds := served.NewCatalog(
 		served.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "foos"}, Kind: "Foo", Subresources: []string{"status", "scale"}},
 		served.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "bars"}, Kind: "Bar", Subresources: []string{"status"}},
 		served.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, Kind: "ReplicaSet", Subresources: []string{"scale"}},
-	), now
+	)
+	c.scales.kinds = served.NewFinder(func(context.Context) (*served.Catalog, error) { return kinds, nil }, c.Now)
 	return c
 }
 

@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,20 +31,16 @@ type scale struct {
 // finder finds the scale of pods' controllers: those of the known workloads in their caches, any other by its subresource.
 type finder struct {
 	client      *apiclient.Client
-	now         func() time.Time
+	kinds       *served.Finder
 	deployments *controller.Informer[*appsv1.Deployment]
 	replicas    *controller.Informer[*appsv1.ReplicaSet]
 	sets        *controller.Informer[*appsv1.StatefulSet]
 	controllers *controller.Informer[*corev1.ReplicationController]
-
-	mu      sync.Mutex
-	catalog *served.Catalog
-	read    time.Time
 }
 
 func newFinder(d controller.Deps) *finder {
 	return &finder{
-		client: d.Client, now: d.Now,
+		client: d.Client, kinds: served.NewFinder(served.By(d.Client), d.Now),
 		deployments: controller.InformerFor(d.Informers, apps.Deployments),
 		replicas:    controller.InformerFor(d.Informers, apps.ReplicaSets),
 		sets:        controller.InformerFor(d.Informers, apps.StatefulSets),
@@ -147,7 +140,7 @@ func found(o metav1.Object, ok bool, ref *metav1.OwnerReference, replicas func()
 
 // asked reads the subresource scale.
 func (f *finder) asked(ctx context.Context, ns string, kind schema.GroupVersionKind, ref *metav1.OwnerReference) (scale, bool, error) {
-	r, err := f.resource(ctx, kind)
+	r, err := f.kinds.ForKind(ctx, kind)
 	if err != nil {
 		return scale{}, false, err
 	}
@@ -163,26 +156,4 @@ func (f *finder) asked(ctx context.Context, ns string, kind schema.GroupVersionK
 		return scale{}, false, err
 	}
 	return scale{s.UID, s.Spec.Replicas}, true, nil
-}
-
-// catalogAge is how long what the server serves is remembered: kinds come and go.
-const catalogAge = 10 * time.Second
-
-// resource finds what a kind is served as.
-func (f *finder) resource(ctx context.Context, kind schema.GroupVersionKind) (served.Resource, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.catalog == nil || f.now().Sub(f.read) > catalogAge {
-		// A catalog without the groups that are down is enough for the others.
-		catalog, err := served.Read(ctx, f.client)
-		if catalog == nil {
-			return served.Resource{}, err
-		}
-		f.catalog, f.read = catalog, f.now()
-	}
-	r, ok := f.catalog.ForKind(kind)
-	if !ok {
-		return served.Resource{}, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
-	}
-	return r, nil
 }

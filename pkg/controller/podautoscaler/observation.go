@@ -1,0 +1,106 @@
+package podautoscaler
+
+import (
+	"cmp"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Config are the cluster's own words on autoscaling.
+type Config struct {
+	// Period is the time between two looks at an autoscaler.
+	Period time.Duration
+	// Stabilization is the window down of autoscalers that name none.
+	Stabilization time.Duration
+	// Tolerance is how far metrics may be from their targets, as a share of these, before anything is scaled; of autoscalers that name
+	// none.
+	Tolerance float64
+	// CPUInitialization is how long after its start a pod's use of CPU counts only while it is ready.
+	CPUInitialization time.Duration
+	// ReadinessDelay is how long after its start a pod's becoming unready is taken for its not having become ready yet.
+	ReadinessDelay time.Duration
+}
+
+// observation is everything that is known when it is decided about an autoscaler.
+type observation struct {
+	autoscaler *autoscalingv2.HorizontalPodAutoscaler
+	// wanted and present are the target's replicas, as it is asked to have and as it has.
+	wanted, present int32
+	// pods are those of the target, in any state; selection is why they could not be told.
+	pods      []*corev1.Pod
+	selection *failure
+	// readings has one for each metric.
+	readings []reading
+	history  *history
+	now      time.Time
+	config   Config
+}
+
+// reading is what a metrics API says of one metric. values are milli-units: one value, several (of an external metric), or one of each
+// pod by its name.
+type reading struct {
+	values []int64
+	pods   map[string]podValue
+	err    error
+	// took is how long the answer took.
+	took time.Duration
+}
+
+// podValue is what one pod uses: the average over the window that ended at a time.
+type podValue struct {
+	value  int64
+	at     time.Time
+	window time.Duration
+}
+
+// failure is why something could not be found out.
+type failure struct {
+	// reason is the condition's, event the event's if that is another one.
+	reason, event string
+	// said is the event's message.
+	said string
+	// condition is the condition's message.
+	condition string
+	// err is told to the log, and to users if no metric is left.
+	err error
+	// spec tells that the autoscaler itself is wrong.
+	spec bool
+}
+
+func (f *failure) eventReason() string { return cmp.Or(f.event, f.reason) }
+
+func least(a *autoscalingv2.HorizontalPodAutoscaler) int32 {
+	if n := a.Spec.MinReplicas; n != nil {
+		return *n
+	}
+	return 1
+}
+
+// outOfRange is what an autoscaler does without looking at metrics; ok is false if it does look.
+func outOfRange(a *autoscalingv2.HorizontalPodAutoscaler, wanted int32) (replicas int32, reason string, ok bool) {
+	switch {
+	case wanted == 0 && least(a) != 0:
+		return 0, "", true
+	case wanted > a.Spec.MaxReplicas:
+		return a.Spec.MaxReplicas, "Current number of replicas above Spec.MaxReplicas", true
+	case wanted < least(a):
+		return least(a), "Current number of replicas below Spec.MinReplicas", true
+	}
+	return 0, "", false
+}
+
+// quantity is a value as a status has it.
+func quantity(milli int64) *resource.Quantity {
+	return resource.NewMilliQuantity(milli, resource.DecimalSI)
+}
+
+// amount is a value of a resource, as people write amounts of it.
+func amount(name corev1.ResourceName, milli int64) *resource.Quantity {
+	if name == corev1.ResourceMemory {
+		return resource.NewMilliQuantity(milli, resource.BinarySI)
+	}
+	return quantity(milli)
+}

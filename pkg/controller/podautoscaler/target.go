@@ -1,0 +1,46 @@
+package podautoscaler
+
+import (
+	"context"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/served"
+)
+
+// target is what an autoscaler scales: anything with a subresource scale, custom resources as well.
+type target struct {
+	access *apiclient.Resource[*autoscalingv1.Scale]
+	scale  *autoscalingv1.Scale
+}
+
+// errSpec is an error that lies in the autoscaler.
+type errSpec struct{ error }
+
+func (e errSpec) Unwrap() error { return e.error }
+
+// find reads the target's scale.
+func find(ctx context.Context, c *apiclient.Client, kinds *served.Finder, a *autoscalingv2.HorizontalPodAutoscaler) (*target, error) {
+	ref := a.Spec.ScaleTargetRef
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil {
+		return nil, errSpec{err}
+	}
+	r, err := kinds.ForGroupKind(ctx, schema.GroupKind{Group: gv.Group, Kind: ref.Kind})
+	if err != nil {
+		return nil, err
+	}
+	t := &target{access: apiclient.NewResource(c, r.GroupVersion(), r.Resource, &autoscalingv1.Scale{}), scale: &autoscalingv1.Scale{}}
+	return t, t.access.GetSub(ctx, a.Namespace, ref.Name, "scale", t.scale)
+}
+
+// resize asks for another size of what was read: it fails if the target has changed since.
+func (t *target) resize(ctx context.Context, replicas int32) error {
+	s := t.scale.DeepCopy()
+	s.Spec.Replicas = replicas
+	_, err := t.access.UpdateSub(ctx, s, "scale")
+	return err
+}
