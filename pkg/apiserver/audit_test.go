@@ -235,7 +235,7 @@ func auditEvents(t *testing.T, file string) map[string][]map[string]any {
 	return out
 }
 
-var ofOneRun = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|"10\.96\.\d+\.\d+"|\bg-[a-z0-9]{5}\b`)
+var ofOneRun = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|"10\.96\.\d+\.\d+"|"\d+s"|\bg-[a-z0-9]{5}\b`)
 
 // auditStarred has what differs from run to run replaced. Every event is copied.
 func auditStarred(t *testing.T, events []map[string]any) any {
