@@ -26,6 +26,7 @@ import (
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins"
 	"bonsai/pkg/scheduler/preemption"
+	"bonsai/pkg/scheduler/volumes"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the answers in testdata")
@@ -78,7 +79,7 @@ func play(t *testing.T, in string) string {
 	s := &scene{t: t, nominator: framework.NewNominator()}
 	pre := &preemption.Plugin{API: s, Budgets: s, Statuses: s, Evicted: func(types.UID, error) {}, Recorder: s, Nominator: s.nominator, Now: time.Now, Log: slog.New(slog.DiscardHandler), Start: func(int) int { return 0 }}
 	var err error
-	s.profile, err = framework.NewProfile("s", plugins.Default(plugins.Config{Workloads: s, Namespaces: s, Preemption: pre}))
+	s.profile, err = framework.NewProfile("s", plugins.Default(plugins.Config{Workloads: s, Namespaces: s, Preemption: pre, Volumes: volumes.New(nil)}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,6 +142,9 @@ func (p *Profile) Alone(pod *PodInfo, s *Snapshot, nominated []*PodInfo) (class 
 		return "", nil, false
 	}
 	state = NewCycleState()
+	for _, pl := range p.slow { // none of them concerns the pod, or it had no class: they have not looked at it, and are not to refuse it
+		state.SkipFilter(pl.Name())
+	}
 	for name, t := range p.tracking {
 		if what := t.Track(pod, s, nominated); what.New != nil && !what.ScoresOnly {
 			return "", nil, false

@@ -16,6 +16,7 @@ import (
 	"bonsai/pkg/scheduler/cache"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins"
+	"bonsai/pkg/scheduler/volumes"
 )
 
 // budgeted has disruption budgets.
@@ -47,7 +48,7 @@ func TestWhatIsKeptOfEarlierPodsHolds(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 3))
 			one := func(list ...string) string { return list[r.IntN(len(list))] }
-			list := plugins.Default(plugins.Config{Namespaces: oneTeam{}})
+			list := plugins.Default(plugins.Config{Namespaces: oneTeam{}, Volumes: volumes.New(nil)})
 			profile, err := framework.NewProfile("s", list)
 			if err != nil {
 				t.Fatal(err)
