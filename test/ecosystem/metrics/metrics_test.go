@@ -157,4 +157,5 @@ func TestMetricsServer(t *testing.T) {
 	if _, err := u.try("", "--as=nobody", "get", "--raw", "/apis/metrics.k8s.io/v1beta1/nodes"); err == nil || !strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("who may not: %v", err)
 	}
+	t.Run("autoscaling", func(t *testing.T) { autoscales(t, u) })
 }
