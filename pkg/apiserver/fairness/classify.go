@@ -25,11 +25,13 @@ type snapshot struct {
 
 // schema is a FlowSchema, as it is now.
 type schema struct {
-	name   string
-	uid    []string // as the header's value; empty for one that is not stored
-	method flowcontrolv1.FlowDistinguisherMethodType
-	level  *level
-	stats  *stats
+	name string
+	// uid and levelUID are the values of the headers; nil for what is not stored. They are here, not with the level, as requests read them
+	// while the dispatcher makes the next snapshot.
+	uid, levelUID []string
+	method        flowcontrolv1.FlowDistinguisherMethodType
+	level         *level
+	stats         *stats
 }
 
 // rule is one rule of a schema. Lower orders are asked first.

@@ -196,7 +196,7 @@ func (d *Dispatcher) rebuild() {
 			l = newLevel(name, c.Spec.Type == flowcontrolv1.PriorityLevelEnablementExempt, now)
 			d.levels[name] = l
 		}
-		l.leaving, l.uid = false, header(string(c.UID))
+		l.leaving = false
 		shares, queues := configured(&c.Spec)
 		l.shares = shares
 		l.mu.Lock()
@@ -210,7 +210,7 @@ func (d *Dispatcher) rebuild() {
 		if l == nil || l.leaving {
 			return nil
 		}
-		s := &schema{name: f.Name, uid: header(string(f.UID)), level: l, stats: l.statsOf(f.Name)}
+		s := &schema{name: f.Name, uid: header(string(f.UID)), levelUID: header(string(configs[l.name].UID)), level: l, stats: l.statsOf(f.Name)}
 		if m := f.Spec.DistinguisherMethod; m != nil {
 			s.method = m.Type
 		}

@@ -3,7 +3,9 @@ package fairness
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -271,4 +273,20 @@ func TestLevelsLend(t *testing.T) {
 			t.Errorf("a quiet level keeps %d of %d seats", l, busy)
 		}
 	})
+}
+
+// TestHeadersBesideConfiguration: requests tell where they belong while the next snapshot is made; the race detector watches.
+func TestHeadersBesideConfiguration(t *testing.T) {
+	t.Parallel()
+	d := newDispatcher(t, 10)
+	var made sync.WaitGroup
+	made.Go(func() {
+		for range 20 {
+			d.rebuild()
+		}
+	})
+	for range 20 {
+		d.Classify(user("a"), path("get", "/")).SetHeaders(http.Header{})
+	}
+	made.Wait()
 }

@@ -17,7 +17,6 @@ type level struct {
 	exempt bool
 
 	// What follows is changed by the dispatcher alone, under its lock.
-	uid    []string
 	limits seats.Limits
 	shares seats.Shares
 	smooth float64

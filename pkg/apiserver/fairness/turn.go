@@ -26,7 +26,7 @@ func (c Class) SetHeaders(h http.Header) {
 	if uid := c.schema.uid; uid != nil {
 		h[flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID] = uid
 	}
-	if uid := c.schema.level.uid; uid != nil {
+	if uid := c.schema.levelUID; uid != nil {
 		h[flowcontrolv1.ResponseHeaderMatchedPriorityLevelConfigurationUID] = uid
 	}
 }
