@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,11 +46,8 @@ type Controller struct {
 	nodeWrites  *apiclient.Resource[*corev1.Node]
 	writes      *apiclient.Resource[*storagev1.VolumeAttachment]
 	waits       waits
-	// about are the nodes that volumes are about to be attached to, until the attachment is in the cache: workers at two nodes must not
-	// both take a volume that may be at one.
-	mu    sync.Mutex
-	about map[string]string
-	loop  *controller.Loop[controller.Key]
+	holds       holds
+	loop        *controller.Loop[controller.Key]
 }
 
 // New returns the controller; its caches fill when d.Informers run.
@@ -61,7 +57,7 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 		nodes: controller.InformerFor(d.Informers, core.Nodes), pods: controller.InformerFor(d.Informers, core.Pods),
 		claims: controller.InformerFor(d.Informers, core.PersistentVolumeClaims), volumes: controller.InformerFor(d.Informers, core.PersistentVolumes),
 		drivers: controller.InformerFor(d.Informers, storage.CSIDrivers), attachments: controller.InformerFor(d.Informers, storage.VolumeAttachments),
-		nodeWrites: core.Nodes(d.Client), writes: storage.VolumeAttachments(d.Client), waits: waits{since: map[string]time.Time{}}, about: map[string]string{},
+		nodeWrites: core.Nodes(d.Client), writes: storage.VolumeAttachments(d.Client), waits: waits{since: map[string]time.Time{}}, holds: holds{of: map[string]hold{}},
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "attachdetach", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	ofPod := func(p *corev1.Pod) {
@@ -95,13 +91,21 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 			}
 		})),
 		controller.Watch(c.loop, c.attachments, controller.Handlers[*storagev1.VolumeAttachment]{
-			Add: c.attachmentChanged, Update: func(_, a *storagev1.VolumeAttachment) { c.attachmentChanged(a) },
+			Add: c.attachmentSeen, Update: func(_, a *storagev1.VolumeAttachment) { c.attachmentSeen(a) },
 			Delete: func(a *storagev1.VolumeAttachment) { c.waits.end(a.Name); c.attachmentChanged(a) },
 		}),
 	)
 }
 
 func (c *Controller) wake(node string) { c.loop.Add(controller.Key{Name: node}) }
+
+// attachmentSeen ends the hold that stood for an attachment. Its deletion does not: that may be of an earlier one of the same name.
+func (c *Controller) attachmentSeen(a *storagev1.VolumeAttachment) {
+	if name := a.Spec.Source.PersistentVolumeName; name != nil {
+		c.holds.end(*name, a.Spec.NodeName)
+	}
+	c.attachmentChanged(a)
+}
 
 // attachmentChanged wakes the attachment's node, and when it went those whose pods wait for the volume to be free.
 func (c *Controller) attachmentChanged(a *storagev1.VolumeAttachment) {
@@ -110,7 +114,6 @@ func (c *Controller) attachmentChanged(a *storagev1.VolumeAttachment) {
 	if name == nil {
 		return
 	}
-	c.settled(*name, a.Spec.NodeName)
 	if v, ok := c.volumes.Get(controller.Key{Name: *name}); ok && v.Spec.ClaimRef != nil {
 		for _, p := range controller.PodsUsing(c.pods, controller.Key{Namespace: v.Spec.ClaimRef.Namespace, Name: v.Spec.ClaimRef.Name}) {
 			if p.Spec.NodeName != "" {
@@ -157,8 +160,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	}
 	for _, a := range p.attach {
 		_, err := c.writes.Create(ctx, a)
+		c.holds.asked(*a.Spec.Source.PersistentVolumeName, key.Name, err, c.Now())
 		if err != nil && !apierrors.IsAlreadyExists(err) {
-			c.settled(*a.Spec.Source.PersistentVolumeName, key.Name)
 			errs = append(errs, fmt.Errorf("attaching volume %s to node %s: %w", *a.Spec.Source.PersistentVolumeName, key.Name, err))
 		}
 	}
@@ -167,7 +170,12 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 			errs = append(errs, fmt.Errorf("detaching volume %s from node %s: %w", *a.Spec.Source.PersistentVolumeName, key.Name, err))
 		}
 	}
+	again, err := c.checkHolds(ctx, &s)
+	errs = append(errs, err)
 	res := controller.Result{RequeueAfter: p.again}
+	if again > 0 {
+		res.RequeueAfter = again
+	}
 	if res.RequeueAfter == 0 && len(s.attachments)+len(s.wanted) > 0 {
 		res.RequeueAfter = c.cfg.Period
 	}
@@ -176,23 +184,44 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 
 // judge decides about a node, and notes what is about to be attached before another node is judged.
 func (c *Controller) judge(s *state, all []*storagev1.VolumeAttachment) plan {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.holds.mu.Lock()
+	defer c.holds.mu.Unlock()
 	s.wanted = c.wanted(s.name, all)
 	p := decide(*s)
 	for _, a := range p.attach {
-		c.about[*a.Spec.Source.PersistentVolumeName] = s.name
+		c.holds.take(*a.Spec.Source.PersistentVolumeName, s.name)
 	}
 	return p
 }
 
-// settled ends what was about to be: the attachment is known, or there is none.
-func (c *Controller) settled(volume, node string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.about[volume] == node {
-		delete(c.about, volume)
+// checkHolds asks the server about holds that keep volumes from the node: an attachment that it does not have ends the hold. It returns
+// when to look again, 0 if there is nothing to wait for.
+func (c *Controller) checkHolds(ctx context.Context, s *state) (time.Duration, error) {
+	var again time.Duration
+	var errs []error
+	for _, u := range s.wanted {
+		if len(u.elsewhere) == 0 {
+			continue
+		}
+		v := u.volume
+		h, due := c.holds.due(v.Name, s.name, c.Now())
+		if h.node == "" {
+			continue
+		}
+		again = holdCheck
+		if !due {
+			continue
+		}
+		_, err := c.writes.Get(ctx, "", attachmentName(v.Spec.CSI.VolumeHandle, v.Spec.CSI.Driver, h.node))
+		switch {
+		case apierrors.IsNotFound(err):
+			c.holds.missed(v.Name, h)
+			c.wake(s.name)
+		case err != nil:
+			errs = append(errs, fmt.Errorf("asking whether volume %s is attached to node %s: %w", v.Name, h.node, err))
+		}
 	}
+	return again, errors.Join(errs...)
 }
 
 // report replaces what the node's status says is attached.
@@ -207,7 +236,7 @@ func (c *Controller) report(ctx context.Context, node string, attached []corev1.
 	return nil
 }
 
-// wanted are the volumes that pods of the node use and that have to be attached. The caller holds mu.
+// wanted are the volumes that pods of the node use and that have to be attached. The caller holds the lock of holds.
 func (c *Controller) wanted(node string, all []*storagev1.VolumeAttachment) []use {
 	var out []use
 	for _, p := range controller.PodsOn(c.pods, node) {
@@ -221,7 +250,7 @@ func (c *Controller) wanted(node string, all []*storagev1.VolumeAttachment) []us
 			}
 			at := slices.IndexFunc(out, func(u use) bool { return u.volume.Name == v.Name })
 			if at < 0 {
-				out = append(out, use{volume: v, elsewhere: elsewhere(v, node, c.about[v.Name], all)})
+				out = append(out, use{volume: v, elsewhere: elsewhere(v, node, c.holds.of[v.Name].node, all)})
 				at = len(out) - 1
 			}
 			out[at].pods = append(out[at].pods, p)
