@@ -138,7 +138,8 @@ func TestTheOracleCatchesLiars(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(40) {
+			// Most are caught within a few histories. Which one catches a liar differs from run to run, so the bound is far off.
+			for seed := range uint64(400) {
 				h := newHistory(seed)
 				if _, err := h.run(h.profile(t, instead(liars(h)...)), 400); err != nil {
 					return
