@@ -1,7 +1,8 @@
 // Package attachdetach has volumes of CSI drivers attached to the nodes whose pods use them, and detached when none does: it makes and
 // deletes VolumeAttachments, which the drivers' attachers carry out, and says in a node's status what is attached.
 //
-// What is attached is read off the VolumeAttachments, never remembered, so that nothing is lost with the controller.
+// What is attached is read off the VolumeAttachments, never remembered, so that nothing is lost with the controller. Only what is about to be
+// attached is held in memory, until it is seen (hold.go); a controller that takes over begins with what the server has by then.
 package attachdetach
 
 import (
