@@ -11,6 +11,7 @@ import (
 
 	"bonsai/pkg/apiserver/authn"
 	"bonsai/pkg/apiserver/authn/anonymous"
+	"bonsai/pkg/apiserver/authn/bootstraptoken"
 	"bonsai/pkg/apiserver/authn/requestheader"
 	"bonsai/pkg/apiserver/authn/serviceaccount"
 	"bonsai/pkg/apiserver/authn/tokenfile"
@@ -29,6 +30,8 @@ type Authentication struct {
 	ClientCA, TokenFile string
 	// Anonymous lets requests without credentials reach health and version.
 	Anonymous bool
+	// BootstrapTokens lets new nodes in with the tokens that Secrets of kube-system hold.
+	BootstrapTokens bool
 	// Issuers are those of service account tokens: the first makes them, all are accepted. Audiences are the API's own; nil: the
 	// first issuer.
 	Issuers, Audiences []string
@@ -62,8 +65,8 @@ type authentication struct {
 	clientCA, proxyCA *authn.CAFile
 }
 
-// newAuthentication builds the union: front proxy, client certificates, token file, service accounts; anonymous last, for
-// health and version only.
+// newAuthentication builds the union: front proxy, client certificates, token file, service accounts, bootstrap tokens; anonymous
+// last, for health and version only.
 func newAuthentication(o *Options, c *catalog.Catalog) (*authentication, error) {
 	cfg := &o.Authentication
 	if len(cfg.Issuers) == 0 {
@@ -131,6 +134,9 @@ func (a *authentication) addTokens(o *Options, c *catalog.Catalog) error {
 		cfg.ServiceAccounts, cfg.Pods, cfg.Secrets, cfg.Nodes = store("", "serviceaccounts"), store("", "pods"), store("", "secrets"), store("", "nodes")
 	}
 	tokens = append(tokens, authn.Cache(serviceaccount.New(cfg), tokenCacheTTL, tokenCacheSize))
+	if in.BootstrapTokens {
+		tokens = append(tokens, bootstraptoken.New(late(c)("", "secrets"), time.Now))
+	}
 	a.tokens = authn.Tokens(tokens...)
 	configuration, jwks, err := serviceaccount.Discovery(in.Issuers[0], o.keysURI(), keys)
 	if err != nil {
