@@ -72,6 +72,8 @@ func TestManager(t *testing.T) {
 	t.Run("rollout", w.rollout)
 	t.Run("endpoints", w.endpoints)
 	t.Run("garbage", w.garbage)
+	t.Run("custom resources", w.customResources)
+	t.Run("a namespace beside a dead aggregated server", w.namespaceBesideDead)
 	t.Run("replication controller", w.replicationController)
 	t.Run("node", w.node)
 	t.Run("daemon set", w.daemonSet)

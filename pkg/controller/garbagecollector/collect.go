@@ -19,7 +19,7 @@ import (
 // Reconcile looks at one object: is it gone, does it wait for its dependents, have its owners left it?
 func (c *Controller) Reconcile(ctx context.Context, uid types.UID) (controller.Result, error) {
 	n, ok := c.graph.get(uid)
-	if !ok || n.deleting && !n.foreground {
+	if !ok || n.gone || n.deleting && !n.foreground {
 		return controller.Result{}, nil
 	}
 	live, err := c.read(ctx, n.identity)
@@ -101,7 +101,7 @@ func (c *Controller) collect(ctx context.Context, n node, live *metav1.PartialOb
 // lookUp finds out about one owner of child.
 func (c *Controller) lookUp(ctx context.Context, ref metav1.OwnerReference, child identity) (ownerState, error) {
 	id := identity{kind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), namespace: child.namespace, name: ref.Name, uid: ref.UID}
-	if c.absent.has(id) {
+	if c.graph.sawEnd(ref, child.namespace) || c.absent.has(id) {
 		return absent, nil
 	}
 	r, ok := c.resourceOf(id.kind)

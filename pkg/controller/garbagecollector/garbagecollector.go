@@ -105,7 +105,7 @@ func (c *Controller) followDiscovery(ctx context.Context) {
 	}
 }
 
-// sync watches exactly the resources that are served and can be deleted. It fails only if nothing could be learnt.
+// sync watches the resources that are served and can be deleted, and those that were until a while ago. It fails only if nothing could be learnt.
 func (c *Controller) sync(ctx context.Context) error {
 	catalog, err := served.Read(ctx, c.Client)
 	if catalog == nil {
@@ -122,9 +122,10 @@ func (c *Controller) sync(ctx context.Context) error {
 	defer c.mu.Unlock()
 	c.catalog = catalog
 	for gvr, m := range c.monitors {
-		if _, ok := wanted[gvr]; !ok && !partial {
+		if _, ok := wanted[gvr]; m.over(ok || partial, c.Now()) {
 			m.Stop()
 			delete(c.monitors, gvr)
+			c.graph.leave(gvr)
 		}
 	}
 	for gvr, r := range wanted {

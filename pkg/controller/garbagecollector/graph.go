@@ -29,6 +29,9 @@ type node struct {
 	// where the first reference says that it is. It stays, with its dependents, as long as somebody refers to it: another
 	// reference, from another namespace, may be the right one.
 	virtual, missing bool
+	// gone: a watch has shown the end of this very object, which need not be looked up, nor can it be once its kind is served no
+	// more. It stays as a virtual one does.
+	gone bool
 }
 
 // todo is what a change of the graph calls for.
@@ -56,7 +59,7 @@ func (g *graph) observe(id identity, obj metav1.Object) (t todo) {
 	if n.virtual {
 		t.check = append(t.check, n.mismatched(id)...)
 	}
-	n.identity, n.virtual, n.missing = id, false, false
+	n.identity, n.virtual, n.missing, n.gone = id, false, false, false
 	t.check = append(t.check, g.relink(n, obj.GetOwnerReferences())...)
 	was := *n
 	n.deleting = obj.GetDeletionTimestamp() != nil
@@ -147,7 +150,8 @@ func blocks(ref metav1.OwnerReference) bool {
 	return ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
 }
 
-// remove takes an object out that is gone. Its dependents are to be looked at, and owners that waited for it.
+// remove takes an object out that is gone. Its dependents are to be looked at, and owners that waited for it. What somebody still
+// refers to stays as long, so that nobody takes it for alive.
 func (g *graph) remove(uid types.UID) (t todo) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -155,7 +159,6 @@ func (g *graph) remove(uid types.UID) (t todo) {
 	if n == nil {
 		return t
 	}
-	delete(g.nodes, uid)
 	t.check = n.children()
 	for _, ref := range n.owners {
 		owner := g.nodes[ref.UID]
@@ -168,7 +171,41 @@ func (g *graph) remove(uid types.UID) (t todo) {
 			t.check = append(t.check, owner.uid)
 		}
 	}
+	n.gone = n.gone || !n.virtual
+	n.owners, n.deleting, n.foreground, n.orphaning = nil, false, false, false
+	n.virtual, n.missing = true, true
+	g.dropVirtual(n)
 	return t
+}
+
+// sawEnd tells whether a watch has shown the end of the owner that a reference in namespace means: an object of this UID, but of another
+// kind, name or namespace, is not it.
+func (g *graph) sawEnd(ref metav1.OwnerReference, namespace string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := g.nodes[ref.UID]
+	return n != nil && n.gone && n.name == ref.Name && (n.namespace == "" || n.namespace == namespace) &&
+		n.kind.GroupKind() == schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+}
+
+// leave forgets the objects of a resource that is watched no more. Those that others refer to are looked up from now on.
+func (g *graph) leave(gvr schema.GroupVersionResource) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, n := range g.nodes {
+		if n.virtual || n.resource != gvr {
+			continue
+		}
+		for _, ref := range n.owners {
+			if owner := g.nodes[ref.UID]; owner != nil {
+				delete(owner.dependents, n.uid)
+				g.dropVirtual(owner)
+			}
+		}
+		n.identity.resource = schema.GroupVersionResource{}
+		n.owners, n.virtual, n.deleting, n.foreground, n.orphaning = nil, true, false, false, false
+		g.dropVirtual(n)
+	}
 }
 
 // miss notes that a virtual owner was looked up in vain. Its dependents are to be looked at, each by its own reference. A watch

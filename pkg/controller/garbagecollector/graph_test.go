@@ -3,7 +3,9 @@ package garbagecollector
 import (
 	"slices"
 	"testing"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,7 +25,7 @@ func seeIn(g *graph, ns, uid string, finalizer string, refs ...metav1.OwnerRefer
 		t := metav1.Now()
 		o.DeletionTimestamp, o.Finalizers = &t, []string{finalizer}
 	}
-	return g.observe(identity{resource: schema.GroupVersionResource{Resource: "things"}, namespace: ns, name: uid, uid: types.UID(uid)}, o)
+	return g.observe(identity{resource: schema.GroupVersionResource{Resource: "things"}, kind: appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), namespace: ns, name: uid, uid: types.UID(uid)}, o)
 }
 
 func has(t *testing.T, got []types.UID, want ...types.UID) {
@@ -119,6 +121,54 @@ func TestGraph(t *testing.T) {
 			t.Error("every later event orphans again")
 		}
 	})
+	t.Run("the end of an owner is remembered while somebody refers to it, and only for references that mean it", func(t *testing.T) {
+		t.Parallel()
+		g := newGraph()
+		see(g, "owner", "")
+		see(g, "a", "", ref("owner", true))
+		if g.sawEnd(ref("owner", true), "ns") {
+			t.Error("it lives")
+		}
+		has(t, g.remove("owner").check, "a")
+		has(t, see(g, "late", "", ref("owner", true)).check, "late")
+		other := ref("owner", true)
+		other.Kind = "Impostor"
+		named := ref("owner", true)
+		named.Name = "other"
+		version := ref("owner", true)
+		version.APIVersion = "apps/v2"
+		for _, c := range []struct {
+			ref  metav1.OwnerReference
+			ns   string
+			want bool
+		}{{ref("owner", true), "ns", true}, {version, "ns", true}, {other, "ns", false}, {named, "ns", false}, {ref("owner", true), "elsewhere", false}} {
+			if got := g.sawEnd(c.ref, c.ns); got != c.want {
+				t.Errorf("%+v in %s: %v", c.ref, c.ns, got)
+			}
+		}
+		g.remove("a")
+		if g.remove("late"); len(g.nodes) != 0 {
+			t.Errorf("left: %v", g.nodes)
+		}
+		// The end of what only references told of proves nothing.
+		see(g, "a", "", ref("ghost", true))
+		if g.remove("ghost"); g.sawEnd(ref("ghost", true), "ns") {
+			t.Error("nobody saw the ghost")
+		}
+	})
+	t.Run("what is watched no more is forgotten, but for what others refer to", func(t *testing.T) {
+		t.Parallel()
+		g := newGraph()
+		see(g, "owner", "")
+		see(g, "child", "", ref("owner", true))
+		see(g, "alone", "")
+		stay := identity{resource: schema.GroupVersionResource{Resource: "others"}, namespace: "ns", name: "stays", uid: "stays"}
+		g.observe(stay, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ref("owner", true)}}})
+		g.leave(schema.GroupVersionResource{Resource: "things"})
+		if n, ok := g.get("owner"); !ok || !n.virtual || n.gone || len(g.nodes) != 2 || len(g.dependentsOf("owner")) != 1 {
+			t.Errorf("owner = %+v, %d nodes", n, len(g.nodes))
+		}
+	})
 	t.Run("a lost reference is a reason to look", func(t *testing.T) {
 		t.Parallel()
 		g := newGraph()
@@ -164,5 +214,21 @@ func TestJudge(t *testing.T) {
 	}
 	if p := policy([]string{metav1.FinalizerOrphanDependents}, nil, 0); p != metav1.DeletePropagationOrphan {
 		t.Errorf("policy of an orphaning object = %s", p)
+	}
+}
+
+// A resource that is served no more is watched until its last events must have come.
+func TestOver(t *testing.T) {
+	t.Parallel()
+	m, now := &monitor{}, time.Unix(0, 0)
+	for i, c := range []struct {
+		served bool
+		after  time.Duration
+		over   bool
+	}{{true, 0, false}, {false, 0, false}, {false, patience, false}, {true, 0, false}, {false, time.Hour, false}, {false, patience, false}, {false, 1, true}} {
+		now = now.Add(c.after)
+		if got := m.over(c.served, now); got != c.over {
+			t.Errorf("%d: %v", i, got)
+		}
 	}
 }

@@ -19,6 +19,8 @@ const patience = 30 * time.Second
 type monitor struct {
 	*controller.Monitor
 	started time.Time
+	// unserved is since when the resource is served no more; zero while it is.
+	unserved time.Time
 }
 
 // monitor starts watching one resource; c.mu is held.
@@ -42,7 +44,21 @@ func (c *Controller) monitor(ctx context.Context, r served.Resource) error {
 }
 
 // ready tells whether the graph has what the resource held at the start, or has waited for it long enough.
-func (m *monitor) ready(now time.Time) bool { return m.Synced() || now.Sub(m.started) > patience }
+func (m *monitor) ready(now time.Time) bool {
+	return m.Synced() || !m.unserved.IsZero() || now.Sub(m.started) > patience
+}
+
+// over tells whether a resource has not been served for a while: until then the watch may still be telling of its last objects, whose
+// dependents are to go as well.
+func (m *monitor) over(served bool, now time.Time) bool {
+	switch {
+	case served:
+		m.unserved = time.Time{}
+	case m.unserved.IsZero():
+		m.unserved = now
+	}
+	return !served && now.Sub(m.unserved) > patience
+}
 
 // resourceChanged looks for new resources as soon as one may have come.
 func (c *Controller) resourceChanged(gvr schema.GroupVersionResource) {
