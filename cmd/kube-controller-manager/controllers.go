@@ -35,6 +35,7 @@ import (
 	"bonsai/pkg/controller/podautoscaler"
 	"bonsai/pkg/controller/podgc"
 	"bonsai/pkg/controller/replicaset"
+	"bonsai/pkg/controller/resourceclaim"
 	"bonsai/pkg/controller/resourcequota"
 	"bonsai/pkg/controller/rootca"
 	"bonsai/pkg/controller/serviceaccount"
@@ -127,6 +128,7 @@ func entries() []entry {
 			}
 			return localpath.New(d, o.localPath)
 		}},
+		{name: "resourceclaim-controller", alias: "resource-claim-controller", source: "resource_claim", account: "resource-claim-controller", build: plain(resourceclaim.New)},
 		{name: "persistentvolumeclaim-protection-controller", alias: "pvc-protection", account: "pvc-protection-controller", build: plain(storageprotection.NewClaims)},
 		{name: "persistentvolume-protection-controller", alias: "pv-protection", account: "pv-protection-controller", build: plain(storageprotection.NewVolumes)},
 		{name: "volumeattributesclass-protection-controller", account: "volumeattributesclass-protection-controller", build: plain(storageprotection.NewAttributesClasses)},
@@ -145,7 +147,7 @@ func elsewhere() []string {
 	return []string{
 		"ttl-controller",
 		"legacy-serviceaccount-token-cleaner-controller",
-		"storage-version-migrator-controller", "resourceclaim-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
+		"storage-version-migrator-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"service-lb-controller", "node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",
 		"ttl",
 	}

@@ -141,6 +141,7 @@ func (o *options) addWorkerFlags(fs *pflag.FlagSet) {
 		{"concurrent-gc-syncs", "garbage-collector-controller", 20},
 		{"concurrent-resource-quota-syncs", "resourcequota-controller", 5},
 		{"concurrent-ephemeralvolume-syncs", "ephemeral-volume-controller", 5},
+		{"concurrent-resourceclaim-syncs", "resourceclaim-controller", 50},
 		{"concurrent-serviceaccount-token-syncs", "serviceaccount-token-controller", 5},
 	} {
 		o.workers[w.controller] = fs.Int(w.flag, w.n, "How many objects of the "+w.controller+" are worked on at once.")

@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/apiclient/events"
 	"bonsai/pkg/apiclient/policy"
 	"bonsai/pkg/apiclient/rbac"
+	"bonsai/pkg/apiclient/resource"
 	"bonsai/pkg/apiclient/storage"
 )
 
@@ -53,6 +54,10 @@ func TestResourcesOfKinds(t *testing.T) {
 	of(t, s, autoscaling.HorizontalPodAutoscalers(c))
 	of(t, s, policy.PodDisruptionBudgets(c))
 	of(t, s, rbac.ClusterRoles(c))
+	of(t, s, resource.ResourceClaims(c))
+	of(t, s, resource.ResourceClaimTemplates(c))
+	of(t, s, resource.ResourceSlices(c))
+	of(t, s, resource.DeviceClasses(c))
 	of(t, s, storage.StorageClasses(c))
 	of(t, s, storage.CSIDrivers(c))
 	of(t, s, storage.CSINodes(c))

@@ -67,8 +67,8 @@ type Informer[T apiclient.Object] struct {
 	store cache.Indexer
 }
 
-// Names of the indices an informer may carry; only pods have byNode, byEnd and byLabel, only EndpointSlices byService, and only pods,
-// persistent volumes and claims those of volumes.go.
+// Names of the indices an informer may carry; only pods have byNode, byEnd and byLabel, only EndpointSlices byService, only pods,
+// persistent volumes and claims those of volumes.go, and only pods those of resourceclaims.go.
 const (
 	byNamespace = cache.NamespaceIndex
 	byOwner     = "controller"
@@ -93,6 +93,7 @@ func indexers(item any) cache.Indexers {
 		all[byEnd] = indexByEnd
 		all[byLabel] = indexByLabel
 		all[byClaim] = indexPodByClaim
+		all[byResourceClaim] = indexPodByResourceClaim
 	case *corev1.PersistentVolume:
 		all[byClaim] = indexVolumeByClaim
 		all[byClass] = indexUnclaimedByClass
