@@ -15,30 +15,32 @@ import (
 	"bonsai/pkg/cluster"
 )
 
-func statusCommand(dataDir *string) *cobra.Command {
+func statusCommand(chosen *chosen) *cobra.Command {
 	return &cobra.Command{
-		Use:   "status",
-		Short: "Show the cluster's processes",
-		Args:  daemon.NoArgs,
+		Use:     "status",
+		Short:   "Show the cluster's processes",
+		Example: "  bonsai status",
+		Args:    daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cluster.PrintStatus(cmd.Context(), *dataDir, cmd.OutOrStdout())
+			return cluster.PrintStatus(cmd.Context(), chosen.dataDir, cmd.OutOrStdout())
 		},
 	}
 }
 
-func logsCommand(dataDir *string) *cobra.Command {
+func logsCommand(chosen *chosen) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "logs [PROCESS]",
-		Short: "Print a process's log, or list the processes that have one",
-		Args:  cobra.MaximumNArgs(1),
+		Use:     "logs [PROCESS]",
+		Short:   "Print a process's log, or list the processes that have one",
+		Example: "  bonsai logs\n  bonsai logs -f kube-apiserver",
+		Args:    cobra.MaximumNArgs(1),
 	}
 	follow := c.Flags().BoolP("follow", "f", false, "go on printing what is written")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			fmt.Fprintln(cmd.OutOrStdout(), strings.Join(cluster.LogNames(*dataDir), "\n"))
+			fmt.Fprintln(cmd.OutOrStdout(), strings.Join(cluster.LogNames(chosen.dataDir), "\n"))
 			return nil
 		}
-		err := cluster.PrintLog(cmd.Context(), *dataDir, args[0], *follow, cmd.OutOrStdout())
+		err := cluster.PrintLog(cmd.Context(), chosen.dataDir, args[0], *follow, cmd.OutOrStdout())
 		if *follow && cmd.Context().Err() != nil {
 			return nil // the user ended it
 		}
@@ -47,13 +49,14 @@ func logsCommand(dataDir *string) *cobra.Command {
 	return c
 }
 
-func execCommand(dataDir *string) *cobra.Command {
+func execCommand(chosen *chosen) *cobra.Command {
 	return &cobra.Command{
-		Use:   "exec NODE -- COMMAND [ARG...]",
-		Short: "Run a command inside a node's namespaces",
-		Args:  cobra.MinimumNArgs(2),
+		Use:     "exec NODE -- COMMAND [ARG...]",
+		Short:   "Run a command inside a node's namespaces",
+		Example: "  bonsai exec n1 -- nft list ruleset",
+		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			pid, err := cluster.NodePID(cmd.Context(), *dataDir, args[0])
+			pid, err := cluster.NodePID(cmd.Context(), chosen.dataDir, args[0])
 			if err != nil {
 				return err
 			}
@@ -67,20 +70,23 @@ func execCommand(dataDir *string) *cobra.Command {
 	}
 }
 
-func imageCommand(dataDir *string) *cobra.Command {
+func imageCommand(chosen *chosen) *cobra.Command {
 	image := &cobra.Command{Use: "image", Short: "Build the local images, load images into the nodes"}
 	image.AddCommand(&cobra.Command{
-		Use:   "load ARCHIVE...",
-		Short: "Load image archives (docker save, OCI layout) into every node",
-		Args:  cobra.MinimumNArgs(1),
+		Use:     "load ARCHIVE...",
+		Short:   "Load image archives (docker save, OCI layout) into every node",
+		Example: "  docker save app:1 -o app.tar && bonsai image load app.tar",
+		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return cluster.LoadImages(cmd.Context(), *dataDir, args, cmd.OutOrStdout())
+			return cluster.LoadImages(cmd.Context(), chosen.dataDir, args, cmd.OutOrStdout())
 		},
 	})
 	build := &cobra.Command{
-		Use:   "build DIRECTORY",
-		Short: "Write the archives of the local images, made of the binaries beside this one",
-		Args:  cobra.ExactArgs(1),
+		Use:         "build DIRECTORY",
+		Short:       "Write the archives of the local images, made of the binaries beside this one",
+		Example:     "  bonsai image build bin/images",
+		Annotations: map[string]string{anyone: ""},
+		Args:        cobra.ExactArgs(1),
 	}
 	busybox := build.Flags().String("busybox", "/bin/busybox", "static busybox binary")
 	build.RunE = func(cmd *cobra.Command, args []string) error {

@@ -1,7 +1,9 @@
-// Command bonsai runs a whole local cluster: up, down, status, logs, exec into a node, and images.
+// Command bonsai runs whole local clusters: up, down, list, status, logs, exec into a node, images, and more.
 package main
 
 import (
+	"cmp"
+	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -12,25 +14,58 @@ import (
 
 func main() { os.Exit(daemon.Main(command())) }
 
-// defaultDataDir is where a cluster lives unless --data-dir or $BONSAI_DATA says otherwise.
-const defaultDataDir = "/var/lib/bonsai"
+// chosen is the cluster that a command is about.
+type chosen struct {
+	home    cluster.Home // $BONSAI_HOME or the default
+	name    string       // --name
+	named   bool         // --name was given
+	dataDir string       // --data-dir or $BONSAI_DATA; resolve fills in what follows from the name
+	placed  bool         // one of them was given
+}
+
+// anyone marks the commands that need no root and no cluster.
+const anyone = "anyone"
 
 func command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "bonsai",
-		Short: "Run a small Kubernetes cluster of real processes on this machine",
+		Short: "Run small Kubernetes clusters of real processes on this machine",
+		Example: `  bonsai up
+  bonsai up --name dev --nodes 3
+  bonsai list
+  bonsai down --name dev`,
 	}
-	dataDir := defaultDataDir
-	if dir := os.Getenv("BONSAI_DATA"); dir != "" {
-		dataDir = dir
-	}
-	root.PersistentPreRunE = func(*cobra.Command, []string) (err error) {
-		dataDir, err = cluster.ResolveDataDir(dataDir)
-		return err
-	}
-	root.PersistentFlags().StringVar(&dataDir, "data-dir", dataDir, "directory that holds everything the cluster writes")
-	root.AddCommand(upCommand(&dataDir), downCommand(&dataDir), statusCommand(&dataDir), logsCommand(&dataDir), execCommand(&dataDir), imageCommand(&dataDir),
-		superviseCommand(&dataDir), nodeEnterCommand(), nodeInitCommand())
+	c := &chosen{home: cluster.Home(cmp.Or(os.Getenv("BONSAI_HOME"), string(cluster.DefaultHome))), dataDir: os.Getenv("BONSAI_DATA")}
+	root.PersistentFlags().StringVar(&c.name, "name", cluster.DefaultName, "name of the cluster, one of several on this machine")
+	root.PersistentFlags().StringVar(&c.dataDir, "data-dir", c.dataDir, "directory that holds everything the cluster writes (default: by its name, below $BONSAI_HOME or "+string(cluster.DefaultHome)+")")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return c.resolve(cmd) }
+	root.AddCommand(upCommand(c), downCommand(c), listCommand(c), configCommand(), statusCommand(c), logsCommand(c), execCommand(c), imageCommand(c),
+		superviseCommand(c), nodeEnterCommand(), nodeInitCommand())
 	daemon.AddVersion(root)
 	return root
+}
+
+// resolve makes sure that the user may do what the command does, and finds the cluster's data directory.
+func (c *chosen) resolve(cmd *cobra.Command) error {
+	for at := cmd; at != nil; at = at.Parent() {
+		if _, ok := at.Annotations[anyone]; ok || at.Name() == "help" || at.Name() == "completion" || at.Name() == cobra.ShellCompRequestCmd {
+			return nil
+		}
+	}
+	if os.Geteuid() != 0 {
+		return errors.New("must be root: a cluster is network and mount namespaces (sudo bonsai ...)")
+	}
+	c.named, c.placed = cmd.Flags().Changed("name"), c.dataDir != ""
+	if !c.placed {
+		c.dataDir = c.home.DataDir(c.name)
+	}
+	var err error
+	if c.dataDir, err = cluster.ResolveDataDir(c.dataDir); err != nil {
+		return err
+	}
+	if c.placed || cmd.Name() == "up" {
+		return nil // up makes a cluster where it belongs, and finds out who has its name
+	}
+	c.dataDir, err = c.home.Find(c.name)
+	return err
 }

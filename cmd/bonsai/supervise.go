@@ -11,7 +11,7 @@ import (
 )
 
 // superviseCommand is the background process behind `bonsai up`.
-func superviseCommand(dataDir *string) *cobra.Command {
+func superviseCommand(chosen *chosen) *cobra.Command {
 	return &cobra.Command{
 		Use:    "supervise",
 		Hidden: true,
@@ -21,11 +21,11 @@ func superviseCommand(dataDir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			config, err := cluster.Load(*dataDir)
+			config, err := cluster.Load(chosen.dataDir)
 			if err != nil {
 				return err
 			}
-			log, err := cluster.OpenLog(*dataDir)
+			log, err := cluster.OpenLog(chosen.dataDir)
 			if err != nil {
 				return err
 			}
@@ -39,8 +39,8 @@ func superviseCommand(dataDir *string) *cobra.Command {
 func nodeEnterCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "node-enter CONFIG",
-		Hidden: true,
-		Args:   cobra.ExactArgs(1),
+		Hidden: true, Annotations: map[string]string{anyone: ""},
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			self, err := os.Executable()
 			if err != nil {
@@ -54,8 +54,8 @@ func nodeEnterCommand() *cobra.Command {
 func nodeInitCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "node-init CONFIG",
-		Hidden: true,
-		Args:   cobra.ExactArgs(1),
+		Hidden: true, Annotations: map[string]string{anyone: ""},
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			node, err := cluster.ReadNode(args[0])
 			if err != nil {

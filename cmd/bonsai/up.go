@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
@@ -15,41 +17,61 @@ import (
 	"bonsai/pkg/cluster"
 )
 
-func upCommand(dataDir *string) *cobra.Command {
-	defaults := cluster.Default("", "")
-	var timeout time.Duration
+// upFlags are what `up` is told of a cluster; only those that were given count.
+type upFlags struct {
+	file, mirror string
+	nodes, port  int
+	egress       bool
+	timeout      time.Duration
+}
+
+func upCommand(chosen *chosen) *cobra.Command {
+	var f upFlags
 	c := &cobra.Command{
 		Use:   "up",
-		Short: "Start the cluster and wait until it is ready",
-		Args:  daemon.NoArgs,
+		Short: "Start a cluster and wait until it is ready",
+		Long: `Start a cluster and wait until its nodes are Ready and its DNS answers. A cluster that is there already, running or stopped, keeps what
+is not said anew. Subnets and ports that are not said are the first that no other cluster on this machine has.`,
+		Example: `  bonsai up
+  bonsai up --name dev --nodes 3
+  bonsai config print-default > dev.yaml; bonsai up --name dev --config dev.yaml`,
+		Args: daemon.NoArgs,
 	}
-	nodes := c.Flags().Int("nodes", defaults.Nodes, "number of nodes, each in namespaces of its own (1 to 9)")
-	egress := c.Flags().Bool("egress", defaults.Egress, "let nodes and pods reach what this machine reaches, masqueraded")
-	port := c.Flags().Int("api-port", defaults.APIPort, "port of the API server")
-	mirror := c.Flags().String("registry-mirror", "", "URL of a registry, reachable from the nodes, that stands for every registry")
-	c.Flags().DurationVar(&timeout, "timeout", 2*time.Minute, "how long to wait for the cluster to be ready")
+	c.Flags().StringVar(&f.file, "config", "", "file that describes the cluster (bonsai config print-default), - for standard input; flags come after it")
+	c.Flags().IntVar(&f.nodes, "nodes", 1, "number of nodes, each in namespaces of its own (1 to 9)")
+	c.Flags().BoolVar(&f.egress, "egress", true, "let nodes and pods reach what this machine reaches, masqueraded")
+	c.Flags().IntVar(&f.port, "api-port", 0, "port of the API server (default: 6443, or the next that is free)")
+	c.Flags().StringVar(&f.mirror, "registry-mirror", "", "URL of a registry, reachable from the nodes, that stands for every registry")
+	c.Flags().DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long to wait for the cluster to be ready")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		self, err := os.Executable()
 		if err != nil {
 			return err
 		}
-		config := cluster.Default(*dataDir, filepath.Dir(self))
-		config.Nodes, config.Egress, config.APIPort, config.RegistryMirror, config.Addons = *nodes, *egress, *port, *mirror, addons.Files
-		ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("not ready after %s", timeout))
-		defer cancel()
-		began := time.Now()
-		started, err := cluster.Up(ctx, config, self, cmd.OutOrStdout())
+		config, err := f.config(cmd, chosen, filepath.Dir(self))
 		if err != nil {
 			return err
 		}
-		if !started {
-			fmt.Fprintf(cmd.OutOrStdout(), "The cluster in %s is already up: nothing changed.\n", config.DataDir)
-			return nil
-		}
-		fmt.Fprintf(cmd.OutOrStdout(), upMessage, time.Since(began).Seconds(), config.Context, filepath.Dir(self), cluster.BusyboxImage)
-		return nil
+		return up(cmd, chosen.home, config, self, f.timeout)
 	}
 	return c
+}
+
+// up starts the cluster and says how to use it.
+func up(cmd *cobra.Command, home cluster.Home, config cluster.Config, self string, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("not ready after %s", timeout))
+	defer cancel()
+	began := time.Now()
+	config, started, err := cluster.Up(ctx, home, config, self, cmd.OutOrStdout())
+	if err != nil {
+		return err
+	}
+	if !started {
+		fmt.Fprintf(cmd.OutOrStdout(), "The cluster in %s is already up: nothing changed.\n", config.DataDir)
+		return nil
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), upMessage, time.Since(began).Seconds(), config.Context(), filepath.Dir(self), cluster.BusyboxImage)
+	return nil
 }
 
 const upMessage = `Ready in %.2f s. The context %q is in your kubeconfig. Try:
@@ -58,22 +80,165 @@ const upMessage = `Ready in %.2f s. The context %q is in your kubeconfig. Try:
   kubectl run -it --rm try --image=%s -- sh
 `
 
-func downCommand(dataDir *string) *cobra.Command {
+// config is the cluster that is wanted: the one that is there, or the default; then the file, which says all; then the flags.
+func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (cluster.Config, error) {
+	data, err := f.read(cmd.InOrStdin())
+	if err != nil {
+		return cluster.Config{}, err
+	}
+	if f.file != "" {
+		if err := chosen.follow(data); err != nil {
+			return cluster.Config{}, fmt.Errorf("--config %s: %w", f.file, err)
+		}
+	}
+	config, err := cluster.Load(chosen.dataDir)
+	if errors.Is(err, os.ErrNotExist) {
+		config, err = undecided(chosen), nil
+	}
+	if err != nil {
+		return config, fmt.Errorf("%w (bonsai down removes the cluster)", err)
+	}
+	config.BinDir, config.Addons = binDir, addons.Files
+	if f.file != "" {
+		if config, err = cluster.ReadFile(data, config); err != nil {
+			return config, fmt.Errorf("--config %s: %w", f.file, err)
+		}
+	}
+	given := cmd.Flags().Changed
+	if given("name") {
+		config.Name = chosen.name
+	}
+	if given("nodes") {
+		config = config.WithNodes(f.nodes)
+	}
+	if given("egress") {
+		config.Egress = f.egress
+	}
+	if given("api-port") {
+		config.Ports.API = f.port
+	}
+	if given("registry-mirror") {
+		config.Mirrors = []cluster.Mirror{{Registry: cluster.EveryRegistry, URL: f.mirror}}
+	}
+	return config, nil
+}
+
+// follow takes the cluster's name from the file, and with it the place of its data, where no flag says them.
+func (c *chosen) follow(data []byte) error {
+	read, err := cluster.ReadFile(data, cluster.Config{})
+	if err != nil || read.Name == "" || c.named {
+		return err
+	}
+	c.name = read.Name
+	if !c.placed {
+		c.dataDir, err = cluster.ResolveDataDir(c.home.DataDir(c.name))
+	}
+	return err
+}
+
+// undecided is a new cluster whose addresses and ports are still to be chosen.
+func undecided(chosen *chosen) cluster.Config {
+	c := cluster.Default(chosen.dataDir, "")
+	c.Name, c.Ports = chosen.name, cluster.Ports{}
+	c.NodeSubnet, c.PodSubnet, c.ServiceSubnet = netip.Prefix{}, netip.Prefix{}, netip.Prefix{}
+	return c
+}
+
+// read reads the configuration file, if there is one.
+func (f upFlags) read(stdin io.Reader) ([]byte, error) {
+	const most = 1 << 20 // bytes
+	in := stdin
+	switch f.file {
+	case "":
+		return nil, nil
+	case "-":
+	default:
+		file, err := os.Open(f.file)
+		if err != nil {
+			return nil, fmt.Errorf("--config: %w", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	data, err := io.ReadAll(io.LimitReader(in, most+1))
+	if err == nil && len(data) > most {
+		err = fmt.Errorf("larger than %d bytes", most)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--config %s: %w", f.file, err)
+	}
+	return data, nil
+}
+
+func downCommand(chosen *chosen) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "down",
-		Short: "Stop the cluster and remove everything it made",
-		Args:  daemon.NoArgs,
+		Short: "Stop a cluster and remove everything it made",
+		Example: `  bonsai down
+  bonsai down --name dev
+  bonsai down --all`,
+		Args: daemon.NoArgs,
 	}
 	keep := c.Flags().Bool("keep-data", false, "keep the data directory, so that up continues with the same cluster")
+	all := c.Flags().Bool("all", false, "every cluster of this machine")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		if os.Geteuid() != 0 {
-			return errors.New("must be root")
+		if *all && (cmd.Flags().Changed("name") || cmd.Flags().Changed("data-dir")) {
+			return errors.New("--all is every cluster: --name and --data-dir say which one")
 		}
-		found, err := cluster.Down(cmd.Context(), *dataDir, *keep, cmd.OutOrStdout())
+		if *all {
+			return downAll(cmd, chosen.home, *keep)
+		}
+		found, err := cluster.Down(cmd.Context(), chosen.dataDir, *keep, cmd.OutOrStdout())
 		if err == nil && !found {
-			fmt.Fprintf(cmd.OutOrStdout(), "No cluster in %s: nothing to do.\n", *dataDir)
+			fmt.Fprintf(cmd.OutOrStdout(), "No cluster in %s: nothing to do.\n", chosen.dataDir)
 		}
 		return err
 	}
+	return c
+}
+
+// downAll ends every cluster, even if one of them makes trouble.
+func downAll(cmd *cobra.Command, home cluster.Home, keep bool) error {
+	clusters, err := home.Clusters()
+	if err != nil {
+		return err
+	}
+	if len(clusters) == 0 {
+		fmt.Fprintln(cmd.OutOrStdout(), "No clusters: nothing to do.")
+	}
+	var errs []error
+	for _, c := range clusters {
+		fmt.Fprintf(cmd.OutOrStdout(), "The cluster in %s:\n", c.DataDir)
+		if _, err := cluster.Down(cmd.Context(), c.DataDir, keep, cmd.OutOrStdout()); err != nil {
+			errs = append(errs, fmt.Errorf("the cluster in %s: %w", c.DataDir, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func listCommand(chosen *chosen) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "Show the clusters of this machine",
+		Example: "  bonsai list",
+		Args:    daemon.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cluster.PrintList(cmd.Context(), chosen.home, cmd.OutOrStdout())
+		},
+	}
+}
+
+func configCommand() *cobra.Command {
+	c := &cobra.Command{Use: "config", Short: "Show configuration files of clusters", Annotations: map[string]string{anyone: ""}}
+	c.AddCommand(&cobra.Command{
+		Use:     "print-default",
+		Short:   "Print a file for `bonsai up --config` that says what holds without one",
+		Example: "  bonsai config print-default > cluster.yaml",
+		Args:    daemon.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprint(cmd.OutOrStdout(), cluster.DefaultFile)
+			return err
+		},
+	})
 	return c
 }

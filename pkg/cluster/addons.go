@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,14 @@ var addonResources = map[schema.GroupKind]schema.GroupVersionResource{
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
 }
+
+// dnsAddon is the cluster's DNS among OptionalAddons.
+const dnsAddon = "coredns"
+
+// OptionalAddons are those that a cluster can be without, each the name of a manifest; the others give the components their rights.
+var OptionalAddons = [...]string{dnsAddon, "local-path"}
+
+func (c Config) hasAddon(name string) bool { return !slices.Contains(c.WithoutAddons, name) }
 
 // installAddons creates the add-ons' objects that are not there; those that are belong to the user.
 func (c Config) installAddons(ctx context.Context) error {
@@ -89,6 +98,9 @@ func (c Config) readAddons() ([]*unstructured.Unstructured, error) {
 	}
 	var objects []*unstructured.Unstructured
 	for _, name := range names {
+		if !c.hasAddon(strings.TrimSuffix(name, ".yaml")) {
+			continue
+		}
 		data, err := fs.ReadFile(c.Addons, name)
 		if err != nil {
 			return nil, err

@@ -17,6 +17,8 @@
 //	pods of a node               a /24 of 10.244.0.0/16 behind the node's bridge cni0
 //	services                     10.96.0.0/16, known to kube-proxy on the nodes only
 //
+// These are the first cluster's; each further one on the machine has the next place of addresses and ports (see slot).
+//
 // The bridge lives in a namespace of its own so that the host's packet filter (Docker's "FORWARD DROP") never sees what nodes
 // say to each other. While the cluster is up, unreachable routes keep packets for these networks on the machine; the
 // administrator's kubeconfig leads to the API server by loopback, so that a client that still has it when the cluster is gone
@@ -39,67 +41,191 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Config says what a cluster is. The zero value is not usable: see Default.
+// Config says what a cluster is. The zero value is not usable: see Default. A port or subnet that is zero is chosen by Up.
 type Config struct {
+	// Name tells the clusters of a user apart: a DNS label of at most 20 characters.
+	Name string
 	// DataDir holds everything the cluster writes: a path as ResolveDataDir returns it. BinDir holds the binaries and, in images/, the local images.
 	DataDir string
 	BinDir  string
-	// Nodes is the number of nodes, 1 to 9: n1, n2, …
-	Nodes int
+	// Nodes has 1 to 9 nodes, in the order of their numbers.
+	Nodes []Node
 	// Egress lets pods and nodes reach what the host reaches, masqueraded as the host.
 	Egress bool
-	// RegistryMirror is the URL of a registry that nodes ask for every image, whatever registry its name says; "" means none.
-	RegistryMirror string
-	// APIPort is the API server's port on the host's address of the node network.
-	APIPort int
-	// NodeSubnet is a /24; the host is .1 and node i is .10+i. PodSubnet is cut into a /24 per node.
+	// Mirrors are the registries that nodes ask instead of those that images name.
+	Mirrors []Mirror `json:",omitempty"`
+	// Ports are the control plane's on the host.
+	Ports Ports
+	// NodeSubnet holds the host at .1 and node i at .10+i. PodSubnet is cut into a /24 per node.
 	NodeSubnet, PodSubnet, ServiceSubnet netip.Prefix
-	// Context is the name of cluster, user and context in the user's kubeconfig.
-	Context string
+	// FeatureGates are passed to the components, and so are ComponentFlags, by component and flag without its dashes, after our own.
+	FeatureGates   map[string]bool              `json:",omitempty"`
+	ComponentFlags map[string]map[string]string `json:",omitempty"`
+	// WithoutAddons names those of OptionalAddons that are left out.
+	WithoutAddons []string `json:",omitempty"`
 	// Addons holds the manifests to install, "$NAME" standing for what the cluster fills in.
 	Addons fs.FS `json:"-"`
 }
 
-// Default returns the configuration of a cluster of one node with its data in dataDir.
+// Node is one node of a cluster.
+type Node struct {
+	Number int               // 1 to 9, its name and address
+	Labels map[string]string `json:",omitempty"`
+	// Taints are those it registers with, as key=value:effect.
+	Taints []string `json:",omitempty"`
+	Mounts []Mount  `json:",omitempty"`
+}
+
+// Mount shows a directory or file of the host at a path in a node.
+type Mount struct {
+	HostPath, NodePath string
+	ReadOnly           bool `json:",omitempty"`
+}
+
+// Ports are the TCP ports of a control plane: the API server's on the host's address of the node network and, for the user, on
+// loopback; the others on loopback.
+type Ports struct {
+	API, EtcdClient, EtcdPeer, ControllerManager, Scheduler int
+}
+
+// maxNodes is how many nodes a cluster may have: their numbers have one digit.
+const maxNodes = 9
+
+// DefaultName is the name of the cluster that a user has who gives none.
+const DefaultName = "bonsai"
+
+// Default returns the configuration of the cluster called DefaultName, of one node with its data in dataDir, as it is when it is
+// alone on the machine.
 func Default(dataDir, binDir string) Config {
-	return Config{
-		DataDir: dataDir, BinDir: binDir, Nodes: 1, Egress: true, APIPort: 6443, Context: "bonsai",
-		NodeSubnet:    netip.MustParsePrefix("10.77.0.0/24"),
-		PodSubnet:     netip.MustParsePrefix("10.244.0.0/16"),
-		ServiceSubnet: netip.MustParsePrefix("10.96.0.0/16"),
+	c := Config{Name: DefaultName, DataDir: dataDir, BinDir: binDir, Nodes: nodesUpTo(1), Egress: true}
+	return c.inSlot(0)
+}
+
+// nodesUpTo returns the nodes 1 to n, without labels, taints and mounts.
+func nodesUpTo(n int) []Node {
+	var nodes []Node
+	for i := 1; i <= n; i++ {
+		nodes = append(nodes, Node{Number: i})
+	}
+	return nodes
+}
+
+// WithNodes returns c with n nodes: of those it has, the first ones stay as they are.
+func (c Config) WithNodes(n int) Config {
+	nodes := nodesUpTo(n)
+	for i := range nodes {
+		if i < len(c.Nodes) {
+			nodes[i] = c.Nodes[i]
+		}
+	}
+	for i := len(c.Nodes); i < n; i++ {
+		nodes[i] = Node{Number: freeNumber(nodes[:i])}
+	}
+	c.Nodes = nodes
+	return c
+}
+
+// freeNumber is the lowest number that none of the nodes has.
+func freeNumber(nodes []Node) int {
+	for number := 1; ; number++ {
+		if !slices.ContainsFunc(nodes, func(n Node) bool { return n.Number == number }) {
+			return number
+		}
 	}
 }
 
 // Validate returns all that is wrong with the configuration, naming the flags.
 func (c Config) Validate() error {
 	var errs []error
-	if c.Nodes < 1 || c.Nodes > 9 {
-		errs = append(errs, fmt.Errorf("--nodes: must be between 1 and 9, not %d", c.Nodes))
+	if err := checkName(c.Name); err != nil {
+		errs = append(errs, fmt.Errorf("--name: %w", err))
+	}
+	if len(c.Nodes) < 1 || len(c.Nodes) > maxNodes {
+		errs = append(errs, fmt.Errorf("--nodes: must be between 1 and %d, not %d", maxNodes, len(c.Nodes)))
 	}
 	if !filepath.IsAbs(c.DataDir) || filepath.Clean(c.DataDir) == "/" {
 		errs = append(errs, fmt.Errorf("--data-dir: must be an absolute path below /, not %q", c.DataDir))
 	}
-	if c.APIPort < 1 || c.APIPort > 65535 {
-		errs = append(errs, fmt.Errorf("--api-port: must be between 1 and 65535, not %d", c.APIPort))
+	if c.Ports.API < 0 || c.Ports.API > 65535 {
+		errs = append(errs, fmt.Errorf("--api-port: must be between 1 and 65535, not %d", c.Ports.API))
 	}
-	if slices.Contains(c.hostPorts()[1:], c.APIPort) {
-		errs = append(errs, fmt.Errorf("--api-port: %d is another component's port", c.APIPort))
+	if c.Ports.API != 0 && slices.Contains(c.Ports.onLoopback()[1:], c.Ports.API) {
+		errs = append(errs, fmt.Errorf("--api-port: %d is another component's port", c.Ports.API))
 	}
-	if err := checkMirror(c.RegistryMirror); err != nil {
-		errs = append(errs, err)
+	for _, m := range c.Mirrors {
+		if err := m.check(); err != nil {
+			errs = append(errs, fmt.Errorf("--registry-mirror: %w", err))
+		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.checkSubnets()...)...)
+}
+
+// checkName returns what is wrong with a cluster's name.
+func checkName(name string) error {
+	const longest = 20
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 || len(name) > longest {
+		return fmt.Errorf("%q must be at most %d lower-case letters, digits and dashes, as in dev-1", name, longest)
+	}
+	return nil
+}
+
+// checkSubnets returns what is wrong with the subnets that are set.
+func (c Config) checkSubnets() []error {
+	var errs []error
+	subnets := c.subnets()
+	for i, s := range subnets {
+		if !s.prefix.IsValid() {
+			continue
+		}
+		if !s.prefix.Addr().Is4() || s.prefix != s.prefix.Masked() || s.prefix.Bits() < s.widest || s.prefix.Bits() > s.narrowest {
+			errs = append(errs, fmt.Errorf("%s: must be an IPv4 network from /%d to /%d, not %s", s.name, s.widest, s.narrowest, s.prefix))
+		}
+		for _, other := range subnets[:i] {
+			if other.prefix.IsValid() && other.prefix.Overlaps(s.prefix) {
+				errs = append(errs, fmt.Errorf("%s: %s overlaps %s", s.name, s.prefix, other.name))
+			}
+		}
+	}
+	return errs
+}
+
+// subnet is one of the cluster's networks, with the prefix lengths that it may have.
+type subnet struct {
+	name              string
+	prefix            netip.Prefix
+	widest, narrowest int
+}
+
+// subnets lists the cluster's networks: of nodes with room for the host and nine nodes, of pods with a /24 for each node, and of
+// services as kube-apiserver takes them, with room for the address of DNS.
+func (c Config) subnets() []subnet {
+	return []subnet{{"nodeSubnet", c.NodeSubnet, 8, 27}, {"podSubnet", c.PodSubnet, 8, 20}, {"serviceSubnet", c.ServiceSubnet, 12, 28}}
+}
+
+// Context is the name of cluster, user and context in the user's kubeconfig.
+func (c Config) Context() string {
+	if c.Name == DefaultName {
+		return DefaultName
+	}
+	return markPrefix + c.Name
+}
+
+// hasNode tells whether a node of that name is one of the cluster's.
+func (c Config) hasNode(name string) bool {
+	return slices.ContainsFunc(c.Nodes, func(n Node) bool { return n.Name() == name })
 }
 
 // HostIP is the host's address on the node network, where the API server listens.
 func (c Config) HostIP() netip.Addr { return nth(c.NodeSubnet, 1) }
 
-// NodeIP is the address of node i, counted from 1.
-func (c Config) NodeIP(i int) netip.Addr { return nth(c.NodeSubnet, 10+i) }
+// NodeIP is the address of a node.
+func (c Config) NodeIP(n Node) netip.Addr { return nth(c.NodeSubnet, 10+n.Number) }
 
-// ServiceIP is the address of the kubernetes Service, DNSIP that of the cluster's DNS.
+// ServiceIP is the address of the kubernetes Service.
 func (c Config) ServiceIP() netip.Addr { return nth(c.ServiceSubnet, 1) }
 
 // DNSIP is the address of the cluster's DNS Service.
@@ -107,16 +233,16 @@ func (c Config) DNSIP() netip.Addr { return nth(c.ServiceSubnet, 10) }
 
 // LocalServer is the API server's URL for clients on the host, which no address of a cluster that is gone stands in.
 func (c Config) LocalServer() string {
-	return "https://" + net.JoinHostPort(loopback, strconv.Itoa(c.APIPort))
+	return "https://" + net.JoinHostPort(loopback, strconv.Itoa(c.Ports.API))
 }
 
 // Server is the API server's URL on the node network.
 func (c Config) Server() string {
-	return "https://" + netip.AddrPortFrom(c.HostIP(), uint16(c.APIPort)).String()
+	return "https://" + netip.AddrPortFrom(c.HostIP(), uint16(c.Ports.API)).String()
 }
 
-// NodeName is the name of node i, counted from 1.
-func NodeName(i int) string { return "n" + strconv.Itoa(i) }
+// Name is the node's name in the cluster.
+func (n Node) Name() string { return "n" + strconv.Itoa(n.Number) }
 
 func nth(p netip.Prefix, n int) netip.Addr {
 	a := p.Masked().Addr()

@@ -13,11 +13,14 @@ func TestValidate(t *testing.T) {
 		want   []string
 	}{
 		{"default", func(*Config) {}, nil},
-		{"no nodes", func(c *Config) { c.Nodes = 0 }, []string{"--nodes"}},
-		{"ten nodes", func(c *Config) { c.Nodes = 10 }, []string{"--nodes"}},
+		{"no nodes", func(c *Config) { c.Nodes = nil }, []string{"--nodes"}},
+		{"ten nodes", func(c *Config) { c.Nodes = nodesUpTo(10) }, []string{"--nodes"}},
 		{"relative directory", func(c *Config) { c.DataDir = "data" }, []string{"--data-dir"}},
 		{"the root directory", func(c *Config) { c.DataDir = "/." }, []string{"--data-dir"}},
-		{"all wrong", func(c *Config) { c.Nodes, c.DataDir, c.APIPort = -1, "", 70000 }, []string{"--nodes", "--data-dir", "--api-port"}},
+		{"a name", func(c *Config) { c.Name = "My_Cluster" }, []string{"--name"}},
+		{"a long name", func(c *Config) { c.Name = strings.Repeat("a", 21) }, []string{"--name"}},
+		{"a mirror", func(c *Config) { c.Mirrors = []Mirror{{EveryRegistry, "ten"}} }, []string{"--registry-mirror"}},
+		{"all wrong", func(c *Config) { c.Nodes, c.DataDir, c.Ports.API = nil, "", 70000 }, []string{"--nodes", "--data-dir", "--api-port"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			config := Default("/data", "/bin")
@@ -39,7 +42,7 @@ func TestAddresses(t *testing.T) {
 	t.Parallel()
 	c := Default("/data", "/bin")
 	for got, want := range map[string]string{
-		c.HostIP().String(): "10.77.0.1", c.NodeIP(1).String(): "10.77.0.11", c.NodeIP(9).String(): "10.77.0.19",
+		c.HostIP().String(): "10.77.0.1", c.NodeIP(Node{Number: 1}).String(): "10.77.0.11", c.NodeIP(Node{Number: 9}).String(): "10.77.0.19",
 		c.ServiceIP().String(): "10.96.0.1", c.DNSIP().String(): "10.96.0.10", c.Server(): "https://10.77.0.1:6443",
 	} {
 		if got != want {

@@ -8,17 +8,9 @@ import (
 // loopback is where the control plane listens on the host, except for the API server. hostRules lead its port there, too.
 const loopback = "127.0.0.1"
 
-// Ports of the control plane; Config has the API server's. Those of the last two are their defaults.
-const (
-	etcdClientPort        = 2379
-	etcdPeerPort          = 2380
-	controllerManagerPort = 10257
-	schedulerPort         = 10259
-)
-
-// hostPorts are the ports that must be free on loopback.
-func (c Config) hostPorts() []int {
-	return []int{c.APIPort, etcdClientPort, etcdPeerPort, controllerManagerPort, schedulerPort}
+// onLoopback lists the ports that must be free there, the API server's first.
+func (p Ports) onLoopback() []int {
+	return []int{p.API, p.EtcdClient, p.EtcdPeer, p.ControllerManager, p.Scheduler}
 }
 
 // oneOfAKind: the supervisor never runs two of a component, so none has to wait 15 s for a killed one's lease to end.
@@ -37,7 +29,7 @@ func (c Config) controlPlane() []process {
 			"--kubeconfig=" + l.kubeconfig("controller-manager"),
 			"--authentication-kubeconfig=" + l.kubeconfig("controller-manager"),
 			"--authorization-kubeconfig=" + l.kubeconfig("controller-manager"),
-			"--bind-address=" + loopback,
+			"--bind-address=" + loopback, "--secure-port=" + strconv.Itoa(c.Ports.ControllerManager),
 			oneOfAKind,
 			"--root-ca-file=" + l.pki("ca.crt"),
 			"--cluster-signing-cert-file=" + l.pki("ca.crt"),
@@ -53,21 +45,22 @@ func (c Config) controlPlane() []process {
 			"--kubeconfig=" + l.kubeconfig("scheduler"),
 			"--authentication-kubeconfig=" + l.kubeconfig("scheduler"),
 			"--authorization-kubeconfig=" + l.kubeconfig("scheduler"),
-			"--bind-address=" + loopback,
+			"--bind-address=" + loopback, "--secure-port=" + strconv.Itoa(c.Ports.Scheduler),
 			oneOfAKind,
 			steps,
 		}},
 	}
 	for i := range rows {
 		rows[i].log = l.log(rows[i].name)
+		rows[i].argv = append(append(rows[i].argv, gatesFlag(rows[i].name, c.FeatureGates)...), userFlags(c.ComponentFlags[rows[i].name])...)
 	}
 	return rows
 }
 
 func (c Config) etcdArgs() []string {
 	l := c.layout()
-	client := "https://" + loopback + ":" + strconv.Itoa(etcdClientPort)
-	peer := "https://" + loopback + ":" + strconv.Itoa(etcdPeerPort)
+	client := "https://" + loopback + ":" + strconv.Itoa(c.Ports.EtcdClient)
+	peer := "https://" + loopback + ":" + strconv.Itoa(c.Ports.EtcdPeer)
 	return []string{c.bin("etcd"),
 		"--name=bonsai", "--data-dir=" + l.etcd(), "--log-level=warn",
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
@@ -83,9 +76,9 @@ func (c Config) etcdArgs() []string {
 func (c Config) apiserverArgs() []string {
 	l := c.layout()
 	return []string{c.bin("kube-apiserver"),
-		fmt.Sprintf("--etcd-servers=https://%s:%d", loopback, etcdClientPort),
+		fmt.Sprintf("--etcd-servers=https://%s:%d", loopback, c.Ports.EtcdClient),
 		"--etcd-cafile=" + l.pki("etcd-ca.crt"), "--etcd-certfile=" + l.pki("apiserver-etcd-client.crt"), "--etcd-keyfile=" + l.pki("apiserver-etcd-client.key"),
-		"--bind-address=" + c.HostIP().String(), "--advertise-address=" + c.HostIP().String(), "--secure-port=" + strconv.Itoa(c.APIPort),
+		"--bind-address=" + c.HostIP().String(), "--advertise-address=" + c.HostIP().String(), "--secure-port=" + strconv.Itoa(c.Ports.API),
 		"--tls-cert-file=" + l.pki("apiserver.crt"), "--tls-private-key-file=" + l.pki("apiserver.key"),
 		"--client-ca-file=" + l.pki("ca.crt"),
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",

@@ -38,8 +38,8 @@ func (c Config) checkDisk() error {
 		return fmt.Errorf("--data-dir %s: ask for its free space: %w", c.DataDir, err)
 	}
 	need := uint64(clusterSpace)
-	for i := 1; i <= c.Nodes; i++ {
-		if _, err := os.Stat(c.layout().node(NodeName(i), "lib")); err != nil {
+	for _, node := range c.Nodes {
+		if _, err := os.Stat(c.layout().node(node.Name(), "lib")); err != nil {
 			need += nodeSpace
 		}
 	}

@@ -14,8 +14,8 @@ import (
 // writeKubeconfigs writes one kubeconfig per identity, credentials inside.
 func (c Config) writeKubeconfigs() error {
 	names := []string{administrator, "controller-manager", "scheduler"}
-	for i := 1; i <= c.Nodes; i++ {
-		names = append(names, "kubelet-"+NodeName(i), "proxy-"+NodeName(i))
+	for _, node := range c.Nodes {
+		names = append(names, "kubelet-"+node.Name(), "proxy-"+node.Name())
 	}
 	for _, name := range names {
 		kubeconfig, err := c.kubeconfig(name)
@@ -53,10 +53,11 @@ func (c Config) kubeconfig(name string) (*clientcmdapi.Config, error) {
 		server = c.LocalServer()
 	}
 	k := clientcmdapi.NewConfig()
-	k.Clusters[c.Context] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: data[0]}
-	k.AuthInfos[c.Context] = &clientcmdapi.AuthInfo{ClientCertificateData: data[1], ClientKeyData: data[2]}
-	k.Contexts[c.Context] = &clientcmdapi.Context{Cluster: c.Context, AuthInfo: c.Context}
-	k.CurrentContext = c.Context
+	own := c.Context()
+	k.Clusters[own] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: data[0]}
+	k.AuthInfos[own] = &clientcmdapi.AuthInfo{ClientCertificateData: data[1], ClientKeyData: data[2]}
+	k.Contexts[own] = &clientcmdapi.Context{Cluster: own, AuthInfo: own}
+	k.CurrentContext = own
 	return k, nil
 }
 
@@ -74,53 +75,68 @@ func (c Config) exportContext() error {
 	if err != nil {
 		return err
 	}
-	admin.Contexts[c.Context].Extensions = map[string]runtime.Object{ownerExtension: &runtime.Unknown{Raw: owner, ContentType: runtime.ContentTypeJSON}}
+	own := c.Context()
+	admin.Contexts[own].Extensions = map[string]runtime.Object{ownerExtension: &runtime.Unknown{Raw: owner, ContentType: runtime.ContentTypeJSON}}
 	return changeUserKubeconfig(func(k *clientcmdapi.Config) {
-		k.Clusters[c.Context] = admin.Clusters[c.Context]
-		k.AuthInfos[c.Context] = admin.AuthInfos[c.Context]
-		k.Contexts[c.Context] = admin.Contexts[c.Context]
-		k.CurrentContext = c.Context
+		k.Clusters[own] = admin.Clusters[own]
+		k.AuthInfos[own] = admin.AuthInfos[own]
+		k.Contexts[own] = admin.Contexts[own]
+		k.CurrentContext = own
 	})
 }
 
 // removeContext undoes exportContext, unless the context has become another cluster's.
 func (c Config) removeContext() error {
+	own := c.Context()
 	return changeUserKubeconfig(func(k *clientcmdapi.Config) {
-		if !c.ownsContext(k.Contexts[c.Context]) {
+		if contextOwner(k.Contexts[own]) != c.DataDir {
 			return
 		}
-		delete(k.Clusters, c.Context)
-		delete(k.AuthInfos, c.Context)
-		delete(k.Contexts, c.Context)
-		if k.CurrentContext == c.Context {
+		delete(k.Clusters, own)
+		delete(k.AuthInfos, own)
+		delete(k.Contexts, own)
+		if k.CurrentContext == own {
 			k.CurrentContext = ""
 		}
 	})
 }
 
-// ownsContext tells whether a context of the user's kubeconfig is this cluster's.
-func (c Config) ownsContext(context *clientcmdapi.Context) bool {
+// contextOwner returns the data directory of the cluster that a context of the user's kubeconfig is for, or "".
+func contextOwner(context *clientcmdapi.Context) string {
 	if context == nil {
-		return false
+		return ""
 	}
 	owner, ok := context.Extensions[ownerExtension].(*runtime.Unknown)
 	if !ok {
-		return false
+		return ""
 	}
 	var dataDir string
-	return json.Unmarshal(owner.Raw, &dataDir) == nil && dataDir == c.DataDir
+	if json.Unmarshal(owner.Raw, &dataDir) != nil {
+		return ""
+	}
+	return dataDir
+}
+
+// userKubeconfig reads the user's kubeconfig, empty if there is none.
+func userKubeconfig() (*clientcmdapi.Config, error) {
+	path := clientcmd.NewDefaultPathOptions().GetDefaultFilename()
+	k, err := clientcmd.LoadFromFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return clientcmdapi.NewConfig(), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig %s: %w", path, err)
+	}
+	return k, nil
 }
 
 // changeUserKubeconfig applies change to the file under client-go's lock file, and writes it only if it changed. A file that
 // would be left with nothing in it is removed.
 func changeUserKubeconfig(change func(*clientcmdapi.Config)) error {
 	path := clientcmd.NewDefaultPathOptions().GetDefaultFilename()
-	k, err := clientcmd.LoadFromFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		k, err = clientcmdapi.NewConfig(), nil
-	}
+	k, err := userKubeconfig()
 	if err != nil {
-		return fmt.Errorf("read the kubeconfig %s: %w", path, err)
+		return err
 	}
 	before, err := clientcmd.Write(*k)
 	if err != nil {

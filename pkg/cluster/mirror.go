@@ -3,30 +3,53 @@ package cluster
 import (
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
 )
 
 // systemRegistries is where containerd looks for the user's registry settings (its documented place).
 const systemRegistries = "/etc/containerd/certs.d"
 
-// writeMirror makes the mirror, if there is one, stand for every registry, and returns the directory that containerd is to
-// read registries' settings from.
-func (n *NodeConfig) writeMirror() (string, error) {
-	if n.RegistryMirror == "" {
-		return systemRegistries, nil
-	}
-	l := layout(n.DataDir)
-	hosts := fmt.Sprintf("server = %q\n[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n", n.RegistryMirror, n.RegistryMirror)
-	return l.node(n.Name, "etc", "certs.d"), writeFile(l.node(n.Name, "etc", "certs.d", "_default", "hosts.toml"), []byte(hosts))
+// EveryRegistry is containerd's name for all registries that have no settings of their own.
+const EveryRegistry = "_default"
+
+// Mirror is a registry that is asked instead of another one.
+type Mirror struct {
+	// Registry is the one that images name, as docker.io, or EveryRegistry.
+	Registry string
+	// URL is where the nodes reach the one that is asked.
+	URL string
 }
 
-// checkMirror returns what is wrong with a mirror's address; none is fine.
-func checkMirror(mirror string) error {
-	if mirror == "" {
-		return nil
+// writeMirrors makes the mirrors, if there are any, stand for their registries, and returns the directory that containerd is to
+// read registries' settings from.
+func (n *NodeConfig) writeMirrors() (string, error) {
+	if len(n.Mirrors) == 0 {
+		return systemRegistries, nil
 	}
-	u, err := url.Parse(mirror)
+	dir := layout(n.DataDir).node(n.Name, "etc", "certs.d")
+	if err := os.RemoveAll(dir); err != nil { // an earlier life's mirrors
+		return "", err
+	}
+	for _, m := range n.Mirrors {
+		hosts := fmt.Sprintf("server = %[1]q\n[host.%[1]q]\n  capabilities = [\"pull\", \"resolve\"]\n", m.URL)
+		if err := writeFile(filepath.Join(dir, m.Registry, "hosts.toml"), []byte(hosts)); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// check returns what is wrong with a mirror.
+func (m Mirror) check() error {
+	u, err := url.Parse(m.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("--registry-mirror: must be an http or https URL, not %q", mirror)
+		return fmt.Errorf("must be an http or https URL, not %q", m.URL)
+	}
+	if m.Registry != EveryRegistry {
+		if u, err := url.Parse("//" + m.Registry); err != nil || u.Host != m.Registry || m.Registry == "" {
+			return fmt.Errorf("%q is not a registry's host, as docker.io", m.Registry)
+		}
 	}
 	return nil
 }

@@ -92,7 +92,7 @@ func (c Config) hostRules() string {
 		ip daddr %[6]s tcp dport %[7]d dnat to %[8]s
 	}
 }
-`, c.mark(), c.NodeSubnet, c.PodSubnet, c.ServiceSubnet, egress, loopback, c.APIPort, c.HostIP())
+`, c.mark(), c.NodeSubnet, c.PodSubnet, c.ServiceSubnet, egress, loopback, c.Ports.API, c.HostIP())
 }
 
 // removeNetwork undoes makeNetwork, whole or in part, by the cluster's mark alone; routes to pods go with the link.

@@ -22,21 +22,26 @@ type NodeConfig struct {
 	Podnet  netip.Prefix
 	Service netip.Prefix
 	Server  string
-	// RegistryMirror is the cluster's.
-	RegistryMirror string
+	// Mirrors, FeatureGates and ComponentFlags are the cluster's, Labels, Taints and Mounts the node's.
+	Mirrors        []Mirror
+	FeatureGates   map[string]bool
+	ComponentFlags map[string]map[string]string
+	Labels         map[string]string
+	Taints         []string
+	Mounts         []Mount
 }
 
-func (c Config) node(i int) NodeConfig {
+func (c Config) node(n Node) NodeConfig {
 	return NodeConfig{
-		Name: NodeName(i), Address: netip.PrefixFrom(c.NodeIP(i), c.NodeSubnet.Bits()), Gateway: c.HostIP(),
+		Name: n.Name(), Address: netip.PrefixFrom(c.NodeIP(n), c.NodeSubnet.Bits()), Gateway: c.HostIP(),
 		DataDir: c.DataDir, BinDir: c.BinDir, Mark: c.mark(), Egress: c.Egress, DNSIP: c.DNSIP(), Podnet: c.PodSubnet, Service: c.ServiceSubnet, Server: c.Server(),
-		RegistryMirror: c.RegistryMirror,
+		Mirrors: c.Mirrors, FeatureGates: c.FeatureGates, ComponentFlags: c.ComponentFlags, Labels: n.Labels, Taints: n.Taints, Mounts: n.Mounts,
 	}
 }
 
 // nodeProcess is the node's init: this program again, in namespaces of its own. See EnterNode for its standard input.
-func (c Config) nodeProcess(ctx context.Context, i int, self string) (process, error) {
-	l, n := c.layout(), c.node(i)
+func (c Config) nodeProcess(ctx context.Context, node Node, self string) (process, error) {
+	l, n := c.layout(), c.node(node)
 	if err := makeCgroup(c.mark(), n.Name); err != nil {
 		return process{}, err
 	}

@@ -22,7 +22,12 @@ func (n *NodeConfig) mount() error {
 		return fmt.Errorf("hold the binaries: %w", err)
 	}
 	defer unix.Close(bin)
-	for _, step := range []func() error{n.mountKernel, n.mountRun, n.mountVar, func() error { return n.showBinaries(bin) }} {
+	wished, err := n.holdMounts()
+	if err != nil {
+		return err
+	}
+	defer wished.close()
+	for _, step := range []func() error{n.mountKernel, n.mountRun, n.mountVar, func() error { return n.showBinaries(bin) }, wished.show} {
 		if err := step(); err != nil {
 			return err
 		}

@@ -48,6 +48,7 @@ func (n *NodeConfig) processes(log *slog.Logger) []process {
 	}
 	for i := range rows {
 		rows[i].log = l.log(n.Name + "-" + rows[i].name)
+		rows[i].argv = append(rows[i].argv, n.userFlags(rows[i].name)...)
 	}
 	return rows
 }
@@ -72,9 +73,9 @@ func (n *NodeConfig) writeConfigs() error {
 	if err != nil {
 		return fmt.Errorf("ask containerd for its version: %w", err)
 	}
-	registries, err := n.writeMirror()
+	registries, err := n.writeMirrors()
 	if err != nil {
-		return fmt.Errorf("write the registry mirror: %w", err)
+		return fmt.Errorf("write the registry mirrors: %w", err)
 	}
 	toml := containerdConfig(containerdMajor(string(version)), !hasSysResource(), snapshotter("/var/lib"), registries)
 	if err := writeFile(l.node(n.Name, "etc", "containerd.toml"), []byte(toml)); err != nil {
@@ -107,8 +108,8 @@ serializeImagePulls: false
 evictionHard: {memory.available: 100Mi, nodefs.available: %d%%, imagefs.available: %d%%, nodefs.inodesFree: %d%%}
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
-`, containerdSocket, l.pki("ca.crt"), l.pki("kubelet-server-"+n.Name+".crt"), l.pki("kubelet-server-"+n.Name+".key"), n.DNSIP,
-		l.node(n.Name, "etc", "resolv.conf"), l.node(n.Name, "manifests"), leastSpace, leastSpace, leastInodes)
+%s`, containerdSocket, l.pki("ca.crt"), l.pki("kubelet-server-"+n.Name+".crt"), l.pki("kubelet-server-"+n.Name+".key"), n.DNSIP,
+		l.node(n.Name, "etc", "resolv.conf"), l.node(n.Name, "manifests"), leastSpace, leastSpace, leastInodes, gatesField(n.FeatureGates))
 }
 
 // containerdMajor reads "containerd <package> <version> <commit>"; versions have an optional v and distribution suffix.

@@ -49,6 +49,7 @@ func TestOwners(t *testing.T) {
 	if _, err := exec.LookPath("nft"); err != nil || os.Geteuid() != 0 {
 		t.Skip("SKIPPED: needs root, ip and nft")
 	}
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "config"))
 	runtime.LockOSThread() // never unlocked: the thread's namespace ends with it
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Skipf("SKIPPED: no network namespace: %v", err)
@@ -75,14 +76,25 @@ func TestOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { first.removeNetwork(ctx) })
-	if err := first.checkFree(); err == nil {
-		t.Error("the first cluster's own network is not seen")
+	planned := func(c Config) (Config, error) {
+		m, err := c.machine(Home(t.TempDir()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.plan(c)
+	}
+	if _, err := planned(first); err != nil {
+		t.Errorf("the cluster's own network is in its way: %v", err)
+	}
+	third := undecided()
+	if third, err := planned(third); err != nil || third.NodeSubnet.String() != "10.77.1.0/24" {
+		t.Errorf("a third cluster is at %s, %v", third.NodeSubnet, err)
 	}
 	before := state()
-	err := second.checkFree()
-	if err == nil {
+	if _, err := planned(second); err == nil {
 		t.Fatal("the second cluster finds everything free")
 	}
+	_, err := planned(second)
 	for _, want := range []string{"the cluster in " + first.DataDir, "the address 10.77.0.1/24", "the route to 10.96.0.0/16"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in: %v", want, err)
@@ -115,7 +127,7 @@ func TestOwners(t *testing.T) {
 	if strings.Contains(state(), "unreachable") {
 		t.Errorf("routes are left:\n%s", state())
 	}
-	if err := second.checkFree(); err != nil {
+	if _, err := planned(second); err != nil {
 		t.Errorf("all is free: %v", err)
 	}
 }
@@ -129,9 +141,9 @@ func TestTakenPort(t *testing.T) {
 	}
 	defer l.Close()
 	c := testConfig(t)
-	c.APIPort = l.Addr().(*net.TCPAddr).Port
-	err = describeClaims(c.takenPorts())
-	if err == nil || !strings.Contains(err.Error(), l.Addr().String()) || !strings.Contains(err.Error(), "(cluster.test)") {
+	c.Ports.API = l.Addr().(*net.TCPAddr).Port
+	m := machine{portOwner: func(port int) string { return portOwner(port, c.mark()) }}
+	if _, err = m.plan(c); err == nil || !strings.Contains(err.Error(), l.Addr().String()) || !strings.Contains(err.Error(), "(cluster.test)") {
 		t.Errorf("%v", err)
 	}
 }

@@ -58,11 +58,11 @@ func (c Config) certificates() []certificate {
 		{name: "controller-manager", ca: "ca", user: "system:kube-controller-manager", client: true},
 		{name: "scheduler", ca: "ca", user: "system:kube-scheduler", client: true},
 	}
-	for i := 1; i <= c.Nodes; i++ {
-		n := NodeName(i)
+	for _, node := range c.Nodes {
+		n := node.Name()
 		rows = append(rows,
 			certificate{name: "kubelet-" + n, ca: "ca", user: "system:node:" + n, groups: []string{"system:nodes"}, client: true},
-			certificate{name: "kubelet-server-" + n, ca: "ca", user: "system:node:" + n, groups: []string{"system:nodes"}, server: true, names: []string{n}, ips: []netip.Addr{c.NodeIP(i)}},
+			certificate{name: "kubelet-server-" + n, ca: "ca", user: "system:node:" + n, groups: []string{"system:nodes"}, server: true, names: []string{n}, ips: []netip.Addr{c.NodeIP(node)}},
 			certificate{name: "proxy-" + n, ca: "ca", user: "system:kube-proxy", client: true})
 	}
 	return rows

@@ -12,7 +12,7 @@ import (
 func testConfig(t *testing.T) Config {
 	t.Helper()
 	c := Default(t.TempDir(), t.TempDir())
-	c.Nodes = 2
+	c = c.WithNodes(2)
 	return c
 }
 

@@ -130,7 +130,7 @@ func ready(node *corev1.Node) bool {
 	return false
 }
 
-// waitNodes waits by a watch until n nodes are Ready.
+// waitNodes waits by a watch until all nodes are Ready.
 func (c Config) waitNodes(ctx context.Context) error {
 	client, err := c.coreClient()
 	if err != nil {
@@ -147,12 +147,12 @@ func (c Config) waitNodes(ctx context.Context) error {
 				isReady[node.Name] = event.Type != watch.Deleted && ready(node)
 			}
 			count := 0
-			for i := 1; i <= c.Nodes; i++ {
-				if isReady[NodeName(i)] {
+			for _, n := range c.Nodes {
+				if isReady[n.Name()] {
 					count++
 				}
 			}
-			if count == c.Nodes {
+			if count == len(c.Nodes) {
 				w.Stop()
 				return nil
 			}

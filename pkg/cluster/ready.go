@@ -67,8 +67,8 @@ func (c Config) ready(ctx context.Context) bool {
 		return false
 	}
 	isReady, err := c.readyNodes(ctx)
-	for i := 1; i <= c.Nodes; i++ {
-		if _, err := askControl(ctx, c.layout().socket(NodeName(i))); err != nil || !isReady[NodeName(i)] {
+	for _, node := range c.Nodes {
+		if _, err := askControl(ctx, c.layout().socket(node.Name())); err != nil || !isReady[node.Name()] {
 			return false
 		}
 	}

@@ -41,11 +41,11 @@ func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
 	}
 	print("host", supervisor)
 	var down []error
-	for i := 1; i <= c.Nodes; i++ {
-		if node, err := askControl(ctx, c.layout().socket(NodeName(i))); err == nil {
-			print(NodeName(i), node)
+	for _, node := range c.Nodes {
+		if status, err := askControl(ctx, c.layout().socket(node.Name())); err == nil {
+			print(node.Name(), status)
 		} else {
-			down = append(down, fmt.Errorf("node %s does not run: %w", NodeName(i), err))
+			down = append(down, fmt.Errorf("node %s does not run: %w", node.Name(), err))
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -65,9 +65,9 @@ func (c Config) printAPI(ctx context.Context, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "\nThe API server at %s is ready.\n", c.LocalServer())
 	var down []error
-	for i := 1; i <= c.Nodes; i++ {
-		if !isReady[NodeName(i)] {
-			down = append(down, fmt.Errorf("node %s is not Ready", NodeName(i)))
+	for _, node := range c.Nodes {
+		if !isReady[node.Name()] {
+			down = append(down, fmt.Errorf("node %s is not Ready", node.Name()))
 		}
 	}
 	return errors.Join(down...)
@@ -118,19 +118,18 @@ func LoadImages(ctx context.Context, dataDir string, archives []string, out io.W
 	if err != nil {
 		return err
 	}
-	for i := 1; i <= c.Nodes; i++ {
-		name := NodeName(i)
+	for _, node := range c.Nodes {
+		name := node.Name()
 		pid, err := NodePID(ctx, dataDir, name)
 		if err != nil {
 			return err
 		}
-		node := c.node(i)
 		for _, archive := range archives {
 			file, err := os.Open(archive)
 			if err != nil {
 				return err
 			}
-			cmd := exec.CommandContext(ctx, "nsenter", "-t", fmt.Sprint(pid), "-m", "--", node.ctr(), "--address", containerdSocket, "--namespace", "k8s.io", "images", "import", "-")
+			cmd := exec.CommandContext(ctx, "nsenter", "-t", fmt.Sprint(pid), "-m", "--", (&NodeConfig{BinDir: c.BinDir}).ctr(), "--address", containerdSocket, "--namespace", "k8s.io", "images", "import", "-")
 			cmd.Stdin, cmd.Stdout = file, out
 			var problem strings.Builder
 			cmd.Stderr = &problem

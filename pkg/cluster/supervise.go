@@ -73,8 +73,8 @@ func (c Config) Supervise(ctx context.Context, self string, log *slog.Logger) (e
 		}
 		control.Go(func() { s.keep(controlCtx, p) })
 	}
-	for i := 1; i <= c.Nodes; i++ {
-		p, err := c.nodeProcess(ctx, i, self)
+	for _, node := range c.Nodes {
+		p, err := c.nodeProcess(ctx, node, self)
 		if err != nil {
 			return err
 		}

@@ -40,8 +40,8 @@ func (c Config) watchSpace(ctx context.Context, fail func(error)) {
 // troubled returns the components, of the host and of the nodes, that ended and are down or were started again just now.
 func (c Config) troubled(ctx context.Context) []ProcessStatus {
 	sockets := []string{"supervisor"}
-	for i := 1; i <= c.Nodes; i++ {
-		sockets = append(sockets, NodeName(i))
+	for _, node := range c.Nodes {
+		sockets = append(sockets, node.Name())
 	}
 	var found []ProcessStatus
 	for _, socket := range sockets {

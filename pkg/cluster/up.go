@@ -9,27 +9,34 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 )
 
 // Up starts the cluster, or the same cluster again, and returns when every node is Ready and the cluster's DNS answers. Each
-// step is told to out with its time. started is false if the cluster was already up, and nothing was changed.
+// step is told to out with its time. What c leaves open is as it was or, for a new cluster, chosen; up is the cluster with that.
+// started is false if the cluster was already up, and nothing was changed.
 //
 // A supervisor that runs is not yet a cluster that is up: the API server must answer and the nodes be Ready. If they are not,
 // Up waits for them as after a start; without its network on the host a cluster cannot come back, and is started again.
-func Up(ctx context.Context, c Config, self string, out io.Writer) (started bool, err error) {
+func Up(ctx context.Context, home Home, c Config, self string, out io.Writer) (up Config, started bool, err error) {
 	if err := c.Validate(); err != nil {
-		return false, err
+		return c, false, err
 	}
-	alive, err := c.compareWithRunning(ctx)
+	lock, err := lockMachine(ctx, machineLock)
 	if err != nil {
-		return false, err
+		return c, false, err
+	}
+	defer lock.Close()
+	c, alive, err := c.compareWithRunning(ctx)
+	if err != nil {
+		return c, false, err
 	}
 	if alive && c.networkStands() {
 		if c.ready(ctx) {
-			return false, nil
+			return c, false, nil
 		}
 		fmt.Fprintf(out, "The cluster in %s runs but is not ready: waiting for it.\n", c.DataDir)
 	}
@@ -37,28 +44,32 @@ func Up(ctx context.Context, c Config, self string, out io.Writer) (started bool
 	var steps []upStep
 	if !alive || !c.networkStands() {
 		steps = []upStep{
-			{"Check the machine", func(context.Context) error { return c.preflight() }},
-			{"End what an earlier life left", c.endEarlierLife},
-			{"Check ports and addresses", func(context.Context) error { return c.checkFree() }},
+			{"Check the machine", func(context.Context) error { return c.checkMachine(home, &c) }},
+			{"End what an earlier life left", func(ctx context.Context) error { return c.endEarlierLife(ctx) }},
 			{"Make certificates and configuration", func(context.Context) error { return c.prepare() }},
 			{"Start etcd, the control plane and the nodes", func(ctx context.Context) error { return c.startSupervisor(ctx, self) }},
 		}
 	}
 	steps = append(steps, []upStep{
-		{"Wait for the API server", c.waitAPI},
-		{"Install the add-ons", c.installAddons},
-		{"Wait for the nodes", c.waitNodes},
-		{"Wait for the cluster's DNS", c.waitDNS},
+		{"Wait for the API server", func(ctx context.Context) error {
+			lock.Close() // others can see what this cluster has
+			return c.waitAPI(ctx)
+		}},
+		{"Install the add-ons", func(ctx context.Context) error { return c.installAddons(ctx) }},
+		{"Wait for the nodes", func(ctx context.Context) error { return c.waitNodes(ctx) }},
 	}...)
+	if c.hasAddon(dnsAddon) {
+		steps = append(steps, upStep{"Wait for the cluster's DNS", func(ctx context.Context) error { return c.waitDNS(ctx) }})
+	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	go c.watchSpace(ctx, fail)
 	for _, step := range steps {
 		if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
-			return true, c.explain(ctx, step.name, err)
+			return c, true, c.explain(ctx, step.name, err)
 		}
 	}
-	return true, c.exportContext()
+	return c, true, c.exportContext()
 }
 
 // explain says in which step a start failed, why, and what components that ended meanwhile had to say.
@@ -89,24 +100,41 @@ type upStep struct {
 	run  func(context.Context) error
 }
 
-// compareWithRunning tells whether the cluster's supervisor is alive, and returns an error if the cluster that it runs, or that
-// is kept in the data directory, is not the one that is wanted.
-func (c Config) compareWithRunning(ctx context.Context) (alive bool, err error) {
+// compareWithRunning tells whether the cluster's supervisor is alive, and returns c with what it leaves open as in the cluster that
+// it runs, or that is kept in the data directory; an error if that is not the one that is wanted.
+func (c Config) compareWithRunning(ctx context.Context) (_ Config, alive bool, err error) {
 	old, err := Load(c.DataDir)
 	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
+		return c, false, nil
 	}
 	if err != nil {
-		return false, err
+		return c, false, fmt.Errorf("%w (bonsai down removes the cluster)", err)
 	}
 	old.Addons = c.Addons
+	c = c.filledFrom(old)
 	if alive = running(ctx, old); alive && !reflect.DeepEqual(old, c) {
-		return true, fmt.Errorf("a cluster with other settings is running in %s: %s (bonsai down first)", c.DataDir, difference(old, c))
+		return c, true, fmt.Errorf("a cluster with other settings is running in %s: %s (bonsai down first)", c.DataDir, difference(old, c))
 	}
-	if old.NodeSubnet != c.NodeSubnet || old.PodSubnet != c.PodSubnet || old.ServiceSubnet != c.ServiceSubnet {
-		return false, fmt.Errorf("the cluster kept in %s has other subnets (bonsai down removes it)", c.DataDir)
+	if old.Name != c.Name {
+		return c, false, fmt.Errorf("the cluster kept in %s is called %s (bonsai down removes it)", c.DataDir, old.Name)
 	}
-	return alive, nil
+	if !slices.Equal(old.subnets(), c.subnets()) {
+		return c, false, fmt.Errorf("the cluster kept in %s has other subnets (bonsai down removes it)", c.DataDir)
+	}
+	return c, alive, nil
+}
+
+// checkMachine checks what a start needs, all of it before anything is made, and completes c in plan.
+func (c Config) checkMachine(home Home, plan *Config) error {
+	if err := c.preflight(); err != nil {
+		return err
+	}
+	m, err := c.machine(home)
+	if err != nil {
+		return err
+	}
+	*plan, err = m.plan(c)
+	return err
 }
 
 // progress prints one line per step.
@@ -131,10 +159,18 @@ func difference(a, b Config) string {
 	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
 	for i := range va.NumField() {
 		if x, y := va.Field(i).Interface(), vb.Field(i).Interface(); !reflect.DeepEqual(x, y) {
-			out = append(out, fmt.Sprintf("%s is %v, not %v", va.Type().Field(i).Name, x, y))
+			out = append(out, fmt.Sprintf("%s is %v, not %v", va.Type().Field(i).Name, short(x), short(y)))
 		}
 	}
 	return strings.Join(out, ", ")
+}
+
+// short is a setting as a user would say it: of plain nodes, how many.
+func short(setting any) any {
+	if nodes, ok := setting.([]Node); ok && reflect.DeepEqual(nodes, nodesUpTo(len(nodes))) {
+		return len(nodes)
+	}
+	return setting
 }
 
 // running tells whether the cluster's supervisor answers.
@@ -143,18 +179,15 @@ func running(ctx context.Context, c Config) bool {
 	return err == nil
 }
 
-// preflight checks what a start needs, all of it before anything is made.
+// preflight checks that the programs, files and disk space that a start needs are there.
 func (c Config) preflight() error {
 	var errs []error
-	if os.Geteuid() != 0 {
-		errs = append(errs, errors.New("must be root: nodes are network and mount namespaces"))
-	}
 	for _, program := range []string{"ip", "nft", "runc", "mount"} {
 		if _, err := exec.LookPath(program); err != nil {
 			errs = append(errs, fmt.Errorf("the program %s is missing (make install)", program))
 		}
 	}
-	node := c.node(1)
+	node := NodeConfig{BinDir: c.BinDir}
 	for _, program := range []string{node.containerd(), node.ctr()} {
 		if _, err := exec.LookPath(program); err != nil {
 			errs = append(errs, fmt.Errorf("the program %s is missing (make install)", program))
@@ -167,6 +200,9 @@ func (c Config) preflight() error {
 		if !executable(c.bin(program)) {
 			errs = append(errs, fmt.Errorf("%s is missing (make build)", c.bin(program)))
 		}
+	}
+	for _, m := range c.missingMounts() {
+		errs = append(errs, m)
 	}
 	for _, image := range localImages {
 		if _, err := os.Stat(c.image(image)); err != nil {

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -87,7 +86,7 @@ func TestKilledLives(t *testing.T) {
 			if err := os.WriteFile(e.kubeconfig, kept, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if out, err := e.command(time.Minute, "kubectl", "get", "nodes"); err == nil || !strings.Contains(out, "127.0.0.1:6443 was refused") {
+			if out, err := e.command(time.Minute, "kubectl", "get", "nodes"); err == nil || !strings.Contains(out, " was refused") {
 				t.Errorf("a client of a cluster that is gone: %s, %v", out, err)
 			}
 		})
@@ -171,33 +170,6 @@ func processes(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	return slices.DeleteFunc(left, func(line string) bool { return !strings.HasPrefix(line, "process: ") })
-}
-
-// TestSecondCluster: a second cluster beside a running one is refused with the name of the first, makes nothing, and neither
-// its up nor its down touches the first.
-func TestSecondCluster(t *testing.T) {
-	t.Parallel()
-	before, err := os.ReadFile(cluster.kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second := filepath.Join(t.TempDir(), "second")
-	out, err := cluster.command(time.Minute, "bonsai", "--data-dir", second, "up", "--egress=false")
-	if err == nil || !strings.Contains(out, "the cluster in "+cluster.data) || !strings.Contains(out, "10.77.0.1/24") || !strings.Contains(out, "127.0.0.1:2379") {
-		t.Errorf("up: %s, %v", out, err)
-	}
-	if _, err := os.Stat(second); !os.IsNotExist(err) {
-		t.Errorf("it made its data directory: %v", err)
-	}
-	if out, err := cluster.command(time.Minute, "bonsai", "--data-dir", second, "down"); err != nil || !strings.Contains(out, "nothing to do") {
-		t.Errorf("down: %s, %v", out, err)
-	}
-	if after, err := os.ReadFile(cluster.kubeconfig); err != nil || !bytes.Equal(before, after) {
-		t.Errorf("the kubeconfig was touched: %v\n%s", err, after)
-	}
-	if out, err := cluster.command(time.Minute, "kubectl", "get", "nodes", "--no-headers"); err != nil || strings.Count(out, "\n") != 2 {
-		t.Errorf("the first cluster: %s, %v", out, err)
-	}
 }
 
 // TestSilentAPIServer: while the API server does not answer, neither status nor up says that the cluster is up.

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,44 +16,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// claim is something that this cluster needs and somebody else has.
-type claim struct {
-	what string // "the address 10.77.0.1/24", …
-	by   string // "the cluster in /var/lib/bonsai", "process 12 (etcd)", …
-}
-
-// checkFree looks whether the ports and addresses that the cluster needs are free. It touches nothing. What this cluster's own
-// earlier life held must be gone already (endEarlierLife).
-func (c Config) checkFree() error {
-	addresses, err := c.takenAddresses()
+// machine looks for everything that the cluster could collide with. It touches nothing.
+func (c Config) machine(home Home) (machine, error) {
+	m := machine{contexts: map[string]string{}, portOwner: func(port int) string { return portOwner(port, c.mark()) }}
+	all, err := home.Clusters()
 	if err != nil {
-		return err
+		return m, err
 	}
-	return describeClaims(append(addresses, c.takenPorts()...))
-}
-
-// describeClaims makes one error per owner that names all it has.
-func describeClaims(claims []claim) error {
-	var owners []string
-	things := map[string][]string{}
-	for _, t := range claims {
-		if things[t.by] == nil {
-			owners = append(owners, t.by)
-		}
-		if !slices.Contains(things[t.by], t.what) {
-			things[t.by] = append(things[t.by], t.what)
+	for _, other := range all {
+		if other.DataDir != c.DataDir {
+			m.clusters = append(m.clusters, other)
 		}
 	}
-	var errs []error
-	for _, by := range owners {
-		errs = append(errs, fmt.Errorf("taken by %s: %s", by, strings.Join(things[by], ", ")))
+	k, err := userKubeconfig()
+	if err != nil {
+		return m, err
 	}
-	return errors.Join(errs...)
+	for name, context := range k.Contexts {
+		m.contexts[name] = contextOwner(context)
+	}
+	m.networks, err = hostNetworks(c)
+	return m, err
 }
 
-// takenAddresses finds addresses of the host inside the cluster's networks, and routes that would lead packets for them
-// elsewhere. A wider route, such as a VPN's 10.0.0.0/8, is no hindrance: the cluster's own are more specific.
-func (c Config) takenAddresses() ([]claim, error) {
+// hostNetworks lists the addresses of the host and the routes of its main table, but for what carries the cluster's own mark.
+func hostNetworks(c Config) ([]network, error) {
 	links, err := netlink.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("list the links: %w", err)
@@ -63,14 +49,16 @@ func (c Config) takenAddresses() ([]claim, error) {
 	for _, l := range links {
 		byIndex[l.Attrs().Index] = l
 	}
-	var found []claim
+	own := linkNamed(links, c.mark())
+	var found []network
 	addresses, err := netlink.AddrList(nil, netlink.FAMILY_V4)
 	if err != nil {
 		return nil, fmt.Errorf("list the addresses: %w", err)
 	}
 	for _, a := range addresses {
-		if ip, ok := netip.AddrFromSlice(a.IP.To4()); ok && c.within(netip.PrefixFrom(ip, 32)) {
-			found = append(found, claim{"the address " + a.IPNet.String(), linkOwner(links, byIndex[a.LinkIndex])})
+		link := byIndex[a.LinkIndex]
+		if ip, ok := netip.AddrFromSlice(a.IP.To4()); ok && (link == nil || link != own) {
+			found = append(found, network{netip.PrefixFrom(ip, 32), claim{"the address " + a.IPNet.String(), linkOwner(links, link)}})
 		}
 	}
 	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
@@ -82,28 +70,21 @@ func (c Config) takenAddresses() ([]claim, error) {
 			continue
 		}
 		dst, err := netip.ParsePrefix(r.Dst.String())
-		if err != nil || !c.within(dst) {
+		if err != nil {
 			continue
 		}
-		by := "a route of this machine"
-		if l := byIndex[r.LinkIndex]; l != nil {
-			by = linkOwner(links, l)
-		} else if l := linkNamed(links, markOf(uint32(r.Priority))); l != nil {
-			by = linkOwner(links, l)
+		by, link := "a route of this machine", byIndex[r.LinkIndex]
+		if link == nil {
+			link = linkNamed(links, markOf(uint32(r.Priority)))
 		}
-		found = append(found, claim{"the route to " + dst.String(), by})
+		if link != nil {
+			by = linkOwner(links, link)
+		}
+		if uint32(r.Priority) != c.id() && (link == nil || link != own) {
+			found = append(found, network{dst, claim{"the route to " + dst.String(), by}})
+		}
 	}
 	return found, nil
-}
-
-// within tells whether p is a part of one of the cluster's networks.
-func (c Config) within(p netip.Prefix) bool {
-	for _, subnet := range []netip.Prefix{c.NodeSubnet, c.PodSubnet, c.ServiceSubnet} {
-		if subnet.Contains(p.Addr()) && p.Bits() >= subnet.Bits() {
-			return true
-		}
-	}
-	return false
 }
 
 func linkNamed(links []netlink.Link, name string) netlink.Link {
@@ -129,7 +110,7 @@ func linkOwner(links []netlink.Link, l netlink.Link) string {
 // clusterMarked names the cluster with a mark by its data directory, which its link tells.
 func clusterMarked(links []netlink.Link, mark string) string {
 	if l := linkNamed(links, mark); l != nil && l.Attrs().Alias != "" {
-		return fmt.Sprintf("the cluster in %[1]s (bonsai --data-dir %[1]s down ends it)", l.Attrs().Alias)
+		return theCluster(l.Attrs().Alias)
 	}
 	return "the cluster marked " + mark
 }
@@ -140,25 +121,17 @@ func ownerAlias(dataDir string) string {
 	return dataDir[:min(len(dataDir), most)]
 }
 
-// takenPorts finds ports of the control plane on which somebody else listens.
-func (c Config) takenPorts() []claim {
-	var found []claim
-	for _, port := range c.hostPorts() {
-		address := net.JoinHostPort(loopback, strconv.Itoa(port))
-		l, err := net.Listen("tcp4", address)
-		if err == nil {
-			l.Close()
-			continue
-		}
-		if errors.Is(err, syscall.EADDRINUSE) {
-			found = append(found, claim{"the port " + address, portOwner(port)})
-		}
+// portOwner names who listens on a TCP port of loopback: a cluster by its mark in the process's cgroup, or else the process. It is ""
+// if the port is free or held by what carries the mark own.
+func portOwner(port int, own string) string {
+	l, err := net.Listen("tcp4", net.JoinHostPort(loopback, strconv.Itoa(port)))
+	if err == nil {
+		l.Close()
+		return ""
 	}
-	return found
-}
-
-// portOwner names who listens on a TCP port: a cluster by its mark in the process's cgroup, or else the process.
-func portOwner(port int) string {
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return ""
+	}
 	inodes := listeners(port)
 	sockets, err := filepath.Glob("/proc/[0-9]*/fd/*")
 	if err != nil {
@@ -173,7 +146,9 @@ func portOwner(port int) string {
 			continue
 		}
 		cgroups, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup") // without it, it is no cluster's
-		if mark := markIn(strings.ReplaceAll(string(cgroups), "\n", "/")); mark != "" {
+		if mark := markIn(strings.ReplaceAll(string(cgroups), "\n", "/")); mark == own {
+			return ""
+		} else if mark != "" {
 			if links, err := netlink.LinkList(); err == nil {
 				return clusterMarked(links, mark)
 			}

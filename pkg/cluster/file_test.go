@@ -1,0 +1,114 @@
+package cluster
+
+import (
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// undecided is a configuration of which nothing is decided yet, as `bonsai up` begins with.
+func undecided() Config {
+	c := Default("/data", "/bin")
+	c.NodeSubnet, c.PodSubnet, c.ServiceSubnet, c.Ports = netip.Prefix{}, netip.Prefix{}, netip.Prefix{}, Ports{}
+	return c
+}
+
+// TestDefaultFile: the file that `bonsai config print-default` prints means what holds without a file, and so does the shortest.
+func TestDefaultFile(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{"default": DefaultFile, "shortest": "apiVersion: bonsai.io/v1alpha1\nkind: Cluster\n"} {
+		c, err := ReadFile([]byte(text), undecided())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(c.Nodes[0].Labels)+len(c.Nodes[0].Taints)+len(c.Nodes[0].Mounts) > 0 {
+			t.Errorf("%s: %+v", name, c.Nodes)
+		}
+		c.Nodes, c.FeatureGates, c.ComponentFlags = nodesUpTo(len(c.Nodes)), nil, nil // empty or not there is the same
+		if want := undecided(); !reflect.DeepEqual(c, want) {
+			t.Errorf("%s: %+v, not %+v", name, c, want)
+		}
+	}
+}
+
+func TestReadFile(t *testing.T) {
+	t.Parallel()
+	c, err := ReadFile([]byte(`apiVersion: bonsai.io/v1alpha1
+kind: Cluster
+name: dev
+nodes:
+- labels: {disktype: ssd}
+- taints: [{key: dedicated, value: db, effect: NoSchedule}]
+  mounts: [{hostPath: /srv, nodePath: /var/lib/srv, readOnly: true}]
+networking: {nodeSubnet: 10.90.0.0/24, podSubnet: 10.91.0.0/16, serviceSubnet: 10.92.0.0/16, apiPort: 7443, egress: false}
+registryMirrors: [{registry: docker.io, url: "http://10.90.0.1:5000"}]
+featureGates: {A: true, B: false}
+componentFlags: {kube-apiserver: {v: "4", profiling: "false"}}
+addons: {coredns: false}
+`), undecided())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{Name: "dev", DataDir: "/data", BinDir: "/bin", Nodes: []Node{
+		{Number: 1, Labels: map[string]string{"disktype": "ssd"}},
+		{Number: 2, Taints: []string{"dedicated=db:NoSchedule"}, Mounts: []Mount{{"/srv", "/var/lib/srv", true}}}},
+		Mirrors: []Mirror{{"docker.io", "http://10.90.0.1:5000"}}, Ports: Ports{API: 7443},
+		NodeSubnet: netip.MustParsePrefix("10.90.0.0/24"), PodSubnet: netip.MustParsePrefix("10.91.0.0/16"), ServiceSubnet: netip.MustParsePrefix("10.92.0.0/16"),
+		FeatureGates: map[string]bool{"A": true, "B": false}, ComponentFlags: map[string]map[string]string{"kube-apiserver": {"v": "4", "profiling": "false"}},
+		WithoutAddons: []string{"coredns"}}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("%+v, not\n%+v", c, want)
+	}
+	var args []string
+	for _, p := range c.inSlot(0).controlPlane() {
+		if p.name == "kube-apiserver" {
+			args = p.argv
+		}
+	}
+	if tail := strings.Join(args[len(args)-3:], " "); tail != "--feature-gates=A=true,B=false --profiling=false --v=4" {
+		t.Errorf("kube-apiserver's last flags: %s", tail)
+	}
+	node := c.inSlot(0).node(c.Nodes[1])
+	if got := strings.Join(node.userFlags("kubelet"), " "); got != "--register-with-taints=dedicated=db:NoSchedule" {
+		t.Errorf("kubelet: %s", got)
+	}
+	if !strings.Contains(node.kubeletConfig(), "featureGates: {A: true, B: false}\n") {
+		t.Errorf("kubelet's file:\n%s", node.kubeletConfig())
+	}
+}
+
+// TestFileProblems: what is wrong is told with its line and field, all of it at once.
+func TestFileProblems(t *testing.T) {
+	t.Parallel()
+	const head = "apiVersion: bonsai.io/v1alpha1\nkind: Cluster\n"
+	for text, want := range map[string][]string{
+		"":                                   {"line 1: apiVersion: must be bonsai.io/v1alpha1", "line 1: kind: must be Cluster"},
+		"apiVersion: v2\nkind: Pod\n":        {"line 1: apiVersion", "line 2: kind"},
+		head + "nodez: []\n":                 {`line 3: unknown field "nodez"`},
+		head + "nodes:\n- label: {a: b}\n":   {`line 4: unknown field "label"`},
+		head + "name: dev\nname: two\n":      {`line 4: mapping key "name" already defined at line 3`},
+		head + "name: [a]\n":                 {"line 3: "},
+		head + "name: My Cluster\n":          {`line 3: name: "My Cluster" must be`},
+		head + "---\nkind: Cluster\n":        {"one document"},
+		head + "\tname: a\n":                 {"line 2: found a tab character"},
+		head + "networking: {ipFamily: x}\n": {"line 3: networking.ipFamily: must be IPv4"},
+		head + "networking:\n  podSubnet: 10.0.0.0/30\n  nodeSubnet: ten\n  apiPort: 70000\n": {"networking: podSubnet: must be an IPv4 network from /8 to /20", "line 5: networking.nodeSubnet", "line 6: networking.apiPort"},
+		head + "networking: {podSubnet: 10.0.0.0/8, serviceSubnet: 10.1.0.0/16}\n":            {"serviceSubnet: 10.1.0.0/16 overlaps podSubnet"},
+		head + "nodes:\n- {}\n- taints:\n  - key: a b\n    effect: Never\n":                   {"line 6: nodes[1].taints[0]: ", "line 7: nodes[1].taints[0].effect: must be NoSchedule"},
+		head + "nodes:\n- labels: {'a b': c}\n":                                               {"line 4: nodes[0].labels.a b: "},
+		head + "nodes:\n- mounts: [{hostPath: src, nodePath: /src}]\n":                        {`line 4: nodes[0].mounts[0]: hostPath: must be an absolute path`},
+		head + "nodes: [" + strings.Repeat("{}, ", 9) + "{}]\n":                               {"line 3: nodes: there may be 9 nodes, not 10"},
+		head + "registryMirrors: [{registry: docker.io, url: 'ftp://x'}]\n":                   {"line 3: registryMirrors[0]: must be an http or https URL"},
+		head + "registryMirrors: [{registry: ../etc, url: 'http://x'}]\n":                     {"line 3: registryMirrors[0]: \"../etc\" is not a registry's host"},
+		head + "componentFlags:\n  apiserver: {v: '4'}\n  etcd: {--x: '1'}\n":                 {"line 4: componentFlags.apiserver: there is no such component", "line 5: componentFlags.etcd.--x: must be a flag without its dashes"},
+		head + "addons: {dashboard: true}\n":                                                  {"line 3: addons.dashboard: there is no such add-on"},
+	} {
+		_, err := ReadFile([]byte(text), undecided())
+		for _, w := range want {
+			if err == nil || !strings.Contains(err.Error(), w) {
+				t.Errorf("%q: no %q in: %v", text, w, err)
+			}
+		}
+	}
+}

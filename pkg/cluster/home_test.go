@@ -1,0 +1,87 @@
+package cluster
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestHome: clusters are found in their usual places and by the user's kubeconfig; a name leads to the one that has it.
+func TestHome(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "config"))
+	root, err := ResolveDataDir(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := Home(root)
+	save := func(name, dir string) Config {
+		c := Default(dir, "/bin")
+		c.Name = name
+		if err := c.save(); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	save(DefaultName, home.DataDir(DefaultName))
+	save("dev", home.DataDir("dev"))
+	far := save("far", filepath.Join(root, "elsewhere"))
+	if err := far.makePKI(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := far.exportContext(); err != nil {
+		t.Fatal(err)
+	}
+	all, err := home.Clusters()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range all {
+		names = append(names, c.Name)
+	}
+	if got := strings.Join(names, " "); got != "bonsai dev far" {
+		t.Errorf("clusters: %s", got)
+	}
+	for name, want := range map[string]string{DefaultName: home.DataDir(DefaultName), "dev": home.DataDir("dev"), "far": far.DataDir, "new": home.DataDir("new")} {
+		if got, err := home.Find(name); err != nil || got != want {
+			t.Errorf("%s is in %s, not %s: %v", name, got, want, err)
+		}
+	}
+	second := save("far", filepath.Join(root, "second"))
+	m, err := second.machine(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.plan(second); err == nil || !strings.Contains(err.Error(), "the name far") {
+		t.Errorf("two clusters of one name: %v", err)
+	}
+	var out strings.Builder
+	if err := PrintList(t.Context(), home, &out); err != nil || strings.Count(out.String(), "stopped") != 3 || !strings.Contains(out.String(), "bonsai-dev") {
+		t.Errorf("%v\n%s", err, &out)
+	}
+}
+
+// TestMachineLock: of two starts the second waits for the first, and no longer than its context lasts.
+func TestMachineLock(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lock")
+	first, err := lockMachine(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := lockMachine(over, path); err == nil {
+		t.Error("two have the lock")
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := lockMachine(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Close()
+}

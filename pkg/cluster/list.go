@@ -1,0 +1,38 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// PrintList prints the clusters of this machine, one on a line.
+func PrintList(ctx context.Context, home Home, out io.Writer) error {
+	all, err := home.Clusters()
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		fmt.Fprintln(out, "No clusters (bonsai up).")
+		return nil
+	}
+	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(w, "NAME\tSTATE\tNODES\tAPI SERVER\tPODS\tSERVICES\tCONTEXT\tDATA")
+	for _, c := range all {
+		if c.Name == "" {
+			fmt.Fprintf(w, "?\tunreadable\t?\t?\t?\t?\t?\t%s\n", c.DataDir)
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.state(ctx), len(c.Nodes), c.LocalServer(), c.PodSubnet, c.ServiceSubnet, c.Context(), c.DataDir)
+	}
+	return w.Flush()
+}
+
+// state says in a word what a cluster does.
+func (c Config) state(ctx context.Context) string {
+	if running(ctx, c) {
+		return "running"
+	}
+	return "stopped"
+}

@@ -1,0 +1,103 @@
+package cluster
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+// TestSlots: no two slots share a network or a port, and each makes a valid cluster.
+func TestSlots(t *testing.T) {
+	t.Parallel()
+	var networks []netip.Prefix
+	ports := map[int]int{}
+	for i := range slots {
+		c := undecided().inSlot(i)
+		if err := c.Validate(); err != nil {
+			t.Fatal(i, err)
+		}
+		for _, s := range c.subnets() {
+			for _, other := range networks {
+				if other.Overlaps(s.prefix) {
+					t.Fatalf("slot %d: %s overlaps %s", i, s.prefix, other)
+				}
+			}
+			networks = append(networks, s.prefix)
+		}
+		for _, p := range c.Ports.onLoopback() {
+			if other, taken := ports[p]; taken {
+				t.Fatalf("slots %d and %d have the port %d", other, i, p)
+			}
+			ports[p] = i
+		}
+	}
+}
+
+// TestPlan: what is open is put where nobody is, running or stopped; what is said and taken is refused with all that is taken and by
+// whom.
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	first := Default("/first", "")
+	first.Name = "first"
+	free := func(int) string { return "" }
+	foreign := func(prefix string) network {
+		return network{netip.MustParsePrefix(prefix), claim{"the route to " + prefix, "the link eth1"}}
+	}
+	for _, c := range []struct {
+		name     string
+		machine  machine
+		change   func(*Config)
+		wantNode string
+		wantErr  []string
+	}{
+		{"alone", machine{portOwner: free}, nil, "10.77.0.0/24", nil},
+		{"second", machine{clusters: []Config{first}, portOwner: free}, nil, "10.77.1.0/24", nil},
+		{"a VPN's wide route is no hindrance", machine{networks: []network{foreign("10.0.0.0/8")}, portOwner: free}, nil, "10.77.0.0/24", nil},
+		{"a foreign route", machine{networks: []network{foreign("10.244.3.0/24")}, portOwner: free}, nil, "10.77.1.0/24", nil},
+		{"a foreign process", machine{portOwner: func(p int) string {
+			if p == 2379 || p == 10359 {
+				return "process 1 (etcd)"
+			}
+			return ""
+		}}, nil, "10.77.2.0/24", nil},
+		{"its name", machine{clusters: []Config{first}, portOwner: free}, func(c *Config) { c.Name = "first" }, "",
+			[]string{"taken by the cluster in /first", "the name first"}},
+		{"its context", machine{contexts: map[string]string{"bonsai-dev": ""}, portOwner: free}, func(c *Config) { c.Name = "dev" }, "",
+			[]string{"the context bonsai-dev", "your kubeconfig"}},
+		{"a context of a cluster that is gone", machine{contexts: map[string]string{"bonsai": "/gone"}, portOwner: free}, nil, "10.77.0.0/24", nil},
+		{"its port and network", machine{clusters: []Config{first}, portOwner: free}, func(c *Config) {
+			c.Ports.API, c.PodSubnet = 2379, netip.MustParsePrefix("10.244.8.0/20")
+		}, "", []string{"taken by the cluster in /first", "the port 127.0.0.1:2379", "the network 10.244.0.0/16"}},
+		{"a subnet said, the rest chosen around it", machine{portOwner: free}, func(c *Config) { c.ServiceSubnet = netip.MustParsePrefix("10.77.0.0/24") }, "10.77.1.0/24", nil},
+		{"nothing free", machine{portOwner: func(int) string { return "process 1 (x)" }}, nil, "", []string{"all 64 places", "process 1 (x)"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			want := undecided()
+			if c.change != nil {
+				c.change(&want)
+			}
+			got, err := c.machine.plan(want)
+			if (err != nil) != (c.wantErr != nil) || err == nil && got.NodeSubnet.String() != c.wantNode {
+				t.Errorf("%s, %v", got.NodeSubnet, err)
+			}
+			for _, w := range c.wantErr {
+				if err != nil && !strings.Contains(err.Error(), w) {
+					t.Errorf("no %q in: %v", w, err)
+				}
+			}
+		})
+	}
+}
+
+// TestFilledFrom: what was chosen at the first start stays.
+func TestFilledFrom(t *testing.T) {
+	t.Parallel()
+	old := undecided().inSlot(3)
+	want := undecided()
+	want.Ports.API = 7443
+	got := want.filledFrom(old)
+	old.Ports.API = 7443
+	if got.NodeSubnet != old.NodeSubnet || got.PodSubnet != old.PodSubnet || got.ServiceSubnet != old.ServiceSubnet || got.Ports != old.Ports {
+		t.Errorf("%+v, not %+v", got, old)
+	}
+}

@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// nodesOwn are the directories of which each node has its own; all others show the host's, where nothing is made for a node.
+var nodesOwn = [...]string{"/run", "/var/lib", "/var/log"}
+
+// isNodesOwn tells whether path is below one of nodesOwn.
+func isNodesOwn(path string) bool {
+	for _, dir := range nodesOwn {
+		if strings.HasPrefix(filepath.Clean(path), dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// check returns what is wrong with a mount by itself.
+func (m Mount) check() error {
+	for _, p := range []struct{ field, path string }{{"hostPath", m.HostPath}, {"nodePath", m.NodePath}} {
+		if !filepath.IsAbs(p.path) || filepath.Clean(p.path) == "/" {
+			return fmt.Errorf("%s: must be an absolute path below /, not %q", p.field, p.path)
+		}
+	}
+	return nil
+}
+
+// missingMounts returns the mounts of the nodes that this machine cannot give.
+func (c Config) missingMounts() []error {
+	var errs []error
+	for _, node := range c.Nodes {
+		for _, m := range node.Mounts {
+			if _, err := os.Stat(m.HostPath); err != nil {
+				errs = append(errs, fmt.Errorf("mount of node %s: %w", node.Name(), err))
+			}
+			if _, err := os.Stat(m.NodePath); err != nil && !isNodesOwn(m.NodePath) {
+				errs = append(errs, fmt.Errorf("mount of node %s: %w (only below %s is a place made for it)", node.Name(), err, strings.Join(nodesOwn[:], ", ")))
+			}
+		}
+	}
+	return errs
+}
+
+// heldMount is a mount whose source is held open while the node's file system is laid out.
+type heldMount struct {
+	Mount
+	fd  int
+	dir bool
+}
+
+type heldMounts []heldMount
+
+// holdMounts takes hold of what the node is to see of the host, before anything hides it.
+func (n *NodeConfig) holdMounts() (held heldMounts, err error) {
+	for _, m := range n.Mounts {
+		info, err := os.Stat(m.HostPath)
+		if err != nil {
+			return held, errors.Join(err, held.close())
+		}
+		fd, err := hold(m.HostPath)
+		if err != nil {
+			return held, errors.Join(fmt.Errorf("hold %s: %w", m.HostPath, err), held.close())
+		}
+		held = append(held, heldMount{m, fd, info.IsDir()})
+	}
+	return held, nil
+}
+
+func (h heldMounts) close() error {
+	var errs []error
+	for _, m := range h {
+		errs = append(errs, unix.Close(m.fd))
+	}
+	return errors.Join(errs...)
+}
+
+// show mounts what is held at its places in the node.
+func (h heldMounts) show() error {
+	for _, m := range h {
+		if err := m.makePlace(); err != nil {
+			return fmt.Errorf("make %s: %w", m.NodePath, err)
+		}
+		if err := unix.MoveMount(m.fd, "", unix.AT_FDCWD, m.NodePath, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+			return fmt.Errorf("mount %s at %s: %w", m.HostPath, m.NodePath, err)
+		}
+		if !m.ReadOnly {
+			continue
+		}
+		if err := unix.Mount("", m.NodePath, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+			return fmt.Errorf("make %s read-only: %w", m.NodePath, err)
+		}
+	}
+	return nil
+}
+
+// makePlace makes the file or directory to mount on, where it is the node's own.
+func (m heldMount) makePlace() error {
+	if _, err := os.Stat(m.NodePath); !os.IsNotExist(err) {
+		return err
+	}
+	if !isNodesOwn(m.NodePath) {
+		return fmt.Errorf("no such place, and %s is the host's", filepath.Dir(m.NodePath))
+	}
+	if m.dir {
+		return os.MkdirAll(m.NodePath, 0o755)
+	}
+	if err := os.MkdirAll(filepath.Dir(m.NodePath), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(m.NodePath, nil, 0o644)
+}
