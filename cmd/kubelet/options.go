@@ -18,6 +18,7 @@ import (
 type options struct {
 	logging                                   daemon.Logging
 	config, kubeconfig, hostname, nodeIP      string
+	bootstrapKubeconfig                       string
 	rootDir, certDir, cniConfDir, cniBridge   string
 	cniBinDirs                                []string
 	cniMTU                                    int
@@ -30,6 +31,7 @@ type options struct {
 	resolvConf, address, healthzAddress       string
 	port, healthzPort, maxPods                int32
 	registerNode, failSwapOn, serializePulls  bool
+	rotateClient, rotateServing               bool
 }
 
 // addFlags registers the flags with their defaults.
@@ -37,6 +39,9 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.logging.AddFlags(fs)
 	fs.StringVar(&o.config, "config", "", "The kubelet's configuration file (kubelet.config.k8s.io/v1beta1).")
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Path to a kubeconfig file, specifying how to connect to the API server.")
+	fs.StringVar(&o.bootstrapKubeconfig, "bootstrap-kubeconfig", "", "Path to a kubeconfig file with which the node's first client certificate is asked for, if the file of --kubeconfig does not exist or its certificate has expired. The file of --kubeconfig is written then, with a certificate in --cert-dir.")
+	fs.BoolVar(&o.rotateClient, "rotate-certificates", false, "Renew the client certificate by certificate signing requests before it expires.")
+	fs.BoolVar(&o.rotateServing, "rotate-server-certificates", false, "Get the serving certificate by certificate signing requests, which somebody must approve, and renew it before it expires.")
 	fs.StringVar(&o.hostname, "hostname-override", "", "If non-empty, use this string as identification instead of the actual hostname.")
 	fs.StringVar(&o.nodeIP, "node-ip", "", "IP address (or comma-separated dual-stack IP addresses) of the node.")
 	fs.StringVar(&o.rootDir, "root-dir", "/var/lib/kubelet", "Directory path for managing kubelet files (volume mounts, etc).")
@@ -127,6 +132,12 @@ func (o *options) mergeNumbers(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfig
 	}
 	if fs.Changed("max-pods") || c.MaxPods == 0 {
 		c.MaxPods = o.maxPods
+	}
+	if fs.Changed("rotate-certificates") {
+		c.RotateCertificates = o.rotateClient
+	}
+	if fs.Changed("rotate-server-certificates") {
+		c.ServerTLSBootstrap = o.rotateServing
 	}
 	for flag, f := range map[string]struct {
 		to   **bool

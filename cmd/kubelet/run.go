@@ -7,13 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -22,6 +22,7 @@ import (
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/delegated"
 	"bonsai/pkg/kubelet"
+	"bonsai/pkg/kubelet/certificate"
 	"bonsai/pkg/kubelet/cgroup"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/dns"
@@ -38,11 +39,16 @@ const containerLogsDir = "/var/log/containers"
 // run composes the kubelet and its servers and runs them until ctx ends.
 func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	klog.SetSlogLogger(log)
-	connection, err := daemon.Client("--kubeconfig", s.kubeconfig, component)
+	name, err := s.nodeName()
 	if err != nil {
 		return err
 	}
-	apiserver, err := remote.New(connection)
+	registry := daemon.NewMetrics()
+	id, err := connect(ctx, s, name, registry, log)
+	if err != nil {
+		return err
+	}
+	apiserver, err := remote.New(id.connection)
 	if err != nil {
 		return fmt.Errorf("make a client for the API server: %w", err)
 	}
@@ -51,20 +57,32 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 			return fmt.Errorf("make directory: %w", err)
 		}
 	}
-	cfg, err := config(s, apiserver, log)
+	cfg, err := config(s, apiserver, name, log)
 	if err != nil {
 		return err
 	}
-	registry := daemon.NewMetrics()
 	cfg.Metrics = registry
-	k, err := kubelet.New(ctx, cfg)
-	if err != nil {
+	var k *kubelet.Kubelet
+	var serving *certificate.Manager // nil: the certificate stays what it is
+	if *s.file.EnableServer && s.file.ServerTLSBootstrap {
+		serving, err = servingCertificates(s, apiserver, name, func() []corev1.NodeAddress { return k.Addresses() }, registry, log)
+		if err != nil {
+			return err
+		}
+		cfg.Node.Observed = serving.Changed
+	}
+	if k, err = kubelet.New(ctx, cfg); err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
+	for _, m := range []*certificate.Manager{id.certificates, serving} {
+		if m != nil {
+			g.Go(func() error { return m.Run(ctx) })
+		}
+	}
 	g.Go(func() error { return k.Run(ctx) })
 	if *s.file.EnableServer {
-		srv, err := api(s, connection, k, cfg.NodeName, registry)
+		srv, err := api(s, id.connection, k, name, serving, registry)
 		if err != nil {
 			return err
 		}
@@ -76,12 +94,8 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	return g.Wait()
 }
 
-func config(s *settings, apiserver *remote.API, log *slog.Logger) (kubelet.Config, error) {
+func config(s *settings, apiserver *remote.API, name string, log *slog.Logger) (kubelet.Config, error) {
 	c := s.file
-	name, err := s.nodeName()
-	if err != nil {
-		return kubelet.Config{}, err
-	}
 	host, err := dns.Read(*c.ResolverConfig)
 	if err != nil {
 		return kubelet.Config{}, err
@@ -148,19 +162,23 @@ func nodeConfig(s *settings) (node.Config, error) {
 	return n, nil
 }
 
-// api composes the HTTPS server: who may ask, and what it shows.
-func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, registry *prometheus.Registry) (*server.Server, error) {
+// api composes the HTTPS server: who may ask, and what it shows. Without anybody who keeps its certificate it has one for good.
+func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, serving *certificate.Manager, registry *prometheus.Registry) (*server.Server, error) {
 	c := s.file
-	cert, err := serving(s, k, name)
-	if err != nil {
-		return nil, err
+	current := serving.Current
+	if serving == nil {
+		cert, err := fixedServing(s, name, k.NodeIPs())
+		if err != nil {
+			return nil, err
+		}
+		current = func() *tls.Certificate { return &cert }
 	}
 	who, may, err := access(c, connection)
 	if err != nil {
 		return nil, err
 	}
 	return k.Server(server.Config{
-		Address: net.JoinHostPort(c.Address, strconv.Itoa(int(c.Port))), Certificate: cert,
+		Address: net.JoinHostPort(c.Address, strconv.Itoa(int(c.Port))), Certificate: current,
 		RequestClientCerts: c.Authentication.X509.ClientCAFile != "", Authenticator: who, Authorizer: may,
 		Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Configz: func() any { return c }, LogDir: "/var/log",
 	})
@@ -192,20 +210,4 @@ func access(c *kubeletconfig.KubeletConfiguration, connection *rest.Config) (del
 	}
 	w := c.Authorization.Webhook
 	return who, delegated.NewReviews(asked, delegated.ReviewTTL{Allowed: w.CacheAuthorizedTTL.Duration, Denied: w.CacheUnauthorizedTTL.Duration}, time.Now), nil
-}
-
-func serving(s *settings, k *kubelet.Kubelet, name string) (tls.Certificate, error) {
-	c := s.file
-	if c.TLSCertFile != "" {
-		cert, err := tls.LoadX509KeyPair(c.TLSCertFile, c.TLSPrivateKeyFile)
-		if err != nil {
-			return cert, fmt.Errorf("load the serving certificate: %w", err)
-		}
-		return cert, nil
-	}
-	var ips []net.IP
-	for _, ip := range k.NodeIPs() {
-		ips = append(ips, net.ParseIP(ip))
-	}
-	return server.ServingCertificate(filepath.Clean(s.certDir), name, ips, time.Now())
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/cgroup"
@@ -176,6 +177,9 @@ func (k *Kubelet) Server(cfg server.Config) (*server.Server, error) {
 
 // Healthy is nil while the container runtime lists its pods.
 func (k *Kubelet) Healthy() error { return k.relist.Healthy(time.Now()) }
+
+// Addresses are the node's addresses as the API shows them.
+func (k *Kubelet) Addresses() []corev1.NodeAddress { return k.node.Addresses() }
 
 // NodeIPs are the node's addresses, the primary one first.
 func (k *Kubelet) NodeIPs() []string { return k.node.HostIPs() }

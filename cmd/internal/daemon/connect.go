@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
 )
 
 // How long a component waits for an API server that is silent. A connection is given up after silence and answer together,
@@ -29,9 +32,32 @@ func Connect(config *rest.Config) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	return over(config, t), nil
+}
+
+// ConnectAs is Connect with the client certificate that current returns at each handshake in place of config's; nil is none. The
+// function that it returns closes all connections: whoever has a new certificate is not known by the old one any longer.
+func ConnectAs(config *rest.Config, current func() *tls.Certificate) (*rest.Config, func(), error) {
+	t, err := newTransport(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	if t.TLSClientConfig != nil {
+		t.TLSClientConfig.Certificates = nil
+		t.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return cmp.Or(current(), &tls.Certificate{}), nil
+		}
+	}
+	dialer := connrotation.NewDialer(t.DialContext)
+	t.DialContext = dialer.DialContext
+	return over(config, t), dialer.CloseAll, nil
+}
+
+// over is config with all of its connection in t.
+func over(config *rest.Config, t *http.Transport) *rest.Config {
 	out := rest.CopyConfig(config)
 	out.Transport, out.TLSClientConfig, out.Dial, out.Proxy = bounded{t}, rest.TLSClientConfig{}, nil, nil
-	return out, nil
+	return out
 }
 
 func newTransport(config *rest.Config) (*http.Transport, error) {

@@ -4,11 +4,15 @@
 package controllertest
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -32,8 +36,8 @@ type Cluster struct {
 	Admin, Manager *rest.Config
 	// Kubeconfig is a file with the identity of kube-controller-manager.
 	Kubeconfig string
-	// KeyFile holds the key that signs service account tokens, CAFile a certificate to publish.
-	KeyFile, CAFile string
+	// KeyFile holds the key that signs service account tokens. CAFile and CAKeyFile are the authority of client certificates.
+	KeyFile, CAFile, CAKeyFile string
 }
 
 // Start brings a cluster up for the time of the test.
@@ -43,6 +47,8 @@ func Start(t testing.TB) *Cluster {
 	dir := t.TempDir()
 	key := filepath.Join(dir, "sa.key")
 	writeKey(t, key)
+	ca, caKey := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key")
+	writeCA(t, ca, caKey)
 	tokens := filepath.Join(dir, "tokens.csv")
 	write(t, tokens, "admin,admin,admin,\"system:masters\"\nmanager,system:kube-controller-manager,manager\n")
 	client, peer, port := freePort(t), freePort(t), freePort(t)
@@ -52,14 +58,13 @@ func Start(t testing.TB) *Cluster {
 	awaitOK(t, http.DefaultClient, etcdURL+"/health")
 	spawn(t, dir, api, "--etcd-servers="+etcdURL, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--cert-dir="+filepath.Join(dir, "certs"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+key, "--service-account-signing-key-file="+key,
-		"--token-auth-file="+tokens, "--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/16", "--disable-admission-plugins=ServiceAccount")
-	c := &Cluster{Admin: config(host, "admin"), Manager: config(host, "manager"), KeyFile: key, CAFile: filepath.Join(dir, "ca.crt"), Kubeconfig: filepath.Join(dir, "kubeconfig")}
+		"--token-auth-file="+tokens, "--client-ca-file="+ca, "--enable-bootstrap-token-auth", "--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.96.0.0/16", "--disable-admission-plugins=ServiceAccount")
+	c := &Cluster{Admin: config(host, "admin"), Manager: config(host, "manager"), KeyFile: key, CAFile: ca, CAKeyFile: caKey, Kubeconfig: filepath.Join(dir, "kubeconfig")}
 	hc, err := rest.HTTPClientFor(c.Admin)
 	if err != nil {
 		t.Fatal(err)
 	}
 	awaitOK(t, hc, host+"/readyz")
-	write(t, c.CAFile, "-----BEGIN CERTIFICATE-----\nbm90IHJlYWxseQ==\n-----END CERTIFICATE-----\n")
 	kubeconfig := clientcmdapi.NewConfig()
 	kubeconfig.Clusters["c"] = &clientcmdapi.Cluster{Server: host, InsecureSkipTLSVerify: true}
 	kubeconfig.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: "manager"}
@@ -180,6 +185,27 @@ func writeKey(t testing.TB, path string) {
 		t.Fatal(err)
 	}
 	write(t, path, string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})))
+}
+
+// writeCA makes an authority.
+func writeCA(t testing.TB, cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalECPrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+	write(t, key, string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret})))
 }
 
 func write(t testing.TB, path, text string) {

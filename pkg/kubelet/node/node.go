@@ -57,6 +57,8 @@ type Config struct {
 	Images func(ctx context.Context) ([]corev1.ContainerImage, error)
 	// VolumesInUse are the attached volumes that pods use; nil reports none.
 	VolumesInUse func() []corev1.UniqueVolumeName
+	// Observed is told whenever a newer Node was seen in the API; nil: nobody is.
+	Observed func()
 	// Resources says how much of the machine pods may have.
 	Resources Resources
 	// Port is the kubelet's, 10250 by default; Version its version.
@@ -118,8 +120,13 @@ func defaultTo[T comparable](field *T, value T) {
 	}
 }
 
-// Addresses are the node's addresses as its status shows them.
-func (n *Node) Addresses() []corev1.NodeAddress { return n.addresses }
+// Addresses are the node's addresses as the API shows them, or, before it shows any, as this kubelet found them.
+func (n *Node) Addresses() []corev1.NodeAddress {
+	if o := n.object.Load(); o != nil && len(o.Status.Addresses) > 0 {
+		return o.Status.Addresses
+	}
+	return n.addresses
+}
 
 // HostIPs are the node's internal addresses, the primary one first: status.hostIPs of its pods.
 func (n *Node) HostIPs() []string {

@@ -28,6 +28,9 @@ func (n *Node) seen(ctx context.Context, node *corev1.Node) {
 		return
 	}
 	n.object.Store(node)
+	if n.cfg.Observed != nil {
+		n.cfg.Observed()
+	}
 	cidrs := node.Spec.PodCIDRs
 	if len(cidrs) == 0 && node.Spec.PodCIDR != "" {
 		cidrs = []string{node.Spec.PodCIDR}

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	authnv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -31,7 +32,8 @@ type API struct {
 
 // New returns an API with the identity of config; nothing is sent yet.
 func New(config *rest.Config) (*API, error) {
-	s, err := apiclient.NewScheme(corev1.AddToScheme, coordinationv1.AddToScheme, authnv1.AddToScheme, nodev1.AddToScheme, storagev1.AddToScheme)
+	s, err := apiclient.NewScheme(corev1.AddToScheme, coordinationv1.AddToScheme, authnv1.AddToScheme, nodev1.AddToScheme, storagev1.AddToScheme,
+		apiclient.Only(certificatesv1.SchemeGroupVersion, &certificatesv1.CertificateSigningRequest{}, &certificatesv1.CertificateSigningRequestList{}))
 	if err != nil {
 		return nil, err
 	}

@@ -54,9 +54,10 @@ type Logs interface {
 // Config is what a Server needs. Authenticator, Authorizer, Pods, Runtime, Logs, Certificate and Log are required.
 type Config struct {
 	// Address is where to listen, 0.0.0.0:10250 by default.
-	Address     string
-	NodeName    string
-	Certificate tls.Certificate
+	Address  string
+	NodeName string
+	// Certificate is asked for at each handshake; nil: there is none yet, and nobody is served.
+	Certificate func() *tls.Certificate
 	// RequestClientCerts asks clients for certificates (an authenticator uses them).
 	RequestClientCerts bool
 	Authenticator      delegated.Authenticator
@@ -84,8 +85,8 @@ type Server struct {
 
 // New checks the configuration.
 func New(cfg Config) (*Server, error) {
-	if cfg.Authenticator == nil || cfg.Authorizer == nil || cfg.Pods == nil || cfg.Runtime == nil || cfg.Logs == nil || cfg.Log == nil {
-		return nil, errors.New("server: Authenticator, Authorizer, Pods, Runtime, Logs and Log are required")
+	if cfg.Authenticator == nil || cfg.Authorizer == nil || cfg.Pods == nil || cfg.Runtime == nil || cfg.Logs == nil || cfg.Certificate == nil || cfg.Log == nil {
+		return nil, errors.New("server: Authenticator, Authorizer, Pods, Runtime, Logs, Certificate and Log are required")
 	}
 	if cfg.Address == "" {
 		cfg.Address = "0.0.0.0:10250"
@@ -176,7 +177,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 // Serve serves on l until ctx is done.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	config := &tls.Config{Certificates: []tls.Certificate{s.cfg.Certificate}, MinVersion: tls.VersionTLS12}
+	config := &tls.Config{GetCertificate: s.certificate, MinVersion: tls.VersionTLS12}
 	if s.cfg.RequestClientCerts {
 		config.ClientAuth = tls.RequestClientCert
 	}
@@ -198,6 +199,13 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return nil
 	}
 	return fmt.Errorf("serve the kubelet's API: %w", err)
+}
+
+func (s *Server) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if c := s.cfg.Certificate(); c != nil {
+		return c, nil
+	}
+	return nil, errors.New("no serving certificate available for the kubelet")
 }
 
 // recoverPanics keeps one bad request from ending the kubelet.

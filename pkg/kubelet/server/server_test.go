@@ -211,7 +211,7 @@ func start(t *testing.T) *fixture {
 	}
 	k := &kubelet{cri: stream, pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}, {ObjectMeta: metav1.ObjectMeta{Name: "q"}}}}
 	cpu, mem := uint64(15e8), uint64(99)
-	srv, err := New(Config{NodeName: "n1", Certificate: cert, RequestClientCerts: true,
+	srv, err := New(Config{NodeName: "n1", Certificate: func() *tls.Certificate { return &cert }, RequestClientCerts: true,
 		Authenticator: delegated.Union{delegated.Certificates{Roots: delegated.Fixed{Pool: roots}}, delegated.NewTokens(reviewer{}, time.Minute, time.Now)},
 		Authorizer:    delegated.NewReviews(reviewer{}, delegated.ReviewTTL{Allowed: time.Minute, Denied: time.Minute}, time.Now), Pods: k, Runtime: k, Logs: k,
 		LogDir: logDir, Configz: func() any { return map[string]int{"maxPods": 7} }, Log: slog.New(slog.DiscardHandler),

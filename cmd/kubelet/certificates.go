@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/kubelet/certificate"
+	"bonsai/pkg/kubelet/remote"
+	"bonsai/pkg/kubelet/server"
+)
+
+// identity is who the kubelet is to the API server, and what keeps it so.
+type identity struct {
+	connection *rest.Config
+	// certificates renews the client certificate; nil: nothing does.
+	certificates *certificate.Manager
+}
+
+// connect makes the connection to the API server. A node that has nothing but a bootstrap kubeconfig gets its client certificate first,
+// for which it waits.
+func connect(ctx context.Context, s *settings, node string, registry prometheus.Registerer, log *slog.Logger) (*identity, error) {
+	store := certificate.Store{Dir: filepath.Clean(s.certDir), Prefix: "kubelet-client"}
+	var bootstrap *remote.API // nil: none
+	if s.bootstrapKubeconfig != "" {
+		config, err := daemon.Kubeconfig("--bootstrap-kubeconfig", s.bootstrapKubeconfig, component)
+		if err != nil {
+			return nil, err
+		}
+		over, err := daemon.Connect(config)
+		if err != nil {
+			return nil, err
+		}
+		if bootstrap, err = remote.New(over); err != nil {
+			return nil, fmt.Errorf("make a client for the bootstrap: %w", err)
+		}
+		err = certificate.Bootstrap(ctx, certificate.BootstrapConfig{Kubeconfig: s.kubeconfig, Connection: config, Requests: bootstrap,
+			Store: store, Node: node, Now: time.Now, Log: log})
+		if err != nil {
+			return nil, err
+		}
+	}
+	config, err := daemon.Kubeconfig("--kubeconfig", s.kubeconfig, component)
+	if err != nil {
+		return nil, err
+	}
+	if !s.file.RotateCertificates {
+		connection, err := daemon.Connect(config)
+		return &identity{connection: connection}, err
+	}
+	return rotating(config, store, bootstrap, node, certificate.NewClientMetrics(registry), log)
+}
+
+// rotating makes a connection whose client certificate is renewed. An identity that has expired is renewed with the bootstrap's, if
+// there is one.
+func rotating(config *rest.Config, store certificate.Store, bootstrap *remote.API, node string, m *certificate.Metrics, log *slog.Logger) (*identity, error) {
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	var first *tls.Certificate
+	if len(config.CertData) > 0 {
+		pair, err := tls.X509KeyPair(config.CertData, config.KeyData)
+		if err != nil {
+			return nil, fmt.Errorf("--kubeconfig: the client certificate: %w", err)
+		}
+		first = &pair
+	}
+	id := &identity{}
+	var err error
+	var closeAll func()
+	id.connection, closeAll, err = daemon.ConnectAs(config, func() *tls.Certificate { return id.certificates.Current() })
+	if err != nil {
+		return nil, err
+	}
+	own, err := remote.New(id.connection)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for certificates: %w", err)
+	}
+	id.certificates, err = certificate.NewManager(certificate.Config{Store: store, First: first,
+		Signer: certificatesv1.KubeAPIServerClientKubeletSignerName, Usage: certificatesv1.UsageClientAuth,
+		Template: func() *x509.CertificateRequest { return certificate.Client(node) }, Renewed: closeAll,
+		Requests: func() (certificate.Requests, error) {
+			if id.certificates.Current() == nil && bootstrap != nil {
+				return bootstrap, nil
+			}
+			return own, nil
+		},
+		Metrics: m, Now: time.Now, Random: rand.Float64, Log: log})
+	return id, err
+}
+
+// servingCertificates keeps the certificate that the kubelet serves with, which the API server's signer signs (serverTLSBootstrap).
+func servingCertificates(s *settings, api *remote.API, node string, addresses func() []corev1.NodeAddress, registry prometheus.Registerer, log *slog.Logger) (*certificate.Manager, error) {
+	cfg := certificate.Config{Store: certificate.Store{Dir: filepath.Clean(s.certDir), Prefix: "kubelet-server"},
+		Signer: certificatesv1.KubeletServingSignerName, Usage: certificatesv1.UsageServerAuth,
+		Template: func() *x509.CertificateRequest { return certificate.Serving(node, addresses()) },
+		Requests: func() (certificate.Requests, error) { return api, nil },
+		Metrics:  certificate.NewServingMetrics(registry), Now: time.Now, Random: rand.Float64, Log: log}
+	if s.file.TLSCertFile != "" {
+		cert, err := servingFiles(s)
+		if err != nil {
+			return nil, err
+		}
+		cfg.First = &cert
+	}
+	return certificate.NewManager(cfg)
+}
+
+func servingFiles(s *settings) (tls.Certificate, error) {
+	cert, err := tls.LoadX509KeyPair(s.file.TLSCertFile, s.file.TLSPrivateKeyFile)
+	if err != nil {
+		return cert, fmt.Errorf("load the serving certificate: %w", err)
+	}
+	return cert, nil
+}
+
+// fixedServing is the serving certificate where nobody signs it: that of the files, or one that signs itself.
+func fixedServing(s *settings, name string, addresses []string) (tls.Certificate, error) {
+	if s.file.TLSCertFile != "" {
+		return servingFiles(s)
+	}
+	var ips []net.IP
+	for _, ip := range addresses {
+		ips = append(ips, net.ParseIP(ip))
+	}
+	return server.ServingCertificate(filepath.Clean(s.certDir), name, ips, time.Now())
+}
