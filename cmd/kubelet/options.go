@@ -32,6 +32,7 @@ type options struct {
 	port, healthzPort, maxPods                int32
 	registerNode, failSwapOn, serializePulls  bool
 	rotateClient, rotateServing               bool
+	pressure                                  pressureOptions
 }
 
 // addFlags registers the flags with their defaults.
@@ -68,6 +69,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.registerNode, "register-node", true, "Register the node with the API server.")
 	fs.BoolVar(&o.failSwapOn, "fail-swap-on", true, "Makes the kubelet fail to start if swap is enabled on the node.")
 	fs.BoolVar(&o.serializePulls, "serialize-image-pulls", true, "Pull images one at a time.")
+	o.pressure.addFlags(fs)
 	fs.StringVar(&o.cniConfDir, "cni-conf-dir", "", "Directory to write the node's CNI network list to, from its podCIDRs; empty: somebody else writes it.")
 	fs.StringSliceVar(&o.cniBinDirs, "cni-bin-dir", nil, "Directories of the CNI plug-ins; if given, the network list is checked with them.")
 	fs.StringVar(&o.cniBridge, "cni-bridge", "cni0", "The bridge that pods are plugged into.")
@@ -87,6 +89,7 @@ func (o *options) settings(fs *pflag.FlagSet) (*settings, error) {
 	s := &settings{options: o, file: c}
 	o.mergeStrings(fs, c)
 	o.mergeNumbers(fs, c)
+	o.pressure.merge(fs, c)
 	defaultConfig(c)
 	return s, s.check()
 }

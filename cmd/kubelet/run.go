@@ -26,6 +26,7 @@ import (
 	"bonsai/pkg/kubelet/cgroup"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/dns"
+	"bonsai/pkg/kubelet/eviction/pressure"
 	"bonsai/pkg/kubelet/images"
 	"bonsai/pkg/kubelet/logs"
 	"bonsai/pkg/kubelet/node"
@@ -108,14 +109,23 @@ func config(s *settings, apiserver *remote.API, name string, log *slog.Logger) (
 	if err != nil {
 		return kubelet.Config{}, err // was checked with the settings
 	}
+	evicts, err := evictionPolicy(c)
+	if err != nil {
+		return kubelet.Config{}, err // was checked with the settings
+	}
+	reserved, err := reservedCgroups(c)
+	if err != nil {
+		return kubelet.Config{}, err // was checked with the settings
+	}
 	logSize := resource.MustParse(c.ContainerLogMaxSize) // checked with the settings
 	cfg := kubelet.Config{
 		NodeName: name, Client: apiserver, RootDir: s.rootDir, Logs: logs.Files{Pods: c.PodLogsDir, Links: containerLogsDir},
 		LogMaxSize: logSize.Value(), LogMaxFiles: int(*c.ContainerLogMaxFiles),
 		StaticPodPath: c.StaticPodPath, StaticPeriod: c.FileCheckFrequency.Duration,
-		Runtime: cri.Config{Endpoint: c.ContainerRuntimeEndpoint, ImageEndpoint: c.ImageServiceEndpoint, Timeout: c.RuntimeRequestTimeout.Duration},
-		Cgroups: cgroup.Config{Root: c.CgroupRoot, Driver: c.CgroupDriver, Allocatable: n.Resources.Allocatable(n.Machine.Capacity()), Log: log},
-		Images:  images.Config{Serialize: *c.SerializeImagePulls, Log: log},
+		Runtime:  cri.Config{Endpoint: c.ContainerRuntimeEndpoint, ImageEndpoint: c.ImageServiceEndpoint, Timeout: c.RuntimeRequestTimeout.Duration},
+		Cgroups:  cgroup.Config{Root: c.CgroupRoot, Driver: c.CgroupDriver, Limit: podLimit(c, n.Machine.Capacity(), n.Resources.Reserved), Reserved: reserved, Log: log},
+		Eviction: evicts,
+		Images:   images.Config{Serialize: *c.SerializeImagePulls, Log: log},
 		ImageGC: images.Policy{High: int(*c.ImageGCHighThresholdPercent), Low: int(*c.ImageGCLowThresholdPercent),
 			MinAge: c.ImageMinimumGCAge.Duration, MaxAge: c.ImageMaximumGCAge.Duration},
 		DNS:  dns.Config{ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, Host: host},
@@ -143,13 +153,21 @@ func nodeConfig(s *settings) (node.Config, error) {
 	if err != nil {
 		return node.Config{}, err
 	}
-	keep, err := reserved(c.KubeReserved, c.SystemReserved)
+	keep, err := kept(c)
 	if err != nil {
+		return node.Config{}, err
+	}
+	policy, err := evictionPolicy(c)
+	if err != nil {
+		return node.Config{}, err
+	}
+	machine := node.NewLinux(s.rootDir)
+	if err := enough(machine.Capacity(), keep); err != nil {
 		return node.Config{}, err
 	}
 	n := node.Config{
 		IPs: ips, Labels: s.nodeLabels, Taints: append(taints, c.RegisterWithTaints...), ProviderID: c.ProviderID, NoRegister: !*c.RegisterNode,
-		Machine: node.NewLinux(s.rootDir), Resources: node.Resources{MaxPods: int64(c.MaxPods), Reserved: keep, Hard: c.EvictionHard},
+		Machine: machine, Resources: node.Resources{MaxPods: int64(c.MaxPods), Reserved: keep, Kept: pressure.Reserved(policy.Thresholds, machine.Capacity())},
 		Port: c.Port, Version: daemon.GitVersion, Interval: c.NodeStatusUpdateFrequency.Duration, Report: c.NodeStatusReportFrequency.Duration,
 		LeaseDuration: time.Duration(c.NodeLeaseDurationSeconds) * time.Second,
 	}

@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,7 +121,13 @@ func (s *settings) check() error {
 	if _, err := parseTaints(s.taints); err != nil {
 		errs = append(errs, err)
 	}
-	if _, err := reserved(c.KubeReserved, c.SystemReserved); err != nil {
+	if _, err := kept(c); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := evictionPolicy(c); err != nil {
+		errs = append(errs, err)
+	}
+	if err := checkEnforced(c); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -131,18 +139,22 @@ func swapIsOn() bool {
 	return err == nil && len(strings.Split(strings.TrimSpace(string(b)), "\n")) > 1
 }
 
-// reserved sums up what is kept from pods.
-func reserved(maps ...map[string]string) (corev1.ResourceList, error) {
+// reserved reads what a flag, or the field of that meaning, keeps from pods.
+func reserved(flag string, amounts map[string]string) (corev1.ResourceList, error) {
 	out := corev1.ResourceList{}
-	for _, m := range maps {
-		for name, text := range m {
-			q, err := resource.ParseQuantity(text)
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		switch n := corev1.ResourceName(name); n {
+		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, "pid":
+			q, err := resource.ParseQuantity(amounts[name])
 			if err != nil {
-				return nil, fmt.Errorf("reserved resource %s: %w", name, err)
+				return nil, fmt.Errorf("%s value failed to parse: failed to parse quantity %q for %q resource: %w", flag, amounts[name], name, err)
 			}
-			sum := out[corev1.ResourceName(name)]
-			sum.Add(q)
-			out[corev1.ResourceName(name)] = sum
+			if q.Sign() < 0 {
+				return nil, fmt.Errorf("%s value failed to parse: resource quantity for %q cannot be negative: %v", flag, name, amounts[name])
+			}
+			out[n] = q
+		default:
+			return nil, fmt.Errorf("%s value failed to parse: cannot reserve %q resource", flag, name)
 		}
 	}
 	return out, nil

@@ -1,12 +1,19 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"bonsai/pkg/kubelet/eviction/pressure"
 )
 
 func parse(t *testing.T, file string, args ...string) (*settings, error) {
@@ -50,7 +57,15 @@ func TestBadSettings(t *testing.T) {
 		"sysctl":        {"allowedUnsafeSysctls: [kernel.panic]\n", "", "allowedUnsafeSysctls"},
 		"sysctl flag":   {"", "--allowed-unsafe-sysctls=vm.*", "allowedUnsafeSysctls"},
 		"swap":          {"memorySwap: {swapBehavior: LimitedSwap}\n", "", "swapBehavior"},
-		"reserved":      {"kubeReserved: {cpu: x}\n", "", "reserved"},
+		"reserved":      {"kubeReserved: {cpu: x}\n", "", "--kube-reserved value failed to parse"},
+		"reserved what": {"", "--system-reserved=foo=1", `cannot reserve "foo" resource`},
+		"threshold":     {"", "--eviction-hard=memory.available<-1Mi", "eviction threshold memory.available must be positive: -1Mi"},
+		"no grace":      {"", "--eviction-soft=memory.available<1Mi", "grace period must be specified for the soft eviction threshold memory.available"},
+		"enforced":      {"enforceNodeAllocatable: [foo]\n", "", `option "foo" specified for enforceNodeAllocatable`},
+		"twice":         {"enforceNodeAllocatable: [pods, pods]\n", "", `duplicated enforcements "pods"`},
+		"none and more": {"enforceNodeAllocatable: [none, pods]\n", "", `may not contain additional enforcements when "none" is specified`},
+		"no cgroup":     {"enforceNodeAllocatable: [kube-reserved]\n", "", "kubeReservedCgroup (--kube-reserved-cgroup) must be specified"},
+		"both":          {"enforceNodeAllocatable: [system-reserved, system-reserved-compressible]\nsystemReservedCgroup: /s\n", "", "cannot be specified together"},
 	} {
 		arg := c.arg
 		if arg == "" {
@@ -59,5 +74,57 @@ func TestBadSettings(t *testing.T) {
 		if _, err := parse(t, c.file, arg); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Thresholds that are given stand alone, unless they are to be merged with the defaults; flags win over the file.
+func TestThresholds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		file, arg string
+		hard      map[string]string
+	}{
+		{"", "-v=0", pressure.DefaultHard()},
+		{"evictionHard: {memory.available: 1Gi}\n", "-v=0", map[string]string{"memory.available": "1Gi"}},
+		{"evictionHard: {memory.available: 1Gi}\n", "--eviction-hard=memory.available<2Gi,pid.available<5%", map[string]string{"memory.available": "2Gi", "pid.available": "5%"}},
+		{"evictionHard: {memory.available: 1Gi}\nmergeDefaultEvictionSettings: true\n", "-v=0",
+			map[string]string{"memory.available": "1Gi", "nodefs.available": "10%", "nodefs.inodesFree": "5%", "imagefs.available": "15%", "imagefs.inodesFree": "5%"}},
+	} {
+		s, err := parse(t, c.file, c.arg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !maps.Equal(s.file.EvictionHard, c.hard) || s.file.EvictionPressureTransitionPeriod.Duration != 5*time.Minute || !slices.Equal(s.file.EnforceNodeAllocatable, []string{"pods"}) {
+			t.Errorf("%s %s: %v", c.file, c.arg, s.file.EvictionHard)
+		}
+	}
+}
+
+// All pods together may use what is not reserved; what eviction keeps free they may use, but are not given.
+func TestPodLimit(t *testing.T) {
+	t.Parallel()
+	has := corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi")}
+	s, err := parse(t, "systemReserved: {memory: 1Gi}\nsystemReservedCgroup: /system\n", "--kube-reserved=cpu=500m,memory=1Gi", "--enforce-node-allocatable=pods,system-reserved")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep, err := kept(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := podLimit(s.file, has, keep)
+	if limit.Memory().Value() != 6<<30 || limit.Cpu().MilliValue() != 3500 {
+		t.Error(limit)
+	}
+	cgroups, err := reservedCgroups(s.file)
+	if err != nil || len(cgroups) != 1 || cgroups[0].Name != "/system" || cgroups[0].Limit.Memory().Value() != 1<<30 {
+		t.Error(cgroups, err)
+	}
+	if err := enough(has, corev1.ResourceList{"memory": resource.MustParse("9Gi")}); err == nil || enough(has, keep) != nil {
+		t.Error("more is reserved than there is:", err)
+	}
+	s.file.EnforceNodeAllocatable = []string{"none"}
+	if limit := podLimit(s.file, has, keep); limit.Memory().Value() != 8<<30 {
+		t.Error("none:", limit)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,12 +73,13 @@ func (k *Kubelet) compose(ctx context.Context) error {
 		return err
 	}
 	k.resources = &cm.Manager{Providers: []cm.Provider{k.cgroups}, Event: k.events.Pod, Log: k.cfg.Log}
+	k.unused = &images.Collector{Policy: k.cfg.ImageGC, Node: k.cri, Manager: k.images, Pods: func() []*corev1.Pod { return k.pods.Pods() }, Now: time.Now, Log: k.cfg.Log}
 	k.pods = podmanager.New(podmanager.Config{Status: k.status, Client: k.cfg.Client, Node: k.node.Object, Log: k.cfg.Log})
 	allocations, err := allocation.Open(filepath.Join(k.cfg.RootDir, "allocations"))
 	if err != nil {
 		return err
 	}
-	k.admission = admission.New(admission.Config{Node: k.node.Object, Allocatable: k.node.Allocatable, Sysctls: k.cfg.Sysctls.Check,
+	k.admission = admission.New(admission.Config{Node: k.node.Object, Allocatable: k.node.Allocatable, Refuse: k.refuse, Sysctls: k.cfg.Sysctls.Check,
 		Wake: func(uid types.UID) { k.workers.Wake(uid) }, Checkpoint: allocations, Log: k.cfg.Log,
 		Accepted: func(why admission.Trigger) { k.metrics.Accepted(string(why)) },
 		Preempted: func(uid types.UID, lacked corev1.ResourceName) {
@@ -90,6 +90,9 @@ func (k *Kubelet) compose(ctx context.Context) error {
 		return err
 	}
 	if err := k.composeWorkers(ctx); err != nil {
+		return err
+	}
+	if err := k.composeEviction(); err != nil {
 		return err
 	}
 	if err := k.composeSources(); err != nil {
@@ -105,6 +108,7 @@ func (k *Kubelet) composeNode() error {
 		list, err := k.cri.Images(ctx)
 		return images.Named(list), err
 	}
+	cfg.Pressure = k.pressure
 	cfg.VolumesInUse = func() []corev1.UniqueVolumeName { return k.csi.InUse() }
 	cfg.Relisted = func(now time.Time) error { return k.relist.Healthy(now) }
 	var err error
@@ -173,9 +177,7 @@ func (k *Kubelet) composeWorkers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Static pods are not evicted.
-	k.storage, err = localstorage.NewWatcher(localstorage.Config{Runtime: k.cri, Exceeded: func(uid types.UID) { k.workers.Wake(uid) }, Log: k.cfg.Log,
-		Pods:   func() []*corev1.Pod { return slices.DeleteFunc(k.active(), runtime.IsStatic) },
+	k.storage, err = localstorage.NewWatcher(localstorage.Config{Runtime: k.cri, Exceeded: func(uid types.UID, why runtime.Ending) { k.end(uid, why) }, Pods: k.active, Log: k.cfg.Log,
 		LogDir: func(pod *corev1.Pod) string { return k.cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID) },
 		EmptyDir: func(pod *corev1.Pod, volume string) (string, error) {
 			dir, err := k.volumes.PodDir(pod.UID)
@@ -185,7 +187,7 @@ func (k *Kubelet) composeWorkers(ctx context.Context) error {
 		return err
 	}
 	k.syncer = podsyncer.New(podsyncer.Config{Runtime: k.cri, Executor: k.executor, Pods: k.pods, Status: k.status, Admission: k.admission, Probes: k.probes,
-		Storage: k.storage, Volumes: k.volumes, Cgroups: k.cgroups, Resources: k.resources, Objects: k.objects, Logs: k.cfg.Logs, Events: k.events, Evicted: k.metrics.Evicted, Resizes: k.metrics,
+		Volumes: k.volumes, Cgroups: k.cgroups, Resources: k.resources, Objects: k.objects, Logs: k.cfg.Logs, Events: k.events, Evicted: k.metrics.Evicted, Resizes: k.metrics,
 		HostIPs: k.node.HostIPs, Active: k.active, Now: time.Now, Log: k.cfg.Log})
 	k.workers = podworker.New(k.syncer, func(pod *corev1.Pod) { k.metrics.RestartedPod(runtime.IsStatic(pod)) }, k.cfg.Log)
 	return nil

@@ -20,6 +20,8 @@ import (
 	"bonsai/pkg/kubelet/dns"
 	"bonsai/pkg/kubelet/env"
 	"bonsai/pkg/kubelet/events"
+	"bonsai/pkg/kubelet/eviction"
+	"bonsai/pkg/kubelet/eviction/pressure"
 	"bonsai/pkg/kubelet/executor"
 	"bonsai/pkg/kubelet/host"
 	"bonsai/pkg/kubelet/housekeeping"
@@ -63,6 +65,7 @@ type Config struct {
 	Cgroups       cgroup.Config
 	Images        images.Config
 	ImageGC       images.Policy
+	Eviction      pressure.Policy
 	DNS           dns.Config
 	// Node is completed with the client, the runtime and the images.
 	Node node.Config
@@ -82,6 +85,7 @@ type Kubelet struct {
 	cgroups   *cgroup.Manager
 	resources *cm.Manager
 	images    *images.Manager
+	unused    *images.Collector
 	events    *events.Recorder
 	metrics   *metrics.Metrics
 	node      *node.Node
@@ -97,6 +101,7 @@ type Kubelet struct {
 	csiDrivers *csi.Drivers
 	csiNode    *csinode.Announcer
 	storage    *localstorage.Watcher
+	eviction   *eviction.Manager
 	probes     *prober.Manager
 	executor   *executor.Executor
 	syncer     *podsyncer.Syncer
@@ -158,6 +163,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	run("relist", k.relist.Run)
 	run("housekeeping", func(ctx context.Context) error { return housekeeping.Run(ctx, k.housekeeping(), k.cfg.Log) })
 	run("storage limits", k.storage.Run)
+	run("eviction", k.eviction.Run)
 	run("rotation of logs", k.rotator().Run)
 	<-ctx.Done()
 	wg.Wait()

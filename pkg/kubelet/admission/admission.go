@@ -44,6 +44,8 @@ type Config struct {
 	Node func() *corev1.Node
 	// Allocatable is what all pods together may have.
 	Allocatable func() corev1.ResourceList
+	// Refuse tells why the node takes no such pods at present; nil if it does.
+	Refuse func(*corev1.Pod) *Rejection
 	// Sysctls tells why a pod may not set the kernel parameters that it wants to; nil if it may.
 	Sysctls func(*corev1.Pod) error
 	// Wake has a pod asked for again that waited, for its place or for its resize.
@@ -280,10 +282,12 @@ func byAge(a, b *place) int {
 }
 
 func (a *Admitter) decide(p *place) (victims []victim) {
-	p.why = unsupported(p.pod, a.cfg.Sysctls)
+	if p.why = a.cfg.Refuse(p.pod); p.why == nil {
+		p.why = unsupported(p.pod, a.cfg.Sysctls)
+	}
 	switch {
 	case p.why != nil:
-	case critical(p.pod):
+	case runtime.Critical(p.pod):
 		victims, p.why = a.preempt(p)
 	default:
 		p.why = a.reject(p)

@@ -42,6 +42,7 @@ func static(p *corev1.Pod) *corev1.Pod {
 func admitter(woken *[]types.UID) *Admitter {
 	return New(Config{Node: func() *corev1.Node { return nil },
 		Allocatable: func() corev1.ResourceList { return list(map[corev1.ResourceName]string{"cpu": "1", "pods": "10"}) },
+		Refuse:      func(*corev1.Pod) *Rejection { return nil },
 		Sysctls:     func(*corev1.Pod) error { return nil },
 		Preempted:   func(types.UID, corev1.ResourceName) {},
 		Checkpoint:  saved{},

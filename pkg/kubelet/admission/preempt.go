@@ -76,14 +76,9 @@ func hopeless(lacks []lack) *Rejection {
 		"admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: [%s]", missing.String())}
 }
 
-// critical tells whether a pod is one that the node or the cluster cannot do without.
-func critical(pod *corev1.Pod) bool {
-	return runtime.IsStatic(pod) || pod.Spec.Priority != nil && *pod.Spec.Priority >= runtime.SystemCriticalPriority
-}
-
 // mayPreempt tells whether critical pod p may take the place of o.
 func mayPreempt(p, o *place) bool {
-	if !critical(o.pod) {
+	if !runtime.Critical(o.pod) {
 		return true
 	}
 	mine, its := p.pod.Spec.Priority, o.pod.Spec.Priority

@@ -23,13 +23,22 @@ type Config struct {
 	Root string
 	// Driver is DriverCgroupfs (default) or DriverSystemd; it must be the runtime's.
 	Driver string
-	// Allocatable bounds all pods together: CPU as shares, memory as a limit. Nil sets neither.
-	Allocatable corev1.ResourceList
+	// Limit bounds all pods together: CPU as shares, memory and pid as limits. What it does not name is not bounded.
+	Limit corev1.ResourceList
+	// Reserved are the cgroups of what is not pods, and what each is bound to.
+	Reserved []Reserved
 	// PodPidsLimit is the most processes a pod may have, 0 for no limit.
 	PodPidsLimit int64
 	// Mountinfo tells where the hierarchies are; /proc/self/mountinfo by default.
 	Mountinfo string
 	Log       *slog.Logger
+}
+
+// Reserved is a cgroup that somebody else has made for what is not pods.
+type Reserved struct {
+	// Name is its name as of a systemd slice or a path, from the top of the hierarchies.
+	Name  string
+	Limit corev1.ResourceList
 }
 
 // Manager makes and removes cgroups. It keeps no state: what exists is what the kernel shows.
@@ -71,15 +80,11 @@ func (m *Manager) Version() int {
 
 // Setup makes the cgroups that hold all pods.
 func (m *Manager) Setup() error {
-	all := Values{CPUQuota: 0}
-	if a := m.cfg.Allocatable; a != nil {
-		all = Values{CPUShares: Shares(a.Cpu().MilliValue()), Memory: a.Memory().Value()}
-	}
 	for _, g := range []struct {
 		parts  []string
 		values Values
 	}{
-		{[]string{"kubepods"}, all},
+		{[]string{"kubepods"}, forList(m.cfg.Limit)},
 		{[]string{"kubepods", "burstable"}, Values{CPUShares: minShares}},
 		{[]string{"kubepods", "besteffort"}, Values{CPUShares: minShares}},
 	} {
@@ -88,6 +93,20 @@ func (m *Manager) Setup() error {
 			return err
 		}
 		if err := m.tree.apply(p, g.values); err != nil {
+			return err
+		}
+	}
+	return m.enforceReserved()
+}
+
+// enforceReserved bounds the cgroups of what is not pods. One that is not there is an error: nothing would hold what is reserved for it.
+func (m *Manager) enforceReserved() error {
+	for _, r := range m.cfg.Reserved {
+		p := naming{systemd: m.names.systemd}.path(strings.FieldsFunc(r.Name, func(c rune) bool { return c == '/' })...)
+		if _, err := os.Stat(m.tree.file("memory", p, "")); err != nil {
+			return fmt.Errorf("bound the cgroup of what is reserved: %q cgroup does not exist: %w", r.Name, err)
+		}
+		if err := m.tree.apply(p, forList(r.Limit)); err != nil {
 			return err
 		}
 	}

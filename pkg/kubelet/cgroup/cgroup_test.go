@@ -362,3 +362,38 @@ func TestKernel(t *testing.T) {
 		t.Error("a UID that is a path was accepted")
 	}
 }
+
+// What is reserved for others is what their cgroup is held to, on both versions; a cgroup that is not there is no reason to go on without.
+func TestReservedCgroups(t *testing.T) {
+	t.Parallel()
+	limit := corev1.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("1Mi"), "pid": resource.MustParse("9")}
+	for _, v2 := range []bool{false, true} {
+		dir := t.TempDir()
+		trees := &tree{v2: v2, mounts: []string{dir}, by: map[string]string{"cpu": dir, "memory": dir, "pids": dir}}
+		files := map[string]string{"cpu.shares": "512", "memory.limit_in_bytes": "1048576", "pids.max": "9"}
+		if v2 {
+			files = map[string]string{"cpu.weight": strconv.FormatUint(Weight(512), 10), "memory.max": "1048576", "pids.max": "9"}
+		}
+		for name := range files {
+			if err := os.MkdirAll(filepath.Join(dir, "a", "b"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "a", "b", name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m := &Manager{cfg: Config{Root: "/elsewhere", Reserved: []Reserved{{Name: "/a/b", Limit: limit}}}, tree: trees}
+		if err := m.enforceReserved(); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range files {
+			if got, err := os.ReadFile(filepath.Join(dir, "a", "b", name)); err != nil || string(got) != want {
+				t.Errorf("v2 %t: %s is %q, %v", v2, name, got, err)
+			}
+		}
+		m.cfg.Reserved[0].Name = "/a/none"
+		if err := m.enforceReserved(); err == nil {
+			t.Error("a cgroup that is not there was bound")
+		}
+	}
+}

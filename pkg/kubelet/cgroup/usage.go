@@ -29,6 +29,9 @@ func (m *Manager) PodUsage(pod *corev1.Pod) (Usage, error) {
 	return m.usage(m.path(pod))
 }
 
+// PodsUsage returns what all pods together have used.
+func (m *Manager) PodsUsage() (Usage, error) { return m.usage(m.names.path("kubepods")) }
+
 // ContainerUsage returns what a container of the pod has used; id is the runtime's, without "containerd://".
 func (m *Manager) ContainerUsage(pod *corev1.Pod, id string) (Usage, error) {
 	if strings.Contains(id, "/") || id == "" || id == ".." {

@@ -54,6 +54,16 @@ func ForPod(pod *corev1.Pod, pids int64) Values {
 	return v
 }
 
+// forList returns the settings of a cgroup that is bound to those amounts of CPU, memory and processes; 0 is not bounded.
+func forList(l corev1.ResourceList) Values {
+	pids := l["pid"]
+	v := Values{Memory: l.Memory().Value(), Pids: pids.Value()}
+	if cpu := l.Cpu().MilliValue(); cpu > 0 {
+		v.CPUShares = Shares(cpu)
+	}
+	return v
+}
+
 // ForBurstable returns the CPU shares of the cgroup of all burstable pods: what these request together.
 func ForBurstable(pods []*corev1.Pod) Values {
 	var milli int64

@@ -89,18 +89,21 @@ func (c *Client) RemoveImage(ctx context.Context, id string) error {
 	return nil
 }
 
-// ImageFilesystem tells where images lie and how much they use.
-func (c *Client) ImageFilesystem(ctx context.Context) (runtime.FilesystemUsage, error) {
+// Filesystems tells where the runtime keeps images and what containers write.
+func (c *Client) Filesystems(ctx context.Context) (runtime.Filesystems, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	r, err := c.images.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
 	if err != nil {
-		return runtime.FilesystemUsage{}, fmt.Errorf("ask for the image file system: %w", err)
+		return runtime.Filesystems{}, fmt.Errorf("ask for the image file system: %w", err)
 	}
 	if len(r.ImageFilesystems) == 0 {
-		return runtime.FilesystemUsage{}, fmt.Errorf("the container runtime names no image file system")
+		return runtime.Filesystems{}, fmt.Errorf("the container runtime names no image file system")
 	}
-	f := r.ImageFilesystems[0]
-	return runtime.FilesystemUsage{Mountpoint: f.GetFsId().GetMountpoint(), UsedBytes: f.GetUsedBytes().GetValue(),
-		InodesUsed: f.GetInodesUsed().GetValue()}, nil
+	images := r.ImageFilesystems[0].GetFsId().GetMountpoint()
+	fs := runtime.Filesystems{Images: images, Containers: images}
+	if len(r.ContainerFilesystems) > 0 { // older runtimes name none
+		fs.Containers = r.ContainerFilesystems[0].GetFsId().GetMountpoint()
+	}
+	return fs, nil
 }

@@ -6,11 +6,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 )
 
-// Recorder sends events about pods.
+// Recorder sends events about pods and the node.
 type Recorder struct {
+	node        string
 	broadcaster record.EventBroadcaster
 	recorder    record.EventRecorder
 }
@@ -18,7 +20,7 @@ type Recorder struct {
 // New returns a Recorder of the kubelet of a node. scheme knows pods.
 func New(scheme *runtime.Scheme, node string) *Recorder {
 	b := record.NewBroadcaster()
-	return &Recorder{broadcaster: b, recorder: b.NewRecorder(scheme, corev1.EventSource{Component: "kubelet", Host: node})}
+	return &Recorder{node: node, broadcaster: b, recorder: b.NewRecorder(scheme, corev1.EventSource{Component: "kubelet", Host: node})}
 }
 
 // Start sends events to sink until the returned function is called.
@@ -35,6 +37,11 @@ func (r *Recorder) send(pod *corev1.Pod, path, kind, reason, message string) {
 // Pod sends an event about a pod. kind is Normal or Warning.
 func (r *Recorder) Pod(pod *corev1.Pod, kind, reason, message string) {
 	r.send(pod, "", kind, reason, message)
+}
+
+// Node sends an event about the node. kind is Normal or Warning. By the UID, which is the name, users find it (kubectl describe node).
+func (r *Recorder) Node(kind, reason, message string) {
+	r.recorder.Event(&corev1.ObjectReference{Kind: "Node", Name: r.node, UID: types.UID(r.node)}, kind, reason, message)
 }
 
 // Container sends an event about one of a pod's containers. kind is Normal or Warning.

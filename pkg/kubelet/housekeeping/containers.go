@@ -23,11 +23,25 @@ type Containers struct {
 	Runtime Runtime
 	// RemoveLog removes the logs of a container. What is gone is fine.
 	RemoveLog func(p *runtime.PodStatus, c *runtime.Container) error
+	// Ended tells whether a pod has ended, so that nothing is asked of its containers any more but their logs.
+	Ended func(types.UID) bool
 }
 
 // Clean keeps one dead container per name, for its logs and its last state, and the newest sandbox of a pod. A pod that has too many is
 // looked at again right before: what is dead and not the newest then will never be anything else.
-func (x Containers) Clean(ctx context.Context) error {
+func (x Containers) Clean(ctx context.Context) error { return x.clean(ctx, excess) }
+
+// RemoveUnused also removes the dead containers of pods that have ended.
+func (x Containers) RemoveUnused(ctx context.Context) error {
+	return x.clean(ctx, func(p *runtime.PodStatus) []runtime.Container {
+		if !x.Ended(p.UID) {
+			return excess(p)
+		}
+		return slices.DeleteFunc(slices.Clone(p.Containers), func(c runtime.Container) bool { return c.State != runtime.StateExited })
+	})
+}
+
+func (x Containers) clean(ctx context.Context, excess func(*runtime.PodStatus) []runtime.Container) error {
 	pods, err := x.Runtime.Pods(ctx)
 	if err != nil {
 		return err

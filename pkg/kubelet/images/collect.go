@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,7 +21,7 @@ type Node interface {
 	// Image returns the image of a name, nil if it is not there.
 	Image(ctx context.Context, name string) (*runtime.Image, error)
 	Pods(ctx context.Context) ([]*runtime.PodStatus, error)
-	ImageFilesystem(ctx context.Context) (runtime.FilesystemUsage, error)
+	Filesystems(ctx context.Context) (runtime.Filesystems, error)
 	RemoveImage(ctx context.Context, id string) error
 }
 
@@ -33,11 +35,31 @@ type Collector struct {
 	Now  func() time.Time
 	Log  *slog.Logger
 
+	// mu is held while images are chosen and removed.
+	mu    sync.Mutex
 	known map[string]Seen
 }
 
-// Collect removes unused images as the policy says. It is not called twice at a time.
+// Collect removes unused images as the policy says.
 func (c *Collector) Collect(ctx context.Context) error {
+	where, err := c.Node.Filesystems(ctx)
+	if err != nil {
+		return err
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(where.Images, &fs); err != nil {
+		return fmt.Errorf("measure the image file system %s: %w", where.Images, err)
+	}
+	return c.collect(ctx, toFree(c.Policy, Disk{Capacity: fs.Blocks * uint64(fs.Bsize), Available: fs.Bavail * uint64(fs.Bsize)}))
+}
+
+// RemoveUnused removes all unused images that have been on the node for the policy's MinAge.
+func (c *Collector) RemoveUnused(ctx context.Context) error { return c.collect(ctx, math.MaxInt64) }
+
+// collect removes unused images until so many bytes are free.
+func (c *Collector) collect(ctx context.Context, need int64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	present, err := c.Node.Images(ctx)
 	if err != nil {
 		return err
@@ -48,17 +70,8 @@ func (c *Collector) Collect(ctx context.Context) error {
 	}
 	now := c.Now()
 	c.known = Track(c.known, present, used, now)
-	usage, err := c.Node.ImageFilesystem(ctx)
-	if err != nil {
-		return err
-	}
-	var fs unix.Statfs_t
-	if err := unix.Statfs(usage.Mountpoint, &fs); err != nil {
-		return fmt.Errorf("measure the image file system %s: %w", usage.Mountpoint, err)
-	}
-	disk := Disk{Capacity: fs.Blocks * uint64(fs.Bsize), Available: fs.Bavail * uint64(fs.Bsize)}
 	var errs []error
-	for _, id := range Victims(c.Policy, disk, present, c.known, used, now) {
+	for _, id := range Victims(c.Policy, need, present, c.known, used, now) {
 		errs = append(errs, c.Manager.WhenFree(id, func() error {
 			// A container may have been made of it since; none is while it is being removed.
 			if used, err := c.used(ctx); err != nil || used[id] {

@@ -43,8 +43,8 @@ func (d *disk) Pods(context.Context) ([]*runtime.PodStatus, error) {
 	return []*runtime.PodStatus{p}, nil
 }
 
-func (d *disk) ImageFilesystem(context.Context) (runtime.FilesystemUsage, error) {
-	return runtime.FilesystemUsage{Mountpoint: d.dir}, nil
+func (d *disk) Filesystems(context.Context) (runtime.Filesystems, error) {
+	return runtime.Filesystems{Images: d.dir}, nil
 }
 
 func (d *disk) RemoveImage(_ context.Context, id string) error {

@@ -37,8 +37,8 @@ func Track(known map[string]Seen, present []runtime.Image, used map[string]bool,
 	return next
 }
 
-// Victims chooses the images to remove, the longest unused first. It is pure.
-func Victims(p Policy, d Disk, present []runtime.Image, known map[string]Seen, used map[string]bool, now time.Time) []string {
+// Victims chooses the images to remove to free so many bytes, the longest unused first. It is pure.
+func Victims(p Policy, need int64, present []runtime.Image, known map[string]Seen, used map[string]bool, now time.Time) []string {
 	candidates := slices.DeleteFunc(slices.Clone(present), func(i runtime.Image) bool {
 		return i.Pinned || used[i.ID] || now.Sub(known[i.ID].First) < p.MinAge
 	})
@@ -46,7 +46,6 @@ func Victims(p Policy, d Disk, present []runtime.Image, known map[string]Seen, u
 		return cmp.Or(known[a.ID].Used.Compare(known[b.ID].Used), known[a.ID].First.Compare(known[b.ID].First))
 	})
 	var out []string
-	need := toFree(p, d)
 	for _, c := range candidates {
 		s := known[c.ID]
 		last := s.Used

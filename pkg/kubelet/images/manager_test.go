@@ -174,7 +174,7 @@ func TestVictims(t *testing.T) {
 		{"too old in any case", Policy{High: 85, Low: 80, MaxAge: 90 * time.Minute}, 50, []string{"older"}},
 		{"never", Policy{High: 100, Low: 99}, 0, nil},
 	} {
-		if got := Victims(c.p, Disk{Capacity: 100, Available: c.available}, present, known, used, now); !reflect.DeepEqual(got, c.want) {
+		if got := Victims(c.p, toFree(c.p, Disk{Capacity: 100, Available: c.available}), present, known, used, now); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -19,16 +20,29 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Usage is what a pod has on the node's disk, in bytes.
+// Usage is what a pod has on the node's disk.
 type Usage struct {
-	// Containers have their writable layers and logs, by name; Volumes are the emptyDirs on disk, by name.
-	Containers, Volumes map[string]int64
+	// Layers are what its containers have written beside their volumes, Logs their logs, by container; Volumes are the emptyDirs on disk, by name.
+	Layers, Logs, Volumes map[string]runtime.DiskUse
+}
+
+// Container is what a container has beside volumes.
+func (u Usage) Container(name string) runtime.DiskUse { return u.Layers[name].Plus(u.Logs[name]) }
+
+// Sum adds up what parts of a Usage hold.
+func Sum(parts ...map[string]runtime.DiskUse) (sum runtime.DiskUse) {
+	for _, p := range parts {
+		for _, d := range p {
+			sum = sum.Plus(d)
+		}
+	}
+	return sum
 }
 
 // Limited tells whether the pod has a limit that its usage could exceed. Critical pods are never evicted; an emptyDir in memory
 // cannot grow beyond its size.
 func Limited(pod *corev1.Pod) bool {
-	if pod.Spec.Priority != nil && *pod.Spec.Priority >= runtime.SystemCriticalPriority {
+	if runtime.Critical(pod) {
 		return false
 	}
 	for _, v := range pod.Spec.Volumes {
@@ -50,9 +64,6 @@ func podLimit(pod *corev1.Pod) (resource.Quantity, bool) {
 	return q, ok
 }
 
-// Excess is why a pod must go: the message of its status, and the signal that metrics count.
-type Excess struct{ Signal, Message string }
-
 // Signals of what has a limit.
 const (
 	signalEmptyDir  = "emptydirfs.limit"
@@ -60,53 +71,54 @@ const (
 	signalContainer = "ephemeralcontainerfs.limit"
 )
 
+// grace is what containers get that use too much: they fill the disk meanwhile.
+const grace = time.Second
+
 // Exceeded is why the pod must go, nil if it is within its limits. They are looked at in this order: each emptyDir's sizeLimit, the
 // pod's sum, each container's own.
-func Exceeded(pod *corev1.Pod, u Usage) *Excess {
+func Exceeded(pod *corev1.Pod, u Usage) *runtime.Ending {
 	if !Limited(pod) {
 		return nil
 	}
-	var sum int64
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
 		if !OnDisk(v) {
 			continue
 		}
-		sum += u.Volumes[v.Name]
-		if l := v.EmptyDir.SizeLimit; l != nil && l.Sign() > 0 && l.CmpInt64(u.Volumes[v.Name]) < 0 {
-			return &Excess{signalEmptyDir, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, l.String())}
+		if l := v.EmptyDir.SizeLimit; l != nil && l.Sign() > 0 && l.CmpInt64(u.Volumes[v.Name].Bytes) < 0 {
+			return excess(signalEmptyDir, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, l.String()))
 		}
 	}
-	for _, used := range u.Containers {
-		sum += used
-	}
-	if l, ok := podLimit(pod); ok && l.CmpInt64(sum) < 0 {
-		return &Excess{signalPod, fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", l.String())}
+	if l, ok := podLimit(pod); ok && l.CmpInt64(Sum(u.Layers, u.Logs, u.Volumes).Bytes) < 0 {
+		return excess(signalPod, fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", l.String()))
 	}
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
-			if l, ok := list[i].Resources.Limits[corev1.ResourceEphemeralStorage]; ok && l.CmpInt64(u.Containers[list[i].Name]) < 0 {
-				return &Excess{signalContainer, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", list[i].Name, l.String())}
+			if l, ok := list[i].Resources.Limits[corev1.ResourceEphemeralStorage]; ok && l.CmpInt64(u.Container(list[i].Name).Bytes) < 0 {
+				return excess(signalContainer, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", list[i].Name, l.String()))
 			}
 		}
 	}
 	return nil
 }
 
-// Tree is what the files below dir take on the disk: blocks, each file once however many names it has, without following links.
+func excess(signal, message string) *runtime.Ending {
+	return &runtime.Ending{Reason: runtime.ReasonEvicted, Message: message, Signal: signal, Grace: grace}
+}
+
+// Tree is what the files below dir take on the disk: blocks and inodes, each file once however many names it has, without following links.
 // Files that go meanwhile count nothing; a directory that is not there is empty.
-func Tree(ctx context.Context, dir string) (int64, error) {
+func Tree(ctx context.Context, dir string) (total runtime.DiskUse, err error) {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
+		return total, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("measure a directory: %w", err)
+		return total, fmt.Errorf("measure a directory: %w", err)
 	}
 	defer root.Close()
 	type inode struct{ dev, ino uint64 }
 	seen := map[inode]bool{}
-	var total int64
 	err = fs.WalkDir(root.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -129,22 +141,21 @@ func Tree(ctx context.Context, dir string) (int64, error) {
 				seen[id] = true
 			}
 		}
-		total += st.Blocks * 512
+		total = total.Plus(runtime.DiskUse{Bytes: st.Blocks * 512, Inodes: 1})
 		return nil
 	})
 	return total, err
 }
 
-// Logs is the size of the files in a container's log directory.
-func Logs(dir string) int64 {
+// Logs is the size and the number of the files in a container's log directory.
+func Logs(dir string) (total runtime.DiskUse) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return 0
+		return total
 	}
-	var total int64
 	for _, e := range entries {
 		if info, err := os.Lstat(filepath.Join(dir, e.Name())); err == nil && info.Mode().IsRegular() {
-			total += info.Size()
+			total = total.Plus(runtime.DiskUse{Bytes: info.Size(), Inodes: 1})
 		}
 	}
 	return total

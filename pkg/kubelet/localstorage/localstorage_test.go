@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 func limits(text string) corev1.ResourceRequirements {
@@ -25,6 +27,14 @@ func volume(name, limit string, medium corev1.StorageMedium) corev1.Volume {
 	return v
 }
 
+func taken(m map[string]int64) map[string]runtime.DiskUse {
+	out := map[string]runtime.DiskUse{}
+	for name, n := range m {
+		out[name] = runtime.DiskUse{Bytes: n, Inodes: 1}
+	}
+	return out
+}
+
 // TestExceeded: https://kubernetes.io/docs/concepts/storage/ephemeral-storage/#ephemeral-storage-consumption-management.
 func TestExceeded(t *testing.T) {
 	t.Parallel()
@@ -37,25 +47,25 @@ func TestExceeded(t *testing.T) {
 		usage    Usage
 		want     string
 	}{
-		"no limits": {usage: Usage{Containers: map[string]int64{"a": 99 * mi}}},
-		"within":    {a: "10Mi", b: "10Mi", usage: Usage{Containers: map[string]int64{"a": 10 * mi, "b": 9 * mi}}},
-		"a container": {a: "10Mi", b: "30Mi", usage: Usage{Containers: map[string]int64{"a": 10*mi + 1}},
+		"no limits": {usage: Usage{Logs: taken(map[string]int64{"a": 99 * mi})}},
+		"within":    {a: "10Mi", b: "10Mi", usage: Usage{Logs: taken(map[string]int64{"a": 10 * mi, "b": 9 * mi})}},
+		"a container": {a: "10Mi", b: "30Mi", usage: Usage{Logs: taken(map[string]int64{"a": 10*mi + 1})},
 			want: `Container a exceeded its local ephemeral storage limit "10Mi". `},
 		"the pod's sum, with its volumes": {a: "10Mi", b: "10Mi", volumes: []corev1.Volume{volume("v", "", "")},
-			usage: Usage{Containers: map[string]int64{"a": 9 * mi, "b": 9 * mi}, Volumes: map[string]int64{"v": 3 * mi}},
+			usage: Usage{Logs: taken(map[string]int64{"a": 9 * mi, "b": 9 * mi}), Volumes: taken(map[string]int64{"v": 3 * mi})},
 			want:  `Pod ephemeral local storage usage exceeds the total limit of containers 20Mi. `},
-		"the sum, with a container that has no limit": {a: "10Mi", usage: Usage{Containers: map[string]int64{"b": 11 * mi}},
+		"the sum, with a container that has no limit": {a: "10Mi", usage: Usage{Logs: taken(map[string]int64{"b": 11 * mi})},
 			want: `Pod ephemeral local storage usage exceeds the total limit of containers 10Mi. `},
-		"a volume": {volumes: []corev1.Volume{volume("v", "1Mi", ""), volume("w", "5Mi", "")}, usage: Usage{Volumes: map[string]int64{"v": mi, "w": 6 * mi}},
+		"a volume": {volumes: []corev1.Volume{volume("v", "1Mi", ""), volume("w", "5Mi", "")}, usage: Usage{Volumes: taken(map[string]int64{"v": mi, "w": 6 * mi})},
 			want: `Usage of EmptyDir volume "w" exceeds the limit "5Mi". `},
-		"a volume in memory": {volumes: []corev1.Volume{volume("m", "1Mi", corev1.StorageMediumMemory)}, usage: Usage{Volumes: map[string]int64{"m": 2 * mi}}},
-		"a critical pod":     {a: "1Mi", priority: 2_000_000_000, usage: Usage{Containers: map[string]int64{"a": 2 * mi}}},
+		"a volume in memory": {volumes: []corev1.Volume{volume("m", "1Mi", corev1.StorageMediumMemory)}, usage: Usage{Volumes: taken(map[string]int64{"m": 2 * mi})}},
+		"a critical pod":     {a: "1Mi", priority: 2_000_000_000, usage: Usage{Logs: taken(map[string]int64{"a": 2 * mi})}},
 	} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: c.volumes, Priority: &c.priority,
 			Containers: []corev1.Container{{Name: "a", Resources: limits(c.a)}, {Name: "b", Resources: limits(c.b)}}}}
 		got := Exceeded(pod, c.usage)
 		if got == nil {
-			got = &Excess{}
+			got = &runtime.Ending{}
 		}
 		if got.Message != c.want || got.Signal != signals[strings.Split(c.want, " ")[0]] {
 			t.Errorf("%s: %+v, want %q", name, got, c.want)
@@ -97,13 +107,16 @@ func TestTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if used := got - empty; used < 1<<20 || used > 1<<20+1<<17 {
+	if used := got.Bytes - empty.Bytes; used < 1<<20 || used > 1<<20+1<<17 {
 		t.Errorf("%d bytes, want about %d", used, 1<<20)
 	}
-	if n, err := Tree(t.Context(), filepath.Join(dir, "gone")); n != 0 || err != nil {
-		t.Errorf("a directory that is not there: %d, %v", n, err)
+	if n := got.Inodes - empty.Inodes; n != 3 { // the file, the link and the sparse one
+		t.Errorf("%d inodes", n)
 	}
-	if n := Logs(outside); n != 1<<20 {
-		t.Errorf("logs: %d", n)
+	if n, err := Tree(t.Context(), filepath.Join(dir, "gone")); n != (runtime.DiskUse{}) || err != nil {
+		t.Errorf("a directory that is not there: %v, %v", n, err)
+	}
+	if n := Logs(outside); n != (runtime.DiskUse{Bytes: 1 << 20, Inodes: 1}) {
+		t.Errorf("logs: %v", n)
 	}
 }

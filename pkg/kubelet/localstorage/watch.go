@@ -5,7 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
-	"sync"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,45 +24,32 @@ const (
 // Runtime is the container runtime.
 type Runtime interface {
 	Pods(ctx context.Context) ([]*runtime.PodStatus, error)
-	// WritableLayers are the bytes that containers have written beside their volumes, by container id.
-	WritableLayers(ctx context.Context) (map[string]uint64, error)
+	// WritableLayers are what containers have written beside their volumes, by container id.
+	WritableLayers(ctx context.Context) (map[string]runtime.DiskUse, error)
 }
 
 // Config is what a Watcher needs. All is required.
 type Config struct {
 	Runtime Runtime
-	// Pods are those that may be evicted and have not ended.
+	// Pods are those whose containers may run.
 	Pods func() []*corev1.Pod
 	// LogDir is the directory of a pod's logs, which has one for each container; EmptyDir that of one of its emptyDirs.
 	LogDir   func(pod *corev1.Pod) string
 	EmptyDir func(pod *corev1.Pod, volume string) (string, error)
-	// Exceeded tells of a pod that must go; Excess says why.
-	Exceeded func(uid types.UID)
+	// Exceeded tells of a pod that must go, as long as it is there.
+	Exceeded func(uid types.UID, why runtime.Ending)
 	Log      *slog.Logger
 }
 
-// Watcher measures the pods that have limits. Its methods are safe for concurrent use.
-type Watcher struct {
-	cfg Config
-
-	mu sync.Mutex
-	// found is why pods must go, of those that are not gone yet.
-	found map[types.UID]*Excess
-}
+// Watcher measures pods. It keeps nothing.
+type Watcher struct{ cfg Config }
 
 // NewWatcher checks the configuration.
 func NewWatcher(cfg Config) (*Watcher, error) {
 	if cfg.Runtime == nil || cfg.Pods == nil || cfg.LogDir == nil || cfg.EmptyDir == nil || cfg.Exceeded == nil || cfg.Log == nil {
 		return nil, errors.New("local storage: the whole configuration is required")
 	}
-	return &Watcher{cfg: cfg, found: map[types.UID]*Excess{}}, nil
-}
-
-// Excess is why a pod must go, nil if it need not.
-func (w *Watcher) Excess(uid types.UID) *Excess {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.found[uid]
+	return &Watcher{cfg: cfg}, nil
 }
 
 // Run measures in periods until ctx ends. Pods without limits cost nothing.
@@ -83,19 +70,21 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// measure looks at the pods with limits once. The runtime is asked once for all of them.
+// measure looks at the pods with limits once.
 func (w *Watcher) measure(ctx context.Context) error {
-	pods := w.cfg.Pods()
-	w.forget(pods)
-	limited := make([]*corev1.Pod, 0, len(pods))
-	for _, p := range pods {
-		if Limited(p) {
-			limited = append(limited, p)
-		}
-	}
+	limited := slices.DeleteFunc(slices.Clone(w.cfg.Pods()), func(p *corev1.Pod) bool { return !Limited(p) })
 	if len(limited) == 0 {
 		return nil
 	}
+	return w.Each(ctx, limited, func(p *corev1.Pod, u Usage) {
+		if why := Exceeded(p, u); why != nil {
+			w.cfg.Exceeded(p.UID, *why)
+		}
+	})
+}
+
+// Each measures pods, except for those that the runtime does not know yet, and tells f of each one. The runtime is asked once for all of them.
+func (w *Watcher) Each(ctx context.Context, pods []*corev1.Pod, f func(*corev1.Pod, Usage)) error {
 	list, err := w.cfg.Runtime.Pods(ctx)
 	if err != nil {
 		return err
@@ -108,45 +97,27 @@ func (w *Watcher) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range limited {
-		if running[p.UID] == nil { // it has not begun
+	for _, p := range pods {
+		if running[p.UID] == nil {
 			continue
 		}
 		u, err := w.usage(ctx, p, running[p.UID], layers)
 		if err != nil {
 			return err
 		}
-		if why := Exceeded(p, u); why != nil {
-			w.mu.Lock()
-			w.found[p.UID] = why
-			w.mu.Unlock()
-			w.cfg.Exceeded(p.UID)
-		}
+		f(p, u)
 	}
 	return nil
 }
 
-// forget drops what was found of all but these pods.
-func (w *Watcher) forget(but []*corev1.Pod) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	kept := map[types.UID]*Excess{}
-	for _, p := range but {
-		if why := w.found[p.UID]; why != nil {
-			kept[p.UID] = why
-		}
-	}
-	w.found = kept
-}
-
-// usage measures one pod; layers are the bytes of writable layers by container id.
-func (w *Watcher) usage(ctx context.Context, pod *corev1.Pod, rt *runtime.PodStatus, layers map[string]uint64) (Usage, error) {
-	u := Usage{Containers: map[string]int64{}, Volumes: map[string]int64{}}
+// usage measures one pod; layers are its containers' writable layers by container id.
+func (w *Watcher) usage(ctx context.Context, pod *corev1.Pod, rt *runtime.PodStatus, layers map[string]runtime.DiskUse) (Usage, error) {
+	u := Usage{Layers: map[string]runtime.DiskUse{}, Logs: map[string]runtime.DiskUse{}, Volumes: map[string]runtime.DiskUse{}}
 	logs := w.cfg.LogDir(pod)
 	for c := range runtime.Containers(pod) {
-		u.Containers[c.Name] = Logs(filepath.Join(logs, c.Name))
+		u.Logs[c.Name] = Logs(filepath.Join(logs, c.Name))
 		if x := rt.Container(c.Name); x != nil {
-			u.Containers[c.Name] += int64(layers[x.ID.ID])
+			u.Layers[c.Name] = layers[x.ID.ID]
 		}
 	}
 	for i := range pod.Spec.Volumes {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -18,13 +19,15 @@ import (
 // node is a runtime that counts how often it is asked.
 type node struct {
 	pods   []*runtime.PodStatus
-	layers map[string]uint64
+	layers map[string]runtime.DiskUse
 	asked  int
 }
 
 func (n *node) Pods(context.Context) ([]*runtime.PodStatus, error) { n.asked++; return n.pods, nil }
 
-func (n *node) WritableLayers(context.Context) (map[string]uint64, error) { return n.layers, nil }
+func (n *node) WritableLayers(context.Context) (map[string]runtime.DiskUse, error) {
+	return n.layers, nil
+}
 
 func TestMeasure(t *testing.T) {
 	t.Parallel()
@@ -41,7 +44,7 @@ func TestMeasure(t *testing.T) {
 	pod := func(uid types.UID, limit string, volumes ...corev1.Volume) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}, Spec: corev1.PodSpec{Volumes: volumes, Containers: []corev1.Container{{Name: "c", Resources: limits(limit)}}}}
 	}
-	n := &node{layers: map[string]uint64{"new-layer": 2 << 20, "old-layer": 9 << 20, "new-small": 1 << 20}}
+	n := &node{layers: map[string]runtime.DiskUse{"new-layer": {Bytes: 2 << 20}, "old-layer": {Bytes: 9 << 20}, "new-small": {Bytes: 1 << 20}}}
 	for _, uid := range []types.UID{"plain", "log", "layer", "small", "volume"} {
 		n.pods = append(n.pods, &runtime.PodStatus{UID: uid, Containers: []runtime.Container{
 			{ID: runtime.ContainerID{ID: "new-" + string(uid)}, Name: "c"}, {ID: runtime.ContainerID{ID: "old-" + string(uid)}, Name: "c"}}})
@@ -50,13 +53,13 @@ func TestMeasure(t *testing.T) {
 	write(2<<20, "volume", "volumes", "v", "x")
 	write(2<<20, "waits", "volumes", "v", "x")
 	pods := []*corev1.Pod{pod("plain", "")}
-	var told []types.UID
+	told := map[types.UID]string{}
 	w, err := NewWatcher(Config{Runtime: n, Pods: func() []*corev1.Pod { return pods }, Log: slog.New(slog.DiscardHandler),
 		LogDir: func(p *corev1.Pod) string { return filepath.Join(dir, string(p.UID), "logs") },
 		EmptyDir: func(p *corev1.Pod, v string) (string, error) {
 			return filepath.Join(dir, string(p.UID), "volumes", v), nil
 		},
-		Exceeded: func(uid types.UID) { told = append(told, uid) }})
+		Exceeded: func(uid types.UID, why runtime.Ending) { told[uid] = why.Signal }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,20 +72,7 @@ func TestMeasure(t *testing.T) {
 		t.Error("asked", n.asked, err)
 	}
 	want := map[types.UID]string{"log": signalPod, "layer": signalPod, "volume": signalEmptyDir}
-	for _, p := range pods {
-		why := w.Excess(p.UID)
-		if why == nil {
-			why = &Excess{}
-		}
-		if why.Signal != want[p.UID] {
-			t.Errorf("%s: %+v, want %q", p.UID, why, want[p.UID])
-		}
-	}
-	if len(told) != len(want) {
+	if !maps.Equal(told, want) {
 		t.Error("told of", told)
-	}
-	pods = pods[:2] // the others have ended
-	if err := w.measure(t.Context()); err != nil || w.Excess("layer") != nil || w.Excess("log") == nil {
-		t.Error("remembered of pods that are gone:", w.found, err)
 	}
 }

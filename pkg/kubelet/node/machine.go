@@ -21,8 +21,6 @@ type Machine interface {
 	Info() corev1.NodeSystemInfo
 	// Capacity is cpu, memory, ephemeral-storage and hugepages-<size>.
 	Capacity() corev1.ResourceList
-	// Available is what is left now.
-	Available() Available
 }
 
 // Linux reads the machine from /proc and /sys. What cannot be read is left out.
@@ -71,23 +69,6 @@ func (l *Linux) Info() corev1.NodeSystemInfo { return l.info }
 
 // Capacity implements Machine.
 func (l *Linux) Capacity() corev1.ResourceList { return l.capacity.DeepCopy() }
-
-// Available implements Machine.
-func (l *Linux) Available() Available {
-	a := Available{Memory: l.meminfo("MemAvailable"), ProcessesMax: l.number("proc/sys/kernel/pid_max")}
-	if t := l.number("proc/sys/kernel/threads-max"); t > 0 {
-		a.ProcessesMax = min(a.ProcessesMax, t)
-	}
-	if f := strings.Fields(l.line("proc/loadavg")); len(f) > 3 { // 0.01 0.02 0.00 <running>/<total> <last pid>
-		_, total, _ := strings.Cut(f[3], "/")
-		a.Processes, _ = strconv.ParseInt(total, 10, 64)
-	}
-	if st, err := l.statfs(); err == nil {
-		a.Disk, a.DiskTotal = int64(st.Bavail)*st.Bsize, int64(st.Blocks)*st.Bsize
-		a.Inodes, a.InodesTotal = int64(st.Ffree), int64(st.Files)
-	}
-	return a
-}
 
 func (l *Linux) statfs() (st syscall.Statfs_t, err error) {
 	err = syscall.Statfs(l.dir, &st)

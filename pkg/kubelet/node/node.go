@@ -53,6 +53,8 @@ type Config struct {
 	// Relisted tells what is wrong with the lists of the runtime's pods at that time, nil if nothing; a nil function asks nobody.
 	Relisted func(now time.Time) error
 	Machine  Machine
+	// Pressure tells which resources of the node are short; nil: none ever is.
+	Pressure func() Pressure
 	// Images returns the runtime's images; nil reports none.
 	Images func(ctx context.Context) ([]corev1.ContainerImage, error)
 	// VolumesInUse are the attached volumes that pods use; nil reports none.

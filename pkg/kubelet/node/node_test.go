@@ -52,7 +52,6 @@ func (fakeMachine) Info() corev1.NodeSystemInfo { return corev1.NodeSystemInfo{M
 func (fakeMachine) Capacity() corev1.ResourceList {
 	return corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi"), "ephemeral-storage": resource.MustParse("10Gi"), "hugepages-2Mi": resource.MustParse("4Mi")}
 }
-func (fakeMachine) Available() Available { return Available{Memory: 1 << 29} }
 
 func waitUntil(t *testing.T, what string, ok func() bool) {
 	t.Helper()
@@ -222,14 +221,15 @@ func TestConditions(t *testing.T) {
 
 func TestAllocatable(t *testing.T) {
 	t.Parallel()
-	r := Resources{Reserved: corev1.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("100Mi")}}
+	r := Resources{Reserved: corev1.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("100Mi")},
+		Kept: corev1.ResourceList{"memory": resource.MustParse("100Mi"), "ephemeral-storage": resource.MustParse("1Gi")}}
 	got := r.Allocatable(fakeMachine{}.Capacity())
 	for name, want := range map[corev1.ResourceName]string{"cpu": "1500m", "memory": "820Mi", "pods": "110", "ephemeral-storage": "9Gi", "hugepages-2Mi": "4Mi"} {
 		if q := got[name]; q.Cmp(resource.MustParse(want)) != 0 {
 			t.Errorf("%s: %s, want %s", name, q.String(), want)
 		}
 	}
-	all := Resources{MaxPods: 5, Reserved: corev1.ResourceList{"cpu": resource.MustParse("8")}, Hard: map[string]string{}}.Allocatable(fakeMachine{}.Capacity())
+	all := Resources{MaxPods: 5, Reserved: corev1.ResourceList{"cpu": resource.MustParse("8")}}.Allocatable(fakeMachine{}.Capacity())
 	if all.Cpu().Sign() != 0 || all.Pods().Value() != 5 || all.StorageEphemeral().Value() != 10<<30 {
 		t.Error(all)
 	}
@@ -267,29 +267,6 @@ func TestNetworkReady(t *testing.T) {
 	n.cfg.Runtime = &deadRuntime{}
 	if err := n.NetworkReady(t.Context()); err != nil {
 		t.Errorf("asked again although it was ready: %v", err)
-	}
-}
-
-func TestPressure(t *testing.T) {
-	t.Parallel()
-	machine := fakeMachine{}.Capacity()
-	r := Resources{}
-	for _, tc := range []struct {
-		a    Available
-		want Pressure
-	}{
-		{Available{Memory: 101 << 20, Disk: 11, DiskTotal: 100, Inodes: 6, InodesTotal: 100}, Pressure{}},
-		{Available{Memory: 99 << 20}, Pressure{Memory: true}},
-		{Available{Memory: 1 << 30, Disk: 9, DiskTotal: 100}, Pressure{Disk: true}},
-		{Available{Memory: 1 << 30, Inodes: 4, InodesTotal: 100}, Pressure{Disk: true}},
-	} {
-		if got := r.Pressure(tc.a, machine); got != tc.want {
-			t.Errorf("%+v: %+v", tc.a, got)
-		}
-	}
-	pid := Resources{Hard: map[string]string{"pid.available": "10%"}}
-	if !pid.Pressure(Available{Processes: 95, ProcessesMax: 100}, machine).PID {
-		t.Error("no PID pressure")
 	}
 }
 
@@ -361,8 +338,8 @@ func TestNetworkList(t *testing.T) {
 func TestLinux(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	for name, content := range map[string]string{"etc/machine-id": "abc\n", "etc/os-release": "NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n", "proc/sys/kernel/osrelease": "6.1\n", "proc/meminfo": "MemTotal:  2048 kB\nMemAvailable: 1024 kB\n",
-		"proc/sys/kernel/pid_max": "4194304", "proc/sys/kernel/threads-max": "1000", "proc/loadavg": "0 0 0 1/77 9\n", "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "3\n"} {
+	for name, content := range map[string]string{"etc/machine-id": "abc\n", "etc/os-release": "NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n", "proc/sys/kernel/osrelease": "6.1\n", "proc/meminfo": "MemTotal:  2048 kB\n",
+		"sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "3\n"} {
 		p := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
 			t.Fatal(err)
@@ -379,10 +356,7 @@ func TestLinux(t *testing.T) {
 	if huge := c["hugepages-2Mi"]; c.Memory().Value() != 2<<20 || huge.Value() != 6<<20 || c.Cpu().Value() < 1 || c.StorageEphemeral().Value() == 0 {
 		t.Error(c)
 	}
-	if a := l.Available(); a.Memory != 1<<20 || a.Processes != 77 || a.ProcessesMax != 1000 || a.DiskTotal == 0 {
-		t.Error(a)
-	}
-	if real := NewLinux(root); real.Info().KernelVersion == "" || real.Available().Memory == 0 {
+	if real := NewLinux(root); real.Info().KernelVersion == "" {
 		t.Error("nothing read from this machine")
 	}
 }

@@ -1,20 +1,11 @@
 package node
 
 import (
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
-
-// Available is what the machine has left now. Totals of zero are unknown and cause no pressure.
-type Available struct {
-	Memory                  int64 // bytes
-	Disk, DiskTotal         int64 // bytes, of the file system of the kubelet's root directory
-	Inodes, InodesTotal     int64
-	Processes, ProcessesMax int64 // running, and the most the kernel allows
-}
 
 // Resources says how the machine is divided: capacity less what is reserved and what the eviction thresholds keep free is
 // allocatable.
@@ -23,9 +14,8 @@ type Resources struct {
 	MaxPods int64
 	// Reserved is kubeReserved and systemReserved together.
 	Reserved corev1.ResourceList
-	// Hard are the eviction thresholds by signal: memory.available, nodefs.available, nodefs.inodesFree, pid.available; each a
-	// quantity or a percentage. Nil means the defaults 100Mi, 10%, 5% and none.
-	Hard map[string]string
+	// Kept is what eviction keeps free.
+	Kept corev1.ResourceList
 }
 
 func (r Resources) capacity(machine corev1.ResourceList) corev1.ResourceList {
@@ -42,14 +32,10 @@ func (r Resources) capacity(machine corev1.ResourceList) corev1.ResourceList {
 func (r Resources) Allocatable(machine corev1.ResourceList) corev1.ResourceList {
 	out := r.capacity(machine)
 	for name, q := range out {
-		if reserved, ok := r.Reserved[name]; ok {
-			q.Sub(reserved)
-		}
-		switch name {
-		case corev1.ResourceMemory:
-			q.Sub(*resource.NewQuantity(r.threshold("memory.available", machine.Memory().Value()), resource.BinarySI))
-		case corev1.ResourceEphemeralStorage:
-			q.Sub(*resource.NewQuantity(r.threshold("nodefs.available", machine.StorageEphemeral().Value()), resource.BinarySI))
+		for _, less := range []corev1.ResourceList{r.Reserved, r.Kept} {
+			if amount, ok := less[name]; ok {
+				q.Sub(amount)
+			}
 		}
 		if q.Sign() < 0 {
 			q = *resource.NewQuantity(0, q.Format)
@@ -65,40 +51,4 @@ func (r Resources) Allocatable(machine corev1.ResourceList) corev1.ResourceList 
 	}
 	out[corev1.ResourceMemory] = memory
 	return out
-}
-
-// Pressure compares what is available with the thresholds.
-func (r Resources) Pressure(a Available, machine corev1.ResourceList) Pressure {
-	below := func(signal string, available, total int64) bool {
-		return total > 0 && available < r.threshold(signal, total)
-	}
-	return Pressure{
-		Memory: below("memory.available", a.Memory, machine.Memory().Value()),
-		Disk:   below("nodefs.available", a.Disk, a.DiskTotal) || below("nodefs.inodesFree", a.Inodes, a.InodesTotal),
-		PID:    below("pid.available", a.ProcessesMax-a.Processes, a.ProcessesMax),
-	}
-}
-
-// threshold is the amount a signal must not fall below; 0 for none.
-func (r Resources) threshold(signal string, total int64) int64 {
-	hard := r.Hard
-	if hard == nil {
-		hard = map[string]string{"memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%"}
-	}
-	value, ok := hard[signal]
-	if !ok {
-		return 0
-	}
-	if p, ok := strings.CutSuffix(value, "%"); ok {
-		f, err := strconv.ParseFloat(p, 64)
-		if err != nil {
-			return 0
-		}
-		return int64(float64(total) * f / 100)
-	}
-	q, err := resource.ParseQuantity(value)
-	if err != nil {
-		return 0
-	}
-	return q.Value()
 }

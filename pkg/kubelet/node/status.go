@@ -117,7 +117,10 @@ func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.H
 	if n.cfg.VolumesInUse != nil {
 		s.VolumesInUse = n.cfg.VolumesInUse()
 	}
-	pressure := n.cfg.Resources.Pressure(n.cfg.Machine.Available(), capacity)
+	var pressure Pressure
+	if n.cfg.Pressure != nil {
+		pressure = n.cfg.Pressure()
+	}
 	now := n.cfg.Now()
 	var relistErr error
 	if n.cfg.Relisted != nil {

@@ -4,29 +4,42 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/runtime"
 )
 
-const (
-	// evictionGrace is what containers of an evicted pod get: they fill the disk meanwhile.
-	evictionGrace = time.Second
-	reasonEvicted = "Evicted"
-)
-
-// evict ends a pod that uses more storage than it may.
-func (s *Syncer) evict(f lifecycle.Facts, st *podState) bool {
-	why := s.cfg.Storage.Excess(f.Pod.UID)
-	if why == nil || f.Pod.DeletionTimestamp != nil {
+// End has a pod end that the node cannot keep; its worker has to be told to look. The first reason stays. It tells false if there already is
+// one, or if no worker has begun with the pod.
+func (s *Syncer) End(uid types.UID, why runtime.Ending) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.states[uid]
+	if st == nil || st.ending != nil {
 		return false
 	}
-	st.rejected = &admission.Rejection{Reason: reasonEvicted, Message: why.Message}
-	st.disruption = why.Message
-	s.cfg.Evicted(why.Signal)
-	s.cfg.Events.Pod(f.Pod, corev1.EventTypeWarning, reasonEvicted, why.Message)
-	s.report(f, st, false)
+	st.ending = &why
 	return true
+}
+
+// ending is why the node ends a pod, nil while it does not.
+func (s *Syncer) ending(st *podState) *runtime.Ending {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return st.ending
+}
+
+// end ends a pod that the node cannot keep.
+func (s *Syncer) end(f lifecycle.Facts, st *podState, why *runtime.Ending) {
+	st.rejected = &admission.Rejection{Reason: why.Reason, Message: why.Message}
+	st.disruption = why.Message
+	if why.Signal != "" {
+		s.cfg.Evicted(why.Signal)
+	}
+	s.cfg.Events.Pod(f.Pod, corev1.EventTypeWarning, why.Reason, why.Message)
+	s.report(f, st, false)
 }
 
 // expire ends a pod that has used up its time.

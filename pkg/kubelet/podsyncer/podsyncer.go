@@ -15,7 +15,6 @@ import (
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/executor"
 	"bonsai/pkg/kubelet/lifecycle"
-	"bonsai/pkg/kubelet/localstorage"
 	"bonsai/pkg/kubelet/prober"
 	"bonsai/pkg/kubelet/runtime"
 )
@@ -75,12 +74,6 @@ type Probes interface {
 	Remove(uid types.UID)
 }
 
-// Storage measures what pods take of the disk.
-type Storage interface {
-	// Excess is why a pod must go, nil if it need not.
-	Excess(uid types.UID) *localstorage.Excess
-}
-
 // Volumes takes volumes away.
 type Volumes interface {
 	// Unmount removes the volumes of a pod whose containers are gone, Remove its directory.
@@ -134,14 +127,13 @@ type Config struct {
 	Status    Status
 	Admission Admission
 	Probes    Probes
-	Storage   Storage
 	Volumes   Volumes
 	Cgroups   Cgroups
 	Resources Resources
 	Objects   Objects
 	Logs      Logs
 	Events    Events
-	// Evicted counts a pod that used too much of what the signal names.
+	// Evicted counts a pod that had to go for the sake of what the signal names.
 	Evicted func(signal string)
 	Resizes Resizes
 	// HostIPs are the node's addresses, the primary one first.
@@ -163,7 +155,7 @@ type Syncer struct {
 // New returns a Syncer that remembers nothing of any pod.
 func New(cfg Config) *Syncer { return &Syncer{cfg: cfg, states: map[types.UID]*podState{}} }
 
-// podState is what is remembered of a pod between rounds. Only the pod's worker touches it, except for changed.
+// podState is what is remembered of a pod between rounds. Only the pod's worker touches it, except for changed and, under the Syncer's mu, ending.
 type podState struct {
 	// begun: the pod's helpers were told of it.
 	begun bool
@@ -173,6 +165,8 @@ type podState struct {
 	rejected *admission.Rejection
 	// disruption is why the kubelet ends a pod that it had taken, "" while it does not.
 	disruption string
+	// ending is why the node ends the pod, nil while it does not.
+	ending *runtime.Ending
 	// exec is what the executor remembers.
 	exec *executor.Pod
 	// resize is what was told of the pod's resize.

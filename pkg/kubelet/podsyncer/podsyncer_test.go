@@ -19,7 +19,6 @@ import (
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/executor"
 	"bonsai/pkg/kubelet/lifecycle"
-	"bonsai/pkg/kubelet/localstorage"
 	"bonsai/pkg/kubelet/podworker"
 	"bonsai/pkg/kubelet/prober"
 	"bonsai/pkg/kubelet/runtime"
@@ -40,7 +39,7 @@ type parts struct {
 	status  corev1.PodStatus // as last set
 	verdict admission.Verdict
 	why     *admission.Rejection
-	excess  *localstorage.Excess
+	ending  *runtime.Ending
 	facts   int // how often they were gathered
 	resize  runtime.Resizing
 }
@@ -145,8 +144,6 @@ func (p *parts) Update(_ *corev1.Pod, targets map[string]prober.Target) {
 func (p *parts) Result(string, prober.Kind) runtime.ProbeResult { return runtime.ProbeSuccess }
 func (p *parts) StopLivenessAndStartup(types.UID)               { p.note("readiness only") }
 
-func (p *parts) Excess(types.UID) *localstorage.Excess { return p.excess }
-
 func (p *parts) Unmount(context.Context, types.UID) error   { return p.note("unmount") }
 func (p *parts) UpdateQoS(pods []*corev1.Pod) error         { return p.note("qos %d", len(pods)) }
 func (p *parts) Unprepare(context.Context, types.UID) error { return p.note("unprepare") }
@@ -170,7 +167,7 @@ func (l logs) RemovePod(namespace, name string, _ types.UID) error {
 // setup returns a Syncer of a node where a pod is admitted and nothing runs.
 func setup() (*Syncer, *parts) {
 	p := &parts{verdict: admission.Admitted, fail: map[string]error{}}
-	return New(Config{Runtime: p, Executor: p, Pods: p, Status: p, Admission: p, Probes: probes{p}, Storage: p, Volumes: volumes{p}, Cgroups: p, Resources: p, Objects: p,
+	return New(Config{Runtime: p, Executor: p, Pods: p, Status: p, Admission: p, Probes: probes{p}, Volumes: volumes{p}, Cgroups: p, Resources: p, Objects: p,
 		Logs: logs{p}, Events: p, Resizes: p, Evicted: func(signal string) { p.note("evicted %s", signal) }, HostIPs: func() []string { return []string{"192.0.2.1"} },
 		Active: func() []*corev1.Pod { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler)}), p
 }
@@ -263,9 +260,9 @@ func TestWhyAPodEnds(t *testing.T) {
 		}, 0, "begin, event Preempting, status Running Preempting"},
 		"it ended in an earlier life": {func(p *parts, _ *corev1.Pod) { p.status.Phase = corev1.PodSucceeded }, 0, "begin, release, status Succeeded "},
 		"it fills the disk": {func(p *parts, _ *corev1.Pod) {
-			p.excess = &localstorage.Excess{Signal: "emptydirfs.limit", Message: "why"}
+			p.ending = &runtime.Ending{Reason: "Evicted", Signal: "emptydirfs.limit", Message: "why", Grace: time.Second}
 			runs(&p.rt)
-		}, evictionGrace, "begin, qos 0, probes 1, evicted emptydirfs.limit, event Evicted, status Running Evicted"},
+		}, time.Second, "begin, qos 0, probes 1, evicted emptydirfs.limit, event Evicted, status Running Evicted"},
 		"it has used up its time": {func(p *parts, pod *corev1.Pod) {
 			pod.Spec.ActiveDeadlineSeconds = &limit
 			p.status.StartTime = &metav1.Time{Time: time.Now().Add(-time.Minute)}
@@ -275,6 +272,12 @@ func TestWhyAPodEnds(t *testing.T) {
 		s, p := setup()
 		pod := onePod()
 		c.change(p, pod)
+		if p.ending != nil {
+			s.state(pod.UID)
+			if s.End("another", *p.ending) || !s.End(pod.UID, *p.ending) || s.End(pod.UID, runtime.Ending{Reason: "Later"}) {
+				t.Error("a pod that is not there ends, or one does not, or twice")
+			}
+		}
 		out, err := s.Sync(t.Context(), pod)
 		if err != nil || out.Ended != (c.grace >= 0) || (out.Grace != nil) != (c.grace > 0) || out.Grace != nil && *out.Grace != c.grace {
 			t.Errorf("%s: %+v %v", name, out, err)

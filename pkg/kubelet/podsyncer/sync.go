@@ -65,8 +65,9 @@ func (s *Syncer) round(ctx context.Context, pod *corev1.Pod, st *podState) (out 
 		s.report(f, st, verdict == admission.Rejected && !over)
 		return podworker.Outcome{Ended: true}, false, nil
 	}
-	if s.evict(f, st) {
-		return podworker.Outcome{Ended: true, Grace: new(evictionGrace)}, false, nil
+	if why := s.ending(st); why != nil {
+		s.end(f, st, why)
+		return podworker.Outcome{Ended: true, Grace: &why.Grace}, false, nil
 	}
 	deadline := lifecycle.Deadline(pod)
 	if s.expire(f, st, deadline) {

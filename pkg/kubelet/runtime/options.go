@@ -114,9 +114,11 @@ type Handler struct {
 // Version is the runtime's name and version.
 type Version struct{ Name, Version, APIVersion string }
 
-// FilesystemUsage is the use of the image file system.
-type FilesystemUsage struct {
-	Mountpoint string
-	UsedBytes  uint64
-	InodesUsed uint64
-}
+// Filesystems are the directories under which the runtime keeps images and what containers write beside their volumes. They may be the same.
+type Filesystems struct{ Images, Containers string }
+
+// DiskUse is what something takes of a disk.
+type DiskUse struct{ Bytes, Inodes int64 }
+
+// Plus is the sum of both.
+func (d DiskUse) Plus(o DiskUse) DiskUse { return DiskUse{d.Bytes + o.Bytes, d.Inodes + o.Inodes} }

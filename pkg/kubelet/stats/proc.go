@@ -42,9 +42,7 @@ func readNode(root string) (nodeReading, error) {
 	if err != nil {
 		return n, err
 	}
-	f := kilobytes(info)
-	used := f["MemTotal"] - min(f["MemFree"], f["MemTotal"])
-	n.memory = Usage{MemoryBytes: used, WorkingSetBytes: used - min(f["Inactive(file)"], used), RSSBytes: f["AnonPages"], MemoryLimitBytes: f["MemTotal"], MemoryAvail: f["MemAvailable"]}
+	n.memory = nodeMemory(info)
 	if vm, err := read("vmstat"); err == nil {
 		v := fields(vm)
 		n.memory.PageFaults, n.memory.MajorPageFaults = v["pgfault"], v["pgmajfault"]
@@ -56,6 +54,24 @@ func readNode(root string) (nodeReading, error) {
 		n.primary = defaultInterface(route)
 	}
 	return n, nil
+}
+
+// nodeMemory is the machine's memory; what is available is all but the working set, as of a cgroup.
+func nodeMemory(info string) Usage {
+	f := kilobytes(info)
+	used := f["MemTotal"] - min(f["MemFree"], f["MemTotal"])
+	set := used - min(f["Inactive(file)"], used)
+	return Usage{MemoryBytes: used, WorkingSetBytes: set, RSSBytes: f["AnonPages"], MemoryLimitBytes: f["MemTotal"], MemoryAvail: f["MemTotal"] - set}
+}
+
+// Memory is the machine's memory and its working set, in bytes; root is where /proc is found.
+func Memory(root string) (capacity, used int64, err error) {
+	info, err := os.ReadFile(filepath.Join(root, "proc", "meminfo"))
+	if err != nil {
+		return 0, 0, fmt.Errorf("read the node's use: %w", err)
+	}
+	m := nodeMemory(string(info))
+	return int64(m.MemoryLimitBytes), int64(m.WorkingSetBytes), nil
 }
 
 // busy is the time all CPUs spent working, in nanoseconds: the first line of /proc/stat without idle and iowait. Guest time is

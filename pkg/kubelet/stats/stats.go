@@ -5,6 +5,7 @@ package stats
 import (
 	"context"
 	"errors"
+	"iter"
 	"sync"
 	"syscall"
 	"time"
@@ -101,20 +102,38 @@ func (c *Collector) pod(pod *corev1.Pod, now time.Time, next map[string]sample) 
 		p.CPU, p.Memory = c.cpu(string(pod.UID), u.CPUNanoseconds, now, next), memory(u, now)
 		p.ProcessStats = &statsapi.ProcessStats{ProcessCount: &u.Processes}
 	}
-	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses} {
-		for i := range list {
-			st := &list[i]
-			if st.State.Running == nil {
-				continue
-			}
-			one := statsapi.ContainerStats{Name: st.Name, StartTime: st.State.Running.StartedAt}
-			if u, err := c.cfg.Container(pod, runtimeID(st.ContainerID)); err == nil {
-				one.CPU, one.Memory = c.cpu(st.ContainerID, u.CPUNanoseconds, now, next), memory(u, now)
-			}
-			p.Containers = append(p.Containers, one)
+	for st := range running(pod) {
+		one := statsapi.ContainerStats{Name: st.Name, StartTime: st.State.Running.StartedAt}
+		if u, err := c.cfg.Container(pod, runtimeID(st.ContainerID)); err == nil {
+			one.CPU, one.Memory = c.cpu(st.ContainerID, u.CPUNanoseconds, now, next), memory(u, now)
 		}
+		p.Containers = append(p.Containers, one)
 	}
 	return p
+}
+
+// running are the pod's containers that run, as its status has them.
+func running(pod *corev1.Pod) iter.Seq[*corev1.ContainerStatus] {
+	return func(yield func(*corev1.ContainerStatus) bool) {
+		for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses} {
+			for i := range list {
+				if list[i].State.Running != nil && !yield(&list[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Running are the names of the pod's containers that run, with the runtime's ids.
+func Running(pod *corev1.Pod) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for st := range running(pod) {
+			if !yield(st.Name, runtimeID(st.ContainerID)) {
+				return
+			}
+		}
+	}
 }
 
 // minInterval is the least time between two readings that gives a meaningful rate.

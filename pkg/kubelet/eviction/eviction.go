@@ -1,0 +1,202 @@
+// Package eviction keeps the node from running out of memory, disk, inodes and processes: it observes what is left, has it decided what follows
+// (package pressure), frees what nobody uses, and ends pods, one after the other, until enough is left again
+// (https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/).
+package eviction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"bonsai/pkg/kubelet/eviction/pressure"
+	"bonsai/pkg/kubelet/runtime"
+)
+
+const (
+	// period is how often the node is looked at; hurry is that while an evicted pod is being ended.
+	period = 10 * time.Second
+	hurry  = time.Second
+	// patience is how long the end of an evicted pod is waited for before another one is evicted.
+	patience = 30 * time.Second
+)
+
+// Node is what is looked at and freed.
+type Node interface {
+	// Observe is what is left of the node's means, and where what lies on its disks.
+	Observe(ctx context.Context) (pressure.Observations, Disks, error)
+	// Reclaim are the steps that free what nobody uses of what the signal is about, the one that costs least first.
+	Reclaim(signal pressure.Signal, d Disks) []func(context.Context) error
+	// Use is what these pods have of what the signal is about. Pods of which it is not known are left out.
+	Use(ctx context.Context, pods []*corev1.Pod, signal pressure.Signal, d Disks) ([]pressure.Candidate, error)
+}
+
+// Disks tells where things lie that the runtime makes: on the file system of the kubelet's directory or on another one.
+type Disks struct {
+	// ImagesApart: images lie on another one; LayersApart: what containers write does, on that of the images.
+	ImagesApart, LayersApart bool
+}
+
+// Config is what a Manager needs. Everything is required.
+type Config struct {
+	Policy pressure.Policy
+	Node   Node
+	// Ready tells that all pods of the node are known: before that the wrong one might be chosen.
+	Ready func() bool
+	// Pods are those whose containers may run.
+	Pods func() []*corev1.Pod
+	// Evict ends a pod. It tells false if the pod is being ended already or has ended.
+	Evict func(uid types.UID, why runtime.Ending) bool
+	// Changed tells that the node's conditions have changed.
+	Changed func()
+	// Reclaiming tells that it is tried to have back some of a resource.
+	Reclaiming func(corev1.ResourceName)
+	Now        func() time.Time
+	Log        *slog.Logger
+}
+
+// Manager watches the node. Its methods are safe for concurrent use.
+type Manager struct {
+	cfg Config
+
+	// state and leaving belong to Run. leaving is the pod that was evicted last, until it has ended, since when it was evicted.
+	state   pressure.State
+	leaving types.UID
+	since   time.Time
+
+	mu         sync.Mutex
+	conditions []corev1.NodeConditionType
+}
+
+// New checks the configuration.
+func New(cfg Config) (*Manager, error) {
+	if cfg.Node == nil || cfg.Ready == nil || cfg.Pods == nil || cfg.Evict == nil || cfg.Changed == nil || cfg.Reclaiming == nil || cfg.Now == nil || cfg.Log == nil {
+		return nil, errors.New("eviction: the whole configuration is required")
+	}
+	return &Manager{cfg: cfg}, nil
+}
+
+// Under tells whether the node has a condition of pressure.
+func (m *Manager) Under(c corev1.NodeConditionType) bool { return slices.Contains(m.shown(), c) }
+
+func (m *Manager) shown() []corev1.NodeConditionType {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.conditions
+}
+
+// Refuse tells why the node takes no such pod now, "" if it does. Critical pods are always taken; others not while disk or processes run
+// short, and while it is memory alone only if they request some, or tolerate it.
+func (m *Manager) Refuse(pod *corev1.Pod) string {
+	under := m.shown()
+	if len(under) == 0 || runtime.Critical(pod) {
+		return ""
+	}
+	if len(under) == 1 && under[0] == corev1.NodeMemoryPressure {
+		taint := &corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
+		if runtime.QOSClass(pod) != corev1.PodQOSBestEffort ||
+			slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(klog.Background(), taint, false) }) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("The node had condition: %v. ", under)
+}
+
+// Run looks in periods until ctx ends.
+func (m *Manager) Run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		if err := m.look(ctx); err != nil && ctx.Err() == nil {
+			m.cfg.Log.Warn("pressure on the node not relieved", "err", err)
+		}
+		wait := period
+		if m.leaving != "" {
+			wait = hurry
+		}
+		timer.Reset(wait)
+	}
+}
+
+// look observes, decides and acts once.
+func (m *Manager) look(ctx context.Context) error {
+	seen, disks, err := m.cfg.Node.Observe(ctx)
+	if err != nil { // what could be observed counts all the same
+		m.cfg.Log.Warn("not all of the node's means observed", "err", err)
+	}
+	next, d := m.cfg.Policy.Next(m.state, seen, m.cfg.Now())
+	m.state = next
+	m.show(d.Conditions)
+	pods := m.cfg.Pods()
+	if m.awaits(pods) || len(d.Due) == 0 || !m.cfg.Ready() {
+		return nil
+	}
+	t := d.Due[0]
+	m.cfg.Log.Warn("the node runs short", "signal", t.Signal, "available", seen[t.Signal].Available, "capacity", seen[t.Signal].Capacity)
+	m.cfg.Reclaiming(t.Signal.Resource())
+	for _, free := range m.cfg.Node.Reclaim(t.Signal, disks) {
+		if err := free(ctx); err != nil {
+			m.cfg.Log.Warn("not all that is unused was removed", "err", err)
+		}
+		if seen, disks, err = m.cfg.Node.Observe(ctx); err == nil && m.cfg.Policy.Enough(seen) {
+			return nil
+		}
+	}
+	return m.evict(ctx, pods, t, seen, disks)
+}
+
+// show takes the node's conditions.
+func (m *Manager) show(now []corev1.NodeConditionType) {
+	m.mu.Lock()
+	same := slices.Equal(m.conditions, now)
+	m.conditions = now
+	m.mu.Unlock()
+	if !same {
+		m.cfg.Log.Info("the node's conditions of pressure changed", "conditions", now)
+		m.cfg.Changed()
+	}
+}
+
+// awaits tells whether the pod that was evicted last is still there and may become so much free by its end that no other has to go.
+func (m *Manager) awaits(pods []*corev1.Pod) bool {
+	if m.leaving == "" {
+		return false
+	}
+	there := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.UID == m.leaving })
+	if there && m.cfg.Now().Sub(m.since) < patience {
+		return true
+	}
+	m.leaving = ""
+	return false
+}
+
+// evict ends the first of the pods that may go.
+func (m *Manager) evict(ctx context.Context, pods []*corev1.Pod, t pressure.Threshold, seen pressure.Observations, disks Disks) error {
+	pods = slices.DeleteFunc(slices.Clone(pods), runtime.Critical)
+	candidates, err := m.cfg.Node.Use(ctx, pods, t.Signal, disks)
+	if err != nil {
+		return fmt.Errorf("find out what pods use: %w", err)
+	}
+	for _, c := range pressure.Rank(candidates, t) {
+		why := runtime.Ending{Reason: runtime.ReasonEvicted, Message: pressure.Message(c, t, seen), Signal: string(t.Signal), Grace: m.cfg.Policy.Grace(t, c.Pod)}
+		if !m.cfg.Evict(c.Pod.UID, why) {
+			continue
+		}
+		m.cfg.Log.Warn("pod evicted", "pod", c.Pod.Namespace+"/"+c.Pod.Name, "uid", c.Pod.UID, "signal", t.Signal, "why", why.Message)
+		m.leaving, m.since = c.Pod.UID, m.cfg.Now()
+		return nil
+	}
+	return fmt.Errorf("no pod can be evicted to have back %s", t.Signal.Resource())
+}

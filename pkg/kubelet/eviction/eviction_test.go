@@ -1,0 +1,144 @@
+package eviction
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/eviction/pressure"
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// machine is a node of which the test says what is left; each pod uses what its priority says.
+type machine struct {
+	left  int64
+	freed int64 // what removing what is unused gives back
+	known bool
+	notes []string
+	pods  []*corev1.Pod
+	now   time.Time
+}
+
+func (m *machine) Observe(context.Context) (pressure.Observations, Disks, error) {
+	return pressure.Observations{pressure.NodeFsAvailable: {Available: m.left, Capacity: 1000}}, Disks{}, nil
+}
+
+func (m *machine) Reclaim(pressure.Signal, Disks) []func(context.Context) error {
+	return []func(context.Context) error{func(context.Context) error {
+		m.left, m.freed, m.notes = m.left+m.freed, 0, append(m.notes, "reclaim")
+		return nil
+	}}
+}
+
+func (m *machine) Use(_ context.Context, pods []*corev1.Pod, _ pressure.Signal, _ Disks) ([]pressure.Candidate, error) {
+	var out []pressure.Candidate
+	for _, p := range pods {
+		out = append(out, pressure.Candidate{Pod: p, Use: pressure.Use{corev1.ResourceEphemeralStorage: 1}})
+	}
+	return out, nil
+}
+
+func (m *machine) took() string {
+	s := strings.Join(m.notes, ", ")
+	m.notes = nil
+	return s
+}
+
+func pod(uid types.UID, priority int32) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: string(uid), UID: uid}, Spec: corev1.PodSpec{Priority: &priority}}
+}
+
+func setup(t *testing.T, pods ...*corev1.Pod) (*Manager, *machine) {
+	t.Helper()
+	n := &machine{known: true, left: 1000, pods: pods, now: time.Unix(1e6, 0)}
+	m, err := New(Config{Node: n, Ready: func() bool { return n.known }, Pods: func() []*corev1.Pod { return n.pods }, Changed: func() { n.notes = append(n.notes, "changed") },
+		Policy:     pressure.Policy{Thresholds: []pressure.Threshold{{Signal: pressure.NodeFsAvailable, Value: pressure.Value{Amount: 100}}}, Transition: time.Minute},
+		Reclaiming: func(name corev1.ResourceName) { n.notes = append(n.notes, "reclaiming "+string(name)) },
+		Evict: func(uid types.UID, why runtime.Ending) bool {
+			if uid == "ending" {
+				return false
+			}
+			n.notes = append(n.notes, "evict "+string(uid)+" "+why.Reason+" "+why.Signal)
+			return true
+		},
+		Now: func() time.Time { return n.now }, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, n
+}
+
+// What nobody uses goes before any pod does; then one pod after the other, each when the one before is gone or does not go.
+func TestLook(t *testing.T) {
+	t.Parallel()
+	static := pod("static", -1)
+	static.Annotations = map[string]string{runtime.AnnotationConfigSource: runtime.SourceFile}
+	m, n := setup(t, pod("ending", 1), pod("first", 2), pod("second", 3), pod("critical", runtime.SystemCriticalPriority), static)
+	step := func(what, want string) {
+		t.Helper()
+		if err := m.look(t.Context()); err != nil {
+			t.Error(what, err)
+		}
+		if got := n.took(); got != want {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	step("enough", "")
+	n.left, n.freed, n.known = 50, 60, false
+	step("not all pods are known", "changed")
+	n.known = true
+	step("what is unused suffices", "reclaiming ephemeral-storage, reclaim")
+	n.left = 50
+	step("it does not", "reclaiming ephemeral-storage, reclaim, evict first Evicted nodefs.available")
+	step("the pod is ending", "")
+	n.now = n.now.Add(patience)
+	n.pods = slices.DeleteFunc(n.pods, func(p *corev1.Pod) bool { return p.UID == "first" })
+	step("it is gone", "reclaiming ephemeral-storage, reclaim, evict second Evicted nodefs.available")
+	n.now = n.now.Add(patience)
+	n.pods = n.pods[2:]
+	if err := m.look(t.Context()); err == nil {
+		t.Error("a critical or a static pod was evicted:", n.took())
+	}
+	n.took()
+	n.left = 1000
+	step("enough again, the condition stays", "")
+	n.now = n.now.Add(time.Minute)
+	step("a while later it goes", "changed")
+}
+
+func TestRefuse(t *testing.T) {
+	t.Parallel()
+	m, n := setup(t)
+	plain, critical, tolerant := pod("p", 0), pod("c", runtime.SystemCriticalPriority), pod("t", 0)
+	burstable := pod("b", 0)
+	burstable.Status.QOSClass = corev1.PodQOSBurstable
+	tolerant.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists}}
+	refused := func() string {
+		var out []string
+		for _, p := range []*corev1.Pod{plain, critical, tolerant, burstable} {
+			if m.Refuse(p) != "" {
+				out = append(out, p.Name)
+			}
+		}
+		return strings.Join(out, " ")
+	}
+	if got := refused(); got != "" {
+		t.Error("without pressure:", got)
+	}
+	m.show([]corev1.NodeConditionType{corev1.NodeMemoryPressure})
+	if got := refused(); got != "p" || m.Refuse(plain) != "The node had condition: [MemoryPressure]. " {
+		t.Error("memory:", got, m.Refuse(plain))
+	}
+	m.show([]corev1.NodeConditionType{corev1.NodeDiskPressure})
+	if got := refused(); got != "p t b" {
+		t.Error("disk:", got)
+	}
+	n.took()
+}

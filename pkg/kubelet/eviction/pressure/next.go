@@ -1,0 +1,105 @@
+package pressure
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Observation is what a node has of something, and how much of it is left, in units of the signal.
+type Observation struct{ Available, Capacity int64 }
+
+// Observations is one look at the node. What could not be observed is left out: nothing is decided of it.
+type Observations map[Signal]Observation
+
+// Policy is what does not change between looks.
+type Policy struct {
+	Thresholds []Threshold
+	// Transition is how long a condition is shown after its signal was last too low.
+	Transition time.Duration
+	// MaxPodGrace is the most time that pods get for their end if the threshold is soft; negative: what they ask for.
+	MaxPodGrace time.Duration
+}
+
+// State is what is remembered from look to look. The zero State has seen nothing.
+type State struct {
+	// since is when thresholds were crossed that are not resolved yet.
+	since map[Threshold]time.Time
+	// last is when conditions last held.
+	last map[corev1.NodeConditionType]time.Time
+}
+
+// Decision is what follows from a look.
+type Decision struct {
+	// Conditions are the conditions of pressure that hold.
+	Conditions []corev1.NodeConditionType
+	// Due are the thresholds that call for action, the most urgent first.
+	Due []Threshold
+}
+
+// Next decides. A threshold that was crossed is not resolved before its MinReclaim is free as well; one that cannot be observed any more
+// counts as resolved. The states are not changed.
+func (p Policy) Next(before State, seen Observations, now time.Time) (State, Decision) {
+	after := State{since: map[Threshold]time.Time{}, last: map[corev1.NodeConditionType]time.Time{}}
+	var d Decision
+	for _, t := range p.Thresholds {
+		since, was := before.since[t]
+		if !t.crossed(seen, was) {
+			continue
+		}
+		if !was {
+			since = now
+		}
+		after.since[t] = since
+		after.last[t.Signal.Condition()] = now
+		if now.Sub(since) >= t.Grace {
+			d.Due = append(d.Due, t)
+		}
+	}
+	for c, at := range before.last {
+		if _, holds := after.last[c]; !holds && now.Sub(at) < p.Transition {
+			after.last[c] = at
+		}
+	}
+	for c := range after.last {
+		d.Conditions = append(d.Conditions, c)
+	}
+	slices.Sort(d.Conditions)
+	slices.SortStableFunc(d.Due, func(a, b Threshold) int { return cmp.Compare(a.Signal.urgency(), b.Signal.urgency()) })
+	return after, d
+}
+
+// Enough tells whether none of the thresholds is crossed, with their MinReclaim.
+func (p Policy) Enough(seen Observations) bool {
+	return !slices.ContainsFunc(p.Thresholds, func(t Threshold) bool { return t.crossed(seen, true) })
+}
+
+// crossed tells whether less is left than must be; was: it was so before.
+func (t Threshold) crossed(seen Observations, was bool) bool {
+	o, ok := seen[t.Signal]
+	if !ok {
+		return false
+	}
+	least := t.Value.of(o.Capacity)
+	if was {
+		least += t.MinReclaim.of(o.Capacity)
+	}
+	return o.Available < least
+}
+
+// Grace is what an evicted pod gets for its end.
+func (p Policy) Grace(t Threshold, pod *corev1.Pod) time.Duration {
+	own := 30 * time.Second
+	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
+		own = time.Duration(*s) * time.Second
+	}
+	switch {
+	case t.Hard():
+		return min(own, time.Second)
+	case p.MaxPodGrace < 0:
+		return own
+	}
+	return min(own, p.MaxPodGrace)
+}

@@ -1,0 +1,25 @@
+package runtime
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ReasonEvicted is the reason of a pod that had to go because it, or the node, used too much of something.
+const ReasonEvicted = "Evicted"
+
+// Ending is why and how the node ends a pod that nobody else ends.
+type Ending struct {
+	// Reason and Message are those of the pod's status; the message is told of its condition DisruptionTarget, too.
+	Reason, Message string
+	// Signal is what metrics of evictions count it by; "": it is none.
+	Signal string
+	// Grace is what its containers get for their end.
+	Grace time.Duration
+}
+
+// Critical tells whether a pod is never evicted: one of the node's own, and those of the system's priority classes.
+func Critical(pod *corev1.Pod) bool {
+	return IsStatic(pod) || pod.Spec.Priority != nil && *pod.Spec.Priority >= SystemCriticalPriority
+}
