@@ -59,7 +59,7 @@ is not said anew. Subnets and ports that are not said are the first that no othe
 
 // up starts the cluster and says how to use it.
 func up(cmd *cobra.Command, home cluster.Home, config cluster.Config, self string, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("not ready after %s", timeout))
+	ctx, cancel := waiting(cmd.Context(), timeout)
 	defer cancel()
 	began := time.Now()
 	config, started, err := cluster.Up(ctx, home, config, self, cmd.OutOrStdout())
@@ -72,6 +72,11 @@ func up(cmd *cobra.Command, home cluster.Home, config cluster.Config, self strin
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), upMessage, time.Since(began).Seconds(), config.Context(), filepath.Dir(self), cluster.BusyboxImage)
 	return nil
+}
+
+// waiting is ctx with a time after which what is waited for counts as failed.
+func waiting(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not ready after %s", timeout))
 }
 
 const upMessage = `Ready in %.2f s. The context %q is in your kubeconfig. Try:

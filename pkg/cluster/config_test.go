@@ -99,3 +99,20 @@ func TestAddonsFillIn(t *testing.T) {
 		t.Errorf("%v", data)
 	}
 }
+
+// TestWithNodes: nodes that stay keep what they are, new ones get the lowest numbers that are free.
+func TestWithNodes(t *testing.T) {
+	t.Parallel()
+	c := Default("/data", "/bin")
+	c.Nodes = []Node{{Number: 1, Labels: map[string]string{"a": "b"}}, {Number: 3}}
+	var names []string
+	for _, n := range c.WithNodes(4).Nodes {
+		names = append(names, n.Name()+n.Labels["a"])
+	}
+	if got := strings.Join(names, " "); got != "n1b n3 n2 n4" {
+		t.Error(got)
+	}
+	if got := c.WithNodes(1).Nodes; len(got) != 1 || got[0].Labels["a"] != "b" {
+		t.Errorf("%+v", got)
+	}
+}

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -17,8 +19,9 @@ type Status struct {
 	Processes []ProcessStatus `json:"processes"`
 }
 
-// serveControl answers GET /status on a unix socket that only root can open, until ctx ends.
-func serveControl(ctx context.Context, path string, status func() Status) error {
+// serveControl answers GET /status on a unix socket that only root can open, until ctx ends, and, unless reload is nil, POST /reload
+// when reload has returned.
+func serveControl(ctx context.Context, path string, status func() Status, reload func() error) error {
 	if err := ignoreMissing(os.Remove(path)); err != nil {
 		return err
 	}
@@ -34,7 +37,14 @@ func serveControl(ctx context.Context, path string, status func() Status) error 
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(status()) // a reader that went away is no error of ours
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: 5 * time.Second}
+	if reload != nil {
+		mux.HandleFunc("POST /reload", func(w http.ResponseWriter, _ *http.Request) {
+			if err := reload(); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+			}
+		})
+	}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: reloadPatience, IdleTimeout: 5 * time.Second}
 	go func() {
 		<-ctx.Done()
 		server.Close()
@@ -45,14 +55,39 @@ func serveControl(ctx context.Context, path string, status func() Status) error 
 	return nil
 }
 
+const (
+	statusPatience = 2 * time.Second
+	// reloadPatience is how long a node may take to end that is no more wanted.
+	reloadPatience = stopGrace + 10*time.Second
+)
+
 // askControl reads the status from a control socket. An error means that nobody is there.
 func askControl(ctx context.Context, path string) (*Status, error) {
+	answer, err := callControl(ctx, path, http.MethodGet, "/status", statusPatience)
+	if err != nil {
+		return nil, err
+	}
+	var s Status
+	if err := json.Unmarshal(answer, &s); err != nil {
+		return nil, err
+	}
+	return &s, nil
+}
+
+// reloadControl has the supervisor read the cluster's configuration again, and returns when its nodes are those of it.
+func reloadControl(ctx context.Context, path string) error {
+	_, err := callControl(ctx, path, http.MethodPost, "/reload", reloadPatience)
+	return err
+}
+
+// callControl asks who listens on a control socket.
+func callControl(ctx context.Context, path, method, what string, patience time.Duration) ([]byte, error) {
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
 	}}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://control/status", nil)
+	req, err := http.NewRequestWithContext(ctx, method, "http://control"+what, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +96,10 @@ func askControl(ctx context.Context, path string) (*Status, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	var s Status
-	if err := json.NewDecoder(resp.Body).Decode(&s); err != nil {
-		return nil, err
+	const most = 1 << 20 // bytes, many times a status
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, most))
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the supervisor: %s", strings.TrimSpace(string(answer)))
 	}
-	return &s, nil
+	return answer, err
 }

@@ -50,6 +50,16 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 	return true, p.step("Remove the data directory", func() error { return removeData(dataDir) })
 }
 
+// Stop ends the cluster in dataDir and removes what it has on the machine but its data and its kubeconfig context.
+func Stop(ctx context.Context, dataDir string, out io.Writer) error {
+	c, err := LoadExisting(dataDir)
+	if err != nil {
+		return err
+	}
+	p := progress{out: out, began: time.Now()}
+	return p.step("Stop the processes", func() error { return errors.Join(c.endEarlierLife(ctx), ignoreMissing(os.RemoveAll(c.layout().run()))) })
+}
+
 // leftSomething tells whether anything on the host carries the cluster's mark.
 func (c Config) leftSomething() bool {
 	if _, err := netlink.LinkByName(c.mark()); err == nil {

@@ -29,6 +29,11 @@ func (c Config) endEarlierLife(ctx context.Context) error {
 
 // stop ends the supervisor and with it all processes, and then, by their cgroups, those that its end did not reach.
 func (c Config) stop(ctx context.Context) error {
+	if c.paused() { // what is frozen hears no signal
+		if err := c.freezer().set(ctx, false); err != nil {
+			return fmt.Errorf("thaw the cluster's processes: %w", err)
+		}
+	}
 	if status, err := askControl(ctx, c.layout().socket("supervisor")); err == nil {
 		if err := syscall.Kill(status.PID, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("stop the supervisor, process %d: %w", status.PID, err)

@@ -31,7 +31,10 @@ func PrintList(ctx context.Context, home Home, out io.Writer) error {
 
 // state says in a word what a cluster does.
 func (c Config) state(ctx context.Context) string {
-	if running(ctx, c) {
+	switch {
+	case c.paused():
+		return "paused"
+	case running(ctx, c):
 		return "running"
 	}
 	return "stopped"

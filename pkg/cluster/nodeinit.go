@@ -90,7 +90,7 @@ func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 			log.Error("cannot load the local images", "err", err)
 		}
 	})
-	err := serveControl(ctx, layout(n.DataDir).socket(n.Name), func() Status { return Status{PID: os.Getpid(), Processes: s.statuses()} })
+	err := serveControl(ctx, layout(n.DataDir).socket(n.Name), func() Status { return Status{PID: os.Getpid(), Processes: s.statuses()} }, nil)
 	cancel()
 	return err
 }

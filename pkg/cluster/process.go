@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -90,6 +91,14 @@ func (s *supervisor) statuses() []ProcessStatus {
 		out = append(out, *s.status[name])
 	}
 	return out
+}
+
+// forget drops a process that is not kept any more.
+func (s *supervisor) forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.status, name)
+	s.order = slices.DeleteFunc(s.order, func(other string) bool { return other == name })
 }
 
 // owns tells whether pid is a child that somebody here waits for.

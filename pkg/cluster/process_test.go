@@ -111,7 +111,7 @@ func TestControl(t *testing.T) {
 		t.Error("nobody is there, and yet there is an answer")
 	}
 	done := make(chan error, 1)
-	go func() { done <- serveControl(ctx, path, func() Status { return Status{PID: 42} }) }()
+	go func() { done <- serveControl(ctx, path, func() Status { return Status{PID: 42} }, nil) }()
 	if err := poll(ctx, time.Millisecond, func() (bool, error) {
 		s, err := askControl(ctx, path)
 		return err == nil && s.PID == 42, nil

@@ -17,16 +17,16 @@ import (
 // PrintStatus prints every process of the cluster in dataDir, and whether the API server answers and the nodes are Ready. A
 // node's processes have the pids of the node's own namespace. It returns an error unless all of the cluster is up.
 func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
-	c, err := Load(dataDir)
-	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("no cluster in %s (bonsai up)", dataDir)
-	}
+	c, err := LoadExisting(dataDir)
 	if err != nil {
 		return err
 	}
+	if c.paused() {
+		return c.notRunning()
+	}
 	supervisor, err := askControl(ctx, c.layout().socket("supervisor"))
 	if err != nil {
-		return fmt.Errorf("the cluster in %s is not running (bonsai up)", dataDir)
+		return c.notRunning()
 	}
 	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(w, "WHERE\tPROCESS\tPID\tAGE\tRESTARTS\tLAST EXIT")
@@ -75,9 +75,12 @@ func (c Config) printAPI(ctx context.Context, out io.Writer) error {
 
 // NodePID returns the pid of a node's init process, whose namespaces are the node's.
 func NodePID(ctx context.Context, dataDir, node string) (int, error) {
+	if c := (Config{DataDir: dataDir}); c.paused() {
+		return 0, c.notRunning()
+	}
 	supervisor, err := askControl(ctx, layout(dataDir).socket("supervisor"))
 	if err != nil {
-		return 0, fmt.Errorf("the cluster in %s is not running (bonsai up)", dataDir)
+		return 0, Config{DataDir: dataDir}.notRunning()
 	}
 	for _, p := range supervisor.Processes {
 		if p.Name == "node-"+node && p.PID != 0 {

@@ -58,7 +58,7 @@ func (c Config) Supervise(ctx context.Context, self string, log *slog.Logger) (e
 	}
 	s := newSupervisor(life, log)
 
-	var control, nodes sync.WaitGroup
+	var control sync.WaitGroup
 	controlCtx, stopControl := context.WithCancel(life)
 	defer control.Wait()
 	defer stopControl()
@@ -73,16 +73,21 @@ func (c Config) Supervise(ctx context.Context, self string, log *slog.Logger) (e
 		}
 		control.Go(func() { s.keep(controlCtx, p) })
 	}
-	for _, node := range c.Nodes {
-		p, err := c.nodeProcess(ctx, node, self)
+	nodes := &nodeKeeper{supervisor: s, self: self, running: map[int]*keptNode{}}
+	defer nodes.wait()
+	if err := nodes.keep(ctx, c); err != nil {
+		return err
+	}
+	control.Go(func() { c.followPodRoutes(controlCtx, log) })
+	reload := func() error {
+		now, err := Load(c.DataDir)
 		if err != nil {
 			return err
 		}
-		nodes.Go(func() { s.keep(ctx, p) })
+		return nodes.keep(ctx, now)
 	}
-	control.Go(func() { c.followPodRoutes(controlCtx, log) })
-	err = serveControl(ctx, c.layout().socket("supervisor"), func() Status { return Status{PID: os.Getpid(), Processes: s.statuses()} })
-	nodes.Wait()
+	err = serveControl(ctx, c.layout().socket("supervisor"), func() Status { return Status{PID: os.Getpid(), Processes: s.statuses()} }, reload)
+	nodes.wait()
 	stopControl()
 	control.Wait()
 	return err

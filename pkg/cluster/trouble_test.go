@@ -30,7 +30,7 @@ func TestFullDiskEndsTheWait(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)
 		go func() {
-			served <- serveControl(ctx, config.layout().socket("supervisor"), func() Status { return Status{Processes: s.statuses()} })
+			served <- serveControl(ctx, config.layout().socket("supervisor"), func() Status { return Status{Processes: s.statuses()} }, nil)
 		}()
 		if err := poll(ctx, time.Millisecond, func() (bool, error) { return running(ctx, config), nil }); err != nil {
 			t.Fatal(err)

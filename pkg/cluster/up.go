@@ -30,6 +30,11 @@ func Up(ctx context.Context, home Home, c Config, self string, out io.Writer) (u
 		return c, false, err
 	}
 	defer lock.Close()
+	if c.paused() {
+		if err := c.resume(ctx); err != nil {
+			return c, false, err
+		}
+	}
 	c, alive, err := c.compareWithRunning(ctx)
 	if err != nil {
 		return c, false, err

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"bonsai/cmd/internal/daemon"
+	"bonsai/deploy/addons"
+	"bonsai/pkg/cluster"
+)
+
+func stopCommand(chosen *chosen) *cobra.Command {
+	return &cobra.Command{
+		Use:     "stop",
+		Short:   "Stop a cluster; start goes on with the same objects, nodes, addresses and ports",
+		Example: "  bonsai stop\n  bonsai start",
+		Args:    daemon.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cluster.Stop(cmd.Context(), chosen.dataDir, cmd.OutOrStdout())
+		},
+	}
+}
+
+func startCommand(chosen *chosen) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "start",
+		Short:   "Start a stopped cluster as it was, and wait until it is ready",
+		Example: "  bonsai stop\n  bonsai start",
+		Args:    daemon.NoArgs,
+	}
+	timeout := c.Flags().Duration("timeout", 2*time.Minute, "how long to wait for the cluster to be ready")
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		config, err := kept(chosen, self)
+		if err != nil {
+			return err
+		}
+		return up(cmd, chosen.home, config, self, *timeout)
+	}
+	return c
+}
+
+// kept is the cluster in the data directory, with the binaries beside self.
+func kept(chosen *chosen, self string) (cluster.Config, error) {
+	config, err := cluster.LoadExisting(chosen.dataDir)
+	config.BinDir, config.Addons = filepath.Dir(self), addons.Files
+	return config, err
+}
+
+func pauseCommand(chosen *chosen) *cobra.Command {
+	return &cobra.Command{
+		Use:     "pause",
+		Short:   "Freeze all of a cluster's processes, containers too",
+		Example: "  bonsai pause\n  bonsai resume",
+		Args:    daemon.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			began := time.Now()
+			if err := cluster.Pause(cmd.Context(), chosen.dataDir); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "Paused in %.2f s (bonsai resume).\n", time.Since(began).Seconds())
+			return err
+		},
+	}
+}
+
+func resumeCommand(chosen *chosen) *cobra.Command {
+	return &cobra.Command{
+		Use:     "resume",
+		Short:   "Let a paused cluster go on",
+		Example: "  bonsai pause\n  bonsai resume",
+		Args:    daemon.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			began := time.Now()
+			if err := cluster.Resume(cmd.Context(), chosen.dataDir); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "Goes on after %.2f s.\n", time.Since(began).Seconds())
+			return err
+		},
+	}
+}
+
+func nodeCommand(chosen *chosen) *cobra.Command {
+	node := &cobra.Command{Use: "node", Short: "Add nodes to a running cluster and remove them"}
+	add := &cobra.Command{
+		Use:     "add",
+		Short:   "Add a node and wait until it is Ready",
+		Example: "  bonsai node add\n  bonsai node add --labels disktype=ssd",
+		Args:    daemon.NoArgs,
+	}
+	labels := add.Flags().StringToString("labels", nil, "labels of the node, as key=value,...")
+	timeout := add.Flags().Duration("timeout", 2*time.Minute, "how long to wait for the node to be ready")
+	add.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx, cancel := waiting(cmd.Context(), *timeout)
+		defer cancel()
+		return cluster.AddNode(ctx, chosen.dataDir, *labels, cmd.OutOrStdout())
+	}
+	node.AddCommand(add, &cobra.Command{
+		Use:     "remove NODE",
+		Short:   "Stop a node and remove it with all it has; kubectl drain before moves its pods in order",
+		Example: "  bonsai node remove n3",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cluster.RemoveNode(cmd.Context(), chosen.dataDir, args[0], cmd.OutOrStdout())
+		},
+	})
+	return node
+}
+
+func snapshotCommand(chosen *chosen) *cobra.Command {
+	snapshot := &cobra.Command{Use: "snapshot", Short: "Save whole clusters and go back to what was saved"}
+	restore := &cobra.Command{
+		Use:     "restore SNAPSHOT",
+		Short:   "Make the cluster what it was when the snapshot was saved, and run again if it runs now",
+		Example: "  bonsai snapshot restore clean",
+		Args:    cobra.ExactArgs(1),
+	}
+	timeout := restore.Flags().Duration("timeout", 2*time.Minute, "how long to wait for the cluster to be ready")
+	restore.RunE = func(cmd *cobra.Command, args []string) error {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		wasUp, err := cluster.RestoreSnapshot(cmd.Context(), chosen.dataDir, args[0], cmd.OutOrStdout())
+		if err != nil || !wasUp {
+			return err
+		}
+		config, err := kept(chosen, self)
+		if err != nil {
+			return err
+		}
+		return up(cmd, chosen.home, config, self, *timeout)
+	}
+	snapshot.AddCommand(
+		&cobra.Command{
+			Use:     "save SNAPSHOT",
+			Short:   "Save the cluster as it is, objects, volumes, images and certificates, in its data directory",
+			Example: "  bonsai snapshot save clean",
+			Args:    cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return cluster.SaveSnapshot(cmd.Context(), chosen.dataDir, args[0], cmd.OutOrStdout())
+			},
+		},
+		restore,
+		&cobra.Command{
+			Use:     "list",
+			Short:   "Show the snapshots of the cluster",
+			Example: "  bonsai snapshot list",
+			Args:    daemon.NoArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				return cluster.PrintSnapshots(chosen.dataDir, cmd.OutOrStdout())
+			},
+		},
+		&cobra.Command{
+			Use:     "rm SNAPSHOT",
+			Short:   "Remove a snapshot",
+			Example: "  bonsai snapshot rm clean",
+			Args:    cobra.ExactArgs(1),
+			RunE: func(_ *cobra.Command, args []string) error {
+				return cluster.RemoveSnapshot(chosen.dataDir, args[0])
+			},
+		},
+	)
+	return snapshot
+}

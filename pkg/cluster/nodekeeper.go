@@ -1,0 +1,67 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// nodeKeeper runs the nodes that the cluster is to have.
+type nodeKeeper struct {
+	supervisor *supervisor
+	self       string
+
+	mu      sync.Mutex // one change at a time
+	running map[int]*keptNode
+}
+
+// keptNode is a node that is kept running until stop; done is closed when it has ended.
+type keptNode struct {
+	name string
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// keep starts the nodes of c that do not run, until ctx ends, and ends those that are not c's. It returns when they have ended.
+func (k *nodeKeeper) keep(ctx context.Context, c Config) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	wanted := map[int]bool{}
+	for _, node := range c.Nodes {
+		wanted[node.Number] = true
+		if k.running[node.Number] != nil {
+			continue
+		}
+		p, err := c.nodeProcess(ctx, node, k.self)
+		if err != nil {
+			return fmt.Errorf("start node %s: %w", node.Name(), err)
+		}
+		life, stop := context.WithCancel(ctx)
+		kept := &keptNode{name: p.name, stop: stop, done: make(chan struct{})}
+		k.running[node.Number] = kept
+		go func() {
+			defer close(kept.done)
+			k.supervisor.keep(life, p)
+		}()
+	}
+	for number, kept := range k.running {
+		if wanted[number] {
+			continue
+		}
+		kept.stop()
+		<-kept.done
+		k.supervisor.forget(kept.name)
+		delete(k.running, number)
+	}
+	return nil
+}
+
+// wait returns when all nodes have ended.
+func (k *nodeKeeper) wait() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, kept := range k.running {
+		<-kept.done
+		kept.stop()
+	}
+}

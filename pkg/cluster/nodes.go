@@ -1,0 +1,128 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/apiclient/core"
+)
+
+// AddNode adds a node to the running cluster in dataDir and waits until it is Ready. Its number is the lowest that is free.
+func AddNode(ctx context.Context, dataDir string, labels map[string]string, out io.Writer) error {
+	return changeNodes(ctx, dataDir, func(c Config) error {
+		if len(c.Nodes) == maxNodes {
+			return fmt.Errorf("the cluster has %d nodes already, and no more can be", maxNodes)
+		}
+		node := Node{Number: freeNumber(c.Nodes), Labels: labels}
+		c.Nodes = append(slices.Clone(c.Nodes), node)
+		slices.SortFunc(c.Nodes, func(a, b Node) int { return a.Number - b.Number })
+		if err := errors.Join(c.preflight()); err != nil {
+			return err
+		}
+		p := progress{out: out, began: time.Now()}
+		return errors.Join(
+			p.step("Start node "+node.Name(), func() error {
+				return errors.Join(c.prepare(), reloadControl(ctx, c.layout().socket("supervisor")))
+			}),
+			p.step("Wait for the nodes", func() error { return c.waitNodes(ctx) }),
+		)
+	})
+}
+
+// RemoveNode stops a node of the running cluster in dataDir and removes it with all it has, also from the API. Its pods are gone at
+// once: `kubectl drain` before moves them in order.
+func RemoveNode(ctx context.Context, dataDir, name string, out io.Writer) error {
+	return changeNodes(ctx, dataDir, func(c Config) error {
+		if !c.hasNode(name) {
+			return fmt.Errorf("the cluster has no node %s", name)
+		}
+		if len(c.Nodes) == 1 {
+			return errors.New("a cluster keeps its last node (bonsai down removes the cluster)")
+		}
+		c.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n Node) bool { return n.Name() == name })
+		p := progress{out: out, began: time.Now()}
+		for _, step := range []upStep{
+			{"Stop node " + name, func(ctx context.Context) error {
+				return errors.Join(c.save(), reloadControl(ctx, c.layout().socket("supervisor")))
+			}},
+			{"Remove its objects", func(ctx context.Context) error { return c.forgetNode(ctx, name) }},
+			{"Remove its files and cgroups", func(ctx context.Context) error { return c.removeNode(ctx, name) }},
+		} {
+			if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// changeNodes runs change on the running cluster, one change at a time on this machine.
+func changeNodes(ctx context.Context, dataDir string, change func(Config) error) error {
+	lock, err := lockMachine(ctx, machineLock)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	c, err := LoadExisting(dataDir)
+	if err != nil {
+		return err
+	}
+	if !running(ctx, c) {
+		return c.notRunning()
+	}
+	return change(c)
+}
+
+// forgetNode deletes a node that has ended, and its pods, from the API.
+func (c Config) forgetNode(ctx context.Context, name string) error {
+	client, err := c.coreClient()
+	if err != nil {
+		return err
+	}
+	if err := core.Nodes(client).Delete(ctx, "", name, ""); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete the node: %w", err)
+	}
+	pods, err := core.Pods(client).List(ctx, metav1.NamespaceAll, metav1.ListOptions{FieldSelector: "spec.nodeName=" + name})
+	if err != nil {
+		return fmt.Errorf("list the node's pods: %w", err)
+	}
+	var atOnce int64
+	for _, p := range pods {
+		err := core.Pods(client).DeleteWith(ctx, p.Namespace, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &atOnce, Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("delete the pod %s/%s: %w", p.Namespace, p.Name, err)
+		}
+	}
+	return nil
+}
+
+// removeNode removes what a node that has ended leaves on the host.
+func (c Config) removeNode(ctx context.Context, name string) error {
+	l := c.layout()
+	roots, err := hierarchies()
+	errs := []error{err}
+	ctx, cancel := context.WithTimeout(ctx, killPatience)
+	defer cancel()
+	for _, root := range roots {
+		errs = append(errs, removeGroup(ctx, filepath.Join(root, c.mark(), name)))
+	}
+	logs, err := filepath.Glob(l.at("logs", name+"-*"))
+	errs = append(errs, err)
+	files := append(logs, l.kubeconfig("kubelet-"+name), l.kubeconfig("proxy-"+name))
+	for _, identity := range []string{"kubelet-" + name, "kubelet-server-" + name, "proxy-" + name} {
+		files = append(files, l.pki(identity+".crt"), l.pki(identity+".key"))
+	}
+	for _, path := range files {
+		errs = append(errs, ignoreMissing(os.Remove(path)))
+	}
+	return errors.Join(append(errs, os.RemoveAll(l.node(name)))...)
+}

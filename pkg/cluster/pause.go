@@ -1,0 +1,217 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/coordination"
+)
+
+const (
+	// freezePatience is how long the kernel may take to freeze or to thaw all processes.
+	freezePatience = 10 * time.Second
+	// renewPatience is how long nodes may take, after a pause, to renew their leases; freshLease is how old a lease may be that needs
+	// no renewal first: half of the time after which a node is given up (the controller manager's --node-monitor-grace-period).
+	renewPatience = 20 * time.Second
+	freshLease    = 20 * time.Second
+)
+
+// freezer is a cgroup that can be frozen with all below it.
+type freezer struct {
+	// control is written to; state has the line frozen when everything is.
+	control, freeze, thaw string
+	state, frozen         string
+}
+
+// freezer returns the cluster's cgroup in the freezer's hierarchy (v1), or in the only one (v2).
+func (c Config) freezer() freezer {
+	if unified() {
+		return freezerV2(filepath.Join(cgroupRoot, c.mark()))
+	}
+	return freezerV1(filepath.Join(cgroupRoot, "freezer", c.mark()))
+}
+
+func freezerV1(group string) freezer {
+	state := filepath.Join(group, "freezer.state")
+	return freezer{control: state, freeze: "FROZEN", thaw: "THAWED", state: state, frozen: "FROZEN"}
+}
+
+func freezerV2(group string) freezer {
+	return freezer{control: filepath.Join(group, "cgroup.freeze"), freeze: "1", thaw: "0", state: filepath.Join(group, "cgroup.events"), frozen: "frozen 1"}
+}
+
+// isFrozen tells whether all in the group is frozen; a group that is not there is not.
+func (f freezer) isFrozen() (bool, error) {
+	data, err := os.ReadFile(f.state)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
+		return false, nil
+	}
+	for line := range strings.Lines(string(data)) {
+		if strings.TrimSpace(line) == f.frozen {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// set freezes or thaws the group, and returns when that is so. On v1 the wish is written until it is: a process that forks meanwhile
+// leaves the group half frozen.
+func (f freezer) set(ctx context.Context, frozen bool) error {
+	word := f.thaw
+	if frozen {
+		word = f.freeze
+	}
+	ctx, cancel := context.WithTimeout(ctx, freezePatience)
+	defer cancel()
+	return poll(ctx, time.Millisecond, func() (bool, error) {
+		if err := os.WriteFile(f.control, []byte(word), 0); err != nil {
+			return false, err
+		}
+		is, err := f.isFrozen()
+		return is == frozen, err
+	})
+}
+
+// paused tells whether the cluster's processes are frozen.
+func (c Config) paused() bool {
+	is, err := c.freezer().isFrozen()
+	return is && err == nil
+}
+
+// notRunning says why a cluster that does not answer does not.
+func (c Config) notRunning() error {
+	if c.paused() {
+		return fmt.Errorf("the cluster in %s is paused (bonsai resume)", c.DataDir)
+	}
+	return fmt.Errorf("the cluster in %s is not running (bonsai up)", c.DataDir)
+}
+
+// Pause freezes every process of the cluster in dataDir, containers too, where it is. They keep their memory and use no CPU.
+func Pause(ctx context.Context, dataDir string) error {
+	c, err := LoadExisting(dataDir)
+	if err != nil {
+		return err
+	}
+	if c.paused() {
+		return nil
+	}
+	if !running(ctx, c) {
+		return c.notRunning()
+	}
+	return c.pause(ctx)
+}
+
+func (c Config) pause(ctx context.Context) error {
+	if err := c.freezer().set(ctx, true); err != nil {
+		return errors.Join(fmt.Errorf("freeze the cluster's processes: %w", err), c.freezer().set(context.WithoutCancel(ctx), false))
+	}
+	return nil
+}
+
+// Resume lets a paused cluster go on.
+func Resume(ctx context.Context, dataDir string) error {
+	c, err := LoadExisting(dataDir)
+	if err != nil {
+		return err
+	}
+	if !c.paused() {
+		if running(ctx, c) {
+			return nil
+		}
+		return c.notRunning()
+	}
+	return c.resume(ctx)
+}
+
+// resume thaws all but the controller manager, which goes on when every node has renewed its lease: by the clock, all nodes have been
+// silent for as long as the pause took, and it would give them up.
+func (c Config) resume(ctx context.Context) error {
+	managers, err := c.processesOf("kube-controller-manager")
+	if err != nil {
+		return err
+	}
+	for _, pid := range managers {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("hold the controller manager, process %d: %w", pid, err)
+		}
+		defer syscall.Kill(pid, syscall.SIGCONT) // one that has ended is none
+	}
+	if err := c.freezer().set(ctx, false); err != nil {
+		return fmt.Errorf("thaw the cluster's processes: %w", err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, renewPatience, errors.New("the nodes do not renew their leases (bonsai status)"))
+	defer cancel()
+	return c.waitLeases(ctx)
+}
+
+// processesOf returns the pids of the control plane's processes that run the cluster's binary of that name.
+func (c Config) processesOf(name string) ([]int, error) {
+	all, err := c.cgroupProcesses()
+	if err != nil {
+		return nil, err
+	}
+	var found []int
+	for _, pid := range all {
+		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		if argv0, _, _ := strings.Cut(string(line), "\x00"); err == nil && argv0 == c.bin(name) {
+			found = append(found, pid)
+		}
+	}
+	return found, nil
+}
+
+// waitLeases waits until the API server knows a fresh lease of each node that runs.
+func (c Config) waitLeases(ctx context.Context) error {
+	config, err := clientcmd.BuildConfigFromFlags("", c.layout().kubeconfig(administrator))
+	if err != nil {
+		return err
+	}
+	s, err := apiclient.NewScheme(apiclient.Only(coordinationv1.SchemeGroupVersion, &coordinationv1.Lease{}, &coordinationv1.LeaseList{}))
+	if err != nil {
+		return err
+	}
+	client, err := apiclient.New(config, s)
+	if err != nil {
+		return err
+	}
+	var last error
+	err = poll(ctx, 50*time.Millisecond, func() (bool, error) {
+		ask, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		leases, err := coordination.Leases(client).List(ask, "kube-node-lease", metav1.ListOptions{})
+		last = err
+		return err == nil && c.allFresh(leases, time.Now()), nil // until ctx ends
+	})
+	return errors.Join(err, last)
+}
+
+// allFresh tells whether each of the cluster's nodes that has a lease has a fresh one.
+func (c Config) allFresh(leases []*coordinationv1.Lease, now time.Time) bool {
+	for _, l := range leases {
+		if c.hasNode(l.Name) && (l.Spec.RenewTime == nil || now.Sub(l.Spec.RenewTime.Time) > freshLease) {
+			return false
+		}
+	}
+	return true
+}
+
+// LoadExisting is Load for commands that need a cluster.
+func LoadExisting(dataDir string) (Config, error) {
+	c, err := Load(dataDir)
+	if errors.Is(err, os.ErrNotExist) {
+		return c, fmt.Errorf("no cluster in %s (bonsai up)", dataDir)
+	}
+	return c, err
+}

@@ -1,0 +1,214 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// saved are the parts of the data directory that a snapshot has: all but logs, what runs, and snapshots.
+var saved = [...]string{"cluster.json", "pki", "kubeconfig", "etcd", "nodes"}
+
+// restoring is a directory below the data directory with what a restoration puts in place, and then with what it replaces.
+const restoring = "restoring"
+
+func (l layout) snapshots() string           { return l.at("snapshots") }
+func (l layout) snapshot(name string) string { return l.at("snapshots", name) }
+
+// SaveSnapshot saves the cluster in dataDir, which is frozen meanwhile if it runs: what is saved is what a failure of the power would
+// leave, and etcd and containerd are made to start from that.
+func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err error) {
+	c, err := LoadExisting(dataDir)
+	if err != nil {
+		return err
+	}
+	if err := checkName(name); err != nil {
+		return fmt.Errorf("the snapshot's name: %w", err)
+	}
+	to := c.layout().snapshot(name)
+	if statError(to) == nil {
+		return fmt.Errorf("there is a snapshot called %s already (bonsai snapshot rm %[1]s)", name)
+	}
+	lock, err := lockMachine(ctx, machineLock)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	began := time.Now()
+	defer func() {
+		if err == nil {
+			fmt.Fprintf(out, "Saved %s in %.2f s.\n", name, time.Since(began).Seconds())
+		}
+	}()
+	if !c.paused() && running(ctx, c) {
+		if err := c.pause(ctx); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, c.resume(context.WithoutCancel(ctx))) }()
+	}
+	if err := os.MkdirAll(c.layout().snapshots(), 0o700); err != nil {
+		return err
+	}
+	partial := to + ".partial" // no name of a snapshot has a dot
+	err = errors.Join(os.RemoveAll(partial), copySaved(ctx, dataDir, partial))
+	if err == nil {
+		err = os.Rename(partial, to)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("save the snapshot %s: %w", name, err), os.RemoveAll(partial))
+	}
+	return nil
+}
+
+// RestoreSnapshot ends the cluster in dataDir, if it runs, as a failure of the power would, and puts in place what a snapshot has. wasUp
+// tells whether it ran. Until the last step, the cluster's own state is there.
+func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (wasUp bool, err error) {
+	c, err := LoadExisting(dataDir)
+	if err != nil {
+		return false, err
+	}
+	from := c.layout().snapshot(name)
+	if checkName(name) != nil || statError(from) != nil {
+		return false, fmt.Errorf("there is no snapshot called %s (bonsai snapshot list)", name)
+	}
+	p := progress{out: out, began: time.Now()}
+	next := c.layout().at(restoring)
+	wasUp = c.paused() || running(ctx, c)
+	for _, step := range []upStep{
+		{"Stop the processes", func(ctx context.Context) error {
+			if c.paused() {
+				if err := c.freezer().set(ctx, false); err != nil {
+					return err
+				}
+			}
+			return errors.Join(c.killProcesses(ctx), c.endEarlierLife(ctx))
+		}},
+		{"Copy the snapshot", func(ctx context.Context) error {
+			return errors.Join(os.RemoveAll(next), copySaved(ctx, from, next))
+		}},
+		{"Put it in place", func(context.Context) error {
+			return errors.Join(exchange(dataDir, next), os.RemoveAll(next))
+		}},
+	} {
+		if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
+			return wasUp, fmt.Errorf("%s: %w", strings.ToLower(step.name), err)
+		}
+	}
+	return wasUp, nil
+}
+
+func statError(path string) error {
+	_, err := os.Stat(path)
+	return err
+}
+
+// exchange gives dir the saved parts that next has, and next those of dir.
+func exchange(dir, next string) error {
+	for _, part := range saved {
+		own, other := filepath.Join(dir, part), filepath.Join(next, part)
+		aside := other + ".aside"
+		if err := ignoreMissing(os.Rename(own, aside)); err != nil {
+			return err
+		}
+		if err := ignoreMissing(os.Rename(other, own)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PrintSnapshots prints the snapshots of the cluster in dataDir, one on a line.
+func PrintSnapshots(dataDir string, out io.Writer) error {
+	c, err := LoadExisting(dataDir)
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(c.layout().snapshots())
+	if ignoreMissing(err) != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(w, "NAME\tSAVED\tNODES")
+	for _, e := range entries {
+		if checkName(e.Name()) != nil {
+			continue // one that was not finished
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		of, err := Load(c.layout().snapshot(e.Name()))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\n", e.Name(), info.ModTime().Format(time.DateTime), len(of.Nodes))
+	}
+	return w.Flush()
+}
+
+// RemoveSnapshot removes a snapshot of the cluster in dataDir.
+func RemoveSnapshot(dataDir, name string) error {
+	path := layout(dataDir).snapshot(name)
+	if checkName(name) != nil || statError(path) != nil {
+		return fmt.Errorf("there is no snapshot called %s (bonsai snapshot list)", name)
+	}
+	return os.RemoveAll(path)
+}
+
+// linked are directories whose files are never written again once a cluster has been started anew: containerd names blobs after their
+// content, and writes only in the layers of containers that it makes later. So they are shared and not copied.
+var linked = regexp.MustCompile(`/lib/containerd/(io\.containerd\.content\.v1\.content/blobs|io\.containerd\.snapshotter\.v1\.[^/]+/snapshots)$`)
+
+// opened are the directories on the way to those.
+var opened = regexp.MustCompile(`^nodes(/[^/]+(/lib(/containerd(/io\.containerd\.(content|snapshotter)\.v1\.[^/]+)?)?)?)?$`)
+
+// copySaved makes the directory to with the saved parts of from: owners, modes, extended attributes, holes and all.
+func copySaved(ctx context.Context, from, to string) error {
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	for _, part := range saved {
+		if err := statError(filepath.Join(from, part)); errors.Is(err, os.ErrNotExist) {
+			continue // a cluster that was never started
+		}
+		if err := copyPart(ctx, from, to, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyPart(ctx context.Context, from, to, part string) error {
+	source, target := filepath.Join(from, part), filepath.Join(to, part)
+	how := []string{"-a", "--reflink=auto"}
+	if linked.MatchString(part) {
+		how = []string{"-a", "--link"}
+	}
+	if !opened.MatchString(part) {
+		return command(ctx, "", "cp", append(how, "--no-target-directory", "--", source, target)...)
+	}
+	info, err := os.Stat(source)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(target, info.Mode().Perm()); err != nil { // these are root's, and have no attributes
+		return err
+	}
+	entries, err := os.ReadDir(source)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := copyPart(ctx, from, to, filepath.Join(part, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
