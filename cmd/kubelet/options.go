@@ -19,6 +19,7 @@ type options struct {
 	logging                                   daemon.Logging
 	config, kubeconfig, hostname, nodeIP      string
 	bootstrapKubeconfig                       string
+	credentialConfig, credentialDir           string
 	rootDir, certDir, cniConfDir, cniBridge   string
 	cniBinDirs                                []string
 	cniMTU                                    int
@@ -43,6 +44,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.bootstrapKubeconfig, "bootstrap-kubeconfig", "", "Path to a kubeconfig file with which the node's first client certificate is asked for, if the file of --kubeconfig does not exist or its certificate has expired. The file of --kubeconfig is written then, with a certificate in --cert-dir.")
 	fs.BoolVar(&o.rotateClient, "rotate-certificates", false, "Renew the client certificate by certificate signing requests before it expires.")
 	fs.BoolVar(&o.rotateServing, "rotate-server-certificates", false, "Get the serving certificate by certificate signing requests, which somebody must approve, and renew it before it expires.")
+	fs.StringVar(&o.credentialConfig, "image-credential-provider-config", "", "Path to a credential provider plugin config file (JSON/YAML/YML) or a directory of such files, which are merged in the order of their names.")
+	fs.StringVar(&o.credentialDir, "image-credential-provider-bin-dir", "", "The path to the directory where credential provider plugin binaries are located.")
 	fs.StringVar(&o.hostname, "hostname-override", "", "If non-empty, use this string as identification instead of the actual hostname.")
 	fs.StringVar(&o.nodeIP, "node-ip", "", "IP address (or comma-separated dual-stack IP addresses) of the node.")
 	fs.StringVar(&o.rootDir, "root-dir", "/var/lib/kubelet", "Directory path for managing kubelet files (volume mounts, etc).")

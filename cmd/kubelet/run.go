@@ -28,6 +28,7 @@ import (
 	"bonsai/pkg/kubelet/dns"
 	"bonsai/pkg/kubelet/eviction/pressure"
 	"bonsai/pkg/kubelet/images"
+	"bonsai/pkg/kubelet/images/credentialprovider"
 	"bonsai/pkg/kubelet/logs"
 	"bonsai/pkg/kubelet/node"
 	"bonsai/pkg/kubelet/remote"
@@ -125,11 +126,18 @@ func config(s *settings, apiserver *remote.API, name string, log *slog.Logger) (
 		Runtime:  cri.Config{Endpoint: c.ContainerRuntimeEndpoint, ImageEndpoint: c.ImageServiceEndpoint, Timeout: c.RuntimeRequestTimeout.Duration},
 		Cgroups:  cgroup.Config{Root: c.CgroupRoot, Driver: c.CgroupDriver, Limit: podLimit(c, n.Machine.Capacity(), n.Resources.Reserved), Reserved: reserved, Log: log},
 		Eviction: evicts,
-		Images:   images.Config{Serialize: *c.SerializeImagePulls, Log: log},
+		Images: images.Config{Serialize: *c.SerializeImagePulls, Log: log,
+			Verification: images.Verification{Policy: c.ImagePullCredentialsVerificationPolicy, Allowlist: c.PreloadedImagesVerificationAllowlist}},
 		ImageGC: images.Policy{High: int(*c.ImageGCHighThresholdPercent), Low: int(*c.ImageGCLowThresholdPercent),
 			MinAge: c.ImageMinimumGCAge.Duration, MaxAge: c.ImageMaximumGCAge.Duration},
 		DNS:  dns.Config{ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, Host: host},
 		Node: n, Sysctls: sysctls, Log: log,
+	}
+	if s.credentialConfig != "" {
+		if cfg.CredentialProviders, err = credentialprovider.ReadConfig(s.credentialConfig); err != nil {
+			return kubelet.Config{}, err
+		}
+		cfg.CredentialProviderDir = s.credentialDir
 	}
 	if c.PodPidsLimit != nil && *c.PodPidsLimit > 0 {
 		cfg.Cgroups.PodPidsLimit = *c.PodPidsLimit

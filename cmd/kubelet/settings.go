@@ -14,6 +14,7 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
 
+	"bonsai/pkg/kubelet/images"
 	"bonsai/pkg/kubelet/sysctl"
 )
 
@@ -47,6 +48,7 @@ func defaultConfig(c *kubeletconfig.KubeletConfiguration) {
 		}
 	}
 	text(&c.ContainerRuntimeEndpoint, "unix:///run/containerd/containerd.sock")
+	text((*string)(&c.ImagePullCredentialsVerificationPolicy), string(kubeletconfig.NeverVerifyPreloadedImages))
 	text(&c.PodLogsDir, "/var/log/pods")
 	text(&c.ContainerLogMaxSize, "10Mi")
 	text((*string)(&c.Authorization.Mode), "Webhook")
@@ -111,6 +113,12 @@ func (s *settings) check() error {
 	}
 	if b := c.MemorySwap.SwapBehavior; b != "" && b != "NoSwap" {
 		errs = append(errs, fmt.Errorf("memorySwap.swapBehavior %q is not supported: pods get no swap (NoSwap)", b))
+	}
+	if (s.credentialConfig == "") != (s.credentialDir == "") {
+		errs = append(errs, errors.New("--image-credential-provider-config and --image-credential-provider-bin-dir must be given together"))
+	}
+	if err := (images.Verification{Policy: c.ImagePullCredentialsVerificationPolicy, Allowlist: c.PreloadedImagesVerificationAllowlist}).Check(); err != nil {
+		errs = append(errs, err)
 	}
 	if _, err := sysctl.New(c.AllowedUnsafeSysctls); err != nil {
 		errs = append(errs, fmt.Errorf("allowedUnsafeSysctls: %w", err))

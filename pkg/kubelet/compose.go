@@ -24,6 +24,7 @@ import (
 	"bonsai/pkg/kubelet/executor"
 	"bonsai/pkg/kubelet/host"
 	"bonsai/pkg/kubelet/images"
+	"bonsai/pkg/kubelet/images/credentialprovider"
 	"bonsai/pkg/kubelet/localstorage"
 	"bonsai/pkg/kubelet/logs"
 	"bonsai/pkg/kubelet/node"
@@ -66,9 +67,9 @@ func (k *Kubelet) dial(ctx context.Context) (*cri.Client, error) {
 
 // compose makes the parts. Each is given those before it; of later ones it gets functions, which are not called before Run.
 func (k *Kubelet) compose(ctx context.Context) error {
-	pulls := k.cfg.Images
-	pulls.Service = k.cri
-	k.images = images.New(pulls)
+	if err := k.composeImages(); err != nil {
+		return err
+	}
 	if err := k.composeNode(); err != nil {
 		return err
 	}
@@ -99,6 +100,25 @@ func (k *Kubelet) compose(ctx context.Context) error {
 		return err
 	}
 	return k.composeHost()
+}
+
+// composeImages makes what brings images, and what remembers with whose credentials it did.
+func (k *Kubelet) composeImages() error {
+	cfg := k.cfg.Images
+	cfg.Service, cfg.Account = k.cri, k.cfg.Client.ServiceAccount
+	var err error
+	if cfg.Records, err = images.OpenRecords(filepath.Join(k.cfg.RootDir, "image_manager"), time.Now); err != nil {
+		return err
+	}
+	if len(k.cfg.CredentialProviders) > 0 {
+		cfg.Providers, err = credentialprovider.New(credentialprovider.Config{Providers: k.cfg.CredentialProviders, BinDir: k.cfg.CredentialProviderDir, Accounts: k.cfg.Client,
+			Metrics: credentialprovider.NewMetrics(k.cfg.Metrics), Now: time.Now, Log: k.cfg.Log})
+		if err != nil {
+			return err
+		}
+	}
+	k.images = images.New(cfg)
+	return nil
 }
 
 func (k *Kubelet) composeNode() error {

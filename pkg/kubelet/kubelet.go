@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	kubeletconfigv1 "k8s.io/kubelet/config/v1"
 
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/cgroup"
@@ -65,8 +66,11 @@ type Config struct {
 	Cgroups       cgroup.Config
 	Images        images.Config
 	ImageGC       images.Policy
-	Eviction      pressure.Policy
-	DNS           dns.Config
+	// CredentialProviders are asked for credentials of images; their programs are in CredentialProviderDir.
+	CredentialProviders   []kubeletconfigv1.CredentialProvider
+	CredentialProviderDir string
+	Eviction              pressure.Policy
+	DNS                   dns.Config
 	// Node is completed with the client, the runtime and the images.
 	Node node.Config
 	// MaxBackOff is the longest delay between restarts of a crashing container, 0 for upstream's 5 min.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,6 +61,7 @@ func (c *Collector) RemoveUnused(ctx context.Context) error { return c.collect(c
 func (c *Collector) collect(ctx context.Context, need int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	now := c.Now()
 	present, err := c.Node.Images(ctx)
 	if err != nil {
 		return err
@@ -68,7 +70,14 @@ func (c *Collector) collect(ctx context.Context, need int64) error {
 	if err != nil {
 		return err
 	}
-	now := c.Now()
+	if r := c.Manager.cfg.Records; r != nil {
+		is := func(id string) bool {
+			return slices.ContainsFunc(present, func(i runtime.Image) bool { return i.ID == id })
+		}
+		if err := r.Prune(is, now); err != nil {
+			return err
+		}
+	}
 	c.known = Track(c.known, present, used, now)
 	var errs []error
 	for _, id := range Victims(c.Policy, need, present, c.known, used, now) {

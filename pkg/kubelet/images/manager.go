@@ -57,8 +57,21 @@ type Config struct {
 	// Serialize pulls one image at a time; otherwise at most MaxParallel, 0 for no limit.
 	Serialize   bool
 	MaxParallel int
-	Now         func() time.Time
-	Log         *slog.Logger
+	// Providers are asked for credentials after the pod's secrets; nil: there are none.
+	Providers Providers
+	// Records remember what images were pulled with, and Verification says who must show that he may have one that is present; nil: nobody.
+	Records      *Records
+	Verification Verification
+	// Account reads a pod's service account; it is required with Records.
+	Account func(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error)
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// Providers find credentials beside the pod's own secrets.
+type Providers interface {
+	// Credentials are those for an image, in the order in which they are tried. What fails is left out.
+	Credentials(ctx context.Context, pod *corev1.Pod, image string) []Credential
 }
 
 // Manager pulls images. It is safe for concurrent use.
@@ -107,7 +120,11 @@ func (m *Manager) Ensure(ctx context.Context, pod *corev1.Pod, name string, poli
 		ev(corev1.EventTypeWarning, "InspectFailed", msg)
 		return nil, &Error{Reason: ReasonInspectFailed, msg: msg}
 	}
-	if img != nil && policy != corev1.PullAlways {
+	own, err := Credentials(ref, secrets)
+	if err != nil {
+		m.cfg.Log.Warn("a pull secret is unreadable", "pod", pod.Namespace+"/"+pod.Name, "err", err)
+	}
+	if img != nil && policy != corev1.PullAlways && m.accessible(ctx, pod, ref, img.ID, own) {
 		ev(corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", name))
 		return img, nil
 	}
@@ -121,7 +138,35 @@ func (m *Manager) Ensure(ctx context.Context, pod *corev1.Pod, name string, poli
 		ev(corev1.EventTypeNormal, "BackOff", fmt.Sprintf("Back-off pulling image %q", name))
 		return nil, e
 	}
-	return m.pull(ctx, pod, key, name, ref, secrets, ev)
+	return m.pull(ctx, pod, key, name, ref, own, ev)
+}
+
+// accessible tells whether a pod may use an image that is present as it is; who may not must pull it.
+func (m *Manager) accessible(ctx context.Context, pod *corev1.Pod, ref, id string, own []Credential) bool {
+	if m.cfg.Records == nil {
+		return true
+	}
+	rec, begun, err := m.cfg.Records.Get(ref, id)
+	if err != nil {
+		m.cfg.Log.Error("an image has to be pulled again", "image", ref, "err", err)
+		return !m.cfg.Verification.required(repository(ref), true)
+	}
+	if !m.cfg.Verification.required(repository(ref), rec != nil || begun) {
+		return true
+	}
+	ok, again, err := allowed(rec, repository(ref), own, func() (*corev1.ServiceAccount, error) {
+		if pod.Spec.ServiceAccountName == "" {
+			return nil, nil
+		}
+		return m.cfg.Account(ctx, pod.Namespace, pod.Spec.ServiceAccountName)
+	})
+	if err == nil && again != nil {
+		err = m.cfg.Records.Add(ref, id, again)
+	}
+	if err != nil {
+		m.cfg.Log.Error("whether a pod may use an image is not known in full", "pod", pod.Namespace+"/"+pod.Name, "image", ref, "err", err)
+	}
+	return ok
 }
 
 // held tells whether the last pull failed too recently for another one.
@@ -135,7 +180,7 @@ func (m *Manager) held(key, name string) *Error {
 	return &Error{Reason: ReasonImagePullBackOff, Until: d.until, msg: fmt.Sprintf("Back-off pulling image %q: ErrImagePull: %s", name, d.msg)}
 }
 
-func (m *Manager) pull(ctx context.Context, pod *corev1.Pod, key, name, ref string, secrets []corev1.Secret, ev Event) (*runtime.Image, error) {
+func (m *Manager) pull(ctx context.Context, pod *corev1.Pod, key, name, ref string, own []Credential, ev Event) (*runtime.Image, error) {
 	start := m.cfg.Now()
 	if m.slots != nil {
 		select {
@@ -147,7 +192,7 @@ func (m *Manager) pull(ctx context.Context, pod *corev1.Pod, key, name, ref stri
 	}
 	ev(corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", name))
 	begun := m.cfg.Now()
-	img, err := m.fetch(ctx, pod, ref, secrets)
+	img, err := m.fetch(ctx, pod, ref, own)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, &Error{Reason: ReasonErrImagePull, msg: err.Error()}
@@ -167,20 +212,41 @@ func (m *Manager) pull(ctx context.Context, pod *corev1.Pod, key, name, ref stri
 }
 
 // fetch tries all credentials that fit, and none if there are none.
-func (m *Manager) fetch(ctx context.Context, pod *corev1.Pod, ref string, secrets []corev1.Secret) (*runtime.Image, error) {
-	creds, err := Credentials(ref, secrets)
-	if err != nil {
-		m.cfg.Log.Warn("a pull secret is unreadable", "pod", pod.Namespace+"/"+pod.Name, "err", err)
+func (m *Manager) fetch(ctx context.Context, pod *corev1.Pod, ref string, own []Credential) (img *runtime.Image, err error) {
+	var with *Credential
+	if r := m.cfg.Records; r != nil {
+		if err := r.Pulling(ref); err != nil {
+			return nil, err
+		}
+		defer func() {
+			id := ""
+			if img != nil {
+				id = img.ID
+			}
+			if rerr := r.Pulled(ref, id, with); rerr != nil {
+				m.cfg.Log.Error("what an image was pulled with is not recorded", "image", ref, "err", rerr)
+			}
+		}()
 	}
-	tries := make([]*runtime.Auth, 0, len(creds)+1)
-	for i := range creds {
-		tries = append(tries, &creds[i])
+	var tries []*Credential
+	for i := range own {
+		tries = append(tries, &own[i])
+	}
+	if m.cfg.Providers != nil {
+		provided := m.cfg.Providers.Credentials(ctx, pod, ref)
+		for i := range provided {
+			tries = append(tries, &provided[i])
+		}
 	}
 	if len(tries) == 0 {
 		tries = append(tries, nil)
 	}
 	var errs []error
-	for _, auth := range tries {
+	for _, with = range tries {
+		var auth *runtime.Auth
+		if with != nil {
+			auth = &with.Auth
+		}
 		id, err := m.cfg.Service.Pull(ctx, ref, auth, pod)
 		if err != nil {
 			errs = append(errs, err)
@@ -190,10 +256,7 @@ func (m *Manager) fetch(ctx context.Context, pod *corev1.Pod, ref string, secret
 		if err == nil && img == nil {
 			err = fmt.Errorf("image %s vanished after its pull", id)
 		}
-		if err != nil {
-			return nil, err
-		}
-		return img, nil
+		return img, err
 	}
 	return nil, errors.Join(errs...)
 }

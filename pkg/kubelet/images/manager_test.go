@@ -144,7 +144,7 @@ func TestCredentials(t *testing.T) {
 		if err != nil || (len(got) == 1) != c.want {
 			t.Errorf("%s: %v, %v", c.name, got, err)
 		}
-		if len(got) == 1 && (got[0].Username != "u" || got[0].Password != "p:w") {
+		if len(got) == 1 && (got[0].Auth.Username != "u" || got[0].Auth.Password != "p:w") {
 			t.Errorf("%s: %+v", c.name, got[0])
 		}
 	}

@@ -30,38 +30,62 @@ type dockerEntry struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// Credentials returns those of the secrets' credentials that fit the image, the most specific first: a key names a registry,
-// with wildcards in its host and with an optional path
-// (https://kubernetes.io/docs/concepts/containers/images/#config-json). Unreadable secrets are an error beside the rest.
-func Credentials(ref string, secrets []corev1.Secret) ([]runtime.Auth, error) {
+// Credential is one way to pull an image, and whose it is: a secret's, a service account's, or, with neither, the node's.
+type Credential struct {
+	Auth runtime.Auth
+	// Secret is the pull secret that it is from, Account the service account whose token a credential provider was shown.
+	Secret, Account *Coordinates
+}
+
+// Coordinates name an object for good.
+type Coordinates struct{ UID, Namespace, Name string }
+
+// Keyed is a credential under the key that says for which images it is: a registry, with wildcards in its host, a port if it has one, and
+// an optional path.
+type Keyed struct {
+	Key string
+	Credential
+}
+
+// Fitting returns those credentials that are for an image, the most specific first
+// (https://kubernetes.io/docs/concepts/containers/images/#config-json).
+func Fitting(ref string, all []Keyed) ([]Credential, error) {
 	named, err := reference.ParseNormalizedNamed(ref)
 	if err != nil {
 		return nil, fmt.Errorf("parse image name %q: %w", ref, err)
 	}
-	type match struct {
-		key  string
-		auth runtime.Auth
+	found := slices.DeleteFunc(slices.Clone(all), func(k Keyed) bool { return !matches(k.Key, reference.Domain(named), reference.Path(named)) })
+	slices.SortStableFunc(found, func(a, b Keyed) int { return strings.Compare(b.Key, a.Key) })
+	out := make([]Credential, 0, len(found))
+	for _, f := range found {
+		out = append(out, f.Credential)
 	}
-	var found []match
+	return out, nil
+}
+
+// Match tells whether an image is one of those that key is for.
+func Match(key, ref string) bool {
+	fit, err := Fitting(ref, []Keyed{{Key: key}})
+	return err == nil && len(fit) == 1
+}
+
+// Credentials returns those of the secrets' credentials that fit the image. Unreadable secrets are an error beside the rest.
+func Credentials(ref string, secrets []corev1.Secret) ([]Credential, error) {
+	var all []Keyed
 	var errs []error
 	for i := range secrets {
-		entries, err := entriesOf(&secrets[i])
+		s := &secrets[i]
+		entries, err := entriesOf(s)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("secret %s/%s: %w", secrets[i].Namespace, secrets[i].Name, err))
+			errs = append(errs, fmt.Errorf("secret %s/%s: %w", s.Namespace, s.Name, err))
 			continue
 		}
 		for key, e := range entries {
-			if matches(key, reference.Domain(named), reference.Path(named)) {
-				found = append(found, match{key, auth(key, e)})
-			}
+			all = append(all, Keyed{key, Credential{Auth: auth(key, e), Secret: &Coordinates{string(s.UID), s.Namespace, s.Name}}})
 		}
 	}
-	slices.SortStableFunc(found, func(a, b match) int { return strings.Compare(b.key, a.key) })
-	out := make([]runtime.Auth, 0, len(found))
-	for _, f := range found {
-		out = append(out, f.auth)
-	}
-	return out, errors.Join(errs...)
+	out, err := Fitting(ref, all)
+	return out, errors.Join(append(errs, err)...)
 }
 
 func entriesOf(s *corev1.Secret) (map[string]dockerEntry, error) {

@@ -105,6 +105,11 @@ func (a *API) UpdateLease(ctx context.Context, l *coordinationv1.Lease) (*coordi
 	return a.leases.Update(ctx, l)
 }
 
+// ServiceAccount reads a ServiceAccount.
+func (a *API) ServiceAccount(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
+	return a.accounts.Get(ctx, namespace, name)
+}
+
 // CreateToken asks for a token of a service account.
 func (a *API) CreateToken(ctx context.Context, namespace, account string, req *authnv1.TokenRequest) (*authnv1.TokenRequest, error) {
 	out := &authnv1.TokenRequest{}

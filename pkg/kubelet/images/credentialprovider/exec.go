@@ -1,0 +1,91 @@
+package credentialprovider
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	kubeletconfig "k8s.io/kubelet/config/v1"
+	credentialv1 "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
+)
+
+// What a program may take: runTimeout in all, maxAnswer bytes on its standard output, of which it is told in a log how much of its standard
+// error fits in maxComplaint.
+const (
+	runTimeout   = time.Minute
+	maxAnswer    = 1 << 20
+	maxComplaint = 4 << 10
+)
+
+// errTooLong: a program writes more than it may.
+var errTooLong = errors.New("the answer is longer than 1 MiB")
+
+// execute runs a provider's program with a request.
+func execute(ctx context.Context, path string, p *kubeletconfig.CredentialProvider, req *credentialv1.CredentialProviderRequest) (*credentialv1.CredentialProviderResponse, error) {
+	req.APIVersion, req.Kind = p.APIVersion, "CredentialProviderRequest"
+	input, err := json.Marshal(req)
+	if err != nil {
+		return nil, fmt.Errorf("encode the request: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, runTimeout)
+	defer cancel()
+	out, complaint := &bounded{most: maxAnswer, full: cancel}, &bounded{most: maxComplaint}
+	cmd := exec.CommandContext(ctx, path, p.Args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), out, complaint
+	cmd.Env = os.Environ()
+	for _, v := range p.Env {
+		cmd.Env = append(cmd.Env, v.Name+"="+v.Value)
+	}
+	// What the program started ends with it, and holds nobody up that keeps its output open.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	err = cmd.Run()
+	switch {
+	case out.over:
+		return nil, errTooLong
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("no answer: %w", ctx.Err())
+	case err != nil:
+		return nil, fmt.Errorf("%w, stderr: %s", err, complaint.buf.Bytes())
+	}
+	answer := &credentialv1.CredentialProviderResponse{}
+	if json.Unmarshal(out.buf.Bytes(), answer) != nil {
+		return nil, errors.New("the answer is not valid JSON") // the cause could quote a password
+	}
+	if answer.APIVersion != p.APIVersion || answer.Kind != "CredentialProviderResponse" {
+		return nil, fmt.Errorf("apiVersion from credential plugin response did not match expected apiVersion:%s, actual apiVersion:%s", p.APIVersion, answer.APIVersion)
+	}
+	switch answer.CacheKeyType {
+	case credentialv1.ImagePluginCacheKeyType, credentialv1.RegistryPluginCacheKeyType, credentialv1.GlobalPluginCacheKeyType:
+		return answer, nil
+	}
+	return nil, fmt.Errorf("credential provider plugin did not return a valid cacheKeyType: %q", answer.CacheKeyType)
+}
+
+// bounded keeps the first bytes of what is written; the rest is lost, and full is told of it.
+type bounded struct {
+	buf  bytes.Buffer
+	most int
+	over bool
+	full func()
+}
+
+// Write implements io.Writer.
+func (b *bounded) Write(p []byte) (int, error) {
+	fits := min(len(p), b.most-b.buf.Len())
+	b.buf.Write(p[:fits])
+	if fits < len(p) && !b.over {
+		b.over = true
+		if b.full != nil {
+			b.full()
+		}
+	}
+	return len(p), nil
+}
