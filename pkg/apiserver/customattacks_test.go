@@ -1,15 +1,19 @@
 package apiserver_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"bonsai/pkg/apiserver/assemble"
+	"bonsai/pkg/apiserver/webhook/webhooktest"
 )
 
 const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -197,4 +201,66 @@ func TestChurnOfDefinitions(t *testing.T) { // not parallel: it counts goroutine
 	if now := used(); now > heap+100*50<<10 {
 		t.Errorf("100 definitions that are gone leave %d KB", (now-heap)>>10)
 	}
+}
+
+// A conversion webhook that sends a hundred megabytes, or nothing, costs no more than it may, and only who asks for what it converts.
+func TestConversionAttacks(t *testing.T) { // not parallel: it counts what is allocated
+	var sent atomic.Int64
+	hook := webhooktest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return
+		}
+		if r.URL.Path == "/never" {
+			<-r.Context().Done()
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		chunk := []byte(strings.Repeat("x", 1<<20))
+		fmt.Fprint(w, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"convertedObjects":[{"spec":"`)
+		for range 100 {
+			n, err := w.Write(chunk)
+			sent.Add(int64(n))
+			if err != nil {
+				return
+			}
+		}
+	}))
+	h := customHouse(t)
+	by := func(path string) string {
+		return fmt.Sprintf(`{"spec":{"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":%q,"caBundle":%q}}}}}`,
+			hook.URL+path, base64.StdEncoding.EncodeToString(hook.CABundle))
+	}
+	h.ask(h.admin, http.MethodPost, "/api/v1/namespaces", `{"metadata":{"name":"a"}}`, http.StatusCreated)
+	h.ask(h.admin, http.MethodPost, definitionsPath, definition("conv.io", anything), http.StatusCreated)
+	const v1, v2 = "/apis/conv.io/v1/namespaces/a/ws", "/apis/conv.io/v2/namespaces/a/ws"
+	h.until(h.admin, http.MethodGet, v2, "", http.StatusOK)
+	h.ask(h.admin, http.MethodPost, v1, `{"apiVersion":"conv.io/v1","kind":"W","metadata":{"name":"x"}}`, http.StatusCreated)
+
+	h.ask(h.admin, http.MethodPatch, definitionsPath+"/ws.conv.io", by("/huge"), http.StatusOK)
+	h.until(h.admin, http.MethodGet, v2+"/x", "", http.StatusInternalServerError)
+	for _, path := range []string{v2 + "/x", v2} {
+		before := allocated()
+		if answer := h.ask(h.admin, http.MethodGet, path, "", http.StatusInternalServerError); !strings.Contains(answer, "conversion webhook for conv.io/v1, Kind=W failed: the response is longer than") {
+			t.Error(answer)
+		}
+		if cost := (allocated() - before) >> 20; cost > 40 { // the webhook's own megabyte and both ends' buffers among it
+			t.Errorf("%s costs %d MiB", path, cost)
+		}
+	}
+	if n := sent.Load() >> 20; n > 3*30 {
+		t.Errorf("%d MiB were taken", n)
+	}
+
+	h.ask(h.admin, http.MethodPatch, definitionsPath+"/ws.conv.io", by("/never"), http.StatusOK)
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		code, _, answer := h.admin.call(t, http.MethodGet, v2+"/x?timeout=200ms", "", "application/json")
+		if code != http.StatusOK && strings.Contains(answer, "deadline exceeded") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d %s", code, answer)
+		}
+	}
+	h.ask(h.admin, http.MethodGet, v1+"/x", "", http.StatusOK) // which needs no conversion
+	h.ask(h.admin, http.MethodGet, v1, "", http.StatusOK)
 }

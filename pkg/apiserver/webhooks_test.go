@@ -366,4 +366,5 @@ func withBehaviours(t *testing.T, c *assemble.Config) {
 		"log": {Connecter: proxy.Log()}, "exec": {Connecter: proxy.Exec()}, "attach": {Connecter: proxy.Attach()},
 		"portforward": {Connecter: proxy.PortForward()}, "proxy": {Connecter: proxy.Pod()},
 	}}}
+	c.Parts.Behaviours[corev1.Resource("services")] = assemble.Behaviour{Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"proxy": {Connecter: proxy.Service()}}}}
 }

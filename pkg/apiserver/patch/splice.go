@@ -67,7 +67,7 @@ func (all changes) splice(out, doc []byte) (_ []byte, ok bool) {
 			return out, false
 		}
 		name, to := doc[from+1:colon-1], endOfValue(doc, colon+1)
-		if to < 0 || bytes.IndexByte(name, '\\') >= 0 {
+		if to <= colon+1 || bytes.IndexByte(name, '\\') >= 0 {
 			return out, false
 		}
 		i, changed := slices.BinarySearchFunc(all, name, func(c change, name []byte) int { return bytes.Compare([]byte(c.name), name) })
