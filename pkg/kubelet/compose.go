@@ -17,7 +17,6 @@ import (
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/allocation"
 	"bonsai/pkg/kubelet/cgroup"
-	"bonsai/pkg/kubelet/cm"
 	"bonsai/pkg/kubelet/config"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/env"
@@ -30,7 +29,7 @@ import (
 	"bonsai/pkg/kubelet/node"
 	"bonsai/pkg/kubelet/objects"
 	"bonsai/pkg/kubelet/pleg"
-	"bonsai/pkg/kubelet/pluginwatcher"
+	"bonsai/pkg/kubelet/pluginmanager"
 	"bonsai/pkg/kubelet/podmanager"
 	"bonsai/pkg/kubelet/podsyncer"
 	"bonsai/pkg/kubelet/podworker"
@@ -73,14 +72,16 @@ func (k *Kubelet) compose(ctx context.Context) error {
 	if err := k.composeNode(); err != nil {
 		return err
 	}
-	k.resources = &cm.Manager{Providers: []cm.Provider{k.cgroups}, Event: k.events.Pod, Log: k.cfg.Log}
+	if err := k.composeResources(); err != nil {
+		return err
+	}
 	k.unused = &images.Collector{Policy: k.cfg.ImageGC, Node: k.cri, Manager: k.images, Pods: func() []*corev1.Pod { return k.pods.Pods() }, Now: time.Now, Log: k.cfg.Log}
 	k.pods = podmanager.New(podmanager.Config{Status: k.status, Client: k.cfg.Client, Node: k.node.Object, Log: k.cfg.Log})
 	allocations, err := allocation.Open(filepath.Join(k.cfg.RootDir, "allocations"))
 	if err != nil {
 		return err
 	}
-	k.admission = admission.New(admission.Config{Node: k.node.Object, Allocatable: k.node.Allocatable, Refuse: k.refuse, Sysctls: k.cfg.Sysctls.Check,
+	k.admission = admission.New(admission.Config{Node: k.node.Object, Allocatable: k.node.Allocatable, Allocated: k.devices.Manages, Refuse: k.refuse, Sysctls: k.cfg.Sysctls.Check,
 		Wake: func(uid types.UID) { k.workers.Wake(uid) }, Checkpoint: allocations, Log: k.cfg.Log,
 		Accepted: func(why admission.Trigger) { k.metrics.Accepted(string(why)) },
 		Preempted: func(uid types.UID, lacked corev1.ResourceName) {
@@ -129,6 +130,7 @@ func (k *Kubelet) composeNode() error {
 		return images.Named(list), err
 	}
 	cfg.Pressure = k.pressure
+	cfg.Devices = func() (capacity, allocatable corev1.ResourceList) { return k.devices.Capacity() }
 	cfg.VolumesInUse = func() []corev1.UniqueVolumeName { return k.csi.InUse() }
 	cfg.Relisted = func(now time.Time) error { return k.relist.Healthy(now) }
 	var err error
@@ -269,10 +271,10 @@ func (k *Kubelet) composeHost() error {
 	return nil
 }
 
-// pluginWatcher finds the node's plug-ins.
-func (k *Kubelet) pluginWatcher() *pluginwatcher.Watcher {
-	return &pluginwatcher.Watcher{Dir: filepath.Join(k.cfg.RootDir, "plugins_registry"), Log: k.cfg.Log,
-		Handlers: map[string]pluginwatcher.Handler{registerapi.CSIPlugin: k.csiDrivers}}
+// plugins finds the node's plug-ins, and is the list of who works with those of each type.
+func (k *Kubelet) plugins() *pluginmanager.Manager {
+	return &pluginmanager.Manager{Dir: filepath.Join(k.cfg.RootDir, "plugins_registry"), Log: k.cfg.Log,
+		Handlers: map[string]pluginmanager.Handler{registerapi.CSIPlugin: k.csiDrivers, registerapi.DevicePlugin: k.devices}}
 }
 
 // rotator keeps the logs of running containers small.

@@ -17,6 +17,7 @@ import (
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/cgroup"
 	"bonsai/pkg/kubelet/cm"
+	"bonsai/pkg/kubelet/cm/devices"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/dns"
 	"bonsai/pkg/kubelet/env"
@@ -88,6 +89,7 @@ type Kubelet struct {
 	cri       *cri.Client
 	cgroups   *cgroup.Manager
 	resources *cm.Manager
+	devices   *devices.Manager
 	images    *images.Manager
 	unused    *images.Collector
 	events    *events.Recorder
@@ -156,7 +158,8 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	run("status writer", k.status.Run)
 	run("objects", k.objects.Run)
 	run("volumes", k.volumes.Run)
-	run("plug-ins", k.pluginWatcher().Run)
+	run("plug-ins", k.plugins().Run)
+	run("device plug-ins", k.devices.Run)
 	run("CSINode", func(ctx context.Context) error { return k.csiNode.Run(ctx, k.node.Registered()) })
 	run("services", k.services.Run)
 	run("runtime classes", k.classes.Run)

@@ -60,7 +60,7 @@ func TestVolumeSources(t *testing.T) {
 	if err := drivers.Register(t.Context(), "d", driver.Endpoint, []string{"1.0.0"}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { drivers.Deregister(context.Background(), "d") })
+	t.Cleanup(func() { drivers.Deregister(context.Background(), "d", driver.Endpoint) })
 	list := func() []volume.Source {
 		c := volumeContent{}
 		sources, err := volumeSources(projected.Config{Objects: c, Tokens: c, Now: func() time.Time { return time.Unix(0, 0) }, Log: slog.New(slog.DiscardHandler),

@@ -46,6 +46,8 @@ type Config struct {
 	Allocatable func() corev1.ResourceList
 	// Refuse tells why the node takes no such pods at present; nil if it does.
 	Refuse func(*corev1.Pod) *Rejection
+	// Allocated tells whether it is decided piece by piece what pods get of a resource, as of devices: then its amount decides nothing.
+	Allocated func(corev1.ResourceName) bool
 	// Sysctls tells why a pod may not set the kernel parameters that it wants to; nil if it may.
 	Sysctls func(*corev1.Pod) error
 	// Wake has a pod asked for again that waited, for its place or for its resize.
@@ -302,14 +304,14 @@ func (a *Admitter) decide(p *place) (victims []victim) {
 // reject tells why a pod gets no place beside those that have one and stay, nil if it gets it. Who has lost a place has it until the end. For
 // the end of those that are gone it waits, if it needs their room.
 func (a *Admitter) reject(p *place) *Rejection {
-	stay, allocatable := a.others(p, false), a.cfg.Allocatable()
-	if lacks := p.claim.lacks(allocatable, stay); len(lacks) > 0 {
+	stay := a.others(p, false)
+	if lacks := a.lacks(p.claim, stay); len(lacks) > 0 {
 		return lacks[0].rejection()
 	}
 	if why := unfit(p.pod, a.cfg.Node(), p.claim, stay); why != nil {
 		return why
 	}
-	if all := a.others(p, true); len(p.claim.lacks(allocatable, all)) > 0 || unfit(p.pod, a.cfg.Node(), p.claim, all) != nil {
+	if all := a.others(p, true); len(a.lacks(p.claim, all)) > 0 || unfit(p.pod, a.cfg.Node(), p.claim, all) != nil {
 		p.after = map[types.UID]bool{}
 		for uid, o := range a.pods {
 			if o.gone {
@@ -318,6 +320,11 @@ func (a *Admitter) reject(p *place) *Rejection {
 		}
 	}
 	return nil
+}
+
+// lacks lists what is missing for the claim beside the others.
+func (a *Admitter) lacks(c claim, others []claim) []lack {
+	return slices.DeleteFunc(c.lacks(a.cfg.Allocatable(), others), func(l lack) bool { return a.cfg.Allocated(l.name) })
 }
 
 // others are the claims of those that have a place, but p's; with those that are gone or without.

@@ -44,6 +44,7 @@ func admitter(woken *[]types.UID) *Admitter {
 		Allocatable: func() corev1.ResourceList { return list(map[corev1.ResourceName]string{"cpu": "1", "pods": "10"}) },
 		Refuse:      func(*corev1.Pod) *Rejection { return nil },
 		Sysctls:     func(*corev1.Pod) error { return nil },
+		Allocated:   func(name corev1.ResourceName) bool { return name == "example.com/device" },
 		Preempted:   func(types.UID, corev1.ResourceName) {},
 		Checkpoint:  saved{},
 		Accepted:    func(Trigger) {},
@@ -63,6 +64,20 @@ func expect(t *testing.T, a *Admitter, p *corev1.Pod, want Verdict, reason strin
 	}
 	if got != want || why.Reason != reason {
 		t.Errorf("pod %s: %v %+v, want %v %s", p.UID, got, why, want, reason)
+	}
+}
+
+// What is given piece by piece is not refused by its amount, of which the node may have none.
+func TestAllocatedElsewhere(t *testing.T) {
+	t.Parallel()
+	a := admitter(nil)
+	a.Open()
+	for name, want := range map[corev1.ResourceName]Verdict{"example.com/device": Admitted, "example.com/other": Rejected} {
+		p := pod(types.UID(name), "1m", 0)
+		p.Spec.Containers[0].Resources.Requests = list(map[corev1.ResourceName]string{name: "2"})
+		if got, why := a.Admit(p); got != want {
+			t.Errorf("%s: %v %+v", name, got, why)
+		}
 	}
 }
 

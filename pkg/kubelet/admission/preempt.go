@@ -46,11 +46,10 @@ func (a *Admitter) preempt(p *place) ([]victim, *Rejection) {
 		}
 		all = append(all, o.claim)
 	}
-	allocatable := a.cfg.Allocatable()
 	if why := unfit(p.pod, a.cfg.Node(), p.claim, all); why != nil {
 		return nil, why // nobody's leaving helps
 	}
-	lacks := p.claim.lacks(allocatable, staying)
+	lacks := a.lacks(p.claim, staying)
 	chosen, ok := a.choose(lacks, candidates)
 	if !ok {
 		return nil, hopeless(lacks)
@@ -61,7 +60,7 @@ func (a *Admitter) preempt(p *place) ([]victim, *Rejection) {
 		leaving[o.pod.UID] = true
 		victims = append(victims, victim{o.pod.UID, lacks[0].name})
 	}
-	if len(p.claim.lacks(allocatable, all)) > 0 {
+	if len(a.lacks(p.claim, all)) > 0 {
 		p.after = leaving
 	}
 	return victims, nil

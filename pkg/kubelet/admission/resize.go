@@ -162,13 +162,13 @@ func (a *Admitter) refuse(p *place) *refusal {
 	if runtime.IsStatic(p.pod) {
 		return &refusal{reason: corev1.PodReasonInfeasible, message: "In-place resize of static-pods is not supported"}
 	}
-	claim, allocatable := claimOf(p.pod), a.cfg.Allocatable()
-	if lacks := claim.lacks(allocatable, nil); len(lacks) > 0 {
+	claim := claimOf(p.pod)
+	if lacks := a.lacks(claim, nil); len(lacks) > 0 {
 		l := lacks[0]
 		return &refusal{reason: corev1.PodReasonInfeasible,
 			message: fmt.Sprintf("Node didn't have enough capacity: %s, requested: %d, capacity: %d", l.name, l.requested, l.capacity)}
 	}
-	lacks := slices.DeleteFunc(claim.lacks(allocatable, a.others(p, true)), func(l lack) bool {
+	lacks := slices.DeleteFunc(a.lacks(claim, a.others(p, true)), func(l lack) bool {
 		return l.requested <= p.claim.amounts[l.name] // it asks for no more than it has, though others have too much
 	})
 	if len(lacks) == 0 {

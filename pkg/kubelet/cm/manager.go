@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,13 +13,21 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Manager gives pods what all Providers have for them, in the order of the list, and takes it back in the opposite one. It keeps nothing.
+// Manager gives pods what all Providers have for them, in the order of the list, and takes it back in the opposite one. What pods have the
+// Providers know. It must not be copied.
 type Manager struct {
 	// Providers are given in the order in which one may need what another gives.
 	Providers []Provider
+	// Topology is how what pods get is to be near to each other; by default nothing needs to.
+	Topology Topology
+	// Metrics is required where a topology is considered.
+	Metrics Metrics
 	// Event tells users of what goes wrong; kind is Warning.
 	Event func(pod *corev1.Pod, kind, reason, message string)
 	Log   *slog.Logger
+
+	// mu is held while it is chosen what a pod gets.
+	mu sync.Mutex
 }
 
 // Prepare gives a pod what it must have before its containers start. What it has already stays when something fails: it is tried again, or

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -101,6 +102,12 @@ func ContainerConfig(q runtime.ContainerRequest, v2 bool) *runtimeapi.ContainerC
 	for _, m := range o.Mounts {
 		cfg.Mounts = append(cfg.Mounts, mount(m))
 	}
+	for _, d := range o.Devices {
+		cfg.Devices = append(cfg.Devices, &runtimeapi.Device{ContainerPath: d.ContainerPath, HostPath: d.HostPath, Permissions: d.Permissions})
+	}
+	for _, name := range o.CDIDevices {
+		cfg.CDIDevices = append(cfg.CDIDevices, &runtimeapi.CDIDevice{Name: name})
+	}
 	if ct.Lifecycle != nil && ct.Lifecycle.StopSignal != nil {
 		cfg.StopSignal = runtimeapi.Signal(runtimeapi.Signal_value[string(*ct.Lifecycle.StopSignal)])
 	}
@@ -128,27 +135,32 @@ func containerLabels(pod *corev1.Pod, name string) map[string]string {
 
 func containerAnnotations(q runtime.ContainerRequest) map[string]string {
 	ct := q.Container
-	a := map[string]string{
+	own := map[string]string{
 		runtime.AnnotationHash:                     q.Hash,
 		runtime.AnnotationRestartCount:             strconv.Itoa(q.Options.Attempt),
 		runtime.AnnotationTerminationMessagePath:   ct.TerminationMessagePath,
 		runtime.AnnotationTerminationMessagePolicy: string(ct.TerminationMessagePolicy),
 	}
 	if g := q.Pod.Spec.TerminationGracePeriodSeconds; g != nil {
-		a[runtime.AnnotationPodGracePeriod] = strconv.FormatInt(*g, 10)
+		own[runtime.AnnotationPodGracePeriod] = strconv.FormatInt(*g, 10)
 	}
 	if g := q.Pod.DeletionGracePeriodSeconds; g != nil {
-		a[runtime.AnnotationPodDeletionGracePeriod] = strconv.FormatInt(*g, 10)
+		own[runtime.AnnotationPodDeletionGracePeriod] = strconv.FormatInt(*g, 10)
 	}
 	if ct.Lifecycle != nil && ct.Lifecycle.PreStop != nil {
 		if b, err := json.Marshal(ct.Lifecycle.PreStop); err == nil {
-			a[runtime.AnnotationPreStop] = string(b)
+			own[runtime.AnnotationPreStop] = string(b)
 		}
 	}
 	if len(ct.Ports) > 0 {
 		if b, err := json.Marshal(ct.Ports); err == nil {
-			a[runtime.AnnotationPorts] = string(b)
+			own[runtime.AnnotationPorts] = string(b)
 		}
 	}
-	return a
+	all := maps.Clone(q.Options.Annotations)
+	if all == nil {
+		return own
+	}
+	maps.Copy(all, own)
+	return all
 }

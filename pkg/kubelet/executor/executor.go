@@ -60,6 +60,8 @@ type Resources interface {
 	// Sandbox and Container add what of it the pod's sandbox, and one of its containers, is to be made with.
 	Sandbox(pod *corev1.Pod, o *runtime.SandboxOptions)
 	Container(pod *corev1.Pod, c *corev1.Container, o *runtime.ContainerOptions) error
+	// Starting does what is to be done before each start of a container.
+	Starting(ctx context.Context, pod *corev1.Pod, c *corev1.Container) error
 }
 
 // Cgroups are the pods' own.

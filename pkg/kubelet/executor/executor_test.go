@@ -164,6 +164,9 @@ func (r resources) Container(_ *corev1.Pod, _ *corev1.Container, o *runtime.Cont
 	o.LimitSwap = true
 	return r.fail["resources"]
 }
+func (r resources) Starting(context.Context, *corev1.Pod, *corev1.Container) error {
+	return r.fail["starting"]
+}
 
 func newExecutor(t *testing.T) (*Executor, *fakes, logs.Files) {
 	t.Helper()

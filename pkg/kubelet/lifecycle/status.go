@@ -31,6 +31,8 @@ type Report struct {
 	Ended bool
 	// Static tells that the pod comes from a file of the node.
 	Static bool
+	// Health is, by container name, that of the devices it has.
+	Health map[string][]corev1.ResourceStatus
 }
 
 // Status computes the status to report. The pod's present status (as last reported) gives start time, transition times,
@@ -139,7 +141,9 @@ func statuses(f Facts, r Report, specs []corev1.Container, old []corev1.Containe
 	var out []corev1.ContainerStatus
 	for i := range specs {
 		c := &specs[i]
-		out = append(out, one(f, r, c, find(old, c.Name), k, initDone))
+		s := one(f, r, c, find(old, c.Name), k, initDone)
+		s.AllocatedResourcesStatus = r.Health[c.Name]
+		out = append(out, s)
 	}
 	return out
 }

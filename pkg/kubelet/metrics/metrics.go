@@ -28,6 +28,7 @@ type Metrics struct {
 	opErrors    *prometheus.CounterVec
 	opSeconds   *prometheus.HistogramVec
 	*resizes
+	*devices
 }
 
 // New registers at r; nil: nothing is counted.
@@ -59,6 +60,7 @@ func New(r prometheus.Registerer) *Metrics {
 		opSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kubelet_runtime_operations_duration_seconds",
 			Help: "Seconds that calls of the container runtime take.", Buckets: prometheus.ExponentialBuckets(.005, 2.5, 14)}, []string{"operation_type"}),
 		resizes: newResizes(r),
+		devices: newDevices(r),
 	}
 	r.MustRegister(m.pods, m.containers, m.relist, m.seen, m.startedPods, m.podErrors, m.started, m.startErrors, m.preemptions,
 		m.evictions, m.restarted, m.operations, m.opErrors, m.opSeconds)

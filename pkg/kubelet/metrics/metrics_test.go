@@ -61,7 +61,16 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.RestartedPod(false)
 	m.Called("run_podsandbox", time.Second, nil)
 	m.Called("run_podsandbox", time.Second, errors.New("no network"))
+	m.PluginRegistered("example.com/foo")
+	m.DevicesAllocated("example.com/foo", time.Second)
+	m.TopologyAdmitted(time.Millisecond, false)
+	m.TopologyAdmitted(time.Millisecond, true)
 	want := map[string]float64{
+		"kubelet_device_plugin_registration_total example.com/foo":           1,
+		"kubelet_device_plugin_alloc_duration_seconds example.com/foo":       1,
+		"kubelet_topology_manager_admission_requests_total":                  2,
+		"kubelet_topology_manager_admission_errors_total":                    1,
+		"kubelet_topology_manager_admission_duration_ms":                     2,
 		"kubelet_preemptions memory":                                         1,
 		"kubelet_evictions emptydirfs.limit":                                 1,
 		"kubelet_container_requested_resizes_total add limits memory":        1,

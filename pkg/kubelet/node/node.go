@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -57,6 +58,8 @@ type Config struct {
 	Pressure func() Pressure
 	// Images returns the runtime's images; nil reports none.
 	Images func(ctx context.Context) ([]corev1.ContainerImage, error)
+	// Devices are the resources of device plug-ins, of which there may be 0; nil reports none.
+	Devices func() (capacity, allocatable corev1.ResourceList)
 	// VolumesInUse are the attached volumes that pods use; nil reports none.
 	VolumesInUse func() []corev1.UniqueVolumeName
 	// Observed is told whenever a newer Node was seen in the API; nil: nobody is.
@@ -151,7 +154,10 @@ func (n *Node) Allocatable() corev1.ResourceList {
 	if o := n.object.Load(); o != nil {
 		shown = o.Status.Allocatable
 	}
-	return merge(shown, n.cfg.Resources.Allocatable(n.cfg.Machine.Capacity()))
+	all := merge(shown, n.cfg.Resources.Allocatable(n.cfg.Machine.Capacity()))
+	_, devices := n.devices()
+	maps.Copy(all, devices)
+	return all
 }
 
 // Registered is closed once the Node exists in the API.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	goruntime "runtime"
 	"slices"
 	"strings"
@@ -110,7 +111,10 @@ func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.H
 	v := n.cfg.Runtime.Version()
 	s.NodeInfo.ContainerRuntimeVersion = v.Name + "://" + v.Version
 	capacity := n.cfg.Machine.Capacity()
+	devices, free := n.devices()
 	s.Capacity, s.Allocatable = merge(s.Capacity, n.cfg.Resources.capacity(capacity)), merge(s.Allocatable, n.cfg.Resources.Allocatable(capacity))
+	maps.Copy(s.Capacity, devices)
+	maps.Copy(s.Allocatable, free)
 	if images := n.imageList(ctx); images != nil {
 		s.Images = images
 	}
@@ -137,7 +141,15 @@ func declaredFeatures() []string {
 			"InPlacePodLevelResourcesVerticalScaling": true, "InPlacePodVerticalScalingInitContainers": true, "RestartAllContainersOnContainerExits": true}})
 }
 
-// merge keeps the resources that others (device plug-ins) reported and sets ours.
+// devices are the resources of device plug-ins.
+func (n *Node) devices() (capacity, allocatable corev1.ResourceList) {
+	if n.cfg.Devices == nil {
+		return nil, nil
+	}
+	return n.cfg.Devices()
+}
+
+// merge keeps the extended resources that others reported and sets ours.
 func merge(have, ours corev1.ResourceList) corev1.ResourceList {
 	out := ours.DeepCopy()
 	for name, q := range have {

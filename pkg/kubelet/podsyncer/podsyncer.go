@@ -86,8 +86,14 @@ type Cgroups interface {
 	UpdateQoS(pods []*corev1.Pod) error
 }
 
-// Resources takes back what pods were given of the node.
+// Resources gives pods what the node has few of, and takes back all that they were given of it.
 type Resources interface {
+	// Admit gives it; an error that is a *cm.Refusal tells why the node does not take the pod.
+	Admit(ctx context.Context, pod *corev1.Pod) error
+	// Release makes free what others may have now.
+	Release(uid types.UID)
+	// Health is, by container, that of what a pod has.
+	Health(uid types.UID) map[string][]corev1.ResourceStatus
 	Unprepare(ctx context.Context, uid types.UID) error
 }
 

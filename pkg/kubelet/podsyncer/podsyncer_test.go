@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubelet/admission"
+	"bonsai/pkg/kubelet/cm"
 	"bonsai/pkg/kubelet/executor"
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/podworker"
@@ -42,6 +43,8 @@ type parts struct {
 	ending  *runtime.Ending
 	facts   int // how often they were gathered
 	resize  runtime.Resizing
+	// allocated and freed count what pods were given of what the node has few of.
+	allocated, freed int
 }
 
 func (p *parts) note(format string, args ...any) error {
@@ -155,9 +158,21 @@ func (p *parts) Pod(_ *corev1.Pod, _, reason, _ string)     { p.note("event %s",
 type (
 	probes  struct{ *parts }
 	volumes struct{ *parts }
-	logs    struct{ *parts }
+	// resources says only what fails.
+	resources struct{ *parts }
+	logs      struct{ *parts }
 )
 
+func (r resources) Admit(context.Context, *corev1.Pod) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.allocated++
+	return r.fail["allocate"]
+}
+func (r resources) Release(types.UID) { r.mu.Lock(); defer r.mu.Unlock(); r.freed++ }
+func (r resources) Health(types.UID) map[string][]corev1.ResourceStatus {
+	return map[string][]corev1.ResourceStatus{"c": {{Name: "example.com/foo"}}}
+}
 func (p probes) Remove(types.UID)                         { p.note("probes-") }
 func (v volumes) Remove(context.Context, types.UID) error { return v.note("directory-") }
 func (l logs) RemovePod(namespace, name string, _ types.UID) error {
@@ -167,7 +182,7 @@ func (l logs) RemovePod(namespace, name string, _ types.UID) error {
 // setup returns a Syncer of a node where a pod is admitted and nothing runs.
 func setup() (*Syncer, *parts) {
 	p := &parts{verdict: admission.Admitted, fail: map[string]error{}}
-	return New(Config{Runtime: p, Executor: p, Pods: p, Status: p, Admission: p, Probes: probes{p}, Volumes: volumes{p}, Cgroups: p, Resources: p, Objects: p,
+	return New(Config{Runtime: p, Executor: p, Pods: p, Status: p, Admission: p, Probes: probes{p}, Volumes: volumes{p}, Cgroups: p, Resources: resources{p}, Objects: p,
 		Logs: logs{p}, Events: p, Resizes: p, Evicted: func(signal string) { p.note("evicted %s", signal) }, HostIPs: func() []string { return []string{"192.0.2.1"} },
 		Active: func() []*corev1.Pod { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler)}), p
 }
@@ -440,5 +455,42 @@ func TestEveryConditionIsOurs(t *testing.T) {
 		if !status.Own(c.Type) {
 			t.Errorf("condition %s is computed, and never written", c.Type)
 		}
+	}
+}
+
+// A pod that begins is given what the node has few of, once; one for which that is not there is refused. One that runs has it.
+func TestAllocation(t *testing.T) {
+	t.Parallel()
+	s, p := setup()
+	p.fail["allocate"] = &cm.Refusal{Reason: "UnexpectedAdmissionError", Message: "Allocate failed due to x, which is unexpected"}
+	if out, err := s.Sync(t.Context(), onePod()); err != nil || !out.Ended {
+		t.Error(out, err)
+	}
+	expect(t, "refused", p, "begin, event UnexpectedAdmissionError, release, status Failed UnexpectedAdmissionError")
+	if p.status.Message != "Pod was rejected: Allocate failed due to x, which is unexpected" || len(p.status.ContainerStatuses) > 0 || p.freed != 1 {
+		t.Errorf("%+v, freed %d times", p.status, p.freed)
+	}
+
+	s, p = setup()
+	p.fail["allocate"] = errors.New("the kubelet ends")
+	if _, err := s.Sync(t.Context(), onePod()); !errors.Is(err, p.fail["allocate"]) || p.status.Phase != "" {
+		t.Error("what was broken off is no refusal:", err, p.status.Phase)
+	}
+
+	s, p = setup()
+	p.act = func(lifecycle.Plan) { p.set(runs) }
+	for range 3 {
+		if _, err := s.Sync(t.Context(), onePod()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p.allocated != 1 || p.status.ContainerStatuses[0].AllocatedResourcesStatus[0].Name != "example.com/foo" {
+		t.Errorf("given %d times, %+v", p.allocated, p.status.ContainerStatuses)
+	}
+
+	s, p = setup()
+	p.set(runs)
+	if _, err := s.Sync(t.Context(), onePod()); err != nil || p.allocated != 0 {
+		t.Errorf("a pod that ran before is given something %d times, %v", p.allocated, err)
 	}
 }

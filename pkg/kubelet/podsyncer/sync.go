@@ -2,11 +2,13 @@ package podsyncer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/kubelet/admission"
+	"bonsai/pkg/kubelet/cm"
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/podworker"
 	"bonsai/pkg/kubelet/runtime"
@@ -51,7 +53,9 @@ func (s *Syncer) round(ctx context.Context, pod *corev1.Pod, st *podState) (out 
 	over := terminal(pod.Status.Phase) // ended before this kubelet began: it takes nothing of the node
 	verdict := admission.Rejected
 	if !over {
-		verdict = s.admit(pod, st)
+		if verdict, err = s.admit(ctx, pod, st, rt); err != nil {
+			return podworker.Outcome{}, false, err
+		}
 	}
 	switch verdict {
 	case admission.Waiting:
@@ -91,9 +95,9 @@ func (s *Syncer) round(ctx context.Context, pod *corev1.Pod, st *podState) (out 
 }
 
 // admit asks whether the node takes, and keeps, a pod; why it does not is kept.
-func (s *Syncer) admit(pod *corev1.Pod, st *podState) admission.Verdict {
+func (s *Syncer) admit(ctx context.Context, pod *corev1.Pod, st *podState, rt *runtime.PodStatus) (admission.Verdict, error) {
 	if st.rejected != nil {
-		return admission.Rejected
+		return admission.Rejected, nil
 	}
 	verdict, why := s.cfg.Admission.Admit(pod)
 	switch verdict {
@@ -105,10 +109,29 @@ func (s *Syncer) admit(pod *corev1.Pod, st *podState) admission.Verdict {
 		s.cfg.Events.Pod(pod, corev1.EventTypeWarning, why.Reason, why.Message)
 	}
 	if verdict == admission.Admitted && !st.admitted {
+		if err := s.allocate(ctx, pod, st, rt); err != nil || st.rejected != nil {
+			return admission.Rejected, err
+		}
 		st.admitted = true
 		s.updateQoS()
 	}
-	return verdict
+	return verdict, nil
+}
+
+// allocate gives a pod that begins what the node has few of; one that runs has it.
+func (s *Syncer) allocate(ctx context.Context, pod *corev1.Pod, st *podState, rt *runtime.PodStatus) error {
+	if rt.SandboxReady() {
+		return nil
+	}
+	given, _ := s.cfg.Admission.Allocation(pod)
+	err := s.cfg.Resources.Admit(ctx, given)
+	refused := (*cm.Refusal)(nil)
+	if !errors.As(err, &refused) {
+		return err
+	}
+	st.rejected = &admission.Rejection{Reason: refused.Reason, Message: "Pod was rejected: " + refused.Message}
+	s.cfg.Events.Pod(pod, corev1.EventTypeWarning, refused.Reason, refused.Message)
+	return nil
 }
 
 // look asks the runtime for the pod.

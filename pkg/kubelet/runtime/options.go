@@ -19,6 +19,14 @@ type Mount struct {
 	ImageSubPath string
 }
 
+// Device is a device of the node in a container.
+type Device struct {
+	ContainerPath string
+	HostPath      string
+	// Permissions are some of r (read), w (write) and m (make the file).
+	Permissions string
+}
+
 // DNS is what the sandbox's resolv.conf says.
 type DNS struct {
 	Servers  []string
@@ -46,6 +54,11 @@ type ContainerOptions struct {
 	Command []string
 	Args    []string
 	Mounts  []Mount
+	// Devices are the node's that the container may use, CDIDevices the full names of others, of which the runtime finds a description by
+	// the Container Device Interface. Annotations are for the runtime.
+	Devices     []Device
+	CDIDevices  []string
+	Annotations map[string]string
 	// TargetID is the container whose process namespace an ephemeral container joins.
 	TargetID string
 	// ImageUID is the image's user where it is a number, nil where it is a name; ImageUser is the name.

@@ -25,6 +25,9 @@ func Run(t *testing.T, start func() cm.Provider, pod *corev1.Pod) {
 	}
 	has(t, start(), pod.UID, false)
 	first := start()
+	if err := (&cm.Manager{Providers: []cm.Provider{first}}).Admit(t.Context(), pod); err != nil {
+		t.Fatal("admit:", err)
+	}
 	given := prepare(t, first, pod)
 	if again := prepare(t, first, pod); !reflect.DeepEqual(again, given) {
 		t.Errorf("a new sandbox gets %+v, the first one had %+v", again, given)

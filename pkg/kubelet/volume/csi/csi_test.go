@@ -86,7 +86,7 @@ func newHouse(t *testing.T, can ...spec.NodeServiceCapability_RPC_Type) *house {
 		if err := volume.RemoveTree(filepath.Join(h.root, "pods")); err != nil {
 			t.Error(err)
 		}
-		h.list.Deregister(context.Background(), "d")
+		h.list.Deregister(context.Background(), "d", h.driver.Endpoint)
 	})
 	return h
 }
@@ -345,7 +345,7 @@ func TestUnknownDriver(t *testing.T) {
 	if _, err := publish(t, s, r); err != nil {
 		t.Fatal(err)
 	}
-	h.list.Deregister(t.Context(), "d")
+	h.list.Deregister(t.Context(), "d", h.driver.Endpoint)
 	const want = "driver name d not found in the list of registered CSI drivers"
 	if err := s.TakeDown(t.Context(), r.Place); err == nil || err.Error() != want {
 		t.Errorf("error %v", err)
@@ -376,7 +376,7 @@ func TestRegister(t *testing.T) {
 	if got := told["d"]; got.ID != "id" || got.MaxVolumes != 7 || got.Topology["zone"] != "a" {
 		t.Errorf("told %+v", got)
 	}
-	list.Deregister(t.Context(), "d")
+	list.Deregister(t.Context(), "d", d.Endpoint)
 	if len(told) > 0 {
 		t.Errorf("still told: %v", told)
 	}

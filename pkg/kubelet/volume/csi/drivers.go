@@ -37,7 +37,8 @@ type Announcer interface {
 // driver is one that has registered.
 type driver struct {
 	csi.NodeClient
-	conn *grpc.ClientConn
+	conn     *grpc.ClientConn
+	endpoint string
 	// stages: volumes are staged once for all pods; mountGroup: it gives volumes to a group itself; multiWriter: it knows the access modes of
 	// single nodes apart.
 	stages, mountGroup, multiWriter bool
@@ -54,7 +55,7 @@ type Drivers struct {
 // NewDrivers returns an empty list.
 func NewDrivers(a Announcer) *Drivers { return &Drivers{announcer: a, known: map[string]*driver{}} }
 
-// Register implements pluginwatcher.Handler.
+// Register implements pluginmanager.Handler.
 func (d *Drivers) Register(ctx context.Context, name, endpoint string, versions []string) error {
 	if !slices.ContainsFunc(versions, func(v string) bool { return strings.HasPrefix(strings.TrimPrefix(v, "v"), "1.") }) {
 		return fmt.Errorf("unsupported versions %v of the CSI driver %s: 1.x is spoken here", versions, name)
@@ -66,7 +67,7 @@ func (d *Drivers) Register(ctx context.Context, name, endpoint string, versions 
 	if err != nil {
 		return err
 	}
-	n := &driver{NodeClient: csi.NewNodeClient(conn), conn: conn}
+	n := &driver{NodeClient: csi.NewNodeClient(conn), conn: conn, endpoint: endpoint}
 	info, err := n.ask(ctx)
 	if err == nil {
 		err = d.announcer.Announce(ctx, name, info)
@@ -112,13 +113,16 @@ func (n *driver) ask(ctx context.Context) (NodeInfo, error) {
 	return NodeInfo{ID: got.NodeId, MaxVolumes: got.MaxVolumesPerNode, Topology: maps.Clone(got.GetAccessibleTopology().GetSegments())}, nil
 }
 
-// Deregister implements pluginwatcher.Handler.
-func (d *Drivers) Deregister(ctx context.Context, name string) {
+// Deregister implements pluginmanager.Handler.
+func (d *Drivers) Deregister(ctx context.Context, name, endpoint string) {
 	d.mu.Lock()
 	old := d.known[name]
-	delete(d.known, name)
+	ours := old != nil && old.endpoint == endpoint
+	if ours {
+		delete(d.known, name)
+	}
 	d.mu.Unlock()
-	if old != nil {
+	if ours {
 		// The driver is gone either way; what could not be taken back is replaced when it comes again.
 		_ = errors.Join(old.conn.Close(), d.announcer.Withdraw(ctx, name))
 	}

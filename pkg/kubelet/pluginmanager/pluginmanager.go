@@ -1,8 +1,8 @@
-// Package pluginwatcher finds the plug-ins of a node: each puts a socket into the directory of registrations, at which it says what it is. It is
+// Package pluginmanager finds the plug-ins of a node and hands them to who works with those of their type: each puts a socket into the directory of registrations, at which it says what it is. It is
 // told whether it was taken. One whose socket goes is gone.
 //
 // The protocol: https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/ and k8s.io/kubelet/pkg/apis/pluginregistration.
-package pluginwatcher
+package pluginmanager
 
 import (
 	"context"
@@ -25,14 +25,14 @@ import (
 type Handler interface {
 	// Register takes a plug-in that listens at endpoint, the path of a socket, and speaks the versions. It is called again after an error.
 	Register(ctx context.Context, name, endpoint string, versions []string) error
-	// Deregister forgets a plug-in.
-	Deregister(ctx context.Context, name string)
+	// Deregister forgets a plug-in that listens there; another of the same name may have registered since.
+	Deregister(ctx context.Context, name, endpoint string)
 }
 
-// Watcher follows a directory. All but Period is required.
-type Watcher struct {
+// Manager follows a directory. All but Period is required.
+type Manager struct {
 	Dir string
-	// Handlers by type: "CSIPlugin".
+	// Handlers by type: CSIPlugin, DevicePlugin, DRAPlugin.
 	Handlers map[string]Handler
 	// Period is how often plug-ins that could not be taken are tried again; 2 seconds by default.
 	Period time.Duration
@@ -42,19 +42,22 @@ type Watcher struct {
 // callTimeout bounds one question to a plug-in.
 const callTimeout = 10 * time.Second
 
-// maxPlugins bounds the sockets that are looked at.
-const maxPlugins = 256
+// maxPlugins bounds the sockets that are looked at, maxAnswer the bytes of what one says of itself.
+const (
+	maxPlugins = 256
+	maxAnswer  = 64 << 10
+)
 
 // plugin is a socket that was seen.
 type plugin struct {
 	modified time.Time
-	// kind and name are what it said it is; "" until it was taken.
-	kind, name string
+	// kind, name and endpoint are what it said it is; "" until it was taken.
+	kind, name, endpoint string
 }
 
 // Run follows the directory until ctx ends.
-func (w *Watcher) Run(ctx context.Context) error {
-	if err := os.MkdirAll(w.Dir, 0o750); err != nil {
+func (m *Manager) Run(ctx context.Context) error {
+	if err := os.MkdirAll(m.Dir, 0o750); err != nil {
 		return fmt.Errorf("make the directory of plug-ins: %w", err)
 	}
 	notify, err := fsnotify.NewWatcher()
@@ -62,17 +65,17 @@ func (w *Watcher) Run(ctx context.Context) error {
 		return fmt.Errorf("watch the directory of plug-ins: %w", err)
 	}
 	defer notify.Close()
-	if err := notify.Add(w.Dir); err != nil {
+	if err := notify.Add(m.Dir); err != nil {
 		return fmt.Errorf("watch the directory of plug-ins: %w", err)
 	}
-	period := w.Period
+	period := m.Period
 	if period == 0 {
 		period = 2 * time.Second
 	}
 	known := map[string]*plugin{}
 	for {
 		var again <-chan time.Time
-		if w.look(ctx, known) {
+		if m.look(ctx, known) {
 			again = time.After(period)
 		}
 		select {
@@ -85,31 +88,31 @@ func (w *Watcher) Run(ctx context.Context) error {
 }
 
 // look registers what is new and forgets what is gone; again: something could not be taken yet.
-func (w *Watcher) look(ctx context.Context, known map[string]*plugin) (again bool) {
-	found, err := sockets(w.Dir)
+func (m *Manager) look(ctx context.Context, known map[string]*plugin) (again bool) {
+	found, err := sockets(m.Dir)
 	if err != nil {
-		w.Log.Warn("plug-ins not listed", "dir", w.Dir, "err", err)
+		m.Log.Warn("plug-ins not listed", "dir", m.Dir, "err", err)
 		again = true
 	}
 	for path, p := range known {
-		if m, there := found[path]; err == nil && (!there || !m.Equal(p.modified)) {
+		if made, there := found[path]; err == nil && (!there || !made.Equal(p.modified)) {
 			delete(known, path)
-			if h := w.Handlers[p.kind]; h != nil {
-				h.Deregister(ctx, p.name)
+			if h := m.Handlers[p.kind]; h != nil {
+				h.Deregister(ctx, p.name, p.endpoint)
 			}
 		}
 	}
-	for path, m := range found {
+	for path, made := range found {
 		p := known[path]
 		if p == nil {
-			p = &plugin{modified: m}
+			p = &plugin{modified: made}
 			known[path] = p
 		}
 		if p.name != "" {
 			continue
 		}
-		if err := w.register(ctx, path, p); err != nil && ctx.Err() == nil {
-			w.Log.Warn("plug-in not registered", "socket", path, "err", err)
+		if err := m.register(ctx, path, p); err != nil && ctx.Err() == nil {
+			m.Log.Warn("plug-in not registered", "socket", path, "err", err)
 			again = true
 		}
 	}
@@ -135,8 +138,9 @@ func sockets(dir string) (map[string]time.Time, error) {
 }
 
 // register asks a plug-in what it is, has it taken, and tells it so.
-func (w *Watcher) register(ctx context.Context, path string, p *plugin) error {
-	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+func (m *Manager) register(ctx context.Context, path string, p *plugin) error {
+	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
 	if err != nil {
 		return err
 	}
@@ -152,7 +156,7 @@ func (w *Watcher) register(ctx context.Context, path string, p *plugin) error {
 	if endpoint == "" {
 		endpoint = path
 	}
-	h := w.Handlers[info.Type]
+	h := m.Handlers[info.Type]
 	if h == nil {
 		err = fmt.Errorf("no handler registered for plugin type: %s at socket %s", info.Type, path)
 	} else {
@@ -168,8 +172,8 @@ func (w *Watcher) register(ctx context.Context, path string, p *plugin) error {
 		err = errors.Join(err, fmt.Errorf("tell the plug-in that it is registered: %w", told))
 	}
 	if err == nil {
-		p.kind, p.name = info.Type, info.Name
-		w.Log.Info("plug-in registered", "type", info.Type, "name", info.Name, "endpoint", endpoint)
+		p.kind, p.name, p.endpoint = info.Type, info.Name, endpoint
+		m.Log.Info("plug-in registered", "type", info.Type, "name", info.Name, "endpoint", endpoint)
 	}
 	return err
 }

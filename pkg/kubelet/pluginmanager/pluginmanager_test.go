@@ -1,4 +1,4 @@
-package pluginwatcher
+package pluginmanager
 
 import (
 	"context"
@@ -71,7 +71,9 @@ func (h *handler) Register(_ context.Context, name, endpoint string, versions []
 	return nil
 }
 
-func (h *handler) Deregister(_ context.Context, name string) { h.asked <- name + " is gone" }
+func (h *handler) Deregister(_ context.Context, name, endpoint string) {
+	h.asked <- name + " at " + endpoint + " is gone"
+}
 
 // TestRegistration: a plug-in that was there before, one that is refused at first, one of a type that nobody takes, and one that goes.
 func TestRegistration(t *testing.T) {
@@ -84,10 +86,10 @@ func TestRegistration(t *testing.T) {
 	d, other := &driver{kind: registerapi.CSIPlugin}, &driver{kind: "Unknown"}
 	stop := listen(t, d, filepath.Join(dir, "d.sock"))
 	h := &handler{refuse: true, asked: make(chan string, 16)}
-	w := &Watcher{Dir: dir, Handlers: map[string]Handler{registerapi.CSIPlugin: h}, Period: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}
+	m := &Manager{Dir: dir, Handlers: map[string]Handler{registerapi.CSIPlugin: h}, Period: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- w.Run(ctx) }()
+	go func() { done <- m.Run(ctx) }()
 	if s := <-d.told; s.PluginRegistered || s.Error != "not yet" {
 		t.Errorf("told %v", s)
 	}
@@ -102,7 +104,7 @@ func TestRegistration(t *testing.T) {
 		t.Errorf("told %v", s)
 	}
 	stop() // takes its socket away
-	if got := <-h.asked; got != "d is gone" {
+	if got := <-h.asked; got != "d at /e is gone" {
 		t.Error(got)
 	}
 	cancel()

@@ -1,0 +1,191 @@
+package cm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// Allocator is a Provider of what the node has few of, as devices. What a pod gets of it is decided when the pod is admitted, by the Manager, one
+// pod after the other; the pod has it until Release or Unprepare.
+type Allocator interface {
+	Provider
+	// Hints tell for each resource that a container wants, and that is near to some NUMA nodes, from which it can be given; none for a resource:
+	// from none. PodHints tell it for the pod as a whole.
+	Hints(pod *corev1.Pod, c *corev1.Container) map[string][]Hint
+	PodHints(pod *corev1.Pod) map[string][]Hint
+	// Allocate chooses what a container gets, near to these nodes (none: anywhere), and gives it. A container that has something already keeps
+	// that. The containers come in the order of the spec, init containers first. An error is why the node does not take the pod, a *Refusal or
+	// any other.
+	Allocate(ctx context.Context, pod *corev1.Pod, c *corev1.Container, near Nodes) error
+	// Confirm does what takes long for a pod whose containers have theirs; other pods are admitted meanwhile.
+	Confirm(ctx context.Context, pod *corev1.Pod) error
+	// Release takes back what a pod has whose containers have ended, or never ran. It may come again.
+	Release(uid types.UID)
+}
+
+// Starter is a Provider that has something to do before each start of a container.
+type Starter interface {
+	// Starting is called before a container of a prepared pod is made. The error is the user's to fix.
+	Starting(ctx context.Context, pod *corev1.Pod, c *corev1.Container) error
+}
+
+// Reporter is a Provider that tells the health of what pods have.
+type Reporter interface {
+	// Health is, by container, that of all it has.
+	Health(uid types.UID) map[string][]corev1.ResourceStatus
+}
+
+// Resizer is a Provider that may not let pods have other amounts.
+type Resizer interface {
+	// MayResize tells why a pod that has the first resources cannot have those of its spec, "" if it may.
+	MayResize(has runtime.Resources, pod *corev1.Pod) string
+}
+
+// Reasons of refusals, in upstream's words.
+const (
+	ReasonUnexpected = "UnexpectedAdmissionError"
+	ReasonTopology   = "TopologyAffinityError"
+)
+
+// Refusal is why the node does not take a pod.
+type Refusal struct{ Reason, Message string }
+
+// Error is the message.
+func (r *Refusal) Error() string { return r.Message }
+
+// Metrics counts what the topology manager does.
+type Metrics interface {
+	// TopologyAdmitted counts a pod for which nodes were looked for; refused: there were none.
+	TopologyAdmitted(took time.Duration, refused bool)
+}
+
+// Admit gives a pod what Allocators have for it. An error that is a *Refusal tells why the node does not take it; it has nothing then.
+func (m *Manager) Admit(ctx context.Context, pod *corev1.Pod) error {
+	begun := time.Now()
+	err := m.allocate(ctx, pod)
+	if m.Topology.Considered() {
+		refused := (*Refusal)(nil)
+		m.Metrics.TopologyAdmitted(time.Since(begun), errors.As(err, &refused) && refused.Reason == ReasonTopology)
+	}
+	for _, a := range m.allocators() {
+		if err == nil {
+			err = a.Confirm(ctx, pod)
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	m.Release(pod.UID)
+	if refused := (*Refusal)(nil); ctx.Err() != nil || errors.As(err, &refused) {
+		return err
+	}
+	return &Refusal{ReasonUnexpected, fmt.Sprintf("Allocate failed due to %v, which is unexpected", err)}
+}
+
+// allocate chooses what each container gets; one pod after the other, so that two never get the same.
+func (m *Manager) allocate(ctx context.Context, pod *corev1.Pod) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	whole, err := m.podNodes(pod)
+	if err != nil {
+		return err
+	}
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			near := whole
+			if m.Topology.Considered() && !m.Topology.PodScope {
+				if near, err = m.nodes(func(a Allocator) map[string][]Hint { return a.Hints(pod, &list[i]) }); err != nil {
+					return err
+				}
+			}
+			for _, a := range m.allocators() {
+				if err := a.Allocate(ctx, pod, &list[i], near); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// podNodes are the nodes from which all containers of a pod are given what they get; none if each has its own.
+func (m *Manager) podNodes(pod *corev1.Pod) (Nodes, error) {
+	if !m.Topology.Considered() || !m.Topology.PodScope {
+		return 0, nil
+	}
+	return m.nodes(func(a Allocator) map[string][]Hint { return a.PodHints(pod) })
+}
+
+func (m *Manager) nodes(hints func(Allocator) map[string][]Hint) (Nodes, error) {
+	var lists [][]Hint
+	for _, a := range m.allocators() {
+		for _, h := range hints(a) {
+			lists = append(lists, h)
+		}
+	}
+	near, ok := m.Topology.Merge(lists)
+	if !ok {
+		return 0, &Refusal{ReasonTopology, "Resources cannot be allocated with Topology locality"}
+	}
+	return near, nil
+}
+
+// Release takes back what a pod was given by Allocators, once its containers have ended, or if it does not begin.
+func (m *Manager) Release(uid types.UID) {
+	for _, a := range m.allocators() {
+		a.Release(uid)
+	}
+}
+
+func (m *Manager) allocators() []Allocator { return of[Allocator](m.Providers) }
+
+// of are those of the providers that are an X as well.
+func of[X any](all []Provider) (out []X) {
+	for _, p := range all {
+		if x, ok := p.(X); ok {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// Starting does what is to be done before each start of a container.
+func (m *Manager) Starting(ctx context.Context, pod *corev1.Pod, c *corev1.Container) error {
+	for _, s := range of[Starter](m.Providers) {
+		if err := s.Starting(ctx, pod, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Health is that of what a pod's containers have, by container.
+func (m *Manager) Health(uid types.UID) map[string][]corev1.ResourceStatus {
+	var out map[string][]corev1.ResourceStatus
+	for _, r := range of[Reporter](m.Providers) {
+		for name, list := range r.Health(uid) {
+			if out == nil {
+				out = map[string][]corev1.ResourceStatus{}
+			}
+			out[name] = append(out[name], list...)
+		}
+	}
+	return out
+}
+
+// MayResize tells why a pod that has the first resources cannot have those of its spec, "" if it may.
+func (m *Manager) MayResize(has runtime.Resources, pod *corev1.Pod) string {
+	for _, r := range of[Resizer](m.Providers) {
+		if why := r.MayResize(has, pod); why != "" {
+			return why
+		}
+	}
+	return ""
+}

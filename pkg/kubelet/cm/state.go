@@ -1,0 +1,36 @@
+package cm
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// StateFile is a file in which a Provider keeps over restarts of the kubelet what pods have.
+type StateFile struct{ Dir, Name string }
+
+// Read returns what was written, nil if nothing was.
+func (f StateFile) Read() ([]byte, error) {
+	data, err := os.ReadFile(filepath.Join(f.Dir, f.Name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what pods have: %w", err)
+	}
+	return data, nil
+}
+
+// Write replaces what was written: after a crash there is the old content or the new one.
+func (f StateFile) Write(data []byte) error {
+	path := filepath.Join(f.Dir, f.Name)
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+		return fmt.Errorf("write what pods have: %w", err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("keep what pods have: %w", err)
+	}
+	return nil
+}

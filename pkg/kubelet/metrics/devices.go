@@ -1,0 +1,59 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// devices count what pods are given piece by piece, and how near to each other.
+type devices struct {
+	registrations  *prometheus.CounterVec
+	allocations    *prometheus.HistogramVec
+	topologyAsked  prometheus.Counter
+	topologyErrors prometheus.Counter
+	topologyMillis prometheus.Histogram
+}
+
+func newDevices(r prometheus.Registerer) *devices {
+	m := &devices{
+		registrations: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_device_plugin_registration_total",
+			Help: "Registrations of device plug-ins."}, []string{"resource_name"}),
+		allocations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kubelet_device_plugin_alloc_duration_seconds",
+			Help: "Seconds that device plug-ins take to say how devices get into a container.", Buckets: prometheus.DefBuckets}, []string{"resource_name"}),
+		topologyAsked: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_topology_manager_admission_requests_total",
+			Help: "Pods for which NUMA nodes were looked for."}),
+		topologyErrors: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_topology_manager_admission_errors_total",
+			Help: "Pods for which no NUMA nodes were found."}),
+		topologyMillis: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_topology_manager_admission_duration_ms",
+			Help: "Milliseconds that giving a pod what it gets takes.", Buckets: prometheus.ExponentialBuckets(.05, 2, 15)}),
+	}
+	r.MustRegister(m.registrations, m.allocations, m.topologyAsked, m.topologyErrors, m.topologyMillis)
+	return m
+}
+
+// PluginRegistered counts the registration of a device plug-in.
+func (m *Metrics) PluginRegistered(resource string) {
+	if m != nil {
+		m.registrations.WithLabelValues(resource).Inc()
+	}
+}
+
+// DevicesAllocated tells how long a device plug-in took to give devices.
+func (m *Metrics) DevicesAllocated(resource string, took time.Duration) {
+	if m != nil {
+		m.allocations.WithLabelValues(resource).Observe(took.Seconds())
+	}
+}
+
+// TopologyAdmitted counts a pod for which NUMA nodes were looked for; refused: there were none.
+func (m *Metrics) TopologyAdmitted(took time.Duration, refused bool) {
+	if m == nil {
+		return
+	}
+	m.topologyAsked.Inc()
+	m.topologyMillis.Observe(float64(took.Microseconds()) / 1000)
+	if refused {
+		m.topologyErrors.Inc()
+	}
+}

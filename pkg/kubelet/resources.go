@@ -1,0 +1,26 @@
+package kubelet
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/cm"
+	"bonsai/pkg/kubelet/cm/devices"
+)
+
+// composeResources makes what pods are given of the node.
+func (k *Kubelet) composeResources() error {
+	root, err := filepath.Abs(k.cfg.RootDir)
+	if err != nil {
+		return fmt.Errorf("find the kubelet's directory: %w", err)
+	}
+	if k.devices, err = devices.New(devices.Config{RootDir: root, Changed: k.node.Poke, Wake: func(uid types.UID) { k.workers.Wake(uid) },
+		Metrics: k.metrics, Now: time.Now, Log: k.cfg.Log}); err != nil {
+		return err
+	}
+	k.resources = &cm.Manager{Providers: []cm.Provider{k.cgroups, k.devices}, Metrics: k.metrics, Event: k.events.Pod, Log: k.cfg.Log}
+	return nil
+}
