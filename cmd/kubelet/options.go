@@ -34,6 +34,7 @@ type options struct {
 	registerNode, failSwapOn, serializePulls  bool
 	rotateClient, rotateServing               bool
 	pressure                                  pressureOptions
+	garbage                                   garbageOptions
 }
 
 // addFlags registers the flags with their defaults.
@@ -73,6 +74,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.failSwapOn, "fail-swap-on", true, "Makes the kubelet fail to start if swap is enabled on the node.")
 	fs.BoolVar(&o.serializePulls, "serialize-image-pulls", true, "Pull images one at a time.")
 	o.pressure.addFlags(fs)
+	o.garbage.addFlags(fs)
 	fs.StringVar(&o.cniConfDir, "cni-conf-dir", "", "Directory to write the node's CNI network list to, from its podCIDRs; empty: somebody else writes it.")
 	fs.StringSliceVar(&o.cniBinDirs, "cni-bin-dir", nil, "Directories of the CNI plug-ins; if given, the network list is checked with them.")
 	fs.StringVar(&o.cniBridge, "cni-bridge", "cni0", "The bridge that pods are plugged into.")
@@ -93,6 +95,7 @@ func (o *options) settings(fs *pflag.FlagSet) (*settings, error) {
 	o.mergeStrings(fs, c)
 	o.mergeNumbers(fs, c)
 	o.pressure.merge(fs, c)
+	o.garbage.merge(fs, c)
 	defaultConfig(c)
 	return s, s.check()
 }

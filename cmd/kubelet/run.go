@@ -128,8 +128,7 @@ func config(s *settings, apiserver *remote.API, name string, log *slog.Logger) (
 		Eviction: evicts,
 		Images: images.Config{Serialize: *c.SerializeImagePulls, Log: log,
 			Verification: images.Verification{Policy: c.ImagePullCredentialsVerificationPolicy, Allowlist: c.PreloadedImagesVerificationAllowlist}},
-		ImageGC: images.Policy{High: int(*c.ImageGCHighThresholdPercent), Low: int(*c.ImageGCLowThresholdPercent),
-			MinAge: c.ImageMinimumGCAge.Duration, MaxAge: c.ImageMaximumGCAge.Duration},
+		ImageGC: imagePolicy(c), ContainerGC: s.garbage.containerPolicy(),
 		DNS:  dns.Config{ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, Host: host},
 		Node: n, Sysctls: sysctls, Log: log,
 	}

@@ -52,13 +52,10 @@ func defaultConfig(c *kubeletconfig.KubeletConfiguration) {
 	text(&c.PodLogsDir, "/var/log/pods")
 	text(&c.ContainerLogMaxSize, "10Mi")
 	text((*string)(&c.Authorization.Mode), "Webhook")
-	yes, high, low, files := true, int32(85), int32(80), int32(5)
+	yes, files := true, int32(5)
 	pointer(&c.EnableServer, &yes)
 	pointer(&c.Authentication.Webhook.Enabled, &yes)
-	pointer(&c.ImageGCHighThresholdPercent, &high)
-	pointer(&c.ImageGCLowThresholdPercent, &low)
 	pointer(&c.ContainerLogMaxFiles, &files)
-	duration(&c.ImageMinimumGCAge.Duration, 2*time.Minute)
 	duration(&c.Authentication.Webhook.CacheTTL.Duration, 2*time.Minute)
 	duration(&c.Authorization.Webhook.CacheAuthorizedTTL.Duration, 5*time.Minute)
 	duration(&c.Authorization.Webhook.CacheUnauthorizedTTL.Duration, 30*time.Second)
@@ -99,8 +96,8 @@ func (s *settings) check() error {
 	if c.Authorization.Mode != "Webhook" && c.Authorization.Mode != "AlwaysAllow" {
 		errs = append(errs, fmt.Errorf("authorization.mode %q is neither Webhook nor AlwaysAllow", c.Authorization.Mode))
 	}
-	if *c.ImageGCLowThresholdPercent >= *c.ImageGCHighThresholdPercent {
-		errs = append(errs, errors.New("imageGCLowThresholdPercent must be less than imageGCHighThresholdPercent"))
+	if err := checkImages(imagePolicy(c)); err != nil {
+		errs = append(errs, err)
 	}
 	if _, err := resource.ParseQuantity(c.ContainerLogMaxSize); err != nil {
 		errs = append(errs, fmt.Errorf("containerLogMaxSize: %w", err))

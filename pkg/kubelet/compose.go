@@ -75,7 +75,6 @@ func (k *Kubelet) compose(ctx context.Context) error {
 	if err := k.composeResources(); err != nil {
 		return err
 	}
-	k.unused = &images.Collector{Policy: k.cfg.ImageGC, Node: k.cri, Manager: k.images, Pods: func() []*corev1.Pod { return k.pods.Pods() }, Now: time.Now, Log: k.cfg.Log}
 	k.pods = podmanager.New(podmanager.Config{Status: k.status, Client: k.cfg.Client, Node: k.node.Object, Log: k.cfg.Log})
 	allocations, err := allocation.Open(filepath.Join(k.cfg.RootDir, "allocations"))
 	if err != nil {
@@ -94,6 +93,7 @@ func (k *Kubelet) compose(ctx context.Context) error {
 	if err := k.composeWorkers(ctx); err != nil {
 		return err
 	}
+	k.unused = k.imageCollector()
 	if err := k.composeEviction(); err != nil {
 		return err
 	}

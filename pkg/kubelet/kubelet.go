@@ -67,6 +67,7 @@ type Config struct {
 	Cgroups       cgroup.Config
 	Images        images.Config
 	ImageGC       images.Policy
+	ContainerGC   housekeeping.ContainerPolicy
 	// CredentialProviders are asked for credentials of images; their programs are in CredentialProviderDir.
 	CredentialProviders   []kubeletconfigv1.CredentialProvider
 	CredentialProviderDir string

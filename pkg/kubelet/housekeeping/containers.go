@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -21,34 +22,35 @@ type Runtime interface {
 // Containers removes dead containers and sandboxes.
 type Containers struct {
 	Runtime Runtime
+	Policy  ContainerPolicy
 	// RemoveLog removes the logs of a container. What is gone is fine.
 	RemoveLog func(p *runtime.PodStatus, c *runtime.Container) error
 	// Ended tells whether a pod has ended, so that nothing is asked of its containers any more but their logs.
 	Ended func(types.UID) bool
+	Now   func() time.Time
 }
 
-// Clean keeps one dead container per name, for its logs and its last state, and the newest sandbox of a pod. A pod that has too many is
-// looked at again right before: what is dead and not the newest then will never be anything else.
-func (x Containers) Clean(ctx context.Context) error { return x.clean(ctx, excess) }
+// Clean keeps as many dead containers as the policy says, for their logs and their last state, and the newest sandbox of a pod.
+func (x Containers) Clean(ctx context.Context) error { return x.clean(ctx, x.Policy, false) }
 
-// RemoveUnused also removes the dead containers of pods that have ended.
+// RemoveUnused also removes all dead containers of pods that have ended, however young.
 func (x Containers) RemoveUnused(ctx context.Context) error {
-	return x.clean(ctx, func(p *runtime.PodStatus) []runtime.Container {
-		if !x.Ended(p.UID) {
-			return excess(p)
-		}
-		return slices.DeleteFunc(slices.Clone(p.Containers), func(c runtime.Container) bool { return c.State != runtime.StateExited })
-	})
+	p := x.Policy
+	p.MinAge = 0
+	return x.clean(ctx, p, true)
 }
 
-func (x Containers) clean(ctx context.Context, excess func(*runtime.PodStatus) []runtime.Container) error {
+// clean removes what is too much. A pod that has something of it is looked at again right before: what is dead and not the newest then will never
+// be anything else, and nothing of a pod that has ended will.
+func (x Containers) clean(ctx context.Context, policy ContainerPolicy, all bool) error {
 	pods, err := x.Runtime.Pods(ctx)
 	if err != nil {
 		return err
 	}
+	victims := policy.victims(pods, x.Ended, all, x.Now())
 	var errs []error
 	for _, p := range pods {
-		if len(excess(p)) == 0 && len(unused(p)) == 0 {
+		if !slices.ContainsFunc(p.Containers, func(c runtime.Container) bool { return victims[c.ID.ID] }) && len(unused(p)) == 0 {
 			continue
 		}
 		now, err := x.Runtime.PodStatus(ctx, p.UID)
@@ -57,8 +59,10 @@ func (x Containers) clean(ctx context.Context, excess func(*runtime.PodStatus) [
 			continue
 		}
 		now.Name, now.Namespace = p.Name, p.Namespace
-		for _, c := range excess(now) {
-			errs = append(errs, x.Runtime.RemoveContainer(ctx, c.ID.ID), x.RemoveLog(now, &c))
+		for _, c := range removable(now, x.Ended(p.UID)) {
+			if victims[c.ID.ID] {
+				errs = append(errs, x.Runtime.RemoveContainer(ctx, c.ID.ID), x.RemoveLog(now, &c))
+			}
 		}
 		for _, id := range unused(now) {
 			errs = append(errs, x.Runtime.RemoveSandbox(ctx, id))
@@ -76,27 +80,4 @@ func unused(p *runtime.PodStatus) []string {
 		}
 	}
 	return out
-}
-
-// excess lists the dead containers beyond the newest one of each name, besides the one that is current.
-func excess(p *runtime.PodStatus) []runtime.Container {
-	seen := map[string]int{}
-	var out []runtime.Container
-	for i, c := range p.Containers {
-		if c.State == runtime.StateExited && seen[c.Name] > 0 && deadBefore(p, i) {
-			out = append(out, c)
-		}
-		seen[c.Name]++
-	}
-	return out
-}
-
-// deadBefore tells whether a newer container of the same name has ended too.
-func deadBefore(p *runtime.PodStatus, i int) bool {
-	for j := range i {
-		if p.Containers[j].Name == p.Containers[i].Name && p.Containers[j].State == runtime.StateExited {
-			return true
-		}
-	}
-	return false
 }

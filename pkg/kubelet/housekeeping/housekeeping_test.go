@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -53,18 +54,40 @@ func TestRounds(t *testing.T) {
 	})
 }
 
-func TestExcess(t *testing.T) {
+// TestVictims: the newest container of a name stays while its pod lives; the policy counts dead ones.
+func TestVictims(t *testing.T) {
 	t.Parallel()
-	c := func(id string, s runtime.State) runtime.Container {
-		return runtime.Container{ID: runtime.ContainerID{ID: id}, Name: "c", State: s}
+	now := time.Unix(1000, 0)
+	pod := func(uid types.UID, running bool, ids ...string) *runtime.PodStatus {
+		p := &runtime.PodStatus{UID: uid}
+		for i, id := range ids { // the newest first, ten seconds apart
+			c := runtime.Container{ID: runtime.ContainerID{ID: id}, Name: "c", State: runtime.StateExited, CreatedAt: now.Add(-time.Duration(10*i+len(id)) * time.Second)}
+			if running && i == 0 {
+				c.State = runtime.StateRunning
+			}
+			p.Containers = append(p.Containers, c)
+		}
+		return p
 	}
-	p := &runtime.PodStatus{Containers: []runtime.Container{c("4", runtime.StateRunning), c("3", runtime.StateExited), c("2", runtime.StateExited), c("1", runtime.StateExited)}}
-	var got string
-	for _, x := range excess(p) {
-		got += x.ID.ID
-	}
-	if got != "21" {
-		t.Errorf("removed %q, want all but the running one and the last dead one", got)
+	pods := []*runtime.PodStatus{pod("r", true, "r4", "r3", "r2", "r1"), pod("w", false, "w3", "w2", "w1"), pod("over", false, "over2", "over1")}
+	ended := func(uid types.UID) bool { return uid == "over" }
+	for name, c := range map[string]struct {
+		p    ContainerPolicy
+		all  bool
+		want string
+	}{
+		"upstream's default":   {ContainerPolicy{PerContainer: 1, Total: -1}, false, "over1 r1 r2 w1 w2"},
+		"any number":           {ContainerPolicy{PerContainer: -1, Total: -1}, false, ""},
+		"none":                 {ContainerPolicy{PerContainer: 0, Total: -1}, false, "over1 over2 r1 r2 r3 w1 w2"},
+		"old ones":             {ContainerPolicy{MinAge: 30 * time.Second, PerContainer: 1, Total: -1}, false, "r1"},
+		"in all":               {ContainerPolicy{PerContainer: -1, Total: 6}, false, "r1 w1"},
+		"in all, few":          {ContainerPolicy{PerContainer: -1, Total: 2}, false, "over1 r1 r2 r3 w1 w2"},
+		"unused, what ended":   {ContainerPolicy{PerContainer: 1, Total: -1}, true, "over1 over2 r1 r2 w1 w2"},
+		"unused, all that may": {ContainerPolicy{PerContainer: -1, Total: -1}, true, "over1 over2"},
+	} {
+		if got := strings.Join(slices.Sorted(maps.Keys(c.p.victims(pods, ended, c.all, now))), " "); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
 	}
 }
 
@@ -111,7 +134,7 @@ func TestDeadContainersGoWithTheirLogs(t *testing.T) {
 	}
 	n := &node{listed: &runtime.PodStatus{UID: "u", Name: "p", Namespace: "ns", Containers: []runtime.Container{dead("3"), dead("2"), dead("1")}},
 		now: &runtime.PodStatus{UID: "u", Sandboxes: []runtime.Sandbox{{ID: "new"}, {ID: "old"}}, Containers: []runtime.Container{dead("3"), dead("2")}}}
-	err := Containers{Runtime: n, RemoveLog: func(p *runtime.PodStatus, c *runtime.Container) error {
+	err := Containers{Runtime: n, Policy: ContainerPolicy{PerContainer: 1, Total: -1}, Ended: func(types.UID) bool { return false }, Now: time.Now, RemoveLog: func(p *runtime.PodStatus, c *runtime.Container) error {
 		n.removed = append(n.removed, "log "+p.Namespace+"/"+p.Name+" "+c.ID.ID)
 		return nil
 	}}.Clean(t.Context())

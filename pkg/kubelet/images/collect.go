@@ -33,8 +33,10 @@ type Collector struct {
 	Manager *Manager
 	// Pods are the node's pods: the runtime does not tell which images are mounted as volumes.
 	Pods func() []*corev1.Pod
-	Now  func() time.Time
-	Log  *slog.Logger
+	// Removed counts an image that was removed, by the reason.
+	Removed func(Reason)
+	Now     func() time.Time
+	Log     *slog.Logger
 
 	// mu is held while images are chosen and removed.
 	mu    sync.Mutex
@@ -51,47 +53,68 @@ func (c *Collector) Collect(ctx context.Context) error {
 	if err := unix.Statfs(where.Images, &fs); err != nil {
 		return fmt.Errorf("measure the image file system %s: %w", where.Images, err)
 	}
-	return c.collect(ctx, toFree(c.Policy, Disk{Capacity: fs.Blocks * uint64(fs.Bsize), Available: fs.Bavail * uint64(fs.Bsize)}))
+	need := toFree(c.Policy, Disk{Capacity: fs.Blocks * uint64(fs.Bsize), Available: fs.Bavail * uint64(fs.Bsize)})
+	freed, err := c.collect(ctx, need)
+	if err == nil && freed < need {
+		err = &TooFew{Need: need, Freed: freed}
+	}
+	return err
+}
+
+// TooFew is that fewer bytes could be freed than the policy asks for.
+type TooFew struct{ Need, Freed int64 }
+
+// Error says it in upstream's words.
+func (e *TooFew) Error() string {
+	return fmt.Sprintf("Failed to garbage collect required amount of images. Attempted to free %d bytes, but only found %d bytes eligible to free.", e.Need, e.Freed)
 }
 
 // RemoveUnused removes all unused images that have been on the node for the policy's MinAge.
-func (c *Collector) RemoveUnused(ctx context.Context) error { return c.collect(ctx, math.MaxInt64) }
+func (c *Collector) RemoveUnused(ctx context.Context) error {
+	_, err := c.collect(ctx, math.MaxInt64)
+	return err
+}
 
-// collect removes unused images until so many bytes are free.
-func (c *Collector) collect(ctx context.Context, need int64) error {
+// collect removes unused images until so many bytes are freed, and those that are too old. It tells how many were.
+func (c *Collector) collect(ctx context.Context, need int64) (freed int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.Now()
 	present, err := c.Node.Images(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	used, err := c.used(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if r := c.Manager.cfg.Records; r != nil {
 		is := func(id string) bool {
 			return slices.ContainsFunc(present, func(i runtime.Image) bool { return i.ID == id })
 		}
 		if err := r.Prune(is, now); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	c.known = Track(c.known, present, used, now)
 	var errs []error
-	for _, id := range Victims(c.Policy, need, present, c.known, used, now) {
-		errs = append(errs, c.Manager.WhenFree(id, func() error {
+	for _, v := range Victims(c.Policy, need, present, c.known, used, now) {
+		errs = append(errs, c.Manager.WhenFree(v.ID, func() error {
 			// A container may have been made of it since; none is while it is being removed.
-			if used, err := c.used(ctx); err != nil || used[id] {
+			if used, err := c.used(ctx); err != nil || used[v.ID] {
 				return err
 			}
-			c.Log.Info("unused image removed to free space", "image", id)
-			delete(c.known, id)
-			return c.Node.RemoveImage(ctx, id)
+			if err := c.Node.RemoveImage(ctx, v.ID); err != nil {
+				return err
+			}
+			c.Log.Info("unused image removed", "image", v.ID, "reason", v.Reason)
+			c.Removed(v.Reason)
+			delete(c.known, v.ID)
+			freed += int64(v.Size)
+			return nil
 		}))
 	}
-	return errors.Join(errs...)
+	return freed, errors.Join(errs...)
 }
 
 // used are the ids of the images that containers or image volumes use.

@@ -2,6 +2,7 @@ package images
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"testing"
@@ -57,7 +58,9 @@ func TestCollectUnusedImages(t *testing.T) {
 	t.Parallel()
 	d := &disk{used: "container", late: "late", dir: t.TempDir(), images: []runtime.Image{{ID: "container"}, {ID: "volume", RepoTags: []string{"v:1"}}, {ID: "late"}, {ID: "unused"}}}
 	now := time.Unix(0, 0)
+	var reasons []Reason
 	c := &Collector{Policy: Policy{High: 100, Low: 100, MaxAge: time.Hour}, Node: d, Manager: New(Config{Log: slog.New(slog.DiscardHandler)}), Now: func() time.Time { return now },
+		Removed: func(r Reason) { reasons = append(reasons, r) },
 		Pods: func() []*corev1.Pod {
 			return []*corev1.Pod{{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "v:1"}}}}}}}
 		}, Log: slog.New(slog.DiscardHandler)}
@@ -67,5 +70,15 @@ func TestCollectUnusedImages(t *testing.T) {
 	now, d.lists = now.Add(2*time.Hour), 0
 	if err := c.Collect(t.Context()); err != nil || !slices.Equal(d.removed, []string{"unused"}) {
 		t.Error("removed", d.removed, err)
+	}
+	if !slices.Equal(reasons, []Reason{ForAge}) {
+		t.Error("reasons", reasons)
+	}
+	// A disk that is fuller than it may be, and nothing to remove.
+	c.Policy = Policy{High: 0, Low: 0}
+	d.images = d.images[:1]
+	var few *TooFew
+	if err := c.Collect(t.Context()); !errors.As(err, &few) || few.Freed != 0 || few.Need <= 0 {
+		t.Error(err)
 	}
 }

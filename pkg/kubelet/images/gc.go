@@ -37,15 +37,31 @@ func Track(known map[string]Seen, present []runtime.Image, used map[string]bool,
 	return next
 }
 
+// Reason is why an unused image is removed, in upstream's words.
+type Reason string
+
+// The reasons: the disk is too full, or the image was unused for too long.
+const (
+	ForSpace Reason = "space"
+	ForAge   Reason = "age"
+)
+
+// Victim is an image that is to be removed.
+type Victim struct {
+	ID     string
+	Size   uint64
+	Reason Reason
+}
+
 // Victims chooses the images to remove to free so many bytes, the longest unused first. It is pure.
-func Victims(p Policy, need int64, present []runtime.Image, known map[string]Seen, used map[string]bool, now time.Time) []string {
+func Victims(p Policy, need int64, present []runtime.Image, known map[string]Seen, used map[string]bool, now time.Time) []Victim {
 	candidates := slices.DeleteFunc(slices.Clone(present), func(i runtime.Image) bool {
 		return i.Pinned || used[i.ID] || now.Sub(known[i.ID].First) < p.MinAge
 	})
 	slices.SortStableFunc(candidates, func(a, b runtime.Image) int {
 		return cmp.Or(known[a.ID].Used.Compare(known[b.ID].Used), known[a.ID].First.Compare(known[b.ID].First))
 	})
-	var out []string
+	var out []Victim
 	for _, c := range candidates {
 		s := known[c.ID]
 		last := s.Used
@@ -53,10 +69,14 @@ func Victims(p Policy, need int64, present []runtime.Image, known map[string]See
 			last = s.First
 		}
 		old := p.MaxAge > 0 && now.Sub(last) > p.MaxAge
-		if need <= 0 && !old {
+		v := Victim{c.ID, c.Size, ForSpace}
+		switch {
+		case old:
+			v.Reason = ForAge
+		case need <= 0:
 			continue
 		}
-		out = append(out, c.ID)
+		out = append(out, v)
 		need -= int64(c.Size)
 	}
 	return out

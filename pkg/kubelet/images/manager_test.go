@@ -174,7 +174,14 @@ func TestVictims(t *testing.T) {
 		{"too old in any case", Policy{High: 85, Low: 80, MaxAge: 90 * time.Minute}, 50, []string{"older"}},
 		{"never", Policy{High: 100, Low: 99}, 0, nil},
 	} {
-		if got := Victims(c.p, toFree(c.p, Disk{Capacity: 100, Available: c.available}), present, known, used, now); !reflect.DeepEqual(got, c.want) {
+		var got []string
+		for _, v := range Victims(c.p, toFree(c.p, Disk{Capacity: 100, Available: c.available}), present, known, used, now) {
+			got = append(got, v.ID)
+			if age := c.p.MaxAge > 0; age != (v.Reason == ForAge) {
+				t.Errorf("%s: %s goes for %s", c.name, v.ID, v.Reason)
+			}
+		}
+		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

@@ -24,6 +24,7 @@ type Metrics struct {
 	preemptions *prometheus.CounterVec
 	evictions   *prometheus.CounterVec
 	restarted   *prometheus.CounterVec
+	images      *prometheus.CounterVec
 	operations  *prometheus.CounterVec
 	opErrors    *prometheus.CounterVec
 	opSeconds   *prometheus.HistogramVec
@@ -53,6 +54,8 @@ func New(r prometheus.Registerer) *Metrics {
 			Help: "Pods evicted, by the signal of what they used too much of."}, []string{"eviction_signal"}),
 		restarted: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_restarted_pods_total",
 			Help: "Pods that were removed and came back with the same UID; static: true or empty."}, []string{"static"}),
+		images: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_image_garbage_collected_total",
+			Help: "Unused images removed; reason: space or age."}, []string{"reason"}),
 		operations: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_runtime_operations_total",
 			Help: "Calls of the container runtime."}, []string{"operation_type"}),
 		opErrors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_runtime_operations_errors_total",
@@ -63,7 +66,7 @@ func New(r prometheus.Registerer) *Metrics {
 		devices: newDevices(r),
 	}
 	r.MustRegister(m.pods, m.containers, m.relist, m.seen, m.startedPods, m.podErrors, m.started, m.startErrors, m.preemptions,
-		m.evictions, m.restarted, m.operations, m.opErrors, m.opSeconds)
+		m.evictions, m.restarted, m.images, m.operations, m.opErrors, m.opSeconds)
 	return m
 }
 
@@ -127,6 +130,13 @@ func (m *Metrics) Preempted(lacked corev1.ResourceName) {
 func (m *Metrics) Evicted(signal string) {
 	if m != nil {
 		m.evictions.WithLabelValues(signal).Inc()
+	}
+}
+
+// ImageRemoved counts an unused image that was removed.
+func (m *Metrics) ImageRemoved(reason string) {
+	if m != nil {
+		m.images.WithLabelValues(reason).Inc()
 	}
 }
 
