@@ -2,6 +2,7 @@ package kubectl
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -55,14 +56,22 @@ type group struct {
 func groups() []group {
 	type cmds = []func(*cli.Factory, cli.IOStreams) *cobra.Command
 	return []group{
-		{"beginner", "Basic Commands (Beginner):", cmds{create.NewCommand, expose.NewCommand, run.NewCommand, set.NewCommand}},
+		{"beginner", "Basic Commands (Beginner):", cmds{create.NewCommand(edit.Objects), expose.NewCommand, run.NewCommand, set.NewCommand}},
 		{"intermediate", "Basic Commands (Intermediate):", cmds{explain.NewCommand, get.NewCommand, edit.NewCommand, delete.NewCommand}},
 		{"deploy", "Deploy Commands:", cmds{rollout.NewCommand(describe.Template), scale.NewCommand, autoscale.NewCommand}},
 		{"management", "Cluster Management Commands:", cmds{certificate.NewCommand, clusterinfo.NewCommand, top.NewCommand, drain.NewCordon, drain.NewUncordon, drain.NewCommand, taint.NewCommand}},
 		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand, proxy.NewCommand, describe.NewCommand, auth.NewCommand, cp.NewCommand, events.NewCommand}},
-		{"advanced", "Advanced Commands:", cmds{wait.NewCommand, diff.NewCommand, apply.NewCommand(edit.Object), patch.NewCommand, replace.NewCommand}},
+		{"advanced", "Advanced Commands:", cmds{wait.NewCommand, diff.NewCommand, apply.NewCommand(edit.Objects), patch.NewCommand, replace.NewCommand}},
 		{"settings", "Settings Commands:", cmds{completion.NewCommand, label.NewCommand, annotate.NewCommand}},
 		{"other", "Other Commands:", cmds{apiversions.NewCommand, version.NewCommand, apiresources.NewCommand, config.NewCommand}},
+	}
+}
+
+// warnOn sends what is said of deprecated flags to w.
+func warnOn(w io.Writer, c *cobra.Command) {
+	c.Flags().SetOutput(w)
+	for _, sub := range c.Commands() {
+		warnOn(w, sub)
 	}
 }
 
@@ -77,6 +86,7 @@ func addGroups(root *cobra.Command, f *cli.Factory, streams cli.IOStreams) {
 			c.GroupID = g.id
 			c.Annotations = map[string]string{place: fmt.Sprintf("%02d", n)}
 			root.AddCommand(c)
+			warnOn(streams.ErrOut, c)
 		}
 	}
 }

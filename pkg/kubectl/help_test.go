@@ -23,7 +23,7 @@ func TestHelp(t *testing.T) {
 		{"create quota --help", "\nAliases:\nquota, resourcequota\n\n", "", 0},
 		{"rollout --help", "Usage:\n  kubectl rollout SUBCOMMAND [options]\n", "", 0},
 		{"config get-users -h", "Usage:\n  kubectl config get-users [flags] [options]\n", "", 0},
-		{"rollout", "", "Available Commands:\n  history   ", 1},
+		{"rollout", "Available Commands:\n  history   ", "", 1},
 		{"auth", "", "Inspect authorization.\n", 1},
 		{"auth foo bar", "", "error: unknown command \"foo bar\"\nSee 'kubectl auth -h' for help and examples\n", 1},
 		{"nosuch", "", "error: unknown command \"nosuch\" for \"kubectl\"\n", 1},

@@ -30,7 +30,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		Example: example,
 		RunE:    cli.RunE(f, o),
 	}
-	o.AddFlags(cmd.Flags(), metadata.Usage{
+	o.AddFlags(cmd, metadata.Usage{
 		Files:     "Filename, directory, or URL to files identifying the resource to update the annotation",
 		Overwrite: "If true, allow annotations to be overwritten, otherwise reject annotation updates that overwrite existing annotations.",
 		List:      "If true, display the annotations for a given resource.",

@@ -6,12 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/resource"
@@ -30,18 +28,18 @@ const manager = "kubectl-client-side-apply"
 // Options is one run of "kubectl apply".
 type Options struct {
 	write.Base
-	files            resource.Files
-	selector         string
-	all, prune       bool
-	serverSide       write.ServerSide
-	overwrite, force bool
-	grace            int
-	timeout          time.Duration
-	cmd              *cobra.Command
+	files       resource.Files
+	selector    string
+	all, prune  bool
+	serverSide  write.ServerSide
+	overwrite   bool
+	deletion    write.Deletion
+	subresource string
+	cmd         *cobra.Command
 }
 
 // NewCommand returns a function that makes the command; editor serves "edit-last-applied".
-func NewCommand(editor Editor) func(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
+func NewCommand(editor write.Editor) func(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	return func(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		o := &Options{Base: write.Base{Flags: write.NewFlags(manager), IOStreams: streams}}
 		cmd := &cobra.Command{
@@ -63,15 +61,15 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	o.Flags.AddFlags(set)
 	o.AddManager(set)
 	o.AddValidate(set)
+	o.AddRecord(cmd)
 	o.files.AddFlags(set, "The files that contain the configurations to apply.")
 	set.StringVarP(&o.selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
 	set.BoolVar(&o.all, "all", false, "Select all resources in the namespace of the specified resource types.")
 	set.BoolVar(&o.prune, "prune", false, "Automatically delete resource objects, that do not appear in the configs and are created by either apply or create --save-config. Not supported yet.")
 	o.serverSide.AddFlags(set)
 	set.BoolVar(&o.overwrite, "overwrite", true, "Automatically resolve conflicts between the modified and live configuration by using values from the modified configuration")
-	set.BoolVar(&o.force, "force", false, "If true, immediately remove resources from API and bypass graceful deletion. Note that immediate deletion of some resources may result in inconsistency or data loss and requires confirmation.")
-	set.IntVar(&o.grace, "grace-period", -1, "Period of time in seconds given to the resource to terminate gracefully. Ignored if negative.")
-	set.DurationVar(&o.timeout, "timeout", 0, "The length of time to wait before giving up on a delete, zero means determine a timeout from the size of the object")
+	o.deletion.AddFlags(set, false)
+	set.StringVar(&o.subresource, "subresource", "", "If specified, apply will operate on the subresource of the requested object.  Only allowed when using --server-side.")
 }
 
 // Complete gets the client.
@@ -83,6 +81,9 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) er
 	if o.files.Empty() {
 		return write.NoFiles()
 	}
+	if err := o.deletion.Complete(o.ErrOut); err != nil {
+		return err
+	}
 	o.serverSide.Complete(cmd.Flags(), o.Flags)
 	return o.CompleteWith(f)
 }
@@ -93,11 +94,13 @@ func (o *Options) Validate() error {
 		return err
 	}
 	switch {
+	case o.subresource != "" && !o.serverSide.On:
+		return errors.New("--subresource can only be specified for --server-side")
 	case o.serverSide.On && o.DryRun == write.DryRunClient:
 		return errors.New("--dry-run=client doesn't work with --server-side (did you mean --dry-run=server instead?)")
-	case o.force && o.serverSide.On:
+	case o.deletion.Force && o.serverSide.On:
 		return errors.New("--force cannot be used with --server-side")
-	case o.force && o.DryRun == write.DryRunServer:
+	case o.deletion.Force && o.DryRun == write.DryRunServer:
 		return errors.New("--dry-run=server cannot be used with --force")
 	case o.prune && o.serverSide.On:
 		return errors.New("--prune is in alpha and doesn't currently work on objects created by server-side apply")
@@ -116,11 +119,7 @@ func (o *Options) Run(ctx context.Context) error {
 	infos, err := o.Client.Resolve(ctx, resource.Request{
 		Files: o.files, Namespace: o.Namespace, ExplicitNamespace: o.Explicit, LabelSelector: o.selector,
 	})
-	var errs []error
-	if err != nil {
-		errs = append(errs, err)
-	}
-	if len(infos) == 0 && len(errs) == 0 {
+	if len(infos) == 0 && err == nil {
 		return errors.New("no objects passed to apply")
 	}
 	apply := o.apply
@@ -128,25 +127,21 @@ func (o *Options) Run(ctx context.Context) error {
 		apply = o.applyServerSide
 	}
 	shown := &unstructured.UnstructuredList{}
-	for _, i := range infos {
+	err = resource.Each(infos, err, func(i *resource.Info) error {
 		operation, err := apply(ctx, i)
 		if err != nil {
-			errs = append(errs, err)
-			continue
+			return err
 		}
 		if o.ShowsObjects() {
 			shown.Items = append(shown.Items, *i.Object)
-		} else if err := o.Show(operation, i.Object); err != nil {
-			return err
+			return nil
 		}
+		return o.Show(operation, i.Object)
+	})
+	if e := o.showAll(shown); err == nil {
+		err = e
 	}
-	if err := o.showAll(shown); err != nil {
-		errs = append(errs, err)
-	}
-	if len(errs) == 1 {
-		return errs[0]
-	}
-	return utilerrors.NewAggregate(errs)
+	return err
 }
 
 // showAll prints the objects for -o: one by itself, several as a list.
@@ -168,6 +163,9 @@ func (o *Options) apply(ctx context.Context, i *resource.Info) (string, error) {
 	if i.Name == "" && i.Object.GetGenerateName() != "" {
 		return "", fmt.Errorf("from %s: cannot use generate name with apply", i.Object.GetGenerateName())
 	}
+	if err := o.Record(i.Object); err != nil {
+		return "", write.WithSource("applying", i.Source, err)
+	}
 	want, err := write.Want(i.Object)
 	if err != nil {
 		return "", write.WithSource("applying", i.Source, err)
@@ -175,6 +173,7 @@ func (o *Options) apply(ctx context.Context, i *resource.Info) (string, error) {
 	err = get(ctx, i)
 	if apierrors.IsNotFound(err) {
 		i.Object = want
+		dropNulls(i.Object.Object) // as the patch of an object that is there would
 		if o.DryRun == write.DryRunClient {
 			return "created", nil
 		}
@@ -209,4 +208,22 @@ func get(ctx context.Context, i *resource.Info) error {
 func describe(i *resource.Info) string {
 	return fmt.Sprintf("Resource: %q, GroupVersionKind: %q\nName: %q, Namespace: %q",
 		i.Mapping.Resource.String(), i.Mapping.GroupVersionKind.String(), i.Name, i.Namespace)
+}
+
+// dropNulls removes the keys of m, at any depth, whose value is null.
+func dropNulls(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for k, below := range v {
+			if below == nil {
+				delete(v, k)
+			} else {
+				dropNulls(below)
+			}
+		}
+	case []any:
+		for _, below := range v {
+			dropNulls(below)
+		}
+	}
 }

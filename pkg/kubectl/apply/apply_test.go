@@ -11,14 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/write"
 	"bonsai/pkg/kubectl/write/writetest"
 )
 
 // newCommand is the command with an editor that renames the key a of the data to z.
 func newCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	return NewCommand(func(_ context.Context, _ cli.IOStreams, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		out := u.DeepCopy()
-		return out, unstructured.SetNestedStringMap(out.Object, map[string]string{"z": "1"}, "data")
+	return NewCommand(func(_ context.Context, _ cli.IOStreams, s write.EditSession, save func(*unstructured.Unstructured) error) error {
+		out := s.Objects[0].DeepCopy()
+		if err := unstructured.SetNestedStringMap(out.Object, map[string]string{"z": "1"}, "data"); err != nil {
+			return err
+		}
+		return save(out)
 	})(f, streams)
 }
 

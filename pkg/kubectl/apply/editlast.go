@@ -14,19 +14,16 @@ import (
 	"bonsai/pkg/kubectl/write"
 )
 
-// Editor lets the user change an object in an editor and returns what became of it, nil if nothing did; commands.go gives
-// the one of "kubectl edit".
-type Editor func(ctx context.Context, streams cli.IOStreams, obj *unstructured.Unstructured) (*unstructured.Unstructured, error)
-
 // editLast is "apply edit-last-applied".
 type editLast struct {
 	write.Base
-	target write.Target
-	args   []string
-	editor Editor
+	target  write.Target
+	args    []string
+	editor  write.Editor
+	session write.EditSession
 }
 
-func newEditLast(f *cli.Factory, streams cli.IOStreams, editor Editor) *cobra.Command {
+func newEditLast(f *cli.Factory, streams cli.IOStreams, editor write.Editor) *cobra.Command {
 	o := &editLast{Base: write.Base{Flags: write.NewFlags("kubectl-client-side-apply"), IOStreams: streams}, editor: editor}
 	cmd := &cobra.Command{
 		Use:   "edit-last-applied (RESOURCE/NAME | -f FILENAME)",
@@ -37,7 +34,8 @@ func newEditLast(f *cli.Factory, streams cli.IOStreams, editor Editor) *cobra.Co
 	o.Print.AddFlags(cmd.Flags())
 	o.AddManager(cmd.Flags())
 	o.AddValidate(cmd.Flags())
-	o.target.AddFlags(cmd.Flags(), "Filename, directory, or URL to files to use to edit the resource")
+	o.session.AddWindows(cmd.Flags(), "Defaults to the line ending native to your platform.")
+	o.target.Files.AddFlags(cmd.Flags(), "Filename, directory, or URL to files to use to edit the resource")
 	return cmd
 }
 
@@ -79,13 +77,13 @@ func (o *editLast) edit(ctx context.Context, i *resource.Info) error {
 	if err := last.UnmarshalJSON(kept); err != nil {
 		return fmt.Errorf("decode the configuration kept in %s: %w", i.ResourceName(), err)
 	}
-	edited, err := o.editor(ctx, o.IOStreams, last)
-	if err != nil {
-		return err
-	}
-	if edited == nil {
-		return nil // which the editor has said
-	}
+	s := o.session
+	s.What, s.Objects, s.Unchecked = fmt.Sprintf("%s %q", i.Mapping.Resource.GroupResource(), i.Name), []*unstructured.Unstructured{last}, !o.Checks()
+	return o.editor(ctx, o.IOStreams, s, func(edited *unstructured.Unstructured) error { return o.save(ctx, i, last, edited) })
+}
+
+// save keeps edited as the configuration of the object.
+func (o *editLast) save(ctx context.Context, i *resource.Info, last, edited *unstructured.Unstructured) error {
 	if edited.GetName() != i.Name || edited.GetKind() != last.GetKind() {
 		return errors.New("At least one of apiVersion, kind and name was changed")
 	}

@@ -1,11 +1,13 @@
 package apply
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -111,7 +113,7 @@ func newSetLast(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 // Complete gets the client.
 func (o *setLast) Complete(f *cli.Factory, _ *cobra.Command, _ []string) error {
 	if o.files.Empty() {
-		return write.NoFiles()
+		return resource.ErrNoResource
 	}
 	return o.CompleteWith(f)
 }
@@ -137,7 +139,7 @@ func (o *setLast) Run(ctx context.Context) error {
 }
 
 func (o *setLast) set(ctx context.Context, i *resource.Info) error {
-	want, err := write.Configuration(i.Object)
+	want, err := bare(i.Object)
 	if err != nil {
 		return err
 	}
@@ -151,7 +153,7 @@ func (o *setLast) set(ctx context.Context, i *resource.Info) error {
 	if kept == nil && !o.create {
 		return fmt.Errorf("no last-applied-configuration annotation found on resource: %s, to create the annotation, run the command with --create-annotation", i.Name)
 	}
-	if string(kept) == string(want) && o.DryRun == write.DryRunClient {
+	if string(kept) == string(want) {
 		fmt.Fprintf(o.Out, "set-last-applied %s: no changes required.\n", i.Name)
 		return nil
 	}
@@ -165,6 +167,14 @@ func (o *setLast) set(ctx context.Context, i *resource.Info) error {
 		}
 	}
 	return o.Show("configured", i.Object)
+}
+
+// bare is the configuration that an object of a file asks for, without annotations if it has none.
+func bare(u *unstructured.Unstructured) ([]byte, error) {
+	u = u.DeepCopy()
+	unstructured.RemoveNestedField(u.Object, "metadata", "annotations", write.LastAppliedAnnotation)
+	data, err := resource.Encode(u)
+	return append(bytes.TrimSpace(data), '\n'), err
 }
 
 // annotationPatch is the merge patch that keeps configuration in the annotation.

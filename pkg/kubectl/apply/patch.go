@@ -6,7 +6,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 
@@ -42,7 +41,7 @@ func (p *patcher) patch(ctx context.Context) (bool, error) {
 		}
 		changed, err = p.once(ctx)
 	}
-	if err != nil && p.o.force && (apierrors.IsConflict(err) || apierrors.IsInvalid(err)) {
+	if err != nil && p.o.deletion.Force && (apierrors.IsConflict(err) || apierrors.IsInvalid(err)) {
 		return true, p.replace(ctx)
 	}
 	return changed, err
@@ -94,14 +93,10 @@ func (p *patcher) once(ctx context.Context) (bool, error) {
 // replace serves --force: the object is deleted and made again; if that fails, the old one is made again.
 func (p *patcher) replace(ctx context.Context) error {
 	i, old := p.info, p.info.Object
-	opts := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
-	if p.o.grace >= 0 {
-		opts.GracePeriodSeconds = new(int64(p.o.grace))
-	}
-	if _, err := i.Delete(ctx, opts); err != nil && !apierrors.IsNotFound(err) {
+	if _, err := i.Delete(ctx, p.o.deletion.Options()); err != nil && !apierrors.IsNotFound(err) {
 		return write.WithSource("deleting", i.Source, err)
 	}
-	err := write.Await(ctx, p.o.Client, i.Mapping, i.Namespace, i.Name, p.o.timeout, func(u *unstructured.Unstructured) (bool, error) {
+	err := write.Await(ctx, p.o.Client, i.Mapping, i.Namespace, i.Name, p.o.deletion.Timeout, func(u *unstructured.Unstructured) (bool, error) {
 		return u == nil || u.GetUID() != old.GetUID(), nil
 	})
 	if err != nil {
@@ -113,7 +108,6 @@ func (p *patcher) replace(ctx context.Context) error {
 		return nil
 	}
 	again := old.DeepCopy()
-	again.SetResourceVersion("")
 	again.SetUID("")
 	i.Object = again
 	if err := i.Create(ctx, p.o.CreateOptions()); err != nil {

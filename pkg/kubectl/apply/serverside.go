@@ -38,12 +38,15 @@ func (o *Options) applyServerSide(ctx context.Context, i *resource.Info) (string
 	if err != nil {
 		return "", write.WithSource("serverside-applying", i.Source, err)
 	}
-	if err := o.serverSide.Apply(ctx, i, config, o.PatchOptions()); apierrors.IsConflict(err) {
+	if err := o.serverSide.Apply(ctx, i, config, o.PatchOptions(), o.subresource); apierrors.IsConflict(err) {
 		return "", fmt.Errorf("%v\n%s", err, onConflict)
 	} else if err != nil {
 		return "", err
 	}
 	const operation = "serverside-applied"
+	if o.subresource != "" {
+		return operation, nil // client-side apply has none
+	}
 	if err := o.keepAnnotation(ctx, i); err != nil {
 		fmt.Fprintf(o.ErrOut, "Warning: failed to migrate %s for Server-Side Apply. This is non-fatal and will be retried next time you apply. Error: %v\n", write.LastAppliedAnnotation, err)
 		return operation, nil

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/discovery"
 
 	"bonsai/pkg/kubectl/cli"
@@ -63,6 +62,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	set := cmd.Flags()
 	o.Flags.AddFlags(set)
 	o.AddManager(set)
+	o.AddRecord(cmd)
 	o.AddSaveConfig(set)
 	o.files.AddFlags(set, "Filename, directory, or URL to files identifying the resource to autoscale.")
 	set.Int32Var(&o.min, "min", -1, "The lower limit for the number of pods that can be set by the autoscaler. If it's not specified or negative, the server will apply a default value.")
@@ -117,22 +117,10 @@ func (o *Options) Run(ctx context.Context) error {
 	infos, err := o.Client.Resolve(ctx, resource.Request{
 		Args: o.args, Files: o.files, Namespace: o.Namespace, ExplicitNamespace: o.Explicit, Latest: true,
 	})
-	var errs []error
-	if err != nil {
-		errs = append(errs, err)
-	}
-	for _, i := range infos {
-		if err := o.autoscale(ctx, i); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	switch {
-	case len(errs) == 1:
-		return errs[0]
-	case len(errs) == 0 && len(infos) == 0:
+	if err == nil && len(infos) == 0 {
 		return errors.New("no objects passed to autoscale")
 	}
-	return utilerrors.NewAggregate(errs)
+	return resource.Each(infos, err, func(i *resource.Info) error { return o.autoscale(ctx, i) })
 }
 
 func (o *Options) autoscale(ctx context.Context, i *resource.Info) error {
@@ -169,13 +157,17 @@ func (o *Options) post(ctx context.Context, i *resource.Info) (runtime.Object, e
 		least = &o.min
 	}
 	apiVersion, kind := i.Mapping.GroupVersionKind.ToAPIVersionAndKind()
-	made, err := o.Post(ctx, &autoscalingv2.HorizontalPodAutoscaler{
+	wanted := &autoscalingv2.HorizontalPodAutoscaler{
 		TypeMeta: metav1.TypeMeta{APIVersion: autoscalingv2.SchemeGroupVersion.String(), Kind: "HorizontalPodAutoscaler"}, ObjectMeta: meta,
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{Kind: kind, Name: i.Name, APIVersion: apiVersion},
 			MinReplicas:    least, MaxReplicas: o.max, Metrics: o.wish.metrics(),
 		},
-	})
+	}
+	if err := o.Record(wanted); err != nil {
+		return nil, err
+	}
+	made, err := o.Post(ctx, wanted)
 	if err == nil {
 		return made, nil
 	}

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/resource"
@@ -99,29 +98,18 @@ func (o *Options) Run(ctx context.Context) error {
 	for _, a := range o.args {
 		q.Args = append(q.Args, name(a))
 	}
-	infos, err := o.Client.Resolve(ctx, q)
-	var errs []error
-	if err != nil {
-		errs = append(errs, err)
-	}
 	p, err := o.Printer(o.answer.past)
 	if err != nil {
 		return err
 	}
-	for _, i := range infos {
+	infos, err := o.Client.Resolve(ctx, q)
+	return resource.Each(infos, err, func(i *resource.Info) error {
 		obj, err := o.give(ctx, i)
 		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if err := p.Print(obj, o.Out); err != nil {
 			return err
 		}
-	}
-	if len(errs) == 1 {
-		return errs[0]
-	}
-	return utilerrors.NewAggregate(errs)
+		return p.Print(obj, o.Out)
+	})
 }
 
 // name makes a bare name one of a request.

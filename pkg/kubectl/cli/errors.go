@@ -74,19 +74,23 @@ func Report(w io.Writer, err error) int {
 
 // messages are the lines for err: one for each error of an aggregate.
 func messages(err error) []string {
-	var all utilerrors.Aggregate
-	if errors.As(err, &all) {
-		flat := utilerrors.Flatten(all).Errors()
-		if len(flat) == 1 {
-			return []string{message(flat[0], "error: ")}
-		}
-		var out []string
-		for _, e := range flat {
-			out = append(out, message(e, ""))
-		}
-		return out
+	all, several := err.(utilerrors.Aggregate)
+	for several && len(all.Errors()) == 1 {
+		err = all.Errors()[0]
+		all, several = err.(utilerrors.Aggregate)
 	}
-	return []string{message(err, "error: ")}
+	if !several {
+		return []string{message(err, "error: ")}
+	}
+	var out []string
+	for _, e := range all.Errors() {
+		if status := apierrors.APIStatus(nil); apierrors.IsInvalid(e) && errors.As(e, &status) {
+			out = append(out, statusMessage(status.Status(), e)) // its causes are listed only if it is the one error
+			continue
+		}
+		out = append(out, message(e, ""))
+	}
+	return out
 }
 
 // Message words one error as kubectl does, without the leading "error: " that plain errors get at the end of a run.

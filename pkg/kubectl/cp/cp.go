@@ -115,7 +115,7 @@ func (o *Options) run(ctx context.Context, f file, command []string, in io.Reade
 	if err != nil {
 		return err
 	}
-	name, err := pods.Container(pod, o.container, o.ErrOut)
+	name, err := pods.Container(pod, o.container, o.Out)
 	if err != nil {
 		return err
 	}

@@ -4,10 +4,11 @@ package create
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/spf13/cobra"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/resource"
@@ -20,11 +21,18 @@ type Options struct {
 	files    resource.Files
 	selector string
 	raw      string
+	edit     bool
+	editor   write.Editor
+	session  write.EditSession
 }
 
-// NewCommand makes the command with all its generators.
-func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	o := &Options{Base: write.Base{Flags: write.NewFlags("kubectl-create"), IOStreams: streams}}
+// NewCommand returns what makes the command with all its generators; editor serves --edit.
+func NewCommand(editor write.Editor) func(*cli.Factory, cli.IOStreams) *cobra.Command {
+	return func(f *cli.Factory, streams cli.IOStreams) *cobra.Command { return newCommand(f, streams, editor) }
+}
+
+func newCommand(f *cli.Factory, streams cli.IOStreams, editor write.Editor) *cobra.Command {
+	o := &Options{editor: editor, Base: write.Base{Flags: write.NewFlags("kubectl-create"), IOStreams: streams}}
 	cmd := &cobra.Command{
 		Use:     "create -f FILENAME",
 		Short:   "Create a resource from a file or from stdin",
@@ -38,9 +46,12 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o.AddManager(set)
 	o.AddValidate(set)
 	o.AddSaveConfig(set)
+	o.AddRecord(cmd)
 	o.files.AddFlags(set, "Filename, directory, or URL to files to use to create the resource")
 	set.StringVarP(&o.selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
 	set.StringVar(&o.raw, "raw", "", "Raw URI to POST to the server.  Uses the transport specified by the kubeconfig file.")
+	set.BoolVar(&o.edit, "edit", false, "Edit the API resource before creating")
+	o.session.AddWindows(set, "Only relevant if --edit=true. Defaults to the line ending native to your platform.")
 	for _, k := range kinds() {
 		cmd.AddCommand(newGenerator(f, streams, k))
 	}
@@ -64,7 +75,7 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) er
 
 // Validate checks -o.
 func (o *Options) Validate() error {
-	if err := write.Raw(o.raw).Validate(o.Flags, o.files, map[string]bool{"--selector (-l)": o.selector != ""}); err != nil {
+	if err := write.Raw(o.raw).Validate(o.Flags, o.files, map[string]bool{"--selector (-l)": o.selector != "", "--edit": o.edit}); err != nil {
 		return err
 	}
 	_, err := o.Printer("created")
@@ -84,34 +95,40 @@ func (o *Options) Run(ctx context.Context) error {
 	if e != nil {
 		return e
 	}
-	var errs []error
-	if err != nil {
-		errs = append(errs, err)
-	}
-	for _, i := range infos {
-		if e := o.create(ctx, i); e != nil {
-			errs = append(errs, e)
-			continue
-		}
-		if e := p.Print(i.Object, o.Out); e != nil {
-			return e
-		}
-	}
-	if len(infos) == 0 && len(errs) == 0 {
+	if len(infos) == 0 && err == nil {
 		return errors.New("no objects passed to create")
 	}
-	return one(errs)
+	if o.edit && err == nil {
+		return o.createEdited(ctx, infos)
+	}
+	return resource.Each(infos, err, func(i *resource.Info) error {
+		if err := o.create(ctx, i); err != nil {
+			return err
+		}
+		return p.Print(i.Object, o.Out)
+	})
 }
 
-// one is the aggregate of errs, or the error itself if there is one.
-func one(errs []error) error {
-	if len(errs) == 1 {
-		return errs[0]
+// createEdited serves --edit: what the user makes of the objects is created.
+func (o *Options) createEdited(ctx context.Context, infos []*resource.Info) error {
+	s := o.session
+	s.What, s.Unchecked = fmt.Sprintf("%s %q", infos[0].Mapping.Resource.GroupResource(), infos[0].Name), !o.Checks()
+	for _, i := range infos {
+		s.Objects = append(s.Objects, i.Object)
 	}
-	return utilerrors.NewAggregate(errs)
+	return o.editor(ctx, o.IOStreams, s, func(edited *unstructured.Unstructured) error {
+		made, err := o.Post(ctx, edited)
+		if err != nil {
+			return err
+		}
+		return o.Show("created", made)
+	})
 }
 
 func (o *Options) create(ctx context.Context, i *resource.Info) error {
+	if err := o.Record(i.Object); err != nil {
+		return write.WithSource("creating", i.Source, err)
+	}
 	if o.SaveConfig {
 		if err := write.SetLastApplied(i.Object); err != nil {
 			return write.WithSource("creating", i.Source, err)

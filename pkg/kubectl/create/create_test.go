@@ -53,7 +53,7 @@ func TestChecks(t *testing.T) {
 		{"ingress i --default-backend=a:1 --annotation=k", "error: annotation k is invalid and should be in format key=[value]\n"},
 		{"pdb p --selector=a=b", "error: one of min-available or max-unavailable must be specified\n"},
 	} {
-		got, code := writetest.Run(t, NewCommand, "", "", append([]string{"create"}, strings.Fields(c.args)...)...)
+		got, code := writetest.Run(t, NewCommand(nil), "", "", append([]string{"create"}, strings.Fields(c.args)...)...)
 		if got != c.want || code != 1 {
 			t.Errorf("create %s: code %d\n got %q\nwant %q", c.args, code, got, c.want)
 		}
@@ -96,7 +96,7 @@ func TestGenerators(t *testing.T) {
 	} {
 		s := writetest.NewServer(t)
 		args := append([]string{"create"}, strings.Fields(c.args)...)
-		got, code := writetest.Run(t, NewCommand, s.URL, "", append(args, "--dry-run=client", "-o", "jsonpath="+c.path)...)
+		got, code := writetest.Run(t, NewCommand(nil), s.URL, "", append(args, "--dry-run=client", "-o", "jsonpath="+c.path)...)
 		if got != c.want || code != 0 {
 			t.Errorf("create %s: code %d\n got %s\nwant %s", c.args, code, got, c.want)
 		}
@@ -111,7 +111,7 @@ func TestFile(t *testing.T) {
 	t.Parallel()
 	s := writetest.NewServer(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"object","namespace":"default"}}`)
 	in := "{apiVersion: v1, kind: ConfigMap, metadata: {name: object}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}\n"
-	got, code := writetest.Run(t, NewCommand, s.URL, in, "create", "-f", "-", "--save-config")
+	got, code := writetest.Run(t, NewCommand(nil), s.URL, in, "create", "-f", "-", "--save-config")
 	want := "configmap/b created\nError from server (AlreadyExists): error when creating \"STDIN\": configmaps \"object\" already exists\n"
 	if got != want || code != 1 {
 		t.Errorf("code %d, got %q", code, got)
@@ -129,19 +129,19 @@ func TestRaw(t *testing.T) {
 	t.Parallel()
 	s := writetest.NewServer(t)
 	const in = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"r"}}`
-	got, code := writetest.Run(t, NewCommand, s.URL, in, "create", "--raw=/api/v1/namespaces/default/configmaps", "-f", "-")
+	got, code := writetest.Run(t, NewCommand(nil), s.URL, in, "create", "--raw=/api/v1/namespaces/default/configmaps", "-f", "-")
 	if code != 0 || !strings.HasPrefix(got, `{"apiVersion":"v1","kind":"ConfigMap"`) || s.Log()[0] != "POST /api/v1/namespaces/default/configmaps "+in {
 		t.Errorf("code %d, got %s, requests %q", code, got, s.Log())
 	}
-	got, code = writetest.Run(t, NewCommand, s.URL, strings.Replace(in, `"r"`, `"object"`, 1), "create", "--raw=/api/v1/namespaces/default/configmaps", "-f", "-")
+	got, code = writetest.Run(t, NewCommand(nil), s.URL, strings.Replace(in, `"r"`, `"object"`, 1), "create", "--raw=/api/v1/namespaces/default/configmaps", "-f", "-")
 	if code != 0 {
 		t.Fatalf("code %d, got %s", code, got)
 	}
-	got, code = writetest.Run(t, NewCommand, s.URL, strings.Replace(in, `"r"`, `"object"`, 1), "create", "--raw=/api/v1/namespaces/default/configmaps", "-f", "-")
+	got, code = writetest.Run(t, NewCommand(nil), s.URL, strings.Replace(in, `"r"`, `"object"`, 1), "create", "--raw=/api/v1/namespaces/default/configmaps", "-f", "-")
 	if want := "Error from server (AlreadyExists): configmaps \"object\" already exists\n"; code != 1 || got != want {
 		t.Errorf("code %d, got %s", code, got)
 	}
-	if got, code = writetest.Run(t, NewCommand, s.URL, in, "create", "--raw=/x", "-f", "-", "-l", "a=b"); code != 1 || got != "error: --raw and --selector (-l) are mutually exclusive\n" {
+	if got, code = writetest.Run(t, NewCommand(nil), s.URL, in, "create", "--raw=/x", "-f", "-", "-l", "a=b"); code != 1 || got != "error: --raw and --selector (-l) are mutually exclusive\n" {
 		t.Errorf("code %d, got %s", code, got)
 	}
 }
@@ -164,7 +164,7 @@ func TestJobFrom(t *testing.T) {
 		{"--from=pod/p", "error: unknown object type Pod\n", 1},
 		{"--from=p", "error: the server doesn't have a resource type \"p\"\n", 1},
 	} {
-		got, code := writetest.Run(t, NewCommand, s.URL, "", append([]string{"create", "job", "j"}, strings.Fields(c.args)...)...)
+		got, code := writetest.Run(t, NewCommand(nil), s.URL, "", append([]string{"create", "job", "j"}, strings.Fields(c.args)...)...)
 		if got != c.want || code != c.code {
 			t.Errorf("create job j %s: code %d\n got %s\nwant %s", c.args, code, got, c.want)
 		}
@@ -175,7 +175,7 @@ func TestJobFrom(t *testing.T) {
 func TestNotServed(t *testing.T) {
 	t.Parallel()
 	s := writetest.NewServer(t)
-	got, code := writetest.Run(t, NewCommand, s.URL, "", "create", "pdb", "p", "--selector=a=b", "--min-available=1")
+	got, code := writetest.Run(t, NewCommand(nil), s.URL, "", "create", "pdb", "p", "--selector=a=b", "--min-available=1")
 	const want = "error: failed to create poddisruptionbudgets: the server could not find the requested resource (post poddisruptionbudgets.policy)\n"
 	if got != want || code != 1 {
 		t.Errorf("code %d, got %q", code, got)

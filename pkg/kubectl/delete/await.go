@@ -35,7 +35,7 @@ func uidOf(answer *unstructured.Unstructured) types.UID {
 
 // await waits for all to be gone, one after the other, within one timeout.
 func (o *Options) await(ctx context.Context, leaving []gone) error {
-	timeout := o.timeout
+	timeout := o.deletion.Timeout
 	if timeout <= 0 {
 		timeout = longest
 	}

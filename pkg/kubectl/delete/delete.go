@@ -9,12 +9,10 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"bonsai/pkg/kubectl/cli"
@@ -43,11 +41,8 @@ type Options struct {
 	target write.Target
 	args   []string
 
-	cascade        string
-	grace          int
-	force, now     bool
-	wait           bool
-	timeout        time.Duration
+	deletion       write.Deletion
+	now            bool
 	ignoreNotFound bool
 	interactive    bool
 	output         string
@@ -73,13 +68,8 @@ func (o *Options) addFlags(set *pflag.FlagSet) {
 	o.target.AddFieldSelector(set)
 	o.target.AddAllNamespaces(set)
 	o.AddDryRun(set)
-	set.StringVar(&o.cascade, "cascade", "background", `Must be "background", "orphan", or "foreground". Selects the deletion cascading strategy for the dependents (e.g. Pods created by a ReplicationController). Defaults to background.`)
-	set.Lookup("cascade").NoOptDefVal = "background"
-	set.IntVar(&o.grace, "grace-period", -1, "Period of time in seconds given to the resource to terminate gracefully. Ignored if negative. Set to 1 for immediate shutdown. Can only be set to 0 when --force is true (force deletion).")
-	set.BoolVar(&o.force, "force", false, "If true, immediately remove resources from API and bypass graceful deletion. Note that immediate deletion of some resources may result in inconsistency or data loss and requires confirmation.")
+	o.deletion.AddFlags(set, true)
 	set.BoolVar(&o.now, "now", false, "If true, resources are signaled for immediate shutdown (same as --grace-period=1).")
-	set.BoolVar(&o.wait, "wait", true, "If true, wait for resources to be gone before returning. This waits for finalizers.")
-	set.DurationVar(&o.timeout, "timeout", 0, "The length of time to wait before giving up on a delete, zero means determine a timeout from the size of the object")
 	set.BoolVar(&o.ignoreNotFound, "ignore-not-found", false, `Treat "resource not found" as a successful delete. Defaults to "true" when --all is specified.`)
 	set.BoolVarP(&o.interactive, "interactive", "i", false, "If true, delete resource only when user confirms.")
 	set.StringVarP(&o.output, "output", "o", "", `Output mode. Use "-o name" for shorter output (resource/name).`)
@@ -102,31 +92,20 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) er
 
 func (o *Options) settle() error {
 	switch {
-	case o.now && o.grace != -1:
+	case o.now && o.deletion.Grace != -1:
 		return errors.New("--now and --grace-period cannot be specified together")
 	case o.now:
-		o.grace = 1
+		o.deletion.Grace = 1
 	}
 	switch {
-	case o.force && o.grace > 0:
+	case o.deletion.Force && o.deletion.Grace > 0:
 		return errors.New("--force and --grace-period greater than 0 cannot be specified together")
-	case o.force:
-		o.grace = 0
-	case o.grace == 0:
-		o.grace = 1
+	case o.deletion.Force:
+		o.deletion.Grace = 0
+	case o.deletion.Grace == 0:
+		o.deletion.Grace = 1
 	}
-	switch o.cascade {
-	case "background", "foreground", "orphan":
-	case "true":
-		fmt.Fprintln(o.ErrOut, "warning: --cascade=true is deprecated (boolean value) and can be replaced with --cascade=background.")
-		o.cascade = "background"
-	case "false":
-		fmt.Fprintln(o.ErrOut, "warning: --cascade=false is deprecated (boolean value) and can be replaced with --cascade=orphan.")
-		o.cascade = "orphan"
-	default:
-		return fmt.Errorf(`invalid cascade value (%s). Must be "background", "foreground", or "orphan"`, o.cascade)
-	}
-	return nil
+	return o.deletion.Complete(o.ErrOut)
 }
 
 // Validate judges the flags together.
@@ -139,7 +118,7 @@ func (o *Options) Validate() error {
 	case o.target.All && (o.target.Selector != "" || o.target.FieldSelector != ""):
 		return errors.New("setting 'all' parameter but found a non empty selector. ")
 	}
-	if o.force {
+	if o.deletion.Force {
 		fmt.Fprintln(o.ErrOut, "Warning: Immediate deletion does not wait for confirmation that the running resource has been terminated. The resource may continue to run on the cluster indefinitely.")
 	}
 	return nil
@@ -168,22 +147,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if o.Explicit && slices.ContainsFunc(infos, func(i *resource.Info) bool { return !i.Namespaced() }) {
 		fmt.Fprintln(o.ErrOut, "Warning: deleting cluster-scoped resources, not scoped to the provided namespace")
 	}
-	return merge(err, o.deleteAll(ctx, infos))
-}
-
-func merge(errs ...error) error {
-	var all []error
-	for _, e := range errs {
-		if agg, ok := errors.AsType[utilerrors.Aggregate](e); ok {
-			all = append(all, agg.Errors()...)
-		} else if e != nil {
-			all = append(all, e)
-		}
-	}
-	if len(all) == 1 {
-		return all[0]
-	}
-	return utilerrors.NewAggregate(all)
+	return o.deleteAll(ctx, infos, err)
 }
 
 func (o *Options) runRaw(ctx context.Context) error {
@@ -218,22 +182,22 @@ func (o *Options) confirm(infos []*resource.Info) (bool, error) {
 	return false, nil
 }
 
-// deleteAll asks for the deletion of each object and then, with --wait, awaits their end.
-func (o *Options) deleteAll(ctx context.Context, infos []*resource.Info) error {
-	var errs []error
+// deleteAll asks for the deletion of each object and then, with --wait, awaits their end; resolve is the error of what was not
+// found.
+func (o *Options) deleteAll(ctx context.Context, infos []*resource.Info, resolve error) error {
 	var leaving []gone
-	for _, i := range infos {
+	err := resource.Each(infos, resolve, func(i *resource.Info) error {
 		g, err := o.deleteOne(ctx, i)
-		if err != nil {
-			if !o.ignoreNotFound || !apierrors.IsNotFound(err) {
-				errs = append(errs, err)
-			}
-			continue
+		if o.ignoreNotFound && apierrors.IsNotFound(err) {
+			return nil
 		}
-		leaving = append(leaving, g)
-	}
-	if len(errs) > 0 || !o.wait || o.DryRun != write.DryRunNone {
-		return utilerrors.NewAggregate(errs)
+		if err == nil {
+			leaving = append(leaving, g)
+		}
+		return err
+	})
+	if err != nil || !o.deletion.Wait || o.DryRun != write.DryRunNone {
+		return err
 	}
 	return o.await(ctx, leaving)
 }
@@ -244,10 +208,8 @@ func (o *Options) named() bool {
 }
 
 func (o *Options) deleteOne(ctx context.Context, i *resource.Info) (gone, error) {
-	opts := metav1.DeleteOptions{PropagationPolicy: new(propagation(o.cascade)), DryRun: resource.DryRun(o.DryRun == write.DryRunServer)}
-	if o.grace >= 0 {
-		opts.GracePeriodSeconds = new(int64(o.grace))
-	}
+	opts := o.deletion.Options()
+	opts.DryRun = resource.DryRun(o.DryRun == write.DryRunServer)
 	g := gone{info: i}
 	if o.DryRun != write.DryRunClient {
 		answer, err := i.Delete(ctx, opts)
@@ -260,12 +222,6 @@ func (o *Options) deleteOne(ctx context.Context, i *resource.Info) (gone, error)
 	return g, nil
 }
 
-func propagation(cascade string) metav1.DeletionPropagation {
-	return map[string]metav1.DeletionPropagation{
-		"background": metav1.DeletePropagationBackground, "foreground": metav1.DeletePropagationForeground, "orphan": metav1.DeletePropagationOrphan,
-	}[cascade]
-}
-
 // say prints the result for one object.
 func (o *Options) say(i *resource.Info) {
 	if o.output == "name" {
@@ -273,7 +229,7 @@ func (o *Options) say(i *resource.Info) {
 		return
 	}
 	operation := "deleted"
-	if o.grace == 0 {
+	if o.deletion.Grace == 0 {
 		operation = "force deleted"
 	}
 	where := ""

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 
 	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/printers"
 	"bonsai/pkg/kubectl/resource"
 	"bonsai/pkg/kubectl/write"
 )
@@ -32,6 +34,8 @@ type Options struct {
 	target      write.Target
 	args        []string
 	subresource string
+	outputPatch bool
+	session     write.EditSession
 }
 
 // NewCommand makes the command.
@@ -40,7 +44,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "edit (RESOURCE/NAME | -f FILENAME)",
 		Short:   "Edit a resource on the server",
-		Long:    "Edit a resource from the default editor.\n\n The edit command allows you to directly edit any API resource you can retrieve via the command-line tools. It will open the editor defined by your KUBE_EDITOR, or EDITOR environment variables, or fall back to 'vi'. Several objects are edited one after the other.",
+		Long:    "Edit a resource from the default editor.\n\n The edit command allows you to directly edit any API resource you can retrieve via the command-line tools. It will open the editor defined by your KUBE_EDITOR, or EDITOR environment variables, or fall back to 'vi'. Several objects are edited as one List.",
 		Example: example,
 		RunE:    cli.RunE(f, o),
 	}
@@ -49,7 +53,10 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o.AddManager(set)
 	o.AddValidate(set)
 	o.AddSaveConfig(set)
+	o.AddRecord(cmd)
 	o.target.Files.AddFlags(set, "Filename, directory, or URL to files to use to edit the resource")
+	set.BoolVar(&o.outputPatch, "output-patch", false, "Output the patch if the resource is edited.")
+	o.session.AddWindows(set, "Defaults to the line ending native to your platform.")
 	set.StringVar(&o.subresource, "subresource", "", "If specified, edit will operate on the subresource of the requested object.")
 	return cmd
 }
@@ -62,6 +69,14 @@ func (o *Options) Complete(f *cli.Factory, _ *cobra.Command, args []string) erro
 
 // Validate checks -o.
 func (o *Options) Validate() error {
+	if o.outputPatch && o.Print.Output != "" {
+		return errors.New("the edit doesn't support output the patch if output format is specified")
+	}
+	switch o.Print.Output {
+	case "", "json", "yaml", "kyaml":
+	default:
+		return &printers.NoFormatError{Format: o.Print.Output, Allowed: []string{"json", "yaml", "kyaml"}}
+	}
 	_, err := o.Printer("edited")
 	return err
 }
@@ -77,27 +92,35 @@ func (o *Options) Run(ctx context.Context) error {
 	if len(infos) == 0 {
 		return errors.New("edit cancelled, no objects found")
 	}
+	s := o.session
+	s.What, s.Format, s.Unchecked = name(infos[0]), o.Print.Output, !o.Checks()
 	for _, i := range infos {
-		if err := o.edit(ctx, i); err != nil {
-			return err
+		shown := i.Object.DeepCopy()
+		if !o.Print.ShowManagedFields {
+			unstructured.RemoveNestedField(shown.Object, "metadata", "managedFields")
 		}
+		s.Objects = append(s.Objects, shown)
 	}
-	return nil
-}
-
-func (o *Options) edit(ctx context.Context, i *resource.Info) error {
-	shown := i.Object.DeepCopy()
-	if !o.Print.ShowManagedFields {
-		unstructured.RemoveNestedField(shown.Object, "metadata", "managedFields")
-	}
-	return session(ctx, o.IOStreams, name(i), shown, func(edited *unstructured.Unstructured) error {
-		return o.save(ctx, i, shown, edited)
+	return Objects(ctx, o.IOStreams, s, func(edited *unstructured.Unstructured) error {
+		at := 0
+		if len(infos) > 1 {
+			at = slices.IndexFunc(infos, func(i *resource.Info) bool {
+				return i.Name == edited.GetName() && i.Namespace == edited.GetNamespace() && i.Object.GroupVersionKind() == edited.GroupVersionKind()
+			})
+		}
+		if at < 0 {
+			return fmt.Errorf("no original object found for %#v", edited)
+		}
+		return o.save(ctx, infos[at], s.Objects[at], edited)
 	})
 }
 
 // save patches the object with what was changed.
 func (o *Options) save(ctx context.Context, i *resource.Info, shown, edited *unstructured.Unstructured) error {
 	if err := o.UpdateLastApplied(edited); err != nil {
+		return err
+	}
+	if err := o.Record(edited); err != nil {
 		return err
 	}
 	before, err := resource.Encode(shown)
@@ -117,6 +140,9 @@ func (o *Options) save(ctx context.Context, i *resource.Info, shown, edited *uns
 	}
 	if string(patch) == "{}" {
 		return o.Show("skipped", i.Object)
+	}
+	if o.outputPatch {
+		fmt.Fprintf(o.Out, "Patch: %s\n", patch)
 	}
 	err = i.Patch(ctx, kind, patch, o.PatchOptions(), o.subresource)
 	if err != nil {
@@ -144,11 +170,4 @@ func reopen(i *resource.Info, err error) error {
 // name is the object as reasons name it: configmaps "x".
 func name(i *resource.Info) string {
 	return fmt.Sprintf("%s %q", i.Mapping.Resource.GroupResource().String(), i.Name)
-}
-
-// Object edits obj and returns what became of it, nil if nothing did.
-func Object(ctx context.Context, streams cli.IOStreams, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	var out *unstructured.Unstructured
-	err := session(ctx, streams, fmt.Sprintf("%s %q", strings.ToLower(obj.GetKind()), obj.GetName()), obj, func(u *unstructured.Unstructured) error { out = u; return nil })
-	return out, err
 }

@@ -17,7 +17,7 @@ func TestEdit(t *testing.T) {
 	for _, c := range []struct{ name, editor, want, data string }{
 		{"changed", `sed -i 's/"y"/z/'`, "configmap/c edited\n", `{"x":"z"}`},
 		{"unchanged", "true", "Edit cancelled, no changes made.\n", `{"x":"y"}`},
-		{"emptied", "truncate -s 0", "Edit cancelled, saved file was empty.\n", `{"x":"y"}`},
+		{"emptied", "truncate -s 0", "error: configmaps \"c\" is invalid\nA copy of your changes", `{"x":"y"}`},
 		{"renamed", "sed -i s/name:.c/name:\\ d/", "At least one of apiVersion, kind and name was changed", `{"x":"y"}`},
 		{"broken, then nothing", "f() { test -e " + flag + " || { touch " + flag + "; echo '  - [' >> $1; }; }; f", "error: Edit cancelled, no valid changes were saved.\n", `{"x":"y"}`},
 		{"broken", "sed -i s/^data:$/data:[/", "error: configmaps \"c\" is invalid\nA copy of your changes", `{"x":"y"}`},

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/write"
 )
 
 // command is the user's editor: $KUBE_EDITOR, $EDITOR or vi.
@@ -24,8 +25,12 @@ func command(getenv func(string) string) string {
 }
 
 // open lets the user edit content in a file of its own and returns what was saved and where; the caller removes the file.
-func open(ctx context.Context, streams cli.IOStreams, content []byte) (saved []byte, path string, err error) {
-	f, err := os.CreateTemp("", "kubectl-edit-*.yaml")
+func open(ctx context.Context, streams cli.IOStreams, s write.EditSession, content []byte) (saved []byte, path string, err error) {
+	extension := "yaml"
+	if s.Format == "json" {
+		extension = "json"
+	}
+	f, err := os.CreateTemp("", "kubectl-edit-*."+extension)
 	if err != nil {
 		return nil, "", fmt.Errorf("make a file to edit: %w", err)
 	}
@@ -77,10 +82,10 @@ func header(reasons []string) string {
 	return b.String()
 }
 
-// withoutComments drops the lines that begin with #, and space around the rest.
+// withoutComments drops the lines that begin with #, carriage returns, and space around the rest.
 func withoutComments(content []byte) []byte {
 	var out [][]byte
-	for _, line := range bytes.Split(content, []byte("\n")) {
+	for _, line := range bytes.Split(bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n")), []byte("\n")) {
 		if !bytes.HasPrefix(bytes.TrimSpace(line), []byte("#")) {
 			out = append(out, line)
 		}

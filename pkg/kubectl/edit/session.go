@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/yaml"
 
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/printers"
+	"bonsai/pkg/kubectl/write"
 )
 
 // Reopen is an error of save that the user can fix: the editor opens again with Reasons above the object. Invalid says so
@@ -23,17 +27,16 @@ type Reopen struct {
 
 func (r *Reopen) Error() string { return fmt.Sprint(r.Reasons) }
 
-// session lets the user edit obj, which what names, until save takes what was made of it. It returns nil without a call of save if nothing was
-// changed or the file was emptied, and says so. Changes that could not be saved are left in a file that the message names.
-func session(ctx context.Context, streams cli.IOStreams, what string, obj *unstructured.Unstructured, save func(*unstructured.Unstructured) error) error {
-	original, err := printers.Document(obj.Object)
+// Objects is the write.Editor of the user's editor.
+func Objects(ctx context.Context, streams cli.IOStreams, s write.EditSession, save func(*unstructured.Unstructured) error) error {
+	original, err := render(s, s.Objects)
 	if err != nil {
 		return err
 	}
 	body, before := original, original
 	var reasons []string
 	for {
-		saved, path, err := open(ctx, streams, append([]byte(header(reasons)), body...))
+		saved, path, err := open(ctx, streams, s, append([]byte(header(reasons)), body...))
 		if err != nil {
 			os.Remove(path)
 			return err
@@ -42,23 +45,25 @@ func session(ctx context.Context, streams cli.IOStreams, what string, obj *unstr
 		switch {
 		case len(reasons) > 0 && bytes.Equal(edited, withoutComments(before)):
 			return keep(streams, path, errors.New("Edit cancelled, no valid changes were saved."))
-		case bytes.Equal(edited, bytes.TrimSpace(withoutComments(original))):
+		case bytes.Equal(edited, withoutComments(original)):
 			os.Remove(path)
 			fmt.Fprintln(streams.ErrOut, "Edit cancelled, no changes made.")
 			return nil
-		case len(edited) == 0:
-			os.Remove(path)
-			fmt.Fprintln(streams.ErrOut, "Edit cancelled, saved file was empty.")
-			return nil
 		}
-		var again *Reopen
-		if err := take(edited, save); errors.As(err, &again) {
+		failed, err := take(s, edited, save)
+		if again := (*Reopen)(nil); errors.As(err, &again) {
 			os.Remove(path)
 			if again.Invalid {
-				fmt.Fprintf(streams.ErrOut, "error: %s is invalid\n", what)
+				fmt.Fprintf(streams.ErrOut, "error: %s is invalid\n", s.What)
 			}
 			reasons, before = again.Reasons, saved
-			body = append(append([]byte{}, edited...), '\n')
+			body = append(edited, '\n')
+			if len(failed) > 0 { // what could be saved is not edited again
+				if body, err = render(s, failed); err != nil {
+					return err
+				}
+				before = body
+			}
 			continue
 		} else if err != nil {
 			return keep(streams, path, err)
@@ -67,17 +72,79 @@ func session(ctx context.Context, streams cli.IOStreams, what string, obj *unstr
 	}
 }
 
-// take decodes what was saved and hands it to save.
-func take(edited []byte, save func(*unstructured.Unstructured) error) error {
+// render writes the objects as they are edited.
+func render(s write.EditSession, objects []*unstructured.Unstructured) ([]byte, error) {
+	shown := objects[0]
+	if len(objects) > 1 {
+		items := make([]any, len(objects))
+		for i, o := range objects {
+			items[i] = o.Object
+		}
+		shown = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}, "items": items}}
+	}
+	var out bytes.Buffer
+	show := map[string]printers.Func{"": printers.YAML, "yaml": printers.YAML, "json": printers.JSON, "kyaml": printers.KYAML}[s.Format]
+	err := show(shown, &out)
+	if s.Windows {
+		return bytes.ReplaceAll(out.Bytes(), []byte("\n"), []byte("\r\n")), err
+	}
+	return out.Bytes(), err
+}
+
+// take decodes what was saved and hands each object to save. If the user can fix what is wrong with some, those are returned.
+func take(s write.EditSession, edited []byte, save func(*unstructured.Unstructured) error) ([]*unstructured.Unstructured, error) {
+	objects, err := decode(edited)
+	if err != nil && !s.Unchecked {
+		return nil, &Reopen{Reasons: []string{s.What + " was not valid:", `* <nil>: Invalid value: "The edited file failed validation": ` + err.Error()}, Invalid: true}
+	}
+	if err != nil {
+		return nil, err
+	}
+	var failed []*unstructured.Unstructured
+	var errs []error
+	all := &Reopen{}
+	for _, o := range objects {
+		err := save(o)
+		again := (*Reopen)(nil)
+		switch {
+		case errors.As(err, &again):
+			failed = append(failed, o)
+			all.Reasons = append(all.Reasons, again.Reasons...)
+			all.Invalid = all.Invalid || again.Invalid
+		case err != nil:
+			errs = append(errs, err)
+		}
+	}
+	if len(failed) > 0 {
+		return failed, all
+	}
+	if len(errs) == 1 {
+		return nil, errs[0]
+	}
+	return nil, utilerrors.NewAggregate(errs)
+}
+
+func decode(edited []byte) ([]*unstructured.Unstructured, error) {
 	data, err := yaml.YAMLToJSON(edited)
 	if err != nil {
-		return &Reopen{Reasons: []string{"The edited file had a syntax error: " + err.Error()}, Invalid: true}
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "))
+	}
+	if string(data) == "null" {
+		return nil, errors.New("EOF")
 	}
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(data); err != nil {
-		return &Reopen{Reasons: []string{"The edited file had a syntax error: " + err.Error()}, Invalid: true}
+		return nil, err
 	}
-	return save(u)
+	if !u.IsList() {
+		return []*unstructured.Unstructured{u}, nil
+	}
+	var out []*unstructured.Unstructured
+	err = u.EachListItem(func(o runtime.Object) error {
+		out = append(out, o.(*unstructured.Unstructured))
+		return nil
+	})
+	return out, err
 }
 
 // keep says where the changes are that could not be saved.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"bonsai/pkg/kubectl/cli"
@@ -45,6 +44,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o.Flags.AddFlags(set)
 	o.AddManager(set)
 	o.AddSaveConfig(set)
+	o.AddRecord(cmd)
 	o.overrides.AddFlags(set)
 	o.files.AddFlags(set, "Filename, directory, or URL to files identifying the resource to expose a service")
 	s := &o.spec
@@ -77,21 +77,9 @@ func (o *Options) Validate() error {
 // Run makes a service for each object.
 func (o *Options) Run(ctx context.Context) error {
 	infos, err := o.Client.Resolve(ctx, resource.Request{
-		Args: o.args, Files: o.files, Namespace: o.Namespace, ExplicitNamespace: o.Explicit, Latest: true,
+		Args: o.args, Files: o.files, Namespace: o.Namespace, ExplicitNamespace: o.Explicit,
 	})
-	var errs []error
-	if err != nil {
-		errs = append(errs, err)
-	}
-	for _, i := range infos {
-		if err := o.expose(ctx, i); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if len(errs) == 1 {
-		return errs[0]
-	}
-	return utilerrors.NewAggregate(errs)
+	return resource.Each(infos, err, func(i *resource.Info) error { return o.expose(ctx, i) })
 }
 
 func (o *Options) expose(ctx context.Context, i *resource.Info) error {
@@ -118,6 +106,9 @@ func (o *Options) expose(ctx context.Context, i *resource.Info) error {
 	}
 	if o.Explicit {
 		service.Namespace = o.Namespace
+	}
+	if err := o.Record(service); err != nil {
+		return err
 	}
 	made, err := o.Post(ctx, service)
 	if err != nil {

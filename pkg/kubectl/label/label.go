@@ -36,7 +36,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		Example: example,
 		RunE:    cli.RunE(f, o),
 	}
-	o.AddFlags(cmd.Flags(), metadata.Usage{
+	o.AddFlags(cmd, metadata.Usage{
 		Files:     "Filename, directory, or URL to files identifying the resource to update the labels",
 		Overwrite: "If true, allow labels to be overwritten, otherwise reject label updates that overwrite existing labels.",
 		List:      "If true, display the labels for a given resource.",

@@ -10,10 +10,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/resource"
@@ -67,7 +65,9 @@ type Usage struct {
 }
 
 // AddFlags adds the flags.
-func (o *Options) AddFlags(set *pflag.FlagSet, u Usage) {
+func (o *Options) AddFlags(cmd *cobra.Command, u Usage) {
+	set := cmd.Flags()
+	o.AddRecord(cmd)
 	o.Flags.AddFlags(set)
 	o.AddManager(set)
 	o.target.AddFlags(set, u.Files)
@@ -118,19 +118,8 @@ func (o *Options) Run(ctx context.Context) error {
 	if o.Version != "" && (len(infos) > 1 || o.target.All || o.target.Selector != "") {
 		return errors.New("--resource-version may only be used with a single resource")
 	}
-	var errs []error
-	if err != nil {
-		errs = append(errs, err)
-	}
-	for _, i := range infos {
-		if err := o.one(ctx, i, len(infos) > 1 || o.target.All); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if len(errs) == 1 {
-		return errs[0]
-	}
-	return utilerrors.NewAggregate(errs)
+	several := len(infos) > 1 || o.target.All
+	return resource.Each(infos, err, func(i *resource.Info) error { return o.one(ctx, i, several) })
 }
 
 // one changes one object and shows the result, or with --list its map.
@@ -167,7 +156,7 @@ func (o *Options) current(u *unstructured.Unstructured) map[string]string {
 
 // apply sends the change, or makes it here if nothing is to be sent.
 func (o *Options) apply(ctx context.Context, i *resource.Info, c *Change) error {
-	if o.Local || o.DryRun == write.DryRunClient {
+	if o.Local || o.List || o.DryRun == write.DryRunClient {
 		m := o.current(i.Object)
 		if m == nil {
 			m = map[string]string{}
@@ -182,7 +171,10 @@ func (o *Options) apply(ctx context.Context, i *resource.Info, c *Change) error 
 	if err != nil {
 		return err
 	}
-	return i.Patch(ctx, types.MergePatchType, patch, o.PatchOptions())
+	if err := i.Patch(ctx, types.MergePatchType, patch, o.PatchOptions()); err != nil {
+		return err
+	}
+	return o.RecordPatch(ctx, i)
 }
 
 // keep makes m the object's map.

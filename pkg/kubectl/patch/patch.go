@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
@@ -59,6 +58,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	set := cmd.Flags()
 	o.Flags.AddFlags(set)
 	o.AddManager(set)
+	o.AddRecord(cmd)
 	o.target.Files.AddFlags(set, "Filename, directory, or URL to files identifying the resource to update")
 	set.StringVarP(&o.patch, "patch", "p", "", "The patch to be applied to the resource JSON or YAML file.")
 	set.StringVar(&o.file, "patch-file", "", "A file containing a patch to be applied to the resource.")
@@ -105,25 +105,13 @@ func (o *Options) Validate() error {
 // Run patches what it finds.
 func (o *Options) Run(ctx context.Context) error {
 	q := o.target.Request(&o.Base, o.args)
-	q.Latest, q.NamesOnly = !o.local, false
+	q.Latest, q.Local, q.NamesOnly = !o.local, o.local, false
 	q.Subresource = o.subresource
 	infos, err := o.Client.Resolve(ctx, q)
-	var errs []error
-	if err != nil {
-		errs = append(errs, err)
-	}
-	for _, i := range infos {
-		if err := o.patchOne(ctx, i); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	switch {
-	case len(errs) == 1:
-		return errs[0]
-	case len(errs) == 0 && len(infos) == 0:
+	if err == nil && len(infos) == 0 {
 		return errors.New("no objects passed to patch")
 	}
-	return utilerrors.NewAggregate(errs)
+	return resource.Each(infos, err, func(i *resource.Info) error { return o.patchOne(ctx, i) })
 }
 
 func (o *Options) patchOne(ctx context.Context, i *resource.Info) error {
@@ -137,6 +125,11 @@ func (o *Options) patchOne(ctx context.Context, i *resource.Info) error {
 		i.Object = after
 	} else if err := i.Patch(ctx, kind, o.document, o.PatchOptions(), o.subresource); err != nil {
 		return err
+	}
+	if !o.local {
+		if err := o.RecordPatch(ctx, i); err != nil {
+			return err
+		}
 	}
 	operation := "patched"
 	if equality.Semantic.DeepEqual(before.Object, i.Object.Object) {
@@ -172,7 +165,7 @@ func apply(kind types.PatchType, obj *unstructured.Unstructured, patch []byte) (
 	default:
 		typed := write.Typed(obj.GroupVersionKind())
 		if typed == nil {
-			return nil, errors.New("strategic merge patch is not supported for custom resources; specify --type=merge")
+			return nil, fmt.Errorf("strategic merge patch is not supported for %s locally, try --type merge", obj.GroupVersionKind())
 		}
 		if patched, err = strategicpatch.StrategicMergePatch(data, patch, typed); err != nil {
 			return nil, fmt.Errorf("apply the patch: %w", err)

@@ -2,7 +2,7 @@ package pods
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -54,7 +54,7 @@ func (c *Conversation) FromFiles(ctx context.Context, files resource.Files) erro
 		return err
 	}
 	if len(infos) != 1 {
-		return fmt.Errorf("expected one object in --filename, got %d", len(infos))
+		return errors.New("cannot exec into multiple objects at a time")
 	}
 	c.Namespace, c.Target = infos[0].Namespace, infos[0].ResourceName()
 	return nil

@@ -101,7 +101,7 @@ func (f *Flags) printer(operation string) (Printer, error) {
 	case "yaml":
 		p = f.separated(YAML)
 	case "kyaml":
-		p = Func(kyamlDocument) // which begins each document with a separator
+		p = Func(KYAML) // which begins each document with a separator
 	case "jsonpath", "jsonpath-file", "jsonpath-as-json":
 		return f.jsonPath(format, arg)
 	case "go-template", "template", "go-template-file", "templatefile":
@@ -182,7 +182,8 @@ func Document(obj any) ([]byte, error) {
 	return yaml.JSONToYAML(plainjson.Escape(data))
 }
 
-func kyamlDocument(obj runtime.Object, w io.Writer) error {
+// KYAML prints obj in the part of YAML that quotes and braces everything, after a separator.
+func KYAML(obj runtime.Object, w io.Writer) error {
 	data, err := json.Marshal(obj)
 	if err != nil {
 		return err

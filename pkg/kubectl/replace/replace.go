@@ -7,13 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/resource"
@@ -30,9 +27,7 @@ const example = `  # Replace a pod using the data in pod.json
 type Options struct {
 	write.Base
 	files       resource.Files
-	force       bool
-	grace       int
-	timeout     time.Duration
+	deletion    write.Deletion
 	raw         string
 	subresource string
 }
@@ -45,7 +40,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		Short:   "Replace a resource by file name or stdin",
 		Long:    "Replace a resource by file name or stdin.\n\n JSON and YAML formats are accepted. If replacing an existing resource, the complete resource spec must be provided.",
 		Example: example,
-		Args:    cobra.NoArgs,
+		Args:    cobra.ArbitraryArgs,
 		RunE:    cli.RunE(f, o),
 	}
 	set := cmd.Flags()
@@ -54,33 +49,37 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o.AddValidate(set)
 	o.AddSaveConfig(set)
 	o.files.AddFlags(set, "The files that contain the configurations to replace.")
-	set.BoolVar(&o.force, "force", false, "If true, immediately remove resources from API and bypass graceful deletion. Note that immediate deletion of some resources may result in inconsistency or data loss and requires confirmation.")
-	set.IntVar(&o.grace, "grace-period", -1, "Period of time in seconds given to the resource to terminate gracefully. Ignored if negative.")
-	set.DurationVar(&o.timeout, "timeout", 0, "The length of time to wait before giving up on a delete, zero means determine a timeout from the size of the object")
+	o.deletion.AddFlags(set, false)
 	set.StringVar(&o.raw, "raw", "", "Raw URI to PUT to the server.  Uses the transport specified by the kubeconfig file.")
 	set.StringVar(&o.subresource, "subresource", "", "If specified, replace will operate on the subresource of the requested object.")
 	return cmd
 }
 
 // Complete gets the client.
-func (o *Options) Complete(f *cli.Factory, _ *cobra.Command, _ []string) error {
-	if o.files.Empty() {
+func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) error {
+	switch {
+	case o.files.Empty():
 		return write.NoFiles()
+	case len(args) > 0:
+		return cli.UsageErrorf(cmd, "Unexpected args: %v", args)
+	}
+	if err := o.deletion.Complete(o.ErrOut); err != nil {
+		return err
 	}
 	return o.CompleteWith(f)
 }
 
 // Validate judges the flags together.
 func (o *Options) Validate() error {
-	if err := write.Raw(o.raw).Validate(o.Flags, o.files, map[string]bool{"--force": o.force}); err != nil {
+	if err := write.Raw(o.raw).Validate(o.Flags, o.files, map[string]bool{"--force": o.deletion.Force}); err != nil {
 		return err
 	}
 	switch {
-	case o.force && o.DryRun != write.DryRunNone:
+	case o.deletion.Force && o.DryRun != write.DryRunNone:
 		return errors.New("--dry-run can not be used when --force is set")
-	case o.grace >= 0 && !o.force:
+	case o.deletion.Grace >= 0 && !o.deletion.Force:
 		return errors.New("--grace-period must have --force specified")
-	case o.timeout != 0 && !o.force:
+	case o.deletion.Timeout != 0 && !o.deletion.Force:
 		return errors.New("--timeout must have --force specified")
 	}
 	_, err := o.Printer("replaced")
@@ -94,30 +93,19 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 	o.files.Check = o.Checks()
 	infos, err := o.Client.Resolve(ctx, resource.Request{Files: o.files, Namespace: o.Namespace, ExplicitNamespace: o.Explicit})
-	var errs []error
-	if err != nil {
-		errs = append(errs, err)
-	}
 	replace := o.put
-	if o.force {
+	if o.deletion.Force {
 		replace = o.recreate
 		if err := o.removeAll(ctx, infos); err != nil {
 			return err
 		}
 	}
-	for _, i := range infos {
+	return resource.Each(infos, err, func(i *resource.Info) error {
 		if err := replace(ctx, i); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if err := o.Show("replaced", i.Object); err != nil {
 			return err
 		}
-	}
-	if len(errs) == 1 {
-		return errs[0]
-	}
-	return utilerrors.NewAggregate(errs)
+		return o.Show("replaced", i.Object)
+	})
 }
 
 func (o *Options) put(ctx context.Context, i *resource.Info) error {
@@ -134,11 +122,7 @@ func (o *Options) put(ctx context.Context, i *resource.Info) error {
 func (o *Options) removeAll(ctx context.Context, infos []*resource.Info) error {
 	var leaving []*resource.Info
 	for _, i := range infos {
-		opts := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
-		if o.grace >= 0 {
-			opts.GracePeriodSeconds = new(int64(o.grace))
-		}
-		if _, err := i.Delete(ctx, opts); apierrors.IsNotFound(err) {
+		if _, err := i.Delete(ctx, o.deletion.Options()); apierrors.IsNotFound(err) {
 			continue
 		} else if err != nil {
 			return write.WithSource("deleting", i.Source, err)
@@ -151,7 +135,7 @@ func (o *Options) removeAll(ctx context.Context, infos []*resource.Info) error {
 		fmt.Fprintf(o.Out, "%s %q deleted%s\n", kind, i.Name, where)
 	}
 	for _, i := range leaving {
-		err := write.Await(ctx, o.Client, i.Mapping, i.Namespace, i.Name, o.timeout, func(u *unstructured.Unstructured) (bool, error) {
+		err := write.Await(ctx, o.Client, i.Mapping, i.Namespace, i.Name, o.deletion.Timeout, func(u *unstructured.Unstructured) (bool, error) {
 			return u == nil, nil
 		})
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -63,23 +64,27 @@ type Document struct {
 	// Source is the file or URL, "STDIN" for standard input.
 	Source string
 	Object *unstructured.Unstructured
+	// listed is set for an item of a list.
+	listed bool
 }
 
-// Read reads all objects of the files; lists are taken apart.
+// Read reads all objects of the files; lists are taken apart. It goes on with the next file after one that cannot be read, and
+// returns what was read together with the errors.
 func (c *Client) Read(ctx context.Context, f Files) ([]Document, error) {
 	sources, err := c.sources(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	var out []Document
+	var errs []error
 	for _, s := range sources {
 		docs, err := s.documents(f.Check)
 		out = append(out, docs...)
 		if err != nil {
-			return out, err
+			errs = append(errs, err)
 		}
 	}
-	return out, nil
+	return out, aggregate(errs)
 }
 
 // source is something to read from.
@@ -88,10 +93,16 @@ type source struct {
 	open func() (io.ReadCloser, error)
 }
 
+// ErrStdinTwice is the error of a command that is to read two things from standard input.
+var ErrStdinTwice = errors.New("standard input cannot be used for multiple arguments")
+
 // sources are all that f names; none if one of the files is not there.
 func (c *Client) sources(ctx context.Context, f Files) ([]source, error) {
 	var out []source
-	for _, name := range f.Names {
+	for n, name := range f.Names {
+		if name == "-" && slices.Contains(f.Names[:n], "-") {
+			return nil, ErrStdinTwice
+		}
 		more, err := c.expand(ctx, name, f.Recursive)
 		if err != nil {
 			return nil, err
@@ -288,11 +299,11 @@ func objects(source string, data []byte) ([]Document, error) {
 		if o.GetAPIVersion() == "" {
 			return nil, fmt.Errorf("unable to decode %q: Object 'apiVersion' is missing in '%s'", source, data)
 		}
-		return []Document{{source, o}}, nil
+		return []Document{{Source: source, Object: o}}, nil
 	case *unstructured.UnstructuredList:
 		var out []Document
 		for i := range o.Items {
-			out = append(out, Document{source, &o.Items[i]})
+			out = append(out, Document{Source: source, Object: &o.Items[i], listed: true})
 		}
 		return out, nil
 	}

@@ -55,8 +55,12 @@ func (i *Info) Get(ctx context.Context) error {
 	return i.take(i.client.Get(ctx, i.Mapping, i.Namespace, i.Name))
 }
 
-// Create creates the object on the server and keeps the answer.
+// Create creates the object on the server and keeps the answer. A version that the object was read with is not sent.
 func (i *Info) Create(ctx context.Context, opts metav1.CreateOptions) error {
+	if i.Object.GetResourceVersion() != "" {
+		i.Object = i.Object.DeepCopy()
+		i.Object.SetResourceVersion("")
+	}
 	return i.take(i.client.Create(ctx, i.Mapping, i.Namespace, i.Object, opts))
 }
 

@@ -60,6 +60,15 @@ func (c *Client) MappingFor(gvk schema.GroupVersionKind) (*meta.RESTMapping, err
 	return m, err
 }
 
+// mappingOf is MappingFor, or with local a guess that asks nobody.
+func (c *Client) mappingOf(gvk schema.GroupVersionKind, local bool) (*meta.RESTMapping, error) {
+	if !local {
+		return c.MappingFor(gvk)
+	}
+	r, _ := meta.UnsafeGuessKindToResource(gvk)
+	return &meta.RESTMapping{Resource: r, GroupVersionKind: gvk, Scope: meta.RESTScopeNamespace}, nil
+}
+
 // types expands a comma-separated list of TYPE arguments, each type once; named is set if names follow, which categories do
 // not take.
 func (c *Client) types(arg string, named bool) ([]*meta.RESTMapping, error) {

@@ -48,7 +48,8 @@ type Request struct {
 	Query url.Values
 	// Subresource is read instead of the object itself.
 	Subresource string
-	// Local leaves the objects of files in the namespaces they name, or in none.
+	// Local leaves the objects of files in the namespaces they name, or in none, and does not ask the server for their resources:
+	// a Mapping is guessed of the kind then.
 	Local bool
 	// Single allows one TYPE only.
 	Single bool
@@ -96,6 +97,21 @@ func (c *Client) Resolve(ctx context.Context, q Request) ([]*Info, error) {
 		return c.resolveNames(ctx, q, mappings, q.Args[1:])
 	}
 	return c.resolveLists(ctx, q, mappings)
+}
+
+// Each calls do for each of infos and returns its errors, and after them resolve, the error of what was not found: the one error
+// there is, or all as an aggregate.
+func Each(infos []*Info, resolve error, do func(*Info) error) error {
+	var errs []error
+	for _, i := range infos {
+		if err := do(i); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if resolve != nil {
+		errs = append(errs, resolve)
+	}
+	return aggregate(errs)
 }
 
 // aggregate is nil, the one error, or all of them.
@@ -322,8 +338,11 @@ func (c *Client) resolveFiles(ctx context.Context, q Request) ([]*Info, error) {
 // fromFile finds the resource of a document and settles its namespace.
 func (c *Client) fromFile(d Document, q Request) (*Info, error) {
 	gvk := d.Object.GroupVersionKind()
-	m, err := c.MappingFor(gvk)
+	m, err := c.mappingOf(gvk, q.Local)
 	if err != nil {
+		if meta.IsNoMatchError(err) && d.listed {
+			return nil, fmt.Errorf("unable to recognize %w", err)
+		}
 		if meta.IsNoMatchError(err) {
 			return nil, fmt.Errorf("resource mapping not found for name: %q namespace: %q from %q: %w\nensure CRDs are installed first",
 				d.Object.GetName(), d.Object.GetNamespace(), d.Source, err)
@@ -331,6 +350,10 @@ func (c *Client) fromFile(d Document, q Request) (*Info, error) {
 		return nil, fmt.Errorf("unable to recognize %q: %w", d.Source, err)
 	}
 	info := &Info{Mapping: m, Name: d.Object.GetName(), Source: d.Source, Object: d.Object, client: c}
+	if q.Local {
+		info.Namespace = d.Object.GetNamespace()
+		return info, nil
+	}
 	if !info.Namespaced() {
 		d.Object.SetNamespace("")
 		return info, nil
@@ -339,7 +362,7 @@ func (c *Client) fromFile(d Document, q Request) (*Info, error) {
 	if own == "" && q.AllNamespaces && q.Latest {
 		return nil, fmt.Errorf("no namespace set on resource %s %q", m.Resource, info.Name)
 	}
-	if own == "" && !q.Local {
+	if own == "" {
 		own = q.Namespace
 		d.Object.SetNamespace(own)
 	}

@@ -26,7 +26,9 @@ func history(ctx context.Context, o *options, i *resource.Info) error {
 	switch {
 	case o.revision > 0:
 		return o.showRevision(i, w, all)
-	case o.Print.Output != "" || o.Print.Template != "":
+	case o.Print.Template != "" && o.Print.Output == "":
+		return o.showObjects(revision{object: w.object()}) // without -o, a template is laid over the workload
+	case o.Print.Output != "":
 		return o.showObjects(all...)
 	}
 	fmt.Fprintf(o.Out, "%s \n", i.ResourceName())
@@ -65,7 +67,7 @@ func (o *options) showRevision(i *resource.Info, w workload, all []revision) err
 		return nil
 	}
 	if len(all) == 0 {
-		fmt.Fprintln(o.Out, "No rollout history found.")
+		fmt.Fprintf(o.Out, "%s with revision #%d\nNo rollout history found.\n", i.ResourceName(), o.revision)
 		return nil
 	}
 	return errors.New("unable to find the specified revision")

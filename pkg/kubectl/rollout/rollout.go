@@ -26,6 +26,8 @@ type options struct {
 	*write.Flags
 	request  resource.Request
 	revision int64
+	// back is set for undo, which finds no revision below 0.
+	back     bool
 	watch    bool
 	timeout  time.Duration
 	client   *resource.Client
@@ -46,7 +48,24 @@ func newCommand(f *cli.Factory, streams cli.IOStreams, template Describe) *cobra
 		Use:   "rollout SUBCOMMAND",
 		Short: "Manage the rollout of a resource",
 		Long:  "Manage the rollout of one or many resources.\n\n Valid resource types include:\n\n  *  deployments\n  *  daemonsets\n  *  statefulsets",
-		RunE:  cli.Group,
+		Example: `
+# Rollback to the previous deployment
+kubectl rollout undo deployment/abc
+
+# Check the rollout status of a daemonset
+kubectl rollout status daemonset/foo
+
+# Restart a deployment
+kubectl rollout restart deployment/abc
+
+# Restart deployments with the 'app=nginx' label
+kubectl rollout restart deployment --selector=app=nginx`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				cmd.SetErr(cmd.OutOrStdout()) // its help is what was asked for
+			}
+			return cli.Group(cmd, args)
+		},
 	}
 	add := func(name, manager, short string, act func(context.Context, *options, *resource.Info) error) (*options, *cobra.Command) {
 		of := "(TYPE NAME | TYPE/NAME) [flags]"
@@ -68,6 +87,7 @@ func newCommand(f *cli.Factory, streams cli.IOStreams, template Describe) *cobra
 	o.Print.AddFlags(sub.Flags())
 	sub.Flags().Int64Var(&o.revision, "revision", 0, "See the details, including podTemplate of the revision specified")
 	o, sub = add("undo", "", "Undo a previous rollout", undo)
+	o.back = true
 	sub.Flags().Int64Var(&o.revision, "to-revision", 0, "The revision to rollback to. Default to 0 (last revision).")
 	o.AddFlags(sub.Flags())
 	for _, w := range []struct {
@@ -103,7 +123,7 @@ func (o *options) Validate() error {
 	switch {
 	case len(o.request.Args) == 0 && o.request.Files.Empty():
 		return errors.New("required resource not specified")
-	case o.revision < 0:
+	case o.revision < 0 && !o.back:
 		return fmt.Errorf("revision must be a positive integer: %v", o.revision)
 	}
 	_, err := o.Printer("")
@@ -155,6 +175,9 @@ func (o *options) say(i *resource.Info, done string) error {
 	return p.Print(i.Object, o.Out)
 }
 
+// restartedAt is the annotation of a pod template that makes new pods of it.
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
 func restart(ctx context.Context, o *options, i *resource.Info) error {
 	w, err := decode(i, subject(i)+" restarting is not supported")
 	if err != nil {
@@ -163,7 +186,11 @@ func restart(ctx context.Context, o *options, i *resource.Info) error {
 	if paused(w) {
 		return errors.New(subject(i) + " can't restart paused deployment (run rollout resume first)")
 	}
-	stamp := map[string]any{"kubectl.kubernetes.io/restartedAt": time.Now().Format(time.RFC3339)}
+	now := time.Now().Format(time.RFC3339)
+	if w.podTemplate().Annotations[restartedAt] == now {
+		return fmt.Errorf("error: failed to create patch for %s: if restart has already been triggered within the past second, please wait before attempting to trigger another", i.Name)
+	}
+	stamp := map[string]any{restartedAt: now}
 	return o.patch(ctx, i, map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": stamp}}}}, "restarted")
 }
 

@@ -61,7 +61,7 @@ func sameTemplate(a, b corev1.PodTemplateSpec) bool {
 
 // pick is the revision to go back to.
 func pick(w workload, all []revision, to int64) (*revision, error) {
-	if to > 0 {
+	if to != 0 {
 		for i := range all {
 			if all[i].number == to {
 				return &all[i], nil

@@ -61,6 +61,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	set := cmd.Flags()
 	o.Flags.AddFlags(set)
 	o.AddManager(set)
+	o.AddRecord(cmd)
 	o.AddSaveConfig(set)
 	o.overrides.AddFlags(set)
 	set.StringArrayVar(&o.spec.annotations, "annotations", nil, "Annotations to apply to the pod.")
@@ -183,6 +184,9 @@ func (o *Options) make(ctx context.Context, service *corev1.Service, pod *corev1
 		return err
 	}
 	o.SaveConfig = o.SaveConfig && o.DryRun != write.DryRunClient
+	if err := o.Record(pod); err != nil {
+		return err
+	}
 	made, err := o.Post(ctx, pod)
 	if err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/resource"
@@ -49,6 +48,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	}
 	set := cmd.Flags()
 	o.Flags.AddFlags(set)
+	o.AddRecord(cmd)
 	o.target.AddFlags(set, "Filename, directory, or URL to files identifying the resource to set a new size")
 	set.Int64Var(&o.replicas, "replicas", 0, "The new desired number of replicas. Required.")
 	_ = cmd.MarkFlagRequired("replicas") // the flag was added above
@@ -79,10 +79,6 @@ func (o *Options) Validate() error {
 // Run scales what it finds.
 func (o *Options) Run(ctx context.Context) error {
 	infos, err := o.Client.Resolve(ctx, o.target.Request(&o.Base, o.args))
-	var errs []error
-	if err != nil {
-		errs = append(errs, err)
-	}
 	if len(infos) > 1 && o.version != "" {
 		return errors.New("cannot use --resource-version with multiple resources")
 	}
@@ -90,22 +86,22 @@ func (o *Options) Run(ctx context.Context) error {
 	if perr != nil {
 		return perr
 	}
-	for _, i := range infos {
-		if err := o.scale(ctx, i); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if err := p.Print(i.Object, o.Out); err != nil {
-			return err
-		}
-	}
-	switch {
-	case len(errs) == 1:
-		return errs[0]
-	case len(errs) == 0 && len(infos) == 0:
+	if err == nil && len(infos) == 0 {
 		return errors.New("no objects passed to scale")
 	}
-	return utilerrors.NewAggregate(errs)
+	return resource.Each(infos, err, func(i *resource.Info) error {
+		if err := o.scale(ctx, i); err != nil {
+			return err
+		}
+		if err := o.RecordPatch(ctx, i); err != nil {
+			return err
+		}
+		// What is shown is the object as it was found, in its new size: its own answer comes later than that of /scale.
+		if err := unstructured.SetNestedField(i.Object.Object, o.replicas, "spec", "replicas"); err != nil {
+			return err
+		}
+		return p.Print(i.Object, o.Out)
+	})
 }
 
 func (o *Options) scale(ctx context.Context, i *resource.Info) error {

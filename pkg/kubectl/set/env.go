@@ -56,8 +56,11 @@ func newEnv(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 // Complete parts the arguments; "-" reads changes from standard input.
 func (o *env) Complete(f *cli.Factory, _ *cobra.Command, args []string) error {
 	var stdin bool
-	if i := slices.Index(args, "-"); i >= 0 {
-		stdin, args = true, slices.Delete(slices.Clone(args), i, i+1)
+	if slices.Contains(args, "-") {
+		stdin, args = true, slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "-" })
+	}
+	if stdin && slices.Contains(o.target.Files.Names, "-") {
+		return resource.ErrStdinTwice
 	}
 	objects, pairs, err := write.SplitPairs(args, "environment")
 	if err != nil {

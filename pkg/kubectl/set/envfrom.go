@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"bonsai/pkg/kubectl/resource"
 )
@@ -75,27 +74,19 @@ func envName(key string) string {
 // show serves --list.
 func (o *env) show(ctx context.Context) error {
 	infos, err := o.find(ctx)
-	var errs []error
-	if err != nil {
-		errs = append(errs, err)
-	}
-	for _, i := range infos {
+	return resource.Each(infos, err, func(i *resource.Info) error {
 		spec, err := podSpec(i, i.Object)
 		if err != nil {
-			errs = append(errs, err)
-			continue
+			return err
 		}
 		for _, c := range matching(append(containers(spec, "containers"), containers(spec, "initContainers")...), o.container) {
 			fmt.Fprintf(o.Out, "# %s %s, container %s\n", i.Object.GetKind(), i.Name, c["name"])
 			if err := o.showContainer(ctx, c); err != nil {
-				errs = append(errs, err)
+				return err
 			}
 		}
-	}
-	if len(errs) == 1 {
-		return errs[0]
-	}
-	return utilerrors.NewAggregate(errs)
+		return nil
+	})
 }
 
 func (o *env) showContainer(ctx context.Context, c map[string]any) error {

@@ -33,6 +33,7 @@ func newResources(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	}
 	set := cmd.Flags()
 	o.addFlags(set)
+	o.AddRecord(cmd)
 	set.StringVarP(&o.container, "containers", "c", "*", "The names of containers in the selected pod templates to change, all containers are selected by default - may use wildcards")
 	set.StringVar(&o.limits, "limits", "", "The resource requirement requests for this container.  For example, 'cpu=100m,memory=256Mi'.")
 	set.StringVar(&o.requests, "requests", "", "The resource requirement requests for this container.  For example, 'cpu=100m,memory=256Mi'.")
@@ -123,6 +124,7 @@ func newServiceAccount(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		RunE:    cli.RunE(f, o),
 	}
 	o.addFlags(cmd.Flags())
+	o.AddRecord(cmd)
 	return cmd
 }
 
@@ -159,7 +161,7 @@ type selector struct {
 }
 
 func newSelector(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	o := &selector{setter: newSetter(streams, "selector updated", "failed to patch selector")}
+	o := &selector{setter: newSetter(streams, "selector updated", "")}
 	cmd := &cobra.Command{
 		Use:     "selector (-f FILENAME | TYPE NAME) EXPRESSIONS [--resource-version=version]",
 		Short:   "Set the selector on a resource",
@@ -169,6 +171,7 @@ func newSelector(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	}
 	o.always = true
 	o.addFlags(cmd.Flags())
+	o.AddRecord(cmd)
 	cmd.Flags().StringVar(&o.version, "resource-version", "", "If non-empty, the selectors update will only succeed if this is the current resource-version for the object. Only valid when specifying a single resource.")
 	return cmd
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/resource"
@@ -38,7 +37,7 @@ type setter struct {
 	args   []string
 	local  bool
 
-	// operation is the result ("image updated"), failed introduces a refusal of the server.
+	// operation is the result ("image updated"), failed introduces a refusal of the server; "" shows it as it is.
 	operation, failed string
 	// always reports an object that needs no change, too.
 	always bool
@@ -67,37 +66,31 @@ func (s *setter) Validate() error {
 // find reads the objects.
 func (s *setter) find(ctx context.Context) ([]*resource.Info, error) {
 	q := s.target.Request(&s.Base, s.args)
-	q.Latest = !s.local
+	q.Latest, q.Local = !s.local, s.local
 	return s.Client.Resolve(ctx, q)
 }
 
 // update changes each object. Errors of one do not keep the others from being changed, nor what could be changed of the same.
 func (s *setter) update(ctx context.Context, change func(*resource.Info, *unstructured.Unstructured) error) error {
 	infos, err := s.find(ctx)
-	var errs []error
-	if err != nil {
-		errs = append(errs, err)
-	}
-	for _, i := range infos {
+	return resource.Each(infos, err, func(i *resource.Info) error {
 		after := i.Object.DeepCopy()
-		if err := change(i, after); err != nil {
-			errs = append(errs, err)
-			if reflect.DeepEqual(after.Object, i.Object.Object) {
-				continue
-			}
+		refused := change(i, after)
+		if refused != nil && reflect.DeepEqual(after.Object, i.Object.Object) {
+			return refused
 		}
 		if err := s.patch(ctx, i, after); err != nil {
-			errs = append(errs, err)
+			return errors.Join(refused, err)
 		}
-	}
-	if len(errs) == 1 {
-		return errs[0]
-	}
-	return utilerrors.NewAggregate(errs)
+		return refused
+	})
 }
 
 // patch sends the difference; no difference is no request and no word.
 func (s *setter) patch(ctx context.Context, i *resource.Info, after *unstructured.Unstructured) error {
+	if err := s.Record(after); err != nil {
+		return err
+	}
 	before, err := resource.Encode(i.Object)
 	if err != nil {
 		return err
@@ -114,12 +107,30 @@ func (s *setter) patch(ctx context.Context, i *resource.Info, after *unstructure
 	if same && !s.local && !s.always {
 		return nil
 	}
-	if same || s.local || s.DryRun == write.DryRunClient {
+	if s.local {
+		return s.showLocal(after)
+	}
+	if same || s.DryRun == write.DryRunClient {
 		i.Object = after
 		return s.Show(s.operation, after)
 	}
 	if err := i.Patch(ctx, kind, patch, s.PatchOptions()); err != nil {
+		if s.failed == "" {
+			return err
+		}
 		return fmt.Errorf("%s: %v", s.failed, err) // %v: the text is the whole message, not the server's Status
 	}
 	return s.Show(s.operation, i.Object)
+}
+
+// showLocal shows an object of a file, which the server has not seen, with the empty fields that its Go type has.
+func (s *setter) showLocal(u *unstructured.Unstructured) error {
+	typed := write.Typed(u.GroupVersionKind())
+	if typed == nil {
+		return s.Show(s.operation, u)
+	}
+	if err := resource.FromUnstructured(u, typed); err != nil {
+		return fmt.Errorf("decode %s %q: %w", u.GetKind(), u.GetName(), err)
+	}
+	return s.Show(s.operation, typed)
 }

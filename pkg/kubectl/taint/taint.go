@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/resource"
@@ -94,6 +93,8 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("invalid resource type %s, only node types are supported", o.args[0])
 	}
 	switch {
+	case o.target.All && o.target.Selector != "":
+		return errors.New("setting 'all' parameter with a non empty selector is prohibited")
 	case len(o.args) < 2 && !o.target.All && o.target.Selector == "":
 		return fmt.Errorf("at least one resource name must be specified since 'all' parameter is not set")
 	case len(o.args) > 1 && o.target.All:
@@ -109,19 +110,7 @@ func (o *Options) Validate() error {
 // Run changes the taints of each node.
 func (o *Options) Run(ctx context.Context) error {
 	infos, err := o.Client.Resolve(ctx, o.target.Request(&o.Base, o.args))
-	var errs []error
-	if err != nil {
-		errs = append(errs, err)
-	}
-	for _, i := range infos {
-		if err := o.taint(ctx, i); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if len(errs) == 1 {
-		return errs[0]
-	}
-	return utilerrors.NewAggregate(errs)
+	return resource.Each(infos, err, func(i *resource.Info) error { return o.taint(ctx, i) })
 }
 
 func (o *Options) taint(ctx context.Context, i *resource.Info) error {

@@ -107,12 +107,20 @@ func path(spec string) (check, error) {
 	}, nil
 }
 
-// splitPath takes "{path}=value" apart at the = after the closing brace.
+// splitPath takes "path=value" apart at the first = that is in no brackets of the path.
 func splitPath(spec string) (expr, value string, hasValue bool) {
-	from := strings.LastIndexByte(spec, '}') + 1
-	i := strings.IndexByte(spec[from:], '=')
-	if i < 0 {
-		return spec, "", false
+	depth := 0
+	for i, c := range spec {
+		switch c {
+		case '{', '[', '(':
+			depth++
+		case '}', ']', ')':
+			depth--
+		case '=':
+			if depth == 0 {
+				return spec[:i], spec[i+1:], true
+			}
+		}
 	}
-	return spec[:from+i], spec[from+i+1:], true
+	return spec, "", false
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/printers"
@@ -24,6 +24,8 @@ type Options struct {
 	cli.IOStreams
 	request resource.Request
 	print   *printers.Flags
+	// wants are the values of --for, of which each is waited for after the one before; want and check are those of the moment.
+	wants   []string
 	want    string
 	timeout time.Duration
 
@@ -60,8 +62,8 @@ kubectl wait --for=delete pod/busybox1 --timeout=60s`,
 	set.StringVar(&o.request.FieldSelector, "field-selector", "", "Selector (field query) to filter on, supports '=', '==', and '!='.(e.g. --field-selector key1=value1,key2=value2). The server only supports a limited number of field queries per type.")
 	set.BoolVarP(&o.request.AllNamespaces, "all-namespaces", "A", false, "If present, list the requested object(s) across all namespaces. Namespace in current context is ignored even if specified with --namespace.")
 	set.BoolVar(&o.request.All, "all", false, "Select all resources in the namespace of the specified resource types")
-	set.DurationVar(&o.timeout, "timeout", 30*time.Second, "The length of time to wait before giving up.  Zero means check once and don't wait, negative means wait for a week.")
-	set.StringVar(&o.want, "for", "", "The condition to wait on: [create|delete|condition=condition-name[=condition-value]|jsonpath='{JSONPath expression}'=[JSONPath value]]. The default condition-value is true. Condition values are compared after Unicode simple case folding, which is a more general form of case-insensitivity.")
+	set.DurationVar(&o.timeout, "timeout", 30*time.Second, "The length of time to wait before giving up. Zero means check once and don't wait, negative means wait for a week.")
+	set.StringArrayVar(&o.wants, "for", nil, "The condition to wait on: [create|delete|condition=condition-name[=condition-value]|jsonpath='{JSONPath expression}'=[JSONPath value]]. The default condition-value is true. Condition values are compared after Unicode simple case folding, which is a more general form of case-insensitivity. Multiple conditions are supported and AND'ed to each other in a sequential order. If --for=create is passed, it is always waited first.")
 	return cmd
 }
 
@@ -74,8 +76,13 @@ func (o *Options) Complete(f *cli.Factory, _ *cobra.Command, args []string) (err
 	if o.timeout < 0 {
 		o.timeout = 7 * 24 * time.Hour
 	}
-	if o.check, err = parse(o.want); err != nil {
-		return err
+	if len(o.wants) == 0 {
+		o.wants = []string{""}
+	}
+	for _, want := range o.wants {
+		if _, err = parse(want); err != nil {
+			return err
+		}
 	}
 	operation := "condition met"
 	if o.printer, err = o.print.Printer(operation); err != nil {
@@ -96,24 +103,37 @@ func (o *Options) creation() bool { return strings.EqualFold(o.want, "create") }
 func (o *Options) Run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, max(o.timeout, time.Millisecond), errTimeout)
 	defer cancel()
+	// An object must be there before anything else of it can be looked at, wherever that stands.
+	if i := slices.IndexFunc(o.wants, func(want string) bool { return strings.EqualFold(want, "create") }); i > 0 && o.timeout > 0 {
+		o.want = o.wants[i]
+		if _, err := o.resolve(ctx); err != nil {
+			return err
+		}
+	}
+	for _, want := range o.wants {
+		var err error
+		if o.check, err = parse(want); err != nil {
+			return err
+		}
+		o.want = want
+		if err := o.all(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// all waits for what is wanted now, of all objects.
+func (o *Options) all(ctx context.Context) error {
 	infos, err := o.resolve(ctx)
 	if err == nil && len(infos) == 0 && !o.deletion() {
 		return errors.New("no matching resources found")
 	}
-	var errs []error
-	for _, i := range infos {
-		one := o.one
-		if o.timeout == 0 {
-			one = o.once
-		}
-		if err := one(ctx, i); err != nil {
-			errs = append(errs, err)
-		}
+	one := o.one
+	if o.timeout == 0 {
+		one = o.once
 	}
-	if err != nil {
-		errs = append(errs, err) // of those that were not found
-	}
-	return utilerrors.NewAggregate(errs)
+	return resource.Each(infos, err, func(i *resource.Info) error { return one(ctx, i) })
 }
 
 var errTimeout = errors.New("timed out waiting for the condition")

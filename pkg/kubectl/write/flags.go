@@ -68,6 +68,8 @@ func ParseValidation(value string) (string, error) {
 
 // Flags are -o and its like, --dry-run and, where a verb adds them, --field-manager, --validate and --save-config.
 type Flags struct {
+	Recorder
+
 	Print *printers.Flags
 	// Manager is the name under which the server records the fields this command sets.
 	Manager    string

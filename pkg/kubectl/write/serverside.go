@@ -42,7 +42,7 @@ func (s *ServerSide) Validate() error {
 }
 
 // Apply sends config, an object's configuration in JSON, and keeps the answer in i.
-func (s *ServerSide) Apply(ctx context.Context, i *resource.Info, config []byte, opts metav1.PatchOptions) error {
+func (s *ServerSide) Apply(ctx context.Context, i *resource.Info, config []byte, opts metav1.PatchOptions, subresource ...string) error {
 	opts.Force = &s.Force
-	return i.Patch(ctx, types.ApplyPatchType, config, opts)
+	return i.Patch(ctx, types.ApplyPatchType, config, opts, subresource...)
 }

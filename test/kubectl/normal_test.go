@@ -1,0 +1,40 @@
+package kubectl
+
+import (
+	"regexp"
+	"strings"
+)
+
+// rule replaces what differs from run to run.
+type rule struct {
+	find *regexp.Regexp
+	with string
+}
+
+// rules are applied in this order. An age and an address keep no width: what blanks follow them are two.
+var rules = []rule{
+	{regexp.MustCompile(`([WEI])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \w+\.go:\d+\]`), `$1<log>]`},
+	{regexp.MustCompile(`v1\.36\.3\+bonsai`), `v1.36.3`},
+	{regexp.MustCompile(`https?://127\.0\.0\.1:\d+`), `<server>`},
+	{regexp.MustCompile(`127\.0\.0\.1:\d{4,5}`), `<address>`},
+	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), `<uid>`},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`), `<time>`},
+	{regexp.MustCompile(`(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}`), `<time>`},
+	{regexp.MustCompile(`(["']?)resourceVersion(["']?): ?"\d+"`), `${1}resourceVersion${2}: "<version>"`},
+	{regexp.MustCompile(`(resource version to be \d+, was) \d+`), `$1 <version>`},
+	{regexp.MustCompile(`(kubectl-edit|LIVE|MERGED|kubectl)-\d+`), `$1-<random>`},
+	{regexp.MustCompile(`\b10\.96\.\d+\.\d+\b *`), `<ip>  `},
+	{regexp.MustCompile(`\b(nodePort"?: ?|NodePort: .*  |\d:)3[0-2]\d{3}\b`), `${1}<port>`},
+	{regexp.MustCompile(`(^|[ \t])(\d+[dhms]){1,2}($|[ \t\n]) *`), `$1<age>$3`},
+	{regexp.MustCompile(` +(\n|$)`), `$1`},
+	{regexp.MustCompile(` <age> +`), ` <age>  `},
+}
+
+// normal takes out of text what differs from run to run; dir is the directory that the invocation ran in.
+func normal(text, dir string) string {
+	text = strings.ReplaceAll(text, dir, "<dir>")
+	for _, r := range rules {
+		text = r.find.ReplaceAllString(text, r.with)
+	}
+	return text
+}
