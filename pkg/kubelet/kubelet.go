@@ -161,6 +161,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	run("volumes", k.volumes.Run)
 	run("plug-ins", k.plugins().Run)
 	run("device plug-ins", k.devices.Run)
+	run("pod-resources API", k.podResources().Run)
 	run("CSINode", func(ctx context.Context) error { return k.csiNode.Run(ctx, k.node.Registered()) })
 	run("services", k.services.Run)
 	run("runtime classes", k.classes.Run)

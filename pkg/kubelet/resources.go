@@ -9,6 +9,7 @@ import (
 
 	"bonsai/pkg/kubelet/cm"
 	"bonsai/pkg/kubelet/cm/devices"
+	"bonsai/pkg/kubelet/cm/podresources"
 )
 
 // composeResources makes what pods are given of the node.
@@ -23,4 +24,9 @@ func (k *Kubelet) composeResources() error {
 	}
 	k.resources = &cm.Manager{Providers: []cm.Provider{k.cgroups, k.devices}, Metrics: k.metrics, Event: k.events.Pod, Log: k.cfg.Log}
 	return nil
+}
+
+// podResources tells what containers have been given.
+func (k *Kubelet) podResources() *podresources.Server {
+	return &podresources.Server{RootDir: k.cfg.RootDir, Resources: k.resources, Pods: k.active, Count: k.metrics.PodResourcesAsked}
 }

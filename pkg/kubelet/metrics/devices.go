@@ -13,6 +13,8 @@ type devices struct {
 	topologyAsked  prometheus.Counter
 	topologyErrors prometheus.Counter
 	topologyMillis prometheus.Histogram
+	// podResources are the requests of the pod-resources API, and errors of it, by what was asked; "total" are all.
+	podResources, podResourcesErrors map[string]*prometheus.CounterVec
 }
 
 func newDevices(r prometheus.Registerer) *devices {
@@ -28,6 +30,17 @@ func newDevices(r prometheus.Registerer) *devices {
 		topologyMillis: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_topology_manager_admission_duration_ms",
 			Help: "Milliseconds that giving a pod what it gets takes.", Buckets: prometheus.ExponentialBuckets(.05, 2, 15)}),
 	}
+	m.podResources, m.podResourcesErrors = map[string]*prometheus.CounterVec{}, map[string]*prometheus.CounterVec{}
+	asked := func(kind, what string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_pod_resources_endpoint_" + kind + "_" + what,
+			Help: "Requests of the pod-resources API, or those that failed, by what was asked."}, []string{"server_api_version"})
+		r.MustRegister(c)
+		return c
+	}
+	for _, what := range []string{"list", "get", "get_allocatable"} {
+		m.podResources[what], m.podResourcesErrors[what] = asked("requests", what), asked("errors", what)
+	}
+	m.podResources["total"] = asked("requests", "total")
 	r.MustRegister(m.registrations, m.allocations, m.topologyAsked, m.topologyErrors, m.topologyMillis)
 	return m
 }
@@ -55,5 +68,18 @@ func (m *Metrics) TopologyAdmitted(took time.Duration, refused bool) {
 	m.topologyMillis.Observe(float64(took.Microseconds()) / 1000)
 	if refused {
 		m.topologyErrors.Inc()
+	}
+}
+
+// PodResourcesAsked counts a request of the pod-resources API: list, get or get_allocatable.
+func (m *Metrics) PodResourcesAsked(what string, failed bool) {
+	if m == nil {
+		return
+	}
+	for _, c := range []*prometheus.CounterVec{m.podResources["total"], m.podResources[what]} {
+		c.WithLabelValues("v1").Inc()
+	}
+	if failed {
+		m.podResourcesErrors[what].WithLabelValues("v1").Inc()
 	}
 }

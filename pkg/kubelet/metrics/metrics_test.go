@@ -65,7 +65,13 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.DevicesAllocated("example.com/foo", time.Second)
 	m.TopologyAdmitted(time.Millisecond, false)
 	m.TopologyAdmitted(time.Millisecond, true)
+	m.PodResourcesAsked("list", false)
+	m.PodResourcesAsked("get", true)
 	want := map[string]float64{
+		"kubelet_pod_resources_endpoint_requests_total v1":                   2,
+		"kubelet_pod_resources_endpoint_requests_list v1":                    1,
+		"kubelet_pod_resources_endpoint_requests_get v1":                     1,
+		"kubelet_pod_resources_endpoint_errors_get v1":                       1,
 		"kubelet_device_plugin_registration_total example.com/foo":           1,
 		"kubelet_device_plugin_alloc_duration_seconds example.com/foo":       1,
 		"kubelet_topology_manager_admission_requests_total":                  2,

@@ -88,6 +88,12 @@ func TestDevicesGetIntoContainers(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
+	if h := m.Held("u")["c"].Devices; len(h) != 2 || h[0].ResourceName != "example.com/foo" || h[1].DeviceIds[0] != "d2" {
+		t.Errorf("the container is said to have %v", h)
+	}
+	if all := m.Holdings().Devices; len(all) != 3 {
+		t.Errorf("containers may have %v", all)
+	}
 	var none runtime.ContainerOptions
 	if err := m.Container(pod, &pod.Spec.Containers[1], &none); err != nil || !reflect.DeepEqual(none, runtime.ContainerOptions{}) {
 		t.Errorf("a container without devices gets %+v, %v", none, err)

@@ -5,47 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"google.golang.org/grpc"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"bonsai/pkg/kubelet/cm"
 )
 
 // socketName is the socket at which plug-ins register.
 const socketName = "kubelet.sock"
-
-// maxRequest bounds the bytes of a registration, maxCallers the connections' requests at once.
-const (
-	maxRequest = 64 << 10
-	maxCallers = 16
-)
 
 // Run takes registrations until ctx ends. All sockets that are there are removed first: this tells plug-ins to register again.
 func (m *Manager) Run(ctx context.Context) error {
 	if err := m.removeSockets(); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	m.mu.Lock()
 	m.running = ctx
 	m.mu.Unlock()
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "unix", filepath.Join(m.file.Dir, socketName))
-	if err != nil {
-		return fmt.Errorf("listen for device plug-ins: %w", err)
-	}
-	s := grpc.NewServer(grpc.MaxRecvMsgSize(maxRequest), grpc.MaxConcurrentStreams(maxCallers))
-	pluginapi.RegisterRegistrationServer(s, registration{m: m})
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	select {
-	case <-ctx.Done():
-		s.Stop()
-		err = <-served
-	case err = <-served:
-	}
+	err := cm.Serve(ctx, filepath.Join(m.file.Dir, socketName), func(s *grpc.Server) { pluginapi.RegisterRegistrationServer(s, registration{m: m}) })
+	cancel()
 	m.streams.Wait()
 	return errors.Join(err, m.root.Close())
 }

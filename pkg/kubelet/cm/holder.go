@@ -1,0 +1,48 @@
+package cm
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+	podresourcesapi "k8s.io/kubelet/pkg/apis/podresources/v1"
+)
+
+// Holder is a Provider that tells which single things containers have.
+type Holder interface {
+	// Held are those of a pod's containers, by name. The name in each is left empty.
+	Held(uid types.UID) map[string]*podresourcesapi.ContainerResources
+	// Holdings are all that containers may have.
+	Holdings() *podresourcesapi.AllocatableResourcesResponse
+}
+
+// Held are the single things that one of a pod's containers has, of all Providers.
+func (m *Manager) Held(uid types.UID, container string) *podresourcesapi.ContainerResources {
+	out := &podresourcesapi.ContainerResources{Name: container}
+	for _, h := range of[Holder](m.Providers) {
+		if c := h.Held(uid)[container]; c != nil {
+			out.Devices, out.CpuIds = append(out.Devices, c.Devices...), append(out.CpuIds, c.CpuIds...)
+			out.Memory, out.DynamicResources = append(out.Memory, c.Memory...), append(out.DynamicResources, c.DynamicResources...)
+		}
+	}
+	return out
+}
+
+// Holdings are all single things that containers may have.
+func (m *Manager) Holdings() *podresourcesapi.AllocatableResourcesResponse {
+	out := &podresourcesapi.AllocatableResourcesResponse{}
+	for _, h := range of[Holder](m.Providers) {
+		all := h.Holdings()
+		out.Devices, out.CpuIds, out.Memory = append(out.Devices, all.Devices...), append(out.CpuIds, all.CpuIds...), append(out.Memory, all.Memory...)
+	}
+	return out
+}
+
+// Topology is a set of nodes in the words of the pod-resources API; nil for none.
+func (n Nodes) Topology() *podresourcesapi.TopologyInfo {
+	if n == 0 {
+		return nil
+	}
+	out := &podresourcesapi.TopologyInfo{}
+	for _, id := range n.IDs() {
+		out.Nodes = append(out.Nodes, &podresourcesapi.NUMANode{ID: int64(id)})
+	}
+	return out
+}
