@@ -78,7 +78,7 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 				resurvey(n)
 			}
 		}}),
-		controller.Watch(c.loop, c.leases, controller.All(func(l *coordinationv1.Lease) { c.leaseSeen(l) })),
+		controller.Watch(c.loop, c.leases, controller.All(c.leaseSeen)),
 		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{Update: func(_, p *corev1.Pod) { c.podChanged(p) }}),
 	)
 }
@@ -117,34 +117,36 @@ func (c *Controller) mayEvict(n *corev1.Node) bool {
 	return !c.zones.down && (c.zones.given[n.Name] || evicting(n))
 }
 
-// leaseSeen notes a heartbeat, and tells whether it is a new one.
-func (c *Controller) leaseSeen(l *coordinationv1.Lease) bool {
+// leaseSeen notes a heartbeat, if it is a new one.
+func (c *Controller) leaseSeen(l *coordinationv1.Lease) {
 	if l.Spec.RenewTime == nil {
-		return false
+		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b := c.beats[l.Name]
 	renewed := metav1.NewTime(l.Spec.RenewTime.Time)
 	if !b.lease.Before(&renewed) {
-		return false
+		return
 	}
 	b.lease, b.at = renewed, c.Now()
 	c.beats[l.Name] = b
-	return true
 }
 
-// aliveAfterAll asks the server, past the cache, whether a node that seems to be silent has renewed its lease: it may be our
-// own watch that is broken. While the server gives no answer it will have none for the nodes either, and no node is given up.
-func (c *Controller) aliveAfterAll(ctx context.Context, node string) (bool, error) {
+// aliveAfterAll asks the server, past the cache, whether a node that was last seen then has renewed its lease since: it may be our
+// own watch that is broken, or late, so that it brings the lease while we ask. While the server gives no answer it will have none for the nodes either, and no node is given up.
+func (c *Controller) aliveAfterAll(ctx context.Context, node string, then time.Time) (bool, error) {
 	l, ok, err := c.leases.Live(ctx, controller.Key{Namespace: leaseNamespace, Name: node})
+	if ok && err == nil {
+		c.leaseSeen(l)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
 		c.deaf = c.Now()
 		return false, fmt.Errorf("reading the lease of node %s: %w", node, err)
 	}
-	return ok && c.leaseSeen(l), nil
+	return c.beats[node].at.After(then), nil
 }
 
 // podChanged looks after a pod that claims to be ready on a node that is not.
@@ -199,10 +201,11 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		return controller.Result{}, nil
 	}
 	now := c.Now()
-	silentFor, grace := now.Sub(c.lastSeen(cached, now)), c.grace(cached)
+	seen, grace := c.lastSeen(cached, now), c.grace(cached)
+	silentFor := now.Sub(seen)
 	n := cached.DeepCopy()
 	if silentFor > grace && markUnknown(n, now) {
-		if alive, err := c.aliveAfterAll(ctx, n.Name); alive || err != nil {
+		if alive, err := c.aliveAfterAll(ctx, n.Name, seen); alive || err != nil {
 			return controller.Result{RequeueAfter: grace}, err
 		}
 		c.Log.Info("node is silent", "node", n.Name, "for", silentFor.Round(time.Second))

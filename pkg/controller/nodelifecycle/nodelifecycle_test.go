@@ -26,6 +26,8 @@ type world struct {
 	now    time.Time
 	leases map[string]time.Time // on the server
 	down   bool
+	// late: the watch brings a lease while the server is asked for it.
+	late bool
 }
 
 func newWorld(t *testing.T, names ...string) *world {
@@ -66,6 +68,9 @@ func (w *world) answer(call controllertest.Call) (runtime.Object, error) {
 		_, name, _ := strings.Cut(call.Query.Get("fieldSelector"), "=")
 		if at, ok := w.leases[name]; ok {
 			list.Items = append(list.Items, *lease(name, at))
+			if w.late {
+				w.leaseSeen(lease(name, at))
+			}
 		}
 		return list, nil
 	}
@@ -108,6 +113,18 @@ func TestBrokenWatch(t *testing.T) {
 	want := []string{"PUT /api/v1/nodes/a/status", "PUT /api/v1/nodes/a", "PUT /api/v1/namespaces/ns/pods/on-a/status"}
 	if !slices.Equal(w.writes(), want) {
 		t.Errorf("writes %v, want %v", w.writes(), want)
+	}
+}
+
+// TestLateWatch: a node renewed its lease, and the watch brings that between the look at the cache and the server's answer, as when
+// all of a cluster was frozen and goes on. It is not given up.
+func TestLateWatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "a")
+	w.now, w.late = w.now.Add(grace+time.Second), true
+	w.leases["a"] = w.now.Add(-time.Second)
+	if err := w.reconcile(t, "a"); err != nil || len(w.writes()) > 0 {
+		t.Errorf("%v, writes %v", err, w.writes())
 	}
 }
 
