@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -68,43 +67,4 @@ func execCommand(chosen *chosen) *cobra.Command {
 			return unix.Exec(enter, argv, os.Environ())
 		},
 	}
-}
-
-func imageCommand(chosen *chosen) *cobra.Command {
-	image := &cobra.Command{Use: "image", Short: "Build the local images, load images into the nodes"}
-	image.AddCommand(&cobra.Command{
-		Use:     "load ARCHIVE...",
-		Short:   "Load image archives (docker save, OCI layout) into every node",
-		Example: "  docker save app:1 -o app.tar && bonsai image load app.tar",
-		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return cluster.LoadImages(cmd.Context(), chosen.dataDir, args, cmd.OutOrStdout())
-		},
-	})
-	build := &cobra.Command{
-		Use:         "build DIRECTORY",
-		Short:       "Write the archives of the local images, made of the binaries beside this one",
-		Example:     "  bonsai image build bin/images",
-		Annotations: map[string]string{anyone: ""},
-		Args:        cobra.ExactArgs(1),
-	}
-	busybox := build.Flags().String("busybox", "/bin/busybox", "static busybox binary")
-	build.RunE = func(cmd *cobra.Command, args []string) error {
-		self, err := os.Executable()
-		if err != nil {
-			return err
-		}
-		applets, err := exec.CommandContext(cmd.Context(), *busybox, "--list").Output()
-		if err != nil {
-			return fmt.Errorf("ask %s for its applets: %w", *busybox, err)
-		}
-		for name, recipe := range cluster.LocalRecipes(filepath.Dir(self), *busybox, strings.Fields(string(applets))) {
-			if err := cluster.WriteImage(filepath.Join(args[0], name+".tar"), recipe); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	image.AddCommand(build)
-	return image
 }

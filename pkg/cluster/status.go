@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"sort"
 	"strings"
@@ -113,34 +111,4 @@ func LogNames(dataDir string) []string {
 	}
 	sort.Strings(names)
 	return names
-}
-
-// LoadImages imports image archives into every node's containerd.
-func LoadImages(ctx context.Context, dataDir string, archives []string, out io.Writer) error {
-	c, err := Load(dataDir)
-	if err != nil {
-		return err
-	}
-	for _, node := range c.Nodes {
-		name := node.Name()
-		pid, err := NodePID(ctx, dataDir, name)
-		if err != nil {
-			return err
-		}
-		for _, archive := range archives {
-			file, err := os.Open(archive)
-			if err != nil {
-				return err
-			}
-			cmd := exec.CommandContext(ctx, "nsenter", "-t", fmt.Sprint(pid), "-m", "--", (&NodeConfig{BinDir: c.BinDir}).ctr(), "--address", containerdSocket, "--namespace", "k8s.io", "images", "import", "-")
-			cmd.Stdin, cmd.Stdout = file, out
-			var problem strings.Builder
-			cmd.Stderr = &problem
-			err = errors.Join(cmd.Run(), file.Close())
-			if err != nil {
-				return fmt.Errorf("load %s into node %s: %w: %s", archive, name, err, strings.TrimSpace(problem.String()))
-			}
-		}
-	}
-	return nil
 }

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/cluster"
+)
+
+func imageCommand(chosen *chosen) *cobra.Command {
+	image := &cobra.Command{Use: "image", Short: "Load images into the nodes, list and remove them; build the local ones"}
+	image.AddCommand(&cobra.Command{
+		Use:     "load ARCHIVE...",
+		Short:   "Load image archives (docker save or OCI layout, also gzipped; - is standard input) into every node",
+		Example: "  docker save app:1 | bonsai image load -\n  bonsai image load app.tar other.tar.gz",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cluster.LoadImages(cmd.Context(), chosen.dataDir, args, cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}, &cobra.Command{
+		Use:     "list",
+		Short:   "Show the nodes' images",
+		Example: "  bonsai image list",
+		Args:    daemon.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cluster.PrintImages(cmd.Context(), chosen.dataDir, cmd.OutOrStdout())
+		},
+	})
+	remove := &cobra.Command{
+		Use:     "rm IMAGE...",
+		Short:   "Remove images from every node",
+		Example: "  bonsai image rm app:1",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	force := remove.Flags().Bool("force", false, "also what containers have")
+	remove.RunE = func(cmd *cobra.Command, args []string) error {
+		return cluster.RemoveImages(cmd.Context(), chosen.dataDir, args, *force, cmd.OutOrStdout())
+	}
+	build := &cobra.Command{
+		Use:         "build DIRECTORY",
+		Short:       "Write the archives of the local images, made of the binaries beside this one",
+		Example:     "  bonsai image build bin/images",
+		Annotations: map[string]string{anyone: ""},
+		Args:        cobra.ExactArgs(1),
+	}
+	busybox := build.Flags().String("busybox", "/bin/busybox", "static busybox binary")
+	build.RunE = func(cmd *cobra.Command, args []string) error {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		applets, err := exec.CommandContext(cmd.Context(), *busybox, "--list").Output()
+		if err != nil {
+			return fmt.Errorf("ask %s for its applets: %w", *busybox, err)
+		}
+		for name, recipe := range cluster.LocalRecipes(filepath.Dir(self), *busybox, strings.Fields(string(applets))) {
+			if err := cluster.WriteImage(filepath.Join(args[0], name+".tar"), recipe); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	image.AddCommand(remove, build)
+	return image
+}

@@ -1,0 +1,191 @@
+package cluster
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/distribution/reference"
+)
+
+// archive is what an image archive says of itself.
+type archive struct {
+	names    []string // the images in it, in full: docker.io/library/app:1
+	platform string   // of the first of them, as linux/amd64; "" if it does not say
+}
+
+// Bounds on what is kept of an archive while it is read; the rest is skipped.
+const (
+	keptFile  = 1 << 20 // bytes of a file that may be a manifest or a configuration
+	keptFiles = 16 << 20
+)
+
+// plain returns what is in r, unpacked if it is compressed by gzip.
+func plain(r io.Reader) (io.Reader, error) {
+	in := bufio.NewReader(r)
+	head, err := in.Peek(6)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	switch {
+	case len(head) == 0:
+		return nil, errors.New("is empty")
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		unpacked, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, fmt.Errorf("is no gzip file: %w", err)
+		}
+		return unpacked, nil
+	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return nil, errors.New("is compressed by zstd: unpack it first (zstd -d)")
+	case bytes.HasPrefix(head, []byte{0xfd, '7', 'z', 'X', 'Z'}):
+		return nil, errors.New("is compressed by xz: unpack it first (xz -d)")
+	}
+	return in, nil
+}
+
+// readArchive reads an archive of `docker save` or an OCI image layout, not compressed, to its end.
+func readArchive(r io.Reader) (archive, error) {
+	files, err := readFiles(tar.NewReader(r))
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF) && len(files.there) > 0:
+		return archive{}, errors.New("ends in the middle: was it copied whole?")
+	case errors.Is(err, tar.ErrHeader), errors.Is(err, io.ErrUnexpectedEOF):
+		return archive{}, errors.New("is no tar archive")
+	case err != nil:
+		return archive{}, err
+	case files.content["manifest.json"] != nil:
+		return files.docker()
+	case files.content["index.json"] != nil:
+		return files.oci()
+	}
+	return archive{}, errors.New("is a tar archive, but no image: it has neither manifest.json (docker save) nor index.json (OCI); docker export, for example, saves a container's files alone")
+}
+
+// archiveFiles are the names of all files in an archive, and the content of small ones.
+type archiveFiles struct {
+	there   map[string]bool
+	content map[string][]byte
+}
+
+func readFiles(r *tar.Reader) (archiveFiles, error) {
+	files := archiveFiles{there: map[string]bool{}, content: map[string][]byte{}}
+	total := int64(0)
+	for {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return files, nil
+		}
+		if err != nil {
+			return files, err
+		}
+		name := path.Clean(h.Name)
+		files.there[name] = true
+		if h.Typeflag != tar.TypeReg || h.Size > keptFile || total+h.Size > keptFiles {
+			continue
+		}
+		total += h.Size
+		if files.content[name], err = io.ReadAll(r); err != nil {
+			return files, err
+		}
+	}
+}
+
+// docker reads the manifest of `docker save`.
+func (f archiveFiles) docker() (archive, error) {
+	var manifest []struct {
+		Config   string
+		RepoTags []string
+		Layers   []string
+	}
+	if err := json.Unmarshal(f.content["manifest.json"], &manifest); err != nil {
+		return archive{}, fmt.Errorf("has a manifest.json that cannot be read: %w", err)
+	}
+	var a archive
+	for _, image := range manifest {
+		if len(image.RepoTags) == 0 {
+			return a, errors.New("has an image without a name: docker save takes the name with its tag, not the ID")
+		}
+		for _, layer := range append(image.Layers, image.Config) {
+			if !f.there[path.Clean(layer)] {
+				return a, fmt.Errorf("lacks %s of the image %s", layer, image.RepoTags[0])
+			}
+		}
+		for _, name := range image.RepoTags {
+			if err := a.add(name); err != nil {
+				return a, err
+			}
+		}
+		a.says(f.content[path.Clean(image.Config)])
+	}
+	if len(a.names) == 0 {
+		return a, errors.New("has no image in its manifest.json")
+	}
+	return a, nil
+}
+
+// descriptor is the part of an OCI descriptor that says what it leads to.
+type descriptor struct {
+	Digest      string
+	Annotations map[string]string
+}
+
+func (d descriptor) file() string { return "blobs/" + strings.Replace(d.Digest, ":", "/", 1) }
+
+// oci reads the index of an OCI image layout.
+func (f archiveFiles) oci() (archive, error) {
+	var index struct{ Manifests []descriptor }
+	if err := json.Unmarshal(f.content["index.json"], &index); err != nil {
+		return archive{}, fmt.Errorf("has an index.json that cannot be read: %w", err)
+	}
+	var a archive
+	for _, d := range index.Manifests {
+		name := d.Annotations["io.containerd.image.name"]
+		if name == "" {
+			name = d.Annotations["org.opencontainers.image.ref.name"]
+		}
+		switch {
+		case name == "":
+			return a, fmt.Errorf("has an image without a name (%s): its index.json must have one in the annotation org.opencontainers.image.ref.name", d.Digest)
+		case !strings.ContainsAny(name, ":/"):
+			return a, fmt.Errorf("has an image with the tag %s alone: its index.json must have the whole name in the annotation org.opencontainers.image.ref.name", name)
+		case !f.there[d.file()]:
+			return a, fmt.Errorf("lacks %s of the image %s", d.file(), name)
+		}
+		if err := a.add(name); err != nil {
+			return a, err
+		}
+		var manifest struct{ Config descriptor }
+		if json.Unmarshal(f.content[d.file()], &manifest) == nil { // an index of several platforms has none: containerd finds its own
+			a.says(f.content[manifest.Config.file()])
+		}
+	}
+	if len(a.names) == 0 {
+		return a, errors.New("has no image in its index.json")
+	}
+	return a, nil
+}
+
+func (a *archive) add(name string) error {
+	full, err := reference.ParseDockerRef(name)
+	if err != nil {
+		return fmt.Errorf("has an image called %q: %w", name, err)
+	}
+	a.names = append(a.names, full.String())
+	return nil
+}
+
+// says takes the platform from an image's configuration.
+func (a *archive) says(config []byte) {
+	var c struct{ OS, Architecture string }
+	if json.Unmarshal(config, &c) == nil && a.platform == "" && c.Architecture != "" {
+		a.platform = c.OS + "/" + c.Architecture
+	}
+}

@@ -1,0 +1,282 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/distribution/reference"
+	"golang.org/x/sync/errgroup"
+)
+
+// LoadImages imports image archives, of `docker save` or OCI layouts and either also packed by gzip, into every node's containerd. "-"
+// is stdin. An error says which archive it is about.
+func LoadImages(ctx context.Context, dataDir string, archives []string, stdin io.Reader, out io.Writer) error {
+	c, err := LoadExisting(dataDir)
+	if err != nil {
+		return err
+	}
+	for _, path := range archives {
+		name := path
+		if path == "-" {
+			name = "standard input"
+		}
+		names, err := c.loadArchive(ctx, path, stdin)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		fmt.Fprintf(out, "%s: loaded %s\n", name, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// loadArchive imports one archive and returns the names of its images.
+func (c Config) loadArchive(ctx context.Context, path string, stdin io.Reader) ([]string, error) {
+	file, err := c.plainFile(path, stdin)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	a, err := readArchive(file)
+	if err != nil {
+		return nil, err
+	}
+	if own := "linux/" + runtime.GOARCH; a.platform != "" && a.platform != own {
+		return nil, fmt.Errorf("is for %s, and the nodes are %s", a.platform, own)
+	}
+	var nodes errgroup.Group
+	for _, node := range c.Nodes {
+		nodes.Go(func() error {
+			// Each with a place of its own in the file.
+			again, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
+			if err != nil {
+				return err
+			}
+			defer again.Close()
+			_, err = c.ctr(ctx, node, again, "images", "import", "-")
+			return err
+		})
+	}
+	return a.names, nodes.Wait()
+}
+
+// plainFile opens an archive. What is compressed or comes from standard input is first written to a file without a name in the data
+// directory, which is gone when it is closed.
+func (c Config) plainFile(path string, stdin io.Reader) (_ *os.File, err error) {
+	in := stdin
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, errors.Unwrap(err) // the archive's name is told by the caller
+		}
+		defer file.Close()
+		if info, err := file.Stat(); err != nil || info.IsDir() {
+			return nil, errors.Join(err, errors.New("is a directory, not an archive"))
+		}
+		in = file
+	}
+	unpacked, err := plain(in)
+	if err != nil {
+		return nil, err
+	}
+	if _, same := unpacked.(interface{ Peek(int) ([]byte, error) }); same && path != "-" {
+		return os.Open(path)
+	}
+	spool, err := os.CreateTemp(c.layout().run(), "image-*")
+	if err != nil {
+		return nil, err
+	}
+	if _, err = io.Copy(spool, unpacked); errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("ends in the middle: was it copied whole?")
+	}
+	if err == nil {
+		_, err = spool.Seek(0, io.SeekStart)
+	}
+	if err = errors.Join(err, os.Remove(spool.Name())); err != nil {
+		return nil, errors.Join(err, spool.Close())
+	}
+	return spool, nil
+}
+
+// nodeImage is an image as a node's containerd lists it: one name of it.
+type nodeImage struct{ name, digest, size string }
+
+// ctr runs containerd's client in a node and returns what it prints.
+func (c Config) ctr(ctx context.Context, node Node, stdin io.Reader, args ...string) (string, error) {
+	pid, err := NodePID(ctx, c.DataDir, node.Name())
+	if err != nil {
+		return "", err
+	}
+	config := c.node(node)
+	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"-t", strconv.Itoa(pid), "-m", "--", config.ctr(), "--address", containerdSocket, "--namespace", "k8s.io"}, args...)...)
+	var out, problem bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &problem
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("node %s: %s", node.Name(), inWords(problem.String(), node.Name()))
+	}
+	return out.String(), nil
+}
+
+// inWords says what ctr means, and what to do, where that is known.
+func inWords(problem, node string) string {
+	text := strings.TrimSpace(problem)
+	if i := strings.LastIndex(text, "ctr: "); i >= 0 {
+		text = text[i+len("ctr: "):]
+	}
+	for mark, words := range map[string]string{
+		"no space left on device": "its disk is full (bonsai image rm)",
+		"connection refused":      "its containerd does not answer (bonsai logs " + node + "-containerd)",
+		"deadline exceeded":       "its containerd does not answer in time (bonsai logs " + node + "-containerd)",
+		"no match for platform":   "the image is not for this platform, linux/" + runtime.GOARCH,
+	} {
+		if strings.Contains(text, mark) {
+			return words + ": " + text
+		}
+	}
+	return text
+}
+
+// nodeImages lists the images of a node.
+func (c Config) nodeImages(ctx context.Context, node Node) ([]nodeImage, error) {
+	table, err := c.ctr(ctx, node, nil, "images", "list")
+	if err != nil {
+		return nil, err
+	}
+	return parseImages(table), nil
+}
+
+// parseImages reads ctr's table: REF TYPE DIGEST SIZE PLATFORMS LABELS, where a size is a number and a unit.
+func parseImages(table string) []nodeImage {
+	var images []nodeImage
+	for line := range strings.Lines(table) {
+		f := strings.Fields(line)
+		if len(f) < 5 || f[0] == "REF" {
+			continue
+		}
+		images = append(images, nodeImage{f[0], f[2], f[3] + " " + f[4]})
+	}
+	return images
+}
+
+// isName tells a name from the references that containerd's CRI keeps beside it: name@digest and the ID.
+func (i nodeImage) isName() bool {
+	return !strings.HasPrefix(i.name, "sha256:") && !strings.Contains(i.name, "@")
+}
+
+// PrintImages prints the images of the running cluster in dataDir, and which nodes have them.
+func PrintImages(ctx context.Context, dataDir string, out io.Writer) error {
+	c, err := LoadExisting(dataDir)
+	if err != nil {
+		return err
+	}
+	nodes := map[nodeImage][]string{}
+	for _, node := range c.Nodes {
+		images, err := c.nodeImages(ctx, node)
+		if err != nil {
+			return err
+		}
+		for _, i := range images {
+			if i.isName() {
+				nodes[i] = append(nodes[i], node.Name())
+			}
+		}
+	}
+	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(w, "IMAGE\tDIGEST\tSIZE\tNODES")
+	for _, i := range slices.SortedFunc(maps.Keys(nodes), func(a, b nodeImage) int { return strings.Compare(a.name+a.digest, b.name+b.digest) }) {
+		const short = len("sha256:") + 12
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", i.name, i.digest[:min(len(i.digest), short)], i.size, strings.Join(nodes[i], ","))
+	}
+	return w.Flush()
+}
+
+// RemoveImages removes images by name from every node of the running cluster in dataDir. One that a container has, running or ended, is
+// only removed if force is set.
+func RemoveImages(ctx context.Context, dataDir string, names []string, force bool, out io.Writer) error {
+	c, err := LoadExisting(dataDir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		full, err := reference.ParseDockerRef(name)
+		if err != nil {
+			return fmt.Errorf("%q is no image's name: %w", name, err)
+		}
+		on, err := c.removeImage(ctx, full.String(), force)
+		if err != nil {
+			return fmt.Errorf("%s: %w", full, err)
+		}
+		if len(on) == 0 {
+			return fmt.Errorf("%s: no node has it (bonsai image list)", full)
+		}
+		fmt.Fprintf(out, "%s: removed from %s\n", full, strings.Join(on, ", "))
+	}
+	return nil
+}
+
+// removeImage removes an image from the nodes that have it, and returns those.
+func (c Config) removeImage(ctx context.Context, name string, force bool) (on []string, err error) {
+	for _, node := range c.Nodes {
+		images, err := c.nodeImages(ctx, node)
+		if err != nil {
+			return on, err
+		}
+		refs := refsOf(images, name)
+		if len(refs) == 0 {
+			continue
+		}
+		if !force {
+			containers, err := c.ctr(ctx, node, nil, "containers", "list")
+			if err != nil {
+				return on, err
+			}
+			if user := userOf(containers, refs); user != "" {
+				return on, fmt.Errorf("container %s on node %s has it (--force removes it all the same)", user, node.Name())
+			}
+		}
+		if _, err := c.ctr(ctx, node, nil, append([]string{"images", "remove", "--sync"}, refs...)...); err != nil {
+			return on, err
+		}
+		on = append(on, node.Name())
+	}
+	return on, nil
+}
+
+// refsOf returns what to remove for a name: itself and, if the image has no other, containerd's references beside it.
+func refsOf(images []nodeImage, name string) []string {
+	i := slices.IndexFunc(images, func(i nodeImage) bool { return i.name == name })
+	if i < 0 {
+		return nil
+	}
+	refs := []string{name}
+	for _, other := range images {
+		if other.digest != images[i].digest || other.name == name {
+			continue
+		}
+		if other.isName() {
+			return []string{name}
+		}
+		refs = append(refs, other.name)
+	}
+	return refs
+}
+
+// userOf returns a container of one of the references in ctr's table CONTAINER IMAGE RUNTIME, or "".
+func userOf(table string, refs []string) string {
+	for line := range strings.Lines(table) {
+		if f := strings.Fields(line); len(f) > 1 && slices.Contains(refs, f[1]) {
+			return f[0]
+		}
+	}
+	return ""
+}
