@@ -27,6 +27,7 @@ import (
 	"bonsai/pkg/controller/expand"
 	"bonsai/pkg/controller/garbagecollector"
 	"bonsai/pkg/controller/job"
+	"bonsai/pkg/controller/legacytokencleaner"
 	"bonsai/pkg/controller/localpath"
 	"bonsai/pkg/controller/namespace"
 	"bonsai/pkg/controller/nodeipam"
@@ -97,6 +98,9 @@ func entries() []entry {
 		{name: "endpoints-controller", alias: "endpoint", account: "endpoint-controller", build: plain(endpoints.New)},
 		{name: "namespace-controller", alias: "namespace", account: "namespace-controller", build: plain(namespace.New)},
 		{name: "serviceaccount-token-controller", alias: "serviceaccount-token", build: buildTokens},
+		{name: "legacy-serviceaccount-token-cleaner-controller", alias: "legacy-service-account-token-cleaner", account: "legacy-service-account-token-cleaner", build: func(o *options, d controller.Deps) (runner, error) {
+			return legacytokencleaner.New(d, o.legacyTokens)
+		}},
 		{name: "bootstrap-signer-controller", alias: "bootstrapsigner", account: "bootstrap-signer", optional: true, build: plain(bootstrapsigner.New)},
 		{name: "token-cleaner-controller", alias: "tokencleaner", account: "token-cleaner", optional: true, build: plain(tokencleaner.New)},
 		{name: "certificatesigningrequest-signing-controller", alias: "csrsigning", account: "certificate-controller", build: buildSigning},
@@ -146,7 +150,6 @@ func entries() []entry {
 func elsewhere() []string {
 	return []string{
 		"ttl-controller",
-		"legacy-serviceaccount-token-cleaner-controller",
 		"storage-version-migrator-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"service-lb-controller", "node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",
 		"ttl",

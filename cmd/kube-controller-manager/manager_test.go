@@ -19,7 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/rest"
 
+	"bonsai/api/scheme"
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/apps"
 	"bonsai/pkg/apiclient/coordination"
@@ -32,7 +34,8 @@ import (
 // world is a cluster with the manager running and every new pod becoming ready at once.
 type world struct {
 	*apiclient.Client
-	ips int
+	admin *rest.Config
+	ips   int
 }
 
 // TestManager runs all controllers, each with its own service account, against a real API server.
@@ -67,7 +70,7 @@ func TestManager(t *testing.T) {
 		done <- nil
 		t.Fatalf("the manager ended with %v", err)
 	}
-	w := &world{Client: c.Client(t)}
+	w := &world{Client: c.Client(t), admin: c.Admin}
 	t.Run("namespace", w.namespace)
 	t.Run("rollout", w.rollout)
 	t.Run("endpoints", w.endpoints)
@@ -478,6 +481,22 @@ func (w *world) token(t *testing.T) {
 		}
 		return ""
 	})
+	s, err := core.Secrets(w.Client).Get(t.Context(), ns, "tok")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := rest.CopyConfig(w.admin)
+	config.BearerToken = string(s.Data["token"])
+	bot, err := apiclient.New(config, scheme.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := core.ServiceAccounts(bot).Get(t.Context(), ns, "bot"); !apierrors.IsForbidden(err) {
+		t.Errorf("with the token: %v", err)
+	}
+	if s, err = core.Secrets(w.Client).Get(t.Context(), ns, "tok"); err != nil || s.Labels["kubernetes.io/legacy-token-last-used"] != time.Now().UTC().Format(time.DateOnly) {
+		t.Errorf("its use is not noted: %v, %v", s.Labels, err)
+	}
 	if err := core.ServiceAccounts(w.Client).Delete(t.Context(), ns, "bot", ""); err != nil {
 		t.Fatal(err)
 	}

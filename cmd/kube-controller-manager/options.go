@@ -15,6 +15,7 @@ import (
 	"bonsai/cmd/internal/profiling"
 	"bonsai/pkg/controller/attachdetach"
 	"bonsai/pkg/controller/endpointslicemirroring"
+	"bonsai/pkg/controller/legacytokencleaner"
 	"bonsai/pkg/controller/localpath"
 	"bonsai/pkg/controller/nodelifecycle"
 	"bonsai/pkg/controller/persistentvolume"
@@ -44,6 +45,7 @@ type options struct {
 	evictions                      nodelifecycle.Evictions
 	autoscaling                    podautoscaler.Config
 	quotaPeriod                    time.Duration
+	legacyTokens                   legacytokencleaner.Config
 	collectGarbage                 bool
 	terminatedPodThreshold         int
 	maxEndpointsPerSlice           int
@@ -82,6 +84,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.maxEndpointsPerSlice, "max-endpoints-per-slice", 100, "The most endpoints put into one EndpointSlice, 1 to 1000.")
 	fs.IntVar(&o.mirroring.MaxPerSubset, "mirroring-max-endpoints-per-subset", 1000, "The most addresses of a subset of Endpoints that are mirrored to EndpointSlices, 1 to 1000.")
 	fs.DurationVar(&o.mirroring.Batch, "mirroring-endpointslice-updates-batch-period", 0, "How long a change of Endpoints waits for more of them before it is mirrored.")
+	fs.DurationVar(&o.legacyTokens.CleanUpPeriod, "legacy-service-account-token-clean-up-period", 365*24*time.Hour, "How long a token in a secret that was made by itself must be unused before it is marked invalid, and how long after that it is deleted.")
 	fs.DurationVar(&o.quotaPeriod, "resource-quota-sync-period", 5*time.Minute, "How often the usage of every quota is counted again although nothing seems to have changed.")
 	fs.BoolVar(&o.collectGarbage, "enable-garbage-collector", true, "Delete objects whose owners are gone.")
 	fs.DurationVar(&o.binding.Period, "pvclaimbinder-sync-period", 15*time.Second, "How often persistent volume claims that wait are looked at although nothing seems to have changed.")
@@ -199,6 +202,9 @@ func (o *options) validate() error {
 	}
 	if r := o.localPath.Root; !filepath.IsAbs(r) || filepath.Clean(r) != r || r == "/" {
 		bad("--local-path-root must be an absolute path, clean and not /, not %q", r)
+	}
+	if o.legacyTokens.CleanUpPeriod <= 0 {
+		bad("--legacy-service-account-token-clean-up-period must be greater than 0, not %s", o.legacyTokens.CleanUpPeriod)
 	}
 	if o.quotaPeriod <= 0 {
 		bad("--resource-quota-sync-period must be greater than 0, not %s", o.quotaPeriod)

@@ -1,13 +1,19 @@
 package assemble
 
 import (
+	"context"
 	"crypto"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"bonsai/pkg/apiserver/authn"
 	"bonsai/pkg/apiserver/authn/anonymous"
@@ -17,6 +23,8 @@ import (
 	"bonsai/pkg/apiserver/authn/tokenfile"
 	"bonsai/pkg/apiserver/authn/x509"
 	"bonsai/pkg/apiserver/catalog"
+	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/request"
 )
 
 // The cache of tokens that were found good: what is revoked may live that much longer.
@@ -67,7 +75,7 @@ type authentication struct {
 
 // newAuthentication builds the union: front proxy, client certificates, token file, service accounts, bootstrap tokens; anonymous
 // last, for health and version only.
-func newAuthentication(o *Options, c *catalog.Catalog) (*authentication, error) {
+func newAuthentication(o *Options, c *catalog.Catalog, log *slog.Logger) (*authentication, error) {
 	cfg := &o.Authentication
 	if len(cfg.Issuers) == 0 {
 		return nil, errors.New("authentication: an issuer of service account tokens is needed")
@@ -94,7 +102,7 @@ func newAuthentication(o *Options, c *catalog.Catalog) (*authentication, error) 
 		a.clientCA = ca
 		list = append(list, x509.New(x509.Config{CA: ca}))
 	}
-	if err := a.addTokens(o, c); err != nil {
+	if err := a.addTokens(o, c, log); err != nil {
 		return nil, err
 	}
 	list = append(list, authn.Bearer(a.tokens))
@@ -106,7 +114,7 @@ func newAuthentication(o *Options, c *catalog.Catalog) (*authentication, error) 
 }
 
 // addTokens builds what knows bearer tokens, and the issuer of service account tokens.
-func (a *authentication) addTokens(o *Options, c *catalog.Catalog) error {
+func (a *authentication) addTokens(o *Options, c *catalog.Catalog, log *slog.Logger) error {
 	in := &o.Authentication
 	var tokens []authn.TokenAuthenticator
 	if in.TokenFile != "" {
@@ -128,7 +136,8 @@ func (a *authentication) addTokens(o *Options, c *catalog.Catalog) error {
 	if err != nil {
 		return err
 	}
-	cfg := serviceaccount.Config{Keys: keys, Issuers: in.Issuers, APIAudiences: a.audiences}
+	cfg := serviceaccount.Config{Keys: keys, Issuers: in.Issuers, APIAudiences: a.audiences, Metrics: serviceaccount.NewMetrics(o.Metrics), Log: log,
+		Used: noteUse(late(c)("", "secrets"))}
 	if in.AccountLookup {
 		store := late(c)
 		cfg.ServiceAccounts, cfg.Pods, cfg.Secrets, cfg.Nodes = store("", "serviceaccounts"), store("", "pods"), store("", "secrets"), store("", "nodes")
@@ -144,6 +153,24 @@ func (a *authentication) addTokens(o *Options, c *catalog.Catalog) error {
 	}
 	a.keys = map[string]http.Handler{serviceaccount.ConfigurationPath: configuration, serviceaccount.JWKSPath: jwks}
 	return nil
+}
+
+// noteUse returns what labels a secret with the day on which its token was used.
+func noteUse(secrets registry.Store) func(context.Context, *corev1.Secret, string) error {
+	return func(ctx context.Context, s *corev1.Secret, day string) error {
+		_, err := secrets.Admitted().Update(request.AsServer(ctx), s.Namespace, s.Name, "", func(obj runtime.Object) (runtime.Object, error) {
+			now, ok := obj.(*corev1.Secret)
+			if !ok || now.UID != s.UID {
+				return nil, fmt.Errorf("the secret %s/%s is another now", s.Namespace, s.Name)
+			}
+			if now.Labels == nil {
+				now.Labels = map[string]string{}
+			}
+			now.Labels[serviceaccount.LabelLastUsed] = day
+			return now, nil
+		}, &metav1.UpdateOptions{})
+		return err
+	}
 }
 
 // keysURI is where the keys are found from outside: where the options say, or the address this server is reached at.

@@ -25,7 +25,7 @@ func TestBootstrapChecks(t *testing.T) {
 		}
 	}
 	want := []string{"poststarthook/start-system-namespaces-controller", "poststarthook/start-kubernetes-service-cidr-controller", "poststarthook/bootstrap-controller", "poststarthook/rbac/bootstrap-roles",
-		"poststarthook/scheduling/bootstrap-system-priority-classes", "poststarthook/priority-and-fairness-config-producer", "poststarthook/start-cluster-authentication-info-controller"}
+		"poststarthook/scheduling/bootstrap-system-priority-classes", "poststarthook/priority-and-fairness-config-producer", "poststarthook/start-legacy-token-tracking-controller", "poststarthook/start-cluster-authentication-info-controller"}
 	if !slices.Equal(names, want) {
 		t.Errorf("checks %v, want %v", names, want)
 	}

@@ -60,7 +60,7 @@ type Kubelets struct {
 
 // NewParts makes the parts of Kubernetes: everything that is plugged in is in the lists of this package.
 func NewParts(o Options, c *catalog.Catalog, from follow.Source, rows []resources.Row, log *slog.Logger) (*Parts, error) {
-	who, err := newAuthentication(&o, c)
+	who, err := newAuthentication(&o, c, log)
 	if err != nil {
 		return nil, err
 	}

@@ -180,7 +180,7 @@ func TestPartsTellWhenTheyAreMade(t *testing.T) {
 	if err := b.Apply(t.Context()); err == nil {
 		t.Error("what is not served was made")
 	}
-	want := []string{bootstrap.PartNamespaces, bootstrap.PartServiceCIDR, bootstrap.PartService, bootstrap.PartRoles, bootstrap.PartFairness, bootstrap.PartAuthentication}
+	want := []string{bootstrap.PartNamespaces, bootstrap.PartServiceCIDR, bootstrap.PartService, bootstrap.PartRoles, bootstrap.PartFairness, bootstrap.PartTokenTracking, bootstrap.PartAuthentication}
 	if got := made(); !slices.Equal(got, want) {
 		t.Errorf("made: %v, want %v", got, want)
 	}

@@ -1,6 +1,6 @@
 // Package bootstrap makes what the API server brings along into an empty cluster, and keeps it there: the system
 // namespaces, the default roles and bindings, the two system priority classes, the authentication settings that extension
-// servers read, the default ServiceCIDR, the Service "kubernetes" with its endpoints, and the mandatory and suggested objects of
+// servers read, the day since which the use of tokens in secrets is noted, the default ServiceCIDR, the Service "kubernetes" with its endpoints, and the mandatory and suggested objects of
 // priority and fairness. All of it is idempotent; what an administrator took away from an object with the annotation autoupdate=true
 // comes back at the next start.
 package bootstrap
@@ -60,6 +60,7 @@ func New(cfg Config) *Bootstrap {
 		b.parts = append(b.parts, &Part{Name: PartRoles, make: b.policy})
 	}
 	b.parts = append(b.parts, &Part{Name: PartPriorityClasses, make: b.priorityClasses}, &Part{Name: PartFairness, make: b.fairness, kept: true})
+	b.parts = append(b.parts, &Part{Name: PartTokenTracking, make: b.tokenTracking, kept: true})
 	if cfg.Authentication != nil {
 		b.parts = append(b.parts, &Part{Name: PartAuthentication, make: b.authentication, kept: true})
 	}

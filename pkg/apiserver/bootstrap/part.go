@@ -13,6 +13,7 @@ const (
 	PartRoles           = "rbac/bootstrap-roles"
 	PartPriorityClasses = "scheduling/bootstrap-system-priority-classes"
 	PartFairness        = "priority-and-fairness-config-producer"
+	PartTokenTracking   = "start-legacy-token-tracking-controller"
 	PartAuthentication  = "start-cluster-authentication-info-controller"
 )
 

@@ -2,9 +2,9 @@ package serviceaccount
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -31,8 +31,13 @@ type Config struct {
 	APIAudiences []string
 	// A token is good only as long as the objects it is bound to exist. Nil Getters are not asked.
 	ServiceAccounts, Pods, Secrets, Nodes registry.Getter
+	// Used notes the day on which the token of a secret was used; nil: nobody does.
+	Used func(ctx context.Context, s *corev1.Secret, day string) error
+	// Metrics counts the tokens that are good; nil: nobody does.
+	Metrics *Metrics
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
+	Log *slog.Logger
 }
 
 // Authenticator checks service account tokens.
@@ -47,6 +52,9 @@ var _ authn.TokenAuthenticator = (*Authenticator)(nil)
 func New(cfg Config) *Authenticator {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &Authenticator{cfg: cfg}
 	for _, k := range cfg.Keys {
@@ -164,6 +172,10 @@ func (a *Authenticator) boundUser(ctx context.Context, public *jwt.Claims, b *bo
 			return nil, fmt.Errorf("%w: the %s %s/%s it is bound to: %w", errInvalid, c.kind, c.ns, c.ref.Name, err)
 		}
 	}
+	a.cfg.Metrics.bound(b.WarnAfter != nil && now.After(b.WarnAfter.Time()))
+	if b.WarnAfter != nil && now.After(b.WarnAfter.Time()) {
+		request.Annotate(ctx, "authentication.k8s.io/stale-token", fmt.Sprintf("subject: %s, seconds after warning threshold: %.0f", public.Subject, now.Sub(b.WarnAfter.Time()).Seconds()))
+	}
 	return boundIdentity(public.ID, b), nil
 }
 
@@ -222,26 +234,4 @@ func exists(ctx context.Context, g registry.Getter, ns string, ref Ref, now time
 func ended(m metav1.Object, now time.Time) bool {
 	d := m.GetDeletionTimestamp()
 	return d != nil && now.After(d.Add(goneAfter))
-}
-
-// legacyUser checks a token against the secret that holds it.
-func (a *Authenticator) legacyUser(ctx context.Context, token string, public *jwt.Claims, l *legacyClaims) (*request.User, error) {
-	if l.Namespace == "" || l.Name == "" || l.UID == "" || l.Secret == "" || public.Subject != Username(l.Namespace, l.Name) {
-		return nil, errClaims
-	}
-	if a.cfg.Secrets != nil {
-		s, err := registry.Find[*corev1.Secret](ctx, a.cfg.Secrets, l.Namespace, l.Secret)
-		if err != nil {
-			return nil, fmt.Errorf("%w: its secret %s/%s: %w", errInvalid, l.Namespace, l.Secret, err)
-		}
-		if s.DeletionTimestamp != nil || subtle.ConstantTimeCompare(s.Data[corev1.ServiceAccountTokenKey], []byte(token)) != 1 {
-			return nil, errInvalid
-		}
-	}
-	if a.cfg.ServiceAccounts != nil {
-		if err := exists(ctx, a.cfg.ServiceAccounts, l.Namespace, Ref{Name: l.Name, UID: l.UID}, a.cfg.Now()); err != nil {
-			return nil, fmt.Errorf("%w: the service account %s/%s: %w", errInvalid, l.Namespace, l.Name, err)
-		}
-	}
-	return user(l.Namespace, l.Name, l.UID), nil
 }

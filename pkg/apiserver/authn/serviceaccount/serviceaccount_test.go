@@ -9,12 +9,14 @@ import (
 	"crypto/rsa"
 	"encoding/json"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -213,6 +215,54 @@ func TestLegacyToken(t *testing.T) {
 	w.secrets["ns/s"] = &corev1.Secret{ObjectMeta: objectMeta("ns", "s", ""), Data: map[string][]byte{"token": []byte(token)}}
 	if u, err := w.ask(token); err != nil || u == nil || u.Name != "system:serviceaccount:ns:sa" {
 		t.Fatalf("got %v, %v", u, err)
+	}
+}
+
+// TestLegacyTokensAreTracked: the day of a use is noted once, and a token that was marked invalid is refused, which is a use as well
+// (https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#auto-generated-legacy-serviceaccount-token-clean-up).
+func TestLegacyTokensAreTracked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, ecKey(t))
+	reg := prometheus.NewRegistry()
+	w.authenticator.cfg.Metrics = NewMetrics(reg)
+	var noted []string
+	w.authenticator.cfg.Used = func(_ context.Context, s *corev1.Secret, day string) error {
+		noted = append(noted, s.Name+" "+day)
+		s.Labels = map[string]string{LabelLastUsed: day, LabelInvalidSince: s.Labels[LabelInvalidSince]}
+		return nil
+	}
+	token, err := jwt.Signed(w.issuer.signer).Claims(jwt.Claims{Issuer: LegacyIssuer, Subject: Username("ns", "sa")}).
+		Claims(legacyClaims{Name: "sa", UID: "sa-uid", Secret: "s", Namespace: "ns"}).Serialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &corev1.Secret{ObjectMeta: objectMeta("ns", "s", ""), Data: map[string][]byte{"token": []byte(token)}}
+	w.secrets["ns/s"] = s
+	is := func(want string, days ...string) {
+		t.Helper()
+		u, err := w.ask(token)
+		if (err == nil) != (want == "") || err == nil && u == nil || err != nil && !strings.Contains(err.Error(), want) || !slices.Equal(noted, days) {
+			t.Errorf("got %v, %v, noted %v", u, err, noted)
+		}
+	}
+	is("", "s 2023-11-14")
+	is("", "s 2023-11-14")
+	w.accounts["ns/sa"].(*corev1.ServiceAccount).Secrets = []corev1.ObjectReference{{Name: "s"}}
+	w.now = w.now.Add(24 * time.Hour)
+	is("", "s 2023-11-14", "s 2023-11-15")
+	s.Labels[LabelInvalidSince] = "2023-11-15"
+	w.now = w.now.Add(24 * time.Hour)
+	is(`has been marked invalid. Use tokens from the TokenRequest API`, "s 2023-11-14", "s 2023-11-15", "s 2023-11-16")
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		got[strings.TrimPrefix(f.GetName(), "serviceaccount_")] = f.Metric[0].GetCounter().GetValue()
+	}
+	if got["legacy_tokens_total"] != 3 || got["legacy_manual_token_uses_total"] != 2 || got["legacy_auto_token_uses_total"] != 1 || got["invalid_legacy_auto_token_uses_total"] != 1 {
+		t.Errorf("counted %v", got)
 	}
 }
 
