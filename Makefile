@@ -1,7 +1,7 @@
 # Bonsai: Kubernetes in miniature. `make help` lists the targets.
 SHELL := /bin/bash
 export CGO_ENABLED := 0
-COMPONENTS := kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl bonsai
+COMPONENTS := kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl bonsai bonsai-network
 LDFLAGS := -s -w
 NODES ?= 1
 UPFLAGS ?=

@@ -127,9 +127,6 @@ func entries() []entry {
 		{name: "persistentvolume-expander-controller", alias: "persistentvolume-expander", source: "volume_expand", account: "expand-controller", build: plain(expand.New)},
 		{name: "ephemeral-volume-controller", alias: "ephemeral-volume", source: "ephemeral_volume", account: "ephemeral-volume-controller", build: plain(ephemeralvolume.New)},
 		{name: "local-path-provisioner-controller", source: localpath.Provisioner, account: "local-path-provisioner", workers: 5, build: func(o *options, d controller.Deps) (runner, error) {
-			if o.localPath.Image == "" {
-				return nil, nil
-			}
 			return localpath.New(d, o.localPath)
 		}},
 		{name: "resourceclaim-controller", alias: "resource-claim-controller", source: "resource_claim", account: "resource-claim-controller", build: plain(resourceclaim.New)},

@@ -93,7 +93,6 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.noAttachSync, "disable-attach-detach-reconcile-sync", false, "Look at nodes with volumes to attach only when something changes.")
 	fs.BoolVar(&o.attaching.KeepOnTimeout, "disable-force-detach-on-timeout", false, "Never detach a volume from a node that is silent for long, unless it is said to be out of service.")
 	fs.StringVar(&o.localPath.Root, "local-path-root", "/var/lib/bonsai/local-path", "Directory on every node below which the volumes of "+localpath.Provisioner+" are.")
-	fs.StringVar(&o.localPath.Image, "local-path-image", "", "Image with sh, mkdir and rm, which makes and removes these volumes on their nodes. Without it there is no such provisioner.")
 	o.addAutoscalingFlags(fs)
 	o.signing.addFlags(fs)
 	o.addNodeFlags(fs)

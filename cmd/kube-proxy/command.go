@@ -1,14 +1,10 @@
 package main
 
 import (
-	"context"
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/proxy/nft"
-	"bonsai/pkg/proxy/routes"
 )
 
 const component = "kube-proxy"
@@ -28,7 +24,7 @@ func newCommand() *cobra.Command {
 				return err
 			}
 			if o.cleanup {
-				return cleanup(cmd.Context())
+				return nft.Remove(cmd.Context())
 			}
 			s, err := o.settings(cmd.Flags(), log)
 			if err != nil {
@@ -41,9 +37,4 @@ func newCommand() *cobra.Command {
 	o.addFlags(cmd.Flags())
 	daemon.AddVersion(cmd)
 	return cmd
-}
-
-// cleanup removes what a proxy left in the kernel.
-func cleanup(ctx context.Context) error {
-	return errors.Join(nft.Remove(ctx), nft.RemovePolicies(ctx), routes.Remove(ctx))
 }

@@ -27,8 +27,6 @@ type configuration struct {
 	OOMScoreAdj        *int32                 `json:"oomScoreAdj"`
 	DetectLocalMode    string                 `json:"detectLocalMode"`
 	FeatureGates       map[string]bool        `json:"featureGates"`
-	// ServiceCIDRs has no counterpart upstream.
-	ServiceCIDRs []string `json:"-"`
 }
 
 type clientConnection struct {

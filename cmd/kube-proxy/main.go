@@ -1,5 +1,4 @@
-// Command kube-proxy makes Services work on one node: it watches Services and EndpointSlices and writes packet filter rules, and
-// keeps the routes to other nodes' pods.
+// Command kube-proxy makes Services work on one node: it watches Services and EndpointSlices and writes packet filter rules.
 package main
 
 import (

@@ -17,7 +17,6 @@ import (
 	"bonsai/pkg/proxy/conntrack"
 	"bonsai/pkg/proxy/healthcheck"
 	"bonsai/pkg/proxy/nft"
-	"bonsai/pkg/proxy/routes"
 )
 
 const (
@@ -38,7 +37,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	state := proxy.NewState(s.node, proxy.Ranges{Pods: s.clusterCIDRs, Services: s.serviceCIDRs})
+	state := proxy.NewState(s.node)
 	backends, err := s.backends(log)
 	if err != nil {
 		return err
@@ -48,16 +47,9 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 		State: state, Backends: backends, Extras: s.extras(h.ok, log), Settle: settle, MinPeriod: s.minSync, Resync: s.resync, Log: log,
 		Begin: h.begin, Done: h.done,
 	}
-	policies, err := s.networkPolicies(ctx, client, state, log)
-	if err != nil {
-		return err
-	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, follow := range sources(client, state, log) {
 		g.Go(func() error { follow(ctx); return ctx.Err() })
-	}
-	for _, work := range policies {
-		g.Go(func() error { return work(ctx) })
 	}
 	g.Go(func() error { return loop.Run(ctx) })
 	g.Go(func() error { return serveHealth(ctx, s.healthz, h, log) })
@@ -68,7 +60,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 // backends are the rules that a round writes.
 func (s *settings) backends(log *slog.Logger) ([]proxy.Backend, error) {
 	config := nft.Config{
-		ClusterCIDRs: s.clusterCIDRs, ServiceCIDRs: s.serviceCIDRs, MasqueradeAll: s.masqueradeAll,
+		ClusterCIDRs: s.clusterCIDRs, MasqueradeAll: s.masqueradeAll,
 		NodePortAddresses: s.nodePortAddresses, Interfaces: interfaceAddresses,
 	}
 	four, err := nft.Open(false, config, log)
@@ -88,12 +80,12 @@ func (s *settings) backends(log *slog.Logger) ([]proxy.Backend, error) {
 
 // six tells whether the cluster has addresses of IPv6.
 func (s *settings) six() bool {
-	return slices.ContainsFunc(slices.Concat(s.clusterCIDRs, s.serviceCIDRs), func(p netip.Prefix) bool { return p.Addr().Is6() })
+	return slices.ContainsFunc(s.clusterCIDRs, func(p netip.Prefix) bool { return p.Addr().Is6() })
 }
 
 // extras are written after the rules and do not count for health.
 func (s *settings) extras(alive func() bool, log *slog.Logger) []proxy.Backend {
-	return s.addressed([]proxy.Backend{conntrack.New(), routes.Table{}, healthcheck.New(alive, log)})
+	return s.addressed([]proxy.Backend{conntrack.New(), healthcheck.New(alive, log)})
 }
 
 // addressed makes --bind-address the node's address, if it names one.

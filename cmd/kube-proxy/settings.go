@@ -18,9 +18,9 @@ import (
 type settings struct {
 	kubeconfig, node, healthz, metrics string
 	primary                            []netip.Addr // empty: the node object's
-	clusterCIDRs, serviceCIDRs         []netip.Prefix
+	clusterCIDRs                       []netip.Prefix
 	nodePortAddresses                  []netip.Prefix // empty: primary
-	masqueradeAll, policies            bool
+	masqueradeAll                      bool
 	minSync, resync                    time.Duration
 	limits                             daemon.Limits
 }
@@ -49,7 +49,7 @@ func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, erro
 	}
 	s := &settings{
 		kubeconfig: c.ClientConnection.Kubeconfig, healthz: c.HealthzBindAddress, metrics: c.MetricsBindAddress,
-		masqueradeAll: c.NFTables.MasqueradeAll, policies: o.policies, minSync: c.NFTables.MinSyncPeriod.Duration, resync: c.NFTables.SyncPeriod.Duration, limits: limits,
+		masqueradeAll: c.NFTables.MasqueradeAll, minSync: c.NFTables.MinSyncPeriod.Duration, resync: c.NFTables.SyncPeriod.Duration, limits: limits,
 	}
 	if s.minSync == 0 {
 		s.minSync = defaultMinSync
@@ -65,8 +65,6 @@ func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, erro
 	s.primary, err = primary(c.BindAddress)
 	check(err)
 	s.clusterCIDRs, err = cidrs("--cluster-cidr", strings.Split(c.ClusterCIDR, ","))
-	check(err)
-	s.serviceCIDRs, err = cidrs("--service-cluster-ip-range", c.ServiceCIDRs)
 	check(err)
 	if len(c.NodePortAddresses) != 1 || c.NodePortAddresses[0] != "primary" {
 		s.nodePortAddresses, err = cidrs("--nodeport-addresses", c.NodePortAddresses)

@@ -76,7 +76,6 @@ func TestRefusedSettings(t *testing.T) {
 		{[]string{"--proxy-mode=iptables"}, `"iptables" is not supported`},
 		{[]string{"--proxy-mode=quick"}, `unknown mode "quick"`},
 		{[]string{"--cluster-cidr=10.0.0.0"}, "--cluster-cidr"},
-		{[]string{"--service-cluster-ip-range=x"}, "--service-cluster-ip-range"},
 		{[]string{"--nodeport-addresses=primary,10.0.0.0/8"}, "--nodeport-addresses"},
 		{[]string{"--bind-address=everywhere"}, "--bind-address"},
 		{[]string{"--healthz-bind-address=10256"}, "--healthz-bind-address"},

@@ -12,6 +12,7 @@ import (
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/apiclient/discovery"
+	"bonsai/pkg/apiclient/networking"
 	"bonsai/pkg/proxy"
 )
 
@@ -21,9 +22,8 @@ const served = "!" + corev1.IsHeadlessService + ",!service.kubernetes.io/service
 // newClient returns a client that knows just the kinds the proxy reads.
 func newClient(config *rest.Config) (*apiclient.Client, error) {
 	s, err := apiclient.NewScheme(
-		apiclient.Only(corev1.SchemeGroupVersion, &corev1.Service{}, &corev1.ServiceList{}, &corev1.Node{}, &corev1.NodeList{},
-			&corev1.Pod{}, &corev1.PodList{}, &corev1.Namespace{}, &corev1.NamespaceList{}),
-		apiclient.Only(networkingv1.SchemeGroupVersion, &networkingv1.NetworkPolicy{}, &networkingv1.NetworkPolicyList{}),
+		apiclient.Only(corev1.SchemeGroupVersion, &corev1.Service{}, &corev1.ServiceList{}, &corev1.Node{}, &corev1.NodeList{}),
+		apiclient.Only(networkingv1.SchemeGroupVersion, &networkingv1.ServiceCIDR{}, &networkingv1.ServiceCIDRList{}),
 		apiclient.Only(discoveryv1.SchemeGroupVersion, &discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{}))
 	if err != nil {
 		return nil, err
@@ -37,6 +37,7 @@ func sources(c *apiclient.Client, state *proxy.State, log *slog.Logger) []func(c
 		source(core.Services(c), served, state.Services(), log),
 		source(discovery.EndpointSlices(c), served, state.Slices(), log),
 		source(core.Nodes(c), "", state.Nodes(), log),
+		source(networking.ServiceCIDRs(c), "", state.ServiceCIDRs(), log),
 	}
 }
 

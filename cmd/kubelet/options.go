@@ -20,10 +20,7 @@ type options struct {
 	config, kubeconfig, hostname, nodeIP      string
 	bootstrapKubeconfig                       string
 	credentialConfig, credentialDir           string
-	rootDir, certDir, cniConfDir, cniBridge   string
-	cniBinDirs                                []string
-	cniMTU                                    int
-	cniMasquerade                             bool
+	rootDir, certDir                          string
 	nodeLabels                                map[string]string
 	taints, providerID, runtimeEndpoint       string
 	podManifestPath, cgroupRoot, cgroupDriver string
@@ -75,11 +72,6 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.serializePulls, "serialize-image-pulls", true, "Pull images one at a time.")
 	o.pressure.addFlags(fs)
 	o.garbage.addFlags(fs)
-	fs.StringVar(&o.cniConfDir, "cni-conf-dir", "", "Directory to write the node's CNI network list to, from its podCIDRs; empty: somebody else writes it.")
-	fs.StringSliceVar(&o.cniBinDirs, "cni-bin-dir", nil, "Directories of the CNI plug-ins; if given, the network list is checked with them.")
-	fs.StringVar(&o.cniBridge, "cni-bridge", "cni0", "The bridge that pods are plugged into.")
-	fs.IntVar(&o.cniMTU, "cni-mtu", 0, "MTU of the bridge; 0: the kernel's choice.")
-	fs.BoolVar(&o.cniMasquerade, "cni-masquerade", false, "Let traffic to other networks take the node's address.")
 }
 
 // settings merges flags and configuration file and checks them.

@@ -172,19 +172,12 @@ func nodeConfig(s *settings) (node.Config, error) {
 	if err := enough(machine.Capacity(), keep); err != nil {
 		return node.Config{}, err
 	}
-	n := node.Config{
+	return node.Config{
 		IPs: ips, Labels: s.nodeLabels, Taints: append(taints, c.RegisterWithTaints...), ProviderID: c.ProviderID, NoRegister: !*c.RegisterNode,
 		Machine: machine, Resources: node.Resources{MaxPods: int64(c.MaxPods), Reserved: keep, Kept: pressure.Reserved(policy.Thresholds, machine.Capacity())},
 		Port: c.Port, Version: daemon.GitVersion, Interval: c.NodeStatusUpdateFrequency.Duration, Report: c.NodeStatusReportFrequency.Duration,
 		LeaseDuration: time.Duration(c.NodeLeaseDurationSeconds) * time.Second,
-	}
-	if s.cniConfDir != "" {
-		if err := os.MkdirAll(s.cniConfDir, 0o755); err != nil {
-			return node.Config{}, fmt.Errorf("make the CNI directory: %w", err)
-		}
-		n.Network = &node.Network{Dir: s.cniConfDir, BinDirs: s.cniBinDirs, Bridge: s.cniBridge, MTU: s.cniMTU, Masquerade: s.cniMasquerade}
-	}
-	return n, nil
+	}, nil
 }
 
 // api composes the HTTPS server: who may ask, and what it shows. Without anybody who keeps its certificate it has one for good.

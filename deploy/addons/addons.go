@@ -1,5 +1,5 @@
 // Package addons carries the manifests of what every cluster gets besides the components: cluster DNS, and the rights of
-// kube-proxy and of the API server on kubelets.
+// kube-proxy, of the pod network's agents and of the API server on kubelets.
 package addons
 
 import "embed"

@@ -91,7 +91,7 @@ func (c Config) readAddons() ([]*unstructured.Unstructured, error) {
 	if c.Egress {
 		upstream = "forward . /etc/resolv.conf"
 	}
-	values := strings.NewReplacer("$DNS_IP", c.DNSIP().String(), "$IMAGE", CoreDNSImage, "$UPSTREAM", upstream)
+	values := strings.NewReplacer("$DNS_IP", c.DNSIP().String(), "$IMAGE", CoreDNSImage, "$UPSTREAM", upstream, "$BUSYBOX_IMAGE", BusyboxImage)
 	names, err := fs.Glob(c.Addons, "*.yaml")
 	if err != nil {
 		return nil, err

@@ -39,7 +39,6 @@ func (c Config) controlPlane() []process {
 			"--allocate-node-cidrs=true",
 			"--cluster-cidr=" + c.PodSubnet.String(),
 			"--service-cluster-ip-range=" + c.ServiceSubnet.String(),
-			"--local-path-image=" + BusyboxImage,
 		}},
 		{name: "kube-scheduler", argv: []string{c.bin("kube-scheduler"),
 			"--kubeconfig=" + l.kubeconfig("scheduler"),

@@ -15,7 +15,7 @@ import (
 func (c Config) writeKubeconfigs() error {
 	names := []string{administrator, "controller-manager", "scheduler"}
 	for _, node := range c.Nodes {
-		names = append(names, "kubelet-"+node.Name(), "proxy-"+node.Name())
+		names = append(names, "kubelet-"+node.Name(), "proxy-"+node.Name(), "network-"+node.Name())
 	}
 	for _, name := range names {
 		kubeconfig, err := c.kubeconfig(name)

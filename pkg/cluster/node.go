@@ -17,11 +17,10 @@ type NodeConfig struct {
 	// DataDir, BinDir and Mark are the cluster's.
 	DataDir, BinDir, Mark string
 	// Egress: whether containerd may pull images and pods may ask the host's resolvers.
-	Egress  bool
-	DNSIP   netip.Addr
-	Podnet  netip.Prefix
-	Service netip.Prefix
-	Server  string
+	Egress bool
+	DNSIP  netip.Addr
+	Podnet netip.Prefix
+	Server string
 	// Mirrors, FeatureGates and ComponentFlags are the cluster's, Labels, Taints and Mounts the node's.
 	Mirrors        []Mirror
 	FeatureGates   map[string]bool
@@ -34,7 +33,7 @@ type NodeConfig struct {
 func (c Config) node(n Node) NodeConfig {
 	return NodeConfig{
 		Name: n.Name(), Address: netip.PrefixFrom(c.NodeIP(n), c.NodeSubnet.Bits()), Gateway: c.HostIP(),
-		DataDir: c.DataDir, BinDir: c.BinDir, Mark: c.mark(), Egress: c.Egress, DNSIP: c.DNSIP(), Podnet: c.PodSubnet, Service: c.ServiceSubnet, Server: c.Server(),
+		DataDir: c.DataDir, BinDir: c.BinDir, Mark: c.mark(), Egress: c.Egress, DNSIP: c.DNSIP(), Podnet: c.PodSubnet, Server: c.Server(),
 		Mirrors: c.Mirrors, FeatureGates: c.FeatureGates, ComponentFlags: c.ComponentFlags, Labels: n.Labels, Taints: n.Taints, Mounts: n.Mounts,
 	}
 }

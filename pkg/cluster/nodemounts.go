@@ -137,7 +137,7 @@ func (n *NodeConfig) mountRun() error {
 	if err := unix.Mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
 		return fmt.Errorf("mount /run: %w", err)
 	}
-	for _, dir := range []string{"/run/lock", "/run/netns", "/run/containerd", "/run/cni/net.d", nodeData} {
+	for _, dir := range []string{"/run/lock", "/run/netns", "/run/containerd", cniConfDir, nodeData} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}

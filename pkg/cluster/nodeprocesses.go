@@ -19,7 +19,11 @@ import (
 // containerdSocket is inside the node's /run.
 const containerdSocket = "/run/containerd/containerd.sock"
 
-// processes are the node's own: containerd, kubelet, kube-proxy.
+// cniConfDir is where the node's containerd looks for CNI network lists: in the node's own /run, not in the host's /etc.
+const cniConfDir = "/run/cni/net.d"
+
+// processes are the node's own: containerd, kubelet, kube-proxy, and the agent of the pod network. But for that one they are started as
+// Kubernetes' documentation says, so that its own binaries run in their places.
 func (n *NodeConfig) processes(log *slog.Logger) []process {
 	l := layout(n.DataDir)
 	bin := func(name string) string { return filepath.Join(n.BinDir, name) }
@@ -37,13 +41,18 @@ func (n *NodeConfig) processes(log *slog.Logger) []process {
 			"--config=" + l.node(n.Name, "etc", "kubelet.yaml"),
 			"--kubeconfig=" + l.kubeconfig("kubelet-"+n.Name),
 			"--hostname-override=" + n.Name, "--node-ip=" + n.Address.Addr().String(),
-			"--cni-conf-dir=/run/cni/net.d",
 			steps,
 		}},
 		{name: "kube-proxy", argv: []string{bin("kube-proxy"),
 			"--kubeconfig=" + l.kubeconfig("proxy-"+n.Name),
 			"--hostname-override=" + n.Name, "--cluster-cidr=" + n.Podnet.String(), "--proxy-mode=nftables",
-			"--service-cluster-ip-range=" + n.Service.String(), "--enforce-network-policies",
+			// Kubernetes' own would lower what may not be lowered everywhere, and change the machine's table of connections.
+			"--oom-score-adj=0", "--conntrack-max-per-core=0", "--conntrack-min=0",
+			"--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
+		}},
+		{name: "bonsai-network", argv: []string{bin("bonsai-network"),
+			"--kubeconfig=" + l.kubeconfig("network-"+n.Name),
+			"--node-name=" + n.Name, "--cluster-cidr=" + n.Podnet.String(), "--cni-conf-dir=" + cniConfDir,
 		}},
 	}
 	for i := range rows {
@@ -141,10 +150,10 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
     snapshotter = %q
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
-    conf_dir = "/run/cni/net.d"
+    conf_dir = %q
   [plugins."io.containerd.grpc.v1.cri".registry]
     config_path = %q
-`, containerdSocket, PauseImage, restrictOOM, snapshotter, registries)
+`, containerdSocket, PauseImage, restrictOOM, snapshotter, cniConfDir, registries)
 	}
 	return fmt.Sprintf(`version = 3
 root = "/var/lib/containerd"
@@ -161,10 +170,10 @@ state = "/run/containerd"
   restrict_oom_score_adj = %t
   [plugins.'io.containerd.cri.v1.runtime'.cni]
     bin_dirs = ["/usr/lib/cni"]
-    conf_dir = "/run/cni/net.d"
+    conf_dir = %q
 [plugins.'io.containerd.internal.v1.opt']
   path = "/var/lib/containerd/opt"
-`, containerdSocket, snapshotter, PauseImage, registries, restrictOOM)
+`, containerdSocket, snapshotter, PauseImage, registries, restrictOOM, cniConfDir)
 }
 
 // hasSysResource tells whether oom_score_adj may be lowered (CAP_SYS_RESOURCE, bit 24 of the effective set). Without it runc

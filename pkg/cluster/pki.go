@@ -63,7 +63,9 @@ func (c Config) certificates() []certificate {
 		rows = append(rows,
 			certificate{name: "kubelet-" + n, ca: "ca", user: "system:node:" + n, groups: []string{"system:nodes"}, client: true},
 			certificate{name: "kubelet-server-" + n, ca: "ca", user: "system:node:" + n, groups: []string{"system:nodes"}, server: true, names: []string{n}, ips: []netip.Addr{c.NodeIP(node)}},
-			certificate{name: "proxy-" + n, ca: "ca", user: "system:kube-proxy", client: true})
+			certificate{name: "proxy-" + n, ca: "ca", user: "system:kube-proxy", client: true},
+			// What it may do: the add-on network.yaml.
+			certificate{name: "network-" + n, ca: "ca", user: "bonsai:network", client: true})
 	}
 	return rows
 }

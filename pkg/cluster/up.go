@@ -201,7 +201,7 @@ func (c Config) preflight() error {
 	if _, err := os.Stat("/usr/lib/cni/bridge"); err != nil {
 		errs = append(errs, errors.New("the CNI plug-ins are missing from /usr/lib/cni (make install)"))
 	}
-	for _, program := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy"} {
+	for _, program := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "bonsai-network"} {
 		if !executable(c.bin(program)) {
 			errs = append(errs, fmt.Errorf("%s is missing (make build)", c.bin(program)))
 		}

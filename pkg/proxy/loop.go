@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"maps"
 	"time"
+
+	"bonsai/pkg/pace"
 )
 
 // Backend writes Updates down. After an error the next Update has what changed meanwhile; the backend must then repair what it
@@ -34,7 +36,7 @@ type Loop struct {
 
 // Run returns when ctx ends.
 func (l *Loop) Run(ctx context.Context) error {
-	p := Pace{Settle: l.Settle, MinPeriod: l.MinPeriod, Resync: l.Resync, Log: l.Log}
+	p := pace.Pace{Settle: l.Settle, MinPeriod: l.MinPeriod, Resync: l.Resync, Log: l.Log}
 	return p.Run(ctx, l.State, l.round)
 }
 

@@ -10,7 +10,6 @@ import (
 type NodeFacts struct {
 	Name, Zone string
 	Addresses  []netip.Addr // the InternalIPs, else the ExternalIPs
-	PodCIDRs   []netip.Prefix
 	// Leaving is set while the node is being deleted: load balancers should send it nothing more.
 	Leaving bool
 }
@@ -35,47 +34,5 @@ func NodeOf(n *corev1.Node) NodeFacts {
 			break
 		}
 	}
-	cidrs := n.Spec.PodCIDRs
-	if len(cidrs) == 0 && n.Spec.PodCIDR != "" {
-		cidrs = []string{n.Spec.PodCIDR}
-	}
-	for _, text := range cidrs {
-		if p, err := netip.ParsePrefix(text); err == nil {
-			out.PodCIDRs = append(out.PodCIDRs, p.Masked())
-		}
-	}
 	return out
-}
-
-// Routes are the ways to other nodes' pods: pod CIDR to the node's address of the same family. The node itself, and nodes
-// without addresses yet, have none. Who writes nodes rules over the pods' network alone: a pod CIDR outside of pods, if they have a
-// prefix of its family, is ignored, as it could lead any traffic of this node elsewhere.
-func Routes(nodes map[string]NodeFacts, self string, pods []netip.Prefix) map[netip.Prefix]netip.Addr {
-	out := map[netip.Prefix]netip.Addr{}
-	for name, n := range nodes {
-		if name == self {
-			continue
-		}
-		for _, cidr := range n.PodCIDRs {
-			if gw := family(n.Addresses, cidr.Addr()); len(gw) > 0 && within(cidr, pods) {
-				out[cidr] = gw[0]
-			}
-		}
-	}
-	return out
-}
-
-// within tells whether cidr lies in one of the ranges, or none of them is of its family.
-func within(cidr netip.Prefix, ranges []netip.Prefix) bool {
-	known := false
-	for _, r := range ranges {
-		if r.Addr().Is4() != cidr.Addr().Is4() {
-			continue
-		}
-		if r.Contains(cidr.Addr()) && r.Bits() <= cidr.Bits() {
-			return true
-		}
-		known = true
-	}
-	return !known
 }

@@ -15,8 +15,24 @@ type outside struct {
 	wanted map[netip.Addr]map[Name]struct{}
 }
 
-func newOutside(ranges []netip.Prefix) *outside {
-	return &outside{ranges: ranges, owners: map[netip.Addr]int{}, wanted: map[netip.Addr]map[Name]struct{}{}}
+func newOutside() *outside {
+	return &outside{owners: map[netip.Addr]int{}, wanted: map[netip.Addr]map[Name]struct{}{}}
+}
+
+// setRanges notes the ranges of cluster IPs and returns the services whose addresses may be decided differently now.
+func (o *outside) setRanges(ranges []netip.Prefix) (concerned []Name) {
+	was := o.ranges
+	o.ranges = ranges
+	for a := range o.wanted {
+		if contained(was, a) != contained(ranges, a) {
+			concerned = o.appendWanting(concerned, a)
+		}
+	}
+	return concerned
+}
+
+func contained(ranges []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // add notes the addresses of a service and returns the services whose addresses are decided differently now.
@@ -66,7 +82,7 @@ func (o *outside) appendWanting(to []Name, a netip.Addr) []Name {
 func (o *outside) accepted(list []netip.Addr) []netip.Addr {
 	var out []netip.Addr
 	for _, a := range list {
-		inside := o.owners[a] > 0 || slices.ContainsFunc(o.ranges, func(p netip.Prefix) bool { return p.Contains(a) })
+		inside := o.owners[a] > 0 || contained(o.ranges, a)
 		if !inside && !a.IsUnspecified() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsMulticast() {
 			out = append(out, a)
 		}

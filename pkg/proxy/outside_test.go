@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // outsideOf are the addresses outside the cluster that Take reports for each service.
@@ -35,7 +37,9 @@ func wanting(name, clusterIP string, external []string, balancer ...string) *cor
 // loopback and link by naming it as an external or load balancer address (CVE-2020-8554).
 func TestOutsideAddresses(t *testing.T) {
 	t.Parallel()
-	s := NewState("here", Ranges{Services: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}})
+	s := NewState("here")
+	ranges := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}}
+	s.ServiceCIDRs().Set(ranges)
 	expect := func(step string, want map[string][]string) {
 		t.Helper()
 		if diff := cmp.Diff(want, outsideOf(s)); diff != "" {
@@ -54,6 +58,10 @@ func TestOutsideAddresses(t *testing.T) {
 	s.Take()
 	s.Services().Replace([]*corev1.Service{wanting("thief", "10.96.0.9", []string{"192.0.2.1", victim})})
 	expect("the victim goes", map[string][]string{"thief": {"192.0.2.1", victim}, "victim": nil})
+	s.ServiceCIDRs().Set(&networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "more"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"172.30.0.0/24"}}})
+	expect("a range of the address comes", map[string][]string{"thief": {"192.0.2.1"}})
+	s.ServiceCIDRs().Replace([]*networkingv1.ServiceCIDR{ranges})
+	expect("the range goes", map[string][]string{"thief": {"192.0.2.1", victim}})
 	s.Services().Delete(service("thief"))
 	if len(s.outside.owners)+len(s.outside.wanted) > 0 {
 		t.Errorf("left over: %v %v", s.outside.owners, s.outside.wanted)

@@ -95,8 +95,13 @@ func sourceRanges(s *corev1.Service) []netip.Prefix {
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		return nil
 	}
+	return prefixes(s.Spec.LoadBalancerSourceRanges)
+}
+
+// prefixes parses what it can, as the API server lets nothing else through, and brings it in order.
+func prefixes(texts []string) []netip.Prefix {
 	var out []netip.Prefix
-	for _, text := range s.Spec.LoadBalancerSourceRanges {
+	for _, text := range texts {
 		if p, err := netip.ParsePrefix(text); err == nil {
 			out = append(out, p.Masked())
 		}

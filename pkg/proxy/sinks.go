@@ -3,30 +3,13 @@ package proxy
 import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"bonsai/pkg/apiclient"
 )
 
-// Sink takes the objects of one kind: first all of them, then each change. It keeps no reference to an object.
-type Sink[T any] struct {
-	replace   func(all []T)
-	set, drop func(T)
-}
-
-// NewSink returns a sink that hands on what it takes.
-func NewSink[T any](replace func(all []T), set, drop func(T)) Sink[T] {
-	return Sink[T]{replace, set, drop}
-}
-
-// Replace takes everything there is.
-func (s Sink[T]) Replace(all []T) { s.replace(all) }
-
-// Set takes an object that is new or changed.
-func (s Sink[T]) Set(o T) { s.set(o) }
-
-// Delete takes an object that is gone.
-func (s Sink[T]) Delete(o T) { s.drop(o) }
-
 // Services feeds services into s.
-func (s *State) Services() Sink[*corev1.Service] {
+func (s *State) Services() apiclient.Sink[*corev1.Service] {
 	set := func(o *corev1.Service) {
 		if svc, ok := ServiceOf(o); ok {
 			s.setServiceLocked(svc)
@@ -50,7 +33,7 @@ func (s *State) Services() Sink[*corev1.Service] {
 }
 
 // Slices feeds endpoint slices into s.
-func (s *State) Slices() Sink[*discoveryv1.EndpointSlice] {
+func (s *State) Slices() apiclient.Sink[*discoveryv1.EndpointSlice] {
 	set := func(o *discoveryv1.EndpointSlice) {
 		if sl, ok := SliceOf(o); ok {
 			s.setSliceLocked(sl)
@@ -74,7 +57,7 @@ func (s *State) Slices() Sink[*discoveryv1.EndpointSlice] {
 }
 
 // Nodes feeds nodes into s.
-func (s *State) Nodes() Sink[*corev1.Node] {
+func (s *State) Nodes() apiclient.Sink[*corev1.Node] {
 	return sink(s, "nodes",
 		func(o *corev1.Node) { s.setNodeLocked(NodeOf(o)) },
 		func(o *corev1.Node) { s.dropNodeLocked(o.Name) },
@@ -91,8 +74,26 @@ func (s *State) Nodes() Sink[*corev1.Node] {
 		})
 }
 
+// ServiceCIDRs feeds the ranges of cluster IPs into s.
+func (s *State) ServiceCIDRs() apiclient.Sink[*networkingv1.ServiceCIDR] {
+	return sink(s, "servicecidrs",
+		func(o *networkingv1.ServiceCIDR) { s.setServiceCIDRLocked(o.Name, prefixes(o.Spec.CIDRs)) },
+		func(o *networkingv1.ServiceCIDR) { s.setServiceCIDRLocked(o.Name, nil) },
+		func(all []*networkingv1.ServiceCIDR) {
+			left := map[string]bool{}
+			for _, o := range all {
+				left[o.Name] = true
+			}
+			for name := range s.serviceCIDRs {
+				if !left[name] {
+					s.setServiceCIDRLocked(name, nil)
+				}
+			}
+		})
+}
+
 // sink puts locks around set, drop and forget (which drops what a complete list has not) and notes complete lists.
-func sink[T any](s *State, kind string, set, drop func(T), forget func([]T)) Sink[T] {
+func sink[T any](s *State, kind string, set, drop func(T), forget func([]T)) apiclient.Sink[T] {
 	locked := func(f func(T)) func(T) {
 		return func(o T) {
 			s.mu.Lock()
@@ -100,7 +101,7 @@ func sink[T any](s *State, kind string, set, drop func(T), forget func([]T)) Sin
 			f(o)
 		}
 	}
-	return Sink[T]{set: locked(set), drop: locked(drop), replace: func(all []T) {
+	return apiclient.NewSink(func(all []T) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		forget(all)
@@ -108,5 +109,5 @@ func sink[T any](s *State, kind string, set, drop func(T), forget func([]T)) Sin
 			set(o)
 		}
 		s.listedLocked(kind)
-	}}
+	}, locked(set), locked(drop))
 }

@@ -14,7 +14,6 @@ import (
 // methods may be called from several goroutines.
 type State struct {
 	node string
-	pods []netip.Prefix
 	wake chan struct{} // has room for one: Take gives everything that changed, however often
 
 	// mu guards all below: the API's watches change them, one goroutine per kind, while the loop takes. Nothing is written to the
@@ -22,26 +21,20 @@ type State struct {
 	mu       sync.Mutex
 	services map[Name]Service
 	outside  *outside
-	slices   map[Name]map[Name]Slice // by service, then by slice
-	owners   map[Name]Name           // slice to service
-	nodes    map[string]NodeFacts
-	dirty    map[Name]bool
-	listed   map[string]bool
-}
-
-// Ranges are the cluster's networks as far as they are known. Empty: any.
-type Ranges struct {
-	// Pods bounds the routes: what a Node names outside of it is ignored.
-	Pods []netip.Prefix
-	// Services are cluster IPs whether a service has them yet or not.
-	Services []netip.Prefix
+	// serviceCIDRs are the ranges of cluster IPs, by object. Not every API server has such objects.
+	serviceCIDRs map[string][]netip.Prefix
+	slices       map[Name]map[Name]Slice // by service, then by slice
+	owners       map[Name]Name           // slice to service
+	nodes        map[string]NodeFacts
+	dirty        map[Name]bool
+	listed       map[string]bool
 }
 
 // NewState returns an empty state for the node called name.
-func NewState(name string, cluster Ranges) *State {
+func NewState(name string) *State {
 	return &State{
-		node: name, pods: cluster.Pods, wake: make(chan struct{}, 1),
-		services: map[Name]Service{}, outside: newOutside(cluster.Services), slices: map[Name]map[Name]Slice{}, owners: map[Name]Name{}, nodes: map[string]NodeFacts{},
+		node: name, wake: make(chan struct{}, 1),
+		services: map[Name]Service{}, outside: newOutside(), serviceCIDRs: map[string][]netip.Prefix{}, slices: map[Name]map[Name]Slice{}, owners: map[Name]Name{}, nodes: map[string]NodeFacts{},
 		dirty: map[Name]bool{}, listed: map[string]bool{},
 	}
 }
@@ -54,8 +47,8 @@ type Update struct {
 	Health map[Name]Health
 	// Addresses are the node's own.
 	Addresses []netip.Addr
-	// Routes leads to other nodes' pods, all of them.
-	Routes map[netip.Prefix]netip.Addr
+	// ServiceCIDRs are cluster IPs whether a service has them yet or not, in order.
+	ServiceCIDRs []netip.Prefix
 }
 
 // Health is what a load balancer asks a node about a service; Port 0: nothing is served for it.
@@ -67,19 +60,11 @@ type Health struct {
 // Changed fires after a change.
 func (s *State) Changed() <-chan struct{} { return s.wake }
 
-// Ready is set once services, slices and nodes were listed: before that an Update would remove what is only not known yet, rules
-// and the routes to other nodes alike.
+// Ready is set once services, slices and nodes were listed: before that an Update would remove what is only not known yet.
 func (s *State) Ready() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.listed["services"] && s.listed["slices"] && s.listed["nodes"]
-}
-
-// PodCIDRs are the node's own ranges of pod addresses, as far as they are known.
-func (s *State) PodCIDRs() []netip.Prefix {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.nodes[s.node].PodCIDRs
 }
 
 // Leaving is set while the node is being deleted.
@@ -94,7 +79,7 @@ func (s *State) Take() Update {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	self := s.nodes[s.node]
-	u := Update{Services: map[Name][]Port{}, Health: map[Name]Health{}, Addresses: self.Addresses, Routes: Routes(s.nodes, s.node, s.pods)}
+	u := Update{Services: map[Name][]Port{}, Health: map[Name]Health{}, Addresses: self.Addresses, ServiceCIDRs: s.outside.ranges}
 	for name := range s.dirty {
 		svc, ok := s.services[name]
 		if !ok {
@@ -173,7 +158,24 @@ func (s *State) dropServiceLocked(name Name) {
 	}
 }
 
-// concernLocked has services reported whose outside addresses are decided differently since a cluster IP came or went.
+// setServiceCIDRLocked stores the ranges of an object, which is gone without any.
+func (s *State) setServiceCIDRLocked(name string, ranges []netip.Prefix) {
+	if slices.Equal(s.serviceCIDRs[name], ranges) {
+		return
+	}
+	if s.serviceCIDRs[name] = ranges; len(ranges) == 0 {
+		delete(s.serviceCIDRs, name)
+	}
+	var all []netip.Prefix
+	for _, ranges := range s.serviceCIDRs {
+		all = append(all, ranges...)
+	}
+	slices.SortFunc(all, netip.Prefix.Compare)
+	s.concernLocked(s.outside.setRanges(slices.Compact(all)))
+	s.changedLocked()
+}
+
+// concernLocked has services reported whose outside addresses are decided differently since a cluster IP or a range of them came or went.
 func (s *State) concernLocked(names []Name) {
 	for _, name := range names {
 		s.touchLocked(name)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"reflect"
 	"slices"
 	"sync"
@@ -48,7 +47,7 @@ func changed(s *State) map[string]int {
 
 func TestStateReportsChangesOnly(t *testing.T) {
 	t.Parallel()
-	s := NewState("here", Ranges{})
+	s := NewState("here")
 	expect := func(step string, want map[string]int) {
 		t.Helper()
 		got := changed(s)
@@ -98,39 +97,6 @@ func TestStateReportsChangesOnly(t *testing.T) {
 	expect("our zone", map[string]int{"b": 1})
 }
 
-func TestRoutes(t *testing.T) {
-	t.Parallel()
-	s := NewState("here", Ranges{Pods: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}})
-	node := func(name string, cidrs []string, ips ...string) {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{PodCIDRs: cidrs}}
-		for _, ip := range ips {
-			n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip})
-		}
-		s.Nodes().Set(n)
-	}
-	node("here", []string{"10.244.1.0/24"}, "192.0.2.1")
-	node("there", []string{"10.244.2.0/24", "fd00:2::/64"}, "192.0.2.2", "2001:db8::2")
-	node("four", []string{"10.244.3.0/24", "fd00:3::/64"}, "192.0.2.3")
-	node("young", nil, "192.0.2.4")
-	// They name what is not the pods'; of the second family the range is not known.
-	node("greedy", []string{"0.0.0.0/1", "10.0.0.0/8"}, "192.0.2.5")
-	node("foreign", []string{"198.51.100.0/24"}, "192.0.2.6")
-	got := s.Take().Routes
-	want := map[netip.Prefix]netip.Addr{
-		netip.MustParsePrefix("10.244.2.0/24"): netip.MustParseAddr("192.0.2.2"),
-		netip.MustParsePrefix("fd00:2::/64"):   netip.MustParseAddr("2001:db8::2"),
-		netip.MustParsePrefix("10.244.3.0/24"): netip.MustParseAddr("192.0.2.3"),
-	}
-	if len(got) != len(want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	for cidr, gw := range want {
-		if got[cidr] != gw {
-			t.Errorf("%s: got %s, want %s", cidr, got[cidr], gw)
-		}
-	}
-}
-
 // rounds is a Backend that notes when it was called, and fails on demand.
 type rounds struct {
 	mu    sync.Mutex
@@ -154,7 +120,7 @@ func (r *rounds) Apply(context.Context, Update) error {
 func TestLoopTiming(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := NewState("here", Ranges{})
+		s := NewState("here")
 		b := &rounds{start: time.Now()}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -237,7 +203,7 @@ func TestLoopReportsAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s, extra := NewState("here", Ranges{}), &names{}
+				s, extra := NewState("here"), &names{}
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan struct{})
 				var done []string

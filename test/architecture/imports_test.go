@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-var components = []string{"bonsai/pkg/apiserver", "bonsai/pkg/scheduler", "bonsai/pkg/controller", "bonsai/pkg/kubelet", "bonsai/pkg/proxy", "bonsai/pkg/kubectl"}
+var components = []string{"bonsai/pkg/apiserver", "bonsai/pkg/scheduler", "bonsai/pkg/controller", "bonsai/pkg/kubelet", "bonsai/pkg/proxy", "bonsai/pkg/network", "bonsai/pkg/kubectl"}
 
 // layers: cmd → pkg → api, and nothing but a main knows a component.
 func layers(t *tree) (found []finding) {
@@ -57,7 +57,7 @@ func importers(t *tree) (found []finding) {
 	}{
 		{"go.etcd.io/etcd", []string{"bonsai/pkg/apiserver/storage/etcd", "bonsai/pkg/apiserver/storage/etcdtest"}, "only storage/etcd speaks to etcd"},
 		{"k8s.io/cri-api", []string{"bonsai/pkg/kubelet/cri"}, "only kubelet/cri speaks CRI"},
-		{"sigs.k8s.io/knftables", []string{"bonsai/pkg/proxy/nft"}, "only proxy/nft writes packet rules of Services"},
+		{"sigs.k8s.io/knftables", []string{"bonsai/pkg/nftables", "bonsai/pkg/proxy/nft", "bonsai/pkg/network/nft"}, "only proxy/nft and network/nft write packet rules, by pkg/nftables"},
 		{"k8s.io/kubernetes", nil, "we write Kubernetes, we do not import it"},
 		{"k8s.io/kubectl", nil, "we write kubectl"},
 		{"k8s.io/cli-runtime", nil, "we write kubectl"},

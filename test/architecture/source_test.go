@@ -113,8 +113,10 @@ var pure = []struct {
 	{path: "bonsai/pkg/scheduler/plugins", because: "filters and scores"},
 	{path: "bonsai/pkg/scheduler/topology", because: "filters and scores"},
 	{path: "bonsai/pkg/scheduler/decide", because: "which node"},
-	{path: "bonsai/pkg/proxy", impure: []string{"loop.go", "pace.go"}, because: "the rules for Services"},
-	{path: "bonsai/pkg/proxy/networkpolicy", because: "who may reach a node's pods"},
+	{path: "bonsai/pkg/proxy", impure: []string{"loop.go"}, because: "the rules for Services"},
+	{path: "bonsai/pkg/network", because: "the ways between nodes' pods"},
+	{path: "bonsai/pkg/network/policy", because: "who may reach a node's pods"},
+	{path: "bonsai/pkg/network/nft", because: "the rules for NetworkPolicies"},
 	{path: "bonsai/pkg/proxy/nft", because: "the rules for Services"},
 }
 

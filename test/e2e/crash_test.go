@@ -26,7 +26,7 @@ func TestCrashes(t *testing.T) {
 	k.apply(strings.Replace(web, "replicas: 3", "replicas: 4", 1))
 	k.run("rollout", "status", "deployment/web", "--timeout=80s")
 	seen := followPods(t, k.namespace)
-	for i, victim := range []string{"kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd", "n1/kubelet", "n1/kube-proxy", "n2/containerd"} {
+	for i, victim := range []string{"kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd", "n1/kubelet", "n1/kube-proxy", "n1/bonsai-network", "n2/containerd"} {
 		t.Run(strings.ReplaceAll(victim, "/", "-"), func(t *testing.T) {
 			k := kubectl{t: t, binary: k.binary, namespace: k.namespace}
 			k.run("set", "env", "deployment/web", fmt.Sprintf("VERSION=%d", i))

@@ -62,7 +62,7 @@ func has(phase corev1.PersistentVolumePhase, change func(*view)) view {
 }
 
 func done(do verb, phase corev1.PodPhase) *helper {
-	p := newHelper(key{"pvc-u", controller.Key{Namespace: "ns", Name: "c"}}, job{verb: do, node: "n", dir: "pvc-u"}, Config{Root: root, Image: "i"})
+	p := newHelper(key{"pvc-u", controller.Key{Namespace: "ns", Name: "c"}}, job{verb: do, node: "n", dir: "pvc-u"}, root, "i")
 	p.Status.Phase, p.CreationTimestamp = phase, metav1.NewTime(start)
 	h, ok := helperOf(p)
 	if !ok {

@@ -65,7 +65,7 @@ type job struct {
 // newHelper returns the pod that does a job. It sees the root of the volumes and nothing else of its node, speaks to nobody, and may only
 // pass over the modes of files. It goes past the scheduler and all taints: the directory is there or nowhere. Anybody may write into a new
 // directory, as those do who are not root; the pods that do not have the volume do not see it.
-func newHelper(k key, j job, cfg Config) *corev1.Pod {
+func newHelper(k key, j job, root, image string) *corev1.Pod {
 	script := map[verb]string{create: `mkdir -p -m 0777 -- "/volumes/$DIR"`, remove: `rm -rf -- "/volumes/$DIR"`}[j.verb]
 	kind := corev1.HostPathDirectoryOrCreate
 	return &corev1.Pod{
@@ -78,7 +78,7 @@ func newHelper(k key, j job, cfg Config) *corev1.Pod {
 			AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false), TerminationGracePeriodSeconds: new(int64(0)),
 			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			Containers: []corev1.Container{{
-				Name: "helper", Image: cfg.Image, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"sh", "-c", script},
+				Name: "helper", Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"sh", "-c", script},
 				Env:          []corev1.EnvVar{{Name: "DIR", Value: j.dir}},
 				VolumeMounts: []corev1.VolumeMount{{Name: "volumes", MountPath: "/volumes"}},
 				SecurityContext: &corev1.SecurityContext{
@@ -87,7 +87,7 @@ func newHelper(k key, j job, cfg Config) *corev1.Pod {
 				},
 				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			}},
-			Volumes: []corev1.Volume{{Name: "volumes", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: cfg.Root, Type: &kind}}}},
+			Volumes: []corev1.Volume{{Name: "volumes", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: root, Type: &kind}}}},
 		},
 	}
 }

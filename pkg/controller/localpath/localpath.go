@@ -31,13 +31,18 @@ const Provisioner = "bonsai.io/local-path"
 // finalizer keeps a volume until its directory is gone; it is the name that upstream's provisioners use.
 const finalizer = "external-provisioner.volume.kubernetes.io/finalizer"
 
-// Config says where and by what.
+// Config says where the volumes are.
 type Config struct {
 	// Root is the directory on every node that holds those of the volumes, absolute and clean.
 	Root string
-	// Image has sh, mkdir and rm.
-	Image string
 }
+
+// settingsName is the ConfigMap beside the helpers that says what they run, as with upstream's provisioner of this kind. Its key
+// settingsImage names an image that has sh, mkdir and rm.
+const (
+	settingsName  = "local-path-config"
+	settingsImage = "image"
+)
 
 // Controller reconciles volumes by the names that they have or are to have.
 type Controller struct {
@@ -52,6 +57,7 @@ type Controller struct {
 	claimWrites  *apiclient.Resource[*corev1.PersistentVolumeClaim]
 	volumeWrites *apiclient.Resource[*corev1.PersistentVolume]
 	podWrites    *apiclient.Resource[*corev1.Pod]
+	settings     *apiclient.Resource[*corev1.ConfigMap]
 	loop         *controller.Loop[key]
 }
 
@@ -68,6 +74,7 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 		claims: controller.InformerFor(d.Informers, core.PersistentVolumeClaims), volumes: controller.InformerFor(d.Informers, core.PersistentVolumes),
 		classes: controller.InformerFor(d.Informers, storage.StorageClasses), nodes: controller.InformerFor(d.Informers, core.Nodes), pods: controller.InformerFor(d.Informers, core.Pods),
 		claimWrites: core.PersistentVolumeClaims(d.Client), volumeWrites: core.PersistentVolumes(d.Client), podWrites: core.Pods(d.Client),
+		settings: core.ConfigMaps(d.Client),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "localpath", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.reconcile)
 	return c, errors.Join(
@@ -168,8 +175,24 @@ func (c *Controller) start(ctx context.Context, k key, j job) error {
 			return err
 		}
 	}
-	_, err := c.podWrites.Create(ctx, newHelper(k, j, c.cfg))
+	image, err := c.image(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = c.podWrites.Create(ctx, newHelper(k, j, c.cfg.Root, image))
 	return err
+}
+
+// image is what helpers run. It is asked for each time: helpers are rare, and nobody else watches that namespace's configuration.
+func (c *Controller) image(ctx context.Context) (string, error) {
+	settings, err := c.settings.Get(ctx, helperNamespace, settingsName)
+	if err != nil {
+		return "", fmt.Errorf("find the image of helpers: %s", err) // not wrapped: that this is missing says nothing of volumes
+	}
+	if settings.Data[settingsImage] == "" {
+		return "", fmt.Errorf("the ConfigMap %s/%s names no %s", helperNamespace, settingsName, settingsImage)
+	}
+	return settings.Data[settingsImage], nil
 }
 
 // free asks the server whether the volume is as it was judged, or if there is none, whether its claim is gone, too.

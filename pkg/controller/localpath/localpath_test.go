@@ -55,12 +55,14 @@ func TestFree(t *testing.T) {
 				switch {
 				case call.Method == "GET" && strings.Contains(call.Path, "/persistentvolumes/"):
 					return c.volume, c.volumeErr
+				case call.Path == "/api/v1/namespaces/kube-system/configmaps/local-path-config":
+					return &corev1.ConfigMap{Data: map[string]string{"image": "i"}}, nil
 				case call.Method == "GET":
 					return c.claim, c.claimErr
 				}
 				return call.Object, nil
 			}}
-			ctl, err := New(fake.Deps(t, start), Config{Root: root, Image: "i"})
+			ctl, err := New(fake.Deps(t, start), Config{Root: root})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,6 +72,44 @@ func TestFree(t *testing.T) {
 			}
 			if got := slices.Contains(fake.Names(), "POST /api/v1/namespaces/kube-system/pods"); got != c.removes {
 				t.Errorf("removes: %v, want %v", got, c.removes)
+			}
+		})
+	}
+}
+
+// TestImage: a helper runs what the ConfigMap names, and without a name there is no helper.
+func TestImage(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		settings *corev1.ConfigMap
+		err      error
+		want     string
+	}{
+		"named":         {settings: &corev1.ConfigMap{Data: map[string]string{"image": "busybox"}}, want: "busybox"},
+		"not named":     {settings: &corev1.ConfigMap{}},
+		"no settings":   {err: apierrors.NewNotFound(corev1.Resource("configmaps"), "local-path-config")},
+		"not permitted": {err: apierrors.NewForbidden(corev1.Resource("configmaps"), "local-path-config", nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var made *corev1.Pod
+			fake := &controllertest.Fake{Answer: func(call controllertest.Call) (runtime.Object, error) {
+				if pod, ok := call.Object.(*corev1.Pod); ok {
+					made = pod
+					return pod, nil
+				}
+				return c.settings, c.err
+			}}
+			ctl, err := New(fake.Deps(t, start), Config{Root: root})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = ctl.act(t.Context(), key{"pvc-u", controller.Key{Namespace: "ns", Name: "c"}}, action{start: &job{verb: create, node: "n", dir: "pvc-u"}})
+			if (err == nil) != (c.want != "") || (made != nil) != (c.want != "") {
+				t.Fatalf("made %v, error %v", made, err)
+			}
+			if made != nil && made.Spec.Containers[0].Image != c.want {
+				t.Errorf("runs %s, want %s", made.Spec.Containers[0].Image, c.want)
 			}
 		})
 	}

@@ -56,9 +56,8 @@ func conditions(have []corev1.NodeCondition, p Pressure, unready string, now met
 }
 
 // notReady says why the node is not ready, "" if it is. err is why the runtime counts as down, relistErr what is wrong with the lists
-// of its pods, both nil if nothing. networkWritten is false while the node's network list is ours to write
-// and has no podCIDR yet.
-func notReady(h runtime.Health, err, relistErr error, networkWritten bool) string {
+// of its pods, both nil if nothing.
+func notReady(h runtime.Health, err, relistErr error) string {
 	var why []string
 	switch {
 	case err != nil:
@@ -71,8 +70,6 @@ func notReady(h runtime.Health, err, relistErr error, networkWritten bool) strin
 	}
 	if err == nil && !h.NetworkReady {
 		why = append(why, networkNotReady(h))
-	} else if !networkWritten {
-		why = append(why, "the node has no podCIDR yet")
 	}
 	if len(why) > 1 {
 		return "[" + strings.Join(why, ", ") + "]"

@@ -81,7 +81,6 @@ func TestUnreadyAfter(t *testing.T) {
 		var relist error
 		n := &Node{cfg: Config{Client: kubelettest.Client{Interface: fake.NewClientset(node)}, Name: "n", Runtime: rt, Machine: fakeMachine{}, Interval: 10 * time.Second,
 			Relisted: func(time.Time) error { return relist }, Report: 5 * time.Minute, Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
-		n.network.Store(true)
 		n.object.Store(node)
 		is := func(when string, want bool) {
 			t.Helper()
@@ -128,7 +127,6 @@ func TestRegistrationGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &silent{Client: kubelettest.Client{Interface: fake.NewClientset()}}
 		n := &Node{cfg: Config{Client: api, Name: "n", Runtime: &deadRuntime{hangs: true}, Machine: fakeMachine{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
-		n.network.Store(true)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		if !n.register(ctx) {

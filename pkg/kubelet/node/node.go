@@ -1,5 +1,5 @@
-// Package node keeps the kubelet's own Node object: it registers the node, reports its status, renews its lease and writes
-// the node's CNI network list once the API has given it a podCIDR. What the status says is computed by pure functions from
+// Package node keeps the kubelet's own Node object: it registers the node, reports its status and renews its
+// lease. What the status says is computed by pure functions from
 // what the machine and the runtime show; a PATCH is sent only on a change or every five minutes, for the lease is the heartbeat.
 //
 // The contract: https://kubernetes.io/docs/reference/node/node-status/ and .../architecture/nodes/#heartbeats.
@@ -69,8 +69,6 @@ type Config struct {
 	// Port is the kubelet's, 10250 by default; Version its version.
 	Port    int32
 	Version string
-	// Network is the node's CNI list; nil if somebody else writes it.
-	Network *Network
 	// Interval is how often the status is computed (10 s), Report the most time between two PATCHes (5 min), LeaseDuration
 	// the lease's length (40 s; it is renewed after a quarter of it).
 	Interval, Report, LeaseDuration time.Duration
@@ -85,7 +83,6 @@ type Node struct {
 	poke       chan struct{}
 	registered chan struct{}
 	object     atomic.Pointer[corev1.Node]
-	network    atomic.Bool // the network list is written, or not ours
 	checked    atomic.Pointer[checked]
 
 	mu       sync.Mutex
@@ -113,9 +110,7 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, addresses: addresses, poke: make(chan struct{}, 1), registered: make(chan struct{})}
-	n.network.Store(cfg.Network == nil)
-	return n, nil
+	return &Node{cfg: cfg, addresses: addresses, poke: make(chan struct{}, 1), registered: make(chan struct{})}, nil
 }
 
 func defaultTo[T comparable](field *T, value T) {

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/containernetworking/cni/libcni"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -68,11 +67,11 @@ func waitUntil(t *testing.T, what string, ok func() bool) {
 func TestLife(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
-	client, rt, dir := fake.NewClientset(), &fakeRuntime{}, t.TempDir()
+	client, rt := fake.NewClientset(), &fakeRuntime{}
 	numberVersions(client)
 	rt.set(runtime.Health{RuntimeReady: true, NetworkReason: "NetworkPluginNotReady", NetworkMessage: "cni plugin not initialized"})
 	n, err := New(Config{Client: kubelettest.Client{Interface: client}, Name: "n1", IPs: []net.IP{net.ParseIP("10.1.2.3"), net.ParseIP("fd00::3")}, Labels: map[string]string{"zone": "a"}, Taints: []corev1.Taint{{Key: "t", Effect: "NoSchedule"}},
-		Runtime: rt, Machine: fakeMachine{}, Version: "v1.36.3", Network: &Network{Dir: dir}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Runtime: rt, Machine: fakeMachine{}, Version: "v1.36.3", Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Images: func(context.Context) ([]corev1.ContainerImage, error) {
 			return []corev1.ContainerImage{{Names: []string{"b"}, SizeBytes: 1}, {Names: []string{"a"}, SizeBytes: 9}}, nil
 		}})
@@ -97,19 +96,17 @@ func TestLife(t *testing.T) {
 		t.Error("status:", node.Status)
 	}
 	cidrs := []byte(`{"spec":{"podCIDR":"10.244.1.0/24","podCIDRs":["10.244.1.0/24"]}}`)
-	waitUntil(t, "the network list written", func() bool {
+	waitUntil(t, "the podCIDR seen", func() bool {
 		// The fake watch may start after the change: write again until it is seen.
 		if _, err := client.CoreV1().Nodes().Patch(ctx, "n1", types.MergePatchType, cidrs, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := os.Stat(filepath.Join(dir, listFile))
-		return err == nil
+		return n.Object().Spec.PodCIDR != ""
 	})
 	if conditionTrue(get().Status.Conditions, corev1.NodeReady) {
 		t.Error("ready before the runtime's network is")
 	}
 	rt.set(runtime.Health{RuntimeReady: true, NetworkReady: true})
-	n.Poke()
 	waitUntil(t, "the node Ready", func() bool { return conditionTrue(n.Object().Status.Conditions, corev1.NodeReady) })
 	waitUntil(t, "the lease", func() bool {
 		l, err := client.CoordinationV1().Leases("kube-node-lease").Get(ctx, "n1", metav1.GetOptions{})
@@ -206,12 +203,11 @@ func TestConditions(t *testing.T) {
 		}
 	}
 	for want, got := range map[string]string{
-		"":                                notReady(runtime.Health{RuntimeReady: true, NetworkReady: true}, nil, nil, true),
-		"container runtime is down: gone": notReady(runtime.Health{}, errors.New("gone"), nil, true),
-		"container runtime network not ready: NetworkReady=false reason:R message:M":                        notReady(runtime.Health{RuntimeReady: true, NetworkReason: "R", NetworkMessage: "M"}, nil, nil, true),
-		"PLEG is not healthy: pleg has yet to be successful":                                                notReady(runtime.Health{RuntimeReady: true, NetworkReady: true}, nil, errors.New("pleg has yet to be successful"), true),
-		"the node has no podCIDR yet":                                                                       notReady(runtime.Health{RuntimeReady: true, NetworkReady: true}, nil, nil, false),
-		"[container runtime not ready: RuntimeReady=false reason:R message:M, the node has no podCIDR yet]": notReady(runtime.Health{NetworkReady: true, RuntimeReason: "R", RuntimeMessage: "M"}, nil, nil, false),
+		"":                                notReady(runtime.Health{RuntimeReady: true, NetworkReady: true}, nil, nil),
+		"container runtime is down: gone": notReady(runtime.Health{}, errors.New("gone"), nil),
+		"container runtime network not ready: NetworkReady=false reason:R message:M":                   notReady(runtime.Health{RuntimeReady: true, NetworkReason: "R", NetworkMessage: "M"}, nil, nil),
+		"PLEG is not healthy: pleg has yet to be successful":                                           notReady(runtime.Health{RuntimeReady: true, NetworkReady: true}, nil, errors.New("pleg has yet to be successful")),
+		"[container runtime not ready: RuntimeReady=false reason:R message:M, PLEG is not healthy: P]": notReady(runtime.Health{NetworkReady: true, RuntimeReason: "R", RuntimeMessage: "M"}, nil, errors.New("P")),
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -287,51 +283,6 @@ func TestStatusPatchReplacesAddresses(t *testing.T) {
 	}
 	if changed(&a, &a) || !changed(&a, &b) {
 		t.Error("changed")
-	}
-}
-
-func TestNetworkList(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "net.d")
-	n := &Network{Dir: dir, MTU: 1400, Bridge: "br7", DataDir: "/d"}
-	if _, err := os.Stat("/usr/lib/cni/bridge"); err == nil {
-		n.BinDirs = []string{"/usr/lib/cni"}
-	}
-	for i, want := range []bool{true, false} {
-		if wrote, err := n.Write(context.Background(), []string{"10.244.3.7/24", "fd00:1::/64"}); err != nil || wrote != want {
-			t.Fatal(i, wrote, err)
-		}
-	}
-	l, err := libcni.ConfListFromFile(filepath.Join(dir, listFile))
-	if err != nil || l.Name != listName || len(l.Plugins) != 2 {
-		t.Fatal(l, err)
-	}
-	var bridge struct {
-		Bridge          string
-		IsGateway       bool
-		IPMasq, Hairpin bool
-		MTU             int
-		IPAM            struct {
-			Ranges [][]struct{ Subnet string }
-			Routes []struct{ Dst string }
-		}
-	}
-	if err := json.Unmarshal(l.Plugins[0].Bytes, &bridge); err != nil || bridge.Bridge != "br7" || !bridge.IsGateway || bridge.IPMasq || bridge.MTU != 1400 ||
-		bridge.IPAM.Ranges[0][0].Subnet != "10.244.3.0/24" || bridge.IPAM.Routes[1].Dst != "::/0" {
-		t.Errorf("%+v %v", bridge, err)
-	}
-	files, _ := os.ReadDir(dir)
-	if len(files) != 2 {
-		t.Error("files:", files)
-	}
-	for _, bad := range [][]string{nil, {"x"}} {
-		if _, err := n.Write(context.Background(), bad); err == nil {
-			t.Error(bad, "accepted")
-		}
-	}
-	missing := &Network{Dir: dir, BinDirs: []string{t.TempDir()}}
-	if _, err := missing.Write(context.Background(), []string{"10.0.0.0/24"}); err == nil || !strings.Contains(err.Error(), "bridge") {
-		t.Error("missing plug-ins not noticed:", err)
 	}
 }
 

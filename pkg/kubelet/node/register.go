@@ -28,7 +28,7 @@ func (n *Node) register(ctx context.Context) bool {
 	for {
 		node, err := n.tryRegister(ctx)
 		if err == nil {
-			n.seen(ctx, node)
+			n.seen(node)
 			return true
 		}
 		n.cfg.Log.Warn("node not registered yet", "node", n.cfg.Name, "err", err)

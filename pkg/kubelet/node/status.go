@@ -96,7 +96,7 @@ func (n *Node) syncStatus(ctx context.Context) (ready bool, err error) {
 	if conditionTrue(got.Status.Conditions, corev1.NodeReady) != conditionTrue(old.Status.Conditions, corev1.NodeReady) {
 		n.cfg.Log.Info("node readiness changed", "node", n.cfg.Name, "ready", ready)
 	}
-	n.seen(ctx, got)
+	n.seen(got)
 	return ready, nil
 }
 
@@ -130,7 +130,7 @@ func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.H
 	if n.cfg.Relisted != nil {
 		relistErr = n.cfg.Relisted(now)
 	}
-	s.Conditions = conditions(s.Conditions, pressure, notReady(health, healthErr, relistErr, n.network.Load()), metav1.NewTime(now))
+	s.Conditions = conditions(s.Conditions, pressure, notReady(health, healthErr, relistErr), metav1.NewTime(now))
 	return s
 }
 

@@ -12,7 +12,7 @@ func (n *Node) watchSelf(ctx context.Context) {
 	lw := n.cfg.Client.Objects("nodes", "", "metadata.name="+n.cfg.Name)
 	saw := func(obj any) {
 		if node, ok := obj.(*corev1.Node); ok && node.Name == n.cfg.Name {
-			n.seen(ctx, node)
+			n.seen(node)
 		}
 	}
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{ListerWatcher: lw, ObjectType: &corev1.Node{},
@@ -20,33 +20,19 @@ func (n *Node) watchSelf(ctx context.Context) {
 	informer.RunWithContext(ctx)
 }
 
-// seen takes note of a newer Node and writes the network list when its podCIDRs are new.
-func (n *Node) seen(ctx context.Context, node *corev1.Node) {
+// seen takes note of a newer Node. Once it has podCIDRs the runtime's network follows at once, and with it the node is Ready.
+func (n *Node) seen(node *corev1.Node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if old := n.object.Load(); old != nil && older(node, old) {
+	old := n.object.Load()
+	if old != nil && older(node, old) {
 		return
 	}
 	n.object.Store(node)
 	if n.cfg.Observed != nil {
 		n.cfg.Observed()
 	}
-	cidrs := node.Spec.PodCIDRs
-	if len(cidrs) == 0 && node.Spec.PodCIDR != "" {
-		cidrs = []string{node.Spec.PodCIDR}
-	}
-	if n.cfg.Network == nil || len(cidrs) == 0 {
-		return
-	}
-	wrote, err := n.cfg.Network.Write(ctx, cidrs)
-	if err != nil {
-		n.cfg.Log.Error("network list not written", "podCIDRs", cidrs, "err", err)
-		return
-	}
-	if wrote {
-		n.cfg.Log.Info("wrote the node's network list", "podCIDRs", cidrs)
-	}
-	if !n.network.Swap(true) {
+	if node.Spec.PodCIDR != "" && (old == nil || old.Spec.PodCIDR == "") {
 		n.Poke()
 	}
 }

@@ -16,9 +16,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/knftables"
 	"sigs.k8s.io/yaml"
 
+	"bonsai/pkg/apiclient"
 	"bonsai/pkg/proxy"
 	"bonsai/pkg/proxy/nft"
 )
@@ -58,7 +61,6 @@ func TestScenarios(t *testing.T) {
 func testConfig() nft.Config {
 	return nft.Config{
 		ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:10::/48")},
-		ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd00:96::/108")},
 	}
 }
 
@@ -67,7 +69,8 @@ func play(t *testing.T, file string) string {
 	six := strings.Contains(filepath.Base(file), "ipv6")
 	rec := newRecorder(six)
 	table := nft.New(rec, six, testConfig(), slog.New(slog.DiscardHandler))
-	state := proxy.NewState("here", proxy.Ranges{})
+	state := proxy.NewState("here")
+	state.ServiceCIDRs().Set(&networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16", "fd00:96::/108"}}})
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +120,7 @@ func feed(t *testing.T, state *proxy.State, doc []byte) bool {
 	return false
 }
 
-func give[T any](t *testing.T, doc []byte, gone bool, sink proxy.Sink[*T], into *T) {
+func give[T any](t *testing.T, doc []byte, gone bool, sink apiclient.Sink[*T], into *T) {
 	t.Helper()
 	if err := yaml.UnmarshalStrict(doc, into); err != nil {
 		t.Fatalf("%v in\n%s", err, doc)

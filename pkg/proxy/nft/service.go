@@ -6,12 +6,13 @@ import (
 	"strconv"
 	"strings"
 
+	"bonsai/pkg/nftables"
 	"bonsai/pkg/proxy"
 )
 
 // service writes down the ports of one service.
-func (c *Config) service(ip string, ports []proxy.Port) fragment {
-	f := newFragment()
+func (c *Config) service(ip string, ports []proxy.Port) nftables.Fragment {
+	f := nftables.NewFragment()
 	for i := range ports {
 		p := &ports[i]
 		w := &writer{c: c, f: f, ip: ip, p: p, proto: strings.ToLower(string(p.Protocol))}
@@ -26,7 +27,7 @@ func (c *Config) service(ip string, ports []proxy.Port) fragment {
 // writer writes one port into a fragment.
 type writer struct {
 	c     *Config
-	f     fragment
+	f     nftables.Fragment
 	ip    string
 	p     *proxy.Port
 	proto string
@@ -41,13 +42,13 @@ func (w *writer) nodeKey() string { return w.proto + " . " + strconv.Itoa(int(w.
 
 // clusterIP leads the cluster IP to the endpoints for inside, or refuses.
 func (w *writer) clusterIP() {
-	w.f.elements[element{clusterIPs, w.p.ClusterIP.String()}] = ""
+	w.f.Put(clusterIPs, w.p.ClusterIP.String(), "")
 	key := w.key(w.p.ClusterIP)
 	if len(w.p.Internal()) == 0 {
-		w.f.elements[element{noEndpointIPs, key}] = w.refusal(w.p.InternalLocal)
+		w.f.Put(noEndpointIPs, key, w.refusal(w.p.InternalLocal))
 		return
 	}
-	w.f.elements[element{serviceIPs, key}] = "goto " + w.balancer(w.p.InternalLocal)
+	w.f.Put(serviceIPs, key, "goto "+w.balancer(w.p.InternalLocal))
 }
 
 // refusal is the verdict for a port without endpoints: policy Local keeps silent if other nodes have some.
@@ -70,7 +71,7 @@ func (w *writer) exposed() {
 	}
 	put := func(in, key, verdict string) {
 		if verdict != "" {
-			w.f.elements[element{in, key}] = verdict
+			w.f.Put(in, key, verdict)
 		}
 	}
 	for _, a := range append(append([]netip.Addr{}, w.p.ExternalIPs...), w.p.LoadBalancerIPs...) {
@@ -83,7 +84,7 @@ func (w *writer) exposed() {
 	}
 	if len(w.p.SourceRanges) > 0 && len(w.p.LoadBalancerIPs) > 0 {
 		name := chainName("firewall", w.p)
-		w.f.chains[name] = chain{rules: []string{w.ip + " saddr != " + prefixes(w.p.SourceRanges, w.ip) + " drop"}}
+		w.f.Chains[name] = nftables.Chain{Rules: []string{w.ip + " saddr != " + nftables.Prefixes(w.p.SourceRanges, w.ip) + " drop"}}
 		for _, a := range w.p.LoadBalancerIPs {
 			put(firewallIPs, w.key(a), "goto "+name)
 		}
@@ -99,7 +100,7 @@ func (w *writer) external() string {
 		rules = []string{"jump " + markChain, "goto " + w.balancer(false)}
 	} else {
 		all := w.balancer(false)
-		if pods := prefixes(w.c.ClusterCIDRs, w.ip); pods != "" {
+		if pods := nftables.Prefixes(w.c.ClusterCIDRs, w.ip); pods != "" {
 			rules = append(rules, w.ip+" saddr "+pods+" goto "+all)
 		}
 		rules = append(rules, "fib saddr type local jump "+markChain, "fib saddr type local goto "+all)
@@ -108,7 +109,7 @@ func (w *writer) external() string {
 		}
 	}
 	name := chainName("external", w.p)
-	w.f.chains[name] = chain{rules: rules}
+	w.f.Chains[name] = nftables.Chain{Rules: rules}
 	return name
 }
 
@@ -119,12 +120,12 @@ func (w *writer) balancer(local bool) string {
 		kind, endpoints = "local", w.p.Local
 	}
 	name := chainName(kind, w.p)
-	if _, done := w.f.chains[name]; done {
+	if _, done := w.f.Chains[name]; done {
 		return name
 	}
 	rules := w.masquerade()
 	if !local && !w.p.Here && w.p.AffinitySeconds == 0 {
-		w.f.chains[name] = chain{rules: append(rules, w.elsewhere())}
+		w.f.Chains[name] = nftables.Chain{Rules: append(rules, w.elsewhere())}
 		return name
 	}
 	var choices []string
@@ -136,7 +137,7 @@ func (w *writer) balancer(local bool) string {
 		}
 	}
 	rules = append(rules, fmt.Sprintf("numgen random mod %d vmap { %s }", len(endpoints), strings.Join(choices, " , ")))
-	w.f.chains[name] = chain{rules: rules}
+	w.f.Chains[name] = nftables.Chain{Rules: rules}
 	return name
 }
 
@@ -156,7 +157,7 @@ func (w *writer) elsewhere() string {
 // masquerade marks traffic to the cluster IP that must come back through this node: all of it, or what comes from no pod.
 func (w *writer) masquerade() []string {
 	to := fmt.Sprintf("%s daddr %s %s dport %d ", w.ip, w.p.ClusterIP, w.proto, w.p.Number)
-	pods := prefixes(w.c.ClusterCIDRs, w.ip)
+	pods := nftables.Prefixes(w.c.ClusterCIDRs, w.ip)
 	switch {
 	case w.c.MasqueradeAll:
 		return []string{to + "jump " + markChain}
@@ -173,9 +174,9 @@ func (w *writer) endpoint(e netip.AddrPort) string {
 	rules := []string{w.ip + " saddr " + e.Addr().String() + " jump " + markChain}
 	if w.p.AffinitySeconds > 0 {
 		clients := affinityName(w.p, e)
-		w.f.sets[clients] = set{typ: addressType(w.ip), seconds: w.p.AffinitySeconds}
+		w.f.Sets[clients] = nftables.Set{Type: nftables.AddressType(w.ip), Seconds: w.p.AffinitySeconds}
 		rules = append(rules, "update @"+clients+" { "+w.ip+" saddr }")
 	}
-	w.f.chains[name] = chain{rules: append(rules, "meta l4proto "+w.proto+" dnat to "+e.String())}
+	w.f.Chains[name] = nftables.Chain{Rules: append(rules, "meta l4proto "+w.proto+" dnat to "+e.String())}
 	return name
 }

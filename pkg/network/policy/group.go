@@ -1,0 +1,115 @@
+package policy
+
+import (
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// namespace is what there is in one. It is kept also while the API has not told of it yet, or not any more: it is not known then, and
+// no selector selects it.
+type namespace struct {
+	known    bool
+	labels   labels.Set
+	pods     map[string]*pod
+	policies map[string]*policy
+	groups   map[*group]bool // those of this namespace alone
+}
+
+// group is the pods that a rule's peer selects: those of one namespace, or of all that are selected. Policies that say the same share it.
+type group struct {
+	key string
+	// namespace is the only one, if namespaces is nil.
+	namespace  string
+	namespaces labels.Selector
+	pods       labels.Selector
+	policies   int // that name it
+	left       int // pods for which there was no room
+}
+
+// matchesNamespace tells whether pods of ns, which is called name, may belong to the group.
+func (g *group) matchesNamespace(name string, ns *namespace) bool {
+	if g.namespaces == nil {
+		return g.namespace == name
+	}
+	return ns.known && g.namespaces.Matches(ns.labels)
+}
+
+// matchLocked brings the group's members among the pods of a namespace up to date.
+func (s *State) matchLocked(g *group, ns *namespace) {
+	for _, p := range ns.pods {
+		s.memberLocked(g, p, g.matchesNamespace(p.name.Namespace, ns) && g.pods.Matches(p.labels))
+	}
+}
+
+// memberLocked has a pod belong to a group or not.
+func (s *State) memberLocked(g *group, p *pod, member bool) {
+	if p.groups[g] == member {
+		return
+	}
+	switch {
+	case !member:
+		delete(p.groups, g)
+		s.members--
+	case s.members >= s.room:
+		g.left++
+		return
+	default:
+		p.groups[g] = true
+		s.members++
+	}
+	s.touchLocked(p)
+}
+
+// refillLocked tries again, if there is room now, to take in whom there was no room for.
+func (s *State) refillLocked() {
+	for _, g := range s.groups {
+		if g.left > 0 && s.members < s.room {
+			g.left = 0
+			s.fillLocked(g)
+		}
+	}
+}
+
+// fillLocked finds the members of a group.
+func (s *State) fillLocked(g *group) {
+	if g.namespaces == nil {
+		s.matchLocked(g, s.namespaceLocked(g.namespace))
+		return
+	}
+	for _, ns := range s.namespaces {
+		s.matchLocked(g, ns)
+	}
+}
+
+// useGroupLocked counts one more policy that names the group, and makes it if there is none.
+func (s *State) useGroupLocked(want *group) {
+	g := s.groups[want.key]
+	if g == nil {
+		g = want
+		s.groups[g.key], s.changedGroups[g.key] = g, true
+		if g.namespaces == nil {
+			s.namespaceLocked(g.namespace).groups[g] = true
+		} else {
+			s.wide[g] = true
+		}
+		s.fillLocked(g)
+	}
+	g.policies++
+}
+
+// leaveGroupLocked counts one policy less.
+func (s *State) leaveGroupLocked(key string) {
+	g := s.groups[key]
+	if g.policies--; g.policies > 0 {
+		return
+	}
+	delete(s.groups, key)
+	s.changedGroups[key] = true
+	delete(s.wide, g)
+	if g.namespaces == nil {
+		delete(s.namespaceLocked(g.namespace).groups, g)
+	}
+	for _, p := range s.pods {
+		s.memberLocked(g, p, false)
+	}
+	s.forgetLocked(g.namespace)
+}
