@@ -1,6 +1,7 @@
 package apiserver_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"bonsai/pkg/apiserver/admission/namespacelifecycle"
 	"bonsai/pkg/apiserver/admission/podsecurity"
 	"bonsai/pkg/apiserver/assemble"
+	"bonsai/pkg/apiserver/authz/always"
 )
 
 var generatedPod = regexp.MustCompile(`gen-[a-z0-9]{5}`)
@@ -20,11 +22,31 @@ var generatedPod = regexp.MustCompile(`gen-[a-z0-9]{5}`)
 // warnings.
 func TestPodSecurityReplay(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile("testdata/podsecurity.json")
+	replayPodSecurity(t, "testdata/podsecurity.json", podsecurity.Configuration{})
+}
+
+// TestPodSecurityConfigured does so with defaults and exemptions.
+func TestPodSecurityConfigured(t *testing.T) {
+	t.Parallel()
+	configured, err := podsecurity.ReadConfiguration([]byte(`
+apiVersion: pod-security.admission.config.k8s.io/v1
+kind: PodSecurityConfiguration
+defaults: {enforce: baseline, enforce-version: latest, audit: restricted, warn: restricted, warn-version: v1.30}
+exemptions: {usernames: [alice], namespaces: [exempt, e0, e1, e2, e3, e4, e5, e6, e7, e8, e9, e10, e11], runtimeClasses: [sandboxed]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	replayPodSecurity(t, "testdata/podsecurityconfigured.json", configured)
+}
+
+func replayPodSecurity(t *testing.T, file string, configured podsecurity.Configuration) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all []struct {
+		User                     string // admin by default
 		Method, Path, Type, Body string
 		Code                     int
 		Message                  string
@@ -34,14 +56,14 @@ func TestPodSecurityReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	url := start(t, func(c *assemble.Config) {
+		c.Parts.Authorizer = always.Allow{}
 		namespaces := late(c, "", "namespaces")
 		c.Parts.Admission = admission.NewChain(namespacelifecycle.New(namespaces),
-			podsecurity.New(podsecurity.Config{Namespaces: namespaces, Pods: late(c, "", "pods"), Now: time.Now}))
+			podsecurity.New(podsecurity.Config{Namespaces: namespaces, Pods: late(c, "", "pods"), Configuration: configured, Now: time.Now}))
 		withBehaviours(t, c)
 	})
-	admin := asker{plain("admin"), url}
 	for _, c := range all {
-		code, header, body := admin.call(t, c.Method, c.Path, c.Body, c.Type)
+		code, header, body := asker{plain(cmp.Or(c.User, "admin")), url}.call(t, c.Method, c.Path, c.Body, c.Type)
 		var status struct{ Kind, Message string }
 		if err := json.Unmarshal([]byte(body), &status); err != nil {
 			t.Fatalf("%s %s: %v", c.Method, c.Path, err)

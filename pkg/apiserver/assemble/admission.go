@@ -50,20 +50,20 @@ const accountWait = 5 * time.Second
 
 // CheckAdmission tells what is wrong with the names of plug-ins, before anything else is there.
 func CheckAdmission(enable, disable []string) error {
-	_, err := admission.Select(plugins(func(string, string) registry.Store { return nil }, webhooks.New(webhooks.Config{}), policies.New(policies.Config{}), nil, nil, nil), enable, disable)
+	_, err := admission.Select(plugins(func(string, string) registry.Store { return nil }, webhooks.New(webhooks.Config{}), policies.New(policies.Config{}), &AdmissionConfiguration{}, nil, nil), enable, disable)
 	return err
 }
 
-// plugins is the list of all admission plug-ins. store finds what they read, limited is what takes a quota, may answers what users may do, metrics (nil: nobody sees
+// plugins is the list of all admission plug-ins. store finds what they read, configured is what a file says of some of them, may answers what users may do, metrics (nil: nobody sees
 // them) take what they count.
-func plugins(store func(group, resource string) registry.Store, hooks *webhooks.Plugins, rules *policies.Plugins, limited []resourcequota.Limited, may authz.Authorizer, metrics prometheus.Registerer) []admission.Plugin {
+func plugins(store func(group, resource string) registry.Store, hooks *webhooks.Plugins, rules *policies.Plugins, configured *AdmissionConfiguration, may authz.Authorizer, metrics prometheus.Registerer) []admission.Plugin {
 	return []admission.Plugin{
 		namespacelifecycle.New(store("", "namespaces")),
 		limitranger.New(store("", "limitranges")),
 		serviceaccount.New(serviceaccount.Config{ServiceAccounts: store("", "serviceaccounts"), Suffix: func() string { return registry.RandomSuffix(5) }, Wait: accountWait}),
 		noderestriction.New(noderestriction.Config{Pods: store("", "pods"), Nodes: store("", "nodes")}),
 		taintnodesbycondition.New(),
-		podsecurity.New(podsecurity.Config{Namespaces: store("", "namespaces"), Pods: store("", "pods"), Metrics: metrics, Now: time.Now}),
+		podsecurity.New(podsecurity.Config{Namespaces: store("", "namespaces"), Pods: store("", "pods"), Configuration: configured.PodSecurity, Metrics: metrics, Now: time.Now}),
 		priority.New(store(schedulingv1.GroupName, "priorityclasses")),
 		defaulttolerationseconds.New(defaulttolerationseconds.Default, defaulttolerationseconds.Default),
 		defaultstorageclass.New(store(storagev1.GroupName, "storageclasses")),
@@ -81,7 +81,7 @@ func plugins(store func(group, resource string) registry.Store, hooks *webhooks.
 		hooks.Mutating(),
 		rules.Validating(),
 		hooks.Validating(),
-		resourcequota.New(store("", "resourcequotas"), limited, time.Now),
+		resourcequota.New(store("", "resourcequotas"), configured.Limited, time.Now),
 	}
 }
 
@@ -114,7 +114,7 @@ func newWebhookClient(c *catalog.Catalog) *webhook.Client {
 
 // newAdmission chooses the plug-ins that the options ask for. With RBAC, nobody may hand out more rights than he has.
 func newAdmission(o *Options, c *catalog.Catalog, hooks *webhooks.Plugins, rules *policies.Plugins, may *authorization) (*admission.Chain, error) {
-	chosen, err := admission.Select(plugins(late(c), hooks, rules, o.Admission.Limited, may.authorizer, o.Metrics), o.EnableAdmission, o.DisableAdmission)
+	chosen, err := admission.Select(plugins(late(c), hooks, rules, &o.Admission, may.authorizer, o.Metrics), o.EnableAdmission, o.DisableAdmission)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/admission/podsecurity"
 	"bonsai/pkg/apiserver/admission/resourcequota"
 	"bonsai/pkg/apiserver/webhook"
 	"bonsai/pkg/docbounds"
@@ -27,6 +28,8 @@ type AdmissionConfiguration struct {
 	MutatingWebhooks, ValidatingWebhooks webhook.Directory
 	// Limited is what nothing may be used of without a quota.
 	Limited []resourcequota.Limited
+	// PodSecurity is what holds where namespaces do not say it.
+	PodSecurity podsecurity.Configuration
 }
 
 // admissionConfiguration is the file (AdmissionConfiguration of apiserver.config.k8s.io/v1).
@@ -110,6 +113,10 @@ func (c *AdmissionConfiguration) read(p *pluginConfiguration, dir string) error 
 		c.ValidatingWebhooks, err = readCredentials(doc)
 	case "ResourceQuota":
 		c.Limited, err = readLimited(doc)
+	case "PodSecurity":
+		if err = bounded(doc); err == nil {
+			c.PodSecurity, err = podsecurity.ReadConfiguration(doc)
+		}
 	default:
 		return errors.New("the plug-in takes no configuration")
 	}
@@ -153,9 +160,14 @@ func readLimited(doc []byte) ([]resourcequota.Limited, error) {
 // maxConfiguration bounds a configuration, in bytes.
 const maxConfiguration = 1 << 20
 
+// bounded refuses a configuration that would become huge when it is decoded.
+func bounded(text []byte) error {
+	return docbounds.YAML(text, docbounds.Bounds{Bytes: maxConfiguration, Values: 10_000, Depth: 50})
+}
+
 // readConfiguration reads a document of a kind into out, whose kind is named.
 func readConfiguration(text []byte, kind string, out any, named *metav1.TypeMeta) error {
-	if err := docbounds.YAML(text, docbounds.Bounds{Bytes: maxConfiguration, Values: 10_000, Depth: 50}); err != nil {
+	if err := bounded(text); err != nil {
 		return err
 	}
 	doc, err := yaml.YAMLToJSONStrict(text)

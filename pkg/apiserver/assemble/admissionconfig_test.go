@@ -27,6 +27,12 @@ func TestLoadAdmissionConfiguration(t *testing.T) {
 	if err != nil || len(got.Limited) != 1 || got.Limited[0].MatchContains[0] != "cpu" || got.MutatingWebhooks["*"] == nil || got.ValidatingWebhooks != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
+	for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
+		got, err := LoadAdmissionConfiguration(write("psa", head+"- {name: PodSecurity, configuration: {apiVersion: pod-security.admission.config.k8s.io/"+version+", kind: PodSecurityConfiguration, defaults: {warn: baseline}, exemptions: {usernames: [a]}}}"))
+		if err != nil || got.PodSecurity.Defaults.Warn.String() != "baseline:latest" || got.PodSecurity.Defaults.Enforce.String() != "privileged:latest" || got.PodSecurity.Exemptions.Usernames[0] != "a" {
+			t.Errorf("%s: %+v, %v", version, got, err)
+		}
+	}
 	if got, err := LoadAdmissionConfiguration(""); err != nil || got.Limited != nil {
 		t.Errorf("no file: %+v, %v", got, err)
 	}
@@ -38,10 +44,15 @@ func TestLoadAdmissionConfiguration(t *testing.T) {
 		head + "- {name: LimitRanger, configuration: {}}":         "plugins[0] (LimitRanger): the plug-in takes no configuration",
 		head + "- {name: ResourceQuota, path: none}":              "plugins[0] (ResourceQuota): path: open " + dir + "/none",
 		head + "- {name: ResourceQuota}\n- {name: ResourceQuota}": "plugins[1] (ResourceQuota): it is configured twice",
-		head + "- {name: ResourceQuota, configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: ResourceQuotaConfiguration, limitedResources: [{}]}}": "configuration: limitedResources[0].resource: Required value",
-		head + "- {name: ResourceQuota, configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: ResourceQuotaConfiguration, limitedResource: [{}]}}":  `unknown field "limitedResource"`,
-		head + "- {name: ValidatingAdmissionWebhook, configuration: " + hooks + "rel}}":                                                                     `configuration: kubeConfigFile must be an absolute path, got "rel"`,
-		head + "- {name: ValidatingAdmissionWebhook, configuration: " + hooks + "/none/x}}":                                                                 "configuration: kubeConfigFile: open /none/x",
+		head + "- {name: ResourceQuota, configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: ResourceQuotaConfiguration, limitedResources: [{}]}}":                 "configuration: limitedResources[0].resource: Required value",
+		head + "- {name: ResourceQuota, configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: ResourceQuotaConfiguration, limitedResource: [{}]}}":                  `unknown field "limitedResource"`,
+		head + "- {name: ValidatingAdmissionWebhook, configuration: " + hooks + "rel}}":                                                                                     `configuration: kubeConfigFile must be an absolute path, got "rel"`,
+		head + "- {name: ValidatingAdmissionWebhook, configuration: " + hooks + "/none/x}}":                                                                                 "configuration: kubeConfigFile: open /none/x",
+		head + "- {name: PodSecurity, configuration: {apiVersion: pod-security.admission.config.k8s.io/v1, kind: PodSecurityConfiguration, defaults: {enforce: nope}}}":     `configuration: defaults.enforce: Invalid value: "nope": must be one of privileged, baseline, restricted`,
+		head + "- {name: PodSecurity, configuration: {apiVersion: pod-security.admission.config.k8s.io/v1, kind: PodSecurityConfiguration, defaults: {audit-version: v1}}}": `configuration: defaults.audit-version: Invalid value: "v1": must be "latest" or "v1.x"`,
+		head + "- {name: PodSecurity, configuration: {apiVersion: pod-security.admission.config.k8s.io/v1, kind: PodSecurityConfiguration, exemptions: {namespaces: [A]}}}": `configuration: exemptions.namespaces[0]: Invalid value: "A": a lowercase RFC 1123 label must consist of`,
+		head + "- {name: PodSecurity, configuration: {apiVersion: pod-security.admission.config.k8s.io/v1, kind: PodSecurityConfiguration, default: {enforce: baseline}}}":  `configuration: strict decoding error: unknown field "default"`,
+		head + "- {name: PodSecurity, configuration: {apiVersion: pod-security.admission.config.k8s.io/v2, kind: PodSecurityConfiguration}}":                                `configuration: no kind "PodSecurityConfiguration" is registered for version "pod-security.admission.config.k8s.io/v2"`,
 	} {
 		path := write("bad", text)
 		if _, err := LoadAdmissionConfiguration(path); err == nil || !strings.HasPrefix(err.Error(), "--admission-control-config-file "+path+": ") || !strings.Contains(err.Error(), want) {

@@ -52,6 +52,9 @@ func (p *plugin) tellOfPods(ctx context.Context, a *admission.Attributes, ns str
 			break
 		}
 		checked++
+		if p.Configuration.sandboxed(&pod.Spec) {
+			continue
+		}
 		if result := policy.AggregateCheckResults(standards.EvaluatePod(level, &pod.ObjectMeta, &pod.Spec)); !result.Allowed {
 			reason := result.ForbiddenReason()
 			byReason[reason] = append(byReason[reason], pod.Name)

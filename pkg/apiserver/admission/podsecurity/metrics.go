@@ -24,7 +24,7 @@ const (
 )
 
 // metrics count with upstream's names and labels.
-type metrics struct{ evaluations, errors *prometheus.CounterVec }
+type metrics struct{ evaluations, errors, exemptions *prometheus.CounterVec }
 
 func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
@@ -34,9 +34,12 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pod_security_errors_total",
 			Help: "Number of errors preventing normal evaluation. Non-fatal errors may result in the latest restricted profile being used for evaluation."},
 			[]string{"fatal", "request_operation", "resource", "subresource"}),
+		exemptions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pod_security_exemptions_total",
+			Help: "Number of exempt requests, not counting ignored or out of scope requests."},
+			[]string{"request_operation", "resource", "subresource"}),
 	}
 	if r != nil {
-		r.MustRegister(m.evaluations, m.errors)
+		r.MustRegister(m.evaluations, m.errors, m.exemptions)
 	}
 	return m
 }

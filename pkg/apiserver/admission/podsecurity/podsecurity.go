@@ -26,10 +26,12 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// Config is what the plug-in stands on. All but Metrics is required.
+// Config is what the plug-in stands on. All but Metrics and Configuration is required.
 type Config struct {
 	Namespaces registry.Getter
 	Pods       Lister
+	// Configuration holds where namespaces say nothing. The zero value asks nothing of anybody.
+	Configuration Configuration
 	// Metrics may be nil.
 	Metrics prometheus.Registerer
 	Now     func() time.Time
@@ -51,12 +53,6 @@ type plugin struct {
 func New(cfg Config) admission.Plugin {
 	standards := sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(policy.DefaultChecks(), nil) })
 	return admission.Plugin{Name: "PodSecurity", Validator: &plugin{cfg, standards, newMetrics(cfg.Metrics)}}
-}
-
-// privileged is what holds for a namespace that says nothing.
-func privileged() api.Policy {
-	everything := api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}
-	return api.Policy{Enforce: everything, Audit: everything, Warn: everything}
 }
 
 // Validate implements admission.Validator.
@@ -84,6 +80,9 @@ func (p *plugin) pod(ctx context.Context, a *admission.Attributes) error {
 	if old, ok := a.OldObject.(*corev1.Pod); ok && !changed(pod, old) {
 		return nil
 	}
+	if p.exempt(ctx, a, kindPod, &pod.Spec) {
+		return nil
+	}
 	rules, err := p.rules(ctx, a, kindPod)
 	if err != nil {
 		return err
@@ -106,6 +105,9 @@ func (p *plugin) template(ctx context.Context, a *admission.Attributes) error {
 	if spec == nil {
 		return nil
 	}
+	if p.exempt(ctx, a, kindController, spec) {
+		return nil
+	}
 	rules, err := p.rules(ctx, a, kindController)
 	if err != nil {
 		return err
@@ -120,7 +122,7 @@ func (p *plugin) rules(ctx context.Context, a *admission.Attributes, kind string
 		p.metrics.failed(a, kind, true)
 		return api.Policy{}, fmt.Errorf("failed to lookup namespace %q: %w", a.Namespace, err)
 	}
-	rules, bad := api.PolicyToEvaluate(ns.Labels, privileged())
+	rules, bad := api.PolicyToEvaluate(ns.Labels, p.Configuration.defaults())
 	if len(bad) > 0 {
 		p.metrics.failed(a, kind, false)
 	}
@@ -191,22 +193,23 @@ func (p *plugin) namespace(ctx context.Context, a *admission.Attributes) error {
 	if !ok {
 		return fmt.Errorf("a namespace is a %T", a.Object)
 	}
-	rules, bad := api.PolicyToEvaluate(ns.Labels, privileged())
+	rules, bad := api.PolicyToEvaluate(ns.Labels, p.Configuration.defaults())
 	old, isUpdate := a.OldObject.(*corev1.Namespace)
 	if !isUpdate {
 		if len(bad) > 0 {
 			return invalid(ns, bad)
 		}
+		p.tellOfExemption(a, ns, rules)
 		return nil
 	}
-	before, badBefore := api.PolicyToEvaluate(old.Labels, privileged())
+	before, badBefore := api.PolicyToEvaluate(old.Labels, p.Configuration.defaults())
 	if len(bad) > 0 {
 		if !reflect.DeepEqual(bad, badBefore) { // what was wrong before must not stand in the way of other changes
 			return invalid(ns, bad)
 		}
 		return nil
 	}
-	if !stricter(rules.Enforce, before.Enforce) {
+	if !stricter(rules.Enforce, before.Enforce) || p.tellOfExemption(a, ns, rules) {
 		return nil
 	}
 	return p.tellOfPods(ctx, a, ns.Name, rules.Enforce)
