@@ -6,7 +6,7 @@ LDFLAGS := -s -w
 NODES ?= 1
 UPFLAGS ?=
 
-.PHONY: help build install up down test unit e2e soak history ecosystem bench lint lint-quick conformance conformance-diff
+.PHONY: help build install up down test unit e2e soak history ecosystem bench lint lint-quick conformance conformance-diff stock-test
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -84,6 +84,10 @@ conformance-diff: ## compare two result files: OLD=file (default: the committed 
 	cd test/conformance && go build -o ../../bin/conformance .
 	$(if $(OLD),,git show HEAD:test/conformance/RESULTS.md >bin/RESULTS.old.md)
 	bin/conformance diff $(or $(OLD),bin/RESULTS.old.md) $(or $(NEW),test/conformance/RESULTS.md)
+
+stock-test: build ## each component beside the real ones of STOCK=dir, after `make conformance` (as root): CASES='stock-kubelet our-kubelet'
+	cd test/conformance && go build -o ../../bin/conformance .
+	CONFORMANCE_DATA='$(CONFORMANCE_DATA)' test/stock/run '$(STOCK)' $(CASES)
 
 bin/misspell bin/staticcheck: deploy/tools/lint/go.mod
 	cd deploy/tools/lint && go build -trimpath -o ../../../$@ "$$(go list tool | grep '/$(@F)$$')" && touch ../../../$@

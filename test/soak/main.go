@@ -1,5 +1,5 @@
 // Command soak shows that a cluster keeps its promises for a long time while its parts die: it starts two nodes, creates and
-// deletes short pods at a steady rate, kills containerd, kubelet, kube-proxy and kube-apiserver in turn with SIGKILL, and looks
+// deletes short pods at a steady rate, kills containerd, kubelet, kube-proxy, bonsai-network and kube-apiserver in turn with SIGKILL, and looks
 // all the while whether long-lived pods are left alone and whether everything of the gone pods is gone: directories, volumes,
 // mounts, cgroups, sandboxes, containers, network namespaces, veths, addresses, logs, packet rules, API objects.
 //
@@ -49,7 +49,7 @@ func main() {
 	flag.StringVar(&o.data, "data", "", "directory for the cluster and its logs (default: a new one in the temporary directory)")
 	flag.DurationVar(&o.duration, "duration", 20*time.Minute, "how long to create pods and to kill components")
 	flag.IntVar(&o.rate, "rate", 24, "pods created, and deleted, per minute")
-	flag.StringVar(&o.victims, "kill", "n1/containerd,n2/kubelet,n1/kube-proxy,kube-apiserver,n2/containerd,n1/kubelet,n2/kube-proxy", "what to kill in turn; empty: nothing")
+	flag.StringVar(&o.victims, "kill", "n1/containerd,n2/kubelet,n1/kube-proxy,kube-apiserver,n2/containerd,n1/kubelet,n2/kube-proxy,n1/bonsai-network", "what to kill in turn; empty: nothing")
 	flag.StringVar(&o.also, "also", "", "more to kill in turn: etcd, kube-controller-manager, kube-scheduler")
 	flag.DurationVar(&o.killEvery, "kill-every", 15*time.Second, "time from one kill to the next")
 	flag.BoolVar(&o.keep, "keep", false, "leave the cluster up when something was found")

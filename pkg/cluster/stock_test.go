@@ -1,0 +1,41 @@
+package cluster
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestStockFlags: every component is started with flags that the real one of Kubernetes v1.36.3 has, so that its binary runs in place of
+// ours. testdata/flags has their names, one per line, in order, as `--help` tells them.
+func TestStockFlags(t *testing.T) {
+	t.Parallel()
+	c := Default("/data", "/bin")
+	c.Nodes, c.FeatureGates = nodesUpTo(1), map[string]bool{"AllAlpha": false}
+	c.Nodes[0].Labels, c.Nodes[0].Taints = map[string]string{"a": "b"}, []string{"c=d:NoSchedule"}
+	node := c.node(c.Nodes[0])
+	var stock []string
+	for _, p := range append(c.controlPlane(), node.processes(slog.New(slog.DiscardHandler))...) {
+		data, err := os.ReadFile(filepath.Join("testdata", "flags", p.name+".txt"))
+		if os.IsNotExist(err) {
+			continue // etcd, containerd and the pod network's agent are not Kubernetes'
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		stock = append(stock, p.name)
+		known := strings.Fields(string(data))
+		for _, arg := range p.argv[1:] {
+			name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+			if _, found := slices.BinarySearch(known, name); !found {
+				t.Errorf("%s is given %s, which Kubernetes' own does not know", p.name, arg)
+			}
+		}
+	}
+	if want := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy"}; !slices.Equal(stock, want) {
+		t.Errorf("looked at %v, want %v", stock, want)
+	}
+}
