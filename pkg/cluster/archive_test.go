@@ -81,7 +81,7 @@ func TestReadArchive(t *testing.T) {
 		"no image":                  {tarOf(t, map[string]string{"manifest.json": "[]"}), "", "no image in its manifest.json"},
 		"docker export":             {tarOf(t, map[string]string{"bin/sh": "x"}), "", "docker export"},
 		"cut":                       {whole[:len(whole)/2], "", "ends in the middle"},
-		"a cut gzip file":           {gzipped(t, whole)[:200], "", "no tar archive"},
+		"a cut gzip file":           {gzipped(t, whole)[:200], "", "ends in the middle"},
 		"text":                      {[]byte(strings.Repeat("hello ", 200)), "", "no tar archive"},
 		"a word":                    {[]byte("hello"), "", "no tar archive"},
 		"nothing":                   {nil, "", "is empty"},
