@@ -1,11 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -17,7 +21,7 @@ import (
 func statusCommand(chosen *chosen) *cobra.Command {
 	return &cobra.Command{
 		Use:     "status",
-		Short:   "Show the cluster's processes",
+		Short:   "Show the cluster's processes, what they have of the machine, and what the API says of the nodes",
 		Example: "  bonsai status",
 		Args:    daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -30,17 +34,24 @@ func logsCommand(chosen *chosen) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "logs [PROCESS]",
 		Short:   "Print a process's log, or list the processes that have one",
-		Example: "  bonsai logs\n  bonsai logs -f kube-apiserver",
+		Example: "  bonsai logs\n  bonsai logs -f kube-apiserver\n  bonsai logs kubelet --node n1 --tail 100 --since 10m",
 		Args:    cobra.MaximumNArgs(1),
 	}
-	follow := c.Flags().BoolP("follow", "f", false, "go on printing what is written")
+	var o cluster.LogOptions
+	c.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on printing what is written")
+	c.Flags().StringVar(&o.Node, "node", "", "node of a process that nodes have")
+	c.Flags().IntVar(&o.Tail, "tail", -1, "how many of the last lines; all if it is negative")
+	since := c.Flags().Duration("since", 0, "leave out what is older, as 10m; 0 is nothing")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			fmt.Fprintln(cmd.OutOrStdout(), strings.Join(cluster.LogNames(chosen.dataDir), "\n"))
 			return nil
 		}
-		err := cluster.PrintLog(cmd.Context(), chosen.dataDir, args[0], *follow, cmd.OutOrStdout())
-		if *follow && cmd.Context().Err() != nil {
+		if *since > 0 {
+			o.Since = time.Now().Add(-*since)
+		}
+		err := cluster.PrintLog(cmd.Context(), chosen.dataDir, args[0], o, cmd.OutOrStdout())
+		if o.Follow && cmd.Context().Err() != nil {
 			return nil // the user ended it
 		}
 		return err
@@ -48,23 +59,98 @@ func logsCommand(chosen *chosen) *cobra.Command {
 	return c
 }
 
+func exportCommand(chosen *chosen) *cobra.Command {
+	c := &cobra.Command{Use: "export", Short: "Write down a cluster for others to look at"}
+	c.AddCommand(&cobra.Command{
+		Use:     "logs DIRECTORY",
+		Short:   "Write all logs, the configuration and the state into a new directory, for a bug report; keys, certificates and kubeconfigs are left out",
+		Example: "  bonsai export logs /tmp/report",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cluster.ExportLogs(cmd.Context(), chosen.dataDir, args[0]); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "Written to %s. What containers and events say is in it: look before you give it away.\n", args[0])
+			return err
+		},
+	})
+	return c
+}
+
+func kubeconfigCommand(chosen *chosen) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "kubeconfig",
+		Short:   "Print the administrator's kubeconfig",
+		Example: "  bonsai kubeconfig > kubeconfig",
+		Args:    daemon.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cluster.PrintKubeconfig(chosen.dataDir, cmd.OutOrStdout())
+		},
+	}
+	c.AddCommand(&cobra.Command{
+		Use:     "export",
+		Short:   "Write the cluster's context into your kubeconfig ($KUBECONFIG or ~/.kube/config) and make it the current one",
+		Example: "  bonsai kubeconfig export",
+		Args:    daemon.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return cluster.ExportContext(chosen.dataDir)
+		},
+	})
+	return c
+}
+
 func execCommand(chosen *chosen) *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:     "exec NODE -- COMMAND [ARG...]",
 		Short:   "Run a command inside a node's namespaces",
-		Example: "  bonsai exec n1 -- nft list ruleset",
+		Example: "  bonsai exec n1 -- nft list ruleset\n  bonsai exec -it n1 -- bash",
 		Args:    cobra.MinimumNArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			pid, err := cluster.NodePID(cmd.Context(), chosen.dataDir, args[0])
+	}
+	stdin := c.Flags().BoolP("stdin", "i", false, "pass standard input to the command")
+	tty := c.Flags().BoolP("tty", "t", false, "the command is to have this terminal")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		pid, err := cluster.NodePID(cmd.Context(), chosen.dataDir, args[0])
+		if err != nil {
+			return err
+		}
+		enter, err := exec.LookPath("nsenter")
+		if err != nil {
+			return err
+		}
+		if *tty {
+			if _, err := unix.IoctlGetTermios(unix.Stdin, unix.TCGETS); err != nil {
+				return errors.New("--tty: standard input is no terminal")
+			}
+		}
+		if !*stdin {
+			null, err := os.Open(os.DevNull)
 			if err != nil {
 				return err
 			}
-			enter, err := exec.LookPath("nsenter")
+			if err := unix.Dup3(int(null.Fd()), unix.Stdin, 0); err != nil {
+				return err
+			}
+		}
+		argv := append([]string{enter, "-t", strconv.Itoa(pid), "-m", "-u", "-i", "-n", "-p", "-C", "--"}, args[1:]...)
+		return unix.Exec(enter, argv, os.Environ())
+	}
+	return c
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:         "version",
+		Short:       "Print the versions of Bonsai and of the programs that a cluster runs on",
+		Example:     "  bonsai version",
+		Args:        daemon.NoArgs,
+		Annotations: map[string]string{anyone: ""},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			self, err := os.Executable()
 			if err != nil {
 				return err
 			}
-			argv := append([]string{enter, "-t", strconv.Itoa(pid), "-m", "-u", "-i", "-n", "-p", "-C", "--"}, args[1:]...)
-			return unix.Exec(enter, argv, os.Environ())
+			fmt.Fprintf(cmd.OutOrStdout(), "bonsai       %s (%s, %s/%s)\n", daemon.GitVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return cluster.PrintVersions(cmd.Context(), filepath.Dir(self), cmd.OutOrStdout())
 		},
 	}
 }

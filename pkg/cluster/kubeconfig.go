@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -83,6 +84,29 @@ func (c Config) exportContext() error {
 		k.Contexts[own] = admin.Contexts[own]
 		k.CurrentContext = own
 	})
+}
+
+// ExportContext writes the context of the cluster in dataDir into the user's kubeconfig, as its start did.
+func ExportContext(dataDir string) error {
+	c, err := LoadExisting(dataDir)
+	if err != nil {
+		return err
+	}
+	return c.exportContext()
+}
+
+// PrintKubeconfig prints the kubeconfig of the administrator of the cluster in dataDir.
+func PrintKubeconfig(dataDir string, out io.Writer) error {
+	c, err := LoadExisting(dataDir)
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(c.layout().kubeconfig(administrator))
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(data)
+	return err
 }
 
 // removeContext undoes exportContext, unless the context has become another cluster's.

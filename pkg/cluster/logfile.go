@@ -2,14 +2,12 @@ package cluster
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -129,85 +127,4 @@ func OpenLog(dataDir string) (io.WriteCloser, error) {
 		return unix.Dup3(int(f.Fd()), int(os.Stderr.Fd()), 0)
 	}}
 	return l, l.open()
-}
-
-// PrintLog prints the whole log of a process, from its oldest file on, and then, if follow is set, what is added, until ctx
-// ends.
-func PrintLog(ctx context.Context, dataDir, process string, follow bool, out io.Writer) error {
-	path, err := LogFile(dataDir, process)
-	if err != nil {
-		return err
-	}
-	files, err := openLogs(path)
-	if err != nil {
-		return err
-	}
-	current := files[0]
-	defer func() { current.Close() }()
-	for i := len(files) - 1; i >= 0; i-- {
-		if _, err := io.Copy(out, files[i]); err != nil {
-			return err
-		}
-		if i > 0 {
-			files[i].Close()
-		}
-	}
-	const lookEvery = 100 * time.Millisecond
-	return poll(ctx, lookEvery, func() (bool, error) {
-		if !follow {
-			return true, nil
-		}
-		next, err := successor(current, path)
-		// All of the current file is read after its successor is there: nothing is added to it any more.
-		if _, err := io.Copy(out, current); err != nil {
-			return false, err
-		}
-		if next != nil {
-			current.Close()
-			current = next
-			_, err = io.Copy(out, current)
-		}
-		return false, err
-	})
-}
-
-// openLogs opens the current log and then the old ones, youngest first, leaving out what a rotation meanwhile shows twice.
-func openLogs(path string) ([]*os.File, error) {
-	var files []*os.File
-	for i := 0; i <= oldLogs; i++ {
-		f, err := os.Open(oldLog(path, i))
-		if os.IsNotExist(err) && i > 0 {
-			break
-		}
-		if err == nil && len(files) > 0 && sameFile(f, files[len(files)-1]) {
-			f.Close()
-			continue
-		}
-		if err != nil {
-			for _, f := range files {
-				f.Close()
-			}
-			return nil, err
-		}
-		files = append(files, f)
-	}
-	return files, nil
-}
-
-// successor opens the file that has taken the place of an open log, or returns nil if there is none.
-func successor(current *os.File, path string) (*os.File, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, ignoreMissing(err) // between two steps of a rotation, or the cluster is gone
-	}
-	if sameFile(f, current) {
-		return nil, f.Close()
-	}
-	return f, nil
-}
-
-func sameFile(a, b *os.File) bool {
-	x, errX := a.Stat()
-	y, errY := b.Stat()
-	return errX == nil && errY == nil && os.SameFile(x, y)
 }

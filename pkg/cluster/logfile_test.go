@@ -42,7 +42,7 @@ func TestLogIsBounded(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := PrintLog(t.Context(), dir, "p", false, &out); err != nil {
+	if err := PrintLog(t.Context(), dir, "p", LogOptions{Tail: -1}, &out); err != nil {
 		t.Fatal(err)
 	}
 	printed := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -70,7 +70,7 @@ func TestFollowLog(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- PrintLog(ctx, dir, "p", true, w) }()
+	go func() { done <- PrintLog(ctx, dir, "p", LogOptions{Tail: -1, Follow: true}, w) }()
 	lines := bufio.NewScanner(r)
 	for i := range 300 {
 		want := fmt.Sprintf("line %d of some length, so that the file is soon full", i)

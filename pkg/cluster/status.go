@@ -5,15 +5,28 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
-	"sort"
-	"strings"
+	"strconv"
 	"text/tabwriter"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/apiclient/core"
 )
 
-// PrintStatus prints every process of the cluster in dataDir, and whether the API server answers and the nodes are Ready. A
-// node's processes have the pids of the node's own namespace. It returns an error unless all of the cluster is up.
+// sampleTime is how long CPU use is looked at.
+const sampleTime = 250 * time.Millisecond
+
+// component is a process of the cluster and what it has of the machine. Its PID is the host's.
+type component struct {
+	where string
+	ProcessStatus
+	before, after usage
+}
+
+// PrintStatus prints every process of the cluster in dataDir, whether the API server answers, and what it says of the nodes. It returns
+// an error unless all of the cluster is up.
 func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
 	c, err := LoadExisting(dataDir)
 	if err != nil {
@@ -22,63 +35,171 @@ func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
 	if c.paused() {
 		return c.notRunning()
 	}
-	supervisor, err := askControl(ctx, c.layout().socket("supervisor"))
+	components, down, err := c.components(ctx)
 	if err != nil {
-		return c.notRunning()
-	}
-	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
-	fmt.Fprintln(w, "WHERE\tPROCESS\tPID\tAGE\tRESTARTS\tLAST EXIT")
-	print := func(where string, s *Status) {
-		for _, p := range s.Processes {
-			age := "-"
-			if p.PID != 0 {
-				age = time.Since(p.Started).Round(time.Second).String()
-			}
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\n", where, p.Name, p.PID, age, p.Restarts, p.LastExit)
-		}
-	}
-	print("host", supervisor)
-	var down []error
-	for _, node := range c.Nodes {
-		if status, err := askControl(ctx, c.layout().socket(node.Name())); err == nil {
-			print(node.Name(), status)
-		} else {
-			down = append(down, fmt.Errorf("node %s does not run: %w", node.Name(), err))
-		}
-	}
-	if err := w.Flush(); err != nil {
 		return err
 	}
-	return errors.Join(append(down, c.printAPI(ctx, out))...)
+	for i := range components {
+		components[i].before, _ = readUsage("/proc", components[i].PID) // of one that does not run there is nothing to say
+	}
+	began := time.Now()
+	nodes, apiErr := c.askNodes(ctx)
+	select {
+	case <-time.After(max(0, sampleTime-time.Since(began))):
+	case <-ctx.Done():
+	}
+	for i := range components {
+		components[i].after, _ = readUsage("/proc", components[i].PID)
+	}
+	if err := printComponents(out, components, time.Since(began), time.Now()); err != nil {
+		return err
+	}
+	if apiErr != nil {
+		return errors.Join(append(down, apiErr)...)
+	}
+	fmt.Fprintf(out, "\nThe API server at %s is ready.\n\n", c.LocalServer())
+	if err := printNodes(out, nodes, time.Now()); err != nil {
+		return err
+	}
+	return errors.Join(append(down, c.notReady(nodes)...)...)
 }
 
-// printAPI prints what the API server says of itself and of the nodes.
-func (c Config) printAPI(ctx context.Context, out io.Writer) error {
-	if err := c.askAPI(ctx); err != nil {
-		return err
-	}
-	isReady, err := c.readyNodes(ctx)
+// components lists the processes of the host and of the nodes, and says which nodes do not run.
+func (c Config) components(ctx context.Context) (found []component, down []error, err error) {
+	supervisor, err := askControl(ctx, c.layout().socket("supervisor"))
 	if err != nil {
-		return err
+		return nil, nil, c.notRunning()
 	}
-	fmt.Fprintf(out, "\nThe API server at %s is ready.\n", c.LocalServer())
-	var down []error
+	inits := map[string]int{}
+	for _, p := range supervisor.Processes {
+		inits[p.Name] = p.PID
+		found = append(found, component{where: "host", ProcessStatus: p})
+	}
 	for _, node := range c.Nodes {
-		if !isReady[node.Name()] {
-			down = append(down, fmt.Errorf("node %s is not Ready", node.Name()))
+		status, err := askControl(ctx, c.layout().socket(node.Name()))
+		if err != nil {
+			down = append(down, fmt.Errorf("node %s does not run: %w", node.Name(), err))
+			continue
+		}
+		here := hostPIDs("/proc", inits["node-"+node.Name()])
+		for _, p := range status.Processes {
+			p.PID = here[p.PID]
+			found = append(found, component{where: node.Name(), ProcessStatus: p})
 		}
 	}
-	return errors.Join(down...)
+	return found, down, nil
+}
+
+// printComponents prints what runs, with its memory now and its part of a CPU in the time between the two looks.
+func printComponents(out io.Writer, components []component, between time.Duration, now time.Time) error {
+	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(w, "WHERE\tPROCESS\tPID\tAGE\tRESTARTS\tMEMORY\tCPU\tLAST EXIT")
+	for _, p := range components {
+		age, memory, cpu := "-", "-", "-"
+		if p.PID != 0 {
+			age = now.Sub(p.Started).Round(time.Second).String()
+			memory = strconv.FormatInt(p.after.rss>>20, 10) + " MiB"
+			cpu = fmt.Sprintf("%.0f%%", 100*float64(p.after.cpu-p.before.cpu)/float64(between))
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\t%s\t%s\n", p.where, p.Name, p.PID, age, p.Restarts, memory, cpu, p.LastExit)
+	}
+	return w.Flush()
+}
+
+// nodeState is what the API says of a node.
+type nodeState struct {
+	*corev1.Node
+	pods, ready int // that run there; whose containers are ready
+}
+
+// askNodes asks the API server for the nodes and what runs on them.
+func (c Config) askNodes(ctx context.Context) ([]nodeState, error) {
+	if err := c.askAPI(ctx); err != nil {
+		return nil, err
+	}
+	client, err := c.coreClient()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	nodes, err := core.Nodes(client).List(ctx, "", metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("ask the API server for the nodes: %w", err)
+	}
+	pods, err := core.Pods(client).List(ctx, metav1.NamespaceAll, metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"})
+	if err != nil {
+		return nil, fmt.Errorf("ask the API server for the pods: %w", err)
+	}
+	states := make([]nodeState, 0, len(nodes))
+	for _, n := range nodes {
+		state := nodeState{Node: n}
+		for _, p := range pods {
+			if p.Spec.NodeName == n.Name {
+				state.pods++
+				if podReady(p) {
+					state.ready++
+				}
+			}
+		}
+		states = append(states, state)
+	}
+	return states, nil
+}
+
+func podReady(p *corev1.Pod) bool {
+	for _, condition := range p.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func printNodes(out io.Writer, nodes []nodeState, now time.Time) error {
+	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(w, "NODE\tSTATUS\tAGE\tPODS\tADDRESS\tVERSION\tRUNTIME")
+	for _, n := range nodes {
+		status := "Ready"
+		if !ready(n.Node) {
+			status = "NotReady"
+		}
+		if n.Spec.Unschedulable {
+			status += ",SchedulingDisabled"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d/%d ready\t%s\t%s\t%s\n", n.Name, status, now.Sub(n.CreationTimestamp.Time).Round(time.Second), n.ready, n.pods,
+			internalIP(n.Node), n.Status.NodeInfo.KubeletVersion, n.Status.NodeInfo.ContainerRuntimeVersion)
+	}
+	return w.Flush()
+}
+
+// notReady has an error for each of the cluster's nodes that the API does not call Ready.
+func (c Config) notReady(nodes []nodeState) []error {
+	isReady := map[string]bool{}
+	for _, n := range nodes {
+		isReady[n.Name] = ready(n.Node)
+	}
+	var errs []error
+	for _, node := range c.Nodes {
+		if !isReady[node.Name()] {
+			errs = append(errs, fmt.Errorf("node %s is not Ready", node.Name()))
+		}
+	}
+	return errs
 }
 
 // NodePID returns the pid of a node's init process, whose namespaces are the node's.
 func NodePID(ctx context.Context, dataDir, node string) (int, error) {
-	if c := (Config{DataDir: dataDir}); c.paused() {
+	c, err := LoadExisting(dataDir)
+	if err != nil {
+		return 0, err
+	}
+	if c.paused() {
 		return 0, c.notRunning()
 	}
-	supervisor, err := askControl(ctx, layout(dataDir).socket("supervisor"))
+	supervisor, err := askControl(ctx, c.layout().socket("supervisor"))
 	if err != nil {
-		return 0, Config{DataDir: dataDir}.notRunning()
+		return 0, c.notRunning()
 	}
 	for _, p := range supervisor.Processes {
 		if p.Name == "node-"+node && p.PID != 0 {
@@ -86,29 +207,4 @@ func NodePID(ctx context.Context, dataDir, node string) (int, error) {
 		}
 	}
 	return 0, fmt.Errorf("there is no running node %q", node)
-}
-
-// LogFile returns the log file of a process: "etcd", "kube-apiserver", "n1-kubelet", …
-func LogFile(dataDir, process string) (string, error) {
-	names := LogNames(dataDir)
-	for _, name := range names {
-		if name == process {
-			return layout(dataDir).log(name), nil
-		}
-	}
-	return "", fmt.Errorf("no log of %q; there are: %s", process, strings.Join(names, ", "))
-}
-
-// LogNames returns the processes that have a log, in order.
-func LogNames(dataDir string) []string {
-	files, err := filepath.Glob(layout(dataDir).log("*"))
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, f := range files {
-		names = append(names, strings.TrimSuffix(filepath.Base(f), ".log"))
-	}
-	sort.Strings(names)
-	return names
 }

@@ -51,11 +51,7 @@ func kill(t *testing.T, victim string) {
 		where, process = "host", victim
 	}
 	pid := pidOf(t, where, process)
-	if onNode {
-		if out, err := cluster.command(patience, "bonsai", "--data-dir", cluster.data, "exec", where, "--", "kill", "-9", strconv.Itoa(pid)); err != nil {
-			t.Fatal(out, err)
-		}
-	} else if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, victim+" is started again", func() bool { now := pidOf(t, where, process); return now != 0 && now != pid })

@@ -86,7 +86,7 @@ func (c *clusterUnderTest) inNode(ctx context.Context, node string, argv ...stri
 	return c.command(ctx, append([]string{"exec", node, "--"}, argv...)...)
 }
 
-// pid returns a process's pid in the namespace it runs in; 0 while it is down.
+// pid returns a process's pid on the host; 0 while it is down.
 func (c *clusterUnderTest) pid(ctx context.Context, where, process string) (int, error) {
 	out, err := c.command(ctx, "status") // an error says only that not all of the cluster is up
 	m := regexp.MustCompile(`(?m)^` + where + ` +` + regexp.QuoteMeta(process) + ` +(\d+) `).FindStringSubmatch(out)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -41,12 +40,7 @@ func killOne(ctx context.Context, c *clusterUnderTest, j *journal, victim string
 	if !poll(ctx, time.Second, func() bool { pid, err = c.pid(ctx, where, process); return err == nil && pid != 0 }) {
 		return fmt.Errorf("does not run: %w", err)
 	}
-	if onNode {
-		_, err = c.inNode(ctx, where, "kill", "-9", strconv.Itoa(pid))
-	} else {
-		err = syscall.Kill(pid, syscall.SIGKILL)
-	}
-	if err != nil {
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		return err
 	}
 	j.killed(victim)

@@ -1,0 +1,152 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// ExportLogs writes into a new directory what somebody else needs to understand the cluster in dataDir, running or not: the logs of
+// processes and containers, the configuration, and the state. Keys, certificates, kubeconfigs, etcd's data and volumes are left out, and
+// so are the values of flags and URLs that are secrets.
+func ExportLogs(ctx context.Context, dataDir, to string) error {
+	c, err := LoadExisting(dataDir)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(to, 0o755); err != nil {
+		return err
+	}
+	l := c.layout()
+	parts := map[string]string{l.at("logs"): "logs"}
+	for _, node := range c.Nodes {
+		n := node.Name()
+		parts[l.node(n, "log", "pods")] = filepath.Join(n, "pods")
+		for _, file := range []string{"kubelet.yaml", "containerd.toml", "resolv.conf"} {
+			parts[l.node(n, "etc", file)] = filepath.Join(n, file)
+		}
+	}
+	var errs []error
+	for from, name := range parts {
+		errs = append(errs, ignoreMissing(copyReadable(from, filepath.Join(to, name))))
+	}
+	config, err := json.MarshalIndent(c.withoutSecrets(), "", "  ")
+	if err != nil {
+		return err
+	}
+	errs = append(errs, os.WriteFile(filepath.Join(to, "cluster.json"), config, 0o644))
+	// What cannot be found out is a finding, too.
+	record := func(name string, write func(io.Writer) error) {
+		var out bytes.Buffer
+		if err := write(&out); err != nil {
+			fmt.Fprintf(&out, "\n%v\n", err)
+		}
+		errs = append(errs, os.WriteFile(filepath.Join(to, name), out.Bytes(), 0o644))
+	}
+	record("status.txt", func(w io.Writer) error { return PrintStatus(ctx, dataDir, w) })
+	record("versions.txt", func(w io.Writer) error { return PrintVersions(ctx, c.BinDir, w) })
+	for name, args := range map[string][]string{
+		"objects.txt": {"get", "nodes,pods,services,deployments,daemonsets,statefulsets,jobs,persistentvolumeclaims", "-A", "-o", "wide"},
+		"events.txt":  {"get", "events", "-A", "--sort-by=.metadata.creationTimestamp"},
+		"nodes.txt":   {"describe", "nodes"},
+	} {
+		record(name, func(w io.Writer) error {
+			cmd := exec.CommandContext(ctx, c.bin("kubectl"), append([]string{"--kubeconfig=" + l.kubeconfig(administrator), "--request-timeout=5s"}, args...)...)
+			cmd.Stdout, cmd.Stderr = w, w
+			return cmd.Run()
+		})
+	}
+	return errors.Join(errs...)
+}
+
+// copyReadable copies a file, or the files and directories below one, readable for all. What is neither, as the links of a container's
+// log, is left out.
+func copyReadable(from, to string) error {
+	return filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return ignoreMissing(err) // a log may go while we look
+		}
+		target := filepath.Join(to, strings.TrimPrefix(path, from))
+		switch {
+		case d.IsDir():
+			return os.MkdirAll(target, 0o755)
+		case !d.Type().IsRegular():
+			return nil
+		}
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return err
+		}
+		in, err := os.Open(path)
+		if err != nil {
+			return ignoreMissing(err)
+		}
+		defer in.Close()
+		out, err := os.Create(target)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(out, in)
+		return errors.Join(err, out.Close())
+	})
+}
+
+// secretFlag finds flags whose values are secrets.
+var secretFlag = regexp.MustCompile(`(?i)token|password|secret`)
+
+// withoutSecrets is the configuration without passwords in URLs and the values of flags that are secrets.
+func (c Config) withoutSecrets() Config {
+	const left = "(left out)"
+	flags := map[string]map[string]string{}
+	for component, own := range c.ComponentFlags {
+		flags[component] = map[string]string{}
+		for name, value := range own {
+			if secretFlag.MatchString(name) {
+				value = left
+			}
+			flags[component][name] = value
+		}
+	}
+	c.ComponentFlags = flags
+	mirrors := make([]Mirror, 0, len(c.Mirrors))
+	for _, m := range c.Mirrors {
+		if u, err := url.Parse(m.URL); err != nil {
+			m.URL = left
+		} else if u.User != nil {
+			u.User = url.User(left)
+			m.URL = u.String()
+		}
+		mirrors = append(mirrors, m)
+	}
+	c.Mirrors = mirrors
+	return c
+}
+
+// PrintVersions prints the versions of the programs that a cluster with its binaries in binDir runs on.
+func PrintVersions(ctx context.Context, binDir string, out io.Writer) error {
+	node := NodeConfig{BinDir: binDir}
+	c := Config{BinDir: binDir}
+	for _, program := range []struct{ name, path string }{{"etcd", c.bin("etcd")}, {"containerd", node.containerd()}, {"runc", "runc"}, {"kernel", "uname"}} {
+		arg := "--version"
+		if program.name == "kernel" {
+			arg = "-r"
+		}
+		version, err := exec.CommandContext(ctx, program.path, arg).Output()
+		line, _, _ := strings.Cut(strings.TrimSpace(string(version)), "\n")
+		if err != nil {
+			line = err.Error()
+		}
+		if _, err := fmt.Fprintf(out, "%-12s %s\n", program.name, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package cluster
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestExportLogs: a bug report has the logs and the configuration, and no key, token or password.
+func TestExportLogs(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t)
+	c.Mirrors = []Mirror{{EveryRegistry, "https://me:hunter2@registry.example"}}
+	c.ComponentFlags = map[string]map[string]string{"kube-apiserver": {"v": "4", "etcd-password": "hunter2"}}
+	if err := c.save(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.makePKI(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.writeKubeconfigs(); err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string]string{"logs/etcd.log": "an etcd", "logs/etcd.log.1": "an older etcd", "nodes/n1/log/pods/p/c/0.log": "a container", "nodes/n1/etc/kubelet.yaml": "kind: x"} {
+		if err := writeFile(c.layout().at(path), []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	to := filepath.Join(t.TempDir(), "report")
+	if err := ExportLogs(t.Context(), c.DataDir, to); err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	err := filepath.WalkDir(to, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		all.WriteString(strings.TrimPrefix(path, to) + "\n" + string(data) + "\n")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"/logs/etcd.log\nan etcd", "/logs/etcd.log.1\nan older", "/n1/pods/p/c/0.log\na container", "/n1/kubelet.yaml", "/status.txt", "is not running", "/versions.txt", `"v": "4"`} {
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("no %q in the report", want)
+		}
+	}
+	for _, secret := range []string{"hunter2", "PRIVATE KEY", "CERTIFICATE", "client-key-data"} {
+		if strings.Contains(all.String(), secret) {
+			t.Errorf("%q is in the report", secret)
+		}
+	}
+	if err := ExportLogs(t.Context(), c.DataDir, to); err == nil {
+		t.Error("it wrote into a directory that was there")
+	}
+}
