@@ -26,8 +26,8 @@ const (
 	resync = 30 * time.Second
 )
 
-// How soon the agent looks again for its Node, which the kubelet makes, and for its own rights: at first at once, since the node is
-// Ready after that, then less and less often.
+// How soon the agent looks again for its Node, which the kubelet makes, and for its own rights: the node is Ready only after that, so
+// each pause is a fifth of the time gone by.
 const (
 	lookFirst = 50 * time.Millisecond
 	lookMost  = 5 * time.Second
@@ -88,7 +88,7 @@ func source[T apiclient.Object](r *apiclient.Resource[T], sink apiclient.Sink[T]
 func awaitNode(ctx context.Context, get func(ctx context.Context, namespace, name string) (*corev1.Node, error), name string, log *slog.Logger) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for wait := lookFirst; ; wait = min(2*wait, lookMost) {
+	for wait := lookFirst; ; wait = min(wait*6/5, lookMost) {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -107,14 +107,19 @@ func awaitNode(ctx context.Context, get func(ctx context.Context, namespace, nam
 
 // connect brings the node's network to u.
 func (s *settings) connect(u network.Update, log *slog.Logger) error {
-	if len(u.PodCIDRs) > 0 {
-		wrote, err := s.conf.Write(u.PodCIDRs)
-		if err != nil {
-			return err
-		}
-		if wrote {
-			log.Info("wrote the node's network list", "podCIDRs", u.PodCIDRs)
-		}
+	if _, err := s.writeList(u, log); err != nil {
+		return err
 	}
 	return routes.Apply(u)
+}
+
+// writeList writes the network list, once the node has a podCIDR; wrote is false if that was there already.
+func (s *settings) writeList(u network.Update, log *slog.Logger) (wrote bool, err error) {
+	if len(u.PodCIDRs) == 0 {
+		return false, nil
+	}
+	if wrote, err = s.conf.Write(u.PodCIDRs); wrote {
+		log.Info("wrote the node's network list", "podCIDRs", u.PodCIDRs)
+	}
+	return wrote, err
 }
