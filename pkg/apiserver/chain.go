@@ -224,9 +224,16 @@ func (s *Server) allowed(w http.ResponseWriter, r *http.Request) bool {
 	if err != nil {
 		s.Log.Warn("authorization failed", "path", r.URL.Path, "err", err)
 	}
+	w.Header().Set(contentTypeOptions, "nosniff")
+	if s.Fairness != nil { // where it would have waited, although it does not
+		s.Fairness.Classify(a.User, request.InfoFrom(ctx)).SetHeaders(w.Header())
+	}
 	s.refuse(w, r, forbidden(a, reason))
 	return false
 }
+
+// contentTypeOptions keeps browsers from guessing what a refusal, which repeats what was asked, is.
+const contentTypeOptions = "X-Content-Type-Options"
 
 // runsInPod tells whether a GET is a WebSocket that does what takes a POST without one: who may only get must not exec. By way
 // of nodes/proxy it reaches the exec of the node's kubelet, which knows the caller as the API server.

@@ -139,7 +139,7 @@ func TestLargeCustomResources(t *testing.T) {
 	if answer := h.ask(h.admin, http.MethodPost, ws, `{"apiVersion":"wide.io/v1","kind":"W","metadata":{"name":"y"},"spec":{"p1":"1234567890"}}`, http.StatusUnprocessableEntity); !strings.Contains(answer, "spec.p1: Too long") {
 		t.Error(answer)
 	}
-	if took := time.Since(begun); took > 30*time.Second {
+	if took := time.Since(begun); took > 2*time.Minute {
 		t.Errorf("10,000 properties take %v", took)
 	}
 	h.ask(h.admin, http.MethodPost, definitionsPath, definition("long.io", `{"type":"object","x-kubernetes-preserve-unknown-fields":true,"description":"`+strings.Repeat("x", 1<<19)+`"}`), http.StatusCreated)

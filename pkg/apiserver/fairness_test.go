@@ -59,7 +59,7 @@ func create(t *testing.T, url, body string) string {
 // schemaOf sends all that admin does with some configmaps to a level.
 func schemaOf(name, level string, precedence int, namespaces string) string {
 	return fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"priorityLevelConfiguration":{"name":%q},"matchingPrecedence":%d,"distinguisherMethod":{"type":"ByUser"},"rules":[
-		{"subjects":[{"kind":"User","user":{"name":"admin"}}],"resourceRules":[{"verbs":["*"],"apiGroups":["*"],"resources":["configmaps"],"namespaces":[%s]}]}]}}`, name, level, precedence, namespaces)
+		{"subjects":[{"kind":"User","user":{"name":"admin"}},{"kind":"User","user":{"name":"eve"}}],"resourceRules":[{"verbs":["*"],"apiGroups":["*"],"resources":["configmaps"],"namespaces":[%s]}]}]}}`, name, level, precedence, namespaces)
 }
 
 // until asks again until ok, or fails the test with what was seen last.
@@ -136,6 +136,19 @@ func TestFairness(t *testing.T) {
 	if code != http.StatusTooManyRequests || header.Get("Retry-After") != "1" || body != "Too many requests, please try again later.\n" ||
 		header.Get("X-Kubernetes-PF-FlowSchema-UID") != uid || header.Get("X-Kubernetes-PF-PriorityLevel-UID") != level {
 		t.Errorf("a request too many: %d %v %q", code, header, body)
+	}
+	// Who may not is told where the request would have waited, and waits for nothing.
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, host+jailed, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := plain("eve").Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close() //nolint:errcheck // the header counts
+	if h := answer.Header; answer.StatusCode != http.StatusForbidden || h.Get("X-Kubernetes-PF-FlowSchema-UID") != uid || h.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("forbidden: %d %v", answer.StatusCode, h)
 	}
 	// A level that is deleted while requests wait lets them go as it can; the next request goes elsewhere.
 	if code, _, body := call(t, "DELETE", host+levels+"/jail", ""); code != http.StatusOK {

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,6 +19,7 @@ func (s *Server) impersonate(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		user, err := s.meant(r)
 		if err != nil {
+			w.Header().Set(contentTypeOptions, "nosniff")
 			s.API.WriteError(w, r, err)
 			return
 		}
@@ -38,7 +40,7 @@ func (s *Server) meant(r *http.Request) (*request.User, error) {
 		return nil, nil
 	}
 	if user.Name == "" {
-		return nil, apierrors.NewBadRequest("requested impersonation without impersonating a user name")
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("requested &user.DefaultInfo{Name:\"\", UID:%q, Groups:%#v, Extra:%#v} without impersonating a user name", user.UID, user.Groups, user.Extra))
 	}
 	for _, question := range impersonationQuestions(user) {
 		a := authz.Attributes{User: request.UserFrom(r.Context()), Info: question}

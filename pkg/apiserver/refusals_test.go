@@ -26,6 +26,11 @@ func TestPatchOfKind(t *testing.T) {
 		{"merge", `{"apiVersion":"v2"}`, 422, `no kind \"ConfigMap\" is registered for version \"v2\"`},
 		{"json", `[{"op":"remove","path":"/kind"}]`, 200, `"kind":"ConfigMap"`},
 		{"strategic-merge", `{"kind":"Foo"}`, 200, `"kind":"ConfigMap"`},
+		{"strategic-merge", `{"data":[1]}`, 422, `Invalid value: \"map[data:[1]]\": cannot restore map from slice`},
+		{"strategic-merge", `{"data":{"k":1}}`, 422, "cannot convert int64 to string"},
+		{"strategic-merge", `{"data":{"k":{}}}`, 422, "unrecognized type: string"},
+		{"strategic-merge", `{"metadata":"x"}`, 422, "cannot restore struct from: string"},
+		{"strategic-merge", `{"metadata":{"ownerReferences":{"a":1}}}`, 422, "cannot restore slice from map"},
 	} {
 		code, _, body := call(t, "PATCH", maps+"/a", c.body, "Content-Type", "application/"+c.media+"-patch+json")
 		if code != c.code || !strings.Contains(body, c.message) {

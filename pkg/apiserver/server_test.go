@@ -302,8 +302,15 @@ func TestImpersonation(t *testing.T) {
 	if resp.StatusCode != 403 {
 		t.Errorf("bob as admin: %d", resp.StatusCode)
 	}
-	if code, _, _ := call(t, "GET", url+"/api/v1/nodes", "", "Impersonate-Group", "x"); code != 400 {
-		t.Errorf("a group without user: %d", code)
+	for header, want := range map[string]string{
+		"Impersonate-Group":     `Groups:[]string{\"x\"}, Extra:map[string][]string(nil)}`,
+		"Impersonate-Uid":       `UID:\"x\", Groups:[]string(nil), Extra:map[string][]string(nil)}`,
+		"Impersonate-Extra-Foo": `Groups:[]string(nil), Extra:map[string][]string{\"foo\":[]string{\"x\"}}}`,
+	} {
+		code, h, body := call(t, "GET", url+"/api/v1/nodes", "", header, "x")
+		if code != 400 || !strings.Contains(body, `user.DefaultInfo{Name:\"\", UID:`) || !strings.Contains(body, want+" without impersonating a user name") || h.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s without user: %d %v %s", header, code, h, body)
+		}
 	}
 }
 
@@ -451,7 +458,7 @@ func TestForms(t *testing.T) {
 	if code, _, body := call(t, "GET", maps, "", "Accept", "application/yaml"); code != 200 || !strings.Contains(body, "name: odd") || !strings.Contains(body, "name: a\n") {
 		t.Errorf("a list with odd characters as YAML: %d\n%s", code, body)
 	}
-	if code, _, _ := call(t, "GET", maps, "", "Accept", "text/html"); code != 406 {
+	if code, _, body := call(t, "GET", maps, "", "Accept", "text/html"); code != 406 || !strings.HasPrefix(body, "{\n") {
 		t.Errorf("HTML: %d", code)
 	}
 }

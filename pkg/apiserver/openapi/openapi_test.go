@@ -149,7 +149,8 @@ func TestNegotiation(t *testing.T) {
 	}
 	bad := httptest.NewRequest(http.MethodGet, "/openapi/v2", nil)
 	bad.Header.Set("Accept", "text/html")
-	if own, err := s.Serve(httptest.NewRecorder(), bad); !own || err == nil {
-		t.Errorf("text/html: served %v, %v", own, err)
+	refused := httptest.NewRecorder()
+	if own, err := s.Serve(refused, bad); !own || err != nil || refused.Code != http.StatusNotAcceptable || refused.Header().Get("Vary") != "Accept" || refused.Body.Len() != 0 {
+		t.Errorf("text/html: served %v, %v, %d %v", own, err, refused.Code, refused.Header())
 	}
 }

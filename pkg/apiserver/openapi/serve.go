@@ -12,7 +12,6 @@ import (
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
 	openapi_v3 "github.com/google/gnostic-models/openapiv3"
 	"google.golang.org/protobuf/proto"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/pkg/apiserver/catalog"
@@ -57,8 +56,9 @@ func (s *Service) Serve(w http.ResponseWriter, r *http.Request) (bool, error) {
 func (s *Service) serve(w http.ResponseWriter, r *http.Request, key, protoType string, build func() ([]byte, error), parse func([]byte) ([]byte, error)) error {
 	asProto, contentType, ok := accept(r.Header.Get("Accept"), protoType)
 	if !ok {
-		return apierrors.NewGenericServerResponse(http.StatusNotAcceptable, "get", schema.GroupResource{}, "",
-			"only the following media types are accepted: "+jsonType+", "+protoType, 0, false)
+		w.Header().Set("Vary", "Accept")
+		w.WriteHeader(http.StatusNotAcceptable)
+		return nil
 	}
 	d, err := s.get(key, build)
 	if err == nil && asProto {

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	sigsjson "sigs.k8s.io/json"
 
 	"bonsai/pkg/apiserver/patch"
 	"bonsai/pkg/apiserver/registry"
@@ -118,6 +120,9 @@ func (p *patchRequest) read(patched []byte) (_ runtime.Object, _ []error, err er
 	obj := p.empty()
 	var strict []error
 	strict, err = readJSON(patched, obj, p.pruner(p.gvk), p.opts.FieldValidation)
+	if err != nil && p.media == types.StrategicMergePatchType {
+		err = cmp.Or(notRestored(patched, p.empty()), err)
+	}
 	if p.opts.FieldValidation != metav1.FieldValidationIgnore {
 		strict = append(slices.Clone(p.apply.Duplicates), strict...)
 	}
@@ -137,6 +142,16 @@ func (p *patchRequest) read(patched []byte) (_ runtime.Object, _ []error, err er
 	}
 	obj.GetObjectKind().SetGroupVersionKind(p.gvk)
 	return obj, strict, p.checkName(obj)
+}
+
+// notRestored is why a document that a strategic merge patch made is no object like obj, in the words of the conversion that Kubernetes
+// applies such patches by; nil if that takes it.
+func notRestored(patched []byte, obj runtime.Object) error {
+	doc := map[string]any{}
+	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(patched, &doc); err != nil {
+		return nil
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(doc, obj)
 }
 
 // keepsKind tells that a write of the status of a custom resource keeps the object's kind, whatever kind it names in the same version.

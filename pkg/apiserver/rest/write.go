@@ -152,7 +152,7 @@ func (a *API) WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	form, negotiateErr := negotiate(r, forPlain, allTypes())
 	if negotiateErr != nil {
-		form = accepted{media: typeJSON}
+		form = accepted{media: typeJSON, pretty: true} // as Kubernetes does for who takes nothing that it has
 	}
 	if err := a.writeObject(w, r, form, int(status.Code), status); err != nil {
 		a.Log.Error("cannot answer", "path", r.URL.Path, "err", err)
