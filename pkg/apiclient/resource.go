@@ -132,6 +132,15 @@ func (r *Resource[T]) DeleteWith(ctx context.Context, ns, name string, opts meta
 	return r.on(c.Delete(), ns).Name(name).Body(&opts).Do(ctx).Error()
 }
 
+// DeleteSelected deletes the matching objects.
+func (r *Resource[T]) DeleteSelected(ctx context.Context, ns string, opts metav1.ListOptions) error {
+	c, err := r.client.group(r.gvr.GroupVersion())
+	if err != nil {
+		return err
+	}
+	return r.on(c.Delete(), ns).VersionedParams(&opts, metav1.ParameterCodec).Do(ctx).Error()
+}
+
 // List reads the matching objects from the server, past every cache of ours.
 func (r *Resource[T]) List(ctx context.Context, ns string, opts metav1.ListOptions) ([]T, error) {
 	list, err := r.client.list(ctx, r.gvr, ns, opts)

@@ -274,7 +274,7 @@ func (k *Kubelet) composeHost() error {
 // plugins finds the node's plug-ins, and is the list of who works with those of each type.
 func (k *Kubelet) plugins() *pluginmanager.Manager {
 	return &pluginmanager.Manager{Dir: filepath.Join(k.cfg.RootDir, "plugins_registry"), Log: k.cfg.Log,
-		Handlers: map[string]pluginmanager.Handler{registerapi.CSIPlugin: k.csiDrivers, registerapi.DevicePlugin: k.devices}}
+		Handlers: map[string]pluginmanager.Handler{registerapi.CSIPlugin: k.csiDrivers, registerapi.DevicePlugin: k.devices, registerapi.DRAPlugin: k.dra}}
 }
 
 // rotator keeps the logs of running containers small.

@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/kubelet/cgroup"
 	"bonsai/pkg/kubelet/cm"
 	"bonsai/pkg/kubelet/cm/devices"
+	"bonsai/pkg/kubelet/cm/dra"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/dns"
 	"bonsai/pkg/kubelet/env"
@@ -91,6 +92,7 @@ type Kubelet struct {
 	cgroups   *cgroup.Manager
 	resources *cm.Manager
 	devices   *devices.Manager
+	dra       *dra.Manager
 	images    *images.Manager
 	unused    *images.Collector
 	events    *events.Recorder
@@ -161,6 +163,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	run("volumes", k.volumes.Run)
 	run("plug-ins", k.plugins().Run)
 	run("device plug-ins", k.devices.Run)
+	run("DRA drivers", k.dra.Run)
 	run("pod-resources API", k.podResources().Run)
 	run("CSINode", func(ctx context.Context) error { return k.csiNode.Run(ctx, k.node.Registered()) })
 	run("services", k.services.Run)

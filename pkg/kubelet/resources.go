@@ -9,6 +9,7 @@ import (
 
 	"bonsai/pkg/kubelet/cm"
 	"bonsai/pkg/kubelet/cm/devices"
+	"bonsai/pkg/kubelet/cm/dra"
 	"bonsai/pkg/kubelet/cm/podresources"
 )
 
@@ -22,7 +23,11 @@ func (k *Kubelet) composeResources() error {
 		Metrics: k.metrics, Now: time.Now, Log: k.cfg.Log}); err != nil {
 		return err
 	}
-	k.resources = &cm.Manager{Providers: []cm.Provider{k.cgroups, k.devices}, Metrics: k.metrics, Event: k.events.Pod, Log: k.cfg.Log}
+	if k.dra, err = dra.New(dra.Config{RootDir: root, Node: k.cfg.NodeName, Client: k.cfg.Client, Wake: func(uid types.UID) { k.workers.Wake(uid) },
+		Metrics: k.metrics, Now: time.Now, Log: k.cfg.Log}); err != nil {
+		return err
+	}
+	k.resources = &cm.Manager{Providers: []cm.Provider{k.cgroups, k.devices, k.dra}, Metrics: k.metrics, Event: k.events.Pod, Log: k.cfg.Log}
 	return nil
 }
 

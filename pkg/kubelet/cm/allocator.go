@@ -39,7 +39,7 @@ type Starter interface {
 // Reporter is a Provider that tells the health of what pods have.
 type Reporter interface {
 	// Health is, by container, that of all it has.
-	Health(uid types.UID) map[string][]corev1.ResourceStatus
+	Health(pod *corev1.Pod) map[string][]corev1.ResourceStatus
 }
 
 // Resizer is a Provider that may not let pods have other amounts.
@@ -167,10 +167,10 @@ func (m *Manager) Starting(ctx context.Context, pod *corev1.Pod, c *corev1.Conta
 }
 
 // Health is that of what a pod's containers have, by container.
-func (m *Manager) Health(uid types.UID) map[string][]corev1.ResourceStatus {
+func (m *Manager) Health(pod *corev1.Pod) map[string][]corev1.ResourceStatus {
 	var out map[string][]corev1.ResourceStatus
 	for _, r := range of[Reporter](m.Providers) {
-		for name, list := range r.Health(uid) {
+		for name, list := range r.Health(pod) {
 			if out == nil {
 				out = map[string][]corev1.ResourceStatus{}
 			}

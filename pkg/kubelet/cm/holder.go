@@ -1,23 +1,23 @@
 package cm
 
 import (
-	"k8s.io/apimachinery/pkg/types"
+	corev1 "k8s.io/api/core/v1"
 	podresourcesapi "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
 // Holder is a Provider that tells which single things containers have.
 type Holder interface {
 	// Held are those of a pod's containers, by name. The name in each is left empty.
-	Held(uid types.UID) map[string]*podresourcesapi.ContainerResources
+	Held(pod *corev1.Pod) map[string]*podresourcesapi.ContainerResources
 	// Holdings are all that containers may have.
 	Holdings() *podresourcesapi.AllocatableResourcesResponse
 }
 
 // Held are the single things that one of a pod's containers has, of all Providers.
-func (m *Manager) Held(uid types.UID, container string) *podresourcesapi.ContainerResources {
+func (m *Manager) Held(pod *corev1.Pod, container string) *podresourcesapi.ContainerResources {
 	out := &podresourcesapi.ContainerResources{Name: container}
 	for _, h := range of[Holder](m.Providers) {
-		if c := h.Held(uid)[container]; c != nil {
+		if c := h.Held(pod)[container]; c != nil {
 			out.Devices, out.CpuIds = append(out.Devices, c.Devices...), append(out.CpuIds, c.CpuIds...)
 			out.Memory, out.DynamicResources = append(out.Memory, c.Memory...), append(out.DynamicResources, c.DynamicResources...)
 		}

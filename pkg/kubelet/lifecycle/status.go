@@ -40,7 +40,7 @@ type Report struct {
 func Status(f Facts, r Report) corev1.PodStatus {
 	old := &f.Pod.Status
 	st := corev1.PodStatus{ObservedGeneration: f.Pod.Generation, QOSClass: old.QOSClass, StartTime: old.StartTime,
-		NominatedNodeName: old.NominatedNodeName, ResourceClaimStatuses: old.ResourceClaimStatuses,
+		NominatedNodeName: old.NominatedNodeName, ResourceClaimStatuses: old.ResourceClaimStatuses, ExtendedResourceClaimStatus: old.ExtendedResourceClaimStatus,
 		Reason: r.Reason, Message: r.Message}
 	if st.StartTime == nil {
 		st.StartTime = &metav1.Time{Time: f.Now.Truncate(time.Second)}

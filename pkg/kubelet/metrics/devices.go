@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,6 +14,9 @@ type devices struct {
 	topologyAsked  prometheus.Counter
 	topologyErrors prometheus.Counter
 	topologyMillis prometheus.Histogram
+	draOperations  *prometheus.HistogramVec
+	draCalls       *prometheus.HistogramVec
+	draClaims      *prometheus.GaugeVec
 	// podResources are the requests of the pod-resources API, and errors of it, by what was asked; "total" are all.
 	podResources, podResourcesErrors map[string]*prometheus.CounterVec
 }
@@ -30,6 +34,14 @@ func newDevices(r prometheus.Registerer) *devices {
 		topologyMillis: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_topology_manager_admission_duration_ms",
 			Help: "Milliseconds that giving a pod what it gets takes.", Buckets: prometheus.ExponentialBuckets(.05, 2, 15)}),
 	}
+	draSeconds := prometheus.ExponentialBuckets(.1, 1.8, 10)
+	m.draOperations = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "dra_operations_duration_seconds",
+		Help: "Seconds that preparing or unpreparing the claims of a pod takes.", Buckets: draSeconds}, []string{"operation_name", "is_error"})
+	m.draCalls = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "dra_grpc_operations_duration_seconds",
+		Help: "Seconds that a call of a DRA driver takes.", Buckets: draSeconds}, []string{"driver_name", "method_name", "grpc_status_code"})
+	m.draClaims = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dra_resource_claims_in_use",
+		Help: "Claims that pods of the node use, by driver; <any> are all."}, []string{"driver_name"})
+	r.MustRegister(m.draOperations, m.draCalls, m.draClaims)
 	m.podResources, m.podResourcesErrors = map[string]*prometheus.CounterVec{}, map[string]*prometheus.CounterVec{}
 	asked := func(kind, what string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_pod_resources_endpoint_" + kind + "_" + what,
@@ -81,5 +93,30 @@ func (m *Metrics) PodResourcesAsked(what string, failed bool) {
 	}
 	if failed {
 		m.podResourcesErrors[what].WithLabelValues("v1").Inc()
+	}
+}
+
+// DRAOperation tells how long preparing or unpreparing the claims of a pod took.
+func (m *Metrics) DRAOperation(name string, took time.Duration, err error) {
+	if m != nil {
+		m.draOperations.WithLabelValues(name, strconv.FormatBool(err != nil)).Observe(took.Seconds())
+	}
+}
+
+// DRACall tells how long a call of a DRA driver took.
+func (m *Metrics) DRACall(driver, method, code string, took time.Duration) {
+	if m != nil {
+		m.draCalls.WithLabelValues(driver, method, code).Observe(took.Seconds())
+	}
+}
+
+// DRAClaims tells how many claims are in use, by driver and ("<any>") in all.
+func (m *Metrics) DRAClaims(byDriver map[string]int) {
+	if m == nil {
+		return
+	}
+	m.draClaims.Reset()
+	for name, n := range byDriver {
+		m.draClaims.WithLabelValues(name).Set(float64(n))
 	}
 }

@@ -66,8 +66,16 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.TopologyAdmitted(time.Millisecond, false)
 	m.TopologyAdmitted(time.Millisecond, true)
 	m.PodResourcesAsked("list", false)
+	m.DRAOperation("PrepareResources", time.Second, nil)
+	m.DRACall("drv", "/x", "OK", time.Second)
+	m.DRAClaims(map[string]int{"gone": 1})
+	m.DRAClaims(map[string]int{"<any>": 2, "drv": 1})
 	m.PodResourcesAsked("get", true)
 	want := map[string]float64{
+		"dra_operations_duration_seconds false PrepareResources":             1,
+		"dra_grpc_operations_duration_seconds drv OK /x":                     1,
+		"dra_resource_claims_in_use <any>":                                   2,
+		"dra_resource_claims_in_use drv":                                     1,
 		"kubelet_pod_resources_endpoint_requests_total v1":                   2,
 		"kubelet_pod_resources_endpoint_requests_list v1":                    1,
 		"kubelet_pod_resources_endpoint_requests_get v1":                     1,

@@ -42,7 +42,7 @@ func (s *Syncer) updateProbes(pod *corev1.Pod, rt *runtime.PodStatus) {
 
 // report computes and sets the status; it returns it.
 func (s *Syncer) report(f lifecycle.Facts, st *podState, ended bool) corev1.PodStatus {
-	r := lifecycle.Report{Reasons: st.exec.Reasons(f.Pod), HostIPs: s.cfg.HostIPs(), Ended: ended, Static: runtime.IsStatic(f.Pod), Health: s.cfg.Resources.Health(f.Pod.UID)}
+	r := lifecycle.Report{Reasons: st.exec.Reasons(f.Pod), HostIPs: s.cfg.HostIPs(), Ended: ended, Static: runtime.IsStatic(f.Pod), Health: s.cfg.Resources.Health(f.Pod)}
 	if st.rejected != nil {
 		r.Failed, r.Reason, r.Message, r.Disruption = true, st.rejected.Reason, st.rejected.Message, st.disruption
 		r.Refused = !st.admitted && len(f.Runtime.Sandboxes) == 0

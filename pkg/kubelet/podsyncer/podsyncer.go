@@ -93,7 +93,7 @@ type Resources interface {
 	// Release makes free what others may have now.
 	Release(uid types.UID)
 	// Health is, by container, that of what a pod has.
-	Health(uid types.UID) map[string][]corev1.ResourceStatus
+	Health(pod *corev1.Pod) map[string][]corev1.ResourceStatus
 	Unprepare(ctx context.Context, uid types.UID) error
 }
 

@@ -170,7 +170,7 @@ func (r resources) Admit(context.Context, *corev1.Pod) error {
 	return r.fail["allocate"]
 }
 func (r resources) Release(types.UID) { r.mu.Lock(); defer r.mu.Unlock(); r.freed++ }
-func (r resources) Health(types.UID) map[string][]corev1.ResourceStatus {
+func (r resources) Health(*corev1.Pod) map[string][]corev1.ResourceStatus {
 	return map[string][]corev1.ResourceStatus{"c": {{Name: "example.com/foo"}}}
 }
 func (p probes) Remove(types.UID)                         { p.note("probes-") }

@@ -6,11 +6,13 @@ import (
 	authnv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/apiclient/resource"
 	"bonsai/pkg/apiclient/storage"
 )
 
@@ -73,6 +75,16 @@ func (a *API) CreateCSINode(ctx context.Context, n *storagev1.CSINode) (*storage
 // UpdateCSINode replaces a CSINode of which n is the newest state and returns what was stored.
 func (a *API) UpdateCSINode(ctx context.Context, n *storagev1.CSINode) (*storagev1.CSINode, error) {
 	return storage.CSINodes(a.api).Update(ctx, n)
+}
+
+// ResourceClaim reads a ResourceClaim.
+func (a *API) ResourceClaim(ctx context.Context, namespace, name string) (*resourcev1.ResourceClaim, error) {
+	return resource.ResourceClaims(a.api).Get(ctx, namespace, name)
+}
+
+// DeleteResourceSlices deletes the ResourceSlices that a field selector names.
+func (a *API) DeleteResourceSlices(ctx context.Context, fields string) error {
+	return resource.ResourceSlices(a.api).DeleteSelected(ctx, "", metav1.ListOptions{FieldSelector: fields})
 }
 
 // Node reads a Node.

@@ -10,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -33,6 +34,7 @@ type API struct {
 // New returns an API with the identity of config; nothing is sent yet.
 func New(config *rest.Config) (*API, error) {
 	s, err := apiclient.NewScheme(corev1.AddToScheme, coordinationv1.AddToScheme, authnv1.AddToScheme, nodev1.AddToScheme, storagev1.AddToScheme,
+		apiclient.Only(resourcev1.SchemeGroupVersion, &resourcev1.ResourceClaim{}, &resourcev1.ResourceSlice{}),
 		apiclient.Only(certificatesv1.SchemeGroupVersion, &certificatesv1.CertificateSigningRequest{}, &certificatesv1.CertificateSigningRequestList{}))
 	if err != nil {
 		return nil, err

@@ -256,6 +256,7 @@ func merged(want, have *corev1.PodStatus) corev1.PodStatus {
 		out.QOSClass = have.QOSClass
 	}
 	out.NominatedNodeName, out.ResourceClaimStatuses, out.Resize = have.NominatedNodeName, have.ResourceClaimStatuses, have.Resize
+	out.ExtendedResourceClaimStatus = have.ExtendedResourceClaimStatus
 	return out
 }
 

@@ -88,7 +88,7 @@ func TestDevicesGetIntoContainers(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	if h := m.Held("u")["c"].Devices; len(h) != 2 || h[0].ResourceName != "example.com/foo" || h[1].DeviceIds[0] != "d2" {
+	if h := m.Held(pod)["c"].Devices; len(h) != 2 || h[0].ResourceName != "example.com/foo" || h[1].DeviceIds[0] != "d2" {
 		t.Errorf("the container is said to have %v", h)
 	}
 	if all := m.Holdings().Devices; len(all) != 3 {
@@ -189,7 +189,7 @@ func TestPluginGone(t *testing.T) {
 		t.Fatal(why)
 	}
 	health := func(m *Manager) corev1.ResourceHealthStatus {
-		return m.Health("u")["c"][0].Resources[0].Health
+		return m.Health(pod)["c"][0].Resources[0].Health
 	}
 	p.lists <- []*pluginapi.Device{{ID: "d1", Health: pluginapi.Unhealthy}, {ID: "d2", Health: pluginapi.Healthy}}
 	n.has(m, 2, 1)

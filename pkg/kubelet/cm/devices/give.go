@@ -126,14 +126,14 @@ func (m *Manager) Prepared() ([]types.UID, error) {
 }
 
 // Health implements cm.Reporter. Of devices whose plug-in is gone, or that it lists no more, it is not known.
-func (m *Manager) Health(uid types.UID) map[string][]corev1.ResourceStatus {
+func (m *Manager) Health(pod *corev1.Pod) map[string][]corev1.ResourceStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.pods[uid] == nil {
+	if m.pods[pod.UID] == nil {
 		return nil
 	}
 	out := map[string][]corev1.ResourceStatus{}
-	for container, has := range m.pods[uid] {
+	for container, has := range m.pods[pod.UID] {
 		for _, resource := range sortedKeys(has) {
 			s := corev1.ResourceStatus{Name: corev1.ResourceName(resource)}
 			for _, id := range has[resource].ids {

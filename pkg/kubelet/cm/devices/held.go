@@ -1,7 +1,7 @@
 package devices
 
 import (
-	"k8s.io/apimachinery/pkg/types"
+	corev1 "k8s.io/api/core/v1"
 	podresourcesapi "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"bonsai/pkg/kubelet/cm"
@@ -10,11 +10,11 @@ import (
 var _ cm.Holder = (*Manager)(nil)
 
 // Held implements cm.Holder.
-func (m *Manager) Held(uid types.UID) map[string]*podresourcesapi.ContainerResources {
+func (m *Manager) Held(pod *corev1.Pod) map[string]*podresourcesapi.ContainerResources {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := map[string]*podresourcesapi.ContainerResources{}
-	for container, has := range m.pods[uid] {
+	for container, has := range m.pods[pod.UID] {
 		c := &podresourcesapi.ContainerResources{}
 		for _, resource := range sortedKeys(has) {
 			for _, id := range has[resource].ids {

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	podresourcesapi "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"bonsai/api/podspec"
@@ -28,7 +27,7 @@ const (
 
 // Resources know what containers have.
 type Resources interface {
-	Held(uid types.UID, container string) *podresourcesapi.ContainerResources
+	Held(pod *corev1.Pod, container string) *podresourcesapi.ContainerResources
 	Holdings() *podresourcesapi.AllocatableResourcesResponse
 }
 
@@ -93,11 +92,11 @@ func (s *Server) of(pod *corev1.Pod) *podresourcesapi.PodResources {
 	out := &podresourcesapi.PodResources{Name: pod.Name, Namespace: pod.Namespace}
 	for i := range pod.Spec.InitContainers {
 		if c := &pod.Spec.InitContainers[i]; podspec.IsSidecar(c) {
-			out.Containers = append(out.Containers, s.Resources.Held(pod.UID, c.Name))
+			out.Containers = append(out.Containers, s.Resources.Held(pod, c.Name))
 		}
 	}
 	for i := range pod.Spec.Containers {
-		out.Containers = append(out.Containers, s.Resources.Held(pod.UID, pod.Spec.Containers[i].Name))
+		out.Containers = append(out.Containers, s.Resources.Held(pod, pod.Spec.Containers[i].Name))
 	}
 	return out
 }

@@ -14,15 +14,14 @@ import (
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	podresourcesapi "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
 // held gives each container a device of its own.
 type held struct{}
 
-func (held) Held(uid types.UID, container string) *podresourcesapi.ContainerResources {
-	return &podresourcesapi.ContainerResources{Name: container, Devices: []*podresourcesapi.ContainerDevices{{ResourceName: "example.com/foo", DeviceIds: []string{string(uid) + "-" + container}}}}
+func (held) Held(pod *corev1.Pod, container string) *podresourcesapi.ContainerResources {
+	return &podresourcesapi.ContainerResources{Name: container, Devices: []*podresourcesapi.ContainerDevices{{ResourceName: "example.com/foo", DeviceIds: []string{string(pod.UID) + "-" + container}}}}
 }
 
 func (held) Holdings() *podresourcesapi.AllocatableResourcesResponse {
