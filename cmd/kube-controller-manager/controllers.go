@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"bonsai/pkg/controller"
 	"bonsai/pkg/controller/attachdetach"
 	"bonsai/pkg/controller/bootstrapsigner"
@@ -39,6 +41,8 @@ import (
 	"bonsai/pkg/controller/resourceclaim"
 	"bonsai/pkg/controller/resourcequota"
 	"bonsai/pkg/controller/rootca"
+	"bonsai/pkg/controller/service"
+	"bonsai/pkg/controller/service/localbalancer"
 	"bonsai/pkg/controller/serviceaccount"
 	"bonsai/pkg/controller/servicecidr"
 	"bonsai/pkg/controller/statefulset"
@@ -106,6 +110,7 @@ func entries() []entry {
 		{name: "certificatesigningrequest-signing-controller", alias: "csrsigning", account: "certificate-controller", build: buildSigning},
 		{name: "certificatesigningrequest-approving-controller", alias: "csrapproving", account: "certificate-controller", build: plain(csrapproving.New)},
 		{name: "certificatesigningrequest-cleaner-controller", alias: "csrcleaner", account: "certificate-controller", build: plain(csrcleaner.New)},
+		{name: "service-lb-controller", alias: "service", source: "service-controller", account: "service-controller", build: buildBalancers},
 		{name: "node-ipam-controller", alias: "nodeipam", account: "node-controller", workers: 30, build: buildIPAM},
 		{name: "node-lifecycle-controller", alias: "nodelifecycle", account: "node-controller", workers: 8, build: func(o *options, d controller.Deps) (runner, error) {
 			return nodelifecycle.New(d, nodelifecycle.Config{Grace: o.monitorGrace, Startup: o.startupGrace, Period: o.monitorPeriod, Evictions: o.evictions})
@@ -148,7 +153,7 @@ func elsewhere() []string {
 	return []string{
 		"ttl-controller",
 		"storage-version-migrator-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
-		"service-lb-controller", "node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",
+		"node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",
 		"ttl",
 	}
 }
@@ -201,6 +206,24 @@ func buildSigning(o *options, d controller.Deps) (runner, error) {
 		return nil, nil
 	}
 	return csrsigning.New(d, cfg)
+}
+
+// buildBalancers makes the controller where there are addresses to give.
+func buildBalancers(o *options, d controller.Deps) (runner, error) {
+	if len(o.balancerCIDRs) == 0 {
+		return nil, nil
+	}
+	var ranges []netip.Prefix
+	for _, text := range o.balancerCIDRs {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("--load-balancer-cidrs: %w", err)
+		}
+		ranges = append(ranges, p)
+	}
+	return service.New(d, func(services func() []*corev1.Service) (service.Provider, error) {
+		return localbalancer.New(ranges, services), nil
+	})
 }
 
 func buildCollector(o *options, d controller.Deps) (runner, error) {

@@ -45,7 +45,7 @@ func TestManager(t *testing.T) {
 	cmd := newCommand()
 	flags := []string{"--kubeconfig=" + c.Kubeconfig, "--secure-port=0", "--use-service-account-credentials", "--controllers=*,tokencleaner",
 		"--root-ca-file=" + c.CAFile, "--service-account-private-key-file=" + c.KeyFile, "--allocate-node-cidrs", "--cluster-cidr=10.244.0.0/16",
-		"--service-cluster-ip-range=10.96.0.0/16", "--node-monitor-grace-period=3s", "--node-startup-grace-period=3s", "-v=2"}
+		"--service-cluster-ip-range=10.96.0.0/16", "--load-balancer-cidrs=10.200.0.0/29", "--node-monitor-grace-period=3s", "--node-startup-grace-period=3s", "-v=2"}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	cmd.SetArgs(flags)
@@ -86,6 +86,7 @@ func TestManager(t *testing.T) {
 	t.Run("cron jobs", w.cronJobs)
 	t.Run("quotas", w.quotas)
 	t.Run("token", w.token)
+	t.Run("load balancer", w.balancer)
 }
 
 // firstWrite is a writer that tells when it was first written to.

@@ -46,6 +46,7 @@ type options struct {
 	autoscaling                    podautoscaler.Config
 	quotaPeriod                    time.Duration
 	legacyTokens                   legacytokencleaner.Config
+	balancerCIDRs                  []string
 	collectGarbage                 bool
 	terminatedPodThreshold         int
 	maxEndpointsPerSlice           int
@@ -76,6 +77,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.accountKeyFile, "service-account-private-key-file", "", "PEM private RSA or ECDSA key that signs service account token secrets.")
 	fs.StringSliceVar(&o.clusterCIDRs, "cluster-cidr", nil, "CIDR range for pods; one IPv4 and one IPv6 range for a dual-stack cluster.")
 	fs.StringSliceVar(&o.serviceCIDRs, "service-cluster-ip-range", nil, "CIDR range for services, from which no pod range is taken.")
+	fs.StringSliceVar(&o.balancerCIDRs, "load-balancer-cidrs", nil, "CIDR ranges that lead to the nodes, from which Services of type LoadBalancer without a loadBalancerClass get their addresses. Without them somebody else gives addresses.")
 	fs.BoolVar(&o.allocateCIDRs, "allocate-node-cidrs", false, "Allocate a pod CIDR to each node.")
 	fs.IntVar(&o.maskSize, "node-cidr-mask-size", 0, "Mask size of a node's pod CIDR in a single-stack cluster. Default is 24 for IPv4 and 64 for IPv6.")
 	fs.IntVar(&o.maskSize4, "node-cidr-mask-size-ipv4", 0, "Mask size of a node's IPv4 pod CIDR. Default is 24.")
@@ -139,6 +141,7 @@ func (o *options) addWorkerFlags(fs *pflag.FlagSet) {
 		{"concurrent-endpoint-syncs", "endpoints-controller", 5},
 		{"concurrent-service-endpoint-syncs", "endpointslice-controller", 5},
 		{"mirroring-concurrent-service-endpoint-syncs", "endpointslice-mirroring-controller", 5},
+		{"concurrent-service-syncs", "service-lb-controller", 1},
 		{"concurrent-namespace-syncs", "namespace-controller", 10},
 		{"concurrent-gc-syncs", "garbage-collector-controller", 20},
 		{"concurrent-resource-quota-syncs", "resourcequota-controller", 5},
@@ -166,7 +169,6 @@ func accepted() daemon.Accepted {
 			"cluster-name", "cloud-provider",
 			"feature-gates", "cert-dir", "min-resync-period", "kube-api-content-type", "flex-volume-plugin-dir",
 			"route-reconciliation-period",
-			"concurrent-service-syncs",
 			"namespace-sync-period", "vmodule", "controller-start-interval",
 		},
 		Switches: []string{"configure-cloud-routes", "authentication-tolerate-lookup-failure", "permit-port-sharing"},
@@ -180,7 +182,7 @@ func (o *options) validate() error {
 	if o.securePort < 0 || o.securePort > 65535 {
 		bad("--secure-port %d must be between 0 and 65535, inclusive", o.securePort)
 	}
-	for flag, list := range map[string][]string{"cluster-cidr": o.clusterCIDRs, "service-cluster-ip-range": o.serviceCIDRs} {
+	for flag, list := range map[string][]string{"cluster-cidr": o.clusterCIDRs, "service-cluster-ip-range": o.serviceCIDRs, "load-balancer-cidrs": o.balancerCIDRs} {
 		for _, c := range list {
 			if _, err := netip.ParsePrefix(c); err != nil {
 				bad("--%s: %w", flag, err)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -34,9 +35,9 @@ func (c Config) coreClient() (*apiclient.Client, error) {
 	return apiclient.New(config, s)
 }
 
-// followPodRoutes keeps the host's routes to the pods of every node, until ctx ends: the API server reaches webhooks and
+// followNodes keeps the host's routes to the pods of every node and to load balancers, until ctx ends: the API server reaches webhooks and
 // proxied pods by them, and so does the user.
-func (c Config) followPodRoutes(ctx context.Context, log *slog.Logger) {
+func (c Config) followNodes(ctx context.Context, log *slog.Logger) {
 	client, err := c.coreClient()
 	if err != nil {
 		log.Error("cannot follow the nodes' pod networks", "err", err)
@@ -59,9 +60,30 @@ func (c Config) followPodRoutes(ctx context.Context, log *slog.Logger) {
 			}
 		}
 	}
-	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+	var nodes cache.Store
+	var informer cache.Controller
+	last, begun := []netip.Addr(nil), false
+	balance := func() {
+		var all []*corev1.Node
+		for _, obj := range nodes.List() {
+			if node, ok := obj.(*corev1.Node); ok {
+				all = append(all, node)
+			}
+		}
+		gateways := c.balancerGateways(all)
+		if begun && slices.Equal(gateways, last) {
+			return
+		}
+		if err := c.routeToBalancers(gateways); err != nil {
+			log.Error("cannot set the route to load balancers", "err", err)
+			return
+		}
+		last, begun = gateways, true
+	}
+	nodes, informer = cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: core.Nodes(client).ListWatch(apiclient.Selection{Newest: true}), ObjectType: &corev1.Node{}, ResyncPeriod: time.Minute,
-		Handler: cache.ResourceEventHandlerFuncs{AddFunc: route, UpdateFunc: func(_, obj any) { route(obj) }, DeleteFunc: forget},
+		Handler: cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) { route(obj); balance() }, UpdateFunc: func(_, obj any) { route(obj); balance() },
+			DeleteFunc: func(obj any) { forget(obj); balance() }},
 	})
 	informer.RunWithContext(ctx)
 }

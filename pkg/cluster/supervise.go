@@ -78,7 +78,7 @@ func (c Config) Supervise(ctx context.Context, self string, log *slog.Logger) (e
 	if err := nodes.keep(ctx, c); err != nil {
 		return err
 	}
-	control.Go(func() { c.followPodRoutes(controlCtx, log) })
+	control.Go(func() { c.followNodes(controlCtx, log) })
 	reload := func() error {
 		now, err := Load(c.DataDir)
 		if err != nil {
