@@ -192,7 +192,7 @@ func (k *Kubelet) composeWorkers(ctx context.Context) error {
 	if k.classes, err = runtimeclass.New(k.cfg.Client.RuntimeClasses()); err != nil {
 		return err
 	}
-	k.probes = prober.New(ctx, prober.Config{Exec: k.cri.ExecSync, Changed: k.changed, Event: k.events.Container, Started: time.Now(), Log: k.cfg.Log})
+	k.probes = prober.New(ctx, prober.Config{Exec: k.cri.ExecSync, Changed: k.changed, Event: k.events.Container, Started: time.Now(), Log: k.cfg.Log, Metrics: prober.NewMetrics(k.probeMetrics)})
 	k.executor, err = executor.New(executor.Config{Runtime: k.cri, Images: k.images, Volumes: k.volumes, Resources: k.resources, Cgroups: k.cgroups, Allocations: k.admission, Node: k.node,
 		Classes: k.classes, Events: k.events, Metrics: k.metrics, Environment: k.environment, Secret: k.objects.Secret, Message: cri.Message, DNS: k.cfg.DNS, Logs: k.cfg.Logs,
 		Capacity: k.cfg.Node.Machine.Capacity(), MaxBackOff: k.cfg.MaxBackOff, Log: k.cfg.Log})
@@ -209,7 +209,7 @@ func (k *Kubelet) composeWorkers(ctx context.Context) error {
 		return err
 	}
 	k.syncer = podsyncer.New(podsyncer.Config{Runtime: k.cri, Executor: k.executor, Pods: k.pods, Status: k.status, Admission: k.admission, Probes: k.probes,
-		Volumes: k.volumes, Cgroups: k.cgroups, Resources: k.resources, Objects: k.objects, Logs: k.cfg.Logs, Events: k.events, Evicted: k.metrics.Evicted, Resizes: k.metrics,
+		Volumes: k.volumes, Cgroups: k.cgroups, Resources: k.resources, Objects: k.objects, Logs: k.cfg.Logs, Events: k.events, Evicted: k.metrics.Evicted, Running: k.metrics.PodRunning, Resizes: k.metrics,
 		HostIPs: k.node.HostIPs, Active: k.active, Now: time.Now, Log: k.cfg.Log})
 	k.workers = podworker.New(k.syncer, func(pod *corev1.Pod) { k.metrics.RestartedPod(runtime.IsStatic(pod)) }, k.cfg.Log)
 	return nil
@@ -264,7 +264,7 @@ func (k *Kubelet) composeHost() error {
 		Container: func(pod *corev1.Pod, id string) (stats.Usage, error) {
 			u, err := k.cgroups.ContainerUsage(pod, id)
 			return stats.Usage(u), err
-		}})
+		}, Network: k.podNetwork})
 	if err != nil {
 		return fmt.Errorf("prepare statistics: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	corev1 "k8s.io/api/core/v1"
 	kubeletconfigv1 "k8s.io/kubelet/config/v1"
 
@@ -97,14 +98,16 @@ type Kubelet struct {
 	unused    *images.Collector
 	events    *events.Recorder
 	metrics   *metrics.Metrics
-	node      *node.Node
-	status    *status.Writer
-	pods      *podmanager.Manager
-	admission *admission.Admitter
-	objects   *objects.Cache
-	services  *env.Services
-	classes   *runtimeclass.Classes
-	volumes   *volume.Manager
+	// probeMetrics are those of probes, which are served apart.
+	probeMetrics *prometheus.Registry
+	node         *node.Node
+	status       *status.Writer
+	pods         *podmanager.Manager
+	admission    *admission.Admitter
+	objects      *objects.Cache
+	services     *env.Services
+	classes      *runtimeclass.Classes
+	volumes      *volume.Manager
 	// csi are the volumes of storage drivers, csiDrivers the node's, csiNode tells of them.
 	csi        *csi.Source
 	csiDrivers *csi.Drivers
@@ -126,7 +129,7 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 	if cfg.NodeName == "" || cfg.Client == nil || cfg.Log == nil || cfg.Sysctls == nil {
 		return nil, errors.New("kubelet: NodeName, Client, Sysctls and Log are required")
 	}
-	k := &Kubelet{cfg: cfg, metrics: metrics.New(cfg.Metrics), status: status.New(cfg.Client, cfg.Log), events: events.New(cfg.Client.Scheme(), cfg.NodeName)}
+	k := &Kubelet{cfg: cfg, metrics: metrics.New(cfg.Metrics), probeMetrics: prometheus.NewRegistry(), status: status.New(cfg.Client, cfg.Log), events: events.New(cfg.Client.Scheme(), cfg.NodeName)}
 	var err error
 	if k.cgroups, err = cgroup.New(cfg.Cgroups); err != nil {
 		return nil, fmt.Errorf("prepare cgroups: %w", err)
@@ -136,6 +139,9 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 	}
 	if err := k.compose(ctx); err != nil {
 		return nil, errors.Join(err, k.cri.Close())
+	}
+	if cfg.Metrics != nil {
+		k.countPods(cfg.Metrics)
 	}
 	return k, nil
 }
@@ -190,6 +196,11 @@ func (k *Kubelet) Run(ctx context.Context) error {
 func (k *Kubelet) Server(cfg server.Config) (*server.Server, error) {
 	cfg.NodeName, cfg.Log, cfg.Healthy = k.cfg.NodeName, k.cfg.Log, k.Healthy
 	cfg.Pods, cfg.Runtime, cfg.Logs, cfg.Stats = k.pods, k.host, k.host, k.stats.Summary
+	cfg.Probes = promhttp.HandlerFor(k.probeMetrics, promhttp.HandlerOpts{})
+	var err error
+	if cfg.Cadvisor, err = k.cadvisorMetrics(); err != nil {
+		return nil, fmt.Errorf("prepare /metrics/cadvisor: %w", err)
+	}
 	return server.New(cfg)
 }
 

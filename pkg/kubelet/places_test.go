@@ -17,6 +17,7 @@ import (
 
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/allocation"
+	"bonsai/pkg/kubelet/cm"
 	"bonsai/pkg/kubelet/executor"
 	"bonsai/pkg/kubelet/kubelettest"
 	"bonsai/pkg/kubelet/objects"
@@ -83,8 +84,8 @@ func TestPlacesAcrossARestart(t *testing.T) {
 		if k.objects, err = objects.New(objects.Config{Client: client, Log: log}); err != nil {
 			t.Fatal(err)
 		}
-		k.syncer = podsyncer.New(podsyncer.Config{Runtime: empty{}, Executor: empty{Executor: &executor.Executor{}}, Pods: k.pods, Status: k.status, Admission: k.admission,
-			Probes: prober.New(t.Context(), prober.Config{}), Resizes: k.metrics, HostIPs: func() []string { return nil }, Now: time.Now, Log: log})
+		k.syncer = podsyncer.New(podsyncer.Config{Runtime: empty{}, Executor: empty{Executor: &executor.Executor{}}, Pods: k.pods, Status: k.status, Admission: k.admission, Resources: &cm.Manager{Log: log},
+			Probes: prober.New(t.Context(), prober.Config{}), Resizes: k.metrics, Running: k.metrics.PodRunning, HostIPs: func() []string { return nil }, Now: time.Now, Log: log})
 		k.workers = podworker.New(k.syncer, func(*corev1.Pod) {}, log)
 		registered := make(chan struct{})
 		close(registered)

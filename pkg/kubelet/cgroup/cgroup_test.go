@@ -397,3 +397,54 @@ func TestReservedCgroups(t *testing.T) {
 		}
 	}
 }
+
+// The cgroups of pods are found by both drivers' names, and read in full on both versions.
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		v2      bool
+		driver  string
+		pod, in string
+		files   map[string]string
+	}{
+		"v1": {false, DriverCgroupfs, "/kubepods/burstable/poda-b", "id", map[string]string{"cpuacct.usage": "50", "memory.usage_in_bytes": "40", "memory.stat": "total_cache 4\ntotal_rss 3\ntotal_inactive_file 1\n",
+			"cpuacct.stat": "user 2\nsystem 1\n", "cpu.stat": "nr_periods 9\nnr_throttled 8\nthrottled_time 7\n", "memory.failcnt": "6", "cpu.shares": "2", "cpu.cfs_quota_us": "5000", "cpu.cfs_period_us": "100000",
+			"pids.current": "5", "cgroup.procs": "77\n78\n", "memory.soft_limit_in_bytes": "9223372036854771712", "memory.oom_control": "oom_kill 1\n",
+			"blkio.throttle.io_service_bytes_recursive": "254:0 Read 10\n254:0 Write 20\nTotal 30\n", "blkio.throttle.io_serviced_recursive": "254:0 Read 1\n254:0 Write 2\n"}},
+		"v2": {true, DriverSystemd, "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-poda_b.slice", "cri-containerd-id.scope", map[string]string{
+			"cpu.stat": "usage_usec 1\nuser_usec 20000\nsystem_usec 10000\nnr_periods 9\nnr_throttled 8\nthrottled_usec 7\n", "memory.current": "40", "memory.stat": "file 4\nanon 3\ninactive_file 1\n",
+			"memory.events": "max 6\noom_kill 1\n", "cpu.weight": "1", "cpu.max": "5000 100000", "pids.current": "5", "cgroup.procs": "77\n78\n", "io.stat": "254:0 rbytes=10 wbytes=20 rios=1 wios=2 dbytes=0\n"}},
+	} {
+		dir := t.TempDir()
+		leaf := filepath.Join(dir, c.pod, c.in)
+		if err := os.MkdirAll(filepath.Join(leaf, "its-own"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for file, text := range c.files {
+			if err := os.WriteFile(filepath.Join(leaf, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		names, err := newNaming("", c.driver)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &Manager{names: names, tree: &tree{v2: c.v2, mounts: []string{dir}, by: map[string]string{"cpu": dir, "cpuacct": dir, "memory": dir, "pids": dir, "blkio": dir}}}
+		groups := m.Groups()
+		if len(groups) != 4 || groups[1].Pod != "" || groups[2].Path != c.pod || groups[2].Pod != "a-b" || groups[2].ID != "" || groups[3].ID != "id" || groups[3].Pod != "a-b" || groups[3].Made.IsZero() {
+			t.Fatalf("%s: %+v", name, groups)
+		}
+		s, err := m.Stats(groups[3])
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if s.User != 20_000_000 || s.System != 10_000_000 || s.Periods != 9 || s.Throttled != 8 || s.Cache != 4 || s.RSSBytes != 3 || s.WorkingSetBytes != 39 || s.FailCount != 6 || s.OOMKills != 1 ||
+			s.CPUShares != 2 || s.CPUQuota != 5000 || s.CPUPeriod != 100000 || s.Threads != 5 || s.Processes != 2 || s.Reservation != 0 ||
+			!slices.Equal(s.IO, []IO{{Major: 254, ReadBytes: 10, WriteBytes: 20, Reads: 1, Written: 2}}) {
+			t.Errorf("%s: %+v", name, s)
+		}
+		if pid := m.Process(groups[3]); pid != 77 {
+			t.Errorf("%s: process %d", name, pid)
+		}
+	}
+}

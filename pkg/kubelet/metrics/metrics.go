@@ -25,9 +25,13 @@ type Metrics struct {
 	evictions   *prometheus.CounterVec
 	restarted   *prometheus.CounterVec
 	images      *prometheus.CounterVec
-	operations  *prometheus.CounterVec
-	opErrors    *prometheus.CounterVec
-	opSeconds   *prometheus.HistogramVec
+	podStart    prometheus.Histogram
+	interval    prometheus.Histogram
+	// listed is when the last list of the runtime began. Only Relisted, which is not called twice at a time, uses it.
+	listed     time.Time
+	operations *prometheus.CounterVec
+	opErrors   *prometheus.CounterVec
+	opSeconds  *prometheus.HistogramVec
 	*resizes
 	*devices
 }
@@ -42,6 +46,11 @@ func New(r prometheus.Registerer) *Metrics {
 		containers: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "kubelet_running_containers", Help: "Containers that the runtime has, by state."}, []string{"container_state"}),
 		relist: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_pleg_relist_duration_seconds",
 			Help: "Seconds that a list of the runtime's pods takes.", Buckets: prometheus.DefBuckets}),
+		interval: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_pleg_relist_interval_seconds",
+			Help: "Seconds between the lists of the runtime's pods.", Buckets: prometheus.DefBuckets}),
+		podStart: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_pod_start_duration_seconds",
+			Help:    "Seconds from the kubelet's first sight of a pod to its running.",
+			Buckets: []float64{0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}}),
 		seen:        prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_pleg_last_seen_seconds", Help: "When the runtime's pods were last listed, as Unix time."}),
 		startedPods: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_started_pods_total", Help: "Starts of pods: sandboxes asked for."}),
 		podErrors:   prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_started_pods_errors_total", Help: "Starts of pods that failed."}),
@@ -66,7 +75,7 @@ func New(r prometheus.Registerer) *Metrics {
 		devices: newDevices(r),
 	}
 	r.MustRegister(m.pods, m.containers, m.relist, m.seen, m.startedPods, m.podErrors, m.started, m.startErrors, m.preemptions,
-		m.evictions, m.restarted, m.images, m.operations, m.opErrors, m.opSeconds)
+		m.evictions, m.restarted, m.images, m.podStart, m.interval, m.operations, m.opErrors, m.opSeconds)
 	return m
 }
 
@@ -76,6 +85,10 @@ func (m *Metrics) Relisted(begun time.Time, took time.Duration, pods []*runtime.
 		return
 	}
 	m.relist.Observe(took.Seconds())
+	if !m.listed.IsZero() {
+		m.interval.Observe(begun.Sub(m.listed).Seconds())
+	}
+	m.listed = begun
 	if err != nil {
 		return
 	}
@@ -137,6 +150,13 @@ func (m *Metrics) Evicted(signal string) {
 func (m *Metrics) ImageRemoved(reason string) {
 	if m != nil {
 		m.images.WithLabelValues(reason).Inc()
+	}
+}
+
+// PodRunning takes how long a pod took from the kubelet's first sight of it to its running.
+func (m *Metrics) PodRunning(took time.Duration) {
+	if m != nil {
+		m.podStart.Observe(took.Seconds())
 	}
 }
 

@@ -59,6 +59,8 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	resize(m)
 	m.RestartedPod(true)
 	m.RestartedPod(false)
+	m.ImageRemoved("space")
+	m.PodRunning(time.Second)
 	m.Called("run_podsandbox", time.Second, nil)
 	m.Called("run_podsandbox", time.Second, errors.New("no network"))
 	m.PluginRegistered("example.com/foo")
@@ -85,6 +87,9 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 		"kubelet_topology_manager_admission_requests_total":                  2,
 		"kubelet_topology_manager_admission_errors_total":                    1,
 		"kubelet_topology_manager_admission_duration_ms":                     2,
+		"kubelet_image_garbage_collected_total space":                        1,
+		"kubelet_pod_start_duration_seconds":                                 1,
+		"kubelet_pleg_relist_interval_seconds":                               0,
 		"kubelet_preemptions memory":                                         1,
 		"kubelet_evictions emptydirfs.limit":                                 1,
 		"kubelet_container_requested_resizes_total add limits memory":        1,
@@ -124,7 +129,7 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 
 	// A list that failed shows nothing new; states that no container is in any more are 0.
 	m.Relisted(time.Unix(200, 0), time.Second, nil, errors.New("no answer"))
-	want["kubelet_pleg_relist_duration_seconds"] = 2
+	want["kubelet_pleg_relist_duration_seconds"], want["kubelet_pleg_relist_interval_seconds"] = 2, 1
 	if got := gathered(t, r); !maps.Equal(got, want) {
 		t.Errorf("after a failed list: got %v\nwant %v", got, want)
 	}

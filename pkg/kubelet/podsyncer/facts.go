@@ -59,6 +59,11 @@ func (s *Syncer) report(f lifecycle.Facts, st *podState, ended bool) corev1.PodS
 		s.cfg.Resources.Release(f.Pod.UID)
 		s.cfg.Admission.Release(f.Pod.UID) // before the scheduler can hear of it and send another pod
 	}
+	if before := f.Pod.Status.Phase; shown.Phase == corev1.PodRunning && st.begun && !st.ran {
+		if st.ran = true; before != corev1.PodRunning {
+			s.cfg.Running(s.cfg.Now().Sub(st.since))
+		}
+	}
 	s.cfg.Status.Set(f.Pod.UID, shown)
 	return now
 }

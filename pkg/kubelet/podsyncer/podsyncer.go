@@ -142,6 +142,8 @@ type Config struct {
 	// Evicted counts a pod that had to go for the sake of what the signal names.
 	Evicted func(signal string)
 	Resizes Resizes
+	// Running is told how long it took from a pod's first round to its running; of pods that this kubelet started.
+	Running func(took time.Duration)
 	// HostIPs are the node's addresses, the primary one first.
 	HostIPs func() []string
 	// Active are the pods whose containers may run.
@@ -163,8 +165,11 @@ func New(cfg Config) *Syncer { return &Syncer{cfg: cfg, states: map[types.UID]*p
 
 // podState is what is remembered of a pod between rounds. Only the pod's worker touches it, except for changed and, under the Syncer's mu, ending.
 type podState struct {
-	// begun: the pod's helpers were told of it.
+	// begun: the pod's helpers were told of it; since when.
 	begun bool
+	since time.Time
+	// ran: it was told that the pod runs.
+	ran bool
 	// admitted: the service classes' cgroups count the pod.
 	admitted bool
 	// rejected is why the node does not take, or not keep, the pod.

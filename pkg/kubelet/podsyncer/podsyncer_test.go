@@ -41,6 +41,7 @@ type parts struct {
 	verdict admission.Verdict
 	why     *admission.Rejection
 	ending  *runtime.Ending
+	started int // how often it was told that a pod runs that did not
 	facts   int // how often they were gathered
 	resize  runtime.Resizing
 	// allocated and freed count what pods were given of what the node has few of.
@@ -183,7 +184,7 @@ func (l logs) RemovePod(namespace, name string, _ types.UID) error {
 func setup() (*Syncer, *parts) {
 	p := &parts{verdict: admission.Admitted, fail: map[string]error{}}
 	return New(Config{Runtime: p, Executor: p, Pods: p, Status: p, Admission: p, Probes: probes{p}, Volumes: volumes{p}, Cgroups: p, Resources: resources{p}, Objects: p,
-		Logs: logs{p}, Events: p, Resizes: p, Evicted: func(signal string) { p.note("evicted %s", signal) }, HostIPs: func() []string { return []string{"192.0.2.1"} },
+		Logs: logs{p}, Events: p, Resizes: p, Evicted: func(signal string) { p.note("evicted %s", signal) }, Running: func(time.Duration) { p.started++ }, HostIPs: func() []string { return []string{"192.0.2.1"} },
 		Active: func() []*corev1.Pod { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler)}), p
 }
 
@@ -492,5 +493,23 @@ func TestAllocation(t *testing.T) {
 	p.set(runs)
 	if _, err := s.Sync(t.Context(), onePod()); err != nil || p.allocated != 0 {
 		t.Errorf("a pod that ran before is given something %d times, %v", p.allocated, err)
+	}
+}
+
+// That a pod runs is told once, and only of one that did not when the kubelet began.
+func TestTellsOnceThatAPodRuns(t *testing.T) {
+	t.Parallel()
+	for before, want := range map[corev1.PodPhase]int{corev1.PodPending: 1, corev1.PodRunning: 0} {
+		s, p := setup()
+		runs(&p.rt)
+		p.status.Phase = before
+		for range 3 {
+			if _, err := s.Sync(t.Context(), onePod()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if p.started != want {
+			t.Errorf("%s before: told %d times", before, p.started)
+		}
 	}
 }

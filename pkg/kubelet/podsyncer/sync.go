@@ -24,7 +24,7 @@ func (s *Syncer) Sync(ctx context.Context, pod *corev1.Pod) (podworker.Outcome, 
 	st := s.state(pod.UID)
 	if !st.begun {
 		s.begin(pod)
-		st.begun = true
+		st.begun, st.since = true, s.cfg.Now()
 	}
 	for range maxRounds {
 		out, again, err := s.round(ctx, pod, st)

@@ -45,7 +45,7 @@ type Target struct {
 	Ready bool
 }
 
-// Config is what a Manager needs. All fields but Exec are required.
+// Config is what a Manager needs. All fields but Exec and Metrics are required.
 type Config struct {
 	// Exec runs a command in a container.
 	Exec func(ctx context.Context, id string, cmd []string, timeout time.Duration) (runtime.ExecResult, error)
@@ -53,6 +53,8 @@ type Config struct {
 	Changed func(types.UID)
 	// Event records an event about a container.
 	Event func(pod *corev1.Pod, container, kind, reason, message string)
+	// Metrics counts; nil: nothing is counted.
+	Metrics *Metrics
 	// Started is when this kubelet started: containers that ran before keep their readiness until a probe says otherwise.
 	Started time.Time
 	Log     *slog.Logger
@@ -185,6 +187,7 @@ func (m *Manager) Remove(uid types.UID) {
 	}
 	p.cancel()
 	m.forgetOld(p, nil)
+	m.cfg.Metrics.forget(p.pod, uid)
 	delete(m.pods, uid)
 }
 

@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -190,4 +192,33 @@ func TestHTTP(t *testing.T) {
 	if ok, _, _, err := tcp(t.Context(), c, &corev1.TCPSocketAction{Port: intstr.FromInt32(int32(n))}, Target{PodIP: "127.0.0.1"}, time.Second); !ok || err != nil {
 		t.Errorf("tcp: %v %v", ok, err)
 	}
+}
+
+// Probes are counted under upstream's names and labels, as long as their pod is there.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(_ context.Context, b *bench) {
+		r := prometheus.NewRegistry()
+		b.m.cfg.Metrics = NewMetrics(r)
+		shown := func() string {
+			w := httptest.NewRecorder()
+			promhttp.HandlerFor(r, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics/probes", nil))
+			return w.Body.String()
+		}
+		p := pod(corev1.Container{ReadinessProbe: probe(3)})
+		b.m.Update(p, target(time.Now(), false))
+		synctest.Wait()
+		b.code.Store(1)
+		time.Sleep(2500 * time.Millisecond)
+		labels := `container="c",namespace="` + p.Namespace + `",pod="` + p.Name + `",pod_uid="` + string(p.UID) + `",probe_type="Readiness",result=`
+		for result, n := range map[string]string{"successful": "1", "failed": "2"} {
+			if want := "prober_probe_total{" + labels + `"` + result + `"} ` + n; !strings.Contains(shown(), want+"\n") {
+				t.Errorf("missing %s in %s", want, shown())
+			}
+		}
+		b.m.Remove(p.UID)
+		if strings.Contains(shown(), "probe_type") {
+			t.Error("kept of a pod that is gone:", shown())
+		}
+	})
 }

@@ -102,10 +102,12 @@ func (w *worker) once(ctx context.Context) {
 	if pod == nil || t.ID != w.id {
 		return
 	}
+	begun := time.Now()
 	ok, warn, message, err := w.manager.try(ctx, pod, w.container, w.probe, t)
 	if ctx.Err() != nil || w.stopped.Load() {
 		return
 	}
+	w.count(pod, ok, err, time.Since(begun))
 	if err != nil { // the runtime does not answer: no reason to end the container, nor to call it ready
 		w.manager.cfg.Log.Warn("probe could not be made, its last result stands", "pod", pod.Namespace+"/"+pod.Name,
 			"container", w.container.Name, "probe", w.kind.String(), "err", err)
@@ -136,5 +138,14 @@ func (w *worker) once(ctx context.Context) {
 	w.manager.set(w.uid, w.id, w.kind, outcome)
 	if outcome == runtime.ProbeFailure && w.kind != Readiness {
 		w.hold = true
+	}
+}
+
+// count tells the metrics, unless the pod is gone and forgotten meanwhile.
+func (w *worker) count(pod *corev1.Pod, ok bool, err error, took time.Duration) {
+	w.manager.mu.Lock()
+	defer w.manager.mu.Unlock()
+	if w.manager.pods[w.uid] != nil {
+		w.manager.cfg.Metrics.probed(pod, w.container.Name, w.kind, ok, err, took)
 	}
 }

@@ -67,6 +67,8 @@ type Config struct {
 	Logs               Logs
 	// Stats computes /stats/summary; nil answers 404, as for /metrics/resource.
 	Stats func(ctx context.Context) (*statsapi.Summary, error)
+	// Cadvisor serves /metrics/cadvisor, Probes /metrics/probes. Nil answers 404.
+	Cadvisor, Probes http.Handler
 	// Metrics serves /metrics; Configz returns what /configz shows as kubeletconfig. Nil answers 404.
 	Metrics http.Handler
 	Configz func() any
@@ -128,6 +130,12 @@ func (s *Server) routes() (http.Handler, error) {
 	}
 	if s.cfg.Metrics != nil {
 		mux.Handle("GET /metrics", s.cfg.Metrics)
+	}
+	if s.cfg.Cadvisor != nil {
+		mux.Handle("GET /metrics/cadvisor", s.cfg.Cadvisor)
+	}
+	if s.cfg.Probes != nil {
+		mux.Handle("GET /metrics/probes", s.cfg.Probes)
 	}
 	if s.cfg.Configz != nil {
 		mux.HandleFunc("GET /configz", s.configz)

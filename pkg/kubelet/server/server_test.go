@@ -354,7 +354,7 @@ func TestExecAndAttachOverSPDY(t *testing.T) {
 
 func TestSubresources(t *testing.T) {
 	t.Parallel()
-	for path, want := range map[string]string{"/stats/summary": "stats", "/metrics": "metrics", "/metrics/resource": "metrics", "/metrics/slis": "metrics", "/metricsx": "proxy", "/logs/": "log", "/pods": "pods proxy", "/runningpods/": "pods proxy", "/exec/a/b/c": "proxy",
+	for path, want := range map[string]string{"/stats/summary": "stats", "/metrics": "metrics", "/metrics/resource": "metrics", "/metrics/cadvisor": "metrics", "/metrics/probes": "metrics", "/metrics/slis": "metrics", "/metricsx": "proxy", "/logs/": "log", "/pods": "pods proxy", "/runningpods/": "pods proxy", "/exec/a/b/c": "proxy",
 		"/healthz": "healthz proxy", "/configz": "configz proxy", "/checkpoint/a/b/c": "checkpoint", "/containerLogs/a/b/c": "proxy", "/": "proxy"} {
 		if got := strings.Join(subresources(path), " "); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)

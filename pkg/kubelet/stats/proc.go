@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +16,7 @@ import (
 type nodeReading struct {
 	cpu        uint64 // nanoseconds
 	memory     Usage
-	interfaces []statsapi.InterfaceStats
+	interfaces []Interface
 	primary    string // interface of the default route
 }
 
@@ -111,22 +110,49 @@ func fields(text string) map[string]uint64 {
 	return out
 }
 
+// Interface is what came in and went out over a network interface: bytes and packets.
+type Interface struct {
+	Name                                    string
+	RxBytes, RxPackets, RxErrors, RxDropped uint64
+	TxBytes, TxPackets, TxErrors, TxDropped uint64
+}
+
+// Interfaces reads those of a process' network (its /proc/<pid>/net/dev); loopback is left out.
+func Interfaces(root string, pid int) []Interface {
+	dev, err := os.ReadFile(filepath.Join(root, "proc", strconv.Itoa(pid), "net", "dev"))
+	if err != nil {
+		return nil
+	}
+	return interfaces(string(dev))
+}
+
 // interfaces reads /proc/net/dev; loopback is left out.
-func interfaces(dev string) []statsapi.InterfaceStats {
-	var out []statsapi.InterfaceStats
+func interfaces(dev string) []Interface {
+	var out []Interface
 	for line := range strings.Lines(dev) {
 		name, rest, ok := strings.Cut(strings.TrimSpace(line), ":")
 		f := strings.Fields(rest)
 		if !ok || len(f) < 16 || name == "lo" {
 			continue
 		}
-		num := func(i int) *uint64 {
+		num := func(i int) uint64 {
 			v, _ := strconv.ParseUint(f[i], 10, 64)
-			return &v
+			return v
 		}
-		out = append(out, statsapi.InterfaceStats{Name: name, RxBytes: num(0), RxErrors: num(2), TxBytes: num(8), TxErrors: num(10)})
+		out = append(out, Interface{name, num(0), num(1), num(2), num(3), num(8), num(9), num(10), num(11)})
 	}
 	return out
+}
+
+// Node is what /proc says of the whole machine; root is where it is found.
+func Node(root string) (Usage, []Interface, error) {
+	n, err := readNode(root)
+	return n.memory.withCPU(n.cpu), n.interfaces, err
+}
+
+func (u Usage) withCPU(ns uint64) Usage {
+	u.CPUNanoseconds = ns
+	return u
 }
 
 // defaultInterface is the interface of the default route in /proc/net/route.
@@ -139,10 +165,16 @@ func defaultInterface(route string) string {
 	return ""
 }
 
-func (n nodeReading) network(now time.Time) *statsapi.NetworkStats {
-	out := &statsapi.NetworkStats{Time: metav1.NewTime(now), Interfaces: n.interfaces}
-	if i := slices.IndexFunc(n.interfaces, func(s statsapi.InterfaceStats) bool { return s.Name == n.primary }); i >= 0 {
-		out.InterfaceStats = n.interfaces[i]
+// network is what the summary says of interfaces, and of the primary one.
+func network(list []Interface, primary string, now time.Time) *statsapi.NetworkStats {
+	out := &statsapi.NetworkStats{Time: metav1.NewTime(now)}
+	for i := range list {
+		x := &list[i]
+		one := statsapi.InterfaceStats{Name: x.Name, RxBytes: &x.RxBytes, RxErrors: &x.RxErrors, TxBytes: &x.TxBytes, TxErrors: &x.TxErrors}
+		out.Interfaces = append(out.Interfaces, one)
+		if x.Name == primary {
+			out.InterfaceStats = one
+		}
 	}
 	return out
 }

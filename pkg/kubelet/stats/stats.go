@@ -36,7 +36,9 @@ type Config struct {
 	// Pod and Container read the use of a pod, and of one of its containers by the runtime's ID.
 	Pod       func(pod *corev1.Pod) (Usage, error)
 	Container func(pod *corev1.Pod, id string) (Usage, error)
-	Now       func() time.Time
+	// Network are the interfaces of a pod that has a network of its own; nil for others.
+	Network func(pod *corev1.Pod) []Interface
+	Now     func() time.Time
 	// Root is where /proc is found, "/" by default.
 	Root string
 }
@@ -58,8 +60,8 @@ type sample struct {
 
 // New checks the configuration.
 func New(cfg Config) (*Collector, error) {
-	if cfg.Pods == nil || cfg.Pod == nil || cfg.Container == nil || cfg.Now == nil || cfg.Dir == "" {
-		return nil, errors.New("stats: Pods, Pod, Container, Now and Dir are required")
+	if cfg.Pods == nil || cfg.Pod == nil || cfg.Container == nil || cfg.Network == nil || cfg.Now == nil || cfg.Dir == "" {
+		return nil, errors.New("stats: Pods, Pod, Container, Network, Now and Dir are required")
 	}
 	if cfg.Root == "" {
 		cfg.Root = "/"
@@ -83,7 +85,7 @@ func (c *Collector) Summary(ctx context.Context) (*statsapi.Summary, error) {
 	}
 	fs := fileSystem(c.cfg.Dir, now)
 	sum.Node = statsapi.NodeStats{NodeName: c.cfg.NodeName, StartTime: metav1.NewTime(c.cfg.Started), CPU: c.cpu("node", node.cpu, now, next), Memory: memory(node.memory, now),
-		Network: node.network(now), Fs: fs, Runtime: &statsapi.RuntimeStats{ImageFs: fs, ContainerFs: fs}}
+		Network: network(node.interfaces, node.primary, now), Fs: fs, Runtime: &statsapi.RuntimeStats{ImageFs: fs, ContainerFs: fs}}
 	for _, pod := range c.cfg.Pods() {
 		if pod.Status.Phase == corev1.PodRunning {
 			sum.Pods = append(sum.Pods, c.pod(pod, now, next))
@@ -101,6 +103,9 @@ func (c *Collector) pod(pod *corev1.Pod, now time.Time, next map[string]sample) 
 	if u, err := c.cfg.Pod(pod); err == nil {
 		p.CPU, p.Memory = c.cpu(string(pod.UID), u.CPUNanoseconds, now, next), memory(u, now)
 		p.ProcessStats = &statsapi.ProcessStats{ProcessCount: &u.Processes}
+	}
+	if list := c.cfg.Network(pod); len(list) > 0 {
+		p.Network = network(list, podInterface, now)
 	}
 	for st := range running(pod) {
 		one := statsapi.ContainerStats{Name: st.Name, StartTime: st.State.Running.StartedAt}
@@ -135,6 +140,9 @@ func Running(pod *corev1.Pod) iter.Seq2[string, string] {
 		}
 	}
 }
+
+// podInterface is the interface that a pod's network plug-in makes.
+const podInterface = "eth0"
 
 // minInterval is the least time between two readings that gives a meaningful rate.
 const minInterval = time.Second

@@ -50,7 +50,8 @@ func TestSummary(t *testing.T) {
 		return Usage{}, errors.New("gone")
 	}
 	c, err := New(Config{NodeName: "n", Dir: t.TempDir(), Root: procDir(t), Now: func() time.Time { return now }, Pods: func() []*corev1.Pod { return pods },
-		Pod: func(p *corev1.Pod) (Usage, error) { return read(string(p.UID)) }, Container: func(_ *corev1.Pod, id string) (Usage, error) { return read(id) }})
+		Pod: func(p *corev1.Pod) (Usage, error) { return read(string(p.UID)) }, Container: func(_ *corev1.Pod, id string) (Usage, error) { return read(id) },
+		Network: func(p *corev1.Pod) []Interface { return []Interface{{Name: "eth0", RxBytes: 7}, {Name: "net1"}} }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +66,9 @@ func TestSummary(t *testing.T) {
 	}
 	if n.Network.Name != "eth0" || *n.Network.RxBytes != 100 || *n.Network.TxErrors != 4 || len(n.Network.Interfaces) != 1 || *n.Fs.CapacityBytes == 0 {
 		t.Errorf("network: %+v", n.Network)
+	}
+	if n := sum.Pods[0].Network; n.Name != "eth0" || *n.RxBytes != 7 || len(n.Interfaces) != 2 {
+		t.Errorf("a pod's network: %+v", n)
 	}
 	if len(sum.Pods) != 1 || len(sum.Pods[0].Containers) != 2 || sum.Pods[0].Containers[1].CPU != nil || *sum.Pods[0].Memory.AvailableBytes != 13 {
 		t.Errorf("pods: %+v", sum.Pods)

@@ -1,0 +1,87 @@
+package cadvisor
+
+import (
+	"errors"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The names, types and labels are those that a kubelet of Kubernetes 1.36.3 shows.
+func TestCollect(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Name: "p", Namespace: "ns"},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "c", Image: "i:1", ContainerID: "containerd://id"}}}}
+	groups := []Group{{ID: "/", Usage: Usage{CPU: 5e9, WorkingSet: 7}, Network: []Interface{{Name: "eth0", RxBytes: 3}}, Filesystems: []Filesystem{{Device: "/dev/vda", Limit: 10, Used: 4}}},
+		{ID: "/kubepods", Usage: Usage{CPU: 2e9}}, {ID: "/kubepods/podu", Pod: "u"},
+		{ID: "/kubepods/podu/id", Pod: "u", Container: "id", Started: time.Unix(50, 0), Usage: Usage{CPU: 1e9, WorkingSet: 9, RSS: 8, Quota: 1000, Throttled: 2, Disks: []Disk{{Device: "/dev/vda", ReadBytes: 6}}}},
+		{ID: "/kubepods/podu/box", Pod: "u", Container: "box", Network: []Interface{{Name: "eth0", TxBytes: 4}}}}
+	var failure error
+	c, err := New(Config{Groups: func() ([]Group, error) { return groups, failure }, Machine: func() Machine { return Machine{ID: "m", Cores: 2, MemoryBytes: 100} },
+		Pods: func() []*corev1.Pod { return []*corev1.Pod{pod} }, Now: func() time.Time { return time.Unix(100, 0) }, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := prometheus.NewPedanticRegistry()
+	r.MustRegister(c)
+	want := `
+# HELP container_cpu_cfs_throttled_periods_total Number of throttled period intervals.
+# TYPE container_cpu_cfs_throttled_periods_total counter
+container_cpu_cfs_throttled_periods_total{container="c",id="/kubepods/podu/id",image="i:1",name="id",namespace="ns",pod="p"} 2 100000
+# HELP container_cpu_usage_seconds_total Cumulative cpu time consumed in seconds.
+# TYPE container_cpu_usage_seconds_total counter
+container_cpu_usage_seconds_total{container="",cpu="total",id="/",image="",name="",namespace="",pod=""} 5 100000
+container_cpu_usage_seconds_total{container="",cpu="total",id="/kubepods",image="",name="",namespace="",pod=""} 2 100000
+container_cpu_usage_seconds_total{container="",cpu="total",id="/kubepods/podu",image="",name="",namespace="ns",pod="p"} 0 100000
+container_cpu_usage_seconds_total{container="",cpu="total",id="/kubepods/podu/box",image="",name="box",namespace="ns",pod="p"} 0 100000
+container_cpu_usage_seconds_total{container="c",cpu="total",id="/kubepods/podu/id",image="i:1",name="id",namespace="ns",pod="p"} 1 100000
+# HELP container_fs_reads_bytes_total Cumulative count of bytes read
+# TYPE container_fs_reads_bytes_total counter
+container_fs_reads_bytes_total{container="c",device="/dev/vda",id="/kubepods/podu/id",image="i:1",name="id",namespace="ns",pod="p"} 6 100000
+# HELP container_network_transmit_bytes_total Cumulative count of bytes transmitted
+# TYPE container_network_transmit_bytes_total counter
+container_network_transmit_bytes_total{container="",id="/",image="",interface="eth0",name="",namespace="",pod=""} 0 100000
+container_network_transmit_bytes_total{container="",id="/kubepods/podu/box",image="",interface="eth0",name="box",namespace="ns",pod="p"} 4 100000
+# HELP container_scrape_error 1 if there was an error while getting container metrics, 0 otherwise
+# TYPE container_scrape_error gauge
+container_scrape_error 0
+# HELP machine_cpu_cores Number of logical CPU cores.
+# TYPE machine_cpu_cores gauge
+machine_cpu_cores{boot_id="",machine_id="m",system_uuid=""} 2
+`
+	shown := func() string {
+		w := httptest.NewRecorder()
+		promhttp.HandlerFor(r, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics/cadvisor", nil))
+		return w.Body.String()
+	}
+	text := shown()
+	for line := range strings.Lines(strings.TrimSpace(want)) {
+		if !strings.Contains(text, strings.TrimSpace(line)+"\n") {
+			t.Errorf("missing: %s", line)
+		}
+	}
+	if strings.Count(text, "\ncontainer_network_transmit_bytes_total{") != 2 || strings.Count(text, "\ncontainer_cpu_cfs_throttled_periods_total{") != 1 {
+		t.Error("more than there is:", text)
+	}
+	if failure = errors.New("gone"); !strings.Contains(shown(), "\ncontainer_scrape_error 1\n") {
+		t.Error("a failure is not told")
+	}
+}
+
+func TestTopology(t *testing.T) {
+	t.Parallel()
+	two := "processor\t: 0\nphysical id\t: 0\ncore id\t\t: 0\n\nprocessor\t: 1\nphysical id\t: 0\ncore id\t\t: 0\n\nprocessor: 2\nphysical id: 1\ncore id: 0\n"
+	if c, p, s := Topology(two); c != 3 || p != 2 || s != 2 {
+		t.Error(c, p, s)
+	}
+	if c, p, s := Topology("processor: 0\nprocessor: 1\n"); c != 2 || p != 2 || s != 1 {
+		t.Error(c, p, s)
+	}
+}

@@ -1,0 +1,163 @@
+package kubelet
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/cadvisor"
+	"bonsai/pkg/kubelet/cgroup"
+	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/kubelet/stats"
+)
+
+// cadvisorMetrics answers /metrics/cadvisor.
+func (k *Kubelet) cadvisorMetrics() (http.Handler, error) {
+	c, err := cadvisor.New(cadvisor.Config{Groups: k.groups, Machine: k.machine, Pods: k.pods.Pods, Now: time.Now, Log: k.cfg.Log})
+	if err != nil {
+		return nil, err
+	}
+	r := prometheus.NewRegistry()
+	if err := r.Register(c); err != nil {
+		return nil, err
+	}
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(k.cfg.Log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError}), nil
+}
+
+// machine is what the node is.
+func (k *Kubelet) machine() cadvisor.Machine {
+	i, c := k.cfg.Node.Machine.Info(), k.cfg.Node.Machine.Capacity()
+	m := cadvisor.Machine{ID: i.MachineID, SystemUUID: i.SystemUUID, BootID: i.BootID, Kernel: i.KernelVersion, OS: i.OSImage, MemoryBytes: uint64(c.Memory().Value())}
+	cpus, _ := os.ReadFile("/proc/cpuinfo") // not to be read: the machine tells of no cores
+	m.Cores, m.PhysicalCores, m.Sockets = cadvisor.Topology(string(cpus))
+	var sys unix.Sysinfo_t
+	if unix.Sysinfo(&sys) == nil {
+		m.SwapBytes = uint64(sys.Totalswap) * uint64(sys.Unit)
+	}
+	return m
+}
+
+// groups reads all cgroups of pods, and the machine as a whole. What ends meanwhile is left out.
+func (k *Kubelet) groups() ([]cadvisor.Group, error) {
+	all, err := k.wholeNode()
+	out := []cadvisor.Group{all}
+	containers := map[string]bool{}
+	alone := map[string]bool{} // pods with a network of their own
+	for _, p := range k.pods.Pods() {
+		for _, id := range stats.Running(p) {
+			containers[id] = true
+		}
+		alone[string(p.UID)] = !p.Spec.HostNetwork
+	}
+	for _, g := range k.cgroups.Groups() {
+		s, err := k.cgroups.Stats(g)
+		if err != nil {
+			continue
+		}
+		x := cadvisor.Group{ID: g.Path, Pod: g.Pod, Container: g.ID, Started: g.Made, Usage: usageOf(s)}
+		if g.ID != "" && !containers[g.ID] && alone[string(g.Pod)] { // the sandbox
+			x.Network = interfacesOf(stats.Interfaces("/", k.cgroups.Process(g)))
+		}
+		out = append(out, x)
+	}
+	return out, err
+}
+
+func (k *Kubelet) wholeNode() (cadvisor.Group, error) {
+	u, interfaces, err := stats.Node("/")
+	g := cadvisor.Group{ID: "/", Network: interfacesOf(interfaces), Usage: cadvisor.Usage{CPU: u.CPUNanoseconds, Memory: u.MemoryBytes, WorkingSet: u.WorkingSetBytes,
+		RSS: u.RSSBytes, PageFaults: u.PageFaults, MajorFaults: u.MajorPageFaults, MemoryLimit: u.MemoryLimitBytes}}
+	var sys unix.Sysinfo_t
+	if unix.Sysinfo(&sys) == nil {
+		g.Started = time.Now().Add(-time.Duration(sys.Uptime) * time.Second)
+	}
+	var fs unix.Statfs_t
+	var st unix.Stat_t
+	if e := errors.Join(unix.Statfs(k.cfg.RootDir, &fs), unix.Stat(k.cfg.RootDir, &st)); e != nil {
+		return g, errors.Join(err, fmt.Errorf("measure the node's file system: %w", e))
+	}
+	size := uint64(fs.Bsize)
+	g.Filesystems = []cadvisor.Filesystem{{Device: device(uint64(unix.Major(st.Dev)), uint64(unix.Minor(st.Dev))), Limit: fs.Blocks * size, Used: (fs.Blocks - fs.Bfree) * size, Inodes: fs.Files, InodesFree: fs.Ffree}}
+	return g, err
+}
+
+// device is the name of a disk: "/dev/sda", or its numbers if it has none.
+func device(major, minor uint64) string {
+	numbers := cadvisor.DeviceName(major, minor)
+	if to, err := os.Readlink("/sys/dev/block/" + numbers); err == nil {
+		return "/dev/" + filepath.Base(to)
+	}
+	return numbers
+}
+
+func usageOf(s cgroup.Stats) cadvisor.Usage {
+	u := cadvisor.Usage{CPU: s.CPUNanoseconds, User: s.User, System: s.System, ThrottledNanoseconds: s.ThrottledNanoseconds, Periods: s.Periods, Throttled: s.Throttled,
+		Memory: s.MemoryBytes, WorkingSet: s.WorkingSetBytes, RSS: s.RSSBytes, Cache: s.Cache, Mapped: s.Mapped, Swap: s.Swap, Kernel: s.Kernel,
+		ActiveFile: s.ActiveFile, InactiveFile: s.InactiveFile, MaxUsage: s.MaxUsage, FailCount: s.FailCount, PageFaults: s.PageFaults, MajorFaults: s.MajorPageFaults,
+		OOMKills: s.OOMKills, Processes: s.Processes, Threads: s.Threads, MemoryLimit: s.MemoryLimitBytes, Reservation: s.Reservation, SwapLimit: s.SwapLimit,
+		ThreadsMax: s.ThreadsMax, Shares: s.CPUShares, Quota: s.CPUQuota, Period: s.CPUPeriod}
+	for _, d := range s.IO {
+		u.Disks = append(u.Disks, cadvisor.Disk{Device: device(d.Major, d.Minor), ReadBytes: d.ReadBytes, WriteBytes: d.WriteBytes, Reads: d.Reads, Writes: d.Written})
+	}
+	return u
+}
+
+func interfacesOf(list []stats.Interface) []cadvisor.Interface {
+	var out []cadvisor.Interface
+	for _, i := range list {
+		out = append(out, cadvisor.Interface(i))
+	}
+	return out
+}
+
+// podNetwork are the interfaces of a pod that has a network of its own.
+func (k *Kubelet) podNetwork(pod *corev1.Pod) []stats.Interface {
+	if pod.Spec.HostNetwork {
+		return nil
+	}
+	pid := k.cgroups.PodProcess(pod)
+	if pid == 0 {
+		return nil
+	}
+	return stats.Interfaces("/", pid)
+}
+
+// countPods registers what is counted of pods when it is asked for.
+func (k *Kubelet) countPods(r prometheus.Registerer) {
+	static := func(list func() []*corev1.Pod, static bool) func() float64 {
+		return func() (n float64) {
+			for _, p := range list() {
+				if runtime.IsStatic(p) == static {
+					n++
+				}
+			}
+			return n
+		}
+	}
+	add := func(name, help string, labels prometheus.Labels, f func() float64) {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, f))
+	}
+	for label, is := range map[string]bool{"": false, "true": true} {
+		l := prometheus.Labels{"static": label}
+		add("kubelet_active_pods", "Pods whose containers may run; static: true or empty.", l, static(k.active, is))
+		add("kubelet_desired_pods", "Pods that the kubelet is told to run; static: true or empty.", l, static(k.pods.Told, is))
+	}
+	add("kubelet_mirror_pods", "Mirror pods that the kubelet will try to make, one for each static pod that it took.", nil, static(k.active, true))
+	add("kubelet_managed_ephemeral_containers", "Ephemeral containers in the pods of this kubelet.", nil, func() (n float64) {
+		for _, p := range k.pods.Told() {
+			n += float64(len(p.Spec.EphemeralContainers))
+		}
+		return n
+	})
+	add("kubelet_node_name", "The node's name. The count is always 1.", prometheus.Labels{"node": k.cfg.NodeName}, func() float64 { return 1 })
+	add("kubelet_cgroup_version", "Version of the node's cgroups.", nil, func() float64 { return float64(k.cgroups.Version()) })
+}
