@@ -164,6 +164,79 @@ func TestLargeCustomResources(t *testing.T) {
 	}
 }
 
+// A definition that has the name of what the server itself has, in another version or in none, takes nothing of it along when it goes.
+func TestDefinitionOfOurOwn(t *testing.T) {
+	t.Parallel()
+	h := customHouse(t)
+	const own = "apiextensions.k8s.io"
+	h.ask(h.admin, http.MethodPost, definitionsPath, definition("stays.io", anything), http.StatusCreated)
+	for i, served := range []bool{true, false} {
+		crd := fmt.Sprintf(`{"metadata":{"name":"customresourcedefinitions.%[1]s","annotations":{"api-approved.kubernetes.io":"unapproved, test"}},"spec":{"group":%[1]q,"scope":"Cluster",
+			"names":{"plural":"customresourcedefinitions","kind":"Mine%[2]d"},"versions":[{"name":"v7","served":%[3]v,"storage":true,"schema":{"openAPIV3Schema":%[4]s}}]}}`, own, i, served, anything)
+		h.ask(h.admin, http.MethodPost, definitionsPath, crd, http.StatusCreated)
+		const at = definitionsPath + "/customresourcedefinitions." + own
+		for deadline := time.Now().Add(30 * time.Second); ; {
+			if answer := h.ask(h.admin, http.MethodGet, at, "", http.StatusOK); strings.Contains(answer, `"type":"NamesAccepted"`) {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("nobody looks at the definition")
+			}
+		}
+		h.ask(h.admin, http.MethodDelete, at, "", http.StatusOK)
+		h.until(h.admin, http.MethodGet, at, "", http.StatusNotFound)
+		if answer := h.ask(h.admin, http.MethodGet, definitionsPath+"/ws.stays.io", "", http.StatusOK); strings.Contains(answer, "deletionTimestamp") {
+			t.Fatal(answer)
+		}
+	}
+}
+
+// With a definition that serves none of its versions any more go its objects, so that the next one of its name does not find them.
+func TestUnservedObjectsGo(t *testing.T) {
+	t.Parallel()
+	h := customHouse(t)
+	h.ask(h.admin, http.MethodPost, "/api/v1/namespaces", `{"metadata":{"name":"a"}}`, http.StatusCreated)
+	defined := definition("unserved.io", anything)
+	h.ask(h.admin, http.MethodPost, definitionsPath, defined, http.StatusCreated)
+	const ws = "/apis/unserved.io/v1/namespaces/a/ws"
+	h.until(h.admin, http.MethodGet, ws, "", http.StatusOK)
+	h.ask(h.admin, http.MethodPost, ws, `{"apiVersion":"unserved.io/v1","kind":"W","metadata":{"name":"x"}}`, http.StatusCreated)
+	h.ask(h.admin, http.MethodPost, ws, `{"apiVersion":"unserved.io/v1","kind":"W","metadata":{"name":"held","finalizers":["example.com/hold"]}}`, http.StatusCreated)
+	var crd struct {
+		Spec map[string]any `json:"spec"`
+	}
+	if err := json.Unmarshal([]byte(defined), &crd); err != nil {
+		t.Fatal(err)
+	}
+	serve := func(is bool) string {
+		for _, v := range crd.Spec["versions"].([]any) {
+			v.(map[string]any)["served"] = is
+		}
+		text, err := json.Marshal(map[string]any{"spec": crd.Spec})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	const at = definitionsPath + "/ws.unserved.io"
+	h.ask(h.admin, http.MethodPatch, at, serve(false), http.StatusOK)
+	h.until(h.admin, http.MethodGet, ws, "", http.StatusNotFound)
+	h.ask(h.admin, http.MethodDelete, at, "", http.StatusOK)
+	// What has a finalizer keeps the definition, which can be served again to be rid of it.
+	h.until(h.admin, http.MethodGet, at, "", http.StatusOK)
+	h.ask(h.admin, http.MethodPatch, at, serve(true), http.StatusOK)
+	h.until(h.admin, http.MethodGet, ws+"/x", "", http.StatusNotFound)
+	h.until(h.admin, http.MethodGet, ws+"/held", "", http.StatusOK)
+	h.ask(h.admin, http.MethodPatch, ws+"/held", `{"metadata":{"finalizers":null}}`, http.StatusOK)
+	h.until(h.admin, http.MethodGet, at, "", http.StatusNotFound)
+
+	h.ask(h.admin, http.MethodPost, definitionsPath, defined, http.StatusCreated)
+	h.until(h.admin, http.MethodGet, ws, "", http.StatusOK)
+	if answer := h.ask(h.admin, http.MethodGet, ws, "", http.StatusOK); strings.Contains(answer, `"name":"`) {
+		t.Error(answer)
+	}
+}
+
 // Definitions that come and go leave nothing behind: no goroutine, no watch, and no memory to speak of.
 func TestChurnOfDefinitions(t *testing.T) { // not parallel: it counts goroutines and memory
 	h := customHouse(t)

@@ -35,12 +35,12 @@ func (c *Controller) drain(ctx context.Context, group *errgroup.Group, d *defini
 		return
 	}
 	c.drained[name] = true
-	var store *registry.Generic
-	if r := c.served[d.resource()]; r != nil {
-		store = r.entry.Store
-	}
+	store, err := c.storeOf(d)
 	group.Go(func() error {
-		err := c.empty(ctx, d, store)
+		err := err
+		if err == nil {
+			err = c.empty(ctx, d, store)
+		}
 		c.mu.Lock()
 		delete(c.drained, name)
 		c.mu.Unlock()
@@ -52,7 +52,28 @@ func (c *Controller) drain(ctx context.Context, group *errgroup.Group, d *defini
 	})
 }
 
-// empty deletes all objects of d and then lets it go. store is nil if they are not served: then there are none.
+// storeOf is where the objects of d are, also if it serves none of its versions any more; nil if there are none: it never had its names, or
+// the server has a resource of its own by that name, whose objects are not the definition's.
+func (c *Controller) storeOf(d *definition) (*registry.Generic, error) {
+	if r := c.served[d.resource()]; r != nil {
+		return r.entry.Store, nil
+	}
+	if !servable(d.crd) || c.Catalog.Snapshot().Resource(d.resource()) != nil {
+		return nil, nil
+	}
+	conv, err := c.converter(d.crd)
+	if err != nil {
+		return nil, err
+	}
+	s := newServed(d, conv, func(*v1.CustomResourceDefinitionVersion) bool { return true })
+	if s == nil {
+		return nil, nil
+	}
+	e, err := c.Entry(s.row, nil)
+	return e.Store, err
+}
+
+// empty deletes all objects of d in store, if there is one, and then lets it go.
 func (c *Controller) empty(ctx context.Context, d *definition, store *registry.Generic) error {
 	for store != nil {
 		if err := c.report(ctx, d, "InstanceDeletionInProgress", "CustomResource deletion is in progress"); err != nil {

@@ -6,7 +6,6 @@ import (
 
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // TestFinalizerWarnings: a real kube-apiserver v1.36.3 warns of the same, at a create and of what an update adds.
@@ -16,7 +15,7 @@ func TestFinalizerWarnings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	strategy := newServed(d, converter{ctx: t.Context()}, func(schema.GroupVersion) bool { return true }).row.Strategy
+	strategy := newServed(d, converter{ctx: t.Context()}, func(*v1.CustomResourceDefinitionVersion) bool { return true }).row.Strategy
 	widget := func(finalizers ...string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "size": "small"}}
 		u.SetName("a")

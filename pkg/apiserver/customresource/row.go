@@ -33,8 +33,8 @@ func (s *served) sweep() {
 	}
 }
 
-// newServed makes the row of a definition, in the versions that may be served; nil if there are none.
-func newServed(d *definition, c converter, free func(schema.GroupVersion) bool) *served {
+// newServed makes the row of a definition, in the versions that are shown; nil if there are none.
+func newServed(d *definition, c converter, shown func(*v1.CustomResourceDefinitionVersion) bool) *served {
 	crd := d.crd
 	s := &served{of: d, lazy: map[string]*customresource.Lazy{}}
 	names := &crd.Status.AcceptedNames
@@ -60,8 +60,8 @@ func newServed(d *definition, c converter, free func(schema.GroupVersion) bool) 
 	row.GVK = schema.GroupVersionKind{Group: crd.Spec.Group, Version: hub.Name, Kind: names.Kind}
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]
-		if gvk := row.GVK.GroupKind().WithVersion(v.Name); v.Served && free(gvk.GroupVersion()) {
-			row.Versions = append(row.Versions, s.version(v, gvk, row, c))
+		if shown(v) {
+			row.Versions = append(row.Versions, s.version(v, row.GVK.GroupKind().WithVersion(v.Name), row, c))
 		}
 	}
 	if len(row.Versions) == 0 {

@@ -6,7 +6,6 @@ import (
 
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // widgets is a definition whose objects are small, by a rule.
@@ -34,7 +33,7 @@ func TestRow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newServed(d, converter{ctx: t.Context()}, func(schema.GroupVersion) bool { return true })
+	s := newServed(d, converter{ctx: t.Context()}, func(*v1.CustomResourceDefinitionVersion) bool { return true })
 	published, err := s.row.Versions[0].Schema()
 	if err != nil {
 		t.Fatal(err)

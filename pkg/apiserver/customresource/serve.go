@@ -44,7 +44,9 @@ func (c *Controller) start(d *definition) *running {
 		c.Log.Error("a definition's conversion is not possible", "name", d.crd.Name, "err", err)
 		return nil
 	}
-	s := newServed(d, conv, func(gv schema.GroupVersion) bool { return !c.static[gv] })
+	s := newServed(d, conv, func(v *v1.CustomResourceDefinitionVersion) bool {
+		return v.Served && !c.static[schema.GroupVersion{Group: d.group(), Version: v.Name}]
+	})
 	if s == nil {
 		c.idle[d.crd.Name] = d.mark
 		return nil
