@@ -20,6 +20,7 @@ import (
 // upFlags are what `up` is told of a cluster; only those that were given count.
 type upFlags struct {
 	file, mirror string
+	ports        []string
 	nodes, port  int
 	egress       bool
 	timeout      time.Duration
@@ -34,6 +35,7 @@ func upCommand(chosen *chosen) *cobra.Command {
 is not said anew. Subnets and ports that are not said are the first that no other cluster on this machine has.`,
 		Example: `  bonsai up
   bonsai up --name dev --nodes 3
+  bonsai up --port 8080:30080
   bonsai config print-default > dev.yaml; bonsai up --name dev --config dev.yaml`,
 		Args: daemon.NoArgs,
 	}
@@ -42,6 +44,7 @@ is not said anew. Subnets and ports that are not said are the first that no othe
 	c.Flags().BoolVar(&f.egress, "egress", true, "let nodes and pods reach what this machine reaches, masqueraded")
 	c.Flags().IntVar(&f.port, "api-port", 0, "port of the API server (default: 6443, or the next that is free)")
 	c.Flags().StringVar(&f.mirror, "registry-mirror", "", "URL of a registry, reachable from the nodes, that stands for every registry")
+	c.Flags().StringArrayVar(&f.ports, "port", nil, "publish a node port on this machine, as [ADDRESS:]HOSTPORT:NODEPORT; can be given several times")
 	c.Flags().DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long to wait for the cluster to be ready")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		self, err := os.Executable()
@@ -121,6 +124,16 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (clus
 	}
 	if given("api-port") {
 		config.Ports.API = f.port
+	}
+	if given("port") {
+		config.PortMappings = nil
+	}
+	for _, text := range f.ports {
+		mapping, err := cluster.ParsePortMapping(text)
+		if err != nil {
+			return config, fmt.Errorf("--port: %w", err)
+		}
+		config.PortMappings = append(config.PortMappings, mapping)
 	}
 	if given("registry-mirror") {
 		config.Mirrors = []cluster.Mirror{{Registry: cluster.EveryRegistry, URL: f.mirror}}

@@ -60,6 +60,8 @@ type Config struct {
 	Mirrors []Mirror `json:",omitempty"`
 	// Ports are the control plane's on the host.
 	Ports Ports
+	// PortMappings are the node ports that are published on the host.
+	PortMappings []PortMapping `json:",omitempty"`
 	// NodeSubnet holds the host at .1 and node i at .10+i. PodSubnet is cut into a /24 per node.
 	NodeSubnet, PodSubnet, ServiceSubnet netip.Prefix
 	// FeatureGates are passed to the components, and so are ComponentFlags, by component and flag without its dashes, after our own.
@@ -155,6 +157,16 @@ func (c Config) Validate() error {
 	}
 	if c.Ports.API != 0 && slices.Contains(c.Ports.onLoopback()[1:], c.Ports.API) {
 		errs = append(errs, fmt.Errorf("--api-port: %d is another component's port", c.Ports.API))
+	}
+	listening := c.listening()
+	for i, m := range c.PortMappings {
+		if err := m.check(); err != nil {
+			errs = append(errs, fmt.Errorf("--port: %w", err))
+		}
+		others := listening[:len(listening)-len(c.PortMappings)+i]
+		if slices.ContainsFunc(others, func(other netip.AddrPort) bool { return overlap(other, m.listens()) }) {
+			errs = append(errs, fmt.Errorf("--port: %s is taken by the cluster itself", m.listens()))
+		}
 	}
 	for _, m := range c.Mirrors {
 		if err := m.check(); err != nil {

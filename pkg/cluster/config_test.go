@@ -19,6 +19,11 @@ func TestValidate(t *testing.T) {
 		{"the root directory", func(c *Config) { c.DataDir = "/." }, []string{"--data-dir"}},
 		{"a name", func(c *Config) { c.Name = "My_Cluster" }, []string{"--name"}},
 		{"a long name", func(c *Config) { c.Name = strings.Repeat("a", 21) }, []string{"--name"}},
+		{"a port of its own", func(c *Config) { *c = publishing(*c, "2379:30080") }, []string{"--port: 127.0.0.1:2379 is taken by the cluster itself"}},
+		{"a port twice", func(c *Config) {
+			*c = publishing(*c, "8080:30080")
+			c.PortMappings = append(c.PortMappings, c.PortMappings...)
+		}, []string{"--port: 127.0.0.1:8080"}},
 		{"a mirror", func(c *Config) { c.Mirrors = []Mirror{{EveryRegistry, "ten"}} }, []string{"--registry-mirror"}},
 		{"all wrong", func(c *Config) { c.Nodes, c.DataDir, c.Ports.API = nil, "", 70000 }, []string{"--nodes", "--data-dir", "--api-port"}},
 	} {

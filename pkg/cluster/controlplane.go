@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"net/netip"
 	"strconv"
 )
 
@@ -11,6 +12,20 @@ const loopback = "127.0.0.1"
 // onLoopback lists the ports that must be free there, the API server's first.
 func (p Ports) onLoopback() []int {
 	return []int{p.API, p.EtcdClient, p.EtcdPeer, p.ControllerManager, p.Scheduler}
+}
+
+// listening lists where on the host the cluster listens, as far as it is decided: the control plane, then the published ports.
+func (c Config) listening() []netip.AddrPort {
+	var all []netip.AddrPort
+	for _, port := range c.Ports.onLoopback() {
+		if port != 0 {
+			all = append(all, netip.AddrPortFrom(netip.MustParseAddr(loopback), uint16(port)))
+		}
+	}
+	for _, m := range c.PortMappings {
+		all = append(all, m.listens())
+	}
+	return all
 }
 
 // oneOfAKind: the supervisor never runs two of a component, so none has to wait 15 s for a killed one's lease to end.

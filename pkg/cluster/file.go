@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type file struct {
 	Name            string                       `yaml:"name"`
 	Nodes           []fileNode                   `yaml:"nodes"`
 	Networking      fileNetworking               `yaml:"networking"`
+	PortMappings    []filePortMapping            `yaml:"portMappings"`
 	RegistryMirrors []fileMirror                 `yaml:"registryMirrors"`
 	FeatureGates    map[string]bool              `yaml:"featureGates"`
 	ComponentFlags  map[string]map[string]string `yaml:"componentFlags"`
@@ -61,6 +63,12 @@ type fileMount struct {
 type fileMirror struct {
 	Registry string `yaml:"registry"`
 	URL      string `yaml:"url"`
+}
+
+type filePortMapping struct {
+	ListenAddress string `yaml:"listenAddress"`
+	HostPort      int    `yaml:"hostPort"`
+	NodePort      int    `yaml:"nodePort"`
 }
 
 type fileNetworking struct {
@@ -112,6 +120,16 @@ func (f file) config(c Config, p *problems) Config {
 		n.fill(&c.Nodes[i], p, i)
 	}
 	f.Networking.fill(&c, p)
+	c.PortMappings = nil
+	for i, m := range f.PortMappings {
+		mapping := PortMapping{HostPort: m.HostPort, NodePort: m.NodePort}
+		var err error
+		if mapping.Address, err = netip.ParseAddr(cmp.Or(m.ListenAddress, loopback)); err == nil {
+			err = mapping.check()
+		}
+		p.check(err, "portMappings", i)
+		c.PortMappings = append(c.PortMappings, mapping)
+	}
 	c.Mirrors = nil
 	for i, m := range f.RegistryMirrors {
 		c.Mirrors = append(c.Mirrors, Mirror(m))

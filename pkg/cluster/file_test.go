@@ -46,6 +46,7 @@ registryMirrors: [{registry: docker.io, url: "http://10.90.0.1:5000"}]
 featureGates: {A: true, B: false}
 componentFlags: {kube-apiserver: {v: "4", profiling: "false"}}
 addons: {coredns: false}
+portMappings: [{hostPort: 8080, nodePort: 30080}]
 `), undecided())
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +54,7 @@ addons: {coredns: false}
 	want := Config{Name: "dev", DataDir: "/data", BinDir: "/bin", Nodes: []Node{
 		{Number: 1, Labels: map[string]string{"disktype": "ssd"}},
 		{Number: 2, Taints: []string{"dedicated=db:NoSchedule"}, Mounts: []Mount{{"/srv", "/var/lib/srv", true}}}},
-		Mirrors: []Mirror{{"docker.io", "http://10.90.0.1:5000"}}, Ports: Ports{API: 7443},
+		Mirrors: []Mirror{{"docker.io", "http://10.90.0.1:5000"}}, Ports: Ports{API: 7443}, PortMappings: publishing(Config{}, "8080:30080").PortMappings,
 		NodeSubnet: netip.MustParsePrefix("10.90.0.0/24"), PodSubnet: netip.MustParsePrefix("10.91.0.0/16"), ServiceSubnet: netip.MustParsePrefix("10.92.0.0/16"),
 		FeatureGates: map[string]bool{"A": true, "B": false}, ComponentFlags: map[string]map[string]string{"kube-apiserver": {"v": "4", "profiling": "false"}},
 		WithoutAddons: []string{"coredns"}}
@@ -102,6 +103,8 @@ func TestFileProblems(t *testing.T) {
 		head + "registryMirrors: [{registry: docker.io, url: 'ftp://x'}]\n":                   {"line 3: registryMirrors[0]: must be an http or https URL"},
 		head + "registryMirrors: [{registry: ../etc, url: 'http://x'}]\n":                     {"line 3: registryMirrors[0]: \"../etc\" is not a registry's host"},
 		head + "componentFlags:\n  apiserver: {v: '4'}\n  etcd: {--x: '1'}\n":                 {"line 4: componentFlags.apiserver: there is no such component", "line 5: componentFlags.etcd.--x: must be a flag without its dashes"},
+		head + "portMappings:\n- {hostPort: 8080, nodePort: 0}\n":                             {"line 4: portMappings[0]: a port must be between 1 and 65535, not 0"},
+		head + "portMappings: [{hostPort: 8080, nodePort: 30080, listenAddress: here}]\n":     {"line 3: portMappings[0]: ParseAddr"},
 		head + "addons: {dashboard: true}\n":                                                  {"line 3: addons.dashboard: there is no such add-on"},
 	} {
 		_, err := ReadFile([]byte(text), undecided())

@@ -18,7 +18,7 @@ import (
 
 // machine looks for everything that the cluster could collide with. It touches nothing.
 func (c Config) machine(home Home) (machine, error) {
-	m := machine{contexts: map[string]string{}, portOwner: func(port int) string { return portOwner(port, c.mark()) }}
+	m := machine{contexts: map[string]string{}, portOwner: func(at netip.AddrPort) string { return portOwner(at, c.mark()) }}
 	all, err := home.Clusters()
 	if err != nil {
 		return m, err
@@ -121,10 +121,10 @@ func ownerAlias(dataDir string) string {
 	return dataDir[:min(len(dataDir), most)]
 }
 
-// portOwner names who listens on a TCP port of loopback: a cluster by its mark in the process's cgroup, or else the process. It is ""
-// if the port is free or held by what carries the mark own.
-func portOwner(port int, own string) string {
-	l, err := net.Listen("tcp4", net.JoinHostPort(loopback, strconv.Itoa(port)))
+// portOwner names who listens at an address and TCP port: a cluster by its mark in the process's cgroup, or else the process. It is ""
+// if that is free or held by what carries the mark own.
+func portOwner(at netip.AddrPort, own string) string {
+	l, err := net.Listen("tcp4", at.String())
 	if err == nil {
 		l.Close()
 		return ""
@@ -132,7 +132,7 @@ func portOwner(port int, own string) string {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return ""
 	}
-	inodes := listeners(port)
+	inodes := listeners(int(at.Port()))
 	sockets, err := filepath.Glob("/proc/[0-9]*/fd/*")
 	if err != nil {
 		return "another process"

@@ -115,14 +115,12 @@ func (c Config) removeNode(ctx context.Context, name string) error {
 	for _, root := range roots {
 		errs = append(errs, removeGroup(ctx, filepath.Join(root, c.mark(), name)))
 	}
-	logs, err := filepath.Glob(l.at("logs", name+"-*"))
-	errs = append(errs, err)
-	files := append(logs, l.kubeconfig("kubelet-"+name), l.kubeconfig("proxy-"+name))
-	for _, identity := range []string{"kubelet-" + name, "kubelet-server-" + name, "proxy-" + name} {
-		files = append(files, l.pki(identity+".crt"), l.pki(identity+".key"))
-	}
-	for _, path := range files {
-		errs = append(errs, ignoreMissing(os.Remove(path)))
+	for _, of := range []string{l.at("logs", name+"-*"), l.kubeconfig("*-" + name), l.pki("*-" + name + ".crt"), l.pki("*-" + name + ".key")} {
+		files, err := filepath.Glob(of)
+		errs = append(errs, err)
+		for _, path := range files {
+			errs = append(errs, ignoreMissing(os.Remove(path)))
+		}
 	}
 	return errors.Join(append(errs, os.RemoveAll(l.node(name)))...)
 }

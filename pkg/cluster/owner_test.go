@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -142,7 +143,7 @@ func TestTakenPort(t *testing.T) {
 	defer l.Close()
 	c := testConfig(t)
 	c.Ports.API = l.Addr().(*net.TCPAddr).Port
-	m := machine{portOwner: func(port int) string { return portOwner(port, c.mark()) }}
+	m := machine{portOwner: func(at netip.AddrPort) string { return portOwner(at, c.mark()) }}
 	if _, err = m.plan(c); err == nil || !strings.Contains(err.Error(), l.Addr().String()) || !strings.Contains(err.Error(), "(cluster.test)") {
 		t.Errorf("%v", err)
 	}

@@ -3,10 +3,8 @@ package cluster
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -55,8 +53,8 @@ type machine struct {
 	clusters []Config          // the others, running or stopped
 	networks []network         // addresses and routes of the host
 	contexts map[string]string // of the user's kubeconfig, with the data directory of the cluster that each is for, or ""
-	// portOwner tells who listens on a port of loopback, "" for nobody but the cluster itself.
-	portOwner func(port int) string
+	// portOwner tells who listens where the cluster would, "" for nobody but the cluster itself.
+	portOwner func(at netip.AddrPort) string
 }
 
 // network is an address or a route of the host.
@@ -105,9 +103,9 @@ func (m machine) claimed(c Config) []claim {
 				}
 			}
 		}
-		for _, port := range c.Ports.onLoopback() {
-			if port != 0 && slices.Contains(other.Ports.onLoopback(), port) {
-				found = append(found, claim{portName(port), by})
+		for _, own := range c.listening() {
+			if slices.ContainsFunc(other.listening(), func(theirs netip.AddrPort) bool { return overlap(own, theirs) }) {
+				found = append(found, claim{"the port " + own.String(), by})
 			}
 		}
 	}
@@ -125,18 +123,13 @@ func (m machine) held(c Config) []claim {
 			found = append(found, n.claim)
 		}
 	}
-	for _, port := range c.Ports.onLoopback() {
-		if port == 0 {
-			continue
-		}
-		if by := m.portOwner(port); by != "" {
-			found = append(found, claim{portName(port), by})
+	for _, own := range c.listening() {
+		if by := m.portOwner(own); by != "" {
+			found = append(found, claim{"the port " + own.String(), by})
 		}
 	}
 	return found
 }
-
-func portName(port int) string { return "the port " + net.JoinHostPort(loopback, strconv.Itoa(port)) }
 
 func theCluster(dataDir string) string {
 	return fmt.Sprintf("the cluster in %[1]s (bonsai --data-dir %[1]s down ends it)", dataDir)

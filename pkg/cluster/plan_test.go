@@ -33,13 +33,23 @@ func TestSlots(t *testing.T) {
 	}
 }
 
+// publishing returns c with a port mapping.
+func publishing(c Config, mapping string) Config {
+	m, err := ParsePortMapping(mapping)
+	if err != nil {
+		panic(err)
+	}
+	c.PortMappings = []PortMapping{m}
+	return c
+}
+
 // TestPlan: what is open is put where nobody is, running or stopped; what is said and taken is refused with all that is taken and by
 // whom.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	first := Default("/first", "")
 	first.Name = "first"
-	free := func(int) string { return "" }
+	free := func(netip.AddrPort) string { return "" }
 	foreign := func(prefix string) network {
 		return network{netip.MustParsePrefix(prefix), claim{"the route to " + prefix, "the link eth1"}}
 	}
@@ -54,8 +64,8 @@ func TestPlan(t *testing.T) {
 		{"second", machine{clusters: []Config{first}, portOwner: free}, nil, "10.77.1.0/24", nil},
 		{"a VPN's wide route is no hindrance", machine{networks: []network{foreign("10.0.0.0/8")}, portOwner: free}, nil, "10.77.0.0/24", nil},
 		{"a foreign route", machine{networks: []network{foreign("10.244.3.0/24")}, portOwner: free}, nil, "10.77.1.0/24", nil},
-		{"a foreign process", machine{portOwner: func(p int) string {
-			if p == 2379 || p == 10359 {
+		{"a foreign process", machine{portOwner: func(p netip.AddrPort) string {
+			if p.Port() == 2379 || p.Port() == 10359 {
 				return "process 1 (etcd)"
 			}
 			return ""
@@ -68,8 +78,11 @@ func TestPlan(t *testing.T) {
 		{"its port and network", machine{clusters: []Config{first}, portOwner: free}, func(c *Config) {
 			c.Ports.API, c.PodSubnet = 2379, netip.MustParsePrefix("10.244.8.0/20")
 		}, "", []string{"taken by the cluster in /first", "the port 127.0.0.1:2379", "the network 10.244.0.0/16"}},
+		{"its published port", machine{clusters: []Config{publishing(first, "8080:30080")}, portOwner: free}, func(c *Config) { *c = publishing(*c, "0.0.0.0:8080:30081") }, "",
+			[]string{"taken by the cluster in /first", "the port 0.0.0.0:8080"}},
+		{"the same port at another address", machine{clusters: []Config{publishing(first, "127.0.0.2:8080:30080")}, portOwner: free}, func(c *Config) { *c = publishing(*c, "8080:30080") }, "10.77.1.0/24", nil},
 		{"a subnet said, the rest chosen around it", machine{portOwner: free}, func(c *Config) { c.ServiceSubnet = netip.MustParsePrefix("10.77.0.0/24") }, "10.77.1.0/24", nil},
-		{"nothing free", machine{portOwner: func(int) string { return "process 1 (x)" }}, nil, "", []string{"all 64 places", "process 1 (x)"}},
+		{"nothing free", machine{portOwner: func(netip.AddrPort) string { return "process 1 (x)" }}, nil, "", []string{"all 64 places", "process 1 (x)"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := undecided()

@@ -73,6 +73,12 @@ func (c Config) Supervise(ctx context.Context, self string, log *slog.Logger) (e
 		}
 		control.Go(func() { s.keep(controlCtx, p) })
 	}
+	published := newPublisher(log)
+	published.follow(c)
+	unpublished, err := published.publish(ctx, c.PortMappings)
+	if err != nil {
+		return err
+	}
 	nodes := &nodeKeeper{supervisor: s, self: self, running: map[int]*keptNode{}}
 	defer nodes.wait()
 	if err := nodes.keep(ctx, c); err != nil {
@@ -84,9 +90,11 @@ func (c Config) Supervise(ctx context.Context, self string, log *slog.Logger) (e
 		if err != nil {
 			return err
 		}
+		published.follow(now)
 		return nodes.keep(ctx, now)
 	}
 	err = serveControl(ctx, c.layout().socket("supervisor"), func() Status { return Status{PID: os.Getpid(), Processes: s.statuses()} }, reload)
+	unpublished()
 	nodes.wait()
 	stopControl()
 	control.Wait()

@@ -1,6 +1,10 @@
 package e2e
 
 import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -48,8 +52,16 @@ func TestSeveralClusters(t *testing.T) {
 		t.Errorf("down: %s, %v", out, err)
 	}
 
+	free, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, published, err := net.SplitHostPort(free.Addr().String())
+	if err := errors.Join(err, free.Close()); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { second.command(2*time.Minute, "bonsai", "--data-dir", second.data, "down") })
-	if out, err := second.command(3*time.Minute, "bonsai", "--data-dir", second.data, "--name", "second", "up", "--nodes", "2", "--egress=false"); err != nil {
+	if out, err := second.command(3*time.Minute, "bonsai", "--data-dir", second.data, "--name", "second", "up", "--nodes", "2", "--egress=false", "--port", published+":30080"); err != nil {
 		t.Fatal(out, err)
 	}
 	out, err = second.command(time.Minute, "bonsai", "list")
@@ -59,10 +71,23 @@ func TestSeveralClusters(t *testing.T) {
 	if out, err := second.command(time.Minute, "kubectl", "--context", "bonsai-second", "get", "nodes", "--no-headers"); err != nil || strings.Count(out, " Ready ") != 2 {
 		t.Errorf("the second cluster: %s, %v", out, err)
 	}
-	waitFor(t, "a pod of the second cluster runs", func() bool {
-		second.command(time.Minute, "kubectl", "run", "try", "--image=localhost/busybox:1.0", "--restart=Never", "--command", "--", "true")
-		out, err := second.command(time.Minute, "kubectl", "get", "pod", "try", "-o", "jsonpath={.status.phase}")
-		return err == nil && out == "Succeeded"
+	for _, args := range []string{
+		"create deployment web --image=localhost/busybox:1.0 -- httpd -f -p 8080 -h /etc",
+		"create service nodeport web --tcp=8080 --node-port=30080",
+	} {
+		if out, err := second.command(time.Minute, "kubectl", strings.Fields(args)...); err != nil {
+			t.Fatal(out, err)
+		}
+	}
+	client := http.Client{Timeout: 5 * time.Second}
+	waitFor(t, "a pod of the second cluster answers at the published port", func() bool {
+		answer, err := client.Get("http://127.0.0.1:" + published + "/hostname")
+		if err != nil {
+			return false
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		return err == nil && strings.HasPrefix(string(body), "web-")
 	})
 	// By its name alone.
 	if out, err := second.command(2*time.Minute, "bonsai", "down", "--name", "second"); err != nil || !strings.Contains(out, "Remove the data directory") {

@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+func TestParsePortMapping(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"8080:30080": "127.0.0.1:8080 30080", "0.0.0.0:80:30080": "0.0.0.0:80 30080",
+		"8080": "is not [ADDRESS:]HOSTPORT:NODEPORT", "1:2:3:4": "is not", "x:30080": `"x" is no port`, "8080:0": "between 1 and 65535", "70000:30080": "between 1 and 65535",
+		"host:80:30080": "unable to parse IP", "::1:80:30080": "is not",
+	} {
+		m, err := ParsePortMapping(text)
+		got := fmt.Sprintf("%s %d", m.listens(), m.NodePort)
+		if err != nil {
+			got = err.Error()
+		}
+		if err == nil && got != want || !strings.Contains(got, want) {
+			t.Errorf("%s: %s, not %s", text, got, want)
+		}
+	}
+}
+
+// TestPublish: what a client sends through a published port comes to the first node that answers, and the answer back, to the end of
+// either; with the cluster the port is gone.
+func TestPublish(t *testing.T) {
+	t.Parallel()
+	node, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Close()
+	go func() {
+		for {
+			conn, err := node.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				all, _ := io.ReadAll(conn) // the end of what the client says comes through
+				fmt.Fprintf(conn, "got %s", all)
+			}()
+		}
+	}()
+	free, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := netip.MustParseAddrPort(free.Addr().String())
+	free.Close()
+	c := testConfig(t)
+	p := newPublisher(slog.New(slog.DiscardHandler))
+	p.follow(c)
+	plain := p.dial
+	p.dial = func(ctx context.Context, to string) (net.Conn, error) {
+		switch to {
+		case "10.77.0.11:30080":
+			return nil, errors.New("refused")
+		case "10.77.0.12:30080":
+			return plain(ctx, node.Addr().String())
+		}
+		return nil, errors.New("no such node: " + to)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	mapping := PortMapping{address.Addr(), int(address.Port()), 30080}
+	wait, err := p.publish(ctx, []PortMapping{mapping})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.publish(ctx, []PortMapping{mapping}); err == nil || !strings.Contains(err.Error(), "publish node port 30080") {
+		t.Errorf("published twice: %v", err)
+	}
+	for range 3 {
+		conn, err := net.Dial("tcp4", address.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(conn, "hello")
+		conn.(*net.TCPConn).CloseWrite()
+		if answer, err := io.ReadAll(conn); err != nil || string(answer) != "got hello" {
+			t.Errorf("%q, %v", answer, err)
+		}
+		conn.Close()
+	}
+	open, err := net.Dial("tcp4", address.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	cancel()
+	wait() // also for what is open
+	if _, err := net.Dial("tcp4", address.String()); err == nil {
+		t.Error("the port is still there")
+	}
+}
