@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -60,11 +61,15 @@ func TestUpAgain(t *testing.T) {
 	}
 }
 
-// pids keeps the first three columns of bonsai status: where, which process, which pid.
+// pids keeps of bonsai status where which process has which pid.
 func pids(status string) string {
 	var out []string
 	for _, line := range strings.Split(status, "\n") {
-		if f := strings.Fields(line); len(f) >= 3 {
+		f := strings.Fields(line)
+		if len(f) < 3 {
+			continue
+		}
+		if _, err := strconv.Atoi(f[2]); err == nil {
 			out = append(out, strings.Join(f[:3], " "))
 		}
 	}
