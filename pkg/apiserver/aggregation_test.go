@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -361,4 +362,54 @@ func TestSlowAggregatedServer(t *testing.T) {
 			t.Errorf("a patient one: %d", code)
 		}
 	}
+}
+
+// A server that takes connections and says nothing at all keeps nobody from discovery, from definitions that come, and from the document
+// of OpenAPI, and is told as what is not there.
+func TestSilentAggregatedServer(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	came := make(chan struct{}, 100)
+	ext := webhooktest.NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		came <- struct{}{}
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	}), "ext.ns1.svc")
+	t.Cleanup(func() { close(release) })
+	url, _ := startAggregating(t, ext.Addr, nil)
+	register(t, url, "silent.example.com", ext.CABundle)
+	<-came // its first check hangs now
+	ask := func(path, accept, want string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second) // less than a check takes
+		defer cancel()
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept", accept)
+		answer, err := plain("admin").Do(r)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			return
+		}
+		defer answer.Body.Close() //nolint:errcheck // it was read
+		if body, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(string(body), want) {
+			t.Errorf("%s: %d %v %.300s", path, answer.StatusCode, err, body)
+		}
+	}
+	const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	ask("/apis", aggregated, `"name":"apps"`)
+	ask("/apis", "application/json", `"apps"`)
+	ask("/openapi/v3", "application/json", `"apis/apps/v1"`)
+	definitions := url + "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	if code, _, body := call(t, http.MethodPost, definitions, definition("beside.io", anything), "Content-Type", "application/json"); code != http.StatusCreated {
+		t.Fatal(body)
+	}
+	await(t, url, "v1.beside.io", because("Local", ""))
+	ask("/apis/beside.io/v1", "application/json", `"ws"`)
+	await(t, url, "v1.silent.example.com", because("FailedDiscoveryCheck", ""))
+	ask("/apis", aggregated, `{"metadata":{"name":"silent.example.com"},"versions":[{"version":"v1","freshness":"Stale"}]}`)
 }
