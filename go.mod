@@ -3,8 +3,8 @@ module bonsai
 go 1.26.0
 
 require (
-	github.com/containernetworking/cni v1.3.1
 	github.com/container-storage-interface/spec v1.12.0
+	github.com/containernetworking/cni v1.3.1
 	github.com/distribution/reference v0.6.0
 	github.com/evanphx/json-patch/v5 v5.9.11
 	github.com/fsnotify/fsnotify v1.9.0
@@ -46,7 +46,10 @@ require (
 	k8s.io/kube-aggregator v0.36.3
 )
 
-require k8s.io/pod-security-admission v0.36.3 // indirect
+require (
+	k8s.io/kube-scheduler v0.36.3 // indirect
+	k8s.io/pod-security-admission v0.36.3 // indirect
+)
 
 require gopkg.in/natefinch/lumberjack.v2 v2.2.1
 

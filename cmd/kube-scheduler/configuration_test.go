@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins"
@@ -16,7 +18,7 @@ import (
 )
 
 // parse completes options from flags and a configuration file ("" for none).
-func parse(t *testing.T, file string, args ...string) (*options, *configuration, error) {
+func parse(t *testing.T, file string, args ...string) (*options, *configv1.KubeSchedulerConfiguration, error) {
 	t.Helper()
 	if file != "" {
 		path := filepath.Join(t.TempDir(), "config.yaml")
@@ -49,10 +51,10 @@ podMaxBackoffSeconds: 20
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.kubeconfig != "/from/file" || o.elect.Enabled || o.elect.Lease != 40*time.Second || cfg.maxBackoff() != 20*time.Second || o.limits.QPS != 100 || o.limits.Burst != 200 {
-		t.Errorf("options %+v, max back-off %s", o, cfg.maxBackoff())
+	if o.kubeconfig != "/from/file" || o.elect.Enabled || o.elect.Lease != 40*time.Second || seconds(cfg.PodMaxBackoffSeconds) != 20*time.Second || o.limits.QPS != 100 || o.limits.Burst != 200 {
+		t.Errorf("options %+v, max back-off %s", o, seconds(cfg.PodMaxBackoffSeconds))
 	}
-	if len(cfg.Profiles) != 1 || cfg.Profiles[0].SchedulerName != "default-scheduler" {
+	if len(cfg.Profiles) != 1 || *cfg.Profiles[0].SchedulerName != "default-scheduler" {
 		t.Errorf("profiles %+v", cfg.Profiles)
 	}
 }
@@ -68,7 +70,7 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 		{"streams", "", "--http2-max-streams-per-connection=-1", "--http2-max-streams-per-connection"},
 		{"burst", header + "clientConnection: {qps: 5, burst: -1}", "--v=1", "--kube-api-burst"},
 		{"kind", "apiVersion: v1\nkind: Pod\n", "--kubeconfig=k", `no kind "Pod" is registered for version "v1"`},
-		{"broken", "{", "--kubeconfig=k", "reading"},
+		{"broken", "{", "--kubeconfig=k", "--config"},
 		{"two profiles of a name", header + "profiles: [{schedulerName: a}, {schedulerName: a}]", "--kubeconfig=k", `Duplicate value: "a"`},
 		{"no name", header + "profiles: [{}, {schedulerName: a}]", "--kubeconfig=k", "profiles[0].schedulerName: Required value"},
 		{"back-off", header + "podInitialBackoffSeconds: 20", "--kubeconfig=k", "podMaxBackoffSeconds"},
@@ -96,12 +98,14 @@ func TestProfilesPickPlugins(t *testing.T) {
 		err           string
 	}{
 		{"all by default", "{}", []string{"NodeResourcesFit", "PodTopologySpread", "DefaultBinder"}, nil, ""},
-		{"one disabled", "{score: {disabled: [{name: ImageLocality}]}}", []string{"NodeResourcesFit"}, []string{"ImageLocality"}, ""},
+		{"one disabled", "{multiPoint: {disabled: [{name: ImageLocality}]}}", []string{"NodeResourcesFit"}, []string{"ImageLocality"}, ""},
 		{"only some", `{multiPoint: {disabled: [{name: "*"}], enabled: [{name: PrioritySort}, {name: DefaultBinder}, {name: NodeName}]}}`,
 			[]string{"PrioritySort", "DefaultBinder", "NodeName"}, []string{"NodeResourcesFit"}, ""},
 		{"done elsewhere", "{filter: {enabled: [{name: DynamicResources}]}}", []string{"NodeResourcesFit"}, []string{"DynamicResources"}, ""},
 		{"volumes", "{}", []string{"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"}, nil, ""},
-		{"unknown", "{filter: {enabled: [{name: Nonsense}]}}", nil, nil, `"Nonsense" does not exist`},
+		{"unknown", "{filter: {enabled: [{name: Nonsense}]}}", nil, nil, `FilterPlugin "Nonsense" does not exist`},
+		{"no scorer", "{score: {enabled: [{name: NodeName}]}}", nil, nil, `plugin "NodeName" does not extend ScorePlugin plugin`},
+		{"twice", "{filter: {enabled: [{name: NodeName}, {name: NodeName}]}}", nil, nil, `plugin "NodeName" already registered as "FilterPlugin"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -109,7 +113,7 @@ func TestProfilesPickPlugins(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			list, err := cfg.Profiles[0].enabled(plugins.Config{Volumes: volumes.New(nil)})
+			list, err := enabled(&cfg.Profiles[0], plugins.Config{Volumes: volumes.New(nil)})
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("error %v, want %q", err, c.err)
@@ -130,5 +134,39 @@ func TestProfilesPickPlugins(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPluginsAreCalledWhereTheyAreEnabled: what is said at a point goes before multiPoint, and enabled before disabled.
+func TestPluginsAreCalledWhereTheyAreEnabled(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ plugins, filters, scores string }{
+		{`{multiPoint: {disabled: [{name: "*"}], enabled: [{name: PrioritySort}, {name: DefaultBinder}, {name: NodeResourcesFit, weight: 4}]}}`, "NodeResourcesFit", "NodeResourcesFit 4"},
+		{`{multiPoint: {disabled: [{name: "*"}], enabled: [{name: PrioritySort}, {name: DefaultBinder}, {name: NodeResourcesFit}, {name: TaintToleration}]}, score: {disabled: [{name: "*"}]}}`, "TaintToleration NodeResourcesFit", ""},
+		{`{multiPoint: {disabled: [{name: "*"}], enabled: [{name: PrioritySort}, {name: DefaultBinder}]}, score: {enabled: [{name: PodTopologySpread, weight: 7}]}, filter: {enabled: [{name: NodeName}]}}`, "NodeName", "PodTopologySpread 7"},
+		{`{score: {disabled: [{name: "*"}], enabled: [{name: ImageLocality}]}, filter: {disabled: [{name: "*"}], enabled: [{name: NodePorts}]}}`, "NodePorts", "ImageLocality 1"},
+	} {
+		_, cfg, err := parse(t, header+"profiles: [{schedulerName: a, plugins: "+c.plugins+"}]", "--kubeconfig=k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := enabled(&cfg.Profiles[0], plugins.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := framework.NewProfile("a", list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var filters, scores []string
+		for _, f := range p.Filters {
+			filters = append(filters, f.Name())
+		}
+		for _, s := range p.Scores {
+			scores = append(scores, fmt.Sprint(s.Name(), " ", s.Weight))
+		}
+		if strings.Join(filters, " ") != c.filters || strings.Join(scores, " ") != c.scores {
+			t.Errorf("%s: filters %v, scores %v", c.plugins, filters, scores)
+		}
 	}
 }

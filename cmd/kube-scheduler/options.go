@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"bonsai/cmd/internal/daemon"
 	"bonsai/cmd/internal/election"
 	"bonsai/cmd/internal/guard"
 	"bonsai/cmd/internal/profiling"
+	"bonsai/pkg/scheduler/config"
 )
 
 // options are the flags, under upstream's names and with upstream's defaults. Flags that are given overrule the
@@ -58,14 +60,14 @@ func accepted() daemon.Accepted {
 }
 
 // complete reads the configuration file, lets the flags that were given overrule it, and returns every problem at once.
-func (o *options) complete(fs *pflag.FlagSet) (*configuration, error) {
-	cfg := defaultConfiguration()
+func (o *options) complete(fs *pflag.FlagSet) (*configv1.KubeSchedulerConfiguration, error) {
+	cfg := config.Default()
 	if o.configFile != "" {
 		var err error
-		if cfg, err = readConfiguration(o.configFile); err != nil {
+		if cfg, err = config.Read(o.configFile); err != nil {
 			return nil, fmt.Errorf("--config: %w", err)
 		}
-		cfg.apply(o, fs)
+		apply(cfg, o, fs)
 	}
 	var errs []error
 	if o.securePort < 0 || o.securePort > 65535 {
@@ -78,6 +80,8 @@ func (o *options) complete(fs *pflag.FlagSet) (*configuration, error) {
 	if o.kubeconfig == "" {
 		errs = append(errs, errors.New("--kubeconfig, or clientConnection.kubeconfig in the file of --config, is required"))
 	}
-	errs = append(errs, cfg.validate()...)
+	if err := config.Validate(cfg).ToAggregate(); err != nil {
+		errs = append(errs, err)
+	}
 	return cfg, errors.Join(errs...)
 }

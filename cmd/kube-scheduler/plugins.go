@@ -2,77 +2,157 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"time"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	configv1 "k8s.io/kube-scheduler/config/v1"
+
+	"bonsai/pkg/scheduler/config"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins"
-	"bonsai/pkg/scheduler/plugins/interpodaffinity"
 	"bonsai/pkg/scheduler/plugins/noderesources"
-	"bonsai/pkg/scheduler/plugins/podtopologyspread"
-	"bonsai/pkg/scheduler/plugins/volumebinding"
+	"bonsai/pkg/scheduler/preemption"
 )
 
 // available returns every plug-in with the profile's arguments.
-func (p *profile) available(c plugins.Config) []framework.Enabled {
+func available(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]framework.Enabled, error) {
 	for _, pc := range p.PluginConfig {
-		switch pc.Name {
-		case noderesources.FitName:
-			c.Strategy = noderesources.Strategy(pc.Args.ScoringStrategy.Type)
-		case interpodaffinity.Name:
-			c.HardPodAffinityWeight = pc.Args.HardPodAffinityWeight
-		case volumebinding.Name:
-			if s := pc.Args.BindTimeoutSeconds; s != nil {
-				c.BindTimeout = new(time.Duration(*s) * time.Second)
+		switch args := pc.Args.Object.(type) {
+		case *configv1.NodeResourcesFitArgs:
+			c.Fit = fit(args, c.Fit.Ignored)
+		case *configv1.NodeAffinityArgs:
+			if err := addAffinity(&c, args.AddedAffinity); err != nil {
+				return nil, err
 			}
-		case podtopologyspread.Name:
-			if pc.Args.DefaultingType == "List" {
-				c.Workloads = nil
+		case *configv1.InterPodAffinityArgs:
+			c.HardPodAffinityWeight, c.IgnorePreferredTermsOfExistingPods = args.HardPodAffinityWeight, args.IgnorePreferredTermsOfExistingPods
+		case *configv1.VolumeBindingArgs:
+			c.BindTimeout = new(seconds(args.BindTimeoutSeconds))
+		case *configv1.PodTopologySpreadArgs:
+			if args.DefaultingType == configv1.ListDefaulting {
+				if c.SpreadBy = args.DefaultConstraints; len(c.SpreadBy) == 0 {
+					c.Workloads = nil
+				}
+			}
+		case *configv1.DefaultPreemptionArgs:
+			if p, ok := c.Preemption.(*preemption.Plugin); ok {
+				p.MinNodes, p.Percent = int(*args.MinCandidateNodesAbsolute), int(*args.MinCandidateNodesPercentage)
 			}
 		}
 	}
-	return plugins.Default(c)
+	return plugins.Default(c), nil
+}
+
+// fit is NodeResourcesFit with its arguments. It ignores what an extender manages alone, too.
+func fit(args *configv1.NodeResourcesFitArgs, managed func(corev1.ResourceName) bool) noderesources.Fit {
+	s := args.ScoringStrategy
+	f := noderesources.Fit{Strategy: noderesources.Strategy(s.Type), Ignored: managed}
+	for _, r := range s.Resources {
+		f.Weights = append(f.Weights, noderesources.Weight{Name: corev1.ResourceName(r.Name), Weight: r.Weight})
+	}
+	if s.RequestedToCapacityRatio != nil {
+		for _, point := range s.RequestedToCapacityRatio.Shape {
+			f.Shape = append(f.Shape, noderesources.Point{Utilization: int64(point.Utilization), Score: int64(point.Score)})
+		}
+	}
+	if len(args.IgnoredResources) > 0 || len(args.IgnoredResourceGroups) > 0 {
+		f.Ignored = func(name corev1.ResourceName) bool {
+			group, _, _ := strings.Cut(string(name), "/")
+			return slices.Contains(args.IgnoredResources, string(name)) || slices.Contains(args.IgnoredResourceGroups, group) || managed != nil && managed(name)
+		}
+	}
+	return f
+}
+
+// addAffinity makes the node affinity that a profile demands of every pod.
+func addAffinity(c *plugins.Config, a *corev1.NodeAffinity) (err error) {
+	if a == nil {
+		return nil
+	}
+	if r := a.RequiredDuringSchedulingIgnoredDuringExecution; r != nil {
+		if c.Affinity.Required, err = nodeaffinity.NewNodeSelector(r); err != nil {
+			return fmt.Errorf("parsing addedAffinity's required node affinity: %w", err)
+		}
+	}
+	if p := a.PreferredDuringSchedulingIgnoredDuringExecution; len(p) > 0 {
+		if c.Affinity.Preferred, err = nodeaffinity.NewPreferredSchedulingTerms(p); err != nil {
+			return fmt.Errorf("parsing addedAffinity's preferred node affinity: %w", err)
+		}
+	}
+	return nil
 }
 
 // elsewhere are upstream's plug-ins whose work is not done here; naming them is no error.
 var elsewhere = [...]string{"DynamicResources", "NodeDeclaredFeatures",
 	"GangScheduling", "EBSLimits", "GCEPDLimits", "AzureDiskLimits"}
 
-// enabled picks a profile's plug-ins. Enabling or disabling at a single extension point counts for the whole plug-in, except for
-// "*" and weights at score.
-func (p *profile) enabled(c plugins.Config) ([]framework.Enabled, error) {
-	all := p.available(c)
-	off, weights := map[string]bool{}, map[string]int64{}
-	for point, set := range p.Plugins {
-		for _, n := range set.Disabled {
-			if n.Name == "*" && point == "multiPoint" {
-				for _, e := range all {
-					off[e.Plugin.Name()] = true
-				}
-			}
-			off[n.Name] = true
-		}
+// enabled picks a profile's plug-ins, and the extension points that each is called at. What is said at a point goes before what is said
+// at multiPoint, and enabled before disabled. Plug-ins are called in the order of the default ones.
+func enabled(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]framework.Enabled, error) {
+	all, err := available(p, c)
+	if err != nil {
+		return nil, fmt.Errorf("profile %q: %w", *p.SchedulerName, err)
 	}
-	for point, set := range p.Plugins {
-		for _, n := range set.Enabled {
-			if !slices.ContainsFunc(all, func(e framework.Enabled) bool { return e.Plugin.Name() == n.Name }) && !slices.Contains(elsewhere[:], n.Name) {
-				return nil, fmt.Errorf("profile %q: plugins.%s.enabled: %q does not exist", p.SchedulerName, point, n.Name)
-			}
-			off[n.Name] = false
-			if n.Weight > 0 {
-				weights[n.Name] = n.Weight
-			}
-		}
+	sets := maps.Collect(config.Points(p.Plugins))
+	if err := known(sets, all); err != nil {
+		return nil, fmt.Errorf("creating profile for scheduler name %s: %w", *p.SchedulerName, err)
 	}
 	var out []framework.Enabled
 	for _, e := range all {
-		if off[e.Plugin.Name()] {
-			continue
+		name, called := e.Plugin.Name(), false
+		multi := says(sets["multiPoint"], name, true)
+		e.Off = map[framework.Point]bool{}
+		for _, point := range framework.Points {
+			e.Off[point] = !says(sets[string(point)], name, multi)
+			called = called || point.Has(e.Plugin) && !e.Off[point]
 		}
-		if w := weights[e.Plugin.Name()]; w > 0 {
-			e.Weight = w
+		for _, point := range []string{"multiPoint", "score"} {
+			for _, n := range sets[point].Enabled {
+				if n.Name == name && n.Weight != nil && *n.Weight > 0 {
+					e.Weight = int64(*n.Weight)
+				}
+			}
 		}
-		out = append(out, e)
+		if called {
+			out = append(out, e)
+		}
 	}
 	return out, nil
+}
+
+// says tells whether a set lets the plug-in of that name be called; without a word of it, what it was before.
+func says(set configv1.PluginSet, name string, before bool) bool {
+	named := func(n configv1.Plugin) bool { return n.Name == name }
+	switch {
+	case slices.ContainsFunc(set.Enabled, named):
+		return true
+	case slices.ContainsFunc(set.Disabled, func(n configv1.Plugin) bool { return n.Name == "*" || named(n) }):
+		return false
+	}
+	return before
+}
+
+// known checks that every enabled plug-in exists, implements the point, and is named there once.
+func known(sets map[string]configv1.PluginSet, all []framework.Enabled) error {
+	for point, set := range sets {
+		seen := map[string]bool{}
+		for _, n := range set.Enabled {
+			kind := strings.ToUpper(point[:1]) + point[1:] + "Plugin"
+			i := slices.IndexFunc(all, func(e framework.Enabled) bool { return e.Plugin.Name() == n.Name })
+			switch {
+			case slices.Contains(elsewhere[:], n.Name):
+			case i < 0:
+				return fmt.Errorf("%s %q does not exist", kind, n.Name)
+			case point != "multiPoint" && !framework.Point(point).Has(all[i].Plugin):
+				return fmt.Errorf("plugin %q does not extend %s plugin", n.Name, kind)
+			case seen[n.Name]:
+				return fmt.Errorf("plugin %q already registered as %q", n.Name, kind)
+			}
+			seen[n.Name] = true
+		}
+	}
+	return nil
 }

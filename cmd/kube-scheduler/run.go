@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/apiclient"
@@ -31,6 +32,7 @@ import (
 	"bonsai/pkg/scheduler/event"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins"
+	"bonsai/pkg/scheduler/plugins/noderesources"
 	"bonsai/pkg/scheduler/podstatus"
 	"bonsai/pkg/scheduler/preemption"
 	"bonsai/pkg/scheduler/queue"
@@ -45,7 +47,7 @@ const binders = 48
 const writers = 16
 
 // run serves health and metrics, becomes leader, and schedules until ctx ends or leadership is lost.
-func run(ctx context.Context, o *options, cfg *configuration, log *slog.Logger) error {
+func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfiguration, log *slog.Logger) error {
 	klog.SetSlogLogger(log)
 	rc, err := daemon.Client("--kubeconfig", o.kubeconfig, component)
 	if err != nil {
@@ -122,11 +124,15 @@ func extra(o *options, s *scheduler.Scheduler) map[string]http.Handler {
 }
 
 // build puts the scheduler together.
-func build(o *options, cfg *configuration, api *write.Writer, w *world, recorder *event.Recorder, log *slog.Logger) (*scheduler.Scheduler, error) {
+func build(o *options, cfg *configv1.KubeSchedulerConfiguration, api *write.Writer, w *world, recorder *event.Recorder, log *slog.Logger) (*scheduler.Scheduler, error) {
 	nominator, statuses, claims := framework.NewNominator(), podstatus.New(api, writers, log), volumes.New(api)
 	var q *queue.Queue
 	profiles := map[string]*framework.Profile{}
 	var sort framework.QueueSort
+	extenders, err := newExtenders(cfg, log)
+	if err != nil {
+		return nil, err
+	}
 	for i := range cfg.Profiles {
 		p := &cfg.Profiles[i]
 		preempt := &preemption.Plugin{API: api, Budgets: w.budgets, Statuses: statuses, Recorder: recorder, Nominator: nominator, Now: time.Now, Log: log}
@@ -137,20 +143,20 @@ func build(o *options, cfg *configuration, api *write.Writer, w *world, recorder
 			}
 			q.Ungate(pod)
 		}
-		list, err := p.enabled(plugins.Config{Binder: api, Workloads: w.workloads, Namespaces: w, Preemption: preempt, Volumes: claims, Node: w.node})
+		list, err := enabled(p, plugins.Config{Fit: noderesources.Fit{Ignored: ignored(cfg.Extenders)}, Binder: api, Workloads: w.workloads, Namespaces: w, Preemption: preempt, Volumes: claims, Node: w.node})
 		if err != nil {
 			return nil, err
 		}
-		built, err := framework.NewProfile(p.SchedulerName, list)
+		built, err := framework.NewProfile(*p.SchedulerName, list)
 		if err != nil {
 			return nil, err
 		}
-		preempt.Profile = built
-		profiles[p.SchedulerName], sort = built, built.Sort
+		built.Extenders, preempt.Profile = extenders, built
+		profiles[*p.SchedulerName], sort = built, built.Sort
 	}
 	q = queue.New(queue.Config{
 		Profile: func(p *framework.PodInfo) *framework.Profile { return profiles[p.Pod.Spec.SchedulerName] },
-		Less:    sort.Less, Now: time.Now, InitialBackoff: cfg.initialBackoff(), MaxBackoff: cfg.maxBackoff(),
+		Less:    sort.Less, Now: time.Now, InitialBackoff: seconds(cfg.PodInitialBackoffSeconds), MaxBackoff: seconds(cfg.PodMaxBackoffSeconds),
 		MaxUnschedulable: o.maxUnschedulable,
 	})
 	return scheduler.New(scheduler.Config{

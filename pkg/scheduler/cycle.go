@@ -22,7 +22,7 @@ func (s *Scheduler) one(ctx context.Context, pod *framework.QueuedPod) {
 	}
 	start := s.Now()
 	state := framework.NewCycleState()
-	node, err := s.decide(p, state, pod)
+	node, err := s.decide(ctx, p, state, pod)
 	decided := s.Now()
 	if err != nil {
 		trace.Step(ctx, s.Log, pod.Pod, "scheduler.decide", start, decided, slog.Duration("queued", start.Sub(pod.Added)))
@@ -41,7 +41,7 @@ func (s *Scheduler) skip(pod *framework.PodInfo) bool {
 	return known
 }
 
-func (s *Scheduler) decide(p *framework.Profile, state *framework.CycleState, pod *framework.QueuedPod) (string, error) {
+func (s *Scheduler) decide(ctx context.Context, p *framework.Profile, state *framework.CycleState, pod *framework.QueuedPod) (string, error) {
 	if pod.Err != nil {
 		return "", pod.Err
 	}
@@ -49,7 +49,7 @@ func (s *Scheduler) decide(p *framework.Profile, state *framework.CycleState, po
 	if s.snapshot.Count == 0 {
 		return "", &framework.FitError{Pod: pod.PodInfo, Diagnosis: framework.NewDiagnosis(s.snapshot)}
 	}
-	d, err := s.Decider.Decide(p, state, pod.PodInfo, s.snapshot)
+	d, err := s.Decider.Decide(ctx, p, state, pod.PodInfo, s.snapshot)
 	return d.Node, err
 }
 

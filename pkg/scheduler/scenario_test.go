@@ -124,8 +124,8 @@ func (s *scene) schedule(pod *framework.PodInfo) string {
 	snapshot.Generation = 1
 	first := func(int) int { return 0 }
 	state := framework.NewCycleState()
-	r, err := (&decide.Plain{Nominator: s.nominator, Random: first}).Decide(s.profile, state, pod, snapshot)
-	fast, fastErr := decide.NewIncremental(s.nominator, first).Decide(s.profile, framework.NewCycleState(), pod, snapshot)
+	r, err := (&decide.Plain{Nominator: s.nominator, Random: first}).Decide(s.t.Context(), s.profile, state, pod, snapshot)
+	fast, fastErr := decide.NewIncremental(s.nominator, first).Decide(s.t.Context(), s.profile, framework.NewCycleState(), pod, snapshot)
 	if fmt.Sprint(err) != fmt.Sprint(fastErr) || fast.Score != r.Score {
 		s.t.Errorf("pod %s: plain %v %v, incremental %v %v", pod.Pod.Name, r, err, fast, fastErr)
 	}

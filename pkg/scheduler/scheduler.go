@@ -26,7 +26,7 @@ type Recorder interface {
 // Decider chooses nodes. The answers must be those of the profile's plug-ins run over all nodes.
 type Decider interface {
 	// Decide returns the node for pod. The error is a *framework.FitError when none fits.
-	Decide(p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (decide.Result, error)
+	Decide(ctx context.Context, p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (decide.Result, error)
 }
 
 // Config is what a Scheduler needs; all fields but Metrics and Volumes are required.

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"cmp"
+	"context"
 
 	"bonsai/pkg/scheduler/framework"
 )
@@ -60,11 +61,11 @@ func NewIncremental(nominator *framework.Nominator, random Random) *Incremental 
 }
 
 // Decide returns the chosen node; the error is a *framework.FitError when no node fits.
-func (d *Incremental) Decide(p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (Result, error) {
+func (d *Incremental) Decide(ctx context.Context, p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (Result, error) {
 	if v := d.look(p, pod, s); v != nil {
 		return d.answer(v, state)
 	}
-	return d.plain.Decide(p, state, pod, s)
+	return d.plain.Decide(ctx, p, state, pod, s)
 }
 
 // look finds the feasible slots, and scores them if they are several. nil says that only the plain way has the answer: a slow
@@ -144,7 +145,7 @@ func (d *Incremental) meetRivals(pod *framework.PodInfo, s *framework.Snapshot) 
 func (d *Incremental) track(v *view, scoresOnly bool) {
 	for _, t := range v.plan.tracking {
 		what := t.Track(v.pod, v.snapshot, v.nominated)
-		if what.New == nil || what.ScoresOnly != scoresOnly {
+		if what.New == nil || (what.ScoresOnly || !t.filters) != scoresOnly {
 			continue
 		}
 		tr := d.trackers.get(trackerKey{v.profile, t.name, what.Key}, v.limit, func() *tracked {

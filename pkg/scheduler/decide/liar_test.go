@@ -141,7 +141,7 @@ func TestTheOracleCatchesLiars(t *testing.T) {
 			// Most are caught within a few histories. Which one catches a liar differs from run to run, so the bound is far off.
 			for seed := range uint64(400) {
 				h := newHistory(seed)
-				if _, err := h.run(h.profile(t, instead(liars(h)...)), 400); err != nil {
+				if _, err := h.run(t.Context(), h.profile(t, instead(liars(h)...)), 400); err != nil {
 					return
 				}
 			}
@@ -155,7 +155,7 @@ func TestASlowPluginSlowsOnlyItsOwnPods(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(5) {
 		h := newHistory(seed)
-		n, err := h.run(h.profile(t, instead(tiers{inTier})), 400)
+		n, err := h.run(t.Context(), h.profile(t, instead(tiers{inTier})), 400)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -269,7 +270,7 @@ type tally struct {
 }
 
 // run makes decisions in both ways, with changes between them, and returns the first difference.
-func (h *history) run(p *framework.Profile, decisions int) (tally, error) {
+func (h *history) run(ctx context.Context, p *framework.Profile, decisions int) (tally, error) {
 	var n tally
 	nominator := framework.NewNominator()
 	plain := &Plain{Nominator: nominator, Random: h.r.IntN}
@@ -295,14 +296,14 @@ func (h *history) run(p *framework.Profile, decisions int) (tally, error) {
 			n.inTier++
 		}
 		h.cache.Refresh(snapshot)
-		want, wantErr := plain.Decide(p, framework.NewCycleState(), pod, snapshot)
+		want, wantErr := plain.Decide(ctx, p, framework.NewCycleState(), pod, snapshot)
 		var got Result
 		var err error
 		if v := fast.look(p, pod, snapshot); v != nil {
 			got, err = fast.answer(v, framework.NewCycleState())
 		} else {
 			n.slow++
-			got, err = fast.Decide(p, framework.NewCycleState(), pod, snapshot)
+			got, err = fast.Decide(ctx, p, framework.NewCycleState(), pod, snapshot)
 		}
 		if wantErr != nil || err != nil {
 			if err := compareErrors(wantErr, err); err != nil {
@@ -351,7 +352,7 @@ func TestIncrementalGivesThePlainAnswer(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			h := newHistory(seed)
-			n, err := h.run(h.profile(t, nil), 400)
+			n, err := h.run(t.Context(), h.profile(t, nil), 400)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"context"
 	"fmt"
 
 	"bonsai/pkg/scheduler/framework"
@@ -26,15 +27,15 @@ type Plain struct {
 }
 
 // Decide returns the chosen node; the error is a *framework.FitError when no node fits.
-func (d *Plain) Decide(p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (Result, error) {
-	nodes, err := d.feasible(p, state, pod, s)
+func (d *Plain) Decide(ctx context.Context, p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (Result, error) {
+	nodes, err := d.feasible(ctx, p, state, pod, s)
 	if err != nil {
 		return Result{}, err
 	}
 	if len(nodes) == 1 {
 		return Result{Best: []string{nodes[0].Name()}, Node: nodes[0].Name(), Feasible: 1}, nil
 	}
-	scores, st := p.RunScores(state, pod, s, nodes)
+	scores, st := p.RunScores(ctx, state, pod, s, nodes)
 	if !st.IsSuccess() {
 		return Result{}, fmt.Errorf("scoring nodes: %w", st.AsError())
 	}
@@ -52,7 +53,7 @@ func (d *Plain) Decide(p *framework.Profile, state *framework.CycleState, pod *f
 }
 
 // feasible returns the nodes that pass all filters, at least one.
-func (d *Plain) feasible(p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) ([]*framework.NodeInfo, error) {
+func (d *Plain) feasible(ctx context.Context, p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) ([]*framework.NodeInfo, error) {
 	diagnosis := framework.NewDiagnosis(s)
 	names, restricted, st := p.RunPreFilter(state, pod, s)
 	if !st.IsSuccess() {
@@ -61,7 +62,10 @@ func (d *Plain) feasible(p *framework.Profile, state *framework.CycleState, pod 
 	if n := s.Get(d.nominated(pod)); n != nil {
 		// Room was made there for this pod: no other node is as likely to fit, and none is looked at if it does.
 		if st := filterWithNominated(p, d.Nominator, state, pod, n); st.IsSuccess() {
-			return []*framework.NodeInfo{n}, nil
+			kept, err := p.RunExtenders(ctx, pod, []*framework.NodeInfo{n}, func(*framework.NodeInfo, *framework.Status) {})
+			if err == nil && len(kept) > 0 {
+				return kept, nil
+			}
 		}
 	}
 	var out []*framework.NodeInfo
@@ -80,6 +84,10 @@ func (d *Plain) feasible(p *framework.Profile, state *framework.CycleState, pod 
 		default:
 			return nil, fmt.Errorf("filtering node %s: %w", n.Name(), st.AsError())
 		}
+	}
+	out, err := p.RunExtenders(ctx, pod, out, diagnosis.Reject)
+	if err != nil {
+		return nil, err
 	}
 	if len(out) == 0 {
 		return nil, &framework.FitError{Pod: pod, Diagnosis: diagnosis}

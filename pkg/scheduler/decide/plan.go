@@ -17,6 +17,8 @@ type tracking struct {
 	framework.Tracking
 	name   string
 	weight int64
+	// filters tells whether it filters, and does not only score.
+	filters bool
 }
 
 func newPlan(p *framework.Profile) *plan {
@@ -35,7 +37,7 @@ func newPlan(p *framework.Profile) *plan {
 				return
 			}
 		}
-		pl.tracking = append(pl.tracking, tracking{t, plugin.Name(), weightOf(p, plugin.Name())})
+		pl.tracking = append(pl.tracking, tracking{t, plugin.Name(), weightOf(p, plugin.Name()), p.Filtering(plugin.Name())})
 	}
 	for _, f := range p.PreFilters {
 		add(f, func() { pl.preFilters = append(pl.preFilters, f) })

@@ -30,6 +30,8 @@ type Profile struct {
 	PreBinds      []PreBind
 	Binds         []Bind
 	PostBinds     []PostBind
+	// Extenders are asked after the plug-ins. They are set before the profile is used.
+	Extenders []Extender
 	// Interests by plug-in name.
 	Interests map[string][]Interest
 	// reads are what the NodeLocal plug-ins read of a pod; slow are those whose results cannot be kept.
@@ -50,6 +52,8 @@ func (p *Profile) Wait() { p.background.Wait() }
 type Enabled struct {
 	Plugin Plugin
 	Weight int64
+	// Off are extension points that the plug-in implements and is not called at.
+	Off map[Point]bool
 }
 
 // NewProfile sorts the plug-ins into the extension points that they implement, in the given order, and checks that one sorts
@@ -72,23 +76,23 @@ func NewProfile(schedulerName string, plugins []Enabled) (*Profile, error) {
 
 func (p *Profile) plug(e Enabled) error {
 	pl := e.Plugin
-	if s, ok := pl.(QueueSort); ok {
+	if s, ok := pl.(QueueSort); ok && !e.Off[QueueSortPoint] {
 		if p.Sort != nil {
 			return fmt.Errorf("both %s and %s sort the queue, only one may", p.Sort.Name(), s.Name())
 		}
 		p.Sort = s
 	}
-	appendIf(&p.PreEnqueues, pl)
-	appendIf(&p.PreFilters, pl)
-	appendIf(&p.Filters, pl)
-	appendIf(&p.PostFilters, pl)
-	appendIf(&p.PreScores, pl)
-	appendIf(&p.Reserves, pl)
-	appendIf(&p.Permits, pl)
-	appendIf(&p.PreBinds, pl)
-	appendIf(&p.Binds, pl)
-	appendIf(&p.PostBinds, pl)
-	if s, ok := pl.(Score); ok {
+	appendIf(&p.PreEnqueues, e, PreEnqueuePoint)
+	appendIf(&p.PreFilters, e, PreFilterPoint)
+	appendIf(&p.Filters, e, FilterPoint)
+	appendIf(&p.PostFilters, e, PostFilterPoint)
+	appendIf(&p.PreScores, e, PreScorePoint)
+	appendIf(&p.Reserves, e, ReservePoint)
+	appendIf(&p.Permits, e, PermitPoint)
+	appendIf(&p.PreBinds, e, PreBindPoint)
+	appendIf(&p.Binds, e, BindPoint)
+	appendIf(&p.PostBinds, e, PostBindPoint)
+	if s, ok := pl.(Score); ok && !e.Off[ScorePoint] {
 		p.Scores = append(p.Scores, Weighted{Score: s, Weight: max(e.Weight, 1)})
 	}
 	if i, ok := pl.(Interested); ok {
@@ -115,12 +119,15 @@ func (p *Profile) declare(pl Plugin) {
 }
 
 // Class returns a key of everything in the pod that the NodeLocal plug-ins read: pods of one class get the same verdicts and
-// scores of them on every node. false says that a slow plug-in concerns the pod.
+// scores of them on every node. false says that a slow plug-in, or an extender, concerns the pod.
 func (p *Profile) Class(pod *PodInfo) (string, bool) {
 	for _, pl := range p.slow {
 		if s, ok := pl.(Selective); !ok || s.Concerns(pod) {
 			return "", false
 		}
+	}
+	if len(p.extended(pod)) > 0 {
+		return "", false
 	}
 	k := Key{b: make([]byte, 0, 256)}
 	for _, reads := range p.reads {
@@ -129,8 +136,8 @@ func (p *Profile) Class(pod *PodInfo) (string, bool) {
 	return k.String(), true
 }
 
-func appendIf[T Plugin](list *[]T, p Plugin) {
-	if t, ok := p.(T); ok {
+func appendIf[T Plugin](list *[]T, e Enabled, at Point) {
+	if t, ok := e.Plugin.(T); ok && !e.Off[at] {
 		*list = append(*list, t)
 	}
 }
@@ -146,7 +153,7 @@ func (p *Profile) Alone(pod *PodInfo, s *Snapshot, nominated []*PodInfo) (class 
 		state.SkipFilter(pl.Name())
 	}
 	for name, t := range p.tracking {
-		if what := t.Track(pod, s, nominated); what.New != nil && !what.ScoresOnly {
+		if what := t.Track(pod, s, nominated); what.New != nil && !what.ScoresOnly && p.Filtering(name) {
 			return "", nil, false
 		}
 		state.SkipFilter(name)
@@ -159,6 +166,11 @@ func (p *Profile) Alone(pod *PodInfo, s *Snapshot, nominated []*PodInfo) (class 
 	}
 	_, _, st := RunPreFilters(local, state, pod, s)
 	return class, state, st.IsSuccess()
+}
+
+// Filtering tells whether the plug-in of that name filters.
+func (p *Profile) Filtering(name string) bool {
+	return slices.ContainsFunc(p.Filters, func(f Filter) bool { return f.Name() == name })
 }
 
 // RunPreEnqueue returns the first refusal.
@@ -263,8 +275,8 @@ func (p *Profile) RunPostFilter(ctx context.Context, state *CycleState, pod *Pod
 	return kept, last
 }
 
-// RunScores rates the nodes: the weighted sum of all plug-ins' normalized scores, in the order of nodes.
-func (p *Profile) RunScores(state *CycleState, pod *PodInfo, s *Snapshot, nodes []*NodeInfo) ([]int64, *Status) {
+// RunScores rates the nodes: the weighted sum of all plug-ins' normalized scores and the extenders', in the order of nodes.
+func (p *Profile) RunScores(ctx context.Context, state *CycleState, pod *PodInfo, s *Snapshot, nodes []*NodeInfo) ([]int64, *Status) {
 	for _, pl := range p.PreScores {
 		switch st := pl.PreScore(state, pod, s, nodes); {
 		case st.IsSkip():
@@ -287,6 +299,9 @@ func (p *Profile) RunScores(state *CycleState, pod *PodInfo, s *Snapshot, nodes 
 		for i := range total {
 			total[i] += pl.Weight * scores[i]
 		}
+	}
+	for _, e := range p.extended(pod) {
+		_ = e.ScoreNodes(ctx, pod, nodes, total) // without its scores those of the others decide
 	}
 	return total, nil
 }
@@ -328,8 +343,13 @@ func (p *Profile) Lingers(state *CycleState, pod *PodInfo) bool {
 	return false
 }
 
-// RunBind runs the first plug-in that does not Skip.
+// RunBind lets the extender bind that does so for the pod, else the first plug-in that does not Skip.
 func (p *Profile) RunBind(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status {
+	for _, e := range p.extended(pod) {
+		if e.Binds() {
+			return AsStatus(e.Bind(ctx, pod, node)).withPlugin(ExtenderName)
+		}
+	}
 	for _, pl := range p.Binds {
 		if s := pl.Bind(ctx, state, pod, node); !s.IsSkip() {
 			return s.withPlugin(pl.Name())

@@ -114,7 +114,7 @@ func TestRunStopsAtTheFirstRefusal(t *testing.T) {
 		"PreEnqueue": func(p *Profile) *Status { return p.RunPreEnqueue(pod) },
 		"PreFilter":  func(p *Profile) *Status { _, _, st := p.RunPreFilter(state, pod, NewSnapshot()); return st },
 		"Filter":     func(p *Profile) *Status { return p.RunFilter(state, pod, named("n")) },
-		"PreScore":   func(p *Profile) *Status { _, st := p.RunScores(state, pod, NewSnapshot(), nil); return st },
+		"PreScore":   func(p *Profile) *Status { _, st := p.RunScores(t.Context(), state, pod, NewSnapshot(), nil); return st },
 		"Reserve":    func(p *Profile) *Status { return p.RunReserve(t.Context(), state, pod, "n") },
 		"Permit":     func(p *Profile) *Status { st, _ := p.RunPermit(t.Context(), state, pod, "n"); return st },
 		"PreBind":    func(p *Profile) *Status { return p.RunPreBind(t.Context(), state, pod, "n") },
@@ -146,7 +146,7 @@ func TestSkipLeavesTheCoupledPointsOut(t *testing.T) {
 	}
 	p.AddPod(state, pod, pod, n)
 	p.RemovePod(state, pod, pod, n)
-	scores, st := p.RunScores(state, pod, NewSnapshot(n), []*NodeInfo{n})
+	scores, st := p.RunScores(t.Context(), state, pod, NewSnapshot(n), []*NodeInfo{n})
 	if !st.IsSuccess() || !slices.Equal(scores, []int64{7}) {
 		t.Errorf("scores %v %+v, want those of B alone", scores, st)
 	}
@@ -200,7 +200,7 @@ func TestScoresAreWeighted(t *testing.T) {
 		t.Fatal(err)
 	}
 	nodes := []*NodeInfo{named("n1"), named("n2")}
-	if got, _ := p.RunScores(NewCycleState(), podOf("p"), NewSnapshot(nodes...), nodes); !slices.Equal(got, []int64{35, 60}) {
+	if got, _ := p.RunScores(t.Context(), NewCycleState(), podOf("p"), NewSnapshot(nodes...), nodes); !slices.Equal(got, []int64{35, 60}) {
 		t.Errorf("%v, want 3*A + B", got)
 	}
 }

@@ -38,27 +38,32 @@ func spreadConstraints(pod *corev1.Pod) ([]SpreadConstraint, error) {
 				sel = labels.SelectorFromValidatedSet(labels.Set{k: v}).Add(more...)
 			}
 		}
-		c := SpreadConstraint{TopologyKey: in.TopologyKey, MaxSkew: int(in.MaxSkew), MinDomains: 1, Selector: sel,
-			Hard: in.WhenUnsatisfiable == corev1.DoNotSchedule, HonorAffinity: true}
-		if in.MinDomains != nil {
-			c.MinDomains = int(*in.MinDomains)
-		}
-		if in.NodeAffinityPolicy != nil {
-			c.HonorAffinity = *in.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor
-		}
-		if in.NodeTaintsPolicy != nil {
-			c.HonorTaints = *in.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
-		}
-		var k Key
-		k.Str(c.TopologyKey)
-		k.Num(int64(c.MaxSkew))
-		k.Num(int64(c.MinDomains))
-		k.Selector(sel)
-		k.Bool(c.Hard)
-		k.Bool(c.HonorAffinity)
-		k.Bool(c.HonorTaints)
-		c.ID = k.String()
-		out = append(out, c)
+		out = append(out, NewSpreadConstraint(in, sel))
 	}
 	return out, nil
+}
+
+// NewSpreadConstraint parses a constraint on the pods that sel selects, whatever its own selector.
+func NewSpreadConstraint(in *corev1.TopologySpreadConstraint, sel labels.Selector) SpreadConstraint {
+	c := SpreadConstraint{TopologyKey: in.TopologyKey, MaxSkew: int(in.MaxSkew), MinDomains: 1, Selector: sel,
+		Hard: in.WhenUnsatisfiable == corev1.DoNotSchedule, HonorAffinity: true}
+	if in.MinDomains != nil {
+		c.MinDomains = int(*in.MinDomains)
+	}
+	if in.NodeAffinityPolicy != nil {
+		c.HonorAffinity = *in.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor
+	}
+	if in.NodeTaintsPolicy != nil {
+		c.HonorTaints = *in.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
+	}
+	var k Key
+	k.Str(c.TopologyKey)
+	k.Num(int64(c.MaxSkew))
+	k.Num(int64(c.MinDomains))
+	k.Selector(sel)
+	k.Bool(c.Hard)
+	k.Bool(c.HonorAffinity)
+	k.Bool(c.HonorTaints)
+	c.ID = k.String()
+	return c
 }

@@ -34,13 +34,19 @@ type Config struct {
 	Workloads framework.Workloads
 	// Preemption is asked when a pod fits nowhere; nil: nobody.
 	Preemption framework.PostFilter
-	// Strategy says which nodes NodeResourcesFit prefers; "" is LeastAllocated.
-	Strategy noderesources.Strategy
+	// Fit is NodeResourcesFit with its arguments; the zero value has upstream's defaults.
+	Fit noderesources.Fit
+	// Affinity is NodeAffinity with its arguments.
+	Affinity nodeaffinity.Plugin
 	// Volumes knows the claims of pods, and Node the nodes; nil: claims are not looked at. BindTimeout is how long volumes may take to be bound, nil
 	// for the default.
 	Volumes     *volumes.Volumes
 	Node        func(name string) *corev1.Node
 	BindTimeout *time.Duration
+	// IgnorePreferredTermsOfExistingPods lets running pods' preferred affinity not count in the score of a pod that has none.
+	IgnorePreferredTermsOfExistingPods bool
+	// SpreadBy replaces upstream's constraints for pods that have none; nil: those.
+	SpreadBy []corev1.TopologySpreadConstraint
 	// HardPodAffinityWeight is what running pods' required affinity counts in the score of InterPodAffinity; nil is 1.
 	HardPodAffinityWeight *int32
 }
@@ -57,17 +63,17 @@ func Default(c Config) []framework.Enabled {
 		{Plugin: nodeunschedulable.Plugin{}},
 		{Plugin: nodename.Plugin{}},
 		{Plugin: tainttoleration.Plugin{}, Weight: 3},
-		{Plugin: nodeaffinity.Plugin{}, Weight: 2},
+		{Plugin: c.Affinity, Weight: 2},
 		{Plugin: nodeports.Plugin{}},
-		{Plugin: noderesources.Fit{Strategy: c.Strategy}, Weight: 1},
+		{Plugin: c.Fit, Weight: 1},
 	}
 	if c.Volumes != nil {
 		list = append(list, framework.Enabled{Plugin: volumerestrictions.Plugin{Volumes: c.Volumes}}, framework.Enabled{Plugin: nodevolumelimits.Plugin{Volumes: c.Volumes}},
 			framework.Enabled{Plugin: &volumebinding.Plugin{Volumes: c.Volumes, Node: c.Node, BindTimeout: c.BindTimeout}}, framework.Enabled{Plugin: volumezone.Plugin{Volumes: c.Volumes}})
 	}
 	list = append(list, []framework.Enabled{
-		{Plugin: &podtopologyspread.Plugin{Workloads: c.Workloads}, Weight: 2},
-		{Plugin: &interpodaffinity.Plugin{Namespaces: c.Namespaces, HardWeight: hard}, Weight: 2},
+		{Plugin: &podtopologyspread.Plugin{Workloads: c.Workloads, Defaults: c.SpreadBy}, Weight: 2},
+		{Plugin: &interpodaffinity.Plugin{Namespaces: c.Namespaces, HardWeight: hard, IgnorePreferred: c.IgnorePreferredTermsOfExistingPods}, Weight: 2},
 		{Plugin: noderesources.Balanced{}, Weight: 1},
 		{Plugin: imagelocality.Plugin{}, Weight: 1},
 	}...)

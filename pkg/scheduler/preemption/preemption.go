@@ -104,6 +104,11 @@ func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, po
 	if len(candidates) == 0 {
 		return "", framework.NewStatus(framework.Unschedulable, "preemption: "+refusals.Message())
 	}
+	if len(p.Profile.Extenders) > 0 {
+		if candidates, st = p.spare(ctx, pod, candidates); !st.IsSuccess() {
+			return "", st
+		}
+	}
 	best := pick(candidates)
 	p.displace(ctx, pod, best.node)
 	p.hold(pod.Pod.UID, true)

@@ -24,6 +24,8 @@ type Plugin struct {
 	Namespaces framework.Namespaces
 	// HardWeight is what a running pod's required affinity to the pod counts in the score; upstream's default is 1.
 	HardWeight int32
+	// IgnorePreferred: what running pods want near them, or not, does not count in the score of a pod that says nothing like that itself.
+	IgnorePreferred bool
 }
 
 var (

@@ -296,6 +296,7 @@ func TestScore(t *testing.T) {
 		name string
 		pod  *framework.PodInfo
 		hard int32
+		deaf bool // IgnorePreferred
 		runs map[string][]*framework.PodInfo
 		sums []int64 // nil: nothing to score
 		want []int64
@@ -312,12 +313,14 @@ func TestScore(t *testing.T) {
 		{name: "is shunned", pod: pod("web"), runs: on("b1", pod("db", shuns("web", zone, 7))), sums: []int64{0, 0, -7, 0}, want: []int64{100, 100, 0, 100}},
 		{name: "is required near", pod: pod("web"), hard: 3, runs: on("b1", pod("db", near("web", zone))), sums: []int64{0, 0, 3, 0}, want: []int64{0, 0, 100, 0}},
 		{name: "is required near, of no weight", pod: pod("web"), hard: 0, runs: on("b1", pod("db", near("web", zone)))},
+		{name: "is liked, and deaf", pod: pod("web"), hard: 3, deaf: true, runs: on("b1", pod("db", likes("web", zone, 7), near("web", zone)))},
+		{name: "is liked, likes others and hears", pod: pod("web", likes("cache", zone, 1)), deaf: true, runs: on("b1", pod("db", likes("web", zone, 7))), sums: []int64{0, 0, 7, 0}, want: []int64{0, 0, 100, 0}},
 		{name: "of another namespace", pod: pod("web", likes("db", zone, 5)), runs: on("a1", pod("blue/db"))},
 		{name: "of a liked team", pod: pod("web", likes("team=blue/db", zone, 5)), runs: on("a1", pod("blue/db")), sums: []int64{5, 5, 0, 0}, want: []int64{100, 100, 0, 0}},
 		{name: "cancelling out", pod: pod("web", likes("db", zone, 5)), runs: on("a1", pod("db", shuns("web", zone, 5))), sums: []int64{0, 0, 0, 0}, want: []int64{0, 0, 0, 0}},
 	} {
 		s, list := nodes(c.runs)
-		plugin, state := &Plugin{Namespaces: teams{}, HardWeight: c.hard}, framework.NewCycleState()
+		plugin, state := &Plugin{Namespaces: teams{}, HardWeight: c.hard, IgnorePreferred: c.deaf}, framework.NewCycleState()
 		st := plugin.PreScore(state, c.pod, s, list)
 		if st.IsSkip() != (c.sums == nil) {
 			t.Errorf("%s: %+v", c.name, st)

@@ -15,6 +15,8 @@ type rules struct {
 	nsLabels   labels.Set
 	namespaces framework.Namespaces
 	hardWeight int32
+	// deaf: what others want does not count in the pod's score.
+	deaf bool
 	// matched are the IDs of the only terms of other pods that are about the pod; nil: each term is asked.
 	matched map[string]bool
 }
@@ -24,6 +26,7 @@ func (p *Plugin) rules(pod *framework.PodInfo) *rules {
 	if r.terms == nil {
 		r.terms = &framework.PodTerms{}
 	}
+	r.deaf = p.IgnorePreferred && len(r.terms.PreferredAffinity) == 0 && len(r.terms.PreferredAntiAffinity) == 0
 	r.nsLabels = p.Namespaces.NamespaceLabels(pod.Pod.Namespace)
 	return r
 }
@@ -106,6 +109,9 @@ func (r *rules) othersFacts(other *framework.PodInfo, yield func(k kind, key str
 		if r.meant(&o.AntiAffinity[i]) {
 			yield(existing, o.AntiAffinity[i].TopologyKey, 1)
 		}
+	}
+	if r.deaf {
+		return
 	}
 	if r.hardWeight > 0 {
 		for i := range o.Affinity {

@@ -15,8 +15,15 @@ const Name = "NodeAffinity"
 // Reason why a node is refused.
 const Reason = "node(s) didn't match Pod's node affinity/selector"
 
+// ReasonEnforced is why a node is refused that the plug-in's own rules do not match.
+const ReasonEnforced = "node(s) didn't match scheduler-enforced node affinity"
+
 // Plugin is the NodeAffinity plug-in.
-type Plugin struct{}
+type Plugin struct {
+	// Required and Preferred hold for every pod besides its own rules; nil: nothing does.
+	Required  *nodeaffinity.NodeSelector
+	Preferred *nodeaffinity.PreferredSchedulingTerms
+}
 
 var (
 	_ framework.PreFilter  = Plugin{}
@@ -41,9 +48,9 @@ func required(pod *corev1.Pod) *corev1.NodeSelector {
 }
 
 // PreFilter parses the rules. If every required term names nodes by metadata.name, only those are possible.
-func (Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, _ *framework.Snapshot) (map[string]bool, *framework.Status) {
+func (p Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, _ *framework.Snapshot) (map[string]bool, *framework.Status) {
 	terms := required(pod.Pod)
-	if terms == nil && len(pod.Pod.Spec.NodeSelector) == 0 {
+	if terms == nil && len(pod.Pod.Spec.NodeSelector) == 0 && p.Required == nil {
 		return nil, framework.NewStatus(framework.Skip)
 	}
 	state.Write(Name, nodeaffinity.GetRequiredNodeAffinity(pod.Pod))
@@ -85,7 +92,10 @@ func named(terms *corev1.NodeSelector) map[string]bool {
 }
 
 // Filter refuses nodes that the selector or the required terms do not match.
-func (Plugin) Filter(state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (p Plugin) Filter(state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	if p.Required != nil && !p.Required.Match(node.Node) {
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, ReasonEnforced)
+	}
 	rules, ok := state.Read(Name).(nodeaffinity.RequiredNodeAffinity)
 	if !ok {
 		rules = nodeaffinity.GetRequiredNodeAffinity(pod.Pod)
@@ -99,10 +109,13 @@ func (Plugin) Filter(state *framework.CycleState, pod *framework.PodInfo, node *
 const preferredKey = Name + "/preferred"
 
 // PreScore parses the preferred terms.
-func (Plugin) PreScore(state *framework.CycleState, pod *framework.PodInfo, _ *framework.Snapshot, _ []*framework.NodeInfo) *framework.Status {
+func (p Plugin) PreScore(state *framework.CycleState, pod *framework.PodInfo, _ *framework.Snapshot, _ []*framework.NodeInfo) *framework.Status {
 	a := pod.Pod.Spec.Affinity
 	if a == nil || a.NodeAffinity == nil || len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) == 0 {
-		return framework.NewStatus(framework.Skip)
+		if p.Preferred == nil {
+			return framework.NewStatus(framework.Skip)
+		}
+		return nil
 	}
 	terms, err := nodeaffinity.NewPreferredSchedulingTerms(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 	if err != nil {
@@ -113,11 +126,15 @@ func (Plugin) PreScore(state *framework.CycleState, pod *framework.PodInfo, _ *f
 }
 
 // Score sums the weights of the preferred terms that match.
-func (Plugin) Score(state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) int64 {
-	if terms, ok := state.Read(preferredKey).(*nodeaffinity.PreferredSchedulingTerms); ok {
-		return terms.Score(node.Node)
+func (p Plugin) Score(state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) int64 {
+	var score int64
+	if p.Preferred != nil {
+		score = p.Preferred.Score(node.Node)
 	}
-	return 0
+	if terms, ok := state.Read(preferredKey).(*nodeaffinity.PreferredSchedulingTerms); ok {
+		score += terms.Score(node.Node)
+	}
+	return score
 }
 
 // NormalizeScore gives the node with the largest sum the most.
@@ -136,6 +153,6 @@ func (p Plugin) EventsToRegister() []framework.Interest {
 			return false // pods of a DaemonSet are asked for one by one: do not parse the rules of each
 		}
 		match, _ := nodeaffinity.GetRequiredNodeAffinity(pod.Pod).Match(n)
-		return match
+		return match && (p.Required == nil || p.Required.Match(n))
 	}}}
 }

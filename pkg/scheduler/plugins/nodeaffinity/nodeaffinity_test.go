@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"bonsai/pkg/scheduler/framework"
 )
@@ -215,5 +216,35 @@ func TestOnlyTheNamedNodeWakes(t *testing.T) {
 		if got := (Plugin{}).EventsToRegister()[0].Helps(framework.NewPodInfo(pod(c.terms...)), comes); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
+	}
+}
+
+// TestAddedAffinity: a profile's own rules hold for every pod, besides the pod's.
+func TestAddedAffinity(t *testing.T) {
+	t.Parallel()
+	selector, err := nodeaffinity.NewNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{labelled(requirement("disk", corev1.NodeSelectorOpIn, "ssd"))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	terms, err := nodeaffinity.NewPreferredSchedulingTerms([]corev1.PreferredSchedulingTerm{{Weight: 7, Preference: labelled(requirement("disk", corev1.NodeSelectorOpIn, "ssd"))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, info, state := Plugin{Required: selector, Preferred: terms}, framework.NewPodInfo(pod()), framework.NewCycleState()
+	if _, st := p.PreFilter(state, info, nil); st.IsSkip() {
+		t.Error("a pod without rules is not filtered")
+	}
+	if st := p.PreScore(state, info, nil, nil); st.IsSkip() {
+		t.Error("a pod without preferences is not scored")
+	}
+	fast, slow := node("a", map[string]string{"disk": "ssd"}), node("b", map[string]string{"disk": "hdd"})
+	if st := p.Filter(state, info, slow); st.Message() != ReasonEnforced || !p.Filter(state, info, fast).IsSuccess() {
+		t.Errorf("%+v, want %q", st, ReasonEnforced)
+	}
+	if a, b := p.Score(state, info, fast), p.Score(state, info, slow); a != 7 || b != 0 {
+		t.Errorf("scores %d and %d", a, b)
+	}
+	if p.EventsToRegister()[0].Helps(info, framework.Event{Kind: framework.NodeEvent, Action: framework.Add, New: slow.Node}) {
+		t.Error("a node that the rules do not match wakes the pod")
 	}
 }

@@ -20,10 +20,20 @@ const (
 	LeastAllocated Strategy = "LeastAllocated"
 	// MostAllocated prefers nodes with the least left.
 	MostAllocated Strategy = "MostAllocated"
+	// RequestedToCapacityRatio prefers what Fit.Shape says.
+	RequestedToCapacityRatio Strategy = "RequestedToCapacityRatio"
 )
 
-// Fit is the NodeResourcesFit plug-in. CPU and memory count alike in its score.
-type Fit struct{ Strategy Strategy }
+// Fit is the NodeResourcesFit plug-in.
+type Fit struct {
+	Strategy Strategy
+	// Weights are what resources count in the score; none: CPU and memory alike.
+	Weights []Weight
+	// Shape gives the score of a used part of a node, with RequestedToCapacityRatio.
+	Shape []Point
+	// Ignored tells whether Filter is not to look at a resource that is neither CPU nor memory; nil: it looks at all.
+	Ignored func(corev1.ResourceName) bool
+}
 
 var (
 	_ framework.Filter    = Fit{}
@@ -42,7 +52,7 @@ func (Fit) Reads(pod *framework.PodInfo, k *framework.Key) {
 
 // Filter names each resource of which the node has not enough left. If the node could not give it even when empty, removing
 // pods does not help.
-func (Fit) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (f Fit) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
 	var reasons []string
 	code := framework.Unschedulable
 	check := func(name string, want, used, has int64) {
@@ -63,7 +73,9 @@ func (Fit) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *framewo
 	if len(w.Scalar) > 0 {
 		names := make([]string, 0, len(w.Scalar))
 		for name := range w.Scalar {
-			names = append(names, string(name))
+			if f.Ignored == nil || !f.Ignored(name) {
+				names = append(names, string(name))
+			}
 		}
 		slices.Sort(names)
 		for _, n := range names {
@@ -75,30 +87,6 @@ func (Fit) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *framewo
 		return nil
 	}
 	return framework.NewStatus(code, reasons...)
-}
-
-// Score is the mean of the parts of CPU and memory that are free (LeastAllocated) or used (MostAllocated) with the pod, of
-// 100. Containers without requests count with a default.
-func (f Fit) Score(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) int64 {
-	var sum, n int64
-	add := func(want, has int64) {
-		if has == 0 {
-			return
-		}
-		n++
-		switch {
-		case f.Strategy == MostAllocated:
-			sum += min(want, has) * framework.MaxNodeScore / has
-		case want <= has:
-			sum += (has - want) * framework.MaxNodeScore / has
-		}
-	}
-	add(node.NonZero.MilliCPU+pod.NonZero.MilliCPU, node.Allocatable.MilliCPU)
-	add(node.NonZero.Memory+pod.NonZero.Memory, node.Allocatable.Memory)
-	if n == 0 {
-		return 0
-	}
-	return sum / n
 }
 
 // EventsToRegister: a pod goes or shrinks, a node comes or grows enough, or the pod itself asks for less.

@@ -24,18 +24,8 @@ type rules struct {
 }
 
 func (p *Plugin) rules(pod *framework.PodInfo) *rules {
-	r := &rules{namespace: pod.Pod.Namespace, pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod.Pod), requireAll: true}
-	if len(pod.Spread) == 0 {
-		r.requireAll = false
-		if sel := p.defaultSelector(pod.Pod); sel != nil {
-			r.soft = []constraint{
-				{TopologyKey: corev1.LabelHostname, MaxSkew: 3, MinDomains: 1, Selector: sel, HonorAffinity: true},
-				{TopologyKey: corev1.LabelTopologyZone, MaxSkew: 5, MinDomains: 1, Selector: sel, HonorAffinity: true},
-			}
-		}
-		return r
-	}
-	for _, c := range pod.Spread {
+	r := &rules{namespace: pod.Pod.Namespace, pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod.Pod), requireAll: len(pod.Spread) > 0 || p.Defaults != nil}
+	for _, c := range p.constraints(pod) {
 		if c.Hard {
 			r.hard = append(r.hard, c)
 		} else {
@@ -43,6 +33,28 @@ func (p *Plugin) rules(pod *framework.PodInfo) *rules {
 		}
 	}
 	return r
+}
+
+// constraints are the pod's own, or else the default ones, for the pods that its workload selects.
+func (p *Plugin) constraints(pod *framework.PodInfo) []constraint {
+	if len(pod.Spread) > 0 {
+		return pod.Spread
+	}
+	sel := p.defaultSelector(pod.Pod)
+	switch {
+	case sel == nil:
+		return nil
+	case p.Defaults == nil:
+		return []constraint{
+			{TopologyKey: corev1.LabelHostname, MaxSkew: 3, MinDomains: 1, Selector: sel, HonorAffinity: true},
+			{TopologyKey: corev1.LabelTopologyZone, MaxSkew: 5, MinDomains: 1, Selector: sel, HonorAffinity: true},
+		}
+	}
+	out := make([]constraint, 0, len(p.Defaults))
+	for i := range p.Defaults {
+		out = append(out, framework.NewSpreadConstraint(&p.Defaults[i], sel))
+	}
+	return out
 }
 
 func (p *Plugin) defaultSelector(pod *corev1.Pod) labels.Selector {

@@ -19,8 +19,13 @@ const (
 	ReasonNoLabel = Reason + " (missing required label)"
 )
 
-// Plugin is the PodTopologySpread plug-in. Workloads finds the pods to spread by default; nil spreads none by default.
-type Plugin struct{ Workloads framework.Workloads }
+// Plugin is the PodTopologySpread plug-in.
+type Plugin struct {
+	// Workloads finds the pods to spread by default; nil spreads none by default.
+	Workloads framework.Workloads
+	// Defaults are the constraints of pods that have none, without selectors; nil: upstream's.
+	Defaults []corev1.TopologySpreadConstraint
+}
 
 var (
 	_ framework.PreFilter           = (*Plugin)(nil)

@@ -296,6 +296,36 @@ func (selects) SelectorFor(pod *corev1.Pod) labels.Selector {
 	return labels.SelectorFromSet(labels.Set{"app": "web"})
 }
 
+// TestConstraintsOfTheConfiguration: pods without constraints have those that the plug-in is given, for the pods of their workload.
+func TestConstraintsOfTheConfiguration(t *testing.T) {
+	t.Parallel()
+	stranger := pod()
+	stranger.Labels = nil
+	for _, c := range []struct {
+		name string
+		pod  *corev1.Pod
+		want string
+	}{{"of a workload", pod(), "b1"}, {"of none", stranger, "a1 b1"}, {"with its own", pod(soft(zone)), "a1 b1"}} {
+		s, nodes := cluster("a1 zone=a web", "b1 zone=b")
+		var names []string
+		plugin := &Plugin{Workloads: selects{}, Defaults: []corev1.TopologySpreadConstraint{{TopologyKey: zone, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule}}}
+		state, info := framework.NewCycleState(), framework.NewPodInfo(c.pod)
+		_, st := plugin.PreFilter(state, info, s)
+		for _, n := range nodes {
+			if st.IsSkip() || plugin.Filter(state, info, n).IsSuccess() {
+				names = append(names, n.Name())
+			}
+		}
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+		track := plugin.Track(info, s, nil)
+		if hard := track.New != nil && !track.ScoresOnly; hard != (c.want == "b1") {
+			t.Errorf("%s: tracked %+v", c.name, track)
+		}
+	}
+}
+
 func TestScore(t *testing.T) {
 	t.Parallel()
 	stranger := pod()

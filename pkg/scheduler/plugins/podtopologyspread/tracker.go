@@ -17,16 +17,15 @@ func (p *Plugin) Track(pod *framework.PodInfo, _ *framework.Snapshot, _ []*frame
 	k.Str(pod.Pod.Namespace)
 	k.Num(int64(len(pod.Spread)))
 	soft, byAffinity, byTaints := true, false, false
-	if len(pod.Spread) == 0 {
-		sel := p.defaultSelector(pod.Pod)
-		if sel == nil {
-			return framework.Tracked{}
-		}
-		k.Selector(sel)
-		byAffinity = true
+	constraints := p.constraints(pod)
+	if len(constraints) == 0 {
+		return framework.Tracked{}
 	}
-	for i := range pod.Spread {
-		c := &pod.Spread[i]
+	if len(pod.Spread) == 0 {
+		k.Selector(constraints[0].Selector) // one for all; the rest is the plug-in's
+	}
+	for i := range constraints {
+		c := &constraints[i]
 		k.Str(c.ID)
 		k.Bool(c.Hard && c.Selector.Matches(labels.Set(pod.Pod.Labels)))
 		soft, byAffinity, byTaints = soft && !c.Hard, byAffinity || c.HonorAffinity, byTaints || c.HonorTaints

@@ -1,0 +1,36 @@
+package preemption
+
+import (
+	"context"
+
+	"bonsai/pkg/scheduler/framework"
+)
+
+// spare lets the extenders choose among the candidates and their victims: at least one is left, or the status says why none is. A node
+// where they see no victim is the only one left, as nothing is better.
+func (p *Plugin) spare(ctx context.Context, pod *framework.PodInfo, list []*candidate) ([]*candidate, *framework.Status) {
+	victims := make(map[string]framework.Victims, len(list))
+	for _, c := range list {
+		victims[c.node] = framework.Victims{Pods: c.victims, Violations: int64(c.violations)}
+	}
+	left, err := p.Profile.SpareVictims(ctx, pod, victims)
+	if err != nil {
+		return nil, framework.AsStatus(err)
+	}
+	var out []*candidate
+	for _, c := range list {
+		v, ok := left[c.node]
+		if !ok {
+			continue
+		}
+		chosen := &candidate{node: c.node, victims: v.Pods, violations: int(v.Violations)}
+		if len(v.Pods) == 0 {
+			return []*candidate{chosen}, nil
+		}
+		out = append(out, chosen)
+	}
+	if len(out) == 0 {
+		return nil, framework.NewStatus(framework.Unschedulable, "preemption: no candidate node for preemption was left by extenders")
+	}
+	return out, nil
+}
