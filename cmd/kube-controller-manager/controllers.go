@@ -50,6 +50,7 @@ import (
 	"bonsai/pkg/controller/tainteviction"
 	"bonsai/pkg/controller/tokencleaner"
 	"bonsai/pkg/controller/tokens"
+	"bonsai/pkg/controller/ttl"
 	"bonsai/pkg/controller/ttlafterfinished"
 	"bonsai/pkg/controller/validatingadmissionpolicystatus"
 )
@@ -115,6 +116,7 @@ func entries() []entry {
 		{name: "node-lifecycle-controller", alias: "nodelifecycle", account: "node-controller", workers: 8, build: func(o *options, d controller.Deps) (runner, error) {
 			return nodelifecycle.New(d, nodelifecycle.Config{Grace: o.monitorGrace, Startup: o.startupGrace, Period: o.monitorPeriod, Evictions: o.evictions})
 		}},
+		{name: "ttl-controller", alias: "ttl", account: "ttl-controller", workers: 5, build: plain(ttl.New)},
 		{name: "taint-eviction-controller", alias: "taint-eviction", account: "node-controller", workers: 8, build: plain(tainteviction.New)},
 		{name: "pod-garbage-collector-controller", alias: "podgc", account: "pod-garbage-collector", build: func(o *options, d controller.Deps) (runner, error) {
 			return podgc.New(d, o.terminatedPodThreshold)
@@ -151,10 +153,9 @@ func entries() []entry {
 // elsewhere names upstream's controllers that this manager does not have, so that --controllers may name them.
 func elsewhere() []string {
 	return []string{
-		"ttl-controller",
 		"storage-version-migrator-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",
-		"ttl",
+		"podcertificaterequest-cleaner-controller", "podgroup-protection-controller", "resourcepoolstatusrequest-controller", "storageversion-garbage-collector-controller",
 	}
 }
 

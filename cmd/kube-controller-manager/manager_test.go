@@ -421,7 +421,7 @@ func (w *world) node(t *testing.T) {
 	if _, err := core.Pods(w.Client).Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	controllertest.Eventually(t, "CIDR, taints and eviction", func() string {
+	controllertest.Eventually(t, "CIDR, TTL, taints and eviction", func() string {
 		renew()
 		n, err := core.Nodes(w.Client).Get(t.Context(), "", "n1")
 		if err != nil {
@@ -429,8 +429,8 @@ func (w *world) node(t *testing.T) {
 		}
 		p, err := core.Pods(w.Client).Get(t.Context(), ns, "p")
 		evicted := err == nil && p.DeletionTimestamp != nil || apierrors.IsNotFound(err)
-		if !strings.HasPrefix(n.Spec.PodCIDR, "10.244.") || len(n.Spec.Taints) < 2 || !evicted {
-			return fmt.Sprint(n.Spec, " evicted: ", evicted, err)
+		if !strings.HasPrefix(n.Spec.PodCIDR, "10.244.") || len(n.Spec.Taints) < 2 || !evicted || n.Annotations[corev1.ObjectTTLAnnotationKey] != "0" {
+			return fmt.Sprint(n.Annotations, n.Spec, " evicted: ", evicted, err)
 		}
 		return ""
 	})
