@@ -6,7 +6,7 @@ LDFLAGS := -s -w
 NODES ?= 1
 UPFLAGS ?=
 
-.PHONY: help build install up down test unit e2e soak history ecosystem bench lint lint-quick conformance conformance-diff stock-test
+.PHONY: help build install up down test unit e2e soak history ecosystem bench lint lint-quick conformance conformance-diff stock-test release
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -72,6 +72,9 @@ ecosystem: build bin/helm bin/metrics-server ## Helm, an operator and metrics-se
 
 bench: build ## the figures of the README; PEER_BIN=<dir> measures another Kubernetes beside ours
 	go run ./test/bench -bin bin $(if $(PEER_BIN),-peer $(PEER_BIN))
+
+release: ## archives for amd64 and arm64 with checksums, in dist/: VERSION=name ARCHS=amd64
+	deploy/release.sh
 
 # Kubernetes' own suite: what is built for it once is kept in CONFORMANCE_DATA.
 CONFORMANCE_DATA ?= /var/lib/bonsai-conformance

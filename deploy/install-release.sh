@@ -1,0 +1,19 @@
+#!/bin/bash
+# Installs Bonsai from an unpacked release archive, as root: the Debian packages that it needs, the local images, which are made here of
+# this machine's busybox, and links to bonsai and kubectl. Needs no Go. For example
+#   ./install.sh
+#   PREFIX=/opt ./install.sh
+set -euo pipefail
+cd "$(dirname "$0")"
+[ "$(id -u)" = 0 ] || { echo "run as root" >&2; exit 1; }
+prefix=${PREFIX:-/usr/local}
+./packages.sh
+gcc -static -Os -s -o bin/pause pause.c
+bin/bonsai image build bin/images
+mkdir -p "$prefix/lib/bonsai" "$prefix/bin"
+# A new file takes the place of an old one, which may be running.
+cp -a --remove-destination bin/. "$prefix/lib/bonsai/"
+cp -a LICENSE NOTICE THIRD_PARTY_NOTICES "$prefix/lib/bonsai/"
+ln -sfn "$prefix/lib/bonsai/bonsai" "$prefix/bin/bonsai"
+[ -e "$prefix/bin/kubectl" ] || ln -s "$prefix/lib/bonsai/kubectl" "$prefix/bin/kubectl"
+echo "installed: $prefix/bin/bonsai up"

@@ -1,0 +1,29 @@
+#!/bin/bash
+# Makes the archives of a release in dist/: the binaries for each architecture with what they need to be installed without Go, and the
+# checksums. The same commit gives the same bytes: no build has the time, the path or the user in it.
+#   VERSION  name of the release (default: git describe)
+#   ARCHS    architectures (default: amd64 arm64)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+version=${VERSION:-$(git describe --tags --always --dirty)}
+epoch=$(git log -1 --format=%ct)
+export CGO_ENABLED=0 GOOS=linux
+flags=(-trimpath -buildvcs=false -ldflags "-s -w -buildid=")
+components=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl bonsai bonsai-network)
+mkdir -p dist
+rm -f dist/SHA256SUMS
+for arch in ${ARCHS:-amd64 arm64}; do
+  name=bonsai-$version-linux-$arch
+  out=dist/$name
+  rm -rf "$out"
+  mkdir -p "$out/bin"
+  GOARCH=$arch go build "${flags[@]}" -o "$out/bin/" "${components[@]/#/./cmd/}"
+  (cd deploy/tools && GOARCH=$arch go build "${flags[@]}" -o "../../$out/bin/" ./etcd ./coredns)
+  deploy/notices.sh "$out"/bin/* >"$out/THIRD_PARTY_NOTICES"
+  cp LICENSE NOTICE README.md CHANGELOG.md deploy/images/pause/pause.c "$out/"
+  cp deploy/install.sh "$out/packages.sh"
+  cp deploy/install-release.sh "$out/install.sh"
+  tar --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C dist -cf - "$name" | gzip -n9 >"dist/$name.tar.gz"
+  rm -rf "$out"
+  (cd dist && sha256sum "$name.tar.gz" | tee -a SHA256SUMS)
+done
