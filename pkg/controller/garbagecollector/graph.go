@@ -159,23 +159,28 @@ func (g *graph) remove(uid types.UID) (t todo) {
 	if n == nil {
 		return t
 	}
-	t.check = n.children()
+	t.check = append(n.children(), g.unlink(n)...)
+	n.gone = n.gone || !n.virtual
+	n.virtual, n.missing = true, true
+	g.dropVirtual(n)
+	return t
+}
+
+// unlink takes n from its owners, and forgets what it was in the midst of. It returns the owners that wait for their dependents.
+func (g *graph) unlink(n *node) (waiting []types.UID) {
 	for _, ref := range n.owners {
 		owner := g.nodes[ref.UID]
 		if owner == nil {
 			continue
 		}
-		delete(owner.dependents, uid)
+		delete(owner.dependents, n.uid)
 		g.dropVirtual(owner)
 		if owner.foreground {
-			t.check = append(t.check, owner.uid)
+			waiting = append(waiting, owner.uid)
 		}
 	}
-	n.gone = n.gone || !n.virtual
 	n.owners, n.deleting, n.foreground, n.orphaning = nil, false, false, false
-	n.virtual, n.missing = true, true
-	g.dropVirtual(n)
-	return t
+	return waiting
 }
 
 // sawEnd tells whether a watch has shown the end of the owner that a reference in namespace means: an object of this UID, but of another
@@ -196,14 +201,8 @@ func (g *graph) leave(gvr schema.GroupVersionResource) {
 		if n.virtual || n.resource != gvr {
 			continue
 		}
-		for _, ref := range n.owners {
-			if owner := g.nodes[ref.UID]; owner != nil {
-				delete(owner.dependents, n.uid)
-				g.dropVirtual(owner)
-			}
-		}
-		n.identity.resource = schema.GroupVersionResource{}
-		n.owners, n.virtual, n.deleting, n.foreground, n.orphaning = nil, true, false, false, false
+		g.unlink(n)
+		n.resource, n.virtual = schema.GroupVersionResource{}, true
 		g.dropVirtual(n)
 	}
 }
