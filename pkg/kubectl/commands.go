@@ -33,6 +33,7 @@ import (
 	"bonsai/pkg/kubectl/label"
 	"bonsai/pkg/kubectl/logs"
 	"bonsai/pkg/kubectl/patch"
+	"bonsai/pkg/kubectl/plugin"
 	"bonsai/pkg/kubectl/portforward"
 	"bonsai/pkg/kubectl/proxy"
 	"bonsai/pkg/kubectl/replace"
@@ -63,7 +64,7 @@ func groups() []group {
 		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand, proxy.NewCommand, describe.NewCommand, auth.NewCommand, cp.NewCommand, events.NewCommand}},
 		{"advanced", "Advanced Commands:", cmds{wait.NewCommand, diff.NewCommand, apply.NewCommand(edit.Objects), patch.NewCommand, replace.NewCommand}},
 		{"settings", "Settings Commands:", cmds{completion.NewCommand, label.NewCommand, annotate.NewCommand}},
-		{"other", "Other Commands:", cmds{apiversions.NewCommand, version.NewCommand, apiresources.NewCommand, config.NewCommand}},
+		{"other", "Other Commands:", cmds{apiversions.NewCommand, version.NewCommand, apiresources.NewCommand, config.NewCommand, plugin.NewCommand}},
 	}
 }
 

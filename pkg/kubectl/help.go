@@ -27,6 +27,13 @@ func setHelp(root *cobra.Command) {
 		},
 	})
 	root.AddCommand(&cobra.Command{
+		Use: "alpha", Short: "Commands for features in alpha", Hidden: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			fmt.Fprintln(cmd.ErrOrStderr(), "No alpha commands are available in this version of kubectl")
+			return nil
+		},
+	})
+	root.AddCommand(&cobra.Command{
 		Use: "options", Short: "Print the list of flags inherited by all commands", Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			fmt.Fprintf(cmd.OutOrStdout(), "The following options can be passed to any command:\n\n")

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
 	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/plugin"
 	"bonsai/pkg/kubectl/printers"
 	"bonsai/pkg/kubectl/resource"
 )
@@ -24,7 +26,7 @@ func Main(ctx context.Context, version string, args []string, streams cli.IOStre
 	streams.Out, streams.ErrOut = printers.Escaping(streams.Out), printers.Escaping(streams.ErrOut)
 	root := NewCommand(version, streams)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := dispatch(ctx, root, args, streams)
 	klog.Flush()
 	if s := cli.SignalOf(ctx); s != 0 {
 		return cli.Ended(err, s)
@@ -32,17 +34,86 @@ func Main(ctx context.Context, version string, args []string, streams cli.IOStre
 	return cli.Report(streams.ErrOut, err)
 }
 
+// dispatch runs the command that args name: one of kubectl's, or else a plug-in.
+func dispatch(ctx context.Context, root *cobra.Command, args []string, streams cli.IOStreams) error {
+	root.InitDefaultHelpCmd()
+	cmd, rest, err := root.Find(args)
+	word := slices.IndexFunc(rest, func(a string) bool { return !strings.HasPrefix(a, "-") })
+	least := 1
+	switch {
+	case err != nil || word < 0:
+		return root.ExecuteContext(ctx)
+	case cmd == root:
+	case cmd.CommandPath() == "kubectl create" && word == 0: // which plug-ins may extend
+		rest, least = append([]string{"create"}, rest...), 2
+	default:
+		return root.ExecuteContext(ctx)
+	}
+	if cmd == root && strings.HasPrefix(rest[0], "__complete") {
+		return root.ExecuteContext(ctx)
+	}
+	if cmd == root {
+		if word, err = firstWord(root, rest); err != nil || word < 0 {
+			return root.ExecuteContext(ctx)
+		}
+	}
+	path, left := plugin.Find(rest[word:], least)
+	switch {
+	case path != "" && word > 0:
+		fmt.Fprintf(streams.ErrOut, "Error: flags cannot be placed before plugin name: %s\n", rest[0])
+		return cli.Silent()
+	case path != "":
+		return plugin.Run(ctx, streams, path, left)
+	case cmd == root:
+		return unknownCommand(root, rest[word])
+	}
+	return root.ExecuteContext(ctx)
+}
+
+// firstWord is where in args the first word stands that is no flag of all commands and no value of one, -1 for nowhere.
+func firstWord(root *cobra.Command, args []string) (int, error) {
+	set := root.PersistentFlags()
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		if a == "--" {
+			return -1, nil
+		}
+		if !strings.HasPrefix(a, "-") || a == "-" {
+			return i, nil
+		}
+		name, _, said := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		flag := set.Lookup(name)
+		if !strings.HasPrefix(a, "--") {
+			flag = set.ShorthandLookup(a[1:2])
+			said = said || len(a) > 2
+		}
+		if flag == nil {
+			return -1, fmt.Errorf("unknown flag: %s", a)
+		}
+		if !said && flag.NoOptDefVal == "" {
+			i++ // its value
+		}
+	}
+	return -1, nil
+}
+
 // NewCommand builds the command tree.
 func NewCommand(version string, streams cli.IOStreams) *cobra.Command {
 	f := cli.NewFactory(version, streams)
 	root := &cobra.Command{
-		Use:                "kubectl",
-		Short:              "kubectl controls the Kubernetes cluster manager",
-		Long:               "kubectl controls the Kubernetes cluster manager.\n\n Find more information at: https://kubernetes.io/docs/reference/kubectl/",
-		SilenceUsage:       true,
-		SilenceErrors:      true,
-		CompletionOptions:  cobra.CompletionOptions{DisableDefaultCmd: true},
-		Args:               cobra.ArbitraryArgs,
+		Use:               "kubectl",
+		Short:             "kubectl controls the Kubernetes cluster manager",
+		Long:              "kubectl controls the Kubernetes cluster manager.\n\n Find more information at: https://kubernetes.io/docs/reference/kubectl/",
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		Args:              cobra.ArbitraryArgs,
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
+			if files := cmd.Flags().Lookup("filename"); files != nil {
+				names, _ := cmd.Flags().GetStringSlice("filename") // of another type there is none
+				f.StdinTaken = slices.Contains(names, "-")
+			}
+		},
 		PersistentPostRunE: func(*cobra.Command, []string) error { return f.Warned() },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {

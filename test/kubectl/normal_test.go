@@ -19,7 +19,10 @@ var rules = []rule{
 	{regexp.MustCompile(`127\.0\.0\.1:\d{4,5}`), `<address>`},
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), `<uid>`},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`), `<time>`},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)? [+-]\d{4}`), `<time>`},
 	{regexp.MustCompile(`(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}`), `<time>`},
+	{regexp.MustCompile(`Resource Version:( +)\d+`), `Resource Version:$1<version>`},
+	{regexp.MustCompile(`CLUSTER-IP +`), `CLUSTER-IP  `},
 	{regexp.MustCompile(`(["']?)resourceVersion(["']?): ?"\d+"`), `${1}resourceVersion${2}: "<version>"`},
 	{regexp.MustCompile(`(resource version to be \d+, was) \d+`), `$1 <version>`},
 	{regexp.MustCompile(`(kubectl-edit|LIVE|MERGED|kubectl)-\d+`), `$1-<random>`},
@@ -30,11 +33,11 @@ var rules = []rule{
 	{regexp.MustCompile(` <age> +`), ` <age>  `},
 }
 
-// normal takes out of text what differs from run to run; dir is the directory that the invocation ran in.
-func normal(text, dir string) string {
-	text = strings.ReplaceAll(text, dir, "<dir>")
-	for _, r := range rules {
-		text = r.find.ReplaceAllString(text, r.with)
+// normal takes out of text what differs from run to run.
+func (r *runner) normal(text string) string {
+	text = strings.NewReplacer(r.dir, "<dir>", r.home, "<home>").Replace(text)
+	for _, each := range rules {
+		text = each.find.ReplaceAllString(text, each.with)
 	}
 	return text
 }

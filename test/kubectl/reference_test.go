@@ -131,13 +131,13 @@ func headings(t *testing.T) map[string]bool {
 }
 
 // runner runs the invocations of one table.
-type runner struct{ dir string }
+type runner struct{ dir, home string }
 
 // prepare makes the directory of a table, with its files and a kubeconfig.
 func prepare(t *testing.T, one table, host, token string) *runner {
 	t.Helper()
-	r := &runner{dir: t.TempDir()}
 	home := filepath.Join(t.TempDir(), "home")
+	r := &runner{dir: t.TempDir(), home: home}
 	t.Chdir(r.dir)
 	for _, f := range one.files {
 		mode := os.FileMode(0o644)
@@ -190,7 +190,7 @@ func (r *runner) run(t *testing.T, v invocation) answer {
 	if ctx.Err() != nil {
 		t.Errorf("%s\ndoes not end", v.line)
 	}
-	return answer{normal(out.String(), r.dir), normal(errOut.String(), r.dir), code}
+	return answer{r.normal(out.String()), r.normal(errOut.String()), code}
 }
 
 // program runs the kubectl of the flag.
@@ -222,5 +222,5 @@ func ours(ctx context.Context, v invocation, in []byte, out, errOut *bytes.Buffe
 			}
 		}()
 	}
-	return kubectl.Main(ctx, "v1.36.3", v.args, cli.IOStreams{In: bytes.NewReader(in), Out: out, ErrOut: errOut})
+	return kubectl.Main(ctx, "v1.36.3+bonsai", v.args, cli.IOStreams{In: bytes.NewReader(in), Out: out, ErrOut: errOut})
 }

@@ -3,6 +3,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -109,6 +110,9 @@ func canI(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 			}
 			if len(args) != 2 {
 				return fmt.Errorf("you must specify two arguments: verb resource or verb resource/resourceName.\nSee 'kubectl auth can-i -h' for help and examples.")
+			}
+			if subresource != "" && strings.HasPrefix(args[1], "/") {
+				return errors.New("--subresource can not be used with NonResourceURL")
 			}
 			return ask(cmd.Context(), f, streams, spec(f, streams, args, namespace, subresource), quiet)
 		},

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"bonsai/pkg/kubectl/printers"
 	"bonsai/pkg/kubectl/resource"
@@ -34,6 +35,8 @@ const discoveryTTL = 6 * time.Hour
 type Factory struct {
 	// Version is kubectl's own version, "v1.36.3+bonsai".
 	Version string
+	// StdinTaken is set before the first request if the command reads objects from standard input: a credential plug-in cannot then.
+	StdinTaken bool
 
 	streams IOStreams
 	flags   globals
@@ -80,6 +83,8 @@ func (f *Factory) ClientConfig() (clientcmd.ClientConfig, error) { return f.clie
 func (f *Factory) LoadingRules() *clientcmd.ClientConfigLoadingRules {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.flags.kubeconfig
+	// A configuration that says no more than this one gives way to that of the pod that kubectl runs in.
+	rules.DefaultClientConfig = clientcmd.NewDefaultClientConfig(*clientcmdapi.NewConfig(), &clientcmd.ConfigOverrides{ClusterDefaults: clientcmd.ClusterDefaults})
 	return rules
 }
 
@@ -138,6 +143,9 @@ func (f *Factory) newRESTConfig() (*rest.Config, error) {
 		return nil, err
 	}
 	cfg.UserAgent = fmt.Sprintf("kubectl/%s (%s/%s)", f.Version, runtime.GOOS, runtime.GOARCH)
+	if f.StdinTaken && cfg.ExecProvider != nil {
+		cfg.ExecProvider.StdinUnavailable, cfg.ExecProvider.StdinUnavailableMessage = true, "used by stdin resource manifest reader"
+	}
 	cfg.QPS, cfg.Burst = -1, 0 // the server protects itself
 	colour := false
 	errOut := f.streams.Raw().ErrOut // the colour must arrive; the text is escaped

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 const kubeconfig = `apiVersion: v1
@@ -188,5 +190,37 @@ func TestRequests(t *testing.T) {
 	}
 	if _, err := parsed(t, &said, "--kubeconfig", config, "-s", s.URL, "--match-server-version", "--context", "prod").RESTConfig(); err == nil || !strings.Contains(err.Error(), "server version (v1.30.0) differs from client version (v1.36.3)") {
 		t.Errorf("another version: %v", err)
+	}
+}
+
+// TestInCluster: without a kubeconfig there is nothing but the defaults, which give way to the configuration of a pod; flags and
+// files say more than they.
+func TestInCluster(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]bool{"": true, "--server=https://other:1": false} {
+		f := parsed(t, &bytes.Buffer{}, append([]string{"--kubeconfig=" + writeConfig(t, "{}")}, strings.Fields(args)...)...)
+		o, err := f.overrides()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules := f.LoadingRules()
+		config, err := clientcmd.NewDefaultClientConfig(*clientcmdapi.NewConfig(), o).ClientConfig()
+		if err != nil || rules.IsDefaultConfig(config) != want {
+			t.Errorf("with %q the defaults alone are there: %v, want %v (%v)", args, !want, want, err)
+		}
+	}
+}
+
+// TestPluginWithoutStdin: a credential plug-in cannot read standard input that the command itself reads.
+func TestPluginWithoutStdin(t *testing.T) {
+	t.Parallel()
+	config := writeConfig(t, strings.Replace(kubeconfig, "{token: ann-token}", "{exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Always}}", 1))
+	for _, taken := range []bool{false, true} {
+		f := parsed(t, &bytes.Buffer{}, "--kubeconfig", config)
+		f.StdinTaken = taken
+		c, err := f.RESTConfig()
+		if err != nil || c.ExecProvider == nil || c.ExecProvider.StdinUnavailable != taken {
+			t.Errorf("taken %v: %+v, %v", taken, c, err)
+		}
 	}
 }

@@ -70,7 +70,7 @@ func (f *Factory) overrides() (*clientcmd.ConfigOverrides, error) {
 		return nil, err
 	}
 	o := &clientcmd.ConfigOverrides{
-		ClusterDefaults: clientcmdapi.Cluster{Server: "http://localhost:8080"},
+		ClusterDefaults: clientcmd.ClusterDefaults, // localhost, or $KUBERNETES_MASTER
 		CurrentContext:  g.context,
 		Timeout:         g.timeout,
 		Context:         clientcmdapi.Context{Cluster: g.cluster, AuthInfo: g.user, Namespace: g.namespace},

@@ -18,10 +18,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		Use:   "cluster-info",
 		Short: "Display cluster information",
 		Long:  "Display addresses of the control plane and services with label kubernetes.io/cluster-service=true.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.UsageErrorf(cmd, "unexpected arguments: %v", args)
-			}
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := f.RESTConfig()
 			if err != nil {
 				return err

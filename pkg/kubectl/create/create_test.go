@@ -161,7 +161,7 @@ func TestJobFrom(t *testing.T) {
 		{"--image=x --dry-run=client -o jsonpath={.spec.template.spec.containers} -- a b", `[{"command":["a","b"],"image":"x","name":"j","resources":{}}]`, 0},
 		{"--from=cronjob/c", "job.batch/j created\n", 0},
 		{"--from=cronjob/none", "Error from server (NotFound): cronjobs.batch \"none\" not found\n", 1},
-		{"--from=pod/p", "error: unknown object type Pod\n", 1},
+		{"--from=pod/p", "error: unknown object type *v1.Pod\n", 1},
 		{"--from=p", "error: the server doesn't have a resource type \"p\"\n", 1},
 	} {
 		got, code := writetest.Run(t, NewCommand(nil), s.URL, "", append([]string{"create", "job", "j"}, strings.Fields(c.args)...)...)

@@ -66,7 +66,7 @@ func (g *generator) scheduled(ctx context.Context, from string) (runtime.Object,
 	}
 	c := &batchv1.CronJob{}
 	if of := infos[0].Mapping.GroupVersionKind; of != batchv1.SchemeGroupVersion.WithKind("CronJob") {
-		return nil, fmt.Errorf("unknown object type %s", of.Kind)
+		return nil, fmt.Errorf("unknown object type *%s.%s", of.Version, of.Kind)
 	}
 	if err := resource.FromUnstructured(infos[0].Object, c); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", from, err)

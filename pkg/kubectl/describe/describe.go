@@ -44,7 +44,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	set.StringVarP(&o.request.LabelSelector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
 	set.BoolVarP(&o.request.AllNamespaces, "all-namespaces", "A", false, "If present, list the requested object(s) across all namespaces. Namespace in current context is ignored even if specified with --namespace.")
 	set.BoolVar(&o.events, "show-events", true, "If true, display events related to the described object.")
-	set.Int64Var(&o.request.Limit, "chunk-size", 500, "Return large lists in chunks rather than all at once. Pass 0 to disable. This flag is beta and may change in the future.")
+	set.Int64Var(&o.request.Limit, "chunk-size", 500, "Return large lists in chunks rather than all at once. Pass 0 to disable.")
 	return cmd
 }
 
@@ -140,12 +140,13 @@ type describer struct {
 	client *resource.Client
 	info   *resource.Info
 	now    time.Time
+	chunk  int64       // the page size of lists, 0 for none
 	pod    *corev1.Pod // whose fields its containers' variables show, nil for templates
 }
 
 func (o *Options) one(ctx context.Context, info *resource.Info) error {
 	t := tabwriter.NewWriter(o.Out, 0, 8, 2, ' ', 0)
-	d := &describer{writer: &writer{w: t}, ctx: ctx, client: o.client, info: info, now: time.Now()}
+	d := &describer{writer: &writer{w: t}, ctx: ctx, client: o.client, info: info, now: time.Now(), chunk: o.request.Limit}
 	describe, known := kinds()[info.Mapping.GroupVersionKind.GroupKind().String()]
 	if !known {
 		describe = kind{generic, true}

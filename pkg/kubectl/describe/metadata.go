@@ -108,7 +108,7 @@ func (d *describer) eventTable() error {
 	if u.GetKind() == "Node" {
 		delete(set, "involvedObject.uid") // kubelets name their node where the UID should be
 	}
-	list, err := d.client.List(d.ctx, m, namespace, metav1.ListOptions{FieldSelector: set.AsSelector().String(), Limit: 500})
+	list, err := d.client.List(d.ctx, m, namespace, metav1.ListOptions{FieldSelector: set.AsSelector().String(), Limit: d.chunk})
 	if err != nil {
 		return err
 	}

@@ -164,7 +164,7 @@ func listed[T any, P interface {
 	if err != nil {
 		return nil, err
 	}
-	list, err := d.client.List(d.ctx, m, namespace, metav1.ListOptions{})
+	list, err := d.client.List(d.ctx, m, namespace, metav1.ListOptions{Limit: d.chunk})
 	if err != nil {
 		return nil, err
 	}

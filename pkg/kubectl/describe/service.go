@@ -69,7 +69,7 @@ func (d *describer) slicesOf(s *corev1.Service) ([]discoveryv1.EndpointSlice, er
 	if err != nil {
 		return nil, err
 	}
-	list, err := d.client.List(d.ctx, m, s.Namespace, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name})
+	list, err := d.client.List(d.ctx, m, s.Namespace, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name, Limit: d.chunk})
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +102,9 @@ func ready(slices []discoveryv1.EndpointSlice, port string) string {
 		}
 	}
 	sort.Strings(all)
+	if len(all) == 0 {
+		return "<none>"
+	}
 	if len(all) > most {
 		return strings.Join(all[:most], ",") + fmt.Sprintf(" + %d more...", len(all)-most)
 	}

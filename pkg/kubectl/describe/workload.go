@@ -42,7 +42,7 @@ func (d *describer) replicaSets(o *appsv1.Deployment) error {
 	if err != nil {
 		return err
 	}
-	list, err := d.client.List(d.ctx, m, o.Namespace, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(o.Spec.Selector)})
+	list, err := d.client.List(d.ctx, m, o.Namespace, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(o.Spec.Selector), Limit: d.chunk})
 	if err != nil {
 		return err
 	}
@@ -138,6 +138,7 @@ func (d *describer) pods(namespace string, opts metav1.ListOptions) ([]corev1.Po
 	if err != nil {
 		return nil, err
 	}
+	opts.Limit = d.chunk
 	list, err := d.client.List(d.ctx, m, namespace, opts)
 	if err != nil {
 		return nil, err

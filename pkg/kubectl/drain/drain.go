@@ -27,6 +27,8 @@ const example = `  # Drain node "foo", even if there are pods not managed by a c
 
 // Options is one run of "kubectl drain".
 type Options struct {
+	// chunk is the page size of lists, 0 for none.
+	chunk int64
 	nodes
 	limits
 	podSelector     string
@@ -54,6 +56,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	set.DurationVar(&o.timeout, "timeout", 0, "The length of time to wait before giving up, zero means infinite")
 	set.StringVar(&o.podSelector, "pod-selector", "", "Label selector to filter pods on the node")
 	set.BoolVar(&o.disableEviction, "disable-eviction", false, "Force drain to use delete, even if eviction is supported. This will bypass checking PodDisruptionBudgets, use with caution.")
+	set.Int64Var(&o.chunk, "chunk-size", 500, "Return large lists in chunks rather than all at once. Pass 0 to disable.")
 	set.IntVar(&o.skipDeleted, "skip-wait-for-delete-timeout", 0, "If pod DeletionTimestamp older than N seconds, skip waiting for the pod.  Seconds must be greater than 0 to skip.")
 	return cmd
 }
@@ -132,7 +135,7 @@ func (o *Options) showPending(node string, left []corev1.Pod, err error) {
 
 func (o *Options) podsOf(ctx context.Context, node string) ([]corev1.Pod, error) {
 	list, err := o.Client.List(ctx, pods.Mapping(), "", metav1.ListOptions{
-		LabelSelector: o.podSelector, FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
+		LabelSelector: o.podSelector, FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(), Limit: o.chunk,
 	})
 	if err != nil {
 		return nil, err

@@ -81,14 +81,33 @@ func (o *Options) remove(ctx context.Context, pod *corev1.Pod, mu *sync.Mutex) e
 	case o.DryRun != write.DryRunNone:
 		return nil
 	}
-	err = write.Await(ctx, o.Client, pods.Mapping(), pod.Namespace, pod.Name, 0, func(u *unstructured.Unstructured) (bool, error) {
-		return u == nil || u.GetUID() != pod.UID, nil
-	})
-	if err != nil {
+	if err := o.awaitEnd(ctx, pod); err != nil {
 		return fmt.Errorf("error when waiting for pod %q in namespace %q to terminate: %w", pod.Name, pod.Namespace, err)
 	}
 	say("pod/%s %s\n", pod.Name, result)
 	return nil
+}
+
+// errLeft ends the wait for a pod that --skip-wait-for-delete-timeout gives up.
+var errLeft = errors.New("the pod's time to terminate is over")
+
+// awaitEnd waits until the pod is gone, or should have been for as long as --skip-wait-for-delete-timeout says.
+func (o *Options) awaitEnd(ctx context.Context, pod *corev1.Pod) error {
+	waiting, left := context.WithCancelCause(ctx)
+	defer left(nil)
+	err := write.Await(waiting, o.Client, pods.Mapping(), pod.Namespace, pod.Name, 0, func(u *unstructured.Unstructured) (bool, error) {
+		if u == nil || u.GetUID() != pod.UID {
+			return true, nil
+		}
+		if end := u.GetDeletionTimestamp(); end != nil && o.skipDeleted > 0 {
+			time.AfterFunc(time.Until(end.Add(time.Duration(o.skipDeleted)*time.Second)), func() { left(errLeft) })
+		}
+		return false, nil
+	})
+	if errors.Is(context.Cause(waiting), errLeft) {
+		return nil
+	}
+	return err
 }
 
 // evict asks for the pod's eviction until no disruption budget forbids it.

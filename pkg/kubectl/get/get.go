@@ -82,7 +82,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	set.StringVarP(&o.request.LabelSelector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
 	set.StringVar(&o.request.FieldSelector, "field-selector", "", "Selector (field query) to filter on, supports '=', '==', and '!='.(e.g. --field-selector key1=value1,key2=value2). The server only supports a limited number of field queries per type.")
 	set.BoolVarP(&o.request.AllNamespaces, "all-namespaces", "A", false, "If present, list the requested object(s) across all namespaces. Namespace in current context is ignored even if specified with --namespace.")
-	set.Int64Var(&o.request.Limit, "chunk-size", 500, "Return large lists in chunks rather than all at once. Pass 0 to disable. This flag is beta and may change in the future.")
+	set.Int64Var(&o.request.Limit, "chunk-size", 500, "Return large lists in chunks rather than all at once. Pass 0 to disable.")
 	set.StringVar(&o.request.Subresource, "subresource", "", "If specified, gets the subresource of the requested object.")
 	set.BoolVar(&o.table.NoHeaders, "no-headers", false, "When using the default or custom-column output format, don't print headers (default print headers).")
 	set.BoolVar(&o.table.ShowLabels, "show-labels", false, "When printing, show all labels as the last column (default hide labels column)")

@@ -44,7 +44,7 @@ func Table(a *Aligner, t *metav1.Table, o TableOptions, header bool) {
 func headers(t *metav1.Table, o TableOptions, shown []int) []string {
 	var h []string
 	if o.Event != "" {
-		h = append(h, "EVENT")
+		h = append(h, "EVENT   ") // as wide as MODIFIED
 	}
 	if o.WithNamespace {
 		h = append(h, "NAMESPACE")

@@ -142,17 +142,24 @@ func (c *Client) missing(ctx context.Context, m *meta.RESTMapping, namespace str
 	return err
 }
 
-// List reads a collection; opts holds selectors.
+// List reads a collection; opts holds selectors and, in Limit, the size of the pages that it is read in (0: all at once).
 func (c *Client) List(ctx context.Context, m *meta.RESTMapping, namespace string, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	data, err := c.Do(ctx, http.MethodGet, Path(m, namespace, ""), Query(&opts), nil, "Accept", JSON)
-	if err != nil {
-		return nil, err
+	var all []unstructured.Unstructured
+	for {
+		data, err := c.Do(ctx, http.MethodGet, Path(m, namespace, ""), Query(&opts), nil, "Accept", JSON)
+		if err != nil {
+			return nil, err
+		}
+		list := &unstructured.UnstructuredList{}
+		if err := list.UnmarshalJSON(data); err != nil {
+			return nil, fmt.Errorf("decode the list of %s: %w", m.Resource.Resource, err)
+		}
+		all = append(all, list.Items...)
+		if opts.Continue = list.GetContinue(); opts.Continue == "" {
+			list.Items = all
+			return list, nil
+		}
 	}
-	list := &unstructured.UnstructuredList{}
-	if err := list.UnmarshalJSON(data); err != nil {
-		return nil, fmt.Errorf("decode the list of %s: %w", m.Resource.Resource, err)
-	}
-	return list, nil
 }
 
 // Create posts obj. namespace "" is for cluster-scoped kinds.

@@ -231,12 +231,13 @@ func parse(source string, r io.Reader, check bool) ([]Document, error) {
 	if err := bounded(data); err != nil {
 		return nil, fmt.Errorf("error parsing %s: %w", source, err)
 	}
+	var errs []error
 	for d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
 		var ext runtime.RawExtension
 		if err := d.Decode(&ext); errors.Is(err, io.EOF) {
-			return out, nil
+			return out, aggregate(errs)
 		} else if err != nil {
-			return out, fmt.Errorf("error parsing %s: %w", source, err)
+			return out, aggregate(append(errs, fmt.Errorf("error parsing %s: %w", source, err)))
 		}
 		ext.Raw = []byte(strings.TrimSpace(string(ext.Raw)))
 		if len(ext.Raw) == 0 || string(ext.Raw) == "null" {
@@ -250,7 +251,8 @@ func parse(source string, r io.Reader, check bool) ([]Document, error) {
 		}
 		docs, err := objects(source, ext.Raw)
 		if err != nil {
-			return out, err
+			errs = append(errs, err) // those after it may be objects
+			continue
 		}
 		out = append(out, docs...)
 	}
