@@ -32,6 +32,7 @@ type options struct {
 	rotateClient, rotateServing               bool
 	pressure                                  pressureOptions
 	garbage                                   garbageOptions
+	managers                                  managerOptions
 }
 
 // addFlags registers the flags with their defaults.
@@ -72,6 +73,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.serializePulls, "serialize-image-pulls", true, "Pull images one at a time.")
 	o.pressure.addFlags(fs)
 	o.garbage.addFlags(fs)
+	o.managers.addFlags(fs)
 }
 
 // settings merges flags and configuration file and checks them.
@@ -89,6 +91,7 @@ func (o *options) settings(fs *pflag.FlagSet) (*settings, error) {
 	o.pressure.merge(fs, c)
 	o.garbage.merge(fs, c)
 	defaultConfig(c)
+	o.managers.merge(fs, c) // after what it takes for a default
 	return s, s.check()
 }
 

@@ -174,7 +174,7 @@ func kept(c *kubeletconfig.KubeletConfiguration) (corev1.ResourceList, error) {
 		sum.Add(q)
 		out[name] = sum
 	}
-	return out, err
+	return out, errors.Join(err, reserveCPUs(c, out))
 }
 
 // enough refuses reservations that the machine does not have.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	goruntime "runtime"
 	"strconv"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"bonsai/pkg/kubelet"
 	"bonsai/pkg/kubelet/certificate"
 	"bonsai/pkg/kubelet/cgroup"
+	"bonsai/pkg/kubelet/cm/numa"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/dns"
 	"bonsai/pkg/kubelet/eviction/pressure"
@@ -118,6 +120,21 @@ func config(s *settings, apiserver *remote.API, name string, log *slog.Logger) (
 	if err != nil {
 		return kubelet.Config{}, err // was checked with the settings
 	}
+	cpus, err := cpuSettings(c)
+	if err != nil {
+		return kubelet.Config{}, err // was checked with the settings
+	}
+	near, most, err := topology(c)
+	if err != nil {
+		return kubelet.Config{}, err // was checked with the settings
+	}
+	machine, err := numa.Read("/", goruntime.NumCPU())
+	if err != nil {
+		return kubelet.Config{}, err
+	}
+	if near.Nodes = machine.Nodes(); near.Considered() && near.Nodes.Count() > most {
+		return kubelet.Config{}, fmt.Errorf("unsupported on machines with more than %d NUMA Nodes", most)
+	}
 	logSize := resource.MustParse(c.ContainerLogMaxSize) // checked with the settings
 	cfg := kubelet.Config{
 		NodeName: name, Client: apiserver, RootDir: s.rootDir, Logs: logs.Files{Pods: c.PodLogsDir, Links: containerLogsDir},
@@ -129,7 +146,8 @@ func config(s *settings, apiserver *remote.API, name string, log *slog.Logger) (
 		Images: images.Config{Serialize: *c.SerializeImagePulls, Log: log,
 			Verification: images.Verification{Policy: c.ImagePullCredentialsVerificationPolicy, Allowlist: c.PreloadedImagesVerificationAllowlist}},
 		ImageGC: imagePolicy(c), ContainerGC: s.garbage.containerPolicy(),
-		DNS:  dns.Config{ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, Host: host},
+		DNS:     dns.Config{ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, Host: host},
+		Machine: machine, CPUs: cpus, Topology: near,
 		Node: n, Sysctls: sysctls, Log: log,
 	}
 	if s.credentialConfig != "" {

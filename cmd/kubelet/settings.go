@@ -135,6 +135,9 @@ func (s *settings) check() error {
 	if err := checkEnforced(c); err != nil {
 		errs = append(errs, err)
 	}
+	if err := checkManagers(c); err != nil {
+		errs = append(errs, err)
+	}
 	return errors.Join(errs...)
 }
 

@@ -80,7 +80,7 @@ func (k *Kubelet) compose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k.admission = admission.New(admission.Config{Node: k.node.Object, Allocatable: k.node.Allocatable, Allocated: k.devices.Manages, Refuse: k.refuse, Sysctls: k.cfg.Sysctls.Check,
+	k.admission = admission.New(admission.Config{Node: k.node.Object, Allocatable: k.node.Allocatable, Allocated: k.devices.Manages, MayResize: k.resources.MayResize, Refuse: k.refuse, Sysctls: k.cfg.Sysctls.Check,
 		Wake: func(uid types.UID) { k.workers.Wake(uid) }, Checkpoint: allocations, Log: k.cfg.Log,
 		Accepted: func(why admission.Trigger) { k.metrics.Accepted(string(why)) },
 		Preempted: func(uid types.UID, lacked corev1.ResourceName) {

@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/cgroup"
 	"bonsai/pkg/kubelet/cm"
+	"bonsai/pkg/kubelet/cm/cpu"
 	"bonsai/pkg/kubelet/cm/devices"
 	"bonsai/pkg/kubelet/cm/dra"
 	"bonsai/pkg/kubelet/cri"
@@ -79,6 +80,10 @@ type Config struct {
 	Node node.Config
 	// MaxBackOff is the longest delay between restarts of a crashing container, 0 for upstream's 5 min.
 	MaxBackOff time.Duration
+	// Machine is what CPUs and NUMA nodes there are; Topology, whose nodes and distances follow from it, and CPUs how they are given to pods.
+	Machine  cm.Machine
+	Topology cm.Topology
+	CPUs     cpu.Settings
 	// Sysctls are the kernel parameters that pods may set.
 	Sysctls *sysctl.Allowed
 	// Metrics gets the kubelet's own metrics; nil: none are kept.
@@ -94,6 +99,7 @@ type Kubelet struct {
 	resources *cm.Manager
 	devices   *devices.Manager
 	dra       *dra.Manager
+	cpu       *cpu.Manager
 	images    *images.Manager
 	unused    *images.Collector
 	events    *events.Recorder
@@ -170,6 +176,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	run("plug-ins", k.plugins().Run)
 	run("device plug-ins", k.devices.Run)
 	run("DRA drivers", k.dra.Run)
+	run("CPU manager", k.cpu.Run)
 	run("pod-resources API", k.podResources().Run)
 	run("CSINode", func(ctx context.Context) error { return k.csiNode.Run(ctx, k.node.Registered()) })
 	run("services", k.services.Run)

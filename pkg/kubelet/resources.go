@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubelet/cm"
+	"bonsai/pkg/kubelet/cm/cpu"
 	"bonsai/pkg/kubelet/cm/devices"
 	"bonsai/pkg/kubelet/cm/dra"
 	"bonsai/pkg/kubelet/cm/podresources"
@@ -19,7 +20,7 @@ func (k *Kubelet) composeResources() error {
 	if err != nil {
 		return fmt.Errorf("find the kubelet's directory: %w", err)
 	}
-	if k.devices, err = devices.New(devices.Config{RootDir: root, Changed: k.node.Poke, Wake: func(uid types.UID) { k.workers.Wake(uid) },
+	if k.devices, err = devices.New(devices.Config{RootDir: root, Nodes: k.cfg.Machine.Nodes(), Changed: k.node.Poke, Wake: func(uid types.UID) { k.workers.Wake(uid) },
 		Metrics: k.metrics, Now: time.Now, Log: k.cfg.Log}); err != nil {
 		return err
 	}
@@ -27,7 +28,12 @@ func (k *Kubelet) composeResources() error {
 		Metrics: k.metrics, Now: time.Now, Log: k.cfg.Log}); err != nil {
 		return err
 	}
-	k.resources = &cm.Manager{Providers: []cm.Provider{k.cgroups, k.devices, k.dra}, Metrics: k.metrics, Event: k.events.Pod, Log: k.cfg.Log}
+	if k.cpu, err = cpu.New(cpu.Config{Settings: k.cfg.CPUs, RootDir: root, Machine: k.cfg.Machine, Runtime: k.cri, Pods: k.active, Metrics: k.metrics, Log: k.cfg.Log}); err != nil {
+		return err
+	}
+	topology := k.cfg.Topology
+	topology.Nodes, topology.Distances = k.cfg.Machine.Nodes(), k.cfg.Machine.Distances
+	k.resources = &cm.Manager{Providers: []cm.Provider{k.cgroups, k.devices, k.dra, k.cpu}, Topology: topology, Metrics: k.metrics, Event: k.events.Pod, Log: k.cfg.Log}
 	return nil
 }
 

@@ -48,6 +48,8 @@ type Config struct {
 	Refuse func(*corev1.Pod) *Rejection
 	// Allocated tells whether it is decided piece by piece what pods get of a resource, as of devices: then its amount decides nothing.
 	Allocated func(corev1.ResourceName) bool
+	// MayResize tells why a pod can never have other amounts than it has, "" if it may.
+	MayResize func(*corev1.Pod) string
 	// Sysctls tells why a pod may not set the kernel parameters that it wants to; nil if it may.
 	Sysctls func(*corev1.Pod) error
 	// Wake has a pod asked for again that waited, for its place or for its resize.

@@ -44,11 +44,17 @@ func admitter(woken *[]types.UID) *Admitter {
 		Allocatable: func() corev1.ResourceList { return list(map[corev1.ResourceName]string{"cpu": "1", "pods": "10"}) },
 		Refuse:      func(*corev1.Pod) *Rejection { return nil },
 		Sysctls:     func(*corev1.Pod) error { return nil },
-		Allocated:   func(name corev1.ResourceName) bool { return name == "example.com/device" },
-		Preempted:   func(types.UID, corev1.ResourceName) {},
-		Checkpoint:  saved{},
-		Accepted:    func(Trigger) {},
-		Log:         slog.New(slog.DiscardHandler),
+		MayResize: func(p *corev1.Pod) string {
+			if p.Name == "pinned" {
+				return "pinned"
+			}
+			return ""
+		},
+		Allocated:  func(name corev1.ResourceName) bool { return name == "example.com/device" },
+		Preempted:  func(types.UID, corev1.ResourceName) {},
+		Checkpoint: saved{},
+		Accepted:   func(Trigger) {},
+		Log:        slog.New(slog.DiscardHandler),
 		Wake: func(uid types.UID) {
 			if woken != nil {
 				*woken = append(*woken, uid)

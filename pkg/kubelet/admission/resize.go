@@ -162,6 +162,9 @@ func (a *Admitter) refuse(p *place) *refusal {
 	if runtime.IsStatic(p.pod) {
 		return &refusal{reason: corev1.PodReasonInfeasible, message: "In-place resize of static-pods is not supported"}
 	}
+	if why := a.cfg.MayResize(p.pod); why != "" {
+		return &refusal{reason: corev1.PodReasonInfeasible, message: why}
+	}
 	claim := claimOf(p.pod)
 	if lacks := a.lacks(claim, nil); len(lacks) > 0 {
 		l := lacks[0]

@@ -8,8 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"bonsai/pkg/kubelet/runtime"
 )
 
 // Allocator is a Provider of what the node has few of, as devices. What a pod gets of it is decided when the pod is admitted, by the Manager, one
@@ -44,8 +42,8 @@ type Reporter interface {
 
 // Resizer is a Provider that may not let pods have other amounts.
 type Resizer interface {
-	// MayResize tells why a pod that has the first resources cannot have those of its spec, "" if it may.
-	MayResize(has runtime.Resources, pod *corev1.Pod) string
+	// MayResize tells why a pod cannot have other amounts, "" if it may.
+	MayResize(pod *corev1.Pod) string
 }
 
 // Reasons of refusals, in upstream's words.
@@ -180,10 +178,10 @@ func (m *Manager) Health(pod *corev1.Pod) map[string][]corev1.ResourceStatus {
 	return out
 }
 
-// MayResize tells why a pod that has the first resources cannot have those of its spec, "" if it may.
-func (m *Manager) MayResize(has runtime.Resources, pod *corev1.Pod) string {
+// MayResize tells why a pod cannot have other amounts, "" if it may.
+func (m *Manager) MayResize(pod *corev1.Pod) string {
 	for _, r := range of[Resizer](m.Providers) {
-		if why := r.MayResize(has, pod); why != "" {
+		if why := r.MayResize(pod); why != "" {
 			return why
 		}
 	}

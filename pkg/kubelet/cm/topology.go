@@ -2,7 +2,6 @@ package cm
 
 import (
 	"cmp"
-	"fmt"
 	"math/bits"
 	"slices"
 
@@ -75,14 +74,6 @@ type Topology struct {
 // Considered tells whether hints are asked for at all.
 func (t Topology) Considered() bool {
 	return t.Policy != "" && t.Policy != kubeletconfig.NoneTopologyManagerPolicy
-}
-
-// Check tells what is wrong with the settings.
-func (t Topology) Check(most int) error {
-	if t.Considered() && t.Nodes.Count() > most {
-		return fmt.Errorf("unsupported on machines with more than %v NUMA Nodes", most)
-	}
-	return nil
 }
 
 // Merge finds the nodes from which all resources can be given, each of lists holding one resource's hints; a resource without any hint cannot be

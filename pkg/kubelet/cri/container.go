@@ -39,6 +39,17 @@ func (c *Client) UpdateContainer(ctx context.Context, id string, q runtime.Conta
 	return nil
 }
 
+// SetCPUs lets a running container run on these CPUs.
+func (c *Client) SetCPUs(ctx context.Context, id, cpus string) error {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	_, err := c.runtime.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id, Linux: &runtimeapi.LinuxContainerResources{CpusetCpus: cpus}})
+	if err != nil {
+		return fmt.Errorf("set the CPUs of container %s: %w", id, err)
+	}
+	return nil
+}
+
 // StartContainer starts a made container.
 func (c *Client) StartContainer(ctx context.Context, id string) error {
 	ctx, cancel := c.bound(ctx)

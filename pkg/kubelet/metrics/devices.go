@@ -14,6 +14,10 @@ type devices struct {
 	topologyAsked  prometheus.Counter
 	topologyErrors prometheus.Counter
 	topologyMillis prometheus.Histogram
+	cpuPinned      prometheus.Counter
+	cpuErrors      prometheus.Counter
+	cpuShared      prometheus.Gauge
+	cpuExclusive   prometheus.Gauge
 	draOperations  *prometheus.HistogramVec
 	draCalls       *prometheus.HistogramVec
 	draClaims      *prometheus.GaugeVec
@@ -34,6 +38,11 @@ func newDevices(r prometheus.Registerer) *devices {
 		topologyMillis: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_topology_manager_admission_duration_ms",
 			Help: "Milliseconds that giving a pod what it gets takes.", Buckets: prometheus.ExponentialBuckets(.05, 2, 15)}),
 	}
+	m.cpuPinned = prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_cpu_manager_pinning_requests_total", Help: "Containers that were to get CPUs of their own."})
+	m.cpuErrors = prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_cpu_manager_pinning_errors_total", Help: "Containers that were to get CPUs of their own and did not."})
+	m.cpuShared = prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_cpu_manager_shared_pool_size_millicores", Help: "Thousandths of the CPUs that containers share."})
+	m.cpuExclusive = prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_cpu_manager_exclusive_cpu_allocation_count", Help: "CPUs that containers have for themselves."})
+	r.MustRegister(m.cpuPinned, m.cpuErrors, m.cpuShared, m.cpuExclusive)
 	draSeconds := prometheus.ExponentialBuckets(.1, 1.8, 10)
 	m.draOperations = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "dra_operations_duration_seconds",
 		Help: "Seconds that preparing or unpreparing the claims of a pod takes.", Buckets: draSeconds}, []string{"operation_name", "is_error"})
@@ -118,5 +127,24 @@ func (m *Metrics) DRAClaims(byDriver map[string]int) {
 	m.draClaims.Reset()
 	for name, n := range byDriver {
 		m.draClaims.WithLabelValues(name).Set(float64(n))
+	}
+}
+
+// CPUsPinned counts a container that was to get CPUs of its own.
+func (m *Metrics) CPUsPinned(err error) {
+	if m == nil {
+		return
+	}
+	m.cpuPinned.Inc()
+	if err != nil {
+		m.cpuErrors.Inc()
+	}
+}
+
+// CPUs tells how many CPUs are shared, and how many containers have for themselves.
+func (m *Metrics) CPUs(shared, exclusive int) {
+	if m != nil {
+		m.cpuShared.Set(float64(shared) * 1000)
+		m.cpuExclusive.Set(float64(exclusive))
 	}
 }

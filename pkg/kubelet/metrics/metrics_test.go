@@ -68,12 +68,19 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.TopologyAdmitted(time.Millisecond, false)
 	m.TopologyAdmitted(time.Millisecond, true)
 	m.PodResourcesAsked("list", false)
+	m.CPUsPinned(nil)
+	m.CPUsPinned(errors.New("none left"))
+	m.CPUs(3, 1)
 	m.DRAOperation("PrepareResources", time.Second, nil)
 	m.DRACall("drv", "/x", "OK", time.Second)
 	m.DRAClaims(map[string]int{"gone": 1})
 	m.DRAClaims(map[string]int{"<any>": 2, "drv": 1})
 	m.PodResourcesAsked("get", true)
 	want := map[string]float64{
+		"kubelet_cpu_manager_pinning_requests_total":                         2,
+		"kubelet_cpu_manager_pinning_errors_total":                           1,
+		"kubelet_cpu_manager_shared_pool_size_millicores":                    3000,
+		"kubelet_cpu_manager_exclusive_cpu_allocation_count":                 1,
 		"dra_operations_duration_seconds false PrepareResources":             1,
 		"dra_grpc_operations_duration_seconds drv OK /x":                     1,
 		"dra_resource_claims_in_use <any>":                                   2,
