@@ -211,16 +211,9 @@ func buildSigning(o *options, d controller.Deps) (runner, error) {
 
 // buildBalancers makes the controller where there are addresses to give.
 func buildBalancers(o *options, d controller.Deps) (runner, error) {
-	if len(o.balancerCIDRs) == 0 {
-		return nil, nil
-	}
-	var ranges []netip.Prefix
-	for _, text := range o.balancerCIDRs {
-		p, err := netip.ParsePrefix(text)
-		if err != nil {
-			return nil, fmt.Errorf("--load-balancer-cidrs: %w", err)
-		}
-		ranges = append(ranges, p)
+	ranges, err := readCloudConfig(o.cloudConfig)
+	if err != nil || len(ranges) == 0 {
+		return nil, err
 	}
 	return service.New(d, func(services func() []*corev1.Service) (service.Provider, error) {
 		return localbalancer.New(ranges, services), nil

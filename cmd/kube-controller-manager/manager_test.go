@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -42,10 +43,14 @@ type world struct {
 func TestManager(t *testing.T) {
 	t.Parallel()
 	c := controllertest.Start(t)
+	cloud := filepath.Join(t.TempDir(), "cloud.yaml")
+	if err := os.WriteFile(cloud, []byte("loadBalancerCIDRs: [10.200.0.0/29]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	cmd := newCommand()
 	flags := []string{"--kubeconfig=" + c.Kubeconfig, "--secure-port=0", "--use-service-account-credentials", "--controllers=*,tokencleaner",
 		"--root-ca-file=" + c.CAFile, "--service-account-private-key-file=" + c.KeyFile, "--allocate-node-cidrs", "--cluster-cidr=10.244.0.0/16",
-		"--service-cluster-ip-range=10.96.0.0/16", "--load-balancer-cidrs=10.200.0.0/29", "--node-monitor-grace-period=3s", "--node-startup-grace-period=3s", "-v=2"}
+		"--service-cluster-ip-range=10.96.0.0/16", "--cloud-config=" + cloud, "--node-monitor-grace-period=3s", "--node-startup-grace-period=3s", "-v=2"}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	cmd.SetArgs(flags)

@@ -46,7 +46,7 @@ type options struct {
 	autoscaling                    podautoscaler.Config
 	quotaPeriod                    time.Duration
 	legacyTokens                   legacytokencleaner.Config
-	balancerCIDRs                  []string
+	cloudConfig                    string
 	collectGarbage                 bool
 	terminatedPodThreshold         int
 	maxEndpointsPerSlice           int
@@ -77,7 +77,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.accountKeyFile, "service-account-private-key-file", "", "PEM private RSA or ECDSA key that signs service account token secrets.")
 	fs.StringSliceVar(&o.clusterCIDRs, "cluster-cidr", nil, "CIDR range for pods; one IPv4 and one IPv6 range for a dual-stack cluster.")
 	fs.StringSliceVar(&o.serviceCIDRs, "service-cluster-ip-range", nil, "CIDR range for services, from which no pod range is taken.")
-	fs.StringSliceVar(&o.balancerCIDRs, "load-balancer-cidrs", nil, "CIDR ranges that lead to the nodes, from which Services of type LoadBalancer without a loadBalancerClass get their addresses. Without them somebody else gives addresses.")
+	fs.StringVar(&o.cloudConfig, "cloud-config", "", "The path to the cloud provider configuration file (YAML): loadBalancerCIDRs lead to the nodes, and Services of type LoadBalancer without a loadBalancerClass get their addresses from them.")
 	fs.BoolVar(&o.allocateCIDRs, "allocate-node-cidrs", false, "Allocate a pod CIDR to each node.")
 	fs.IntVar(&o.maskSize, "node-cidr-mask-size", 0, "Mask size of a node's pod CIDR in a single-stack cluster. Default is 24 for IPv4 and 64 for IPv6.")
 	fs.IntVar(&o.maskSize4, "node-cidr-mask-size-ipv4", 0, "Mask size of a node's IPv4 pod CIDR. Default is 24.")
@@ -182,12 +182,15 @@ func (o *options) validate() error {
 	if o.securePort < 0 || o.securePort > 65535 {
 		bad("--secure-port %d must be between 0 and 65535, inclusive", o.securePort)
 	}
-	for flag, list := range map[string][]string{"cluster-cidr": o.clusterCIDRs, "service-cluster-ip-range": o.serviceCIDRs, "load-balancer-cidrs": o.balancerCIDRs} {
+	for flag, list := range map[string][]string{"cluster-cidr": o.clusterCIDRs, "service-cluster-ip-range": o.serviceCIDRs} {
 		for _, c := range list {
 			if _, err := netip.ParsePrefix(c); err != nil {
 				bad("--%s: %w", flag, err)
 			}
 		}
+	}
+	if _, err := readCloudConfig(o.cloudConfig); err != nil {
+		bad("%w", err)
 	}
 	if o.monitorPeriod <= 0 || o.monitorGrace <= 0 || o.startupGrace <= 0 {
 		bad("--node-monitor-period (%s), --node-monitor-grace-period (%s) and --node-startup-grace-period (%s) must be greater than 0", o.monitorPeriod, o.monitorGrace, o.startupGrace)

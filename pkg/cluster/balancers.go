@@ -22,6 +22,11 @@ func (c Config) BalancerSubnet() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4(last), bits)
 }
 
+// writeCloudConfig tells the controller manager of that range. Kubernetes' own has no provider for it, and does not read the file.
+func (c Config) writeCloudConfig() error {
+	return writeFile(c.layout().cloudConfig(), fmt.Appendf(nil, "loadBalancerCIDRs: [%s]\n", c.BalancerSubnet()))
+}
+
 // balancerGateways are the nodes' addresses that the host reaches balancers by, in order: nodes that are Ready, and not kept from balancers.
 // Addresses outside of the node network are ignored, as with routes to pods.
 func (c Config) balancerGateways(nodes []*corev1.Node) []netip.Addr {

@@ -54,7 +54,7 @@ func (c Config) controlPlane() []process {
 			"--allocate-node-cidrs=true",
 			"--cluster-cidr=" + c.PodSubnet.String(),
 			"--service-cluster-ip-range=" + c.ServiceSubnet.String(),
-			"--load-balancer-cidrs=" + c.BalancerSubnet().String(),
+			"--cloud-config=" + l.cloudConfig(),
 		}},
 		{name: "kube-scheduler", argv: []string{c.bin("kube-scheduler"),
 			"--kubeconfig=" + l.kubeconfig("scheduler"),

@@ -12,6 +12,7 @@ func (l layout) at(parts ...string) string {
 }
 
 func (l layout) config() string             { return l.at("cluster.json") }
+func (l layout) cloudConfig() string        { return l.at("cloud.yaml") }
 func (l layout) pki(name string) string     { return l.at("pki", name) }
 func (l layout) kubeconfig(n string) string { return l.at("kubeconfig", n+".conf") }
 func (l layout) log(process string) string  { return l.at("logs", process+".log") }

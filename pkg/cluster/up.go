@@ -225,6 +225,9 @@ func (c Config) prepare() error {
 	if err := c.save(); err != nil {
 		return err
 	}
+	if err := c.writeCloudConfig(); err != nil {
+		return err
+	}
 	if err := c.makePKI(time.Now()); err != nil {
 		return err
 	}
