@@ -145,7 +145,7 @@ func config(s *settings, apiserver *remote.API, name string, log *slog.Logger) (
 		Eviction: evicts,
 		Images: images.Config{Serialize: *c.SerializeImagePulls, Log: log,
 			Verification: images.Verification{Policy: c.ImagePullCredentialsVerificationPolicy, Allowlist: c.PreloadedImagesVerificationAllowlist}},
-		ImageGC: imagePolicy(c), ContainerGC: s.garbage.containerPolicy(),
+		Shutdown: shutdownPeriods(c), ImageGC: imagePolicy(c), ContainerGC: s.garbage.containerPolicy(),
 		DNS:     dns.Config{ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, Host: host},
 		Machine: machine, CPUs: cpus, Topology: near,
 		Node: n, Sysctls: sysctls, Log: log,

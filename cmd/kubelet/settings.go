@@ -132,6 +132,9 @@ func (s *settings) check() error {
 	if _, err := evictionPolicy(c); err != nil {
 		errs = append(errs, err)
 	}
+	if err := checkShutdown(c); err != nil {
+		errs = append(errs, err)
+	}
 	if err := checkEnforced(c); err != nil {
 		errs = append(errs, err)
 	}

@@ -97,6 +97,9 @@ func (k *Kubelet) compose(ctx context.Context) error {
 	if err := k.composeEviction(); err != nil {
 		return err
 	}
+	if err := k.composeShutdown(); err != nil {
+		return err
+	}
 	if err := k.composeSources(); err != nil {
 		return err
 	}
@@ -129,7 +132,7 @@ func (k *Kubelet) composeNode() error {
 		list, err := k.cri.Images(ctx)
 		return images.Named(list), err
 	}
-	cfg.Pressure = k.pressure
+	cfg.Pressure, cfg.Down = k.pressure, func() error { return k.shutdown.Err() }
 	cfg.Devices = func() (capacity, allocatable corev1.ResourceList) { return k.devices.Capacity() }
 	cfg.VolumesInUse = func() []corev1.UniqueVolumeName { return k.csi.InUse() }
 	cfg.Relisted = func(now time.Time) error { return k.relist.Healthy(now) }

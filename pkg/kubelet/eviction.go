@@ -14,6 +14,7 @@ import (
 	"bonsai/pkg/kubelet/localstorage"
 	"bonsai/pkg/kubelet/node"
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/kubelet/shutdown"
 	"bonsai/pkg/kubelet/stats"
 )
 
@@ -54,7 +55,17 @@ func (k *Kubelet) refuse(pod *corev1.Pod) *admission.Rejection {
 	if why := k.eviction.Refuse(pod); why != "" {
 		return &admission.Rejection{Reason: runtime.ReasonEvicted, Message: why}
 	}
+	if why := k.shutdown.Refuse(); why != "" {
+		return &admission.Rejection{Reason: shutdown.ReasonRefused, Message: why}
+	}
 	return nil
+}
+
+func (k *Kubelet) composeShutdown() error {
+	var err error
+	k.shutdown, err = shutdown.New(shutdown.Config{Periods: k.cfg.Shutdown, Connect: shutdown.ConnectSystemBus, Pods: k.active, End: k.end, Changed: k.node.Poke,
+		Began: k.metrics.ShutdownBegan, Over: k.metrics.ShutdownOver, Log: k.cfg.Log})
+	return err
 }
 
 // pressure is what the Node's conditions say of what runs short.

@@ -44,6 +44,7 @@ import (
 	"bonsai/pkg/kubelet/remote"
 	"bonsai/pkg/kubelet/runtimeclass"
 	"bonsai/pkg/kubelet/server"
+	"bonsai/pkg/kubelet/shutdown"
 	"bonsai/pkg/kubelet/stats"
 	"bonsai/pkg/kubelet/status"
 	"bonsai/pkg/kubelet/syncloop"
@@ -74,8 +75,10 @@ type Config struct {
 	// CredentialProviders are asked for credentials of images; their programs are in CredentialProviderDir.
 	CredentialProviders   []kubeletconfigv1.CredentialProvider
 	CredentialProviderDir string
-	Eviction              pressure.Policy
-	DNS                   dns.Config
+	// Shutdown is what pods get for their end when the node goes down; nothing: they end with it.
+	Shutdown []shutdown.Period
+	Eviction pressure.Policy
+	DNS      dns.Config
 	// Node is completed with the client, the runtime and the images.
 	Node node.Config
 	// MaxBackOff is the longest delay between restarts of a crashing container, 0 for upstream's 5 min.
@@ -120,6 +123,7 @@ type Kubelet struct {
 	csiNode    *csinode.Announcer
 	storage    *localstorage.Watcher
 	eviction   *eviction.Manager
+	shutdown   *shutdown.Manager
 	probes     *prober.Manager
 	executor   *executor.Executor
 	syncer     *podsyncer.Syncer
@@ -189,6 +193,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	run("housekeeping", func(ctx context.Context) error { return housekeeping.Run(ctx, k.housekeeping(), k.cfg.Log) })
 	run("storage limits", k.storage.Run)
 	run("eviction", k.eviction.Run)
+	run("shutdown", k.shutdown.Run)
 	run("rotation of logs", k.rotator().Run)
 	<-ctx.Done()
 	wg.Wait()

@@ -26,6 +26,8 @@ type Metrics struct {
 	restarted   *prometheus.CounterVec
 	images      *prometheus.CounterVec
 	podStart    prometheus.Histogram
+	shutBegan   prometheus.Gauge
+	shutOver    prometheus.Gauge
 	interval    prometheus.Histogram
 	// listed is when the last list of the runtime began. Only Relisted, which is not called twice at a time, uses it.
 	listed     time.Time
@@ -48,6 +50,8 @@ func New(r prometheus.Registerer) *Metrics {
 			Help: "Seconds that a list of the runtime's pods takes.", Buckets: prometheus.DefBuckets}),
 		interval: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_pleg_relist_interval_seconds",
 			Help: "Seconds between the lists of the runtime's pods.", Buckets: prometheus.DefBuckets}),
+		shutBegan: prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_graceful_shutdown_start_time_seconds", Help: "When the last graceful shutdown began, as Unix time."}),
+		shutOver:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_graceful_shutdown_end_time_seconds", Help: "When the last graceful shutdown ended, as Unix time."}),
 		podStart: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_pod_start_duration_seconds",
 			Help:    "Seconds from the kubelet's first sight of a pod to its running.",
 			Buckets: []float64{0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}}),
@@ -75,7 +79,7 @@ func New(r prometheus.Registerer) *Metrics {
 		devices: newDevices(r),
 	}
 	r.MustRegister(m.pods, m.containers, m.relist, m.seen, m.startedPods, m.podErrors, m.started, m.startErrors, m.preemptions,
-		m.evictions, m.restarted, m.images, m.podStart, m.interval, m.operations, m.opErrors, m.opSeconds)
+		m.evictions, m.restarted, m.images, m.podStart, m.shutBegan, m.shutOver, m.interval, m.operations, m.opErrors, m.opSeconds)
 	return m
 }
 
@@ -150,6 +154,20 @@ func (m *Metrics) Evicted(signal string) {
 func (m *Metrics) ImageRemoved(reason string) {
 	if m != nil {
 		m.images.WithLabelValues(reason).Inc()
+	}
+}
+
+// ShutdownBegan takes the time at which a graceful shutdown began.
+func (m *Metrics) ShutdownBegan(at time.Time) {
+	if m != nil {
+		m.shutBegan.Set(float64(at.Unix()))
+	}
+}
+
+// ShutdownOver takes the time of its end.
+func (m *Metrics) ShutdownOver(at time.Time) {
+	if m != nil {
+		m.shutOver.Set(float64(at.Unix()))
 	}
 }
 

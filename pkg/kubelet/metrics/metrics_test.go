@@ -61,6 +61,8 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.RestartedPod(false)
 	m.ImageRemoved("space")
 	m.PodRunning(time.Second)
+	m.ShutdownBegan(time.Unix(7, 0))
+	m.ShutdownOver(time.Unix(8, 0))
 	m.Called("run_podsandbox", time.Second, nil)
 	m.Called("run_podsandbox", time.Second, errors.New("no network"))
 	m.PluginRegistered("example.com/foo")
@@ -95,6 +97,8 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 		"kubelet_topology_manager_admission_errors_total":                    1,
 		"kubelet_topology_manager_admission_duration_ms":                     2,
 		"kubelet_image_garbage_collected_total space":                        1,
+		"kubelet_graceful_shutdown_start_time_seconds":                       7,
+		"kubelet_graceful_shutdown_end_time_seconds":                         8,
 		"kubelet_pod_start_duration_seconds":                                 1,
 		"kubelet_pleg_relist_interval_seconds":                               0,
 		"kubelet_preemptions memory":                                         1,

@@ -56,8 +56,8 @@ func conditions(have []corev1.NodeCondition, p Pressure, unready string, now met
 }
 
 // notReady says why the node is not ready, "" if it is. err is why the runtime counts as down, relistErr what is wrong with the lists
-// of its pods, both nil if nothing.
-func notReady(h runtime.Health, err, relistErr error) string {
+// of its pods, down what else keeps the node from work; each nil if nothing.
+func notReady(h runtime.Health, err, relistErr, down error) string {
 	var why []string
 	switch {
 	case err != nil:
@@ -70,6 +70,9 @@ func notReady(h runtime.Health, err, relistErr error) string {
 	}
 	if err == nil && !h.NetworkReady {
 		why = append(why, networkNotReady(h))
+	}
+	if down != nil {
+		why = append(why, down.Error())
 	}
 	if len(why) > 1 {
 		return "[" + strings.Join(why, ", ") + "]"

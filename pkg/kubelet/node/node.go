@@ -51,6 +51,8 @@ type Config struct {
 	// NoRegister: somebody else makes the Node (--register-node=false).
 	NoRegister bool
 	Runtime    Runtime
+	// Down is why the node is not ready although its parts are, nil if it is; a nil function never tells of anything.
+	Down func() error
 	// Relisted tells what is wrong with the lists of the runtime's pods at that time, nil if nothing; a nil function asks nobody.
 	Relisted func(now time.Time) error
 	Machine  Machine

@@ -203,11 +203,12 @@ func TestConditions(t *testing.T) {
 		}
 	}
 	for want, got := range map[string]string{
-		"":                                notReady(runtime.Health{RuntimeReady: true, NetworkReady: true}, nil, nil),
-		"container runtime is down: gone": notReady(runtime.Health{}, errors.New("gone"), nil),
-		"container runtime network not ready: NetworkReady=false reason:R message:M":                   notReady(runtime.Health{RuntimeReady: true, NetworkReason: "R", NetworkMessage: "M"}, nil, nil),
-		"PLEG is not healthy: pleg has yet to be successful":                                           notReady(runtime.Health{RuntimeReady: true, NetworkReady: true}, nil, errors.New("pleg has yet to be successful")),
-		"[container runtime not ready: RuntimeReady=false reason:R message:M, PLEG is not healthy: P]": notReady(runtime.Health{NetworkReady: true, RuntimeReason: "R", RuntimeMessage: "M"}, nil, errors.New("P")),
+		"":                                notReady(runtime.Health{RuntimeReady: true, NetworkReady: true}, nil, nil, nil),
+		"container runtime is down: gone": notReady(runtime.Health{}, errors.New("gone"), nil, nil),
+		"container runtime network not ready: NetworkReady=false reason:R message:M":                   notReady(runtime.Health{RuntimeReady: true, NetworkReason: "R", NetworkMessage: "M"}, nil, nil, nil),
+		"PLEG is not healthy: pleg has yet to be successful":                                           notReady(runtime.Health{RuntimeReady: true, NetworkReady: true}, nil, errors.New("pleg has yet to be successful"), nil),
+		"[container runtime not ready: RuntimeReady=false reason:R message:M, PLEG is not healthy: P]": notReady(runtime.Health{NetworkReady: true, RuntimeReason: "R", RuntimeMessage: "M"}, nil, errors.New("P"), nil),
+		"node is shutting down": notReady(runtime.Health{RuntimeReady: true, NetworkReady: true}, nil, nil, errors.New("node is shutting down")),
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

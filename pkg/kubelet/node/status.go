@@ -126,11 +126,14 @@ func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.H
 		pressure = n.cfg.Pressure()
 	}
 	now := n.cfg.Now()
-	var relistErr error
+	var relistErr, down error
+	if n.cfg.Down != nil {
+		down = n.cfg.Down()
+	}
 	if n.cfg.Relisted != nil {
 		relistErr = n.cfg.Relisted(now)
 	}
-	s.Conditions = conditions(s.Conditions, pressure, notReady(health, healthErr, relistErr), metav1.NewTime(now))
+	s.Conditions = conditions(s.Conditions, pressure, notReady(health, healthErr, relistErr, down), metav1.NewTime(now))
 	return s
 }
 

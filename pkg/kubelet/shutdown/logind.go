@@ -1,0 +1,116 @@
+package shutdown
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// Names of logind and systemd on the bus (https://www.freedesktop.org/software/systemd/man/latest/org.freedesktop.login1.html).
+const (
+	logindName   = "org.freedesktop.login1"
+	logindPath   = "/org/freedesktop/login1"
+	logindType   = "org.freedesktop.login1.Manager"
+	systemdName  = "org.freedesktop.systemd1"
+	systemdPath  = "/org/freedesktop/systemd1"
+	systemdType  = "org.freedesktop.systemd1.Manager"
+	prepare      = "PrepareForShutdown"
+	overrideFile = "99-kubelet.conf"
+)
+
+// Logind is the machine's manager by systemd's logind.
+type Logind struct {
+	// Bus is the connection; Dir where logind reads its configuration's additions, /etc/systemd/logind.conf.d.
+	Bus *dbus.Conn
+	Dir string
+}
+
+var _ Machine = Logind{}
+
+// ConnectSystemBus finds logind on the system's bus.
+func ConnectSystemBus(ctx context.Context) (Machine, func() error, error) {
+	bus, err := dbus.ConnectSystemBus(dbus.WithContext(ctx))
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to the system bus: %w", err)
+	}
+	return Logind{Bus: bus, Dir: "/etc/systemd/logind.conf.d"}, bus.Close, nil
+}
+
+func (l Logind) logind() dbus.BusObject { return l.Bus.Object(logindName, logindPath) }
+
+// Delay implements Machine: InhibitDelayMaxSec.
+func (l Logind) Delay(ctx context.Context) (time.Duration, error) {
+	var v dbus.Variant
+	if err := l.logind().CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, logindType, "InhibitDelayMaxUSec").Store(&v); err != nil {
+		return 0, fmt.Errorf("ask logind how long it waits: %w", err)
+	}
+	us, ok := v.Value().(uint64)
+	if !ok {
+		return 0, fmt.Errorf("logind's InhibitDelayMaxUSec is a %T", v.Value())
+	}
+	return time.Duration(min(us, math.MaxInt64/1000)) * time.Microsecond, nil
+}
+
+// Extend implements Machine: an addition to logind's configuration, which it is told to read.
+func (l Logind) Extend(ctx context.Context, to time.Duration) error {
+	if err := os.MkdirAll(l.Dir, 0o755); err != nil {
+		return fmt.Errorf("make the directory of logind's configuration: %w", err)
+	}
+	text := fmt.Sprintf("# Kubelet logind override\n[Login]\nInhibitDelayMaxSec=%.0f\n", math.Ceil(to.Seconds()))
+	if err := os.WriteFile(filepath.Join(l.Dir, overrideFile), []byte(text), 0o644); err != nil {
+		return fmt.Errorf("write logind's configuration: %w", err)
+	}
+	call := l.Bus.Object(systemdName, systemdPath).CallWithContext(ctx, systemdType+".KillUnit", 0, "systemd-logind.service", "all", int32(syscall.SIGHUP))
+	if call.Err != nil {
+		return fmt.Errorf("have logind read its configuration: %w", call.Err)
+	}
+	return nil
+}
+
+// inhibitor is logind's lock: it holds as long as the file is open.
+type inhibitor struct{ *os.File }
+
+// Release implements Lock.
+func (i inhibitor) Release() error { return i.Close() }
+
+// Inhibit implements Machine.
+func (l Logind) Inhibit(ctx context.Context) (Lock, error) {
+	var fd dbus.UnixFD
+	err := l.logind().CallWithContext(ctx, logindType+".Inhibit", 0, "shutdown", "kubelet", "Kubelet needs time to handle node shutdown", "delay").Store(&fd)
+	if err != nil {
+		return nil, fmt.Errorf("hold logind's shutdown up: %w", err)
+	}
+	return inhibitor{os.NewFile(uintptr(fd), "inhibit")}, nil
+}
+
+// Watch implements Machine.
+func (l Logind) Watch(ctx context.Context) (<-chan bool, error) {
+	err := l.Bus.AddMatchSignalContext(ctx, dbus.WithMatchInterface(logindType), dbus.WithMatchMember(prepare), dbus.WithMatchObjectPath(logindPath))
+	if err != nil {
+		return nil, fmt.Errorf("watch logind's shutdown: %w", err)
+	}
+	signals, out := make(chan *dbus.Signal, 1), make(chan bool)
+	l.Bus.Signal(signals) // closed with the connection, which ends with ctx
+	go func() {
+		defer close(out)
+		for s := range signals {
+			if s.Name != logindType+"."+prepare || len(s.Body) == 0 {
+				continue
+			}
+			if down, ok := s.Body[0].(bool); ok {
+				select {
+				case out <- down:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}
+	}()
+	return out, nil
+}

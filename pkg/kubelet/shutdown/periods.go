@@ -1,0 +1,76 @@
+package shutdown
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// Period is the time that pods of that priority and above get for their end, up to the next higher Period.
+type Period struct {
+	Priority int32
+	Grace    time.Duration
+}
+
+// Periods are those of shutdownGracePeriod and shutdownGracePeriodCriticalPods: the others first, then critical pods in what is left.
+func Periods(total, critical time.Duration) []Period {
+	if total == 0 {
+		return nil
+	}
+	return []Period{{0, total - critical}, {runtime.SystemCriticalPriority, critical}}
+}
+
+// Group is pods that end together.
+type Group struct {
+	Period
+	Pods []*corev1.Pod
+}
+
+// Groups parts pods, the lowest priorities first. Those below all periods belong to the lowest one; groups without pods are left out.
+func Groups(periods []Period, pods []*corev1.Pod) []Group {
+	if len(periods) == 0 {
+		return nil
+	}
+	groups := make([]Group, len(periods))
+	for i, p := range sorted(periods) {
+		groups[i].Period = p
+	}
+	for _, pod := range pods {
+		var priority int32
+		if pod.Spec.Priority != nil {
+			priority = *pod.Spec.Priority
+		}
+		i := len(groups) - 1
+		for i > 0 && groups[i].Priority > priority {
+			i--
+		}
+		groups[i].Pods = append(groups[i].Pods, pod)
+	}
+	return slices.DeleteFunc(groups, func(g Group) bool { return len(g.Pods) == 0 })
+}
+
+func sorted(periods []Period) []Period {
+	out := slices.Clone(periods)
+	slices.SortFunc(out, func(a, b Period) int { return cmp.Compare(a.Priority, b.Priority) })
+	return out
+}
+
+// Grace is what a pod gets: its own grace period, but no more than the group's.
+func Grace(p Period, pod *corev1.Pod) time.Duration {
+	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
+		return min(p.Grace, time.Duration(*s)*time.Second)
+	}
+	return p.Grace
+}
+
+// longest is how long the end of all groups may take.
+func longest(periods []Period) (sum time.Duration) {
+	for _, p := range periods {
+		sum += p.Grace
+	}
+	return sum
+}

@@ -1,0 +1,213 @@
+// Package shutdown ends the node's pods in order before the machine goes down: it holds systemd's logind up, by a delay inhibitor, for as long
+// as they need (https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#graceful-node-shutdown). Who gets how long is
+// decided by pure functions (periods.go); logind is behind an interface (logind.go).
+package shutdown
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// What pods are told that end, and those that come, in upstream's words.
+const (
+	reasonTerminated  = "Terminated"
+	messageTerminated = "Pod was terminated in response to imminent node shutdown."
+	ReasonRefused     = "NodeShutdown"
+	messageRefused    = "Pod was rejected as the node is shutting down."
+)
+
+// errShuttingDown is why the node is not ready.
+var errShuttingDown = errors.New("node is shutting down")
+
+// Lock holds the shutdown up until it is released.
+type Lock interface{ Release() error }
+
+// Machine tells of its shutdown.
+type Machine interface {
+	// Delay is how long it lets itself be held up.
+	Delay(ctx context.Context) (time.Duration, error)
+	// Extend has it let itself be held up that long.
+	Extend(ctx context.Context, to time.Duration) error
+	Inhibit(ctx context.Context) (Lock, error)
+	// Watch tells each time that the shutdown is about to be (true) or was called off (false); it is closed when no more can be told.
+	Watch(ctx context.Context) (<-chan bool, error)
+}
+
+// Config is what a Manager needs. Everything is required, but nothing is done without Periods.
+type Config struct {
+	Periods []Period
+	// Connect finds the machine's manager. It is called again, after a pause, when the connection is lost.
+	Connect func(ctx context.Context) (Machine, func() error, error)
+	// Pods are those whose containers may run.
+	Pods func() []*corev1.Pod
+	// End ends a pod.
+	End func(uid types.UID, why runtime.Ending) bool
+	// Changed tells that Err has changed.
+	Changed func()
+	// Began and Over take the times of a shutdown.
+	Began, Over func(time.Time)
+	Log         *slog.Logger
+}
+
+// Manager waits for the machine's shutdown. Its methods are safe for concurrent use.
+type Manager struct {
+	cfg Config
+	now atomic.Bool
+}
+
+// New checks the configuration.
+func New(cfg Config) (*Manager, error) {
+	if cfg.Connect == nil || cfg.Pods == nil || cfg.End == nil || cfg.Changed == nil || cfg.Began == nil || cfg.Over == nil || cfg.Log == nil {
+		return nil, errors.New("shutdown: the whole configuration is required")
+	}
+	return &Manager{cfg: cfg}, nil
+}
+
+// Err is why the node is not ready while it is shutting down, else nil.
+func (m *Manager) Err() error {
+	if m.now.Load() {
+		return errShuttingDown
+	}
+	return nil
+}
+
+// Refuse is why the node takes no pods while it is shutting down, else "".
+func (m *Manager) Refuse() string {
+	if m.now.Load() {
+		return messageRefused
+	}
+	return ""
+}
+
+// reconnect is the pause before the machine is asked again.
+const reconnect = time.Second
+
+// Run watches until ctx ends. Without periods it does nothing.
+func (m *Manager) Run(ctx context.Context) error {
+	if longest(m.cfg.Periods) == 0 {
+		<-ctx.Done()
+		return nil
+	}
+	for {
+		if err := m.watch(ctx); err != nil && ctx.Err() == nil {
+			m.cfg.Log.Warn("the machine's shutdown is not watched, pods would be ended by it without notice", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(reconnect):
+		}
+	}
+}
+
+// watch holds the shutdown up and follows it, until the connection is lost.
+func (m *Manager) watch(ctx context.Context) (err error) {
+	machine, closed, err := m.cfg.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closed()) }()
+	if err := m.demand(ctx, machine); err != nil {
+		return err
+	}
+	coming, err := machine.Watch(ctx)
+	if err != nil {
+		return err
+	}
+	lock, err := machine.Inhibit(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if lock != nil {
+			err = errors.Join(err, lock.Release())
+		}
+	}()
+	for down := range coming {
+		m.now.Store(down)
+		m.cfg.Changed()
+		switch {
+		case down && lock != nil:
+			m.endAll(ctx)
+			if err := lock.Release(); err != nil {
+				return err
+			}
+			lock = nil
+		case !down && lock == nil:
+			if lock, err = machine.Inhibit(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return errors.New("the connection to the machine's manager was lost")
+}
+
+// demand has the machine wait as long as the longest way through the periods takes.
+func (m *Manager) demand(ctx context.Context, machine Machine) error {
+	need := longest(m.cfg.Periods)
+	has, err := machine.Delay(ctx)
+	if err != nil || has >= need {
+		return err
+	}
+	if err := machine.Extend(ctx, need); err != nil {
+		return err
+	}
+	if has, err = machine.Delay(ctx); err == nil && has < need {
+		return fmt.Errorf("the machine lets its shutdown be held up for %s, not for %s", has, need)
+	}
+	return err
+}
+
+// endAll ends the pods, group after group, each when the one before has ended or used up its time.
+func (m *Manager) endAll(ctx context.Context) {
+	m.cfg.Log.Info("the node is shutting down, its pods are ended")
+	m.cfg.Began(time.Now())
+	for _, g := range Groups(m.cfg.Periods, m.cfg.Pods()) {
+		for _, pod := range g.Pods {
+			m.cfg.End(pod.UID, runtime.Ending{Reason: reasonTerminated, Message: messageTerminated, Grace: Grace(g.Period, pod)})
+		}
+		m.await(ctx, g)
+	}
+	m.cfg.Over(time.Now())
+}
+
+// look is how often it is looked whether pods have ended.
+const look = 100 * time.Millisecond
+
+func (m *Manager) await(ctx context.Context, g Group) {
+	tick, over := time.NewTicker(look), time.NewTimer(g.Grace)
+	defer tick.Stop()
+	defer over.Stop()
+	for anyOf(g.Pods, m.cfg.Pods()) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-over.C:
+			m.cfg.Log.Warn("pods did not end in their time", "priority", g.Priority, "after", g.Grace)
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func anyOf(pods, active []*corev1.Pod) bool {
+	there := map[types.UID]bool{}
+	for _, p := range active {
+		there[p.UID] = true
+	}
+	for _, p := range pods {
+		if there[p.UID] {
+			return true
+		}
+	}
+	return false
+}
