@@ -23,7 +23,7 @@ for arch in ${ARCHS:-amd64 arm64}; do
   cp LICENSE NOTICE README.md CHANGELOG.md deploy/images/pause/pause.c "$out/"
   cp deploy/install.sh "$out/packages.sh"
   cp deploy/install-release.sh "$out/install.sh"
-  tar --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C dist -cf - "$name" | gzip -n9 >"dist/$name.tar.gz"
+  tar --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C dist -cf - "$name" | gzip -n >"dist/$name.tar.gz"
   rm -rf "$out"
   (cd dist && sha256sum "$name.tar.gz" | tee -a SHA256SUMS)
 done
