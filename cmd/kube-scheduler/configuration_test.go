@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
+	"bonsai/pkg/scheduler/devices"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins"
 	"bonsai/pkg/scheduler/volumes"
@@ -101,7 +102,8 @@ func TestProfilesPickPlugins(t *testing.T) {
 		{"one disabled", "{multiPoint: {disabled: [{name: ImageLocality}]}}", []string{"NodeResourcesFit"}, []string{"ImageLocality"}, ""},
 		{"only some", `{multiPoint: {disabled: [{name: "*"}], enabled: [{name: PrioritySort}, {name: DefaultBinder}, {name: NodeName}]}}`,
 			[]string{"PrioritySort", "DefaultBinder", "NodeName"}, []string{"NodeResourcesFit"}, ""},
-		{"done elsewhere", "{filter: {enabled: [{name: DynamicResources}]}}", []string{"NodeResourcesFit"}, []string{"DynamicResources"}, ""},
+		{"done elsewhere", "{filter: {enabled: [{name: NodeDeclaredFeatures}]}}", []string{"NodeResourcesFit"}, []string{"NodeDeclaredFeatures"}, ""},
+		{"devices", "{}", []string{"DynamicResources"}, nil, ""},
 		{"volumes", "{}", []string{"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"}, nil, ""},
 		{"unknown", "{filter: {enabled: [{name: Nonsense}]}}", nil, nil, `FilterPlugin "Nonsense" does not exist`},
 		{"no scorer", "{score: {enabled: [{name: NodeName}]}}", nil, nil, `plugin "NodeName" does not extend ScorePlugin plugin`},
@@ -113,7 +115,7 @@ func TestProfilesPickPlugins(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			list, err := enabled(&cfg.Profiles[0], plugins.Config{Volumes: volumes.New(nil)})
+			list, err := enabled(&cfg.Profiles[0], plugins.Config{Volumes: volumes.New(nil), Devices: devices.New(nil, time.Now)})
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("error %v, want %q", err, c.err)

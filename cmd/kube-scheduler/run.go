@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -29,6 +30,7 @@ import (
 	"bonsai/pkg/scheduler"
 	"bonsai/pkg/scheduler/cache"
 	"bonsai/pkg/scheduler/decide"
+	"bonsai/pkg/scheduler/devices"
 	"bonsai/pkg/scheduler/event"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins"
@@ -109,7 +111,7 @@ func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfigurati
 
 // newClient returns a client for what the scheduler reads and writes.
 func newClient(config *rest.Config) (*apiclient.Client, error) {
-	s, err := apiclient.NewScheme(corev1.AddToScheme, appsv1.AddToScheme, coordinationv1.AddToScheme, policyv1.AddToScheme, eventsv1.AddToScheme, storagev1.AddToScheme)
+	s, err := apiclient.NewScheme(corev1.AddToScheme, appsv1.AddToScheme, coordinationv1.AddToScheme, policyv1.AddToScheme, eventsv1.AddToScheme, resourcev1.AddToScheme, storagev1.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +127,7 @@ func extra(o *options, s *scheduler.Scheduler) map[string]http.Handler {
 
 // build puts the scheduler together.
 func build(o *options, cfg *configv1.KubeSchedulerConfiguration, api *write.Writer, w *world, recorder *event.Recorder, log *slog.Logger) (*scheduler.Scheduler, error) {
-	nominator, statuses, claims := framework.NewNominator(), podstatus.New(api, writers, log), volumes.New(api)
+	nominator, statuses, claims, reserved := framework.NewNominator(), podstatus.New(api, writers, log), volumes.New(api), devices.New(api, time.Now)
 	var q *queue.Queue
 	profiles := map[string]*framework.Profile{}
 	var sort framework.QueueSort
@@ -143,7 +145,7 @@ func build(o *options, cfg *configv1.KubeSchedulerConfiguration, api *write.Writ
 			}
 			q.Ungate(pod)
 		}
-		list, err := enabled(p, plugins.Config{Fit: noderesources.Fit{Ignored: ignored(cfg.Extenders)}, Binder: api, Workloads: w.workloads, Namespaces: w, Preemption: preempt, Volumes: claims, Node: w.node})
+		list, err := enabled(p, plugins.Config{Fit: noderesources.Fit{Ignored: ignored(cfg.Extenders)}, Binder: api, Workloads: w.workloads, Namespaces: w, Preemption: preempt, Volumes: claims, Node: w.node, Devices: reserved, Log: log})
 		if err != nil {
 			return nil, err
 		}
@@ -160,7 +162,7 @@ func build(o *options, cfg *configv1.KubeSchedulerConfiguration, api *write.Writ
 		MaxUnschedulable: o.maxUnschedulable,
 	})
 	return scheduler.New(scheduler.Config{
-		Statuses: statuses, Recorder: recorder, Profiles: profiles, Cache: cache.New(0), Queue: q, Nominator: nominator, Volumes: claims,
+		Statuses: statuses, Recorder: recorder, Profiles: profiles, Cache: cache.New(0), Queue: q, Nominator: nominator, Volumes: claims, Devices: reserved,
 		Decider: decide.NewIncremental(nominator, rand.IntN), Binders: binders, Now: time.Now, Log: log,
 	})
 }

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,8 +20,10 @@ import (
 	"bonsai/pkg/apiclient/apps"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/apiclient/policy"
+	"bonsai/pkg/apiclient/resource"
 	"bonsai/pkg/apiclient/storage"
 	"bonsai/pkg/scheduler"
+	"bonsai/pkg/scheduler/devices"
 	"bonsai/pkg/scheduler/volumes"
 	"bonsai/pkg/scheduler/workloads"
 )
@@ -41,6 +44,9 @@ type world struct {
 	drivers     *apiclient.Mirror[*storagev1.CSIDriver]
 	csiNodes    *apiclient.Mirror[*storagev1.CSINode]
 	capacities  *apiclient.Mirror[*storagev1.CSIStorageCapacity]
+	slices      *apiclient.Mirror[*resourcev1.ResourceSlice]
+	devices     *apiclient.Mirror[*resourcev1.DeviceClass]
+	reserved    *apiclient.Mirror[*resourcev1.ResourceClaim]
 	budgets     *budgets
 	workloads   *workloads.Workloads
 	epoch       atomic.Int64
@@ -63,8 +69,14 @@ func newWorld(c *apiclient.Client, log *slog.Logger) *world {
 		drivers:     apiclient.NewMirror(storage.CSIDrivers(c), all, log),
 		csiNodes:    apiclient.NewMirror(storage.CSINodes(c), all, log),
 		capacities:  apiclient.NewMirror(storage.CSIStorageCapacities(c), all, log),
+		slices:      apiclient.NewMirror(resource.ResourceSlices(c), all, log),
+		devices:     apiclient.NewMirror(resource.DeviceClasses(c), all, log),
+		reserved:    apiclient.NewMirror(resource.ResourceClaims(c), all, log),
 	}
 	w.claims.Slim, w.volumes.Slim, w.classes.Slim = volumes.SlimClaim, volumes.SlimVolume, volumes.SlimClass
+	w.slices.Slim, w.devices.Slim, w.reserved.Slim = devices.SlimSlice, devices.SlimClass, devices.SlimClaim
+	// Servers before v1.34 do not serve them by default.
+	w.slices.Optional, w.devices.Optional, w.reserved.Optional = true, true, true
 	w.pods.Slim, w.nodes.Slim = scheduler.SlimPod, scheduler.SlimNode
 	w.namespaces.Slim = func(n *corev1.Namespace) { *n = corev1.Namespace{ObjectMeta: slimMeta(n.ObjectMeta)} }
 	w.services.Slim = func(s *corev1.Service) {
@@ -104,6 +116,7 @@ func (w *world) feed(s *scheduler.Scheduler) {
 	}
 	w.claims.Changed, w.volumes.Changed, w.classes.Changed = s.ClaimChanged, s.VolumeChanged, s.ClassChanged
 	w.drivers.Changed, w.csiNodes.Changed, w.capacities.Changed = s.DriverChanged, s.CSINodeChanged, s.CapacityChanged
+	w.slices.Changed, w.devices.Changed, w.reserved.Changed = s.ResourceSliceChanged, s.DeviceClassChanged, s.ResourceClaimChanged
 }
 
 // node returns a node, nil if there is none of that name.
@@ -120,7 +133,7 @@ func (w *world) runners() []interface {
 		Run(context.Context)
 		Synced() bool
 	}{w.pods, w.nodes, w.namespaces, w.services, w.controllers, w.replicas, w.sets, w.disruptions,
-		w.claims, w.volumes, w.classes, w.drivers, w.csiNodes, w.capacities}
+		w.claims, w.volumes, w.classes, w.drivers, w.csiNodes, w.capacities, w.slices, w.devices, w.reserved}
 }
 
 // run follows until ctx ends.

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"bonsai/pkg/scheduler/framework"
 )
@@ -23,6 +24,9 @@ func (s *Scheduler) PodChanged(old, pod *corev1.Pod) {
 
 func (s *Scheduler) podGone(old *corev1.Pod) {
 	s.Queue.Delete(old.UID)
+	if s.Devices != nil {
+		s.Devices.Gone(old)
+	}
 	s.Nominator.Set(&framework.PodInfo{Pod: old}, "")
 	if p := s.profile(old); p != nil {
 		if w := p.WaitingPod(old.UID); w != nil {
@@ -94,6 +98,9 @@ func podActions(was, p *framework.PodInfo) framework.Action {
 	}
 	if len(was.Pod.Spec.SchedulingGates) != len(p.Pod.Spec.SchedulingGates) {
 		a |= framework.UpdateGates
+	}
+	if !resourceclaim.PodStatusEqual(was.Pod.Status.ResourceClaimStatuses, p.Pod.Status.ResourceClaimStatuses) {
+		a |= framework.UpdateGeneratedClaims
 	}
 	if (was.Pod.DeletionTimestamp == nil) != (p.Pod.DeletionTimestamp == nil) {
 		a |= framework.UpdateOther

@@ -12,6 +12,7 @@ import (
 
 	"bonsai/pkg/scheduler/cache"
 	"bonsai/pkg/scheduler/decide"
+	"bonsai/pkg/scheduler/devices"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/podstatus"
 	"bonsai/pkg/scheduler/queue"
@@ -29,7 +30,7 @@ type Decider interface {
 	Decide(ctx context.Context, p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (decide.Result, error)
 }
 
-// Config is what a Scheduler needs; all fields but Metrics and Volumes are required.
+// Config is what a Scheduler needs; all fields but Metrics, Volumes and Devices are required.
 type Config struct {
 	Statuses  *podstatus.Writer
 	Recorder  Recorder
@@ -40,6 +41,8 @@ type Config struct {
 	Decider   Decider
 	// Volumes is told of what volumes depend on; nil: nobody is.
 	Volumes *volumes.Volumes
+	// Devices is told of devices and claims on them; nil: nobody is.
+	Devices *devices.Devices
 	// Binders is how many pods may be in binding at once.
 	Binders int
 	Now     func() time.Time

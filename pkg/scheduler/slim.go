@@ -27,7 +27,7 @@ func SlimPod(pod *corev1.Pod) {
 	}
 	whole, allocated := resizedWhole(pod)
 	pod.Status = corev1.PodStatus{
-		Resources: whole, AllocatedResources: allocated,
+		Resources: whole, AllocatedResources: allocated, ResourceClaimStatuses: pod.Status.ResourceClaimStatuses,
 		Phase: pod.Status.Phase, NominatedNodeName: pod.Status.NominatedNodeName, StartTime: pod.Status.StartTime, Conditions: conditions,
 		ContainerStatuses: resized(spec.Containers, pod.Status.ContainerStatuses), InitContainerStatuses: resized(spec.InitContainers, pod.Status.InitContainerStatuses),
 	}

@@ -7,8 +7,8 @@ import (
 	"bonsai/pkg/scheduler/framework"
 )
 
-// volumeEvent is what became of an object that volumes depend on: added (old is nil), changed, or gone (now is nil).
-func volumeEvent[T any](kind framework.EventKind, old, now *T) framework.Event {
+// objectEvent is what became of an object that volumes or devices depend on: added (old is nil), changed, or gone (now is nil).
+func objectEvent[T any](kind framework.EventKind, old, now *T) framework.Event {
 	e := framework.Event{Kind: kind, Action: framework.Update}
 	switch {
 	case now == nil:
@@ -27,31 +27,31 @@ func volumeEvent[T any](kind framework.EventKind, old, now *T) framework.Event {
 // ClaimChanged handles an added (old is nil), changed, or deleted (now is nil) claim.
 func (s *Scheduler) ClaimChanged(old, now *corev1.PersistentVolumeClaim) {
 	s.Volumes.ClaimChanged(old, now)
-	s.Queue.Moved(volumeEvent(framework.ClaimEvent, old, now))
+	s.Queue.Moved(objectEvent(framework.ClaimEvent, old, now))
 }
 
 // VolumeChanged handles an added, changed or deleted persistent volume.
 func (s *Scheduler) VolumeChanged(old, now *corev1.PersistentVolume) {
 	s.Volumes.VolumeChanged(old, now)
-	s.Queue.Moved(volumeEvent(framework.VolumeEvent, old, now))
+	s.Queue.Moved(objectEvent(framework.VolumeEvent, old, now))
 }
 
 // ClassChanged handles an added, changed or deleted storage class.
 func (s *Scheduler) ClassChanged(old, now *storagev1.StorageClass) {
 	s.Volumes.ClassChanged(old, now)
-	s.Queue.Moved(volumeEvent(framework.ClassEvent, old, now))
+	s.Queue.Moved(objectEvent(framework.ClassEvent, old, now))
 }
 
 // DriverChanged handles an added, changed or deleted CSIDriver.
 func (s *Scheduler) DriverChanged(old, now *storagev1.CSIDriver) {
 	s.Volumes.DriverChanged(old, now)
-	s.Queue.Moved(volumeEvent(framework.DriverEvent, old, now))
+	s.Queue.Moved(objectEvent(framework.DriverEvent, old, now))
 }
 
 // CapacityChanged handles an added, changed or deleted CSIStorageCapacity.
 func (s *Scheduler) CapacityChanged(old, now *storagev1.CSIStorageCapacity) {
 	s.Volumes.CapacityChanged(old, now)
-	s.Queue.Moved(volumeEvent(framework.CapacityEvent, old, now))
+	s.Queue.Moved(objectEvent(framework.CapacityEvent, old, now))
 }
 
 // CSINodeChanged handles an added, changed or deleted CSINode.
@@ -63,5 +63,5 @@ func (s *Scheduler) CSINodeChanged(old, now *storagev1.CSINode) {
 		name = old.Name
 	}
 	s.Cache.SetVolumeLimits(name, s.Volumes.NodeChanged(old, now))
-	s.Queue.Moved(volumeEvent(framework.CSINodeEvent, old, now))
+	s.Queue.Moved(objectEvent(framework.CSINodeEvent, old, now))
 }

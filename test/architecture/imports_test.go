@@ -141,6 +141,7 @@ var shared = map[string]string{
 	"bonsai/pkg/controller/history":        "the revisions of a workload's template",
 	"bonsai/pkg/controller/backends":       "the pods behind a Service",
 	"bonsai/pkg/kubelet/runtime":           "what the kubelet knows of a pod in the runtime",
+	"bonsai/pkg/scheduler/devices":         "what claims on devices need and get",
 	"bonsai/pkg/scheduler/framework":       "extension points",
 	"bonsai/pkg/kubectl/write":             "what the verbs that change things share",
 	"bonsai/pkg/scheduler/topology":        "pods counted by topology domain",

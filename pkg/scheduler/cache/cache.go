@@ -119,6 +119,15 @@ func (c *Cache) SetVolumeLimits(name string, limits map[string]int64) {
 	c.drop(n)
 }
 
+// Touch says that verdicts on a node may be others now, for what is no part of it here: its devices.
+func (c *Cache) Touch(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := c.nodes[name]; n != nil {
+		c.touch(n)
+	}
+}
+
 // RemoveNode forgets a node; pods still on it are kept until they go.
 func (c *Cache) RemoveNode(name string) {
 	c.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/plugins/dynamicresources"
 	"bonsai/pkg/scheduler/plugins/imagelocality"
 	"bonsai/pkg/scheduler/plugins/nodeaffinity"
 	"bonsai/pkg/scheduler/plugins/nodename"
@@ -30,6 +31,7 @@ type (
 	forgetfulBinding       struct{ *volumebinding.Plugin }
 	forgetfulZones         struct{ volumezone.Plugin }
 	forgetfulLimits        struct{ nodevolumelimits.Plugin }
+	forgetfulDevices       struct{ *dynamicresources.Plugin }
 	carefreeRestrictions   struct{ volumerestrictions.Plugin }
 )
 
@@ -44,6 +46,7 @@ func (forgetfulImages) Reads(*framework.PodInfo, *framework.Key)        {}
 func (forgetfulBinding) Reads(*framework.PodInfo, *framework.Key)       {}
 func (forgetfulZones) Reads(*framework.PodInfo, *framework.Key)         {}
 func (forgetfulLimits) Reads(*framework.PodInfo, *framework.Key)        {}
+func (forgetfulDevices) Reads(*framework.PodInfo, *framework.Key)       {}
 func (carefreeRestrictions) Concerns(*framework.PodInfo) bool           { return false }
 
 // census is a plug-in that depends on all nodes, though it says that it depends on one.
@@ -115,6 +118,9 @@ func instead(liars ...framework.Plugin) func([]framework.Enabled) []framework.En
 func TestTheOracleCatchesLiars(t *testing.T) {
 	t.Parallel()
 	for name, liars := range map[string]func(h *history) []framework.Plugin{
+		"devices": func(h *history) []framework.Plugin {
+			return []framework.Plugin{forgetfulDevices{&dynamicresources.Plugin{Devices: h.gear.known, Node: h.object}}}
+		},
 		"claims": func(h *history) []framework.Plugin {
 			return []framework.Plugin{forgetfulBinding{&volumebinding.Plugin{Volumes: h.storage.known, Node: h.object}}}
 		},

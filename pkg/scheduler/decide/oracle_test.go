@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -33,6 +34,7 @@ type history struct {
 	epoch    int64
 	nsLabels map[string]labels.Set
 	storage  storage
+	gear     gear
 	snapshot *framework.Snapshot
 }
 
@@ -40,6 +42,7 @@ func newHistory(seed uint64) *history {
 	h := &history{r: rand.New(rand.NewPCG(seed, 1)), cache: cache.New(0), services: map[string]bool{}, snapshot: framework.NewSnapshot(),
 		nsLabels: map[string]labels.Set{"a": {"team": "x"}, "b": {"team": "y"}}}
 	h.addStorage()
+	h.addGear()
 	return h
 }
 
@@ -119,6 +122,9 @@ func (h *history) pod() *corev1.Pod {
 	}
 	if h.chance(3) {
 		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: h.one("x", "y")}}})
+	}
+	for h.chance(15) {
+		p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{Name: fmt.Sprint(len(p.Spec.ResourceClaims)), ResourceClaimName: new(h.gear.claim(p.Namespace))})
 	}
 	if h.chance(25) {
 		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{h.constraint(app)}
@@ -213,6 +219,9 @@ func (h *history) step() {
 	if len(h.nodes) > 0 && h.chance(30) {
 		h.stepStorage()
 	}
+	if len(h.nodes) > 0 && h.chance(40) {
+		h.gear.step()
+	}
 	switch k := h.r.IntN(100); {
 	case k < 15 || len(h.nodes) < 3:
 		h.next++
@@ -250,7 +259,7 @@ func (h *history) step() {
 // profile has the default plug-ins, of which change may replace some.
 func (h *history) profile(t *testing.T, change func([]framework.Enabled) []framework.Enabled) *framework.Profile {
 	t.Helper()
-	list := plugins.Default(plugins.Config{Workloads: h, Namespaces: h, Volumes: h.storage.known, Node: h.object})
+	list := plugins.Default(plugins.Config{Workloads: h, Namespaces: h, Volumes: h.storage.known, Node: h.object, Devices: h.gear.known, Log: slog.New(slog.DiscardHandler)})
 	if change != nil {
 		list = change(list)
 	}
@@ -267,6 +276,7 @@ type tally struct {
 	slow, inTier    int // decided plainly; of tier 1, or such that only the plain way has the answer
 	plainly         int // of which only the plain way has the answer
 	claims          int // chosen with claims
+	devices         int // chosen with claims on devices
 }
 
 // run makes decisions in both ways, with changes between them, and returns the first difference.
@@ -327,6 +337,9 @@ func (h *history) run(ctx context.Context, p *framework.Profile, decisions int) 
 		if len(pod.Claims) > 0 {
 			n.claims++
 		}
+		if len(pod.Pod.Spec.ResourceClaims) > 0 {
+			n.devices++
+		}
 		if err := h.take(p, pod, got.Node); err != nil {
 			return n, err
 		}
@@ -364,6 +377,9 @@ func TestIncrementalGivesThePlainAnswer(t *testing.T) {
 			}
 			if n.claims < 5 {
 				t.Errorf("only %d pods with claims found a node", n.claims)
+			}
+			if n.devices < 5 {
+				t.Errorf("only %d pods with claims on devices found a node", n.devices)
 			}
 		})
 	}

@@ -177,7 +177,11 @@ func (h *history) take(p *framework.Profile, pod *framework.PodInfo, node string
 	}
 	if h.chance(20) {
 		p.RunUnreserve(context.Background(), state, pod, node)
-		return nil
+		h.cache.Touch(node) // as forgetting the pod does
+		return h.gear.check()
+	}
+	if err := h.gear.take(p, state, pod, node); err != nil {
+		return err
 	}
 	for _, pc := range pod.Claims {
 		c := h.storage.claims[pod.Pod.Namespace+"/"+pc.Name]
@@ -215,5 +219,6 @@ func (h *history) plainly(pod *framework.PodInfo) bool {
 		}
 	}
 	_, st := h.storage.known.Needs(pod)
-	return !st.IsSuccess()
+	_, devices := h.gear.known.Needs(pod)
+	return !st.IsSuccess() || !devices.IsSuccess()
 }

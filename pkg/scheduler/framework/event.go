@@ -19,6 +19,10 @@ const (
 	CSINodeEvent  EventKind = "CSINode"
 	DriverEvent   EventKind = "CSIDriver"
 	CapacityEvent EventKind = "CSIStorageCapacity"
+	// Those of devices and the claims on them; Old and New are the objects, nil where there is none.
+	ResourceClaimEvent EventKind = "ResourceClaim"
+	DeviceClassEvent   EventKind = "DeviceClass"
+	ResourceSliceEvent EventKind = "ResourceSlice"
 )
 
 // Action says what happened, as a set of bits.
@@ -34,8 +38,10 @@ const (
 	UpdateRequests
 	UpdateTolerations
 	UpdateGates
+	// UpdateGeneratedClaims is a change of the names of the ResourceClaims that were made for a pod.
+	UpdateGeneratedClaims
 	UpdateOther
-	Update = UpdateAllocatable | UpdateLabels | UpdateTaints | UpdateRequests | UpdateTolerations | UpdateGates | UpdateOther
+	Update = UpdateAllocatable | UpdateLabels | UpdateTaints | UpdateRequests | UpdateTolerations | UpdateGates | UpdateGeneratedClaims | UpdateOther
 )
 
 // Event is a change of the cluster. Old and New are what changed: *PodInfo for pods, *corev1.Node for nodes, the objects

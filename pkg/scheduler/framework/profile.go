@@ -261,18 +261,19 @@ func (p *Profile) RemovePod(state *CycleState, pod, removed *PodInfo, node *Node
 }
 
 // RunPostFilter asks the plug-ins for a way out until one finds it. The node is the one the pod is nominated to from now on;
-// a plug-in without a way out may name the one that the pod still waits for.
+// a plug-in without a way out may name the one that the pod still waits for. Without any way out all have their say.
 func (p *Profile) RunPostFilter(ctx context.Context, state *CycleState, pod *PodInfo, d *Diagnosis) (string, *Status) {
-	kept, last := "", NewStatus(Unschedulable)
+	kept, refused := "", NewStatus(Unschedulable)
 	for _, pl := range p.PostFilters {
 		node, s := pl.PostFilter(ctx, state, pod, d)
 		s = s.withPlugin(pl.Name())
 		if s.IsSuccess() || !s.IsRejected() {
 			return node, s
 		}
-		kept, last = cmp.Or(kept, node), s
+		kept = cmp.Or(kept, node)
+		refused.Code, refused.Plugin, refused.Reasons = s.Code, s.Plugin, append(refused.Reasons, s.Reasons...)
 	}
-	return kept, last
+	return kept, refused
 }
 
 // RunScores rates the nodes: the weighted sum of all plug-ins' normalized scores and the extenders', in the order of nodes.

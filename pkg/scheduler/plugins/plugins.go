@@ -2,12 +2,15 @@
 package plugins
 
 import (
+	"log/slog"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/pkg/scheduler/devices"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins/defaultbinder"
+	"bonsai/pkg/scheduler/plugins/dynamicresources"
 	"bonsai/pkg/scheduler/plugins/imagelocality"
 	"bonsai/pkg/scheduler/plugins/interpodaffinity"
 	"bonsai/pkg/scheduler/plugins/nodeaffinity"
@@ -47,6 +50,9 @@ type Config struct {
 	IgnorePreferredTermsOfExistingPods bool
 	// SpreadBy replaces upstream's constraints for pods that have none; nil: those.
 	SpreadBy []corev1.TopologySpreadConstraint
+	// Devices knows the ResourceClaims of pods; nil: they are not looked at. Log is told of what could not be undone.
+	Devices *devices.Devices
+	Log     *slog.Logger
 	// HardPodAffinityWeight is what running pods' required affinity counts in the score of InterPodAffinity; nil is 1.
 	HardPodAffinityWeight *int32
 }
@@ -70,6 +76,11 @@ func Default(c Config) []framework.Enabled {
 	if c.Volumes != nil {
 		list = append(list, framework.Enabled{Plugin: volumerestrictions.Plugin{Volumes: c.Volumes}}, framework.Enabled{Plugin: nodevolumelimits.Plugin{Volumes: c.Volumes}},
 			framework.Enabled{Plugin: &volumebinding.Plugin{Volumes: c.Volumes, Node: c.Node, BindTimeout: c.BindTimeout}}, framework.Enabled{Plugin: volumezone.Plugin{Volumes: c.Volumes}})
+	}
+	// Before preemption: it is better to give idle devices back than to evict pods. And before those that count over many nodes, where upstream
+	// has it after them: what a node alone decides comes first.
+	if c.Devices != nil {
+		list = append(list, framework.Enabled{Plugin: &dynamicresources.Plugin{Devices: c.Devices, Node: c.Node, Log: c.Log}})
 	}
 	list = append(list, []framework.Enabled{
 		{Plugin: &podtopologyspread.Plugin{Workloads: c.Workloads, Defaults: c.SpreadBy}, Weight: 2},

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +17,8 @@ import (
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/apiclient/events"
+	"bonsai/pkg/apiclient/resource"
+	"bonsai/pkg/scheduler/devices"
 	"bonsai/pkg/scheduler/volumes"
 )
 
@@ -24,12 +27,13 @@ type Writer struct {
 	pods    *apiclient.Resource[*corev1.Pod]
 	claims  *apiclient.Resource[*corev1.PersistentVolumeClaim]
 	volumes *apiclient.Resource[*corev1.PersistentVolume]
+	devices *apiclient.Resource[*resourcev1.ResourceClaim]
 	events  *apiclient.Resource[*eventsv1.Event]
 }
 
 // New returns a writer with the client's identity.
 func New(c *apiclient.Client) *Writer {
-	return &Writer{pods: core.Pods(c), claims: core.PersistentVolumeClaims(c), volumes: core.PersistentVolumes(c), events: events.Events(c)}
+	return &Writer{pods: core.Pods(c), claims: core.PersistentVolumeClaims(c), volumes: core.PersistentVolumes(c), devices: resource.ResourceClaims(c), events: events.Events(c)}
 }
 
 // Bind assigns pod to node. Errors are the API server's: a conflict says that the pod has a node or is being deleted.
@@ -118,6 +122,29 @@ func (w *Writer) SelectNode(ctx context.Context, c *corev1.PersistentVolumeClaim
 	}
 	volumes.SlimClaim(got)
 	return got, nil
+}
+
+// UpdateClaim writes what is not status of a ResourceClaim, if the claim is still the one that was seen.
+func (w *Writer) UpdateClaim(ctx context.Context, c *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
+	return slimClaim(w.devices.Update(ctx, c))
+}
+
+// UpdateClaimStatus writes the status of a ResourceClaim, if the claim is still the one that was seen.
+func (w *Writer) UpdateClaimStatus(ctx context.Context, c *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
+	return slimClaim(w.devices.UpdateStatus(ctx, c))
+}
+
+// GetClaim reads the newest state of a ResourceClaim.
+func (w *Writer) GetClaim(ctx context.Context, namespace, name string) (*resourcev1.ResourceClaim, error) {
+	return slimClaim(w.devices.Get(ctx, namespace, name))
+}
+
+func slimClaim(c *resourcev1.ResourceClaim, err error) (*resourcev1.ResourceClaim, error) {
+	if err != nil {
+		return nil, err
+	}
+	devices.SlimClaim(c)
+	return c, nil
 }
 
 // gone tells that the pod is not there, or another one of its name is.

@@ -1,0 +1,192 @@
+// Package devices is what the scheduler knows of ResourceClaims and of the devices that can be given to them, with what it has decided itself
+// and the API server has not shown yet ("assumed"). It answers what a pod's claims would get on a node, takes what was chosen, and writes it.
+//
+// Which devices a claim gets is decided by Kubernetes' own library (k8s.io/dynamic-resource-allocation/structured), for one node at a time. It
+// is shown only what that node can reach: the pools whose slices all name the node, and those that are not of one node.
+package devices
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
+)
+
+// features are those of Kubernetes v1.36's defaults.
+func features() structured.Features {
+	return structured.Features{AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, DeviceTaints: true, DeviceBindingAndStatus: true, ConsumableCapacity: true}
+}
+
+// expressions is how many compiled CEL expressions are kept.
+const expressions = 100
+
+// Devices is safe for concurrent use; make it with New.
+type Devices struct {
+	api API
+	now func() time.Time
+
+	// mu guards all below. It is held for one question or change, never while devices are chosen or the API server is asked.
+	mu      sync.Mutex
+	claims  map[string]held // by namespace/name
+	classes map[string]*resourcev1.DeviceClass
+	pools   map[poolID]*pool
+	// local are the pools of one node only, by its name; shared are all others.
+	local  map[string]map[poolID]*pool
+	shared map[poolID]*pool
+	// epoch changes with all that the answers on a node depend on beyond node, claims and the node's own pools: classes and shared pools.
+	epoch int64
+	// gated are the pods that wait for a claim to change before they are tried at all, by the claim.
+	gated map[string]map[types.UID]bool
+
+	compiled func() *cel.Cache
+}
+
+// held is a claim as the API server shows it, and as it will be once what was decided is written.
+type held struct {
+	seen, assumed *resourcev1.ResourceClaim // assumed is nil if nothing was decided
+}
+
+func (h held) now() *resourcev1.ResourceClaim {
+	if h.assumed != nil {
+		return h.assumed
+	}
+	return h.seen
+}
+
+// New returns a store that knows nothing yet.
+func New(api API, now func() time.Time) *Devices {
+	return &Devices{api: api, now: now, claims: map[string]held{}, classes: map[string]*resourcev1.DeviceClass{}, pools: map[poolID]*pool{}, local: map[string]map[poolID]*pool{},
+		shared: map[poolID]*pool{}, gated: map[string]map[types.UID]bool{},
+		// The compiler's environment is several megabytes: only clusters with devices pay for it.
+		compiled: sync.OnceValue(func() *cel.Cache { return cel.NewCache(expressions, cel.Features{EnableConsumableCapacity: true}) })}
+}
+
+func claimKey(namespace, name string) string { return namespace + "/" + name }
+
+// SlimClaim drops from a fresh claim what no decision reads and no write needs, in place.
+func SlimClaim(c *resourcev1.ResourceClaim) { c.ManagedFields = nil }
+
+// SlimClass does the same with a class.
+func SlimClass(c *resourcev1.DeviceClass) { c.ManagedFields, c.Annotations = nil, nil }
+
+// SlimSlice does the same with a slice.
+func SlimSlice(s *resourcev1.ResourceSlice) { s.ManagedFields, s.Annotations = nil, nil }
+
+// older compares resource versions, which are numbers.
+func older(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }
+
+// ClaimChanged tells of an added or changed claim (c), or one that is gone (c is nil). It returns the nodes on which other devices are free
+// now, and the pods that waited for the claim.
+func (d *Devices) ClaimChanged(old, c *resourcev1.ResourceClaim) (nodes []string, pods []types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := ""
+	if c == nil {
+		key = claimKey(old.Namespace, old.Name)
+		nodes = d.countLocked(d.claims[key].now(), nil)
+		delete(d.claims, key)
+	} else {
+		key = claimKey(c.Namespace, c.Name)
+		nodes = d.seeLocked(c)
+	}
+	for uid := range d.gated[key] {
+		pods = append(pods, uid)
+	}
+	delete(d.gated, key)
+	return nodes, pods
+}
+
+// seeLocked takes in a claim as the API server has it. What was assumed of another state of the claim holds no longer: if that is yet to be
+// written, the write will fail.
+func (d *Devices) seeLocked(c *resourcev1.ResourceClaim) []string {
+	key := claimKey(c.Namespace, c.Name)
+	h, known := d.claims[key]
+	switch {
+	case known && h.seen.UID == c.UID && older(c.ResourceVersion, h.seen.ResourceVersion):
+		return nil // what this scheduler wrote was answered with a newer state
+	case known && h.assumed != nil && h.seen.UID == c.UID && c.Status.Allocation == nil && c.DeletionTimestamp == nil:
+		// Others have changed it, or this scheduler has put the finalizer on: the devices stay taken until the write is done.
+		h.seen = c
+		d.claims[key] = h
+		return nil
+	}
+	nodes := d.countLocked(h.now(), c)
+	d.claims[key] = held{seen: c}
+	return nodes
+}
+
+// ClassChanged tells of an added or changed class, or one that is gone (c is nil).
+func (d *Devices) ClassChanged(old, c *resourcev1.DeviceClass) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.epoch++
+	if c == nil {
+		delete(d.classes, old.Name)
+		return
+	}
+	d.classes[c.Name] = c
+}
+
+// SliceChanged tells of an added or changed slice, or one that is gone (s is nil). It returns the nodes whose devices are others now.
+func (d *Devices) SliceChanged(old, s *resourcev1.ResourceSlice) (nodes []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if old != nil {
+		if id := poolOf(old); s == nil || poolOf(s) != id {
+			nodes = append(nodes, d.placeLocked(id, func(p *pool) { delete(p.slices, old.Name) })...)
+		}
+	}
+	if s != nil {
+		nodes = append(nodes, d.placeLocked(poolOf(s), func(p *pool) { p.slices[s.Name] = s })...)
+	}
+	return nodes
+}
+
+// Claim returns a claim as it is or will be, nil if there is none.
+func (d *Devices) Claim(namespace, name string) *resourcev1.ResourceClaim {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.claims[claimKey(namespace, name)].now()
+}
+
+// Gone forgets what a pod waits for that is gone.
+func (d *Devices) Gone(pod *corev1.Pod) {
+	if len(pod.Spec.ResourceClaims) == 0 {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range pod.Spec.ResourceClaims {
+		if key := gateKey(pod, &pod.Spec.ResourceClaims[i]); key != "" {
+			delete(d.gated[key], pod.UID)
+			if len(d.gated[key]) == 0 {
+				delete(d.gated, key)
+			}
+		}
+	}
+}
+
+// lister shows the library the classes of one moment.
+type lister map[string]*resourcev1.DeviceClass
+
+// List implements structured.DeviceClassLister.
+func (l lister) List() ([]*resourcev1.DeviceClass, error) {
+	out := make([]*resourcev1.DeviceClass, 0, len(l))
+	for _, c := range l {
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// Get implements structured.DeviceClassLister.
+func (l lister) Get(name string) (*resourcev1.DeviceClass, error) {
+	if c := l[name]; c != nil {
+		return c, nil
+	}
+	return nil, apierrors.NewNotFound(resourcev1.Resource("deviceclass"), name)
+}

@@ -1,0 +1,197 @@
+// Package dynamicresources sends pods to nodes where their ResourceClaims can have the devices that they ask for, and allocates and reserves
+// these before the pods are bound.
+package dynamicresources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"bonsai/pkg/scheduler/devices"
+	"bonsai/pkg/scheduler/framework"
+)
+
+// Name of the plug-in.
+const Name = "DynamicResources"
+
+// FilterTimeout is how long devices may be chosen for on one node.
+const FilterTimeout = 10 * time.Second
+
+// Plugin is the DynamicResources plug-in.
+type Plugin struct {
+	Devices *devices.Devices
+	// Node returns a node, nil if there is none of that name.
+	Node func(name string) *corev1.Node
+	Log  *slog.Logger
+}
+
+var (
+	_ framework.PreEnqueue = &Plugin{}
+	_ framework.PreFilter  = &Plugin{}
+	_ framework.Filter     = &Plugin{}
+	_ framework.NodeLocal  = &Plugin{}
+	_ framework.PostFilter = &Plugin{}
+	_ framework.Reserve    = &Plugin{}
+	_ framework.PreBind    = &Plugin{}
+	_ framework.Interested = &Plugin{}
+)
+
+// Name is the plug-in's name.
+func (*Plugin) Name() string { return Name }
+
+func claims(pod *framework.PodInfo) bool { return len(pod.Pod.Spec.ResourceClaims) > 0 }
+
+// PreEnqueue holds pods back whose claims are not there.
+func (p *Plugin) PreEnqueue(pod *framework.PodInfo) *framework.Status {
+	if !claims(pod) {
+		return nil
+	}
+	return p.Devices.Gate(pod.Pod)
+}
+
+// Reads what the pod's claims ask for: pods that ask for alike devices read the same.
+func (p *Plugin) Reads(pod *framework.PodInfo, k *framework.Key) { p.Devices.Key(pod, k) }
+
+// PreFilter looks at the claims of the pod.
+func (p *Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, _ *framework.Snapshot) (map[string]bool, *framework.Status) {
+	if !claims(pod) {
+		return nil, framework.NewStatus(framework.Skip)
+	}
+	needs, st := p.Devices.Needs(pod)
+	if !st.IsSuccess() {
+		return nil, st
+	}
+	if needs.Claims() == 0 {
+		return nil, framework.NewStatus(framework.Skip)
+	}
+	state.Write(Name, needs)
+	return nil, nil
+}
+
+// Filter refuses nodes where the claims' devices cannot be used, or cannot be had.
+func (p *Plugin) Filter(state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	needs, ok := state.Read(Name).(*devices.Needs)
+	if !ok {
+		return framework.AsStatus(errors.New("the pod's claims were not looked at"))
+	}
+	_, st := needs.On(node.Node, FilterTimeout)
+	return st
+}
+
+// PostFilter gives the devices of a claim back that nobody uses yet: on other nodes there may be others for it.
+func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis) (string, *framework.Status) {
+	if !claims(pod) {
+		return "", framework.NewStatus(framework.Unschedulable, "no new claims to deallocate")
+	}
+	if d.Prepare != nil && state.Read(Name) == nil {
+		// The cycle's answers were kept ones: this state has not been filled yet.
+		if needs, st := p.Devices.Needs(pod); st.IsSuccess() {
+			state.Write(Name, needs)
+		}
+	}
+	needs, ok := state.Read(Name).(*devices.Needs)
+	if !ok {
+		return "", framework.NewStatus(framework.Unschedulable, "no new claims to deallocate")
+	}
+	switch done, err := p.Devices.Deallocate(ctx, pod.Pod, needs); {
+	case err != nil:
+		return "", framework.AsStatus(err)
+	case done:
+		return "", framework.NewStatus(framework.Unschedulable, "deallocation of ResourceClaim completed")
+	}
+	return "", framework.NewStatus(framework.Unschedulable, "still not schedulable")
+}
+
+// reserved is where the state keeps what was chosen for the pod.
+const reserved = Name + "/reserved"
+
+// Reserve takes what the pod's claims get on the node.
+func (p *Plugin) Reserve(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, name string) *framework.Status {
+	if !claims(pod) {
+		return nil
+	}
+	node := p.Node(name)
+	if node == nil {
+		return framework.AsStatus(fmt.Errorf("node %q is gone", name))
+	}
+	choice, st := p.Devices.Reserve(pod, node, FilterTimeout)
+	if !st.IsSuccess() {
+		return st
+	}
+	state.Write(reserved, choice)
+	return nil
+}
+
+// Unreserve gives back what is not bound yet.
+func (p *Plugin) Unreserve(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, _ string) {
+	choice, ok := state.Read(reserved).(*devices.Choice)
+	if !ok {
+		return
+	}
+	p.Devices.Release(choice)
+	if err := p.Devices.Unreserve(ctx, pod.Pod, choice); err != nil {
+		p.Log.Warn("a claim stays reserved for a pod that was not bound", "pod", pod.Key(), "err", err)
+	}
+}
+
+// PreBind writes what was chosen.
+func (p *Plugin) PreBind(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, _ string) *framework.Status {
+	choice, ok := state.Read(reserved).(*devices.Choice)
+	if !ok {
+		return nil
+	}
+	return framework.AsStatus(p.Devices.Bind(ctx, pod.Pod, choice))
+}
+
+// EventsToRegister: a claim of the pod changes, devices are given back, there are others, or the pod's claims were made.
+func (*Plugin) EventsToRegister() []framework.Interest {
+	return []framework.Interest{
+		{Kind: framework.ResourceClaimEvent, Action: framework.Update | framework.Delete, When: freed},
+		{Kind: framework.ResourceClaimEvent, Action: framework.Add | framework.Update, Reads: framework.KeyOf(func(pod *framework.PodInfo, k *framework.Key) { k.ResourceClaims(pod) }),
+			Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+				c, ok := e.New.(*resourcev1.ResourceClaim)
+				return !ok || uses(pod, c)
+			}},
+		{Kind: framework.DeviceClassEvent, Action: framework.Add | framework.Update},
+		{Kind: framework.ResourceSliceEvent, Action: framework.Add | framework.Update},
+		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateLabels | framework.UpdateTaints},
+		{Kind: framework.TargetPod, Action: framework.UpdateGeneratedClaims},
+		{Kind: framework.AssignedPod, Action: framework.Delete, When: func(e framework.Event) bool {
+			gone, ok := e.Old.(*framework.PodInfo)
+			return !ok || claims(gone) // what it had reserved may be free again
+		}},
+	}
+}
+
+// freed tells whether a claim gave devices back.
+func freed(e framework.Event) bool {
+	old, ok := e.Old.(*resourcev1.ResourceClaim)
+	if !ok {
+		return true
+	}
+	now, is := e.New.(*resourcev1.ResourceClaim)
+	return old.Status.Allocation != nil && (!is || now.Status.Allocation == nil)
+}
+
+// uses tells whether a claim is the pod's.
+func uses(pod *framework.PodInfo, c *resourcev1.ResourceClaim) bool {
+	if pod.Pod.Namespace != c.Namespace {
+		return false
+	}
+	for _, pc := range pod.Pod.Spec.ResourceClaims {
+		if pc.ResourceClaimName != nil && *pc.ResourceClaimName == c.Name {
+			return true
+		}
+	}
+	for _, s := range pod.Pod.Status.ResourceClaimStatuses {
+		if s.ResourceClaimName != nil && *s.ResourceClaimName == c.Name {
+			return true
+		}
+	}
+	return false
+}
