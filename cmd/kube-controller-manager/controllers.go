@@ -21,6 +21,7 @@ import (
 	"bonsai/pkg/controller/csrsigning"
 	"bonsai/pkg/controller/daemonset"
 	"bonsai/pkg/controller/deployment"
+	"bonsai/pkg/controller/devicetainteviction"
 	"bonsai/pkg/controller/disruption"
 	"bonsai/pkg/controller/endpoints"
 	"bonsai/pkg/controller/endpointslice"
@@ -118,6 +119,7 @@ func entries() []entry {
 		}},
 		{name: "ttl-controller", alias: "ttl", account: "ttl-controller", workers: 5, build: plain(ttl.New)},
 		{name: "taint-eviction-controller", alias: "taint-eviction", account: "node-controller", workers: 8, build: plain(tainteviction.New)},
+		{name: "device-taint-eviction-controller", account: "device-taint-eviction-controller", build: plain(devicetainteviction.New)},
 		{name: "pod-garbage-collector-controller", alias: "podgc", account: "pod-garbage-collector", build: func(o *options, d controller.Deps) (runner, error) {
 			return podgc.New(d, o.terminatedPodThreshold)
 		}},
@@ -154,7 +156,7 @@ func entries() []entry {
 func elsewhere() []string {
 	return []string{
 		"storage-version-migrator-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
-		"node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller", "device-taint-eviction-controller",
+		"node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller",
 		"podcertificaterequest-cleaner-controller", "podgroup-protection-controller", "resourcepoolstatusrequest-controller", "storageversion-garbage-collector-controller",
 	}
 }

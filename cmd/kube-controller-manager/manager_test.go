@@ -575,6 +575,7 @@ func TestConcurrency(t *testing.T) {
 		"resourcequota-controller": {"concurrent-resource-quota", 5}, "serviceaccount-token-controller": {"concurrent-serviceaccount-token", 5},
 		"job-controller": {"concurrent-job", 5}, "cronjob-controller": {"concurrent-cron-job", 5}, "ttl-after-finished-controller": {"concurrent-ttl-after-finished", 5},
 		"ephemeral-volume-controller":          {"concurrent-ephemeralvolume", 5},
+		"device-taint-eviction-controller":     {"concurrent-device-taint-eviction", 8},
 		"resourceclaim-controller":             {"concurrent-resourceclaim", 50},
 		"horizontal-pod-autoscaler-controller": {"concurrent-horizontal-pod-autoscaler", 5},
 	}

@@ -146,6 +146,7 @@ func (o *options) addWorkerFlags(fs *pflag.FlagSet) {
 		{"concurrent-gc-syncs", "garbage-collector-controller", 20},
 		{"concurrent-resource-quota-syncs", "resourcequota-controller", 5},
 		{"concurrent-ephemeralvolume-syncs", "ephemeral-volume-controller", 5},
+		{"concurrent-device-taint-eviction-syncs", "device-taint-eviction-controller", 8},
 		{"concurrent-resourceclaim-syncs", "resourceclaim-controller", 50},
 		{"concurrent-serviceaccount-token-syncs", "serviceaccount-token-controller", 5},
 	} {

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -68,7 +69,8 @@ type Informer[T apiclient.Object] struct {
 }
 
 // Names of the indices an informer may carry; only pods have byNode, byEnd and byLabel, only EndpointSlices byService, only pods,
-// persistent volumes and claims those of volumes.go, and only pods those of resourceclaims.go.
+// persistent volumes and claims those of volumes.go, and only pods,
+// ResourceClaims and ResourceSlices those of resourceclaims.go.
 const (
 	byNamespace = cache.NamespaceIndex
 	byOwner     = "controller"
@@ -94,6 +96,10 @@ func indexers(item any) cache.Indexers {
 		all[byLabel] = indexByLabel
 		all[byClaim] = indexPodByClaim
 		all[byResourceClaim] = indexPodByResourceClaim
+	case *resourcev1.ResourceSlice:
+		all[byPool] = indexSliceByPool
+	case *resourcev1.ResourceClaim:
+		all[byPool] = indexClaimByPool
 	case *corev1.PersistentVolume:
 		all[byClaim] = indexVolumeByClaim
 		all[byClass] = indexUnclaimedByClass

@@ -1,0 +1,157 @@
+// Package devicetainteviction deletes pods that use devices with NoExecute taints which their claims do not tolerate, or no longer.
+package devicetainteviction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/apiclient/resource"
+	"bonsai/pkg/controller"
+)
+
+// Controller reconciles pods with claims.
+type Controller struct {
+	controller.Deps
+	pods   *controller.Informer[*corev1.Pod]
+	claims *controller.Informer[*resourcev1.ResourceClaim]
+	slices *controller.Informer[*resourcev1.ResourceSlice]
+	writes *apiclient.Resource[*corev1.Pod]
+	// deleted and latency are upstream's metrics; latency runs from when a pod had to leave.
+	deleted prometheus.Counter
+	latency prometheus.Histogram
+	loop    *controller.Loop[controller.Key]
+}
+
+// New returns the controller; its caches fill when d.Informers run.
+func New(d controller.Deps) (*Controller, error) {
+	const subsystem = "device_taint_eviction_controller"
+	c := &Controller{
+		Deps: d, pods: controller.InformerFor(d.Informers, core.Pods), claims: controller.InformerFor(d.Informers, resource.ResourceClaims),
+		slices: controller.InformerFor(d.Informers, resource.ResourceSlices), writes: core.Pods(d.Client),
+		deleted: prometheus.NewCounter(prometheus.CounterOpts{Subsystem: subsystem, Name: "pod_deletions_total",
+			Help: "Total number of Pods deleted by DeviceTaintEvictionController since its start."}),
+		latency: prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: subsystem, Name: "pod_deletion_duration_seconds",
+			Help:    "Latency, in seconds, between the time when a device taint effect has been activated and a Pod's deletion via DeviceTaintEvictionController.",
+			Buckets: []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240}}),
+	}
+	d.Metrics.Register(c.deleted)
+	d.Metrics.Register(c.latency)
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: "device-taint-eviction-controller", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop.WaitFor(c.pods.Raw().HasSynced)
+	return c, errors.Join(
+		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{
+			// The others are woken by their claims: a pod that comes late into the cache is not.
+			Add: func(p *corev1.Pod) {
+				if len(controller.ResourceClaimsOf(p)) > 0 {
+					c.loop.Add(controller.KeyOf(p))
+				}
+			},
+		}),
+		controller.Watch(c.loop, c.claims, controller.Handlers[*resourcev1.ResourceClaim]{
+			Add: c.wake, Update: func(_, claim *resourcev1.ResourceClaim) { c.wake(claim) },
+		}),
+		controller.Watch(c.loop, c.slices, controller.Handlers[*resourcev1.ResourceSlice]{
+			Add: c.sliceChanged, Update: func(_, s *resourcev1.ResourceSlice) { c.sliceChanged(s) },
+		}),
+	)
+}
+
+// Run reconciles until ctx ends.
+func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
+
+// sliceChanged has those looked at who use the pool of a slice with taints that evict. Where such taints go nobody needs to be: they are
+// read again before a pod is evicted.
+func (c *Controller) sliceChanged(s *resourcev1.ResourceSlice) {
+	if !evicts(s) {
+		return
+	}
+	for _, claim := range controller.ClaimsOnPool(c.claims, controller.PoolOf(s)) {
+		c.wake(claim)
+	}
+}
+
+// wake has the pods looked at that a claim is reserved for.
+func (c *Controller) wake(claim *resourcev1.ResourceClaim) {
+	if _, ever := c.leaves(claim); !ever {
+		return
+	}
+	for _, r := range claim.Status.ReservedFor {
+		if r.APIGroup == "" && r.Resource == "pods" {
+			c.loop.Add(controller.Key{Namespace: claim.Namespace, Name: r.Name})
+		}
+	}
+}
+
+// leaves tells when the pods of a claim have to leave; false: never.
+func (c *Controller) leaves(claim *resourcev1.ResourceClaim) (first time.Time, ever bool) {
+	if claim.Status.Allocation == nil {
+		return first, false
+	}
+	for i := range claim.Status.Allocation.Devices.Results {
+		r := &claim.Status.Allocation.Devices.Results[i]
+		d := device(controller.SlicesOfPool(c.slices, controller.Pool{Driver: r.Driver, Name: r.Pool}), r.Device)
+		if d == nil {
+			continue
+		}
+		if at, evicted := decide(d.Taints, r.Tolerations); evicted && (!ever || at.Before(first)) {
+			first, ever = at, true
+		}
+	}
+	return first, ever
+}
+
+// Reconcile evicts the pod, or comes back when a toleration runs out.
+func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
+	p, ok := c.pods.Get(key)
+	if !ok || p.DeletionTimestamp != nil || p.Spec.NodeName == "" || controller.PodTerminal(p) {
+		return controller.Result{}, nil
+	}
+	var first time.Time
+	ever := false
+	for _, name := range controller.ResourceClaimsOf(p) {
+		claim, ok := c.claims.Get(controller.Key{Namespace: p.Namespace, Name: name})
+		if !ok || !resourceclaim.IsReservedForPod(p, claim, false) {
+			continue
+		}
+		if at, evicted := c.leaves(claim); evicted && (!ever || at.Before(first)) {
+			first, ever = at, true
+		}
+	}
+	if !ever {
+		return controller.Result{}, nil
+	}
+	now := c.Now()
+	if wait := first.Sub(now); wait > 0 {
+		return controller.Result{RequeueAfter: wait}, nil
+	}
+	if err := c.evict(ctx, p, now); err != nil {
+		return controller.Result{}, err
+	}
+	c.deleted.Inc()
+	c.latency.Observe(c.Now().Sub(first).Seconds())
+	return controller.Result{}, nil
+}
+
+func (c *Controller) evict(ctx context.Context, p *corev1.Pod, now time.Time) error {
+	c.Events.Eventf(p, corev1.EventTypeNormal, "DeviceTaintManagerEviction", "Marking for deletion")
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"conditions":[{"type":"DisruptionTarget","status":"True","reason":"DeletionByDeviceTaintManager","message":"Device Taint manager: deleting due to NoExecute taint","lastTransitionTime":%q}]}}`,
+		p.UID, now.UTC().Format(time.RFC3339))
+	if _, err := c.writes.Patch(ctx, p.Namespace, p.Name, types.StrategicMergePatchType, []byte(patch), "status"); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("marking pod %s/%s for eviction: %w", p.Namespace, p.Name, err)
+	}
+	if err := c.writes.Delete(ctx, p.Namespace, p.Name, p.UID); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("evicting pod %s/%s: %w", p.Namespace, p.Name, err)
+	}
+	return nil
+}
