@@ -50,6 +50,7 @@ func scenarios() []scenario {
 		{name: "topology spread, 5,000 / 2,000", nodes: 5000, pods: 2000, spec: spread},
 		{name: "claims that are bound, 1,000 / 3,000", nodes: 1000, pods: 3000, spec: claimed, before: waitForFirst(3000, true)},
 		{name: "claims that wait for their pod, 1,000 / 3,000", nodes: 1000, pods: 3000, spec: claimed, before: waitForFirst(3000, false), beside: provisioner},
+		{name: "claims on devices, 1,000 / 3,000", nodes: 1000, pods: 3000, spec: equipped, before: equip(1000, 3000)},
 	}
 	for _, nodes := range []int{1000, 5000} {
 		size := fmt.Sprintf(", %d,000 / 1,000", nodes/1000)
