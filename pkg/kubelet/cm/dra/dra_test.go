@@ -129,6 +129,9 @@ func (n *node) DeleteResourceSlices(_ context.Context, fields string) error {
 	return nil
 }
 
+// deleted are the selectors of the ResourceSlices that were deleted.
+func (n *node) deleted() []string { n.mu.Lock(); defer n.mu.Unlock(); return slices.Clone(n.wiped) }
+
 type uncounted struct{}
 
 func (uncounted) DRAOperation(string, time.Duration, error)     {}
@@ -405,17 +408,18 @@ func TestResourceSlices(t *testing.T) {
 		m.mu.Unlock()
 		<-time.After(29 * time.Second)
 		synctest.Wait()
-		if len(n.wiped) > 0 {
-			t.Error("too soon:", n.wiped)
+		if got := n.deleted(); len(got) > 0 {
+			t.Error("too soon:", got)
 		}
 		<-time.After(12 * time.Second)
 		synctest.Wait()
-		if want := []string{"spec.nodeName=n1", "spec.nodeName=n1,spec.driver=gone"}; !slices.Equal(n.wiped, want) {
-			t.Error(n.wiped)
+		if want := []string{"spec.nodeName=n1", "spec.nodeName=n1,spec.driver=gone"}; !slices.Equal(n.deleted(), want) {
+			t.Error(n.deleted())
 		}
 		<-time.After(time.Minute)
-		if len(n.wiped) != 2 {
-			t.Error("again:", n.wiped)
+		synctest.Wait()
+		if got := n.deleted(); len(got) != 2 {
+			t.Error("again:", got)
 		}
 		cancel()
 		if err := <-done; err != nil {
