@@ -20,6 +20,7 @@ import (
 	"bonsai/pkg/kubectl/config"
 	"bonsai/pkg/kubectl/cp"
 	"bonsai/pkg/kubectl/create"
+	"bonsai/pkg/kubectl/debug"
 	"bonsai/pkg/kubectl/delete"
 	"bonsai/pkg/kubectl/describe"
 	"bonsai/pkg/kubectl/diff"
@@ -61,7 +62,7 @@ func groups() []group {
 		{"intermediate", "Basic Commands (Intermediate):", cmds{explain.NewCommand, get.NewCommand, edit.NewCommand, delete.NewCommand}},
 		{"deploy", "Deploy Commands:", cmds{rollout.NewCommand(describe.Template), scale.NewCommand, autoscale.NewCommand}},
 		{"management", "Cluster Management Commands:", cmds{certificate.NewCommand, clusterinfo.NewCommand, top.NewCommand, drain.NewCordon, drain.NewUncordon, drain.NewCommand, taint.NewCommand}},
-		{"debugging", "Troubleshooting and Debugging Commands:", cmds{logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand, proxy.NewCommand, describe.NewCommand, auth.NewCommand, cp.NewCommand, events.NewCommand}},
+		{"debugging", "Troubleshooting and Debugging Commands:", cmds{describe.NewCommand, logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand, proxy.NewCommand, cp.NewCommand, auth.NewCommand, debug.NewCommand, events.NewCommand}},
 		{"advanced", "Advanced Commands:", cmds{wait.NewCommand, diff.NewCommand, apply.NewCommand(edit.Objects), patch.NewCommand, replace.NewCommand}},
 		{"settings", "Settings Commands:", cmds{completion.NewCommand, label.NewCommand, annotate.NewCommand}},
 		{"other", "Other Commands:", cmds{apiversions.NewCommand, version.NewCommand, apiresources.NewCommand, config.NewCommand, plugin.NewCommand}},

@@ -26,6 +26,7 @@ var rules = []rule{
 	{regexp.MustCompile(`(["']?)resourceVersion(["']?): ?"\d+"`), `${1}resourceVersion${2}: "<version>"`},
 	{regexp.MustCompile(`(resource version to be \d+, was) \d+`), `$1 <version>`},
 	{regexp.MustCompile(`(kubectl-edit|LIVE|MERGED|kubectl)-\d+`), `$1-<random>`},
+	{regexp.MustCompile(`\bdebugger-(debugged-node-)?[bcdfghjklmnpqrstvwxz2456789]{5}\b`), `debugger-$1<random>`},
 	{regexp.MustCompile(`\b10\.96\.\d+\.\d+\b *`), `<ip>  `},
 	{regexp.MustCompile(`\b(nodePort"?: ?|NodePort: .*  |\d:)3[0-2]\d{3}\b`), `${1}<port>`},
 	{regexp.MustCompile(`(^|[ \t])(\d+[dhms]){1,2}($|[ \t\n]) *`), `$1<age>$3`},

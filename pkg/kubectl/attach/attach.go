@@ -63,8 +63,7 @@ func (o *Options) Run(ctx context.Context) error {
 		}
 	}
 	if !o.Quiet {
-		fmt.Fprintln(o.Streams.ErrOut, "All commands and output from this session will be recorded in container logs, including credentials and sensitive information passed through the command prompt.")
-		fmt.Fprintln(o.Streams.ErrOut, "If you don't see a command prompt, try pressing enter.")
+		pods.Announce(o.Streams.ErrOut)
 	}
 	return o.Talk(ctx)
 }

@@ -65,6 +65,12 @@ func (s Session) Run(ctx context.Context, c *resource.Client, cfg *rest.Config) 
 	return exitError(executor.StreamWithContext(ctx, opts))
 }
 
+// Announce tells on w what a user shall know who is about to be attached to a container.
+func Announce(w io.Writer) {
+	fmt.Fprintln(w, "All commands and output from this session will be recorded in container logs, including credentials and sensitive information passed through the command prompt.")
+	fmt.Fprintln(w, "If you don't see a command prompt, try pressing enter.")
+}
+
 // exitError makes the exit code of the command that of kubectl.
 func exitError(err error) error {
 	var code exec.CodeExitError

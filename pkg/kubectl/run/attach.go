@@ -63,8 +63,7 @@ func (o *Options) session(ctx context.Context, pod *corev1.Pod, container string
 		return err
 	}
 	if !o.quiet {
-		fmt.Fprintln(o.ErrOut, "All commands and output from this session will be recorded in container logs, including credentials and sensitive information passed through the command prompt.")
-		fmt.Fprintln(o.ErrOut, "If you don't see a command prompt, try pressing enter.")
+		pods.Announce(o.ErrOut)
 	}
 	s := pods.Session{
 		Streams: o.Raw(), Namespace: pod.Namespace, Pod: pod.Name, Container: container, Stdin: o.spec.stdin, TTY: o.spec.tty,

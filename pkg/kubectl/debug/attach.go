@@ -1,0 +1,83 @@
+package debug
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/pods"
+	"bonsai/pkg/kubectl/resource"
+	"bonsai/pkg/kubectl/write"
+)
+
+// attachTo waits for the container and connects the streams to it. Of one that has ended, or that cannot be attached to, the log is
+// shown.
+func (o *Options) attachTo(ctx context.Context, pod *corev1.Pod, container string) error {
+	state, err := o.await(ctx, pod, container)
+	if err != nil {
+		return err
+	}
+	if state.Terminated != nil {
+		return o.log(ctx, pod, container)
+	}
+	if !o.quiet {
+		pods.Announce(o.ErrOut)
+	}
+	s := pods.Session{Streams: o.Raw(), Namespace: pod.Namespace, Pod: pod.Name, Container: container, Stdin: o.wish.stdin, TTY: o.wish.tty}
+	err = s.Run(ctx, o.client, o.config)
+	if ctx.Err() != nil {
+		return cli.Cause(ctx)
+	}
+	if err == nil {
+		return nil
+	}
+	fmt.Fprintf(o.ErrOut, "warning: couldn't attach to pod/%s, falling back to streaming logs: %v\n", pod.Name, err)
+	return o.log(ctx, pod, container)
+}
+
+// await waits until the container runs or has run. Why it does not is told, once for each reason.
+func (o *Options) await(ctx context.Context, pod *corev1.Pod, container string) (corev1.ContainerState, error) {
+	var state corev1.ContainerState
+	told := ""
+	err := write.Await(ctx, o.client, pods.Mapping(), pod.Namespace, pod.Name, 0, func(u *unstructured.Unstructured) (bool, error) {
+		if u == nil || u.GetUID() != pod.UID {
+			return false, fmt.Errorf("pod %s/%s was deleted", pod.Namespace, pod.Name)
+		}
+		seen, err := decode(u, nil)
+		if err != nil {
+			return false, err
+		}
+		state = stateOf(seen, container)
+		if w := state.Waiting; w != nil && w.Message != "" && w.Message != told {
+			told = w.Message
+			fmt.Fprintf(o.ErrOut, "Warning: container %s: %s\n", container, w.Message)
+		}
+		return state.Running != nil || state.Terminated != nil, nil
+	})
+	return state, err
+}
+
+// stateOf is the state of a container of any sort.
+func stateOf(pod *corev1.Pod, name string) corev1.ContainerState {
+	s := &pod.Status
+	for _, c := range slices.Concat(s.ContainerStatuses, s.EphemeralContainerStatuses, s.InitContainerStatuses) {
+		if c.Name == name {
+			return c.State
+		}
+	}
+	return corev1.ContainerState{}
+}
+
+func (o *Options) log(ctx context.Context, pod *corev1.Pod, container string) error {
+	data, err := o.client.Do(ctx, http.MethodGet, resource.Path(pods.Mapping(), pod.Namespace, pod.Name, "log"), resource.Query(&corev1.PodLogOptions{Container: container}), nil)
+	if err != nil {
+		return err
+	}
+	_, err = o.Raw().Out.Write(data)
+	return err
+}
