@@ -26,7 +26,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		Use: "auth", Short: "Inspect authorization", Long: "Inspect authorization.",
 		RunE: cli.Group,
 	}
-	cmd.AddCommand(canI(f, streams), whoami(f, streams))
+	cmd.AddCommand(canI(f, streams), newReconcile(f, streams), whoami(f, streams))
 	return cmd
 }
 

@@ -47,8 +47,6 @@ func TestDryRun(t *testing.T) {
 	const want = `apiVersion: v1
 kind: Service
 metadata:
-  labels:
-    a: b
   name: x
   namespace: foo
 spec:

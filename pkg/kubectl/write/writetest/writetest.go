@@ -63,6 +63,9 @@ func served() map[string][]metav1.APIResource {
 		"certificates.k8s.io/v1": {
 			{Name: "certificatesigningrequests", SingularName: "certificatesigningrequest", Kind: "CertificateSigningRequest", ShortNames: []string{"csr"}, Verbs: verbs},
 		},
+		"rbac.authorization.k8s.io/v1": {
+			{Name: "clusterroles", SingularName: "clusterrole", Kind: "ClusterRole", Verbs: verbs},
+		},
 		"batch/v1": {
 			{Name: "cronjobs", SingularName: "cronjob", Kind: "CronJob", Namespaced: true, ShortNames: []string{"cj"}, Verbs: verbs},
 			{Name: "jobs", SingularName: "job", Kind: "Job", Namespaced: true, Verbs: verbs},
