@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
 	"bonsai/pkg/apiserver/authz"
@@ -63,7 +64,7 @@ func newAuthorization(modeNames []string, s *sources, nodeRules []rbacv1.PolicyR
 		case "Node":
 			a.usesNode = true
 			n := node.New(node.Config{Pods: s.of("", "pods"), Volumes: s.of("", "persistentvolumes"),
-				Attachments: s.of(storagev1.GroupName, "volumeattachments"), Rules: nodeRules, Log: log})
+				Attachments: s.of(storagev1.GroupName, "volumeattachments"), Slices: s.of(resourcev1.GroupName, "resourceslices"), Rules: nodeRules, Log: log})
 			a.runs = append(a.runs, n.Run)
 			a.informers[mode] = n
 			modes = append(modes, n)

@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -58,6 +59,8 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		return lease(a, node)
 	case "storage.k8s.io/csinodes":
 		return csiNode(a, node)
+	case "resource.k8s.io/resourceslices":
+		return slice(a, node)
 	}
 	return nil
 }
@@ -263,6 +266,14 @@ func csiNode(a *admission.Attributes, node string) error {
 	}
 	if name != node {
 		return admission.Forbid(a, "can only access CSINode with the same name as the requesting node")
+	}
+	return nil
+}
+
+// slice: a node lists its own devices only. What a slice says of its node cannot be changed later.
+func slice(a *admission.Attributes, node string) error {
+	if s, ok := a.Object.(*resourcev1.ResourceSlice); ok && a.Operation == admission.Create && (s.Spec.NodeName == nil || *s.Spec.NodeName != node) {
+		return admission.Forbid(a, "can only create ResourceSlice with the same NodeName as the requesting node")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -90,6 +91,9 @@ func TestValidate(t *testing.T) {
 	csi := func(name string) *storagev1.CSINode {
 		return &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
+	slice := func(node *string) *resourcev1.ResourceSlice {
+		return &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: resourcev1.ResourceSliceSpec{NodeName: node}}
+	}
 	own := func(uid string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n1", Controller: ptr.To(true)}}
@@ -165,6 +169,9 @@ func TestValidate(t *testing.T) {
 		"its drivers":            {create, "csinodes", "", csi("n1"), nil, ""},
 		"another's drivers":      {create, "csinodes", "", csi("n2"), nil, `csinodes.storage.k8s.io "n2" is forbidden: can only access CSINode with the same name as the requesting node`},
 		"change another's":       {update, "csinodes", "n2", csi("n2"), csi("n2"), "can only access CSINode with the same name as the requesting node"},
+		"its devices":            {create, "resourceslices", "", slice(ptr.To("n1")), nil, ""},
+		"another's devices":      {create, "resourceslices", "", slice(ptr.To("n2")), nil, `resourceslices.resource.k8s.io "s" is forbidden: can only create ResourceSlice with the same NodeName as the requesting node`},
+		"devices of all nodes":   {create, "resourceslices", "", slice(nil), nil, "can only create ResourceSlice with the same NodeName as the requesting node"},
 		"a config map":           {create, "configmaps", "", &corev1.ConfigMap{}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -174,6 +181,9 @@ func TestValidate(t *testing.T) {
 				Namespace: "ns", Object: c.now, OldObject: c.old, User: &request.User{Name: "system:node:n1", Groups: []string{request.GroupNodes}}}
 			if name == "leases" {
 				a.Resource, a.Namespace = coordinationv1.SchemeGroupVersion.WithResource("leases"), corev1.NamespaceNodeLease
+			}
+			if name == "resourceslices" {
+				a.Resource, a.Namespace = resourcev1.SchemeGroupVersion.WithResource(name), ""
 			}
 			if name == "csinodes" {
 				a.Resource, a.Namespace = storagev1.SchemeGroupVersion.WithResource("csinodes"), ""

@@ -28,8 +28,8 @@ func needsOf(p *corev1.Pod) []object {
 	return list
 }
 
-// graph knows which node needs which objects, from the pods bound to it, the volumes that their claims are bound to, and the volumes attached to it. It
-// is the follow.Handler of pods; volumes and attachments are those of the others.
+// graph knows which node needs which objects, from the pods bound to it, the volumes that their claims are bound to, the volumes attached to it, and
+// the devices on it. It is the follow.Handler of pods; volumes and named are those of the others.
 type graph struct {
 	mu    sync.RWMutex
 	pods  map[string]pod // by key
@@ -37,9 +37,9 @@ type graph struct {
 	// volumes are the PersistentVolumes that name a claim, by name; secrets says which volumes name a secret.
 	volumes map[string]boundVolume
 	secrets map[object]map[string]bool
-	// attachments are the nodes that VolumeAttachments are about, by name.
-	attachments map[string]string
-	// changed is closed and replaced when a pod comes to a node, and when a volume gets a claim or is to be attached.
+	// named are the nodes that VolumeAttachments and ResourceSlices name.
+	named map[object]string
+	// changed is closed and replaced when a pod comes to a node, and when a volume gets a claim, or an object names a node.
 	changed chan struct{}
 }
 
@@ -57,7 +57,7 @@ type pod struct {
 
 func newGraph() *graph {
 	return &graph{pods: map[string]pod{}, nodes: map[string]map[object]int{}, volumes: map[string]boundVolume{}, secrets: map[object]map[string]bool{},
-		attachments: map[string]string{}, changed: make(chan struct{})}
+		named: map[object]string{}, changed: make(chan struct{})}
 }
 
 // Put implements follow.Handler.
@@ -122,14 +122,14 @@ func (g *graph) removeLocked(key string) {
 	}
 }
 
-// needs tells whether a pod on node needs o, itself or for a volume that it claims, or o attaches a volume to node; changed is closed when it is worth asking again.
+// needs tells whether a pod on node needs o, itself or for a volume that it claims, or o names node; changed is closed when it is worth asking again.
 func (g *graph) needs(node string, o object) (yes bool, changed <-chan struct{}) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	need := g.nodes[node]
 	switch o.resource {
-	case "volumeattachments":
-		return g.attachments[o.name] == node, g.changed
+	case "volumeattachments", "resourceslices":
+		return g.named[o] == node, g.changed
 	case "persistentvolumes":
 		v, bound := g.volumes[o.name]
 		return bound && need[v.claim] > 0, g.changed

@@ -22,8 +22,8 @@ import (
 
 // Config is what an Authorizer needs.
 type Config struct {
-	// Pods is where pods are, Volumes where PersistentVolumes, Attachments where VolumeAttachments.
-	Pods, Volumes, Attachments follow.Resource
+	// Pods is where pods are, Volumes where PersistentVolumes, Attachments where VolumeAttachments, Slices where ResourceSlices.
+	Pods, Volumes, Attachments, Slices follow.Resource
 	// Rules are what any node may do where no rule of this package is stricter: those of the ClusterRole system:node.
 	Rules []rbacv1.PolicyRule
 	Log   *slog.Logger
@@ -42,7 +42,8 @@ var _ authz.Authorizer = (*Authorizer)(nil)
 func New(cfg Config) *Authorizer {
 	g := newGraph()
 	return &Authorizer{rules: cfg.Rules, graph: g, followers: []*follow.Follower{follow.New(cfg.Pods, g, cfg.Log),
-		follow.New(cfg.Volumes, volumes{g}, cfg.Log), follow.New(cfg.Attachments, attachments{g}, cfg.Log)}}
+		follow.New(cfg.Volumes, volumes{g}, cfg.Log), follow.New(cfg.Attachments, named{g, "volumeattachments", attachedTo}, cfg.Log),
+		follow.New(cfg.Slices, named{g, "resourceslices", devicesOf}, cfg.Log)}}
 }
 
 // Run keeps the graph of pods and what they need fresh until ctx ends.
@@ -110,6 +111,8 @@ func (a *Authorizer) authorize(ctx context.Context, node string, at *authz.Attri
 		reason, allowed = a.getNeeded(ctx, node, at)
 	case "/persistentvolumes", "storage.k8s.io/volumeattachments", "resource.k8s.io/resourceclaims":
 		reason, allowed = a.getNeeded(ctx, node, at)
+	case "resource.k8s.io/resourceslices":
+		reason, allowed = a.slices(ctx, node, at)
 	case "/serviceaccounts":
 		reason, allowed = a.serviceAccount(ctx, node, at)
 	case "/pods":
@@ -211,7 +214,23 @@ func (a *Authorizer) pods(ctx context.Context, node string, at *authz.Attributes
 	return "", false, false
 }
 
-// selects tells whether the field selector keeps only pods of node.
+// slices: a node keeps the ResourceSlices of its own devices, and none of others. What a new one says is looked at by NodeRestriction.
+func (a *Authorizer) slices(ctx context.Context, node string, at *authz.Attributes) (string, bool) {
+	if at.Subresource != "" {
+		return "cannot authorize ResourceSlice subresources", false
+	}
+	switch at.Verb {
+	case "create":
+		return "", true
+	case "get", "update", "patch", "delete":
+		return a.related(ctx, node, object{at.Resource, "", at.Name})
+	case "list", "watch", "deletecollection":
+		return "can only list/watch/deletecollection resourceslices with nodeName field selector", selects(at.FieldSelector, node)
+	}
+	return "can only get, list, watch, create, update, patch, delete, or deletecollection ResourceSlices", false
+}
+
+// selects tells whether the field selector keeps only objects of node.
 func selects(selector, node string) bool {
 	s, err := fields.ParseSelector(selector)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -62,7 +63,7 @@ func start(t *testing.T, rules ...rbacv1.PolicyRule) (a *Authorizer, sync func()
 	may := make(chan struct{})
 	none := make(chan struct{})
 	close(none)
-	a = New(Config{Pods: follow.Resource{Source: pods{may}}, Volumes: follow.Resource{Source: pods{none}}, Attachments: follow.Resource{Source: pods{none}}, Log: slog.New(slog.DiscardHandler), Rules: rules})
+	a = New(Config{Pods: follow.Resource{Source: pods{may}}, Volumes: follow.Resource{Source: pods{none}}, Attachments: follow.Resource{Source: pods{none}}, Slices: follow.Resource{Source: pods{none}}, Log: slog.New(slog.DiscardHandler), Rules: rules})
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { done <- a.Run(ctx) }()
@@ -142,8 +143,20 @@ func TestAuthorize(t *testing.T) {
 	v.Put("/registry/persistentvolumes/released", bound("released", "claim", "other"))
 	v.Put("/registry/persistentvolumes/released", &corev1.PersistentVolume{})
 	attached := func(name, node string) {
-		attachments{a.graph}.Put("/registry/volumeattachments/"+name, &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{NodeName: node}})
+		named{a.graph, "volumeattachments", attachedTo}.Put("/registry/volumeattachments/"+name, &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{NodeName: node}})
 	}
+	lists := named{a.graph, "resourceslices", devicesOf}
+	lists.Put("/registry/resourceslices/mine", &resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{NodeName: new("n1")}})
+	lists.Put("/registry/resourceslices/theirs", &resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{NodeName: new("n2")}})
+	lists.Put("/registry/resourceslices/all", &resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{AllNodes: new(true)}})
+	lists.Put("/registry/resourceslices/gone", &resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{NodeName: new("n1")}})
+	lists.Delete("/registry/resourceslices/gone")
+	slice := func(verb, sub, name, selector string) request.Info {
+		i := res(verb, "resourceslices", sub, "", name)
+		i.APIGroup, i.FieldSelector = "resource.k8s.io", selector
+		return i
+	}
+	const selectSlices = "can only list/watch/deletecollection resourceslices with nodeName field selector"
 	attached("va", "n1")
 	attached("vb", "n2")
 	selecting := func(selector string) request.Info {
@@ -156,6 +169,15 @@ func TestAuthorize(t *testing.T) {
 		want   bool
 		reason string
 	}{
+		"make a slice":               {slice("create", "", "", ""), true, ""},
+		"its slice":                  {slice("delete", "", "mine", ""), true, ""},
+		"another's slice":            {slice("delete", "", "theirs", ""), false, unrelated},
+		"a slice of all nodes":       {slice("update", "", "all", ""), false, unrelated},
+		"a slice that is gone":       {slice("get", "", "gone", ""), false, unrelated},
+		"its slices":                 {slice("deletecollection", "", "", "spec.nodeName=n1"), true, ""},
+		"another's slices":           {slice("deletecollection", "", "", "spec.nodeName=n2"), false, selectSlices},
+		"all slices":                 {slice("list", "", "", ""), false, selectSlices},
+		"part of a slice":            {slice("get", "status", "mine", ""), false, "cannot authorize ResourceSlice subresources"},
 		"a volume's secret":          {res("get", "secrets", "", "ns", "vol"), true, ""},
 		"a pull secret":              {res("watch", "secrets", "", "ns", "pull"), true, ""},
 		"a variable's secret":        {res("get", "secrets", "", "ns", "key"), true, ""},

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"bonsai/api/podspec"
@@ -102,28 +101,4 @@ func volumeSecrets(pv *corev1.PersistentVolume) []object {
 		add(s.StorageOS.SecretRef.Namespace, s.StorageOS.SecretRef.Name)
 	}
 	return list
-}
-
-// attachments is the graph as the follow.Handler of VolumeAttachments.
-type attachments struct{ g *graph }
-
-// Put implements follow.Handler.
-func (h attachments) Put(key string, obj runtime.Object) {
-	a, ok := obj.(*storagev1.VolumeAttachment)
-	if !ok {
-		return
-	}
-	h.g.mu.Lock()
-	defer h.g.mu.Unlock()
-	if name := path.Base(key); h.g.attachments[name] != a.Spec.NodeName {
-		h.g.attachments[name] = a.Spec.NodeName
-		h.g.tellLocked()
-	}
-}
-
-// Delete implements follow.Handler.
-func (h attachments) Delete(key string) {
-	h.g.mu.Lock()
-	defer h.g.mu.Unlock()
-	delete(h.g.attachments, path.Base(key))
 }
