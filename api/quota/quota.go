@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,10 +34,11 @@ func alias(gr schema.GroupResource) (corev1.ResourceName, bool) {
 	return "", false
 }
 
-// isPods, isServices and isClaims tell the resources of which more than the number is counted.
+// isPods, isServices, isClaims and isDevices tell the resources of which more than the number is counted.
 func isPods(gr schema.GroupResource) bool     { return gr == corev1.Resource("pods") }
 func isServices(gr schema.GroupResource) bool { return gr == corev1.Resource("services") }
 func isClaims(gr schema.GroupResource) bool   { return gr == corev1.Resource("persistentvolumeclaims") }
+func isDevices(gr schema.GroupResource) bool  { return gr == resourcev1.Resource("resourceclaims") }
 
 // Ignored tells whether no quota counts the objects of gr: events are bounded by their life, and the rest is not stored.
 func Ignored(gr schema.GroupResource) bool { return gr == corev1.Resource("events") }
@@ -49,24 +51,25 @@ func Counts(gr schema.GroupResource, name corev1.ResourceName) bool {
 	if other, ok := alias(gr); ok && other == name {
 		return true
 	}
-	return isPods(gr) && countsPods(name) || isServices(gr) && countsServices(name) || isClaims(gr) && countsClaims(name)
+	return isPods(gr) && countsPods(name) || isServices(gr) && countsServices(name) || isClaims(gr) && countsClaims(name) || isDevices(gr) && countsDevices(name)
 }
 
-// Counted returns the resource whose objects count against name; false for a name that counts nothing we know.
-func Counted(name corev1.ResourceName) (schema.GroupResource, bool) {
+// Counted returns the resources whose objects count against name; none for a name that counts nothing we know.
+func Counted(name corev1.ResourceName) []schema.GroupResource {
 	if rest, ok := strings.CutPrefix(string(name), countPrefix); ok {
-		return schema.ParseGroupResource(rest), true
+		return []schema.GroupResource{schema.ParseGroupResource(rest)}
 	}
 	core := corev1.Resource(string(name))
 	if _, ok := alias(core); ok {
-		return core, true
+		return []schema.GroupResource{core}
 	}
-	for _, gr := range []schema.GroupResource{corev1.Resource("persistentvolumeclaims"), corev1.Resource("pods"), corev1.Resource("services")} {
+	var out []schema.GroupResource
+	for _, gr := range []schema.GroupResource{corev1.Resource("persistentvolumeclaims"), corev1.Resource("pods"), corev1.Resource("services"), resourcev1.Resource("resourceclaims")} {
 		if Counts(gr, name) {
-			return gr, true
+			out = append(out, gr)
 		}
 	}
-	return schema.GroupResource{}, false
+	return out
 }
 
 // Matching returns those of names that objects of gr can count against.
@@ -81,7 +84,7 @@ func Matching(gr schema.GroupResource, names corev1.ResourceList) []corev1.Resou
 }
 
 // Usage is how much obj, an object of gr, uses of everything that a quota can bound. Pods, services and claims on
-// volumes are given as their own types; of other objects nothing is looked at, obj may be nil. A pod that is over, or should be at the time now, uses
+// volumes and devices are given as their own types; of other objects nothing is looked at, obj may be nil. A pod that is over, or should be at the time now, uses
 // nothing but its place among the objects.
 func Usage(gr schema.GroupResource, obj runtime.Object, now time.Time) corev1.ResourceList {
 	used := corev1.ResourceList{CountName(gr): one()}
@@ -95,6 +98,8 @@ func Usage(gr schema.GroupResource, obj runtime.Object, now time.Time) corev1.Re
 		addService(used, o)
 	case *corev1.PersistentVolumeClaim:
 		addClaim(used, o)
+	case *resourcev1.ResourceClaim:
+		addDevices(used, o)
 	}
 	return used
 }

@@ -9,12 +9,14 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/pkg/apiserver/authn/serviceaccount"
 	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/registry"
+	"bonsai/pkg/apiserver/registry/adminaccess"
 	"bonsai/pkg/apiserver/registry/binding"
 	"bonsai/pkg/apiserver/registry/componentstatus"
 	"bonsai/pkg/apiserver/registry/eviction"
@@ -38,7 +40,7 @@ func newBehaviours(o *Options, stores registry.Stores, who *authentication, may 
 	if err != nil {
 		return nil, err
 	}
-	bind := binding.New(stores, time.Now)
+	bind, admin := binding.New(stores, time.Now), adminaccess.New(stores)
 	all := map[schema.GroupResource]Behaviour{
 		{Resource: "bindings"}:          creates(bind),
 		{Resource: "componentstatuses"}: {Answers: catalog.Answers{Lister: componentstatus.New(o.Components)}},
@@ -51,6 +53,8 @@ func newBehaviours(o *Options, stores registry.Stores, who *authentication, may 
 			"portforward": {Connecter: kubelets.PortForward()}, "proxy": {Connecter: kubelets.Pod()},
 		}}},
 		{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}: {Hook: requester.Hook{}},
+		{Group: resourcev1.GroupName, Resource: "resourceclaims"}:                 {Hook: admin},
+		{Group: resourcev1.GroupName, Resource: "resourceclaimtemplates"}:         {Hook: admin},
 		{Group: authenticationv1.GroupName, Resource: "tokenreviews"}:             creates(reviews.NewTokenReview(who.tokens, who.audiences)),
 		{Group: authenticationv1.GroupName, Resource: "selfsubjectreviews"}:       creates(reviews.NewSelfSubjectReview(time.Now)),
 		{Group: authorizationv1.GroupName, Resource: "subjectaccessreviews"}:      creates(reviews.NewSubjectAccessReview(may.authorizer)),

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -23,6 +24,8 @@ func (c *Controller) count(ctx context.Context, q *corev1.ResourceQuota) (used c
 			addAll(used, c, q, gr, names, c.services.InNamespace(q.Namespace))
 		case corev1.Resource("persistentvolumeclaims"):
 			addAll(used, c, q, gr, names, c.claims.InNamespace(q.Namespace))
+		case resourcev1.Resource("resourceclaims"):
+			addAll(used, c, q, gr, names, c.devices.InNamespace(q.Namespace))
 		default:
 			n, known, err := c.number(ctx, q, gr)
 			if err != nil || known == notYet {
@@ -46,7 +49,7 @@ func (c *Controller) count(ctx context.Context, q *corev1.ResourceQuota) (used c
 func counted(q *corev1.ResourceQuota) map[schema.GroupResource][]corev1.ResourceName {
 	out := map[schema.GroupResource][]corev1.ResourceName{}
 	for _, name := range quota.Names(q.Spec.Hard) {
-		if gr, ok := quota.Counted(name); ok {
+		for _, gr := range quota.Counted(name) {
 			out[gr] = append(out[gr], name)
 		}
 	}
@@ -56,7 +59,9 @@ func counted(q *corev1.ResourceQuota) map[schema.GroupResource][]corev1.Resource
 // addAll adds what each of the objects in q's scope uses.
 func addAll[T apiclient.Object](used corev1.ResourceList, c *Controller, q *corev1.ResourceQuota, gr schema.GroupResource, names []corev1.ResourceName, objects []T) {
 	for _, name := range names {
-		used[name] = *resource.NewQuantity(0, resource.DecimalSI)
+		if _, there := used[name]; !there { // objects of another resource may count against it, too
+			used[name] = *resource.NewQuantity(0, resource.DecimalSI)
+		}
 	}
 	now := c.Now()
 	for _, o := range objects {

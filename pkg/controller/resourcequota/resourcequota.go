@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +22,7 @@ import (
 	"bonsai/api/quota"
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
+	resourceapi "bonsai/pkg/apiclient/resource"
 	"bonsai/pkg/apiclient/served"
 	"bonsai/pkg/controller"
 )
@@ -41,6 +43,7 @@ type Controller struct {
 	pods     *controller.Informer[*corev1.Pod]
 	services *controller.Informer[*corev1.Service]
 	claims   *controller.Informer[*corev1.PersistentVolumeClaim]
+	devices  *controller.Informer[*resourcev1.ResourceClaim]
 	writes   *apiclient.Resource[*corev1.ResourceQuota]
 	loop     *controller.Loop[controller.Key]
 	counters *counters
@@ -59,11 +62,12 @@ func New(d controller.Deps, period time.Duration) (*Controller, error) {
 		Deps: d, period: period, writes: core.ResourceQuotas(d.Client), written: map[controller.Key]time.Time{},
 		quotas: controller.InformerFor(d.Informers, core.ResourceQuotas), pods: controller.InformerFor(d.Informers, core.Pods),
 		services: controller.InformerFor(d.Informers, core.Services), claims: controller.InformerFor(d.Informers, core.PersistentVolumeClaims),
+		devices: controller.InformerFor(d.Informers, resourceapi.ResourceClaims),
 	}
 	c.counters = newCounters(d, m, c.changed)
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "resourcequota", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(c.watchQuotas(), watchCounted(c, c.pods, corev1.Resource("pods")), watchCounted(c, c.services, corev1.Resource("services")),
-		watchCounted(c, c.claims, corev1.Resource("persistentvolumeclaims")))
+		watchCounted(c, c.claims, corev1.Resource("persistentvolumeclaims")), watchCounted(c, c.devices, resourcev1.Resource("resourceclaims")))
 }
 
 // Run counts until ctx ends.

@@ -1,0 +1,66 @@
+// Package adminaccess lets devices be claimed for administrative access, which shares them with everybody who has them, in those
+// namespaces only that whoever may label them has marked (KEP-5018).
+package adminaccess
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/pkg/apiserver/registry"
+)
+
+const refusal = "admin access to devices requires the `" + resourcev1.DRAAdminNamespaceLabelKey + ": true` label on the containing namespace"
+
+// Hook takes part in the writes of resourceclaims and resourceclaimtemplates, whose requests never change later.
+type Hook struct{ stores registry.Stores }
+
+var _ registry.Hook = Hook{}
+
+// New returns a Hook that reads namespaces.
+func New(stores registry.Stores) Hook { return Hook{stores} }
+
+// BeforeCreate implements registry.Hook.
+func (h Hook) BeforeCreate(ctx context.Context, obj runtime.Object, _ bool) (func(bool), error) {
+	var meta *metav1.ObjectMeta
+	var requests []resourcev1.DeviceRequest
+	path, kind := field.NewPath("spec"), resourcev1.SchemeGroupVersion.WithKind("ResourceClaim").GroupKind()
+	switch o := obj.(type) {
+	case *resourcev1.ResourceClaim:
+		meta, requests = &o.ObjectMeta, o.Spec.Devices.Requests
+	case *resourcev1.ResourceClaimTemplate:
+		meta, requests = &o.ObjectMeta, o.Spec.Spec.Devices.Requests
+		path, kind = path.Child("spec"), resourcev1.SchemeGroupVersion.WithKind("ResourceClaimTemplate").GroupKind()
+	}
+	var errs field.ErrorList
+	for i := range requests {
+		if e := requests[i].Exactly; e != nil && e.AdminAccess != nil && *e.AdminAccess {
+			errs = append(errs, field.Forbidden(path.Child("devices", "requests").Index(i).Child("adminAccess"), refusal))
+		}
+	}
+	if len(errs) == 0 {
+		return func(bool) {}, nil
+	}
+	// The newest state: who takes the label away must find no claim made after that.
+	found, err := h.stores.Store(corev1.Resource("namespaces")).Get(ctx, "", meta.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	if ns, ok := found.(*corev1.Namespace); ok && ns.Labels[resourcev1.DRAAdminNamespaceLabelKey] == "true" {
+		return func(bool) {}, nil
+	}
+	return nil, apierrors.NewInvalid(kind, meta.Name, errs)
+}
+
+// BeforeUpdate implements registry.Hook: requests are immutable.
+func (Hook) BeforeUpdate(context.Context, runtime.Object, runtime.Object, bool) (func(bool), error) {
+	return func(bool) {}, nil
+}
+
+// AfterDelete implements registry.Hook.
+func (Hook) AfterDelete(context.Context, runtime.Object) {}
