@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -16,6 +18,9 @@ import (
 	"bonsai/pkg/scheduler/plugins/noderesources"
 	"bonsai/pkg/scheduler/preemption"
 )
+
+// never is a time limit that no decision reaches: a filterTimeout of 0 sets none.
+const never = 365 * 24 * time.Hour
 
 // available returns every plug-in with the profile's arguments.
 func available(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]framework.Enabled, error) {
@@ -31,6 +36,8 @@ func available(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]framework.
 			c.HardPodAffinityWeight, c.IgnorePreferredTermsOfExistingPods = args.HardPodAffinityWeight, args.IgnorePreferredTermsOfExistingPods
 		case *configv1.VolumeBindingArgs:
 			c.BindTimeout = new(seconds(args.BindTimeoutSeconds))
+		case *configv1.DynamicResourcesArgs:
+			c.FilterTimeout, c.BindingTimeout = cmp.Or(args.FilterTimeout.Duration, never), args.BindingTimeout.Duration
 		case *configv1.PodTopologySpreadArgs:
 			if args.DefaultingType == configv1.ListDefaulting {
 				if c.SpreadBy = args.DefaultConstraints; len(c.SpreadBy) == 0 {

@@ -6,7 +6,9 @@ package config
 import (
 	"fmt"
 	"os"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	configv1 "k8s.io/kube-scheduler/config/v1"
@@ -92,6 +94,9 @@ func setArgs(args runtime.Object) {
 		setDefault(&a.HardPodAffinityWeight, 1)
 	case *configv1.VolumeBindingArgs:
 		setDefault(&a.BindTimeoutSeconds, 600)
+	case *configv1.DynamicResourcesArgs:
+		setDefault(&a.FilterTimeout, metav1.Duration{Duration: 10 * time.Second})
+		setDefault(&a.BindingTimeout, metav1.Duration{Duration: 10 * time.Minute})
 	case *configv1.PodTopologySpreadArgs:
 		if a.DefaultingType == "" {
 			a.DefaultingType = configv1.SystemDefaulting

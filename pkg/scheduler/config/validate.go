@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -93,7 +94,16 @@ func arguments(list []configv1.PluginConfig, at *field.Path) field.ErrorList {
 			if s := *a.BindTimeoutSeconds; s < 0 {
 				errs = append(errs, field.Invalid(args.Child("bindTimeoutSeconds"), s, "invalid BindTimeoutSeconds, should not be a negative value"))
 			}
-			errs = append(errs, shape(a.Shape, args.Child("shape"))...)
+			if len(a.Shape) > 0 {
+				errs = append(errs, field.Invalid(args.Child("shape"), a.Shape, "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"))
+			}
+		case *configv1.DynamicResourcesArgs:
+			if t := a.FilterTimeout.Duration; t < 0 {
+				errs = append(errs, field.Invalid(args.Child("filterTimeout"), t.String(), "must be zero or positive"))
+			}
+			if t := a.BindingTimeout.Duration; t < time.Second {
+				errs = append(errs, field.Invalid(args.Child("bindingTimeout"), t.String(), "must be at least 1 second"))
+			}
 		case *configv1.NodeAffinityArgs:
 			errs = append(errs, addedAffinity(a.AddedAffinity, args.Child("addedAffinity"))...)
 		case *configv1.NodeResourcesBalancedAllocationArgs:

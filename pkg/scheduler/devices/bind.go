@@ -29,6 +29,8 @@ type API interface {
 // Choice is what the claims of a pod get on a node.
 type Choice struct {
 	claims []chosen
+	// waits: the devices of a claim that was allocated before are not ready yet.
+	waits bool
 }
 
 // chosen is a claim of the pod, by namespace/name, which is to be allocated so unless it is already (nil). reserved tells that the claim was
@@ -38,6 +40,8 @@ type chosen struct {
 	uid        types.UID
 	allocation *resourcev1.AllocationResult
 	reserved   bool
+	// hopeless: its devices will not become ready. Others may.
+	hopeless bool
 }
 
 // Reserve chooses for the claims of a pod what they get on a node, and takes it: nobody else gets it until Release.
@@ -55,6 +59,8 @@ func (d *Devices) Reserve(pod *framework.PodInfo, node *corev1.Node, timeout tim
 	defer d.mu.Unlock()
 	for _, c := range n.had {
 		choice.claims = append(choice.claims, chosen{key: claimKey(c.Namespace, c.Name), uid: c.UID})
+		u := unreadyDevices(c)
+		choice.waits = choice.waits || u.waits || u.failed != ""
 	}
 	for i, c := range n.wanted {
 		key := claimKey(c.Namespace, c.Name)
@@ -150,7 +156,8 @@ func (d *Devices) writeClaim(ctx context.Context, pod *corev1.Pod, c *resourcev1
 	return d.api.UpdateClaimStatus(ctx, out)
 }
 
-// Unreserve takes the reservations for a pod back that Bind wrote. What was allocated stays with the claims: the next try may use it.
+// Unreserve takes the reservations for a pod back that Bind wrote. What was allocated stays with the claims, as the next try may use it,
+// unless it will not become ready and nobody else has reserved it.
 func (d *Devices) Unreserve(ctx context.Context, pod *corev1.Pod, choice *Choice) error {
 	for i := range choice.claims {
 		to := &choice.claims[i]
@@ -165,6 +172,9 @@ func (d *Devices) Unreserve(ctx context.Context, pod *corev1.Pod, choice *Choice
 		}
 		out := c.DeepCopy()
 		out.Status.ReservedFor = slices.DeleteFunc(out.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool { return r.UID == pod.UID })
+		if to.hopeless && len(out.Status.ReservedFor) == 0 {
+			out.Status.Allocation, out.Status.Devices = nil, nil
+		}
 		if err := d.update(ctx, out); err != nil {
 			return err
 		}

@@ -42,6 +42,8 @@ type Devices struct {
 	epoch int64
 	// gated are the pods that wait for a claim to change before they are tried at all, by the claim.
 	gated map[string]map[types.UID]bool
+	// changes are closed when a claim changes, by the claim; one is there while somebody waits for that.
+	changes map[string]chan struct{}
 
 	compiled func() *cel.Cache
 }
@@ -61,7 +63,7 @@ func (h held) now() *resourcev1.ResourceClaim {
 // New returns a store that knows nothing yet.
 func New(api API, now func() time.Time) *Devices {
 	return &Devices{api: api, now: now, claims: map[string]held{}, classes: map[string]*resourcev1.DeviceClass{}, pools: map[poolID]*pool{}, local: map[string]map[poolID]*pool{},
-		shared: map[poolID]*pool{}, gated: map[string]map[types.UID]bool{},
+		shared: map[poolID]*pool{}, gated: map[string]map[types.UID]bool{}, changes: map[string]chan struct{}{},
 		// The compiler's environment is several megabytes: only clusters with devices pay for it.
 		compiled: sync.OnceValue(func() *cel.Cache { return cel.NewCache(expressions, cel.Features{EnableConsumableCapacity: true}) })}
 }
@@ -94,6 +96,7 @@ func (d *Devices) ClaimChanged(old, c *resourcev1.ResourceClaim) (nodes []string
 		key = claimKey(c.Namespace, c.Name)
 		nodes = d.seeLocked(c)
 	}
+	d.tellLocked(key)
 	for uid := range d.gated[key] {
 		pods = append(pods, uid)
 	}

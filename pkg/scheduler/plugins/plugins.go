@@ -2,6 +2,7 @@
 package plugins
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -52,7 +53,9 @@ type Config struct {
 	SpreadBy []corev1.TopologySpreadConstraint
 	// Devices knows the ResourceClaims of pods; nil: they are not looked at. Log is told of what could not be undone.
 	Devices *devices.Devices
-	Log     *slog.Logger
+	// FilterTimeout and BindingTimeout are those of DynamicResources; 0: its defaults.
+	FilterTimeout, BindingTimeout time.Duration
+	Log                           *slog.Logger
 	// HardPodAffinityWeight is what running pods' required affinity counts in the score of InterPodAffinity; nil is 1.
 	HardPodAffinityWeight *int32
 }
@@ -80,7 +83,7 @@ func Default(c Config) []framework.Enabled {
 	// Before preemption: it is better to give idle devices back than to evict pods. And before those that count over many nodes, where upstream
 	// has it after them: what a node alone decides comes first.
 	if c.Devices != nil {
-		list = append(list, framework.Enabled{Plugin: &dynamicresources.Plugin{Devices: c.Devices, Node: c.Node, Log: c.Log}})
+		list = append(list, framework.Enabled{Plugin: &dynamicresources.Plugin{Devices: c.Devices, FilterTimeout: cmp.Or(c.FilterTimeout, dynamicresources.DefaultFilterTimeout), BindingTimeout: cmp.Or(c.BindingTimeout, dynamicresources.DefaultBindingTimeout), Node: c.Node, Log: c.Log}})
 	}
 	list = append(list, []framework.Enabled{
 		{Plugin: &podtopologyspread.Plugin{Workloads: c.Workloads, Defaults: c.SpreadBy}, Weight: 2},

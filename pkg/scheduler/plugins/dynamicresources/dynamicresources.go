@@ -19,11 +19,17 @@ import (
 // Name of the plug-in.
 const Name = "DynamicResources"
 
-// FilterTimeout is how long devices may be chosen for on one node.
-const FilterTimeout = 10 * time.Second
+// The times of Plugin by default.
+const (
+	DefaultFilterTimeout  = 10 * time.Second
+	DefaultBindingTimeout = 10 * time.Minute
+)
 
 // Plugin is the DynamicResources plug-in.
 type Plugin struct {
+	// FilterTimeout is how long devices may be chosen for on one node, BindingTimeout how long chosen ones may take to become ready.
+	FilterTimeout, BindingTimeout time.Duration
+
 	Devices *devices.Devices
 	// Node returns a node, nil if there is none of that name.
 	Node func(name string) *corev1.Node
@@ -38,6 +44,7 @@ var (
 	_ framework.PostFilter = &Plugin{}
 	_ framework.Reserve    = &Plugin{}
 	_ framework.PreBind    = &Plugin{}
+	_ framework.Lingering  = &Plugin{}
 	_ framework.Interested = &Plugin{}
 )
 
@@ -79,7 +86,7 @@ func (p *Plugin) Filter(state *framework.CycleState, _ *framework.PodInfo, node 
 	if !ok {
 		return framework.AsStatus(errors.New("the pod's claims were not looked at"))
 	}
-	_, st := needs.On(node.Node, FilterTimeout)
+	_, st := needs.On(node.Node, p.FilterTimeout)
 	return st
 }
 
@@ -119,7 +126,7 @@ func (p *Plugin) Reserve(_ context.Context, state *framework.CycleState, pod *fr
 	if node == nil {
 		return framework.AsStatus(fmt.Errorf("node %q is gone", name))
 	}
-	choice, st := p.Devices.Reserve(pod, node, FilterTimeout)
+	choice, st := p.Devices.Reserve(pod, node, p.FilterTimeout)
 	if !st.IsSuccess() {
 		return st
 	}
@@ -139,13 +146,23 @@ func (p *Plugin) Unreserve(ctx context.Context, state *framework.CycleState, pod
 	}
 }
 
-// PreBind writes what was chosen.
+// Lingers where devices have to be made ready first.
+func (*Plugin) Lingers(state *framework.CycleState, _ *framework.PodInfo) bool {
+	choice, ok := state.Read(reserved).(*devices.Choice)
+	return ok && choice.Lingers()
+}
+
+// PreBind writes what was chosen, and waits until it is ready.
 func (p *Plugin) PreBind(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, _ string) *framework.Status {
 	choice, ok := state.Read(reserved).(*devices.Choice)
 	if !ok {
 		return nil
 	}
-	return framework.AsStatus(p.Devices.Bind(ctx, pod.Pod, choice))
+	err := p.Devices.Bind(ctx, pod.Pod, choice)
+	if err == nil {
+		err = p.Devices.Await(ctx, choice, p.BindingTimeout)
+	}
+	return framework.AsStatus(err)
 }
 
 // EventsToRegister: a claim of the pod changes, devices are given back, there are others, or the pod's claims were made.
