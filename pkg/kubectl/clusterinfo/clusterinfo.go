@@ -14,7 +14,7 @@ import (
 
 // NewCommand returns "kubectl cluster-info".
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "cluster-info",
 		Short: "Display cluster information",
 		Long:  "Display addresses of the control plane and services with label kubernetes.io/cluster-service=true.",
@@ -47,10 +47,12 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 				}
 				fmt.Fprintf(streams.Out, "%s is running at %s\n", name, link(cfg.Host, s))
 			}
-			fmt.Fprintf(streams.Out, "\nTo further debug and diagnose cluster problems, use 'kubectl get pods -A' and 'kubectl describe'.\n")
+			fmt.Fprintf(streams.Out, "\nTo further debug and diagnose cluster problems, use 'kubectl cluster-info dump'.\n")
 			return nil
 		},
 	}
+	cmd.AddCommand(newDump(f, streams))
+	return cmd
 }
 
 // link is where the service is reached: its load balancer, or through the server.
