@@ -87,7 +87,11 @@ func (m *machine) Release() error {
 	return nil
 }
 
-func (m *machine) Watch(context.Context) (<-chan bool, error) { return m.coming, nil }
+func (m *machine) Watch(context.Context) (<-chan bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.coming, nil
+}
 
 // A shutdown ends the pods in their order, and is let go when they have ended; one that is called off leaves a ready node that holds up the next.
 func TestShutdown(t *testing.T) {
@@ -147,7 +151,9 @@ func TestShutdown(t *testing.T) {
 		if got := m.took(); got != "release, closed" {
 			t.Errorf("lost: %s", got)
 		}
+		m.mu.Lock()
 		m.coming = make(chan bool)
+		m.mu.Unlock()
 		time.Sleep(2 * reconnect)
 		synctest.Wait()
 		if got := m.took(); got != "inhibit" {
