@@ -74,6 +74,9 @@ func hostNetworks(c Config) ([]network, error) {
 			continue
 		}
 		by, link := "a route of this machine", byIndex[r.LinkIndex]
+		if link == nil && len(r.MultiPath) > 0 { // the balancers' has a next hop per node, all over one link
+			link = byIndex[r.MultiPath[0].LinkIndex]
+		}
 		if link == nil {
 			link = linkNamed(links, markOf(uint32(r.Priority)))
 		}

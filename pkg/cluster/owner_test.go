@@ -77,6 +77,9 @@ func TestOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { first.removeNetwork(ctx) })
+	if err := first.routeToBalancers([]netip.Addr{netip.MustParseAddr("10.77.0.11"), netip.MustParseAddr("10.77.0.12")}); err != nil {
+		t.Fatal(err)
+	}
 	planned := func(c Config) (Config, error) {
 		m, err := c.machine(Home(t.TempDir()))
 		if err != nil {
