@@ -117,8 +117,10 @@ func TestAnswersThatCannotBe(t *testing.T) {
 			t.Errorf("%s: %v, want %q", verb, err, want)
 		}
 	}
-	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	over := make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))
 	defer slow.Close()
+	defer close(over)
 	e := extender(t, nil, configv1.Extender{URLPrefix: slow.URL, FilterVerb: "f", HTTPTimeout: metav1.Duration{Duration: time.Millisecond}})
 	if _, _, err := e.FilterNodes(t.Context(), pod("u"), []*framework.NodeInfo{node("a")}); err == nil || !strings.Contains(err.Error(), "deadline exceeded") {
 		t.Errorf("a slow extender: %v", err)
