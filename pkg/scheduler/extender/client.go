@@ -37,12 +37,14 @@ func newClient(c *configv1.Extender) (*client, error) {
 		config.TLSClientConfig = rest.TLSClientConfig{Insecure: t.Insecure, ServerName: t.ServerName,
 			CertFile: t.CertFile, KeyFile: t.KeyFile, CAFile: t.CAFile, CertData: t.CertData, KeyData: t.KeyData, CAData: t.CAData}
 	} else if c.EnableHTTPS {
-		config.TLSClientConfig.Insecure = true // without any certificates there is nothing to check the server's against
+		config.TLSClientConfig.Insecure = true // as upstream: only a tlsConfig says whose certificate to trust
 	}
 	h, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err
 	}
+	// What is sent, pods and nodes, is for the configured address alone.
+	h.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &client{prefix: strings.TrimRight(c.URLPrefix, "/") + "/", http: h}, nil
 }
 

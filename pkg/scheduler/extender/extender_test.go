@@ -117,6 +117,27 @@ func TestAnswersThatCannotBe(t *testing.T) {
 			t.Errorf("%s: %v, want %q", verb, err, want)
 		}
 	}
+	elsewhere := serve(t, map[string]func([]byte) any{"f": func([]byte) any { return extenderv1.ExtenderFilterResult{} }})
+	for want, answer := range map[string]http.HandlerFunc{
+		"code 307": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL+"/x/f", http.StatusTemporaryRedirect)
+		},
+		"the answer is longer than": func(w http.ResponseWriter, _ *http.Request) {
+			for range maxAnswer>>20 + 1 {
+				_, _ = w.Write(make([]byte, 1<<20))
+			}
+		},
+	} {
+		liar := httptest.NewServer(answer)
+		e := extender(t, nil, configv1.Extender{URLPrefix: liar.URL, FilterVerb: "f", HTTPTimeout: metav1.Duration{Duration: time.Minute}})
+		if _, _, err := e.FilterNodes(t.Context(), pod("u"), []*framework.NodeInfo{node("a")}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+		liar.Close()
+	}
+	if len(elsewhere.bodies) > 0 {
+		t.Error("a redirect was followed")
+	}
 	over := make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))
 	defer slow.Close()
