@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 	"k8s.io/mount-utils"
+	utilexec "k8s.io/utils/exec"
 
 	"bonsai/api/core"
 	"bonsai/api/podspec"
@@ -164,7 +165,7 @@ func (k *Kubelet) composeVolumes() error {
 	sources, err := volumeSources(projected.Config{Objects: k.objects, Tokens: k.cfg.Client, Field: env.Field, Now: time.Now, Log: k.cfg.Log,
 		Resource: func(pod *corev1.Pod, container string, sel *corev1.ResourceFieldSelector) (string, error) {
 			return env.ResourceOf(pod, container, sel, k.node.Allocatable())
-		}}, mount.New(""), k.csi)
+		}}, local.Config{Dir: filepath.Join(plugins, "kubernetes.io", "local-volume", "mounts"), PodsDir: podsDir, Mounts: mount.NewSafeFormatAndMount(mount.New(""), utilexec.New())}, k.csi)
 	if err != nil {
 		return err
 	}
@@ -176,9 +177,9 @@ func (k *Kubelet) composeVolumes() error {
 	return nil
 }
 
-// volumeSources is the list of all kinds of volumes. mounts is the system's mount command, drivers are those of storage drivers.
-func volumeSources(api projected.Config, mounts mount.Interface, drivers *csi.Source) ([]volume.Source, error) {
-	list := []volume.Source{emptydir.New(), hostpath.New(), image.New(), local.New(mounts), nfs.New(mounts), drivers}
+// volumeSources is the list of all kinds of volumes; drivers are those of storage drivers.
+func volumeSources(api projected.Config, disks local.Config, drivers *csi.Source) ([]volume.Source, error) {
+	list := []volume.Source{emptydir.New(), hostpath.New(), image.New(), local.New(disks), nfs.New(disks.Mounts), drivers}
 	files, err := projected.New(api)
 	for _, s := range files {
 		list = append(list, s)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,10 +15,12 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/mount-utils"
+	utilexec "k8s.io/utils/exec"
 
 	"bonsai/pkg/kubelet/volume"
 	"bonsai/pkg/kubelet/volume/csi"
 	"bonsai/pkg/kubelet/volume/csi/csitest"
+	"bonsai/pkg/kubelet/volume/local"
 	"bonsai/pkg/kubelet/volume/projected"
 	"bonsai/pkg/kubelet/volume/volumetest"
 )
@@ -65,7 +68,7 @@ func TestVolumeSources(t *testing.T) {
 		c := volumeContent{}
 		sources, err := volumeSources(projected.Config{Objects: c, Tokens: c, Now: func() time.Time { return time.Unix(0, 0) }, Log: slog.New(slog.DiscardHandler),
 			Field:    func(*corev1.Pod, string) (string, error) { return "f", nil },
-			Resource: func(*corev1.Pod, string, *corev1.ResourceFieldSelector) (string, error) { return "r", nil }}, kernelMounts{}, csi.New(csi.Config{Dir: plugins, PodsDir: plugins, Node: "n", Client: c, Drivers: drivers}))
+			Resource: func(*corev1.Pod, string, *corev1.ResourceFieldSelector) (string, error) { return "r", nil }}, local.Config{Dir: filepath.Join(plugins, "local"), PodsDir: plugins, Mounts: mount.NewSafeFormatAndMount(kernelMounts{}, utilexec.New())}, csi.New(csi.Config{Dir: plugins, PodsDir: plugins, Node: "n", Client: c, Drivers: drivers}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -124,7 +124,7 @@ func (f *fakes) Mount(context.Context, *corev1.Pod) (map[string]volume.Mounted, 
 	if f.mounting != nil {
 		close(f.mounting)
 	}
-	return map[string]volume.Mounted{"v": {HostPath: "/volume/v", ReadOnly: true}}, f.note("mount")
+	return map[string]volume.Mounted{"v": {HostPath: "/volume/v", ReadOnly: true}, "disk": {HostPath: "/volume/disk", Device: true}, "rom": {HostPath: "/volume/rom", Device: true, ReadOnly: true}}, f.note("mount")
 }
 
 func (f *fakes) SubPath(_ *corev1.Pod, _ string, index int, _ string, from volume.Mounted, sub string) (string, error) {
@@ -304,6 +304,42 @@ func TestASandboxThatCannotBe(t *testing.T) {
 		t.Error(err)
 	}
 	expect(t, "what was missing is made", f.took(), "prepare", "mount")
+}
+
+// TestDevices: a volume that is a device is one in the container, and nothing else; users hear of each volume that cannot be had.
+func TestDevices(t *testing.T) {
+	t.Parallel()
+	e, f, _ := newExecutor(t)
+	pod := onePod()
+	c := &pod.Spec.Containers[0]
+	c.VolumeDevices = []corev1.VolumeDevice{{Name: "disk", DevicePath: "/dev/x"}, {Name: "rom", DevicePath: "/dev/y"}}
+	if err := e.Act(t.Context(), factsOf(pod), NewPod(), startOf(pod)); err != nil {
+		t.Fatal(err)
+	}
+	if want := []runtime.Device{{ContainerPath: "/dev/x", HostPath: "/volume/disk", Permissions: "mrw"}, {ContainerPath: "/dev/y", HostPath: "/volume/rom", Permissions: "r"}}; !slices.Equal(f.request.Options.Devices, want) {
+		t.Errorf("devices %+v, want %+v", f.request.Options.Devices, want)
+	}
+	for want, change := range map[string]func(){
+		`cannot find volume "v" to pass into container "c"`:     func() { c.VolumeDevices[1].Name = "v" },
+		`cannot find volume "disk" to mount into container "c"`: func() { c.VolumeMounts[0].Name = "disk" },
+	} {
+		pod = onePod()
+		c = &pod.Spec.Containers[0]
+		c.VolumeDevices = []corev1.VolumeDevice{{Name: "disk", DevicePath: "/dev/x"}, {Name: "rom", DevicePath: "/dev/y"}}
+		change()
+		p := NewPod()
+		if err := e.Act(t.Context(), factsOf(pod), p, startOf(pod)); err != nil || p.starts(c).reason.Message != want {
+			t.Errorf("%v, waits for %+v, want %s", err, p.starts(c).reason, want)
+		}
+	}
+	f.took()
+	f.fail["mount"] = errors.Join(errors.New("no configmap"), &volume.MapError{Err: errors.New("no device")})
+	if err := e.Act(t.Context(), factsOf(pod), NewPod(), startOf(pod)); !errors.Is(err, f.fail["mount"]) {
+		t.Error(err)
+	}
+	if got := f.took(); !slices.Contains(got, "event FailedMount") || !slices.Contains(got, "event FailedMapVolume") {
+		t.Errorf("%q", got)
+	}
 }
 
 func TestAContainerGetsWhatItsSpecSays(t *testing.T) {

@@ -58,7 +58,7 @@ func (e *Executor) mounts(pod *corev1.Pod, p *Pod, c *corev1.Container, ips []st
 
 func (e *Executor) volumeMount(pod *corev1.Pod, p *Pod, c *corev1.Container, i int, m corev1.VolumeMount, given mountInput) (runtime.Mount, error) {
 	v, ok := p.mounts[m.Name]
-	if !ok {
+	if !ok || v.Device {
 		return runtime.Mount{}, fmt.Errorf("cannot find volume %q to mount into container %q", m.Name, c.Name)
 	}
 	path, sub := v.HostPath, m.SubPath
@@ -93,6 +93,23 @@ func (e *Executor) volumeMount(pod *corev1.Pod, p *Pod, c *corev1.Container, i i
 		}
 	}
 	return x, nil
+}
+
+// volumeDevices lists the volumes that a container gets as block devices.
+func volumeDevices(p *Pod, c *corev1.Container) ([]runtime.Device, error) {
+	var out []runtime.Device
+	for _, d := range c.VolumeDevices {
+		v, ok := p.mounts[d.Name]
+		if !ok || !v.Device {
+			return nil, fmt.Errorf("cannot find volume %q to pass into container %q", d.Name, c.Name)
+		}
+		permissions := "mrw"
+		if v.ReadOnly {
+			permissions = "r"
+		}
+		out = append(out, runtime.Device{ContainerPath: d.DevicePath, HostPath: v.HostPath, Permissions: permissions})
+	}
+	return out, nil
 }
 
 func (e *Executor) writeHosts(pod *corev1.Pod, ips []string) (string, error) {

@@ -12,6 +12,7 @@ import (
 	"bonsai/pkg/kubelet/dns"
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/kubelet/volume"
 	"bonsai/pkg/trace"
 )
 
@@ -43,13 +44,28 @@ func (e *Executor) mount(ctx context.Context, pod *corev1.Pod, p *Pod) error {
 	mounts, err := e.cfg.Volumes.Mount(ctx, pod)
 	if err != nil {
 		if ctx.Err() == nil {
-			e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedMount", err.Error())
+			e.tellFailedMount(pod, err)
 		}
 		return fmt.Errorf("mount the volumes: %w", err)
 	}
 	p.mounts, p.prepared = mounts, true
 	trace.Step(ctx, e.cfg.Log, pod, "kubelet.volumes", begun, time.Now())
 	return nil
+}
+
+// tellFailedMount tells users of each volume that could not be had.
+func (e *Executor) tellFailedMount(pod *corev1.Pod, err error) {
+	list := []error{err}
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		list = all.Unwrap()
+	}
+	for _, err := range list {
+		reason := "FailedMount"
+		if _, device := errors.AsType[*volume.MapError](err); device {
+			reason = "FailedMapVolume"
+		}
+		e.cfg.Events.Pod(pod, corev1.EventTypeWarning, reason, err.Error())
+	}
 }
 
 // newSandbox makes a sandbox; the volumes are mounted meanwhile.

@@ -222,6 +222,9 @@ func (e *Executor) request(ctx context.Context, f lifecycle.Facts, p *Pod, s lif
 	if o.Mounts, err = e.mounts(pod, p, c, ips, mountInput{vars, mounted, e.handler(f.Runtime)}); err != nil {
 		return runtime.ContainerRequest{}, err
 	}
+	if o.Devices, err = volumeDevices(p, c); err != nil {
+		return runtime.ContainerRequest{}, err
+	}
 	if err := e.cfg.Resources.Starting(ctx, pod, c); err != nil {
 		return runtime.ContainerRequest{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/mount-utils"
+	utilexec "k8s.io/utils/exec"
 
 	"bonsai/pkg/kubelet/volume"
 	"bonsai/pkg/kubelet/volume/claims"
@@ -60,9 +61,9 @@ func (b *bound) add(name string, source corev1.PersistentVolumeSource) (*corev1.
 func (b *bound) manager(t *testing.T, dir string) *volume.Manager {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"zone": "a"}}}
-	mounts := mount.New("")
+	mounts := mount.NewSafeFormatAndMount(mount.New(""), utilexec.New())
 	m, err := volume.New(volume.Config{PodsDir: dir, Log: slog.New(slog.DiscardHandler), Claims: &claims.Resolver{Client: b, Node: func() *corev1.Node { return node }},
-		Sources: []volume.Source{emptydir.New(), hostpath.New(), local.New(mounts), nfs.New(mounts)}})
+		Sources: []volume.Source{emptydir.New(), hostpath.New(), local.New(local.Config{Dir: filepath.Join(filepath.Dir(dir), "disks"), PodsDir: dir, Mounts: mounts}), nfs.New(mounts)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,9 @@ const (
 	notes    = "plugins"
 	subPaths = "volume-subpaths"
 	prefix   = "kubernetes.io~"
+	// The same as the first two, of volumes that are devices.
+	devices     = "volumeDevices"
+	deviceNotes = "pluginDevices"
 )
 
 // Dir is the directory of the volume called name that the source makes for the pod whose own directory is podDir.
@@ -27,8 +30,13 @@ func Dir(podDir, source, name string) string {
 	return filepath.Join(podDir, volumes, prefix+source, name)
 }
 
-func (m *Manager) place(uid types.UID, podDir string, s Source, name string) Place {
-	return Place{PodUID: uid, Name: name, Dir: Dir(podDir, s.Name(), name), Notes: filepath.Join(podDir, notes, prefix+s.Name(), name)}
+func (m *Manager) place(uid types.UID, podDir string, s Source, name string, device bool) Place {
+	at := Place{PodUID: uid, Name: name, Dir: Dir(podDir, s.Name(), name), Notes: filepath.Join(podDir, notes, prefix+s.Name(), name)}
+	if device {
+		at.Device = true
+		at.Dir, at.Notes = filepath.Join(podDir, devices, prefix+s.Name(), name), filepath.Join(podDir, deviceNotes, prefix+s.Name(), name)
+	}
+	return at
 }
 
 // takeDown takes down all volumes of a pod: those of its spec, where it is known, and those that are on the disk, which a kubelet before this
@@ -36,10 +44,15 @@ func (m *Manager) place(uid types.UID, podDir string, s Source, name string) Pla
 func (m *Manager) takeDown(ctx context.Context, uid types.UID, podDir string, pod *corev1.Pod) error {
 	var errs []error
 	for _, s := range m.cfg.Sources {
-		names, err := m.reconstruct(podDir, s)
-		if err != nil {
-			errs = append(errs, err)
+		mapped, err := m.reconstruct(podDir, s, devices, deviceNotes)
+		errs = append(errs, err)
+		for _, name := range mapped {
+			if err := s.TakeDown(ctx, m.place(uid, podDir, s, name, true)); err != nil {
+				errs = append(errs, fmt.Errorf("take down volume %q: %w", name, err))
+			}
 		}
+		names, err := m.reconstruct(podDir, s, volumes, notes)
+		errs = append(errs, err)
 		if pod != nil {
 			for i := range pod.Spec.Volumes {
 				v := &pod.Spec.Volumes[i]
@@ -50,7 +63,7 @@ func (m *Manager) takeDown(ctx context.Context, uid types.UID, podDir string, po
 		}
 		slices.Sort(names)
 		for _, name := range slices.Compact(names) {
-			if err := s.TakeDown(ctx, m.place(uid, podDir, s, name)); err != nil {
+			if err := s.TakeDown(ctx, m.place(uid, podDir, s, name, false)); err != nil {
 				errs = append(errs, fmt.Errorf("take down volume %q: %w", name, err))
 			}
 		}
@@ -58,10 +71,10 @@ func (m *Manager) takeDown(ctx context.Context, uid types.UID, podDir string, po
 	return errors.Join(errs...)
 }
 
-// reconstruct names the volumes of a source that have a directory or notes.
-func (m *Manager) reconstruct(podDir string, s Source) ([]string, error) {
+// reconstruct names the volumes of a source that have something in the given parts of the pod's directory, each once.
+func (m *Manager) reconstruct(podDir string, s Source, parts ...string) ([]string, error) {
 	var names []string
-	for _, part := range []string{volumes, notes} {
+	for _, part := range parts {
 		entries, err := os.ReadDir(filepath.Join(podDir, part, prefix+s.Name()))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return names, fmt.Errorf("list the pod's volumes: %w", err)
@@ -72,7 +85,8 @@ func (m *Manager) reconstruct(podDir string, s Source) ([]string, error) {
 			}
 		}
 	}
-	return names, nil
+	slices.Sort(names)
+	return slices.Compact(names), nil
 }
 
 // fileName tells whether a volume's name can be that of a file.

@@ -25,7 +25,7 @@ type Source interface {
 	// Supports tells whether a volume is of this kind. It is of one kind only.
 	Supports(s Spec) bool
 	// Prepare gathers what the volume is made of. It may ask others and take its time until ctx ends, as nobody waits for it but this volume; it
-	// leaves the volume's Place alone. The error is shown to the user in the event FailedMount.
+	// leaves the volume's Place alone. The error is shown to the user in the event FailedMount, or FailedMapVolume of devices.
 	Prepare(ctx context.Context, r Request) (Publish, error)
 	// TakeDown removes all that Publish has made, finished or not, with every mount of it. What only others own, as a directory of the host, it
 	// leaves alone. It knows nothing of the volume but its Place, waits for no answer of the API server, and taking down twice is fine.
@@ -53,13 +53,17 @@ type Place struct {
 	Name string
 	// Dir is the volume's own directory, <pod>/volumes/kubernetes.io~<source>/<name>, which containers see; Notes that of what the Source
 	// keeps about it, <pod>/plugins/kubernetes.io~<source>/<name>, which they do not. Their parents are there when Publish is called, they
-	// themselves are the Source's to make.
+	// themselves are the Source's to make. Of a volume that is a device Dir, <pod>/volumeDevices/kubernetes.io~<source>/<name>, is a link to it.
 	Dir, Notes string
+	// Device: containers get the volume as a block device.
+	Device bool
 }
 
 // Mounted is a volume that is ready to be mounted into containers.
 type Mounted struct {
 	HostPath string
+	// Device: HostPath is that of a block device.
+	Device bool
 	// ReadOnly volumes are mounted read-only whatever the container asks for: the kubelet owns their content, or the pod asked for it.
 	ReadOnly bool
 	// Image volumes have no HostPath: the runtime mounts the image itself into each container.
@@ -71,6 +75,21 @@ type MountOptioner interface {
 	Source
 	TakesMountOptions()
 }
+
+// Mapper is a Source that gives volumes as block devices, too. Others refuse them.
+type Mapper interface {
+	Source
+	MapsDevices()
+}
+
+// MapError is an error of a volume that is a block device. Users are told of it with an event of another reason.
+type MapError struct{ Err error }
+
+// Error implements error.
+func (e *MapError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *MapError) Unwrap() error { return e.Err }
 
 // StepError is an error of a step that is not the usual one, SetUp.
 type StepError struct {

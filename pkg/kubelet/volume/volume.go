@@ -102,7 +102,7 @@ func (m *Manager) PodDir(uid types.UID) (string, error) {
 }
 
 // Mount makes all volumes of the pod and brings their content up to date; calling it again is cheap and changes only what its
-// sources changed. The error names each volume that failed, in the words of the FailedMount event.
+// sources changed. The error joins those of all volumes that failed, each in the words of the event, FailedMount or FailedMapVolume (MapError).
 func (m *Manager) Mount(ctx context.Context, pod *corev1.Pod) (map[string]Mounted, error) {
 	p := m.entry(pod.UID, true)
 	p.mu.Lock()
@@ -176,10 +176,17 @@ func (m *Manager) one(ctx context.Context, w *pass, v *corev1.Volume) (Mounted, 
 // failure tells users of an error.
 func failure(spec Spec, err error) error {
 	step := "MountVolume.SetUp failed"
+	if spec.Block() {
+		step = "MapVolume.SetUpDevice failed"
+	}
 	if e, ok := errors.AsType[*StepError](err); ok {
 		step = e.Step
 	}
-	return fmt.Errorf("%s for volume %q : %w", step, spec.VolumeName(), err)
+	err = fmt.Errorf("%s for volume %q : %w", step, spec.VolumeName(), err)
+	if spec.Block() {
+		return &MapError{err}
+	}
+	return err
 }
 
 // make makes one volume whose source's part is known.
@@ -194,7 +201,10 @@ func (m *Manager) make(ctx context.Context, w *pass, spec Spec) (Mounted, error)
 	if _, can := s.(MountOptioner); !can && len(spec.MountOptions()) > 0 {
 		return Mounted{}, &StepError{"MountVolume.MountOptionSupport check failed", errors.New("Mount options are not supported for this volume type")}
 	}
-	at := m.place(w.pod.UID, w.dir, s, spec.VolumeName())
+	if _, can := s.(Mapper); !can && spec.Block() {
+		return Mounted{}, &StepError{"MapVolume.FindMapperPluginBySpec failed", errors.New("the volume plugin gives no block devices")}
+	}
+	at := m.place(w.pod.UID, w.dir, s, spec.VolumeName(), spec.Block())
 	if err := w.take(at, spec); err != nil {
 		return Mounted{}, err
 	}
@@ -269,7 +279,7 @@ func (m *Manager) Unmount(ctx context.Context, uid types.UID) error {
 	if err := m.takeDown(ctx, uid, dir, pod); err != nil {
 		return err
 	}
-	for _, part := range []string{notes, volumes} { // what no source knows
+	for _, part := range []string{notes, volumes, deviceNotes, devices} { // what no source knows
 		if err := RemoveTree(filepath.Join(dir, part)); err != nil {
 			return err
 		}

@@ -41,7 +41,7 @@ func (r *Resolver) Resolve(ctx context.Context, pod *corev1.Pod, v *corev1.Volum
 	if err != nil {
 		return spec, volume.Unprocessed(v.Name, err)
 	}
-	return spec, r.reachable(spec.PV)
+	return spec, r.reachable(&spec)
 }
 
 // bound finds the volume that the claim called name is bound to.
@@ -100,7 +100,8 @@ func mode(pod *corev1.Pod, spec *volume.Spec) error {
 }
 
 // reachable checks that the volume may be used on this node.
-func (r *Resolver) reachable(pv *corev1.PersistentVolume) error {
+func (r *Resolver) reachable(spec *volume.Spec) error {
+	pv := spec.PV
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
 		return nil
 	}
@@ -112,8 +113,11 @@ func (r *Resolver) reachable(pv *corev1.PersistentVolume) error {
 	if err == nil && !ok {
 		err = errors.New("no matching NodeSelectorTerms")
 	}
-	if err != nil {
-		return fmt.Errorf("MountVolume.NodeAffinity check failed for volume %q : %w", pv.Name, err)
+	switch {
+	case err == nil:
+		return nil
+	case spec.Block():
+		return &volume.MapError{Err: fmt.Errorf("MapVolume.NodeAffinity check failed for volume %q : %w", pv.Name, err)}
 	}
-	return nil
+	return fmt.Errorf("MountVolume.NodeAffinity check failed for volume %q : %w", pv.Name, err)
 }

@@ -11,10 +11,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	authnv1 "k8s.io/api/authentication/v1"
@@ -63,7 +65,10 @@ type lock struct {
 	users int
 }
 
-var _ volume.MountOptioner = (*Source)(nil)
+var (
+	_ volume.MountOptioner = (*Source)(nil)
+	_ volume.Mapper        = (*Source)(nil)
+)
 
 const name = "csi"
 
@@ -86,6 +91,9 @@ func (*Source) Supports(s volume.Spec) bool {
 // TakesMountOptions implements volume.MountOptioner.
 func (*Source) TakesMountOptions() {}
 
+// MapsDevices implements volume.Mapper.
+func (*Source) MapsDevices() {}
+
 // hold locks a volume until the function that it returns is called.
 func (s *Source) hold(id volumeID) (release func()) {
 	s.mu.Lock()
@@ -107,48 +115,78 @@ func (s *Source) hold(id volumeID) (release func()) {
 	}
 }
 
-// target is where a volume of a pod is mounted.
-func target(at volume.Place) string { return filepath.Join(at.Dir, "mount") }
+// target is where the driver publishes a volume of a pod: the directory that containers see, or the file of a device that is mapped from there.
+func (s *Source) target(at volume.Place) string {
+	if at.Device {
+		return filepath.Join(s.cfg.Dir, volumeDevices, "publish", at.Name, string(at.PodUID))
+	}
+	return filepath.Join(at.Dir, "mount")
+}
 
-// stagingDir is the directory of a staged volume: its record, and globalmount.
+// volumeDevices is the directory of what are devices, beside those of drivers.
+const volumeDevices = "volumeDevices"
+
+// recordDir is where the record of a pod's volume is; the place of a device is a link.
+func recordDir(at volume.Place) string {
+	if at.Device {
+		return at.Notes
+	}
+	return at.Dir
+}
+
+// stagingTarget is where the driver stages a volume of which the record is.
+func (s *Source) stagingTarget(rec *record) string {
+	if rec.Device {
+		return filepath.Join(s.cfg.Dir, volumeDevices, "staging", rec.SpecName)
+	}
+	return filepath.Join(s.stagingDir(volumeID{rec.Driver, rec.Handle}), "globalmount")
+}
+
+// stagingDir is the directory of a staged volume: its record, and globalmount of one that is no device.
 func (s *Source) stagingDir(id volumeID) string {
 	sum := sha256.Sum256([]byte(id.handle))
 	return filepath.Join(s.cfg.Dir, id.driver, hex.EncodeToString(sum[:]))
 }
 
-func globalMount(stagingDir string) string { return filepath.Join(stagingDir, "globalmount") }
-
 // publish stages the volume, if its driver does that and nobody has yet, and publishes it for the pod.
 func (s *Source) publish(ctx context.Context, r volume.Request, w *work) error {
 	defer s.hold(w.id)()
-	at := target(r.Place)
-	mounted, err := volume.MountedAt(at)
+	at := s.target(r.Place)
+	done, err := s.done(r.Place)
 	if err != nil {
 		return err
 	}
-	if mounted && !w.republish {
+	if done && !w.republish {
 		s.note(at, false)
 		return nil
 	}
-	rec := &record{SpecName: r.VolumeName(), Handle: w.id.handle, Driver: w.id.driver, Node: s.cfg.Node, Attachment: w.attachment, Lifecycle: w.lifecycle}
-	if err := rec.write(r.Dir); err != nil {
+	rec := &record{SpecName: r.VolumeName(), Handle: w.id.handle, Driver: w.id.driver, Node: s.cfg.Node, Attachment: w.attachment, Lifecycle: w.lifecycle, Device: r.Device}
+	if err := rec.write(recordDir(r.Place)); err != nil {
 		return err
 	}
 	staging := ""
 	if w.lifecycle == persistent && w.driver.stages {
-		staging = globalMount(s.stagingDir(w.id))
-		if err := s.stage(ctx, w, staging); err != nil {
-			return &volume.StepError{Step: "MountVolume.MountDevice failed", Err: err}
+		staging = s.stagingTarget(rec)
+		if err := s.stage(ctx, w, rec, staging); err != nil {
+			return step(r, "MountVolume.MountDevice failed", "MapVolume.SetUpDevice failed", err)
 		}
+	}
+	if err := os.MkdirAll(filepath.Dir(at), 0o750); err != nil {
+		return fmt.Errorf("make the volume's directory: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	_, err = w.driver.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{VolumeId: w.id.handle, PublishContext: w.publishContext, StagingTargetPath: staging,
 		TargetPath: at, VolumeCapability: w.capability, Readonly: w.readOnly, Secrets: w.publishSecrets, VolumeContext: w.context})
 	if err != nil {
-		return err
+		return step(r, "MountVolume.SetUp failed", "MapVolume.MapPodDevice failed", err)
 	}
-	if w.ownership && !mounted {
+	if r.Device {
+		if err := volume.MapDevice(r.Place, at); err != nil {
+			return &volume.StepError{Step: "MapVolume.MapBlockVolume failed", Err: err}
+		}
+	}
+	if w.ownership && !done {
 		if err := volume.SetOwnership(at, r.Pod); err != nil {
 			return err
 		}
@@ -157,16 +195,35 @@ func (s *Source) publish(ctx context.Context, r volume.Request, w *work) error {
 	return nil
 }
 
-// stage stages a volume. Its lock is held.
-func (s *Source) stage(ctx context.Context, w *work, at string) error {
+// step is an error of a step that has another name where the volume is a device.
+func step(r volume.Request, mount, mapped string, err error) error {
+	if r.Block() {
+		mount = mapped
+	}
+	return &volume.StepError{Step: mount, Err: err}
+}
+
+// done tells whether a place is complete.
+func (s *Source) done(at volume.Place) (bool, error) {
+	if at.Device {
+		return volume.DeviceMapped(at)
+	}
+	return volume.MountedAt(s.target(at))
+}
+
+// stage stages a volume, of which rec says what it is. Its lock is held.
+func (s *Source) stage(ctx context.Context, w *work, rec *record, at string) error {
 	s.mu.Lock()
 	done := s.staged[w.id]
 	s.mu.Unlock()
 	if done {
 		return nil
 	}
-	rec := &record{Handle: w.id.handle, Driver: w.id.driver}
-	if err := rec.write(filepath.Dir(at)); err != nil {
+	staged := &record{Handle: w.id.handle, Driver: w.id.driver}
+	if rec.Device {
+		staged.SpecName, staged.Device = rec.SpecName, true
+	}
+	if err := staged.write(s.stagingDir(w.id)); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(at, 0o750); err != nil {
@@ -202,12 +259,17 @@ func (s *Source) note(at string, republish bool) {
 
 // TakeDown implements volume.Source. The record stays until the driver has let go of the volume, and the staged volume goes with its last pod.
 func (s *Source) TakeDown(ctx context.Context, at volume.Place) error {
-	rec, err := readRecord(at.Dir)
+	if at.Device {
+		if err := volume.UnmapDevice(at); err != nil {
+			return err
+		}
+	}
+	rec, err := readRecord(recordDir(at))
 	if err != nil {
 		return err
 	}
 	if rec == nil { // nothing was asked of the driver yet
-		return forget(at.Dir)
+		return forget(recordDir(at))
 	}
 	id := volumeID{rec.Driver, rec.Handle}
 	defer s.hold(id)()
@@ -217,16 +279,21 @@ func (s *Source) TakeDown(ctx context.Context, at volume.Place) error {
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if _, err := d.NodeUnpublishVolume(call, &csi.NodeUnpublishVolumeRequest{VolumeId: rec.Handle, TargetPath: target(at)}); err != nil {
+	if _, err := d.NodeUnpublishVolume(call, &csi.NodeUnpublishVolumeRequest{VolumeId: rec.Handle, TargetPath: s.target(at)}); err != nil {
 		return fmt.Errorf("UnmountVolume.TearDown failed: %w", err)
 	}
 	s.mu.Lock()
-	delete(s.published, target(at))
+	delete(s.published, s.target(at))
 	s.mu.Unlock()
-	if err := volume.RemoveMount(target(at)); err != nil {
+	if err := volume.RemoveMount(s.target(at)); err != nil {
 		return err
 	}
-	if err := forget(at.Dir); err != nil {
+	if at.Device { // the directory of the volume's devices goes with its last pod
+		if err := os.Remove(filepath.Dir(s.target(at))); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTEMPTY) {
+			return fmt.Errorf("remove the volume's directory: %w", err)
+		}
+	}
+	if err := forget(recordDir(at)); err != nil {
 		return err
 	}
 	return s.unstage(ctx, id)
@@ -249,21 +316,34 @@ func (s *Source) unstage(ctx context.Context, id volumeID) error {
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if _, err := d.NodeUnstageVolume(call, &csi.NodeUnstageVolumeRequest{VolumeId: id.handle, StagingTargetPath: globalMount(dir)}); err != nil {
+	if _, err := d.NodeUnstageVolume(call, &csi.NodeUnstageVolumeRequest{VolumeId: id.handle, StagingTargetPath: s.stagingTarget(rec)}); err != nil {
 		return fmt.Errorf("UnmountDevice failed: %w", err)
 	}
 	s.mu.Lock()
 	delete(s.staged, id)
 	s.mu.Unlock()
-	if err := volume.RemoveMount(globalMount(dir)); err != nil {
+	if err := volume.RemoveMount(s.stagingTarget(rec)); err != nil {
 		return err
 	}
 	return forget(dir)
 }
 
+// records are the records of all pods' volumes.
+func (s *Source) records() ([]string, error) {
+	var out []string
+	for _, part := range []string{"volumes", "pluginDevices"} {
+		places, err := filepath.Glob(filepath.Join(s.cfg.PodsDir, "*", part, "kubernetes.io~"+name, "*", recordName))
+		if err != nil {
+			return nil, fmt.Errorf("list the volumes of pods: %w", err)
+		}
+		out = append(out, places...)
+	}
+	return out, nil
+}
+
 // used tells whether a pod on the node has the volume.
 func (s *Source) used(id volumeID) (bool, error) {
-	places, err := filepath.Glob(filepath.Join(s.cfg.PodsDir, "*", "volumes", "kubernetes.io~"+name, "*", recordName))
+	places, err := s.records()
 	if err != nil {
 		return false, err
 	}
@@ -310,7 +390,7 @@ func (s *Source) Clean(ctx context.Context) error {
 
 // InUse names the volumes that are attached for pods of the node, as the node's status shows them: kubernetes.io/csi/<driver>^<handle>.
 func (s *Source) InUse() []corev1.UniqueVolumeName {
-	places, err := filepath.Glob(filepath.Join(s.cfg.PodsDir, "*", "volumes", "kubernetes.io~"+name, "*", recordName))
+	places, err := s.records()
 	if err != nil {
 		return nil
 	}

@@ -40,11 +40,11 @@ type work struct {
 
 // Prepare implements volume.Source: it asks the API server for all that the driver is told, and waits for no attachment but looks again later.
 func (s *Source) Prepare(ctx context.Context, r volume.Request) (volume.Publish, error) {
+	mounted := volume.Mounted{HostPath: s.target(r.Place), ReadOnly: readOnly(r)}
 	if r.Block() {
-		return nil, errors.New("CSI volumes that are devices are not supported")
+		mounted.HostPath, mounted.Device = r.Dir, true
 	}
-	mounted := volume.Mounted{HostPath: target(r.Place), ReadOnly: readOnly(r)}
-	if s.settled(mounted.HostPath) {
+	if s.settled(s.target(r.Place)) {
 		return func() (volume.Mounted, error) { return mounted, nil }, nil
 	}
 	w, err := s.work(ctx, r)
@@ -86,7 +86,7 @@ func (s *Source) work(ctx context.Context, r volume.Request) (*work, error) {
 	if err := supports(about, w); err != nil {
 		return nil, err
 	}
-	if err := s.attached(ctx, about, w); err != nil {
+	if err := s.attached(ctx, about, r, w); err != nil {
 		return nil, err
 	}
 	if err := s.secrets(ctx, r, w); err != nil {
@@ -144,12 +144,14 @@ func AttachmentName(handle, driver, node string) string {
 }
 
 // attached checks that a volume that must be is attached, and keeps what was said of it.
-func (s *Source) attached(ctx context.Context, about *storagev1.CSIDriverSpec, w *work) error {
+func (s *Source) attached(ctx context.Context, about *storagev1.CSIDriverSpec, r volume.Request, w *work) error {
 	if w.lifecycle != persistent || !is(about.AttachRequired, true) {
 		return nil
 	}
 	w.attachment = AttachmentName(w.id.handle, w.id.driver, s.cfg.Node)
-	fail := func(err error) error { return &volume.StepError{Step: "MountVolume.WaitForAttach failed", Err: err} }
+	fail := func(err error) error {
+		return step(r, "MountVolume.WaitForAttach failed", "MapVolume.WaitForAttach failed", err)
+	}
 	a, err := s.cfg.Client.VolumeAttachment(ctx, w.attachment)
 	switch {
 	case err != nil:
@@ -257,11 +259,15 @@ func (s *Source) tokens(ctx context.Context, wants []storagev1.TokenRequest, pod
 
 // capability is how the volume is to be mounted.
 func capability(r volume.Request, w *work, fsType string) *csi.VolumeCapability {
+	mode := &csi.VolumeCapability_AccessMode{Mode: accessMode(r, w.driver)}
+	if r.Block() {
+		return &csi.VolumeCapability{AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}, AccessMode: mode}
+	}
 	m := &csi.VolumeCapability_MountVolume{FsType: fsType, MountFlags: r.MountOptions()}
 	if g := group(r.Pod); g != nil && w.driver.mountGroup {
 		m.VolumeMountGroup = strconv.FormatInt(*g, 10)
 	}
-	return &csi.VolumeCapability{AccessType: &csi.VolumeCapability_Mount{Mount: m}, AccessMode: &csi.VolumeCapability_AccessMode{Mode: accessMode(r, w.driver)}}
+	return &csi.VolumeCapability{AccessType: &csi.VolumeCapability_Mount{Mount: m}, AccessMode: mode}
 }
 
 func group(pod *corev1.Pod) *int64 {
@@ -295,7 +301,7 @@ func accessMode(r volume.Request, d *driver) csi.VolumeCapability_AccessMode_Mod
 
 // owns tells whether the kubelet gives the volume to the pod's group, as the driver's fsGroupPolicy says.
 func owns(about *storagev1.CSIDriverSpec, r volume.Request, w *work, fsType string) bool {
-	if w.readOnly || w.driver.mountGroup {
+	if w.readOnly || w.driver.mountGroup || r.Block() {
 		return false
 	}
 	policy := storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy

@@ -18,6 +18,8 @@ type record struct {
 	Attachment string `json:"attachmentID,omitempty"`
 	// Lifecycle is Persistent or Ephemeral, "" of a staged volume.
 	Lifecycle string `json:"volumeLifecycleMode,omitempty"`
+	// Device: the volume is a block device.
+	Device bool `json:"device,omitempty"`
 }
 
 // Values of Lifecycle.

@@ -4,7 +4,6 @@ package hostpath
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -39,9 +38,6 @@ func of(s volume.Spec) *corev1.HostPathVolumeSource {
 // Prepare implements volume.Source.
 func (Source) Prepare(_ context.Context, r volume.Request) (volume.Publish, error) {
 	path := of(r.Spec)
-	if r.Block() {
-		return nil, errors.New("hostPath volumes are files, not devices")
-	}
 	if err := check(path); err != nil {
 		return nil, err
 	}

@@ -43,9 +43,6 @@ func (*Source) TakesMountOptions() {}
 // Prepare implements volume.Source.
 func (s *Source) Prepare(_ context.Context, r volume.Request) (volume.Publish, error) {
 	export := of(r.Spec)
-	if r.Block() {
-		return nil, errors.New("NFS volumes are files, not devices")
-	}
 	readOnly := r.ReadOnly || export.ReadOnly
 	return func() (volume.Mounted, error) {
 		return volume.Mounted{HostPath: r.Dir, ReadOnly: readOnly}, s.publish(r, export, readOnly)

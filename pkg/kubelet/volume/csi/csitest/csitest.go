@@ -22,6 +22,8 @@ type Driver struct {
 	// Capabilities are what it says that it can do; Info is what it says of the node.
 	Capabilities []csi.NodeServiceCapability_RPC_Type
 	Info         *csi.NodeGetInfoResponse
+	// Device is the path of the block device that each volume is that is to be one.
+	Device string
 	// Endpoint is the path of its socket, set by Start.
 	Endpoint string
 	data     string
@@ -145,11 +147,8 @@ func (d *Driver) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRe
 			return &csi.NodePublishVolumeResponse{}, nil
 		}
 	}
-	data := filepath.Join(d.data, r.VolumeId)
-	if err := os.MkdirAll(data, 0o755); err != nil {
-		return nil, err
-	}
-	if err := os.Mkdir(r.TargetPath, 0o750); err != nil {
+	data, err := d.publish(r)
+	if err != nil {
 		return nil, err
 	}
 	if err := unix.Mount(data, r.TargetPath, "", unix.MS_BIND, ""); err != nil {
@@ -157,6 +156,18 @@ func (d *Driver) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRe
 	}
 	d.published = append(d.published, r)
 	return &csi.NodePublishVolumeResponse{}, nil
+}
+
+// publish makes the target, a file for a device, and tells what is to be mounted there.
+func (d *Driver) publish(r *csi.NodePublishVolumeRequest) (data string, err error) {
+	if r.VolumeCapability.GetBlock() != nil {
+		return d.Device, os.WriteFile(r.TargetPath, nil, 0o600)
+	}
+	data = filepath.Join(d.data, r.VolumeId)
+	if err := os.MkdirAll(data, 0o755); err != nil {
+		return "", err
+	}
+	return data, os.Mkdir(r.TargetPath, 0o750)
 }
 
 // NodeUnpublishVolume implements csi.NodeServer.

@@ -1,0 +1,87 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/kubelet/volume/loop"
+)
+
+// MapDevice gives a pod the device at path. It is bound beneath the volume's notes and held open there by a loop device, so that nothing else gets its
+// number while the pod has it; the link at the volume's place, by which the runtime finds it, is made last. Mapping again is fine.
+func MapDevice(at Place, path string) error {
+	held := heldDevice(at)
+	for _, dir := range []string{filepath.Dir(held), filepath.Dir(at.Dir)} {
+		if err := os.MkdirAll(dir, 0o750); err != nil {
+			return fmt.Errorf("make the volume's directory: %w", err)
+		}
+	}
+	mounted, err := MountedAt(held)
+	if err != nil {
+		return err
+	}
+	if !mounted {
+		if err := os.WriteFile(held, nil, 0o600); err != nil {
+			return fmt.Errorf("make where the device is bound: %w", err)
+		}
+		if err := unix.Mount(path, held, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("bind the device %s: %w", path, err)
+		}
+	}
+	if err := loop.Attach(held); err != nil {
+		return err
+	}
+	if to, err := os.Readlink(at.Dir); err == nil && to == path {
+		return nil
+	}
+	if err := os.Remove(at.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove an older link to a device: %w", err)
+	}
+	if err := os.Symlink(path, at.Dir); err != nil {
+		return fmt.Errorf("link to the device: %w", err)
+	}
+	return nil
+}
+
+// UnmapDevice undoes MapDevice, finished or not.
+func UnmapDevice(at Place) error {
+	if err := os.Remove(at.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the link to the device: %w", err)
+	}
+	held := heldDevice(at)
+	if err := loop.Detach(held); err != nil {
+		return err
+	}
+	if err := RemoveMount(held); err != nil {
+		return err
+	}
+	if err := os.Remove(at.Notes); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTEMPTY) { // the source has notes, too
+		return fmt.Errorf("remove the volume's notes: %w", err)
+	}
+	return nil
+}
+
+// DeviceMapped tells whether a device is mapped. After the machine's restart it is not, although its link is there.
+func DeviceMapped(at Place) (bool, error) {
+	if _, err := os.Readlink(at.Dir); err != nil {
+		return false, nil
+	}
+	return MountedAt(heldDevice(at))
+}
+
+// heldDevice is where a device is bound.
+func heldDevice(at Place) string { return filepath.Join(at.Notes, "dev") }
+
+// IsBlockDevice tells whether path is one, or leads to one.
+func IsBlockDevice(path string) (bool, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false, err
+	}
+	return info.Mode()&(fs.ModeDevice|fs.ModeCharDevice) == fs.ModeDevice, nil
+}
