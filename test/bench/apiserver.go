@@ -15,6 +15,8 @@ type step struct {
 	needed bool
 	n      int // operations, for the CPU of each
 	run    func() (float64, error)
+	// alone, if any, measures the bytes of the answers without the API server: how many a second, and the CPU of each in milliseconds.
+	alone func() (rate, ms float64, err error)
 }
 
 // measureAPIServer puts one load after the other on a fresh API server. CPU figures are the server's own.
@@ -37,18 +39,23 @@ func measureAPIServer(ctx context.Context, s side) ([]figure, error) {
 	many := func(n, clients int, make func(i int) request) func() (float64, error) {
 		return func() (float64, error) { return srv.load.many(ctx, n, clients, make) }
 	}
+	read := func(name string, n, clients int, make func(i int) request) step {
+		return step{name: fmt.Sprintf("%s, %d clients", name, clients), n: n, run: many(n, clients, make),
+			alone: func() (float64, float64, error) { return srv.transport(ctx, n, clients, make(0)) }}
+	}
 	list := func(accept string) func(int) request {
 		return func(int) request { return request{method: "GET", path: podsPath, accept: accept, want: 200} }
 	}
 	steps := []step{
-		{"create, 16 clients", true, s.pods, many(s.pods, 16, func(i int) request { return request{method: "POST", path: podsPath, body: pod(i, ""), want: 201} })},
-		{"get, 16 clients", false, 2 * s.pods, many(2*s.pods, 16, func(i int) request {
+		{name: "create, 16 clients", needed: true, n: s.pods, run: many(s.pods, 16, func(i int) request { return request{method: "POST", path: podsPath, body: pod(i, ""), want: 201} })},
+		read("get", 2*s.pods, 16, func(i int) request {
 			return request{method: "GET", path: fmt.Sprintf("%s/p-%d", podsPath, i%1000), want: 200}
-		})},
-		{"merge-patch, 16 clients", false, 3000, many(3000, 16, patch)},
-		{"list all as JSON, 2 clients", false, 20, many(20, 2, list(""))},
-		{"list all as protobuf, 2 clients", false, 20, many(20, 2, list(protobuf))},
-		{"events to 200 watchers", false, 200 * 300, func() (float64, error) { return srv.load.watchAll(ctx, 200, 300, patch) }},
+		}),
+		{name: "merge-patch, 16 clients", n: 3000, run: many(3000, 16, patch)},
+		{name: "first list as JSON", needed: true, n: 1, run: many(1, 1, list(""))},
+		read("list all as JSON", 50, 2, list("")),
+		read("list all as protobuf", 50, 2, list(protobuf)),
+		{name: "events to 200 watchers", n: 200 * 300, run: func() (float64, error) { return srv.load.watchAll(ctx, 200, 300, patch) }},
 	}
 	figures, err := srv.steps(ctx, s, steps)
 	if err != nil {
@@ -66,15 +73,15 @@ func measureWrites(ctx context.Context, s side) ([]figure, error) {
 	}
 	defer srv.stop()
 	const n = 1000
-	steps := []step{{"create pods, 16 clients", true, n, func() (float64, error) {
+	steps := []step{{name: "create pods, 16 clients", needed: true, n: n, run: func() (float64, error) {
 		return srv.load.many(ctx, n, 16, func(i int) request { return request{method: "POST", path: podsPath, body: pod(i, ""), want: 201} })
 	}}}
 	steps = append(steps, srv.applies(ctx, n)...)
-	steps = append(steps, step{"create pods through one mutating webhook, 16 clients", false, n, func() (float64, error) { return createThroughWebhook(ctx, srv.load, n) }})
+	steps = append(steps, step{name: "create pods through one mutating webhook, 16 clients", n: n, run: func() (float64, error) { return createThroughWebhook(ctx, srv.load, n) }})
 	return srv.steps(ctx, s, steps)
 }
 
-// steps runs those that the side's scenario asks for, and returns two figures of each: how many a second, and CPU.
+// steps runs those that the side's scenario asks for, and returns the figures of each: how many a second, CPU, and both of the bytes alone.
 func (s *server) steps(ctx context.Context, asked side, steps []step) ([]figure, error) {
 	var out []figure
 	for _, step := range steps {
@@ -92,6 +99,13 @@ func (s *server) steps(ctx context.Context, asked side, steps []step) ([]figure,
 			return nil, fmt.Errorf("%s: profile: %w", step.name, err)
 		}
 		out = append(out, figure{step.name, "/s", rate}, figure{"  server CPU for each", "ms", used * 1000 / float64(step.n)})
+		if step.alone != nil {
+			rate, ms, err := step.alone()
+			if err != nil {
+				return nil, fmt.Errorf("%s: HTTPS alone: %w", step.name, err)
+			}
+			out = append(out, figure{"  the bytes by HTTPS alone", "/s", rate}, figure{"  its CPU for each", "ms", ms})
+		}
 	}
 	return out, nil
 }

@@ -19,7 +19,7 @@ func (s *server) applies(ctx context.Context, n int) []step {
 			name, value string
 			want        int
 		}{{"new", "a", 201}, {"same", "a", 200}, {"changed", "b", 200}} {
-			out = append(out, step{fmt.Sprintf("apply %ss, %s, 16 clients", kind.name, turn.name), false, n, func() (float64, error) {
+			out = append(out, step{name: fmt.Sprintf("apply %ss, %s, 16 clients", kind.name, turn.name), n: n, run: func() (float64, error) {
 				return s.load.many(ctx, n, 16, func(i int) request {
 					return request{method: "PATCH", path: fmt.Sprintf("%s/a-%d?fieldManager=bench", kind.path, i),
 						contentType: "application/apply-patch+yaml", body: kind.config(i, turn.value), want: turn.want}

@@ -30,9 +30,9 @@ func measureCustomResources(ctx context.Context, s side) ([]figure, error) {
 	}
 	list := request{method: "GET", path: thingsPath, want: 200}
 	out, err := srv.steps(ctx, s, []step{
-		{"create custom resources, 16 clients", true, s.pods, func() (float64, error) { return create(0, s.pods) }},
-		{"list all as JSON, 2 clients", false, 20, func() (float64, error) {
-			return srv.load.many(ctx, 20, 2, func(int) request { return list })
+		{name: "create custom resources, 16 clients", needed: true, n: s.pods, run: func() (float64, error) { return create(0, s.pods) }},
+		{name: "list all as JSON, 2 clients", n: 50, run: func() (float64, error) {
+			return srv.load.many(ctx, 50, 2, func(int) request { return list })
 		}},
 	})
 	if err != nil || !strings.Contains("memory", s.scenario) {

@@ -29,6 +29,8 @@ type options struct {
 	image, peerImage           string
 	only, scenario, profiles   string
 	pods                       int
+	serve                      string
+	size                       int
 }
 
 // figure is one line of the table. Unit says what the number is; Better tells whether "more" or "less" is better.
@@ -64,6 +66,8 @@ func main() {
 	flag.StringVar(&o.scenario, "scenario", "", "of the parts apiserver, writes, customresources and scheduler, measure only the scenarios whose name contains this")
 	flag.StringVar(&o.profiles, "profiles", "", "directory for profiles of our API server under each load of the same parts; they slow it down")
 	flag.IntVar(&o.pods, "n", 5000, "number of pods of the API server's load")
+	flag.StringVar(&o.serve, "serve", "", "measure nothing, but answer on this address with -size bytes: the bare HTTPS server that lists are compared with")
+	flag.IntVar(&o.size, "size", 0, "of -serve")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -74,6 +78,9 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
+	if o.serve != "" {
+		return serveBytes(o.serve, o.size)
+	}
 	bin, err := filepath.Abs(o.bin)
 	if err != nil {
 		return err
