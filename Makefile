@@ -2,7 +2,9 @@
 SHELL := /bin/bash
 export CGO_ENABLED := 0
 COMPONENTS := kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl bonsai bonsai-network
-LDFLAGS := -s -w
+LDFLAGS := -s -w -X sigs.k8s.io/kustomize/api/provenance.version=v5.8.1
+# Without it, kustomize's library links Go's plug-ins, which no static binary can load, and for whose sake every method is kept.
+TAGS := kustomize_disable_go_plugin_support
 NODES ?= 1
 UPFLAGS ?=
 
@@ -14,7 +16,7 @@ build: tools components images ## build the components, the pinned tools and the
 
 .PHONY: components tools images
 components:
-	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(COMPONENTS:%=./cmd/%)
+	go build -trimpath -tags '$(TAGS)' -ldflags '$(LDFLAGS)' -o bin/ $(COMPONENTS:%=./cmd/%)
 
 tools: bin/etcd bin/coredns
 bin/etcd bin/coredns: deploy/tools/go.mod deploy/tools/etcd/main.go deploy/tools/coredns/main.go

@@ -48,15 +48,23 @@ require (
 )
 
 require (
-	k8s.io/kube-scheduler v0.36.3 // indirect
-	k8s.io/pod-security-admission v0.36.3 // indirect
+	github.com/Masterminds/semver/v3 v3.5.0 // indirect
+	github.com/go-errors/errors v1.4.2 // indirect
+	github.com/monochromegane/go-gitignore v0.0.0-20200626010858-205db1a8cc00 // indirect
+	github.com/xlab/treeprint v1.2.0 // indirect
 )
 
-require gopkg.in/natefinch/lumberjack.v2 v2.2.1
+require (
+	gopkg.in/natefinch/lumberjack.v2 v2.2.1
+	k8s.io/kube-scheduler v0.36.3
+	k8s.io/pod-security-admission v0.36.3
+	sigs.k8s.io/kustomize/api v0.21.1
+	sigs.k8s.io/kustomize/kyaml v0.21.1
+)
 
 require (
 	github.com/blang/semver/v4 v4.0.0
-	github.com/robfig/cron/v3 v3.0.1 // indirect
+	github.com/robfig/cron/v3 v3.0.1
 	k8s.io/dynamic-resource-allocation v0.36.3
 )
 

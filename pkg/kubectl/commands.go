@@ -31,6 +31,7 @@ import (
 	"bonsai/pkg/kubectl/explain"
 	"bonsai/pkg/kubectl/expose"
 	"bonsai/pkg/kubectl/get"
+	"bonsai/pkg/kubectl/kustomize"
 	"bonsai/pkg/kubectl/label"
 	"bonsai/pkg/kubectl/logs"
 	"bonsai/pkg/kubectl/patch"
@@ -63,7 +64,7 @@ func groups() []group {
 		{"deploy", "Deploy Commands:", cmds{rollout.NewCommand(describe.Template), scale.NewCommand, autoscale.NewCommand}},
 		{"management", "Cluster Management Commands:", cmds{certificate.NewCommand, clusterinfo.NewCommand, top.NewCommand, drain.NewCordon, drain.NewUncordon, drain.NewCommand, taint.NewCommand}},
 		{"debugging", "Troubleshooting and Debugging Commands:", cmds{describe.NewCommand, logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand, proxy.NewCommand, cp.NewCommand, auth.NewCommand, debug.NewCommand, events.NewCommand}},
-		{"advanced", "Advanced Commands:", cmds{wait.NewCommand, diff.NewCommand, apply.NewCommand(edit.Objects), patch.NewCommand, replace.NewCommand}},
+		{"advanced", "Advanced Commands:", cmds{diff.NewCommand, apply.NewCommand(edit.Objects), patch.NewCommand, replace.NewCommand, wait.NewCommand, kustomize.NewCommand}},
 		{"settings", "Settings Commands:", cmds{completion.NewCommand, label.NewCommand, annotate.NewCommand}},
 		{"other", "Other Commands:", cmds{apiversions.NewCommand, version.NewCommand, apiresources.NewCommand, config.NewCommand, plugin.NewCommand}},
 	}

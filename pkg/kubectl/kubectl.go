@@ -16,7 +16,6 @@ import (
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/plugin"
 	"bonsai/pkg/kubectl/printers"
-	"bonsai/pkg/kubectl/resource"
 )
 
 // Main runs kubectl with args and returns the exit code. version is kubectl's own. A ctx that a signal ended
@@ -128,9 +127,6 @@ func NewCommand(version string, streams cli.IOStreams) *cobra.Command {
 	f.AddFlags(root.PersistentFlags())
 	addLogFlags(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if resource.Unsupported(err) {
-			return errors.Unwrap(err)
-		}
 		return fmt.Errorf("%w\nSee '%s --help' for usage.", err, cmd.CommandPath())
 	})
 	addGroups(root, f, streams)

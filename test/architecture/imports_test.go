@@ -148,6 +148,7 @@ var shared = map[string]string{
 	"bonsai/pkg/scheduler/volumes":         "what claims need and get",
 	"bonsai/pkg/kubectl/printers":          "output formats",
 	"bonsai/pkg/kubectl/cli":               "what every verb stands on: streams, factory, errors",
+	"bonsai/pkg/kubectl/kustomization":     "what a kustomization builds to",
 	"bonsai/pkg/kubectl/resource":          "the objects a command speaks of",
 	"bonsai/pkg/kubectl/metadata":          "what label and annotate share: a map of an object's metadata",
 	"bonsai/pkg/kubectl/pods":              "the pod and container a command means, and streams to them",

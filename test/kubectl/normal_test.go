@@ -15,6 +15,7 @@ type rule struct {
 var rules = []rule{
 	{regexp.MustCompile(`([WEI])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \w+\.go:\d+\]`), `$1<log>]`},
 	{regexp.MustCompile(`v1\.36\.3\+bonsai`), `v1.36.3`},
+	{regexp.MustCompile(`kustomize-\(devel\)`), `kustomize-v5.8.1`}, // the linker is told, for cmd/kubectl
 	{regexp.MustCompile(`https?://127\.0\.0\.1:\d+`), `<server>`},
 	{regexp.MustCompile(`127\.0\.0\.1:\d{4,5}`), `<address>`},
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), `<uid>`},
@@ -25,6 +26,7 @@ var rules = []rule{
 	{regexp.MustCompile(`CLUSTER-IP +`), `CLUSTER-IP  `},
 	{regexp.MustCompile(`(["']?)resourceVersion(["']?): ?"\d+"`), `${1}resourceVersion${2}: "<version>"`},
 	{regexp.MustCompile(`(resource version to be \d+, was) \d+`), `$1 <version>`},
+	{regexp.MustCompile(`kustomize-helm-\d+`), `kustomize-helm-<random>`},
 	{regexp.MustCompile(`(kubectl-edit|LIVE|MERGED|kubectl)-\d+`), `$1-<random>`},
 	{regexp.MustCompile(`\bdebugger-(debugged-node-)?[bcdfghjklmnpqrstvwxz2456789]{5}\b`), `debugger-$1<random>`},
 	{regexp.MustCompile(`\b10\.96\.\d+\.\d+\b *`), `<ip>  `},

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
 
 	"bonsai/pkg/controller/controllertest"
 	"bonsai/pkg/kubectl"
@@ -40,6 +42,7 @@ const patience = 20 * time.Second
 //
 //	BONSAI_TEST_APISERVER=…/kube-apiserver go test ./test/kubectl -args -record -kubectl …/kubectl
 func TestReference(t *testing.T) {
+	klog.EnableContextualLogging(false) // as cmd/kubectl does
 	cluster := controllertest.Start(t)
 	client, err := kubernetes.NewForConfig(cluster.Admin)
 	if err != nil {
@@ -180,21 +183,31 @@ func (r *runner) run(t *testing.T, v invocation) answer {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	var out, errOut bytes.Buffer
+	var out bytes.Buffer
+	errOut := filepath.Join(t.TempDir(), "stderr")
+	said, err := os.Create(errOut)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer said.Close()
 	var code int
 	if *reference != "" {
-		code = program(t, ctx, v, in, &out, &errOut)
+		code = program(t, ctx, v, in, &out, said)
 	} else {
-		code = ours(ctx, v, in, &out, &errOut)
+		code = ours(ctx, v, in, &out, said)
+	}
+	errors, err := os.ReadFile(errOut)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if ctx.Err() != nil {
 		t.Errorf("%s\ndoes not end", v.line)
 	}
-	return answer{r.normal(out.String()), r.normal(errOut.String()), code}
+	return answer{r.normal(out.String()), r.normal(string(errors)), code}
 }
 
 // program runs the kubectl of the flag.
-func program(t *testing.T, ctx context.Context, v invocation, in []byte, out, errOut *bytes.Buffer) int {
+func program(t *testing.T, ctx context.Context, v invocation, in []byte, out io.Writer, errOut *os.File) int {
 	cmd := exec.CommandContext(ctx, *reference, v.args...)
 	cmd.Env = append(os.Environ(), v.env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), out, errOut
@@ -208,8 +221,10 @@ func program(t *testing.T, ctx context.Context, v invocation, in []byte, out, er
 	return 0
 }
 
-// ours runs our kubectl in this process.
-func ours(ctx context.Context, v invocation, in []byte, out, errOut *bytes.Buffer) int {
+// ours runs our kubectl in this process, whose error stream the libraries write to that log.
+func ours(ctx context.Context, v invocation, in []byte, out io.Writer, errOut *os.File) int {
+	defer func(before *os.File) { os.Stderr = before }(os.Stderr)
+	os.Stderr = errOut
 	for _, pair := range v.env {
 		name, value, _ := strings.Cut(pair, "=")
 		old, had := os.LookupEnv(name)

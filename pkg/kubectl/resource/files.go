@@ -22,46 +22,46 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"bonsai/pkg/docbounds"
+	"bonsai/pkg/kubectl/kustomization"
 )
 
 // maxFile bounds what is read from one file, URL or standard input.
 const maxFile = 64 << 20
 
-// Files are the flags -f and -R.
+// Files are the flags -f, -k and -R.
 type Files struct {
-	Names     []string
+	Names []string
+	// Kustomize is the directory of a kustomization, or the address of one: what it builds to is read instead of files.
+	Kustomize string
 	Recursive bool
 	// Check refuses objects that do not say their apiVersion and kind as invalid, as opposed to undecodable.
 	Check bool
 }
 
-// AddFlags adds -f, --filename and -R, --recursive; usage says what the files are for.
+// AddFlags adds -f, --filename, -k, --kustomize and -R, --recursive; usage says what the files are for.
 func (f *Files) AddFlags(set *pflag.FlagSet, usage string) {
 	set.StringSliceVarP(&f.Names, "filename", "f", f.Names, usage)
-	set.VarP(noKustomize{}, "kustomize", "k", "Process a kustomization directory. Not supported.")
-	_ = set.MarkHidden("kustomize")
+	set.StringVarP(&f.Kustomize, "kustomize", "k", f.Kustomize, "Process the kustomization directory. This flag can't be used together with -f or -R.")
 	set.BoolVarP(&f.Recursive, "recursive", "R", f.Recursive, "Process the directory used in -f, --filename recursively. Useful when you want to manage related manifests organized within the same directory.")
 }
 
-// Empty tells whether no file was named.
-func (f *Files) Empty() bool { return len(f.Names) == 0 }
+// Empty tells whether no file and no kustomization was named.
+func (f *Files) Empty() bool { return len(f.Names) == 0 && f.Kustomize == "" }
 
-// errKustomize is what -k ends with.
-var errKustomize = errors.New("kustomize is not supported")
-
-// Unsupported tells whether err, of the parsing of flags, is about one that is known but not supported.
-func Unsupported(err error) bool { return errors.Is(err, errKustomize) }
-
-// noKustomize is the flag -k, which is refused.
-type noKustomize struct{}
-
-func (noKustomize) String() string   { return "" }
-func (noKustomize) Type() string     { return "string" }
-func (noKustomize) Set(string) error { return errKustomize }
+// Validate refuses flags that do not go together.
+func (f *Files) Validate() error {
+	switch {
+	case f.Kustomize != "" && len(f.Names) > 0:
+		return errors.New("only one of -f or -k can be specified")
+	case f.Kustomize != "" && f.Recursive:
+		return errors.New("the -k flag can't be used with -f or -R")
+	}
+	return nil
+}
 
 // Document is one object of a file.
 type Document struct {
-	// Source is the file or URL, "STDIN" for standard input.
+	// Source is the file, URL or kustomization, "STDIN" for standard input.
 	Source string
 	Object *unstructured.Unstructured
 	// listed is set for an item of a list.
@@ -98,6 +98,15 @@ var ErrStdinTwice = errors.New("standard input cannot be used for multiple argum
 
 // sources are all that f names; none if one of the files is not there.
 func (c *Client) sources(ctx context.Context, f Files) ([]source, error) {
+	if err := f.Validate(); err != nil {
+		return nil, err
+	}
+	if f.Kustomize != "" {
+		return []source{{f.Kustomize, func() (io.ReadCloser, error) {
+			data, err := kustomization.YAML(f.Kustomize)
+			return io.NopCloser(bytes.NewReader(data)), err
+		}}}, nil
+	}
 	var out []source
 	for n, name := range f.Names {
 		if name == "-" && slices.Contains(f.Names[:n], "-") {

@@ -12,12 +12,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/kustomization"
 )
 
 // versions is what -o json prints.
 type versions struct {
-	ClientVersion *version.Info `json:"clientVersion,omitempty"`
-	ServerVersion *version.Info `json:"serverVersion,omitempty"`
+	ClientVersion    *version.Info `json:"clientVersion,omitempty"`
+	KustomizeVersion string        `json:"kustomizeVersion,omitempty"`
+	ServerVersion    *version.Info `json:"serverVersion,omitempty"`
 }
 
 // NewCommand returns "kubectl version".
@@ -35,7 +37,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 			case output != "" && output != "json" && output != "yaml":
 				return fmt.Errorf("--output must be 'yaml' or 'json'")
 			}
-			v := versions{ClientVersion: client(f.Version)}
+			v := versions{ClientVersion: client(f.Version), KustomizeVersion: kustomization.Version}
 			var err error
 			if !clientOnly {
 				v.ServerVersion, err = server(f)
@@ -86,6 +88,7 @@ func (v versions) print(streams cli.IOStreams, output string) error {
 		return err
 	}
 	fmt.Fprintf(streams.Out, "Client Version: %s\n", v.ClientVersion.GitVersion)
+	fmt.Fprintf(streams.Out, "Kustomize Version: %s\n", v.KustomizeVersion)
 	if v.ServerVersion != nil {
 		fmt.Fprintf(streams.Out, "Server Version: %s\n", v.ServerVersion.GitVersion)
 	}

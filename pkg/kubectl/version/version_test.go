@@ -32,8 +32,8 @@ func TestText(t *testing.T) {
 		at, args, want string
 		code           int
 	}{
-		{at, "version", "Client Version: v1.36.3\nServer Version: v1.35.1\n", 0},
-		{"", "version --client", "Client Version: v1.36.3\n", 0},
+		{at, "version", "Client Version: v1.36.3\nKustomize Version: v5.8.1\nServer Version: v1.35.1\n", 0},
+		{"", "version --client", "Client Version: v1.36.3\nKustomize Version: v5.8.1\n", 0},
 		{at, "version x", "error: extra arguments: [x]\n", 1},
 		{at, "version -o xml", "error: --output must be 'yaml' or 'json'\n", 1},
 	} {
@@ -42,7 +42,7 @@ func TestText(t *testing.T) {
 		}
 	}
 	got, code := writetest.Run(t, NewCommand, "", "", "version")
-	if code != 1 || !strings.HasPrefix(got, "Client Version: v1.36.3\n") || !strings.Contains(got, "refused") {
+	if code != 1 || !strings.HasPrefix(got, "Client Version: v1.36.3\nKustomize Version: v5.8.1\n") || !strings.Contains(got, "refused") {
 		t.Errorf("without a server: code %d, %q, want the client's version and why there is no other", code, got)
 	}
 }
