@@ -102,7 +102,7 @@ func TestProfilesPickPlugins(t *testing.T) {
 		{"one disabled", "{multiPoint: {disabled: [{name: ImageLocality}]}}", []string{"NodeResourcesFit"}, []string{"ImageLocality"}, ""},
 		{"only some", `{multiPoint: {disabled: [{name: "*"}], enabled: [{name: PrioritySort}, {name: DefaultBinder}, {name: NodeName}]}}`,
 			[]string{"PrioritySort", "DefaultBinder", "NodeName"}, []string{"NodeResourcesFit"}, ""},
-		{"done elsewhere", "{filter: {enabled: [{name: NodeDeclaredFeatures}]}}", []string{"NodeResourcesFit"}, []string{"NodeDeclaredFeatures"}, ""},
+		{"done elsewhere", "{filter: {enabled: [{name: EBSLimits}]}}", []string{"NodeResourcesFit", "NodeDeclaredFeatures"}, []string{"EBSLimits"}, ""},
 		{"devices", "{}", []string{"DynamicResources"}, nil, ""},
 		{"volumes", "{}", []string{"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"}, nil, ""},
 		{"unknown", "{filter: {enabled: [{name: Nonsense}]}}", nil, nil, `FilterPlugin "Nonsense" does not exist`},

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -138,6 +139,9 @@ func nodeActions(old, node *corev1.Node) framework.Action {
 	}
 	if old.Spec.Unschedulable != node.Spec.Unschedulable || !equality.Semantic.DeepEqual(old.Spec.Taints, node.Spec.Taints) {
 		a |= framework.UpdateTaints
+	}
+	if !slices.Equal(old.Status.DeclaredFeatures, node.Status.DeclaredFeatures) {
+		a |= framework.UpdateDeclaredFeatures
 	}
 	return a
 }

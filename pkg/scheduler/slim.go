@@ -68,7 +68,7 @@ func sameAmounts(a, b corev1.ResourceList) bool {
 func slimContainers(list []corev1.Container) {
 	for i := range list {
 		c := &list[i]
-		slim := corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
+		slim := corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules}
 		for _, p := range c.Ports {
 			if p.HostPort > 0 {
 				slim.Ports = append(slim.Ports, p)
@@ -95,5 +95,5 @@ func slimVolumes(list []corev1.Volume) []corev1.Volume {
 // SlimNode drops from a fresh node what no decision reads, in place.
 func SlimNode(n *corev1.Node) {
 	n.ManagedFields, n.Annotations = nil, nil
-	n.Status = corev1.NodeStatus{Allocatable: n.Status.Allocatable, Images: n.Status.Images}
+	n.Status = corev1.NodeStatus{Allocatable: n.Status.Allocatable, Images: n.Status.Images, DeclaredFeatures: n.Status.DeclaredFeatures}
 }

@@ -61,8 +61,11 @@ func TestSlimPodDecidesTheSame(t *testing.T) {
 		return corev1.ContainerStatus{Name: name, Resources: &corev1.ResourceRequirements{Requests: cpu(actual)}, AllocatedResources: cpu(allocated)}
 	}
 	for name, change := range map[string]func(*corev1.Pod){
-		"as it is":                 func(*corev1.Pod) {},
-		"asking as a whole":        func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{Requests: cpu("9")} },
+		"as it is":          func(*corev1.Pod) {},
+		"asking as a whole": func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{Requests: cpu("9")} },
+		"asking for a feature": func(p *corev1.Pod) {
+			p.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
+		},
 		"named node":               func(p *corev1.Pod) { p.Spec.NodeName = "n1" },
 		"shrinking, not yet begun": func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{status("web", "4", "4")} },
 		"shrinking, allocated":     func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{status("web", "4", "1")} },
@@ -145,13 +148,13 @@ func TestSlimNodeDecidesTheSame(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"x": "y"}},
 			Spec:       corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{{Key: "k"}}},
 			Status: corev1.NodeStatus{Allocatable: cpu("4"), Capacity: cpu("5"), Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}},
-				Images: []corev1.ContainerImage{{Names: []string{"web:1"}, SizeBytes: 9}}},
+				Images: []corev1.ContainerImage{{Names: []string{"web:1"}, SizeBytes: 9}}, DeclaredFeatures: []string{"F"}},
 		}
 	}
 	n := node()
 	scheduler.SlimNode(n)
 	want, got := framework.NewNodeInfo(node()), framework.NewNodeInfo(n)
-	if !got.Allocatable.Equal(&want.Allocatable) || got.Images["web:1"] != 9 || n.Labels["a"] != "b" || len(n.Spec.Taints) != 1 || !n.Spec.Unschedulable {
+	if !got.Allocatable.Equal(&want.Allocatable) || got.Images["web:1"] != 9 || n.Labels["a"] != "b" || len(n.Spec.Taints) != 1 || !n.Spec.Unschedulable || !slices.Equal(n.Status.DeclaredFeatures, []string{"F"}) {
 		t.Errorf("slim node %+v", n)
 	}
 	if n.Annotations != nil || n.Status.Conditions != nil || n.Status.Capacity != nil {

@@ -40,8 +40,10 @@ const (
 	UpdateGates
 	// UpdateGeneratedClaims is a change of the names of the ResourceClaims that were made for a pod.
 	UpdateGeneratedClaims
+	// UpdateDeclaredFeatures is a change of what a node says that it knows.
+	UpdateDeclaredFeatures
 	UpdateOther
-	Update = UpdateAllocatable | UpdateLabels | UpdateTaints | UpdateRequests | UpdateTolerations | UpdateGates | UpdateGeneratedClaims | UpdateOther
+	Update = UpdateAllocatable | UpdateLabels | UpdateTaints | UpdateRequests | UpdateTolerations | UpdateGates | UpdateGeneratedClaims | UpdateDeclaredFeatures | UpdateOther
 )
 
 // Event is a change of the cluster. Old and New are what changed: *PodInfo for pods, *corev1.Node for nodes, the objects

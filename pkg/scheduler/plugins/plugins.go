@@ -15,6 +15,7 @@ import (
 	"bonsai/pkg/scheduler/plugins/imagelocality"
 	"bonsai/pkg/scheduler/plugins/interpodaffinity"
 	"bonsai/pkg/scheduler/plugins/nodeaffinity"
+	"bonsai/pkg/scheduler/plugins/nodedeclaredfeatures"
 	"bonsai/pkg/scheduler/plugins/nodename"
 	"bonsai/pkg/scheduler/plugins/nodeports"
 	"bonsai/pkg/scheduler/plugins/noderesources"
@@ -86,6 +87,7 @@ func Default(c Config) []framework.Enabled {
 		list = append(list, framework.Enabled{Plugin: &dynamicresources.Plugin{Devices: c.Devices, FilterTimeout: cmp.Or(c.FilterTimeout, dynamicresources.DefaultFilterTimeout), BindingTimeout: cmp.Or(c.BindingTimeout, dynamicresources.DefaultBindingTimeout), Node: c.Node, Log: c.Log}})
 	}
 	list = append(list, []framework.Enabled{
+		{Plugin: nodedeclaredfeatures.New()},
 		{Plugin: &podtopologyspread.Plugin{Workloads: c.Workloads, Defaults: c.SpreadBy}, Weight: 2},
 		{Plugin: &interpodaffinity.Plugin{Namespaces: c.Namespaces, HardWeight: hard, IgnorePreferred: c.IgnorePreferredTermsOfExistingPods}, Weight: 2},
 		{Plugin: noderesources.Balanced{}, Weight: 1},

@@ -1,0 +1,77 @@
+// Package nodedeclaredfeatures keeps pods off nodes that do not say that they know what the pod's spec needs
+// (https://kubernetes.io/docs/concepts/scheduling-eviction/node-declared-features/).
+package nodedeclaredfeatures
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	declared "k8s.io/component-helpers/nodedeclaredfeatures"
+
+	"bonsai/pkg/scheduler/framework"
+)
+
+// Name of the plug-in.
+const Name = "NodeDeclaredFeatures"
+
+// Reason why a node is refused.
+const Reason = "node(s) didn't match Pod's required features"
+
+// Plugin is the NodeDeclaredFeatures plug-in; make it with New.
+type Plugin struct {
+	// version is that of the API: what every node of it knows is not asked for.
+	version *version.Version
+}
+
+// New returns the plug-in.
+func New() Plugin { return Plugin{version.MajorMinor(1, 36)} }
+
+var (
+	_ framework.Filter     = Plugin{}
+	_ framework.NodeLocal  = Plugin{}
+	_ framework.Interested = Plugin{}
+)
+
+// Name is the plug-in's name.
+func (Plugin) Name() string { return Name }
+
+// needs are the features that a pod's node must have.
+func (p Plugin) needs(pod *corev1.Pod) (declared.FeatureSet, error) {
+	return declared.DefaultFramework.InferForPodScheduling(&declared.PodInfo{Spec: &pod.Spec, Status: &pod.Status}, p.version)
+}
+
+// Reads which features the pod needs.
+func (p Plugin) Reads(pod *framework.PodInfo, k *framework.Key) {
+	needs, err := p.needs(pod.Pod)
+	if err == nil && needs.IsEmpty() {
+		k.Num(0)
+		return
+	}
+	k.Str(needs.String(), fmt.Sprint(err))
+}
+
+// Filter refuses nodes that do not declare all features that the pod needs. No pod that goes changes that.
+func (p Plugin) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	needs, err := p.needs(pod.Pod)
+	if err != nil {
+		return framework.AsStatus(fmt.Errorf("what a pod asks of its node: %w", err))
+	}
+	match, err := declared.DefaultFramework.MatchNode(needs, node.Node)
+	switch {
+	case err != nil:
+		return framework.AsStatus(fmt.Errorf("what node %s knows: %w", node.Name(), err))
+	case !match.IsMatch:
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, Reason)
+	}
+	return nil
+}
+
+// EventsToRegister: a node comes that has what the pod needs, or declares it now.
+func (p Plugin) EventsToRegister() []framework.Interest {
+	return []framework.Interest{{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateDeclaredFeatures, Reads: framework.KeyOf(p.Reads),
+		Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+			n, ok := e.New.(*corev1.Node)
+			return !ok || p.Filter(nil, pod, framework.NewNodeInfo(n)).IsSuccess()
+		}}}
+}
