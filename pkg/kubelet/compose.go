@@ -45,6 +45,7 @@ import (
 	"bonsai/pkg/kubelet/volume/csi"
 	"bonsai/pkg/kubelet/volume/csi/csinode"
 	"bonsai/pkg/kubelet/volume/emptydir"
+	"bonsai/pkg/kubelet/volume/growth"
 	"bonsai/pkg/kubelet/volume/hostpath"
 	"bonsai/pkg/kubelet/volume/image"
 	"bonsai/pkg/kubelet/volume/local"
@@ -170,7 +171,8 @@ func (k *Kubelet) composeVolumes() error {
 		return err
 	}
 	k.volumes, err = volume.New(volume.Config{PodsDir: podsDir, Sources: sources, Log: k.cfg.Log,
-		Claims: &claims.Resolver{Client: k.cfg.Client, Node: k.node.Object}})
+		Claims: &claims.Resolver{Client: k.cfg.Client, Node: k.node.Object},
+		Growth: growth.New(growth.Config{Client: k.cfg.Client, Node: k.cfg.NodeName, Event: k.events.Pod, Now: time.Now})})
 	if err != nil {
 		return fmt.Errorf("prepare volumes: %w", err)
 	}

@@ -47,6 +47,12 @@ func (a *API) PersistentVolumeClaim(ctx context.Context, namespace, name string)
 	return core.PersistentVolumeClaims(a.api).Get(ctx, namespace, name)
 }
 
+// PatchClaimStatus applies a strategic merge patch to a claim's status.
+func (a *API) PatchClaimStatus(ctx context.Context, namespace, name string, patch []byte) error {
+	_, err := core.PersistentVolumeClaims(a.api).Patch(ctx, namespace, name, types.StrategicMergePatchType, patch, "status")
+	return err
+}
+
 // PersistentVolume reads a PersistentVolume.
 func (a *API) PersistentVolume(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
 	return core.PersistentVolumes(a.api).Get(ctx, "", name)

@@ -67,6 +67,7 @@ func (m *Manager) release(uid types.UID, specs map[string]Spec) {
 		delete(m.users[s.PV.Name], uid)
 		if len(m.users[s.PV.Name]) == 0 {
 			delete(m.users, s.PV.Name)
+			m.cfg.Growth.Forget(s.PV.Name)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"bonsai/pkg/kubelet/volume"
 	"bonsai/pkg/kubelet/volume/claims"
 	"bonsai/pkg/kubelet/volume/emptydir"
+	"bonsai/pkg/kubelet/volume/growth"
 	"bonsai/pkg/kubelet/volume/hostpath"
 	"bonsai/pkg/kubelet/volume/local"
 	"bonsai/pkg/kubelet/volume/nfs"
@@ -62,7 +63,7 @@ func (b *bound) manager(t *testing.T, dir string) *volume.Manager {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"zone": "a"}}}
 	mounts := mount.NewSafeFormatAndMount(mount.New(""), utilexec.New())
-	m, err := volume.New(volume.Config{PodsDir: dir, Log: slog.New(slog.DiscardHandler), Claims: &claims.Resolver{Client: b, Node: func() *corev1.Node { return node }},
+	m, err := volume.New(volume.Config{Growth: growth.New(growth.Config{}), PodsDir: dir, Log: slog.New(slog.DiscardHandler), Claims: &claims.Resolver{Client: b, Node: func() *corev1.Node { return node }},
 		Sources: []volume.Source{emptydir.New(), hostpath.New(), local.New(local.Config{Dir: filepath.Join(filepath.Dir(dir), "disks"), PodsDir: dir, Mounts: mounts}), nfs.New(mounts)}})
 	if err != nil {
 		t.Fatal(err)
@@ -319,7 +320,7 @@ func TestNFSMount(t *testing.T) {
 	v.Spec.MountOptions = []string{"nfsvers=4.1"}
 	dir := t.TempDir()
 	cmd := &commands{}
-	m, err := volume.New(volume.Config{PodsDir: dir, Log: slog.New(slog.DiscardHandler), Claims: &claims.Resolver{Client: b}, Sources: []volume.Source{nfs.New(cmd)}})
+	m, err := volume.New(volume.Config{Growth: growth.New(growth.Config{}), PodsDir: dir, Log: slog.New(slog.DiscardHandler), Claims: &claims.Resolver{Client: b}, Sources: []volume.Source{nfs.New(cmd)}})
 	if err != nil {
 		t.Fatal(err)
 	}

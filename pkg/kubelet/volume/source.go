@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -80,6 +81,37 @@ type MountOptioner interface {
 type Mapper interface {
 	Source
 	MapsDevices()
+}
+
+// Expander is a Source whose volumes can grow.
+type Expander interface {
+	Source
+	// Expands tells whether a volume that is published can grow by the Source's doing.
+	Expands(s Spec) bool
+	// Expand makes a published volume as large as to at least, and tells how large it is then. Doing it again is fine. What the storage has refused is
+	// an *ExpandError.
+	Expand(ctx context.Context, r Request, to resource.Quantity) (resource.Quantity, error)
+}
+
+// ExpandError is the storage's word that a volume has not grown.
+type ExpandError struct {
+	Err error
+	// Infeasible: it never will to this size.
+	Infeasible bool
+}
+
+// Error implements error.
+func (e *ExpandError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *ExpandError) Unwrap() error { return e.Err }
+
+// Grower brings volumes of claims to the size that they have got.
+type Grower interface {
+	// Grow is called when a volume was published, before its pod starts or, with Renew, while it runs. An error keeps the pod from starting.
+	Grow(ctx context.Context, r Request, e Expander) error
+	// Forget is called when no pod on the node uses a PersistentVolume any more.
+	Forget(pv string)
 }
 
 // MapError is an error of a volume that is a block device. Users are told of it with an event of another reason.

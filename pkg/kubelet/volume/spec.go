@@ -12,6 +12,8 @@ type Spec struct {
 	Volume *corev1.Volume
 	// PV is the volume that the claim of Volume is bound to, nil where Volume names no claim.
 	PV *corev1.PersistentVolume
+	// Claim is that claim as it was when the pod began, nil where PV is.
+	Claim *corev1.PersistentVolumeClaim
 	// ReadOnly: the pod asks for the volume read-only in all its containers.
 	ReadOnly bool
 }

@@ -28,6 +28,8 @@ type Config struct {
 	Sources []Source
 	// Claims finds what claims stand for.
 	Claims Claims
+	// Growth brings claims to the size that they have got.
+	Growth Grower
 	// Period is how often Run looks whether a volume's content is out of date, beside being told; 1 minute by default.
 	Period time.Duration
 	Log    *slog.Logger
@@ -76,8 +78,8 @@ var errUnmounted = errors.New("the pod's volumes are removed")
 
 // New checks the configuration and makes the directory of pods.
 func New(cfg Config) (*Manager, error) {
-	if cfg.PodsDir == "" || len(cfg.Sources) == 0 || cfg.Claims == nil || cfg.Log == nil {
-		return nil, errors.New("volume: PodsDir, Sources, Claims and Log are required")
+	if cfg.PodsDir == "" || len(cfg.Sources) == 0 || cfg.Claims == nil || cfg.Growth == nil || cfg.Log == nil {
+		return nil, errors.New("volume: PodsDir, Sources, Claims, Growth and Log are required")
 	}
 	if cfg.Period == 0 {
 		cfg.Period = time.Minute
@@ -208,13 +210,19 @@ func (m *Manager) make(ctx context.Context, w *pass, spec Spec) (Mounted, error)
 	if err := w.take(at, spec); err != nil {
 		return Mounted{}, err
 	}
-	publish, err := s.Prepare(ctx, Request{Place: at, Pod: w.pod, Spec: spec, Renew: w.renew})
+	r := Request{Place: at, Pod: w.pod, Spec: spec, Renew: w.renew}
+	publish, err := s.Prepare(ctx, r)
 	if err != nil {
 		return Mounted{}, err
 	}
 	var got published
 	if err := w.change(func() error { got = w.publish(spec.Volume.Name, publish); return got.err }); err != nil {
 		return Mounted{}, err
+	}
+	if e, can := s.(Expander); can && spec.PV != nil && e.Expands(spec) {
+		if err := m.cfg.Growth.Grow(ctx, r, e); err != nil {
+			return Mounted{}, &StepError{"MountVolume.Setup failed while expanding volume", err}
+		}
 	}
 	return got.mounted, nil
 }

@@ -23,6 +23,7 @@ import (
 	"bonsai/pkg/kubelet/volume"
 	"bonsai/pkg/kubelet/volume/claims"
 	"bonsai/pkg/kubelet/volume/emptydir"
+	"bonsai/pkg/kubelet/volume/growth"
 	"bonsai/pkg/kubelet/volume/hostpath"
 	"bonsai/pkg/kubelet/volume/image"
 	"bonsai/pkg/kubelet/volume/projected"
@@ -113,7 +114,7 @@ func newManagerOf(t *testing.T, a *api, objects projected.Objects, tokens projec
 	for _, s := range files {
 		sources = append(sources, s)
 	}
-	m, err := volume.New(volume.Config{PodsDir: filepath.Join(t.TempDir(), "pods"), Sources: sources, Claims: &claims.Resolver{}, Log: slog.New(slog.DiscardHandler)})
+	m, err := volume.New(volume.Config{Growth: growth.New(growth.Config{}), PodsDir: filepath.Join(t.TempDir(), "pods"), Sources: sources, Claims: &claims.Resolver{}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func (r *Resolver) bound(ctx context.Context, pod *corev1.Pod, name string, spec
 	case ref.UID != claim.UID:
 		return fail("found PV object %s with unexpected pvc UID %q, expected %q", pv.Name, ref.UID, claim.UID)
 	}
-	spec.PV = pv
+	spec.PV, spec.Claim = pv, claim
 	return nil
 }
 

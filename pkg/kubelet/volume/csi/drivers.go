@@ -40,8 +40,8 @@ type driver struct {
 	conn     *grpc.ClientConn
 	endpoint string
 	// stages: volumes are staged once for all pods; mountGroup: it gives volumes to a group itself; multiWriter: it knows the access modes of
-	// single nodes apart.
-	stages, mountGroup, multiWriter bool
+	// single nodes apart; expands: it makes file systems larger.
+	stages, mountGroup, multiWriter, expands bool
 }
 
 // Drivers are the drivers that have registered. It is the handler of plug-ins of the type CSIPlugin.
@@ -101,6 +101,8 @@ func (n *driver) ask(ctx context.Context) (NodeInfo, error) {
 			n.mountGroup = true
 		case csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER:
 			n.multiWriter = true
+		case csi.NodeServiceCapability_RPC_EXPAND_VOLUME:
+			n.expands = true
 		}
 	}
 	got, err := n.NodeGetInfo(ctx, &csi.NodeGetInfoRequest{})

@@ -167,25 +167,27 @@ func (s *Source) attached(ctx context.Context, about *storagev1.CSIDriverSpec, r
 	return fail(fmt.Errorf("volume %s is not attached yet", w.id.handle))
 }
 
-func (s *Source) secrets(ctx context.Context, r volume.Request, w *work) error {
-	read := func(namespace, name string) (map[string]string, error) {
-		secret, err := s.cfg.Client.Secret(ctx, namespace, name)
-		if err != nil {
-			return nil, fmt.Errorf("failed to get secret %s/%s: %w", namespace, name, err)
-		}
-		out := map[string]string{}
-		for k, v := range secret.Data {
-			out[k] = string(v)
-		}
-		return out, nil
+// secret reads a secret as drivers are told of it.
+func (s *Source) secret(ctx context.Context, namespace, name string) (map[string]string, error) {
+	secret, err := s.cfg.Client.Secret(ctx, namespace, name)
+	if err != nil {
+		return nil, fmt.Errorf("failed to get secret %s/%s: %w", namespace, name, err)
 	}
+	out := map[string]string{}
+	for k, v := range secret.Data {
+		out[k] = string(v)
+	}
+	return out, nil
+}
+
+func (s *Source) secrets(ctx context.Context, r volume.Request, w *work) error {
 	if r.PV == nil {
 		ref := r.Volume.CSI.NodePublishSecretRef
 		if ref == nil {
 			return nil
 		}
 		var err error
-		w.publishSecrets, err = read(r.Pod.Namespace, ref.Name)
+		w.publishSecrets, err = s.secret(ctx, r.Pod.Namespace, ref.Name)
 		return err
 	}
 	for ref, to := range map[*corev1.SecretReference]*map[string]string{r.PV.Spec.CSI.NodeStageSecretRef: &w.stageSecrets, r.PV.Spec.CSI.NodePublishSecretRef: &w.publishSecrets} {
@@ -193,7 +195,7 @@ func (s *Source) secrets(ctx context.Context, r volume.Request, w *work) error {
 			continue
 		}
 		var err error
-		if *to, err = read(ref.Namespace, ref.Name); err != nil {
+		if *to, err = s.secret(ctx, ref.Namespace, ref.Name); err != nil {
 			return err
 		}
 	}

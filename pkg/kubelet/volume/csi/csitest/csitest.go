@@ -32,6 +32,7 @@ type Driver struct {
 	calls     []string
 	staged    []*csi.NodeStageVolumeRequest
 	published []*csi.NodePublishVolumeRequest
+	expanded  []*csi.NodeExpandVolumeRequest
 	// fail is what the next call is answered with.
 	fail error
 }
@@ -92,6 +93,24 @@ func (d *Driver) LastPublished() *csi.NodePublishVolumeRequest {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.published[len(d.published)-1]
+}
+
+// LastExpanded is the newest request to make a volume larger.
+func (d *Driver) LastExpanded() *csi.NodeExpandVolumeRequest {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.expanded[len(d.expanded)-1]
+}
+
+// NodeExpandVolume implements csi.NodeServer.
+func (d *Driver) NodeExpandVolume(_ context.Context, r *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
+	if err := d.call("expand", r.VolumeId); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.expanded = append(d.expanded, r)
+	return &csi.NodeExpandVolumeResponse{CapacityBytes: r.CapacityRange.RequiredBytes}, nil
 }
 
 // call notes a call.
