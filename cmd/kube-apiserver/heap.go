@@ -14,17 +14,32 @@ const (
 	// Go's default, which is as much garbage as there is live heap.
 	garbageFloor = 20 << 20
 	garbageShare = 0.2
+	// smallHeap is what a heap may grow to in a burst before it is collected, however little of it is live, in bytes: by Go's default
+	// a live heap of 6 MB is collected eight times a second while pods are created, which is a tenth of their CPU.
+	smallHeap = 32 << 20
 	// heapEvery is how often the live heap is looked at.
 	heapEvery = time.Second
 )
 
-// gcPercent is Go's GOGC for a live heap of so many bytes: never more garbage than the default of 100 would allow.
-func gcPercent(live uint64) int {
-	if live <= garbageFloor {
-		return 100
+// garbageBeside is how much garbage may lie beside a live heap, in bytes: at rest never more than Go's default, which is as much again.
+func garbageBeside(live uint64, burst bool) float64 {
+	garbage := garbageFloor + garbageShare*float64(live)
+	if burst {
+		return max(garbage, smallHeap-float64(live))
 	}
-	percent := int(100 * (garbageFloor + garbageShare*float64(live)) / float64(live))
-	return min(percent/5*5, 100) // in steps, as every change stops the process for a moment
+	return min(garbage, float64(live))
+}
+
+// gcPercent is Go's GOGC for a live heap of so many bytes.
+func gcPercent(live uint64, burst bool) int {
+	if live == 0 {
+		return 100 // nothing has been collected yet
+	}
+	percent := int(100 * garbageBeside(live, burst) / float64(live))
+	if percent < 100 { // in steps, as every change stops the process for a moment
+		return percent / 5 * 5
+	}
+	return percent / 50 * 50
 }
 
 // A burst is over when less than calmBytes have been allocated in each of calmFor rounds. What it left is given back then, if that
@@ -55,12 +70,15 @@ func (c *calm) over(h heap) bool {
 		c.rounds = 0
 		return false
 	}
-	if c.rounds == calmFor {
+	if !c.burst() {
 		return false
 	}
 	c.rounds++
-	return c.rounds == calmFor && float64(h.unused) >= (garbageFloor+garbageShare*float64(h.live))/2
+	return !c.burst() && float64(h.unused) >= garbageBeside(h.live, false)/2
 }
+
+// burst tells whether the last round belongs to a burst.
+func (c *calm) burst() bool { return c.rounds < calmFor }
 
 // keepHeapSmall adjusts the garbage collector to the live heap, and gives back what bursts leave, until ctx ends, unless the
 // environment says how it should be.
@@ -85,11 +103,12 @@ func keepHeapSmall(ctx context.Context) error {
 		if objects := value(1); objects > h.live {
 			h.unused += objects - h.live
 		}
-		if want := gcPercent(h.live); want != percent {
+		over := quiet.over(h)
+		if want := gcPercent(h.live, quiet.burst()); want != percent {
 			percent = want
 			debug.SetGCPercent(percent)
 		}
-		if quiet.over(h) {
+		if over {
 			debug.FreeOSMemory()
 		}
 	}

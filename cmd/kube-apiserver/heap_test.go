@@ -8,11 +8,14 @@ import (
 func TestGCPercent(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		live uint64 // MiB
-		want int
-	}{{0, 100}, {10, 100}, {25, 100}, {32, 80}, {57, 55}, {127, 35}, {1000, 20}, {1 << 30, 20}} {
-		if got := gcPercent(c.live << 20); got != c.want {
-			t.Errorf("%d MiB: %d %%, want %d %%", c.live, got, c.want)
+		live        uint64 // MiB
+		rest, burst int
+	}{{0, 100, 100}, {6, 100, 400}, {10, 100, 200}, {18, 100, 100}, {25, 100, 100}, {32, 80, 80}, {57, 55, 55}, {127, 35, 35}, {1000, 20, 20}, {1 << 30, 20, 20}} {
+		if got := gcPercent(c.live<<20, false); got != c.rest {
+			t.Errorf("%d MiB: %d %%, want %d %%", c.live, got, c.rest)
+		}
+		if got := gcPercent(c.live<<20, true); got != c.burst {
+			t.Errorf("%d MiB in a burst: %d %%, want %d %%", c.live, got, c.burst)
 		}
 	}
 }
