@@ -8,61 +8,52 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"bonsai/pkg/apiserver/authz"
+	"bonsai/pkg/apiserver/impersonation"
 	"bonsai/pkg/apiserver/request"
 )
 
-// impersonate lets a caller act as another user, if the caller may "impersonate" each part of that user.
+// impersonate lets a caller act as another user, if the caller may.
 func (s *Server) impersonate(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		user, err := s.meant(r)
+		as, err := s.meant(r)
 		if err != nil {
 			w.Header().Set(contentTypeOptions, "nosniff")
 			s.API.WriteError(w, r, err)
 			return
 		}
-		if user != nil {
+		if as != nil {
 			if a := request.AuditOf(r.Context()); a != nil {
-				a.Impersonate(user)
+				a.Impersonate(as.User, as.Constraint)
 			}
-			r = r.WithContext(request.WithUser(r.Context(), user))
+			r = r.WithContext(request.WithUser(r.Context(), as.User))
 		}
 		next(w, r)
 	}
 }
 
 // meant is whom the caller acts as; nil for itself.
-func (s *Server) meant(r *http.Request) (*request.User, error) {
-	user, asked := impersonated(r.Header)
+func (s *Server) meant(r *http.Request) (*impersonation.Impersonated, error) {
+	wanted, asked := impersonated(r.Header)
 	if !asked {
 		return nil, nil
 	}
-	if user.Name == "" {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("requested &user.DefaultInfo{Name:\"\", UID:%q, Groups:%#v, Extra:%#v} without impersonating a user name", user.UID, user.Groups, user.Extra))
+	if wanted.Name == "" {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("requested &user.DefaultInfo{Name:\"\", UID:%q, Groups:%#v, Extra:%#v} without impersonating a user name", wanted.UID, wanted.Groups, wanted.Extra))
 	}
-	for _, question := range impersonationQuestions(user) {
-		a := authz.Attributes{User: request.UserFrom(r.Context()), Info: question}
-		decision, reason, err := s.Authorizer.Authorize(r.Context(), a)
-		if err != nil || decision != authz.Allow {
-			return nil, apierrors.NewForbidden(schema.GroupResource{Group: a.APIGroup, Resource: a.Resource}, a.Name,
-				errorString(authz.ForbiddenMessage(a, reason)))
-		}
+	caller := request.UserFrom(r.Context())
+	as, err := s.impersonation.As(r.Context(), caller, wanted, request.InfoFrom(r.Context()))
+	if err != nil {
+		return nil, err
 	}
-	completeGroups(user)
 	for h := range r.Header {
 		if strings.HasPrefix(h, "Impersonate-") {
 			r.Header.Del(h)
 		}
 	}
-	s.Log.Debug("impersonation", "user", request.UserFrom(r.Context()).Name, "as", user.Name)
-	return user, nil
+	s.Log.Debug("impersonation", "user", caller.Name, "as", as.User.Name, "constraint", as.Constraint)
+	return as, nil
 }
-
-type errorString string
-
-func (e errorString) Error() string { return string(e) }
 
 // impersonated reads the Impersonate-* headers; asked tells whether there are any.
 func impersonated(h http.Header) (u *request.User, asked bool) {
@@ -89,58 +80,4 @@ func impersonated(h http.Header) (u *request.User, asked bool) {
 		u.Extra[key] = append(u.Extra[key], values...)
 	}
 	return u, asked
-}
-
-const serviceAccountPrefix = "system:serviceaccount:"
-
-// impersonationQuestions are what the caller must be allowed, one per part of u.
-func impersonationQuestions(u *request.User) []request.Info {
-	ask := func(group, resource, subresource, ns, name string) request.Info {
-		return request.Info{IsResource: true, Verb: "impersonate", APIGroup: group, APIVersion: "v1", Resource: resource, Subresource: subresource, Namespace: ns, Name: name}
-	}
-	var out []request.Info
-	if ns, name, ok := serviceAccount(u.Name); ok {
-		out = append(out, ask("", "serviceaccounts", "", ns, name))
-	} else {
-		out = append(out, ask("", "users", "", "", u.Name))
-	}
-	for _, g := range u.Groups {
-		out = append(out, ask("", "groups", "", "", g))
-	}
-	if u.UID != "" {
-		out = append(out, ask(authenticationv1.GroupName, "uids", "", "", u.UID))
-	}
-	for key, values := range u.Extra {
-		for _, v := range values {
-			out = append(out, ask(authenticationv1.GroupName, "userextras", key, "", v))
-		}
-	}
-	return out
-}
-
-// serviceAccount takes the user name of a service account apart. A name that only looks like one is that of a user, whom the right
-// to impersonate the accounts of a namespace does not cover.
-func serviceAccount(user string) (ns, name string, ok bool) {
-	rest, ok := strings.CutPrefix(user, serviceAccountPrefix)
-	if !ok {
-		return "", "", false
-	}
-	ns, name, ok = strings.Cut(rest, ":")
-	return ns, name, ok && ns != "" && name != "" && !strings.Contains(name, ":")
-}
-
-// completeGroups adds the groups that the impersonated user would have by being authenticated.
-func completeGroups(u *request.User) {
-	if ns, _, ok := serviceAccount(u.Name); ok && len(u.Groups) == 0 {
-		u.Groups = append(u.Groups, request.GroupServiceAccounts, request.GroupServiceAccounts+":"+ns)
-	}
-	if u.Name == request.AnonymousUser {
-		if !u.InGroup(request.GroupUnauthenticated) {
-			u.Groups = append(u.Groups, request.GroupUnauthenticated)
-		}
-		return
-	}
-	if !u.InGroup(request.GroupAuthenticated) && !u.InGroup(request.GroupUnauthenticated) {
-		u.Groups = append(u.Groups, request.GroupAuthenticated)
-	}
 }

@@ -11,20 +11,22 @@ import (
 	"time"
 
 	"bonsai/pkg/apiserver/flowcontrol"
+	"bonsai/pkg/apiserver/impersonation"
 	"bonsai/pkg/apiserver/metrics"
 )
 
 // Server is the API server: New builds it, Run serves. As an http.Handler it is the whole chain.
 type Server struct {
 	Config
-	limits    *flowcontrol.Limits // without Fairness
-	bodies    *flowcontrol.Bodies
-	receiving *flowcontrol.Shares // bytes
-	streams   *flowcontrol.Shares // count
-	requests  *metrics.Requests
-	handler   http.HandlerFunc
-	stopping  atomic.Bool
-	underWay  atomic.Int64 // requests that have not been answered
+	limits        *flowcontrol.Limits // without Fairness
+	bodies        *flowcontrol.Bodies
+	receiving     *flowcontrol.Shares // bytes
+	streams       *flowcontrol.Shares // count
+	requests      *metrics.Requests
+	impersonation *impersonation.Impersonator
+	handler       http.HandlerFunc
+	stopping      atomic.Bool
+	underWay      atomic.Int64 // requests that have not been answered
 }
 
 // New checks cfg and returns the server, which does nothing until Run.
@@ -42,6 +44,7 @@ func New(cfg Config) (*Server, error) {
 		}
 	}
 	s.requests = metrics.New(cfg.Metrics, inFlight)
+	s.impersonation = impersonation.New(cfg.Authorizer, cfg.Metrics, time.Now)
 	s.handler = s.chain(s.router())
 	return s, nil
 }

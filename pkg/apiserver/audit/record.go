@@ -180,10 +180,13 @@ func (rec *Record) Status(s *metav1.Status) {
 }
 
 // Impersonate implements request.Audit.
-func (rec *Record) Impersonate(u *request.User) {
+func (rec *Record) Impersonate(u *request.User, constraint string) {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	rec.event.ImpersonatedUser = userInfo(u)
+	if constraint != "" {
+		rec.event.AuthenticationMetadata = &auditv1.AuthenticationMetadata{ImpersonationConstraint: constraint}
+	}
 }
 
 // Received makes the event of a request that was authenticated. refused tells that it must not be served.

@@ -19,8 +19,8 @@ type Audit interface {
 	Refer(meta metav1.Object)
 	// Respond takes the answer, of the media type: at most all of it at once, or in pieces.
 	Respond(media string, piece []byte)
-	// Impersonate takes whom the caller acts as.
-	Impersonate(u *User)
+	// Impersonate takes whom the caller acts as, and the constraint under which it may; empty: without one.
+	Impersonate(u *User, constraint string)
 	// Status takes the answer that is a Status.
 	Status(s *metav1.Status)
 }
