@@ -64,7 +64,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	config, err := servingTLS(o, parts.ClientCertificates)
+	config, err := servingTLS(o, parts.ClientAuthorities)
 	if err != nil {
 		return err
 	}

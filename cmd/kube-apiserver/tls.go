@@ -12,10 +12,11 @@ import (
 	"path/filepath"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/apiserver/authn"
 )
 
-// servingTLS is the server's side of TLS: its certificate, and whether clients may show theirs.
-func servingTLS(o *options, clientCertificates bool) (*tls.Config, error) {
+// servingTLS is the server's side of TLS: its certificate, and whose certificates clients may show.
+func servingTLS(o *options, clients *authn.Authorities) (*tls.Config, error) {
 	cert, err := servingCertificate(o)
 	if err != nil {
 		return nil, err
@@ -24,9 +25,7 @@ func servingTLS(o *options, clientCertificates bool) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if clientCertificates {
-		cfg.ClientAuth = tls.RequestClientCert // checked by the authenticator that knows the authority
-	}
+	clients.Ask(cfg)
 	return cfg, nil
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -209,30 +210,40 @@ func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, 
 		}
 		current = func() *tls.Certificate { return &cert }
 	}
-	who, may, err := access(c, connection)
+	clients, err := clientRoots(c)
+	if err != nil {
+		return nil, err
+	}
+	who, may, err := access(c, clients, connection)
 	if err != nil {
 		return nil, err
 	}
 	return k.Server(server.Config{
 		Address: net.JoinHostPort(c.Address, strconv.Itoa(int(c.Port))), Certificate: current,
-		RequestClientCerts: c.Authentication.X509.ClientCAFile != "", Authenticator: who, Authorizer: may,
+		ClientRoots: clients, Authenticator: who, Authorizer: may,
 		Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Configz: func() any { return c }, LogDir: "/var/log",
 	})
 }
 
+// clientRoots are the authorities by whose certificates clients are known; nil: there are none.
+func clientRoots(c *kubeletconfig.KubeletConfiguration) (*x509.CertPool, error) {
+	file := c.Authentication.X509.ClientCAFile
+	if file == "" {
+		return nil, nil
+	}
+	roots, err := delegated.ReadRoots(file)
+	return roots.Pool, err
+}
+
 // access composes who is known and what he may do, as the configuration says.
-func access(c *kubeletconfig.KubeletConfiguration, connection *rest.Config) (delegated.Authenticator, delegated.Authorizer, error) {
+func access(c *kubeletconfig.KubeletConfiguration, clients *x509.CertPool, connection *rest.Config) (delegated.Authenticator, delegated.Authorizer, error) {
 	asked, err := delegated.NewClient(connection)
 	if err != nil {
 		return nil, nil, err
 	}
 	var known delegated.Union
-	if file := c.Authentication.X509.ClientCAFile; file != "" {
-		roots, err := delegated.ReadRoots(file)
-		if err != nil {
-			return nil, nil, err
-		}
-		known = append(known, delegated.Certificates{Roots: roots})
+	if clients != nil {
+		known = append(known, delegated.Certificates{Roots: delegated.Fixed{Pool: clients}})
 	}
 	if *c.Authentication.Webhook.Enabled {
 		known = append(known, delegated.NewTokens(asked, c.Authentication.Webhook.CacheTTL.Duration, time.Now))

@@ -53,8 +53,8 @@ type Parts struct {
 	Ready []health.Check
 	// Runs are run beside the server. The end of one is the end of all.
 	Runs []func(context.Context) error
-	// ClientCertificates tells that clients may be known by their certificates, which TLS must ask for then.
-	ClientCertificates bool
+	// ClientAuthorities are those by whose certificates clients may be known, which TLS must ask for.
+	ClientAuthorities *authn.Authorities
 }
 
 // Behaviour is what a resource does beyond storing.

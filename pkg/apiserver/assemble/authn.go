@@ -113,6 +113,17 @@ func newAuthentication(o *Options, c *catalog.Catalog, log *slog.Logger) (*authe
 	return a, nil
 }
 
+// authorities are those whose certificates say who asks.
+func (a *authentication) authorities() *authn.Authorities {
+	var files []*authn.CAFile
+	for _, f := range []*authn.CAFile{a.clientCA, a.proxyCA} {
+		if f != nil {
+			files = append(files, f)
+		}
+	}
+	return authn.NewAuthorities(files...)
+}
+
 // addTokens builds what knows bearer tokens, and the issuer of service account tokens.
 func (a *authentication) addTokens(o *Options, c *catalog.Catalog, log *slog.Logger) error {
 	in := &o.Authentication

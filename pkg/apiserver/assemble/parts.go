@@ -111,7 +111,7 @@ func NewParts(o Options, c *catalog.Catalog, from follow.Source, rows []resource
 	parts := &Parts{
 		Authenticator: who.authenticator, Authorizer: may.authorizer, Admission: chain, Fields: fields, Behaviours: behaviours, Paths: who.keys,
 		Ready: append([]health.Check{may.informerSync()}, bootstrapChecks(boot, policy, may)...),
-		Runs:  slices.Concat(may.runs, hooks.Runs(), rules.Runs(), []func(context.Context) error{client.Run, boot.Run, addresses.Repair}), ClientCertificates: who.clientCA != nil || who.proxyCA != nil,
+		Runs:  slices.Concat(may.runs, hooks.Runs(), rules.Runs(), []func(context.Context) error{client.Run, boot.Run, addresses.Repair}), ClientAuthorities: who.authorities(),
 		Fairness: turns,
 	}
 	if turns != nil {

@@ -22,12 +22,12 @@ type CAFile struct {
 	checked time.Time
 	stat    os.FileInfo
 	bundle  CABundle
-	raw     []byte
 }
 
 // CABundle is one content of a CAFile. Generation grows by one with each new content.
 type CABundle struct {
 	Pool       *x509.CertPool
+	PEM        []byte
 	Generation uint64
 }
 
@@ -67,14 +67,13 @@ func (f *CAFile) read() error {
 		return fmt.Errorf("reading certificate authorities: %w", err)
 	}
 	f.stat = st
-	if f.bundle.Pool != nil && bytes.Equal(raw, f.raw) {
+	if f.bundle.Pool != nil && bytes.Equal(raw, f.bundle.PEM) {
 		return nil
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(raw) {
 		return fmt.Errorf("reading certificate authorities: %s holds no PEM certificate", f.path)
 	}
-	f.raw = raw
-	f.bundle = CABundle{Pool: pool, Generation: f.bundle.Generation + 1}
+	f.bundle = CABundle{Pool: pool, PEM: raw, Generation: f.bundle.Generation + 1}
 	return nil
 }

@@ -31,7 +31,7 @@ type Impersonator struct {
 	now        func() time.Time
 	// allowed has the hashes of actions (caller, user and request) and of identities (mode, caller and user) that were allowed of late.
 	allowed *cache.LRUExpireCache
-	// lastMode has the mode that a caller, by name, was last allowed: it is tried first, so that who has one kind of rights is not asked for
+	// lastMode has the mode that a caller, by the hash of its name, was last allowed: it is tried first, so that who has one kind of rights is not asked for
 	// others each time. The first mode tried is the one whose refusal the caller is told.
 	lastMode *cache.LRUExpireCache
 }
@@ -64,7 +64,7 @@ func (i *Impersonator) As(ctx context.Context, caller, wanted *request.User, inf
 		}
 		err := i.try(ctx, m, caller, wanted, info)
 		if err == nil {
-			i.lastMode.Add(caller.Name, m, modeRemembered)
+			i.lastMode.Add(callerKey(caller), m, modeRemembered)
 			i.metrics.attempt(m.name, true, i.now().Sub(start))
 			return &Impersonated{User: completed(wanted, m.groups(wanted)), Constraint: m.constraint()}, nil
 		}
@@ -79,7 +79,7 @@ func (i *Impersonator) As(ctx context.Context, caller, wanted *request.User, inf
 // order is the modes as they are tried for caller.
 func (i *Impersonator) order(caller *request.User) []*mode {
 	modes := allModes()
-	last, ok := i.lastMode.Get(caller.Name)
+	last, ok := i.lastMode.Get(callerKey(caller))
 	if !ok {
 		return modes
 	}

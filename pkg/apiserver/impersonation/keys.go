@@ -11,6 +11,13 @@ import (
 // key is a hash of what a decision was about: of one size, whatever the headers of a request hold.
 type key [sha256.Size]byte
 
+// callerKey is the caller's name.
+func callerKey(caller *request.User) key {
+	w := writer{sha256.New()}
+	w.texts(caller.Name)
+	return w.sum()
+}
+
 // identityKey is that caller may be wanted in mode m.
 func identityKey(m *mode, caller, wanted *request.User) key {
 	w := newWriter("identity", m, caller, wanted)

@@ -8,6 +8,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -58,8 +59,8 @@ type Config struct {
 	NodeName string
 	// Certificate is asked for at each handshake; nil: there is none yet, and nobody is served.
 	Certificate func() *tls.Certificate
-	// RequestClientCerts asks clients for certificates (an authenticator uses them).
-	RequestClientCerts bool
+	// ClientRoots are the authorities whose certificates clients are asked for, which an authenticator verifies; nil: no client is asked.
+	ClientRoots *x509.CertPool
 	Authenticator      delegated.Authenticator
 	Authorizer         delegated.Authorizer
 	Pods               Pods
@@ -186,8 +187,8 @@ func (s *Server) Run(ctx context.Context) error {
 // Serve serves on l until ctx is done.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	config := &tls.Config{GetCertificate: s.certificate, MinVersion: tls.VersionTLS12}
-	if s.cfg.RequestClientCerts {
-		config.ClientAuth = tls.RequestClientCert
+	if s.cfg.ClientRoots != nil {
+		config.ClientAuth, config.ClientCAs = tls.RequestClientCert, s.cfg.ClientRoots
 	}
 	srv := &http.Server{Handler: s.handler, TLSConfig: config, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, HTTP2: &http.HTTP2Config{WriteByteTimeout: requestTimeout},

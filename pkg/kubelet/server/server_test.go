@@ -211,7 +211,7 @@ func start(t *testing.T) *fixture {
 	}
 	k := &kubelet{cri: stream, pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}, {ObjectMeta: metav1.ObjectMeta{Name: "q"}}}}
 	cpu, mem := uint64(15e8), uint64(99)
-	srv, err := New(Config{NodeName: "n1", Certificate: func() *tls.Certificate { return &cert }, RequestClientCerts: true,
+	srv, err := New(Config{NodeName: "n1", Certificate: func() *tls.Certificate { return &cert }, ClientRoots: roots,
 		Authenticator: delegated.Union{delegated.Certificates{Roots: delegated.Fixed{Pool: roots}}, delegated.NewTokens(reviewer{}, time.Minute, time.Now)},
 		Authorizer:    delegated.NewReviews(reviewer{}, delegated.ReviewTTL{Allowed: time.Minute, Denied: time.Minute}, time.Now), Pods: k, Runtime: k, Logs: k,
 		LogDir: logDir, Configz: func() any { return map[string]int{"maxPods": 7} }, Log: slog.New(slog.DiscardHandler),
@@ -472,5 +472,23 @@ func TestSick(t *testing.T) {
 	}
 	if _, body := get("/metrics/slis"); !strings.Contains(body, `kubernetes_healthchecks_total{name="pleg",status="error",type="healthz"} 1`) {
 		t.Error(body)
+	}
+}
+
+// A client with several certificates is told which authority's the kubelet knows.
+func TestNamesTheClientAuthority(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	var asked [][]byte
+	config := &tls.Config{InsecureSkipVerify: true, GetClientCertificate: func(i *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		asked = i.AcceptableCAs
+		return &tls.Certificate{}, nil
+	}}
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+	if code, body := do(t, c, "GET", f.url+"/pods", ""); code != http.StatusUnauthorized {
+		t.Errorf("%d %s", code, body)
+	}
+	if len(asked) != 1 || !bytes.Equal(asked[0], f.ca.cert.RawSubject) {
+		t.Errorf("asked for certificates of %q, not of %q alone", asked, f.ca.cert.RawSubject)
 	}
 }
