@@ -60,12 +60,12 @@ type Config struct {
 	// Certificate is asked for at each handshake; nil: there is none yet, and nobody is served.
 	Certificate func() *tls.Certificate
 	// ClientRoots are the authorities whose certificates clients are asked for, which an authenticator verifies; nil: no client is asked.
-	ClientRoots *x509.CertPool
-	Authenticator      delegated.Authenticator
-	Authorizer         delegated.Authorizer
-	Pods               Pods
-	Runtime            Runtime
-	Logs               Logs
+	ClientRoots   *x509.CertPool
+	Authenticator delegated.Authenticator
+	Authorizer    delegated.Authorizer
+	Pods          Pods
+	Runtime       Runtime
+	Logs          Logs
 	// Stats computes /stats/summary; nil answers 404, as for /metrics/resource.
 	Stats func(ctx context.Context) (*statsapi.Summary, error)
 	// Cadvisor serves /metrics/cadvisor, Probes /metrics/probes. Nil answers 404.
