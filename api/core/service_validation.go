@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -135,14 +136,17 @@ func ValidateClusterIPs(s *corev1.ServiceSpec, path *field.Path) field.ErrorList
 	families := sets.New[corev1.IPFamily]()
 	for i, f := range s.IPFamilies {
 		at := path.Child("ipFamilies").Index(i)
-		errs = append(errs, validate.OneOfOrEmpty(at, f, corev1.IPv4Protocol, corev1.IPv6Protocol)...)
+		if known := []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}; !slices.Contains(known, f) {
+			errs = append(errs, field.NotSupported(at, f, known))
+		}
 		if families.Has(f) {
 			errs = append(errs, field.Duplicate(at, f))
 		}
 		families.Insert(f)
 	}
-	if p := s.IPFamilyPolicy; p != nil {
-		errs = append(errs, validate.OneOf(path.Child("ipFamilyPolicy"), *p, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack, corev1.IPFamilyPolicySingleStack)...)
+	policies := []corev1.IPFamilyPolicy{corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack, corev1.IPFamilyPolicySingleStack}
+	if p := s.IPFamilyPolicy; p != nil && !slices.Contains(policies, *p) {
+		errs = append(errs, field.NotSupported(path.Child("ipFamilyPolicy"), *p, policies))
 	}
 	at := path.Child("clusterIPs")
 	switch {
@@ -154,13 +158,14 @@ func ValidateClusterIPs(s *corev1.ServiceSpec, path *field.Path) field.ErrorList
 	if len(s.ClusterIPs) > 2 {
 		errs = append(errs, field.Invalid(at, s.ClusterIPs, "may only hold up to 2 values"))
 	}
-	if len(s.ClusterIPs) == 2 && validation.IsValidIPForLegacyField(at, s.ClusterIPs[0], true, nil) == nil && familyOf(s.ClusterIPs[0]) == familyOf(s.ClusterIPs[1]) {
+	isIP := func(ip string) bool { return validation.IsValidIPForLegacyField(at, ip, true, nil) == nil }
+	if len(s.ClusterIPs) == 2 && isIP(s.ClusterIPs[0]) && isIP(s.ClusterIPs[1]) && familyOf(s.ClusterIPs[0]) == familyOf(s.ClusterIPs[1]) {
 		errs = append(errs, field.Invalid(at, s.ClusterIPs, "may specify no more than one IP for each IP family"))
 	}
 	for i, ip := range s.ClusterIPs {
-		if ip == corev1.ClusterIPNone {
+		if i == 0 && ip == corev1.ClusterIPNone {
 			if len(s.ClusterIPs) > 1 {
-				errs = append(errs, field.Invalid(at.Index(i), ip, "'None' must be the first and only value"))
+				errs = append(errs, field.Invalid(at, s.ClusterIPs, "'None' must be the first and only value"))
 			}
 			continue
 		}
@@ -313,7 +318,7 @@ func validateServiceUpdate(obj, old *corev1.Service) field.ErrorList {
 	path := field.NewPath("spec")
 	var errs field.ErrorList
 	if needsClusterIP(&obj.Spec) && needsClusterIP(&old.Spec) {
-		errs = append(errs, validateClusterIPsUpdate(obj.Spec.ClusterIPs, old.Spec.ClusterIPs, path.Child("clusterIPs"))...)
+		errs = append(errs, validateClusterIPsUpdate(&obj.Spec, &old.Spec, path)...)
 	}
 	if old.Spec.Type == corev1.ServiceTypeLoadBalancer && obj.Spec.Type == corev1.ServiceTypeLoadBalancer {
 		if !apiequality.Semantic.DeepEqual(obj.Spec.LoadBalancerClass, old.Spec.LoadBalancerClass) {
@@ -326,16 +331,32 @@ func validateServiceUpdate(obj, old *corev1.Service) field.ErrorList {
 	return append(errs, validateService(obj)...)
 }
 
-func validateClusterIPsUpdate(now, was []string, path *field.Path) field.ErrorList {
-	switch {
-	case len(was) == 0 || was[0] == "":
+// validateClusterIPsUpdate: the first address and family stay, and the second address while there is one. Families of services without
+// addresses may change.
+func validateClusterIPsUpdate(now, was *corev1.ServiceSpec, path *field.Path) field.ErrorList {
+	const changed = "may not change once set"
+	if len(was.ClusterIPs) == 0 || was.ClusterIPs[0] == "" {
 		return nil
-	case len(now) == 0 || now[0] != was[0]:
-		return field.ErrorList{field.Invalid(path.Index(0), now, "may not change once set")}
-	case len(was) == 2 && len(now) == 2 && was[1] != now[1]:
-		return field.ErrorList{field.Invalid(path.Index(1), now, "may not change once set")}
 	}
-	return nil
+	var errs field.ErrorList
+	same := len(now.ClusterIPs) == len(was.ClusterIPs)
+	for i := range was.ClusterIPs {
+		if i >= len(now.ClusterIPs) && i > 0 {
+			break
+		}
+		if i >= len(now.ClusterIPs) || now.ClusterIPs[i] != was.ClusterIPs[i] {
+			errs = append(errs, field.Invalid(path.Child("clusterIPs").Index(i), now.ClusterIPs, changed))
+		}
+	}
+	headless := was.ClusterIPs[0] == corev1.ClusterIPNone || len(now.ClusterIPs) > 0 && now.ClusterIPs[0] == corev1.ClusterIPNone
+	if !headless && len(now.IPFamilies) > 0 && len(was.IPFamilies) > 0 && now.IPFamilies[0] != was.IPFamilies[0] {
+		var shown any = now.IPFamilies
+		if !same {
+			shown = now.ClusterIPs // as upstream shows it where a second one comes or goes
+		}
+		errs = append(errs, field.Invalid(path.Child("ipFamilies").Index(0), shown, changed))
+	}
+	return errs
 }
 
 func validateServiceStatusUpdate(obj, _ *corev1.Service) field.ErrorList {

@@ -35,7 +35,7 @@ func (a *Allocator) before(ctx context.Context, svc, old *corev1.Service, dryRun
 	}
 	t := &taking{a: a, svc: svc, dryRun: dryRun}
 	if old != nil {
-		t.had = holdingsOf(old)
+		t.had, t.wasHeadless = holdingsOf(old), isHeadless(old)
 	}
 	if err := t.all(ctx); err != nil {
 		t.giveBack(ctx)
@@ -64,6 +64,8 @@ type taking struct {
 	a        *Allocator
 	svc      *corev1.Service
 	had, got holdings
+	// wasHeadless: a headless service gets no address, which validation says.
+	wasHeadless bool
 	// dryRun: no address is taken, got is only what would be.
 	dryRun bool
 }
@@ -81,7 +83,7 @@ func (t *taking) giveBack(ctx context.Context) {
 }
 
 func (t *taking) all(ctx context.Context) error {
-	if needsIP(t.svc) {
+	if needsIP(t.svc) && !t.wasHeadless {
 		if err := t.addresses(ctx); err != nil {
 			return err
 		}
@@ -99,31 +101,32 @@ func (t *taking) all(ctx context.Context) error {
 	return nil
 }
 
-// addresses makes clusterIPs one for each family.
+// addresses makes clusterIPs one for each family. One that a client chose stays as he wrote it.
 func (t *taking) addresses(ctx context.Context) error {
 	svc := t.svc
-	wanted := clusterIPs(svc)
-	if len(wanted) > len(svc.Spec.IPFamilies) {
-		wanted = wanted[:len(svc.Spec.IPFamilies)] // back to single stack
-	}
-	ips := make([]string, 0, len(svc.Spec.IPFamilies))
+	ips := make([]string, len(svc.Spec.IPFamilies))
+	copy(ips, clusterIPs(svc))
 	for i, family := range svc.Spec.IPFamilies {
-		if i < len(wanted) && wanted[i] != "" {
-			ip, err := netip.ParseAddr(wanted[i])
-			if err != nil {
-				return nil // validation says what is wrong with it
-			}
-			if err := t.address(ctx, ip); err != nil {
-				return invalid(svc, field.Invalid(field.NewPath("spec", "clusterIPs"), wanted, fmt.Sprintf("failed to allocate IP %v: %v", ip, err)))
-			}
-			ips = append(ips, ip.String())
+		if ips[i] == "" {
+			continue
+		}
+		ip, err := netip.ParseAddr(ips[i])
+		if err != nil || familyOf(ip) != family {
+			return nil // validation says what is wrong with it
+		}
+		if err := t.address(ctx, ip); err != nil {
+			return invalid(svc, field.Invalid(field.NewPath("spec", "clusterIPs"), ips, fmt.Sprintf("failed to allocate IP %v: %v", ips[i], err)))
+		}
+	}
+	for i, family := range svc.Spec.IPFamilies {
+		if ips[i] != "" {
 			continue
 		}
 		ip, err := t.anyAddress(ctx, family)
 		if err != nil {
 			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP: %w", err))
 		}
-		ips = append(ips, ip.String())
+		ips[i] = ip.String()
 	}
 	if len(ips) > 0 {
 		svc.Spec.ClusterIPs, svc.Spec.ClusterIP = ips, ips[0]
