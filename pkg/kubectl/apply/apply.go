@@ -6,10 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/resource"
@@ -20,7 +23,13 @@ const example = `  # Apply the configuration in pod.json to a pod
   kubectl apply -f ./pod.json
 
   # Apply the JSON passed into stdin to a pod
-  cat pod.json | kubectl apply -f -`
+  cat pod.json | kubectl apply -f -
+
+  # Apply what a kustomization builds to
+  kubectl apply -k overlays/production
+
+  # Apply what is labelled app=web, and delete what was applied with that label and is in the file no more
+  kubectl apply --prune -f web.yaml -l app=web`
 
 // manager is the field manager of client-side apply.
 const manager = "kubectl-client-side-apply"
@@ -28,9 +37,13 @@ const manager = "kubectl-client-side-apply"
 // Options is one run of "kubectl apply".
 type Options struct {
 	write.Base
-	files       resource.Files
-	selector    string
-	all, prune  bool
+	files    resource.Files
+	selector string
+	all      bool
+	prune    write.Prune
+	// setName is the value of --applyset; set is what it names, nil without it.
+	setName     string
+	set         *applySet
 	serverSide  write.ServerSide
 	overwrite   bool
 	deletion    write.Deletion
@@ -43,7 +56,7 @@ func NewCommand(editor write.Editor) func(f *cli.Factory, streams cli.IOStreams)
 	return func(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		o := &Options{Base: write.Base{Flags: write.NewFlags(manager), IOStreams: streams}}
 		cmd := &cobra.Command{
-			Use:     "apply -f FILENAME",
+			Use:     "apply (-f FILENAME | -k DIRECTORY)",
 			Short:   "Apply a configuration to a resource by file name or stdin",
 			Long:    "Apply a configuration to a resource by file name or stdin. The resource name must be specified. This resource will be created if it doesn't exist yet.\n\n JSON and YAML formats are accepted.",
 			Example: example,
@@ -65,7 +78,10 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	o.files.AddFlags(set, "The files that contain the configurations to apply.")
 	set.StringVarP(&o.selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
 	set.BoolVar(&o.all, "all", false, "Select all resources in the namespace of the specified resource types.")
-	set.BoolVar(&o.prune, "prune", false, "Automatically delete resource objects, that do not appear in the configs and are created by either apply or create --save-config. Not supported yet.")
+	o.prune.AddFlags(set, "Automatically delete resource objects, that do not appear in the configs and are created by either apply or create --save-config. Should be used with either -l or --all, or with --applyset where KUBECTL_APPLYSET=true allows it.")
+	if os.Getenv("KUBECTL_APPLYSET") == "true" {
+		set.StringVar(&o.setName, "applyset", "", "[alpha] The name of the ApplySet that tracks which resources are being managed, for the purposes of determining what to prune. Live resources that are part of the ApplySet but have been removed from the provided configs will be deleted. Format: [RESOURCE][.GROUP]/NAME. A Secret will be used if no resource or group is specified.")
+	}
 	o.serverSide.AddFlags(set)
 	set.BoolVar(&o.overwrite, "overwrite", true, "Automatically resolve conflicts between the modified and live configuration by using values from the modified configuration")
 	o.deletion.AddFlags(set, false)
@@ -85,10 +101,19 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) er
 		return err
 	}
 	o.serverSide.Complete(cmd.Flags(), o.Flags)
-	return o.CompleteWith(f)
+	if err := o.CompleteWith(f); err != nil {
+		return err
+	}
+	if o.setName != "" {
+		return o.completeSet(cmd.Context(), f.Version)
+	}
+	if err := o.validatePrune(); err != nil {
+		return err // before the server is asked for kinds
+	}
+	return o.prune.Complete(o.Client)
 }
 
-// Validate refuses what does not go together, and what cannot be done yet.
+// Validate refuses what does not go together.
 func (o *Options) Validate() error {
 	if err := o.serverSide.Validate(); err != nil {
 		return err
@@ -102,12 +127,8 @@ func (o *Options) Validate() error {
 		return errors.New("--force cannot be used with --server-side")
 	case o.deletion.Force && o.DryRun == write.DryRunServer:
 		return errors.New("--dry-run=server cannot be used with --force")
-	case o.prune && o.serverSide.On:
-		return errors.New("--prune is in alpha and doesn't currently work on objects created by server-side apply")
-	case o.prune && !o.all && o.selector == "":
-		return errors.New("all resources selected for prune without explicitly passing --all. To prune all resources, pass the --all flag. If you did not mean to prune all resources, specify a label selector")
-	case o.prune:
-		return errors.New("--prune is not supported yet")
+	case o.all && o.selector != "":
+		return errors.New("cannot set --all and --selector at the same time")
 	}
 	_, err := o.Printer("created")
 	return err
@@ -122,16 +143,26 @@ func (o *Options) Run(ctx context.Context) error {
 	if len(infos) == 0 && err == nil {
 		return errors.New("no objects passed to apply")
 	}
+	if o.set != nil {
+		if err == nil {
+			err = o.set.begin(ctx, infos)
+		}
+		if err != nil {
+			return err // what is not in the set is pruned: all of it must be known
+		}
+	}
 	apply := o.apply
 	if o.serverSide.On {
 		apply = o.applyServerSide
 	}
 	shown := &unstructured.UnstructuredList{}
+	done := &applied{namespaces: sets.New[string](), uids: sets.New[types.UID]()}
 	err = resource.Each(infos, err, func(i *resource.Info) error {
 		operation, err := apply(ctx, i)
 		if err != nil {
 			return err
 		}
+		done.add(i)
 		if o.ShowsObjects() {
 			shown.Items = append(shown.Items, *i.Object)
 			return nil
@@ -141,7 +172,10 @@ func (o *Options) Run(ctx context.Context) error {
 	if e := o.showAll(shown); err == nil {
 		err = e
 	}
-	return err
+	if err != nil || !o.prune.On {
+		return err
+	}
+	return o.pruneAll(ctx, done)
 }
 
 // showAll prints the objects for -o: one by itself, several as a list.
@@ -185,6 +219,7 @@ func (o *Options) apply(ctx context.Context, i *resource.Info) (string, error) {
 	if _, ok := i.Object.GetAnnotations()[write.LastAppliedAnnotation]; !ok {
 		fmt.Fprintf(o.ErrOut, warnNoAnnotation, i.Mapping.Resource.Resource, i.Name, write.LastAppliedAnnotation)
 	}
+	o.warnIfDeleting(i)
 	changed, err := (&patcher{o: o, info: i, want: want}).patch(ctx)
 	if err != nil {
 		return "", err
@@ -193,6 +228,13 @@ func (o *Options) apply(ctx context.Context, i *resource.Info) (string, error) {
 		return "unchanged", nil
 	}
 	return "configured", nil
+}
+
+// warnIfDeleting warns that what is applied to an object goes with it.
+func (o *Options) warnIfDeleting(i *resource.Info) {
+	if i.Object.GetDeletionTimestamp() != nil {
+		fmt.Fprintf(o.ErrOut, "Warning: Detected changes to resource %s which is currently being deleted.\n", i.Name)
+	}
 }
 
 const warnNoAnnotation = "Warning: resource %s/%s is missing the %s annotation which is required by kubectl apply. kubectl apply should only be used on resources created declaratively by either kubectl create --save-config or kubectl apply. The missing annotation will be patched automatically.\n"

@@ -43,6 +43,7 @@ func (o *Options) applyServerSide(ctx context.Context, i *resource.Info) (string
 	} else if err != nil {
 		return "", err
 	}
+	o.warnIfDeleting(i)
 	const operation = "serverside-applied"
 	if o.subresource != "" {
 		return operation, nil // client-side apply has none

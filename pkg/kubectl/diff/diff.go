@@ -15,6 +15,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/printers"
@@ -31,6 +34,7 @@ type Options struct {
 	files       resource.Files
 	serverSide  write.ServerSide
 	selector    string
+	prune       write.Prune
 	showManaged bool
 	showSecrets bool
 	// program and its arguments compare two directories.
@@ -60,6 +64,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o.AddManager(set)
 	o.serverSide.AddFlags(set)
 	set.StringVarP(&o.selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
+	o.prune.AddFlags(set, "Include resources that would be deleted by pruning. Can be used with -l and default shows all resources would be pruned")
 	set.BoolVar(&o.showSecrets, "show-secrets", false, "If true, do not mask secret values in the diff.")
 	set.BoolVar(&o.showManaged, "show-managed-fields", false, "If true, include managed fields in the diff.")
 	return cmd
@@ -78,7 +83,10 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) er
 		o.program = words
 	}
 	o.serverSide.Complete(cmd.Flags(), o.Flags)
-	return o.CompleteWith(f)
+	if err := o.CompleteWith(f); err != nil {
+		return err
+	}
+	return o.prune.Complete(o.Client)
 }
 
 // Validate refuses flags that do not go together, and arguments of the diff program that a shell would read as more than words.
@@ -114,9 +122,25 @@ func (o *Options) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(merged)) }()
+	namespaces, uids := sets.New[string](), sets.New[types.UID]()
 	for _, i := range infos {
 		if err := o.writeBoth(ctx, i, live, merged); err != nil {
 			return err
+		}
+		if i.Namespaced() {
+			namespaces.Insert(i.Namespace)
+		}
+		uids.Insert(i.Object.GetUID())
+	}
+	if o.prune.On {
+		gone, err := o.prune.Find(ctx, o.Client, namespaces, o.selector, uids)
+		if err != nil {
+			return err
+		}
+		for _, i := range gone {
+			if err := o.writeGone(i, live); err != nil {
+				return err
+			}
 		}
 	}
 	return o.compare(ctx, live, merged)
@@ -133,7 +157,7 @@ func (o *Options) writeBoth(ctx context.Context, i *resource.Info, live, merged 
 		return err
 	}
 	kept(before, after)
-	if !o.showSecrets && i.Mapping.GroupVersionKind.Kind == "Secret" && i.Mapping.GroupVersionKind.Group == "" {
+	if !o.showSecrets && isSecret(i) {
 		mask(before, after)
 	}
 	if before != nil {
@@ -142,6 +166,18 @@ func (o *Options) writeBoth(ctx context.Context, i *resource.Info, live, merged 
 		}
 	}
 	return o.write(filepath.Join(merged, fileName(i)), after)
+}
+
+// writeGone writes an object that pruning would delete, all of it: there is nothing to compare it with.
+func (o *Options) writeGone(i *resource.Info, live string) error {
+	if !o.showSecrets && isSecret(i) {
+		mask(i.Object, nil)
+	}
+	return o.writeWhole(filepath.Join(live, fileName(i)), i.Object)
+}
+
+func isSecret(i *resource.Info) bool {
+	return i.Mapping.GroupVersionKind.GroupKind() == schema.GroupKind{Kind: "Secret"}
 }
 
 // keepRecord gives after what kubectl notes down about configurations in an annotation of before: that it changes is no
@@ -234,6 +270,10 @@ func (o *Options) write(path string, u *unstructured.Unstructured) error {
 	if !o.showManaged {
 		u.SetManagedFields(nil)
 	}
+	return o.writeWhole(path, u)
+}
+
+func (o *Options) writeWhole(path string, u *unstructured.Unstructured) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err

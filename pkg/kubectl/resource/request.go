@@ -242,6 +242,11 @@ func (c *Client) resolveLists(ctx context.Context, q Request, mappings []*meta.R
 	return out, aggregate(errs)
 }
 
+// Select reads the objects of a collection that a label selector chooses; "" chooses all. namespace is ignored for kinds in none.
+func (c *Client) Select(ctx context.Context, m *meta.RESTMapping, namespace, selector string) ([]*Info, error) {
+	return c.list(ctx, Request{Namespace: namespace, LabelSelector: selector, Limit: 500, Accept: JSON}, m)
+}
+
 // list reads a collection page by page.
 func (c *Client) list(ctx context.Context, q Request, m *meta.RESTMapping) ([]*Info, error) {
 	ns := ""
@@ -311,7 +316,7 @@ func (c *Client) resolveFiles(ctx context.Context, q Request) ([]*Info, error) {
 	}
 	selector, err := labels.Parse(q.LabelSelector)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the provided selector %q is not valid: %w", q.LabelSelector, err)
 	}
 	for _, d := range docs {
 		info, err := c.fromFile(d, q)
