@@ -20,6 +20,7 @@ import (
 // upFlags are what `up` is told of a cluster; only those that were given count.
 type upFlags struct {
 	file, mirror string
+	family       string
 	ports        []string
 	nodes, port  int
 	egress       bool
@@ -36,12 +37,14 @@ is not said anew. Subnets and ports that are not said are the first that no othe
 		Example: `  bonsai up
   bonsai up --name dev --nodes 3
   bonsai up --port 8080:30080
+  bonsai up --ip-family dual
   bonsai config print-default > dev.yaml; bonsai up --name dev --config dev.yaml`,
 		Args: daemon.NoArgs,
 	}
 	c.Flags().StringVar(&f.file, "config", "", "file that describes the cluster (bonsai config print-default), - for standard input; flags come after it")
 	c.Flags().IntVar(&f.nodes, "nodes", 1, "number of nodes, each in namespaces of its own (1 to 9)")
 	c.Flags().BoolVar(&f.egress, "egress", true, "let nodes and pods reach what this machine reaches, masqueraded")
+	c.Flags().StringVar(&f.family, "ip-family", "ipv4", "addresses of nodes, pods and Services: ipv4, ipv6 or dual")
 	c.Flags().IntVar(&f.port, "api-port", 0, "port of the API server (default: 6443, or the next that is free)")
 	c.Flags().StringVar(&f.mirror, "registry-mirror", "", "URL of a registry, reachable from the nodes, that stands for every registry")
 	c.Flags().StringArrayVar(&f.ports, "port", nil, "publish a node port on this machine, as [ADDRESS:]HOSTPORT:NODEPORT; can be given several times")
@@ -121,6 +124,11 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (clus
 	}
 	if given("egress") {
 		config.Egress = f.egress
+	}
+	if given("ip-family") {
+		if config.IPFamily, err = cluster.ParseIPFamily(f.family); err != nil {
+			return config, fmt.Errorf("--ip-family: %w", err)
+		}
 	}
 	if given("api-port") {
 		config.Ports.API = f.port

@@ -38,12 +38,12 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	accepted().AddFlags(fs)
 }
 
-// accepted are flags that have no effect: changes are watched, requests are protobuf, and the connection tracking table and
+// accepted are flags that have no effect: no feature of a proxy is behind a gate here, changes are watched, requests are protobuf, and the connection tracking table and
 // who is killed for want of memory are the machine's matter, not ours.
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
 		Values: []string{
-			"config-sync-period", "kube-api-content-type", "conntrack-max-per-core", "conntrack-min", "conntrack-tcp-timeout-established",
+			"feature-gates", "config-sync-period", "kube-api-content-type", "conntrack-max-per-core", "conntrack-min", "conntrack-tcp-timeout-established",
 			"conntrack-tcp-timeout-close-wait", "conntrack-udp-timeout", "conntrack-udp-timeout-stream", "oom-score-adj",
 		},
 		Switches: []string{"conntrack-tcp-be-liberal"},

@@ -14,7 +14,7 @@ func TestBalancerSubnet(t *testing.T) {
 	t.Parallel()
 	for subnet, want := range map[string]string{"10.77.0.0/24": "10.77.0.192/26", "10.77.0.0/27": "10.77.0.24/29", "10.0.0.0/8": "10.192.0.0/10", "10.77.4.0/22": "10.77.7.0/24"} {
 		c := Config{NodeSubnet: netip.MustParsePrefix(subnet)}
-		got := c.BalancerSubnet()
+		got := c.balancerSubnets()[0]
 		if got.String() != want {
 			t.Errorf("%s: %s", subnet, got)
 		}

@@ -17,6 +17,9 @@
 //	pods of a node               a /24 of 10.244.0.0/16 behind the node's bridge cni0
 //	services                     10.96.0.0/16, known to kube-proxy on the nodes only
 //
+// With --ip-family ipv6 or dual the same things have addresses of fd00::/16, in which those of IPv4 stand (beside): the nodes
+// fd00:b05a:a4d::/64, the pods a /80 each of fd00:b05b:af4::/64, the services fd00:b05c:a60::/108. They are known on this machine only.
+//
 // These are the first cluster's; each further one on the machine has the next place of addresses and ports (see slot).
 //
 // The bridge lives in a namespace of its own so that the host's packet filter (Docker's "FORWARD DROP") never sees what nodes
@@ -62,6 +65,8 @@ type Config struct {
 	Ports Ports
 	// PortMappings are the node ports that are published on the host.
 	PortMappings []PortMapping `json:",omitempty"`
+	// IPFamily is that of nodes, pods and Services. The networks of IPv6 follow from the following (NodeSubnets, …).
+	IPFamily IPFamily `json:",omitempty"`
 	// NodeSubnet holds the host at .1 and node i at .10+i. PodSubnet is cut into a /24 per node.
 	NodeSubnet, PodSubnet, ServiceSubnet netip.Prefix
 	// FeatureGates are passed to the components, and so are ComponentFlags, by component and flag without its dashes, after our own.
@@ -152,6 +157,9 @@ func (c Config) Validate() error {
 	if !filepath.IsAbs(c.DataDir) || filepath.Clean(c.DataDir) == "/" {
 		errs = append(errs, fmt.Errorf("--data-dir: must be an absolute path below /, not %q", c.DataDir))
 	}
+	if !slices.Contains([]IPFamily{IPv4, IPv6, Dual}, c.IPFamily) {
+		errs = append(errs, fmt.Errorf("--ip-family: must be ipv4, ipv6 or dual, not %q", c.IPFamily))
+	}
 	if c.Ports.API < 0 || c.Ports.API > 65535 {
 		errs = append(errs, fmt.Errorf("--api-port: must be between 1 and 65535, not %d", c.Ports.API))
 	}
@@ -231,21 +239,35 @@ func (c Config) hasNode(name string) bool {
 	return slices.ContainsFunc(c.Nodes, func(n Node) bool { return n.Name() == name })
 }
 
-// HostIP is the host's address on the node network, where the API server listens.
-func (c Config) HostIP() netip.Addr { return nth(c.NodeSubnet, 1) }
+// HostIPs are the host's addresses on the node networks; the API server listens at HostIP, the first.
+func (c Config) HostIPs() []netip.Addr { return addresses(c.NodeSubnets(), 1) }
 
-// NodeIP is the address of a node.
-func (c Config) NodeIP(n Node) netip.Addr { return nth(c.NodeSubnet, 10+n.Number) }
+// HostIP is the first of HostIPs.
+func (c Config) HostIP() netip.Addr { return c.HostIPs()[0] }
+
+// NodeIPs are the addresses of a node.
+func (c Config) NodeIPs(n Node) []netip.Addr { return addresses(c.NodeSubnets(), 10+n.Number) }
+
+// NodeIP is the first of NodeIPs.
+func (c Config) NodeIP(n Node) netip.Addr { return c.NodeIPs(n)[0] }
 
 // ServiceIP is the address of the kubernetes Service.
-func (c Config) ServiceIP() netip.Addr { return nth(c.ServiceSubnet, 1) }
+func (c Config) ServiceIP() netip.Addr { return nth(c.ServiceSubnets()[0], 1) }
 
-// DNSIP is the address of the cluster's DNS Service.
-func (c Config) DNSIP() netip.Addr { return nth(c.ServiceSubnet, 10) }
+// DNSIP is the address of the cluster's DNS Service by which pods ask it.
+func (c Config) DNSIP() netip.Addr { return nth(c.ServiceSubnets()[0], 10) }
+
+// loopback is where this machine's own clients reach the API server: an address of the family that it listens at.
+func (c Config) loopback() netip.Addr {
+	if c.IPFamily == IPv6 {
+		return netip.IPv6Loopback()
+	}
+	return netip.MustParseAddr(loopback)
+}
 
 // LocalServer is the API server's URL for clients on the host, which no address of a cluster that is gone stands in.
 func (c Config) LocalServer() string {
-	return "https://" + net.JoinHostPort(loopback, strconv.Itoa(c.Ports.API))
+	return "https://" + net.JoinHostPort(c.loopback().String(), strconv.Itoa(c.Ports.API))
 }
 
 // Server is the API server's URL on the node network.

@@ -17,9 +17,13 @@ func (p Ports) onLoopback() []int {
 // listening lists where on the host the cluster listens, as far as it is decided: the control plane, then the published ports.
 func (c Config) listening() []netip.AddrPort {
 	var all []netip.AddrPort
-	for _, port := range c.Ports.onLoopback() {
+	for i, port := range c.Ports.onLoopback() {
+		at := netip.MustParseAddr(loopback)
+		if i == 0 {
+			at = c.loopback()
+		}
 		if port != 0 {
-			all = append(all, netip.AddrPortFrom(netip.MustParseAddr(loopback), uint16(port)))
+			all = append(all, netip.AddrPortFrom(at, uint16(port)))
 		}
 	}
 	for _, m := range c.PortMappings {
@@ -52,8 +56,8 @@ func (c Config) controlPlane() []process {
 			"--service-account-private-key-file=" + l.pki("sa.key"),
 			"--use-service-account-credentials=true",
 			"--allocate-node-cidrs=true",
-			"--cluster-cidr=" + c.PodSubnet.String(),
-			"--service-cluster-ip-range=" + c.ServiceSubnet.String(),
+			"--cluster-cidr=" + joined(c.PodSubnets()),
+			"--service-cluster-ip-range=" + joined(c.ServiceSubnets()),
 			"--cloud-config=" + l.cloudConfig(),
 		}},
 		{name: "kube-scheduler", argv: []string{c.bin("kube-scheduler"),
@@ -64,6 +68,9 @@ func (c Config) controlPlane() []process {
 			oneOfAKind,
 			steps,
 		}},
+	}
+	if flag := c.maskFlag(); flag != "" {
+		rows[2].argv = append(rows[2].argv, flag)
 	}
 	for i := range rows {
 		rows[i].log = l.log(rows[i].name)
@@ -97,7 +104,7 @@ func (c Config) apiserverArgs() []string {
 		"--tls-cert-file=" + l.pki("apiserver.crt"), "--tls-private-key-file=" + l.pki("apiserver.key"),
 		"--client-ca-file=" + l.pki("ca.crt"),
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
-		"--service-cluster-ip-range=" + c.ServiceSubnet.String(),
+		"--service-cluster-ip-range=" + joined(c.ServiceSubnets()),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + l.pki("sa.pub"), "--service-account-signing-key-file=" + l.pki("sa.key"),
 		"--kubelet-client-certificate=" + l.pki("apiserver-kubelet-client.crt"), "--kubelet-client-key=" + l.pki("apiserver-kubelet-client.key"),

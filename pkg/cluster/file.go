@@ -182,8 +182,11 @@ func (f fileNode) fill(n *Node, p *problems, i int) {
 }
 
 func (f fileNetworking) fill(c *Config, p *problems) {
-	if f.IPFamily != "" && f.IPFamily != "IPv4" {
-		p.add(fmt.Sprintf("must be IPv4, the one family that there is, not %q", f.IPFamily), "networking", "ipFamily")
+	c.IPFamily = IPv4
+	if f.IPFamily != "" {
+		var err error
+		c.IPFamily, err = ParseIPFamily(f.IPFamily)
+		p.check(err, "networking", "ipFamily")
 	}
 	for _, s := range []struct {
 		field, text string

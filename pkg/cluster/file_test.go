@@ -93,7 +93,7 @@ func TestFileProblems(t *testing.T) {
 		head + "name: My Cluster\n":          {`line 3: name: "My Cluster" must be`},
 		head + "---\nkind: Cluster\n":        {"one document"},
 		head + "\tname: a\n":                 {"line 2: found a tab character"},
-		head + "networking: {ipFamily: x}\n": {"line 3: networking.ipFamily: must be IPv4"},
+		head + "networking: {ipFamily: x}\n": {"line 3: networking.ipFamily: must be ipv4, ipv6 or dual"},
 		head + "networking:\n  podSubnet: 10.0.0.0/30\n  nodeSubnet: ten\n  apiPort: 70000\n": {"networking: podSubnet: must be an IPv4 network from /8 to /20", "line 5: networking.nodeSubnet", "line 6: networking.apiPort"},
 		head + "networking: {podSubnet: 10.0.0.0/8, serviceSubnet: 10.1.0.0/16}\n":            {"serviceSubnet: 10.1.0.0/16 overlaps podSubnet"},
 		head + "nodes:\n- {}\n- taints:\n  - key: a b\n    effect: Never\n":                   {"line 6: nodes[1].taints[0]: ", "line 7: nodes[1].taints[0].effect: must be NoSchedule"},

@@ -24,7 +24,7 @@ func PrintList(ctx context.Context, home Home, out io.Writer) error {
 			fmt.Fprintf(w, "?\tunreadable\t?\t?\t?\t?\t?\t%s\n", c.DataDir)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.state(ctx), len(c.Nodes), c.LocalServer(), c.PodSubnet, c.ServiceSubnet, c.Context(), c.DataDir)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.state(ctx), len(c.Nodes), c.LocalServer(), joined(c.PodSubnets()), joined(c.ServiceSubnets()), c.Context(), c.DataDir)
 	}
 	return w.Flush()
 }

@@ -51,17 +51,18 @@ func hostNetworks(c Config) ([]network, error) {
 	}
 	own := linkNamed(links, c.mark())
 	var found []network
-	addresses, err := netlink.AddrList(nil, netlink.FAMILY_V4)
+	addresses, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
 	if err != nil {
 		return nil, fmt.Errorf("list the addresses: %w", err)
 	}
 	for _, a := range addresses {
 		link := byIndex[a.LinkIndex]
-		if ip, ok := netip.AddrFromSlice(a.IP.To4()); ok && (link == nil || link != own) {
-			found = append(found, network{netip.PrefixFrom(ip, 32), claim{"the address " + a.IPNet.String(), linkOwner(links, link)}})
+		if ip, ok := netip.AddrFromSlice(a.IP); ok && (link == nil || link != own) {
+			ip = ip.Unmap()
+			found = append(found, network{netip.PrefixFrom(ip, ip.BitLen()), claim{"the address " + a.IPNet.String(), linkOwner(links, link)}})
 		}
 	}
-	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
+	routes, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
 	if err != nil {
 		return nil, fmt.Errorf("list the routes: %w", err)
 	}
@@ -127,7 +128,7 @@ func ownerAlias(dataDir string) string {
 // portOwner names who listens at an address and TCP port: a cluster by its mark in the process's cgroup, or else the process. It is ""
 // if that is free or held by what carries the mark own.
 func portOwner(at netip.AddrPort, own string) string {
-	l, err := net.Listen("tcp4", at.String())
+	l, err := net.Listen("tcp", at.String())
 	if err == nil {
 		l.Close()
 		return ""

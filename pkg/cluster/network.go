@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,7 +34,7 @@ func command(ctx context.Context, stdin, name string, args ...string) error {
 // makeNetwork builds the bridge's namespace, the host's cable to it, and the host's routes and rules. All of it carries the
 // cluster's mark; nothing with that mark may be there (endEarlierLife).
 func (c Config) makeNetwork(ctx context.Context) error {
-	mark, bits := c.mark(), "/"+strconv.Itoa(c.NodeSubnet.Bits())
+	mark := c.mark()
 	for _, args := range [][]string{
 		{"netns", "add", mark},
 		{"-n", mark, "link", "set", "lo", "up"},
@@ -42,16 +43,26 @@ func (c Config) makeNetwork(ctx context.Context) error {
 		{"link", "add", mark, "type", "veth", "peer", "name", "host", "netns", mark},
 		{"link", "set", mark, "alias", ownerAlias(c.DataDir)},
 		{"-n", mark, "link", "set", "host", "master", "br0", "up"},
-		{"addr", "add", c.HostIP().String() + bits, "dev", mark},
-		{"link", "set", mark, "up"},
 	} {
 		if err := ip(ctx, args...); err != nil {
 			return fmt.Errorf("make the node network: %w", err)
 		}
 	}
+	for _, subnet := range c.NodeSubnets() {
+		args := []string{"addr", "add", netip.PrefixFrom(nth(subnet, 1), subnet.Bits()).String(), "dev", mark}
+		if subnet.Addr().Is6() {
+			args = append(args, "nodad") // nobody else can have it, and it is needed at once
+		}
+		if err := ip(ctx, args...); err != nil {
+			return fmt.Errorf("give this machine an address of %s: %w", subnet, err)
+		}
+	}
+	if err := ip(ctx, "link", "set", mark, "up"); err != nil {
+		return fmt.Errorf("make the node network: %w", err)
+	}
 	// An address of the cluster that nobody has must not follow the host's default route: the host has no kube-proxy, and a pod
 	// network's route comes with its node. The highest of metrics lets every real route win.
-	for _, subnet := range []netip.Prefix{c.NodeSubnet, c.PodSubnet, c.ServiceSubnet} {
+	for _, subnet := range c.networks() {
 		if err := ip(ctx, "route", "add", "unreachable", subnet.String(), "metric", strconv.FormatUint(uint64(c.id()), 10)); err != nil {
 			return fmt.Errorf("keep %s on this machine: %w", subnet, err)
 		}
@@ -70,9 +81,43 @@ func (c Config) makeNetwork(ctx context.Context) error {
 	return nil
 }
 
+// networks are all that the cluster has, of each family.
+func (c Config) networks() []netip.Prefix {
+	return slices.Concat(c.NodeSubnets(), c.PodSubnets(), c.ServiceSubnets())
+}
+
 // hostRules keep addresses of pods and services from leaving the machine, masquerade the rest if there is egress, and lead
-// this machine's own clients from loopback to the API server.
+// this machine's own clients from loopback to the API server. Of IPv6 nothing leaves: the networks are known on this machine alone, and
+// as a router it would listen to no other one any more.
 func (c Config) hostRules() string {
+	return c.hostRules4() + c.hostRules6()
+}
+
+func (c Config) hostRules6() string {
+	if c.IPFamily == IPv4 {
+		return ""
+	}
+	output := ""
+	if c.HostIP().Is6() {
+		output = fmt.Sprintf(`	chain output {
+		type nat hook output priority -100; policy accept;
+		ip6 daddr %s tcp dport %d dnat to [%s]:%d
+	}
+`, c.loopback(), c.Ports.API, c.HostIP(), c.Ports.API)
+	}
+	return fmt.Sprintf(`table ip6 %[1]s {
+	chain forward {
+		type filter hook forward priority -10; policy accept;
+		iifname %[1]q oifname != %[1]q drop
+	}
+%[2]s}
+`, c.mark(), output)
+}
+
+func (c Config) hostRules4() string {
+	if c.IPFamily == IPv6 {
+		return ""
+	}
 	egress := "drop"
 	if c.Egress {
 		egress = "accept"
@@ -105,15 +150,17 @@ func (c Config) removeNetwork(ctx context.Context) error {
 	if _, err := os.Stat("/run/netns/" + mark); err == nil {
 		errs = append(errs, ip(ctx, "netns", "del", mark))
 	}
-	if err := command(ctx, "", "nft", "list", "table", "ip", mark); err == nil {
-		errs = append(errs, nft(ctx, "delete table ip "+mark+"\n"))
+	for _, family := range [2]string{"ip", "ip6"} {
+		if err := command(ctx, "", "nft", "list", "table", family, mark); err == nil {
+			errs = append(errs, nft(ctx, "delete table "+family+" "+mark+"\n"))
+		}
 	}
 	return errors.Join(errs...)
 }
 
 // removeRoutes removes the unreachable routes that have the cluster's id as their metric, whatever their subnet.
 func (c Config) removeRoutes() error {
-	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Type: unix.RTN_UNREACHABLE}, netlink.RT_FILTER_TYPE)
+	routes, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Type: unix.RTN_UNREACHABLE}, netlink.RT_FILTER_TYPE)
 	if err != nil {
 		return fmt.Errorf("list the unreachable routes: %w", err)
 	}
@@ -147,37 +194,70 @@ func (c Config) connectNode(ctx context.Context, name string, pid int) error {
 	return ip(ctx, "-n", fabric, "link", "set", name, "master", "br0", "up")
 }
 
-// configureNode runs inside the node: addresses, routes and the settings a router of pods needs.
-func configureNode(address netip.Prefix, gateway netip.Addr) error {
-	for _, name := range []string{"lo", "eth0"} {
-		link, err := netlink.LinkByName(name)
-		if err != nil {
-			return fmt.Errorf("find %s: %w", name, err)
-		}
-		if name == "eth0" {
-			a, err := netlink.ParseAddr(address.String())
-			if err != nil {
-				return err
-			}
-			if err := netlink.AddrAdd(link, a); err != nil {
-				return fmt.Errorf("give eth0 the address %s: %w", address, err)
-			}
-		}
-		if err := netlink.LinkSetUp(link); err != nil {
-			return fmt.Errorf("set %s up: %w", name, err)
-		}
-	}
-	if err := netlink.RouteAdd(&netlink.Route{Gw: gateway.AsSlice()}); err != nil {
-		return fmt.Errorf("add the default route: %w", err)
-	}
-	for path, value := range map[string]string{
+// configureNetwork runs inside the node: addresses, routes and the settings a router of pods needs.
+func (n *NodeConfig) configureNetwork() error {
+	settings := map[string]string{
 		"net/ipv4/ip_forward":                "1",
 		"net/ipv4/conf/all/rp_filter":        "0",
 		"net/ipv4/conf/default/rp_filter":    "0",
 		"net/bridge/bridge-nf-call-iptables": "1", // a pod that reaches its neighbour through a Service needs its answer translated back
-	} {
+	}
+	if _, ok := six(n.Podnets); ok {
+		settings["net/ipv6/conf/all/disable_ipv6"] = "0"
+		settings["net/ipv6/conf/all/forwarding"] = "1"
+		settings["net/bridge/bridge-nf-call-ip6tables"] = "1"
+	}
+	for path, value := range settings {
 		if err := os.WriteFile("/proc/sys/"+path, []byte(value), 0); err != nil {
 			return fmt.Errorf("set %s: %w (is the kernel module br_netfilter loaded?)", path, err)
+		}
+	}
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("find lo: %w", err)
+	}
+	eth0, err := netlink.LinkByName("eth0")
+	if err != nil {
+		return fmt.Errorf("find eth0: %w", err)
+	}
+	for _, address := range n.Addresses {
+		a, err := netlink.ParseAddr(address.String())
+		if err != nil {
+			return err
+		}
+		if address.Addr().Is6() {
+			a.Flags = unix.IFA_F_NODAD // nobody else can have it, and it is needed at once
+		}
+		if err := netlink.AddrAdd(eth0, a); err != nil {
+			return fmt.Errorf("give eth0 the address %s: %w", address, err)
+		}
+	}
+	for _, link := range []netlink.Link{lo, eth0} {
+		if err := netlink.LinkSetUp(link); err != nil {
+			return fmt.Errorf("set %s up: %w", link.Attrs().Name, err)
+		}
+	}
+	return n.addRoutes()
+}
+
+// addRoutes leads all of IPv4 to the host. It forwards nothing of IPv6: there the Services' addresses have a route, which packets need
+// before kube-proxy's rules see them, and what is not known is refused.
+func (n *NodeConfig) addRoutes() error {
+	for _, gateway := range n.Gateways {
+		if gateway.Is4() {
+			if err := netlink.RouteAdd(&netlink.Route{Gw: gateway.AsSlice()}); err != nil {
+				return fmt.Errorf("add the default route: %w", err)
+			}
+			continue
+		}
+		everything := netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+		if err := netlink.RouteAdd(&netlink.Route{Dst: ipNet(everything), Type: unix.RTN_UNREACHABLE, LinkIndex: 1, Priority: 1 << 20}); err != nil {
+			return fmt.Errorf("refuse what is not known of IPv6: %w", err)
+		}
+		if services, ok := six(n.ServiceSubnets); ok {
+			if err := netlink.RouteAdd(&netlink.Route{Dst: ipNet(services), Gw: gateway.AsSlice()}); err != nil {
+				return fmt.Errorf("add the route to the Services of IPv6: %w", err)
+			}
 		}
 	}
 	return nil

@@ -11,16 +11,18 @@ import (
 
 // NodeConfig is what a node's init needs to know; it is written to the node's etc/node.json.
 type NodeConfig struct {
-	Name    string
-	Address netip.Prefix
-	Gateway netip.Addr
+	Name string
+	// Addresses are the node's on the node networks, Gateways the host's there, one of each family.
+	Addresses []netip.Prefix
+	Gateways  []netip.Addr
 	// DataDir, BinDir and Mark are the cluster's.
 	DataDir, BinDir, Mark string
 	// Egress: whether containerd may pull images and pods may ask the host's resolvers.
 	Egress bool
 	DNSIP  netip.Addr
-	Podnet netip.Prefix
-	Server string
+	// Podnets are all pods', ServiceSubnets the Services'.
+	Podnets, ServiceSubnets []netip.Prefix
+	Server                  string
 	// Mirrors, FeatureGates and ComponentFlags are the cluster's, Labels, Taints and Mounts the node's.
 	Mirrors        []Mirror
 	FeatureGates   map[string]bool
@@ -32,10 +34,28 @@ type NodeConfig struct {
 
 func (c Config) node(n Node) NodeConfig {
 	return NodeConfig{
-		Name: n.Name(), Address: netip.PrefixFrom(c.NodeIP(n), c.NodeSubnet.Bits()), Gateway: c.HostIP(),
-		DataDir: c.DataDir, BinDir: c.BinDir, Mark: c.mark(), Egress: c.Egress, DNSIP: c.DNSIP(), Podnet: c.PodSubnet, Server: c.Server(),
+		Name: n.Name(), Addresses: c.nodePrefixes(n), Gateways: c.HostIPs(), ServiceSubnets: c.ServiceSubnets(),
+		DataDir: c.DataDir, BinDir: c.BinDir, Mark: c.mark(), Egress: c.Egress, DNSIP: c.DNSIP(), Podnets: c.PodSubnets(), Server: c.Server(),
 		Mirrors: c.Mirrors, FeatureGates: c.FeatureGates, ComponentFlags: c.ComponentFlags, Labels: n.Labels, Taints: n.Taints, Mounts: n.Mounts,
 	}
+}
+
+// nodePrefixes are the addresses of a node with their networks.
+func (c Config) nodePrefixes(n Node) []netip.Prefix {
+	var out []netip.Prefix
+	for _, p := range c.NodeSubnets() {
+		out = append(out, netip.PrefixFrom(nth(p, 10+n.Number), p.Bits()))
+	}
+	return out
+}
+
+// ips are the node's addresses.
+func (n *NodeConfig) ips() []netip.Addr {
+	var out []netip.Addr
+	for _, p := range n.Addresses {
+		out = append(out, p.Addr())
+	}
+	return out
 }
 
 // nodeProcess is the node's init: this program again, in namespaces of its own. See EnterNode for its standard input.

@@ -70,7 +70,7 @@ func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 	if err := n.mount(); err != nil {
 		return err
 	}
-	if err := configureNode(n.Address, n.Gateway); err != nil {
+	if err := n.configureNetwork(); err != nil {
 		return err
 	}
 	if err := n.writeConfigs(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,20 +41,26 @@ func (n *NodeConfig) processes(log *slog.Logger) []process {
 		{name: "kubelet", argv: []string{bin("kubelet"),
 			"--config=" + l.node(n.Name, "etc", "kubelet.yaml"),
 			"--kubeconfig=" + l.kubeconfig("kubelet-"+n.Name),
-			"--hostname-override=" + n.Name, "--node-ip=" + n.Address.Addr().String(),
+			"--hostname-override=" + n.Name, "--node-ip=" + joined(n.ips()),
 			steps,
 		}},
 		{name: "kube-proxy", argv: []string{bin("kube-proxy"),
 			"--kubeconfig=" + l.kubeconfig("proxy-"+n.Name),
-			"--hostname-override=" + n.Name, "--cluster-cidr=" + n.Podnet.String(), "--proxy-mode=nftables",
+			"--hostname-override=" + n.Name, "--cluster-cidr=" + joined(n.Podnets), "--proxy-mode=nftables",
 			// Kubernetes' own would lower what may not be lowered everywhere, and change the machine's table of connections.
 			"--oom-score-adj=0", "--conntrack-max-per-core=0", "--conntrack-min=0",
 			"--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
 		}},
 		{name: "bonsai-network", argv: []string{bin("bonsai-network"),
 			"--kubeconfig=" + l.kubeconfig("network-"+n.Name),
-			"--node-name=" + n.Name, "--cluster-cidr=" + n.Podnet.String(), "--cni-conf-dir=" + cniConfDir,
+			"--node-name=" + n.Name, "--cluster-cidr=" + joined(n.Podnets), "--cni-conf-dir=" + cniConfDir,
 		}},
+	}
+	if n.Addresses[0].Addr().Is6() {
+		rows[2].argv = append(rows[2].argv, "--healthz-bind-address=[::]:10256")
+	}
+	if gates := gatesFlag("kube-proxy", n.FeatureGates); len(gates) > 0 {
+		rows[2].argv = append(rows[2].argv, gates...)
 	}
 	for i := range rows {
 		rows[i].log = l.log(n.Name + "-" + rows[i].name)
@@ -100,6 +107,7 @@ func (n *NodeConfig) kubeletConfig() string {
 	l := layout(n.DataDir)
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
+address: %q
 containerRuntimeEndpoint: unix://%s
 authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: %q}}
 authorization: {mode: Webhook}
@@ -117,8 +125,16 @@ serializeImagePulls: false
 evictionHard: {memory.available: 100Mi, nodefs.available: %d%%, imagefs.available: %d%%, nodefs.inodesFree: %d%%}
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
-%s`, containerdSocket, l.pki("ca.crt"), l.pki("kubelet-server-"+n.Name+".crt"), l.pki("kubelet-server-"+n.Name+".key"), n.DNSIP,
+%s`, n.anyAddress(), containerdSocket, l.pki("ca.crt"), l.pki("kubelet-server-"+n.Name+".crt"), l.pki("kubelet-server-"+n.Name+".key"), n.DNSIP,
 		l.node(n.Name, "etc", "resolv.conf"), l.node(n.Name, "manifests"), leastSpace, leastSpace, leastInodes, gatesField(n.FeatureGates))
+}
+
+// anyAddress is where the kubelet listens: at all of the node's addresses of its first family.
+func (n *NodeConfig) anyAddress() netip.Addr {
+	if n.Addresses[0].Addr().Is6() {
+		return netip.IPv6Unspecified()
+	}
+	return netip.IPv4Unspecified()
 }
 
 // containerdMajor reads "containerd <package> <version> <commit>"; versions have an optional v and distribution suffix.

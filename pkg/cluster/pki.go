@@ -45,12 +45,13 @@ var authorities = [...][2]string{{"ca", "kubernetes"}, {"front-proxy-ca", "front
 // certificates lists every identity of the cluster.
 func (c Config) certificates() []certificate {
 	local := netip.MustParseAddr(loopback)
+	server := append([]netip.Addr{local, netip.IPv6Loopback(), c.ServiceIP()}, c.HostIPs()...)
 	rows := []certificate{
 		{name: "etcd", ca: "etcd-ca", user: "etcd", server: true, client: true, names: []string{"localhost"}, ips: []netip.Addr{local}},
 		{name: "apiserver-etcd-client", ca: "etcd-ca", user: "kube-apiserver", client: true},
 		{name: "apiserver", ca: "ca", user: "kube-apiserver", server: true,
 			names: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
-			ips:   []netip.Addr{local, c.HostIP(), c.ServiceIP()}},
+			ips:   server},
 		// What the API server may do on kubelets: the add-on kubelet-api.yaml.
 		{name: "apiserver-kubelet-client", ca: "ca", user: "kube-apiserver-kubelet-client", client: true},
 		{name: "front-proxy-client", ca: "front-proxy-ca", user: "front-proxy-client", client: true},
@@ -62,7 +63,7 @@ func (c Config) certificates() []certificate {
 		n := node.Name()
 		rows = append(rows,
 			certificate{name: "kubelet-" + n, ca: "ca", user: "system:node:" + n, groups: []string{"system:nodes"}, client: true},
-			certificate{name: "kubelet-server-" + n, ca: "ca", user: "system:node:" + n, groups: []string{"system:nodes"}, server: true, names: []string{n}, ips: []netip.Addr{c.NodeIP(node)}},
+			certificate{name: "kubelet-server-" + n, ca: "ca", user: "system:node:" + n, groups: []string{"system:nodes"}, server: true, names: []string{n}, ips: c.NodeIPs(node)},
 			certificate{name: "proxy-" + n, ca: "ca", user: "system:kube-proxy", client: true},
 			// What it may do: the add-on network.yaml.
 			certificate{name: "network-" + n, ca: "ca", user: "bonsai:network", client: true})

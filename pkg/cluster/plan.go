@@ -138,12 +138,9 @@ func theCluster(dataDir string) string {
 // within tells whether p is a part of one of the cluster's networks. A wider route, such as a VPN's 10.0.0.0/8, is no hindrance: the
 // cluster's own are more specific.
 func (c Config) within(p netip.Prefix) bool {
-	for _, own := range c.subnets() {
-		if own.prefix.IsValid() && own.prefix.Contains(p.Addr()) && p.Bits() >= own.prefix.Bits() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.networks(), func(own netip.Prefix) bool {
+		return own.IsValid() && own.Contains(p.Addr()) && p.Bits() >= own.Bits()
+	})
 }
 
 // describeClaims makes one error per owner that names all it has.

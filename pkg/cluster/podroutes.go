@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -88,59 +87,76 @@ func (c Config) followNodes(ctx context.Context, log *slog.Logger) {
 	informer.RunWithContext(ctx)
 }
 
-// routeToPods sets the route to the node's podCIDR through its address on the node network. It goes with the node or the link.
+// routeToPods sets the routes to the node's podCIDRs through its addresses on the node network. They go with the node or the link.
 func (c Config) routeToPods(node *corev1.Node) error {
-	route, err := c.podRoute(node)
-	if route == nil || err != nil {
-		return err
-	}
-	return netlink.RouteReplace(route)
+	return c.eachPodRoute(node, netlink.RouteReplace)
 }
 
-// forgetRouteToPods removes a node's route, unless it leads through another node by now.
+// forgetRouteToPods removes a node's routes, unless they lead through another node by now.
 func (c Config) forgetRouteToPods(node *corev1.Node) error {
-	route, err := c.podRoute(node)
-	if route == nil || err != nil {
-		return err
-	}
-	if err := netlink.RouteDel(route); err != nil && !errors.Is(err, unix.ESRCH) {
-		return err
-	}
-	return nil
+	return c.eachPodRoute(node, func(route *netlink.Route) error {
+		if err := netlink.RouteDel(route); err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+		return nil
+	})
 }
 
-// podRoute is the route to a node's pods, nil if it needs none.
-func (c Config) podRoute(node *corev1.Node) (*netlink.Route, error) {
-	subnet, gateway, ok := c.podNetwork(node)
-	if !ok {
-		return nil, nil
+// eachPodRoute calls do with the route to each of the node's networks of pods.
+func (c Config) eachPodRoute(node *corev1.Node, do func(*netlink.Route) error) error {
+	networks := c.podNetworks(node)
+	if len(networks) == 0 {
+		return nil
 	}
 	link, err := netlink.LinkByName(c.mark())
 	if err != nil {
-		return nil, fmt.Errorf("find %s: %w", c.mark(), err)
+		return fmt.Errorf("find %s: %w", c.mark(), err)
 	}
-	return &netlink.Route{LinkIndex: link.Attrs().Index, Dst: &net.IPNet{IP: subnet.Addr().AsSlice(), Mask: net.CIDRMask(subnet.Bits(), 32)}, Gw: gateway.AsSlice()}, nil
+	var errs []error
+	for subnet, gateway := range networks {
+		errs = append(errs, do(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(subnet), Gw: gateway.AsSlice()}))
+	}
+	return errors.Join(errs...)
 }
 
-// podNetwork is a node's podCIDR and its address on the node network. Who may write nodes rules over the cluster's networks and
-// not over the host's routes: what lies outside of them is ignored.
-func (c Config) podNetwork(node *corev1.Node) (subnet netip.Prefix, gateway netip.Addr, ok bool) {
-	gateway, err := netip.ParseAddr(internalIP(node))
-	if err != nil || !c.NodeSubnet.Contains(gateway) || gateway == c.HostIP() {
-		return subnet, gateway, false
+// podNetworks are a node's podCIDRs, each with its address of the family on the node network. Who may write nodes rules over the
+// cluster's networks and not over the host's routes: what lies outside of them is ignored.
+func (c Config) podNetworks(node *corev1.Node) map[netip.Prefix]netip.Addr {
+	texts := node.Spec.PodCIDRs
+	if len(texts) == 0 {
+		texts = []string{node.Spec.PodCIDR}
 	}
-	subnet, err = netip.ParsePrefix(node.Spec.PodCIDR)
-	within := err == nil && c.PodSubnet.Contains(subnet.Addr()) && subnet.Bits() > c.PodSubnet.Bits()
-	return subnet.Masked(), gateway, within
-}
-
-func internalIP(node *corev1.Node) string {
-	for _, a := range node.Status.Addresses {
-		if a.Type == corev1.NodeInternalIP {
-			return a.Address
+	out := map[netip.Prefix]netip.Addr{}
+	for _, text := range texts {
+		subnet, err := netip.ParsePrefix(text)
+		within := func(all netip.Prefix) bool { return all.Contains(subnet.Addr()) && subnet.Bits() > all.Bits() }
+		if err != nil || !slices.ContainsFunc(c.PodSubnets(), within) {
+			continue
+		}
+		for _, gateway := range internalIPs(node) {
+			if gateway.Is4() == subnet.Addr().Is4() && c.isNodeAddress(gateway) {
+				out[subnet.Masked()] = gateway
+				break
+			}
 		}
 	}
-	return ""
+	return out
+}
+
+// isNodeAddress tells whether a node may have the address.
+func (c Config) isNodeAddress(a netip.Addr) bool {
+	return slices.ContainsFunc(c.NodeSubnets(), func(p netip.Prefix) bool { return p.Contains(a) }) && !slices.Contains(c.HostIPs(), a)
+}
+
+// internalIPs are a node's own addresses.
+func internalIPs(node *corev1.Node) []netip.Addr {
+	var out []netip.Addr
+	for _, a := range node.Status.Addresses {
+		if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP {
+			out = append(out, ip)
+		}
+	}
+	return out
 }
 
 func ready(node *corev1.Node) bool {

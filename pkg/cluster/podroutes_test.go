@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 
@@ -30,9 +31,13 @@ func TestPodNetwork(t *testing.T) {
 		{"fd00::/64", "10.77.0.3", false},
 	} {
 		node := &corev1.Node{Spec: corev1.NodeSpec{PodCIDR: n.cidr}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: n.address}}}}
-		subnet, gateway, ok := c.podNetwork(node)
-		if ok != n.want || ok && (subnet.String() != n.cidr || gateway.String() != n.address) {
-			t.Errorf("%+v: %s via %s, %t", n, subnet, gateway, ok)
+		got := fmt.Sprint(c.podNetworks(node))
+		want := "map[]"
+		if n.want {
+			want = fmt.Sprintf("map[%s:%s]", n.cidr, n.address)
+		}
+		if got != want {
+			t.Errorf("%+v: %s", n, got)
 		}
 	}
 }

@@ -168,7 +168,7 @@ func printNodes(out io.Writer, nodes []nodeState, now time.Time) error {
 			status += ",SchedulingDisabled"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d/%d ready\t%s\t%s\t%s\n", n.Name, status, now.Sub(n.CreationTimestamp.Time).Round(time.Second), n.ready, n.pods,
-			internalIP(n.Node), n.Status.NodeInfo.KubeletVersion, n.Status.NodeInfo.ContainerRuntimeVersion)
+			joined(internalIPs(n.Node)), n.Status.NodeInfo.KubeletVersion, n.Status.NodeInfo.ContainerRuntimeVersion)
 	}
 	return w.Flush()
 }

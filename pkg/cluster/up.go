@@ -123,7 +123,7 @@ func (c Config) compareWithRunning(ctx context.Context) (_ Config, alive bool, e
 	if old.Name != c.Name {
 		return c, false, fmt.Errorf("the cluster kept in %s is called %s (bonsai down removes it)", c.DataDir, old.Name)
 	}
-	if !slices.Equal(old.subnets(), c.subnets()) {
+	if !slices.Equal(old.subnets(), c.subnets()) || old.IPFamily != c.IPFamily {
 		return c, false, fmt.Errorf("the cluster kept in %s has other subnets (bonsai down removes it)", c.DataDir)
 	}
 	return c, alive, nil

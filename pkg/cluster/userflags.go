@@ -19,8 +19,7 @@ func userFlags(flags map[string]string) []string {
 	return args
 }
 
-// gatesFlag passes the feature gates to a component of the control plane; the kubelet has them in its file (gatesField), and
-// kube-proxy decides nothing by one.
+// gatesFlag passes the feature gates to a component; the kubelet has them in its file (gatesField).
 func gatesFlag(component string, gates map[string]bool) []string {
 	if len(gates) == 0 || component == "etcd" {
 		return nil
