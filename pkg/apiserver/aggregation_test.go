@@ -5,10 +5,13 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +35,10 @@ func (e extension) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/"); len(parts) == 3 && parts[0] == "apis" {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"%s/%s","resources":[{"name":"widgets","singularName":"widget","namespaced":true,"kind":"Widget","verbs":["get","list"]}]}`, parts[1], parts[2])
+		return
+	}
+	if r.URL.Path == "/openapi/v3" {
+		fmt.Fprint(w, `{"paths":{}}`)
 		return
 	}
 	e.answer(w, r)
@@ -213,6 +220,61 @@ func TestAggregatedServer(t *testing.T) {
 	await(t, url, name, because("Local", ""))
 	if code, _, _ := call(t, http.MethodGet, at, ""); code != http.StatusNotFound {
 		t.Errorf("nobody serves it: %d", code)
+	}
+}
+
+// oldExtension is a server that knows OpenAPI v2 only.
+type oldExtension struct {
+	extension
+	v2 []byte
+}
+
+func (e oldExtension) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/openapi/v2":
+		w.Header().Set("Content-Type", "application/json")
+		w.Write(e.v2) //nolint:errcheck // the client sees it
+	case "/openapi/v3":
+		http.NotFound(w, r)
+	default:
+		e.extension.ServeHTTP(w, r)
+	}
+}
+
+// TestOpenAPIOfOldServers holds the v3 document that is made of a server's v2 to what a kube-apiserver v1.36.3 made of the same.
+func TestOpenAPIOfOldServers(t *testing.T) {
+	t.Parallel()
+	read := func(name string) []byte {
+		raw, err := os.ReadFile("testdata/openapi/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	}
+	ext := webhooktest.NewServer(t, oldExtension{v2: read("old-v2.json")}, "ext.ns1.svc")
+	url, _ := startAggregating(t, ext.Addr, nil)
+	await(t, url, register(t, url, "old.example.com", ext.CABundle), because("Passed", "all checks passed"))
+	var index struct {
+		Paths map[string]struct{ ServerRelativeURL string }
+	}
+	code, _, body := call(t, http.MethodGet, url+"/openapi/v3", "")
+	if err := json.Unmarshal([]byte(body), &index); err != nil || code != http.StatusOK {
+		t.Fatalf("%d %v", code, err)
+	}
+	at := index.Paths["apis/old.example.com/v1"].ServerRelativeURL
+	if !strings.HasPrefix(at, "/openapi/v3/apis/old.example.com/v1?hash=") {
+		t.Fatalf("the list of documents has %q", at)
+	}
+	code, h, body := call(t, http.MethodGet, url+at, "")
+	var got, want any
+	if err := errors.Join(json.Unmarshal([]byte(body), &got), json.Unmarshal(read("old-v3.json"), &want)); err != nil {
+		t.Fatal(err)
+	}
+	if code != http.StatusOK || h.Get("Content-Type") != "application/json" || !reflect.DeepEqual(got, want) {
+		t.Errorf("%d %v %s", code, h, body)
+	}
+	if code, _, body := call(t, http.MethodGet, url+"/openapi/v3/apis/old.example.com/v2", ""); code != http.StatusNotFound {
+		t.Errorf("another version: %d %s", code, body)
 	}
 }
 

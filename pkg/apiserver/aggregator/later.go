@@ -18,12 +18,12 @@ const (
 // so that a server which has become slow holds up nobody.
 type later struct {
 	mu      sync.Mutex
-	body    []byte        // the last good one; nil if there was none
+	body    []byte        // the last good one, empty if the server has none; nil if that is not known
 	asked   time.Time     // when the last answer came, good or bad
 	running chan struct{} // closed when the answer comes; nil if none is waited for
 }
 
-// get returns the last document, nil if there is none. ctx is who wants it, life is that of the server, now the time.
+// get returns the last document, empty if the server has none, nil if that is not known. ctx is who wants it, life is that of the server, now the time.
 func (l *later) get(ctx, life context.Context, now func() time.Time, fetch func(context.Context) ([]byte, error)) []byte {
 	l.mu.Lock()
 	body, first, running := l.body, l.asked.IsZero(), l.running

@@ -145,6 +145,11 @@ func (r remoteSchemas) V3(ctx context.Context) map[schema.GroupVersion]string {
 	return r.of.OpenAPIV3(ctx)
 }
 
+// OnlyV2 implements openapi.Remotes.
+func (r remoteSchemas) OnlyV2(ctx context.Context, gv schema.GroupVersion) (string, []byte) {
+	return r.of.OnlyV2(ctx, gv)
+}
+
 // Serves implements openapi.Remotes.
 func (r remoteSchemas) Serves(gv schema.GroupVersion) bool { return r.of.Remote(gv) }
 

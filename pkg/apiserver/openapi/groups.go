@@ -19,15 +19,15 @@ func groupPath(gv schema.GroupVersion) string {
 	return "apis/" + gv.Group + "/" + gv.Version
 }
 
-// groupVersionAt is the group version whose document has this path.
-func groupVersionAt(now *catalog.Snapshot, path string) (schema.GroupVersion, bool) {
+// groupVersionOf is the group version whose document has this path.
+func groupVersionOf(path string) (schema.GroupVersion, bool) {
 	gv := schema.GroupVersion{}
 	if v, ok := strings.CutPrefix(path, "api/"); ok {
 		gv.Version = v
 	} else if rest, ok := strings.CutPrefix(path, "apis/"); ok {
 		gv.Group, gv.Version, _ = strings.Cut(rest, "/")
 	}
-	return gv, groupPath(gv) == path && len(now.Routes(gv)) > 0
+	return gv, groupPath(gv) == path
 }
 
 // hash marks the content of gv's document without making it.

@@ -21,11 +21,15 @@ type others struct {
 	mark string
 	v2   []openapi.Remote
 	v3   map[schema.GroupVersion]string
+	only map[schema.GroupVersion][]byte
 }
 
 func (o *others) V2(context.Context) (string, []openapi.Remote)     { return o.mark, o.v2 }
 func (o *others) V3(context.Context) map[schema.GroupVersion]string { return o.v3 }
-func (o *others) Serves(gv schema.GroupVersion) bool                { _, ok := o.v3[gv]; return ok }
+func (o *others) OnlyV2(_ context.Context, gv schema.GroupVersion) (string, []byte) {
+	return "only", o.only[gv]
+}
+func (o *others) Serves(gv schema.GroupVersion) bool { _, ok := o.v3[gv]; return ok }
 
 const widgets = `{"swagger":"2.0","info":{"title":"ext","version":"1"},"paths":{
 	"/apis/ext.example.com/v1/widgets":{"get":{"operationId":"listWidget","responses":{"200":{"description":"OK","schema":{"$ref":"#/definitions/com.example.Widget"}}}}},
@@ -80,6 +84,15 @@ func TestRemotes(t *testing.T) {
 		if got := list.Paths[gv].ServerRelativeURL; got != want {
 			t.Errorf("%s: %s", gv, got)
 		}
+	}
+	old, broken := schema.GroupVersion{Group: "old.example.com", Version: "v1"}, schema.GroupVersion{Group: "broken.example.com", Version: "v1"}
+	o.only = map[schema.GroupVersion][]byte{old: []byte(widgets), broken: []byte(`{"paths":7}`)}
+	if v3 := get("/openapi/v3/apis/old.example.com/v1"); !strings.Contains(v3, `"openapi":"3.0.0"`) || !strings.Contains(v3, `"components":{"schemas":{"com.example.Widget":`) {
+		t.Errorf("of a server without v3: %s", v3)
+	}
+	w := httptest.NewRecorder()
+	if ok, err := s.Serve(w, httptest.NewRequest(http.MethodGet, "/openapi/v3/apis/broken.example.com/v1", nil)); !ok || err == nil || w.Body.Len() > 0 {
+		t.Errorf("a broken document: %v, %v, %s", ok, err, w.Body)
 	}
 	*o = others{}
 	if get("/openapi/v2") != alone || get("/openapi/v3") != index {

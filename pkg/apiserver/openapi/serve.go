@@ -45,8 +45,16 @@ func (s *Service) Serve(w http.ResponseWriter, r *http.Request) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	gv, ok := groupVersionAt(now, group)
+	gv, ok := groupVersionOf(group)
 	if !ok {
+		return false, nil
+	}
+	if s.cfg.Remotes != nil {
+		if mark, v2 := s.cfg.Remotes.OnlyV2(r.Context(), gv); v2 != nil {
+			return true, s.serve(w, r, path+" converted "+mark, v3ProtoType, func() ([]byte, error) { return convert(v2) }, parseV3)
+		}
+	}
+	if len(now.Routes(gv)) == 0 {
 		return false, nil
 	}
 	return true, s.serve(w, r, path+" "+s.hash(now, gv), v3ProtoType, func() ([]byte, error) { return s.buildV3(now, gv) }, parseV3)
