@@ -124,10 +124,7 @@ func topology(c *kubeletconfig.KubeletConfiguration) (t cm.Topology, most int, e
 func checkManagers(c *kubeletconfig.KubeletConfiguration) error {
 	_, cpuErr := cpuSettings(c)
 	_, _, topologyErr := topology(c)
-	var memoryErr error
-	if p := c.MemoryManagerPolicy; p != "" && p != kubeletconfig.NoneMemoryManagerPolicy {
-		memoryErr = fmt.Errorf("memoryManagerPolicy %q is not supported: memory is given from any NUMA node (%s)", p, kubeletconfig.NoneMemoryManagerPolicy)
-	}
+	_, memoryErr := memorySettings(c)
 	return errors.Join(cpuErr, topologyErr, memoryErr)
 }
 

@@ -33,6 +33,7 @@ type options struct {
 	pressure                                  pressureOptions
 	garbage                                   garbageOptions
 	managers                                  managerOptions
+	memory                                    memoryOptions
 }
 
 // addFlags registers the flags with their defaults.
@@ -74,6 +75,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.pressure.addFlags(fs)
 	o.garbage.addFlags(fs)
 	o.managers.addFlags(fs)
+	o.memory.addFlags(fs)
 }
 
 // settings merges flags and configuration file and checks them.
@@ -92,6 +94,9 @@ func (o *options) settings(fs *pflag.FlagSet) (*settings, error) {
 	o.garbage.merge(fs, c)
 	defaultConfig(c)
 	o.managers.merge(fs, c) // after what it takes for a default
+	if err := o.memory.merge(fs, c); err != nil {
+		return nil, err
+	}
 	return s, s.check()
 }
 

@@ -125,6 +125,13 @@ func config(s *settings, apiserver *remote.API, name string, log *slog.Logger) (
 	if err != nil {
 		return kubelet.Config{}, err // was checked with the settings
 	}
+	memories, err := memorySettings(c)
+	if err != nil {
+		return kubelet.Config{}, err // was checked with the settings
+	}
+	if err := checkReserved(c, memories, n.Machine.Capacity()); err != nil {
+		return kubelet.Config{}, err
+	}
 	near, most, err := topology(c)
 	if err != nil {
 		return kubelet.Config{}, err // was checked with the settings
@@ -148,7 +155,7 @@ func config(s *settings, apiserver *remote.API, name string, log *slog.Logger) (
 			Verification: images.Verification{Policy: c.ImagePullCredentialsVerificationPolicy, Allowlist: c.PreloadedImagesVerificationAllowlist}},
 		Shutdown: shutdownPeriods(c), ImageGC: imagePolicy(c), ContainerGC: s.garbage.containerPolicy(),
 		DNS:     dns.Config{ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, Host: host},
-		Machine: machine, CPUs: cpus, Topology: near,
+		Machine: machine, CPUs: cpus, Memory: memories, Topology: near,
 		Node: n, Sysctls: sysctls, Log: log,
 	}
 	if s.credentialConfig != "" {

@@ -65,7 +65,7 @@ func TestBadSettings(t *testing.T) {
 		"topology":      {"", "--topology-manager-policy=x", "unknown policy"},
 		"scope":         {"topologyManagerScope: x\n", "", "unknown scope"},
 		"numa nodes":    {"topologyManagerPolicyOptions: {max-allowable-numa-nodes: '7'}\n", "", "max-allowable-numa-nodes"},
-		"memory":        {"memoryManagerPolicy: Static\n", "", "memoryManagerPolicy"},
+		"memory":        {"memoryManagerPolicy: static\n", "", "memoryManagerPolicy"},
 		"reserved":      {"kubeReserved: {cpu: x}\n", "", "--kube-reserved value failed to parse"},
 		"reserved what": {"", "--system-reserved=foo=1", `cannot reserve "foo" resource`},
 		"full":          {"imageGCHighThresholdPercent: 101\n", "", "imageGCHighThresholdPercent (--image-gc-high-threshold) 101 must be between 0 and 100, inclusive"},

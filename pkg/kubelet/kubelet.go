@@ -21,6 +21,7 @@ import (
 	"bonsai/pkg/kubelet/cm/cpu"
 	"bonsai/pkg/kubelet/cm/devices"
 	"bonsai/pkg/kubelet/cm/dra"
+	"bonsai/pkg/kubelet/cm/memory"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/dns"
 	"bonsai/pkg/kubelet/env"
@@ -83,10 +84,11 @@ type Config struct {
 	Node node.Config
 	// MaxBackOff is the longest delay between restarts of a crashing container, 0 for upstream's 5 min.
 	MaxBackOff time.Duration
-	// Machine is what CPUs and NUMA nodes there are; Topology, whose nodes and distances follow from it, and CPUs how they are given to pods.
+	// Machine is what CPUs and NUMA nodes there are; Topology, whose nodes and distances follow from it, and CPUs and Memory how they are given to pods.
 	Machine  cm.Machine
 	Topology cm.Topology
 	CPUs     cpu.Settings
+	Memory   memory.Settings
 	// Sysctls are the kernel parameters that pods may set.
 	Sysctls *sysctl.Allowed
 	// Metrics gets the kubelet's own metrics; nil: none are kept.

@@ -11,6 +11,7 @@ import (
 	"bonsai/pkg/kubelet/cm/cpu"
 	"bonsai/pkg/kubelet/cm/devices"
 	"bonsai/pkg/kubelet/cm/dra"
+	"bonsai/pkg/kubelet/cm/memory"
 	"bonsai/pkg/kubelet/cm/podresources"
 )
 
@@ -31,9 +32,13 @@ func (k *Kubelet) composeResources() error {
 	if k.cpu, err = cpu.New(cpu.Config{Settings: k.cfg.CPUs, RootDir: root, Machine: k.cfg.Machine, Runtime: k.cri, Pods: k.active, Metrics: k.metrics, Log: k.cfg.Log}); err != nil {
 		return err
 	}
+	memories, err := memory.New(memory.Config{Settings: k.cfg.Memory, RootDir: root, Machine: k.cfg.Machine, Metrics: k.metrics, Log: k.cfg.Log})
+	if err != nil {
+		return err
+	}
 	topology := k.cfg.Topology
 	topology.Nodes, topology.Distances = k.cfg.Machine.Nodes(), k.cfg.Machine.Distances
-	k.resources = &cm.Manager{Providers: []cm.Provider{k.cgroups, k.devices, k.dra, k.cpu}, Topology: topology, Metrics: k.metrics, Event: k.events.Pod, Log: k.cfg.Log}
+	k.resources = &cm.Manager{Providers: []cm.Provider{k.cgroups, k.devices, k.dra, k.cpu, memories}, Topology: topology, Metrics: k.metrics, Event: k.events.Pod, Log: k.cfg.Log}
 	return nil
 }
 

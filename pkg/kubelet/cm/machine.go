@@ -3,6 +3,7 @@ package cm
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/cpuset"
 )
 
@@ -21,6 +22,8 @@ type Machine struct {
 	CPUs []CPU
 	// Distances[a][b] is how far NUMA node b is from a.
 	Distances map[int]map[int]int
+	// Memory is how many bytes of memory each NUMA node has, huge pages included, and of huge pages, by their size.
+	Memory map[int]map[corev1.ResourceName]uint64
 }
 
 // Nodes are the NUMA nodes that have CPUs.

@@ -47,7 +47,7 @@ func resources(q runtime.ContainerRequest, v2 bool) *runtimeapi.LinuxContainerRe
 	}
 	bounds := runtime.Effective(pod, ct).Limits
 	r := &runtimeapi.LinuxContainerResources{CpuPeriod: cpuPeriod, CpuShares: shares(cpu), CpuQuota: quota(bounds.Cpu().MilliValue()),
-		MemoryLimitInBytes: bounds.Memory().Value(), OomScoreAdj: oomScore(pod, ct, node.Memory().Value()), HugepageLimits: hugepageLimits(limits, node), CpusetCpus: q.Options.CPUs}
+		MemoryLimitInBytes: bounds.Memory().Value(), OomScoreAdj: oomScore(pod, ct, node.Memory().Value()), HugepageLimits: hugepageLimits(limits, node), CpusetCpus: q.Options.CPUs, CpusetMems: q.Options.MemoryNodes}
 	if v2 {
 		r.Unified = map[string]string{"memory.oom.group": "1"}
 	}

@@ -17,6 +17,8 @@ type devices struct {
 	cpuPinned      prometheus.Counter
 	cpuErrors      prometheus.Counter
 	cpuShared      prometheus.Gauge
+	memoryPinned   prometheus.Counter
+	memoryErrors   prometheus.Counter
 	cpuExclusive   prometheus.Gauge
 	draOperations  *prometheus.HistogramVec
 	draCalls       *prometheus.HistogramVec
@@ -42,7 +44,9 @@ func newDevices(r prometheus.Registerer) *devices {
 	m.cpuErrors = prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_cpu_manager_pinning_errors_total", Help: "Containers that were to get CPUs of their own and did not."})
 	m.cpuShared = prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_cpu_manager_shared_pool_size_millicores", Help: "Thousandths of the CPUs that containers share."})
 	m.cpuExclusive = prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_cpu_manager_exclusive_cpu_allocation_count", Help: "CPUs that containers have for themselves."})
-	r.MustRegister(m.cpuPinned, m.cpuErrors, m.cpuShared, m.cpuExclusive)
+	m.memoryPinned = prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_memory_manager_pinning_requests_total", Help: "Containers that were to get memory of chosen NUMA nodes."})
+	m.memoryErrors = prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_memory_manager_pinning_errors_total", Help: "Containers that were to get memory of chosen NUMA nodes and did not."})
+	r.MustRegister(m.cpuPinned, m.cpuErrors, m.cpuShared, m.cpuExclusive, m.memoryPinned, m.memoryErrors)
 	draSeconds := prometheus.ExponentialBuckets(.1, 1.8, 10)
 	m.draOperations = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "dra_operations_duration_seconds",
 		Help: "Seconds that preparing or unpreparing the claims of a pod takes.", Buckets: draSeconds}, []string{"operation_name", "is_error"})
@@ -138,6 +142,17 @@ func (m *Metrics) CPUsPinned(err error) {
 	m.cpuPinned.Inc()
 	if err != nil {
 		m.cpuErrors.Inc()
+	}
+}
+
+// MemoryPinned counts a container that was to get memory of chosen NUMA nodes.
+func (m *Metrics) MemoryPinned(err error) {
+	if m == nil {
+		return
+	}
+	m.memoryPinned.Inc()
+	if err != nil {
+		m.memoryErrors.Inc()
 	}
 }
 

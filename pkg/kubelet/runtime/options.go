@@ -61,6 +61,8 @@ type ContainerOptions struct {
 	Annotations map[string]string
 	// CPUs are those that the container may run on, as "0-2,7"; "" for all.
 	CPUs string
+	// MemoryNodes are the NUMA nodes whose memory the container uses, as "0-1"; "" for all.
+	MemoryNodes string
 	// TargetID is the container whose process namespace an ephemeral container joins.
 	TargetID string
 	// ImageUID is the image's user where it is a number, nil where it is a name; ImageUser is the name.

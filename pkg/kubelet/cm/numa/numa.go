@@ -1,4 +1,4 @@
-// Package numa reads from /sys which CPUs the machine has, and what they share: cores, caches, sockets, NUMA nodes.
+// Package numa reads from /sys which CPUs the machine has, and what they share: cores, caches, sockets, NUMA nodes with their memory.
 //
 // The files: https://docs.kernel.org/admin-guide/cputopology.html, https://docs.kernel.org/admin-guide/mm/numaperf.html.
 package numa
@@ -35,6 +35,9 @@ func Read(root string, count int) (cm.Machine, error) {
 		return cm.Machine{}, err
 	}
 	m := cm.Machine{Distances: distances}
+	if m.Memory, err = readMemory(root); err != nil {
+		return cm.Machine{}, err
+	}
 	for _, id := range online.List() {
 		c := cm.CPU{ID: id, Core: id, NUMA: nodes[id]}
 		at := filepath.Join(dir, "cpu", fmt.Sprintf("cpu%d", id))

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/kubelet/cm"
 )
@@ -29,6 +32,10 @@ func TestRead(t *testing.T) {
 	write("node/online", "0-1")
 	write("node/node0/cpulist", "0-1,4-5")
 	write("node/node1/cpulist", "2-3,6-7")
+	write("node/node0/meminfo", "Node 0 MemTotal:       2048 kB\nNode 0 MemFree: 1 kB")
+	write("node/node1/meminfo", "Node 1 MemTotal:       1024 kB")
+	write("node/node1/hugepages/hugepages-2048kB/nr_hugepages", "3")
+	write("node/node1/hugepages/hugepages-1048576kB/nr_hugepages", "0")
 	write("node/node0/distance", "10 21")
 	write("node/node1/distance", "21 10")
 	for id := range 7 {
@@ -45,6 +52,9 @@ func TestRead(t *testing.T) {
 	}
 	if got := m.On(cm.NodesOf(1)).String(); got != "2-3,6" {
 		t.Error(got)
+	}
+	if want := map[int]map[corev1.ResourceName]uint64{0: {"memory": 2 << 20}, 1: {"memory": 1 << 20, "hugepages-2Mi": 6 << 20, "hugepages-1Gi": 0}}; !reflect.DeepEqual(m.Memory, want) {
+		t.Errorf("memory %v, want %v", m.Memory, want)
 	}
 	write("cpu/online", "0-x")
 	if _, err := Read(root, 1); err == nil {
