@@ -166,7 +166,8 @@ func volumeSecrets(vol *corev1.Volume) []string {
 	return names
 }
 
-// resourceClaims visits the claims that the spec names, and those that were made from templates, which the status names.
+// resourceClaims visits the claims that the spec names, and those that were made from templates and for extended resources, which the status
+// names.
 func (v *visitor) resourceClaims(p *corev1.Pod) {
 	for _, c := range p.Spec.ResourceClaims {
 		name := ""
@@ -179,5 +180,8 @@ func (v *visitor) resourceClaims(p *corev1.Pod) {
 		if c.ResourceClaimName != nil {
 			v.add(RefResourceClaims, *c.ResourceClaimName)
 		}
+	}
+	if s := p.Status.ExtendedResourceClaimStatus; s != nil {
+		v.add(RefResourceClaims, s.ResourceClaimName)
 	}
 }

@@ -86,3 +86,18 @@ func TestReferencesStop(t *testing.T) {
 		t.Errorf("%d references after the first", count)
 	}
 }
+
+// What the status names was made for the pod: by templates, and for its extended resources.
+func TestReferencesOfStatus(t *testing.T) {
+	t.Parallel()
+	template := "by-template"
+	p := &corev1.Pod{Status: corev1.PodStatus{
+		ResourceClaimStatuses:       []corev1.PodResourceClaimStatus{{Name: "a", ResourceClaimName: &template}, {Name: "none"}},
+		ExtendedResourceClaimStatus: &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "extended"},
+	}}
+	for _, name := range []string{template, "extended"} {
+		if !slices.Contains(slices.Collect(References(p)), Reference{Resource: RefResourceClaims, Name: name}) {
+			t.Errorf("%s is not visited", name)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"bonsai/pkg/scheduler/config"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins"
+	"bonsai/pkg/scheduler/plugins/dynamicresources"
 	"bonsai/pkg/scheduler/plugins/noderesources"
 	"bonsai/pkg/scheduler/preemption"
 )
@@ -24,10 +25,13 @@ const never = 365 * 24 * time.Hour
 
 // available returns every plug-in with the profile's arguments.
 func available(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]framework.Enabled, error) {
+	if !gives(p) {
+		c.Fit.ByDevices = nil
+	}
 	for _, pc := range p.PluginConfig {
 		switch args := pc.Args.Object.(type) {
 		case *configv1.NodeResourcesFitArgs:
-			c.Fit = fit(args, c.Fit.Ignored)
+			c.Fit = fit(args, c.Fit)
 		case *configv1.NodeAffinityArgs:
 			if err := addAffinity(&c, args.AddedAffinity); err != nil {
 				return nil, err
@@ -53,10 +57,17 @@ func available(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]framework.
 	return plugins.Default(c), nil
 }
 
+// gives tells whether the profile gives devices to pods: if not, their resources must not be left to devices.
+func gives(p *configv1.KubeSchedulerProfile) bool {
+	sets := maps.Collect(config.Points(p.Plugins))
+	multi := says(sets["multiPoint"], dynamicresources.Name, true)
+	return says(sets[string(framework.FilterPoint)], dynamicresources.Name, multi) && says(sets[string(framework.ReservePoint)], dynamicresources.Name, multi)
+}
+
 // fit is NodeResourcesFit with its arguments. It ignores what an extender manages alone, too.
-func fit(args *configv1.NodeResourcesFitArgs, managed func(corev1.ResourceName) bool) noderesources.Fit {
-	s := args.ScoringStrategy
-	f := noderesources.Fit{Strategy: noderesources.Strategy(s.Type), Ignored: managed}
+func fit(args *configv1.NodeResourcesFitArgs, base noderesources.Fit) noderesources.Fit {
+	s, f, managed := args.ScoringStrategy, base, base.Ignored
+	f.Strategy = noderesources.Strategy(s.Type)
 	for _, r := range s.Resources {
 		f.Weights = append(f.Weights, noderesources.Weight{Name: corev1.ResourceName(r.Name), Weight: r.Weight})
 	}

@@ -31,6 +31,11 @@ type hostPort struct {
 func claimOf(pod *corev1.Pod) claim {
 	c := claim{amounts: amounts(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}))}
 	c.amounts[corev1.ResourcePods] = 1
+	if s := pod.Status.ExtendedResourceClaimStatus; s != nil {
+		for _, m := range s.RequestMappings {
+			delete(c.amounts, corev1.ResourceName(m.ResourceName)) // devices that were claimed for the pod, not the node's own
+		}
+	}
 	ports := func(ct *corev1.Container) {
 		for _, p := range ct.Ports {
 			if p.HostPort > 0 {

@@ -49,6 +49,10 @@ func TestReasons(t *testing.T) {
 		{"extended", with(func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = list(map[corev1.ResourceName]string{"x.y/gpu": "1", "memory": "0"})
 		}), node, nil, "OutOfx.y/gpu", "Pod was rejected: Node didn't have enough resource: x.y/gpu, requested: 1, used: 0, capacity: 0"},
+		{"extended, by claimed devices", with(func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests = list(map[corev1.ResourceName]string{"x.y/gpu": "1"})
+			p.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "c", RequestMappings: []corev1.ContainerExtendedResourceRequest{{ContainerName: "c", ResourceName: "x.y/gpu", RequestName: "r"}}}
+		}), node, nil, "", ""},
 		{"selector", elsewhere, node, nil, "NodeAffinity", "Pod was rejected: Predicate NodeAffinity failed"},
 		{"a node that is not known", elsewhere, nil, nil, "", ""},
 		{"taint", pod("p", "1", 1), node, nil, "TaintToleration", "Pod was rejected: Predicate TaintToleration failed"},

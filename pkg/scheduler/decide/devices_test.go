@@ -161,6 +161,21 @@ func (g *gear) UpdateClaimStatus(_ context.Context, c *resourcev1.ResourceClaim)
 	return g.write(c, func(out *resourcev1.ResourceClaim) { out.Status = *c.Status.DeepCopy() })
 }
 
+// CreateClaim implements devices.API.
+func (g *gear) CreateClaim(context.Context, *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// DeleteClaim implements devices.API.
+func (g *gear) DeleteClaim(context.Context, *resourcev1.ResourceClaim) error {
+	return errors.ErrUnsupported
+}
+
+// TellExtendedClaim implements devices.API.
+func (g *gear) TellExtendedClaim(context.Context, *corev1.Pod, *corev1.PodExtendedResourceClaimStatus) error {
+	return errors.ErrUnsupported
+}
+
 // GetClaim implements devices.API.
 func (g *gear) GetClaim(_ context.Context, namespace, name string) (*resourcev1.ResourceClaim, error) {
 	if c := g.claims[namespace+"/"+name]; c != nil {

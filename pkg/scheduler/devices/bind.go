@@ -24,6 +24,11 @@ type API interface {
 	UpdateClaimStatus(ctx context.Context, c *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error)
 	// GetClaim reads the newest state.
 	GetClaim(ctx context.Context, namespace, name string) (*resourcev1.ResourceClaim, error)
+	CreateClaim(ctx context.Context, c *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error)
+	// DeleteClaim deletes this claim, and no other of its name.
+	DeleteClaim(ctx context.Context, c *resourcev1.ResourceClaim) error
+	// TellExtendedClaim writes into a pod's status which claim was made for its extended resources, if it is still the same pod.
+	TellExtendedClaim(ctx context.Context, pod *corev1.Pod, s *corev1.PodExtendedResourceClaimStatus) error
 }
 
 // Choice is what the claims of a pod get on a node.
@@ -31,7 +36,12 @@ type Choice struct {
 	claims []chosen
 	// waits: the devices of a claim that was allocated before are not ready yet.
 	waits bool
+	// mappings say whose the requests are of the claim that is to be made for extended resources; none: there is no such claim.
+	mappings []corev1.ContainerExtendedResourceRequest
 }
+
+// None tells that there is nothing to write.
+func (choice *Choice) None() bool { return len(choice.claims) == 0 }
 
 // chosen is a claim of the pod, by namespace/name, which is to be allocated so unless it is already (nil). reserved tells that the claim was
 // written.
@@ -40,6 +50,8 @@ type chosen struct {
 	uid        types.UID
 	allocation *resourcev1.AllocationResult
 	reserved   bool
+	// make is the claim to be made for extended resources, nil if it is one that is there. key and uid are empty until it is.
+	make *resourcev1.ResourceClaim
 	// hopeless: its devices will not become ready. Others may.
 	hopeless bool
 }
@@ -73,6 +85,9 @@ func (d *Devices) Reserve(pod *framework.PodInfo, node *corev1.Node, timeout tim
 		d.claims[key] = h
 		choice.claims = append(choice.claims, chosen{key: key, uid: c.UID, allocation: &got[i]})
 	}
+	if len(got) > len(n.wanted) {
+		d.takeLocked(choice, n, node, &got[len(n.wanted)])
+	}
 	return choice, nil
 }
 
@@ -81,6 +96,10 @@ func (d *Devices) Release(choice *Choice) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range choice.claims {
+		if c.make != nil && c.key == "" {
+			d.releaseLocked(&c)
+			continue
+		}
 		h := d.claims[c.key]
 		if c.allocation != nil && h.assumed != nil && h.assumed.Status.Allocation == c.allocation {
 			d.countLocked(h.assumed, h.seen)
@@ -95,8 +114,19 @@ const tries = 5
 // Bind writes a choice: the claims are allocated, and reserved for the pod.
 func (d *Devices) Bind(ctx context.Context, pod *corev1.Pod, choice *Choice) error {
 	for i := range choice.claims {
-		if err := d.bind(ctx, pod, &choice.claims[i]); err != nil {
+		to := &choice.claims[i]
+		if to.make != nil {
+			if err := d.makeSpecial(ctx, pod, to); err != nil {
+				return err
+			}
+		}
+		if err := d.bind(ctx, pod, to); err != nil {
 			return err
+		}
+		if to.make != nil {
+			if err := d.tell(ctx, pod, to, choice.mappings); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -161,6 +191,12 @@ func (d *Devices) writeClaim(ctx context.Context, pod *corev1.Pod, c *resourcev1
 func (d *Devices) Unreserve(ctx context.Context, pod *corev1.Pod, choice *Choice) error {
 	for i := range choice.claims {
 		to := &choice.claims[i]
+		if to.make != nil {
+			if err := d.unmake(ctx, to); err != nil {
+				return err
+			}
+			continue
+		}
 		if !to.reserved {
 			continue
 		}
@@ -198,6 +234,9 @@ func (d *Devices) update(ctx context.Context, c *resourcev1.ResourceClaim) error
 // Deallocate gives the devices of one claim of the pod back that nobody else has reserved, if there is one: it may get others on another
 // node.
 func (d *Devices) Deallocate(ctx context.Context, pod *corev1.Pod, n *Needs) (bool, error) {
+	if n.left != nil {
+		return true, d.remove(ctx, n.left)
+	}
 	for _, c := range n.had {
 		others := slices.ContainsFunc(c.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool { return r.UID != pod.UID })
 		if others || len(c.Status.ReservedFor) > 1 {

@@ -6,12 +6,14 @@
 package devices
 
 import (
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
@@ -34,7 +36,11 @@ type Devices struct {
 	mu      sync.Mutex
 	claims  map[string]held // by namespace/name
 	classes map[string]*resourcev1.DeviceClass
+	giving  map[corev1.ResourceName][]*resourcev1.DeviceClass
 	pools   map[poolID]*pool
+	// taken are the claims for extended resources that are to be made, with their devices, by the pod; made are those that are there.
+	taken map[types.UID]*resourcev1.ResourceClaim
+	made  map[types.UID]string
 	// local are the pools of one node only, by its name; shared are all others.
 	local  map[string]map[poolID]*pool
 	shared map[poolID]*pool
@@ -62,7 +68,8 @@ func (h held) now() *resourcev1.ResourceClaim {
 
 // New returns a store that knows nothing yet.
 func New(api API, now func() time.Time) *Devices {
-	return &Devices{api: api, now: now, claims: map[string]held{}, classes: map[string]*resourcev1.DeviceClass{}, pools: map[poolID]*pool{}, local: map[string]map[poolID]*pool{},
+	return &Devices{api: api, now: now, claims: map[string]held{}, classes: map[string]*resourcev1.DeviceClass{}, giving: map[corev1.ResourceName][]*resourcev1.DeviceClass{},
+		taken: map[types.UID]*resourcev1.ResourceClaim{}, made: map[types.UID]string{}, pools: map[poolID]*pool{}, local: map[string]map[poolID]*pool{},
 		shared: map[poolID]*pool{}, gated: map[string]map[types.UID]bool{}, changes: map[string]chan struct{}{},
 		// The compiler's environment is several megabytes: only clusters with devices pay for it.
 		compiled: sync.OnceValue(func() *cel.Cache { return cel.NewCache(expressions, cel.Features{EnableConsumableCapacity: true}) })}
@@ -90,8 +97,7 @@ func (d *Devices) ClaimChanged(old, c *resourcev1.ResourceClaim) (nodes []string
 	key := ""
 	if c == nil {
 		key = claimKey(old.Namespace, old.Name)
-		nodes = d.countLocked(d.claims[key].now(), nil)
-		delete(d.claims, key)
+		nodes = d.forgetLocked(key)
 	} else {
 		key = claimKey(c.Namespace, c.Name)
 		nodes = d.seeLocked(c)
@@ -104,11 +110,38 @@ func (d *Devices) ClaimChanged(old, c *resourcev1.ResourceClaim) (nodes []string
 	return nodes, pods
 }
 
+// forgetLocked is told that a claim is gone.
+func (d *Devices) forgetLocked(key string) []string {
+	h := d.claims[key]
+	nodes := d.countLocked(h.now(), nil)
+	delete(d.claims, key)
+	if uid := specialFor(h.seen); d.made[uid] == key {
+		delete(d.made, uid)
+	}
+	return nodes
+}
+
+// specialFor is the pod for whose extended resources a claim was made, "" if it was not. One without finalizer is about to go.
+func specialFor(c *resourcev1.ResourceClaim) types.UID {
+	if c == nil || c.Annotations[resourcev1.ExtendedResourceClaimAnnotation] != "true" || !slices.Contains(c.Finalizers, resourcev1.Finalizer) {
+		return ""
+	}
+	if owner := metav1.GetControllerOf(c); owner != nil {
+		return owner.UID
+	}
+	return ""
+}
+
 // seeLocked takes in a claim as the API server has it. What was assumed of another state of the claim holds no longer: if that is yet to be
 // written, the write will fail.
 func (d *Devices) seeLocked(c *resourcev1.ResourceClaim) []string {
 	key := claimKey(c.Namespace, c.Name)
 	h, known := d.claims[key]
+	if uid := specialFor(c); uid != "" {
+		d.made[uid] = key
+	} else if uid := specialFor(h.seen); d.made[uid] == key {
+		delete(d.made, uid)
+	}
 	switch {
 	case known && h.seen.UID == c.UID && older(c.ResourceVersion, h.seen.ResourceVersion):
 		return nil // what this scheduler wrote was answered with a newer state
@@ -129,9 +162,11 @@ func (d *Devices) ClassChanged(old, c *resourcev1.DeviceClass) {
 	defer d.mu.Unlock()
 	d.epoch++
 	if c == nil {
+		d.fileLocked(d.classes[old.Name], nil)
 		delete(d.classes, old.Name)
 		return
 	}
+	d.fileLocked(d.classes[c.Name], c)
 	d.classes[c.Name] = c
 }
 

@@ -2,6 +2,7 @@ package devices
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +47,18 @@ func (f *fake) UpdateClaim(_ context.Context, c *resourcev1.ResourceClaim) (*res
 
 func (f *fake) UpdateClaimStatus(_ context.Context, c *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
 	return f.write(c, "status")
+}
+
+func (f *fake) CreateClaim(context.Context, *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
+	return nil, errors.ErrUnsupported
+}
+
+func (f *fake) DeleteClaim(context.Context, *resourcev1.ResourceClaim) error {
+	return errors.ErrUnsupported
+}
+
+func (f *fake) TellExtendedClaim(context.Context, *corev1.Pod, *corev1.PodExtendedResourceClaimStatus) error {
+	return errors.ErrUnsupported
 }
 
 func (f *fake) GetClaim(context.Context, string, string) (*resourcev1.ResourceClaim, error) {

@@ -32,10 +32,15 @@ type Needs struct {
 	had    []*resourcev1.ResourceClaim
 	where  []*nodeaffinity.NodeSelector
 	wanted []*resourcev1.ResourceClaim
+	// asks are what devices are to give the pod beside its claims, on nodes that do not have it themselves.
+	pod  *corev1.Pod
+	asks []ask
+	// left is the claim for them that a binding which failed has left, nil if there is none.
+	left *resourcev1.ResourceClaim
 }
 
-// Claims is how many claims there are.
-func (n *Needs) Claims() int { return len(n.had) + len(n.wanted) }
+// None tells that there is nothing to choose or to look at.
+func (n *Needs) None() bool { return len(n.had)+len(n.wanted)+len(n.asks) == 0 }
 
 func refuse(format string, args ...any) *framework.Status {
 	return framework.NewStatus(framework.UnschedulableAndUnresolvable, fmt.Sprintf(format, args...))
@@ -96,15 +101,18 @@ func (d *Devices) Gate(pod *corev1.Pod) *framework.Status {
 func (d *Devices) Needs(pod *framework.PodInfo) (*Needs, *framework.Status) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.needsLocked(pod.Pod)
+	return d.needsLocked(pod)
 }
 
-func (d *Devices) needsLocked(pod *corev1.Pod) (*Needs, *framework.Status) {
-	n := &Needs{d: d}
+func (d *Devices) needsLocked(pod *framework.PodInfo) (*Needs, *framework.Status) {
+	n := &Needs{d: d, pod: pod.Pod, asks: d.asksLocked(pod)}
+	if key, ok := d.made[pod.Pod.UID]; ok {
+		n.left = d.claims[key].seen
+	}
 	var bad *framework.Status
-	st, _ := d.eachLocked(pod, func(c *resourcev1.ResourceClaim) {
+	st, _ := d.eachLocked(pod.Pod, func(c *resourcev1.ResourceClaim) {
 		if bad == nil {
-			bad = n.addLocked(pod, c)
+			bad = n.addLocked(pod.Pod, c)
 		}
 	})
 	if st == nil {
@@ -166,15 +174,20 @@ func (d *Devices) classesLocked(c *resourcev1.ResourceClaim) *framework.Status {
 	return nil
 }
 
-// On tells what the claims that want devices get on a node, one after the other, or why the node is refused. An error concerns the claims,
-// wherever they are tried.
+// On tells what the claims that want devices get on a node, one after the other, and last the one that is to be made for extended resources,
+// if there it is; or why the node is refused. An error concerns the claims, wherever they are tried.
 func (n *Needs) On(node *corev1.Node, timeout time.Duration) ([]resourcev1.AllocationResult, *framework.Status) {
 	for _, s := range n.where {
 		if s != nil && !s.Match(node) {
 			return nil, refuse(ReasonUnavailable)
 		}
 	}
-	if len(n.wanted) == 0 {
+	wanted := slices.Clone(n.wanted)
+	if asks := askedOn(node, n.asks); len(asks) > 0 {
+		c, _ := special(n.pod, asks)
+		wanted = append(wanted, c)
+	}
+	if len(wanted) == 0 {
 		return nil, nil
 	}
 	d := n.d
@@ -187,7 +200,7 @@ func (n *Needs) On(node *corev1.Node, timeout time.Duration) ([]resourcev1.Alloc
 	if err != nil {
 		return nil, framework.AsStatus(err)
 	}
-	got, err := allocator.Allocate(ctx, node, slices.Clone(n.wanted))
+	got, err := allocator.Allocate(ctx, node, wanted)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, refuse(ReasonTimeout)
@@ -203,16 +216,20 @@ func (n *Needs) On(node *corev1.Node, timeout time.Duration) ([]resourcev1.Alloc
 
 // Key writes down everything that the needs of a pod, and what they get on a node, depend on besides the node and its own pools.
 func (d *Devices) Key(pod *framework.PodInfo, k *framework.Key) {
-	if len(pod.Pod.Spec.ResourceClaims) == 0 {
+	if len(pod.Pod.Spec.ResourceClaims) == 0 && !MayAsk(pod) {
 		k.Num(0)
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	n, st := d.needsLocked(pod.Pod)
-	if st != nil {
+	n, st := d.needsLocked(pod)
+	switch {
+	case st != nil:
 		k.Num(1)
 		k.Str(st.Message())
+		return
+	case n.None():
+		k.Num(0)
 		return
 	}
 	k.Num(2)
@@ -225,4 +242,5 @@ func (d *Devices) Key(pod *framework.PodInfo, k *framework.Key) {
 	for _, c := range n.wanted {
 		k.DeviceRequests(c)
 	}
+	askKey(pod.Pod, n.asks, k)
 }

@@ -139,6 +139,25 @@ func (w *Writer) GetClaim(ctx context.Context, namespace, name string) (*resourc
 	return slimClaim(w.devices.Get(ctx, namespace, name))
 }
 
+// CreateClaim makes a ResourceClaim.
+func (w *Writer) CreateClaim(ctx context.Context, c *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
+	return slimClaim(w.devices.Create(ctx, c))
+}
+
+// DeleteClaim deletes this ResourceClaim, and no other of its name.
+func (w *Writer) DeleteClaim(ctx context.Context, c *resourcev1.ResourceClaim) error {
+	return w.devices.Delete(ctx, c.Namespace, c.Name, c.UID)
+}
+
+// TellExtendedClaim writes into a pod's status which claim was made for its extended resources.
+func (w *Writer) TellExtendedClaim(ctx context.Context, pod *corev1.Pod, s *corev1.PodExtendedResourceClaimStatus) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": map[string]any{"extendedResourceClaimStatus": s}})
+	if err != nil {
+		return fmt.Errorf("encoding a pod's status: %w", err)
+	}
+	return w.pods.SendPatch(ctx, pod.Namespace, pod.Name, types.MergePatchType, patch, "status")
+}
+
 func slimClaim(c *resourcev1.ResourceClaim, err error) (*resourcev1.ResourceClaim, error) {
 	if err != nil {
 		return nil, err

@@ -166,6 +166,8 @@ func podStatus(a *admission.Attributes, node string) error {
 		return admission.Forbid(a, "node %q cannot update labels through pod status", node)
 	case !equality.Semantic.DeepEqual(now.Status.ResourceClaimStatuses, pod.Status.ResourceClaimStatuses):
 		return admission.Forbid(a, "node %q cannot update resource claim statuses", node) // they open claims to the node
+	case !equality.Semantic.DeepEqual(now.Status.ExtendedResourceClaimStatus, pod.Status.ExtendedResourceClaimStatus):
+		return admission.Forbid(a, "node %q cannot update extended resource claim statuses", node) // so does this
 	}
 	return nil
 }

@@ -144,6 +144,9 @@ func TestValidate(t *testing.T) {
 		"claims by status": {update, "pods/status", "mine", pod("n1", false, func(p *corev1.Pod) {
 			p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "a", ResourceClaimName: ptr.To("theirs")}}
 		}), mine, "cannot update resource claim statuses"},
+		"an extended resource's claim by status": {update, "pods/status", "mine", pod("n1", false, func(p *corev1.Pod) {
+			p.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "theirs"}
+		}), mine, "cannot update extended resource claim statuses"},
 		"an ephemeral container":  {update, "pods/ephemeralcontainers", "mine", mine, mine, "unexpected pod subresource"},
 		"a token, other audience": {create, "serviceaccounts/token", "sa", tokenFor("mine-uid", "vault"), nil, ""},
 		"a token, any audience":   {create, "serviceaccounts/token", "sa", tokenFor("mine-uid", "x"), nil, `audience "x" not found in pod spec volume`},

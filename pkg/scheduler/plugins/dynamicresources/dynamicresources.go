@@ -51,7 +51,10 @@ var (
 // Name is the plug-in's name.
 func (*Plugin) Name() string { return Name }
 
-func claims(pod *framework.PodInfo) bool { return len(pod.Pod.Spec.ResourceClaims) > 0 }
+// claims tells whether a pod may need devices.
+func claims(pod *framework.PodInfo) bool {
+	return len(pod.Pod.Spec.ResourceClaims) > 0 || devices.MayAsk(pod)
+}
 
 // PreEnqueue holds pods back whose claims are not there.
 func (p *Plugin) PreEnqueue(pod *framework.PodInfo) *framework.Status {
@@ -73,7 +76,7 @@ func (p *Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, 
 	if !st.IsSuccess() {
 		return nil, st
 	}
-	if needs.Claims() == 0 {
+	if needs.None() {
 		return nil, framework.NewStatus(framework.Skip)
 	}
 	state.Write(Name, needs)
@@ -97,7 +100,7 @@ func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, po
 	}
 	if d.Prepare != nil && state.Read(Name) == nil {
 		// The cycle's answers were kept ones: this state has not been filled yet.
-		if needs, st := p.Devices.Needs(pod); st.IsSuccess() {
+		if needs, st := p.Devices.Needs(pod); st.IsSuccess() && !needs.None() {
 			state.Write(Name, needs)
 		}
 	}
@@ -130,7 +133,9 @@ func (p *Plugin) Reserve(_ context.Context, state *framework.CycleState, pod *fr
 	if !st.IsSuccess() {
 		return st
 	}
-	state.Write(reserved, choice)
+	if !choice.None() {
+		state.Write(reserved, choice)
+	}
 	return nil
 }
 
@@ -177,6 +182,8 @@ func (*Plugin) EventsToRegister() []framework.Interest {
 		{Kind: framework.DeviceClassEvent, Action: framework.Add | framework.Update},
 		{Kind: framework.ResourceSliceEvent, Action: framework.Add | framework.Update},
 		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateLabels | framework.UpdateTaints},
+		{Kind: framework.NodeEvent, Action: framework.UpdateAllocatable, Reads: framework.KeyOf(func(pod *framework.PodInfo, k *framework.Key) { k.Bool(devices.MayAsk(pod)) }),
+			Hint: func(pod *framework.PodInfo, _ framework.Event) bool { return devices.MayAsk(pod) }}, // a device plug-in may be there now
 		{Kind: framework.TargetPod, Action: framework.UpdateGeneratedClaims},
 		{Kind: framework.AssignedPod, Action: framework.Delete, When: func(e framework.Event) bool {
 			gone, ok := e.Old.(*framework.PodInfo)

@@ -1,10 +1,13 @@
 package noderesources
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
+	"bonsai/pkg/scheduler/devices"
 	"bonsai/pkg/scheduler/framework"
 )
 
@@ -33,6 +36,9 @@ type Fit struct {
 	Shape []Point
 	// Ignored tells whether Filter is not to look at a resource that is neither CPU nor memory; nil: it looks at all.
 	Ignored func(corev1.ResourceName) bool
+	// ByDevices tells whether devices are claimed for a resource on nodes that do not have it themselves, which is then not looked at there;
+	// nil: for none.
+	ByDevices func(corev1.ResourceName) bool
 }
 
 var (
@@ -45,9 +51,14 @@ var (
 func (Fit) Name() string { return FitName }
 
 // Reads what the pod asks for.
-func (Fit) Reads(pod *framework.PodInfo, k *framework.Key) {
+func (f Fit) Reads(pod *framework.PodInfo, k *framework.Key) {
 	k.Resource(&pod.Requests)
 	k.Resource(&pod.NonZero)
+	if f.ByDevices != nil && len(pod.Requests.Scalar) > 0 {
+		for _, name := range slices.Sorted(maps.Keys(pod.Requests.Scalar)) {
+			k.Bool(f.ByDevices(name))
+		}
+	}
 }
 
 // Filter names each resource of which the node has not enough left. If the node could not give it even when empty, removing
@@ -80,6 +91,9 @@ func (f Fit) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *frame
 		slices.Sort(names)
 		for _, n := range names {
 			name := corev1.ResourceName(n)
+			if a.Scalar[name] == 0 && f.ByDevices != nil && f.ByDevices(name) {
+				continue
+			}
 			check(n, w.Scalar[name], u.Scalar[name], a.Scalar[name])
 		}
 	}
@@ -94,6 +108,18 @@ func (f Fit) EventsToRegister() []framework.Interest {
 	return []framework.Interest{
 		{Kind: framework.AssignedPod, Action: framework.Delete | framework.UpdateRequests},
 		{Kind: framework.TargetPod, Action: framework.UpdateRequests},
+		{Kind: framework.DeviceClassEvent, Action: framework.Add | framework.Update, Reads: framework.KeyOf(f.Reads), Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+			c, ok := e.New.(*resourcev1.DeviceClass)
+			if !ok || f.ByDevices == nil {
+				return false
+			}
+			for name := range pod.Requests.Scalar {
+				if devices.Gives(c, name) {
+					return true
+				}
+			}
+			return false
+		}},
 		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateAllocatable, Reads: framework.KeyOf(f.Reads), Hint: func(pod *framework.PodInfo, e framework.Event) bool {
 			n, ok := e.New.(*corev1.Node)
 			if !ok {

@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/scheduler/framework"
 )
@@ -66,6 +68,37 @@ func TestFilter(t *testing.T) {
 		st := Fit{}.Filter(nil, c.pod, node(c.allocatable, c.has))
 		if st.Message() != c.want || !st.IsSuccess() && st.Code != c.code {
 			t.Errorf("%s: %+v, want %q with code %d", c.name, st, c.want, c.code)
+		}
+	}
+}
+
+// TestResourcesOfDevices: what devices give is not looked at on nodes that do not have it themselves; a class that comes may help.
+func TestResourcesOfDevices(t *testing.T) {
+	t.Parallel()
+	const gpu = "example.com/gpu"
+	f := Fit{ByDevices: func(name corev1.ResourceName) bool { return name == gpu }}
+	for _, c := range []struct{ name, allocatable, asks, want string }{
+		{"no plug-in", "pods=9", gpu + "=2", ""},
+		{"a plug-in without devices", "pods=9 " + gpu + "=0", gpu + "=2", ""},
+		{"a plug-in with too few", "pods=9 " + gpu + "=1", gpu + "=2", "Insufficient " + gpu},
+		{"nobody gives it", "pods=9", gpu + "=2 example.com/fpga=1", "Insufficient example.com/fpga"},
+	} {
+		if st := f.Filter(nil, pod(c.asks), node(c.allocatable)); st.Message() != c.want {
+			t.Errorf("%s: %q, want %q", c.name, st.Message(), c.want)
+		}
+	}
+	if key, without := framework.KeyOf(f.Reads), framework.KeyOf((Fit{ByDevices: func(corev1.ResourceName) bool { return false }}).Reads); key(pod(gpu+"=1")) == without(pod(gpu+"=1")) {
+		t.Error("the key does not tell whether devices give the resource")
+	}
+	named := func(resource string) framework.Event {
+		return framework.Event{Kind: framework.DeviceClassEvent, Action: framework.Add, New: &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: &resource}}}
+	}
+	for _, c := range []struct {
+		resource, asks string
+		want           bool
+	}{{gpu, gpu + "=1", true}, {gpu, "deviceclass.resource.kubernetes.io/c=1", true}, {"example.com/other", gpu + "=1", false}, {gpu, "cpu=1", false}} {
+		if got := slices.ContainsFunc(f.EventsToRegister(), func(i framework.Interest) bool { return i.Helps(pod(c.asks), named(c.resource)) }); got != c.want {
+			t.Errorf("a class for %s wakes a pod that asks for %s: %v, want %v", c.resource, c.asks, got, c.want)
 		}
 	}
 }
