@@ -41,7 +41,7 @@ func command() *cobra.Command {
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return c.resolve(cmd) }
 	root.AddCommand(upCommand(c), downCommand(c), listCommand(c), configCommand(), stopCommand(c), startCommand(c), pauseCommand(c), resumeCommand(c), nodeCommand(c), snapshotCommand(c), statusCommand(c), logsCommand(c), exportCommand(c), kubeconfigCommand(c), execCommand(c), imageCommand(c), testenvCommand(), versionCommand(),
 		superviseCommand(c), nodeEnterCommand(), nodeInitCommand())
-	daemon.AddVersion(root)
+	root.Version = daemon.GitVersion
 	return root
 }
 

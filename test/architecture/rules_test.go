@@ -37,6 +37,7 @@ func rules() []rule {
 		{"init", inits, nil},
 		{"calls", calls, nil},
 		{"sleep", sleeps, nil},
+		{"templates", templates, nil},
 		{"pure", purity, nil},
 		{"state", state, stateful},
 		{"logkeys", logKeys, nil},

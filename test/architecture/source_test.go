@@ -99,6 +99,31 @@ func sleeps(t *tree) (found []finding) {
 	return found
 }
 
+// templates: a binary in which a template can run keeps every exported method of every type, for a template may call any by its name.
+// That is a fifth of each component's size and of its memory. Cobra runs one if it is given one.
+func templates(t *tree) (found []finding) {
+	const reason = "the linker then keeps every method of every type"
+	for _, p := range t.packages {
+		if !anyUnder(p.path, []string{"bonsai/api", "bonsai/pkg", "bonsai/cmd", "bonsai/deploy"}) || under(p.path, "bonsai/pkg/kubectl") {
+			continue
+		}
+		for _, imported := range p.imports {
+			if imported == "text/template" || imported == "html/template" {
+				found = append(found, finding{text: p.path + " imports " + imported + ": " + reason})
+			}
+		}
+		for _, file := range p.files {
+			ast.Inspect(file, func(n ast.Node) bool {
+				if e, ok := n.(*ast.SelectorExpr); ok && slices.Contains([]string{"SetVersionTemplate", "SetUsageTemplate", "SetHelpTemplate", "SetErrorTemplate"}, e.Sel.Name) {
+					found = append(found, finding{text: t.at(p, e) + " uses " + e.Sel.Name + ": " + reason})
+				}
+				return true
+			})
+		}
+	}
+	return found
+}
+
 // pure are the packages whose verdicts are functions of their arguments: what is decided can be tested as a table, and replayed.
 // In those with files, only these act on what was decided, and are not pure.
 var pure = []struct {
