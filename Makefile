@@ -3,8 +3,9 @@ SHELL := /bin/bash
 export CGO_ENABLED := 0
 COMPONENTS := kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl bonsai bonsai-network
 LDFLAGS := -s -w -X sigs.k8s.io/kustomize/api/provenance.version=v5.8.1
-# Without it, kustomize's library links Go's plug-ins, which no static binary can load, and for whose sake every method is kept.
-TAGS := kustomize_disable_go_plugin_support
+# What would keep every method of every type in a binary: Go's plug-ins, which kustomize's library links and no static binary can load, and
+# the templates of grpc's trace pages.
+TAGS := kustomize_disable_go_plugin_support,grpcnotrace
 NODES ?= 1
 UPFLAGS ?=
 
@@ -27,7 +28,7 @@ bin/pause: deploy/images/pause/pause.c
 
 images: bin/images/.done
 bin/images/.done: bin/coredns bin/pause pkg/cluster/images.go
-	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/bonsai
+	go build -trimpath -tags '$(TAGS)' -ldflags '$(LDFLAGS)' -o bin/ ./cmd/bonsai
 	bin/bonsai image build bin/images && touch $@
 
 install: ## install the Debian packages that a cluster needs (as root)

@@ -17,7 +17,7 @@ for arch in ${ARCHS:-amd64 arm64}; do
   out=dist/$name
   rm -rf "$out"
   mkdir -p "$out/bin"
-  GOARCH=$arch go build "${flags[@]}" -o "$out/bin/" "${components[@]/#/./cmd/}"
+  GOARCH=$arch go build "${flags[@]}" -tags kustomize_disable_go_plugin_support,grpcnotrace -o "$out/bin/" "${components[@]/#/./cmd/}"
   (cd deploy/tools && GOARCH=$arch go build "${flags[@]}" -o "../../$out/bin/" ./etcd ./coredns)
   deploy/notices.sh "$out"/bin/* >"$out/THIRD_PARTY_NOTICES"
   cp LICENSE NOTICE README.md CHANGELOG.md deploy/images/pause/pause.c "$out/"
