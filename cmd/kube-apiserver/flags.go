@@ -84,6 +84,7 @@ func (o *options) authorizationFlags(fs *pflag.FlagSet) {
 }
 
 func (o *options) serviceFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.endpointReconciler, "endpoint-reconciler-type", o.endpointReconciler, "Who keeps the endpoints of the Service kubernetes: lease, all API servers on one etcd for those that are alive; none, nobody.")
 	fs.StringVar(&o.serviceRanges, "service-cluster-ip-range", o.serviceRanges, "A CIDR notation IP range from which to assign service cluster IPs.")
 	fs.Var(&o.parts.NodePorts, "service-node-port-range", "A port range to reserve for services with NodePort visibility. Inclusive at both ends of the range.")
 	fs.StringVar(&o.parts.Kubelets.CertFile, "kubelet-client-certificate", "", "Path to a client cert file for TLS towards kubelets.")
@@ -99,7 +100,7 @@ func accepted() daemon.Accepted {
 			"kubelet-timeout",
 			"apiserver-count", "authentication-config", "authentication-token-webhook-cache-ttl", "authorization-config", "cloud-provider",
 			"default-not-ready-toleration-seconds", "default-unreachable-toleration-seconds", "default-watch-cache-size",
-			"delete-collection-workers", "egress-selector-config-file", "emulated-version", "encryption-provider-config", "endpoint-reconciler-type",
+			"delete-collection-workers", "egress-selector-config-file", "emulated-version", "encryption-provider-config",
 			"etcd-count-metric-poll-period", "etcd-db-metric-poll-interval", "etcd-readycheck-timeout", "external-hostname", "feature-gates",
 			"kubelet-port", "lease-reuse-duration-seconds", "livez-grace-period", "max-connection-bytes-per-sec",
 			"runtime-config", "shutdown-watch-termination-grace-period", "storage-backend", "storage-media-type",

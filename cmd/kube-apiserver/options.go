@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +54,7 @@ type options struct {
 
 	// parts are the options of what is plugged in. Of them, what upstream's flags say in other words is below.
 	parts               assemble.Options
+	endpointReconciler  string
 	allowPrivileged     bool
 	serviceRanges       string
 	kubeletAddressTypes []string
@@ -71,8 +73,8 @@ func defaults() *options {
 		},
 		// Upstream's default is false. There a Service's address leads on by a kube-proxy on the server's host, which need not be here.
 		aggregatorRouting: true, rejectRedirects: true,
-		audit:               auditDefaults(),
-		serviceRanges:       "10.0.0.0/24",
+		audit:         auditDefaults(),
+		serviceRanges: "10.0.0.0/24", endpointReconciler: "lease",
 		kubeletAddressTypes: []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"},
 	}
 }
@@ -109,6 +111,7 @@ func (o *options) validate() error {
 	for _, m := range o.parts.AuthorizationModes {
 		need(slices.Contains(authorizationModes, m), "--authorization-mode: %q is not a valid mode", m)
 	}
+	need(slices.Contains(endpointReconcilers, o.endpointReconciler), "--endpoint-reconciler-type: %q is not one of %s", o.endpointReconciler, strings.Join(endpointReconcilers, ", "))
 	if _, err := netip.ParseAddr(o.bindAddress); err != nil {
 		errs = append(errs, fmt.Errorf("--bind-address: %w", err))
 	}
@@ -127,6 +130,10 @@ func (o *options) validate() error {
 
 // authorizationModes are the values of --authorization-mode.
 var authorizationModes = []string{"AlwaysAllow", "AlwaysDeny", "Node", "RBAC"}
+
+// endpointReconcilers are the values of --endpoint-reconciler-type. Upstream's master-count, which nobody should use any more, is not
+// among them.
+var endpointReconcilers = []string{"lease", "none"}
 
 // ranges are those of --service-cluster-ip-range.
 func (o *options) ranges() ([]netip.Prefix, error) {
@@ -159,7 +166,10 @@ func (o *options) complete() error {
 	if o.fairness {
 		o.parts.Fairness.Seats, o.parts.Fairness.RequestTimeout = o.maxReading+o.maxMutating, o.requestTimeout
 	}
-	o.parts.Advertise, o.parts.Port = o.advertised(), o.securePort
+	o.parts.Advertise, o.parts.Port, o.parts.NoEndpoints = o.advertised(), o.securePort, o.endpointReconciler == "none"
+	if o.parts.Hostname, err = os.Hostname(); err != nil {
+		return fmt.Errorf("read the hostname: %w", err)
+	}
 	return nil
 }
 

@@ -35,22 +35,26 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 		return fmt.Errorf("listen on the secure port: %w", err)
 	}
 	defer listener.Close()
+	// What the server reads lives until it has answered its last request, which is after ctx has ended, once it serves.
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	starts := context.AfterFunc(ctx, end)
 	facts := &storage.FactsTable{}
 	toEtcd, err := etcdTLS(o)
 	if err != nil {
 		return err
 	}
-	backend, err := etcd.New(ctx, etcd.Config{Endpoints: o.etcdServers, Prefix: o.etcdPrefix, TLS: toEtcd, Facts: facts, Log: log})
+	backend, err := etcd.New(life, etcd.Config{Endpoints: o.etcdServers, Prefix: o.etcdPrefix, TLS: toEtcd, Facts: facts, Log: log})
 	if err != nil {
 		return err
 	}
 	defer backend.Close()
-	cache, err := watchcache.New(ctx, backend, watchcache.Config{Facts: facts, Log: log})
+	cache, err := watchcache.New(life, backend, watchcache.Config{Facts: facts, Log: log})
 	if err != nil {
 		return fmt.Errorf("start the watch cache: %w", err)
 	}
 	defer cache.Close()
-	served, err := catalog.New(ctx, catalog.Config{Facts: facts, Forget: cache.Forget})
+	served, err := catalog.New(life, catalog.Config{Facts: facts, Forget: cache.Forget})
 	if err != nil {
 		return err
 	}
@@ -86,6 +90,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 		return err
 	}
 	o.profiling.Start()
+	starts()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.Run(ctx) })
 	group.Go(func() error { return keepHeapSmall(ctx) })

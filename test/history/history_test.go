@@ -55,7 +55,11 @@ func TestHistory(t *testing.T) {
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: writers + watchers}}
 	t.Cleanup(client.CloseIdleConnections)
-	etcd, apiserver, host := servers(t, client)
+	etcd, apis := servers(t, client, 1, func(int) []string {
+		return []string{"--service-cluster-ip-range=10.96.0.0/16", "--etcd-compaction-interval=" + compactEvery.String()}
+	})
+	apiserver := apis[0]
+	host := apiserver.url
 	ctx := t.Context()
 	for _, s := range []*server{etcd, apiserver} {
 		if err := s.start(ctx); err != nil {

@@ -34,9 +34,9 @@ type server struct {
 	starts                 atomic.Int64
 }
 
-// servers returns etcd and kube-apiserver on free ports of loopback, not yet started, and the address of the API. The binaries
-// are found as by the tests of controllers.
-func servers(t *testing.T, client *http.Client) (etcd, api *server, host string) {
+// servers returns etcd and n kube-apiservers on it, on free ports of loopback, not yet started. The binaries are found as by the tests of
+// controllers. What flags returns is given to the API server of that number.
+func servers(t *testing.T, client *http.Client, n int, flags func(int) []string) (etcd *server, apis []*server) {
 	etcdPath, apiPath := binary(t, "BONSAI_TEST_ETCD", "etcd"), binary(t, "BONSAI_TEST_APISERVER", "kube-apiserver")
 	dir := t.TempDir()
 	key, tokens := filepath.Join(dir, "sa.key"), filepath.Join(dir, "tokens.csv")
@@ -46,19 +46,21 @@ func servers(t *testing.T, client *http.Client) (etcd, api *server, host string)
 	}
 	writeFile(t, key, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(private)}))
 	writeFile(t, tokens, []byte(token+",admin,admin,\"system:masters\"\n"))
-	ports := freePorts(t, 3)
-	url, peer, host := fmt.Sprintf("http://127.0.0.1:%d", ports[0]), fmt.Sprintf("http://127.0.0.1:%d", ports[1]), fmt.Sprintf("https://127.0.0.1:%d", ports[2])
+	ports := freePorts(t, 2+n)
+	url, peer := fmt.Sprintf("http://127.0.0.1:%d", ports[0]), fmt.Sprintf("http://127.0.0.1:%d", ports[1])
 	etcd = &server{path: etcdPath, log: filepath.Join(dir, "etcd.log"), url: url, health: url + "/health", client: client, args: []string{
 		"--data-dir", filepath.Join(dir, "etcd"), "--listen-client-urls", url, "--advertise-client-urls", url,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer, "--log-level", "error",
 	}}
-	api = &server{path: apiPath, log: filepath.Join(dir, "kube-apiserver.log"), url: host, health: host + "/readyz", client: client, args: []string{
-		"--etcd-servers=" + url, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[2]), "--cert-dir=" + filepath.Join(dir, "certs"),
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,
-		"--token-auth-file=" + tokens, "--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/16", "--disable-admission-plugins=ServiceAccount",
-		"--etcd-compaction-interval=" + compactEvery.String(),
-	}}
-	for _, s := range []*server{etcd, api} {
+	for i := range n {
+		host := fmt.Sprintf("https://127.0.0.1:%d", ports[2+i])
+		apis = append(apis, &server{path: apiPath, log: filepath.Join(dir, fmt.Sprintf("kube-apiserver-%d.log", i)), url: host, health: host + "/readyz", client: client, args: append([]string{
+			"--etcd-servers=" + url, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[2+i]), "--cert-dir=" + filepath.Join(dir, fmt.Sprintf("certs-%d", i)),
+			"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,
+			"--token-auth-file=" + tokens, "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
+		}, flags(i)...)})
+	}
+	for _, s := range append([]*server{etcd}, apis...) {
 		t.Cleanup(func() {
 			s.kill()
 			if text, err := os.ReadFile(s.log); err == nil && t.Failed() {
@@ -66,7 +68,7 @@ func servers(t *testing.T, client *http.Client) (etcd, api *server, host string)
 			}
 		})
 	}
-	return etcd, api, host
+	return etcd, apis
 }
 
 // start runs the program, which dies with the test process too, and waits for at most a minute until it is healthy.
@@ -111,10 +113,13 @@ func (s *server) compacted(ctx context.Context, revision uint64) bool {
 	return err == nil && code != http.StatusOK && strings.Contains(string(answer), "has been compacted")
 }
 
-// kill ends the program with SIGKILL and waits until it is gone.
-func (s *server) kill() {
+// kill ends the program with SIGKILL and waits until it is gone; stop does so with SIGTERM.
+func (s *server) kill() { s.end(syscall.SIGKILL) }
+func (s *server) stop() { s.end(syscall.SIGTERM) }
+
+func (s *server) end(signal syscall.Signal) {
 	if s.cmd != nil && s.cmd.Process != nil {
-		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Process.Signal(signal)
 		_ = s.cmd.Wait()
 	}
 	s.cmd = nil

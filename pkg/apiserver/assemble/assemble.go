@@ -51,8 +51,10 @@ type Parts struct {
 	Paths map[string]http.Handler
 	// Ready must be well before the server calls itself ready.
 	Ready []health.Check
-	// Runs are run beside the server. The end of one is the end of all.
+	// Runs are run beside the server, until it has answered its last request. The end of one is the end of all.
 	Runs []func(context.Context) error
+	// Leave is called when the server begins to end, while it still answers: nobody is to come any more. May be nil.
+	Leave func(context.Context)
 	// ClientAuthorities are those by whose certificates clients may be known, which TLS must ask for.
 	ClientAuthorities *authn.Authorities
 }
@@ -175,8 +177,20 @@ func (s *Server) Entry(row *resources.Row, b Behaviour) (catalog.Entry, error) {
 // Run serves until ctx ends or something fails.
 func (s *Server) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for _, f := range slices.Concat(s.cfg.Parts.Runs, s.runs, []func(context.Context) error{s.Server.Run}) {
-		group.Go(func() error { return f(ctx) })
+	beside, end := context.WithCancel(context.WithoutCancel(ctx))
+	for _, f := range slices.Concat(s.cfg.Parts.Runs, s.runs) {
+		group.Go(func() error { return f(beside) })
 	}
+	if leave := s.cfg.Parts.Leave; leave != nil {
+		group.Go(func() error {
+			<-ctx.Done()
+			leave(ctx)
+			return nil
+		})
+	}
+	group.Go(func() error {
+		defer end()
+		return s.Server.Run(ctx)
+	})
 	return group.Wait()
 }

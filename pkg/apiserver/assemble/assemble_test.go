@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -55,7 +56,7 @@ func real(t *testing.T) Config {
 		Authentication:     Authentication{Issuers: []string{"https://issuer"}, SigningKey: file, AccountLookup: true},
 		AuthorizationModes: []string{"Node", "RBAC"}, EnableAdmission: []string{"NodeRestriction"},
 		ServiceRanges: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}, NodePorts: utilnet.PortRange{Base: 30000, Size: 2768},
-		Advertise: netip.MustParseAddr("192.0.2.1"), Port: 6443,
+		Advertise: netip.MustParseAddr("192.0.2.1"), Port: 6443, Hostname: "vm",
 	}, cfg.Catalog, cfg.Storage, cfg.Rows, log)
 	if err != nil {
 		t.Fatal(err)
@@ -122,5 +123,46 @@ func TestRunEndsTogether(t *testing.T) {
 	}
 	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), os.ErrDeadlineExceeded.Error()) {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+// TestRunEndsInOrder: who comes to no end before the last request is answered, and the server is taken from its place while what it
+// reads still works.
+func TestRunEndsInOrder(t *testing.T) {
+	t.Parallel()
+	cfg := real(t)
+	var beside context.Context
+	left := make(chan bool, 1)
+	started := make(chan struct{})
+	cfg.Parts.Runs = append(cfg.Parts.Runs, func(ctx context.Context) error {
+		beside = ctx
+		close(started)
+		<-ctx.Done()
+		return nil
+	})
+	leave := cfg.Parts.Leave
+	cfg.Parts.Leave = func(ctx context.Context) {
+		leave(ctx)
+		list, err := cfg.Storage.List(context.WithoutCancel(ctx), "/registry/masterleases/", storage.ListOptions{Match: storage.Latest})
+		left <- err == nil && len(list.Items) == 0 && beside.Err() == nil
+	}
+	cfg.HTTP.ShutdownDelay = 200 * time.Millisecond
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	<-started
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if !<-left {
+		t.Error("the lease is still there, or what runs beside the server has ended before")
+	}
+	if beside.Err() == nil {
+		t.Error("what runs beside the server goes on after it")
 	}
 }

@@ -10,17 +10,21 @@ import (
 	"sync/atomic"
 
 	"bonsai/pkg/apiserver/bootstrap"
+	"bonsai/pkg/apiserver/masterleases"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/health"
 )
 
-// newBootstrap says what an empty cluster starts with.
-func newBootstrap(o *Options, stores registry.Stores, who *authentication, policy *bootstrap.Policy, log *slog.Logger) (*bootstrap.Bootstrap, error) {
+// newBootstrap says what an empty cluster starts with. servers may be nil: nobody keeps the endpoints of the Service "kubernetes".
+func newBootstrap(o *Options, stores registry.Stores, who *authentication, policy *bootstrap.Policy, servers *masterleases.Leases, log *slog.Logger) (*bootstrap.Bootstrap, error) {
 	cfg := bootstrap.Config{Stores: stores, Log: log}
 	if slices.Contains(o.AuthorizationModes, "RBAC") {
 		cfg.Policy = policy
 	}
-	cfg.Service = &bootstrap.ServiceConfig{Ranges: o.ServiceRanges, ClusterIP: bootstrap.FirstAddress(o.ServiceRanges[0]), Advertise: o.Advertise, Port: int32(o.Port)}
+	cfg.Service = &bootstrap.ServiceConfig{Ranges: o.ServiceRanges, ClusterIP: bootstrap.FirstAddress(o.ServiceRanges[0]), Port: int32(o.Port)}
+	if servers != nil {
+		cfg.Service.Servers = servers.Alive
+	}
 	settings := o.Authentication
 	cfg.Authentication = func() (*bootstrap.Authentication, error) { return authenticationSettings(&settings, who) }
 	if _, err := cfg.Authentication(); err != nil {

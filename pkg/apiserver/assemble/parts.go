@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"bonsai/api/resources"
 	"bonsai/api/scheme"
@@ -20,9 +21,12 @@ import (
 	"bonsai/pkg/apiserver/bootstrap"
 	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/fieldmanager"
+	"bonsai/pkg/apiserver/identity"
+	"bonsai/pkg/apiserver/masterleases"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/registry/componentstatus"
 	"bonsai/pkg/apiserver/registry/serviceip"
+	"bonsai/pkg/apiserver/storage"
 	"bonsai/pkg/apiserver/storage/follow"
 	"bonsai/pkg/health"
 )
@@ -44,9 +48,14 @@ type Options struct {
 	Fairness      Fairness
 	// Components are those whose health componentstatuses show.
 	Components []componentstatus.Component
-	// Advertise and Port are where pods and other servers reach this one.
+	// Advertise and Port are where pods and other servers reach this one. A loopback address cannot be an endpoint: the Service
+	// "kubernetes" is then made without any.
 	Advertise netip.Addr
 	Port      int
+	// NoEndpoints leaves the endpoints of the Service "kubernetes" to somebody else.
+	NoEndpoints bool
+	// Hostname is the machine's, by which the server's Lease is named.
+	Hostname string
 	// Metrics takes what the parts count; nil: nobody sees it.
 	Metrics prometheus.Registerer
 }
@@ -59,7 +68,7 @@ type Kubelets struct {
 }
 
 // NewParts makes the parts of Kubernetes: everything that is plugged in is in the lists of this package.
-func NewParts(o Options, c *catalog.Catalog, from follow.Source, rows []resources.Row, log *slog.Logger) (*Parts, error) {
+func NewParts(o Options, c *catalog.Catalog, from storage.Interface, rows []resources.Row, log *slog.Logger) (*Parts, error) {
 	who, err := newAuthentication(&o, c, log)
 	if err != nil {
 		return nil, err
@@ -91,7 +100,7 @@ func NewParts(o Options, c *catalog.Catalog, from follow.Source, rows []resource
 	if err != nil {
 		return nil, err
 	}
-	addresses, err := serviceip.New(serviceip.Config{Stores: c, Ranges: o.ServiceRanges, FirstNodePort: o.NodePorts.Base,
+	addresses, err := serviceip.New(serviceip.Config{Stores: c, Storage: from, Ranges: o.ServiceRanges, FirstNodePort: o.NodePorts.Base,
 		LastNodePort: o.NodePorts.Base + o.NodePorts.Size - 1, Now: time.Now, Log: log})
 	if err != nil {
 		return nil, err
@@ -100,7 +109,15 @@ func NewParts(o Options, c *catalog.Catalog, from follow.Source, rows []resource
 	if err != nil {
 		return nil, err
 	}
-	boot, err := newBootstrap(&o, c, who, policy, log)
+	var servers *masterleases.Leases
+	if !o.NoEndpoints && !o.Advertise.IsLoopback() {
+		servers = masterleases.New(from, o.Advertise, log)
+	}
+	boot, err := newBootstrap(&o, c, who, policy, servers, log)
+	if err != nil {
+		return nil, err
+	}
+	known, err := identity.New(identity.Config{Stores: c, Hostname: o.Hostname, Instance: string(uuid.NewUUID()), Now: time.Now, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +128,12 @@ func NewParts(o Options, c *catalog.Catalog, from follow.Source, rows []resource
 	parts := &Parts{
 		Authenticator: who.authenticator, Authorizer: may.authorizer, Admission: chain, Fields: fields, Behaviours: behaviours, Paths: who.keys,
 		Ready: append([]health.Check{may.informerSync()}, bootstrapChecks(boot, policy, may)...),
-		Runs:  slices.Concat(may.runs, hooks.Runs(), rules.Runs(), []func(context.Context) error{client.Run, boot.Run, addresses.Repair}), ClientAuthorities: who.authorities(),
+		Runs:  slices.Concat(may.runs, hooks.Runs(), rules.Runs(), []func(context.Context) error{client.Run, boot.Run, known.Run, addresses.Repair}), ClientAuthorities: who.authorities(),
 		Fairness: turns,
+	}
+	if servers != nil {
+		parts.Runs = append(parts.Runs, func(ctx context.Context) error { return servers.Run(ctx, boot.Endpoints) })
+		parts.Leave = func(ctx context.Context) { servers.Leave(ctx, boot.Endpoints) }
 	}
 	if turns != nil {
 		parts.Ready, parts.Runs = append(parts.Ready, fairnessKnown(turns)), append(parts.Runs, turns.Run)

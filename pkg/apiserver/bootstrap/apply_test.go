@@ -58,7 +58,10 @@ func newBootstrap(t *testing.T, s stores) (*bootstrap.Bootstrap, *bootstrap.Poli
 		t.Fatal(err)
 	}
 	return bootstrap.New(bootstrap.Config{Stores: s, Policy: policy, Log: slog.New(slog.DiscardHandler),
-		Service:        &bootstrap.ServiceConfig{Ranges: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}, ClusterIP: netip.MustParseAddr("10.96.0.1"), Advertise: netip.MustParseAddr("192.0.2.1"), Port: 6443},
+		Service: &bootstrap.ServiceConfig{Ranges: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}, ClusterIP: netip.MustParseAddr("10.96.0.1"), Port: 6443,
+			Servers: func(context.Context) ([]netip.Addr, error) {
+				return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
+			}},
 		Authentication: func() (*bootstrap.Authentication, error) { return &bootstrap.Authentication{ClientCA: "pem"}, nil }}), policy
 }
 

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+
+	"bonsai/pkg/apiserver/request"
 )
 
 // ServiceConfig describes the Service default/kubernetes, by which pods reach the API server.
@@ -20,10 +22,10 @@ type ServiceConfig struct {
 	Ranges []netip.Prefix
 	// ClusterIP is the first address of the service range.
 	ClusterIP netip.Addr
-	// Advertise and Port are where the API server is reached (--advertise-address, --secure-port). A loopback address
-	// cannot be an endpoint: the Service is then made without any.
-	Advertise netip.Addr
-	Port      int32
+	// Port is where API servers are reached (--secure-port).
+	Port int32
+	// Servers are the addresses of all API servers that are alive; nil: somebody else keeps the Service's endpoints.
+	Servers func(context.Context) ([]netip.Addr, error)
 }
 
 const serviceName = "kubernetes"
@@ -32,7 +34,7 @@ const serviceName = "kubernetes"
 func FirstAddress(serviceRange netip.Prefix) netip.Addr { return serviceRange.Masked().Addr().Next() }
 
 func (b *Bootstrap) service(ctx context.Context) error {
-	svc, ep, slice := serviceObjects(*b.cfg.Service)
+	svc := serviceObject(*b.cfg.Service)
 	err := b.ensure(ctx, corev1.Resource("services"), svc, func(obj runtime.Object) (bool, error) {
 		have, ok := obj.(*corev1.Service)
 		if !ok {
@@ -42,9 +44,24 @@ func (b *Bootstrap) service(ctx context.Context) error {
 		have.Spec.Ports = svc.Spec.Ports
 		return changed, nil
 	})
-	if err != nil || b.cfg.Service.Advertise.IsLoopback() {
+	if err != nil {
 		return err
 	}
+	return b.endpoints(ctx)
+}
+
+// Endpoints brings the endpoints of the Service "kubernetes" in line with the servers that are alive.
+func (b *Bootstrap) Endpoints(ctx context.Context) error { return b.endpoints(request.AsServer(ctx)) }
+
+func (b *Bootstrap) endpoints(ctx context.Context) error {
+	if b.cfg.Service.Servers == nil {
+		return nil
+	}
+	servers, err := b.cfg.Service.Servers(ctx)
+	if err != nil || len(servers) == 0 { // the last one that goes leaves the endpoints as they are
+		return err
+	}
+	ep, slice := endpointObjects(servers, b.cfg.Service.Port)
 	err = b.ensure(ctx, corev1.Resource("endpoints"), ep, func(obj runtime.Object) (bool, error) {
 		have, ok := obj.(*corev1.Endpoints) //nolint:staticcheck // Kubernetes still keeps these for old clients
 		if !ok {
@@ -68,16 +85,13 @@ func (b *Bootstrap) service(ctx context.Context) error {
 	})
 }
 
-// serviceObjects is pure.
-func serviceObjects(c ServiceConfig) (*corev1.Service, *corev1.Endpoints, *discoveryv1.EndpointSlice) {
-	family, addressType := corev1.IPv4Protocol, discoveryv1.AddressTypeIPv4
+// serviceObject is pure.
+func serviceObject(c ServiceConfig) *corev1.Service {
+	family := corev1.IPv4Protocol
 	if c.ClusterIP.Is6() {
 		family = corev1.IPv6Protocol
 	}
-	if c.Advertise.Is6() {
-		addressType = discoveryv1.AddressTypeIPv6
-	}
-	svc := &corev1.Service{
+	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: serviceName, Namespace: metav1.NamespaceDefault, Labels: map[string]string{"provider": "kubernetes", "component": "apiserver"}},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeClusterIP, ClusterIP: c.ClusterIP.String(), ClusterIPs: []string{c.ClusterIP.String()},
@@ -86,18 +100,27 @@ func serviceObjects(c ServiceConfig) (*corev1.Service, *corev1.Endpoints, *disco
 			Ports:           []corev1.ServicePort{{Name: "https", Protocol: corev1.ProtocolTCP, Port: 443, TargetPort: intstr.FromInt32(c.Port)}},
 		},
 	}
+}
+
+// endpointObjects is pure. The slice has the family of the first server.
+func endpointObjects(servers []netip.Addr, port int32) (*corev1.Endpoints, *discoveryv1.EndpointSlice) {
 	ep := &corev1.Endpoints{
 		ObjectMeta: metav1.ObjectMeta{Name: serviceName, Namespace: metav1.NamespaceDefault, Labels: map[string]string{discoveryv1.LabelSkipMirror: "true"}},
-		Subsets: []corev1.EndpointSubset{{
-			Addresses: []corev1.EndpointAddress{{IP: c.Advertise.String()}},
-			Ports:     []corev1.EndpointPort{{Name: "https", Port: c.Port, Protocol: corev1.ProtocolTCP}},
-		}},
+		Subsets:    []corev1.EndpointSubset{{Ports: []corev1.EndpointPort{{Name: "https", Port: port, Protocol: corev1.ProtocolTCP}}}},
 	}
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: serviceName, Namespace: metav1.NamespaceDefault, Labels: map[string]string{discoveryv1.LabelServiceName: serviceName}},
-		AddressType: addressType,
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{c.Advertise.String()}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}},
-		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To("https"), Port: ptr.To(c.Port), Protocol: ptr.To(corev1.ProtocolTCP)}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To("https"), Port: ptr.To(port), Protocol: ptr.To(corev1.ProtocolTCP)}},
 	}
-	return svc, ep, slice
+	if servers[0].Is6() {
+		slice.AddressType = discoveryv1.AddressTypeIPv6
+	}
+	for _, s := range servers {
+		ep.Subsets[0].Addresses = append(ep.Subsets[0].Addresses, corev1.EndpointAddress{IP: s.String()})
+		if s.Is6() == servers[0].Is6() {
+			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{s.String()}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}})
+		}
+	}
+	return ep, slice
 }

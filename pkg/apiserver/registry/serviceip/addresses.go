@@ -25,7 +25,7 @@ const (
 	managedBy = "ipallocator.k8s.io"
 	// fieldManager is who has set the fields of those.
 	fieldManager = "kube-apiserver"
-	// releaseTimeout bounds the deletion of an address, which the request that it is a part of may not wait for.
+	// releaseTimeout bounds the giving back of what one service held, which the request that it is a part of may not wait for.
 	releaseTimeout = 10 * time.Second
 )
 
@@ -192,10 +192,8 @@ func addressOf(ip netip.Addr, namespace, name string) *networkingv1.IPAddress {
 	}
 }
 
-// release deletes the object of an address that svc has no longer, also when the client is gone. If that fails, Repair does it.
+// release deletes the object of an address that svc has no longer.
 func (a *Allocator) release(ctx context.Context, svc *corev1.Service, ip netip.Addr) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
-	defer cancel()
 	store := a.stores.Store(networkingv1.Resource("ipaddresses"))
 	has, err := registry.Find[*networkingv1.IPAddress](ctx, store, "", ip.String())
 	if err == nil {

@@ -1,7 +1,7 @@
 // Package serviceip gives services their cluster IPs and node ports. An address is taken by making its IPAddress object, so that all
-// API servers on one etcd agree on who has it; which ranges there are, ServiceCIDR objects say. Node ports are kept in memory, filled
-// from the stored services on first use. A write reserves before it is stored and gives back when it is not; what a server leaves
-// behind that dies in between, Repair finds.
+// API servers on one etcd agree on who has it; which ranges there are, ServiceCIDR objects say. Which node ports are taken says one
+// RangeAllocation in the storage, changed by compare-and-swap. A write reserves before it is stored and gives back when it is not; what
+// a server leaves behind that dies in between, Repair finds.
 package serviceip
 
 import (
@@ -24,6 +24,8 @@ import (
 // Config says what can be given out.
 type Config struct {
 	Stores registry.Stores
+	// Storage keeps which node ports are taken.
+	Storage Storage
 	// Ranges are the service ranges (--service-cluster-ip-range): one, or two of different families. Services can have addresses
 	// of their families, by default of the first one's.
 	Ranges []netip.Prefix
@@ -38,28 +40,28 @@ type Config struct {
 
 // Allocator is the services' registry.Hook.
 type Allocator struct {
-	stores      registry.Stores
-	families    []corev1.IPFamily
-	first, last int
-	random      *rand.Rand
-	now         func() time.Time
-	log         *slog.Logger
+	stores   registry.Stores
+	families []corev1.IPFamily
+	random   *rand.Rand // guarded by mu
+	now      func() time.Time
+	log      *slog.Logger
+
+	ports *nodePorts
 
 	// mu is also held while the stored services are read for the first time: nothing may be given away before it is known what is taken.
 	mu     sync.Mutex
 	loaded bool
 	// used are addresses that need not be tried, because somebody has them as far as this server has heard. It may know too many
 	// and too few: IPAddress objects decide.
-	used  map[netip.Addr]struct{}
-	ports *numbers
+	used map[netip.Addr]struct{}
 }
 
 var _ registry.Hook = (*Allocator)(nil)
 
 // New returns the allocator. It reads nothing before the first write of a service.
 func New(cfg Config) (*Allocator, error) {
-	if cfg.Stores == nil || cfg.Log == nil || cfg.Now == nil || len(cfg.Ranges) == 0 || len(cfg.Ranges) > 2 {
-		return nil, errors.New("service IPs: Stores, Now, Log and one or two Ranges are required")
+	if cfg.Stores == nil || cfg.Storage == nil || cfg.Log == nil || cfg.Now == nil || len(cfg.Ranges) == 0 || len(cfg.Ranges) > 2 {
+		return nil, errors.New("service IPs: Stores, Storage, Now, Log and one or two Ranges are required")
 	}
 	if cfg.FirstNodePort == 0 && cfg.LastNodePort == 0 {
 		cfg.FirstNodePort, cfg.LastNodePort = 30000, 32767
@@ -70,7 +72,8 @@ func New(cfg Config) (*Allocator, error) {
 	if cfg.Random == nil {
 		cfg.Random = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}
-	a := &Allocator{stores: cfg.Stores, first: cfg.FirstNodePort, last: cfg.LastNodePort, random: cfg.Random, log: cfg.Log, now: cfg.Now, used: map[netip.Addr]struct{}{}}
+	a := &Allocator{stores: cfg.Stores, random: cfg.Random, log: cfg.Log, now: cfg.Now, used: map[netip.Addr]struct{}{}}
+	a.ports = newNodePorts(cfg.Storage, cfg.FirstNodePort, cfg.LastNodePort, rand.New(rand.NewPCG(cfg.Random.Uint64(), cfg.Random.Uint64())), a.services)
 	for _, prefix := range cfg.Ranges {
 		if _, err := newBlock(prefix); err != nil {
 			return nil, err
@@ -81,21 +84,11 @@ func New(cfg Config) (*Allocator, error) {
 		}
 		a.families = append(a.families, f)
 	}
-	size := a.last - a.first + 1
-	a.ports = newNumbers(size, portBand(size))
 	return a, nil
 }
 
 // has tells whether services can have addresses of a family.
 func (a *Allocator) has(f corev1.IPFamily) bool { return slices.Contains(a.families, f) }
-
-// portBand is KEP-3668's lower band of the node ports.
-func portBand(size int) int {
-	if size < 64 {
-		return 0
-	}
-	return min(max(16, size/32), 128)
-}
 
 func familyOf(a netip.Addr) corev1.IPFamily {
 	if a.Unmap().Is4() {
@@ -104,7 +97,7 @@ func familyOf(a netip.Addr) corev1.IPFamily {
 	return corev1.IPv6Protocol
 }
 
-// load marks what the stored services hold.
+// load marks the addresses that the stored services hold.
 func (a *Allocator) load(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -116,14 +109,8 @@ func (a *Allocator) load(ctx context.Context) error {
 		return err
 	}
 	for _, svc := range services {
-		h := holdingsOf(svc)
-		for _, ip := range h.ips {
+		for _, ip := range holdingsOf(svc).ips {
 			a.used[ip] = struct{}{}
-		}
-		for _, port := range h.ports {
-			if port >= a.first && port <= a.last {
-				a.ports.take(port - a.first)
-			}
 		}
 	}
 	a.loaded = true
@@ -146,15 +133,15 @@ func (a *Allocator) AfterDelete(ctx context.Context, obj runtime.Object) {
 	}
 }
 
-// free gives back what svc held.
+// free gives back what svc held, also when the client is gone. Where that fails, Repair does it.
 func (a *Allocator) free(ctx context.Context, svc *corev1.Service, h holdings) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
 	for _, ip := range h.ips {
 		a.release(ctx, svc, ip)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, port := range h.ports {
-		delete(a.ports.used, port-a.first)
+	if err := a.ports.release(ctx, h.ports); err != nil {
+		a.log.Warn("node ports are not given back yet", "ports", h.ports, "service", svc.Namespace+"/"+svc.Name, "err", err)
 	}
 }
 

@@ -66,20 +66,19 @@ type taking struct {
 	had, got holdings
 	// wasHeadless: a headless service gets no address, which validation says.
 	wasHeadless bool
-	// dryRun: no address is taken, got is only what would be.
+	// dryRun: nothing is taken, got is only what would be.
 	dryRun bool
 }
 
 // giveBack gives back what was taken.
 func (t *taking) giveBack(ctx context.Context) {
-	got := t.got
 	if t.dryRun {
-		for _, ip := range got.ips {
+		for _, ip := range t.got.ips {
 			t.a.unmark(ip)
 		}
-		got.ips = nil
+		return
 	}
-	t.a.free(ctx, t.svc, got)
+	t.a.free(ctx, t.svc, t.got)
 }
 
 func (t *taking) all(ctx context.Context) error {
@@ -88,15 +87,8 @@ func (t *taking) all(ctx context.Context) error {
 			return err
 		}
 	}
-	t.a.mu.Lock()
-	defer t.a.mu.Unlock()
-	if needsPorts(t.svc) {
-		if err := t.nodePorts(t.svc); err != nil {
-			return err
-		}
-	}
-	if needsHealthPort(t.svc) {
-		return t.healthPort(t.svc)
+	if needsPorts(t.svc) || needsHealthPort(t.svc) {
+		return t.nodePorts(ctx)
 	}
 	return nil
 }
@@ -131,89 +123,5 @@ func (t *taking) addresses(ctx context.Context) error {
 	if len(ips) > 0 {
 		svc.Spec.ClusterIPs, svc.Spec.ClusterIP = ips, ips[0]
 	}
-	return nil
-}
-
-// nodePorts gives each port its node port. Two ports of one service that differ only in protocol share one.
-func (t *taking) nodePorts(svc *corev1.Service) error {
-	type use struct {
-		port     int32
-		protocol corev1.Protocol
-	}
-	shared, used := map[int32]int32{}, map[use]bool{} // shared: port → node port
-	for i := range svc.Spec.Ports {
-		p := &svc.Spec.Ports[i]
-		if p.NodePort != 0 {
-			err := t.port(int(p.NodePort))
-			if key := (use{p.NodePort, p.Protocol}); err == nil && used[key] {
-				err = errPortTaken
-			} else {
-				used[key] = true
-			}
-			if err != nil {
-				return invalid(svc, field.Invalid(field.NewPath("spec", "ports").Index(i).Child("nodePort"), p.NodePort, err.Error()))
-			}
-			shared[p.Port] = p.NodePort
-		}
-	}
-	for i := range svc.Spec.Ports {
-		p := &svc.Spec.Ports[i]
-		if p.NodePort != 0 {
-			continue
-		}
-		if n, ok := shared[p.Port]; ok && freeForProtocol(svc, n, p.Protocol) {
-			p.NodePort = n
-			continue
-		}
-		n, ok := t.a.ports.next(t.a.random)
-		if !ok {
-			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a nodePort: %w", errFull))
-		}
-		t.got.ports = append(t.got.ports, t.a.first+n)
-		p.NodePort = int32(t.a.first + n)
-		shared[p.Port] = p.NodePort
-	}
-	return nil
-}
-
-// freeForProtocol tells whether no port of svc uses node port n with the protocol yet.
-func freeForProtocol(svc *corev1.Service, n int32, protocol corev1.Protocol) bool {
-	for _, p := range svc.Spec.Ports {
-		if p.NodePort == n && p.Protocol == protocol {
-			return false
-		}
-	}
-	return true
-}
-
-func (t *taking) port(n int) error {
-	for _, h := range append(append([]int(nil), t.had.ports...), t.got.ports...) {
-		if h == n {
-			return nil
-		}
-	}
-	if n < t.a.first || n > t.a.last {
-		return fmt.Errorf("provided port is not in the valid range. The range of valid ports is %d-%d", t.a.first, t.a.last)
-	}
-	if !t.a.ports.take(n - t.a.first) {
-		return errPortTaken
-	}
-	t.got.ports = append(t.got.ports, n)
-	return nil
-}
-
-func (t *taking) healthPort(svc *corev1.Service) error {
-	if n := svc.Spec.HealthCheckNodePort; n != 0 {
-		if err := t.port(int(n)); err != nil {
-			return apierrors.NewInternalError(fmt.Errorf("failed to allocate requested HealthCheck NodePort %v: %w", n, err))
-		}
-		return nil
-	}
-	n, ok := t.a.ports.next(t.a.random)
-	if !ok {
-		return apierrors.NewInternalError(fmt.Errorf("failed to allocate a HealthCheck NodePort %v: %w", svc.Spec.HealthCheckNodePort, errFull))
-	}
-	t.got.ports = append(t.got.ports, t.a.first+n)
-	svc.Spec.HealthCheckNodePort = int32(t.a.first + n)
 	return nil
 }

@@ -20,31 +20,33 @@ var (
 // maxPool bounds the addresses taken from an IPv6 range.
 const maxPool = 1 << 20
 
-// numbers hands out integers in [first, first+size). Chosen by itself they come from the upper band while that has room: the
-// lower one is where people put their fixed choices.
+// numbers are the integers below size, some of them used. Chosen by themselves they come from the upper band while that has room:
+// the lower one is where people put their fixed choices.
 type numbers struct {
 	size, lower int
-	used        map[int]bool
+	used        *big.Int // bit n: n is used
 }
 
-func newNumbers(size, lower int) *numbers {
-	return &numbers{size: size, lower: min(lower, size), used: map[int]bool{}}
-}
+// has tells whether n is used.
+func (p *numbers) has(n int) bool { return p.used.Bit(n) == 1 }
 
-// take marks n; false if it is taken.
+// take marks n; false if it is used.
 func (p *numbers) take(n int) bool {
-	if p.used[n] {
+	if p.has(n) {
 		return false
 	}
-	p.used[n] = true
+	p.used.SetBit(p.used, n, 1)
 	return true
 }
 
+// free takes the mark off n.
+func (p *numbers) free(n int) { p.used.SetBit(p.used, n, 0) }
+
 // next takes a free number, at a random place; false when there is none.
 func (p *numbers) next(random *rand.Rand) (int, bool) {
-	n, ok := anywhere(random, p.size, p.lower, func(n int) bool { return !p.used[n] })
+	n, ok := anywhere(random, p.size, p.lower, func(n int) bool { return !p.has(n) })
 	if ok {
-		p.used[n] = true
+		p.take(n)
 	}
 	return n, ok
 }

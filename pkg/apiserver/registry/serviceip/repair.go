@@ -75,7 +75,7 @@ func compare(services []*corev1.Service, addresses []*networkingv1.IPAddress, no
 	return r
 }
 
-// Repair compares services with the objects of their addresses until ctx ends, and mends what a server left behind that died between
+// Repair compares services with the objects of their addresses and with the taken node ports until ctx ends, and mends what a server left behind that died between
 // two writes, or somebody deleted.
 func (a *Allocator) Repair(ctx context.Context) error {
 	for wait := time.Duration(0); ; {
@@ -87,7 +87,7 @@ func (a *Allocator) Repair(ctx context.Context) error {
 		again, err := a.repair(request.AsServer(ctx))
 		switch {
 		case err != nil && ctx.Err() == nil:
-			a.log.Warn("service IPs are not repaired", "err", err, "retry", retryAfter)
+			a.log.Warn("service IPs and node ports are not repaired", "err", err, "retry", retryAfter)
 			wait = retryAfter
 		case !again.IsZero():
 			wait = min(repairEvery, max(retryAfter, again.Sub(a.now())))
@@ -130,6 +130,19 @@ func (a *Allocator) repair(ctx context.Context) (time.Time, error) {
 		if ip, err := netip.ParseAddr(l.Name); err == nil {
 			a.unmark(ip)
 		}
+	}
+	leaks, again, err := a.ports.repair(ctx, a.now())
+	if err != nil {
+		return time.Time{}, err
+	}
+	if len(leaks) > 0 {
+		a.log.Info("leaked node ports are given back", "ports", leaks)
+	}
+	for _, c := range a.ports.shared(services) {
+		a.log.Warn("a service has the node port of another; please recreate it", "conflict", c)
+	}
+	if r.again.IsZero() || !again.IsZero() && again.Before(r.again) {
+		return again, nil
 	}
 	return r.again, nil
 }

@@ -16,18 +16,19 @@ import (
 
 	"bonsai/pkg/apiserver/registry/registrytest"
 	"bonsai/pkg/apiserver/registry/serviceip"
+	"bonsai/pkg/apiserver/storage/memory"
 )
 
 func allocator(t *testing.T, stored []runtime.Object, ranges ...string) *serviceip.Allocator {
 	t.Helper()
 	cidr := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: ranges}}
-	return on(t, registrytest.Stores{registrytest.Of(t, "services", stored...), registrytest.Of(t, "ipaddresses.networking.k8s.io"), registrytest.Of(t, "servicecidrs.networking.k8s.io", cidr)}, ranges...)
+	return on(t, registrytest.Stores{registrytest.Of(t, "services", stored...), registrytest.Of(t, "ipaddresses.networking.k8s.io"), registrytest.Of(t, "servicecidrs.networking.k8s.io", cidr)}, memory.New(nil), ranges...)
 }
 
 // on is the allocator of one of the servers on the same storage.
-func on(t *testing.T, stores registrytest.Stores, ranges ...string) *serviceip.Allocator {
+func on(t *testing.T, stores registrytest.Stores, ports serviceip.Storage, ranges ...string) *serviceip.Allocator {
 	t.Helper()
-	cfg := serviceip.Config{Stores: stores, FirstNodePort: 30000, LastNodePort: 30003, Random: rand.New(rand.NewPCG(1, 2)), Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+	cfg := serviceip.Config{Stores: stores, Storage: ports, FirstNodePort: 30000, LastNodePort: 30003, Random: rand.New(rand.NewPCG(1, 2)), Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 	for _, r := range ranges {
 		cfg.Ranges = append(cfg.Ranges, netip.MustParsePrefix(r))
 	}
@@ -208,7 +209,8 @@ func TestSharedByServers(t *testing.T) {
 	t.Parallel()
 	cidr := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.0.0.0/28"}}}
 	stores := registrytest.Stores{registrytest.Of(t, "services"), registrytest.Of(t, "ipaddresses.networking.k8s.io"), registrytest.Of(t, "servicecidrs.networking.k8s.io", cidr)}
-	servers := []*serviceip.Allocator{on(t, stores, "10.0.0.0/28"), on(t, stores, "10.0.0.0/28")}
+	ports := memory.New(nil)
+	servers := []*serviceip.Allocator{on(t, stores, ports, "10.0.0.0/28"), on(t, stores, ports, "10.0.0.0/28")}
 	made := map[string]*corev1.Service{}
 	for i := range 14 {
 		s := svc(corev1.ServiceSpec{})
@@ -246,7 +248,7 @@ func TestRanges(t *testing.T) {
 	ending := cidr("ending", "10.3.0.0/29", metav1.Condition{Type: "Ready", Status: "False"})
 	stores := registrytest.Stores{registrytest.Of(t, "services"), registrytest.Of(t, "ipaddresses.networking.k8s.io"),
 		registrytest.Of(t, "servicecidrs.networking.k8s.io", cidr("a", "10.2.0.0/30"), cidr("kubernetes", "10.1.0.0/30", metav1.Condition{Type: "Ready", Status: "True"}), ending, cidr("tiny", "10.4.0.0/32"))}
-	a := on(t, stores, "10.1.0.0/30")
+	a := on(t, stores, memory.New(nil), "10.1.0.0/30")
 	var got []string
 	for range 4 {
 		got = append(got, create(t, a, svc(corev1.ServiceSpec{})).Spec.ClusterIP[:4])

@@ -1,0 +1,150 @@
+package serviceip
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// nodePorts gives the service its node ports, all by one write; by none if it has them already.
+func (t *taking) nodePorts(ctx context.Context) error {
+	p := t.a.ports
+	full := p.empty()
+	full.used.Sub(new(big.Int).Lsh(big.NewInt(1), uint(full.size)), big.NewInt(1))
+	given := assignment{had: t.had.ports, pool: p, taken: full}
+	if given.all(t.svc) != nil {
+		try := func(taken *numbers) error {
+			given = assignment{had: t.had.ports, pool: p, taken: taken, random: p.random}
+			return given.all(t.svc)
+		}
+		reserve := p.change
+		if t.dryRun {
+			reserve = p.look
+		}
+		if err := reserve(ctx, try); err != nil {
+			return err
+		}
+	}
+	t.got.ports = given.got
+	t.svc.Spec.Ports, t.svc.Spec.HealthCheckNodePort = given.ports, given.health
+	return nil
+}
+
+// assignment is the choice of one service's node ports.
+type assignment struct {
+	had    []int
+	pool   *nodePorts
+	taken  *numbers
+	random *rand.Rand // nil: nothing is free
+	// ports are the service's with their node ports, health is its healthCheckNodePort, got are the node ports that it had not.
+	ports  []corev1.ServicePort
+	health int32
+	got    []int
+}
+
+// all fills in ports, health and got. It leaves svc as it is.
+func (s *assignment) all(svc *corev1.Service) error {
+	s.ports, s.health = slices.Clone(svc.Spec.Ports), svc.Spec.HealthCheckNodePort
+	if needsPorts(svc) {
+		if err := s.each(svc); err != nil {
+			return err
+		}
+	}
+	if needsHealthPort(svc) {
+		return s.healthPort()
+	}
+	return nil
+}
+
+// each gives each port its node port. Two ports of one service that differ only in protocol share one.
+func (s *assignment) each(svc *corev1.Service) error {
+	type use struct {
+		port     int32
+		protocol corev1.Protocol
+	}
+	shared, used := map[int32]int32{}, map[use]bool{} // shared: port → node port
+	for i := range s.ports {
+		p := &s.ports[i]
+		if p.NodePort != 0 {
+			err := s.port(int(p.NodePort))
+			if key := (use{p.NodePort, p.Protocol}); err == nil && used[key] {
+				err = errPortTaken
+			} else {
+				used[key] = true
+			}
+			if err != nil {
+				return invalid(svc, field.Invalid(field.NewPath("spec", "ports").Index(i).Child("nodePort"), p.NodePort, err.Error()))
+			}
+			shared[p.Port] = p.NodePort
+		}
+	}
+	for i := range s.ports {
+		p := &s.ports[i]
+		if p.NodePort != 0 {
+			continue
+		}
+		if n, ok := shared[p.Port]; ok && s.freeForProtocol(n, p.Protocol) {
+			p.NodePort = n
+			continue
+		}
+		n, ok := s.next()
+		if !ok {
+			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a nodePort: %w", errFull))
+		}
+		p.NodePort, shared[p.Port] = n, n
+	}
+	return nil
+}
+
+// freeForProtocol tells whether no port of the service uses node port n with the protocol yet.
+func (s *assignment) freeForProtocol(n int32, protocol corev1.Protocol) bool {
+	return !slices.ContainsFunc(s.ports, func(p corev1.ServicePort) bool { return p.NodePort == n && p.Protocol == protocol })
+}
+
+// port takes a node port that the client chose.
+func (s *assignment) port(n int) error {
+	if slices.Contains(s.had, n) || slices.Contains(s.got, n) {
+		return nil
+	}
+	if !s.pool.contains(n) {
+		return fmt.Errorf("provided port is not in the valid range. The range of valid ports is %d-%d", s.pool.first, s.pool.last)
+	}
+	if !s.taken.take(n - s.pool.first) {
+		return errPortTaken
+	}
+	s.got = append(s.got, n)
+	return nil
+}
+
+// next takes any node port.
+func (s *assignment) next() (int32, bool) {
+	if s.random == nil {
+		return 0, false
+	}
+	n, ok := s.taken.next(s.random)
+	if ok {
+		s.got = append(s.got, s.pool.first+n)
+	}
+	return int32(s.pool.first + n), ok
+}
+
+func (s *assignment) healthPort() error {
+	if s.health != 0 {
+		if err := s.port(int(s.health)); err != nil {
+			return apierrors.NewInternalError(fmt.Errorf("failed to allocate requested HealthCheck NodePort %v: %w", s.health, err))
+		}
+		return nil
+	}
+	n, ok := s.next()
+	if !ok {
+		return apierrors.NewInternalError(fmt.Errorf("failed to allocate a HealthCheck NodePort %v: %w", s.health, errFull))
+	}
+	s.health = n
+	return nil
+}
