@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/proxy/iptables"
 	"bonsai/pkg/proxy/nft"
 )
 
@@ -16,7 +20,7 @@ func newCommand() *cobra.Command {
 		Use:   component,
 		Short: "Make Services work on one node",
 		Long: "The Kubernetes network proxy runs on each node. It reflects Services as the API defines them: it watches Services and\n" +
-			"EndpointSlices and forwards their TCP, UDP and SCTP traffic to endpoints, with nftables rules.",
+			"EndpointSlices and forwards their TCP, UDP and SCTP traffic to endpoints, with rules of nftables or iptables.",
 		Args: daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := o.logging.New(cmd.ErrOrStderr(), component)
@@ -24,7 +28,7 @@ func newCommand() *cobra.Command {
 				return err
 			}
 			if o.cleanup {
-				return nft.Remove(cmd.Context())
+				return cleanup(cmd.Context())
 			}
 			s, err := o.settings(cmd.Flags(), log)
 			if err != nil {
@@ -37,4 +41,9 @@ func newCommand() *cobra.Command {
 	o.addFlags(cmd.Flags())
 	daemon.AddVersion(cmd)
 	return cmd
+}
+
+// cleanup removes the rules of every mode.
+func cleanup(ctx context.Context) error {
+	return errors.Join(nft.Remove(ctx), iptables.Remove(ctx))
 }

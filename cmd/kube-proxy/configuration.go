@@ -22,7 +22,8 @@ type configuration struct {
 	Conntrack          conntrackConfiguration `json:"conntrack"`
 	HostnameOverride   string                 `json:"hostnameOverride"`
 	Mode               string                 `json:"mode"`
-	NFTables           nftablesConfiguration  `json:"nftables"`
+	NFTables           rulesConfiguration     `json:"nftables"`
+	IPTables           rulesConfiguration     `json:"iptables"`
 	NodePortAddresses  []string               `json:"nodePortAddresses"`
 	OOMScoreAdj        *int32                 `json:"oomScoreAdj"`
 	DetectLocalMode    string                 `json:"detectLocalMode"`
@@ -47,11 +48,21 @@ type conntrackConfiguration struct {
 	UDPStreamTimeout      metav1.Duration `json:"udpStreamTimeout"`
 }
 
-type nftablesConfiguration struct {
-	MasqueradeAll bool            `json:"masqueradeAll"`
-	MasqueradeBit *int32          `json:"masqueradeBit"`
-	SyncPeriod    metav1.Duration `json:"syncPeriod"`
-	MinSyncPeriod metav1.Duration `json:"minSyncPeriod"`
+// rulesConfiguration is that of one mode.
+type rulesConfiguration struct {
+	MasqueradeAll      bool            `json:"masqueradeAll"`
+	MasqueradeBit      *int32          `json:"masqueradeBit"`
+	SyncPeriod         metav1.Duration `json:"syncPeriod"`
+	MinSyncPeriod      metav1.Duration `json:"minSyncPeriod"`
+	LocalhostNodePorts *bool           `json:"localhostNodePorts"` // of iptables alone
+}
+
+// rules is the configuration of the mode that is chosen.
+func (c *configuration) rules() *rulesConfiguration {
+	if c.Mode == modeIPTables {
+		return &c.IPTables
+	}
+	return &c.NFTables
 }
 
 const (

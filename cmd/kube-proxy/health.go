@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/proxy/iptables"
 )
 
 // health is what load balancers and people ask the proxy: whether rules are written, and how fast.
@@ -26,6 +27,8 @@ type health struct {
 	took    prometheus.Histogram
 	synced  prometheus.Gauge
 	failed  prometheus.Counter
+	mode    string
+	rules   *ruleMetrics // of the iptables mode; else nil
 
 	mu      sync.Mutex
 	last    time.Time // of a success; zero before the first
@@ -33,9 +36,9 @@ type health struct {
 }
 
 // newHealth returns a health that forgives rounds that fail or do not end for twice the resync period.
-func newHealth(resync time.Duration, leaving func() bool, now func() time.Time) *health {
-	return &health{
-		grace: 2 * resync, leaving: leaving, now: now,
+func newHealth(mode string, resync time.Duration, leaving func() bool, now func() time.Time) *health {
+	h := &health{
+		mode: mode, grace: 2 * resync, leaving: leaving, now: now,
 		took: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "kubeproxy_sync_proxy_rules_duration_seconds", Help: "SyncProxyRules latency in seconds",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
@@ -43,6 +46,22 @@ func newHealth(resync time.Duration, leaving func() bool, now func() time.Time) 
 		synced: prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubeproxy_sync_proxy_rules_last_timestamp_seconds", Help: "The last time proxy rules were successfully synced"}),
 		failed: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubeproxy_sync_proxy_rules_nftables_sync_failures_total", Help: "Cumulative proxy nftables sync failures"}),
 	}
+	if mode == modeIPTables {
+		h.rules = newRuleMetrics()
+	}
+	return h
+}
+
+// restored hears of a round of the iptables mode.
+func (h *health) restored(r iptables.Round) { h.rules.observe(r) }
+
+// metrics are those of the mode.
+func (h *health) metrics() []prometheus.Collector {
+	all := []prometheus.Collector{h.took, h.synced}
+	if h.rules != nil {
+		return append(all, h.rules.all()...)
+	}
+	return append(all, h.failed)
 }
 
 // begin notes that a round begins.
@@ -132,7 +151,7 @@ func serveMetrics(ctx context.Context, address string, h *health, log *slog.Logg
 		return fmt.Errorf("--metrics-bind-address %q: %w", address, err)
 	}
 	registry := daemon.NewMetrics()
-	registry.MustRegister(h.took, h.synced, h.failed)
+	registry.MustRegister(h.metrics()...)
 	server := &daemon.Server{
 		Address: at.Addr().String(), Port: int(at.Port()), Insecure: true, Registry: registry, Log: log,
 		Ready: []daemon.Check{{Name: "rules", Run: func() error {
@@ -141,7 +160,7 @@ func serveMetrics(ctx context.Context, address string, h *health, log *slog.Logg
 			}
 			return nil
 		}}},
-		Extra: map[string]http.Handler{"/proxyMode": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "nftables") })},
+		Extra: map[string]http.Handler{"/proxyMode": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, h.mode) })},
 	}
 	return server.Run(ctx)
 }

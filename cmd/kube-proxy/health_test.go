@@ -12,7 +12,7 @@ import (
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	now, leaving := time.Unix(1000, 0), false
-	h := newHealth(10*time.Second, func() bool { return leaving }, func() time.Time { return now })
+	h := newHealth(modeNFTables, 10*time.Second, func() bool { return leaving }, func() time.Time { return now })
 	expect := func(step string, healthz, livez int) {
 		t.Helper()
 		for path, want := range map[string]int{"/healthz": healthz, "/livez": livez} {

@@ -16,6 +16,7 @@ import (
 	"bonsai/pkg/proxy"
 	"bonsai/pkg/proxy/conntrack"
 	"bonsai/pkg/proxy/healthcheck"
+	"bonsai/pkg/proxy/iptables"
 	"bonsai/pkg/proxy/nft"
 )
 
@@ -38,11 +39,14 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 		return err
 	}
 	state := proxy.NewState(s.node)
-	backends, err := s.backends(log)
+	h := newHealth(s.mode, s.resync, state.Leaving, time.Now)
+	backends, err := s.backends(h.restored, log)
 	if err != nil {
 		return err
 	}
-	h := newHealth(s.resync, state.Leaving, time.Now)
+	if err := s.removeOtherMode(ctx); err != nil {
+		log.Warn("cannot remove the rules of the other mode", "err", err)
+	}
 	loop := &proxy.Loop{
 		State: state, Backends: backends, Extras: s.extras(h.ok, log), Settle: settle, MinPeriod: s.minSync, Resync: s.resync, Log: log,
 		Begin: h.begin, Done: h.done,
@@ -57,25 +61,43 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	return g.Wait()
 }
 
-// backends are the rules that a round writes.
-func (s *settings) backends(log *slog.Logger) ([]proxy.Backend, error) {
-	config := nft.Config{
-		ClusterCIDRs: s.clusterCIDRs, MasqueradeAll: s.masqueradeAll,
-		NodePortAddresses: s.nodePortAddresses, Interfaces: interfaceAddresses,
-	}
-	four, err := nft.Open(false, config, log)
-	if err != nil {
-		return nil, err
-	}
-	out := []proxy.Backend{four}
+// backends are the rules that a round writes; wrote hears of the rounds of the iptables mode.
+func (s *settings) backends(wrote func(iptables.Round), log *slog.Logger) ([]proxy.Backend, error) {
+	families := []bool{false}
 	if s.six() {
-		six, err := nft.Open(true, config, log)
+		families = append(families, true)
+	}
+	var out []proxy.Backend
+	for _, six := range families {
+		b, err := s.backend(six, wrote, log)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, six)
+		out = append(out, b)
 	}
 	return s.addressed(out), nil
+}
+
+// backend is the rules of one family.
+func (s *settings) backend(six bool, wrote func(iptables.Round), log *slog.Logger) (proxy.Backend, error) {
+	if s.mode == modeIPTables {
+		return iptables.Open(six, iptables.Config{
+			ClusterCIDRs: s.clusterCIDRs, MasqueradeAll: s.masqueradeAll,
+			NodePortAddresses: s.nodePortAddresses, Interfaces: interfaceAddresses, Now: time.Now, Wrote: wrote,
+		}, log)
+	}
+	return nft.Open(six, nft.Config{
+		ClusterCIDRs: s.clusterCIDRs, MasqueradeAll: s.masqueradeAll,
+		NodePortAddresses: s.nodePortAddresses, Interfaces: interfaceAddresses,
+	}, log)
+}
+
+// removeOtherMode removes what a proxy of the other mode left: two sets of rules would both translate.
+func (s *settings) removeOtherMode(ctx context.Context) error {
+	if s.mode == modeIPTables {
+		return nft.Remove(ctx)
+	}
+	return iptables.Remove(ctx)
 }
 
 // six tells whether the cluster has addresses of IPv6.

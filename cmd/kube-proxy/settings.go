@@ -20,6 +20,7 @@ type settings struct {
 	primary                            []netip.Addr // empty: the node object's
 	clusterCIDRs                       []netip.Prefix
 	nodePortAddresses                  []netip.Prefix // empty: primary
+	mode                               string
 	masqueradeAll                      bool
 	minSync, resync                    time.Duration
 	limits                             daemon.Limits
@@ -47,9 +48,12 @@ func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, erro
 			limits.Burst = b
 		}
 	}
+	if fs.Changed("masquerade-all") {
+		c.rules().MasqueradeAll = o.masqueradeAll
+	}
 	s := &settings{
 		kubeconfig: c.ClientConnection.Kubeconfig, healthz: c.HealthzBindAddress, metrics: c.MetricsBindAddress,
-		masqueradeAll: c.NFTables.MasqueradeAll, minSync: c.NFTables.MinSyncPeriod.Duration, resync: c.NFTables.SyncPeriod.Duration, limits: limits,
+		mode: c.Mode, masqueradeAll: c.rules().MasqueradeAll, minSync: c.rules().MinSyncPeriod.Duration, resync: c.rules().SyncPeriod.Duration, limits: limits,
 	}
 	if s.minSync == 0 {
 		s.minSync = defaultMinSync
@@ -77,8 +81,8 @@ func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, erro
 			check(fmt.Errorf("%s %q: %w", flag, address, err))
 		}
 	}
-	if b := c.NFTables.MasqueradeBit; b != nil && *b != 14 {
-		check(fmt.Errorf("nftables.masqueradeBit: only 14 is supported, got %d", *b))
+	if b := c.rules().MasqueradeBit; b != nil && *b != 14 {
+		check(fmt.Errorf("%s.masqueradeBit: only 14 is supported, got %d", c.Mode, *b))
 	}
 	if d := c.DetectLocalMode; d != "" && d != "ClusterCIDR" {
 		check(fmt.Errorf("detectLocalMode: only ClusterCIDR is supported, got %q", d))
@@ -107,26 +111,33 @@ func (c *configuration) overlay(file *configuration, fs *pflag.FlagSet) {
 	if len(file.NodePortAddresses) > 0 && !fs.Changed("nodeport-addresses") {
 		c.NodePortAddresses = file.NodePortAddresses
 	}
-	if !fs.Changed("masquerade-all") {
-		c.NFTables.MasqueradeAll = file.NFTables.MasqueradeAll
+	for mode, rules := range map[string][2]*rulesConfiguration{modeNFTables: {&c.NFTables, &file.NFTables}, modeIPTables: {&c.IPTables, &file.IPTables}} {
+		to, from := rules[0], rules[1]
+		if from.SyncPeriod.Duration != 0 && !fs.Changed(mode+"-sync-period") {
+			to.SyncPeriod = from.SyncPeriod
+		}
+		if from.MinSyncPeriod.Duration != 0 && !fs.Changed(mode+"-min-sync-period") {
+			to.MinSyncPeriod = from.MinSyncPeriod
+		}
+		to.MasqueradeAll, to.MasqueradeBit = from.MasqueradeAll, from.MasqueradeBit
 	}
-	if file.NFTables.SyncPeriod.Duration != 0 && !fs.Changed("nftables-sync-period") {
-		c.NFTables.SyncPeriod = file.NFTables.SyncPeriod
-	}
-	if file.NFTables.MinSyncPeriod.Duration != 0 && !fs.Changed("nftables-min-sync-period") {
-		c.NFTables.MinSyncPeriod = file.NFTables.MinSyncPeriod
-	}
-	c.NFTables.MasqueradeBit, c.DetectLocalMode = file.NFTables.MasqueradeBit, file.DetectLocalMode
+	c.DetectLocalMode = file.DetectLocalMode
 }
+
+// The modes, by their names in flags and files.
+const (
+	modeNFTables = "nftables"
+	modeIPTables = "iptables"
+)
 
 func checkMode(mode string) error {
 	switch mode {
-	case "nftables":
+	case modeNFTables, modeIPTables:
 		return nil
-	case "iptables", "ipvs":
-		return fmt.Errorf("--proxy-mode: %q is not supported by this proxy, use nftables", mode)
+	case "ipvs":
+		return fmt.Errorf("--proxy-mode: %q is not supported by this proxy, use nftables or iptables", mode)
 	}
-	return fmt.Errorf("--proxy-mode: unknown mode %q, use nftables", mode)
+	return fmt.Errorf("--proxy-mode: unknown mode %q, use nftables or iptables", mode)
 }
 
 // nodeName is the host's name, unless it is overridden.

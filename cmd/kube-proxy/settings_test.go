@@ -73,7 +73,7 @@ func TestRefusedSettings(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--proxy-mode=iptables"}, `"iptables" is not supported`},
+		{[]string{"--proxy-mode=ipvs"}, `"ipvs" is not supported`},
 		{[]string{"--proxy-mode=quick"}, `unknown mode "quick"`},
 		{[]string{"--cluster-cidr=10.0.0.0"}, "--cluster-cidr"},
 		{[]string{"--nodeport-addresses=primary,10.0.0.0/8"}, "--nodeport-addresses"},
