@@ -54,6 +54,8 @@ type Config struct {
 	Pods func() []*corev1.Pod
 	// Evict ends a pod. It tells false if the pod is being ended already or has ended.
 	Evict func(uid types.UID, why runtime.Ending) bool
+	// Gone tells whether an evicted pod has given back all that it had: its containers have ended, and its volumes are off the disk.
+	Gone func(uid types.UID) bool
 	// Changed tells that the node's conditions have changed.
 	Changed func()
 	// Reclaiming tells that it is tried to have back some of a resource.
@@ -66,7 +68,7 @@ type Config struct {
 type Manager struct {
 	cfg Config
 
-	// state and leaving belong to Run. leaving is the pod that was evicted last, until it has ended, since when it was evicted.
+	// state and leaving belong to Run. leaving is the pod that was evicted last, until it is gone, since when it was evicted.
 	state   pressure.State
 	leaving types.UID
 	since   time.Time
@@ -77,7 +79,7 @@ type Manager struct {
 
 // New checks the configuration.
 func New(cfg Config) (*Manager, error) {
-	if cfg.Node == nil || cfg.Ready == nil || cfg.Pods == nil || cfg.Evict == nil || cfg.Changed == nil || cfg.Reclaiming == nil || cfg.Now == nil || cfg.Log == nil {
+	if cfg.Node == nil || cfg.Ready == nil || cfg.Pods == nil || cfg.Evict == nil || cfg.Gone == nil || cfg.Changed == nil || cfg.Reclaiming == nil || cfg.Now == nil || cfg.Log == nil {
 		return nil, errors.New("eviction: the whole configuration is required")
 	}
 	return &Manager{cfg: cfg}, nil
@@ -140,7 +142,7 @@ func (m *Manager) look(ctx context.Context) error {
 	m.state = next
 	m.show(d.Conditions)
 	pods := m.cfg.Pods()
-	if m.awaits(pods) || len(d.Due) == 0 || !m.cfg.Ready() {
+	if m.awaits() || len(d.Due) == 0 || !m.cfg.Ready() {
 		return nil
 	}
 	t := d.Due[0]
@@ -169,13 +171,9 @@ func (m *Manager) show(now []corev1.NodeConditionType) {
 	}
 }
 
-// awaits tells whether the pod that was evicted last is still there and may become so much free by its end that no other has to go.
-func (m *Manager) awaits(pods []*corev1.Pod) bool {
-	if m.leaving == "" {
-		return false
-	}
-	there := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.UID == m.leaving })
-	if there && m.cfg.Now().Sub(m.since) < patience {
+// awaits tells whether the pod that was evicted last has not given back all yet, by which so much may become free that no other has to go.
+func (m *Manager) awaits() bool {
+	if m.leaving != "" && !m.cfg.Gone(m.leaving) && m.cfg.Now().Sub(m.since) < patience {
 		return true
 	}
 	m.leaving = ""

@@ -23,6 +23,7 @@ type machine struct {
 	known bool
 	notes []string
 	pods  []*corev1.Pod
+	gone  bool // of the pod that was evicted last, nothing is left
 	now   time.Time
 }
 
@@ -68,7 +69,8 @@ func setup(t *testing.T, pods ...*corev1.Pod) (*Manager, *machine) {
 			n.notes = append(n.notes, "evict "+string(uid)+" "+why.Reason+" "+why.Signal)
 			return true
 		},
-		Now: func() time.Time { return n.now }, Log: slog.New(slog.DiscardHandler)})
+		Gone: func(types.UID) bool { return n.gone },
+		Now:  func() time.Time { return n.now }, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,10 +100,11 @@ func TestLook(t *testing.T) {
 	n.left = 50
 	step("it does not", "reclaiming ephemeral-storage, reclaim, evict first Evicted nodefs.available")
 	step("the pod is ending", "")
-	n.now = n.now.Add(patience)
 	n.pods = slices.DeleteFunc(n.pods, func(p *corev1.Pod) bool { return p.UID == "first" })
+	step("it has ended, and its volumes still lie on the disk", "")
+	n.gone = true
 	step("it is gone", "reclaiming ephemeral-storage, reclaim, evict second Evicted nodefs.available")
-	n.now = n.now.Add(patience)
+	n.gone, n.now = false, n.now.Add(patience) // which does not go
 	n.pods = n.pods[2:]
 	if err := m.look(t.Context()); err == nil {
 		t.Error("a critical or a static pod was evicted:", n.took())

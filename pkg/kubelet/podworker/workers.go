@@ -145,6 +145,12 @@ func (w *Workers) Ended(uid types.UID) bool {
 	return known && state >= Terminated
 }
 
+// Cleaned tells whether nothing is left of what the pod used: its worker has taken it away, or there is none.
+func (w *Workers) Cleaned(uid types.UID) bool {
+	state, known := w.State(uid)
+	return !known || state >= Finished
+}
+
 // Active picks the pods that have workers and containers that may run.
 func (w *Workers) Active(pods []*corev1.Pod) []*corev1.Pod {
 	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool {
