@@ -9,7 +9,7 @@ TAGS := kustomize_disable_go_plugin_support,grpcnotrace
 NODES ?= 1
 UPFLAGS ?=
 
-.PHONY: help build install up down test unit e2e soak history ecosystem bench lint lint-quick conformance conformance-diff stock-test release
+.PHONY: help build addons install up down test unit e2e e2e-long soak history ecosystem bench lint lint-quick conformance conformance-diff stock-test release
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -31,6 +31,13 @@ bin/images/.done: bin/coredns bin/pause pkg/cluster/images.go
 	go build -trimpath -tags '$(TAGS)' -ldflags '$(LDFLAGS)' -o bin/ ./cmd/bonsai
 	bin/bonsai image build bin/images && touch $@
 
+addons: components bin/images/.addons ## build the add-ons that a cluster does not have by default (bonsai up --addons NAME)
+bin/images/.addons: bin/metrics-server pkg/cluster/images.go
+	bin/bonsai image build bin/images metrics-server && touch $@
+
+bin/metrics-server: deploy/tools/metrics-server/go.mod
+	cd deploy/tools/metrics-server && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../../$@ sigs.k8s.io/metrics-server/cmd/metrics-server && touch ../../../$@
+
 install: ## install the Debian packages that a cluster needs (as root)
 	deploy/install.sh
 
@@ -51,6 +58,9 @@ e2e: build bin/kubectl-1.20 ## end-to-end tests on a real cluster that they star
 	go test -count=1 -timeout 20m -v ./test/e2e
 	cd test/ecosystem && go test -trimpath -count=1 ./operator # on envtest's control plane, needs no root
 
+e2e-long: build addons bin/kubectl-1.20 ## the end-to-end tests with the long ones, on a cluster with all add-ons (as root): run before a change is called done
+	go test -count=1 -timeout 40m -v ./test/e2e -long $(E2EFLAGS)
+
 # Debian's kubectl of 2021 is one of the clients that the end-to-end tests drive; its package conflicts with newer kubectls,
 # so that it is only unpacked.
 bin/kubectl-1.20:
@@ -67,10 +77,7 @@ history: tools components ## five minutes of writes, watches and lists, checked,
 bin/helm: test/ecosystem/go.mod
 	cd test/ecosystem && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../$@ helm.sh/helm/v4/cmd/helm && touch ../../$@
 
-bin/metrics-server: test/ecosystem/metrics/go.mod
-	cd test/ecosystem/metrics && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../../$@ sigs.k8s.io/metrics-server/cmd/metrics-server && touch ../../../$@
-
-ecosystem: build bin/helm bin/metrics-server ## Helm, an operator and metrics-server on a cluster that it starts and stops (as root)
+ecosystem: build bin/helm ## Helm and an operator on a cluster that it starts and stops (as root)
 	test/ecosystem/run
 
 bench: build ## the figures of the README; PEER_BIN=<dir> measures another Kubernetes beside ours

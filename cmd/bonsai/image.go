@@ -43,11 +43,11 @@ func imageCommand(chosen *chosen) *cobra.Command {
 		return cluster.RemoveImages(cmd.Context(), chosen.dataDir, args, *force, cmd.OutOrStdout())
 	}
 	build := &cobra.Command{
-		Use:         "build DIRECTORY",
-		Short:       "Write the archives of the local images, made of the binaries beside this one",
-		Example:     "  bonsai image build bin/images",
+		Use:         "build DIRECTORY [IMAGE...]",
+		Short:       "Write the archives of the local images, made of the binaries beside this one: those that every cluster needs, or the named ones",
+		Example:     "  bonsai image build bin/images\n  bonsai image build bin/images metrics-server",
 		Annotations: map[string]string{anyone: ""},
-		Args:        cobra.ExactArgs(1),
+		Args:        cobra.MinimumNArgs(1),
 	}
 	busybox := build.Flags().String("busybox", "/bin/busybox", "static busybox binary")
 	build.RunE = func(cmd *cobra.Command, args []string) error {
@@ -59,7 +59,16 @@ func imageCommand(chosen *chosen) *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("ask %s for its applets: %w", *busybox, err)
 		}
-		for name, recipe := range cluster.LocalRecipes(filepath.Dir(self), *busybox, strings.Fields(string(applets))) {
+		names := args[1:]
+		if len(names) == 0 {
+			names = cluster.DefaultImages()
+		}
+		recipes := cluster.LocalRecipes(filepath.Dir(self), *busybox, strings.Fields(string(applets)))
+		for _, name := range names {
+			recipe, known := recipes[name]
+			if !known {
+				return fmt.Errorf("there is no local image %q", name)
+			}
 			if err := cluster.WriteImage(filepath.Join(args[0], name+".tar"), recipe); err != nil {
 				return err
 			}

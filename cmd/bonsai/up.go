@@ -22,6 +22,7 @@ type upFlags struct {
 	file, mirror string
 	family       string
 	ports        []string
+	addons       []string
 	nodes, port  int
 	egress       bool
 	timeout      time.Duration
@@ -38,6 +39,7 @@ is not said anew. Subnets and ports that are not said are the first that no othe
   bonsai up --name dev --nodes 3
   bonsai up --port 8080:30080
   bonsai up --ip-family dual
+  bonsai up --addons metrics-server
   bonsai config print-default > dev.yaml; bonsai up --name dev --config dev.yaml`,
 		Args: daemon.NoArgs,
 	}
@@ -48,6 +50,7 @@ is not said anew. Subnets and ports that are not said are the first that no othe
 	c.Flags().IntVar(&f.port, "api-port", 0, "port of the API server (default: 6443, or the next that is free)")
 	c.Flags().StringVar(&f.mirror, "registry-mirror", "", "URL of a registry, reachable from the nodes, that stands for every registry")
 	c.Flags().StringArrayVar(&f.ports, "port", nil, "publish a node port on this machine, as [ADDRESS:]HOSTPORT:NODEPORT; can be given several times")
+	c.Flags().StringSliceVar(&f.addons, "addons", nil, "add-ons to switch on, or off with NAME=false (bonsai config print-default lists them)")
 	c.Flags().DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long to wait for the cluster to be ready")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		self, err := os.Executable()
@@ -142,6 +145,9 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (clus
 			return config, fmt.Errorf("--port: %w", err)
 		}
 		config.PortMappings = append(config.PortMappings, mapping)
+	}
+	if config, err = config.ParseAddons(f.addons); err != nil {
+		return config, fmt.Errorf("--addons: %w", err)
 	}
 	if given("registry-mirror") {
 		config.Mirrors = []cluster.Mirror{{Registry: cluster.EveryRegistry, URL: f.mirror}}

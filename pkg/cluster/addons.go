@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,6 +29,7 @@ var addonResources = map[schema.GroupKind]schema.GroupVersionResource{
 	{Kind: "ConfigMap"}:                                              {Version: "v1", Resource: "configmaps"},
 	{Kind: "Service"}:                                                {Version: "v1", Resource: "services"},
 	{Group: "apps", Kind: "Deployment"}:                              {Group: "apps", Version: "v1", Resource: "deployments"},
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:            {Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
 	{Group: "storage.k8s.io", Kind: "StorageClass"}:                  {Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"},
 	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:               {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
 	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
@@ -34,13 +37,72 @@ var addonResources = map[schema.GroupKind]schema.GroupVersionResource{
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
 }
 
-// dnsAddon is the cluster's DNS among OptionalAddons.
+// dnsAddon is the cluster's DNS among the optional add-ons.
 const dnsAddon = "coredns"
 
-// OptionalAddons are those that a cluster can be without, each the name of a manifest; the others give the components their rights.
-var OptionalAddons = [...]string{dnsAddon, "local-path"}
+// optionalAddon is one that a cluster can be without.
+type optionalAddon struct {
+	name      string // its manifest's and, if it has one, its image's
+	byDefault bool
+	image     bool
+}
 
-func (c Config) hasAddon(name string) bool { return !slices.Contains(c.WithoutAddons, name) }
+// optionalAddons can be switched; the others give the components their rights.
+var optionalAddons = [...]optionalAddon{
+	{name: dnsAddon, byDefault: true, image: true},
+	{name: "local-path", byDefault: true},
+	{name: "metrics-server", image: true},
+}
+
+// hasAddon tells whether the cluster gets an add-on: one that cannot be switched, or is on by what was said or by default.
+func (c Config) hasAddon(name string) bool {
+	if on, said := c.AddonChoices[name]; said {
+		return on
+	}
+	i := slices.IndexFunc(optionalAddons[:], func(a optionalAddon) bool { return a.name == name })
+	return i < 0 || optionalAddons[i].byDefault
+}
+
+// WithAddon returns c with an add-on switched on or off; an error if there is none of that name.
+func (c Config) WithAddon(name string, on bool) (Config, error) {
+	i := slices.IndexFunc(optionalAddons[:], func(a optionalAddon) bool { return a.name == name })
+	if i < 0 {
+		var names []string
+		for _, a := range optionalAddons {
+			names = append(names, a.name)
+		}
+		return c, fmt.Errorf("there is no such add-on (%s)", strings.Join(names, ", "))
+	}
+	c.AddonChoices = maps.Clone(c.AddonChoices)
+	if delete(c.AddonChoices, name); on != optionalAddons[i].byDefault {
+		if c.AddonChoices == nil {
+			c.AddonChoices = map[string]bool{}
+		}
+		c.AddonChoices[name] = on
+	}
+	if len(c.AddonChoices) == 0 {
+		c.AddonChoices = nil
+	}
+	return c, nil
+}
+
+// ParseAddons reads add-ons as a user lists them: NAME or NAME=true to switch one on, NAME=false to switch it off.
+func (c Config) ParseAddons(list []string) (Config, error) {
+	for _, text := range list {
+		name, value, given := strings.Cut(text, "=")
+		on := true
+		var err error
+		if given {
+			if on, err = strconv.ParseBool(value); err != nil {
+				return c, fmt.Errorf("%s must be true or false, not %q", name, value)
+			}
+		}
+		if c, err = c.WithAddon(name, on); err != nil {
+			return c, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return c, nil
+}
 
 // installAddons creates the add-ons' objects that are not there; those that are belong to the user.
 func (c Config) installAddons(ctx context.Context) error {
@@ -91,7 +153,8 @@ func (c Config) readAddons() ([]*unstructured.Unstructured, error) {
 	if c.Egress {
 		upstream = "forward . /etc/resolv.conf"
 	}
-	values := strings.NewReplacer("$DNS_IP", c.DNSIP().String(), "$IMAGE", CoreDNSImage, "$UPSTREAM", upstream, "$BUSYBOX_IMAGE", BusyboxImage)
+	values := strings.NewReplacer("$DNS_IP", c.DNSIP().String(), "$COREDNS_IMAGE", CoreDNSImage, "$UPSTREAM", upstream,
+		"$BUSYBOX_IMAGE", BusyboxImage, "$METRICS_SERVER_IMAGE", MetricsServerImage)
 	names, err := fs.Glob(c.Addons, "*.yaml")
 	if err != nil {
 		return nil, err

@@ -72,8 +72,8 @@ type Config struct {
 	// FeatureGates are passed to the components, and so are ComponentFlags, by component and flag without its dashes, after our own.
 	FeatureGates   map[string]bool              `json:",omitempty"`
 	ComponentFlags map[string]map[string]string `json:",omitempty"`
-	// WithoutAddons names those of OptionalAddons that are left out.
-	WithoutAddons []string `json:",omitempty"`
+	// AddonChoices says which add-ons are on or off that by default are not (WithAddon).
+	AddonChoices map[string]bool `json:",omitempty"`
 	// Addons holds the manifests to install, "$NAME" standing for what the cluster fills in.
 	Addons fs.FS `json:"-"`
 }

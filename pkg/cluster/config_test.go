@@ -91,7 +91,7 @@ func TestContainerdMajor(t *testing.T) {
 func TestAddonsFillIn(t *testing.T) {
 	t.Parallel()
 	c := Default("/data", "/bin")
-	c.Addons = manifest("kind: ConfigMap\nmetadata: {name: x}\ndata: {ip: $DNS_IP, image: '$IMAGE'}\n---\n# nothing\n---\nkind: Service\nmetadata: {name: web}\n")
+	c.Addons = manifest("kind: ConfigMap\nmetadata: {name: x}\ndata: {ip: $DNS_IP, image: '$COREDNS_IMAGE'}\n---\n# nothing\n---\nkind: Service\nmetadata: {name: web}\n")
 	objects, err := c.readAddons()
 	if err != nil {
 		t.Fatal(err)

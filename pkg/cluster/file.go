@@ -146,14 +146,11 @@ func (f file) config(c Config, p *problems) Config {
 			}
 		}
 	}
-	c.WithoutAddons = nil
+	c.AddonChoices = nil
 	for _, name := range slices.Sorted(maps.Keys(f.Addons)) {
-		if !slices.Contains(OptionalAddons[:], name) {
-			p.add(fmt.Sprintf("there is no such add-on (%s)", strings.Join(OptionalAddons[:], ", ")), "addons", name)
-		}
-		if !f.Addons[name] {
-			c.WithoutAddons = append(c.WithoutAddons, name)
-		}
+		var err error
+		c, err = c.WithAddon(name, f.Addons[name])
+		p.check(err, "addons", name)
 	}
 	return c
 }

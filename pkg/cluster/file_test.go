@@ -45,7 +45,7 @@ networking: {nodeSubnet: 10.90.0.0/24, podSubnet: 10.91.0.0/16, serviceSubnet: 1
 registryMirrors: [{registry: docker.io, url: "http://10.90.0.1:5000"}]
 featureGates: {A: true, B: false}
 componentFlags: {kube-apiserver: {v: "4", profiling: "false"}}
-addons: {coredns: false}
+addons: {coredns: false, local-path: true, metrics-server: true}
 portMappings: [{hostPort: 8080, nodePort: 30080}]
 `), undecided())
 	if err != nil {
@@ -57,7 +57,7 @@ portMappings: [{hostPort: 8080, nodePort: 30080}]
 		Mirrors: []Mirror{{"docker.io", "http://10.90.0.1:5000"}}, Ports: Ports{API: 7443}, PortMappings: publishing(Config{}, "8080:30080").PortMappings,
 		NodeSubnet: netip.MustParsePrefix("10.90.0.0/24"), PodSubnet: netip.MustParsePrefix("10.91.0.0/16"), ServiceSubnet: netip.MustParsePrefix("10.92.0.0/16"),
 		FeatureGates: map[string]bool{"A": true, "B": false}, ComponentFlags: map[string]map[string]string{"kube-apiserver": {"v": "4", "profiling": "false"}},
-		WithoutAddons: []string{"coredns"}}
+		AddonChoices: map[string]bool{"coredns": false, "metrics-server": true}}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("%+v, not\n%+v", c, want)
 	}

@@ -23,10 +23,20 @@ const (
 	PauseImage   = "localhost/pause:1.0"
 	BusyboxImage = "localhost/busybox:1.0"
 	CoreDNSImage = "localhost/coredns:1.14.3"
+
+	MetricsServerImage = "localhost/metrics-server:0.9.0"
 )
 
-// localImages are the archives in bin/images, in the order in which a new node needs them.
-var localImages = [...]string{"pause", "coredns", "busybox"}
+// localImages are the archives in bin/images that the cluster's nodes are given, in the order in which a new one needs them.
+func (c Config) localImages() []string {
+	names := []string{"pause"}
+	for _, a := range optionalAddons {
+		if a.image && c.hasAddon(a.name) {
+			names = append(names, a.name)
+		}
+	}
+	return append(names, "busybox")
+}
 
 // ImageRecipe is a small image of one layer.
 type ImageRecipe struct {
@@ -40,6 +50,9 @@ type ImageRecipe struct {
 	Cmd        []string
 	User       string
 }
+
+// DefaultImages are those that a cluster with the add-ons that it has by default needs.
+func DefaultImages() []string { return Config{}.localImages() }
 
 // LocalRecipes are the recipes of the local images, from the binaries in binDir and the system's static busybox.
 func LocalRecipes(binDir, busybox string, applets []string) map[string]ImageRecipe {
@@ -59,6 +72,8 @@ func LocalRecipes(binDir, busybox string, applets []string) map[string]ImageReci
 			Dirs: []string{"tmp", "root", "var", "usr"}, Cmd: []string{"sh"}},
 		"coredns": {Ref: CoreDNSImage, Files: map[string]string{"coredns": filepath.Join(binDir, "coredns")}, Text: accounts,
 			Dirs: []string{"tmp"}, Entrypoint: []string{"/coredns"}, User: "65534:65534"},
+		"metrics-server": {Ref: MetricsServerImage, Files: map[string]string{"metrics-server": filepath.Join(binDir, "metrics-server")}, Text: accounts,
+			Dirs: []string{"tmp"}, Entrypoint: []string{"/metrics-server"}, User: "65534:65534"},
 	}
 }
 

@@ -25,6 +25,7 @@ type NodeConfig struct {
 	Server                  string
 	// Mirrors, FeatureGates and ComponentFlags are the cluster's, Labels, Taints and Mounts the node's.
 	Mirrors        []Mirror
+	Images         []string // the archives in bin/images that the node is given, in this order
 	FeatureGates   map[string]bool
 	ComponentFlags map[string]map[string]string
 	Labels         map[string]string
@@ -36,7 +37,7 @@ func (c Config) node(n Node) NodeConfig {
 	return NodeConfig{
 		Name: n.Name(), Addresses: c.nodePrefixes(n), Gateways: c.HostIPs(), ServiceSubnets: c.ServiceSubnets(),
 		DataDir: c.DataDir, BinDir: c.BinDir, Mark: c.mark(), Egress: c.Egress, DNSIP: c.DNSIP(), Podnets: c.PodSubnets(), Server: c.Server(),
-		Mirrors: c.Mirrors, FeatureGates: c.FeatureGates, ComponentFlags: c.ComponentFlags, Labels: n.Labels, Taints: n.Taints, Mounts: n.Mounts,
+		Mirrors: c.Mirrors, Images: c.localImages(), FeatureGates: c.FeatureGates, ComponentFlags: c.ComponentFlags, Labels: n.Labels, Taints: n.Taints, Mounts: n.Mounts,
 	}
 }
 

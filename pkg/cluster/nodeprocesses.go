@@ -214,7 +214,7 @@ func (n *NodeConfig) loadImages(ctx context.Context, s *supervisor, log *slog.Lo
 	if err := waitContainerd(ctx); err != nil {
 		return err
 	}
-	for _, name := range localImages {
+	for _, name := range n.Images {
 		path := filepath.Join(n.BinDir, "images", name+".tar")
 		began := time.Now()
 		if err := n.importImage(ctx, s, path); err != nil {

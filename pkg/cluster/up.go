@@ -209,9 +209,13 @@ func (c Config) preflight() error {
 	for _, m := range c.missingMounts() {
 		errs = append(errs, m)
 	}
-	for _, image := range localImages {
+	for _, image := range c.localImages() {
 		if _, err := os.Stat(c.image(image)); err != nil {
-			errs = append(errs, fmt.Errorf("%s is missing (make build)", c.image(image)))
+			target := "make build"
+			if !slices.Contains(DefaultImages(), image) {
+				target = "make addons"
+			}
+			errs = append(errs, fmt.Errorf("%s is missing (%s)", c.image(image), target))
 		}
 	}
 	return errors.Join(append(errs, c.checkDisk())...)

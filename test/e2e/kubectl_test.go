@@ -11,11 +11,12 @@ import (
 // patience bounds every wait: generous, since the machine is shared; a wait ends when its condition holds.
 const patience = 90 * time.Second
 
-// kubectl is one kubectl binary on one namespace.
+// kubectl is one kubectl binary on one namespace, of the cluster under test unless kubeconfig is another one's.
 type kubectl struct {
-	t         *testing.T
-	binary    string
-	namespace string
+	t          *testing.T
+	binary     string
+	namespace  string
+	kubeconfig string
 }
 
 // run returns the trimmed output and fails the test on an error.
@@ -29,7 +30,11 @@ func (k kubectl) run(args ...string) string {
 }
 
 func (k kubectl) try(args ...string) (string, error) {
-	out, err := cluster.command(patience+30*time.Second, k.binary, append([]string{"-n", k.namespace}, args...)...)
+	on := cluster
+	if k.kubeconfig != "" {
+		on.kubeconfig = k.kubeconfig
+	}
+	out, err := on.command(patience+30*time.Second, k.binary, append([]string{"-n", k.namespace}, args...)...)
 	return strings.TrimSpace(out), err
 }
 

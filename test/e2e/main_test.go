@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,6 +21,17 @@ type env struct {
 	kubeconfig string
 }
 
+// long adds the tests that take minutes, and gives the cluster all add-ons.
+var long = flag.Bool("long", false, "run the long tests, too, on a cluster with all add-ons (make addons)")
+
+// isLong skips a test that takes minutes or needs add-ons, unless they are wanted.
+func isLong(t *testing.T) {
+	t.Helper()
+	if !*long {
+		t.Skip("SKIPPED: a long test; run `make e2e-long`")
+	}
+}
+
 // cluster is set once by TestMain before any test runs.
 var cluster env
 
@@ -28,6 +40,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("SKIPPED: the end-to-end tests need root (nodes are network and mount namespaces); run `sudo make e2e`")
 		os.Exit(0)
 	}
+	flag.Parse()
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
@@ -89,7 +102,11 @@ func run(m *testing.M) (code int, err error) {
 }
 
 func (e env) upArgs() []string {
-	return []string{"--data-dir", e.data, "up", "--nodes", "2", "--egress=false", "--timeout", "2m"}
+	args := []string{"--data-dir", e.data, "up", "--nodes", "2", "--egress=false", "--timeout", "2m"}
+	if *long {
+		args = append(args, "--addons=metrics-server")
+	}
+	return args
 }
 
 // command runs one of our binaries (or any absolute path) as the user of the cluster and returns what it printed.

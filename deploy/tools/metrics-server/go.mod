@@ -1,4 +1,4 @@
-module bonsai/test/ecosystem/metrics
+module bonsai/deploy/tools/metrics-server
 
 go 1.26.4
 
