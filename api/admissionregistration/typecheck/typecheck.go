@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	celopenapi "k8s.io/apiserver/pkg/cel/openapi"
-	"k8s.io/apiserver/pkg/cel/openapi/resolver"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"bonsai/api/admissionregistration/expression"
@@ -154,10 +153,7 @@ func declare(kind schema.GroupVersionKind, name string, served Served) (*apiserv
 	if root == "" {
 		return nil, nil
 	}
-	whole, err := resolver.PopulateRefs(func(ref string) (*spec.Schema, bool) {
-		s, ok := all[strings.TrimPrefix(ref, "#/components/schemas/")]
-		return s, ok
-	}, root)
+	whole, err := (&refs{schemas: all, open: map[string]bool{}}).inline(all[root])
 	if err != nil {
 		return nil, nil //nolint:nilerr // a schema that refers to what is not there says nothing
 	}
