@@ -16,30 +16,31 @@ import (
 
 // options are the flags, with upstream's names. Those that the configuration file has too win over it if they are given.
 type options struct {
-	logging                                   daemon.Logging
-	config, kubeconfig, hostname, nodeIP      string
-	bootstrapKubeconfig                       string
-	credentialConfig, credentialDir           string
-	rootDir, certDir                          string
-	nodeLabels                                map[string]string
-	taints, providerID, runtimeEndpoint       string
-	podManifestPath, cgroupRoot, cgroupDriver string
-	clusterDNS, unsafeSysctls                 []string
-	clusterDomain, tlsCert, tlsKey, clientCA  string
-	resolvConf, address, healthzAddress       string
-	port, healthzPort, maxPods                int32
-	registerNode, failSwapOn, serializePulls  bool
-	rotateClient, rotateServing               bool
-	pressure                                  pressureOptions
-	garbage                                   garbageOptions
-	managers                                  managerOptions
-	memory                                    memoryOptions
+	logging                                         daemon.Logging
+	config, configDir, kubeconfig, hostname, nodeIP string
+	bootstrapKubeconfig                             string
+	credentialConfig, credentialDir                 string
+	rootDir, certDir                                string
+	nodeLabels                                      map[string]string
+	taints, providerID, runtimeEndpoint             string
+	podManifestPath, cgroupRoot, cgroupDriver       string
+	clusterDNS, unsafeSysctls                       []string
+	clusterDomain, tlsCert, tlsKey, clientCA        string
+	resolvConf, address, healthzAddress             string
+	port, healthzPort, maxPods                      int32
+	registerNode, failSwapOn, serializePulls        bool
+	rotateClient, rotateServing                     bool
+	pressure                                        pressureOptions
+	garbage                                         garbageOptions
+	managers                                        managerOptions
+	memory                                          memoryOptions
 }
 
 // addFlags registers the flags with their defaults.
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.logging.AddFlags(fs)
 	fs.StringVar(&o.config, "config", "", "The kubelet's configuration file (kubelet.config.k8s.io/v1beta1).")
+	fs.StringVar(&o.configDir, "config-dir", "", "Path to a directory to specify drop-ins, allows the user to optionally specify additional configs to overwrite what is provided by default and in the file of --config: its files *.conf, in the order of their names.")
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Path to a kubeconfig file, specifying how to connect to the API server.")
 	fs.StringVar(&o.bootstrapKubeconfig, "bootstrap-kubeconfig", "", "Path to a kubeconfig file with which the node's first client certificate is asked for, if the file of --kubeconfig does not exist or its certificate has expired. The file of --kubeconfig is written then, with a certificate in --cert-dir.")
 	fs.BoolVar(&o.rotateClient, "rotate-certificates", false, "Renew the client certificate by certificate signing requests before it expires.")
@@ -80,12 +81,9 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 
 // settings merges flags and configuration file and checks them.
 func (o *options) settings(fs *pflag.FlagSet) (*settings, error) {
-	c := &kubeletconfig.KubeletConfiguration{}
-	if o.config != "" {
-		var err error
-		if c, err = readConfig(o.config); err != nil {
-			return nil, err
-		}
+	c, err := readConfigs(o.config, o.configDir)
+	if err != nil {
+		return nil, err
 	}
 	s := &settings{options: o, file: c}
 	o.mergeStrings(fs, c)

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
-	"sigs.k8s.io/yaml"
 
 	"bonsai/pkg/kubelet/images"
 	"bonsai/pkg/kubelet/sysctl"
@@ -22,22 +21,6 @@ import (
 type settings struct {
 	*options
 	file *kubeletconfig.KubeletConfiguration
-}
-
-// readConfig reads a KubeletConfiguration strictly.
-func readConfig(path string) (*kubeletconfig.KubeletConfiguration, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the kubelet's configuration: %w", err)
-	}
-	c := &kubeletconfig.KubeletConfiguration{}
-	if err := yaml.UnmarshalStrict(data, c); err != nil {
-		return nil, fmt.Errorf("the kubelet's configuration %s: %w", path, err)
-	}
-	if c.Kind != "KubeletConfiguration" || c.APIVersion != "kubelet.config.k8s.io/v1beta1" {
-		return nil, fmt.Errorf("the kubelet's configuration %s has %s %s, not kubelet.config.k8s.io/v1beta1 KubeletConfiguration", path, c.APIVersion, c.Kind)
-	}
-	return c, nil
 }
 
 // defaultConfig fills in upstream's defaults of the fields that are used.

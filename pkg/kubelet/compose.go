@@ -257,7 +257,7 @@ func (k *Kubelet) composeSources() error {
 
 // composeHost makes what the HTTPS API shows.
 func (k *Kubelet) composeHost() error {
-	k.host = host.Host{Runtime: k.cri, LogPath: k.cfg.Logs.Path,
+	k.host = host.Host{Runtime: k.cri, Checkpoints: filepath.Join(k.cfg.RootDir, "checkpoints"), Now: time.Now, LogPath: k.cfg.Logs.Path,
 		ReadLog: func(ctx context.Context, path string, o *corev1.PodLogOptions, running func(context.Context) (bool, error), stdout, stderr io.Writer) error {
 			return logs.Read(ctx, path, logs.OptionsOf(o, time.Now()), running, stdout, stderr)
 		}}

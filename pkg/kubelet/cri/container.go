@@ -83,6 +83,18 @@ func (c *Client) RemoveContainer(ctx context.Context, id string) error {
 	return nil
 }
 
+// Checkpoint has the runtime write a container into an archive at path; timeout 0 is the usual time. The error is in the runtime's words.
+func (c *Client) Checkpoint(ctx context.Context, id, path string, timeout time.Duration) error {
+	limit := c.timeout
+	if timeout > 0 {
+		limit = timeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_, err := c.runtime.CheckpointContainer(ctx, &runtimeapi.CheckpointContainerRequest{ContainerId: id, Location: path, Timeout: int64(limit / time.Second)})
+	return err
+}
+
 // ReopenContainerLog makes the runtime write to a new log file after the old one was moved away.
 func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {
 	ctx, cancel := c.bound(ctx)

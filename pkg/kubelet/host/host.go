@@ -26,11 +26,16 @@ type Runtime interface {
 	PortForward(ctx context.Context, sandboxID string, ports []int32) (string, error)
 	// ExecSync runs a command to its end, no longer than timeout; 0: as long as ctx.
 	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (runtime.ExecResult, error)
+	// Checkpoint writes all that a container is into an archive, no longer than timeout; 0: the runtime's usual time.
+	Checkpoint(ctx context.Context, id, path string, timeout time.Duration) error
 }
 
 // Host answers for the node. It keeps nothing; everything is required.
 type Host struct {
 	Runtime Runtime
+	// Checkpoints is the directory of checkpoints, <root>/checkpoints.
+	Checkpoints string
+	Now         func() time.Time
 	// LogPath is the log file of a container.
 	LogPath func(p *runtime.PodStatus, c *runtime.Container) string
 	// ReadLog writes a log file as the options say. While one is followed, running is asked whether the container still writes.

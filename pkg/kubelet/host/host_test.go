@@ -19,9 +19,11 @@ import (
 
 // fake is a runtime with one pod.
 type fake struct {
-	pod  runtime.PodStatus
-	code int32
-	err  error
+	checkpointed   string
+	failCheckpoint error
+	pod            runtime.PodStatus
+	code           int32
+	err            error
 }
 
 func (f *fake) Pods(context.Context) ([]*runtime.PodStatus, error) {

@@ -43,6 +43,8 @@ type Runtime interface {
 	Exec(ctx context.Context, pod *corev1.Pod, container string, command []string, s runtime.Streams) (*url.URL, error)
 	Attach(ctx context.Context, pod *corev1.Pod, container string, s runtime.Streams) (*url.URL, error)
 	PortForward(ctx context.Context, pod *corev1.Pod, ports []int32) (*url.URL, error)
+	// Checkpoint writes a container's checkpoint and returns the archive's path; timeout 0 is the runtime's usual time.
+	Checkpoint(ctx context.Context, pod *corev1.Pod, container string, timeout time.Duration) (string, error)
 	// Run runs a command to its end and returns its output.
 	Run(ctx context.Context, pod *corev1.Pod, container string, command []string) ([]byte, error)
 }
@@ -84,6 +86,8 @@ type Config struct {
 type Server struct {
 	cfg     Config
 	handler http.Handler
+	// checkpoints holds whose turn it is.
+	checkpoints chan struct{}
 }
 
 // New checks the configuration.
@@ -97,7 +101,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Healthy == nil {
 		cfg.Healthy = func() error { return nil }
 	}
-	s := &Server{cfg: cfg}
+	s := &Server{cfg: cfg, checkpoints: make(chan struct{}, 1)}
 	routes, err := s.routes()
 	if err != nil {
 		return nil, err
@@ -119,6 +123,7 @@ func (s *Server) routes() (http.Handler, error) {
 	mux.HandleFunc("GET /pods/{$}", s.pods)
 	mux.HandleFunc("GET /runningpods/", s.runningPods)
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", streamed(s.containerLogs))
+	mux.HandleFunc("POST /checkpoint/{namespace}/{pod}/{container}", streamed(s.checkpoint))
 	for _, id := range []string{"", "/{uid}"} {
 		mux.HandleFunc("/exec/{namespace}/{pod}"+id+"/{container}", streamed(s.exec))
 		mux.HandleFunc("/attach/{namespace}/{pod}"+id+"/{container}", streamed(s.attach))

@@ -107,6 +107,13 @@ func (k *kubelet) Run(_ context.Context, p *corev1.Pod, c string, cmd []string) 
 	return fmt.Appendf(nil, "%s %s %v", p.Name, c, cmd), nil
 }
 
+func (k *kubelet) Checkpoint(_ context.Context, p *corev1.Pod, c string, timeout time.Duration) (string, error) {
+	if timeout == 0 {
+		return "", errors.New("rpc error: code = Unimplemented desc = method CheckpointContainer not implemented")
+	}
+	return fmt.Sprintf("/checkpoints/%s-%s-%s.tar", p.Name, c, timeout), nil
+}
+
 func (k *kubelet) ContainerLogs(_ context.Context, p *corev1.Pod, c string, o *corev1.PodLogOptions, stdout, _ io.Writer) error {
 	if o.Previous {
 		return fmt.Errorf("previous terminated container %q in pod %q not found", c, p.Name)
@@ -310,6 +317,14 @@ func TestAPI(t *testing.T) {
 		{admin, "POST", "/exec/ns/p/x?output=1&command=id", "", 404, "container not found"},
 		{admin, "POST", "/portForward/ns/p", "", 500, "no sandbox"},
 		{admin, "POST", "/portForward/ns/p?port=70000", "", 400, "invalid port"},
+		{nobody, "POST", "/checkpoint/ns/p/c", "good", 403, "Forbidden (user=viewer, verb=create, resource=nodes, subresource=checkpoint)"},
+		{admin, "POST", "/checkpoint/ns/p/c", "", 500, "checkpointing of ns/p/c failed (rpc error: code = Unimplemented desc = method CheckpointContainer not implemented)"},
+		{admin, "POST", "/checkpoint/ns/p/c?timeout=7", "", 200, `{"items":["/checkpoints/p-c-7s.tar"]}`},
+		{admin, "POST", "/checkpoint/ns/p/c?timeout=99999999", "", 200, "p-c-1h0m0s.tar"},
+		{admin, "POST", "/checkpoint/ns/p/c?timeout=-1", "", 400, "cannot parse value of timeout parameter"},
+		{admin, "POST", "/checkpoint/ns/p/x", "", 404, "container x does not exist"},
+		{admin, "POST", "/checkpoint/ns/none/c", "", 404, "pod does not exist"},
+		{admin, "GET", "/checkpoint/ns/p/c", "", 405, ""},
 		{admin, "GET", "/stats/summary", "", 200, `"nodeName":"n1"`},
 		{admin, "GET", "/metrics/resource", "", 200, "node_cpu_usage_seconds_total 1.5 1234"},
 		{admin, "GET", "/configz", "", 200, `{"kubeletconfig":{"maxPods":7}}`},
