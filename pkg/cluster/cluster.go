@@ -167,14 +167,15 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("--api-port: %d is another component's port", c.Ports.API))
 	}
 	listening := c.listening()
-	for i, m := range c.PortMappings {
+	taken := map[bool][]netip.AddrPort{false: listening[:len(listening)-len(c.published(false))]} // by "is UDP"
+	for _, m := range c.PortMappings {
 		if err := m.check(); err != nil {
 			errs = append(errs, fmt.Errorf("--port: %w", err))
 		}
-		others := listening[:len(listening)-len(c.PortMappings)+i]
-		if slices.ContainsFunc(others, func(other netip.AddrPort) bool { return overlap(other, m.listens()) }) {
+		if slices.ContainsFunc(taken[m.UDP], func(other netip.AddrPort) bool { return overlap(other, m.listens()) }) {
 			errs = append(errs, fmt.Errorf("--port: %s is taken by the cluster itself", m.listens()))
 		}
+		taken[m.UDP] = append(taken[m.UDP], m.listens())
 	}
 	for _, m := range c.Mirrors {
 		if err := m.check(); err != nil {

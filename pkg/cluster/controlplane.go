@@ -14,7 +14,7 @@ func (p Ports) onLoopback() []int {
 	return []int{p.API, p.EtcdClient, p.EtcdPeer, p.ControllerManager, p.Scheduler}
 }
 
-// listening lists where on the host the cluster listens, as far as it is decided: the control plane, then the published ports.
+// listening lists where on the host the cluster listens for TCP, as far as it is decided: the control plane, then the published ports.
 func (c Config) listening() []netip.AddrPort {
 	var all []netip.AddrPort
 	for i, port := range c.Ports.onLoopback() {
@@ -26,8 +26,16 @@ func (c Config) listening() []netip.AddrPort {
 			all = append(all, netip.AddrPortFrom(at, uint16(port)))
 		}
 	}
+	return append(all, c.published(false)...)
+}
+
+// published lists where the published ports of TCP or of UDP are.
+func (c Config) published(udp bool) []netip.AddrPort {
+	var all []netip.AddrPort
 	for _, m := range c.PortMappings {
-		all = append(all, m.listens())
+		if m.UDP == udp {
+			all = append(all, m.listens())
+		}
 	}
 	return all
 }

@@ -69,6 +69,7 @@ type filePortMapping struct {
 	ListenAddress string `yaml:"listenAddress"`
 	HostPort      int    `yaml:"hostPort"`
 	NodePort      int    `yaml:"nodePort"`
+	Protocol      string `yaml:"protocol"`
 }
 
 type fileNetworking struct {
@@ -125,7 +126,7 @@ func (f file) config(c Config, p *problems) Config {
 		mapping := PortMapping{HostPort: m.HostPort, NodePort: m.NodePort}
 		var err error
 		if mapping.Address, err = netip.ParseAddr(cmp.Or(m.ListenAddress, loopback)); err == nil {
-			err = mapping.check()
+			err = errors.Join(mapping.check(), mapping.setProtocol(cmp.Or(m.Protocol, "TCP")))
 		}
 		p.check(err, "portMappings", i)
 		c.PortMappings = append(c.PortMappings, mapping)

@@ -18,7 +18,7 @@ import (
 
 // machine looks for everything that the cluster could collide with. It touches nothing.
 func (c Config) machine(home Home) (machine, error) {
-	m := machine{contexts: map[string]string{}, portOwner: func(at netip.AddrPort) string { return portOwner(at, c.mark()) }}
+	m := machine{contexts: map[string]string{}, portOwner: func(at netip.AddrPort) string { return portOwner(at, c.mark()) }, udpTaken: udpTaken}
 	all, err := home.Clusters()
 	if err != nil {
 		return m, err
@@ -160,6 +160,15 @@ func portOwner(at netip.AddrPort, own string) string {
 		return fmt.Sprintf("process %d (%s)", pid, processName(pid))
 	}
 	return "another process"
+}
+
+// udpTaken tells whether somebody has a port of UDP. The cluster itself has none when this is asked.
+func udpTaken(at netip.AddrPort) bool {
+	socket, err := net.ListenPacket("udp", at.String())
+	if err == nil {
+		socket.Close()
+	}
+	return errors.Is(err, syscall.EADDRINUSE)
 }
 
 // listeners returns the sockets, as links in /proc/*/fd name them, that listen on a port: the inodes in proc_net(5)'s tables of the network namespace that this thread is in.

@@ -55,6 +55,8 @@ type machine struct {
 	contexts map[string]string // of the user's kubeconfig, with the data directory of the cluster that each is for, or ""
 	// portOwner tells who listens where the cluster would, "" for nobody but the cluster itself.
 	portOwner func(at netip.AddrPort) string
+	// udpTaken tells whether somebody has a port of UDP.
+	udpTaken func(at netip.AddrPort) bool
 }
 
 // network is an address or a route of the host.
@@ -103,6 +105,11 @@ func (m machine) claimed(c Config) []claim {
 				}
 			}
 		}
+		for _, own := range c.published(true) {
+			if slices.ContainsFunc(other.published(true), func(theirs netip.AddrPort) bool { return overlap(own, theirs) }) {
+				found = append(found, claim{"the port " + own.String() + "/udp", by})
+			}
+		}
 		for _, own := range c.listening() {
 			if slices.ContainsFunc(other.listening(), func(theirs netip.AddrPort) bool { return overlap(own, theirs) }) {
 				found = append(found, claim{"the port " + own.String(), by})
@@ -121,6 +128,11 @@ func (m machine) held(c Config) []claim {
 	for _, n := range m.networks {
 		if c.within(n.prefix) {
 			found = append(found, n.claim)
+		}
+	}
+	for _, own := range c.published(true) {
+		if m.udpTaken(own) {
+			found = append(found, claim{"the port " + own.String() + "/udp", "another process"})
 		}
 	}
 	for _, own := range c.listening() {

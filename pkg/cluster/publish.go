@@ -14,11 +14,13 @@ import (
 	"time"
 )
 
-// PortMapping publishes a node port on the host: TCP connections to the address and port lead to that port of a node.
+// PortMapping publishes a node port on the host: connections to the address and port lead to that port of a node.
 type PortMapping struct {
 	Address  netip.Addr // where it listens
 	HostPort int
 	NodePort int
+	// UDP is set for datagrams; else it is TCP's.
+	UDP bool `json:",omitempty"`
 }
 
 const (
@@ -26,14 +28,22 @@ const (
 	publishedDial = time.Second
 	// publishedMost is how many connections to one published port there may be; further ones wait.
 	publishedMost = 1024
+	// publishedIdle is how long a client of a published port of UDP may be silent and be led to the same node, and its answers to it.
+	publishedIdle = time.Minute
 )
 
-// ParsePortMapping reads [ADDRESS:]HOSTPORT:NODEPORT; the address is 127.0.0.1 if it is left out.
+// ParsePortMapping reads [ADDRESS:]HOSTPORT:NODEPORT[/PROTOCOL]; the address is 127.0.0.1 and the protocol TCP if they are left out.
 func ParsePortMapping(text string) (PortMapping, error) {
-	parts := strings.Split(text, ":")
 	m := PortMapping{Address: netip.MustParseAddr(loopback)}
+	ports, protocol, said := strings.Cut(text, "/")
+	if said {
+		if err := m.setProtocol(protocol); err != nil {
+			return m, fmt.Errorf("%q: %w", text, err)
+		}
+	}
+	parts := strings.Split(ports, ":")
 	if len(parts) < 2 || len(parts) > 3 {
-		return m, fmt.Errorf("%q is not [ADDRESS:]HOSTPORT:NODEPORT, as 8080:30080", text)
+		return m, fmt.Errorf("%q is not [ADDRESS:]HOSTPORT:NODEPORT[/PROTOCOL], as 8080:30080 or 5353:30053/udp", text)
 	}
 	if len(parts) == 3 {
 		address, err := netip.ParseAddr(parts[0])
@@ -50,6 +60,18 @@ func ParsePortMapping(text string) (PortMapping, error) {
 		*to = port
 	}
 	return m, m.check()
+}
+
+// setProtocol reads tcp or udp, in any case.
+func (m *PortMapping) setProtocol(text string) error {
+	switch strings.ToLower(text) {
+	case "tcp":
+	case "udp":
+		m.UDP = true
+	default:
+		return fmt.Errorf("the protocol must be TCP or UDP, not %q", text)
+	}
+	return nil
 }
 
 // check returns what is wrong with a mapping by itself.
@@ -77,7 +99,8 @@ func overlap(a, b netip.AddrPort) bool {
 // publisher leads connections to published ports to the nodes.
 type publisher struct {
 	log  *slog.Logger
-	dial func(ctx context.Context, address string) (net.Conn, error)
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
+	idle time.Duration // after which a client of UDP is forgotten
 
 	mu    sync.Mutex
 	nodes []netip.Addr // of the nodes that there are now, each asked in turn
@@ -85,9 +108,7 @@ type publisher struct {
 
 func newPublisher(log *slog.Logger) *publisher {
 	dialer := net.Dialer{Timeout: publishedDial}
-	return &publisher{log: log, dial: func(ctx context.Context, address string) (net.Conn, error) {
-		return dialer.DialContext(ctx, "tcp", address)
-	}}
+	return &publisher{log: log, idle: publishedIdle, dial: dialer.DialContext}
 }
 
 // follow takes the nodes of c from now on.
@@ -102,7 +123,8 @@ func (p *publisher) follow(c Config) {
 
 // publish listens at all of the mappings and returns; what they get is led on until ctx ends, and then wait returns.
 func (p *publisher) publish(ctx context.Context, mappings []PortMapping) (wait func(), err error) {
-	var listeners []net.Listener
+	var listeners []io.Closer
+	var serve []func()
 	var running sync.WaitGroup
 	end := func() {
 		for _, l := range listeners {
@@ -110,18 +132,34 @@ func (p *publisher) publish(ctx context.Context, mappings []PortMapping) (wait f
 		}
 	}
 	for _, m := range mappings {
-		l, err := net.Listen("tcp4", m.listens().String())
+		l, work, err := p.listen(ctx, m)
 		if err != nil {
 			end()
 			return nil, fmt.Errorf("publish node port %d: %w", m.NodePort, err)
 		}
-		listeners = append(listeners, l)
+		listeners, serve = append(listeners, l), append(serve, work)
 	}
-	for i, m := range mappings {
-		running.Go(func() { p.serve(ctx, listeners[i], m.NodePort) })
+	for _, work := range serve {
+		running.Go(work)
 	}
 	stop := context.AfterFunc(ctx, end)
 	return func() { running.Wait(); stop() }, nil
+}
+
+// listen listens at one mapping, and returns what serves it until the listener is closed.
+func (p *publisher) listen(ctx context.Context, m PortMapping) (io.Closer, func(), error) {
+	if m.UDP {
+		socket, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(m.listens()))
+		if err != nil {
+			return nil, nil, err
+		}
+		return socket, func() { p.serveUDP(ctx, socket, m.NodePort) }, nil
+	}
+	l, err := net.Listen("tcp4", m.listens().String())
+	if err != nil {
+		return nil, nil, err
+	}
+	return l, func() { p.serve(ctx, l, m.NodePort) }, nil
 }
 
 // serve accepts connections until the listener is closed, and returns when they have ended, which they do with ctx.
@@ -180,7 +218,7 @@ func (p *publisher) connect(ctx context.Context, port int) (net.Conn, error) {
 	p.mu.Unlock()
 	var errs []error
 	for _, node := range nodes {
-		conn, err := p.dial(ctx, netip.AddrPortFrom(node, uint16(port)).String())
+		conn, err := p.dial(ctx, "tcp", netip.AddrPortFrom(node, uint16(port)).String())
 		if err == nil {
 			return conn, nil
 		}

@@ -17,7 +17,7 @@ func TestParsePortMapping(t *testing.T) {
 	for text, want := range map[string]string{
 		"8080:30080": "127.0.0.1:8080 30080", "0.0.0.0:80:30080": "0.0.0.0:80 30080",
 		"8080": "is not [ADDRESS:]HOSTPORT:NODEPORT", "1:2:3:4": "is not", "x:30080": `"x" is no port`, "8080:0": "between 1 and 65535", "70000:30080": "between 1 and 65535",
-		"host:80:30080": "unable to parse IP", "::1:80:30080": "is not",
+		"5353:30053/udp": "127.0.0.1:5353 30053", "53:30053/sctp": "must be TCP or UDP", "host:80:30080": "unable to parse IP", "::1:80:30080": "is not",
 	} {
 		m, err := ParsePortMapping(text)
 		got := fmt.Sprintf("%s %d", m.listens(), m.NodePort)
@@ -62,17 +62,17 @@ func TestPublish(t *testing.T) {
 	p := newPublisher(slog.New(slog.DiscardHandler))
 	p.follow(c)
 	plain := p.dial
-	p.dial = func(ctx context.Context, to string) (net.Conn, error) {
+	p.dial = func(ctx context.Context, network, to string) (net.Conn, error) {
 		switch to {
 		case "10.77.0.11:30080":
 			return nil, errors.New("refused")
 		case "10.77.0.12:30080":
-			return plain(ctx, node.Addr().String())
+			return plain(ctx, network, node.Addr().String())
 		}
 		return nil, errors.New("no such node: " + to)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	mapping := PortMapping{address.Addr(), int(address.Port()), 30080}
+	mapping := PortMapping{Address: address.Addr(), HostPort: int(address.Port()), NodePort: 30080}
 	wait, err := p.publish(ctx, []PortMapping{mapping})
 	if err != nil {
 		t.Fatal(err)

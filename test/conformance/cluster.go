@@ -44,7 +44,11 @@ func (s settings) startCluster(ctx context.Context) (*clusterUnderTest, error) {
 	if err := c.stop(ctx); err != nil { // a cluster that an earlier run kept
 		return nil, err
 	}
-	if err := c.run(ctx, "up", fmt.Sprintf("--nodes=%d", nodes), "--egress=false", "--registry-mirror=http://"+mirror); err != nil {
+	up := []string{"up", fmt.Sprintf("--nodes=%d", nodes), "--egress=false", "--registry-mirror=http://" + mirror}
+	if s.config != "" {
+		up = append(up, "--config="+s.config)
+	}
+	if err := c.run(ctx, up...); err != nil {
 		return nil, errors.Join(err, c.stop(context.WithoutCancel(ctx)))
 	}
 	if err := c.serve(s.imageTree()); err != nil {

@@ -22,6 +22,8 @@ type settings struct {
 	results string
 	// upstream drives the sig-cli specs with Kubernetes' own kubectl instead of ours.
 	upstream bool
+	// config is the cluster's configuration file, "" for none.
+	config string
 	// procs is the number of processes for the parallel specs; timeout bounds each of the two parts.
 	procs   int
 	timeout time.Duration
@@ -42,6 +44,7 @@ func parseSettings(args []string) (settings, error) {
 	f.StringVar(&s.results, "results", "", "result file (default: RESULTS.md of the module for a full run, of the data directory for a focused one)")
 	f.StringVar(&s.focus, "focus", "", "regular expression: run only specs whose name matches")
 	f.StringVar(&s.labels, "labels", conformanceSpecs, "ginkgo's label filter: run the specs that it selects, for example 'Feature: containsAny NetworkPolicy'")
+	f.StringVar(&s.config, "config", "", "configuration file of the cluster (bonsai config print-default), for example of both IP families")
 	f.StringVar(&kubectl, "kubectl", "ours", "whose kubectl the sig-cli specs drive: ours or upstream")
 	f.IntVar(&s.procs, "procs", 4, "processes for the parallel specs")
 	f.DurationVar(&s.timeout, "timeout", 3*time.Hour, "longest time of the parallel and of the serial part")
@@ -71,7 +74,11 @@ func (s settings) complete(kubectl string) (settings, error) {
 			s.results = filepath.Join(s.data, "RESULTS.md")
 		}
 	}
-	for _, path := range []*string{&s.module, &s.product, &s.data, &s.results} {
+	paths := []*string{&s.module, &s.product, &s.data, &s.results}
+	if s.config != "" {
+		paths = append(paths, &s.config)
+	}
+	for _, path := range paths {
 		absolute, err := filepath.Abs(*path)
 		if err != nil {
 			errs = append(errs, err)

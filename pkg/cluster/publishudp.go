@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// largestDatagram is the most that UDP carries.
+const largestDatagram = 1 << 16
+
+// flows are the clients of a published port of UDP, each led to one node by a socket of its own, by which answers come back.
+type flows struct {
+	p        *publisher
+	socket   *net.UDPConn
+	nodePort int
+	// turn is the node that new flows go to. Nobody can tell whether one hears what it is sent; one that refuses is passed over.
+	turn    atomic.Uint32
+	running sync.WaitGroup
+
+	mu    sync.Mutex
+	nodes map[netip.AddrPort]net.Conn // by client; at most publishedMost
+}
+
+// serveUDP leads datagrams on until the socket is closed.
+func (p *publisher) serveUDP(ctx context.Context, socket *net.UDPConn, nodePort int) {
+	f := &flows{p: p, socket: socket, nodePort: nodePort, nodes: map[netip.AddrPort]net.Conn{}}
+	defer f.running.Wait()
+	defer f.closeAll()
+	buffer := make([]byte, largestDatagram)
+	for {
+		n, client, err := socket.ReadFromUDPAddrPort(buffer)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // of an answer that a client refused
+			continue
+		}
+		node, err := f.to(ctx, client)
+		if err != nil {
+			p.log.Info("cannot lead a datagram to a published port on", "port", nodePort, "err", err)
+			continue
+		}
+		if _, err := node.Write(buffer[:n]); err == nil {
+			node.SetReadDeadline(time.Now().Add(p.idle)) // it may have ended meanwhile
+		}
+	}
+}
+
+var (
+	errNoNodes = errors.New("there is no node")
+	errNoRoom  = errors.New("too many clients")
+)
+
+// to is the socket that leads a client's datagrams to a node.
+func (f *flows) to(ctx context.Context, client netip.AddrPort) (net.Conn, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if node := f.nodes[client]; node != nil {
+		return node, nil
+	}
+	if len(f.nodes) >= publishedMost {
+		return nil, errNoRoom
+	}
+	f.p.mu.Lock()
+	nodes := f.p.nodes
+	f.p.mu.Unlock()
+	if len(nodes) == 0 {
+		return nil, errNoNodes
+	}
+	turn := f.turn.Load()
+	node, err := f.p.dial(ctx, "udp", netip.AddrPortFrom(nodes[int(turn)%len(nodes)], uint16(f.nodePort)).String())
+	if err != nil {
+		return nil, err
+	}
+	f.nodes[client] = node
+	f.running.Go(func() { f.answer(node, client, turn) })
+	return node, nil
+}
+
+// answer leads what a node says back to the client, until that has been silent for long or the node refuses.
+func (f *flows) answer(node net.Conn, client netip.AddrPort, turn uint32) {
+	defer f.forget(client, node)
+	buffer := make([]byte, largestDatagram)
+	for {
+		n, err := node.Read(buffer)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			f.turn.CompareAndSwap(turn, turn+1)
+		}
+		if err != nil {
+			return
+		}
+		node.SetReadDeadline(time.Now().Add(f.p.idle)) // it may have ended meanwhile
+		if _, err := f.socket.WriteToUDPAddrPort(buffer[:n], client); err != nil {
+			return
+		}
+	}
+}
+
+func (f *flows) forget(client netip.AddrPort, node net.Conn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.nodes, client)
+	node.Close()
+}
+
+func (f *flows) closeAll() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, node := range f.nodes {
+		node.Close()
+	}
+}
