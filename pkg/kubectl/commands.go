@@ -31,6 +31,7 @@ import (
 	"bonsai/pkg/kubectl/explain"
 	"bonsai/pkg/kubectl/expose"
 	"bonsai/pkg/kubectl/get"
+	"bonsai/pkg/kubectl/kuberc"
 	"bonsai/pkg/kubectl/kustomize"
 	"bonsai/pkg/kubectl/label"
 	"bonsai/pkg/kubectl/logs"
@@ -66,7 +67,7 @@ func groups() []group {
 		{"debugging", "Troubleshooting and Debugging Commands:", cmds{describe.NewCommand, logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand, proxy.NewCommand, cp.NewCommand, auth.NewCommand, debug.NewCommand, events.NewCommand}},
 		{"advanced", "Advanced Commands:", cmds{diff.NewCommand, apply.NewCommand(edit.Objects), patch.NewCommand, replace.NewCommand, wait.NewCommand, kustomize.NewCommand}},
 		{"settings", "Settings Commands:", cmds{completion.NewCommand, label.NewCommand, annotate.NewCommand}},
-		{"other", "Other Commands:", cmds{apiversions.NewCommand, version.NewCommand, apiresources.NewCommand, config.NewCommand, plugin.NewCommand}},
+		{"other", "Other Commands:", cmds{apiversions.NewCommand, version.NewCommand, apiresources.NewCommand, config.NewCommand, kuberc.NewCommand, plugin.NewCommand}},
 	}
 }
 
@@ -86,6 +87,9 @@ func addGroups(root *cobra.Command, f *cli.Factory, streams cli.IOStreams) {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for n, newCommand := range g.commands {
 			c := newCommand(f, streams)
+			if c.Name() == "kuberc" && !kuberc.Enabled() {
+				continue
+			}
 			c.GroupID = g.id
 			c.Annotations = map[string]string{place: fmt.Sprintf("%02d", n)}
 			root.AddCommand(c)

@@ -14,6 +14,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/completion"
+	"bonsai/pkg/kubectl/kuberc"
 	"bonsai/pkg/kubectl/plugin"
 	"bonsai/pkg/kubectl/printers"
 )
@@ -23,14 +25,54 @@ import (
 // it. What it writes for people is escaped for terminals (printers.Escape).
 func Main(ctx context.Context, version string, args []string, streams cli.IOStreams) int {
 	streams.Out, streams.ErrOut = printers.Escaping(streams.Out), printers.Escaping(streams.ErrOut)
-	root := NewCommand(version, streams)
-	root.SetArgs(args)
-	err := dispatch(ctx, root, args, streams)
+	f := cli.NewFactory(version, streams)
+	root := newCommand(f, streams)
+	args, err := prefer(root, f, args, streams)
+	if err == nil {
+		root.SetArgs(args)
+		err = dispatch(ctx, root, args, streams)
+	}
 	klog.Flush()
 	if s := cli.SignalOf(ctx); s != 0 {
 		return cli.Ended(err, s)
 	}
+	if wrong, ok := errors.AsType[*kuberc.Error](err); ok {
+		fmt.Fprintln(streams.ErrOut, wrong)
+		err = cli.Silent()
+	}
 	return cli.Report(streams.ErrOut, err)
+}
+
+// prefer applies the user's preferences, and returns the arguments with what an alias stands for.
+func prefer(root *cobra.Command, f *cli.Factory, args []string, streams cli.IOStreams) ([]string, error) {
+	if !kuberc.Enabled() {
+		return args, nil
+	}
+	where, err := kuberc.Locate(kuberc.FlagOf(args, root.PersistentFlags()))
+	if err != nil {
+		return nil, kuberc.Wrong(err)
+	}
+	p, err := kuberc.Load(where, streams.ErrOut)
+	if err != nil {
+		return nil, kuberc.Wrong(err)
+	}
+	if p == nil {
+		return args, nil
+	}
+	f.Plugins = p.PluginPolicy()
+	word, err := firstWord(root, args)
+	if err != nil {
+		word = -1 // of a flag that root does not have, the command will say so
+	}
+	if word >= 0 && strings.HasPrefix(args[word], "__complete") && word+1 < len(args)-1 {
+		word++
+	}
+	args, err = p.Apply(root, args, word)
+	if err != nil {
+		return nil, kuberc.Wrong(err)
+	}
+	p.SetDefaults(root, streams.ErrOut)
+	return args, nil
 }
 
 // dispatch runs the command that args name: one of kubectl's, or else a plug-in.
@@ -98,7 +140,10 @@ func firstWord(root *cobra.Command, args []string) (int, error) {
 
 // NewCommand builds the command tree.
 func NewCommand(version string, streams cli.IOStreams) *cobra.Command {
-	f := cli.NewFactory(version, streams)
+	return newCommand(cli.NewFactory(version, streams), streams)
+}
+
+func newCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	root := &cobra.Command{
 		Use:               "kubectl",
 		Short:             "kubectl controls the Kubernetes cluster manager",
@@ -130,6 +175,7 @@ func NewCommand(version string, streams cli.IOStreams) *cobra.Command {
 		return fmt.Errorf("%w\nSee '%s --help' for usage.", err, cmd.CommandPath())
 	})
 	addGroups(root, f, streams)
+	completion.Register(root, f)
 	setHelp(root)
 	return root
 }

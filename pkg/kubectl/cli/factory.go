@@ -37,6 +37,8 @@ type Factory struct {
 	Version string
 	// StdinTaken is set before the first request if the command reads objects from standard input: a credential plug-in cannot then.
 	StdinTaken bool
+	// Plugins says which credential plug-ins may run.
+	Plugins clientcmdapi.PluginPolicy
 
 	streams IOStreams
 	flags   globals
@@ -143,6 +145,9 @@ func (f *Factory) newRESTConfig() (*rest.Config, error) {
 		return nil, err
 	}
 	cfg.UserAgent = fmt.Sprintf("kubectl/%s (%s/%s)", f.Version, runtime.GOOS, runtime.GOARCH)
+	if cfg.ExecProvider != nil {
+		cfg.ExecProvider.PluginPolicy = f.Plugins
+	}
 	if f.StdinTaken && cfg.ExecProvider != nil {
 		cfg.ExecProvider.StdinUnavailable, cfg.ExecProvider.StdinUnavailableMessage = true, "used by stdin resource manifest reader"
 	}

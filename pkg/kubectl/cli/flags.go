@@ -11,7 +11,8 @@ import (
 
 // globals are the values of the flags that every command takes.
 type globals struct {
-	kubeconfig, cacheDir, namespace       string
+	kubeconfig, kuberc                    string
+	cacheDir, namespace                   string
 	context, cluster, user                string
 	server, tlsServerName, ca             string
 	clientCert, clientKey, token          string
@@ -27,6 +28,7 @@ type globals struct {
 func (f *Factory) AddFlags(set *pflag.FlagSet) {
 	g := &f.flags
 	set.StringVar(&g.kubeconfig, "kubeconfig", "", "Path to the kubeconfig file to use for CLI requests.")
+	set.StringVar(&g.kuberc, "kuberc", "", "Path to the kuberc file to use for preferences. This can be disabled by exporting KUBECTL_KUBERC=false feature gate or turning off the feature KUBERC=off.")
 	set.StringVar(&g.cacheDir, "cache-dir", defaultCacheDir(), "Default cache directory")
 	set.StringVarP(&g.namespace, "namespace", "n", "", "If present, the namespace scope for this CLI request")
 	set.StringVar(&g.context, "context", "", "The name of the kubeconfig context to use")
@@ -50,6 +52,9 @@ func (f *Factory) AddFlags(set *pflag.FlagSet) {
 	set.BoolVar(&g.warningsAsErrors, "warnings-as-errors", false, "Treat warnings received from the server as errors and exit with a non-zero exit code")
 	set.StringVar(&g.timeout, "request-timeout", "0", "The length of time to wait before giving up on a single server request. Non-zero values should contain a corresponding time unit (e.g. 1s, 2m, 3h). A value of zero means don't timeout requests.")
 }
+
+// Kuberc is the value of --kuberc.
+func (f *Factory) Kuberc() string { return f.flags.kuberc }
 
 func defaultCacheDir() string {
 	if dir := os.Getenv("KUBECACHEDIR"); dir != "" {

@@ -1,0 +1,87 @@
+package kuberc
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+const head = "apiVersion: kubectl.config.k8s.io/v1beta1\nkind: Preference\n"
+
+func write(t *testing.T, text string) Location {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kuberc")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Location{Path: path, Explicit: true}
+}
+
+// TestMistakesArePlaced: what is wrong with a file is said with its name and line.
+func TestMistakesArePlaced(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		head + "aliases:\n- {name: ok, command: get}\n- {name: not-ok, command: get}\n": "line 5: invalid alias name",
+		head + "aliases:\n- {name: a, command: get}\n- {name: a, command: get}\n":       "line 5: duplicate alias name a",
+		head + "credentialPluginPolicy: Sometimes\n":                                    "line 3: unknown plugin policy",
+		head + "credentialPluginPolicy: Allowlist\ncredentialPluginAllowlist:\n- {}\n":  "line 5: misconfigured credential plugin allowlist: empty allowlist entry #1",
+		head + "aliases: [\n":                "line 3: did not find expected node content",
+		head + "aliases: {a: b}\n":           "line 3: cannot unmarshal !!map",
+		"apiVersion: v2\nkind: Preference\n": "line 1: no valid preferences found",
+		"just text":                          "line 1: want a mapping with kind and apiVersion",
+	} {
+		l := write(t, text)
+		if _, err := Load(l, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), l.Path+": "+want) {
+			t.Errorf("%q: %v, want %s: %s", text, err, l.Path, want)
+		}
+	}
+	var said bytes.Buffer
+	l := write(t, head+"aliases: []\nnosuch: 1\n")
+	if p, err := Load(l, &said); p == nil || err != nil || said.String() != "kuberc: ignoring strict decoding error in "+l.Path+": line 4: unknown field nosuch\n" {
+		t.Errorf("an unknown field: %v, %v, %q", p, err, said.String())
+	}
+}
+
+// TestBuiltInsStay: an alias takes no command's place, and is what it stands for otherwise.
+func TestBuiltInsStay(t *testing.T) {
+	t.Parallel()
+	root := &cobra.Command{Use: "kubectl"}
+	ran := ""
+	for _, name := range []string{"get", "delete"} {
+		root.AddCommand(&cobra.Command{Use: name, RunE: func(_ *cobra.Command, args []string) error { ran = name + " " + strings.Join(args, " "); return nil }})
+	}
+	p := &Preference{Aliases: []Alias{{Name: "get", Command: "delete"}, {Name: "rm", Command: "delete", Prepended: []string{"cm"}, Appended: []string{"last"}}}}
+	for line, want := range map[string]string{"get x": "get x", "rm x": "delete cm x last"} {
+		args, err := p.Apply(root, strings.Fields(line), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		root.SetArgs(args)
+		if err := root.Execute(); err != nil || ran != want {
+			t.Errorf("%s runs %q (%v), want %q", line, ran, err, want)
+		}
+	}
+}
+
+// TestPluginPolicy: an entry that names two programs allows neither.
+func TestPluginPolicy(t *testing.T) {
+	t.Parallel()
+	p := &Preference{Policy: "Allowlist", Allowed: []Entry{{Name: "one", Command: "two"}}}
+	if got := p.PluginPolicy(); got.PolicyType != "DenyAll" || len(got.Allowlist) != 0 {
+		t.Errorf("%+v", got)
+	}
+	p.Allowed = append(p.Allowed, Entry{Command: "three"}, Entry{Name: "four"})
+	got := p.PluginPolicy()
+	var commands []string
+	for _, e := range got.Allowlist {
+		commands = append(commands, e.Command)
+	}
+	if got.PolicyType != "Allowlist" || !slices.Equal(commands, []string{"three", "four"}) {
+		t.Errorf("%+v", got)
+	}
+}
