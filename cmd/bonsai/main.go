@@ -40,7 +40,7 @@ func command() *cobra.Command {
 	root.PersistentFlags().StringVar(&c.dataDir, "data-dir", c.dataDir, "directory that holds everything the cluster writes (default: by its name, below $BONSAI_HOME or "+string(cluster.DefaultHome)+")")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return c.resolve(cmd) }
 	root.AddCommand(upCommand(c), downCommand(c), listCommand(c), configCommand(), stopCommand(c), startCommand(c), pauseCommand(c), resumeCommand(c), nodeCommand(c), snapshotCommand(c), statusCommand(c), logsCommand(c), exportCommand(c), kubeconfigCommand(c), execCommand(c), imageCommand(c), testenvCommand(), versionCommand(),
-		superviseCommand(c), nodeEnterCommand(), nodeInitCommand())
+		superviseCommand(c), nodeEnterCommand(), nodeInitCommand(), memberEnterCommand(), balanceCommand())
 	root.Version = daemon.GitVersion
 	return root
 }

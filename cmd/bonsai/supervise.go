@@ -1,12 +1,16 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
+	"net"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/balancer"
 	"bonsai/pkg/cluster"
 )
 
@@ -64,4 +68,50 @@ func nodeInitCommand() *cobra.Command {
 			return cluster.RunNode(cmd.Context(), node, slog.New(slog.NewTextHandler(os.Stderr, nil)).With("component", "node", "node", node.Name))
 		},
 	}
+}
+
+// memberEnterCommand is the first step of a process of one of several control planes.
+func memberEnterCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "member-enter NAMESPACE HOSTNAME PROGRAM [ARGUMENT...]",
+		Hidden: true, Annotations: map[string]string{anyone: ""},
+		Args: cobra.MinimumNArgs(3),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return cluster.EnterMember(args[0], args[1], args[2:])
+		},
+	}
+}
+
+// balanceCommand is the balancer before several API servers.
+func balanceCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:    "balance --listen ADDRESS --backend ADDRESS [--backend ADDRESS...] --certificate-authority FILE",
+		Short:  "Spread connections over the API servers that are ready",
+		Hidden: true, Annotations: map[string]string{anyone: ""},
+		Args: daemon.NoArgs,
+	}
+	listen := c.Flags().String("listen", "", "address and port to listen on")
+	backends := c.Flags().StringArray("backend", nil, "address and port of an API server; can be given several times")
+	ca := c.Flags().String("certificate-authority", "", "file with the authority of the API servers' certificates")
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		pem, err := os.ReadFile(*ca)
+		if err != nil {
+			return fmt.Errorf("--certificate-authority: %w", err)
+		}
+		check, err := balancer.Readyz(pem)
+		if err != nil {
+			return fmt.Errorf("--certificate-authority %s: %w", *ca, err)
+		}
+		listener, err := net.Listen("tcp", *listen)
+		if err != nil {
+			return fmt.Errorf("--listen: %w", err)
+		}
+		b, err := balancer.New(balancer.Config{Listener: listener, Backends: *backends, Check: check,
+			Log: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)).With("component", "balancer")})
+		if err != nil {
+			return errors.Join(err, listener.Close())
+		}
+		return b.Run(cmd.Context())
+	}
+	return c
 }

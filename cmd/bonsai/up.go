@@ -24,6 +24,7 @@ type upFlags struct {
 	ports        []string
 	addons       []string
 	nodes, port  int
+	planes       int
 	egress       bool
 	timeout      time.Duration
 }
@@ -37,6 +38,7 @@ func upCommand(chosen *chosen) *cobra.Command {
 is not said anew. Subnets and ports that are not said are the first that no other cluster on this machine has.`,
 		Example: `  bonsai up
   bonsai up --name dev --nodes 3
+  bonsai up --name ha --control-planes 3
   bonsai up --port 8080:30080
   bonsai up --ip-family dual
   bonsai up --addons metrics-server
@@ -45,6 +47,7 @@ is not said anew. Subnets and ports that are not said are the first that no othe
 	}
 	c.Flags().StringVar(&f.file, "config", "", "file that describes the cluster (bonsai config print-default), - for standard input; flags come after it")
 	c.Flags().IntVar(&f.nodes, "nodes", 1, "number of nodes, each in namespaces of its own (1 to 9)")
+	c.Flags().IntVar(&f.planes, "control-planes", 1, "number of control planes: 1, or 3 behind a balancer, any one of which may fail")
 	c.Flags().BoolVar(&f.egress, "egress", true, "let nodes and pods reach what this machine reaches, masqueraded")
 	c.Flags().StringVar(&f.family, "ip-family", "ipv4", "addresses of nodes, pods and Services: ipv4, ipv6 or dual")
 	c.Flags().IntVar(&f.port, "api-port", 0, "port of the API server (default: 6443, or the next that is free)")
@@ -124,6 +127,9 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (clus
 	}
 	if given("nodes") {
 		config = config.WithNodes(f.nodes)
+	}
+	if given("control-planes") {
+		config.ControlPlanes = f.planes
 	}
 	if given("egress") {
 		config.Egress = f.egress

@@ -5,13 +5,15 @@
 // # Processes
 //
 // `bonsai up` starts one supervisor in the background. Its children are the control plane, in the host's namespaces, and one
-// init process per node. A node is a set of namespaces (network, mount, PID, UTS, IPC, cgroup); its init starts containerd,
+// init process per node. Of several control planes, each is in a network namespace of its own, and the host's child is a balancer
+// (package balancer) before their API servers. A node is a set of namespaces (network, mount, PID, UTS, IPC, cgroup); its init starts containerd,
 // kubelet and kube-proxy in it. Every child dies with its parent, so that ending the supervisor ends the cluster and ending a
 // node's init is a power failure of that node: nothing can be left running.
 //
 // # Network
 //
 //	host (API server)            10.77.0.1  bonsai-<id> ──┐
+//	control planes cp1, cp2, …   10.77.0.2  eth0        ──┤ (if there are several)
 //	node n1                      10.77.0.11 eth0        ──┤ bridge in the network namespace bonsai-<id>
 //	node n2                      10.77.0.12 eth0        ──┘
 //	pods of a node               a /24 of 10.244.0.0/16 behind the node's bridge cni0
@@ -57,6 +59,8 @@ type Config struct {
 	BinDir  string
 	// Nodes has 1 to 9 nodes, in the order of their numbers.
 	Nodes []Node
+	// ControlPlanes is how many there are: 1, or 3 of which one may fail.
+	ControlPlanes int
 	// Egress lets pods and nodes reach what the host reaches, masqueraded as the host.
 	Egress bool
 	// Mirrors are the registries that nodes ask instead of those that images name.
@@ -108,7 +112,7 @@ const DefaultName = "bonsai"
 // Default returns the configuration of the cluster called DefaultName, of one node with its data in dataDir, as it is when it is
 // alone on the machine.
 func Default(dataDir, binDir string) Config {
-	c := Config{Name: DefaultName, DataDir: dataDir, BinDir: binDir, Nodes: nodesUpTo(1), Egress: true}
+	c := Config{Name: DefaultName, DataDir: dataDir, BinDir: binDir, Nodes: nodesUpTo(1), ControlPlanes: 1, Egress: true}
 	return c.inSlot(0)
 }
 
@@ -153,6 +157,12 @@ func (c Config) Validate() error {
 	}
 	if len(c.Nodes) < 1 || len(c.Nodes) > maxNodes {
 		errs = append(errs, fmt.Errorf("--nodes: must be between 1 and %d, not %d", maxNodes, len(c.Nodes)))
+	}
+	if c.highlyAvailable() && c.IPFamily == IPv6 { // they reach pods through the host, which forwards no IPv6
+		errs = append(errs, errors.New("--control-planes: several need IPv4 (--ip-family ipv4 or dual)"))
+	}
+	if c.ControlPlanes != 1 && c.ControlPlanes != maxControlPlanes {
+		errs = append(errs, fmt.Errorf("--control-planes: must be 1 or %d, not %d", maxControlPlanes, c.ControlPlanes))
 	}
 	if !filepath.IsAbs(c.DataDir) || filepath.Clean(c.DataDir) == "/" {
 		errs = append(errs, fmt.Errorf("--data-dir: must be an absolute path below /, not %q", c.DataDir))
@@ -240,7 +250,8 @@ func (c Config) hasNode(name string) bool {
 	return slices.ContainsFunc(c.Nodes, func(n Node) bool { return n.Name() == name })
 }
 
-// HostIPs are the host's addresses on the node networks; the API server listens at HostIP, the first.
+// HostIPs are the host's addresses on the node networks; the API server or, if there are several, the balancer before them listens at
+// HostIP, the first.
 func (c Config) HostIPs() []netip.Addr { return addresses(c.NodeSubnets(), 1) }
 
 // HostIP is the first of HostIPs.

@@ -3,10 +3,12 @@ package cluster
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
+	"strings"
 )
 
-// loopback is where the control plane listens on the host, except for the API server. hostRules lead its port there, too.
+// loopback is where a control plane listens on its host, except for the API server. hostRules lead its port there, too.
 const loopback = "127.0.0.1"
 
 // onLoopback lists the ports that must be free there, the API server's first.
@@ -40,86 +42,121 @@ func (c Config) published(udp bool) []netip.AddrPort {
 	return all
 }
 
-// oneOfAKind: the supervisor never runs two of a component, so none has to wait 15 s for a killed one's lease to end.
-const oneOfAKind = "--leader-elect=false"
-
 // steps has a component log what it does for each object (package trace): in a cluster of one machine a story is worth a record.
 const steps = "--v=2"
 
-// controlPlane lists the host's processes in the order in which they start; each retries until what it needs is there.
-func (c Config) controlPlane() []process {
+// controlPlane lists the processes of the control planes, etcd's apart, in the order in which they start; each retries until what it
+// needs is there. self is this program.
+func (c Config) controlPlane(self string) (stores, others []process) {
 	l := c.layout()
-	rows := []process{
-		{name: "etcd", argv: c.etcdArgs()},
-		{name: "kube-apiserver", argv: c.apiserverArgs()},
-		{name: "kube-controller-manager", argv: []string{c.bin("kube-controller-manager"),
-			"--kubeconfig=" + l.kubeconfig("controller-manager"),
-			"--authentication-kubeconfig=" + l.kubeconfig("controller-manager"),
-			"--authorization-kubeconfig=" + l.kubeconfig("controller-manager"),
-			"--bind-address=" + loopback, "--secure-port=" + strconv.Itoa(c.Ports.ControllerManager),
-			oneOfAKind,
-			"--root-ca-file=" + l.pki("ca.crt"),
-			"--cluster-signing-cert-file=" + l.pki("ca.crt"),
-			"--cluster-signing-key-file=" + l.pki("ca.key"),
-			"--service-account-private-key-file=" + l.pki("sa.key"),
-			"--use-service-account-credentials=true",
-			"--allocate-node-cidrs=true",
-			"--cluster-cidr=" + joined(c.PodSubnets()),
-			"--service-cluster-ip-range=" + joined(c.ServiceSubnets()),
-			"--cloud-config=" + l.cloudConfig(),
-		}},
-		{name: "kube-scheduler", argv: []string{c.bin("kube-scheduler"),
-			"--kubeconfig=" + l.kubeconfig("scheduler"),
-			"--authentication-kubeconfig=" + l.kubeconfig("scheduler"),
-			"--authorization-kubeconfig=" + l.kubeconfig("scheduler"),
-			"--bind-address=" + loopback, "--secure-port=" + strconv.Itoa(c.Ports.Scheduler),
-			oneOfAKind,
-			steps,
-		}},
+	row := func(m member, component string, argv []string) process {
+		argv = append(append(argv, gatesFlag(component, c.FeatureGates)...), userFlags(c.ComponentFlags[component])...)
+		return m.inside(self, process{name: m.of(component), log: l.log(m.of(component)), argv: argv})
+	}
+	if c.highlyAvailable() {
+		others = append(others, process{name: balancerName, log: l.log(balancerName), argv: c.balancerArgs(self)})
+	}
+	for _, m := range c.members() {
+		stores = append(stores, row(m, "etcd", c.etcdArgs(m)))
+		others = append(others, row(m, "kube-apiserver", c.apiserverArgs(m)), row(m, "kube-controller-manager", c.controllerManagerArgs(m)), row(m, "kube-scheduler", c.schedulerArgs(m)))
+	}
+	return stores, others
+}
+
+// balancerName is the name of the process before several API servers.
+const balancerName = "balancer"
+
+func (c Config) balancerArgs(self string) []string {
+	args := []string{self, "balance", "--listen=" + netip.AddrPortFrom(c.HostIP(), uint16(c.Ports.API)).String(), "--certificate-authority=" + c.layout().pki("ca.crt")}
+	for _, m := range c.members() {
+		args = append(args, "--backend="+netip.AddrPortFrom(m.address(), uint16(c.Ports.API)).String())
+	}
+	return args
+}
+
+// election has several members elect a leader. The supervisor never runs two of the only one, so that need not wait 15 s for a killed
+// one's lease to end.
+func (c Config) election() string { return "--leader-elect=" + strconv.FormatBool(c.highlyAvailable()) }
+
+func (c Config) controllerManagerArgs(m member) []string {
+	l := c.layout()
+	kubeconfig := l.kubeconfig(m.of("controller-manager"))
+	args := []string{c.bin("kube-controller-manager"),
+		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+		"--bind-address=" + m.local, "--secure-port=" + strconv.Itoa(c.Ports.ControllerManager),
+		c.election(),
+		"--root-ca-file=" + l.pki("ca.crt"),
+		"--cluster-signing-cert-file=" + l.pki("ca.crt"),
+		"--cluster-signing-key-file=" + l.pki("ca.key"),
+		"--service-account-private-key-file=" + l.pki("sa.key"),
+		"--use-service-account-credentials=true",
+		"--allocate-node-cidrs=true",
+		"--cluster-cidr=" + joined(c.PodSubnets()),
+		"--service-cluster-ip-range=" + joined(c.ServiceSubnets()),
+		"--cloud-config=" + l.cloudConfig(),
 	}
 	if flag := c.maskFlag(); flag != "" {
-		rows[2].argv = append(rows[2].argv, flag)
+		args = append(args, flag)
 	}
-	for i := range rows {
-		rows[i].log = l.log(rows[i].name)
-		rows[i].argv = append(append(rows[i].argv, gatesFlag(rows[i].name, c.FeatureGates)...), userFlags(c.ComponentFlags[rows[i].name])...)
-	}
-	return rows
+	return args
 }
 
-func (c Config) etcdArgs() []string {
+func (c Config) schedulerArgs(m member) []string {
+	kubeconfig := c.layout().kubeconfig(m.of("scheduler"))
+	return []string{c.bin("kube-scheduler"),
+		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+		"--bind-address=" + m.local, "--secure-port=" + strconv.Itoa(c.Ports.Scheduler),
+		c.election(),
+		steps,
+	}
+}
+
+// etcdArgs: each member's API server alone uses its etcd, so clients need not reach it from elsewhere; the other members' etcds do.
+func (c Config) etcdArgs(m member) []string {
 	l := c.layout()
-	client := "https://" + loopback + ":" + strconv.Itoa(c.Ports.EtcdClient)
-	peer := "https://" + loopback + ":" + strconv.Itoa(c.Ports.EtcdPeer)
-	return []string{c.bin("etcd"),
-		"--name=bonsai", "--data-dir=" + l.etcd(), "--log-level=warn",
+	nameOf, peerOf := func(member) string { return "bonsai" }, func(m member) string { return "https://" + m.local + ":" + strconv.Itoa(c.Ports.EtcdPeer) }
+	// One member is its own majority: it need not wait a second for others to speak. Five ticks are the least that etcd allows,
+	// and each tick of an idle etcd costs CPU.
+	timing := []string{"--heartbeat-interval=20", "--election-timeout=100"}
+	if c.highlyAvailable() {
+		nameOf, timing = member.name, []string{"--heartbeat-interval=100", "--election-timeout=1000"}
+		peerOf = func(m member) string {
+			return "https://" + netip.AddrPortFrom(m.address(), uint16(c.Ports.EtcdPeer)).String()
+		}
+	}
+	var all []string
+	for _, other := range c.members() {
+		all = append(all, nameOf(other)+"="+peerOf(other))
+	}
+	client, peer := "https://"+m.local+":"+strconv.Itoa(c.Ports.EtcdClient), peerOf(m)
+	return append([]string{c.bin("etcd"),
+		"--name=" + nameOf(m), "--data-dir=" + l.etcd(m), "--log-level=warn",
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
-		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=bonsai=" + peer,
-		"--client-cert-auth", "--trusted-ca-file=" + l.pki("etcd-ca.crt"), "--cert-file=" + l.pki("etcd.crt"), "--key-file=" + l.pki("etcd.key"),
-		"--peer-client-cert-auth", "--peer-trusted-ca-file=" + l.pki("etcd-ca.crt"), "--peer-cert-file=" + l.pki("etcd.crt"), "--peer-key-file=" + l.pki("etcd.key"),
-		// One member is its own majority: it need not wait a second for others to speak. Five ticks are the least that etcd allows,
-		// and each tick of an idle etcd costs CPU.
-		"--heartbeat-interval=20", "--election-timeout=100",
-	}
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=" + strings.Join(all, ","),
+		"--client-cert-auth", "--trusted-ca-file=" + l.pki("etcd-ca.crt"), "--cert-file=" + l.pki(m.of("etcd")+".crt"), "--key-file=" + l.pki(m.of("etcd")+".key"),
+		"--peer-client-cert-auth", "--peer-trusted-ca-file=" + l.pki("etcd-ca.crt"), "--peer-cert-file=" + l.pki(m.of("etcd")+".crt"), "--peer-key-file=" + l.pki(m.of("etcd")+".key"),
+	}, timing...)
 }
 
-func (c Config) apiserverArgs() []string {
+func (c Config) apiserverArgs(m member) []string {
 	l := c.layout()
-	return []string{c.bin("kube-apiserver"),
-		fmt.Sprintf("--etcd-servers=https://%s:%d", loopback, c.Ports.EtcdClient),
-		"--etcd-cafile=" + l.pki("etcd-ca.crt"), "--etcd-certfile=" + l.pki("apiserver-etcd-client.crt"), "--etcd-keyfile=" + l.pki("apiserver-etcd-client.key"),
-		"--bind-address=" + c.HostIP().String(), "--advertise-address=" + c.HostIP().String(), "--secure-port=" + strconv.Itoa(c.Ports.API),
-		"--tls-cert-file=" + l.pki("apiserver.crt"), "--tls-private-key-file=" + l.pki("apiserver.key"),
+	pair := func(certificate, cert, key string) []string {
+		return []string{cert + "=" + l.pki(m.of(certificate)+".crt"), key + "=" + l.pki(m.of(certificate)+".key")}
+	}
+	return slices.Concat([]string{c.bin("kube-apiserver"),
+		fmt.Sprintf("--etcd-servers=https://%s:%d", m.local, c.Ports.EtcdClient),
+		"--etcd-cafile=" + l.pki("etcd-ca.crt"),
+		"--bind-address=" + m.address().String(), "--advertise-address=" + m.address().String(), "--secure-port=" + strconv.Itoa(c.Ports.API),
 		"--client-ca-file=" + l.pki("ca.crt"),
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
 		"--service-cluster-ip-range=" + joined(c.ServiceSubnets()),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + l.pki("sa.pub"), "--service-account-signing-key-file=" + l.pki("sa.key"),
-		"--kubelet-client-certificate=" + l.pki("apiserver-kubelet-client.crt"), "--kubelet-client-key=" + l.pki("apiserver-kubelet-client.key"),
 		"--kubelet-certificate-authority=" + l.pki("ca.crt"), "--kubelet-preferred-address-types=InternalIP",
 		"--requestheader-client-ca-file=" + l.pki("front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--proxy-client-cert-file=" + l.pki("front-proxy-client.crt"), "--proxy-client-key-file=" + l.pki("front-proxy-client.key"),
 		"--enable-aggregator-routing=true", "--allow-privileged=true", steps,
-	}
+	},
+		pair("apiserver", "--tls-cert-file", "--tls-private-key-file"), pair("apiserver-etcd-client", "--etcd-certfile", "--etcd-keyfile"),
+		pair("apiserver-kubelet-client", "--kubelet-client-certificate", "--kubelet-client-key"), pair("front-proxy-client", "--proxy-client-cert-file", "--proxy-client-key-file"))
 }

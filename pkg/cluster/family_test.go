@@ -24,7 +24,8 @@ func TestFamilies(t *testing.T) {
 			t.Errorf("%q: %v", family, err)
 		}
 		var flags []string
-		for _, p := range c.controlPlane() {
+		_, control := c.controlPlane("/bin/bonsai")
+		for _, p := range control {
 			for _, flag := range p.argv {
 				name, _, _ := strings.Cut(flag, "=")
 				if p.name == "kube-controller-manager" && (name == "--cluster-cidr" || name == "--service-cluster-ip-range" || strings.HasPrefix(name, "--node-cidr")) {

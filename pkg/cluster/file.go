@@ -33,6 +33,7 @@ type file struct {
 	APIVersion      string                       `yaml:"apiVersion"`
 	Kind            string                       `yaml:"kind"`
 	Name            string                       `yaml:"name"`
+	ControlPlanes   int                          `yaml:"controlPlanes"`
 	Nodes           []fileNode                   `yaml:"nodes"`
 	Networking      fileNetworking               `yaml:"networking"`
 	PortMappings    []filePortMapping            `yaml:"portMappings"`
@@ -112,6 +113,10 @@ func (f file) config(c Config, p *problems) Config {
 	if f.Name != "" {
 		p.check(checkName(f.Name), "name")
 		c.Name = f.Name
+	}
+	c.ControlPlanes = max(1, f.ControlPlanes)
+	if f.ControlPlanes < 0 || f.ControlPlanes > 1 && f.ControlPlanes != maxControlPlanes {
+		p.add(fmt.Sprintf("must be 1 or %d, not %d", maxControlPlanes, f.ControlPlanes), "controlPlanes")
 	}
 	if len(f.Nodes) > maxNodes {
 		p.add(fmt.Sprintf("there may be %d nodes, not %d", maxNodes, len(f.Nodes)), "nodes")

@@ -51,7 +51,7 @@ portMappings: [{hostPort: 8080, nodePort: 30080}]
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Config{Name: "dev", DataDir: "/data", BinDir: "/bin", Nodes: []Node{
+	want := Config{Name: "dev", DataDir: "/data", BinDir: "/bin", ControlPlanes: 1, Nodes: []Node{
 		{Number: 1, Labels: map[string]string{"disktype": "ssd"}},
 		{Number: 2, Taints: []string{"dedicated=db:NoSchedule"}, Mounts: []Mount{{"/srv", "/var/lib/srv", true}}}},
 		Mirrors: []Mirror{{"docker.io", "http://10.90.0.1:5000"}}, Ports: Ports{API: 7443}, PortMappings: publishing(Config{}, "8080:30080").PortMappings,
@@ -62,7 +62,8 @@ portMappings: [{hostPort: 8080, nodePort: 30080}]
 		t.Errorf("%+v, not\n%+v", c, want)
 	}
 	var args []string
-	for _, p := range c.inSlot(0).controlPlane() {
+	_, control := c.inSlot(0).controlPlane("/bin/bonsai")
+	for _, p := range control {
 		if p.name == "kube-apiserver" {
 			args = p.argv
 		}

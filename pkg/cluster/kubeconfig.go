@@ -14,7 +14,10 @@ import (
 
 // writeKubeconfigs writes one kubeconfig per identity, credentials inside.
 func (c Config) writeKubeconfigs() error {
-	names := []string{administrator, "controller-manager", "scheduler"}
+	names := []string{administrator}
+	for _, m := range c.members() {
+		names = append(names, m.of("controller-manager"), m.of("scheduler"))
+	}
 	for _, node := range c.Nodes {
 		names = append(names, "kubelet-"+node.Name(), "proxy-"+node.Name(), "network-"+node.Name())
 	}

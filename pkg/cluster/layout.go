@@ -19,7 +19,9 @@ func (l layout) log(process string) string  { return l.at("logs", process+".log"
 func (l layout) run() string                { return l.at("run") }
 func (l layout) socket(name string) string  { return l.at("run", name+".sock") }
 func (l layout) lock() string               { return l.at("run", "lock") }
-func (l layout) etcd() string               { return l.at("etcd") }
+
+// etcd is where a control plane's etcd has its data.
+func (l layout) etcd(m member) string { return l.at("etcd", m.name()) }
 
 // node is a node's own directory; parts below it: etc (configuration), lib and log (its /var/lib and /var/log).
 func (l layout) node(name string, parts ...string) string {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,6 +61,13 @@ func (c Config) makeNetwork(ctx context.Context) error {
 	if err := ip(ctx, "link", "set", mark, "up"); err != nil {
 		return fmt.Errorf("make the node network: %w", err)
 	}
+	if c.highlyAvailable() {
+		for _, m := range c.members() {
+			if err := c.connectMember(ctx, m); err != nil {
+				return err
+			}
+		}
+	}
 	// An address of the cluster that nobody has must not follow the host's default route: the host has no kube-proxy, and a pod
 	// network's route comes with its node. The highest of metrics lets every real route win.
 	for _, subnet := range c.networks() {
@@ -67,7 +75,7 @@ func (c Config) makeNetwork(ctx context.Context) error {
 			return fmt.Errorf("keep %s on this machine: %w", subnet, err)
 		}
 	}
-	if c.Egress {
+	if c.Egress || c.highlyAvailable() { // several API servers reach pods through the host
 		if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
 			return fmt.Errorf("let the host forward packets of the nodes: %w", err)
 		}
@@ -147,8 +155,10 @@ func (c Config) removeNetwork(ctx context.Context) error {
 	if _, err := netlink.LinkByName(mark); err == nil {
 		errs = append(errs, ip(ctx, "link", "del", mark))
 	}
-	if _, err := os.Stat("/run/netns/" + mark); err == nil {
-		errs = append(errs, ip(ctx, "netns", "del", mark))
+	namespaces, err := filepath.Glob("/run/netns/" + mark + "*") // the mark ends in an id of fixed length
+	errs = append(errs, err)
+	for _, path := range namespaces {
+		errs = append(errs, ip(ctx, "netns", "del", filepath.Base(path)))
 	}
 	for _, family := range [2]string{"ip", "ip6"} {
 		if err := command(ctx, "", "nft", "list", "table", family, mark); err == nil {
@@ -192,6 +202,35 @@ func (c Config) connectNode(ctx context.Context, name string, pid int) error {
 		return fmt.Errorf("connect node %s: %w", name, err)
 	}
 	return ip(ctx, "-n", fabric, "link", "set", name, "master", "br0", "up")
+}
+
+// connectMember makes the network namespace of one of several control planes, and its cable to the bridge.
+func (c Config) connectMember(ctx context.Context, m member) error {
+	fabric, ns, name := c.mark(), m.namespace(), m.name()
+	for _, args := range [][]string{
+		{"netns", "add", ns},
+		{"-n", ns, "link", "set", "lo", "up"},
+		{"-n", fabric, "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", ns},
+		{"-n", fabric, "link", "set", name, "master", "br0", "up"},
+		{"-n", ns, "link", "set", "eth0", "up"},
+	} {
+		if err := ip(ctx, args...); err != nil {
+			return fmt.Errorf("connect control plane %s: %w", name, err)
+		}
+	}
+	for i, subnet := range c.NodeSubnets() {
+		args := []string{"-n", ns, "addr", "add", netip.PrefixFrom(m.addresses[i], subnet.Bits()).String(), "dev", "eth0"}
+		if subnet.Addr().Is6() {
+			args = append(args, "nodad")
+		}
+		if err := ip(ctx, args...); err != nil {
+			return fmt.Errorf("give control plane %s an address of %s: %w", name, subnet, err)
+		}
+	}
+	if err := ip(ctx, "-n", ns, "route", "add", "default", "via", c.HostIP().String()); err != nil {
+		return fmt.Errorf("connect control plane %s: %w", name, err)
+	}
+	return nil
 }
 
 // configureNetwork runs inside the node: addresses, routes and the settings a router of pods needs.

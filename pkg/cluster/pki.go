@@ -46,18 +46,19 @@ var authorities = [...][2]string{{"ca", "kubernetes"}, {"front-proxy-ca", "front
 func (c Config) certificates() []certificate {
 	local := netip.MustParseAddr(loopback)
 	server := append([]netip.Addr{local, netip.IPv6Loopback(), c.ServiceIP()}, c.HostIPs()...)
-	rows := []certificate{
-		{name: "etcd", ca: "etcd-ca", user: "etcd", server: true, client: true, names: []string{"localhost"}, ips: []netip.Addr{local}},
-		{name: "apiserver-etcd-client", ca: "etcd-ca", user: "kube-apiserver", client: true},
-		{name: "apiserver", ca: "ca", user: "kube-apiserver", server: true,
-			names: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
-			ips:   server},
-		// What the API server may do on kubelets: the add-on kubelet-api.yaml.
-		{name: "apiserver-kubelet-client", ca: "ca", user: "kube-apiserver-kubelet-client", client: true},
-		{name: "front-proxy-client", ca: "front-proxy-ca", user: "front-proxy-client", client: true},
-		{name: "admin", ca: "ca", user: "kubernetes-admin", groups: []string{"system:masters"}, client: true},
-		{name: "controller-manager", ca: "ca", user: "system:kube-controller-manager", client: true},
-		{name: "scheduler", ca: "ca", user: "system:kube-scheduler", client: true},
+	rows := []certificate{{name: administrator, ca: "ca", user: "kubernetes-admin", groups: []string{"system:masters"}, client: true}}
+	for _, m := range c.members() {
+		rows = append(rows,
+			certificate{name: m.of("etcd"), ca: "etcd-ca", user: "etcd", server: true, client: true, names: []string{"localhost"}, ips: m.ips(local)},
+			certificate{name: m.of("apiserver-etcd-client"), ca: "etcd-ca", user: "kube-apiserver", client: true},
+			certificate{name: m.of("apiserver"), ca: "ca", user: "kube-apiserver", server: true,
+				names: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
+				ips:   m.ips(server...)},
+			// What the API server may do on kubelets: the add-on kubelet-api.yaml.
+			certificate{name: m.of("apiserver-kubelet-client"), ca: "ca", user: "kube-apiserver-kubelet-client", client: true},
+			certificate{name: m.of("front-proxy-client"), ca: "front-proxy-ca", user: "front-proxy-client", client: true},
+			certificate{name: m.of("controller-manager"), ca: "ca", user: "system:kube-controller-manager", client: true},
+			certificate{name: m.of("scheduler"), ca: "ca", user: "system:kube-scheduler", client: true})
 	}
 	for _, node := range c.Nodes {
 		n := node.Name()
@@ -69,6 +70,14 @@ func (c Config) certificates() []certificate {
 			certificate{name: "network-" + n, ca: "ca", user: "bonsai:network", client: true})
 	}
 	return rows
+}
+
+// ips are addresses at which something of the member is reached: its own, if it has one that the host has not, and others.
+func (m member) ips(others ...netip.Addr) []netip.Addr {
+	if m.number == 0 {
+		return others
+	}
+	return append(slices.Clone(m.addresses), others...)
 }
 
 // makePKI makes what is missing, about to expire or for somebody else of the authorities, the certificates and the service-account signing key.

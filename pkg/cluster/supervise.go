@@ -20,7 +20,8 @@ func Load(dataDir string) (Config, error) {
 	if err := json.Unmarshal(data, &c); err != nil {
 		return c, fmt.Errorf("read the cluster's configuration %s: %w", layout(dataDir).config(), err)
 	}
-	c.DataDir = dataDir // a copied or moved directory is another cluster's: it owns nothing of the first
+	c.ControlPlanes = max(1, c.ControlPlanes) // those who wrote it before there could be several did not say
+	c.DataDir = dataDir                       // a copied or moved directory is another cluster's: it owns nothing of the first
 	return c, nil
 }
 
@@ -66,11 +67,11 @@ func (c Config) Supervise(ctx context.Context, self string, log *slog.Logger) (e
 	var etcd sync.WaitGroup
 	defer etcd.Wait()
 	defer stopEtcd()
-	for i, p := range c.controlPlane() {
-		if i == 0 {
-			etcd.Go(func() { s.keep(etcdCtx, p) })
-			continue
-		}
+	stores, others := c.controlPlane(self)
+	for _, p := range stores {
+		etcd.Go(func() { s.keep(etcdCtx, p) })
+	}
+	for _, p := range others {
 		control.Go(func() { s.keep(controlCtx, p) })
 	}
 	published := newPublisher(log)

@@ -123,6 +123,9 @@ func (c Config) compareWithRunning(ctx context.Context) (_ Config, alive bool, e
 	if old.Name != c.Name {
 		return c, false, fmt.Errorf("the cluster kept in %s is called %s (bonsai down removes it)", c.DataDir, old.Name)
 	}
+	if old.ControlPlanes != c.ControlPlanes {
+		return c, false, fmt.Errorf("the cluster kept in %s has a control plane of %d (bonsai down removes it)", c.DataDir, old.ControlPlanes)
+	}
 	if !slices.Equal(old.subnets(), c.subnets()) || old.IPFamily != c.IPFamily {
 		return c, false, fmt.Errorf("the cluster kept in %s has other subnets (bonsai down removes it)", c.DataDir)
 	}

@@ -1,0 +1,157 @@
+// Package balancer spreads TCP connections over several API servers, as a load balancer before a highly available control plane does: it
+// asks each whether it is ready, gives new connections to those that are, and ends the connections of one that is not any more, so
+// that its clients find another at once.
+package balancer
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	// checkEvery is how often a backend is asked, checkTimeout how long it has for the answer, and failures how many answers in a row
+	// must fail for it to be down.
+	checkEvery   = 500 * time.Millisecond
+	checkTimeout = 2 * time.Second
+	failures     = 2
+	// dialTimeout is how long a backend may take to accept a connection before the next one is tried.
+	dialTimeout = time.Second
+	// maxConnections are carried at the same time; further ones wait to be accepted.
+	maxConnections = 10_000
+)
+
+// Config says what is balanced.
+type Config struct {
+	// Listener takes the clients' connections. Run closes it.
+	Listener net.Listener
+	// Backends are host:port of each server.
+	Backends []string
+	// Check asks a backend whether it is ready: nil if so.
+	Check func(ctx context.Context, backend string) error
+	Log   *slog.Logger
+}
+
+// Balancer carries connections. Make it with New.
+type Balancer struct {
+	cfg      Config
+	backends []*backend
+}
+
+// New checks cfg and returns a Balancer, which does nothing until Run.
+func New(cfg Config) (*Balancer, error) {
+	if cfg.Listener == nil || len(cfg.Backends) == 0 || cfg.Check == nil || cfg.Log == nil {
+		return nil, errors.New("balancer: Listener, Backends, Check and Log are required")
+	}
+	b := &Balancer{cfg: cfg}
+	for _, address := range cfg.Backends {
+		// All are well until they were asked: who comes first need not wait.
+		b.backends = append(b.backends, &backend{address: address, up: true, conns: map[*carried]struct{}{}})
+	}
+	return b, nil
+}
+
+// Run carries connections until ctx ends, and returns when all have ended.
+func (b *Balancer) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	for _, backend := range b.backends {
+		wg.Go(func() { b.watch(ctx, backend) })
+	}
+	stop := context.AfterFunc(ctx, func() {
+		b.cfg.Listener.Close()
+		for _, backend := range b.backends {
+			backend.cut()
+		}
+	})
+	defer stop()
+	places := make(chan struct{}, maxConnections)
+	for {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+		client, err := b.cfg.Listener.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		wg.Go(func() {
+			defer func() { <-places }()
+			b.carry(ctx, client)
+		})
+	}
+}
+
+// watch asks backend again and again whether it is ready.
+func (b *Balancer) watch(ctx context.Context, backend *backend) {
+	tick := time.NewTicker(checkEvery)
+	defer tick.Stop()
+	for {
+		within, cancel := context.WithTimeout(ctx, checkTimeout)
+		err := b.cfg.Check(within, backend.address)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		switch backend.checked(err == nil) {
+		case wentDown:
+			b.cfg.Log.Warn("a backend is down", "backend", backend.address, "err", err)
+			b.cutDown()
+		case cameUp:
+			b.cfg.Log.Info("a backend is up", "backend", backend.address)
+			b.cutDown()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// cutDown ends the connections of the backends that are down, if there is one that is up for their clients. If all are down, the fault is
+// most likely none of theirs but that the machine is overloaded, and that clients connect anew would make it worse.
+func (b *Balancer) cutDown() {
+	var down []*backend
+	for _, backend := range b.backends {
+		if !backend.isUp() {
+			down = append(down, backend)
+		}
+	}
+	if len(down) == len(b.backends) {
+		return
+	}
+	for _, backend := range down {
+		backend.cut()
+	}
+}
+
+// carry connects client to a backend that takes it, and copies both ways until one side has ended.
+func (b *Balancer) carry(ctx context.Context, client net.Conn) {
+	defer client.Close()
+	for _, backend := range order(b.backends) {
+		dialer := net.Dialer{Timeout: dialTimeout}
+		server, err := dialer.DialContext(ctx, "tcp", backend.address)
+		if err != nil {
+			b.cfg.Log.Debug("a backend takes no connection", "backend", backend.address, "err", err)
+			continue
+		}
+		c := &carried{client: client, server: server}
+		if backend.begin(ctx, c) {
+			c.copy()
+			backend.end(c)
+		}
+		server.Close()
+		return
+	}
+	b.cfg.Log.Warn("no backend takes a connection")
+}

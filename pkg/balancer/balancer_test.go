@@ -1,0 +1,254 @@
+package balancer
+
+import (
+	"bufio"
+	"context"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// server says its name on each connection and then echoes lines.
+type server struct {
+	net.Listener
+	name string
+	well atomic.Bool
+}
+
+func serve(t *testing.T, name string) *server {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{Listener: l, name: name}
+	s.well.Store(true)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				io.WriteString(conn, name+"\n")
+				io.Copy(conn, conn)
+			}()
+		}
+	}()
+	return s
+}
+
+// start runs a balancer over servers and returns its address; done is closed when it has ended.
+func start(t *testing.T, servers ...*server) (address string, stop func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{Listener: l, Log: slog.New(slog.DiscardHandler), Check: func(_ context.Context, backend string) error {
+		for _, s := range servers {
+			if s.Addr().String() == backend && s.well.Load() {
+				return nil
+			}
+		}
+		return errors.New("unwell")
+	}}
+	for _, s := range servers {
+		cfg.Backends = append(cfg.Backends, s.Addr().String())
+	}
+	b, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		done <- nil
+	}
+	t.Cleanup(stop)
+	return l.Addr().String(), stop
+}
+
+// client is one connection, and the name of who serves it.
+type client struct {
+	net.Conn
+	in   *bufio.Reader
+	name string
+}
+
+func connect(t *testing.T, address string) *client {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	c := &client{Conn: conn, in: bufio.NewReader(conn)}
+	name, err := c.in.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.name = strings.TrimSpace(name)
+	return c
+}
+
+func (c *client) echo(t *testing.T) {
+	t.Helper()
+	if _, err := io.WriteString(c, "hello\n"); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := c.in.ReadString('\n'); err != nil || line != "hello\n" {
+		t.Errorf("echo: %q, %v", line, err)
+	}
+}
+
+// TestSpread: connections go where there are the fewest, carry both ways, and end on both sides.
+func TestSpread(t *testing.T) {
+	t.Parallel()
+	address, stop := start(t, serve(t, "a"), serve(t, "b"), serve(t, "c"))
+	count := map[string]int{}
+	var all []*client
+	for range 9 {
+		c := connect(t, address)
+		c.echo(t)
+		count[c.name]++
+		all = append(all, c)
+	}
+	if count["a"] != 3 || count["b"] != 3 || count["c"] != 3 {
+		t.Errorf("connections: %v", count)
+	}
+	if err := all[0].Conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(all[0].in); err != nil || len(rest) > 0 {
+		t.Errorf("after the end: %q, %v", rest, err)
+	}
+	stop()
+	if _, err := all[1].in.ReadByte(); err == nil {
+		t.Error("a connection outlives the balancer")
+	}
+}
+
+// TestDown: a backend that is not ready any more loses its connections and gets no new ones, until it is ready again.
+func TestDown(t *testing.T) {
+	t.Parallel()
+	a, b := serve(t, "a"), serve(t, "b")
+	address, _ := start(t, a, b)
+	first, second := connect(t, address), connect(t, address)
+	if first.name == second.name {
+		t.Fatalf("both have %s", first.name)
+	}
+	if first.name != "a" {
+		first, second = second, first
+	}
+	a.well.Store(false)
+	if _, err := first.in.ReadByte(); err == nil { // returns when the connection is cut
+		t.Error("it was not cut")
+	}
+	second.echo(t)
+	for range 3 {
+		if c := connect(t, address); c.name != "b" {
+			t.Errorf("a connection went to %s", c.name)
+		}
+	}
+	a.well.Store(true)
+	for connect(t, address).name != "a" { // b has more connections: the first one after it has come up
+	}
+}
+
+// TestAllDown: while none is ready all keep their connections; those that are not lose them when one is.
+func TestAllDown(t *testing.T) {
+	t.Parallel()
+	a, b := &backend{address: "a", conns: map[*carried]struct{}{}}, &backend{address: "b", conns: map[*carried]struct{}{}}
+	balancer := &Balancer{backends: []*backend{a, b}}
+	ofA, atA := net.Pipe()
+	ofB, atB := net.Pipe()
+	a.begin(t.Context(), &carried{client: ofA, server: ofA})
+	b.begin(t.Context(), &carried{client: ofB, server: ofB})
+	open := func(conn net.Conn) bool {
+		if err := conn.SetDeadline(time.Now()); err != nil {
+			return false
+		}
+		_, err := conn.Read(make([]byte, 1))
+		return errors.Is(err, os.ErrDeadlineExceeded)
+	}
+	balancer.cutDown()
+	if !open(atA) || !open(atB) {
+		t.Error("connections were cut, and nobody else could take them")
+	}
+	b.up = true
+	balancer.cutDown()
+	if open(atA) || !open(atB) {
+		t.Error("not exactly those of the one that is down were cut")
+	}
+}
+
+// TestRefused: who takes no connection is passed over before anybody has found it unwell; one that is said to be unwell is better than none.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	a, b := serve(t, "a"), serve(t, "b")
+	a.Close()
+	b.well.Store(false)
+	address, _ := start(t, a, b)
+	for range 3 {
+		if c := connect(t, address); c.name != "b" {
+			t.Errorf("a connection went to %s", c.name)
+		}
+	}
+}
+
+func TestChecked(t *testing.T) {
+	t.Parallel()
+	b := &backend{up: true}
+	for i, c := range []struct {
+		ready bool
+		want  turn
+	}{{true, same}, {false, same}, {true, same}, {false, same}, {false, wentDown}, {false, same}, {true, cameUp}, {true, same}, {false, same}, {false, wentDown}} {
+		if got := b.checked(c.ready); got != c.want {
+			t.Errorf("answer %d: %d, want %d", i, got, c.want)
+		}
+	}
+}
+
+func TestReadyz(t *testing.T) {
+	t.Parallel()
+	var code atomic.Int64
+	code.Store(http.StatusOK)
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" {
+			t.Errorf("asked for %s", r.URL.Path)
+		}
+		w.WriteHeader(int(code.Load()))
+	}))
+	defer s.Close()
+	check, err := Readyz(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := check(t.Context(), s.Listener.Addr().String()); err != nil {
+		t.Error(err)
+	}
+	code.Store(http.StatusInternalServerError)
+	if err := check(t.Context(), s.Listener.Addr().String()); err == nil || err.Error() != "/readyz says 500 Internal Server Error" {
+		t.Errorf("unready: %v", err)
+	}
+	if _, err := Readyz([]byte("nothing")); err == nil {
+		t.Error("no authority, and no error")
+	}
+}

@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func threeControlPlanes() Config {
+	c := Default("/data", "/bin")
+	c.ControlPlanes = 3
+	return c
+}
+
+// flag returns the value of a flag of p, "" if it is not given.
+func flag(p process, name string) string {
+	for _, arg := range p.argv {
+		if value, is := strings.CutPrefix(arg, "--"+name+"="); is {
+			return value
+		}
+	}
+	return ""
+}
+
+// TestSeveralControlPlanes: each member has everything once, in its own namespaces, with certificates that no other has; its etcd takes
+// clients from nowhere else, and its peers by TLS; those of which one leads elect it.
+func TestSeveralControlPlanes(t *testing.T) {
+	t.Parallel()
+	c := threeControlPlanes()
+	stores, others := c.controlPlane("/bin/bonsai")
+	var names []string
+	files := map[string]string{}
+	for _, p := range append(stores, others...) {
+		names = append(names, p.name)
+		if p.name == balancerName {
+			continue
+		}
+		component, member := p.name[:strings.LastIndex(p.name, "-")], p.name[strings.LastIndex(p.name, "-")+1:]
+		if want := []string{"/bin/bonsai", "member-enter", c.mark() + "-" + member, member, "--", "/bin/" + component}; !slices.Equal(p.argv[:6], want) {
+			t.Errorf("%s is started by %q, want %q", p.name, p.argv[:6], want)
+		}
+		if p.attr.Cloneflags == 0 || p.started == nil || p.log != c.layout().log(p.name) {
+			t.Errorf("%s has no host's name, no line to the supervisor, or another's log", p.name)
+		}
+		for _, f := range []string{"key-file", "peer-key-file", "tls-private-key-file", "etcd-keyfile", "kubelet-client-key", "proxy-client-key-file", "kubeconfig", "data-dir"} {
+			file := flag(p, f)
+			if other, taken := files[file]; file != "" && taken && other != p.name {
+				t.Errorf("%s and %s both have %s", p.name, other, file)
+			}
+			files[file] = p.name
+		}
+	}
+	want := []string{"etcd-cp1", "etcd-cp2", "etcd-cp3", "balancer"}
+	for _, m := range []string{"cp1", "cp2", "cp3"} {
+		want = append(want, "kube-apiserver-"+m, "kube-controller-manager-"+m, "kube-scheduler-"+m)
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("processes %v, want %v", names, want)
+	}
+	for got, want := range map[string]string{
+		flag(stores[1], "listen-client-urls"): "https://127.0.0.1:2379",
+		flag(stores[1], "listen-peer-urls"):   "https://10.77.0.3:2380",
+		flag(stores[1], "initial-cluster"):    "cp1=https://10.77.0.2:2380,cp2=https://10.77.0.3:2380,cp3=https://10.77.0.4:2380",
+		flag(others[4], "bind-address"):       "10.77.0.3",
+		flag(others[4], "advertise-address"):  "10.77.0.3",
+		flag(others[4], "etcd-servers"):       "https://127.0.0.1:2379",
+		flag(others[5], "leader-elect"):       "true",
+		flag(others[6], "leader-elect"):       "true",
+		flag(others[0], "listen"):             "10.77.0.1:6443",
+		strings.Join(others[0].argv[4:], " "): "--backend=10.77.0.2:6443 --backend=10.77.0.3:6443 --backend=10.77.0.4:6443",
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestOnlyControlPlane: the only one is as before there could be several: on the host, in the places that it had.
+func TestOnlyControlPlane(t *testing.T) {
+	t.Parallel()
+	c := Default("/data", "/bin")
+	stores, others := c.controlPlane("/bin/bonsai")
+	for got, want := range map[string]string{
+		stores[0].name:                      "etcd",
+		stores[0].argv[0]:                   "/bin/etcd",
+		flag(stores[0], "data-dir"):         "/data/etcd",
+		flag(stores[0], "key-file"):         "/data/pki/etcd.key",
+		others[0].name:                      "kube-apiserver",
+		flag(others[0], "bind-address"):     "10.77.0.1",
+		flag(others[1], "leader-elect"):     "false",
+		flag(others[2], "kubeconfig"):       "/data/kubeconfig/scheduler.conf",
+		flag(stores[0], "election-timeout"): "100",
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if len(stores) != 1 || len(others) != 3 {
+		t.Errorf("%d and %d processes", len(stores), len(others))
+	}
+}
+
+// TestCertificatesOfMembers: the certificate of each API server is for its own address and for the balancer's, that of each etcd for its own.
+func TestCertificatesOfMembers(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, row := range threeControlPlanes().certificates() {
+		if seen[row.name] {
+			t.Errorf("%s is there twice", row.name)
+		}
+		seen[row.name] = true
+		var ips []string
+		for _, ip := range row.ips {
+			ips = append(ips, ip.String())
+		}
+		switch row.name {
+		case "apiserver-cp2":
+			if got := strings.Join(ips, " "); got != "10.77.0.3 127.0.0.1 ::1 10.96.0.1 10.77.0.1" {
+				t.Errorf("%s is for %s", row.name, got)
+			}
+		case "etcd-cp3":
+			if got := strings.Join(ips, " "); got != "10.77.0.4 127.0.0.1" {
+				t.Errorf("%s is for %s", row.name, got)
+			}
+		}
+	}
+	for _, name := range []string{"apiserver-cp2", "etcd-cp3", "apiserver-etcd-client-cp1", "apiserver-kubelet-client-cp1", "front-proxy-client-cp1", "controller-manager-cp3", "scheduler-cp3", "admin"} {
+		if !seen[name] {
+			t.Errorf("there is no certificate %s", name)
+		}
+	}
+}
+
+func TestControlPlanesRefused(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]bool{0: false, 1: true, 2: false, 3: true, 4: false} {
+		c := Default("/data", "/bin")
+		c.ControlPlanes = n
+		if err := c.Validate(); (err == nil) != want {
+			t.Errorf("%d control planes: %v", n, err)
+		}
+	}
+	c := threeControlPlanes()
+	c.IPFamily = IPv6
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "--control-planes: several need IPv4") {
+		t.Errorf("of IPv6 alone: %v", err)
+	}
+}
