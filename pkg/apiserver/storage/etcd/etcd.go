@@ -90,7 +90,8 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	conn := client.ActiveConnection()
 	s.kv, s.watch = pb.NewKVClient(conn), pb.NewWatchClient(conn)
 	// Waiting for the connection instead of failing at once carries requests over a restart of etcd.
-	s.call = []grpc.CallOption{grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32)}
+	s.call = []grpc.CallOption{grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32),
+		grpc.ForceCodecV2(codec{})}
 	s.leases = &leases{client: pb.NewLeaseClient(conn), call: s.call, open: map[int64]*lease{}}
 	return s, nil
 }
