@@ -47,13 +47,13 @@ func ValidateField(r *corev1.ObjectFieldSelector, valid []string, path *field.Pa
 		}
 		return field.ErrorList{field.Invalid(at, r.FieldPath, "does not support subscript")}
 	}
-	if !knownPodField(r.FieldPath) {
+	switch {
+	case slices.Contains(valid, r.FieldPath):
+		return nil
+	case !knownPodField(r.FieldPath):
 		return field.ErrorList{field.Invalid(at, r.FieldPath, fmt.Sprintf("error converting fieldPath: field label not supported: %s", r.FieldPath))}
 	}
-	if !slices.Contains(valid, r.FieldPath) {
-		return field.ErrorList{field.NotSupported(at, r.FieldPath, valid)}
-	}
-	return nil
+	return field.ErrorList{field.NotSupported(at, r.FieldPath, valid)}
 }
 
 // knownPodField tells whether a path names a field that any reference could name.

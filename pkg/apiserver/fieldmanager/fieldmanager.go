@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 	"weak"
 
@@ -38,6 +39,7 @@ type Manager struct {
 	schemas   *schemas
 	comparers *kept[weakWrites, *comparer]
 	sets      *sets
+	fresh     sync.Pool // of *fresh
 }
 
 var _ registry.FieldManager = (*Manager)(nil)
@@ -63,6 +65,7 @@ func New(cfg Config) (*Manager, error) {
 		cfg.Keep = 10 * time.Minute
 	}
 	m := &Manager{log: cfg.Log, schemas: newSchemas(cfg.Scheme, cfg.Keep), sets: newSets(cfg.Keep)}
+	m.fresh.New = func() any { return &fresh{} }
 	m.comparers = newKept[weakWrites, *comparer](cfg.Keep)
 	return m, nil
 }

@@ -5,20 +5,24 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // fresh writes the field set of a new object as its JSON at once, without making the set: a new object has many fields, and they
-// come in the order that the JSON has.
+// come in the order that the JSON has. It is used for one object after the other.
 type fresh struct{ out, name []byte }
 
-// fresh returns what compare of an object with was, its type's zero value, has as changed. errUnusual: it cannot be told in short.
-func (c *comparer) fresh(was, now reflect.Value) ([]byte, error) {
-	w := fresh{out: make([]byte, 0, 2<<10)}
+// set returns what compare of an object with was, its type's zero value, has as changed; nil for nothing. errUnusual: it cannot be told
+// in short.
+func (w *fresh) set(c *comparer, was, now reflect.Value) (*metav1.FieldsV1, error) {
+	w.out = w.out[:0]
 	if owned, err := w.value(c, was, now); err != nil || !owned {
 		return nil, err
 	}
-	return w.out, nil
+	set := &metav1.FieldsV1{}
+	set.SetRawBytes(w.out) // copies
+	return set, nil
 }
 
 // value writes what is below a value: {} for a leaf. It tells whether any of it is owned; if not, it wrote nothing.

@@ -69,15 +69,16 @@ func (m *Manager) short(ctx context.Context, w writes, by registry.Writer, live,
 
 // create gives all fields of a new object to its writer.
 func (m *Manager) create(w writes, by registry.Writer, c *comparer, obj metav1.Object, was, now reflect.Value) error {
-	raw, err := c.fresh(was, now)
+	f := m.fresh.Get().(*fresh)
+	defer m.fresh.Put(f)
+	set, err := f.set(c, was, now)
 	if err != nil {
 		return err
 	}
 	obj.SetManagedFields(nil)
-	if raw != nil {
+	if set != nil {
 		self := w.entry(by, metav1.ManagedFieldsOperationUpdate)
-		self.FieldsV1 = &metav1.FieldsV1{}
-		self.FieldsV1.SetRawBytes(raw)
+		self.FieldsV1 = set
 		obj.SetManagedFields([]metav1.ManagedFieldsEntry{self})
 	}
 	return nil
