@@ -50,21 +50,22 @@ const accountWait = 5 * time.Second
 
 // CheckAdmission tells what is wrong with the names of plug-ins, before anything else is there.
 func CheckAdmission(enable, disable []string) error {
-	_, err := admission.Select(plugins(func(string, string) registry.Store { return nil }, webhooks.New(webhooks.Config{}), policies.New(policies.Config{}), &AdmissionConfiguration{}, nil, nil), enable, disable)
+	_, err := admission.Select(plugins(late(nil), webhooks.New(webhooks.Config{}), policies.New(policies.Config{}), &AdmissionConfiguration{}, nil, nil), enable, disable)
 	return err
 }
 
 // plugins is the list of all admission plug-ins. store finds what they read, configured is what a file says of some of them, may answers what users may do, metrics (nil: nobody sees
 // them) take what they count.
 func plugins(store func(group, resource string) registry.Store, hooks *webhooks.Plugins, rules *policies.Plugins, configured *AdmissionConfiguration, may authz.Authorizer, metrics prometheus.Registerer) []admission.Plugin {
+	namespaces := store("", "namespaces").Shared()
 	return []admission.Plugin{
-		namespacelifecycle.New(store("", "namespaces")),
+		namespacelifecycle.New(namespaces),
 		limitranger.New(store("", "limitranges")),
 		serviceaccount.New(serviceaccount.Config{ServiceAccounts: store("", "serviceaccounts"), Suffix: func() string { return registry.RandomSuffix(5) }, Wait: accountWait}),
 		noderestriction.New(noderestriction.Config{Pods: store("", "pods"), Nodes: store("", "nodes")}),
 		taintnodesbycondition.New(),
-		podsecurity.New(podsecurity.Config{Namespaces: store("", "namespaces"), Pods: store("", "pods"), Configuration: configured.PodSecurity, Metrics: metrics, Now: time.Now}),
-		priority.New(store(schedulingv1.GroupName, "priorityclasses")),
+		podsecurity.New(podsecurity.Config{Namespaces: namespaces, Pods: store("", "pods"), Configuration: configured.PodSecurity, Metrics: metrics, Now: time.Now}),
+		priority.New(store(schedulingv1.GroupName, "priorityclasses").Shared()),
 		defaulttolerationseconds.New(defaulttolerationseconds.Default, defaulttolerationseconds.Default),
 		defaultstorageclass.New(store(storagev1.GroupName, "storageclasses")),
 		storageobjectinuseprotection.New(),

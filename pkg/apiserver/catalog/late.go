@@ -22,6 +22,8 @@ type late struct {
 	gr      schema.GroupResource
 	// admitted is for writes that do not ask admission.
 	admitted bool
+	// shared is for reads that share their objects.
+	shared bool
 }
 
 func (l late) store() (registry.Store, error) {
@@ -32,6 +34,15 @@ func (l late) store() (registry.Store, error) {
 		return s, nil
 	}
 	return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("%s are not served", l.gr))
+}
+
+// reader is the store to read from.
+func (l late) reader() (registry.Reader, error) {
+	s, err := l.store()
+	if err == nil && l.shared {
+		return s.Shared(), nil
+	}
+	return s, err
 }
 
 // New implements registry.Store; nil while there is no store.
@@ -45,7 +56,7 @@ func (l late) New() runtime.Object {
 
 // Get implements registry.Store.
 func (l late) Get(ctx context.Context, ns, name string) (runtime.Object, error) {
-	s, err := l.store()
+	s, err := l.reader()
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +65,7 @@ func (l late) Get(ctx context.Context, ns, name string) (runtime.Object, error) 
 
 // GetCached implements registry.Store.
 func (l late) GetCached(ctx context.Context, ns, name string) (runtime.Object, error) {
-	s, err := l.store()
+	s, err := l.reader()
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +74,7 @@ func (l late) GetCached(ctx context.Context, ns, name string) (runtime.Object, e
 
 // List implements registry.Store.
 func (l late) List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error) {
-	s, err := l.store()
+	s, err := l.reader()
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +102,12 @@ func (l late) Update(ctx context.Context, ns, name, subresource string, change f
 // Admitted implements registry.Store.
 func (l late) Admitted() registry.Store {
 	l.admitted = true
+	return l
+}
+
+// Shared implements registry.Store.
+func (l late) Shared() registry.Reader {
+	l.shared = true
 	return l
 }
 

@@ -171,24 +171,31 @@ func (g *Generic) WatchItems(ctx context.Context, ns string, opts storage.WatchO
 
 // Get implements Store.
 func (g *Generic) Get(ctx context.Context, ns, name string) (runtime.Object, error) {
-	return g.getObject(ctx, ns, name, 0)
+	return g.getObject(ctx, ns, name, 0, g.object)
 }
 
 // GetCached implements Store.
 func (g *Generic) GetCached(ctx context.Context, ns, name string) (runtime.Object, error) {
-	return g.getObject(ctx, ns, name, 1)
+	return g.getObject(ctx, ns, name, 1, g.object)
 }
 
-func (g *Generic) getObject(ctx context.Context, ns, name string, notOlderThan int64) (runtime.Object, error) {
+// object decodes an item.
+func (g *Generic) object(item *storage.Item) (runtime.Object, error) { return Object(g.codec, item) }
+
+func (g *Generic) getObject(ctx context.Context, ns, name string, notOlderThan int64, object func(*storage.Item) (runtime.Object, error)) (runtime.Object, error) {
 	item, err := g.GetItem(ctx, ns, name, notOlderThan)
 	if err != nil {
 		return nil, err
 	}
-	return Object(g.codec, item)
+	return object(item)
 }
 
 // List implements Store.
 func (g *Generic) List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error) {
+	return g.listObjects(ctx, ns, labelSelector, g.object)
+}
+
+func (g *Generic) listObjects(ctx context.Context, ns, labelSelector string, object func(*storage.Item) (runtime.Object, error)) ([]runtime.Object, error) {
 	opts := storage.ListOptions{Match: storage.NotOlderThan, Revision: g.written.Load()}
 	if labelSelector != "" {
 		selector, err := labels.Parse(labelSelector)
@@ -203,7 +210,7 @@ func (g *Generic) List(ctx context.Context, ns, labelSelector string) ([]runtime
 	}
 	out := make([]runtime.Object, 0, len(list.Items))
 	for _, item := range list.Items {
-		obj, err := Object(g.codec, item)
+		obj, err := object(item)
 		if err != nil {
 			return nil, err
 		}

@@ -70,14 +70,22 @@ type Stores interface {
 	Store(gr schema.GroupResource) Store
 }
 
-// Store is the generic registry of one resource, as subresources and admission plug-ins use it. Objects it returns belong
-// to the caller.
-type Store interface {
-	New() runtime.Object
+// Reader reads the objects of one resource.
+type Reader interface {
 	Getter
 	// List returns the objects that match the label selector ("" = all), from the watch cache, with all that was written
 	// through this store before.
 	List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error)
+}
+
+// Store is the generic registry of one resource, as subresources and admission plug-ins use it. Objects it returns belong
+// to the caller.
+type Store interface {
+	New() runtime.Object
+	Reader
+	// Shared returns a reader of the same objects that decodes each once, for all its callers: what it returns must not be changed.
+	// It is for few and small objects that very many requests look at.
+	Shared() Reader
 	// Create runs the whole path: admission, strategy, validation, storage.
 	Create(ctx context.Context, ns string, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error)
 	// Update runs change on a copy of the current object, then admission, strategy ("" or the named subresource's) and

@@ -25,7 +25,8 @@ type Item struct {
 
 	own       []byte                   // the value without Facts.Shared
 	encodings atomic.Pointer[encoding] // a list; its elements do not change
-	idle      atomic.Uint32            // how many Sweeps have passed since an encoding was asked for
+	decoded   atomic.Pointer[any]
+	idle      atomic.Uint32 // how many Sweeps have passed since an encoding, or what is decoded, was asked for
 }
 
 // encoding is an element of the list of what an item keeps.
@@ -55,12 +56,34 @@ func (i *Item) Held() int { return len(i.own) }
 // keepSweeps is how many Sweeps without a reader an encoding outlasts.
 const keepSweeps = 5
 
-// Sweep counts that time has passed, and drops the encodings if nobody has asked for any in the last five Sweeps. It is
-// called every minute, so that objects nobody reads keep only their Value. Safe beside Encoded.
+// Sweep counts that time has passed, and drops the encodings and what is decoded if nobody has asked for any in the last five Sweeps.
+// It is called every minute, so that objects nobody reads keep only their Value. Safe beside Encoded and Decoded.
 func (i *Item) Sweep() {
-	if i.encodings.Load() != nil && i.idle.Add(1) > keepSweeps {
+	if (i.encodings.Load() != nil || i.decoded.Load() != nil) && i.idle.Add(1) > keepSweeps {
 		i.DropEncodings()
+		i.decoded.Store(nil)
 	}
+}
+
+// asked begins the count of Sweeps anew.
+func (i *Item) asked() {
+	if i.idle.Load() != 0 {
+		i.idle.Store(0)
+	}
+}
+
+// Decoded returns what decode makes of the item, always the same decode, for all who ask to share: nobody may change it. Two first
+// callers may both call decode.
+func (i *Item) Decoded(decode func(*Item) (any, error)) (any, error) {
+	i.asked()
+	if d := i.decoded.Load(); d != nil {
+		return *d, nil
+	}
+	d, err := decode(i)
+	if err == nil {
+		i.decoded.Store(&d)
+	}
+	return d, err
 }
 
 // DropEncodings frees the encodings; they are made again on demand. Safe beside Encoded.
@@ -100,9 +123,7 @@ func (e *encoding) of(form *Form) *encoding {
 // Encoded returns the item in form, making it with encode if it is not there yet. Two first callers may both call encode;
 // all get the same bytes.
 func (i *Item) Encoded(form *Form, keep Keep, encode func(*Item) (Bytes, error)) (Bytes, error) {
-	if i.idle.Load() != 0 {
-		i.idle.Store(0)
-	}
+	i.asked()
 	if e := i.encodings.Load().of(form); e != nil {
 		return e.bytes, nil
 	}

@@ -173,6 +173,42 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
+// TestDecoded: an item is decoded once for all who ask, until nobody has for a while.
+func TestDecoded(t *testing.T) {
+	t.Parallel()
+	item := &storage.Item{}
+	made := 0
+	get := func() any {
+		d, err := item.Decoded(func(*storage.Item) (any, error) { made++; return made, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	for range 3 {
+		for range 4 {
+			item.Sweep()
+		}
+		if got := get(); got != 1 {
+			t.Fatalf("decoded again: %v", got)
+		}
+	}
+	item.DropEncodings() // is not about it
+	if got := get(); got != 1 {
+		t.Fatalf("decoded again: %v", got)
+	}
+	for range 6 {
+		item.Sweep()
+	}
+	if got := get(); got != 2 {
+		t.Fatalf("kept although nobody asked: %v", got)
+	}
+	bad := errors.New("bad")
+	if _, err := (&storage.Item{}).Decoded(func(*storage.Item) (any, error) { return nil, bad }); !errors.Is(err, bad) {
+		t.Fatalf("error %v", err)
+	}
+}
+
 // TestEncodingsAtOnce: all that ask at the same time get the same bytes, whatever is dropped meanwhile.
 func TestEncodingsAtOnce(t *testing.T) {
 	t.Parallel()

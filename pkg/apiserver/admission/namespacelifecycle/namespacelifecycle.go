@@ -17,7 +17,7 @@ import (
 
 type plugin struct{ namespaces registry.Getter }
 
-// New returns the plug-in.
+// New returns the plug-in, which changes no namespace that it reads.
 func New(namespaces registry.Getter) admission.Plugin {
 	return admission.Plugin{Name: "NamespaceLifecycle", Validator: plugin{namespaces}, Mutator: plugin{namespaces}}
 }

@@ -15,16 +15,10 @@ import (
 	"bonsai/pkg/apiserver/registry"
 )
 
-// Classes reads priority classes; the registry.Store of them is one.
-type Classes interface {
-	registry.Getter
-	List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error)
-}
+type plugin struct{ classes registry.Reader }
 
-type plugin struct{ classes Classes }
-
-// New returns the plug-in.
-func New(classes Classes) admission.Plugin {
+// New returns the plug-in, which changes no class that it reads.
+func New(classes registry.Reader) admission.Plugin {
 	return admission.Plugin{Name: "Priority", Mutator: plugin{classes}, Validator: plugin{classes}}
 }
 

@@ -1,0 +1,39 @@
+package registry
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"bonsai/pkg/apiserver/storage"
+)
+
+// Shared implements Store.
+func (g *Generic) Shared() Reader { return shared{g} }
+
+// shared reads a store's objects for many at once.
+type shared struct{ store *Generic }
+
+// Get implements Reader.
+func (s shared) Get(ctx context.Context, ns, name string) (runtime.Object, error) {
+	return s.store.getObject(ctx, ns, name, 0, s.object)
+}
+
+// GetCached implements Reader.
+func (s shared) GetCached(ctx context.Context, ns, name string) (runtime.Object, error) {
+	return s.store.getObject(ctx, ns, name, 1, s.object)
+}
+
+// List implements Reader.
+func (s shared) List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error) {
+	return s.store.listObjects(ctx, ns, labelSelector, s.object)
+}
+
+// object is the one object that the item is decoded to.
+func (s shared) object(item *storage.Item) (runtime.Object, error) {
+	obj, err := item.Decoded(func(item *storage.Item) (any, error) { return s.store.object(item) })
+	if err != nil {
+		return nil, err
+	}
+	return obj.(runtime.Object), nil
+}
