@@ -64,6 +64,8 @@ type Behaviour struct {
 	catalog.Answers
 	// Hook takes part in the writes of the resource's store; may be nil.
 	Hook registry.Hook
+	// Checker checks updates by who makes them; may be nil.
+	Checker registry.Checker
 }
 
 // Config is what a server is made of.
@@ -169,7 +171,7 @@ func (s *Server) Entry(row *resources.Row, b Behaviour) (catalog.Entry, error) {
 		return e, nil
 	}
 	var err error
-	e.Store, err = registry.NewGeneric(registry.Config{Row: row, Storage: s.cfg.Storage, Admission: s.cfg.Parts.Admission, Hook: b.Hook, Fields: s.fields,
+	e.Store, err = registry.NewGeneric(registry.Config{Row: row, Storage: s.cfg.Storage, Admission: s.cfg.Parts.Admission, Hook: b.Hook, Checker: b.Checker, Fields: s.fields,
 		NoGarbageCollector: s.cfg.NoGarbageCollector})
 	return e, err
 }

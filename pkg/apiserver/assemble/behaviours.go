@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/registry/adminaccess"
 	"bonsai/pkg/apiserver/registry/binding"
+	"bonsai/pkg/apiserver/registry/claimstatus"
 	"bonsai/pkg/apiserver/registry/componentstatus"
 	"bonsai/pkg/apiserver/registry/eviction"
 	"bonsai/pkg/apiserver/registry/kubeletproxy"
@@ -53,7 +54,7 @@ func newBehaviours(o *Options, stores registry.Stores, who *authentication, may 
 			"portforward": {Connecter: kubelets.PortForward()}, "proxy": {Connecter: kubelets.Pod()},
 		}}},
 		{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}: {Hook: requester.Hook{}},
-		{Group: resourcev1.GroupName, Resource: "resourceclaims"}:                 {Hook: admin},
+		{Group: resourcev1.GroupName, Resource: "resourceclaims"}:                 {Hook: admin, Checker: claimstatus.New(may.authorizer)},
 		{Group: resourcev1.GroupName, Resource: "resourceclaimtemplates"}:         {Hook: admin},
 		{Group: authenticationv1.GroupName, Resource: "tokenreviews"}:             creates(reviews.NewTokenReview(who.tokens, who.audiences)),
 		{Group: authenticationv1.GroupName, Resource: "selfsubjectreviews"}:       creates(reviews.NewSelfSubjectReview(time.Now)),

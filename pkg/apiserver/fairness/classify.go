@@ -10,7 +10,7 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-const accountPrefix = "system:serviceaccount:"
+const accountPrefix = request.ServiceAccountPrefix
 
 // snapshot is a configuration, compiled. It does not change.
 type snapshot struct {

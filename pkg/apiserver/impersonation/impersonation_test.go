@@ -41,7 +41,7 @@ func (z *asked) permit(expr string) { z.allow, z.questions = regexp.MustCompile(
 var (
 	listPods = &request.Info{IsResource: true, Verb: "list", APIPrefix: "api", APIVersion: "v1", Resource: "pods", Namespace: "default", InNamespace: true}
 	bob      = &request.User{Name: "bob", UID: "bob-uid", Groups: []string{request.GroupAuthenticated}}
-	agent    = &request.User{Name: "system:serviceaccount:default:agent", Extra: map[string][]string{boundNode: {"n1"}}}
+	agent    = &request.User{Name: "system:serviceaccount:default:agent", Extra: map[string][]string{request.ExtraNodeName: {"n1"}}}
 )
 
 const never = "nothing"
@@ -119,7 +119,7 @@ func TestAs(t *testing.T) {
 		{allow: never, caller: &request.User{Name: "someone", Extra: agent.Extra}, wanted: request.User{Name: "system:node:n1"},
 			questions: []string{"someone impersonate-on:arbitrary-node:list /pods/ default/", "someone impersonate /users/ /system:node:n1"},
 			refusal:   `pods is forbidden: User "someone" cannot impersonate-on:arbitrary-node:list resource "pods" in API group "" in the namespace "default"`},
-		{allow: never, caller: &request.User{Name: agent.Name, Extra: map[string][]string{boundNode: {"n1", "n2"}}}, wanted: request.User{Name: "system:node:n1"},
+		{allow: never, caller: &request.User{Name: agent.Name, Extra: map[string][]string{request.ExtraNodeName: {"n1", "n2"}}}, wanted: request.User{Name: "system:node:n1"},
 			questions: []string{agent.Name + " impersonate-on:arbitrary-node:list /pods/ default/", agent.Name + " impersonate /users/ /system:node:n1"},
 			refusal:   `pods is forbidden: User "system:serviceaccount:default:agent" cannot impersonate-on:arbitrary-node:list resource "pods" in API group "" in the namespace "default"`},
 		{allow: "bob impersonate .*", wanted: request.User{Name: "kate", UID: "1", Groups: []string{"g"}, Extra: map[string][]string{"zz": {"v"}}},

@@ -49,7 +49,7 @@ func allModes() []*mode {
 			identity: node("impersonate:arbitrary-node", func(name string) string { return name }), groups: nodeGroups},
 		{name: "serviceaccount", concerns: func(_, wanted *request.User) bool { return onlyNamed(wanted) && isServiceAccount(wanted.Name) },
 			identity: func(wanted *request.User) []question {
-				ns, name, _ := serviceAccount(wanted.Name)
+				ns, name, _ := request.ServiceAccount(wanted.Name)
 				return []question{ask("impersonate:serviceaccount", authenticationv1.GroupName, "serviceaccounts", "", ns, name)}
 			}, groups: accountGroups},
 		{name: "user-info", concerns: func(_, wanted *request.User) bool {
@@ -65,11 +65,8 @@ func onlyNamed(u *request.User) bool { return u.UID == "" && len(u.Groups) == 0 
 // associated tells whether caller is a service account whose token is bound to the node that it wants to be.
 func associated(caller, wanted *request.User) bool {
 	name := nodeName(wanted.Name)
-	return name != "" && onlyNamed(wanted) && isServiceAccount(caller.Name) && slices.Equal(caller.Extra[boundNode], []string{name})
+	return name != "" && onlyNamed(wanted) && caller.IsServiceAccount() && slices.Equal(caller.Extra[request.ExtraNodeName], []string{name})
 }
-
-// boundNode is the extra of a service account's token that says on which node its pod is.
-const boundNode = "authentication.kubernetes.io/node-name"
 
 func ask(verb, group, resource, subresource, ns, name string) question {
 	return question{Info: request.Info{IsResource: true, Verb: verb, APIGroup: group, APIVersion: "v1", Resource: resource, Subresource: subresource, Namespace: ns, Name: name}}
@@ -119,7 +116,7 @@ func userInfo(u *request.User) []question {
 func everything(u *request.User) []question {
 	const verb = "impersonate"
 	var out []question
-	if ns, name, ok := serviceAccount(u.Name); ok {
+	if ns, name, ok := request.ServiceAccount(u.Name); ok {
 		out = append(out, ask(verb, "", "serviceaccounts", "", ns, name))
 	} else {
 		out = append(out, ask(verb, "", "users", "", "", u.Name))
@@ -147,21 +144,8 @@ func sortedKeys(m map[string][]string) []string {
 	return keys
 }
 
-const serviceAccountPrefix = "system:serviceaccount:"
-
-// serviceAccount takes the user name of a service account apart. A name that only looks like one is that of a user, whom the right
-// to impersonate the accounts of a namespace does not cover.
-func serviceAccount(user string) (ns, name string, ok bool) {
-	rest, ok := strings.CutPrefix(user, serviceAccountPrefix)
-	if !ok {
-		return "", "", false
-	}
-	ns, name, ok = strings.Cut(rest, ":")
-	return ns, name, ok && len(apivalidation.ValidateNamespaceName(ns, false)) == 0 && len(apivalidation.ValidateServiceAccountName(name, false)) == 0
-}
-
 func isServiceAccount(user string) bool {
-	_, _, ok := serviceAccount(user)
+	_, _, ok := request.ServiceAccount(user)
 	return ok
 }
 
@@ -178,7 +162,7 @@ func nodeGroups(*request.User) []string { return []string{request.GroupNodes} }
 
 // accountGroups are the groups that come with a service account, if no others are asked for.
 func accountGroups(u *request.User) []string {
-	if ns, _, ok := serviceAccount(u.Name); ok && len(u.Groups) == 0 {
+	if ns, _, ok := request.ServiceAccount(u.Name); ok && len(u.Groups) == 0 {
 		return []string{request.GroupServiceAccounts, request.GroupServiceAccounts + ":" + ns}
 	}
 	return u.Groups

@@ -37,6 +37,8 @@ type Config struct {
 	Admission Admitter
 	// Hook keeps state beside the objects; may be nil.
 	Hook Hook
+	// Checker checks updates by who makes them; may be nil.
+	Checker Checker
 	// Fields keeps managedFields; nil: objects have none.
 	Fields FieldManager
 	// NoGarbageCollector leaves the propagation policy of deletions out of account: nobody would take its finalizers off again.

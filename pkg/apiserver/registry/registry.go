@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Creater is a resource or subresource that only answers a POST: reviews, binding, eviction, token.
@@ -98,6 +99,11 @@ type Store interface {
 	Admitted() Store
 	// Delete returns the object and whether it is gone (false: it waits for finalizers or its grace period).
 	Delete(ctx context.Context, ns, name string, opts *metav1.DeleteOptions) (obj runtime.Object, gone bool, err error)
+}
+
+// Checker checks updates of one resource, and of its subresources, by who makes them. What it finds is told beside what is wrong otherwise.
+type Checker interface {
+	CheckUpdate(ctx context.Context, subresource string, obj, old runtime.Object) field.ErrorList
 }
 
 // Hook takes part in the writes of one resource's store, for state that is kept beside the objects (service IPs and node

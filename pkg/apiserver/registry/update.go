@@ -287,6 +287,9 @@ func (u *update) validate(ctx context.Context, obj, old runtime.Object, access, 
 	errs := validation.ValidateObjectMetaAccessorUpdate(access, was, path)
 	errs = append(errs, errs...) // Kubernetes asks before and in the strategy, and says each of these twice among the causes
 	errs = append(errs, u.validateFinalizers(access, path)...)
+	if u.Checker != nil {
+		errs = append(errs, u.Checker.CheckUpdate(ctx, u.subresource, obj, old)...)
+	}
 	if v := u.rules(ctx); v != nil {
 		more, err := checkAs(ctx, v, u.subresource, obj, old)
 		if err != nil {

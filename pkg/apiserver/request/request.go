@@ -5,6 +5,9 @@ package request
 import (
 	"context"
 	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validation"
 )
 
 // User is an authenticated identity (authentication.k8s.io/v1 UserInfo).
@@ -13,6 +16,12 @@ type User struct {
 	UID    string
 	Groups []string
 	Extra  map[string][]string
+}
+
+// IsServiceAccount tells whether the name is that of a service account.
+func (u *User) IsServiceAccount() bool {
+	_, _, ok := ServiceAccount(u.Name)
+	return ok
 }
 
 // InGroup tells whether the user is a member of group.
@@ -27,7 +36,22 @@ const (
 	GroupNodes           = "system:nodes"
 	GroupServiceAccounts = "system:serviceaccounts"
 	NodeUserPrefix       = "system:node:"
+	ServiceAccountPrefix = "system:serviceaccount:"
 )
+
+// ExtraNodeName is the extra of a service account whose token is bound to a pod that says on which node that is.
+const ExtraNodeName = "authentication.kubernetes.io/node-name"
+
+// ServiceAccount takes the user name of a service account apart. A name that only looks like one is that of a user, whom the right
+// to impersonate the accounts of a namespace does not cover.
+func ServiceAccount(user string) (ns, name string, ok bool) {
+	rest, ok := strings.CutPrefix(user, ServiceAccountPrefix)
+	if !ok {
+		return "", "", false
+	}
+	ns, name, ok = strings.Cut(rest, ":")
+	return ns, name, ok && len(validation.ValidateNamespaceName(ns, false)) == 0 && len(validation.ValidateServiceAccountName(name, false)) == 0
+}
 
 // Info is what a request asks for, read from its method and path alone (API conventions: "/api/v1/...", "/apis/GROUP/VERSION/...").
 type Info struct {

@@ -3,10 +3,12 @@
 // are Kubernetes' own, so tokens of one server are good at the other.
 package serviceaccount
 
+import "bonsai/pkg/apiserver/request"
+
 // Names in tokens and users.
 const (
 	// UserPrefix starts the user name of a service account: system:serviceaccount:<namespace>:<name>.
-	UserPrefix = "system:serviceaccount:"
+	UserPrefix = request.ServiceAccountPrefix
 	// GroupPrefix starts the group of all service accounts of a namespace.
 	GroupPrefix = "system:serviceaccounts:"
 	// LegacyIssuer is the issuer in tokens kept in secrets of type kubernetes.io/service-account-token; those never end.
@@ -14,7 +16,7 @@ const (
 
 	// The extra attributes of the user that say what the token is bound to.
 	ExtraCredentialID = "authentication.kubernetes.io/credential-id"
-	ExtraNodeName     = "authentication.kubernetes.io/node-name"
+	ExtraNodeName     = request.ExtraNodeName
 	ExtraNodeUID      = "authentication.kubernetes.io/node-uid"
 	ExtraPodName      = "authentication.kubernetes.io/pod-name"
 	ExtraPodUID       = "authentication.kubernetes.io/pod-uid"

@@ -159,7 +159,7 @@ func subjectOf(s rbacv1.Subject, bindingNamespace string) subject {
 	if ns == "" {
 		ns = bindingNamespace
 	}
-	return subject{rbacv1.UserKind, "system:serviceaccount:" + ns + ":" + s.Name}
+	return subject{rbacv1.UserKind, request.ServiceAccountPrefix + ns + ":" + s.Name}
 }
 
 // visit calls f with every rule that user has in namespace (cluster-wide rules always) until f returns false, and returns
