@@ -222,3 +222,48 @@ func TestMetrics(t *testing.T) {
 		}
 	})
 }
+
+// TestReadinessIsProbedAtEachSync: a container that is not known to be ready is probed when its pod is looked at, not only once in each period; one that is
+// ready is left to its period, and nobody is probed before its time.
+func TestReadinessIsProbedAtEachSync(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(_ context.Context, b *bench) {
+		b.code.Store(1)
+		p := probe(3)
+		p.PeriodSeconds = 60
+		c, running := pod(corev1.Container{ReadinessProbe: p}), target(time.Now(), false)
+		b.m.Update(c, running)
+		synctest.Wait()
+		b.code.Store(0)
+		time.Sleep(300 * time.Millisecond)
+		b.m.Update(c, running)
+		synctest.Wait()
+		if b.m.Result("containerd://1", Readiness) != runtime.ProbeSuccess || b.runs.Load() != 2 {
+			t.Errorf("after %d probes: %v", b.runs.Load(), b.m.Result("containerd://1", Readiness))
+		}
+		for range 3 {
+			b.m.Update(c, running)
+			synctest.Wait()
+		}
+		time.Sleep(59 * time.Second)
+		if n := b.runs.Load(); n != 2 {
+			t.Errorf("ready, and probed %d times", n)
+		}
+		time.Sleep(2 * time.Second)
+		if n := b.runs.Load(); n != 3 {
+			t.Errorf("after a period: probed %d times", n)
+		}
+	})
+	bubble(t, func(_ context.Context, b *bench) {
+		p := probe(3)
+		p.InitialDelaySeconds = 5
+		c, running := pod(corev1.Container{ReadinessProbe: p}), target(time.Now(), false)
+		for range 4 {
+			b.m.Update(c, running)
+			time.Sleep(time.Second)
+		}
+		if n := b.runs.Load(); n != 0 {
+			t.Errorf("probed %d times before its time", n)
+		}
+	})
+}

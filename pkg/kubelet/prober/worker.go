@@ -39,10 +39,11 @@ func (w *worker) poke() {
 	}
 }
 
-// run probes until ctx ends. After a kubelet's restart the first probes are spread over one period, so that not all of them
-// run at once.
+// run probes until ctx ends: once in each period, and a container that is not known to be ready whenever its pod is looked at, so that it need not wait for
+// the period's end once it is. After a kubelet's restart the first probes are spread over one period, so that not all of them run at once.
 func (w *worker) run(ctx context.Context, spread time.Duration) {
 	timer := time.NewTimer(0)
+	timer.Stop() // Update wakes it
 	defer timer.Stop()
 	next := time.Now()
 	_, t := w.manager.target(w.uid, w.container.Name)
@@ -50,15 +51,17 @@ func (w *worker) run(ctx context.Context, spread time.Duration) {
 		next = next.Add(spread)
 	}
 	for {
+		looked := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.wake:
+			looked = true
 		case <-timer.C:
 		}
 		now := time.Now()
 		at, due := w.due(now)
-		if due && at.Before(next) {
+		if due && at.Before(next) && !(looked && w.unready()) {
 			at = next
 		}
 		if due && !at.After(now) {
@@ -71,6 +74,11 @@ func (w *worker) run(ctx context.Context, spread time.Duration) {
 			timer.Reset(max(time.Until(at), time.Millisecond))
 		}
 	}
+}
+
+// unready tells whether this is about readiness, and the container is not known to be ready.
+func (w *worker) unready() bool {
+	return w.kind == Readiness && w.manager.Result(w.id, Readiness) != runtime.ProbeSuccess
 }
 
 // due tells whether the container is to be probed, and from when on.
