@@ -228,7 +228,7 @@ func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, 
 	return k.Server(server.Config{
 		Address: net.JoinHostPort(c.Address, strconv.Itoa(int(c.Port))), Certificate: current,
 		ClientRoots: clients, Authenticator: who, Authorizer: may,
-		Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Configz: func() any { return c }, LogDir: "/var/log",
+		Registry: registry, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Configz: func() any { return c }, LogDir: "/var/log",
 	})
 }
 

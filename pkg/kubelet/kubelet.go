@@ -154,6 +154,7 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 	}
 	if cfg.Metrics != nil {
 		k.countPods(cfg.Metrics)
+		cfg.Metrics.MustRegister(newVolumeMetrics(k.volumes))
 	}
 	return k, nil
 }

@@ -19,6 +19,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
@@ -72,6 +73,8 @@ type Config struct {
 	Stats func(ctx context.Context) (*statsapi.Summary, error)
 	// Cadvisor serves /metrics/cadvisor, Probes /metrics/probes. Nil answers 404.
 	Cadvisor, Probes http.Handler
+	// Registry gets the figures of the server's requests; nil: they are not counted.
+	Registry prometheus.Registerer
 	// Metrics serves /metrics; Configz returns what /configz shows as kubeletconfig. Nil answers 404.
 	Metrics http.Handler
 	Configz func() any
@@ -106,7 +109,11 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.handler = s.recoverPanics(s.authenticated(s.authorized(routes)))
+	known := s.authenticated(s.authorized(routes))
+	if cfg.Registry != nil {
+		known = newRequests(cfg.Registry).counted(known)
+	}
+	s.handler = s.recoverPanics(known)
 	return s, nil
 }
 

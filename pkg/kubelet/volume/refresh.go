@@ -109,9 +109,11 @@ func (m *Manager) refresh(ctx context.Context, p *podVolumes) {
 	m.mu.Unlock()
 	pod := p.pod
 	p.mu.Unlock()
-	if _, err := m.mount(ctx, p, pod, true); err != nil && ctx.Err() == nil && !errors.Is(err, errUnmounted) {
+	mounted, err := m.mount(ctx, p, pod, true)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errUnmounted) {
 		m.cfg.Log.Warn("volumes of a running pod could not be refreshed", "pod", pod.Namespace+"/"+pod.Name, "err", err)
 	}
+	m.measure(p, mounted)
 }
 
 // Cleanup removes the directories of pods that are gone, with every mount beneath them: what a kubelet that was killed or a pod

@@ -64,6 +64,10 @@ type podVolumes struct {
 	// cancel ends the refresh in progress, nil if there is none: there is one at a time. again: another one is due after it.
 	cancel context.CancelFunc
 	again  bool
+	// usage is how full its claims were when they were last looked at.
+	usage []Usage
+	// desired and actual are how many volumes of each kind it is to have, and has, as of the last pass.
+	desired, actual map[string]int
 }
 
 // published is what came of the publishing of a volume.
@@ -121,7 +125,7 @@ func (m *Manager) mount(ctx context.Context, p *podVolumes, pod *corev1.Pod, ren
 	}
 	p.mu.Lock()
 	p.passes++
-	w := &pass{podVolumes: p, number: p.passes, pod: pod, dir: dir, renew: renew, places: map[string]string{}}
+	w := &pass{podVolumes: p, number: p.passes, pod: pod, dir: dir, renew: renew, places: map[string]string{}, kinds: map[string]string{}}
 	p.mu.Unlock()
 	if err := w.change(func() error { return os.MkdirAll(filepath.Join(dir, volumes), 0o750) }); err != nil {
 		return nil, fmt.Errorf("make the pod's directory: %w", err)
@@ -137,6 +141,7 @@ func (m *Manager) mount(ctx context.Context, p *podVolumes, pod *corev1.Pod, ren
 		}
 		mounted[v.Name] = got
 	}
+	m.count(w, mounted)
 	return mounted, errors.Join(errs...)
 }
 
@@ -149,6 +154,8 @@ type pass struct {
 	renew  bool
 	// places are the directories of the volumes seen so far, and which volume each is.
 	places map[string]string
+	// kinds are the names of the volumes' sources.
+	kinds map[string]string
 }
 
 // change works on the pod's files, unless they are to be gone.
@@ -200,6 +207,7 @@ func (m *Manager) make(ctx context.Context, w *pass, spec Spec) (Mounted, error)
 	if s == nil {
 		return Mounted{}, fmt.Errorf("no volume plugin matched volume %q", spec.VolumeName())
 	}
+	w.kinds[spec.Volume.Name] = s.Name()
 	if _, can := s.(MountOptioner); !can && len(spec.MountOptions()) > 0 {
 		return Mounted{}, &StepError{"MountVolume.MountOptionSupport check failed", errors.New("Mount options are not supported for this volume type")}
 	}

@@ -1,0 +1,85 @@
+package volume
+
+import (
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Usage is how full the file system of a claim's volume is.
+type Usage struct {
+	Claim                          *corev1.PersistentVolumeClaim
+	Capacity, Available, Used      uint64
+	Inodes, InodesFree, InodesUsed uint64
+}
+
+// measure looks how full the pod's claims are. It may take as long as their storage: nobody waits for it but the pod's own refresh.
+func (m *Manager) measure(p *podVolumes, mounted map[string]Mounted) {
+	p.mu.Lock()
+	specs := make(map[string]Spec, len(p.resolved))
+	for name, s := range p.resolved {
+		specs[name] = s
+	}
+	p.mu.Unlock()
+	var out []Usage
+	for name, s := range specs {
+		at, ok := mounted[name]
+		var st unix.Statfs_t
+		if !ok || at.Device || at.HostPath == "" || unix.Statfs(at.HostPath, &st) != nil {
+			continue
+		}
+		size := uint64(st.Bsize)
+		out = append(out, Usage{Claim: s.Claim, Capacity: st.Blocks * size, Available: st.Bavail * size, Used: (st.Blocks - st.Bfree) * size,
+			Inodes: st.Files, InodesFree: st.Ffree, InodesUsed: st.Files - st.Ffree})
+	}
+	m.mu.Lock()
+	p.usage = out
+	m.mu.Unlock()
+}
+
+// Usage is how full the claims of the node's pods were when they were last looked at, within Period; each claim once.
+func (m *Manager) Usage() []Usage {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	type key struct{ namespace, name string }
+	seen := map[key]bool{}
+	var out []Usage
+	for _, p := range m.pods {
+		for _, u := range p.usage {
+			if k := (key{u.Claim.Namespace, u.Claim.Name}); !seen[k] {
+				seen[k] = true
+				out = append(out, u)
+			}
+		}
+	}
+	return out
+}
+
+// count notes how many volumes of each kind a pod is to have, and has, when a pass is over.
+func (m *Manager) count(w *pass, mounted map[string]Mounted) {
+	desired, actual := map[string]int{}, map[string]int{}
+	for name, kind := range w.kinds {
+		desired[kind]++
+		if _, ok := mounted[name]; ok {
+			actual[kind]++
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w.desired, w.actual = desired, actual
+}
+
+// Count is how many volumes of each source's name the node's pods are to have, and have.
+func (m *Manager) Count() (desired, actual map[string]int) {
+	desired, actual = map[string]int{}, map[string]int{}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.pods {
+		for kind, n := range p.desired {
+			desired[kind] += n
+		}
+		for kind, n := range p.actual {
+			actual[kind] += n
+		}
+	}
+	return desired, actual
+}
