@@ -266,6 +266,33 @@ func TestRuntimeClass(t *testing.T) {
 	}
 }
 
+// TestHostUsers: a pod that asks for users of its own does not run with the node's.
+func TestHostUsers(t *testing.T) {
+	t.Parallel()
+	e, f, _ := newExecutor(t)
+	f.handlers = map[string]runtime.Handler{"handler-of-can": {UserNamespaces: true}}
+	for class, want := range map[string]string{
+		"":     "can't set `spec.hostUsers: false`, runtime does not support user namespaces",
+		"kata": "can't set `spec.hostUsers: false`, RuntimeClass handler \"handler-of-kata\" does not support user namespaces",
+		"can":  "can't set `spec.hostUsers: false`, this kubelet has no user namespaces",
+	} {
+		pod := onePod()
+		if class != "" {
+			pod.Spec.RuntimeClassName = &class
+		}
+		for _, host := range []*bool{nil, new(true), new(false)} {
+			pod.Spec.HostUsers = host
+			facts := factsOf(pod)
+			facts.Runtime.Sandboxes = nil
+			err := e.Act(t.Context(), facts, NewPod(), lifecycle.Plan{NewSandbox: true})
+			made := slices.Contains(f.took(), "sandbox 0")
+			if own := host != nil && !*host; own && (made || err == nil || err.Error() != want) || !own && (!made || err != nil) {
+				t.Errorf("class %q, host users %v: sandbox %v, %v", class, host, made, err)
+			}
+		}
+	}
+}
+
 func TestASandboxThatCannotBe(t *testing.T) {
 	t.Parallel()
 	e, f, _ := newExecutor(t)

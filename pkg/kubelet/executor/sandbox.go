@@ -82,6 +82,10 @@ func (e *Executor) newSandbox(ctx context.Context, f lifecycle.Facts, p *Pod, at
 		}
 		return fmt.Errorf("find the runtime handler: %w", err)
 	}
+	if err := e.hostUsers(pod, handler); err != nil {
+		e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedCreatePodSandBox", fmt.Sprintf("Failed to create pod sandbox: %v", err))
+		return err
+	}
 	if err := e.prepare(ctx, pod); err != nil {
 		return err
 	}
@@ -100,6 +104,20 @@ func (e *Executor) newSandbox(ctx context.Context, f lifecycle.Facts, p *Pod, at
 	e.cfg.Log.Debug("pod sandbox made", "pod", fullName(pod), "sandbox", id)
 	trace.Step(ctx, e.cfg.Log, pod, "kubelet.sandbox", begun, time.Now())
 	return mountErr
+}
+
+// hostUsers tells why a pod cannot start that asks for users of its own: it must not run with those of the node instead.
+func (e *Executor) hostUsers(pod *corev1.Pod, handler string) error {
+	const refused = "can't set `spec.hostUsers: false`, "
+	switch {
+	case pod.Spec.HostUsers == nil || *pod.Spec.HostUsers:
+		return nil
+	case e.cfg.Runtime.Handler(handler).UserNamespaces:
+		return errors.New(refused + "this kubelet has no user namespaces")
+	case handler != "":
+		return fmt.Errorf(refused+"RuntimeClass handler %q does not support user namespaces", handler)
+	}
+	return errors.New(refused + "runtime does not support user namespaces")
 }
 
 // networkReady tells why a pod of the pod network cannot start yet.
