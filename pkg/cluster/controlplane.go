@@ -45,22 +45,25 @@ func (c Config) published(udp bool) []netip.AddrPort {
 // steps has a component log what it does for each object (package trace): in a cluster of one machine a story is worth a record.
 const steps = "--v=2"
 
-// controlPlane lists the processes of the control planes, etcd's apart, in the order in which they start; each retries until what it
-// needs is there. self is this program.
-func (c Config) controlPlane(self string) (stores, others []process) {
+// controlPlane lists the processes of the control planes in layers, the order in which they start; each process retries until what it
+// needs is there. A layer is ended when those after it have: leaders give their leases back to servers that are still there, and these
+// write to an etcd that is. self is this program.
+func (c Config) controlPlane(self string) (layers [3][]process) {
+	stores, servers, clients := &layers[0], &layers[1], &layers[2]
 	l := c.layout()
 	row := func(m member, component string, argv []string) process {
 		argv = append(append(argv, gatesFlag(component, c.FeatureGates)...), userFlags(c.ComponentFlags[component])...)
 		return m.inside(self, process{name: m.of(component), log: l.log(m.of(component)), argv: argv})
 	}
 	if c.highlyAvailable() {
-		others = append(others, process{name: balancerName, log: l.log(balancerName), argv: c.balancerArgs(self)})
+		*servers = append(*servers, process{name: balancerName, log: l.log(balancerName), argv: c.balancerArgs(self)})
 	}
 	for _, m := range c.members() {
-		stores = append(stores, row(m, "etcd", c.etcdArgs(m)))
-		others = append(others, row(m, "kube-apiserver", c.apiserverArgs(m)), row(m, "kube-controller-manager", c.controllerManagerArgs(m)), row(m, "kube-scheduler", c.schedulerArgs(m)))
+		*stores = append(*stores, row(m, "etcd", c.etcdArgs(m)))
+		*servers = append(*servers, row(m, "kube-apiserver", c.apiserverArgs(m)))
+		*clients = append(*clients, row(m, "kube-controller-manager", c.controllerManagerArgs(m)), row(m, "kube-scheduler", c.schedulerArgs(m)))
 	}
-	return stores, others
+	return layers
 }
 
 // balancerName is the name of the process before several API servers.

@@ -24,7 +24,7 @@ func TestFamilies(t *testing.T) {
 			t.Errorf("%q: %v", family, err)
 		}
 		var flags []string
-		_, control := c.controlPlane("/bin/bonsai")
+		control := c.everyProcess()
 		for _, p := range control {
 			for _, flag := range p.argv {
 				name, _, _ := strings.Cut(flag, "=")

@@ -62,7 +62,7 @@ portMappings: [{hostPort: 8080, nodePort: 30080}]
 		t.Errorf("%+v, not\n%+v", c, want)
 	}
 	var args []string
-	_, control := c.inSlot(0).controlPlane("/bin/bonsai")
+	control := c.inSlot(0).everyProcess()
 	for _, p := range control {
 		if p.name == "kube-apiserver" {
 			args = p.argv

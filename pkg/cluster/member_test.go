@@ -12,6 +12,12 @@ func threeControlPlanes() Config {
 	return c
 }
 
+// everyProcess are those of all layers.
+func (c Config) everyProcess() []process {
+	layers := c.controlPlane("/bin/bonsai")
+	return slices.Concat(layers[:]...)
+}
+
 // flag returns the value of a flag of p, "" if it is not given.
 func flag(p process, name string) string {
 	for _, arg := range p.argv {
@@ -27,10 +33,11 @@ func flag(p process, name string) string {
 func TestSeveralControlPlanes(t *testing.T) {
 	t.Parallel()
 	c := threeControlPlanes()
-	stores, others := c.controlPlane("/bin/bonsai")
+	layers := c.controlPlane("/bin/bonsai")
+	stores, servers, clients := layers[0], layers[1], layers[2]
 	var names []string
 	files := map[string]string{}
-	for _, p := range append(stores, others...) {
+	for _, p := range c.everyProcess() {
 		names = append(names, p.name)
 		if p.name == balancerName {
 			continue
@@ -50,24 +57,24 @@ func TestSeveralControlPlanes(t *testing.T) {
 			files[file] = p.name
 		}
 	}
-	want := []string{"etcd-cp1", "etcd-cp2", "etcd-cp3", "balancer"}
+	want := []string{"etcd-cp1", "etcd-cp2", "etcd-cp3", "balancer", "kube-apiserver-cp1", "kube-apiserver-cp2", "kube-apiserver-cp3"}
 	for _, m := range []string{"cp1", "cp2", "cp3"} {
-		want = append(want, "kube-apiserver-"+m, "kube-controller-manager-"+m, "kube-scheduler-"+m)
+		want = append(want, "kube-controller-manager-"+m, "kube-scheduler-"+m)
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("processes %v, want %v", names, want)
 	}
 	for got, want := range map[string]string{
-		flag(stores[1], "listen-client-urls"): "https://127.0.0.1:2379",
-		flag(stores[1], "listen-peer-urls"):   "https://10.77.0.3:2380",
-		flag(stores[1], "initial-cluster"):    "cp1=https://10.77.0.2:2380,cp2=https://10.77.0.3:2380,cp3=https://10.77.0.4:2380",
-		flag(others[4], "bind-address"):       "10.77.0.3",
-		flag(others[4], "advertise-address"):  "10.77.0.3",
-		flag(others[4], "etcd-servers"):       "https://127.0.0.1:2379",
-		flag(others[5], "leader-elect"):       "true",
-		flag(others[6], "leader-elect"):       "true",
-		flag(others[0], "listen"):             "10.77.0.1:6443",
-		strings.Join(others[0].argv[4:], " "): "--backend=10.77.0.2:6443 --backend=10.77.0.3:6443 --backend=10.77.0.4:6443",
+		flag(stores[1], "listen-client-urls"):  "https://127.0.0.1:2379",
+		flag(stores[1], "listen-peer-urls"):    "https://10.77.0.3:2380",
+		flag(stores[1], "initial-cluster"):     "cp1=https://10.77.0.2:2380,cp2=https://10.77.0.3:2380,cp3=https://10.77.0.4:2380",
+		flag(servers[2], "bind-address"):       "10.77.0.3",
+		flag(servers[2], "advertise-address"):  "10.77.0.3",
+		flag(servers[2], "etcd-servers"):       "https://127.0.0.1:2379",
+		flag(clients[2], "leader-elect"):       "true",
+		flag(clients[3], "leader-elect"):       "true",
+		flag(servers[0], "listen"):             "10.77.0.1:6443",
+		strings.Join(servers[0].argv[4:], " "): "--backend=10.77.0.2:6443 --backend=10.77.0.3:6443 --backend=10.77.0.4:6443",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -79,24 +86,25 @@ func TestSeveralControlPlanes(t *testing.T) {
 func TestOnlyControlPlane(t *testing.T) {
 	t.Parallel()
 	c := Default("/data", "/bin")
-	stores, others := c.controlPlane("/bin/bonsai")
+	layers := c.controlPlane("/bin/bonsai")
+	stores, servers, clients := layers[0], layers[1], layers[2]
 	for got, want := range map[string]string{
 		stores[0].name:                      "etcd",
 		stores[0].argv[0]:                   "/bin/etcd",
 		flag(stores[0], "data-dir"):         "/data/etcd",
 		flag(stores[0], "key-file"):         "/data/pki/etcd.key",
-		others[0].name:                      "kube-apiserver",
-		flag(others[0], "bind-address"):     "10.77.0.1",
-		flag(others[1], "leader-elect"):     "false",
-		flag(others[2], "kubeconfig"):       "/data/kubeconfig/scheduler.conf",
+		servers[0].name:                     "kube-apiserver",
+		flag(servers[0], "bind-address"):    "10.77.0.1",
+		flag(clients[0], "leader-elect"):    "false",
+		flag(clients[1], "kubeconfig"):      "/data/kubeconfig/scheduler.conf",
 		flag(stores[0], "election-timeout"): "100",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if len(stores) != 1 || len(others) != 3 {
-		t.Errorf("%d and %d processes", len(stores), len(others))
+	if len(stores) != 1 || len(servers) != 1 || len(clients) != 2 {
+		t.Errorf("%d, %d and %d processes", len(stores), len(servers), len(clients))
 	}
 }
 

@@ -18,7 +18,7 @@ func TestStockFlags(t *testing.T) {
 	c.Nodes[0].Labels, c.Nodes[0].Taints = map[string]string{"a": "b"}, []string{"c=d:NoSchedule"}
 	node := c.node(c.Nodes[0])
 	var stock []string
-	_, control := c.controlPlane("/bin/bonsai")
+	control := c.everyProcess()
 	for _, p := range append(control, node.processes(slog.New(slog.DiscardHandler))...) {
 		data, err := os.ReadFile(filepath.Join("testdata", "flags", p.name+".txt"))
 		if os.IsNotExist(err) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 )
 
@@ -34,7 +35,7 @@ func (c Config) save() error {
 }
 
 // Supervise is the supervisor's life: it makes the node network, keeps the control plane and the nodes running until ctx
-// ends, stops the nodes, then the control plane, etcd last, and takes the network away.
+// ends, stops the nodes, then the control plane in the order that controlPlane says, and takes the network away.
 func (c Config) Supervise(ctx context.Context, self string, log *slog.Logger) (err error) {
 	lock, err := lockData(c.layout().lock())
 	if err != nil {
@@ -59,20 +60,27 @@ func (c Config) Supervise(ctx context.Context, self string, log *slog.Logger) (e
 	}
 	s := newSupervisor(life, log)
 
-	var control sync.WaitGroup
-	controlCtx, stopControl := context.WithCancel(life)
-	defer control.Wait()
-	defer stopControl()
-	etcdCtx, stopEtcd := context.WithCancel(life)
-	var etcd sync.WaitGroup
-	defer etcd.Wait()
-	defer stopEtcd()
-	stores, others := c.controlPlane(self)
-	for _, p := range stores {
-		etcd.Go(func() { s.keep(etcdCtx, p) })
+	var ends []func()
+	defer func() {
+		for _, end := range slices.Backward(ends) {
+			end()
+		}
+	}()
+	// run runs all until their end comes, which waits for them.
+	run := func(all ...func(context.Context)) {
+		life, stop := context.WithCancel(life)
+		var running sync.WaitGroup
+		for _, f := range all {
+			running.Go(func() { f(life) })
+		}
+		ends = append(ends, func() { stop(); running.Wait() })
 	}
-	for _, p := range others {
-		control.Go(func() { s.keep(controlCtx, p) })
+	for _, layer := range c.controlPlane(self) {
+		var all []func(context.Context)
+		for _, p := range layer {
+			all = append(all, func(ctx context.Context) { s.keep(ctx, p) })
+		}
+		run(all...)
 	}
 	published := newPublisher(log)
 	published.follow(c)
@@ -85,7 +93,7 @@ func (c Config) Supervise(ctx context.Context, self string, log *slog.Logger) (e
 	if err := nodes.keep(ctx, c); err != nil {
 		return err
 	}
-	control.Go(func() { c.followNodes(controlCtx, log) })
+	run(func(ctx context.Context) { c.followNodes(ctx, log) })
 	reload := func() error {
 		now, err := Load(c.DataDir)
 		if err != nil {
@@ -96,9 +104,6 @@ func (c Config) Supervise(ctx context.Context, self string, log *slog.Logger) (e
 	}
 	err = serveControl(ctx, c.layout().socket("supervisor"), func() Status { return Status{PID: os.Getpid(), Processes: s.statuses()} }, reload)
 	unpublished()
-	nodes.wait()
-	stopControl()
-	control.Wait()
 	return err
 }
 
