@@ -28,7 +28,7 @@ func (s *Server) chain(router http.HandlerFunc) http.HandlerFunc {
 		s.requestInfo,  // what is asked, and of what: request.Info
 		s.observe,      // metrics, status code, Audit-Id
 		s.recover,      // a panic is this request's end only
-		s.deadline,     // 60 s; for watches and streams only for each piece
+		s.deadline,     // 60 s, 34 s for writes; for watches and streams only for each piece
 		s.authenticate, // who asks: request.User
 		s.audit,        // the audit log, from here to the end of the answer
 		s.impersonate,  // who is meant by who asks
@@ -136,20 +136,34 @@ func (s *Server) deadline(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
+// maxWriting is how long a request that changes something here may take at most, as in Kubernetes.
+const maxWriting = 34 * time.Second
+
+// longest is how long a request may take.
+func (s *Server) longest(info *request.Info) time.Duration {
+	switch info.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		if info.IsResource && (s.Aggregated == nil || !s.Aggregated.Serves(info)) {
+			return min(s.RequestTimeout, maxWriting)
+		}
+	}
+	return s.RequestTimeout
+}
+
 // timeout is the server's, or the client's if that is shorter.
 func (s *Server) timeout(r *http.Request) (time.Duration, error) {
-	v := timeoutParam(r)
+	longest, v := s.longest(request.InfoFrom(r.Context())), timeoutParam(r)
 	if v == "" {
-		return s.RequestTimeout, nil
+		return longest, nil
 	}
 	d, err := time.ParseDuration(v)
 	if err != nil {
 		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid timeout specified in the request URL - %v", err))
 	}
 	if d <= 0 {
-		return s.RequestTimeout, nil
+		return longest, nil
 	}
-	return min(d, s.RequestTimeout), nil
+	return min(d, longest), nil
 }
 
 // How long the client of a stream may take to read a piece of it. Watches are read by programs. Logs and terminals are read by

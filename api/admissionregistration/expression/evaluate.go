@@ -133,6 +133,9 @@ func (e *Evaluation) variable(v *variable) ref.Val {
 
 // run evaluates p and tells its cost, without that of variables.
 func (p *Program) run(ctx context.Context, e *Evaluation) (ref.Val, uint64, error) {
+	if err := ctx.Err(); err != nil { // an expression is looked at to its end once it has begun, so that none may begin
+		return nil, 0, err
+	}
 	e.compose(p.variables)
 	out, details, err := p.program.ContextEval(ctx, e)
 	if details == nil || details.ActualCost() == nil { // upstream: the expression could not be accounted for

@@ -148,13 +148,13 @@ func (g *Generic) insert(ctx context.Context, a *admission.Attributes, access me
 		if _, err := g.Storage.Get(ctx, key, 0); err == nil {
 			return nil, g.taken(ctx, access)
 		} else if !errors.Is(err, storage.ErrNotFound) {
-			return nil, g.apiError("create", access.GetName(), err)
+			return nil, g.apiError(access.GetName(), err)
 		}
 		item = storage.NewItem(key, draft.Value, 0, *draft.Facts)
 	} else if item, err = g.Storage.Create(ctx, key, draft); errors.Is(err, storage.ErrExists) {
 		return nil, g.taken(ctx, access)
 	} else if err != nil {
-		return nil, g.apiError("create", access.GetName(), err)
+		return nil, g.apiError(access.GetName(), err)
 	}
 	g.wrote(item)
 	if err := setVersion(a.Object, item); err != nil {

@@ -39,7 +39,7 @@ func (g *Generic) deleteOne(ctx context.Context, ns, name string, ofCollection b
 			continue
 		}
 		if err != nil {
-			return nil, nil, false, g.apiError("delete", name, err)
+			return nil, nil, false, g.apiError(name, err)
 		}
 		return item, obj, gone, nil
 	}

@@ -55,7 +55,7 @@ func invalid(kind schema.GroupKind, name string, errs field.ErrorList) error {
 }
 
 // apiError turns a storage error into the Status error of the API; Status errors pass as they are.
-func (g *Generic) apiError(operation, name string, err error) error {
+func (g *Generic) apiError(name string, err error) error {
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:
@@ -67,7 +67,7 @@ func (g *Generic) apiError(operation, name string, err error) error {
 	case errors.Is(err, storage.ErrExists):
 		return apierrors.NewAlreadyExists(g.gr, name)
 	case errors.Is(err, context.DeadlineExceeded):
-		return apierrors.NewTimeoutError(fmt.Sprintf("request did not complete within the allotted timeout: %s %s", operation, g.gr), 0)
+		return apierrors.NewTimeoutError("request did not complete within requested timeout - context deadline exceeded", 0)
 	default:
 		return StorageError(err)
 	}

@@ -149,7 +149,7 @@ func (g *Generic) attributes(ctx context.Context, op admission.Operation, ns, na
 func (g *Generic) GetItem(ctx context.Context, ns, name string, notOlderThan int64) (*storage.Item, error) {
 	item, err := g.Storage.Get(ctx, g.key(ns, name), notOlderThan)
 	if err != nil {
-		return nil, g.apiError("get", name, err)
+		return nil, g.apiError(name, err)
 	}
 	return item, nil
 }
@@ -161,7 +161,7 @@ func (g *Generic) ListItems(ctx context.Context, ns string, opts storage.ListOpt
 		return nil, expiredContinue(opts.Continue)
 	}
 	if err != nil {
-		return nil, g.apiError("list", "", err)
+		return nil, g.apiError("", err)
 	}
 	return list, nil
 }

@@ -83,7 +83,7 @@ func (g *Generic) update(ctx context.Context, u *update) (*storage.Item, runtime
 		}
 		u.settle(err == nil && !u.dryRun)
 		if err != nil {
-			return nil, nil, g.apiError("update", name, err)
+			return nil, nil, g.apiError(name, err)
 		}
 		if !u.dryRun {
 			g.wrote(item)
