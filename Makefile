@@ -32,8 +32,11 @@ bin/images/.done: bin/coredns bin/pause pkg/cluster/images.go
 	bin/bonsai image build bin/images && touch $@
 
 addons: components bin/images/.addons ## build the add-ons that a cluster does not have by default (bonsai up --addons NAME)
-bin/images/.addons: bin/metrics-server pkg/cluster/images.go
-	bin/bonsai image build bin/images metrics-server && touch $@
+bin/images/.addons: bin/metrics-server bin/registry pkg/cluster/images.go
+	bin/bonsai image build bin/images metrics-server registry && touch $@
+
+bin/registry: deploy/tools/registry/go.mod
+	cd deploy/tools/registry && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../../$@ github.com/distribution/distribution/v3/cmd/registry && touch ../../../$@
 
 bin/metrics-server: deploy/tools/metrics-server/go.mod
 	cd deploy/tools/metrics-server && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../../$@ sigs.k8s.io/metrics-server/cmd/metrics-server && touch ../../../$@

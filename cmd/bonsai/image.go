@@ -16,9 +16,11 @@ import (
 func imageCommand(chosen *chosen) *cobra.Command {
 	image := &cobra.Command{Use: "image", Short: "Load images into the nodes, list and remove them; build the local ones"}
 	image.AddCommand(&cobra.Command{
-		Use:     "load ARCHIVE...",
-		Short:   "Load image archives (docker save or OCI layout, also gzipped; - is standard input) into every node",
-		Example: "  docker save app:1 | bonsai image load -\n  bonsai image load app.tar other.tar.gz",
+		Use:   "load ARCHIVE|IMAGE...",
+		Short: "Load images into every node: from archives, or by name from this machine's Docker or containerd",
+		Long: `Load images into every node: from archives of docker save or of OCI layouts, also gzipped (- is standard input), or by name. What is no
+file is taken for an image's name, and asked of Docker, then of containerd in its namespaces default and k8s.io.`,
+		Example: "  bonsai image load app:1\n  docker save app:1 | bonsai image load -\n  bonsai image load app.tar other.tar.gz",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cluster.LoadImages(cmd.Context(), chosen.dataDir, args, cmd.InOrStdin(), cmd.OutOrStdout())

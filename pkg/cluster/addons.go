@@ -27,6 +27,7 @@ import (
 var addonResources = map[schema.GroupKind]schema.GroupVersionResource{
 	{Kind: "ServiceAccount"}:                                         {Version: "v1", Resource: "serviceaccounts"},
 	{Kind: "ConfigMap"}:                                              {Version: "v1", Resource: "configmaps"},
+	{Kind: "PersistentVolumeClaim"}:                                  {Version: "v1", Resource: "persistentvolumeclaims"},
 	{Kind: "Service"}:                                                {Version: "v1", Resource: "services"},
 	{Group: "apps", Kind: "Deployment"}:                              {Group: "apps", Version: "v1", Resource: "deployments"},
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:            {Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
@@ -40,6 +41,9 @@ var addonResources = map[schema.GroupKind]schema.GroupVersionResource{
 // dnsAddon is the cluster's DNS among the optional add-ons.
 const dnsAddon = "coredns"
 
+// storageAddon is the default StorageClass.
+const storageAddon = "local-path"
+
 // optionalAddon is one that a cluster can be without.
 type optionalAddon struct {
 	name      string // its manifest's and, if it has one, its image's
@@ -50,8 +54,9 @@ type optionalAddon struct {
 // optionalAddons can be switched; the others give the components their rights.
 var optionalAddons = [...]optionalAddon{
 	{name: dnsAddon, byDefault: true, image: true},
-	{name: "local-path", byDefault: true},
+	{name: storageAddon, byDefault: true},
 	{name: "metrics-server", image: true},
+	{name: registryAddon, image: true},
 }
 
 // hasAddon tells whether the cluster gets an add-on: one that cannot be switched, or is on by what was said or by default.
@@ -154,7 +159,9 @@ func (c Config) readAddons() ([]*unstructured.Unstructured, error) {
 		upstream = "forward . /etc/resolv.conf"
 	}
 	values := strings.NewReplacer("$DNS_IP", c.DNSIP().String(), "$COREDNS_IMAGE", CoreDNSImage, "$UPSTREAM", upstream,
-		"$BUSYBOX_IMAGE", BusyboxImage, "$METRICS_SERVER_IMAGE", MetricsServerImage)
+		"$BUSYBOX_IMAGE", BusyboxImage, "$METRICS_SERVER_IMAGE", MetricsServerImage,
+		"$REGISTRY_IMAGE", RegistryImage, "$REGISTRY_IP", c.registryIP().String(), "$REGISTRY_ADDRESS", c.registryAddress(),
+		"$REGISTRY_NODE_PORT", strconv.Itoa(registryNodePort), "$REGISTRY_HOST", registryHost)
 	names, err := fs.Glob(c.Addons, "*.yaml")
 	if err != nil {
 		return nil, err

@@ -178,7 +178,7 @@ func (c Config) Validate() error {
 	}
 	listening := c.listening()
 	taken := map[bool][]netip.AddrPort{false: listening[:len(listening)-len(c.published(false))]} // by "is UDP"
-	for _, m := range c.PortMappings {
+	for _, m := range c.mappings() {
 		if err := m.check(); err != nil {
 			errs = append(errs, fmt.Errorf("--port: %w", err))
 		}
@@ -186,6 +186,9 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("--port: %s is taken by the cluster itself", m.listens()))
 		}
 		taken[m.UDP] = append(taken[m.UDP], m.listens())
+	}
+	if c.hasAddon(registryAddon) && !c.hasAddon(storageAddon) {
+		errs = append(errs, fmt.Errorf("--addons: %s needs %s, for the images", registryAddon, storageAddon))
 	}
 	for _, m := range c.Mirrors {
 		if err := m.check(); err != nil {

@@ -34,7 +34,7 @@ func (c Config) listening() []netip.AddrPort {
 // published lists where the published ports of TCP or of UDP are.
 func (c Config) published(udp bool) []netip.AddrPort {
 	var all []netip.AddrPort
-	for _, m := range c.PortMappings {
+	for _, m := range c.mappings() {
 		if m.UDP == udp {
 			all = append(all, m.listens())
 		}

@@ -25,6 +25,7 @@ const (
 	CoreDNSImage = "localhost/coredns:1.14.3"
 
 	MetricsServerImage = "localhost/metrics-server:0.9.0"
+	RegistryImage      = "localhost/registry:3.1.2"
 )
 
 // localImages are the archives in bin/images that the cluster's nodes are given, in the order in which a new one needs them.
@@ -74,6 +75,8 @@ func LocalRecipes(binDir, busybox string, applets []string) map[string]ImageReci
 			Dirs: []string{"tmp"}, Entrypoint: []string{"/coredns"}, User: "65534:65534"},
 		"metrics-server": {Ref: MetricsServerImage, Files: map[string]string{"metrics-server": filepath.Join(binDir, "metrics-server")}, Text: accounts,
 			Dirs: []string{"tmp"}, Entrypoint: []string{"/metrics-server"}, User: "65534:65534"},
+		"registry": {Ref: RegistryImage, Files: map[string]string{"registry": filepath.Join(binDir, "registry")}, Text: accounts,
+			Dirs: []string{"tmp"}, Entrypoint: []string{"/registry"}, User: "65534:65534"},
 	}
 }
 

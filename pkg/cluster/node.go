@@ -37,7 +37,7 @@ func (c Config) node(n Node) NodeConfig {
 	return NodeConfig{
 		Name: n.Name(), Addresses: c.nodePrefixes(n), Gateways: c.HostIPs(), ServiceSubnets: c.ServiceSubnets(),
 		DataDir: c.DataDir, BinDir: c.BinDir, Mark: c.mark(), Egress: c.Egress, DNSIP: c.DNSIP(), Podnets: c.PodSubnets(), Server: c.Server(),
-		Mirrors: c.Mirrors, Images: c.localImages(), FeatureGates: c.FeatureGates, ComponentFlags: c.ComponentFlags, Labels: n.Labels, Taints: n.Taints, Mounts: n.Mounts,
+		Mirrors: c.mirrors(), Images: c.localImages(), FeatureGates: c.FeatureGates, ComponentFlags: c.ComponentFlags, Labels: n.Labels, Taints: n.Taints, Mounts: n.Mounts,
 	}
 }
 

@@ -19,19 +19,24 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// LoadImages imports image archives, of `docker save` or OCI layouts and either also packed by gzip, into every node's containerd. "-"
-// is stdin. An error says which archive it is about.
-func LoadImages(ctx context.Context, dataDir string, archives []string, stdin io.Reader, out io.Writer) error {
+// LoadImages imports images into every node's containerd: from archives of `docker save` or OCI layouts, either also packed by gzip ("-" is
+// stdin), and what is no file by its name from this machine's Docker or containerd. An error says what it is about.
+func LoadImages(ctx context.Context, dataDir string, sources []string, stdin io.Reader, out io.Writer) error {
 	c, err := LoadExisting(dataDir)
 	if err != nil {
 		return err
 	}
-	for _, path := range archives {
-		name := path
-		if path == "-" {
+	for _, source := range sources {
+		name := source
+		var names []string
+		if source == "-" {
 			name = "standard input"
+			names, err = c.loadArchive(ctx, source, stdin)
+		} else if _, missing := os.Stat(source); missing == nil || strings.HasPrefix(source, "/") || strings.HasPrefix(source, ".") {
+			names, err = c.loadArchive(ctx, source, nil)
+		} else {
+			names, err = c.loadLocal(ctx, source)
 		}
-		names, err := c.loadArchive(ctx, path, stdin)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

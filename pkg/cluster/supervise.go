@@ -84,7 +84,7 @@ func (c Config) Supervise(ctx context.Context, self string, log *slog.Logger) (e
 	}
 	published := newPublisher(log)
 	published.follow(c)
-	unpublished, err := published.publish(ctx, c.PortMappings)
+	unpublished, err := published.publish(ctx, c.mappings())
 	if err != nil {
 		return err
 	}
