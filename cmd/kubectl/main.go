@@ -15,6 +15,7 @@ import (
 const version = "v1.36.3+bonsai"
 
 func main() {
+	collectLate()
 	klog.EnableContextualLogging(false) // client-go's logs of requests (-v) go to klog itself
 	os.Exit(untilSignal(context.Background(), func(ctx context.Context) int {
 		return kubectl.Main(ctx, version, os.Args[1:], cli.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
