@@ -30,6 +30,7 @@ func ValidatePodStatusUpdate(obj, old *corev1.Pod) field.ErrorList {
 	}
 	errs = append(errs, validateRestarts(obj.Status.ContainerStatuses, old.Status.ContainerStatuses, path.Child("containerStatuses"), obj.Spec.Containers, obj.Spec.RestartPolicy)...)
 	errs = append(errs, validateInitRestarts(obj, old, path.Child("initContainerStatuses"))...)
+	errs = append(errs, validateExtendedClaim(obj.Status.ExtendedResourceClaimStatus, &obj.Spec, path.Child("extendedResourceClaimStatus"))...)
 	errs = append(errs, validatePodIPs(obj.Status.PodIPs, path.Child("podIPs"))...)
 	for i, ip := range obj.Status.HostIPs {
 		at := path.Child("hostIPs").Index(i).Child("ip")
