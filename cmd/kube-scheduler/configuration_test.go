@@ -15,6 +15,8 @@ import (
 	"bonsai/pkg/scheduler/devices"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins"
+	"bonsai/pkg/scheduler/plugins/noderesources"
+	"bonsai/pkg/scheduler/preemption"
 	"bonsai/pkg/scheduler/volumes"
 )
 
@@ -136,6 +138,51 @@ func TestProfilesPickPlugins(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPolicies: a policy's predicates are the filters and its priorities the scores, called in today's order; a configuration beside it is refused.
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "policy.json")
+	policy := `{"kind": "Policy", "apiVersion": "v1", "predicates": [{"name": "PodFitsHostPorts"}, {"name": "PodFitsResources"}, {"name": "NoDiskConflict"}, {"name": "MatchNodeSelector"}, {"name": "HostName"}],
+		"priorities": [{"name": "MostRequestedPriority", "weight": 3}, {"name": "NodePreferAvoidPodsPriority", "weight": 10000}, {"name": "ServiceSpreadingPriority", "weight": 1}, {"name": "EqualPriority", "weight": 1}]}`
+	if err := os.WriteFile(path, []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := parse(t, header, "--policy-config-file="+path); err == nil || !strings.Contains(err.Error(), "--config and --policy-config-file may not be given together") {
+		t.Errorf("both: %v", err)
+	}
+	o, cfg, err := parse(t, "", "--policy-config-file="+path, "--kubeconfig=k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.limits.Burst != 100 || !o.elect.Enabled {
+		t.Errorf("a policy changes other settings: %+v", o)
+	}
+	list, err := enabled(&cfg.Profiles[0], plugins.Config{Volumes: volumes.New(nil), Devices: devices.New(nil, time.Now), Preemption: &preemption.Plugin{}, AvoidPods: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := framework.NewProfile("a", list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var filters, scores []string
+	for _, f := range p.Filters {
+		filters = append(filters, f.Name())
+	}
+	for _, s := range p.Scores {
+		scores = append(scores, fmt.Sprint(s.Name(), " ", s.Weight))
+	}
+	if got, want := strings.Join(filters, " "), "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions DynamicResources NodeDeclaredFeatures"; got != want {
+		t.Errorf("filters %s, want %s", got, want)
+	}
+	if got, want := strings.Join(scores, ", "), "NodeResourcesFit 3, PodTopologySpread 1, NodePreferAvoidPods 10000"; got != want {
+		t.Errorf("scores %s, want %s", got, want)
+	}
+	if i := slices.IndexFunc(list, func(e framework.Enabled) bool { return e.Plugin.Name() == "NodeResourcesFit" }); list[i].Plugin.(noderesources.Fit).Strategy != noderesources.MostAllocated {
+		t.Errorf("%+v", list[i])
 	}
 }
 

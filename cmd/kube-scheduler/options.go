@@ -25,7 +25,8 @@ type options struct {
 	limits    daemon.Limits
 	elect     election.Flags
 
-	configFile, kubeconfig         string
+	configFile, policyFile         string
+	kubeconfig                     string
 	bindAddress, certFile, keyFile string
 	securePort                     int
 	maxUnschedulable               time.Duration
@@ -39,6 +40,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.limits.AddFlags(fs, 100)
 	o.elect.AddFlags(fs, component)
 	fs.StringVar(&o.configFile, "config", "", "The path to the KubeSchedulerConfiguration file.")
+	fs.StringVar(&o.policyFile, "policy-config-file", "", "The path to a file with a scheduling policy (kind Policy, version v1), whose predicates and priorities are the plug-ins of today; not together with --config.")
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Path to kubeconfig file with authorization and master location information.")
 	fs.StringVar(&o.bindAddress, "bind-address", "0.0.0.0", "The IP address on which to listen for the --secure-port port.")
 	fs.IntVar(&o.securePort, "secure-port", 10259, "The port on which to serve health and metrics over HTTPS; 0 serves nothing.")
@@ -62,8 +64,15 @@ func accepted() daemon.Accepted {
 // complete reads the configuration file, lets the flags that were given overrule it, and returns every problem at once.
 func (o *options) complete(fs *pflag.FlagSet) (*configv1.KubeSchedulerConfiguration, error) {
 	cfg := config.Default()
-	if o.configFile != "" {
-		var err error
+	var err error
+	switch {
+	case o.configFile != "" && o.policyFile != "":
+		return nil, errors.New("--config and --policy-config-file may not be given together")
+	case o.policyFile != "":
+		if cfg, err = config.ReadPolicy(o.policyFile); err != nil {
+			return nil, fmt.Errorf("--policy-config-file: %w", err)
+		}
+	case o.configFile != "":
 		if cfg, err = config.Read(o.configFile); err != nil {
 			return nil, fmt.Errorf("--config: %w", err)
 		}

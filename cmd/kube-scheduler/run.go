@@ -145,7 +145,7 @@ func build(o *options, cfg *configv1.KubeSchedulerConfiguration, api *write.Writ
 			}
 			q.Ungate(pod)
 		}
-		list, err := enabled(p, plugins.Config{Fit: noderesources.Fit{Ignored: ignored(cfg.Extenders), ByDevices: reserved.GivenByClass}, Binder: api, Workloads: w.workloads, Namespaces: w, Preemption: preempt, Volumes: claims, Node: w.node, Devices: reserved, Log: log})
+		list, err := enabled(p, plugins.Config{Fit: noderesources.Fit{Ignored: ignored(cfg.Extenders), ByDevices: reserved.GivenByClass}, Binder: api, Workloads: w.workloads, Namespaces: w, Preemption: preempt, Volumes: claims, AvoidPods: o.policyFile != "", Node: w.node, Devices: reserved, Log: log})
 		if err != nil {
 			return nil, err
 		}

@@ -118,7 +118,7 @@ func (s *Scheduler) NodeChanged(old, node *corev1.Node) {
 	}
 	a := framework.Add
 	if old != nil {
-		if a = nodeActions(old, node); a == 0 && equality.Semantic.DeepEqual(old.Status.Images, node.Status.Images) {
+		if a = nodeActions(old, node); a == 0 && equality.Semantic.DeepEqual(old.Status.Images, node.Status.Images) && maps.Equal(old.Annotations, node.Annotations) {
 			return // a heartbeat
 		}
 	}

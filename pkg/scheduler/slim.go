@@ -94,6 +94,10 @@ func slimVolumes(list []corev1.Volume) []corev1.Volume {
 
 // SlimNode drops from a fresh node what no decision reads, in place.
 func SlimNode(n *corev1.Node) {
-	n.ManagedFields, n.Annotations = nil, nil
+	n.ManagedFields = nil
+	avoid, ok := n.Annotations[corev1.PreferAvoidPodsAnnotationKey]
+	if n.Annotations = nil; ok {
+		n.Annotations = map[string]string{corev1.PreferAvoidPodsAnnotationKey: avoid}
+	}
 	n.Status = corev1.NodeStatus{Allocatable: n.Status.Allocatable, Images: n.Status.Images, DeclaredFeatures: n.Status.DeclaredFeatures}
 }

@@ -145,7 +145,7 @@ func TestSlimNodeDecidesTheSame(t *testing.T) {
 	t.Parallel()
 	node := func() *corev1.Node {
 		return &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"x": "y"}},
+			ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"x": "y", corev1.PreferAvoidPodsAnnotationKey: "{}"}},
 			Spec:       corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{{Key: "k"}}},
 			Status: corev1.NodeStatus{Allocatable: cpu("4"), Capacity: cpu("5"), Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}},
 				Images: []corev1.ContainerImage{{Names: []string{"web:1"}, SizeBytes: 9}}, DeclaredFeatures: []string{"F"}},
@@ -157,7 +157,7 @@ func TestSlimNodeDecidesTheSame(t *testing.T) {
 	if !got.Allocatable.Equal(&want.Allocatable) || got.Images["web:1"] != 9 || n.Labels["a"] != "b" || len(n.Spec.Taints) != 1 || !n.Spec.Unschedulable || !slices.Equal(n.Status.DeclaredFeatures, []string{"F"}) {
 		t.Errorf("slim node %+v", n)
 	}
-	if n.Annotations != nil || n.Status.Conditions != nil || n.Status.Capacity != nil {
+	if len(n.Annotations) != 1 || n.Annotations[corev1.PreferAvoidPodsAnnotationKey] == "" || n.Status.Conditions != nil || n.Status.Capacity != nil {
 		t.Errorf("not slim: %+v", n)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/scheduler/plugins/nodedeclaredfeatures"
 	"bonsai/pkg/scheduler/plugins/nodename"
 	"bonsai/pkg/scheduler/plugins/nodeports"
+	"bonsai/pkg/scheduler/plugins/nodepreferavoidpods"
 	"bonsai/pkg/scheduler/plugins/noderesources"
 	"bonsai/pkg/scheduler/plugins/nodeunschedulable"
 	"bonsai/pkg/scheduler/plugins/nodevolumelimits"
@@ -57,6 +58,8 @@ type Config struct {
 	// FilterTimeout and BindingTimeout are those of DynamicResources; 0: its defaults.
 	FilterTimeout, BindingTimeout time.Duration
 	Log                           *slog.Logger
+	// AvoidPods adds NodePreferAvoidPods, which only policies know.
+	AvoidPods bool
 	// HardPodAffinityWeight is what running pods' required affinity counts in the score of InterPodAffinity; nil is 1.
 	HardPodAffinityWeight *int32
 }
@@ -93,6 +96,9 @@ func Default(c Config) []framework.Enabled {
 		{Plugin: noderesources.Balanced{}, Weight: 1},
 		{Plugin: imagelocality.Plugin{}, Weight: 1},
 	}...)
+	if c.AvoidPods {
+		list = append(list, framework.Enabled{Plugin: nodepreferavoidpods.Plugin{}, Weight: 10000})
+	}
 	if c.Preemption != nil {
 		list = append(list, framework.Enabled{Plugin: c.Preemption})
 	}
