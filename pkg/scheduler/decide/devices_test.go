@@ -36,10 +36,19 @@ func (h *history) addGear() {
 	h.gear = gear{h: h, claims: map[string]*resourcev1.ResourceClaim{}, slices: map[string]*resourcev1.ResourceSlice{}}
 	h.gear.known = devices.New(&h.gear, time.Now)
 	for _, name := range []string{"gpu", "net", "part"} {
-		h.gear.known.ClassChanged(nil, &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.DeviceClassSpec{
-			Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "` + name + `.example.com"`}}}}})
+		h.gear.class(name, "example.com/"+name)
 	}
 	h.gear.slice("net", "", 2)
+}
+
+// class makes, or replaces, the class of a driver's devices; they give an extended resource, "" for none but that of the class's name.
+func (g *gear) class(name, gives string) {
+	c := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.DeviceClassSpec{
+		Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "` + name + `.example.com"`}}}}}
+	if gives != "" {
+		c.Spec.ExtendedResourceName = &gives
+	}
+	g.known.ClassChanged(nil, c)
 }
 
 // slice makes, or replaces, what a driver has on a node, or in zone z1 for "".
@@ -120,7 +129,7 @@ func (g *gear) claim(namespace string) string {
 // step changes something that claims depend on.
 func (g *gear) step() {
 	h := g.h
-	switch h.r.IntN(8) {
+	switch h.r.IntN(9) {
 	case 0, 1, 2:
 		g.slice(h.one("gpu", "part"), h.one(h.nodes...), 1+h.r.IntN(3))
 	case 3:
@@ -141,6 +150,8 @@ func (g *gear) step() {
 				g.see(c, out)
 			}
 		}
+	case 8:
+		g.class("gpu", h.one("example.com/gpu", "example.com/gpu", ""))
 	case 7:
 		for key, c := range g.claims {
 			if h.chance(5) {
@@ -162,18 +173,39 @@ func (g *gear) UpdateClaimStatus(_ context.Context, c *resourcev1.ResourceClaim)
 }
 
 // CreateClaim implements devices.API.
-func (g *gear) CreateClaim(context.Context, *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
-	return nil, errors.ErrUnsupported
+func (g *gear) CreateClaim(_ context.Context, c *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
+	if g.h.chance(5) {
+		return nil, apierrors.NewInternalError(errors.New("broken"))
+	}
+	g.h.next++
+	out := c.DeepCopy()
+	out.Name = fmt.Sprint(c.GenerateName, g.h.next)
+	out.UID, out.ResourceVersion = types.UID(out.Name), g.next()
+	g.claims[out.Namespace+"/"+out.Name] = out
+	if g.h.chance(50) {
+		g.see(nil, out)
+	}
+	return out, nil
 }
 
 // DeleteClaim implements devices.API.
-func (g *gear) DeleteClaim(context.Context, *resourcev1.ResourceClaim) error {
-	return errors.ErrUnsupported
+func (g *gear) DeleteClaim(_ context.Context, c *resourcev1.ResourceClaim) error {
+	key := c.Namespace + "/" + c.Name
+	now := g.claims[key]
+	if now == nil {
+		return apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), c.Name)
+	}
+	delete(g.claims, key)
+	g.see(now, nil)
+	return nil
 }
 
 // TellExtendedClaim implements devices.API.
 func (g *gear) TellExtendedClaim(context.Context, *corev1.Pod, *corev1.PodExtendedResourceClaimStatus) error {
-	return errors.ErrUnsupported
+	if g.h.chance(10) {
+		return apierrors.NewInternalError(errors.New("broken"))
+	}
+	return nil
 }
 
 // GetClaim implements devices.API.
@@ -206,7 +238,7 @@ func (g *gear) write(c *resourcev1.ResourceClaim, change func(*resourcev1.Resour
 
 // take does with what was reserved for a pod what the binding would do: write it, or give it back.
 func (g *gear) take(p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, node string) error {
-	if len(pod.Pod.Spec.ResourceClaims) == 0 {
+	if len(pod.Pod.Spec.ResourceClaims) == 0 && !devices.MayAsk(pod) {
 		return nil
 	}
 	for _, pl := range p.PreBinds {

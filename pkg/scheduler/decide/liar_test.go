@@ -7,6 +7,7 @@ import (
 	"bonsai/pkg/scheduler/plugins/dynamicresources"
 	"bonsai/pkg/scheduler/plugins/imagelocality"
 	"bonsai/pkg/scheduler/plugins/nodeaffinity"
+	"bonsai/pkg/scheduler/plugins/nodedeclaredfeatures"
 	"bonsai/pkg/scheduler/plugins/nodename"
 	"bonsai/pkg/scheduler/plugins/nodeports"
 	"bonsai/pkg/scheduler/plugins/noderesources"
@@ -32,6 +33,7 @@ type (
 	forgetfulZones         struct{ volumezone.Plugin }
 	forgetfulLimits        struct{ nodevolumelimits.Plugin }
 	forgetfulDevices       struct{ *dynamicresources.Plugin }
+	forgetfulFeatures      struct{ nodedeclaredfeatures.Plugin }
 	carefreeRestrictions   struct{ volumerestrictions.Plugin }
 )
 
@@ -47,6 +49,7 @@ func (forgetfulBinding) Reads(*framework.PodInfo, *framework.Key)       {}
 func (forgetfulZones) Reads(*framework.PodInfo, *framework.Key)         {}
 func (forgetfulLimits) Reads(*framework.PodInfo, *framework.Key)        {}
 func (forgetfulDevices) Reads(*framework.PodInfo, *framework.Key)       {}
+func (forgetfulFeatures) Reads(*framework.PodInfo, *framework.Key)      {}
 func (carefreeRestrictions) Concerns(*framework.PodInfo) bool           { return false }
 
 // census is a plug-in that depends on all nodes, though it says that it depends on one.
@@ -137,6 +140,7 @@ func TestTheOracleCatchesLiars(t *testing.T) {
 		"requests":         these(forgetfulFit{}, forgetfulBalanced{}),
 		"node affinity":    these(forgetfulAffinity{}),
 		"host ports":       these(forgetfulPorts{}),
+		"features":         these(forgetfulFeatures{nodedeclaredfeatures.New()}),
 		"node name":        these(forgetfulName{}),
 		"images":           these(forgetfulImages{}),
 		"the other nodes":  these(census{}),

@@ -20,6 +20,7 @@ import (
 	"bonsai/pkg/scheduler/cache"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins"
+	"bonsai/pkg/scheduler/plugins/noderesources"
 )
 
 // history makes random clusters: a cache with nodes and pods that come, change and go.
@@ -80,6 +81,9 @@ func (h *history) node(name string) *corev1.Node {
 	if h.chance(30) {
 		n.Status.Allocatable["example.com/gpu"] = resource.MustParse("2")
 	}
+	if h.chance(60) {
+		n.Status.DeclaredFeatures = []string{"RestartAllContainersOnContainerExits"}
+	}
 	for _, image := range []string{"big:1", "huge:1"} {
 		if h.chance(30) {
 			n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{image}, SizeBytes: 400 << 20})
@@ -102,8 +106,11 @@ func (h *history) pod() *corev1.Pod {
 	if h.chance(80) {
 		c.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(h.one("100m", "500m", "3")), "memory": resource.MustParse(h.one("64Mi", "1Gi"))}
 	}
+	if h.chance(8) {
+		c.Resources.Requests = corev1.ResourceList{corev1.ResourceName(h.one("example.com/gpu", "example.com/gpu", "deviceclass.resource.kubernetes.io/gpu", "example.com/net")): resource.MustParse(h.one("1", "2"))}
+	}
 	if h.chance(5) {
-		c.Resources.Requests = corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}
+		c.RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
 	}
 	if h.chance(8) {
 		c.Ports = []corev1.ContainerPort{{HostPort: int32(8000 + h.r.IntN(2)), HostIP: h.one("", "10.0.0.1")}}
@@ -259,7 +266,7 @@ func (h *history) step() {
 // profile has the default plug-ins, of which change may replace some.
 func (h *history) profile(t *testing.T, change func([]framework.Enabled) []framework.Enabled) *framework.Profile {
 	t.Helper()
-	list := plugins.Default(plugins.Config{Workloads: h, Namespaces: h, Volumes: h.storage.known, Node: h.object, Devices: h.gear.known, Log: slog.New(slog.DiscardHandler)})
+	list := plugins.Default(plugins.Config{Workloads: h, Namespaces: h, Volumes: h.storage.known, Node: h.object, Devices: h.gear.known, Fit: noderesources.Fit{ByDevices: h.gear.known.GivenByClass}, Log: slog.New(slog.DiscardHandler)})
 	if change != nil {
 		list = change(list)
 	}
