@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
 )
 
 const (
@@ -14,17 +16,26 @@ const (
 	implicitPrefix = corev1.DefaultResourceRequestsPrefix + resourcev1.ResourceDeviceClassPrefix
 )
 
+// Known is what counts depend on beside the object. What cannot be told is left out.
+type Known struct {
+	// Extended returns the extended resource that a device class names, "" if it names none.
+	Extended func(class string) string
+	// Pod returns a pod, nil if it is not there.
+	Pod func(namespace, name string) *corev1.Pod
+}
+
 func countsDevices(name corev1.ResourceName) bool {
 	if class, ok := strings.CutSuffix(string(name), deviceSuffix); ok {
 		return class != ""
 	}
-	class, ok := strings.CutPrefix(string(name), implicitPrefix)
-	return ok && class != ""
+	rest, ok := strings.CutPrefix(string(name), requestsPrefix)
+	return ok && extended(corev1.ResourceName(rest))
 }
 
 // addDevices counts the devices that c asks for, by class: of alternatives the most that one of them asks for, and of all devices that
-// there are as many as a claim can have.
-func addDevices(used corev1.ResourceList, c *resourcev1.ResourceClaim) {
+// there are as many as a claim can have. They count as the class's extended resources, too, but for what the pod asks for itself for which
+// the scheduler made the claim: that is counted with the pod.
+func addDevices(used corev1.ResourceList, c *resourcev1.ResourceClaim, known Known) {
 	counts := map[string]int64{}
 	for i := range c.Spec.Devices.Requests {
 		r := &c.Spec.Devices.Requests[i]
@@ -41,10 +52,36 @@ func addDevices(used corev1.ResourceList, c *resourcev1.ResourceClaim) {
 			counts[class] += n
 		}
 	}
+	asked := askedByPod(c, known)
 	for class, n := range counts {
 		used[corev1.ResourceName(class+deviceSuffix)] = number(int(n))
-		used[corev1.ResourceName(implicitPrefix+class)] = number(int(n))
+		names := []corev1.ResourceName{corev1.ResourceName(implicitPrefix + class)}
+		if known.Extended != nil {
+			if name := known.Extended(class); name != "" {
+				names = append(names, corev1.ResourceName(requestsPrefix+name))
+			}
+		}
+		for _, name := range names {
+			there, by := used[name], asked[name]
+			there.Add(number(int(max(0, n-by.Value()))))
+			used[name] = there
+		}
 	}
+}
+
+// askedByPod is what the pod asks for, by the names of quotas, for whose extended resources a claim was made.
+func askedByPod(c *resourcev1.ResourceClaim, known Known) corev1.ResourceList {
+	owner := metav1.GetControllerOf(c)
+	if known.Pod == nil || owner == nil || c.Annotations[resourcev1.ExtendedResourceClaimAnnotation] != "true" {
+		return nil
+	}
+	p := known.Pod(c.Namespace, owner.Name)
+	if p == nil || p.UID != owner.UID {
+		return nil
+	}
+	out := corev1.ResourceList{}
+	addCompute(out, resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true}), nil)
+	return out
 }
 
 func devices(mode resourcev1.DeviceAllocationMode, count int64) int64 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
@@ -25,9 +26,12 @@ func hugePages(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// extended resources have a domain that is not Kubernetes' own.
+// extended resources have a domain that is not Kubernetes' own, but for those that each device class has.
 func extended(name corev1.ResourceName) bool {
 	s := string(name)
+	if class, ok := strings.CutPrefix(s, resourcev1.ResourceDeviceClassPrefix); ok {
+		return class != ""
+	}
 	return strings.Contains(s, "/") && !strings.Contains(s, corev1.ResourceDefaultNamespacePrefix) && !strings.HasPrefix(s, countPrefix)
 }
 

@@ -86,7 +86,7 @@ func Matching(gr schema.GroupResource, names corev1.ResourceList) []corev1.Resou
 // Usage is how much obj, an object of gr, uses of everything that a quota can bound. Pods, services and claims on
 // volumes and devices are given as their own types; of other objects nothing is looked at, obj may be nil. A pod that is over, or should be at the time now, uses
 // nothing but its place among the objects.
-func Usage(gr schema.GroupResource, obj runtime.Object, now time.Time) corev1.ResourceList {
+func Usage(gr schema.GroupResource, obj runtime.Object, now time.Time, known Known) corev1.ResourceList {
 	used := corev1.ResourceList{CountName(gr): one()}
 	if other, ok := alias(gr); ok {
 		used[other] = one()
@@ -99,7 +99,7 @@ func Usage(gr schema.GroupResource, obj runtime.Object, now time.Time) corev1.Re
 	case *corev1.PersistentVolumeClaim:
 		addClaim(used, o)
 	case *resourcev1.ResourceClaim:
-		addDevices(used, o)
+		addDevices(used, o, known)
 	}
 	return used
 }

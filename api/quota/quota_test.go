@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -71,7 +72,7 @@ func TestUsage(t *testing.T) {
 		"same name, other group":    {schema.GroupResource{Group: "example.com", Resource: "secrets"}, nil, list("count/secrets.example.com", "1")},
 		"no older name for a quota": {corev1.Resource("serviceaccounts"), nil, list("count/serviceaccounts", "1")},
 	} {
-		got := Usage(c.gr, c.obj, now)
+		got := Usage(c.gr, c.obj, now, Known{})
 		if !Equal(got, c.want) {
 			t.Errorf("%s: got %s, want %s", name, Text(got), Text(c.want))
 		}
@@ -79,8 +80,12 @@ func TestUsage(t *testing.T) {
 			if !Counts(c.gr, n) {
 				t.Errorf("%s: %s is used but does not count", name, n)
 			}
-			if by := Counted(n); !slices.Equal(by, []schema.GroupResource{c.gr}) {
-				t.Errorf("%s: %s counts %v, want %v", name, n, by, c.gr)
+			want := []schema.GroupResource{c.gr}
+			if n == "requests.example.com/gpu" { // which devices may give, too
+				want = append(want, resourcev1.Resource("resourceclaims"))
+			}
+			if by := Counted(n); !slices.Equal(by, want) {
+				t.Errorf("%s: %s counts %v, want %v", name, n, by, want)
 			}
 		}
 	}

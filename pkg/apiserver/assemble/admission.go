@@ -82,7 +82,7 @@ func plugins(store func(group, resource string) registry.Store, hooks *webhooks.
 		hooks.Mutating(),
 		rules.Validating(),
 		hooks.Validating(),
-		resourcequota.New(store("", "resourcequotas"), configured.Limited, time.Now),
+		resourcequota.New(store("", "resourcequotas"), store("resource.k8s.io", "deviceclasses"), store("", "pods"), configured.Limited, time.Now),
 	}
 }
 

@@ -66,7 +66,7 @@ func addAll[T apiclient.Object](used corev1.ResourceList, c *Controller, q *core
 	now := c.Now()
 	for _, o := range objects {
 		if quota.InScope(&q.Spec, gr, o) {
-			quota.AddTo(used, quota.Mask(quota.Usage(gr, o, now), names))
+			quota.AddTo(used, quota.Mask(quota.Usage(gr, o, now, c.known()), names))
 		}
 	}
 }

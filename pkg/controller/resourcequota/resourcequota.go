@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"bonsai/api/quota"
 	"bonsai/pkg/apiclient"
@@ -44,6 +45,7 @@ type Controller struct {
 	services *controller.Informer[*corev1.Service]
 	claims   *controller.Informer[*corev1.PersistentVolumeClaim]
 	devices  *controller.Informer[*resourcev1.ResourceClaim]
+	classes  *controller.Informer[*resourcev1.DeviceClass]
 	writes   *apiclient.Resource[*corev1.ResourceQuota]
 	loop     *controller.Loop[controller.Key]
 	counters *counters
@@ -62,12 +64,18 @@ func New(d controller.Deps, period time.Duration) (*Controller, error) {
 		Deps: d, period: period, writes: core.ResourceQuotas(d.Client), written: map[controller.Key]time.Time{},
 		quotas: controller.InformerFor(d.Informers, core.ResourceQuotas), pods: controller.InformerFor(d.Informers, core.Pods),
 		services: controller.InformerFor(d.Informers, core.Services), claims: controller.InformerFor(d.Informers, core.PersistentVolumeClaims),
-		devices: controller.InformerFor(d.Informers, resourceapi.ResourceClaims),
+		devices: controller.InformerFor(d.Informers, resourceapi.ResourceClaims), classes: controller.InformerFor(d.Informers, resourceapi.DeviceClasses),
 	}
 	c.counters = newCounters(d, m, c.changed)
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "resourcequota", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(c.watchQuotas(), watchCounted(c, c.pods, corev1.Resource("pods")), watchCounted(c, c.services, corev1.Resource("services")),
-		watchCounted(c, c.claims, corev1.Resource("persistentvolumeclaims")), watchCounted(c, c.devices, resourcev1.Resource("resourceclaims")))
+		watchCounted(c, c.claims, corev1.Resource("persistentvolumeclaims")), watchCounted(c, c.devices, resourcev1.Resource("resourceclaims")), controller.Watch(c.loop, c.classes, controller.Handlers[*resourcev1.DeviceClass]{
+			Add: c.classChanged, Delete: c.classChanged, Update: func(old, class *resourcev1.DeviceClass) {
+				if ptr.Deref(old.Spec.ExtendedResourceName, "") != ptr.Deref(class.Spec.ExtendedResourceName, "") {
+					c.classChanged(class)
+				}
+			},
+		}))
 }
 
 // Run counts until ctx ends.
@@ -111,12 +119,37 @@ func watchCounted[T apiclient.Object](c *Controller, i *controller.Informer[T], 
 				return
 			}
 			now := c.Now()
-			if !quota.Equal(quota.Usage(gr, old, now), quota.Usage(gr, o, now)) || c.rescoped(gr, old, o) {
+			if known := c.known(); !quota.Equal(quota.Usage(gr, old, now, known), quota.Usage(gr, o, now, known)) || c.rescoped(gr, old, o) {
 				c.changed(o.GetNamespace(), gr, 0)
 			}
 		},
 		Delete: func(o T) { c.changed(o.GetNamespace(), gr, 0) },
 	})
+}
+
+// known is what counts depend on beside the objects, as the caches have it.
+func (c *Controller) known() quota.Known {
+	return quota.Known{
+		Extended: func(name string) string {
+			if class, ok := c.classes.Get(controller.Key{Name: name}); ok {
+				return ptr.Deref(class.Spec.ExtendedResourceName, "")
+			}
+			return ""
+		},
+		Pod: func(namespace, name string) *corev1.Pod {
+			p, _ := c.pods.Get(controller.Key{Namespace: namespace, Name: name})
+			return p
+		},
+	}
+}
+
+// classChanged has all quotas counted again that bound extended resources.
+func (c *Controller) classChanged(*resourcev1.DeviceClass) {
+	for _, q := range c.quotas.List() {
+		if len(counted(q)[resourcev1.Resource("resourceclaims")]) > 0 {
+			c.loop.Add(controller.KeyOf(q))
+		}
+	}
 }
 
 // rescoped tells whether an update moved the object from one quota to another.

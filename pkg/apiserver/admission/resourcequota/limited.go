@@ -1,6 +1,7 @@
 package resourcequota
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ type Limited struct {
 }
 
 // permitted refuses what is limited and not bounded by any of the quotas.
-func (p *plugin) permitted(c *claim, quotas []*corev1.ResourceQuota) error {
+func (p *plugin) permitted(ctx context.Context, c *claim, quotas []*corev1.ResourceQuota) error {
 	var names []corev1.ResourceName
 	var scopes []corev1.ScopedResourceSelectorRequirement
 	var usage corev1.ResourceList
@@ -33,7 +34,7 @@ func (p *plugin) permitted(c *claim, quotas []*corev1.ResourceQuota) error {
 			continue
 		}
 		if usage == nil {
-			usage = p.delta(c, c.attributes)
+			usage = p.delta(ctx, c, c.attributes)
 		}
 		for _, name := range quota.Names(usage) {
 			if slices.ContainsFunc(l.MatchContains, func(part string) bool { return strings.Contains(string(name), part) }) && !slices.Contains(names, name) {

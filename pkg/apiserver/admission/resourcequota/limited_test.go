@@ -24,13 +24,13 @@ func TestLimited(t *testing.T) {
 	counted := bounded("q", list("count/configmaps", "1"), list("count/configmaps", "0"))
 	ofGold := bounded("g", list("pods", "1"), list("pods", "0"))
 	ofGold.Spec.ScopeSelector = &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{gold}}
-	if err := New(store(t, counted, ofGold), limited, time.Now).Validator.Validate(t.Context(), creation("configmaps", configMap)); err != nil {
+	if err := New(store(t, counted, ofGold), nil, nil, limited, time.Now).Validator.Validate(t.Context(), creation("configmaps", configMap)); err != nil {
 		t.Error(err)
 	}
-	if err := New(store(t, counted, ofGold), limited, time.Now).Validator.Validate(t.Context(), creation("pods", classed)); err != nil {
+	if err := New(store(t, counted, ofGold), nil, nil, limited, time.Now).Validator.Validate(t.Context(), creation("pods", classed)); err != nil {
 		t.Error(err)
 	}
-	none := New(store(t), limited, time.Now).Validator
+	none := New(store(t), nil, nil, limited, time.Now).Validator
 	if err := none.Validate(t.Context(), creation("pods", pod(nil, nil))); err != nil {
 		t.Errorf("a pod of no class: %v", err)
 	}

@@ -12,12 +12,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"bonsai/api/quota"
 	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/registry"
 )
 
 // Quotas reads and writes resource quotas; the registry.Store of them is one. List has what a client was told to be stored.
@@ -28,15 +31,17 @@ type Quotas interface {
 }
 
 type plugin struct {
-	quotas  Quotas
-	limited []Limited
-	now     func() time.Time
-	desks   desks
+	quotas Quotas
+	// classes and pods are the DeviceClasses and Pods.
+	classes, pods registry.Getter
+	limited       []Limited
+	now           func() time.Time
+	desks         desks
 }
 
 // New returns the plug-in; now is the clock. Of what is limited nothing may be used that no quota bounds.
-func New(quotas Quotas, limited []Limited, now func() time.Time) admission.Plugin {
-	return admission.Plugin{Name: "ResourceQuota", Validator: &plugin{quotas: quotas, limited: limited, now: now}}
+func New(quotas Quotas, classes, pods registry.Getter, limited []Limited, now func() time.Time) admission.Plugin {
+	return admission.Plugin{Name: "ResourceQuota", Validator: &plugin{quotas: quotas, classes: classes, pods: pods, limited: limited, now: now}}
 }
 
 // Validate implements admission.Validator.
@@ -49,7 +54,7 @@ func (p *plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		return err
 	}
 	c := newClaim(a)
-	if err := p.permitted(c, quotas); err != nil {
+	if err := p.permitted(ctx, c, quotas); err != nil {
 		return err
 	}
 	bounded := false
@@ -63,7 +68,7 @@ func (p *plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if !bounded {
 		return nil
 	}
-	if c.delta = p.delta(c, a); len(c.delta) == 0 {
+	if c.delta = p.delta(ctx, c, a); len(c.delta) == 0 {
 		return nil
 	}
 	p.desks.queue(a.Namespace, c, func(batch []*claim) { p.settle(ctx, a.Namespace, batch) })
@@ -86,11 +91,12 @@ func concerns(a *admission.Attributes) bool {
 }
 
 // delta is what the operation needs more than was used before; pods that are resized may need less, too.
-func (p *plugin) delta(c *claim, a *admission.Attributes) corev1.ResourceList {
+func (p *plugin) delta(ctx context.Context, c *claim, a *admission.Attributes) corev1.ResourceList {
 	now := p.now()
-	d := quota.Usage(c.resource, a.Object, now)
+	known := p.known(ctx)
+	d := quota.Usage(c.resource, a.Object, now, known)
 	if a.Operation == admission.Update && stored(a.OldObject) {
-		d = quota.Subtract(d, quota.Usage(c.resource, a.OldObject, now))
+		d = quota.Subtract(d, quota.Usage(c.resource, a.OldObject, now, known))
 	}
 	for name, q := range d {
 		if q.IsZero() || q.Sign() < 0 && a.Subresource != "resize" {
@@ -98,6 +104,26 @@ func (p *plugin) delta(c *claim, a *admission.Attributes) corev1.ResourceList {
 		}
 	}
 	return d
+}
+
+// known is what counts depend on beside the object. What cannot be read counts nothing: the controller's recount puts it right.
+func (p *plugin) known(ctx context.Context) quota.Known {
+	return quota.Known{
+		Extended: func(name string) string {
+			class, err := registry.Find[*resourcev1.DeviceClass](ctx, p.classes, "", name)
+			if err != nil {
+				return ""
+			}
+			return ptr.Deref(class.Spec.ExtendedResourceName, "")
+		},
+		Pod: func(namespace, name string) *corev1.Pod {
+			pod, err := registry.Find[*corev1.Pod](ctx, p.pods, namespace, name)
+			if err != nil {
+				return nil
+			}
+			return pod
+		},
+	}
 }
 
 // stored tells an update from the creation by PUT.

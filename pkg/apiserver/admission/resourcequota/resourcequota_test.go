@@ -148,7 +148,7 @@ func TestCharges(t *testing.T) {
 	} {
 		g := store(t, c.quotas...)
 		got := ""
-		if err := New(g, nil, time.Now).Validator.Validate(t.Context(), c.a); err != nil {
+		if err := New(g, nil, nil, nil, time.Now).Validator.Validate(t.Context(), c.a); err != nil {
 			got = err.Error()
 		}
 		if got != c.err {
@@ -164,7 +164,7 @@ func TestCharges(t *testing.T) {
 func TestConcurrency(t *testing.T) {
 	t.Parallel()
 	g := store(t, bounded("q", list("pods", "5"), list("pods", "0")), bounded("r", list("count/pods", "9"), list("count/pods", "0")))
-	servers := []admission.Plugin{New(g, nil, time.Now), New(g, nil, time.Now)}
+	servers := []admission.Plugin{New(g, nil, nil, nil, time.Now), New(g, nil, nil, nil, time.Now)}
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	passed, refused := 0, 0
@@ -210,7 +210,7 @@ func TestLateCache(t *testing.T) {
 		old := bounded("q", list("pods", "1"), list("pods", c.was))
 		old.Namespace = "ns"
 		got := ""
-		if err := New(late{g, []runtime.Object{old}}, nil, time.Now).Validator.Validate(t.Context(), creation("pods", pod(nil, nil))); err != nil {
+		if err := New(late{g, []runtime.Object{old}}, nil, nil, nil, time.Now).Validator.Validate(t.Context(), creation("pods", pod(nil, nil))); err != nil {
 			got = err.Error()
 		}
 		if got != c.err || used(t, g, "q") != "pods=1" {
@@ -219,7 +219,7 @@ func TestLateCache(t *testing.T) {
 	}
 	gone := bounded("q", list("pods", "0"), list("pods", "0"))
 	gone.Namespace = "ns"
-	if err := New(late{store(t), []runtime.Object{gone}}, nil, time.Now).Validator.Validate(t.Context(), creation("pods", pod(nil, nil))); err != nil {
+	if err := New(late{store(t), []runtime.Object{gone}}, nil, nil, nil, time.Now).Validator.Validate(t.Context(), creation("pods", pod(nil, nil))); err != nil {
 		t.Errorf("a quota that is gone bounds nothing: got %v", err)
 	}
 }
@@ -234,7 +234,7 @@ func (failing) Update(context.Context, string, string, string, func(runtime.Obje
 func TestNothingPassesUncharged(t *testing.T) {
 	t.Parallel()
 	g := store(t, bounded("q", list("pods", "1"), list("pods", "0")))
-	err := New(failing{g}, nil, time.Now).Validator.Validate(t.Context(), creation("pods", pod(nil, nil)))
+	err := New(failing{g}, nil, nil, nil, time.Now).Validator.Validate(t.Context(), creation("pods", pod(nil, nil)))
 	if err == nil || err.Error() != "charging quota ns/q: no storage" {
 		t.Errorf("got %v", err)
 	}
