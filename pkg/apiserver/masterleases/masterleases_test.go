@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,13 +84,12 @@ func TestRun(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		begin := time.Now()
 		var at []time.Duration
-		fail := false
+		var fail atomic.Bool
 		done := make(chan error)
 		go func() {
 			done <- a.Run(ctx, func(ctx context.Context) error {
 				at = append(at, time.Since(begin))
-				if fail {
-					fail = false
+				if fail.CompareAndSwap(true, false) {
 					return errors.New("no")
 				}
 				_, err := a.Alive(ctx)
@@ -101,7 +101,7 @@ func TestRun(t *testing.T) {
 		time.Sleep(8 * time.Second)
 		leaves.Leave(ctx, func(context.Context) error { return nil })
 		synctest.Wait()
-		fail = true
+		fail.Store(true)
 		time.Sleep(12 * time.Second)
 		synctest.Wait()
 		cancel()
