@@ -21,12 +21,12 @@ import (
 type Namespace struct {
 	// Name is that under /run/netns.
 	Name string
-	t    *testing.T
+	t    testing.TB
 	file *os.File
 }
 
 // New makes a namespace, one for each label of a test, or skips the test where that is not possible.
-func New(t *testing.T, label string) *Namespace {
+func New(t testing.TB, label string) *Namespace {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: needs root for network namespaces")
@@ -49,7 +49,7 @@ func New(t *testing.T, label string) *Namespace {
 	return n
 }
 
-func command(t *testing.T, name string, args ...string) string {
+func command(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
