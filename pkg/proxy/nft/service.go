@@ -125,33 +125,42 @@ func (w *writer) balancer(local bool) string {
 	}
 	rules := w.masquerade()
 	if !local && !w.p.Here && w.p.AffinitySeconds == 0 {
-		w.f.Chains[name] = nftables.Chain{Rules: append(rules, w.elsewhere())}
+		w.f.Chains[name] = nftables.Chain{Rules: append(rules, w.elsewhere()...)}
 		return name
 	}
 	var choices []string
-	for i, e := range endpoints {
+	for _, e := range endpoints {
 		to := w.endpoint(e)
-		choices = append(choices, fmt.Sprintf("%d : goto %s", i, to))
+		choices = append(choices, "goto "+to)
 		if w.p.AffinitySeconds > 0 {
 			rules = append(rules, w.ip+" saddr @"+affinityName(w.p, e)+" goto "+to)
 		}
 	}
-	rules = append(rules, fmt.Sprintf("numgen random mod %d vmap { %s }", len(endpoints), strings.Join(choices, " , ")))
-	w.f.Chains[name] = nftables.Chain{Rules: rules}
+	w.f.Chains[name] = nftables.Chain{Rules: append(rules, oneOf(choices)...)}
 	return name
 }
 
-// elsewhere chooses one endpoint and translates to it in one rule, where nothing else is to be done: nobody is balanced to himself, and
+// oneOf does one of the choices, each as likely as the others, by a rule for each. A map in one rule would be a set without a name, and
+// for each of those the kernel looks at all that there are: with thousands of Services that took most of the time.
+func oneOf(choices []string) []string {
+	rules := make([]string, len(choices))
+	for i, choice := range choices {
+		if left := len(choices) - i; left > 1 {
+			rules[i] = fmt.Sprintf("numgen random mod %d == 0 ", left)
+		}
+		rules[i] += choice
+	}
+	return rules
+}
+
+// elsewhere chooses one endpoint and translates to it at once, where nothing else is to be done: nobody is balanced to himself, and
 // no client stays. A chain for each endpoint costs the kernel at every change, whichever, and most endpoints are on other nodes.
-func (w *writer) elsewhere() string {
-	if len(w.p.Cluster) == 1 {
-		return "meta l4proto " + w.proto + " dnat to " + w.p.Cluster[0].String()
-	}
+func (w *writer) elsewhere() []string {
 	var choices []string
-	for i, e := range w.p.Cluster {
-		choices = append(choices, fmt.Sprintf("%d : %s . %d", i, e.Addr(), e.Port()))
+	for _, e := range w.p.Cluster {
+		choices = append(choices, "meta l4proto "+w.proto+" dnat to "+e.String())
 	}
-	return fmt.Sprintf("meta l4proto %s dnat %s to numgen random mod %d map { %s }", w.proto, w.ip, len(choices), strings.Join(choices, ", "))
+	return oneOf(choices)
 }
 
 // masquerade marks traffic to the cluster IP that must come back through this node: all of it, or what comes from no pod.
