@@ -10,6 +10,8 @@ import (
 	"os"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -31,16 +33,21 @@ func (e *Environment) waitReady(ctx context.Context, ports map[string]int) error
 		return err
 	}
 	defer api.CloseIdleConnections()
-	for _, step := range []struct {
+	type step struct {
 		client *http.Client
 		url    string
-	}{
+	}
+	steps := []step{
 		{servers, fmt.Sprintf("https://%s:%d/readyz", loopback, ports[apiserverName])},
 		{servers, fmt.Sprintf("https://%s:%d/readyz", loopback, ports[schedulerName])},
 		{servers, fmt.Sprintf("https://%s:%d/healthz", loopback, ports[controllerManagerName])},
-		{api, config.Host + "/api/v1/namespaces/default/serviceaccounts/default"},
-		{api, config.Host + "/api/v1/namespaces/default/configmaps/kube-root-ca.crt"},
-	} {
+	}
+	// What the controllers make in every namespace belongs to the start: a reset to before it would take it away again and again.
+	for _, namespace := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
+		in := config.Host + "/api/v1/namespaces/" + namespace
+		steps = append(steps, step{api, in + "/serviceaccounts/default"}, step{api, in + "/configmaps/kube-root-ca.crt"})
+	}
+	for _, step := range steps {
 		if err := e.await(ctx, step.client, step.url); err != nil {
 			return err
 		}

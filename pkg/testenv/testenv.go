@@ -45,8 +45,8 @@ const loopback = "127.0.0.1"
 // longestDir is how long a directory's path may be, for its sockets' may have 107 bytes.
 const longestDir = 90
 
-// Start starts an environment and waits until everything in it is ready: the API server answers, the default namespace has its service
-// account, and the controllers and the scheduler know all objects. Its processes end with this one, whatever becomes of it.
+// Start starts an environment and waits until everything in it is ready: the API server answers, the namespaces have their service
+// accounts, and the controllers and the scheduler know all objects. Its processes end with this one, whatever becomes of it.
 func Start(ctx context.Context, c Config) (_ *Environment, err error) {
 	dir := c.Dir
 	if dir == "" {
