@@ -29,6 +29,7 @@ func mutatingPolicyRow(c *expression.Compiler) resources.Row {
 		StoragePath: "mutatingadmissionpolicies",
 		New:         resources.Make[mutatingPolicy],
 		Strategy: resources.Typed[*mutatingPolicy]{
+			NeedsVersion: true,
 			Default: func(p *mutatingPolicy) {
 				defaults.SetPtr(&p.Spec.FailurePolicy, admissionregistrationv1.Fail)
 				defaultMatchResources(p.Spec.MatchConstraints)
@@ -56,6 +57,7 @@ func mutatingBindingRow() resources.Row {
 		StoragePath: "mutatingadmissionpolicybindings",
 		New:         resources.Make[mutatingBinding],
 		Strategy: resources.Typed[*mutatingBinding]{
+			NeedsVersion:   true,
 			Default:        func(b *mutatingBinding) { defaultMatchResources(b.Spec.MatchResources) },
 			Validate:       validateMutatingBinding,
 			ValidateUpdate: func(b, _ *mutatingBinding) field.ErrorList { return validateMutatingBinding(b) },

@@ -42,6 +42,7 @@ func validatingPolicyRow(c *expression.Compiler) resources.Row {
 		StoragePath: "validatingadmissionpolicies",
 		New:         resources.Make[validatingPolicy],
 		Strategy: resources.Typed[*validatingPolicy]{
+			NeedsVersion: true,
 			Default: func(p *validatingPolicy) {
 				defaults.SetPtr(&p.Spec.FailurePolicy, admissionregistrationv1.Fail)
 				defaultMatchResources(p.Spec.MatchConstraints)
@@ -72,6 +73,7 @@ func validatingBindingRow() resources.Row {
 		StoragePath: "validatingadmissionpolicybindings",
 		New:         resources.Make[validatingBinding],
 		Strategy: resources.Typed[*validatingBinding]{
+			NeedsVersion:   true,
 			Default:        func(b *validatingBinding) { defaultMatchResources(b.Spec.MatchResources) },
 			Validate:       validateValidatingBinding,
 			ValidateUpdate: func(b, _ *validatingBinding) field.ErrorList { return validateValidatingBinding(b) },

@@ -24,6 +24,7 @@ func mutatingRow(c *expression.Compiler) resources.Row {
 		StoragePath: "mutatingwebhookconfigurations",
 		New:         resources.Make[mutating],
 		Strategy: resources.Typed[*mutating]{
+			NeedsVersion: true,
 			Default: func(m *mutating) {
 				for i := range m.Webhooks {
 					defaultMutating(&m.Webhooks[i])
@@ -45,6 +46,7 @@ func validatingRow(c *expression.Compiler) resources.Row {
 		StoragePath: "validatingwebhookconfigurations",
 		New:         resources.Make[validating],
 		Strategy: resources.Typed[*validating]{
+			NeedsVersion: true,
 			Default: func(v *validating) {
 				for i := range v.Webhooks {
 					defaultValidating(&v.Webhooks[i])
