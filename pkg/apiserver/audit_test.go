@@ -55,6 +55,7 @@ func withParts(t *testing.T, c *assemble.Config) {
 		}
 	}
 	parts, err := assemble.NewParts(assemble.Options{
+		Hostname: "vm",
 		Authentication: assemble.Authentication{Issuers: []string{"https://kubernetes.default.svc"}, SigningKey: filepath.Join(dir, "sa.key"), TokenFile: filepath.Join(dir, "tokens"),
 			AccountLookup: true},
 		AuthorizationModes: []string{"Node", "RBAC"}, DisableAdmission: []string{"ServiceAccount"},
