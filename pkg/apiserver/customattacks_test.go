@@ -255,15 +255,8 @@ func TestChurnOfDefinitions(t *testing.T) { // not parallel: it counts goroutine
 			h.until(h.admin, http.MethodGet, fmt.Sprintf("/apis/g%d.io/v1/namespaces/a/ws", i), "", http.StatusNotFound)
 		}
 	}
-	used := func() uint64 {
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
 	churn(0, 20) // what is made once
-	routines, heap := runtime.NumGoroutine(), used()
+	routines, heap := runtime.NumGoroutine(), inUse()
 	churn(20, 120)
 	for deadline := time.Now().Add(20 * time.Second); runtime.NumGoroutine() > routines+20; {
 		if time.Now().After(deadline) {
@@ -271,7 +264,7 @@ func TestChurnOfDefinitions(t *testing.T) { // not parallel: it counts goroutine
 		}
 		runtime.Gosched()
 	}
-	if now := used(); now > heap+100*50<<10 {
+	if now := inUse(); now > heap+100*50<<10 {
 		t.Errorf("100 definitions that are gone leave %d KB", (now-heap)>>10)
 	}
 }
