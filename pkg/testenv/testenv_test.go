@@ -280,6 +280,11 @@ func TestServe(t *testing.T) {
 	if err := launch(); err != nil {
 		t.Fatal(err)
 	}
+	defer func() { // if the test has ended before it
+		if _, err := testenv.StopServed(dir); err != nil {
+			t.Error(err)
+		}
+	}()
 	if err := launch(); err == nil || !strings.Contains(err.Error(), "an environment runs in "+dir) {
 		t.Error(err)
 	}
