@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/netip"
 	"os"
@@ -85,7 +86,7 @@ func startWithRanges(t *testing.T, texts []string) (url string) {
 	}
 	url = start(t, func(c *assemble.Config) {
 		c.Parts.Authorizer = always.Allow{}
-		addresses, err := serviceip.New(serviceip.Config{Stores: c.Catalog, Ranges: ranges, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		addresses, err := serviceip.New(serviceip.Config{Stores: c.Catalog, Storage: c.Storage, Ranges: ranges, FirstNodePort: 30000, LastNodePort: 32767, Random: rand.New(rand.NewPCG(1, 2)), Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
