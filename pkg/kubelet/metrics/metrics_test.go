@@ -73,6 +73,8 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.CPUsPinned(nil)
 	m.CPUsPinned(errors.New("none left"))
 	m.CPUs(3, 1)
+	m.MemoryPinned(nil)
+	m.MemoryPinned(errors.New("none left"))
 	m.DRAOperation("PrepareResources", time.Second, nil)
 	m.DRACall("drv", "/x", "OK", time.Second)
 	m.DRAClaims(map[string]int{"gone": 1})
@@ -80,6 +82,8 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.PodResourcesAsked("get", true)
 	want := map[string]float64{
 		"kubelet_cpu_manager_pinning_requests_total":                         2,
+		"kubelet_memory_manager_pinning_requests_total":                      2,
+		"kubelet_memory_manager_pinning_errors_total":                        1,
 		"kubelet_cpu_manager_pinning_errors_total":                           1,
 		"kubelet_cpu_manager_shared_pool_size_millicores":                    3000,
 		"kubelet_cpu_manager_exclusive_cpu_allocation_count":                 1,
