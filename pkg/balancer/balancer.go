@@ -22,6 +22,8 @@ const (
 	dialTimeout = time.Second
 	// maxConnections are carried at the same time; further ones wait to be accepted.
 	maxConnections = 10_000
+	// acceptAgain is how long it waits after a connection could not be accepted, as no file was left for it, for example.
+	acceptAgain = 100 * time.Millisecond
 )
 
 // Config says what is balanced.
@@ -79,10 +81,21 @@ func (b *Balancer) Run(ctx context.Context) error {
 		}
 		client, err := b.cfg.Listener.Accept()
 		if err != nil {
-			if ctx.Err() != nil {
+			<-places
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case errors.Is(err, net.ErrClosed):
+				return err
+			}
+			// The connections that there are must not end because one more is too many.
+			b.cfg.Log.Warn("a connection was not accepted", "err", err)
+			select {
+			case <-time.After(acceptAgain):
+			case <-ctx.Done():
 				return nil
 			}
-			return err
+			continue
 		}
 		wg.Go(func() {
 			defer func() { <-places }()

@@ -13,6 +13,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -250,5 +251,61 @@ func TestReadyz(t *testing.T) {
 	}
 	if _, err := Readyz([]byte("nothing")); err == nil {
 		t.Error("no authority, and no error")
+	}
+}
+
+// full is a listener that has no room for some connections.
+type full struct {
+	net.Listener
+	refuses atomic.Int32
+}
+
+func (f *full) Accept() (net.Conn, error) {
+	if f.refuses.Add(-1) >= 0 {
+		return nil, syscall.EMFILE
+	}
+	return f.Listener.Accept()
+}
+
+// TestNotAccepted: that there is no room for a connection ends no other, and none later.
+func TestNotAccepted(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "a")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener := &full{Listener: l}
+	b, err := New(Config{Listener: listener, Backends: []string{s.Addr().String()}, Check: func(context.Context, string) error { return nil }, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	speak := func() net.Conn {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || line != "a\n" {
+			t.Fatalf("heard %q (%v)", line, err)
+		}
+		return conn
+	}
+	first := speak()
+	listener.refuses.Store(2)
+	speak() // accepted already waits for it; the next ones are refused
+	speak()
+	if _, err := first.Write([]byte("still\n")); err != nil {
+		t.Error(err)
+	}
+	if line, err := bufio.NewReader(first).ReadString('\n'); err != nil || line != "still\n" {
+		t.Errorf("the first connection heard %q (%v)", line, err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

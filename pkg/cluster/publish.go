@@ -28,6 +28,8 @@ const (
 	publishedDial = time.Second
 	// publishedMost is how many connections to one published port there may be; further ones wait.
 	publishedMost = 1024
+	// publishedAgain is how long it waits after a connection could not be accepted.
+	publishedAgain = 100 * time.Millisecond
 	// publishedIdle is how long a client of a published port of UDP may be silent and be led to the same node, and its answers to it.
 	publishedIdle = time.Minute
 )
@@ -176,6 +178,11 @@ func (p *publisher) serve(ctx context.Context, l net.Listener, nodePort int) {
 		if err != nil { // too many open files, for one: nothing of this connection
 			<-places
 			p.log.Warn("cannot accept a connection to a published port", "port", nodePort, "err", err)
+			select {
+			case <-time.After(publishedAgain):
+			case <-ctx.Done():
+				return
+			}
 			continue
 		}
 		running.Go(func() {

@@ -46,9 +46,8 @@ func (p *publisher) serveUDP(ctx context.Context, socket *net.UDPConn, nodePort 
 			p.log.Info("cannot lead a datagram to a published port on", "port", nodePort, "err", err)
 			continue
 		}
-		if _, err := node.Write(buffer[:n]); err == nil {
-			node.SetReadDeadline(time.Now().Add(p.idle)) // it may have ended meanwhile
-		}
+		node.SetReadDeadline(time.Now().Add(p.idle)) // whether it can be written or not: a flow without an end would keep its place; it may have ended meanwhile
+		_, _ = node.Write(buffer[:n])                // datagrams may be lost
 	}
 }
 
