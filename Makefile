@@ -9,7 +9,7 @@ TAGS := kustomize_disable_go_plugin_support,grpcnotrace
 NODES ?= 1
 UPFLAGS ?=
 
-.PHONY: help build addons install up down test unit e2e e2e-long soak history ecosystem bench lint lint-quick conformance conformance-diff stock-test release
+.PHONY: help build compose compose-test addons install up down test unit e2e e2e-long soak history invariants ecosystem bench lint lint-quick conformance conformance-diff stock-test release
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -53,7 +53,7 @@ down: ## stop the cluster and remove everything it made
 test: build unit e2e ## all tests; the end-to-end part needs root
 
 unit: tools lint-quick ## unit, contract and architecture tests, with the race detector, and lint-quick
-	CGO_ENABLED=1 go test -race -timeout 15m $$(go list ./... | grep -v /test/e2e)
+	CGO_ENABLED=1 go test -race -timeout 15m $$(go list ./... | grep -v '/test/\(e2e\|compose\)$$')
 	go test ./pkg/apiserver -run IdleWatch # stacks, which are larger with the race detector
 	cd test/conformance && go test ./...
 
@@ -76,12 +76,21 @@ soak: build ## twenty minutes of short pods while components are killed (as root
 history: tools components ## five minutes of writes, watches and lists, checked, while etcd and the API server are killed: HISTORYFLAGS='-kills 4 -duration 8s'
 	go test -count=1 -timeout 0 -v -run TestHistory ./test/history -kills 26 -duration 5m $(HISTORYFLAGS)
 
+invariants: tools components ## a hundred seconds of workloads, checked at every revision, while controller managers and schedulers are killed: INVARIANTSFLAGS='-seed 7'
+	go test -count=1 -timeout 0 -v -run TestHistories ./test/invariants -duration 100s -seed $$RANDOM $(INVARIANTSFLAGS)
+
 # Helm as it is published. Compiling it takes four minutes of CPU the first time, so it is no part of `make test`.
 bin/helm: test/ecosystem/go.mod
 	cd test/ecosystem && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../$@ helm.sh/helm/v4/cmd/helm && touch ../../$@
 
 ecosystem: build bin/helm ## Helm and an operator on a cluster that it starts and stops (as root)
 	test/ecosystem/run
+
+compose: build ## lay out what the images of deploy/compose are built of (docs/compose.md)
+	deploy/compose/build.sh
+
+compose-test: compose ## the cluster of deploy/compose on a Docker engine that the test starts and stops (as root): COMPOSE=docker-compose
+	go test -count=1 -timeout 30m -v ./test/compose
 
 bench: build ## the figures of the README; PEER_BIN=<dir> measures another Kubernetes beside ours
 	go run ./test/bench -bin bin $(if $(PEER_BIN),-peer $(PEER_BIN))

@@ -64,6 +64,7 @@ require (
 
 require (
 	github.com/blang/semver/v4 v4.0.0
+	github.com/go-json-experiment/json v1.27.2
 	github.com/robfig/cron/v3 v3.0.1
 	k8s.io/dynamic-resource-allocation v0.36.3
 )
@@ -151,5 +152,5 @@ require (
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	k8s.io/klog/v2 v2.140.0
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
-	sigs.k8s.io/randfill v1.0.0 // indirect
+	sigs.k8s.io/randfill v1.0.0
 )

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Installs Bonsai from an unpacked release archive, as root: the Debian packages that it needs, the local images, which are made here of
-# this machine's busybox, and links to bonsai and kubectl. Needs no Go. For example
+# this machine's busybox, and links to bonsai and kubectl, and for systemd a unit
+# for clusters (bonsai@.service). Needs no Go. For example
 #   ./install.sh
 #   PREFIX=/opt ./install.sh
 set -euo pipefail
@@ -16,4 +17,8 @@ cp -a --remove-destination bin/. "$prefix/lib/bonsai/"
 cp -a LICENSE NOTICE THIRD_PARTY_NOTICES "$prefix/lib/bonsai/"
 ln -sfn "$prefix/lib/bonsai/bonsai" "$prefix/bin/bonsai"
 [ -e "$prefix/bin/kubectl" ] || ln -s "$prefix/lib/bonsai/kubectl" "$prefix/bin/kubectl"
+if command -v systemctl >/dev/null; then
+  mkdir -p /etc/systemd/system
+  sed "s|/usr/local/bin/|$prefix/bin/|" systemd/bonsai@.service >/etc/systemd/system/bonsai@.service
+fi
 echo "installed: $prefix/bin/bonsai up"

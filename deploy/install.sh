@@ -1,5 +1,6 @@
 #!/bin/bash
 # Installs the Debian packages that a cluster and its tests need and that are missing. Needs root only when something is.
+#   compose  … and those that `make compose-test` needs
 set -euo pipefail
 
 # program package
@@ -18,6 +19,10 @@ needed=(
   "gcc gcc"
   "/usr/include/stdlib.h libc6-dev"
 )
+if [ "${1:-}" = compose ]; then
+  needed+=("dockerd docker.io")
+  docker compose version >/dev/null 2>&1 || needed+=("docker-compose docker-compose")
+fi
 export PATH=$PATH:/usr/sbin:/sbin
 missing=()
 for row in "${needed[@]}"; do

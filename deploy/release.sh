@@ -22,6 +22,7 @@ for arch in ${ARCHS:-amd64 arm64}; do
   deploy/notices.sh "$out"/bin/* >"$out/THIRD_PARTY_NOTICES"
   cp LICENSE NOTICE README.md CHANGELOG.md deploy/images/pause/pause.c "$out/"
   cp deploy/install.sh "$out/packages.sh"
+  cp -r deploy/systemd "$out/"
   cp deploy/install-release.sh "$out/install.sh"
   tar --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C dist -cf - "$name" | gzip -n >"dist/$name.tar.gz"
   rm -rf "$out"

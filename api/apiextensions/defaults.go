@@ -62,13 +62,8 @@ func noteStored(crd *Definition) {
 	}
 }
 
-// PrepareStatusUpdate keeps all of old but the status, and of the metadata what says which version is replaced and who writes.
-func PrepareStatusUpdate(crd, old *Definition) {
-	version, managed := crd.ResourceVersion, crd.ManagedFields
-	old.Spec.DeepCopyInto(&crd.Spec)
-	old.ObjectMeta.DeepCopyInto(&crd.ObjectMeta)
-	crd.ResourceVersion, crd.ManagedFields = version, managed
-}
+// PrepareStatusUpdate keeps what the status subresource does not write.
+func PrepareStatusUpdate(crd, old *Definition) { old.Spec.DeepCopyInto(&crd.Spec) }
 
 // SpecChanged tells whether metadata.generation moves.
 func SpecChanged(crd, old *Definition) bool {

@@ -24,13 +24,12 @@ func definitionRow() resources.Row {
 		StoragePath:     "apiextensions.k8s.io/customresourcedefinitions",
 		New:             resources.Make[v1.CustomResourceDefinition],
 		Strategy: resources.Typed[*v1.CustomResourceDefinition]{
-			NeedsVersion: true,
-			Default:      Default, PrepareCreate: PrepareCreate, PrepareUpdate: PrepareUpdate, PrepareDelete: prepareDelete, Held: held,
+			NeedsVersion: true, NoPropagation: true,
+			Default: Default, PrepareCreate: PrepareCreate, PrepareUpdate: PrepareUpdate, PrepareDelete: prepareDelete, Held: held,
 			Validate: Validate, ValidateUpdate: ValidateUpdate, SpecChanged: SpecChanged, Warnings: Warnings,
 		}.Strategy(),
 		Subresources: []resources.Subresource{resources.Status(resources.Typed[*v1.CustomResourceDefinition]{
 			Default: Default, PrepareUpdate: PrepareStatusUpdate, ValidateUpdate: ValidateStatusUpdate,
-			Resets: []string{"spec", "metadata"},
 		}.Strategy())},
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),

@@ -59,7 +59,9 @@ func daemonSetStrategy() resources.Typed[*appsv1.DaemonSet] {
 		Default: defaultDaemonSet,
 		PrepareCreate: func(d *appsv1.DaemonSet) {
 			d.Status = appsv1.DaemonSetStatus{}
-			setTemplateGeneration(d, 1)
+			if n, err := strconv.ParseInt(d.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64); err != nil || n < 1 {
+				setTemplateGeneration(d, 1)
+			}
 		},
 		PrepareUpdate: prepareDaemonSetUpdate,
 		Validate:      validateDaemonSet,

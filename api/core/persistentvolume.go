@@ -137,5 +137,5 @@ func persistentVolumeWarnings(v, _ *corev1.PersistentVolume) []string {
 	if v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
 		w = append(w, "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.")
 	}
-	return w
+	return append(w, volumes.DeprecatedPersistent(&v.Spec.PersistentVolumeSource, field.NewPath("spec"))...)
 }

@@ -76,6 +76,7 @@ func podEphemeralStrategy() resources.Typed[*corev1.Pod] {
 		obj.Spec.EphemeralContainers = added
 	}
 	s.ValidateUpdate = ValidatePodEphemeralUpdate
+	s.Warnings = nil
 	return s
 }
 

@@ -95,10 +95,10 @@ func portsText(ports []discoveryv1.EndpointPort) string {
 			words[i] = *p.Name
 		}
 	}
-	if len(words) == 0 {
-		return "<unset>"
+	if text := few(words); text != "" {
+		return text
 	}
-	return few(words)
+	return "<unset>"
 }
 
 func endpointsText(endpoints []discoveryv1.Endpoint) string {

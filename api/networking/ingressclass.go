@@ -36,7 +36,11 @@ func ingressClassRow() resources.Row {
 			resources.AgeColumn(),
 		},
 		Cells: resources.Cells(func(c *networkingv1.IngressClass, now time.Time) []any {
-			return []any{c.Name, c.Spec.Controller, ParametersText(c.Spec.Parameters), resources.Age(c.CreationTimestamp, now)}
+			name := c.Name
+			if c.Annotations[networkingv1.AnnotationIsDefaultIngressClass] == "true" {
+				name += " (default)"
+			}
+			return []any{name, c.Spec.Controller, ParametersText(c.Spec.Parameters), resources.Age(c.CreationTimestamp, now)}
 		}),
 	}
 }

@@ -31,10 +31,9 @@ func ipAddressRow() resources.Row {
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),
 			resources.Column("ParentRef", networkingv1.IPAddressSpec{}.SwaggerDoc()["parentRef"]),
-			resources.AgeColumn(),
 		},
-		Cells: resources.Cells(func(a *networkingv1.IPAddress, now time.Time) []any {
-			return []any{a.Name, parentText(a.Spec.ParentRef), resources.Age(a.CreationTimestamp, now)}
+		Cells: resources.Cells(func(a *networkingv1.IPAddress, _ time.Time) []any {
+			return []any{a.Name, parentText(a.Spec.ParentRef)}
 		}),
 	}
 }

@@ -20,9 +20,7 @@ func Warnings(s *corev1.PodSpec, annotations map[string]string, root *field.Path
 		}
 	}
 	for i := range s.Volumes {
-		if s.Volumes[i].GitRepo != nil {
-			w = append(w, fmt.Sprintf("%s: deprecated in v1.11, and disabled by default in v1.33+", path.Child("volumes").Index(i).Child("gitRepo")))
-		}
+		w = append(w, volumes.Deprecated(&s.Volumes[i].VolumeSource, path.Child("volumes").Index(i))...)
 	}
 	w = append(w, annotationWarnings(annotations, root.Child("metadata", "annotations"))...)
 	w = append(w, volumes.ProjectedWarnings(s.Volumes)...)

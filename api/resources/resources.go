@@ -126,6 +126,8 @@ type Strategy struct {
 	Held func(obj runtime.Object) bool
 	// CreateOnUpdate lets PUT create a missing object (leases, events, endpoints, nodes' kinds as upstream has it).
 	CreateOnUpdate bool
+	// NoPropagation: what a deletion begins says nothing to the garbage collector, whatever policy it asks for (definitions).
+	NoPropagation bool
 	// DefaultOrphan: deletion without a propagation policy orphans dependents (replicationcontrollers, jobs).
 	DefaultOrphan bool
 	// OrphanWarning, if not empty, is sent to the client of such a deletion as a Warning header (jobs).

@@ -32,6 +32,7 @@ type Typed[T runtime.Object] struct {
 	PrepareDelete  func(obj T)
 	Held           func(obj T) bool
 	CreateOnUpdate bool
+	NoPropagation  bool
 	DefaultOrphan  bool
 	OrphanWarning  string
 	ReturnDeleted  bool
@@ -54,6 +55,7 @@ func (t Typed[T]) Strategy() Strategy {
 		PrepareDelete:  one(t.PrepareDelete),
 		Held:           oneResult(t.Held),
 		CreateOnUpdate: t.CreateOnUpdate,
+		NoPropagation:  t.NoPropagation,
 		DefaultOrphan:  t.DefaultOrphan,
 		OrphanWarning:  t.OrphanWarning,
 		ReturnDeleted:  t.ReturnDeleted,

@@ -1,10 +1,12 @@
 package resources
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,4 +111,10 @@ func (r *Row) CheckVersions() error {
 // Convert adapts a conversion that cannot fail: the ToHub or FromHub of a Version.
 func Convert[From, To runtime.Object](convert func(From) To) func(context.Context, runtime.Object) (runtime.Object, error) {
 	return func(_ context.Context, obj runtime.Object) (runtime.Object, error) { return convert(obj.(From)), nil }
+}
+
+// InternalPackage is what upstream calls the package of a group's internal types, which errors name.
+func InternalPackage(group string) string {
+	name, _, _ := strings.Cut(group, ".")
+	return cmp.Or(name, "core")
 }

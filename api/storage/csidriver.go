@@ -32,11 +32,12 @@ func csiDriverRow() resources.Row {
 		Strategy: resources.Typed[*storagev1.CSIDriver]{
 			ReturnDeleted:  true,
 			Default:        defaultCSIDriver,
-			PrepareCreate:  func(d *storagev1.CSIDriver) { d.Spec.PreventPodSchedulingIfMissing = nil }, // of a feature that is off by default
+			PrepareCreate:  prepareCSIDriver,
 			PrepareUpdate:  prepareCSIDriverUpdate,
 			Validate:       validateCSIDriver,
 			ValidateUpdate: validateCSIDriverUpdate,
 			SpecChanged:    csiDriverChanged,
+			Warnings:       csiDriverWarnings,
 		}.Strategy(),
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),
@@ -83,6 +84,19 @@ func defaultCSIDriver(d *storagev1.CSIDriver) {
 	if len(s.VolumeLifecycleModes) == 0 {
 		s.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
 	}
+}
+
+func prepareCSIDriver(d *storagev1.CSIDriver) {
+	d.Spec.PreventPodSchedulingIfMissing = nil // of a feature that is off by default
+	d.Generation = 0
+}
+
+// csiDriverWarnings: a driver that asks for tokens should say where it wants them.
+func csiDriverWarnings(d, old *storagev1.CSIDriver) []string {
+	if len(d.Spec.TokenRequests) == 0 || d.Spec.ServiceAccountTokenInSecrets != nil || old != nil && apiequality.Semantic.DeepEqual(d.Spec.TokenRequests, old.Spec.TokenRequests) {
+		return nil
+	}
+	return []string{"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes"}
 }
 
 func prepareCSIDriverUpdate(obj, old *storagev1.CSIDriver) {

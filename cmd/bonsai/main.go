@@ -39,8 +39,8 @@ func command() *cobra.Command {
 	root.PersistentFlags().StringVar(&c.name, "name", cluster.DefaultName, "name of the cluster, one of several on this machine")
 	root.PersistentFlags().StringVar(&c.dataDir, "data-dir", c.dataDir, "directory that holds everything the cluster writes (default: by its name, below $BONSAI_HOME or "+string(cluster.DefaultHome)+")")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return c.resolve(cmd) }
-	root.AddCommand(upCommand(c), downCommand(c), listCommand(c), configCommand(), stopCommand(c), startCommand(c), pauseCommand(c), resumeCommand(c), nodeCommand(c), snapshotCommand(c), statusCommand(c), logsCommand(c), exportCommand(c), kubeconfigCommand(c), execCommand(c), imageCommand(c), testenvCommand(), versionCommand(),
-		superviseCommand(c), nodeEnterCommand(), nodeInitCommand(), memberEnterCommand(), balanceCommand())
+	root.AddCommand(upCommand(c), downCommand(c), listCommand(c), configCommand(), stopCommand(c), startCommand(c), pauseCommand(c), resumeCommand(c), nodeCommand(c), snapshotCommand(c), tokenCommand(c), joinCommand(c), dnsCommand(c), statusCommand(c), logsCommand(c), exportCommand(c), kubeconfigCommand(c), execCommand(c), imageCommand(c), testenvCommand(), versionCommand(),
+		superviseCommand(c), nodeEnterCommand(), nodeInitCommand(), memberEnterCommand(), balanceCommand(), containedCommand(c))
 	root.Version = daemon.GitVersion
 	return root
 }
@@ -63,8 +63,8 @@ func (c *chosen) resolve(cmd *cobra.Command) error {
 	if c.dataDir, err = cluster.ResolveDataDir(c.dataDir); err != nil {
 		return err
 	}
-	if c.placed || cmd.Name() == "up" {
-		return nil // up makes a cluster where it belongs, and finds out who has its name
+	if c.placed || cmd.Name() == "up" || cmd.Name() == "join" {
+		return nil // they make a cluster where it belongs, and find out who has its name
 	}
 	c.dataDir, err = c.home.Find(c.name)
 	return err

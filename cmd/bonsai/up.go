@@ -21,6 +21,7 @@ import (
 type upFlags struct {
 	file, mirror string
 	family       string
+	advertise    string
 	ports        []string
 	addons       []string
 	nodes, port  int
@@ -42,6 +43,7 @@ is not said anew. Subnets and ports that are not said are the first that no othe
   bonsai up --port 8080:30080
   bonsai up --ip-family dual
   bonsai up --addons metrics-server
+  bonsai up --advertise-address 192.0.2.1
   bonsai config print-default > dev.yaml; bonsai up --name dev --config dev.yaml`,
 		Args: daemon.NoArgs,
 	}
@@ -50,6 +52,7 @@ is not said anew. Subnets and ports that are not said are the first that no othe
 	c.Flags().IntVar(&f.planes, "control-planes", 1, "number of control planes: 1, or 3 behind a balancer, any one of which may fail")
 	c.Flags().BoolVar(&f.egress, "egress", true, "let nodes and pods reach what this machine reaches, masqueraded")
 	c.Flags().StringVar(&f.family, "ip-family", "ipv4", "addresses of nodes, pods and Services: ipv4, ipv6 or dual")
+	c.Flags().StringVar(&f.advertise, "advertise-address", "", "an address of this machine by which other machines reach the API server, to join as nodes (bonsai join)")
 	c.Flags().IntVar(&f.port, "api-port", 0, "port of the API server (default: 6443, or the next that is free)")
 	c.Flags().StringVar(&f.mirror, "registry-mirror", "", "URL of a registry, reachable from the nodes, that stands for every registry")
 	c.Flags().StringArrayVar(&f.ports, "port", nil, "publish a node port on this machine, as [ADDRESS:]HOSTPORT:NODEPORT[/udp]; can be given several times")
@@ -81,6 +84,9 @@ func up(cmd *cobra.Command, home cluster.Home, config cluster.Config, self strin
 	if !started {
 		fmt.Fprintf(cmd.OutOrStdout(), "The cluster in %s is already up: nothing changed.\n", config.DataDir)
 		return nil
+	}
+	if config.Joined != nil {
+		return sayJoined(cmd, config)
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), upMessage, time.Since(began).Seconds(), config.Context(), filepath.Dir(self), cluster.BusyboxImage)
 	return nil
@@ -137,6 +143,11 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (clus
 	if given("ip-family") {
 		if config.IPFamily, err = cluster.ParseIPFamily(f.family); err != nil {
 			return config, fmt.Errorf("--ip-family: %w", err)
+		}
+	}
+	if given("advertise-address") {
+		if config.AdvertiseAddress, err = netip.ParseAddr(f.advertise); err != nil && f.advertise != "" {
+			return config, fmt.Errorf("--advertise-address: %w", err)
 		}
 	}
 	if given("api-port") {

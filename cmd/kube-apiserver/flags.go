@@ -54,7 +54,7 @@ func (o *options) authenticationFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&a.ClientCA, "client-ca-file", "", "If set, any request presenting a client certificate signed by one of the authorities in the client-ca-file is authenticated with the identity of its CommonName.")
 	fs.StringVar(&a.TokenFile, "token-auth-file", "", "If set, the file that will be used to secure the secure port of the API server via token authentication.")
 	fs.BoolVar(&a.BootstrapTokens, "enable-bootstrap-token-auth", false, "Enable to allow secrets of type 'bootstrap.kubernetes.io/token' in the 'kube-system' namespace to be used for TLS bootstrapping authentication.")
-	fs.BoolVar(&a.Anonymous, "anonymous-auth", a.Anonymous, "Lets requests without credentials reach health and version paths as system:anonymous; everything else always needs a credential.")
+	fs.BoolVar(&a.Anonymous, "anonymous-auth", a.Anonymous, "Lets requests without credentials reach health and version paths, and with --enable-bootstrap-token-auth the ConfigMap cluster-info, as system:anonymous; everything else always needs a credential.")
 	fs.StringSliceVar(&a.Issuers, "service-account-issuer", nil, "Identifier of the service account token issuer. The first is used for new tokens, all are accepted.")
 	fs.StringArrayVar(&a.AccountKeys, "service-account-key-file", nil, "File with PEM-encoded RSA or ECDSA keys, used to verify service account tokens. Can be given several times. Default: the key of --service-account-signing-key-file.")
 	fs.StringVar(&a.SigningKey, "service-account-signing-key-file", "", "Path to the file with the private key that signs service account tokens.")

@@ -155,7 +155,7 @@ func (w *world) customResources(t *testing.T) {
 }
 
 // namespaceBesideDead: a namespace is emptied of built-in and custom resources although an aggregated server is dead, says that it
-// cannot know of that one's, and goes when that has gone.
+// cannot know of that one's, and goes when that has gone (kubernetes#60807).
 func (w *world) namespaceBesideDead(t *testing.T) {
 	ns := w.makeNamespace(t, "t-dead")
 	foos := w.define(t, "kept.example.com", "Namespaced", ns)

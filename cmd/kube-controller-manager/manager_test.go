@@ -78,6 +78,7 @@ func TestManager(t *testing.T) {
 	t.Run("rollout", w.rollout)
 	t.Run("endpoints", w.endpoints)
 	t.Run("garbage", w.garbage)
+	t.Run("bad references", w.badReferences)
 	t.Run("custom resources", w.customResources)
 	t.Run("a namespace beside a dead aggregated server", w.namespaceBesideDead)
 	t.Run("replication controller", w.replicationController)

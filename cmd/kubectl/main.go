@@ -9,6 +9,7 @@ import (
 
 	"bonsai/pkg/kubectl"
 	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/redact"
 )
 
 // version is the Kubernetes version kubectl follows, with our own name.
@@ -17,6 +18,7 @@ const version = "v1.36.3+bonsai"
 func main() {
 	collectLate()
 	klog.EnableContextualLogging(false) // client-go's logs of requests (-v) go to klog itself
+	klog.SetLogFilter(redact.Filter{})
 	os.Exit(untilSignal(context.Background(), func(ctx context.Context) int {
 		return kubectl.Main(ctx, version, os.Args[1:], cli.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	}))

@@ -27,6 +27,7 @@ import (
 	"bonsai/pkg/kubelet/certificate"
 	"bonsai/pkg/kubelet/cgroup"
 	"bonsai/pkg/kubelet/cm/numa"
+	"bonsai/pkg/kubelet/cm/userns"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/dns"
 	"bonsai/pkg/kubelet/eviction/pressure"
@@ -53,6 +54,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	daemon.CountRequests(id.connection, registry)
 	apiserver, err := remote.New(id.connection)
 	if err != nil {
 		return fmt.Errorf("make a client for the API server: %w", err)
@@ -64,6 +66,9 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	}
 	cfg, err := config(s, apiserver, name, log)
 	if err != nil {
+		return err
+	}
+	if cfg.Users, err = userns.NodeRanges(ctx, idsPerPod(s.file), int(s.file.MaxPods)); err != nil {
 		return err
 	}
 	cfg.Metrics = registry

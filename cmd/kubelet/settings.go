@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"bonsai/pkg/kubelet/cm/userns"
 	"bonsai/pkg/kubelet/images"
 	"bonsai/pkg/kubelet/sysctl"
 )
@@ -125,6 +126,14 @@ func (s *settings) check() error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// idsPerPod is how many user and group ids a pod with users of its own gets.
+func idsPerPod(c *kubeletconfig.KubeletConfiguration) int64 {
+	if u := c.UserNamespaces; u != nil && u.IDsPerPod != nil {
+		return *u.IDsPerPod
+	}
+	return userns.DefaultLength
 }
 
 // swapIsOn reads /proc/swaps, whose first line is a heading.

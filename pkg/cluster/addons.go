@@ -61,6 +61,9 @@ var optionalAddons = [...]optionalAddon{
 
 // hasAddon tells whether the cluster gets an add-on: one that cannot be switched, or is on by what was said or by default.
 func (c Config) hasAddon(name string) bool {
+	if name == joinAddon {
+		return c.joinable()
+	}
 	if on, said := c.AddonChoices[name]; said {
 		return on
 	}
@@ -146,7 +149,10 @@ func createMissing(ctx context.Context, client dynamic.Interface, obj *unstructu
 		return err
 	}
 	_, err := r.Create(ctx, obj, metav1.CreateOptions{FieldManager: "bonsai", FieldValidation: metav1.FieldValidationStrict})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	if err == nil {
+		return nil
+	}
+	if _, again := r.Get(ctx, obj.GetName(), metav1.GetOptions{}); again != nil { // else another start made it meanwhile
 		return fmt.Errorf("create %s %s: %w", obj.GetKind(), obj.GetName(), err)
 	}
 	return nil

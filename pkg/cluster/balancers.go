@@ -46,15 +46,15 @@ func (c Config) balancerGateways(nodes []*corev1.Node) []netip.Addr {
 	return slices.Compact(out)
 }
 
-// routeToBalancers sets the host's routes to the balancers' addresses through gateways of their families, which kube-proxy of any node
-// forwards; without any it removes the route. They go with the link.
-func (c Config) routeToBalancers(gateways []netip.Addr) error {
+// routeThrough sets the host's routes to addresses of balancers or Services through gateways of their families, which kube-proxy of any
+// node forwards; without any it removes the routes. They go with the link.
+func (c Config) routeThrough(subnets []netip.Prefix, gateways []netip.Addr) error {
 	link, err := netlink.LinkByName(c.mark())
 	if err != nil {
 		return fmt.Errorf("find %s: %w", c.mark(), err)
 	}
 	var errs []error
-	for _, subnet := range c.balancerSubnets() {
+	for _, subnet := range subnets {
 		route := &netlink.Route{Dst: ipNet(subnet)}
 		for _, g := range gateways {
 			if g.Is4() == subnet.Addr().Is4() {

@@ -38,6 +38,7 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -65,6 +66,10 @@ type Config struct {
 	Egress bool
 	// Mirrors are the registries that nodes ask instead of those that images name.
 	Mirrors []Mirror `json:",omitempty"`
+	// AdvertiseAddress is this machine's by which other machines reach the API server, to join as nodes (Join): none unless it is set.
+	AdvertiseAddress netip.Addr `json:",omitzero"`
+	// Joined is set where the cluster's control plane is on another machine, and this one is the only one of Nodes.
+	Joined *Joined `json:",omitempty"`
 	// Ports are the control plane's on the host.
 	Ports Ports
 	// PortMappings are the node ports that are published on the host.
@@ -78,14 +83,18 @@ type Config struct {
 	ComponentFlags map[string]map[string]string `json:",omitempty"`
 	// AddonChoices says which add-ons are on or off that by default are not (WithAddon).
 	AddonChoices map[string]bool `json:",omitempty"`
+	// Contained is set where control planes and nodes are containers that somebody else runs (NewContained).
+	Contained bool `json:",omitempty"`
 	// Addons holds the manifests to install, "$NAME" standing for what the cluster fills in.
 	Addons fs.FS `json:"-"`
 }
 
 // Node is one node of a cluster.
 type Node struct {
-	Number int               // 1 to 9, its name and address
-	Labels map[string]string `json:",omitempty"`
+	Number int // 1 to 9, its name and address
+	// Hostname is the name of one that has joined; the others are called by their numbers.
+	Hostname string            `json:",omitempty"`
+	Labels   map[string]string `json:",omitempty"`
 	// Taints are those it registers with, as key=value:effect.
 	Taints []string `json:",omitempty"`
 	Mounts []Mount  `json:",omitempty"`
@@ -176,6 +185,9 @@ func (c Config) Validate() error {
 	if c.Ports.API != 0 && slices.Contains(c.Ports.onLoopback()[1:], c.Ports.API) {
 		errs = append(errs, fmt.Errorf("--api-port: %d is another component's port", c.Ports.API))
 	}
+	if err := c.checkAdvertised(); err != nil {
+		errs = append(errs, fmt.Errorf("--advertise-address: %w", err))
+	}
 	listening := c.listening()
 	taken := map[bool][]netip.AddrPort{false: listening[:len(listening)-len(c.published(false))]} // by "is UDP"
 	for _, m := range c.mappings() {
@@ -261,7 +273,12 @@ func (c Config) HostIPs() []netip.Addr { return addresses(c.NodeSubnets(), 1) }
 func (c Config) HostIP() netip.Addr { return c.HostIPs()[0] }
 
 // NodeIPs are the addresses of a node.
-func (c Config) NodeIPs(n Node) []netip.Addr { return addresses(c.NodeSubnets(), 10+n.Number) }
+func (c Config) NodeIPs(n Node) []netip.Addr {
+	if c.Joined != nil {
+		return []netip.Addr{c.Joined.Address}
+	}
+	return addresses(c.NodeSubnets(), 10+n.Number)
+}
 
 // NodeIP is the first of NodeIPs.
 func (c Config) NodeIP(n Node) netip.Addr { return c.NodeIPs(n)[0] }
@@ -280,18 +297,25 @@ func (c Config) loopback() netip.Addr {
 	return netip.MustParseAddr(loopback)
 }
 
-// LocalServer is the API server's URL for clients on the host, which no address of a cluster that is gone stands in.
+// LocalServer is the API server's URL for clients on the host, which no address of a cluster that is gone stands in. Of a contained cluster
+// nothing of ours is on the host.
 func (c Config) LocalServer() string {
+	if c.Contained || c.Joined != nil {
+		return c.Server()
+	}
 	return "https://" + net.JoinHostPort(c.loopback().String(), strconv.Itoa(c.Ports.API))
 }
 
-// Server is the API server's URL on the node network.
+// Server is the API server's URL for nodes.
 func (c Config) Server() string {
+	if c.Joined != nil {
+		return "https://" + c.Joined.Server.String()
+	}
 	return "https://" + netip.AddrPortFrom(c.HostIP(), uint16(c.Ports.API)).String()
 }
 
 // Name is the node's name in the cluster.
-func (n Node) Name() string { return "n" + strconv.Itoa(n.Number) }
+func (n Node) Name() string { return cmp.Or(n.Hostname, "n"+strconv.Itoa(n.Number)) }
 
 func nth(p netip.Prefix, n int) netip.Addr {
 	a := p.Masked().Addr()

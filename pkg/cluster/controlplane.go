@@ -16,9 +16,15 @@ func (p Ports) onLoopback() []int {
 	return []int{p.API, p.EtcdClient, p.EtcdPeer, p.ControllerManager, p.Scheduler}
 }
 
-// listening lists where on the host the cluster listens for TCP, as far as it is decided: the control plane, then the published ports.
+// listening lists where on the host the cluster listens for TCP, as far as it is decided: the control plane, also for other machines,
+// or on a machine that has joined the node, then the published ports.
 func (c Config) listening() []netip.AddrPort {
 	var all []netip.AddrPort
+	if c.Joined != nil {
+		for _, port := range nodePorts {
+			all = append(all, netip.AddrPortFrom(netip.IPv4Unspecified(), port))
+		}
+	}
 	for i, port := range c.Ports.onLoopback() {
 		at := netip.MustParseAddr(loopback)
 		if i == 0 {
@@ -27,6 +33,9 @@ func (c Config) listening() []netip.AddrPort {
 		if port != 0 {
 			all = append(all, netip.AddrPortFrom(at, uint16(port)))
 		}
+	}
+	if c.joinable() && c.Ports.API != 0 {
+		all = append(all, c.advertised().listens())
 	}
 	return append(all, c.published(false)...)
 }
@@ -101,6 +110,9 @@ func (c Config) controllerManagerArgs(m member) []string {
 	if flag := c.maskFlag(); flag != "" {
 		args = append(args, flag)
 	}
+	if c.joinable() {
+		args = append(args, "--controllers=*,bootstrap-signer-controller,token-cleaner-controller")
+	}
 	return args
 }
 
@@ -146,6 +158,10 @@ func (c Config) apiserverArgs(m member) []string {
 	pair := func(certificate, cert, key string) []string {
 		return []string{cert + "=" + l.pki(m.of(certificate)+".crt"), key + "=" + l.pki(m.of(certificate)+".key")}
 	}
+	var joining []string
+	if c.joinable() {
+		joining = []string{"--enable-bootstrap-token-auth=true"}
+	}
 	return slices.Concat([]string{c.bin("kube-apiserver"),
 		fmt.Sprintf("--etcd-servers=https://%s:%d", m.local, c.Ports.EtcdClient),
 		"--etcd-cafile=" + l.pki("etcd-ca.crt"),
@@ -160,6 +176,6 @@ func (c Config) apiserverArgs(m member) []string {
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--enable-aggregator-routing=true", "--allow-privileged=true", steps,
 	},
-		pair("apiserver", "--tls-cert-file", "--tls-private-key-file"), pair("apiserver-etcd-client", "--etcd-certfile", "--etcd-keyfile"),
+		joining, pair("apiserver", "--tls-cert-file", "--tls-private-key-file"), pair("apiserver-etcd-client", "--etcd-certfile", "--etcd-keyfile"),
 		pair("apiserver-kubelet-client", "--kubelet-client-certificate", "--kubelet-client-key"), pair("front-proxy-client", "--proxy-client-cert-file", "--proxy-client-key-file"))
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -23,7 +24,8 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 	if err != nil {
 		c = Default(dataDir, "")
 	}
-	if missing && !c.leftSomething() {
+	ours := !missing || isLeftData(dataDir)
+	if !ours && !c.leftSomething() {
 		return false, nil
 	}
 	p := progress{out: out, began: time.Now()}
@@ -42,7 +44,7 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 		err = errors.Join(err, p.step(step.name, step.run))
 	}
 	switch {
-	case missing: // what is in the directory, if it is there, is not ours
+	case !ours: // what is in the directory, if it is there, is not ours
 		return true, err
 	case err != nil || keepData:
 		return true, errors.Join(err, ignoreMissing(os.RemoveAll(c.layout().run())))
@@ -58,6 +60,29 @@ func Stop(ctx context.Context, dataDir string, out io.Writer) error {
 	}
 	p := progress{out: out, began: time.Now()}
 	return p.step("Stop the processes", func() error { return errors.Join(c.endEarlierLife(ctx), ignoreMissing(os.RemoveAll(c.layout().run()))) })
+}
+
+// isLeftData tells whether dir is what is left of a data directory without a configuration: it has some of what a cluster writes, for root
+// alone, and nothing else.
+func isLeftData(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) == 0 {
+		return false
+	}
+	l := layout(dir)
+	var known []string
+	for _, path := range []string{l.config(), l.cloudConfig(), l.pki(""), filepath.Dir(l.kubeconfig("")), l.at("etcd"), l.at("nodes"), filepath.Dir(l.log("")), l.run(), l.snapshots(), l.at(restoring)} {
+		known = append(known, filepath.Base(path))
+	}
+	telling := false
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !slices.Contains(known, e.Name()) || info.IsDir() && info.Mode().Perm() != 0o700 && e.Name() != "nodes" {
+			return false
+		}
+		telling = telling || slices.Contains([]string{"pki", "etcd", "nodes"}, e.Name())
+	}
+	return telling
 }
 
 // leftSomething tells whether anything on the host carries the cluster's mark.

@@ -80,6 +80,7 @@ type fileNetworking struct {
 	ServiceSubnet string `yaml:"serviceSubnet"`
 	APIPort       int    `yaml:"apiPort"`
 	Egress        *bool  `yaml:"egress"`
+	Advertise     string `yaml:"advertiseAddress"`
 }
 
 // ReadFile returns c with all that a configuration file says of a cluster, and what holds without it for what it leaves out; only the
@@ -214,6 +215,12 @@ func (f fileNetworking) fill(c *Config, p *problems) {
 		c.Ports.API = f.APIPort
 	}
 	c.Egress = f.Egress == nil || *f.Egress
+	c.AdvertiseAddress = netip.Addr{}
+	if f.Advertise != "" {
+		var err error
+		c.AdvertiseAddress, err = netip.ParseAddr(f.Advertise)
+		p.check(err, "networking", "advertiseAddress")
+	}
 }
 
 // problems are what is wrong with a file, each with its line and field.

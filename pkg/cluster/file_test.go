@@ -41,7 +41,7 @@ nodes:
 - labels: {disktype: ssd}
 - taints: [{key: dedicated, value: db, effect: NoSchedule}]
   mounts: [{hostPath: /srv, nodePath: /var/lib/srv, readOnly: true}]
-networking: {nodeSubnet: 10.90.0.0/24, podSubnet: 10.91.0.0/16, serviceSubnet: 10.92.0.0/16, apiPort: 7443, egress: false}
+networking: {nodeSubnet: 10.90.0.0/24, podSubnet: 10.91.0.0/16, serviceSubnet: 10.92.0.0/16, apiPort: 7443, egress: false, advertiseAddress: 192.0.2.1}
 registryMirrors: [{registry: docker.io, url: "http://10.90.0.1:5000"}]
 featureGates: {A: true, B: false}
 componentFlags: {kube-apiserver: {v: "4", profiling: "false"}}
@@ -54,7 +54,7 @@ portMappings: [{hostPort: 8080, nodePort: 30080}]
 	want := Config{Name: "dev", DataDir: "/data", BinDir: "/bin", ControlPlanes: 1, Nodes: []Node{
 		{Number: 1, Labels: map[string]string{"disktype": "ssd"}},
 		{Number: 2, Taints: []string{"dedicated=db:NoSchedule"}, Mounts: []Mount{{"/srv", "/var/lib/srv", true}}}},
-		Mirrors: []Mirror{{"docker.io", "http://10.90.0.1:5000"}}, Ports: Ports{API: 7443}, PortMappings: publishing(Config{}, "8080:30080").PortMappings,
+		Mirrors: []Mirror{{"docker.io", "http://10.90.0.1:5000"}}, Ports: Ports{API: 7443}, AdvertiseAddress: netip.MustParseAddr("192.0.2.1"), PortMappings: publishing(Config{}, "8080:30080").PortMappings,
 		NodeSubnet: netip.MustParsePrefix("10.90.0.0/24"), PodSubnet: netip.MustParsePrefix("10.91.0.0/16"), ServiceSubnet: netip.MustParsePrefix("10.92.0.0/16"),
 		FeatureGates: map[string]bool{"A": true, "B": false}, ComponentFlags: map[string]map[string]string{"kube-apiserver": {"v": "4", "profiling": "false"}},
 		AddonChoices: map[string]bool{"coredns": false, "metrics-server": true}}

@@ -8,21 +8,27 @@ import (
 	"strings"
 )
 
-// forwardRules let packets of the nodes through the host's iptables: what hostRules let out, and the answers to it.
+// forwardRules let packets of the nodes through the host's iptables: what hostRules let out, and the answers to it, or all if others
+// may begin, too.
 func forwardRules(link string) [][]string {
 	return [][]string{
 		{"-i", link, "!", "-o", link, "-j", "ACCEPT"},
 		{"-o", link, "-m", "conntrack", "--ctstate", "RELATED,ESTABLISHED", "-j", "ACCEPT"},
+		{"-o", link, "-j", "ACCEPT"},
 	}
 }
 
 // openForward adds forwardRules where the host's iptables drops by default what it forwards, as Docker and ufw set it up: a
 // packet must pass every table, so that an accept of our own table does not help there.
-func openForward(ctx context.Context, link string) error {
+func openForward(ctx context.Context, link string, others bool) error {
 	if !strings.Contains(forwardChain(ctx), "-P FORWARD DROP") {
 		return nil
 	}
-	for _, rule := range forwardRules(link) {
+	rules := forwardRules(link)
+	if !others {
+		rules = rules[:len(rules)-1]
+	}
+	for _, rule := range rules {
 		if err := iptables(ctx, "-I", rule); err != nil {
 			return fmt.Errorf("let the host's iptables forward packets of the nodes: %w", err)
 		}

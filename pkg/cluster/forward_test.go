@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"runtime"
@@ -21,20 +22,27 @@ func TestForwardIsOpenedWhereTheHostDrops(t *testing.T) {
 		t.Skipf("SKIPPED: no network namespace: %v", err)
 	}
 	ctx, link := t.Context(), "bonsai-1"
-	if err := openForward(ctx, link); err != nil || strings.Contains(forwardChain(ctx), link) {
+	if err := openForward(ctx, link, false); err != nil || strings.Contains(forwardChain(ctx), link) {
 		t.Fatalf("without a policy of DROP: %v, %s", err, forwardChain(ctx))
 	}
 	if err := command(ctx, "", "iptables", "-P", "FORWARD", "DROP"); err != nil {
 		t.Skipf("SKIPPED: iptables does not work here: %v", err)
 	}
 	before := forwardChain(ctx)
-	if err := openForward(ctx, link); err != nil {
+	if err := openForward(ctx, link, false); err != nil {
 		t.Fatal(err)
+	}
+	const all = "-A FORWARD -o bonsai-1 -j ACCEPT"
+	if got := forwardChain(ctx); strings.Contains(got, all) {
+		t.Errorf("others may begin: %s", got)
 	}
 	for _, want := range []string{"-A FORWARD -i bonsai-1 ! -o bonsai-1 -j ACCEPT", "-A FORWARD -o bonsai-1 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"} {
 		if got := forwardChain(ctx); !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
+	}
+	if err := errors.Join(closeForward(ctx, link), openForward(ctx, link, true)); err != nil || !strings.Contains(forwardChain(ctx), all) {
+		t.Errorf("others may not begin: %v\n%s", err, forwardChain(ctx))
 	}
 	for range 2 { // taking away twice is fine
 		if err := closeForward(ctx, link); err != nil {

@@ -91,7 +91,7 @@ func (c Config) exportContext() error {
 
 // ExportContext writes the context of the cluster in dataDir into the user's kubeconfig, as its start did.
 func ExportContext(dataDir string) error {
-	c, err := LoadExisting(dataDir)
+	c, err := loadControlPlane(dataDir)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func ExportContext(dataDir string) error {
 
 // PrintKubeconfig prints the kubeconfig of the administrator of the cluster in dataDir.
 func PrintKubeconfig(dataDir string, out io.Writer) error {
-	c, err := LoadExisting(dataDir)
+	c, err := loadControlPlane(dataDir)
 	if err != nil {
 		return err
 	}
@@ -112,18 +112,20 @@ func PrintKubeconfig(dataDir string, out io.Writer) error {
 	return err
 }
 
-// removeContext undoes exportContext, unless the context has become another cluster's.
+// removeContext undoes exportContext, by the data directory that a context says it is for: the cluster's name may be lost, and a context of
+// its name have become another's.
 func (c Config) removeContext() error {
-	own := c.Context()
 	return changeUserKubeconfig(func(k *clientcmdapi.Config) {
-		if contextOwner(k.Contexts[own]) != c.DataDir {
-			return
-		}
-		delete(k.Clusters, own)
-		delete(k.AuthInfos, own)
-		delete(k.Contexts, own)
-		if k.CurrentContext == own {
-			k.CurrentContext = ""
+		for own, context := range k.Contexts {
+			if contextOwner(context) != c.DataDir {
+				continue
+			}
+			delete(k.Clusters, own)
+			delete(k.AuthInfos, own)
+			delete(k.Contexts, own)
+			if k.CurrentContext == own {
+				k.CurrentContext = ""
+			}
 		}
 	})
 }

@@ -33,6 +33,9 @@ func (c Config) highlyAvailable() bool { return c.ControlPlanes > 1 }
 
 // members are the cluster's control planes.
 func (c Config) members() []member {
+	if c.Joined != nil {
+		return nil // they are on another machine
+	}
 	if !c.highlyAvailable() {
 		return []member{{mark: c.mark(), addresses: c.HostIPs(), local: loopback}}
 	}

@@ -35,6 +35,9 @@ func command(ctx context.Context, stdin, name string, args ...string) error {
 // makeNetwork builds the bridge's namespace, the host's cable to it, and the host's routes and rules. All of it carries the
 // cluster's mark; nothing with that mark may be there (endEarlierLife).
 func (c Config) makeNetwork(ctx context.Context) error {
+	if c.Joined != nil {
+		return c.reachCluster(ctx)
+	}
 	mark := c.mark()
 	for _, args := range [][]string{
 		{"netns", "add", mark},
@@ -79,7 +82,7 @@ func (c Config) makeNetwork(ctx context.Context) error {
 		if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
 			return fmt.Errorf("let the host forward packets of the nodes: %w", err)
 		}
-		if err := openForward(ctx, mark); err != nil {
+		if err := openForward(ctx, mark, c.joinable()); err != nil {
 			return err
 		}
 	}
@@ -130,11 +133,14 @@ func (c Config) hostRules4() string {
 	if c.Egress {
 		egress = "accept"
 	}
+	inside := fmt.Sprintf("\t\tiifname %[1]q oifname != %[1]q ip daddr { %[2]s, %[3]s, %[4]s } drop\n", c.mark(), c.NodeSubnet, c.PodSubnet, c.ServiceSubnet)
+	if c.joinable() { // pods are on other machines, too, by the routes to them; for others there is makeNetwork's unreachable route
+		inside = ""
+	}
 	return fmt.Sprintf(`table ip %[1]s {
 	chain forward {
 		type filter hook forward priority -10; policy accept;
-		iifname %[1]q oifname != %[1]q ip daddr { %[2]s, %[3]s, %[4]s } drop
-		iifname %[1]q oifname != %[1]q %[5]s
+%[4]s		iifname %[1]q oifname != %[1]q %[5]s
 	}
 	chain postrouting {
 		type nat hook postrouting priority srcnat; policy accept;
@@ -145,13 +151,16 @@ func (c Config) hostRules4() string {
 		ip daddr %[6]s tcp dport %[7]d dnat to %[8]s
 	}
 }
-`, c.mark(), c.NodeSubnet, c.PodSubnet, c.ServiceSubnet, egress, loopback, c.Ports.API, c.HostIP())
+`, c.mark(), c.NodeSubnet, c.PodSubnet, inside, egress, loopback, c.Ports.API, c.HostIP())
 }
 
 // removeNetwork undoes makeNetwork, whole or in part, by the cluster's mark alone; routes to pods go with the link.
 func (c Config) removeNetwork(ctx context.Context) error {
 	mark := c.mark()
 	errs := []error{closeForward(ctx, mark), c.removeRoutes()}
+	if c.Joined != nil {
+		errs = append(errs, c.leaveCluster(ctx))
+	}
 	if _, err := netlink.LinkByName(mark); err == nil {
 		errs = append(errs, ip(ctx, "link", "del", mark))
 	}
@@ -168,11 +177,12 @@ func (c Config) removeNetwork(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// removeRoutes removes the unreachable routes that have the cluster's id as their metric, whatever their subnet.
+// removeRoutes removes the routes that have the cluster's id as their metric, whatever their subnet: unreachable ones, and those to other
+// machines.
 func (c Config) removeRoutes() error {
-	routes, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Type: unix.RTN_UNREACHABLE}, netlink.RT_FILTER_TYPE)
+	routes, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
 	if err != nil {
-		return fmt.Errorf("list the unreachable routes: %w", err)
+		return fmt.Errorf("list the routes: %w", err)
 	}
 	var errs []error
 	for _, r := range routes {
@@ -233,13 +243,15 @@ func (c Config) connectMember(ctx context.Context, m member) error {
 	return nil
 }
 
-// configureNetwork runs inside the node: addresses, routes and the settings a router of pods needs.
+// configureNetwork runs inside the node: addresses, routes and the settings a router of pods needs. In a machine's own network it makes
+// the settings that there is no doing without.
 func (n *NodeConfig) configureNetwork() error {
 	settings := map[string]string{
 		"net/ipv4/ip_forward":                "1",
-		"net/ipv4/conf/all/rp_filter":        "0",
-		"net/ipv4/conf/default/rp_filter":    "0",
 		"net/bridge/bridge-nf-call-iptables": "1", // a pod that reaches its neighbour through a Service needs its answer translated back
+	}
+	if !n.Joined {
+		settings["net/ipv4/conf/all/rp_filter"], settings["net/ipv4/conf/default/rp_filter"] = "0", "0"
 	}
 	if _, ok := six(n.Podnets); ok {
 		settings["net/ipv6/conf/all/disable_ipv6"] = "0"
@@ -250,6 +262,9 @@ func (n *NodeConfig) configureNetwork() error {
 		if err := os.WriteFile("/proc/sys/"+path, []byte(value), 0); err != nil {
 			return fmt.Errorf("set %s: %w (is the kernel module br_netfilter loaded?)", path, err)
 		}
+	}
+	if n.Joined {
+		return nil
 	}
 	lo, err := netlink.LinkByName("lo")
 	if err != nil {
@@ -267,7 +282,7 @@ func (n *NodeConfig) configureNetwork() error {
 		if address.Addr().Is6() {
 			a.Flags = unix.IFA_F_NODAD // nobody else can have it, and it is needed at once
 		}
-		if err := netlink.AddrAdd(eth0, a); err != nil {
+		if err := netlink.AddrReplace(eth0, a); err != nil { // a container has it
 			return fmt.Errorf("give eth0 the address %s: %w", address, err)
 		}
 	}

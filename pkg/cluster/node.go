@@ -12,7 +12,7 @@ import (
 // NodeConfig is what a node's init needs to know; it is written to the node's etc/node.json.
 type NodeConfig struct {
 	Name string
-	// Addresses are the node's on the node networks, Gateways the host's there, one of each family.
+	// Addresses are the node's on the node networks, Gateways the host's there, one of each family; none if the node has its routes.
 	Addresses []netip.Prefix
 	Gateways  []netip.Addr
 	// DataDir, BinDir and Mark are the cluster's.
@@ -31,18 +31,29 @@ type NodeConfig struct {
 	Labels         map[string]string
 	Taints         []string
 	Mounts         []Mount
+	// Contained is the cluster's: the node has its address and a default route, and who forwards its packets knows no pods.
+	Contained bool
+	// Joined: the node has the machine's network, and asks for certificates of its own.
+	Joined bool `json:",omitempty"`
 }
 
 func (c Config) node(n Node) NodeConfig {
+	gateways := c.HostIPs()
+	if c.Contained {
+		gateways = nil
+	}
 	return NodeConfig{
-		Name: n.Name(), Addresses: c.nodePrefixes(n), Gateways: c.HostIPs(), ServiceSubnets: c.ServiceSubnets(),
+		Name: n.Name(), Addresses: c.nodePrefixes(n), Gateways: gateways, ServiceSubnets: c.ServiceSubnets(), Contained: c.Contained,
 		DataDir: c.DataDir, BinDir: c.BinDir, Mark: c.mark(), Egress: c.Egress, DNSIP: c.DNSIP(), Podnets: c.PodSubnets(), Server: c.Server(),
-		Mirrors: c.mirrors(), Images: c.localImages(), FeatureGates: c.FeatureGates, ComponentFlags: c.ComponentFlags, Labels: n.Labels, Taints: n.Taints, Mounts: n.Mounts,
+		Mirrors: c.mirrors(), Images: c.localImages(), FeatureGates: c.FeatureGates, ComponentFlags: c.ComponentFlags, Labels: n.Labels, Taints: n.Taints, Mounts: n.Mounts, Joined: c.Joined != nil,
 	}
 }
 
 // nodePrefixes are the addresses of a node with their networks.
 func (c Config) nodePrefixes(n Node) []netip.Prefix {
+	if c.Joined != nil {
+		return []netip.Prefix{netip.PrefixFrom(c.Joined.Address, 32)}
+	}
 	var out []netip.Prefix
 	for _, p := range c.NodeSubnets() {
 		out = append(out, netip.PrefixFrom(nth(p, 10+n.Number), p.Bits()))
@@ -73,14 +84,16 @@ func (c Config) nodeProcess(ctx context.Context, node Node, self string) (proces
 	if err := writeFile(path, data); err != nil {
 		return process{}, fmt.Errorf("write the configuration of node %s: %w", n.Name, err)
 	}
+	flags, started := uintptr(syscall.CLONE_NEWNS|syscall.CLONE_NEWUTS|syscall.CLONE_NEWIPC|syscall.CLONE_NEWPID), func(int) error { return nil }
+	if !n.Joined {
+		flags |= syscall.CLONE_NEWNET
+		started = func(pid int) error { return c.connectNode(ctx, n.Name, pid) }
+	}
 	return process{
 		name: "node-" + n.Name,
 		argv: []string{self, "node-enter", path},
 		log:  l.log("node-" + n.Name),
-		attr: syscall.SysProcAttr{
-			Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID,
-		},
-		started: func(pid int) error { return c.connectNode(ctx, n.Name, pid) },
+		attr: syscall.SysProcAttr{Cloneflags: flags}, started: started,
 	}, nil
 }
 

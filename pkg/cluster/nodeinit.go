@@ -73,7 +73,7 @@ func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 	if err := n.configureNetwork(); err != nil {
 		return err
 	}
-	if err := n.writeConfigs(); err != nil {
+	if err := errors.Join(os.MkdirAll(layout(n.DataDir).run(), 0o700), n.writeConfigs()); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -81,6 +81,13 @@ func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 	s := newSupervisor(ctx, log)
 	var running sync.WaitGroup
 	defer running.Wait()
+	if n.Contained {
+		wait, err := n.standAlone(ctx, log)
+		if err != nil {
+			return err
+		}
+		running.Go(wait)
+	}
 	running.Go(func() { reap(ctx, s.owns) })
 	for _, p := range n.processes(log) {
 		running.Go(func() { s.keep(ctx, p) })

@@ -5,29 +5,44 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// mount gives the node a file system view of its own on top of the host's: fresh /proc, /sys and cgroups of its namespaces,
-// an empty /run, and /var/lib and /var/log out of the data directory. Mounts made later propagate into containers that ask.
+// mount gives the node a file system view of its own: a root with what it needs of the host (enterRoot), fresh /proc, /sys and cgroups of
+// its namespaces, an empty /run, /var/lib and /var/log out of the data directory, and what the user wants to be seen. Mounts made later
+// propagate into containers that ask.
 func (n *NodeConfig) mount() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	// The binaries may be where the node's own /run or /var/lib will hide them.
+	// What is the host's is looked at, or held, before the node's root takes its place.
 	bin, err := hold(n.BinDir)
 	if err != nil {
 		return fmt.Errorf("hold the binaries: %w", err)
 	}
 	defer unix.Close(bin)
+	data, err := hold(n.DataDir)
+	if err != nil {
+		return fmt.Errorf("hold the data directory: %w", err)
+	}
+	defer unix.Close(data)
 	wished, err := n.holdMounts()
 	if err != nil {
 		return err
 	}
 	defer wished.close()
-	for _, step := range []func() error{n.mountKernel, n.mountRun, n.mountVar, func() error { return n.showBinaries(bin) }, wished.show} {
+	resolv, err := n.resolvConf()
+	if err != nil {
+		return err
+	}
+	roots, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	v2 := unified()
+	for _, step := range []func() error{n.enterRoot, func() error { return n.mountKernel(v2, roots) }, func() error { return n.mountRun(data, resolv) }, n.mountVar,
+		func() error { return n.showBinaries(bin) }, wished.show} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -57,15 +72,15 @@ func (n *NodeConfig) showBinaries(held int) error {
 	return nil
 }
 
-// mountKernel mounts what shows the node's own namespaces.
-func (n *NodeConfig) mountKernel() error {
-	v2 := unified()
-	roots, err := hierarchies()
-	if err != nil {
-		return err
-	}
+// mountKernel mounts what shows the node's own namespaces: cgroups of v2 alone, or the hierarchies that the host has.
+func (n *NodeConfig) mountKernel(v2 bool, roots []string) error {
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
+	}
+	if n.Contained { // its /sys shows the same network, and two of the same are not mounted over each other
+		if err := unix.Unmount("/sys", unix.MNT_DETACH); err != nil {
+			return fmt.Errorf("unmount /sys: %w", err)
+		}
 	}
 	if err := unix.Mount("sysfs", "/sys", "sysfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount /sys: %w", err)
@@ -118,22 +133,8 @@ func mountUnified() error {
 	return delegate(cgroupRoot)
 }
 
-// mountRun mounts an empty /run and gives the node its /etc/resolv.conf, which on many hosts is a link into the old /run.
-func (n *NodeConfig) mountRun() error {
-	resolv, err := n.resolvConf()
-	if err != nil {
-		return err
-	}
-	target, err := filepath.EvalSymlinks("/etc/resolv.conf")
-	if err != nil {
-		target = "/etc/resolv.conf"
-	}
-	// Keep hold of the data directory, should /run or /var/lib hide it.
-	data, err := hold(n.DataDir)
-	if err != nil {
-		return fmt.Errorf("hold the data directory: %w", err)
-	}
-	defer unix.Close(data)
+// mountRun mounts an empty /run with the data directory in it, which is held, and writes the node's /etc/resolv.conf.
+func (n *NodeConfig) mountRun(data int, resolv []byte) error {
 	if err := unix.Mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
 		return fmt.Errorf("mount /run: %w", err)
 	}
@@ -152,14 +153,8 @@ func (n *NodeConfig) mountRun() error {
 	if err := os.Chmod(own, 0o644); err != nil {
 		return err
 	}
-	if strings.HasPrefix(target, "/run/") {
-		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-			return err
-		}
-		return os.Symlink(own, target)
-	}
-	if err := unix.Mount(own, target, "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("bind %s: %w", target, err)
+	if err := unix.Mount(own, "/etc/resolv.conf", "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("bind /etc/resolv.conf: %w", err)
 	}
 	return nil
 }
@@ -167,7 +162,7 @@ func (n *NodeConfig) mountRun() error {
 // nodeData is where a node sees the data directory, besides its own path.
 const nodeData = "/run/bonsai"
 
-// mountVar binds the node's own /var/lib and /var/log, with the data directory in its place if it was below them.
+// mountVar binds the node's own /var/lib and /var/log, and the data directory at its place.
 func (n *NodeConfig) mountVar() error {
 	for part, target := range map[string]string{"lib": "/var/lib", "log": "/var/log"} {
 		source := layout(nodeData).node(n.Name, part)
@@ -178,9 +173,6 @@ func (n *NodeConfig) mountVar() error {
 			return fmt.Errorf("bind %s: %w", target, err)
 		}
 	}
-	if _, err := os.Stat(layout(n.DataDir).config()); err == nil {
-		return nil
-	}
 	if err := os.MkdirAll(n.DataDir, 0o700); err != nil {
 		return err
 	}
@@ -190,11 +182,15 @@ func (n *NodeConfig) mountVar() error {
 	return nil
 }
 
-// resolvConf is the node's resolver configuration: the host's, or one that leads nowhere when nothing may leave the machine.
+// resolvConf is the node's resolver configuration: the host's, or one that leads nowhere when nothing may leave the machine. That of a
+// container is on its loopback, where pods cannot reach it: they ask the node (standAlone).
 // A stub resolver on the host's loopback cannot be reached from the node; systemd keeps the real servers beside it.
 func (n *NodeConfig) resolvConf() ([]byte, error) {
 	if !n.Egress {
 		return []byte("nameserver 127.0.0.53\n"), nil
+	}
+	if n.Contained {
+		return fmt.Appendf(nil, "nameserver %s\n", n.Addresses[0].Addr()), nil
 	}
 	for _, path := range []string{"/run/systemd/resolve/resolv.conf", "/etc/resolv.conf"} {
 		data, err := os.ReadFile(path)

@@ -28,6 +28,13 @@ const cniConfDir = "/run/cni/net.d"
 func (n *NodeConfig) processes(log *slog.Logger) []process {
 	l := layout(n.DataDir)
 	bin := func(name string) string { return filepath.Join(n.BinDir, name) }
+	kubelet := l.kubeconfig("kubelet-" + n.Name)
+	kubeletFlags, proxy, network, identified := []string(nil), l.kubeconfig("proxy-"+n.Name), l.kubeconfig("network-"+n.Name), func(context.Context) {}
+	if n.Joined {
+		kubeletFlags = []string{"--bootstrap-kubeconfig=" + l.kubeconfig(bootstrapIdentity(n.Name)), "--cert-dir=" + l.at("pki")}
+		// The node's only identity is the kubelet's, once it has one.
+		proxy, network, identified = kubelet, kubelet, func(ctx context.Context) { waitFile(ctx, kubelet) }
+	}
 	rows := []process{
 		// A containerd beside our binaries must find the shim beside it, not the system's.
 		{name: "containerd", argv: []string{n.containerd(), "--config", l.node(n.Name, "etc", "containerd.toml")},
@@ -38,21 +45,21 @@ func (n *NodeConfig) processes(log *slog.Logger) []process {
 					log.Warn("cannot clear the networks of lost sandboxes", "err", err)
 				}
 			}},
-		{name: "kubelet", argv: []string{bin("kubelet"),
+		{name: "kubelet", argv: append([]string{bin("kubelet"),
 			"--config=" + l.node(n.Name, "etc", "kubelet.yaml"),
-			"--kubeconfig=" + l.kubeconfig("kubelet-"+n.Name),
+			"--kubeconfig=" + kubelet,
 			"--hostname-override=" + n.Name, "--node-ip=" + joined(n.ips()),
 			steps,
-		}},
-		{name: "kube-proxy", argv: []string{bin("kube-proxy"),
-			"--kubeconfig=" + l.kubeconfig("proxy-"+n.Name),
+		}, kubeletFlags...)},
+		{name: "kube-proxy", before: identified, argv: []string{bin("kube-proxy"),
+			"--kubeconfig=" + proxy,
 			"--hostname-override=" + n.Name, "--cluster-cidr=" + joined(n.Podnets), "--proxy-mode=nftables",
 			// Kubernetes' own would lower what may not be lowered everywhere, and change the machine's table of connections.
 			"--oom-score-adj=0", "--conntrack-max-per-core=0", "--conntrack-min=0",
 			"--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
 		}},
-		{name: "bonsai-network", argv: []string{bin("bonsai-network"),
-			"--kubeconfig=" + l.kubeconfig("network-"+n.Name),
+		{name: "bonsai-network", before: identified, argv: []string{bin("bonsai-network"),
+			"--kubeconfig=" + network,
 			"--node-name=" + n.Name, "--cluster-cidr=" + joined(n.Podnets), "--cni-conf-dir=" + cniConfDir,
 		}},
 	}
@@ -111,8 +118,7 @@ address: %q
 containerRuntimeEndpoint: unix://%s
 authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: %q}}
 authorization: {mode: Webhook}
-tlsCertFile: %q
-tlsPrivateKeyFile: %q
+%s
 clusterDNS: [%s]
 clusterDomain: cluster.local
 cgroupDriver: cgroupfs
@@ -125,8 +131,17 @@ serializeImagePulls: false
 evictionHard: {memory.available: 100Mi, nodefs.available: %d%%, imagefs.available: %d%%, nodefs.inodesFree: %d%%}
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
-%s`, n.anyAddress(), containerdSocket, l.pki("ca.crt"), l.pki("kubelet-server-"+n.Name+".crt"), l.pki("kubelet-server-"+n.Name+".key"), n.DNSIP,
+%s`, n.anyAddress(), containerdSocket, l.pki("ca.crt"), n.kubeletCertificates(), n.DNSIP,
 		l.node(n.Name, "etc", "resolv.conf"), l.node(n.Name, "manifests"), leastSpace, leastSpace, leastInodes, gatesField(n.FeatureGates))
+}
+
+// kubeletCertificates are the fields that say where the kubelet has its certificates from: the cluster's PKI, or requests of its own.
+func (n *NodeConfig) kubeletCertificates() string {
+	if n.Joined {
+		return "rotateCertificates: true\nserverTLSBootstrap: true"
+	}
+	l := layout(n.DataDir)
+	return fmt.Sprintf("tlsCertFile: %q\ntlsPrivateKeyFile: %q", l.pki("kubelet-server-"+n.Name+".crt"), l.pki("kubelet-server-"+n.Name+".key"))
 }
 
 // anyAddress is where the kubelet listens: at all of the node's addresses of its first family.
@@ -259,6 +274,14 @@ func waitContainerd(ctx context.Context) error {
 			return false, nil
 		}
 		return err == nil, err
+	})
+}
+
+// waitFile waits until there is a file at path, or ctx ends.
+func waitFile(ctx context.Context, path string) {
+	poll(ctx, 50*time.Millisecond, func() (bool, error) { // whoever needs it tells the error
+		_, err := os.Stat(path)
+		return err == nil, nil
 	})
 }
 

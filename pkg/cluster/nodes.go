@@ -72,7 +72,7 @@ func changeNodes(ctx context.Context, dataDir string, change func(Config) error)
 		return err
 	}
 	defer lock.Close()
-	c, err := LoadExisting(dataDir)
+	c, err := loadControlPlane(dataDir)
 	if err != nil {
 		return err
 	}

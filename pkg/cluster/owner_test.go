@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
 )
 
 func TestMark(t *testing.T) {
@@ -77,8 +78,20 @@ func TestOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { first.removeNetwork(ctx) })
-	if err := first.routeToBalancers([]netip.Addr{netip.MustParseAddr("10.77.0.11"), netip.MustParseAddr("10.77.0.12")}); err != nil {
+	if err := first.routeThrough(first.balancerSubnets(), []netip.Addr{netip.MustParseAddr("10.77.0.11"), netip.MustParseAddr("10.77.0.12")}); err != nil {
 		t.Fatal(err)
+	}
+	// A node that joined from another machine is reached over a link that does not go with the cluster.
+	for _, args := range []string{"link add far type veth peer name near", "addr add 192.0.2.1/24 dev far", "link set near up", "link set far up"} {
+		if err := ip(ctx, strings.Fields(args)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	advertised := first
+	advertised.AdvertiseAddress = netip.MustParseAddr("192.0.2.1")
+	joined := &corev1.Node{Spec: corev1.NodeSpec{PodCIDR: "10.244.9.0/24"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.7"}}}}
+	if err := advertised.routeToPods(joined); err != nil || !strings.Contains(state(), "10.244.9.0/24 via 192.0.2.7") {
+		t.Fatalf("%v\n%s", err, state())
 	}
 	planned := func(c Config) (Config, error) {
 		m, err := c.machine(Home(t.TempDir()))
@@ -128,7 +141,7 @@ func TestOwners(t *testing.T) {
 	if mine() || first.leftSomething() {
 		t.Errorf("left behind:\n%s", state())
 	}
-	if strings.Contains(state(), "unreachable") {
+	if strings.Contains(state(), "unreachable") || strings.Contains(state(), "192.0.2.7") {
 		t.Errorf("routes are left:\n%s", state())
 	}
 	if _, err := planned(second); err != nil {

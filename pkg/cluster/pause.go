@@ -151,6 +151,9 @@ func (c Config) resume(ctx context.Context) error {
 	if err := c.freezer().set(ctx, false); err != nil {
 		return fmt.Errorf("thaw the cluster's processes: %w", err)
 	}
+	if c.Joined != nil {
+		return nil // who sees the leases is elsewhere
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, renewPatience, errors.New("the nodes do not renew their leases (bonsai status)"))
 	defer cancel()
 	return c.waitLeases(ctx)
@@ -205,6 +208,12 @@ func (c Config) allFresh(leases []*coordinationv1.Lease, now time.Time) bool {
 		}
 	}
 	return true
+}
+
+// loadControlPlane is LoadExisting for commands that need a cluster's control plane.
+func loadControlPlane(dataDir string) (Config, error) {
+	c, err := LoadExisting(dataDir)
+	return c, errors.Join(err, c.hasControlPlane())
 }
 
 // LoadExisting is Load for commands that need a cluster.

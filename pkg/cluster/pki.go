@@ -25,6 +25,8 @@ const (
 	certLifetime = 365 * 24 * time.Hour
 	// renewBefore: a certificate with less than this left is recreated at the next start.
 	renewBefore = 30 * 24 * time.Hour
+	// backdated is how long certificates are valid before they are made: a clock that is put back by an hour breaks nothing.
+	backdated = 90 * time.Minute
 )
 
 // certificate is one row of the PKI: <name>.crt and <name>.key signed by <ca>.crt.
@@ -46,10 +48,13 @@ var authorities = [...][2]string{{"ca", "kubernetes"}, {"front-proxy-ca", "front
 func (c Config) certificates() []certificate {
 	local := netip.MustParseAddr(loopback)
 	server := append([]netip.Addr{local, netip.IPv6Loopback(), c.ServiceIP()}, c.HostIPs()...)
+	if c.joinable() {
+		server = append(server, c.AdvertiseAddress)
+	}
 	rows := []certificate{{name: administrator, ca: "ca", user: "kubernetes-admin", groups: []string{"system:masters"}, client: true}}
 	for _, m := range c.members() {
 		rows = append(rows,
-			certificate{name: m.of("etcd"), ca: "etcd-ca", user: "etcd", server: true, client: true, names: []string{"localhost"}, ips: m.ips(local)},
+			certificate{name: m.of("etcd"), ca: "etcd-ca", user: "etcd", server: true, client: true, names: []string{"localhost", m.of("etcd")}, ips: m.ips(local)},
 			certificate{name: m.of("apiserver-etcd-client"), ca: "etcd-ca", user: "kube-apiserver", client: true},
 			certificate{name: m.of("apiserver"), ca: "ca", user: "kube-apiserver", server: true,
 				names: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
@@ -86,6 +91,9 @@ func (c Config) makePKI(now time.Time) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the PKI directory: %w", err)
 	}
+	if err := c.checkClock(now); err != nil {
+		return err
+	}
 	for _, a := range authorities {
 		if err := makeAuthority(dir, a[0], a[1], now); err != nil {
 			return fmt.Errorf("make the authority %s: %w", a[0], err)
@@ -99,6 +107,24 @@ func (c Config) makePKI(now time.Time) error {
 	return makeSigningKey(dir)
 }
 
+// checkClock returns an error if a certificate is of the future: then nobody would trust anybody.
+func (c Config) checkClock(now time.Time) error {
+	names := make([]string, 0, 32)
+	for _, a := range authorities {
+		names = append(names, a[0])
+	}
+	for _, row := range c.certificates() {
+		names = append(names, row.name)
+	}
+	for _, name := range names {
+		if cert, err := readCertificate(c.layout().pki(name + ".crt")); err == nil && now.Before(cert.NotBefore) {
+			return fmt.Errorf("this machine's clock says %s, and the certificate %s is valid from %s on: set the clock, or remove the cluster (bonsai down)",
+				now.UTC().Format(time.RFC3339), name, cert.NotBefore.UTC().Format(time.RFC3339))
+		}
+	}
+	return nil
+}
+
 func makeAuthority(dir, name, commonName string, now time.Time) error {
 	if fresh(filepath.Join(dir, name+".crt"), now) {
 		return nil
@@ -108,14 +134,14 @@ func makeAuthority(dir, name, commonName string, now time.Time) error {
 		return err
 	}
 	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: commonName}, NotBefore: now.Add(-time.Minute), NotAfter: now.Add(caLifetime),
+		Subject: pkix.Name{CommonName: commonName}, NotBefore: now.Add(-backdated), NotAfter: now.Add(caLifetime),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
 	}
 	return sign(dir, name, template, template, key, key)
 }
 
 func (row certificate) make(dir string, now time.Time) error {
-	if path := filepath.Join(dir, row.name+".crt"); fresh(path, now) && row.isSubject(path) {
+	if path := filepath.Join(dir, row.name+".crt"); fresh(path, now) && row.isIn(path) {
 		return nil
 	}
 	caCert, caKey, err := readPair(dir, row.ca)
@@ -128,7 +154,7 @@ func (row certificate) make(dir string, now time.Time) error {
 	}
 	template := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: row.user, Organization: row.groups},
-		NotBefore: now.Add(-time.Minute), NotAfter: now.Add(certLifetime), BasicConstraintsValid: true,
+		NotBefore: now.Add(-backdated), NotAfter: now.Add(certLifetime), BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature, DNSNames: row.names,
 	}
 	for _, ip := range row.ips {
@@ -193,10 +219,12 @@ func fresh(path string, now time.Time) bool {
 	return err == nil && now.Add(renewBefore).Before(cert.NotAfter)
 }
 
-// isSubject tells whether the certificate at path is for who the row says: an older one may have more powers.
-func (row certificate) isSubject(path string) bool {
+// isIn tells whether the certificate at path is for who the row says, and for the same addresses: an older one may have more powers, or
+// be of a time when the cluster was reached elsewhere.
+func (row certificate) isIn(path string) bool {
 	cert, err := readCertificate(path)
-	return err == nil && cert.Subject.CommonName == row.user && slices.Equal(cert.Subject.Organization, row.groups)
+	same := func(own netip.Addr, ip net.IP) bool { return ip.Equal(own.AsSlice()) }
+	return err == nil && cert.Subject.CommonName == row.user && slices.Equal(cert.Subject.Organization, row.groups) && slices.EqualFunc(row.ips, cert.IPAddresses, same)
 }
 
 func readPair(dir, name string) (*x509.Certificate, crypto.Signer, error) {

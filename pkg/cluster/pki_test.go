@@ -3,8 +3,10 @@ package cluster
 import (
 	"bytes"
 	"crypto/x509"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -78,11 +80,19 @@ func TestPKIRenewal(t *testing.T) {
 	if !bytes.Equal(admin, read("admin.crt")) {
 		t.Error("a good certificate was replaced")
 	}
-	if err := c.makePKI(now.Add(certLifetime - renewBefore + time.Hour)); err != nil {
+	now = now.Add(certLifetime - renewBefore + time.Hour)
+	if err := c.makePKI(now); err != nil {
 		t.Fatal(err)
 	}
 	if bytes.Equal(admin, read("admin.crt")) || !bytes.Equal(ca, read("ca.crt")) || !bytes.Equal(sa, read("sa.key")) {
 		t.Error("an expiring certificate must be recreated, and nothing else")
+	}
+	c.AdvertiseAddress = netip.MustParseAddr("192.0.2.1")
+	if err := c.makePKI(now); err != nil {
+		t.Fatal(err)
+	}
+	if cert, err := readCertificate(c.layout().pki("apiserver.crt")); err != nil || cert.VerifyHostname("192.0.2.1") != nil {
+		t.Error("the API server has a certificate for where it was reached in former times:", err)
 	}
 	stranger := certificate{name: "apiserver-kubelet-client", ca: "ca", user: "kube-apiserver-kubelet-client", groups: []string{"system:masters"}, client: true}
 	if err := stranger.make(c.layout().at("pki"), now); err != nil {
@@ -102,5 +112,19 @@ func TestPKIRenewal(t *testing.T) {
 		if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", key, info.Mode(), err)
 		}
+	}
+}
+
+// TestClockPutBack: a clock that is put back by an hour breaks nothing, and one that is put back to before the cluster was made is named.
+func TestClockPutBack(t *testing.T) {
+	t.Parallel()
+	c, now := testConfig(t), time.Now()
+	for _, by := range []time.Duration{0, time.Hour} {
+		if err := c.makePKI(now.Add(-by)); err != nil {
+			t.Errorf("put back by %s: %v", by, err)
+		}
+	}
+	if err := c.makePKI(now.Add(-2 * time.Hour)); err == nil || !strings.Contains(err.Error(), "set the clock") {
+		t.Errorf("certificates of the future: %v", err)
 	}
 }

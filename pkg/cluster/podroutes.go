@@ -11,6 +11,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -21,13 +22,15 @@ import (
 	"bonsai/pkg/apiclient/core"
 )
 
-// coreClient returns a client for what the cluster's command reads, with the administrator's identity.
+// coreClient returns a client for what the cluster's command reads, with its identity on this machine.
 func (c Config) coreClient() (*apiclient.Client, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", c.layout().kubeconfig(administrator))
+	config, err := clientcmd.BuildConfigFromFlags("", c.layout().kubeconfig(c.identity()))
 	if err != nil {
 		return nil, err
 	}
-	s, err := apiclient.NewScheme(apiclient.Only(corev1.SchemeGroupVersion, &corev1.Node{}, &corev1.NodeList{}, &corev1.Pod{}, &corev1.PodList{}))
+	s, err := apiclient.NewScheme(apiclient.Only(corev1.SchemeGroupVersion, &corev1.Node{}, &corev1.NodeList{}, &corev1.Pod{}, &corev1.PodList{},
+		&corev1.Secret{}, &corev1.SecretList{}, &corev1.ConfigMap{}),
+		apiclient.Only(certificatesv1.SchemeGroupVersion, &certificatesv1.CertificateSigningRequest{}, &certificatesv1.CertificateSigningRequestList{}))
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +76,7 @@ func (c Config) followNodes(ctx context.Context, log *slog.Logger) {
 		if begun && slices.Equal(gateways, last) {
 			return
 		}
-		if err := c.routeToBalancers(gateways); err != nil {
+		if err := c.routeThrough(c.balancerSubnets(), gateways); err != nil {
 			log.Error("cannot set the route to load balancers", "err", err)
 			return
 		}
@@ -102,7 +105,8 @@ func (c Config) forgetRouteToPods(node *corev1.Node) error {
 	})
 }
 
-// eachPodRoute calls do with the route to each of the node's networks of pods.
+// eachPodRoute calls do with the route to each of the node's networks of pods: over the cluster's link, or to a node that has joined from
+// another machine as the kernel reaches that.
 func (c Config) eachPodRoute(node *corev1.Node, do func(*netlink.Route) error) error {
 	networks := c.podNetworks(node)
 	if len(networks) == 0 {
@@ -114,7 +118,13 @@ func (c Config) eachPodRoute(node *corev1.Node, do func(*netlink.Route) error) e
 	}
 	var errs []error
 	for subnet, gateway := range networks {
-		errs = append(errs, do(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(subnet), Gw: gateway.AsSlice()}))
+		route := &netlink.Route{Dst: ipNet(subnet), Gw: gateway.AsSlice()}
+		if c.isNodeAddress(gateway) {
+			route.LinkIndex = link.Attrs().Index
+		} else {
+			route.Priority = int(c.id()) // it does not go with the link
+		}
+		errs = append(errs, do(route))
 	}
 	return errors.Join(errs...)
 }
@@ -134,7 +144,7 @@ func (c Config) podNetworks(node *corev1.Node) map[netip.Prefix]netip.Addr {
 			continue
 		}
 		for _, gateway := range internalIPs(node) {
-			if gateway.Is4() == subnet.Addr().Is4() && c.isNodeAddress(gateway) {
+			if gateway.Is4() == subnet.Addr().Is4() && (c.isNodeAddress(gateway) || c.joinable() && !c.isOwn(gateway)) {
 				out[subnet.Masked()] = gateway
 				break
 			}
@@ -146,6 +156,11 @@ func (c Config) podNetworks(node *corev1.Node) map[netip.Prefix]netip.Addr {
 // isNodeAddress tells whether a node may have the address.
 func (c Config) isNodeAddress(a netip.Addr) bool {
 	return slices.ContainsFunc(c.NodeSubnets(), func(p netip.Prefix) bool { return p.Contains(a) }) && !slices.Contains(c.HostIPs(), a)
+}
+
+// isOwn tells whether an address is in one of the cluster's networks.
+func (c Config) isOwn(a netip.Addr) bool {
+	return slices.ContainsFunc(c.networks(), func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // internalIPs are a node's own addresses.
@@ -201,7 +216,7 @@ func (c Config) waitNodes(ctx context.Context) error {
 
 // dnsPodAddress returns the address of a Ready DNS pod, "" if there is none yet.
 func dnsPodAddress(ctx context.Context, client *apiclient.Client) (string, error) {
-	pods, err := core.Pods(client).List(ctx, metav1.NamespaceSystem, metav1.ListOptions{LabelSelector: "k8s-app=kube-dns"})
+	pods, err := core.Pods(client).List(ctx, metav1.NamespaceSystem, metav1.ListOptions{LabelSelector: dnsPods})
 	if err != nil {
 		return "", fmt.Errorf("list the pods of the cluster's DNS: %w", err)
 	}

@@ -115,12 +115,18 @@ func newPublisher(log *slog.Logger) *publisher {
 
 // follow takes the nodes of c from now on.
 func (p *publisher) follow(c Config) {
+	var nodes []netip.Addr
+	for _, n := range c.Nodes {
+		nodes = append(nodes, c.NodeIP(n))
+	}
+	p.leadTo(nodes)
+}
+
+// leadTo takes these for the nodes from now on.
+func (p *publisher) leadTo(nodes []netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.nodes = nil
-	for _, n := range c.Nodes {
-		p.nodes = append(p.nodes, c.NodeIP(n))
-	}
+	p.nodes = nodes
 }
 
 // publish listens at all of the mappings and returns; what they get is led on until ctx ends, and then wait returns.

@@ -49,7 +49,7 @@ func (c Config) readyNodes(ctx context.Context) (map[string]bool, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	nodes, err := core.Nodes(client).List(ctx, "", metav1.ListOptions{})
+	nodes, err := core.Nodes(client).List(ctx, "", metav1.ListOptions{FieldSelector: c.seenNodes()})
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server for the nodes: %w", err)
 	}

@@ -25,7 +25,7 @@ func (l layout) snapshot(name string) string { return l.at("snapshots", name) }
 // SaveSnapshot saves the cluster in dataDir, which is frozen meanwhile if it runs: what is saved is what a failure of the power would
 // leave, and etcd and containerd are made to start from that.
 func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err error) {
-	c, err := LoadExisting(dataDir)
+	c, err := loadControlPlane(dataDir)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err
 // RestoreSnapshot ends the cluster in dataDir, if it runs, as a failure of the power would, and puts in place what a snapshot has. wasUp
 // tells whether it ran. Until the last step, the cluster's own state is there.
 func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (wasUp bool, err error) {
-	c, err := LoadExisting(dataDir)
+	c, err := loadControlPlane(dataDir)
 	if err != nil {
 		return false, err
 	}

@@ -123,11 +123,11 @@ func (c Config) askNodes(ctx context.Context) ([]nodeState, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	nodes, err := core.Nodes(client).List(ctx, "", metav1.ListOptions{})
+	nodes, err := core.Nodes(client).List(ctx, "", metav1.ListOptions{FieldSelector: c.seenNodes()})
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server for the nodes: %w", err)
 	}
-	pods, err := core.Pods(client).List(ctx, metav1.NamespaceAll, metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"})
+	pods, err := core.Pods(client).List(ctx, metav1.NamespaceAll, metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed" + c.seenPods()})
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server for the pods: %w", err)
 	}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,11 +16,14 @@ func TestStockFlags(t *testing.T) {
 	t.Parallel()
 	c := Default("/data", "/bin")
 	c.Nodes, c.FeatureGates = nodesUpTo(1), map[string]bool{"AllAlpha": false}
+	c.AdvertiseAddress = netip.MustParseAddr("192.0.2.1")
 	c.Nodes[0].Labels, c.Nodes[0].Taints = map[string]string{"a": "b"}, []string{"c=d:NoSchedule"}
 	node := c.node(c.Nodes[0])
 	var stock []string
-	control := c.everyProcess()
-	for _, p := range append(control, node.processes(slog.New(slog.DiscardHandler))...) {
+	joined := node
+	joined.Joined = true
+	log := slog.New(slog.DiscardHandler)
+	for _, p := range slices.Concat(c.everyProcess(), node.processes(log), joined.processes(log)) {
 		data, err := os.ReadFile(filepath.Join("testdata", "flags", p.name+".txt"))
 		if os.IsNotExist(err) {
 			continue // etcd, containerd and the pod network's agent are not Kubernetes'
@@ -36,7 +40,7 @@ func TestStockFlags(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy"}; !slices.Equal(stock, want) {
+	if want := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubelet", "kube-proxy"}; !slices.Equal(stock, want) {
 		t.Errorf("looked at %v, want %v", stock, want)
 	}
 }

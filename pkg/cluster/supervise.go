@@ -82,6 +82,13 @@ func (c Config) Supervise(ctx context.Context, self string, log *slog.Logger) (e
 		}
 		run(all...)
 	}
+	if c.joinable() {
+		shut, err := c.openDoor(ctx, log)
+		if err != nil {
+			return err
+		}
+		ends = append(ends, shut)
+	}
 	published := newPublisher(log)
 	published.follow(c)
 	unpublished, err := published.publish(ctx, c.mappings())
@@ -93,7 +100,12 @@ func (c Config) Supervise(ctx context.Context, self string, log *slog.Logger) (e
 	if err := nodes.keep(ctx, c); err != nil {
 		return err
 	}
-	run(func(ctx context.Context) { c.followNodes(ctx, log) })
+	if c.Joined == nil {
+		run(func(ctx context.Context) { c.followNodes(ctx, log) })
+	}
+	if c.joinable() {
+		run(func(ctx context.Context) { c.approveServing(ctx, log) })
+	}
 	reload := func() error {
 		now, err := Load(c.DataDir)
 		if err != nil {

@@ -22,6 +22,10 @@ import (
 // A supervisor that runs is not yet a cluster that is up: the API server must answer and the nodes be Ready. If they are not,
 // Up waits for them as after a start; without its network on the host a cluster cannot come back, and is started again.
 func Up(ctx context.Context, home Home, c Config, self string, out io.Writer) (up Config, started bool, err error) {
+	if c.Joined != nil {
+		started, err := c.startAgain(ctx, home, self, out)
+		return c, started, err
+	}
 	if err := c.Validate(); err != nil {
 		return c, false, err
 	}
@@ -60,7 +64,7 @@ func Up(ctx context.Context, home Home, c Config, self string, out io.Writer) (u
 			lock.Close() // others can see what this cluster has
 			return c.waitAPI(ctx)
 		}},
-		{"Install the add-ons", func(ctx context.Context) error { return c.installAddons(ctx) }},
+		{"Install the add-ons", func(ctx context.Context) error { return errors.Join(c.installAddons(ctx), c.tellJoiners(ctx)) }},
 		{"Wait for the nodes", func(ctx context.Context) error { return c.waitNodes(ctx) }},
 	}...)
 	if c.hasAddon(dnsAddon) {

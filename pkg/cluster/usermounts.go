@@ -10,18 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nodesOwn are the directories of which each node has its own; all others show the host's, where nothing is made for a node.
-var nodesOwn = [...]string{"/run", "/var/lib", "/var/log"}
-
-// isNodesOwn tells whether path is below one of nodesOwn.
-func isNodesOwn(path string) bool {
-	for _, dir := range nodesOwn {
-		if strings.HasPrefix(filepath.Clean(path), dir+"/") {
-			return true
-		}
-	}
-	return false
-}
+// ofTheHost are the directories in which a node sees the host's files or the kernel's, where nothing is made for a node.
+func ofTheHost() []string { return append(systemDirs[:], "/dev", "/proc", "/sys") }
 
 // check returns what is wrong with a mount by itself.
 func (m Mount) check() error {
@@ -41,8 +31,8 @@ func (c Config) missingMounts() []error {
 			if _, err := os.Stat(m.HostPath); err != nil {
 				errs = append(errs, fmt.Errorf("mount of node %s: %w", node.Name(), err))
 			}
-			if _, err := os.Stat(m.NodePath); err != nil && !isNodesOwn(m.NodePath) {
-				errs = append(errs, fmt.Errorf("mount of node %s: %w (only below %s is a place made for it)", node.Name(), err, strings.Join(nodesOwn[:], ", ")))
+			if _, err := os.Stat(m.NodePath); err != nil && belowAny(m.NodePath, ofTheHost()) {
+				errs = append(errs, fmt.Errorf("mount of node %s: %w (below %s no place is made for it)", node.Name(), err, strings.Join(ofTheHost(), ", ")))
 			}
 		}
 	}
@@ -106,7 +96,7 @@ func (m heldMount) makePlace() error {
 	if _, err := os.Stat(m.NodePath); !os.IsNotExist(err) {
 		return err
 	}
-	if !isNodesOwn(m.NodePath) {
+	if belowAny(m.NodePath, ofTheHost()) {
 		return fmt.Errorf("no such place, and %s is the host's", filepath.Dir(m.NodePath))
 	}
 	if m.dir {

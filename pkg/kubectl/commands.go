@@ -53,21 +53,31 @@ import (
 // group is a section of the help.
 type group struct {
 	id, title string
-	commands  []func(*cli.Factory, cli.IOStreams) *cobra.Command
+	commands  []command
+}
+
+// command is a command of kubectl's own, by its name, which that of the cobra command is.
+type command struct {
+	name string
+	make func(*cli.Factory, cli.IOStreams) *cobra.Command
 }
 
 // groups lists every command in the order of the help.
 func groups() []group {
-	type cmds = []func(*cli.Factory, cli.IOStreams) *cobra.Command
+	others := []command{{"api-resources", apiresources.NewCommand}, {"api-versions", apiversions.NewCommand}, {"config", config.NewCommand}}
+	if kuberc.Enabled() {
+		others = append(others, command{"kuberc", kuberc.NewCommand})
+	}
+	others = append(others, command{"plugin", plugin.NewCommand}, command{"version", version.NewCommand})
 	return []group{
-		{"beginner", "Basic Commands (Beginner):", cmds{create.NewCommand(edit.Objects), expose.NewCommand, run.NewCommand, set.NewCommand}},
-		{"intermediate", "Basic Commands (Intermediate):", cmds{explain.NewCommand, get.NewCommand, edit.NewCommand, delete.NewCommand}},
-		{"deploy", "Deploy Commands:", cmds{rollout.NewCommand(describe.Template), scale.NewCommand, autoscale.NewCommand}},
-		{"management", "Cluster Management Commands:", cmds{certificate.NewCommand, clusterinfo.NewCommand, top.NewCommand, drain.NewCordon, drain.NewUncordon, drain.NewCommand, taint.NewCommand}},
-		{"debugging", "Troubleshooting and Debugging Commands:", cmds{describe.NewCommand, logs.NewCommand, attach.NewCommand, exec.NewCommand, portforward.NewCommand, proxy.NewCommand, cp.NewCommand, auth.NewCommand, debug.NewCommand, events.NewCommand}},
-		{"advanced", "Advanced Commands:", cmds{diff.NewCommand, apply.NewCommand(edit.Objects), patch.NewCommand, replace.NewCommand, wait.NewCommand, kustomize.NewCommand}},
-		{"settings", "Settings Commands:", cmds{completion.NewCommand, label.NewCommand, annotate.NewCommand}},
-		{"other", "Other Commands:", cmds{apiversions.NewCommand, version.NewCommand, apiresources.NewCommand, config.NewCommand, kuberc.NewCommand, plugin.NewCommand}},
+		{"beginner", "Basic Commands (Beginner):", []command{{"create", create.NewCommand(edit.Objects)}, {"expose", expose.NewCommand}, {"run", run.NewCommand}, {"set", set.NewCommand}}},
+		{"intermediate", "Basic Commands (Intermediate):", []command{{"explain", explain.NewCommand}, {"get", get.NewCommand}, {"edit", edit.NewCommand}, {"delete", delete.NewCommand}}},
+		{"deploy", "Deploy Commands:", []command{{"rollout", rollout.NewCommand(describe.Template)}, {"scale", scale.NewCommand}, {"autoscale", autoscale.NewCommand}}},
+		{"management", "Cluster Management Commands:", []command{{"certificate", certificate.NewCommand}, {"cluster-info", clusterinfo.NewCommand}, {"top", top.NewCommand}, {"cordon", drain.NewCordon}, {"uncordon", drain.NewUncordon}, {"drain", drain.NewCommand}, {"taint", taint.NewCommand}}},
+		{"debugging", "Troubleshooting and Debugging Commands:", []command{{"describe", describe.NewCommand}, {"logs", logs.NewCommand}, {"attach", attach.NewCommand}, {"exec", exec.NewCommand}, {"port-forward", portforward.NewCommand}, {"proxy", proxy.NewCommand}, {"cp", cp.NewCommand}, {"auth", auth.NewCommand}, {"debug", debug.NewCommand}, {"events", events.NewCommand}}},
+		{"advanced", "Advanced Commands:", []command{{"diff", diff.NewCommand}, {"apply", apply.NewCommand(edit.Objects)}, {"patch", patch.NewCommand}, {"replace", replace.NewCommand}, {"wait", wait.NewCommand}, {"kustomize", kustomize.NewCommand}}},
+		{"settings", "Settings Commands:", []command{{"label", label.NewCommand}, {"annotate", annotate.NewCommand}, {"completion", completion.NewCommand}}},
+		{"other", "Other Commands:", others},
 	}
 }
 
@@ -82,18 +92,36 @@ func warnOn(w io.Writer, c *cobra.Command) {
 // place is the annotation of a command's place in its group.
 const place = "place"
 
-func addGroups(root *cobra.Command, f *cli.Factory, streams cli.IOStreams) {
+// addCommands adds all commands to root.
+func addCommands(root *cobra.Command, f *cli.Factory, streams cli.IOStreams) {
 	for _, g := range groups() {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
-		for n, newCommand := range g.commands {
-			c := newCommand(f, streams)
-			if c.Name() == "kuberc" && !kuberc.Enabled() {
-				continue
-			}
-			c.GroupID = g.id
-			c.Annotations = map[string]string{place: fmt.Sprintf("%02d", n)}
-			root.AddCommand(c)
-			warnOn(streams.ErrOut, c)
+		for n, c := range g.commands {
+			made := c.make(f, streams)
+			made.GroupID = g.id
+			made.Annotations = map[string]string{place: fmt.Sprintf("%02d", n)}
+			root.AddCommand(made)
+			warnOn(streams.ErrOut, made)
 		}
 	}
+	completion.Register(root, f)
+}
+
+// addCommand adds no command but the one of that name, as making the others is a tenth of a short command's CPU; false if there
+// is none, or it looks at the others.
+func addCommand(name string, root *cobra.Command, f *cli.Factory, streams cli.IOStreams) bool {
+	if name == "plugin" {
+		return false
+	}
+	for _, g := range groups() {
+		for _, c := range g.commands {
+			if c.name == name {
+				made := c.make(f, streams)
+				root.AddCommand(made)
+				warnOn(streams.ErrOut, made)
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -70,7 +70,7 @@ func usage(w io.Writer, cmd *cobra.Command) {
 	if cmd.HasParent() {
 		line = cmd.Parent().CommandPath() + " " + line
 	}
-	if !strings.Contains(cmd.Use, " ") {
+	if !strings.Contains(cmd.Use, " ") && !cmd.DisableFlagsInUseLine {
 		line += " [flags]" // of the command, which says nothing else about its arguments
 	}
 	if !strings.Contains(line, "[options]") {

@@ -5,16 +5,13 @@ package kubectl
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
 	"bonsai/pkg/kubectl/cli"
-	"bonsai/pkg/kubectl/completion"
 	"bonsai/pkg/kubectl/kuberc"
 	"bonsai/pkg/kubectl/plugin"
 	"bonsai/pkg/kubectl/printers"
@@ -26,13 +23,16 @@ import (
 func Main(ctx context.Context, version string, args []string, streams cli.IOStreams) int {
 	streams.Out, streams.ErrOut = printers.Escaping(streams.Out), printers.Escaping(streams.ErrOut)
 	f := cli.NewFactory(version, streams)
-	root := newCommand(f, streams)
-	args, err := prefer(root, f, args, streams)
+	var own diagnosis
+	root := newRoot(f, streams, &own)
+	args, err := furnish(root, f, args, streams)
 	if err == nil {
 		root.SetArgs(args)
 		err = dispatch(ctx, root, args, streams)
 	}
-	klog.Flush()
+	if failed := own.end(); err == nil {
+		err = failed
+	}
 	if s := cli.SignalOf(ctx); s != 0 {
 		return cli.Ended(err, s)
 	}
@@ -43,27 +43,25 @@ func Main(ctx context.Context, version string, args []string, streams cli.IOStre
 	return cli.Report(streams.ErrOut, err)
 }
 
-// prefer applies the user's preferences, and returns the arguments with what an alias stands for.
-func prefer(root *cobra.Command, f *cli.Factory, args []string, streams cli.IOStreams) ([]string, error) {
-	if !kuberc.Enabled() {
-		return args, nil
-	}
-	where, err := kuberc.Locate(kuberc.FlagOf(args, root.PersistentFlags()))
+// furnish adds to root the commands that args can need: the one that they name if it is one of kubectl's, else all. It applies the
+// user's preferences, and returns the arguments with what an alias stands for.
+func furnish(root *cobra.Command, f *cli.Factory, args []string, streams cli.IOStreams) ([]string, error) {
+	p, err := preference(root, args, streams)
 	if err != nil {
 		return nil, kuberc.Wrong(err)
 	}
-	p, err := kuberc.Load(where, streams.ErrOut)
-	if err != nil {
-		return nil, kuberc.Wrong(err)
-	}
-	if p == nil {
-		return args, nil
-	}
-	f.Plugins = p.PluginPolicy()
 	word, err := firstWord(root, args)
 	if err != nil {
 		word = -1 // of a flag that root does not have, the command will say so
 	}
+	if p == nil {
+		if word < 0 || !addCommand(args[word], root, f, streams) {
+			addCommands(root, f, streams)
+		}
+		return args, nil
+	}
+	addCommands(root, f, streams)
+	f.Plugins = p.PluginPolicy()
 	if word >= 0 && strings.HasPrefix(args[word], "__complete") && word+1 < len(args)-1 {
 		word++
 	}
@@ -73,6 +71,18 @@ func prefer(root *cobra.Command, f *cli.Factory, args []string, streams cli.IOSt
 	}
 	p.SetDefaults(root, streams.ErrOut)
 	return args, nil
+}
+
+// preference reads the user's preferences, nil for none.
+func preference(root *cobra.Command, args []string, streams cli.IOStreams) (*kuberc.Preference, error) {
+	if !kuberc.Enabled() {
+		return nil, nil
+	}
+	where, err := kuberc.Locate(kuberc.FlagOf(args, root.PersistentFlags()))
+	if err != nil {
+		return nil, err
+	}
+	return kuberc.Load(where, streams.ErrOut)
 }
 
 // dispatch runs the command that args name: one of kubectl's, or else a plug-in.
@@ -138,12 +148,8 @@ func firstWord(root *cobra.Command, args []string) (int, error) {
 	return -1, nil
 }
 
-// NewCommand builds the command tree.
-func NewCommand(version string, streams cli.IOStreams) *cobra.Command {
-	return newCommand(cli.NewFactory(version, streams), streams)
-}
-
-func newCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
+// newRoot returns kubectl with its flags and its help, but without the commands of its groups.
+func newRoot(f *cli.Factory, streams cli.IOStreams, own *diagnosis) *cobra.Command {
 	root := &cobra.Command{
 		Use:               "kubectl",
 		Short:             "kubectl controls the Kubernetes cluster manager",
@@ -152,11 +158,12 @@ func newCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		Args:              cobra.ArbitraryArgs,
-		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if files := cmd.Flags().Lookup("filename"); files != nil {
 				names, _ := cmd.Flags().GetStringSlice("filename") // of another type there is none
 				f.StdinTaken = slices.Contains(names, "-")
 			}
+			return own.begin()
 		},
 		PersistentPostRunE: func(*cobra.Command, []string) error { return f.Warned() },
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -170,23 +177,12 @@ func newCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	f.AddFlags(root.PersistentFlags())
-	addLogFlags(root)
+	own.addFlags(root.PersistentFlags())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w\nSee '%s --help' for usage.", err, cmd.CommandPath())
 	})
-	addGroups(root, f, streams)
-	completion.Register(root, f)
 	setHelp(root)
 	return root
-}
-
-// addLogFlags adds -v and its like: what client-go logs about requests.
-func addLogFlags(root *cobra.Command) {
-	set := flag.NewFlagSet("klog", flag.ContinueOnError)
-	klog.InitFlags(set)
-	for _, name := range []string{"v", "vmodule"} {
-		root.PersistentFlags().AddGoFlag(set.Lookup(name))
-	}
 }
 
 func unknownCommand(cmd *cobra.Command, name string) error {

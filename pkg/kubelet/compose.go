@@ -111,7 +111,7 @@ func (k *Kubelet) compose(ctx context.Context) error {
 // composeImages makes what brings images, and what remembers with whose credentials it did.
 func (k *Kubelet) composeImages() error {
 	cfg := k.cfg.Images
-	cfg.Service, cfg.Account = k.cri, k.cfg.Client.ServiceAccount
+	cfg.Service, cfg.Account, cfg.Pulled = k.cri, k.cfg.Client.ServiceAccount, k.metrics.ImagePulled
 	var err error
 	if cfg.Records, err = images.OpenRecords(filepath.Join(k.cfg.RootDir, "image_manager"), time.Now); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (k *Kubelet) composeNode() error {
 	}
 	cfg.Pressure, cfg.Down = k.pressure, func() error { return k.shutdown.Err() }
 	cfg.Devices = func() (capacity, allocatable corev1.ResourceList) { return k.devices.Capacity() }
-	cfg.VolumesInUse = func() []corev1.UniqueVolumeName { return k.csi.InUse() }
+	cfg.VolumesInUse = func() ([]corev1.UniqueVolumeName, error) { return k.csi.InUse() }
 	cfg.Relisted = func(now time.Time) error { return k.relist.Healthy(now) }
 	var err error
 	if k.node, err = node.New(cfg); err != nil {
@@ -162,7 +162,8 @@ func (k *Kubelet) composeVolumes() error {
 	}
 	k.csiNode = &csinode.Announcer{Client: k.cfg.Client, Name: k.cfg.NodeName, Log: k.cfg.Log}
 	k.csiDrivers = csi.NewDrivers(k.csiNode)
-	k.csi = csi.New(csi.Config{Dir: filepath.Join(plugins, "kubernetes.io", "csi"), PodsDir: podsDir, Node: k.cfg.NodeName, Client: k.cfg.Client, Drivers: k.csiDrivers})
+	k.csi = csi.New(csi.Config{Dir: filepath.Join(plugins, "kubernetes.io", "csi"), PodsDir: podsDir, Node: k.cfg.NodeName, Client: k.cfg.Client, Drivers: k.csiDrivers,
+		ShowInUse: k.node.ShowInUse})
 	sources, err := volumeSources(projected.Config{Objects: k.objects, Tokens: k.cfg.Client, Field: env.Field, Now: time.Now, Log: k.cfg.Log,
 		Resource: func(pod *corev1.Pod, container string, sel *corev1.ResourceFieldSelector) (string, error) {
 			return env.ResourceOf(pod, container, sel, k.node.Allocatable())
@@ -170,7 +171,7 @@ func (k *Kubelet) composeVolumes() error {
 	if err != nil {
 		return err
 	}
-	k.volumes, err = volume.New(volume.Config{PodsDir: podsDir, Sources: sources, Log: k.cfg.Log,
+	k.volumes, err = volume.New(volume.Config{PodsDir: podsDir, Sources: sources, Log: k.cfg.Log, Observe: k.metrics.VolumeWork,
 		Claims: &claims.Resolver{Client: k.cfg.Client, Node: k.node.Object},
 		Growth: growth.New(growth.Config{Client: k.cfg.Client, Node: k.cfg.NodeName, Event: k.events.Pod, Now: time.Now})})
 	if err != nil {
@@ -217,7 +218,7 @@ func (k *Kubelet) composeWorkers(ctx context.Context) error {
 	k.syncer = podsyncer.New(podsyncer.Config{Runtime: k.cri, Executor: k.executor, Pods: k.pods, Status: k.status, Admission: k.admission, Probes: k.probes,
 		Volumes: k.volumes, Cgroups: k.cgroups, Resources: k.resources, Objects: k.objects, Logs: k.cfg.Logs, Events: k.events, Evicted: k.metrics.Evicted, Running: k.metrics.PodRunning, Resizes: k.metrics,
 		HostIPs: k.node.HostIPs, Active: k.active, Now: time.Now, Log: k.cfg.Log})
-	k.workers = podworker.New(k.syncer, func(pod *corev1.Pod) { k.metrics.RestartedPod(runtime.IsStatic(pod)) }, k.cfg.Log)
+	k.workers = podworker.New(k.syncer, func(pod *corev1.Pod) { k.metrics.RestartedPod(runtime.IsStatic(pod)) }, k.metrics, k.cfg.Log)
 	return nil
 }
 

@@ -22,6 +22,7 @@ import (
 	"bonsai/pkg/kubelet/cm/devices"
 	"bonsai/pkg/kubelet/cm/dra"
 	"bonsai/pkg/kubelet/cm/memory"
+	"bonsai/pkg/kubelet/cm/userns"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/dns"
 	"bonsai/pkg/kubelet/env"
@@ -89,6 +90,8 @@ type Config struct {
 	Topology cm.Topology
 	CPUs     cpu.Settings
 	Memory   memory.Settings
+	// Users are the node's ids that pods may have as users of their own.
+	Users userns.Ranges
 	// Sysctls are the kernel parameters that pods may set.
 	Sysctls *sysctl.Allowed
 	// Metrics gets the kubelet's own metrics; nil: none are kept.
@@ -141,9 +144,11 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 	if cfg.NodeName == "" || cfg.Client == nil || cfg.Log == nil || cfg.Sysctls == nil {
 		return nil, errors.New("kubelet: NodeName, Client, Sysctls and Log are required")
 	}
-	k := &Kubelet{cfg: cfg, metrics: metrics.New(cfg.Metrics), probeMetrics: prometheus.NewRegistry(), status: status.New(cfg.Client, cfg.Log), events: events.New(cfg.Client.Scheme(), cfg.NodeName)}
+	k := &Kubelet{cfg: cfg, metrics: metrics.New(cfg.Metrics), probeMetrics: prometheus.NewRegistry(), events: events.New(cfg.Client.Scheme(), cfg.NodeName)}
+	k.status = status.New(cfg.Client, k.metrics.StatusSynced, cfg.Log)
+	k.cfg.Cgroups.Observe = k.metrics.CgroupWork
 	var err error
-	if k.cgroups, err = cgroup.New(cfg.Cgroups); err != nil {
+	if k.cgroups, err = cgroup.New(k.cfg.Cgroups); err != nil {
 		return nil, fmt.Errorf("prepare cgroups: %w", err)
 	}
 	if k.cri, err = k.dial(ctx); err != nil {

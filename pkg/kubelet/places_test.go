@@ -69,7 +69,7 @@ func TestPlacesAcrossARestart(t *testing.T) {
 			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, Name: string(uid), Namespace: "ns"}}
 		}
 		log, client := slog.New(slog.DiscardHandler), kubelettest.Client{Interface: fake.NewClientset()}
-		k := &Kubelet{status: status.New(client, log)}
+		k := &Kubelet{status: status.New(client, func(time.Duration) {}, log)}
 		k.pods = podmanager.New(podmanager.Config{Status: k.status, Client: client, Log: log})
 		allocations, err := allocation.Open(t.TempDir())
 		if err != nil {
@@ -87,7 +87,7 @@ func TestPlacesAcrossARestart(t *testing.T) {
 		}
 		k.syncer = podsyncer.New(podsyncer.Config{Runtime: empty{}, Executor: empty{Executor: &executor.Executor{}}, Pods: k.pods, Status: k.status, Admission: k.admission, Resources: &cm.Manager{Log: log},
 			Probes: prober.New(t.Context(), prober.Config{}), Resizes: k.metrics, Running: k.metrics.PodRunning, HostIPs: func() []string { return nil }, Now: time.Now, Log: log})
-		k.workers = podworker.New(k.syncer, func(*corev1.Pod) {}, log)
+		k.workers = podworker.New(k.syncer, func(*corev1.Pod) {}, k.metrics, log)
 		registered := make(chan struct{})
 		close(registered)
 		k.sources = syncloop.New(syncloop.Config{API: &told{pods: []*corev1.Pod{pod("first"), pod("ran"), pod("second")}}, Pods: k.pods, Workers: k.workers,

@@ -13,6 +13,7 @@ import (
 	"bonsai/pkg/kubelet/cm/dra"
 	"bonsai/pkg/kubelet/cm/memory"
 	"bonsai/pkg/kubelet/cm/podresources"
+	"bonsai/pkg/kubelet/cm/userns"
 )
 
 // composeResources makes what pods are given of the node.
@@ -36,9 +37,13 @@ func (k *Kubelet) composeResources() error {
 	if err != nil {
 		return err
 	}
+	users, err := userns.New(userns.Config{PodsDir: filepath.Join(root, "pods"), Ranges: k.cfg.Users})
+	if err != nil {
+		return err
+	}
 	topology := k.cfg.Topology
 	topology.Nodes, topology.Distances = k.cfg.Machine.Nodes(), k.cfg.Machine.Distances
-	k.resources = &cm.Manager{Providers: []cm.Provider{k.cgroups, k.devices, k.dra, k.cpu, memories}, Topology: topology, Metrics: k.metrics, Event: k.events.Pod, Log: k.cfg.Log}
+	k.resources = &cm.Manager{Providers: []cm.Provider{k.cgroups, users, k.devices, k.dra, k.cpu, memories}, Topology: topology, Metrics: k.metrics, Event: k.events.Pod, Log: k.cfg.Log}
 	return nil
 }
 

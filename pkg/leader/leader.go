@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -201,7 +202,8 @@ func (e *election) record(l *coordinationv1.Lease, now time.Time) *coordinationv
 		l.Spec.LeaseTransitions, l.Spec.AcquireTime = &n, &at
 	}
 	l.Spec.HolderIdentity, l.Spec.RenewTime = &e.Identity, &at
-	l.Spec.LeaseDurationSeconds = new(int32(e.Lease.Seconds()))
+	// In whole seconds: others must not take over before the time that this one goes by.
+	l.Spec.LeaseDurationSeconds = new(int32(math.Ceil(e.Lease.Seconds())))
 	return l
 }
 

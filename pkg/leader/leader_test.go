@@ -268,3 +268,14 @@ func TestWorkErrorEndsLeadership(t *testing.T) {
 		}
 	})
 }
+
+// TestPromise: the Lease promises no less than what its holder goes by, in whole seconds.
+func TestPromise(t *testing.T) {
+	t.Parallel()
+	for lease, want := range map[time.Duration]int32{time.Second: 1, 1500 * time.Millisecond: 2, 15 * time.Second: 15} {
+		e := election{Config: Config{Lease: lease, Identity: "a"}}
+		if got := *e.record(&coordinationv1.Lease{}, time.Unix(0, 0)).Spec.LeaseDurationSeconds; got != want {
+			t.Errorf("%s: %d seconds", lease, got)
+		}
+	}
+}

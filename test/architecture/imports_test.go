@@ -63,6 +63,7 @@ func importers(t *tree) (found []finding) {
 		{"k8s.io/cli-runtime", nil, "we write kubectl"},
 		{"k8s.io/apiserver", []string{"bonsai/api/admissionregistration", "bonsai/api/apiextensions", "bonsai/api/resource", "bonsai/pkg/apiserver/admission", "bonsai/pkg/apiserver/audit", "bonsai/cmd/kube-apiserver"}, "we write the API server; its CEL library alone is used"},
 		{"github.com/containerd/containerd", nil, "the runtime is reached by CRI"},
+		{"github.com/distribution/reference", []string{"bonsai/api/podspec/image", "bonsai/pkg/kubelet/images", "bonsai/pkg/cluster"}, "it compiles all its expressions at every start, which short commands have no time for (pkg/kubectl/write.CheckImage)"},
 	}
 	for _, p := range t.packages {
 		for _, imported := range p.imports {

@@ -30,7 +30,7 @@ func measureJobs(ctx context.Context, s side) ([]figure, error) {
 		return nil, err
 	}
 	defer srv.stop()
-	manager, err := startManager(ctx, s, srv)
+	manager, err := startManager(ctx, s, srv, "job-controller,garbage-collector-controller")
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func measureJobs(ctx context.Context, s side) ([]figure, error) {
 	nodes, stop := context.WithCancel(ctx)
 	defer stop()
 	g := errgroup.Group{}
-	g.Go(func() error { return srv.load.succeedPods(nodes) })
+	g.Go(func() error { return srv.load.playPods(nodes, `{"status":{"phase":"Succeeded"}}`) })
 	began := time.Now()
 	body := fmt.Appendf(nil, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"j"},"spec":{"completions":%d,"parallelism":%d,"completionMode":"Indexed","template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"x"}]}}}}`, completions, parallelism)
 	if err := srv.load.do(ctx, request{method: "POST", path: jobsPath, body: body, want: 201}); err != nil {
@@ -57,8 +57,8 @@ func measureJobs(ctx context.Context, s side) ([]figure, error) {
 	return []figure{{name, "s", took.Seconds()}, {"  controller manager CPU for each pod", "ms", manager.cpu() * 1000 / completions}, {"  controller manager RSS", "MB", manager.memory("VmRSS")}}, nil
 }
 
-// startManager starts the side's controller manager without limits of its own and without leader election.
-func startManager(ctx context.Context, s side, srv *server) (*proc, error) {
+// startManager starts the side's controller manager with these controllers, without limits of its own and without leader election.
+func startManager(ctx context.Context, s side, srv *server, controllers string) (*proc, error) {
 	kubeconfig := filepath.Join(srv.dir, "manager.kubeconfig")
 	if err := os.WriteFile(kubeconfig, srv.load.kubeconfig(), 0o600); err != nil {
 		return nil, err
@@ -69,11 +69,11 @@ func startManager(ctx context.Context, s side, srv *server) (*proc, error) {
 	}
 	return start(ctx, filepath.Join(srv.dir, "manager.log"), filepath.Join(s.bin, "kube-controller-manager"), "--kubeconfig="+kubeconfig,
 		"--bind-address=127.0.0.1", "--secure-port="+ports[0], "--leader-elect=false", "--kube-api-qps=10000", "--kube-api-burst=10000",
-		"--controllers=job-controller,garbage-collector-controller")
+		"--controllers="+controllers)
 }
 
-// succeedPods plays the nodes: each new pod succeeds.
-func (l *load) succeedPods(ctx context.Context) error {
+// playPods plays the nodes: each new pod gets the status, a merge patch.
+func (l *load) playPods(ctx context.Context, status string) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(workers + 1)
 	seen := map[string]bool{}
@@ -84,7 +84,7 @@ func (l *load) succeedPods(ctx context.Context) error {
 		}
 		seen[name] = true
 		g.Go(func() error {
-			return l.do(ctx, request{method: "PATCH", path: podsPath + "/" + name + "/status", body: []byte(`{"status":{"phase":"Succeeded"}}`), contentType: "application/merge-patch+json", want: 200})
+			return l.do(ctx, request{method: "PATCH", path: podsPath + "/" + name + "/status", body: []byte(status), contentType: "application/merge-patch+json", want: 200})
 		})
 		return false
 	}
@@ -93,7 +93,7 @@ func (l *load) succeedPods(ctx context.Context) error {
 		err = waited
 	}
 	if ctx.Err() != nil {
-		return nil // the job is done
+		return nil // what they were for is done
 	}
 	return err
 }

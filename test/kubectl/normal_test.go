@@ -30,8 +30,11 @@ var rules = []rule{
 	{regexp.MustCompile(`(kubectl-edit|LIVE|MERGED|kubectl)-\d+`), `$1-<random>`},
 	{regexp.MustCompile(`\bdebugger-(debugged-node-)?[bcdfghjklmnpqrstvwxz2456789]{5}\b`), `debugger-$1<random>`},
 	{regexp.MustCompile(`\b10\.96\.\d+\.\d+\b *`), `<ip>  `},
-	{regexp.MustCompile(`\b(nodePort"?: ?|NodePort: .*  |\d:)3[0-2]\d{3}\b`), `${1}<port>`},
-	{regexp.MustCompile(`(^|[ \t])(\d+[dhms]){1,2}($|[ \t\n]) *`), `$1<age>$3`},
+	{regexp.MustCompile(`\b(nodePort"?: ?|NodePort: .*  |\d+:)3[0-2]\d{3}\b`), `${1}<port>`},
+	{regexp.MustCompile(`(^|[ \t\n])(\d+[ydhms]){1,2}($|[ \t\n]) *`), `$1<age>$3`},
+	{regexp.MustCompile(`(^|[ \t\n])(\d+[ydhms]){1,2}($|[ \t\n]) *`), `$1<age>$3`}, // of two in a row the first one's blank is taken
+	{regexp.MustCompile(`\bAGE +`), `AGE  `},
+	{regexp.MustCompile(`(\(|\(x\d+ over )(\d+[ydhms]){1,2}( ago)?\)`), `$1<age>$3)`},
 	{regexp.MustCompile(` +(\n|$)`), `$1`},
 	{regexp.MustCompile(` <age> +`), ` <age>  `},
 }

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"bonsai/api/apiextensions"
 )
 
 // FuzzWrite: whatever an object holds, what is written of it is stable: pruning and defaulting a second time changes nothing, and nothing
@@ -44,6 +47,63 @@ func FuzzWrite(f *testing.F) {
 			if errs := kind.ValidateUpdate(t.Context(), &u, u.DeepCopy()); len(errs) > 0 {
 				t.Fatalf("%s: a good object may not stay as it is: %v", raw, errs)
 			}
+		}
+	})
+}
+
+// FuzzSchema: FuzzWrite with any schema that a definition may have.
+func FuzzSchema(f *testing.F) {
+	for _, schema := range []string{
+		`{"type":"object","properties":{"spec":{"type":"object","default":{},"properties":{"a":{"type":"integer","default":1},"n":{"type":"string","nullable":true,"default":null}}}}}`,
+		`{"type":"object","properties":{"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"a":{"type":"object","properties":{"b":{"x-kubernetes-int-or-string":true}}}}}}}`,
+		`{"type":"object","properties":{"spec":{"type":"object","additionalProperties":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],"items":{"type":"object","required":["k"],"properties":{"k":{"type":"string","default":"x"}}}}}}}`,
+		`{"type":"object","properties":{"spec":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true},"l":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}}}}`,
+	} {
+		for _, object := range []string{
+			`{"spec":{"a":null,"n":null,"zz":[{"k":"x","y":1},{}]},"l":["a","a",1]}`, `{"spec":{"apiVersion":"v1","kind":"Pod","metadata":{"name":1,"labels":{"a":null},"zz":1}}}`, `{"spec":[],"l":{}}`,
+		} {
+			f.Add([]byte(schema), []byte(object))
+		}
+	}
+	f.Fuzz(func(t *testing.T, schema, object []byte) {
+		var props apiextensionsv1.JSONSchemaProps
+		u := unstructured.Unstructured{}
+		if json.Unmarshal(schema, &props) != nil || json.Unmarshal(object, &u.Object) != nil || u.Object == nil {
+			return
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		crd.Name, crd.Spec.Group, crd.Spec.Scope = "as.a.example.com", "a.example.com", apiextensionsv1.NamespaceScoped
+		crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "as", Singular: "a", Kind: "A", ListKind: "AList"}
+		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &props}}}
+		if apiextensions.Default(crd); len(apiextensions.Validate(crd)) > 0 {
+			return
+		}
+		kind, err := Compile(crd, "v1")
+		if err != nil {
+			t.Fatalf("%s is accepted, and does not compile: %v", schema, err)
+		}
+		u.SetAPIVersion("a.example.com/v1")
+		u.SetKind("A")
+		delete(u.Object, "metadata")
+		u.SetName("n")
+		if _, err := kind.Prune(&u); err != nil {
+			return
+		}
+		kind.Default(&u)
+		once := mustJSON(t, u.Object)
+		if lost, err := kind.Prune(&u); err != nil || len(lost) > 0 {
+			t.Fatalf("%s: of %s a second pruning drops %q: %v", schema, object, lost, err)
+		}
+		kind.Default(&u)
+		if again := mustJSON(t, u.Object); again != once {
+			t.Fatalf("%s: a second time makes\n%s\nof\n%s", schema, again, once)
+		}
+		kind.Validate(t.Context(), &u)
+		if now := mustJSON(t, u.Object); now != once {
+			t.Fatalf("%s: validation changed %s", schema, object)
+		}
+		if _, err := OpenAPI(crd, "v1"); err != nil {
+			t.Fatalf("%s cannot be told: %v", schema, err)
 		}
 	})
 }

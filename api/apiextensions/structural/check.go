@@ -179,6 +179,7 @@ func checkStructural(p *props, path *field.Path, as level) field.ErrorList {
 		errs = append(errs, field.Required(path.Child("type"), "must not be empty at the root"))
 	case as == root && p.Type != "object":
 		errs = append(errs, field.Invalid(path.Child("type"), p.Type, "must be object at the root"))
+	case p.XEmbeddedResource: // has its own word for it
 	case p.Type == "" && !p.XIntOrString && p.XPreserveUnknownFields == nil && as == fieldLevel:
 		errs = append(errs, field.Required(path.Child("type"), "must not be empty for specified object fields"))
 	case p.Type == "" && !p.XIntOrString && p.XPreserveUnknownFields == nil && as == itemLevel:

@@ -25,6 +25,9 @@ func checkListType(p *props, path *field.Path) field.ErrorList {
 		}
 	}
 	if p.Items == nil || p.Items.Schema == nil {
+		if listType == "map" {
+			errs = append(errs, field.Required(path.Child("items"), "must have a schema if x-kubernetes-list-type is map"))
+		}
 		if listType == "map" && len(p.XListMapKeys) == 0 {
 			errs = append(errs, field.Required(path.Child("x-kubernetes-list-map-keys"), "must not be empty if x-kubernetes-list-type is map"))
 		}

@@ -72,9 +72,6 @@ func coerceEmbedded(unknown *[]string) func(obj map[string]any, at *field.Path) 
 			return nil
 		}
 		at = at.Child("metadata")
-		if _, ok := given.(map[string]any); !ok {
-			return field.ErrorList{field.Invalid(at, given, "must be an object")}
-		}
 		meta, lost, err := coerceMeta(given)
 		if err != nil {
 			return field.ErrorList{field.Invalid(at, given, err.Error())}

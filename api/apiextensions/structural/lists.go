@@ -33,7 +33,11 @@ func (s *Schema) ValidateLists(path *field.Path, v any) field.ErrorList {
 		case "set":
 			errs = twice(v, path, func(item any) any { return item })
 		case "map":
-			errs = twice(v, path, s.keysOf)
+			if i := slices.IndexFunc(v, noObject); i >= 0 {
+				errs = field.ErrorList{field.Invalid(path.Index(i), v[i], "must be an object for an array of list-type map")}
+			} else {
+				errs = twice(v, path, s.keysOf)
+			}
 		}
 		if s.items != nil {
 			for i, item := range v {
@@ -42,6 +46,11 @@ func (s *Schema) ValidateLists(path *field.Path, v any) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+func noObject(item any) bool {
+	_, ok := item.(map[string]any)
+	return !ok && item != nil
 }
 
 // keysOf are the fields by which a list that is a map tells its items apart; nil for what is no object.

@@ -33,7 +33,7 @@ func ProjectedWarnings(volumes []corev1.Volume) []string {
 	return w
 }
 
-// projectedPaths names a source as warnings do, with the paths that it is known to fill.
+// projectedPaths names a source as warnings do, with the paths that it is known to fill; a pod certificate is none of those known.
 func projectedPaths(s *corev1.VolumeProjection) (source string, paths []string) {
 	items := func(list []corev1.KeyToPath) {
 		for _, k := range list {
@@ -56,8 +56,6 @@ func projectedPaths(s *corev1.VolumeProjection) (source string, paths []string) 
 		source, paths = "ServiceAccountToken", []string{s.ServiceAccountToken.Path}
 	case s.ClusterTrustBundle != nil:
 		source, paths = "ClusterTrustBundle", []string{s.ClusterTrustBundle.Path}
-	case s.PodCertificate != nil:
-		source = "PodCertificate"
 	}
 	return source, paths
 }

@@ -20,6 +20,7 @@ func Main(cmd *cobra.Command) int {
 	defer stop()
 	cmd.SilenceUsage = true
 	cmd.SilenceErrors = true
+	go settle(ctx)
 	if err := cmd.ExecuteContext(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintf(os.Stderr, "%s: error: %v\n", cmd.Name(), err)
 		return 1

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	goruntime "runtime"
 	"slices"
 	"strconv"
 	"time"
@@ -47,7 +48,11 @@ type Server struct {
 // NewMetrics returns a registry with the process's and the Go runtime's figures in it.
 func NewMetrics() *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubernetes_build_info", Help: "What was built. The value is always 1.",
+		ConstLabels: prometheus.Labels{"major": "1", "minor": "36", "git_version": GitVersion, "git_commit": "", "git_tree_state": "", "build_date": "1970-01-01T00:00:00Z",
+			"go_version": goruntime.Version(), "compiler": goruntime.Compiler, "platform": goruntime.GOOS + "/" + goruntime.GOARCH}})
+	build.Set(1)
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build)
 	return r
 }
 

@@ -36,7 +36,7 @@ const (
 // Authentication says who is known. File names may be "".
 type Authentication struct {
 	ClientCA, TokenFile string
-	// Anonymous lets requests without credentials reach health and version.
+	// Anonymous lets requests without credentials reach health and version and, with BootstrapTokens, what they sign.
 	Anonymous bool
 	// BootstrapTokens lets new nodes in with the tokens that Secrets of kube-system hold.
 	BootstrapTokens bool
@@ -74,7 +74,7 @@ type authentication struct {
 }
 
 // newAuthentication builds the union: front proxy, client certificates, token file, service accounts, bootstrap tokens; anonymous
-// last, for health and version only.
+// last, for health, version and discovery only.
 func newAuthentication(o *Options, c *catalog.Catalog, log *slog.Logger) (*authentication, error) {
 	cfg := &o.Authentication
 	if len(cfg.Issuers) == 0 {
@@ -108,7 +108,11 @@ func newAuthentication(o *Options, c *catalog.Catalog, log *slog.Logger) (*authe
 	list = append(list, authn.Bearer(a.tokens))
 	a.authenticator = authn.WithAuthenticatedGroup(authn.Union(list...))
 	if cfg.Anonymous {
-		a.authenticator = authn.OrElse(a.authenticator, anonymous.Authenticator{Paths: anonymous.HealthAndVersion()})
+		paths := anonymous.HealthAndVersion()
+		if cfg.BootstrapTokens {
+			paths = append(paths, anonymous.Discovery()...)
+		}
+		a.authenticator = authn.OrElse(a.authenticator, anonymous.Authenticator{Paths: paths})
 	}
 	return a, nil
 }

@@ -308,19 +308,24 @@ func (c *client) path() (version, path string) {
 	return version, "/apis/example.com/" + version + "/namespaces/ns/widgets"
 }
 
-func (c *client) form() string {
-	return []string{"application/json", "application/json;as=Table;g=meta.k8s.io;v=v1", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+// form is one by chance of a list, or of one object and of a watch.
+func (c *client) form(list bool) string {
+	metadata := "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	if list {
+		metadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	}
+	return []string{"application/json", "application/json;as=Table;g=meta.k8s.io;v=v1", metadata,
 		"application/yaml,application/json"}[c.rng.IntN(4)]
 }
 
 func (c *client) watch(ctx context.Context) {
 	_, path := c.path()
-	c.do(ctx, http.MethodGet, path+"?watch=1", strings.TrimPrefix(c.form(), "application/yaml,"), "")
+	c.do(ctx, http.MethodGet, path+"?watch=1", strings.TrimPrefix(c.form(false), "application/yaml,"), "")
 }
 
 func (c *client) list(ctx context.Context) {
 	_, path := c.path()
-	c.do(ctx, http.MethodGet, path+[]string{"", "?limit=3", "?resourceVersion=0", "?labelSelector=a%3Db"}[c.rng.IntN(4)], c.form(), "")
+	c.do(ctx, http.MethodGet, path+[]string{"", "?limit=3", "?resourceVersion=0", "?labelSelector=a%3Db"}[c.rng.IntN(4)], c.form(true), "")
 }
 
 func (c *client) write(ctx context.Context) {
@@ -330,15 +335,15 @@ func (c *client) write(ctx context.Context) {
 		map[string]string{"v1": "text", "v2": "content"}[version], c.rng.Int())
 	switch c.rng.IntN(6) {
 	case 0, 1:
-		c.do(ctx, http.MethodPost, path, c.form(), doc)
+		c.do(ctx, http.MethodPost, path, c.form(false), doc)
 	case 2:
-		c.do(ctx, http.MethodPut, path+"/"+name, c.form(), doc)
+		c.do(ctx, http.MethodPut, path+"/"+name, c.form(false), doc)
 	case 3:
-		c.do(ctx, http.MethodPatch, path+"/"+name, c.form(), fmt.Sprintf(`{"metadata":{"annotations":{"n":"%d"}}}`, c.rng.Int()))
+		c.do(ctx, http.MethodPatch, path+"/"+name, c.form(false), fmt.Sprintf(`{"metadata":{"annotations":{"n":"%d"}}}`, c.rng.Int()))
 	case 4:
-		c.do(ctx, http.MethodDelete, path+"/"+name, c.form(), "")
+		c.do(ctx, http.MethodDelete, path+"/"+name, c.form(false), "")
 	default:
-		c.do(ctx, http.MethodGet, path+"/"+name, c.form(), "")
+		c.do(ctx, http.MethodGet, path+"/"+name, c.form(false), "")
 	}
 }
 

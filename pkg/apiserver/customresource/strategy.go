@@ -102,6 +102,7 @@ func statusStrategy(ctx context.Context, l *customresource.Lazy) resources.Strat
 			}
 		},
 		ValidateUpdate: func(obj, old runtime.Object) field.ErrorList { return validate(ctx, l, "status", obj, old) },
+		Resets:         []string{"spec", "metadata"},
 		Warnings:       func(obj, old runtime.Object) []string { return warnings(ctx, l, obj, old) }, // it keeps the finalizers
 	}
 }

@@ -32,6 +32,7 @@ type JSONCodec struct {
 	upgrade func(runtime.Object) (runtime.Object, error) // makes an object of another version one of gvk; nil: they differ by name only
 	decoded func(runtime.Object)                         // completes what was decoded; may be nil
 
+	sets   fieldSets
 	head   []byte       // how the values start that this codec writes
 	json   storage.Form // of values that cannot be spliced
 	encode func(*storage.Item) (storage.Bytes, error)
@@ -97,20 +98,30 @@ func (c *JSONCodec) Draft(obj runtime.Object) (storage.Draft, error) {
 		}
 	}
 	facts := c.facts.of(obj, access)
-	facts.Splice = c.splice(value)
+	facts.Splice, facts.Shared = c.splice(value)
 	return storage.Draft{Value: value, Facts: &facts}, nil
 }
 
-// splice is Facts.Splice of a well-formed value: where its metadata takes the resourceVersion; 0 if it does not.
-func (c *JSONCodec) splice(value []byte) uint32 {
+// splice is Facts.Splice of a well-formed value, where its metadata takes the resourceVersion (0 if it does not), and the field sets before
+// that place that other objects have, too.
+func (c *JSONCodec) splice(value []byte) (uint32, []storage.Shared) {
 	if !bytes.HasPrefix(value, c.head) || !bytes.HasSuffix(value, []byte("}\n")) || len(value) > math.MaxInt32 {
-		return 0
+		return 0, nil
 	}
 	m, err := scanMetadata(value)
-	if err != nil {
-		return 0
+	if err != nil || m.splice == 0 {
+		return 0, nil
 	}
-	return uint32(m.splice)
+	var shared []storage.Shared
+	eachFieldSet(value, m.start, func(start, end int) {
+		if end > m.splice {
+			return
+		}
+		if set, ok := c.sets.of(value[start:end]); ok {
+			shared = append(shared, storage.Shared{At: uint32(start), Text: set.text})
+		}
+	})
+	return uint32(m.splice), shared
 }
 
 // Decode implements Codec.
@@ -160,13 +171,13 @@ func (c *JSONCodec) decode(value []byte, complete func(runtime.Object)) (runtime
 // FactsOf implements Codec. It decodes the whole object only where more than its metadata is asked for.
 func (c *JSONCodec) FactsOf(value []byte) (storage.Facts, error) {
 	if c.facts.fields == nil && c.decoded == nil && json.Valid(value) {
-		if splice := c.splice(value); splice > 0 {
+		if splice, shared := c.splice(value); splice > 0 {
 			m, err := c.metadata(value)
 			if err != nil {
 				return storage.Facts{}, err
 			}
 			facts := c.facts.of(nil, m)
-			facts.Splice = splice
+			facts.Splice, facts.Shared = splice, shared
 			return facts, nil
 		}
 	}
@@ -179,7 +190,7 @@ func (c *JSONCodec) FactsOf(value []byte) (storage.Facts, error) {
 		return storage.Facts{}, err
 	}
 	if !bytes.Equal(d.Value, value) { // of another version, or not as this codec writes
-		d.Facts.Splice = 0
+		d.Facts.Splice, d.Facts.Shared = 0, nil
 	}
 	return *d.Facts, nil
 }
@@ -264,20 +275,21 @@ func (c *JSONCodec) AppendElement(b []byte, item *storage.Item) ([]byte, error) 
 		doc, err := item.Encoded(&c.json, storage.WhileAsked, c.encode)
 		return doc.Append(b, 0, doc.Len()), err
 	}
-	b = slices.Grow(b, item.Bytes().Len()+versionBytes+decimalLen(item.Revision))
-	line := item.Value()
-	line = line[:len(line)-1]
+	line := item.Bytes()
+	b = slices.Grow(b, line.Len()+versionBytes+decimalLen(item.Revision))
+	b = line.Append(b, 0, at)
+	rest := line.Behind(at)
+	rest = rest[:len(rest)-1]
 	if item.Revision == 0 {
-		return append(b, line...), nil
+		return append(b, rest...), nil
 	}
-	b = append(b, line[:at]...)
-	if line[at] != '"' { // behind the last key
+	if rest[0] != '"' { // behind the last key
 		b = append(b, ',')
 	}
 	b = strconv.AppendInt(append(b, versionKey...), item.Revision, 10)
 	b = append(b, '"')
-	if line[at] == '"' { // before the next key
+	if rest[0] == '"' { // before the next key
 		b = append(b, ',')
 	}
-	return append(b, line[at:]...), nil
+	return append(b, rest...), nil
 }

@@ -52,6 +52,27 @@ func scanMetadata(value []byte) (metadataSpan, error) {
 	return m, nil
 }
 
+// eachFieldSet calls f for every field set (managedFields[].fieldsV1) of the metadata that starts at a place, with where the set starts and
+// ends; of bytes that are not JSON for those before the mistake.
+func eachFieldSet(value []byte, metadata int, f func(start, end int)) {
+	_ = eachKey(value, metadata, func(key []byte, _, start, end int) { // who found the metadata has seen that it can be read
+		if !isKey(key, "managedFields") || value[start] != '[' {
+			return
+		}
+		for i := skipSpace(value, start+1); i < end; i = skipSpace(value, i+1) { // at an entry, or at the end
+			next := skipValue(value, i)
+			if next < 0 || eachKey(value, i, func(key []byte, _, start, end int) {
+				if isKey(key, "fieldsV1") {
+					f(start, end)
+				}
+			}) != nil {
+				return
+			}
+			i = skipSpace(value, next) // at a comma, or at the end
+		}
+	})
+}
+
 // eachKey calls f for every key of the object at b[i]: with its text between the quotes, where its first quote is, and
 // where its value starts and ends.
 func eachKey(b []byte, i int, f func(key []byte, quote, start, end int)) error {

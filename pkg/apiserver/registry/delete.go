@@ -175,7 +175,7 @@ func (g *Generic) orphansUnasked(finalizers []string, opts *metav1.DeleteOptions
 // setPropagation sets the finalizers that make the garbage collector orphan dependents or delete them first. It tells whether
 // they changed.
 func (g *Generic) setPropagation(access metav1.Object, opts *metav1.DeleteOptions) bool {
-	if g.NoGarbageCollector {
+	if g.NoGarbageCollector || g.Row.Strategy.NoPropagation && access.GetDeletionTimestamp() == nil {
 		return false
 	}
 	was := access.GetFinalizers()

@@ -115,6 +115,15 @@ func (g *Generic) checkPreconditions(name string, want *metav1.Preconditions, ui
 		return nil
 	}
 	kind := schema.GroupResource{Group: g.Row.GVK.Group, Resource: g.Row.GVK.Kind}
+	if g.Row.Strategy.Held != nil { // upstream deletes these in a way of their own
+		switch {
+		case want.UID != nil && *want.UID != uid:
+			return apierrors.NewConflict(g.gr, name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *want.UID, uid)) //nolint:staticcheck // Kubernetes' words
+		case want.ResourceVersion != nil && *want.ResourceVersion != version:
+			return apierrors.NewConflict(g.gr, name, fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *want.ResourceVersion, version)) //nolint:staticcheck // as above
+		}
+		return nil
+	}
 	if want.UID != nil && *want.UID != uid {
 		return apierrors.NewConflict(kind, name, fmt.Errorf("the UID in the precondition (%v) does not match the UID in record (%v). The object might have been deleted and then recreated", *want.UID, uid))
 	}

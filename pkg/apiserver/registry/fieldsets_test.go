@@ -118,3 +118,52 @@ func TestFieldSetsAreForgotten(t *testing.T) {
 		t.Error("a huge one is kept")
 	}
 }
+
+// TestSharedFieldSetsOfJSON: so do items of custom resources.
+func TestSharedFieldSetsOfJSON(t *testing.T) {
+	t.Parallel()
+	one, two := fieldSetOf("one"), fieldSetOf("two")
+	entry := func(set string) string { return `{"fieldsType":"FieldsV1","fieldsV1":` + set + `,"manager":"m"}` }
+	for name, c := range map[string]struct {
+		metadata string
+		shared   int
+	}{
+		"none":             {`"name":"p"`, 0},
+		"one":              {`"managedFields":[` + entry(one) + `],"name":"p"`, 1},
+		"two":              {`"managedFields":[` + entry(one) + "," + entry(two) + `],"name":"p","uid":"u"`, 2},
+		"one is short":     {`"managedFields":[` + entry(`{"f:spec":{}}`) + "," + entry(two) + `],"name":"p","uid":"u"`, 1},
+		"one without":      {`"managedFields":[{"manager":"m"},` + entry(two) + `],"name":"p","uid":"u"`, 1},
+		"an empty list":    {`"managedFields":[],"name":"p"`, 0},
+		"no list":          {`"managedFields":null,"name":"p"`, 0},
+		"behind the place": {`"name":"p","uid":"u","zz":[` + entry(one) + `]`, 0},
+		"in another order": {`"uid":"u","name":"p","managedFields":[` + entry(one) + `]`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			codec := NewJSONCodec(widgetKind, newWidget, nil, nil)
+			value := []byte(widgetHead + `"metadata":{` + c.metadata + "}}\n")
+			var item *storage.Item
+			for range 2 {
+				facts, err := codec.FactsOf(value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				item = storage.NewItem("k", bytes.Clone(value), 7, facts)
+			}
+			if got := len(item.Facts.Shared); got != c.shared || item.Bytes().Len()-item.Held() < 100*c.shared || !bytes.Equal(item.Value(), value) {
+				t.Errorf("%d texts are shared, want %d; %d of %d bytes are held of %s", got, c.shared, item.Held(), item.Bytes().Len(), item.Value())
+			}
+			for _, revision := range []int64{0, 7} {
+				plain, shares := storage.NewItem("k", value, revision, storage.Facts{Splice: item.Facts.Splice}), storage.NewItem("k", value, revision, item.Facts)
+				want, err := codec.AppendElement(nil, plain)
+				if err != nil || !json.Valid(want) {
+					t.Fatal(string(want), err)
+				}
+				size, err := codec.ElementSize(shares)
+				if got, _ := codec.AppendElement(nil, shares); string(got) != string(want) || size != len(got) || err != nil {
+					t.Errorf("got  %s\nwant %s; %d bytes, %v", got, want, size, err)
+				}
+			}
+		})
+	}
+}

@@ -23,7 +23,7 @@ import (
 const typeApply = string(types.ApplyYAMLPatchType)
 
 // readApply reads the options and the configuration of a server-side apply.
-func (x *exchange) readApply(p purpose) (accepted, *unstructured.Unstructured, *metav1.PatchOptions, error) {
+func (x *exchange) readApply(p purpose) (accepted, *configuration, *metav1.PatchOptions, error) {
 	a, err := x.negotiate(p)
 	if err != nil {
 		return a, nil, nil, err
@@ -42,20 +42,37 @@ func (x *exchange) readApply(p purpose) (accepted, *unstructured.Unstructured, *
 	return a, config, opts, nil
 }
 
+// configuration is what is applied.
+type configuration struct {
+	*unstructured.Unstructured
+	// warnings are the keys that it names twice. They are told once it has been applied, as Kubernetes does: not in the way of a conflict.
+	warnings []string
+}
+
+// applied tells the warnings, unless err says that there was nothing to apply the configuration to, or that it did not fit.
+func (c *configuration) applied(x *exchange, err error) error {
+	if err == nil || apierrors.IsInvalid(err) {
+		for _, line := range c.warnings {
+			x.warn(line)
+		}
+	}
+	return err
+}
+
 // config reads the configuration of a server-side apply.
-func (x *exchange) config(opts *metav1.PatchOptions) (*unstructured.Unstructured, error) {
+func (x *exchange) config(opts *metav1.PatchOptions) (*configuration, error) {
 	body, err := readBody(x.r)
 	if err != nil {
 		return nil, err
 	}
 	x.auditPatch(body)
 	if plain, ok := plainConfig(body); ok {
-		return &unstructured.Unstructured{Object: plain}, nil
+		return &configuration{Unstructured: &unstructured.Unstructured{Object: plain}}, nil
 	}
 	if err := x.bounded(body, nil); err != nil {
 		return nil, err
 	}
-	config := &unstructured.Unstructured{Object: map[string]any{}}
+	config := &configuration{Unstructured: &unstructured.Unstructured{Object: map[string]any{}}}
 	if err := yaml.Unmarshal(body, &config.Object); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
 	}
@@ -64,9 +81,7 @@ func (x *exchange) config(opts *metav1.PatchOptions) (*unstructured.Unstructured
 			if opts.FieldValidation == metav1.FieldValidationStrict {
 				return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: error converting YAML to JSON: %v", err))
 			}
-			for _, line := range warningLines(err) {
-				x.warn(line)
-			}
+			config.warnings = warningLines(err)
 		}
 	}
 	return config, nil
@@ -78,13 +93,13 @@ func (x *exchange) apply(subresource string) error {
 	if err != nil {
 		return err
 	}
-	item, obj, created, err := x.res.Store.ApplyItem(x.context(), x.info.Namespace, x.info.Name, subresource, config, opts, func() error {
-		if err := x.stillTaken(config); err != nil {
+	item, obj, created, err := x.res.Store.ApplyItem(x.context(), x.info.Namespace, x.info.Name, subresource, config.Unstructured, opts, func() error {
+		if err := x.stillTaken(config.Unstructured); err != nil {
 			return err
 		}
 		return x.mayCreate()
 	})
-	if err != nil {
+	if err := config.applied(x, err); err != nil {
 		return err
 	}
 	if err := x.share(a, item, obj); err != nil {
@@ -111,7 +126,7 @@ func (x *exchange) applyWith(rw registry.ReadWriter, row *resources.Row) error {
 		}
 		return x.admitUpdate(obj, current, update)
 	}, update)
-	if err != nil {
+	if err := config.applied(x, err); err != nil {
 		return err
 	}
 	return x.writeObject(a, http.StatusOK, out)

@@ -18,6 +18,7 @@ import (
 
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/docbounds"
+	"bonsai/pkg/strictjson"
 )
 
 // maxBody is the largest request body, 3 MiB: what etcd takes in one request.
@@ -165,22 +166,22 @@ func bodyType(r *http.Request) string {
 	return media
 }
 
-// decode reads body into a new object of kind gvk, which it may leave unnamed in the body. prune is for one without a Go type.
+// decode reads body into a new object of the kind that is wanted, which may be left unnamed in the body.
 // validation is fieldValidation: Ignore, Warn (also for "") or Strict; warn receives the warnings.
-func decode(body []byte, media string, gvk schema.GroupVersionKind, into runtime.Object, prune pruner, validation string, warn func(string)) error {
+func decode(body []byte, media string, w wanted, into runtime.Object, validation string, warn func(string)) error {
 	var strict []error
 	var err error
 	switch media {
 	case typeJSON:
-		strict, err = decodeJSON(body, gvk, into, prune, validation)
+		strict, err = decodeJSON(body, w, into, validation)
 	case typeYAML:
-		strict, err = decodeYAML(body, gvk, into, prune, validation)
+		strict, err = decodeYAML(body, w, into, validation)
 	case typeProtobuf:
 		m, ok := into.(registry.Message)
 		if !ok {
 			return unsupportedMedia(typeJSON, typeYAML)
 		}
-		err = decodeProtobuf(body, gvk, m)
+		err = decodeProtobuf(body, w, m)
 	default:
 		return unsupportedMedia(allTypes()...)
 	}
@@ -189,7 +190,7 @@ func decode(body []byte, media string, gvk schema.GroupVersionKind, into runtime
 	}
 	if len(strict) > 0 {
 		if validation == metav1.FieldValidationStrict {
-			return cannotHandle(gvk, gvk, runtime.NewStrictDecodingError(strict))
+			return cannotHandle(w.GroupVersionKind, w.GroupVersionKind, runtime.NewStrictDecodingError(strict))
 		}
 		for _, s := range strict {
 			for _, line := range warningLines(s) {
@@ -197,39 +198,33 @@ func decode(body []byte, media string, gvk schema.GroupVersionKind, into runtime
 			}
 		}
 	}
-	into.GetObjectKind().SetGroupVersionKind(gvk)
+	into.GetObjectKind().SetGroupVersionKind(w.GroupVersionKind)
 	return nil
 }
 
 // decodeJSON decodes in one pass, which also finds unknown and duplicate fields unless they are ignored.
-func decodeJSON(body []byte, gvk schema.GroupVersionKind, into runtime.Object, prune pruner, validation string) (strict []error, err error) {
-	strict, err = readJSON(body, into, prune, validation)
+func decodeJSON(body []byte, w wanted, into runtime.Object, validation string) (strict []error, err error) {
+	strict, err = readJSON(body, into, w.prune, validation)
 	if err == nil {
 		got := into.GetObjectKind().GroupVersionKind()
 		if u, ok := into.(runtime.Unstructured); ok {
-			return strict, checkUnstructuredKind(u, gvk, body)
+			return strict, checkUnstructuredKind(u, w.GroupVersionKind, body)
 		}
 		if got.Version == "" { // nothing is named, or a version that is none
-			if err := badVersion(body, gvk); err != nil {
+			if err := badVersion(body, w.GroupVersionKind); err != nil {
 				return nil, err
 			}
 		}
-		return strict, checkKind(got, gvk)
+		return strict, w.check(got)
 	}
-	var named struct {
-		APIVersion string `json:"apiVersion,omitempty"`
-		Kind       string `json:"kind,omitempty"`
+	got, kindErr := named(body)
+	if kindErr != nil {
+		return nil, unrecognized(w.GroupVersionKind, kindErr, body)
 	}
-	if kindErr := json.UnmarshalCaseSensitivePreserveInts(body, &named); kindErr != nil {
-		return nil, unrecognized(gvk, fmt.Errorf("couldn't get version/kind; json parse error: %w", kindErr), body)
-	}
-	if _, versionErr := schema.ParseGroupVersion(named.APIVersion); versionErr != nil {
-		return nil, unrecognized(gvk, versionErr, body)
-	}
-	if kindErr := checkKind(schema.FromAPIVersionAndKind(named.APIVersion, named.Kind), gvk); kindErr != nil {
+	if kindErr := w.check(got); kindErr != nil {
 		return nil, kindErr
 	}
-	return nil, cannotHandle(gvk, gvk, err)
+	return nil, cannotHandle(w.GroupVersionKind, w.GroupVersionKind, err)
 }
 
 // readJSON decodes body. strict are unknown and duplicate fields, unless they are ignored.
@@ -242,17 +237,17 @@ func readJSON(body []byte, into runtime.Object, prune pruner, validation string)
 		return strict, err
 	}
 	if ignore {
-		return nil, json.UnmarshalCaseSensitivePreserveInts(body, into)
+		return nil, strictjson.DecodeLoosely(body, into)
 	}
-	return json.UnmarshalStrict(body, into)
+	return strictjson.Decode(body, into)
 }
 
-func decodeYAML(body []byte, gvk schema.GroupVersionKind, into runtime.Object, prune pruner, validation string) ([]error, error) {
+func decodeYAML(body []byte, w wanted, into runtime.Object, validation string) ([]error, error) {
 	asJSON, err := yaml.YAMLToJSON(body)
 	if err != nil {
-		return nil, unrecognized(gvk, err, body)
+		return nil, unrecognized(w.GroupVersionKind, err, body)
 	}
-	strict, err := decodeJSON(asJSON, gvk, into, prune, validation)
+	strict, err := decodeJSON(asJSON, w, into, validation)
 	if err != nil || validation == metav1.FieldValidationIgnore {
 		return strict, err
 	}
@@ -262,48 +257,18 @@ func decodeYAML(body []byte, gvk schema.GroupVersionKind, into runtime.Object, p
 	return strict, nil
 }
 
-func decodeProtobuf(body []byte, gvk schema.GroupVersionKind, into registry.Message) error {
+func decodeProtobuf(body []byte, w wanted, into registry.Message) error {
 	e, err := registry.ParseEnvelope(body)
 	if err != nil {
-		return unrecognized(gvk, err, body)
+		return unrecognized(w.GroupVersionKind, err, body)
 	}
-	if err := checkKind(schema.FromAPIVersionAndKind(string(e.APIVersion), string(e.Kind)), gvk); err != nil {
+	if err := w.check(schema.FromAPIVersionAndKind(string(e.APIVersion), string(e.Kind))); err != nil {
 		return err
 	}
 	if err := into.Unmarshal(e.Raw); err != nil {
-		return cannotHandle(gvk, gvk, err)
+		return cannotHandle(w.GroupVersionKind, w.GroupVersionKind, err)
 	}
 	return nil
-}
-
-// checkKind refuses a body of another kind than the request's.
-func checkKind(got, want schema.GroupVersionKind) error {
-	if err := differentKind(got, want); err != nil {
-		return cannotHandle(complete(got, want), want, err)
-	}
-	return nil
-}
-
-// complete takes from want what got leaves out.
-func complete(got, want schema.GroupVersionKind) schema.GroupVersionKind {
-	if got.Kind == "" {
-		got.Kind = want.Kind
-	}
-	if got.Version == "" && got.Group == "" {
-		got.Group, got.Version = want.Group, want.Version
-	}
-	return got
-}
-
-// differentKind tells how got is another kind than want; parts that got leaves out are taken from want.
-func differentKind(got, want schema.GroupVersionKind) error {
-	if got = complete(got, want); got == want {
-		return nil
-	}
-	if got.Kind == want.Kind {
-		return fmt.Errorf("no kind %q is registered for version %q", got.Kind, got.GroupVersion())
-	}
-	return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, want.Version, want.Kind)
 }
 
 // bodyError is the 400 for a body that cannot be read; cause is what is wrong, without the words around it.

@@ -3,6 +3,7 @@ package rest
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,6 +68,9 @@ func (x *exchange) createOptions(p purpose) (accepted, *metav1.CreateOptions, er
 	a, err := x.negotiate(p)
 	if err != nil {
 		return a, nil, err
+	}
+	if !slices.Contains(allTypes(), bodyType(x.r)) {
+		return a, nil, unsupportedMedia(allTypes()...)
 	}
 	opts, err := fromQuery(x.query, metav1.Convert_url_Values_To_v1_CreateOptions)
 	if err != nil {

@@ -49,8 +49,8 @@ func (x *exchange) deleteOptions() (*metav1.DeleteOptions, error) {
 	}
 	if len(body) > 0 {
 		// Clients send DeleteOptions in "v1", "meta.k8s.io/v1" and in the resource's own group and version.
-		gvk := x.deleteOptionsKind(body)
-		if err := decode(body, bodyType(x.r), gvk, opts, nil, metav1.FieldValidationIgnore, x.warn); err != nil {
+		w := wanted{GroupVersionKind: x.deleteOptionsKind(body)}
+		if err := decode(body, bodyType(x.r), w, opts, metav1.FieldValidationIgnore, x.warn); err != nil {
 			var bad *bodyError
 			if errors.As(err, &bad) {
 				return nil, apierrors.NewBadRequest(bad.cause.Error())
@@ -68,7 +68,7 @@ func (x *exchange) deleteOptions() (*metav1.DeleteOptions, error) {
 func (x *exchange) deleteOptionsKind(body []byte) schema.GroupVersionKind {
 	gv := x.namedVersion(body)
 	if gv.Empty() {
-		gv = schema.GroupVersion{Version: "v1"}
+		gv = metav1.SchemeGroupVersion
 	}
 	return gv.WithKind("DeleteOptions")
 }

@@ -191,18 +191,10 @@ func (x *exchange) body(gvk schema.GroupVersionKind, into runtime.Object, valida
 	if err != nil {
 		return err
 	}
-	if err := decode(b, bodyType(x.r), gvk, into, x.pruner(gvk), validation, x.warn); err != nil {
+	if err := decode(b, bodyType(x.r), x.wanted(gvk), into, validation, x.warn); err != nil {
 		return err
 	}
 	x.auditObject(gvk, into)
-	return nil
-}
-
-// pruner is that of the route, for objects of its own kind.
-func (x *exchange) pruner(gvk schema.GroupVersionKind) pruner {
-	if gvk == x.res.GVK {
-		return x.res.Version.Prune
-	}
 	return nil
 }
 
@@ -220,7 +212,7 @@ func (x *exchange) bodyAs(gvk schema.GroupVersionKind, into runtime.Object, vali
 	if named := x.namedVersion(b).WithKind(gvk.Kind); slices.Contains(sub.Accepts, named) {
 		as = named
 	}
-	if err = decode(b, bodyType(x.r), as, into, nil, validation, x.warn); err == nil {
+	if err = decode(b, bodyType(x.r), x.wanted(as), into, validation, x.warn); err == nil {
 		x.auditObject(as, into)
 	}
 	into.GetObjectKind().SetGroupVersionKind(gvk)

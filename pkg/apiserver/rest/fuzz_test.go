@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/api/resources"
+	"bonsai/api/scheme"
 	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/request"
@@ -113,8 +115,8 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, kind byte) {
 		m := media[int(kind)%len(media)]
 		pod, same := &corev1.Pod{}, &corev1.Pod{}
-		err := decode(body, m, gvk, pod, nil, metav1.FieldValidationStrict, func(string) {})
-		loose := decode(body, m, gvk, same, nil, metav1.FieldValidationIgnore, func(string) {})
+		err := decode(body, m, wantedKind(gvk), pod, metav1.FieldValidationStrict, func(string) {})
+		loose := decode(body, m, wantedKind(gvk), same, metav1.FieldValidationIgnore, func(string) {})
 		for _, err := range []error{err, loose} {
 			var status apierrors.APIStatus
 			if err != nil && (!errors.As(err, &status) || status.Status().Code != http.StatusBadRequest) {
@@ -132,6 +134,13 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// wantedKind is a body's of a kind with a Go type.
+func wantedKind(gvk schema.GroupVersionKind) wanted {
+	return wanted{GroupVersionKind: gvk, kinds: allKinds(), internal: resources.InternalPackage(gvk.Group)}
+}
+
+var allKinds = sync.OnceValue(scheme.New)
 
 func podCodec() registry.Codec { return registry.NewCodec(podRow()) }
 

@@ -70,6 +70,10 @@ func negotiate(r *http.Request, p purpose, types []string) (accepted, error) {
 			a.pretty = a.media == typeJSON && wantsPretty(r)
 			return a, nil
 		}
+		if a.as != "" && why != "" { // a form that is there, but not of this: Kubernetes looks no further
+			refusal, known = why, true
+			break
+		}
 		known = known || a.media != ""
 		refusal = cmp.Or(refusal, why)
 	}
@@ -138,8 +142,14 @@ func (c clause) accepted(p purpose, types []string) (a accepted, why string, ok 
 	case "Table":
 		return a, "", p != forPlain && a.media != typeProtobuf
 	case "PartialObjectMetadata":
+		if p == forPlain {
+			return a, "", false
+		}
 		return a, "you requested PartialObjectMetadata, but the requested object is a list", p == forObject || p == forStream
 	case "PartialObjectMetadataList":
+		if p == forPlain {
+			return a, "", false
+		}
 		return a, "you requested PartialObjectMetadataList, but the requested object is not a list", p == forList
 	}
 	return a, "", false

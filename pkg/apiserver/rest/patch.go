@@ -100,10 +100,13 @@ func (p *patchRequest) to(current []byte) (runtime.Object, error) {
 	if err != nil && (spliced || len(doc) < len(current)) || spliced && len(warnings) > 0 { // they show the whole object, and its fields in their order
 		obj, warnings, err = p.on(current)
 	}
+	if err != nil {
+		return nil, err
+	}
 	for _, w := range warnings {
 		p.warn(w.Error())
 	}
-	return obj, err
+	return obj, nil
 }
 
 // on is to without the warnings, which it returns.
@@ -117,11 +120,20 @@ func (p *patchRequest) on(current []byte) (runtime.Object, []error, error) {
 
 // read makes an object of the patched document, and returns the warnings.
 func (p *patchRequest) read(patched []byte) (_ runtime.Object, _ []error, err error) {
-	obj := p.empty()
+	obj, w := p.empty(), p.wanted(p.gvk)
+	_, dynamic := obj.(runtime.Unstructured)
 	var strict []error
-	strict, err = readJSON(patched, obj, p.pruner(p.gvk), p.opts.FieldValidation)
-	if err != nil && p.media == types.StrategicMergePatchType {
+	strict, err = readJSON(patched, obj, w.prune, p.opts.FieldValidation)
+	switch {
+	case err == nil:
+		if !dynamic && obj.GetObjectKind().GroupVersionKind().Version == "" { // nothing is named, or a version that is none
+			_, err = named(patched)
+		}
+	case p.media == types.StrategicMergePatchType: // that knows the kind
 		err = cmp.Or(notRestored(patched, p.empty()), err)
+	case !dynamic:
+		got, kindErr := named(patched)
+		err = cmp.Or(kindErr, w.differs(got), err)
 	}
 	if p.opts.FieldValidation != metav1.FieldValidationIgnore {
 		strict = append(slices.Clone(p.apply.Duplicates), strict...)
@@ -137,7 +149,7 @@ func (p *patchRequest) read(patched []byte) (_ runtime.Object, _ []error, err er
 			return nil, nil, err
 		}
 	}
-	if err := differentKind(obj.GetObjectKind().GroupVersionKind(), p.gvk); err != nil && !p.keepsKind(obj) && p.media != types.StrategicMergePatchType { // that knows the kind
+	if err := w.differs(obj.GetObjectKind().GroupVersionKind()); err != nil && !p.keepsKind(obj) && p.media != types.StrategicMergePatchType { // that knows the kind
 		return nil, strict, invalidPatch(string(patched), err)
 	}
 	obj.GetObjectKind().SetGroupVersionKind(p.gvk)

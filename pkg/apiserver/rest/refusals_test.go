@@ -30,6 +30,7 @@ func TestNotAcceptable(t *testing.T) {
 		{"text/html", "406: Not Acceptable\n\nAvailable representations: " + known + streams, forList, true, allTypes()},
 		{as("Foo"), "only the following media types are accepted: " + known, forObject, false, allTypes()},
 		{as("PartialObjectMetadata"), "you requested PartialObjectMetadata, but the requested object is a list", forList, false, allTypes()},
+		{as("PartialObjectMetadataList") + ",application/json", "you requested PartialObjectMetadataList, but the requested object is not a list", forObject, false, allTypes()},
 		{as("PartialObjectMetadataList"), "you requested PartialObjectMetadataList, but the requested object is not a list", forObject, false, allTypes()},
 		{"application/yaml", "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch", forStream, false, allTypes()},
 		{typeProtobuf, "only the following media types are accepted: " + known, forObject, false, widgetCodec().MediaTypes()},
@@ -52,15 +53,17 @@ func TestDecodeRefuses(t *testing.T) {
 		{"a version that is none", typeJSON, `{"apiVersion":"a/b/c","kind":"ConfigMap"}`,
 			`the object provided is unrecognized (must be of type ConfigMap): unexpected GroupVersion string: a/b/c ({"apiVersion":"a/b/c","kind":" ...)`},
 		{"another version", typeJSON, `{"apiVersion":"v2","kind":"ConfigMap"}`,
-			`ConfigMap in version "v2" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "v2"`},
+			`ConfigMap in version "v2" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "v2" in scheme "pkg/runtime/scheme.go:111"`},
 		{"another kind without version", typeJSON, `{"kind":"Pod"}`,
-			`Pod in version "v1" cannot be handled as a ConfigMap: converting (v1.Pod) to (v1.ConfigMap): unknown conversion`},
+			`Pod in version "v1" cannot be handled as a ConfigMap: converting (v1.Pod) to (core.ConfigMap): unknown conversion`},
+		{"a kind that is none", typeJSON, `{"kind":"Nope"}`,
+			`Nope in version "v1" cannot be handled as a ConfigMap: no kind "Nope" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111"`},
 		{"not protobuf", typeProtobuf, `{"metadata":{}}`,
 			`the object provided is unrecognized (must be of type ConfigMap): provided data does not appear to be a protobuf message, expected prefix [107 56 115 0] ({"metadata":{}})`},
 		{"a wrong type", typeJSON, `{"data":{"a":1}}`,
 			`ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string`},
 	} {
-		err := decode([]byte(c.body), c.media, gvk, &corev1.ConfigMap{}, nil, metav1.FieldValidationStrict, func(string) {})
+		err := decode([]byte(c.body), c.media, wantedKind(gvk), &corev1.ConfigMap{}, metav1.FieldValidationStrict, func(string) {})
 		if s := statusOf(err); !apierrors.IsBadRequest(err) || s.Message != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, s.Message, c.want)
 		}
@@ -71,7 +74,7 @@ func TestYAMLDuplicatesAreWarnings(t *testing.T) {
 	t.Parallel()
 	var got []string
 	body := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, name: b}\n"
-	if err := decode([]byte(body), typeYAML, corev1.SchemeGroupVersion.WithKind("ConfigMap"), &corev1.ConfigMap{}, nil, "", func(s string) { got = append(got, s) }); err != nil {
+	if err := decode([]byte(body), typeYAML, wantedKind(corev1.SchemeGroupVersion.WithKind("ConfigMap")), &corev1.ConfigMap{}, "", func(s string) { got = append(got, s) }); err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != 1 || got[0] != `line 3: key "name" already set in map` {
@@ -128,7 +131,7 @@ func TestContinueAndVersion(t *testing.T) {
 	if !apierrors.IsBadRequest(err) || err.Error() != "specifying resource version is not allowed when using continue" {
 		t.Errorf("%v", err)
 	}
-	if got := (schema.GroupVersionKind{}); complete(got, corev1.SchemeGroupVersion.WithKind("Pod")).Kind != "Pod" {
+	if w := wantedKind(corev1.SchemeGroupVersion.WithKind("Pod")); w.complete(schema.GroupVersionKind{}).Kind != "Pod" {
 		t.Error("a body without kind is not taken as what the request is for")
 	}
 }

@@ -70,6 +70,14 @@ func (b Bytes) Front() []byte {
 	return b.own[:b.shared[0].At]
 }
 
+// Behind returns the bytes from a place on, behind all shared parts.
+func (b Bytes) Behind(from int) []byte {
+	for i := range b.shared {
+		from -= len(b.shared[i].Text)
+	}
+	return b.own[from:]
+}
+
 // Append appends the bytes from one place to another, between which all shared parts are.
 func (b Bytes) Append(to []byte, from, until int) []byte {
 	to = slices.Grow(to, until-from)

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"bonsai/api/bootstraptoken"
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
@@ -20,9 +21,8 @@ import (
 
 const (
 	configNamespace = "kube-public"
-	configName      = "cluster-info"
+	configName      = bootstraptoken.ClusterInfo
 	tokenNamespace  = "kube-system"
-	secretType      = "bootstrap.kubernetes.io/token"
 )
 
 // Controller reconciles the one ConfigMap.
@@ -39,7 +39,7 @@ func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
 		Deps: d, writes: core.ConfigMaps(d.Client),
 		configs: controller.FilteredInformerFor(d.Informers, core.ConfigMaps, apiclient.Selection{Namespace: configNamespace, Fields: "metadata.name=" + configName}),
-		secrets: controller.FilteredInformerFor(d.Informers, core.Secrets, apiclient.Selection{Namespace: tokenNamespace, Fields: "type=" + secretType}),
+		secrets: controller.FilteredInformerFor(d.Informers, core.Secrets, apiclient.Selection{Namespace: tokenNamespace, Fields: "type=" + string(corev1.SecretTypeBootstrapToken)}),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "bootstrap_signer_queue", Workers: 1, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
@@ -73,15 +73,14 @@ func (c *Controller) Reconcile(ctx context.Context, at controller.Key) (controll
 	return controller.Result{RequeueAfter: again}, nil
 }
 
-// signing returns the secrets of the tokens that are for signing, by their ids, and after how long the first of them expires (0: never).
-func signing(all []*corev1.Secret, now time.Time) (tokens map[string]string, again time.Duration) {
-	tokens = map[string]string{}
+// signing returns the tokens that are for signing, and after how long the first of them expires (0: never).
+func signing(all []*corev1.Secret, now time.Time) (tokens []bootstraptoken.Token, again time.Duration) {
 	for _, s := range all {
-		id, secret := string(s.Data["token-id"]), string(s.Data["token-secret"])
-		if id == "" || secret == "" || s.Name != "bootstrap-token-"+id || string(s.Data["usage-bootstrap-signing"]) != "true" || s.DeletionTimestamp != nil {
+		t := bootstraptoken.Token{ID: string(s.Data[bootstraptoken.KeyID]), Secret: string(s.Data[bootstraptoken.KeySecret])}
+		if t.ID == "" || t.Secret == "" || s.Name != bootstraptoken.SecretPrefix+t.ID || string(s.Data[bootstraptoken.KeySigning]) != "true" || s.DeletionTimestamp != nil {
 			continue
 		}
-		if text := string(s.Data["expiration"]); text != "" {
+		if text := string(s.Data[bootstraptoken.KeyExpiration]); text != "" {
 			at, err := time.Parse(time.RFC3339, text)
 			left := at.Sub(now)
 			if err != nil || left <= 0 {
@@ -91,7 +90,7 @@ func signing(all []*corev1.Secret, now time.Time) (tokens map[string]string, aga
 				again = left
 			}
 		}
-		tokens[id] = secret
+		tokens = append(tokens, t)
 	}
 	return tokens, again
 }

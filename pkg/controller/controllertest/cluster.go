@@ -34,8 +34,8 @@ import (
 type Cluster struct {
 	// Admin may do everything; Manager is the identity of kube-controller-manager.
 	Admin, Manager *rest.Config
-	// Kubeconfig is a file with the identity of kube-controller-manager.
-	Kubeconfig string
+	// Kubeconfig is a file with the identity of kube-controller-manager, SchedulerKubeconfig one with that of kube-scheduler.
+	Kubeconfig, SchedulerKubeconfig string
 	// KeyFile holds the key that signs service account tokens. CAFile and CAKeyFile are the authority of client certificates.
 	KeyFile, CAFile, CAKeyFile string
 }
@@ -50,7 +50,7 @@ func Start(t testing.TB) *Cluster {
 	ca, caKey := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key")
 	writeCA(t, ca, caKey)
 	tokens := filepath.Join(dir, "tokens.csv")
-	write(t, tokens, "admin,admin,admin,\"system:masters\"\nmanager,system:kube-controller-manager,manager\n")
+	write(t, tokens, "admin,admin,admin,\"system:masters\"\nmanager,system:kube-controller-manager,manager\nscheduler,system:kube-scheduler,scheduler\n")
 	client, peer, port := freePort(t), freePort(t), freePort(t)
 	etcdURL, peerURL, host := fmt.Sprintf("http://127.0.0.1:%d", client), fmt.Sprintf("http://127.0.0.1:%d", peer), fmt.Sprintf("https://127.0.0.1:%d", port)
 	spawn(t, dir, etcd, "--data-dir", filepath.Join(dir, "etcd"), "--listen-client-urls", etcdURL, "--advertise-client-urls", etcdURL,
@@ -59,21 +59,28 @@ func Start(t testing.TB) *Cluster {
 	spawn(t, dir, api, "--etcd-servers="+etcdURL, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--cert-dir="+filepath.Join(dir, "certs"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+key, "--service-account-signing-key-file="+key,
 		"--token-auth-file="+tokens, "--client-ca-file="+ca, "--enable-bootstrap-token-auth", "--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.96.0.0/16", "--disable-admission-plugins=ServiceAccount")
-	c := &Cluster{Admin: config(host, "admin"), Manager: config(host, "manager"), KeyFile: key, CAFile: ca, CAKeyFile: caKey, Kubeconfig: filepath.Join(dir, "kubeconfig")}
+	c := &Cluster{Admin: config(host, "admin"), Manager: config(host, "manager"), KeyFile: key, CAFile: ca, CAKeyFile: caKey,
+		Kubeconfig: filepath.Join(dir, "kubeconfig"), SchedulerKubeconfig: filepath.Join(dir, "scheduler.kubeconfig")}
 	hc, err := rest.HTTPClientFor(c.Admin)
 	if err != nil {
 		t.Fatal(err)
 	}
 	awaitOK(t, hc, host+"/readyz")
-	kubeconfig := clientcmdapi.NewConfig()
-	kubeconfig.Clusters["c"] = &clientcmdapi.Cluster{Server: host, InsecureSkipTLSVerify: true}
-	kubeconfig.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: "manager"}
-	kubeconfig.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	kubeconfig.CurrentContext = "c"
-	if err := clientcmd.WriteToFile(*kubeconfig, c.Kubeconfig); err != nil {
+	writeKubeconfig(t, c.Kubeconfig, host, "manager")
+	writeKubeconfig(t, c.SchedulerKubeconfig, host, "scheduler")
+	return c
+}
+
+func writeKubeconfig(t testing.TB, path, host, token string) {
+	t.Helper()
+	k := clientcmdapi.NewConfig()
+	k.Clusters["c"] = &clientcmdapi.Cluster{Server: host, InsecureSkipTLSVerify: true}
+	k.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: token}
+	k.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	k.CurrentContext = "c"
+	if err := clientcmd.WriteToFile(*k, path); err != nil {
 		t.Fatal(err)
 	}
-	return c
 }
 
 // Client returns a client with the rights of an administrator.

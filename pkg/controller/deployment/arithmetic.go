@@ -31,7 +31,9 @@ func sum(sets []*appsv1.ReplicaSet, of func(*appsv1.ReplicaSet) int32) (n int32)
 	return n
 }
 
-func available(rs *appsv1.ReplicaSet) int32 { return rs.Status.AvailableReplicas }
+// available is how many of the ReplicaSet's replicas are available. Its status may still count pods that are to go since it shrank: of
+// those that serve no more stay than its size.
+func available(rs *appsv1.ReplicaSet) int32 { return min(rs.Status.AvailableReplicas, replicas(rs)) }
 
 func active(sets []*appsv1.ReplicaSet) []*appsv1.ReplicaSet {
 	return slices.DeleteFunc(slices.Clone(sets), func(rs *appsv1.ReplicaSet) bool { return replicas(rs) == 0 })
@@ -77,11 +79,15 @@ func newReplicas(d *appsv1.Deployment, all []*appsv1.ReplicaSet, current int32) 
 	return current + min(room, want-current)
 }
 
+// reported tells whether the ReplicaSet's status is about its present size: what a status says of another one may count pods that went or
+// come with the change.
+func reported(rs *appsv1.ReplicaSet) bool { return rs.Status.ObservedGeneration >= rs.Generation }
+
 // shrinkOld returns new sizes for old ReplicaSets: first those replicas go that are not available anyway, then as many of
-// the others as leave the minimum available.
+// the others as leave the minimum available. Nothing shrinks until all have reported.
 func shrinkOld(d *appsv1.Deployment, next *appsv1.ReplicaSet, old []*appsv1.ReplicaSet) []target {
 	oldCount := sum(old, replicas)
-	if oldCount == 0 {
+	if oldCount == 0 || !reported(next) || slices.ContainsFunc(active(old), func(rs *appsv1.ReplicaSet) bool { return !reported(rs) }) {
 		return nil
 	}
 	_, maxUnavailable := limits(d)
@@ -137,7 +143,31 @@ func scaleTargets(d *appsv1.Deployment, next *appsv1.ReplicaSet, old []*appsv1.R
 	if replicas(next) > 0 {
 		all = append(all, next)
 	}
-	return proportional(d, all)
+	out := proportional(d, all)
+	keepAvailable(d, out)
+	return out
+}
+
+// keepAvailable moves replicas from ReplicaSets that have some which are not available to those that would lose available ones, as far
+// as the minimum needs it: a smaller size takes no more out of service than maxUnavailable allows. The sum stays.
+func keepAvailable(d *appsv1.Deployment, targets []target) {
+	_, unavailable := limits(d)
+	missing, spare, has := *d.Spec.Replicas-unavailable, int32(0), int32(0)
+	for _, t := range targets {
+		missing -= min(t.replicas, available(t.rs))
+		has += max(available(t.rs)-t.replicas, 0)
+		spare += max(t.replicas-available(t.rs), 0)
+	}
+	missing = min(missing, spare, has)
+	give, take := missing, missing
+	for i := range targets {
+		t, a := &targets[i], available(targets[i].rs)
+		if n := min(give, max(a-t.replicas, 0)); n > 0 {
+			t.replicas, give = t.replicas+n, give-n
+		} else if n := min(take, max(t.replicas-a, 0)); n > 0 {
+			t.replicas, take = t.replicas-n, take-n
+		}
+	}
 }
 
 // activeOrLatest returns the one active ReplicaSet, or if none is active the newest; nil if several are.

@@ -27,6 +27,12 @@ func rs(name string, age int, n, avail int32) *appsv1.ReplicaSet {
 	}
 }
 
+// unreported is the ReplicaSet before its status follows a change.
+func unreported(rs *appsv1.ReplicaSet) *appsv1.ReplicaSet {
+	rs.Generation = rs.Status.ObservedGeneration + 1
+	return rs
+}
+
 func show(ts []target) string {
 	s := ""
 	for _, t := range ts {
@@ -86,6 +92,9 @@ func TestShrinkOld(t *testing.T) {
 		{"broken old first", deploy(10, "3", "0"), rs("n", 0, 3, 3), []*appsv1.ReplicaSet{rs("a", 9, 8, 8), rs("b", 1, 2, 0)}, "a=7 b=0 "},
 		{"oldest first", deploy(4, "4", "0"), rs("n", 0, 4, 2), []*appsv1.ReplicaSet{rs("b", 1, 2, 2), rs("a", 9, 2, 2)}, "a=0 "},
 		{"finished", deploy(4, "1", "0"), rs("n", 0, 4, 4), []*appsv1.ReplicaSet{rs("o", 1, 1, 1)}, "o=0 "},
+		{"a status that still counts what goes", deploy(5, "0", "3"), rs("n", 0, 1, 0), []*appsv1.ReplicaSet{rs("o", 1, 4, 5)}, "o=2 "},
+		{"a status of another size", deploy(10, "3", "0"), rs("n", 0, 3, 3), []*appsv1.ReplicaSet{unreported(rs("o", 1, 10, 10))}, ""},
+		{"a new one's status of another size", deploy(10, "3", "0"), unreported(rs("n", 0, 3, 3)), []*appsv1.ReplicaSet{rs("o", 1, 10, 10)}, ""},
 		{"nothing old", deploy(4, "1", "0"), rs("n", 0, 4, 4), []*appsv1.ReplicaSet{rs("o", 1, 0, 0)}, ""},
 	} {
 		if got := show(shrinkOld(c.d, c.next, c.old)); got != c.want {
@@ -221,5 +230,27 @@ func TestJudgeProgress(t *testing.T) {
 	}
 	if untilDeadline(d, st, now) != 0 {
 		t.Error("a finished rollout has no deadline")
+	}
+}
+
+// TestKeepAvailable: a size that shrinks in the middle of a rollout takes replicas that do not serve first, as far as the minimum needs it.
+func TestKeepAvailable(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name           string
+		d              *appsv1.Deployment
+		old, next      *appsv1.ReplicaSet
+		toOld, toNext  int32
+		wantOld, wants int32
+	}{
+		{"the new ones do not serve", deploy(3, "1", "0"), rs("o", 1, 5, 5), rs("n", 0, 5, 0), 2, 2, 3, 1},
+		{"enough serve", deploy(3, "1", "2"), rs("o", 1, 5, 5), rs("n", 0, 5, 0), 2, 2, 2, 2},
+		{"all serve", deploy(3, "1", "0"), rs("o", 1, 5, 5), rs("n", 0, 5, 5), 2, 2, 2, 2},
+		{"none serves", deploy(3, "1", "0"), rs("o", 1, 5, 0), rs("n", 0, 5, 0), 2, 2, 2, 2},
+	} {
+		got := []target{{c.old, c.toOld}, {c.next, c.toNext}}
+		if keepAvailable(c.d, got); got[0].replicas != c.wantOld || got[1].replicas != c.wants {
+			t.Errorf("%s: %s", c.name, show(got))
+		}
 	}
 }

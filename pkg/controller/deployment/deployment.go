@@ -34,6 +34,7 @@ type Controller struct {
 
 	writeDeployments *apiclient.Resource[*appsv1.Deployment]
 	writeSets        *apiclient.Resource[*appsv1.ReplicaSet]
+	written          written
 	loop             *controller.Loop[controller.Key]
 }
 
@@ -44,6 +45,7 @@ func New(d controller.Deps) (*Controller, error) {
 		deployments: controller.InformerFor(d.Informers, apps.Deployments), writeDeployments: apps.Deployments(d.Client),
 		sets: controller.InformerFor(d.Informers, apps.ReplicaSets), writeSets: apps.ReplicaSets(d.Client),
 		pods: controller.InformerFor(d.Informers, core.Pods), namespaces: controller.InformerFor(d.Informers, core.Namespaces),
+		written: written{versions: map[controller.Key]string{}},
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "deployment", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
@@ -107,7 +109,11 @@ func (c *Controller) podDeleted(p *corev1.Pod) {
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	cached, ok := c.deployments.Get(key)
 	if !ok {
+		c.written.forget(key)
 		return controller.Result{}, nil
+	}
+	if !c.written.caughtUp(key, c.sets.Seen()) {
+		return controller.Result{}, nil // the event that is missing brings the Deployment back
 	}
 	d := cached.DeepCopy()
 	sel, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)

@@ -59,7 +59,6 @@ func (r *rollout) refreshNext(ctx context.Context, rev int64) error {
 			return fmt.Errorf("updating the annotations of ReplicaSet %s: %w", rs.Name, err)
 		}
 		r.replace(updated)
-		// The annotations bring the set back to us through the watch; until then a scale from the old state is harmless.
 	}
 	needsUpdate := setRevision(r.d, r.next.Annotations[revisionAnnotation])
 	if hasDeadline(r.d) && condition(r.d.Status, appsv1.DeploymentProgressing) == nil {
@@ -72,8 +71,9 @@ func (r *rollout) refreshNext(ctx context.Context, rev int64) error {
 	return r.saveStatus(ctx)
 }
 
-// replace exchanges a ReplicaSet for its newer state.
+// replace exchanges a ReplicaSet for the state in which it was just written.
 func (r *rollout) replace(rs *appsv1.ReplicaSet) {
+	r.written.remember(controller.KeyOf(r.d), rs.ResourceVersion)
 	for i := range r.all {
 		if r.all[i].UID == rs.UID {
 			r.all[i] = rs
@@ -98,6 +98,7 @@ func (r *rollout) createNext(ctx context.Context, rev int64) error {
 	case err != nil:
 		return r.noteCreateError(ctx, rs, err)
 	default:
+		r.written.remember(controller.KeyOf(r.d), made.ResourceVersion)
 		if n := replicas(made); n > 0 {
 			r.Events.Eventf(r.d, corev1.EventTypeNormal, "ScalingReplicaSet", "Scaled up replica set %s from 0 to %d", made.Name, n)
 		}

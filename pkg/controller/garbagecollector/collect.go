@@ -101,17 +101,19 @@ func (c *Controller) collect(ctx context.Context, n node, live *metav1.PartialOb
 // lookUp finds out about one owner of child.
 func (c *Controller) lookUp(ctx context.Context, ref metav1.OwnerReference, child identity) (ownerState, error) {
 	id := identity{kind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), namespace: child.namespace, name: ref.Name, uid: ref.UID}
-	if c.graph.sawEnd(ref, child.namespace) || c.absent.has(id) {
+	if c.graph.sawEnd(ref, child.namespace) {
 		return absent, nil
 	}
-	r, ok := c.resourceOf(id.kind)
-	if !ok {
-		return solid, fmt.Errorf("looking for owner %s %s of %s/%s: the server serves no such kind", id.kind, ref.Name, child.namespace, child.name)
-	}
-	if r.Namespaced && child.namespace == "" {
+	r, served := c.resourceOf(id.kind)
+	switch {
+	case served && r.Namespaced && child.namespace == "":
 		// The reference cannot mean anything: keep the object and tell its author.
 		c.warn(child, "ownerRef [%s/%s, namespace: , name: %s, uid: %s] does not exist in namespace %q", ref.APIVersion, ref.Kind, ref.Name, ref.UID, "")
 		return solid, nil
+	case c.absent.has(id):
+		return absent, nil
+	case !served:
+		return solid, fmt.Errorf("looking for owner %s %s of %s/%s: the server serves no such kind", id.kind, ref.Name, child.namespace, child.name)
 	}
 	owner, err := c.read(ctx, id)
 	switch {

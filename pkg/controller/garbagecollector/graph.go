@@ -75,14 +75,16 @@ func (g *graph) observe(id identity, obj metav1.Object) (t todo) {
 	return t
 }
 
-// mismatched returns the dependents whose reference turns out to be wrong: they live in another namespace than their
-// supposed owner.
+// meant tells whether a reference in namespace means this very object: one of its UID, but of another kind, name or namespace, it does not.
+func (id identity) meant(ref metav1.OwnerReference, namespace string) bool {
+	return id.uid == ref.UID && id.name == ref.Name && (id.namespace == "" || id.namespace == namespace) &&
+		id.kind.GroupKind() == schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+}
+
+// mismatched returns the dependents whose reference turns out to be wrong: the object of that UID is not what it means.
 func (n *node) mismatched(id identity) (out []types.UID) {
-	if id.namespace == "" {
-		return nil
-	}
 	for uid, d := range n.dependents {
-		if d.namespace != id.namespace {
+		if !slices.ContainsFunc(d.owners, func(r metav1.OwnerReference) bool { return id.meant(r, d.namespace) }) {
 			out = append(out, uid)
 		}
 	}
@@ -120,7 +122,7 @@ func (g *graph) relink(n *node, refs []metav1.OwnerReference) (check []types.UID
 			owner = virtualOwner(ref, n.namespace)
 			g.nodes[ref.UID] = owner
 			check = append(check, ref.UID)
-		} else if !owner.virtual && owner.namespace != "" && owner.namespace != n.namespace {
+		} else if !owner.virtual && !owner.meant(ref, n.namespace) {
 			check = append(check, n.uid)
 		}
 		if owner.dependents == nil {
@@ -183,14 +185,12 @@ func (g *graph) unlink(n *node) (waiting []types.UID) {
 	return waiting
 }
 
-// sawEnd tells whether a watch has shown the end of the owner that a reference in namespace means: an object of this UID, but of another
-// kind, name or namespace, is not it.
+// sawEnd tells whether a watch has shown the end of the owner that a reference in namespace means.
 func (g *graph) sawEnd(ref metav1.OwnerReference, namespace string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n := g.nodes[ref.UID]
-	return n != nil && n.gone && n.name == ref.Name && (n.namespace == "" || n.namespace == namespace) &&
-		n.kind.GroupKind() == schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+	return n != nil && n.gone && n.meant(ref, namespace)
 }
 
 // leave forgets the objects of a resource that is watched no more. Those that others refer to are looked up from now on.

@@ -169,6 +169,22 @@ func TestGraph(t *testing.T) {
 			t.Errorf("owner = %+v, %d nodes", n, len(g.nodes))
 		}
 	})
+	t.Run("a reference that means something else than the object of its UID is looked up", func(t *testing.T) {
+		t.Parallel()
+		g := newGraph()
+		wrong := ref("owner", true)
+		wrong.Kind = "Secret"
+		has(t, see(g, "early", "", wrong).check, "owner")
+		has(t, see(g, "owner", "").check, "early")
+		has(t, see(g, "kind", "", wrong).check, "kind")
+		wrong = ref("owner", true)
+		wrong.Name = "other"
+		has(t, see(g, "name", "", wrong).check, "name")
+		has(t, seeIn(g, "elsewhere", "namespace", "", ref("owner", true)).check, "namespace")
+		newer := ref("owner", true)
+		newer.APIVersion = "apps/v2"
+		has(t, see(g, "version", "", newer).check)
+	})
 	t.Run("a lost reference is a reason to look", func(t *testing.T) {
 		t.Parallel()
 		g := newGraph()

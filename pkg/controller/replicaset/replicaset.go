@@ -88,6 +88,9 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	}
 	now := c.Now()
 	status, wait := statusOf(s, active, terminating, manageErr, now)
+	if !upToDate { // nothing was done about a new size yet, and who reads the status must not take these pods for what became of it
+		status.ObservedGeneration = s.status.ObservedGeneration
+	}
 	if !sameStatus(s.status, status) {
 		if err := c.src.setStatus(ctx, s, status); err != nil {
 			return controller.Result{}, errors.Join(manageErr, fmt.Errorf("updating the status of %s: %w", key, err))

@@ -75,6 +75,41 @@ func TestRefusedPods(t *testing.T) {
 	}
 }
 
+// TestObservedGeneration: a new size counts as observed when the set acts by it, not while the pods of the last one are not all seen.
+func TestObservedGeneration(t *testing.T) {
+	t.Parallel()
+	c, f := stage(t, 2, nil)
+	key := controller.Key{Namespace: "ns", Name: "web"}
+	observed := func(generation int64) int64 {
+		t.Helper()
+		cache := c.src.(replicaSets).cache
+		rs, _ := cache.Get(key)
+		rs = rs.DeepCopy()
+		rs.Generation = generation
+		controllertest.Put(t, cache, rs)
+		if _, err := c.Reconcile(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		last := int64(-1)
+		for _, call := range f.Calls() {
+			if rs, ok := call.Object.(*appsv1.ReplicaSet); ok {
+				last = rs.Status.ObservedGeneration
+			}
+		}
+		return last
+	}
+	if got := observed(1); got != 1 {
+		t.Errorf("the first size: %d", got)
+	}
+	if got := observed(2); got != 0 && got != 1 { // the cache has the status of the beginning
+		t.Errorf("with pods on their way: %d", got)
+	}
+	c.expect.Created("web-uid", 2)
+	if got := observed(2); got != 2 {
+		t.Errorf("with all pods seen: %d", got)
+	}
+}
+
 // TestReplacedSet: what is expected of a set is not expected of the next one of its name.
 func TestReplacedSet(t *testing.T) {
 	t.Parallel()

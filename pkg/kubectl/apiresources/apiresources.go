@@ -33,9 +33,10 @@ type row struct {
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o := &options{IOStreams: streams}
 	cmd := &cobra.Command{
-		Use:   "api-resources [flags]",
-		Short: "Print the supported API resources on the server",
-		Long:  "Print the supported API resources on the server.",
+		Use:     "api-resources [flags]",
+		Example: "# All resources that the server has\nkubectl api-resources\n\n# Those without a namespace, with more columns\nkubectl api-resources --namespaced=false -o wide\n\n# Those of one group, by their names\nkubectl api-resources --api-group=apps -o name",
+		Short:   "Print the supported API resources on the server",
+		Long:    "Print the supported API resources on the server.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.byNamespaced, o.byGroup = cmd.Flags().Changed("namespaced"), cmd.Flags().Changed("api-group")
 			switch {

@@ -14,9 +14,11 @@ import (
 // NewCommand returns "kubectl api-versions".
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	return &cobra.Command{
-		Use:   "api-versions",
-		Short: `Print the supported API versions on the server, in the form of "group/version"`,
-		Long:  `Print the supported API versions on the server, in the form of "group/version".`,
+		Use:                   "api-versions",
+		DisableFlagsInUseLine: true,
+		Example:               "# The group versions that the server has\nkubectl api-versions",
+		Short:                 `Print the supported API versions on the server, in the form of "group/version"`,
+		Long:                  `Print the supported API versions on the server, in the form of "group/version".`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return cli.UsageErrorf(cmd, "unexpected arguments: %v", args)

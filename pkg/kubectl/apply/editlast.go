@@ -26,10 +26,11 @@ type editLast struct {
 func newEditLast(f *cli.Factory, streams cli.IOStreams, editor write.Editor) *cobra.Command {
 	o := &editLast{Base: write.Base{Flags: write.NewFlags("kubectl-client-side-apply"), IOStreams: streams}, editor: editor}
 	cmd := &cobra.Command{
-		Use:   "edit-last-applied (RESOURCE/NAME | -f FILENAME)",
-		Short: "Edit latest last-applied-configuration annotations of a resource/object",
-		Long:  "Edit the latest last-applied-configuration annotations of resources from the default editor.",
-		RunE:  cli.RunE(f, o),
+		Use:     "edit-last-applied (RESOURCE/NAME | -f FILENAME)",
+		Example: "# Edit what was last applied to a deployment, in YAML\nkubectl apply edit-last-applied deployment/web\n\n# The same in JSON, of the objects of a file\nkubectl apply edit-last-applied -f web.yaml -o json",
+		Short:   "Edit latest last-applied-configuration annotations of a resource/object",
+		Long:    "Edit the latest last-applied-configuration annotations of resources from the default editor.",
+		RunE:    cli.RunE(f, o),
 	}
 	o.Print.AddFlags(cmd.Flags())
 	o.AddManager(cmd.Flags())

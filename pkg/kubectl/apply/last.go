@@ -28,10 +28,11 @@ type viewLast struct {
 func newViewLast(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o := &viewLast{Base: write.Base{Flags: write.NewFlags(""), IOStreams: streams}}
 	cmd := &cobra.Command{
-		Use:   "view-last-applied (TYPE [NAME | -l label] | TYPE/NAME | -f FILENAME)",
-		Short: "View the latest last-applied-configuration annotations of a resource/object",
-		Long:  "View the latest last-applied-configuration annotations by type/name or file.\n\n The default output will be printed to stdout in YAML format.",
-		RunE:  cli.RunE(f, o),
+		Use:     "view-last-applied (TYPE [NAME | -l label] | TYPE/NAME | -f FILENAME)",
+		Example: "# What was last applied to a deployment, in YAML\nkubectl apply view-last-applied deployment/web\n\n# The same in JSON, of the objects of a file\nkubectl apply view-last-applied -f web.yaml -o json",
+		Short:   "View the latest last-applied-configuration annotations of a resource/object",
+		Long:    "View the latest last-applied-configuration annotations by type/name or file.\n\n The default output will be printed to stdout in YAML format.",
+		RunE:    cli.RunE(f, o),
 	}
 	o.target.AddFlags(cmd.Flags(), "Filename, directory, or URL to files that contains the last-applied-configuration annotations")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "yaml", "Output format. Must be one of (yaml, json)")
@@ -99,10 +100,11 @@ type setLast struct {
 func newSetLast(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o := &setLast{Base: write.Base{Flags: write.NewFlags(""), IOStreams: streams}}
 	cmd := &cobra.Command{
-		Use:   "set-last-applied -f FILENAME",
-		Short: "Set the last-applied-configuration annotation on a live object to match the contents of a file",
-		Long:  "Set the latest last-applied-configuration annotations by setting it to match the contents of a file. This results in the last-applied-configuration being updated as though 'kubectl apply -f <file>' was run, without updating any other parts of the object.",
-		RunE:  cli.RunE(f, o),
+		Use:     "set-last-applied -f FILENAME",
+		Example: "# Take a file for what was last applied to its objects\nkubectl apply set-last-applied -f web.yaml\n\n# The same for objects that were never applied\nkubectl apply set-last-applied -f web.yaml --create-annotation=true",
+		Short:   "Set the last-applied-configuration annotation on a live object to match the contents of a file",
+		Long:    "Set the latest last-applied-configuration annotations by setting it to match the contents of a file. This results in the last-applied-configuration being updated as though 'kubectl apply -f <file>' was run, without updating any other parts of the object.",
+		RunE:    cli.RunE(f, o),
 	}
 	o.Flags.AddFlags(cmd.Flags())
 	o.files.AddFlags(cmd.Flags(), "Filename, directory, or URL to files that contains the last-applied-configuration annotations")

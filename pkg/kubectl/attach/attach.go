@@ -20,10 +20,11 @@ type Options struct{ pods.Conversation }
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o := &Options{pods.Conversation{Session: pods.Session{Streams: streams}}}
 	cmd := &cobra.Command{
-		Use:   "attach (POD | TYPE/NAME) -c CONTAINER [flags]",
-		Short: "Attach to a running container",
-		Long:  "Attach to a process that is already running inside an existing container.",
-		RunE:  cli.RunE(f, o),
+		Use:     "attach (POD | TYPE/NAME) -c CONTAINER",
+		Example: "# The output of a running pod\nkubectl attach web\n\n# The output of one of its containers\nkubectl attach web -c app\n\n# A terminal of it\nkubectl attach web -c app -i -t\n\n# The first pod of a replica set\nkubectl attach rs/web",
+		Short:   "Attach to a running container",
+		Long:    "Attach to a process that is already running inside an existing container.",
+		RunE:    cli.RunE(f, o),
 	}
 	o.AddFlags(cmd.Flags())
 	return cmd

@@ -51,7 +51,7 @@ func review(ctx context.Context, f *cli.Factory, gvk schema.GroupVersionKind, ob
 func whoami(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	flags := printers.NewFlags()
 	cmd := &cobra.Command{
-		Use: "whoami", Short: "Experimental: Check self subject attributes", Long: "Experimental: Check who you are and your attributes (groups, extra).",
+		Use: "whoami", DisableFlagsInUseLine: true, Example: "# Who the server takes me for\nkubectl auth whoami\n\n# The same in JSON\nkubectl auth whoami -o json", Short: "Experimental: Check self subject attributes", Long: "Experimental: Check who you are and your attributes (groups, extra).",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := &authenticationv1.SelfSubjectReview{}
 			if err := review(cmd.Context(), f, authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"), r); err != nil {
@@ -93,7 +93,7 @@ func canI(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	var list, all, quiet, noHeaders bool
 	var subresource string
 	cmd := &cobra.Command{
-		Use: "can-i VERB [TYPE | TYPE/NAME | NONRESOURCEURL]", Short: "Check whether an action is allowed", Long: "Check whether an action is allowed.",
+		Use: "can-i VERB [TYPE | TYPE/NAME | NONRESOURCEURL]", Example: "# May I create pods, in any namespace?\nkubectl auth can-i create pods --all-namespaces\n\n# May I read the logs of pods?\nkubectl auth can-i get pods --subresource=log\n\n# May a service account list deployments?\nkubectl auth can-i list deployments.apps --as=system:serviceaccount:dev:robot\n\n# May I read this path?\nkubectl auth can-i get /logs/\n\n# All that I may do in a namespace\nkubectl auth can-i --list --namespace=dev", Short: "Check whether an action is allowed", Long: "Check whether an action is allowed.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			namespace, _, err := f.Namespace()
 			if err != nil {

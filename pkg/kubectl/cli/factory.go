@@ -199,7 +199,11 @@ func (f *Factory) newDiscovery() (discovery.CachedDiscoveryInterface, error) {
 	}
 	host := strings.TrimPrefix(strings.TrimPrefix(cfg.Host, "https://"), "http://")
 	dir := filepath.Join(f.flags.cacheDir, "discovery", filepath.Clean("/"+unsafePath.ReplaceAllString(host, "_")))
-	return disk.NewCachedDiscoveryClientForConfig(cfg, dir, filepath.Join(f.flags.cacheDir, "http"), discoveryTTL)
+	onDisk, err := disk.NewCachedDiscoveryClientForConfig(cfg, dir, filepath.Join(f.flags.cacheDir, "http"), discoveryTTL)
+	if err != nil {
+		return nil, err
+	}
+	return &readOnce{CachedDiscoveryInterface: onDisk}, nil
 }
 
 func (f *Factory) newMapper() (meta.ResettableRESTMapper, error) {

@@ -15,9 +15,10 @@ import (
 // NewCommand returns "kubectl cluster-info".
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "cluster-info",
-		Short: "Display cluster information",
-		Long:  "Display addresses of the control plane and services with label kubernetes.io/cluster-service=true.",
+		Use:     "cluster-info",
+		Example: "# The addresses of the control plane and of the services of the cluster\nkubectl cluster-info",
+		Short:   "Display cluster information",
+		Long:    "Display addresses of the control plane and services with label kubernetes.io/cluster-service=true.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := f.RESTConfig()
 			if err != nil {

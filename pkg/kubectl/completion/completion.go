@@ -2,12 +2,34 @@
 package completion
 
 import (
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"bonsai/pkg/kubectl/cli"
 )
+
+// bashWords takes the place of a function of the script that fails where the package bash-completion is not there: the words of the
+// line up to the cursor are then what blanks part, with = and : in them, as that package would give them.
+const bashWords = `
+__kubectl_init_completion()
+{
+    COMPREPLY=()
+    if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
+        _get_comp_words_by_ref "$@" cur prev words cword
+        return
+    fi
+    local line=${COMP_LINE:0:COMP_POINT}
+    read -ra words <<<"$line"
+    if [[ $line == *[[:space:]] ]]; then
+        words+=("")
+    fi
+    cword=$((${#words[@]} - 1))
+    cur=${words[cword]}
+    prev=${words[cword - 1]}
+}
+`
 
 // NewCommand returns "kubectl completion".
 func NewCommand(_ *cli.Factory, streams cli.IOStreams) *cobra.Command {
@@ -28,7 +50,11 @@ func NewCommand(_ *cli.Factory, streams cli.IOStreams) *cobra.Command {
 			root := cmd.Root()
 			switch strings.ToLower(args[0]) {
 			case "bash":
-				return root.GenBashCompletionV2(streams.Raw().Out, true)
+				if err := root.GenBashCompletionV2(streams.Raw().Out, true); err != nil {
+					return err
+				}
+				_, err := io.WriteString(streams.Raw().Out, bashWords)
+				return err
 			case "zsh":
 				return root.GenZshCompletion(streams.Raw().Out)
 			case "fish":

@@ -87,7 +87,7 @@ func (c *command) view() *cobra.Command {
 	p := printers.NewFlags()
 	p.Output = "yaml"
 	cmd := &cobra.Command{
-		Use: "view [flags]", Short: "Display merged kubeconfig settings or a specified kubeconfig file",
+		Use: "view [flags]", Example: "# The merged kubeconfig, without secrets\nkubectl config view\n\n# All of it, with secrets\nkubectl config view --raw\n\n# The address of the current cluster\nkubectl config view --minify -o jsonpath={.clusters[0].cluster.server}", Short: "Display merged kubeconfig settings or a specified kubeconfig file",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return cli.UsageErrorf(cmd, "unexpected arguments: %v", args)
@@ -153,7 +153,7 @@ func (c *command) getContexts() *cobra.Command {
 	var noHeaders bool
 	var output string
 	cmd := &cobra.Command{
-		Use: "get-contexts [(-o|--output=)name)]", Short: "Describe one or many contexts",
+		Use: "get-contexts [(-o|--output=)name)]", Example: "# All contexts\nkubectl config get-contexts\n\n# One of them\nkubectl config get-contexts dev", Short: "Describe one or many contexts",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if output != "" && output != "name" {
 				return fmt.Errorf("--output %v is not available in kubectl config get-contexts; resetting to default output format", output)
@@ -198,7 +198,7 @@ func (c *command) contexts(k *clientcmdapi.Config, names []string, nameOnly, noH
 }
 
 func (c *command) currentContext() *cobra.Command {
-	return &cobra.Command{Use: "current-context", Short: "Display the current-context", RunE: func(*cobra.Command, []string) error {
+	return &cobra.Command{Use: "current-context", Example: "# The name of the current context\nkubectl config current-context", Short: "Display the current-context", RunE: func(*cobra.Command, []string) error {
 		k, err := c.load()
 		if err != nil {
 			return err
@@ -212,7 +212,7 @@ func (c *command) currentContext() *cobra.Command {
 }
 
 func (c *command) useContext() *cobra.Command {
-	return &cobra.Command{Use: "use-context CONTEXT_NAME", Aliases: []string{"use"}, Short: "Set the current-context in a kubeconfig file", Args: exactly(1), RunE: func(_ *cobra.Command, args []string) error {
+	return &cobra.Command{Use: "use-context CONTEXT_NAME", Example: "# Work with another cluster from now on\nkubectl config use-context dev", Aliases: []string{"use"}, Short: "Set the current-context in a kubeconfig file", Args: exactly(1), RunE: func(_ *cobra.Command, args []string) error {
 		err := c.change(func(k *clientcmdapi.Config) error {
 			if args[0] == "" {
 				return errors.New("empty context names are not allowed")
@@ -231,7 +231,7 @@ func (c *command) useContext() *cobra.Command {
 }
 
 func (c *command) rename() *cobra.Command {
-	return &cobra.Command{Use: "rename-context CONTEXT_NAME NEW_NAME", Short: "Rename a context from the kubeconfig file", Args: exactly(2), RunE: func(_ *cobra.Command, args []string) error {
+	return &cobra.Command{Use: "rename-context CONTEXT_NAME NEW_NAME", Example: "# Give a context another name\nkubectl config rename-context old new", Short: "Rename a context from the kubeconfig file", Args: exactly(2), RunE: func(_ *cobra.Command, args []string) error {
 		err := c.change(func(k *clientcmdapi.Config) error {
 			x := k.Contexts[args[0]]
 			if x == nil {
@@ -255,7 +255,7 @@ func (c *command) rename() *cobra.Command {
 }
 
 func (c *command) names(use, short string, list func(*clientcmdapi.Config) []string) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, RunE: func(*cobra.Command, []string) error {
+	return &cobra.Command{Use: use, Short: short, Example: fmt.Sprintf("# %s\nkubectl config %s", short, use), RunE: func(*cobra.Command, []string) error {
 		k, err := c.load()
 		if err != nil {
 			return err
@@ -269,7 +269,7 @@ func (c *command) names(use, short string, list func(*clientcmdapi.Config) []str
 }
 
 func (c *command) remove(use, what string, drop func(*clientcmdapi.Config, string) bool) *cobra.Command {
-	return &cobra.Command{Use: use + " NAME", Short: "Delete the specified " + what + " from the kubeconfig", Args: exactly(1), RunE: func(_ *cobra.Command, args []string) error {
+	return &cobra.Command{Use: use + " NAME", Short: "Delete the specified " + what + " from the kubeconfig", Example: fmt.Sprintf("# Forget a %s\nkubectl config %s dev", what, use), Args: exactly(1), RunE: func(_ *cobra.Command, args []string) error {
 		file := c.f.LoadingRules().GetDefaultFilename()
 		err := c.change(func(k *clientcmdapi.Config) error {
 			if what == "context" && k.CurrentContext == args[0] {

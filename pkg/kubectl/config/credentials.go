@@ -22,7 +22,7 @@ type execFlags struct {
 func (c *command) setCredentials() *cobra.Command {
 	var embed bool
 	e := &execFlags{}
-	cmd := &cobra.Command{Use: "set-credentials NAME [--client-certificate=path/to/certfile] [--client-key=path/to/keyfile] [--token=bearer_token] [--username=basic_user] [--password=basic_password] [--exec-command=exec_command] [--exec-api-version=exec_api_version] [--exec-arg=arg] [--exec-env=key=value]", Short: "Set a user entry in kubeconfig", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := &cobra.Command{Use: "set-credentials NAME [--client-certificate=path/to/certfile] [--client-key=path/to/keyfile] [--token=bearer_token] [--username=basic_user] [--password=basic_password] [--exec-command=exec_command] [--exec-api-version=exec_api_version] [--exec-arg=arg] [--exec-env=key=value]", Example: "# Set the certificate of a user, and keep what else is there\nkubectl config set-credentials admin --client-certificate=admin.crt --client-key=admin.key\n\n# Write them into the file\nkubectl config set-credentials admin --client-certificate=admin.crt --client-key=admin.key --embed-certs=true\n\n# Ask a program for credentials\nkubectl config set-credentials robot --exec-command=/opt/login --exec-api-version=client.authentication.k8s.io/v1 --exec-arg=one", Short: "Set a user entry in kubeconfig", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
 		if err := oneMethod(cmd); err != nil {
 			return err
 		}
@@ -40,6 +40,11 @@ func (c *command) setCredentials() *cobra.Command {
 		return err
 	}}
 	set := cmd.Flags()
+	set.String("client-certificate", "", "Path to client-certificate file for the user entry in kubeconfig")
+	set.String("client-key", "", "Path to client-key file for the user entry in kubeconfig")
+	set.String("token", "", "token for the user entry in kubeconfig")
+	set.String("username", "", "username for the user entry in kubeconfig")
+	set.String("password", "", "password for the user entry in kubeconfig")
 	set.BoolVar(&embed, "embed-certs", false, "Embed client cert/key for the user entry in kubeconfig")
 	set.StringVar(&e.command, "exec-command", "", "Command for the exec credential plugin for the user entry in kubeconfig")
 	set.StringVar(&e.apiVersion, "exec-api-version", "", "API version of the exec credential plugin for the user entry in kubeconfig")

@@ -17,7 +17,7 @@ func said(cmd *cobra.Command, flag string, into *string) {
 
 func (c *command) setContext() *cobra.Command {
 	var current bool
-	cmd := &cobra.Command{Use: "set-context [NAME | --current] [--cluster=cluster_nickname] [--user=user_nickname] [--namespace=namespace]", Short: "Set a context entry in kubeconfig", RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := &cobra.Command{Use: "set-context [NAME | --current] [--cluster=cluster_nickname] [--user=user_nickname] [--namespace=namespace]", Example: "# Set the user of a context, and keep what else is there\nkubectl config set-context dev --user=admin\n\n# Take another namespace for the current context\nkubectl config set-context --current --namespace=team", Short: "Set a context entry in kubeconfig", RunE: func(cmd *cobra.Command, args []string) error {
 		var name, done string
 		switch {
 		case len(args) > 1:
@@ -53,12 +53,15 @@ func (c *command) setContext() *cobra.Command {
 		return err
 	}}
 	cmd.Flags().BoolVar(&current, "current", false, "Modify the current context")
+	cmd.Flags().StringP("namespace", "n", "", "namespace for the context entry in kubeconfig")
+	cmd.Flags().String("cluster", "", "cluster for the context entry in kubeconfig")
+	cmd.Flags().String("user", "", "user for the context entry in kubeconfig")
 	return cmd
 }
 
 func (c *command) setCluster() *cobra.Command {
 	var embed bool
-	cmd := &cobra.Command{Use: "set-cluster NAME [--server=server] [--certificate-authority=path/to/certificate/authority] [--insecure-skip-tls-verify=true] [--tls-server-name=example.com]", Short: "Set a cluster entry in kubeconfig", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := &cobra.Command{Use: "set-cluster NAME [--server=server] [--certificate-authority=path/to/certificate/authority] [--insecure-skip-tls-verify=true] [--tls-server-name=example.com]", Example: "# Set the address of a cluster, and keep what else is there\nkubectl config set-cluster dev --server=https://1.2.3.4\n\n# Write the certificate of its authority into the file\nkubectl config set-cluster dev --certificate-authority=ca.crt --embed-certs=true", Short: "Set a cluster entry in kubeconfig", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
 		var insecure, ca string
 		said(cmd, "insecure-skip-tls-verify", &insecure)
 		said(cmd, "certificate-authority", &ca)
@@ -93,6 +96,10 @@ func (c *command) setCluster() *cobra.Command {
 		return err
 	}}
 	cmd.Flags().BoolVar(&embed, "embed-certs", false, "embed-certs for the cluster entry in kubeconfig")
+	cmd.Flags().String("server", "", "server for the cluster entry in kubeconfig")
+	cmd.Flags().String("tls-server-name", "", "tls-server-name for the cluster entry in kubeconfig")
+	cmd.Flags().Bool("insecure-skip-tls-verify", false, "insecure-skip-tls-verify for the cluster entry in kubeconfig")
+	cmd.Flags().String("certificate-authority", "", "Path to certificate-authority file for the cluster entry in kubeconfig")
 	cmd.Flags().String("proxy-url", "", "proxy-url for the cluster entry in kubeconfig")
 	return cmd
 }

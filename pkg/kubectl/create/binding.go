@@ -42,10 +42,11 @@ func roleBinding() kind {
 	var s subjectFlags
 	var clusterRole, role string
 	return kind{
-		use:    "rolebinding NAME --clusterrole=NAME|--role=NAME [--user=username] [--group=groupname] [--serviceaccount=namespace:serviceaccountname] [--dry-run=server|client|none]",
-		short:  "Create a role binding for a particular role or cluster role",
-		long:   "Create a role binding for a particular role or cluster role.",
-		failed: "failed to create rolebinding: ",
+		use:     "rolebinding NAME --clusterrole=NAME|--role=NAME [--user=username] [--group=groupname] [--serviceaccount=namespace:serviceaccountname] [--dry-run=server|client|none]",
+		example: "  # Give a role to a user and a group\n  kubectl create rolebinding edit --clusterrole=edit --user=ann --group=team\n\n  # Give it to a service account\n  kubectl create rolebinding view --role=view --serviceaccount=dev:robot",
+		short:   "Create a role binding for a particular role or cluster role",
+		long:    "Create a role binding for a particular role or cluster role.",
+		failed:  "failed to create rolebinding: ",
 		flags: func(set *pflag.FlagSet) {
 			set.StringVar(&clusterRole, "clusterrole", "", "ClusterRole this RoleBinding should reference")
 			set.StringVar(&role, "role", "", "Role this RoleBinding should reference")
@@ -73,6 +74,7 @@ func clusterRoleBinding() kind {
 	var clusterRole string
 	return kind{
 		use:      "clusterrolebinding NAME --clusterrole=NAME [--user=username] [--group=groupname] [--serviceaccount=namespace:serviceaccountname] [--dry-run=server|client|none]",
+		example:  "  # Give a cluster role to a user and a group, in all namespaces\n  kubectl create clusterrolebinding admins --clusterrole=cluster-admin --user=ann --group=team",
 		short:    "Create a cluster role binding for a particular cluster role",
 		long:     "Create a cluster role binding for a particular cluster role.",
 		failed:   "failed to create clusterrolebinding: ",

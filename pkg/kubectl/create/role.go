@@ -147,6 +147,7 @@ func clusterRole() kind {
 	var aggregate string
 	return kind{
 		use:     "clusterrole NAME --verb=verb --resource=resource.group [--resource-name=resourcename] [--dry-run=server|client|none]",
+		example: "  # Allow to read pods\n  kubectl create clusterrole pod-reader --verb=get,list,watch --resource=pods\n\n  # Allow to read one of them\n  kubectl create clusterrole one-pod --verb=get --resource=pods --resource-name=web\n\n  # Allow to read a path\n  kubectl create clusterrole logs --verb=get --non-resource-url=/logs/*\n\n  # Gather the rules of other cluster roles by label\n  kubectl create clusterrole monitoring --aggregation-rule=example.com/monitoring=true",
 		short:   "Create a cluster role",
 		long:    "Create a cluster role.",
 		cluster: true,

@@ -87,10 +87,11 @@ func tlsSecret() kind {
 	var cert, key string
 	var hash bool
 	return kind{
-		use:    "tls NAME --cert=path/to/cert/file --key=path/to/key/file [--dry-run=server|client|none]",
-		short:  "Create a TLS secret",
-		long:   "Create a TLS secret from the given public/private key pair.",
-		failed: "failed to create secret ",
+		use:     "tls NAME --cert=path/to/cert/file --key=path/to/key/file [--dry-run=server|client|none]",
+		example: "  # Create a secret of a certificate and its key\n  kubectl create secret tls web --cert=web.crt --key=web.key",
+		short:   "Create a TLS secret",
+		long:    "Create a TLS secret from the given public/private key pair.",
+		failed:  "failed to create secret ",
 		flags: func(set *pflag.FlagSet) {
 			set.StringVar(&cert, "cert", "", "Path to PEM encoded public key certificate.")
 			set.StringVar(&key, "key", "", "Path to private key associated with given certificate.")
@@ -141,10 +142,11 @@ func dockerSecret() kind {
 	var files []string
 	var hash bool
 	return kind{
-		use:    "docker-registry NAME --docker-username=user --docker-password=password --docker-email=email [--docker-server=string] [--from-file=[key=]source] [--dry-run=server|client|none]",
-		short:  "Create a secret for use with a Docker registry",
-		long:   "Create a new secret for use with Docker registries.",
-		failed: "failed to create secret ",
+		use:     "docker-registry NAME --docker-username=user --docker-password=password --docker-email=email [--docker-server=string] [--from-file=[key=]source] [--dry-run=server|client|none]",
+		example: "  # Create a secret for a registry\n  kubectl create secret docker-registry registry --docker-server=registry.example.com --docker-username=ann --docker-password=word --docker-email=ann@example.com\n\n  # Create it from a file of docker login\n  kubectl create secret docker-registry registry --from-file=.dockerconfigjson=config.json",
+		short:   "Create a secret for use with a Docker registry",
+		long:    "Create a new secret for use with Docker registries.",
+		failed:  "failed to create secret ",
 		flags: func(set *pflag.FlagSet) {
 			set.StringVar(&user, "docker-username", "", "Username for Docker registry authentication")
 			set.StringVar(&password, "docker-password", "", "Password for Docker registry authentication")

@@ -37,11 +37,19 @@ func service(name string, t corev1.ServiceType) kind {
 	var tcp []string
 	var clusterIP, external string
 	var nodePort int
+	article, ports := "a", "[--tcp=port:targetPort]"
+	switch t {
+	case corev1.ServiceTypeClusterIP:
+		ports = "[--tcp=<port>:<targetPort>]"
+	case corev1.ServiceTypeExternalName:
+		article, ports = "an", "--external-name external.name"
+	}
 	k := kind{
-		use:    name + " NAME [--tcp=port:targetPort] [--dry-run=server|client|none]",
-		failed: fmt.Sprintf("failed to create %s service: ", t),
-		long:   fmt.Sprintf("Create a %s service with the specified name.", t),
-		short:  fmt.Sprintf("Create a %s service", t),
+		use:     fmt.Sprintf("%s NAME %s [--dry-run=server|client|none]", name, ports),
+		failed:  fmt.Sprintf("failed to create %s service: ", t),
+		long:    fmt.Sprintf("Create %s %s service with the specified name.", article, t),
+		short:   fmt.Sprintf("Create %s %s service", article, t),
+		example: fmt.Sprintf("  # Create a service of type %s\n  kubectl create service %s web --tcp=80:8080", t, name),
 		flags: func(set *pflag.FlagSet) {
 			set.StringSliceVar(&tcp, "tcp", nil, "Port pairs can be specified as '<port>:<targetPort>'.")
 			switch t {
@@ -70,6 +78,7 @@ func service(name string, t corev1.ServiceType) kind {
 		},
 	}
 	if t == corev1.ServiceTypeExternalName {
+		k.example = "  # Create a service that is another name for a host\n  kubectl create service externalname web --external-name=web.example.com"
 		k.required = []string{"external-name"}
 	}
 	return k

@@ -46,6 +46,7 @@ func priorityClass() kind {
 	var description, policy string
 	return kind{
 		use:     "priorityclass NAME --value=VALUE --global-default=BOOL [--dry-run=server|client|none]",
+		example: "  # Create a priority\n  kubectl create priorityclass high --value=1000 --description=urgent\n\n  # Create one that pods have which name none\n  kubectl create priorityclass usual --value=10 --global-default=true\n\n  # Create one whose pods evict no others\n  kubectl create priorityclass polite --value=1000 --preemption-policy=Never",
 		aliases: []string{"pc"}, cluster: true, failed: "failed to create priorityclass: ",
 		short: "Create a priority class with the specified name",
 		long:  "Create a priority class with the specified name, value, globalDefault and description.",
@@ -69,6 +70,7 @@ func quota() kind {
 	var hard, scopes string
 	return kind{
 		use:     "quota NAME [--hard=key1=value1,key2=value2] [--scopes=Scope1,Scope2] [--dry-run=server|client|none]",
+		example: "  # Create a resource quota\n  kubectl create quota small --hard=cpu=1,memory=1G,pods=2,services=3,secrets=10\n\n  # Create one for pods without requests and limits\n  kubectl create quota best-effort --hard=pods=100 --scopes=BestEffort",
 		aliases: []string{"resourcequota"}, failed: "failed to create quota: ",
 		short: "Create a quota with the specified name",
 		long:  "Create a resource quota with the specified name, hard limits, and optional scopes.",
@@ -114,6 +116,7 @@ func disruptionBudget() kind {
 	var minimum, maximum, selector string
 	return kind{
 		use:     "poddisruptionbudget NAME --selector=SELECTOR --min-available=N [--dry-run=server|client|none]",
+		example: "  # Keep at least one of the pods with a label\n  kubectl create poddisruptionbudget web --selector=app=web --min-available=1\n\n  # Let half of them go at once\n  kubectl create pdb web --selector=app=web --max-unavailable=50%",
 		aliases: []string{"pdb"}, failed: "failed to create poddisruptionbudgets: ",
 		short: "Create a pod disruption budget with the specified name",
 		long:  "Create a pod disruption budget with the specified name, selector, and desired minimum available pods.",

@@ -7,9 +7,10 @@ import (
 	"os"
 	"slices"
 
-	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"bonsai/pkg/kubectl/write"
 )
 
 // Validate refuses flags that do not go together, and reads --custom.
@@ -69,12 +70,15 @@ func (o *Options) validateCopy() error {
 }
 
 func (o *Options) validateImages() error {
-	if image := o.wish.image; image != "" && !reference.ReferenceRegexp.MatchString(image) {
-		return fmt.Errorf("invalid image name %q: %w", image, reference.ErrReferenceInvalidFormat)
+	if image := o.wish.image; image != "" {
+		if err := write.CheckImage(image); err != nil {
+			return fmt.Errorf("invalid image name %q: %w", image, err)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.wish.images)) {
-		if image := o.wish.images[name]; !reference.ReferenceRegexp.MatchString(image) {
-			return fmt.Errorf("invalid image name %q for container %q: %w", image, name, reference.ErrReferenceInvalidFormat)
+		image := o.wish.images[name]
+		if err := write.CheckImage(image); err != nil {
+			return fmt.Errorf("invalid image name %q for container %q: %w", image, name, err)
 		}
 	}
 	return nil

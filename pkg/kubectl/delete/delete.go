@@ -53,7 +53,7 @@ type Options struct {
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o := &Options{Base: write.Base{Flags: write.NewFlags(""), IOStreams: streams}}
 	cmd := &cobra.Command{
-		Use:     "delete ([-f FILENAME] | TYPE [(NAME | -l label | --all)])",
+		Use:     "delete ([-f FILENAME] | [-k DIRECTORY] | TYPE [(NAME | -l label | --all)])",
 		Short:   "Delete resources by file names, stdin, resources and names, or by resources and label selector",
 		Long:    "Delete resources by file names, stdin, resources and names, or by resources and label selector.",
 		Example: example,

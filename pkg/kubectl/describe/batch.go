@@ -105,6 +105,9 @@ func cronJob(d *describer, o *batchv1.CronJob) error {
 		selector = metav1.FormatLabelSelector(t.Selector)
 	}
 	d.line(0, "Selector:\t%s\nParallelism:\t%s\nCompletions:\t%s\n", selector, numberOrUnset(t.Parallelism, ""), numberOrUnset(t.Completions, ""))
+	if t.ActiveDeadlineSeconds != nil {
+		d.line(0, "Active Deadline Seconds:\t%ds\n", *t.ActiveDeadlineSeconds)
+	}
 	d.template(t.Template)
 	last := unset
 	if o.Status.LastScheduleTime != nil {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"bonsai/api/certificates"
+	"bonsai/pkg/kubectl/printers"
 )
 
 func signingRequest(d *describer, r *certificatesv1.CertificateSigningRequest) error {
@@ -17,7 +18,7 @@ func signingRequest(d *describer, r *certificatesv1.CertificateSigningRequest) e
 	if err != nil {
 		return fmt.Errorf("Error parsing CSR: %w", err)
 	}
-	d.head(r, false)
+	d.line(0, "Name:\t%s\nLabels:\t%s\nAnnotations:\t%s\n", r.Name, printers.FormatLabels(r.Labels), printers.FormatLabels(r.Annotations))
 	d.line(0, "CreationTimestamp:\t%s\n", r.CreationTimestamp.Time.Format(time.RFC1123Z))
 	d.line(0, "Requesting User:\t%s\n", r.Spec.Username)
 	if r.Spec.SignerName != "" {
@@ -31,8 +32,8 @@ func signingRequest(d *describer, r *certificatesv1.CertificateSigningRequest) e
 	d.subject(&asked.Subject)
 	if len(asked.DNSNames)+len(asked.EmailAddresses)+len(asked.URIs)+len(asked.IPAddresses) > 0 {
 		d.line(0, "Subject Alternative Names:\n")
-		d.values("\t", "DNS Names", asked.DNSNames)
-		d.values("\t", "Email Addresses", asked.EmailAddresses)
+		d.values("DNS Names", asked.DNSNames)
+		d.values("Email Addresses", asked.EmailAddresses)
 		var uris, ips []string
 		for _, u := range asked.URIs {
 			uris = append(uris, u.String())
@@ -40,16 +41,15 @@ func signingRequest(d *describer, r *certificatesv1.CertificateSigningRequest) e
 		for _, ip := range asked.IPAddresses {
 			ips = append(ips, ip.String())
 		}
-		d.values("\t", "URIs", uris)
-		d.values("\t", "IP Addresses", ips)
+		d.values("URIs", uris)
+		d.values("IP Addresses", ips)
 	}
 	return nil
 }
 
 // subject writes what there is of a name.
 func (d *describer) subject(n *pkix.Name) {
-	d.line(1, "Common Name:\t%s\n", n.CommonName)
-	d.line(1, "Serial Number:\t%s\n", n.SerialNumber)
+	d.line(0, "\tCommon Name:\t%s\n\tSerial Number:\t%s\n", n.CommonName, n.SerialNumber)
 	for _, p := range []struct {
 		name  string
 		parts []string
@@ -57,16 +57,13 @@ func (d *describer) subject(n *pkix.Name) {
 		{"Organization", n.Organization}, {"Organizational Unit", n.OrganizationalUnit}, {"Country", n.Country}, {"Locality", n.Locality},
 		{"Province", n.Province}, {"StreetAddress", n.StreetAddress}, {"PostalCode", n.PostalCode},
 	} {
-		d.values("  ", p.name, p.parts)
+		d.values(p.name, p.parts)
 	}
 }
 
-// values writes a name with its values one below the other, nothing if there are none. indent is what stands before the name: blanks, or
-// a column.
-func (d *describer) values(indent, name string, all []string) {
-	if len(all) == 0 {
-		return
+// values writes a name in the second column with its values one below the other, nothing if there are none.
+func (d *describer) values(name string, all []string) {
+	if len(all) > 0 {
+		d.line(0, "\t%s:\t%s\n", name, strings.Join(all, "\n\t\t"))
 	}
-	next := "\n" + strings.Repeat("\t", strings.Count(indent, "\t")+1)
-	d.line(0, "%s%s:\t%s\n", indent, name, strings.Join(all, next))
 }

@@ -73,6 +73,7 @@ func (d *describer) container(c corev1.Container, s *corev1.ContainerStatus) {
 	d.envFrom(c.EnvFrom)
 	d.env(&c)
 	d.mounts(c.VolumeMounts)
+	d.devices(&c)
 }
 
 func truth(b bool) string {
@@ -195,5 +196,22 @@ func (d *describer) mounts(all []corev1.VolumeMount) {
 			flags += fmt.Sprintf(",path=%q", m.SubPath)
 		}
 		d.line(3, "%s from %s (%s)\n", m.MountPath, m.Name, flags)
+	}
+}
+
+// devices writes the block devices by path. Without mounts upstream says <none> first, and so does this.
+func (d *describer) devices(c *corev1.Container) {
+	if len(c.VolumeDevices) == 0 {
+		return
+	}
+	none := ""
+	if len(c.VolumeMounts) == 0 {
+		none = "\t<none>"
+	}
+	d.line(2, "Devices:%s\n", none)
+	all := slices.Clone(c.VolumeDevices)
+	slices.SortStableFunc(all, func(a, b corev1.VolumeDevice) int { return strings.Compare(a.DevicePath, b.DevicePath) })
+	for _, v := range all {
+		d.line(3, "%s from %s\n", v.DevicePath, v.Name)
 	}
 }

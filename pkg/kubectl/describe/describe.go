@@ -198,6 +198,13 @@ func kinds() map[string]kind {
 		"PodDisruptionBudget.policy":                    {typed(disruptionBudget), true},
 		"CertificateSigningRequest.certificates.k8s.io": {typed(signingRequest), true},
 		"HorizontalPodAutoscaler.autoscaling":           {anyAutoscaler, true},
+		"Ingress.networking.k8s.io":                     {typed(ingress), true},
+		"IngressClass.networking.k8s.io":                {typed(ingressClass), true},
+		"IPAddress.networking.k8s.io":                   {typed(ipAddress), true},
+		"ServiceCIDR.networking.k8s.io":                 {typed(serviceCIDR), true},
+		"StorageClass.storage.k8s.io":                   {typed(storageClass), true},
+		"VolumeAttributesClass.storage.k8s.io":          {typed(volumeAttributesClass), true},
+		"CSINode.storage.k8s.io":                        {typed(csiNode), true},
 		"NetworkPolicy.networking.k8s.io":               {typed(networkPolicy), false},
 	}
 }

@@ -63,30 +63,17 @@ func (d *describer) envSource(c *corev1.Container, name string, v *corev1.EnvVar
 	}
 }
 
-// fieldValue is the pod's field at path, "" for a template (nil) and for unknown fields.
+// fieldValue is the pod's field at path, "" for a template (nil) and for all fields but the name and the namespace.
 func fieldValue(p *corev1.Pod, path string) string {
-	if p == nil {
+	switch {
+	case p == nil:
 		return ""
+	case path == "metadata.name":
+		return p.Name
+	case path == "metadata.namespace":
+		return p.Namespace
 	}
-	if field, key, ok := strings.Cut(strings.TrimSuffix(path, "']"), "['"); ok {
-		switch field {
-		case "metadata.labels":
-			return p.Labels[key]
-		case "metadata.annotations":
-			return p.Annotations[key]
-		}
-		return ""
-	}
-	return map[string]string{
-		"metadata.name":           p.Name,
-		"metadata.namespace":      p.Namespace,
-		"metadata.uid":            string(p.UID),
-		"spec.nodeName":           p.Spec.NodeName,
-		"spec.serviceAccountName": p.Spec.ServiceAccountName,
-		"status.phase":            string(p.Status.Phase),
-		"status.hostIP":           p.Status.HostIP,
-		"status.podIP":            p.Status.PodIP,
-	}[path]
+	return ""
 }
 
 // resourceValue is a container's request or limit in whole divisors (1 by default), rounded up.

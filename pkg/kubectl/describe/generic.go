@@ -3,6 +3,7 @@ package describe
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -42,26 +43,59 @@ func (d *describer) fields(level int, m map[string]any, path string, skip map[st
 	}
 }
 
-// words makes "Lease Duration Seconds" of leaseDurationSeconds, "API Version" of apiVersion, "UID" of uid.
+// words makes "Lease Duration Seconds" of leaseDurationSeconds, "API Version" of apiVersion, "UID" of uid. A name that is not of
+// letters and dashes alone stays as it is.
 func words(field string) string {
-	var b strings.Builder
-	runes := []rune(field)
-	for i, r := range runes {
-		if i > 0 && unicode.IsUpper(r) && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
-			b.WriteByte(' ')
-		}
-		b.WriteRune(r)
+	if strings.ContainsFunc(field, func(r rune) bool { return !unicode.IsLetter(r) && r != '-' }) {
+		return field
 	}
-	parts := strings.Split(b.String(), " ")
+	parts := humps(field)
 	for i, p := range parts {
-		switch p {
-		case "api", "uid", "ip", "url", "id", "tls", "http":
-			parts[i] = strings.ToUpper(p)
+		switch upper := strings.ToUpper(p); upper {
+		case "API", "URL", "UID", "GUID":
+			parts[i] = upper
 		default:
-			if p != "" {
-				parts[i] = strings.ToUpper(p[:1]) + p[1:]
-			}
+			first, size := utf8.DecodeRuneInString(p)
+			parts[i] = string(unicode.ToTitle(first)) + p[size:]
 		}
 	}
 	return strings.Join(parts, " ")
+}
+
+// humps takes a name apart: small letters, with the capital before them; capitals; what is neither. Two capitals before small letters
+// are of two words ("ABc": A, Bc), three or more are of one with them ("CIDRs", "APIUid"): so does upstream.
+func humps(name string) []string {
+	const small, capital, other = 0, 1, 2
+	class := func(r rune) int {
+		switch {
+		case unicode.IsLower(r):
+			return small
+		case unicode.IsUpper(r):
+			return capital
+		}
+		return other
+	}
+	var runs [][]rune
+	last := -1
+	for _, r := range name {
+		if class(r) != last {
+			runs = append(runs, nil)
+		}
+		last = class(r)
+		runs[len(runs)-1] = append(runs[len(runs)-1], r)
+	}
+	var out []string
+	for i := 0; i < len(runs); i++ {
+		run := runs[i]
+		if class(run[0]) == capital && i+1 < len(runs) && class(runs[i+1][0]) == small {
+			if len(run) == 2 {
+				out = append(out, string(run[:1]))
+				run = run[1:]
+			}
+			i++
+			run = append(run, runs[i]...)
+		}
+		out = append(out, string(run))
+	}
+	return out
 }

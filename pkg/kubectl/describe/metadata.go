@@ -70,7 +70,7 @@ func (w *writer) annotations(level int, m map[string]string) {
 		}
 		w.line(0, "%s:\n", k)
 		for _, l := range strings.Split(value, "\n") {
-			if len(l) > most {
+			if len(l) > most-2 {
 				l = l[:most-2] + "..."
 			}
 			w.line(0, "\t  %s\n", l)
@@ -109,10 +109,7 @@ func (d *describer) eventTable() error {
 		delete(set, "involvedObject.uid") // kubelets name their node where the UID should be
 	}
 	list, err := d.client.List(d.ctx, m, namespace, metav1.ListOptions{FieldSelector: set.AsSelector().String(), Limit: d.chunk})
-	if err != nil {
-		return err
-	}
-	if len(list.Items) == 0 {
+	if err != nil || len(list.Items) == 0 { // who may read an object may not read its events
 		d.line(0, "Events:\t<none>\n")
 		return nil
 	}

@@ -1,11 +1,14 @@
 package describe
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,7 +24,11 @@ func node(d *describer, n *corev1.Node) error {
 	if len(n.Spec.Taints) == 0 {
 		d.line(0, "<none>\n")
 	}
-	for i, t := range n.Spec.Taints {
+	taints := slices.Clone(n.Spec.Taints)
+	slices.SortStableFunc(taints, func(a, b corev1.Taint) int {
+		return cmp.Or(cmp.Compare(a.Effect, b.Effect), cmp.Compare(a.Key, b.Key))
+	})
+	for i, t := range taints {
 		if i > 0 {
 			d.line(0, "\t")
 		}
@@ -42,6 +49,7 @@ func node(d *describer, n *corev1.Node) error {
 	}
 	d.amounts("Capacity", n.Status.Capacity)
 	d.amounts("Allocatable", n.Status.Allocatable)
+	d.nodeSlices(n.Name)
 	d.system(n)
 	return d.load(n)
 }
@@ -59,7 +67,7 @@ func roles(l map[string]string) string {
 	if len(out) == 0 {
 		return "<none>"
 	}
-	return strings.Join(out, ",")
+	return strings.Join(slices.Sorted(slices.Values(out)), ",")
 }
 
 // lease writes the node's heartbeat.
@@ -104,6 +112,27 @@ func (d *describer) amounts(title string, l corev1.ResourceList) {
 	}
 	for _, k := range keys(text) {
 		d.line(1, "%s:\t%s\n", k, text[k])
+	}
+}
+
+// nodeSlices counts what drivers offer on the node, by driver and pool; nothing where there is none, or where it may not be seen.
+func (d *describer) nodeSlices(name string) {
+	all, err := listed[resourcev1.ResourceSlice](d, "resourceslices.resource.k8s.io", "", "spec.nodeName="+name)
+	if err != nil || len(all) == 0 {
+		return
+	}
+	type pool struct{ driver, name string }
+	slicesOf, devices := map[pool]int{}, map[pool]int{}
+	for i := range all {
+		p := pool{all[i].Spec.Driver, all[i].Spec.Pool.Name}
+		slicesOf[p]++
+		devices[p] += len(all[i].Spec.Devices)
+	}
+	d.line(0, "Node-Local ResourceSlices:\n  Driver\tPool\tSlices\tDevices\n  ------\t----\t------\t-------\n")
+	for _, p := range slices.SortedFunc(maps.Keys(slicesOf), func(a, b pool) int {
+		return cmp.Or(cmp.Compare(a.driver, b.driver), cmp.Compare(a.name, b.name))
+	}) {
+		d.line(1, "%s\t%s\t%d\t%d\n", p.driver, p.name, slicesOf[p], devices[p])
 	}
 }
 
@@ -154,14 +183,19 @@ func (d *describer) load(n *corev1.Node) error {
 	}
 	d.line(0, "Allocated resources:\n  (Total limits may be over 100 percent, i.e., overcommitted.)\n")
 	d.line(1, "Resource\tRequests\tLimits\n  --------\t--------\t------\n")
-	for _, name := range loads(room) {
+	usual, extended := loads(room)
+	for _, name := range usual {
 		d.line(1, "%s\t%s\t%s\n", name, share(requests, room, name), share(limits, room, name))
+	}
+	for _, name := range extended {
+		asked, most := requests[name], limits[name]
+		d.line(1, "%s\t%s\t%s\n", name, asked.String(), most.String())
 	}
 	return nil
 }
 
-// loads are the resources whose use is shown: the three that every node has, then huge pages and what device plug-ins offer.
-func loads(room corev1.ResourceList) []corev1.ResourceName {
+// loads are the resources whose use is shown: the three that every node has and huge pages, then what device plug-ins offer.
+func loads(room corev1.ResourceList) (usual, extended []corev1.ResourceName) {
 	out := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}
 	var huge, other []corev1.ResourceName
 	for _, name := range keys(room) {
@@ -173,7 +207,7 @@ func loads(room corev1.ResourceList) []corev1.ResourceName {
 			other = append(other, name)
 		}
 	}
-	return slices.Concat(out, huge, other)
+	return slices.Concat(out, huge), other
 }
 
 func add(sum, more corev1.ResourceList) {

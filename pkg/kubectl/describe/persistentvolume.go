@@ -99,36 +99,19 @@ func valueText(values []string) string {
 // persistentSource writes what the storage is.
 func (d *describer) persistentSource(s *corev1.PersistentVolumeSource) {
 	switch {
-	case s.HostPath != nil, s.NFS != nil:
-		d.volume(corev1.VolumeSource{HostPath: s.HostPath, NFS: s.NFS})
 	case s.Local != nil:
 		d.line(2, "Type:\tLocalVolume (a persistent volume backed by local storage on a node)\n    Path:\t%v\n", s.Local.Path)
 	case s.CSI != nil:
 		d.line(2, "Type:\tCSI (a Container Storage Interface (CSI) volume source)\n    Driver:\t%s\n    FSType:\t%s\n    VolumeHandle:\t%s\n    ReadOnly:\t%v\n",
 			s.CSI.Driver, s.CSI.FSType, s.CSI.VolumeHandle, s.CSI.ReadOnly)
 		d.volumeAttributes(s.CSI.VolumeAttributes)
-	case s.ISCSI != nil:
-		d.iscsi(s.ISCSI)
 	default:
-		d.line(2, "<unknown>\n")
+		d.foreignPersistent(s)
 	}
-}
-
-func (d *describer) iscsi(v *corev1.ISCSIPersistentVolumeSource) {
-	secret, initiator := "nil", "<none>"
-	if v.SecretRef != nil {
-		secret = v.SecretRef.Namespace + "/" + v.SecretRef.Name
-	}
-	if v.InitiatorName != nil {
-		initiator = *v.InitiatorName
-	}
-	d.line(2, "Type:\tISCSI (an ISCSI Disk resource that is attached to a kubelet's host machine and then exposed to the pod)\n")
-	d.line(2, "TargetPortal:\t%v\n    IQN:\t%v\n    Lun:\t%v\n    ISCSIInterface\t%v\n    FSType:\t%v\n    ReadOnly:\t%v\n", v.TargetPortal, v.IQN, v.Lun, v.ISCSIInterface, v.FSType, v.ReadOnly)
-	d.line(2, "Portals:\t%v\n    DiscoveryCHAPAuth:\t%v\n    SessionCHAPAuth:\t%v\n    SecretRef:\t%v\n    InitiatorName:\t%v\n", v.Portals, v.DiscoveryCHAPAuth, v.SessionCHAPAuth, secret, initiator)
 }
 
 func persistentVolumeClaim(d *describer, c *corev1.PersistentVolumeClaim) error {
-	pods, err := listed[corev1.Pod](d, "pods", c.Namespace)
+	pods, err := listed[corev1.Pod](d, "pods", c.Namespace, "")
 	if err != nil {
 		return err
 	}
@@ -136,26 +119,30 @@ func persistentVolumeClaim(d *describer, c *corev1.PersistentVolumeClaim) error 
 	return nil
 }
 
-// users are the names of the pods that use a claim.
+// users are the names of the pods that use a claim, once for each volume that does.
 func users(pods []corev1.Pod, claim string) []string {
 	var names []string
 	for _, p := range pods {
-		if slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
-			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim || v.Ephemeral != nil && p.Name+"-"+v.Name == claim
-		}) {
-			names = append(names, p.Name)
+		for _, v := range p.Spec.Volumes {
+			if v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim || v.Ephemeral != nil && p.Name+"-"+v.Name == claim {
+				names = append(names, p.Name)
+			}
 		}
 	}
 	return names
 }
 
+// storageClassOf is the class a claim names: an old annotation goes before the field.
+func storageClassOf(c *corev1.PersistentVolumeClaim) string {
+	if class, ok := c.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+		return class
+	}
+	return or(c.Spec.StorageClassName)
+}
+
 // volumeClaim writes a claim and who uses it.
 func (d *describer) volumeClaim(c *corev1.PersistentVolumeClaim, users []string) {
-	class, old := c.Annotations[corev1.BetaStorageClassAnnotation]
-	if !old && c.Spec.StorageClassName != nil {
-		class = *c.Spec.StorageClassName
-	}
-	d.line(0, "Name:\t%s\nNamespace:\t%s\nStorageClass:\t%s\n", c.Name, c.Namespace, class)
+	d.line(0, "Name:\t%s\nNamespace:\t%s\nStorageClass:\t%s\n", c.Name, c.Namespace, storageClassOf(c))
 	d.phase(c, string(c.Status.Phase))
 	d.line(0, "Volume:\t%s\n", c.Spec.VolumeName)
 	d.labels(0, "Labels", c.Labels)
@@ -168,13 +155,7 @@ func (d *describer) volumeClaim(c *corev1.PersistentVolumeClaim, users []string)
 	}
 	d.line(0, "Capacity:\t%s\nAccess Modes:\t%s\n", capacity, access)
 	d.volumeMode(c.Spec.VolumeMode)
-	if s := c.Spec.DataSource; s != nil {
-		d.line(0, "DataSource:\n")
-		if s.APIGroup != nil {
-			d.line(1, "APIGroup:\t%v\n", *s.APIGroup)
-		}
-		d.line(1, "Kind:\t%v\n  Name:\t%v\n", s.Kind, s.Name)
-	}
+	d.dataSource(0, c.Spec.DataSource)
 	for i, name := range users {
 		title := ""
 		if i == 0 {
@@ -192,4 +173,17 @@ func (d *describer) volumeClaim(c *corev1.PersistentVolumeClaim, users []string)
 			d.line(1, "%s\n", strings.Join([]string{fmt.Sprint(k.Type), fmt.Sprint(k.Status), when(k.LastProbeTime), when(k.LastTransitionTime), k.Reason, k.Message}, " \t"))
 		}
 	}
+}
+
+// dataSource writes what a claim's volume is filled from, nothing without it.
+func (d *describer) dataSource(level int, s *corev1.TypedLocalObjectReference) {
+	if s == nil {
+		return
+	}
+	d.line(level, "DataSource:\n")
+	if s.APIGroup != nil {
+		d.line(level+1, "APIGroup:\t%v\n", *s.APIGroup)
+	}
+	d.line(level+1, "Kind:\t%v\n", s.Kind)
+	d.line(level+1, "Name:\t%v\n", s.Name)
 }

@@ -48,7 +48,7 @@ func pod(d *describer, p *corev1.Pod) error {
 	d.line(0, "QoS Class:\t%s\n", p.Status.QOSClass)
 	d.labels(0, "Node-Selectors", p.Spec.NodeSelector)
 	d.tolerations("", p.Spec.Tolerations)
-	d.spread(p.Spec.TopologySpreadConstraints)
+	d.spread("", p.Spec.TopologySpreadConstraints)
 	return nil
 }
 
@@ -78,14 +78,14 @@ func (d *describer) readinessGates(p *corev1.Pod) {
 	}
 }
 
-// spread shows the constraints by topology key.
-func (d *describer) spread(all []corev1.TopologySpreadConstraint) {
+// spread shows the constraints by topology key, at space.
+func (d *describer) spread(space string, all []corev1.TopologySpreadConstraint) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b corev1.TopologySpreadConstraint) int { return strings.Compare(a.TopologyKey, b.TopologyKey) })
 	for i, c := range all {
 		title := ""
 		if i == 0 {
-			title = "Topology Spread Constraints:"
+			title = space + "Topology Spread Constraints:"
 		}
 		selector := ""
 		if c.LabelSelector != nil {

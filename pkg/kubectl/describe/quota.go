@@ -2,6 +2,7 @@ package describe
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,7 @@ func (d *describer) scopes(indent, bullet string, all []corev1.ResourceQuotaScop
 	if len(all) == 0 {
 		return
 	}
+	all = slices.Sorted(slices.Values(all))
 	names := make([]string, len(all))
 	for i, s := range all {
 		names[i] = string(s)
@@ -61,7 +63,7 @@ func (d *describer) used(indent string, q *corev1.ResourceQuota) {
 
 // quotas writes the quotas of a namespace, below its own fields.
 func (d *describer) quotas(namespace string) error {
-	all, err := listed[corev1.ResourceQuota](d, "resourcequotas", namespace)
+	all, err := listed[corev1.ResourceQuota](d, "resourcequotas", namespace, "")
 	if err != nil {
 		return err
 	}
@@ -88,7 +90,7 @@ func limitRange(d *describer, l *corev1.LimitRange) error {
 
 // limits writes the limits of a namespace, below its quotas.
 func (d *describer) limits(namespace string) error {
-	all, err := listed[corev1.LimitRange](d, "limitranges", namespace)
+	all, err := listed[corev1.LimitRange](d, "limitranges", namespace, "")
 	if err != nil {
 		return err
 	}
@@ -140,11 +142,7 @@ func (d *describer) claims(all []corev1.PersistentVolumeClaim) {
 	}
 	d.line(0, "Volume Claims:\n")
 	for _, c := range all {
-		class := ""
-		if c.Spec.StorageClassName != nil {
-			class = *c.Spec.StorageClassName
-		}
-		d.line(1, "Name:\t%s\n  StorageClass:\t%s\n", c.Name, class)
+		d.line(1, "Name:\t%s\n  StorageClass:\t%s\n", c.Name, storageClassOf(&c))
 		d.labels(1, "Labels", c.Labels)
 		d.labels(1, "Annotations", c.Annotations)
 		capacity := "<default>"
@@ -155,16 +153,16 @@ func (d *describer) claims(all []corev1.PersistentVolumeClaim) {
 	}
 }
 
-// listed reads all objects of a kind in a namespace.
+// listed reads all objects of a kind in a namespace, those that the field selector chooses if it is not "".
 func listed[T any, P interface {
 	*T
 	runtime.Object
-}](d *describer, kind, namespace string) ([]T, error) {
+}](d *describer, kind, namespace, fields string) ([]T, error) {
 	m, err := d.client.Mapping(kind)
 	if err != nil {
 		return nil, err
 	}
-	list, err := d.client.List(d.ctx, m, namespace, metav1.ListOptions{Limit: d.chunk})
+	list, err := d.client.List(d.ctx, m, namespace, metav1.ListOptions{FieldSelector: fields, Limit: d.chunk})
 	if err != nil {
 		return nil, err
 	}

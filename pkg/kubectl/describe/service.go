@@ -26,9 +26,15 @@ func service(d *describer, s *corev1.Service) error {
 	if s.Spec.ExternalName != "" {
 		d.line(0, "External Name:\t%s\n", s.Spec.ExternalName)
 	}
-	slices, err := d.slicesOf(s)
+	if s.Spec.LoadBalancerIP != "" {
+		d.line(0, "Desired LoadBalancer IP:\t%s\n", s.Spec.LoadBalancerIP)
+	}
+	if balancers := balancerText(s.Status.LoadBalancer.Ingress); balancers != "" {
+		d.line(0, "LoadBalancer Ingress:\t%s\n", balancers)
+	}
+	slices, err := d.slicesOf(s.Namespace, s.Name)
 	if err != nil {
-		return err
+		slices = nil // who may read a Service may not read its endpoints
 	}
 	for _, p := range s.Spec.Ports {
 		name := p.Name
@@ -37,6 +43,9 @@ func service(d *describer, s *corev1.Service) error {
 		}
 		d.line(0, "Port:\t%s\t%d/%s\n", name, p.Port, p.Protocol)
 		d.line(0, "TargetPort:\t%s/%s\n", p.TargetPort.String(), p.Protocol)
+		if p.AppProtocol != nil {
+			d.line(0, "AppProtocol:\t%s\n", *p.AppProtocol)
+		}
 		if p.NodePort != 0 {
 			d.line(0, "NodePort:\t%s\t%d/%s\n", name, p.NodePort, p.Protocol)
 		}
@@ -48,6 +57,15 @@ func service(d *describer, s *corev1.Service) error {
 	}
 	if s.Spec.InternalTrafficPolicy != nil {
 		d.line(0, "Internal Traffic Policy:\t%s\n", *s.Spec.InternalTrafficPolicy)
+	}
+	if s.Spec.HealthCheckNodePort != 0 {
+		d.line(0, "HealthCheck NodePort:\t%d\n", s.Spec.HealthCheckNodePort)
+	}
+	if len(s.Spec.LoadBalancerSourceRanges) > 0 {
+		d.line(0, "LoadBalancer Source Ranges:\t%s\n", strings.Join(s.Spec.LoadBalancerSourceRanges, ","))
+	}
+	if s.Spec.TrafficDistribution != nil {
+		d.line(0, "Traffic Distribution:\t%s\n", *s.Spec.TrafficDistribution)
 	}
 	return nil
 }
@@ -64,12 +82,29 @@ func commas[S ~string](all []S) string {
 	return strings.Join(out, ",")
 }
 
-func (d *describer) slicesOf(s *corev1.Service) ([]discoveryv1.EndpointSlice, error) {
+// balancerText names the addresses of load balancers, with the mode of those that say it: "192.0.2.1 (VIP), lb.example.com".
+func balancerText(all []corev1.LoadBalancerIngress) string {
+	var out []string
+	for _, i := range all {
+		switch {
+		case i.IP != "" && i.IPMode != nil:
+			out = append(out, fmt.Sprintf("%s (%s)", i.IP, *i.IPMode))
+		case i.IP != "":
+			out = append(out, i.IP)
+		default:
+			out = append(out, i.Hostname)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// slicesOf are the endpoints of a Service.
+func (d *describer) slicesOf(namespace, service string) ([]discoveryv1.EndpointSlice, error) {
 	m, err := d.client.Mapping("endpointslices.discovery.k8s.io")
 	if err != nil {
 		return nil, err
 	}
-	list, err := d.client.List(d.ctx, m, s.Namespace, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name, Limit: d.chunk})
+	list, err := d.client.List(d.ctx, m, namespace, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service, Limit: d.chunk})
 	if err != nil {
 		return nil, err
 	}

@@ -57,16 +57,16 @@ func (d *describer) volume(v corev1.VolumeSource) {
 		}
 	case v.PersistentVolumeClaim != nil:
 		d.line(2, "Type:\tPersistentVolumeClaim (a reference to a PersistentVolumeClaim in the same namespace)\n    ClaimName:\t%v\n    ReadOnly:\t%v\n", v.PersistentVolumeClaim.ClaimName, v.PersistentVolumeClaim.ReadOnly)
+	case v.Image != nil:
+		d.line(2, "Type:\tImage (a container image or OCI artifact)\n    Reference:\t%s\n    PullPolicy:\t%s\n", v.Image.Reference, v.Image.PullPolicy)
 	case v.NFS != nil:
 		d.line(2, "Type:\tNFS (an NFS mount that lasts the lifetime of a pod)\n    Server:\t%s\n    Path:\t%s\n    ReadOnly:\t%v\n", v.NFS.Server, v.NFS.Path, v.NFS.ReadOnly)
 	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
 		d.ephemeral(v.Ephemeral.VolumeClaimTemplate)
 	case v.CSI != nil:
 		d.csi(v.CSI)
-	case v.Image != nil:
-		d.line(2, "Type:\tImage (a container image or OCI artifact)\n    Reference:\t%s\n    PullPolicy:\t%s\n", v.Image.Reference, v.Image.PullPolicy)
 	default:
-		d.line(1, "<unknown>\n")
+		d.foreign(v)
 	}
 }
 
@@ -80,9 +80,10 @@ func (d *describer) ephemeral(t *corev1.PersistentVolumeClaimTemplate) {
 	}
 	d.line(2, "Type:\tEphemeralVolume (an inline specification for a volume that gets created and deleted with the pod)\n")
 	d.line(2, "StorageClass:\t%s\n    Volume:\t%s\n", class, t.Spec.VolumeName)
-	d.deepLabels("Labels", t.Labels)
-	d.deepLabels("Annotations", t.Annotations)
+	d.deepLabels("Labels", "=", t.Labels)
+	d.deepLabels("Annotations", ": ", t.Annotations)
 	d.line(2, "Capacity:\t\n    Access Modes:\t\n    VolumeMode:\t%s\n", mode)
+	d.dataSource(2, t.Spec.DataSource)
 }
 
 func (d *describer) csi(v *corev1.CSIVolumeSource) {
@@ -100,11 +101,11 @@ func (d *describer) volumeAttributes(m map[string]string) {
 		d.line(2, "VolumeAttributes:\t<none>\n")
 		return
 	}
-	d.deepLabels("VolumeAttributes", m)
+	d.deepLabels("VolumeAttributes", "=", m)
 }
 
-// deepLabels writes a map as one pair a line, four further to the right than other values.
-func (d *describer) deepLabels(title string, m map[string]string) {
+// deepLabels writes a map as one pair a line, equals between key and value, four further to the right than other values.
+func (d *describer) deepLabels(title, equals string, m map[string]string) {
 	if len(m) == 0 {
 		d.line(2, "%s:\t    <none>\n", title)
 		return
@@ -115,7 +116,7 @@ func (d *describer) deepLabels(title string, m map[string]string) {
 		} else {
 			d.line(2, "")
 		}
-		d.line(0, "\t    %s=%s\n", k, m[k])
+		d.line(0, "\t    %s%s%s\n", k, equals, m[k])
 	}
 }
 

@@ -28,9 +28,9 @@ func deployment(d *describer, o *appsv1.Deployment) error {
 	}
 	d.template(o.Spec.Template)
 	if len(o.Status.Conditions) > 0 {
-		d.line(0, "Conditions:\n  Type\tStatus\tReason\n  ----\t------\t------\n")
+		d.conditionsHead()
 		for _, c := range o.Status.Conditions {
-			d.line(1, "%v \t%v\t%v\n", c.Type, c.Status, c.Reason)
+			d.conditionRow(string(c.Type), c.Status, c.Reason)
 		}
 	}
 	return d.replicaSets(o)
@@ -92,6 +92,12 @@ func replicaSet(d *describer, o *appsv1.ReplicaSet) error {
 		return err
 	}
 	d.template(o.Spec.Template)
+	if len(o.Status.Conditions) > 0 {
+		d.conditionsHead()
+		for _, c := range o.Status.Conditions {
+			d.conditionRow(string(c.Type), c.Status, c.Reason)
+		}
+	}
 	return nil
 }
 
@@ -102,7 +108,21 @@ func replicationController(d *describer, o *corev1.ReplicationController) error 
 	if o.Spec.Template != nil {
 		d.template(*o.Spec.Template)
 	}
+	if len(o.Status.Conditions) > 0 {
+		d.conditionsHead()
+		for _, c := range o.Status.Conditions {
+			d.conditionRow(string(c.Type), c.Status, c.Reason)
+		}
+	}
 	return nil
+}
+
+func (d *describer) conditionsHead() {
+	d.line(0, "Conditions:\n  Type\tStatus\tReason\n  ----\t------\t------\n")
+}
+
+func (d *describer) conditionRow(kind string, status corev1.ConditionStatus, reason string) {
+	d.line(1, "%v \t%v\t%v\n", kind, status, reason)
 }
 
 func (d *describer) replicas(o metav1.Object, shown string, selector labels.Selector, current, desired int32) error {
@@ -164,6 +184,7 @@ func (d *describer) template(t corev1.PodTemplateSpec) {
 	d.containers("Init Containers", t.Spec.InitContainers, nil, "  ")
 	d.containers("Containers", t.Spec.Containers, nil, "  ")
 	d.volumes(t.Spec.Volumes, "  ")
+	d.spread("  ", t.Spec.TopologySpreadConstraints)
 	if t.Spec.PriorityClassName != "" {
 		d.line(1, "Priority Class Name:\t%s\n", t.Spec.PriorityClassName)
 	}

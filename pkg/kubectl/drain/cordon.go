@@ -4,6 +4,7 @@ package drain
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -98,7 +99,7 @@ func NewUncordon(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 
 func newCordon(f *cli.Factory, streams cli.IOStreams, unschedulable bool, use, short string) *cobra.Command {
 	o := &cordon{nodes: nodes{Base: write.Base{Flags: write.NewFlags(""), IOStreams: streams}}, unschedulable: unschedulable}
-	cmd := &cobra.Command{Use: use, Short: short, Long: short + ".", RunE: cli.RunE(f, o)}
+	cmd := &cobra.Command{Use: use, Short: short, Long: short + ".", Example: fmt.Sprintf("# %s\nkubectl %s node1", short, strings.Fields(use)[0]), RunE: cli.RunE(f, o)}
 	o.addFlags(cmd)
 	return cmd
 }

@@ -30,7 +30,7 @@ type Options struct {
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o := &Options{IOStreams: streams}
 	cmd := &cobra.Command{
-		Use:     "explain TYPE [--recursive=FALSE|TRUE] [--api-version=api-version-group] [-o|--output=plaintext]",
+		Use:     "explain TYPE [--recursive=FALSE|TRUE] [--api-version=api-version-group] [-o|--output=plaintext|plaintext-openapiv2]",
 		Short:   "Get documentation for a resource",
 		Long:    "Describe fields and structure of various resources. A field is named by its path:\n\n  <type>.<fieldName>[.<fieldName>]\n\n The server tells what its fields are, in OpenAPI format.\n\nUse \"kubectl api-resources\" for a complete list of supported resources.",
 		Example: "# What a pod is made of\nkubectl explain pods\n\n# All fields, at every depth\nkubectl explain pods --recursive\n\n# One version of a resource\nkubectl explain deployments --api-version=apps/v1\n\n# One field\nkubectl explain pods.spec.containers",

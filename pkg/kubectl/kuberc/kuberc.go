@@ -58,11 +58,12 @@ func newView(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o := &viewOptions{IOStreams: streams, print: printers.NewFlags()}
 	o.print.Output = "yaml"
 	cmd := &cobra.Command{
-		Use:     "view",
-		Short:   "Display the current kuberc configuration",
-		Long:    "Show the preferences. Where there are none yet, it offers to write some.",
-		Example: "  # Show the preferences as JSON\n  kubectl kuberc view -o json",
-		RunE:    cli.RunE(f, o),
+		Use:                   "view",
+		DisableFlagsInUseLine: true,
+		Short:                 "Display the current kuberc configuration",
+		Long:                  "Show the preferences. Where there are none yet, it offers to write some.",
+		Example:               "  # Show the preferences as JSON\n  kubectl kuberc view -o json",
+		RunE:                  cli.RunE(f, o),
 	}
 	o.print.AddFlags(cmd.Flags())
 	return cmd

@@ -45,7 +45,7 @@ type Options struct {
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o := &Options{IOStreams: streams}
 	cmd := &cobra.Command{
-		Use:     "kustomize DIR",
+		Use:     "kustomize DIR [flags]",
 		Short:   "Build a kustomization target from a directory or URL",
 		Long:    "Print the objects that a kustomization builds to.\n\n DIR is a directory with a kustomization.yaml file, or the URL of a git repository with the path of such a directory in it. Without it, it is the current directory.",
 		Example: example,

@@ -2,7 +2,6 @@
 package logs
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +38,7 @@ const expected = "expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'.\nP
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o := &Options{IOStreams: streams}
 	cmd := &cobra.Command{
-		Use:   "logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER] [flags]",
+		Use:   "logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]",
 		Short: "Print the logs for a container in a pod",
 		Long:  "Print the logs for a container in a pod or specified resource. If the pod has only one container, the container name is optional.",
 		Example: `
@@ -203,7 +202,7 @@ func (o *Options) pods(ctx context.Context) ([]corev1.Pod, error) {
 	return found, nil
 }
 
-// together follows several logs, line by line.
+// together follows several logs, whole lines of each.
 func (o *Options) together(ctx context.Context, sources []source) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -250,22 +249,11 @@ func (o *Options) copy(ctx context.Context, s source, w io.Writer) error {
 	if o.prefix {
 		head = fmt.Sprintf("[pod/%s/%s] ", s.pod.Name, s.container)
 	}
-	for lines := bufio.NewReader(body); ; {
-		line, err := lines.ReadBytes('\n')
-		if len(line) > 0 {
-			if _, err := w.Write(append([]byte(head), line...)); err != nil {
-				return err
-			}
-		}
-		switch {
-		case ctx.Err() != nil:
-			return cli.Cause(ctx)
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		}
+	err = lines(w, body, head)
+	if ctx.Err() != nil {
+		return cli.Cause(ctx)
 	}
+	return err
 }
 
 func (o *Options) query(container string) url.Values {

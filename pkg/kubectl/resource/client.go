@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -35,6 +36,8 @@ type Client struct {
 	categories CategoryExpander
 	stdin      io.Reader
 	http       *http.Client
+	// seen are the namespaces that were there when an object in them was not.
+	seen sync.Map
 }
 
 // NewClient returns a client for cfg; stdin is what "-f -" reads.
@@ -136,9 +139,13 @@ func (c *Client) missing(ctx context.Context, m *meta.RESTMapping, namespace str
 	if !apierrors.IsNotFound(err) || m.Scope.Name() != meta.RESTScopeNameNamespace || namespace == "" || namespace == metav1.NamespaceDefault {
 		return err
 	}
+	if _, seen := c.seen.Load(namespace); seen {
+		return err // one question for all of a file's objects
+	}
 	if _, e := c.Do(ctx, http.MethodGet, []string{"/api/v1/namespaces", namespace}, nil, nil); apierrors.IsNotFound(e) {
 		return e
 	}
+	c.seen.Store(namespace, true)
 	return err
 }
 

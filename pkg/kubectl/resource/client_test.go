@@ -40,3 +40,39 @@ func TestListPages(t *testing.T) {
 		t.Errorf("asked %s", got)
 	}
 }
+
+// TestMissing: an object that is not there is not found, and of its namespace it is asked once as long as that is there.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path)
+		w.Header().Set("Content-Type", JSON)
+		if r.URL.Path == "/api/v1/namespaces/here" {
+			fmt.Fprint(w, `{"kind":"Namespace","apiVersion":"v1"}`)
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"no %s"}`, r.URL.Path)
+	}))
+	defer s.Close()
+	c, err := NewClient(&rest.Config{Host: s.URL}, nil, nil, strings.NewReader(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &meta.RESTMapping{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Scope: meta.RESTScopeNamespace}
+	for _, name := range []string{"here/a", "here/b", "gone/a", "gone/b", "default/a"} {
+		ns, pod, _ := strings.Cut(name, "/")
+		want := "no /api/v1/namespaces/" + ns + "/pods/" + pod
+		if ns == "gone" {
+			want = "no /api/v1/namespaces/gone"
+		}
+		if _, err := c.Get(t.Context(), m, ns, pod, ""); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+	want := "/api/v1/namespaces/here/pods/a /api/v1/namespaces/here /api/v1/namespaces/here/pods/b /api/v1/namespaces/gone/pods/a /api/v1/namespaces/gone /api/v1/namespaces/gone/pods/b /api/v1/namespaces/gone /api/v1/namespaces/default/pods/a"
+	if got := strings.Join(asked, " "); got != want {
+		t.Errorf("asked %s", got)
+	}
+}

@@ -34,12 +34,15 @@ type Files struct {
 	// Kustomize is the directory of a kustomization, or the address of one: what it builds to is read instead of files.
 	Kustomize string
 	Recursive bool
+	// always tells that directories are read recursively unless the user says otherwise: -k may then be given without -R=false.
+	always bool
 	// Check refuses objects that do not say their apiVersion and kind as invalid, as opposed to undecodable.
 	Check bool
 }
 
 // AddFlags adds -f, --filename, -k, --kustomize and -R, --recursive; usage says what the files are for.
 func (f *Files) AddFlags(set *pflag.FlagSet, usage string) {
+	f.always = f.Recursive
 	set.StringSliceVarP(&f.Names, "filename", "f", f.Names, usage)
 	set.StringVarP(&f.Kustomize, "kustomize", "k", f.Kustomize, "Process the kustomization directory. This flag can't be used together with -f or -R.")
 	set.BoolVarP(&f.Recursive, "recursive", "R", f.Recursive, "Process the directory used in -f, --filename recursively. Useful when you want to manage related manifests organized within the same directory.")
@@ -53,7 +56,7 @@ func (f *Files) Validate() error {
 	switch {
 	case f.Kustomize != "" && len(f.Names) > 0:
 		return errors.New("only one of -f or -k can be specified")
-	case f.Kustomize != "" && f.Recursive:
+	case f.Kustomize != "" && f.Recursive && !f.always:
 		return errors.New("the -k flag can't be used with -f or -R")
 	}
 	return nil

@@ -73,7 +73,7 @@ kubectl rollout restart deployment --selector=app=nginx`,
 			of = "RESOURCE"
 		}
 		o := &options{template: template, IOStreams: streams, Flags: write.NewFlags(manager), act: act}
-		sub := &cobra.Command{Use: name + " " + of, Short: short, Long: short + ".", RunE: cli.RunE(f, o)}
+		sub := &cobra.Command{Use: name + " " + of, Short: short, Long: short + ".", Example: fmt.Sprintf("# %s, of a deployment\nkubectl rollout %s deployment/web", short, name), RunE: cli.RunE(f, o)}
 		o.request.Files.AddFlags(sub.Flags(), "Filename, directory, or URL to files identifying the resource to get from a server.")
 		sub.Flags().StringVarP(&o.request.LabelSelector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
 		cmd.AddCommand(sub)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/distribution/reference"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
@@ -108,8 +107,8 @@ func (o *Options) Validate() error {
 	if o.image == "" {
 		return errors.New("--image is required")
 	}
-	if !reference.ReferenceRegexp.MatchString(o.image) {
-		return fmt.Errorf("Invalid image name %q: %w", o.image, reference.ErrReferenceInvalidFormat)
+	if err := write.CheckImage(o.image); err != nil {
+		return fmt.Errorf("Invalid image name %q: %w", o.image, err)
 	}
 	if o.spec.tty && !o.spec.stdin {
 		return cli.UsageErrorf(o.cmd, "-i/--stdin is required for containers with -t/--tty=true")

@@ -42,6 +42,7 @@ func newEnv(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	}
 	set := cmd.Flags()
 	o.addFlags(set)
+	o.target.AddSelector(set)
 	set.StringArrayVarP(&o.pairs, "env", "e", nil, "Specify a key-value pair for an environment variable to set into each container.")
 	set.StringVarP(&o.container, "containers", "c", "*", "The names of containers in the selected pod templates to change - may use wildcards")
 	set.StringVar(&o.from, "from", "", "The name of a resource from which to inject environment variables")

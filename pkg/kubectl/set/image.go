@@ -32,6 +32,7 @@ func newImage(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		RunE:    cli.RunE(f, o),
 	}
 	o.addFlags(cmd.Flags())
+	o.target.AddSelector(cmd.Flags())
 	o.AddRecord(cmd)
 	return cmd
 }

@@ -33,6 +33,7 @@ func newResources(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	}
 	set := cmd.Flags()
 	o.addFlags(set)
+	o.target.AddSelector(set)
 	o.AddRecord(cmd)
 	set.StringVarP(&o.container, "containers", "c", "*", "The names of containers in the selected pod templates to change, all containers are selected by default - may use wildcards")
 	set.StringVar(&o.limits, "limits", "", "The resource requirement requests for this container.  For example, 'cpu=100m,memory=256Mi'.")
@@ -170,6 +171,7 @@ func newSelector(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		RunE:    cli.RunE(f, o),
 	}
 	o.always = true
+	o.target.Files.Recursive = true
 	o.addFlags(cmd.Flags())
 	o.AddRecord(cmd)
 	cmd.Flags().StringVar(&o.version, "resource-version", "", "If non-empty, the selectors update will only succeed if this is the current resource-version for the object. Only valid when specifying a single resource.")

@@ -50,7 +50,7 @@ func newSetter(streams cli.IOStreams, operation, failed string) setter {
 func (s *setter) addFlags(set *pflag.FlagSet) {
 	s.Flags.AddFlags(set)
 	s.AddManager(set)
-	s.target.AddFlags(set, "Filename, directory, or URL to files identifying the resource to get from a server.")
+	s.target.AddNames(set, "Filename, directory, or URL to files identifying the resource to get from a server.")
 	set.BoolVar(&s.local, "local", false, "If true, set will NOT contact api-server but run locally.")
 }
 

@@ -34,6 +34,7 @@ func newSubject(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	}
 	set := cmd.Flags()
 	o.addFlags(set)
+	o.target.AddSelector(set)
 	set.StringArrayVar(&o.users, "user", nil, "Usernames to bind to the role")
 	set.StringArrayVar(&o.groups, "group", nil, "Groups to bind to the role")
 	set.StringArrayVar(&o.accounts, "serviceaccount", nil, "Service accounts to bind to the role")

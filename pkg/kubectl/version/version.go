@@ -27,9 +27,10 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	var clientOnly bool
 	var output string
 	cmd := &cobra.Command{
-		Use:   "version [flags]",
-		Short: "Print the client and server version information",
-		Long:  "Print the client and server version information for the current context.",
+		Use:     "version [flags]",
+		Example: "# The versions of kubectl and of the server\nkubectl version\n\n# That of kubectl alone\nkubectl version --client",
+		Short:   "Print the client and server version information",
+		Long:    "Print the client and server version information for the current context.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 0:

@@ -41,7 +41,7 @@ type check func(u *unstructured.Unstructured) (bool, error)
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o := &Options{IOStreams: streams, print: printers.NewFlags()}
 	cmd := &cobra.Command{
-		Use:   "wait ([-f FILENAME] | resource.group/resource.name | resource.group [(-l label | --all)]) [--for=create|--for=delete|--for condition=available|--for=jsonpath='{}'[=value]] [flags]",
+		Use:   "wait ([-f FILENAME] | resource.group/resource.name | resource.group [(-l label | --all)]) [--for=create|--for=delete|--for condition=available|--for=jsonpath='{}'[=value]]",
 		Short: "Wait for a specific condition on one or many resources",
 		Long:  "Wait for a specific condition on one or many resources.\n\n The command takes multiple resources and waits until the specified condition is seen in the Status field of every given resource.",
 		Example: `
@@ -57,6 +57,7 @@ kubectl wait --for=delete pod/busybox1 --timeout=60s`,
 	}
 	set := cmd.Flags()
 	o.print.AddFlags(set)
+	o.request.Files.Recursive = true
 	o.request.Files.AddFlags(set, "identifying the resource.")
 	set.StringVarP(&o.request.LabelSelector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3))")
 	set.StringVar(&o.request.FieldSelector, "field-selector", "", "Selector (field query) to filter on, supports '=', '==', and '!='.(e.g. --field-selector key1=value1,key2=value2). The server only supports a limited number of field queries per type.")

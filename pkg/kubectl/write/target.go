@@ -15,9 +15,19 @@ type Target struct {
 
 // AddFlags adds -f, -R, -l and --all; usage says what the files are for.
 func (t *Target) AddFlags(set *pflag.FlagSet, usage string) {
+	t.AddNames(set, usage)
+	t.AddSelector(set)
+}
+
+// AddNames adds -f, -R and --all.
+func (t *Target) AddNames(set *pflag.FlagSet, usage string) {
 	t.Files.AddFlags(set, usage)
-	set.StringVarP(&t.Selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
 	set.BoolVar(&t.All, "all", false, "Select all resources in the namespace of the specified resource types")
+}
+
+// AddSelector adds -l.
+func (t *Target) AddSelector(set *pflag.FlagSet) {
+	set.StringVarP(&t.Selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
 }
 
 // AddFieldSelector adds --field-selector.

@@ -287,7 +287,7 @@ func byAge(a, b *place) int {
 
 func (a *Admitter) decide(p *place) (victims []victim) {
 	if p.why = a.cfg.Refuse(p.pod); p.why == nil {
-		p.why = unsupported(p.pod, a.cfg.Sysctls)
+		p.why = unsupported(p.pod, a.cfg.Node(), a.cfg.Sysctls)
 	}
 	switch {
 	case p.why != nil:

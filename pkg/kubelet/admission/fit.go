@@ -116,13 +116,18 @@ func (c claim) lacks(allocatable corev1.ResourceList, others []claim) []lack {
 }
 
 // unsupported tells what of a pod this node never does, whatever room it has; nil if there is nothing. sysctls tells why the pod may not set
-// its kernel parameters.
-func unsupported(pod *corev1.Pod, sysctls func(*corev1.Pod) error) *Rejection {
+// its kernel parameters; node is nil where it is not known.
+func unsupported(pod *corev1.Pod, node *corev1.Node, sysctls func(*corev1.Pod) error) *Rejection {
 	if os := pod.Spec.OS; os != nil && string(os.Name) != goruntime.GOOS {
 		return &Rejection{Reason: "PodOSNotSupported", Message: "Failed to admit pod as the OS field doesn't match node OS"}
 	}
 	if err := sysctls(pod); err != nil {
 		return &Rejection{Reason: "SysctlForbidden", Message: "forbidden sysctl: " + err.Error()}
+	}
+	if sc := pod.Spec.SecurityContext; sc != nil && sc.SupplementalGroupsPolicy != nil && *sc.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict && node != nil {
+		if f := node.Status.Features; f == nil || f.SupplementalGroupsPolicy == nil || !*f.SupplementalGroupsPolicy {
+			return &Rejection{Reason: "SupplementalGroupsPolicyNotSupported", Message: "SupplementalGroupsPolicy=Strict is not supported in this node"}
+		}
 	}
 	return nil
 }

@@ -89,25 +89,34 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// A pod of another operating system and one with a forbidden kernel parameter are refused on sight.
+// A pod of another operating system, one with a forbidden kernel parameter, and one whose groups the runtime would get wrong are refused on sight.
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
+	able := &corev1.Node{Status: corev1.NodeStatus{Features: &corev1.NodeFeatures{SupplementalGroupsPolicy: new(true)}}}
+	groups := func(p corev1.SupplementalGroupsPolicy) corev1.PodSpec {
+		return corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{SupplementalGroupsPolicy: &p}}
+	}
+	const noGroups, groupsMessage = "SupplementalGroupsPolicyNotSupported", "SupplementalGroupsPolicy=Strict is not supported in this node"
 	for name, c := range map[string]struct {
 		spec            corev1.PodSpec
 		reason, message string
+		node            *corev1.Node
 	}{
-		"linux":          {corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Linux}}, "", ""},
-		"windows":        {corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Windows}}, "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"},
-		"allowed sysctl": {corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "net.core.somaxconn"}}}}, "", ""},
+		"strict groups":            {groups(corev1.SupplementalGroupsPolicyStrict), "", "", able},
+		"strict groups, not known": {groups(corev1.SupplementalGroupsPolicyStrict), noGroups, groupsMessage, &corev1.Node{}},
+		"merged groups":            {groups(corev1.SupplementalGroupsPolicyMerge), "", "", &corev1.Node{}},
+		"linux":                    {corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Linux}}, "", "", nil},
+		"windows":                  {corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Windows}}, "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS", nil},
+		"allowed sysctl":           {corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "net.core.somaxconn"}}}}, "", "", nil},
 		"unsafe sysctl": {corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "kernel.msgmax"}}}},
-			"SysctlForbidden", `forbidden sysctl: "kernel.msgmax" not allowlisted`},
+			"SysctlForbidden", `forbidden sysctl: "kernel.msgmax" not allowlisted`, nil},
 	} {
 		allowed, err := sysctl.New([]string{"net.core.somaxconn"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		a := admitter(nil)
-		a.cfg.Sysctls = allowed.Check
+		a.cfg.Sysctls, a.cfg.Node = allowed.Check, func() *corev1.Node { return c.node }
 		a.Open()
 		_, got := a.Admit(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Spec: c.spec})
 		if got == nil {

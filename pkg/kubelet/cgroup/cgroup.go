@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,7 +32,9 @@ type Config struct {
 	PodPidsLimit int64
 	// Mountinfo tells where the hierarchies are; /proc/self/mountinfo by default.
 	Mountinfo string
-	Log       *slog.Logger
+	// Observe, if set, is told how long the making (create), changing (update) or removing (destroy) of a pod's cgroup, or of a class's, took.
+	Observe func(operation string, took time.Duration)
+	Log     *slog.Logger
 }
 
 // Reserved is a cgroup that somebody else has made for what is not pods.
@@ -115,7 +118,15 @@ func (m *Manager) enforceReserved() error {
 
 // UpdateQoS gives burstable pods together the CPU they request, as the set of the node's pods changes.
 func (m *Manager) UpdateQoS(pods []*corev1.Pod) error {
+	defer m.observe("update", time.Now())
 	return m.tree.apply(m.names.path("kubepods", "burstable"), ForBurstable(pods))
+}
+
+// observe tells how long an operation took that began then.
+func (m *Manager) observe(operation string, begun time.Time) {
+	if m.cfg.Observe != nil {
+		m.cfg.Observe(operation, time.Since(begun))
+	}
 }
 
 // limitsSwap tells whether the kernel accounts, and so can limit, the swap of a cgroup. It is asked after Setup.

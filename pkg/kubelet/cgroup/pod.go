@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +20,7 @@ func (m *Manager) FailedReason() string { return "FailedCreatePodContainer" }
 
 // Prepare implements cm.Provider: it makes the pod's cgroup, or brings its values up to date.
 func (m *Manager) Prepare(_ context.Context, pod *corev1.Pod) error {
+	defer m.observe("create", time.Now())
 	if err := m.create(pod); err != nil {
 		return fmt.Errorf("unable to ensure pod container exists: %w", err)
 	}
@@ -61,6 +63,7 @@ func (m *Manager) Unprepare(ctx context.Context, uid types.UID) error {
 	if err := checkUID(uid); err != nil {
 		return err
 	}
+	defer m.observe("destroy", time.Now())
 	var errs []error
 	for _, class := range []corev1.PodQOSClass{corev1.PodQOSGuaranteed, corev1.PodQOSBurstable, corev1.PodQOSBestEffort} {
 		errs = append(errs, m.tree.remove(ctx, m.names.path(podParts(class, uid)...)))

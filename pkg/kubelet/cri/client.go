@@ -135,7 +135,9 @@ func (c *Client) Health(ctx context.Context) (runtime.Health, error) {
 		h.Handlers = append(h.Handlers, runtime.Handler{Name: x.Name, RecursiveReadOnlyMounts: x.GetFeatures().GetRecursiveReadOnlyMounts(),
 			UserNamespaces: x.GetFeatures().GetUserNamespaces()})
 	}
-	h.SupplementalGroupsPolicy = r.GetFeatures().GetSupplementalGroupsPolicy()
+	if r.Features != nil {
+		h.SupplementalGroupsPolicy = &r.Features.SupplementalGroupsPolicy
+	}
 	return h, nil
 }
 

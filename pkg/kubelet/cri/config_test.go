@@ -50,27 +50,57 @@ func TestSandboxConfig(t *testing.T) {
 	}
 }
 
+func security(p *corev1.Pod, c *corev1.Container, o runtime.ContainerOptions) *runtimeapi.LinuxContainerSecurityContext {
+	return containerSecurity(runtime.ContainerRequest{Pod: p, Container: c, Options: o})
+}
+
+// A pod with users of its own has them in its sandbox and in its containers, and the files of its mounts by their own ids; one without has the node's.
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	p := testPod()
+	for _, users := range []*runtime.IDRange{nil, {First: 131072, Length: 65536}} {
+		o := runtime.SandboxOptions{Users: users}
+		sandbox := SandboxConfig(p, o)
+		container := ContainerConfig(runtime.ContainerRequest{Pod: p, Container: &p.Spec.Containers[0], Sandbox: o,
+			Options: runtime.ContainerOptions{Mounts: []runtime.Mount{{ContainerPath: "/a", HostPath: "/b"}}}}, false)
+		for what, got := range map[string][2][]*runtimeapi.IDMapping{
+			"sandbox":   {sandbox.Linux.SecurityContext.NamespaceOptions.GetUsernsOptions().GetUids(), sandbox.Linux.SecurityContext.NamespaceOptions.GetUsernsOptions().GetGids()},
+			"container": {container.Linux.SecurityContext.NamespaceOptions.GetUsernsOptions().GetUids(), container.Linux.SecurityContext.NamespaceOptions.GetUsernsOptions().GetGids()},
+			"mount":     {container.Mounts[0].UidMappings, container.Mounts[0].GidMappings},
+		} {
+			for _, ids := range got {
+				if users == nil && len(ids) > 0 || users != nil && (len(ids) != 1 || ids[0].HostId != 131072 || ids[0].ContainerId != 0 || ids[0].Length != 65536) {
+					t.Errorf("%s of a pod with users %v: %v", what, users, ids)
+				}
+			}
+		}
+		if o := sandbox.Linux.SecurityContext.NamespaceOptions.UsernsOptions; users != nil && o.Mode != runtimeapi.NamespaceMode_POD {
+			t.Errorf("mode %s", o.Mode)
+		}
+	}
+}
+
 func TestContainerSecurity(t *testing.T) {
 	t.Parallel()
 	p := testPod()
 	p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: num(1), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
 	c := &p.Spec.Containers[0]
-	sc := containerSecurity(p, c, num(5), "", "")
+	sc := security(p, c, runtime.ContainerOptions{ImageUID: num(5)})
 	if sc.RunAsUser.Value != 1 || sc.Seccomp.ProfileType != runtimeapi.SecurityProfile_RuntimeDefault || sc.NoNewPrivs || len(sc.MaskedPaths) == 0 {
 		t.Errorf("the pod's: %+v", sc)
 	}
 	c.SecurityContext = &corev1.SecurityContext{RunAsUser: num(2), AllowPrivilegeEscalation: no(), ReadOnlyRootFilesystem: yes(),
 		Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_ADMIN"}, Drop: []corev1.Capability{"ALL"}}}
-	sc = containerSecurity(p, c, nil, "", "")
+	sc = security(p, c, runtime.ContainerOptions{})
 	if sc.RunAsUser.Value != 2 || !sc.NoNewPrivs || !sc.ReadonlyRootfs || sc.Capabilities.DropCapabilities[0] != "ALL" {
 		t.Errorf("the container's: %+v", sc)
 	}
 	c.SecurityContext = &corev1.SecurityContext{Privileged: yes()}
-	if sc = containerSecurity(p, c, nil, "", ""); !sc.Privileged || sc.Seccomp.ProfileType != runtimeapi.SecurityProfile_Unconfined {
+	if sc = security(p, c, runtime.ContainerOptions{}); !sc.Privileged || sc.Seccomp.ProfileType != runtimeapi.SecurityProfile_Unconfined {
 		t.Errorf("privileged: %+v", sc)
 	}
 	p.Spec.SecurityContext, c.SecurityContext = nil, nil
-	if sc = containerSecurity(p, c, nil, "web", "t"); sc.RunAsUsername != "web" || sc.NamespaceOptions.TargetId != "t" {
+	if sc = security(p, c, runtime.ContainerOptions{ImageUser: "web", TargetID: "t"}); sc.RunAsUsername != "web" || sc.NamespaceOptions.TargetId != "t" {
 		t.Errorf("the image's user and the target: %+v", sc)
 	}
 }

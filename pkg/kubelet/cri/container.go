@@ -117,13 +117,13 @@ func ContainerConfig(q runtime.ContainerRequest, v2 bool) *runtimeapi.ContainerC
 		LogPath:     filepath.Join(ct.Name, strconv.Itoa(o.Attempt)+".log"),
 		Stdin:       ct.Stdin, StdinOnce: ct.StdinOnce, Tty: ct.TTY,
 		Linux: &runtimeapi.LinuxContainerConfig{Resources: resources(q, v2),
-			SecurityContext: containerSecurity(q.Pod, ct, o.ImageUID, o.ImageUser, o.TargetID)},
+			SecurityContext: containerSecurity(q)},
 	}
 	for _, e := range o.Env {
 		cfg.Envs = append(cfg.Envs, &runtimeapi.KeyValue{Key: e.Name, Value: []byte(e.Value)})
 	}
 	for _, m := range o.Mounts {
-		cfg.Mounts = append(cfg.Mounts, mount(m))
+		cfg.Mounts = append(cfg.Mounts, mount(m, q.Sandbox.Users))
 	}
 	for _, d := range o.Devices {
 		cfg.Devices = append(cfg.Devices, &runtimeapi.Device{ContainerPath: d.ContainerPath, HostPath: d.HostPath, Permissions: d.Permissions})
@@ -137,8 +137,11 @@ func ContainerConfig(q runtime.ContainerRequest, v2 bool) *runtimeapi.ContainerC
 	return cfg
 }
 
-func mount(m runtime.Mount) *runtimeapi.Mount {
-	out := &runtimeapi.Mount{ContainerPath: m.ContainerPath, HostPath: m.HostPath, Readonly: m.ReadOnly, RecursiveReadOnly: m.RecursiveReadOnly}
+// mount has the files of a mount belong to the pod's users by the ids that they have on the node's disk.
+func mount(m runtime.Mount, users *runtime.IDRange) *runtimeapi.Mount {
+	ids := mappings(users)
+	out := &runtimeapi.Mount{ContainerPath: m.ContainerPath, HostPath: m.HostPath, Readonly: m.ReadOnly, RecursiveReadOnly: m.RecursiveReadOnly,
+		UidMappings: ids, GidMappings: ids}
 	switch m.Propagation {
 	case corev1.MountPropagationHostToContainer:
 		out.Propagation = runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER

@@ -56,7 +56,7 @@ func SandboxConfig(pod *corev1.Pod, o runtime.SandboxOptions) *runtimeapi.PodSan
 		DnsConfig:   &runtimeapi.DNSConfig{Servers: o.DNS.Servers, Searches: o.DNS.Searches, Options: o.DNS.Options},
 		Labels:      sandboxLabels(pod),
 		Annotations: maps.Clone(pod.Annotations),
-		Linux: &runtimeapi.LinuxPodSandboxConfig{CgroupParent: o.CgroupParent, SecurityContext: sandboxSecurity(pod), Sysctls: sysctls(pod),
+		Linux: &runtimeapi.LinuxPodSandboxConfig{CgroupParent: o.CgroupParent, SecurityContext: sandboxSecurity(pod, o.Users), Sysctls: sysctls(pod),
 			Overhead: podResources(pod.Spec.Overhead, pod.Spec.Overhead), Resources: sandboxResources(pod)},
 	}
 	if !pod.Spec.HostNetwork {

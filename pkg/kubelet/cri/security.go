@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // Paths of /proc and /sys that containers must not read or write unless procMount says Unmasked
@@ -15,8 +17,8 @@ var (
 	readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 )
 
-func sandboxSecurity(pod *corev1.Pod) *runtimeapi.LinuxSandboxSecurityContext {
-	sc := &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: namespaces(pod, nil, ""), Privileged: privileged(pod),
+func sandboxSecurity(pod *corev1.Pod, users *runtime.IDRange) *runtimeapi.LinuxSandboxSecurityContext {
+	sc := &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: namespaces(pod, "", users), Privileged: privileged(pod),
 		Seccomp: &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}}
 	ps := pod.Spec.SecurityContext
 	if ps == nil {
@@ -38,7 +40,7 @@ func privileged(pod *corev1.Pod) bool {
 }
 
 // namespaces chooses between the node's, the pod's, the container's own and another container's namespaces.
-func namespaces(pod *corev1.Pod, _ *corev1.Container, target string) *runtimeapi.NamespaceOption {
+func namespaces(pod *corev1.Pod, target string, users *runtime.IDRange) *runtimeapi.NamespaceOption {
 	o := &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_POD, Ipc: runtimeapi.NamespaceMode_POD, Pid: runtimeapi.NamespaceMode_CONTAINER}
 	if pod.Spec.HostNetwork {
 		o.Network = runtimeapi.NamespaceMode_NODE
@@ -54,12 +56,25 @@ func namespaces(pod *corev1.Pod, _ *corev1.Container, target string) *runtimeapi
 	case target != "":
 		o.Pid, o.TargetId = runtimeapi.NamespaceMode_TARGET, target
 	}
+	if users != nil {
+		ids := mappings(users)
+		o.UsernsOptions = &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_POD, Uids: ids, Gids: ids}
+	}
 	return o
 }
 
+// mappings are the pod's ids from 0 on, and those of the node that stand for them; nil: they are the same.
+func mappings(users *runtime.IDRange) []*runtimeapi.IDMapping {
+	if users == nil {
+		return nil
+	}
+	return []*runtimeapi.IDMapping{{HostId: users.First, Length: users.Length}}
+}
+
 // containerSecurity merges the pod's and the container's security contexts; the container's fields win.
-func containerSecurity(pod *corev1.Pod, ct *corev1.Container, imageUID *int64, imageUser, target string) *runtimeapi.LinuxContainerSecurityContext {
-	out := &runtimeapi.LinuxContainerSecurityContext{NamespaceOptions: namespaces(pod, ct, target),
+func containerSecurity(q runtime.ContainerRequest) *runtimeapi.LinuxContainerSecurityContext {
+	pod, o := q.Pod, q.Options
+	out := &runtimeapi.LinuxContainerSecurityContext{NamespaceOptions: namespaces(pod, o.TargetID, q.Sandbox.Users),
 		MaskedPaths: maskedPaths, ReadonlyPaths: readonlyPaths,
 		Seccomp: &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}}
 	if ps := pod.Spec.SecurityContext; ps != nil {
@@ -73,14 +88,14 @@ func containerSecurity(pod *corev1.Pod, ct *corev1.Container, imageUID *int64, i
 			out.Apparmor = apparmor(ps.AppArmorProfile)
 		}
 	}
-	if cs := ct.SecurityContext; cs != nil {
+	if cs := q.Container.SecurityContext; cs != nil {
 		applyContainer(out, cs)
 	}
 	if out.RunAsUser == nil {
-		if imageUID != nil {
-			out.RunAsUser = &runtimeapi.Int64Value{Value: *imageUID}
+		if o.ImageUID != nil {
+			out.RunAsUser = &runtimeapi.Int64Value{Value: *o.ImageUID}
 		} else {
-			out.RunAsUsername = imageUser
+			out.RunAsUsername = o.ImageUser
 		}
 	}
 	return out

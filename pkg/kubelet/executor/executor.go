@@ -102,8 +102,8 @@ type Events interface {
 
 // Metrics counts starts.
 type Metrics interface {
-	// StartedPod counts the making of a sandbox.
-	StartedPod(err error)
+	// StartedPod counts the making of a sandbox by one of the runtime's handlers.
+	StartedPod(pod *corev1.Pod, handler string, took time.Duration, err error)
 	// StartedContainer counts a start; code is why it failed, "" if it did not.
 	StartedContainer(kind runtime.Kind, code string)
 }
@@ -155,9 +155,14 @@ type Pod struct {
 	// prepared: the pod has what it needs of the node, and mounts is set.
 	prepared bool
 	mounts   map[string]volume.Mounted
+	// waited is how long its containers have waited for their images.
+	waited time.Duration
 	// byName is what is remembered of containers' starts.
 	byName map[string]*starts
 }
+
+// Waited is how long the pod's containers have waited for their images.
+func (p *Pod) Waited() time.Duration { return p.waited }
 
 // NewPod is what is remembered of a pod at its begin.
 func NewPod() *Pod { return &Pod{byName: map[string]*starts{}} }

@@ -93,8 +93,9 @@ func (e *Executor) newSandbox(ctx context.Context, f lifecycle.Facts, p *Pod, at
 	go func() { mounted <- e.mount(ctx, pod, p) }()
 	begun := time.Now()
 	id, err := e.cfg.Runtime.RunSandbox(ctx, pod, handler, e.sandboxOptions(pod, f.Runtime, attempt))
+	made := time.Since(begun)
 	mountErr := <-mounted
-	e.cfg.Metrics.StartedPod(err)
+	e.cfg.Metrics.StartedPod(pod, handler, made, err)
 	if err != nil {
 		if ctx.Err() == nil {
 			e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedCreatePodSandBox", fmt.Sprintf("Failed to create pod sandbox: %v", errors.Unwrap(err)))
@@ -110,10 +111,8 @@ func (e *Executor) newSandbox(ctx context.Context, f lifecycle.Facts, p *Pod, at
 func (e *Executor) hostUsers(pod *corev1.Pod, handler string) error {
 	const refused = "can't set `spec.hostUsers: false`, "
 	switch {
-	case pod.Spec.HostUsers == nil || *pod.Spec.HostUsers:
+	case !runtime.OwnUsers(pod) || e.cfg.Runtime.Handler(handler).UserNamespaces:
 		return nil
-	case e.cfg.Runtime.Handler(handler).UserNamespaces:
-		return errors.New(refused + "this kubelet has no user namespaces")
 	case handler != "":
 		return fmt.Errorf(refused+"RuntimeClass handler %q does not support user namespaces", handler)
 	}

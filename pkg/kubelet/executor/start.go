@@ -61,6 +61,7 @@ func (e *Executor) tryStart(ctx context.Context, f lifecycle.Facts, p *Pod, s li
 	now := time.Now()
 	pull := now
 	img, release, err := e.holdImage(ctx, pod, p, c, c.Image, c.ImagePullPolicy)
+	p.waited += time.Since(pull)
 	if err != nil {
 		return err
 	}

@@ -64,8 +64,10 @@ type Config struct {
 	Verification Verification
 	// Account reads a pod's service account; it is required with Records.
 	Account func(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error)
-	Now     func() time.Time
-	Log     *slog.Logger
+	// Pulled is told how long the pull of an image of so many bytes took; nil: nobody is.
+	Pulled func(size uint64, took time.Duration)
+	Now    func() time.Time
+	Log    *slog.Logger
 }
 
 // Providers find credentials beside the pod's own secrets.
@@ -206,6 +208,9 @@ func (m *Manager) pull(ctx context.Context, pod *corev1.Pod, key, name, ref stri
 	delete(m.backOff, key)
 	m.mu.Unlock()
 	end := m.cfg.Now()
+	if m.cfg.Pulled != nil {
+		m.cfg.Pulled(img.Size, end.Sub(begun))
+	}
 	ev(corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
 		name, end.Sub(begun).Truncate(time.Millisecond), end.Sub(start).Truncate(time.Millisecond), img.Size))
 	return img, nil

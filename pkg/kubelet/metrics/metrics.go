@@ -36,6 +36,7 @@ type Metrics struct {
 	opSeconds  *prometheus.HistogramVec
 	*resizes
 	*devices
+	*timings
 }
 
 // New registers at r; nil: nothing is counted.
@@ -54,7 +55,7 @@ func New(r prometheus.Registerer) *Metrics {
 		shutOver:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_graceful_shutdown_end_time_seconds", Help: "When the last graceful shutdown ended, as Unix time."}),
 		podStart: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_pod_start_duration_seconds",
 			Help:    "Seconds from the kubelet's first sight of a pod to its running.",
-			Buckets: []float64{0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}}),
+			Buckets: startBuckets}),
 		seen:        prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_pleg_last_seen_seconds", Help: "When the runtime's pods were last listed, as Unix time."}),
 		startedPods: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_started_pods_total", Help: "Starts of pods: sandboxes asked for."}),
 		podErrors:   prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_started_pods_errors_total", Help: "Starts of pods that failed."}),
@@ -77,6 +78,7 @@ func New(r prometheus.Registerer) *Metrics {
 			Help: "Seconds that calls of the container runtime take.", Buckets: prometheus.ExponentialBuckets(.005, 2.5, 14)}, []string{"operation_type"}),
 		resizes: newResizes(r),
 		devices: newDevices(r),
+		timings: newTimings(r),
 	}
 	r.MustRegister(m.pods, m.containers, m.relist, m.seen, m.startedPods, m.podErrors, m.started, m.startErrors, m.preemptions,
 		m.evictions, m.restarted, m.images, m.podStart, m.shutBegan, m.shutOver, m.interval, m.operations, m.opErrors, m.opSeconds)
@@ -113,14 +115,24 @@ func (m *Metrics) Relisted(begun time.Time, took time.Duration, pods []*runtime.
 	}
 }
 
-// StartedPod counts the making of a pod's sandbox.
-func (m *Metrics) StartedPod(err error) {
+// StartedPod counts the making of a pod's sandbox by one of the runtime's handlers.
+func (m *Metrics) StartedPod(pod *corev1.Pod, handler string, took time.Duration, err error) {
 	if m == nil {
 		return
 	}
+	own := runtime.OwnUsers(pod)
 	m.startedPods.Inc()
-	if err != nil {
-		m.podErrors.Inc()
+	m.sandbox.WithLabelValues(handler).Observe(took.Seconds())
+	if own {
+		m.users.Inc()
+	}
+	if err == nil {
+		return
+	}
+	m.podErrors.Inc()
+	m.sandboxError.WithLabelValues(handler).Inc()
+	if own {
+		m.userErrors.Inc()
 	}
 }
 
@@ -171,10 +183,16 @@ func (m *Metrics) ShutdownOver(at time.Time) {
 	}
 }
 
-// PodRunning takes how long a pod took from the kubelet's first sight of it to its running.
-func (m *Metrics) PodRunning(took time.Duration) {
-	if m != nil {
-		m.podStart.Observe(took.Seconds())
+// PodRunning takes how long a pod took to run: from the kubelet's first sight of it, from its creation (0: not known), and how much of that was for
+// its images and init containers.
+func (m *Metrics) PodRunning(seen, created, images time.Duration) {
+	if m == nil {
+		return
+	}
+	m.podStart.Observe(seen.Seconds())
+	if created > 0 {
+		m.podTotal.Observe(created.Seconds())
+		m.podSLI.Observe(max(created-images, 0).Seconds())
 	}
 }
 

@@ -48,8 +48,16 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	ended := in(runtime.StateExited, runtime.StateExited)
 	ended.Sandboxes[0].Ready = false
 	m.Relisted(time.Unix(100, 0), time.Second, []*runtime.PodStatus{in(runtime.StateRunning, runtime.StateExited), in(runtime.StateCreated), ended}, nil)
-	m.StartedPod(nil)
-	m.StartedPod(errors.New("no network"))
+	m.StartedPod(&corev1.Pod{}, "", time.Second, nil)
+	m.StartedPod(&corev1.Pod{Spec: corev1.PodSpec{HostUsers: new(false)}}, "kata", time.Second, errors.New("no network"))
+	m.WorkerStarted(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{}, {}}}}, time.Second)
+	m.WorkerStep("create", time.Second)
+	m.StatusSynced(time.Second)
+	m.CgroupWork("update", time.Second)
+	m.ImagePulled(11<<20, time.Second)
+	m.ImagePulled(1<<40, time.Second)
+	m.VolumeWork("empty-dir", "volume_mount", time.Second, nil)
+	m.VolumeWork("csi", "map_volume", time.Second, errors.New("not attached"))
 	m.StartedContainer(runtime.Regular, "")
 	m.StartedContainer(runtime.Regular, "ErrImagePull")
 	m.StartedContainer(runtime.Init, "")
@@ -60,7 +68,8 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.RestartedPod(true)
 	m.RestartedPod(false)
 	m.ImageRemoved("space")
-	m.PodRunning(time.Second)
+	m.PodRunning(time.Second, time.Minute, time.Second)
+	m.PodRunning(time.Second, 0, time.Second)
 	m.ShutdownBegan(time.Unix(7, 0))
 	m.ShutdownOver(time.Unix(8, 0))
 	m.Called("run_podsandbox", time.Second, nil)
@@ -81,62 +90,78 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.DRAClaims(map[string]int{"<any>": 2, "drv": 1})
 	m.PodResourcesAsked("get", true)
 	want := map[string]float64{
-		"kubelet_cpu_manager_pinning_requests_total":                         2,
-		"kubelet_memory_manager_pinning_requests_total":                      2,
-		"kubelet_memory_manager_pinning_errors_total":                        1,
-		"kubelet_cpu_manager_pinning_errors_total":                           1,
-		"kubelet_cpu_manager_shared_pool_size_millicores":                    3000,
-		"kubelet_cpu_manager_exclusive_cpu_allocation_count":                 1,
-		"dra_operations_duration_seconds false PrepareResources":             1,
-		"dra_grpc_operations_duration_seconds drv OK /x":                     1,
-		"dra_resource_claims_in_use <any>":                                   2,
-		"dra_resource_claims_in_use drv":                                     1,
-		"kubelet_pod_resources_endpoint_requests_total v1":                   2,
-		"kubelet_pod_resources_endpoint_requests_list v1":                    1,
-		"kubelet_pod_resources_endpoint_requests_get v1":                     1,
-		"kubelet_pod_resources_endpoint_errors_get v1":                       1,
-		"kubelet_device_plugin_registration_total example.com/foo":           1,
-		"kubelet_device_plugin_alloc_duration_seconds example.com/foo":       1,
-		"kubelet_topology_manager_admission_requests_total":                  2,
-		"kubelet_topology_manager_admission_errors_total":                    1,
-		"kubelet_topology_manager_admission_duration_ms":                     2,
-		"kubelet_image_garbage_collected_total space":                        1,
-		"kubelet_graceful_shutdown_start_time_seconds":                       7,
-		"kubelet_graceful_shutdown_end_time_seconds":                         8,
-		"kubelet_pod_start_duration_seconds":                                 1,
-		"kubelet_pleg_relist_interval_seconds":                               0,
-		"kubelet_preemptions memory":                                         1,
-		"kubelet_evictions emptydirfs.limit":                                 1,
-		"kubelet_container_requested_resizes_total add limits memory":        1,
-		"kubelet_container_requested_resizes_total remove requests cpu":      1,
-		"kubelet_container_requested_resizes_total increase limits cpu":      1,
-		"kubelet_container_requested_resizes_total decrease requests cpu":    1,
-		"kubelet_pod_infeasible_resizes_total static_pod":                    1,
-		"kubelet_pod_infeasible_resizes_total insufficient_node_allocatable": 2,
-		"kubelet_pod_deferred_accepted_resizes_total pod_resized":            1,
-		"kubelet_pod_pending_resizes deferred":                               1,
-		"kubelet_pod_pending_resizes infeasible":                             0,
-		"kubelet_pod_in_progress_resizes":                                    1,
-		"kubelet_pod_resize_duration_milliseconds true":                      2,
-		"kubelet_pod_resize_duration_milliseconds false":                     1,
-		"kubelet_restarted_pods_total true":                                  1,
-		"kubelet_restarted_pods_total ":                                      1,
-		"kubelet_runtime_operations_total run_podsandbox":                    2,
-		"kubelet_runtime_operations_errors_total run_podsandbox":             1,
-		"kubelet_runtime_operations_duration_seconds run_podsandbox":         2,
-		"kubelet_running_pods":                                               2,
-		"kubelet_running_containers created":                                 1,
-		"kubelet_running_containers running":                                 1,
-		"kubelet_running_containers exited":                                  3,
-		"kubelet_running_containers unknown":                                 0,
-		"kubelet_pleg_relist_duration_seconds":                               1,
-		"kubelet_pleg_last_seen_seconds":                                     100,
-		"kubelet_started_pods_total":                                         2,
-		"kubelet_started_pods_errors_total":                                  1,
-		"kubelet_started_containers_total container":                         2,
-		"kubelet_started_containers_total init_container":                    1,
-		"kubelet_started_containers_total ephemeral_container":               1,
-		"kubelet_started_containers_errors_total ErrImagePull container":     1,
+		"kubelet_cpu_manager_pinning_requests_total":                                            2,
+		"kubelet_memory_manager_pinning_requests_total":                                         2,
+		"kubelet_memory_manager_pinning_errors_total":                                           1,
+		"kubelet_cpu_manager_pinning_errors_total":                                              1,
+		"kubelet_cpu_manager_shared_pool_size_millicores":                                       3000,
+		"kubelet_cpu_manager_exclusive_cpu_allocation_count":                                    1,
+		"dra_operations_duration_seconds false PrepareResources":                                1,
+		"dra_grpc_operations_duration_seconds drv OK /x":                                        1,
+		"dra_resource_claims_in_use <any>":                                                      2,
+		"dra_resource_claims_in_use drv":                                                        1,
+		"kubelet_pod_resources_endpoint_requests_total v1":                                      2,
+		"kubelet_pod_resources_endpoint_requests_list v1":                                       1,
+		"kubelet_pod_resources_endpoint_requests_get v1":                                        1,
+		"kubelet_pod_resources_endpoint_errors_get v1":                                          1,
+		"kubelet_device_plugin_registration_total example.com/foo":                              1,
+		"kubelet_device_plugin_alloc_duration_seconds example.com/foo":                          1,
+		"kubelet_topology_manager_admission_requests_total":                                     2,
+		"kubelet_topology_manager_admission_errors_total":                                       1,
+		"kubelet_topology_manager_admission_duration_ms":                                        2,
+		"kubelet_image_garbage_collected_total space":                                           1,
+		"kubelet_graceful_shutdown_start_time_seconds":                                          7,
+		"kubelet_graceful_shutdown_end_time_seconds":                                            8,
+		"kubelet_pod_start_duration_seconds":                                                    2,
+		"kubelet_pod_start_sli_duration_seconds":                                                1,
+		"kubelet_pod_start_total_duration_seconds":                                              1,
+		"kubelet_run_podsandbox_duration_seconds ":                                              1,
+		"kubelet_run_podsandbox_duration_seconds kata":                                          1,
+		"kubelet_run_podsandbox_errors_total kata":                                              1,
+		"kubelet_started_user_namespaced_pods_total":                                            1,
+		"kubelet_started_user_namespaced_pods_errors_total":                                     1,
+		"kubelet_pod_worker_start_duration_seconds":                                             1,
+		"kubelet_containers_per_pod_count":                                                      1,
+		"kubelet_pod_worker_duration_seconds create":                                            1,
+		"kubelet_pod_status_sync_duration_seconds":                                              1,
+		"kubelet_cgroup_manager_duration_seconds update":                                        1,
+		"kubelet_image_pull_duration_seconds 10MB-100MB":                                        1,
+		"kubelet_image_pull_duration_seconds GT100GB":                                           1,
+		"storage_operation_duration_seconds false volume_mount success kubernetes.io/empty-dir": 1,
+		"storage_operation_duration_seconds false map_volume fail-unknown kubernetes.io/csi":    1,
+		"kubelet_pleg_relist_interval_seconds":                                                  0,
+		"kubelet_preemptions memory":                                                            1,
+		"kubelet_evictions emptydirfs.limit":                                                    1,
+		"kubelet_container_requested_resizes_total add limits memory":                           1,
+		"kubelet_container_requested_resizes_total remove requests cpu":                         1,
+		"kubelet_container_requested_resizes_total increase limits cpu":                         1,
+		"kubelet_container_requested_resizes_total decrease requests cpu":                       1,
+		"kubelet_pod_infeasible_resizes_total static_pod":                                       1,
+		"kubelet_pod_infeasible_resizes_total insufficient_node_allocatable":                    2,
+		"kubelet_pod_deferred_accepted_resizes_total pod_resized":                               1,
+		"kubelet_pod_pending_resizes deferred":                                                  1,
+		"kubelet_pod_pending_resizes infeasible":                                                0,
+		"kubelet_pod_in_progress_resizes":                                                       1,
+		"kubelet_pod_resize_duration_milliseconds true":                                         2,
+		"kubelet_pod_resize_duration_milliseconds false":                                        1,
+		"kubelet_restarted_pods_total true":                                                     1,
+		"kubelet_restarted_pods_total ":                                                         1,
+		"kubelet_runtime_operations_total run_podsandbox":                                       2,
+		"kubelet_runtime_operations_errors_total run_podsandbox":                                1,
+		"kubelet_runtime_operations_duration_seconds run_podsandbox":                            2,
+		"kubelet_running_pods":                                                                  2,
+		"kubelet_running_containers created":                                                    1,
+		"kubelet_running_containers running":                                                    1,
+		"kubelet_running_containers exited":                                                     3,
+		"kubelet_running_containers unknown":                                                    0,
+		"kubelet_pleg_relist_duration_seconds":                                                  1,
+		"kubelet_pleg_last_seen_seconds":                                                        100,
+		"kubelet_started_pods_total":                                                            2,
+		"kubelet_started_pods_errors_total":                                                     1,
+		"kubelet_started_containers_total container":                                            2,
+		"kubelet_started_containers_total init_container":                                       1,
+		"kubelet_started_containers_total ephemeral_container":                                  1,
+		"kubelet_started_containers_errors_total ErrImagePull container":                        1,
 	}
 	if got := gathered(t, r); !maps.Equal(got, want) {
 		t.Errorf("got %v\nwant %v", got, want)
@@ -155,7 +180,14 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 
 	none := New(nil)
 	none.Relisted(time.Time{}, 0, nil, nil) // counts nothing, breaks nothing
-	none.StartedPod(nil)
+	none.StartedPod(&corev1.Pod{}, "", 0, nil)
+	none.WorkerStarted(&corev1.Pod{}, 0)
+	none.WorkerStep("", 0)
+	none.StatusSynced(0)
+	none.CgroupWork("", 0)
+	none.ImagePulled(0, 0)
+	none.VolumeWork("", "", 0, nil)
+	none.PodRunning(0, 0, 0)
 	none.StartedContainer(runtime.Regular, "")
 	none.Preempted(corev1.ResourceCPU)
 	none.Evicted("")

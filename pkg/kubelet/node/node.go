@@ -8,9 +8,11 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,8 +64,8 @@ type Config struct {
 	Images func(ctx context.Context) ([]corev1.ContainerImage, error)
 	// Devices are the resources of device plug-ins, of which there may be 0; nil reports none.
 	Devices func() (capacity, allocatable corev1.ResourceList)
-	// VolumesInUse are the attached volumes that pods use; nil reports none.
-	VolumesInUse func() []corev1.UniqueVolumeName
+	// VolumesInUse are the attached volumes that are mounted or about to be; after an error the Node shows those of before. nil reports none.
+	VolumesInUse func() ([]corev1.UniqueVolumeName, error)
 	// Observed is told whenever a newer Node was seen in the API; nil: nobody is.
 	Observed func()
 	// Resources says how much of the machine pods may have.
@@ -87,7 +89,9 @@ type Node struct {
 	object     atomic.Pointer[corev1.Node]
 	checked    atomic.Pointer[checked]
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// news is closed when object is replaced; nil while nobody waits for that.
+	news     chan struct{}
 	images   []corev1.ContainerImage
 	imagesAt time.Time
 }
@@ -165,6 +169,27 @@ func (n *Node) Poke() {
 	select {
 	case n.poke <- struct{}{}:
 	default:
+	}
+}
+
+// ShowInUse returns when the Node in the API shows volume, which VolumesInUse names by now, as in use.
+func (n *Node) ShowInUse(ctx context.Context, volume corev1.UniqueVolumeName) error {
+	n.Poke()
+	for {
+		n.mu.Lock()
+		if n.news == nil {
+			n.news = make(chan struct{})
+		}
+		shown, news := n.object.Load(), n.news
+		n.mu.Unlock()
+		if shown != nil && slices.Contains(shown.Status.VolumesInUse, volume) {
+			return nil
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return fmt.Errorf("volume %s has not been added to the list of VolumesInUse in the node's status: %w", volume, ctx.Err())
+		}
 	}
 }
 

@@ -267,6 +267,27 @@ func TestNetworkReady(t *testing.T) {
 	}
 }
 
+// What the runtime can do is the Node's to tell: pods are placed and refused by it. A runtime that says nothing has nothing told of it.
+func TestRuntimeFeatures(t *testing.T) {
+	t.Parallel()
+	rt := &fakeRuntime{}
+	n := &Node{cfg: Config{Runtime: rt, Machine: fakeMachine{}, Now: time.Now}}
+	h := runtime.Health{SupplementalGroupsPolicy: new(true), Handlers: []runtime.Handler{{Name: "runc", UserNamespaces: true}, {Name: ""}}}
+	s := n.status(t.Context(), corev1.NodeStatus{}, h, nil)
+	if len(s.RuntimeHandlers) != 2 || s.RuntimeHandlers[0].Name != "" || *s.RuntimeHandlers[0].Features.UserNamespaces || !*s.RuntimeHandlers[1].Features.UserNamespaces {
+		t.Errorf("handlers %+v", s.RuntimeHandlers)
+	}
+	if s.Features == nil || !*s.Features.SupplementalGroupsPolicy {
+		t.Errorf("features %+v", s.Features)
+	}
+	if kept := n.status(t.Context(), s, runtime.Health{}, errors.New("silent")); len(kept.RuntimeHandlers) != 2 || kept.Features == nil {
+		t.Errorf("a runtime that does not answer: %+v", kept)
+	}
+	if old := n.status(t.Context(), s, runtime.Health{}, nil); old.RuntimeHandlers != nil || old.Features != nil {
+		t.Errorf("a runtime that says nothing: %+v, %+v", old.RuntimeHandlers, old.Features)
+	}
+}
+
 func TestStatusPatchReplacesAddresses(t *testing.T) {
 	t.Parallel()
 	a := corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: "InternalIP", Address: "1.1.1.1"}}, Conditions: []corev1.NodeCondition{{Type: "Ready", Status: "True"}}}

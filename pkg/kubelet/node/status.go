@@ -107,6 +107,9 @@ func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.H
 	s.NodeInfo = n.cfg.Machine.Info()
 	s.NodeInfo.KubeletVersion = n.cfg.Version
 	s.DeclaredFeatures = declaredFeatures()
+	if healthErr == nil {
+		s.RuntimeHandlers, s.Features = runtimeHandlers(health), runtimeFeatures(health)
+	}
 	s.NodeInfo.OperatingSystem, s.NodeInfo.Architecture = goruntime.GOOS, goruntime.GOARCH
 	v := n.cfg.Runtime.Version()
 	s.NodeInfo.ContainerRuntimeVersion = v.Name + "://" + v.Version
@@ -119,7 +122,12 @@ func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.H
 		s.Images = images
 	}
 	if n.cfg.VolumesInUse != nil {
-		s.VolumesInUse = n.cfg.VolumesInUse()
+		// What cannot be read may be mounted: nothing is left out for that.
+		if inUse, err := n.cfg.VolumesInUse(); err != nil {
+			n.cfg.Log.Error("volumes in use not read", "node", n.cfg.Name, "err", err)
+		} else {
+			s.VolumesInUse = inUse
+		}
 	}
 	var pressure Pressure
 	if n.cfg.Pressure != nil {
@@ -142,6 +150,25 @@ func declaredFeatures() []string {
 	return nodedeclaredfeatures.DefaultFramework.DiscoverNodeFeatures(&nodedeclaredfeatures.NodeConfiguration{
 		FeatureGates: featuretypes.FeatureGateMap{
 			"InPlacePodLevelResourcesVerticalScaling": true, "InPlacePodVerticalScalingInitContainers": true, "RestartAllContainersOnContainerExits": true}})
+}
+
+// runtimeHandlers are the runtime's handlers and what each can do.
+func runtimeHandlers(h runtime.Health) []corev1.NodeRuntimeHandler {
+	var out []corev1.NodeRuntimeHandler
+	for _, x := range h.Handlers {
+		out = append(out, corev1.NodeRuntimeHandler{Name: x.Name,
+			Features: &corev1.NodeRuntimeHandlerFeatures{RecursiveReadOnlyMounts: &x.RecursiveReadOnlyMounts, UserNamespaces: &x.UserNamespaces}})
+	}
+	slices.SortFunc(out, func(a, b corev1.NodeRuntimeHandler) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// runtimeFeatures are those of the runtime that no handler changes, nil if it tells of none.
+func runtimeFeatures(h runtime.Health) *corev1.NodeFeatures {
+	if h.SupplementalGroupsPolicy == nil {
+		return nil
+	}
+	return &corev1.NodeFeatures{SupplementalGroupsPolicy: h.SupplementalGroupsPolicy}
 }
 
 // devices are the resources of device plug-ins.

@@ -29,6 +29,10 @@ func (n *Node) seen(node *corev1.Node) {
 		return
 	}
 	n.object.Store(node)
+	if n.news != nil {
+		close(n.news)
+		n.news = nil
+	}
 	if n.cfg.Observed != nil {
 		n.cfg.Observed()
 	}

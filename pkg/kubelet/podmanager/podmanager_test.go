@@ -30,7 +30,7 @@ func static(uid types.UID, hash string) *corev1.Pod {
 // setup returns a Manager with the real record of statuses, and its API server.
 func setup() (*Manager, *status.Writer, kubelettest.Client) {
 	client := kubelettest.Client{Interface: fake.NewClientset()}
-	w := status.New(client, slog.New(slog.DiscardHandler))
+	w := status.New(client, func(time.Duration) {}, slog.New(slog.DiscardHandler))
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "node-uid"}}
 	return New(Config{Status: w, Client: client, Node: func() *corev1.Node { return node }, Log: slog.New(slog.DiscardHandler)}), w, client
 }

@@ -1,6 +1,8 @@
 package podsyncer
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/kubelet/lifecycle"
@@ -61,11 +63,25 @@ func (s *Syncer) report(f lifecycle.Facts, st *podState, ended bool) corev1.PodS
 	}
 	if before := f.Pod.Status.Phase; shown.Phase == corev1.PodRunning && st.begun && !st.ran {
 		if st.ran = true; before != corev1.PodRunning {
-			s.cfg.Running(s.cfg.Now().Sub(st.since))
+			s.tellRunning(f, st)
 		}
 	}
 	s.cfg.Status.Set(f.Pod.UID, shown)
 	return now
+}
+
+// tellRunning tells how long a pod's start took. When a static pod was made nobody knows.
+func (s *Syncer) tellRunning(f lifecycle.Facts, st *podState) {
+	created, images := time.Duration(0), st.exec.Waited()
+	if !runtime.IsStatic(f.Pod) && !f.Pod.CreationTimestamp.IsZero() {
+		created = s.cfg.Now().Sub(f.Pod.CreationTimestamp.Time)
+	}
+	for i := range f.Pod.Spec.InitContainers {
+		if c := f.Runtime.Container(f.Pod.Spec.InitContainers[i].Name); c != nil && c.State == runtime.StateExited {
+			images += c.FinishedAt.Sub(c.StartedAt)
+		}
+	}
+	s.cfg.Running(s.cfg.Now().Sub(st.since), created, images)
 }
 
 func terminal(p corev1.PodPhase) bool { return p == corev1.PodFailed || p == corev1.PodSucceeded }

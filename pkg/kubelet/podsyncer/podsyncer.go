@@ -142,8 +142,9 @@ type Config struct {
 	// Evicted counts a pod that had to go for the sake of what the signal names.
 	Evicted func(signal string)
 	Resizes Resizes
-	// Running is told how long it took from a pod's first round to its running; of pods that this kubelet started.
-	Running func(took time.Duration)
+	// Running is told how long it took from a pod's first round to its running, and from its creation, 0 if that is not known, with what its images
+	// and init containers took of it; of pods that this kubelet started.
+	Running func(seen, created, images time.Duration)
 	// HostIPs are the node's addresses, the primary one first.
 	HostIPs func() []string
 	// Active are the pods whose containers may run.

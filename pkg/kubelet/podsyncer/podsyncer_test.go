@@ -41,7 +41,9 @@ type parts struct {
 	verdict admission.Verdict
 	why     *admission.Rejection
 	ending  *runtime.Ending
-	started int // how often it was told that a pod runs that did not
+	started int           // how often it was told that a pod runs that did not
+	created time.Duration // how old it was then, and how much of that was for its images and init containers
+	images  time.Duration
 	facts   int // how often they were gathered
 	resize  runtime.Resizing
 	// allocated and freed count what pods were given of what the node has few of.
@@ -184,7 +186,7 @@ func (l logs) RemovePod(namespace, name string, _ types.UID) error {
 func setup() (*Syncer, *parts) {
 	p := &parts{verdict: admission.Admitted, fail: map[string]error{}}
 	return New(Config{Runtime: p, Executor: p, Pods: p, Status: p, Admission: p, Probes: probes{p}, Volumes: volumes{p}, Cgroups: p, Resources: resources{p}, Objects: p,
-		Logs: logs{p}, Events: p, Resizes: p, Evicted: func(signal string) { p.note("evicted %s", signal) }, Running: func(time.Duration) { p.started++ }, HostIPs: func() []string { return []string{"192.0.2.1"} },
+		Logs: logs{p}, Events: p, Resizes: p, Evicted: func(signal string) { p.note("evicted %s", signal) }, Running: func(_, created, images time.Duration) { p.started, p.created, p.images = p.started+1, created, images }, HostIPs: func() []string { return []string{"192.0.2.1"} },
 		Active: func() []*corev1.Pod { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler)}), p
 }
 
@@ -501,15 +503,21 @@ func TestTellsOnceThatAPodRuns(t *testing.T) {
 	t.Parallel()
 	for before, want := range map[corev1.PodPhase]int{corev1.PodPending: 1, corev1.PodRunning: 0} {
 		s, p := setup()
+		now := time.Now()
+		s.cfg.Now = func() time.Time { return now }
 		runs(&p.rt)
+		p.rt.Containers = append(p.rt.Containers, runtime.Container{Name: "init", State: runtime.StateExited, StartedAt: now.Add(-7 * time.Second), FinishedAt: now.Add(-2 * time.Second)})
 		p.status.Phase = before
+		pod := onePod()
+		pod.CreationTimestamp = metav1.NewTime(now.Add(-9 * time.Second))
+		pod.Spec.InitContainers = []corev1.Container{{Name: "init"}}
 		for range 3 {
-			if _, err := s.Sync(t.Context(), onePod()); err != nil {
+			if _, err := s.Sync(t.Context(), pod); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if p.started != want {
-			t.Errorf("%s before: told %d times", before, p.started)
+		if p.started != want || want > 0 && (p.created != 9*time.Second || p.images != 5*time.Second) {
+			t.Errorf("%s before: told %d times, of %s with %s for what comes first", before, p.started, p.created, p.images)
 		}
 	}
 }

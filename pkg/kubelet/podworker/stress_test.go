@@ -75,7 +75,7 @@ func TestPodsComeAndGo(t *testing.T) {
 	for name, podOf := range map[string]func(types.UID) *corev1.Pod{"of the API": pod, "static": static} {
 		synctest.Test(t, func(t *testing.T) {
 			n := &node{t: t, busy: map[types.UID]string{}, runs: map[types.UID]bool{}}
-			w := New(n, func(*corev1.Pod) {}, slog.New(slog.DiscardHandler))
+			w := New(n, func(*corev1.Pod) {}, &steps{}, slog.New(slog.DiscardHandler))
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error)
 			go func() { done <- w.Run(ctx) }()

@@ -21,6 +21,9 @@ const (
 type worker struct {
 	all *Workers
 	log *slog.Logger
+	// told is when the pod was told of; synced is the pod of the last sync, nil before the first one. Only the worker itself uses them once it runs.
+	told   time.Time
+	synced *corev1.Pod
 	// wake has room for one: a step looks at everything, however often it was woken for.
 	wake chan struct{}
 
@@ -152,7 +155,7 @@ func (x *worker) step(parent context.Context) (again time.Time, gone bool, err e
 			return time.Time{}, false, nil
 		}
 		var out Outcome
-		if out, err = x.all.steps.Sync(ctx, pod); err == nil && out.Ended {
+		if out, err = x.sync(ctx, pod); err == nil && out.Ended {
 			grace := graceOf(pod)
 			if out.Grace != nil {
 				grace = max(*out.Grace, leastGrace)
@@ -164,7 +167,9 @@ func (x *worker) step(parent context.Context) (again time.Time, gone bool, err e
 		}
 		return out.Wake, false, err
 	case Terminating:
-		if err = x.all.steps.Terminate(ctx, pod, x.left()); err == nil {
+		begun := time.Now()
+		err = x.all.steps.Terminate(ctx, pod, x.left())
+		if x.all.metrics.WorkerStep("kill", time.Since(begun)); err == nil {
 			x.advance(Terminating, Terminated)
 		}
 	case Terminated:
@@ -182,6 +187,22 @@ func (x *worker) step(parent context.Context) (again time.Time, gone bool, err e
 		}
 	}
 	return time.Time{}, false, err
+}
+
+// sync is the step of a pod that is to run.
+func (x *worker) sync(ctx context.Context, pod *corev1.Pod) (Outcome, error) {
+	begun, operation := time.Now(), "sync"
+	switch {
+	case x.synced == nil:
+		operation = "create"
+		x.all.metrics.WorkerStarted(pod, begun.Sub(x.told))
+	case x.synced != pod:
+		operation = "update"
+	}
+	x.synced = pod
+	out, err := x.all.steps.Sync(ctx, pod)
+	x.all.metrics.WorkerStep(operation, time.Since(begun))
+	return out, err
 }
 
 // advance moves on and makes the next step due.

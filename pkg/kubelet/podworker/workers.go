@@ -19,6 +19,7 @@ type Workers struct {
 	log   *slog.Logger
 	// returned is told of a pod that begins a new life.
 	returned func(*corev1.Pod)
+	metrics  Metrics
 
 	// mu is taken before a worker's, never the other way round, and no step runs under either: a step may take as long as a container
 	// takes to stop.
@@ -32,10 +33,18 @@ type Workers struct {
 	taken map[types.UID]chan struct{}
 }
 
+// Metrics is told how long workers take.
+type Metrics interface {
+	// WorkerStarted is about the time from a pod's being told of to its worker's first step.
+	WorkerStarted(pod *corev1.Pod, took time.Duration)
+	// WorkerStep is about one step; operation is create for a pod's first sync, update for the first one of a change, sync for any other, or kill.
+	WorkerStep(operation string, took time.Duration)
+}
+
 // New returns workers that begin to work with Run. returned is told of each pod that has come
 // back after its removal, when it starts over; it must not call the workers.
-func New(steps Steps, returned func(*corev1.Pod), log *slog.Logger) *Workers {
-	return &Workers{steps: steps, returned: returned, log: log, workers: map[types.UID]*worker{}, names: map[string][]types.UID{},
+func New(steps Steps, returned func(*corev1.Pod), metrics Metrics, log *slog.Logger) *Workers {
+	return &Workers{steps: steps, returned: returned, metrics: metrics, log: log, workers: map[types.UID]*worker{}, names: map[string][]types.UID{},
 		taken: map[types.UID]chan struct{}{}}
 }
 
@@ -71,7 +80,7 @@ func (w *Workers) change(pod *corev1.Pod, removed bool) {
 }
 
 func (w *Workers) addLocked(pod *corev1.Pod, removed bool) {
-	x := &worker{all: w, pod: pod, wake: make(chan struct{}, 1), log: w.log.With("pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID)}
+	x := &worker{all: w, pod: pod, told: time.Now(), wake: make(chan struct{}, 1), log: w.log.With("pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID)}
 	w.workers[pod.UID] = x
 	if runtime.IsStatic(pod) {
 		n := fullName(pod)

@@ -23,6 +23,7 @@ import (
 type steps struct {
 	mu        sync.Mutex
 	log       []string
+	timed     []string // what was timed: start, create, update, sync, kill
 	sync      func(ctx context.Context, pod *corev1.Pod) (Outcome, error)
 	terminate func(ctx context.Context, pod *corev1.Pod, grace time.Duration) error
 }
@@ -68,6 +69,41 @@ func (s *steps) Forget(_ context.Context, p *corev1.Pod) error {
 	return nil
 }
 
+// WorkerStarted and WorkerStep are not noted with the steps.
+func (s *steps) WorkerStarted(*corev1.Pod, time.Duration)        { s.time("start", 0) }
+func (s *steps) WorkerStep(operation string, took time.Duration) { s.time(operation, took) }
+
+func (s *steps) time(what string, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.timed = append(s.timed, what+" "+took.String())
+}
+
+// Each step is timed by what it was for.
+func TestTimes(t *testing.T) {
+	t.Parallel()
+	s := &steps{sync: func(context.Context, *corev1.Pod) (Outcome, error) {
+		time.Sleep(time.Second) // of the bubble's time
+		return Outcome{}, nil
+	}}
+	run(t, s, func(w *Workers) {
+		p := pod("u")
+		w.Update(p)
+		time.Sleep(2 * time.Second)
+		w.Wake(p.UID)
+		time.Sleep(2 * time.Second)
+		w.Update(p.DeepCopy())
+		time.Sleep(2 * time.Second)
+		w.Update(deleted(p, 1))
+		synctest.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if got, want := strings.Join(s.timed, ", "), "start 0s, create 1s, sync 1s, update 1s, kill 0s"; got != want {
+			t.Errorf("timed %s, want %s", got, want)
+		}
+	})
+}
+
 func pod(uid types.UID) *corev1.Pod {
 	grace := int64(30)
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: uid}, Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &grace}}
@@ -90,7 +126,7 @@ func deleted(p *corev1.Pod, grace int64) *corev1.Pod {
 func run(t *testing.T, s *steps, test func(w *Workers)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := New(s, func(p *corev1.Pod) { s.note("return:%s", p.UID) }, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		w := New(s, func(p *corev1.Pod) { s.note("return:%s", p.UID) }, s, slog.New(slog.NewTextHandler(io.Discard, nil)))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- w.Run(ctx) }()

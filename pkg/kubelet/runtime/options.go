@@ -41,7 +41,15 @@ type SandboxOptions struct {
 	DNS          DNS
 	CgroupParent string
 	LogDirectory string
+	// Users are the node's ids that stand for those of the pod's users and groups; nil: the pod has the node's.
+	Users *IDRange
 }
+
+// IDRange is a range of ids of the node: First is the pod's 0.
+type IDRange struct{ First, Length uint32 }
+
+// OwnUsers tells whether a pod asks for users of its own.
+func OwnUsers(pod *corev1.Pod) bool { return pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers }
 
 // ContainerOptions is what a container needs beside the pod's spec.
 type ContainerOptions struct {
@@ -117,8 +125,8 @@ type Health struct {
 	RuntimeReason, NetworkReason   string
 	// Handlers are the runtime classes' handlers that the runtime knows.
 	Handlers []Handler
-	// SupplementalGroupsPolicy tells whether the runtime honours that field.
-	SupplementalGroupsPolicy bool
+	// SupplementalGroupsPolicy tells whether the runtime honours that field, nil if it does not say.
+	SupplementalGroupsPolicy *bool
 }
 
 // Handler is one runtime handler and what it can do.

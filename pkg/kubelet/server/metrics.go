@@ -69,7 +69,7 @@ func resourceText(sum *statsapi.Summary, failed bool) []byte {
 			containerCPU.cpu(labels, c.CPU)
 			containerMemory.memory(labels, c.Memory)
 			if !c.StartTime.IsZero() {
-				started.add(labels, float64(c.StartTime.UnixNano())/1e9, c.StartTime.UnixMilli())
+				started.samples = append(started.samples, started.name+labels+" "+strconv.FormatFloat(float64(c.StartTime.UnixNano())/1e9, 'g', -1, 64))
 			}
 		}
 	}

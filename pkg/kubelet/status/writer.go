@@ -37,6 +37,8 @@ type Client interface {
 type Writer struct {
 	client Client
 	log    *slog.Logger
+	// synced is told how long a change took to be stored.
+	synced func(took time.Duration)
 	queue  workqueue.TypedRateLimitingInterface[types.UID]
 
 	mu   sync.Mutex // not held while a patch is under way: its answer is compared with what is wanted then
@@ -55,10 +57,10 @@ type entry struct {
 	set time.Time
 }
 
-// New returns a Writer that writes once Run is called.
-func New(client Client, log *slog.Logger) *Writer {
+// New returns a Writer that writes once Run is called; synced is told how long each change took to be stored.
+func New(client Client, synced func(took time.Duration), log *slog.Logger) *Writer {
 	limit := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](100*time.Millisecond, 10*time.Second)
-	return &Writer{client: client, log: log, queue: workqueue.NewTypedRateLimitingQueue(limit), pods: map[types.UID]*entry{}}
+	return &Writer{client: client, synced: synced, log: log, queue: workqueue.NewTypedRateLimitingQueue(limit), pods: map[types.UID]*entry{}}
 }
 
 // Run writes until ctx ends.
@@ -210,7 +212,9 @@ func (w *Writer) write(ctx context.Context, uid types.UID) error {
 			return err
 		}
 		if !set.IsZero() {
-			trace.Step(ctx, w.log, object, "kubelet.status", set, time.Now())
+			now := time.Now()
+			w.synced(now.Sub(set))
+			trace.Step(ctx, w.log, object, "kubelet.status", set, now)
 		}
 		w.written(uid, e, got)
 	}

@@ -61,7 +61,7 @@ func TestResizeConditionsGo(t *testing.T) {
 func TestWritesThenDeletes(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset(object())
-	w := New(kubelettest.Client{Interface: client}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	w := New(kubelettest.Client{Interface: client}, func(time.Duration) {}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
@@ -103,7 +103,7 @@ func eventually(t *testing.T, ok func() bool) {
 
 func TestAnOlderObjectDoesNotReplaceANewerOne(t *testing.T) {
 	t.Parallel()
-	w := New(kubelettest.Client{Interface: fake.NewClientset()}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	w := New(kubelettest.Client{Interface: fake.NewClientset()}, func(time.Duration) {}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	w.Observe("u", object())
 	old := object()
 	old.ResourceVersion, old.Status.Conditions = "4", nil
@@ -116,7 +116,7 @@ func TestAnOlderObjectDoesNotReplaceANewerOne(t *testing.T) {
 // Whose conditions are whose: a readiness gate's that its controller took away is not to be seen any more.
 func TestOthersConditionsAreTheObjects(t *testing.T) {
 	t.Parallel()
-	w := New(nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	w := New(nil, func(time.Duration) {}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	is := func(kind corev1.PodConditionType, s corev1.ConditionStatus) corev1.PodCondition {
 		return corev1.PodCondition{Type: kind, Status: s}
 	}
@@ -160,7 +160,7 @@ func TestAForgottenPodStaysForgotten(t *testing.T) {
 		"its object":    func(w *Writer) { w.Unobserve("u") },
 		"and came back": func(w *Writer) { w.Forget("u"); w.Set("u", corev1.PodStatus{}) },
 	} {
-		w := New(nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		w := New(nil, func(time.Duration) {}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 		w.client = server{patch: func() (*corev1.Pod, error) {
 			forget(w) // while the server answers
 			p := object()
@@ -182,7 +182,7 @@ func TestAConflictIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	conflict := apierrors.NewConflict(corev1.Resource("pods"), "p", errors.New("written by others"))
 	tries := 0
-	w := New(nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	w := New(nil, func(time.Duration) {}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	w.client = server{
 		patch: func() (*corev1.Pod, error) {
 			if tries++; tries < 3 {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,9 +48,7 @@ func (m *Manager) takeDown(ctx context.Context, uid types.UID, podDir string, po
 		mapped, err := m.reconstruct(podDir, s, devices, deviceNotes)
 		errs = append(errs, err)
 		for _, name := range mapped {
-			if err := s.TakeDown(ctx, m.place(uid, podDir, s, name, true)); err != nil {
-				errs = append(errs, fmt.Errorf("take down volume %q: %w", name, err))
-			}
+			errs = append(errs, m.takeDownOne(ctx, s, m.place(uid, podDir, s, name, true)))
 		}
 		names, err := m.reconstruct(podDir, s, volumes, notes)
 		errs = append(errs, err)
@@ -63,12 +62,23 @@ func (m *Manager) takeDown(ctx context.Context, uid types.UID, podDir string, po
 		}
 		slices.Sort(names)
 		for _, name := range slices.Compact(names) {
-			if err := s.TakeDown(ctx, m.place(uid, podDir, s, name, false)); err != nil {
-				errs = append(errs, fmt.Errorf("take down volume %q: %w", name, err))
-			}
+			errs = append(errs, m.takeDownOne(ctx, s, m.place(uid, podDir, s, name, false)))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func (m *Manager) takeDownOne(ctx context.Context, s Source, at Place) error {
+	begun, operation := time.Now(), "volume_unmount"
+	if at.Device {
+		operation = "unmap_volume"
+	}
+	err := s.TakeDown(ctx, at)
+	m.observe(s, operation, begun, err)
+	if err != nil {
+		return fmt.Errorf("take down volume %q: %w", at.Name, err)
+	}
+	return nil
 }
 
 // reconstruct names the volumes of a source that have something in the given parts of the pod's directory, each once.

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Config is what a Manager needs. All but Period are required.
+// Config is what a Manager needs. All but Period and Observe are required.
 type Config struct {
 	// PodsDir is the directory of all pods' directories, /var/lib/kubelet/pods.
 	PodsDir string
@@ -32,7 +32,9 @@ type Config struct {
 	Growth Grower
 	// Period is how often Run looks whether a volume's content is out of date, beside being told; 1 minute by default.
 	Period time.Duration
-	Log    *slog.Logger
+	// Observe, if set, is told how long work on a volume of a source took: volume_mount, volume_unmount, map_volume or unmap_volume.
+	Observe func(source, operation string, took time.Duration, err error)
+	Log     *slog.Logger
 }
 
 // Manager makes and removes volumes. Its methods are safe for concurrent use. Work on the files of one pod is done one after the other;
@@ -174,12 +176,26 @@ func (m *Manager) one(ctx context.Context, w *pass, v *corev1.Volume) (Mounted, 
 	if err != nil {
 		return Mounted{}, err
 	}
+	begun, operation := time.Now(), "volume_mount"
+	if spec.Block() {
+		operation = "map_volume"
+	}
 	got, err := m.make(ctx, w, spec)
+	if s := m.source(spec); s != nil {
+		m.observe(s, operation, begun, err)
+	}
 	if err != nil {
 		return Mounted{}, failure(spec, err)
 	}
 	got.ReadOnly = got.ReadOnly || spec.ReadOnly
 	return got, nil
+}
+
+// observe tells how long work on a volume took that began then.
+func (m *Manager) observe(s Source, operation string, begun time.Time, err error) {
+	if m.cfg.Observe != nil {
+		m.cfg.Observe(s.Name(), operation, time.Since(begun), err)
+	}
 }
 
 // failure tells users of an error.

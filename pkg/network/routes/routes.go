@@ -39,11 +39,28 @@ func Apply(u network.Update) error {
 		if have[cidr] == gw {
 			continue
 		}
-		if err := netlink.RouteReplace(route(cidr, gw)); err != nil {
+		if err := set(cidr, gw, have[cidr]); err != nil {
 			errs = append(errs, fmt.Errorf("set the route to %s by %s: %w", cidr, gw, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// set leads to cidr by the node gw or, where that is on no network of this one, by the way to it. last is what our route leads by now.
+func set(cidr netip.Prefix, gw, last netip.Addr) error {
+	err := netlink.RouteReplace(route(cidr, gw))
+	if !errors.Is(err, unix.ENETUNREACH) {
+		return err
+	}
+	ways, getErr := netlink.RouteGet(gw.AsSlice())
+	if getErr != nil || len(ways) == 0 {
+		return errors.Join(err, getErr)
+	}
+	hop, ok := netip.AddrFromSlice(ways[0].Gw)
+	if hop = hop.Unmap(); !ok || hop == last {
+		return nil
+	}
+	return netlink.RouteReplace(route(cidr, hop))
 }
 
 // Remove deletes all our routes.

@@ -140,3 +140,31 @@ func TestApply(t *testing.T) {
 		t.Errorf("another's route: %v, %v", rest, err)
 	}
 }
+
+// TestApplyBehindARouter: pods of a node that is on none of the node's networks are reached by the way to it.
+func TestApplyBehindARouter(t *testing.T) {
+	link(t)
+	_, far, err := net.ParseCIDR("10.77.0.0/24")
+	if err != nil {
+		t.Fatal(err)
+	}
+	way := func(gw string) *netlink.Route { return &netlink.Route{Dst: far, Gw: net.ParseIP(gw)} }
+	const node = "10.1.1.0/24 10.77.0.11"
+	if err := Apply(to(node)); err == nil {
+		t.Errorf("there is no way, and no error: %v", ours(t))
+	}
+	for _, gw := range []string{"192.0.2.7", "192.0.2.7", "192.0.2.8"} {
+		if err := netlink.RouteReplace(way(gw)); err != nil {
+			t.Fatal(err)
+		}
+		if err := Apply(to(node)); err != nil {
+			t.Error(err)
+		}
+		if got := ours(t); !slices.Equal(got, []string{"10.1.1.0/24 " + gw}) {
+			t.Errorf("by %s: %v", gw, got)
+		}
+	}
+	if err := Remove(); err != nil || len(ours(t)) > 0 {
+		t.Errorf("%v, %v", ours(t), err)
+	}
+}

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	sigsjson "sigs.k8s.io/json"
 
 	"bonsai/api/admissionregistration/expression"
 	"bonsai/pkg/apiserver/admission/match"
 	"bonsai/pkg/apiserver/patch"
+	"bonsai/pkg/strictjson"
 )
 
 // patch makes another object of v's by a JSON patch; nil: it stays as it is.
@@ -58,7 +58,7 @@ func decode(doc []byte, obj runtime.Object) error {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return u.UnmarshalJSON(doc)
 	}
-	unknown, err := sigsjson.UnmarshalStrict(doc, obj)
+	unknown, err := strictjson.Decode(doc, obj)
 	if err == nil && len(unknown) > 0 {
 		err = runtime.NewStrictDecodingError(unknown)
 	}

@@ -13,13 +13,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	sigsjson "sigs.k8s.io/json"
 
+	"bonsai/api/resources"
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/admission/match"
 	"bonsai/pkg/apiserver/patch"
+	"bonsai/pkg/strictjson"
 )
 
 // mutator is the plug-in MutatingAdmissionWebhook.
@@ -136,7 +136,7 @@ func (r *request) decode(doc []byte, c *candidate, v *match.View) (runtime.Objec
 		if err := u.(interface{ UnmarshalJSON([]byte) error }).UnmarshalJSON(doc); err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}
-	} else if err := sigsjson.UnmarshalCaseSensitivePreserveInts(doc, obj); err != nil {
+	} else if err := strictjson.DecodeLoosely(doc, obj); err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
 	got := obj.GetObjectKind().GroupVersionKind()
@@ -149,21 +149,8 @@ func (r *request) decode(doc []byte, c *candidate, v *match.View) (runtime.Objec
 		return nil, apierrors.NewInternalError(runtime.NewNotRegisteredErrForKind("pkg/runtime/scheme.go:111", got)) // upstream's scheme
 	default:
 		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
-			Message: fmt.Sprintf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, internalPackage(c.Target.Kind), c.Target.Kind.Kind)}}
+			Message: fmt.Sprintf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, resources.InternalPackage(c.Target.Kind.Group), c.Target.Kind.Kind)}}
 	}
 	obj.GetObjectKind().SetGroupVersionKind(c.Target.Kind)
 	return obj, nil
-}
-
-// internalPackage is what upstream calls the package of a group's internal types.
-func internalPackage(k schema.GroupVersionKind) string {
-	if k.Group == "" {
-		return "core"
-	}
-	for i := range k.Group {
-		if k.Group[i] == '.' {
-			return k.Group[:i]
-		}
-	}
-	return k.Group
 }

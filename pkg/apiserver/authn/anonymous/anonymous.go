@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"bonsai/api/bootstraptoken"
 	"bonsai/pkg/apiserver/authn"
 	"bonsai/pkg/apiserver/request"
 )
@@ -21,6 +22,11 @@ var _ authn.Authenticator = Authenticator{}
 // ("/livez/etcd") are not among them.
 func HealthAndVersion() []string {
 	return []string{"/healthz", "/livez", "/readyz", "/version", "/version/"}
+}
+
+// Discovery are the paths of what a cluster says of itself to those who are to join it, who have nothing yet but a token to check it by.
+func Discovery() []string {
+	return []string{"/api/v1/namespaces/kube-public/configmaps/" + bootstraptoken.ClusterInfo}
 }
 
 // Authenticate implements authn.Authenticator; put it after all the others (authn.OrElse).

@@ -10,7 +10,7 @@ import (
 
 func TestAuthenticate(t *testing.T) {
 	t.Parallel()
-	health, all := anonymous.Authenticator{Paths: anonymous.HealthAndVersion()}, anonymous.Authenticator{}
+	health, joining, all := anonymous.Authenticator{Paths: anonymous.HealthAndVersion()}, anonymous.Authenticator{Paths: anonymous.Discovery()}, anonymous.Authenticator{}
 	for _, c := range []struct {
 		a    anonymous.Authenticator
 		path string
@@ -19,6 +19,8 @@ func TestAuthenticate(t *testing.T) {
 		{health, "/readyz", true}, {health, "/readyz?verbose", true}, {health, "/version", true},
 		{health, "/livez/etcd", false}, {health, "/healthz/", false}, {health, "/metrics", false}, {health, "/api", false}, {health, "/", false},
 		{all, "/api", true},
+		{joining, "/api/v1/namespaces/kube-public/configmaps/cluster-info", true}, {health, "/api/v1/namespaces/kube-public/configmaps/cluster-info", false},
+		{joining, "/api/v1/namespaces/kube-public/configmaps", false}, {joining, "/api/v1/namespaces/kube-public/configmaps/cluster-info/", false},
 	} {
 		u, err := c.a.Authenticate(httptest.NewRequest("GET", c.path, nil))
 		if err != nil || (u != nil) != c.want {

@@ -41,6 +41,8 @@ type Config struct {
 	Node         string
 	Client       Client
 	Drivers      *Drivers
+	// ShowInUse returns when the Node's status shows a volume that InUse names.
+	ShowInUse func(ctx context.Context, volume corev1.UniqueVolumeName) error
 }
 
 // Source gives volumes of drivers.
@@ -164,6 +166,9 @@ func (s *Source) publish(ctx context.Context, r volume.Request, w *work) error {
 	if err := rec.write(recordDir(r.Place)); err != nil {
 		return err
 	}
+	if err := s.showInUse(ctx, w); err != nil {
+		return step(r, "MountVolume.WaitForAttach failed", "MapVolume.WaitForAttach failed", err)
+	}
 	staging := ""
 	if w.lifecycle == persistent && w.driver.stages {
 		staging = s.stagingTarget(rec)
@@ -195,6 +200,17 @@ func (s *Source) publish(ctx context.Context, r volume.Request, w *work) error {
 	return nil
 }
 
+// showInUse has the Node show an attached volume, of which the record is written, before the driver touches it. The controller detaches
+// what no pod needs and no Node shows: without it, a pod that is gone soon would have its volume detached while it is still mounted.
+func (s *Source) showInUse(ctx context.Context, w *work) error {
+	if w.attachment == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return s.cfg.ShowInUse(ctx, w.id.unique())
+}
+
 // step is an error of a step that has another name where the volume is a device.
 func step(r volume.Request, mount, mapped string, err error) error {
 	if r.Block() {
@@ -219,7 +235,7 @@ func (s *Source) stage(ctx context.Context, w *work, rec *record, at string) err
 	if done {
 		return nil
 	}
-	staged := &record{Handle: w.id.handle, Driver: w.id.driver}
+	staged := &record{Handle: w.id.handle, Driver: w.id.driver, Attachment: w.attachment}
 	if rec.Device {
 		staged.SpecName, staged.Device = rec.SpecName, true
 	}
@@ -353,9 +369,18 @@ func (s *Source) used(id volumeID) (bool, error) {
 	}), nil
 }
 
+// stagingRecords are the records of staged volumes.
+func (s *Source) stagingRecords() ([]string, error) {
+	out, err := filepath.Glob(filepath.Join(s.cfg.Dir, "*", "*", recordName))
+	if err != nil {
+		return nil, fmt.Errorf("list the staged volumes: %w", err)
+	}
+	return out, nil
+}
+
 // stagedVolumes are the volumes that are staged on the node.
 func (s *Source) stagedVolumes() ([]volumeID, error) {
-	dirs, err := filepath.Glob(filepath.Join(s.cfg.Dir, "*", "*", recordName))
+	dirs, err := s.stagingRecords()
 	if err != nil {
 		return nil, err
 	}
@@ -388,18 +413,32 @@ func (s *Source) Clean(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// InUse names the volumes that are attached for pods of the node, as the node's status shows them: kubernetes.io/csi/<driver>^<handle>.
-func (s *Source) InUse() []corev1.UniqueVolumeName {
+// unique is the volume's name in a Node's status.
+func (id volumeID) unique() corev1.UniqueVolumeName {
+	return corev1.UniqueVolumeName("kubernetes.io/csi/" + id.driver + "^" + id.handle)
+}
+
+// InUse names the attached volumes that are mounted on the node or are about to be, as the node's status shows them:
+// kubernetes.io/csi/<driver>^<handle>. A staged volume is one of them until the driver has let go of it, although its last pod is gone.
+func (s *Source) InUse() ([]corev1.UniqueVolumeName, error) {
 	places, err := s.records()
 	if err != nil {
-		return nil
+		return nil, err
+	}
+	staged, err := s.stagingRecords()
+	if err != nil {
+		return nil, err
 	}
 	var out []corev1.UniqueVolumeName
-	for _, p := range places {
-		if rec, err := readRecord(filepath.Dir(p)); err == nil && rec != nil && rec.Attachment != "" {
-			out = append(out, corev1.UniqueVolumeName("kubernetes.io/csi/"+rec.Driver+"^"+rec.Handle))
+	for _, p := range slices.Concat(places, staged) {
+		rec, err := readRecord(filepath.Dir(p))
+		if err != nil {
+			return nil, err
+		}
+		if rec != nil && rec.Attachment != "" {
+			out = append(out, volumeID{rec.Driver, rec.Handle}.unique())
 		}
 	}
 	slices.Sort(out)
-	return slices.Compact(out)
+	return slices.Compact(out), nil
 }

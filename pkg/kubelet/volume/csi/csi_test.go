@@ -70,6 +70,9 @@ type house struct {
 	driver *csitest.Driver
 	list   *csi.Drivers
 	root   string
+	// shown are the volumes that the Node was to show in use; show, if any, decides.
+	shown []corev1.UniqueVolumeName
+	show  func() error
 }
 
 func newHouse(t *testing.T, can ...spec.NodeServiceCapability_RPC_Type) *house {
@@ -93,7 +96,22 @@ func newHouse(t *testing.T, can ...spec.NodeServiceCapability_RPC_Type) *house {
 
 // restarted is the source of a kubelet that has just started.
 func (h *house) restarted() *csi.Source {
-	return csi.New(csi.Config{Dir: filepath.Join(h.root, "plugins/kubernetes.io/csi"), PodsDir: filepath.Join(h.root, "pods"), Node: "n1", Client: h.api, Drivers: h.list})
+	return csi.New(csi.Config{Dir: filepath.Join(h.root, "plugins/kubernetes.io/csi"), PodsDir: filepath.Join(h.root, "pods"), Node: "n1", Client: h.api, Drivers: h.list,
+		ShowInUse: func(_ context.Context, v corev1.UniqueVolumeName) error {
+			h.shown = append(h.shown, v)
+			if h.show != nil {
+				return h.show()
+			}
+			return nil
+		}})
+}
+
+// inUse checks which volumes a source says are in use.
+func (h *house) inUse(when string, s *csi.Source, want ...corev1.UniqueVolumeName) {
+	h.t.Helper()
+	if got, err := s.InUse(); err != nil || !slices.Equal(got, want) {
+		h.t.Errorf("%s: in use: %v, %v, want %v", when, got, err, want)
+	}
 }
 
 // notAttached has the driver's volumes need no attachment.
@@ -247,14 +265,47 @@ func TestAttachment(t *testing.T) {
 	}
 	*a = storagev1.VolumeAttachment{Status: storagev1.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{"path": "/dev/x"}}}
 	h.api.attachments = map[string]*storagev1.VolumeAttachment{name: a}
+	const unique = corev1.UniqueVolumeName("kubernetes.io/csi/d^vol")
+	h.show = func() error {
+		h.inUse("when the Node is to show it", s, unique)
+		return errors.New("not shown yet")
+	}
+	if _, err := publish(t, s, r); err == nil || !strings.Contains(err.Error(), "not shown yet") {
+		t.Errorf("the Node does not show the volume: %v", err)
+	}
+	h.expect("before the Node shows the volume")
+	h.show = nil
 	if _, err := publish(t, s, r); err != nil {
 		t.Fatal(err)
+	}
+	if !slices.Equal(h.shown, []corev1.UniqueVolumeName{unique, unique}) {
+		t.Errorf("the Node was to show %v", h.shown)
 	}
 	if h.driver.LastPublished().PublishContext["path"] != "/dev/x" || h.driver.LastStaged().PublishContext["path"] != "/dev/x" {
 		t.Error("the driver does not know the attachment")
 	}
-	if got := s.InUse(); !slices.Equal(got, []corev1.UniqueVolumeName{"kubernetes.io/csi/d^vol"}) {
-		t.Errorf("in use: %v", got)
+	h.inUse("published", s, unique)
+	if err := volume.RemoveTree(r.Dir); err != nil { // as if the pod's part were done
+		t.Fatal(err)
+	}
+	h.inUse("staged, without a pod", s, unique)
+	if err := s.Clean(t.Context()); err != nil {
+		t.Error(err)
+	}
+	h.inUse("unstaged", s)
+}
+
+// TestInUseUnread: what cannot be read may be in use.
+func TestInUseUnread(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := h.restarted()
+	r := h.request("a", persistent())
+	if err := errors.Join(os.MkdirAll(r.Dir, 0o750), os.WriteFile(filepath.Join(r.Dir, "vol_data.json"), []byte("{"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.InUse(); err == nil {
+		t.Errorf("in use: %v, without an error", got)
 	}
 }
 

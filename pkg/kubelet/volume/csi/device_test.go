@@ -58,9 +58,7 @@ func TestDevice(t *testing.T) {
 	if again, err := loop.Of(filepath.Join(r.Notes, "dev")); err != nil || again != held {
 		t.Errorf("held by %s, was %s: %v", again, held, err)
 	}
-	if got := s.InUse(); len(got) != 0 {
-		t.Errorf("in use without attachment: %v", got)
-	}
+	h.inUse("without an attachment", s)
 	h.driver.Fail(errors.New("busy"))
 	if err := s.TakeDown(t.Context(), r.Place); err == nil {
 		t.Error("a driver that fails is no error")

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"bonsai/pkg/cluster"
+)
+
+func joinCommand(chosen *chosen) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "join ADDRESS:PORT",
+		Short: "Make this machine a node of a cluster whose control plane is on another one",
+		Long: `Make this machine a node of a cluster whose control plane is on another one, which was started with --advertise-address. The cluster
+must show that it knows the token, and that its authority is the one of the hash; the kubelet gets a certificate of its own. Once joined,
+the node goes by --name on this machine: bonsai status, logs, stop, start and down are about it.`,
+		Example: `  bonsai join 192.0.2.1:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:7c2e69131a36ae2a042a339b33381c6d0d43887e2de83720eff5359e26aec866
+  bonsai join 192.0.2.1:6443 --token abcdef.0123456789abcdef --discovery-token-unsafe-skip-ca-verification --node-name desk`,
+		Args: cobra.ExactArgs(1),
+	}
+	var o cluster.JoinOptions
+	var nodeIP string
+	c.Flags().StringVar(&o.Token, "token", "", "bootstrap token (bonsai token create)")
+	c.Flags().StringSliceVar(&o.CAHashes, "discovery-token-ca-cert-hash", nil, "what the cluster's authority must be, as sha256:<hex>; can be given several times")
+	c.Flags().BoolVar(&o.UnsafeSkipCAVerification, "discovery-token-unsafe-skip-ca-verification", false, "trust whoever knows the token to be the cluster")
+	c.Flags().StringVar(&o.NodeName, "node-name", "", "the node's name (default: this machine's)")
+	c.Flags().StringVar(&nodeIP, "node-ip", "", "this machine's address for the cluster (default: the one by which it reaches the API server)")
+	c.Flags().StringToStringVar(&o.Labels, "labels", nil, "labels of the node, as key=value,...")
+	timeout := c.Flags().Duration("timeout", 2*time.Minute, "how long to wait for the node to be ready")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		o.Server = args[0]
+		if nodeIP != "" {
+			if o.NodeIP, err = netip.ParseAddr(nodeIP); err != nil {
+				return fmt.Errorf("--node-ip: %w", err)
+			}
+		}
+		ctx, cancel := waiting(cmd.Context(), *timeout)
+		defer cancel()
+		config := cluster.Config{Name: chosen.name, DataDir: chosen.dataDir, BinDir: filepath.Dir(self)}
+		config, err = cluster.Join(ctx, chosen.home, config, o, self, cmd.OutOrStdout())
+		if err != nil {
+			return err
+		}
+		return sayJoined(cmd, config)
+	}
+	return c
+}
+
+func sayJoined(cmd *cobra.Command, config cluster.Config) error {
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "This machine is the node %s of the cluster at %s, and Ready.\n", config.Nodes[0].Name(), config.Joined.Server)
+	return err
+}

@@ -1,0 +1,96 @@
+package rest
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"bonsai/api/resources"
+)
+
+// wanted is the kind that a body must be of.
+type wanted struct {
+	schema.GroupVersionKind
+	// kinds are all that there are: an error tells another kind from one that is none. Nil: those that options may be mistaken for.
+	kinds *runtime.Scheme
+	// internal is what Kubernetes calls the package of the type that it converts the body to; empty: the version.
+	internal string
+	// prune is for objects without a Go type.
+	prune pruner
+}
+
+// kindsName is what Kubernetes' errors call the table of its kinds.
+const kindsName = "pkg/runtime/scheme.go:111"
+
+// optionKinds are those that options of a deletion may be mistaken for.
+func optionKinds() *runtime.Scheme {
+	s := runtime.NewScheme()
+	metav1.AddToGroupVersion(s, metav1.SchemeGroupVersion)
+	return s
+}
+
+// wanted is for bodies of a kind.
+func (x *exchange) wanted(gvk schema.GroupVersionKind) wanted {
+	w := wanted{GroupVersionKind: gvk, kinds: x.res.api.Scheme}
+	if gvk == x.res.GVK {
+		w.prune = x.res.Version.Prune
+	}
+	if !x.res.Version.Dynamic() {
+		w.internal = resources.InternalPackage(gvk.Group)
+	}
+	return w
+}
+
+// complete takes from what is wanted what got leaves out.
+func (w *wanted) complete(got schema.GroupVersionKind) schema.GroupVersionKind {
+	if got.Kind == "" {
+		got.Kind = w.Kind
+	}
+	if got.Version == "" && got.Group == "" {
+		got.Group, got.Version = w.Group, w.Version
+	}
+	return got
+}
+
+// differs tells how got is another kind; parts that got leaves out are taken from what is wanted.
+func (w *wanted) differs(got schema.GroupVersionKind) error {
+	if got = w.complete(got); got == w.GroupVersionKind {
+		return nil
+	}
+	kinds := w.kinds
+	if kinds == nil {
+		kinds = optionKinds()
+	}
+	if !kinds.Recognizes(got) {
+		return runtime.NewNotRegisteredErrForKind(kindsName, got)
+	}
+	to := w.internal
+	if to == "" {
+		to = w.Version
+	}
+	return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, to, w.Kind)
+}
+
+// check refuses a body of another kind.
+func (w *wanted) check(got schema.GroupVersionKind) error {
+	if err := w.differs(got); err != nil {
+		return cannotHandle(w.complete(got), w.GroupVersionKind, err)
+	}
+	return nil
+}
+
+// named is the kind that a document of JSON names.
+func named(doc []byte) (schema.GroupVersionKind, error) {
+	var meta struct {
+		APIVersion string `json:"apiVersion,omitempty"`
+		Kind       string `json:"kind,omitempty"`
+	}
+	if err := json.Unmarshal(doc, &meta); err != nil {
+		return schema.GroupVersionKind{}, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+	}
+	gv, err := schema.ParseGroupVersion(meta.APIVersion)
+	return gv.WithKind(meta.Kind), err
+}

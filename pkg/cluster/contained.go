@@ -1,0 +1,76 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// NewContained returns the cluster of deploy/compose: the programs of its control planes and its nodes are containers in one network, in
+// which the balancer is .1, the API servers are .2 and .3 and the nodes .11 to .13; etcds are found by their names. In each container dataDir
+// is a volume that has what this one needs, and binDir has the programs.
+func NewContained(dataDir, binDir string, network netip.Prefix) (Config, error) {
+	c := Config{Name: DefaultName, DataDir: dataDir, BinDir: binDir, Nodes: nodesUpTo(3), ControlPlanes: maxControlPlanes, Egress: true,
+		Contained: true, NodeSubnet: network}.inSlot(0)
+	if network.Bits() != 24 {
+		return c, fmt.Errorf("--network: must be a /24, not %s", network)
+	}
+	return c, c.Validate()
+}
+
+// Administer installs the add-ons, waits until all nodes of the contained cluster are Ready, and then gives the user a kubeconfig at path that
+// leads to server. It is there until ctx ends.
+func (c Config) Administer(ctx context.Context, server, path string, log *slog.Logger) (err error) {
+	if err := c.waitAPI(ctx); err != nil {
+		return err
+	}
+	log.Info("the API server is ready")
+	if err := c.installAddons(ctx); err != nil {
+		return fmt.Errorf("install the add-ons: %w", err)
+	}
+	if err := c.waitNodes(ctx); err != nil {
+		return err
+	}
+	log.Info("all nodes are Ready")
+	defer func() { err = errors.Join(err, ignoreMissing(os.Remove(path))) }()
+	if err := c.giveKubeconfig(server, path); err != nil {
+		return fmt.Errorf("give the user a kubeconfig: %w", err)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// giveKubeconfig writes the administrator's kubeconfig to path, leading to server, for the owner of the directory alone.
+func (c Config) giveKubeconfig(server, path string) error {
+	k, err := clientcmd.LoadFromFile(c.layout().kubeconfig(administrator))
+	if err != nil {
+		return err
+	}
+	for _, to := range k.Clusters {
+		to.Server = server
+	}
+	data, err := clientcmd.Write(*k)
+	if err != nil {
+		return err
+	}
+	dir, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	owner, ok := dir.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fmt.Errorf("%s: %w", dir.Name(), fs.ErrInvalid)
+	}
+	if err := writeFile(path, data); err != nil {
+		return err
+	}
+	return os.Chown(path, int(owner.Uid), int(owner.Gid))
+}

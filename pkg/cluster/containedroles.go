@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// containedUser is the user and group as whom the containers of control planes run. It is in no list of users.
+const containedUser = 65532
+
+// HandOut makes what is missing, or about to expire, of the contained cluster's certificates and keys in its data directory, and gives each
+// container what it needs and nothing else: volumes has a directory for each, called as the container, that is the data directory there.
+func (c Config) HandOut(volumes string, now time.Time) error {
+	if err := errors.Join(c.save(), c.makePKI(now)); err != nil {
+		return err
+	}
+	if err := c.writeKubeconfigs(); err != nil {
+		return err
+	}
+	roles, err := c.roles()
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(volumes)
+	if err != nil {
+		return fmt.Errorf("list the containers' volumes: %w", err)
+	}
+	for _, e := range entries {
+		r, known := roles[e.Name()]
+		if !known {
+			return fmt.Errorf("the cluster has nothing called %s", e.Name())
+		}
+		if err := c.give(filepath.Join(volumes, e.Name()), r); err != nil {
+			return fmt.Errorf("give %s its credentials: %w", e.Name(), err)
+		}
+	}
+	return nil
+}
+
+// role is what a container is given: files of the data directory, which belong to the user that it runs as.
+type role struct {
+	files []string
+	user  int
+}
+
+// roles are those of all containers by their names. Processes of control planes need the credentials that their flags name.
+func (c Config) roles() (map[string]role, error) {
+	l := c.layout()
+	all := map[string]role{administrator: {files: []string{l.config(), l.pki("ca.crt"), l.kubeconfig(administrator)}}}
+	for _, layer := range c.controlPlane("") {
+		for _, p := range layer {
+			r := role{user: containedUser}
+			for _, arg := range p.argv {
+				_, path, _ := strings.Cut(arg, "=")
+				if (strings.HasPrefix(path, l.pki("")) || strings.HasPrefix(path, l.at("kubeconfig"))) && !slices.Contains(r.files, path) {
+					r.files = append(r.files, path)
+				}
+			}
+			all[p.name] = r
+		}
+	}
+	for _, node := range c.Nodes {
+		n := c.node(node)
+		data, err := json.MarshalIndent(n, "", "  ")
+		if err != nil {
+			return nil, err
+		}
+		config := l.node(n.Name, "etc", "node.json")
+		if err := writeFile(config, data); err != nil {
+			return nil, fmt.Errorf("write the configuration of node %s: %w", n.Name, err)
+		}
+		all[n.Name] = role{files: []string{config, l.pki("ca.crt"), l.pki("kubelet-server-" + n.Name + ".crt"), l.pki("kubelet-server-" + n.Name + ".key"),
+			l.kubeconfig("kubelet-" + n.Name), l.kubeconfig("proxy-" + n.Name), l.kubeconfig("network-" + n.Name)}}
+	}
+	return all, nil
+}
+
+// give copies a role's files to the same places below dir, and takes away what other credentials are there.
+func (c Config) give(dir string, r role) error {
+	for _, of := range [2]string{"pki", "kubeconfig"} {
+		present, err := filepath.Glob(filepath.Join(dir, of, "*"))
+		if err != nil {
+			return err
+		}
+		for _, path := range present {
+			if !slices.Contains(r.files, c.layout().at(of, filepath.Base(path))) {
+				if err := os.Remove(path); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, file := range r.files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		below, err := filepath.Rel(c.DataDir, file)
+		if err != nil {
+			return err
+		}
+		place := filepath.Join(dir, below)
+		if present, err := os.ReadFile(place); err == nil && bytes.Equal(present, data) {
+			continue // who runs need not read it again
+		}
+		// Who runs never sees a file that is not its own.
+		given := place + ".given"
+		if err := writeFile(given, data); err != nil {
+			return err
+		}
+		if err := os.Chown(given, r.user, r.user); err != nil {
+			return err
+		}
+		for ; below != "."; below = filepath.Dir(below) {
+			if err := os.Chown(filepath.Join(dir, filepath.Dir(below)), r.user, r.user); err != nil {
+				return err
+			}
+		}
+		if err := os.Rename(given, place); err != nil {
+			return err
+		}
+	}
+	return os.Chmod(dir, 0o700)
+}

@@ -1,0 +1,178 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
+
+	"bonsai/api/bootstraptoken"
+)
+
+// discovered is a cluster that has shown who it is.
+type discovered struct {
+	cluster *clientcmdapi.Cluster
+	server  netip.AddrPort
+	client  *http.Client // which trusts the cluster's authority alone
+}
+
+// discoverEvery is how often a cluster is asked whose answer is not signed with the token: the signer may be on its way.
+const discoverEvery = 250 * time.Millisecond
+
+// parsePins reads what the cluster's authority may be; none is anything, if that is wished.
+func parsePins(o JoinOptions) ([]string, error) {
+	if len(o.CAHashes) == 0 && !o.UnsafeSkipCAVerification {
+		return nil, errors.New("--discovery-token-ca-cert-hash is needed (bonsai token create --print-join-command prints it), or --discovery-token-unsafe-skip-ca-verification")
+	}
+	form := regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	var pins []string
+	for _, text := range o.CAHashes {
+		if text = strings.ToLower(text); !form.MatchString(text) {
+			return nil, fmt.Errorf("--discovery-token-ca-cert-hash: %q is not of the form sha256:<64 hexadecimal digits>", text)
+		}
+		pins = append(pins, text)
+	}
+	return pins, nil
+}
+
+func checkNodeName(name string) error {
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return fmt.Errorf("%q: %s", name, strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+// discover asks whoever is at server what the cluster is, as kubeadm does: the answer must be signed with the token, which both know, and
+// its authority be one of pins; then the same must be told by who has a certificate of that authority.
+func discover(ctx context.Context, server string, token bootstraptoken.Token, pins []string) (*discovered, error) {
+	anybody := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}, Timeout: askTimeout}
+	var first string
+	last := errors.New("not asked yet")
+	err := poll(ctx, discoverEvery, func() (bool, error) {
+		var m *corev1.ConfigMap
+		if m, last = clusterInfo(ctx, anybody, "https://"+server); last != nil {
+			return false, nil
+		}
+		signature, signed := m.Data[bootstraptoken.ClusterInfoSignedBy+token.ID]
+		if first = m.Data[bootstraptoken.ClusterInfoContent]; !signed {
+			last = fmt.Errorf("nothing there is signed with the token %s: has it expired? (bonsai token list)", token.ID)
+			return false, nil
+		}
+		if !token.Signed(first, signature) {
+			return false, fmt.Errorf("%s knows the token %s and not its secret: it is another cluster, or none", server, token.ID)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("ask %s what the cluster is: %w", server, err), last)
+	}
+	d, err := readClusterInfo(first, pins)
+	if err != nil {
+		return nil, fmt.Errorf("what %s says of the cluster: %w", server, err)
+	}
+	again, err := clusterInfo(ctx, d.client, d.cluster.Server)
+	if err != nil {
+		return nil, fmt.Errorf("ask the cluster at the address that it gives, with its authority: %w", err)
+	}
+	if again.Data[bootstraptoken.ClusterInfoContent] != first {
+		return nil, fmt.Errorf("%s says something else of the cluster than %s", d.cluster.Server, server)
+	}
+	return d, nil
+}
+
+// readClusterInfo reads what a cluster says of itself. Its authority must be one of pins, if there are any.
+func readClusterInfo(content string, pins []string) (*discovered, error) {
+	k, err := clientcmd.Load([]byte(content))
+	if err != nil {
+		return nil, err
+	}
+	if len(k.Clusters) != 1 {
+		return nil, fmt.Errorf("there must be one cluster in it, not %d", len(k.Clusters))
+	}
+	d := &discovered{}
+	for _, d.cluster = range k.Clusters {
+	}
+	authorities, err := cert.ParseCertsPEM(d.cluster.CertificateAuthorityData)
+	if err != nil {
+		return nil, fmt.Errorf("its authority: %w", err)
+	}
+	pool := x509.NewCertPool()
+	for _, a := range authorities {
+		if hash := publicKeyHash(a.RawSubjectPublicKeyInfo); len(pins) > 0 && !slices.Contains(pins, hash) {
+			return nil, fmt.Errorf("its authority is %s, which --discovery-token-ca-cert-hash does not name", hash)
+		}
+		pool.AddCert(a)
+	}
+	at, err := url.Parse(d.cluster.Server)
+	if err != nil {
+		return nil, err
+	}
+	if d.server, err = netip.ParseAddrPort(at.Host); err != nil || at.Scheme != "https" || !d.server.Addr().Is4() {
+		return nil, fmt.Errorf("its server is %q, not an https URL with an IPv4 address and a port", d.cluster.Server)
+	}
+	d.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}, Timeout: askTimeout}
+	return d, nil
+}
+
+// facts asks what a node must know, as who has the token.
+func (d *discovered) facts(ctx context.Context, token bootstraptoken.Token) (clusterFacts, error) {
+	var f clusterFacts
+	m, err := readConfigMap(ctx, d.client, d.cluster.Server, "kube-system/configmaps/"+nodeConfigMap, token.String())
+	if err != nil {
+		return f, fmt.Errorf("ask what a node must know: %w", err)
+	}
+	if err := json.Unmarshal([]byte(m.Data[nodeConfigKey]), &f); err != nil {
+		return f, fmt.Errorf("read what a node must know: %w", err)
+	}
+	return f, nil
+}
+
+func clusterInfo(ctx context.Context, client *http.Client, server string) (*corev1.ConfigMap, error) {
+	return readConfigMap(ctx, client, server, "kube-public/configmaps/"+bootstraptoken.ClusterInfo, "")
+}
+
+// readConfigMap reads a ConfigMap as who has a token, or as nobody.
+func readConfigMap(ctx context.Context, client *http.Client, server, path, token string) (*corev1.ConfigMap, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/api/v1/namespaces/"+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	const most = 2 << 20 // bytes, more than an object may have
+	body, err := io.ReadAll(io.LimitReader(resp.Body, most))
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", req.URL, resp.Status)
+	}
+	var m corev1.ConfigMap
+	if err := json.Unmarshal(body, &m); err != nil {
+		return nil, fmt.Errorf("%s: %w", req.URL, err)
+	}
+	return &m, nil
+}

@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/apiclient/core"
+)
+
+// dnsLook is how often it is looked where the cluster's DNS and its nodes are.
+const dnsLook = 2 * time.Second
+
+// dnsPods selects the pods of the cluster's DNS.
+const dnsPods = "k8s-app=kube-dns"
+
+// ServeDNS answers at listen for the names of the running cluster in dataDir, as its DNS does, and leads from this machine to the addresses
+// of its Services, until ctx ends. It changes nothing else on the machine: out is told how to use it.
+func ServeDNS(ctx context.Context, dataDir string, listen netip.AddrPort, out io.Writer, log *slog.Logger) (err error) {
+	c, err := loadControlPlane(dataDir)
+	if err != nil {
+		return err
+	}
+	if c.paused() || !running(ctx, c) {
+		return c.notRunning()
+	}
+	if !c.hasAddon(dnsAddon) {
+		return fmt.Errorf("the cluster in %s has no DNS (bonsai stop, then bonsai up --addons %s)", dataDir, dnsAddon)
+	}
+	const dnsPort = 53
+	udp := PortMapping{Address: listen.Addr(), HostPort: int(listen.Port()), NodePort: dnsPort, UDP: true}
+	tcp := udp
+	tcp.UDP = false
+	if err := udp.check(); err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	ctx, end := context.WithCancel(ctx)
+	p := newPublisher(log)
+	wait, err := p.publish(ctx, []PortMapping{udp, tcp})
+	if err != nil {
+		end()
+		return fmt.Errorf("--listen: %w", err)
+	}
+	defer func() { end(); wait() }()
+	defer func() { err = errors.Join(err, c.routeThrough(c.ServiceSubnets(), nil)) }()
+	for told := false; ; told = true {
+		gateways, servers, err := c.whereServicesAre(ctx)
+		if err == nil {
+			err = c.routeThrough(c.ServiceSubnets(), gateways)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		p.leadTo(servers)
+		if !told {
+			if _, err := fmt.Fprintf(out, dnsMessage, listen, listen.Addr(), listen.Port(), c.mark()); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(dnsLook):
+		}
+	}
+}
+
+const dnsMessage = `Answering for cluster.local at %[1]s, and leading to Services, until you end this (Ctrl-C). Try:
+  dig @%[2]s -p %[3]d +short kubernetes.default.svc.cluster.local
+Nothing else of this machine is changed. For all programs to ask it, with systemd-resolved (which forgets it with the cluster):
+  resolvectl dns %[4]s %[1]s; resolvectl domain %[4]s '~cluster.local'
+or in dnsmasq's configuration:
+  server=/cluster.local/%[2]s#%[3]d
+`
+
+// whereServicesAre returns the nodes that lead to Services, and the pods of the cluster's DNS.
+func (c Config) whereServicesAre(ctx context.Context) (gateways, servers []netip.Addr, err error) {
+	client, err := c.coreClient()
+	if err != nil {
+		return nil, nil, err
+	}
+	nodes, err := core.Nodes(client).List(ctx, "", metav1.ListOptions{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the nodes: %w", err)
+	}
+	pods, err := core.Pods(client).List(ctx, metav1.NamespaceSystem, metav1.ListOptions{LabelSelector: dnsPods})
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the pods of the cluster's DNS: %w", err)
+	}
+	for _, p := range pods {
+		if a, err := netip.ParseAddr(p.Status.PodIP); err == nil && podReady(p) {
+			servers = append(servers, a)
+		}
+	}
+	return c.balancerGateways(nodes), servers, nil
+}

@@ -1,0 +1,43 @@
+package cluster
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestDownOfLeftData: what is left of a cluster without its configuration is removed, and a directory with anything else in it is not.
+func TestDownOfLeftData(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "config"))
+	for name, c := range map[string]struct {
+		dirs, files []string
+		found       bool
+	}{
+		"some of a cluster":     {[]string{"pki", "etcd", "logs"}, []string{"cloud.yaml", "pki/ca.key"}, true},
+		"logs alone":            {[]string{"logs"}, nil, false},
+		"somebody's file, too":  {[]string{"pki", "etcd"}, []string{"thesis.tex"}, false},
+		"somebody's directory":  {[]string{"pki", "photos"}, nil, false},
+		"nothing":               {nil, nil, false},
+		"etcd of somebody else": {[]string{"etcd", "member"}, nil, false},
+	} {
+		dir := filepath.Join(t.TempDir(), "data")
+		for _, d := range append(c.dirs, ".") {
+			if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, f := range c.files {
+			if err := os.WriteFile(filepath.Join(dir, f), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found, err := Down(t.Context(), dir, false, io.Discard)
+		if err != nil || found != c.found {
+			t.Errorf("%s: %t, %v", name, found, err)
+		}
+		if _, err := os.Stat(dir); os.IsNotExist(err) != c.found {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

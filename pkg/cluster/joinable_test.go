@@ -1,0 +1,155 @@
+package cluster
+
+import (
+	"bytes"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/api/bootstraptoken"
+)
+
+func joinableConfig() Config {
+	c := Default("/data", "/bin")
+	c.AdvertiseAddress = netip.MustParseAddr("192.0.2.1")
+	return c
+}
+
+// TestJoinable: what a cluster has for other machines it has only if it is told by which address they reach it.
+func TestJoinable(t *testing.T) {
+	t.Parallel()
+	with, without := joinableConfig(), Default("/data", "/bin")
+	door := netip.MustParseAddrPort("192.0.2.1:6443")
+	for _, c := range []Config{with, without} {
+		if err := c.Validate(); err != nil {
+			t.Error(err)
+		}
+		all := strings.Join(slices.Concat(c.apiserverArgs(c.members()[0]), c.controllerManagerArgs(c.members()[0])), " ")
+		for what, has := range map[string]bool{
+			"a door":           slices.Contains(c.listening(), door),
+			"the add-on":       c.hasAddon("join"),
+			"token auth":       strings.Contains(all, "--enable-bootstrap-token-auth=true"),
+			"signer, cleaner":  strings.Contains(all, "--controllers=*,bootstrap-signer-controller,token-cleaner-controller"),
+			"ways to machines": !strings.Contains(c.hostRules(), "ip daddr { 10.77.0.0/24, 10.244.0.0/16, 10.96.0.0/16 } drop"),
+		} {
+			if has != c.joinable() {
+				t.Errorf("joinable %t, %s %t", c.joinable(), what, has)
+			}
+		}
+	}
+	for address, change := range map[string]func(*Config){
+		"127.0.0.1": nil, "0.0.0.0": nil, "2001:db8::1": nil, "10.244.3.4": nil, "10.77.0.1": nil, "224.0.0.1": nil,
+		"192.0.2.1": func(c *Config) { c.Egress = false }, "192.0.2.2": func(c *Config) { c.IPFamily = Dual },
+	} {
+		c := joinableConfig()
+		c.AdvertiseAddress = netip.MustParseAddr(address)
+		if change != nil {
+			change(&c)
+		}
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "--advertise-address") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// TestRoutesToJoinedNodes: pods of a node on another machine are reached by its address, but by none that is the cluster's.
+func TestRoutesToJoinedNodes(t *testing.T) {
+	t.Parallel()
+	pods := netip.MustParsePrefix("10.244.7.0/24")
+	for address, want := range map[string]bool{"198.51.100.7": true, "10.77.0.12": true, "10.77.0.1": false, "10.244.1.1": false, "10.96.0.1": false} {
+		node := &corev1.Node{Spec: corev1.NodeSpec{PodCIDRs: []string{pods.String()}},
+			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}}}
+		if got := joinableConfig().podNetworks(node)[pods]; (got.String() == address) != want {
+			t.Errorf("%s: %v", address, got)
+		}
+		if got, ok := Default("/data", "/bin").podNetworks(node)[pods]; ok != (address == "10.77.0.12") {
+			t.Errorf("%s, in a cluster that nobody joins: %v", address, got)
+		}
+	}
+}
+
+func TestPrintTokens(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
+	old := bootstraptoken.Token{ID: "bbbbbb", Secret: "0123456789abcdef"}.Object("", now.Add(-time.Hour))
+	delete(old.Data, bootstraptoken.KeySigning)
+	delete(old.Data, bootstraptoken.KeyGroups)
+	var out bytes.Buffer
+	if err := printTokens(&out, []*corev1.Secret{old, bootstraptoken.Token{ID: "cccccc", Secret: "0123456789abcdef"}.Object("", time.Time{}),
+		bootstraptoken.Token{ID: "aaaaaa", Secret: "0123456789abcdef"}.Object("mine", now.Add(90*time.Minute))}, now); err != nil {
+		t.Fatal(err)
+	}
+	want := `TOKEN                     TTL         EXPIRES                USAGES                   DESCRIPTION   EXTRA GROUPS
+aaaaaa.0123456789abcdef   1h30m0s     2026-11-23T04:30:00Z   authentication,signing   mine          system:bootstrappers:kubeadm:default-node-token
+bbbbbb.0123456789abcdef   <invalid>   2026-11-23T02:00:00Z   authentication           <none>        <none>
+cccccc.0123456789abcdef   <forever>   <never>                authentication,signing   <none>        system:bootstrappers:kubeadm:default-node-token
+`
+	if out.String() != want {
+		t.Errorf("%s\nnot\n%s", &out, want)
+	}
+}
+
+func TestMayServe(t *testing.T) {
+	t.Parallel()
+	node := func(name, address string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}, {Type: corev1.NodeHostName, Address: name}}}}
+	}
+	nodes := []*corev1.Node{node("n1", "10.77.0.11"), node("far", "192.0.2.7"), node("other", "192.0.2.8")}
+	good := func() (*certificatesv1.CertificateSigningRequestSpec, *x509.CertificateRequest) {
+		return &certificatesv1.CertificateSigningRequestSpec{Username: "system:node:far", Usages: []certificatesv1.KeyUsage{certificatesv1.UsageServerAuth, certificatesv1.UsageDigitalSignature}},
+			&x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:far", Organization: []string{"system:nodes"}}, DNSNames: []string{"far"}, IPAddresses: []net.IP{net.IPv4(192, 0, 2, 7)}}
+	}
+	for name, change := range map[string]func(*certificatesv1.CertificateSigningRequestSpec, *x509.CertificateRequest){
+		"": nil,
+		"another's name": func(_ *certificatesv1.CertificateSigningRequestSpec, r *x509.CertificateRequest) {
+			r.DNSNames = []string{"other"}
+		},
+		"the API server's name": func(_ *certificatesv1.CertificateSigningRequestSpec, r *x509.CertificateRequest) {
+			r.DNSNames = append(r.DNSNames, "kubernetes")
+		},
+		"another's address": func(_ *certificatesv1.CertificateSigningRequestSpec, r *x509.CertificateRequest) {
+			r.IPAddresses[0] = net.IPv4(192, 0, 2, 8)
+		},
+		"nobody's address": func(_ *certificatesv1.CertificateSigningRequestSpec, r *x509.CertificateRequest) {
+			r.IPAddresses[0] = net.IPv4(192, 0, 2, 9)
+		},
+		"the API server's": func(_ *certificatesv1.CertificateSigningRequestSpec, r *x509.CertificateRequest) {
+			r.IPAddresses[0] = net.IPv4(192, 0, 2, 1)
+		},
+		"a service's": func(_ *certificatesv1.CertificateSigningRequestSpec, r *x509.CertificateRequest) {
+			r.IPAddresses[0] = net.IPv4(10, 96, 0, 1)
+		},
+		"asked by another": func(s *certificatesv1.CertificateSigningRequestSpec, _ *x509.CertificateRequest) {
+			s.Username = "system:node:other"
+		},
+		"not there": func(s *certificatesv1.CertificateSigningRequestSpec, r *x509.CertificateRequest) {
+			s.Username, r.Subject.CommonName = "system:node:gone", "system:node:gone"
+		},
+		"as a client": func(s *certificatesv1.CertificateSigningRequestSpec, _ *x509.CertificateRequest) {
+			s.Usages = append(s.Usages, certificatesv1.UsageClientAuth)
+		},
+	} {
+		spec, asked := good()
+		if change != nil {
+			change(spec, asked)
+		}
+		if err := joinableConfig().mayServe(spec, asked, nodes); (err == nil) != (change == nil) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	nodes[2].Status.Addresses[0].Address = "192.0.2.7"
+	spec, asked := good()
+	if err := joinableConfig().mayServe(spec, asked, nodes); err == nil {
+		t.Error("an address that two nodes have was approved")
+	}
+}

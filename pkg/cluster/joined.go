@@ -1,0 +1,300 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"bonsai/api/bootstraptoken"
+)
+
+// Joined says of a machine that it is one node of a cluster whose control plane is on another one. The node has the machine's network, and
+// all else of its own as any node.
+type Joined struct {
+	Server  netip.AddrPort // the API server's, as the cluster advertises it
+	Address netip.Addr     // this machine's, by which the cluster reaches the node
+}
+
+// JoinOptions are those of Join.
+type JoinOptions struct {
+	Server string // the API server's address and port
+	Token  string
+	// CAHashes are what the cluster's authority may be, each as sha256:<hex>; without any, UnsafeSkipCAVerification must be set.
+	CAHashes                 []string
+	UnsafeSkipCAVerification bool
+	NodeName                 string     // "": the machine's
+	NodeIP                   netip.Addr // not set: the one by which the machine reaches the API server
+	Labels                   map[string]string
+}
+
+// nodePorts are those of kubelet and kube-proxy that others reach.
+var nodePorts = [...]uint16{10250, 10256}
+
+// Join makes this machine a node of the cluster at o.Server, and returns when the node is Ready. The machine's part of the cluster is in
+// c.DataDir, and goes by c.Name on this machine.
+func Join(ctx context.Context, home Home, c Config, o JoinOptions, self string, out io.Writer) (Config, error) {
+	if err := checkName(c.Name); err != nil {
+		return c, fmt.Errorf("--name: %w", err)
+	}
+	if _, err := Load(c.DataDir); !errors.Is(err, os.ErrNotExist) {
+		return c, errors.Join(fmt.Errorf("there is a cluster in %s already (bonsai down, or another --name)", c.DataDir), err)
+	}
+	token, err := bootstraptoken.Parse(o.Token)
+	if err != nil {
+		return c, fmt.Errorf("--token: %w", err)
+	}
+	pins, err := parsePins(o)
+	if err != nil {
+		return c, err
+	}
+	lock, err := lockMachine(ctx, machineLock)
+	if err != nil {
+		return c, err
+	}
+	defer lock.Close()
+	p := progress{out: out, began: time.Now()}
+	var found *discovered
+	for _, step := range []upStep{
+		{"Ask the cluster who it is", func(ctx context.Context) error {
+			found, err = discover(ctx, o.Server, token, pins)
+			return err
+		}},
+		{"Ask what a node must know", func(ctx context.Context) error {
+			c, err = found.complete(ctx, c, o, token)
+			return err
+		}},
+		{"Check the machine", func(context.Context) error { return c.checkJoining(home) }},
+		{"Make the configuration", func(context.Context) error { return c.prepareJoined(found, token) }},
+	} {
+		if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
+			return c, c.explain(ctx, step.name, err)
+		}
+	}
+	return c, c.startJoined(ctx, self, p)
+}
+
+// startAgain starts the node of a machine that has joined; started is false if it was Ready already.
+func (c Config) startAgain(ctx context.Context, home Home, self string, out io.Writer) (started bool, err error) {
+	lock, err := lockMachine(ctx, machineLock)
+	if err != nil {
+		return false, err
+	}
+	defer lock.Close()
+	if c.paused() {
+		if err := c.resume(ctx); err != nil {
+			return false, err
+		}
+	}
+	p := progress{out: out, began: time.Now()}
+	if running(ctx, c) {
+		if c.ready(ctx) {
+			return false, nil
+		}
+		return true, p.step("Wait for the node", func() error { return c.waitJoined(ctx) })
+	}
+	for _, step := range []upStep{
+		{"End what an earlier life left", func(ctx context.Context) error { return c.endEarlierLife(ctx) }},
+		{"Check the machine", func(context.Context) error { return c.checkJoining(home) }},
+		{"Make the configuration", func(context.Context) error { return errors.Join(os.MkdirAll(c.layout().run(), 0o700), c.save()) }},
+	} {
+		if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
+			return true, c.explain(ctx, step.name, err)
+		}
+	}
+	return true, c.startJoined(ctx, self, p)
+}
+
+func (c Config) startJoined(ctx context.Context, self string, p progress) error {
+	for _, step := range []upStep{
+		{"Start the node", func(ctx context.Context) error { return c.startSupervisor(ctx, self) }},
+		{"Wait for the node", func(ctx context.Context) error { return c.waitJoined(ctx) }},
+	} {
+		if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
+			return c.explain(ctx, step.name, err)
+		}
+	}
+	return nil
+}
+
+// waitJoined waits until the API says that the node is Ready. Until the kubelet has its certificate nobody here can ask.
+func (c Config) waitJoined(ctx context.Context) error {
+	last := errors.New("the kubelet has no certificate yet")
+	err := poll(ctx, 100*time.Millisecond, func() (bool, error) {
+		if _, err := os.Stat(c.layout().kubeconfig(c.identity())); err != nil {
+			return false, nil
+		}
+		isReady, err := c.readyNodes(ctx)
+		if last = err; err == nil {
+			last = errors.New("the API server does not call the node Ready")
+		}
+		return isReady[c.Nodes[0].Name()], nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", err, last)
+	}
+	return nil
+}
+
+// checkJoining checks what a node needs of this machine, all of it before anything is made.
+func (c Config) checkJoining(home Home) error {
+	if err := c.preflight(); err != nil {
+		return err
+	}
+	m, err := c.machine(home)
+	if err != nil {
+		return err
+	}
+	m.contexts = nil // it writes none
+	if claims := m.collisions(c); len(claims) > 0 {
+		return describeClaims(claims)
+	}
+	return nil
+}
+
+// complete returns c with what the cluster says of itself, and what the machine is in it.
+func (d *discovered) complete(ctx context.Context, c Config, o JoinOptions, token bootstraptoken.Token) (Config, error) {
+	facts, err := d.facts(ctx, token)
+	if err != nil {
+		return c, err
+	}
+	c.NodeSubnet, c.PodSubnet, c.ServiceSubnet, c.FeatureGates, c.Mirrors = facts.NodeSubnet, facts.PodSubnet, facts.ServiceSubnet, facts.FeatureGates, facts.Mirrors
+	c.IPFamily, c.Egress, c.Ports = IPv4, true, Ports{}
+	if err := errors.Join(c.checkSubnets()...); err != nil || !c.NodeSubnet.IsValid() || !c.PodSubnet.IsValid() || !c.ServiceSubnet.IsValid() {
+		return c, errors.Join(errors.New("the cluster says no good networks of itself"), err)
+	}
+	node := Node{Number: 1, Hostname: o.NodeName, Labels: o.Labels}
+	if node.Hostname == "" {
+		if node.Hostname, err = os.Hostname(); err != nil {
+			return c, fmt.Errorf("find this machine's name: %w", err)
+		}
+	}
+	if err := checkNodeName(node.Hostname); err != nil {
+		return c, fmt.Errorf("--node-name: %w", err)
+	}
+	address := o.NodeIP
+	if !address.IsValid() {
+		if address, err = addressTowards(d.server); err != nil {
+			return c, err
+		}
+	}
+	c.Nodes, c.Joined = []Node{node}, &Joined{Server: d.server, Address: address}
+	return c, nil
+}
+
+// addressTowards is the machine's address by which it reaches another. Nothing is sent.
+func addressTowards(to netip.AddrPort) (netip.Addr, error) {
+	conn, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(to))
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("find this machine's address towards %s: %w", to, err)
+	}
+	defer conn.Close()
+	local, err := netip.ParseAddrPort(conn.LocalAddr().String())
+	return local.Addr(), err
+}
+
+// prepareJoined makes the files that the node's processes read.
+func (c Config) prepareJoined(d *discovered, token bootstraptoken.Token) error {
+	const own = "bootstrap"
+	k := clientcmdapi.NewConfig()
+	k.Clusters[own] = d.cluster
+	k.AuthInfos[own] = &clientcmdapi.AuthInfo{Token: token.String()}
+	k.Contexts[own] = &clientcmdapi.Context{Cluster: own, AuthInfo: own}
+	k.CurrentContext = own
+	bootstrap, err := clientcmd.Write(*k)
+	if err != nil {
+		return fmt.Errorf("encode the bootstrap kubeconfig: %w", err)
+	}
+	l := c.layout()
+	return errors.Join(os.MkdirAll(l.run(), 0o700), c.save(), writeFile(l.pki("ca.crt"), d.cluster.CertificateAuthorityData),
+		writeFile(l.kubeconfig(bootstrapIdentity(c.Nodes[0].Name())), bootstrap))
+}
+
+func bootstrapIdentity(node string) string { return "bootstrap-" + node }
+
+// identity is the name of the kubeconfig with which this machine's command asks the API server.
+func (c Config) identity() string {
+	if c.Joined != nil {
+		return "kubelet-" + c.Nodes[0].Name()
+	}
+	return administrator
+}
+
+// seenNodes selects the nodes that this machine's command may see: of a machine that has joined, its own.
+func (c Config) seenNodes() string {
+	if c.Joined == nil {
+		return ""
+	}
+	return "metadata.name=" + c.Nodes[0].Name()
+}
+
+// seenPods adds to a selector of pods that they are on those nodes.
+func (c Config) seenPods() string {
+	if c.Joined == nil {
+		return ""
+	}
+	return ",spec.nodeName=" + c.Nodes[0].Name()
+}
+
+// hasControlPlane says why not all can be done here, on a machine that has joined a cluster.
+func (c Config) hasControlPlane() error {
+	if c.Joined != nil {
+		return fmt.Errorf("this machine is a node of the cluster at %s, whose control plane is there", c.Joined.Server)
+	}
+	return nil
+}
+
+// podBridge is the bridge of the node's pods, which bonsai-network has the CNI plug-ins make.
+const podBridge = "cni0"
+
+// reachCluster leads to the node network of the cluster by the machine that has its control plane, and lets pods reach all else as this
+// machine.
+func (c Config) reachCluster(ctx context.Context) error {
+	route := &netlink.Route{Dst: ipNet(c.NodeSubnet), Gw: c.Joined.Server.Addr().AsSlice(), Priority: int(c.id())}
+	if err := netlink.RouteAdd(route); errors.Is(err, unix.ENETUNREACH) {
+		return fmt.Errorf("%s is behind a router: nodes join from a network that they share with it", c.Joined.Server.Addr())
+	} else if err != nil {
+		return fmt.Errorf("lead to the nodes' network %s: %w", c.NodeSubnet, err)
+	}
+	if err := openForward(ctx, podBridge, true); err != nil {
+		return err
+	}
+	return nft(ctx, fmt.Sprintf(`table ip %s {
+	chain postrouting {
+		type nat hook postrouting priority srcnat; policy accept;
+		ip saddr %s ip daddr != { %s, %s } oifname != %q masquerade
+	}
+}
+`, c.mark(), c.PodSubnet, c.NodeSubnet, c.PodSubnet, podBridge))
+}
+
+// leaveCluster removes from the machine's own network what the node's kube-proxy, bonsai-network and CNI plug-ins made, and reachCluster
+// without the cluster's mark.
+func (c Config) leaveCluster(ctx context.Context) error {
+	errs := []error{closeForward(ctx, podBridge)}
+	for _, agent := range []string{"kube-proxy", "bonsai-network"} {
+		if executable(c.bin(agent)) {
+			errs = append(errs, command(ctx, "", c.bin(agent), "--cleanup"))
+		}
+	}
+	if bridge, err := netlink.LinkByName(podBridge); err == nil {
+		addresses, err := netlink.AddrList(bridge, netlink.FAMILY_V4)
+		errs = append(errs, err)
+		for _, a := range addresses {
+			if ip, ok := netip.AddrFromSlice(a.IP); ok && c.PodSubnet.Contains(ip.Unmap()) {
+				errs = append(errs, netlink.LinkDel(bridge))
+				break
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

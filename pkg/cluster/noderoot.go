@@ -1,0 +1,200 @@
+package cluster
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A node's root directory is its own, kept in the data directory. It shows of the host, read-only, where programs are, what they need of
+// /etc, and the devices; all else there is the node's.
+
+// systemDirs are where the host has programs and libraries: directories, or links into /usr.
+var systemDirs = [...]string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
+
+// hostConfig is what programs need of the host's /etc and no user of the host minds: directories are shown, files are copied.
+var hostConfig = [...]string{"alternatives", "ssl", "ca-certificates", "pki", "modprobe.d", "iproute2", "containerd/certs.d",
+	"ld.so.cache", "ld.so.conf", "nsswitch.conf", "protocols", "services", "rpc", "netconfig", "localtime", "mke2fs.conf", "os-release"}
+
+// nodePrograms are what a node starts of the host's.
+var nodePrograms = [...]string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "nft", "iptables", "ip", "mount", "umount"}
+
+// enterRoot makes the node's root and moves into it. What is needed of the host's must be held before. A container is its node's root.
+func (n *NodeConfig) enterRoot() error {
+	if n.Contained {
+		return nil
+	}
+	root := layout(n.DataDir).node(n.Name, "root")
+	for _, dir := range []string{"proc", "sys", "dev", "run", "etc", "home", "media", "mnt", "opt", "srv", "var/lib", "var/log", "var/cache"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	for dir, mode := range map[string]os.FileMode{"root": 0o700, "tmp": 0o777 | os.ModeSticky, "var/tmp": 0o777 | os.ModeSticky} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(root, dir), 0o755), os.Chmod(filepath.Join(root, dir), mode)); err != nil {
+			return err
+		}
+	}
+	for link, target := range map[string]string{"var/run": "/run", "var/lock": "/run/lock"} {
+		if err := makeLink(target, filepath.Join(root, link)); err != nil {
+			return err
+		}
+	}
+	if err := unix.Mount(root, root, "", unix.MS_BIND, ""); err != nil { // pivot_root(2) wants a mount
+		return fmt.Errorf("bind the node's root: %w", err)
+	}
+	if err := n.showSystem(root); err != nil {
+		return err
+	}
+	if err := n.fillEtc(filepath.Join(root, "etc")); err != nil {
+		return fmt.Errorf("make the node's /etc: %w", err)
+	}
+	if err := showDevices(filepath.Join(root, "dev")); err != nil {
+		return err
+	}
+	const old = "/.host"
+	if err := os.MkdirAll(root+old, 0o700); err != nil {
+		return err
+	}
+	if err := unix.PivotRoot(root, root+old); err != nil {
+		return fmt.Errorf("enter the node's root: %w", err)
+	}
+	if err := errors.Join(os.Chdir("/"), unix.Unmount(old, unix.MNT_DETACH)); err != nil {
+		return fmt.Errorf("leave the host's root: %w", err)
+	}
+	return os.Remove(old)
+}
+
+// showSystem shows where the host has programs, at their places below root.
+func (n *NodeConfig) showSystem(root string) error {
+	shown := systemDirs[:]
+	for _, program := range nodePrograms {
+		found, err := exec.LookPath(program)
+		if err != nil {
+			continue // whoever needs it says so
+		}
+		if found, err = filepath.EvalSymlinks(found); err != nil {
+			return err
+		}
+		if dir := filepath.Dir(found); !belowAny(dir, shown) {
+			shown = append(shown, dir)
+		}
+	}
+	for _, dir := range shown {
+		if err := showReadOnly(dir, root+dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// showReadOnly makes to what the host has at from: a link again, a directory to be read, or nothing.
+func showReadOnly(from, to string) error {
+	info, err := os.Lstat(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		target, err := os.Readlink(from)
+		if err != nil {
+			return err
+		}
+		return makeLink(target, to)
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("show %s: %w", from, err)
+	}
+	if err := unix.Mount("", to, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		return fmt.Errorf("make %s read-only: %w", from, err)
+	}
+	return nil
+}
+
+// fillEtc writes what a node's /etc has of the host's, and what is the node's own. What else is there stays.
+func (n *NodeConfig) fillEtc(etc string) error {
+	for _, name := range hostConfig {
+		from, to := filepath.Join("/etc", name), filepath.Join(etc, name)
+		info, err := os.Stat(from)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if info.IsDir() {
+			if err := showReadOnly(from, to); err != nil {
+				return err
+			}
+			continue
+		}
+		data, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		if err := writePublic(to, data); err != nil {
+			return err
+		}
+	}
+	id := sha256.Sum256([]byte(n.Mark + "/" + n.Name))
+	for name, text := range map[string]string{
+		"hostname":    n.Name + "\n",
+		"hosts":       fmt.Sprintf("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n%s\t%s\n", n.Addresses[0].Addr(), n.Name),
+		"machine-id":  hex.EncodeToString(id[:16]) + "\n",
+		"passwd":      "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+		"group":       "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n",
+		"resolv.conf": "", // mountRun shows another one here
+	} {
+		if err := writePublic(filepath.Join(etc, name), []byte(text)); err != nil {
+			return err
+		}
+	}
+	return makeLink("/proc/self/mounts", filepath.Join(etc, "mtab"))
+}
+
+// makeLink makes a link in place of one that is there.
+func makeLink(target, link string) error {
+	if err := ignoreMissing(os.Remove(link)); err != nil {
+		return err
+	}
+	return os.Symlink(target, link)
+}
+
+// writePublic is writeFile for what everybody may read.
+func writePublic(path string, data []byte) error {
+	return errors.Join(writeFile(path, data), os.Chmod(path, 0o644), os.Chmod(filepath.Dir(path), 0o755))
+}
+
+// showDevices shows the host's devices at dev, with shared memory of the node's own.
+func showDevices(dev string) error {
+	if err := unix.Mount("/dev", dev, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("show the devices: %w", err)
+	}
+	if err := unix.Mount("tmpfs", filepath.Join(dev, "shm"), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777"); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("mount /dev/shm: %w", err)
+	}
+	return nil
+}
+
+// belowAny tells whether path is one of dirs or below it.
+func belowAny(path string, dirs []string) bool {
+	for _, dir := range dirs {
+		if path = filepath.Clean(path); path == dir || strings.HasPrefix(path, dir+"/") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"bonsai/api/certificates"
+	"bonsai/pkg/apiclient"
+	certificatesclient "bonsai/pkg/apiclient/certificates"
+	"bonsai/pkg/apiclient/core"
+)
+
+// approveServing approves, until ctx ends, the requests of joined nodes for the certificates that their kubelets serve with. Kubernetes
+// leaves that to whoever knows which names and addresses are a node's.
+func (c Config) approveServing(ctx context.Context, log *slog.Logger) {
+	client, err := c.coreClient()
+	if err != nil {
+		log.Error("cannot approve the serving certificates of joined nodes", "err", err)
+		return
+	}
+	requests := certificatesclient.CertificateSigningRequests(client)
+	look := func(obj any) {
+		r, ok := obj.(*certificatesv1.CertificateSigningRequest)
+		if !ok || len(r.Status.Conditions) > 0 {
+			return
+		}
+		asked, err := certificates.ParseRequest(r.Spec.Request)
+		if err != nil {
+			return // the server takes none that cannot be read
+		}
+		nodes, err := core.Nodes(client).List(ctx, "", metav1.ListOptions{})
+		if err == nil {
+			err = c.mayServe(&r.Spec, asked, nodes)
+		}
+		if err != nil {
+			log.Warn("a serving certificate is left for a person to approve", "request", r.Name, "user", r.Spec.Username, "err", err)
+			return
+		}
+		r = r.DeepCopy()
+		certificates.SetCondition(&r.Status, certificatesv1.CertificateApproved, "AutoApproved", "The names and addresses are the node's own.", time.Now())
+		if _, err := requests.UpdateSub(ctx, r, "approval"); err != nil {
+			log.Warn("cannot approve a serving certificate", "request", r.Name, "err", err)
+		}
+	}
+	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: requests.ListWatch(apiclient.Selection{Fields: "spec.signerName=" + certificatesv1.KubeletServingSignerName}),
+		ObjectType:    &certificatesv1.CertificateSigningRequest{}, ResyncPeriod: 10 * time.Second, // what could not be approved is tried again
+		Handler: cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, obj any) { look(obj) }},
+	})
+	informer.RunWithContext(ctx)
+}
+
+// mayServe tells why a node may not have a serving certificate: it must ask for itself, and for no name but its own and no address but one
+// that it has, no other node has, and is in none of the cluster's networks.
+func (c Config) mayServe(s *certificatesv1.CertificateSigningRequestSpec, asked *x509.CertificateRequest, nodes []*corev1.Node) error {
+	if err := certificates.CheckSigner(certificatesv1.KubeletServingSignerName, asked, s.Usages); err != nil {
+		return err
+	}
+	if s.Username != asked.Subject.CommonName {
+		return fmt.Errorf("it is for %s", asked.Subject.CommonName)
+	}
+	i := slices.IndexFunc(nodes, func(n *corev1.Node) bool { return "system:node:"+n.Name == s.Username })
+	if i < 0 {
+		return errors.New("there is no such node")
+	}
+	for _, name := range asked.DNSNames {
+		if name != nodes[i].Name {
+			return fmt.Errorf("the name %s is not the node's", name)
+		}
+	}
+	for _, raw := range asked.IPAddresses {
+		ip, ok := netip.AddrFromSlice(raw)
+		ip = ip.Unmap()
+		if !ok || ip == c.AdvertiseAddress || c.isOwn(ip) || ip.IsLoopback() {
+			return fmt.Errorf("the address %s is the cluster's", raw)
+		}
+		for j, n := range nodes {
+			if slices.Contains(internalIPs(n), ip) != (j == i) {
+				return fmt.Errorf("the address %s is not the node's alone", raw)
+			}
+		}
+	}
+	return nil
+}

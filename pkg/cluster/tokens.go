@@ -1,0 +1,144 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/api/bootstraptoken"
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/core"
+)
+
+// TokenOptions are those of a new bootstrap token.
+type TokenOptions struct {
+	Token       string        // as abcdef.0123456789abcdef; "": one is made
+	TTL         time.Duration // 0: it does not expire
+	Description string
+	// PrintJoinCommand prints the command that joins with it, and not the token alone.
+	PrintJoinCommand bool
+}
+
+// CreateToken makes a bootstrap token with which machines join the running cluster in dataDir, and prints it.
+func CreateToken(ctx context.Context, dataDir string, o TokenOptions, now time.Time, out io.Writer) error {
+	c, secrets, err := tokens(ctx, dataDir)
+	if err != nil {
+		return err
+	}
+	var t bootstraptoken.Token
+	if o.Token == "" {
+		t, err = bootstraptoken.New(rand.Reader)
+	} else {
+		t, err = bootstraptoken.Parse(o.Token)
+	}
+	if err != nil {
+		return err
+	}
+	if o.TTL < 0 {
+		return errors.New("--ttl: must not be negative")
+	}
+	expires := time.Time{}
+	if o.TTL > 0 {
+		expires = now.Add(o.TTL)
+	}
+	switch _, err := secrets.Create(ctx, t.Object(o.Description, expires)); {
+	case apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("a token with id %q already exists", t.ID)
+	case err != nil:
+		return fmt.Errorf("create the token: %w", err)
+	}
+	if !o.PrintJoinCommand {
+		_, err := fmt.Fprintln(out, t)
+		return err
+	}
+	hash, err := c.caHash()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "bonsai join %s --token %s --discovery-token-ca-cert-hash %s\n", c.advertised().listens(), t, hash)
+	return err
+}
+
+// ListTokens prints the bootstrap tokens of the running cluster in dataDir.
+func ListTokens(ctx context.Context, dataDir string, now time.Time, out io.Writer) error {
+	_, secrets, err := tokens(ctx, dataDir)
+	if err != nil {
+		return err
+	}
+	all, err := secrets.List(ctx, metav1.NamespaceSystem, metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeBootstrapToken)})
+	if err != nil {
+		return fmt.Errorf("list the tokens: %w", err)
+	}
+	return printTokens(out, all, now)
+}
+
+// printTokens prints what kubeadm does of tokens.
+func printTokens(out io.Writer, all []*corev1.Secret, now time.Time) error {
+	slices.SortFunc(all, func(a, b *corev1.Secret) int { return cmp.Compare(a.Name, b.Name) })
+	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(w, "TOKEN\tTTL\tEXPIRES\tUSAGES\tDESCRIPTION\tEXTRA GROUPS")
+	for _, s := range all {
+		of := func(key string) string { return string(s.Data[key]) }
+		left := "<forever>"
+		if text := of(bootstraptoken.KeyExpiration); text != "" {
+			left = "<invalid>"
+			if at, err := time.Parse(time.RFC3339, text); err == nil && at.After(now) {
+				left = at.Sub(now).Round(time.Second).String()
+			}
+		}
+		var usages []string
+		for usage, key := range map[string]string{"authentication": bootstraptoken.KeyAuthentication, "signing": bootstraptoken.KeySigning} {
+			if of(key) == "true" {
+				usages = append(usages, usage)
+			}
+		}
+		slices.Sort(usages)
+		fmt.Fprintf(w, "%s.%s\t%s\t%s\t%s\t%s\t%s\n", of(bootstraptoken.KeyID), of(bootstraptoken.KeySecret), left, cmp.Or(of(bootstraptoken.KeyExpiration), "<never>"),
+			cmp.Or(strings.Join(usages, ","), "<none>"), cmp.Or(of(bootstraptoken.KeyDescription), "<none>"), cmp.Or(of(bootstraptoken.KeyGroups), "<none>"))
+	}
+	return w.Flush()
+}
+
+// DeleteToken deletes a bootstrap token of the running cluster in dataDir, by the whole of it or its id.
+func DeleteToken(ctx context.Context, dataDir, token string, out io.Writer) error {
+	_, secrets, err := tokens(ctx, dataDir)
+	if err != nil {
+		return err
+	}
+	id, _, _ := strings.Cut(token, ".")
+	if err := secrets.Delete(ctx, metav1.NamespaceSystem, bootstraptoken.SecretPrefix+id, ""); err != nil {
+		return fmt.Errorf("delete the token %q: %w", id, err)
+	}
+	_, err = fmt.Fprintf(out, "bootstrap token %q deleted\n", id)
+	return err
+}
+
+// tokens returns the cluster in dataDir, which must be running and joinable, and its Secrets.
+func tokens(ctx context.Context, dataDir string) (Config, *apiclient.Resource[*corev1.Secret], error) {
+	c, err := loadControlPlane(dataDir)
+	if err != nil {
+		return c, nil, err
+	}
+	if !c.joinable() {
+		return c, nil, fmt.Errorf("no other machine reaches the cluster in %s: bonsai stop, then bonsai up --advertise-address with an address of this machine", dataDir)
+	}
+	if c.paused() || !running(ctx, c) {
+		return c, nil, c.notRunning()
+	}
+	client, err := c.coreClient()
+	if err != nil {
+		return c, nil, err
+	}
+	return c, core.Secrets(client), nil
+}

@@ -1,0 +1,138 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// beside is a cluster beside the one under test.
+func beside(t *testing.T, name string) env {
+	t.Helper()
+	dir := t.TempDir()
+	e := env{bin: cluster.bin, data: filepath.Join(dir, "data"), home: dir, kubeconfig: filepath.Join(dir, "config")}
+	t.Cleanup(func() { e.command(2*time.Minute, "bonsai", "--data-dir", e.data, "--name", name, "down") })
+	return e
+}
+
+// mark is the name of what the cluster has on the host: its link says whose it is.
+func (e env) mark(t *testing.T) string {
+	t.Helper()
+	aliases, err := filepath.Glob("/sys/class/net/bonsai-*/ifalias")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range aliases {
+		if text, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(text)) == e.data {
+			return filepath.Base(filepath.Dir(path))
+		}
+	}
+	t.Fatalf("no link says that it is of %s", e.data)
+	return ""
+}
+
+// TestReboot: a reboot ends every process at once and takes links, namespaces, routes, packet rules and cgroups; start goes on with the same
+// objects on the same nodes and addresses.
+func TestReboot(t *testing.T) {
+	isLong(t)
+	e := beside(t, "rebooted")
+	e.must(t, "bonsai", "--data-dir", e.data, "--name", "rebooted", "up", "--nodes", "2", "--egress=false")
+	e.must(t, "kubectl", "create", "deployment", "web", "--image=localhost/busybox:1.0", "--replicas=3", "--", "sleep", "1000000")
+	e.must(t, "kubectl", "rollout", "status", "deployment/web", "--timeout=80s")
+	state := []string{"get", "deployments,pods,services,nodes", "-o", `jsonpath={range .items[*]}{.metadata.uid} {.spec.nodeName} {.spec.clusterIP} {.spec.podCIDR} {.status.addresses[0].address}{"\n"}{end}`}
+	before, mark := e.must(t, "kubectl", state...), e.mark(t)
+	killAll(t, append(e.inits(t, 2), e.supervisor(t))...)
+	groups, err := filepath.Glob("/sys/fs/cgroup/*/" + mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"ip", "link", "del", mark}, {"ip", "netns", "del", mark}, {"nft", "delete", "table", "ip", mark},
+		append([]string{"find"}, append(groups, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";")...)} {
+		waitFor(t, strings.Join(args, " "), func() bool { return exec.Command(args[0], args[1:]...).Run() == nil }) // the killed have to go first
+	}
+	e.must(t, "bonsai", "--data-dir", e.data, "start")
+	if after := e.must(t, "kubectl", state...); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+	e.must(t, "kubectl", "rollout", "status", "deployment/web", "--timeout=80s")
+}
+
+// TestTwoUps: of two `up` of a cluster at the same moment one starts it, and both find it ready; another cluster that is started then gets
+// addresses of its own.
+func TestTwoUps(t *testing.T) {
+	isLong(t)
+	one, other := beside(t, "one"), beside(t, "other")
+	var all sync.WaitGroup
+	errs := make([]error, 3)
+	for i, e := range []env{one, one, other} {
+		name := map[bool]string{true: "one", false: "other"}[i < 2]
+		all.Go(func() {
+			_, errs[i] = e.command(4*time.Minute, "bonsai", "--data-dir", e.data, "--name", name, "up", "--egress=false", "--timeout=3m")
+		})
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for name, e := range map[string]env{"one": one, "other": other} {
+		e.must(t, "bonsai", "--data-dir", e.data, "status")
+		if out := e.must(t, "kubectl", "--context", "bonsai-"+name, "get", "nodes", "--no-headers"); strings.Count(out, " Ready ") != 1 {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+	if one.mark(t) == other.mark(t) {
+		t.Error("both have one mark")
+	}
+}
+
+// TestHalfDeletedData: whatever is missing of a data directory, `up` works or says what is wrong, and `down` leaves nothing.
+func TestHalfDeletedData(t *testing.T) {
+	isLong(t)
+	for _, part := range []string{"pki", "nodes", "etcd", "kubeconfig", "cluster.json"} {
+		t.Run(part, func(t *testing.T) {
+			e := beside(t, "half")
+			up := []string{"--data-dir", e.data, "--name", "half", "up", "--egress=false", "--timeout=90s"}
+			e.must(t, "bonsai", up...)
+			e.must(t, "bonsai", "--data-dir", e.data, "stop")
+			if err := os.RemoveAll(filepath.Join(e.data, part)); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := e.command(2*time.Minute, "bonsai", up...); err != nil && !strings.Contains(out, "bonsai: error: ") {
+				t.Errorf("up: %v: %s", err, out)
+			}
+			if err := os.RemoveAll(filepath.Join(e.data, "cluster.json")); err != nil { // while it runs, perhaps
+				t.Fatal(err)
+			}
+			mark := ""
+			if links, err := filepath.Glob("/sys/class/net/bonsai-*"); err == nil && len(links) > 1 {
+				mark = e.mark(t)
+			}
+			e.must(t, "bonsai", "--data-dir", e.data, "down")
+			if _, err := os.Stat(e.data); !os.IsNotExist(err) {
+				t.Errorf("the data directory is left: %v", err)
+			}
+			if left, err := filepath.Glob(fmt.Sprintf("/sys/fs/cgroup/*/%s", mark)); mark != "" && (err != nil || len(left) > 0) {
+				t.Errorf("left: %v, %v", left, err)
+			}
+			if config, err := os.ReadFile(e.kubeconfig); err == nil && strings.Contains(string(config), "bonsai-half") {
+				t.Errorf("the context is left:\n%s", config)
+			}
+		})
+	}
+}
+
+// must is command for what has to succeed.
+func (e env) must(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := e.command(4*time.Minute, name, args...)
+	if err != nil {
+		t.Fatal(out, err)
+	}
+	return out
+}
