@@ -56,6 +56,14 @@ type (
 	}
 )
 
+// key is what the operation changes.
+func (o operation) key() []byte {
+	if o.Put != nil {
+		return o.Put.Key
+	}
+	return o.Delete.Key
+}
+
 // all asks for everything below prefix: the keys alone, or the pairs that changed at the revision since or later.
 func (s store) all(ctx context.Context, prefix string, keysOnly bool, since int64) (rangeResponse, error) {
 	end := []byte(prefix)

@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -36,31 +37,33 @@ func (e *Environment) waitReady(ctx context.Context, ports map[string]int) error
 	type step struct {
 		client *http.Client
 		url    string
+		has    string // what the answer contains
 	}
 	steps := []step{
-		{servers, fmt.Sprintf("https://%s:%d/readyz", loopback, ports[apiserverName])},
-		{servers, fmt.Sprintf("https://%s:%d/readyz", loopback, ports[schedulerName])},
-		{servers, fmt.Sprintf("https://%s:%d/healthz", loopback, ports[controllerManagerName])},
+		{servers, fmt.Sprintf("https://%s:%d/readyz", loopback, ports[apiserverName]), ""},
+		{servers, fmt.Sprintf("https://%s:%d/readyz", loopback, ports[schedulerName]), ""},
+		{servers, fmt.Sprintf("https://%s:%d/healthz", loopback, ports[controllerManagerName]), ""},
+		// What the controllers make and write in an empty cluster belongs to the start: they would do it again after each reset to before it.
+		{api, config.Host + "/apis/networking.k8s.io/v1/servicecidrs/kubernetes", "Kubernetes Service CIDR is ready"},
 	}
-	// What the controllers make in every namespace belongs to the start: a reset to before it would take it away again and again.
 	for _, namespace := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
 		in := config.Host + "/api/v1/namespaces/" + namespace
-		steps = append(steps, step{api, in + "/serviceaccounts/default"}, step{api, in + "/configmaps/kube-root-ca.crt"})
+		steps = append(steps, step{api, in + "/serviceaccounts/default", ""}, step{api, in + "/configmaps/kube-root-ca.crt", ""})
 	}
 	for _, step := range steps {
-		if err := e.await(ctx, step.client, step.url); err != nil {
+		if err := e.await(ctx, step.client, step.url, step.has); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// await asks until the answer is 200.
-func (e *Environment) await(ctx context.Context, client *http.Client, url string) error {
+// await asks until the answer is 200 and contains has.
+func (e *Environment) await(ctx context.Context, client *http.Client, url, has string) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		problem := ask(ctx, client, url)
+		problem := ask(ctx, client, url, has)
 		if problem == nil {
 			return nil
 		}
@@ -75,8 +78,8 @@ func (e *Environment) await(ctx context.Context, client *http.Client, url string
 	}
 }
 
-// ask returns what is wrong with the answer, or nil if it is 200.
-func ask(ctx context.Context, client *http.Client, url string) error {
+// ask returns what is wrong with the answer, or nil if it is 200 and contains has.
+func ask(ctx context.Context, client *http.Client, url, has string) error {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -89,6 +92,9 @@ func ask(ctx context.Context, client *http.Client, url string) error {
 	if r.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s", url, r.Status)
 	}
-	_, err = io.Copy(io.Discard, r.Body) // or the connection cannot be used again
+	answer, err := io.ReadAll(r.Body) // to its end, or the connection cannot be used again
+	if err == nil && !bytes.Contains(answer, []byte(has)) {
+		err = fmt.Errorf("%s: no %s yet", url, has)
+	}
 	return err
 }

@@ -69,8 +69,9 @@ func Launch(ctx context.Context, dir string, command *exec.Cmd) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if _, err := os.Stat(controlSocket(dir)); err == nil {
-			return nil
+		// The socket's file is there a moment before anybody listens, and a second Launch in that moment would take the first one's away.
+		if conn, err := net.Dial("unix", controlSocket(dir)); err == nil {
+			return conn.Close()
 		}
 		select {
 		case err := <-ended:

@@ -96,20 +96,20 @@ func (e *Environment) Reset(ctx context.Context, name string) error {
 	defer api.CloseIdleConnections()
 	etcd := e.store()
 	defer etcd.close()
+	var operations []operation
 	for range mostRounds {
-		operations, err := s.difference(ctx, etcd)
-		if err != nil || len(operations) == 0 {
+		if operations, err = s.difference(ctx, etcd); err != nil || len(operations) == 0 {
 			return err
 		}
 		if err := etcd.apply(ctx, operations); err != nil {
 			return err
 		}
 		// A read that asks for no revision waits until the server has seen all that was written before.
-		if err := ask(ctx, api, config.Host+"/api/v1/namespaces?limit=1"); err != nil {
+		if err := ask(ctx, api, config.Host+"/api/v1/namespaces?limit=1", ""); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("somebody goes on writing: after %d rounds the objects are not as in the snapshot %q", mostRounds, name)
+	return fmt.Errorf("somebody goes on writing: after %d rounds the objects are not as in the snapshot %q, %s among %d", mostRounds, name, operations[0].key(), len(operations))
 }
 
 // difference is what makes etcd's content that of the snapshot.

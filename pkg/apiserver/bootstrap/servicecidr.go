@@ -39,18 +39,13 @@ func (b *Bootstrap) serviceCIDR(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store := b.cfg.Stores.Store(gr)
-	obj, err := store.GetCached(ctx, "", serviceName)
-	if err != nil {
-		return wrap(err, "reading", gr, want)
-	}
-	if have, ok := obj.(*networkingv1.ServiceCIDR); ok && meta.FindStatusCondition(have.Status.Conditions, networkingv1.ServiceCIDRConditionReady) != nil {
-		return nil
-	}
-	_, err = store.Update(ctx, "", serviceName, "status", func(current runtime.Object) (runtime.Object, error) {
+	_, err = b.cfg.Stores.Store(gr).Update(ctx, "", serviceName, "status", func(current runtime.Object) (runtime.Object, error) {
 		c, ok := current.(*networkingv1.ServiceCIDR)
 		if !ok {
 			return nil, fmt.Errorf("%T is not a ServiceCIDR", current)
+		}
+		if meta.FindStatusCondition(c.Status.Conditions, networkingv1.ServiceCIDRConditionReady) != nil { // the controller's word is the later one
+			return c, nil
 		}
 		meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue,
 			Message: "Kubernetes default Service CIDR is ready", LastTransitionTime: metav1.NewTime(time.Now())})
