@@ -1,7 +1,7 @@
 # Bonsai: Kubernetes in miniature. `make help` lists the targets.
 SHELL := /bin/bash
 export CGO_ENABLED := 0
-COMPONENTS := kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl bonsai bonsai-network
+COMPONENTS := kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl bonsai bonsai-network bonsai-ipam
 LDFLAGS := -s -w -X sigs.k8s.io/kustomize/api/provenance.version=v5.8.1
 # What would keep every method of every type in a binary: Go's plug-ins, which kustomize's library links and no static binary can load, and
 # the templates of grpc's trace pages.

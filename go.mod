@@ -49,8 +49,12 @@ require (
 
 require (
 	github.com/Masterminds/semver/v3 v3.5.0 // indirect
+	github.com/alexflint/go-filemutex v1.3.0 // indirect
+	github.com/coreos/go-iptables v0.8.0 // indirect
 	github.com/go-errors/errors v1.4.2 // indirect
 	github.com/monochromegane/go-gitignore v0.0.0-20200626010858-205db1a8cc00 // indirect
+	github.com/pkg/errors v0.9.1 // indirect
+	github.com/safchain/ethtool v0.6.2 // indirect
 	github.com/xlab/treeprint v1.2.0 // indirect
 )
 
@@ -64,6 +68,7 @@ require (
 
 require (
 	github.com/blang/semver/v4 v4.0.0
+	github.com/containernetworking/plugins v1.9.1
 	github.com/go-json-experiment/json v1.27.2
 	github.com/robfig/cron/v3 v3.0.1
 	k8s.io/dynamic-resource-allocation v0.36.3

@@ -9,7 +9,7 @@ version=${VERSION:-$(git describe --tags --always --dirty)}
 epoch=$(git log -1 --format=%ct)
 export CGO_ENABLED=0 GOOS=linux
 flags=(-trimpath -buildvcs=false -ldflags "-s -w -buildid= -X sigs.k8s.io/kustomize/api/provenance.version=v5.8.1")
-components=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl bonsai bonsai-network)
+components=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl bonsai bonsai-network bonsai-ipam)
 mkdir -p dist
 rm -f dist/SHA256SUMS
 for arch in ${ARCHS:-amd64 arm64}; do

@@ -118,7 +118,7 @@ func (s *settings) writeList(u network.Update, log *slog.Logger) (wrote bool, er
 	if len(u.PodCIDRs) == 0 {
 		return false, nil
 	}
-	if wrote, err = s.conf.Write(u.PodCIDRs); wrote {
+	if wrote, err = s.conf.Write(u.PodCIDRs, s.ipamPlugin); wrote {
 		log.Info("wrote the node's network list", "podCIDRs", u.PodCIDRs)
 	}
 	return wrote, err

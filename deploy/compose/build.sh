@@ -33,5 +33,5 @@ rootfs() {
 
 lay control-plane etcd kube-apiserver kube-controller-manager kube-scheduler kubectl bonsai
 images=(); for archive in bin/images/{pause,coredns,busybox}.tar; do images+=("${archive#bin/}"); done
-lay node kubelet kube-proxy bonsai-network bonsai "${images[@]}"
+lay node kubelet kube-proxy bonsai-network bonsai-ipam bonsai "${images[@]}"
 [ "$out/node/rootfs.tar" -nt deploy/compose/build.sh ] || rootfs

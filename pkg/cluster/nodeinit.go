@@ -73,7 +73,7 @@ func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 	if err := n.configureNetwork(); err != nil {
 		return err
 	}
-	if err := errors.Join(os.MkdirAll(layout(n.DataDir).run(), 0o700), n.writeConfigs()); err != nil {
+	if err := errors.Join(os.MkdirAll(layout(n.DataDir).run(), 0o700), n.writeConfigs(), n.linkPlugins(cniBinDir, systemPlugins)); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)

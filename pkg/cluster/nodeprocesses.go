@@ -60,7 +60,7 @@ func (n *NodeConfig) processes(log *slog.Logger) []process {
 		}},
 		{name: "bonsai-network", before: identified, argv: []string{bin("bonsai-network"),
 			"--kubeconfig=" + network,
-			"--node-name=" + n.Name, "--cluster-cidr=" + joined(n.Podnets), "--cni-conf-dir=" + cniConfDir,
+			"--node-name=" + n.Name, "--cluster-cidr=" + joined(n.Podnets), "--cni-conf-dir=" + cniConfDir, "--ipam-plugin=" + ipamPlugin,
 		}},
 	}
 	if n.Addresses[0].Addr().Is6() {
@@ -180,11 +180,11 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = %q
   [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "/usr/lib/cni"
+    bin_dir = %q
     conf_dir = %q
   [plugins."io.containerd.grpc.v1.cri".registry]
     config_path = %q
-`, containerdSocket, PauseImage, restrictOOM, snapshotter, cniConfDir, registries)
+`, containerdSocket, PauseImage, restrictOOM, snapshotter, cniBinDir, cniConfDir, registries)
 	}
 	return fmt.Sprintf(`version = 3
 root = "/var/lib/containerd"
@@ -200,11 +200,11 @@ state = "/run/containerd"
 [plugins.'io.containerd.cri.v1.runtime']
   restrict_oom_score_adj = %t
   [plugins.'io.containerd.cri.v1.runtime'.cni]
-    bin_dirs = ["/usr/lib/cni"]
+    bin_dirs = [%q]
     conf_dir = %q
 [plugins.'io.containerd.internal.v1.opt']
   path = "/var/lib/containerd/opt"
-`, containerdSocket, snapshotter, PauseImage, registries, restrictOOM, cniConfDir)
+`, containerdSocket, snapshotter, PauseImage, registries, restrictOOM, cniBinDir, cniConfDir)
 }
 
 // hasSysResource tells whether oom_score_adj may be lowered (CAP_SYS_RESOURCE, bit 24 of the effective set). Without it runc

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,7 @@ import (
 const (
 	// sandboxSpaces has a mount per network namespace that containerd made for a sandbox, by names that begin with "cni-".
 	sandboxSpaces = "/run/netns"
-	// sandboxAddresses has a directory per network in which host-local keeps a file per address: its first line is the sandbox.
+	// sandboxAddresses has a directory per network in which host-local and bonsai-ipam keep a file per address: its first line is the sandbox.
 	sandboxAddresses = "/var/lib/cni/networks"
 )
 
@@ -41,8 +42,11 @@ func clearLostNetworks(tasks, spaces, addresses string, log *slog.Logger) error 
 		}
 		errs = append(errs, os.Remove(path))
 	}
-	files, _ := filepath.Glob(filepath.Join(addresses, "*", "*.*.*.*"))
+	files, _ := filepath.Glob(filepath.Join(addresses, "*", "*"))
 	for _, path := range files {
+		if _, err := netip.ParseAddr(filepath.Base(path)); err != nil {
+			continue
+		}
 		data, err := os.ReadFile(path)
 		id, _, _ := strings.Cut(string(bytes.TrimSpace(data)), "\n")
 		if id = strings.TrimSpace(id); err != nil || ids[id] {

@@ -14,13 +14,13 @@ import (
 func TestClearLostNetworks(t *testing.T) {
 	t.Parallel()
 	const spec = `{"linux":{"namespaces":[{"type":"pid"},{"type":"network","path":"/var/run/netns/cni-used"}]}}`
-	all := []string{"addresses/pods/10.244.0.2", "addresses/pods/10.244.0.3", "addresses/pods/last_reserved_ip.0", "addresses/pods/lock", "spaces/bonsai", "spaces/cni-lost", "spaces/cni-used"}
+	all := []string{"addresses/pods/10.244.0.2", "addresses/pods/10.244.0.3", "addresses/pods/fd00::2", "addresses/pods/fd00::3", "addresses/pods/last_reserved_ip.0", "addresses/pods/lock", "spaces/bonsai", "spaces/cni-lost", "spaces/cni-used"}
 	for name, c := range map[string]struct {
 		spec string
 		fail bool
 		left []string
 	}{
-		"read":       {spec, false, []string{"addresses/pods/10.244.0.2", "addresses/pods/last_reserved_ip.0", "addresses/pods/lock", "spaces/bonsai", "spaces/cni-used"}},
+		"read":       {spec, false, []string{"addresses/pods/10.244.0.2", "addresses/pods/fd00::2", "addresses/pods/last_reserved_ip.0", "addresses/pods/lock", "spaces/bonsai", "spaces/cni-used"}},
 		"unreadable": {"{", true, all},
 	} {
 		dir := t.TempDir()
@@ -29,6 +29,7 @@ func TestClearLostNetworks(t *testing.T) {
 			files[path] = ""
 		}
 		files["addresses/pods/10.244.0.2"], files["addresses/pods/10.244.0.3"] = "sandbox\r\neth0", "gone\r\neth0"
+		files["addresses/pods/fd00::2"], files["addresses/pods/fd00::3"] = "sandbox\r\neth0", "gone\r\neth0"
 		files["addresses/pods/last_reserved_ip.0"] = "10.244.0.3"
 		for path, content := range files {
 			if err := writeFile(filepath.Join(dir, path), []byte(content)); err != nil {

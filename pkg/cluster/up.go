@@ -205,10 +205,10 @@ func (c Config) preflight() error {
 			errs = append(errs, fmt.Errorf("the program %s is missing (make install)", program))
 		}
 	}
-	if _, err := os.Stat("/usr/lib/cni/bridge"); err != nil {
-		errs = append(errs, errors.New("the CNI plug-ins are missing from /usr/lib/cni (make install)"))
+	if _, err := os.Stat(filepath.Join(systemPlugins, "bridge")); err != nil {
+		errs = append(errs, fmt.Errorf("the CNI plug-ins are missing from %s (make install)", systemPlugins))
 	}
-	for _, program := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "bonsai-network"} {
+	for _, program := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "bonsai-network", ipamPlugin} {
 		if !executable(c.bin(program)) {
 			errs = append(errs, fmt.Errorf("%s is missing (make build)", c.bin(program)))
 		}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"maps"
 	"os"
 	"strings"
 	"syscall"
@@ -9,13 +10,14 @@ import (
 )
 
 // TestStopStart: stop leaves nothing on the machine but the data and the context; start goes on with the same objects on the same
-// nodes, addresses and ports.
+// nodes, addresses and ports, those of the pods' new sandboxes among them.
 func TestStopStart(t *testing.T) {
 	k := newNamespace(t, "kubectl", "stop-start")
 	k.apply(web)
 	k.run("rollout", "status", "deployment/web", "--timeout=80s")
 	state := []string{"get", "pods,services,nodes", "-o", `jsonpath={range .items[*]}{.metadata.uid} {.spec.nodeName} {.spec.clusterIP} {.spec.podCIDR} {.status.addresses[0].address}{"\n"}{end}`}
 	before := k.run(state...)
+	addresses := k.podAddresses()
 	kubeconfig, err := os.ReadFile(cluster.kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -36,6 +38,22 @@ func TestStopStart(t *testing.T) {
 	}
 	k.eventually("the pods run again", func(out string) bool { return strings.Count(out, "true") == 3 },
 		"get", "pods", "-o", "jsonpath={.items[*].status.containerStatuses[0].ready}")
+	if after := k.podAddresses(); !maps.Equal(after, addresses) {
+		t.Errorf("addresses of pods before: %v, after: %v", addresses, after)
+	}
+}
+
+// podAddresses are what the pods of the namespace have on their interface, by the pods' names; the API says the same.
+func (k kubectl) podAddresses() map[string]string {
+	k.t.Helper()
+	all := map[string]string{}
+	for _, name := range strings.Fields(k.run("get", "pods", "-o", "jsonpath={.items[*].metadata.name}")) {
+		all[name] = strings.TrimSpace(k.run("exec", name, "--", "hostname", "-i"))
+		if said := k.run("get", "pod", name, "-o", "jsonpath={.status.podIP}"); said != all[name] {
+			k.t.Errorf("%s has %s and the API says %s", name, all[name], said)
+		}
+	}
+	return all
 }
 
 // TestPause: a paused cluster uses no CPU and says that it is paused; after it nothing was given up, though every node was silent for

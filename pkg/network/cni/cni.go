@@ -34,8 +34,8 @@ type list struct {
 }
 
 // Render returns the network list for the podCIDRs, one for each address family: a bridge that pods are plugged into, addresses from
-// the podCIDRs, ports of the host mapped to pods.
-func Render(cidrs []netip.Prefix) ([]byte, error) {
+// the podCIDRs by ipamPlugin, which takes the configuration of host-local, ports of the host mapped to pods.
+func Render(cidrs []netip.Prefix, ipamPlugin string) ([]byte, error) {
 	if len(cidrs) == 0 {
 		return nil, errors.New("a network list needs a podCIDR")
 	}
@@ -49,14 +49,14 @@ func Render(cidrs []netip.Prefix) ([]byte, error) {
 		ranges = append(ranges, []map[string]string{{"subnet": p.Masked().String()}})
 		routes = append(routes, map[string]string{"dst": dst})
 	}
-	ipam := plugin{"type": "host-local", "ranges": ranges, "routes": routes}
+	ipam := plugin{"type": ipamPlugin, "ranges": ranges, "routes": routes}
 	bridge := plugin{"type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true, "ipam": ipam}
 	return marshal(list{cniVersion, listName, []plugin{bridge, {"type": "portmap", "capabilities": map[string]bool{"portMappings": true}, "snat": true}}})
 }
 
 // Write puts the lists for the podCIDRs into d, whole or not at all; wrote is false if they were there already.
-func (d Dir) Write(cidrs []netip.Prefix) (wrote bool, err error) {
-	pods, err := Render(cidrs)
+func (d Dir) Write(cidrs []netip.Prefix, ipamPlugin string) (wrote bool, err error) {
+	pods, err := Render(cidrs, ipamPlugin)
 	if err != nil {
 		return false, err
 	}

@@ -16,7 +16,7 @@ func TestNetworkList(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "net.d")
 	cidrs := []netip.Prefix{netip.MustParsePrefix("10.244.3.7/24"), netip.MustParsePrefix("fd00:1::/64")}
 	for i, want := range []bool{true, false} {
-		if wrote, err := Dir(dir).Write(cidrs); err != nil || wrote != want {
+		if wrote, err := Dir(dir).Write(cidrs, "bonsai-ipam"); err != nil || wrote != want {
 			t.Fatal(i, wrote, err)
 		}
 	}
@@ -29,6 +29,7 @@ func TestNetworkList(t *testing.T) {
 		IsGateway bool
 		IPMasq    bool
 		IPAM      struct {
+			Type   string
 			Ranges [][]struct{ Subnet string }
 			Routes []struct{ Dst string }
 		}
@@ -40,7 +41,7 @@ func TestNetworkList(t *testing.T) {
 	if files, err := os.ReadDir(dir); err != nil || len(files) != 2 {
 		t.Error("files:", files, err)
 	}
-	if _, err := Dir(dir).Write(nil); err == nil {
+	if _, err := Dir(dir).Write(nil, "host-local"); err == nil {
 		t.Error("a list without a podCIDR was written")
 	}
 }

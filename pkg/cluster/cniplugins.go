@@ -1,0 +1,49 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+const (
+	// cniBinDir is where a node's container runtime looks for CNI plug-ins: where all runtimes do by default, and where add-ons that bring
+	// a network of their own put theirs.
+	cniBinDir = "/opt/cni/bin"
+	// systemPlugins is where Debian's containernetworking-plugins has them.
+	systemPlugins = "/usr/lib/cni"
+	// ipamPlugin is ours.
+	ipamPlugin = "bonsai-ipam"
+)
+
+// linkPlugins makes links in dir to the system's CNI plug-ins and to ours. What is there and is no link stays: somebody put it there.
+func (n *NodeConfig) linkPlugins(dir, system string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	found, err := os.ReadDir(system)
+	if err != nil {
+		return fmt.Errorf("look for the CNI plug-ins: %w", err)
+	}
+	targets := []string{filepath.Join(n.BinDir, ipamPlugin)}
+	for _, f := range found {
+		targets = append(targets, filepath.Join(system, f.Name()))
+	}
+	for _, target := range targets {
+		link := filepath.Join(dir, filepath.Base(target))
+		info, err := os.Lstat(link)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return err
+		case info.Mode()&fs.ModeSymlink == 0:
+			continue
+		}
+		if err := makeLink(target, link); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestLinkPlugins: a node has the system's plug-ins and ours, also after either has moved; a plug-in that somebody installed stays.
+func TestLinkPlugins(t *testing.T) {
+	t.Parallel()
+	dir, system := filepath.Join(t.TempDir(), "opt", "cni", "bin"), t.TempDir()
+	for path, content := range map[string]string{filepath.Join(system, "bridge"): "system's", filepath.Join(system, "loopback"): "system's", filepath.Join(dir, "bridge"): "installed"} {
+		if err := writeFile(path, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, bin := range []string{"/first", "/second"} {
+		n := &NodeConfig{BinDir: bin}
+		if err := n.linkPlugins(dir, system); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]string{"loopback": filepath.Join(system, "loopback"), ipamPlugin: filepath.Join(bin, ipamPlugin)} {
+			if target, err := os.Readlink(filepath.Join(dir, name)); err != nil || target != want {
+				t.Errorf("%s leads to %q (%v), want %s", name, target, err, want)
+			}
+		}
+		if data, err := os.ReadFile(filepath.Join(dir, "bridge")); err != nil || string(data) != "installed" {
+			t.Errorf("the installed plug-in: %q, %v", data, err)
+		}
+	}
+	if err := (&NodeConfig{}).linkPlugins(dir, filepath.Join(system, "none")); err == nil {
+		t.Error("a system without plug-ins was taken")
+	}
+}
