@@ -12,11 +12,11 @@ import (
 	"path/filepath"
 
 	"bonsai/cmd/internal/daemon"
-	"bonsai/pkg/apiserver/authn"
+	"bonsai/pkg/authorities"
 )
 
 // servingTLS is the server's side of TLS: its certificate, and whose certificates clients may show.
-func servingTLS(o *options, clients *authn.Authorities) (*tls.Config, error) {
+func servingTLS(o *options, clients *authorities.Set) (*tls.Config, error) {
 	cert, err := servingCertificate(o)
 	if err != nil {
 		return nil, err

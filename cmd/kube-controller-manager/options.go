@@ -166,7 +166,6 @@ func (o *options) workersOf(e entry) int {
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
 		Values: []string{
-			"requestheader-client-ca-file", "requestheader-extra-headers-prefix", "requestheader-group-headers", "requestheader-username-headers", "requestheader-allowed-names",
 			"cluster-name", "cloud-provider",
 			"feature-gates", "cert-dir", "min-resync-period", "kube-api-content-type", "flex-volume-plugin-dir",
 			"route-reconciliation-period",

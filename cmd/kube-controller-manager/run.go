@@ -55,12 +55,13 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 		return err
 	}
 	server := &daemon.Server{
-		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, Guard: guard.Wrap, Registry: registry, Log: log,
+		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, Clients: guard.Clients, Guard: guard.Wrap, Registry: registry, Log: log,
 		Serving: o.serving, Extra: o.profiling.Paths(),
 	}
 	o.profiling.Start()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return server.Run(ctx) })
+	g.Go(func() error { guard.Run(ctx); return nil })
 	g.Go(func() error { return o.elect.Run(ctx, coordination.Leases(elector), log, m.run) })
 	return g.Wait()
 }

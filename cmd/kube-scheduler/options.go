@@ -54,7 +54,6 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
 		Values: []string{
-			"requestheader-client-ca-file", "requestheader-extra-headers-prefix", "requestheader-group-headers", "requestheader-username-headers", "requestheader-allowed-names",
 			"feature-gates", "cert-dir", "kube-api-content-type", "master", "vmodule", "show-hidden-metrics-for-version", "emulated-version", "write-config-to",
 		},
 		Switches: []string{"authentication-tolerate-lookup-failure", "permit-port-sharing", "permit-address-sharing", "emulation-forward-compatible"},

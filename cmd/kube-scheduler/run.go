@@ -83,7 +83,7 @@ func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfigurati
 		return err
 	}
 	server := &daemon.Server{
-		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, Guard: guard.Wrap, Registry: registry, Log: log,
+		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, Clients: guard.Clients, Guard: guard.Wrap, Registry: registry, Log: log,
 		Ready: []daemon.Check{{Name: "informer-sync", Run: func() error {
 			if !w.synced() {
 				return errors.New("not synced")
@@ -95,6 +95,7 @@ func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfigurati
 	o.profiling.Start()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return server.Run(ctx) })
+	g.Go(func() error { guard.Run(ctx); return nil })
 	g.Go(func() error { w.run(ctx); return nil })
 	g.Go(func() error { recorder.Run(ctx); return nil })
 	g.Go(func() error {

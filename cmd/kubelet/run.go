@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -22,6 +21,7 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/authorities"
 	"bonsai/pkg/delegated"
 	"bonsai/pkg/kubelet"
 	"bonsai/pkg/kubelet/certificate"
@@ -222,9 +222,14 @@ func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, 
 		}
 		current = func() *tls.Certificate { return &cert }
 	}
-	clients, err := clientRoots(c)
-	if err != nil {
-		return nil, err
+	var clients authorities.Source
+	var ask *authorities.Set
+	if path := c.Authentication.X509.ClientCAFile; path != "" {
+		file, err := authorities.NewFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("authentication.x509.clientCAFile: %w", err)
+		}
+		clients, ask = file, authorities.Of(file)
 	}
 	who, may, err := access(c, clients, connection)
 	if err != nil {
@@ -232,30 +237,20 @@ func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, 
 	}
 	return k.Server(server.Config{
 		Address: net.JoinHostPort(c.Address, strconv.Itoa(int(c.Port))), Certificate: current,
-		ClientRoots: clients, Authenticator: who, Authorizer: may,
+		Clients: ask, Authenticator: who, Authorizer: may,
 		Registry: registry, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Configz: func() any { return c }, LogDir: "/var/log",
 	})
 }
 
-// clientRoots are the authorities by whose certificates clients are known; nil: there are none.
-func clientRoots(c *kubeletconfig.KubeletConfiguration) (*x509.CertPool, error) {
-	file := c.Authentication.X509.ClientCAFile
-	if file == "" {
-		return nil, nil
-	}
-	roots, err := delegated.ReadRoots(file)
-	return roots.Pool, err
-}
-
-// access composes who is known and what he may do, as the configuration says.
-func access(c *kubeletconfig.KubeletConfiguration, clients *x509.CertPool, connection *rest.Config) (delegated.Authenticator, delegated.Authorizer, error) {
+// access composes who is known and what he may do, as the configuration says. Without clients nobody is known by a certificate.
+func access(c *kubeletconfig.KubeletConfiguration, clients authorities.Source, connection *rest.Config) (delegated.Authenticator, delegated.Authorizer, error) {
 	asked, err := delegated.NewClient(connection)
 	if err != nil {
 		return nil, nil, err
 	}
 	var known delegated.Union
 	if clients != nil {
-		known = append(known, delegated.Certificates{Roots: delegated.Fixed{Pool: clients}})
+		known = append(known, delegated.Certificates{Roots: clients})
 	}
 	if *c.Authentication.Webhook.Enabled {
 		known = append(known, delegated.NewTokens(asked, c.Authentication.Webhook.CacheTTL.Duration, time.Now))

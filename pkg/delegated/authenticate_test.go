@@ -9,8 +9,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
-	"log/slog"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -21,12 +19,13 @@ import (
 	"time"
 
 	authnv1 "k8s.io/api/authentication/v1"
+
+	"bonsai/pkg/authorities"
 )
 
-// api is the API server: the token "good" is bob's, and it publishes an authority unless it fails.
+// api is the API server: the token "good" is bob's, unless it fails.
 type api struct {
 	asked int
-	ca    []byte
 	err   error
 }
 
@@ -37,11 +36,6 @@ func (a *api) ReviewToken(_ context.Context, r *authnv1.TokenReview) (*authnv1.T
 		r.Status = authnv1.TokenReviewStatus{Authenticated: true, User: authnv1.UserInfo{Username: "bob"}}
 	}
 	return r, a.err
-}
-
-func (a *api) PublishedClientCA(context.Context) ([]byte, error) {
-	a.asked++
-	return a.ca, a.err
 }
 
 // authority makes a CA, as PEM too, and a client certificate of it.
@@ -87,7 +81,7 @@ func TestAuthenticate(t *testing.T) {
 	if err := os.WriteFile(file, ca, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	roots, err := ReadRoots(file)
+	roots, err := authorities.NewFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +105,7 @@ func TestAuthenticate(t *testing.T) {
 		{"anonymous with a bad token", Anonymous{known}, request("Bearer bad"), "", false, true},
 		{"anonymous with a strange certificate", Anonymous{known}, request("", stranger), "", false, true},
 		{"nobody is known", Anonymous{Union{}}, request("Bearer bad", stranger), "system:anonymous system:unauthenticated", true, false},
-		{"no roots", Certificates{Fixed{}}, request("", admin), "", false, false},
+		{"no roots", Certificates{&authorities.Held{}}, request("", admin), "", false, false},
 	} {
 		user, ok, err := c.by.Authenticate(c.r)
 		got := ""
@@ -121,20 +115,6 @@ func TestAuthenticate(t *testing.T) {
 		if got != c.user || ok != c.ok || (err != nil) != c.error {
 			t.Errorf("%s: %q, %v, %v", c.name, got, ok, err)
 		}
-	}
-}
-
-func TestReadRootsRefuses(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "ca.crt")
-	if _, err := ReadRoots(file); !errors.Is(err, os.ErrNotExist) {
-		t.Error("no file:", err)
-	}
-	if err := os.WriteFile(file, []byte("nothing"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ReadRoots(file); err == nil {
-		t.Error("a file without a certificate")
 	}
 }
 
@@ -155,38 +135,4 @@ func TestTokensAreRemembered(t *testing.T) {
 	expect("bad again", "bad", 3)
 	now = now.Add(time.Minute)
 	expect("too old", "good", 4)
-}
-
-// TestPublishedRoots are looked up at the first need, again when they are old, and kept while the API server is away, which is
-// said once.
-func TestPublishedRoots(t *testing.T) {
-	t.Parallel()
-	ca, admin := authority(t, "admin")
-	var said strings.Builder
-	now, server := time.Unix(0, 0), &api{err: errors.New("away")}
-	certificates := Certificates{NewPublished(server, func() time.Time { return now }, slog.New(slog.NewTextHandler(&said, nil)))}
-	expect := func(step string, known bool, asked, warnings int) {
-		t.Helper()
-		_, ok, err := certificates.Authenticate(request("", admin))
-		if ok != known || err != nil || server.asked != asked || strings.Count(said.String(), "level=WARN") != warnings {
-			t.Errorf("%s: known %v, %v, asked %d times, said %s", step, ok, err, server.asked, &said)
-		}
-	}
-	if _, ok, _ := certificates.Authenticate(request("")); ok || server.asked != 0 {
-		t.Error("asked without a certificate to verify")
-	}
-	expect("away", false, 1, 1)
-	expect("at once", false, 1, 1)
-	now = now.Add(lookupRetry)
-	expect("still away", false, 2, 1)
-	server.err, server.ca = nil, ca
-	now = now.Add(lookupRetry)
-	expect("back", true, 3, 1)
-	expect("remembered", true, 3, 1)
-	server.err = errors.New("away")
-	now = now.Add(lookupTTL)
-	expect("away again", true, 4, 2)
-	server.err, server.ca = nil, []byte("nothing")
-	now = now.Add(lookupRetry)
-	expect("rubbish", true, 5, 2)
 }

@@ -6,11 +6,13 @@ import (
 	"net/http"
 
 	authnv1 "k8s.io/api/authentication/v1"
+
+	"bonsai/pkg/authorities"
 )
 
 // Certificates authenticates clients by certificates: the common name is the user, the organizations are its groups. The TLS
 // server must request client certificates, without verifying them.
-type Certificates struct{ Roots Roots }
+type Certificates struct{ Roots authorities.Source }
 
 var _ Authenticator = Certificates{}
 
@@ -19,7 +21,7 @@ func (c Certificates) Authenticate(r *http.Request) (authnv1.UserInfo, bool, err
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return authnv1.UserInfo{}, false, nil
 	}
-	roots := c.Roots.Get(r.Context())
+	roots := c.Roots.Bundle().Pool
 	if roots == nil {
 		return authnv1.UserInfo{}, false, nil
 	}

@@ -2,20 +2,19 @@ package delegated
 
 import (
 	"context"
-	"fmt"
+	"log/slog"
 	"time"
 
 	authnv1 "k8s.io/api/authentication/v1"
 	authzv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
 )
 
-// askTimeout is how long a request to the API server may take.
+// askTimeout is how long a review by the API server may take.
 const askTimeout = 10 * time.Second
 
 // Client asks the API server. It knows three kinds and no more.
@@ -28,24 +27,29 @@ type Client struct {
 var (
 	_ TokenReviewer  = (*Client)(nil)
 	_ AccessReviewer = (*Client)(nil)
-	_ ClientCAReader = (*Client)(nil)
 )
 
 // NewClient returns a client with the identity of config; nothing is sent yet.
 func NewClient(config *rest.Config) (*Client, error) {
-	s, err := apiclient.NewScheme(apiclient.Only(corev1.SchemeGroupVersion, &corev1.ConfigMap{}),
+	s, err := apiclient.NewScheme(apiclient.Only(corev1.SchemeGroupVersion, &corev1.ConfigMap{}, &corev1.ConfigMapList{}),
 		apiclient.Only(authnv1.SchemeGroupVersion, &authnv1.TokenReview{}), apiclient.Only(authzv1.SchemeGroupVersion, &authzv1.SubjectAccessReview{}))
 	if err != nil {
 		return nil, err
 	}
 	cfg := rest.CopyConfig(config)
+	cfg.Timeout = 0 // watches are long
+	following, err := apiclient.New(cfg, s)
+	if err != nil {
+		return nil, err
+	}
+	cfg = rest.CopyConfig(config)
 	cfg.Timeout = askTimeout
 	c, err := apiclient.New(cfg, s)
 	if err != nil {
 		return nil, err
 	}
 	return &Client{
-		maps:     core.ConfigMaps(c),
+		maps:     core.ConfigMaps(following),
 		tokens:   apiclient.NewResource(c, authnv1.SchemeGroupVersion, "tokenreviews", &authnv1.TokenReview{}),
 		accesses: apiclient.NewResource(c, authzv1.SchemeGroupVersion, "subjectaccessreviews", &authzv1.SubjectAccessReview{}),
 	}, nil
@@ -61,17 +65,7 @@ func (c *Client) ReviewAccess(ctx context.Context, r *authzv1.SubjectAccessRevie
 	return c.accesses.Create(ctx, r)
 }
 
-// PublishedClientCA implements ClientCAReader: the API server keeps what is in its --client-ca-file in the ConfigMap
-// extension-apiserver-authentication of kube-system.
-func (c *Client) PublishedClientCA(ctx context.Context) ([]byte, error) {
-	const name, key = "extension-apiserver-authentication", "client-ca-file"
-	found, err := c.maps.Get(ctx, metav1.NamespaceSystem, name)
-	if err != nil {
-		return nil, fmt.Errorf("read the ConfigMap %s/%s: %w", metav1.NamespaceSystem, name, err)
-	}
-	pem, ok := found.Data[key]
-	if !ok {
-		return nil, fmt.Errorf("the ConfigMap %s/%s has no %s", metav1.NamespaceSystem, name, key)
-	}
-	return []byte(pem), nil
+// Published returns what the API server publishes for the servers behind it; nothing is asked before it runs.
+func (c *Client) Published(log *slog.Logger) *Published {
+	return &Published{maps: c.maps, log: log}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	authnv1 "k8s.io/api/authentication/v1"
@@ -15,7 +14,6 @@ import (
 // TestClient: the paths it asks, in protobuf, and answers read from JSON.
 func TestClient(t *testing.T) {
 	t.Parallel()
-	published := map[string]any{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var answer map[string]any
 		switch r.Method + " " + r.URL.Path {
@@ -23,8 +21,6 @@ func TestClient(t *testing.T) {
 			answer = map[string]any{"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "status": map[string]any{"authenticated": true}}
 		case "POST /apis/authorization.k8s.io/v1/subjectaccessreviews":
 			answer = map[string]any{"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "status": map[string]any{"allowed": true}}
-		case "GET /api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication":
-			answer = map[string]any{"kind": "ConfigMap", "apiVersion": "v1", "data": published}
 		default:
 			w.WriteHeader(http.StatusForbidden)
 		}
@@ -44,12 +40,5 @@ func TestClient(t *testing.T) {
 	}
 	if r, err := c.ReviewAccess(t.Context(), &authzv1.SubjectAccessReview{}); err != nil || !r.Status.Allowed {
 		t.Errorf("%v, %v", r, err)
-	}
-	if _, err := c.PublishedClientCA(t.Context()); err == nil || !strings.Contains(err.Error(), "client-ca-file") {
-		t.Error("nothing published:", err)
-	}
-	published["client-ca-file"] = "pem"
-	if pem, err := c.PublishedClientCA(t.Context()); err != nil || string(pem) != "pem" {
-		t.Errorf("%q, %v", pem, err)
 	}
 }

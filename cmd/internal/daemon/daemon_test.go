@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"bonsai/pkg/authorities"
 )
 
 func TestMainCodes(t *testing.T) {
@@ -112,7 +114,7 @@ func TestServerServesTLSAndStops(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		done <- (&Server{Address: "127.0.0.1", Port: port, Guard: guard, Log: slog.New(slog.DiscardHandler)}).Run(ctx)
+		done <- (&Server{Address: "127.0.0.1", Port: port, Clients: authorities.Of(&authorities.Held{}), Guard: guard, Log: slog.New(slog.DiscardHandler)}).Run(ctx)
 	}()
 	own, err := SelfSigned("client")
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"bonsai/pkg/authorities"
 	"bonsai/pkg/health"
 )
 
@@ -37,7 +38,9 @@ type Server struct {
 	Serving           Serving
 	Live, Ready       []Check
 	Registry          *prometheus.Registry
-	// Guard stands before all paths and decides who may use which; clients are asked for certificates, which it verifies.
+	// Clients are the authorities whose certificates clients are asked for, which Guard verifies; nil: no client is asked.
+	Clients *authorities.Set
+	// Guard stands before all paths and decides who may use which.
 	// Nil serves everyone who reaches Address: such a server shows nothing secret, or listens on loopback.
 	Guard func(http.Handler) http.Handler
 	// Extra are further paths of the component.
@@ -91,8 +94,8 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 			listener.Close()
 			return err
 		}
-		if s.Guard != nil {
-			config.ClientAuth = tls.RequestClientCert
+		if s.Clients != nil {
+			s.Clients.Ask(config)
 		}
 		listener = tls.NewListener(listener, config)
 	}

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -8,7 +9,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/authorities"
 	"bonsai/pkg/delegated"
+	"bonsai/pkg/frontproxy"
 )
 
 // Flags holds the flags about who may use a component's HTTPS server, under upstream's names.
@@ -17,6 +20,10 @@ type Flags struct {
 	SkipLookup                                                      bool
 	AlwaysAllowPaths                                                []string
 	TokenTTL, AllowedTTL, DeniedTTL                                 time.Duration
+	// ProxyCAFile, AllowedNames and Headers are whom a front proxy may speak for, and how.
+	ProxyCAFile  string
+	AllowedNames []string
+	Headers      frontproxy.Headers
 }
 
 // AddFlags registers the flags with upstream's defaults.
@@ -29,7 +36,13 @@ func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.AlwaysAllowPaths, "authorization-always-allow-paths", []string{"/healthz", "/readyz", "/livez"}, "HTTP paths that need no authorization; a trailing * stands for all that begin so.")
 	fs.DurationVar(&f.AllowedTTL, "authorization-webhook-cache-authorized-ttl", ttl, "How long a permission stays valid.")
 	fs.DurationVar(&f.DeniedTTL, "authorization-webhook-cache-unauthorized-ttl", ttl, "How long a refusal stays valid.")
-	fs.StringVar(&f.ClientCAFile, "client-ca-file", "", "Who shows a client certificate of an authority in this file is the certificate's common name. Without one the API server's published client CA is looked up.")
+	fs.StringVar(&f.ClientCAFile, "client-ca-file", "", "Who shows a client certificate of an authority in this file is the certificate's common name. Without one the API server's published client CA is looked up, and followed.")
+	fs.StringVar(&f.ProxyCAFile, "requestheader-client-ca-file", "", "Who shows a client certificate of an authority in this file is a front proxy, which names users in headers. Without one all of --requestheader-* is what the API server publishes.")
+	fs.StringSliceVar(&f.AllowedNames, "requestheader-allowed-names", nil, "Common names that a front proxy's certificate may have; empty: any.")
+	fs.StringSliceVar(&f.Headers.UsernameHeaders, "requestheader-username-headers", []string{"X-Remote-User"}, "Headers in which front proxies name the user.")
+	fs.StringSliceVar(&f.Headers.UIDHeaders, "requestheader-uid-headers", nil, "Headers in which front proxies give the user's UID.")
+	fs.StringSliceVar(&f.Headers.GroupHeaders, "requestheader-group-headers", []string{"X-Remote-Group"}, "Headers in which front proxies name the user's groups.")
+	fs.StringSliceVar(&f.Headers.ExtraHeaderPrefixes, "requestheader-extra-headers-prefix", []string{"X-Remote-Extra-"}, "Prefixes of headers in which front proxies give more of the user.")
 }
 
 // New builds the guard that the flags ask for. Nothing is sent yet: the API server may start later.
@@ -38,16 +51,9 @@ func (f *Flags) New(component string, log *slog.Logger) (*Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	var known delegated.Union
-	switch {
-	case f.ClientCAFile != "":
-		roots, err := delegated.ReadRoots(f.ClientCAFile)
-		if err != nil {
-			return nil, fmt.Errorf("--client-ca-file: %w", err)
-		}
-		known = append(known, delegated.Certificates{Roots: roots})
-	case tokens != nil && !f.SkipLookup:
-		known = append(known, delegated.Certificates{Roots: delegated.NewPublished(tokens, time.Now, log)})
+	known, clients, follow, err := f.certificates(tokens, log)
+	if err != nil {
+		return nil, err
 	}
 	if tokens != nil {
 		known = append(known, delegated.NewTokens(tokens, f.TokenTTL, time.Now))
@@ -60,7 +66,45 @@ func (f *Flags) New(component string, log *slog.Logger) (*Guard, error) {
 	if reviews != nil {
 		may = append(may, delegated.NewReviews(reviews, delegated.ReviewTTL{Allowed: f.AllowedTTL, Denied: f.DeniedTTL}, time.Now))
 	}
-	return &Guard{Authenticator: delegated.Anonymous{Known: known}, Authorizer: may, Log: log}, nil
+	return &Guard{Authenticator: delegated.Anonymous{Known: known}, Authorizer: may, Clients: clients, follow: follow, Log: log}, nil
+}
+
+// certificates are those who are known by client certificates: front proxies first, as with the API server, then clients. The authorities
+// are a file's where a flag names it, and else those that the API server publishes, unless nobody may look. follow keeps these up to date.
+func (f *Flags) certificates(tokens *delegated.Client, log *slog.Logger) (known delegated.Union, ask *authorities.Set, follow func(context.Context), err error) {
+	var clients, proxies authorities.Source
+	var trust func() frontproxy.Trust
+	if tokens != nil && !f.SkipLookup && (f.ClientCAFile == "" || f.ProxyCAFile == "") {
+		published := tokens.Published(log)
+		clients, proxies, trust, follow = published.Clients(), published.Proxies(), published.Trust, published.Run
+	}
+	if f.ProxyCAFile != "" {
+		file, err := authorities.NewFile(f.ProxyCAFile)
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("--requestheader-client-ca-file: %w", err)
+		}
+		proxies, trust = file, func() frontproxy.Trust {
+			return frontproxy.Trust{Roots: file.Bundle().Pool, AllowedNames: f.AllowedNames, Headers: f.Headers}
+		}
+	}
+	if f.ClientCAFile != "" {
+		file, err := authorities.NewFile(f.ClientCAFile)
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("--client-ca-file: %w", err)
+		}
+		clients = file
+	}
+	var all []authorities.Source
+	if proxies != nil {
+		known = append(known, delegated.FrontProxy{Trust: trust})
+	}
+	if clients != nil {
+		known, all = append(known, delegated.Certificates{Roots: clients}), append(all, clients)
+	}
+	if proxies != nil {
+		all = append(all, proxies)
+	}
+	return known, authorities.Of(all...), follow, nil
 }
 
 // clients are those that ask about tokens and about access: nil without a kubeconfig, one and the same with one file.

@@ -3,6 +3,7 @@
 package guard
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"bonsai/pkg/authorities"
 	"bonsai/pkg/delegated"
 )
 
@@ -22,7 +24,18 @@ import (
 type Guard struct {
 	Authenticator delegated.Authenticator
 	Authorizer    delegated.Authorizer
-	Log           *slog.Logger
+	// Clients are the authorities whose certificates clients are to be asked for.
+	Clients *authorities.Set
+	Log     *slog.Logger
+
+	follow func(context.Context) // nil: nothing is published for this guard
+}
+
+// Run follows whose certificates the API server says to believe, until ctx ends.
+func (g *Guard) Run(ctx context.Context) {
+	if g.follow != nil {
+		g.follow(ctx)
+	}
 }
 
 // Wrap puts the guard before a handler.

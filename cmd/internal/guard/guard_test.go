@@ -1,15 +1,24 @@
 package guard
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
+	"encoding/pem"
 	"io"
 	"log/slog"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 	authnv1 "k8s.io/api/authentication/v1"
@@ -136,10 +145,91 @@ func TestFlagsAreChecked(t *testing.T) {
 		"--authentication-kubeconfig":        {AuthenticationKubeconfig: "/nowhere"},
 		"--authorization-kubeconfig":         {AuthorizationKubeconfig: "/nowhere"},
 		"--client-ca-file":                   {ClientCAFile: "/nowhere"},
+		"--requestheader-client-ca-file":     {ProxyCAFile: "/nowhere"},
 		"--authorization-always-allow-paths": {AlwaysAllowPaths: []string{"/a/*/b"}},
 	} {
 		if _, err := f.New("x", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), flag) {
 			t.Errorf("%s: %v", flag, err)
 		}
 	}
+}
+
+// TestRotation: the files of authorities are read again when they change, without a restart, and front proxies need an allowed name.
+func TestRotation(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	clients, proxies := filepath.Join(dir, "clients"), filepath.Join(dir, "proxies")
+	write := func(path string, c *x509.Certificate) {
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client, proxy, stranger := selfSigned(t, "admin", "system:masters"), selfSigned(t, "proxy"), selfSigned(t, "stranger")
+	write(clients, client)
+	write(proxies, proxy)
+	var f Flags
+	fs := pflag.NewFlagSet("x", pflag.ContinueOnError)
+	f.AddFlags(fs)
+	if err := fs.Parse([]string{"--client-ca-file=" + clients, "--requestheader-client-ca-file=" + proxies, "--requestheader-allowed-names=proxy,second"}); err != nil {
+		t.Fatal(err)
+	}
+	guard, err := f.New("x", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := guard.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	code := func(cert *x509.Certificate, headers http.Header) int {
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.TLS, r.Header = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}, headers.Clone()
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	until := func(what string, ok func() bool) {
+		late, again := time.After(30*time.Second), time.NewTicker(20*time.Millisecond)
+		defer again.Stop()
+		for !ok() {
+			select {
+			case <-late:
+				t.Fatal("never: " + what)
+			case <-again.C:
+			}
+		}
+	}
+	master, none := http.Header{"X-Remote-User": {"bob"}, "X-Remote-Group": {"system:masters"}}, http.Header{}
+	if a, b, c, d := code(client, none), code(proxy, master), code(stranger, master), code(client, http.Header{"X-Remote-User": {"bob"}}); a != 200 || b != 200 || c != 401 || d != 200 {
+		t.Errorf("client %d, proxy %d, stranger %d, client with a proxy's headers %d", a, b, c, d)
+	}
+	renewed, second := selfSigned(t, "other", "system:masters"), selfSigned(t, "second")
+	write(clients, renewed)
+	write(proxies, second)
+	until("the new authorities", func() bool { return code(renewed, none) == 200 && code(second, master) == 200 })
+	if a, b := code(client, none), code(proxy, master); a != 401 || b != 401 {
+		t.Errorf("by the old authorities: client %d, proxy %d", a, b)
+	}
+	write(proxies, stranger)
+	until("another proxy's authority", func() bool { return code(second, master) == 401 })
+	if got := code(stranger, master); got != 401 {
+		t.Errorf("a proxy whose name is not allowed: %d", got)
+	}
+}
+
+// selfSigned is a certificate that is its own authority.
+func selfSigned(t *testing.T, name string, groups ...string) *x509.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name, Organization: groups}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

@@ -31,6 +31,7 @@ import (
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/rest"
 	"bonsai/pkg/apiserver/storage"
+	"bonsai/pkg/authorities"
 	"bonsai/pkg/health"
 )
 
@@ -56,7 +57,7 @@ type Parts struct {
 	// Leave is called when the server begins to end, while it still answers: nobody is to come any more. May be nil.
 	Leave func(context.Context)
 	// ClientAuthorities are those by whose certificates clients may be known, which TLS must ask for.
-	ClientAuthorities *authn.Authorities
+	ClientAuthorities *authorities.Set
 }
 
 // Behaviour is what a resource does beyond storing.

@@ -25,6 +25,8 @@ import (
 	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/request"
+	"bonsai/pkg/authorities"
+	"bonsai/pkg/frontproxy"
 )
 
 // The cache of tokens that were found good: what is revoked may live that much longer.
@@ -70,7 +72,7 @@ type authentication struct {
 	// keys are the handlers of the issuer's discovery documents, by path.
 	keys map[string]http.Handler
 	// clientCA and proxyCA are what TLS asks clients to present a certificate of; nil without the flags.
-	clientCA, proxyCA *authn.CAFile
+	clientCA, proxyCA *authorities.File
 }
 
 // newAuthentication builds the union: front proxy, client certificates, token file, service accounts, bootstrap tokens; anonymous
@@ -86,16 +88,16 @@ func newAuthentication(o *Options, c *catalog.Catalog, log *slog.Logger) (*authe
 	}
 	var list []authn.Authenticator
 	if h := &cfg.RequestHeader; h.CA != "" {
-		ca, err := authn.NewCAFile(h.CA)
+		ca, err := authorities.NewFile(h.CA)
 		if err != nil {
 			return nil, fmt.Errorf("--requestheader-client-ca-file: %w", err)
 		}
 		a.proxyCA = ca
-		list = append(list, requestheader.New(requestheader.Config{CA: ca, AllowedNames: h.AllowedNames, UsernameHeaders: h.Usernames,
-			UIDHeaders: h.UIDs, GroupHeaders: h.Groups, ExtraHeaderPrefixes: h.ExtraHeaderPrefixes}))
+		list = append(list, requestheader.New(requestheader.Config{CA: ca, AllowedNames: h.AllowedNames,
+			Headers: frontproxy.Headers{UsernameHeaders: h.Usernames, UIDHeaders: h.UIDs, GroupHeaders: h.Groups, ExtraHeaderPrefixes: h.ExtraHeaderPrefixes}}))
 	}
 	if cfg.ClientCA != "" {
-		ca, err := authn.NewCAFile(cfg.ClientCA)
+		ca, err := authorities.NewFile(cfg.ClientCA)
 		if err != nil {
 			return nil, fmt.Errorf("--client-ca-file: %w", err)
 		}
@@ -118,14 +120,14 @@ func newAuthentication(o *Options, c *catalog.Catalog, log *slog.Logger) (*authe
 }
 
 // authorities are those whose certificates say who asks.
-func (a *authentication) authorities() *authn.Authorities {
-	var files []*authn.CAFile
-	for _, f := range []*authn.CAFile{a.clientCA, a.proxyCA} {
+func (a *authentication) authorities() *authorities.Set {
+	var files []authorities.Source
+	for _, f := range []*authorities.File{a.clientCA, a.proxyCA} {
 		if f != nil {
 			files = append(files, f)
 		}
 	}
-	return authn.NewAuthorities(files...)
+	return authorities.Of(files...)
 }
 
 // addTokens builds what knows bearer tokens, and the issuer of service account tokens.

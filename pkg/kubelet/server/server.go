@@ -8,7 +8,6 @@ package server
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
+	"bonsai/pkg/authorities"
 	"bonsai/pkg/delegated"
 	"bonsai/pkg/health"
 	"bonsai/pkg/kubelet/runtime"
@@ -62,8 +62,8 @@ type Config struct {
 	NodeName string
 	// Certificate is asked for at each handshake; nil: there is none yet, and nobody is served.
 	Certificate func() *tls.Certificate
-	// ClientRoots are the authorities whose certificates clients are asked for, which an authenticator verifies; nil: no client is asked.
-	ClientRoots   *x509.CertPool
+	// Clients are the authorities whose certificates clients are asked for, which an authenticator verifies; nil: no client is asked.
+	Clients       *authorities.Set
 	Authenticator delegated.Authenticator
 	Authorizer    delegated.Authorizer
 	Pods          Pods
@@ -199,8 +199,8 @@ func (s *Server) Run(ctx context.Context) error {
 // Serve serves on l until ctx is done.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	config := &tls.Config{GetCertificate: s.certificate, MinVersion: tls.VersionTLS12}
-	if s.cfg.ClientRoots != nil {
-		config.ClientAuth, config.ClientCAs = tls.RequestClientCert, s.cfg.ClientRoots
+	if s.cfg.Clients != nil {
+		s.cfg.Clients.Ask(config)
 	}
 	srv := &http.Server{Handler: s.handler, TLSConfig: config, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, HTTP2: &http.HTTP2Config{WriteByteTimeout: requestTimeout},

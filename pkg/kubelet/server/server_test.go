@@ -36,6 +36,7 @@ import (
 	remotecommandserver "k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
+	"bonsai/pkg/authorities"
 	"bonsai/pkg/delegated"
 	"bonsai/pkg/kubelet/runtime"
 )
@@ -203,8 +204,10 @@ func start(t *testing.T) *fixture {
 	backend.Start()
 	t.Cleanup(backend.Close)
 
-	roots := x509.NewCertPool()
-	roots.AddCert(f.ca.cert)
+	roots := &authorities.Held{}
+	if err := roots.Set(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.ca.cert.Raw})); err != nil {
+		t.Fatal(err)
+	}
 	cert, err := ServingCertificate(filepath.Join(t.TempDir(), "pki"), "node-1", []net.IP{net.ParseIP("127.0.0.1")}, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -218,8 +221,8 @@ func start(t *testing.T) *fixture {
 	}
 	k := &kubelet{cri: stream, pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}, {ObjectMeta: metav1.ObjectMeta{Name: "q"}}}}
 	cpu, mem := uint64(15e8), uint64(99)
-	srv, err := New(Config{NodeName: "n1", Certificate: func() *tls.Certificate { return &cert }, ClientRoots: roots,
-		Authenticator: delegated.Union{delegated.Certificates{Roots: delegated.Fixed{Pool: roots}}, delegated.NewTokens(reviewer{}, time.Minute, time.Now)},
+	srv, err := New(Config{NodeName: "n1", Certificate: func() *tls.Certificate { return &cert }, Clients: authorities.Of(roots),
+		Authenticator: delegated.Union{delegated.Certificates{Roots: roots}, delegated.NewTokens(reviewer{}, time.Minute, time.Now)},
 		Authorizer:    delegated.NewReviews(reviewer{}, delegated.ReviewTTL{Allowed: time.Minute, Denied: time.Minute}, time.Now), Pods: k, Runtime: k, Logs: k,
 		LogDir: logDir, Configz: func() any { return map[string]int{"maxPods": 7} }, Log: slog.New(slog.DiscardHandler),
 		Stats: func(context.Context) (*statsapi.Summary, error) {

@@ -18,8 +18,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bonsai/pkg/apiserver/authn"
 	"bonsai/pkg/apiserver/request"
+	"bonsai/pkg/authorities"
+	"bonsai/pkg/frontproxy"
 )
 
 // selfSigned returns a certificate that is its own authority.
@@ -48,7 +49,7 @@ func TestAuthenticate(t *testing.T) {
 	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxy.Raw}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ca, err := authn.NewCAFile(path)
+	ca, err := authorities.NewFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +70,8 @@ func TestAuthenticate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := New(Config{CA: ca, AllowedNames: c.allowed, UsernameHeaders: []string{"X-Remote-User"}, UIDHeaders: []string{"X-Remote-Uid"},
-				GroupHeaders: []string{"X-Remote-Group"}, ExtraHeaderPrefixes: []string{"X-Remote-Extra-"}})
+			a := New(Config{CA: ca, AllowedNames: c.allowed, Headers: frontproxy.Headers{UsernameHeaders: []string{"X-Remote-User"}, UIDHeaders: []string{"X-Remote-Uid"},
+				GroupHeaders: []string{"X-Remote-Group"}, ExtraHeaderPrefixes: []string{"X-Remote-Extra-"}}})
 			r := httptest.NewRequest("GET", "/", nil)
 			r.Header = http.Header{"X-Remote-User": {c.user}, "X-Remote-Uid": {"7"}, "X-Remote-Group": {"a", "b"}, "X-Remote-Extra-Example.org%2fx": {"1"}, "Accept": {"x"}}
 			if c.cert != nil {

@@ -13,6 +13,7 @@ import (
 
 	"bonsai/pkg/apiserver/authn"
 	"bonsai/pkg/apiserver/request"
+	"bonsai/pkg/authorities"
 )
 
 // CredentialIDKey is the user's extra that tells certificates apart: "X509SHA256=<hash of the certificate>".
@@ -21,7 +22,7 @@ const CredentialIDKey = "authentication.kubernetes.io/credential-id"
 // Config is what an Authenticator needs.
 type Config struct {
 	// CA are the authorities that client certificates must come from (--client-ca-file).
-	CA *authn.CAFile
+	CA authorities.Source
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 }

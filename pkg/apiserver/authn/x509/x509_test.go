@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"bonsai/pkg/apiserver/authn"
+	"bonsai/pkg/authorities"
 )
 
 type ca struct {
@@ -61,7 +61,7 @@ func TestAuthenticate(t *testing.T) {
 	good, other := newCA(t), newCA(t)
 	path := filepath.Join(t.TempDir(), "ca.crt")
 	good.write(t, path)
-	file, err := authn.NewCAFile(path)
+	file, err := authorities.NewFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestMemoryEnds(t *testing.T) {
 	first, second := newCA(t), newCA(t)
 	path := filepath.Join(t.TempDir(), "ca.crt")
 	first.write(t, path)
-	file, err := authn.NewCAFile(path)
+	file, err := authorities.NewFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

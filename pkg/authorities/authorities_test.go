@@ -1,4 +1,4 @@
-package authn
+package authorities
 
 import (
 	"crypto/ecdsa"
@@ -60,7 +60,7 @@ func asked(t *testing.T, config *tls.Config, version uint16) (names []string, ok
 }
 
 // As Kubernetes' server does: "Acceptable client certificate CA names" of `openssl s_client` are those of both files, the clients' first.
-func TestAuthorities(t *testing.T) {
+func TestSet(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, authorities ...string) string {
 		var out []byte
@@ -74,8 +74,8 @@ func TestAuthorities(t *testing.T) {
 		}
 		return path
 	}
-	open := func(path string) *CAFile {
-		f, err := NewCAFile(path)
+	open := func(path string) *File {
+		f, err := NewFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,13 +86,13 @@ func TestAuthorities(t *testing.T) {
 		return f
 	}
 	der, key := authority(t, "server")
-	serve := func(files ...*CAFile) *tls.Config {
+	serve := func(sources ...Source) *tls.Config {
 		config := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
-		NewAuthorities(files...).Ask(config)
+		Of(sources...).Ask(config)
 		return config
 	}
 	if names, ok := asked(t, serve(), tls.VersionTLS13); ok {
-		t.Errorf("without files a certificate is asked for: %v", names)
+		t.Errorf("without sources a certificate is asked for: %v", names)
 	}
 	clients, proxy := file("clients", "clients-ca"), file("proxy", "proxy-ca")
 	config := serve(open(clients), open(proxy))
