@@ -24,7 +24,7 @@ func TestExportLogs(t *testing.T) {
 	if err := c.writeKubeconfigs(); err != nil {
 		t.Fatal(err)
 	}
-	for path, content := range map[string]string{"logs/etcd.log": "an etcd", "logs/etcd.log.1": "an older etcd", "nodes/n1/log/pods/p/c/0.log": "a container", "nodes/n1/etc/kubelet.yaml": "kind: x"} {
+	for path, content := range map[string]string{"logs/etcd.log": "an etcd", "logs/etcd.log.1": "an older etcd", "logs/n1/kubelet.log": "a kubelet", "nodes/n1/log/pods/p/c/0.log": "a container", "nodes/n1/etc/kubelet.yaml": "kind: x"} {
 		if err := writeFile(c.layout().at(path), []byte(content)); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestExportLogs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"/logs/etcd.log\nan etcd", "/logs/etcd.log.1\nan older", "/n1/pods/p/c/0.log\na container", "/n1/kubelet.yaml", "/status.txt", "is not running", "/versions.txt", `"v": "4"`} {
+	for _, want := range []string{"/logs/etcd.log\nan etcd", "/logs/etcd.log.1\nan older", "/logs/n1/kubelet.log\na kubelet", "/n1/pods/p/c/0.log\na container", "/n1/kubelet.yaml", "/status.txt", "is not running", "/versions.txt", `"v": "4"`} {
 		if !strings.Contains(all.String(), want) {
 			t.Errorf("no %q in the report", want)
 		}

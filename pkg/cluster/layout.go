@@ -20,6 +20,10 @@ func (l layout) run() string                { return l.at("run") }
 func (l layout) socket(name string) string  { return l.at("run", name+".sock") }
 func (l layout) lock() string               { return l.at("run", "lock") }
 
+// nodeLog and nodeSocket are in directories that a node sees, and of these only its own.
+func (l layout) nodeLog(node, process string) string { return l.at("logs", node, process+".log") }
+func (l layout) nodeSocket(node string) string       { return l.at("run", node, "node.sock") }
+
 // etcd is where a control plane's etcd has its data.
 func (l layout) etcd(m member) string { return l.at("etcd", m.name()) }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -25,17 +26,22 @@ type LogOptions struct {
 }
 
 // LogNames returns the processes that have a log, in order: "etcd", "n1-kubelet", …
-func LogNames(dataDir string) []string {
-	files, err := filepath.Glob(layout(dataDir).log("*"))
-	if err != nil {
-		return nil
+func LogNames(dataDir string) []string { return slices.Sorted(maps.Keys(logPaths(dataDir))) }
+
+// logPaths returns where the processes' logs are, by the processes' names.
+func logPaths(dataDir string) map[string]string {
+	l := layout(dataDir)
+	paths := map[string]string{}
+	for _, pattern := range []string{l.log("*"), l.nodeLog("*", "*")} {
+		files, _ := filepath.Glob(pattern) // its only error is a bad pattern
+		for _, f := range files {
+			name, err := filepath.Rel(l.at("logs"), strings.TrimSuffix(f, ".log"))
+			if err == nil {
+				paths[strings.ReplaceAll(name, "/", "-")] = f
+			}
+		}
 	}
-	var names []string
-	for _, f := range files {
-		names = append(names, strings.TrimSuffix(filepath.Base(f), ".log"))
-	}
-	slices.Sort(names)
-	return names
+	return paths
 }
 
 // findLog returns which of the logs is meant by a process and, for one that nodes have, a node.
@@ -71,7 +77,7 @@ func PrintLog(ctx context.Context, dataDir, process string, o LogOptions, out io
 	if err != nil {
 		return err
 	}
-	path := layout(dataDir).log(name)
+	path := logPaths(dataDir)[name]
 	files, err := openLogs(path)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"syscall"
@@ -73,7 +74,7 @@ func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 	if err := n.configureNetwork(); err != nil {
 		return err
 	}
-	if err := errors.Join(os.MkdirAll(layout(n.DataDir).run(), 0o700), n.writeConfigs(), n.linkPlugins(cniBinDir, systemPlugins)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(layout(n.DataDir).nodeSocket(n.Name)), 0o700), n.writeConfigs(), n.linkPlugins(cniBinDir, systemPlugins)); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -97,7 +98,7 @@ func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 			log.Error("cannot load the local images", "err", err)
 		}
 	})
-	err := serveControl(ctx, layout(n.DataDir).socket(n.Name), func() Status { return Status{PID: os.Getpid(), Processes: s.statuses()} }, nil)
+	err := serveControl(ctx, layout(n.DataDir).nodeSocket(n.Name), func() Status { return Status{PID: os.Getpid(), Processes: s.statuses()} }, nil)
 	cancel()
 	return err
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // mount gives the node a file system view of its own: a root with what it needs of the host (enterRoot), fresh /proc, /sys and cgroups of
-// its namespaces, an empty /run, /var/lib and /var/log out of the data directory, and what the user wants to be seen. Mounts made later
+// its namespaces, an empty /run, /var/lib and /var/log out of its own part of the data directory, and what the user wants to be seen. Mounts made later
 // propagate into containers that ask.
 func (n *NodeConfig) mount() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -22,11 +22,11 @@ func (n *NodeConfig) mount() error {
 		return fmt.Errorf("hold the binaries: %w", err)
 	}
 	defer unix.Close(bin)
-	data, err := hold(n.DataDir)
+	data, err := n.holdData()
 	if err != nil {
-		return fmt.Errorf("hold the data directory: %w", err)
+		return err
 	}
-	defer unix.Close(data)
+	defer data.close()
 	wished, err := n.holdMounts()
 	if err != nil {
 		return err
@@ -133,8 +133,8 @@ func mountUnified() error {
 	return delegate(cgroupRoot)
 }
 
-// mountRun mounts an empty /run with the data directory in it, which is held, and writes the node's /etc/resolv.conf.
-func (n *NodeConfig) mountRun(data int, resolv []byte) error {
+// mountRun mounts an empty /run with what is held of the data directory in it, and writes the node's /etc/resolv.conf.
+func (n *NodeConfig) mountRun(data heldData, resolv []byte) error {
 	if err := unix.Mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
 		return fmt.Errorf("mount /run: %w", err)
 	}
@@ -143,8 +143,8 @@ func (n *NodeConfig) mountRun(data int, resolv []byte) error {
 			return err
 		}
 	}
-	if err := unix.MoveMount(data, "", unix.AT_FDCWD, nodeData, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-		return fmt.Errorf("bind the data directory: %w", err)
+	if err := errors.Join(os.Chmod(nodeData, 0o700), data.show(nodeData)); err != nil {
+		return err
 	}
 	own := layout(nodeData).node(n.Name, "etc", "resolv.conf")
 	if err := writeFile(own, resolv); err != nil {
@@ -159,10 +159,10 @@ func (n *NodeConfig) mountRun(data int, resolv []byte) error {
 	return nil
 }
 
-// nodeData is where a node sees the data directory, besides its own path.
+// nodeData is where a node sees what is its own of the data directory, besides the data directory's path.
 const nodeData = "/run/bonsai"
 
-// mountVar binds the node's own /var/lib and /var/log, and the data directory at its place.
+// mountVar binds the node's own /var/lib and /var/log, and its part of the data directory at its place.
 func (n *NodeConfig) mountVar() error {
 	for part, target := range map[string]string{"lib": "/var/lib", "log": "/var/log"} {
 		source := layout(nodeData).node(n.Name, part)

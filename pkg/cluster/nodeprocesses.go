@@ -70,7 +70,7 @@ func (n *NodeConfig) processes(log *slog.Logger) []process {
 		rows[2].argv = append(rows[2].argv, gates...)
 	}
 	for i := range rows {
-		rows[i].log = l.log(n.Name + "-" + rows[i].name)
+		rows[i].log = l.nodeLog(n.Name, rows[i].name)
 		rows[i].argv = append(rows[i].argv, n.userFlags(rows[i].name)...)
 	}
 	return rows

@@ -115,12 +115,15 @@ func (c Config) removeNode(ctx context.Context, name string) error {
 	for _, root := range roots {
 		errs = append(errs, removeGroup(ctx, filepath.Join(root, c.mark(), name)))
 	}
-	for _, of := range []string{l.at("logs", name+"-*"), l.kubeconfig("*-" + name), l.pki("*-" + name + ".crt"), l.pki("*-" + name + ".key")} {
+	for _, of := range []string{l.kubeconfig("*-" + name), l.pki("*-" + name + ".crt"), l.pki("*-" + name + ".key")} {
 		files, err := filepath.Glob(of)
 		errs = append(errs, err)
 		for _, path := range files {
 			errs = append(errs, ignoreMissing(os.Remove(path)))
 		}
 	}
-	return errors.Join(append(errs, os.RemoveAll(l.node(name)))...)
+	for _, dir := range []string{l.node(name), filepath.Dir(l.nodeLog(name, "")), filepath.Dir(l.nodeSocket(name))} {
+		errs = append(errs, os.RemoveAll(dir))
+	}
+	return errors.Join(errs...)
 }

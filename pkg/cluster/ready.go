@@ -68,7 +68,7 @@ func (c Config) ready(ctx context.Context) bool {
 	}
 	isReady, err := c.readyNodes(ctx)
 	for _, node := range c.Nodes {
-		if _, err := askControl(ctx, c.layout().socket(node.Name())); err != nil || !isReady[node.Name()] {
+		if _, err := askControl(ctx, c.layout().nodeSocket(node.Name())); err != nil || !isReady[node.Name()] {
 			return false
 		}
 	}

@@ -76,7 +76,7 @@ func (c Config) components(ctx context.Context) (found []component, down []error
 		found = append(found, component{where: "host", ProcessStatus: p})
 	}
 	for _, node := range c.Nodes {
-		status, err := askControl(ctx, c.layout().socket(node.Name()))
+		status, err := askControl(ctx, c.layout().nodeSocket(node.Name()))
 		if err != nil {
 			down = append(down, fmt.Errorf("node %s does not run: %w", node.Name(), err))
 			continue

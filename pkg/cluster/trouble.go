@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,21 +41,20 @@ func (c Config) watchSpace(ctx context.Context, fail func(error)) {
 
 // troubled returns the components, of the host and of the nodes, that ended and are down or were started again just now.
 func (c Config) troubled(ctx context.Context) []ProcessStatus {
-	sockets := []string{"supervisor"}
+	l := c.layout()
+	sockets := map[string]string{l.socket("supervisor"): ""} // with what goes before the names of processes
 	for _, node := range c.Nodes {
-		sockets = append(sockets, node.Name())
+		sockets[l.nodeSocket(node.Name())] = node.Name() + "-"
 	}
 	var found []ProcessStatus
-	for _, socket := range sockets {
-		status, err := askControl(ctx, c.layout().socket(socket))
+	for _, socket := range slices.Sorted(maps.Keys(sockets)) {
+		status, err := askControl(ctx, socket)
 		if err != nil {
 			continue // its end is told by the one above it, or by the step that fails
 		}
 		for _, p := range status.Processes {
 			if p.Restarts > 0 && (p.PID == 0 || time.Since(p.Started) < recently) {
-				if socket != "supervisor" {
-					p.Name = socket + "-" + p.Name
-				}
+				p.Name = sockets[socket] + p.Name
 				found = append(found, p)
 			}
 		}

@@ -39,3 +39,38 @@ spec:
 		t.Errorf("what the pod wrote: %q, %v", out, err)
 	}
 }
+
+// TestNodeData: a privileged pod that is shown the node's root finds no authority's key anywhere below it, and of the data directory nothing that
+// is another node's or the control plane's. What its own kubelet needs it does find.
+func TestNodeData(t *testing.T) {
+	k := newNamespace(t, "kubectl", "node-data")
+	k.apply(`apiVersion: v1
+kind: Pod
+metadata: {name: prying}
+spec:
+  nodeName: n1
+  hostPID: true
+  restartPolicy: Never
+  volumes: [{name: root, hostPath: {path: /}}]
+  containers:
+  - name: c
+    image: localhost/busybox:1.0
+    command: [sh, -c, "cd /host && find ` + strings.TrimPrefix(cluster.data, "/") + ` run/bonsai -name '*.key' -o -name '*.conf' -o -name '*.sock' -o -name cluster.json -o -path '*/logs/*'; find . -xdev -name '*ca.key'; find /proc/1/root/run/bonsai/pki"]
+    securityContext: {privileged: true}
+    volumeMounts: [{name: root, mountPath: /host}]
+`)
+	k.eventually("the pod has looked everywhere", is("Succeeded"), "get", "pod", "prying", "-o", "jsonpath={.status.phase}")
+	found := k.run("logs", "prying")
+	for _, own := range []string{"pki/kubelet-server-n1.key", "kubeconfig/kubelet-n1.conf", "kubeconfig/proxy-n1.conf", "kubeconfig/network-n1.conf", "run/n1/node.sock", "logs/n1/kubelet.log", "/proc/1/root/run/bonsai/pki/ca.crt"} {
+		if !strings.Contains(found, own) {
+			t.Errorf("the node does not see its own %s", own)
+		}
+	}
+	for line := range strings.Lines(found) {
+		for _, strange := range []string{"ca.key", "sa.key", "etcd", "admin", "apiserver", "n2", "supervisor", "cluster.json", "controller-manager", "scheduler"} {
+			if name, _ := strings.CutPrefix(line, strings.TrimPrefix(cluster.data, "/")); strings.Contains(name, strange) {
+				t.Errorf("the node sees %s", line)
+			}
+		}
+	}
+}

@@ -30,7 +30,7 @@ func TestReport(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "report")
 	cluster.bonsai(t, "export", "logs", dir)
-	for file, want := range map[string]string{"logs/n2-kubelet.log": "component=kubelet", "objects.txt": "coredns", "status.txt": "RESTARTS", "versions.txt": "runc version", "cluster.json": "NodeSubnet"} {
+	for file, want := range map[string]string{"logs/n2/kubelet.log": "component=kubelet", "objects.txt": "coredns", "status.txt": "RESTARTS", "versions.txt": "runc version", "cluster.json": "NodeSubnet"} {
 		if data, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !strings.Contains(string(data), want) {
 			t.Errorf("%s has no %q: %v", file, want, err)
 		}

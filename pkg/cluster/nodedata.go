@@ -1,0 +1,94 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A node sees of the data directory what is its own: its directories and its credentials. The authorities' keys, other nodes and the control
+// plane are not there, so that a pod that is shown the node's files finds none of them.
+
+// ownDirs are the directories of the data directory that are the node's: below them it writes. The data directory of a machine that has joined
+// a cluster, or of a container, has nothing else in it.
+func (n *NodeConfig) ownDirs() []string {
+	if n.Joined || n.Contained {
+		return []string{n.DataDir}
+	}
+	l := layout(n.DataDir)
+	return []string{l.node(n.Name), filepath.Dir(l.nodeLog(n.Name, "")), filepath.Dir(l.nodeSocket(n.Name))}
+}
+
+// credentials are the files beside, which the node's processes only read.
+func (n *NodeConfig) credentials() []string {
+	l := layout(n.DataDir)
+	return []string{l.pki("ca.crt"), l.pki("kubelet-server-" + n.Name + ".crt"), l.pki("kubelet-server-" + n.Name + ".key"),
+		l.kubeconfig("kubelet-" + n.Name), l.kubeconfig("proxy-" + n.Name), l.kubeconfig("network-" + n.Name)}
+}
+
+// heldData is what a node is to see of the data directory, by its places there: directories as mounts, files as they are at its start.
+type heldData struct {
+	dirs  map[string]int
+	files map[string][]byte
+}
+
+// holdData takes hold of what is the node's in the data directory, before the node's root hides it.
+func (n *NodeConfig) holdData() (held heldData, err error) {
+	held = heldData{dirs: map[string]int{}, files: map[string][]byte{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("hold the data directory: %w", err), held.close())
+		}
+	}()
+	for _, dir := range n.ownDirs() {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return held, err
+		}
+		fd, err := hold(dir)
+		if err != nil {
+			return held, err
+		}
+		held.dirs[strings.TrimPrefix(dir, n.DataDir)] = fd
+	}
+	if n.Joined || n.Contained {
+		return held, nil
+	}
+	for _, file := range n.credentials() {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return held, err
+		}
+		held.files[strings.TrimPrefix(file, n.DataDir)] = data
+	}
+	return held, nil
+}
+
+func (h heldData) close() error {
+	var errs []error
+	for _, fd := range h.dirs {
+		errs = append(errs, unix.Close(fd))
+	}
+	return errors.Join(errs...)
+}
+
+// show lays out at dir what is held. Files are copies: where dir is in memory no disk has them a second time.
+func (h heldData) show(dir string) error {
+	for place, fd := range h.dirs {
+		if err := os.MkdirAll(filepath.Join(dir, place), 0o700); err != nil {
+			return err
+		}
+		if err := unix.MoveMount(fd, "", unix.AT_FDCWD, filepath.Join(dir, place), unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+			return fmt.Errorf("bind %s of the data directory: %w", place, err)
+		}
+	}
+	for place, data := range h.files {
+		if err := writeFile(filepath.Join(dir, place), data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
