@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
@@ -106,6 +107,10 @@ func TestOwners(t *testing.T) {
 	third := undecided()
 	if third, err := planned(third); err != nil || third.NodeSubnet.String() != "10.77.1.0/24" {
 		t.Errorf("a third cluster is at %s, %v", third.NodeSubnet, err)
+	}
+	// The kernel tells the first of two linked ends a little later that the second is up.
+	if err := poll(ctx, 10*time.Millisecond, func() (bool, error) { return !strings.Contains(state(), "NO-CARRIER"), nil }); err != nil {
+		t.Fatal(err)
 	}
 	before := state()
 	if _, err := planned(second); err == nil {
