@@ -1,12 +1,30 @@
 package e2e
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 )
+
+// spread is a web server on each of two nodes.
+const spread = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      topologySpreadConstraints:
+      - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}
+      containers:
+      - {name: web, image: "localhost/busybox:1.0", command: [httpd, -f, -p, "8080", -h, /etc]}
+`
 
 // machine is a network namespace that shares nothing with others but the network, and a user there.
 type machine struct {
@@ -96,9 +114,12 @@ func TestJoin(t *testing.T) {
 		t.Fatal("joined with a token that nobody made: ", out)
 	}
 	far.bonsai(append(line[1:], "--node-name", "far", "--labels", "place=far")...)
+	manifest := filepath.Join(dir, "spread.yaml")
+	if err := os.WriteFile(manifest, []byte(spread), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, args := range []string{
-		"create deployment web --image=localhost/busybox:1.0 --replicas=2 -- httpd -f -p 8080 -h /etc",
-		"patch deployment web --type=json -p [{\"op\":\"add\",\"path\":\"/spec/template/spec/topologySpreadConstraints\",\"value\":[{\"maxSkew\":1,\"topologyKey\":\"kubernetes.io/hostname\",\"whenUnsatisfiable\":\"DoNotSchedule\",\"labelSelector\":{\"matchLabels\":{\"app\":\"web\"}}}]}]",
+		"apply -f " + manifest,
 		"expose deployment web --port=80 --target-port=8080",
 		"rollout status deployment web --timeout=80s",
 	} {
