@@ -100,11 +100,8 @@ func dispatch(ctx context.Context, root *cobra.Command, args []string, streams c
 	default:
 		return root.ExecuteContext(ctx)
 	}
-	if cmd == root && strings.HasPrefix(rest[0], "__complete") {
-		return root.ExecuteContext(ctx)
-	}
 	if cmd == root {
-		if word, err = firstWord(root, rest); err != nil || word < 0 {
+		if word, err = firstWord(root, rest); err != nil || word < 0 || strings.HasPrefix(rest[word], "__complete") {
 			return root.ExecuteContext(ctx)
 		}
 	}
@@ -159,6 +156,7 @@ func newRoot(f *cli.Factory, streams cli.IOStreams, own *diagnosis) *cobra.Comma
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		Args:              cobra.ArbitraryArgs,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			f.Command = cmd.CommandPath()
 			if files := cmd.Flags().Lookup("filename"); files != nil {
 				names, _ := cmd.Flags().GetStringSlice("filename") // of another type there is none
 				f.StdinTaken = slices.Contains(names, "-")

@@ -48,7 +48,7 @@ func TestReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	explained, tables := headings(t), readTables(t)
+	explained, tables := headings(t), readTables(t, "tables")
 	testdata, err := filepath.Abs("testdata") // the tables change the directory
 	if err != nil {
 		t.Fatal(err)

@@ -18,20 +18,22 @@ type table struct {
 	files []txtar.File
 }
 
-// invocation is one line of a table: [VARIABLE=value …] kubectl ARGUMENT… [< FILE].
+// invocation is one line of a table: [VARIABLE=value …] kubectl ARGUMENT… [< FILE], or sh ARGUMENT… to look at what kubectl left.
 type invocation struct {
 	// line is as written; it names the invocation in the answers' files.
 	line  string
 	env   []string
 	args  []string
 	stdin string
+	// shell says that sh is run.
+	shell bool
 }
 
-// readTables reads testdata/tables/*.txt: archives of txtar whose comment holds the invocations, one a line. Lines that begin
+// readTables reads testdata/FOLDER/*.txt: archives of txtar whose comment holds the invocations, one a line. Lines that begin
 // with # say what is tried.
-func readTables(t *testing.T) []table {
+func readTables(t *testing.T, folder string) []table {
 	t.Helper()
-	paths, err := filepath.Glob("testdata/tables/*.txt")
+	paths, err := filepath.Glob(filepath.Join("testdata", folder, "*.txt"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no tables: %v", err)
 	}
@@ -70,13 +72,13 @@ func parse(line string) (invocation, error) {
 	if err != nil {
 		return v, err
 	}
-	for len(words) > 0 && words[0] != "kubectl" {
+	for len(words) > 0 && words[0] != "kubectl" && words[0] != "sh" {
 		v.env, words = append(v.env, words[0]), words[1:]
 	}
 	if len(words) == 0 {
 		return v, fmt.Errorf("no kubectl")
 	}
-	v.args = words[1:]
+	v.args, v.shell = words[1:], words[0] == "sh"
 	if n := len(v.args); n > 1 && v.args[n-2] == "<" {
 		v.args, v.stdin = v.args[:n-2], v.args[n-1]
 	}

@@ -83,6 +83,13 @@ func messages(err error) []string {
 		return []string{message(err, "error: ")}
 	}
 	var out []string
+	if clientcmd.IsConfigurationInvalid(err) {
+		out = append(out, "Error in configuration: ")
+		for _, e := range all.Errors() {
+			out = append(out, "* "+e.Error())
+		}
+		return out
+	}
 	for _, e := range all.Errors() {
 		if status := apierrors.APIStatus(nil); apierrors.IsInvalid(e) && errors.As(e, &status) {
 			out = append(out, statusMessage(status.Status(), e)) // its causes are listed only if it is the one error

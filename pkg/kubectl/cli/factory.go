@@ -14,9 +14,11 @@ import (
 
 	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/disk"
 	"k8s.io/client-go/dynamic"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // OpenID Connect, and what to use instead of providers that are no more
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
@@ -35,6 +37,8 @@ const discoveryTTL = 6 * time.Hour
 type Factory struct {
 	// Version is kubectl's own version, "v1.36.3+bonsai".
 	Version string
+	// Command is the command that runs, "kubectl create configmap", set before the first request.
+	Command string
 	// StdinTaken is set before the first request if the command reads objects from standard input: a credential plug-in cannot then.
 	StdinTaken bool
 	// Plugins says which credential plug-ins may run.
@@ -82,12 +86,12 @@ func (f *Factory) Warned() error {
 func (f *Factory) ClientConfig() (clientcmd.ClientConfig, error) { return f.client() }
 
 // LoadingRules say where the kubeconfig is read from and written to: --kubeconfig, $KUBECONFIG, ~/.kube/config.
-func (f *Factory) LoadingRules() *clientcmd.ClientConfigLoadingRules {
+func (f *Factory) LoadingRules() Kubeconfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.flags.kubeconfig
 	// A configuration that says no more than this one gives way to that of the pod that kubectl runs in.
 	rules.DefaultClientConfig = clientcmd.NewDefaultClientConfig(*clientcmdapi.NewConfig(), &clientcmd.ConfigOverrides{ClusterDefaults: clientcmd.ClusterDefaults})
-	return rules
+	return Kubeconfig{rules}
 }
 
 // RESTConfig is a copy of the configuration of requests to the server; the caller may change it.
@@ -159,7 +163,8 @@ func (f *Factory) newRESTConfig() (*rest.Config, error) {
 	}
 	warnings := rest.NewWarningWriter(errOut, rest.WarningWriterOptions{Deduplicate: true, Color: colour})
 	cfg.WarningHandler, f.warnings = escapedWarnings{warnings}, warnings
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &traced{next} })
+	session := string(uuid.NewUUID())
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &traced{next, f.Command, session} })
 	if f.flags.matchVersion {
 		return cfg, f.checkVersion(cfg)
 	}
@@ -198,8 +203,12 @@ func (f *Factory) newDiscovery() (discovery.CachedDiscoveryInterface, error) {
 		return nil, err
 	}
 	host := strings.TrimPrefix(strings.TrimPrefix(cfg.Host, "https://"), "http://")
-	dir := filepath.Join(f.flags.cacheDir, "discovery", filepath.Clean("/"+unsafePath.ReplaceAllString(host, "_")))
-	onDisk, err := disk.NewCachedDiscoveryClientForConfig(cfg, dir, filepath.Join(f.flags.cacheDir, "http"), discoveryTTL)
+	cache := f.flags.cacheDir
+	if cache == "" { // as good as not said
+		cache = defaultCacheDir()
+	}
+	dir := filepath.Join(cache, "discovery", filepath.Clean("/"+unsafePath.ReplaceAllString(host, "_")))
+	onDisk, err := disk.NewCachedDiscoveryClientForConfig(cfg, dir, filepath.Join(cache, "http"), discoveryTTL)
 	if err != nil {
 		return nil, err
 	}
@@ -241,13 +250,19 @@ func (f *Factory) newResources() (*resource.Client, error) {
 	return resource.NewClient(cfg, m, restmapper.NewDiscoveryCategoryExpander(d), f.streams.In)
 }
 
-// traced gives every write a trace context of its own, from which the components tell the object's story.
-type traced struct{ next http.RoundTripper }
+// traced says in every request which command of kubectl it serves and which run of it, for those who read the server's log, and
+// gives every write a trace context of its own, from which the components tell the object's story.
+type traced struct {
+	next             http.RoundTripper
+	command, session string
+}
 
 func (t *traced) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Kubectl-Command", t.command)
+	r.Header.Set("Kubectl-Session", t.session)
 	switch r.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
-		r = r.Clone(r.Context())
 		r.Header.Set(trace.Header, trace.New())
 	}
 	return t.next.RoundTrip(r)

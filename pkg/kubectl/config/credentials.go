@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,8 +22,8 @@ type execFlags struct {
 
 func (c *command) setCredentials() *cobra.Command {
 	var embed bool
-	e := &execFlags{}
-	cmd := &cobra.Command{Use: "set-credentials NAME [--client-certificate=path/to/certfile] [--client-key=path/to/keyfile] [--token=bearer_token] [--username=basic_user] [--password=basic_password] [--exec-command=exec_command] [--exec-api-version=exec_api_version] [--exec-arg=arg] [--exec-env=key=value]", Example: "# Set the certificate of a user, and keep what else is there\nkubectl config set-credentials admin --client-certificate=admin.crt --client-key=admin.key\n\n# Write them into the file\nkubectl config set-credentials admin --client-certificate=admin.crt --client-key=admin.key --embed-certs=true\n\n# Ask a program for credentials\nkubectl config set-credentials robot --exec-command=/opt/login --exec-api-version=client.authentication.k8s.io/v1 --exec-arg=one", Short: "Set a user entry in kubeconfig", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+	e, provider := &execFlags{}, &providerFlags{}
+	cmd := &cobra.Command{Use: "set-credentials NAME [--client-certificate=path/to/certfile] [--client-key=path/to/keyfile] [--token=bearer_token] [--username=basic_user] [--password=basic_password] [--auth-provider=provider_name] [--auth-provider-arg=key=value] [--exec-command=exec_command] [--exec-api-version=exec_api_version] [--exec-arg=arg] [--exec-env=key=value]", Example: "# Set the certificate of a user, and keep what else is there\nkubectl config set-credentials admin --client-certificate=admin.crt --client-key=admin.key\n\n# Write them into the file\nkubectl config set-credentials admin --client-certificate=admin.crt --client-key=admin.key --embed-certs=true\n\n# Ask a program for credentials\nkubectl config set-credentials robot --exec-command=/opt/login --exec-api-version=client.authentication.k8s.io/v1 --exec-arg=one\n\n# Log in with OpenID Connect\nkubectl config set-credentials ann --auth-provider=oidc --auth-provider-arg=idp-issuer-url=https://accounts.example --auth-provider-arg=client-id=cluster\n\n# Forget an argument of the provider\nkubectl config set-credentials ann --auth-provider-arg=client-secret-", Short: "Set a user entry in kubeconfig", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
 		if err := oneMethod(cmd); err != nil {
 			return err
 		}
@@ -32,6 +33,9 @@ func (c *command) setCredentials() *cobra.Command {
 		err := c.change(func(k *clientcmdapi.Config) error {
 			x := at(k.AuthInfos, args[0], true, clientcmdapi.NewAuthInfo)
 			credentials(cmd, embed, x)
+			if err := provider.apply(x); err != nil {
+				return err
+			}
 			return e.apply(cmd, x)
 		})
 		if err == nil {
@@ -46,6 +50,8 @@ func (c *command) setCredentials() *cobra.Command {
 	set.String("username", "", "username for the user entry in kubeconfig")
 	set.String("password", "", "password for the user entry in kubeconfig")
 	set.BoolVar(&embed, "embed-certs", false, "Embed client cert/key for the user entry in kubeconfig")
+	set.StringVar(&provider.name, "auth-provider", "", "Auth provider for the user entry in kubeconfig")
+	set.StringSliceVar(&provider.args, "auth-provider-arg", nil, "'key=value' arguments for the auth provider")
 	set.StringVar(&e.command, "exec-command", "", "Command for the exec credential plugin for the user entry in kubeconfig")
 	set.StringVar(&e.apiVersion, "exec-api-version", "", "API version of the exec credential plugin for the user entry in kubeconfig")
 	set.StringVar(&e.mode, "exec-interactive-mode", "", "InteractiveMode of the exec credentials plugin for the user entry in kubeconfig")
@@ -81,6 +87,47 @@ func credentials(cmd *cobra.Command, embed bool, x *clientcmdapi.AuthInfo) {
 	}
 	file(cmd, "client-certificate", embed, &x.ClientCertificate, &x.ClientCertificateData)
 	file(cmd, "client-key", embed, &x.ClientKey, &x.ClientKeyData)
+}
+
+// providerFlags are the flags about a provider of identities that client-go knows.
+type providerFlags struct {
+	name string
+	args []string
+}
+
+// apply puts the provider's flags in x, whose other arguments stay. An argument "NAME-" is taken away.
+func (p *providerFlags) apply(x *clientcmdapi.AuthInfo) error {
+	set, removed := map[string]string{}, []string(nil)
+	for _, arg := range p.args {
+		name, value, ok := strings.Cut(arg, "=")
+		bare, remove := strings.CutSuffix(name, "-")
+		switch {
+		case ok:
+			set[name] = value
+		case remove:
+			removed = append(removed, bare)
+		default:
+			return fmt.Errorf("invalid auth-provider-arg format: %s", arg)
+		}
+	}
+	if p.name != "" {
+		old := x.AuthProvider
+		x.AuthProvider = &clientcmdapi.AuthProviderConfig{Name: p.name}
+		if old != nil {
+			x.AuthProvider.Config = old.Config
+		}
+	}
+	if x.AuthProvider == nil {
+		return nil
+	}
+	if x.AuthProvider.Config == nil {
+		x.AuthProvider.Config = map[string]string{}
+	}
+	for _, name := range removed {
+		delete(x.AuthProvider.Config, name)
+	}
+	maps.Copy(x.AuthProvider.Config, set)
+	return nil
 }
 
 // apply puts the program's flags in x. A variable "NAME-" is taken away.

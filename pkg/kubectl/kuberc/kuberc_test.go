@@ -26,10 +26,11 @@ func write(t *testing.T, text string) Location {
 func TestMistakesArePlaced(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		head + "aliases:\n- {name: ok, command: get}\n- {name: not-ok, command: get}\n": "line 5: invalid alias name",
-		head + "aliases:\n- {name: a, command: get}\n- {name: a, command: get}\n":       "line 5: duplicate alias name a",
-		head + "credentialPluginPolicy: Sometimes\n":                                    "line 3: unknown plugin policy",
-		head + "credentialPluginPolicy: Allowlist\ncredentialPluginAllowlist:\n- {}\n":  "line 5: misconfigured credential plugin allowlist: empty allowlist entry #1",
+		head + "aliases:\n- {name: ok, command: get}\n- {name: not-ok, command: get}\n":            "line 5: invalid alias name",
+		head + "aliases:\n- {name: a, command: get}\n- {name: a, command: get}\n":                  "line 5: duplicate alias name a",
+		head + "credentialPluginPolicy: Sometimes\n":                                               "line 3: unknown plugin policy",
+		head + "credentialPluginPolicy: Allowlist\ncredentialPluginAllowlist:\n- {}\n":             "line 5: misconfigured credential plugin allowlist: empty allowlist entry #1",
+		head + "credentialPluginPolicy: Allowlist\ncredentialPluginAllowlist:\n- {command: ./x}\n": "line 5: non-normalized file path: \"./x\" vs \"x\"",
 		head + "aliases: [\n":                "line 3: did not find expected node content",
 		head + "aliases: {a: b}\n":           "line 3: cannot unmarshal !!map",
 		"apiVersion: v2\nkind: Preference\n": "line 1: no valid preferences found",

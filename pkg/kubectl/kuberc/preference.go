@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -111,6 +112,11 @@ func (p *Preference) validate() error {
 		for i, e := range p.Allowed {
 			if e == (Entry{}) {
 				return p.place.at("credentialPluginAllowlist", i, fmt.Errorf("misconfigured credential plugin allowlist: empty allowlist entry #%d", i+1))
+			}
+			for _, program := range []string{e.Name, e.Command} {
+				if clean := filepath.Clean(program); program != "" && clean != program {
+					return p.place.at("credentialPluginAllowlist", i, fmt.Errorf("non-normalized file path: %q vs %q", program, clean))
+				}
 			}
 		}
 	default:

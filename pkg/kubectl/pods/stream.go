@@ -108,11 +108,11 @@ func (s Session) executor(c *resource.Client, cfg *rest.Config) (remotecommand.E
 	r := c.REST.Post().AbsPath(resource.Path(Mapping(), s.Namespace, s.Pod, verb)...)
 	u := r.URL()
 	u.RawQuery = query.Encode()
-	ws, err := remotecommand.NewWebSocketExecutor(cfg, http.MethodGet, u.String())
-	if err != nil {
-		return nil, err
-	}
 	spdy, err := remotecommand.NewSPDYExecutor(cfg, http.MethodPost, u)
+	if err != nil || !WebSockets("KUBECTL_REMOTE_COMMAND_WEBSOCKETS") {
+		return spdy, err
+	}
+	ws, err := remotecommand.NewWebSocketExecutor(cfg, http.MethodGet, u.String())
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +120,9 @@ func (s Session) executor(c *resource.Client, cfg *rest.Config) (remotecommand.E
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	})
 }
+
+// WebSockets tells whether streams are tried over WebSocket before SPDY: unless the variable of that name says false.
+func WebSockets(variable string) bool { return !strings.EqualFold(os.Getenv(variable), "false") }
 
 // takeTerminal makes the terminal raw and reports its sizes until restore is called.
 func takeTerminal(ctx context.Context, fd int) (restore func(), sizes remotecommand.TerminalSizeQueue, err error) {

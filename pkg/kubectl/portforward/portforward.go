@@ -118,6 +118,9 @@ func (o *Options) dialer(pod *corev1.Pod) (httpstream.Dialer, error) {
 		return nil, err
 	}
 	plain := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, u)
+	if !pods.WebSockets("KUBECTL_PORT_FORWARD_WEBSOCKETS") {
+		return plain, nil
+	}
 	ws, err := portforward.NewSPDYOverWebsocketDialer(u, o.config)
 	if err != nil {
 		return nil, err

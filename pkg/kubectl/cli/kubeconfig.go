@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// maxSearched bounds the size in bytes of a kubeconfig in which a mistake is looked for.
+const maxSearched = 1 << 20
+
+// Kubeconfig says where the kubeconfig is read from and written to, as client-go does, and names the line of a mistake in a file.
+type Kubeconfig struct {
+	*clientcmd.ClientConfigLoadingRules
+}
+
+// Load merges the files.
+func (k Kubeconfig) Load() (*clientcmdapi.Config, error) {
+	config, err := k.ClientConfigLoadingRules.Load()
+	if all, ok := err.(utilerrors.Aggregate); ok {
+		err = k.placed(all)
+	}
+	return config, err
+}
+
+// GetStartingConfig returns the merged files before a change, or an empty kubeconfig if there are none.
+func (k Kubeconfig) GetStartingConfig() (*clientcmdapi.Config, error) {
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(k, &clientcmd.ConfigOverrides{}).RawConfig()
+	if os.IsNotExist(err) {
+		return clientcmdapi.NewConfig(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &config, nil
+}
+
+// placed adds lines to the errors of files that cannot be read.
+func (k Kubeconfig) placed(all utilerrors.Aggregate) error {
+	files := k.Precedence
+	if k.ExplicitPath != "" {
+		files = []string{k.ExplicitPath}
+	}
+	var out []error
+	for _, err := range all.Errors() {
+		for _, file := range files {
+			head := fmt.Sprintf("error loading config file %q: ", file)
+			why, ok := strings.CutPrefix(err.Error(), head)
+			if !ok || strings.Contains(why, "line ") {
+				continue
+			}
+			if line := mistaken(file); line > 0 {
+				err = fmt.Errorf("%sline %d: %s", head, line, why)
+			}
+			break
+		}
+		out = append(out, err)
+	}
+	return utilerrors.NewAggregate(out)
+}
+
+// mistaken is the line of what client-go cannot load in a file, 0 if that cannot be told.
+func mistaken(file string) int {
+	data, err := os.ReadFile(file)
+	if err != nil || len(data) > maxSearched {
+		return 0
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(data, &document); err != nil || len(document.Content) == 0 {
+		return 0
+	}
+	root := document.Content[0]
+	if root.Kind != yaml.MappingNode {
+		return root.Line
+	}
+	head := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	line := root.Line
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if key := root.Content[i]; key.Value == "apiVersion" || key.Value == "kind" {
+			head.Content = append(head.Content, root.Content[i:i+2]...)
+			line = key.Line
+		}
+		if !loads(head) {
+			return line
+		}
+	}
+	return within(root, func(part *yaml.Node) *yaml.Node {
+		whole := *part
+		whole.Content = append(append([]*yaml.Node{}, head.Content...), part.Content...)
+		return &whole
+	})
+}
+
+// within is the line of the part of n that cannot be loaded, alone in the document that around makes of it: the innermost one.
+func within(n *yaml.Node, around func(*yaml.Node) *yaml.Node) int {
+	each := map[yaml.Kind]int{yaml.MappingNode: 2, yaml.SequenceNode: 1}[n.Kind]
+	for i := 0; each > 0 && i+each <= len(n.Content); i += each {
+		with := func(child *yaml.Node) *yaml.Node {
+			alone := *n
+			alone.Content = append(append([]*yaml.Node{}, n.Content[i:i+each-1]...), child)
+			return around(&alone)
+		}
+		if child := n.Content[i+each-1]; !loads(with(child)) {
+			return within(child, with)
+		}
+	}
+	return n.Line
+}
+
+// loads tells whether client-go takes the document.
+func loads(document *yaml.Node) bool {
+	data, err := yaml.Marshal(document)
+	if err == nil {
+		_, err = clientcmd.Load(data)
+	}
+	return err == nil
+}
