@@ -18,6 +18,7 @@ needed=(
   "mount mount"
   "gcc gcc"
   "/usr/include/stdlib.h libc6-dev"
+  "zsh zsh"
 )
 if [ "${1:-}" = compose ]; then
   needed+=("dockerd docker.io")
