@@ -215,7 +215,6 @@ func write(f *os.File, err error) func(io.Reader) error {
 		if err != nil {
 			return err
 		}
-		_, err := io.Copy(f, r)
-		return errors.Join(err, f.Close())
+		return errors.Join(copyInto(f, r), f.Close())
 	}
 }
