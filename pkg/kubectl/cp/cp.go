@@ -53,8 +53,8 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		Use:   "cp <file-spec-src> <file-spec-dest>",
 		Short: "Copy files and directories to and from containers",
 		Long:  "Copy files and directories to and from containers.",
-		Example: "# Requires that the 'tar' binary is present in your container image.\n\n# Copy /tmp/foo_dir local directory to /tmp/bar_dir in a remote pod in the default namespace\nkubectl cp /tmp/foo_dir <some-pod>:/tmp/bar_dir\n\n" +
-			"# Copy /tmp/foo local file to /tmp/bar in a remote pod in a specific container\nkubectl cp /tmp/foo <some-pod>:/tmp/bar -c <specific-container>\n\n# Copy /tmp/foo from a remote pod to /tmp/bar locally\nkubectl cp <some-namespace>/<some-pod>:/tmp/foo /tmp/bar",
+		Example: "# Requires that the 'tar' binary is present in your container image.\n\n# Copy /tmp/foo_dir local directory to /tmp/bar_dir in a remote pod in the default namespace\nkubectl cp /tmp/foo_dir mypod:/tmp/bar_dir\n\n" +
+			"# Copy /tmp/foo local file to /tmp/bar in a remote pod in a specific container\nkubectl cp /tmp/foo mypod:/tmp/bar -c mycontainer\n\n# Copy /tmp/foo from a remote pod to /tmp/bar locally\nkubectl cp dev/mypod:/tmp/foo /tmp/bar",
 		RunE: cli.RunE(f, o),
 	}
 	cmd.Flags().StringVarP(&o.container, "container", "c", "", "Container name. If omitted, use the kubectl.kubernetes.io/default-container annotation for selecting the container to be attached or the first container in the pod will be chosen")

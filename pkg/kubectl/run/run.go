@@ -24,7 +24,7 @@ const example = `  # Start a nginx pod
   kubectl run -i -t busybox --image=busybox --restart=Never
 
   # Start the nginx pod using a different command and custom arguments
-  kubectl run nginx --image=nginx --command -- <cmd> <arg1> ... <argN>`
+  kubectl run nginx --image=nginx --command -- sleep 60`
 
 // Options is one run of "kubectl run".
 type Options struct {
