@@ -9,7 +9,7 @@ TAGS := kustomize_disable_go_plugin_support,grpcnotrace
 NODES ?= 1
 UPFLAGS ?=
 
-.PHONY: help build compose compose-test addons install up down test unit e2e e2e-long soak history invariants ecosystem bench lint lint-quick conformance conformance-diff stock-test release
+.PHONY: help build compose compose-test addons install up down test unit e2e e2e-long soak history invariants ecosystem bench lint lint-quick conformance conformance-diff stock-test release release-test
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -97,6 +97,9 @@ bench: build ## the figures of the README; PEER_BIN=<dir> measures another Kuber
 
 release: ## archives for amd64 and arm64 with checksums, in dist/: VERSION=name ARCHS=amd64
 	deploy/release.sh
+
+release-test: ## unpack the archives in dist/ and try what runs on this machine
+	deploy/release-test.sh
 
 # Kubernetes' own suite: what is built for it once is kept in CONFORMANCE_DATA.
 CONFORMANCE_DATA ?= /var/lib/bonsai-conformance
