@@ -48,6 +48,9 @@ func fieldsOf(t reflect.Type) func(func(reflect.StructField) bool) {
 
 // annotate adds what belongs to the field and not to its type; omit tells that JSON leaves its zero value out.
 func (b *Builder) annotate(p spec.Schema, f reflect.StructField, key, doc string, omit bool) spec.Schema {
+	if len(p.Enum) > 0 {
+		doc += b.marks.meanings(deref(f.Type), p.Enum)
+	}
 	own := spec.Schema{SchemaProps: spec.SchemaProps{Description: doc}}
 	if d := b.marks.get(key, "default"); len(d) == 1 {
 		var v any
@@ -141,9 +144,7 @@ func (b *Builder) schemaOf(t reflect.Type) spec.Schema {
 		return prop("number", "double")
 	case reflect.String:
 		p := prop("string", "")
-		if e := b.marks.get(typeKey(t), "enum"); len(e) == 1 {
-			p.Enum = anys(strings.Split(e[0], ","))
-		}
+		p.Enum = b.marks.values(t)
 		return p
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 {

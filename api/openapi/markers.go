@@ -2,6 +2,8 @@ package openapi
 
 import (
 	_ "embed"
+	"fmt"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -9,7 +11,8 @@ import (
 
 //go:generate sh -c "go run ./genmarkers > markers.txt"
 
-// markerTable has a line for each type ("PACKAGE.TYPE MARK…") and field ("PACKAGE.TYPE:JSONNAME MARK…") with markers.
+// markerTable has a line for each type ("PACKAGE.TYPE MARK…") and field ("PACKAGE.TYPE:JSONNAME MARK…") with markers, and one for each value of an
+// enumeration that says what it means ("PACKAGE.TYPE=VALUE WORDS"). Such values are escaped as in the query of a URL.
 //
 //go:embed markers.txt
 var markerTable string
@@ -47,4 +50,32 @@ func (m marks) has(key, name, value string) bool {
 // flag tells whether there is a mark of that name without a value.
 func (m marks) flag(key, name string) bool {
 	return slices.Contains(strings.Fields(m[key]), name)
+}
+
+// values are those of the enumeration t, sorted; nil if it is none.
+func (m marks) values(t reflect.Type) []any {
+	marks := m.get(typeKey(t), "enum")
+	if len(marks) != 1 {
+		return nil
+	}
+	var out []any
+	for v := range strings.SplitSeq(marks[0], ",") {
+		if plain, err := url.QueryUnescape(v); err == nil { // genmarkers escaped it
+			out = append(out, plain)
+		}
+	}
+	return out
+}
+
+// meanings is what a field of the enumeration t adds to its description: its values and what each means, as Kubernetes words it.
+func (m marks) meanings(t reflect.Type, values []any) string {
+	var out strings.Builder
+	out.WriteString("\n\nPossible enum values:")
+	for _, v := range values {
+		fmt.Fprintf(&out, "\n - `%q`", v)
+		if words := m[typeKey(t)+"="+url.QueryEscape(fmt.Sprint(v))]; words != "" {
+			out.WriteString(" " + words)
+		}
+	}
+	return out.String()
 }

@@ -7,7 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/api/openapi"
 	"bonsai/api/scheme"
@@ -38,6 +41,42 @@ func property(t *testing.T, b *openapi.Builder, name, field string) map[string]a
 	}
 	delete(out, "description")
 	return out
+}
+
+// TestEnumerations: a field of an enumeration names its values, those with blanks and the empty one too, and what they mean.
+func TestEnumerations(t *testing.T) {
+	t.Parallel()
+	b := openapi.NewBuilder(scheme.New(), openapi.V3)
+	for _, gvk := range []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("Pod"), certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest")} {
+		if _, err := b.Add(gvk); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defs := b.Definitions()
+	for name, want := range map[string]string{
+		"Toleration.operator":       "\n\nPossible enum values:\n - `\"Equal\"`\n - `\"Exists\"`\n - `\"Gt\"`\n - `\"Lt\"`",
+		"HostPathVolumeSource.type": "\n\nPossible enum values:\n - `\"\"` For backwards compatible, leave it empty if unset\n - `\"BlockDevice\"` A block device must exist",
+		"ContainerPort.protocol":    "\n\nPossible enum values:\n - `\"SCTP\"` is the SCTP protocol.\n - `\"TCP\"` is the TCP protocol.\n - `\"UDP\"` is the UDP protocol.",
+	} {
+		kind, field, _ := strings.Cut(name, ".")
+		if got := defs["io.k8s.api.core.v1."+kind].Properties[field].Description; !strings.Contains(got, want) {
+			t.Errorf("%s: got %q, want %q in it", name, got, want)
+		}
+	}
+	slices := openapi.NewBuilder(scheme.New(), openapi.V2)
+	if _, err := slices.Add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice")); err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Definitions()["io.k8s.api.discovery.v1.EndpointSlice"].Properties["addressType"].Enum; len(got) != 3 || got[1] != "IPv4" {
+		t.Errorf("address types are %q", got) // constants of another package are two of them
+	}
+	usages := defs["io.k8s.api.certificates.v1.CertificateSigningRequestSpec"].Properties["usages"]
+	if got := usages.Items.Schema.Enum; len(got) != 23 || got[1] != "cert sign" || got[15] != "key encipherment" {
+		t.Errorf("usages are %q", got)
+	}
+	if strings.Contains(usages.Description, "Possible enum values") {
+		t.Errorf("a list's description has the values of its items: %q", usages.Description)
+	}
 }
 
 func TestProperties(t *testing.T) {

@@ -1,5 +1,5 @@
-// Command genmarkers reads the comment markers (+listType, +enum, …) of the Kubernetes API types, which reflection cannot
-// see, out of the modules' sources and prints them as the table that package openapi embeds.
+// Command genmarkers reads the comment markers (+listType, +enum, …) of the Kubernetes API types and what the values of
+// enumerations mean, which reflection cannot see, out of the modules' sources and prints them as the table that package openapi embeds.
 //
 //	go run ./api/openapi/genmarkers > api/openapi/markers.txt
 package main
@@ -11,6 +11,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,6 +37,7 @@ func main() {
 // collect reads all packages of API types that are stable, and those of apimachinery that they are made of.
 func collect() ([]string, error) {
 	var all []string
+	known := map[string]string{}
 	for _, module := range []string{"k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver"} {
 		dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 		if err != nil {
@@ -46,7 +48,7 @@ func collect() ([]string, error) {
 			if err != nil || !d.IsDir() || !wanted(module, strings.TrimPrefix(path, root+"/")) {
 				return err
 			}
-			lines, err := readPackage(path, module+"/"+strings.TrimPrefix(path, root+"/"))
+			lines, err := readPackage(path, module+"/"+strings.TrimPrefix(path, root+"/"), known)
 			all = append(all, lines...)
 			return err
 		})
@@ -67,13 +69,13 @@ func wanted(module, dir string) bool {
 	return module == "k8s.io/api" && !strings.Contains(base, "alpha") && !strings.Contains(base, "beta")
 }
 
-func readPackage(dir, path string) ([]string, error) {
+func readPackage(dir, path string, known map[string]string) ([]string, error) {
 	files, err := filepath.Glob(dir + "/*.go")
 	if err != nil {
 		return nil, err
 	}
 	fset := token.NewFileSet()
-	p := &pkg{path: path, enums: map[string][]string{}, isEnum: map[string]bool{}}
+	p := &pkg{path: path, known: known, enums: map[string][]string{}, docs: map[string]string{}, isEnum: map[string]bool{}}
 	for _, f := range files {
 		if strings.HasSuffix(f, "_test.go") || strings.Contains(f, "zz_generated") || strings.HasSuffix(f, ".pb.go") {
 			continue
@@ -87,15 +89,25 @@ func readPackage(dir, path string) ([]string, error) {
 	for name := range p.isEnum {
 		slices.Sort(p.enums[name])
 		p.lines = append(p.lines, fmt.Sprintf("%s.%s enum=%s", path, name, strings.Join(p.enums[name], ",")))
+		for _, value := range p.enums[name] {
+			if doc := p.docs[name+"="+value]; doc != "" {
+				p.lines = append(p.lines, fmt.Sprintf("%s.%s=%s %s", path, name, value, doc))
+			}
+		}
 	}
 	return p.lines, nil
 }
 
 // pkg gathers one package's lines.
 type pkg struct {
-	path   string
-	lines  []string
-	enums  map[string][]string
+	path string
+	// known are the string constants of this package and of those read before, by path and name.
+	known map[string]string
+	lines []string
+	// enums are the values of string types, by type, as in the query of a URL.
+	enums map[string][]string
+	// docs says what the values of enums mean, by TYPE=VALUE.
+	docs   map[string]string
 	isEnum map[string]bool
 }
 
@@ -108,7 +120,11 @@ func (p *pkg) file(f *ast.File) {
 		for _, s := range gen.Specs {
 			switch s := s.(type) {
 			case *ast.ValueSpec:
-				p.constant(gen.Tok, s)
+				doc := s.Doc
+				if doc == nil && !gen.Lparen.IsValid() { // a group's comment is about none of its constants alone
+					doc = gen.Doc
+				}
+				p.constant(f, gen.Tok, s, doc)
 			case *ast.TypeSpec:
 				doc := s.Doc
 				if doc == nil {
@@ -120,16 +136,48 @@ func (p *pkg) file(f *ast.File) {
 	}
 }
 
-func (p *pkg) constant(tok token.Token, s *ast.ValueSpec) {
-	t, ok := s.Type.(*ast.Ident)
-	if tok != token.CONST || !ok || len(s.Values) != 1 {
+// constant takes a value of a string type: const X T = "v", or X = T("v"), or X = T(other.Y) with what was read before.
+func (p *pkg) constant(f *ast.File, tok token.Token, s *ast.ValueSpec, doc *ast.CommentGroup) {
+	if tok != token.CONST || len(s.Values) != 1 {
 		return
 	}
-	if lit, ok := s.Values[0].(*ast.BasicLit); ok && lit.Kind == token.STRING {
-		if v, err := strconv.Unquote(lit.Value); err == nil && !slices.Contains(p.enums[t.Name], v) && v != "" {
-			p.enums[t.Name] = append(p.enums[t.Name], v)
+	of, value := s.Type, s.Values[0]
+	if call, ok := value.(*ast.CallExpr); ok && of == nil && len(call.Args) == 1 {
+		of, value = call.Fun, call.Args[0]
+	}
+	v, ok := p.text(f, value)
+	t, named := of.(*ast.Ident)
+	if !ok || !named {
+		return
+	}
+	p.known[p.path+"."+s.Names[0].Name] = v
+	v = url.QueryEscape(v) // some have blanks
+	if !slices.Contains(p.enums[t.Name], v) {
+		p.enums[t.Name] = append(p.enums[t.Name], v)
+		p.docs[t.Name+"="+v] = meaning(s.Names[0].Name, doc)
+	}
+}
+
+// text is the string that an expression is: a literal, or another package's constant.
+func (p *pkg) text(f *ast.File, e ast.Expr) (string, bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		v, err := strconv.Unquote(e.Value)
+		return v, err == nil && e.Kind == token.STRING
+	case *ast.SelectorExpr:
+		for _, i := range f.Imports {
+			path, err := strconv.Unquote(i.Path.Value)
+			name := filepath.Base(path)
+			if i.Name != nil {
+				name = i.Name.Name
+			}
+			if x, ok := e.X.(*ast.Ident); err == nil && ok && x.Name == name {
+				v, ok := p.known[path+"."+e.Sel.Name]
+				return v, ok
+			}
 		}
 	}
+	return "", false
 }
 
 func (p *pkg) typeSpec(s *ast.TypeSpec, marks []string) {
@@ -165,6 +213,24 @@ func (p *pkg) typeSpec(s *ast.TypeSpec, marks []string) {
 			p.lines = append(p.lines, fmt.Sprintf("%s.%s:%s %s", p.path, s.Name.Name, name, strings.Join(m, " ")))
 		}
 	}
+}
+
+// meaning is a constant's comment in one line, without its name in front and without markers.
+func meaning(name string, doc *ast.CommentGroup) string {
+	if doc == nil {
+		return ""
+	}
+	var words []string
+	for _, c := range doc.List {
+		line := strings.TrimSpace(strings.TrimPrefix(c.Text, "//"))
+		if !strings.HasPrefix(line, "+") {
+			words = append(words, strings.Fields(line)...)
+		}
+	}
+	if len(words) > 0 && words[0] == name {
+		words = words[1:]
+	}
+	return strings.Join(words, " ")
 }
 
 // markers are the lines of a comment that begin with "+".

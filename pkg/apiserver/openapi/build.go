@@ -1,6 +1,8 @@
 package openapi
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -24,14 +26,18 @@ func (s *Service) info() object {
 
 // buildV2 makes the one document of OpenAPI 2.
 func (s *Service) buildV2(now *catalog.Snapshot) ([]byte, error) {
-	w := &writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V2), paths: object{}}
+	w := &writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V2), paths: object{}, params: map[string]param{}}
 	for _, gv := range now.GroupVersions() {
-		if err := w.addAll(operations(gv, w.know(now.Routes(gv))), w.v2, paramV2); err != nil {
+		if err := w.addAll(operations(gv, w.know(now.Routes(gv))), w.v2, w.shareV2); err != nil {
 			return nil, err
 		}
 	}
+	parameters := object{}
+	for name, q := range w.params {
+		parameters[name] = paramV2(q)
+	}
 	return json.Marshal(object{
-		"swagger": "2.0", "info": s.info(), "paths": w.paths, "definitions": w.schemas.Definitions(),
+		"swagger": "2.0", "info": s.info(), "paths": w.paths, "definitions": w.schemas.Definitions(), "parameters": parameters,
 		"securityDefinitions": object{"BearerToken": bearerToken()}, "security": []any{object{"BearerToken": []any{}}},
 	})
 }
@@ -56,6 +62,8 @@ func bearerToken() object {
 type writer struct {
 	schemas *openapi.Builder
 	paths   object
+	// params are the parameters of the document of OpenAPI 2, by the names that operations refer to them with.
+	params map[string]param
 	// dynamic makes the schemas of kinds without a Go type, and of their lists.
 	dynamic map[schema.GroupVersionKind]func() (spec.Schema, error)
 }
@@ -230,6 +238,14 @@ func paramV2(q param) object {
 	out := described(q)
 	out["type"], out["uniqueItems"] = q.kind, true
 	return out
+}
+
+// shareV2 refers to a parameter, which stands in the document once: many operations have the same ones, with long descriptions.
+func (w *writer) shareV2(q param) object {
+	sum := sha256.Sum256(fmt.Append(nil, q))
+	name := q.name + "-" + base64.RawURLEncoding.EncodeToString(sum[:6])
+	w.params[name] = q
+	return object{"$ref": "#/parameters/" + name}
 }
 
 func paramV3(q param) object {

@@ -74,6 +74,60 @@ func TestV2(t *testing.T) {
 	}
 }
 
+// TestSharedParameters: the document of OpenAPI 2 describes a parameter once, and operations refer to it; every reference leads somewhere.
+func TestSharedParameters(t *testing.T) {
+	t.Parallel()
+	var doc struct {
+		Parameters map[string]struct{ Name, In, Description string }
+		Paths      map[string]map[string]json.RawMessage
+	}
+	body := get(t, service(t), "/openapi/v2").Body.Bytes()
+	if err := json.Unmarshal(body, &doc); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	follow := func(raw json.RawMessage, where string) {
+		var all []struct {
+			Ref string `json:"$ref"`
+			In  string
+		}
+		if err := json.Unmarshal(raw, &all); err != nil {
+			t.Fatalf("%s: %v", where, err)
+		}
+		for _, q := range all {
+			name, ok := strings.CutPrefix(q.Ref, "#/parameters/")
+			if p := doc.Parameters[name]; q.In != "body" && (!ok || p.Name == "" || p.In == "" || p.Description == "") {
+				t.Errorf("%s: parameter %+v leads to %+v", where, q, p)
+			}
+			seen[name] = true
+		}
+	}
+	for path, item := range doc.Paths {
+		for key, raw := range item {
+			if key == "parameters" {
+				follow(raw, path)
+				continue
+			}
+			var op struct{ Parameters json.RawMessage }
+			if err := json.Unmarshal(raw, &op); err != nil {
+				t.Fatal(err)
+			}
+			if op.Parameters != nil {
+				follow(op.Parameters, path+" "+key)
+			}
+		}
+	}
+	if len(doc.Parameters) < 10 || len(doc.Parameters) > 100 {
+		t.Errorf("%d parameters", len(doc.Parameters))
+	}
+	for name := range doc.Parameters {
+		if !seen[name] {
+			t.Errorf("no operation has parameter %s", name)
+		}
+	}
+	t.Logf("%d bytes", len(body))
+}
+
 // Clients before 1.25 ask for protobuf by a name with "@"; gnostic must be able to read it back.
 func TestProtobuf(t *testing.T) {
 	t.Parallel()
