@@ -22,9 +22,9 @@ func (l *eventLog) clear() {
 	l.events = nil
 }
 
-// trim forgets what is before position to.
+// trim forgets what is before position to, once that is half of what is remembered: the other half is copied.
 func (l *eventLog) trim(to int) {
-	if n := to - l.first; n > 0 {
+	if n := to - l.first; n > 0 && 2*n >= len(l.events) {
 		l.events = append([]framework.Event(nil), l.events[n:]...)
 		l.first = to
 	}

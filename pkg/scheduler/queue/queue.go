@@ -15,6 +15,7 @@
 package queue
 
 import (
+	"container/list"
 	"context"
 	"sync"
 	"time"
@@ -53,7 +54,9 @@ type Queue struct {
 	unschedulable, gated *heap
 	watches              watches // of unschedulable
 	flights              map[types.UID]*flight
-	log                  eventLog
+	// flying has the flights by the positions that they began at: the first one tells which events are still needed.
+	flying list.List
+	log    eventLog
 	// wake has room for one: Pop looks at everything when it is woken, so a second waking would tell it nothing.
 	wake chan struct{}
 }
@@ -74,6 +77,7 @@ type item struct {
 type flight struct {
 	it      *item
 	from    int
+	place   *list.Element // in flying
 	updated *framework.PodInfo
 	deleted bool
 	again   bool // Activate was called
@@ -319,7 +323,9 @@ func (q *Queue) next() (it *item, wait time.Duration, again bool) {
 	it = q.active.pop()
 	delete(q.items, it.Pod.UID)
 	it.Attempts++
-	q.flights[it.Pod.UID] = &flight{it: it, from: q.log.end()}
+	f := &flight{it: it, from: q.log.end()}
+	f.place = q.flying.PushBack(f)
+	q.flights[it.Pod.UID] = f
 	return it, 0, false
 }
 
@@ -372,19 +378,18 @@ func (q *Queue) Done(uid types.UID) {
 }
 
 // land forgets the flight and the events that only it could still need.
-func (q *Queue) land(uid types.UID) *flight {
+func (q *Queue) land(uid types.UID) {
 	f := q.flights[uid]
-	delete(q.flights, uid)
-	if len(q.flights) == 0 {
-		q.log.clear()
-	} else if f != nil && q.log.size() > trimAbove {
-		first := q.log.end()
-		for _, other := range q.flights {
-			first = min(first, other.from)
-		}
-		q.log.trim(first)
+	if f == nil {
+		return
 	}
-	return f
+	delete(q.flights, uid)
+	q.flying.Remove(f.place)
+	if first := q.flying.Front(); first == nil {
+		q.log.clear()
+	} else if q.log.size() > trimAbove {
+		q.log.trim(first.Value.(*flight).from)
+	}
 }
 
 // Requeue takes a popped pod back after a failure: failed names the plug-ins that turned it down, d says why. retry means
