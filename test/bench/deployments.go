@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -24,52 +25,37 @@ const ready = `{"status":{"phase":"Running","conditions":[{"type":"Ready","statu
 func measureDeployments(ctx context.Context, s side) ([]figure, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	srv, err := startServer(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	defer srv.stop()
-	manager, err := startManager(ctx, s, srv, "deployment-controller,replicaset-controller,garbage-collector-controller")
-	if err != nil {
-		return nil, err
-	}
-	defer manager.stop()
-	nodes, stop := context.WithCancel(ctx)
-	defer stop()
-	g := errgroup.Group{}
-	g.Go(func() error { return srv.load.playPods(nodes, ready) })
-	began := time.Now()
-	g.Go(func() error {
-		_, err := srv.load.many(ctx, deployments, 16, func(i int) request {
-			return request{method: "POST", path: deploymentsPath, body: smallDeployment(i), want: 201}
+	return withManager(ctx, s, "deployment-controller,replicaset-controller,garbage-collector-controller", ready, func(l *load, manager *proc) ([]figure, error) {
+		g := errgroup.Group{}
+		began := time.Now()
+		g.Go(func() error {
+			_, err := l.many(ctx, deployments, 16, func(i int) request {
+				return request{method: "POST", path: deploymentsPath, body: smallDeployment(i), want: 201}
+			})
+			return err
 		})
-		return err
-	})
-	done, available := map[string]bool{}, fmt.Appendf(nil, `"availableReplicas":%d`, replicasOfEach)
-	err = srv.load.follow(ctx, deploymentsPath, func(event []byte) bool {
-		if name, _ := nameAndNode(event); bytes.Contains(event, available) {
-			done[name] = true
+		done, available := map[string]bool{}, fmt.Appendf(nil, `"availableReplicas":%d`, replicasOfEach)
+		err := l.follow(ctx, deploymentsPath, func(event []byte) bool {
+			if name, _ := nameAndNode(event); bytes.Contains(event, available) {
+				done[name] = true
+			}
+			return len(done) == deployments
+		})
+		if err := errors.Join(err, g.Wait()); err != nil {
+			return nil, fmt.Errorf("%d of %d available: %w", len(done), deployments, err)
 		}
-		return len(done) == deployments
+		took, cpu := time.Since(began), manager.cpu()
+		again, err := l.replace(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return []figure{
+			{fmt.Sprintf("%d Deployments of %d replicas", deployments, replicasOfEach), "s", took.Seconds()},
+			{"  controller manager CPU for each pod", "ms", cpu * 1000 / (deployments * replicasOfEach)},
+			{"  controller manager RSS", "MB", manager.memory("VmRSS")},
+			{"a deleted pod replaced, median", "ms", float64(again.Microseconds()) / 1000},
+		}, nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("%d of %d available: %w: %s", len(done), deployments, err, manager.tail())
-	}
-	took, cpu := time.Since(began), manager.cpu()
-	again, err := srv.load.replace(ctx)
-	if err != nil {
-		return nil, err
-	}
-	stop()
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	return []figure{
-		{fmt.Sprintf("%d Deployments of %d replicas", deployments, replicasOfEach), "s", took.Seconds()},
-		{"  controller manager CPU for each pod", "ms", cpu * 1000 / (deployments * replicasOfEach)},
-		{"  controller manager RSS", "MB", manager.memory("VmRSS")},
-		{"a deleted pod replaced, median", "ms", float64(again.Microseconds()) / 1000},
-	}, nil
 }
 
 func smallDeployment(i int) []byte {

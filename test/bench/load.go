@@ -188,3 +188,26 @@ func pod(i int, more string) []byte { return podNamed("p", i, "a pod of an ordin
 func podNamed(prefix string, i int, note, more string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"%s-%d","labels":{"app":"bench","group":"g%d"},"annotations":{"note":"%s"}},"spec":{"containers":[{"name":"app","image":"example.org/app:1.0","resources":{"requests":{"cpu":"100m","memory":"128Mi"},"limits":{"memory":"256Mi"}},"env":[{"name":"A","value":"1"},{"name":"POD_NAME","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}],"ports":[{"containerPort":8080,"name":"http"}],"readinessProbe":{"httpGet":{"path":"/healthz","port":"http"}}}],"tolerations":[{"key":"x","operator":"Exists"}]%s}}`, prefix, i, i%7, note, more)
 }
+
+// follow gives f the events of a watch from the beginning until it returns true. A server may end a watch: it is opened again.
+func (l *load) follow(ctx context.Context, path string, f func(event []byte) bool) error {
+	for {
+		resp, err := l.open(ctx, request{method: "GET", path: path + "?watch=1&resourceVersion=0"})
+		if err != nil {
+			return err
+		}
+		done := false
+		lines := bufio.NewScanner(resp.Body)
+		lines.Buffer(make([]byte, 1<<20), 1<<22)
+		for !done && lines.Scan() {
+			done = f(lines.Bytes())
+		}
+		resp.Body.Close()
+		if done {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}

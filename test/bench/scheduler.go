@@ -23,7 +23,7 @@ func measureScheduler(ctx context.Context, s side) ([]figure, error) {
 		if !strings.Contains(sc.name, s.scenario) {
 			continue
 		}
-		rate, cpu, err := schedule(ctx, s, &sc)
+		rate, cpu, others, err := schedule(ctx, s, &sc)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", sc.name, err)
 		}
@@ -31,23 +31,24 @@ func measureScheduler(ctx context.Context, s side) ([]figure, error) {
 			out = append(out, figure{sc.name + ": scheduler CPU for each", "ms", cpu})
 			continue
 		}
-		out = append(out, figure{sc.name, "pods/s", rate}, figure{"  scheduler CPU for each", "ms", cpu})
+		out = append(out, figure{sc.name, "pods/s", rate}, figure{"  scheduler CPU for each", "ms", cpu}, figure{"  API server and etcd CPU for each", "ms", others})
 	}
 	return out, nil
 }
 
-func schedule(ctx context.Context, s side, sc *scenario) (rate, cpu float64, err error) {
+// schedule returns pods a second, and the milliseconds of CPU for each pod of the scheduler and of the API server and etcd below it.
+func schedule(ctx context.Context, s side, sc *scenario) (rate, cpu, others float64, err error) {
 	srv, err := startServer(ctx, s)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	defer srv.stop()
 	if _, err := srv.load.many(ctx, sc.nodes, 16, func(i int) request { return request{method: "POST", path: "/api/v1/nodes", body: node(i), want: 201} }); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	if sc.before != nil {
 		if err := sc.before(ctx, srv.load); err != nil {
-			return 0, 0, err
+			return 0, 0, 0, err
 		}
 	}
 	makePods := func() error {
@@ -56,10 +57,11 @@ func schedule(ctx context.Context, s side, sc *scenario) (rate, cpu float64, err
 	}
 	if !sc.atRest {
 		if err := makePods(); err != nil {
-			return 0, 0, err
+			return 0, 0, 0, err
 		}
 	}
-	began, g, helpers := 0.0, errgroup.Group{}, errgroup.Group{}
+	below := func() float64 { return srv.api.cpu() + srv.etcd.cpu() }
+	began, belowBegan, g, helpers := 0.0, below(), errgroup.Group{}, errgroup.Group{}
 	if sc.beside != nil {
 		beside, end := context.WithCancel(ctx)
 		defer func() {
@@ -70,21 +72,22 @@ func schedule(ctx context.Context, s side, sc *scenario) (rate, cpu float64, err
 	}
 	p, err := startScheduler(ctx, s, srv)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	defer p.stop()
 	if sc.atRest {
 		if err := p.rest(ctx); err != nil {
-			return 0, 0, fmt.Errorf("%w: %s", err, p.tail())
+			return 0, 0, 0, fmt.Errorf("%w: %s", err, p.tail())
 		}
-		began = p.cpu()
+		began, belowBegan = p.cpu(), below()
 		g.Go(makePods)
 	}
 	took, err := srv.load.bound(ctx, sc.pods)
 	if err := errors.Join(err, g.Wait()); err != nil {
-		return 0, 0, fmt.Errorf("%w: %s", err, p.tail())
+		return 0, 0, 0, fmt.Errorf("%w: %s", err, p.tail())
 	}
-	return float64(sc.pods) / took.Seconds(), (p.cpu() - began) * 1000 / float64(sc.pods), nil
+	each := 1000 / float64(sc.pods)
+	return float64(sc.pods) / took.Seconds(), (p.cpu() - began) * each, (below() - belowBegan) * each, nil
 }
 
 // startScheduler starts the side's scheduler without limits of its own and without leader election.
