@@ -83,7 +83,11 @@ invariants: tools components ## a hundred seconds of workloads, checked at every
 bin/helm: test/ecosystem/go.mod
 	cd test/ecosystem && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../$@ helm.sh/helm/v4/cmd/helm && touch ../../$@
 
-ecosystem: build bin/helm ## Helm and an operator on a cluster that it starts and stops (as root)
+# Traefik as it is published: 2,400 packages, with the clients of some eighty DNS services.
+bin/traefik: test/ecosystem/traefik/go.mod
+	cd test/ecosystem/traefik && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../../$@ github.com/traefik/traefik/v3/cmd/traefik && touch ../../../$@
+
+ecosystem: build bin/helm bin/traefik ## Helm, an operator and an Ingress controller on a cluster that it starts and stops (as root)
 	test/ecosystem/run
 
 compose: build ## lay out what the images of deploy/compose are built of (docs/compose.md)
