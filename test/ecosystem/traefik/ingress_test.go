@@ -102,16 +102,22 @@ func get(address, url string, trusted *x509.Certificate) (string, error) {
 	return fmt.Sprintf("%d %s", resp.StatusCode, bytes.TrimSpace(body)), err
 }
 
-// answers waits until the balancer answers so.
+// answers asks until the balancer answers so.
 func answers(t *testing.T, address, url string, trusted *x509.Certificate, want string) {
 	t.Helper()
-	got, err := "", error(nil)
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if got, err = get(address, url, trusted); err == nil && got == want {
+	end, again := time.After(patience), time.NewTicker(100*time.Millisecond)
+	defer again.Stop()
+	for {
+		got, err := get(address, url, trusted)
+		if err == nil && got == want {
 			return
 		}
+		select {
+		case <-again.C:
+		case <-end:
+			t.Fatalf("%s: %q, %v, want %q", url, got, err, want)
+		}
 	}
-	t.Fatalf("%s: %q, %v, want %q", url, got, err, want)
 }
 
 // TestIngress installs Traefik and a shop behind an Ingress: paths lead to their Services, plainly and with the certificate of the Secret, the
