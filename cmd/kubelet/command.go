@@ -26,6 +26,7 @@ func newCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			accepted().Warn(cmd.Flags(), log)
 			return run(cmd.Context(), s, log)
 		},
 	}

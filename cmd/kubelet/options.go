@@ -34,6 +34,7 @@ type options struct {
 	garbage                                         garbageOptions
 	managers                                        managerOptions
 	memory                                          memoryOptions
+	fields                                          fileOptions
 }
 
 // addFlags registers the flags with their defaults.
@@ -77,6 +78,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.garbage.addFlags(fs)
 	o.managers.addFlags(fs)
 	o.memory.addFlags(fs)
+	o.fields.addFlags(fs)
 }
 
 // settings merges flags and configuration file and checks them.
@@ -90,6 +92,7 @@ func (o *options) settings(fs *pflag.FlagSet) (*settings, error) {
 	o.mergeNumbers(fs, c)
 	o.pressure.merge(fs, c)
 	o.garbage.merge(fs, c)
+	o.fields.merge(fs, c)
 	defaultConfig(c)
 	o.managers.merge(fs, c) // after what it takes for a default
 	if err := o.memory.merge(fs, c); err != nil {

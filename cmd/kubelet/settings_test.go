@@ -45,6 +45,29 @@ func TestFlagsWinOverTheFile(t *testing.T) {
 	}
 }
 
+// TestOldFlags: those of fields of the file, as start scripts from before the file give them, win over it; without one it holds.
+func TestOldFlags(t *testing.T) {
+	t.Parallel()
+	file := "authentication: {anonymous: {enabled: true}, webhook: {cacheTTL: 9s}}\nauthorization: {mode: AlwaysAllow}\ncontainerLogMaxFiles: 9\npodPidsLimit: 9\n"
+	s, err := parse(t, file, "--anonymous-auth=false", "--authorization-mode=Webhook", "--authorization-webhook-cache-authorized-ttl=4s", "--authorization-webhook-cache-unauthorized-ttl=3s",
+		"--container-log-max-size=1Mi", "--enable-server=false", "--file-check-frequency=7s", "--image-service-endpoint=unix:///i", "--node-status-update-frequency=8s", "--pod-max-pids=100",
+		"--runtime-request-timeout=6s", "--authentication-token-webhook=false", "--read-only-port=0", "--runtime-cgroups=/system.slice/containerd.service", "--protect-kernel-defaults")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.file
+	a, z := c.Authentication, c.Authorization
+	if *a.Anonymous.Enabled || *a.Webhook.Enabled || a.Webhook.CacheTTL.Duration != 9*time.Second || z.Mode != "Webhook" || z.Webhook.CacheAuthorizedTTL.Duration != 4*time.Second ||
+		z.Webhook.CacheUnauthorizedTTL.Duration != 3*time.Second || *c.ContainerLogMaxFiles != 9 || c.ContainerLogMaxSize != "1Mi" || *c.EnableServer || c.FileCheckFrequency.Duration != 7*time.Second ||
+		c.ImageServiceEndpoint != "unix:///i" || c.NodeStatusUpdateFrequency.Duration != 8*time.Second || *c.PodPidsLimit != 100 || c.RuntimeRequestTimeout.Duration != 6*time.Second {
+		t.Errorf("%+v", c)
+	}
+	if s, err = parse(t, file, "--authentication-token-webhook-cache-ttl=5s", "--container-log-max-files=3"); err != nil || s.file.Authentication.Webhook.CacheTTL.Duration != 5*time.Second ||
+		*s.file.ContainerLogMaxFiles != 3 || !*s.file.Authentication.Anonymous.Enabled || s.file.Authorization.Mode != "AlwaysAllow" || *s.file.PodPidsLimit != 9 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
 func TestBadSettings(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ file, arg, want string }{

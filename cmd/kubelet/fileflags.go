@@ -1,0 +1,71 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/pflag"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
+	"bonsai/cmd/internal/daemon"
+)
+
+// fileOptions are flags of fields of the configuration file that old start scripts give: without them the file's hold, or their defaults.
+type fileOptions struct {
+	anonymous, webhookTokens, enableServer  bool
+	authorizationMode, logMaxSize, imageEnd string
+	tokenTTL, allowedTTL, deniedTTL         time.Duration
+	manifestCheck, statusUpdate, runtime    time.Duration
+	logMaxFiles                             int32
+	maxPIDs                                 int64
+}
+
+func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.anonymous, "anonymous-auth", false, "Who shows no credentials is system:anonymous; false: such requests are refused.")
+	fs.BoolVar(&o.webhookTokens, "authentication-token-webhook", true, "Ask the API server whose a bearer token is (tokenreviews).")
+	fs.DurationVar(&o.tokenTTL, "authentication-token-webhook-cache-ttl", 2*time.Minute, "How long the answer whose a token is stays valid.")
+	fs.StringVar(&o.authorizationMode, "authorization-mode", "Webhook", "AlwaysAllow, or Webhook: the API server is asked who may do what (subjectaccessreviews).")
+	fs.DurationVar(&o.allowedTTL, "authorization-webhook-cache-authorized-ttl", 5*time.Minute, "How long a permission stays valid.")
+	fs.DurationVar(&o.deniedTTL, "authorization-webhook-cache-unauthorized-ttl", 30*time.Second, "How long a refusal stays valid.")
+	fs.Int32Var(&o.logMaxFiles, "container-log-max-files", 5, "The maximum number of log files of a container, at least 2.")
+	fs.StringVar(&o.logMaxSize, "container-log-max-size", "10Mi", "The size of a container's log file at which it is rotated.")
+	fs.BoolVar(&o.enableServer, "enable-server", true, "Serve the kubelet's API.")
+	fs.DurationVar(&o.manifestCheck, "file-check-frequency", 20*time.Second, "How often the files of static pods are looked at.")
+	fs.StringVar(&o.imageEnd, "image-service-endpoint", "", "The endpoint of the image service, if it is not that of the container runtime.")
+	fs.DurationVar(&o.statusUpdate, "node-status-update-frequency", 10*time.Second, "How often the node's status is computed.")
+	fs.Int64Var(&o.maxPIDs, "pod-max-pids", -1, "The maximum number of processes of a pod; -1: as many as the node lets it.")
+	fs.DurationVar(&o.runtime, "runtime-request-timeout", 2*time.Minute, "How long a request to the runtime may take, except for those that wait: pulls, logs, exec and attach.")
+	accepted().AddFlags(fs)
+}
+
+// merge writes the flags that were given into the configuration.
+func (o *fileOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfiguration) {
+	a, z := &c.Authentication, &c.Authorization
+	for flag, set := range map[string]func(){
+		"anonymous-auth":                               func() { a.Anonymous.Enabled = &o.anonymous },
+		"authentication-token-webhook":                 func() { a.Webhook.Enabled = &o.webhookTokens },
+		"authentication-token-webhook-cache-ttl":       func() { a.Webhook.CacheTTL.Duration = o.tokenTTL },
+		"authorization-mode":                           func() { z.Mode = kubeletconfig.KubeletAuthorizationMode(o.authorizationMode) },
+		"authorization-webhook-cache-authorized-ttl":   func() { z.Webhook.CacheAuthorizedTTL.Duration = o.allowedTTL },
+		"authorization-webhook-cache-unauthorized-ttl": func() { z.Webhook.CacheUnauthorizedTTL.Duration = o.deniedTTL },
+		"container-log-max-files":                      func() { c.ContainerLogMaxFiles = &o.logMaxFiles },
+		"container-log-max-size":                       func() { c.ContainerLogMaxSize = o.logMaxSize },
+		"enable-server":                                func() { c.EnableServer = &o.enableServer },
+		"file-check-frequency":                         func() { c.FileCheckFrequency.Duration = o.manifestCheck },
+		"image-service-endpoint":                       func() { c.ImageServiceEndpoint = o.imageEnd },
+		"node-status-update-frequency":                 func() { c.NodeStatusUpdateFrequency.Duration = o.statusUpdate },
+		"pod-max-pids":                                 func() { c.PodPidsLimit = &o.maxPIDs },
+		"runtime-request-timeout":                      func() { c.RuntimeRequestTimeout.Duration = o.runtime },
+	} {
+		if fs.Changed(flag) {
+			set()
+		}
+	}
+}
+
+// accepted are flags that have no effect: the fields that they set have none either, or nothing of the kind is here.
+func accepted() daemon.Accepted {
+	return daemon.Accepted{
+		Values:   []string{"containerd", "event-burst", "event-qps", "feature-gates", "kubelet-cgroups", "read-only-port", "runtime-cgroups"},
+		Switches: []string{"protect-kernel-defaults"},
+	}
+}
