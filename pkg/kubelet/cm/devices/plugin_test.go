@@ -141,7 +141,10 @@ func (n *node) kubelet() (m *Manager, stop func()) {
 		})
 	}
 	n.t.Cleanup(stop)
-	until(n.t, "the kubelet listens", func() bool { _, err := os.Stat(filepath.Join(n.dir, "device-plugins", socketName)); return err == nil })
+	until(n.t, "the kubelet listens", func() bool { // its socket's file is there a moment before
+		conn, err := net.Dial("unix", filepath.Join(n.dir, "device-plugins", socketName))
+		return err == nil && conn.Close() == nil
+	})
 	return m, stop
 }
 
