@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
@@ -128,11 +129,28 @@ func (c Config) installAddons(ctx context.Context) error {
 		return err
 	}
 	for _, obj := range objects {
-		if err := createMissing(ctx, client, obj); err != nil {
+		if err := throughRestarts(ctx, func() error { return createMissing(ctx, client, obj) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// throughRestarts does what may be done twice again when a connection breaks: one of several API servers may end and start anew while the
+// cluster comes up, and the others answer.
+func throughRestarts(ctx context.Context, do func() error) error {
+	var last error
+	err := poll(ctx, 100*time.Millisecond, func() (bool, error) {
+		last = do()
+		if utilnet.IsConnectionReset(last) || utilnet.IsConnectionRefused(last) || utilnet.IsProbableEOF(last) {
+			return false, nil
+		}
+		return true, last
+	})
+	if err != nil && last != nil && !errors.Is(err, last) {
+		err = fmt.Errorf("%w: %w", err, last)
+	}
+	return err
 }
 
 func createMissing(ctx context.Context, client dynamic.Interface, obj *unstructured.Unstructured) error {
