@@ -39,14 +39,15 @@ func measurePods(ctx context.Context, s side) ([]figure, error) {
 		}
 		running, gone = append(running, r.Seconds()*1000), append(gone, g.Seconds()*1000)
 	}
-	available, err := oneDeployment(ctx, client, s.image)
+	first, all, err := oneDeployment(ctx, client, s.image)
 	if err != nil {
 		return nil, err
 	}
 	return []figure{
 		{"create to Running, p50 of 20", "ms", median(running)},
 		{"delete to gone, p50 of 20", "ms", median(gone)},
-		{fmt.Sprintf("Deployment of %d, all available", replicas), "s", available.Seconds()},
+		{fmt.Sprintf("Deployment of %d, first available", replicas), "s", first.Seconds()},
+		{fmt.Sprintf("Deployment of %d, all available", replicas), "s", all.Seconds()},
 	}, nil
 }
 
@@ -88,8 +89,8 @@ func onePod(ctx context.Context, client kubernetes.Interface, name, image string
 	return 0, 0, fmt.Errorf("pod %s: the watch ended: %v", name, ctx.Err())
 }
 
-// oneDeployment returns the time from create to the last available replica, and deletes the Deployment.
-func oneDeployment(ctx context.Context, client kubernetes.Interface, image string) (time.Duration, error) {
+// oneDeployment returns the times from create to the first and to the last available replica, and deletes the Deployment.
+func oneDeployment(ctx context.Context, client kubernetes.Interface, image string) (first, all time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	deployments := client.AppsV1().Deployments(metav1.NamespaceDefault)
@@ -99,21 +100,25 @@ func oneDeployment(ctx context.Context, client kubernetes.Interface, image strin
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec(image)}}}
 	w, err := deployments.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=bench"})
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer w.Stop()
 	began := time.Now()
 	if _, err := deployments.Create(ctx, d, metav1.CreateOptions{}); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	for event := range w.ResultChan() {
-		if d, ok := event.Object.(*appsv1.Deployment); ok && d.Status.AvailableReplicas == replicas {
-			took := time.Since(began)
+		d, ok := event.Object.(*appsv1.Deployment)
+		if ok && first == 0 && d.Status.AvailableReplicas > 0 {
+			first = time.Since(began)
+		}
+		if ok && d.Status.AvailableReplicas == replicas {
+			all = time.Since(began)
 			background := metav1.DeletePropagationBackground
-			return took, deployments.Delete(ctx, "bench", metav1.DeleteOptions{PropagationPolicy: &background})
+			return first, all, deployments.Delete(ctx, "bench", metav1.DeleteOptions{PropagationPolicy: &background})
 		}
 	}
-	return 0, fmt.Errorf("deployment: the watch ended: %v", ctx.Err())
+	return 0, 0, fmt.Errorf("deployment: the watch ended: %v", ctx.Err())
 }
 
 func median(values []float64) float64 {

@@ -137,7 +137,10 @@ type Config struct {
 }
 
 // Executor carries out plans. Its methods are safe for concurrent use by the workers of different pods.
-type Executor struct{ cfg Config }
+type Executor struct {
+	cfg   Config
+	turns turns
+}
 
 // New checks the configuration.
 func New(cfg Config) (*Executor, error) {
@@ -147,7 +150,7 @@ func New(cfg Config) (*Executor, error) {
 			return nil, errors.New("executor: all but MaxBackOff is required")
 		}
 	}
-	return &Executor{cfg: cfg}, nil
+	return &Executor{cfg: cfg, turns: newTurns()}, nil
 }
 
 // Pod is what an Executor remembers of a pod. It is the pod's worker's; nobody else touches it.

@@ -91,8 +91,14 @@ func (e *Executor) newSandbox(ctx context.Context, f lifecycle.Facts, p *Pod, at
 	}
 	mounted := make(chan error, 1)
 	go func() { mounted <- e.mount(ctx, pod, p) }()
+	release, err := e.turns.take(ctx)
+	if err != nil {
+		<-mounted
+		return err
+	}
 	begun := time.Now()
 	id, err := e.cfg.Runtime.RunSandbox(ctx, pod, handler, e.sandboxOptions(pod, f.Runtime, attempt))
+	release()
 	made := time.Since(begun)
 	mountErr := <-mounted
 	e.cfg.Metrics.StartedPod(pod, handler, made, err)
