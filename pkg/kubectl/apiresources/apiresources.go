@@ -58,6 +58,8 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	set.StringSliceVar(&o.categories, "categories", nil, "Limit to resources that belong to the specified categories.")
 	set.BoolVar(&o.namespaced, "namespaced", true, "If false, non-namespaced resources will be returned, otherwise returning namespaced resources by default.")
 	set.BoolVar(&o.noHeaders, "no-headers", false, "When using the default or custom-column output format, don't print headers (default print headers).")
+	// Resources have no managed fields; the flag comes with the output formats.
+	set.Bool("show-managed-fields", false, "If true, keep the managedFields when printing objects in JSON or YAML format.")
 	set.BoolVar(&o.cached, "cached", false, "Use the cached list of resources if available.")
 	return cmd
 }

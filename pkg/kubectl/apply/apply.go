@@ -83,6 +83,8 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 		set.StringVar(&o.setName, "applyset", "", "[alpha] The name of the ApplySet that tracks which resources are being managed, for the purposes of determining what to prune. Live resources that are part of the ApplySet but have been removed from the provided configs will be deleted. Format: [RESOURCE][.GROUP]/NAME. A Secret will be used if no resource or group is specified.")
 	}
 	o.serverSide.AddFlags(set)
+	// Patches of Kubernetes' kinds are made with their Go types, which say of every field what its OpenAPI schema does.
+	set.Bool("openapi-patch", true, "If true, use openapi to calculate diff when the openapi presents and the resource can be found in the openapi spec. Otherwise, fall back to use baked-in types.")
 	set.BoolVar(&o.overwrite, "overwrite", true, "Automatically resolve conflicts between the modified and live configuration by using values from the modified configuration")
 	o.deletion.AddFlags(set, false)
 	set.StringVar(&o.subresource, "subresource", "", "If specified, apply will operate on the subresource of the requested object.  Only allowed when using --server-side.")

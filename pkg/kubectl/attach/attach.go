@@ -7,18 +7,20 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/pods"
 )
 
 // Options is one run of attach.
-type Options struct{ pods.Conversation }
+type Options struct {
+	pods.Conversation
+	detachKeys string
+}
 
 // NewCommand returns "kubectl attach".
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	o := &Options{pods.Conversation{Session: pods.Session{Streams: streams}}}
+	o := &Options{Conversation: pods.Conversation{Session: pods.Session{Streams: streams}}}
 	cmd := &cobra.Command{
 		Use:     "attach (POD | TYPE/NAME) -c CONTAINER",
 		Example: "# The output of a running pod\nkubectl attach web\n\n# The output of one of its containers\nkubectl attach web -c app\n\n# A terminal of it\nkubectl attach web -c app -i -t\n\n# The first pod of a replica set\nkubectl attach rs/web",
@@ -27,6 +29,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		RunE:    cli.RunE(f, o),
 	}
 	o.AddFlags(cmd.Flags())
+	pods.AddDetachKeys(cmd.Flags(), &o.detachKeys)
 	return cmd
 }
 
@@ -57,23 +60,5 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.TTY && !hasTTY(pod, o.Container) {
-		o.TTY = false
-		if !o.Quiet {
-			fmt.Fprintf(o.Streams.ErrOut, "error: Unable to use a TTY - container %s did not allocate one\n", o.Container)
-		}
-	}
-	if !o.Quiet {
-		pods.Announce(o.Streams.ErrOut)
-	}
-	return o.Talk(ctx)
-}
-
-func hasTTY(pod *corev1.Pod, container string) bool {
-	for _, c := range pod.Spec.Containers {
-		if c.Name == container {
-			return c.TTY
-		}
-	}
-	return false
+	return o.Attach(ctx, pod, o.detachKeys)
 }

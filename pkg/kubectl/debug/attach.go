@@ -25,11 +25,8 @@ func (o *Options) attachTo(ctx context.Context, pod *corev1.Pod, container strin
 	if state.Terminated != nil {
 		return o.log(ctx, pod, container)
 	}
-	if !o.quiet {
-		pods.Announce(o.ErrOut)
-	}
-	s := pods.Session{Streams: o.Raw(), Namespace: pod.Namespace, Pod: pod.Name, Container: container, Stdin: o.wish.stdin, TTY: o.wish.tty}
-	err = s.Run(ctx, o.client, o.config)
+	a := pods.Attachment{Session: pods.Session{Streams: o.Raw(), Namespace: pod.Namespace, Pod: pod.Name, Container: container, Stdin: o.wish.stdin, TTY: o.wish.tty}, Quiet: o.quiet}
+	err = a.Run(ctx, o.client, o.config, pod)
 	if ctx.Err() != nil {
 		return cli.Cause(ctx)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -37,6 +38,8 @@ type Options struct {
 	prune       write.Prune
 	showManaged bool
 	showSecrets bool
+	// concurrency is how many objects are asked for at once, at least 1.
+	concurrency int
 	// program and its arguments compare two directories.
 	program []string
 }
@@ -66,6 +69,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	set.StringVarP(&o.selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
 	o.prune.AddFlags(set, "Include resources that would be deleted by pruning. Can be used with -l and default shows all resources would be pruned")
 	set.BoolVar(&o.showSecrets, "show-secrets", false, "If true, do not mask secret values in the diff.")
+	set.IntVar(&o.concurrency, "concurrency", 1, "Number of objects to process in parallel when diffing against the live version. Larger number = faster, but more memory, I/O and CPU over that shorter period of time.")
 	set.BoolVar(&o.showManaged, "show-managed-fields", false, "If true, include managed fields in the diff.")
 	return cmd
 }
@@ -123,10 +127,20 @@ func (o *Options) Run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(merged)) }()
 	namespaces, uids := sets.New[string](), sets.New[types.UID]()
+	writers, written := errgroup.WithContext(ctx)
+	writers.SetLimit(max(o.concurrency, 1))
 	for _, i := range infos {
-		if err := o.writeBoth(ctx, i, live, merged); err != nil {
-			return err
-		}
+		writers.Go(func() error {
+			if written.Err() != nil {
+				return nil // what comes after an error is left
+			}
+			return o.writeBoth(written, i, live, merged)
+		})
+	}
+	if err := writers.Wait(); err != nil {
+		return err
+	}
+	for _, i := range infos {
 		if i.Namespaced() {
 			namespaces.Insert(i.Namespace)
 		}

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -44,6 +45,29 @@ func TestDiff(t *testing.T) {
 	}
 	if o := s.Object("/api/v1/namespaces/default/configmaps/c"); !strings.Contains(o, `"a":"1"`) {
 		t.Errorf("the object was changed: %s", o)
+	}
+}
+
+// TestConcurrency: the number of objects asked for at once changes nothing of what is shown; the first error ends it.
+func TestConcurrency(t *testing.T) {
+	t.Parallel()
+	s := writetest.NewServer(t)
+	var files []string
+	for i := range 20 {
+		files = append(files, strings.Replace(configMap("1"), `"c"`, fmt.Sprintf(`"c%d"`, i), 1))
+	}
+	show := func(n string) {
+		got, code := writetest.Run(t, NewCommand, s.URL, strings.Join(files, "\n---\n"), "diff", "-f", "-", "--concurrency", n)
+		if code != 1 || strings.Count(got, "+kind: ConfigMap\n") != len(files) {
+			t.Errorf("--concurrency %s: code %d, %d objects:\n%s", n, code, strings.Count(got, "+kind: ConfigMap\n"), got)
+		}
+	}
+	for _, n := range []string{"-1", "0", "1", "8"} {
+		show(n)
+	}
+	files[7] = strings.Replace(files[7], "ConfigMap", "Nonsense", 1)
+	if got, code := writetest.Run(t, NewCommand, s.URL, strings.Join(files, "\n---\n"), "diff", "-f", "-", "--concurrency", "8"); code != 2 {
+		t.Errorf("a kind that is unknown: code %d: %s", code, got)
 	}
 }
 

@@ -86,3 +86,10 @@ func (c *Conversation) Talk(ctx context.Context) error {
 	session.Streams = c.Streams.Raw()
 	return session.Run(ctx, c.client, c.config)
 }
+
+// Attach streams until what the container runs ends, or the user detaches.
+func (c *Conversation) Attach(ctx context.Context, pod *corev1.Pod, detachKeys string) error {
+	session := c.Session
+	session.Streams = c.Streams.Raw()
+	return Attachment{Session: session, Quiet: c.Quiet, DetachKeys: detachKeys}.Run(ctx, c.client, c.config, pod)
+}

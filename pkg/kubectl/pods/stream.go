@@ -33,6 +33,8 @@ type Session struct {
 	Stdin, TTY bool
 	// Streams are the local ends. With a terminal, ErrOut gets nothing.
 	Streams cli.IOStreams
+	// detachable, if not nil, reads Streams.In, which is a terminal.
+	detachable *detachable
 }
 
 // Run streams until the command ends. A command that fails is a *cli.ExitError with its code. A local terminal is raw
@@ -50,25 +52,23 @@ func (s Session) Run(ctx context.Context, c *resource.Client, cfg *rest.Config) 
 		opts.Stderr = s.Streams.ErrOut
 	}
 	if file, ok := s.Streams.In.(*os.File); ok && s.TTY && s.Stdin && term.IsTerminal(int(file.Fd())) {
-		restore, sizes, err := takeTerminal(ctx, int(file.Fd()))
+		restore, sizes, err := takeTerminal(ctx, int(file.Fd()), s.Command == nil)
 		if err != nil {
 			return err
 		}
 		defer restore()
 		opts.TerminalSizeQueue = sizes
-		err = executor.StreamWithContext(ctx, opts)
+		if s.detachable != nil {
+			err = s.detachable.stream(ctx, executor, opts)
+		} else {
+			err = executor.StreamWithContext(ctx, opts)
+		}
 		if ended := cli.Interrupted(ctx); ended != nil {
 			return ended
 		}
 		return exitError(err)
 	}
 	return exitError(executor.StreamWithContext(ctx, opts))
-}
-
-// Announce tells on w what a user shall know who is about to be attached to a container.
-func Announce(w io.Writer) {
-	fmt.Fprintln(w, "All commands and output from this session will be recorded in container logs, including credentials and sensitive information passed through the command prompt.")
-	fmt.Fprintln(w, "If you don't see a command prompt, try pressing enter.")
 }
 
 // exitError makes the exit code of the command that of kubectl.
@@ -124,14 +124,15 @@ func (s Session) executor(c *resource.Client, cfg *rest.Config) (remotecommand.E
 // WebSockets tells whether streams are tried over WebSocket before SPDY: unless the variable of that name says false.
 func WebSockets(variable string) bool { return !strings.EqualFold(os.Getenv(variable), "false") }
 
-// takeTerminal makes the terminal raw and reports its sizes until restore is called.
-func takeTerminal(ctx context.Context, fd int) (restore func(), sizes remotecommand.TerminalSizeQueue, err error) {
+// takeTerminal makes the terminal raw and reports its sizes until restore is called. With redraw the first size is one too large in both
+// directions: what runs already in the container sees a change, and shows its prompt again.
+func takeTerminal(ctx context.Context, fd int, redraw bool) (restore func(), sizes remotecommand.TerminalSizeQueue, err error) {
 	state, err := term.MakeRaw(fd)
 	if err != nil {
 		return nil, nil, fmt.Errorf("set the terminal to raw mode: %w", err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	q := &sizeQueue{ctx: ctx, fd: fd, changed: make(chan os.Signal, 1), first: true}
+	q := &sizeQueue{ctx: ctx, fd: fd, changed: make(chan os.Signal, 1), first: true, redraw: redraw}
 	signal.Notify(q.changed, syscall.SIGWINCH)
 	return func() {
 		cancel()
@@ -145,10 +146,18 @@ type sizeQueue struct {
 	fd      int
 	changed chan os.Signal
 	first   bool
+	// redraw: before the size now, one that is too large is to be told.
+	redraw bool
 }
 
 // Next returns the size now, later each size the terminal changes to, nil at the end.
 func (q *sizeQueue) Next() *remotecommand.TerminalSize {
+	if q.redraw {
+		q.redraw = false
+		if w, h, err := term.GetSize(q.fd); err == nil {
+			return &remotecommand.TerminalSize{Width: uint16(w + 1), Height: uint16(h + 1)}
+		}
+	}
 	if !q.first {
 		select {
 		case <-q.changed:

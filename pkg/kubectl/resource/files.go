@@ -51,6 +51,9 @@ func (f *Files) AddFlags(set *pflag.FlagSet, usage string) {
 // Empty tells whether no file and no kustomization was named.
 func (f *Files) Empty() bool { return len(f.Names) == 0 && f.Kustomize == "" }
 
+// ErrLocalNeedsFiles is why a verb with --local refuses to do anything where no file is named.
+var ErrLocalNeedsFiles = errors.New("you must specify resources by --filename when --local is set.\nExample resource specifications include:\n   '-f rsrc.yaml'\n   '--filename=rsrc.json'")
+
 // Validate refuses flags that do not go together.
 func (f *Files) Validate() error {
 	switch {

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"bonsai/pkg/kubectl/cli"
@@ -62,13 +61,10 @@ func (o *Options) session(ctx context.Context, pod *corev1.Pod, container string
 	if err != nil {
 		return err
 	}
-	if !o.quiet {
-		pods.Announce(o.ErrOut)
-	}
-	s := pods.Session{
+	a := pods.Attachment{Session: pods.Session{
 		Streams: o.Raw(), Namespace: pod.Namespace, Pod: pod.Name, Container: container, Stdin: o.spec.stdin, TTY: o.spec.tty,
-	}
-	return s.Run(ctx, o.Client, config)
+	}, Quiet: o.quiet, DetachKeys: o.detachKeys}
+	return a.Run(ctx, o.Client, config, pod)
 }
 
 // podStarted tells whether there is something to attach to, or the pod is already over.
@@ -117,11 +113,24 @@ func (o *Options) exit(ctx context.Context, m *meta.RESTMapping, pod *corev1.Pod
 	}
 	for _, s := range over.Status.ContainerStatuses {
 		if t := s.State.Terminated; s.Name == container && t != nil && t.ExitCode != 0 {
-			return &cli.ExitError{Code: int(t.ExitCode), Err: fmt.Errorf("pod %s/%s terminated (%s)\n%s", over.Namespace, over.Name, t.Reason, t.Message)}
+			return &cli.ExitError{Code: int(t.ExitCode), Err: &terminated{over, t}}
 		}
 	}
 	return fmt.Errorf("pod %s/%s failed with reason %q: %s", over.Namespace, over.Name, over.Status.Reason, over.Status.Message)
 }
+
+// terminated is the end of a container with a code other than 0.
+type terminated struct {
+	pod   *corev1.Pod
+	state *corev1.ContainerStateTerminated
+}
+
+func (e *terminated) Error() string {
+	return fmt.Sprintf("pod %s/%s terminated (%s)\n%s", e.pod.Namespace, e.pod.Name, e.state.Reason, e.state.Message)
+}
+
+// Plain tells that the message stands without "error: ".
+func (e *terminated) Plain() bool { return true }
 
 // logs copies what the container has said so far except for the first skip bytes, and returns how many bytes it has said.
 func (o *Options) logs(ctx context.Context, m *meta.RESTMapping, pod *corev1.Pod, container string, skip int) (int, error) {
@@ -136,11 +145,9 @@ func (o *Options) logs(ctx context.Context, m *meta.RESTMapping, pod *corev1.Pod
 // remove serves --rm. It works although ctx has ended: an interrupted session must not leave its pod.
 func (o *Options) remove(ctx context.Context, m *meta.RESTMapping, pod *corev1.Pod) error {
 	ctx = context.WithoutCancel(ctx)
-	opts := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
-	if o.force {
+	opts := o.deletion.Options()
+	if o.deletion.Force {
 		opts.GracePeriodSeconds = new(int64(0))
-	} else if o.grace >= 0 {
-		opts.GracePeriodSeconds = new(int64(o.grace))
 	}
 	if _, err := o.Client.Delete(ctx, m, pod.Namespace, pod.Name, opts); err != nil {
 		return err
@@ -148,5 +155,10 @@ func (o *Options) remove(ctx context.Context, m *meta.RESTMapping, pod *corev1.P
 	if !o.quiet {
 		fmt.Fprintf(o.Out, "pod %q deleted from %s namespace\n", pod.Name, pod.Namespace)
 	}
-	return nil
+	if !o.deletion.Wait {
+		return nil
+	}
+	return write.Await(ctx, o.Client, m, pod.Namespace, pod.Name, o.deletion.Timeout, func(u *unstructured.Unstructured) (bool, error) {
+		return u == nil || u.GetUID() != pod.UID, nil
+	})
 }

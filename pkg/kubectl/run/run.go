@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/pods"
+	"bonsai/pkg/kubectl/resource"
 	"bonsai/pkg/kubectl/write"
 )
 
@@ -38,8 +40,9 @@ type Options struct {
 	attach, rm     bool
 	expose, quiet  bool
 	runningTimeout time.Duration
-	grace          int
-	force          bool
+	detachKeys     string
+	// deletion is how --rm deletes.
+	deletion write.Deletion
 }
 
 // NewCommand makes the command.
@@ -81,8 +84,10 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	set.BoolVarP(&o.quiet, "quiet", "q", false, "If true, suppress prompt messages.")
 	set.BoolVar(&o.spec.privileged, "privileged", false, "If true, run the container in privileged mode.")
 	set.DurationVar(&o.runningTimeout, "pod-running-timeout", time.Minute, "The length of time (like 5s, 2m, or 3h, higher than zero) to wait until at least one pod is running")
-	set.IntVar(&o.grace, "grace-period", -1, "Period of time in seconds given to the resource to terminate gracefully. Ignored if negative.")
-	set.BoolVar(&o.force, "force", false, "If true, immediately remove resources from API and bypass graceful deletion.")
+	pods.AddDetachKeys(set, &o.detachKeys)
+	o.deletion.AddFlags(set, false)
+	// Kubernetes' kubectl has these, and does nothing with them.
+	new(resource.Files).AddFlags(set, "to use to replace the resource.")
 }
 
 // Complete reads the arguments.
@@ -96,7 +101,7 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) er
 	}
 	o.spec.name, o.spec.args = args[0], args[1:]
 	o.spec.image, o.spec.pull = o.image, o.pull
-	return nil
+	return o.deletion.Complete(o.ErrOut)
 }
 
 // Validate checks everything that needs no server, the image's name first of all.

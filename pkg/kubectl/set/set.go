@@ -57,7 +57,7 @@ func (s *setter) addFlags(set *pflag.FlagSet) {
 // Validate checks --local and -o.
 func (s *setter) Validate() error {
 	if s.local && s.target.Files.Empty() {
-		return errors.New("you must specify resources by --filename when --local is set.\nExample resource specifications include:\n   '-f rsrc.yaml'\n   '--filename=rsrc.json'")
+		return resource.ErrLocalNeedsFiles
 	}
 	_, err := s.Printer(s.operation)
 	return err

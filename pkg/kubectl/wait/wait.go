@@ -63,6 +63,7 @@ kubectl wait --for=delete pod/busybox1 --timeout=60s`,
 	set.StringVar(&o.request.FieldSelector, "field-selector", "", "Selector (field query) to filter on, supports '=', '==', and '!='.(e.g. --field-selector key1=value1,key2=value2). The server only supports a limited number of field queries per type.")
 	set.BoolVarP(&o.request.AllNamespaces, "all-namespaces", "A", false, "If present, list the requested object(s) across all namespaces. Namespace in current context is ignored even if specified with --namespace.")
 	set.BoolVar(&o.request.All, "all", false, "Select all resources in the namespace of the specified resource types")
+	set.BoolVar(&o.request.Local, "local", false, "If true, judge the objects of the files as they are, and do NOT contact api-server.")
 	set.DurationVar(&o.timeout, "timeout", 30*time.Second, "The length of time to wait before giving up. Zero means check once and don't wait, negative means wait for a week.")
 	set.StringArrayVar(&o.wants, "for", nil, "The condition to wait on: [create|delete|condition=condition-name[=condition-value]|jsonpath='{JSONPath expression}'=[JSONPath value]]. The default condition-value is true. Condition values are compared after Unicode simple case folding, which is a more general form of case-insensitivity. Multiple conditions are supported and AND'ed to each other in a sequential order. If --for=create is passed, it is always waited first.")
 	return cmd
@@ -73,7 +74,7 @@ func (o *Options) Complete(f *cli.Factory, _ *cobra.Command, args []string) (err
 	if o.request.Namespace, o.request.ExplicitNamespace, err = f.Namespace(); err != nil {
 		return err
 	}
-	o.request.Args, o.request.Latest = args, true
+	o.request.Args, o.request.Latest = args, !o.request.Local
 	if o.timeout < 0 {
 		o.timeout = 7 * 24 * time.Hour
 	}
@@ -94,7 +95,12 @@ func (o *Options) Complete(f *cli.Factory, _ *cobra.Command, args []string) (err
 }
 
 // Validate implements cli.Options.
-func (o *Options) Validate() error { return nil }
+func (o *Options) Validate() error {
+	if o.request.Local && o.request.Files.Empty() {
+		return resource.ErrLocalNeedsFiles
+	}
+	return nil
+}
 
 func (o *Options) deletion() bool { return strings.EqualFold(o.want, "delete") }
 
@@ -105,7 +111,7 @@ func (o *Options) Run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, max(o.timeout, time.Millisecond), errTimeout)
 	defer cancel()
 	// An object must be there before anything else of it can be looked at, wherever that stands.
-	if i := slices.IndexFunc(o.wants, func(want string) bool { return strings.EqualFold(want, "create") }); i > 0 && o.timeout > 0 {
+	if i := slices.IndexFunc(o.wants, func(want string) bool { return strings.EqualFold(want, "create") }); i > 0 && o.timeout > 0 && !o.request.Local {
 		o.want = o.wants[i]
 		if _, err := o.resolve(ctx); err != nil {
 			return err
@@ -131,8 +137,8 @@ func (o *Options) all(ctx context.Context) error {
 		return errors.New("no matching resources found")
 	}
 	one := o.one
-	if o.timeout == 0 {
-		one = o.once
+	if o.timeout == 0 || o.request.Local {
+		one = o.once // nothing changes an object of a file
 	}
 	return resource.Each(infos, err, func(i *resource.Info) error { return one(ctx, i) })
 }
@@ -143,7 +149,7 @@ var errTimeout = errors.New("timed out waiting for the condition")
 func (o *Options) resolve(ctx context.Context) ([]*resource.Info, error) {
 	q := o.request
 	q.IgnoreNotFound = o.deletion()
-	if !o.creation() {
+	if !o.creation() || o.request.Local {
 		infos, err := o.client.Resolve(context.WithoutCancel(ctx), q)
 		return infos, err
 	}

@@ -32,3 +32,24 @@ func TestOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestLocal: files are judged as they are, without a server.
+func TestLocal(t *testing.T) {
+	t.Parallel()
+	const file = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m"},"data":{"a":"1"}}`
+	for _, c := range []struct {
+		args, want string
+		code       int
+	}{
+		{"-f - --for=jsonpath={.data.a}=1", "configmap/m condition met\n", 0},
+		{"-f - --for=jsonpath={.data.a}=2", "error: condition not met for configmaps/m\n", 1},
+		{"-f - --for=create", "configmap/m condition met\n", 0},
+		{"-f - --for=delete", "error: condition not met for configmaps/m\n", 1},
+		{"cm/m --for=create", "error: you must specify resources by --filename when --local is set.\nExample resource specifications include:\n   '-f rsrc.yaml'\n   '--filename=rsrc.json'\n", 1},
+	} {
+		got, code := writetest.Run(t, NewCommand, "http://127.0.0.1:1", file, append([]string{"wait", "--local"}, strings.Fields(c.args)...)...)
+		if got != c.want || code != c.code {
+			t.Errorf("wait --local %s:\n got %d %q\nwant %d %q", c.args, code, got, c.code, c.want)
+		}
+	}
+}
