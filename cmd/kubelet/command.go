@@ -22,11 +22,14 @@ func newCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			log, err := o.logging.New(cmd.ErrOrStderr(), component)
+			log, err := s.logger().New(cmd.ErrOrStderr(), component)
 			if err != nil {
 				return err
 			}
 			accepted().Warn(cmd.Flags(), log)
+			if names := s.idle; len(names) > 0 {
+				log.Warn("these fields of the configuration file are accepted, but have no effect", "fields", names)
+			}
 			return run(cmd.Context(), s, log)
 		},
 	}

@@ -17,6 +17,10 @@ type fileOptions struct {
 	manifestCheck, statusUpdate, runtime    time.Duration
 	logMaxFiles                             int32
 	maxPIDs                                 int64
+	seccomp, debugging                      bool
+	tlsMin                                  string
+	tlsSuites                               []string
+	podsPerCore, maxImages                  int32
 }
 
 func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
@@ -34,6 +38,12 @@ func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.statusUpdate, "node-status-update-frequency", 10*time.Second, "How often the node's status is computed.")
 	fs.Int64Var(&o.maxPIDs, "pod-max-pids", -1, "The maximum number of processes of a pod; -1: as many as the node lets it.")
 	fs.DurationVar(&o.runtime, "runtime-request-timeout", 2*time.Minute, "How long a request to the runtime may take, except for those that wait: pulls, logs, exec and attach.")
+	fs.BoolVar(&o.seccomp, "seccomp-default", false, "Containers that name no seccomp profile get the runtime's, instead of none.")
+	fs.BoolVar(&o.debugging, "enable-debugging-handlers", true, "Serve what shows the inside of pods or runs something there: logs, exec, attach, port-forward.")
+	fs.StringVar(&o.tlsMin, "tls-min-version", "", "Minimum TLS version supported. Possible values: VersionTLS12, VersionTLS13")
+	fs.StringSliceVar(&o.tlsSuites, "tls-cipher-suites", nil, "Comma-separated list of cipher suites for TLS 1.2 connections. If omitted, the default Go cipher suites will be used.")
+	fs.Int32Var(&o.podsPerCore, "pods-per-core", 0, "Number of pods per core that can run on this kubelet, never more than --max-pods; 0: as many as that.")
+	fs.Int32Var(&o.maxImages, "node-status-max-images", 50, "The maximum number of images to report in the node's status; -1: all.")
 	accepted().AddFlags(fs)
 }
 
@@ -54,6 +64,12 @@ func (o *fileOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfigura
 		"image-service-endpoint":                       func() { c.ImageServiceEndpoint = o.imageEnd },
 		"node-status-update-frequency":                 func() { c.NodeStatusUpdateFrequency.Duration = o.statusUpdate },
 		"pod-max-pids":                                 func() { c.PodPidsLimit = &o.maxPIDs },
+		"seccomp-default":                              func() { c.SeccompDefault = &o.seccomp },
+		"enable-debugging-handlers":                    func() { c.EnableDebuggingHandlers = &o.debugging },
+		"tls-min-version":                              func() { c.TLSMinVersion = o.tlsMin },
+		"tls-cipher-suites":                            func() { c.TLSCipherSuites = o.tlsSuites },
+		"pods-per-core":                                func() { c.PodsPerCore = o.podsPerCore },
+		"node-status-max-images":                       func() { c.NodeStatusMaxImages = &o.maxImages },
 		"runtime-request-timeout":                      func() { c.RuntimeRequestTimeout.Duration = o.runtime },
 	} {
 		if fs.Changed(flag) {

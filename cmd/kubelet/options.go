@@ -87,7 +87,7 @@ func (o *options) settings(fs *pflag.FlagSet) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &settings{options: o, file: c}
+	s := &settings{options: o, file: c, idle: idle(c), given: fs.Changed}
 	o.mergeStrings(fs, c)
 	o.mergeNumbers(fs, c)
 	o.pressure.merge(fs, c)

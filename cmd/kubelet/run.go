@@ -151,9 +151,10 @@ func config(s *settings, apiserver *remote.API, name string, log *slog.Logger) (
 	logSize := resource.MustParse(c.ContainerLogMaxSize) // checked with the settings
 	cfg := kubelet.Config{
 		NodeName: name, Client: apiserver, RootDir: s.rootDir, Logs: logs.Files{Pods: c.PodLogsDir, Links: containerLogsDir},
-		LogMaxSize: logSize.Value(), LogMaxFiles: int(*c.ContainerLogMaxFiles),
+		LogMaxSize: logSize.Value(), LogMaxFiles: int(*c.ContainerLogMaxFiles), LogPeriod: c.ContainerLogMonitorInterval.Duration,
 		StaticPodPath: c.StaticPodPath, StaticPeriod: c.FileCheckFrequency.Duration,
-		Runtime:  cri.Config{Endpoint: c.ContainerRuntimeEndpoint, ImageEndpoint: c.ImageServiceEndpoint, Timeout: c.RuntimeRequestTimeout.Duration},
+		Runtime: cri.Config{Endpoint: c.ContainerRuntimeEndpoint, ImageEndpoint: c.ImageServiceEndpoint, Timeout: c.RuntimeRequestTimeout.Duration,
+			Containers: cri.Containers{SeccompDefault: *c.SeccompDefault, SingleProcessOOMKill: *c.SingleProcessOOMKill}},
 		Cgroups:  cgroup.Config{Root: c.CgroupRoot, Driver: c.CgroupDriver, Limit: podLimit(c, n.Machine.Capacity(), n.Resources.Reserved), Reserved: reserved, Log: log},
 		Eviction: evicts,
 		Images: images.Config{Serialize: *c.SerializeImagePulls, Log: log,
@@ -205,8 +206,8 @@ func nodeConfig(s *settings) (node.Config, error) {
 	}
 	return node.Config{
 		IPs: ips, Labels: s.nodeLabels, Taints: append(taints, c.RegisterWithTaints...), ProviderID: c.ProviderID, NoRegister: !*c.RegisterNode,
-		Machine: machine, Resources: node.Resources{MaxPods: int64(c.MaxPods), Reserved: keep, Kept: pressure.Reserved(policy.Thresholds, machine.Capacity())},
-		Port: c.Port, Version: daemon.GitVersion, Interval: c.NodeStatusUpdateFrequency.Duration, Report: c.NodeStatusReportFrequency.Duration,
+		Machine: machine, Resources: node.Resources{MaxPods: maxPods(c), Reserved: keep, Kept: pressure.Reserved(policy.Thresholds, machine.Capacity())},
+		MaxImages: int(*c.NodeStatusMaxImages), Port: c.Port, Version: daemon.GitVersion, Interval: c.NodeStatusUpdateFrequency.Duration, Report: c.NodeStatusReportFrequency.Duration,
 		LeaseDuration: time.Duration(c.NodeLeaseDurationSeconds) * time.Second,
 	}, nil
 }
@@ -235,10 +236,18 @@ func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, 
 	if err != nil {
 		return nil, err
 	}
+	spoken, err := spokenTLS(c)
+	if err != nil {
+		return nil, err // was checked with the settings
+	}
+	logDir := "/var/log"
+	if !*c.EnableSystemLogHandler {
+		logDir = ""
+	}
 	return k.Server(server.Config{
-		Address: net.JoinHostPort(c.Address, strconv.Itoa(int(c.Port))), Certificate: current,
+		Address: net.JoinHostPort(c.Address, strconv.Itoa(int(c.Port))), Certificate: current, TLS: spoken,
 		Clients: ask, Authenticator: who, Authorizer: may,
-		Registry: registry, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Configz: func() any { return c }, LogDir: "/var/log",
+		Registry: registry, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Configz: func() any { return c }, LogDir: logDir, NoDebugging: !*c.EnableDebuggingHandlers,
 	})
 }
 

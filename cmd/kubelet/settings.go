@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"bonsai/pkg/kubelet/cm/userns"
@@ -22,6 +23,10 @@ import (
 type settings struct {
 	*options
 	file *kubeletconfig.KubeletConfiguration
+	// idle are the fields that the file sets, but that have no effect.
+	idle []string
+	// given tells whether a flag was given.
+	given func(flag string) bool
 }
 
 // defaultConfig fills in upstream's defaults of the fields that are used.
@@ -36,7 +41,13 @@ func defaultConfig(c *kubeletconfig.KubeletConfiguration) {
 	text(&c.PodLogsDir, "/var/log/pods")
 	text(&c.ContainerLogMaxSize, "10Mi")
 	text((*string)(&c.Authorization.Mode), "Webhook")
-	yes, files := true, int32(5)
+	yes, no, files, images := true, false, int32(5), int32(50)
+	pointer(&c.EnableDebuggingHandlers, &yes)
+	pointer(&c.EnableSystemLogHandler, &yes)
+	pointer(&c.SeccompDefault, &no)
+	pointer(&c.SingleProcessOOMKill, &no)
+	pointer(&c.NodeStatusMaxImages, &images)
+	pointer(&c.ContainerLogMonitorInterval, &metav1.Duration{Duration: 10 * time.Second})
 	pointer(&c.EnableServer, &yes)
 	pointer(&c.Authentication.Webhook.Enabled, &yes)
 	pointer(&c.ContainerLogMaxFiles, &files)
@@ -122,6 +133,10 @@ func (s *settings) check() error {
 	if err := checkEnforced(c); err != nil {
 		errs = append(errs, err)
 	}
+	if _, err := spokenTLS(c); err != nil {
+		errs = append(errs, err)
+	}
+	errs = append(errs, unsupported(c)...)
 	if err := checkManagers(c); err != nil {
 		errs = append(errs, err)
 	}

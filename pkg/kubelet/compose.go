@@ -286,5 +286,5 @@ func (k *Kubelet) plugins() *pluginmanager.Manager {
 
 // rotator keeps the logs of running containers small.
 func (k *Kubelet) rotator() *logs.Rotator {
-	return &logs.Rotator{MaxSize: k.cfg.LogMaxSize, MaxFiles: k.cfg.LogMaxFiles, Runtime: k.cri, Files: k.cfg.Logs, Now: time.Now, Log: k.cfg.Log}
+	return &logs.Rotator{MaxSize: k.cfg.LogMaxSize, MaxFiles: k.cfg.LogMaxFiles, Interval: k.cfg.LogPeriod, Runtime: k.cri, Files: k.cfg.Logs, Now: time.Now, Log: k.cfg.Log}
 }

@@ -62,10 +62,12 @@ type Config struct {
 	Client   *remote.API
 	// RootDir is the kubelet's directory.
 	RootDir string
-	// Logs is where the containers' logs are. One grows to LogMaxSize bytes, and LogMaxFiles of a container are kept.
+	// Logs is where the containers' logs are. One grows to LogMaxSize bytes, and LogMaxFiles of a container are kept. They are looked at
+	// each LogPeriod, 10 s by default.
 	Logs        logs.Files
 	LogMaxSize  int64
 	LogMaxFiles int
+	LogPeriod   time.Duration
 	// StaticPodPath is a directory of manifests, or one file; empty: no static pods. StaticPeriod is how often it is read again.
 	StaticPodPath string
 	StaticPeriod  time.Duration

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/pflag"
 )
@@ -49,17 +50,22 @@ func (s Serving) TLS(certificate tls.Certificate) (*tls.Config, error) {
 	return config, err
 }
 
+// cipherSuites finds suites by their names. As upstream, it takes those that Go calls insecure, which node images name, and two old names.
 func cipherSuites(names []string) ([]uint16, error) {
+	known := map[string]uint16{
+		"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305": tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+		"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305":   tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+	}
+	for _, s := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
+		known[s.Name] = s.ID
+	}
 	var out []uint16
-next:
 	for _, name := range names {
-		for _, s := range tls.CipherSuites() {
-			if s.Name == name {
-				out = append(out, s.ID)
-				continue next
-			}
+		id, ok := known[name]
+		if !ok {
+			return nil, fmt.Errorf("--tls-cipher-suites: cipher suite %s not supported or doesn't exist", name)
 		}
-		return nil, fmt.Errorf("--tls-cipher-suites: cipher suite %s not supported or doesn't exist", name)
+		out = append(out, id)
 	}
 	return out, nil
 }

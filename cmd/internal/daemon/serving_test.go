@@ -31,6 +31,7 @@ func TestServingTLS(t *testing.T) {
 		{Serving{MinVersion: "VersionTLS13"}, &tls.Config{}, true},
 		{Serving{CipherSuites: []string{suite}}, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}}, false},
 		{Serving{CipherSuites: []string{suite}}, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}, true},
+		{Serving{CipherSuites: []string{"TLS_RSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305"}}, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}}, true},
 	} {
 		config, err := c.serving.TLS(own)
 		if err != nil {

@@ -23,16 +23,16 @@ const maxMessage = 16 << 20
 
 // Client talks to one runtime. It is safe for concurrent use.
 type Client struct {
-	conn     *grpc.ClientConn
-	image    *grpc.ClientConn
-	runtime  runtimeapi.RuntimeServiceClient
-	images   runtimeapi.ImageServiceClient
-	timeout  time.Duration
-	version  runtime.Version
-	handlers map[string]runtime.Handler
-	cgroupV2 bool
-	systemd  bool
-	memory   *memory
+	conn       *grpc.ClientConn
+	image      *grpc.ClientConn
+	runtime    runtimeapi.RuntimeServiceClient
+	images     runtimeapi.ImageServiceClient
+	timeout    time.Duration
+	version    runtime.Version
+	handlers   map[string]runtime.Handler
+	containers Containers
+	systemd    bool
+	memory     *memory
 }
 
 // Config says where the runtime is and how to speak to it.
@@ -45,10 +45,20 @@ type Config struct {
 	Timeout time.Duration
 	// SystemdCgroups tells that cgroup parents are systemd slices.
 	SystemdCgroups bool
-	// CgroupV2 tells that the node has the unified hierarchy.
-	CgroupV2 bool
+	Containers
 	// Observe, if set, is told how each call but streams went; operation is its name as metrics have it (operation).
 	Observe func(operation string, took time.Duration, err error)
+}
+
+// Containers is what the node makes of all its containers.
+type Containers struct {
+	// CgroupV2 tells that the node has the unified hierarchy.
+	CgroupV2 bool
+	// SeccompDefault gives containers that say nothing the runtime's seccomp profile, instead of none.
+	SeccompDefault bool
+	// SingleProcessOOMKill lets the kernel end one process of a container that is out of memory, not all of them (with CgroupV2; without it
+	// that is always so).
+	SingleProcessOOMKill bool
 }
 
 // Dial connects and asks the runtime for its version; it fails if the runtime does not answer within ctx.
@@ -60,7 +70,7 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{conn: conn, image: conn, timeout: cfg.Timeout, cgroupV2: cfg.CgroupV2, systemd: cfg.SystemdCgroups, memory: newMemory()}
+	c := &Client{conn: conn, image: conn, timeout: cfg.Timeout, containers: cfg.Containers, systemd: cfg.SystemdCgroups, memory: newMemory()}
 	if cfg.ImageEndpoint != "" && cfg.ImageEndpoint != cfg.Endpoint {
 		if c.image, err = dial(cfg.ImageEndpoint, cfg.Observe); err != nil {
 			conn.Close()

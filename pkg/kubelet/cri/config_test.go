@@ -51,7 +51,7 @@ func TestSandboxConfig(t *testing.T) {
 }
 
 func security(p *corev1.Pod, c *corev1.Container, o runtime.ContainerOptions) *runtimeapi.LinuxContainerSecurityContext {
-	return containerSecurity(runtime.ContainerRequest{Pod: p, Container: c, Options: o})
+	return containerSecurity(runtime.ContainerRequest{Pod: p, Container: c, Options: o}, Containers{})
 }
 
 // A pod with users of its own has them in its sandbox and in its containers, and the files of its mounts by their own ids; one without has the node's.
@@ -62,7 +62,7 @@ func TestUsers(t *testing.T) {
 		o := runtime.SandboxOptions{Users: users}
 		sandbox := SandboxConfig(p, o)
 		container := ContainerConfig(runtime.ContainerRequest{Pod: p, Container: &p.Spec.Containers[0], Sandbox: o,
-			Options: runtime.ContainerOptions{Mounts: []runtime.Mount{{ContainerPath: "/a", HostPath: "/b"}}}}, false)
+			Options: runtime.ContainerOptions{Mounts: []runtime.Mount{{ContainerPath: "/a", HostPath: "/b"}}}}, Containers{})
 		for what, got := range map[string][2][]*runtimeapi.IDMapping{
 			"sandbox":   {sandbox.Linux.SecurityContext.NamespaceOptions.GetUsernsOptions().GetUids(), sandbox.Linux.SecurityContext.NamespaceOptions.GetUsernsOptions().GetGids()},
 			"container": {container.Linux.SecurityContext.NamespaceOptions.GetUsernsOptions().GetUids(), container.Linux.SecurityContext.NamespaceOptions.GetUsernsOptions().GetGids()},
@@ -116,7 +116,7 @@ func TestResources(t *testing.T) {
 	p.Status.QOSClass = corev1.PodQOSBurstable
 	node := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi"), "hugepages-2Mi": resource.MustParse("0"), "hugepages-1Gi": resource.MustParse("4Gi")}
 	of := func(node corev1.ResourceList, v2 bool) *runtimeapi.LinuxContainerResources {
-		return resources(runtime.ContainerRequest{Pod: p, Container: c, Node: node}, v2)
+		return resources(runtime.ContainerRequest{Pod: p, Container: c, Node: node}, Containers{CgroupV2: v2})
 	}
 	r := of(node, false)
 	if r.CpuShares != 256 || r.CpuQuota != 50_000 || r.MemoryLimitInBytes != 512<<20 || r.OomScoreAdj != 750 || r.Unified != nil {
@@ -135,8 +135,8 @@ func TestResources(t *testing.T) {
 	for limit, want := range map[string]int64{"0": 0, "512Mi": 512 << 20} {
 		c.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)}
 		for _, can := range []bool{false, true} {
-			one := resources(runtime.ContainerRequest{Pod: p, Container: c, Options: runtime.ContainerOptions{LimitSwap: can}}, false)
-			two := resources(runtime.ContainerRequest{Pod: p, Container: c, Options: runtime.ContainerOptions{LimitSwap: can}}, true)
+			one := resources(runtime.ContainerRequest{Pod: p, Container: c, Options: runtime.ContainerOptions{LimitSwap: can}}, Containers{})
+			two := resources(runtime.ContainerRequest{Pod: p, Container: c, Options: runtime.ContainerOptions{LimitSwap: can}}, Containers{CgroupV2: true})
 			if max, set := two.Unified["memory.swap.max"]; set != can || can && max != "0" || two.MemorySwapLimitInBytes != 0 {
 				t.Errorf("v2, accounted %v: %+v", can, two)
 			}
@@ -186,5 +186,42 @@ func TestTerminationMessage(t *testing.T) {
 	}
 	if got := terminationMessage(status(empty, corev1.TerminationMessageFallbackToLogsOnError), 1); got != "partial\n" {
 		t.Errorf("from the log: %q", got)
+	}
+}
+
+// A node's default profile is that of containers that say nothing: no other's, and not that of privileged ones.
+func TestSeccompDefault(t *testing.T) {
+	t.Parallel()
+	unconfined := &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}
+	for name, c := range map[string]struct {
+		pod *corev1.PodSecurityContext
+		own *corev1.SecurityContext
+		on  bool
+		is  runtimeapi.SecurityProfile_ProfileType
+	}{
+		"off":        {nil, nil, false, runtimeapi.SecurityProfile_Unconfined},
+		"on":         {nil, nil, true, runtimeapi.SecurityProfile_RuntimeDefault},
+		"the pod's":  {&corev1.PodSecurityContext{SeccompProfile: unconfined}, nil, true, runtimeapi.SecurityProfile_Unconfined},
+		"its own":    {nil, &corev1.SecurityContext{SeccompProfile: unconfined}, true, runtimeapi.SecurityProfile_Unconfined},
+		"privileged": {nil, &corev1.SecurityContext{Privileged: yes()}, true, runtimeapi.SecurityProfile_Unconfined},
+	} {
+		p := testPod()
+		p.Spec.SecurityContext = c.pod
+		p.Spec.Containers[0].SecurityContext = c.own
+		q := runtime.ContainerRequest{Pod: p, Container: &p.Spec.Containers[0]}
+		if got := ContainerConfig(q, Containers{SeccompDefault: c.on}).Linux.SecurityContext.Seccomp.ProfileType; got != c.is {
+			t.Errorf("%s: %v, want %v", name, got, c.is)
+		}
+	}
+}
+
+// The kernel ends all processes of a container together, unless one is asked for.
+func TestOOMGroup(t *testing.T) {
+	t.Parallel()
+	q := runtime.ContainerRequest{Pod: testPod(), Container: &testPod().Spec.Containers[0]}
+	for want, all := range map[string]Containers{"1": {CgroupV2: true}, "0": {CgroupV2: true, SingleProcessOOMKill: true}, "": {SingleProcessOOMKill: true}} {
+		if got := resources(q, all).Unified["memory.oom.group"]; got != want {
+			t.Errorf("%+v: %q", all, got)
+		}
 	}
 }

@@ -20,7 +20,7 @@ func (c *Client) CreateContainer(ctx context.Context, q runtime.ContainerRequest
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	r, err := c.runtime.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: q.SandboxID,
-		Config: ContainerConfig(q, c.cgroupV2), SandboxConfig: SandboxConfig(q.Pod, q.Sandbox)})
+		Config: ContainerConfig(q, c.containers), SandboxConfig: SandboxConfig(q.Pod, q.Sandbox)})
 	if err != nil {
 		return "", fmt.Errorf("create container: %w", err)
 	}
@@ -31,7 +31,7 @@ func (c *Client) CreateContainer(ctx context.Context, q runtime.ContainerRequest
 func (c *Client) UpdateContainer(ctx context.Context, id string, q runtime.ContainerRequest) error {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	_, err := c.runtime.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id, Linux: updated(resources(q, c.cgroupV2))})
+	_, err := c.runtime.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id, Linux: updated(resources(q, c.containers))})
 	c.memory.forgetContainer(id)
 	if err != nil {
 		return fmt.Errorf("update the resources of container %s: %w", id, err)
@@ -106,7 +106,7 @@ func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {
 }
 
 // ContainerConfig is the container as the runtime is told of it.
-func ContainerConfig(q runtime.ContainerRequest, v2 bool) *runtimeapi.ContainerConfig {
+func ContainerConfig(q runtime.ContainerRequest, node Containers) *runtimeapi.ContainerConfig {
 	ct, o := q.Container, q.Options
 	cfg := &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: ct.Name, Attempt: uint32(o.Attempt)},
@@ -116,8 +116,8 @@ func ContainerConfig(q runtime.ContainerRequest, v2 bool) *runtimeapi.ContainerC
 		Annotations: containerAnnotations(q),
 		LogPath:     filepath.Join(ct.Name, strconv.Itoa(o.Attempt)+".log"),
 		Stdin:       ct.Stdin, StdinOnce: ct.StdinOnce, Tty: ct.TTY,
-		Linux: &runtimeapi.LinuxContainerConfig{Resources: resources(q, v2),
-			SecurityContext: containerSecurity(q)},
+		Linux: &runtimeapi.LinuxContainerConfig{Resources: resources(q, node),
+			SecurityContext: containerSecurity(q, node)},
 	}
 	for _, e := range o.Env {
 		cfg.Envs = append(cfg.Envs, &runtimeapi.KeyValue{Key: e.Name, Value: []byte(e.Value)})

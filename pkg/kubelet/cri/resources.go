@@ -38,7 +38,7 @@ func quota(milli int64) int64 {
 
 // resources are the limits of one container. The OOM score of a Burstable container falls with its share of the node's memory;
 // a container swaps nothing (the kubelet's NoSwap).
-func resources(q runtime.ContainerRequest, v2 bool) *runtimeapi.LinuxContainerResources {
+func resources(q runtime.ContainerRequest, all Containers) *runtimeapi.LinuxContainerResources {
 	pod, ct, node := q.Pod, q.Container, q.Node
 	requests, limits := ct.Resources.Requests, ct.Resources.Limits
 	cpu := requests.Cpu().MilliValue()
@@ -48,11 +48,14 @@ func resources(q runtime.ContainerRequest, v2 bool) *runtimeapi.LinuxContainerRe
 	bounds := runtime.Effective(pod, ct).Limits
 	r := &runtimeapi.LinuxContainerResources{CpuPeriod: cpuPeriod, CpuShares: shares(cpu), CpuQuota: quota(bounds.Cpu().MilliValue()),
 		MemoryLimitInBytes: bounds.Memory().Value(), OomScoreAdj: oomScore(pod, ct, node.Memory().Value()), HugepageLimits: hugepageLimits(limits, node), CpusetCpus: q.Options.CPUs, CpusetMems: q.Options.MemoryNodes}
-	if v2 {
+	if all.CgroupV2 {
 		r.Unified = map[string]string{"memory.oom.group": "1"}
+		if all.SingleProcessOOMKill {
+			r.Unified["memory.oom.group"] = "0"
+		}
 	}
 	switch {
-	case q.Options.LimitSwap && v2:
+	case q.Options.LimitSwap && all.CgroupV2:
 		r.Unified["memory.swap.max"] = "0"
 	case q.Options.LimitSwap: // memory and swap together; without a limit of memory there is none, and the pod's cgroup forbids it
 		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes

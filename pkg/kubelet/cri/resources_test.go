@@ -33,17 +33,17 @@ func TestResourcesAreReadBack(t *testing.T) {
 		q := resource.NewMilliQuantity(milli, resource.DecimalSI)
 		c := corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": *q},
 			Limits: corev1.ResourceList{"cpu": *q, "memory": resource.MustParse("1Gi")}}}
-		got := told(updated(resources(runtime.ContainerRequest{Pod: &corev1.Pod{}, Container: &c}, false)))
+		got := told(updated(resources(runtime.ContainerRequest{Pod: &corev1.Pod{}, Container: &c}, Containers{})))
 		if want := (runtime.ContainerResources{MilliCPURequest: milli, MilliCPULimit: milli, MemoryLimit: 1 << 30}); *got != want {
 			t.Fatalf("%dm: %+v", milli, got)
 		}
 	}
-	if got := told(updated(resources(runtime.ContainerRequest{Pod: &corev1.Pod{}, Container: &corev1.Container{}}, true))); *got != (runtime.ContainerResources{MilliCPURequest: 2}) {
+	if got := told(updated(resources(runtime.ContainerRequest{Pod: &corev1.Pod{}, Container: &corev1.Container{}}, Containers{CgroupV2: true}))); *got != (runtime.ContainerResources{MilliCPURequest: 2}) {
 		t.Errorf("without requests: %+v", got)
 	}
 	whole := &corev1.Pod{Spec: corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi")}}}}
 	own := corev1.Container{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": resource.MustParse("1Mi")}}}
-	if got := told(resources(runtime.ContainerRequest{Pod: whole, Container: &own}, true)); *got != (runtime.ContainerResources{MilliCPURequest: 2, MilliCPULimit: 2000, MemoryLimit: 1 << 20}) {
+	if got := told(resources(runtime.ContainerRequest{Pod: whole, Container: &own}, Containers{CgroupV2: true})); *got != (runtime.ContainerResources{MilliCPURequest: 2, MilliCPULimit: 2000, MemoryLimit: 1 << 20}) {
 		t.Errorf("under the pod's limits: %+v", got)
 	}
 	if told(nil) != nil {

@@ -72,11 +72,14 @@ func mappings(users *runtime.IDRange) []*runtimeapi.IDMapping {
 }
 
 // containerSecurity merges the pod's and the container's security contexts; the container's fields win.
-func containerSecurity(q runtime.ContainerRequest) *runtimeapi.LinuxContainerSecurityContext {
+func containerSecurity(q runtime.ContainerRequest, node Containers) *runtimeapi.LinuxContainerSecurityContext {
 	pod, o := q.Pod, q.Options
 	out := &runtimeapi.LinuxContainerSecurityContext{NamespaceOptions: namespaces(pod, o.TargetID, q.Sandbox.Users),
 		MaskedPaths: maskedPaths, ReadonlyPaths: readonlyPaths,
 		Seccomp: &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}}
+	if node.SeccompDefault {
+		out.Seccomp.ProfileType = runtimeapi.SecurityProfile_RuntimeDefault
+	}
 	if ps := pod.Spec.SecurityContext; ps != nil {
 		out.RunAsUser, out.RunAsGroup = int64Value(ps.RunAsUser), int64Value(ps.RunAsGroup)
 		out.SelinuxOptions = selinux(ps.SELinuxOptions)

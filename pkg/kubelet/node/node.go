@@ -62,6 +62,8 @@ type Config struct {
 	Pressure func() Pressure
 	// Images returns the runtime's images; nil reports none.
 	Images func(ctx context.Context) ([]corev1.ContainerImage, error)
+	// MaxImages is how many of them the Node shows, the largest; negative: all.
+	MaxImages int
 	// Devices are the resources of device plug-ins, of which there may be 0; nil reports none.
 	Devices func() (capacity, allocatable corev1.ResourceList)
 	// VolumesInUse are the attached volumes that are mounted or about to be; after an error the Node shows those of before. nil reports none.

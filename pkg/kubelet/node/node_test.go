@@ -72,7 +72,7 @@ func TestLife(t *testing.T) {
 	rt.set(runtime.Health{RuntimeReady: true, NetworkReason: "NetworkPluginNotReady", NetworkMessage: "cni plugin not initialized"})
 	n, err := New(Config{Client: kubelettest.Client{Interface: client}, Name: "n1", IPs: []net.IP{net.ParseIP("10.1.2.3"), net.ParseIP("fd00::3")}, Labels: map[string]string{"zone": "a"}, Taints: []corev1.Taint{{Key: "t", Effect: "NoSchedule"}},
 		Runtime: rt, Machine: fakeMachine{}, Version: "v1.36.3", Now: time.Now, Log: slog.New(slog.DiscardHandler),
-		Images: func(context.Context) ([]corev1.ContainerImage, error) {
+		MaxImages: 50, Images: func(context.Context) ([]corev1.ContainerImage, error) {
 			return []corev1.ContainerImage{{Names: []string{"b"}, SizeBytes: 1}, {Names: []string{"a"}, SizeBytes: 9}}, nil
 		}})
 	if err != nil {
@@ -340,8 +340,11 @@ func TestShorten(t *testing.T) {
 	for i := range 60 {
 		many = append(many, corev1.ContainerImage{Names: make([]string, 7), SizeBytes: int64(i)})
 	}
-	got := shorten(many)
+	got := shorten(many, 50)
 	if len(got) != 50 || got[0].SizeBytes != 59 || len(got[0].Names) != 5 || len(many[59].Names) != 7 {
 		t.Error(len(got), got[0])
+	}
+	if all, none := shorten(many, -1), shorten(many, 0); len(all) != 60 || len(none) != 0 {
+		t.Error(len(all), len(none))
 	}
 }

@@ -24,7 +24,6 @@ import (
 
 // The node's image list names no more than this many images, and this many names of each.
 const (
-	maxImages     = 50
 	maxImageNames = 5
 	imagesMaxAge  = 30 * time.Second
 )
@@ -202,11 +201,12 @@ func (n *Node) imageList(ctx context.Context) []corev1.ContainerImage {
 	if err != nil {
 		return n.images // the runtime's state shows what is wrong
 	}
-	n.images, n.imagesAt = shorten(images), now
+	n.images, n.imagesAt = shorten(images, n.cfg.MaxImages), now
 	return n.images
 }
 
-func shorten(images []corev1.ContainerImage) []corev1.ContainerImage {
+// shorten keeps the largest images, most of them at the most; negative: all.
+func shorten(images []corev1.ContainerImage, most int) []corev1.ContainerImage {
 	images = slices.Clone(images)
 	slices.SortStableFunc(images, func(a, b corev1.ContainerImage) int {
 		if a.SizeBytes != b.SizeBytes {
@@ -214,7 +214,9 @@ func shorten(images []corev1.ContainerImage) []corev1.ContainerImage {
 		}
 		return slices.Compare(a.Names, b.Names)
 	})
-	images = images[:min(len(images), maxImages)]
+	if most >= 0 {
+		images = images[:min(len(images), most)]
+	}
 	for i := range images {
 		images[i].Names = images[i].Names[:min(len(images[i].Names), maxImageNames)]
 	}

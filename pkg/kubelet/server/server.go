@@ -15,7 +15,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -62,6 +61,8 @@ type Config struct {
 	NodeName string
 	// Certificate is asked for at each handshake; nil: there is none yet, and nobody is served.
 	Certificate func() *tls.Certificate
+	// TLS says which versions, cipher suites and curves are spoken; nil: from TLS 1.2 on, Go's choice.
+	TLS *tls.Config
 	// Clients are the authorities whose certificates clients are asked for, which an authenticator verifies; nil: no client is asked.
 	Clients       *authorities.Set
 	Authenticator delegated.Authenticator
@@ -78,8 +79,10 @@ type Config struct {
 	// Metrics serves /metrics; Configz returns what /configz shows as kubeletconfig. Nil answers 404.
 	Metrics http.Handler
 	Configz func() any
-	// LogDir is served under /logs/ (/var/log); empty serves nothing.
+	// LogDir is served under /logs/ (/var/log); empty refuses that.
 	LogDir string
+	// NoDebugging refuses what shows the inside of pods, runs something there, or shows the node's logs (enableDebuggingHandlers: false).
+	NoDebugging bool
 	// Healthy tells what is wrong with the container runtime, nil if nothing is; it is the check "pleg".
 	Healthy func() error
 	Log     *slog.Logger
@@ -128,14 +131,9 @@ func (s *Server) routes() (http.Handler, error) {
 	mux.Handle("GET /metrics/slis", endpoints.SLIs())
 	mux.HandleFunc("GET /pods", s.pods)
 	mux.HandleFunc("GET /pods/{$}", s.pods)
-	mux.HandleFunc("GET /runningpods/", s.runningPods)
-	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", streamed(s.containerLogs))
 	mux.HandleFunc("POST /checkpoint/{namespace}/{pod}/{container}", streamed(s.checkpoint))
-	for _, id := range []string{"", "/{uid}"} {
-		mux.HandleFunc("/exec/{namespace}/{pod}"+id+"/{container}", streamed(s.exec))
-		mux.HandleFunc("/attach/{namespace}/{pod}"+id+"/{container}", streamed(s.attach))
-		mux.HandleFunc("POST /run/{namespace}/{pod}"+id+"/{container}", streamed(s.run))
-		mux.HandleFunc("/portForward/{namespace}/{pod}"+id, streamed(s.portForward))
+	if err := s.debugging(mux); err != nil {
+		return nil, err
 	}
 	if s.cfg.Stats != nil {
 		mux.HandleFunc("GET /stats/summary", s.stats)
@@ -152,13 +150,6 @@ func (s *Server) routes() (http.Handler, error) {
 	}
 	if s.cfg.Configz != nil {
 		mux.HandleFunc("GET /configz", s.configz)
-	}
-	if s.cfg.LogDir != "" {
-		root, err := os.OpenRoot(s.cfg.LogDir) // links out of the directory lead nowhere
-		if err != nil {
-			return nil, fmt.Errorf("open the directory of logs: %w", err)
-		}
-		mux.Handle("GET /logs/", http.StripPrefix("/logs/", http.FileServerFS(root.FS())))
 	}
 	return mux, nil
 }
@@ -198,7 +189,11 @@ func (s *Server) Run(ctx context.Context) error {
 
 // Serve serves on l until ctx is done.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	config := &tls.Config{GetCertificate: s.certificate, MinVersion: tls.VersionTLS12}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if s.cfg.TLS != nil {
+		config = s.cfg.TLS.Clone()
+	}
+	config.GetCertificate = s.certificate
 	if s.cfg.Clients != nil {
 		s.cfg.Clients.Ask(config)
 	}

@@ -510,3 +510,31 @@ func TestNamesTheClientAuthority(t *testing.T) {
 		t.Errorf("asked for certificates of %q, not of %q alone", asked, f.ca.cert.RawSubject)
 	}
 }
+
+// What is off is refused with 405, whatever the method; the rest stays.
+func TestNoDebugging(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	if err := (&Server{cfg: Config{NoDebugging: true, LogDir: t.TempDir()}}).debugging(mux); err != nil {
+		t.Fatal(err)
+	}
+	noLogs := http.NewServeMux()
+	if err := (&Server{}).debugging(noLogs); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		mux          *http.ServeMux
+		method, path string
+		want         string
+	}{
+		{mux, "POST", "/exec/ns/p/c", "Debug endpoints are disabled.\n"}, {mux, "GET", "/containerLogs/ns/p/c", "Debug endpoints are disabled.\n"},
+		{mux, "POST", "/run/ns/p/c", "Debug endpoints are disabled.\n"}, {mux, "GET", "/logs/x", "Debug endpoints are disabled.\n"},
+		{mux, "POST", "/portForward/ns/p", "Debug endpoints are disabled.\n"}, {noLogs, "GET", "/logs/x", "logs endpoint is disabled.\n"},
+	} {
+		w := httptest.NewRecorder()
+		c.mux.ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))
+		if w.Code != http.StatusMethodNotAllowed || w.Body.String() != c.want {
+			t.Errorf("%s %s: %d %q", c.method, c.path, w.Code, w.Body)
+		}
+	}
+}

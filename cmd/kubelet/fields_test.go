@@ -1,0 +1,182 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+)
+
+// TestFields: each field of the configuration file is read somewhere, or is among those that docs/stock.md says are without effect; and whoever
+// sets one of these to something of his own is told.
+func TestFields(t *testing.T) {
+	t.Parallel()
+	read, told := readFields(t), idleFields(t)
+	checked := 0
+	var walk func(in reflect.Type)
+	walk = func(in reflect.Type) {
+		for i := range in.NumField() {
+			f := in.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			checked++
+			switch excused := in == reflect.TypeFor[kubeletconfig.KubeletConfiguration]() && slices.Contains(told, name); {
+			case f.Name == "TypeMeta":
+			case read[f.Name] && excused:
+				t.Errorf("docs/stock.md says that %s is without effect, but it is read", name)
+			case !read[f.Name] && !excused:
+				t.Errorf("%s is read by nobody, and docs/stock.md does not say why", name)
+			case excused:
+				c := &kubeletconfig.KubeletConfiguration{}
+				odd(name, reflect.ValueOf(c).Elem().Field(i))
+				if got := idle(c); !slices.Equal(got, []string{name}) {
+					t.Errorf("%s is set and without effect, and these are named: %q", name, got)
+				}
+			}
+			if f.Type.Kind() == reflect.Struct && f.Type.PkgPath() == in.PkgPath() {
+				walk(f.Type)
+			}
+		}
+	}
+	walk(reflect.TypeFor[kubeletconfig.KubeletConfiguration]())
+	if checked < 100 {
+		t.Errorf("only %d fields were looked at", checked)
+	}
+	if got := idle(&kubeletconfig.KubeletConfiguration{}); got != nil {
+		t.Errorf("an empty file sets %q", got)
+	}
+}
+
+// oddSwitches are off by default; all other switches are on.
+var oddSwitches = map[string]bool{"enableSystemLogQuery": true}
+
+// odd sets a field to what is nobody's default.
+func odd(name string, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer: // the defaults of most are not zero
+		v.Set(reflect.New(v.Type().Elem()))
+		if v.Type() == reflect.TypeFor[*bool]() {
+			v.Elem().SetBool(oddSwitches[name])
+		}
+	case reflect.Struct:
+		odd(name, v.Field(0))
+	case reflect.String:
+		v.SetString("odd")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Map:
+		v.Set(reflect.ValueOf(map[string]bool{"Odd": true}))
+	case reflect.Int32, reflect.Int64:
+		v.SetInt(7)
+	}
+}
+
+// readFields are the names of fields that the component's sources select, but for those that only idle looks at.
+func readFields(t *testing.T) map[string]bool {
+	names := map[string]bool{}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if fn, ok := n.(*ast.FuncDecl); ok && fn.Name.Name == "idle" {
+				return false
+			}
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				names[s.Sel.Name] = true
+			}
+			return true
+		})
+	}
+	return names
+}
+
+// idleFields are those of the table of docs/stock.md.
+func idleFields(t *testing.T) (names []string) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "stock.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(page), "| field of KubeletConfiguration |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	if !ok {
+		t.Fatal("docs/stock.md has no table of fields")
+	}
+	for line := range strings.Lines(table) {
+		if cells := strings.Split(line, "|"); len(cells) > 3 {
+			for _, m := range regexp.MustCompile("`([a-zA-Z]+)`").FindAllStringSubmatch(cells[1], -1) {
+				names = append(names, m[1])
+			}
+		}
+	}
+	return names
+}
+
+// TestSpokenTLS: the file's fields reach the server's configuration, and bad ones are named.
+func TestSpokenTLS(t *testing.T) {
+	t.Parallel()
+	c := &kubeletconfig.KubeletConfiguration{TLSMinVersion: "VersionTLS13", TLSCipherSuites: []string{"TLS_RSA_WITH_AES_256_GCM_SHA384"}, TLSCurvePreferences: []int32{29}}
+	config, err := spokenTLS(c)
+	if err != nil || config.MinVersion != 0x0304 || len(config.CipherSuites) != 1 || len(config.CurvePreferences) != 1 || config.CurvePreferences[0] != 29 || config.Certificates != nil {
+		t.Errorf("%+v, %v", config, err)
+	}
+}
+
+// TestFileLogging: the file's verbosity and format hold where no flag is given.
+func TestFileLogging(t *testing.T) {
+	t.Parallel()
+	s, err := parse(t, "logging: {verbosity: 3, format: json}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := s.logger(); l.Verbosity != 3 || l.Format != "json" {
+		t.Errorf("%+v", l)
+	}
+	if s, err = parse(t, "logging: {verbosity: 3}\n", "--v=1"); err != nil || s.logger().Verbosity != 1 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// TestNodeImageFiles: what cloud images and kubeadm write starts a kubelet; what has no effect is named.
+func TestNodeImageFiles(t *testing.T) {
+	t.Parallel()
+	s, err := parse(t, `syncFrequency: 0s
+streamingConnectionIdleTimeout: 0s
+volumeStatsAggPeriod: 0s
+httpCheckFrequency: 0s
+logging: {flushFrequency: 0, options: {json: {infoBufferSize: "0"}, text: {infoBufferSize: "0"}}, verbosity: 0}
+seccompDefault: true
+podsPerCore: 1
+protectKernelDefaults: true
+hairpinMode: hairpin-veth
+readOnlyPort: 0
+tlsMinVersion: VersionTLS12
+tlsCipherSuites: [TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305, TLS_RSA_WITH_AES_256_GCM_SHA384]
+enableDebuggingHandlers: false
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(s.idle, []string{"hairpinMode", "protectKernelDefaults"}) || !*s.file.SeccompDefault || maxPods(s.file) > 110 || *s.file.EnableDebuggingHandlers {
+		t.Errorf("%q, %+v", s.idle, s.file)
+	}
+	s, err = parse(t, "", "--seccomp-default", "--tls-min-version=VersionTLS13", "--tls-cipher-suites=TLS_AES_128_GCM_SHA256", "--enable-debugging-handlers=false", "--pods-per-core=2", "--node-status-max-images=7")
+	if c := s.file; err != nil || !*c.SeccompDefault || c.TLSMinVersion != "VersionTLS13" || len(c.TLSCipherSuites) != 1 || *c.EnableDebuggingHandlers || c.PodsPerCore != 2 || *c.NodeStatusMaxImages != 7 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}

@@ -1,0 +1,40 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+)
+
+// debugging adds the paths that show the inside of pods, run something there, or show the node's logs. Where they are off, each says so.
+func (s *Server) debugging(mux *http.ServeMux) error {
+	if s.cfg.NoDebugging {
+		for _, path := range []string{"/run/", "/exec/", "/attach/", "/portForward/", "/containerLogs/", "/runningpods/", "/logs/"} {
+			mux.HandleFunc(path, refused("Debug endpoints are disabled."))
+		}
+		return nil
+	}
+	mux.HandleFunc("GET /runningpods/", s.runningPods)
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", streamed(s.containerLogs))
+	for _, id := range []string{"", "/{uid}"} {
+		mux.HandleFunc("/exec/{namespace}/{pod}"+id+"/{container}", streamed(s.exec))
+		mux.HandleFunc("/attach/{namespace}/{pod}"+id+"/{container}", streamed(s.attach))
+		mux.HandleFunc("POST /run/{namespace}/{pod}"+id+"/{container}", streamed(s.run))
+		mux.HandleFunc("/portForward/{namespace}/{pod}"+id, streamed(s.portForward))
+	}
+	if s.cfg.LogDir == "" {
+		mux.HandleFunc("/logs/", refused("logs endpoint is disabled."))
+		return nil
+	}
+	root, err := os.OpenRoot(s.cfg.LogDir) // links out of the directory lead nowhere
+	if err != nil {
+		return fmt.Errorf("open the directory of logs: %w", err)
+	}
+	mux.Handle("GET /logs/", http.StripPrefix("/logs/", http.FileServerFS(root.FS())))
+	return nil
+}
+
+// refused answers 405 with the reason, as upstream does.
+func refused(why string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, why, http.StatusMethodNotAllowed) }
+}
