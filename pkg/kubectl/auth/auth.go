@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,16 +32,14 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	return cmd
 }
 
-// review posts a review and fills it with the answer.
+// review posts a review and fills it with the answer. It does not ask first whether the server has the kind.
 func review(ctx context.Context, f *cli.Factory, gvk schema.GroupVersionKind, object runtime.Object) error {
 	c, err := f.Resources()
 	if err != nil {
 		return err
 	}
-	m, err := c.MappingFor(gvk)
-	if err != nil {
-		return err
-	}
+	plural, _ := meta.UnsafeGuessKindToResource(gvk) // right for the three reviews
+	m := &meta.RESTMapping{Resource: plural, GroupVersionKind: gvk, Scope: meta.RESTScopeRoot}
 	object.GetObjectKind().SetGroupVersionKind(gvk)
 	u, err := c.Create(ctx, m, "", object, metav1.CreateOptions{})
 	if err != nil {
@@ -48,13 +48,29 @@ func review(ctx context.Context, f *cli.Factory, gvk schema.GroupVersionKind, ob
 	return resource.FromUnstructured(u, object)
 }
 
+// self asks who the user is, of old servers in the versions of v1.27 and v1.26.
+func self(ctx context.Context, f *cli.Factory) (*authenticationv1.SelfSubjectReview, error) {
+	for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
+		r := &authenticationv1.SelfSubjectReview{}
+		gv := schema.GroupVersion{Group: authenticationv1.GroupName, Version: version}
+		switch err := review(ctx, f, gv.WithKind("SelfSubjectReview"), r); {
+		case apierrors.IsNotFound(err):
+		case apierrors.IsForbidden(err):
+			return nil, errors.New("the selfsubjectreviews API is not enabled in the cluster or you do not have permission to call it")
+		default:
+			return r, err
+		}
+	}
+	return nil, errors.New("the selfsubjectreviews API is not enabled in the cluster")
+}
+
 func whoami(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	flags := printers.NewFlags()
 	cmd := &cobra.Command{
 		Use: "whoami", DisableFlagsInUseLine: true, Example: "# Who the server takes me for\nkubectl auth whoami\n\n# The same in JSON\nkubectl auth whoami -o json", Short: "Experimental: Check self subject attributes", Long: "Experimental: Check who you are and your attributes (groups, extra).",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := &authenticationv1.SelfSubjectReview{}
-			if err := review(cmd.Context(), f, authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"), r); err != nil {
+			r, err := self(cmd.Context(), f)
+			if err != nil {
 				return err
 			}
 			if flags.Output != "" {

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -121,6 +122,28 @@ func TestShown(t *testing.T) {
 		got, code := writetest.Run(t, NewCommand, server(t, nil), "", append([]string{"auth"}, strings.Fields(args)...)...)
 		if got != want || code != 0 {
 			t.Errorf("%s: %d\n%s\nwant\n%s", args, code, got, want)
+		}
+	}
+}
+
+// TestUnknown: who may not ask, and a server that does not know the kind in any version.
+func TestUnknown(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[int]string{
+		http.StatusForbidden: "/v1: error: the selfsubjectreviews API is not enabled in the cluster or you do not have permission to call it\n",
+		http.StatusNotFound:  "/v1/v1beta1/v1alpha1: error: the selfsubjectreviews API is not enabled in the cluster\n",
+	} {
+		var asked string
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked += strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/apis/authentication.k8s.io"), "/selfsubjectreviews")
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(code)
+			fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, strings.ReplaceAll(http.StatusText(code), " ", ""), code)
+		}))
+		got, exit := writetest.Run(t, NewCommand, s.URL, "", "auth", "whoami")
+		s.Close()
+		if got = asked + ": " + got; got != want || exit != 1 {
+			t.Errorf("%d: %d %q, want %q", code, exit, got, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"text/tabwriter"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,28 +50,30 @@ func history(ctx context.Context, o *options, i *resource.Info) error {
 	return t.Flush()
 }
 
-// showRevision shows what the pods of one revision are made of.
+// showRevision shows what the pods of one revision are made of, or, with a template and no -o, the workload. Without any history only -o
+// misses the revision.
 func (o *options) showRevision(i *resource.Info, w workload, all []revision) error {
-	for _, r := range all {
-		if r.number != o.revision {
-			continue
-		}
-		if o.Print.Output != "" || o.Print.Template != "" {
-			return o.showObjects(r)
-		}
-		fmt.Fprintf(o.Out, "%s with revision #%d\n", i.ResourceName(), o.revision)
-		if _, ok := w.(*deployment); ok && r.cause != "" {
-			metav1.SetMetaDataAnnotation(&r.template.ObjectMeta, causeAnnotation, r.cause)
-		}
-		o.template(o.Out, r.template)
-		fmt.Fprintln(o.Out)
+	n := slices.IndexFunc(all, func(r revision) bool { return r.number == o.revision })
+	switch {
+	case n < 0 && (len(all) > 0 || o.Print.Output != ""):
+		return errors.New("unable to find the specified revision")
+	case o.Print.Output != "":
+		return o.showObjects(all[n])
+	case o.Print.Template != "":
+		return o.showObjects(revision{object: w.object()})
+	}
+	fmt.Fprintf(o.Out, "%s with revision #%d\n", i.ResourceName(), o.revision)
+	if n < 0 {
+		fmt.Fprintln(o.Out, "No rollout history found.")
 		return nil
 	}
-	if len(all) == 0 {
-		fmt.Fprintf(o.Out, "%s with revision #%d\nNo rollout history found.\n", i.ResourceName(), o.revision)
-		return nil
+	r := all[n]
+	if _, ok := w.(*deployment); ok && r.cause != "" {
+		metav1.SetMetaDataAnnotation(&r.template.ObjectMeta, causeAnnotation, r.cause)
 	}
-	return errors.New("unable to find the specified revision")
+	o.template(o.Out, r.template)
+	fmt.Fprintln(o.Out)
+	return nil
 }
 
 // showObjects shows the revisions' objects in the format of -o.

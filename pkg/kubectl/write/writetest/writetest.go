@@ -45,9 +45,12 @@ func served() map[string][]metav1.APIResource {
 		"v1": {
 			{Name: "configmaps", SingularName: "configmap", Kind: "ConfigMap", Namespaced: true, ShortNames: []string{"cm"}, Verbs: verbs},
 			{Name: "events", SingularName: "event", Kind: "Event", Namespaced: true, ShortNames: []string{"ev"}, Verbs: verbs},
+			{Name: "limitranges", SingularName: "limitrange", Kind: "LimitRange", Namespaced: true, ShortNames: []string{"limits"}, Verbs: verbs},
+			{Name: "namespaces", SingularName: "namespace", Kind: "Namespace", ShortNames: []string{"ns"}, Verbs: verbs},
 			{Name: "nodes", SingularName: "node", Kind: "Node", ShortNames: []string{"no"}, Verbs: verbs},
 			{Name: "persistentvolumes", SingularName: "persistentvolume", Kind: "PersistentVolume", ShortNames: []string{"pv"}, Verbs: verbs},
 			{Name: "pods", SingularName: "pod", Kind: "Pod", Namespaced: true, ShortNames: []string{"po"}, Verbs: verbs},
+			{Name: "resourcequotas", SingularName: "resourcequota", Kind: "ResourceQuota", Namespaced: true, ShortNames: []string{"quota"}, Verbs: verbs},
 			{Name: "services", SingularName: "service", Kind: "Service", Namespaced: true, ShortNames: []string{"svc"}, Verbs: verbs},
 		},
 		"apps/v1": {
@@ -62,6 +65,9 @@ func served() map[string][]metav1.APIResource {
 		},
 		"certificates.k8s.io/v1": {
 			{Name: "certificatesigningrequests", SingularName: "certificatesigningrequest", Kind: "CertificateSigningRequest", ShortNames: []string{"csr"}, Verbs: verbs},
+		},
+		"discovery.k8s.io/v1": {
+			{Name: "endpointslices", SingularName: "endpointslice", Kind: "EndpointSlice", Namespaced: true, Verbs: verbs},
 		},
 		"rbac.authorization.k8s.io/v1": {
 			{Name: "clusterroles", SingularName: "clusterrole", Kind: "ClusterRole", Verbs: verbs},
@@ -269,7 +275,7 @@ func (s *Server) discovery(w http.ResponseWriter, r *http.Request) bool {
 		reply(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
 	case "/apis":
 		list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
-		for _, group := range []string{"apps", "autoscaling", "batch", "certificates.k8s.io"} {
+		for _, group := range []string{"apps", "autoscaling", "batch", "certificates.k8s.io", "discovery.k8s.io"} {
 			v := metav1.GroupVersionForDiscovery{GroupVersion: group + "/v1", Version: "v1"}
 			if group == "autoscaling" {
 				v = metav1.GroupVersionForDiscovery{GroupVersion: group + "/v2", Version: "v2"}
@@ -277,7 +283,7 @@ func (s *Server) discovery(w http.ResponseWriter, r *http.Request) bool {
 			list.Groups = append(list.Groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
 		}
 		reply(w, http.StatusOK, list)
-	case "/api/v1", "/apis/apps/v1", "/apis/autoscaling/v2", "/apis/batch/v1", "/apis/certificates.k8s.io/v1":
+	case "/api/v1", "/apis/apps/v1", "/apis/autoscaling/v2", "/apis/batch/v1", "/apis/certificates.k8s.io/v1", "/apis/discovery.k8s.io/v1":
 		gv := strings.TrimPrefix(strings.TrimPrefix(p, "/apis/"), "/api/")
 		reply(w, http.StatusOK, metav1.APIResourceList{
 			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv, APIResources: served()[gv],
