@@ -19,7 +19,7 @@ func main() {
 	collectLate()
 	klog.EnableContextualLogging(false) // client-go's logs of requests (-v) go to klog itself
 	klog.SetLogFilter(redact.Filter{})
-	os.Exit(untilSignal(context.Background(), func(ctx context.Context) int {
+	os.Exit(untilSignal(cli.WithSerial(context.Background(), oneProcessor), func(ctx context.Context) int {
 		return kubectl.Main(ctx, version, os.Args[1:], cli.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	}))
 }

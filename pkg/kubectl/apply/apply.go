@@ -49,6 +49,8 @@ type Options struct {
 	deletion    write.Deletion
 	subresource string
 	cmd         *cobra.Command
+	// ahead reads what is there of the objects.
+	ahead *resource.Ahead
 }
 
 // NewCommand returns a function that makes the command; editor serves "edit-last-applied".
@@ -153,6 +155,8 @@ func (o *Options) Run(ctx context.Context) error {
 			return err // what is not in the set is pruned: all of it must be known
 		}
 	}
+	cli.Serial(ctx)
+	o.ahead = resource.NewAhead(infos)
 	apply := o.apply
 	if o.serverSide.On {
 		apply = o.applyServerSide
@@ -206,14 +210,18 @@ func (o *Options) apply(ctx context.Context, i *resource.Info) (string, error) {
 	if err != nil {
 		return "", write.WithSource("applying", i.Source, err)
 	}
-	err = get(ctx, i)
+	early, err := o.get(ctx, i)
 	if apierrors.IsNotFound(err) {
-		i.Object = want
+		i.Object = want.DeepCopy()
 		dropNulls(i.Object.Object) // as the patch of an object that is there would
 		if o.DryRun == write.DryRunClient {
 			return "created", nil
 		}
-		return "created", write.WithSource("creating", i.Source, i.Create(ctx, o.CreateOptions()))
+		err = i.Create(ctx, o.CreateOptions())
+		if !early || !apierrors.IsAlreadyExists(err) {
+			return "created", write.WithSource("creating", i.Source, err)
+		}
+		err = i.Get(ctx) // it came after the look, maybe by what was applied meanwhile
 	}
 	if err != nil {
 		return "", write.WithSource(fmt.Sprintf("retrieving current configuration of:\n%s\nfrom server for:", describe(i)), i.Source, err)
@@ -241,11 +249,12 @@ func (o *Options) warnIfDeleting(i *resource.Info) {
 
 const warnNoAnnotation = "Warning: resource %s/%s is missing the %s annotation which is required by kubectl apply. kubectl apply should only be used on resources created declaratively by either kubectl create --save-config or kubectl apply. The missing annotation will be patched automatically.\n"
 
-func get(ctx context.Context, i *resource.Info) error {
+// get reads what is there of an object, and tells whether that was before its turn.
+func (o *Options) get(ctx context.Context, i *resource.Info) (early bool, err error) {
 	if i.Name == "" {
-		return errors.New("resource name may not be empty")
+		return false, errors.New("resource name may not be empty")
 	}
-	return i.Get(ctx)
+	return o.ahead.Get(ctx, i)
 }
 
 // describe says in errors which object is meant.

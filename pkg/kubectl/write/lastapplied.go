@@ -32,14 +32,35 @@ func LastApplied(obj runtime.Object) ([]byte, error) {
 // Configuration encodes obj as kept in the annotation: without the annotation itself, with a newline at the end
 // and with annotations even if they are empty.
 func Configuration(obj runtime.Object) ([]byte, error) {
-	obj = obj.DeepCopyObject()
+	content, err := contentOf(obj)
+	if err != nil {
+		return nil, err
+	}
 	a, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, err
 	}
-	annotations := maps.Clone(a.GetAnnotations())
-	delete(annotations, LastAppliedAnnotation)
-	a.SetAnnotations(annotations)
+	if m, ok := content["metadata"].(map[string]any); ok {
+		annotations := map[string]string{}
+		maps.Copy(annotations, a.GetAnnotations())
+		delete(annotations, LastAppliedAnnotation)
+		m = maps.Clone(m)
+		m["annotations"] = annotations
+		content = maps.Clone(content)
+		content["metadata"] = m
+	}
+	var out bytes.Buffer
+	if err := json.NewEncoder(&out).Encode(content); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// contentOf is obj as JSON has it. That of an unstructured object is its own, to be read only.
+func contentOf(obj runtime.Object) (map[string]any, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return u.Object, nil
+	}
 	data, err := resource.Encode(obj)
 	if err != nil {
 		return nil, err
@@ -47,19 +68,7 @@ func Configuration(obj runtime.Object) ([]byte, error) {
 	var content map[string]any
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
-	if err := d.Decode(&content); err != nil {
-		return nil, err
-	}
-	if m, ok := content["metadata"].(map[string]any); ok && m["annotations"] == nil {
-		m["annotations"] = map[string]any{}
-	}
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(true)
-	if err := e.Encode(content); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	return content, d.Decode(&content)
 }
 
 // SetLastApplied keeps obj's configuration in its annotation.
