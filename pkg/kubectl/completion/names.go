@@ -27,6 +27,7 @@ func Register(root *cobra.Command, f *cli.Factory) {
 	} {
 		_ = root.RegisterFlagCompletionFunc(name, complete(f, from)) // the flags are there
 	}
+	registerFlags(root, f)
 }
 
 // arguments are the sources by command.
@@ -34,21 +35,27 @@ func arguments() map[string]source {
 	out := map[string]source{
 		"cordon": each("nodes"), "uncordon": each("nodes"), "drain": each("nodes"), "top node": each("nodes"), "top pod": one("pods"),
 		"certificate approve": each("certificatesigningrequests"), "certificate deny": each("certificatesigningrequests"),
-		"logs": one("pods"), "exec": one("pods"), "attach": one("pods"), "port-forward": one("pods"), "debug": one("pods"),
-		"rollout history": of(workloads()...), "rollout restart": of(workloads()...), "rollout status": of(workloads()...), "rollout undo": of(workloads()...),
+		"logs": podOf(workloads()...), "exec": podOf(workloads()...), "attach": podOf(workloads()...), "port-forward": podOf(workloads()...),
+		"rollout history": of(rollouts()...), "rollout restart": of(rollouts()...), "rollout status": of(rollouts()...), "rollout undo": of(rollouts()...),
 		"rollout pause": of("deployment"), "rollout resume": of("deployment"),
 		"scale": of("deployment", "replicaset", "replicationcontroller", "statefulset"), "autoscale": of("deployment", "replicaset", "replicationcontroller", "statefulset"),
 		"expose": of("pod", "service", "replicationcontroller", "deployment", "replicaset"), "taint": of("node"),
-		"config use-context": first(contexts), "config delete-context": first(contexts), "config rename-context": first(contexts), "config get-contexts": first(contexts),
+		"config use-context": first(contexts), "config delete-context": first(contexts), "config rename-context": first(contexts), "config get-contexts": first(contexts), "config set-context": first(contexts),
+		"set image":             of("cronjobs", "daemonsets", "deployments", "pods", "replicasets", "replicationcontrollers", "statefulsets"),
 		"config delete-cluster": first(clusters), "config delete-user": first(users),
 	}
-	for _, path := range []string{"get", "describe", "delete", "edit", "label", "annotate", "patch", "wait", "apply view-last-applied", "apply edit-last-applied", "set env", "set image", "set resources", "set selector", "set subject", "set serviceaccount"} {
+	for _, path := range []string{"get", "describe", "delete", "edit", "label", "annotate", "patch", "wait", "debug", "apply view-last-applied", "apply edit-last-applied", "set env", "set resources", "set selector", "set subject", "set serviceaccount"} {
 		out[path] = anything
 	}
 	return out
 }
 
-func workloads() []string { return []string{"deployment", "daemonset", "statefulset"} }
+func rollouts() []string { return []string{"deployment", "daemonset", "statefulset"} }
+
+// workloads are the types of which a pod can be chosen, in the order of upstream.
+func workloads() []string {
+	return []string{"daemonsets", "deployments", "pods", "jobs", "replicasets", "replicationcontrollers", "services", "statefulsets"}
+}
 
 // complete filters what comes from a source by the beginning of the word, and leaves out what stands there already.
 func complete(f *cli.Factory, from source) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -59,7 +66,11 @@ func complete(f *cli.Factory, from source) func(*cobra.Command, []string, string
 				out = append(out, word)
 			}
 		}
-		return out, cobra.ShellCompDirectiveNoFileComp
+		directive := cobra.ShellCompDirectiveNoFileComp
+		if len(out) > 0 && !slices.ContainsFunc(out, func(word string) bool { return !strings.HasSuffix(word, "/") }) {
+			directive |= cobra.ShellCompDirectiveNoSpace // a name follows
+		}
+		return out, directive
 	}
 }
 
@@ -70,7 +81,12 @@ func anything(ctx context.Context, f *cli.Factory, args []string, prefix string)
 	case tuple:
 		return tuples(ctx, f, kind)
 	case len(args) == 0:
-		return types(ctx, f, args, prefix)
+		before := prefix[:strings.LastIndex(prefix, ",")+1]
+		out := types(ctx, f, args, prefix)
+		for i := range out {
+			out[i] = before + out[i]
+		}
+		return out
 	case strings.Contains(args[0], "/"):
 		return nil
 	}
@@ -99,6 +115,21 @@ func one(kind string) source {
 		}
 		return names(ctx, f, kind)
 	})
+}
+
+// podOf completes a pod, or TYPE/NAME of what has pods.
+func podOf(kinds ...string) source {
+	pod := one("pods")
+	return func(ctx context.Context, f *cli.Factory, args []string, prefix string) []string {
+		out := pod(ctx, f, args, prefix)
+		if len(args) > 0 || strings.Contains(prefix, "/") {
+			return out
+		}
+		for _, kind := range kinds {
+			out = append(out, kind+"/")
+		}
+		return out
+	}
 }
 
 // first completes the first argument alone.

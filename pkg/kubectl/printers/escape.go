@@ -9,7 +9,8 @@ import (
 
 // Escape keeps text of others from steering the terminal that shows it: control characters become visible ("^[" for escape, "\r"
 // for a carriage return, "\u009b" for one of the second set), except for newlines and tabs. Everything else stays, what is no valid
-// UTF-8 too.
+// UTF-8 too. So do characters that change the direction of the text around them ("\u202e"), which can make it read as another; text that is
+// written from right to left by itself stays.
 func Escape(s string) string {
 	if strings.IndexFunc(s, control) < 0 {
 		return s
@@ -27,10 +28,13 @@ func Escape(s string) string {
 	return b.String()
 }
 
-// control tells whether r is a control character that Escape does not let through: C0 and C1 of ISO 6429, and DEL.
+// control tells whether r is a control character that Escape does not let through: C0 and C1 of ISO 6429, DEL, and the explicit
+// directional embeddings, overrides and isolates of Unicode's bidirectional algorithm (UAX #9).
 func control(r rune) bool {
-	return r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f
+	return r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f || directional(r)
 }
+
+func directional(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }
 
 func visible(r rune) string {
 	const hex = "0123456789abcdef"
@@ -42,20 +46,19 @@ func visible(r rune) string {
 	case r < 0x20:
 		return "^" + string(r+'@')
 	}
-	return `\u00` + string(hex[r>>4]) + string(hex[r&0xf])
+	return `\u` + string([]byte{hex[r>>12&0xf], hex[r>>8&0xf], hex[r>>4&0xf], hex[r&0xf]})
 }
 
 // escaper is a writer that escapes. All human-readable output of kubectl goes through one.
 type escaper struct {
 	mu sync.Mutex // port-forward writes from several goroutines
 	w  io.Writer
-	// lead is set if the last write ended with the first byte of what may be a control character of C1; it is written with the
-	// next one.
-	lead bool
+	// begun is how the last write ended, if that may be the beginning of a control character; it is written with the next one.
+	begun string
 }
 
-// c1Lead begins every C1 character in UTF-8.
-const c1Lead = "\xc2"
+// beginnings are how the control characters of more than one byte begin in UTF-8.
+var beginnings = []string{"\xe2\x80", "\xe2\x81", "\xe2", "\xc2"}
 
 // Escaping returns a writer that escapes what it passes on to w.
 func Escaping(w io.Writer) io.Writer { return &escaper{w: w} }
@@ -72,12 +75,16 @@ func Raw(w io.Writer) io.Writer {
 func (e *escaper) Write(p []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	text := string(p)
-	if e.lead && len(p) > 0 {
-		text, e.lead = c1Lead+text, false
+	if len(p) == 0 {
+		return 0, nil
 	}
-	if strings.HasSuffix(text, c1Lead) {
-		text, e.lead = text[:len(text)-1], true
+	text := e.begun + string(p)
+	e.begun = ""
+	for _, begin := range beginnings {
+		if strings.HasSuffix(text, begin) {
+			text, e.begun = strings.TrimSuffix(text, begin), begin
+			break
+		}
 	}
 	if text == "" {
 		return len(p), nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestEscape: C0 except for newline and tab, DEL, and C1 become visible; everything else stays, bidirectional text too.
+// TestEscape: C0 except for newline and tab, DEL, C1, and what turns the direction of text become visible; everything else stays, text from right to left too.
 func TestEscape(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
@@ -14,7 +14,9 @@ func TestEscape(t *testing.T) {
 		"\x1b[2J\x1b]0;title\a":     "^[[2J^[]0;title^G",
 		"over\rwritten\b\b\x00\x7f": `over\rwritten^H^H^@^?`,
 		"\u009b2J\u0080\u009f":      `\u009b2J\u0080\u009f`,
-		"ä\u00a0€ \u202eabc":        "ä\u00a0€ \u202eabc",
+		"ä\u00a0€ ‐ שלום\u200f":     "ä\u00a0€ ‐ שלום\u200f",
+		"a\u202egpj.\u2066b\u2069":  `a\u202egpj.\u2066b\u2069`,
+		"\xe2\x80x\xe2\u202a":       "\xe2\x80x\xe2" + `\u202a`,
 		"\xff\xc2x\x9b":             "\xff\xc2x\x9b",
 	} {
 		if got := Escape(in); got != want {
