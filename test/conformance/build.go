@@ -48,8 +48,8 @@ func (s settings) buildMissing(ctx context.Context) error {
 	if err := s.buildContainerd(ctx); err != nil {
 		return err
 	}
-	if exists(s.imageTree()) {
-		return nil
+	if done, err := images.Finished(s.imageTree()); done || err != nil {
+		return err
 	}
 	for _, b := range imageBinaries {
 		if err := s.buildGo(ctx, s.work(b.name), b); err != nil {

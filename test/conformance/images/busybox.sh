@@ -16,4 +16,5 @@ make defconfig >/dev/null
 sed -i 's/# CONFIG_STATIC is not set/CONFIG_STATIC=y/; s/^CONFIG_TC=y/# CONFIG_TC is not set/; s/^CONFIG_FEATURE_TC_INGRESS=y/# CONFIG_FEATURE_TC_INGRESS is not set/' .config
 (yes "" || true) | make oldconfig >/dev/null
 make -j"$(nproc)" >../make.log 2>&1 || { tail -20 ../make.log; exit 1; }
-install -D busybox "$1"
+install -D busybox "$1.new"
+mv "$1.new" "$1"

@@ -23,7 +23,7 @@ type Inputs struct {
 // registry is the prefix of most of the suite's images.
 const registry = "registry.k8s.io/e2e-test-images/"
 
-// Build writes all images into a new registry tree at dir.
+// Build writes all images into a new registry tree at dir, which Finished must not call finished.
 func Build(dir string, in Inputs) (err error) {
 	scratch, err := os.MkdirTemp(filepath.Dir(dir), "images-")
 	if err != nil {
@@ -41,7 +41,7 @@ func Build(dir string, in Inputs) (err error) {
 			return err
 		}
 	}
-	return os.Rename(string(b.tree), dir)
+	return b.tree.finish(dir)
 }
 
 type builder struct {
