@@ -5,6 +5,10 @@ import "bonsai/pkg/scheduler/framework"
 // trimAbove is the number of remembered events from which on it is worth looking which are still needed.
 const trimAbove = 256
 
+// maxLog bounds the remembered events: each keeps its objects, and a pod may wait in flight for as long as a permit or a volume takes. Beyond it the
+// older half is forgotten; what was in flight then counts as helped by it. In a thousand nodes' cluster it is some minutes of full work.
+const maxLog = 1 << 16
+
 // eventLog remembers the events that happened while pods are in flight, at growing positions.
 type eventLog struct {
 	first  int
@@ -15,7 +19,15 @@ func (l *eventLog) end() int { return l.first + len(l.events) }
 
 func (l *eventLog) size() int { return len(l.events) }
 
-func (l *eventLog) add(e framework.Event) { l.events = append(l.events, e) }
+func (l *eventLog) add(e framework.Event) {
+	if len(l.events) >= maxLog {
+		l.trim(l.end() - maxLog/2)
+	}
+	l.events = append(l.events, e)
+}
+
+// forgot tells whether an event at or after position from is remembered no more.
+func (l *eventLog) forgot(from int) bool { return from < l.first }
 
 func (l *eventLog) clear() {
 	l.first = l.end()
@@ -30,9 +42,9 @@ func (l *eventLog) trim(to int) {
 	}
 }
 
-// since calls yield with each event from a position on until it returns false.
+// since calls yield with each event from a position on, none of which is forgotten, until it returns false.
 func (l *eventLog) since(from int, yield func(framework.Event) bool) {
-	for i := max(from-l.first, 0); i < len(l.events); i++ {
+	for i := from - l.first; i < len(l.events); i++ {
 		if !yield(l.events[i]) {
 			return
 		}

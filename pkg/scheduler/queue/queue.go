@@ -8,7 +8,8 @@
 //   - in flight: popped, being scheduled or bound.
 //
 // Moved reports a change of the cluster; pods move from unschedulable to back-off or active when a plug-in that turned them
-// down hopes for something from it. Changes during a pod's flight count as well: they are remembered until the pod lands.
+// down hopes for something from it. Changes during a pod's flight count as well: they are remembered until the pod lands. Of a long flight only the
+// latest are; what is forgotten counts as help, so that such a pod is tried once too often and never once too few.
 //
 // Who reports a change does not wait until thousands of pods have been asked for and moved: Moved only notes it. Pop asks and
 // moves before it chooses, a portion at a time, so that nobody waits long for the lock.
@@ -416,13 +417,15 @@ func (q *Queue) Requeue(p *framework.QueuedPod, failed map[string]bool, d *frame
 	}
 	it.err = retry
 	q.items[uid] = it
-	hope := retry || f.again
+	hope := retry || f.again || q.log.forgot(f.from)
 	profile := q.cfg.Profile(it.PodInfo)
-	q.log.since(f.from, func(e framework.Event) bool {
-		// A change of the pod itself is its own affair; that its own assumption was taken back helps others only.
-		hope = hope || (e.Kind == framework.TargetPod) == about(e, uid) && profile.Helps(it.PodInfo, failed, e)
-		return !hope
-	})
+	if !hope {
+		q.log.since(f.from, func(e framework.Event) bool {
+			// A change of the pod itself is its own affair; that its own assumption was taken back helps others only.
+			hope = (e.Kind == framework.TargetPod) == about(e, uid) && profile.Helps(it.PodInfo, failed, e)
+			return !hope
+		})
+	}
 	q.land(uid)
 	if hope {
 		q.revive(it, now)

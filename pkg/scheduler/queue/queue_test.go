@@ -291,3 +291,34 @@ func TestStatusUpdateDoesNotWake(t *testing.T) {
 		}
 	})
 }
+
+// TestLongFlightKeepsTheLogBounded: events of hours do not pile up while one pod waits in flight. What is forgotten counts as help for it, and for it
+// only: a pod that took off later lands by what it missed.
+func TestLongFlightKeepsTheLogBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t)
+		q.Add(pod("long", 0))
+		long := pop(t, q)
+		for range 3*maxLog + 5 {
+			q.Moved(podCame) // no help for what does not fit
+			if n := len(q.log.events); n > maxLog {
+				t.Fatalf("%d events are remembered, want %d at most", n, maxLog)
+			}
+		}
+		q.Add(pod("late", 0))
+		late := pop(t, q)
+		q.Moved(podCame)
+		q.Requeue(late, byFit, nil, false)
+		if got, want := q.Counts(), (Counts{Unschedulable: 1, InFlight: 1}); got != want {
+			t.Errorf("after a flight whose events are all remembered: %+v, want %+v", got, want)
+		}
+		q.Requeue(long, byFit, nil, false)
+		if got, want := q.Counts(), (Counts{Unschedulable: 1, Backoff: 1}); got != want {
+			t.Errorf("after a flight some of whose events are forgotten: %+v, want %+v", got, want)
+		}
+		if n := len(q.log.events); n != 0 {
+			t.Errorf("%d events are remembered while nothing is in flight", n)
+		}
+	})
+}
