@@ -17,30 +17,46 @@ import (
 // applyAttempts is how often an object is applied again that others create and delete at the same time.
 const applyAttempts = 5
 
-// ApplyItem makes config the fields that opts.FieldManager has applied of an object (server-side apply). Without a subresource it
-// creates the object if there is none; mayCreate is asked before. It tells whether it did.
-func (g *Generic) ApplyItem(ctx context.Context, ns, name, subresource string, config *unstructured.Unstructured, opts *metav1.PatchOptions, mayCreate func() error) (item *storage.Item, obj runtime.Object, created bool, err error) {
+// Application is one server-side apply: a configuration that becomes what Options.FieldManager has applied of an object.
+type Application struct {
+	Config  *unstructured.Unstructured
+	Options *metav1.PatchOptions
+	// MayCreate is asked before the object is made. An error ends the apply.
+	MayCreate func() error
+	// Merged is called once the configuration has been merged, maybe for several attempts, before anything else looks at the object.
+	// An error ends the apply.
+	Merged func() error
+}
+
+// ApplyItem applies (server-side apply) to an object. Without a subresource it creates the object if there is none, and tells whether it
+// did.
+func (g *Generic) ApplyItem(ctx context.Context, ns, name, subresource string, a *Application) (item *storage.Item, obj runtime.Object, created bool, err error) {
+	opts := a.Options
 	by := g.writer(ctx, opts.FieldManager, subresource)
 	force := opts.Force != nil && *opts.Force
 	u := &update{Generic: g, ns: ns, name: name, subresource: subresource, strategy: g.strategyOf(subresource), opts: PatchToUpdate(opts), dryRun: isDryRun(opts.DryRun), noted: true}
-	u.change = func(current runtime.Object, _ *storage.Item) (runtime.Object, error) {
-		obj, err := g.Fields.Apply(ctx, g.Row, by, current, config.DeepCopy(), force)
-		return obj, Plain(err)
+	merge := func(current runtime.Object, config *unstructured.Unstructured) (runtime.Object, error) {
+		obj, err := g.Fields.Apply(ctx, g.Row, by, current, config, force)
+		if err != nil {
+			return nil, Plain(err)
+		}
+		return obj, a.Merged()
 	}
+	u.change = func(current runtime.Object, _ *storage.Item) (runtime.Object, error) { return merge(current, a.Config.DeepCopy()) }
 	for attempt := 1; ; attempt++ {
 		item, obj, err = g.update(ctx, u)
 		if subresource != "" || !apierrors.IsNotFound(err) {
 			return item, obj, false, err
 		}
-		if err := mayCreate(); err != nil {
+		if err := a.MayCreate(); err != nil {
 			return nil, nil, false, err
 		}
-		anew := config.DeepCopy()
+		anew := a.Config.DeepCopy()
 		anew.SetResourceVersion("")
-		if obj, err = g.Fields.Apply(ctx, g.Row, by, nil, anew, force); err != nil {
+		if obj, err = merge(nil, anew); err != nil {
 			return nil, nil, false, err
 		}
-		if uid := config.GetUID(); uid != "" {
+		if uid := a.Config.GetUID(); uid != "" {
 			return nil, nil, false, apierrors.NewConflict(g.gr, name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 		}
 		item, obj, err = g.createNoted(ctx, ns, name, obj, patchToCreate(opts), true)

@@ -45,18 +45,23 @@ func (x *exchange) readApply(p purpose) (accepted, *configuration, *metav1.Patch
 // configuration is what is applied.
 type configuration struct {
 	*unstructured.Unstructured
-	// warnings are the keys that it names twice. They are told once it has been applied, as Kubernetes does: not in the way of a conflict.
-	warnings []string
+	// twice tells of keys that it names twice: refused where the client wants strict validation, else with a warning of each.
+	twice  error
+	strict bool
 }
 
-// applied tells the warnings, unless err says that there was nothing to apply the configuration to, or that it did not fit.
-func (c *configuration) applied(x *exchange, err error) error {
-	if err == nil || apierrors.IsInvalid(err) {
-		for _, line := range c.warnings {
-			x.warn(line)
-		}
+// merged tells of what is named twice: as in Kubernetes once the configuration has been merged, and not in the way of a conflict.
+func (c *configuration) merged(x *exchange) error {
+	switch {
+	case c.twice == nil:
+		return nil
+	case c.strict:
+		return apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: error converting YAML to JSON: %v", c.twice))
 	}
-	return err
+	for _, line := range warningLines(c.twice) {
+		x.warn(line)
+	}
+	return nil
 }
 
 // config reads the configuration of a server-side apply.
@@ -77,12 +82,8 @@ func (x *exchange) config(opts *metav1.PatchOptions) (*configuration, error) {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
 	}
 	if opts.FieldValidation != metav1.FieldValidationIgnore {
-		if _, err := sigsyaml.YAMLToJSONStrict(body); err != nil {
-			if opts.FieldValidation == metav1.FieldValidationStrict {
-				return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: error converting YAML to JSON: %v", err))
-			}
-			config.warnings = warningLines(err)
-		}
+		_, config.twice = sigsyaml.YAMLToJSONStrict(body)
+		config.strict = opts.FieldValidation == metav1.FieldValidationStrict
 	}
 	return config, nil
 }
@@ -93,13 +94,16 @@ func (x *exchange) apply(subresource string) error {
 	if err != nil {
 		return err
 	}
-	item, obj, created, err := x.res.Store.ApplyItem(x.context(), x.info.Namespace, x.info.Name, subresource, config.Unstructured, opts, func() error {
-		if err := x.stillTaken(config.Unstructured); err != nil {
-			return err
-		}
-		return x.mayCreate()
+	item, obj, created, err := x.res.Store.ApplyItem(x.context(), x.info.Namespace, x.info.Name, subresource, &registry.Application{
+		Config: config.Unstructured, Options: opts, Merged: func() error { return config.merged(x) },
+		MayCreate: func() error {
+			if err := x.stillTaken(config.Unstructured); err != nil {
+				return err
+			}
+			return x.mayCreate()
+		},
 	})
-	if err := config.applied(x, err); err != nil {
+	if err != nil {
 		return err
 	}
 	if err := x.share(a, item, obj); err != nil {
@@ -124,9 +128,12 @@ func (x *exchange) applyWith(rw registry.ReadWriter, row *resources.Row) error {
 		if err != nil {
 			return nil, registry.Plain(err)
 		}
+		if err := config.merged(x); err != nil {
+			return nil, err
+		}
 		return x.admitUpdate(obj, current, update)
 	}, update)
-	if err := config.applied(x, err); err != nil {
+	if err != nil {
 		return err
 	}
 	return x.writeObject(a, http.StatusOK, out)
