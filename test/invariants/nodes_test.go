@@ -2,6 +2,7 @@ package invariants
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -169,11 +170,21 @@ func (f *fleet) run(w *work) {
 	f.bear("ending pod "+w.pod.Name, err)
 }
 
-// bear reports an error that is not of an object which has gone or of the end of all.
+// bear reports an error that is not of an object which has gone or was made anew under its name, or of the end of all.
 func (f *fleet) bear(what string, err error) {
-	if err != nil && f.ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if err != nil && f.ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !isOtherUID(err) {
 		f.t.Errorf("%s: %v", what, err)
 	}
+}
+
+// isOtherUID tells that a patch which names its object's UID met another object of that name. Of a PATCH an API server says that by 422, as
+// Kubernetes' does, and only of a PUT by 409.
+func isOtherUID(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field != "metadata.uid" })
 }
 
 func (f *fleet) status(p *corev1.Pod, phase corev1.PodPhase) {
