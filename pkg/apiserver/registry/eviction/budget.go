@@ -23,22 +23,26 @@ const maxDisrupted = 2000
 
 var budgetResource = schema.GroupResource{Group: policyv1.GroupName, Resource: "poddisruptionbudgets"}
 
-// spendBudget takes one disruption from the budget that covers pod, if any.
-func (r *REST) spendBudget(ctx context.Context, pod *corev1.Pod, dryRun []string) error {
+// spendBudget takes one disruption from the budget that covers pod, if any; spent tells that pod's readiness then matters no more. It does matter where
+// the pod may go for not being ready.
+func (r *REST) spendBudget(ctx context.Context, pod *corev1.Pod, dryRun []string) (spent bool, err error) {
 	store := r.stores.Store(budgetResource)
 	if store == nil {
-		return nil
+		return true, nil
 	}
 	name, err := budgetOf(ctx, store, pod)
 	if err != nil || name == "" {
-		return err
+		return err == nil, err
 	}
 	change := func(current runtime.Object) (runtime.Object, error) {
 		pdb := current.(*policyv1.PodDisruptionBudget)
-		return pdb, spend(pdb, pod, metav1.NewTime(r.now()))
+		left := pdb.Status.DisruptionsAllowed
+		err := spend(pdb, pod, metav1.NewTime(r.now()))
+		spent = pdb.Status.DisruptionsAllowed < left
+		return pdb, err
 	}
 	_, err = store.Update(ctx, pod.Namespace, name, "status", change, &metav1.UpdateOptions{DryRun: dryRun, FieldManager: registry.Self})
-	return err
+	return spent, err
 }
 
 // budgetOf returns the name of the one budget whose selector matches pod, "" if none does.

@@ -50,28 +50,49 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 	if err != nil {
 		return nil, err
 	}
+	again := true
+	for n := 0; again && n < attempts; n++ {
+		again, err = r.attempt(ctx, ns, name, del)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Code: http.StatusCreated}, nil
+}
+
+// attempts is how often a pod is judged that changes each time before it can be deleted.
+const attempts = 20
+
+// attempt evicts the pod as it is now. A pod that spends no budget goes only as it was judged: one that has become ready since would be missed by
+// those that the budget counts. Such a change is a conflict, and again says that it is none of the caller's.
+func (r *REST) attempt(ctx context.Context, ns, name string, del *metav1.DeleteOptions) (again bool, err error) {
 	pods := r.stores.Store(schema.GroupResource{Resource: "pods"}).Admitted()
 	current, err := pods.Get(ctx, ns, name)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	pod := current.(*corev1.Pod)
 	// A budget is not spent on an eviction that cannot be.
 	if err := meets(pod, del.Preconditions); err != nil {
-		return nil, err
+		return false, err
 	}
+	spent := false
 	if !free(pod) {
-		if err := r.spendBudget(ctx, pod, del.DryRun); err != nil {
-			return nil, err
+		if spent, err = r.spendBudget(ctx, pod, del.DryRun); err != nil {
+			return false, err
 		}
 	}
-	if err := mark(ctx, pods, pod, del, metav1.NewTime(r.now())); err != nil {
-		return nil, err
+	asJudged := !spent && !gone(pod) && (del.Preconditions == nil || del.Preconditions.ResourceVersion == nil)
+	if del = del.DeepCopy(); asJudged {
+		if del.Preconditions == nil {
+			del.Preconditions = &metav1.Preconditions{}
+		}
+		del.Preconditions.ResourceVersion = &pod.ResourceVersion
 	}
-	if _, _, err := pods.Delete(ctx, ns, name, del); err != nil {
-		return nil, err
+	if err = mark(ctx, pods, pod, del, metav1.NewTime(r.now())); err == nil {
+		_, _, err = pods.Delete(ctx, ns, name, del)
 	}
-	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Code: http.StatusCreated}, nil
+	return asJudged && apierrors.IsConflict(err), err
 }
 
 // deleteOptions joins the eviction's own options, which must be valid, and the request's dry run.
@@ -151,11 +172,10 @@ func setDisrupted(pod *corev1.Pod, now metav1.Time) {
 	pod.Status.Conditions = append(pod.Status.Conditions, c)
 }
 
-// free tells whether evicting pod disrupts nobody: it has ended, is going already, or never ran.
-func free(pod *corev1.Pod) bool {
-	switch pod.Status.Phase {
-	case corev1.PodSucceeded, corev1.PodFailed, corev1.PodPending:
-		return true
-	}
-	return pod.DeletionTimestamp != nil
+// free tells whether evicting pod disrupts nobody: it is gone already, or never ran.
+func free(pod *corev1.Pod) bool { return gone(pod) || pod.Status.Phase == corev1.PodPending }
+
+// gone tells that pod will never be ready again: it has ended, or is going.
+func gone(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil
 }

@@ -290,3 +290,50 @@ func TestOptionsRefused(t *testing.T) {
 		t.Errorf("a policy that is none: %v", err)
 	}
 }
+
+// TestPodBecomesReadyMeanwhile: a pod that would go without budget, but is ready before it is deleted, is judged again.
+func TestPodBecomesReadyMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, was := range map[string]func(*corev1.Pod){
+		"pending":   func(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodPending} },
+		"not ready": func(p *corev1.Pod) { p.Status.Conditions = nil },
+	} {
+		for allowed := range int32(2) {
+			t.Run(fmt.Sprint(name, ", allowed ", allowed), func(t *testing.T) {
+				t.Parallel()
+				p := running("p")
+				was(p)
+				pods, pdbs := registrytest.Of(t, "pods", p), budgets(t, budget("b", allowed))
+				var once sync.Once
+				clock := func() time.Time {
+					once.Do(func() {
+						change := func(current runtime.Object) (runtime.Object, error) {
+							q := current.(*corev1.Pod)
+							q.Status = running("p").Status
+							return q, nil
+						}
+						if _, err := pods.Update(t.Context(), "default", "p", "status", change, &metav1.UpdateOptions{}); err != nil {
+							t.Error(err)
+						}
+					})
+					return time.Unix(1, 0)
+				}
+				_, err := eviction.New(registrytest.Stores{pods, pdbs}, clock).Create(t.Context(), "default", "p", of("p"), nil)
+				left := stored(t, pods)
+				if allowed == 0 {
+					if !apierrors.IsTooManyRequests(err) || left == nil || left.DeletionTimestamp != nil {
+						t.Errorf("%v, the pod is %+v; want 429 and a pod that stays", err, left)
+					}
+					return
+				}
+				if err != nil || left != nil && left.DeletionTimestamp == nil {
+					t.Errorf("%v, the pod is %+v; want it to go", err, left)
+				}
+				b, err := pdbs.Get(t.Context(), "default", "b")
+				if err != nil || b.(*policyv1.PodDisruptionBudget).Status.DisruptionsAllowed != 0 {
+					t.Errorf("%v, the budget is %+v; want it spent", err, b)
+				}
+			})
+		}
+	}
+}
