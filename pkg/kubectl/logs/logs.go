@@ -247,7 +247,7 @@ func (o *Options) copy(ctx context.Context, s source, w io.Writer) error {
 	defer body.Close()
 	head := ""
 	if o.prefix {
-		head = fmt.Sprintf("[pod/%s/%s] ", s.pod.Name, s.container)
+		head = printers.Escape(fmt.Sprintf("[pod/%s/%s] ", s.pod.Name, s.container)) // the log itself is shown as it is
 	}
 	err = lines(w, body, head)
 	if ctx.Err() != nil {
