@@ -38,12 +38,13 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		Short:   "Print the supported API resources on the server",
 		Long:    "Print the supported API resources on the server.",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			formats := printers.WithKYAML("json", "yaml", "name", "wide")
 			o.byNamespaced, o.byGroup = cmd.Flags().Changed("namespaced"), cmd.Flags().Changed("api-group")
 			switch {
 			case len(args) > 0:
 				return cli.UsageErrorf(cmd, "unexpected arguments: %v", args)
-			case !slices.Contains([]string{"", "json", "yaml", "kyaml", "name", "wide"}, o.output):
-				return &printers.NoFormatError{Format: o.output, Allowed: []string{"json", "yaml", "kyaml", "name", "wide"}}
+			case o.output != "" && !slices.Contains(formats, o.output):
+				return &printers.NoFormatError{Format: o.output, Allowed: formats}
 			case o.sortBy != "" && o.sortBy != "name" && o.sortBy != "kind":
 				return fmt.Errorf("--sort-by accepts only name or kind")
 			}

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"sort"
 	"strings"
 
@@ -59,7 +61,15 @@ func (f *Flags) AddTemplateFlags(set *pflag.FlagSet) {
 }
 
 func (f *Flags) allowed(string) []string {
-	return append([]string{"json", "yaml", "kyaml", "name", "go-template", "go-template-file", "template", "templatefile", "jsonpath", "jsonpath-as-json", "jsonpath-file"}, f.Extra...)
+	return append(WithKYAML("json", "yaml", "name", "go-template", "go-template-file", "template", "templatefile", "jsonpath", "jsonpath-as-json", "jsonpath-file"), f.Extra...)
+}
+
+// WithKYAML are the formats, and kyaml, which KUBECTL_KYAML=false takes away.
+func WithKYAML(formats ...string) []string {
+	if strings.EqualFold(os.Getenv("KUBECTL_KYAML"), "false") {
+		return formats
+	}
+	return append(formats, "kyaml")
 }
 
 // NoFormatError says that the output format is unknown.
@@ -91,6 +101,9 @@ func (f *Flags) printer(operation string) (Printer, error) {
 	}
 	var p Printer
 	var err error
+	if format == "kyaml" && !slices.Contains(WithKYAML(), format) {
+		return nil, &NoFormatError{f.Output, f.allowed(",")}
+	}
 	switch format {
 	case "":
 		return Name(operation), nil

@@ -2,6 +2,8 @@ package printers
 
 import (
 	"bytes"
+	"errors"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,6 +104,19 @@ func TestTemplateErrors(t *testing.T) {
 		err = p.Print(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "metadata": map[string]any{"name": "web"}}}, &out)
 		if err == nil || err.Error() != c.err || out.String() != c.out {
 			t.Errorf("-o %s:\n got %q, %v\nwant %q, %s", c.output, out.String(), err, c.out, c.err)
+		}
+	}
+}
+
+// TestKYAMLIsSwitchedOff: KUBECTL_KYAML=false takes the format away, and nothing else does.
+func TestKYAMLIsSwitchedOff(t *testing.T) {
+	for value, on := range map[string]bool{"": true, "true": true, "odd": true, "0": true, "false": false, "False": false} {
+		t.Setenv("KUBECTL_KYAML", value)
+		f := NewFlags()
+		f.Output = "kyaml"
+		_, err := f.Printer("")
+		if refused := (*NoFormatError)(nil); errors.As(err, &refused) == on || !on && slices.Contains(refused.Allowed, "kyaml") {
+			t.Errorf("KUBECTL_KYAML=%s: %v", value, err)
 		}
 	}
 }
