@@ -17,8 +17,8 @@ import (
 )
 
 // evil is what a user of the cluster may put into an object to steer the terminal of another: clear the screen, set its title,
-// overwrite the line.
-const evil = "\x1b[2J\x1b]0;t\a\r\b\b\u009b1mEVIL\x7f\x00"
+// overwrite the line, turn the direction of text.
+const evil = "\x1b[2J\x1b]0;t\a\r\b\b\u009b1mEVIL\x7f\x00\u202e\u2066"
 
 // evilObjects have evil wherever the API lets text through.
 func evilObjects(t *testing.T) []string {
@@ -32,6 +32,7 @@ func evilObjects(t *testing.T) []string {
 		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default","uid":"u","annotations":{"a":EVIL}},
 		  "spec":{"nodeName":"n","containers":[{"name":"c","image":EVIL,"command":[EVIL],"env":[{"name":"E","value":EVIL}]}]},
 		  "status":{"phase":"Running","message":EVIL,"reason":EVIL,"containerStatuses":[{"name":"c","state":{"waiting":{"reason":EVIL,"message":EVIL}},"lastState":{"terminated":{"reason":"Error","message":EVIL}}}]}}`,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"q","namespace":"default"},"spec":{"containers":[{"name":EVIL,"image":"i"}]}}`,
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m","namespace":"default","annotations":{"a":EVIL}},"data":{"k":EVIL}}`,
 		`{"apiVersion":"v1","kind":"Node","metadata":{"name":"n","annotations":{"a":EVIL}},"status":{"conditions":[{"type":"Ready","status":"True","reason":EVIL,"message":EVIL}],"nodeInfo":{"kernelVersion":EVIL}}}`,
 		`{"apiVersion":"v1","kind":"Event","metadata":{"name":"p.1","namespace":"default"},"involvedObject":{"kind":"Pod","name":"p","namespace":"default","uid":"u"},
@@ -55,6 +56,7 @@ func evilServer(t *testing.T) string {
 	quoted, _ := json.Marshal(evil)
 	own := map[string]string{
 		"GET /api/v1/namespaces/default/pods/p/log": evil,
+		"GET /api/v1/namespaces/default/pods/q/log": "said\n",
 		"GET /raw": evil,
 		"GET /api/v1/namespaces/default/services": `{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":[{"name":"Name","type":"string","format":"name"},{"name":"X","type":"string"}],
 			"rows":[{"cells":["s",EVIL],"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"s","labels":{"l":EVIL}}}}]}`,
@@ -129,6 +131,7 @@ func TestTerminalControl(t *testing.T) {
 		{args: "get pod " + url.PathEscape(evil), not: "not found"},
 		{args: "get nosuch" + evil},
 		{args: "logs nosuch" + evil},
+		{args: "logs q --prefix"},
 		{args: evil},
 		{args: "get pods --server=http://" + evil, not: "invalid control character"},
 
@@ -156,8 +159,9 @@ func TestTerminalControl(t *testing.T) {
 				}
 				return
 			}
+			direction := !strings.HasSuffix(c.args, "json") && !strings.HasSuffix(c.args, "-o yaml") // in data for programs it is but text
 			for i, r := range all {
-				if r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f {
+				if r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f || direction && (r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069) {
 					t.Fatalf("%q at %d of %q", r, i, all)
 				}
 			}
