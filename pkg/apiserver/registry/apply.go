@@ -42,7 +42,9 @@ func (g *Generic) ApplyItem(ctx context.Context, ns, name, subresource string, a
 		}
 		return obj, a.Merged()
 	}
-	u.change = func(current runtime.Object, _ *storage.Item) (runtime.Object, error) { return merge(current, a.Config.DeepCopy()) }
+	u.change = func(current runtime.Object, _ *storage.Item) (runtime.Object, error) {
+		return merge(current, a.Config.DeepCopy())
+	}
 	for attempt := 1; ; attempt++ {
 		item, obj, err = g.update(ctx, u)
 		if subresource != "" || !apierrors.IsNotFound(err) {
