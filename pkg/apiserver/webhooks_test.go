@@ -182,6 +182,7 @@ func TestWebhooksReplay(t *testing.T) {
 	if code, _, body := a.call(t, http.MethodPost, "/api/v1/namespaces", `{"metadata":{"name":"marker","labels":{"marker":"yes"}}}`, "application/json"); code != http.StatusCreated {
 		t.Fatalf("%d %s", code, body)
 	}
+	waitForOwnServices(t, a)
 	for _, s := range steps {
 		kinds := configure(t, a, server, hooks, s.Hooks)
 		code, header, body := a.call(t, s.Method, s.Path, s.Body, s.Type)
@@ -191,6 +192,31 @@ func TestWebhooksReplay(t *testing.T) {
 		unconfigure(t, a, hooks, kinds)
 		compare(t, &s, code, header["Warning"], body, seen, server.URL)
 	}
+}
+
+// waitForOwnServices waits until the server has made the APIServices of its own groups: webhooks for everything are asked about them, too.
+func waitForOwnServices(t *testing.T, a asker) {
+	t.Helper()
+	items := func(path, field string) (n int, body string) {
+		_, _, body = a.call(t, http.MethodGet, path, "", "")
+		var answer map[string]json.RawMessage
+		var list []struct{ Versions []struct{} }
+		if err := json.Unmarshal([]byte(body), &answer); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(answer[field], &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range list {
+			n += max(1, len(i.Versions))
+		}
+		return n, body
+	}
+	until(t, func() (bool, string) {
+		made, body := items("/apis/apiregistration.k8s.io/v1/apiservices", "items")
+		versions, _ := items("/apis", "groups")
+		return made >= versions, fmt.Sprintf("%d APIServices for %d versions of groups: %s", made, versions, body)
+	})
 }
 
 // compare tells how an answer and the questions differ from the recorded ones.

@@ -102,6 +102,7 @@ func addCommands(root *cobra.Command, f *cli.Factory, streams cli.IOStreams) {
 			made.Annotations = map[string]string{place: fmt.Sprintf("%02d", n)}
 			root.AddCommand(made)
 			warnOn(streams.ErrOut, made)
+			completion.RegisterFlags(made, f) // not of root, whose commands are to stay in this order: it is that of suggestions, too
 		}
 	}
 	completion.Register(root, f)

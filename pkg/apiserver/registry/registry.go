@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,6 +36,9 @@ type ReadWriter interface {
 	// Update applies change to the current object under optimistic concurrency and returns the result. change may be called
 	// several times.
 	Update(ctx context.Context, ns, name string, change func(current runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error)
+	// Columns and Cells make the table of its object: one cell per column. now is for ages.
+	Columns() []metav1.TableColumnDefinition
+	Cells(obj runtime.Object, now time.Time) []any
 }
 
 // Connecter is a subresource that takes over the HTTP exchange: log, exec, attach, portforward, proxy.

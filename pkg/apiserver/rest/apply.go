@@ -118,7 +118,7 @@ func (x *exchange) apply(subresource string) error {
 
 // applyWith is apply to a subresource that has a kind of its own.
 func (x *exchange) applyWith(rw registry.ReadWriter, row *resources.Row) error {
-	a, config, opts, err := x.readApply(forPlain)
+	a, config, opts, err := x.readApply(forPart)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (x *exchange) applyWith(rw registry.ReadWriter, row *resources.Row) error {
 	if err != nil {
 		return err
 	}
-	return x.writeObject(a, http.StatusOK, out)
+	return x.writePart(rw, a, out)
 }
 
 // applies tells whether a PATCH asks for server-side apply.

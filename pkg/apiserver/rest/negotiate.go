@@ -38,12 +38,13 @@ const (
 	forObject purpose = iota // one object
 	forList
 	forStream // a watch
-	forPlain  // anything without table or metadata form: Status, Scale, reviews
+	forPart   // an object of a kind of its own that stands for a part of a stored one: Scale
+	forPlain  // anything without table or metadata form: Status, reviews
 )
 
 // negotiate agrees on the form of the answer; whole objects come in the media types of their codec.
 func (x *exchange) negotiate(p purpose) (accepted, error) {
-	if p == forPlain || x.res.full == nil {
+	if p == forPlain || p == forPart || x.res.full == nil {
 		return negotiate(x.r, p, allTypes())
 	}
 	return negotiate(x.r, p, x.res.media)
@@ -145,7 +146,7 @@ func (c clause) accepted(p purpose, types []string) (a accepted, why string, ok 
 		if p == forPlain {
 			return a, "", false
 		}
-		return a, "you requested PartialObjectMetadata, but the requested object is a list", p == forObject || p == forStream
+		return a, "you requested PartialObjectMetadata, but the requested object is a list", p == forObject || p == forPart || p == forStream
 	case "PartialObjectMetadataList":
 		if p == forPlain {
 			return a, "", false

@@ -244,7 +244,7 @@ func (x *exchange) patchWith(rw registry.ReadWriter, gvk schema.GroupVersionKind
 	if x.applies() {
 		return x.applyWith(rw, x.res.plain[x.info.Subresource])
 	}
-	a, p, err := x.readPatch(forPlain, gvk, rw.New)
+	a, p, err := x.readPatch(forPart, gvk, rw.New)
 	if err != nil {
 		return err
 	}
@@ -268,5 +268,5 @@ func (x *exchange) patchWith(rw registry.ReadWriter, gvk schema.GroupVersionKind
 	if err != nil {
 		return err
 	}
-	return x.writeObject(a, http.StatusOK, out)
+	return x.writePart(rw, a, out)
 }

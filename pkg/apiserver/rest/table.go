@@ -153,29 +153,40 @@ func (t *table) rowOf(obj runtime.Object) ([]byte, error) {
 			return nil, err
 		}
 	}
-	row := metav1.TableRow{Cells: t.cells(obj, t.Now())}
+	cells := t.cells(obj, t.Now())
+	if t.include == metav1.IncludeObject && !inVersion {
+		if obj, err = t.fromHub(obj); err != nil {
+			return nil, err
+		}
+	}
+	return t.encode(cells, obj)
+}
+
+// encode is a row of cells, with as much of the object as was asked for.
+func (t *table) encode(cells []any, obj runtime.Object) ([]byte, error) {
+	row := metav1.TableRow{Cells: cells}
 	switch t.include {
 	case metav1.IncludeObject:
-		if !inVersion {
-			if obj, err = t.fromHub(obj); err != nil {
-				return nil, err
-			}
-		}
 		row.Object.Object = obj
 	case metav1.IncludeMetadata:
 		access, err := meta.Accessor(obj)
 		if err != nil {
 			return nil, err
 		}
-		m := meta.AsPartialObjectMetadata(access)
-		m.SetGroupVersionKind(schema.GroupVersionKind{Group: metav1.GroupName, Version: t.version, Kind: "PartialObjectMetadata"})
-		row.Object.Object = m
+		row.Object.Object = metadataOnly(access, t.version)
 	}
 	b, err := json.Marshal(row)
 	if err != nil {
 		return nil, fmt.Errorf("encode a table's row: %w", err)
 	}
 	return b, nil
+}
+
+// metadataOnly is an object's metadata as an object of a version of meta.k8s.io.
+func metadataOnly(obj metav1.Object, version string) *metav1.PartialObjectMetadata {
+	m := meta.AsPartialObjectMetadata(obj)
+	m.SetGroupVersionKind(schema.GroupVersionKind{Group: metav1.GroupName, Version: version, Kind: "PartialObjectMetadata"})
+	return m
 }
 
 // plainColumns and plainCells are for kinds that have no table of their own.

@@ -152,7 +152,7 @@ func (x *exchange) checkName(obj runtime.Object) error {
 
 // getFrom answers with the object of a subresource that has a kind of its own.
 func (x *exchange) getFrom(rw registry.ReadWriter) error {
-	a, err := x.negotiate(forPlain)
+	a, err := x.negotiate(forPart)
 	if err != nil {
 		return err
 	}
@@ -160,12 +160,12 @@ func (x *exchange) getFrom(rw registry.ReadWriter) error {
 	if err != nil {
 		return err
 	}
-	return x.writeObject(a, http.StatusOK, obj)
+	return x.writePart(rw, a, obj)
 }
 
 // updateWith is a PUT to such a subresource.
 func (x *exchange) updateWith(rw registry.ReadWriter, gvk schema.GroupVersionKind) error {
-	a, opts, err := x.updateOptions(forPlain)
+	a, opts, err := x.updateOptions(forPart)
 	if err != nil {
 		return err
 	}
@@ -187,5 +187,5 @@ func (x *exchange) updateWith(rw registry.ReadWriter, gvk schema.GroupVersionKin
 	if err != nil {
 		return err
 	}
-	return x.writeObject(a, http.StatusOK, out)
+	return x.writePart(rw, a, out)
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -51,6 +52,35 @@ func (x *exchange) writeStored(a accepted, code int, item *storage.Item) error {
 		return x.writeBytes(code, a.media, b)
 	}
 	return x.writeJSON(a, code, b)
+}
+
+// writePart answers with rw's object in whatever form was agreed, tables included.
+func (x *exchange) writePart(rw registry.ReadWriter, a accepted, obj runtime.Object) error {
+	if a.as == "" {
+		return x.writeObject(a, http.StatusOK, obj)
+	}
+	obj.GetObjectKind().SetGroupVersionKind(x.res.plain[x.info.Subresource].GVK)
+	access, err := meta.Accessor(obj)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	if a.as != "Table" {
+		return x.writeObject(a, http.StatusOK, metadataOnly(access, a.version))
+	}
+	t, err := x.newTable(a)
+	if err != nil {
+		return err
+	}
+	t.columns, t.cells = rw.Columns(), rw.Cells
+	b, err := t.begin(nil, metav1.ListMeta{ResourceVersion: access.GetResourceVersion()})
+	if err != nil {
+		return internal(err)
+	}
+	row, err := t.encode(t.cells(obj, x.Now()), obj)
+	if err != nil {
+		return internal(err)
+	}
+	return x.writeJSON(a, http.StatusOK, append(append(b, row...), tableEnd...))
 }
 
 // writeObject answers with any object whose kind is set.

@@ -12,8 +12,8 @@ import (
 	"bonsai/pkg/kubectl/resource"
 )
 
-// registerFlags makes the values of flags of cmd and the commands below complete. Those of -o do for "get" alone, as upstream's.
-func registerFlags(cmd *cobra.Command, f *cli.Factory) {
+// RegisterFlags makes the values of flags of cmd and the commands below complete, which it sorts by name. Those of -o do for "get" alone, as upstream's.
+func RegisterFlags(cmd *cobra.Command, f *cli.Factory) {
 	set := cmd.Flags()
 	if set.Lookup("filename") != nil {
 		_ = cmd.MarkFlagFilename("filename", "json", "yaml", "yml") // the flag is there, as those below
@@ -32,7 +32,7 @@ func registerFlags(cmd *cobra.Command, f *cli.Factory) {
 		}
 	}
 	for _, below := range cmd.Commands() {
-		registerFlags(below, f)
+		RegisterFlags(below, f)
 	}
 }
 

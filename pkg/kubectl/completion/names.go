@@ -14,8 +14,8 @@ import (
 // source returns what may stand where a word begins with prefix, after args.
 type source func(ctx context.Context, f *cli.Factory, args []string, prefix string) []string
 
-// Register makes the arguments of root's commands complete, and the values of the flags of all commands, with what the server and
-// the kubeconfig have. What cannot be asked for completes to nothing.
+// Register makes the arguments of root's commands complete, and the values of root's flags, with what the server and the kubeconfig
+// have. What cannot be asked for completes to nothing.
 func Register(root *cobra.Command, f *cli.Factory) {
 	for path, from := range arguments() {
 		if c, rest, err := root.Find(strings.Fields(path)); err == nil && len(rest) == 0 {
@@ -27,7 +27,6 @@ func Register(root *cobra.Command, f *cli.Factory) {
 	} {
 		_ = root.RegisterFlagCompletionFunc(name, complete(f, from)) // the flags are there
 	}
-	registerFlags(root, f)
 }
 
 // arguments are the sources by command.
