@@ -17,6 +17,9 @@ import (
 // of its own.
 const containerdVersion = "2.3.7"
 
+// suiteVersion is the version of k8s.io/kubernetes in go.mod.
+const suiteVersion = "v1.36.3"
+
 // goBinary is a program built from a Go package; dir "" means the module that pins the suite.
 type goBinary struct {
 	name string
@@ -27,7 +30,8 @@ type goBinary struct {
 var suiteBinaries = []goBinary{
 	{"e2e.test", []string{"test", "-c", "-ldflags=-s -w", "k8s.io/kubernetes/test/e2e"}},
 	{"ginkgo", []string{"build", "-ldflags=-s -w", "github.com/onsi/ginkgo/v2/ginkgo"}},
-	{"kubectl", []string{"build", "-ldflags=-s -w", "k8s.io/kubernetes/cmd/kubectl"}},
+	// kubectl without a version does not compare it with the server's, which is an error of "kubectl version".
+	{"kubectl", []string{"build", "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=" + suiteVersion, "k8s.io/kubernetes/cmd/kubectl"}},
 }
 
 // imageBinaries go into the test images.

@@ -135,9 +135,9 @@ func (r *result) scope() string {
 		specs = "with `" + r.Labels + "`"
 	}
 	if r.Focus != "" {
-		return "the specs of Kubernetes v1.36.3 " + specs + " that match `" + r.Focus + "`"
+		return "the specs of Kubernetes " + suiteVersion + " " + specs + " that match `" + r.Focus + "`"
 	}
-	return "all specs of Kubernetes v1.36.3 " + specs
+	return "all specs of Kubernetes " + suiteVersion + " " + specs
 }
 
 // write writes the result file.
