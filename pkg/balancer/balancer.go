@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -109,6 +110,7 @@ func (b *Balancer) watch(ctx context.Context, backend *backend) {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
 	for {
+		spare := b.anyUp()
 		within, cancel := context.WithTimeout(ctx, checkTimeout)
 		err := b.cfg.Check(within, backend.address)
 		cancel()
@@ -118,10 +120,11 @@ func (b *Balancer) watch(ctx context.Context, backend *backend) {
 		switch backend.checked(err == nil) {
 		case wentDown:
 			b.cfg.Log.Warn("a backend is down", "backend", backend.address, "err", err)
-			b.cutDown()
 		case cameUp:
 			b.cfg.Log.Info("a backend is up", "backend", backend.address)
-			b.cutDown()
+		}
+		if err != nil && spare {
+			b.cutDown(backend)
 		}
 		select {
 		case <-tick.C:
@@ -131,20 +134,14 @@ func (b *Balancer) watch(ctx context.Context, backend *backend) {
 	}
 }
 
-// cutDown ends the connections of the backends that are down, if there is one that is up for their clients. If all are down, the fault is
-// most likely none of theirs but that the machine is overloaded, and that clients connect anew would make it worse.
-func (b *Balancer) cutDown() {
-	var down []*backend
-	for _, backend := range b.backends {
-		if !backend.isUp() {
-			down = append(down, backend)
-		}
-	}
-	if len(down) == len(b.backends) {
-		return
-	}
-	for _, backend := range down {
-		backend.cut()
+func (b *Balancer) anyUp() bool { return slices.ContainsFunc(b.backends, (*backend).isUp) }
+
+// cutDown ends the connections of a backend that is down, if there is one that is up for their clients. If all are down, the fault is
+// most likely none of theirs but that the machine is overloaded, and that clients connect anew would make it worse. It follows a check of
+// that very backend that began while another was up, and failed: one that failed before may be ready by now, as when several start together.
+func (b *Balancer) cutDown(down *backend) {
+	if !down.isUp() && b.anyUp() {
+		down.cut()
 	}
 }
 

@@ -23,6 +23,8 @@ type server struct {
 	net.Listener
 	name string
 	well atomic.Bool
+	// yes and no are how often a check found it well and unwell.
+	yes, no atomic.Int32
 }
 
 func serve(t *testing.T, name string) *server {
@@ -59,9 +61,14 @@ func start(t *testing.T, servers ...*server) (address string, stop func()) {
 	}
 	cfg := Config{Listener: l, Log: slog.New(slog.DiscardHandler), Check: func(_ context.Context, backend string) error {
 		for _, s := range servers {
-			if s.Addr().String() == backend && s.well.Load() {
+			if s.Addr().String() != backend {
+				continue
+			}
+			if s.well.Load() {
+				s.yes.Add(1)
 				return nil
 			}
+			s.no.Add(1)
 		}
 		return errors.New("unwell")
 	}}
@@ -170,6 +177,7 @@ func TestDown(t *testing.T) {
 	}
 	a.well.Store(true)
 	for connect(t, address).name != "a" { // b has more connections: the first one after it has come up
+		<-time.After(5 * time.Millisecond) // each is open until the end
 	}
 }
 
@@ -189,15 +197,44 @@ func TestAllDown(t *testing.T) {
 		_, err := conn.Read(make([]byte, 1))
 		return errors.Is(err, os.ErrDeadlineExceeded)
 	}
-	balancer.cutDown()
+	balancer.cutDown(a)
+	balancer.cutDown(b)
 	if !open(atA) || !open(atB) {
 		t.Error("connections were cut, and nobody else could take them")
 	}
 	b.up = true
-	balancer.cutDown()
+	balancer.cutDown(b)
+	balancer.cutDown(a)
 	if open(atA) || !open(atB) {
 		t.Error("not exactly those of the one that is down were cut")
 	}
+}
+
+// TestStartTogether: of backends that become ready at the same time, the one that is seen to first does not end the connections of the
+// others.
+func TestStartTogether(t *testing.T) {
+	t.Parallel()
+	a, b := serve(t, "a"), serve(t, "b")
+	a.well.Store(false)
+	b.well.Store(false)
+	address, _ := start(t, a, b)
+	await := func(n int32, of ...*atomic.Int32) {
+		for _, count := range of {
+			for count.Load() < n {
+				<-time.After(time.Millisecond)
+			}
+		}
+	}
+	await(failures+1, &a.no, &b.no) // who was asked once more has gone down before
+	first, second := connect(t, address), connect(t, address)
+	if first.name == second.name {
+		t.Fatalf("both have %s", first.name)
+	}
+	a.well.Store(true)
+	b.well.Store(true)
+	await(2, &a.yes, &b.yes)
+	first.echo(t)
+	second.echo(t)
 }
 
 // TestRefused: who takes no connection is passed over before anybody has found it unwell; one that is said to be unwell is better than none.
