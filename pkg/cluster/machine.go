@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -128,18 +129,36 @@ func ownerAlias(dataDir string) string {
 // portOwner names who listens at an address and TCP port: a cluster by its mark in the process's cgroup, or else the process. It is ""
 // if that is free or held by what carries the mark own.
 func portOwner(at netip.AddrPort, own string) string {
-	l, err := net.Listen("tcp", at.String())
-	if err == nil {
-		l.Close()
-		return ""
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for end := time.Now().Add(dyingTime); ; <-again.C {
+		l, err := net.Listen("tcp", at.String())
+		if err == nil {
+			l.Close()
+			return ""
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return ""
+		}
+		if by, found := listenerOf(at, own); found {
+			return by
+		}
+		if time.Now().After(end) {
+			return "another process"
+		}
 	}
-	if !errors.Is(err, syscall.EADDRINUSE) {
-		return ""
-	}
+}
+
+// dyingTime is how long a port may have no process that is seen to hold it: one that was killed a moment ago shows its sockets no more, and has
+// them still.
+const dyingTime = 2 * time.Second
+
+// listenerOf is portOwner of a port that somebody has; found is false if no process shows that it does.
+func listenerOf(at netip.AddrPort, own string) (by string, found bool) {
 	inodes := listeners(int(at.Port()))
 	sockets, err := filepath.Glob("/proc/[0-9]*/fd/*")
 	if err != nil {
-		return "another process"
+		return "", false
 	}
 	for _, fd := range sockets {
 		if target, err := os.Readlink(fd); err != nil || !inodes[target] {
@@ -151,15 +170,15 @@ func portOwner(at netip.AddrPort, own string) string {
 		}
 		cgroups, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup") // without it, it is no cluster's
 		if mark := markIn(strings.ReplaceAll(string(cgroups), "\n", "/")); mark == own {
-			return ""
+			return "", true
 		} else if mark != "" {
 			if links, err := netlink.LinkList(); err == nil {
-				return clusterMarked(links, mark)
+				return clusterMarked(links, mark), true
 			}
 		}
-		return fmt.Sprintf("process %d (%s)", pid, processName(pid))
+		return fmt.Sprintf("process %d (%s)", pid, processName(pid)), true
 	}
-	return "another process"
+	return "", false
 }
 
 // udpTaken tells whether somebody has a port of UDP. The cluster itself has none when this is asked.
