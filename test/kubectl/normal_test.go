@@ -35,6 +35,7 @@ var rules = []rule{
 	{regexp.MustCompile(`(^|[ \t\n])(\d+[ydhms]){1,2}($|[ \t\n]) *`), `$1<age>$3`}, // of two in a row the first one's blank is taken
 	{regexp.MustCompile(`\bAGE +`), `AGE  `},
 	{regexp.MustCompile(`(\(|\(x\d+ over )(\d+[ydhms]){1,2}( ago)?\)`), `$1<age>$3)`},
+	{regexp.MustCompile(`(?s)\[signal SIGSEGV: .*`), `<where upstream broke down>`},
 	{regexp.MustCompile(` +(\n|$)`), `$1`},
 	{regexp.MustCompile(` <age> +`), ` <age>  `},
 }

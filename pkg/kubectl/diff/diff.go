@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -40,8 +39,7 @@ type Options struct {
 	showSecrets bool
 	// concurrency is how many objects are asked for at once, at least 1.
 	concurrency int
-	// program and its arguments compare two directories.
-	program []string
+	program     program
 }
 
 // NewCommand returns "kubectl diff".
@@ -51,7 +49,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		Use:   "diff -f FILENAME",
 		Short: "Diff the live version against a would-be applied version",
 		Long: "Diff configurations specified by file name or stdin between the current online configuration, and the configuration as it would be if applied.\n\n" +
-			" The program of $KUBECTL_EXTERNAL_DIFF compares (\"diff -u -N\" by default); the words after it must be letters, digits, - or =.\n\n" +
+			" The program of $KUBECTL_EXTERNAL_DIFF compares (\"diff -u -N\" by default); it gets the words after it that are of letters, digits, - and = only.\n\n" +
 			" Exit status: 0 No differences were found. 1 Differences were found. >1 kubectl or diff failed with an error.",
 		Example: "\n  # Diff resources included in pod.json\n  kubectl diff -f pod.json\n\n  # Diff file read from stdin\n  cat service.yaml | kubectl diff -f -",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -82,9 +80,10 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) er
 	if o.files.Empty() {
 		return write.NoFiles()
 	}
-	o.program = []string{"diff", "-u", "-N"}
-	if words := strings.Fields(os.Getenv("KUBECTL_EXTERNAL_DIFF")); len(words) > 0 {
-		o.program = words
+	program, leftOut := parseProgram(os.Getenv("KUBECTL_EXTERNAL_DIFF"))
+	o.program = program
+	for _, word := range leftOut {
+		fmt.Fprintf(o.ErrOut, "Warning: KUBECTL_EXTERNAL_DIFF: the argument %q is left out: it has characters other than letters, digits, - and =\n", word)
 	}
 	o.serverSide.Complete(cmd.Flags(), o.Flags)
 	if err := o.CompleteWith(f); err != nil {
@@ -93,20 +92,8 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) er
 	return o.prune.Complete(o.Client)
 }
 
-// Validate refuses flags that do not go together, and arguments of the diff program that a shell would read as more than words.
-func (o *Options) Validate() error {
-	if err := o.serverSide.Validate(); err != nil {
-		return err
-	}
-	for _, word := range o.program[1:] {
-		for _, c := range word {
-			if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '=') {
-				return fmt.Errorf("KUBECTL_EXTERNAL_DIFF: the argument %q has characters other than letters, digits, - and =", word)
-			}
-		}
-	}
-	return nil
-}
+// Validate refuses flags that do not go together.
+func (o *Options) Validate() error { return o.serverSide.Validate() }
 
 // Run writes both versions of every object and compares them.
 func (o *Options) Run(ctx context.Context) (err error) {
@@ -157,7 +144,7 @@ func (o *Options) Run(ctx context.Context) (err error) {
 			}
 		}
 	}
-	return o.compare(ctx, live, merged)
+	return o.program.run(ctx, o.Raw(), live, merged) // the program may colour
 }
 
 // writeBoth writes one object's two versions. One that is not there yet has only the merged one.
@@ -293,20 +280,4 @@ func (o *Options) writeWhole(path string, u *unstructured.Unstructured) error {
 		return err
 	}
 	return errors.Join(printers.YAML(u, f), f.Close())
-}
-
-// compare runs the diff program; its exit code becomes ours.
-func (o *Options) compare(ctx context.Context, live, merged string) error {
-	args := append(append([]string{}, o.program[1:]...), live, merged)
-	cmd := exec.CommandContext(ctx, o.program[0], args...)
-	streams := o.Raw() // the program may colour
-	cmd.Stdout, cmd.Stderr = streams.Out, streams.ErrOut
-	err := cmd.Run()
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() > 0 {
-		return &cli.ExitError{Code: exit.ExitCode()}
-	}
-	if err != nil {
-		return fmt.Errorf("failed to run %q: %w", o.program[0], err)
-	}
-	return nil
 }

@@ -94,15 +94,6 @@ func TestServerSide(t *testing.T) {
 	}
 }
 
-func TestOnlyPlainArguments(t *testing.T) {
-	t.Parallel()
-	for program, good := range map[string]bool{"diff -u -N": true, "colordiff --width=80": true, "diff ;reboot": false, "diff $(x)": false} {
-		if err := (&Options{program: strings.Fields(program)}).Validate(); (err == nil) != good {
-			t.Errorf("%s: %v", program, err)
-		}
-	}
-}
-
 func TestSecretsAreMasked(t *testing.T) {
 	t.Parallel()
 	secret := func(data map[string]any) *unstructured.Unstructured {
