@@ -77,9 +77,13 @@ func groups() []group {
 		{"debugging", "Troubleshooting and Debugging Commands:", []command{{"describe", describe.NewCommand}, {"logs", logs.NewCommand}, {"attach", attach.NewCommand}, {"exec", exec.NewCommand}, {"port-forward", portforward.NewCommand}, {"proxy", proxy.NewCommand}, {"cp", cp.NewCommand}, {"auth", auth.NewCommand}, {"debug", debug.NewCommand}, {"events", events.NewCommand}}},
 		{"advanced", "Advanced Commands:", []command{{"diff", diff.NewCommand}, {"apply", apply.NewCommand(edit.Objects)}, {"patch", patch.NewCommand}, {"replace", replace.NewCommand}, {"wait", wait.NewCommand}, {"kustomize", kustomize.NewCommand}}},
 		{"settings", "Settings Commands:", []command{{"label", label.NewCommand}, {"annotate", annotate.NewCommand}, {"completion", completion.NewCommand}}},
+		{plugins, "Subcommands provided by plugins:", nil},
 		{"other", "Other Commands:", others},
 	}
 }
+
+// plugins is the group of the commands that are programs of the user.
+const plugins = "plugins"
 
 // warnOn sends what is said of deprecated flags to w.
 func warnOn(w io.Writer, c *cobra.Command) {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"bonsai/pkg/kubectl/plugin"
 )
 
 // setHelp words the help of all commands as kubectl does: the global flags are shown by "kubectl options" only.
@@ -108,9 +110,26 @@ func subcommands(w io.Writer, cmd *cobra.Command) {
 		fmt.Fprintln(w)
 	}
 	for _, g := range cmd.Groups() {
+		if g.ID == plugins {
+			listPlugins(w, g.Title, plugin.Commands(cmd))
+			continue
+		}
 		list(g.Title, g.ID)
 	}
 	list("Available Commands:", "")
+}
+
+// listPlugins has its title even where there is none.
+func listPlugins(w io.Writer, title string, names []string) {
+	fmt.Fprintln(w, title)
+	width := 11
+	for _, name := range names {
+		width = max(width, len(name))
+	}
+	for _, name := range names {
+		fmt.Fprintf(w, "  %-*s   The command %s is a plugin installed by the user\n", width, name, name)
+	}
+	fmt.Fprintln(w)
 }
 
 func flags(w io.Writer, set *pflag.FlagSet) {

@@ -25,9 +25,17 @@ const conflicts = 10
 
 // NewCommand makes the command.
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	cmd := &cobra.Command{Use: "certificate SUBCOMMAND", Short: "Modify certificate resources", Long: "Modify certificate resources.", RunE: cli.Group}
+	cmd := &cobra.Command{Use: "certificate SUBCOMMAND", Short: "Modify certificate resources", Long: "Modify certificate resources.", RunE: group}
 	cmd.AddCommand(newAnswer(f, streams, approval()), newAnswer(f, streams, denial()))
 	return cmd
+}
+
+// group shows the help where no subcommand is named; that is no failure here, other than with the other groups.
+func group(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return cli.Group(cmd, args)
+	}
+	return cmd.Help()
 }
 
 // answer is what one of the two subcommands says.

@@ -133,6 +133,10 @@ func (p *providerFlags) apply(x *clientcmdapi.AuthInfo) error {
 // apply puts the program's flags in x. A variable "NAME-" is taken away.
 func (e *execFlags) apply(cmd *cobra.Command, x *clientcmdapi.AuthInfo) error {
 	changed := cmd.Flags().Changed
+	set, removed, err := e.variables()
+	if err != nil {
+		return err
+	}
 	if x.Exec == nil {
 		if e.command == "" {
 			return nil
@@ -150,19 +154,29 @@ func (e *execFlags) apply(cmd *cobra.Command, x *clientcmdapi.AuthInfo) error {
 	if changed("exec-arg") {
 		x.Exec.Args = e.args
 	}
+	for _, v := range set {
+		x.Exec.Env = slices.DeleteFunc(x.Exec.Env, func(had clientcmdapi.ExecEnvVar) bool { return had.Name == v.Name })
+		x.Exec.Env = append(x.Exec.Env, v)
+	}
+	x.Exec.Env = slices.DeleteFunc(x.Exec.Env, func(had clientcmdapi.ExecEnvVar) bool { return slices.Contains(removed, had.Name) })
+	return nil
+}
+
+// variables parts --exec-env into what is set and the names of what is taken away, and refuses what is neither.
+func (e *execFlags) variables() (set []clientcmdapi.ExecEnvVar, removed []string, err error) {
 	for _, pair := range e.env {
 		name, value, ok := strings.Cut(pair, "=")
-		remove := !ok && strings.HasSuffix(name, "-")
-		if !ok && !remove {
-			return fmt.Errorf("error parsing exec-env variables: invalid exec-env %q", pair)
-		}
-		name = strings.TrimSuffix(name, "-")
-		x.Exec.Env = slices.DeleteFunc(x.Exec.Env, func(v clientcmdapi.ExecEnvVar) bool { return v.Name == name })
-		if !remove {
-			x.Exec.Env = append(x.Exec.Env, clientcmdapi.ExecEnvVar{Name: name, Value: value})
+		bare, remove := strings.CutSuffix(pair, "-")
+		switch {
+		case ok && name != "":
+			set = append(set, clientcmdapi.ExecEnvVar{Name: name, Value: value})
+		case !ok && remove:
+			removed = append(removed, bare)
+		default:
+			return nil, nil, fmt.Errorf("invalid exec-env format: %s", pair)
 		}
 	}
-	return nil
+	return set, removed, nil
 }
 
 // readable checks the files of the flags before anything is changed, if their data is to be embedded.

@@ -115,6 +115,8 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("unexpected -o output mode: %v. We only support '-o name'", o.output)
 	case o.raw != "" && (len(o.args) > 0 || !o.target.Files.Empty()):
 		return errors.New("--raw and resources are mutually exclusive")
+	case o.raw == "" && len(o.args) == 0 && o.target.Files.Empty() && !o.named():
+		return errors.New("at least one resource must be specified to use a selector")
 	case o.target.All && (o.target.Selector != "" || o.target.FieldSelector != ""):
 		return errors.New("setting 'all' parameter but found a non empty selector. ")
 	}
@@ -131,7 +133,7 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 	q := o.target.Request(&o.Base, o.args)
 	q.Latest = false
-	q.NamesOnly = o.DryRun != write.DryRunClient && !o.interactive
+	q.NamesOnly = true
 	infos, err := o.Client.Resolve(ctx, q)
 	if o.ignoreNotFound {
 		err = utilerrors.FilterOut(err, apierrors.IsNotFound)

@@ -3,6 +3,7 @@ package drain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -43,11 +44,15 @@ func (n *nodes) Complete(f *cli.Factory, cmd *cobra.Command, args []string) erro
 // Validate has nothing to judge.
 func (n *nodes) Validate() error { return nil }
 
-// find reads the nodes.
+// find reads the nodes. Of several that are not there it names the first, as upstream does.
 func (n *nodes) find(ctx context.Context) ([]*resource.Info, error) {
-	return n.Client.Resolve(ctx, resource.Request{
+	infos, err := n.Client.Resolve(ctx, resource.Request{
 		Args: append([]string{"nodes"}, n.args...), LabelSelector: n.selector, Namespace: n.Namespace,
 	})
+	if several := utilerrors.Aggregate(nil); errors.As(err, &several) {
+		err = several.Errors()[0]
+	}
+	return infos, err
 }
 
 // mark sets spec.unschedulable of each node and says so.

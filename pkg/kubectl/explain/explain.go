@@ -1,4 +1,4 @@
-// Package explain documents the fields of resources, from the schemas the server publishes at /openapi/v3.
+// Package explain documents the fields of resources, from the schemas the server publishes at /openapi/v3, or /openapi/v2.
 package explain
 
 import (
@@ -39,7 +39,7 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	set := cmd.Flags()
 	set.BoolVarP(&o.recursive, "recursive", "R", false, "Print the fields of fields, at every depth")
 	set.StringVar(&o.apiVersion, "api-version", "", "Get different explanations for particular API version (API group/version)")
-	set.StringVarP(&o.output, "output", "o", "plaintext", "Format in which to render the schema (plaintext)")
+	set.StringVarP(&o.output, "output", "o", "plaintext", "Format in which to render the schema (plaintext, plaintext-openapiv2)")
 	return cmd
 }
 
@@ -59,7 +59,7 @@ func (o *Options) Complete(f *cli.Factory, _ *cobra.Command, args []string) (err
 
 // Validate implements cli.Options.
 func (o *Options) Validate() error {
-	if o.output != "plaintext" {
+	if o.output != "plaintext" && o.output != plaintextV2 {
 		return fmt.Errorf("unrecognized format: %s", o.output)
 	}
 	return nil
@@ -70,6 +70,9 @@ func (o *Options) Run(ctx context.Context) error {
 	gvr, path, err := o.target()
 	if err != nil {
 		return err
+	}
+	if o.output == plaintextV2 {
+		return o.explainV2(ctx, gvr, path)
 	}
 	doc, err := o.document(ctx, gvr)
 	if err != nil {

@@ -28,7 +28,7 @@ const example = `  # Update pod 'foo' with the label 'unhealthy' and the value '
 
 // NewCommand makes the command.
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	o := metadata.New(metadata.Kind{Noun: "label", Nouns: "labels", Done: "labeled", File: "pod", Parse: parse, Judge: judge}, "kubectl-label", streams)
+	o := metadata.New(metadata.Kind{Noun: "label", Nouns: "labels", Done: "labeled", File: "pod", ListAlone: true, Parse: parse, Judge: judge}, "kubectl-label", streams)
 	cmd := &cobra.Command{
 		Use:     "label [--overwrite] (-f FILENAME | TYPE NAME) KEY_1=VAL_1 ... KEY_N=VAL_N [--resource-version=version]",
 		Short:   "Update the labels on a resource",

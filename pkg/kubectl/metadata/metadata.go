@@ -24,6 +24,8 @@ type Kind struct {
 	Noun, Nouns, Done string
 	// File is what a file is called in the error that asks for one ("pod" for pod.yaml).
 	File string
+	// ListAlone refuses --list together with -o.
+	ListAlone bool
 	// Parse reads the arguments "key=value" and "key-".
 	Parse func(pairs []string) (Change, error)
 	// Judge says what is sent of the change o.Change to an object whose map is now current, and how the result is called. A
@@ -101,6 +103,8 @@ func (o *Options) Validate() error {
 		return errors.New("cannot set --all and --field-selector at the same time")
 	case o.Local && len(o.args) > 0:
 		return fmt.Errorf("can only use local files by -f %[1]s.yaml or --filename=%[1]s.json when --local=true is set", o.kind.File)
+	case o.List && o.Print.Output != "" && o.kind.ListAlone:
+		return errors.New("--list and --output may not be specified together")
 	case len(o.args) == 0 && o.target.Files.Empty():
 		return write.ErrNoObjects
 	case o.Change.Empty() && !o.List:

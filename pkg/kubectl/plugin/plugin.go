@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -113,6 +114,29 @@ func list(root *cobra.Command, streams cli.IOStreams, nameOnly bool) error {
 		return fmt.Errorf("%d plugin warnings were found", warnings)
 	}
 	return nil
+}
+
+// Commands names the plug-ins that are commands below root, in the order of the PATH: each word once, and neither what cannot be run
+// nor what root has itself.
+func Commands(root *cobra.Command) []string {
+	var out []string
+	for _, dir := range directories() {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			name, ok := strings.CutPrefix(e.Name(), prefix)
+			if !ok || len(judge(root, filepath.Join(dir, e.Name()), map[string]string{})) > 0 {
+				continue
+			}
+			word, _, _ := strings.Cut(name, "-")
+			if word = strings.ReplaceAll(word, "_", "-"); word != "" && !slices.Contains(out, word) {
+				out = append(out, word)
+			}
+		}
+	}
+	return out
 }
 
 // directories are those of the PATH, each once.

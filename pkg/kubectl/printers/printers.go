@@ -49,9 +49,33 @@ func NewFlags() *Flags { return &Flags{AllowMissingKeys: true} }
 
 // AddFlags adds -o, --template, --allow-missing-template-keys and --show-managed-fields.
 func (f *Flags) AddFlags(set *pflag.FlagSet) {
-	set.StringVarP(&f.Output, "output", "o", f.Output, fmt.Sprintf("Output format. One of: (%s).", strings.Join(f.allowed(", "), ", ")))
+	f.AddOutput(set, fmt.Sprintf("Output format. One of: (%s).", strings.Join(f.allowed(", "), ", ")))
 	f.AddTemplateFlags(set)
 }
+
+// AddOutput adds -o alone.
+func (f *Flags) AddOutput(set *pflag.FlagSet, usage string) {
+	set.VarP((*format)(&f.Output), "output", "o", usage)
+}
+
+// format is the value of -o. The names of plainFormats are taken in capitals too; those of templates, which have an argument, are not.
+type format string
+
+var plainFormats = []string{"json", "yaml", "kyaml", "name"}
+
+// Set implements pflag.Value.
+func (f *format) Set(s string) error {
+	if lower := strings.ToLower(s); slices.Contains(plainFormats, lower) {
+		s = lower
+	}
+	*f = format(s)
+	return nil
+}
+
+func (f *format) String() string { return string(*f) }
+
+// Type implements pflag.Value.
+func (f *format) Type() string { return "string" }
 
 // AddTemplateFlags adds the flags that go with -o, for a verb that words -o itself.
 func (f *Flags) AddTemplateFlags(set *pflag.FlagSet) {

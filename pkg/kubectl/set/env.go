@@ -32,7 +32,7 @@ type env struct {
 }
 
 func newEnv(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	o := &env{setter: newSetter(streams, "env updated", "failed to patch env update to pod template")}
+	o := &env{setter: newSetter(streams, "env updated", "failed to patch env update to pod template:")}
 	cmd := &cobra.Command{
 		Use:     "env RESOURCE/NAME KEY_1=VAL_1 ... KEY_N=VAL_N",
 		Short:   "Update environment variables on a pod template",

@@ -23,7 +23,7 @@ type image struct {
 }
 
 func newImage(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	o := &image{setter: newSetter(streams, "image updated", "failed to patch image update to pod template")}
+	o := &image{setter: newSetter(streams, "image updated", "failed to patch image update to pod template:")}
 	cmd := &cobra.Command{
 		Use:     "image (-f FILENAME | TYPE NAME) CONTAINER_NAME_1=CONTAINER_IMAGE_1 ... CONTAINER_NAME_N=CONTAINER_IMAGE_N",
 		Short:   "Update the image of a pod template",
@@ -54,19 +54,23 @@ func (o *image) Complete(f *cli.Factory, _ *cobra.Command, args []string) error 
 	return o.CompleteWith(f)
 }
 
-// Validate wants at least one image and something to change.
+// Validate wants something to change.
 func (o *image) Validate() error {
-	switch {
-	case len(o.args) == 0 && o.target.Files.Empty():
+	if len(o.args) == 0 && o.target.Files.Empty() {
 		return resource.ErrNoResource
-	case len(o.pairs) == 0:
-		return errors.New("at least one image update is required")
 	}
 	return o.setter.Validate()
 }
 
-// Run changes the images.
+// Run changes the images. That none is given is said after what was not found, as upstream does: "set image po a b" may have meant
+// the pod b.
 func (o *image) Run(ctx context.Context) error {
+	if len(o.pairs) == 0 {
+		if _, err := o.find(ctx); err != nil {
+			return err
+		}
+		return errors.New("at least one image update is required")
+	}
 	return o.update(ctx, func(i *resource.Info, u *unstructured.Unstructured) error {
 		spec, err := podSpec(i, u)
 		if err != nil {

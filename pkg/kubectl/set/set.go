@@ -37,7 +37,7 @@ type setter struct {
 	args   []string
 	local  bool
 
-	// operation is the result ("image updated"), failed introduces a refusal of the server; "" shows it as it is.
+	// operation is the result ("image updated"), failed introduces a refusal of the server ("failed to …:"); "" shows it as it is.
 	operation, failed string
 	// always reports an object that needs no change, too.
 	always bool
@@ -118,7 +118,7 @@ func (s *setter) patch(ctx context.Context, i *resource.Info, after *unstructure
 		if s.failed == "" {
 			return err
 		}
-		return fmt.Errorf("%s: %v", s.failed, err) // %v: the text is the whole message, not the server's Status
+		return fmt.Errorf("%s %v", s.failed, err) // %v: the text is the whole message, not the server's Status
 	}
 	return s.Show(s.operation, i.Object)
 }

@@ -24,7 +24,7 @@ type subject struct {
 }
 
 func newSubject(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	o := &subject{setter: newSetter(streams, "subjects updated", "failed to patch subjects to rolebinding")}
+	o := &subject{setter: newSetter(streams, "subjects updated", "failed to patch subjects to rolebinding:")}
 	cmd := &cobra.Command{
 		Use:     "subject (-f FILENAME | TYPE NAME) [--user=username] [--group=groupname] [--serviceaccount=namespace:serviceaccountname] [--dry-run=server|client|none]",
 		Short:   "Update the user, group, or service account in a role binding or cluster role binding",

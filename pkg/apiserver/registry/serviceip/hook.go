@@ -35,7 +35,7 @@ func (a *Allocator) before(ctx context.Context, svc, old *corev1.Service, dryRun
 	}
 	t := &taking{a: a, svc: svc, dryRun: dryRun}
 	if old != nil {
-		t.had, t.wasHeadless = holdingsOf(old), isHeadless(old)
+		t.had, t.wasHeadless, t.moves = holdingsOf(old), isHeadless(old), moves(svc, old)
 	}
 	if err := t.all(ctx); err != nil {
 		t.giveBack(ctx)
@@ -66,6 +66,8 @@ type taking struct {
 	had, got holdings
 	// wasHeadless: a headless service gets no address, which validation says.
 	wasHeadless bool
+	// moves: the first address may not change, which validation says; no other one is taken for it.
+	moves bool
 	// dryRun: nothing is taken, got is only what would be.
 	dryRun bool
 }
@@ -82,7 +84,7 @@ func (t *taking) giveBack(ctx context.Context) {
 }
 
 func (t *taking) all(ctx context.Context) error {
-	if needsIP(t.svc) && !t.wasHeadless {
+	if needsIP(t.svc) && !t.wasHeadless && !t.moves {
 		if err := t.addresses(ctx); err != nil {
 			return err
 		}
@@ -91,6 +93,12 @@ func (t *taking) all(ctx context.Context) error {
 		return t.nodePorts(ctx)
 	}
 	return nil
+}
+
+// moves tells whether a client wants another first address than the service has.
+func moves(svc, old *corev1.Service) bool {
+	was, now := clusterIPs(old), clusterIPs(svc)
+	return needsIP(old) && len(was) > 0 && was[0] != "" && len(now) > 0 && now[0] != "" && now[0] != was[0]
 }
 
 // addresses makes clusterIPs one for each family. One that a client chose stays as he wrote it.

@@ -82,12 +82,12 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 	if errs := validateName(req, ns, name); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(kind, name, errs)
 	}
-	if errs := validateLifetime(*req.Spec.ExpirationSeconds); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(kind, "", errs)
-	}
 	sa, err := get[*corev1.ServiceAccount](ctx, r, "serviceaccounts", ns, name)
 	if err != nil {
 		return nil, err
+	}
+	if errs := validateLifetime(*req.Spec.ExpirationSeconds); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(kind, "", errs)
 	}
 	if len(req.Spec.Audiences) == 0 {
 		req.Spec.Audiences = slices.Clone(r.cfg.Audiences)
