@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
@@ -101,7 +102,7 @@ func dial(endpoint string, observe func(operation string, took time.Duration, er
 		return nil, fmt.Errorf("container runtime endpoint %q is not a unix socket", endpoint)
 	}
 	options := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage))}
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)), grpc.WithConnectParams(reconnect())}
 	if observe != nil {
 		options = append(options, grpc.WithUnaryInterceptor(observed(observe)))
 	}
@@ -110,6 +111,14 @@ func dial(endpoint string, observe func(operation string, took time.Duration, er
 		return nil, fmt.Errorf("dial the container runtime at %s: %w", endpoint, err)
 	}
 	return conn, nil
+}
+
+// reconnect says how soon a socket at which nobody listens is tried again: a runtime that starts beside the kubelet, or anew, is there in
+// a tenth of a second, and gRPC's own second would be most of a node's start. The pauses grow to three seconds while it stays away.
+func reconnect() grpc.ConnectParams {
+	pauses := backoff.DefaultConfig
+	pauses.BaseDelay, pauses.MaxDelay = 20*time.Millisecond, 3*time.Second
+	return grpc.ConnectParams{Backoff: pauses, MinConnectTimeout: 5 * time.Second}
 }
 
 // Close ends the connection; calls in progress fail.
