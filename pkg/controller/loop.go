@@ -64,7 +64,7 @@ func NewLoop[K comparable](cfg LoopConfig, reconcile Reconcile[K]) *Loop[K] {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](5*time.Millisecond, cfg.MaxBackoff)
 	qc := workqueue.TypedRateLimitingQueueConfig[K]{Name: cfg.Name}
 	if cfg.Metrics != nil {
-		qc.MetricsProvider = cfg.Metrics.queue
+		qc.MetricsProvider, qc.Clock = cfg.Metrics.queue, cfg.Metrics.ticks
 	}
 	return &Loop[K]{cfg: cfg, reconcile: reconcile, queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, qc)}
 }

@@ -14,6 +14,7 @@ type Metrics struct {
 	duration *prometheus.HistogramVec
 	queue    *queueMetrics
 	registry prometheus.Registerer
+	ticks    *ticks // when the queues look at their work
 }
 
 // NewMetrics registers the engine's metrics, and upstream's workqueue_* ones, at r.
@@ -25,6 +26,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "controller_reconcile_duration_seconds", Help: "Time to reconcile one key.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)}, label),
 		queue:    newQueueMetrics(),
 		registry: r,
+		ticks:    newTicks(),
 	}
 	r.MustRegister(m.total, m.panics, m.duration)
 	m.queue.register(r)
