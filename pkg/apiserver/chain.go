@@ -227,6 +227,9 @@ func (s *Server) allowed(w http.ResponseWriter, r *http.Request) bool {
 	ctx := r.Context()
 	a := authz.Attributes{User: request.UserFrom(ctx), Info: *request.InfoFrom(ctx)}
 	decision, reason, err := s.Authorizer.Authorize(ctx, a)
+	if decision != authz.Allow && s.awaitRoles(ctx) {
+		decision, reason, err = s.Authorizer.Authorize(ctx, a)
+	}
 	if decision == authz.Allow && runsInPod(r, &a.Info) {
 		a.Verb = "create"
 		decision, reason, err = s.Authorizer.Authorize(ctx, a)

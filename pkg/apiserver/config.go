@@ -37,6 +37,8 @@ type Config struct {
 	// Authenticator and Authorizer are required.
 	Authenticator authn.Authenticator
 	Authorizer    authz.Authorizer
+	// RolesKnown is closed when Authorizer knows the default roles and bindings: until then refusals wait. Nil: they do not.
+	RolesKnown <-chan struct{}
 	// Auditor notes requests for the audit log; nil: there is none.
 	Auditor *audit.Auditor
 	// Paths are further paths (patterns of http.ServeMux): discovery, OpenAPI, the issuer's keys.

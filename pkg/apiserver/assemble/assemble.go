@@ -40,6 +40,8 @@ type Parts struct {
 	// Authenticator and Authorizer are required.
 	Authenticator authn.Authenticator
 	Authorizer    authz.Authorizer
+	// RolesKnown is closed when Authorizer knows the default roles and bindings; nil: there are none.
+	RolesKnown <-chan struct{}
 	// Admission is asked about every write; nil: all are admitted as they are.
 	Admission registry.Admitter
 	// Fields keeps managedFields; nil: New makes what does.
@@ -137,6 +139,7 @@ func New(cfg Config) (*Server, error) {
 		h.Aggregated = s.aggregator
 	}
 	h.Catalog, h.API, h.Authenticator, h.Authorizer, h.Fairness = cfg.Catalog, s.api, cfg.Parts.Authenticator, cfg.Parts.Authorizer, cfg.Parts.Fairness
+	h.RolesKnown = cfg.Parts.RolesKnown
 	h.Ready = slices.Concat(h.Ready, cfg.Parts.Ready, s.ready)
 	h.Paths = s.paths(discovery.New(discovery.Config{Catalog: cfg.Catalog, Registered: s.registered(), ServerAddress: cfg.ServerAddress}), schemas{described, s.aggregator})
 	if s.Server, err = apiserver.New(h); err != nil {

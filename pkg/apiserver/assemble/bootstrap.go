@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"bonsai/pkg/apiserver/bootstrap"
 	"bonsai/pkg/apiserver/masterleases"
@@ -69,10 +71,8 @@ func bootstrapChecks(boot *bootstrap.Bootstrap, policy *bootstrap.Policy, may *a
 			if p.Name != bootstrap.PartRoles || known.Load() {
 				return nil
 			}
-			for role, binding := range policy.Names {
-				if !may.rbac.Knows(role, binding) {
-					return fmt.Errorf("the authorizer does not know %s%s yet", role, binding)
-				}
+			if err := knows(may, policy); err != nil {
+				return err
 			}
 			known.Store(true)
 			return nil
@@ -80,3 +80,40 @@ func bootstrapChecks(boot *bootstrap.Bootstrap, policy *bootstrap.Policy, may *a
 	}
 	return checks
 }
+
+// knows returns an error if a default role or binding has not reached the authorizer yet.
+func knows(may *authorization, policy *bootstrap.Policy) error {
+	for role, binding := range policy.Names {
+		if !may.rbac.Knows(role, binding) {
+			return fmt.Errorf("the authorizer does not know %s%s yet", role, binding)
+		}
+	}
+	return nil
+}
+
+// rolesKnown returns what looks, until its ctx ends, whether the default roles and bindings are stored and the authorizer has heard of
+// them, and a channel that it then closes; nil if the server makes none.
+func rolesKnown(boot *bootstrap.Bootstrap, policy *bootstrap.Policy, may *authorization) (run func(context.Context) error, known <-chan struct{}) {
+	i := slices.IndexFunc(boot.Parts(), func(p *bootstrap.Part) bool { return p.Name == bootstrap.PartRoles })
+	if i < 0 {
+		return nil, nil
+	}
+	done := make(chan struct{})
+	return func(ctx context.Context) error {
+		look := time.NewTicker(rolesLook)
+		defer look.Stop()
+		for !boot.Parts()[i].Made() || knows(may, policy) != nil {
+			select {
+			case <-look.C:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		close(done)
+		<-ctx.Done()
+		return nil
+	}, done
+}
+
+// rolesLook is how often it is looked for the default roles while they are being made.
+const rolesLook = 5 * time.Millisecond

@@ -30,3 +30,12 @@ func TestBootstrapChecks(t *testing.T) {
 		t.Errorf("checks %v, want %v", names, want)
 	}
 }
+
+// A server that makes no roles has none to wait for.
+func TestNoRolesToWaitFor(t *testing.T) {
+	t.Parallel()
+	boot := bootstrap.New(bootstrap.Config{Log: slog.New(slog.DiscardHandler)})
+	if run, known := rolesKnown(boot, nil, &authorization{}); run != nil || known != nil {
+		t.Error("it waits for roles that nobody makes")
+	}
+}

@@ -131,6 +131,9 @@ func NewParts(o Options, c *catalog.Catalog, from storage.Interface, rows []reso
 		Runs:  slices.Concat(may.runs, hooks.Runs(), rules.Runs(), []func(context.Context) error{client.Run, boot.Run, known.Run, addresses.Repair}), ClientAuthorities: who.authorities(),
 		Fairness: turns,
 	}
+	if look, roles := rolesKnown(boot, policy, may); look != nil {
+		parts.RolesKnown, parts.Runs = roles, append(parts.Runs, look)
+	}
 	if servers != nil {
 		parts.Runs = append(parts.Runs, func(ctx context.Context) error { return servers.Run(ctx, boot.Endpoints) })
 		parts.Leave = func(ctx context.Context) { servers.Leave(ctx, boot.Endpoints) }
