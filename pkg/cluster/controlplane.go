@@ -130,9 +130,9 @@ func (c Config) schedulerArgs(m member) []string {
 func (c Config) etcdArgs(m member) []string {
 	l := c.layout()
 	nameOf, peerOf := func(member) string { return "bonsai" }, func(m member) string { return "https://" + m.local + ":" + strconv.Itoa(c.Ports.EtcdPeer) }
-	// One member is its own majority: it need not wait a second for others to speak. Five ticks are the least that etcd allows,
-	// and each tick of an idle etcd costs CPU.
-	timing := []string{"--heartbeat-interval=20", "--election-timeout=100"}
+	// One member is its own majority: it need not wait a second for others to speak. Five ticks are the least that etcd allows.
+	// Each tick of an idle etcd costs CPU, though it beats for nobody; but a start waits for one to five.
+	timing := []string{"--heartbeat-interval=50", "--election-timeout=250"}
 	if c.highlyAvailable() {
 		nameOf, timing = member.name, []string{"--heartbeat-interval=100", "--election-timeout=1000"}
 		peerOf = func(m member) string {

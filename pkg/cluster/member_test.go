@@ -97,7 +97,7 @@ func TestOnlyControlPlane(t *testing.T) {
 		flag(servers[0], "bind-address"):    "10.77.0.1",
 		flag(clients[0], "leader-elect"):    "false",
 		flag(clients[1], "kubeconfig"):      "/data/kubeconfig/scheduler.conf",
-		flag(stores[0], "election-timeout"): "100",
+		flag(stores[0], "election-timeout"): "250",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
