@@ -10,7 +10,7 @@ import (
 
 // fields adds the properties of struct t to s; those of embedded structs become s's own.
 func (b *Builder) fields(s *spec.Schema, t reflect.Type) {
-	docs := describe(t)
+	docs := b.describe(t)
 	for f := range fieldsOf(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "-" {
@@ -67,8 +67,10 @@ func (b *Builder) annotate(p spec.Schema, f reflect.StructField, key, doc string
 	if keys := b.marks.get(key, "listMapKey"); len(keys) > 0 {
 		own.AddExtension("x-kubernetes-list-map-keys", anys(keys))
 	}
-	if b.marks.has(key, "mapType", "atomic") || b.marks.has(key, "structType", "atomic") {
-		own.AddExtension("x-kubernetes-map-type", "atomic")
+	for _, kind := range []string{"atomic", "granular"} {
+		if b.marks.has(key, "mapType", kind) || b.marks.has(key, "structType", kind) {
+			own.AddExtension("x-kubernetes-map-type", kind)
+		}
 	}
 	if v := f.Tag.Get("patchStrategy"); v != "" {
 		own.AddExtension("x-kubernetes-patch-strategy", v)

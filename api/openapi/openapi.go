@@ -1,5 +1,5 @@
 // Package openapi is the schema of every API type, made on demand by reflection: property names, types and patch rules from
-// the Go types' tags, descriptions from their SwaggerDoc methods, and what reflection cannot see (+listType, +enum, …) from
+// the Go types' tags, descriptions from their SwaggerDoc methods (or what upstream generates), and what reflection cannot see (+listType, +enum, …) from
 // the embedded table markers.txt. A new resource needs no generated code.
 //
 // The same definitions serve /openapi/v2, /openapi/v3, kubectl explain and server-side apply.
@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
@@ -38,6 +39,8 @@ type Builder struct {
 	form   Form
 	marks  marks
 	defs   map[string]spec.Schema
+	// generated are upstream's definitions of types that do not describe themselves; nil until one is asked for.
+	generated map[string]common.OpenAPIDefinition
 }
 
 // NewBuilder returns a builder for the types of scheme.
@@ -95,7 +98,7 @@ func (b *Builder) define(t reflect.Type) spec.Schema {
 			s.Properties = nil
 		}
 	}
-	s.Description = describe(t)[""]
+	s.Description = b.describe(t)[""]
 	if b.marks.has(typeKey(t), "structType", "atomic") {
 		s.AddExtension("x-kubernetes-map-type", "atomic")
 	}
@@ -142,12 +145,4 @@ func custom(t reflect.Type, form Form) (spec.Schema, bool) {
 		}
 	}
 	return s, true
-}
-
-// describe returns a type's descriptions: of itself under "", of its fields under their JSON names.
-func describe(t reflect.Type) map[string]string {
-	if d, ok := reflect.New(t).Interface().(interface{ SwaggerDoc() map[string]string }); ok {
-		return d.SwaggerDoc()
-	}
-	return nil
 }

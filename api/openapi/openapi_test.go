@@ -10,7 +10,9 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"bonsai/api/openapi"
 	"bonsai/api/scheme"
@@ -79,6 +81,34 @@ func TestEnumerations(t *testing.T) {
 	}
 }
 
+// TestGenerated: types that do not describe themselves are described all the same, and apply knows the lists of an APIService.
+func TestGenerated(t *testing.T) {
+	t.Parallel()
+	b := openapi.NewBuilder(scheme.New(), openapi.V2)
+	for _, gvk := range []schema.GroupVersionKind{
+		apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), apiregistrationv1.SchemeGroupVersion.WithKind("APIService"),
+	} {
+		if _, err := b.Add(gvk); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const crd, service = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.", "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1."
+	defs := b.Definitions()
+	for name, got := range map[string]string{
+		"a definition":       defs[crd+"CustomResourceDefinition"].Description,
+		"a field of it":      defs[crd+"CustomResourceDefinitionSpec"].Properties["versions"].Description,
+		"an APIService":      defs[service+"APIService"].Description,
+		"a field of it, too": defs[service+"APIServiceSpec"].Properties["caBundle"].Description,
+	} {
+		if got == "" {
+			t.Errorf("%s has no description", name)
+		}
+	}
+	if got, _ := defs[service+"APIServiceStatus"].Properties["conditions"].Extensions.GetStringSlice("x-kubernetes-list-map-keys"); len(got) != 1 || got[0] != "type" {
+		t.Errorf("the key of an APIService's conditions is %q", got)
+	}
+}
+
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	const core, meta = "io.k8s.api.core.v1.", "io.k8s.apimachinery.pkg.apis.meta.v1."
@@ -93,6 +123,7 @@ func TestProperties(t *testing.T) {
 		{openapi.V2, core + "Container", "command", `{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"atomic"}`},
 		{openapi.V2, core + "PodSpec", "restartPolicy", `{"type":"string","enum":["Always","Never","OnFailure"]}`},
 		{openapi.V2, core + "PodSpec", "nodeSelector", `{"type":"object","additionalProperties":{"type":"string"},"x-kubernetes-map-type":"atomic"}`},
+		{openapi.V2, core + "PersistentVolumeSpec", "claimRef", `{"$ref":"#/definitions/io.k8s.api.core.v1.ObjectReference","x-kubernetes-map-type":"granular"}`},
 		{openapi.V2, core + "Secret", "data", `{"type":"object","additionalProperties":{"type":"string","format":"byte"}}`},
 		{openapi.V3, core + "ContainerPort", "protocol", `{"type":"string","default":"TCP","enum":["SCTP","TCP","UDP"]}`},
 		{openapi.V2, meta + "Time", "", `{"type":"string","format":"date-time"}`},
@@ -104,7 +135,7 @@ func TestProperties(t *testing.T) {
 		t.Run(c.name+"."+c.prop, func(t *testing.T) {
 			t.Parallel()
 			b := openapi.NewBuilder(scheme.New(), c.form)
-			for _, kind := range []string{"Pod", "Secret", "Service"} {
+			for _, kind := range []string{"Pod", "Secret", "Service", "PersistentVolume"} {
 				if _, err := b.Add(corev1.SchemeGroupVersion.WithKind(kind)); err != nil {
 					t.Fatal(err)
 				}

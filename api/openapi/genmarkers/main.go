@@ -38,7 +38,7 @@ func main() {
 func collect() ([]string, error) {
 	var all []string
 	known := map[string]string{}
-	for _, module := range []string{"k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver"} {
+	for _, module := range []string{"k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver", "k8s.io/kube-aggregator"} {
 		dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 		if err != nil {
 			return nil, fmt.Errorf("finding %s: %w", module, err)
@@ -62,7 +62,7 @@ func collect() ([]string, error) {
 
 func wanted(module, dir string) bool {
 	switch dir {
-	case "pkg/apis/meta/v1", "pkg/runtime", "pkg/api/resource", "pkg/util/intstr", "pkg/apis/apiextensions/v1":
+	case "pkg/apis/meta/v1", "pkg/runtime", "pkg/api/resource", "pkg/util/intstr", "pkg/apis/apiextensions/v1", "pkg/apis/apiregistration/v1":
 		return true
 	}
 	base := filepath.Base(dir)
