@@ -64,7 +64,7 @@ func exportCommand(chosen *chosen) *cobra.Command {
 	c.AddCommand(&cobra.Command{
 		Use:     "logs DIRECTORY",
 		Short:   "Write all logs, the configuration and the state into a new directory, for a bug report; keys, certificates and kubeconfigs are left out",
-		Example: "  bonsai export logs /tmp/report",
+		Example: "  bonsai export logs report",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cluster.ExportLogs(cmd.Context(), chosen.dataDir, args[0]); err != nil {

@@ -16,6 +16,9 @@ const (
 	nodeSpace    = 256 << 20
 )
 
+// runningSpace is what a cluster that runs needs, in bytes: etcd's next piece of its log.
+const runningSpace = 64 << 20
+
 // A node takes no pods while its file system has less than this much free, in percent (kubelet's hard eviction thresholds).
 const (
 	leastSpace  = 3
@@ -45,6 +48,19 @@ func (c Config) checkDisk() error {
 	}
 	if err := enoughSpace(&fs, need); err != nil {
 		return fmt.Errorf("--data-dir %s: %w", c.DataDir, err)
+	}
+	return nil
+}
+
+// spaceLeft tells whether a cluster that runs has the room to go on. The error names the data directory.
+func (c Config) spaceLeft() error {
+	var fs unix.Statfs_t
+	err := unix.Statfs(c.DataDir, &fs)
+	if err == nil {
+		err = enoughSpace(&fs, runningSpace)
+	}
+	if err != nil {
+		return fmt.Errorf("the disk of %s: %w", c.DataDir, err)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ type component struct {
 }
 
 // PrintStatus prints every process of the cluster in dataDir, whether the API server answers, and what it says of the nodes. It returns
-// an error unless all of the cluster is up.
+// an error unless all of the cluster is up and has room on its disk.
 func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
 	c, err := LoadExisting(dataDir)
 	if err != nil {
@@ -38,6 +38,9 @@ func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
 	components, down, err := c.components(ctx)
 	if err != nil {
 		return err
+	}
+	if err := c.spaceLeft(); err != nil {
+		down = append(down, err)
 	}
 	for i := range components {
 		components[i].before, _ = readUsage("/proc", components[i].PID) // of one that does not run there is nothing to say

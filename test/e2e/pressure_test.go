@@ -46,10 +46,12 @@ func total(t *testing.T) int {
 	return kib >> 10
 }
 
-// TestMemoryPressure: all pods of a node together get 500 MiB, of which 300 are to stay free: what they request fits beside CoreDNS's 70 MiB. Of those that use more than they request the one
-// of the lowest priority goes, nobody else, and no pod without requests is taken meanwhile.
+// TestMemoryPressure: all pods of a node, which has none before, together get 500 MiB, of which 300 are to stay free. Of those that use more
+// than they request the one of the lowest priority goes, nobody else, and no pod without requests is taken meanwhile.
 func TestMemoryPressure(t *testing.T) {
 	k := newNamespace(t, "kubectl", "memory-pressure")
+	t.Cleanup(func() { k.run("uncordon", "n2") })
+	k.run("drain", "n2", "--delete-emptydir-data", "--timeout=80s") // add-ons would leave too little room
 	holds := func(mb int) string { return fmt.Sprintf("(head -c %d000000 /dev/zero; sleep 3600) | tail", mb) }
 	pressed(t, fmt.Sprintf("systemReserved: {memory: %dMi}\nevictionHard: {memory.available: 300Mi}\nevictionPressureTransitionPeriod: 10s\n", total(t)-500))
 	k.apply(podOf("within", holds(80), "resources: {requests: {memory: 110Mi}}", "nodeName: n2"))

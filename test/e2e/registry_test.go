@@ -6,11 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
 // push pushes an image as clients do: its configuration and layers as blobs, then its manifest by name and tag.
@@ -97,10 +95,7 @@ func TestRegistry(t *testing.T) {
 	t.Parallel()
 	k := newNamespace(t, "kubectl", "registry")
 	k.run("-n", "kube-system", "rollout", "status", "deployment/registry", "--timeout=80s")
-	image, err := tarball.ImageFromPath(filepath.Join(cluster.bin, "images", "busybox.tar"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	image, err := labelled(t, "registry"), error(nil)
 	const pushed = "localhost:5001/team/box:1"
 	if !polled(func() bool { err = push("http://localhost:5001", "team/box", "1", image); return err == nil }) { // until its node port leads there
 		t.Fatal(err)
