@@ -31,7 +31,7 @@ the node goes by --name on this machine: bonsai status, logs, stop, start and do
 	c.Flags().StringVar(&o.NodeName, "node-name", "", "the node's name (default: this machine's)")
 	c.Flags().StringVar(&nodeIP, "node-ip", "", "this machine's address for the cluster (default: the one by which it reaches the API server)")
 	c.Flags().StringToStringVar(&o.Labels, "labels", nil, "labels of the node, as key=value,...")
-	timeout := c.Flags().Duration("timeout", 2*time.Minute, "how long to wait for the node to be ready")
+	timeout := waitFlag(c, new(time.Duration), "the node")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		self, err := os.Executable()
 		if err != nil {

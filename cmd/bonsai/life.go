@@ -32,7 +32,7 @@ func startCommand(chosen *chosen) *cobra.Command {
 		Example: "  bonsai stop\n  bonsai start",
 		Args:    daemon.NoArgs,
 	}
-	timeout := c.Flags().Duration("timeout", 2*time.Minute, "how long to wait for the cluster to be ready")
+	timeout := waitFlag(c, new(time.Duration), "the cluster")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		self, err := os.Executable()
 		if err != nil {
@@ -97,7 +97,7 @@ func nodeCommand(chosen *chosen) *cobra.Command {
 		Args:    daemon.NoArgs,
 	}
 	labels := add.Flags().StringToString("labels", nil, "labels of the node, as key=value,...")
-	timeout := add.Flags().Duration("timeout", 2*time.Minute, "how long to wait for the node to be ready")
+	timeout := waitFlag(add, new(time.Duration), "the node")
 	add.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, cancel := waiting(cmd.Context(), *timeout)
 		defer cancel()
@@ -123,7 +123,7 @@ func snapshotCommand(chosen *chosen) *cobra.Command {
 		Example: "  bonsai snapshot restore clean",
 		Args:    cobra.ExactArgs(1),
 	}
-	timeout := restore.Flags().Duration("timeout", 2*time.Minute, "how long to wait for the cluster to be ready")
+	timeout := waitFlag(restore, new(time.Duration), "the cluster")
 	restore.RunE = func(cmd *cobra.Command, args []string) error {
 		self, err := os.Executable()
 		if err != nil {

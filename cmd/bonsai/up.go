@@ -57,7 +57,7 @@ is not said anew. Subnets and ports that are not said are the first that no othe
 	c.Flags().StringVar(&f.mirror, "registry-mirror", "", "URL of a registry, reachable from the nodes, that stands for every registry")
 	c.Flags().StringArrayVar(&f.ports, "port", nil, "publish a node port on this machine, as [ADDRESS:]HOSTPORT:NODEPORT[/udp]; can be given several times")
 	c.Flags().StringSliceVar(&f.addons, "addons", nil, "add-ons to switch on, or off with NAME=false (bonsai config print-default lists them)")
-	c.Flags().DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long to wait for the cluster to be ready")
+	waitFlag(c, &f.timeout, "the cluster")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		self, err := os.Executable()
 		if err != nil {

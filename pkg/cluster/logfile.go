@@ -128,3 +128,19 @@ func OpenLog(dataDir string) (io.WriteCloser, error) {
 	}}
 	return l, l.open()
 }
+
+// wordsSince is the end of what was written to a log after its first so many bytes, "" if it cannot be read.
+func wordsSince(path string, before int64) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return ""
+	}
+	words := make([]byte, min(max(0, size-before), lastWords))
+	n, _ := f.ReadAt(words, size-int64(len(words))) // what was read counts
+	return string(bytes.TrimSpace(words[:n]))
+}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,6 +39,26 @@ func (c Config) machine(home Home) (machine, error) {
 	}
 	m.networks, err = hostNetworks(c)
 	return m, err
+}
+
+// foreignAddresses says which of the addresses that the cluster is to listen at are not this machine's.
+func (c Config) foreignAddresses() []error {
+	has, err := net.InterfaceAddrs()
+	if err != nil {
+		return []error{fmt.Errorf("list the addresses: %w", err)}
+	}
+	wanted := map[string]netip.Addr{"--advertise-address": c.AdvertiseAddress}
+	for _, m := range c.PortMappings {
+		wanted["the port mapping of "+m.listens().String()] = m.Address
+	}
+	var foreign []error
+	for by, ip := range wanted {
+		if ip.IsValid() && !ip.IsUnspecified() && !ip.IsLoopback() && !c.NodeSubnet.Contains(ip) && // which it makes itself
+			!slices.ContainsFunc(has, func(a net.Addr) bool { n, ok := a.(*net.IPNet); return ok && n.IP.Equal(ip.AsSlice()) }) {
+			foreign = append(foreign, fmt.Errorf("%s: %s is no address of this machine", by, ip))
+		}
+	}
+	return foreign
 }
 
 // hostNetworks lists the addresses of the host and the routes of its main table, but for what carries the cluster's own mark.

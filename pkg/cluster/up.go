@@ -216,6 +216,7 @@ func (c Config) preflight() error {
 	for _, m := range c.missingMounts() {
 		errs = append(errs, m)
 	}
+	errs = append(errs, c.foreignAddresses()...)
 	for _, image := range c.localImages() {
 		if _, err := os.Stat(c.image(image)); err != nil {
 			target := "make build"
@@ -259,6 +260,10 @@ func (c Config) startSupervisor(ctx context.Context, self string) error {
 		return err
 	}
 	defer f.Close()
+	before, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
 	cmd := exec.Command(self, "supervise", "--data-dir", c.DataDir)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = f, f, "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -270,7 +275,7 @@ func (c Config) startSupervisor(ctx context.Context, self string) error {
 	return poll(ctx, 5*time.Millisecond, func() (bool, error) {
 		select {
 		case err := <-ended:
-			return false, fmt.Errorf("the supervisor ended: %v", err)
+			return false, errors.New(ProcessStatus{Name: "the supervisor", LastExit: fmt.Sprint(err), LastWords: wordsSince(log, before)}.epitaph())
 		default:
 			return running(ctx, c), nil
 		}

@@ -103,7 +103,8 @@ func TestUnwritableData(t *testing.T) {
 	}
 }
 
-// TestTakenPorts: `up` with a port that a process has, for the API server or published, names port and process and makes nothing.
+// TestTakenPorts: `up` with a port that a process has, for the API server or published, names port and process and makes nothing; so it does
+// with an address that the machine does not have, and with a wait that is none.
 func TestTakenPorts(t *testing.T) {
 	t.Parallel()
 	tcp, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -132,6 +133,9 @@ func TestTakenPorts(t *testing.T) {
 	us := fmt.Sprintf("process %d", os.Getpid())
 	refused(t, e, []string{"the port 127.0.0.1:" + port, us}, "--name", "taken", "--api-port", port)
 	refused(t, e, []string{"the port 127.0.0.1:" + port, us}, "--name", "taken", "--port", port+":30080")
+	refused(t, e, []string{"--advertise-address: 203.0.113.9 is no address of this machine"}, "--name", "taken", "--egress", "--advertise-address", "203.0.113.9")
+	refused(t, e, []string{"the port mapping of 203.0.113.9:8080: 203.0.113.9 is no address of this machine"}, "--name", "taken", "--port", "203.0.113.9:8080:30080")
+	refused(t, e, []string{"--timeout", "must be more than 0"}, "--name", "taken", "--timeout", "0s")
 	refused(t, e, []string{"the port 127.0.0.1:" + udpPort + "/udp"}, "--name", "taken", "--port", udpPort+":30080/udp")
 }
 

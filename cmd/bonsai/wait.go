@@ -1,0 +1,31 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// wait is the value of --timeout: a duration above zero.
+type wait time.Duration
+
+func (w *wait) String() string { return time.Duration(*w).String() }
+
+func (w *wait) Type() string { return "duration" }
+
+func (w *wait) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err == nil && d <= 0 {
+		err = errors.New("must be more than 0, as 90s")
+	}
+	*w = wait(d)
+	return err
+}
+
+// waitFlag gives a command --timeout, which is kept in d, and returns d.
+func waitFlag(c *cobra.Command, d *time.Duration, what string) *time.Duration {
+	*d = 2 * time.Minute
+	c.Flags().Var((*wait)(d), "timeout", "how long to wait for "+what+" to be ready")
+	return d
+}
