@@ -12,12 +12,17 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/pkg/apiclient/core"
 )
 
 // AddNode adds a node to the running cluster in dataDir and waits until it is Ready. Its number is the lowest that is free.
 func AddNode(ctx context.Context, dataDir string, labels map[string]string, out io.Writer) error {
+	if err := metav1validation.ValidateLabels(labels, field.NewPath("--labels")).ToAggregate(); err != nil {
+		return err
+	}
 	return changeNodes(ctx, dataDir, func(c Config) error {
 		if len(c.Nodes) == maxNodes {
 			return fmt.Errorf("the cluster has %d nodes already, and no more can be", maxNodes)
