@@ -103,6 +103,9 @@ func TestExamples(t *testing.T) {
 	near.wire("e2e-near", "192.0.2.1")
 	far.wire("e2e-far", "192.0.2.2")
 	work := near.showroom()
+	if err := os.MkdirAll(far.home, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	shell := func(m machine, line string) string {
 		t.Helper()
 		out, err := m.command(4*time.Minute, "/usr/bin/nsenter", "--net=/run/netns/"+m.netns, "env", "-C", work, "BONSAI_HOME="+m.home, "XDG_RUNTIME_DIR="+m.home,
@@ -140,8 +143,8 @@ func TestExamples(t *testing.T) {
 		delete(left, line)
 		began := time.Now()
 		switch {
-		case ended:
-			line = "timeout --preserve-status --signal=INT " + untilEnded.String() + " " + line
+		case ended: // in the foreground, timeout sends one signal; a second one would end a program at once
+			line = "timeout --foreground --preserve-status --signal=INT " + untilEnded.String() + " " + line
 		case terminal:
 			line = "echo exit | script --quiet --return --command '" + line + "' /dev/null"
 		case caHash.MatchString(line):
