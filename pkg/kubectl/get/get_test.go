@@ -61,6 +61,7 @@ func TestMixed(t *testing.T) {
 		{"cm --sort-by=.metadata.name --no-headers", "c1 <unknown>\nc2 <unknown>\n", 0},
 		{"cm,no --sort-by=.metadata.name", "error: couldn't find any field with path \"{.metadata.name}\" in the list of objects\n", 1},
 		{"no,cm --sort-by=.metadata.name -o name", "configmap/c1\nconfigmap/c2\nnode/n\n", 0},
+		{"cm -o name --sort-by=.metadata", "error: the field {.metadata} cannot be sorted by: it is no single value\n", 1},
 		{"cm -o name --sort-by=.nope", "error: couldn't find any field with path \"{.nope}\" in the list of objects\n", 1},
 		{"cm --subresource=status", "error: subresource cannot be used when bulk resources are specified\n", 1},
 		{"-f " + mixed + " -l app=nope", "No resources found in default namespace.\n", 0},

@@ -77,6 +77,12 @@ func sortItems(items []unstructured.Unstructured, by string) error {
 		if values[i], err = f.of(items[i].Object); err != nil {
 			return err
 		}
+		switch values[i].(type) {
+		case map[string]any, []any:
+			if len(items) > 1 {
+				return fmt.Errorf("the field %s cannot be sorted by: it is no single value", f.name)
+			}
+		}
 	}
 	if len(items) > 0 && !f.found {
 		return unsortable(by)

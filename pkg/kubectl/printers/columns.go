@@ -56,9 +56,9 @@ func NewColumnsFile(path string, noHeaders bool) (*Columns, error) {
 	defer file.Close()
 	lines := bufio.NewScanner(file)
 	var fields [2][]string
-	for i := range fields {
+	for i, what := range []string{"header", "spec"} {
 		if !lines.Scan() {
-			return nil, errors.New("invalid template, missing line. Expect at least 2 lines")
+			return nil, fmt.Errorf("invalid template, missing %s line. Expected format is one line of space separated headers, one line of space separated column specs.", what)
 		}
 		fields[i] = strings.Fields(lines.Text())
 	}
