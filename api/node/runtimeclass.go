@@ -23,6 +23,7 @@ func runtimeClassRow() resources.Row {
 		StoragePath: "runtimeclasses",
 		New:         resources.Make[nodev1.RuntimeClass],
 		Strategy: resources.Typed[*nodev1.RuntimeClass]{
+			NeedsVersion:   true,
 			Validate:       validateRuntimeClass,
 			ValidateUpdate: validateRuntimeClassUpdate,
 			CreateOnUpdate: true,

@@ -46,6 +46,7 @@ func amountText(v *intstr.IntOrString) string {
 
 func disruptionBudgetStrategy() resources.Typed[*budget] {
 	return resources.Typed[*budget]{
+		NeedsVersion:   true,
 		PrepareCreate:  func(b *budget) { b.Status = policyv1.PodDisruptionBudgetStatus{} },
 		PrepareUpdate:  func(obj, old *budget) { obj.Status = *old.Status.DeepCopy() },
 		Validate:       validateDisruptionBudget,

@@ -138,7 +138,7 @@ type Strategy struct {
 	// Resets are the JSON paths ("status", "metadata.labels") that PrepareCreate and PrepareUpdate leave as they are, whatever the
 	// client says of them, so that nobody comes to own a field there. Nil: "status" where that is a subresource, and there "spec".
 	Resets []string
-	// NeedsVersion: a PUT must say which version it replaces (leases).
+	// NeedsVersion: a PUT must say which version it replaces (leases, budgets, what drivers say of themselves).
 	NeedsVersion bool
 }
 

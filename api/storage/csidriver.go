@@ -30,6 +30,7 @@ func csiDriverRow() resources.Row {
 		StoragePath: "csidrivers",
 		New:         resources.Make[storagev1.CSIDriver],
 		Strategy: resources.Typed[*storagev1.CSIDriver]{
+			NeedsVersion:   true,
 			ReturnDeleted:  true,
 			Default:        defaultCSIDriver,
 			PrepareCreate:  prepareCSIDriver,

@@ -21,6 +21,7 @@ func csiNodeRow() resources.Row {
 		StoragePath: "csinodes",
 		New:         resources.Make[storagev1.CSINode],
 		Strategy: resources.Typed[*storagev1.CSINode]{
+			NeedsVersion:   true,
 			ReturnDeleted:  true,
 			Validate:       func(n *storagev1.CSINode) field.ErrorList { return validateNodeDrivers(n.Spec.Drivers) },
 			ValidateUpdate: validateCSINodeUpdate,

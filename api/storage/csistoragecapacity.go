@@ -17,6 +17,7 @@ func csiStorageCapacityRow() resources.Row {
 		StoragePath: "csistoragecapacities",
 		New:         resources.Make[storagev1.CSIStorageCapacity],
 		Strategy: resources.Typed[*storagev1.CSIStorageCapacity]{
+			NeedsVersion:   true,
 			Validate:       validateCSIStorageCapacity,
 			ValidateUpdate: validateCSIStorageCapacityUpdate,
 		}.Strategy(),

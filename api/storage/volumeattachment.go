@@ -45,6 +45,7 @@ func volumeAttachmentRow() resources.Row {
 
 func volumeAttachmentStrategy() resources.Typed[*storagev1.VolumeAttachment] {
 	return resources.Typed[*storagev1.VolumeAttachment]{
+		NeedsVersion:   true,
 		ReturnDeleted:  true,
 		PrepareCreate:  func(a *storagev1.VolumeAttachment) { a.Status = storagev1.VolumeAttachmentStatus{} },
 		PrepareUpdate:  func(obj, old *storagev1.VolumeAttachment) { obj.Status = *old.Status.DeepCopy() },

@@ -49,6 +49,9 @@ func Join(ctx context.Context, home Home, c Config, o JoinOptions, self string, 
 	if _, err := Load(c.DataDir); !errors.Is(err, os.ErrNotExist) {
 		return c, errors.Join(fmt.Errorf("there is a cluster in %s already (bonsai down, or another --name)", c.DataDir), err)
 	}
+	if host, port, err := net.SplitHostPort(o.Server); err != nil || host == "" || port == "" {
+		return c, fmt.Errorf("the cluster's address must be HOST:PORT, for example 192.0.2.1:6443, not %q", o.Server)
+	}
 	token, err := bootstraptoken.Parse(o.Token)
 	if err != nil {
 		return c, fmt.Errorf("--token: %w", err)

@@ -122,6 +122,7 @@ func TestTakenPorts(t *testing.T) {
 	})
 	dir := t.TempDir()
 	e := env{bin: cluster.bin, data: filepath.Join(dir, "data"), home: dir, kubeconfig: filepath.Join(dir, "config")}
+	t.Cleanup(func() { e.command(2*time.Minute, "bonsai", "--data-dir", e.data, "down") }) // of what should have been refused
 	_, port, err := net.SplitHostPort(tcp.Addr().String())
 	if err != nil {
 		t.Fatal(err)

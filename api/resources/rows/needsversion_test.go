@@ -16,8 +16,9 @@ func TestNeedsVersion(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	want := []string{"apiservices", "customresourcedefinitions", "leases", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
-		"mutatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations"}
+	want := []string{"apiservices", "csidrivers", "csinodes", "csistoragecapacities", "customresourcedefinitions", "leases", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+		"mutatingwebhookconfigurations", "poddisruptionbudgets", "runtimeclasses", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+		"validatingwebhookconfigurations", "volumeattachments"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
