@@ -27,6 +27,17 @@ func setHelp(root *cobra.Command) {
 			}
 			return about.Help()
 		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			var out []cobra.Completion
+			if about, rest, err := cmd.Root().Find(args); err == nil && len(rest) == 0 {
+				for _, c := range about.Commands() {
+					if (c.IsAvailableCommand() || c.Name() == "help") && strings.HasPrefix(c.Name(), begun) {
+						out = append(out, cobra.CompletionWithDesc(c.Name(), c.Short))
+					}
+				}
+			}
+			return out, cobra.ShellCompDirectiveNoFileComp
+		},
 	})
 	root.AddCommand(&cobra.Command{
 		Use: "alpha", Short: "Commands for features in alpha", Hidden: true,
@@ -36,7 +47,8 @@ func setHelp(root *cobra.Command) {
 		},
 	})
 	root.AddCommand(&cobra.Command{
-		Use: "options", Short: "Print the list of flags inherited by all commands", Hidden: true,
+		Use: "options", Short: "Print the list of flags inherited by all commands",
+		Example: "# Print flags inherited by all commands\nkubectl options",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			fmt.Fprintf(cmd.OutOrStdout(), "The following options can be passed to any command:\n\n")
 			flags(cmd.OutOrStdout(), cmd.Root().PersistentFlags())
@@ -116,7 +128,9 @@ func subcommands(w io.Writer, cmd *cobra.Command) {
 		}
 		list(g.Title, g.ID)
 	}
-	list("Available Commands:", "")
+	if len(cmd.Groups()) == 0 { // among groups, what is in none (options) is for those who know it
+		list("Available Commands:", "")
+	}
 }
 
 // listPlugins has its title even where there is none.
@@ -127,7 +141,7 @@ func listPlugins(w io.Writer, title string, names []string) {
 		width = max(width, len(name))
 	}
 	for _, name := range names {
-		fmt.Fprintf(w, "  %-*s   The command %s is a plugin installed by the user\n", width, name, name)
+		fmt.Fprintf(w, "  %-*s   %s\n", width, name, plugin.Describe(name))
 	}
 	fmt.Fprintln(w)
 }

@@ -56,11 +56,11 @@ func furnish(root *cobra.Command, f *cli.Factory, args []string, streams cli.IOS
 	}
 	if p == nil {
 		if word < 0 || !addCommand(args[word], root, f, streams) {
-			addCommands(root, f, streams)
+			addAll(root, f, streams, args, word)
 		}
 		return args, nil
 	}
-	addCommands(root, f, streams)
+	addAll(root, f, streams, args, word)
 	f.Plugins = p.PluginPolicy()
 	if word >= 0 && strings.HasPrefix(args[word], "__complete") && word+1 < len(args)-1 {
 		word++
@@ -71,6 +71,15 @@ func furnish(root *cobra.Command, f *cli.Factory, args []string, streams cli.IOS
 	}
 	p.SetDefaults(root, streams.ErrOut)
 	return args, nil
+}
+
+// addAll adds all of kubectl's commands to root, and for completions the plug-ins. word is where args name the command, -1 for nowhere.
+func addAll(root *cobra.Command, f *cli.Factory, streams cli.IOStreams, args []string, word int) {
+	addCommands(root, f, streams)
+	root.InitDefaultHelpCmd() // which no alias and no plug-in may take the place of
+	if word >= 0 && word+1 < len(args) && strings.HasPrefix(args[word], "__complete") {
+		plugin.AddCompletions(root, streams, args[word+1:])
+	}
 }
 
 // preference reads the user's preferences, nil for none.
@@ -87,7 +96,6 @@ func preference(root *cobra.Command, args []string, streams cli.IOStreams) (*kub
 
 // dispatch runs the command that args name: one of kubectl's, or else a plug-in.
 func dispatch(ctx context.Context, root *cobra.Command, args []string, streams cli.IOStreams) error {
-	root.InitDefaultHelpCmd()
 	cmd, rest, err := root.Find(args)
 	word := slices.IndexFunc(rest, func(a string) bool { return !strings.HasPrefix(a, "-") })
 	least := 1

@@ -14,6 +14,7 @@ type rule struct {
 // rules are applied in this order. An age and an address keep no width: what blanks follow them are two.
 var rules = []rule{
 	{regexp.MustCompile(`([WEI])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \w+\.go:\d+\]`), `$1<log>]`},
+	{regexp.MustCompile(`(?m)^\[Debug\] .*\n`), ``}, // of completion
 	{regexp.MustCompile(`v1\.36\.3\+bonsai`), `v1.36.3`},
 	{regexp.MustCompile(`kustomize-\(devel\)`), `kustomize-v5.8.1`}, // the linker is told, for cmd/kubectl
 	{regexp.MustCompile(`https?://127\.0\.0\.1:\d+`), `<server>`},

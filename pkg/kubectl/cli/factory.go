@@ -212,7 +212,7 @@ func (f *Factory) newDiscovery() (discovery.CachedDiscoveryInterface, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &readOnce{CachedDiscoveryInterface: onDisk}, nil
+	return &readOnce{CachedDiscoveryInterface: &contained{onDisk}}, nil
 }
 
 func (f *Factory) newMapper() (meta.ResettableRESTMapper, error) {

@@ -11,8 +11,12 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// maxSearched bounds the size in bytes of a kubeconfig in which a mistake is looked for.
-const maxSearched = 1 << 20
+const (
+	// maxSearched bounds the size in bytes of a kubeconfig in which a mistake is looked for.
+	maxSearched = 1 << 20
+	// maxDepth bounds how many levels deep it is looked for; what a kubeconfig has ends at the eighth.
+	maxDepth = 12
+)
 
 // Kubeconfig says where the kubeconfig is read from and written to, as client-go does, and names the line of a mistake in a file.
 type Kubeconfig struct {
@@ -66,8 +70,12 @@ func (k Kubeconfig) placed(all utilerrors.Aggregate) error {
 
 // mistaken is the line of what client-go cannot load in a file, 0 if that cannot be told.
 func mistaken(file string) int {
+	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSearched { // what is no file, such as a pipe, cannot be read again
+		return 0
+	}
 	data, err := os.ReadFile(file)
-	if err != nil || len(data) > maxSearched {
+	if err != nil {
 		return 0
 	}
 	var document yaml.Node
@@ -93,23 +101,36 @@ func mistaken(file string) int {
 		whole := *part
 		whole.Content = append(append([]*yaml.Node{}, head.Content...), part.Content...)
 		return &whole
-	})
+	}, maxDepth)
 }
 
-// within is the line of the part of n that cannot be loaded, alone in the document that around makes of it: the innermost one.
-func within(n *yaml.Node, around func(*yaml.Node) *yaml.Node) int {
+// within is the line of the part of n that cannot be loaded, alone in the document that around makes of it: the innermost one, at most
+// depth levels below n.
+func within(n *yaml.Node, around func(*yaml.Node) *yaml.Node, depth int) int {
 	each := map[yaml.Kind]int{yaml.MappingNode: 2, yaml.SequenceNode: 1}[n.Kind]
-	for i := 0; each > 0 && i+each <= len(n.Content); i += each {
-		with := func(child *yaml.Node) *yaml.Node {
-			alone := *n
-			alone.Content = append(append([]*yaml.Node{}, n.Content[i:i+each-1]...), child)
-			return around(&alone)
-		}
-		if child := n.Content[i+each-1]; !loads(with(child)) {
-			return within(child, with)
+	if each == 0 || len(n.Content) == 0 || depth == 0 {
+		return n.Line
+	}
+	with := func(children ...*yaml.Node) *yaml.Node {
+		some := *n
+		some.Content = children
+		return around(&some)
+	}
+	children := n.Content
+	for len(children) > each { // halves, so that a long list takes no longer than to read it a few times
+		middle := len(children) / each / 2 * each
+		switch {
+		case !loads(with(children[:middle]...)):
+			children = children[:middle]
+		case !loads(with(children[middle:]...)):
+			children = children[middle:]
+		default: // only both together are wrong
+			return n.Line
 		}
 	}
-	return n.Line
+	return within(children[each-1], func(child *yaml.Node) *yaml.Node {
+		return with(append(children[:each-1:each-1], child)...)
+	}, depth-1)
 }
 
 // loads tells whether client-go takes the document.

@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // TestMistakenLines: the line of what is wrong in a kubeconfig is that of the innermost value.
@@ -53,5 +55,41 @@ func TestMistakenAtLast(t *testing.T) {
 	}
 	if got := mistaken(file); got != many+2 {
 		t.Errorf("line %d, want %d", got, many+2)
+	}
+}
+
+// TestMistakenDeep: a file that nests as deep as a parser lets it is judged as fast as another, to as deep as a kubeconfig goes.
+func TestMistakenDeep(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "config")
+	deep := "users:\n- name: u\n  user:\n    token: " + strings.Repeat("\n     {a: ", 3000) + "1" + strings.Repeat("}", 3000) + "\n"
+	if err := os.WriteFile(file, []byte(deep), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	if got := mistaken(file); got < 4 || got > 4+maxDepth {
+		t.Errorf("line %d", got)
+	}
+	if took := time.Since(start); took > 20*time.Second { // without a bound it is minutes
+		t.Errorf("took %s", took)
+	}
+}
+
+// TestMistakenPipe: a pipe, as of a shell's <(…), is read once: what it said is gone.
+func TestMistakenPipe(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "config")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan int)
+	go func() { read <- mistaken(pipe) }()
+	select {
+	case got := <-read:
+		if got != 0 {
+			t.Errorf("line %d", got)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it waits for somebody to write")
 	}
 }

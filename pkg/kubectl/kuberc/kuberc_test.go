@@ -31,19 +31,25 @@ func TestMistakesArePlaced(t *testing.T) {
 		head + "credentialPluginPolicy: Sometimes\n":                                               "line 3: unknown plugin policy",
 		head + "credentialPluginPolicy: Allowlist\ncredentialPluginAllowlist:\n- {}\n":             "line 5: misconfigured credential plugin allowlist: empty allowlist entry #1",
 		head + "credentialPluginPolicy: Allowlist\ncredentialPluginAllowlist:\n- {command: ./x}\n": "line 5: non-normalized file path: \"./x\" vs \"x\"",
-		head + "aliases: [\n":                "line 3: did not find expected node content",
-		head + "aliases: {a: b}\n":           "line 3: cannot unmarshal !!map",
-		"apiVersion: v2\nkind: Preference\n": "line 1: no valid preferences found",
-		"just text":                          "line 1: want a mapping with kind and apiVersion",
+		head + "aliases: [\n":                 "line 3: did not find expected node content",
+		head + "aliases: {a: b}\n":            "line 3: cannot unmarshal !!map",
+		"apiVersion: v2\nkind: Preference\n":  "line 1: no valid preferences found",
+		"just text":                           "line 1: want a mapping with kind and apiVersion",
+		head + "aliases: []\naliases: []\n":   "line 4: mapping key \"aliases\" already defined at line 3",
+		head + "aliases: 3\n":                 "line 3: cannot unmarshal !!int `3`\n",
+		head + "aliases: [1,2,3,4,5,6,6,7]\n": "line 3: cannot unmarshal !!int `1`, line 3: cannot unmarshal !!int `2`, line 3: cannot unmarshal !!int `3`, line 3: cannot unmarshal !!int `4`, line 3: cannot unmarshal !!int `5`, and more\n",
+		head + "aliases:\n- name: [x]\n":      "line 4: cannot unmarshal !!seq into string\n",
+		head + strings.Repeat("#", maxFile):   "it has more than 1048576 bytes\n",
+		head + "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\naliases: *d\n": "line 5: cannot unmarshal !!seq\n",
 	} {
 		l := write(t, text)
-		if _, err := Load(l, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), l.Path+": "+want) {
+		if _, err := Load(l, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error()+"\n", l.Path+": "+want) {
 			t.Errorf("%q: %v, want %s: %s", text, err, l.Path, want)
 		}
 	}
 	var said bytes.Buffer
-	l := write(t, head+"aliases: []\nnosuch: 1\n")
-	if p, err := Load(l, &said); p == nil || err != nil || said.String() != "kuberc: ignoring strict decoding error in "+l.Path+": line 4: unknown field nosuch\n" {
+	l := write(t, "kind: Other\n---\n"+head+"# a comment\n\n\naliases: []\n\nnosuch: 1\n")
+	if p, err := Load(l, &said); p == nil || err != nil || said.String() != "kuberc: ignoring strict decoding error in "+l.Path+": line 10: unknown field nosuch\n" {
 		t.Errorf("an unknown field: %v, %v, %q", p, err, said.String())
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -85,8 +87,11 @@ func Load(l Location, w io.Writer) (*Preference, error) {
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil || len(data) > maxFile {
-		return nil, fmt.Errorf("kuberc error kuberc: read %s: at most %d bytes: %w", l.Path, maxFile, err)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("kuberc error kuberc: %w", err)
+	case len(data) > maxFile:
+		return nil, fmt.Errorf("kuberc error kuberc: %s: it has more than %d bytes", l.Path, maxFile)
 	}
 	p, warning, err := parse(l.Path, data)
 	if err != nil {
@@ -107,7 +112,9 @@ func parse(file string, data []byte) (p *Preference, warning string, err error) 
 		return nil, "", nil
 	}
 	line := 0
-	for d := yaml.NewDecoder(bytes.NewReader(data)); ; {
+	d, strict := yaml.NewDecoder(bytes.NewReader(data)), yaml.NewDecoder(bytes.NewReader(data))
+	strict.KnownFields(true)
+	for {
 		var document yaml.Node
 		if err := d.Decode(&document); errors.Is(err, io.EOF) {
 			return nil, "", fmt.Errorf("%s: line %d: no valid preferences found: want kind %s of %s", file, max(line, 1), kind, groupV1beta1)
@@ -115,11 +122,12 @@ func parse(file string, data []byte) (p *Preference, warning string, err error) 
 			return nil, "", fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
 		}
 		if len(document.Content) == 0 {
+			_ = strict.Decode(&yaml.Node{}) // d read it
 			continue
 		}
 		root := document.Content[0]
 		line = root.Line
-		p, warning, err := decode(root)
+		p, warning, err := decode(root, strict)
 		if err != nil {
 			return nil, "", fmt.Errorf("%s: %w", file, err)
 		}
@@ -127,6 +135,7 @@ func parse(file string, data []byte) (p *Preference, warning string, err error) 
 			p.place = place{file: file, root: root}
 			return p, warning, nil
 		}
+		_ = strict.Decode(&yaml.Node{}) // d read it
 	}
 }
 
@@ -147,14 +156,17 @@ type alpha struct {
 	} `yaml:"aliases"`
 }
 
-// decode returns nil for a document of another kind or version.
-func decode(root *yaml.Node) (*Preference, string, error) {
+// decode returns nil for a document of another kind or version. strict stands before the same document.
+func decode(root *yaml.Node, strict *yaml.Decoder) (*Preference, string, error) {
 	var head struct {
 		Kind       string `yaml:"kind"`
 		APIVersion string `yaml:"apiVersion"`
 	}
-	if err := root.Decode(&head); err != nil {
+	if root.Kind != yaml.MappingNode {
 		return nil, "", fmt.Errorf("line %d: want a mapping with kind and apiVersion", root.Line)
+	}
+	if err := root.Decode(&head); err != nil {
+		return nil, "", plain(err)
 	}
 	if head.Kind != kind {
 		return nil, "", nil
@@ -162,11 +174,11 @@ func decode(root *yaml.Node) (*Preference, string, error) {
 	out := &Preference{Kind: kind, APIVersion: groupV1beta1}
 	switch head.APIVersion {
 	case groupV1beta1:
-		warning, err := known(root, out)
+		warning, err := known(root, strict, out)
 		return out, warning, err
 	case groupV1alpha:
 		var in alpha
-		warning, err := known(root, &in)
+		warning, err := known(root, strict, &in)
 		for _, o := range in.Overrides {
 			out.Defaults = append(out.Defaults, Defaults{o.Command, o.Flags})
 		}
@@ -178,22 +190,22 @@ func decode(root *yaml.Node) (*Preference, string, error) {
 	return nil, "", nil
 }
 
-// known decodes root into out. Fields that out does not have are the warning, values of a wrong type an error.
-func known(root *yaml.Node, out any) (warning string, err error) {
+// known decodes root into out. Fields that out does not have, which strict finds, are the warning, values of a wrong type an error.
+func known(root *yaml.Node, strict *yaml.Decoder, out any) (warning string, err error) {
 	if err := root.Decode(out); err != nil {
 		return "", plain(err)
 	}
-	text, err := yaml.Marshal(root)
-	if err != nil {
-		return "", err
-	}
-	strict := yaml.NewDecoder(bytes.NewReader(text))
-	strict.KnownFields(true)
 	if err := strict.Decode(out); err != nil {
 		return plain(err).Error(), nil
 	}
 	return "", nil
 }
+
+// maxMistakes bounds how many mistakes of a file are said.
+const maxMistakes = 5
+
+// ours is how yaml names a type of this package.
+var ours = regexp.MustCompile(` into (\[\])?(kuberc\.|struct ).*`)
 
 // plain words yaml's error without its own prefixes and the names of our types.
 func plain(err error) error {
@@ -204,7 +216,15 @@ func plain(err error) error {
 	var all []string
 	for _, m := range mistakes.Errors {
 		m, _, _ = strings.Cut(m, " not found in type ")
-		all = append(all, strings.Replace(m, ": field ", ": unknown field ", 1))
+		m = ours.ReplaceAllString(strings.Replace(m, ": field ", ": unknown field ", 1), "")
+		if slices.Contains(all, m) {
+			continue
+		}
+		if len(all) == maxMistakes {
+			all = append(all, "and more")
+			break
+		}
+		all = append(all, m)
 	}
 	return errors.New(strings.Join(all, ", "))
 }

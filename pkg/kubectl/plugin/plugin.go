@@ -23,15 +23,12 @@ const prefix = "kubectl-"
 // baz", kubectl-foo-bar-baz before kubectl-foo-bar before kubectl-foo. least is how many words the name must have. Dashes in
 // words are underscores in names. Without any, path is "".
 func Find(args []string, least int) (path string, rest []string) {
-	var words []string
-	for _, a := range args {
-		if strings.HasPrefix(a, "-") {
-			break
-		}
-		words = append(words, strings.ReplaceAll(a, "-", "_"))
+	words := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") })
+	if words < 0 {
+		words = len(args)
 	}
-	for n := len(words); n >= least && n > 0; n-- {
-		if path, err := exec.LookPath(prefix + strings.Join(words[:n], "-")); err == nil {
+	for n := words; n >= least && n > 0; n-- {
+		if path, err := exec.LookPath(prefix + fileName(args[:n])); err == nil {
 			return path, args[n:]
 		}
 	}
@@ -120,6 +117,17 @@ func list(root *cobra.Command, streams cli.IOStreams, nameOnly bool) error {
 // nor what root has itself.
 func Commands(root *cobra.Command) []string {
 	var out []string
+	for _, words := range names(root) {
+		if !slices.Contains(out, words[0]) {
+			out = append(out, words[0])
+		}
+	}
+	return out
+}
+
+// names are the words of each plug-in that can be run below root, in the order of the PATH.
+func names(root *cobra.Command) [][]string {
+	var out [][]string
 	for _, dir := range directories() {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
@@ -130,9 +138,12 @@ func Commands(root *cobra.Command) []string {
 			if !ok || len(judge(root, filepath.Join(dir, e.Name()), map[string]string{})) > 0 {
 				continue
 			}
-			word, _, _ := strings.Cut(name, "-")
-			if word = strings.ReplaceAll(word, "_", "-"); word != "" && !slices.Contains(out, word) {
-				out = append(out, word)
+			words := strings.Split(name, "-")
+			for i, w := range words {
+				words[i] = strings.ReplaceAll(w, "_", "-")
+			}
+			if !slices.Contains(words, "") {
+				out = append(out, words)
 			}
 		}
 	}
