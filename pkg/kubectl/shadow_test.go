@@ -30,7 +30,7 @@ func TestBuiltInsAreNotShadowed(t *testing.T) {
 	root := newRoot(f, streams, &diagnosis{})
 	addAll(root, f, streams, nil, -1)
 	root.InitDefaultHelpCmd() // as running it does
-	var commands [][]string // in words
+	var commands [][]string   // in words
 	var walk func(c *cobra.Command, words []string)
 	walk = func(c *cobra.Command, words []string) {
 		for _, sub := range c.Commands() {

@@ -16,6 +16,7 @@ var rules = []rule{
 	{regexp.MustCompile(`([WEI])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \w+\.go:\d+\]`), `$1<log>]`},
 	{regexp.MustCompile(`(?m)^\[Debug\] .*\n`), ``}, // of completion
 	{regexp.MustCompile(`v1\.36\.3\+bonsai`), `v1.36.3`},
+	{regexp.MustCompile(`readLoopPeekFailLocked: `), ``},            // by who saw first that the connection ended: net/http's reader or its writer
 	{regexp.MustCompile(`kustomize-\(devel\)`), `kustomize-v5.8.1`}, // the linker is told, for cmd/kubectl
 	{regexp.MustCompile(`https?://127\.0\.0\.1:\d+`), `<server>`},
 	{regexp.MustCompile(`127\.0\.0\.1:\d{4,5}`), `<address>`},
