@@ -63,6 +63,14 @@ func run(m *testing.M) (code int, err error) {
 		bin = other
 	}
 	cluster = env{bin: bin, data: filepath.Join(dir, "data"), home: filepath.Join(dir, "home"), kubeconfig: filepath.Join(dir, "home", ".kube", "config")}
+	others, err := alone()
+	if err != nil {
+		return 0, err
+	}
+	defer others.Close()
+	if err := takeDownOrphans(); err != nil {
+		return 0, err
+	}
 	before, err := leftovers()
 	if err != nil {
 		return 0, err

@@ -1,0 +1,46 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/vishvananda/netlink"
+)
+
+// alone makes this run the only one in its network namespace until the listener is closed or the process ends, however that comes: an
+// abstract socket is its namespace's, and nobody's once its process is gone.
+func alone() (net.Listener, error) {
+	l, err := net.Listen("unix", "@bonsai-e2e")
+	if err != nil {
+		return nil, fmt.Errorf("another run of these tests goes on: %w", err)
+	}
+	return l, nil
+}
+
+// ofTests is what a data directory is called that a run of these tests made, beneath the directory for temporary files.
+var ofTests = regexp.MustCompile(`^(bonsai-e2e-|Test[A-Z])`)
+
+// takeDownOrphans takes down the clusters of runs that were killed, which had no time to do it. To be called when alone: a cluster that
+// has no run any more is told by its data directory, which its link bears as an alias.
+func takeDownOrphans() error {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		data := l.Attrs().Alias
+		if rel, err := filepath.Rel(os.TempDir(), data); data == "" || err != nil || !ofTests.MatchString(rel) {
+			continue
+		}
+		out, err := cluster.command(2*time.Minute, "bonsai", "--data-dir", data, "down")
+		if err != nil {
+			return fmt.Errorf("the cluster of a run that was killed: %w", err)
+		}
+		fmt.Printf("took down the cluster of a run that was killed (%s):\n%s", data, out)
+	}
+	return nil
+}
