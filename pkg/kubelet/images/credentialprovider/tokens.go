@@ -25,9 +25,10 @@ type tokenOf struct {
 	audience string
 }
 
+// token has wall-clock times alone, so that a clock that jumps is followed. Before from, to which the clock may be put back, it is not valid.
 type token struct {
-	text       string
-	old, ended time.Time
+	text             string
+	from, old, ended time.Time
 }
 
 func newTokens(accounts Accounts, now func() time.Time) *tokens {
@@ -40,8 +41,8 @@ func (t *tokens) get(ctx context.Context, pod *corev1.Pod, audience string) (str
 	t.mu.Lock()
 	known, ok := t.known[of]
 	t.mu.Unlock()
-	begun := t.now()
-	if ok && begun.Before(known.old) {
+	begun := t.now().Round(0) // without its monotonic reading
+	if ok && begun.Before(known.old) && !begun.Before(known.from) {
 		return known.text, nil
 	}
 	r, err := t.accounts.CreateToken(ctx, pod.Namespace, pod.Spec.ServiceAccountName, &authnv1.TokenRequest{Spec: authnv1.TokenRequestSpec{Audiences: []string{audience},
@@ -57,6 +58,6 @@ func (t *tokens) get(ctx context.Context, pod *corev1.Pod, audience string) (str
 			delete(t.known, k)
 		}
 	}
-	t.known[of] = token{text: r.Status.Token, old: begun.Add(end.Sub(begun) * 4 / 5), ended: end}
+	t.known[of] = token{text: r.Status.Token, from: begun.Truncate(time.Second), old: begun.Add(end.Sub(begun) * 4 / 5), ended: end}
 	return r.Status.Token, nil
 }

@@ -37,10 +37,15 @@ type tokenKey struct {
 	seconds  int64
 }
 
+// heldToken has wall-clock times alone, as its reader compares them: a clock that jumps is to be followed. Before from a token is not valid
+// yet, which is so after the clock was put back.
 type heldToken struct {
-	value            string
-	renew, expiresAt time.Time
+	value                  string
+	from, renew, expiresAt time.Time
 }
+
+// usable tells whether the token is valid at now.
+func (t heldToken) usable(now time.Time) bool { return !now.Before(t.from) && now.Before(t.expiresAt) }
 
 func newTokenCache(api Tokens, now func() time.Time, log *slog.Logger) *tokenCache {
 	return &tokenCache{api: api, now: now, log: log, tokens: map[tokenKey]heldToken{}}
@@ -57,12 +62,12 @@ func (c *tokenCache) get(ctx context.Context, pod *corev1.Pod, s *corev1.Service
 	c.mu.Lock()
 	held, ok := c.tokens[key]
 	c.mu.Unlock()
-	if now := c.now(); ok && (now.Before(held.renew) || !renew && now.Before(held.expiresAt)) {
+	if now := c.now(); ok && held.usable(now) && (now.Before(held.renew) || !renew) {
 		return held.value, nil
 	}
 	fresh, err := c.request(ctx, pod, s.Audience, life)
 	if err != nil {
-		if ok && c.now().Before(held.expiresAt) {
+		if ok && held.usable(c.now()) {
 			c.log.Warn("service account token not renewed, the old one is kept", "pod", pod.Namespace+"/"+pod.Name, "expires", held.expiresAt, "err", err)
 			return held.value, nil
 		}
@@ -83,14 +88,14 @@ func (c *tokenCache) request(ctx context.Context, pod *corev1.Pod, audience stri
 	if audience != "" {
 		req.Spec.Audiences = []string{audience}
 	}
-	start := c.now()
+	start := c.now().Round(0) // without its monotonic reading
 	got, err := c.api.CreateToken(ctx, pod.Namespace, pod.Spec.ServiceAccountName, req)
 	if err != nil {
 		return heldToken{}, err
 	}
 	expires := got.Status.ExpirationTimestamp.Time
 	age := min(expires.Sub(start)*tokenLifePercent/100, tokenMaxAge)
-	return heldToken{value: got.Status.Token, renew: start.Add(age), expiresAt: expires}, nil
+	return heldToken{value: got.Status.Token, from: start.Truncate(time.Second), renew: start.Add(age), expiresAt: expires}, nil
 }
 
 // forget drops the pod's tokens.

@@ -46,6 +46,7 @@ func TestTokenSurvivesAnOutage(t *testing.T) {
 	}{
 		{0, false, "ns/sa [vault] #1"}, {799 * time.Second, false, "ns/sa [vault] #1"}, {time.Second, true, "ns/sa [vault] #1"}, {time.Second, false, "ns/sa [vault] #2"},
 		{1000 * time.Second, true, ""}, {0, false, "ns/sa [vault] #3"},
+		{-time.Second, false, "ns/sa [vault] #4"}, {-time.Hour, true, ""}, {0, false, "ns/sa [vault] #5"}, // the clock was put back
 	} {
 		a.now = a.now.Add(step.advance)
 		a.down = step.down
@@ -60,5 +61,21 @@ func TestTokenSurvivesAnOutage(t *testing.T) {
 	c.forget("uid-1")
 	if len(c.tokens) != 0 {
 		t.Error("tokens kept")
+	}
+}
+
+// TestTokenFollowsTheClock: the times kept have no monotonic reading, by which a clock that was put forward would not be seen.
+func TestTokenFollowsTheClock(t *testing.T) {
+	t.Parallel()
+	a := &issuer{now: time.Now()}
+	c := newTokenCache(a, time.Now, slog.New(slog.DiscardHandler))
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "uid-1"}, Spec: corev1.PodSpec{ServiceAccountName: "sa"}}
+	if _, err := c.get(t.Context(), pod, &corev1.ServiceAccountTokenProjection{}, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, held := range c.tokens {
+		if held.from != held.from.Round(0) || held.renew != held.renew.Round(0) {
+			t.Errorf("a monotonic reading: %+v", held)
+		}
 	}
 }

@@ -1,0 +1,136 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+const clockSettings = `apiVersion: bonsai.io/v1alpha1
+kind: Cluster
+name: clock
+nodes: [{}, {}]
+networking: {egress: false}
+componentFlags:
+  kube-controller-manager: {node-monitor-grace-period: 8s}
+`
+
+const clockManifest = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - {name: web, image: "localhost/busybox:1.0", command: [sh, -c, "httpd -f -p 8080 -h /etc"], readinessProbe: {httpGet: {port: 8080, path: /hostname}, periodSeconds: 1}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: minutely}
+spec:
+  schedule: "* * * * *"
+  concurrencyPolicy: Forbid
+  jobTemplate:
+    spec:
+      template:
+        spec: {restartPolicy: Never, containers: [{name: c, image: "localhost/busybox:1.0", command: ["true"]}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: client}
+spec:
+  serviceAccountName: client
+  containers:
+  - name: c
+    image: localhost/busybox:1.0
+    command: [sleep, "1000000"]
+    volumeMounts: [{name: short, mountPath: /short}]
+  volumes:
+  - name: short
+    projected: {sources: [{serviceAccountToken: {path: token, expirationSeconds: 600}}]}
+`
+
+// TestClockJumps: the clock of all programs of a running cluster is put forward by an hour, back to where it was, and back by an hour more.
+// No node is lost and no pod replaced or restarted by any of it; writes, new pods, leader election, leases, tokens of pods and schedules go on.
+func TestClockJumps(t *testing.T) {
+	isLong(t)
+	bin := jumpingBuild(t)
+	dir := t.TempDir()
+	e := env{bin: bin, data: filepath.Join(dir, "data"), home: dir, kubeconfig: filepath.Join(dir, "config")}
+	t.Cleanup(func() { e.command(2*time.Minute, "bonsai", "--data-dir", e.data, "down") })
+	config := filepath.Join(dir, "cluster.yaml")
+	if err := os.WriteFile(config, []byte(clockSettings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e.must(t, "bonsai", "--data-dir", e.data, "up", "--config", config)
+	k := kubectl{t: t, binary: filepath.Join(bin, "kubectl"), namespace: "default", kubeconfig: e.kubeconfig}
+	k.run("create", "serviceaccount", "client")
+	k.run("create", "clusterrolebinding", "client", "--clusterrole=view", "--serviceaccount=default:client")
+	k.apply(clockManifest)
+	k.run("rollout", "status", "deployment/web", "--timeout=80s")
+	k.ready("client")
+	// tokenTaken waits until the API server answers the pod with a token that the pod finds in a file.
+	tokenTaken := func(file string) {
+		t.Helper()
+		k.eventually("the token in "+file+" is taken", contains(`"kind"`), "exec", "client", "--", "sh", "-c",
+			`wget -q -O - --no-check-certificate --header "Authorization: Bearer $(cat `+file+`)" https://$KUBERNETES_SERVICE_HOST/api/v1/namespaces/default/services/web | head -c 20`)
+	}
+	const usual, short = "/var/run/secrets/kubernetes.io/serviceaccount/token", "/short/token"
+	tokenTaken(usual)
+	tokenTaken(short)
+
+	lives := func() string {
+		return k.run("get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.status.conditions[?(@.type=="Ready")]['status','lastTransitionTime']}{"\n"}{end}`) +
+			k.run("get", "pods", "-A", "-l", "!job-name", "--sort-by=.metadata.name", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.status.containerStatuses[*].restartCount}{"\n"}{end}`)
+	}
+	before := lives()
+	for i, ahead := range []time.Duration{time.Hour, 0, -time.Hour} {
+		setClock(t, bin, ahead)
+		t.Logf("the clock is ahead by %s", ahead)
+		now := time.Now().Add(ahead)
+		renewed := func(namespace, lease string) {
+			t.Helper()
+			for range 2 { // the second renewal is by who saw the first
+				var last string
+				k.eventually(lease+" is renewed", func(out string) bool {
+					at, err := time.Parse(time.RFC3339Nano, out)
+					near := err == nil && at.After(now.Add(-time.Minute)) && at.Before(now.Add(5*time.Minute))
+					defer func() { last = out }()
+					return near && last != "" && out != last
+				}, "-n", namespace, "get", "lease", lease, "-o", "jsonpath={.spec.renewTime}")
+			}
+		}
+		for _, node := range []string{"n1", "n2"} {
+			renewed("kube-node-lease", node)
+		}
+		for _, leader := range []string{"kube-controller-manager", "kube-scheduler"} {
+			renewed("kube-system", leader)
+		}
+		job := fmt.Sprintf("job-%d", i)
+		k.run("create", "job", job, "--image=localhost/busybox:1.0", "--", "true")
+		k.run("wait", "job/"+job, "--for=condition=complete", "--timeout=80s")
+		tokenTaken(usual)
+		tokenTaken(short)
+		k.eventually("a new token is taken", contains("service/web"), "--token", k.run("create", "token", "client"), "get", "service", "web", "-o", "name")
+		k.run("-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=20s")
+		if after := lives(); after != before {
+			t.Errorf("with the clock ahead by %s, before:\n%s\nafter:\n%s", ahead, before, after)
+		}
+		if out, err := e.command(time.Minute, "bonsai", "--data-dir", e.data, "status"); err != nil {
+			t.Errorf("status: %s, %v", out, err)
+		}
+	}
+	t.Log(k.run("get", "jobs"))
+	e.must(t, "bonsai", "--data-dir", e.data, "down")
+}
