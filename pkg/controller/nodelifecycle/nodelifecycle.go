@@ -117,7 +117,8 @@ func (c *Controller) mayEvict(n *corev1.Node) bool {
 	return !c.zones.down && (c.zones.given[n.Name] || evicting(n))
 }
 
-// leaseSeen notes a heartbeat, if it is a new one.
+// leaseSeen notes a heartbeat, if it is a new one: another one, not a later one, because a node's clock may be put back. An old one that
+// a late watch brings after we asked past it counts as well; the node was alive then.
 func (c *Controller) leaseSeen(l *coordinationv1.Lease) {
 	if l.Spec.RenewTime == nil {
 		return
@@ -126,7 +127,7 @@ func (c *Controller) leaseSeen(l *coordinationv1.Lease) {
 	defer c.mu.Unlock()
 	b := c.beats[l.Name]
 	renewed := metav1.NewTime(l.Spec.RenewTime.Time)
-	if !b.lease.Before(&renewed) {
+	if b.lease.Equal(&renewed) {
 		return
 	}
 	b.lease, b.at = renewed, c.Now()
@@ -173,7 +174,7 @@ func (c *Controller) lastSeen(n *corev1.Node, now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b, known := c.beats[n.Name]
-	if !known || b.at.IsZero() || b.status.Before(&status) {
+	if !known || b.at.IsZero() || !b.status.Equal(&status) {
 		b.status, b.at = status, now
 		c.beats[n.Name] = b
 	}

@@ -128,6 +128,20 @@ func TestLateWatch(t *testing.T) {
 	}
 }
 
+// TestClockPutBack: a node's heartbeats count also while its clock says earlier than before.
+func TestClockPutBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "a")
+	for range 6 {
+		w.now = w.now.Add(grace / 2)
+		w.leases["a"] = w.now.Add(-time.Hour)
+		w.leaseSeen(lease("a", w.leases["a"]))
+		if err := w.reconcile(t, "a"); err != nil || len(w.writes()) > 0 {
+			t.Fatalf("%v, writes %v", err, w.writes())
+		}
+	}
+}
+
 // TestServerAway: while the API server does not answer, the nodes cannot renew either. They get a grace period after it.
 func TestServerAway(t *testing.T) {
 	t.Parallel()

@@ -1,10 +1,11 @@
 package cri
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -80,14 +81,15 @@ func (c *Client) list(ctx context.Context, labels map[string]string) (map[types.
 		}
 		return byUID[uid]
 	}
-	newest := map[types.UID]int64{}
+	newest := map[types.UID]runtime.Sandbox{}
 	for _, s := range sandboxes.Items {
 		if p := pod(s.Labels); p != nil {
-			if s.CreatedAt >= newest[p.UID] {
-				newest[p.UID], p.Annotations = s.CreatedAt, s.Annotations
+			sb := runtime.Sandbox{ID: s.Id, Attempt: s.GetMetadata().GetAttempt(), Ready: s.State == runtimeapi.PodSandboxState_SANDBOX_READY,
+				Handler: s.RuntimeHandler, CreatedAt: time.Unix(0, s.CreatedAt)}
+			if n, ok := newest[p.UID]; !ok || byAge(sb, n) <= 0 {
+				newest[p.UID], p.Annotations = sb, s.Annotations
 			}
-			p.Sandboxes = append(p.Sandboxes, runtime.Sandbox{ID: s.Id, Attempt: s.GetMetadata().GetAttempt(),
-				Ready: s.State == runtimeapi.PodSandboxState_SANDBOX_READY, Handler: s.RuntimeHandler, CreatedAt: time.Unix(0, s.CreatedAt)})
+			p.Sandboxes = append(p.Sandboxes, sb)
 		}
 	}
 	for _, ct := range containers.Containers {
@@ -96,10 +98,20 @@ func (c *Client) list(ctx context.Context, labels map[string]string) (map[types.
 		}
 	}
 	for _, p := range byUID {
-		sort.SliceStable(p.Sandboxes, func(i, j int) bool { return p.Sandboxes[i].CreatedAt.After(p.Sandboxes[j].CreatedAt) })
-		sort.SliceStable(p.Containers, func(i, j int) bool { return p.Containers[i].CreatedAt.After(p.Containers[j].CreatedAt) })
+		slices.SortStableFunc(p.Sandboxes, byAge)
+		slices.SortStableFunc(p.Containers, func(a, b runtime.Container) int { return newestFirst(a.Attempt, b.Attempt, a.CreatedAt, b.CreatedAt) })
 	}
 	return byUID, nil
+}
+
+// byAge puts the newest first.
+func byAge(a, b runtime.Sandbox) int {
+	return newestFirst(int(a.Attempt), int(b.Attempt), a.CreatedAt, b.CreatedAt)
+}
+
+// newestFirst goes by the attempt before the time: after the clock was put back what is made later is older by it.
+func newestFirst(attempt, other int, created, others time.Time) int {
+	return cmp.Or(cmp.Compare(other, attempt), others.Compare(created))
 }
 
 func (c *Client) listed(ct *runtimeapi.Container) runtime.Container {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -66,5 +67,26 @@ func TestListedAnnotations(t *testing.T) {
 	pods, err := c.Pods(t.Context())
 	if err != nil || len(pods) != 1 || pods[0].Annotations[runtime.AnnotationConfigHash] != "b" || pods[0].Sandboxes[0].ID != "new" || pods[0].Sandboxes[0].Handler != "by-new" {
 		t.Errorf("%+v, %v", pods, err)
+	}
+}
+
+// TestNewestFirst: the attempt tells what is newer, also after the clock was put back.
+func TestNewestFirst(t *testing.T) {
+	t.Parallel()
+	noon := time.Unix(43_200, 0)
+	for _, c := range []struct {
+		name           string
+		attempt, other int
+		created        time.Time
+		first          bool
+	}{
+		{"a later attempt", 1, 0, noon.Add(time.Second), true},
+		{"a later attempt, made by an earlier clock", 1, 0, noon.Add(-time.Hour), true},
+		{"an earlier attempt", 0, 1, noon.Add(time.Hour), false},
+		{"the same attempt, made later", 1, 1, noon.Add(time.Second), true},
+	} {
+		if got := newestFirst(c.attempt, c.other, c.created, noon) < 0; got != c.first {
+			t.Errorf("%s: first %t", c.name, got)
+		}
 	}
 }

@@ -46,12 +46,12 @@ func (p *Pod) Reasons(pod *corev1.Pod) map[string]lifecycle.Reason {
 
 // BackOff is until when containers must not be started again, by name; absent: they may.
 func (e *Executor) BackOff(pod *corev1.Pod, p *Pod, rt *runtime.PodStatus) map[string]time.Time {
-	out := map[string]time.Time{}
+	out, now := map[string]time.Time{}, time.Now()
 	for c := range runtime.Containers(pod) {
 		s := p.starts(c)
 		until := s.retry
 		if ended := lastExited(rt, c.Name); ended != nil {
-			if b := s.backOff.Until(ended.FinishedAt, e.cfg.MaxBackOff); b.After(until) {
+			if b := s.backOff.Until(ended.FinishedAt, now, e.cfg.MaxBackOff); b.After(until) {
 				until = b
 			}
 		}

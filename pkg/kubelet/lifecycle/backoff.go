@@ -18,13 +18,19 @@ const (
 type BackOff struct {
 	// Delay is what the next crash will wait, zero before the first.
 	Delay time.Duration
-	// Updated is when Delay was last raised, which is when the container was last restarted.
+	// Updated is when Delay was last raised, which is when the container was last restarted. It has a monotonic reading.
 	Updated time.Time
 }
 
 // Until tells when a container that ended at finished may start again; zero: at once. limit is the longest delay, 0 for BackOffMax.
-func (b BackOff) Until(finished time.Time, limit time.Duration) time.Time {
-	if b.Delay == 0 || b.outlived(finished, limit) {
+// One that ended later than now did so before the clock was put back, perhaps by hours: its delay runs from its last restart then.
+func (b BackOff) Until(finished, now time.Time, limit time.Duration) time.Time {
+	switch {
+	case b.Delay == 0:
+		return time.Time{}
+	case finished.After(now):
+		return b.Updated.Add(b.Delay)
+	case b.outlived(finished, limit):
 		return time.Time{}
 	}
 	return finished.Add(b.Delay)

@@ -204,7 +204,7 @@ func TestBackOff(t *testing.T) {
 	var b BackOff
 	at := now
 	for i, want := range []time.Duration{10, 20, 40, 80, 160, 300, 300} {
-		if i == 0 && !b.Until(at, 0).IsZero() {
+		if i == 0 && !b.Until(at, at, 0).IsZero() {
 			t.Fatal("the first restart must be free")
 		}
 		b = b.Restarted(at, at, 0)
@@ -213,11 +213,14 @@ func TestBackOff(t *testing.T) {
 		}
 		at = at.Add(b.Delay)
 	}
-	if until := b.Until(at.Add(4*time.Minute), 0); !until.Equal(at.Add(9 * time.Minute)) {
+	if until := b.Until(at.Add(4*time.Minute), at.Add(4*time.Minute), 0); !until.Equal(at.Add(9 * time.Minute)) {
 		t.Errorf("an end soon after the restart waits until %v", until)
 	}
-	if until := b.Until(at.Add(24*time.Hour), 0); !until.IsZero() {
+	if until := b.Until(at.Add(24*time.Hour), at.Add(24*time.Hour), 0); !until.IsZero() {
 		t.Errorf("a container that ran well for a day waits %v after its end", until.Sub(at.Add(24*time.Hour)))
+	}
+	if until := b.Until(at.Add(24*time.Hour), at, 0); !until.Equal(b.Updated.Add(BackOffMax)) {
+		t.Errorf("a container that ended before the clock was put back waits %v after its restart", until.Sub(b.Updated))
 	}
 	if b = b.Restarted(at.Add(11*time.Minute), at.Add(11*time.Minute), 0); b.Delay != BackOffInitial {
 		t.Errorf("after running well the delay is %v", b.Delay)

@@ -141,7 +141,7 @@ type PodStatus struct {
 	Namespace string
 	// Annotations are the pod's, as its newest sandbox was made with them. Only lists fill it.
 	Annotations map[string]string
-	// Sandboxes and Containers are sorted by creation, newest first.
+	// Sandboxes and Containers are sorted by attempt and then by creation, newest first.
 	Sandboxes  []Sandbox
 	Containers []Container
 }
