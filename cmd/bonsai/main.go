@@ -3,7 +3,9 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -39,10 +41,29 @@ func command() *cobra.Command {
 	root.PersistentFlags().StringVar(&c.name, "name", cluster.DefaultName, "name of the cluster, one of several on this machine")
 	root.PersistentFlags().StringVar(&c.dataDir, "data-dir", c.dataDir, "directory that holds everything the cluster writes (default: by its name, below $BONSAI_HOME or "+string(cluster.DefaultHome)+")")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return c.resolve(cmd) }
-	root.AddCommand(upCommand(c), downCommand(c), listCommand(c), configCommand(), stopCommand(c), startCommand(c), pauseCommand(c), resumeCommand(c), nodeCommand(c), snapshotCommand(c), tokenCommand(c), joinCommand(c), dnsCommand(c), statusCommand(c), logsCommand(c), exportCommand(c), kubeconfigCommand(c), execCommand(c), imageCommand(c), testenvCommand(), versionCommand(),
+	root.AddCommand(interruptible(upCommand(c), downCommand(c), listCommand(c), configCommand(), stopCommand(c), startCommand(c), pauseCommand(c), resumeCommand(c), nodeCommand(c), snapshotCommand(c), tokenCommand(c), joinCommand(c), statusCommand(c), exportCommand(c), kubeconfigCommand(c), imageCommand(c), testenvCommand(), versionCommand())...)
+	root.AddCommand(dnsCommand(c), logsCommand(c), execCommand(c),
 		superviseCommand(c), nodeEnterCommand(), nodeInitCommand(), memberEnterCommand(), balanceCommand(), containedCommand(c))
 	root.Version = daemon.GitVersion
 	return root
+}
+
+// interruptible has commands, and those below them, fail when a signal ended them before they had done what they are for. The others run
+// until a signal ends them, which is no failure.
+func interruptible(commands ...*cobra.Command) []*cobra.Command {
+	for _, c := range commands {
+		interruptible(c.Commands()...)
+		if run := c.RunE; run != nil {
+			c.RunE = func(cmd *cobra.Command, args []string) error {
+				err := run(cmd, args)
+				if err != nil && errors.Is(cmd.Context().Err(), context.Canceled) {
+					return fmt.Errorf("interrupted: %s", err) // not wrapped: daemon.Main takes the end of a context for a clean one
+				}
+				return err
+			}
+		}
+	}
+	return commands
 }
 
 // resolve makes sure that the user may do what the command does, and finds the cluster's data directory.

@@ -132,7 +132,9 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (clus
 		config.Name = chosen.name
 	}
 	if given("nodes") {
-		config = config.WithNodes(f.nodes)
+		if config, err = config.WithNodes(f.nodes); err != nil {
+			return config, fmt.Errorf("--nodes: %w", err)
+		}
 	}
 	if given("control-planes") {
 		config.ControlPlanes = f.planes

@@ -135,7 +135,10 @@ func nodesUpTo(n int) []Node {
 }
 
 // WithNodes returns c with n nodes: of those it has, the first ones stay as they are.
-func (c Config) WithNodes(n int) Config {
+func (c Config) WithNodes(n int) (Config, error) {
+	if err := checkNodes(n); err != nil {
+		return c, err
+	}
 	nodes := nodesUpTo(n)
 	for i := range nodes {
 		if i < len(c.Nodes) {
@@ -146,7 +149,15 @@ func (c Config) WithNodes(n int) Config {
 		nodes[i] = Node{Number: freeNumber(nodes[:i])}
 	}
 	c.Nodes = nodes
-	return c
+	return c, nil
+}
+
+// checkNodes returns what is wrong with a number of nodes.
+func checkNodes(n int) error {
+	if n < 1 || n > maxNodes {
+		return fmt.Errorf("must be between 1 and %d, not %d", maxNodes, n)
+	}
+	return nil
 }
 
 // freeNumber is the lowest number that none of the nodes has.
@@ -164,8 +175,8 @@ func (c Config) Validate() error {
 	if err := checkName(c.Name); err != nil {
 		errs = append(errs, fmt.Errorf("--name: %w", err))
 	}
-	if len(c.Nodes) < 1 || len(c.Nodes) > maxNodes {
-		errs = append(errs, fmt.Errorf("--nodes: must be between 1 and %d, not %d", maxNodes, len(c.Nodes)))
+	if err := checkNodes(len(c.Nodes)); err != nil {
+		errs = append(errs, fmt.Errorf("--nodes: %w", err))
 	}
 	if c.highlyAvailable() && c.IPFamily == IPv6 { // they reach pods through the host, which forwards no IPv6
 		errs = append(errs, errors.New("--control-planes: several need IPv4 (--ip-family ipv4 or dual)"))
@@ -190,14 +201,24 @@ func (c Config) Validate() error {
 	}
 	listening := c.listening()
 	taken := map[bool][]netip.AddrPort{false: listening[:len(listening)-len(c.published(false))]} // by "is UDP"
-	for _, m := range c.mappings() {
+	named := map[bool][]netip.AddrPort{}
+	own := len(c.mappings()) - len(c.PortMappings) // the first ones
+	for i, m := range c.mappings() {
 		if err := m.check(); err != nil {
 			errs = append(errs, fmt.Errorf("--port: %w", err))
 		}
-		if slices.ContainsFunc(taken[m.UDP], func(other netip.AddrPort) bool { return overlap(other, m.listens()) }) {
+		overlaps := func(other netip.AddrPort) bool { return overlap(other, m.listens()) }
+		switch {
+		case slices.ContainsFunc(taken[m.UDP], overlaps):
 			errs = append(errs, fmt.Errorf("--port: %s is taken by the cluster itself", m.listens()))
+		case slices.ContainsFunc(named[m.UDP], overlaps):
+			errs = append(errs, fmt.Errorf("--port: %s is given twice", m.listens()))
 		}
-		taken[m.UDP] = append(taken[m.UDP], m.listens())
+		if i < own {
+			taken[m.UDP] = append(taken[m.UDP], m.listens())
+		} else {
+			named[m.UDP] = append(named[m.UDP], m.listens())
+		}
 	}
 	if c.hasAddon(registryAddon) && !c.hasAddon(storageAddon) {
 		errs = append(errs, fmt.Errorf("--addons: %s needs %s, for the images", registryAddon, storageAddon))

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -23,7 +24,7 @@ func TestValidate(t *testing.T) {
 		{"a port twice", func(c *Config) {
 			*c = publishing(*c, "8080:30080")
 			c.PortMappings = append(c.PortMappings, c.PortMappings...)
-		}, []string{"--port: 127.0.0.1:8080"}},
+		}, []string{"--port: 127.0.0.1:8080 is given twice"}},
 		{"a mirror", func(c *Config) { c.Mirrors = []Mirror{{EveryRegistry, "ten"}} }, []string{"--registry-mirror"}},
 		{"all wrong", func(c *Config) { c.Nodes, c.DataDir, c.Ports.API = nil, "", 70000 }, []string{"--nodes", "--data-dir", "--api-port"}},
 	} {
@@ -111,13 +112,26 @@ func TestWithNodes(t *testing.T) {
 	c := Default("/data", "/bin")
 	c.Nodes = []Node{{Number: 1, Labels: map[string]string{"a": "b"}}, {Number: 3}}
 	var names []string
-	for _, n := range c.WithNodes(4).Nodes {
+	with := func(n int) []Node {
+		t.Helper()
+		w, err := c.WithNodes(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.Nodes
+	}
+	for _, n := range with(4) {
 		names = append(names, n.Name()+n.Labels["a"])
 	}
 	if got := strings.Join(names, " "); got != "n1b n3 n2 n4" {
 		t.Error(got)
 	}
-	if got := c.WithNodes(1).Nodes; len(got) != 1 || got[0].Labels["a"] != "b" {
+	if got := with(1); len(got) != 1 || got[0].Labels["a"] != "b" {
 		t.Errorf("%+v", got)
+	}
+	for _, n := range []int{-1, 0, maxNodes + 1} {
+		if _, err := c.WithNodes(n); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("not %d", n)) {
+			t.Errorf("%d nodes: %v", n, err)
+		}
 	}
 }

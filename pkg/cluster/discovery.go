@@ -35,6 +35,10 @@ type discovered struct {
 // discoverEvery is how often a cluster is asked whose answer is not signed with the token: the signer may be on its way.
 const discoverEvery = 250 * time.Millisecond
 
+// unsignedTries is how often. A signer needs a second or two for a new token; one that is still not signed with has expired, or was never
+// the cluster's.
+const unsignedTries = 16
+
 // parsePins reads what the cluster's authority may be; none is anything, if that is wished.
 func parsePins(o JoinOptions) ([]string, error) {
 	if len(o.CAHashes) == 0 && !o.UnsafeSkipCAVerification {
@@ -63,7 +67,7 @@ func checkNodeName(name string) error {
 func discover(ctx context.Context, server string, token bootstraptoken.Token, pins []string) (*discovered, error) {
 	anybody := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}, Timeout: askTimeout}
 	var first string
-	last := errors.New("not asked yet")
+	last, tries := errors.New("not asked yet"), 0
 	err := poll(ctx, discoverEvery, func() (bool, error) {
 		var m *corev1.ConfigMap
 		if m, last = clusterInfo(ctx, anybody, "https://"+server); last != nil {
@@ -71,7 +75,10 @@ func discover(ctx context.Context, server string, token bootstraptoken.Token, pi
 		}
 		signature, signed := m.Data[bootstraptoken.ClusterInfoSignedBy+token.ID]
 		if first = m.Data[bootstraptoken.ClusterInfoContent]; !signed {
-			last = fmt.Errorf("nothing there is signed with the token %s: has it expired? (bonsai token list)", token.ID)
+			last = fmt.Errorf("nothing there is signed with the token %s: it has expired, or is another cluster's (bonsai token list, token create)", token.ID)
+			if tries++; tries == unsignedTries {
+				return false, last
+			}
 			return false, nil
 		}
 		if !token.Signed(first, signature) {
@@ -80,7 +87,11 @@ func discover(ctx context.Context, server string, token bootstraptoken.Token, pi
 		return true, nil
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("ask %s what the cluster is: %w", server, err), last)
+		err = fmt.Errorf("ask %s what the cluster is: %w", server, err)
+		if last != nil && !errors.Is(err, last) {
+			err = errors.Join(err, last)
+		}
+		return nil, err
 	}
 	d, err := readClusterInfo(first, pins)
 	if err != nil {

@@ -19,6 +19,11 @@ import (
 // does as well after a supervisor or nodes that were killed, and with a data directory that cannot be read any more. found is
 // false if there was no cluster.
 func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (found bool, err error) {
+	lock, err := lockMachine(ctx, machineLock) // a start that goes on makes what is removed here
+	if err != nil {
+		return false, err
+	}
+	defer lock.Close()
 	c, err := Load(dataDir)
 	missing := errors.Is(err, os.ErrNotExist)
 	if err != nil {
@@ -58,6 +63,11 @@ func Stop(ctx context.Context, dataDir string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	lock, err := lockMachine(ctx, machineLock)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	p := progress{out: out, began: time.Now()}
 	return p.step("Stop the processes", func() error { return errors.Join(c.endEarlierLife(ctx), ignoreMissing(os.RemoveAll(c.layout().run()))) })
 }

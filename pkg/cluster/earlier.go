@@ -17,6 +17,8 @@ import (
 const (
 	// stopPatience is how long a supervisor may take to end in order: nodes, control plane and etcd, stopGrace each.
 	stopPatience = 3*stopGrace + 15*time.Second
+	// answerPatience is how long a supervisor that does not answer is taken to be on its way.
+	answerPatience = 5 * time.Second
 	// killPatience is how long the kernel may take to end killed processes and to empty their cgroups.
 	killPatience = 20 * time.Second
 )
@@ -34,19 +36,42 @@ func (c Config) stop(ctx context.Context) error {
 			return fmt.Errorf("thaw the cluster's processes: %w", err)
 		}
 	}
-	if status, err := askControl(ctx, c.layout().socket("supervisor")); err == nil {
-		if err := syscall.Kill(status.PID, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("stop the supervisor, process %d: %w", status.PID, err)
-		}
-		inOrder, cancel := context.WithTimeout(ctx, stopPatience)
-		defer cancel()
-		// One that does not end in time is killed with all others below.
-		err := poll(inOrder, 10*time.Millisecond, func() (bool, error) { return !c.locked(), nil })
-		if err != nil && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+	if err := c.stopInOrder(ctx); err != nil {
+		return err
 	}
 	return c.killProcesses(ctx)
+}
+
+// stopInOrder asks the supervisor to end, and waits for that. One that holds the data directory and does not answer has just begun, or is
+// about to end as who started it is gone: it is given answerPatience. What does not end in time is left to be killed.
+func (c Config) stopInOrder(ctx context.Context) error {
+	inOrder, cancel := context.WithTimeout(ctx, stopPatience)
+	defer cancel()
+	began, asked := time.Now(), false
+	err := poll(inOrder, 10*time.Millisecond, func() (bool, error) {
+		if !c.locked() {
+			return true, nil
+		}
+		if asked {
+			return false, nil
+		}
+		status, err := askControl(inOrder, c.layout().socket("supervisor"))
+		if err != nil {
+			return time.Since(began) > answerPatience, nil
+		}
+		asked = true
+		if err := syscall.Kill(status.PID, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return false, fmt.Errorf("stop the supervisor, process %d: %w", status.PID, err)
+		}
+		return false, nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil
+	}
+	return err
 }
 
 // killProcesses kills every process in the cluster's cgroups until there is none. The kernel ends what is in a node together

@@ -14,11 +14,12 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// The local images. Their registry "localhost" is never asked: nodes get them from files.
+// The local images. Each node serves their registry, "localhost", to its own containerd, from the files in bin/images.
 const (
 	PauseImage   = "localhost/pause:1.0"
 	BusyboxImage = "localhost/busybox:1.0"
@@ -28,7 +29,7 @@ const (
 	RegistryImage      = "localhost/registry:3.1.2"
 )
 
-// localImages are the archives in bin/images that the cluster's nodes are given, in the order in which a new one needs them.
+// localImages are the archives in bin/images that the cluster's nodes serve themselves.
 func (c Config) localImages() []string {
 	names := []string{"pause"}
 	for _, a := range optionalAddons {
@@ -90,11 +91,8 @@ func WriteImage(path string, r ImageRecipe) error {
 	if err != nil {
 		return fmt.Errorf("build %s: %w", r.Ref, err)
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil },
-		tarball.WithMediaType(types.DockerUncompressedLayer), tarball.WithCompressionLevel(0))
-	if err != nil {
-		return err
-	}
+	// Not compressed: it never travels, and a node would spend time on it.
+	layer := static.NewLayer(content, types.DockerUncompressedLayer)
 	image, err := mutate.AppendLayers(empty.Image, layer)
 	if err != nil {
 		return err

@@ -67,7 +67,7 @@ func Join(ctx context.Context, home Home, c Config, o JoinOptions, self string, 
 	defer lock.Close()
 	p := progress{out: out, began: time.Now()}
 	var found *discovered
-	for _, step := range []upStep{
+	err = c.takeSteps(ctx, p, []upStep{
 		{"Ask the cluster who it is", func(ctx context.Context) error {
 			found, err = discover(ctx, o.Server, token, pins)
 			return err
@@ -78,10 +78,9 @@ func Join(ctx context.Context, home Home, c Config, o JoinOptions, self string, 
 		}},
 		{"Check the machine", func(context.Context) error { return c.checkJoining(home) }},
 		{"Make the configuration", func(context.Context) error { return c.prepareJoined(found, token) }},
-	} {
-		if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
-			return c, c.explain(ctx, step.name, err)
-		}
+	})
+	if err != nil {
+		return c, err
 	}
 	return c, c.startJoined(ctx, self, p)
 }
@@ -105,28 +104,22 @@ func (c Config) startAgain(ctx context.Context, home Home, self string, out io.W
 		}
 		return true, p.step("Wait for the node", func() error { return c.waitJoined(ctx) })
 	}
-	for _, step := range []upStep{
+	err = c.takeSteps(ctx, p, []upStep{
 		{"End what an earlier life left", func(ctx context.Context) error { return c.endEarlierLife(ctx) }},
 		{"Check the machine", func(context.Context) error { return c.checkJoining(home) }},
 		{"Make the configuration", func(context.Context) error { return errors.Join(os.MkdirAll(c.layout().run(), 0o700), c.save()) }},
-	} {
-		if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
-			return true, c.explain(ctx, step.name, err)
-		}
+	})
+	if err != nil {
+		return true, err
 	}
 	return true, c.startJoined(ctx, self, p)
 }
 
 func (c Config) startJoined(ctx context.Context, self string, p progress) error {
-	for _, step := range []upStep{
+	return c.takeSteps(ctx, p, []upStep{
 		{"Start the node", func(ctx context.Context) error { return c.startSupervisor(ctx, self) }},
 		{"Wait for the node", func(ctx context.Context) error { return c.waitJoined(ctx) }},
-	} {
-		if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
-			return c.explain(ctx, step.name, err)
-		}
-	}
-	return nil
+	})
 }
 
 // waitJoined waits until the API says that the node is Ready. Until the kubelet has its certificate nobody here can ask.

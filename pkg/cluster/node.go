@@ -25,7 +25,7 @@ type NodeConfig struct {
 	Server                  string
 	// Mirrors, FeatureGates and ComponentFlags are the cluster's, Labels, Taints and Mounts the node's.
 	Mirrors        []Mirror
-	Images         []string // the archives in bin/images that the node is given, in this order
+	Images         []string // the archives in bin/images that the node may take
 	FeatureGates   map[string]bool
 	ComponentFlags map[string]map[string]string
 	Labels         map[string]string

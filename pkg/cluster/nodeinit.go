@@ -63,7 +63,7 @@ func dieWithParent(line *os.File) error {
 }
 
 // RunNode is a node's init process: it lays out the node's file system and network, keeps containerd, kubelet and kube-proxy
-// running, loads the local images, reaps orphans, and returns when ctx ends. With it everything in the node ends.
+// running, serves the local images, reaps orphans, and returns when ctx ends. With it everything in the node ends.
 func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 	if err := unix.Sethostname([]byte(n.Name)); err != nil {
 		return fmt.Errorf("set the hostname: %w", err)
@@ -75,6 +75,10 @@ func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 		return err
 	}
 	if err := errors.Join(os.MkdirAll(filepath.Dir(layout(n.DataDir).nodeSocket(n.Name)), 0o700), n.writeConfigs(), n.linkPlugins(cniBinDir, systemPlugins)); err != nil {
+		return err
+	}
+	images, err := n.serveImages(log)
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -89,16 +93,12 @@ func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 		}
 		running.Go(wait)
 	}
+	running.Go(func() { images(ctx) })
 	running.Go(func() { reap(ctx, s.owns) })
 	for _, p := range n.processes(log) {
 		running.Go(func() { s.keep(ctx, p) })
 	}
-	running.Go(func() {
-		if err := n.loadImages(ctx, s, log); err != nil && ctx.Err() == nil {
-			log.Error("cannot load the local images", "err", err)
-		}
-	})
-	err := serveControl(ctx, layout(n.DataDir).nodeSocket(n.Name), func() Status { return Status{PID: os.Getpid(), Processes: s.statuses()} }, nil)
+	err = serveControl(ctx, layout(n.DataDir).nodeSocket(n.Name), func() Status { return Status{PID: os.Getpid(), Processes: s.statuses()} }, nil)
 	cancel()
 	return err
 }

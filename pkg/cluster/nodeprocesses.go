@@ -1,9 +1,7 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -11,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -224,57 +221,11 @@ func snapshotter(dir string) string {
 	return "overlayfs"
 }
 
-// loadImages imports the local images that containerd does not have, the pause image first.
-func (n *NodeConfig) loadImages(ctx context.Context, s *supervisor, log *slog.Logger) error {
-	if err := waitContainerd(ctx); err != nil {
-		return err
-	}
-	for _, name := range n.Images {
-		path := filepath.Join(n.BinDir, "images", name+".tar")
-		began := time.Now()
-		if err := n.importImage(ctx, s, path); err != nil {
-			return fmt.Errorf("import %s: %w", path, err)
-		}
-		log.Info("image loaded", "image", name, "duration", time.Since(began))
-	}
-	return nil
-}
-
-func (n *NodeConfig) importImage(ctx context.Context, s *supervisor, path string) error {
-	cmd := exec.Command(n.ctr(), "--address", containerdSocket, "--namespace", "k8s.io", "images", "import", path)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := s.start(ctx, cmd); err != nil {
-		return err
-	}
-	if err := s.wait(cmd); err != nil {
-		return fmt.Errorf("%w: %s", err, strings.TrimSpace(out.String()))
-	}
-	return nil
-}
-
 func (n *NodeConfig) ctr() string {
 	if own := filepath.Join(n.BinDir, "ctr"); executable(own) {
 		return own
 	}
 	return "ctr"
-}
-
-// waitContainerd waits until the socket answers a connection.
-func waitContainerd(ctx context.Context) error {
-	return poll(ctx, 10*time.Millisecond, func() (bool, error) {
-		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			return false, err
-		}
-		defer unix.Close(fd)
-		err = unix.Connect(fd, &unix.SockaddrUnix{Name: containerdSocket})
-		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) {
-			return false, nil
-		}
-		return err == nil, err
-	})
 }
 
 // waitFile waits until there is a file at path, or ctx ends.

@@ -18,7 +18,8 @@ import (
 	"bonsai/pkg/apiclient/core"
 )
 
-// AddNode adds a node to the running cluster in dataDir and waits until it is Ready. Its number is the lowest that is free.
+// AddNode adds a node to the running cluster in dataDir and waits until it is Ready. Its number is the lowest that is free. A node that does
+// not become Ready is removed again.
 func AddNode(ctx context.Context, dataDir string, labels map[string]string, out io.Writer) error {
 	if err := metav1validation.ValidateLabels(labels, field.NewPath("--labels")).ToAggregate(); err != nil {
 		return err
@@ -34,12 +35,16 @@ func AddNode(ctx context.Context, dataDir string, labels map[string]string, out 
 			return err
 		}
 		p := progress{out: out, began: time.Now()}
-		return errors.Join(
-			p.step("Start node "+node.Name(), func() error {
+		err := c.takeSteps(ctx, p, []upStep{
+			{"Start node " + node.Name(), func(ctx context.Context) error {
 				return errors.Join(c.prepare(), reloadControl(ctx, c.layout().socket("supervisor")))
-			}),
-			p.step("Wait for the nodes", func() error { return c.waitNodes(ctx) }),
-		)
+			}},
+			{"Wait for the nodes", func(ctx context.Context) error { return c.waitNodes(ctx) }},
+		})
+		if err != nil { // no half a node: the cluster is as it was
+			err = errors.Join(err, c.dropNode(context.WithoutCancel(ctx), p, node.Name()))
+		}
+		return err
 	})
 }
 
@@ -53,20 +58,19 @@ func RemoveNode(ctx context.Context, dataDir, name string, out io.Writer) error 
 		if len(c.Nodes) == 1 {
 			return errors.New("a cluster keeps its last node (bonsai down removes the cluster)")
 		}
-		c.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n Node) bool { return n.Name() == name })
-		p := progress{out: out, began: time.Now()}
-		for _, step := range []upStep{
-			{"Stop node " + name, func(ctx context.Context) error {
-				return errors.Join(c.save(), reloadControl(ctx, c.layout().socket("supervisor")))
-			}},
-			{"Remove its objects", func(ctx context.Context) error { return c.forgetNode(ctx, name) }},
-			{"Remove its files and cgroups", func(ctx context.Context) error { return c.removeNode(ctx, name) }},
-		} {
-			if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
-				return err
-			}
-		}
-		return nil
+		return c.dropNode(ctx, progress{out: out, began: time.Now()}, name)
+	})
+}
+
+// dropNode stops a node of the running cluster, and removes it with all it has.
+func (c Config) dropNode(ctx context.Context, p progress, name string) error {
+	c.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n Node) bool { return n.Name() == name })
+	return c.takeSteps(ctx, p, []upStep{
+		{"Stop node " + name, func(ctx context.Context) error {
+			return errors.Join(c.save(), reloadControl(ctx, c.layout().socket("supervisor")))
+		}},
+		{"Remove its objects", func(ctx context.Context) error { return c.forgetNode(ctx, name) }},
+		{"Remove its files and cgroups", func(ctx context.Context) error { return c.removeNode(ctx, name) }},
 	})
 }
 

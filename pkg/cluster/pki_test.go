@@ -14,7 +14,10 @@ import (
 func testConfig(t *testing.T) Config {
 	t.Helper()
 	c := Default(t.TempDir(), t.TempDir())
-	c = c.WithNodes(2)
+	c, err := c.WithNodes(2)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return c
 }
 

@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"slices"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // Load reads the configuration of the cluster in dataDir. os.ErrNotExist when there is none.
@@ -34,14 +37,30 @@ func (c Config) save() error {
 	return writeFile(c.layout().config(), data)
 }
 
+// supervisorLock is the file descriptor by which a supervisor is given the lock of its data directory.
+const supervisorLock = 3
+
+// untilReleased returns a context that ends when starter does without a byte: who started the supervisor is gone, or does not want it any
+// more, before it answered (startSupervisor).
+func untilReleased(ctx context.Context, starter io.Reader) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		if _, err := io.ReadFull(starter, make([]byte, 1)); err != nil {
+			cancel()
+		}
+	}()
+	return ctx
+}
+
 // Supervise is the supervisor's life: it makes the node network, keeps the control plane and the nodes running until ctx
-// ends, stops the nodes, then the control plane in the order that controlPlane says, and takes the network away.
-func (c Config) Supervise(ctx context.Context, self string, log *slog.Logger) (err error) {
-	lock, err := lockData(c.layout().lock())
-	if err != nil {
-		return err
+// ends, stops the nodes, then the control plane in the order that controlPlane says, and takes the network away. See startSupervisor
+// for starter.
+func (c Config) Supervise(ctx context.Context, self string, starter io.Reader, log *slog.Logger) (err error) {
+	if err := unix.Flock(supervisorLock, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return fmt.Errorf("the supervisor is started by bonsai up: %w", err)
 	}
-	defer lock.Close()
+	unix.CloseOnExec(supervisorLock) // the lock is gone with this process, whoever else it leaves
+	ctx = untilReleased(ctx, starter)
 	// What must outlive ctx to tidy up.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()

@@ -73,12 +73,20 @@ func Up(ctx context.Context, home Home, c Config, self string, out io.Writer) (u
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	go c.watchSpace(ctx, fail)
-	for _, step := range steps {
-		if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
-			return c, true, c.explain(ctx, step.name, err)
-		}
+	if err := c.takeSteps(ctx, p, steps); err != nil {
+		return c, true, err
 	}
 	return c, true, c.exportContext()
+}
+
+// takeSteps takes steps in turn until one fails.
+func (c Config) takeSteps(ctx context.Context, p progress, steps []upStep) error {
+	for _, step := range steps {
+		if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
+			return c.explain(ctx, step.name, err)
+		}
+	}
+	return nil
 }
 
 // explain says in which step a start failed, why, and what components that ended meanwhile had to say.
@@ -249,8 +257,10 @@ func (c Config) prepare() error {
 // supervisorName is the supervisor's own among the names of processes that have a log.
 const supervisorName = "bonsai"
 
-// startSupervisor starts this program again in the background as the supervisor and waits until it answers.
-func (c Config) startSupervisor(ctx context.Context, self string) error {
+// startSupervisor starts this program again in the background as the supervisor and waits until it answers. Until it has, it lives no longer
+// than who waits: it ends in order when its standard input does (untilReleased). It holds the data directory's lock from the
+// start, so that whoever stops the cluster at any moment knows that it is there.
+func (c Config) startSupervisor(ctx context.Context, self string) (err error) {
 	log := c.layout().log(supervisorName)
 	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
 		return err
@@ -264,15 +274,27 @@ func (c Config) startSupervisor(ctx context.Context, self string) error {
 	if err != nil {
 		return err
 	}
+	lock, err := lockData(c.layout().lock())
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // the supervisor has it, too
+	line, release, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer line.Close()
+	defer release.Close()
 	cmd := exec.Command(self, "supervise", "--data-dir", c.DataDir)
-	cmd.Stdout, cmd.Stderr, cmd.Dir = f, f, "/"
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = line, f, f, "/"
+	cmd.ExtraFiles = []*os.File{lock} // supervisorLock
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	return poll(ctx, 5*time.Millisecond, func() (bool, error) {
+	err = poll(ctx, 5*time.Millisecond, func() (bool, error) {
 		select {
 		case err := <-ended:
 			return false, errors.New(ProcessStatus{Name: "the supervisor", LastExit: fmt.Sprint(err), LastWords: wordsSince(log, before)}.epitaph())
@@ -280,6 +302,17 @@ func (c Config) startSupervisor(ctx context.Context, self string) error {
 			return running(ctx, c), nil
 		}
 	})
+	if err == nil {
+		_, err = release.Write([]byte{1})
+		return err
+	}
+	release.Close()
+	select {
+	case <-ended:
+	case <-time.After(stopPatience):
+		cmd.Process.Kill()
+	}
+	return err
 }
 
 // waitAPI waits until the API server's /readyz says ok.

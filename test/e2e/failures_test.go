@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -88,6 +90,48 @@ func TestTwoUps(t *testing.T) {
 	}
 	if one.mark(t) == other.mark(t) {
 		t.Error("both have one mark")
+	}
+}
+
+// TestInterrupted: `up` is ended at any of its steps, by ctrl-C and by a kill. It says so if it can, and `down` finds all that it had made, also what
+// was still on its way.
+func TestInterrupted(t *testing.T) {
+	ours := cluster.mark(t)
+	// left is what is there of another cluster than the one under test.
+	left := func(e env) []string {
+		all, err := leftovers()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.DeleteFunc(all, func(thing string) bool {
+			marked := strings.Contains(thing, "bonsai-") && !strings.HasPrefix(thing, "process") && !strings.Contains(thing, ours) && !strings.Contains(thing, cluster.data)
+			return !marked && !strings.Contains(thing, e.data)
+		})
+	}
+	for _, signal := range []os.Signal{os.Interrupt, os.Kill} {
+		for _, after := range []time.Duration{20, 60, 100, 150, 300, 700} { // milliseconds
+			after *= time.Millisecond
+			t.Run(fmt.Sprintf("%v after %v", signal, after), func(t *testing.T) {
+				e := beside(t, "cut")
+				var out bytes.Buffer
+				up := exec.Command(filepath.Join(e.bin, "bonsai"), "--data-dir", e.data, "--name", "cut", "up", "--egress=false")
+				up.Env, up.Stdout, up.Stderr = append(os.Environ(), "HOME="+e.home, "KUBECONFIG="+e.kubeconfig), &out, &out
+				if err := up.Start(); err != nil {
+					t.Fatal(err)
+				}
+				time.AfterFunc(after, func() { up.Process.Signal(signal) })
+				if err := up.Wait(); err == nil || signal == os.Interrupt && !strings.Contains(out.String(), "bonsai: error: interrupted: ") {
+					t.Errorf("up: %v, %s", err, &out)
+				}
+				e.must(t, "bonsai", "--data-dir", e.data, "--name", "cut", "down")
+				if left := left(e); len(left) > 0 {
+					t.Errorf("left: %q", left)
+				}
+				if _, err := os.Stat(e.data); !os.IsNotExist(err) {
+					t.Errorf("the data directory is left: %v", err)
+				}
+			})
+		}
 	}
 }
 

@@ -267,3 +267,68 @@ func TestReadinessIsProbedAtEachSync(t *testing.T) {
 		}
 	})
 }
+
+// TestReadinessIsAskedAgainSoon: a container that starts is asked again after 250 ms, 500 ms and so on, and only the first failure is told. Once it
+// has been ready, and for liveness, it is the period that counts.
+func TestReadinessIsAskedAgainSoon(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(_ context.Context, b *bench) {
+		b.code.Store(1)
+		p := probe(3)
+		p.PeriodSeconds = 10
+		began := time.Now()
+		b.m.Update(pod(corev1.Container{ReadinessProbe: p}), target(began, false))
+		for _, c := range []struct {
+			at   time.Duration
+			runs int32
+		}{{200, 1}, {300, 2}, {700, 2}, {800, 3}, {1700, 3}, {1800, 4}, {3800, 5}, {7800, 6}, {9900, 6}, {10100, 7}, {17900, 7}, {18100, 8}, {19900, 8}, {20100, 9}, {29900, 9}} {
+			time.Sleep(time.Until(began.Add(c.at * time.Millisecond)))
+			if n := b.runs.Load(); n != c.runs {
+				t.Errorf("after %d ms: %d probes, want %d", c.at, n, c.runs)
+			}
+		}
+		if n := len(b.events); n != 3 {
+			t.Errorf("told %d times: %q", n, b.events)
+		}
+		b.code.Store(0)
+		time.Sleep(time.Second)
+		if b.m.Result("containerd://1", Readiness) != runtime.ProbeSuccess {
+			t.Error("not ready")
+		}
+		b.code.Store(1)
+		runs := b.runs.Load()
+		time.Sleep(9 * time.Second)
+		if n := b.runs.Load(); n != runs {
+			t.Errorf("%d probes within a period of one that has been ready", n-runs)
+		}
+	})
+	bubble(t, func(_ context.Context, b *bench) {
+		b.code.Store(1)
+		p := probe(30)
+		p.PeriodSeconds = 10
+		b.m.Update(pod(corev1.Container{LivenessProbe: p}), target(time.Now(), false))
+		time.Sleep(9 * time.Second)
+		if n := b.runs.Load(); n != 1 {
+			t.Errorf("liveness: %d probes within a period", n)
+		}
+	})
+}
+
+// TestANewContainerIsNotAskedEarly: what was planned for a container is not done to its successor, which has its own initial delay.
+func TestANewContainerIsNotAskedEarly(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(_ context.Context, b *bench) {
+		b.code.Store(1)
+		p := probe(3)
+		p.InitialDelaySeconds, p.PeriodSeconds = 5, 10
+		c := pod(corev1.Container{ReadinessProbe: p})
+		b.m.Update(c, target(time.Now().Add(-5*time.Second), false))
+		time.Sleep(100 * time.Millisecond)
+		runs := b.runs.Load()
+		b.m.Update(c, map[string]Target{"c": {ID: "containerd://2", RawID: "2", Started: time.Now(), StartupDone: true}})
+		time.Sleep(4 * time.Second)
+		if n := b.runs.Load(); runs != 1 || n != runs {
+			t.Errorf("%d probes of the first, %d before the second's time", runs, n-runs)
+		}
+	})
+}

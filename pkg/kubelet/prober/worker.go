@@ -28,9 +28,18 @@ type worker struct {
 	// last and row are the last outcome and how often it came in a row.
 	last runtime.ProbeResult
 	row  int32
+	// early is how soon the container is asked again that has not been ready yet; 0 once it has.
+	early time.Duration
+	// between is when to ask it before the period's next probe; zero: not.
+	between time.Time
 	// hold: after a failure that kills the container nothing is probed until a new one runs.
 	hold bool
 }
+
+// firstEarly is the first wait for a container that was not ready when it was asked for the first time. Each next one is twice as long, until it
+// is the probe's period: most servers listen a fraction of a second after their start, and periods have whole seconds. Nothing is counted
+// or told of a failure in between, which the period alone would not have seen.
+const firstEarly = 250 * time.Millisecond
 
 func (w *worker) poke() {
 	select {
@@ -64,16 +73,33 @@ func (w *worker) run(ctx context.Context, spread time.Duration) {
 		if due && at.Before(next) && !(looked && w.unready()) {
 			at = next
 		}
-		if due && !at.After(now) {
-			w.once(ctx)
+		switch {
+		case due && !at.After(now):
+			w.once(ctx, true)
 			next = now.Add(period(w.probe))
-			at = next
+			at = w.sooner(now, next)
+		case due && !w.between.IsZero() && !w.between.After(now):
+			w.once(ctx, false)
+			at = w.sooner(now, next)
+		case due && !w.between.IsZero():
+			at = w.between
 		}
 		timer.Stop()
 		if due {
 			timer.Reset(max(time.Until(at), time.Millisecond))
 		}
 	}
+}
+
+// sooner is when to probe again if the period alone says next.
+func (w *worker) sooner(now, next time.Time) time.Time {
+	w.between = time.Time{}
+	if at := now.Add(w.early); w.early != 0 && w.early < period(w.probe) && at.Before(next) {
+		w.early *= 2
+		w.between = at
+		return at
+	}
+	return next
 }
 
 // unready tells whether this is about readiness, and the container is not known to be ready.
@@ -88,7 +114,10 @@ func (w *worker) due(now time.Time) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	if t.ID != w.id {
-		w.id, w.last, w.row, w.hold = t.ID, runtime.ProbeUnknown, 0, false
+		w.id, w.last, w.row, w.early, w.between, w.hold = t.ID, runtime.ProbeUnknown, 0, 0, time.Time{}, false
+		if w.kind == Readiness {
+			w.early = firstEarly
+		}
 	}
 	if w.hold {
 		return time.Time{}, false
@@ -104,15 +133,16 @@ func (w *worker) due(now time.Time) (time.Time, bool) {
 	return first, true
 }
 
-// once probes and counts; at the threshold the result changes. A probe that could not be made does not count.
-func (w *worker) once(ctx context.Context) {
+// once probes and counts; at the threshold the result changes. A probe that could not be made does not count, nor does one that fails between
+// the regular ones.
+func (w *worker) once(ctx context.Context, regular bool) {
 	pod, t := w.manager.target(w.uid, w.container.Name)
 	if pod == nil || t.ID != w.id {
 		return
 	}
 	begun := time.Now()
 	ok, warn, message, err := w.manager.try(ctx, pod, w.container, w.probe, t)
-	if ctx.Err() != nil || w.stopped.Load() {
+	if ctx.Err() != nil || w.stopped.Load() || !regular && (!ok || err != nil) {
 		return
 	}
 	w.count(pod, ok, err, time.Since(begun))
@@ -125,7 +155,7 @@ func (w *worker) once(ctx context.Context) {
 	}
 	outcome := runtime.ProbeFailure
 	if ok {
-		outcome = runtime.ProbeSuccess
+		outcome, w.early = runtime.ProbeSuccess, 0
 		if warn {
 			w.manager.cfg.Event(pod, w.container.Name, corev1.EventTypeWarning, "ProbeWarning", fmt.Sprintf("%s probe warning: %s", w.kind, message))
 		}
