@@ -97,6 +97,23 @@ func TestShortApplyAsLong(t *testing.T) {
 	t.Logf("%d of %d applies were short, %d of them changed an object", short, all, changed)
 }
 
+// A struct of which parts are nobody's, and which a configuration leaves empty or says to be null, is in the set, or not, as the library
+// has it.
+func TestShortApplyOfEmptyStructs(t *testing.T) {
+	t.Parallel()
+	m := newManager(t)
+	for row := range stored() {
+		for _, config := range []map[string]any{{"spec": map[string]any{}}, {"metadata": map[string]any{}}, {"metadata": map[string]any{"name": "a"}, "spec": map[string]any{}, "status": nil}} {
+			h := newHistory(t, m, row, 1)
+			for _, name := range []string{"k", "k", "l"} {
+				config = runtime.DeepCopyJSON(config)
+				config["apiVersion"], config["kind"] = row.StoredGVK().ToAPIVersionAndKind()
+				h.apply(registry.Writer{Name: name, Version: row.StoredGVK().Version, At: time.Now()}, config)
+			}
+		}
+	}
+}
+
 // FuzzApply is TestShortApplyAsLong for one kind.
 func FuzzApply(f *testing.F) {
 	m, kinds := newManager(f), slices.Collect(stored())

@@ -55,7 +55,10 @@ func (w *configuration) value(c *comparer, want any, slot reflect.Value, absent 
 	switch want := want.(type) {
 	case map[string]any:
 		if c.form == structure {
-			return len(want) == 0 && len(c.without) == 0, w.structure(c, want, slot)
+			if len(want) == 0 && len(c.without) > 0 {
+				return false, errUnusual // of metadata an empty one is nobody's, of others it is in the set
+			}
+			return len(want) == 0, w.structure(c, want, slot)
 		}
 		if c.form == granular {
 			return len(want) == 0, w.granular(c, want, slot)
@@ -141,7 +144,7 @@ func (w *configuration) unowned(entry *value.FieldCacheEntry, want any, slot ref
 			return errUnusual
 		}
 		return nil // an empty struct
-	case []any:
+	case []any, nil: // null leaves a struct as it is
 		return errUnusual
 	}
 	in, absent, err := settable(entry, slot)
