@@ -25,6 +25,7 @@ func mutatingPolicyRow(c *expression.Compiler) resources.Row {
 	validate := func(p *mutatingPolicy) field.ErrorList { return validateMutatingPolicy(p, c) }
 	return resources.Row{
 		GVK: admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy"), Resource: "mutatingadmissionpolicies", Singular: "mutatingadmissionpolicy",
+		PlainFinalizers: true, Recheck: resources.RecheckWhole,
 		Categories:  []string{category},
 		StoragePath: "mutatingadmissionpolicies",
 		New:         resources.Make[mutatingPolicy],
@@ -53,6 +54,7 @@ func mutatingPolicyRow(c *expression.Compiler) resources.Row {
 func mutatingBindingRow() resources.Row {
 	return resources.Row{
 		GVK: admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicyBinding"), Resource: "mutatingadmissionpolicybindings", Singular: "mutatingadmissionpolicybinding",
+		PlainFinalizers: true, Recheck: resources.RecheckWhole,
 		Categories:  []string{category},
 		StoragePath: "mutatingadmissionpolicybindings",
 		New:         resources.Make[mutatingBinding],

@@ -38,6 +38,7 @@ func validatingPolicyRow(c *expression.Compiler) resources.Row {
 	}
 	return resources.Row{
 		GVK: admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"), Resource: "validatingadmissionpolicies", Singular: "validatingadmissionpolicy",
+		PlainFinalizers: true, Recheck: resources.RecheckWhole,
 		Categories:  []string{category},
 		StoragePath: "validatingadmissionpolicies",
 		New:         resources.Make[validatingPolicy],
@@ -69,6 +70,7 @@ func validatingPolicyRow(c *expression.Compiler) resources.Row {
 func validatingBindingRow() resources.Row {
 	return resources.Row{
 		GVK: admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"), Resource: "validatingadmissionpolicybindings", Singular: "validatingadmissionpolicybinding",
+		PlainFinalizers: true, Recheck: resources.RecheckWhole,
 		Categories:  []string{category},
 		StoragePath: "validatingadmissionpolicybindings",
 		New:         resources.Make[validatingBinding],

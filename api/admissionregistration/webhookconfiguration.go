@@ -20,6 +20,7 @@ type (
 func mutatingRow(c *expression.Compiler) resources.Row {
 	return resources.Row{
 		GVK: admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"), Resource: "mutatingwebhookconfigurations", Singular: "mutatingwebhookconfiguration",
+		PlainFinalizers: true, Recheck: resources.RecheckWhole,
 		Categories:  []string{category},
 		StoragePath: "mutatingwebhookconfigurations",
 		New:         resources.Make[mutating],
@@ -42,6 +43,7 @@ func mutatingRow(c *expression.Compiler) resources.Row {
 func validatingRow(c *expression.Compiler) resources.Row {
 	return resources.Row{
 		GVK: admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"), Resource: "validatingwebhookconfigurations", Singular: "validatingwebhookconfiguration",
+		PlainFinalizers: true, Recheck: resources.RecheckWhole,
 		Categories:  []string{category},
 		StoragePath: "validatingwebhookconfigurations",
 		New:         resources.Make[validating],

@@ -19,6 +19,7 @@ import (
 func Rows(now func() time.Time) []resources.Row {
 	return []resources.Row{{
 		GVK: v1.SchemeGroupVersion.WithKind("APIService"), Resource: "apiservices", Singular: "apiservice",
+		PlainFinalizers: true, Recheck: resources.RecheckBoth,
 		Categories:  []string{"api-extensions"},
 		StoragePath: "apiregistration.k8s.io/apiservices",
 		New:         resources.Make[v1.APIService],

@@ -24,6 +24,7 @@ func signingRequestRow(now func() time.Time) resources.Row {
 	approval.Name = "approval"
 	return resources.Row{
 		GVK: certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"), Resource: "certificatesigningrequests", Singular: "certificatesigningrequest",
+		Recheck:      resources.RecheckBoth,
 		ShortNames:   []string{"csr"},
 		StoragePath:  "certificatesigningrequests",
 		New:          resources.Make[signingRequest],

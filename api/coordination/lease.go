@@ -13,9 +13,10 @@ import (
 func leaseRow() resources.Row {
 	return resources.Row{
 		GVK: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Resource: "leases", Singular: "lease",
-		Namespaced:  true,
-		StoragePath: "leases",
-		New:         resources.Make[coordinationv1.Lease],
+		PlainFinalizers: true,
+		Namespaced:      true,
+		StoragePath:     "leases",
+		New:             resources.Make[coordinationv1.Lease],
 		Strategy: resources.Typed[*coordinationv1.Lease]{
 			NeedsVersion:   true,
 			PrepareCreate:  dropElection,

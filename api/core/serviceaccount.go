@@ -11,6 +11,7 @@ import (
 func serviceAccountRow() resources.Row {
 	return resources.Row{
 		GVK: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), Resource: "serviceaccounts", Singular: "serviceaccount",
+		Recheck:     resources.RecheckBoth,
 		Namespaced:  true,
 		ShortNames:  []string{"sa"},
 		StoragePath: "serviceaccounts",

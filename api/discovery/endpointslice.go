@@ -17,6 +17,7 @@ func endpointSliceRow() resources.Row {
 	doc := discoveryv1.EndpointSlice{}.SwaggerDoc()
 	return resources.Row{
 		GVK: discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), Resource: "endpointslices", Singular: "endpointslice",
+		Recheck:     resources.RecheckWhole,
 		Namespaced:  true,
 		StoragePath: "endpointslices",
 		New:         resources.Make[discoveryv1.EndpointSlice],

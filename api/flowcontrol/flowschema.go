@@ -21,6 +21,7 @@ func flowSchemaRow() resources.Row {
 	spec, level := flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc(), flowcontrolv1.PriorityLevelConfigurationReference{}.SwaggerDoc()
 	return resources.Row{
 		GVK: flowcontrolv1.SchemeGroupVersion.WithKind("FlowSchema"), Resource: "flowschemas", Singular: "flowschema",
+		Recheck:      resources.RecheckWhole,
 		StoragePath:  "flowschemas",
 		New:          resources.Make[flowSchema],
 		Strategy:     flowSchemaStrategy().Strategy(),
@@ -75,7 +76,11 @@ func flowSchemaStrategy() resources.Typed[*flowSchema] {
 
 func flowSchemaStatusStrategy() resources.Typed[*flowSchema] {
 	s := flowSchemaStrategy()
-	s.PrepareUpdate = func(obj, old *flowSchema) { obj.Spec = *old.Spec.DeepCopy() }
+	s.PrepareUpdate = func(obj, old *flowSchema) {
+		obj.Spec = *old.Spec.DeepCopy()
+		metav1.ResetObjectMetaForStatus(&obj.ObjectMeta, &old.ObjectMeta)
+	}
+	s.Resets = []string{"spec", "metadata"}
 	s.ValidateUpdate = func(obj, _ *flowSchema) field.ErrorList {
 		return conditionTypes(obj.Status.Conditions, func(c flowcontrolv1.FlowSchemaCondition) string { return string(c.Type) })
 	}

@@ -27,6 +27,7 @@ func priorityLevelRow() resources.Row {
 	limited, queuing := flowcontrolv1.LimitedPriorityLevelConfiguration{}.SwaggerDoc(), flowcontrolv1.QueuingConfiguration{}.SwaggerDoc()
 	return resources.Row{
 		GVK: flowcontrolv1.SchemeGroupVersion.WithKind("PriorityLevelConfiguration"), Resource: "prioritylevelconfigurations", Singular: "prioritylevelconfiguration",
+		Recheck:      resources.RecheckWhole,
 		StoragePath:  "prioritylevelconfigurations",
 		New:          resources.Make[priorityLevel],
 		Strategy:     priorityLevelStrategy().Strategy(),
@@ -68,7 +69,11 @@ func priorityLevelStrategy() resources.Typed[*priorityLevel] {
 
 func priorityLevelStatusStrategy() resources.Typed[*priorityLevel] {
 	s := priorityLevelStrategy()
-	s.PrepareUpdate = func(obj, old *priorityLevel) { obj.Spec = *old.Spec.DeepCopy() }
+	s.PrepareUpdate = func(obj, old *priorityLevel) {
+		obj.Spec = *old.Spec.DeepCopy()
+		metav1.ResetObjectMetaForStatus(&obj.ObjectMeta, &old.ObjectMeta)
+	}
+	s.Resets = []string{"spec", "metadata"}
 	s.ValidateUpdate = func(obj, _ *priorityLevel) field.ErrorList {
 		return conditionTypes(obj.Status.Conditions, func(c flowcontrolv1.PriorityLevelConfigurationCondition) string { return string(c.Type) })
 	}

@@ -19,6 +19,7 @@ func ingressClassRow() resources.Row {
 	spec := networkingv1.IngressClassSpec{}.SwaggerDoc()
 	return resources.Row{
 		GVK: networkingv1.SchemeGroupVersion.WithKind("IngressClass"), Resource: "ingressclasses", Singular: "ingressclass",
+		Recheck:     resources.RecheckBoth,
 		StoragePath: "ingressclasses",
 		New:         resources.Make[networkingv1.IngressClass],
 		Strategy: resources.Typed[*networkingv1.IngressClass]{

@@ -20,6 +20,7 @@ import (
 func ipAddressRow() resources.Row {
 	return resources.Row{
 		GVK: networkingv1.SchemeGroupVersion.WithKind("IPAddress"), Resource: "ipaddresses", Singular: "ipaddress",
+		Recheck:     resources.RecheckBoth,
 		ShortNames:  []string{"ip"},
 		StoragePath: "ipaddresses",
 		New:         resources.Make[networkingv1.IPAddress],

@@ -43,7 +43,11 @@ func serviceCIDRStrategy() resources.Typed[*networkingv1.ServiceCIDR] {
 
 func serviceCIDRStatusStrategy() resources.Typed[*networkingv1.ServiceCIDR] {
 	s := serviceCIDRStrategy()
-	s.PrepareUpdate = func(obj, old *networkingv1.ServiceCIDR) { obj.Spec = *old.Spec.DeepCopy() }
+	s.PrepareUpdate = func(obj, old *networkingv1.ServiceCIDR) {
+		obj.Spec = *old.Spec.DeepCopy()
+		metav1.ResetObjectMetaForStatus(&obj.ObjectMeta, &old.ObjectMeta)
+	}
+	s.Resets = []string{"spec", "metadata"}
 	s.ValidateUpdate = func(_, _ *networkingv1.ServiceCIDR) field.ErrorList { return nil }
 	return s
 }

@@ -20,6 +20,7 @@ import (
 func runtimeClassRow() resources.Row {
 	return resources.Row{
 		GVK: nodev1.SchemeGroupVersion.WithKind("RuntimeClass"), Resource: "runtimeclasses", Singular: "runtimeclass",
+		PlainFinalizers: true, Recheck: resources.RecheckBoth,
 		StoragePath: "runtimeclasses",
 		New:         resources.Make[nodev1.RuntimeClass],
 		Strategy: resources.Typed[*nodev1.RuntimeClass]{

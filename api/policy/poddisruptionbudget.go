@@ -17,6 +17,7 @@ type budget = policyv1.PodDisruptionBudget
 func disruptionBudgetRow() resources.Row {
 	return resources.Row{
 		GVK: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), Resource: "poddisruptionbudgets", Singular: "poddisruptionbudget",
+		PlainFinalizers: true, Recheck: resources.RecheckNothing,
 		Namespaced:   true,
 		ShortNames:   []string{"pdb"},
 		StoragePath:  "poddisruptionbudgets",

@@ -15,6 +15,7 @@ func clusterRoleBindingRow() resources.Row {
 	}
 	return resources.Row{
 		GVK: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), Resource: "clusterrolebindings", Singular: "clusterrolebinding",
+		Recheck:     resources.RecheckBoth,
 		StoragePath: "clusterrolebindings",
 		New:         resources.Make[rbacv1.ClusterRoleBinding],
 		Strategy: resources.Typed[*rbacv1.ClusterRoleBinding]{

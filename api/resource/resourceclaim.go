@@ -21,6 +21,7 @@ import (
 func resourceClaimRow() resources.Row {
 	return resources.Row{
 		GVK: resourcev1.SchemeGroupVersion.WithKind("ResourceClaim"), Resource: "resourceclaims", Singular: "resourceclaim",
+		Recheck:      resources.RecheckBoth,
 		Namespaced:   true,
 		StoragePath:  "resourceclaims",
 		New:          resources.Make[resourcev1.ResourceClaim],
@@ -54,7 +55,12 @@ func resourceClaimStrategy() resources.Typed[*resourcev1.ResourceClaim] {
 
 func resourceClaimStatusStrategy() resources.Typed[*resourcev1.ResourceClaim] {
 	s := resourceClaimStrategy()
-	s.PrepareUpdate = func(obj, old *resourcev1.ResourceClaim) { obj.Spec = *old.Spec.DeepCopy(); dropUnallocated(obj, old) }
+	s.PrepareUpdate = func(obj, old *resourcev1.ResourceClaim) {
+		obj.Spec = *old.Spec.DeepCopy()
+		metav1.ResetObjectMetaForStatus(&obj.ObjectMeta, &old.ObjectMeta)
+		dropUnallocated(obj, old)
+	}
+	s.Resets = []string{"spec", "metadata"}
 	s.ValidateUpdate = validateClaimStatus
 	return s
 }

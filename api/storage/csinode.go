@@ -18,6 +18,7 @@ import (
 func csiNodeRow() resources.Row {
 	return resources.Row{
 		GVK: storagev1.SchemeGroupVersion.WithKind("CSINode"), Resource: "csinodes", Singular: "csinode",
+		Recheck:     resources.RecheckWhole,
 		StoragePath: "csinodes",
 		New:         resources.Make[storagev1.CSINode],
 		Strategy: resources.Typed[*storagev1.CSINode]{

@@ -31,6 +31,7 @@ func storageClassRow() resources.Row {
 	doc := storagev1.StorageClass{}.SwaggerDoc()
 	return resources.Row{
 		GVK: storagev1.SchemeGroupVersion.WithKind("StorageClass"), Resource: "storageclasses", Singular: "storageclass",
+		Recheck:     resources.RecheckBoth,
 		ShortNames:  []string{"sc"},
 		StoragePath: "storageclasses",
 		New:         resources.Make[storagev1.StorageClass],

@@ -21,6 +21,7 @@ func volumeAttachmentRow() resources.Row {
 	attacher.Format, attached.Type = "name", "boolean"
 	return resources.Row{
 		GVK: storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), Resource: "volumeattachments", Singular: "volumeattachment",
+		Recheck:      resources.RecheckWhole,
 		StoragePath:  "volumeattachments",
 		New:          resources.Make[storagev1.VolumeAttachment],
 		Strategy:     volumeAttachmentStrategy().Strategy(),
@@ -56,7 +57,11 @@ func volumeAttachmentStrategy() resources.Typed[*storagev1.VolumeAttachment] {
 
 func volumeAttachmentStatusStrategy() resources.Typed[*storagev1.VolumeAttachment] {
 	s := volumeAttachmentStrategy()
-	s.PrepareUpdate = func(obj, old *storagev1.VolumeAttachment) { obj.Spec = *old.Spec.DeepCopy() }
+	s.PrepareUpdate = func(obj, old *storagev1.VolumeAttachment) {
+		obj.Spec = *old.Spec.DeepCopy()
+		metav1.ResetObjectMetaForStatus(&obj.ObjectMeta, &old.ObjectMeta)
+	}
+	s.Resets = []string{"spec", "metadata"}
 	return s
 }
 

@@ -204,7 +204,7 @@ func (g *Generic) validateFinalizers(access metav1.Object, path *field.Path) fie
 	}
 	for i, f := range access.GetFinalizers() {
 		standard := f == "kubernetes" || f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
-		if !standard && !strings.Contains(f, "/") && f != "" {
+		if !standard && !strings.Contains(f, "/") {
 			errs = append(errs, field.Invalid(path.Child("finalizers").Index(i), f, "name is neither a standard finalizer name nor is it fully qualified"))
 		}
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validation"
+	pathsegment "k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -284,9 +286,7 @@ func keepSystemMetadata(access, was metav1.Object) {
 
 func (u *update) validate(ctx context.Context, obj, old runtime.Object, access, was metav1.Object) error {
 	path := field.NewPath("metadata")
-	errs := validation.ValidateObjectMetaAccessorUpdate(access, was, path)
-	errs = append(errs, errs...) // Kubernetes asks before and in the strategy, and says each of these twice among the causes
-	errs = append(errs, u.validateFinalizers(access, path)...)
+	errs := u.validateMetadata(access, was, path)
 	if u.Checker != nil {
 		errs = append(errs, u.Checker.CheckUpdate(ctx, u.subresource, obj, old)...)
 	}
@@ -303,6 +303,26 @@ func (u *update) validate(ctx context.Context, obj, old runtime.Object, access, 
 		return invalid(u.codec.GVK().GroupKind(), access.GetName(), errs)
 	}
 	return nil
+}
+
+// validateMetadata checks metadata as that of every kind, and again as the kind's own rules do. What is wrong is told each time, as Kubernetes
+// tells it.
+func (u *update) validateMetadata(access, was metav1.Object, path *field.Path) field.ErrorList {
+	whole := validation.ValidateObjectMetaAccessor(access, u.Row.Namespaced, pathsegment.ValidatePathSegmentName, path)
+	change := validation.ValidateObjectMetaAccessorUpdate(access, was, path)
+	finalizers := u.validateFinalizers(access, path)
+	errs := slices.Concat(whole, change)
+	recheck := u.Row.Recheck
+	if u.subresource != "" && recheck != resources.RecheckNothing {
+		recheck = resources.RecheckChange
+	}
+	if recheck == resources.RecheckChange || recheck == resources.RecheckBoth {
+		errs = slices.Concat(errs, change, finalizers)
+	}
+	if recheck == resources.RecheckWhole || recheck == resources.RecheckBoth {
+		errs = slices.Concat(errs, whole, finalizers)
+	}
+	return errs
 }
 
 // goes tells whether a deleted object has nothing left to wait for.
