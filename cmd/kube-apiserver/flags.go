@@ -108,7 +108,7 @@ func accepted() daemon.Accepted {
 		},
 		Switches: []string{
 			"watch-cache", "encryption-provider-config-automatic-reload",
-			"permit-address-sharing", "permit-port-sharing", "shutdown-send-retry-after",
+			"permit-address-sharing", "shutdown-send-retry-after",
 		},
 	}
 }

@@ -30,7 +30,7 @@ import (
 
 // run builds the server from the bottom up and serves until ctx ends.
 func run(ctx context.Context, o *options, log *slog.Logger) error {
-	listener, err := net.Listen("tcp", net.JoinHostPort(o.bindAddress, strconv.Itoa(o.securePort)))
+	listener, err := o.serving.Listen(net.JoinHostPort(o.bindAddress, strconv.Itoa(o.securePort)))
 	if err != nil {
 		return fmt.Errorf("listen on the secure port: %w", err)
 	}

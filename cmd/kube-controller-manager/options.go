@@ -171,7 +171,7 @@ func accepted() daemon.Accepted {
 			"route-reconciliation-period",
 			"namespace-sync-period", "vmodule", "controller-start-interval",
 		},
-		Switches: []string{"configure-cloud-routes", "authentication-tolerate-lookup-failure", "permit-port-sharing", "enable-hostpath-provisioner"},
+		Switches: []string{"configure-cloud-routes", "authentication-tolerate-lookup-failure", "enable-hostpath-provisioner"},
 	}
 }
 

@@ -56,7 +56,7 @@ func accepted() daemon.Accepted {
 		Values: []string{
 			"feature-gates", "cert-dir", "kube-api-content-type", "master", "vmodule", "show-hidden-metrics-for-version", "emulated-version", "write-config-to",
 		},
-		Switches: []string{"authentication-tolerate-lookup-failure", "permit-port-sharing", "permit-address-sharing", "emulation-forward-compatible"},
+		Switches: []string{"authentication-tolerate-lookup-failure", "permit-address-sharing", "emulation-forward-compatible"},
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -29,6 +28,7 @@ type Config struct {
 type Environment struct {
 	dir       string
 	processes *processes // nil if it is another process's (Open)
+	reserved  []*os.File
 }
 
 // The programs.
@@ -68,9 +68,13 @@ func Start(ctx context.Context, c Config) (_ *Environment, err error) {
 	if len(dir) > longestDir {
 		return nil, fmt.Errorf("the path %s is too long for sockets in it: more than %d bytes", dir, longestDir)
 	}
-	ports, err := freePorts()
-	if err != nil {
-		return nil, err
+	ports := map[string]int{}
+	for _, name := range []string{apiserverName, controllerManagerName, schedulerName} {
+		port, err := e.reserve()
+		if err != nil {
+			return nil, err
+		}
+		ports[name] = port
 	}
 	if err := e.makeIdentities(ports[apiserverName], time.Now()); err != nil {
 		return nil, err
@@ -100,6 +104,9 @@ func Open(dir string) (*Environment, error) {
 // Stop ends the processes and removes the directory.
 func (e *Environment) Stop() error {
 	e.processes.stop()
+	for _, socket := range e.reserved {
+		socket.Close()
+	}
 	return os.RemoveAll(e.dir)
 }
 
@@ -122,7 +129,7 @@ func (e *Environment) at(name string) string { return filepath.Join(e.dir, name)
 func (e *Environment) programs(ports map[string]int) []program {
 	const etcdURL, peerURL = "unix://client:0", "unix://peer:0" // sockets of these names in the working directory
 	listen := func(name string) []string {
-		return []string{"--bind-address=" + loopback, "--secure-port=" + strconv.Itoa(ports[name]), "--tls-cert-file=" + e.at("server.crt"), "--tls-private-key-file=" + e.at("server.key")}
+		return []string{"--bind-address=" + loopback, "--secure-port=" + strconv.Itoa(ports[name]), "--permit-port-sharing", "--tls-cert-file=" + e.at("server.crt"), "--tls-private-key-file=" + e.at("server.key")}
 	}
 	of := func(kubeconfig string) []string {
 		path := e.at(kubeconfig + ".conf")
@@ -148,17 +155,3 @@ func (e *Environment) programs(ports map[string]int) []program {
 
 // serviceNetwork is what Services get their addresses from; nothing leads there.
 const serviceNetwork = "10.0.0.0/16"
-
-// freePorts returns ports of loopback that nobody listens at.
-func freePorts() (map[string]int, error) {
-	ports := map[string]int{}
-	for _, name := range []string{apiserverName, controllerManagerName, schedulerName} {
-		l, err := net.Listen("tcp4", net.JoinHostPort(loopback, "0"))
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close() // all at the end, so that they are not the same
-		ports[name] = l.Addr().(*net.TCPAddr).Port
-	}
-	return ports, nil
-}

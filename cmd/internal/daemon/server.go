@@ -74,7 +74,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return nil
 	}
 	address := net.JoinHostPort(s.Address, strconv.Itoa(s.Port))
-	listener, err := net.Listen("tcp", address)
+	listener, err := s.Serving.Listen(address)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", address, err)
 	}

@@ -1,12 +1,16 @@
 package daemon
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"syscall"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 )
 
 // Serving holds the flags of how a component serves HTTPS that are the same for all of them.
@@ -17,12 +21,15 @@ type Serving struct {
 	CipherSuites []string
 	// MaxStreams is how many requests an HTTP/2 connection may carry at once; 0 is Go's choice.
 	MaxStreams int
+	// SharePort lets others that wish it, too, listen at the same address (SO_REUSEPORT); the kernel gives each some of the connections.
+	SharePort bool
 }
 
 // AddFlags registers the flags with upstream's defaults.
 func (s *Serving) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&s.MinVersion, "tls-min-version", "", "Minimum TLS version supported. Possible values: VersionTLS12, VersionTLS13")
 	fs.StringSliceVar(&s.CipherSuites, "tls-cipher-suites", nil, "Comma-separated list of cipher suites for TLS 1.2 connections. If omitted, the default Go cipher suites will be used.")
+	fs.BoolVar(&s.SharePort, "permit-port-sharing", false, "If true, other processes that permit it, too, may listen at the same address (SO_REUSEPORT), so that a next one can begin before this one ends.")
 	fs.IntVar(&s.MaxStreams, "http2-max-streams-per-connection", 0, "The limit for the maximum number of streams in an HTTP/2 connection. Zero means to use the server's default.")
 }
 
@@ -33,6 +40,19 @@ func (s Serving) Validate() error {
 		err = errors.Join(err, fmt.Errorf("--http2-max-streams-per-connection must not be negative: %d", s.MaxStreams))
 	}
 	return err
+}
+
+// Listen listens at a TCP address.
+func (s Serving) Listen(address string) (net.Listener, error) {
+	var c net.ListenConfig
+	if s.SharePort {
+		c.Control = func(_, _ string, socket syscall.RawConn) error {
+			var failed error
+			err := socket.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
+			return errors.Join(err, failed)
+		}
+	}
+	return c.Listen(context.Background(), "tcp", address) // without a name there is nothing to wait for
 }
 
 // TLS is the configuration of a server with the certificate, for HTTP/2 and HTTP/1.1.

@@ -109,3 +109,22 @@ func TestMaxStreams(t *testing.T) {
 		}
 	}
 }
+
+// TestSharePort: two may listen at one address if both permit it, and only then.
+func TestSharePort(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ first, second, ok bool }{{true, true, true}, {true, false, false}, {false, true, false}, {false, false, false}} {
+		one, err := Serving{SharePort: c.first}.Listen("127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := Serving{SharePort: c.second}.Listen(one.Addr().String())
+		if (err == nil) != c.ok {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if err == nil {
+			other.Close()
+		}
+		one.Close()
+	}
+}
