@@ -69,7 +69,7 @@ func (s *Server) customEntry(row *resources.Row, at *customresource.Scale) (cata
 	b := Behaviour{}
 	if at != nil {
 		b.Subresources = map[string]registry.Answerer{"scale": {ReadWriter: scale.NewWith(s.cfg.Catalog, row.GroupResource(), scale.Adapter{
-			Replicas: at.ReplicasOf, SetReplicas: at.SetReplicas, Observed: at.ObservedOf, Selector: at.SelectorOf, Path: at.Replicas, Validated: true,
+			Replicas: at.ReplicasOf, SetReplicas: at.SetReplicas, Observed: at.ObservedOf, Selector: at.SelectorOf, Paths: at.Paths, Validated: true,
 		})}}
 	}
 	return s.Entry(row, b)

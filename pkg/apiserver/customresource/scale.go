@@ -17,6 +17,8 @@ import (
 type Scale struct {
 	Replicas, Observed []string
 	Selector           []string // empty: there is none
+	// Paths are Replicas of each version by name, with those of versions that have no scale as here.
+	Paths map[string][]string
 }
 
 // scaleOf is the Scale of a definition: that of its stored version, or else of the first that has one; nil if none has.
@@ -32,9 +34,16 @@ func scaleOf(crd *v1.CustomResourceDefinition) *Scale {
 	if found == nil {
 		return nil
 	}
-	s := &Scale{Replicas: segments(found.SpecReplicasPath), Observed: segments(found.StatusReplicasPath)}
+	s := &Scale{Replicas: segments(found.SpecReplicasPath), Observed: segments(found.StatusReplicasPath), Paths: map[string][]string{}}
 	if found.LabelSelectorPath != nil && *found.LabelSelectorPath != "" {
 		s.Selector = segments(*found.LabelSelectorPath)
+	}
+	for i := range crd.Spec.Versions {
+		v := &crd.Spec.Versions[i]
+		s.Paths[v.Name] = s.Replicas
+		if v.Subresources != nil && v.Subresources.Scale != nil {
+			s.Paths[v.Name] = segments(v.Subresources.Scale.SpecReplicasPath)
+		}
 	}
 	return s
 }

@@ -3,6 +3,7 @@ package fieldmanager
 import (
 	"context"
 	"fmt"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +50,33 @@ func TestWithoutSchema(t *testing.T) {
 	}
 	if c, _, _ := unstructured.NestedBool(out.(*unstructured.Unstructured).Object, "spec", "b", "c"); !c {
 		t.Errorf("%v", out)
+	}
+}
+
+// TestTwoEntriesOfOne: of two entries of one manager, as a Scale that is applied leaves them, the last stays at the next write.
+func TestTwoEntriesOfOne(t *testing.T) {
+	t.Parallel()
+	m := newManager(t)
+	row := &resources.Row{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}, Resource: "things",
+		New: func() runtime.Object { return &unstructured.Unstructured{Object: map[string]any{}} }}
+	live := thing(`,"spec":{"a":1,"b":1}`)
+	entry := func(set string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: "k", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "example.com/v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(set)}}
+	}
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{entry(`{"f:spec":{"f:a":{}}}`), entry(`{"f:spec":{"f:b":{}}}`)})
+	obj := live.DeepCopy()
+	if err := unstructured.SetNestedField(obj.Object, int64(2), "spec", "c"); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Update(t.Context(), row, registry.Writer{Name: "l", Version: "v1", At: time.Now()}, live, obj); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, e := range obj.GetManagedFields() {
+		got[e.Manager] += string(raw(e.FieldsV1))
+	}
+	if want := map[string]string{"k": `{"f:spec":{"f:b":{}}}`, "l": `{"f:spec":{"f:c":{}}}`}; !maps.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }
 

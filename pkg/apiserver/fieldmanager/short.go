@@ -84,10 +84,16 @@ func (m *Manager) create(w writes, by registry.Writer, c *comparer, obj metav1.O
 	return nil
 }
 
-// usual tells whether entries are all of the version of w, and of known forms.
+// usual tells whether entries are all of the version of w, and of known forms, and no two of the same manager: they were of two versions
+// once, or a client sent them so, and the library takes the last.
 func (w writes) usual(entries []metav1.ManagedFieldsEntry) bool {
 	for i := range entries {
 		e := &entries[i]
+		if slices.ContainsFunc(entries[:i], func(o metav1.ManagedFieldsEntry) bool {
+			return o.Manager == e.Manager && o.Operation == e.Operation && o.Subresource == e.Subresource
+		}) {
+			return false
+		}
 		if e.APIVersion != w.apiVersion() || e.FieldsType != fieldsV1 || e.Operation != metav1.ManagedFieldsOperationUpdate && e.Operation != metav1.ManagedFieldsOperationApply {
 			return false
 		}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -35,6 +36,15 @@ func callerFrom(ctx context.Context) *Caller {
 		return c
 	}
 	return &Caller{Manager: Self, Warn: func(string) {}}
+}
+
+// VersionAsked is the version of obj's kind that the client of ctx reads and writes; that of obj if it asks for another kind.
+func VersionAsked(ctx context.Context, obj runtime.Object) schema.GroupVersion {
+	is := obj.GetObjectKind().GroupVersionKind()
+	if asked := callerFrom(ctx).Kind; asked.GroupKind() == is.GroupKind() {
+		return asked.GroupVersion()
+	}
+	return is.GroupVersion()
 }
 
 // warnOneByOne returns a copy of ctx in which several goroutines may warn the request's client at the same time.

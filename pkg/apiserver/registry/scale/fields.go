@@ -6,8 +6,8 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // fields keep the managedFields of an object while its Scale is written: who has its replicas has those of the Scale.
@@ -16,18 +16,14 @@ type fields struct {
 	handler *managedfields.ScaleHandler
 }
 
-func newFields(obj runtime.Object, replicas []string) (*fields, error) {
+// newFields returns those of obj for a Scale that is written in a version of its kind. paths are where each version has the wanted replicas:
+// of a version without one, the entries would be lost.
+func newFields(obj runtime.Object, version schema.GroupVersion, paths managedfields.ResourcePathMappings) (*fields, error) {
 	access, ok := obj.(metav1.Object)
 	if !ok {
 		return nil, fmt.Errorf("scale: %T has no metadata", obj)
 	}
-	gv := obj.GetObjectKind().GroupVersionKind().GroupVersion()
-	path := make(fieldpath.Path, len(replicas))
-	for i := range replicas {
-		path[i] = fieldpath.PathElement{FieldName: &replicas[i]}
-	}
-	paths := managedfields.ResourcePathMappings{gv.String(): path}
-	return &fields{access, managedfields.NewScaleHandler(access.GetManagedFields(), gv, paths)}, nil
+	return &fields{access, managedfields.NewScaleHandler(access.GetManagedFields(), version, paths)}, nil
 }
 
 // ofScale are the managedFields as the Scale has them.

@@ -13,7 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"bonsai/pkg/apiserver/registry"
 )
@@ -27,8 +29,8 @@ type Adapter struct {
 	// Observed are those there are; Selector is the label selector of its pods as text, "" for none.
 	Observed func(obj runtime.Object) (int32, error)
 	Selector func(obj runtime.Object) (string, error)
-	// Path is where the wanted replicas are: spec, replicas.
-	Path []string
+	// Paths are where the wanted replicas are (spec, replicas), by the names of all versions of the kind.
+	Paths map[string][]string
 	// Validated: what the replicas may be is up to the object's own validation alone.
 	Validated bool
 }
@@ -77,8 +79,21 @@ func adapt[T runtime.Object](look func(T) (**int32, int32, *metav1.LabelSelector
 			}
 			return selector.String(), nil
 		},
-		Path: []string{"spec", "replicas"},
+		Paths: map[string][]string{"v1": {"spec", "replicas"}},
 	}
+}
+
+// paths are Paths as managedFields name versions and fields.
+func (a *Adapter) paths(group string) managedfields.ResourcePathMappings {
+	out := managedfields.ResourcePathMappings{}
+	for version, names := range a.Paths {
+		path := make(fieldpath.Path, len(names))
+		for i := range names {
+			path[i] = fieldpath.PathElement{FieldName: &names[i]}
+		}
+		out[schema.GroupVersion{Group: group, Version: version}.String()] = path
+	}
+	return out
 }
 
 // REST is the scale of one resource.
@@ -152,7 +167,7 @@ func (r *REST) Update(ctx context.Context, ns, name string, change func(current 
 		if none := (*registry.NoReplicasError)(nil); err != nil && !errors.As(err, &none) {
 			return nil, err
 		}
-		fields, err := newFields(current, r.adapter.Path)
+		fields, err := newFields(current, registry.VersionAsked(ctx, current), r.adapter.paths(r.resource.Group))
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package scale_test
 
 import (
+	"maps"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/registry/registrytest"
 	"bonsai/pkg/apiserver/registry/scale"
 )
@@ -54,6 +56,43 @@ func TestEveryAdapter(t *testing.T) {
 	}
 	if _, err := scale.New(nil, schema.GroupResource{Resource: "pods"}); err == nil {
 		t.Error("pods have a scale")
+	}
+}
+
+// Who wrote an object in another version than the stored one keeps what it has when a Scale is written, and the writer of that is one of the
+// version that it asked for.
+func TestManagedFieldsOfVersions(t *testing.T) {
+	t.Parallel()
+	gr := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	a := scale.Adapters()[gr]
+	a.Paths = map[string][]string{"v1": {"spec", "replicas"}, "v2": {"spec", "replicas"}}
+	obj := &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default",
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "first", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "apps/v2", FieldsType: "FieldsV1",
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:paused":{},"f:replicas":{}}}`)}}}},
+		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "x"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}}
+	store := registrytest.Of(t, gr.String(), obj)
+	r := scale.NewWith(registrytest.Stores{store}, gr, a)
+	ctx := registry.WithCaller(t.Context(), registry.Caller{Kind: schema.GroupVersionKind{Group: "apps", Version: "v2", Kind: "Deployment"}})
+	if _, err := r.Update(ctx, "default", "x", func(current runtime.Object) (runtime.Object, error) {
+		s := current.(*autoscalingv1.Scale)
+		s.Spec.Replicas = 5
+		s.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "second", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "autoscaling/v1", Subresource: "scale", FieldsType: "FieldsV1",
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)}}}
+		return s, nil
+	}, &metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := store.Get(t.Context(), "default", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, e := range stored.(metav1.Object).GetManagedFields() {
+		got[e.Manager] = e.APIVersion + " " + string(e.FieldsV1.Raw)
+	}
+	if want := map[string]string{"first": `apps/v2 {"f:spec":{"f:paused":{}}}`, "second": `apps/v2 {"f:spec":{"f:replicas":{}}}`}; !maps.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }
 
