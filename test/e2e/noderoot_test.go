@@ -67,6 +67,9 @@ spec:
 		}
 	}
 	for line := range strings.Lines(found) {
+		if strings.Contains(line, "/volumes/kubernetes.io~empty-dir/") {
+			continue // a pod's own, as the keys that metrics-server makes for itself
+		}
 		for _, strange := range []string{"ca.key", "sa.key", "etcd", "admin", "apiserver", "n2", "supervisor", "cluster.json", "controller-manager", "scheduler"} {
 			if name, _ := strings.CutPrefix(line, strings.TrimPrefix(cluster.data, "/")); strings.Contains(name, strange) {
 				t.Errorf("the node sees %s", line)
