@@ -80,9 +80,8 @@ func TestAutoscaling(t *testing.T) {
 	k.apply(busy)
 	replicas := []string{"get", "deployment", "busy", "-o", "jsonpath={.spec.replicas}"}
 	k.eventually("two replicas", is("2"), replicas...)
-	if got := k.run("get", "hpa", "busy", "-o", `jsonpath={.status.conditions[?(@.type=="ScalingActive")].reason}`); got != "ValidMetricFound" {
-		t.Errorf("while it scales it says %q", got)
-	}
+	// It scales before it writes its status.
+	k.eventually("it says why", is("ValidMetricFound"), "get", "hpa", "busy", "-o", `jsonpath={.status.conditions[?(@.type=="ScalingActive")].reason}`)
 	k.run("rollout", "status", "deployment/busy", "--timeout=60s")
 	for _, pod := range strings.Fields(k.run("get", "pods", "-l", "app=busy", "-o", "name")) {
 		k.run("exec", pod, "--", "touch", "/tmp/rest")
