@@ -28,20 +28,20 @@ func Default(crd *Definition) {
 		w.ClientConfig.Service.Port = &port
 	}
 	if len(crd.Status.StoredVersions) == 0 {
-		if v := storageVersion(crd); v != "" {
+		if v, ok := storageVersion(crd); ok {
 			crd.Status.StoredVersions = []string{v}
 		}
 	}
 }
 
-// storageVersion is the version that objects are stored in; "" for none.
-func storageVersion(crd *Definition) string {
+// storageVersion is the version that objects are stored in, whose name may be wrong; false: there is none.
+func storageVersion(crd *Definition) (string, bool) {
 	for _, v := range crd.Spec.Versions {
 		if v.Storage {
-			return v.Name
+			return v.Name, true
 		}
 	}
-	return ""
+	return "", false
 }
 
 // PrepareCreate drops what a client may not set: the status except for the storage version, which counts as stored from now on.
@@ -57,7 +57,7 @@ func PrepareUpdate(crd, old *Definition) {
 }
 
 func noteStored(crd *Definition) {
-	if v := storageVersion(crd); v != "" && !slices.Contains(crd.Status.StoredVersions, v) {
+	if v, ok := storageVersion(crd); ok && !slices.Contains(crd.Status.StoredVersions, v) {
 		crd.Status.StoredVersions = append(crd.Status.StoredVersions, v)
 	}
 }

@@ -69,7 +69,9 @@ func validateName(crd *Definition) field.ErrorList {
 	if crd.GenerateName != "" {
 		check(crd.GenerateName, "generateName")
 	}
-	check(crd.Name, "name")
+	if crd.Name != "" { // which is told of every kind
+		check(crd.Name, "name")
+	}
 	return errs
 }
 
@@ -104,13 +106,27 @@ func validateSpec(crd *Definition) field.ErrorList {
 		}
 	}
 	for v, at := range selectPart.places(crd) {
-		if len(v.SelectableFields) > 0 && schemaPart.isShared(crd) && !selectPart.isShared(crd) {
-			errs = append(errs, field.Invalid(at, "", "may only be set when `version.schema.openAPIV3Schema` is not included"))
+		if message := withoutSchema(crd, v); message != "" {
+			errs = append(errs, field.Invalid(at, "", message))
 			continue
 		}
 		errs = append(errs, validateSelectable(v, at)...)
 	}
 	return errs
+}
+
+// withoutSchema tells that the selectable fields of a version stand where Kubernetes, which keeps what all versions have alike once, has no
+// schema for them; "" if it has.
+func withoutSchema(crd *Definition, v *version) string {
+	none := v.Schema == nil || v.Schema.OpenAPIV3Schema == nil
+	switch shared := selectPart.isShared(crd); {
+	case len(v.SelectableFields) == 0:
+	case shared && none:
+		return "may only be set when validations.schema is included"
+	case !shared && (none || schemaPart.isShared(crd)):
+		return "may only be set when `version.schema.openAPIV3Schema` is not included"
+	}
+	return ""
 }
 
 func validateGroup(group string, path *field.Path) field.ErrorList {
@@ -134,7 +150,7 @@ func validateVersions(crd *Definition, path *field.Path) field.ErrorList {
 		v := &versions[i]
 		for _, msg := range validation.IsDNS1035Label(v.Name) {
 			errs = append(errs, field.Invalid(at.Index(i).Child("name"), v.Name, msg))
-			if i == 0 {
+			if i == 0 && v.Name != "" {
 				errs = append(errs, field.Invalid(path.Child("version"), v.Name, msg))
 			}
 		}

@@ -101,11 +101,11 @@ func selectable(v *version, path string) string {
 	case strings.Contains(path, "["):
 		return invalid + "array notation is not allowed"
 	}
-	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
-		return invalid + "does not refer to a valid field"
-	}
 	p, names := v.Schema.OpenAPIV3Schema, strings.Split(path[1:], ".")
 	for i, name := range names {
+		if name == "" && i > 0 && i == len(names)-1 {
+			return invalid + "unexpected end of JSON path"
+		}
 		below, ok := p.Properties[name]
 		if a := p.AdditionalProperties; !ok && a != nil && a.Schema != nil {
 			below, ok = *a.Schema, true

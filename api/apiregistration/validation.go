@@ -2,6 +2,7 @@ package apiregistration
 
 import (
 	"fmt"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -19,9 +20,14 @@ const (
 // Validate checks an APIService as clients write it.
 func Validate(s *v1.APIService) field.ErrorList {
 	var errs field.ErrorList
-	if name := s.Spec.Version + "." + s.Spec.Group; s.Name != name {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), s.Name, fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", name)))
+	name := s.Spec.Version + "." + s.Spec.Group
+	check := func(is, of string) {
+		if is != "" && is != name && len(path.ValidatePathSegmentName(is, false)) == 0 { // what is wrong of itself is told of every kind
+			errs = append(errs, field.Invalid(field.NewPath("metadata", of), is, fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", name)))
+		}
 	}
+	check(s.GenerateName, "generateName")
+	check(s.Name, "name")
 	spec := field.NewPath("spec")
 	if s.Spec.Group == "" {
 		if s.Spec.Version != "v1" {

@@ -50,7 +50,11 @@ func validateStrategy(s *appsv1.DeploymentStrategy, path *field.Path) field.Erro
 		}
 		return validateRolling(s.RollingUpdate.MaxUnavailable, s.RollingUpdate.MaxSurge, path.Child("rollingUpdate"))
 	}
-	return field.ErrorList{notSupported(path, strategyValue{s.Type, orNil(s.RollingUpdate)}, string(appsv1.RecreateDeploymentStrategyType), string(appsv1.RollingUpdateDeploymentStrategyType))}
+	shown := strategyValue{Type: s.Type}
+	if r := s.RollingUpdate; r != nil {
+		shown.RollingUpdate = struct{ MaxUnavailable, MaxSurge intstr.IntOrString }{deref(r.MaxUnavailable), deref(r.MaxSurge)}
+	}
+	return field.ErrorList{notSupported(path, shown, string(appsv1.RecreateDeploymentStrategyType), string(appsv1.RollingUpdateDeploymentStrategyType))}
 }
 
 // strategyValue is how errors show a strategy, of a deployment, a daemon set or a stateful set.

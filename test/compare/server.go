@@ -100,6 +100,8 @@ var (
 	// anyShown is an object in an error about it, with versions and times in it.
 	anyShown = regexp.MustCompile(`Invalid value: "?\{.*?\}"?: `)
 	anyCount = regexp.MustCompile(`in record \(\d+\)`)
+	// anyVersion is the version of an object in a refused precondition.
+	anyVersion = regexp.MustCompile(`in object meta: \d+`)
 )
 
 // steady is what is compared of an answer.
@@ -149,6 +151,9 @@ func star(v any) any {
 			default:
 				v[key] = star(v[key])
 			}
+			if entries, ok := v[key].([]any); ok && key == "managedFields" { // ordered by times, of which one server may have a second more
+				slices.SortFunc(entries, func(a, b any) int { return strings.Compare(text(a), text(b)) })
+			}
 		}
 	case []any:
 		for i := range v {
@@ -159,6 +164,7 @@ func star(v any) any {
 			v = from.ReplaceAllString(v, "*")
 		}
 		v = orderErrors(v)
+		v = anyVersion.ReplaceAllString(v, "in object meta: *")
 		return anyCount.ReplaceAllString(anyShown.ReplaceAllString(v, "Invalid value: {…}: "), "in record (*)")
 	}
 	return v

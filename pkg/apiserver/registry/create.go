@@ -166,6 +166,9 @@ func (g *Generic) insert(ctx context.Context, a *admission.Attributes, access me
 // taken is the 409 for a name that another object has, and says so if that one is about to go.
 func (g *Generic) taken(ctx context.Context, access metav1.Object) error {
 	err := apierrors.NewAlreadyExists(g.gr, access.GetName())
+	if access.GetGenerateName() != "" {
+		err = apierrors.NewGenerateNameConflict(g.gr, access.GetName(), 1)
+	}
 	item, getErr := g.Storage.Get(ctx, g.key(access.GetNamespace(), access.GetName()), 0)
 	if getErr != nil {
 		return err

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// intended is a difference that is as it should be, of which docs/architecture.md tells.
+type intended struct {
+	reason string
+	// real and our match what the two servers answer: the code, a space and the document as JSON, one way each; request the request, and
+	// where the lines that tell of the difference. Nil matches everything.
+	real, our, request, where *regexp.Regexp
+}
+
+var allIntended = func() []intended {
+	re := regexp.MustCompile
+	return []intended{
+		{reason: "a bad resourceVersion is the client's fault", real: re(`^500 .*strconv\.ParseUint`)},
+		{reason: "metadata of a list asked of one object is refused at once", our: re(`^406 .*the requested object is not a list`)},
+		{reason: "server-side apply of a Scale of a custom resource works", real: re(`invalid group/version: autoscaling/v1`)},
+		{reason: "and so its managers differ after it", request: re(`^PATCH \S+/scale.*apply-patch`), our: re(`before-first-apply`)},
+		{reason: "a body that is no Scale is told as such", real: re(`no kind is registered for the type v1\.Scale`)},
+		{reason: "a custom resource without a name lacks a cause", real: re(`some validation rules were not checked`)},
+		{reason: "of several faults in a typed patch others may be named", real: re(`failed to create typed patch object`), our: re(`failed to create typed patch object|error strict decoding YAML`)},
+		{reason: "a key twice in a configuration is told before a conflict", real: re(`Apply failed with`), our: re(`error strict decoding YAML`)},
+		{reason: "an empty list is [] for custom and other kinds alike", where: re(`\.(rows|items)\n    real null\n    our  \[\]`)},
+		{reason: "errors show schemas as JSON has them", real: re(`OpenAPIV3Schema\\":`), our: re(`openAPIV3Schema\\":`)},
+		{reason: "a patch that makes apiVersion or kind no text is told as another kind", real: re(`couldn't get version/kind; json parse error`)},
+		{reason: "a body of another version of a custom resource is told as such", our: re(`does not match the expected API version`)},
+		{reason: "Scales and statuses have the tables and forms of all kinds", request: re(`^GET \S+/(scale|status)\S* \(.*→ application/(json;as=|cbor)`)},
+		{reason: "a body of another kind for a custom resource is told so whatever its metadata is", our: re(`unknown conversion|the object provided is unrecognized|cannot be handled as a \w+: no kind`)},
+		{reason: "text after a patch is told as that", our: re(`error decoding patch: .*after top-level value`)},
+		{reason: "a webhook's Service is told of what it lacks", real: re(`clientConfig\.service\.name`), our: re(`clientConfig\.service\.namespace`)},
+		{reason: "and of the other", real: re(`clientConfig\.service\.namespace`), our: re(`clientConfig\.service\.name\b`)},
+		{reason: "the keys of a policy without a name are looked at", real: re(`requires metadata\.name be non-empty`)},
+		{reason: "a status with a spec that does not fit keeps managedFields", where: re(`managedFields\n    real null`)},
+		{reason: "the default of a schema with an unknown type is not looked at", real: re(`in body must be of type .*: \\"`)},
+		{reason: "an object of which a patch takes the apiVersion is read as if it had it", request: re(`^PATCH [\s\S]*apiVersion`), real: re(`strict decoding error: unknown field|name must be provided|internal version of group|Object 'apiVersion' is missing`)},
+		{reason: "the servers' own Service", request: re(`^GET /api/v1/namespaces/default/services\S* `), where: re(`^  body\.(items|rows)\[0\]`)},
+	}
+}()
+
+// intendedReason says why two answers differ as they should; "" if they should not.
+func intendedReason(r request, answers [2]answer, lines []string) string {
+	is := func(e *regexp.Regexp, s string) bool { return e == nil || e.MatchString(s) }
+	said := func(a answer) string { return fmt.Sprintf("%d %s", a.Code, text(a.Body)) }
+	for _, i := range allIntended {
+		if is(i.request, r.String()) && is(i.real, said(answers[0])) && is(i.our, said(answers[1])) && is(i.where, strings.Join(lines, "\n")) {
+			return i.reason
+		}
+	}
+	return ""
+}
