@@ -19,22 +19,23 @@ func validateConversion(c *apiextensionsv1.CustomResourceConversion, path *field
 	if c == nil {
 		return nil
 	}
+	var errs field.ErrorList
 	switch c.Strategy {
-	case apiextensionsv1.NoneConverter:
-		var errs field.ErrorList
-		if c.Webhook != nil && c.Webhook.ClientConfig != nil {
-			errs = append(errs, field.Forbidden(path.Child("webhookClientConfig"), "should not be set when strategy is not set to Webhook"))
-		}
-		if c.Webhook != nil && len(c.Webhook.ConversionReviewVersions) > 0 {
-			errs = append(errs, field.Forbidden(path.Child("conversionReviewVersions"), "should not be set when strategy is not set to Webhook"))
-		}
-		return errs
 	case apiextensionsv1.WebhookConverter:
 		return validateWebhook(c.Webhook, path)
+	case apiextensionsv1.NoneConverter:
 	case "":
-		return field.ErrorList{field.Required(path.Child("strategy"), "")}
+		errs = append(errs, field.Required(path.Child("strategy"), ""))
+	default:
+		errs = append(errs, field.NotSupported(path.Child("strategy"), c.Strategy, []string{string(apiextensionsv1.NoneConverter), string(apiextensionsv1.WebhookConverter)}))
 	}
-	return field.ErrorList{field.NotSupported(path.Child("strategy"), c.Strategy, []string{string(apiextensionsv1.NoneConverter), string(apiextensionsv1.WebhookConverter)})}
+	if c.Webhook != nil && c.Webhook.ClientConfig != nil {
+		errs = append(errs, field.Forbidden(path.Child("webhookClientConfig"), "should not be set when strategy is not set to Webhook"))
+	}
+	if c.Webhook != nil && len(c.Webhook.ConversionReviewVersions) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("conversionReviewVersions"), "should not be set when strategy is not set to Webhook"))
+	}
+	return errs
 }
 
 func validateWebhook(w *apiextensionsv1.WebhookConversion, path *field.Path) field.ErrorList {

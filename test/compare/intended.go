@@ -32,12 +32,13 @@ var allIntended = func() []intended {
 		{reason: "Scales and statuses have the tables and forms of all kinds", request: re(`^GET \S+/(scale|status)\S* \(.*→ application/(json;as=|cbor)`)},
 		{reason: "a body of another kind for a custom resource is told so whatever its metadata is", our: re(`unknown conversion|the object provided is unrecognized|cannot be handled as a \w+: no kind`)},
 		{reason: "text after a patch is told as that", our: re(`error decoding patch: .*after top-level value`)},
-		{reason: "a webhook's Service is told of what it lacks", real: re(`clientConfig\.service\.name`), our: re(`clientConfig\.service\.namespace`)},
-		{reason: "and of the other", real: re(`clientConfig\.service\.namespace`), our: re(`clientConfig\.service\.name\b`)},
+		{reason: "a webhook's Service is told of what it lacks", real: re(`(?i)clientConfig\.service\.name`), our: re(`(?i)clientConfig\.service\.namespace`)},
+		{reason: "and of the other", real: re(`(?i)clientConfig\.service\.namespace`), our: re(`(?i)clientConfig\.service\.name\b`)},
 		{reason: "the keys of a policy without a name are looked at", real: re(`requires metadata\.name be non-empty`)},
 		{reason: "a status with a spec that does not fit keeps managedFields", where: re(`managedFields\n    real null`)},
 		{reason: "the default of a schema with an unknown type is not looked at", real: re(`in body must be of type .*: \\"`)},
 		{reason: "an object of which a patch takes the apiVersion is read as if it had it", request: re(`^PATCH [\s\S]*apiVersion`), real: re(`strict decoding error: unknown field|name must be provided|internal version of group|Object 'apiVersion' is missing`)},
+		{reason: "a patch that cannot be applied is answered", real: re(`^0 .*no answer`), our: re(`^500 .*unable to apply the patch`)},
 		{reason: "the servers' own Service", request: re(`^GET /api/v1/namespaces/default/services\S* `), where: re(`^  body\.(items|rows)\[0\]`)},
 	}
 }()
