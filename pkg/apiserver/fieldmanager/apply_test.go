@@ -176,20 +176,29 @@ func (h *history) write() {
 func (h *history) update(by registry.Writer) {
 	obj := h.live.DeepCopyObject()
 	h.fill(reflect.ValueOf(obj).Elem(), 1+h.IntN(6), 0)
-	doc, err := json.Marshal(obj)
-	if err != nil {
-		h.Fatal(err)
-	}
-	if obj = h.row.New(); json.Unmarshal(doc, obj) != nil { // a list that is empty and one that is not there are the same in storage
+	if obj = h.stored(obj); obj == nil {
 		return
 	}
-	obj.GetObjectKind().SetGroupVersionKind(h.row.StoredGVK())
-	converter{row: h.row}.Default(obj) // as every object is that is stored
 	access, _ := meta.Accessor(obj)
 	access.SetUID("u")
 	if err := h.m.long(h.Context(), writes{h.row, by.Version, by.Subresource}, by, h.live, obj); err == nil {
 		h.live = obj
 	}
+}
+
+// stored is obj as storage gives it back, where a list that is empty and one that is not there are the same, with its defaults; nil: it is not stored.
+func (h *history) stored(obj runtime.Object) runtime.Object {
+	doc, err := json.Marshal(obj)
+	if err != nil {
+		h.Fatal(err)
+	}
+	out := h.row.New()
+	if json.Unmarshal(doc, out) != nil {
+		return nil
+	}
+	out.GetObjectKind().SetGroupVersionKind(h.row.StoredGVK())
+	converter{row: h.row}.Default(out)
+	return out
 }
 
 func (h *history) apply(by registry.Writer, config map[string]any) {
@@ -230,8 +239,11 @@ func (h *history) apply(by registry.Writer, config map[string]any) {
 	}
 	if refused == nil {
 		converter{row: h.row}.Default(long) // as the store does: what is no longer applied may have a default
-		h.live, h.last[by.Name] = long, config
-		access, _ := meta.Accessor(long)
+		h.last[by.Name] = config
+		if h.live = h.stored(long); h.live == nil {
+			return
+		}
+		access, _ := meta.Accessor(h.live)
 		access.SetUID("u")
 	}
 }
