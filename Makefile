@@ -31,15 +31,20 @@ bin/images/.done: bin/coredns bin/pause pkg/cluster/images.go
 	go build -trimpath -tags '$(TAGS)' -ldflags '$(LDFLAGS)' -o bin/ ./cmd/bonsai
 	bin/bonsai image build bin/images && touch $@
 
-addons: components bin/images/.addons ## build the add-ons that a cluster does not have by default (bonsai up --addons NAME)
-bin/images/.addons: bin/metrics-server bin/registry pkg/cluster/images.go
-	bin/bonsai image build bin/images metrics-server registry && touch $@
+ADDONS ?= metrics-server registry traefik
+addons: components $(ADDONS:%=bin/images/%.tar) ## build the add-ons that a cluster does not have by default (bonsai up --addons NAME): ADDONS=NAME
+bin/images/metrics-server.tar bin/images/registry.tar bin/images/traefik.tar: bin/images/%.tar: bin/% pkg/cluster/images.go
+	bin/bonsai image build bin/images $*
 
 bin/registry: deploy/tools/registry/go.mod
 	cd deploy/tools/registry && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../../$@ github.com/distribution/distribution/v3/cmd/registry && touch ../../../$@
 
 bin/metrics-server: deploy/tools/metrics-server/go.mod
 	cd deploy/tools/metrics-server && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../../$@ sigs.k8s.io/metrics-server/cmd/metrics-server && touch ../../../$@
+
+# Traefik as it is published: 2,400 packages, with the clients of some eighty DNS services.
+bin/traefik: deploy/tools/traefik/go.mod
+	cd deploy/tools/traefik && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../../$@ github.com/traefik/traefik/v3/cmd/traefik && touch ../../../$@
 
 install: ## install the Debian packages that a cluster needs (as root)
 	deploy/install.sh
@@ -83,11 +88,7 @@ invariants: tools components ## a hundred seconds of workloads, checked at every
 bin/helm: test/ecosystem/go.mod
 	cd test/ecosystem && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../$@ helm.sh/helm/v4/cmd/helm && touch ../../$@
 
-# Traefik as it is published: 2,400 packages, with the clients of some eighty DNS services.
-bin/traefik: test/ecosystem/traefik/go.mod
-	cd test/ecosystem/traefik && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../../$@ github.com/traefik/traefik/v3/cmd/traefik && touch ../../../$@
-
-ecosystem: build bin/helm bin/traefik ## Helm, an operator and an Ingress controller on a cluster that it starts and stops (as root)
+ecosystem: build bin/helm ## Helm and an operator on a cluster that it starts and stops (as root)
 	test/ecosystem/run
 
 compose: build ## lay out what the images of deploy/compose are built of (docs/compose.md)

@@ -32,6 +32,7 @@ var addonResources = map[schema.GroupKind]schema.GroupVersionResource{
 	{Kind: "Service"}:                                                {Version: "v1", Resource: "services"},
 	{Group: "apps", Kind: "Deployment"}:                              {Group: "apps", Version: "v1", Resource: "deployments"},
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:            {Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
+	{Group: "networking.k8s.io", Kind: "IngressClass"}:               {Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses"},
 	{Group: "storage.k8s.io", Kind: "StorageClass"}:                  {Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"},
 	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:               {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
 	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
@@ -58,6 +59,7 @@ var optionalAddons = [...]optionalAddon{
 	{name: storageAddon, byDefault: true},
 	{name: "metrics-server", image: true},
 	{name: registryAddon, image: true},
+	{name: "traefik", image: true},
 }
 
 // hasAddon tells whether the cluster gets an add-on: one that cannot be switched, or is on by what was said or by default.
@@ -183,7 +185,7 @@ func (c Config) readAddons() ([]*unstructured.Unstructured, error) {
 		upstream = "forward . /etc/resolv.conf"
 	}
 	values := strings.NewReplacer("$DNS_IP", c.DNSIP().String(), "$COREDNS_IMAGE", CoreDNSImage, "$UPSTREAM", upstream,
-		"$BUSYBOX_IMAGE", BusyboxImage, "$METRICS_SERVER_IMAGE", MetricsServerImage,
+		"$BUSYBOX_IMAGE", BusyboxImage, "$METRICS_SERVER_IMAGE", MetricsServerImage, "$TRAEFIK_IMAGE", TraefikImage,
 		"$REGISTRY_IMAGE", RegistryImage, "$REGISTRY_IP", c.registryIP().String(), "$REGISTRY_ADDRESS", c.registryAddress(),
 		"$REGISTRY_NODE_PORT", strconv.Itoa(registryNodePort), "$REGISTRY_HOST", registryHost)
 	names, err := fs.Glob(c.Addons, "*.yaml")

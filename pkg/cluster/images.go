@@ -27,6 +27,7 @@ const (
 
 	MetricsServerImage = "localhost/metrics-server:0.9.0"
 	RegistryImage      = "localhost/registry:3.1.2"
+	TraefikImage       = "localhost/traefik:3.6.0"
 )
 
 // localImages are the archives in bin/images that the cluster's nodes serve themselves.
@@ -76,6 +77,8 @@ func LocalRecipes(binDir, busybox string, applets []string) map[string]ImageReci
 			Dirs: []string{"tmp"}, Entrypoint: []string{"/coredns"}, User: "65534:65534"},
 		"metrics-server": {Ref: MetricsServerImage, Files: map[string]string{"metrics-server": filepath.Join(binDir, "metrics-server")}, Text: accounts,
 			Dirs: []string{"tmp"}, Entrypoint: []string{"/metrics-server"}, User: "65534:65534"},
+		"traefik": {Ref: TraefikImage, Files: map[string]string{"traefik": filepath.Join(binDir, "traefik")}, Text: accounts,
+			Dirs: []string{"tmp"}, Entrypoint: []string{"/traefik"}, User: "65534:65534"},
 		"registry": {Ref: RegistryImage, Files: map[string]string{"registry": filepath.Join(binDir, "registry")}, Text: accounts,
 			Dirs: []string{"tmp"}, Entrypoint: []string{"/registry"}, User: "65534:65534"},
 	}

@@ -41,7 +41,7 @@ func TestRegistryAddon(t *testing.T) {
 	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "--addons: registry needs local-path") {
 		t.Error(err)
 	}
-	for text, want := range map[string]string{"no-such": "no-such: there is no such add-on (coredns, local-path, metrics-server, registry)", "registry=maybe": `registry must be true or false, not "maybe"`} {
+	for text, want := range map[string]string{"no-such": "no-such: there is no such add-on (coredns, local-path, metrics-server, registry, traefik)", "registry=maybe": `registry must be true or false, not "maybe"`} {
 		if _, err := c.ParseAddons([]string{text}); err == nil || err.Error() != want {
 			t.Errorf("%s: %v", text, err)
 		}

@@ -1,4 +1,4 @@
-module bonsai/test/ecosystem/traefik
+module bonsai/deploy/tools/traefik
 
 go 1.26.0
 
