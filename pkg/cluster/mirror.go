@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -23,7 +24,8 @@ type Mirror struct {
 }
 
 // writeMirrors makes the mirrors stand for their registries, and the node's own registry for that of the local images. It returns the
-// directories that containerd is to read registries' settings from, in its form; the first that has a registry's tells.
+// directory that containerd is to read registries' settings from: one, as containerd 2 takes no list. Without mirrors the machine's settings of
+// other registries hold, too.
 func (n *NodeConfig) writeMirrors() (string, error) {
 	dir := layout(n.DataDir).node(n.Name, "etc", "certs.d")
 	if err := os.RemoveAll(dir); err != nil { // an earlier life's mirrors
@@ -35,7 +37,20 @@ func (n *NodeConfig) writeMirrors() (string, error) {
 			return "", err
 		}
 	}
-	return dir + string(filepath.ListSeparator) + systemRegistries, nil
+	if len(n.Mirrors) > 0 {
+		return dir, nil
+	}
+	system, err := os.ReadDir(systemRegistries)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	for _, registry := range system {
+		err := os.Symlink(filepath.Join(systemRegistries, registry.Name()), filepath.Join(dir, registry.Name()))
+		if err != nil && !errors.Is(err, os.ErrExist) { // what the node has already is the cluster's
+			return "", err
+		}
+	}
+	return dir, nil
 }
 
 // check returns what is wrong with a mirror.
