@@ -292,12 +292,16 @@ func (c Config) startSupervisor(ctx context.Context, self string) (err error) {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	var exit error
+	ended := make(chan struct{})
+	go func() {
+		exit = cmd.Wait()
+		close(ended)
+	}()
 	err = poll(ctx, 5*time.Millisecond, func() (bool, error) {
 		select {
-		case err := <-ended:
-			return false, errors.New(ProcessStatus{Name: "the supervisor", LastExit: fmt.Sprint(err), LastWords: wordsSince(log, before)}.epitaph())
+		case <-ended:
+			return false, errors.New(ProcessStatus{Name: "the supervisor", LastExit: fmt.Sprint(exit), LastWords: wordsSince(log, before)}.epitaph())
 		default:
 			return running(ctx, c), nil
 		}
