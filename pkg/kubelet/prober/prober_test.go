@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,6 +55,13 @@ func setup(ctx context.Context) *bench {
 	return b
 }
 
+// told returns the events so far. A bubble's time may pass in the test while a probe writes, so it is read under the lock.
+func (b *bench) told() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.events)
+}
+
 func pod(c corev1.Container) *corev1.Pod {
 	c.Name = "c"
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Spec: corev1.PodSpec{Containers: []corev1.Container{c}}}
@@ -93,8 +101,8 @@ func TestReadinessFollowsTheProbe(t *testing.T) {
 		if b.m.Result("containerd://1", Readiness) != runtime.ProbeFailure {
 			t.Error("three failures are")
 		}
-		if !strings.Contains(strings.Join(b.events, "\n"), "Unhealthy: Readiness probe failed: out") {
-			t.Errorf("events %q", b.events)
+		if told := b.told(); !strings.Contains(strings.Join(told, "\n"), "Unhealthy: Readiness probe failed: out") {
+			t.Errorf("events %q", told)
 		}
 	})
 }
@@ -287,8 +295,8 @@ func TestReadinessIsAskedAgainSoon(t *testing.T) {
 				t.Errorf("after %d ms: %d probes, want %d", c.at, n, c.runs)
 			}
 		}
-		if n := len(b.events); n != 3 {
-			t.Errorf("told %d times: %q", n, b.events)
+		if told := b.told(); len(told) != 3 {
+			t.Errorf("told %d times: %q", len(told), told)
 		}
 		b.code.Store(0)
 		time.Sleep(time.Second)
