@@ -61,6 +61,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	o.profiling.Start()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return server.Run(ctx) })
+	elector.Await(ctx, log)
 	g.Go(func() error { guard.Run(ctx); return nil })
 	g.Go(func() error { return o.elect.Run(ctx, coordination.Leases(elector), log, m.run) })
 	return g.Wait()

@@ -95,6 +95,7 @@ func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfigurati
 	o.profiling.Start()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return server.Run(ctx) })
+	elector.Await(ctx, log)
 	g.Go(func() error { guard.Run(ctx); return nil })
 	g.Go(func() error { w.run(ctx); return nil })
 	g.Go(func() error { recorder.Run(ctx); return nil })

@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -41,6 +43,41 @@ func takeDownOrphans() error {
 			return fmt.Errorf("the cluster of a run that was killed: %w", err)
 		}
 		fmt.Printf("took down the cluster of a run that was killed (%s):\n%s", data, out)
+	}
+	return removeEmptyCgroups()
+}
+
+// removeEmptyCgroups removes the cgroups of clusters without any process: with its network namespace a cluster can lose its links and
+// every process, but not these.
+func removeEmptyCgroups() error {
+	roots, err := filepath.Glob("/sys/fs/cgroup/*/bonsai-*")
+	if err != nil {
+		return err
+	}
+	for _, root := range roots {
+		var groups []string
+		processes := 0
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.IsDir() {
+				return err
+			}
+			groups = append(groups, path)
+			procs, err := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+			processes += len(procs)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if processes > 0 {
+			continue
+		}
+		for _, g := range slices.Backward(groups) { // children first
+			if err := os.Remove(g); err != nil {
+				return err
+			}
+		}
+		fmt.Println("removed an empty cgroup of a run that was killed:", root)
 	}
 	return nil
 }
