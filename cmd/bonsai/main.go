@@ -45,7 +45,20 @@ func command() *cobra.Command {
 	root.AddCommand(dnsCommand(c), logsCommand(c), execCommand(c),
 		superviseCommand(c), nodeEnterCommand(), nodeInitCommand(), memberEnterCommand(), balanceCommand(), containedCommand(c))
 	root.Version = daemon.GitVersion
+	root.InitDefaultCompletionCmd()
+	strict(root.Commands()...)
 	return root
+}
+
+// strict has commands that only hold others refuse a word that is none of them, where cobra shows their help and calls that a success.
+func strict(commands ...*cobra.Command) {
+	for _, c := range commands {
+		strict(c.Commands()...)
+		if c.HasSubCommands() {
+			c.Args, c.DisableFlagsInUseLine = cobra.NoArgs, true
+			c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 }
 
 // interruptible has commands, and those below them, fail when a signal ended them before they had done what they are for. The others run
@@ -68,6 +81,9 @@ func interruptible(commands ...*cobra.Command) []*cobra.Command {
 
 // resolve makes sure that the user may do what the command does, and finds the cluster's data directory.
 func (c *chosen) resolve(cmd *cobra.Command) error {
+	if cmd.HasSubCommands() {
+		return nil // it only shows its help
+	}
 	for at := cmd; at != nil; at = at.Parent() {
 		if _, ok := at.Annotations[anyone]; ok || at.Name() == "help" || at.Name() == "completion" || at.Name() == cobra.ShellCompRequestCmd {
 			return nil
