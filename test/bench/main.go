@@ -1,5 +1,5 @@
-// Command bench measures kube-apiserver, also its memory for ten times as many pods and for idle watchers, its server-side apply, webhooks
-// and custom resources, kube-scheduler, a Job of many pods, many Deployments, kubectl and, on a running cluster, the way from a created pod to a running one. It loads real processes over plain HTTPS and decodes nothing that it need not: what it measures is the server. With
+// Command bench measures kube-apiserver, also its memory for ten times as many pods and for idle watchers, its server-side apply, webhooks,
+// policies and custom resources, kube-scheduler, a Job of many pods, many Deployments, kubectl and, on a running cluster, the way from a created pod to a running one. It loads real processes over plain HTTPS and decodes nothing that it need not: what it measures is the server. With
 // -peer the same load goes to another Kubernetes' binaries in the same run, and the table shows the ratio, which is what
 // counts on a shared machine.
 //
@@ -62,7 +62,7 @@ func main() {
 	flag.StringVar(&o.peerKubeconfig, "peer-kubeconfig", "", "kubeconfig of the peer's running cluster, for the part pods")
 	flag.StringVar(&o.image, "image", "localhost/busybox:1.0", "image with `sleep` that is present on our nodes, for the part pods")
 	flag.StringVar(&o.peerImage, "peer-image", "registry.k8s.io/e2e-test-images/busybox:1.37.0-1", "the same on the peer's nodes")
-	flag.StringVar(&o.only, "only", "", "measure one part: apiserver, writes, customresources, memory, watchers, scheduler, jobs, deployments, kubectl or pods")
+	flag.StringVar(&o.only, "only", "", "measure one part: apiserver, writes, customresources, definitions, policies, memory, watchers, scheduler, jobs, deployments, kubectl or pods")
 	flag.StringVar(&o.scenario, "scenario", "", "of the parts apiserver, writes, customresources and scheduler, measure only the scenarios whose name contains this")
 	flag.StringVar(&o.profiles, "profiles", "", "directory for profiles of our API server under each load of the same parts; they slow it down")
 	flag.IntVar(&o.pods, "n", 5000, "number of pods of the API server's load")
@@ -88,7 +88,7 @@ func run(ctx context.Context, o options) error {
 	etcd := filepath.Join(bin, "etcd")
 	ours := side{bin: bin, etcd: etcd, kubeconfig: o.kubeconfig, image: o.image, scenario: o.scenario, profiles: o.profiles, pods: o.pods}
 	peer := side{bin: o.peer, etcd: etcd, kubeconfig: o.peerKubeconfig, image: o.peerImage, scenario: o.scenario, pods: o.pods}
-	for _, p := range []part{{"apiserver", measureAPIServer}, {"writes", measureWrites}, {"customresources", measureCustomResources}, {"memory", measureMemory}, {"watchers", measureWatchers}, {"scheduler", measureScheduler}, {"jobs", measureJobs}, {"deployments", measureDeployments}, {"kubectl", measureKubectl}, {"pods", measurePods}} {
+	for _, p := range []part{{"apiserver", measureAPIServer}, {"writes", measureWrites}, {"customresources", measureCustomResources}, {"definitions", measureDefinitions}, {"policies", measurePolicies}, {"memory", measureMemory}, {"watchers", measureWatchers}, {"scheduler", measureScheduler}, {"jobs", measureJobs}, {"deployments", measureDeployments}, {"kubectl", measureKubectl}, {"pods", measurePods}} {
 		if o.only != "" && o.only != p.name || p.name == "pods" && o.kubeconfig == "" {
 			continue
 		}
