@@ -13,6 +13,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.servingFlags(fs)
 	o.serving.AddFlags(fs)
 	o.profiling.AddFlags(fs)
+	o.gates.AddFlag(fs)
 	o.authenticationFlags(fs)
 	o.authorizationFlags(fs)
 	o.serviceFlags(fs)
@@ -101,7 +102,7 @@ func accepted() daemon.Accepted {
 			"apiserver-count", "authentication-config", "authentication-token-webhook-cache-ttl", "authorization-config", "cloud-provider",
 			"default-not-ready-toleration-seconds", "default-unreachable-toleration-seconds", "default-watch-cache-size",
 			"delete-collection-workers", "egress-selector-config-file", "emulated-version", "encryption-provider-config",
-			"etcd-count-metric-poll-period", "etcd-db-metric-poll-interval", "etcd-readycheck-timeout", "external-hostname", "feature-gates",
+			"etcd-count-metric-poll-period", "etcd-db-metric-poll-interval", "etcd-readycheck-timeout", "external-hostname",
 			"kubelet-port", "lease-reuse-duration-seconds", "livez-grace-period", "max-connection-bytes-per-sec",
 			"runtime-config", "shutdown-watch-termination-grace-period", "storage-backend", "storage-media-type",
 			"strict-transport-security-directives", "tls-sni-cert-key", "tracing-config-file", "vmodule", "watch-cache-sizes", "cors-allowed-origins", "peer-ca-file",

@@ -25,10 +25,14 @@ func command() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := o.gates.Validate(); err != nil {
+				return err
+			}
 			if err := o.validate(); err != nil {
 				return err
 			}
 			accepted().Warn(cmd.Flags(), log)
+			o.gates.Warn(log)
 			return run(cmd.Context(), o, log)
 		},
 	}

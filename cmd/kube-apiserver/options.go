@@ -16,6 +16,7 @@ import (
 	"bonsai/cmd/internal/daemon"
 	"bonsai/cmd/internal/profiling"
 	"bonsai/pkg/apiserver/assemble"
+	"bonsai/pkg/featuregates"
 )
 
 // options are the values of all flags.
@@ -23,6 +24,7 @@ type options struct {
 	logging   daemon.Logging
 	serving   daemon.Serving
 	profiling profiling.Flags
+	gates     featuregates.Flag
 
 	// Storage
 	etcdServers                       []string

@@ -18,6 +18,9 @@ func newCommand() *cobra.Command {
 			"through the API server and makes changes that move the current state towards the desired state.",
 		Args: daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.gates.Validate(); err != nil {
+				return err
+			}
 			if err := o.validate(); err != nil {
 				return err
 			}
@@ -26,6 +29,7 @@ func newCommand() *cobra.Command {
 				return err
 			}
 			accepted().Warn(cmd.Flags(), log)
+			o.gates.Warn(log)
 			return run(cmd.Context(), o, log)
 		},
 	}

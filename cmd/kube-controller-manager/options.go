@@ -20,6 +20,7 @@ import (
 	"bonsai/pkg/controller/nodelifecycle"
 	"bonsai/pkg/controller/persistentvolume"
 	"bonsai/pkg/controller/podautoscaler"
+	"bonsai/pkg/featuregates"
 )
 
 // options are the flags, under upstream's names and with upstream's defaults.
@@ -28,6 +29,7 @@ type options struct {
 	guard     guard.Flags
 	serving   daemon.Serving
 	profiling profiling.Flags
+	gates     featuregates.Flag
 	limits    daemon.Limits
 	elect     election.Flags
 
@@ -61,6 +63,7 @@ type options struct {
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.logging.AddFlags(fs)
+	o.gates.AddFlag(fs)
 	o.guard.AddFlags(fs)
 	o.serving.AddFlags(fs)
 	o.profiling.AddFlags(fs)
@@ -167,7 +170,7 @@ func accepted() daemon.Accepted {
 	return daemon.Accepted{
 		Values: []string{
 			"cluster-name", "cloud-provider",
-			"feature-gates", "cert-dir", "min-resync-period", "kube-api-content-type", "flex-volume-plugin-dir",
+			"cert-dir", "min-resync-period", "kube-api-content-type", "flex-volume-plugin-dir",
 			"route-reconciliation-period",
 			"namespace-sync-period", "vmodule", "controller-start-interval",
 		},

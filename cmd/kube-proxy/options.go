@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/featuregates"
 )
 
 // options are the flags, with upstream's names. A flag that is given wins over the configuration file.
@@ -39,15 +40,16 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.NFTables.SyncPeriod.Duration, "nftables-sync-period", 30*time.Second, "How often the rules are checked without a change.")
 	fs.DurationVar(&c.NFTables.MinSyncPeriod.Duration, "nftables-min-sync-period", 0, "The shortest time between two changes of the rules; 0 chooses one.")
 	o.limits.AddFlags(fs, 10)
+	featuregates.AddMapFlag(fs, &c.FeatureGates)
 	accepted().AddFlags(fs)
 }
 
-// accepted are flags that have no effect: no feature of a proxy is behind a gate here, changes are watched, requests are protobuf, and the connection tracking table and
+// accepted are flags that have no effect: changes are watched, requests are protobuf, and the connection tracking table and
 // who is killed for want of memory are the machine's matter, not ours.
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
 		Values: []string{
-			"feature-gates", "config-sync-period", "kube-api-content-type", "conntrack-max-per-core", "conntrack-min", "conntrack-tcp-timeout-established",
+			"config-sync-period", "kube-api-content-type", "conntrack-max-per-core", "conntrack-min", "conntrack-tcp-timeout-established",
 			"conntrack-tcp-timeout-close-wait", "conntrack-udp-timeout", "conntrack-udp-timeout-stream", "oom-score-adj",
 		},
 		Switches: []string{"conntrack-tcp-be-liberal"},

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/featuregates"
 )
 
 // settings are flags and configuration file, merged, checked and parsed.
@@ -61,6 +62,10 @@ func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, erro
 	if s.resync == 0 {
 		s.resync = defaultResync
 	}
+	if err := featuregates.Check(c.FeatureGates); err != nil {
+		return nil, fmt.Errorf("failed complete: %w", err)
+	}
+	featuregates.Warn(c.FeatureGates, log)
 	var errs []error
 	check := func(err error) { errs = append(errs, err) }
 	var err error
@@ -122,6 +127,9 @@ func (c *configuration) overlay(file *configuration, fs *pflag.FlagSet) {
 		to.MasqueradeAll, to.MasqueradeBit = from.MasqueradeAll, from.MasqueradeBit
 	}
 	c.DetectLocalMode = file.DetectLocalMode
+	if !fs.Changed("feature-gates") {
+		c.FeatureGates = file.FeatureGates
+	}
 }
 
 // The modes, by their names in flags and files.

@@ -18,6 +18,9 @@ func newCommand() *cobra.Command {
 			"placements for each Pod in the scheduling queue, ranks each valid Node and binds the Pod to a suitable Node.",
 		Args: daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.gates.Validate(); err != nil {
+				return err
+			}
 			cfg, err := o.complete(cmd.Flags())
 			if err != nil {
 				return err
@@ -27,6 +30,7 @@ func newCommand() *cobra.Command {
 				return err
 			}
 			accepted().Warn(cmd.Flags(), log)
+			o.gates.Warn(log)
 			return run(cmd.Context(), o, cfg, log)
 		},
 	}

@@ -12,6 +12,7 @@ import (
 	"bonsai/cmd/internal/election"
 	"bonsai/cmd/internal/guard"
 	"bonsai/cmd/internal/profiling"
+	"bonsai/pkg/featuregates"
 	"bonsai/pkg/scheduler/config"
 )
 
@@ -22,6 +23,7 @@ type options struct {
 	guard     guard.Flags
 	serving   daemon.Serving
 	profiling profiling.Flags
+	gates     featuregates.Flag
 	limits    daemon.Limits
 	elect     election.Flags
 
@@ -34,6 +36,7 @@ type options struct {
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.logging.AddFlags(fs)
+	o.gates.AddFlag(fs)
 	o.guard.AddFlags(fs)
 	o.serving.AddFlags(fs)
 	o.profiling.AddFlags(fs)
@@ -54,7 +57,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
 		Values: []string{
-			"feature-gates", "cert-dir", "kube-api-content-type", "master", "vmodule", "show-hidden-metrics-for-version", "emulated-version", "write-config-to",
+			"cert-dir", "kube-api-content-type", "master", "vmodule", "show-hidden-metrics-for-version", "emulated-version", "write-config-to",
 		},
 		Switches: []string{"authentication-tolerate-lookup-failure", "permit-address-sharing", "emulation-forward-compatible"},
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/featuregates"
 )
 
 const component = "kubelet"
@@ -27,6 +28,7 @@ func newCommand() *cobra.Command {
 				return err
 			}
 			accepted().Warn(cmd.Flags(), log)
+			featuregates.Warn(s.file.FeatureGates, log)
 			if names := s.idle; len(names) > 0 {
 				log.Warn("these fields of the configuration file are accepted, but have no effect", "fields", names)
 			}

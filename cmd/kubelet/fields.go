@@ -63,7 +63,6 @@ func idle(c *kubeletconfig.KubeletConfiguration) (names []string) {
 		{"enableSystemLogQuery", other(c.EnableSystemLogQuery, false)},
 		{"eventRecordQPS", other(c.EventRecordQPS, 50)},
 		{"eventBurst", c.EventBurst != 0 && c.EventBurst != 100},
-		{"featureGates", len(c.FeatureGates) > 0},
 		{"hairpinMode", c.HairpinMode != "" && c.HairpinMode != kubeletconfig.PromiscuousBridge},
 		{"httpCheckFrequency", c.HTTPCheckFrequency.Duration != 0},
 		{"iptablesDropBit", other(c.IPTablesDropBit, 15)},

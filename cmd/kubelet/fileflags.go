@@ -1,12 +1,14 @@
 package main
 
 import (
+	"maps"
 	"time"
 
 	"github.com/spf13/pflag"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/featuregates"
 )
 
 // fileOptions are flags of fields of the configuration file that old start scripts give: without them the file's hold, or their defaults.
@@ -21,6 +23,7 @@ type fileOptions struct {
 	tlsMin                                  string
 	tlsSuites                               []string
 	podsPerCore, maxImages                  int32
+	gates                                   map[string]bool
 }
 
 func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
@@ -44,6 +47,7 @@ func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.tlsSuites, "tls-cipher-suites", nil, "Comma-separated list of cipher suites for TLS 1.2 connections. If omitted, the default Go cipher suites will be used.")
 	fs.Int32Var(&o.podsPerCore, "pods-per-core", 0, "Number of pods per core that can run on this kubelet, never more than --max-pods; 0: as many as that.")
 	fs.Int32Var(&o.maxImages, "node-status-max-images", 50, "The maximum number of images to report in the node's status; -1: all.")
+	featuregates.AddMapFlag(fs, &o.gates)
 	accepted().AddFlags(fs)
 }
 
@@ -71,6 +75,7 @@ func (o *fileOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfigura
 		"pods-per-core":                                func() { c.PodsPerCore = o.podsPerCore },
 		"node-status-max-images":                       func() { c.NodeStatusMaxImages = &o.maxImages },
 		"runtime-request-timeout":                      func() { c.RuntimeRequestTimeout.Duration = o.runtime },
+		"feature-gates":                                func() { c.FeatureGates = mergeGates(c.FeatureGates, o.gates) },
 	} {
 		if fs.Changed(flag) {
 			set()
@@ -78,10 +83,21 @@ func (o *fileOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfigura
 	}
 }
 
+// mergeGates returns the file's gates with the flag's over them.
+func mergeGates(file, flag map[string]bool) map[string]bool {
+	out := maps.Clone(flag)
+	for name, on := range file {
+		if _, ok := flag[name]; !ok {
+			out[name] = on
+		}
+	}
+	return out
+}
+
 // accepted are flags that have no effect: the fields that they set have none either, or nothing of the kind is here.
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
-		Values:   []string{"containerd", "event-burst", "event-qps", "feature-gates", "kubelet-cgroups", "read-only-port", "runtime-cgroups"},
+		Values:   []string{"containerd", "event-burst", "event-qps", "kubelet-cgroups", "read-only-port", "runtime-cgroups"},
 		Switches: []string{"protect-kernel-defaults"},
 	}
 }

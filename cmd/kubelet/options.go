@@ -12,6 +12,7 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/featuregates"
 )
 
 // options are the flags, with upstream's names. Those that the configuration file has too win over it if they are given.
@@ -83,6 +84,9 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 
 // settings merges flags and configuration file and checks them.
 func (o *options) settings(fs *pflag.FlagSet) (*settings, error) {
+	if err := featuregates.Check(o.fields.gates); err != nil {
+		return nil, fmt.Errorf("failed to set feature gates from initial flags-based config: %w", err)
+	}
 	c, err := readConfigs(o.config, o.configDir)
 	if err != nil {
 		return nil, err

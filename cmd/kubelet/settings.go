@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"bonsai/pkg/featuregates"
 	"bonsai/pkg/kubelet/cm/userns"
 	"bonsai/pkg/kubelet/images"
 	"bonsai/pkg/kubelet/sysctl"
@@ -135,6 +136,9 @@ func (s *settings) check() error {
 	}
 	if _, err := spokenTLS(c); err != nil {
 		errs = append(errs, err)
+	}
+	if err := featuregates.Check(c.FeatureGates); err != nil {
+		errs = append(errs, fmt.Errorf("invalid configuration: featureGates (--feature-gates): %w", err))
 	}
 	errs = append(errs, unsupported(c)...)
 	if err := checkManagers(c); err != nil {

@@ -35,7 +35,7 @@ func saying(t *testing.T, change func(*said)) *said {
 		answer := map[string]map[string]string{"/api/v1/namespaces/kube-public/configmaps/cluster-info": s.info}
 		if r.Header.Get("Authorization") == "Bearer abcdef.0123456789abcdef" {
 			answer["/api/v1/namespaces/kube-system/configmaps/bonsai-node-config"] = map[string]string{
-				"config.json": `{"NodeSubnet":"10.77.0.0/24","PodSubnet":"10.244.0.0/16","ServiceSubnet":"10.96.0.0/16","FeatureGates":{"A":true}}`}
+				"config.json": `{"NodeSubnet":"10.77.0.0/24","PodSubnet":"10.244.0.0/16","ServiceSubnet":"10.96.0.0/16","FeatureGates":{"MemoryQoS":true}}`}
 		}
 		data, ok := answer[r.URL.Path]
 		if !ok {
@@ -121,7 +121,7 @@ func TestDiscover(t *testing.T) {
 			t.Fatalf("%s: %+v, %v", name, d, err)
 		}
 		facts, err := d.facts(t.Context(), joiner)
-		if err != nil || facts.PodSubnet.String() != "10.244.0.0/16" || !facts.FeatureGates["A"] {
+		if err != nil || facts.PodSubnet.String() != "10.244.0.0/16" || !facts.FeatureGates["MemoryQoS"] {
 			t.Errorf("%+v, %v", facts, err)
 		}
 		if _, err := d.facts(t.Context(), bootstraptoken.Token{ID: "abcdef"}); err == nil {

@@ -15,6 +15,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"bonsai/pkg/featuregates"
 )
 
 // DefaultFile is a configuration file that says what holds without one, with a comment to each field.
@@ -143,6 +145,7 @@ func (f file) config(c Config, p *problems) Config {
 		p.check(Mirror(m).check(), "registryMirrors", i)
 	}
 	c.FeatureGates, c.ComponentFlags = f.FeatureGates, f.ComponentFlags
+	checkGates(f.FeatureGates, p)
 	for component, flags := range f.ComponentFlags {
 		if !slices.Contains(Components[:], component) {
 			p.add(fmt.Sprintf("there is no such component (%s)", strings.Join(Components[:], ", ")), "componentFlags", component)
@@ -160,6 +163,17 @@ func (f file) config(c Config, p *problems) Config {
 		p.check(err, "addons", name)
 	}
 	return c
+}
+
+// checkGates refuses the gates that the components would refuse, each in its line; then what is wrong with them together.
+func checkGates(gates map[string]bool, p *problems) {
+	before := len(p.errs)
+	for _, name := range slices.Sorted(maps.Keys(gates)) {
+		p.check(featuregates.CheckOne(name, gates[name]), "featureGates", name)
+	}
+	if len(p.errs) == before {
+		p.check(featuregates.Check(gates), "featureGates")
+	}
 }
 
 // fill writes what the file says of node i.

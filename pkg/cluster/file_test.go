@@ -43,7 +43,7 @@ nodes:
   mounts: [{hostPath: /srv, nodePath: /var/lib/srv, readOnly: true}]
 networking: {nodeSubnet: 10.90.0.0/24, podSubnet: 10.91.0.0/16, serviceSubnet: 10.92.0.0/16, apiPort: 7443, egress: false, advertiseAddress: 192.0.2.1}
 registryMirrors: [{registry: docker.io, url: "http://10.90.0.1:5000"}]
-featureGates: {A: true, B: false}
+featureGates: {MemoryQoS: true, PodDeletionCost: false}
 componentFlags: {kube-apiserver: {v: "4", profiling: "false"}}
 addons: {coredns: false, local-path: true, metrics-server: true}
 portMappings: [{hostPort: 8080, nodePort: 30080}]
@@ -56,7 +56,7 @@ portMappings: [{hostPort: 8080, nodePort: 30080}]
 		{Number: 2, Taints: []string{"dedicated=db:NoSchedule"}, Mounts: []Mount{{"/srv", "/var/lib/srv", true}}}},
 		Mirrors: []Mirror{{"docker.io", "http://10.90.0.1:5000"}}, Ports: Ports{API: 7443}, AdvertiseAddress: netip.MustParseAddr("192.0.2.1"), PortMappings: publishing(Config{}, "8080:30080").PortMappings,
 		NodeSubnet: netip.MustParsePrefix("10.90.0.0/24"), PodSubnet: netip.MustParsePrefix("10.91.0.0/16"), ServiceSubnet: netip.MustParsePrefix("10.92.0.0/16"),
-		FeatureGates: map[string]bool{"A": true, "B": false}, ComponentFlags: map[string]map[string]string{"kube-apiserver": {"v": "4", "profiling": "false"}},
+		FeatureGates: map[string]bool{"MemoryQoS": true, "PodDeletionCost": false}, ComponentFlags: map[string]map[string]string{"kube-apiserver": {"v": "4", "profiling": "false"}},
 		AddonChoices: map[string]bool{"coredns": false, "metrics-server": true}}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("%+v, not\n%+v", c, want)
@@ -68,14 +68,14 @@ portMappings: [{hostPort: 8080, nodePort: 30080}]
 			args = p.argv
 		}
 	}
-	if tail := strings.Join(args[len(args)-3:], " "); tail != "--feature-gates=A=true,B=false --profiling=false --v=4" {
+	if tail := strings.Join(args[len(args)-3:], " "); tail != "--feature-gates=MemoryQoS=true,PodDeletionCost=false --profiling=false --v=4" {
 		t.Errorf("kube-apiserver's last flags: %s", tail)
 	}
 	node := c.inSlot(0).node(c.Nodes[1])
 	if got := strings.Join(node.userFlags("kubelet"), " "); got != "--register-with-taints=dedicated=db:NoSchedule" {
 		t.Errorf("kubelet: %s", got)
 	}
-	if !strings.Contains(node.kubeletConfig(), "featureGates: {A: true, B: false}\n") {
+	if !strings.Contains(node.kubeletConfig(), "featureGates: {MemoryQoS: true, PodDeletionCost: false}\n") {
 		t.Errorf("kubelet's file:\n%s", node.kubeletConfig())
 	}
 }
@@ -103,6 +103,8 @@ func TestFileProblems(t *testing.T) {
 		head + "nodes: [" + strings.Repeat("{}, ", 9) + "{}]\n":                               {"line 3: nodes: there may be 9 nodes, not 10"},
 		head + "registryMirrors: [{registry: docker.io, url: 'ftp://x'}]\n":                   {"line 3: registryMirrors[0]: must be an http or https URL"},
 		head + "registryMirrors: [{registry: ../etc, url: 'http://x'}]\n":                     {"line 3: registryMirrors[0]: \"../etc\" is not a registry's host"},
+		head + "featureGates:\n  NodeSwap: false\n  Nope: true\n  PodDeletionCost: false\n":   {"line 4: featureGates.NodeSwap: cannot set feature gate NodeSwap to false, feature is locked to true", "line 5: featureGates.Nope: unrecognized feature gate: Nope"},
+		head + "featureGates:\n  GangScheduling: true\n":                                      {"line 4: featureGates: GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload]"},
 		head + "componentFlags:\n  apiserver: {v: '4'}\n  etcd: {--x: '1'}\n":                 {"line 4: componentFlags.apiserver: there is no such component", "line 5: componentFlags.etcd.--x: must be a flag without its dashes"},
 		head + "portMappings:\n- {hostPort: 8080, nodePort: 0}\n":                             {"line 4: portMappings[0]: a port must be between 1 and 65535, not 0"},
 		head + "portMappings: [{hostPort: 8080, nodePort: 30080, listenAddress: here}]\n":     {"line 3: portMappings[0]: ParseAddr"},

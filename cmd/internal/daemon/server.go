@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"bonsai/pkg/authorities"
+	"bonsai/pkg/featuregates"
 	"bonsai/pkg/health"
 )
 
@@ -55,7 +56,7 @@ func NewMetrics() *prometheus.Registry {
 		ConstLabels: prometheus.Labels{"major": "1", "minor": "36", "git_version": GitVersion, "git_commit": "", "git_tree_state": "", "build_date": "1970-01-01T00:00:00Z",
 			"go_version": goruntime.Version(), "compiler": goruntime.Compiler, "platform": goruntime.GOOS + "/" + goruntime.GOARCH}})
 	build.Set(1)
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build)
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build, featuregates.NewMetric())
 	return r
 }
 
