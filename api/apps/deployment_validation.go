@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"bonsai/api/podspec"
 	"bonsai/api/validate"
 )
 
@@ -20,9 +19,7 @@ func validateDeployment(d *appsv1.Deployment) field.ErrorList {
 	s := &d.Spec
 	errs := apivalidation.ValidateNonnegativeField(int64(deref(s.Replicas)), path.Child("replicas"))
 	errs = append(errs, validateSelector(s.Selector, "deployment", path.Child("selector"))...)
-	errs = append(errs, selectsTemplate(s.Selector, &s.Template, path)...)
-	errs = append(errs, podspec.ValidateTemplate(&s.Template, path.Child("template"))...)
-	errs = append(errs, podspec.RunsForever(&s.Template, "ReplicaSet", path.Child("template", "spec"))...)
+	errs = append(errs, validateReplicated(s.Selector, &s.Template, path)...)
 	errs = append(errs, validateStrategy(&s.Strategy, path.Child("strategy"))...)
 	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
 	if l := s.RevisionHistoryLimit; l != nil {

@@ -84,7 +84,5 @@ func validateReplicaSet(r *appsv1.ReplicaSet) field.ErrorList {
 	errs := apivalidation.ValidateNonnegativeField(int64(deref(s.Replicas)), path.Child("replicas"))
 	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
 	errs = append(errs, validateSelector(s.Selector, "deployment", path.Child("selector"))...)
-	errs = append(errs, selectsTemplate(s.Selector, &s.Template, path)...)
-	errs = append(errs, podspec.ValidateTemplate(&s.Template, path.Child("template"))...)
-	return append(errs, podspec.RunsForever(&s.Template, "ReplicaSet", path.Child("template", "spec"))...)
+	return append(errs, validateReplicated(s.Selector, &s.Template, path)...)
 }

@@ -57,11 +57,27 @@ func validateSelector(s *metav1.LabelSelector, kind string, path *field.Path) fi
 	return errs
 }
 
-// selectsTemplate checks that a workload owns the pods it makes.
+// readable tells whether a selector, of which validateSelector tells the faults, says at all what it selects.
+func readable(s *metav1.LabelSelector) bool {
+	_, err := metav1.LabelSelectorAsSelector(s)
+	return err == nil
+}
+
+// validateReplicated checks the template of a ReplicaSet, or of a Deployment's ReplicaSets, which is looked at only beside a readable selector.
+func validateReplicated(s *metav1.LabelSelector, t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
+	if !readable(s) {
+		return field.ErrorList{field.Invalid(path.Child("selector"), s, "invalid label selector")}
+	}
+	errs := selectsTemplate(s, t, path)
+	errs = append(errs, podspec.ValidateTemplate(t, path.Child("template"))...)
+	return append(errs, podspec.RunsForever(t, "ReplicaSet", path.Child("template", "spec"))...)
+}
+
+// selectsTemplate checks that a workload owns the pods it makes, as far as its selector is readable.
 func selectsTemplate(s *metav1.LabelSelector, t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
-		return field.ErrorList{field.Invalid(path.Child("selector"), s, "invalid label selector")}
+		return nil
 	}
 	if !selector.Empty() && !selector.Matches(labels.Set(t.Labels)) {
 		return field.ErrorList{field.Invalid(path.Child("template", "metadata", "labels"), t.Labels, "`selector` does not match template `labels`")}

@@ -152,8 +152,12 @@ func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(spec.Ordinals.Start), path.Child("ordinals", "start"))...)
 	}
 	errs = append(errs, validateSelector(spec.Selector, "statefulset", path.Child("selector"))...)
-	errs = append(errs, selectsTemplate(spec.Selector, &spec.Template, path)...)
-	errs = append(errs, podspec.ValidateTemplate(withClaims(spec), path.Child("template"))...)
+	if readable(spec.Selector) {
+		errs = append(errs, selectsTemplate(spec.Selector, &spec.Template, path)...)
+		errs = append(errs, podspec.ValidateTemplate(withClaims(spec), path.Child("template"))...)
+	} else {
+		errs = append(errs, field.Invalid(path.Child("selector"), spec.Selector, ""))
+	}
 	if p := spec.Template.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
 		errs = append(errs, field.NotSupported(path.Child("template", "spec", "restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}

@@ -17,6 +17,7 @@ type containerRules struct {
 	spec      *corev1.PodSpec
 	volumes   map[string]*corev1.VolumeSource
 	hostUsers bool
+	pod       bool // of a pod, not of a template
 }
 
 // containers checks spec.containers.
@@ -101,7 +102,7 @@ func (r containerRules) common(c *corev1.Container, path *field.Path) field.Erro
 	switch {
 	case c.Image == "":
 		errs = append(errs, field.Required(path.Child("image"), ""))
-	case c.Image != strings.TrimSpace(c.Image):
+	case r.pod && c.Image != strings.TrimSpace(c.Image):
 		errs = append(errs, field.Invalid(path.Child("image"), c.Image, "must not have leading or trailing whitespace"))
 	}
 	errs = append(errs, validate.OneOf(path.Child("terminationMessagePolicy"), c.TerminationMessagePolicy,

@@ -18,7 +18,7 @@ func ValidateTemplate(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorLi
 	errs = append(errs, apivalidation.ValidateAnnotations(t.Annotations, path.Child("annotations"))...)
 	errs = append(errs, ValidateAnnotations(t.Annotations, &t.Spec, path.Child("annotations"))...)
 	errs = append(errs, ValidateAppArmorMatch(t.Annotations, &t.Spec, path.Child("spec"))...)
-	errs = append(errs, Validate(&t.Spec, path.Child("spec"))...)
+	errs = append(errs, validateSpec(&t.Spec, false, path.Child("spec"))...)
 	if len(t.Spec.EphemeralContainers) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("spec", "ephemeralContainers"), "ephemeral containers not allowed in pod template"))
 	}

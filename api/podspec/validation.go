@@ -20,10 +20,15 @@ import (
 	"bonsai/api/validate"
 )
 
-// Validate checks a spec after defaulting.
+// Validate checks a pod's spec after defaulting.
 func Validate(s *corev1.PodSpec, path *field.Path) field.ErrorList {
+	return validateSpec(s, true, path)
+}
+
+// validateSpec is Validate of a pod's spec or of a template's, which may have images with space around them: no pod is made from it.
+func validateSpec(s *corev1.PodSpec, pod bool, path *field.Path) field.ErrorList {
 	volumes, errs := volumes.Validate(s.Volumes, path.Child("volumes"))
-	v := containerRules{spec: s, volumes: volumes, hostUsers: s.HostUsers == nil || *s.HostUsers}
+	v := containerRules{spec: s, volumes: volumes, hostUsers: s.HostUsers == nil || *s.HostUsers, pod: pod}
 	errs = append(errs, v.containers(s.Containers, path.Child("containers"))...)
 	errs = append(errs, v.initContainers(s.InitContainers, path.Child("initContainers"))...)
 	errs = append(errs, v.ephemeralContainers(s.EphemeralContainers, path.Child("ephemeralContainers"))...)

@@ -230,7 +230,7 @@ func (c *comparer) configKeys(config any) ([]any, error) {
 	if !ok {
 		return nil, errUnusual
 	}
-	out := make([]any, len(c.keys))
+	out, given := make([]any, len(c.keys)), false
 	for i := range c.keys {
 		k := &c.keys[i]
 		v, has := m[k.name]
@@ -240,7 +240,10 @@ func (c *comparer) configKeys(config any) ([]any, error) {
 		case v == nil:
 			return nil, errUnusual
 		}
-		out[i] = v
+		out[i], given = v, given || has
+	}
+	if !given {
+		return nil, errUnusual // a key that the manager had is taken away, and what is left is another element
 	}
 	return out, nil
 }
