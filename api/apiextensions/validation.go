@@ -94,6 +94,9 @@ func validateSpec(crd *Definition) field.ErrorList {
 	errs = append(errs, validateConversion(spec.Conversion, path.Child("conversion"))...)
 	for v, at := range schemaPart.places(crd) {
 		if v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
+			if hasStatus(v) || schemaPart.isShared(crd) && slices.ContainsFunc(spec.Versions, func(v version) bool { return hasStatus(&v) }) {
+				errs = append(errs, validateStatusRoot(v.Schema.OpenAPIV3Schema, at)...)
+			}
 			errs = append(errs, rules.Check(v.Schema.OpenAPIV3Schema, at)...)
 		}
 	}
@@ -114,6 +117,8 @@ func validateSpec(crd *Definition) field.ErrorList {
 	}
 	return errs
 }
+
+func hasStatus(v *version) bool { return v.Subresources != nil && v.Subresources.Status != nil }
 
 // withoutSchema tells that the selectable fields of a version stand where Kubernetes, which keeps what all versions have alike once, has no
 // schema for them; "" if it has.

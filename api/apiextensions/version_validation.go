@@ -1,6 +1,8 @@
 package apiextensions
 
 import (
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -9,6 +11,25 @@ import (
 )
 
 const notSimple = "must be a simple json path starting with ."
+
+// statusRoot are the fields that a schema may have at its root if its objects have a status of their own, by their names in Go.
+var statusRoot = [...]string{"Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum", "ExclusiveMinimum", "MaxLength", "MinLength", "Pattern", "MaxItems", "MinItems",
+	"UniqueItems", "MultipleOf", "Required", "Items", "Properties", "ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations"}
+
+// validateStatusRoot: what a schema says at its root holds for writes of the status and of all else alike.
+func validateStatusRoot(s *apiextensionsv1.JSONSchemaProps, path *field.Path) field.ErrorList {
+	if s.Type != "" && s.Type != "object" {
+		return field.ErrorList{field.Invalid(path.Child("type"), s.Type, `only "object" is allowed as the type at the root of the schema if the status subresource is enabled`)}
+	}
+	rest := *s
+	for _, name := range statusRoot {
+		reflect.ValueOf(&rest).Elem().FieldByName(name).SetZero()
+	}
+	if !reflect.DeepEqual(rest, apiextensionsv1.JSONSchemaProps{}) {
+		return field.ErrorList{field.Invalid(path, s, fmt.Sprintf("only %v fields are allowed at the root of the schema if the status subresource is enabled", statusRoot))}
+	}
+	return nil
+}
 
 func validateSubresources(s *apiextensionsv1.CustomResourceSubresources, path *field.Path) field.ErrorList {
 	if s == nil || s.Scale == nil {

@@ -215,7 +215,7 @@ var (
 	anyTime = regexp.MustCompile(`20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 	anyAge  = regexp.MustCompile(`^\d+s$`)
 	// anyObject is how errors show an object that they do not accept, anyVersion how they name a version.
-	anyObject  = regexp.MustCompile(`Invalid value: "\{.*\}": `)
+	anyObject  = regexp.MustCompile(`Invalid value: (?:"\{.*\}"|\{"(?:ID|description|type|format|title|default|properties)":.*\}): `)
 	anyVersion = regexp.MustCompile(`in record \(\d+\)`)
 )
 

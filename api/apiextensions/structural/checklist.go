@@ -71,11 +71,16 @@ func checkMapKeys(p *props, path *field.Path) field.ErrorList {
 	if items.Nullable {
 		errs = append(errs, field.Forbidden(at.Child("nullable"), "cannot be nullable when x-kubernetes-list-type is map"))
 	}
-	switch items.Type {
-	case "object":
-	case "":
-		return append(errs, field.Required(at.Child("type"), "must be object if parent array's x-kubernetes-list-type is map"))
-	default:
+	for _, key := range p.XListMapKeys {
+		own, keyAt := items.Properties[key], at.Child("properties").Key(key)
+		if _, ok := items.Properties[key]; ok && own.Default == nil && !slices.Contains(items.Required, key) {
+			errs = append(errs, field.Required(keyAt.Child("default"), "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"))
+		}
+		if own.Nullable {
+			errs = append(errs, field.Forbidden(keyAt.Child("nullable"), "this property is in x-kubernetes-list-map-keys, so it cannot be nullable"))
+		}
+	}
+	if items.Type != "object" {
 		return append(errs, field.Invalid(at.Child("type"), items.Type, "must be object if parent array's x-kubernetes-list-type is map"))
 	}
 	seen := map[string]bool{}
@@ -91,13 +96,7 @@ func checkMapKeys(p *props, path *field.Path) field.ErrorList {
 		}
 		keyAt := at.Child("properties").Key(key)
 		if own.Type == "array" || own.Type == "object" {
-			errs = append(errs, field.Invalid(keyAt.Child("type"), own.Type, "must be a scalar type if parent array's x-kubernetes-list-type is map"))
-		}
-		if own.Default == nil && !slices.Contains(items.Required, key) {
-			errs = append(errs, field.Required(keyAt.Child("default"), "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"))
-		}
-		if own.Nullable {
-			errs = append(errs, field.Forbidden(keyAt.Child("nullable"), "this property is in x-kubernetes-list-map-keys, so it cannot be nullable"))
+			errs = append(errs, field.Invalid(keyAt.Child("type"), items.Type, "must be a scalar type if parent array's x-kubernetes-list-type is map"))
 		}
 	}
 	return errs

@@ -21,7 +21,7 @@ import (
 //
 // It does so when the component has connected and read what it follows, and again when what is done late has been done once:
 // resyncs, and the runtime's own collections, which come every two minutes. From then on only the binary's pages are let go, every
-// five minutes: what is done every hour need not be the process's for the other fifty-five. To map them again takes a busy component a
+// minute: what is done every five need not be the process's for the other four. To map them again takes a busy component a
 // millisecond or two.
 func settle(ctx context.Context) {
 	for _, pause := range []time.Duration{15 * time.Second, 135 * time.Second} {
@@ -33,7 +33,7 @@ func settle(ctx context.Context) {
 		debug.FreeOSMemory()
 		_ = unmapUnused() // without it nothing is wrong
 	}
-	tick := time.NewTicker(5 * time.Minute)
+	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
 	for {
 		select {

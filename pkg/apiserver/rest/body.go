@@ -215,13 +215,13 @@ func decodeJSON(body []byte, w wanted, into runtime.Object, validation string) (
 				return nil, err
 			}
 		}
-		return strict, w.check(got)
+		return strict, w.check(got, body)
 	}
 	got, kindErr := named(body)
 	if kindErr != nil {
 		return nil, unrecognized(w.GroupVersionKind, kindErr, body)
 	}
-	if kindErr := w.check(got); kindErr != nil {
+	if kindErr := w.check(got, body); kindErr != nil {
 		return nil, kindErr
 	}
 	return nil, cannotHandle(w.GroupVersionKind, w.GroupVersionKind, err)
@@ -262,7 +262,7 @@ func decodeProtobuf(body []byte, w wanted, into registry.Message) error {
 	if err != nil {
 		return unrecognized(w.GroupVersionKind, err, body)
 	}
-	if err := w.check(schema.FromAPIVersionAndKind(string(e.APIVersion), string(e.Kind))); err != nil {
+	if err := w.check(schema.FromAPIVersionAndKind(string(e.APIVersion), string(e.Kind)), body); err != nil {
 		return err
 	}
 	if err := into.Unmarshal(e.Raw); err != nil {

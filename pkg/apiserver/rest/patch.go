@@ -133,7 +133,7 @@ func (p *patchRequest) read(patched []byte) (_ runtime.Object, _ []error, err er
 		err = cmp.Or(notRestored(patched, p.empty()), err)
 	case !dynamic:
 		got, kindErr := named(patched)
-		err = cmp.Or(kindErr, w.differs(got), err)
+		err = cmp.Or(kindErr, w.differs(got, patched), err)
 	}
 	if p.opts.FieldValidation != metav1.FieldValidationIgnore {
 		strict = append(slices.Clone(p.apply.Duplicates), strict...)
@@ -149,7 +149,7 @@ func (p *patchRequest) read(patched []byte) (_ runtime.Object, _ []error, err er
 			return nil, nil, err
 		}
 	}
-	if err := w.differs(obj.GetObjectKind().GroupVersionKind()); err != nil && !p.keepsKind(obj) && p.media != types.StrategicMergePatchType { // that knows the kind
+	if err := w.differs(obj.GetObjectKind().GroupVersionKind(), patched); err != nil && !p.keepsKind(obj) && p.media != types.StrategicMergePatchType { // that knows the kind
 		return nil, strict, invalidPatch(string(patched), err)
 	}
 	obj.GetObjectKind().SetGroupVersionKind(p.gvk)

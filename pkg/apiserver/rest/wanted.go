@@ -49,16 +49,19 @@ func (w *wanted) complete(got schema.GroupVersionKind) schema.GroupVersionKind {
 	if got.Kind == "" {
 		got.Kind = w.Kind
 	}
-	if got.Version == "" && got.Group == "" {
+	if got.Version == "" && (got.Group == "" || got.Group == w.Group) {
 		got.Group, got.Version = w.Group, w.Version
 	}
 	return got
 }
 
-// differs tells how got is another kind; parts that got leaves out are taken from what is wanted.
-func (w *wanted) differs(got schema.GroupVersionKind) error {
+// differs tells how got, the kind that body names, is another one; parts that got leaves out are taken from what is wanted.
+func (w *wanted) differs(got schema.GroupVersionKind, body []byte) error {
 	if got = w.complete(got); got == w.GroupVersionKind {
 		return nil
+	}
+	if got.Version == "" {
+		return runtime.NewMissingVersionErr(string(body))
 	}
 	kinds := w.kinds
 	if kinds == nil {
@@ -75,8 +78,8 @@ func (w *wanted) differs(got schema.GroupVersionKind) error {
 }
 
 // check refuses a body of another kind.
-func (w *wanted) check(got schema.GroupVersionKind) error {
-	if err := w.differs(got); err != nil {
+func (w *wanted) check(got schema.GroupVersionKind, body []byte) error {
+	if err := w.differs(got, body); err != nil {
 		return cannotHandle(w.complete(got), w.GroupVersionKind, err)
 	}
 	return nil
