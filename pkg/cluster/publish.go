@@ -150,8 +150,11 @@ func (p *publisher) publish(ctx context.Context, mappings []PortMapping) (wait f
 	for _, work := range serve {
 		running.Go(work)
 	}
-	stop := context.AfterFunc(ctx, end)
-	return func() { running.Wait(); stop() }, nil
+	running.Go(func() { // waited for, too: until it has returned, an address may still be taken
+		<-ctx.Done()
+		end()
+	})
+	return running.Wait, nil
 }
 
 // listen listens at one mapping, and returns what serves it until the listener is closed.
