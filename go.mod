@@ -78,6 +78,7 @@ require (
 	github.com/moby/term v0.5.2
 	github.com/robfig/cron/v3 v3.0.1
 	k8s.io/dynamic-resource-allocation v0.36.3
+	k8s.io/kube-proxy v0.36.3
 )
 
 require (

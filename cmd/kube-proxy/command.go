@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/featuregates"
 	"bonsai/pkg/proxy/iptables"
 	"bonsai/pkg/proxy/nft"
 )
@@ -34,7 +35,14 @@ func newCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if log, err = s.logging.New(cmd.ErrOrStderr(), component); err != nil {
+				return err
+			}
 			accepted().Warn(cmd.Flags(), log)
+			featuregates.Warn(s.gates, log)
+			if len(s.idle) > 0 {
+				log.Warn("these fields of the configuration file are accepted, but have no effect", "fields", s.idle)
+			}
 			return run(cmd.Context(), s, log)
 		},
 	}

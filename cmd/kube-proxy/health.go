@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -140,8 +141,8 @@ func serveHealth(ctx context.Context, address string, h *health, log *slog.Logge
 	return serve(ctx, address, mux, log)
 }
 
-// serveMetrics serves /metrics, /healthz and /proxyMode on address until ctx ends.
-func serveMetrics(ctx context.Context, address string, h *health, log *slog.Logger) error {
+// serveMetrics serves /metrics, /healthz, /proxyMode and profiles on address until ctx ends.
+func serveMetrics(ctx context.Context, address string, h *health, profiles map[string]http.Handler, log *slog.Logger) error {
 	if address == "" {
 		<-ctx.Done()
 		return ctx.Err()
@@ -162,6 +163,7 @@ func serveMetrics(ctx context.Context, address string, h *health, log *slog.Logg
 		}}},
 		Extra: map[string]http.Handler{"/proxyMode": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, h.mode) })},
 	}
+	maps.Copy(server.Extra, profiles)
 	return server.Run(ctx)
 }
 

@@ -68,7 +68,7 @@ func newWorld(t *testing.T, mode string) *world {
 	// Whatever leaves the node for a service address is counted, and must not exist.
 	w.node.Run("nft", "add table ip leak; add chain ip leak out { type filter hook postrouting priority 300; }; add rule ip leak out ip daddr 10.96.0.0/16 counter")
 
-	s := &settings{mode: mode, clusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}}
+	s := &settings{mode: mode, primaryNodePorts: mode == modeNFTables, clusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}}
 	w.start(s)
 	w.state.Nodes().Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.20.0.1"}}}})
 	return w

@@ -43,7 +43,7 @@ func largeOnce(b *testing.B, mode string) {
 			ClusterIP: netip.AddrFrom4([4]byte{10, 96, byte(i / 250), byte(i%250 + 1)}).String(), Ports: []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}}}})
 		state.Slices().Set(largeSlice(i, largeEndpoints))
 	}
-	s := &settings{mode: mode, clusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/9")}}
+	s := &settings{mode: mode, primaryNodePorts: mode == modeNFTables, clusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/9")}}
 	node.Do(func() {
 		rules, err := s.backends(func(iptables.Round) {}, slog.New(slog.DiscardHandler))
 		if err != nil {

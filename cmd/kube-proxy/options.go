@@ -1,9 +1,11 @@
 package main
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/spf13/pflag"
+	proxyconfig "k8s.io/kube-proxy/config/v1alpha1"
 
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/featuregates"
@@ -15,9 +17,10 @@ type options struct {
 	limits     daemon.Limits
 	configFile string
 	cleanup    bool
-	// masqueradeAll is that of the mode that is chosen.
+	flags      proxyconfig.KubeProxyConfiguration
+	// Of the mode that is chosen, and a pointer in the file.
 	masqueradeAll bool
-	flags         configuration
+	oomScoreAdj   int32
 }
 
 // addFlags registers the flags with their defaults.
@@ -29,29 +32,98 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.ClientConnection.Kubeconfig, "kubeconfig", "", "Path to kubeconfig file with authorization information.")
 	fs.StringVar(&c.HostnameOverride, "hostname-override", "", "If non-empty, will be used as the name of the node that kube-proxy is running on.")
 	fs.StringVar(&c.BindAddress, "bind-address", "0.0.0.0", "The node's primary address, if it is not the one that the node object has.")
+	fs.BoolVar(&c.BindAddressHardFail, "bind-address-hard-fail", false, "If true, end when an address of the health or metrics server cannot be listened on; else try again.")
 	fs.StringVar(&c.HealthzBindAddress, "healthz-bind-address", "0.0.0.0:10256", `The address and port of the health server; "" serves none.`)
 	fs.StringVar(&c.MetricsBindAddress, "metrics-bind-address", "127.0.0.1:10249", `The address and port of the metrics server; "" serves none.`)
-	fs.StringVar(&c.Mode, "proxy-mode", "nftables", "Which proxy mode to use: 'nftables' or 'iptables'.")
+	fs.BoolVar(&c.EnableProfiling, "profiling", false, "Serve profiles at /debug/pprof/ of the metrics server.")
+	fs.StringVar((*string)(&c.Mode), "proxy-mode", modeNFTables, "Which proxy mode to use: 'nftables' or 'iptables'.")
 	fs.StringVar(&c.ClusterCIDR, "cluster-cidr", "", "The CIDR range of the pods in the cluster; traffic to cluster IPs from elsewhere is masqueraded. One per family.")
-	fs.StringSliceVar(&c.NodePortAddresses, "nodeport-addresses", nil, `CIDR ranges of the node's addresses that take NodePort connections, or "primary" (the default).`)
-	fs.DurationVar(&c.IPTables.SyncPeriod.Duration, "iptables-sync-period", 30*time.Second, "How often the rules of the iptables mode are checked without a change.")
-	fs.DurationVar(&c.IPTables.MinSyncPeriod.Duration, "iptables-min-sync-period", time.Second, "The shortest time between two changes of the rules in the iptables mode; 0 chooses one.")
+	fs.StringSliceVar(&c.NodePortAddresses, "nodeport-addresses", nil, `CIDR ranges of the node's addresses that take NodePort connections, or "primary" (the default of the nftables mode; of iptables: all).`)
+	fs.DurationVar(&c.IPTables.SyncPeriod.Duration, "iptables-sync-period", defaultResync, "How often the rules of the iptables mode are checked without a change.")
+	fs.DurationVar(&c.IPTables.MinSyncPeriod.Duration, "iptables-min-sync-period", defaultIPTablesMinSync, "The shortest time between two changes of the rules in the iptables mode; 0 chooses one.")
 	fs.BoolVar(&o.masqueradeAll, "masquerade-all", false, "Masquerade all traffic sent to cluster IPs.")
-	fs.DurationVar(&c.NFTables.SyncPeriod.Duration, "nftables-sync-period", 30*time.Second, "How often the rules are checked without a change.")
+	fs.DurationVar(&c.NFTables.SyncPeriod.Duration, "nftables-sync-period", defaultResync, "How often the rules are checked without a change.")
 	fs.DurationVar(&c.NFTables.MinSyncPeriod.Duration, "nftables-min-sync-period", 0, "The shortest time between two changes of the rules; 0 chooses one.")
+	fs.Int32Var(&o.oomScoreAdj, "oom-score-adj", 0, "The oom_score_adj of the process; without it, that of whoever starts it.")
 	o.limits.AddFlags(fs, 10)
 	featuregates.AddMapFlag(fs, &c.FeatureGates)
 	accepted().AddFlags(fs)
 }
 
-// accepted are flags that have no effect: changes are watched, requests are protobuf, and the connection tracking table and
-// who is killed for want of memory are the machine's matter, not ours.
+// accepted are flags that have no effect: changes are watched, requests are protobuf, and the connection tracking table is the
+// machine's matter, not ours.
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
 		Values: []string{
 			"config-sync-period", "kube-api-content-type", "conntrack-max-per-core", "conntrack-min", "conntrack-tcp-timeout-established",
-			"conntrack-tcp-timeout-close-wait", "conntrack-udp-timeout", "conntrack-udp-timeout-stream", "oom-score-adj",
+			"conntrack-tcp-timeout-close-wait", "conntrack-udp-timeout", "conntrack-udp-timeout-stream",
 		},
 		Switches: []string{"conntrack-tcp-be-liberal"},
 	}
+}
+
+// configuration is the file, if there is one, with the flags that were given over it.
+func (o *options) configuration(fs *pflag.FlagSet, log *slog.Logger) (*proxyconfig.KubeProxyConfiguration, error) {
+	c := &proxyconfig.KubeProxyConfiguration{}
+	if o.configFile != "" {
+		var err error
+		if c, err = readConfiguration(o.configFile, log); err != nil {
+			return nil, err
+		}
+	}
+	f := &o.flags
+	for flag, take := range map[string]func(){
+		"kubeconfig":               func() { c.ClientConnection.Kubeconfig = f.ClientConnection.Kubeconfig },
+		"kube-api-qps":             func() { c.ClientConnection.QPS = o.limits.QPS },
+		"kube-api-burst":           func() { c.ClientConnection.Burst = int32(min(o.limits.Burst, 1<<31-1)) },
+		"hostname-override":        func() { c.HostnameOverride = f.HostnameOverride },
+		"bind-address":             func() { c.BindAddress = f.BindAddress },
+		"bind-address-hard-fail":   func() { c.BindAddressHardFail = f.BindAddressHardFail },
+		"healthz-bind-address":     func() { c.HealthzBindAddress = f.HealthzBindAddress },
+		"metrics-bind-address":     func() { c.MetricsBindAddress = f.MetricsBindAddress },
+		"profiling":                func() { c.EnableProfiling = f.EnableProfiling },
+		"proxy-mode":               func() { c.Mode = f.Mode },
+		"cluster-cidr":             func() { c.ClusterCIDR = f.ClusterCIDR },
+		"nodeport-addresses":       func() { c.NodePortAddresses = f.NodePortAddresses },
+		"iptables-sync-period":     func() { c.IPTables.SyncPeriod = f.IPTables.SyncPeriod },
+		"iptables-min-sync-period": func() { c.IPTables.MinSyncPeriod = f.IPTables.MinSyncPeriod },
+		"nftables-sync-period":     func() { c.NFTables.SyncPeriod = f.NFTables.SyncPeriod },
+		"nftables-min-sync-period": func() { c.NFTables.MinSyncPeriod = f.NFTables.MinSyncPeriod },
+		"masquerade-all":           func() { c.IPTables.MasqueradeAll, c.NFTables.MasqueradeAll = o.masqueradeAll, o.masqueradeAll },
+		"oom-score-adj":            func() { c.OOMScoreAdj = &o.oomScoreAdj },
+		"feature-gates":            func() { c.FeatureGates = f.FeatureGates },
+	} {
+		if fs.Changed(flag) {
+			take()
+		}
+	}
+	setDefaults(c, fs.Changed)
+	return c, nil
+}
+
+// logger is how the flags, or else the file, want the log.
+func (o *options) logger(c *proxyconfig.KubeProxyConfiguration, given func(flag string) bool) daemon.Logging {
+	l := o.logging
+	if !given("v") {
+		l.Verbosity = int(c.Logging.Verbosity)
+	}
+	if !given("logging-format") && c.Logging.Format != "" {
+		l.Format = c.Logging.Format
+	}
+	return l
+}
+
+// rules are what the configuration says of the mode that is chosen.
+type rules struct {
+	masqueradeAll   bool
+	masqueradeMark  uint32
+	resync, minSync time.Duration
+}
+
+func rulesOf(c *proxyconfig.KubeProxyConfiguration) rules {
+	if t := &c.IPTables; c.Mode == modeIPTables {
+		return rules{t.MasqueradeAll, 1 << *t.MasqueradeBit, t.SyncPeriod.Duration, t.MinSyncPeriod.Duration}
+	}
+	t := &c.NFTables
+	return rules{t.MasqueradeAll, 1 << *t.MasqueradeBit, t.SyncPeriod.Duration, t.MinSyncPeriod.Duration}
 }

@@ -6,8 +6,10 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -30,6 +32,9 @@ const (
 // run proxies until ctx ends.
 func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	debug.SetGCPercent(gcPercent)
+	if err := s.setOOMScore(); err != nil {
+		log.Warn("cannot set oomScoreAdj", "err", err)
+	}
 	config, err := daemon.Client("--kubeconfig", s.kubeconfig, component)
 	if err != nil {
 		return err
@@ -39,7 +44,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 		return err
 	}
 	state := proxy.NewState(s.node)
-	h := newHealth(s.mode, s.resync, state.Leaving, time.Now)
+	h := newHealth(s.mode, s.rules.resync, state.Leaving, time.Now)
 	backends, err := s.backends(h.restored, log)
 	if err != nil {
 		return err
@@ -48,7 +53,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 		log.Warn("cannot remove the rules of the other mode", "err", err)
 	}
 	loop := &proxy.Loop{
-		State: state, Backends: backends, Extras: s.extras(h.ok, log), Settle: settle, MinPeriod: s.minSync, Resync: s.resync, Log: log,
+		State: state, Backends: backends, Extras: s.extras(h.ok, log), Settle: settle, MinPeriod: s.rules.minSync, Resync: s.rules.resync, Log: log,
 		Begin: h.begin, Done: h.done,
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -56,8 +61,12 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 		g.Go(func() error { follow(ctx); return ctx.Err() })
 	}
 	g.Go(func() error { return loop.Run(ctx) })
-	g.Go(func() error { return serveHealth(ctx, s.healthz, h, log) })
-	g.Go(func() error { return serveMetrics(ctx, s.metrics, h, log) })
+	g.Go(func() error {
+		return s.keepServing(ctx, func() error { return serveHealth(ctx, s.healthz, h, log) }, log)
+	})
+	g.Go(func() error {
+		return s.keepServing(ctx, func() error { return serveMetrics(ctx, s.metrics, h, s.profiling.Paths(), log) }, log)
+	})
 	return g.Wait()
 }
 
@@ -82,12 +91,12 @@ func (s *settings) backends(wrote func(iptables.Round), log *slog.Logger) ([]pro
 func (s *settings) backend(six bool, wrote func(iptables.Round), log *slog.Logger) (proxy.Backend, error) {
 	if s.mode == modeIPTables {
 		return iptables.Open(six, iptables.Config{
-			ClusterCIDRs: s.clusterCIDRs, MasqueradeAll: s.masqueradeAll,
-			NodePortAddresses: s.nodePortAddresses, Interfaces: interfaceAddresses, Now: time.Now, Wrote: wrote,
+			ClusterCIDRs: s.clusterCIDRs, MasqueradeAll: s.rules.masqueradeAll, MasqueradeMark: s.rules.masqueradeMark,
+			Primary: s.primaryNodePorts, NodePortAddresses: s.nodePortAddresses, Interfaces: interfaceAddresses, Now: time.Now, Wrote: wrote,
 		}, log)
 	}
 	return nft.Open(six, nft.Config{
-		ClusterCIDRs: s.clusterCIDRs, MasqueradeAll: s.masqueradeAll,
+		ClusterCIDRs: s.clusterCIDRs, MasqueradeAll: s.rules.masqueradeAll, MasqueradeMark: s.rules.masqueradeMark,
 		NodePortAddresses: s.nodePortAddresses, Interfaces: interfaceAddresses,
 	}, log)
 }
@@ -98,6 +107,34 @@ func (s *settings) removeOtherMode(ctx context.Context) error {
 		return nft.Remove(ctx)
 	}
 	return iptables.Remove(ctx)
+}
+
+// serveAgain is how long a server that failed waits; upstream's.
+const serveAgain = 5 * time.Second
+
+// keepServing runs a server until ctx ends. One that fails is tried again, since others may hold its port for a while, unless that is to
+// end the process.
+func (s *settings) keepServing(ctx context.Context, run func() error, log *slog.Logger) error {
+	for {
+		err := run()
+		if ctx.Err() != nil || s.hardFail {
+			return err
+		}
+		log.Error("A server of the proxy failed, trying again", "err", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(serveAgain):
+		}
+	}
+}
+
+// setOOMScore says whom the kernel kills for want of memory. Less than before takes the capability CAP_SYS_RESOURCE.
+func (s *settings) setOOMScore() error {
+	if s.oomScoreAdj == nil {
+		return nil
+	}
+	return os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(int(*s.oomScoreAdj))), 0)
 }
 
 // six tells whether the cluster has addresses of IPv6.

@@ -7,11 +7,13 @@ import (
 	"net/netip"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
+	proxyconfig "k8s.io/kube-proxy/config/v1alpha1"
+	netutils "k8s.io/utils/net"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/cmd/internal/profiling"
 	"bonsai/pkg/featuregates"
 )
 
@@ -20,132 +22,62 @@ type settings struct {
 	kubeconfig, node, healthz, metrics string
 	primary                            []netip.Addr // empty: the node object's
 	clusterCIDRs                       []netip.Prefix
-	nodePortAddresses                  []netip.Prefix // empty: primary
+	primaryNodePorts                   bool
+	nodePortAddresses                  []netip.Prefix // empty: the node's own with primaryNodePorts, else all
 	mode                               string
-	masqueradeAll                      bool
-	minSync, resync                    time.Duration
+	rules                              rules
 	limits                             daemon.Limits
+	logging                            daemon.Logging
+	profiling                          profiling.Flags
+	// hardFail ends the process where a server cannot listen.
+	hardFail bool
+	// oomScoreAdj is nil to leave it as it is.
+	oomScoreAdj *int32
+	gates       map[string]bool
+	// idle are the fields that the file sets, but that have no effect.
+	idle []string
 }
 
-// Periods that apply where nothing is said.
-const (
-	defaultMinSync = 250 * time.Millisecond
-	defaultResync  = 30 * time.Second
-)
-
-// settings merges flags over the file and checks everything, reporting all problems.
+// settings merges flags over the file and checks everything, reporting all problems. The log hears of what the file has too much.
 func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, error) {
-	c, limits := o.flags, o.limits
-	if o.configFile != "" {
-		file, err := readConfiguration(o.configFile, log)
-		if err != nil {
-			return nil, err
-		}
-		c.overlay(file, fs)
-		if !fs.Changed("kube-api-qps") {
-			limits.QPS = file.ClientConnection.QPS
-		}
-		if b := file.ClientConnection.Burst; b != 0 && !fs.Changed("kube-api-burst") {
-			limits.Burst = b
-		}
-	}
-	if fs.Changed("masquerade-all") {
-		c.rules().MasqueradeAll = o.masqueradeAll
-	}
-	s := &settings{
-		kubeconfig: c.ClientConnection.Kubeconfig, healthz: c.HealthzBindAddress, metrics: c.MetricsBindAddress,
-		mode: c.Mode, masqueradeAll: c.rules().MasqueradeAll, minSync: c.rules().MinSyncPeriod.Duration, resync: c.rules().SyncPeriod.Duration, limits: limits,
-	}
-	if s.minSync == 0 {
-		s.minSync = defaultMinSync
-	}
-	if s.resync == 0 {
-		s.resync = defaultResync
+	c, err := o.configuration(fs, log)
+	if err != nil {
+		return nil, err
 	}
 	if err := featuregates.Check(c.FeatureGates); err != nil {
 		return nil, fmt.Errorf("failed complete: %w", err)
 	}
-	featuregates.Warn(c.FeatureGates, log)
-	var errs []error
-	check := func(err error) { errs = append(errs, err) }
-	var err error
-	s.node, err = nodeName(c.HostnameOverride)
-	check(err)
-	s.primary, err = primary(c.BindAddress)
-	check(err)
-	s.clusterCIDRs, err = cidrs("--cluster-cidr", strings.Split(c.ClusterCIDR, ","))
-	check(err)
-	if len(c.NodePortAddresses) != 1 || c.NodePortAddresses[0] != "primary" {
-		s.nodePortAddresses, err = cidrs("--nodeport-addresses", c.NodePortAddresses)
-		check(err)
+	if err := checkLogging(c.Logging.Format); err != nil {
+		return nil, err
 	}
-	check(limits.Validate())
-	check(checkMode(c.Mode))
-	for flag, address := range map[string]string{"--healthz-bind-address": s.healthz, "--metrics-bind-address": s.metrics} {
-		if _, err := netip.ParseAddrPort(address); address != "" && err != nil {
-			check(fmt.Errorf("%s %q: %w", flag, address, err))
-		}
+	if errs := validate(c); len(errs) > 0 {
+		return nil, fmt.Errorf("failed validate: %w", errs.ToAggregate())
 	}
-	if b := c.rules().MasqueradeBit; b != nil && *b != 14 {
-		check(fmt.Errorf("%s.masqueradeBit: only 14 is supported, got %d", c.Mode, *b))
+	node, err := nodeName(c.HostnameOverride)
+	if err != nil {
+		return nil, err
 	}
-	if d := c.DetectLocalMode; d != "" && d != "ClusterCIDR" {
-		check(fmt.Errorf("detectLocalMode: only ClusterCIDR is supported, got %q", d))
+	s := &settings{
+		kubeconfig: c.ClientConnection.Kubeconfig, node: node, healthz: c.HealthzBindAddress, metrics: c.MetricsBindAddress,
+		primary: primary(c.BindAddress), mode: string(c.Mode), rules: rulesOf(c), limits: o.requests(c, fs.Changed), logging: o.logger(c, fs.Changed),
+		profiling: profiling.Flags{Enabled: c.EnableProfiling}, hardFail: c.BindAddressHardFail, oomScoreAdj: c.OOMScoreAdj, gates: c.FeatureGates, idle: idle(c),
 	}
-	return s, errors.Join(errs...)
+	if c.ClusterCIDR != "" {
+		s.clusterCIDRs = prefixes(strings.Split(c.ClusterCIDR, ","))
+	}
+	if s.primaryNodePorts = len(c.NodePortAddresses) == 1 && c.NodePortAddresses[0] == primaryAddresses; !s.primaryNodePorts {
+		s.nodePortAddresses = prefixes(c.NodePortAddresses)
+	}
+	return s, s.limits.Validate()
 }
 
-// overlay takes the file's values wherever it has one and the flag was not given.
-func (c *configuration) overlay(file *configuration, fs *pflag.FlagSet) {
-	for flag, v := range map[string]struct {
-		to   *string
-		from string
-	}{
-		"kubeconfig":           {&c.ClientConnection.Kubeconfig, file.ClientConnection.Kubeconfig},
-		"hostname-override":    {&c.HostnameOverride, file.HostnameOverride},
-		"bind-address":         {&c.BindAddress, file.BindAddress},
-		"healthz-bind-address": {&c.HealthzBindAddress, file.HealthzBindAddress},
-		"metrics-bind-address": {&c.MetricsBindAddress, file.MetricsBindAddress},
-		"proxy-mode":           {&c.Mode, file.Mode},
-		"cluster-cidr":         {&c.ClusterCIDR, file.ClusterCIDR},
-	} {
-		if v.from != "" && !fs.Changed(flag) {
-			*v.to = v.from
-		}
+// requests are the limits of requests to the API server: there are none unless they are asked for.
+func (o *options) requests(c *proxyconfig.KubeProxyConfiguration, given func(flag string) bool) daemon.Limits {
+	limits := daemon.Limits{QPS: c.ClientConnection.QPS, Burst: int(c.ClientConnection.Burst)}
+	if limits.Burst == 0 && !given("kube-api-burst") {
+		limits.Burst = o.limits.Burst
 	}
-	if len(file.NodePortAddresses) > 0 && !fs.Changed("nodeport-addresses") {
-		c.NodePortAddresses = file.NodePortAddresses
-	}
-	for mode, rules := range map[string][2]*rulesConfiguration{modeNFTables: {&c.NFTables, &file.NFTables}, modeIPTables: {&c.IPTables, &file.IPTables}} {
-		to, from := rules[0], rules[1]
-		if from.SyncPeriod.Duration != 0 && !fs.Changed(mode+"-sync-period") {
-			to.SyncPeriod = from.SyncPeriod
-		}
-		if from.MinSyncPeriod.Duration != 0 && !fs.Changed(mode+"-min-sync-period") {
-			to.MinSyncPeriod = from.MinSyncPeriod
-		}
-		to.MasqueradeAll, to.MasqueradeBit = from.MasqueradeAll, from.MasqueradeBit
-	}
-	c.DetectLocalMode = file.DetectLocalMode
-	if !fs.Changed("feature-gates") {
-		c.FeatureGates = file.FeatureGates
-	}
-}
-
-// The modes, by their names in flags and files.
-const (
-	modeNFTables = "nftables"
-	modeIPTables = "iptables"
-)
-
-func checkMode(mode string) error {
-	switch mode {
-	case modeNFTables, modeIPTables:
-		return nil
-	case "ipvs":
-		return fmt.Errorf("--proxy-mode: %q is not supported by this proxy, use nftables or iptables", mode)
-	}
-	return fmt.Errorf("--proxy-mode: unknown mode %q, use nftables or iptables", mode)
+	return limits
 }
 
 // nodeName is the host's name, unless it is overridden.
@@ -158,34 +90,31 @@ func nodeName(override string) (string, error) {
 		}
 	}
 	if name = strings.ToLower(strings.TrimSpace(name)); name == "" {
-		return "", errors.New("the host has no name; give one with --hostname-override")
+		return "", errors.New("empty hostname is invalid")
 	}
 	return name, nil
 }
 
-// primary is the bind address if it names one address.
-func primary(text string) ([]netip.Addr, error) {
-	a, err := netip.ParseAddr(text)
-	if err != nil {
-		return nil, fmt.Errorf("--bind-address: %w", err)
+// primary is the bind address if it names one address; validate has seen it.
+func primary(text string) []netip.Addr {
+	a, ok := netip.AddrFromSlice(netutils.ParseIPSloppy(text))
+	if a = a.Unmap(); !ok || a.IsUnspecified() {
+		return nil
 	}
-	if a.IsUnspecified() {
-		return nil, nil
-	}
-	return []netip.Addr{a}, nil
+	return []netip.Addr{a}
 }
 
-func cidrs(flag string, texts []string) ([]netip.Prefix, error) {
-	var out []netip.Prefix
+// prefixes reads ranges of addresses, which validate has seen.
+func prefixes(texts []string) (out []netip.Prefix) {
 	for _, text := range texts {
-		if text = strings.TrimSpace(text); text == "" {
+		_, n, err := netutils.ParseCIDRSloppy(text)
+		if err != nil {
 			continue
 		}
-		p, err := netip.ParsePrefix(text)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", flag, err)
+		bits, _ := n.Mask.Size()
+		if a, ok := netip.AddrFromSlice(n.IP); ok {
+			out = append(out, netip.PrefixFrom(a.Unmap(), bits))
 		}
-		out = append(out, p.Masked())
 	}
-	return out, nil
+	return out
 }

@@ -1,6 +1,7 @@
 package iptables
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -8,9 +9,6 @@ import (
 
 	"bonsai/pkg/proxy"
 )
-
-// The mark of packets that are masqueraded on their way out: upstream's bit 14.
-const masqueradeMark = "0x4000"
 
 // jumps lead from the kernel's chains to ours, first of all that stand there.
 var jumps = [...]struct {
@@ -32,13 +30,14 @@ var jumps = [...]struct {
 }
 
 // fixed are the rules that do not depend on services.
-func fixed() map[place][]string {
-	marked := " -m mark --mark " + masqueradeMark + "/" + masqueradeMark
+func (c *Config) fixed() map[place][]string {
+	mark := fmt.Sprintf("%#x", cmp.Or(c.MasqueradeMark, 0x4000)) // upstream's bit 14
+	marked := " -m mark --mark " + mark + "/" + mark
 	return map[place][]string{
-		{"nat", markMasqChain}: {"-j MARK --or-mark " + masqueradeMark},
+		{"nat", markMasqChain}: {"-j MARK --or-mark " + mark},
 		{"nat", postroutingChain}: {
-			"-m mark ! --mark " + masqueradeMark + "/" + masqueradeMark + " -j RETURN",
-			"-j MARK --xor-mark " + masqueradeMark, // not again after IPsec or another table
+			"-m mark ! --mark " + mark + "/" + mark + " -j RETURN",
+			"-j MARK --xor-mark " + mark, // not again after IPsec or another table
 			comment("kubernetes service traffic requiring SNAT") + " -j MASQUERADE --random-fully",
 		},
 		{"filter", forwardChain}: {
@@ -82,7 +81,7 @@ func (t *Table) last(u *proxy.Update, local []netip.Addr) map[place][]string {
 
 // anyLocal tells whether every address of the machine takes node ports.
 func (t *Table) anyLocal() bool {
-	return len(t.config.NodePortAddresses) == 0 || slices.ContainsFunc(t.config.NodePortAddresses, func(p netip.Prefix) bool { return p.Bits() == 0 && p.Addr().Is6() == t.six })
+	return !t.config.Primary && len(t.config.NodePortAddresses) == 0 || slices.ContainsFunc(t.config.NodePortAddresses, func(p netip.Prefix) bool { return p.Bits() == 0 && p.Addr().Is6() == t.six })
 }
 
 // isOwn tells whether a chain is one of a port or endpoint.

@@ -26,7 +26,11 @@ type Config struct {
 	ClusterCIDRs []netip.Prefix
 	// MasqueradeAll masquerades all traffic to cluster IPs.
 	MasqueradeAll bool
-	// NodePortAddresses limits node ports to the machine's addresses in these ranges. Empty: all but loopback.
+	// MasqueradeMark is the bit of a packet's mark that says it is to be masqueraded; 0: 0x4000.
+	MasqueradeMark uint32
+	// Primary limits node ports to the node's own addresses.
+	Primary bool
+	// NodePortAddresses limits node ports to the machine's addresses in these ranges. Empty, without Primary: all but loopback.
 	NodePortAddresses []netip.Prefix
 	// Interfaces lists the machine's addresses; needed with NodePortAddresses.
 	Interfaces func() ([]netip.Addr, error)
@@ -92,7 +96,7 @@ func (t *Table) Apply(ctx context.Context, u proxy.Update) error {
 			t.services[name] = t.config.service(mine)
 		}
 	}
-	local, err := t.local()
+	local, err := t.local(u.Addresses)
 	if err != nil {
 		return err
 	}
@@ -116,9 +120,12 @@ func (t *Table) Apply(ctx context.Context, u proxy.Update) error {
 	return nil
 }
 
-// local are the addresses that NodePortAddresses lets through, nil if all do.
-func (t *Table) local() ([]netip.Addr, error) {
-	if t.anyLocal() {
+// local are the addresses that take node ports, of the node's own and the machine's; nil if all do.
+func (t *Table) local(own []netip.Addr) ([]netip.Addr, error) {
+	switch {
+	case t.config.Primary:
+		return own, nil
+	case t.anyLocal():
 		return nil, nil
 	}
 	all, err := t.config.Interfaces()
@@ -137,7 +144,7 @@ func (t *Table) undisturbed(ctx context.Context) bool {
 
 // wanted are all chains as they should be.
 func (t *Table) wanted(u *proxy.Update, local []netip.Addr) map[place][]string {
-	out := fixed()
+	out := t.config.fixed()
 	for _, p := range []place{natServices, natNodePorts, filterServices, filterExternal, filterFirewall, filterNodePorts} {
 		out[p] = nil
 	}
@@ -300,7 +307,7 @@ func remove(ctx context.Context, tool Tool) error {
 		var ours []string
 		for _, name := range there {
 			at := place{table, name}
-			_, isFixed := fixed()[at]
+			_, isFixed := new(Config).fixed()[at]
 			shared := slices.Contains([]place{natServices, natNodePorts, filterServices, filterExternal, filterFirewall, filterNodePorts}, at)
 			if isFixed || shared || table == "nat" && isOwn(name) {
 				ours = append(ours, name)

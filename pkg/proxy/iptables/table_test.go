@@ -143,3 +143,22 @@ func TestRounds(t *testing.T) {
 		}
 	}
 }
+
+// TestMarkAndPrimary: packets are marked with the bit that is asked for, and node ports may be kept to the node's own addresses.
+func TestMarkAndPrimary(t *testing.T) {
+	t.Parallel()
+	tool := &fakeTool{chains: map[string]bool{}}
+	table := iptables.New(tool, false, iptables.Config{MasqueradeMark: 1 << 7, Primary: true, Now: time.Now, Wrote: func(iptables.Round) {}}, slog.New(slog.DiscardHandler))
+	u := proxy.Update{Services: port("web", "10.96.0.1", "10.244.0.2:80"), Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
+	if err := table.Apply(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"-j MARK --or-mark 0x80", "! --mark 0x80/0x80 -j RETURN", "--xor-mark 0x80", "-m mark --mark 0x80/0x80 -j ACCEPT", "-d 192.0.2.1/32 -j KUBE-NODEPORTS"} {
+		if !strings.Contains(tool.last(), want) {
+			t.Errorf("no rule %q:\n%s", want, tool.last())
+		}
+	}
+	if strings.Contains(tool.last(), "0x4000") || strings.Contains(tool.last(), "--dst-type LOCAL -j KUBE-NODEPORTS") {
+		t.Errorf("other rules, too:\n%s", tool.last())
+	}
+}

@@ -1,6 +1,8 @@
 package nft
 
 import (
+	"cmp"
+	"fmt"
 	"net/netip"
 
 	"sigs.k8s.io/knftables"
@@ -58,8 +60,9 @@ func (c *Config) base(ip string, local []netip.Addr, serviceCIDRs []netip.Prefix
 	f.Chains["firewall-check"] = nftables.Chain{Rules: []string{key + firewallIPs}}
 	f.Chains["cluster-ips-check"] = nftables.Chain{Rules: clusterIPsCheck(ip, serviceCIDRs)}
 	f.Chains[rejectChain] = nftables.Chain{Rules: []string{"reject"}}
-	f.Chains[markChain] = nftables.Chain{Rules: []string{"mark set mark or 0x4000"}}
-	f.Chains[masqueradeChain] = nftables.Chain{Rules: []string{"mark and 0x4000 == 0 return", "mark set mark xor 0x4000", "masquerade fully-random"}}
+	mark := fmt.Sprintf("%#x", cmp.Or(c.MasqueradeMark, 0x4000))
+	f.Chains[markChain] = nftables.Chain{Rules: []string{"mark set mark or " + mark}}
+	f.Chains[masqueradeChain] = nftables.Chain{Rules: []string{"mark and " + mark + " == 0 return", "mark set mark xor " + mark, "masquerade fully-random"}}
 	hooked(f)
 	return f
 }

@@ -230,3 +230,18 @@ func TestWriteOver(t *testing.T) {
 		t.Errorf("%d services, want 2", n)
 	}
 }
+
+// TestMark: packets are marked with the bit that is asked for.
+func TestMark(t *testing.T) {
+	t.Parallel()
+	rec, config := newRecorder(false), testConfig()
+	config.MasqueradeMark = 1 << 7
+	if err := nft.New(rec, false, config, slog.New(slog.DiscardHandler)).Apply(t.Context(), updateOf("a")); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"mark set mark or 0x80", "mark and 0x80 == 0 return", "mark set mark xor 0x80"} {
+		if !strings.Contains(rec.Dump(), want) || strings.Contains(rec.Dump(), "0x4000") {
+			t.Errorf("no rule %q, or others:\n%s", want, rec.Dump())
+		}
+	}
+}

@@ -23,6 +23,8 @@ type Config struct {
 	ClusterCIDRs []netip.Prefix
 	// MasqueradeAll masquerades all traffic to cluster IPs.
 	MasqueradeAll bool
+	// MasqueradeMark is the bit of a packet's mark that says it is to be masqueraded; 0: 0x4000.
+	MasqueradeMark uint32
 	// NodePortAddresses limits node ports to the node's addresses in these ranges. Empty: the node's primary addresses.
 	NodePortAddresses []netip.Prefix
 	// Interfaces lists the machine's addresses; needed with NodePortAddresses.

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	proxyconfig "k8s.io/kube-proxy/config/v1alpha1"
+)
+
+// usedFields have, for each field that does something, a file in which it says something of its own. It
+// is compared with the same file without its last line.
+var usedFields = map[string]string{
+	"featureGates":                "featureGates: {AllAlpha: false}",
+	"clientConnection.kubeconfig": "clientConnection: {kubeconfig: /k}",
+	"clientConnection.qps":        "clientConnection: {qps: 7}",
+	"clientConnection.burst":      "clientConnection: {burst: 7}",
+	"logging.format":              "logging: {format: json}",
+	"logging.verbosity":           "logging: {verbosity: 3}",
+	"hostnameOverride":            "hostnameOverride: n7",
+	"bindAddress":                 "bindAddress: 192.0.2.7",
+	"healthzBindAddress":          "healthzBindAddress: 127.0.0.1:7",
+	"metricsBindAddress":          "metricsBindAddress: 127.0.0.1:7",
+	"bindAddressHardFail":         "bindAddressHardFail: true",
+	"enableProfiling":             "enableProfiling: true",
+	"mode":                        "mode: iptables",
+	"iptables.masqueradeBit":      "mode: iptables\niptables: {masqueradeBit: 7}",
+	"iptables.masqueradeAll":      "mode: iptables\niptables: {masqueradeAll: true}",
+	"iptables.syncPeriod":         "mode: iptables\niptables: {syncPeriod: 7m}",
+	"iptables.minSyncPeriod":      "mode: iptables\niptables: {minSyncPeriod: 7s}",
+	"nftables.masqueradeBit":      "nftables: {masqueradeBit: 7}",
+	"nftables.masqueradeAll":      "nftables: {masqueradeAll: true}",
+	"nftables.syncPeriod":         "nftables: {syncPeriod: 7m}",
+	"nftables.minSyncPeriod":      "nftables: {minSyncPeriod: 7s}",
+	"clusterCIDR":                 "clusterCIDR: 10.7.0.0/16",
+	"nodePortAddresses":           "nodePortAddresses: [10.7.0.0/16]",
+	"oomScoreAdj":                 "oomScoreAdj: -7",
+}
+
+// refusedFields have, for each field that can only say what we do anyway, a file that says something else, and the word about it.
+var refusedFields = map[string][2]string{
+	"detectLocalMode": {"detectLocalMode: NodeCIDR", `DetectLocalMode: Invalid value: "NodeCIDR": is not supported by this proxy`},
+}
+
+// TestFields: each field of the configuration file changes the settings, or is refused by its name, or is among those that docs/stock.md
+// says are without effect, of which whoever sets one is told.
+func TestFields(t *testing.T) {
+	t.Parallel()
+	told := idleFields(t)
+	seen := map[string]bool{}
+	var walk func(in reflect.Type, at string, field func(c *proxyconfig.KubeProxyConfiguration) reflect.Value)
+	walk = func(in reflect.Type, at string, value func(c *proxyconfig.KubeProxyConfiguration) reflect.Value) {
+		for i := range in.NumField() {
+			f := in.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if f.Name == "TypeMeta" {
+				continue
+			}
+			path := at + name
+			inner := func(c *proxyconfig.KubeProxyConfiguration) reflect.Value { return value(c).Field(i) }
+			seen[path] = true
+			_, used := usedFields[path]
+			_, refused := refusedFields[path]
+			excused := slices.Contains(told, path)
+			switch {
+			case f.Type.Kind() == reflect.Struct && !excused && f.Type.Name() != "Duration":
+				walk(f.Type, path+".", inner)
+			case used:
+				checkUsed(t, path)
+			case refused:
+				if _, err := parseFile(t, refusedFields[path][0]); err == nil || !strings.Contains(err.Error(), refusedFields[path][1]) {
+					t.Errorf("%s is refused with %v, want %q", path, err, refusedFields[path][1])
+				}
+			case !excused:
+				t.Errorf("%s does nothing, and docs/stock.md does not say why", path)
+			}
+			if excused {
+				c := &proxyconfig.KubeProxyConfiguration{}
+				odd(inner(c))
+				if got := idle(c); used || refused || !slices.Equal(got, []string{path}) {
+					t.Errorf("%s is said to be without effect (and used %t, refused %t), and these are named: %q", path, used, refused, got)
+				}
+			}
+		}
+	}
+	walk(reflect.TypeFor[proxyconfig.KubeProxyConfiguration](), "", func(c *proxyconfig.KubeProxyConfiguration) reflect.Value { return reflect.ValueOf(c).Elem() })
+	for _, path := range told {
+		if !seen[path] {
+			t.Errorf("docs/stock.md names %s, which is no field", path)
+		}
+	}
+	for path := range usedFields {
+		if !seen[path] {
+			t.Errorf("%s is no field", path)
+		}
+	}
+	if len(seen) < 50 {
+		t.Errorf("only %d fields were looked at", len(seen))
+	}
+}
+
+// checkUsed: the file of a field makes other settings than the same file without it.
+func checkUsed(t *testing.T, path string) {
+	t.Helper()
+	file := usedFields[path]
+	lines := strings.Split(file, "\n")
+	with, err := parseFile(t, file)
+	if err != nil {
+		t.Fatal(path, err)
+	}
+	without, err := parseFile(t, strings.Join(lines[:len(lines)-1], "\n"))
+	if err != nil {
+		t.Fatal(path, err)
+	}
+	if reflect.DeepEqual(with, without) || len(with.idle) > 0 {
+		t.Errorf("%s changes nothing, or is idle: %+v", path, with)
+	}
+}
+
+// odd sets a field to what is nobody's default.
+func odd(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		odd(v.Elem())
+	case reflect.Struct:
+		odd(v.Field(0))
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+	case reflect.String:
+		v.SetString("odd")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int32, reflect.Int64:
+		v.SetInt(7)
+	}
+}
+
+// idleFields are those of the table of docs/stock.md.
+func idleFields(t *testing.T) (names []string) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "stock.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(page), "| field of KubeProxyConfiguration |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	if !ok {
+		t.Fatal("docs/stock.md has no table of fields")
+	}
+	for line := range strings.Lines(table) {
+		if cells := strings.Split(line, "|"); len(cells) > 3 {
+			for _, m := range regexp.MustCompile("`([a-zA-Z.]+)`").FindAllStringSubmatch(cells[1], -1) {
+				names = append(names, m[1])
+			}
+		}
+	}
+	return names
+}
+
+// TestInstallersFile: the file that kubeadm writes says nothing of its own but the client and the pods' addresses.
+func TestInstallersFile(t *testing.T) {
+	t.Parallel()
+	s, err := parseFile(t, `bindAddress: 0.0.0.0
+bindAddressHardFail: false
+clientConnection: {acceptContentTypes: "", burst: 0, contentType: "", kubeconfig: /var/lib/kube-proxy/kubeconfig.conf, qps: 0}
+clusterCIDR: 10.244.0.0/16
+configSyncPeriod: 0s
+conntrack: {maxPerCore: null, min: null, tcpBeLiberal: false, tcpCloseWaitTimeout: null, tcpEstablishedTimeout: null, udpStreamTimeout: 0s, udpTimeout: 0s}
+detectLocal: {bridgeInterface: "", interfaceNamePrefix: ""}
+detectLocalMode: ""
+enableProfiling: false
+healthzBindAddress: ""
+hostnameOverride: n1
+iptables: {localhostNodePorts: null, masqueradeAll: false, masqueradeBit: null, minSyncPeriod: 0s, syncPeriod: 0s}
+ipvs: {excludeCIDRs: null, minSyncPeriod: 0s, scheduler: "", strictARP: false, syncPeriod: 0s, tcpFinTimeout: 0s, tcpTimeout: 0s, udpTimeout: 0s}
+logging: {flushFrequency: 0, options: {json: {infoBufferSize: "0"}, text: {infoBufferSize: "0"}}, verbosity: 0}
+metricsBindAddress: ""
+mode: ""
+nftables: {masqueradeAll: false, masqueradeBit: null, minSyncPeriod: 0s, syncPeriod: 0s}
+nodePortAddresses: null
+oomScoreAdj: null
+portRange: ""
+showHiddenMetricsForVersion: ""
+winkernel: {enableDSR: false, forwardHealthCheckVip: false, networkName: "", rootHnsEndpointName: "", sourceVip: ""}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := parse(t, "--kubeconfig=/var/lib/kube-proxy/kubeconfig.conf", "--cluster-cidr=10.244.0.0/16", "--hostname-override=n1")
+	if err != nil || !reflect.DeepEqual(s, plain) {
+		t.Errorf("%+v, want %+v, %v", s, plain, err)
+	}
+}
