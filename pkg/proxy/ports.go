@@ -26,8 +26,8 @@ type Port struct {
 
 	// Cluster are the endpoints for traffic that may leave the node; Local those for policy Local, on this node only.
 	Cluster, Local []netip.AddrPort
-	// Here is set if one of Cluster may be on this node: then a client may be balanced to itself.
-	Here bool
+	// Here are those of Cluster that may be on this node: a client there may be balanced to itself.
+	Here []netip.AddrPort
 	// InternalLocal and ExternalLocal choose Local for clients inside (of the cluster IP) and outside the cluster.
 	InternalLocal, ExternalLocal bool
 	// Anywhere is set if some endpoint exists on some node. A policy Local without endpoints here then drops traffic, which may
@@ -122,7 +122,7 @@ func (p *Port) choose(all []candidate, node Node) {
 			cluster = draining
 		}
 		p.Cluster = endpointAddrs(cluster)
-		p.Here = slices.ContainsFunc(cluster, func(c candidate) bool { return c.Node == "" || c.Node == node.Name })
+		p.Here = endpointAddrs(keep(cluster, func(c candidate) bool { return c.Node == "" || c.Node == node.Name }))
 	}
 	if p.InternalLocal || (p.ExternalLocal && p.Exposed()) {
 		here := func(c candidate) bool { return c.Node != "" && c.Node == node.Name }

@@ -3,6 +3,7 @@ package nft
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -113,7 +114,9 @@ func (w *writer) external() string {
 	return name
 }
 
-// balancer writes the chain that chooses one endpoint, and returns its name.
+// balancer writes the chain that chooses one endpoint, and returns its name. Where nothing else is to be done it translates at once: on
+// another node nobody is balanced to himself, and without affinity no client stays. A chain for each endpoint costs the kernel at every
+// change, whichever, and most endpoints are on other nodes.
 func (w *writer) balancer(local bool) string {
 	kind, endpoints := "service", w.p.Cluster
 	if local {
@@ -124,12 +127,12 @@ func (w *writer) balancer(local bool) string {
 		return name
 	}
 	rules := w.masquerade()
-	if !local && !w.p.Here && w.p.AffinitySeconds == 0 {
-		w.f.Chains[name] = nftables.Chain{Rules: append(rules, w.elsewhere()...)}
-		return name
-	}
 	var choices []string
 	for _, e := range endpoints {
+		if !local && w.p.AffinitySeconds == 0 && !slices.Contains(w.p.Here, e) {
+			choices = append(choices, w.translate(e))
+			continue
+		}
 		to := w.endpoint(e)
 		choices = append(choices, "goto "+to)
 		if w.p.AffinitySeconds > 0 {
@@ -151,16 +154,6 @@ func oneOf(choices []string) []string {
 		rules[i] += choice
 	}
 	return rules
-}
-
-// elsewhere chooses one endpoint and translates to it at once, where nothing else is to be done: nobody is balanced to himself, and
-// no client stays. A chain for each endpoint costs the kernel at every change, whichever, and most endpoints are on other nodes.
-func (w *writer) elsewhere() []string {
-	var choices []string
-	for _, e := range w.p.Cluster {
-		choices = append(choices, "meta l4proto "+w.proto+" dnat to "+e.String())
-	}
-	return oneOf(choices)
 }
 
 // masquerade marks traffic to the cluster IP that must come back through this node: all of it, or what comes from no pod.
@@ -186,6 +179,11 @@ func (w *writer) endpoint(e netip.AddrPort) string {
 		w.f.Sets[clients] = nftables.Set{Type: nftables.AddressType(w.ip), Seconds: w.p.AffinitySeconds}
 		rules = append(rules, "update @"+clients+" { "+w.ip+" saddr }")
 	}
-	w.f.Chains[name] = nftables.Chain{Rules: append(rules, "meta l4proto "+w.proto+" dnat to "+e.String())}
+	w.f.Chains[name] = nftables.Chain{Rules: append(rules, w.translate(e))}
 	return name
+}
+
+// translate makes e the destination.
+func (w *writer) translate(e netip.AddrPort) string {
+	return "meta l4proto " + w.proto + " dnat to " + e.String()
 }
