@@ -11,124 +11,133 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"bonsai/cmd/internal/daemon"
-	"bonsai/pkg/proxy/iptables"
 )
 
-// health is what load balancers and people ask the proxy: whether rules are written, and how fast.
+// families are the names of address families in metrics and answers, in the order in which the backends stand.
+var families = [...]string{"IPv4", "IPv6"}
+
+// familyName is that of addresses of IPv6, or of the others.
+func familyName(six bool) string {
+	if six {
+		return families[1]
+	}
+	return families[0]
+}
+
+// health is what load balancers and people ask the proxy: whether the rules of each family are written.
 type health struct {
 	grace   time.Duration
 	leaving func() bool
 	now     func() time.Time
-	took    prometheus.Histogram
-	synced  prometheus.Gauge
-	failed  prometheus.Counter
-	mode    string
-	rules   *ruleMetrics // of the iptables mode; else nil
+	metrics *metrics
 
-	mu      sync.Mutex
+	mu     sync.Mutex
+	rounds []rounds // by family
+}
+
+// rounds are when rules of a family were written.
+type rounds struct {
 	last    time.Time // of a success; zero before the first
 	pending time.Time // since when something waits to be written; zero while nothing does
 }
 
-// newHealth returns a health that forgives rounds that fail or do not end for twice the resync period.
-func newHealth(mode string, resync time.Duration, leaving func() bool, now func() time.Time) *health {
-	h := &health{
-		mode: mode, grace: 2 * resync, leaving: leaving, now: now,
-		took: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "kubeproxy_sync_proxy_rules_duration_seconds", Help: "SyncProxyRules latency in seconds",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
-		}),
-		synced: prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubeproxy_sync_proxy_rules_last_timestamp_seconds", Help: "The last time proxy rules were successfully synced"}),
-		failed: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubeproxy_sync_proxy_rules_nftables_sync_failures_total", Help: "Cumulative proxy nftables sync failures"}),
-	}
-	if mode == modeIPTables {
-		h.rules = newRuleMetrics()
-	}
-	return h
+// newHealth returns a health of n families that forgives rounds that fail or do not end for twice the resync period.
+func newHealth(n int, resync time.Duration, m *metrics, leaving func() bool, now func() time.Time) *health {
+	return &health{grace: 2 * resync, leaving: leaving, now: now, metrics: m, rounds: make([]rounds, n)}
 }
 
-// restored hears of a round of the iptables mode.
-func (h *health) restored(r iptables.Round) { h.rules.observe(r) }
-
-// metrics are those of the mode.
-func (h *health) metrics() []prometheus.Collector {
-	all := []prometheus.Collector{h.took, h.synced}
-	if h.rules != nil {
-		return append(all, h.rules.all()...)
-	}
-	return append(all, h.failed)
-}
-
-// begin notes that a round begins.
-func (h *health) begin() {
+// begin notes that a round of a family begins.
+func (h *health) begin(i int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.pending.IsZero() {
-		h.pending = h.now()
+	if r := &h.rounds[i]; r.pending.IsZero() {
+		r.pending = h.now()
 	}
 }
 
 // done notes how a round ended. Services that were refused count as a failure, but they do not make the node unhealthy: nobody
 // may take it from the load balancers of all others by a service of his own.
-func (h *health) done(took time.Duration, refused int, err error) {
+func (h *health) done(i int, took time.Duration, refused int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.took.Observe(took.Seconds())
-	if err != nil || refused > 0 {
-		h.failed.Inc()
-	}
-	if err != nil {
-		return
-	}
 	now := h.now()
-	h.last, h.pending = now, time.Time{}
-	h.synced.Set(float64(now.Unix()))
+	h.metrics.done(families[i], took, now, err == nil, refused)
+	if err == nil {
+		h.rounds[i] = rounds{last: now}
+	}
 }
 
-// alive is set once rules were written and nothing waits for long.
-func (h *health) alive() (last, now time.Time, ok bool) {
+// written tells whether the latest round of a family succeeded, with nothing left.
+func (h *health) written(six bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now = h.now()
-	return h.last, now, !h.last.IsZero() && (h.pending.IsZero() || now.Sub(h.pending) < h.grace)
+	i := slices.Index(families[:], familyName(six))
+	return i < len(h.rounds) && h.rounds[i].pending.IsZero() && !h.rounds[i].last.IsZero()
 }
 
-// ok is alive without the times.
-func (h *health) ok() bool {
-	_, _, ok := h.alive()
-	return ok
+// family is what is said of one.
+type family struct {
+	LastUpdated time.Time `json:"lastUpdated"`
+	Healthy     bool      `json:"healthy"`
 }
 
 // answer is upstream's body: lastUpdated is the current time while nothing is pending, as upstream has it.
 type answer struct {
-	LastUpdated string `json:"lastUpdated"`
-	CurrentTime string `json:"currentTime"`
-	Eligible    *bool  `json:"nodeEligible,omitempty"`
+	LastUpdated time.Time         `json:"lastUpdated"`
+	CurrentTime time.Time         `json:"currentTime"`
+	Eligible    *bool             `json:"nodeEligible,omitempty"`
+	Healthy     bool              `json:"healthy"`
+	Status      map[string]family `json:"status"`
 }
+
+// answer is set healthy once the rules of all families were written and nothing waits for long.
+func (h *health) answer() answer {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.now().UTC()
+	out := answer{CurrentTime: now, Healthy: true, Status: map[string]family{}}
+	for i, r := range h.rounds {
+		f := family{LastUpdated: r.last.UTC(), Healthy: !r.last.IsZero() && (r.pending.IsZero() || now.Sub(r.pending) < h.grace)}
+		out.Status[families[i]] = f
+		out.Healthy = out.Healthy && f.Healthy
+		if f.LastUpdated.After(out.LastUpdated) {
+			out.LastUpdated = f.LastUpdated
+		}
+	}
+	if out.Healthy {
+		out.LastUpdated = now
+	}
+	return out
+}
+
+// ok is whether the answer is healthy.
+func (h *health) ok() bool { return h.answer().Healthy }
 
 // ServeHTTP answers /healthz, which also says no while the node is being deleted, and /livez, which does not.
 func (h *health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	last, now, ok := h.alive()
-	body := answer{LastUpdated: last.String(), CurrentTime: now.String()}
-	if ok {
-		body.LastUpdated = body.CurrentTime
-	}
+	body, asked := h.answer(), h.metrics.livez
 	if r.URL.Path == "/healthz" {
 		eligible := !h.leaving()
 		body.Eligible = &eligible
-		ok = ok && eligible
+		body.Healthy = body.Healthy && eligible
+		asked = h.metrics.healthz
 	}
+	code := http.StatusOK
+	if !body.Healthy {
+		code = http.StatusServiceUnavailable
+	}
+	asked.WithLabelValues(strconv.Itoa(code)).Inc()
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if !ok {
-		w.WriteHeader(http.StatusServiceUnavailable)
-	}
+	w.WriteHeader(code)
 	// A failed write means that the client is gone.
 	_ = json.NewEncoder(w).Encode(body)
 }
@@ -142,7 +151,7 @@ func serveHealth(ctx context.Context, address string, h *health, log *slog.Logge
 }
 
 // serveMetrics serves /metrics, /healthz, /proxyMode and profiles on address until ctx ends.
-func serveMetrics(ctx context.Context, address string, h *health, profiles map[string]http.Handler, log *slog.Logger) error {
+func serveMetrics(ctx context.Context, address string, h *health, profiles map[string]http.Handler, registry *prometheus.Registry, log *slog.Logger) error {
 	if address == "" {
 		<-ctx.Done()
 		return ctx.Err()
@@ -151,8 +160,6 @@ func serveMetrics(ctx context.Context, address string, h *health, profiles map[s
 	if err != nil {
 		return fmt.Errorf("--metrics-bind-address %q: %w", address, err)
 	}
-	registry := daemon.NewMetrics()
-	registry.MustRegister(h.metrics()...)
 	server := &daemon.Server{
 		Address: at.Addr().String(), Port: int(at.Port()), Insecure: true, Registry: registry, Log: log,
 		Ready: []daemon.Check{{Name: "rules", Run: func() error {
@@ -161,7 +168,7 @@ func serveMetrics(ctx context.Context, address string, h *health, profiles map[s
 			}
 			return nil
 		}}},
-		Extra: map[string]http.Handler{"/proxyMode": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, h.mode) })},
+		Extra: map[string]http.Handler{"/proxyMode": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, h.metrics.mode) })},
 	}
 	maps.Copy(server.Extra, profiles)
 	return server.Run(ctx)

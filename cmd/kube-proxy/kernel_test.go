@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -18,7 +19,6 @@ import (
 
 	"bonsai/cmd/internal/netnstest"
 	"bonsai/pkg/proxy"
-	"bonsai/pkg/proxy/iptables"
 )
 
 // world is a node (172.20.0.1 outside) with two pods (10.244.1.2, 10.244.1.6) and a client outside (172.20.0.2), with the real
@@ -80,7 +80,7 @@ func (w *world) start(s *settings) {
 	log := slog.New(slog.DiscardHandler)
 	w.settings = s
 	w.node.Do(func() {
-		rules, err := s.backends(func(iptables.Round) {}, log)
+		rules, err := s.backends(newMetrics(s.mode, w.state, prometheus.NewRegistry()), log)
 		if err != nil {
 			w.t.Errorf("%s: %v", s.mode, err)
 		}

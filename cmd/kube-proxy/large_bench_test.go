@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/cmd/internal/netnstest"
-	"bonsai/pkg/proxy/iptables"
 )
 
 // What is large: a Service has ten endpoints, one in fifty of them on the node.
@@ -45,7 +45,7 @@ func largeOnce(b *testing.B, mode string) {
 	}
 	s := &settings{mode: mode, primaryNodePorts: mode == modeNFTables, clusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/9")}}
 	node.Do(func() {
-		rules, err := s.backends(func(iptables.Round) {}, slog.New(slog.DiscardHandler))
+		rules, err := s.backends(newMetrics(s.mode, state, prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -39,21 +39,26 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	client, err := newClient(s.limits.Apply(config))
+	config = s.limits.Apply(config)
+	registry := daemon.NewMetrics()
+	daemon.CountRequests(config, registry)
+	client, err := newClient(config)
 	if err != nil {
 		return err
 	}
 	state := proxy.NewState(s.node)
-	h := newHealth(s.mode, s.rules.resync, state.Leaving, time.Now)
-	backends, err := s.backends(h.restored, log)
+	m := newMetrics(s.mode, state, registry)
+	backends, err := s.backends(m, log)
 	if err != nil {
 		return err
 	}
+	state.Queued = func() { m.queue(len(backends), time.Now()) }
+	h := newHealth(len(backends), s.rules.resync, m, state.Leaving, time.Now)
 	if err := s.removeOtherMode(ctx); err != nil {
 		log.Warn("cannot remove the rules of the other mode", "err", err)
 	}
 	loop := &proxy.Loop{
-		State: state, Backends: backends, Extras: s.extras(h.ok, log), Settle: settle, MinPeriod: s.rules.minSync, Resync: s.rules.resync, Log: log,
+		State: state, Backends: backends, Extras: append(s.extras(h.ok, log), &observer{health: h, lacking: map[proxy.Name]lack{}}), Settle: settle, MinPeriod: s.rules.minSync, Resync: s.rules.resync, Log: log,
 		Begin: h.begin, Done: h.done,
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -65,20 +70,20 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 		return s.keepServing(ctx, func() error { return serveHealth(ctx, s.healthz, h, log) }, log)
 	})
 	g.Go(func() error {
-		return s.keepServing(ctx, func() error { return serveMetrics(ctx, s.metrics, h, s.profiling.Paths(), log) }, log)
+		return s.keepServing(ctx, func() error { return serveMetrics(ctx, s.metrics, h, s.profiling.Paths(), registry, log) }, log)
 	})
 	return g.Wait()
 }
 
-// backends are the rules that a round writes; wrote hears of the rounds of the iptables mode.
-func (s *settings) backends(wrote func(iptables.Round), log *slog.Logger) ([]proxy.Backend, error) {
-	families := []bool{false}
+// backends are the rules that a round writes, in the order of families; m hears of the rounds.
+func (s *settings) backends(m *metrics, log *slog.Logger) ([]proxy.Backend, error) {
+	all := []bool{false}
 	if s.six() {
-		families = append(families, true)
+		all = append(all, true)
 	}
 	var out []proxy.Backend
-	for _, six := range families {
-		b, err := s.backend(six, wrote, log)
+	for _, six := range all {
+		b, err := s.backend(six, m, log)
 		if err != nil {
 			return nil, err
 		}
@@ -88,16 +93,16 @@ func (s *settings) backends(wrote func(iptables.Round), log *slog.Logger) ([]pro
 }
 
 // backend is the rules of one family.
-func (s *settings) backend(six bool, wrote func(iptables.Round), log *slog.Logger) (proxy.Backend, error) {
+func (s *settings) backend(six bool, m *metrics, log *slog.Logger) (proxy.Backend, error) {
 	if s.mode == modeIPTables {
 		return iptables.Open(six, iptables.Config{
 			ClusterCIDRs: s.clusterCIDRs, MasqueradeAll: s.rules.masqueradeAll, MasqueradeMark: s.rules.masqueradeMark,
-			Primary: s.primaryNodePorts, NodePortAddresses: s.nodePortAddresses, Interfaces: interfaceAddresses, Now: time.Now, Wrote: wrote,
+			Primary: s.primaryNodePorts, NodePortAddresses: s.nodePortAddresses, Interfaces: interfaceAddresses, Now: time.Now, Wrote: m.restored,
 		}, log)
 	}
 	return nft.Open(six, nft.Config{
 		ClusterCIDRs: s.clusterCIDRs, MasqueradeAll: s.rules.masqueradeAll, MasqueradeMark: s.rules.masqueradeMark,
-		NodePortAddresses: s.nodePortAddresses, Interfaces: interfaceAddresses,
+		NodePortAddresses: s.nodePortAddresses, Interfaces: interfaceAddresses, Now: time.Now, Wrote: m.wrote,
 	}, log)
 }
 

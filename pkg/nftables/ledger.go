@@ -23,6 +23,8 @@ type Ledger[K comparable] struct {
 	refused map[K]bool
 	// written is set while the kernel is known to hold what the books say.
 	written bool
+	// whole is set if the last flush wrote the whole table.
+	whole bool
 }
 
 // LedgerConfig is what a Ledger needs. All but Conflict is required.
@@ -73,7 +75,7 @@ func (l *Ledger[K]) Flush(ctx context.Context) (map[K]error, error) {
 		l.written = false
 	}
 	write := l.amend
-	if !l.written {
+	if l.whole = !l.written; l.whole {
 		write = l.rewrite
 	}
 	refused, err := write(ctx)
@@ -82,6 +84,9 @@ func (l *Ledger[K]) Flush(ctx context.Context) (map[K]error, error) {
 	}
 	return refused, nil
 }
+
+// Whole tells whether the last Flush wrote, or tried to, the whole table.
+func (l *Ledger[K]) Whole() bool { return l.whole }
 
 // intact tells whether the kernel still has our table. One chain is looked at, which is cheap: firewalls flush or delete whole
 // tables, nobody edits single rules of ours. If the tool itself fails, there is nothing to be repaired.

@@ -27,10 +27,10 @@ type Loop struct {
 	Settle, MinPeriod time.Duration
 	// Resync repeats a round without changes, which lets backends repair what others broke. 0 never does.
 	Resync time.Duration
-	// Begin hears that a round begins, Done how long its Backends took and how they fared: refused is the number of services that
-	// were refused while all others were written, err is why nothing could be.
-	Begin func()
-	Done  func(took time.Duration, refused int, err error)
+	// Begin hears that a round of a Backend begins, Done how long it took and how it fared: refused is the number of services that
+	// were refused while all others were written, err is why nothing could be. i is the Backend's place.
+	Begin func(i int)
+	Done  func(i int, took time.Duration, refused int, err error)
 	Log   *slog.Logger
 }
 
@@ -42,20 +42,21 @@ func (l *Loop) Run(ctx context.Context) error {
 
 // round tells every backend, whatever the others say.
 func (l *Loop) round(ctx context.Context) error {
-	l.Begin()
-	start := time.Now()
 	u := l.State.Take()
 	var whole error
 	refused := map[Name]error{}
-	for _, b := range l.Backends {
+	for i, b := range l.Backends {
+		l.Begin(i)
+		start := time.Now()
 		err := b.Apply(ctx, u)
-		if r := (*Refused)(nil); errors.As(err, &r) {
+		r := &Refused{}
+		if errors.As(err, &r) {
 			maps.Copy(refused, r.Services)
-		} else {
-			whole = errors.Join(whole, err)
+			err = nil
 		}
+		l.Done(i, time.Since(start), len(r.Services), err)
+		whole = errors.Join(whole, err)
 	}
-	l.Done(time.Since(start), len(refused), whole)
 	if whole != nil {
 		l.State.Again(maps.Keys(u.Services))
 	}

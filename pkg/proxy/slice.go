@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -14,6 +15,9 @@ type Slice struct {
 	Service, Key Name
 	Ports        []SlicePort
 	Endpoints    []SliceEndpoint
+	// Six is set for addresses of IPv6. Trigger is when the latest change happened for which the slice was written; zero if nobody says.
+	Six     bool
+	Trigger time.Time
 }
 
 // SlicePort is a named port of all endpoints of a slice.
@@ -36,6 +40,10 @@ func SliceOf(s *discoveryv1.EndpointSlice) (Slice, bool) {
 	out := Slice{
 		Service: Name{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]},
 		Key:     Name{Namespace: s.Namespace, Name: s.Name},
+		Six:     s.AddressType == discoveryv1.AddressTypeIPv6,
+	}
+	if at, err := time.Parse(time.RFC3339Nano, s.Annotations[corev1.EndpointsLastChangeTriggerTime]); err == nil {
+		out.Trigger = at
 	}
 	if out.Service.Name == "" || (s.AddressType != discoveryv1.AddressTypeIPv4 && s.AddressType != discoveryv1.AddressTypeIPv6) {
 		return out, false

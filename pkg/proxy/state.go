@@ -8,13 +8,16 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 )
 
 // State collects the objects of the cluster as a node's proxy sees them, and knows what changed since the last Take. Its
 // methods may be called from several goroutines.
 type State struct {
 	node string
-	wake chan struct{} // has room for one: Take gives everything that changed, however often
+	// Queued hears, under the state's lock, that there is something to Take. It may be set before anything is fed.
+	Queued func()
+	wake   chan struct{} // has room for one: Take gives everything that changed, however often
 
 	// mu guards all below: the API's watches change them, one goroutine per kind, while the loop takes. Nothing is written to the
 	// kernel under it.
@@ -28,6 +31,33 @@ type State struct {
 	nodes        map[string]NodeFacts
 	dirty        map[Name]bool
 	listed       map[string]bool
+	// Of services and slices: what changed, and what of that the next Take will report.
+	changes [2]changes
+	// triggers are those of the slices that the next Take will report, the earliest of each.
+	triggers map[Name]Trigger
+}
+
+// The places of changes.
+const (
+	ofServices = iota
+	ofSlices
+)
+
+// changes are counted for those who watch the proxy.
+type changes struct {
+	total   int
+	pending map[Name]bool
+}
+
+func (c *changes) note(name Name) {
+	c.total++
+	c.pending[name] = true
+}
+
+// Trigger is a change of endpoints in a family: when it happened in the cluster.
+type Trigger struct {
+	Six bool
+	At  time.Time
 }
 
 // NewState returns an empty state for the node called name.
@@ -35,7 +65,7 @@ func NewState(name string) *State {
 	return &State{
 		node: name, wake: make(chan struct{}, 1),
 		services: map[Name]Service{}, outside: newOutside(), serviceCIDRs: map[string][]netip.Prefix{}, slices: map[Name]map[Name]Slice{}, owners: map[Name]Name{}, nodes: map[string]NodeFacts{},
-		dirty: map[Name]bool{}, listed: map[string]bool{},
+		dirty: map[Name]bool{}, listed: map[string]bool{}, changes: [2]changes{{pending: map[Name]bool{}}, {pending: map[Name]bool{}}}, triggers: map[Name]Trigger{}, Queued: func() {},
 	}
 }
 
@@ -49,6 +79,8 @@ type Update struct {
 	Addresses []netip.Addr
 	// ServiceCIDRs are cluster IPs whether a service has them yet or not, in order.
 	ServiceCIDRs []netip.Prefix
+	// Triggers are the changes in the cluster that the endpoints among Services come from. What was there at first is none.
+	Triggers []Trigger
 }
 
 // Health is what a load balancer asks a node about a service; Port 0: nothing is served for it.
@@ -91,8 +123,26 @@ func (s *State) Take() Update {
 		u.Services[name] = Ports(svc, all, Node{Name: s.node, Zone: self.Zone})
 		u.Health[name] = Health{Port: svc.HealthCheckPort, Local: localEndpoints(all, s.node)}
 	}
+	u.Triggers = slices.Collect(maps.Values(s.triggers))
 	clear(s.dirty)
+	clear(s.triggers)
+	for i := range s.changes {
+		clear(s.changes[i].pending)
+	}
 	return u
+}
+
+// ServiceChanges tells how many services came, changed or went, and how many of them the next Take will report.
+func (s *State) ServiceChanges() (total, pending int) { return s.changesOf(ofServices) }
+
+// EndpointChanges is ServiceChanges of endpoint slices.
+func (s *State) EndpointChanges() (total, pending int) { return s.changesOf(ofSlices) }
+
+func (s *State) changesOf(kind int) (total, pending int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := &s.changes[kind]
+	return c.total, len(c.pending)
 }
 
 // Again has the next Take report services once more. It wakes nobody.
@@ -119,6 +169,7 @@ func localEndpoints(all []Slice, node string) int {
 
 // changed must be called with mu held.
 func (s *State) changedLocked() {
+	s.Queued()
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -146,6 +197,7 @@ func (s *State) setServiceLocked(svc Service) {
 		s.concernLocked(s.outside.remove(&old))
 	}
 	s.services[svc.Name] = svc
+	s.changes[ofServices].note(svc.Name)
 	s.concernLocked(s.outside.add(&svc))
 	s.touchLocked(svc.Name)
 }
@@ -153,6 +205,7 @@ func (s *State) setServiceLocked(svc Service) {
 func (s *State) dropServiceLocked(name Name) {
 	if old, ok := s.services[name]; ok {
 		delete(s.services, name)
+		s.changes[ofServices].note(name)
 		s.concernLocked(s.outside.remove(&old))
 		s.touchLocked(name)
 	}
@@ -186,17 +239,24 @@ func (s *State) setSliceLocked(sl Slice) {
 	if owner, ok := s.owners[sl.Key]; ok && owner != sl.Service {
 		s.dropSliceLocked(sl.Key)
 	}
+	trigger := Trigger{sl.Six, sl.Trigger}
+	sl.Trigger = time.Time{} // is not kept: a slice that says the same again is no change
 	if old, ok := s.slices[sl.Service][sl.Key]; ok && reflect.DeepEqual(old, sl) {
 		return
 	}
+	s.changes[ofSlices].note(sl.Key)
 	if s.slices[sl.Service] == nil {
 		s.slices[sl.Service] = map[Name]Slice{}
 	}
 	s.slices[sl.Service][sl.Key] = sl
 	s.owners[sl.Key] = sl.Service
-	if _, ok := s.services[sl.Service]; ok {
-		s.touchLocked(sl.Service)
+	if _, ok := s.services[sl.Service]; !ok {
+		return
 	}
+	if _, earlier := s.triggers[sl.Key]; !earlier && !trigger.At.IsZero() && s.listed["slices"] {
+		s.triggers[sl.Key] = trigger
+	}
+	s.touchLocked(sl.Service)
 }
 
 func (s *State) dropSliceLocked(key Name) {
@@ -204,6 +264,7 @@ func (s *State) dropSliceLocked(key Name) {
 	if !ok {
 		return
 	}
+	s.changes[ofSlices].note(key)
 	delete(s.owners, key)
 	delete(s.slices[owner], key)
 	if len(s.slices[owner]) == 0 {

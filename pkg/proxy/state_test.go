@@ -126,7 +126,7 @@ func TestLoopTiming(t *testing.T) {
 		defer cancel()
 		l := &Loop{
 			State: s, Backends: []Backend{b}, Settle: 10 * time.Millisecond, MinPeriod: 100 * time.Millisecond,
-			Begin: func() {}, Done: func(time.Duration, int, error) {}, Log: slog.New(slog.DiscardHandler),
+			Begin: func(int) {}, Done: func(int, time.Duration, int, error) {}, Log: slog.New(slog.DiscardHandler),
 		}
 		go func() { _ = l.Run(ctx) }()
 		take := func(d time.Duration) []time.Duration {
@@ -209,7 +209,7 @@ func TestLoopReportsAgain(t *testing.T) {
 				var done []string
 				l := &Loop{
 					State: s, Backends: []Backend{&names{errs: c.errs}}, Extras: []Backend{extra}, Resync: 10 * time.Second,
-					Begin: func() {}, Done: func(_ time.Duration, refused int, err error) { done = append(done, fmt.Sprint(refused, err)) },
+					Begin: func(int) {}, Done: func(_ int, _ time.Duration, refused int, err error) { done = append(done, fmt.Sprint(refused, err)) },
 					Log: slog.New(slog.DiscardHandler),
 				}
 				s.Services().Replace([]*corev1.Service{service("a"), service("b")})

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/knftables"
 
@@ -29,6 +30,16 @@ type Config struct {
 	NodePortAddresses []netip.Prefix
 	// Interfaces lists the machine's addresses; needed with NodePortAddresses.
 	Interfaces func() ([]netip.Addr, error)
+	// Wrote hears of each round, which Now measures; both or none are set.
+	Wrote func(Round)
+	Now   func() time.Time
+}
+
+// Round is what a round did.
+type Round struct {
+	// Full is set if the whole table was written.
+	Six, Full bool
+	Took      time.Duration
 }
 
 // Table is the table of one family. Apply must not be called concurrently.
@@ -63,6 +74,12 @@ func Open(six bool, config Config, log *slog.Logger) (*Table, error) {
 // Apply brings the kernel to u and to what earlier calls could not write. Services that the kernel refuses are named in a
 // *proxy.Refused; all others are written then, and the refused ones keep the rules that they had.
 func (t *Table) Apply(ctx context.Context, u proxy.Update) error {
+	if t.config.Wrote != nil {
+		began := t.config.Now()
+		defer func() {
+			t.config.Wrote(Round{Six: t.rules.Family == "ip6", Full: t.rules.Whole(), Took: t.config.Now().Sub(began)})
+		}()
+	}
 	local := u.Addresses
 	if len(t.config.NodePortAddresses) > 0 {
 		var err error
