@@ -14,6 +14,13 @@ const (
 	modeIPTables = "iptables"
 )
 
+// How pods of the node are told from others, by the names in flags and files.
+const (
+	localClusterCIDR = "ClusterCIDR"
+	localBridge      = "BridgeInterface"
+	localPrefix      = "InterfaceNamePrefix"
+)
+
 // Periods that apply where nothing is said.
 const (
 	defaultNFTablesMinSync = 250 * time.Millisecond
@@ -37,7 +44,7 @@ func setDefaults(c *proxyconfig.KubeProxyConfiguration, given func(flag string) 
 	}
 	text((*string)(&c.Mode), modeNFTables)
 	text(&c.BindAddress, "0.0.0.0")
-	text((*string)(&c.DetectLocalMode), "ClusterCIDR")
+	text((*string)(&c.DetectLocalMode), localClusterCIDR)
 	all, loopback := "0.0.0.0", "127.0.0.1"
 	if a, err := netip.ParseAddr(c.BindAddress); err == nil && a.Is6() {
 		all, loopback = "::", "::1"

@@ -3,9 +3,9 @@ package main
 import (
 	"errors"
 	"log/slog"
-	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -189,6 +189,36 @@ func TestClusterIPInKernel(t *testing.T) {
 		// Somebody outside who routes to the service range by this node is masqueraded, to get the answer back.
 		if servers, clients := w.answers(w.outside, "tcp", "10.96.0.10:80", 3); servers["two"] != 3 || clients["10.244.1.5"] != 3 {
 			t.Errorf("from outside: servers %v clients %v", servers, clients)
+		}
+		w.noLeak()
+	})
+}
+
+// TestPodInterfaceInKernel: pods of the node are known by the interface that their packets come through, whatever their addresses are.
+func TestPodInterfaceInKernel(t *testing.T) {
+	inEachMode(t, func(t *testing.T, w *world) {
+		w.service("web", "10.96.0.10", nil, "10.244.1.6")
+		for name, masqueraded := range map[string]bool{"v1024412": false, "v1024*": false, "v1722002": true, "v1722*": true} {
+			byInterface := *w.settings
+			byInterface.podInterface, byInterface.clusterCIDRs = name, nil
+			w.start(&byInterface)
+			w.state.Again(slices.Values([]proxy.Name{{Namespace: "default", Name: "web"}}))
+			w.sync()
+			pod, outside := "10.244.1.2", "172.20.0.2"
+			if masqueraded {
+				pod = "10.244.1.5"
+			} else {
+				outside = "10.244.1.5"
+			}
+			if servers, clients := w.answers(w.one, "tcp", "10.96.0.10:80", 3); clients[pod] != 3 {
+				t.Errorf("%s: from a pod: servers %v, clients %v, want %s", name, servers, clients, pod)
+			}
+			if servers, clients := w.answers(w.outside, "tcp", "10.96.0.10:80", 3); clients[outside] != 3 {
+				t.Errorf("%s: from outside: servers %v, clients %v, want %s", name, servers, clients, outside)
+			}
+			if servers, _ := w.answers(w.node, "tcp", "10.96.0.10:80", 1); servers["two"] != 1 {
+				t.Errorf("%s: from the node: %v", name, servers)
+			}
 		}
 		w.noLeak()
 	})
@@ -504,7 +534,7 @@ func TestOtherModeInKernel(t *testing.T) {
 		if got := w.node.Run("nft", "list", "ruleset"); strings.Contains(got, "kube-proxy") || strings.Contains(got, "KUBE-") {
 			t.Errorf("rules of mode %s are left:\n%s", w.settings.mode, got)
 		}
-		w.state.Again(maps.Keys(map[proxy.Name]bool{{Namespace: "default", Name: "web"}: true}))
+		w.state.Again(slices.Values([]proxy.Name{{Namespace: "default", Name: "web"}}))
 		w.sync()
 		if servers, _ := w.answers(w.two, "tcp", "10.96.0.10:80", 3); servers["one"] != 3 {
 			t.Errorf("in mode %s: %v", other.mode, servers)

@@ -38,6 +38,9 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.EnableProfiling, "profiling", false, "Serve profiles at /debug/pprof/ of the metrics server.")
 	fs.StringVar((*string)(&c.Mode), "proxy-mode", modeNFTables, "Which proxy mode to use: 'nftables' or 'iptables'.")
 	fs.StringVar(&c.ClusterCIDR, "cluster-cidr", "", "The CIDR range of the pods in the cluster; traffic to cluster IPs from elsewhere is masqueraded. One per family.")
+	fs.StringVar((*string)(&c.DetectLocalMode), "detect-local-mode", localClusterCIDR, "How the node's pods are told from others: 'ClusterCIDR', 'BridgeInterface' or 'InterfaceNamePrefix'.")
+	fs.StringVar(&c.DetectLocal.BridgeInterface, "pod-bridge-interface", "", "The interface through which packets of the node's pods come, with --detect-local-mode=BridgeInterface.")
+	fs.StringVar(&c.DetectLocal.InterfaceNamePrefix, "pod-interface-name-prefix", "", "How the names of such interfaces begin, with --detect-local-mode=InterfaceNamePrefix.")
 	fs.StringSliceVar(&c.NodePortAddresses, "nodeport-addresses", nil, `CIDR ranges of the node's addresses that take NodePort connections, or "primary" (the default of the nftables mode; of iptables: all).`)
 	fs.DurationVar(&c.IPTables.SyncPeriod.Duration, "iptables-sync-period", defaultResync, "How often the rules of the iptables mode are checked without a change.")
 	fs.DurationVar(&c.IPTables.MinSyncPeriod.Duration, "iptables-min-sync-period", defaultIPTablesMinSync, "The shortest time between two changes of the rules in the iptables mode; 0 chooses one.")
@@ -73,25 +76,28 @@ func (o *options) configuration(fs *pflag.FlagSet, log *slog.Logger) (*proxyconf
 	}
 	f := &o.flags
 	for flag, take := range map[string]func(){
-		"kubeconfig":               func() { c.ClientConnection.Kubeconfig = f.ClientConnection.Kubeconfig },
-		"kube-api-qps":             func() { c.ClientConnection.QPS = o.limits.QPS },
-		"kube-api-burst":           func() { c.ClientConnection.Burst = int32(min(o.limits.Burst, 1<<31-1)) },
-		"hostname-override":        func() { c.HostnameOverride = f.HostnameOverride },
-		"bind-address":             func() { c.BindAddress = f.BindAddress },
-		"bind-address-hard-fail":   func() { c.BindAddressHardFail = f.BindAddressHardFail },
-		"healthz-bind-address":     func() { c.HealthzBindAddress = f.HealthzBindAddress },
-		"metrics-bind-address":     func() { c.MetricsBindAddress = f.MetricsBindAddress },
-		"profiling":                func() { c.EnableProfiling = f.EnableProfiling },
-		"proxy-mode":               func() { c.Mode = f.Mode },
-		"cluster-cidr":             func() { c.ClusterCIDR = f.ClusterCIDR },
-		"nodeport-addresses":       func() { c.NodePortAddresses = f.NodePortAddresses },
-		"iptables-sync-period":     func() { c.IPTables.SyncPeriod = f.IPTables.SyncPeriod },
-		"iptables-min-sync-period": func() { c.IPTables.MinSyncPeriod = f.IPTables.MinSyncPeriod },
-		"nftables-sync-period":     func() { c.NFTables.SyncPeriod = f.NFTables.SyncPeriod },
-		"nftables-min-sync-period": func() { c.NFTables.MinSyncPeriod = f.NFTables.MinSyncPeriod },
-		"masquerade-all":           func() { c.IPTables.MasqueradeAll, c.NFTables.MasqueradeAll = o.masqueradeAll, o.masqueradeAll },
-		"oom-score-adj":            func() { c.OOMScoreAdj = &o.oomScoreAdj },
-		"feature-gates":            func() { c.FeatureGates = f.FeatureGates },
+		"kubeconfig":                func() { c.ClientConnection.Kubeconfig = f.ClientConnection.Kubeconfig },
+		"kube-api-qps":              func() { c.ClientConnection.QPS = o.limits.QPS },
+		"kube-api-burst":            func() { c.ClientConnection.Burst = int32(min(o.limits.Burst, 1<<31-1)) },
+		"hostname-override":         func() { c.HostnameOverride = f.HostnameOverride },
+		"bind-address":              func() { c.BindAddress = f.BindAddress },
+		"bind-address-hard-fail":    func() { c.BindAddressHardFail = f.BindAddressHardFail },
+		"healthz-bind-address":      func() { c.HealthzBindAddress = f.HealthzBindAddress },
+		"metrics-bind-address":      func() { c.MetricsBindAddress = f.MetricsBindAddress },
+		"profiling":                 func() { c.EnableProfiling = f.EnableProfiling },
+		"proxy-mode":                func() { c.Mode = f.Mode },
+		"cluster-cidr":              func() { c.ClusterCIDR = f.ClusterCIDR },
+		"detect-local-mode":         func() { c.DetectLocalMode = f.DetectLocalMode },
+		"pod-bridge-interface":      func() { c.DetectLocal.BridgeInterface = f.DetectLocal.BridgeInterface },
+		"pod-interface-name-prefix": func() { c.DetectLocal.InterfaceNamePrefix = f.DetectLocal.InterfaceNamePrefix },
+		"nodeport-addresses":        func() { c.NodePortAddresses = f.NodePortAddresses },
+		"iptables-sync-period":      func() { c.IPTables.SyncPeriod = f.IPTables.SyncPeriod },
+		"iptables-min-sync-period":  func() { c.IPTables.MinSyncPeriod = f.IPTables.MinSyncPeriod },
+		"nftables-sync-period":      func() { c.NFTables.SyncPeriod = f.NFTables.SyncPeriod },
+		"nftables-min-sync-period":  func() { c.NFTables.MinSyncPeriod = f.NFTables.MinSyncPeriod },
+		"masquerade-all":            func() { c.IPTables.MasqueradeAll, c.NFTables.MasqueradeAll = o.masqueradeAll, o.masqueradeAll },
+		"oom-score-adj":             func() { c.OOMScoreAdj = &o.oomScoreAdj },
+		"feature-gates":             func() { c.FeatureGates = f.FeatureGates },
 	} {
 		if fs.Changed(flag) {
 			take()

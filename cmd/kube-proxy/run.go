@@ -96,12 +96,12 @@ func (s *settings) backends(m *metrics, log *slog.Logger) ([]proxy.Backend, erro
 func (s *settings) backend(six bool, m *metrics, log *slog.Logger) (proxy.Backend, error) {
 	if s.mode == modeIPTables {
 		return iptables.Open(six, iptables.Config{
-			ClusterCIDRs: s.clusterCIDRs, MasqueradeAll: s.rules.masqueradeAll, MasqueradeMark: s.rules.masqueradeMark,
+			ClusterCIDRs: s.clusterCIDRs, PodInterface: s.podInterface, MasqueradeAll: s.rules.masqueradeAll, MasqueradeMark: s.rules.masqueradeMark,
 			Primary: s.primaryNodePorts, NodePortAddresses: s.nodePortAddresses, Interfaces: interfaceAddresses, Now: time.Now, Wrote: m.restored,
 		}, log)
 	}
 	return nft.Open(six, nft.Config{
-		ClusterCIDRs: s.clusterCIDRs, MasqueradeAll: s.rules.masqueradeAll, MasqueradeMark: s.rules.masqueradeMark,
+		ClusterCIDRs: s.clusterCIDRs, PodInterface: s.podInterface, MasqueradeAll: s.rules.masqueradeAll, MasqueradeMark: s.rules.masqueradeMark,
 		NodePortAddresses: s.nodePortAddresses, Interfaces: interfaceAddresses, Now: time.Now, Wrote: m.wrote,
 	}, log)
 }

@@ -22,6 +22,7 @@ type settings struct {
 	kubeconfig, node, healthz, metrics string
 	primary                            []netip.Addr // empty: the node object's
 	clusterCIDRs                       []netip.Prefix
+	podInterface                       string // "": pods are known by clusterCIDRs
 	primaryNodePorts                   bool
 	nodePortAddresses                  []netip.Prefix // empty: the node's own with primaryNodePorts, else all
 	mode                               string
@@ -61,6 +62,12 @@ func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, erro
 		kubeconfig: c.ClientConnection.Kubeconfig, node: node, healthz: c.HealthzBindAddress, metrics: c.MetricsBindAddress,
 		primary: primary(c.BindAddress), mode: string(c.Mode), rules: rulesOf(c), limits: o.requests(c, fs.Changed), logging: o.logger(c, fs.Changed),
 		profiling: profiling.Flags{Enabled: c.EnableProfiling}, hardFail: c.BindAddressHardFail, oomScoreAdj: c.OOMScoreAdj, gates: c.FeatureGates, idle: idle(c),
+	}
+	switch c.DetectLocalMode {
+	case localBridge:
+		s.podInterface = c.DetectLocal.BridgeInterface
+	case localPrefix:
+		s.podInterface = c.DetectLocal.InterfaceNamePrefix + "*"
 	}
 	if c.ClusterCIDR != "" {
 		s.clusterCIDRs = prefixes(strings.Split(c.ClusterCIDR, ","))

@@ -155,19 +155,23 @@ func validateNodePorts(at *field.Path, all []string) (errs field.ErrorList) {
 
 // validateLocal looks at how pods of the node are told from others.
 func validateLocal(at *field.Path, c *proxyconfig.KubeProxyConfiguration) (errs field.ErrorList) {
-	const clusterCIDR = "ClusterCIDR"
+	details := at.Child("DetectLocalConfiguration")
 	switch mode := string(c.DetectLocalMode); mode {
-	case "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix":
-		errs = append(errs, field.Invalid(at.Child("DetectLocalMode"), mode, "is not supported by this proxy, use "+clusterCIDR))
-	case clusterCIDR:
+	case "NodeCIDR":
+		errs = append(errs, field.Invalid(at.Child("DetectLocalMode"), mode, "is not supported by this proxy, use "+localClusterCIDR))
+	case localClusterCIDR:
+	case localBridge:
+		errs = append(errs, interfaceName(details.Child("InterfaceName"), c.DetectLocal.BridgeInterface)...)
+	case localPrefix:
+		errs = append(errs, interfaceName(details.Child("InterfacePrefix"), c.DetectLocal.InterfaceNamePrefix)...)
 	default:
-		errs = append(errs, field.NotSupported(at.Child("DetectLocalMode"), mode, []string{clusterCIDR, ""}))
+		errs = append(errs, field.NotSupported(at.Child("DetectLocalMode"), mode, []string{localClusterCIDR, localBridge, localPrefix, ""}))
 	}
 	if c.ClusterCIDR == "" {
 		return errs
 	}
 	ranges := strings.Split(c.ClusterCIDR, ",")
-	at = at.Child("DetectLocalConfiguration").Child("ClusterCIDRs")
+	at = details.Child("ClusterCIDRs")
 	two, err := netutils.IsDualStackCIDRStrings(ranges)
 	if err == nil && len(ranges) > 1 && (len(ranges) > 2 || !two) {
 		errs = append(errs, field.Invalid(at, ranges, "must be a either a single CIDR or dual-stack pair of CIDRs (e.g. [10.100.0.0/16, fde4:8dba:82e1::/48]"))
@@ -176,6 +180,18 @@ func validateLocal(at *field.Path, c *proxyconfig.KubeProxyConfiguration) (errs 
 		if _, _, err := netutils.ParseCIDRSloppy(text); err != nil {
 			errs = append(errs, field.Invalid(at.Index(i), text, "must be a valid CIDR block (e.g. 10.100.0.0/16 or fde4:8dba:82e1::/48)"))
 		}
+	}
+	return errs
+}
+
+// interfaceName is what the kernel takes for a network interface, or its beginning; it is written into rules.
+func interfaceName(at *field.Path, name string) (errs field.ErrorList) {
+	odd := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"*+/:!\'`, r) }
+	switch {
+	case name == "":
+		errs = append(errs, field.Invalid(at, name, "must not be empty"))
+	case len(name) > 15 || strings.ContainsFunc(name, odd):
+		errs = append(errs, field.Invalid(at, name, "must be the name of a network interface"))
 	}
 	return errs
 }

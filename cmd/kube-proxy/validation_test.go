@@ -25,10 +25,13 @@ func TestValidation(t *testing.T) {
 		"nftables: {masqueradeBit: 32}\nconfigSyncPeriod: -1s\noomScoreAdj: 2000\nclientConnection: {burst: -1}": `[` + at + `KubeProxyNFTablesConfiguration.MasqueradeBit: Invalid value: 32: must be within the range [0, 31], ` +
 			at + `KubeProxyLinuxConfiguration.OOMScoreAdj: Invalid value: 2000: must be within the range [-1000, 1000], ` +
 			at + `ClientConnection.Burst: Invalid value: -1: must be greater than or equal to 0, ` + at + `ConfigSyncPeriod: Invalid value: "-1s": must be greater than 0]`,
-		"showHiddenMetricsForVersion: x":   at + `ShowHiddenMetricsForVersion: Invalid value: "x": invalid showHiddenMetricsForVersion: showHiddenMetricsForVersion: Invalid value: "x": must be omitted or have the value '1.35'; only the previous minor version is allowed`,
-		"mode: quick":                      at + `Mode.ProxyMode: Invalid value: "quick": must be iptables, nftables or blank (blank means the best-available proxy [currently nftables])`,
-		"mode: ipvs":                       at + `Mode.ProxyMode: Invalid value: "ipvs": is not supported by this proxy, use nftables or iptables`,
-		"detectLocalMode: BridgeInterface": at + `DetectLocalMode: Invalid value: "BridgeInterface": is not supported by this proxy, use ClusterCIDR`,
+		"showHiddenMetricsForVersion: x":       at + `ShowHiddenMetricsForVersion: Invalid value: "x": invalid showHiddenMetricsForVersion: showHiddenMetricsForVersion: Invalid value: "x": must be omitted or have the value '1.35'; only the previous minor version is allowed`,
+		"mode: quick":                          at + `Mode.ProxyMode: Invalid value: "quick": must be iptables, nftables or blank (blank means the best-available proxy [currently nftables])`,
+		"mode: ipvs":                           at + `Mode.ProxyMode: Invalid value: "ipvs": is not supported by this proxy, use nftables or iptables`,
+		"detectLocalMode: BridgeInterface":     at + `DetectLocalConfiguration.InterfaceName: Invalid value: "": must not be empty`,
+		"detectLocalMode: InterfaceNamePrefix": at + `DetectLocalConfiguration.InterfacePrefix: Invalid value: "": must not be empty`,
+		"detectLocalMode: BridgeInterface\ndetectLocal: {bridgeInterface: 'a\" accept'}": at + `DetectLocalConfiguration.InterfaceName: Invalid value: "a\" accept": must be the name of a network interface`,
+		"detectLocalMode: foo": at + `DetectLocalMode: Unsupported value: "foo": supported values: "ClusterCIDR", "BridgeInterface", "InterfaceNamePrefix", ""`,
 	} {
 		if _, err := parseFile(t, file); err == nil || err.Error() != "failed validate: "+want {
 			t.Errorf("%s:\n%v, want\nfailed validate: %s", file, err, want)

@@ -3,7 +3,6 @@ package iptables
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -148,8 +147,8 @@ func (w *writer) outside() string {
 	if !w.p.ExternalLocal {
 		rules = []string{comment("masquerade traffic for "+w.text+" external destinations") + " -j " + markMasqChain, "-j " + all}
 	} else {
-		for _, pods := range w.c.pods(w.p.ClusterIP) {
-			rules = append(rules, comment("pod traffic for "+w.text+" external destinations")+" -s "+pods.String()+" -j "+all)
+		if pods := w.c.pods(w.p.ClusterIP); pods != "" {
+			rules = append(rules, comment("pod traffic for "+w.text+" external destinations")+" "+pods+" -j "+all)
 		}
 		rules = append(rules,
 			comment("masquerade LOCAL traffic for "+w.text+" external destinations")+" -m addrtype --src-type LOCAL -j "+markMasqChain,
@@ -197,8 +196,8 @@ func (w *writer) masquerade() []string {
 	if w.c.MasqueradeAll {
 		return []string{to + " -j " + markMasqChain}
 	}
-	if pods := w.c.pods(w.p.ClusterIP); len(pods) == 1 {
-		return []string{to + " ! -s " + pods[0].String() + " -j " + markMasqChain}
+	if pods := w.c.pods(w.p.ClusterIP); pods != "" {
+		return []string{to + " ! " + pods + " -j " + markMasqChain}
 	}
 	return nil
 }
@@ -218,7 +217,19 @@ func (w *writer) endpoint(e netip.AddrPort) string {
 	return name
 }
 
-// pods are the ranges of pods of an address's family; there is one or none.
-func (c *Config) pods(like netip.Addr) []netip.Prefix {
-	return slices.DeleteFunc(slices.Clone(c.ClusterCIDRs), func(p netip.Prefix) bool { return p.Addr().Is4() != like.Is4() })
+// pods matches packets of pods in an address's family, whose range is the only one; "" if nobody knows which these are.
+func (c *Config) pods(like netip.Addr) string {
+	if c.PodInterface != "" {
+		name, some := strings.CutSuffix(c.PodInterface, "*")
+		if some {
+			name += "+"
+		}
+		return "-i " + name
+	}
+	for _, p := range c.ClusterCIDRs {
+		if p.Addr().Is4() == like.Is4() {
+			return "-s " + p.String()
+		}
+	}
+	return ""
 }

@@ -144,6 +144,27 @@ func TestRounds(t *testing.T) {
 	}
 }
 
+// TestPodInterface: pods are known by their interface, in place of their addresses.
+func TestPodInterface(t *testing.T) {
+	t.Parallel()
+	for name, match := range map[string]string{"br0": "-i br0 -j", "veth*": "-i veth+ -j"} {
+		tool := &fakeTool{chains: map[string]bool{}}
+		config := iptables.Config{PodInterface: name, ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, Now: time.Now, Wrote: func(iptables.Round) {}}
+		services := port("web", "10.96.0.1", "10.244.0.2:80")
+		for _, ports := range services {
+			ports[0].NodePort, ports[0].ExternalLocal = 30080, true
+		}
+		if err := iptables.New(tool, false, config, slog.New(slog.DiscardHandler)).Apply(t.Context(), proxy.Update{Services: services}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"-d 10.96.0.1/32 ! " + match + " KUBE-MARK-MASQ", `external destinations" ` + match + " KUBE-SVC-"} {
+			if !strings.Contains(tool.last(), want) || strings.Contains(tool.last(), "10.244.0.0/16") {
+				t.Errorf("%s: no rule %q, or others:\n%s", name, want, tool.last())
+			}
+		}
+	}
+}
+
 // TestMarkAndPrimary: packets are marked with the bit that is asked for, and node ports may be kept to the node's own addresses.
 func TestMarkAndPrimary(t *testing.T) {
 	t.Parallel()

@@ -101,8 +101,8 @@ func (w *writer) external() string {
 		rules = []string{"jump " + markChain, "goto " + w.balancer(false)}
 	} else {
 		all := w.balancer(false)
-		if pods := nftables.Prefixes(w.c.ClusterCIDRs, w.ip); pods != "" {
-			rules = append(rules, w.ip+" saddr "+pods+" goto "+all)
+		if pods, _ := w.c.pods(w.ip); pods != "" {
+			rules = append(rules, pods+" goto "+all)
 		}
 		rules = append(rules, "fib saddr type local jump "+markChain, "fib saddr type local goto "+all)
 		if len(w.p.Local) > 0 {
@@ -159,14 +159,25 @@ func oneOf(choices []string) []string {
 // masquerade marks traffic to the cluster IP that must come back through this node: all of it, or what comes from no pod.
 func (w *writer) masquerade() []string {
 	to := fmt.Sprintf("%s daddr %s %s dport %d ", w.ip, w.p.ClusterIP, w.proto, w.p.Number)
-	pods := nftables.Prefixes(w.c.ClusterCIDRs, w.ip)
+	_, others := w.c.pods(w.ip)
 	switch {
 	case w.c.MasqueradeAll:
 		return []string{to + "jump " + markChain}
-	case pods != "":
-		return []string{to + w.ip + " saddr != " + pods + " jump " + markChain}
+	case others != "":
+		return []string{to + others + " jump " + markChain}
 	}
 	return nil
+}
+
+// pods match packets of pods, and of others; "" if nobody knows which these are.
+func (c *Config) pods(ip string) (pods, others string) {
+	if c.PodInterface != "" {
+		return `iifname "` + c.PodInterface + `"`, `iifname != "` + c.PodInterface + `"`
+	}
+	if all := nftables.Prefixes(c.ClusterCIDRs, ip); all != "" {
+		return ip + " saddr " + all, ip + " saddr != " + all
+	}
+	return "", ""
 }
 
 // endpoint writes the chain that translates to one endpoint. A pod that reaches itself is masqueraded, or it would answer itself

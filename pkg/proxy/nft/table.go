@@ -22,6 +22,9 @@ import (
 type Config struct {
 	// ClusterCIDRs are the pods' addresses; traffic to a cluster IP from elsewhere is masqueraded. Empty: none is.
 	ClusterCIDRs []netip.Prefix
+	// PodInterface, unless empty, tells the node's pods by the interface that their packets come through, in place of their addresses. A * at its
+	// end stands for anything.
+	PodInterface string
 	// MasqueradeAll masquerades all traffic to cluster IPs.
 	MasqueradeAll bool
 	// MasqueradeMark is the bit of a packet's mark that says it is to be masqueraded; 0: 0x4000.
