@@ -30,7 +30,7 @@ func TestMaxInUnschedulablePodsDuration(t *testing.T) {
 			t.Fatal(err)
 		}
 		log := slog.New(slog.DiscardHandler)
-		s, err := build(o, cfg, write.New(c), newWorld(c, log), event.New(write.New(c), "h", time.Now, log), log)
+		s, err := build(o, cfg, write.New(c), newWorld(c, log), event.New(write.New(c), "h", time.Now, log), nil, log)
 		if err != nil {
 			t.Fatal(err)
 		}

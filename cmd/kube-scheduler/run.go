@@ -55,6 +55,8 @@ func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfigurati
 	if err != nil {
 		return err
 	}
+	registry := daemon.NewMetrics()
+	daemon.CountRequests(rc, registry)
 	// The leader's renewals never wait behind what the scheduler sends.
 	elector, err := newClient(rc)
 	if err != nil {
@@ -71,12 +73,11 @@ func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfigurati
 	writer := write.New(c)
 	recorder := event.New(writer, host, time.Now, log)
 	w := newWorld(c, log)
-	s, err := build(o, cfg, writer, w, recorder, log)
+	s, err := build(o, cfg, writer, w, recorder, scheduler.NewMetrics(registry), log)
 	if err != nil {
 		return err
 	}
-	registry := daemon.NewMetrics()
-	s.Metrics = scheduler.NewMetrics(registry, s.Queue.Counts)
+	registry.MustRegister(&scheduler.Collector{Queue: s.Queue, Cache: s.Cache})
 	w.feed(s)
 	guard, err := o.guard.New(component, log)
 	if err != nil {
@@ -128,7 +129,7 @@ func extra(o *options, s *scheduler.Scheduler) map[string]http.Handler {
 }
 
 // build puts the scheduler together.
-func build(o *options, cfg *configv1.KubeSchedulerConfiguration, api *write.Writer, w *world, recorder *event.Recorder, log *slog.Logger) (*scheduler.Scheduler, error) {
+func build(o *options, cfg *configv1.KubeSchedulerConfiguration, api *write.Writer, w *world, recorder *event.Recorder, metrics *scheduler.Metrics, log *slog.Logger) (*scheduler.Scheduler, error) {
 	nominator, statuses, claims, reserved := framework.NewNominator(), podstatus.New(api, writers, log), volumes.New(api), devices.New(api, time.Now)
 	var q *queue.Queue
 	profiles := map[string]*framework.Profile{}
@@ -139,7 +140,7 @@ func build(o *options, cfg *configv1.KubeSchedulerConfiguration, api *write.Writ
 	}
 	for i := range cfg.Profiles {
 		p := &cfg.Profiles[i]
-		preempt := &preemption.Plugin{API: api, Budgets: w.budgets, Statuses: statuses, Recorder: recorder, Nominator: nominator, Now: time.Now, Log: log}
+		preempt := &preemption.Plugin{API: api, Budgets: w.budgets, Statuses: statuses, Recorder: recorder, Nominator: nominator, Now: time.Now, Log: log, Metrics: metrics}
 		preempt.Evicted = func(pod types.UID, err error) {
 			if err != nil {
 				q.Activate(pod)
@@ -165,6 +166,6 @@ func build(o *options, cfg *configv1.KubeSchedulerConfiguration, api *write.Writ
 	})
 	return scheduler.New(scheduler.Config{
 		Statuses: statuses, Recorder: recorder, Profiles: profiles, Cache: cache.New(0), Queue: q, Nominator: nominator, Volumes: claims, Devices: reserved,
-		Decider: decide.NewIncremental(nominator, rand.IntN), Binders: binders, Now: time.Now, Log: log,
+		Decider: decide.NewIncremental(nominator, rand.IntN), Binders: binders, Now: time.Now, Log: log, Metrics: metrics,
 	})
 }

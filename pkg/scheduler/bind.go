@@ -34,7 +34,11 @@ const bindTimeout = 30 * time.Second
 // linger does what must be done before the pod is bound and may take long, for as long as the plug-ins say. It holds no binder.
 func (b *binding) linger(ctx context.Context) *framework.Status {
 	b.prepared = true
-	return b.profile.RunPreBind(ctx, b.state, b.pod.PodInfo, b.node)
+	return b.preBind(ctx)
+}
+
+func (b *binding) preBind(ctx context.Context) *framework.Status {
+	return b.s.timed("PreBind", b.profile, func() *framework.Status { return b.profile.RunPreBind(ctx, b.state, b.pod.PodInfo, b.node) })
 }
 
 // run binds and reports. It ends with ctx, which is the leadership's: what another leader decides must not be overtaken.
@@ -52,8 +56,12 @@ func (b *binding) run(ctx context.Context) {
 	}
 	b.s.Cache.Bound(b.pod.PodInfo, now)
 	b.s.Queue.Done(b.pod.Pod.UID)
-	b.profile.RunPostBind(ctx, b.state, b.pod.PodInfo, b.node)
+	b.s.timed("PostBind", b.profile, func() *framework.Status {
+		b.profile.RunPostBind(ctx, b.state, b.pod.PodInfo, b.node)
+		return nil
+	})
 	b.s.Metrics.attempt("scheduled", b.profile.SchedulerName, now.Sub(b.start))
+	b.s.Metrics.scheduled(b.pod.Attempts, now.Sub(b.pod.FirstAdded))
 	b.s.Recorder.Event(b.pod.Pod, b.profile.SchedulerName, corev1.EventTypeNormal, "Scheduled", "Binding",
 		fmt.Sprintf("Successfully assigned %s to %s", b.pod.Key(), b.node))
 }
@@ -67,16 +75,19 @@ func (b *binding) bind(ctx context.Context) *framework.Status {
 		return framework.AsStatus(err)
 	}
 	if !b.prepared {
-		if st := b.profile.RunPreBind(ctx, b.state, b.pod.PodInfo, b.node); !st.IsSuccess() {
+		if st := b.preBind(ctx); !st.IsSuccess() {
 			return st
 		}
 	}
-	return b.profile.RunBind(ctx, b.state, b.pod.PodInfo, b.node)
+	return b.s.timed("Bind", b.profile, func() *framework.Status { return b.profile.RunBind(ctx, b.state, b.pod.PodInfo, b.node) })
 }
 
 // undo takes the pod off the node and back to the queue.
 func (b *binding) undo(ctx context.Context, st *framework.Status) {
-	b.profile.RunUnreserve(ctx, b.state, b.pod.PodInfo, b.node)
+	b.s.timed("Unreserve", b.profile, func() *framework.Status {
+		b.profile.RunUnreserve(ctx, b.state, b.pod.PodInfo, b.node)
+		return nil
+	})
 	b.s.Cache.Forget(b.pod.PodInfo)
 	// The room that the pod held is free again: as good as a pod's deletion for the others.
 	b.s.Queue.Moved(framework.Event{Kind: framework.AssignedPod, Action: framework.Delete, Old: b.pod.PodInfo, Label: "AssignedPodForgotten"})

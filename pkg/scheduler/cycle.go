@@ -24,6 +24,7 @@ func (s *Scheduler) one(ctx context.Context, pod *framework.QueuedPod) {
 	state := framework.NewCycleState()
 	node, err := s.decide(ctx, p, state, pod)
 	decided := s.Now()
+	s.Metrics.decided(decided.Sub(start))
 	if err != nil {
 		trace.Step(ctx, s.Log, pod.Pod, "scheduler.decide", start, decided, slog.Duration("queued", start.Sub(pod.Added)))
 		s.fail(ctx, p, state, pod, err, start)
@@ -64,11 +65,15 @@ func (s *Scheduler) assume(ctx context.Context, p *framework.Profile, state *fra
 		b.nominated = &n
 		s.Nominator.Set(pod.PodInfo, "")
 	}
-	if st := p.RunReserve(ctx, state, pod.PodInfo, node); !st.IsSuccess() {
+	if st := s.timed("Reserve", p, func() *framework.Status { return p.RunReserve(ctx, state, pod.PodInfo, node) }); !st.IsSuccess() {
 		b.undo(ctx, st)
 		return
 	}
-	permit, timeout := p.RunPermit(ctx, state, pod.PodInfo, node)
+	var timeout time.Duration
+	permit := s.timed("Permit", p, func() (st *framework.Status) {
+		st, timeout = p.RunPermit(ctx, state, pod.PodInfo, node)
+		return st
+	})
 	if permit != nil && permit.Code != framework.Wait {
 		b.undo(ctx, permit)
 		return
@@ -76,6 +81,8 @@ func (s *Scheduler) assume(ctx context.Context, p *framework.Profile, state *fra
 	if lingers := p.Lingers(state, pod.PodInfo); permit != nil || lingers {
 		// A waiting pod may wait for later ones, or for volumes: it must not hold a binder meanwhile.
 		s.binding.Go(func() {
+			s.Metrics.bindings(1)
+			defer s.Metrics.bindings(-1)
 			var st *framework.Status
 			if permit != nil {
 				st = p.WaitOnPermit(ctx, pod.PodInfo, timeout)
@@ -95,6 +102,8 @@ func (s *Scheduler) assume(ctx context.Context, p *framework.Profile, state *fra
 	}
 	s.slots <- struct{}{} // bindings end with ctx: one is free soon
 	s.binding.Go(func() {
+		s.Metrics.bindings(1)
+		defer s.Metrics.bindings(-1)
 		defer func() { <-s.slots }()
 		b.run(ctx)
 	})
@@ -113,7 +122,11 @@ func (s *Scheduler) fail(ctx context.Context, p *framework.Profile, state *frame
 	d := fit.Diagnosis
 	var nominated *string
 	if len(p.PostFilters) > 0 && d.NodeCount > 0 {
-		node, st := p.RunPostFilter(ctx, state, pod.PodInfo, d)
+		var node string
+		st := s.timed("PostFilter", p, func() (st *framework.Status) {
+			node, st = p.RunPostFilter(ctx, state, pod.PodInfo, d)
+			return st
+		})
 		if st != nil {
 			d.PostFilter = st.Message()
 		}

@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"bonsai/pkg/scheduler"
 	"bonsai/pkg/scheduler/cache"
 	"bonsai/pkg/scheduler/decide"
@@ -43,6 +45,7 @@ type server struct {
 	writing    time.Duration
 	calls      []string
 	stop       func() // ends the leadership, returns when Run has
+	metrics    *prometheus.Registry
 }
 
 func (f *server) Bind(ctx context.Context, pod *corev1.Pod, node string) error {
@@ -98,7 +101,7 @@ func (f *server) condition(pod string) *corev1.PodCondition {
 // start runs a scheduler until the test ends.
 func start(t *testing.T) *server {
 	t.Helper()
-	f := &server{bound: map[string]string{}, conditions: map[string]*corev1.PodCondition{}}
+	f := &server{bound: map[string]string{}, conditions: map[string]*corev1.PodCondition{}, metrics: prometheus.NewPedanticRegistry()}
 	known := volumes.New(f)
 	p, err := framework.NewProfile("s", plugins.Default(plugins.Config{Binder: f, Workloads: f, Namespaces: f, Volumes: known, Node: f.node}))
 	if err != nil {
@@ -109,10 +112,12 @@ func start(t *testing.T) *server {
 		Statuses: podstatus.New(f, 4, slog.New(slog.DiscardHandler)), Recorder: f, Profiles: map[string]*framework.Profile{"s": p}, Cache: cache.New(0), Nominator: nominator, Volumes: known,
 		Queue:   queue.New(queue.Config{Profile: func(*framework.PodInfo) *framework.Profile { return p }, Less: p.Sort.Less, Now: time.Now}),
 		Decider: decide.NewIncremental(nominator, func(int) int { return 0 }), Binders: 4, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Metrics: scheduler.NewMetrics(f.metrics),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.metrics.MustRegister(&scheduler.Collector{Queue: f.s.Queue, Cache: f.s.Cache})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- f.s.Run(ctx) }()

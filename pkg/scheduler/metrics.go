@@ -1,32 +1,57 @@
 package scheduler
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"bonsai/pkg/scheduler/queue"
+	"bonsai/pkg/scheduler/framework"
 )
 
-// Metrics are the scheduler's figures under upstream's names. A nil *Metrics counts nothing.
+// Metrics are what the scheduler counts, under upstream's names, with its labels and buckets. A nil *Metrics counts nothing.
 type Metrics struct {
-	attempts *prometheus.CounterVec
-	duration *prometheus.HistogramVec
+	attempts    *prometheus.CounterVec
+	duration    *prometheus.HistogramVec
+	algorithm   prometheus.Histogram
+	points      *prometheus.HistogramVec
+	podAttempts prometheus.Histogram
+	sli         *prometheus.HistogramVec
+	preemptions prometheus.Counter
+	victims     prometheus.Histogram
+	binding     prometheus.Gauge
 }
 
-// NewMetrics registers the figures; counts tells the queue's state when asked.
-func NewMetrics(r prometheus.Registerer, counts func() queue.Counts) *Metrics {
+// NewMetrics registers the figures.
+func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "scheduler_schedule_attempts_total",
 			Help: "Number of attempts to schedule pods, by the result."}, []string{"result", "profile"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "scheduler_scheduling_attempt_duration_seconds",
 			Help: "Scheduling attempt latency in seconds, binding included.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 18)}, []string{"result", "profile"}),
+		algorithm: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "scheduler_scheduling_algorithm_duration_seconds",
+			Help: "Seconds in which a node was found for a pod, or none: all of PreFilter, Filter, PreScore and Score.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}),
+		points: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "scheduler_framework_extension_point_duration_seconds",
+			Help:    "Seconds that the plug-ins of an extension point took for a pod, by the status of their answer.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 12)}, []string{"extension_point", "status", "profile"}),
+		podAttempts: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "scheduler_pod_scheduling_attempts",
+			Help: "Number of attempts that it took to schedule a pod.", Buckets: prometheus.ExponentialBuckets(1, 2, 5)}),
+		sli: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "scheduler_pod_scheduling_sli_duration_seconds",
+			Help:    "Seconds from a pod's first arrival among those to be tried until it was bound, by the number of attempts.",
+			Buckets: prometheus.ExponentialBuckets(0.01, 2, 20)}, []string{"attempts"}),
+		preemptions: prometheus.NewCounter(prometheus.CounterOpts{Name: "scheduler_preemption_attempts_total",
+			Help: "Number of times that victims were looked for, found or not."}),
+		victims: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "scheduler_preemption_victims",
+			Help: "Number of victims chosen for a pod.", Buckets: prometheus.ExponentialBuckets(1, 2, 7)}),
 	}
-	r.MustRegister(m.attempts, m.duration, &pending{counts: counts, desc: prometheus.NewDesc("scheduler_pending_pods",
-		"Number of pending pods, by the queue they are in.", []string{"queue"}, nil)})
+	goroutines := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "scheduler_goroutines",
+		Help: "Number of running goroutines, by what they do."}, []string{"operation"})
+	m.binding = goroutines.WithLabelValues("binding")
+	r.MustRegister(m.attempts, m.duration, m.algorithm, m.points, m.podAttempts, m.sli, m.preemptions, m.victims, goroutines)
 	return m
 }
 
+// attempt counts a try, from the queue to its result.
 func (m *Metrics) attempt(result, profile string, took time.Duration) {
 	if m == nil {
 		return
@@ -35,17 +60,66 @@ func (m *Metrics) attempt(result, profile string, took time.Duration) {
 	m.duration.WithLabelValues(result, profile).Observe(took.Seconds())
 }
 
-// pending reads the queue's counts when metrics are scraped.
-type pending struct {
-	counts func() queue.Counts
-	desc   *prometheus.Desc
+// decided counts the search for a node.
+func (m *Metrics) decided(took time.Duration) {
+	if m != nil {
+		m.algorithm.Observe(took.Seconds())
+	}
 }
 
-func (p *pending) Describe(ch chan<- *prometheus.Desc) { ch <- p.desc }
+// maxAttemptsLabel bounds the values of the label "attempts".
+const maxAttemptsLabel = 15
 
-func (p *pending) Collect(ch chan<- prometheus.Metric) {
-	c := p.counts()
-	for name, n := range map[string]int{"active": c.Active, "backoff": c.Backoff, "unschedulable": c.Unschedulable, "gated": c.Gated} {
-		ch <- prometheus.MustNewConstMetric(p.desc, prometheus.GaugeValue, float64(n), name)
+// scheduled counts a pod that was bound at its nth attempt.
+func (m *Metrics) scheduled(n int, took time.Duration) {
+	if m == nil {
+		return
 	}
+	label := strconv.Itoa(n)
+	if n >= maxAttemptsLabel {
+		label = strconv.Itoa(maxAttemptsLabel) + "+"
+	}
+	m.podAttempts.Observe(float64(n))
+	m.sli.WithLabelValues(label).Observe(took.Seconds())
+}
+
+// point counts a run of an extension point's plug-ins.
+func (m *Metrics) point(name, profile string, st *framework.Status, took time.Duration) {
+	if m == nil {
+		return
+	}
+	code := framework.Success
+	if st != nil {
+		code = st.Code
+	}
+	m.points.WithLabelValues(name, code.String(), profile).Observe(took.Seconds())
+}
+
+// bindings counts goroutines that bind: by is 1 when one begins and -1 when it ends.
+func (m *Metrics) bindings(by float64) {
+	if m != nil {
+		m.binding.Add(by)
+	}
+}
+
+// Preempting counts a search for victims.
+func (m *Metrics) Preempting() {
+	if m != nil {
+		m.preemptions.Inc()
+	}
+}
+
+// Victims counts the victims that were chosen for a pod.
+func (m *Metrics) Victims(n int) {
+	if m != nil {
+		m.victims.Observe(float64(n))
+	}
+}
+
+// timed runs the plug-ins of an extension point and counts how long they took.
+func (s *Scheduler) timed(point string, p *framework.Profile, run func() *framework.Status) *framework.Status {
+	begun := s.Now()
+	st := run()
+	s.Metrics.point(point, p.SchedulerName, st, s.Now().Sub(begun))
+	return st
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/scheduler"
 	"bonsai/pkg/scheduler/decide"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins"
@@ -77,7 +78,7 @@ type scene struct {
 
 func play(t *testing.T, in string) string {
 	s := &scene{t: t, nominator: framework.NewNominator()}
-	pre := &preemption.Plugin{API: s, Budgets: s, Statuses: s, Evicted: func(types.UID, error) {}, Recorder: s, Nominator: s.nominator, Now: time.Now, Log: slog.New(slog.DiscardHandler), Start: func(int) int { return 0 }}
+	pre := &preemption.Plugin{API: s, Budgets: s, Statuses: s, Evicted: func(types.UID, error) {}, Recorder: s, Nominator: s.nominator, Now: time.Now, Log: slog.New(slog.DiscardHandler), Metrics: (*scheduler.Metrics)(nil), Start: func(int) int { return 0 }}
 	var err error
 	s.profile, err = framework.NewProfile("s", plugins.Default(plugins.Config{Workloads: s, Namespaces: s, Preemption: pre, Volumes: volumes.New(nil)}))
 	if err != nil {

@@ -273,6 +273,22 @@ func (c *Cache) Has(uid types.UID) (known, assumed bool) {
 	return pl != nil, pl != nil && pl.assumed
 }
 
+// Counts are the numbers of what the cache holds. Assumed are those of Pods whose binding no watch has shown yet.
+type Counts struct{ Nodes, Pods, Assumed int }
+
+// Counts tells how much the cache holds.
+func (c *Cache) Counts() Counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := Counts{Nodes: len(c.slots) - len(c.free), Pods: len(c.pods)}
+	for _, pl := range c.pods {
+		if pl.assumed {
+			out.Assumed++
+		}
+	}
+	return out
+}
+
 // Refresh makes s equal to the cache. It costs as much as nodes changed since the last Refresh; always pass the same s.
 func (c *Cache) Refresh(s *framework.Snapshot) {
 	c.mu.Lock()

@@ -21,6 +21,11 @@ const (
 	Skip
 )
 
+// String is the code's name, as metrics show it.
+func (c Code) String() string {
+	return [...]string{"Success", "Error", "Unschedulable", "UnschedulableAndUnresolvable", "Wait", "Skip"}[c]
+}
+
 // Status is a plug-in's answer with its reasons as data: one reason is one short phrase about one node or pod.
 type Status struct {
 	Code    Code

@@ -46,6 +46,12 @@ type Recorder interface {
 	Event(pod *corev1.Pod, profile, eventType, reason, action, note string)
 }
 
+// Metrics counts searches for victims and the victims of those that found some.
+type Metrics interface {
+	Preempting()
+	Victims(n int)
+}
+
 // Plugin is the DefaultPreemption plug-in. Profile must be set, after the profile was made of its plug-ins. Victims are evicted
 // in the background; until all have been asked to go, PreEnqueue holds the preemptor back.
 type Plugin struct {
@@ -56,6 +62,7 @@ type Plugin struct {
 	Nominator *framework.Nominator
 	Now       func() time.Time
 	Log       *slog.Logger
+	Metrics   Metrics
 	Profile   *framework.Profile
 	// MinNodes and Percent bound how many candidate nodes are compared: at least MinNodes, and Percent of all. 0 means 100
 	// and 10.
@@ -94,6 +101,7 @@ const timeout = 15 * time.Second
 // PostFilter nominates a node and begins to evict the victims there. A pod that may not preempt now keeps its nomination: the victims
 // it waits for may still be ending, and the room they leave is its own.
 func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis) (string, *framework.Status) {
+	p.Metrics.Preempting()
 	if why := p.ineligible(pod, d); why != "" {
 		return p.Nominator.Of(pod.Pod.UID), framework.NewStatus(framework.Unschedulable, "preemption: "+why)
 	}
@@ -110,6 +118,7 @@ func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, po
 		}
 	}
 	best := pick(candidates)
+	p.Metrics.Victims(len(best.victims))
 	p.displace(ctx, pod, best.node)
 	p.hold(pod.Pod.UID, true)
 	p.Profile.Go(func() {

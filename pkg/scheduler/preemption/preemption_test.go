@@ -72,6 +72,9 @@ type api struct {
 	calls  []string
 	refuse error
 	block  chan struct{} // evictions wait for its end
+	// searches and chosen are what was counted: searches for victims, and how many were chosen each time.
+	searches int
+	chosen   []int
 }
 
 func (a *api) note(what string) {
@@ -98,6 +101,9 @@ func (a *api) Event(p *corev1.Pod, _, _, reason, _, note string) {
 	a.note("event " + p.Name + " " + reason + " " + note)
 }
 
+func (a *api) Preempting()   { a.searches++ }
+func (a *api) Victims(n int) { a.chosen = append(a.chosen, n) }
+
 func plugin(t testing.TB) (*Plugin, *api) {
 	t.Helper()
 	profile, err := framework.NewProfile("s", []framework.Enabled{{Plugin: room{}}})
@@ -106,7 +112,7 @@ func plugin(t testing.TB) (*Plugin, *api) {
 	}
 	a := &api{}
 	return &Plugin{
-		API: a, Budgets: a, Statuses: a, Recorder: a, Evicted: func(pod types.UID, err error) { a.note(fmt.Sprintf("evicted for %s: %v", pod, err)) }, Nominator: framework.NewNominator(), Now: func() time.Time { return start }, Log: slog.New(slog.DiscardHandler),
+		API: a, Budgets: a, Statuses: a, Recorder: a, Evicted: func(pod types.UID, err error) { a.note(fmt.Sprintf("evicted for %s: %v", pod, err)) }, Nominator: framework.NewNominator(), Now: func() time.Time { return start }, Log: slog.New(slog.DiscardHandler), Metrics: a,
 		Profile: profile, Start: func(int) int { return 0 },
 	}, a
 }
@@ -234,6 +240,9 @@ func TestPostFilter(t *testing.T) {
 	if p.Nominator.Of("lower") != "" || p.Nominator.Of("elsewhere") != "n2" || p.Nominator.Of("higher") != "equals" {
 		t.Error("not just the lower pod's nomination to the node was taken back")
 	}
+	if a.searches != 1 || !slices.Equal(a.chosen, []int{2}) {
+		t.Errorf("counted %d searches and victims %v, want 1 search and 2 victims, also the one that ends already", a.searches, a.chosen)
+	}
 }
 
 // TestPostFilterFinds no way, and says for how many nodes which reason holds.
@@ -266,6 +275,9 @@ func TestPostFilterFinds(t *testing.T) {
 		got, st := p.PostFilter(t.Context(), framework.NewCycleState(), c.pod, refused(p, c.pod, nodes...))
 		if got != c.node || st.Message() != c.want {
 			t.Errorf("%s: %q, %q, want %q, %q", c.name, got, st.Message(), c.node, c.want)
+		}
+		if found := c.node == "n2"; a.searches != 1 || (len(a.chosen) == 1) != found {
+			t.Errorf("%s: counted %d searches and victims %v", c.name, a.searches, a.chosen)
 		}
 		p.Profile.Wait()
 		if c.refuse != nil && !slices.Contains(a.calls, "evicted for new: no") {

@@ -43,7 +43,7 @@ type tale struct {
 }
 
 func (o *oracle) add(p *framework.PodInfo) {
-	o.pods[p.Pod.UID] = &tale{QueuedPod: framework.QueuedPod{PodInfo: p, Added: o.now(), FirstAdded: o.now()}}
+	o.pods[p.Pod.UID] = &tale{QueuedPod: framework.QueuedPod{PodInfo: p, Added: o.now()}}
 }
 
 func (o *oracle) activate(p *tale) { p.where, p.Added = active, o.now() }

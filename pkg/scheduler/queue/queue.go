@@ -125,7 +125,7 @@ func (q *Queue) Add(p *framework.PodInfo) {
 		return
 	}
 	now := q.cfg.Now()
-	it := &item{QueuedPod: &framework.QueuedPod{PodInfo: p, FirstAdded: now}}
+	it := &item{QueuedPod: &framework.QueuedPod{PodInfo: p}}
 	q.items[p.Pod.UID] = it
 	q.activate(it, now)
 }
@@ -141,6 +141,9 @@ func (q *Queue) activate(it *item, at time.Time) {
 	}
 	it.Gated = ""
 	it.Added = at
+	if it.FirstAdded.IsZero() {
+		it.FirstAdded = at
+	}
 	q.active.push(it)
 	q.signal()
 }
@@ -474,6 +477,22 @@ func (q *Queue) Counts() Counts {
 	defer q.mu.Unlock()
 	return Counts{Active: q.active.len(), Backoff: q.backoff.len() + q.erring.len(), Unschedulable: q.unschedulable.len(),
 		Gated: q.gated.len(), InFlight: len(q.flights)}
+}
+
+// Refusal names a plug-in of a profile that turned pods down.
+type Refusal struct{ Plugin, Profile string }
+
+// Refused tells how many of the pods that are not in flight each plug-in turned down when they were last tried, or holds back.
+func (q *Queue) Refused() map[Refusal]int {
+	out := map[Refusal]int{}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, it := range q.items {
+		for name := range it.Failed {
+			out[Refusal{name, it.Pod.Spec.SchedulerName}]++
+		}
+	}
+	return out
 }
 
 // Waiting calls yield with each pod that is not in flight, as a copy, until it returns false.

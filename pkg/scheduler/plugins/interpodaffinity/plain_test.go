@@ -191,8 +191,8 @@ func TestReasons(t *testing.T) {
 		got = append(got, fmt.Sprint(st.Code, " ", st.Message()))
 	}
 	want := []string{
-		"2 node(s) didn't match pod anti-affinity rules", "2 node(s) didn't satisfy existing pods anti-affinity rules",
-		"3 node(s) didn't match pod affinity rules", "3 node(s) didn't match pod affinity rules",
+		"Unschedulable node(s) didn't match pod anti-affinity rules", "Unschedulable node(s) didn't satisfy existing pods anti-affinity rules",
+		"UnschedulableAndUnresolvable node(s) didn't match pod affinity rules", "UnschedulableAndUnresolvable node(s) didn't match pod affinity rules",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

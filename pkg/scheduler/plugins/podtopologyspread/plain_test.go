@@ -164,8 +164,8 @@ func TestFilter(t *testing.T) {
 
 	s, nodes := cluster("a1 zone=a web", "b1 zone=b", "x")
 	want := map[string]string{
-		"a1": "2 node(s) didn't match pod topology spread constraints",
-		"x":  "3 node(s) didn't match pod topology spread constraints (missing required label)",
+		"a1": "Unschedulable node(s) didn't match pod topology spread constraints",
+		"x":  "UnschedulableAndUnresolvable node(s) didn't match pod topology spread constraints (missing required label)",
 	}
 	if _, got := fits(t, pod(hard(zone, 1)), s, nodes); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("reasons %v, want %v", got, want)
