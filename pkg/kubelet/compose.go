@@ -161,7 +161,7 @@ func (k *Kubelet) composeVolumes() error {
 		return fmt.Errorf("find the directory of pods: %w", err)
 	}
 	k.csiNode = &csinode.Announcer{Client: k.cfg.Client, Name: k.cfg.NodeName, Log: k.cfg.Log}
-	k.csiDrivers = csi.NewDrivers(k.csiNode)
+	k.csiDrivers = csi.NewDrivers(k.csiNode, k.cfg.Client, k.cfg.Log)
 	k.csi = csi.New(csi.Config{Dir: filepath.Join(plugins, "kubernetes.io", "csi"), PodsDir: podsDir, Node: k.cfg.NodeName, Client: k.cfg.Client, Drivers: k.csiDrivers,
 		ShowInUse: k.node.ShowInUse})
 	sources, err := volumeSources(projected.Config{Objects: k.objects, Tokens: k.cfg.Client, Field: env.Field, Now: time.Now, Log: k.cfg.Log,

@@ -14,9 +14,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/mount-utils"
 	utilexec "k8s.io/utils/exec"
 
+	"bonsai/pkg/apiclient"
 	"bonsai/pkg/kubelet/volume"
 	"bonsai/pkg/kubelet/volume/csi"
 	"bonsai/pkg/kubelet/volume/csi/csitest"
@@ -46,11 +50,22 @@ func (volumeContent) CSIDriver(context.Context, string) (*storagev1.CSIDriver, e
 		VolumeLifecycleModes: []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral}}}, nil
 }
 
+// WatchCSIDriver shows none.
+func (volumeContent) WatchCSIDriver(string) cache.ListerWatcher {
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			return &storagev1.CSIDriverList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, nil
+		},
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+	}, apiclient.PlainListWatch{})
+}
+
 func (volumeContent) VolumeAttachment(context.Context, string) (*storagev1.VolumeAttachment, error) {
 	return &storagev1.VolumeAttachment{}, nil
 }
 
 func (volumeContent) Announce(context.Context, string, csi.NodeInfo) error { return nil }
+func (volumeContent) Limit(context.Context, string, int64) error           { return nil }
 func (volumeContent) Withdraw(context.Context, string) error               { return nil }
 
 // TestVolumeSources: every kind of volume in the list keeps the contract.
@@ -58,7 +73,7 @@ func TestVolumeSources(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: this test mounts file systems, which needs root")
 	}
-	drivers, plugins := csi.NewDrivers(volumeContent{}), t.TempDir()
+	drivers, plugins := csi.NewDrivers(volumeContent{}, volumeContent{}, slog.New(slog.DiscardHandler)), t.TempDir()
 	driver := csitest.Start(t, &csitest.Driver{Info: &spec.NodeGetInfoResponse{NodeId: "n"}})
 	if err := drivers.Register(t.Context(), "d", driver.Endpoint, []string{"1.0.0"}); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package podsyncer
 
 import (
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/lifecycle"
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/kubelet/volume"
 )
 
 // End has a pod end that the node cannot keep; its worker has to be told to look. The first reason stays. It tells false if there already is
@@ -49,6 +51,20 @@ func (s *Syncer) expire(f lifecycle.Facts, st *podState, deadline time.Time) boo
 	}
 	st.rejected = &admission.Rejection{Reason: lifecycle.ReasonDeadlineExceeded, Message: lifecycle.MessageDeadlineExceeded}
 	s.cfg.Events.Pod(f.Pod, corev1.EventTypeNormal, st.rejected.Reason, st.rejected.Message)
+	s.report(f, st, false)
+	return true
+}
+
+// attachPatience is how long a pod waits for a volume that the node can have no more of its kind, as another may leave meanwhile.
+const attachPatience = 2*time.Minute + 3*time.Second
+
+// beyondLimit ends a pod that has waited long enough for a volume beyond what the node can have: whoever made it may make another one, elsewhere.
+func (s *Syncer) beyondLimit(f lifecycle.Facts, st *podState, err error) bool {
+	if _, is := errors.AsType[*volume.LimitError](err); !is || f.Now.Sub(st.since) < attachPatience {
+		return false
+	}
+	st.rejected = &admission.Rejection{Reason: "VolumeAttachmentLimitExceeded", Message: err.Error()}
+	s.cfg.Events.Pod(f.Pod, corev1.EventTypeWarning, st.rejected.Reason, st.rejected.Message)
 	s.report(f, st, false)
 	return true
 }

@@ -24,6 +24,7 @@ import (
 	"bonsai/pkg/kubelet/prober"
 	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/status"
+	"bonsai/pkg/kubelet/volume"
 )
 
 // parts are all that a Syncer works with. They note what is done, in order, and fail where fail says so, by the note's first word.
@@ -302,6 +303,28 @@ func TestWhyAPodEnds(t *testing.T) {
 		}
 		expect(t, name, p, c.notes)
 	}
+}
+
+// A pod whose volume is one more than the node can have waits for a while, then fails with upstream's reason.
+func TestBeyondLimit(t *testing.T) {
+	t.Parallel()
+	s, p := setup()
+	now := time.Now()
+	s.cfg.Now = func() time.Time { return now }
+	p.fail["act"] = fmt.Errorf("mount the volumes: %w", &volume.LimitError{Err: errors.New("no slot is left")})
+	for range 2 {
+		if out, err := s.Sync(t.Context(), onePod()); !errors.Is(err, p.fail["act"]) || out.Ended {
+			t.Errorf("at first: %+v %v", out, err)
+		}
+		now = now.Add(attachPatience - time.Second)
+	}
+	p.took()
+	now = now.Add(time.Second)
+	out, err := s.Sync(t.Context(), onePod())
+	if err != nil || !out.Ended || p.status.Message != "mount the volumes: no slot is left" {
+		t.Errorf("later: %+v %v, %q", out, err, p.status.Message)
+	}
+	expect(t, "later", p, "probes 0, status Pending , prepare, act sandbox=true start=0, event VolumeAttachmentLimitExceeded, release, status Failed VolumeAttachmentLimitExceeded")
 }
 
 // A pod that the node refuses shows why in kubectl's column STATUS, which the state of a container would hide.

@@ -91,6 +91,9 @@ func (s *Syncer) round(ctx context.Context, pod *corev1.Pod, st *podState) (out 
 	}
 	err = s.cfg.Executor.Act(ctx, f, st.exec, plan)
 	s.resized(f, st, err)
+	if s.beyondLimit(f, st, err) {
+		return podworker.Outcome{Ended: true}, false, nil
+	}
 	return podworker.Outcome{}, true, err
 }
 

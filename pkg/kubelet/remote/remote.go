@@ -61,5 +61,10 @@ func (a *API) RuntimeClasses() cache.ListerWatcher {
 	return a.api.ListWatch(nodev1.SchemeGroupVersion.WithResource("runtimeclasses"), apiclient.Selection{Newest: true})
 }
 
+// WatchCSIDriver lists and watches one CSIDriver.
+func (a *API) WatchCSIDriver(name string) cache.ListerWatcher {
+	return a.api.ListWatch(storagev1.SchemeGroupVersion.WithResource("csidrivers"), apiclient.Selection{Fields: "metadata.name=" + name, Newest: true})
+}
+
 // Events returns the sink of the recorder of events. Its requests end with ctx.
 func (a *API) Events(ctx context.Context) record.EventSink { return core.NewEventSink(ctx, a.api) }

@@ -113,7 +113,7 @@ func (m *Manager) refresh(ctx context.Context, p *podVolumes) {
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errUnmounted) {
 		m.cfg.Log.Warn("volumes of a running pod could not be refreshed", "pod", pod.Namespace+"/"+pod.Name, "err", err)
 	}
-	m.measure(p, mounted)
+	m.measure(ctx, p, pod, mounted)
 }
 
 // Cleanup removes the directories of pods that are gone, with every mount beneath them: what a kubelet that was killed or a pod

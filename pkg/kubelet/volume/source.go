@@ -93,6 +93,13 @@ type Expander interface {
 	Expand(ctx context.Context, r Request, to resource.Quantity) (resource.Quantity, error)
 }
 
+// Measurer is a Source that is asked itself how full its volumes are. Of others the file system is.
+type Measurer interface {
+	Source
+	// Measure tells how full a published volume is, without the claim; false if that is not known.
+	Measure(ctx context.Context, at Place, s Spec) (Usage, bool)
+}
+
 // ExpandError is the storage's word that a volume has not grown.
 type ExpandError struct {
 	Err error
@@ -135,3 +142,12 @@ func (e *StepError) Error() string { return e.Err.Error() }
 
 // Unwrap gives the cause.
 func (e *StepError) Unwrap() error { return e.Err }
+
+// LimitError tells that a volume cannot be attached because the node can have no more of its kind.
+type LimitError struct{ Err error }
+
+// Error implements error.
+func (e *LimitError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *LimitError) Unwrap() error { return e.Err }

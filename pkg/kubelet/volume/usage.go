@@ -1,11 +1,13 @@
 package volume
 
 import (
+	"context"
+
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Usage is how full the file system of a claim's volume is.
+// Usage is how full a claim's volume is. Of a device the capacity is known alone.
 type Usage struct {
 	Claim                          *corev1.PersistentVolumeClaim
 	Capacity, Available, Used      uint64
@@ -13,7 +15,7 @@ type Usage struct {
 }
 
 // measure looks how full the pod's claims are. It may take as long as their storage: nobody waits for it but the pod's own refresh.
-func (m *Manager) measure(p *podVolumes, mounted map[string]Mounted) {
+func (m *Manager) measure(ctx context.Context, p *podVolumes, pod *corev1.Pod, mounted map[string]Mounted) {
 	p.mu.Lock()
 	specs := make(map[string]Spec, len(p.resolved))
 	for name, s := range p.resolved {
@@ -23,17 +25,35 @@ func (m *Manager) measure(p *podVolumes, mounted map[string]Mounted) {
 	var out []Usage
 	for name, s := range specs {
 		at, ok := mounted[name]
-		var st unix.Statfs_t
-		if !ok || at.Device || at.HostPath == "" || unix.Statfs(at.HostPath, &st) != nil {
+		if !ok {
 			continue
 		}
-		size := uint64(st.Bsize)
-		out = append(out, Usage{Claim: s.Claim, Capacity: st.Blocks * size, Available: st.Bavail * size, Used: (st.Blocks - st.Bfree) * size,
-			Inodes: st.Files, InodesFree: st.Ffree, InodesUsed: st.Files - st.Ffree})
+		if u, known := m.usage(ctx, pod, s, at); known {
+			u.Claim = s.Claim
+			out = append(out, u)
+		}
 	}
 	m.mu.Lock()
 	p.usage = out
 	m.mu.Unlock()
+}
+
+// usage is how full one volume is.
+func (m *Manager) usage(ctx context.Context, pod *corev1.Pod, s Spec, at Mounted) (Usage, bool) {
+	if asked, is := m.source(s).(Measurer); is {
+		dir, err := m.PodDir(pod.UID)
+		if err != nil {
+			return Usage{}, false
+		}
+		return asked.Measure(ctx, m.place(pod.UID, dir, asked, s.VolumeName(), s.Block()), s)
+	}
+	var st unix.Statfs_t
+	if at.Device || at.HostPath == "" || unix.Statfs(at.HostPath, &st) != nil {
+		return Usage{}, false
+	}
+	size := uint64(st.Bsize)
+	return Usage{Capacity: st.Blocks * size, Available: st.Bavail * size, Used: (st.Blocks - st.Bfree) * size,
+		Inodes: st.Files, InodesFree: st.Ffree, InodesUsed: st.Files - st.Ffree}, true
 }
 
 // Usage is how full the claims of the node's pods were when they were last looked at, within Period; each claim once.

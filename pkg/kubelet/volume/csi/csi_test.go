@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,13 +12,18 @@ import (
 	"testing"
 
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
 	authnv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 
+	"bonsai/pkg/apiclient"
 	"bonsai/pkg/kubelet/volume"
 	"bonsai/pkg/kubelet/volume/csi"
 	"bonsai/pkg/kubelet/volume/csi/csitest"
@@ -54,10 +60,26 @@ func (s *server) CreateToken(_ context.Context, _, account string, req *authnv1.
 	return req, nil
 }
 
+// WatchCSIDriver shows none.
+func (*server) WatchCSIDriver(string) cache.ListerWatcher {
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			return &storagev1.CSIDriverList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, nil
+		},
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+	}, apiclient.PlainListWatch{})
+}
+
 // announced keeps what was said of the node's drivers.
 type announced map[string]csi.NodeInfo
 
 func (a announced) Announce(_ context.Context, driver string, info csi.NodeInfo) error {
+	a[driver] = info
+	return nil
+}
+func (a announced) Limit(_ context.Context, driver string, maxVolumes int64) error {
+	info := a[driver]
+	info.MaxVolumes = maxVolumes
 	a[driver] = info
 	return nil
 }
@@ -69,6 +91,7 @@ type house struct {
 	api    *server
 	driver *csitest.Driver
 	list   *csi.Drivers
+	told   announced
 	root   string
 	// shown are the volumes that the Node was to show in use; show, if any, decides.
 	shown []corev1.UniqueVolumeName
@@ -80,7 +103,8 @@ func newHouse(t *testing.T, can ...spec.NodeServiceCapability_RPC_Type) *house {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: this test mounts file systems, which needs root")
 	}
-	h := &house{t: t, api: &server{}, root: t.TempDir(), list: csi.NewDrivers(announced{}),
+	api, told := &server{}, announced{}
+	h := &house{t: t, api: api, root: t.TempDir(), told: told, list: csi.NewDrivers(told, api, slog.New(slog.DiscardHandler)),
 		driver: csitest.Start(t, &csitest.Driver{Capabilities: can, Info: &spec.NodeGetInfoResponse{NodeId: "node-id"}})}
 	if err := h.list.Register(t.Context(), "d", h.driver.Endpoint, []string{"1.0.0"}); err != nil {
 		t.Fatal(err)
@@ -417,7 +441,7 @@ func TestRegister(t *testing.T) {
 	t.Parallel()
 	d := csitest.Start(t, &csitest.Driver{Info: &spec.NodeGetInfoResponse{NodeId: "id", MaxVolumesPerNode: 7, AccessibleTopology: &spec.Topology{Segments: map[string]string{"zone": "a"}}}})
 	told := announced{}
-	list := csi.NewDrivers(told)
+	list := csi.NewDrivers(told, &server{}, slog.New(slog.DiscardHandler))
 	if err := list.Register(t.Context(), "d", d.Endpoint, []string{"0.2.0"}); err == nil || len(told) > 0 {
 		t.Errorf("version 0.2.0: %v, told %v", err, told)
 	}
@@ -430,5 +454,49 @@ func TestRegister(t *testing.T) {
 	list.Deregister(t.Context(), "d", d.Endpoint)
 	if len(told) > 0 {
 		t.Errorf("still told: %v", told)
+	}
+}
+
+// TestLimitExceeded: a volume that cannot be attached because the node has enough of them is told as such, and the node says at once how many it
+// can have now.
+func TestLimitExceeded(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	r := h.request("a", persistent())
+	failed := &storagev1.VolumeError{Message: "no slot is left", ErrorCode: new(int32(codes.Internal))}
+	h.api.attachments = map[string]*storagev1.VolumeAttachment{csi.AttachmentName("vol", "d", "n1"): {Status: storagev1.VolumeAttachmentStatus{AttachError: failed}}}
+	h.driver.SetInfo(&spec.NodeGetInfoResponse{NodeId: "node-id", MaxVolumesPerNode: 3})
+	s := h.restarted()
+	if _, err := publish(t, s, r); err == nil || err.Error() != "no slot is left" || h.told["d"].MaxVolumes != 0 {
+		t.Errorf("another error: %v, the node says %+v", err, h.told)
+	}
+	failed.ErrorCode = new(int32(codes.ResourceExhausted))
+	_, err := publish(t, s, r)
+	if _, is := errors.AsType[*volume.LimitError](err); !is || err.Error() != "no slot is left" || h.told["d"].MaxVolumes != 3 {
+		t.Errorf("beyond the limit: %v, the node says %+v", err, h.told)
+	}
+}
+
+// TestMeasure: how full a volume is says its driver, and nobody if it cannot.
+func TestMeasure(t *testing.T) {
+	t.Parallel()
+	for can, want := range map[spec.NodeServiceCapability_RPC_Type]bool{spec.NodeServiceCapability_RPC_GET_VOLUME_STATS: true, spec.NodeServiceCapability_RPC_EXPAND_VOLUME: false} {
+		h := newHouse(t, can)
+		h.notAttached(nil)
+		s, r := h.restarted(), h.request("a", persistent())
+		if _, known := s.Measure(t.Context(), r.Place, r.Spec); known {
+			t.Error("a volume that is not published is measured")
+		}
+		if _, err := publish(t, s, r); err != nil {
+			t.Fatal(err)
+		}
+		h.expect("published", "publish vol")
+		got, known := s.Measure(t.Context(), r.Place, r.Spec)
+		if known != want || want && got != (volume.Usage{Capacity: 100, Available: 60, Used: 40, Inodes: 10, InodesFree: 7, InodesUsed: 3}) {
+			t.Errorf("with %v: %+v, %v", can, got, known)
+		}
+		if want {
+			h.expect("measured", "measure vol at "+filepath.Join(r.Dir, "mount"))
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"k8s.io/client-go/tools/cache"
 )
 
 // callTimeout bounds one call of a driver.
@@ -31,6 +33,8 @@ type NodeInfo struct {
 // Announcer tells the API server of the node's drivers.
 type Announcer interface {
 	Announce(ctx context.Context, driver string, info NodeInfo) error
+	// Limit tells of another NodeInfo.MaxVolumes of a driver that was announced.
+	Limit(ctx context.Context, driver string, maxVolumes int64) error
 	Withdraw(ctx context.Context, driver string) error
 }
 
@@ -39,23 +43,40 @@ type driver struct {
 	csi.NodeClient
 	conn     *grpc.ClientConn
 	endpoint string
+	// forget ends the following of its limit.
+	forget context.CancelFunc
 	// stages: volumes are staged once for all pods; mountGroup: it gives volumes to a group itself; multiWriter: it knows the access modes of
-	// single nodes apart; expands: it makes file systems larger.
-	stages, mountGroup, multiWriter, expands bool
+	// single nodes apart; expands: it makes file systems larger; measures: it tells how full volumes are.
+	stages, mountGroup, multiWriter, expands, measures bool
+}
+
+func (n *driver) close() error {
+	n.forget()
+	return n.conn.Close()
+}
+
+// Objects are the CSIDrivers of the API server.
+type Objects interface {
+	// WatchCSIDriver lists and watches one by its name.
+	WatchCSIDriver(name string) cache.ListerWatcher
 }
 
 // Drivers are the drivers that have registered. It is the handler of plug-ins of the type CSIPlugin.
 type Drivers struct {
 	announcer Announcer
+	objects   Objects
+	log       *slog.Logger
 
 	mu    sync.Mutex
 	known map[string]*driver
 }
 
 // NewDrivers returns an empty list.
-func NewDrivers(a Announcer) *Drivers { return &Drivers{announcer: a, known: map[string]*driver{}} }
+func NewDrivers(a Announcer, objects Objects, log *slog.Logger) *Drivers {
+	return &Drivers{announcer: a, objects: objects, log: log, known: map[string]*driver{}}
+}
 
-// Register implements pluginmanager.Handler.
+// Register implements pluginmanager.Handler. The driver's limit is followed until it is deregistered or ctx ends.
 func (d *Drivers) Register(ctx context.Context, name, endpoint string, versions []string) error {
 	if !slices.ContainsFunc(versions, func(v string) bool { return strings.HasPrefix(strings.TrimPrefix(v, "v"), "1.") }) {
 		return fmt.Errorf("unsupported versions %v of the CSI driver %s: 1.x is spoken here", versions, name)
@@ -75,12 +96,15 @@ func (d *Drivers) Register(ctx context.Context, name, endpoint string, versions 
 	if err != nil {
 		return errors.Join(fmt.Errorf("register CSI driver %s: %w", name, err), conn.Close())
 	}
+	follow, forget := context.WithCancel(ctx)
+	n.forget = forget
 	d.mu.Lock()
 	old := d.known[name]
 	d.known[name] = n
 	d.mu.Unlock()
+	go d.follow(follow, name)
 	if old != nil {
-		return old.conn.Close()
+		return old.close()
 	}
 	return nil
 }
@@ -103,8 +127,15 @@ func (n *driver) ask(ctx context.Context) (NodeInfo, error) {
 			n.multiWriter = true
 		case csi.NodeServiceCapability_RPC_EXPAND_VOLUME:
 			n.expands = true
+		case csi.NodeServiceCapability_RPC_GET_VOLUME_STATS:
+			n.measures = true
 		}
 	}
+	return n.info(ctx)
+}
+
+// info asks a driver of its node.
+func (n *driver) info(ctx context.Context) (NodeInfo, error) {
 	got, err := n.NodeGetInfo(ctx, &csi.NodeGetInfoRequest{})
 	if err != nil {
 		return NodeInfo{}, fmt.Errorf("NodeGetInfo: %w", err)
@@ -126,7 +157,7 @@ func (d *Drivers) Deregister(ctx context.Context, name, endpoint string) {
 	d.mu.Unlock()
 	if ours {
 		// The driver is gone either way; what could not be taken back is replaced when it comes again.
-		_ = errors.Join(old.conn.Close(), d.announcer.Withdraw(ctx, name))
+		_ = errors.Join(old.close(), d.announcer.Withdraw(ctx, name))
 	}
 }
 

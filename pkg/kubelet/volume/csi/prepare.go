@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
 	authnv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -162,9 +163,22 @@ func (s *Source) attached(ctx context.Context, about *storagev1.CSIDriverSpec, r
 		w.publishContext = a.Status.AttachmentMetadata
 		return nil
 	case a.Status.AttachError != nil:
-		return fail(errors.New(a.Status.AttachError.Message))
+		return fail(s.attachError(ctx, w.id.driver, a.Status.AttachError))
 	}
 	return fail(fmt.Errorf("volume %s is not attached yet", w.id.handle))
+}
+
+// attachError is why a volume is not attached. If the node can have no more of them, what it says of that is out of date: no further pods are
+// to be sent here for it.
+func (s *Source) attachError(ctx context.Context, driver string, e *storagev1.VolumeError) error {
+	err := errors.New(e.Message)
+	if e.ErrorCode == nil || codes.Code(*e.ErrorCode) != codes.ResourceExhausted {
+		return err
+	}
+	if failed := s.cfg.Drivers.Refresh(ctx, driver); failed != nil {
+		err = fmt.Errorf("%w (%w)", err, failed)
+	}
+	return &volume.LimitError{Err: err}
 }
 
 // secret reads a secret as drivers are told of it.

@@ -70,12 +70,30 @@ func (a *Announcer) Announce(ctx context.Context, driver string, info csi.NodeIn
 		return err
 	}
 	keys := slices.Sorted(maps.Keys(info.Topology))
-	d := storagev1.CSINodeDriver{Name: driver, NodeID: info.ID, TopologyKeys: keys}
-	if n := info.MaxVolumes; n > 0 {
-		d.Allocatable = &storagev1.VolumeNodeResources{Count: new(int32(min(n, 1<<31-1)))}
-	}
+	d := storagev1.CSINodeDriver{Name: driver, NodeID: info.ID, TopologyKeys: keys, Allocatable: allocatable(info.MaxVolumes)}
 	return a.change(ctx, func(list []storagev1.CSINodeDriver) []storagev1.CSINodeDriver {
 		return append(without(list, driver), d)
+	}, true)
+}
+
+// allocatable is how many volumes a node can have as its CSINode says it; nil for any number.
+func allocatable(maxVolumes int64) *storagev1.VolumeNodeResources {
+	if maxVolumes <= 0 {
+		return nil
+	}
+	return &storagev1.VolumeNodeResources{Count: new(int32(min(maxVolumes, 1<<31-1)))}
+}
+
+// Limit implements csi.Announcer.
+func (a *Announcer) Limit(ctx context.Context, driver string, maxVolumes int64) error {
+	return a.change(ctx, func(list []storagev1.CSINodeDriver) []storagev1.CSINodeDriver {
+		out := slices.Clone(list)
+		for i := range out {
+			if out[i].Name == driver {
+				out[i].Allocatable = allocatable(maxVolumes)
+			}
+		}
+		return out
 	}, true)
 }
 

@@ -88,6 +88,14 @@ func TestAnnounce(t *testing.T) {
 		err.Error() != `detected topology value collision: driver reported "zone":"b" but existing label is "zone":"a"` {
 		t.Errorf("error %v", err)
 	}
+	for name, most := range map[string]int64{"d": 5, "e": 0, "unknown": 1} {
+		if err := a.Limit(t.Context(), name, most); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list := s.csi.Spec.Drivers; len(list) != 2 || list[0].Allocatable != nil || *list[1].Allocatable.Count != 5 || list[1].NodeID != "id-d" {
+		t.Errorf("with other limits: %+v", list)
+	}
 	for _, name := range []string{"d", "e", "e"} {
 		if err := a.Withdraw(t.Context(), name); err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 // Driver is a storage driver. Set its fields before Start.
 type Driver struct {
 	csi.UnimplementedNodeServer
-	// Capabilities are what it says that it can do; Info is what it says of the node.
+	// Capabilities are what it says that it can do; Info is what it says of the node, until SetInfo.
 	Capabilities []csi.NodeServiceCapability_RPC_Type
 	Info         *csi.NodeGetInfoResponse
 	// Device is the path of the block device that each volume is that is to be one.
@@ -134,7 +134,25 @@ func (d *Driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRe
 
 // NodeGetInfo implements csi.NodeServer.
 func (d *Driver) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	return d.Info, nil
+}
+
+// SetInfo has the driver say something else of the node.
+func (d *Driver) SetInfo(info *csi.NodeGetInfoResponse) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.Info = info
+}
+
+// NodeGetVolumeStats implements csi.NodeServer: 40 of 100 bytes and 3 of 10 inodes are used.
+func (d *Driver) NodeGetVolumeStats(_ context.Context, r *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
+	if err := d.call("measure", r.VolumeId+" at "+r.VolumePath); err != nil {
+		return nil, err
+	}
+	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{{Unit: csi.VolumeUsage_BYTES, Total: 100, Available: 60, Used: 40},
+		{Unit: csi.VolumeUsage_INODES, Total: 10, Available: 7, Used: 3}}}, nil
 }
 
 // NodeStageVolume implements csi.NodeServer.
