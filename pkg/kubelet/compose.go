@@ -173,7 +173,7 @@ func (k *Kubelet) composeVolumes() error {
 	}
 	k.volumes, err = volume.New(volume.Config{PodsDir: podsDir, Sources: sources, Log: k.cfg.Log, Observe: k.metrics.VolumeWork,
 		Claims: &claims.Resolver{Client: k.cfg.Client, Node: k.node.Object},
-		Growth: growth.New(growth.Config{Client: k.cfg.Client, Node: k.cfg.NodeName, Event: k.events.Pod, Now: time.Now})})
+		Growth: growth.New(growth.Config{Client: k.cfg.Client, Node: k.cfg.NodeName, Event: k.events.Pod, ClaimEvent: k.events.Claim, Now: time.Now})})
 	if err != nil {
 		return fmt.Errorf("prepare volumes: %w", err)
 	}

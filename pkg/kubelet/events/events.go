@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// Recorder sends events about pods and the node.
+// Recorder sends events about pods, their claims and the node.
 type Recorder struct {
 	node        string
 	broadcaster record.EventBroadcaster
@@ -37,6 +37,12 @@ func (r *Recorder) send(pod *corev1.Pod, path, kind, reason, message string) {
 // Pod sends an event about a pod. kind is Normal or Warning.
 func (r *Recorder) Pod(pod *corev1.Pod, kind, reason, message string) {
 	r.send(pod, "", kind, reason, message)
+}
+
+// Claim sends an event about a claim of a pod. kind is Normal or Warning.
+func (r *Recorder) Claim(claim *corev1.PersistentVolumeClaim, kind, reason, message string) {
+	r.recorder.Event(&corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
+		ResourceVersion: claim.ResourceVersion}, kind, reason, message)
 }
 
 // Node sends an event about the node. kind is Normal or Warning. By the UID, which is the name, users find it (kubectl describe node).

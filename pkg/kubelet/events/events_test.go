@@ -38,4 +38,8 @@ func TestEventsNameTheirSubject(t *testing.T) {
 			t.Errorf("container %q: %+v", container, e)
 		}
 	}
+	r.Claim(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns", UID: "u"}}, corev1.EventTypeNormal, "Done", "what")
+	if e := <-got; e.InvolvedObject != (corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: "ns", Name: "c", UID: "u"}) || e.Message != "what" {
+		t.Errorf("of a claim: %+v", e)
+	}
 }

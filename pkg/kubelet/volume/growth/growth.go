@@ -30,9 +30,11 @@ type Client interface {
 type Config struct {
 	Client Client
 	// Node is the node's name.
-	Node  string
-	Event func(pod *corev1.Pod, kind, reason, message string)
-	Now   func() time.Time
+	Node string
+	// Event and ClaimEvent tell users of a pod and of its claim.
+	Event      func(pod *corev1.Pod, kind, reason, message string)
+	ClaimEvent func(claim *corev1.PersistentVolumeClaim, kind, reason, message string)
+	Now        func() time.Time
 }
 
 // Grower implements volume.Grower.
@@ -73,7 +75,7 @@ func (g *Grower) Grow(ctx context.Context, r volume.Request, e volume.Expander) 
 		return nil
 	}
 	if r.ReadOnly {
-		g.cfg.Event(r.Pod, corev1.EventTypeWarning, reasonFailed, "MountVolume.NodeExpandVolume failed: requested read-only file system")
+		g.event(r, corev1.EventTypeWarning, reasonFailed, "MountVolume.NodeExpandVolume failed: requested read-only file system")
 		return nil
 	}
 	claim, err := g.tell(ctx, claim, Begun(claim, to))
@@ -91,8 +93,14 @@ func (g *Grower) Grow(ctx context.Context, r volume.Request, e volume.Expander) 
 	if _, err := g.tell(ctx, claim, Finished(claim, got)); err != nil {
 		return err
 	}
-	g.cfg.Event(r.Pod, corev1.EventTypeNormal, reasonDone, fmt.Sprintf("MountVolume.NodeExpandVolume succeeded for volume %q %s", pv.Name, g.cfg.Node))
+	g.event(r, corev1.EventTypeNormal, reasonDone, fmt.Sprintf("MountVolume.NodeExpandVolume succeeded for volume %q %s", pv.Name, g.cfg.Node))
 	return nil
+}
+
+// event tells the users of the pod and of its claim.
+func (g *Grower) event(r volume.Request, kind, reason, message string) {
+	g.cfg.Event(r.Pod, kind, reason, message)
+	g.cfg.ClaimEvent(r.Claim, kind, reason, message)
 }
 
 // size is how large the node's volume is: as it is remembered, or as the claim says when the node first has the volume.
@@ -115,7 +123,7 @@ func (g *Grower) Forget(pv string) {
 
 // failed tells of what went wrong. What cannot be keeps no pod from starting with the volume as it is.
 func (g *Grower) failed(ctx context.Context, r volume.Request, claim *corev1.PersistentVolumeClaim, to resource.Quantity, err error) error {
-	g.cfg.Event(r.Pod, corev1.EventTypeWarning, reasonFailed, fmt.Sprintf("MountVolume.NodeExpandVolume failed for volume %q : %v", r.PV.Name, err))
+	g.event(r, corev1.EventTypeWarning, reasonFailed, fmt.Sprintf("MountVolume.NodeExpandVolume failed for volume %q : %v", r.PV.Name, err))
 	why, known := errors.AsType[*volume.ExpandError](err)
 	if !known { // it may have been done all the same, and is tried again
 		return err

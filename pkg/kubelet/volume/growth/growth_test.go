@@ -76,6 +76,9 @@ func newWorld(t *testing.T) (*world, *growth.Grower) {
 	return w, growth.New(growth.Config{Client: w, Node: "n1", Now: func() time.Time { return time.Unix(100, 0) },
 		Event: func(_ *corev1.Pod, kind, reason, message string) {
 			w.events = append(w.events, kind+" "+reason+" "+message)
+		},
+		ClaimEvent: func(claim *corev1.PersistentVolumeClaim, kind, reason, message string) {
+			w.events = append(w.events, "of "+claim.Name+": "+kind+" "+reason+" "+message)
 		}})
 }
 
@@ -111,7 +114,7 @@ func TestGrow(t *testing.T) {
 		t.Errorf("while it runs: expanded %v, the claim is %+v", w.expanded, w.claim.Status)
 	}
 	const done = `Normal FileSystemResizeSuccessful MountVolume.NodeExpandVolume succeeded for volume "pv" n1`
-	if !slices.Equal(w.events, []string{done, done}) {
+	if told := []string{done, "of c: " + done}; !slices.Equal(w.events, slices.Concat(told, told)) {
 		t.Errorf("events %q", w.events)
 	}
 }
@@ -172,7 +175,8 @@ func TestFailures(t *testing.T) {
 		} else if i >= 0 && (w.claim.Status.Conditions[i].Message != "failed to expand pvc with too large" || !w.claim.Status.Conditions[i].LastTransitionTime.Equal(&metav1.Time{Time: time.Unix(100, 0)})) {
 			t.Errorf("%s: condition %+v", c.name, w.claim.Status.Conditions[i])
 		}
-		if want := []string{`Warning FileSystemResizeFailed MountVolume.NodeExpandVolume failed for volume "pv" : too large`}; !slices.Equal(w.events, want) {
+		const failed = `Warning FileSystemResizeFailed MountVolume.NodeExpandVolume failed for volume "pv" : too large`
+		if !slices.Equal(w.events, []string{failed, "of c: " + failed}) {
 			t.Errorf("%s: events %q", c.name, w.events)
 		}
 		_ = g.Grow(t.Context(), w.request(true), w)
@@ -183,7 +187,7 @@ func TestFailures(t *testing.T) {
 	w, g := newWorld(t)
 	r := w.request(false)
 	r.ReadOnly = true
-	if err := g.Grow(t.Context(), r, w); err != nil || len(w.expanded) > 0 || len(w.events) != 1 {
+	if err := g.Grow(t.Context(), r, w); err != nil || len(w.expanded) > 0 || len(w.events) != 2 {
 		t.Errorf("read-only: expanded %v, events %v, %v", w.expanded, w.events, err)
 	}
 }
