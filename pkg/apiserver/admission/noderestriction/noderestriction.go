@@ -18,12 +18,19 @@ import (
 
 	"bonsai/api/podspec"
 	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/request"
 )
 
 // Config is what the plug-in needs.
-type Config struct{ Pods, Nodes registry.Getter }
+type Config struct {
+	Pods, Nodes registry.Getter
+	// Claims and Volumes lead to the drivers, CSIDrivers, that give a pod its volumes.
+	Claims, Volumes, Drivers registry.Getter
+	// Authorizer tells for which other audiences a node may have tokens.
+	Authorizer authz.Authorizer
+}
 
 type plugin struct{ cfg Config }
 
@@ -203,29 +210,7 @@ func (p plugin) token(ctx context.Context, a *admission.Attributes, node string)
 	case pod.Spec.ServiceAccountName != a.Name:
 		return admission.Forbid(a, "node requested token for a service account the pod does not run as")
 	}
-	return audience(a, req.Spec.Audiences, pod)
-}
-
-// audience: a token is good for one audience, and for one that a volume of the pod names; empty is the API server's own.
-func audience(a *admission.Attributes, asked []string, pod *corev1.Pod) error {
-	if len(asked) > 1 {
-		return admission.Forbid(a, "node may only request 0 or 1 audiences")
-	}
-	want := ""
-	if len(asked) == 1 {
-		want = asked[0]
-	}
-	for _, v := range pod.Spec.Volumes {
-		if v.Projected == nil {
-			continue
-		}
-		for _, s := range v.Projected.Sources {
-			if s.ServiceAccountToken != nil && s.ServiceAccountToken.Audience == want {
-				return nil
-			}
-		}
-	}
-	return admission.Forbid(a, "audience %q not found in pod spec volume", want)
+	return p.audience(ctx, a, req.Spec.Audiences, pod)
 }
 
 // claimStatus: of a claim a node reports how far its volume has grown, and nothing else.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"bonsai/pkg/apiserver/admission"
+	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/request"
 )
 
@@ -31,6 +32,16 @@ func (o objects) Get(_ context.Context, _, name string) (runtime.Object, error) 
 
 func (o objects) GetCached(ctx context.Context, ns, name string) (runtime.Object, error) {
 	return o.Get(ctx, ns, name)
+}
+
+// registryAudience lets nodes have tokens of the account sa for the audience registry.
+type registryAudience struct{}
+
+func (registryAudience) Authorize(_ context.Context, a authz.Attributes) (authz.Decision, string, error) {
+	if a.Verb == "request-serviceaccounts-token-audience" && a.Resource == "registry" && a.Name == "sa" && a.IsResource && a.APIGroup == "" && a.User.InGroup(request.GroupNodes) {
+		return authz.Allow, "", nil
+	}
+	return authz.NoOpinion, "", nil
 }
 
 func node(name string, labels map[string]string, taints ...corev1.Taint) *corev1.Node {
@@ -84,7 +95,25 @@ func TestValidate(t *testing.T) {
 	mine := pod("n1", false, func(p *corev1.Pod) {
 		p.Name, p.UID, p.Spec.ServiceAccountName, p.Spec.Volumes = "mine", "mine-uid", "sa", tokens()
 	})
-	plug := New(Config{Pods: objects{"mine": mine, "other": pod("n2", false, nil)}, Nodes: objects{"n1": node("n1", nil)}})
+	mine.Spec.Volumes = append(mine.Spec.Volumes,
+		corev1.Volume{Name: "inline", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "d1"}}},
+		corev1.Volume{Name: "claimed", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c2"}}},
+		corev1.Volume{Name: "unbound", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c0"}}},
+		corev1.Volume{Name: "made", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
+		corev1.Volume{Name: "gone", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "d0"}}})
+	wants := func(audience string) *storagev1.CSIDriver {
+		return &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{TokenRequests: []storagev1.TokenRequest{{Audience: "of all"}, {Audience: audience}}}}
+	}
+	bound := func(volume string) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume}}
+	}
+	of := func(driver string) *corev1.PersistentVolume {
+		return &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver}}}}
+	}
+	plug := New(Config{Pods: objects{"mine": mine, "other": pod("n2", false, nil)}, Nodes: objects{"n1": node("n1", nil)},
+		Claims:  objects{"c0": bound(""), "c2": bound("v2"), "mine-made": bound("v3")},
+		Volumes: objects{"v2": of("d2"), "v3": of("d3")},
+		Drivers: objects{"d1": wants("first"), "d2": wants("second"), "d3": wants("third"), "d4": wants("fourth")}, Authorizer: registryAudience{}})
 	lease := func(name string) *coordinationv1.Lease {
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
@@ -150,6 +179,11 @@ func TestValidate(t *testing.T) {
 		"an ephemeral container":  {update, "pods/ephemeralcontainers", "mine", mine, mine, "unexpected pod subresource"},
 		"a token, other audience": {create, "serviceaccounts/token", "sa", tokenFor("mine-uid", "vault"), nil, ""},
 		"a token, any audience":   {create, "serviceaccounts/token", "sa", tokenFor("mine-uid", "x"), nil, `audience "x" not found in pod spec volume`},
+		"a token, driver's":       {create, "serviceaccounts/token", "sa", tokenFor("mine-uid", "first"), nil, ""},
+		"a token, claim's driver": {create, "serviceaccounts/token", "sa", tokenFor("mine-uid", "second"), nil, ""},
+		"a token, its claim's":    {create, "serviceaccounts/token", "sa", tokenFor("mine-uid", "third"), nil, ""},
+		"a token, no pod's":       {create, "serviceaccounts/token", "sa", tokenFor("mine-uid", "fourth"), nil, `audience "fourth" not found in pod spec volume`},
+		"a token, allowed":        {create, "serviceaccounts/token", "sa", tokenFor("mine-uid", "registry"), nil, ""},
 		"a token, two audiences":  {create, "serviceaccounts/token", "sa", tokenFor("mine-uid", "vault", "x"), nil, "node may only request 0 or 1 audiences"},
 		"a claim's growth": {update, "persistentvolumeclaims/status", "c", claim(func(c *corev1.PersistentVolumeClaim) {
 			c.Status.Capacity = corev1.ResourceList{"storage": resource.MustParse("2Gi")}
