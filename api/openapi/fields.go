@@ -25,7 +25,7 @@ func (b *Builder) fields(s *spec.Schema, t reflect.Type) {
 		key := typeKey(t) + ":" + name
 		p := b.schemaOf(f.Type)
 		omit := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
-		p = b.annotate(p, f, key, docs[name], omit)
+		p = b.annotate(p, t, f, key, b.marks.description(key, docs[name]), omit)
 		s.Properties[name] = p
 		if b.marks.flag(key, "required") || !omit && !b.marks.flag(key, "optional") {
 			s.Required = append(s.Required, name)
@@ -46,10 +46,10 @@ func fieldsOf(t reflect.Type) func(func(reflect.StructField) bool) {
 	}
 }
 
-// annotate adds what belongs to the field and not to its type; omit tells that JSON leaves its zero value out.
-func (b *Builder) annotate(p spec.Schema, f reflect.StructField, key, doc string, omit bool) spec.Schema {
-	if len(p.Enum) > 0 {
-		doc += b.marks.meanings(deref(f.Type), p.Enum)
+// annotate adds what belongs to the field f of a type and not to the field's own; omit tells that JSON leaves its zero value out.
+func (b *Builder) annotate(p spec.Schema, of reflect.Type, f reflect.StructField, key, doc string, omit bool) spec.Schema {
+	if _, described := reflect.Zero(reflect.PointerTo(of)).Interface().(describer); described && len(p.Enum) > 0 { // what upstream generates says it or leaves it out
+		doc += b.marks.meanings(deref(f.Type), p.Enum, b.marks.flag(key, "spaced"))
 	}
 	own := spec.Schema{SchemaProps: spec.SchemaProps{Description: doc}}
 	if d := b.marks.get(key, "default"); len(d) == 1 {
@@ -80,8 +80,11 @@ func (b *Builder) annotate(p spec.Schema, f reflect.StructField, key, doc string
 	}
 	if p.Ref.String() != "" && b.form == V3 {
 		// Beside a $ref everything else is ignored; allOf keeps both.
-		if _, ok := custom(f.Type, b.form); !ok && f.Type.Kind() == reflect.Struct && own.Default == nil {
+		if f.Type.Kind() == reflect.Struct && own.Default == nil && !readsItself(f.Type) {
 			own.Default = map[string]any{}
+		}
+		if own.Description == "" && own.Default == nil && len(own.Extensions) == 0 {
+			return p
 		}
 		own.AllOf = []spec.Schema{p}
 		return own
@@ -91,6 +94,11 @@ func (b *Builder) annotate(p spec.Schema, f reflect.StructField, key, doc string
 		p.AddExtension(k, v)
 	}
 	return p
+}
+
+// readsItself tells whether a type reads JSON in its own way: its empty value is null.
+func readsItself(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
 }
 
 // zero is the value of a scalar that nobody sets; nil for what is no scalar.
@@ -174,11 +182,6 @@ func (b *Builder) item(s spec.Schema, t reflect.Type) *spec.Schema {
 		}
 		return &spec.Schema{SchemaProps: spec.SchemaProps{AllOf: []spec.Schema{s}, Default: map[string]any{}}}
 	}
-	switch t.Kind() {
-	case reflect.String:
-		s.Default = ""
-	case reflect.Int, reflect.Int32, reflect.Int64:
-		s.Default = 0
-	}
+	s.Default = zero(t)
 	return &s
 }

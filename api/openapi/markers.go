@@ -6,13 +6,15 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 //go:generate sh -c "go run ./genmarkers > markers.txt"
 
 // markerTable has a line for each type ("PACKAGE.TYPE MARK…") and field ("PACKAGE.TYPE:JSONNAME MARK…") with markers, and one for each value of an
-// enumeration that says what it means ("PACKAGE.TYPE=VALUE WORDS"). Such values are escaped as in the query of a URL.
+// enumeration that says what it means ("PACKAGE.TYPE=VALUE WORDS"). Such values are escaped as in the query of a URL. Descriptions that the
+// types tell otherwise, or not at all, follow a key and "#", quoted as in Go.
 //
 //go:embed markers.txt
 var markerTable string
@@ -47,6 +49,14 @@ func (m marks) has(key, name, value string) bool {
 	return slices.Contains(m.get(key, name), value)
 }
 
+// description is what the table says of a type or field; else it is what the type says itself.
+func (m marks) description(key, told string) string {
+	if words, err := strconv.Unquote(m[key+"#"]); err == nil {
+		return words
+	}
+	return told
+}
+
 // flag tells whether there is a mark of that name without a value.
 func (m marks) flag(key, name string) bool {
 	return slices.Contains(strings.Fields(m[key]), name)
@@ -68,8 +78,11 @@ func (m marks) values(t reflect.Type) []any {
 }
 
 // meanings is what a field of the enumeration t adds to its description: its values and what each means, as Kubernetes words it.
-func (m marks) meanings(t reflect.Type, values []any) string {
+func (m marks) meanings(t reflect.Type, values []any, spaced bool) string {
 	var out strings.Builder
+	if spaced { // Kubernetes counts an empty line before the markers of a comment as well
+		out.WriteString("\n")
+	}
 	out.WriteString("\n\nPossible enum values:")
 	for _, v := range values {
 		fmt.Fprintf(&out, "\n - `%q`", v)

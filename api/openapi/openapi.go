@@ -37,6 +37,7 @@ func (f Form) prefix() string {
 type Builder struct {
 	scheme *runtime.Scheme
 	form   Form
+	of     schema.GroupVersion
 	marks  marks
 	defs   map[string]spec.Schema
 	// generated are upstream's definitions of types that do not describe themselves; nil until one is asked for.
@@ -46,6 +47,12 @@ type Builder struct {
 // NewBuilder returns a builder for the types of scheme.
 func NewBuilder(scheme *runtime.Scheme, form Form) *Builder {
 	return &Builder{scheme: scheme, form: form, marks: loadMarks(), defs: map[string]spec.Schema{}}
+}
+
+// About has the builder say of types that are kinds of every group only that they are of this group version.
+func (b *Builder) About(gv schema.GroupVersion) *Builder {
+	b.of = gv
+	return b
 }
 
 // Definitions are the schemas made so far, by name.
@@ -98,7 +105,10 @@ func (b *Builder) define(t reflect.Type) spec.Schema {
 			s.Properties = nil
 		}
 	}
-	s.Description = b.describe(t)[""]
+	s.Description = b.marks.description(typeKey(t), b.describe(t)[""])
+	if b.marks.flag(typeKey(t), "union") {
+		s.AddExtension("x-kubernetes-unions", []any{b.union(t)})
+	}
 	if b.marks.has(typeKey(t), "structType", "atomic") {
 		s.AddExtension("x-kubernetes-map-type", "atomic")
 	}
@@ -108,7 +118,22 @@ func (b *Builder) define(t reflect.Type) spec.Schema {
 	return s
 }
 
-// kinds are all kinds that the scheme knows t by, sorted.
+// union says of a type of which one field is set which ones there are, by their names in Go, and which field tells it.
+func (b *Builder) union(t reflect.Type) map[string]any {
+	out, fields := map[string]any{}, map[string]any{}
+	for f := range fieldsOf(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if b.marks.flag(typeKey(t)+":"+name, "unionDiscriminator") {
+			out["discriminator"] = name
+		} else {
+			fields[name] = f.Name
+		}
+	}
+	out["fields-to-discriminateBy"] = fields
+	return out
+}
+
+// kinds are all kinds that the scheme knows t by, sorted; of one of every group, those without a group and of the one that the document is about.
 func (b *Builder) kinds(t reflect.Type) []any {
 	obj, ok := reflect.New(t).Interface().(runtime.Object)
 	if !ok {
@@ -119,9 +144,10 @@ func (b *Builder) kinds(t reflect.Type) []any {
 		return nil // not a kind of its own
 	}
 	slices.SortFunc(gvks, func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
+	everywhere := len(gvks) > 1 && gvks[0].Group == "" // deletion's options, and events of watches
 	var out []any
 	for _, k := range gvks {
-		if k.Version != runtime.APIVersionInternal {
+		if k.Version != runtime.APIVersionInternal && (!everywhere || b.of.Empty() || k.Group == "" || k.GroupVersion() == b.of) {
 			out = append(out, map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind})
 		}
 	}

@@ -4,6 +4,7 @@
 //
 //	compare -real https://127.0.0.1:6443 -our https://127.0.0.1:7443 -token tok -seed 1 -n 1000
 //	compare … -definitions 50     definitions made and removed, with what discovery and OpenAPI then say of them
+//	compare … -openapi            all OpenAPI documents, in JSON and protobuf, in place of requests
 //
 // What the two answer otherwise by intent is counted by reason, and told in docs/architecture.md. Exits with 1 if there are other differences.
 package main
@@ -26,12 +27,15 @@ func main() {
 	seed := flag.Uint64("seed", 1, "what the requests are made from")
 	n := flag.Int("n", 1000, "number of requests")
 	definitions := flag.Int("definitions", 0, "number of definitions that are made and removed, in place of requests")
+	documents := flag.Bool("openapi", false, "compare the OpenAPI documents, in place of requests")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	p := &pair{servers: [2]server{newServer(*real, *token), newServer(*our, *token)}, random: random{rand.New(rand.NewPCG(*seed, 9))}, intended: map[string]int{}}
-	err := p.prepare(ctx)
-	if err == nil && *definitions > 0 {
+	var err error
+	if *documents {
+		err = p.compareOpenAPI(ctx)
+	} else if err = p.prepare(ctx); err == nil && *definitions > 0 {
 		err = p.compareDefinitions(ctx, *definitions)
 	} else if err == nil {
 		err = p.compareRequests(ctx, *n)

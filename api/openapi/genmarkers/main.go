@@ -1,5 +1,6 @@
-// Command genmarkers reads the comment markers (+listType, +enum, …) of the Kubernetes API types and what the values of
-// enumerations mean, which reflection cannot see, out of the modules' sources and prints them as the table that package openapi embeds.
+// Command genmarkers reads the comment markers (+listType, +enum, …) of the Kubernetes API types, what the values of
+// enumerations mean, and the descriptions that SwaggerDoc methods tell otherwise, which reflection cannot see, out of the modules'
+// sources and prints them as the table that package openapi embeds.
 //
 //	go run ./api/openapi/genmarkers > api/openapi/markers.txt
 package main
@@ -16,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,6 +78,9 @@ func readPackage(dir, path string, known map[string]string) ([]string, error) {
 	}
 	fset := token.NewFileSet()
 	p := &pkg{path: path, known: known, enums: map[string][]string{}, docs: map[string]string{}, isEnum: map[string]bool{}}
+	if p.described, err = readDescriptions(dir); err != nil {
+		return nil, err
+	}
 	for _, f := range files {
 		if strings.HasSuffix(f, "_test.go") || strings.Contains(f, "zz_generated") || strings.HasSuffix(f, ".pb.go") {
 			continue
@@ -85,6 +90,11 @@ func readPackage(dir, path string, known map[string]string) ([]string, error) {
 			return nil, err
 		}
 		p.file(file)
+	}
+	for i, line := range p.lines {
+		p.lines[i] = constantDefault.ReplaceAllStringFunc(line, func(mark string) string {
+			return "default=" + strconv.Quote(known[path+"."+constantDefault.FindStringSubmatch(mark)[1]])
+		})
 	}
 	for name := range p.isEnum {
 		slices.Sort(p.enums[name])
@@ -98,9 +108,14 @@ func readPackage(dir, path string, known map[string]string) ([]string, error) {
 	return p.lines, nil
 }
 
+// constantDefault is a marker that names the default's constant.
+var constantDefault = regexp.MustCompile(`default=ref\((\w+)\)`)
+
 // pkg gathers one package's lines.
 type pkg struct {
 	path string
+	// described are the descriptions that SwaggerDoc methods tell, by type and field ("" for the type's own); nil: there are none.
+	described map[string]map[string]string
 	// known are the string constants of this package and of those read before, by path and name.
 	known map[string]string
 	lines []string
@@ -130,6 +145,7 @@ func (p *pkg) file(f *ast.File) {
 				if doc == nil {
 					doc = gen.Doc
 				}
+				p.describe(s.Name.Name, "", doc)
 				p.typeSpec(s, markers(doc))
 			}
 		}
@@ -190,7 +206,7 @@ func (p *pkg) typeSpec(s *ast.TypeSpec, marks []string) {
 	if !ok {
 		return
 	}
-	if own := keep(marks, "structType"); len(own) > 0 {
+	if own := keep(marks, "structType", "union"); len(own) > 0 {
 		p.lines = append(p.lines, fmt.Sprintf("%s.%s %s", p.path, s.Name.Name, strings.Join(own, " ")))
 	}
 	for _, f := range st.Fields.List {
@@ -202,7 +218,11 @@ func (p *pkg) typeSpec(s *ast.TypeSpec, marks []string) {
 		if name == "" || name == "-" {
 			continue
 		}
-		m := keep(markers(f.Doc), "listType", "listMapKey", "mapType", "structType", "default")
+		m := keep(markers(f.Doc), "listType", "listMapKey", "mapType", "structType", "default", "unionDiscriminator")
+		if spaced(f.Doc) {
+			m = append(m, "spaced")
+		}
+		p.describe(s.Name.Name, name, f.Doc)
 		for _, mark := range markers(f.Doc) {
 			omit := strings.Contains(rest, "omitempty") || strings.Contains(rest, "omitzero")
 			if mark == "optional" && !omit || mark == "required" && omit {

@@ -22,6 +22,7 @@ import (
 	"bonsai/pkg/apiserver"
 	"bonsai/pkg/apiserver/aggregator"
 	"bonsai/pkg/apiserver/authn"
+	"bonsai/pkg/apiserver/authn/serviceaccount"
 	"bonsai/pkg/apiserver/authz"
 	"bonsai/pkg/apiserver/catalog"
 	"bonsai/pkg/apiserver/discovery"
@@ -130,7 +131,8 @@ func New(cfg Config) (*Server, error) {
 	if err := s.addAggregator(); err != nil {
 		return nil, err
 	}
-	described, err := openapi.New(openapi.Config{Catalog: cfg.Catalog, Scheme: kinds, Remotes: s.remotes(), Version: cfg.HTTP.Version.GitVersion})
+	_, issuer := cfg.Parts.Paths[serviceaccount.ConfigurationPath]
+	described, err := openapi.New(openapi.Config{Catalog: cfg.Catalog, Scheme: kinds, Remotes: s.remotes(), Issuer: issuer, Version: cfg.HTTP.Version.GitVersion})
 	if err != nil {
 		return nil, err
 	}

@@ -1,10 +1,12 @@
 package openapi
 
 import (
-	"crypto/sha256"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,38 +22,60 @@ import (
 // object is a JSON object of the document.
 type object = map[string]any
 
+// info names the version as Kubernetes does, without patches: "1.36".
 func (s *Service) info() object {
-	return object{"title": "Kubernetes", "version": s.cfg.Version}
+	parts := strings.SplitN(strings.TrimPrefix(s.cfg.Version, "v"), ".", 3)
+	return object{"title": "Kubernetes", "version": strings.Join(parts[:min(2, len(parts))], ".")}
 }
 
 // buildV2 makes the one document of OpenAPI 2.
 func (s *Service) buildV2(now *catalog.Snapshot) ([]byte, error) {
-	w := &writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V2), paths: object{}, params: map[string]param{}}
+	w := &writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V2), paths: object{}, params: map[string]spec.Parameter{}}
+	ops := slices.Collect(maps.Values(s.documents(now)))
 	for _, gv := range now.GroupVersions() {
-		if err := w.addAll(operations(gv, w.know(now.Routes(gv))), w.v2, w.shareV2); err != nil {
-			return nil, err
-		}
+		ops = append(ops, operations(gv, w.know(now.Routes(gv)), s.cfg.Scheme)...)
 	}
-	parameters := object{}
-	for name, q := range w.params {
-		parameters[name] = paramV2(q)
+	if err := w.addAll(ops, w.v2, func(q param) any { return w.share(paramV2(q)) }); err != nil {
+		return nil, err
 	}
 	return json.Marshal(object{
-		"swagger": "2.0", "info": s.info(), "paths": w.paths, "definitions": w.schemas.Definitions(), "parameters": parameters,
+		"swagger": "2.0", "info": s.info(), "paths": w.paths, "definitions": w.schemas.Definitions(), "parameters": w.params,
 		"securityDefinitions": object{"BearerToken": bearerToken()}, "security": []any{object{"BearerToken": []any{}}},
 	})
 }
 
 // buildV3 makes the document of one group version.
 func (s *Service) buildV3(now *catalog.Snapshot, gv schema.GroupVersion) ([]byte, error) {
-	w := &writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V3), paths: object{}}
-	if err := w.addAll(operations(gv, w.know(now.Routes(gv))), w.v3, paramV3); err != nil {
+	w := &writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V3).About(gv), paths: object{}}
+	doc, err := s.writeV3(w, operations(gv, w.know(now.Routes(gv)), s.cfg.Scheme))
+	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(object{
-		"openapi": "3.0.0", "info": s.info(), "paths": w.paths,
-		"components": object{"schemas": w.schemas.Definitions(), "securitySchemes": object{"BearerToken": bearerToken()}},
-	})
+	if !slices.ContainsFunc(now.Routes(gv), static) { // which Kubernetes writes by other means
+		doc["info"] = object{"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}
+		delete(doc["components"].(object), "securitySchemes")
+	}
+	return json.Marshal(doc)
+}
+
+// buildDocument makes the document of a path that is no resource.
+func (s *Service) buildDocument(o operation) ([]byte, error) {
+	doc, err := s.writeV3(&writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V3), paths: object{}}, []operation{o})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(doc)
+}
+
+func (s *Service) writeV3(w *writer, ops []operation) (object, error) {
+	if err := w.addAll(ops, w.v3, func(q param) any { return paramV3(q) }); err != nil {
+		return nil, err
+	}
+	components := object{"securitySchemes": object{"BearerToken": bearerToken()}}
+	if all := w.schemas.Definitions(); len(all) > 0 {
+		components["schemas"] = all
+	}
+	return object{"openapi": "3.0.0", "info": s.info(), "paths": w.paths, "components": components}, nil
 }
 
 func bearerToken() object {
@@ -63,7 +87,7 @@ type writer struct {
 	schemas *openapi.Builder
 	paths   object
 	// params are the parameters of the document of OpenAPI 2, by the names that operations refer to them with.
-	params map[string]param
+	params map[string]spec.Parameter
 	// dynamic makes the schemas of kinds without a Go type, and of their lists.
 	dynamic map[schema.GroupVersionKind]func() (spec.Schema, error)
 }
@@ -91,7 +115,7 @@ type parts struct {
 }
 
 // addAll adds operations in one form: render makes each of them without its parameters, describe makes a parameter.
-func (w *writer) addAll(ops []operation, render func(operation, parts) object, describe func(param) object) error {
+func (w *writer) addAll(ops []operation, render func(operation, parts) object, describe func(param) any) error {
 	byPath := map[string][]operation{}
 	for _, o := range ops {
 		if err := w.add(o, render); err != nil {
@@ -106,10 +130,12 @@ func (w *writer) addAll(ops []operation, render func(operation, parts) object, d
 }
 
 // describe adds the parameters of the operations of a path, in order; those that all of them have stand with the path.
-func (w *writer) describe(path string, ops []operation, describe func(param) object) {
+func (w *writer) describe(path string, ops []operation, describe func(param) any) {
 	count := map[param]int{}
 	for _, o := range ops {
-		slices.SortFunc(o.params, func(a, b param) int { return strings.Compare(a.name, b.name) })
+		slices.SortFunc(o.params, func(a, b param) int {
+			return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.in(), b.in()))
+		})
 		for _, q := range o.params {
 			count[q]++
 		}
@@ -139,10 +165,16 @@ func (w *writer) add(o operation, render func(operation, parts) object) error {
 	} else if p.body, err = w.schema(o.body); err != nil {
 		return fmt.Errorf("body of %s: %w", o.id, err)
 	}
-	if o.text {
+	switch {
+	case o.text:
 		p.answer = &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"string"}}}
-	} else if p.answer, err = w.schema(o.answer); err != nil {
-		return fmt.Errorf("answer of %s: %w", o.id, err)
+	case o.answerType != nil:
+		answer := w.schemas.AddType(o.answerType)
+		p.answer = &answer
+	default:
+		if p.answer, err = w.schema(o.answer); err != nil {
+			return fmt.Errorf("answer of %s: %w", o.id, err)
+		}
 	}
 	item, _ := w.paths[o.path].(object)
 	if item == nil {
@@ -167,9 +199,10 @@ func (w *writer) schema(gvk schema.GroupVersionKind) (*spec.Schema, error) {
 
 // common is what v2 and v3 write alike.
 func common(o operation) object {
-	out := object{
-		"description": o.description, "operationId": o.id, "tags": []string{tag(o.gv)}, "x-kubernetes-action": o.action,
-		"x-kubernetes-group-version-kind": object{"group": o.kind.Group, "version": o.kind.Version, "kind": o.kind.Kind},
+	out := object{"description": o.description, "operationId": o.id, "tags": []string{o.tag}}
+	if o.action != "" {
+		out["x-kubernetes-action"] = o.action
+		out["x-kubernetes-group-version-kind"] = object{"group": o.kind.Group, "version": o.kind.Version, "kind": o.kind.Kind}
 	}
 	return out
 }
@@ -191,14 +224,16 @@ func codes(o operation) [][2]string {
 
 // produced are the media types of answers.
 func produced(o operation) []string {
-	if o.text {
+	switch {
+	case o.produces != nil:
+		return o.produces
+	case o.text:
 		return []string{"*/*"}
+	case o.jsonOnly:
+		return []string{jsonType, "application/yaml"}
 	}
-	types := []string{"application/json", "application/yaml"}
-	if !o.jsonOnly {
-		types = append(types, "application/vnd.kubernetes.protobuf")
-	}
-	if o.action == "list" && !o.jsonOnly {
+	types := plainTypes()
+	if o.action == "list" || o.action == "watch" || o.action == "watchlist" {
 		types = append(types, "application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
 	}
 	return types
@@ -207,6 +242,8 @@ func produced(o operation) []string {
 // consumed are the media types of bodies.
 func consumed(o operation) []string {
 	switch {
+	case o.action == "":
+		return o.consumes
 	case o.patch && o.jsonOnly:
 		return []string{"application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"}
 	case o.patch:
@@ -217,48 +254,55 @@ func consumed(o operation) []string {
 	return []string{"*/*"}
 }
 
-// required says that a body must be given: all but the options of a deletion.
-func required(o operation, body object) object {
-	if o.body.Kind != "DeleteOptions" {
-		body["required"] = true
-	}
-	return body
-}
+// required tells whether a body must be given: all but the options of a deletion.
+func required(o operation) bool { return o.body.Kind != "DeleteOptions" }
 
-// described is what v2 and v3 say alike of a parameter.
-func described(q param) object {
-	out := object{"name": q.name, "in": "query", "description": q.description}
+func (q *param) in() string {
 	if q.inPath {
-		out["in"], out["required"] = "path", true
+		return "path"
 	}
-	return out
+	return "query"
 }
 
-func paramV2(q param) object {
-	out := described(q)
-	out["type"], out["uniqueItems"] = q.kind, true
-	return out
+func paramV2(q param) spec.Parameter {
+	return spec.Parameter{ParamProps: spec.ParamProps{Name: q.name, In: q.in(), Description: q.description, Required: q.inPath},
+		SimpleSchema: spec.SimpleSchema{Type: q.kind}, CommonValidations: spec.CommonValidations{UniqueItems: true}}
 }
 
-// shareV2 refers to a parameter, which stands in the document once: many operations have the same ones, with long descriptions.
-func (w *writer) shareV2(q param) object {
-	sum := sha256.Sum256(fmt.Append(nil, q))
-	name := q.name + "-" + base64.RawURLEncoding.EncodeToString(sum[:6])
-	w.params[name] = q
+// share refers to a parameter, which stands in the document once: many operations have the same ones, with long descriptions. Its name is
+// the one that Kubernetes gives it. What is of one kind only, and what old clients look for in the operation, stays there.
+func (w *writer) share(p spec.Parameter) any {
+	generic := p.Schema == nil || strings.HasPrefix(p.Schema.Ref.String(), "#/definitions/io.k8s.apimachinery")
+	if p.Name == "name" || p.In == "query" && (p.Name == "dryRun" || p.Name == "fieldValidation") || !generic {
+		return p
+	}
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return p
+	}
+	hash := fnv.New64()
+	hash.Write(raw) //nolint:errcheck // it never fails
+	name := p.Name + "-" + base64.URLEncoding.EncodeToString(hash.Sum(nil)[:6])
+	w.params[name] = p
 	return object{"$ref": "#/parameters/" + name}
 }
 
 func paramV3(q param) object {
-	out := described(q)
-	out["schema"] = object{"type": q.kind, "uniqueItems": true}
+	out := object{"name": q.name, "in": q.in(), "description": q.description, "schema": object{"type": q.kind, "uniqueItems": true}}
+	if q.inPath {
+		out["required"] = true
+	}
 	return out
 }
 
 func (w *writer) v2(o operation, p parts) object {
 	out := common(o)
-	out["consumes"], out["produces"], out["schemes"] = consumed(o), produced(o), []string{"https"}
+	out["produces"], out["schemes"] = produced(o), []string{"https"}
+	if types := consumed(o); types != nil {
+		out["consumes"] = types
+	}
 	if p.body != nil {
-		out["parameters"] = []any{required(o, object{"name": "body", "in": "body", "schema": p.body})}
+		out["parameters"] = []any{w.share(spec.Parameter{ParamProps: spec.ParamProps{Name: "body", In: "body", Required: required(o), Schema: p.body}})}
 	}
 	responses := object{}
 	for _, c := range codes(o) {
@@ -275,7 +319,11 @@ func (w *writer) v2(o operation, p parts) object {
 func (w *writer) v3(o operation, p parts) object {
 	out := common(o)
 	if p.body != nil {
-		out["requestBody"] = required(o, object{"content": content(consumed(o), p.body)})
+		body := object{"content": content(consumed(o), p.body)}
+		if required(o) {
+			body["required"] = true
+		}
+		out["requestBody"] = body
 	}
 	responses := object{}
 	for _, c := range codes(o) {

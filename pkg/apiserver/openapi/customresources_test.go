@@ -90,7 +90,7 @@ func TestCustomResourceOperations(t *testing.T) {
 		{object, "put", []string{"dryRun", "fieldManager", "fieldValidation"}},
 		{"/apis/cert-manager.io/v1/issuers", "get", nil},
 		{"/apis/cert-manager.io/v1/issuers", "parameters", []string{"allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit", "pretty",
-			"resourceVersion", "resourceVersionMatch", "sendInitialEvents", "timeoutSeconds", "watch"}},
+			"resourceVersion", "resourceVersionMatch", "sendInitialEvents", "shardSelector", "timeoutSeconds", "watch"}},
 	} {
 		var params []parameter
 		if c.method == "parameters" {

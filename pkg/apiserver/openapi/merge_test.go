@@ -33,7 +33,7 @@ func (o *others) Serves(gv schema.GroupVersion) bool { _, ok := o.v3[gv]; return
 
 const widgets = `{"swagger":"2.0","info":{"title":"ext","version":"1"},"paths":{
 	"/apis/ext.example.com/v1/widgets":{"get":{"operationId":"listWidget","responses":{"200":{"description":"OK","schema":{"$ref":"#/definitions/com.example.Widget"}}}}},
-	"/apis/":{"get":{"operationId":"mine","responses":{"200":{"description":"OK"}}}}},
+	"/apis/else/":{"get":{"operationId":"mine","responses":{"200":{"description":"OK"}}}}},
 	"definitions":{"com.example.Widget":{"type":"object","properties":{"metadata":{"$ref":"#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}}},
 	"io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta":{"type":"object","description":"other"}}}`
 
@@ -70,7 +70,7 @@ func TestRemotes(t *testing.T) {
 	}
 	meta := "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 	ref := strings.TrimPrefix(doc.Definitions["com.example.Widget"].Properties["metadata"].Ref, "#/definitions/")
-	if doc.Info.Title != "Kubernetes" || doc.Paths["/apis/ext.example.com/v1/widgets"] == nil || doc.Paths["/apis/"] != nil || doc.Paths["/apis/apps/v1/deployments"] == nil ||
+	if doc.Info.Title != "Kubernetes" || doc.Paths["/apis/ext.example.com/v1/widgets"] == nil || doc.Paths["/apis/else/"] != nil || doc.Paths["/apis/apps/v1/deployments"] == nil ||
 		ref == meta || doc.Definitions[ref].Description != "other" || doc.Definitions[meta].Description == "other" {
 		t.Errorf("info %v, reference %s, %d paths", doc.Info, ref, len(doc.Paths))
 	}

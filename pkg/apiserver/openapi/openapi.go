@@ -27,7 +27,9 @@ type Config struct {
 	Scheme  *runtime.Scheme
 	// Remotes are servers behind this one; nil: there are none.
 	Remotes Remotes
-	// Version is info.version, the server's gitVersion.
+	// Issuer tells that the server tells of its issuer of tokens (/.well-known/openid-configuration).
+	Issuer bool
+	// Version is the server's gitVersion, of which info.version tells the beginning.
 	Version string
 	// Keep is how long a document stays in memory after it was asked for; 0: one minute.
 	Keep time.Duration
@@ -66,7 +68,7 @@ type Service struct {
 // index is what /openapi/v3 says of a generation of the catalog; it is small and always kept.
 type index struct {
 	generation uint64
-	entries    map[schema.GroupVersion]string // the marks of the documents
+	entries    map[string]string // the marks of the documents, by path
 }
 
 // document is one encoding of one specification.

@@ -1,9 +1,12 @@
 package openapi
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/api/resources"
@@ -15,13 +18,16 @@ type operation struct {
 	path, method string
 	id           string
 	description  string
-	action       string // x-kubernetes-action
+	action       string // x-kubernetes-action; "": it is about no kind
 	kind         schema.GroupVersionKind
-	gv           schema.GroupVersion
+	tag          string
 	params       []param
-	// body and answer are kinds of the document; patch is a patch's body, text an answer that is no object.
+	// body and answer are kinds of the document; patch is a patch's body. An answer that is no kind is of a type, or text.
 	body, answer schema.GroupVersionKind
+	answerType   reflect.Type
 	patch, text  bool
+	// consumes and produces are the media types of bodies and answers where they are not those of all.
+	consumes, produces []string
 	// jsonOnly: the objects have no other form. Of custom resources Kubernetes says less besides: no watches, no 201 of patches, no
 	// body of deletions of a collection.
 	jsonOnly bool
@@ -42,6 +48,7 @@ type place struct {
 	base       string // …/namespaces/{namespace}/pods
 	scope      string // "Namespaced" or ""
 	pathParams []param
+	scheme     *runtime.Scheme
 }
 
 var statusKind = schema.GroupVersionKind{Version: "v1", Kind: "Status"}
@@ -50,21 +57,31 @@ func nameParam(kind string) param {
 	return param{name: "name", kind: "string", description: "name of the " + kind, inPath: true}
 }
 
-// operations lists everything that gv serves.
-func operations(gv schema.GroupVersion, routes []*catalog.Route) []operation {
+// operations lists everything that gv serves, of the kinds of a scheme.
+func operations(gv schema.GroupVersion, routes []*catalog.Route, scheme *runtime.Scheme) []operation {
 	var out []operation
+	if slices.ContainsFunc(routes, static) {
+		out = append(out, resourcesOf(gv))
+	}
 	for _, rt := range routes {
 		r := rt.Row
-		p := place{gv: gv, row: r, dynamic: rt.Version.Dynamic(), base: "/" + groupPath(gv) + "/" + r.Resource}
+		p := place{gv: gv, row: r, dynamic: rt.Version.Dynamic(), base: "/" + groupPath(gv) + "/" + r.Resource, scheme: scheme}
+		watched := !r.NotStored && !p.dynamic
 		if r.Namespaced {
 			if !r.NotStored {
 				out = append(out, p.list(title(r.GVK.Kind)+"ForAllNamespaces"))
+			}
+			if watched {
+				out = append(out, p.watchList(r.GVK.Kind+"ListForAllNamespaces"))
 			}
 			p.base = "/" + groupPath(gv) + "/namespaces/{namespace}/" + r.Resource
 			p.scope = "Namespaced"
 			p.pathParams = []param{{name: "namespace", kind: "string", description: "object name and auth scope, such as for teams and projects", inPath: true}}
 		}
 		out = append(out, p.main()...)
+		if watched {
+			out = append(out, p.watchList(p.scope+r.GVK.Kind+"List"), p.watch())
+		}
 		for i := range r.Subresources {
 			if sub := &r.Subresources[i]; rt.Version.Has(sub.Name) {
 				out = append(out, p.sub(sub)...)
@@ -78,7 +95,7 @@ func (p *place) kind() schema.GroupVersionKind { return p.gv.WithKind(p.row.GVK.
 
 func (p *place) op(path, method, verb, name, action string, extra ...param) operation {
 	return operation{
-		path: path, method: method, id: verb + camel(p.gv) + name, action: action, gv: p.gv, kind: p.kind(), answer: p.kind(), jsonOnly: p.dynamic,
+		path: path, method: method, id: verb + camel(p.gv) + name, action: action, tag: tag(p.gv), kind: p.kind(), answer: p.kind(), jsonOnly: p.dynamic,
 		params: slices.Concat(p.pathParams, extra, []param{prettyParam()}),
 	}
 }
@@ -90,6 +107,28 @@ func (p *place) list(name string) operation {
 		o.description = "list objects of kind " + p.row.GVK.Kind
 	}
 	o.answer = p.gv.WithKind(p.row.List())
+	return o
+}
+
+// watchList is a watch of a list by its old path.
+func (p *place) watchList(name string) operation {
+	o := p.watching(p.base, name, "watchlist")
+	o.description = "watch individual changes to a list of " + p.row.GVK.Kind + ". deprecated: use the 'watch' parameter with a list operation instead."
+	return o
+}
+
+// watch is a watch of one object by its old path.
+func (p *place) watch() operation {
+	o := p.watching(p.base+"/{name}", p.scope+p.row.GVK.Kind, "watch", nameParam(p.row.GVK.Kind))
+	o.description = "watch changes to an object of kind " + p.row.GVK.Kind + ". deprecated: use the 'watch' parameter with a list operation instead, " +
+		"filtered to a single item with the 'fieldSelector' parameter."
+	return o
+}
+
+func (p *place) watching(path, name, action string, extra ...param) operation {
+	group := "/" + groupPath(p.gv)
+	o := p.op(group+"/watch"+strings.TrimPrefix(path, group), "get", "watch", name, action, append(listParams(), extra...)...)
+	o.answerType = reflect.TypeFor[metav1.WatchEvent]()
 	return o
 }
 
@@ -118,7 +157,10 @@ func (p *place) main() []operation {
 	patch := p.op(object, "patch", "patch", name, "patch", append(patchParams(), nameParam(kind))...)
 	patch.description, patch.patch, patch.created = "partially update the specified "+kind, true, !p.dynamic
 	del := p.op(object, "delete", "delete", name, "delete", append(deleteParams(), nameParam(kind))...)
-	del.description, del.answer = "delete "+withArticle(kind), statusKind
+	del.description = "delete " + withArticle(kind)
+	if !p.row.Strategy.ReturnDeleted {
+		del.answer = statusKind
+	}
 	del.body = schema.GroupVersionKind{Version: "v1", Kind: "DeleteOptions"}
 	ops := []operation{p.list(name), create, get, put, patch, del}
 	if !p.row.NoDeleteCollection {
@@ -143,7 +185,11 @@ func (p *place) sub(s *resources.Subresource) []operation {
 	name := p.scope + parent + title(s.Name)
 	connect := connects(s.Name)
 	var ops []operation
-	for _, verb := range s.Verbs {
+	verbs := s.Verbs
+	if s.Name == "proxy" { // what is asked through it may be asked in every way
+		verbs = slices.Concat(verbs, []string{"head", "options"})
+	}
+	for _, verb := range verbs {
 		named := kind
 		if p.dynamic { // of a custom resource whatever it is is said to be about the kind itself
 			named = p.kind()
@@ -157,9 +203,12 @@ func (p *place) sub(s *resources.Subresource) []operation {
 			o.id = "connect" + camel(p.gv) + title(o.method) + name
 			o.action, o.text = "connect", true
 			o.description = "connect " + strings.ToUpper(o.method) + " requests to " + s.Name + " of " + parent
+			o.params = append(o.params, p.options(named)...)
 		case s.Name == "log":
 			o.method, o.id, o.action, o.text = "get", "read"+camel(p.gv)+name, "get", true
 			o.description = "read log of the specified " + parent
+			o.produces = append([]string{"text/plain"}, plainTypes()...)
+			o.params = append(o.params, p.options(p.gv.WithKind("PodLogOptions"))...)
 		case verb == "get":
 			o.method, o.id, o.action = "get", "read"+camel(p.gv)+name, "get"
 			o.description = "read " + s.Name + " of the specified " + parent
@@ -182,12 +231,30 @@ func (p *place) sub(s *resources.Subresource) []operation {
 			continue
 		}
 		ops = append(ops, o)
+		if s.Name == "proxy" {
+			o.path, o.id = path+"/{path}", o.id+"WithPath"
+			o.params = append(slices.Clone(o.params), param{name: "path", kind: "string", description: "path to the resource", inPath: true})
+			ops = append(ops, o)
+		}
 	}
 	return ops
 }
 
-// withArticle is "a Pod" or "an Event": upstream goes by the letter, so that it is "an Usage".
+// options are the parameters of a query that a kind of options is.
+func (p *place) options(gvk schema.GroupVersionKind) []param {
+	if obj, err := p.scheme.New(gvk); err == nil {
+		if o, ok := obj.(options); ok {
+			return queries(o)
+		}
+	}
+	return nil
+}
+
+// withArticle is "a Pod" or "an Event": upstream goes by the letters, so that it is "an Usage", and "Endpoints" are several.
 func withArticle(kind string) string {
+	if strings.HasSuffix(kind, "s") && !strings.HasSuffix(kind, "ss") {
+		return kind
+	}
 	if kind != "" && strings.ContainsRune("AEIOU", rune(kind[0])) {
 		return "an " + kind
 	}
@@ -200,5 +267,5 @@ func connects(name string) bool {
 }
 
 func connectMethods() map[string]string {
-	return map[string]string{"create": "post", "delete": "delete", "get": "get", "patch": "patch", "update": "put"}
+	return map[string]string{"create": "post", "delete": "delete", "get": "get", "head": "head", "options": "options", "patch": "patch", "update": "put"}
 }

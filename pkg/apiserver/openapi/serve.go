@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"crypto/sha512"
 	"encoding/json"
 	"fmt"
 	"mime"
@@ -12,7 +13,6 @@ import (
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
 	openapi_v3 "github.com/google/gnostic-models/openapiv3"
 	"google.golang.org/protobuf/proto"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"bonsai/pkg/apiserver/catalog"
 )
@@ -44,6 +44,9 @@ func (s *Service) Serve(w http.ResponseWriter, r *http.Request) (bool, error) {
 	group, ok := strings.CutPrefix(path, "/openapi/v3/")
 	if !ok {
 		return false, nil
+	}
+	if o, ok := s.documents(now)[group]; ok {
+		return true, s.serve(w, r, path, v3ProtoType, func() ([]byte, error) { return s.buildDocument(o) }, parseV3)
 	}
 	gv, ok := groupVersionOf(group)
 	if !ok {
@@ -160,18 +163,17 @@ func (s *Service) serveIndex(w http.ResponseWriter, r *http.Request, now *catalo
 		URL string `json:"serverRelativeURL"`
 	}
 	paths := map[string]entry{}
-	add := func(gv schema.GroupVersion, hash string) {
-		p := groupPath(gv)
-		paths[p] = entry{"/openapi/v3/" + p + "?hash=" + hash}
+	add := func(path, hash string) {
+		paths[path] = entry{"/openapi/v3/" + path + "?hash=" + hash}
 	}
-	for gv, hash := range s.hashes(now) {
-		if s.cfg.Remotes == nil || !s.cfg.Remotes.Serves(gv) {
-			add(gv, hash)
+	for path, hash := range s.hashes(now) {
+		if gv, ok := groupVersionOf(path); !ok || s.cfg.Remotes == nil || !s.cfg.Remotes.Serves(gv) {
+			add(path, hash)
 		}
 	}
 	if s.cfg.Remotes != nil {
 		for gv, hash := range s.cfg.Remotes.V3(r.Context()) {
-			add(gv, url.QueryEscape(hash))
+			add(groupPath(gv), url.QueryEscape(hash))
 		}
 	}
 	raw, err := json.Marshal(map[string]any{"paths": paths})
@@ -188,15 +190,18 @@ func (s *Service) serveIndex(w http.ResponseWriter, r *http.Request, now *catalo
 }
 
 // hashes are those of all that is served here. The map is shared.
-func (s *Service) hashes(now *catalog.Snapshot) map[schema.GroupVersion]string {
+func (s *Service) hashes(now *catalog.Snapshot) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.index.entries != nil && s.index.generation == now.Generation() {
 		return s.index.entries
 	}
-	entries := map[schema.GroupVersion]string{}
+	entries := map[string]string{}
+	for path := range s.documents(now) {
+		entries[path] = fmt.Sprintf("%X", sha512.Sum512([]byte(s.cfg.Version+" "+path)))
+	}
 	for _, gv := range now.GroupVersions() {
-		entries[gv] = s.hash(now, gv)
+		entries[groupPath(gv)] = s.hash(now, gv)
 	}
 	s.index = index{now.Generation(), entries}
 	return entries
