@@ -36,7 +36,11 @@ func validateParamKind(k *admissionregistrationv1.ParamKind, at *field.Path) fie
 		if gv.Group != "" {
 			errs = append(errs, validate.Invalid(version, gv.Group, apivalidation.IsDNS1123Subdomain(gv.Group))...)
 		}
-		errs = append(errs, validate.Invalid(version, gv.Version, apivalidation.IsDNS1035Label(gv.Version))...)
+		if gv.Version == "" {
+			errs = append(errs, field.Invalid(version, k.APIVersion, "version must be specified"))
+		} else {
+			errs = append(errs, validate.Invalid(version, gv.Version, apivalidation.IsDNS1035Label(gv.Version))...)
+		}
 	}
 	if k.Kind == "" {
 		return append(errs, field.Required(at.Child("kind"), ""))

@@ -97,6 +97,9 @@ func validateValidatingPolicy(p *validatingPolicy, c *expression.Compiler) field
 	errs = append(errs, validateMatchConditions(p.Spec.MatchConditions, spec.Child("matchConditions"), in, c)...)
 	compile, bad := validateVariables(p.Spec.Variables, in, spec.Child("variables"), c)
 	errs = append(errs, bad...)
+	if len(p.Spec.Variables) == 0 { // there is no "variables" to name, other than in a mutating policy
+		compile = c.Compile
+	}
 	if len(p.Spec.Validations)+len(p.Spec.AuditAnnotations) == 0 {
 		for _, name := range []string{"validations", "auditAnnotations"} {
 			errs = append(errs, field.Required(spec.Child(name), "validations or auditAnnotations must contain at least one item"))
