@@ -38,24 +38,26 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	shown := newTelemetry(o)
+	shown.requests.Count(cfg)
+	shown.requests.Count(anonymous)
 	s := scheme.New()
 	// The leader's renewals never wait behind what the controllers send.
 	elector, err := apiclient.New(cfg, s)
 	if err != nil {
 		return err
 	}
-	root, err := apiclient.New(o.limits.Apply(cfg), s)
+	root, err := apiclient.New(o.limits.Apply(cfg, shown.requests), s)
 	if err != nil {
 		return err
 	}
-	registry := daemon.NewMetrics()
-	m := &manager{o: o, log: log, root: root, anonymous: anonymous, scheme: s, metrics: controller.NewMetrics(registry)}
+	m := &manager{o: o, log: log, root: root, anonymous: anonymous, scheme: s, shown: shown}
 	guard, err := o.guard.New(component, log)
 	if err != nil {
 		return err
 	}
 	server := &daemon.Server{
-		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, Clients: guard.Clients, Guard: guard.Wrap, Registry: registry, Log: log,
+		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, Clients: guard.Clients, Guard: guard.Wrap, Registry: shown.registry, Log: log,
 		Serving: o.serving, Extra: o.profiling.Paths(),
 	}
 	o.profiling.Start()
@@ -63,7 +65,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	g.Go(func() error { return server.Run(ctx) })
 	elector.Await(ctx, log)
 	g.Go(func() error { guard.Run(ctx); return nil })
-	g.Go(func() error { return o.elect.Run(ctx, coordination.Leases(elector), log, m.run) })
+	g.Go(func() error { return o.elect.Run(ctx, coordination.Leases(elector), shown.election, log, m.run) })
 	return g.Wait()
 }
 
@@ -75,7 +77,7 @@ type manager struct {
 	// anonymous is the connection that the controllers' accounts share.
 	anonymous *rest.Config
 	scheme    *runtime.Scheme
-	metrics   *controller.Metrics
+	shown     *telemetry
 }
 
 // run returns when ctx ended and every controller stopped, or when one failed.
@@ -90,7 +92,7 @@ func (m *manager) run(ctx context.Context) error {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	var runners []runner
+	var starts []func() error
 	for _, e := range list {
 		r, err := m.build(ctx, e, informers, broadcaster)
 		if err != nil {
@@ -100,12 +102,12 @@ func (m *manager) run(ctx context.Context) error {
 			m.log.Info("controller has nothing to do with these flags", "controller", e.name)
 			continue
 		}
-		runners = append(runners, r)
+		starts = append(starts, func() error { return m.shown.running.run(ctx, cmp.Or(e.alias, e.name), r) })
 	}
-	m.log.Info("starting controllers", "count", len(runners))
+	m.log.Info("starting controllers", "count", len(starts))
 	g.Go(func() error { informers.Run(ctx); return nil })
-	for _, r := range runners {
-		g.Go(func() error { return r.Run(ctx) })
+	for _, start := range starts {
+		g.Go(start)
 	}
 	return g.Wait()
 }
@@ -114,12 +116,12 @@ func (m *manager) build(ctx context.Context, e entry, informers *controller.Info
 	client := m.root
 	if m.o.useAccounts && e.account != "" {
 		var err error
-		if client, err = accountClient(ctx, m.root, m.o.limits.Apply(m.anonymous), e.account, m.scheme); err != nil {
+		if client, err = accountClient(ctx, m.root, m.o.limits.Apply(m.anonymous, m.shown.requests), e.account, m.scheme); err != nil {
 			return nil, err
 		}
 	}
 	return e.build(m.o, controller.Deps{
-		Client: client, Informers: informers, Log: m.log.With("controller", e.name), Metrics: m.metrics, Workers: m.o.workersOf(e), Now: time.Now,
+		Client: client, Informers: informers, Log: m.log.With("controller", e.name), Metrics: m.shown.controllers, Workers: m.o.workersOf(e), Now: time.Now,
 		Events: b.NewRecorder(m.scheme, corev1.EventSource{Component: cmp.Or(e.source, e.name)}),
 	})
 }

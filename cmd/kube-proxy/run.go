@@ -39,9 +39,10 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	config = s.limits.Apply(config)
 	registry := daemon.NewMetrics()
-	daemon.CountRequests(config, registry)
+	requests := daemon.NewRequests(registry)
+	config = s.limits.Apply(config, requests)
+	requests.Count(config)
 	client, err := newClient(config)
 	if err != nil {
 		return err

@@ -25,6 +25,7 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/cmd/internal/election"
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/coordination"
 	"bonsai/pkg/scheduler"
@@ -56,13 +57,14 @@ func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfigurati
 		return err
 	}
 	registry := daemon.NewMetrics()
-	daemon.CountRequests(rc, registry)
+	requests, elected := daemon.NewRequests(registry), election.NewMetrics(o.elect.Name, registry)
+	requests.Count(rc)
 	// The leader's renewals never wait behind what the scheduler sends.
 	elector, err := newClient(rc)
 	if err != nil {
 		return err
 	}
-	c, err := newClient(o.limits.Apply(rc))
+	c, err := newClient(o.limits.Apply(rc, requests))
 	if err != nil {
 		return err
 	}
@@ -101,7 +103,7 @@ func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfigurati
 	g.Go(func() error { w.run(ctx); return nil })
 	g.Go(func() error { recorder.Run(ctx); return nil })
 	g.Go(func() error {
-		return o.elect.Run(ctx, coordination.Leases(elector), log, func(ctx context.Context) error {
+		return o.elect.Run(ctx, coordination.Leases(elector), elected, log, func(ctx context.Context) error {
 			if !w.wait(ctx) {
 				return nil
 			}

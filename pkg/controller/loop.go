@@ -36,7 +36,7 @@ type Reconcile[K comparable] func(ctx context.Context, key K) (Result, error)
 
 // LoopConfig describes a Loop.
 type LoopConfig struct {
-	// Name labels metrics and log lines; required.
+	// Name labels metrics: upstream's name of the queue, where it has one for that work; required.
 	Name string
 	// Workers is how many keys are reconciled at once; at least 1.
 	Workers int

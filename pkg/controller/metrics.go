@@ -72,7 +72,7 @@ func newQueueMetrics() *queueMetrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "workqueue_" + name, Help: help}, label)
 	}
 	histogram := func(name, help string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "workqueue_" + name, Help: help, Buckets: prometheus.ExponentialBuckets(1e-5, 10, 8)}, label)
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "workqueue_" + name, Help: help, Buckets: prometheus.ExponentialBuckets(1e-8, 10, 10)}, label)
 	}
 	return &queueMetrics{
 		depth:      gauge("depth", "Keys waiting in the queue."),

@@ -30,6 +30,14 @@ type Leases interface {
 	Update(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error)
 }
 
+// Observer hears of what becomes of a candidate.
+type Observer interface {
+	// Leading tells that the candidate leads from now on, or does not any longer.
+	Leading(now bool)
+	// Read tells of a try that has to read the Lease first: every one of those that do not lead, and of the leader where somebody else wrote.
+	Read()
+}
+
 // Config describes one candidate.
 type Config struct {
 	Leases          Leases
@@ -39,6 +47,7 @@ type Config struct {
 	// Lease is how long others wait after the last renewal; Renew, shorter, how long the leader tries to renew before it
 	// stops working; Retry, shorter still, the time between tries.
 	Lease, Renew, Retry time.Duration
+	Observer            Observer
 	Log                 *slog.Logger
 }
 
@@ -61,6 +70,8 @@ func Run(ctx context.Context, cfg Config, work func(ctx context.Context) error) 
 	if !e.acquire(ctx) {
 		return nil
 	}
+	cfg.Observer.Leading(true)
+	defer cfg.Observer.Leading(false)
 	cfg.Log.Info("became leader", "lease", cfg.Namespace+"/"+cfg.Name, "identity", cfg.Identity)
 	working, stop := context.WithCancel(ctx)
 	defer stop()
@@ -145,6 +156,7 @@ func (e *election) try(ctx context.Context) (bool, error) {
 		// Somebody wrote or deleted it in between: it is still ours, or is again if nobody else takes it first.
 		e.held = nil
 	}
+	e.Observer.Read()
 	lease, err := e.Leases.Get(ctx, e.Namespace, e.Name)
 	now := time.Now()
 	switch {

@@ -73,7 +73,62 @@ func (s *store) setDown(down bool) {
 }
 
 func candidate(s *store, id string) Config {
-	return Config{Leases: s, Namespace: "kube-system", Name: "l", Identity: id, Lease: 15 * time.Second, Renew: 10 * time.Second, Retry: 2 * time.Second, Log: slog.New(slog.DiscardHandler)}
+	return Config{Leases: s, Namespace: "kube-system", Name: "l", Identity: id, Lease: 15 * time.Second, Renew: 10 * time.Second, Retry: 2 * time.Second, Observer: &heard{}, Log: slog.New(slog.DiscardHandler)}
+}
+
+// heard is what an Observer was told.
+type heard struct {
+	mu    sync.Mutex
+	leads bool
+	reads int
+}
+
+func (h *heard) Leading(now bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.leads = now
+}
+
+func (h *heard) Read() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reads++
+}
+
+// said is what was told so far.
+func (h *heard) said() (leads bool, reads int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.leads, h.reads
+}
+
+// TestObserver hears when a candidate leads, and of each try that had to read the Lease: not of renewals that nobody disturbs.
+func TestObserver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		ctx, cancel := context.WithCancel(t.Context())
+		cfg := candidate(s, "one")
+		one := cfg.Observer.(*heard)
+		leading, done := start(ctx, cfg)
+		<-leading
+		time.Sleep(time.Minute)
+		if leads, reads := one.said(); !leads || reads != 1 {
+			t.Errorf("leading: %t, reads %d, want one read", leads, reads)
+		}
+		s.mu.Lock()
+		s.lease.ResourceVersion = "another"
+		s.mu.Unlock()
+		time.Sleep(time.Minute)
+		if leads, reads := one.said(); !leads || reads != 2 {
+			t.Errorf("after somebody wrote: %t, reads %d, want one more", leads, reads)
+		}
+		cancel()
+		<-done
+		if leads, _ := one.said(); leads {
+			t.Error("leads after its end")
+		}
+	})
 }
 
 // start runs a candidate; the channel gets Run's result, leading is closed once it leads.

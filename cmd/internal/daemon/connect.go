@@ -82,7 +82,7 @@ type bounded struct{ next *http.Transport }
 
 // RoundTrip implements http.RoundTripper.
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	if w := r.URL.Query().Get("watch"); w == "true" || w == "1" {
+	if watches(r) {
 		return b.next.RoundTrip(r)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
@@ -93,6 +93,12 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	resp.Body = &boundedBody{resp.Body, cancel}
 	return resp, nil
+}
+
+// watches tells whether a request's answer goes on for as long as there is something to tell.
+func watches(r *http.Request) bool {
+	w := r.URL.Query().Get("watch")
+	return w == "true" || w == "1"
 }
 
 // CloseIdleConnections lets an http.Client close what nobody uses.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
@@ -33,26 +34,31 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// Apply returns config, which Connect made, with the limits. All copies of the result share them; another call has its own.
-func (l Limits) Apply(config *rest.Config) *rest.Config {
+// Apply returns config, which Connect made, with the limits, and has q count how long requests wait for them. All copies of the result share
+// them; another call has its own.
+func (l Limits) Apply(config *rest.Config, q *Requests) *rest.Config {
 	if l.QPS <= 0 {
 		return config
 	}
 	out := rest.CopyConfig(config)
-	out.Transport = limited{config.Transport, flowcontrol.NewTokenBucketRateLimiter(l.QPS, l.Burst)}
+	out.Transport = limited{config.Transport, flowcontrol.NewTokenBucketRateLimiter(l.QPS, l.Burst), q}
 	return out
 }
 
 // limited sends requests as fast as its limiter allows. It stands before the transport that bounds their time: a request that
 // waits here is not late yet.
 type limited struct {
-	next    http.RoundTripper
-	limiter flowcontrol.RateLimiter
+	next     http.RoundTripper
+	limiter  flowcontrol.RateLimiter
+	requests *Requests
 }
 
 // RoundTrip implements http.RoundTripper.
 func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := l.limiter.Wait(r.Context()); err != nil {
+	begun := time.Now()
+	err := l.limiter.Wait(r.Context())
+	l.requests.throttled(r, time.Since(begun))
+	if err != nil {
 		if r.Body != nil {
 			err = errors.Join(err, r.Body.Close())
 		}

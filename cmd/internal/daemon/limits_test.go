@@ -33,15 +33,19 @@ func TestLimits(t *testing.T) {
 			}
 			return time.Since(begin), nil
 		}
-		if free := (Limits{Burst: 1}).Apply(base); free != base {
+		if free := (Limits{Burst: 1}).Apply(base, nil); free != base {
 			t.Error("limited without a limit")
 		}
 		l := Limits{QPS: 2, Burst: 3}
-		a := l.Apply(base)
+		r := NewMetrics()
+		a := l.Apply(base, NewRequests(r))
 		if d, err := send(t.Context(), a, rest.CopyConfig(a), a, a, a); err != nil || d != time.Second {
 			t.Errorf("five requests, three of them at once: %s, %v", d, err)
 		}
-		if d, err := send(t.Context(), l.Apply(base), base); err != nil || d != 0 {
+		if n := counts(t, r)["rest_client_rate_limiter_duration_seconds api GET"]; n != 5 {
+			t.Errorf("%v waits were counted, want 5", n)
+		}
+		if d, err := send(t.Context(), l.Apply(base, nil), base); err != nil || d != 0 {
 			t.Errorf("others: %s, %v", d, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

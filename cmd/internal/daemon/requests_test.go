@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,7 +14,10 @@ import (
 // What a component asks of its API server, and what came of it, is in its metrics; so is which build it is.
 func TestCountRequests(t *testing.T) {
 	t.Parallel()
-	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusTeapot)
+		_, _ = io.WriteString(w, "short and stout")
+	}))
 	defer srv.Close()
 	config, err := Connect(&rest.Config{Host: srv.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
 	if err != nil {
@@ -25,14 +29,15 @@ func TestCountRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, url := range []string{srv.URL, "https://127.0.0.1:1"} { // nobody listens at port 1
+	for _, url := range []string{srv.URL, srv.URL + "?watch=true", "https://127.0.0.1:1"} { // nobody listens at port 1
 		if resp, err := client.Get(url); err == nil {
 			resp.Body.Close()
 		}
 	}
 	host := strings.TrimPrefix(srv.URL, "https://")
-	want := map[string]float64{"rest_client_requests_total 418 " + host + " GET": 1, "rest_client_requests_total <error> 127.0.0.1:1 GET": 1,
-		"rest_client_request_duration_seconds " + host + " GET": 1}
+	want := map[string]float64{"rest_client_requests_total 418 " + host + " GET": 2, "rest_client_requests_total <error> 127.0.0.1:1 GET": 1,
+		"rest_client_request_duration_seconds " + host + " GET": 2, "rest_client_request_size_bytes " + host + " GET": 2,
+		"rest_client_response_size_bytes " + host + " GET": 1} // what is watched has no size
 	got := counts(t, r)
 	for name, n := range want {
 		if got[name] != n {

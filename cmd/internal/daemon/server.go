@@ -11,6 +11,7 @@ import (
 	goruntime "runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -56,7 +57,10 @@ func NewMetrics() *prometheus.Registry {
 		ConstLabels: prometheus.Labels{"major": "1", "minor": "36", "git_version": GitVersion, "git_commit": "", "git_tree_state": "", "build_date": "1970-01-01T00:00:00Z",
 			"go_version": goruntime.Version(), "compiler": goruntime.Compiler, "platform": goruntime.GOOS + "/" + goruntime.GOARCH}})
 	build.Set(1)
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build, featuregates.NewMetric())
+	version := prometheus.NewGauge(prometheus.GaugeOpts{Name: "version_info", Help: "Which version this is and behaves as, and the oldest that it gets on with. The value is always 1.",
+		ConstLabels: prometheus.Labels{"component": "kube", "binary": strings.TrimPrefix(Version, "v"), "emulation": "1.36", "min_compat": "1.35"}})
+	version.Set(1)
+	r.MustRegister(version, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build, featuregates.NewMetric())
 	return r
 }
 

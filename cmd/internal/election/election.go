@@ -52,8 +52,8 @@ func (f *Flags) Validate() error {
 }
 
 // Run calls work once this process holds the Lease, or at once if no election is wanted, and returns when work did. Losing the
-// Lease is an error.
-func (f *Flags) Run(ctx context.Context, leases leader.Leases, log *slog.Logger, work func(context.Context) error) error {
+// Lease is an error. m counts what comes of the election.
+func (f *Flags) Run(ctx context.Context, leases leader.Leases, m *Metrics, log *slog.Logger, work func(context.Context) error) error {
 	if !f.Enabled {
 		return work(ctx)
 	}
@@ -63,6 +63,6 @@ func (f *Flags) Run(ctx context.Context, leases leader.Leases, log *slog.Logger,
 	}
 	return leader.Run(ctx, leader.Config{
 		Leases: leases, Namespace: f.Namespace, Name: f.Name, Identity: host + "_" + string(uuid.NewUUID()),
-		Lease: f.Lease, Renew: f.Renew, Retry: f.Retry, Log: log,
+		Lease: f.Lease, Renew: f.Renew, Retry: f.Retry, Observer: m, Log: log,
 	}, work)
 }

@@ -48,6 +48,7 @@ type Controller struct {
 	writes      *apiclient.Resource[*storagev1.VolumeAttachment]
 	waits       waits
 	holds       holds
+	metrics     *metrics
 	loop        *controller.Loop[controller.Key]
 }
 
@@ -60,6 +61,7 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 		drivers: controller.InformerFor(d.Informers, storage.CSIDrivers), attachments: controller.InformerFor(d.Informers, storage.VolumeAttachments),
 		nodeWrites: core.Nodes(d.Client), writes: storage.VolumeAttachments(d.Client), waits: waits{since: map[string]time.Time{}}, holds: holds{of: map[string]hold{}},
 	}
+	c.metrics = newMetrics(c)
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "attachdetach", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	ofPod := func(p *corev1.Pod) {
 		if p.Spec.NodeName != "" && slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return controller.ClaimOf(p, &v) != "" }) {
@@ -169,6 +171,10 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	for _, a := range p.detach {
 		if err := c.writes.Delete(ctx, "", a.Name, a.UID); err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("detaching volume %s from node %s: %w", *a.Spec.Source.PersistentVolumeName, key.Name, err))
+			continue
+		}
+		if why := p.forced[a.Name]; why != "" {
+			c.metrics.forced.WithLabelValues(why).Inc()
 		}
 	}
 	again, err := c.checkHolds(ctx, &s)

@@ -66,6 +66,8 @@ func (w *waits) end(name string) {
 // plan is what to do about a node.
 type plan struct {
 	attach, detach []*storagev1.VolumeAttachment
+	// forced is why each of detach is not waited for that has to be, by the attachment's name, in upstream's words.
+	forced map[string]string
 	// report is what the node's status is to say, nil if it does.
 	report *[]corev1.AttachedVolume
 	events []event
@@ -157,7 +159,9 @@ func (s *state) release(a *storagev1.VolumeAttachment, p *plan, keep *[]corev1.A
 	}
 	name := uniqueName(a.Spec.Attacher, handle)
 	switch {
-	case s.node == nil, outOfService(s.node) && !ready(s.node):
+	case s.node == nil:
+	case outOfService(s.node) && !ready(s.node):
+		p.force(a, "out-of-service")
 	case known && slices.Contains(s.node.Status.VolumesInUse, name):
 		left := patience - s.now.Sub(s.waits.first(a.Name, s.now))
 		if !s.force || ready(s.node) || left > 0 {
@@ -169,11 +173,19 @@ func (s *state) release(a *storagev1.VolumeAttachment, p *plan, keep *[]corev1.A
 			}
 			return
 		}
+		p.force(a, "timeout")
 	case known && reported(s.node, name): // the status says so no more, and then it is detached
 		return
 	}
 	s.waits.end(a.Name)
 	p.detach = append(p.detach, a)
+}
+
+func (p *plan) force(a *storagev1.VolumeAttachment, why string) {
+	if p.forced == nil {
+		p.forced = map[string]string{}
+	}
+	p.forced[a.Name] = why
 }
 
 // attachmentName is what the kubelet calls the attachment, too.

@@ -37,6 +37,7 @@ type Controller struct {
 	triggers    *backends.Triggers
 	topology    *topology
 	written     *backends.Written
+	metrics     *metrics
 	loop        *controller.Loop[controller.Key]
 }
 
@@ -51,8 +52,9 @@ func New(d controller.Deps, maxPerSlice int) (*Controller, error) {
 		slices:     controller.InformerFor(d.Informers, discovery.EndpointSlices),
 		writes:     discovery.EndpointSlices(d.Client),
 		written:    backends.NewWritten(),
+		metrics:    newMetrics(d.Metrics),
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpointslice", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpoint_slice", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	var err error
 	c.backends, err = backends.Watch(c.loop, c.services, c.pods)
 	return c, errors.Join(
@@ -100,6 +102,13 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		}
 		return controller.Result{}, nil
 	}
+	stale, err := c.reconcile(ctx, key)
+	c.metrics.synced(stale, err)
+	return controller.Result{}, err
+}
+
+// reconcile makes the slices of one Service match its pods, unless the cache is too stale to say what there is.
+func (c *Controller) reconcile(ctx context.Context, key controller.Key) (stale bool, err error) {
 	seen := c.slices.Seen()
 	have := slices.DeleteFunc(controller.SlicesOf(c.slices, key), func(s *discoveryv1.EndpointSlice) bool { return s.Labels[discoveryv1.LabelManagedBy] != managedBy })
 	caughtUp := c.written.CaughtUp(key, have, seen)
@@ -107,15 +116,17 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if !ok {
 		c.triggers.Forget(key)
 		c.topology.forget(key)
+		c.metrics.Set(key, backends.Size{})
 		// The slices have the Service as their owner; the garbage collector takes them.
-		return controller.Result{}, nil
+		return false, nil
 	}
 	if len(svc.Spec.Selector) == 0 || svc.Spec.Type == corev1.ServiceTypeExternalName || svc.DeletionTimestamp != nil {
 		c.topology.forget(key)
-		return controller.Result{}, nil
+		c.metrics.Set(key, backends.Size{})
+		return false, nil
 	}
 	if !caughtUp {
-		return controller.Result{}, nil
+		return true, nil
 	}
 	pods := c.backends.Of(svc)
 	trigger := c.triggers.Earliest(svc, pods)
@@ -123,13 +134,16 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		c.Events.Event(svc, corev1.EventTypeWarning, "TopologyAwareHintsDisabled", topologycache.TopologyAwareHintsDisabled)
 	}
 	var errs []error
+	var all tally
 	for _, family := range families(svc) {
-		p := plan(svc, family, group(svc, family, pods, c.zone), ofFamily(have, family), c.maxPerSlice)
+		wanted, had := group(svc, family, pods, c.zone), ofFamily(have, family)
+		p := plan(svc, family, wanted, had, c.maxPerSlice)
 		if modeAuto(svc) {
 			for _, e := range c.topology.hint(key, family, &p, c.nodes.List) {
 				c.Events.Event(svc, e.EventType, e.Reason, e.Message)
 			}
 		}
+		all.add(wanted, had, p, c.maxPerSlice)
 		for _, s := range slices.Concat(p.create, p.update) {
 			s.Annotations = backends.WithTrigger(s.Annotations, trigger)
 		}
@@ -138,7 +152,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if stale := unwantedFamilies(svc, have); len(stale) > 0 {
 		errs = append(errs, c.apply(ctx, key, svc, changes{remove: stale}))
 	}
-	return controller.Result{}, errors.Join(errs...)
+	c.metrics.planned(svc, all)
+	return false, errors.Join(errs...)
 }
 
 // zone returns the zone of a node, "" if it has none, and whether the node is there.
@@ -187,6 +202,7 @@ func (c *Controller) apply(ctx context.Context, key controller.Key, svc *corev1.
 		if err != nil {
 			return c.failed(svc, fmt.Errorf("creating an EndpointSlice for Service %s: %w", key, err))
 		}
+		c.metrics.Created()
 		c.written.Remember(key, made.Name, made.ResourceVersion)
 	}
 	for _, s := range p.update {
@@ -194,12 +210,14 @@ func (c *Controller) apply(ctx context.Context, key controller.Key, svc *corev1.
 		if err != nil {
 			return c.failed(svc, fmt.Errorf("updating EndpointSlice %s of Service %s: %w", s.Name, key, err))
 		}
+		c.metrics.Updated()
 		c.written.Remember(key, updated.Name, updated.ResourceVersion)
 	}
 	for _, s := range p.remove {
 		if err := c.writes.Delete(ctx, s.Namespace, s.Name, s.UID); err != nil && !apierrors.IsNotFound(err) {
 			return c.failed(svc, fmt.Errorf("deleting EndpointSlice %s of Service %s: %w", s.Name, key, err))
 		}
+		c.metrics.Deleted()
 		c.written.Remember(key, s.Name, "")
 	}
 	return nil

@@ -44,6 +44,7 @@ type Controller struct {
 	namespaces *controller.Informer[*corev1.Namespace]
 	writes     *apiclient.Resource[*discoveryv1.EndpointSlice]
 	written    *backends.Written
+	metrics    *metrics
 	loop       *controller.Loop[controller.Key]
 }
 
@@ -56,6 +57,7 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 		slices:     controller.InformerFor(d.Informers, discovery.EndpointSlices),
 		namespaces: controller.InformerFor(d.Informers, core.Namespaces),
 		writes:     discovery.EndpointSlices(d.Client),
+		metrics:    newMetrics(d.Metrics),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpoint_slice_mirroring", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
@@ -83,14 +85,19 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	eps, ok := c.endpoints.Get(key)
 	svc, served := c.services.Get(key)
 	if !ok || !served || !mirrors(eps, svc) {
+		c.metrics.Set(key, backends.Size{})
 		return controller.Result{}, c.apply(ctx, key, changes{remove: have})
 	}
+	begun := c.Now()
 	wanted, skipped := group(eps, c.cfg.MaxPerSubset)
 	if skipped > 0 {
 		c.Events.Eventf(eps, corev1.EventTypeWarning, "TooManyAddressesToMirror",
 			"A max of %d addresses can be mirrored to EndpointSlices per Endpoints subset. %d addresses were skipped", c.cfg.MaxPerSubset, skipped)
 	}
-	err := c.apply(ctx, key, plan(eps, wanted, have, c.cfg.MaxPerSubset))
+	p := plan(eps, wanted, have, c.cfg.MaxPerSubset)
+	c.metrics.planned(key, wanted, have, p, c.cfg.MaxPerSubset, skipped)
+	err := c.apply(ctx, key, p)
+	c.metrics.took.Observe(c.Now().Sub(begun).Seconds())
 	if err != nil && !apierrors.IsConflict(err) {
 		c.Events.Eventf(eps, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices", "Error updating Endpoint Slices for Endpoints %s: %v", key, err)
 	}
@@ -117,6 +124,7 @@ func (c *Controller) apply(ctx context.Context, key controller.Key, p changes) e
 		if err != nil {
 			return fmt.Errorf("creating an EndpointSlice for Endpoints %s: %w", key, err)
 		}
+		c.metrics.Created()
 		c.written.Remember(key, made.Name, made.ResourceVersion)
 	}
 	for _, s := range p.update {
@@ -124,12 +132,14 @@ func (c *Controller) apply(ctx context.Context, key controller.Key, p changes) e
 		if err != nil {
 			return fmt.Errorf("updating EndpointSlice %s of Endpoints %s: %w", s.Name, key, err)
 		}
+		c.metrics.Updated()
 		c.written.Remember(key, updated.Name, updated.ResourceVersion)
 	}
 	for _, s := range p.remove {
 		if err := c.writes.Delete(ctx, s.Namespace, s.Name, s.UID); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("deleting EndpointSlice %s of Endpoints %s: %w", s.Name, key, err)
 		}
+		c.metrics.Deleted()
 		c.written.Remember(key, s.Name, "")
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
@@ -33,6 +34,7 @@ type Controller struct {
 	orphan   *controller.Loop[types.UID]
 	kick     chan struct{}
 	absent   *absences
+	unsynced prometheus.Counter
 
 	mu       sync.Mutex
 	catalog  *served.Catalog
@@ -49,9 +51,12 @@ func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
 		Deps: d, metadata: m, graph: newGraph(), kick: make(chan struct{}, 1), absent: newAbsences(),
 		monitors: map[schema.GroupVersionResource]*monitor{},
+		unsynced: prometheus.NewCounter(prometheus.CounterOpts{Subsystem: "garbagecollector_controller", Name: "resources_sync_error_total",
+			Help: "Times that not all could be learnt of what the API server serves, or watched."}),
 	}
-	c.check = controller.NewLoop(controller.LoopConfig{Name: "garbage-collector-delete", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
-	c.orphan = controller.NewLoop(controller.LoopConfig{Name: "garbage-collector-orphan", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.release)
+	d.Metrics.Register(c.unsynced)
+	c.check = controller.NewLoop(controller.LoopConfig{Name: "garbage_collector_attempt_to_delete", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.orphan = controller.NewLoop(controller.LoopConfig{Name: "garbage_collector_attempt_to_orphan", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.release)
 	return c, nil
 }
 
@@ -108,10 +113,13 @@ func (c *Controller) followDiscovery(ctx context.Context) {
 // sync watches the resources that are served and can be deleted, and those that were until a while ago. It fails only if nothing could be learnt.
 func (c *Controller) sync(ctx context.Context) error {
 	catalog, err := served.Read(ctx, c.Client)
+	partial := err != nil
+	if partial {
+		c.unsynced.Inc()
+	}
 	if catalog == nil {
 		return err
 	}
-	partial := err != nil
 	wanted := map[schema.GroupVersionResource]served.Resource{}
 	for _, r := range catalog.Resources {
 		if r.Has("list", "watch", "delete") && r.Resource != "events" {
@@ -131,6 +139,7 @@ func (c *Controller) sync(ctx context.Context) error {
 	for gvr, r := range wanted {
 		if c.monitors[gvr] == nil {
 			if err := c.monitor(ctx, r); err != nil {
+				c.unsynced.Inc()
 				return fmt.Errorf("watching %s: %w", gvr, err)
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // errFull says that a range has no free subnet left.
@@ -16,13 +18,16 @@ type cidrSet struct {
 	used []uint64
 	next int
 	n    int
+	// taken is how many are used; given and back count since the start, and tries what each allocation looked at.
+	taken, given, back int
+	tries              prometheus.Observer
 }
 
 // maxSubnets bounds the memory of a set; upstream has the same limit.
 const maxSubnets = 1 << 16
 
-// newSet divides base into subnets of the given mask size.
-func newSet(base netip.Prefix, bits int) (*cidrSet, error) {
+// newSet divides base into subnets of the given mask size; tries hears how many each allocation found taken.
+func newSet(base netip.Prefix, bits int, tries prometheus.Observer) (*cidrSet, error) {
 	base = base.Masked()
 	if bits < base.Bits() || bits > base.Addr().BitLen() {
 		return nil, fmt.Errorf("mask size /%d does not fit into cluster CIDR %s", bits, base)
@@ -31,16 +36,22 @@ func newSet(base netip.Prefix, bits int) (*cidrSet, error) {
 		return nil, fmt.Errorf("cluster CIDR %s has more than %d subnets of /%d", base, maxSubnets, bits)
 	}
 	n := 1 << (bits - base.Bits())
-	return &cidrSet{base: base, bits: bits, n: n, used: make([]uint64, (n+63)/64)}, nil
+	return &cidrSet{base: base, bits: bits, n: n, used: make([]uint64, (n+63)/64), tries: tries}, nil
 }
 
 func (s *cidrSet) get(i int) bool { return s.used[i/64]&(1<<(i%64)) != 0 }
 
 func (s *cidrSet) set(i int, used bool) {
-	if used {
+	switch {
+	case used == s.get(i):
+	case used:
 		s.used[i/64] |= 1 << (i % 64)
-	} else {
+		s.taken++
+		s.given++
+	default:
 		s.used[i/64] &^= 1 << (i % 64)
+		s.taken--
+		s.back++
 	}
 }
 
@@ -51,6 +62,7 @@ func (s *cidrSet) allocate() (netip.Prefix, error) {
 		if !s.get(i) {
 			s.set(i, true)
 			s.next = (i + 1) % s.n
+			s.tries.Observe(float64(k))
 			return s.subnet(i), nil
 		}
 	}

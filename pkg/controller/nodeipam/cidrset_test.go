@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/netip"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 func TestAllocatesEachSubnetOnce(t *testing.T) {
@@ -19,7 +21,7 @@ func TestAllocatesEachSubnetOnce(t *testing.T) {
 		{"fd00:10::/56", 64, 256, "fd00:10::/64", "fd00:10:0:ff::/64"},
 		{"fd00::/110", 120, 1024, "fd00::/120", "fd00::3:ff00/120"},
 	} {
-		s, err := newSet(netip.MustParsePrefix(c.base), c.bits)
+		s, err := newSet(netip.MustParsePrefix(c.base), c.bits, none)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +52,7 @@ func TestAllocatesEachSubnetOnce(t *testing.T) {
 
 func TestMarkedRangesAreLeftOut(t *testing.T) {
 	t.Parallel()
-	s, err := newSet(netip.MustParsePrefix("10.96.0.0/14"), 24)
+	s, err := newSet(netip.MustParsePrefix("10.96.0.0/14"), 24, none)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +73,11 @@ func TestBadSizes(t *testing.T) {
 		base string
 		bits int
 	}{{"10.0.0.0/16", 8}, {"10.0.0.0/8", 28}, {"10.0.0.0/24", 33}} {
-		if _, err := newSet(netip.MustParsePrefix(c.base), c.bits); err == nil {
+		if _, err := newSet(netip.MustParsePrefix(c.base), c.bits, none); err == nil {
 			t.Errorf("newSet(%s, %d) succeeds", c.base, c.bits)
 		}
 	}
 }
+
+// none hears nothing.
+var none = prometheus.ObserverFunc(func(float64) {})

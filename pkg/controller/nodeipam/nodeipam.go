@@ -44,8 +44,9 @@ type Controller struct {
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps, cfg Config) (*Controller, error) {
 	c := &Controller{Deps: d, nodes: controller.InformerFor(d.Informers, core.Nodes), writes: core.Nodes(d.Client), taken: map[string][]netip.Prefix{}}
+	m := newMetrics(c)
 	for i, base := range cfg.ClusterCIDRs {
-		s, err := newSet(base, cfg.MaskSizes[i])
+		s, err := newSet(base, cfg.MaskSizes[i], m.tries.WithLabelValues(base.Masked().String()))
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +55,7 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 		}
 		c.sets = append(c.sets, s)
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "node-ipam", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: "cidrallocator_node", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, controller.WatchKeys(c.loop, c.nodes)
 }
 

@@ -50,8 +50,9 @@ type Controller struct {
 	mu    sync.Mutex
 	beats map[string]beat
 	// deaf is when we last failed to ask for a lease. Silence before that is no node's fault.
-	deaf  time.Time
-	zones *zones
+	deaf    time.Time
+	zones   *zones
+	metrics *metrics
 }
 
 // beat is the last sign of life of a node: what it looked like, and when we saw that, by our own clock.
@@ -68,7 +69,8 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 		leases: controller.FilteredInformerFor(d.Informers, coordination.Leases, apiclient.Selection{Namespace: leaseNamespace}),
 		pods:   controller.InformerFor(d.Informers, core.Pods), writeNodes: core.Nodes(d.Client), writePods: core.Pods(d.Client),
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "node-lifecycle", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.metrics = newMetrics(c)
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: "node_lifecycle_controller", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	c.surveys = controller.NewLoop(controller.LoopConfig{Name: "node-lifecycle-zones", Log: d.Log, Metrics: d.Metrics}, c.survey)
 	resurvey := func(*corev1.Node) { c.surveys.Add(struct{}{}) }
 	return c, errors.Join(
@@ -103,6 +105,7 @@ func (c *Controller) survey(context.Context, struct{}) (controller.Result, error
 			c.beats[name] = b
 		}
 	}
+	c.metrics.surveyed(c.Now().Sub(now))
 	c.mu.Unlock()
 	for _, name := range changed {
 		c.loop.Add(controller.Key{Name: name})
@@ -202,6 +205,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		return controller.Result{}, nil
 	}
 	now := c.Now()
+	defer func() { c.metrics.node.Observe(c.Now().Sub(now).Seconds()) }()
 	seen, grace := c.lastSeen(cached, now), c.grace(cached)
 	silentFor := now.Sub(seen)
 	n := cached.DeepCopy()
@@ -225,6 +229,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		if err != nil {
 			return ignoreGone(fmt.Errorf("tainting node %s: %w", n.Name, err))
 		}
+		c.metrics.tainted(cached, updated)
 		n = updated
 	}
 	if r := controller.NodeCondition(n, corev1.NodeReady); r != nil && r.Status != corev1.ConditionTrue {

@@ -42,6 +42,7 @@ func (e Evictions) perSecond(ready, failed int) float32 {
 
 // zone is one zone as the last survey saw it.
 type zone struct {
+	label      string // in metrics
 	nodes      int
 	ready, bad int            // of the nodes that count for its health
 	failed     []*corev1.Node // all that are not ready, the longest first
@@ -111,7 +112,7 @@ func (z *zones) count(nodes []*corev1.Node, now time.Time) {
 		key := zoneOf(n)
 		at := z.known[key]
 		if at == nil {
-			at = &zone{limit: rate.NewLimiter(rate.Limit(z.Rate), 1)}
+			at = &zone{label: zoneLabel(n), limit: rate.NewLimiter(rate.Limit(z.Rate), 1)}
 			z.known[key] = at
 		}
 		at.nodes++

@@ -35,6 +35,7 @@ type Controller struct {
 	writes    *apiclient.Resource[*corev1.Pod]
 	live      *apiclient.Resource[*corev1.Node]
 	missing   map[string]time.Time // owned by the one worker
+	metrics   *metrics
 	loop      *controller.Loop[controller.Key]
 }
 
@@ -43,7 +44,7 @@ func New(d controller.Deps, threshold int) (*Controller, error) {
 	c := &Controller{
 		Deps: d, threshold: threshold, missing: map[string]time.Time{},
 		pods: controller.InformerFor(d.Informers, core.Pods), nodes: controller.InformerFor(d.Informers, core.Nodes),
-		writes: core.Pods(d.Client), live: core.Nodes(d.Client),
+		writes: core.Pods(d.Client), live: core.Nodes(d.Client), metrics: newMetrics(d.Metrics),
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "pod-garbage-collector", Workers: 1, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	now := func() { c.loop.Add(controller.Key{}) }
@@ -68,14 +69,14 @@ func (c *Controller) Reconcile(ctx context.Context, _ controller.Key) (controlle
 	var errs []error
 	if c.threshold > 0 {
 		for _, p := range surplus(controller.TerminatedPods(c.pods), c.threshold) {
-			errs = append(errs, c.remove(ctx, p, "", ""))
+			errs = append(errs, c.remove(ctx, p, terminated, ""))
 		}
 	}
 	gone, err := c.goneNodes(ctx, controller.NodesOf(c.pods))
 	errs = append(errs, err)
 	for _, node := range gone {
 		for _, p := range controller.PodsOn(c.pods, node) {
-			errs = append(errs, c.remove(ctx, p, "DeletionByPodGC", "PodGC: node no longer exists"))
+			errs = append(errs, c.remove(ctx, p, orphaned, "PodGC: node no longer exists"))
 		}
 	}
 	for _, n := range c.nodes.List() {
@@ -84,12 +85,12 @@ func (c *Controller) Reconcile(ctx context.Context, _ controller.Key) (controlle
 		}
 		for _, p := range controller.PodsOn(c.pods, n.Name) {
 			if p.DeletionTimestamp != nil {
-				errs = append(errs, c.remove(ctx, p, "", ""))
+				errs = append(errs, c.remove(ctx, p, leftOutOfService, ""))
 			}
 		}
 	}
 	for _, p := range controller.UnscheduledLeavingPods(c.pods) {
-		errs = append(errs, c.remove(ctx, p, "", ""))
+		errs = append(errs, c.remove(ctx, p, unscheduled, ""))
 	}
 	return controller.Result{RequeueAfter: sweep}, errors.Join(errs...)
 }
@@ -145,11 +146,17 @@ func (c *Controller) goneNodes(ctx context.Context, named []string) ([]string, e
 	return gone, errors.Join(errs...)
 }
 
-// remove deletes a pod at once. One that is not at its end is marked Failed first, so that its owner counts right; reason
-// and message go into its condition DisruptionTarget.
-func (c *Controller) remove(ctx context.Context, p *corev1.Pod, reason, message string) error {
+// remove deletes a pod at once. One that is not at its end is marked Failed first, so that its owner counts right; a message goes into
+// its condition DisruptionTarget.
+func (c *Controller) remove(ctx context.Context, p *corev1.Pod, why, message string) error {
+	err := c.end(ctx, p, message)
+	c.metrics.removed(p.Namespace, why, err)
+	return err
+}
+
+func (c *Controller) end(ctx context.Context, p *corev1.Pod, message string) error {
 	if !controller.PodTerminal(p) {
-		if err := c.fail(ctx, p, reason, message); err != nil && !apierrors.IsNotFound(err) {
+		if err := c.fail(ctx, p, message); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("marking pod %s/%s failed: %w", p.Namespace, p.Name, err)
 		}
 	}
@@ -161,11 +168,11 @@ func (c *Controller) remove(ctx context.Context, p *corev1.Pod, reason, message 
 	return fmt.Errorf("deleting pod %s/%s: %w", p.Namespace, p.Name, err)
 }
 
-func (c *Controller) fail(ctx context.Context, p *corev1.Pod, reason, message string) error {
+func (c *Controller) fail(ctx context.Context, p *corev1.Pod, message string) error {
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"phase":"Failed"}}`, p.UID)
-	if reason != "" {
-		patch = fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"phase":"Failed","conditions":[{"type":"DisruptionTarget","status":"True","reason":%q,"message":%q,"lastTransitionTime":%q}]}}`,
-			p.UID, reason, message, c.Now().UTC().Format(time.RFC3339))
+	if message != "" {
+		patch = fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"phase":"Failed","conditions":[{"type":"DisruptionTarget","status":"True","reason":"DeletionByPodGC","message":%q,"lastTransitionTime":%q}]}}`,
+			p.UID, message, c.Now().UTC().Format(time.RFC3339))
 	}
 	_, err := c.writes.Patch(ctx, p.Namespace, p.Name, types.StrategicMergePatchType, []byte(patch), "status")
 	return err

@@ -21,7 +21,10 @@ func (c *Controller) manage(ctx context.Context, s *set, active []*corev1.Pod) e
 		pod := podtemplate.PodOf(s.obj, c.src.kind(), s.template)
 		return c.control.Change(ctx, s.obj, slices.Repeat([]*corev1.Pod{pod}, min(diff, burst)), nil)
 	case diff < 0:
-		return c.control.Change(ctx, s.obj, nil, toDelete(active, c.related(s), min(-diff, burst), c.Now()))
+		now := c.Now()
+		chosen := toDelete(active, c.related(s), min(-diff, burst), now)
+		c.chose(active, chosen, now)
+		return c.control.Change(ctx, s.obj, nil, chosen)
 	default:
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -28,19 +29,22 @@ type Controller struct {
 	writes  *apiclient.Resource[*corev1.Pod]
 	expect  *owned.Expectations
 	control podcontrol.Control
+	ages    prometheus.Observer // nil: not counted
 	loop    *controller.Loop[controller.Key]
 }
 
 // New returns the controller of ReplicaSets.
 func New(d controller.Deps) (*Controller, error) {
 	src := replicaSets{cache: controller.InformerFor(d.Informers, apps.ReplicaSets), client: apps.ReplicaSets(d.Client)}
-	return build(d, "replicaset", src)
+	c, err := build(d, "replicaset", src)
+	c.ages = newAges(d.Metrics)
+	return c, err
 }
 
 // NewReplicationController returns the controller of ReplicationControllers.
 func NewReplicationController(d controller.Deps) (*Controller, error) {
 	src := replicationControllers{cache: controller.InformerFor(d.Informers, core.ReplicationControllers), client: core.ReplicationControllers(d.Client)}
-	return build(d, "replicationcontroller", src)
+	return build(d, "replicationmanager", src)
 }
 
 func build(d controller.Deps, name string, src source) (*Controller, error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +32,8 @@ type Controller struct {
 	namespaces *controller.Informer[*corev1.Namespace]
 	maps       *controller.Informer[*corev1.ConfigMap]
 	writes     *apiclient.Resource[*corev1.ConfigMap]
+	metrics    *metrics
+	now        func() time.Time
 	loop       *controller.Loop[controller.Key]
 }
 
@@ -41,8 +44,10 @@ func New(d controller.Deps, bundle []byte) (*Controller, error) {
 		namespaces: controller.InformerFor(d.Informers, core.Namespaces),
 		maps:       controller.FilteredInformerFor(d.Informers, core.ConfigMaps, apiclient.Selection{Fields: "metadata.name=" + name}),
 		writes:     core.ConfigMaps(d.Client),
+		metrics:    newMetrics(d.Metrics),
+		now:        d.Now,
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "root-ca-certificate-publisher", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: "root_ca_cert_publisher", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
 		controller.WatchKeys(c.loop, c.namespaces),
 		controller.Watch(c.loop, c.maps, controller.All(func(m *corev1.ConfigMap) { c.loop.Add(controller.Key{Name: m.Namespace}) })),
@@ -57,7 +62,9 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if _, ok := c.namespaces.Get(key); !ok || controller.Ending(c.namespaces, key.Name) {
 		return controller.Result{}, nil
 	}
+	begun := c.now()
 	err := c.publish(ctx, key.Name)
+	c.metrics.published(err, c.now().Sub(begun))
 	if err == nil || apierrors.IsAlreadyExists(err) || controller.NamespaceEnding(err) {
 		return controller.Result{}, nil
 	}

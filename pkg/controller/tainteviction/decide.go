@@ -16,34 +16,41 @@ type sighting struct {
 }
 
 // decide tells whether a pod with these tolerations, which came to the node at arrived, has to leave, or how long it may still
-// stay; 0 is for ever. The first toleration that matches a taint is the one that counts for it, also if a later one says less
-// or more. Its time runs from when the pod and the taint have both been on the node; of several taints the one whose time is
-// over first decides.
+// stay; 0 is for ever.
 func decide(taints []sighting, tolerations []corev1.Toleration, arrived, now time.Time) (wait time.Duration, evict bool) {
+	end, ends := deadline(taints, tolerations, arrived, now)
+	if !ends {
+		return 0, false
+	}
+	if left := end.Sub(now); left > 0 {
+		return left, false
+	}
+	return 0, true
+}
+
+// deadline is when the pod has to leave; false says that it may stay for ever. The first toleration that matches a taint is the one
+// that counts for it, also if a later one says less or more. Its time runs from when the pod and the taint have both been on the node; of
+// several taints the one whose time is over first decides.
+func deadline(taints []sighting, tolerations []corev1.Toleration, arrived, now time.Time) (end time.Time, ends bool) {
 	for i := range taints {
-		used := firstMatch(&taints[i].Taint, tolerations)
-		if used == nil {
-			return 0, true
+		at := taints[i].since
+		if arrived.After(at) {
+			at = arrived
 		}
-		if used.TolerationSeconds == nil {
-			continue
+		if at.After(now) { // clocks differ
+			at = now
 		}
-		start := taints[i].since
-		if arrived.After(start) {
-			start = arrived
+		if used := firstMatch(&taints[i].Taint, tolerations); used != nil {
+			if used.TolerationSeconds == nil {
+				continue
+			}
+			at = at.Add(time.Duration(max(*used.TolerationSeconds, 0)) * time.Second)
 		}
-		if start.After(now) { // clocks differ
-			start = now
-		}
-		left := start.Add(time.Duration(max(*used.TolerationSeconds, 0)) * time.Second).Sub(now)
-		if left <= 0 {
-			return 0, true
-		}
-		if wait == 0 || left < wait {
-			wait = left
+		if !ends || at.Before(end) {
+			end, ends = at, true
 		}
 	}
-	return wait, false
+	return end, ends
 }
 
 func firstMatch(t *corev1.Taint, tolerations []corev1.Toleration) *corev1.Toleration {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,15 +26,24 @@ type Controller struct {
 	writes *apiclient.Resource[*corev1.Pod]
 	loop   *controller.Loop[controller.Key]
 	seen   *sightings
+	// deleted counts the pods that were evicted, late the seconds by which each was.
+	deleted prometheus.Counter
+	late    prometheus.Histogram
 }
 
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps) (*Controller, error) {
+	const subsystem = "taint_eviction_controller"
 	c := &Controller{
 		Deps: d, pods: controller.InformerFor(d.Informers, core.Pods), nodes: controller.InformerFor(d.Informers, core.Nodes),
 		writes: core.Pods(d.Client), seen: newSightings(),
+		deleted: prometheus.NewCounter(prometheus.CounterOpts{Subsystem: subsystem, Name: "pod_deletions_total", Help: "Pods that were deleted for a taint of their node."}),
+		late: prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: subsystem, Name: "pod_deletion_duration_seconds",
+			Help: "Seconds from when a taint of its node was to drive a pod away to the pod's deletion.", Buckets: []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240}}),
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "taint-eviction", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	d.Metrics.Register(c.deleted)
+	d.Metrics.Register(c.late)
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: "noexec_taint_pod", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
 		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{
 			Add: func(p *corev1.Pod) { c.podChanged(p) },
@@ -108,5 +118,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if err := c.writes.Delete(ctx, p.Namespace, p.Name, p.UID); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return controller.Result{}, fmt.Errorf("evicting pod %s: %w", key, err)
 	}
+	c.deleted.Inc()
+	due, _ := deadline(taints, p.Spec.Tolerations, arrival(p), now)
+	c.late.Observe(c.Now().Sub(due).Seconds())
 	return controller.Result{}, nil
 }

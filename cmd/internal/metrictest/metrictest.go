@@ -1,0 +1,97 @@
+// Package metrictest holds the metrics of a component against those of Kubernetes' own.
+package metrictest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Stock wants every metric of Kubernetes' component of that name, as pkg/cluster/testdata/metrics has them, to be among shown with the same
+// labels, or in the tables below "## Metrics" of docs/stock.md, which say why it is not; and nothing in these tables that is shown, or that
+// Kubernetes does not have. A metric counts as shown once it can be: also before anything was observed.
+func Stock(t *testing.T, component string, shown ...prometheus.Collector) {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	recorded, err := os.ReadFile(filepath.Join(root, "pkg", "cluster", "testdata", "metrics", component+".txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs", "stock.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, stock := described(shown), map[string]string{}
+	for line := range strings.Lines(string(recorded)) {
+		fields := append(strings.Fields(line), "") // name, type, stability, labels
+		stock[fields[0]] = fields[3]
+	}
+	told := absent(string(page), component)
+	for name, labels := range stock {
+		have, here := ours[name]
+		switch excused := slices.Contains(told, name); {
+		case !here && !excused:
+			t.Errorf("%s of Kubernetes' %s is not there, and docs/stock.md does not say why", name, component)
+		case here && excused:
+			t.Errorf("docs/stock.md says that %s does not have %s", component, name)
+		case here && have != labels:
+			t.Errorf("%s has the labels %q, want %q", name, have, labels)
+		}
+	}
+	for _, name := range told {
+		if _, ok := stock[name]; !ok {
+			t.Errorf("docs/stock.md names %s, which Kubernetes' %s does not have", name, component)
+		}
+	}
+}
+
+var (
+	description = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", .*constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
+	constant    = regexp.MustCompile(`(?:^|,)([a-z_0-9]+)="`)
+	metric      = regexp.MustCompile("`([a-z][a-z0-9_]*)`")
+)
+
+// described are the labels, sorted and joined by commas, of all metrics that the collectors can show.
+func described(collectors []prometheus.Collector) map[string]string {
+	out := map[string]string{}
+	descs := make(chan *prometheus.Desc)
+	go func() {
+		defer close(descs)
+		for _, c := range collectors {
+			c.Describe(descs)
+		}
+	}()
+	for d := range descs {
+		m := description.FindStringSubmatch(d.String())
+		if m == nil {
+			continue // an invalid one, which its registry refuses
+		}
+		labels := strings.FieldsFunc(m[3], func(r rune) bool { return r == ',' })
+		for _, c := range constant.FindAllStringSubmatch(m[2], -1) {
+			labels = append(labels, c[1])
+		}
+		slices.Sort(labels)
+		out[m[1]] = strings.Join(labels, ",")
+	}
+	return out
+}
+
+// absent are the metrics in the page's tables below "## Metrics" in rows whose first cell names the component.
+func absent(page, component string) (names []string) {
+	_, page, _ = strings.Cut(page, "\n## Metrics\n")
+	for line := range strings.Lines(page) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 || !strings.Contains(cells[1], "`"+component+"`") {
+			continue
+		}
+		for _, m := range metric.FindAllStringSubmatch(cells[2], -1) {
+			names = append(names, m[1])
+		}
+	}
+	return names
+}
