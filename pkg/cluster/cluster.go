@@ -66,6 +66,8 @@ type Config struct {
 	Egress bool
 	// Mirrors are the registries that nodes ask instead of those that images name.
 	Mirrors []Mirror `json:",omitempty"`
+	// OCIRuntime is the program that makes the containers of pods without a RuntimeClass (ociRuntimes), runc if it is empty.
+	OCIRuntime string `json:",omitempty"`
 	// AdvertiseAddress is this machine's by which other machines reach the API server, to join as nodes (Join): none unless it is set.
 	AdvertiseAddress netip.Addr `json:",omitzero"`
 	// Joined is set where the cluster's control plane is on another machine, and this one is the only one of Nodes.

@@ -89,6 +89,23 @@ func TestContainerdMajor(t *testing.T) {
 	}
 }
 
+// TestOCIRuntimes: each that the machine has is a handler in the file of either containerd, and the cluster's is the default.
+func TestOCIRuntimes(t *testing.T) {
+	t.Parallel()
+	for major, plugin := range map[int]string{1: "io.containerd.grpc.v1.cri", 2: "io.containerd.cri.v1.runtime"} {
+		toml := containerdConfig(major, true, "overlayfs", "/certs.d", "crun", []string{"runc", "crun"})
+		for _, want := range []string{`default_runtime_name = "crun"`, "runtimes.crun.options]\n    BinaryName = \"crun\"\n",
+			`[plugins."` + plugin + "\".containerd.runtimes.runc]\n  runtime_type = \"io.containerd.runc.v2\"\n"} {
+			if !strings.Contains(toml, want) {
+				t.Errorf("containerd %d: no %q in\n%s", major, want, toml)
+			}
+		}
+		if toml := containerdConfig(major, true, "overlayfs", "/certs.d", "runc", []string{"runc"}); strings.Contains(toml, "crun") {
+			t.Errorf("containerd %d, without crun:\n%s", major, toml)
+		}
+	}
+}
+
 func TestAddonsFillIn(t *testing.T) {
 	t.Parallel()
 	c := Default("/data", "/bin")

@@ -40,6 +40,7 @@ type file struct {
 	Networking      fileNetworking               `yaml:"networking"`
 	PortMappings    []filePortMapping            `yaml:"portMappings"`
 	RegistryMirrors []fileMirror                 `yaml:"registryMirrors"`
+	OCIRuntime      string                       `yaml:"ociRuntime"`
 	FeatureGates    map[string]bool              `yaml:"featureGates"`
 	ComponentFlags  map[string]map[string]string `yaml:"componentFlags"`
 	Addons          map[string]bool              `yaml:"addons"`
@@ -143,6 +144,11 @@ func (f file) config(c Config, p *problems) Config {
 	for i, m := range f.RegistryMirrors {
 		c.Mirrors = append(c.Mirrors, Mirror(m))
 		p.check(Mirror(m).check(), "registryMirrors", i)
+	}
+	c.OCIRuntime = ""
+	if f.OCIRuntime != "" && f.OCIRuntime != defaultOCIRuntime {
+		p.check(checkOCIRuntime(f.OCIRuntime), "ociRuntime")
+		c.OCIRuntime = f.OCIRuntime
 	}
 	c.FeatureGates, c.ComponentFlags = f.FeatureGates, f.ComponentFlags
 	checkGates(f.FeatureGates, p)

@@ -43,6 +43,7 @@ nodes:
   mounts: [{hostPath: /srv, nodePath: /var/lib/srv, readOnly: true}]
 networking: {nodeSubnet: 10.90.0.0/24, podSubnet: 10.91.0.0/16, serviceSubnet: 10.92.0.0/16, apiPort: 7443, egress: false, advertiseAddress: 192.0.2.1}
 registryMirrors: [{registry: docker.io, url: "http://10.90.0.1:5000"}]
+ociRuntime: crun
 featureGates: {MemoryQoS: true, PodDeletionCost: false}
 componentFlags: {kube-apiserver: {v: "4", profiling: "false"}}
 addons: {coredns: false, local-path: true, metrics-server: true}
@@ -54,7 +55,7 @@ portMappings: [{hostPort: 8080, nodePort: 30080}]
 	want := Config{Name: "dev", DataDir: "/data", BinDir: "/bin", ControlPlanes: 1, Nodes: []Node{
 		{Number: 1, Labels: map[string]string{"disktype": "ssd"}},
 		{Number: 2, Taints: []string{"dedicated=db:NoSchedule"}, Mounts: []Mount{{"/srv", "/var/lib/srv", true}}}},
-		Mirrors: []Mirror{{"docker.io", "http://10.90.0.1:5000"}}, Ports: Ports{API: 7443}, AdvertiseAddress: netip.MustParseAddr("192.0.2.1"), PortMappings: publishing(Config{}, "8080:30080").PortMappings,
+		Mirrors: []Mirror{{"docker.io", "http://10.90.0.1:5000"}}, OCIRuntime: "crun", Ports: Ports{API: 7443}, AdvertiseAddress: netip.MustParseAddr("192.0.2.1"), PortMappings: publishing(Config{}, "8080:30080").PortMappings,
 		NodeSubnet: netip.MustParsePrefix("10.90.0.0/24"), PodSubnet: netip.MustParsePrefix("10.91.0.0/16"), ServiceSubnet: netip.MustParsePrefix("10.92.0.0/16"),
 		FeatureGates: map[string]bool{"MemoryQoS": true, "PodDeletionCost": false}, ComponentFlags: map[string]map[string]string{"kube-apiserver": {"v": "4", "profiling": "false"}},
 		AddonChoices: map[string]bool{"coredns": false, "metrics-server": true}}
@@ -108,6 +109,7 @@ func TestFileProblems(t *testing.T) {
 		head + "componentFlags:\n  apiserver: {v: '4'}\n  etcd: {--x: '1'}\n":                 {"line 4: componentFlags.apiserver: there is no such component", "line 5: componentFlags.etcd.--x: must be a flag without its dashes"},
 		head + "portMappings:\n- {hostPort: 8080, nodePort: 0}\n":                             {"line 4: portMappings[0]: a port must be between 1 and 65535, not 0"},
 		head + "portMappings: [{hostPort: 8080, nodePort: 30080, listenAddress: here}]\n":     {"line 3: portMappings[0]: ParseAddr"},
+		head + "ociRuntime: crunc\n":                                                          {`line 3: ociRuntime: must be runc or crun, not "crunc"`},
 		head + "addons: {dashboard: true}\n":                                                  {"line 3: addons.dashboard: there is no such add-on"},
 	} {
 		_, err := ReadFile([]byte(text), undecided())

@@ -25,6 +25,7 @@ type NodeConfig struct {
 	Server                  string
 	// Mirrors, FeatureGates and ComponentFlags are the cluster's, Labels, Taints and Mounts the node's.
 	Mirrors        []Mirror
+	OCIRuntime     string   `json:",omitempty"` // the cluster's
 	Images         []string // the archives in bin/images that the node may take
 	FeatureGates   map[string]bool
 	ComponentFlags map[string]map[string]string
@@ -45,7 +46,7 @@ func (c Config) node(n Node) NodeConfig {
 	return NodeConfig{
 		Name: n.Name(), Addresses: c.nodePrefixes(n), Gateways: gateways, ServiceSubnets: c.ServiceSubnets(), Contained: c.Contained,
 		DataDir: c.DataDir, BinDir: c.BinDir, Mark: c.mark(), Egress: c.Egress, DNSIP: c.DNSIP(), Podnets: c.PodSubnets(), Server: c.Server(),
-		Mirrors: c.mirrors(), Images: c.localImages(), FeatureGates: c.FeatureGates, ComponentFlags: c.ComponentFlags, Labels: n.Labels, Taints: n.Taints, Mounts: n.Mounts, Joined: c.Joined != nil,
+		Mirrors: c.mirrors(), OCIRuntime: c.OCIRuntime, Images: c.localImages(), FeatureGates: c.FeatureGates, ComponentFlags: c.ComponentFlags, Labels: n.Labels, Taints: n.Taints, Mounts: n.Mounts, Joined: c.Joined != nil,
 	}
 }
 

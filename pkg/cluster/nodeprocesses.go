@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -97,7 +98,8 @@ func (n *NodeConfig) writeConfigs() error {
 	if err != nil {
 		return fmt.Errorf("write the registry mirrors: %w", err)
 	}
-	toml := containerdConfig(containerdMajor(string(version)), !hasSysResource(), snapshotter("/var/lib"), registries)
+	toml := containerdConfig(containerdMajor(string(version)), !hasSysResource(), snapshotter("/var/lib"), registries,
+		cmp.Or(n.OCIRuntime, defaultOCIRuntime), foundOCIRuntimes())
 	if err := writeFile(l.node(n.Name, "etc", "containerd.toml"), []byte(toml)); err != nil {
 		return err
 	}
@@ -162,8 +164,9 @@ func containerdMajor(line string) int {
 	return 2
 }
 
-// containerdConfig is the file for containerd 1.x (version 2) or 2.x (version 3).
-func containerdConfig(major int, restrictOOM bool, snapshotter, registries string) string {
+// containerdConfig is the file for containerd 1.x (version 2) or 2.x (version 3). found are the OCI runtimes of the machine, ociRuntime is the one
+// for pods without a RuntimeClass.
+func containerdConfig(major int, restrictOOM bool, snapshotter, registries, ociRuntime string, found []string) string {
 	if major == 1 {
 		return fmt.Sprintf(`version = 2
 root = "/var/lib/containerd"
@@ -176,12 +179,14 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
   restrict_oom_score_adj = %t
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = %q
+    default_runtime_name = %q
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = %q
     conf_dir = %q
   [plugins."io.containerd.grpc.v1.cri".registry]
     config_path = %q
-`, containerdSocket, PauseImage, restrictOOM, snapshotter, cniBinDir, cniConfDir, registries)
+%s`, containerdSocket, PauseImage, restrictOOM, snapshotter, ociRuntime, cniBinDir, cniConfDir, registries,
+			runtimeHandlers("io.containerd.grpc.v1.cri", found))
 	}
 	return fmt.Sprintf(`version = 3
 root = "/var/lib/containerd"
@@ -196,12 +201,15 @@ state = "/run/containerd"
     config_path = %q
 [plugins.'io.containerd.cri.v1.runtime']
   restrict_oom_score_adj = %t
+  [plugins.'io.containerd.cri.v1.runtime'.containerd]
+    default_runtime_name = %q
   [plugins.'io.containerd.cri.v1.runtime'.cni]
     bin_dirs = [%q]
     conf_dir = %q
 [plugins.'io.containerd.internal.v1.opt']
   path = "/var/lib/containerd/opt"
-`, containerdSocket, snapshotter, PauseImage, registries, restrictOOM, cniBinDir, cniConfDir)
+%s`, containerdSocket, snapshotter, PauseImage, registries, restrictOOM, ociRuntime, cniBinDir, cniConfDir,
+		runtimeHandlers("io.containerd.cri.v1.runtime", found))
 }
 
 // hasSysResource tells whether oom_score_adj may be lowered (CAP_SYS_RESOURCE, bit 24 of the effective set). Without it runc

@@ -25,7 +25,7 @@ var hostConfig = [...]string{"alternatives", "ssl", "ca-certificates", "pki", "m
 	"ld.so.cache", "ld.so.conf", "nsswitch.conf", "protocols", "services", "rpc", "netconfig", "localtime", "mke2fs.conf", "os-release"}
 
 // nodePrograms are what a node starts of the host's.
-var nodePrograms = [...]string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "nft", "iptables", "ip", "mount", "umount"}
+var nodePrograms = [...]string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "crun", "nft", "iptables", "ip", "mount", "umount"}
 
 // enterRoot makes the node's root and moves into it. What is needed of the host's must be held before. A container is its node's root.
 func (n *NodeConfig) enterRoot() error {

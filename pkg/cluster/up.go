@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -202,7 +203,7 @@ func running(ctx context.Context, c Config) bool {
 // preflight checks that the programs, files and disk space that a start needs are there.
 func (c Config) preflight() error {
 	var errs []error
-	for _, program := range []string{"ip", "nft", "runc", "mount"} {
+	for _, program := range []string{"ip", "nft", cmp.Or(c.OCIRuntime, defaultOCIRuntime), "mount"} {
 		if _, err := exec.LookPath(program); err != nil {
 			errs = append(errs, fmt.Errorf("the program %s is missing (make install)", program))
 		}

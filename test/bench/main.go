@@ -8,6 +8,7 @@
 //	bench -only scheduler -scenario StatefulSet        the scheduler's scenarios of that name
 //	bench -only writes -scenario apply -profiles DIR   the API server's, with profiles of its CPU and allocations
 //	bench -only pods -kubeconfig ~/.kube/config -peer-kubeconfig other.conf
+//	bench -only pods -kubeconfig ~/.kube/config -runtime /proc/PID/root/run/containerd/containerd.sock   PID: n1's containerd, see bonsai status
 //
 // All traffic is on loopback or, for pods, to the given clusters; every loop is bounded by a count.
 package main
@@ -27,6 +28,7 @@ type options struct {
 	bin, peer                  string
 	kubeconfig, peerKubeconfig string
 	image, peerImage           string
+	runtime, handler, node     string
 	only, scenario, profiles   string
 	pods                       int
 	serve                      string
@@ -49,9 +51,11 @@ type part struct {
 type side struct {
 	bin, etcd         string
 	kubeconfig, image string
-	scenario          string
-	profiles          string
-	pods              int
+	// runtime is the socket of the node's container runtime, handler which of its handlers is called.
+	runtime, handler, node string
+	scenario               string
+	profiles               string
+	pods                   int
 }
 
 func main() {
@@ -62,6 +66,9 @@ func main() {
 	flag.StringVar(&o.peerKubeconfig, "peer-kubeconfig", "", "kubeconfig of the peer's running cluster, for the part pods")
 	flag.StringVar(&o.image, "image", "localhost/busybox:1.0", "image with `sleep` that is present on our nodes, for the part pods")
 	flag.StringVar(&o.peerImage, "peer-image", "registry.k8s.io/e2e-test-images/busybox:1.37.0-1", "the same on the peer's nodes")
+	flag.StringVar(&o.runtime, "runtime", "", "for the part pods, socket of the container runtime of our -node: the same calls are made to it alone, in turns with pods, and 100 pods are made on it")
+	flag.StringVar(&o.handler, "handler", "", "runtime handler of these calls")
+	flag.StringVar(&o.node, "node", "n1", "node of -runtime, which has room for 100 pods")
 	flag.StringVar(&o.only, "only", "", "measure one part: apiserver, writes, customresources, definitions, policies, memory, watchers, scheduler, jobs, deployments, kubectl or pods")
 	flag.StringVar(&o.scenario, "scenario", "", "of the parts apiserver, writes, customresources and scheduler, measure only the scenarios whose name contains this")
 	flag.StringVar(&o.profiles, "profiles", "", "directory for profiles of our API server under each load of the same parts; they slow it down")
@@ -86,7 +93,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	etcd := filepath.Join(bin, "etcd")
-	ours := side{bin: bin, etcd: etcd, kubeconfig: o.kubeconfig, image: o.image, scenario: o.scenario, profiles: o.profiles, pods: o.pods}
+	ours := side{bin: bin, etcd: etcd, kubeconfig: o.kubeconfig, image: o.image, runtime: o.runtime, handler: o.handler, node: o.node, scenario: o.scenario, profiles: o.profiles, pods: o.pods}
 	peer := side{bin: o.peer, etcd: etcd, kubeconfig: o.peerKubeconfig, image: o.peerImage, scenario: o.scenario, pods: o.pods}
 	for _, p := range []part{{"apiserver", measureAPIServer}, {"writes", measureWrites}, {"customresources", measureCustomResources}, {"definitions", measureDefinitions}, {"policies", measurePolicies}, {"memory", measureMemory}, {"watchers", measureWatchers}, {"scheduler", measureScheduler}, {"jobs", measureJobs}, {"deployments", measureDeployments}, {"kubectl", measureKubectl}, {"pods", measurePods}} {
 		if o.only != "" && o.only != p.name || p.name == "pods" && o.kubeconfig == "" {

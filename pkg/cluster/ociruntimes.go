@@ -1,0 +1,41 @@
+package cluster
+
+import (
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// ociRuntimes are the programs that may make containers for a node's containerd. Each that the machine has is a runtime handler of the name,
+// for RuntimeClasses.
+var ociRuntimes = [...]string{defaultOCIRuntime, "crun"}
+
+// defaultOCIRuntime makes the containers of pods without a RuntimeClass unless the configuration file says otherwise.
+const defaultOCIRuntime = "runc"
+
+func checkOCIRuntime(name string) error {
+	if !slices.Contains(ociRuntimes[:], name) {
+		return fmt.Errorf("must be %s, not %q", strings.Join(ociRuntimes[:], " or "), name)
+	}
+	return nil
+}
+
+// foundOCIRuntimes are those that the machine has.
+func foundOCIRuntimes() []string {
+	return slices.DeleteFunc(slices.Clone(ociRuntimes[:]), func(name string) bool {
+		_, err := exec.LookPath(name)
+		return err != nil
+	})
+}
+
+// runtimeHandlers are the tables of containerd's file that say which OCI runtimes there are, for its plug-in of that name. The shim is the same
+// for all of them: they take runc's arguments.
+func runtimeHandlers(plugin string, found []string) string {
+	var b strings.Builder
+	for _, name := range found {
+		table := fmt.Sprintf("plugins.%q.containerd.runtimes.%s", plugin, name)
+		fmt.Fprintf(&b, "[%[1]s]\n  runtime_type = \"io.containerd.runc.v2\"\n  [%[1]s.options]\n    BinaryName = %[2]q\n", table, name)
+	}
+	return b.String()
+}
