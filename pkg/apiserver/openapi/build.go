@@ -35,7 +35,14 @@ func (s *Service) buildV2(now *catalog.Snapshot) ([]byte, error) {
 	for _, gv := range now.GroupVersions() {
 		ops = append(ops, operations(gv, w.know(now.Routes(gv)), s.cfg.Scheme)...)
 	}
-	if err := w.addAll(ops, w.v2, func(q param) any { return w.share(paramV2(q)) }); err != nil {
+	written := map[param]any{} // thousands of times the same ones
+	describe := func(q param) any {
+		if written[q] == nil {
+			written[q] = w.share(paramV2(q))
+		}
+		return written[q]
+	}
+	if err := w.addAll(ops, w.v2, describe); err != nil {
 		return nil, err
 	}
 	return json.Marshal(object{
@@ -272,13 +279,13 @@ func paramV2(q param) spec.Parameter {
 // share refers to a parameter, which stands in the document once: many operations have the same ones, with long descriptions. Its name is
 // the one that Kubernetes gives it. What is of one kind only, and what old clients look for in the operation, stays there.
 func (w *writer) share(p spec.Parameter) any {
-	generic := p.Schema == nil || strings.HasPrefix(p.Schema.Ref.String(), "#/definitions/io.k8s.apimachinery")
-	if p.Name == "name" || p.In == "query" && (p.Name == "dryRun" || p.Name == "fieldValidation") || !generic {
-		return p
-	}
 	raw, err := json.Marshal(p)
 	if err != nil {
-		return p
+		return p // which tells it again
+	}
+	generic := p.Schema == nil || strings.HasPrefix(p.Schema.Ref.String(), "#/definitions/io.k8s.apimachinery")
+	if p.Name == "name" || p.In == "query" && (p.Name == "dryRun" || p.Name == "fieldValidation") || !generic {
+		return json.RawMessage(raw)
 	}
 	hash := fnv.New64()
 	hash.Write(raw) //nolint:errcheck // it never fails
