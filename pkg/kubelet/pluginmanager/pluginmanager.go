@@ -24,6 +24,7 @@ import (
 // Handler takes plug-ins of one type. Its methods are called one after the other.
 type Handler interface {
 	// Register takes a plug-in that listens at endpoint, the path of a socket, and speaks the versions. It is called again after an error.
+	// ctx ends with the Manager, not with the call: what follows the plug-in may live as long.
 	Register(ctx context.Context, name, endpoint string, versions []string) error
 	// Deregister forgets a plug-in that listens there; another of the same name may have registered since.
 	Deregister(ctx context.Context, name, endpoint string)
