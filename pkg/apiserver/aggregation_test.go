@@ -13,6 +13,7 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -474,4 +475,114 @@ func TestSilentAggregatedServer(t *testing.T) {
 	ask("/apis/beside.io/v1", "application/json", `"ws"`)
 	await(t, url, "v1.silent.example.com", because("FailedDiscoveryCheck", ""))
 	ask("/apis", aggregated, `{"metadata":{"name":"silent.example.com"},"versions":[{"version":"v1","freshness":"Stale"}]}`)
+}
+
+// endless is a server that says what it serves of one group only, and answers everything else a byte at a time, without an end.
+type endless struct {
+	open, most map[string]int // answers under way by path, and the most there were at a time
+	mu         sync.Mutex
+	ended      chan struct{}
+}
+
+func (e *endless) count(path string, by int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.open[path] += by
+	e.most[path] = max(e.most[path], e.open[path])
+}
+
+// under is how many answers to path are under way, and the most there were.
+func (e *endless) under(path string) (open, most int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.open[path], e.most[path]
+}
+
+func (e *endless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/apis/drip.example.com/v1" {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"drip.example.com/v1","resources":[{"name":"widgets","singularName":"widget","namespaced":true,"kind":"Widget","verbs":["get","list"]}]}`)
+		return
+	}
+	e.count(r.URL.Path, 1)
+	defer func() {
+		e.count(r.URL.Path, -1)
+		select {
+		case e.ended <- struct{}{}:
+		default:
+		}
+	}()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := fmt.Fprint(w, " "); err != nil {
+			return
+		}
+		w.(http.Flusher).Flush()
+		select {
+		case <-r.Context().Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// A server that never comes to an end, in what it serves, in what it says of it and in its answers, holds up nobody: it is asked by one
+// request at a time, others are told of meanwhile, what is handed on ends with the request's time, and nothing of it stays.
+func TestEndlessAggregatedServer(t *testing.T) {
+	t.Parallel()
+	e := &endless{open: map[string]int{}, most: map[string]int{}, ended: make(chan struct{}, 1)}
+	ext := webhooktest.NewServer(t, e, "ext.ns1.svc")
+	url, _ := startAggregating(t, ext.Addr, func(c *assemble.Config) { c.HTTP.RequestTimeout = 10 * time.Second })
+	const bad = "/apis/never.example.com/v1"
+	names := []string{register(t, url, "drip.example.com", ext.CABundle), register(t, url, "never.example.com", ext.CABundle)}
+	await(t, url, names[0], because("Passed", ""))
+	const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	var asked sync.WaitGroup
+	for range 5 {
+		for path, want := range map[string]string{"/apis": `"drip.example.com"`, "/openapi/v2": `"/apis/apps/v1/namespaces/{namespace}/deployments"`, "/openapi/v3": `"apis/apps/v1"`} {
+			asked.Go(func() {
+				if code, _, body := call(t, http.MethodGet, url+path, "", "Accept", aggregated+",application/json"); code != http.StatusOK || !strings.Contains(body, want) {
+					t.Errorf("%s: %d %.300s", path, code, body)
+				}
+			})
+		}
+	}
+	asked.Go(func() { // the headers are there at once, and the body is over when the request's time is
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/apis/drip.example.com/v1/widgets", nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		answer, err := plain("admin").Do(r)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer answer.Body.Close() //nolint:errcheck // it was read
+		if body, err := io.ReadAll(answer.Body); answer.StatusCode != http.StatusOK || len(body) == 0 {
+			t.Errorf("what is handed on: %d, %d bytes, %v", answer.StatusCode, len(body), err)
+		}
+	})
+	asked.Wait()
+	await(t, url, names[1], because("FailedDiscoveryCheck", "deadline exceeded"))
+	for _, path := range []string{bad, "/openapi/v2", "/openapi/v3"} {
+		if _, most := e.under(path); most != 1 {
+			t.Errorf("%s was asked for %d times at once", path, most)
+		}
+	}
+	for _, name := range names {
+		if code, _, body := call(t, http.MethodDelete, url+apiServices+"/"+name, ""); code != http.StatusOK {
+			t.Fatal(body)
+		}
+	}
+	for _, path := range []string{bad, "/openapi/v2", "/openapi/v3", "/apis/drip.example.com/v1/widgets"} {
+		for open, _ := e.under(path); open > 0; open, _ = e.under(path) {
+			select {
+			case <-e.ended:
+			case <-time.After(time.Minute):
+				t.Fatalf("%d answers to %s are still under way", open, path)
+			}
+		}
+	}
 }
