@@ -105,7 +105,7 @@ func accepted() daemon.Accepted {
 			"etcd-count-metric-poll-period", "etcd-db-metric-poll-interval", "etcd-readycheck-timeout", "external-hostname",
 			"kubelet-port", "lease-reuse-duration-seconds", "livez-grace-period", "max-connection-bytes-per-sec",
 			"runtime-config", "shutdown-watch-termination-grace-period", "storage-backend", "storage-media-type",
-			"strict-transport-security-directives", "tls-sni-cert-key", "tracing-config-file", "vmodule", "watch-cache-sizes", "cors-allowed-origins", "peer-ca-file",
+			"strict-transport-security-directives", "tracing-config-file", "vmodule", "watch-cache-sizes", "cors-allowed-origins", "peer-ca-file",
 		},
 		Switches: []string{
 			"watch-cache", "encryption-provider-config-automatic-reload",

@@ -2,14 +2,8 @@ package main
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
 
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/authorities"
@@ -38,37 +32,9 @@ func servingCertificate(o *options) (tls.Certificate, error) {
 		}
 		return c, nil
 	}
-	certFile, keyFile := filepath.Join(o.certDir, "apiserver.crt"), filepath.Join(o.certDir, "apiserver.key")
-	c, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if !errors.Is(err, fs.ErrNotExist) {
-		if err != nil {
-			err = fmt.Errorf("--cert-dir %q: %w", o.certDir, err)
-		}
-		return c, err
-	}
 	host := o.advertiseAddress
 	if host == "" && !net.ParseIP(o.bindAddress).IsUnspecified() {
 		host = o.bindAddress
 	}
-	if c, err = daemon.SelfSigned(host); err != nil {
-		return c, fmt.Errorf("make a self-signed serving certificate: %w", err)
-	}
-	return c, saveCertificate(c, certFile, keyFile)
-}
-
-func saveCertificate(c tls.Certificate, certFile, keyFile string) error {
-	if err := os.MkdirAll(filepath.Dir(certFile), 0o755); err != nil {
-		return fmt.Errorf("--cert-dir: %w", err)
-	}
-	key, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
-	if err != nil {
-		return fmt.Errorf("save the serving key: %w", err)
-	}
-	if err := os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600); err != nil {
-		return fmt.Errorf("save the serving key: %w", err)
-	}
-	if err := os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}), 0o644); err != nil {
-		return fmt.Errorf("save the serving certificate: %w", err)
-	}
-	return nil
+	return daemon.KeptSelfSigned(o.certDir, "apiserver", host)
 }

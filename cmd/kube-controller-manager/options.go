@@ -33,10 +33,10 @@ type options struct {
 	limits    daemon.Limits
 	elect     election.Flags
 
-	kubeconfig, bindAddress, certFile, keyFile string
-	securePort                                 int
-	controllers                                []string
-	useAccounts                                bool
+	kubeconfig, bindAddress, certFile, keyFile, certDir string
+	securePort                                          int
+	controllers                                         []string
+	useAccounts                                         bool
 
 	rootCAFile, accountKeyFile     string
 	clusterCIDRs, serviceCIDRs     []string
@@ -73,6 +73,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.bindAddress, "bind-address", "0.0.0.0", "The IP address on which to listen for the --secure-port port.")
 	fs.IntVar(&o.securePort, "secure-port", 10257, "The port on which to serve health and metrics over HTTPS; 0 serves nothing.")
 	fs.StringVar(&o.certFile, "tls-cert-file", "", "File with the serving certificate; without one a self-signed one is made.")
+	fs.StringVar(&o.certDir, "cert-dir", "", "Directory where the self-signed certificate is kept; ignored with --tls-cert-file.")
 	fs.StringVar(&o.keyFile, "tls-private-key-file", "", "File with the key of --tls-cert-file.")
 	fs.StringSliceVar(&o.controllers, "controllers", []string{"*"}, "The controllers to run: '*' is all that are on by default, 'foo' turns foo on, '-foo' turns it off. All: "+knownNames())
 	fs.BoolVar(&o.useAccounts, "use-service-account-credentials", false, "Use a service account of its own for each controller.")
@@ -170,11 +171,11 @@ func accepted() daemon.Accepted {
 	return daemon.Accepted{
 		Values: []string{
 			"cluster-name", "cloud-provider",
-			"cert-dir", "min-resync-period", "kube-api-content-type", "flex-volume-plugin-dir",
+			"min-resync-period", "kube-api-content-type", "flex-volume-plugin-dir",
 			"route-reconciliation-period",
 			"namespace-sync-period", "vmodule", "controller-start-interval",
 		},
-		Switches: []string{"configure-cloud-routes", "authentication-tolerate-lookup-failure", "enable-hostpath-provisioner"},
+		Switches: []string{"permit-address-sharing", "configure-cloud-routes", "authentication-tolerate-lookup-failure", "enable-hostpath-provisioner"},
 	}
 }
 

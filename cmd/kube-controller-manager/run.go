@@ -57,7 +57,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 		return err
 	}
 	server := &daemon.Server{
-		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, Clients: guard.Clients, Guard: guard.Wrap, Registry: shown.registry, Log: log,
+		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, CertDir: o.certDir, CertName: component, Clients: guard.Clients, Guard: guard.Wrap, Registry: shown.registry, Log: log,
 		Serving: o.serving, Extra: o.profiling.Paths(),
 	}
 	o.profiling.Start()

@@ -27,11 +27,11 @@ type options struct {
 	limits    daemon.Limits
 	elect     election.Flags
 
-	configFile, policyFile         string
-	kubeconfig                     string
-	bindAddress, certFile, keyFile string
-	securePort                     int
-	maxUnschedulable               time.Duration
+	configFile, policyFile                  string
+	kubeconfig                              string
+	bindAddress, certFile, keyFile, certDir string
+	securePort                              int
+	maxUnschedulable                        time.Duration
 }
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
@@ -48,6 +48,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.bindAddress, "bind-address", "0.0.0.0", "The IP address on which to listen for the --secure-port port.")
 	fs.IntVar(&o.securePort, "secure-port", 10259, "The port on which to serve health and metrics over HTTPS; 0 serves nothing.")
 	fs.StringVar(&o.certFile, "tls-cert-file", "", "File with the serving certificate; without one a self-signed one is made.")
+	fs.StringVar(&o.certDir, "cert-dir", "", "Directory where the self-signed certificate is kept; ignored with --tls-cert-file.")
 	fs.StringVar(&o.keyFile, "tls-private-key-file", "", "File with the key of --tls-cert-file.")
 	fs.DurationVar(&o.maxUnschedulable, "pod-max-in-unschedulable-pods-duration", 5*time.Minute, "How long a pod that fits nowhere stays aside before it is tried again without any event that could help it.")
 	accepted().AddFlags(fs)
@@ -57,7 +58,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
 		Values: []string{
-			"cert-dir", "kube-api-content-type", "master", "vmodule", "show-hidden-metrics-for-version", "emulated-version", "write-config-to",
+			"kube-api-content-type", "master", "vmodule", "show-hidden-metrics-for-version", "emulated-version", "write-config-to",
 		},
 		Switches: []string{"authentication-tolerate-lookup-failure", "permit-address-sharing", "emulation-forward-compatible"},
 	}

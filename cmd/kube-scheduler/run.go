@@ -11,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -25,7 +26,6 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"bonsai/cmd/internal/daemon"
-	"bonsai/cmd/internal/election"
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/coordination"
 	"bonsai/pkg/scheduler"
@@ -56,15 +56,14 @@ func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfigurati
 	if err != nil {
 		return err
 	}
-	registry := daemon.NewMetrics()
-	requests, elected := daemon.NewRequests(registry), election.NewMetrics(o.elect.Name, registry)
-	requests.Count(rc)
+	shown := newTelemetry(o)
+	shown.requests.Count(rc)
 	// The leader's renewals never wait behind what the scheduler sends.
 	elector, err := newClient(rc)
 	if err != nil {
 		return err
 	}
-	c, err := newClient(o.limits.Apply(rc, requests))
+	c, err := newClient(o.limits.Apply(rc, shown.requests))
 	if err != nil {
 		return err
 	}
@@ -75,25 +74,25 @@ func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfigurati
 	writer := write.New(c)
 	recorder := event.New(writer, host, time.Now, log)
 	w := newWorld(c, log)
-	s, err := build(o, cfg, writer, w, recorder, scheduler.NewMetrics(registry), log)
+	s, err := build(o, cfg, writer, w, recorder, shown.scheduler, log)
 	if err != nil {
 		return err
 	}
-	registry.MustRegister(&scheduler.Collector{Queue: s.Queue, Cache: s.Cache})
+	shown.read(s, w)
 	w.feed(s)
 	guard, err := o.guard.New(component, log)
 	if err != nil {
 		return err
 	}
 	server := &daemon.Server{
-		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, Clients: guard.Clients, Guard: guard.Wrap, Registry: registry, Log: log,
+		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, CertDir: o.certDir, CertName: component, Clients: guard.Clients, Guard: guard.Wrap, Registry: shown.registry, Log: log,
 		Ready: []daemon.Check{{Name: "informer-sync", Run: func() error {
 			if !w.synced() {
 				return errors.New("not synced")
 			}
 			return nil
 		}}},
-		Serving: o.serving, Extra: extra(o, s),
+		Serving: o.serving, Extra: extra(o, s, shown),
 	}
 	o.profiling.Start()
 	g, ctx := errgroup.WithContext(ctx)
@@ -103,7 +102,7 @@ func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfigurati
 	g.Go(func() error { w.run(ctx); return nil })
 	g.Go(func() error { recorder.Run(ctx); return nil })
 	g.Go(func() error {
-		return o.elect.Run(ctx, coordination.Leases(elector), elected, log, func(ctx context.Context) error {
+		return o.elect.Run(ctx, coordination.Leases(elector), shown.election, log, func(ctx context.Context) error {
 			if !w.wait(ctx) {
 				return nil
 			}
@@ -123,9 +122,9 @@ func newClient(config *rest.Config) (*apiclient.Client, error) {
 	return apiclient.New(config, s)
 }
 
-// extra are the paths beyond health and metrics: why pods wait, and profiles of the process.
-func extra(o *options, s *scheduler.Scheduler) map[string]http.Handler {
-	paths := map[string]http.Handler{"/debug/scheduling": http.HandlerFunc(s.Explain)}
+// extra are the paths beyond health and metrics of the process: why pods wait, what pods ask for, and profiles.
+func extra(o *options, s *scheduler.Scheduler, t *telemetry) map[string]http.Handler {
+	paths := map[string]http.Handler{"/debug/scheduling": http.HandlerFunc(s.Explain), "/metrics/resources": promhttp.HandlerFor(t.resources, promhttp.HandlerOpts{})}
 	maps.Copy(paths, o.profiling.Paths())
 	return paths
 }
@@ -164,7 +163,7 @@ func build(o *options, cfg *configv1.KubeSchedulerConfiguration, api *write.Writ
 	q = queue.New(queue.Config{
 		Profile: func(p *framework.PodInfo) *framework.Profile { return profiles[p.Pod.Spec.SchedulerName] },
 		Less:    sort.Less, Now: time.Now, InitialBackoff: seconds(cfg.PodInitialBackoffSeconds), MaxBackoff: seconds(cfg.PodMaxBackoffSeconds),
-		MaxUnschedulable: o.maxUnschedulable,
+		MaxUnschedulable: o.maxUnschedulable, Incoming: metrics.Incoming,
 	})
 	return scheduler.New(scheduler.Config{
 		Statuses: statuses, Recorder: recorder, Profiles: profiles, Cache: cache.New(0), Queue: q, Nominator: nominator, Volumes: claims, Devices: reserved,

@@ -54,7 +54,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	daemon.CountRequests(id.connection, registry)
+	daemon.NewRequests(registry).Count(id.connection)
 	apiserver, err := remote.New(id.connection)
 	if err != nil {
 		return fmt.Errorf("make a client for the API server: %w", err)

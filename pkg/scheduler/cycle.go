@@ -85,7 +85,9 @@ func (s *Scheduler) assume(ctx context.Context, p *framework.Profile, state *fra
 			defer s.Metrics.bindings(-1)
 			var st *framework.Status
 			if permit != nil {
+				begun := s.Now()
 				st = p.WaitOnPermit(ctx, pod.PodInfo, timeout)
+				s.Metrics.waited(st, s.Now().Sub(begun))
 			}
 			if lingers && st.IsSuccess() {
 				st = b.linger(ctx)

@@ -108,11 +108,12 @@ func start(t *testing.T) *server {
 		t.Fatal(err)
 	}
 	nominator := framework.NewNominator()
+	counted := scheduler.NewMetrics(f.metrics)
 	f.s, err = scheduler.New(scheduler.Config{
 		Statuses: podstatus.New(f, 4, slog.New(slog.DiscardHandler)), Recorder: f, Profiles: map[string]*framework.Profile{"s": p}, Cache: cache.New(0), Nominator: nominator, Volumes: known,
-		Queue:   queue.New(queue.Config{Profile: func(*framework.PodInfo) *framework.Profile { return p }, Less: p.Sort.Less, Now: time.Now}),
+		Queue:   queue.New(queue.Config{Profile: func(*framework.PodInfo) *framework.Profile { return p }, Less: p.Sort.Less, Now: time.Now, Incoming: counted.Incoming}),
 		Decider: decide.NewIncremental(nominator, func(int) int { return 0 }), Binders: 4, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-		Metrics: scheduler.NewMetrics(f.metrics),
+		Metrics: counted,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,8 @@ type Metrics struct {
 	preemptions prometheus.Counter
 	victims     prometheus.Histogram
 	binding     prometheus.Gauge
+	incoming    *prometheus.CounterVec
+	permit      *prometheus.HistogramVec
 }
 
 // NewMetrics registers the figures.
@@ -28,7 +30,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "scheduler_schedule_attempts_total",
 			Help: "Number of attempts to schedule pods, by the result."}, []string{"result", "profile"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "scheduler_scheduling_attempt_duration_seconds",
-			Help: "Scheduling attempt latency in seconds, binding included.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 18)}, []string{"result", "profile"}),
+			Help: "Scheduling attempt latency in seconds, binding included.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}, []string{"result", "profile"}),
 		algorithm: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "scheduler_scheduling_algorithm_duration_seconds",
 			Help: "Seconds in which a node was found for a pod, or none: all of PreFilter, Filter, PreScore and Score.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}),
 		points: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "scheduler_framework_extension_point_duration_seconds",
@@ -44,10 +46,14 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		victims: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "scheduler_preemption_victims",
 			Help: "Number of victims chosen for a pod.", Buckets: prometheus.ExponentialBuckets(1, 2, 7)}),
 	}
+	m.incoming = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "scheduler_queue_incoming_pods_total",
+		Help: "Number of pods that came into a queue, by the queue and by what brought them there."}, []string{"queue", "event"})
+	m.permit = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "scheduler_permit_wait_duration_seconds",
+		Help: "Seconds that a pod waited for Permit plug-ins, by the status of the end.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}, []string{"result"})
 	goroutines := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "scheduler_goroutines",
 		Help: "Number of running goroutines, by what they do."}, []string{"operation"})
 	m.binding = goroutines.WithLabelValues("binding")
-	r.MustRegister(m.attempts, m.duration, m.algorithm, m.points, m.podAttempts, m.sli, m.preemptions, m.victims, goroutines)
+	r.MustRegister(m.attempts, m.duration, m.algorithm, m.points, m.podAttempts, m.sli, m.preemptions, m.victims, m.incoming, m.permit, goroutines)
 	return m
 }
 
@@ -88,11 +94,29 @@ func (m *Metrics) point(name, profile string, st *framework.Status, took time.Du
 	if m == nil {
 		return
 	}
-	code := framework.Success
-	if st != nil {
-		code = st.Code
+	m.points.WithLabelValues(name, codeOf(st).String(), profile).Observe(took.Seconds())
+}
+
+// codeOf is a status' code; nil is success.
+func codeOf(st *framework.Status) framework.Code {
+	if st == nil {
+		return framework.Success
 	}
-	m.points.WithLabelValues(name, code.String(), profile).Observe(took.Seconds())
+	return st.Code
+}
+
+// Incoming counts a pod that came into a queue, and what brought it there.
+func (m *Metrics) Incoming(queue, event string) {
+	if m != nil {
+		m.incoming.WithLabelValues(queue, event).Inc()
+	}
+}
+
+// waited counts a pod's wait for Permit plug-ins.
+func (m *Metrics) waited(st *framework.Status, took time.Duration) {
+	if m != nil {
+		m.permit.WithLabelValues(codeOf(st).String()).Observe(took.Seconds())
+	}
 }
 
 // bindings counts goroutines that bind: by is 1 when one begins and -1 when it ends.

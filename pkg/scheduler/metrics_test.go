@@ -66,6 +66,11 @@ func TestMetricsOfAPodsWay(t *testing.T) {
 			"framework_extension_point_duration_seconds Bind s Success":      1,
 			"framework_extension_point_duration_seconds Unreserve s Success": 1,
 			"framework_extension_point_duration_seconds PostBind s Success":  1,
+			"queue_incoming_pods_total PodAdd active":                        2,
+			"queue_incoming_pods_total PodAdd gated":                         1,
+			"queue_incoming_pods_total ScheduleAttemptFailure backoff":       1,
+			"queue_incoming_pods_total ScheduleAttemptFailure unschedulable": 1,
+			"queue_incoming_pods_total BackoffComplete active":               1,
 			"pod_scheduling_attempts":                                        1,
 			"pod_scheduling_sli_duration_seconds 2":                          1,
 			"pending_pods unschedulable":                                     1,
@@ -96,6 +101,7 @@ func TestNoMetrics(t *testing.T) {
 	var none *scheduler.Metrics
 	none.Preempting()
 	none.Victims(1)
+	none.Incoming("active", "PodAdd")
 }
 
 // TestPreemptionIsCounted: searches for victims and the victims.

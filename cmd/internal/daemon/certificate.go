@@ -7,11 +7,46 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/big"
 	"net"
+	"os"
+	"path/filepath"
 	"time"
 )
+
+// KeptSelfSigned is the serving certificate NAME.crt with its key NAME.key in dir; if they are not there, they are made for host.
+func KeptSelfSigned(dir, name, host string) (tls.Certificate, error) {
+	certFile, keyFile := filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
+	c, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err == nil {
+		return c, nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		if c, err = SelfSigned(host); err == nil {
+			err = save(c, certFile, keyFile)
+		}
+	}
+	if err != nil {
+		return c, fmt.Errorf("--cert-dir %q: %w", dir, err)
+	}
+	return c, nil
+}
+
+// save writes a certificate and its key.
+func save(c tls.Certificate, certFile, keyFile string) error {
+	key, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		os.MkdirAll(filepath.Dir(certFile), 0o755),
+		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600),
+		os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}), 0o644))
+}
 
 // SelfSigned makes a serving certificate for host (a name or an address), localhost and the loopback addresses, valid for a
 // year, with an ECDSA P-256 key.

@@ -38,9 +38,6 @@ func NewRequests(r prometheus.Registerer) *Requests {
 	return q
 }
 
-// CountRequests has the requests that go over config counted at r.
-func CountRequests(config *rest.Config, r prometheus.Registerer) { NewRequests(r).Count(config) }
-
 // Count has the requests that go over config counted.
 func (q *Requests) Count(config *rest.Config) {
 	if q != nil {

@@ -24,7 +24,7 @@ func TestCountRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := NewMetrics()
-	CountRequests(config, r)
+	NewRequests(r).Count(config)
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)

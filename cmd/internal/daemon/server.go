@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	goruntime "runtime"
 	"slices"
 	"strconv"
@@ -34,8 +35,10 @@ type Check struct {
 type Server struct {
 	Address string // host
 	Port    int    // 0 serves nothing
-	// CertFile and KeyFile name the serving certificate; both empty: a self-signed one made at start and kept in memory.
+	// CertFile and KeyFile name the serving certificate. Both empty: a self-signed one, which is made at start and kept in memory, or in CertDir
+	// under the name CertName.
 	CertFile, KeyFile string
+	CertDir, CertName string
 	Insecure          bool
 	Serving           Serving
 	Live, Ready       []Check
@@ -131,7 +134,14 @@ func (s *Server) certificate() (tls.Certificate, error) {
 		}
 		return c, nil
 	}
-	return SelfSigned(s.Address)
+	host := s.Address
+	if net.ParseIP(host).IsUnspecified() {
+		host, _ = os.Hostname() // "" is left out
+	}
+	if s.CertDir != "" {
+		return KeptSelfSigned(s.CertDir, s.CertName, host)
+	}
+	return SelfSigned(host)
 }
 
 func (s *Server) handler() http.Handler {

@@ -19,6 +19,12 @@ type Serving struct {
 	MinVersion string
 	// CipherSuites are Go's names of those that TLS 1.2 may use; none: Go's choice.
 	CipherSuites []string
+	// Curves are the ids, of Go's crypto/tls, of the key exchanges that may be used; none: Go's choice. Their order means nothing.
+	Curves []int32
+	// NoHTTP2 leaves HTTP/1.1 alone.
+	NoHTTP2 bool
+	// Named are certificates for clients that ask for their names.
+	Named NamedCertificates
 	// MaxStreams is how many requests an HTTP/2 connection may carry at once; 0 is Go's choice.
 	MaxStreams int
 	// SharePort lets others that wish it, too, listen at the same address (SO_REUSEPORT); the kernel gives each some of the connections.
@@ -29,6 +35,9 @@ type Serving struct {
 func (s *Serving) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&s.MinVersion, "tls-min-version", "", "Minimum TLS version supported. Possible values: VersionTLS12, VersionTLS13")
 	fs.StringSliceVar(&s.CipherSuites, "tls-cipher-suites", nil, "Comma-separated list of cipher suites for TLS 1.2 connections. If omitted, the default Go cipher suites will be used.")
+	fs.Int32SliceVar(&s.Curves, "tls-curve-preferences", nil, "Comma-separated list of the ids of key exchange mechanisms (https://pkg.go.dev/crypto/tls#CurveID) that may be used, in any order. If omitted, those of Go.")
+	fs.Var(&s.Named, "tls-sni-cert-key", "Files with a certificate and its key, 'cert,key' or 'cert,key:name,*.domain', for clients that ask for one of its names: those given, or else those in the certificate. May be given several times.")
+	fs.BoolVar(&s.NoHTTP2, "disable-http2-serving", false, "Serve HTTP/1.1 only.")
 	fs.BoolVar(&s.SharePort, "permit-port-sharing", false, "If true, other processes that permit it, too, may listen at the same address (SO_REUSEPORT), so that a next one can begin before this one ends.")
 	fs.IntVar(&s.MaxStreams, "http2-max-streams-per-connection", 0, "The limit for the maximum number of streams in an HTTP/2 connection. Zero means to use the server's default.")
 }
@@ -55,7 +64,7 @@ func (s Serving) Listen(address string) (net.Listener, error) {
 	return c.Listen(context.Background(), "tcp", address) // without a name there is nothing to wait for
 }
 
-// TLS is the configuration of a server with the certificate, for HTTP/2 and HTTP/1.1.
+// TLS is the configuration of a server with the certificate, and those of names.
 func (s Serving) TLS(certificate tls.Certificate) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}}
 	switch s.MinVersion {
@@ -65,9 +74,28 @@ func (s Serving) TLS(certificate tls.Certificate) (*tls.Config, error) {
 	default:
 		return nil, fmt.Errorf("--tls-min-version: unknown tls version %q", s.MinVersion)
 	}
-	var err error
-	config.CipherSuites, err = cipherSuites(s.CipherSuites)
-	return config, err
+	if s.NoHTTP2 {
+		config.NextProtos = []string{"http/1.1"}
+	}
+	var suites, curves error
+	config.CipherSuites, suites = cipherSuites(s.CipherSuites)
+	config.CurvePreferences, curves = curveIDs(s.Curves)
+	return config, errors.Join(suites, curves, s.Named.serve(config))
+}
+
+// curveIDs checks that Go knows the ids.
+func curveIDs(ids []int32) (out []tls.CurveID, err error) {
+	known := []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521, tls.X25519, tls.X25519MLKEM768, tls.SecP256r1MLKEM768, tls.SecP384r1MLKEM1024}
+	for _, id := range ids {
+		if id < 1 || id > 1<<16-1 {
+			return nil, fmt.Errorf("--tls-curve-preferences: curve preference %d is out of range (must be 1-65535)", id)
+		}
+		if !slices.Contains(known, tls.CurveID(id)) {
+			return nil, fmt.Errorf("--tls-curve-preferences: curve preference %d is not supported by the current Go version", id)
+		}
+		out = append(out, tls.CurveID(id))
+	}
+	return out, nil
 }
 
 // cipherSuites finds suites by their names. As upstream, it takes those that Go calls insecure, which node images name, and two old names.

@@ -32,6 +32,10 @@ func TestServingTLS(t *testing.T) {
 		{Serving{CipherSuites: []string{suite}}, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}}, false},
 		{Serving{CipherSuites: []string{suite}}, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}, true},
 		{Serving{CipherSuites: []string{"TLS_RSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305"}}, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}}, true},
+		{Serving{Curves: []int32{int32(tls.CurveP384)}}, &tls.Config{CurvePreferences: []tls.CurveID{tls.X25519}}, false},
+		{Serving{Curves: []int32{int32(tls.CurveP384)}}, &tls.Config{CurvePreferences: []tls.CurveID{tls.CurveP384}}, true},
+		{Serving{NoHTTP2: true}, &tls.Config{NextProtos: []string{"h2"}}, false},
+		{Serving{NoHTTP2: true}, &tls.Config{NextProtos: []string{"h2", "http/1.1"}}, true},
 	} {
 		config, err := c.serving.TLS(own)
 		if err != nil {
@@ -52,7 +56,7 @@ func TestServingTLS(t *testing.T) {
 		b.Close()
 		<-done
 	}
-	for _, bad := range []Serving{{MinVersion: "VersionTLS9"}, {CipherSuites: []string{"x"}}, {MaxStreams: -1}} {
+	for _, bad := range []Serving{{MinVersion: "VersionTLS9"}, {CipherSuites: []string{"x"}}, {MaxStreams: -1}, {Curves: []int32{0}}, {Curves: []int32{7}}, {Named: NamedCertificates{{cert: "/none", key: "/none"}}}} {
 		if err := bad.Validate(); err == nil || !strings.HasPrefix(err.Error(), "--") {
 			t.Errorf("%+v: %v", bad, err)
 		}

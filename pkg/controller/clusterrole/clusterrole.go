@@ -28,7 +28,7 @@ type Controller struct {
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{roles: controller.InformerFor(d.Informers, rbac.ClusterRoles), writes: rbac.ClusterRoles(d.Client)}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "clusterrole-aggregation", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: "ClusterRoleAggregator", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, controller.Watch(c.loop, c.roles, controller.All(func(*rbacv1.ClusterRole) {
 		for _, r := range c.roles.List() {
 			if r.AggregationRule != nil {

@@ -43,7 +43,7 @@ func New(d controller.Deps) (*Controller, error) {
 		namespaces: controller.InformerFor(d.Informers, core.Namespaces),
 		endpoints:  controller.InformerFor(d.Informers, core.Endpoints), writes: core.Endpoints(d.Client),
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpoints", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpoint", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	var err error
 	c.backends, err = backends.Watch(c.loop, c.services, c.pods)
 	return c, errors.Join(err, controller.WatchKeys(c.loop, c.endpoints))

@@ -67,7 +67,7 @@ func New(d controller.Deps, period time.Duration) (*Controller, error) {
 		devices: controller.InformerFor(d.Informers, resourceapi.ResourceClaims), classes: controller.InformerFor(d.Informers, resourceapi.DeviceClasses),
 	}
 	c.counters = newCounters(d, m, c.changed)
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "resourcequota", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: "resourcequota_primary", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(c.watchQuotas(), watchCounted(c, c.pods, corev1.Resource("pods")), watchCounted(c, c.services, corev1.Resource("services")),
 		watchCounted(c, c.claims, corev1.Resource("persistentvolumeclaims")), watchCounted(c, c.devices, resourcev1.Resource("resourceclaims")), controller.Watch(c.loop, c.classes, controller.Handlers[*resourcev1.DeviceClass]{
 			Add: c.classChanged, Delete: c.classChanged, Update: func(old, class *resourcev1.DeviceClass) {

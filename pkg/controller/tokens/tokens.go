@@ -42,7 +42,7 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 		secrets:  controller.FilteredInformerFor(d.Informers, core.Secrets, apiclient.Selection{Fields: "type=" + string(corev1.SecretTypeServiceAccountToken)}),
 		accounts: controller.InformerFor(d.Informers, core.ServiceAccounts),
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "serviceaccount-token", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: "serviceaccount_tokens_service", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
 		controller.WatchKeys(c.loop, c.secrets),
 		controller.Watch(c.loop, c.accounts, controller.Handlers[*corev1.ServiceAccount]{Add: c.wake, Delete: c.wake}),

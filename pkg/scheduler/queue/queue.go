@@ -37,7 +37,20 @@ type Config struct {
 	InitialBackoff, MaxBackoff time.Duration
 	// MaxUnschedulable is how long a pod stays unschedulable before it is tried again without any event. Default 5 min.
 	MaxUnschedulable time.Duration
+	// Incoming hears of each pod that comes into a queue ("active", "backoff", "unschedulable" or "gated") and of what brought it there: the
+	// label of an event, or one of those below. It must be quick; nil hears nothing.
+	Incoming func(queue, event string)
 }
+
+// What brings pods into a queue beside changes of the cluster, in upstream's words.
+const (
+	podAdd         = "PodAdd"
+	podUpdate      = "PodUpdate"
+	attemptFailure = "ScheduleAttemptFailure"
+	backoffOver    = "BackoffComplete"
+	timeout        = "UnschedulableTimeout"
+	forced         = "ForceActivate"
+)
 
 // Queue is safe for concurrent use; one goroutine pops.
 type Queue struct {
@@ -102,6 +115,9 @@ func New(cfg Config) *Queue {
 	if cfg.MaxUnschedulable == 0 {
 		cfg.MaxUnschedulable = 5 * time.Minute
 	}
+	if cfg.Incoming == nil {
+		cfg.Incoming = func(string, string) {}
+	}
 	q := &Queue{cfg: cfg, items: map[types.UID]*item{}, flights: map[types.UID]*flight{}, wake: make(chan struct{}, 1)}
 	q.active = newHeap(func(a, b *item) bool { return cfg.Less(a.QueuedPod, b.QueuedPod) })
 	q.backoff = newHeap(func(a, b *item) bool {
@@ -127,16 +143,17 @@ func (q *Queue) Add(p *framework.PodInfo) {
 	now := q.cfg.Now()
 	it := &item{QueuedPod: &framework.QueuedPod{PodInfo: p}}
 	q.items[p.Pod.UID] = it
-	q.activate(it, now)
+	q.activate(it, now, podAdd)
 }
 
-// activate puts it into the active queue as of the given time, or with the gated pods if PreEnqueue holds it back.
-func (q *Queue) activate(it *item, at time.Time) {
+// activate puts it into the active queue as of the given time, or with the gated pods if PreEnqueue holds it back. event says why.
+func (q *Queue) activate(it *item, at time.Time, event string) {
 	if s := q.cfg.Profile(it.PodInfo).RunPreEnqueue(it.PodInfo); !s.IsSuccess() {
 		it.Gated = s.Plugin
 		it.Failed = map[string]bool{s.Plugin: true}
 		it.failed = q.cfg.Now()
 		q.gated.push(it)
+		q.cfg.Incoming("gated", event)
 		return
 	}
 	it.Gated = ""
@@ -145,6 +162,7 @@ func (q *Queue) activate(it *item, at time.Time) {
 		it.FirstAdded = at
 	}
 	q.active.push(it)
+	q.cfg.Incoming("active", event)
 	q.signal()
 }
 
@@ -176,9 +194,9 @@ func (q *Queue) find(uid types.UID) *item {
 	if it == nil {
 		return nil
 	}
-	if at, ok := q.watches.helpedAt(it); ok {
+	if at, event, ok := q.watches.helpedAt(it); ok {
 		q.take(it)
-		q.revive(it, at)
+		q.revive(it, at, event)
 	}
 	return it
 }
@@ -209,25 +227,26 @@ func (q *Queue) update(p *framework.PodInfo, e framework.Event) {
 	case e.Action == 0:
 	case q.cfg.Profile(p).Helps(p, it.Failed, e):
 		q.take(it)
-		q.revive(it, q.cfg.Now())
+		q.revive(it, q.cfg.Now(), podUpdate)
 	case it.in == q.unschedulable:
 		q.take(it) // plug-ins may read other things of it now
 		q.park(it)
 	}
 }
 
-// revive moves a pod that may be schedulable since the given time to where its back-off allows.
-func (q *Queue) revive(it *item, at time.Time) {
+// revive moves a pod that may be schedulable since the given time to where its back-off allows. event says why.
+func (q *Queue) revive(it *item, at time.Time, event string) {
 	if it.Gated == "" && it.until.After(at) {
 		if it.err {
 			q.erring.push(it)
 		} else {
 			q.backoff.push(it)
 		}
+		q.cfg.Incoming("backoff", event)
 		q.signal()
 		return
 	}
-	q.activate(it, at)
+	q.activate(it, at, event)
 }
 
 // Activate has a waiting pod tried at once, whatever it waits for but its gates. One that is in flight is tried again when it
@@ -241,7 +260,7 @@ func (q *Queue) Activate(uid types.UID) {
 	}
 	if it := q.find(uid); it != nil && it.in != q.active {
 		q.take(it)
-		q.activate(it, q.cfg.Now())
+		q.activate(it, q.cfg.Now(), forced)
 	}
 }
 
@@ -251,7 +270,7 @@ func (q *Queue) Ungate(uid types.UID) {
 	defer q.mu.Unlock()
 	if it := q.items[uid]; it != nil && it.in == q.gated {
 		q.take(it)
-		q.activate(it, q.cfg.Now())
+		q.activate(it, q.cfg.Now(), forced)
 	}
 }
 
@@ -341,19 +360,23 @@ func (q *Queue) settle(now time.Time) bool {
 		work += asked
 		switch {
 		case it != nil:
-			at, _ := q.watches.helpedAt(it)
+			at, event, _ := q.watches.helpedAt(it)
 			q.take(it)
-			q.revive(it, at)
+			q.revive(it, at, event)
 			continue
 		case !done:
 			continue
 		}
 		if it := q.due(now); it != nil {
+			event := backoffOver
+			if it.in == q.unschedulable {
+				event = timeout
+			}
 			q.take(it)
-			q.revive(it, now)
+			q.revive(it, now, event)
 		} else if it := q.backoff.peek(); it != nil && q.active.len() == 0 {
 			q.take(it)
-			q.activate(it, now)
+			q.activate(it, now, backoffOver)
 		} else {
 			return true
 		}
@@ -431,8 +454,9 @@ func (q *Queue) Requeue(p *framework.QueuedPod, failed map[string]bool, d *frame
 	}
 	q.land(uid)
 	if hope {
-		q.revive(it, now)
+		q.revive(it, now, attemptFailure)
 	} else {
+		q.cfg.Incoming("unschedulable", attemptFailure)
 		q.park(it)
 	}
 	return true

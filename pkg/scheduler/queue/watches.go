@@ -39,6 +39,9 @@ type happened struct {
 	at time.Time
 }
 
+// forgotten stands for the label of events that were too many to be kept.
+const forgotten = "EventsForgotten"
+
 // maxEvents is how many events are kept for groups to be asked about.
 const maxEvents = 512
 
@@ -50,6 +53,7 @@ type group struct {
 	asked   int // the position of the first event that it was not asked about
 	helped  bool
 	at      time.Time // of the event that helped
+	event   string    // its label
 }
 
 // member is a pod of a group, for which the group is one of its places.
@@ -139,7 +143,7 @@ func (w *watches) remove(it *item) {
 // moved notes an event. It costs as much as there are interests.
 func (w *watches) moved(e framework.Event, now time.Time) {
 	if w.always != nil && len(w.always.members) > 0 {
-		w.help(w.always, now)
+		w.help(w.always, now, e.Label)
 	}
 	for interest, in := range w.byInterest {
 		if len(in.groups) == 0 || !interest.Concerns(e) {
@@ -167,9 +171,9 @@ func (w *watch) forget(position int) {
 	}
 }
 
-func (w *watches) help(g *group, at time.Time) {
+func (w *watches) help(g *group, at time.Time, event string) {
 	if !g.helped {
-		g.helped, g.at = true, at
+		g.helped, g.at, g.event = true, at, event
 		w.woken = append(w.woken, g)
 	}
 }
@@ -181,7 +185,7 @@ func (w *watches) ask(g *group) (asked int) {
 	}
 	in := g.watch
 	if g.asked < in.first {
-		w.help(g, in.forgot)
+		w.help(g, in.forgot, forgotten)
 		return 0
 	}
 	for g.asked < in.end() && !g.helped {
@@ -189,7 +193,7 @@ func (w *watches) ask(g *group) (asked int) {
 		g.asked++
 		asked++
 		if in.interest.Hint == nil || in.interest.Hint(g.members[0].it.PodInfo, e.Event) { // any of them speaks for all
-			w.help(g, e.at)
+			w.help(g, e.at, e.Label)
 		}
 	}
 	return asked
@@ -236,14 +240,14 @@ func (w *watches) askOne(in *watch) (asked int) {
 	return 0
 }
 
-// helpedAt tells when an event helped the pod first; false if none has.
-func (w *watches) helpedAt(it *item) (first time.Time, ok bool) {
+// helpedAt tells when an event helped the pod first, and its label; false if none has.
+func (w *watches) helpedAt(it *item) (first time.Time, event string, ok bool) {
 	for _, at := range it.places {
 		g := at.group
 		w.ask(g)
 		if g.helped && (!ok || g.at.Before(first)) {
-			first, ok = g.at, true
+			first, event, ok = g.at, g.event, true
 		}
 	}
-	return first, ok
+	return first, event, ok
 }

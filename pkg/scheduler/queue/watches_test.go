@@ -141,7 +141,7 @@ func TestAnEventWakesWhomItHelps(t *testing.T) {
 			if round%2 == 0 {
 				break // half of the time the pods are first asked for by work
 			}
-			if when, ok := w.helpedAt(it); ok != want[uid] || ok && !when.Equal(at) {
+			if when, _, ok := w.helpedAt(it); ok != want[uid] || ok && !when.Equal(at) {
 				t.Fatalf("event %+v, pod %+v that failed %v: woken %v at %s, want %v at %s", e, it.Pod, it.Failed, ok, when, want[uid], at)
 			}
 		}
@@ -199,14 +199,14 @@ func TestTooManyEventsWakeEverybody(t *testing.T) {
 			}
 		}
 		if i == maxEvents-1 {
-			if _, ok := w.helpedAt(it); ok {
+			if _, _, ok := w.helpedAt(it); ok {
 				t.Fatal("woken, though it was asked about every event and none helped")
 			}
 			w.remove(it)
 			w.add(profile, it)
 		}
 	}
-	if _, ok := w.helpedAt(it); !ok {
+	if _, _, ok := w.helpedAt(it); !ok {
 		t.Error("not woken, though it was not asked about some events")
 	}
 }
