@@ -69,10 +69,10 @@ func daemonSetStrategy() resources.Typed[*appsv1.DaemonSet] {
 			return append(apivalidation.ValidateImmutableField(obj.Spec.Selector, old.Spec.Selector, specPath("selector")), validateDaemonSet(obj)...)
 		},
 		Warnings: func(obj, old *appsv1.DaemonSet) []string {
-			if old == nil {
-				return templateWarnings(&obj.Spec.Template, nil)
+			if old != nil && equal.Semantic(&obj.Spec.Template, &old.Spec.Template) {
+				return nil
 			}
-			return templateWarnings(&obj.Spec.Template, &old.Spec.Template)
+			return templateWarnings(&obj.Spec.Template)
 		},
 		SpecChanged: func(obj, old *appsv1.DaemonSet) bool { return !equal.Semantic(&obj.Spec, &old.Spec) },
 	}

@@ -56,9 +56,12 @@ func deploymentStrategy() resources.Typed[*appsv1.Deployment] {
 		},
 		Warnings: func(obj, old *appsv1.Deployment) []string {
 			if old == nil {
-				return templateWarnings(&obj.Spec.Template, nil)
+				return append(podspec.NameWarnings(obj.Name, "Pod names and hostnames"), templateWarnings(&obj.Spec.Template)...)
 			}
-			return templateWarnings(&obj.Spec.Template, &old.Spec.Template)
+			if obj.Generation == old.Generation {
+				return nil
+			}
+			return templateWarnings(&obj.Spec.Template)
 		},
 		SpecChanged: func(obj, old *appsv1.Deployment) bool {
 			return !equal.Semantic(&obj.Spec, &old.Spec) || !apiequality.Semantic.DeepEqual(obj.Annotations, old.Annotations)

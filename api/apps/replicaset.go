@@ -58,9 +58,12 @@ func replicaSetStrategy() resources.Typed[*appsv1.ReplicaSet] {
 		},
 		Warnings: func(obj, old *appsv1.ReplicaSet) []string {
 			if old == nil {
-				return templateWarnings(&obj.Spec.Template, nil)
+				return append(podspec.NameWarnings(obj.Name, "Pod names and hostnames"), templateWarnings(&obj.Spec.Template)...)
 			}
-			return templateWarnings(&obj.Spec.Template, &old.Spec.Template)
+			if obj.Generation == old.Generation {
+				return nil
+			}
+			return templateWarnings(&obj.Spec.Template)
 		},
 		SpecChanged: func(obj, old *appsv1.ReplicaSet) bool { return !equal.Semantic(&obj.Spec, &old.Spec) },
 	}

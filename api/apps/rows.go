@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"bonsai/api/equal"
 	"bonsai/api/podspec"
 	"bonsai/api/resources"
 	"bonsai/api/validate"
@@ -37,12 +36,10 @@ func selectorText(s *metav1.LabelSelector) string {
 	return text
 }
 
-// templateWarnings complains about a template that is new or has changed.
-func templateWarnings(now, old *corev1.PodTemplateSpec) []string {
-	if old != nil && equal.Semantic(now, old) {
-		return nil
-	}
-	return podspec.Warnings(&now.Spec, now.Annotations, field.NewPath("spec", "template"))
+// templateWarnings complains about common mistakes in a template. Deployments, ReplicaSets and StatefulSets tell of them with every new
+// generation, DaemonSets where the template has changed.
+func templateWarnings(t *corev1.PodTemplateSpec) []string {
+	return podspec.Warnings(&t.Spec, t.Annotations, field.NewPath("spec", "template"))
 }
 
 // validateSelector checks a workload's selector: it must be there and select something.

@@ -131,7 +131,8 @@ func withClaims(s *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
 	return &t
 }
 
-func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
+// validateStatefulSet judges all but the name of the Service. The claim templates of an update are left out: they cannot change.
+func validateStatefulSet(s *appsv1.StatefulSet, update bool) field.ErrorList {
 	path := field.NewPath("spec")
 	spec := &s.Spec
 	var errs field.ErrorList
@@ -146,7 +147,9 @@ func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(deref(spec.Replicas)), path.Child("replicas"))...)
 	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
 	for i := range spec.VolumeClaimTemplates {
-		errs = append(errs, volumes.ValidateClaim(&spec.VolumeClaimTemplates[i].Spec, path.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
+		if !update {
+			errs = append(errs, volumes.ValidateClaim(&spec.VolumeClaimTemplates[i].Spec, path.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
+		}
 	}
 	if spec.Ordinals != nil {
 		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(spec.Ordinals.Start), path.Child("ordinals", "start"))...)
@@ -214,7 +217,7 @@ func validateRetention(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy
 
 // validateNewStatefulSet is validateStatefulSet with what old stateful sets may lack: a service name that is one.
 func validateNewStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
-	errs := validateStatefulSet(s)
+	errs := validateStatefulSet(s, false)
 	if n := s.Spec.ServiceName; n != "" {
 		for _, m := range validation.IsDNS1123Label(n) {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "serviceName"), n, m))
@@ -225,11 +228,10 @@ func validateNewStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 
 // statefulSetWarnings are the template's, and one of the set itself.
 func statefulSetWarnings(obj, old *appsv1.StatefulSet) []string {
-	var was *corev1.PodTemplateSpec
-	if old != nil {
-		was = &old.Spec.Template
+	var w []string
+	if old == nil || obj.Generation != old.Generation {
+		w = templateWarnings(&obj.Spec.Template)
 	}
-	w := templateWarnings(&obj.Spec.Template, was)
 	if l := obj.Spec.RevisionHistoryLimit; l != nil && *l < 0 {
 		w = append(w, "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended")
 	}
@@ -238,7 +240,7 @@ func statefulSetWarnings(obj, old *appsv1.StatefulSet) []string {
 
 // validateStatefulSetUpdate: only what can be carried out on running pods may change.
 func validateStatefulSetUpdate(obj, old *appsv1.StatefulSet) field.ErrorList {
-	errs := validateStatefulSet(obj)
+	errs := validateStatefulSet(obj, true)
 	rest := obj.DeepCopy()
 	rest.Spec.Replicas = old.Spec.Replicas
 	rest.Spec.Template = old.Spec.Template

@@ -85,7 +85,7 @@ func defaultCronJob(c *batchv1.CronJob) {
 func cronJobWarnings(obj, old *batchv1.CronJob) []string {
 	var w []string
 	if old == nil {
-		w = nameWarnings(obj.Name)
+		w = podspec.NameWarnings(obj.Name, "Pod names and hostnames")
 	}
 	if old == nil || obj.Generation != old.Generation {
 		t := &obj.Spec.JobTemplate.Spec.Template

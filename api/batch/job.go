@@ -3,7 +3,6 @@ package batch
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -11,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/equal"
@@ -151,23 +149,11 @@ func jobWarnings(obj, old *batchv1.Job) []string {
 		w = podspec.Warnings(&obj.Spec.Template.Spec, obj.Spec.Template.Annotations, field.NewPath("spec", "template"))
 	}
 	if old == nil {
-		w = append(w, nameWarnings(obj.Name)...)
+		w = append(w, podspec.NameWarnings(obj.Name, "Pod names and hostnames")...)
 	}
 	const many, crowd = 100_000, 10_000
 	if Indexed(&obj.Spec) && deref(obj.Spec.Completions) > many && deref(obj.Spec.Parallelism) > crowd {
 		w = append(w, "spec: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail")
 	}
 	return w
-}
-
-// nameWarnings complains of a name that cannot be a host's, as pods are named after their jobs.
-func nameWarnings(name string) []string {
-	bad := validation.IsDNS1123Label(name)
-	if strings.Contains(name, ".") {
-		bad = []string{"must not contain dots"}
-	}
-	if len(bad) == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: %v", bad)}
 }

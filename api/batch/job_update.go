@@ -8,11 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateJobUpdate: how many pods, how long and how often may change while the job runs, the rest may not.
+// validateJobUpdate: how many pods, how long and how often may change while the job runs, the rest may not. What is wrong with the spec
+// itself is told twice, as Kubernetes tells it.
 func validateJobUpdate(obj, old *batchv1.Job) field.ErrorList {
 	path := field.NewPath("spec")
 	now, was := &obj.Spec, &old.Spec
-	errs := validateJob(obj)
+	errs := append(validateJob(obj), validateJobSpec(now, path)...)
 	errs = append(errs, validateCompletionsUpdate(now, was, path.Child("completions"))...)
 	errs = append(errs, validateTemplateUpdate(obj, old, path.Child("template"))...)
 	for _, f := range []struct {

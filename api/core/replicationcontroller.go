@@ -65,10 +65,14 @@ func rcStrategy() resources.Typed[*corev1.ReplicationController] {
 			return validateRC(obj)
 		},
 		Warnings: func(obj, old *corev1.ReplicationController) []string {
-			if obj.Spec.Template == nil || old != nil && apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) {
-				return nil
+			var w []string
+			if old == nil {
+				w = podspec.NameWarnings(obj.Name, "Pod names and hostnames")
 			}
-			return podspec.Warnings(&obj.Spec.Template.Spec, obj.Spec.Template.Annotations, field.NewPath("spec", "template"))
+			if obj.Spec.Template == nil || old != nil && apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) {
+				return w
+			}
+			return append(w, podspec.Warnings(&obj.Spec.Template.Spec, obj.Spec.Template.Annotations, field.NewPath("spec", "template"))...)
 		},
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		SpecChanged: func(obj, old *corev1.ReplicationController) bool {

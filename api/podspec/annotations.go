@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/validate"
 )
 
 // Annotations of long ago that fields have taken the place of.
@@ -56,6 +58,25 @@ func ValidateAnnotations(a map[string]string, s *corev1.PodSpec, path *field.Pat
 		}
 		if profile != "" && profile != "runtime/default" && profile != "unconfined" && !strings.HasPrefix(profile, "localhost/") {
 			errs = append(errs, field.Invalid(path.Key(key), profile, "invalid AppArmor profile name: \""+profile+"\""))
+		}
+	}
+	return append(errs, validateSeccompAnnotations(a, path)...)
+}
+
+// validateSeccompAnnotations checks profiles that no longer mean anything, the pod's first.
+func validateSeccompAnnotations(a map[string]string, path *field.Path) field.ErrorList {
+	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(a)), func(key string) bool { return !strings.HasPrefix(key, seccompContainerAnnotations) })
+	if _, ok := a[seccompPodAnnotation]; ok {
+		keys = slices.Insert(keys, 0, seccompPodAnnotation)
+	}
+	var errs field.ErrorList
+	for _, key := range keys {
+		at := path.Child(key)
+		switch file, local := strings.CutPrefix(a[key], "localhost/"); {
+		case local:
+			errs = append(errs, validate.LocalPath(file, at)...)
+		case a[key] != "runtime/default" && a[key] != "docker/default" && a[key] != "unconfined":
+			errs = append(errs, field.Invalid(at, a[key], "must be a valid seccomp profile"))
 		}
 	}
 	return errs

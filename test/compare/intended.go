@@ -41,8 +41,9 @@ var allIntended = func() []intended {
 		{reason: "a patch that cannot be applied is answered", real: re(`^0 .*no answer`), our: re(`^500 .*unable to apply the patch`)},
 		{reason: "metadata of an embedded resource that a version does not check is stored", request: re(`^\S+ /apis/compare\.example\.com/`),
 			real: re(`^500 .*metadata: Invalid value: .*cannot unmarshal \w+ into Go struct field ObjectMeta`), our: re(`^(20[01]|409) `)},
-		{reason: "metadata of a body of another kind is not read", request: re(`^\\S+ /apis/apps/`), real: re(`^400 .*cannot be handled as a Deployment: json: cannot unmarshal \\w+ into Go struct field \\w+\\.metadata`),
+		{reason: "metadata of a body of another kind is not read", request: re(`^\S+ /apis/apps/`), real: re(`^400 .*cannot be handled as a Deployment: json: cannot unmarshal \w+ into Go struct field \w+\.metadata`),
 			our: re(`^400 .*unknown conversion`)},
+		{reason: "what an update may not change is shown in the API's words", real: re(`Forbidden: (pod updates may not change fields|spec.persistentvolumesource is immutable|spec is immutable after creation)`), where: re(`\A  body\.(message|details\.causes)\S*\n.*@@ .*\n.*@@ .*(\n  body\.(message|details\.causes)\S*\n.*@@ .*\n.*@@ .*)*\z`)},
 		{reason: "the servers' own Service", request: re(`^GET /api/v1/namespaces/default/services\S* `), where: re(`^  body\.(items|rows)\[0\]`)},
 	}
 }()

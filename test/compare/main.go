@@ -5,6 +5,7 @@
 //	compare -real https://127.0.0.1:6443 -our https://127.0.0.1:7443 -token tok -seed 1 -n 1000
 //	compare … -definitions 50     definitions made and removed, with what discovery and OpenAPI then say of them
 //	compare … -openapi            all OpenAPI documents, in JSON and protobuf, in place of requests
+//	compare … -manifests DIR -n 3  the definitions and objects in a directory of manifests, and each object changed at random three times
 //
 // What the two answer otherwise by intent is counted by reason, and told in docs/architecture.md. Exits with 1 if there are other differences.
 package main
@@ -28,6 +29,9 @@ func main() {
 	n := flag.Int("n", 1000, "number of requests")
 	definitions := flag.Int("definitions", 0, "number of definitions that are made and removed, in place of requests")
 	documents := flag.Bool("openapi", false, "compare the OpenAPI documents, in place of requests")
+	manifests := flag.String("manifests", "", "directory of manifests that are made, in place of requests; a directory below it is a set")
+	only := flag.String("only", "", "regular expression of the files of -manifests whose objects are made; definitions are all made")
+	perKind := flag.Int("per-kind", 20, "number of objects of a kind that are made of each set of -manifests")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -35,6 +39,8 @@ func main() {
 	var err error
 	if *documents {
 		err = p.compareOpenAPI(ctx)
+	} else if *manifests != "" {
+		err = p.compareManifests(ctx, *manifests, *only, *n, *perKind)
 	} else if err = p.prepare(ctx); err == nil && *definitions > 0 {
 		err = p.compareDefinitions(ctx, *definitions)
 	} else if err == nil {

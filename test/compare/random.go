@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -136,14 +137,7 @@ func (r random) part(v any) any {
 	return m
 }
 
-func sortedKeys(m map[string]any) []string {
-	var keys []string
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // operations are a JSON patch of some places of a document.
 func (r random) operations(doc map[string]any) any {

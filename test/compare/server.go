@@ -99,6 +99,8 @@ var (
 	anyAddress = regexp.MustCompile(`\b10\.96\.\d+\.\d+\b`)
 	// anyShown is an object in an error about it, with versions and times in it.
 	anyShown = regexp.MustCompile(`Invalid value: "?\{.*?\}"?: `)
+	// anyPorts are the node ports in the table of a Service.
+	anyPorts = regexp.MustCompile(`\b\d+:3\d{4}/`)
 	anyCount = regexp.MustCompile(`in record \(\d+\)`)
 	// anyVersion is the version of an object in a refused precondition.
 	anyVersion = regexp.MustCompile(`in object meta: \d+`)
@@ -144,7 +146,7 @@ func star(v any) any {
 	case map[string]any:
 		for key := range v {
 			switch key {
-			case "resourceVersion", "storageVersionHash", "continue", "uid", "creationTimestamp":
+			case "resourceVersion", "storageVersionHash", "continue", "uid", "creationTimestamp", "nodePort", "healthCheckNodePort":
 				if v[key] != "" && v[key] != nil {
 					v[key] = "*"
 				}
@@ -160,7 +162,7 @@ func star(v any) any {
 			v[i] = star(v[i])
 		}
 	case string:
-		for _, from := range []*regexp.Regexp{anyUID, anyTime, anyAge, anyAddress} {
+		for _, from := range []*regexp.Regexp{anyUID, anyTime, anyAge, anyAddress, anyPorts} {
 			v = from.ReplaceAllString(v, "*")
 		}
 		v = orderErrors(v)
