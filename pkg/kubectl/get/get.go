@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"bonsai/pkg/kubectl/cli"
@@ -187,14 +188,17 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 	o.accept()
 	infos, err := o.client.Resolve(ctx, o.request)
-	if err != nil && len(infos) == 0 && !(o.printer != nil && o.severalNames() && apierrors.IsNotFound(first(err))) {
+	if err != nil && len(infos) == 0 && !(o.printer != nil && o.several() && (apierrors.IsNotFound(first(err)) || meta.IsNoMatchError(first(err)))) {
 		return err
 	}
 	if o.printer != nil {
 		if err != nil && o.client.OneSource(ctx, o.request.Files) {
 			return err
 		}
-		return errors.Join(o.printObjects(infos, err != nil), err)
+		if printErr := o.printObjects(infos, err != nil); printErr != nil {
+			return errors.Join(printErr, err)
+		}
+		return err // as it is: each of several errors has a line of its own
 	}
 	printed, tableErr := o.printTables(infos)
 	switch {

@@ -18,7 +18,7 @@ var objects = []string{
 }
 
 // TestMixed: one table for each run of one kind, names with their kind where there are several, and what is missing does not
-// hide what is there.
+// hide what is there. Each of several errors has a line, after the list of what there is unless one object alone was asked for.
 func TestMixed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -34,7 +34,9 @@ func TestMixed(t *testing.T) {
 	}
 	mixed := file("mixed", bare("ConfigMap", "c1", `"app":"x"`), bare("ConfigMap", "c2", ""), bare("Pod", "p", `"app":"x"`))
 	missing := file("missing", bare("ConfigMap", "c1", ""), bare("ConfigMap", "gone", ""), bare("Pod", "p", ""))
+	nowhere := file("nowhere", bare("ConfigMap", "gone", ""))
 	const gone = "Error from server (NotFound): configmaps \"gone\" not found\n"
+	const lost = "Error from server (NotFound): configmaps \"lost\" not found\n"
 	for _, c := range []struct {
 		args, want string
 		code       int
@@ -52,6 +54,12 @@ func TestMixed(t *testing.T) {
 		{"-f " + mixed + " -w -o name", "configmap/c1\nconfigmap/c2\npod/p\nerror: watch is only supported on individual resources and resource collections - 3 resources were found\n", 1},
 		{"cm c1 c2 -w -o name", "configmap/c1\nconfigmap/c2\nerror: you may only watch a single resource or type of resource at a time\n", 1},
 		{"cm/c1 pod/p cm/gone -o name", "configmap/c1\npod/p\n" + gone, 1},
+		{"cm c1 gone lost -o name", "configmap/c1\n" + gone + lost, 1},
+		{"cm gone lost -o jsonpath={.kind}", "List" + gone + lost, 1},
+		{"cm,pods gone -o jsonpath={.kind}", "List" + gone + "Error from server (NotFound): pods \"gone\" not found\n", 1},
+		{"-f " + nowhere + " -f " + nowhere + " -o jsonpath={.kind}", "List" + gone + gone, 1},
+		{"cm gone -o jsonpath={.kind}", gone, 1},
+		{"-f " + nowhere + " -o jsonpath={.kind}", gone, 1},
 		{"pods,po,no", "NAME AGE\npod/p <unknown>\n\nNAME AGE\nnode/n <unknown>\n", 0},
 		{"pods,po", "NAME AGE\np <unknown>\n", 0},
 		{"svc,no -A", "NAMESPACE NAME AGE\n node/n <unknown>\n", 0},

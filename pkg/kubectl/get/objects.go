@@ -50,8 +50,8 @@ func (o *Options) named() bool {
 	return len(o.request.Args) > 1 || len(o.request.Args) == 1 && strings.Contains(o.request.Args[0], "/")
 }
 
-// severalNames tells whether the arguments name more than one object.
-func (o *Options) severalNames() bool {
+// several tells whether more than one object is asked for by name: by the arguments, of several types, or by files.
+func (o *Options) several() bool {
 	n := len(o.request.Args)
-	return n > 2 || n == 2 && strings.Contains(o.request.Args[0], "/")
+	return n > 2 || n == 2 && strings.ContainsAny(o.request.Args[0], "/,") || n == 0
 }
