@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"sync"
 	"testing"
 	"time"
@@ -120,7 +121,10 @@ func TestInterrupted(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.AfterFunc(after, func() { up.Process.Signal(signal) })
-				if err := up.Wait(); err == nil || signal == os.Interrupt && !strings.Contains(out.String(), "bonsai: error: interrupted: ") {
+				err := up.Wait()
+				// On a busy machine the signal may come before the program hears of any, and ends it.
+				silent := signal == os.Kill || up.ProcessState.Sys().(syscall.WaitStatus).Signaled() && out.Len() == 0
+				if err == nil || !silent && !strings.Contains(out.String(), "bonsai: error: interrupted: ") {
 					t.Errorf("up: %v, %s", err, &out)
 				}
 				e.must(t, "bonsai", "--data-dir", e.data, "--name", "cut", "down")
