@@ -11,11 +11,11 @@ import (
 
 // servingTLS is the server's side of TLS: its certificate, and whose certificates clients may show.
 func servingTLS(o *options, clients *authorities.Set) (*tls.Config, error) {
-	cert, err := servingCertificate(o)
+	pair, err := servingCertificate(o)
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := o.serving.TLS(cert)
+	cfg, err := o.serving.TLS(pair.Current)
 	if err != nil {
 		return nil, err
 	}
@@ -24,13 +24,13 @@ func servingTLS(o *options, clients *authorities.Set) (*tls.Config, error) {
 }
 
 // servingCertificate reads the certificate of the flags, or that of --cert-dir, which it makes if it is not there.
-func servingCertificate(o *options) (tls.Certificate, error) {
+func servingCertificate(o *options) (*daemon.KeyPair, error) {
 	if o.tlsCert != "" {
-		c, err := tls.LoadX509KeyPair(o.tlsCert, o.tlsKey)
+		pair, err := daemon.LoadKeyPair(o.tlsCert, o.tlsKey)
 		if err != nil {
-			return c, fmt.Errorf("--tls-cert-file %q, --tls-private-key-file %q: %w", o.tlsCert, o.tlsKey, err)
+			return nil, fmt.Errorf("--tls-cert-file %q, --tls-private-key-file %q: %w", o.tlsCert, o.tlsKey, err)
 		}
-		return c, nil
+		return pair, nil
 	}
 	host := o.advertiseAddress
 	if host == "" && !net.ParseIP(o.bindAddress).IsUnspecified() {

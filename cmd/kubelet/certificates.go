@@ -109,31 +109,39 @@ func servingCertificates(s *settings, api *remote.API, node string, addresses fu
 		Requests: func() (certificate.Requests, error) { return api, nil },
 		Metrics:  certificate.NewServingMetrics(registry), Now: time.Now, Random: rand.Float64, Log: log}
 	if s.file.TLSCertFile != "" {
-		cert, err := servingFiles(s)
+		pair, err := servingFiles(s)
 		if err != nil {
 			return nil, err
 		}
-		cfg.First = &cert
+		cfg.First = pair.Current()
 	}
 	return certificate.NewManager(cfg)
 }
 
-func servingFiles(s *settings) (tls.Certificate, error) {
-	cert, err := tls.LoadX509KeyPair(s.file.TLSCertFile, s.file.TLSPrivateKeyFile)
+func servingFiles(s *settings) (*daemon.KeyPair, error) {
+	pair, err := daemon.LoadKeyPair(s.file.TLSCertFile, s.file.TLSPrivateKeyFile)
 	if err != nil {
-		return cert, fmt.Errorf("load the serving certificate: %w", err)
+		return nil, fmt.Errorf("load the serving certificate: %w", err)
 	}
-	return cert, nil
+	return pair, nil
 }
 
-// fixedServing is the serving certificate where nobody signs it: that of the files, or one that signs itself.
-func fixedServing(s *settings, name string, addresses []string) (tls.Certificate, error) {
+// ownServing returns what the serving certificate is at a moment where nobody signs it: that of the files, or one that signs itself.
+func ownServing(s *settings, name string, addresses []string) (func() *tls.Certificate, error) {
 	if s.file.TLSCertFile != "" {
-		return servingFiles(s)
+		pair, err := servingFiles(s)
+		if err != nil {
+			return nil, err
+		}
+		return pair.Current, nil
 	}
 	var ips []net.IP
 	for _, ip := range addresses {
 		ips = append(ips, net.ParseIP(ip))
 	}
-	return server.ServingCertificate(filepath.Clean(s.certDir), name, ips, time.Now())
+	cert, err := server.ServingCertificate(filepath.Clean(s.certDir), name, ips, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return func() *tls.Certificate { return &cert }, nil
 }

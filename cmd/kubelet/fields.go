@@ -110,11 +110,10 @@ func maxPods(c *kubeletconfig.KubeletConfiguration) int64 {
 
 // spokenTLS is which TLS the kubelet's API speaks.
 func spokenTLS(c *kubeletconfig.KubeletConfiguration) (*tls.Config, error) {
-	config, err := daemon.Serving{MinVersion: c.TLSMinVersion, CipherSuites: c.TLSCipherSuites}.TLS(tls.Certificate{})
+	config, err := daemon.Serving{MinVersion: c.TLSMinVersion, CipherSuites: c.TLSCipherSuites}.TLS(nil)
 	if err != nil {
 		return nil, fmt.Errorf("tlsMinVersion, tlsCipherSuites: %w", err)
 	}
-	config.Certificates = nil // that of the moment is asked for at each handshake
 	for _, id := range c.TLSCurvePreferences {
 		if id <= 0 || id > 1<<16-1 {
 			return nil, errors.New("tlsCurvePreferences: the ids of curves are those of Go's crypto/tls, from 1 to 65535")

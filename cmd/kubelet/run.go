@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -212,16 +211,15 @@ func nodeConfig(s *settings) (node.Config, error) {
 	}, nil
 }
 
-// api composes the HTTPS server: who may ask, and what it shows. Without anybody who keeps its certificate it has one for good.
+// api composes the HTTPS server: who may ask, and what it shows. Without a manager of its certificate (serving) it has one of its own.
 func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, serving *certificate.Manager, registry *prometheus.Registry) (*server.Server, error) {
 	c := s.file
 	current := serving.Current
 	if serving == nil {
-		cert, err := fixedServing(s, name, k.NodeIPs())
-		if err != nil {
+		var err error
+		if current, err = ownServing(s, name, k.NodeIPs()); err != nil {
 			return nil, err
 		}
-		current = func() *tls.Certificate { return &cert }
 	}
 	var clients authorities.Source
 	var ask *authorities.Set

@@ -19,21 +19,22 @@ import (
 )
 
 // KeptSelfSigned is the serving certificate NAME.crt with its key NAME.key in dir; if they are not there, they are made for host.
-func KeptSelfSigned(dir, name, host string) (tls.Certificate, error) {
+func KeptSelfSigned(dir, name, host string) (*KeyPair, error) {
 	certFile, keyFile := filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
-	c, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err == nil {
-		return c, nil
-	}
+	pair, err := LoadKeyPair(certFile, keyFile)
 	if errors.Is(err, fs.ErrNotExist) {
+		var c tls.Certificate
 		if c, err = SelfSigned(host); err == nil {
 			err = save(c, certFile, keyFile)
 		}
+		if err == nil {
+			pair, err = LoadKeyPair(certFile, keyFile)
+		}
 	}
 	if err != nil {
-		return c, fmt.Errorf("--cert-dir %q: %w", dir, err)
+		return nil, fmt.Errorf("--cert-dir %q: %w", dir, err)
 	}
-	return c, nil
+	return pair, nil
 }
 
 // save writes a certificate and its key.

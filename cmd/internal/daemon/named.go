@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -54,49 +55,52 @@ func (n *NamedCertificates) Set(text string) error {
 // Type implements pflag.Value.
 func (n *NamedCertificates) Type() string { return "namedCertKey" }
 
-// serve has config answer with the certificate of the name that a client asks for. A name that was given wins over one that a certificate has,
-// and an earlier certificate over a later one.
-func (n *NamedCertificates) serve(config *tls.Config) error {
-	if len(*n) == 0 {
-		return nil
-	}
-	given, own := map[string]*tls.Certificate{}, map[string]*tls.Certificate{}
-	for _, f := range *n {
-		c, err := tls.LoadX509KeyPair(f.cert, f.key)
+// namedPair is a certificate that is shown to clients that ask for one of its names.
+type namedPair struct {
+	*KeyPair
+	given []string // none: those in the certificate
+}
+
+// choose returns which certificate a client gets: that of the name it asks for, or else current's. A name that was given wins over one that a
+// certificate has, an exact one over a wildcard, and an earlier certificate over a later one.
+func (n NamedCertificates) choose(current func() *tls.Certificate) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+	var given, own []namedPair
+	for _, f := range n {
+		pair, err := LoadKeyPair(f.cert, f.key)
 		if err != nil {
-			return fmt.Errorf("--tls-sni-cert-key: failed to load SNI cert and key: %w", err)
+			return nil, fmt.Errorf("--tls-sni-cert-key: failed to load SNI cert and key: %w", err)
 		}
-		add := func(to map[string]*tls.Certificate, names ...string) {
-			for _, name := range names {
-				if name = strings.ToLower(name); to[name] == nil {
-					to[name] = &c
-				}
-			}
-		}
-		if add(given, f.names...); len(f.names) > 0 {
-			continue
-		}
-		add(own, c.Leaf.DNSNames...)
-		for _, ip := range c.Leaf.IPAddresses {
-			add(own, ip.String())
+		if len(f.names) > 0 {
+			given = append(given, namedPair{pair, f.names})
+		} else {
+			own = append(own, namedPair{pair, nil})
 		}
 	}
-	usual := config.Certificates
-	config.Certificates = nil // all is asked for
-	config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		name := strings.ToLower(hello.ServerName)
+	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if len(given)+len(own) == 0 {
+			return current(), nil
+		}
+		name := hello.ServerName
 		if name == "" && hello.Conn != nil {
 			name, _, _ = net.SplitHostPort(hello.Conn.LocalAddr().String())
 		}
 		_, domain, _ := strings.Cut(name, ".")
 		for _, wanted := range []string{name, "*." + domain} {
-			for _, certificates := range []map[string]*tls.Certificate{given, own} {
-				if c := certificates[wanted]; c != nil {
+			for _, pair := range slices.Concat(given, own) {
+				if c := pair.Current(); pair.has(c, wanted) {
 					return c, nil
 				}
 			}
 		}
-		return &usual[0], nil
+		return current(), nil
+	}, nil
+}
+
+// has tells whether c, the pair's certificate, is for the name or address.
+func (p namedPair) has(c *tls.Certificate, wanted string) bool {
+	same := func(name string) bool { return strings.EqualFold(name, wanted) }
+	if len(p.given) > 0 {
+		return slices.ContainsFunc(p.given, same)
 	}
-	return nil
+	return slices.ContainsFunc(c.Leaf.DNSNames, same) || slices.ContainsFunc(c.Leaf.IPAddresses, func(ip net.IP) bool { return ip.String() == wanted })
 }

@@ -29,7 +29,7 @@ func TestNamedCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := s.TLS(usual)
+	config, err := s.TLS(func() *tls.Certificate { return &usual })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestKeptSelfSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	second, err := KeptSelfSigned(dir, "x", "host")
-	if err != nil || string(second.Certificate[0]) != string(first.Certificate[0]) {
+	if err != nil || string(second.Current().Certificate[0]) != string(first.Current().Certificate[0]) {
 		t.Errorf("made anew: %v", err)
 	}
 	if st, err := os.Stat(filepath.Join(dir, "x.key")); err != nil || st.Mode().Perm() != 0o600 {

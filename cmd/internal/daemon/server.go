@@ -92,12 +92,12 @@ func (s *Server) Run(ctx context.Context) error {
 // serve is Run on a listener, which it closes.
 func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	if !s.Insecure {
-		certificate, err := s.certificate()
+		current, err := s.certificate()
 		if err != nil {
 			listener.Close()
 			return err
 		}
-		config, err := s.Serving.TLS(certificate)
+		config, err := s.Serving.TLS(current)
 		if err != nil {
 			listener.Close()
 			return err
@@ -126,22 +126,28 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-func (s *Server) certificate() (tls.Certificate, error) {
+// certificate returns what the certificate is at a moment.
+func (s *Server) certificate() (func() *tls.Certificate, error) {
 	if s.CertFile != "" || s.KeyFile != "" {
-		c, err := tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
+		pair, err := LoadKeyPair(s.CertFile, s.KeyFile)
 		if err != nil {
-			return c, fmt.Errorf("--tls-cert-file %q, --tls-private-key-file %q: %w", s.CertFile, s.KeyFile, err)
+			return nil, fmt.Errorf("--tls-cert-file %q, --tls-private-key-file %q: %w", s.CertFile, s.KeyFile, err)
 		}
-		return c, nil
+		return pair.Current, nil
 	}
 	host := s.Address
 	if net.ParseIP(host).IsUnspecified() {
 		host, _ = os.Hostname() // "" is left out
 	}
 	if s.CertDir != "" {
-		return KeptSelfSigned(s.CertDir, s.CertName, host)
+		pair, err := KeptSelfSigned(s.CertDir, s.CertName, host)
+		if err != nil {
+			return nil, err
+		}
+		return pair.Current, nil
 	}
-	return SelfSigned(host)
+	own, err := SelfSigned(host)
+	return func() *tls.Certificate { return &own }, err
 }
 
 func (s *Server) handler() http.Handler {

@@ -44,7 +44,7 @@ func (s *Serving) AddFlags(fs *pflag.FlagSet) {
 
 // Validate returns every problem at once.
 func (s Serving) Validate() error {
-	_, err := s.TLS(tls.Certificate{})
+	_, err := s.TLS(nil)
 	if s.MaxStreams < 0 {
 		err = errors.Join(err, fmt.Errorf("--http2-max-streams-per-connection must not be negative: %d", s.MaxStreams))
 	}
@@ -64,9 +64,9 @@ func (s Serving) Listen(address string) (net.Listener, error) {
 	return c.Listen(context.Background(), "tcp", address) // without a name there is nothing to wait for
 }
 
-// TLS is the configuration of a server with the certificate, and those of names.
-func (s Serving) TLS(certificate tls.Certificate) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}}
+// TLS is the configuration of a server that shows each client the certificate of that moment, or that of the name it asks for.
+func (s Serving) TLS(current func() *tls.Certificate) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	switch s.MinVersion {
 	case "", "VersionTLS12":
 	case "VersionTLS13":
@@ -80,7 +80,9 @@ func (s Serving) TLS(certificate tls.Certificate) (*tls.Config, error) {
 	var suites, curves error
 	config.CipherSuites, suites = cipherSuites(s.CipherSuites)
 	config.CurvePreferences, curves = curveIDs(s.Curves)
-	return config, errors.Join(suites, curves, s.Named.serve(config))
+	var named error
+	config.GetCertificate, named = s.Named.choose(current)
+	return config, errors.Join(suites, curves, named)
 }
 
 // curveIDs checks that Go knows the ids.
