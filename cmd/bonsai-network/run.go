@@ -36,7 +36,7 @@ const (
 // run keeps the node's network until ctx ends.
 func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	debug.SetGCPercent(gcPercent)
-	config, err := daemon.Client("--kubeconfig", s.kubeconfig, component)
+	config, err := daemon.Client("--kubeconfig", s.kubeconfig, "", component)
 	if err != nil {
 		return err
 	}

@@ -33,10 +33,11 @@ type options struct {
 	limits    daemon.Limits
 	elect     election.Flags
 
-	kubeconfig, bindAddress, certFile, keyFile, certDir string
-	securePort                                          int
-	controllers                                         []string
-	useAccounts                                         bool
+	kubeconfig, master                      string
+	bindAddress, certFile, keyFile, certDir string
+	securePort                              int
+	controllers                             []string
+	useAccounts                             bool
 
 	rootCAFile, accountKeyFile     string
 	clusterCIDRs, serviceCIDRs     []string
@@ -70,6 +71,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.limits.AddFlags(fs, 30)
 	o.elect.AddFlags(fs, component)
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Path to kubeconfig file with authorization and master location information.")
+	fs.StringVar(&o.master, "master", "", "The address of the Kubernetes API server (overrides any value in kubeconfig).")
 	fs.StringVar(&o.bindAddress, "bind-address", "0.0.0.0", "The IP address on which to listen for the --secure-port port.")
 	fs.IntVar(&o.securePort, "secure-port", 10257, "The port on which to serve health and metrics over HTTPS; 0 serves nothing.")
 	fs.StringVar(&o.certFile, "tls-cert-file", "", "File with the serving certificate; without one a self-signed one is made.")

@@ -26,7 +26,7 @@ import (
 // run serves health and metrics, becomes leader, and runs the controllers until ctx ends or leadership is lost.
 func run(ctx context.Context, o *options, log *slog.Logger) error {
 	klog.SetSlogLogger(log)
-	kubeconfig, err := daemon.Kubeconfig("--kubeconfig", o.kubeconfig, component)
+	kubeconfig, err := daemon.Kubeconfig("--kubeconfig", o.kubeconfig, o.master, component)
 	if err != nil {
 		return err
 	}

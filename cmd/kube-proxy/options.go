@@ -21,6 +21,8 @@ type options struct {
 	// Of the mode that is chosen, and a pointer in the file.
 	masqueradeAll bool
 	oomScoreAdj   int32
+	// Only a flag.
+	master string
 }
 
 // addFlags registers the flags with their defaults.
@@ -30,6 +32,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.configFile, "config", "", "The path to the configuration file (kubeproxy.config.k8s.io/v1alpha1).")
 	fs.BoolVar(&o.cleanup, "cleanup", false, "If true remove the proxy's rules of every mode and exit.")
 	fs.StringVar(&c.ClientConnection.Kubeconfig, "kubeconfig", "", "Path to kubeconfig file with authorization information.")
+	fs.StringVar(&o.master, "master", "", "The address of the Kubernetes API server (overrides any value in kubeconfig).")
 	fs.StringVar(&c.HostnameOverride, "hostname-override", "", "If non-empty, will be used as the name of the node that kube-proxy is running on.")
 	fs.StringVar(&c.BindAddress, "bind-address", "0.0.0.0", "The node's primary address, if it is not the one that the node object has.")
 	fs.BoolVar(&c.BindAddressHardFail, "bind-address-hard-fail", false, "If true, end when an address of the health or metrics server cannot be listened on; else try again.")

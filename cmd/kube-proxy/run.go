@@ -35,7 +35,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	if err := s.setOOMScore(); err != nil {
 		log.Warn("cannot set oomScoreAdj", "err", err)
 	}
-	config, err := daemon.Client("--kubeconfig", s.kubeconfig, component)
+	config, err := daemon.Client("--kubeconfig", s.kubeconfig, s.master, component)
 	if err != nil {
 		return err
 	}

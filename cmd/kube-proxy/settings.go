@@ -19,17 +19,18 @@ import (
 
 // settings are flags and configuration file, merged, checked and parsed.
 type settings struct {
-	kubeconfig, node, healthz, metrics string
-	primary                            []netip.Addr // empty: the node object's
-	clusterCIDRs                       []netip.Prefix
-	podInterface                       string // "": pods are known by clusterCIDRs
-	primaryNodePorts                   bool
-	nodePortAddresses                  []netip.Prefix // empty: the node's own with primaryNodePorts, else all
-	mode                               string
-	rules                              rules
-	limits                             daemon.Limits
-	logging                            daemon.Logging
-	profiling                          profiling.Flags
+	kubeconfig, master     string
+	node, healthz, metrics string
+	primary                []netip.Addr // empty: the node object's
+	clusterCIDRs           []netip.Prefix
+	podInterface           string // "": pods are known by clusterCIDRs
+	primaryNodePorts       bool
+	nodePortAddresses      []netip.Prefix // empty: the node's own with primaryNodePorts, else all
+	mode                   string
+	rules                  rules
+	limits                 daemon.Limits
+	logging                daemon.Logging
+	profiling              profiling.Flags
 	// hardFail ends the process where a server cannot listen.
 	hardFail bool
 	// oomScoreAdj is nil to leave it as it is.
@@ -59,7 +60,7 @@ func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, erro
 		return nil, err
 	}
 	s := &settings{
-		kubeconfig: c.ClientConnection.Kubeconfig, node: node, healthz: c.HealthzBindAddress, metrics: c.MetricsBindAddress,
+		kubeconfig: c.ClientConnection.Kubeconfig, master: o.master, node: node, healthz: c.HealthzBindAddress, metrics: c.MetricsBindAddress,
 		primary: primary(c.BindAddress), mode: string(c.Mode), rules: rulesOf(c), limits: o.requests(c, fs.Changed), logging: o.logger(c, fs.Changed),
 		profiling: profiling.Flags{Enabled: c.EnableProfiling}, hardFail: c.BindAddressHardFail, oomScoreAdj: c.OOMScoreAdj, gates: c.FeatureGates, idle: idle(c),
 	}

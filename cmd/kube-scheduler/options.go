@@ -28,7 +28,7 @@ type options struct {
 	elect     election.Flags
 
 	configFile, policyFile                  string
-	kubeconfig                              string
+	kubeconfig, master                      string
 	bindAddress, certFile, keyFile, certDir string
 	securePort                              int
 	maxUnschedulable                        time.Duration
@@ -45,6 +45,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.configFile, "config", "", "The path to the KubeSchedulerConfiguration file.")
 	fs.StringVar(&o.policyFile, "policy-config-file", "", "The path to a file with a scheduling policy (kind Policy, version v1), whose predicates and priorities are the plug-ins of today; not together with --config.")
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Path to kubeconfig file with authorization and master location information.")
+	fs.StringVar(&o.master, "master", "", "The address of the Kubernetes API server (overrides any value in kubeconfig).")
 	fs.StringVar(&o.bindAddress, "bind-address", "0.0.0.0", "The IP address on which to listen for the --secure-port port.")
 	fs.IntVar(&o.securePort, "secure-port", 10259, "The port on which to serve health and metrics over HTTPS; 0 serves nothing.")
 	fs.StringVar(&o.certFile, "tls-cert-file", "", "File with the serving certificate; without one a self-signed one is made.")
@@ -58,7 +59,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
 		Values: []string{
-			"kube-api-content-type", "master", "vmodule", "show-hidden-metrics-for-version", "emulated-version", "write-config-to",
+			"kube-api-content-type", "vmodule", "show-hidden-metrics-for-version", "emulated-version", "write-config-to",
 		},
 		Switches: []string{"authentication-tolerate-lookup-failure", "permit-address-sharing", "emulation-forward-compatible"},
 	}

@@ -52,7 +52,7 @@ const writers = 16
 // run serves health and metrics, becomes leader, and schedules until ctx ends or leadership is lost.
 func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfiguration, log *slog.Logger) error {
 	klog.SetSlogLogger(log)
-	rc, err := daemon.Client("--kubeconfig", o.kubeconfig, component)
+	rc, err := daemon.Client("--kubeconfig", o.kubeconfig, o.master, component)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func connect(ctx context.Context, s *settings, node string, registry prometheus.
 	store := certificate.Store{Dir: filepath.Clean(s.certDir), Prefix: "kubelet-client"}
 	var bootstrap *remote.API // nil: none
 	if s.bootstrapKubeconfig != "" {
-		config, err := daemon.Kubeconfig("--bootstrap-kubeconfig", s.bootstrapKubeconfig, component)
+		config, err := daemon.Kubeconfig("--bootstrap-kubeconfig", s.bootstrapKubeconfig, "", component)
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func connect(ctx context.Context, s *settings, node string, registry prometheus.
 			return nil, err
 		}
 	}
-	config, err := daemon.Kubeconfig("--kubeconfig", s.kubeconfig, component)
+	config, err := daemon.Kubeconfig("--kubeconfig", s.kubeconfig, "", component)
 	if err != nil {
 		return nil, err
 	}

@@ -142,15 +142,17 @@ func TestServerServesTLSAndStops(t *testing.T) {
 
 func TestClient(t *testing.T) {
 	t.Parallel()
-	if _, err := Client("--kubeconfig", "", "x"); err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
+	if _, err := Client("--kubeconfig", "", "https://127.0.0.1:2", "x"); err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
 		t.Errorf("no kubeconfig: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "kc")
 	if err := os.WriteFile(path, []byte(`{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}],"contexts":[{"name":"x","context":{"cluster":"c"}}],"current-context":"x"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config, err := Client("--kubeconfig", path, "x")
-	if err != nil || config.QPS != -1 || config.UserAgent != "x/"+Version {
-		t.Errorf("%+v, %v", config, err)
+	for master, want := range map[string]string{"": "https://127.0.0.1:1", "https://127.0.0.1:2": "https://127.0.0.1:2"} {
+		config, err := Client("--kubeconfig", path, master, "x")
+		if err != nil || config.Host != want || config.QPS != -1 || config.UserAgent != "x/"+Version {
+			t.Errorf("--master %q: %+v, %v", master, config, err)
+		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // Client is the connection of the kubeconfig file at path, which flag names: Kubeconfig and Connect.
-func Client(flag, path, component string) (*rest.Config, error) {
-	config, err := Kubeconfig(flag, path, component)
+func Client(flag, path, master, component string) (*rest.Config, error) {
+	config, err := Kubeconfig(flag, path, master, component)
 	if err != nil {
 		return nil, err
 	}
@@ -18,12 +18,13 @@ func Client(flag, path, component string) (*rest.Config, error) {
 }
 
 // Kubeconfig reads the kubeconfig file at path (its current context), which flag names, into a REST configuration that speaks
-// protobuf, names the component as its user agent and sets no request limits: the API server protects itself.
-func Kubeconfig(flag, path, component string) (*rest.Config, error) {
+// protobuf, names the component as its user agent and sets no request limits: the API server protects itself. The server is that of the file, or
+// master's address if that is not empty.
+func Kubeconfig(flag, path, master, component string) (*rest.Config, error) {
 	if path == "" {
 		return nil, fmt.Errorf("%s is required", flag)
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", path)
+	config, err := clientcmd.BuildConfigFromFlags(master, path)
 	if err != nil {
 		return nil, fmt.Errorf("%s %q: %w", flag, path, err)
 	}

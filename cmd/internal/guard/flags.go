@@ -126,7 +126,7 @@ func (f *Flags) clients(component string, log *slog.Logger) (tokens, reviews *de
 }
 
 func client(flag, path, component string) (*delegated.Client, error) {
-	config, err := daemon.Client(flag, path, component)
+	config, err := daemon.Client(flag, path, "", component)
 	if err != nil {
 		return nil, err
 	}
