@@ -106,7 +106,12 @@ func setTemplateGeneration(d *appsv1.DaemonSet, n int64) {
 	d.Annotations[appsv1.DeprecatedTemplateGeneration] = strconv.FormatInt(n, 10)
 }
 
+// defaultDaemonSet counts the template's changes from 0 where the client says no number, as Kubernetes does: whoever writes the object manages the
+// annotation, whose number is put right as the write is prepared.
 func defaultDaemonSet(d *appsv1.DaemonSet) {
+	if _, err := strconv.ParseInt(d.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64); err != nil {
+		setTemplateGeneration(d, 0)
+	}
 	s := &d.Spec
 	podspec.DefaultTemplate(&s.Template)
 	defaults.Set(&s.UpdateStrategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)

@@ -25,6 +25,8 @@ func limitRangeRow() resources.Row {
 		New:         resources.Make[corev1.LimitRange],
 		Strategy: resources.Typed[*corev1.LimitRange]{
 			Default:        defaultLimitRange,
+			PrepareCreate:  func(l *corev1.LimitRange) { l.Spec.Limits = resources.NilIfEmpty(l.Spec.Limits) },
+			PrepareUpdate:  func(l, _ *corev1.LimitRange) { l.Spec.Limits = resources.NilIfEmpty(l.Spec.Limits) },
 			Validate:       validateLimitRange,
 			ValidateUpdate: func(obj, _ *corev1.LimitRange) field.ErrorList { return validateLimitRange(obj) },
 			CreateOnUpdate: true,
@@ -36,9 +38,6 @@ func limitRangeRow() resources.Row {
 
 // defaultLimitRange: a container's default limit is its maximum, its default request the default limit or else the minimum.
 func defaultLimitRange(l *corev1.LimitRange) {
-	if len(l.Spec.Limits) == 0 {
-		l.Spec.Limits = nil // storage does not tell an empty list from none
-	}
 	for i := range l.Spec.Limits {
 		item := &l.Spec.Limits[i]
 		for _, list := range []corev1.ResourceList{item.Max, item.Min, item.Default, item.DefaultRequest, item.MaxLimitRequestRatio} {

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -32,11 +33,15 @@ func validateEndpointSlice(s *discoveryv1.EndpointSlice) field.ErrorList {
 	return append(errs, validatePorts(s.Ports, field.NewPath("ports"))...)
 }
 
+// validateEndpointSliceUpdate looks at endpoints only if one of them changes.
 func validateEndpointSliceUpdate(obj, old *discoveryv1.EndpointSlice) field.ErrorList {
-	if errs := apivalidation.ValidateImmutableField(obj.AddressType, old.AddressType, field.NewPath("addressType")); len(errs) > 0 {
-		return errs
+	path := field.NewPath("addressType")
+	errs := validateAddressType(obj.AddressType, path)
+	if !apiequality.Semantic.DeepEqual(obj.Endpoints, old.Endpoints) {
+		errs = append(errs, validateEndpoints(obj.Endpoints, obj.AddressType, field.NewPath("endpoints"))...)
 	}
-	return validateEndpointSlice(obj)
+	errs = append(errs, validatePorts(obj.Ports, field.NewPath("ports"))...)
+	return append(errs, apivalidation.ValidateImmutableField(obj.AddressType, old.AddressType, path)...)
 }
 
 func validateAddressType(t discoveryv1.AddressType, path *field.Path) field.ErrorList {

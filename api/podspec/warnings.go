@@ -69,9 +69,13 @@ func duplicateWarnings(s *corev1.PodSpec, path *field.Path) []string {
 // containerWarnings looks for variables and ports that are named twice, and fractions of bytes.
 func containerWarnings(s *corev1.PodSpec, path *field.Path) []string {
 	var w []string
-	for name, cs := range map[string][]corev1.Container{"initContainers": s.InitContainers, "containers": s.Containers} {
-		for i := range cs {
-			c, at := &cs[i], path.Child(name).Index(i)
+	var ports portWarner
+	for _, group := range []struct {
+		name       string
+		containers []corev1.Container
+	}{{"initContainers", s.InitContainers}, {"containers", s.Containers}} {
+		for i := range group.containers {
+			c, at := &group.containers[i], path.Child(group.name).Index(i)
 			for _, l := range []struct {
 				name string
 				list corev1.ResourceList
@@ -83,7 +87,7 @@ func containerWarnings(s *corev1.PodSpec, path *field.Path) []string {
 				}
 			}
 			w = append(w, envWarnings(c, at)...)
-			w = append(w, portWarnings(c, at)...)
+			w = append(w, ports.warn(c, at)...)
 		}
 	}
 	return w
@@ -99,28 +103,6 @@ func envWarnings(c *corev1.Container, path *field.Path) []string {
 		} else {
 			first[e.Name] = i
 		}
-	}
-	return w
-}
-
-func portWarnings(c *corev1.Container, path *field.Path) []string {
-	var w []string
-	type port struct {
-		number, host int32
-		ip           string
-		protocol     corev1.Protocol
-	}
-	first := map[port]int{}
-	for i, p := range c.Ports {
-		if p.HostIP != "" && p.HostPort == 0 {
-			w = append(w, fmt.Sprintf("%s: hostIP set without hostPort: %+v", path.Child("ports").Index(i), p))
-		}
-		key := port{p.ContainerPort, p.HostPort, p.HostIP, p.Protocol}
-		if j, ok := first[key]; ok {
-			w = append(w, fmt.Sprintf("%s: duplicate port definition with %s", path.Child("ports").Index(i), path.Child("ports").Index(j)))
-			continue
-		}
-		first[key] = i
 	}
 	return w
 }

@@ -16,11 +16,3 @@ func defaultBinding(ref *rbacv1.RoleRef, subjects []rbacv1.Subject) {
 		}
 	}
 }
-
-// noneIfEmpty makes an empty list of rules none: it is shown as null, as from storage, which does not tell them apart.
-func noneIfEmpty(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	if len(rules) == 0 {
-		return nil
-	}
-	return rules
-}

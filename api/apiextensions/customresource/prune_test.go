@@ -24,7 +24,7 @@ func TestPruneAgainstOracle(t *testing.T) {
 		}
 		value := randomObject(r, 4)
 		u := &unstructured.Unstructured{Object: map[string]any{"spec": value}}
-		want, lost := prunedPlainly(props, (&unstructured.Unstructured{Object: map[string]any{"v": value}}).DeepCopy().Object["v"])
+		want, lost := prunedPlainly(props, false, (&unstructured.Unstructured{Object: map[string]any{"v": value}}).DeepCopy().Object["v"])
 		paths, err := kind.Prune(u)
 		if err != nil {
 			t.Fatal(err)
@@ -41,18 +41,18 @@ func TestPruneAgainstOracle(t *testing.T) {
 	}
 }
 
-// prunedPlainly is v with what p knows of it alone, and how many fields were dropped.
-func prunedPlainly(p *apiextensionsv1.JSONSchemaProps, v any) (out any, lost int) {
-	keeps := p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
+// prunedPlainly is v with what p knows of it alone, or with all if p keeps, or the list that v is of; and how many fields were dropped.
+func prunedPlainly(p *apiextensionsv1.JSONSchemaProps, keeps bool, v any) (out any, lost int) {
+	keeps = keeps || p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
 	switch v := v.(type) {
 	case []any:
 		items := []any{}
 		for _, item := range v {
-			below := &apiextensionsv1.JSONSchemaProps{XPreserveUnknownFields: p.XPreserveUnknownFields}
+			below := &apiextensionsv1.JSONSchemaProps{XPreserveUnknownFields: &keeps}
 			if p.Items != nil {
 				below = p.Items.Schema
 			}
-			kept, n := prunedPlainly(below, item)
+			kept, n := prunedPlainly(below, keeps, item)
 			items, lost = append(items, kept), lost+n
 		}
 		return items, lost
@@ -61,12 +61,15 @@ func prunedPlainly(p *apiextensionsv1.JSONSchemaProps, v any) (out any, lost int
 		for name, value := range v {
 			below, known := p.Properties[name]
 			if a := p.AdditionalProperties; !known && a != nil {
-				below, known = *a.Schema, true
+				below, known = apiextensionsv1.JSONSchemaProps{Nullable: true}, true
+				if a.Schema != nil {
+					below = *a.Schema
+				}
 			}
 			switch {
 			case known && value == nil && !below.Nullable: // nulls are no values, but not told of
 			case known:
-				kept, n := prunedPlainly(&below, value)
+				kept, n := prunedPlainly(&below, false, value)
 				object[name], lost = kept, lost+n
 			case keeps:
 				object[name] = value
@@ -92,7 +95,10 @@ func randomStructural(r *rand.Rand, depth int) *apiextensionsv1.JSONSchemaProps 
 	case 0:
 		p.Type, p.Items = "array", &apiextensionsv1.JSONSchemaPropsOrArray{Schema: randomStructural(r, depth-1)}
 	case 1:
-		p.Type, p.AdditionalProperties = "object", &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: randomStructural(r, depth-1)}
+		p.Type, p.AdditionalProperties = "object", &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true}
+		if r.IntN(3) > 0 {
+			p.AdditionalProperties.Schema = randomStructural(r, depth-1)
+		}
 	default:
 		p.Type, p.Properties = "object", map[string]apiextensionsv1.JSONSchemaProps{}
 		for range r.IntN(4) {

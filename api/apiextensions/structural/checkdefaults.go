@@ -47,7 +47,7 @@ func (s *Schema) checkDefault(path *field.Path, root bool, rules ruleCheck) fiel
 	if obj, ok := v.(map[string]any); ok {
 		p.object(s, obj, root || s.embedded, s.keeps, nil)
 	} else {
-		p.value(s, v, nil)
+		p.value(s, v, false, nil)
 	}
 	if len(p.unknown) > 0 {
 		return field.ErrorList{field.Invalid(path, s.fallback, "must not have unknown fields")}

@@ -21,25 +21,28 @@ func (s *Schema) Prune(obj map[string]any) []string {
 // pruner gathers the paths of what it drops.
 type pruner struct{ unknown []string }
 
-// value prunes v by s; a nil s knows nothing. keep: unknown fields of v stay, but what s says of the known ones holds.
-func (p *pruner) value(s *Schema, v any, at *place) {
+// value prunes v by s; a nil s knows nothing. keep: unknown fields of v stay, as where s says so itself.
+func (p *pruner) value(s *Schema, v any, keep bool, at *place) {
 	if s == nil {
 		s = &Schema{}
 	}
+	keep = keep || s.keeps
 	switch v := v.(type) {
 	case map[string]any:
-		p.object(s, v, s.embedded, s.keeps, at)
+		p.object(s, v, s.embedded, keep, at)
 	case []any:
-		if s.items == nil && s.keeps {
+		if s.items == nil && keep {
 			return
 		}
 		for i := range v {
 			at := place{parent: at, index: i, isIndex: true}
-			p.value(s.items, v[i], &at)
+			p.value(s.items, v[i], keep, &at) // a list keeps for its items
 		}
 	}
 }
 
+// object prunes obj by s; at its root, of the whole or of an embedded resource, apiVersion, kind and metadata stay. keep: unknown fields stay, but
+// what s says of the known ones holds.
 func (p *pruner) object(s *Schema, obj map[string]any, root, keep bool, at *place) {
 	for name, v := range obj {
 		if root && (name == "apiVersion" || name == "kind" || name == "metadata") {
@@ -48,7 +51,7 @@ func (p *pruner) object(s *Schema, obj map[string]any, root, keep bool, at *plac
 		if below, ok := s.properties[name]; ok {
 			if isComposed(v) {
 				at := place{parent: at, name: name}
-				p.value(below.(*Schema), v, &at)
+				p.value(below.(*Schema), v, false, &at)
 			}
 			continue
 		}
@@ -56,12 +59,12 @@ func (p *pruner) object(s *Schema, obj map[string]any, root, keep bool, at *plac
 		case s.additional != nil:
 			if isComposed(v) {
 				at := place{parent: at, name: name}
-				p.value(s.additional, v, &at)
+				p.value(s.additional, v, false, &at)
 			}
 		case s.additionalAllowed: // of any kind, and with nothing in it that is known
-			if isComposed(v) && !keep {
+			if isComposed(v) {
 				at := place{parent: at, name: name}
-				p.value(nil, v, &at)
+				p.value(nil, v, false, &at)
 			}
 		case !keep:
 			at := place{parent: at, name: name}

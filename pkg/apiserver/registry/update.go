@@ -205,7 +205,7 @@ func (u *update) settleOn(ctx context.Context, a *admission.Attributes, access, 
 	if u.strategy != nil {
 		changed = u.strategy.SpecChanged
 	}
-	if changed != nil && changed(obj, old) {
+	if changed != nil && changed(u.asRead(ctx, obj), old) {
 		access.SetGeneration(was.GetGeneration() + 1)
 	}
 	if u.Hook != nil && u.subresource == "" {

@@ -32,6 +32,17 @@ func (g *Generic) defaults(ctx context.Context, s *resources.Strategy) func(runt
 	return g.Row.Strategy.Default
 }
 
+// asRead is obj as its next reader sees it: what another version wrote lacks the defaults of the stored one, which old objects have once they are read.
+func (g *Generic) asRead(ctx context.Context, obj runtime.Object) runtime.Object {
+	complete := g.Row.Strategy.Default
+	if complete == nil || g.rules(ctx) == nil {
+		return obj
+	}
+	seen := obj.DeepCopyObject()
+	complete(seen)
+	return seen
+}
+
 // checkAs is what a version with rules of its own says of an object of the stored kind; old is nil at a create.
 func checkAs(ctx context.Context, v *resources.Version, subresource string, obj, old runtime.Object) (field.ErrorList, error) {
 	inVersion := func(obj runtime.Object) (runtime.Object, error) {

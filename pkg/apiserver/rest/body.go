@@ -224,6 +224,12 @@ func decodeJSON(body []byte, w wanted, into runtime.Object, validation string) (
 	if kindErr := w.check(got, body); kindErr != nil {
 		return nil, kindErr
 	}
+	if _, ok := into.(runtime.Unstructured); ok { // which must name itself: see checkUnstructuredKind
+		if got.Kind == "" {
+			return nil, unrecognized(w.GroupVersionKind, runtime.NewMissingKindErr(string(body)), body)
+		}
+		return nil, cannotHandle(got, w.GroupVersionKind, err)
+	}
 	return nil, cannotHandle(w.GroupVersionKind, w.GroupVersionKind, err)
 }
 

@@ -27,6 +27,9 @@ func (x *exchange) update(subresource string) error {
 	if err := x.body(x.res.GVK, obj, opts.FieldValidation); err != nil {
 		return err
 	}
+	if err := x.fitNamespace(obj); err != nil {
+		return err
+	}
 	if err := x.checkName(obj); err != nil {
 		return err
 	}
