@@ -184,12 +184,12 @@ func (g *Generic) validateCreate(ctx context.Context, obj runtime.Object, access
 	path := field.NewPath("metadata")
 	errs := validation.ValidateObjectMetaAccessor(access, g.Row.Namespaced, g.nameRule(), path)
 	errs = append(errs, g.validateFinalizers(access, path)...)
-	if v := g.rules(ctx); v != nil {
-		more, err := checkAs(ctx, v, "", obj, nil)
-		if err != nil {
-			return err
-		}
-		errs = append(errs, more...)
+	seen, err := g.asVersion(ctx, obj, nil)
+	if err != nil {
+		return err
+	}
+	if seen != nil {
+		errs = append(errs, seen.Validate("", seen.obj, nil)...)
 	} else if s.Validate != nil {
 		errs = append(errs, s.Validate(obj)...)
 	}

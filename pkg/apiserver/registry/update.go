@@ -205,7 +205,15 @@ func (u *update) settleOn(ctx context.Context, a *admission.Attributes, access, 
 	if u.strategy != nil {
 		changed = u.strategy.SpecChanged
 	}
-	if changed != nil && changed(u.asRead(ctx, obj), old) {
+	seen, err := u.asVersion(ctx, obj, old)
+	if err != nil {
+		return err
+	}
+	now, before := obj, old
+	if seen != nil { // where what only the stored kind has is no change
+		now, before = seen.obj, seen.old
+	}
+	if changed != nil && changed(now, before) {
 		access.SetGeneration(was.GetGeneration() + 1)
 	}
 	if u.Hook != nil && u.subresource == "" {
@@ -213,7 +221,7 @@ func (u *update) settleOn(ctx context.Context, a *admission.Attributes, access, 
 			return err
 		}
 	}
-	if err := u.validate(ctx, obj, old, access, was); err != nil {
+	if err := u.validate(ctx, a, seen, access, was); err != nil {
 		return err
 	}
 	if u.strategy != nil && u.strategy.Warnings != nil {
@@ -284,18 +292,16 @@ func keepSystemMetadata(access, was metav1.Object) {
 	}
 }
 
-func (u *update) validate(ctx context.Context, obj, old runtime.Object, access, was metav1.Object) error {
+// validate checks what admission left, also as seen by the version that was asked for, if that has rules of its own.
+func (u *update) validate(ctx context.Context, a *admission.Attributes, seen *versioned, access, was metav1.Object) error {
+	obj, old := a.Object, a.OldObject
 	path := field.NewPath("metadata")
 	errs := u.validateMetadata(access, was, path)
 	if u.Checker != nil {
 		errs = append(errs, u.Checker.CheckUpdate(ctx, u.subresource, obj, old)...)
 	}
-	if v := u.rules(ctx); v != nil {
-		more, err := checkAs(ctx, v, u.subresource, obj, old)
-		if err != nil {
-			return err
-		}
-		errs = append(errs, more...)
+	if seen != nil {
+		errs = append(errs, seen.Validate(u.subresource, seen.obj, seen.old)...)
 	} else if u.strategy != nil && u.strategy.ValidateUpdate != nil {
 		errs = append(errs, u.strategy.ValidateUpdate(obj, old)...)
 	}

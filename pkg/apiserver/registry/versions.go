@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/resources"
 )
@@ -32,32 +31,31 @@ func (g *Generic) defaults(ctx context.Context, s *resources.Strategy) func(runt
 	return g.Row.Strategy.Default
 }
 
-// asRead is obj as its next reader sees it: what another version wrote lacks the defaults of the stored one, which old objects have once they are read.
-func (g *Generic) asRead(ctx context.Context, obj runtime.Object) runtime.Object {
-	complete := g.Row.Strategy.Default
-	if complete == nil || g.rules(ctx) == nil {
-		return obj
-	}
-	seen := obj.DeepCopyObject()
-	complete(seen)
-	return seen
+// versioned is a write as a version with rules of its own sees it: with that version's defaults, and without what it does not know.
+type versioned struct {
+	*resources.Version
+	obj, old runtime.Object // in the version; old is nil at a create
 }
 
-// checkAs is what a version with rules of its own says of an object of the stored kind; old is nil at a create.
-func checkAs(ctx context.Context, v *resources.Version, subresource string, obj, old runtime.Object) (field.ErrorList, error) {
-	inVersion := func(obj runtime.Object) (runtime.Object, error) {
-		if obj == nil || v.FromHub == nil {
-			return obj, nil
+// asVersion is a write of the stored kind in the version that ctx's request names; nil: that has no rules of its own. old is nil at a create.
+func (g *Generic) asVersion(ctx context.Context, obj, old runtime.Object) (*versioned, error) {
+	v := g.rules(ctx)
+	if v == nil {
+		return nil, nil
+	}
+	out := &versioned{Version: v, obj: obj, old: old}
+	if v.FromHub == nil {
+		return out, nil
+	}
+	for _, o := range []*runtime.Object{&out.obj, &out.old} {
+		if *o == nil {
+			continue
 		}
-		return v.FromHub(ctx, obj.DeepCopyObject())
+		seen, err := v.FromHub(ctx, (*o).DeepCopyObject())
+		if err != nil {
+			return nil, err
+		}
+		*o = seen
 	}
-	seen, err := inVersion(obj)
-	if err != nil {
-		return nil, err
-	}
-	before, err := inVersion(old)
-	if err != nil {
-		return nil, err
-	}
-	return v.Validate(subresource, seen, before), nil
+	return out, nil
 }

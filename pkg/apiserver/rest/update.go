@@ -176,6 +176,9 @@ func (x *exchange) updateWith(rw registry.ReadWriter, gvk schema.GroupVersionKin
 	if err := x.body(gvk, obj, opts.FieldValidation); err != nil {
 		return err
 	}
+	if err := x.fitNamespace(obj); err != nil {
+		return err
+	}
 	if err := x.checkName(obj); err != nil {
 		return err
 	}

@@ -191,13 +191,13 @@ func TestSlowReader(t *testing.T) {
 // TestWriterSharesItem: what a watcher and a reader get is the very item the writer made, and nothing decoded it again.
 func TestWriterSharesItem(t *testing.T) {
 	t.Parallel()
-	for name, b := range map[string]func() backend{
-		"memory": func() backend { return memory.New(storagetest.Table()) },
-		"etcd":   func() backend { return newEtcd(t, etcdtest.Start(t), "") },
+	for name, b := range map[string]func(*testing.T) backend{
+		"memory": func(*testing.T) backend { return memory.New(storagetest.Table()) },
+		"etcd":   func(t *testing.T) backend { return newEtcd(t, etcdtest.Start(t), "") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCache(t, b(), watchcache.Config{})
+			c := newCache(t, b(t), watchcache.Config{})
 			ctx := deadline(t)
 			w, err := c.Watch(ctx, storagetest.Prefix, storage.WatchOptions{})
 			if err != nil {
