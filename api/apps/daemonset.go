@@ -80,7 +80,10 @@ func daemonSetStrategy() resources.Typed[*appsv1.DaemonSet] {
 
 func daemonSetStatusStrategy() resources.Typed[*appsv1.DaemonSet] {
 	s := daemonSetStrategy()
-	s.PrepareUpdate = func(obj, old *appsv1.DaemonSet) { obj.Spec = *old.Spec.DeepCopy() }
+	s.PrepareUpdate = func(obj, old *appsv1.DaemonSet) {
+		obj.Spec = *old.Spec.DeepCopy()
+		keepTemplateGeneration(obj, old, false)
+	}
 	s.ValidateUpdate = validateDaemonSetStatus
 	s.SpecChanged, s.Warnings = nil, nil
 	return s
@@ -89,11 +92,16 @@ func daemonSetStatusStrategy() resources.Typed[*appsv1.DaemonSet] {
 // prepareDaemonSetUpdate keeps the status, and counts changes of the template in an old annotation that tools still read.
 func prepareDaemonSetUpdate(obj, old *appsv1.DaemonSet) {
 	obj.Status = *old.Status.DeepCopy()
+	keepTemplateGeneration(obj, old, !apiequality.Semantic.DeepEqual(obj.Spec.Template, old.Spec.Template))
+}
+
+// keepTemplateGeneration gives obj the count of old, or the next one.
+func keepTemplateGeneration(obj, old *appsv1.DaemonSet, next bool) {
 	n, err := strconv.ParseInt(old.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64)
 	if err != nil {
 		return
 	}
-	if !apiequality.Semantic.DeepEqual(obj.Spec.Template, old.Spec.Template) {
+	if next {
 		n++
 	}
 	setTemplateGeneration(obj, n)
