@@ -215,6 +215,7 @@ func (k *Kubelet) composeWorkers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	k.localUse = localstorage.NewRecent(k.storage, time.Now)
 	k.syncer = podsyncer.New(podsyncer.Config{Runtime: k.cri, Executor: k.executor, Pods: k.pods, Status: k.status, Admission: k.admission, Probes: k.probes,
 		Volumes: k.volumes, Cgroups: k.cgroups, Resources: k.resources, Objects: k.objects, Logs: k.cfg.Logs, Events: k.events, Evicted: k.metrics.Evicted, Running: k.metrics.PodRunning, Resizes: k.metrics,
 		HostIPs: k.node.HostIPs, Active: k.active, Now: time.Now, Log: k.cfg.Log})
@@ -271,7 +272,11 @@ func (k *Kubelet) composeHost() error {
 		Container: func(pod *corev1.Pod, id string) (stats.Usage, error) {
 			u, err := k.cgroups.ContainerUsage(pod, id)
 			return stats.Usage(u), err
-		}, Network: k.podNetwork})
+		}, Network: k.podNetwork, Disk: k.disks,
+		AllPods: func() (stats.Usage, error) {
+			u, err := k.cgroups.PodsUsage()
+			return stats.Usage(u), err
+		}})
 	if err != nil {
 		return fmt.Errorf("prepare statistics: %w", err)
 	}

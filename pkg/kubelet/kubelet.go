@@ -129,6 +129,7 @@ type Kubelet struct {
 	csiDrivers *csi.Drivers
 	csiNode    *csinode.Announcer
 	storage    *localstorage.Watcher
+	localUse   *localstorage.Recent
 	eviction   *eviction.Manager
 	shutdown   *shutdown.Manager
 	probes     *prober.Manager

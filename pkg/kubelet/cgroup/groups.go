@@ -74,8 +74,8 @@ type Stats struct {
 	// User and System are nanoseconds of CPU; ThrottledNanoseconds is how long it wanted some and was not let, in Throttled of Periods.
 	User, System, ThrottledNanoseconds uint64
 	Periods, Throttled                 uint64
-	// Cache, Mapped, Swap, Kernel and the others are bytes.
-	Cache, Mapped, Swap, Kernel, ActiveFile, InactiveFile, MaxUsage uint64
+	// Cache, Mapped, Kernel and the others are bytes.
+	Cache, Mapped, Kernel, ActiveFile, InactiveFile, MaxUsage uint64
 	// FailCount is how often the limit was met, OOMKills how often a process was killed for it.
 	FailCount, OOMKills uint64
 	// CPUShares is the weight in terms of cgroup v1; CPUQuota and CPUPeriod are microseconds, the quota 0 without a limit.
@@ -143,7 +143,7 @@ func (m *Manager) statsV1(cgroup string, s *Stats) {
 	s.User, s.System = cpu["user"]*userTick, cpu["system"]*userTick
 	s.Periods, s.Throttled, s.ThrottledNanoseconds = throttled["nr_periods"], throttled["nr_throttled"], throttled["throttled_time"]
 	mem := m.fields("memory", cgroup, "memory.stat")
-	s.Cache, s.Mapped, s.Swap = mem["total_cache"], mem["total_mapped_file"], mem["total_swap"]
+	s.Cache, s.Mapped = mem["total_cache"], mem["total_mapped_file"]
 	s.ActiveFile, s.InactiveFile = mem["total_active_file"], mem["total_inactive_file"]
 	s.Kernel, s.MaxUsage, s.FailCount = m.number("memory", cgroup, "memory.kmem.usage_in_bytes"), m.number("memory", cgroup, "memory.max_usage_in_bytes"), m.number("memory", cgroup, "memory.failcnt")
 	s.OOMKills = m.fields("memory", cgroup, "memory.oom_control")["oom_kill"]
@@ -181,7 +181,7 @@ func (m *Manager) statsV2(cgroup string, s *Stats) {
 	mem, events := m.fields("memory", cgroup, "memory.stat"), m.fields("memory", cgroup, "memory.events")
 	s.Cache, s.Mapped, s.Kernel = mem["file"], mem["file_mapped"], mem["kernel"]
 	s.ActiveFile, s.InactiveFile = mem["active_file"], mem["inactive_file"]
-	s.Swap, s.MaxUsage = m.number("memory", cgroup, "memory.swap.current"), m.number("memory", cgroup, "memory.peak")
+	s.MaxUsage = m.number("memory", cgroup, "memory.peak")
 	s.FailCount, s.OOMKills = events["max"], events["oom_kill"]
 	if w := m.number("cpu", cgroup, "cpu.weight"); w > 0 {
 		s.CPUShares = 2 + (w-1)*262142/9999

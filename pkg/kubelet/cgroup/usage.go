@@ -19,6 +19,7 @@ type Usage struct {
 	PageFaults, MajorPageFaults   uint64
 	Processes                     uint64
 	MemoryLimitBytes, MemoryAvail uint64 // 0 without a limit
+	Swap                          uint64 // bytes
 }
 
 // PodUsage returns what the pod has used.
@@ -58,7 +59,7 @@ func (m *Manager) usage(cgroup string) (Usage, error) {
 	if err != nil {
 		return u, err
 	}
-	u.RSSBytes, u.PageFaults, u.MajorPageFaults = stat["total_rss"], stat["total_pgfault"], stat["total_pgmajfault"]
+	u.RSSBytes, u.PageFaults, u.MajorPageFaults, u.Swap = stat["total_rss"], stat["total_pgfault"], stat["total_pgmajfault"], stat["total_swap"]
 	return u.finish(stat["total_inactive_file"], limit), nil
 }
 
@@ -79,6 +80,7 @@ func (m *Manager) usageV2(cgroup string) (Usage, error) {
 		return u, err
 	}
 	u.RSSBytes, u.PageFaults, u.MajorPageFaults = stat["anon"], stat["pgfault"], stat["pgmajfault"]
+	u.Swap = m.number("memory", cgroup, "memory.swap.current")
 	return u.finish(stat["inactive_file"], limit), nil
 }
 

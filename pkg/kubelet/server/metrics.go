@@ -14,7 +14,7 @@ import (
 // resourceMetrics shows the CPU and memory of the node, its pods and containers in Prometheus' text format; the names are
 // those metrics-server reads.
 func (s *Server) resourceMetrics(w http.ResponseWriter, r *http.Request) {
-	summary, err := s.cfg.Stats(r.Context())
+	summary, err := s.cfg.Stats(r.Context(), true)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	if err != nil {
 		s.cfg.Log.Error("statistics not collected for /metrics/resource", "err", err)

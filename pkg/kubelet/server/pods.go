@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,7 +33,8 @@ func (s *Server) configz(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) stats(w http.ResponseWriter, r *http.Request) {
-	summary, err := s.cfg.Stats(r.Context())
+	few, _ := strconv.ParseBool(r.URL.Query().Get("only_cpu_and_memory")) // what is no truth value asks for all, as in Kubernetes
+	summary, err := s.cfg.Stats(r.Context(), few)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

@@ -70,8 +70,8 @@ type Config struct {
 	Pods          Pods
 	Runtime       Runtime
 	Logs          Logs
-	// Stats computes /stats/summary; nil answers 404, as for /metrics/resource.
-	Stats func(ctx context.Context) (*statsapi.Summary, error)
+	// Stats computes /stats/summary, or its CPU and memory only; nil answers 404, as for /metrics/resource.
+	Stats func(ctx context.Context, onlyCPUAndMemory bool) (*statsapi.Summary, error)
 	// Cadvisor serves /metrics/cadvisor, Probes /metrics/probes. Nil answers 404.
 	Cadvisor, Probes http.Handler
 	// Registry gets the figures of the server's requests; nil: they are not counted.

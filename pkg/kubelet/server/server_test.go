@@ -225,9 +225,13 @@ func start(t *testing.T) *fixture {
 		Authenticator: delegated.Union{delegated.Certificates{Roots: roots}, delegated.NewTokens(reviewer{}, time.Minute, time.Now)},
 		Authorizer:    delegated.NewReviews(reviewer{}, delegated.ReviewTTL{Allowed: time.Minute, Denied: time.Minute}, time.Now), Pods: k, Runtime: k, Logs: k,
 		LogDir: logDir, Configz: func() any { return map[string]int{"maxPods": 7} }, Log: slog.New(slog.DiscardHandler),
-		Stats: func(context.Context) (*statsapi.Summary, error) {
+		Stats: func(_ context.Context, few bool) (*statsapi.Summary, error) {
 			at := metav1.NewTime(time.UnixMilli(1234))
-			return &statsapi.Summary{Node: statsapi.NodeStats{NodeName: "n1", CPU: &statsapi.CPUStats{Time: at, UsageCoreNanoSeconds: &cpu}}, Pods: []statsapi.PodStats{{PodRef: statsapi.PodReference{Name: "p", Namespace: "ns"},
+			node := statsapi.NodeStats{NodeName: "n1", CPU: &statsapi.CPUStats{Time: at, UsageCoreNanoSeconds: &cpu}}
+			if !few {
+				node.Fs = &statsapi.FsStats{}
+			}
+			return &statsapi.Summary{Node: node, Pods: []statsapi.PodStats{{PodRef: statsapi.PodReference{Name: "p", Namespace: "ns"},
 				Containers: []statsapi.ContainerStats{{Name: "c", Memory: &statsapi.MemoryStats{Time: at, WorkingSetBytes: &mem}}}}}}, nil
 		}})
 	if err != nil {
@@ -328,7 +332,8 @@ func TestAPI(t *testing.T) {
 		{admin, "POST", "/checkpoint/ns/p/x", "", 404, "container x does not exist"},
 		{admin, "POST", "/checkpoint/ns/none/c", "", 404, "pod does not exist"},
 		{admin, "GET", "/checkpoint/ns/p/c", "", 405, ""},
-		{admin, "GET", "/stats/summary", "", 200, `"nodeName":"n1"`},
+		{admin, "GET", "/stats/summary", "", 200, `"nodeName":"n1","startTime":null,"cpu":{"time":"1970-01-01T00:00:01Z","usageCoreNanoSeconds":1500000000},"fs":`},
+		{admin, "GET", "/stats/summary?only_cpu_and_memory=true", "", 200, `"usageCoreNanoSeconds":1500000000}}`},
 		{admin, "GET", "/metrics/resource", "", 200, "node_cpu_usage_seconds_total 1.5 1234"},
 		{admin, "GET", "/configz", "", 200, `{"kubeletconfig":{"maxPods":7}}`},
 		{admin, "GET", "/logs/x.log", "", 200, "xlog"},

@@ -16,6 +16,7 @@ import (
 type nodeReading struct {
 	cpu        uint64 // nanoseconds
 	memory     Usage
+	swapFree   uint64 // bytes
 	interfaces []Interface
 	primary    string // interface of the default route
 }
@@ -42,6 +43,8 @@ func readNode(root string) (nodeReading, error) {
 		return n, err
 	}
 	n.memory = nodeMemory(info)
+	swap := kilobytes(info)
+	n.memory.Swap, n.swapFree = swap["SwapTotal"]-min(swap["SwapFree"], swap["SwapTotal"]), swap["SwapFree"]
 	if vm, err := read("vmstat"); err == nil {
 		v := fields(vm)
 		n.memory.PageFaults, n.memory.MajorPageFaults = v["pgfault"], v["pgmajfault"]
@@ -53,6 +56,32 @@ func readNode(root string) (nodeReading, error) {
 		n.primary = defaultInterface(route)
 	}
 	return n, nil
+}
+
+// processes is how many processes there are and may be; nil if it cannot be told.
+func processes(root string, now time.Time) *statsapi.RlimitStats {
+	limit, err := os.ReadFile(filepath.Join(root, "proc/sys/kernel/pid_max"))
+	if err != nil {
+		return nil
+	}
+	load, err := os.ReadFile(filepath.Join(root, "proc/loadavg")) // 0.20 0.18 0.12 1/80 11206: the fourth is of those that run, and all
+	if err != nil {
+		return nil
+	}
+	most, err := strconv.ParseInt(strings.TrimSpace(string(limit)), 10, 64)
+	if err != nil {
+		return nil
+	}
+	f := strings.Fields(string(load))
+	if len(f) < 4 {
+		return nil
+	}
+	_, all, _ := strings.Cut(f[3], "/")
+	n, err := strconv.ParseInt(all, 10, 64)
+	if err != nil {
+		return nil
+	}
+	return &statsapi.RlimitStats{Time: metav1.NewTime(now), MaxPID: &most, NumOfRunningProcesses: &n}
 }
 
 // nodeMemory is the machine's memory; what is available is all but the working set, as of a cgroup.

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
@@ -23,9 +24,10 @@ type Usage struct {
 	PageFaults, MajorPageFaults   uint64
 	Processes                     uint64
 	MemoryLimitBytes, MemoryAvail uint64 // 0 without a limit
+	Swap                          uint64 // bytes
 }
 
-// Config is what a Collector needs; all are required but Root.
+// Config is what a Collector needs; all are required but Root, AllPods and Disk.
 type Config struct {
 	NodeName string
 	// Started is when the node started; Dir the kubelet's root directory, whose file system is shown as the node's.
@@ -38,7 +40,11 @@ type Config struct {
 	Container func(pod *corev1.Pod, id string) (Usage, error)
 	// Network are the interfaces of a pod that has a network of its own; nil for others.
 	Network func(pod *corev1.Pod) []Interface
-	Now     func() time.Time
+	// AllPods reads the use of all pods together; nil: it is not shown.
+	AllPods func() (Usage, error)
+	// Disk is what pods have on disks, by UID, as far as it is known; nil: it is not shown. It may take as long as the disks: only whole summaries ask for it.
+	Disk func(ctx context.Context, pods []*corev1.Pod) map[types.UID]Disk
+	Now  func() time.Time
 	// Root is where /proc is found, "/" by default.
 	Root string
 }
@@ -69,10 +75,20 @@ func New(cfg Config) (*Collector, error) {
 	return &Collector{cfg: cfg, last: map[string]sample{}}, nil
 }
 
-// Summary computes the summary of now. Pods and containers that cannot be read (they just ended) are shown without numbers.
-func (c *Collector) Summary(ctx context.Context) (*statsapi.Summary, error) {
+// Summary computes the summary of now, or its CPU and memory only. Pods and containers that cannot be read (they just ended) are shown without numbers.
+func (c *Collector) Summary(ctx context.Context, onlyCPUAndMemory bool) (*statsapi.Summary, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	var pods []*corev1.Pod
+	for _, pod := range c.cfg.Pods() {
+		if pod.Status.Phase == corev1.PodRunning {
+			pods = append(pods, pod)
+		}
+	}
+	var disks map[types.UID]Disk
+	if !onlyCPUAndMemory && c.cfg.Disk != nil {
+		disks = c.cfg.Disk(ctx, pods) // before the lock, which others wait for
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,16 +99,39 @@ func (c *Collector) Summary(ctx context.Context) (*statsapi.Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	fs := fileSystem(c.cfg.Dir, now)
 	sum.Node = statsapi.NodeStats{NodeName: c.cfg.NodeName, StartTime: metav1.NewTime(c.cfg.Started), CPU: c.cpu("node", node.cpu, now, next), Memory: memory(node.memory, now),
-		Network: network(node.interfaces, node.primary, now), Fs: fs, Runtime: &statsapi.RuntimeStats{ImageFs: fs, ContainerFs: fs}}
-	for _, pod := range c.cfg.Pods() {
-		if pod.Status.Phase == corev1.PodRunning {
-			sum.Pods = append(sum.Pods, c.pod(pod, now, next))
+		Swap: &statsapi.SwapStats{Time: metav1.NewTime(now), SwapUsageBytes: &node.memory.Swap, SwapAvailableBytes: &node.swapFree}}
+	var fs *statsapi.FsStats
+	if !onlyCPUAndMemory {
+		fs = fileSystem(c.cfg.Dir, now)
+		sum.Node.Network, sum.Node.Fs, sum.Node.Runtime = network(node.interfaces, node.primary, now), fs, &statsapi.RuntimeStats{ImageFs: fs, ContainerFs: fs}
+		sum.Node.Rlimit = processes(c.cfg.Root, now)
+	}
+	if c.cfg.AllPods != nil {
+		sum.Node.SystemContainers = c.system(now, next)
+	}
+	for _, pod := range pods {
+		p := c.pod(pod, now, next)
+		if d, ok := disks[pod.UID]; ok {
+			d.show(&p, pod, fs, now)
 		}
+		if onlyCPUAndMemory {
+			p.Network, p.ProcessStats = nil, nil
+		}
+		sum.Pods = append(sum.Pods, p)
 	}
 	c.last = next
 	return sum, nil
+}
+
+// system are the containers of the node that are no pod's: all pods together, as Kubernetes calls them.
+func (c *Collector) system(now time.Time, next map[string]sample) []statsapi.ContainerStats {
+	u, err := c.cfg.AllPods()
+	if err != nil {
+		return nil
+	}
+	return []statsapi.ContainerStats{{Name: statsapi.SystemContainerPods, StartTime: metav1.NewTime(c.cfg.Started),
+		CPU: c.cpu("pods", u.CPUNanoseconds, now, next), Memory: memory(u, now), Swap: swap(u, now)}}
 }
 
 func (c *Collector) pod(pod *corev1.Pod, now time.Time, next map[string]sample) statsapi.PodStats {
@@ -102,6 +141,7 @@ func (c *Collector) pod(pod *corev1.Pod, now time.Time, next map[string]sample) 
 	}
 	if u, err := c.cfg.Pod(pod); err == nil {
 		p.CPU, p.Memory = c.cpu(string(pod.UID), u.CPUNanoseconds, now, next), memory(u, now)
+		p.Swap = swap(u, now)
 		p.ProcessStats = &statsapi.ProcessStats{ProcessCount: &u.Processes}
 	}
 	if list := c.cfg.Network(pod); len(list) > 0 {
@@ -110,7 +150,7 @@ func (c *Collector) pod(pod *corev1.Pod, now time.Time, next map[string]sample) 
 	for st := range running(pod) {
 		one := statsapi.ContainerStats{Name: st.Name, StartTime: st.State.Running.StartedAt}
 		if u, err := c.cfg.Container(pod, runtimeID(st.ContainerID)); err == nil {
-			one.CPU, one.Memory = c.cpu(st.ContainerID, u.CPUNanoseconds, now, next), memory(u, now)
+			one.CPU, one.Memory, one.Swap = c.cpu(st.ContainerID, u.CPUNanoseconds, now, next), memory(u, now), swap(u, now)
 		}
 		p.Containers = append(p.Containers, one)
 	}
@@ -171,6 +211,11 @@ func memory(u Usage, now time.Time) *statsapi.MemoryStats {
 		m.AvailableBytes = &u.MemoryAvail
 	}
 	return m
+}
+
+// swap is what pods have: they are given none, so none is available.
+func swap(u Usage, now time.Time) *statsapi.SwapStats {
+	return &statsapi.SwapStats{Time: metav1.NewTime(now), SwapUsageBytes: &u.Swap, SwapAvailableBytes: new(uint64)}
 }
 
 func fileSystem(dir string, now time.Time) *statsapi.FsStats {

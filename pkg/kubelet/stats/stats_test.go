@@ -10,17 +10,22 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 func procDir(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
 	for name, content := range map[string]string{
-		"stat":      "cpu  100 1 50 9999 77 2 3 4 5 6\ncpu0 1\n",
-		"meminfo":   "MemTotal: 1000 kB\nMemFree: 400 kB\nMemAvailable: 700 kB\nInactive(file): 100 kB\nAnonPages: 50 kB\n",
-		"vmstat":    "pgfault 12\npgmajfault 3\n",
-		"net/dev":   "Inter-| Receive\n face |bytes\n    lo: 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9\n  eth0: 100 1 2 0 0 0 0 0 300 1 4 0 0 0 0 0\n",
-		"net/route": "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU\neth0 00000000 0101A8C0 0003 0 0 0 00000000 0 0 0\n",
+		"stat":               "cpu  100 1 50 9999 77 2 3 4 5 6\ncpu0 1\n",
+		"loadavg":            "0.20 0.18 0.12 1/80 11206\n",
+		"meminfo":            "SwapTotal: 100 kB\nSwapFree: 60 kB\nMemTotal: 1000 kB\nMemFree: 400 kB\nMemAvailable: 700 kB\nInactive(file): 100 kB\nAnonPages: 50 kB\n",
+		"vmstat":             "pgfault 12\npgmajfault 3\n",
+		"net/dev":            "Inter-| Receive\n face |bytes\n    lo: 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9\n  eth0: 100 1 2 0 0 0 0 0 300 1 4 0 0 0 0 0\n",
+		"sys/kernel/pid_max": "32768\n",
+		"net/route":          "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU\neth0 00000000 0101A8C0 0003 0 0 0 00000000 0 0 0\n",
 	} {
 		p := filepath.Join(root, "proc", name)
 		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
@@ -56,7 +61,7 @@ func TestSummary(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
-	sum, err := c.Summary(ctx)
+	sum, err := c.Summary(ctx, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,13 +80,13 @@ func TestSummary(t *testing.T) {
 	}
 	used["c1"], now = 15e8, now.Add(2*time.Second)
 	for range 2 { // the second summary comes too soon for a rate of its own
-		if sum, err = c.Summary(ctx); err != nil || *sum.Pods[0].Containers[0].CPU.UsageNanoCores != 5e8 {
+		if sum, err = c.Summary(ctx, false); err != nil || *sum.Pods[0].Containers[0].CPU.UsageNanoCores != 5e8 {
 			t.Fatal(err, sum.Pods[0].Containers[0].CPU)
 		}
 		now = now.Add(time.Millisecond)
 	}
 	used["c1"], now = 1, now.Add(10*time.Second)
-	if sum, err = c.Summary(ctx); err != nil || sum.Pods[0].Containers[0].CPU.UsageNanoCores != nil {
+	if sum, err = c.Summary(ctx, false); err != nil || sum.Pods[0].Containers[0].CPU.UsageNanoCores != nil {
 		t.Error("a counter that went back has no rate", err)
 	}
 	if _, err := New(Config{}); err == nil {
@@ -89,7 +94,57 @@ func TestSummary(t *testing.T) {
 	}
 	stopped, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := c.Summary(stopped); err == nil {
+	if _, err := c.Summary(stopped, false); err == nil {
 		t.Error("a summary for a client that left")
+	}
+}
+
+// TestSummaryOfDisks: a whole summary shows layers, logs and volumes on the file systems that they are on; one of CPU and memory asks nobody for them.
+func TestSummaryOfDisks(t *testing.T) {
+	t.Parallel()
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u1"},
+		Spec:   corev1.PodSpec{Volumes: []corev1.Volume{{Name: "scratch"}, {Name: "secret"}, {Name: "data"}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "a", State: running}, {Name: "new", State: running}}}}
+	asked := 0
+	usage := func() (Usage, error) { return Usage{CPUNanoseconds: 3, Swap: 9}, nil }
+	c, err := New(Config{NodeName: "n", Dir: t.TempDir(), Root: procDir(t), Now: time.Now, Pods: func() []*corev1.Pod { return []*corev1.Pod{pod} },
+		Pod: func(*corev1.Pod) (Usage, error) { return usage() }, Container: func(*corev1.Pod, string) (Usage, error) { return usage() }, AllPods: usage,
+		Network: func(*corev1.Pod) []Interface { return []Interface{{Name: "eth0"}} },
+		Disk: func(_ context.Context, pods []*corev1.Pod) map[types.UID]Disk {
+			asked++
+			return map[types.UID]Disk{pods[0].UID: {Layers: map[string]runtime.DiskUse{"a": {Bytes: 10, Inodes: 1}}, Logs: map[string]runtime.DiskUse{"a": {Bytes: 20, Inodes: 2}},
+				EmptyDirs: map[string]runtime.DiskUse{"scratch": {Bytes: 40, Inodes: 3}}, Claims: map[string]Claim{"data": {Name: "c", Capacity: 100, Used: 60}}}}
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	few, err := c.Summary(t.Context(), true)
+	if err != nil || asked != 0 || few.Node.Fs != nil || few.Node.Network != nil || few.Pods[0].Network != nil || few.Pods[0].EphemeralStorage != nil || *few.Pods[0].CPU.UsageCoreNanoSeconds != 3 {
+		t.Errorf("CPU and memory: %+v, disks asked for %d times, %v", few, asked, err)
+	}
+	sum, err := c.Summary(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, p := sum.Node, sum.Pods[0]
+	if *n.Rlimit.MaxPID != 32768 || *n.Rlimit.NumOfRunningProcesses != 80 || *n.Swap.SwapUsageBytes != 40<<10 || *n.Swap.SwapAvailableBytes != 60<<10 {
+		t.Errorf("node: %+v %+v", n.Rlimit, n.Swap)
+	}
+	if s := n.SystemContainers; len(s) != 1 || s[0].Name != "pods" || *s[0].CPU.UsageCoreNanoSeconds != 3 {
+		t.Errorf("all pods: %+v", s)
+	}
+	a := p.Containers[0]
+	if *a.Rootfs.UsedBytes != 10 || *a.Rootfs.CapacityBytes == 0 || *a.Logs.UsedBytes != 20 || *a.Logs.InodesUsed != 2 || *a.Swap.SwapUsageBytes != 9 || p.Containers[1].Logs != nil {
+		t.Errorf("containers: %+v", p.Containers)
+	}
+	if *p.EphemeralStorage.UsedBytes != 70 || *p.EphemeralStorage.InodesUsed != 6 || len(p.VolumeStats) != 2 {
+		t.Fatalf("pod: %+v %+v", p.EphemeralStorage, p.VolumeStats)
+	}
+	if v := p.VolumeStats[0]; v.Name != "scratch" || *v.UsedBytes != 40 || v.PVCRef != nil {
+		t.Errorf("emptyDir: %+v", v)
+	}
+	if v := p.VolumeStats[1]; v.Name != "data" || *v.UsedBytes != 60 || *v.CapacityBytes != 100 || v.PVCRef.Name != "c" || v.PVCRef.Namespace != "ns" {
+		t.Errorf("claim: %+v", v)
 	}
 }

@@ -2,13 +2,16 @@ package volume
 
 import (
 	"context"
+	"slices"
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Usage is how full a claim's volume is. Of a device the capacity is known alone.
 type Usage struct {
+	Volume                         string // its name in the pod
 	Claim                          *corev1.PersistentVolumeClaim
 	Capacity, Available, Used      uint64
 	Inodes, InodesFree, InodesUsed uint64
@@ -29,7 +32,7 @@ func (m *Manager) measure(ctx context.Context, p *podVolumes, pod *corev1.Pod, m
 			continue
 		}
 		if u, known := m.usage(ctx, pod, s, at); known {
-			u.Claim = s.Claim
+			u.Volume, u.Claim = name, s.Claim
 			out = append(out, u)
 		}
 	}
@@ -72,6 +75,16 @@ func (m *Manager) Usage() []Usage {
 		}
 	}
 	return out
+}
+
+// PodUsage is how full the claims of one pod were when they were last looked at.
+func (m *Manager) PodUsage(uid types.UID) []Usage {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.pods[uid]; p != nil {
+		return slices.Clone(p.usage)
+	}
+	return nil
 }
 
 // count notes how many volumes of each kind a pod is to have, and has, when a pass is over.
