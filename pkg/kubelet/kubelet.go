@@ -148,6 +148,7 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 		return nil, errors.New("kubelet: NodeName, Client, Sysctls and Log are required")
 	}
 	k := &Kubelet{cfg: cfg, metrics: metrics.New(cfg.Metrics), probeMetrics: prometheus.NewRegistry(), events: events.New(cfg.Client.Scheme(), cfg.NodeName)}
+	k.metrics.Began(machineStarted(), time.Now())
 	k.status = status.New(cfg.Client, k.metrics.StatusSynced, cfg.Log)
 	k.cfg.Cgroups.Observe = k.metrics.CgroupWork
 	var err error

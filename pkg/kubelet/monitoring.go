@@ -76,10 +76,7 @@ func (k *Kubelet) wholeNode() (cadvisor.Group, error) {
 	u, interfaces, err := stats.Node("/")
 	g := cadvisor.Group{ID: "/", Network: interfacesOf(interfaces), Usage: cadvisor.Usage{CPU: u.CPUNanoseconds, Memory: u.MemoryBytes, WorkingSet: u.WorkingSetBytes,
 		RSS: u.RSSBytes, PageFaults: u.PageFaults, MajorFaults: u.MajorPageFaults, MemoryLimit: u.MemoryLimitBytes}}
-	var sys unix.Sysinfo_t
-	if unix.Sysinfo(&sys) == nil {
-		g.Started = time.Now().Add(-time.Duration(sys.Uptime) * time.Second)
-	}
+	g.Started = machineStarted()
 	var fs unix.Statfs_t
 	var st unix.Stat_t
 	if e := errors.Join(unix.Statfs(k.cfg.RootDir, &fs), unix.Stat(k.cfg.RootDir, &st)); e != nil {
@@ -88,6 +85,15 @@ func (k *Kubelet) wholeNode() (cadvisor.Group, error) {
 	size := uint64(fs.Bsize)
 	g.Filesystems = []cadvisor.Filesystem{{Device: device(uint64(unix.Major(st.Dev)), uint64(unix.Minor(st.Dev))), Limit: fs.Blocks * size, Used: (fs.Blocks - fs.Bfree) * size, Inodes: fs.Files, InodesFree: fs.Ffree}}
 	return g, err
+}
+
+// machineStarted is when the machine did; zero if it does not say.
+func machineStarted() time.Time {
+	var sys unix.Sysinfo_t
+	if unix.Sysinfo(&sys) != nil {
+		return time.Time{}
+	}
+	return time.Now().Add(-time.Duration(sys.Uptime) * time.Second)
 }
 
 // device is the name of a disk: "/dev/sda", or its numbers if it has none.

@@ -37,6 +37,7 @@ type Metrics struct {
 	*resizes
 	*devices
 	*timings
+	*startup
 }
 
 // New registers at r; nil: nothing is counted.
@@ -79,6 +80,7 @@ func New(r prometheus.Registerer) *Metrics {
 		resizes: newResizes(r),
 		devices: newDevices(r),
 		timings: newTimings(r),
+		startup: newStartup(r),
 	}
 	r.MustRegister(m.pods, m.containers, m.relist, m.seen, m.startedPods, m.podErrors, m.started, m.startErrors, m.preemptions,
 		m.evictions, m.restarted, m.images, m.podStart, m.shutBegan, m.shutOver, m.interval, m.operations, m.opErrors, m.opSeconds)

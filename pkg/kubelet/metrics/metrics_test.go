@@ -82,6 +82,10 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.CPUsPinned(nil)
 	m.CPUsPinned(errors.New("none left"))
 	m.CPUs(3, 1)
+	m.Began(time.Unix(10, 0), time.Unix(20, 0))
+	m.Registering(time.Unix(21, 0))
+	m.Registered(time.Unix(23, 0))
+	m.Ready(time.Unix(26, 0))
 	m.MemoryPinned(nil)
 	m.MemoryPinned(errors.New("none left"))
 	m.DRAOperation("PrepareResources", time.Second, nil)
@@ -90,6 +94,11 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.DRAClaims(map[string]int{"<any>": 2, "drv": 1})
 	m.PodResourcesAsked("get", true)
 	want := map[string]float64{
+		"kubelet_node_startup_pre_kubelet_duration_seconds":                                     10,
+		"kubelet_node_startup_pre_registration_duration_seconds":                                1,
+		"kubelet_node_startup_registration_duration_seconds":                                    2,
+		"kubelet_node_startup_post_registration_duration_seconds":                               3,
+		"kubelet_node_startup_duration_seconds":                                                 16,
 		"kubelet_cpu_manager_pinning_requests_total":                                            2,
 		"kubelet_memory_manager_pinning_requests_total":                                         2,
 		"kubelet_memory_manager_pinning_errors_total":                                           1,

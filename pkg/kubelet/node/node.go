@@ -39,6 +39,19 @@ type Client interface {
 	PatchNode(ctx context.Context, name string, kind types.PatchType, patch []byte, subresource ...string) (*corev1.Node, error)
 }
 
+// Startup takes when the node came so far, each once and in this order: it was first to be registered, it was, and the API had it ready.
+type Startup interface {
+	Registering(at time.Time)
+	Registered(at time.Time)
+	Ready(at time.Time)
+}
+
+type noStartup struct{}
+
+func (noStartup) Registering(time.Time) {}
+func (noStartup) Registered(time.Time)  {}
+func (noStartup) Ready(time.Time)       {}
+
 // Config is what a Node needs. Client, Name, Runtime, Machine, Now and Log are required.
 type Config struct {
 	Client Client
@@ -68,6 +81,8 @@ type Config struct {
 	Devices func() (capacity, allocatable corev1.ResourceList)
 	// VolumesInUse are the attached volumes that are mounted or about to be; after an error the Node shows those of before. nil reports none.
 	VolumesInUse func() ([]corev1.UniqueVolumeName, error)
+	// Startup is told of the node's first steps; nil: nobody is.
+	Startup Startup
 	// Observed is told whenever a newer Node was seen in the API; nil: nobody is.
 	Observed func()
 	// Resources says how much of the machine pods may have.
@@ -110,6 +125,7 @@ func New(cfg Config) (*Node, error) {
 		return nil, errors.New("node: Client, Name, Runtime, Machine, Now and Log are required")
 	}
 	defaultTo(&cfg.Hostname, cfg.Name)
+	defaultTo[Startup](&cfg.Startup, noStartup{})
 	defaultTo(&cfg.Port, 10250)
 	defaultTo(&cfg.Interval, 10*time.Second)
 	defaultTo(&cfg.Report, 5*time.Minute)
@@ -197,9 +213,11 @@ func (n *Node) ShowInUse(ctx context.Context, volume corev1.UniqueVolumeName) er
 
 // Run registers the node and keeps it until ctx is done.
 func (n *Node) Run(ctx context.Context) error {
+	n.cfg.Startup.Registering(n.cfg.Now())
 	if !n.register(ctx) {
 		return nil // ctx is done
 	}
+	n.cfg.Startup.Registered(n.cfg.Now())
 	close(n.registered)
 	var parts sync.WaitGroup
 	defer parts.Wait()
@@ -221,6 +239,7 @@ func (n *Node) keepStatus(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	failures, unready := 0, unreadyFirst
+	wasReady := false
 	for {
 		select {
 		case <-ctx.Done():
@@ -230,6 +249,10 @@ func (n *Node) keepStatus(ctx context.Context) {
 			unready = unreadyFirst
 		}
 		ready, err := n.syncStatus(ctx)
+		if ready && err == nil && !wasReady {
+			wasReady = true
+			n.cfg.Startup.Ready(n.cfg.Now())
+		}
 		wait := n.cfg.Interval
 		switch {
 		case err != nil && ctx.Err() != nil:

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -63,15 +64,22 @@ func waitUntil(t *testing.T, what string, ok func() bool) {
 	}
 }
 
+// startupSteps are the steps that a node has told of.
+type startupSteps chan string
+
+func (s startupSteps) Registering(time.Time) { s <- "registering" }
+func (s startupSteps) Registered(time.Time)  { s <- "registered" }
+func (s startupSteps) Ready(time.Time)       { s <- "ready" }
+
 // TestLife takes a node from registration over its podCIDR to Ready, and counts its PATCHes.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
-	client, rt := fake.NewClientset(), &fakeRuntime{}
+	client, rt, steps := fake.NewClientset(), &fakeRuntime{}, make(startupSteps, 4)
 	numberVersions(client)
 	rt.set(runtime.Health{RuntimeReady: true, NetworkReason: "NetworkPluginNotReady", NetworkMessage: "cni plugin not initialized"})
 	n, err := New(Config{Client: kubelettest.Client{Interface: client}, Name: "n1", IPs: []net.IP{net.ParseIP("10.1.2.3"), net.ParseIP("fd00::3")}, Labels: map[string]string{"zone": "a"}, Taints: []corev1.Taint{{Key: "t", Effect: "NoSchedule"}},
-		Runtime: rt, Machine: fakeMachine{}, Version: "v1.36.3", Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Runtime: rt, Machine: fakeMachine{}, Version: "v1.36.3", Now: time.Now, Log: slog.New(slog.DiscardHandler), Startup: steps,
 		MaxImages: 50, Images: func(context.Context) ([]corev1.ContainerImage, error) {
 			return []corev1.ContainerImage{{Names: []string{"b"}, SizeBytes: 1}, {Names: []string{"a"}, SizeBytes: 9}}, nil
 		}})
@@ -108,6 +116,9 @@ func TestLife(t *testing.T) {
 	}
 	rt.set(runtime.Health{RuntimeReady: true, NetworkReady: true})
 	waitUntil(t, "the node Ready", func() bool { return conditionTrue(n.Object().Status.Conditions, corev1.NodeReady) })
+	if got := []string{<-steps, <-steps, <-steps}; !slices.Equal(got, []string{"registering", "registered", "ready"}) {
+		t.Errorf("steps of the start: %q", got)
+	}
 	waitUntil(t, "the lease", func() bool {
 		l, err := client.CoordinationV1().Leases("kube-node-lease").Get(ctx, "n1", metav1.GetOptions{})
 		return err == nil && *l.Spec.LeaseDurationSeconds == 40 && *l.Spec.HolderIdentity == "n1" && len(l.OwnerReferences) == 1
