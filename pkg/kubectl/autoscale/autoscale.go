@@ -115,7 +115,7 @@ func (o *Options) operation() string {
 // Run makes an autoscaler for each object.
 func (o *Options) Run(ctx context.Context) error {
 	infos, err := o.Client.Resolve(ctx, resource.Request{
-		Args: o.args, Files: o.files, Namespace: o.Namespace, ExplicitNamespace: o.Explicit, Latest: true,
+		Args: o.args, Files: o.files, Namespace: o.Namespace, ExplicitNamespace: o.Explicit,
 	})
 	if err == nil && len(infos) == 0 {
 		return errors.New("no objects passed to autoscale")

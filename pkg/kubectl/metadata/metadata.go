@@ -122,7 +122,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if o.Version != "" && (len(infos) > 1 || o.target.All || o.target.Selector != "") {
 		return errors.New("--resource-version may only be used with a single resource")
 	}
-	several := len(infos) > 1 || o.target.All
+	several := len(infos) > 1 || err != nil || o.target.All
 	return resource.Each(infos, err, func(i *resource.Info) error { return o.one(ctx, i, several) })
 }
 

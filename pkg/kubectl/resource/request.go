@@ -38,6 +38,8 @@ type Request struct {
 	Limit int64
 	// Latest reads the objects of files from the server; otherwise they are as in the file.
 	Latest bool
+	// StopAtFirst looks at no object of files after one that is not found.
+	StopAtFirst bool
 	// NamesOnly does not read named objects from the server.
 	NamesOnly bool
 	// Collections keeps each page of a list as one Info instead of one for each item, and answers as sent (Info.Raw).
@@ -319,6 +321,9 @@ func (c *Client) resolveFiles(ctx context.Context, q Request) ([]*Info, error) {
 		return nil, fmt.Errorf("the provided selector %q is not valid: %w", q.LabelSelector, err)
 	}
 	for _, d := range docs {
+		if q.StopAtFirst && len(errs) > 0 {
+			break
+		}
 		info, err := c.fromFile(d, q)
 		if err != nil {
 			errs = append(errs, err)

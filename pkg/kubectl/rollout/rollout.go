@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/resource"
@@ -133,20 +132,11 @@ func (o *options) Validate() error {
 // Run implements cli.Options.
 func (o *options) Run(ctx context.Context) error {
 	infos, err := o.client.Resolve(ctx, o.request)
-	if err != nil {
-		return err
-	}
-	if len(infos) == 0 {
+	if err == nil && len(infos) == 0 {
 		fmt.Fprintf(o.ErrOut, "No resources found in %s namespace.\n", o.request.Namespace)
 		return nil
 	}
-	var errs []error
-	for _, i := range infos {
-		if err := o.act(ctx, o, i); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return utilerrors.NewAggregate(errs)
+	return resource.Each(infos, err, func(i *resource.Info) error { return o.act(ctx, o, i) })
 }
 
 // subject is the object as refusals name it: deployments.apps "web". It begins with "error: ", which is then said of each of

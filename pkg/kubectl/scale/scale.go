@@ -78,7 +78,9 @@ func (o *Options) Validate() error {
 
 // Run scales what it finds.
 func (o *Options) Run(ctx context.Context) error {
-	infos, err := o.Client.Resolve(ctx, o.target.Request(&o.Base, o.args))
+	q := o.target.Request(&o.Base, o.args)
+	q.StopAtFirst = true
+	infos, err := o.Client.Resolve(ctx, q)
 	if len(infos) > 1 && o.version != "" {
 		return errors.New("cannot use --resource-version with multiple resources")
 	}

@@ -163,6 +163,7 @@ type selector struct {
 
 func newSelector(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o := &selector{setter: newSetter(streams, "selector updated", "")}
+	o.any = true
 	cmd := &cobra.Command{
 		Use:     "selector (-f FILENAME | TYPE NAME) EXPRESSIONS [--resource-version=version]",
 		Short:   "Set the selector on a resource",

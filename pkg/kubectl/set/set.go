@@ -39,6 +39,8 @@ type setter struct {
 
 	// operation is the result ("image updated"), failed introduces a refusal of the server ("failed to …:"); "" shows it as it is.
 	operation, failed string
+	// any changes what is found also if other objects are not; otherwise none is changed then.
+	any bool
 	// always reports an object that needs no change, too.
 	always bool
 }
@@ -70,9 +72,12 @@ func (s *setter) find(ctx context.Context) ([]*resource.Info, error) {
 	return s.Client.Resolve(ctx, q)
 }
 
-// update changes each object. Errors of one do not keep the others from being changed, nor what could be changed of the same.
+// update changes each object. What the change says against one does not keep the others from being changed, nor what could be changed of the same.
 func (s *setter) update(ctx context.Context, change func(*resource.Info, *unstructured.Unstructured) error) error {
 	infos, err := s.find(ctx)
+	if err != nil && !s.any {
+		return err
+	}
 	return resource.Each(infos, err, func(i *resource.Info) error {
 		after := i.Object.DeepCopy()
 		refused := change(i, after)
