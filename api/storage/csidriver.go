@@ -118,7 +118,10 @@ const (
 )
 
 func validateCSIDriver(d *storagev1.CSIDriver) field.ErrorList {
-	errs := validateDriverName(d.Name, field.NewPath("metadata", "name"))
+	var errs field.ErrorList
+	if d.Name != "" { // which every kind is told
+		errs = validateDriverName(d.Name, field.NewPath("metadata", "name"))
+	}
 	return append(errs, validateCSIDriverSpec(&d.Spec, field.NewPath("spec"))...)
 }
 
