@@ -24,7 +24,7 @@ func (t *Type) Validate(ctx context.Context, u *unstructured.Unstructured) field
 	errs := t.schema.Validate(nil, u.Object, nil)
 	errs = append(errs, t.schema.ValidateEmbedded(u.Object)...)
 	errs = append(errs, t.schema.ValidateLists(nil, u.Object)...)
-	errs = t.askRules(errs, metadataBlocks(u), func(s *rules.Set) field.ErrorList { return s.Validate(ctx, u.Object) })
+	errs = t.askRules(errs, t.schema.HasRules() && metadataBlocks(u), func(s *rules.Set) field.ErrorList { return s.Validate(ctx, u.Object) })
 	return append(errs, t.validateScale(u, true, true)...)
 }
 
@@ -33,7 +33,7 @@ func (t *Type) ValidateUpdate(ctx context.Context, u, old *unstructured.Unstruct
 	errs := t.schema.Validate(nil, u.Object, old.Object)
 	errs = append(errs, t.schema.ValidateEmbedded(u.Object)...)
 	errs = append(errs, t.newDuplicates(u, old)...)
-	errs = t.askRules(errs, never, func(s *rules.Set) field.ErrorList { return s.ValidateUpdate(ctx, u.Object, old.Object) })
+	errs = t.askRules(errs, false, func(s *rules.Set) field.ErrorList { return s.ValidateUpdate(ctx, u.Object, old.Object) })
 	return append(errs, t.validateScale(u, true, true)...)
 }
 
@@ -44,7 +44,7 @@ func (t *Type) ValidateStatusUpdate(ctx context.Context, u, old *unstructured.Un
 		errs = t.status.Validate(field.NewPath("status"), status, old.Object["status"])
 	}
 	errs = append(errs, t.newDuplicates(u, old)...)
-	errs = t.askRules(errs, never, func(s *rules.Set) field.ErrorList { return s.ValidateUpdate(ctx, u.Object, old.Object) })
+	errs = t.askRules(errs, false, func(s *rules.Set) field.ErrorList { return s.ValidateUpdate(ctx, u.Object, old.Object) })
 	return append(errs, t.validateScale(u, false, true)...)
 }
 
@@ -56,12 +56,12 @@ func (t *Type) Warnings(ctx context.Context, u, old *unstructured.Unstructured) 
 	return t.rules().Warnings(ctx, u.Object, old.Object)
 }
 
-// askRules adds what the rules say, unless errs, or others of which blocked knows, make it impossible to ask them.
-func (t *Type) askRules(errs field.ErrorList, blocked func() bool, ask func(*rules.Set) field.ErrorList) field.ErrorList {
+// askRules adds what the rules say, unless they are blocked or errs make it impossible to ask them.
+func (t *Type) askRules(errs field.ErrorList, blocked bool, ask func(*rules.Set) field.ErrorList) field.ErrorList {
 	if !t.schema.HasRules() {
 		return errs
 	}
-	if slices.ContainsFunc(errs, blocks) || blocked() {
+	if blocked || slices.ContainsFunc(errs, blocks) {
 		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
 	}
 	return append(errs, ask(t.rules())...)
@@ -78,14 +78,10 @@ func blocks(err *field.Error) bool {
 
 // metadataBlocks tells whether rules cannot be asked about a new object for its metadata, such as a name that is missing. What is wrong there is told by
 // whoever checks the metadata.
-func metadataBlocks(u *unstructured.Unstructured) func() bool {
-	return func() bool {
-		errs := validation.ValidateObjectMetaAccessor(u, false, pathsegment.ValidatePathSegmentName, field.NewPath("metadata"))
-		return slices.ContainsFunc(errs, blocks)
-	}
+func metadataBlocks(u *unstructured.Unstructured) bool {
+	errs := validation.ValidateObjectMetaAccessor(u, false, pathsegment.ValidatePathSegmentName, field.NewPath("metadata"))
+	return slices.ContainsFunc(errs, blocks)
 }
-
-func never() bool { return false }
 
 // newDuplicates are the items that stand twice in lists that are sets or maps, unless old had such, too.
 func (t *Type) newDuplicates(u, old *unstructured.Unstructured) field.ErrorList {
