@@ -27,7 +27,8 @@ func NewRecent(w *Watcher, now func() time.Time) *Recent {
 	return &Recent{each: w.Each, now: now, turn: make(chan struct{}, 1)}
 }
 
-// Usage is what pods have on disk, measured within recentFor or now. Pods that began since then are left out. With an error, it is what was known before.
+// Usage is what pods have on disk, measured within recentFor or now. Pods that began since then are left out. With an error, and until the pause
+// after it is over, it is what was known before.
 func (r *Recent) Usage(ctx context.Context, pods []*corev1.Pod) (map[types.UID]Usage, error) {
 	select {
 	case r.turn <- struct{}{}:
@@ -40,9 +41,12 @@ func (r *Recent) Usage(ctx context.Context, pods []*corev1.Pod) (map[types.UID]U
 		return r.known, nil
 	}
 	known := make(map[types.UID]Usage, len(pods))
-	if err := r.each(ctx, pods, func(p *corev1.Pod, u Usage) { known[p.UID] = u }); err != nil {
-		return r.known, err
+	err := r.each(ctx, pods, func(p *corev1.Pod, u Usage) { known[p.UID] = u })
+	ended := r.now()
+	pause := rest * ended.Sub(begun) // also after an error, so that nobody keeps the disk busy by asking and leaving
+	if err == nil {
+		r.known, pause = known, max(recentFor, pause)
 	}
-	r.known, r.until = known, r.now().Add(max(recentFor, rest*r.now().Sub(begun)))
-	return known, nil
+	r.until = ended.Add(pause)
+	return r.known, err
 }

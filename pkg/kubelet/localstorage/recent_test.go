@@ -43,6 +43,10 @@ func TestRecent(t *testing.T) {
 	want("soon after one that took long", 2, false)
 	now, broken = now.Add(time.Second), errors.New("no runtime")
 	want("when it cannot be measured", 2, true)
+	now, broken = now.Add(rest*took-time.Second), nil
+	want("soon after an error, for which the disk was busy", 2, false)
+	now = now.Add(time.Second)
+	want("when it can be measured again", 4, false)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -33,8 +33,8 @@ func (s *Server) configz(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) stats(w http.ResponseWriter, r *http.Request) {
-	few, _ := strconv.ParseBool(r.URL.Query().Get("only_cpu_and_memory")) // what is no truth value asks for all, as in Kubernetes
-	summary, err := s.cfg.Stats(r.Context(), few)
+	onlyCPUAndMemory, _ := strconv.ParseBool(r.URL.Query().Get("only_cpu_and_memory")) // what is no truth value asks for all, as in Kubernetes
+	summary, err := s.cfg.Stats(r.Context(), onlyCPUAndMemory)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

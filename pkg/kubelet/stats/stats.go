@@ -112,11 +112,14 @@ func (c *Collector) Summary(ctx context.Context, onlyCPUAndMemory bool) (*statsa
 	}
 	for _, pod := range pods {
 		p := c.pod(pod, now, next)
+		if !onlyCPUAndMemory {
+			p.Network = c.network(pod, now)
+		}
 		if d, ok := disks[pod.UID]; ok {
 			d.show(&p, pod, fs, now)
 		}
 		if onlyCPUAndMemory {
-			p.Network, p.ProcessStats = nil, nil
+			p.ProcessStats = nil
 		}
 		sum.Pods = append(sum.Pods, p)
 	}
@@ -144,9 +147,6 @@ func (c *Collector) pod(pod *corev1.Pod, now time.Time, next map[string]sample) 
 		p.Swap = swap(u, now)
 		p.ProcessStats = &statsapi.ProcessStats{ProcessCount: &u.Processes}
 	}
-	if list := c.cfg.Network(pod); len(list) > 0 {
-		p.Network = network(list, podInterface, now)
-	}
 	for st := range running(pod) {
 		one := statsapi.ContainerStats{Name: st.Name, StartTime: st.State.Running.StartedAt}
 		if u, err := c.cfg.Container(pod, runtimeID(st.ContainerID)); err == nil {
@@ -155,6 +155,15 @@ func (c *Collector) pod(pod *corev1.Pod, now time.Time, next map[string]sample) 
 		p.Containers = append(p.Containers, one)
 	}
 	return p
+}
+
+// network is what came in and went out of a pod that has a network of its own; nil for others.
+func (c *Collector) network(pod *corev1.Pod, now time.Time) *statsapi.NetworkStats {
+	list := c.cfg.Network(pod)
+	if len(list) == 0 {
+		return nil
+	}
+	return network(list, podInterface, now)
 }
 
 // running are the pod's containers that run, as its status has them.

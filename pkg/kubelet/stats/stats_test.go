@@ -99,7 +99,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestSummaryOfDisks: a whole summary shows layers, logs and volumes on the file systems that they are on; one of CPU and memory asks nobody for them.
+// TestSummaryOfDisks: a whole summary shows layers, logs and volumes on the file systems that they are on; one of CPU and memory asks nobody for them, nor for the network.
 func TestSummaryOfDisks(t *testing.T) {
 	t.Parallel()
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
@@ -110,7 +110,7 @@ func TestSummaryOfDisks(t *testing.T) {
 	usage := func() (Usage, error) { return Usage{CPUNanoseconds: 3, Swap: 9}, nil }
 	c, err := New(Config{NodeName: "n", Dir: t.TempDir(), Root: procDir(t), Now: time.Now, Pods: func() []*corev1.Pod { return []*corev1.Pod{pod} },
 		Pod: func(*corev1.Pod) (Usage, error) { return usage() }, Container: func(*corev1.Pod, string) (Usage, error) { return usage() }, AllPods: usage,
-		Network: func(*corev1.Pod) []Interface { return []Interface{{Name: "eth0"}} },
+		Network: func(*corev1.Pod) []Interface { asked++; return []Interface{{Name: "eth0"}} },
 		Disk: func(_ context.Context, pods []*corev1.Pod) map[types.UID]Disk {
 			asked++
 			return map[types.UID]Disk{pods[0].UID: {Layers: map[string]runtime.DiskUse{"a": {Bytes: 10, Inodes: 1}}, Logs: map[string]runtime.DiskUse{"a": {Bytes: 20, Inodes: 2}},
@@ -121,7 +121,7 @@ func TestSummaryOfDisks(t *testing.T) {
 	}
 	few, err := c.Summary(t.Context(), true)
 	if err != nil || asked != 0 || few.Node.Fs != nil || few.Node.Network != nil || few.Pods[0].Network != nil || few.Pods[0].EphemeralStorage != nil || *few.Pods[0].CPU.UsageCoreNanoSeconds != 3 {
-		t.Errorf("CPU and memory: %+v, disks asked for %d times, %v", few, asked, err)
+		t.Errorf("CPU and memory: %+v, asked for the rest %d times, %v", few, asked, err)
 	}
 	sum, err := c.Summary(t.Context(), false)
 	if err != nil {
