@@ -321,12 +321,12 @@ func (c *Client) resolveFiles(ctx context.Context, q Request) ([]*Info, error) {
 		return nil, fmt.Errorf("the provided selector %q is not valid: %w", q.LabelSelector, err)
 	}
 	for _, d := range docs {
-		if q.StopAtFirst && len(errs) > 0 {
-			break
-		}
 		info, err := c.fromFile(d, q)
 		if err != nil {
 			errs = append(errs, err)
+			if q.StopAtFirst {
+				break
+			}
 			continue
 		}
 		if !selector.Matches(labels.Set(d.Object.GetLabels())) {
@@ -336,6 +336,9 @@ func (c *Client) resolveFiles(ctx context.Context, q Request) ([]*Info, error) {
 			if err := c.read(ctx, q, info); err != nil {
 				if !(q.IgnoreNotFound && apierrors.IsNotFound(err)) {
 					errs = append(errs, err)
+					if q.StopAtFirst {
+						break
+					}
 				}
 				continue
 			}
