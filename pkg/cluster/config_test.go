@@ -106,6 +106,17 @@ func TestOCIRuntimes(t *testing.T) {
 	}
 }
 
+// TestInternalLoopback: containerd 2.x sets up loopback devices without the plug-in; 1.x does not know how.
+func TestInternalLoopback(t *testing.T) {
+	t.Parallel()
+	for major, want := range map[int]bool{1: false, 2: true} {
+		toml := containerdConfig(major, true, "overlayfs", "/certs.d", "runc", []string{"runc"})
+		if got := strings.Contains(toml, ".cni]\n    bin_dirs = [\"/opt/cni/bin\"]\n    conf_dir = \"/run/cni/net.d\"\n    use_internal_loopback = true\n"); got != want {
+			t.Errorf("containerd %d: use_internal_loopback is %t in\n%s", major, got, toml)
+		}
+	}
+}
+
 func TestAddonsFillIn(t *testing.T) {
 	t.Parallel()
 	c := Default("/data", "/bin")

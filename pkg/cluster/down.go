@@ -14,7 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Down stops the cluster in dataDir and removes all it made: processes, namespaces, links, routes, packet rules, cgroups,
+// Down stops the cluster in dataDir and removes all it made: processes, namespaces, links, routes, packet rules, loop devices, cgroups,
 // the context in the user's kubeconfig, and, unless keepData, the data directory. It goes by the cluster's mark, so that it
 // does as well after a supervisor or nodes that were killed, and with a data directory that cannot be read any more. found is
 // false if there was no cluster.
@@ -41,6 +41,12 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 		{"Stop the processes", func() error { return c.stop(ctx) }},
 		{"Remove the node network", func() error { return c.removeNetwork(ctx) }},
 		{"Remove the mounts", c.removeMounts},
+		{"Free the loop devices", func() error {
+			if !ours { // what is in the directory, if it is there, is not ours
+				return nil
+			}
+			return c.freeLoopDevices()
+		}},
 		{"Remove the cgroups", func() error { return c.removeCgroups(ctx, killPatience) }},
 		{"Remove the kubeconfig context", c.removeContext},
 	}
@@ -49,7 +55,7 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 		err = errors.Join(err, p.step(step.name, step.run))
 	}
 	switch {
-	case !ours: // what is in the directory, if it is there, is not ours
+	case !ours:
 		return true, err
 	case err != nil || keepData:
 		return true, errors.Join(err, ignoreMissing(os.RemoveAll(c.layout().run())))
