@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -11,7 +12,7 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// resourceMetrics shows the CPU and memory of the node, its pods and containers in Prometheus' text format; the names are
+// resourceMetrics shows the CPU, memory and swap of the node, its pods and containers in Prometheus' text format; the names are
 // those metrics-server reads.
 func (s *Server) resourceMetrics(w http.ResponseWriter, r *http.Request) {
 	summary, err := s.cfg.Stats(r.Context(), true)
@@ -25,10 +26,10 @@ func (s *Server) resourceMetrics(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// series are the samples of one metric.
+// series are the samples of one metric. level is how stable upstream says that its name is; "": as stable as can be.
 type series struct {
-	name, kind, help string
-	samples          []string
+	name, kind, help, level string
+	samples                 []string
 }
 
 func (m *series) add(labels string, value float64, ms int64) {
@@ -47,6 +48,19 @@ func (m *series) memory(labels string, c *statsapi.MemoryStats) {
 	}
 }
 
+func (m *series) swap(labels string, c *statsapi.SwapStats) {
+	if c != nil && c.SwapUsageBytes != nil {
+		m.add(labels, float64(*c.SwapUsageBytes), c.Time.UnixMilli())
+	}
+}
+
+// swapLimit is what is used and what is left together; who is bound to nothing has nothing left to tell of.
+func (m *series) swapLimit(labels string, c *statsapi.SwapStats) {
+	if c != nil && c.SwapUsageBytes != nil && c.SwapAvailableBytes != nil {
+		m.add(labels, float64(*c.SwapUsageBytes+*c.SwapAvailableBytes), c.Time.UnixMilli())
+	}
+}
+
 // resourceText renders a summary.
 func resourceText(sum *statsapi.Summary, failed bool) []byte {
 	containerCPU := &series{name: "container_cpu_usage_seconds_total", kind: "counter", help: "Cumulative cpu time consumed by the container in core-seconds"}
@@ -56,18 +70,26 @@ func resourceText(sum *statsapi.Summary, failed bool) []byte {
 	nodeMemory := &series{name: "node_memory_working_set_bytes", kind: "gauge", help: "Current working set of the node in bytes"}
 	podCPU := &series{name: "pod_cpu_usage_seconds_total", kind: "counter", help: "Cumulative cpu time consumed by the pod in core-seconds"}
 	podMemory := &series{name: "pod_memory_working_set_bytes", kind: "gauge", help: "Current working set of the pod in bytes"}
+	containerSwap := &series{name: "container_swap_usage_bytes", kind: "gauge", help: "Bytes of swap that the container uses now", level: "ALPHA"}
+	containerSwapLimit := &series{name: "container_swap_limit_bytes", kind: "gauge", help: "Bytes of swap that the container may use", level: "ALPHA"}
+	nodeSwap := &series{name: "node_swap_usage_bytes", kind: "gauge", help: "Bytes of swap that the node uses now", level: "ALPHA"}
+	podSwap := &series{name: "pod_swap_usage_bytes", kind: "gauge", help: "Bytes of swap that the pod uses now", level: "ALPHA"}
 	bad := &series{name: "resource_scrape_error", kind: "gauge", help: "1 if there was an error while getting container metrics, 0 otherwise"}
 
 	nodeCPU.cpu("", sum.Node.CPU)
 	nodeMemory.memory("", sum.Node.Memory)
+	nodeSwap.swap("", sum.Node.Swap)
 	for _, p := range sum.Pods {
 		of := fmt.Sprintf("namespace=%q,pod=%q", p.PodRef.Namespace, p.PodRef.Name)
 		podCPU.cpu("{"+of+"}", p.CPU)
 		podMemory.memory("{"+of+"}", p.Memory)
+		podSwap.swap("{"+of+"}", p.Swap)
 		for _, c := range p.Containers {
 			labels := fmt.Sprintf("{container=%q,%s}", c.Name, of)
 			containerCPU.cpu(labels, c.CPU)
 			containerMemory.memory(labels, c.Memory)
+			containerSwap.swap(labels, c.Swap)
+			containerSwapLimit.swapLimit(labels, c.Swap)
 			if !c.StartTime.IsZero() {
 				started.samples = append(started.samples, started.name+labels+" "+strconv.FormatFloat(float64(c.StartTime.UnixNano())/1e9, 'g', -1, 64))
 			}
@@ -80,12 +102,12 @@ func resourceText(sum *statsapi.Summary, failed bool) []byte {
 	bad.samples = []string{bad.name + " " + value}
 
 	var b bytes.Buffer
-	for _, m := range []*series{containerCPU, containerMemory, started, nodeCPU, nodeMemory, podCPU, podMemory, bad} {
+	for _, m := range []*series{containerCPU, containerMemory, containerSwapLimit, containerSwap, started, nodeCPU, nodeMemory, nodeSwap, podCPU, podMemory, podSwap, bad} {
 		if len(m.samples) == 0 {
 			continue
 		}
 		slices.Sort(m.samples)
-		fmt.Fprintf(&b, "# HELP %s [STABLE] %s\n# TYPE %s %s\n%s\n", m.name, m.help, m.name, m.kind, strings.Join(m.samples, "\n"))
+		fmt.Fprintf(&b, "# HELP %s [%s] %s\n# TYPE %s %s\n%s\n", m.name, cmp.Or(m.level, "STABLE"), m.help, m.name, m.kind, strings.Join(m.samples, "\n"))
 	}
 	return b.Bytes()
 }
