@@ -273,7 +273,7 @@ func (k *Kubelet) composeHost() error {
 		Container: func(pod *corev1.Pod, id string) (stats.Usage, error) {
 			u, err := k.cgroups.ContainerUsage(pod, id)
 			return stats.Usage(u), err
-		}, Network: k.podNetwork, Disk: k.disks,
+		}, Network: k.podNetwork, Filesystems: k.filesystems, Disk: k.disks,
 		AllPods: func() (stats.Usage, error) {
 			u, err := k.cgroups.PodsUsage()
 			return stats.Usage(u), err

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/stats"
 )
 
@@ -28,4 +29,13 @@ func (k *Kubelet) disks(ctx context.Context, pods []*corev1.Pod) map[types.UID]s
 		}
 	}
 	return out
+}
+
+// filesystems are those of the runtime, for the summary, which is shown without them if it does not tell.
+func (k *Kubelet) filesystems(ctx context.Context) (runtime.Filesystems, error) {
+	fs, err := k.cri.Filesystems(ctx)
+	if err != nil && ctx.Err() == nil {
+		k.cfg.Log.Warn("file systems of the runtime not known to the summary", "err", err)
+	}
+	return fs, err
 }

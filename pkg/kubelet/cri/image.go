@@ -100,10 +100,19 @@ func (c *Client) Filesystems(ctx context.Context) (runtime.Filesystems, error) {
 	if len(r.ImageFilesystems) == 0 {
 		return runtime.Filesystems{}, fmt.Errorf("the container runtime names no image file system")
 	}
-	images := r.ImageFilesystems[0].GetFsId().GetMountpoint()
-	fs := runtime.Filesystems{Images: images, Containers: images}
+	return filesystems(r), nil
+}
+
+// filesystems are those that the runtime names, which has named one for images.
+func filesystems(r *runtimeapi.ImageFsInfoResponse) runtime.Filesystems {
+	images := r.ImageFilesystems[0]
+	containers := images
 	if len(r.ContainerFilesystems) > 0 { // older runtimes name none
-		fs.Containers = r.ContainerFilesystems[0].GetFsId().GetMountpoint()
+		containers = r.ContainerFilesystems[0]
 	}
-	return fs, nil
+	use := func(u *runtimeapi.FilesystemUsage) runtime.DiskUse {
+		return runtime.DiskUse{Bytes: int64(u.GetUsedBytes().GetValue()), Inodes: int64(u.GetInodesUsed().GetValue())}
+	}
+	return runtime.Filesystems{Images: images.GetFsId().GetMountpoint(), Containers: containers.GetFsId().GetMountpoint(),
+		ImagesUse: use(images), ContainersUse: use(containers)}
 }

@@ -139,8 +139,12 @@ type Handler struct {
 // Version is the runtime's name and version.
 type Version struct{ Name, Version, APIVersion string }
 
-// Filesystems are the directories under which the runtime keeps images and what containers write beside their volumes. They may be the same.
-type Filesystems struct{ Images, Containers string }
+// Filesystems are the directories under which the runtime keeps images and what containers write beside their volumes, and what it has there. They may
+// be the same.
+type Filesystems struct {
+	Images, Containers       string
+	ImagesUse, ContainersUse DiskUse
+}
 
 // DiskUse is what something takes of a disk.
 type DiskUse struct{ Bytes, Inodes int64 }

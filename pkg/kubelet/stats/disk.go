@@ -25,13 +25,14 @@ type Claim struct {
 	Inodes, InodesFree, InodesUsed uint64
 }
 
-// show adds what pod has on disks to p. local is the file system of containers, logs and emptyDirs; nil: what they use is shown without its size.
-func (d Disk) show(p *statsapi.PodStats, pod *corev1.Pod, local *statsapi.FsStats, now time.Time) {
+// show adds what pod has on disks to p. local is the file system of logs and emptyDirs, and stands for the pod's as a whole, layers that of what
+// containers write; nil: what they use is shown without its size.
+func (d Disk) show(p *statsapi.PodStats, pod *corev1.Pod, local, layers *statsapi.FsStats, now time.Time) {
 	sum := runtime.DiskUse{}
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		if layer, ok := d.Layers[c.Name]; ok {
-			c.Rootfs = partOf(local, layer, now)
+			c.Rootfs = partOf(layers, layer, now)
 		}
 		if logs, ok := d.Logs[c.Name]; ok {
 			c.Logs = partOf(local, logs, now)

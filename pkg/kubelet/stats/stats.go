@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // Usage is what the processes of a cgroup have used: CPU since it exists, the rest now.
@@ -27,7 +29,7 @@ type Usage struct {
 	Swap                          uint64 // bytes
 }
 
-// Config is what a Collector needs; all are required but Root, AllPods and Disk.
+// Config is what a Collector needs; all are required but Root, AllPods, Filesystems and Disk.
 type Config struct {
 	NodeName string
 	// Started is when the node started; Dir the kubelet's root directory, whose file system is shown as the node's.
@@ -42,6 +44,9 @@ type Config struct {
 	Network func(pod *corev1.Pod) []Interface
 	// AllPods reads the use of all pods together; nil: it is not shown.
 	AllPods func() (Usage, error)
+	// Filesystems tells where the runtime keeps images and what containers write, and what it has there; nil, or with an error, that is not shown. Whole
+	// summaries ask for it.
+	Filesystems func(ctx context.Context) (runtime.Filesystems, error)
 	// Disk is what pods have on disks, by UID, as far as it is known; nil: it is not shown. It may take as long as the disks: only whole summaries ask for it.
 	Disk func(ctx context.Context, pods []*corev1.Pod) map[types.UID]Disk
 	Now  func() time.Time
@@ -90,6 +95,7 @@ func (c *Collector) Summary(ctx context.Context, onlyCPUAndMemory bool) (*statsa
 	if !onlyCPUAndMemory && c.cfg.Disk != nil {
 		disks = c.cfg.Disk(ctx, pods) // before the lock, which others wait for
 	}
+	images, layers := c.runtimeDisks(ctx, onlyCPUAndMemory)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.cfg.Now()
@@ -104,7 +110,7 @@ func (c *Collector) Summary(ctx context.Context, onlyCPUAndMemory bool) (*statsa
 	var fs *statsapi.FsStats
 	if !onlyCPUAndMemory {
 		fs = fileSystem(c.cfg.Dir, now)
-		sum.Node.Network, sum.Node.Fs, sum.Node.Runtime = network(node.interfaces, node.primary, now), fs, &statsapi.RuntimeStats{ImageFs: fs, ContainerFs: fs}
+		sum.Node.Network, sum.Node.Fs, sum.Node.Runtime = network(node.interfaces, node.primary, now), fs, &statsapi.RuntimeStats{ImageFs: images, ContainerFs: layers}
 		sum.Node.Rlimit = processes(c.cfg.Root, now)
 	}
 	if c.cfg.AllPods != nil {
@@ -116,7 +122,7 @@ func (c *Collector) Summary(ctx context.Context, onlyCPUAndMemory bool) (*statsa
 			p.Network = c.network(pod, now)
 		}
 		if d, ok := disks[pod.UID]; ok {
-			d.show(&p, pod, fs, now)
+			d.show(&p, pod, fs, layers, now)
 		}
 		if onlyCPUAndMemory {
 			p.ProcessStats = nil
@@ -125,6 +131,26 @@ func (c *Collector) Summary(ctx context.Context, onlyCPUAndMemory bool) (*statsa
 	}
 	c.last = next
 	return sum, nil
+}
+
+// runtimeDisks are the file systems of images and of what containers write, each with what the runtime has on it; nil where it cannot be told.
+func (c *Collector) runtimeDisks(ctx context.Context, onlyCPUAndMemory bool) (images, layers *statsapi.FsStats) {
+	if onlyCPUAndMemory || c.cfg.Filesystems == nil {
+		return nil, nil
+	}
+	fs, err := c.cfg.Filesystems(ctx)
+	if err != nil {
+		return nil, nil
+	}
+	now := c.cfg.Now()
+	of := func(dir string, use runtime.DiskUse) *statsapi.FsStats {
+		whole := fileSystem(dir, now)
+		if whole == nil {
+			return nil
+		}
+		return partOf(whole, use, now)
+	}
+	return of(fs.Images, fs.ImagesUse), of(fs.Containers, fs.ContainersUse)
 }
 
 // system are the containers of the node that are no pod's: all pods together, as Kubernetes calls them.

@@ -106,11 +106,15 @@ func TestSummaryOfDisks(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u1"},
 		Spec:   corev1.PodSpec{Volumes: []corev1.Volume{{Name: "scratch"}, {Name: "secret"}, {Name: "data"}}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "a", State: running}, {Name: "new", State: running}}}}
-	asked := 0
+	asked, images := 0, t.TempDir()
 	usage := func() (Usage, error) { return Usage{CPUNanoseconds: 3, Swap: 9}, nil }
 	c, err := New(Config{NodeName: "n", Dir: t.TempDir(), Root: procDir(t), Now: time.Now, Pods: func() []*corev1.Pod { return []*corev1.Pod{pod} },
 		Pod: func(*corev1.Pod) (Usage, error) { return usage() }, Container: func(*corev1.Pod, string) (Usage, error) { return usage() }, AllPods: usage,
 		Network: func(*corev1.Pod) []Interface { asked++; return []Interface{{Name: "eth0"}} },
+		Filesystems: func(context.Context) (runtime.Filesystems, error) {
+			asked++
+			return runtime.Filesystems{Images: images, Containers: images, ImagesUse: runtime.DiskUse{Bytes: 500, Inodes: 50}, ContainersUse: runtime.DiskUse{Bytes: 600, Inodes: 60}}, nil
+		},
 		Disk: func(_ context.Context, pods []*corev1.Pod) map[types.UID]Disk {
 			asked++
 			return map[types.UID]Disk{pods[0].UID: {Layers: map[string]runtime.DiskUse{"a": {Bytes: 10, Inodes: 1}}, Logs: map[string]runtime.DiskUse{"a": {Bytes: 20, Inodes: 2}},
@@ -131,6 +135,9 @@ func TestSummaryOfDisks(t *testing.T) {
 	if *n.Rlimit.MaxPID != 32768 || *n.Rlimit.NumOfRunningProcesses != 80 || *n.Swap.SwapUsageBytes != 40<<10 || *n.Swap.SwapAvailableBytes != 60<<10 {
 		t.Errorf("node: %+v %+v", n.Rlimit, n.Swap)
 	}
+	if r := n.Runtime; *r.ImageFs.UsedBytes != 500 || *r.ImageFs.InodesUsed != 50 || *r.ImageFs.CapacityBytes == 0 || *r.ContainerFs.UsedBytes != 600 || *r.ContainerFs.InodesUsed != 60 {
+		t.Errorf("the runtime: %+v %+v", r.ImageFs, r.ContainerFs)
+	}
 	if s := n.SystemContainers; len(s) != 1 || s[0].Name != "pods" || *s[0].CPU.UsageCoreNanoSeconds != 3 {
 		t.Errorf("all pods: %+v", s)
 	}
@@ -146,5 +153,32 @@ func TestSummaryOfDisks(t *testing.T) {
 	}
 	if v := p.VolumeStats[1]; v.Name != "data" || *v.UsedBytes != 60 || *v.CapacityBytes != 100 || v.PVCRef.Name != "c" || v.PVCRef.Namespace != "ns" {
 		t.Errorf("claim: %+v", v)
+	}
+}
+
+// TestWithoutFilesystemsOfTheRuntime: nothing stands in for what the runtime does not tell, or that is not there.
+func TestWithoutFilesystemsOfTheRuntime(t *testing.T) {
+	t.Parallel()
+	for name, tell := range map[string]func(context.Context) (runtime.Filesystems, error){
+		"nobody to ask": nil,
+		"a runtime that is down": func(context.Context) (runtime.Filesystems, error) {
+			return runtime.Filesystems{}, errors.New("down")
+		},
+		"directories that are not here": func(context.Context) (runtime.Filesystems, error) {
+			return runtime.Filesystems{Images: "/no/such", Containers: "/no/such"}, nil
+		},
+	} {
+		c, err := New(Config{NodeName: "n", Dir: t.TempDir(), Root: procDir(t), Now: time.Now, Pods: func() []*corev1.Pod { return nil }, Pod: func(*corev1.Pod) (Usage, error) { return Usage{}, nil },
+			Container: func(*corev1.Pod, string) (Usage, error) { return Usage{}, nil }, Network: func(*corev1.Pod) []Interface { return nil }, Filesystems: tell})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, err := c.Summary(t.Context(), false)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if sum.Node.Fs == nil || sum.Node.Runtime.ImageFs != nil || sum.Node.Runtime.ContainerFs != nil {
+			t.Errorf("%s: %+v", name, sum.Node.Runtime)
+		}
 	}
 }
