@@ -49,6 +49,10 @@ func (k *Kubelet) machine() cadvisor.Machine {
 // groups reads all cgroups of pods, and the machine as a whole. What ends meanwhile is left out.
 func (k *Kubelet) groups() ([]cadvisor.Group, error) {
 	all, err := k.wholeNode()
+	files := stats.NewFiles("/")
+	pids := files.PIDs()
+	all.Usage.Processes = uint64(len(pids))
+	all.Usage.Files, all.Usage.Sockets = files.Open(pids)
 	out := []cadvisor.Group{all}
 	containers := map[string]bool{}
 	alone := map[string]bool{} // pods with a network of their own
@@ -64,6 +68,12 @@ func (k *Kubelet) groups() ([]cadvisor.Group, error) {
 			continue
 		}
 		x := cadvisor.Group{ID: g.Path, Pod: g.Pod, Container: g.ID, Started: g.Made, Usage: usageOf(s)}
+		x.Usage.Files, x.Usage.Sockets = files.Open(s.PIDs)
+		if g.ID != "" && len(s.PIDs) > 0 {
+			if soft, known := files.MayOpen(s.PIDs[0]); known {
+				x.MaxFiles = &soft
+			}
+		}
 		if g.ID != "" && !containers[g.ID] && alone[string(g.Pod)] { // the sandbox
 			x.Network = interfacesOf(stats.Interfaces("/", k.cgroups.Process(g)))
 		}

@@ -22,7 +22,7 @@ type Usage struct {
 	CPU, User, System, ThrottledNanoseconds, Periods, Throttled            uint64
 	Memory, WorkingSet, RSS, Cache, Mapped, Swap, Kernel                   uint64
 	ActiveFile, InactiveFile, MaxUsage, FailCount, PageFaults, MajorFaults uint64
-	OOMKills, Processes, Threads                                           uint64
+	OOMKills, Processes, Threads, Files, Sockets                           uint64
 	MemoryLimit, Reservation, SwapLimit, ThreadsMax, Shares, Quota, Period uint64
 	Disks                                                                  []Disk
 }
@@ -54,6 +54,8 @@ type Group struct {
 	Container string
 	Started   time.Time
 	Usage     Usage
+	// MaxFiles is how many files the first process of a container may have open, -1 for any number; nil: there is none, or it does not say.
+	MaxFiles *int64
 	// Network are the interfaces of the pod's network; only of its sandbox, and the machine's of the node's.
 	Network     []Interface
 	Filesystems []Filesystem
@@ -264,9 +266,11 @@ func memorySeries(u *Usage) []series {
 
 func specSeries(g *Group, now time.Time) []series {
 	u := &g.Usage
-	return []series{
+	out := []series{
+		{"container_file_descriptors", "Number of files that the container's processes have open.", gaugeKind, float64(u.Files), nil},
 		{"container_last_seen", "Last time a container was seen by the exporter", gaugeKind, float64(now.Unix()), nil},
 		{"container_processes", "Number of processes running inside the container.", gaugeKind, float64(u.Processes), nil},
+		{"container_sockets", "Number of sockets among the files that the container's processes have open.", gaugeKind, float64(u.Sockets), nil},
 		{"container_spec_cpu_period", "CPU period of the container.", gaugeKind, float64(u.Period), nil},
 		{"container_spec_cpu_shares", "CPU share of the container.", gaugeKind, float64(u.Shares), nil},
 		{"container_spec_memory_limit_bytes", "Memory limit for the container.", gaugeKind, float64(u.MemoryLimit), nil},
@@ -276,6 +280,10 @@ func specSeries(g *Group, now time.Time) []series {
 		{"container_threads", "Number of threads running inside the container", gaugeKind, float64(u.Threads), nil},
 		{"container_threads_max", "Maximum number of threads allowed inside the container, infinity if value is zero", gaugeKind, float64(u.ThreadsMax), nil},
 	}
+	if g.MaxFiles != nil {
+		out = append(out, series{"container_ulimits_soft", "Soft limits of the container's first process; -1 is none.", gaugeKind, float64(*g.MaxFiles), []string{"ulimit", "max_open_files"}})
+	}
+	return out
 }
 
 // DeviceName is how a disk is called that has no name.

@@ -21,7 +21,7 @@ func TestCollect(t *testing.T) {
 		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "c", Image: "i:1", ContainerID: "containerd://id"}}}}
 	groups := []Group{{ID: "/", Usage: Usage{CPU: 5e9, WorkingSet: 7}, Network: []Interface{{Name: "eth0", RxBytes: 3}}, Filesystems: []Filesystem{{Device: "/dev/vda", Limit: 10, Used: 4}}},
 		{ID: "/kubepods", Usage: Usage{CPU: 2e9}}, {ID: "/kubepods/podu", Pod: "u"},
-		{ID: "/kubepods/podu/id", Pod: "u", Container: "id", Started: time.Unix(50, 0), Usage: Usage{CPU: 1e9, WorkingSet: 9, RSS: 8, Quota: 1000, Throttled: 2, Disks: []Disk{{Device: "/dev/vda", ReadBytes: 6}}}},
+		{ID: "/kubepods/podu/id", Pod: "u", Container: "id", Started: time.Unix(50, 0), MaxFiles: new(int64(1024)), Usage: Usage{CPU: 1e9, Files: 20, Sockets: 3, WorkingSet: 9, RSS: 8, Quota: 1000, Throttled: 2, Disks: []Disk{{Device: "/dev/vda", ReadBytes: 6}}}},
 		{ID: "/kubepods/podu/box", Pod: "u", Container: "box", Network: []Interface{{Name: "eth0", TxBytes: 4}}}}
 	var failure error
 	c, err := New(Config{Groups: func() ([]Group, error) { return groups, failure }, Machine: func() Machine { return Machine{ID: "m", Cores: 2, MemoryBytes: 100} },
@@ -45,6 +45,13 @@ container_cpu_usage_seconds_total{container="c",cpu="total",id="/kubepods/podu/i
 # HELP container_fs_reads_bytes_total Cumulative count of bytes read
 # TYPE container_fs_reads_bytes_total counter
 container_fs_reads_bytes_total{container="c",device="/dev/vda",id="/kubepods/podu/id",image="i:1",name="id",namespace="ns",pod="p"} 6 100000
+# TYPE container_file_descriptors gauge
+container_file_descriptors{container="",id="/",image="",name="",namespace="",pod=""} 0 100000
+container_file_descriptors{container="c",id="/kubepods/podu/id",image="i:1",name="id",namespace="ns",pod="p"} 20 100000
+# TYPE container_sockets gauge
+container_sockets{container="c",id="/kubepods/podu/id",image="i:1",name="id",namespace="ns",pod="p"} 3 100000
+# TYPE container_ulimits_soft gauge
+container_ulimits_soft{container="c",id="/kubepods/podu/id",image="i:1",name="id",namespace="ns",pod="p",ulimit="max_open_files"} 1024 100000
 # HELP container_network_transmit_bytes_total Cumulative count of bytes transmitted
 # TYPE container_network_transmit_bytes_total counter
 container_network_transmit_bytes_total{container="",id="/",image="",interface="eth0",name="",namespace="",pod=""} 0 100000
@@ -67,7 +74,7 @@ machine_cpu_cores{boot_id="",machine_id="m",system_uuid=""} 2
 			t.Errorf("missing: %s", line)
 		}
 	}
-	if strings.Count(text, "\ncontainer_network_transmit_bytes_total{") != 2 || strings.Count(text, "\ncontainer_cpu_cfs_throttled_periods_total{") != 1 {
+	if strings.Count(text, "\ncontainer_ulimits_soft{") != 1 || strings.Count(text, "\ncontainer_network_transmit_bytes_total{") != 2 || strings.Count(text, "\ncontainer_cpu_cfs_throttled_periods_total{") != 1 {
 		t.Error("more than there is:", text)
 	}
 	if failure = errors.New("gone"); !strings.Contains(shown(), "\ncontainer_scrape_error 1\n") {

@@ -420,6 +420,7 @@ func TestGroups(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(leaf, "its-own"), 0o755); err != nil {
 			t.Fatal(err)
 		}
+		c.files["its-own/cgroup.procs"] = "79\n"
 		for file, text := range c.files {
 			if err := os.WriteFile(filepath.Join(leaf, file), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
@@ -439,7 +440,7 @@ func TestGroups(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		if s.User != 20_000_000 || s.System != 10_000_000 || s.Periods != 9 || s.Throttled != 8 || s.Cache != 4 || s.RSSBytes != 3 || s.WorkingSetBytes != 39 || s.FailCount != 6 || s.OOMKills != 1 ||
-			s.CPUShares != 2 || s.CPUQuota != 5000 || s.CPUPeriod != 100000 || s.Threads != 5 || s.Processes != 2 || s.Reservation != 0 ||
+			s.CPUShares != 2 || s.CPUQuota != 5000 || s.CPUPeriod != 100000 || s.Threads != 5 || s.Processes != 3 || !slices.Equal(s.PIDs, []int{77, 78, 79}) || s.Reservation != 0 ||
 			!slices.Equal(s.IO, []IO{{Major: 254, ReadBytes: 10, WriteBytes: 20, Reads: 1, Written: 2}}) {
 			t.Errorf("%s: %+v", name, s)
 		}

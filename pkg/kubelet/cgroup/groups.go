@@ -83,7 +83,9 @@ type Stats struct {
 	Reservation, SwapLimit         uint64
 	// Threads is how many there are, ThreadsMax how many there may be.
 	Threads, ThreadsMax uint64
-	IO                  []IO
+	// PIDs are its processes, those of the cgroup itself before those of cgroups in it.
+	PIDs []int
+	IO   []IO
 }
 
 // IO is what a cgroup has read from and written to one disk.
@@ -99,8 +101,8 @@ func (m *Manager) Stats(g Group) (Stats, error) {
 	if err != nil {
 		return Stats{}, fmt.Errorf("read %s: %w", g.Path, err)
 	}
-	s := Stats{Usage: u, Threads: u.Processes}
-	s.Processes = m.processes(g.Path)
+	s := Stats{Usage: u, Threads: u.Processes, PIDs: m.pids(g.Path)}
+	s.Processes = uint64(len(s.PIDs))
 	if m.tree.v2 {
 		m.statsV2(g.Path, &s)
 	} else {
@@ -109,16 +111,21 @@ func (m *Manager) Stats(g Group) (Stats, error) {
 	return s, nil
 }
 
-// processes counts those of a cgroup and what is in it.
-func (m *Manager) processes(cgroup string) (n uint64) {
+// pids are the processes of a cgroup and of what is in it.
+func (m *Manager) pids(cgroup string) (out []int) {
 	_ = filepath.WalkDir(m.tree.file("memory", cgroup, ""), func(p string, e os.DirEntry, err error) error {
-		if err == nil && e.IsDir() {
-			text, _ := os.ReadFile(filepath.Join(p, "cgroup.procs"))
-			n += uint64(strings.Count(string(text), "\n"))
+		if err != nil || !e.IsDir() {
+			return nil
+		}
+		text, _ := os.ReadFile(filepath.Join(p, "cgroup.procs"))
+		for line := range strings.Lines(string(text)) {
+			if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
+				out = append(out, pid)
+			}
 		}
 		return nil
 	})
-	return n
+	return out
 }
 
 // number reads a file of one number; 0 if there is none, or no limit.
