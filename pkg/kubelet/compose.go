@@ -172,7 +172,7 @@ func (k *Kubelet) composeVolumes() error {
 	if err != nil {
 		return err
 	}
-	k.volumes, err = volume.New(volume.Config{PodsDir: podsDir, Sources: sources, Log: k.cfg.Log, Observe: k.metrics.VolumeWork,
+	k.volumes, err = volume.New(volume.Config{PodsDir: podsDir, Sources: sources, Log: k.cfg.Log, Metrics: k.metrics,
 		Claims: &claims.Resolver{Client: k.cfg.Client, Node: k.node.Object},
 		Growth: growth.New(growth.Config{Client: k.cfg.Client, Node: k.cfg.NodeName, Event: k.events.Pod, ClaimEvent: k.events.Claim, Now: time.Now})})
 	if err != nil {
@@ -208,7 +208,8 @@ func (k *Kubelet) composeWorkers(ctx context.Context) error {
 		return err
 	}
 	k.storage, err = localstorage.NewWatcher(localstorage.Config{Runtime: k.cri, Exceeded: func(uid types.UID, why runtime.Ending) { k.end(uid, why) }, Pods: k.active, Log: k.cfg.Log,
-		LogDir: func(pod *corev1.Pod) string { return k.cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID) },
+		Measured: func(took time.Duration) { k.metrics.VolumeMeasured("du", took) },
+		LogDir:   func(pod *corev1.Pod) string { return k.cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID) },
 		EmptyDir: func(pod *corev1.Pod, volume string) (string, error) {
 			dir, err := k.volumes.PodDir(pod.UID)
 			return emptydir.Path(dir, volume), err
@@ -247,7 +248,7 @@ func (k *Kubelet) composeSources() error {
 	if err != nil {
 		return err
 	}
-	cfg := syncloop.Config{API: api, Pods: k.pods, Workers: k.workers, Admission: k.admission, Objects: k.objects, Volumes: k.volumes, Own: status.Own,
+	cfg := syncloop.Config{API: api, Pods: k.pods, Workers: k.workers, Admission: k.admission, Objects: k.objects, Volumes: k.volumes, Own: status.Own, Orphaned: k.metrics.Orphaned,
 		Registered: k.node.Registered(), Log: k.cfg.Log}
 	if k.cfg.StaticPodPath != "" {
 		cfg.Static = &config.Files{Path: k.cfg.StaticPodPath, Node: k.cfg.NodeName, Period: k.cfg.StaticPeriod, Log: k.cfg.Log,

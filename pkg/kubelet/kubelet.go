@@ -163,7 +163,7 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 	}
 	if cfg.Metrics != nil {
 		k.countPods(cfg.Metrics)
-		cfg.Metrics.MustRegister(newVolumeMetrics(k.volumes))
+		cfg.Metrics.MustRegister(newVolumeMetrics(k.volumes), newWorkingPods(k.workers.Count))
 	}
 	return k, nil
 }

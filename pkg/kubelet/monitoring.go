@@ -16,7 +16,6 @@ import (
 
 	"bonsai/pkg/kubelet/cadvisor"
 	"bonsai/pkg/kubelet/cgroup"
-	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/stats"
 )
 
@@ -145,35 +144,4 @@ func (k *Kubelet) podNetwork(pod *corev1.Pod) []stats.Interface {
 		return nil
 	}
 	return stats.Interfaces("/", pid)
-}
-
-// countPods registers what is counted of pods when it is asked for.
-func (k *Kubelet) countPods(r prometheus.Registerer) {
-	static := func(list func() []*corev1.Pod, static bool) func() float64 {
-		return func() (n float64) {
-			for _, p := range list() {
-				if runtime.IsStatic(p) == static {
-					n++
-				}
-			}
-			return n
-		}
-	}
-	add := func(name, help string, labels prometheus.Labels, f func() float64) {
-		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, f))
-	}
-	for label, is := range map[string]bool{"": false, "true": true} {
-		l := prometheus.Labels{"static": label}
-		add("kubelet_active_pods", "Pods whose containers may run; static: true or empty.", l, static(k.active, is))
-		add("kubelet_desired_pods", "Pods that the kubelet is told to run; static: true or empty.", l, static(k.pods.Told, is))
-	}
-	add("kubelet_mirror_pods", "Mirror pods that the kubelet will try to make, one for each static pod that it took.", nil, static(k.active, true))
-	add("kubelet_managed_ephemeral_containers", "Ephemeral containers in the pods of this kubelet.", nil, func() (n float64) {
-		for _, p := range k.pods.Told() {
-			n += float64(len(p.Spec.EphemeralContainers))
-		}
-		return n
-	})
-	add("kubelet_node_name", "The node's name. The count is always 1.", prometheus.Labels{"node": k.cfg.NodeName}, func() float64 { return 1 })
-	add("kubelet_cgroup_version", "Version of the node's cgroups.", nil, func() float64 { return float64(k.cgroups.Version()) })
 }

@@ -54,6 +54,8 @@ type Config struct {
 	Pods func() []*corev1.Pod
 	// Evict ends a pod. It tells false if the pod is being ended already or has ended.
 	Evict func(uid types.UID, why runtime.Ending) bool
+	// Evicted is told, of each eviction, for which signal it was and how old the observations were that led to it.
+	Evicted func(signal pressure.Signal, age time.Duration)
 	// Gone tells whether an evicted pod has given back all that it had: its containers have ended, and its volumes are off the disk.
 	Gone func(uid types.UID) bool
 	// Changed tells that the node's conditions have changed.
@@ -79,7 +81,7 @@ type Manager struct {
 
 // New checks the configuration.
 func New(cfg Config) (*Manager, error) {
-	if cfg.Node == nil || cfg.Ready == nil || cfg.Pods == nil || cfg.Evict == nil || cfg.Gone == nil || cfg.Changed == nil || cfg.Reclaiming == nil || cfg.Now == nil || cfg.Log == nil {
+	if cfg.Node == nil || cfg.Ready == nil || cfg.Pods == nil || cfg.Evict == nil || cfg.Evicted == nil || cfg.Gone == nil || cfg.Changed == nil || cfg.Reclaiming == nil || cfg.Now == nil || cfg.Log == nil {
 		return nil, errors.New("eviction: the whole configuration is required")
 	}
 	return &Manager{cfg: cfg}, nil
@@ -134,6 +136,7 @@ func (m *Manager) Run(ctx context.Context) error {
 
 // look observes, decides and acts once.
 func (m *Manager) look(ctx context.Context) error {
+	begun := m.cfg.Now()
 	seen, disks, err := m.cfg.Node.Observe(ctx)
 	if err != nil { // what could be observed counts all the same
 		m.cfg.Log.Warn("not all of the node's means observed", "err", err)
@@ -152,11 +155,16 @@ func (m *Manager) look(ctx context.Context) error {
 		if err := free(ctx); err != nil {
 			m.cfg.Log.Warn("not all that is unused was removed", "err", err)
 		}
+		begun = m.cfg.Now()
 		if seen, disks, err = m.cfg.Node.Observe(ctx); err == nil && m.cfg.Policy.Enough(seen) {
 			return nil
 		}
 	}
-	return m.evict(ctx, pods, t, seen, disks)
+	if err := m.evict(ctx, pods, t, seen, disks); err != nil {
+		return err
+	}
+	m.cfg.Evicted(t.Signal, m.cfg.Now().Sub(begun))
+	return nil
 }
 
 // show takes the node's conditions.

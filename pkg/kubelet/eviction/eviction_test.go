@@ -25,6 +25,8 @@ type machine struct {
 	pods  []*corev1.Pod
 	gone  bool // of the pod that was evicted last, nothing is left
 	now   time.Time
+	slow  time.Duration // that finding out what pods use takes
+	aged  []string
 }
 
 func (m *machine) Observe(context.Context) (pressure.Observations, Disks, error) {
@@ -40,6 +42,7 @@ func (m *machine) Reclaim(pressure.Signal, Disks) []func(context.Context) error 
 
 func (m *machine) Use(_ context.Context, pods []*corev1.Pod, _ pressure.Signal, _ Disks) ([]pressure.Candidate, error) {
 	var out []pressure.Candidate
+	m.now = m.now.Add(m.slow)
 	for _, p := range pods {
 		out = append(out, pressure.Candidate{Pod: p, Use: pressure.Use{corev1.ResourceEphemeralStorage: 1}})
 	}
@@ -69,6 +72,9 @@ func setup(t *testing.T, pods ...*corev1.Pod) (*Manager, *machine) {
 			n.notes = append(n.notes, "evict "+string(uid)+" "+why.Reason+" "+why.Signal)
 			return true
 		},
+		Evicted: func(signal pressure.Signal, age time.Duration) {
+			n.aged = append(n.aged, string(signal)+" "+age.String())
+		},
 		Gone: func(types.UID) bool { return n.gone },
 		Now:  func() time.Time { return n.now }, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -92,6 +98,7 @@ func TestLook(t *testing.T) {
 			t.Errorf("%s: %q, want %q", what, got, want)
 		}
 	}
+	n.slow = 3 * time.Second
 	step("enough", "")
 	n.left, n.freed, n.known = 50, 60, false
 	step("not all pods are known", "changed")
@@ -110,6 +117,9 @@ func TestLook(t *testing.T) {
 		t.Error("a critical or a static pod was evicted:", n.took())
 	}
 	n.took()
+	if want := []string{"nodefs.available 3s", "nodefs.available 3s"}; !slices.Equal(n.aged, want) {
+		t.Errorf("evictions by observations of that age: %v, want %v", n.aged, want)
+	}
 	n.left = 1000
 	step("enough again, the condition stays", "")
 	n.now = n.now.Add(time.Minute)

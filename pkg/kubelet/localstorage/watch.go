@@ -38,6 +38,8 @@ type Config struct {
 	EmptyDir func(pod *corev1.Pod, volume string) (string, error)
 	// Exceeded tells of a pod that must go, as long as it is there.
 	Exceeded func(uid types.UID, why runtime.Ending)
+	// Measured is told how long it took to find out what an emptyDir holds.
+	Measured func(took time.Duration)
 	Log      *slog.Logger
 }
 
@@ -46,7 +48,7 @@ type Watcher struct{ cfg Config }
 
 // NewWatcher checks the configuration.
 func NewWatcher(cfg Config) (*Watcher, error) {
-	if cfg.Runtime == nil || cfg.Pods == nil || cfg.LogDir == nil || cfg.EmptyDir == nil || cfg.Exceeded == nil || cfg.Log == nil {
+	if cfg.Runtime == nil || cfg.Pods == nil || cfg.LogDir == nil || cfg.EmptyDir == nil || cfg.Exceeded == nil || cfg.Measured == nil || cfg.Log == nil {
 		return nil, errors.New("local storage: the whole configuration is required")
 	}
 	return &Watcher{cfg: cfg}, nil
@@ -129,9 +131,11 @@ func (w *Watcher) usage(ctx context.Context, pod *corev1.Pod, rt *runtime.PodSta
 		if err != nil {
 			return u, err
 		}
+		begun := time.Now()
 		if u.Volumes[v.Name], err = Tree(ctx, dir); err != nil {
 			return u, err
 		}
+		w.cfg.Measured(time.Since(begun))
 	}
 	return u, nil
 }

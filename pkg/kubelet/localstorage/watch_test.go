@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,12 +54,13 @@ func TestMeasure(t *testing.T) {
 	write(2<<20, "volume", "volumes", "v", "x")
 	write(2<<20, "waits", "volumes", "v", "x")
 	pods := []*corev1.Pod{pod("plain", "")}
-	told := map[types.UID]string{}
+	told, measured := map[types.UID]string{}, 0
 	w, err := NewWatcher(Config{Runtime: n, Pods: func() []*corev1.Pod { return pods }, Log: slog.New(slog.DiscardHandler),
 		LogDir: func(p *corev1.Pod) string { return filepath.Join(dir, string(p.UID), "logs") },
 		EmptyDir: func(p *corev1.Pod, v string) (string, error) {
 			return filepath.Join(dir, string(p.UID), "volumes", v), nil
 		},
+		Measured: func(time.Duration) { measured++ },
 		Exceeded: func(uid types.UID, why runtime.Ending) { told[uid] = why.Signal }})
 	if err != nil {
 		t.Fatal(err)
@@ -74,5 +76,8 @@ func TestMeasure(t *testing.T) {
 	want := map[types.UID]string{"log": signalPod, "layer": signalPod, "volume": signalEmptyDir}
 	if !maps.Equal(told, want) {
 		t.Error("told of", told)
+	}
+	if measured != 1 { // only a pod that the runtime knows
+		t.Errorf("%d emptyDirs measured", measured)
 	}
 }

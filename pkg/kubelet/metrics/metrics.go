@@ -23,8 +23,10 @@ type Metrics struct {
 	startErrors *prometheus.CounterVec
 	preemptions *prometheus.CounterVec
 	evictions   *prometheus.CounterVec
+	evictionAge *prometheus.HistogramVec
 	restarted   *prometheus.CounterVec
-	images      *prometheus.CounterVec
+	orphans     prometheus.Counter
+	collected   *prometheus.CounterVec
 	podStart    prometheus.Histogram
 	shutBegan   prometheus.Gauge
 	shutOver    prometheus.Gauge
@@ -38,6 +40,7 @@ type Metrics struct {
 	*devices
 	*timings
 	*startup
+	*volumes
 }
 
 // New registers at r; nil: nothing is counted.
@@ -67,9 +70,13 @@ func New(r prometheus.Registerer) *Metrics {
 			Help: "Pods that lost their place to a critical one, by the resource that was missing."}, []string{"preemption_signal"}),
 		evictions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_evictions",
 			Help: "Pods evicted, by the signal of what they used too much of."}, []string{"eviction_signal"}),
+		evictionAge: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kubelet_eviction_stats_age_seconds",
+			Help: "Seconds from an observation of the node to the eviction that it led to, by the signal of what ran short.", Buckets: prometheus.DefBuckets}, []string{"eviction_signal"}),
+		orphans: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_orphaned_runtime_pods_total",
+			Help: "Pods found in the container runtime that no source had told of: they were deleted while the kubelet was down."}),
 		restarted: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_restarted_pods_total",
 			Help: "Pods that were removed and came back with the same UID; static: true or empty."}, []string{"static"}),
-		images: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_image_garbage_collected_total",
+		collected: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_image_garbage_collected_total",
 			Help: "Unused images removed; reason: space or age."}, []string{"reason"}),
 		operations: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_runtime_operations_total",
 			Help: "Calls of the container runtime."}, []string{"operation_type"}),
@@ -81,9 +88,10 @@ func New(r prometheus.Registerer) *Metrics {
 		devices: newDevices(r),
 		timings: newTimings(r),
 		startup: newStartup(r),
+		volumes: newVolumes(r),
 	}
 	r.MustRegister(m.pods, m.containers, m.relist, m.seen, m.startedPods, m.podErrors, m.started, m.startErrors, m.preemptions,
-		m.evictions, m.restarted, m.images, m.podStart, m.shutBegan, m.shutOver, m.interval, m.operations, m.opErrors, m.opSeconds)
+		m.evictions, m.evictionAge, m.orphans, m.restarted, m.collected, m.podStart, m.shutBegan, m.shutOver, m.interval, m.operations, m.opErrors, m.opSeconds)
 	return m
 }
 
@@ -164,10 +172,24 @@ func (m *Metrics) Evicted(signal string) {
 	}
 }
 
+// EvictionAge takes how old the observations were that led to an eviction.
+func (m *Metrics) EvictionAge(signal string, age time.Duration) {
+	if m != nil {
+		m.evictionAge.WithLabelValues(signal).Observe(age.Seconds())
+	}
+}
+
+// Orphaned counts a pod in the runtime that no source knows.
+func (m *Metrics) Orphaned() {
+	if m != nil {
+		m.orphans.Inc()
+	}
+}
+
 // ImageRemoved counts an unused image that was removed.
 func (m *Metrics) ImageRemoved(reason string) {
 	if m != nil {
-		m.images.WithLabelValues(reason).Inc()
+		m.collected.WithLabelValues(reason).Inc()
 	}
 }
 

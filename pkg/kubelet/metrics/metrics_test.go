@@ -58,6 +58,11 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.ImagePulled(1<<40, time.Second)
 	m.VolumeWork("empty-dir", "volume_mount", time.Second, nil)
 	m.VolumeWork("csi", "map_volume", time.Second, errors.New("not attached"))
+	m.VolumeThere("csi", time.Second)
+	m.VolumeMeasured("statfs", time.Second)
+	m.VolumesSwept(3, 2)
+	m.EvictionAge("memory.available", time.Second)
+	m.Orphaned()
 	m.StartedContainer(runtime.Regular, "")
 	m.StartedContainer(runtime.Regular, "ErrImagePull")
 	m.StartedContainer(runtime.Init, "")
@@ -94,6 +99,12 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.DRAClaims(map[string]int{"<any>": 2, "drv": 1})
 	m.PodResourcesAsked("get", true)
 	want := map[string]float64{
+		"volume_operation_total_seconds overall_volume_mount kubernetes.io/csi":                 1,
+		"kubelet_volume_metric_collection_duration_seconds statfs":                              1,
+		"kubelet_orphan_pod_cleaned_volumes":                                                    3,
+		"kubelet_orphan_pod_cleaned_volumes_errors":                                             2,
+		"kubelet_eviction_stats_age_seconds memory.available":                                   1,
+		"kubelet_orphaned_runtime_pods_total":                                                   1,
 		"kubelet_node_startup_pre_kubelet_duration_seconds":                                     10,
 		"kubelet_node_startup_pre_registration_duration_seconds":                                1,
 		"kubelet_node_startup_registration_duration_seconds":                                    2,
@@ -196,6 +207,11 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	none.CgroupWork("", 0)
 	none.ImagePulled(0, 0)
 	none.VolumeWork("", "", 0, nil)
+	none.VolumeThere("", 0)
+	none.VolumeMeasured("", 0)
+	none.VolumesSwept(0, 0)
+	none.EvictionAge("", 0)
+	none.Orphaned()
 	none.PodRunning(0, 0, 0)
 	none.StartedContainer(runtime.Regular, "")
 	none.Preempted(corev1.ResourceCPU)

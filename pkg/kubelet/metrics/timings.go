@@ -23,7 +23,6 @@ type timings struct {
 	userErrors   prometheus.Counter
 	cgroups      *prometheus.HistogramVec
 	pull         *prometheus.HistogramVec
-	storage      *prometheus.HistogramVec
 }
 
 // startBuckets are those of the starts of pods.
@@ -54,10 +53,8 @@ func newTimings(r prometheus.Registerer) *timings {
 		cgroups: by("kubelet_cgroup_manager_duration_seconds", "Seconds that work on cgroups takes; operation_type: create, update or destroy.", prometheus.DefBuckets, "operation_type"),
 		pull: by("kubelet_image_pull_duration_seconds", "Seconds that a pull of an image takes, by the image's size.",
 			[]float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}, "image_size_in_bytes"),
-		storage: by("storage_operation_duration_seconds", "Seconds that work on a volume takes; status: success or fail-unknown.",
-			[]float64{.1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600}, "volume_plugin", "operation_name", "status", "migrated"),
 	}
-	r.MustRegister(m.workerStart, m.worker, m.statusSync, m.podSLI, m.podTotal, m.perPod, m.sandbox, m.sandboxError, m.users, m.userErrors, m.cgroups, m.pull, m.storage)
+	r.MustRegister(m.workerStart, m.worker, m.statusSync, m.podSLI, m.podTotal, m.perPod, m.sandbox, m.sandboxError, m.users, m.userErrors, m.cgroups, m.pull)
 	return m
 }
 
@@ -115,16 +112,4 @@ func sizeOf(bytes uint64) string {
 		}
 	}
 	return "GT100GB"
-}
-
-// VolumeWork takes how long work on a volume took; plugin is its source's name.
-func (m *Metrics) VolumeWork(plugin, operation string, took time.Duration, err error) {
-	if m == nil {
-		return
-	}
-	status := "success"
-	if err != nil {
-		status = "fail-unknown"
-	}
-	m.storage.WithLabelValues("kubernetes.io/"+plugin, operation, status, "false").Observe(took.Seconds())
 }

@@ -31,8 +31,8 @@ type worker struct {
 	mu    sync.Mutex
 	pod   *corev1.Pod
 	state State
-	// removed: the pod is gone from its source.
-	removed bool
+	// removed: the pod is gone from its source. found: no source has told of it in this life of the kubelet, it was found in the runtime.
+	removed, found bool
 	// next is the pod as it came back after its removal; nil: it did not.
 	next *corev1.Pod
 	// grace is the shortest grace period asked for, nil before the pod terminates; end is when it is over, zero before it begins.

@@ -80,7 +80,7 @@ func (w *Workers) change(pod *corev1.Pod, removed bool) {
 }
 
 func (w *Workers) addLocked(pod *corev1.Pod, removed bool) {
-	x := &worker{all: w, pod: pod, told: time.Now(), wake: make(chan struct{}, 1), log: w.log.With("pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID)}
+	x := &worker{all: w, pod: pod, found: removed, told: time.Now(), wake: make(chan struct{}, 1), log: w.log.With("pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID)}
 	w.workers[pod.UID] = x
 	if runtime.IsStatic(pod) {
 		n := fullName(pod)

@@ -34,6 +34,9 @@ func (l *Loop) Listed(pods []*runtime.PodStatus) {
 			continue
 		}
 		l.cfg.Log.Info("a pod in the container runtime is known to no source, it is ended", "pod", p.Namespace+"/"+p.Name, "uid", p.UID)
+		if l.cfg.Orphaned != nil {
+			l.cfg.Orphaned()
+		}
 		l.cfg.Workers.Remove(remains(p))
 	}
 }

@@ -82,7 +82,7 @@ type Volumes interface {
 	Update(pod *corev1.Pod)
 }
 
-// Config is what a Loop needs; everything but Static is required.
+// Config is what a Loop needs; everything but Static and Orphaned is required.
 type Config struct {
 	API Source
 	// Static is nil on a node without static pods.
@@ -94,6 +94,8 @@ type Config struct {
 	Volumes   Volumes
 	// Own tells whether the kubelet itself writes conditions of that type.
 	Own func(corev1.PodConditionType) bool
+	// Orphaned is told of each pod in the runtime that no source knows.
+	Orphaned func()
 	// Registered is closed when the Node is known.
 	Registered <-chan struct{}
 	Log        *slog.Logger

@@ -95,7 +95,8 @@ func setup() (*Loop, *parts, *source, *source, chan struct{}) {
 	p := &parts{pods: map[types.UID]*corev1.Pod{}, known: map[types.UID]bool{}, ended: map[types.UID]bool{}}
 	api, static, registered := &source{parts: p, name: "api"}, &source{parts: p, name: "static"}, make(chan struct{})
 	l := New(Config{API: api, Static: static, Pods: pods{p}, Workers: workers{p}, Admission: admission{p}, Objects: objects{p}, Volumes: volumes{p},
-		Own: func(t corev1.PodConditionType) bool { return t == corev1.PodReady }, Registered: registered, Log: slog.New(slog.DiscardHandler)})
+		Orphaned: func() { p.note("orphaned") },
+		Own:      func(t corev1.PodConditionType) bool { return t == corev1.PodReady }, Registered: registered, Log: slog.New(slog.DiscardHandler)})
 	return l, p, api, static, registered
 }
 
@@ -204,7 +205,7 @@ func TestOrphans(t *testing.T) {
 	expect(t, "before all have spoken", p, "")
 	static.synced.Store(true)
 	l.Listed(list)
-	expect(t, "after", p, "worker-orphan")
+	expect(t, "after", p, "orphaned worker-orphan")
 }
 
 func TestSameWork(t *testing.T) {

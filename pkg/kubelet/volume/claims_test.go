@@ -29,6 +29,7 @@ import (
 type bound struct {
 	claims  map[string]*corev1.PersistentVolumeClaim
 	volumes map[string]*corev1.PersistentVolume
+	metrics volume.Metrics
 }
 
 func (b *bound) PersistentVolumeClaim(_ context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
@@ -63,7 +64,7 @@ func (b *bound) manager(t *testing.T, dir string) *volume.Manager {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"zone": "a"}}}
 	mounts := mount.NewSafeFormatAndMount(mount.New(""), utilexec.New())
-	m, err := volume.New(volume.Config{Growth: growth.New(growth.Config{}), PodsDir: dir, Log: slog.New(slog.DiscardHandler), Claims: &claims.Resolver{Client: b, Node: func() *corev1.Node { return node }},
+	m, err := volume.New(volume.Config{Growth: growth.New(growth.Config{}), PodsDir: dir, Metrics: b.metrics, Log: slog.New(slog.DiscardHandler), Claims: &claims.Resolver{Client: b, Node: func() *corev1.Node { return node }},
 		Sources: []volume.Source{emptydir.New(), hostpath.New(), local.New(local.Config{Dir: filepath.Join(filepath.Dir(dir), "disks"), PodsDir: dir, Mounts: mounts}), nfs.New(mounts)}})
 	if err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ func (m *Manager) takeDownOne(ctx context.Context, s Source, at Place) error {
 		operation = "unmap_volume"
 	}
 	err := s.TakeDown(ctx, at)
-	m.observe(s, operation, begun, err)
+	m.cfg.Metrics.VolumeWork(s.Name(), operation, time.Since(begun), err)
 	if err != nil {
 		return fmt.Errorf("take down volume %q: %w", at.Name, err)
 	}

@@ -125,6 +125,7 @@ func (m *Manager) Cleanup(ctx context.Context, whenGone func(uid types.UID, f fu
 		return err
 	}
 	var errs []error
+	removed, failed := 0, 0
 	for _, e := range entries {
 		if !e.IsDir() {
 			continue
@@ -132,11 +133,14 @@ func (m *Manager) Cleanup(ctx context.Context, whenGone func(uid types.UID, f fu
 		uid := types.UID(e.Name())
 		errs = append(errs, whenGone(uid, func() error {
 			if err := m.Remove(ctx, uid); err != nil {
+				failed++
 				return err
 			}
+			removed++
 			m.cfg.Log.Info("removed the directory of a pod that is gone", "uid", uid)
 			return nil
 		}))
 	}
+	m.cfg.Metrics.VolumesSwept(removed, failed)
 	return errors.Join(errs...)
 }

@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +32,9 @@ func (m *Manager) measure(ctx context.Context, p *podVolumes, pod *corev1.Pod, m
 		if !ok {
 			continue
 		}
-		if u, known := m.usage(ctx, pod, s, at); known {
+		begun := time.Now()
+		if u, by := m.usage(ctx, pod, s, at); by != "" {
+			m.cfg.Metrics.VolumeMeasured(by, time.Since(begun))
 			u.Volume, u.Claim = name, s.Claim
 			out = append(out, u)
 		}
@@ -41,22 +44,26 @@ func (m *Manager) measure(ctx context.Context, p *podVolumes, pod *corev1.Pod, m
 	m.mu.Unlock()
 }
 
-// usage is how full one volume is.
-func (m *Manager) usage(ctx context.Context, pod *corev1.Pod, s Spec, at Mounted) (Usage, bool) {
+// usage is how full one volume is, and who says so: statfs or its source, "" if nobody can.
+func (m *Manager) usage(ctx context.Context, pod *corev1.Pod, s Spec, at Mounted) (u Usage, by string) {
 	if asked, is := m.source(s).(Measurer); is {
 		dir, err := m.PodDir(pod.UID)
 		if err != nil {
-			return Usage{}, false
+			return Usage{}, ""
 		}
-		return asked.Measure(ctx, m.place(pod.UID, dir, asked, s.VolumeName(), s.Block()), s)
+		u, known := asked.Measure(ctx, m.place(pod.UID, dir, asked, s.VolumeName(), s.Block()), s)
+		if !known {
+			return Usage{}, ""
+		}
+		return u, asked.Name()
 	}
 	var st unix.Statfs_t
 	if at.Device || at.HostPath == "" || unix.Statfs(at.HostPath, &st) != nil {
-		return Usage{}, false
+		return Usage{}, ""
 	}
 	size := uint64(st.Bsize)
 	return Usage{Capacity: st.Blocks * size, Available: st.Bavail * size, Used: (st.Blocks - st.Bfree) * size,
-		Inodes: st.Files, InodesFree: st.Ffree, InodesUsed: st.Files - st.Ffree}, true
+		Inodes: st.Files, InodesFree: st.Ffree, InodesUsed: st.Files - st.Ffree}, "statfs"
 }
 
 // Usage is how full the claims of the node's pods were when they were last looked at, within Period; each claim once.

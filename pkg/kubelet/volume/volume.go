@@ -20,7 +20,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Config is what a Manager needs. All but Period and Observe are required.
+// Metrics are told of work on volumes; source is the name of a volume's source.
+type Metrics interface {
+	// VolumeWork is about one try: volume_mount, volume_unmount, map_volume or unmap_volume.
+	VolumeWork(source, operation string, took time.Duration, err error)
+	// VolumeThere is about a volume of files that a pod has for the first time, since its volumes were first asked for.
+	VolumeThere(source string, took time.Duration)
+	// VolumeMeasured is about finding out how full a volume is, by statfs or by asking its source.
+	VolumeMeasured(by string, took time.Duration)
+	// VolumesSwept is about one search for what pods that are gone have left: of how many it was removed, and could not be.
+	VolumesSwept(removed, failed int)
+}
+
+// Config is what a Manager needs. All but Period and Metrics are required.
 type Config struct {
 	// PodsDir is the directory of all pods' directories, /var/lib/kubelet/pods.
 	PodsDir string
@@ -31,9 +43,8 @@ type Config struct {
 	// Growth brings claims to the size that they have got.
 	Growth Grower
 	// Period is how often Run looks whether a volume's content is out of date, beside being told; 1 minute by default.
-	Period time.Duration
-	// Observe, if set, is told how long work on a volume of a source took: volume_mount, volume_unmount, map_volume or unmap_volume.
-	Observe func(source, operation string, took time.Duration, err error)
+	Period  time.Duration
+	Metrics Metrics
 	Log     *slog.Logger
 }
 
@@ -57,6 +68,9 @@ type podVolumes struct {
 	// earlier and ends later must not overwrite it.
 	passes    uint64
 	published map[string]published
+	// asked is when the pod's volumes were first to be there, there those that have been.
+	asked time.Time
+	there map[string]bool
 	// resolved is what the claims of the pod's volumes stand for, by volume. That does not change while the pod lives, and may not be read any
 	// more: a claim may be gone before the last pod that uses it.
 	resolved map[string]Spec
@@ -90,6 +104,9 @@ func New(cfg Config) (*Manager, error) {
 	if cfg.Period == 0 {
 		cfg.Period = time.Minute
 	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = uncounted{}
+	}
 	if err := os.MkdirAll(cfg.PodsDir, 0o750); err != nil {
 		return nil, fmt.Errorf("make the directory of pods: %w", err)
 	}
@@ -115,6 +132,9 @@ func (m *Manager) Mount(ctx context.Context, pod *corev1.Pod) (map[string]Mounte
 	p := m.entry(pod.UID, true)
 	p.mu.Lock()
 	p.pod = pod
+	if p.asked.IsZero() {
+		p.asked = time.Now()
+	}
 	p.mu.Unlock()
 	return m.mount(ctx, p, pod, false)
 }
@@ -181,21 +201,32 @@ func (m *Manager) one(ctx context.Context, w *pass, v *corev1.Volume) (Mounted, 
 		operation = "map_volume"
 	}
 	got, err := m.make(ctx, w, spec)
-	if s := m.source(spec); s != nil {
-		m.observe(s, operation, begun, err)
+	s := m.source(spec)
+	if s != nil {
+		m.cfg.Metrics.VolumeWork(s.Name(), operation, time.Since(begun), err)
 	}
 	if err != nil {
 		return Mounted{}, failure(spec, err)
+	}
+	if took, first := w.arrived(v.Name); first && !spec.Block() {
+		m.cfg.Metrics.VolumeThere(s.Name(), took)
 	}
 	got.ReadOnly = got.ReadOnly || spec.ReadOnly
 	return got, nil
 }
 
-// observe tells how long work on a volume took that began then.
-func (m *Manager) observe(s Source, operation string, begun time.Time, err error) {
-	if m.cfg.Observe != nil {
-		m.cfg.Observe(s.Name(), operation, time.Since(begun), err)
+// arrived notes that a volume is there, and tells how long that took if it is the first time.
+func (w *pass) arrived(name string) (took time.Duration, first bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.there[name] {
+		return 0, false
 	}
+	if w.there == nil {
+		w.there = map[string]bool{}
+	}
+	w.there[name] = true
+	return time.Since(w.asked), true
 }
 
 // failure tells users of an error.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,6 +37,7 @@ type api struct {
 	tokens  int
 	now     time.Time
 	down    bool
+	metrics volume.Metrics
 }
 
 func (a *api) ConfigMap(_ context.Context, ns, name string) (*corev1.ConfigMap, error) {
@@ -114,7 +116,7 @@ func newManagerOf(t *testing.T, a *api, objects projected.Objects, tokens projec
 	for _, s := range files {
 		sources = append(sources, s)
 	}
-	m, err := volume.New(volume.Config{Growth: growth.New(growth.Config{}), PodsDir: filepath.Join(t.TempDir(), "pods"), Sources: sources, Claims: &claims.Resolver{}, Log: slog.New(slog.DiscardHandler)})
+	m, err := volume.New(volume.Config{Growth: growth.New(growth.Config{}), PodsDir: filepath.Join(t.TempDir(), "pods"), Sources: sources, Claims: &claims.Resolver{}, Metrics: a.metrics, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,7 +375,8 @@ func TestSubPath(t *testing.T) {
 
 func TestCleanupKeepsLivePods(t *testing.T) {
 	t.Parallel()
-	m := newManager(t, &api{})
+	told := &counted{}
+	m := newManager(t, &api{metrics: told})
 	for _, uid := range []types.UID{"live", "dead"} {
 		if _, err := m.WriteHosts(uid, []byte("h")); err != nil {
 			t.Fatal(err)
@@ -401,5 +404,11 @@ func TestCleanupKeepsLivePods(t *testing.T) {
 	left, _ := os.ReadDir(m.PodsDir())
 	if len(left) != 1 || left[0].Name() != "live" {
 		t.Error("left:", left)
+	}
+	if err := m.Cleanup(context.Background(), dead); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"swept 1 0", "swept 0 0"}; !slices.Equal(told.notes, want) {
+		t.Errorf("%v, want %v", told.notes, want)
 	}
 }

@@ -1,0 +1,90 @@
+package kubelet
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/podworker"
+	"bonsai/pkg/kubelet/runtime"
+)
+
+// countPods registers what is counted of pods when it is asked for.
+func (k *Kubelet) countPods(r prometheus.Registerer) {
+	static := func(list func() []*corev1.Pod, static bool) func() float64 {
+		return func() (n float64) {
+			for _, p := range list() {
+				if runtime.IsStatic(p) == static {
+					n++
+				}
+			}
+			return n
+		}
+	}
+	add := func(name, help string, labels prometheus.Labels, f func() float64) {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, f))
+	}
+	for label, is := range map[string]bool{"": false, "true": true} {
+		l := prometheus.Labels{"static": label}
+		add("kubelet_active_pods", "Pods whose containers may run; static: true or empty.", l, static(k.active, is))
+		add("kubelet_desired_pods", "Pods that the kubelet is told to run; static: true or empty.", l, static(k.pods.Told, is))
+	}
+	add("kubelet_mirror_pods", "Mirror pods that the kubelet will try to make, one for each static pod that it took.", nil, static(k.active, true))
+	add("kubelet_managed_ephemeral_containers", "Ephemeral containers in the pods of this kubelet.", nil, func() (n float64) {
+		for _, p := range k.pods.Told() {
+			n += float64(len(p.Spec.EphemeralContainers))
+		}
+		return n
+	})
+	add("kubelet_node_name", "The node's name. The count is always 1.", prometheus.Labels{"node": k.cfg.NodeName}, func() float64 { return 1 })
+	add("kubelet_cgroup_version", "Version of the node's cgroups.", nil, func() float64 { return float64(k.cgroups.Version()) })
+}
+
+// workingPods tells how many pods have workers when it is asked for: all kinds, also those that no pod is of, for one that none is of any more must
+// not keep its last figure.
+type workingPods struct {
+	count func() map[podworker.Kind]int
+	desc  *prometheus.Desc
+}
+
+func newWorkingPods(count func() map[podworker.Kind]int) *workingPods {
+	return &workingPods{count, prometheus.NewDesc("kubelet_working_pods",
+		"Pods that the kubelet works on; lifecycle: sync, terminating or terminated; config: desired, orphan (gone from its source) or runtime_only (no source told of it); static: true or empty.",
+		[]string{"config", "lifecycle", "static"}, nil)}
+}
+
+// Describe implements prometheus.Collector.
+func (w *workingPods) Describe(to chan<- *prometheus.Desc) { to <- w.desc }
+
+// Collect implements prometheus.Collector.
+func (w *workingPods) Collect(to chan<- prometheus.Metric) {
+	type series struct{ config, lifecycle, static string }
+	all := map[series]int{}
+	for _, lifecycle := range []string{"sync", "terminating", "terminated"} {
+		all[series{"runtime_only", lifecycle, "unknown"}] = 0
+		for _, static := range []string{"", "true"} {
+			all[series{"desired", lifecycle, static}], all[series{"orphan", lifecycle, static}] = 0, 0
+		}
+	}
+	for k, n := range w.count() {
+		s := series{"desired", "terminated", ""}
+		switch k.State {
+		case podworker.Syncing:
+			s.lifecycle = "sync"
+		case podworker.Terminating:
+			s.lifecycle = "terminating"
+		}
+		if k.Static {
+			s.static = "true"
+		}
+		switch {
+		case k.Found: // upstream does not say whether these are static
+			s.config, s.static = "runtime_only", "unknown"
+		case k.Removed:
+			s.config = "orphan"
+		}
+		all[s] += n
+	}
+	for s, n := range all {
+		to <- prometheus.MustNewConstMetric(w.desc, prometheus.GaugeValue, float64(n), s.config, s.lifecycle, s.static)
+	}
+}

@@ -1,0 +1,24 @@
+package podworker
+
+import "bonsai/pkg/kubelet/runtime"
+
+// Kind is what pods are counted by.
+type Kind struct {
+	State State
+	// Removed: gone from the source that told of it. Found: none has told of it, the runtime had it; it is Removed, too.
+	Removed, Found bool
+	Static         bool
+}
+
+// Count is how many pods have workers, by kind.
+func (w *Workers) Count() map[Kind]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := map[Kind]int{}
+	for _, x := range w.workers {
+		x.mu.Lock()
+		out[Kind{State: x.state, Removed: x.removed, Found: x.found, Static: runtime.IsStatic(x.pod)}]++
+		x.mu.Unlock()
+	}
+	return out
+}
