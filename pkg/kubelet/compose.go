@@ -112,9 +112,14 @@ func (k *Kubelet) compose(ctx context.Context) error {
 func (k *Kubelet) composeImages() error {
 	cfg := k.cfg.Images
 	cfg.Service, cfg.Account, cfg.Pulled = k.cri, k.cfg.Client.ServiceAccount, k.metrics.ImagePulled
+	cfg.Ensured = func(q images.Request) { k.metrics.ImageEnsured(q.Policy, q.Present, q.Pull) }
+	cfg.Checked = func(c images.Check) { k.metrics.ImageChecked(string(c)) }
 	var err error
 	if cfg.Records, err = images.OpenRecords(filepath.Join(k.cfg.RootDir, "image_manager"), time.Now); err != nil {
 		return err
+	}
+	if k.cfg.Metrics != nil {
+		countRecords(k.cfg.Metrics, cfg.Records)
 	}
 	if len(k.cfg.CredentialProviders) > 0 {
 		cfg.Providers, err = credentialprovider.New(credentialprovider.Config{Providers: k.cfg.CredentialProviders, BinDir: k.cfg.CredentialProviderDir, Accounts: k.cfg.Client,
@@ -202,7 +207,7 @@ func (k *Kubelet) composeWorkers(ctx context.Context) error {
 	}
 	k.probes = prober.New(ctx, prober.Config{Exec: k.cri.ExecSync, Changed: k.changed, Event: k.events.Container, Started: time.Now(), Log: k.cfg.Log, Metrics: prober.NewMetrics(k.probeMetrics)})
 	k.executor, err = executor.New(executor.Config{Runtime: k.cri, Images: k.images, Volumes: k.volumes, Resources: k.resources, Cgroups: k.cgroups, Allocations: k.admission, Node: k.node,
-		Classes: k.classes, Events: k.events, Metrics: k.metrics, Environment: k.environment, Secret: k.objects.Secret, Message: cri.Message, DNS: k.cfg.DNS, Logs: k.cfg.Logs,
+		Classes: k.classes, Events: k.events, Metrics: k.metrics, Environment: k.environment, Secret: k.objects.Secret, Message: cri.Message, ImageVolumeFailed: cri.ImageVolumeFailed, DNS: k.cfg.DNS, Logs: k.cfg.Logs,
 		Capacity: k.cfg.Node.Machine.Capacity(), MaxBackOff: k.cfg.MaxBackOff, Log: k.cfg.Log})
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/pkg/kubelet/images"
 	"bonsai/pkg/kubelet/podworker"
 	"bonsai/pkg/kubelet/runtime"
 )
@@ -37,6 +38,15 @@ func (k *Kubelet) countPods(r prometheus.Registerer) {
 	})
 	add("kubelet_node_name", "The node's name. The count is always 1.", prometheus.Labels{"node": k.cfg.NodeName}, func() float64 { return 1 })
 	add("kubelet_cgroup_version", "Version of the node's cgroups.", nil, func() float64 { return float64(k.cgroups.Version()) })
+}
+
+// countRecords registers what is counted of the records of images when it is asked for.
+func countRecords(r prometheus.Registerer, records *images.Records) {
+	add := func(name, help string, f func() float64) {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kubelet_imagemanager_ondisk_" + name, Help: help}, f))
+	}
+	add("pullintents", "Pulls of images that are noted on the disk as begun.", func() float64 { n, _ := records.Count(); return float64(n) })
+	add("pulledrecords", "Images that are noted on the disk with what they were pulled with.", func() float64 { _, n := records.Count(); return float64(n) })
 }
 
 // workingPods tells how many pods have workers when it is asked for: all kinds, also those that no pod is of, for one that none is of any more must

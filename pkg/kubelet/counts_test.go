@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"bonsai/pkg/kubelet/images"
 	"bonsai/pkg/kubelet/podworker"
 )
 
@@ -47,5 +49,28 @@ func TestWorkingPods(t *testing.T) {
 	}
 	if !maps.Equal(got, want) || all != 15 {
 		t.Errorf("%v of %d, want %v", got, all, want)
+	}
+}
+
+// TestRecordsAreCounted: a pull that is under way, and an image that was pulled.
+func TestRecordsAreCounted(t *testing.T) {
+	t.Parallel()
+	records, err := images.OpenRecords(t.TempDir(), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a:1", "b:1", "c:1"} {
+		if err := records.Pulling(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := records.Pulled("a:1", "sha256:a", nil); err != nil {
+		t.Fatal(err)
+	}
+	r := prometheus.NewPedanticRegistry()
+	countRecords(r, records)
+	want := map[string]float64{"kubelet_imagemanager_ondisk_pullintents": 2, "kubelet_imagemanager_ondisk_pulledrecords": 1}
+	if got, _ := gauges(t, r); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	crierrors "k8s.io/cri-api/pkg/errors"
 
 	"bonsai/pkg/kubelet/runtime"
 )
@@ -173,6 +174,11 @@ func (c *Client) containerID(id string) runtime.ContainerID {
 
 // notFound tells whether the runtime does not know the object (any more).
 func notFound(err error) bool { return status.Code(err) == codes.NotFound }
+
+// ImageVolumeFailed tells whether the runtime says, in CRI's word for it, that it could not mount an image as a volume.
+func ImageVolumeFailed(err error) bool {
+	return strings.Contains(status.Convert(err).Message(), crierrors.ErrImageVolumeMountFailed.Error())
+}
 
 // Message is the runtime's own text of an error, as users see it in events and statuses.
 func Message(err error) string {

@@ -1,8 +1,11 @@
 package cri
 
 import (
+	"errors"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"bonsai/pkg/kubelet/runtime"
@@ -27,5 +30,18 @@ func TestFilesystems(t *testing.T) {
 		if got := filesystems(&runtimeapi.ImageFsInfoResponse{ImageFilesystems: c.images, ContainerFilesystems: c.containers}); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
+	}
+}
+
+// TestImageVolumeFailed: the runtime's word for it is in its message, whatever the code.
+func TestImageVolumeFailed(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{"ImageVolumeMountFailed: no such path": true, "failed to mount": false} {
+		if got := ImageVolumeFailed(status.Error(codes.Unknown, text)); got != want {
+			t.Errorf("%s: %t", text, got)
+		}
+	}
+	if ImageVolumeFailed(errors.New("no answer")) {
+		t.Error("an error that is not the runtime's")
 	}
 }

@@ -106,6 +106,10 @@ type Metrics interface {
 	StartedPod(pod *corev1.Pod, handler string, took time.Duration, err error)
 	// StartedContainer counts a start; code is why it failed, "" if it did not.
 	StartedContainer(kind runtime.Kind, code string)
+	// ImageVolumeAsked counts an image that a container is to have as a volume, ImageVolumesMounted n of them that it has got, or that the runtime
+	// could not mount.
+	ImageVolumeAsked()
+	ImageVolumesMounted(n int, ok bool)
 }
 
 // Config is what an Executor needs. All but MaxBackOff is required.
@@ -127,8 +131,11 @@ type Config struct {
 	Secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 	// Message is the runtime's own text of an error of a call.
 	Message func(err error) string
-	DNS     dns.Config
-	Logs    logs.Files
+	// ImageVolumeFailed tells whether the error of a call says that an image could not be mounted as a volume.
+	ImageVolumeFailed func(err error) bool
+
+	DNS  dns.Config
+	Logs logs.Files
 	// Capacity is the node's.
 	Capacity corev1.ResourceList
 	// MaxBackOff is the longest delay between restarts of a crashing container, 0 for upstream's 5 min.
@@ -145,7 +152,7 @@ type Executor struct {
 // New checks the configuration.
 func New(cfg Config) (*Executor, error) {
 	for _, missing := range []bool{cfg.Runtime == nil, cfg.Images == nil, cfg.Volumes == nil, cfg.Resources == nil, cfg.Cgroups == nil, cfg.Allocations == nil, cfg.Node == nil, cfg.Classes == nil, cfg.Events == nil,
-		cfg.Metrics == nil, cfg.Environment == nil, cfg.Secret == nil, cfg.Message == nil, cfg.Log == nil} {
+		cfg.Metrics == nil, cfg.Environment == nil, cfg.Secret == nil, cfg.Message == nil, cfg.ImageVolumeFailed == nil, cfg.Log == nil} {
 		if missing {
 			return nil, errors.New("executor: all but MaxBackOff is required")
 		}

@@ -124,7 +124,8 @@ func (f *fakes) Mount(context.Context, *corev1.Pod) (map[string]volume.Mounted, 
 	if f.mounting != nil {
 		close(f.mounting)
 	}
-	return map[string]volume.Mounted{"v": {HostPath: "/volume/v", ReadOnly: true}, "disk": {HostPath: "/volume/disk", Device: true}, "rom": {HostPath: "/volume/rom", Device: true, ReadOnly: true}}, f.note("mount")
+	return map[string]volume.Mounted{"v": {HostPath: "/volume/v", ReadOnly: true}, "disk": {HostPath: "/volume/disk", Device: true}, "rom": {HostPath: "/volume/rom", Device: true, ReadOnly: true},
+		"img": {ReadOnly: true, Image: &corev1.ImageVolumeSource{Reference: "data:1"}}}, f.note("mount")
 }
 
 func (f *fakes) SubPath(_ *corev1.Pod, _ string, index int, _ string, from volume.Mounted, sub string) (string, error) {
@@ -143,6 +144,8 @@ func (f *fakes) StartedPod(_ *corev1.Pod, _ string, _ time.Duration, err error) 
 	f.note("count pod %v", err)
 }
 func (f *fakes) StartedContainer(_ runtime.Kind, code string) { f.note("count container %q", code) }
+func (f *fakes) ImageVolumeAsked()                            { f.note("count image volume") }
+func (f *fakes) ImageVolumesMounted(n int, ok bool)           { f.note("count image volumes %d %t", n, ok) }
 func (f *fakes) Secret(context.Context, string, string) (*corev1.Secret, error) {
 	return nil, errors.New("none")
 }
@@ -178,7 +181,8 @@ func newExecutor(t *testing.T) (*Executor, *fakes, logs.Files) {
 		Environment: func(_ context.Context, _ *corev1.Pod, _ *corev1.Container, podIPs, hostIPs []string) ([]env.Var, error) {
 			return []env.Var{{Name: "POD", Value: podIPs[0]}, {Name: "HOST", Value: hostIPs[0]}}, f.fail["environment"]
 		},
-		Message: func(err error) string { return "runtime: " + err.Error() }, Log: slog.New(slog.DiscardHandler)})
+		ImageVolumeFailed: func(err error) bool { return err.Error() == "no mount" },
+		Message:           func(err error) string { return "runtime: " + err.Error() }, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,7 @@ func (e *Executor) imageVolumes(ctx context.Context, pod *corev1.Pod, p *Pod, c 
 		if v == nil || ids[m.Name] != "" {
 			continue
 		}
+		e.cfg.Metrics.ImageVolumeAsked()
 		img, done, err := e.holdImage(ctx, pod, p, c, v.Reference, v.PullPolicy)
 		if err != nil {
 			return nil, release, err
@@ -36,4 +37,12 @@ func (e *Executor) imageVolumes(ctx context.Context, pod *corev1.Pod, p *Pod, c 
 		ids[m.Name] = img.ID
 	}
 	return ids, release, nil
+}
+
+// countImageVolumes counts the n images that a container has, or would have had, as volumes once the runtime was asked to make it. Where that failed for
+// another reason it is not known whether they were mounted.
+func (e *Executor) countImageVolumes(n int, err error) {
+	if n > 0 && (err == nil || e.cfg.ImageVolumeFailed(err)) {
+		e.cfg.Metrics.ImageVolumesMounted(n, err == nil)
+	}
 }

@@ -84,7 +84,7 @@ func (e *Executor) tryStart(ctx context.Context, f lifecycle.Facts, p *Pod, s li
 		return &startError{reason: "CreateContainerConfigError", err: err}
 	}
 	id, err := e.cfg.Runtime.CreateContainer(ctx, req)
-	if err != nil {
+	if e.countImageVolumes(len(mounted), err); err != nil {
 		e.cfg.Events.Container(pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+e.cause(err))
 		return &startError{reason: "CreateContainerError", err: errors.New(e.cause(err))}
 	}

@@ -47,6 +47,18 @@ func (v Verification) Check() error {
 	return nil
 }
 
+// Check is what came of a look at whether a pod may use an image that is present, in the words of upstream's metric.
+type Check string
+
+// What may come of it: nobody has to show anything, the pod has a credential that is known to be good, it must pull the image to show that it
+// may, or it could not be found out.
+const (
+	CheckAllowed Check = "credentialPolicyAllowed"
+	CheckFound   Check = "credentialRecordFound"
+	CheckPull    Check = "mustAuthenticate"
+	CheckFailed  Check = "error"
+)
+
 // required: a pod must show that it may have the image. pulled: this kubelet brought it to the node, or began to.
 func (v Verification) required(repo string, pulled bool) bool {
 	switch v.Policy {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,9 @@ type node struct {
 	dir     string
 	policy  Verification
 	service *service
+	// checks are what came of looks at what is present; records how many pulls and images were noted at the end.
+	checks  []Check
+	records [2]int
 }
 
 // uses asks for the image reg.example/x:1 as a kubelet that has just been started, and says how often it was pulled for that.
@@ -55,13 +59,14 @@ func (n *node) uses(policy corev1.PullPolicy, account string, secrets ...corev1.
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	m := New(Config{Service: n.service, Records: r, Verification: n.policy, Providers: provided{}, Log: slog.New(slog.DiscardHandler),
+	m := New(Config{Service: n.service, Records: r, Verification: n.policy, Checked: func(c Check) { n.checks = append(n.checks, c) }, Providers: provided{}, Log: slog.New(slog.DiscardHandler),
 		Account: func(_ context.Context, ns, name string) (*corev1.ServiceAccount, error) {
 			return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, UID: types.UID("uid-" + name)}}, nil
 		}})
 	before := len(n.service.auths)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Spec: corev1.PodSpec{ServiceAccountName: account}}
 	_, err = m.Ensure(n.t.Context(), pod, "reg.example/x:1", policy, secrets, func(_, _, _ string) {})
+	n.records[0], n.records[1] = r.Count()
 	return len(n.service.auths) - before, err
 }
 
@@ -99,6 +104,34 @@ func TestWhoMayUseAnImage(t *testing.T) {
 	is("what needs no credential", 1, corev1.PullIfNotPresent, "")
 	is("then nobody needs one", 0, corev1.PullNever, "", private("c", "wrong"))
 	is("pulled always", 1, corev1.PullAlways, "")
+	const found, pull = CheckFound, CheckPull
+	if want := []Check{found, found, pull, pull, found, pull, pull, pull, pull, found}; !slices.Equal(n.checks, want) {
+		t.Errorf("checks %v, want %v", n.checks, want)
+	}
+	if n.records != [2]int{0, 1} {
+		t.Errorf("pulls and images noted: %v", n.records)
+	}
+}
+
+// TestChecks: what needs no credential is told apart from what cannot be found out.
+func TestChecks(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, kubeletconfig.NeverVerifyPreloadedImages, true)
+	for range 2 { // the second time the record of the image is a directory
+		if _, err := n.uses(corev1.PullIfNotPresent, ""); err != nil {
+			t.Fatal(err)
+		}
+		r, err := OpenRecords(n.dir, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(r.file("pulled", "reg.example/x:1"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []Check{CheckAllowed, CheckFailed}; !slices.Equal(n.checks, want) {
+		t.Errorf("checks %v, want %v", n.checks, want)
+	}
 }
 
 // TestVerificationPolicies: which images a pod may use that came to the node otherwise.

@@ -66,14 +66,24 @@ type Config struct {
 	Account func(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error)
 	// Pulled is told how long the pull of an image of so many bytes took; nil: nobody is.
 	Pulled func(size uint64, took time.Duration)
-	Now    func() time.Time
-	Log    *slog.Logger
+	// Ensured is told of each image that was asked for, and Checked what came of each look at whether a pod may use one that is present; nil: nobody is.
+	Ensured func(Request)
+	Checked func(Check)
+	Now     func() time.Time
+	Log     *slog.Logger
 }
 
 // Providers find credentials beside the pod's own secrets.
 type Providers interface {
 	// Credentials are those for an image, in the order in which they are tried. What fails is left out.
 	Credentials(ctx context.Context, pod *corev1.Pod, image string) []Credential
+}
+
+// Request is what became known of an image that was asked for; what did not is nil.
+type Request struct {
+	Policy corev1.PullPolicy
+	// Present: it was on the node. Pull: it has to be pulled, as its policy says or for the pod to show that it may use it.
+	Present, Pull *bool
 }
 
 // Manager pulls images. It is safe for concurrent use.
@@ -110,6 +120,10 @@ func New(cfg Config) *Manager {
 // Ensure returns the image to run. name and policy are the container's; where names the container in events' messages.
 // Every error is an *Error.
 func (m *Manager) Ensure(ctx context.Context, pod *corev1.Pod, name string, policy corev1.PullPolicy, secrets []corev1.Secret, ev Event) (*runtime.Image, error) {
+	q := Request{Policy: policy}
+	if m.cfg.Ensured != nil {
+		defer func() { m.cfg.Ensured(q) }()
+	}
 	ref, err := Normalize(name)
 	if err != nil {
 		msg := fmt.Sprintf("Failed to apply default image tag %q: couldn't parse image name %q: %v", name, name, err)
@@ -122,11 +136,14 @@ func (m *Manager) Ensure(ctx context.Context, pod *corev1.Pod, name string, poli
 		ev(corev1.EventTypeWarning, "InspectFailed", msg)
 		return nil, &Error{Reason: ReasonInspectFailed, msg: msg}
 	}
+	q.Present = new(img != nil)
 	own, err := Credentials(ref, secrets)
 	if err != nil {
 		m.cfg.Log.Warn("a pull secret is unreadable", "pod", pod.Namespace+"/"+pod.Name, "err", err)
 	}
-	if img != nil && policy != corev1.PullAlways && m.accessible(ctx, pod, ref, img.ID, own) {
+	usable := img != nil && policy != corev1.PullAlways && m.accessible(ctx, pod, ref, img.ID, own)
+	q.Pull = new(!usable && (img != nil || policy != corev1.PullNever))
+	if usable {
 		ev(corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", name))
 		return img, nil
 	}
@@ -148,13 +165,22 @@ func (m *Manager) accessible(ctx context.Context, pod *corev1.Pod, ref, id strin
 	if m.cfg.Records == nil {
 		return true
 	}
+	ok, why := m.check(ctx, pod, ref, id, own)
+	if m.cfg.Checked != nil {
+		m.cfg.Checked(why)
+	}
+	return ok
+}
+
+// check is accessible, with what came of it, where credentials are remembered.
+func (m *Manager) check(ctx context.Context, pod *corev1.Pod, ref, id string, own []Credential) (bool, Check) {
 	rec, begun, err := m.cfg.Records.Get(ref, id)
 	if err != nil {
 		m.cfg.Log.Error("an image has to be pulled again", "image", ref, "err", err)
-		return !m.cfg.Verification.required(repository(ref), true)
+		return !m.cfg.Verification.required(repository(ref), true), CheckFailed
 	}
 	if !m.cfg.Verification.required(repository(ref), rec != nil || begun) {
-		return true
+		return true, CheckAllowed
 	}
 	ok, again, err := allowed(rec, repository(ref), own, func() (*corev1.ServiceAccount, error) {
 		if pod.Spec.ServiceAccountName == "" {
@@ -168,7 +194,14 @@ func (m *Manager) accessible(ctx context.Context, pod *corev1.Pod, ref, id strin
 	if err != nil {
 		m.cfg.Log.Error("whether a pod may use an image is not known in full", "pod", pod.Namespace+"/"+pod.Name, "image", ref, "err", err)
 	}
-	return ok
+	switch {
+	case ok:
+		return true, CheckFound
+	case err != nil:
+		return false, CheckFailed
+	default:
+		return false, CheckPull
+	}
 }
 
 // held tells whether the last pull failed too recently for another one.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,14 @@ func (s *service) Pull(_ context.Context, name string, auth *runtime.Auth, _ *co
 	return name, nil
 }
 
+// said is a part of a Request in words.
+func said(b *bool) string {
+	if b == nil {
+		return "unknown"
+	}
+	return strconv.FormatBool(*b)
+}
+
 func TestEnsure(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
@@ -49,23 +58,30 @@ func TestEnsure(t *testing.T) {
 		pulls       int
 		reason      string
 		event       string
+		request     string
 	}{
-		{"present", "x:1", corev1.PullIfNotPresent, true, false, 0, "", `Container image "x:1" already present on machine`},
-		{"missing", "x:1", corev1.PullIfNotPresent, false, false, 1, "", `Successfully pulled image "x:1" in 0s (0s including waiting). Image size: 7 bytes.`},
-		{"always", "x:1", corev1.PullAlways, true, false, 1, "", `Pulling image "x:1"`},
-		{"never", "x:1", corev1.PullNever, false, false, 0, ReasonErrImageNeverPull, `Container image "x:1" is not present with pull policy of Never`},
-		{"bad name", "X Y", corev1.PullAlways, false, false, 0, ReasonInvalidImageName, "Failed to apply default image tag"},
-		{"failing", "x:1", corev1.PullAlways, false, true, 1, ReasonErrImagePull, "Error: ErrImagePull"},
+		{"present", "x:1", corev1.PullIfNotPresent, true, false, 0, "", `Container image "x:1" already present on machine`, "IfNotPresent true false"},
+		{"missing", "x:1", corev1.PullIfNotPresent, false, false, 1, "", `Successfully pulled image "x:1" in 0s (0s including waiting). Image size: 7 bytes.`, "IfNotPresent false true"},
+		{"always", "x:1", corev1.PullAlways, true, false, 1, "", `Pulling image "x:1"`, "Always true true"},
+		{"never", "x:1", corev1.PullNever, false, false, 0, ReasonErrImageNeverPull, `Container image "x:1" is not present with pull policy of Never`, "Never false false"},
+		{"bad name", "X Y", corev1.PullAlways, false, false, 0, ReasonInvalidImageName, "Failed to apply default image tag", "Always unknown unknown"},
+		{"failing", "x:1", corev1.PullAlways, false, true, 1, ReasonErrImagePull, "Error: ErrImagePull", "Always false true"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := &service{present: map[string]bool{"x:1": c.present}, fail: c.fail}
-			m := New(Config{Service: s, Serialize: true, Now: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+			request := ""
+			m := New(Config{Service: s, Serialize: true, Ensured: func(q Request) {
+				request = strings.Join([]string{string(q.Policy), said(q.Present), said(q.Pull)}, " ")
+			}, Now: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 			var events []string
 			_, err := m.Ensure(t.Context(), &corev1.Pod{}, c.image, c.policy, nil, func(_, _, msg string) { events = append(events, msg) })
 			var ie *Error
 			if errors.As(err, &ie); (ie == nil) != (c.reason == "") || (ie != nil && ie.Reason != c.reason) {
 				t.Errorf("error %v, want reason %q", err, c.reason)
+			}
+			if request != c.request {
+				t.Errorf("counted as %q, want %q", request, c.request)
 			}
 			if len(s.auths) != c.pulls {
 				t.Errorf("%d pulls, want %d", len(s.auths), c.pulls)

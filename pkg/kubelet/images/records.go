@@ -135,6 +135,22 @@ func (r *Records) Get(name, id string) (rec *kubeletconfig.ImagePulledRecord, be
 	return rec, err == nil, nil
 }
 
+// Count is how many pulls are noted that have begun and not ended, and how many images that were pulled.
+func (r *Records) Count() (pulling, pulled int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	in := func(sub string) (n int) {
+		files, _ := os.ReadDir(filepath.Join(r.dir, sub)) // what cannot be read holds nothing that can be used
+		for _, f := range files {
+			if !strings.HasSuffix(f.Name(), ".tmp") {
+				n++
+			}
+		}
+		return n
+	}
+	return in("pulling"), in("pulled")
+}
+
 func (r *Records) get(id string) (*kubeletconfig.ImagePulledRecord, error) {
 	data, err := os.ReadFile(r.file("pulled", id))
 	if errors.Is(err, fs.ErrNotExist) {

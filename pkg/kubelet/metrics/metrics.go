@@ -40,6 +40,7 @@ type Metrics struct {
 	*devices
 	*timings
 	*startup
+	*images
 	*volumes
 }
 
@@ -88,6 +89,7 @@ func New(r prometheus.Registerer) *Metrics {
 		devices: newDevices(r),
 		timings: newTimings(r),
 		startup: newStartup(r),
+		images:  newImages(r),
 		volumes: newVolumes(r),
 	}
 	r.MustRegister(m.pods, m.containers, m.relist, m.seen, m.startedPods, m.podErrors, m.started, m.startErrors, m.preemptions,

@@ -63,6 +63,12 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.VolumesSwept(3, 2)
 	m.EvictionAge("memory.available", time.Second)
 	m.Orphaned()
+	m.ImageEnsured(corev1.PullIfNotPresent, new(true), new(false))
+	m.ImageEnsured(corev1.PullAlways, nil, nil)
+	m.ImageChecked("mustAuthenticate")
+	m.ImageVolumeAsked()
+	m.ImageVolumesMounted(2, true)
+	m.ImageVolumesMounted(3, false)
 	m.StartedContainer(runtime.Regular, "")
 	m.StartedContainer(runtime.Regular, "ErrImagePull")
 	m.StartedContainer(runtime.Init, "")
@@ -105,6 +111,12 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 		"kubelet_orphan_pod_cleaned_volumes_errors":                                             2,
 		"kubelet_eviction_stats_age_seconds memory.available":                                   1,
 		"kubelet_orphaned_runtime_pods_total":                                                   1,
+		"kubelet_image_manager_ensure_image_requests_total true ifnotpresent false":             1,
+		"kubelet_image_manager_ensure_image_requests_total unknown always unknown":              1,
+		"kubelet_imagemanager_image_mustpull_checks_total mustAuthenticate":                     1,
+		"kubelet_image_volume_requested_total":                                                  1,
+		"kubelet_image_volume_mounted_succeed_total":                                            2,
+		"kubelet_image_volume_mounted_errors_total":                                             3,
 		"kubelet_node_startup_pre_kubelet_duration_seconds":                                     10,
 		"kubelet_node_startup_pre_registration_duration_seconds":                                1,
 		"kubelet_node_startup_registration_duration_seconds":                                    2,
@@ -212,6 +224,10 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	none.VolumesSwept(0, 0)
 	none.EvictionAge("", 0)
 	none.Orphaned()
+	none.ImageEnsured("", nil, nil)
+	none.ImageChecked("")
+	none.ImageVolumeAsked()
+	none.ImageVolumesMounted(1, true)
 	none.PodRunning(0, 0, 0)
 	none.StartedContainer(runtime.Regular, "")
 	none.Preempted(corev1.ResourceCPU)
