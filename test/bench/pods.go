@@ -35,6 +35,9 @@ func measurePods(ctx context.Context, s side) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := bringImage(ctx, client, s); err != nil {
+		return nil, err
+	}
 	var alone *bare
 	if s.runtime != "" {
 		if alone, err = dialRuntime(ctx, s.runtime, s.handler, s.image); err != nil {
@@ -51,7 +54,7 @@ func measurePods(ctx context.Context, s side) ([]figure, error) {
 			}
 			bareRunning = append(bareRunning, took.Seconds()*1000)
 		}
-		r, g, err := onePod(ctx, client, fmt.Sprintf("bench-%d", i), s.image)
+		r, g, err := onePod(ctx, client, fmt.Sprintf("bench-%d", i), podSpec(s.image))
 		if err != nil {
 			return nil, err
 		}
@@ -73,6 +76,16 @@ func measurePods(ctx context.Context, s side) ([]figure, error) {
 	figures = append(figures, figure{"the same calls to the runtime alone, p50 of 20", "ms", median(bareRunning)})
 	more, err := measureFull(ctx, client, alone, s)
 	return append(figures, more...), err
+}
+
+// bringImage runs a pod, on the node of the runtime if there is one: a node has an image once a pod needed it.
+func bringImage(ctx context.Context, client kubernetes.Interface, s side) error {
+	spec := podSpec(s.image)
+	if s.runtime != "" {
+		spec.NodeSelector = map[string]string{corev1.LabelHostname: s.node}
+	}
+	_, _, err := onePod(ctx, client, "bench-image", spec)
+	return err
 }
 
 // measureFull measures as many pods on one node as it takes by default but for what may run there already, with Kubernetes and without,
@@ -117,7 +130,7 @@ func podSpec(image string) corev1.PodSpec {
 }
 
 // onePod returns the times from create to Running and from delete to the DELETED event.
-func onePod(ctx context.Context, client kubernetes.Interface, name, image string) (running, gone time.Duration, err error) {
+func onePod(ctx context.Context, client kubernetes.Interface, name string, spec corev1.PodSpec) (running, gone time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	pods := client.CoreV1().Pods(metav1.NamespaceDefault)
@@ -127,7 +140,7 @@ func onePod(ctx context.Context, client kubernetes.Interface, name, image string
 	}
 	defer w.Stop()
 	began := time.Now()
-	if _, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: podSpec(image)}, metav1.CreateOptions{}); err != nil {
+	if _, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{}); err != nil {
 		return 0, 0, err
 	}
 	for event := range w.ResultChan() {
