@@ -25,8 +25,6 @@ func limitRangeRow() resources.Row {
 		New:         resources.Make[corev1.LimitRange],
 		Strategy: resources.Typed[*corev1.LimitRange]{
 			Default:        defaultLimitRange,
-			PrepareCreate:  func(l *corev1.LimitRange) { l.Spec.Limits = resources.NilIfEmpty(l.Spec.Limits) },
-			PrepareUpdate:  func(l, _ *corev1.LimitRange) { l.Spec.Limits = resources.NilIfEmpty(l.Spec.Limits) },
 			Validate:       validateLimitRange,
 			ValidateUpdate: func(obj, _ *corev1.LimitRange) field.ErrorList { return validateLimitRange(obj) },
 			CreateOnUpdate: true,

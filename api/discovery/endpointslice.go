@@ -25,8 +25,8 @@ func endpointSliceRow() resources.Row {
 			Default:        defaultEndpointSlice,
 			Validate:       validateEndpointSlice,
 			ValidateUpdate: validateEndpointSliceUpdate,
-			PrepareCreate:  func(s *discoveryv1.EndpointSlice) { prepareEndpointSlice(s, nil) },
-			PrepareUpdate:  prepareEndpointSlice,
+			PrepareCreate:  func(s *discoveryv1.EndpointSlice) { dropTopology(s, nil) },
+			PrepareUpdate:  dropTopology,
 			Warnings:       sliceWarnings,
 			SpecChanged:    sliceChanged,
 		}.Strategy(),
@@ -47,12 +47,6 @@ func endpointSliceRow() resources.Row {
 func sliceChanged(obj, old *discoveryv1.EndpointSlice) bool {
 	return !apiequality.Semantic.DeepEqual(obj.Endpoints, old.Endpoints) || !apiequality.Semantic.DeepEqual(obj.Ports, old.Ports) ||
 		!apiequality.Semantic.DeepEqual(obj.Labels, old.Labels) || obj.AddressType != old.AddressType
-}
-
-// prepareEndpointSlice makes s what is stored; old is nil at a create.
-func prepareEndpointSlice(s, old *discoveryv1.EndpointSlice) {
-	s.Endpoints, s.Ports = resources.NilIfEmpty(s.Endpoints), resources.NilIfEmpty(s.Ports)
-	dropTopology(s, old)
 }
 
 // dropTopology drops a field that was replaced by nodeName and zone, unless the slice had it already.

@@ -17,8 +17,6 @@ func clusterRoleRow() resources.Row {
 		StoragePath: "clusterroles",
 		New:         resources.Make[rbacv1.ClusterRole],
 		Strategy: resources.Typed[*rbacv1.ClusterRole]{
-			PrepareCreate:  func(r *rbacv1.ClusterRole) { r.Rules = resources.NilIfEmpty(r.Rules) },
-			PrepareUpdate:  func(r, _ *rbacv1.ClusterRole) { r.Rules = resources.NilIfEmpty(r.Rules) },
 			Validate:       validate,
 			ValidateUpdate: func(obj, _ *rbacv1.ClusterRole) field.ErrorList { return validate(obj) },
 			ValidateName:   validateName,

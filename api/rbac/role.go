@@ -18,8 +18,6 @@ func roleRow() resources.Row {
 		StoragePath: "roles",
 		New:         resources.Make[rbacv1.Role],
 		Strategy: resources.Typed[*rbacv1.Role]{
-			PrepareCreate:  func(r *rbacv1.Role) { r.Rules = resources.NilIfEmpty(r.Rules) },
-			PrepareUpdate:  func(r, _ *rbacv1.Role) { r.Rules = resources.NilIfEmpty(r.Rules) },
 			Validate:       validate,
 			ValidateUpdate: func(obj, _ *rbacv1.Role) field.ErrorList { return validate(obj) },
 			ValidateName:   validateName,

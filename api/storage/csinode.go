@@ -24,8 +24,6 @@ func csiNodeRow() resources.Row {
 		Strategy: resources.Typed[*storagev1.CSINode]{
 			NeedsVersion:   true,
 			ReturnDeleted:  true,
-			PrepareCreate:  func(n *storagev1.CSINode) { n.Spec.Drivers = resources.NilIfEmpty(n.Spec.Drivers) },
-			PrepareUpdate:  func(n, _ *storagev1.CSINode) { n.Spec.Drivers = resources.NilIfEmpty(n.Spec.Drivers) },
 			Validate:       func(n *storagev1.CSINode) field.ErrorList { return validateNodeDrivers(n.Spec.Drivers) },
 			ValidateUpdate: validateCSINodeUpdate,
 		}.Strategy(),

@@ -36,7 +36,7 @@ type Codec interface {
 	MediaTypes() []string
 
 	// Draft returns obj as it is stored, with its Facts: fields have metadata.name always and metadata.namespace where there is
-	// one. obj keeps its resourceVersion.
+	// one. obj keeps its resourceVersion, and becomes what will be decoded: empty lists are none where that is so in storage.
 	Draft(obj runtime.Object) (storage.Draft, error)
 	// Decode returns a new object from a stored value, with the resourceVersion put in unless revision is 0.
 	Decode(value []byte, revision int64) (runtime.Object, error)

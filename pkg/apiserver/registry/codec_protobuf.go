@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"reflect"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,6 +23,7 @@ type ProtobufCodec struct {
 	new     func() runtime.Object
 	facts   factReader
 	decoded func(runtime.Object) // completes what was decoded; may be nil
+	empty   *emptyLists
 
 	head     []byte // of the protobuf envelope
 	jsonHead []byte // {"kind":"Pod","apiVersion":"v1", which elements of lists leave out; nil: they do not
@@ -41,6 +43,7 @@ func NewProtobufCodec(gvk schema.GroupVersionKind, newObject func() runtime.Obje
 	c.head = EnvelopeHead(c.gvk)
 	c.jsonHead = fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, c.gvk.Kind, c.gvk.GroupVersion().String())
 	c.encode = c.makeJSON
+	c.empty = emptyListsOf(reflect.TypeOf(newObject()))
 	return c
 }
 
@@ -283,6 +286,7 @@ func (c *ProtobufCodec) Draft(obj runtime.Object) (storage.Draft, error) {
 	if err != nil {
 		return storage.Draft{}, fmt.Errorf("encode %s: %w", c.gvk.Kind, err)
 	}
+	c.empty.clear(reflect.ValueOf(obj))
 	if version := access.GetResourceVersion(); version != "" {
 		access.SetResourceVersion("")
 		defer access.SetResourceVersion(version)

@@ -57,7 +57,8 @@ func contracts() map[string]contract {
 	return map[string]contract{
 		"protobuf": {
 			Codec: podCodec(),
-			docs:  []string{somePod, `{"kind":"Pod","apiVersion":"v1",` + metadata + `,"spec":{"nodeName":"n","containers":null}}`},
+			docs: []string{somePod, `{"kind":"Pod","apiVersion":"v1",` + metadata + `,"spec":{"nodeName":"n","containers":null}}`,
+				`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","labels":{"a":"b"}},"spec":{"nodeName":"n","containers":[],"volumes":[{"name":"v","projected":{"sources":[]}}]}}`},
 			broken: []string{"", "k8s", EnvelopeMagic, widgetHead + `"metadata":{"name":"p"}}`, string(head), string(head) + "\xff", string(head) + "\x7fx",
 				string(pod.Value[:len(pod.Value)-8]), strings.Replace(string(pod.Value), "Pod", "Dop", 1)},
 			field: [2]string{"spec.nodeName", "n"},
@@ -155,7 +156,7 @@ func TestContractRoundTrip(t *testing.T) {
 			}
 			for revision, want := range map[int64]string{0: "", 7: "7", math.MaxInt64: "9223372036854775807"} {
 				got, err := c.Decode(d.Value, revision)
-				if want := withVersion(t, obj, want); err != nil || !equality.Semantic.DeepEqual(got, want) {
+				if want := withVersion(t, obj, want); err != nil || !equality.Semantic.DeepEqual(got, want) || asWritten(t, got) != asWritten(t, want) {
 					t.Errorf("%s at %d: %+v, %v", doc, revision, got, err)
 				}
 			}
