@@ -30,22 +30,9 @@ func defaultContainer(c *corev1.Container) {
 	defaultProbe(c.LivenessProbe)
 	defaultProbe(c.ReadinessProbe)
 	defaultProbe(c.StartupProbe)
-	dropStopSignal(c)
 	if c.Lifecycle != nil {
 		defaultHandler(c.Lifecycle.PostStart)
 		defaultHandler(c.Lifecycle.PreStop)
-	}
-}
-
-// dropStopSignal drops a field of a feature that is off by default.
-func dropStopSignal(c *corev1.Container) {
-	l := c.Lifecycle
-	if l == nil || l.StopSignal == nil {
-		return
-	}
-	l.StopSignal = nil
-	if l.PostStart == nil && l.PreStop == nil {
-		c.Lifecycle = nil
 	}
 }
 

@@ -32,7 +32,7 @@ func forbidPrivileged(s *resources.Strategy) {
 	}
 }
 
-// podSpec returns the pod that obj is or makes, and where it is in obj; nil for other kinds.
+// podSpec returns the pod that obj is or makes, if there is one, and where it is in obj; nil for other kinds.
 func podSpec(obj runtime.Object) (*corev1.PodSpec, *field.Path) {
 	template := field.NewPath("spec", "template", "spec")
 	switch o := obj.(type) {
@@ -41,9 +41,10 @@ func podSpec(obj runtime.Object) (*corev1.PodSpec, *field.Path) {
 	case *corev1.PodTemplate:
 		return &o.Template.Spec, field.NewPath("template", "spec")
 	case *corev1.ReplicationController:
-		if o.Spec.Template != nil {
-			return &o.Spec.Template.Spec, template
+		if o.Spec.Template == nil {
+			return nil, template
 		}
+		return &o.Spec.Template.Spec, template
 	case *appsv1.DaemonSet:
 		return &o.Spec.Template.Spec, template
 	case *appsv1.Deployment:

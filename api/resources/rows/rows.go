@@ -72,6 +72,9 @@ func With(o Options) []resources.Row {
 		scheduling.Rows(),
 		storage.Rows(),
 	)
+	for i := range all {
+		dropDisabled(&all[i])
+	}
 	if o.ForbidPrivileged {
 		for i := range all {
 			forbidPrivileged(&all[i].Strategy)
