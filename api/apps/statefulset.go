@@ -226,11 +226,18 @@ func validateNewStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	return errs
 }
 
-// statefulSetWarnings are the template's, and one of the set itself.
+// statefulSetWarnings are the template's, those of claims, which Kubernetes tells of at every update and at another path, and one of the set itself.
 func statefulSetWarnings(obj, old *appsv1.StatefulSet) []string {
 	var w []string
 	if old == nil || obj.Generation != old.Generation {
 		w = templateWarnings(&obj.Spec.Template)
+	}
+	for i := range obj.Spec.VolumeClaimTemplates {
+		at := specPath("volumeClaimTemplates").Index(i)
+		if old != nil {
+			at = at.Child("Spec")
+		}
+		w = append(w, volumes.ClaimFractions(&obj.Spec.VolumeClaimTemplates[i].Spec, at)...)
 	}
 	if l := obj.Spec.RevisionHistoryLimit; l != nil && *l < 0 {
 		w = append(w, "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended")

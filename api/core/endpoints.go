@@ -33,6 +33,7 @@ func endpointsRow() resources.Row {
 				}
 			},
 			Validate:       validateEndpoints,
+			Warnings:       endpointsWarnings,
 			ValidateUpdate: func(obj, _ *corev1.Endpoints) field.ErrorList { return validateEndpoints(obj) },
 			CreateOnUpdate: true,
 		}.Strategy(),
@@ -108,6 +109,21 @@ func validateEndpoints(e *corev1.Endpoints) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// endpointsWarnings tells of addresses that are not as they would be shown.
+func endpointsWarnings(e, _ *corev1.Endpoints) []string {
+	var w []string
+	for i := range e.Subsets {
+		at := field.NewPath("subsets").Index(i)
+		for j, a := range e.Subsets[i].Addresses {
+			w = append(w, validate.IPWarnings(at.Child("addresses").Index(j).Child("ip"), a.IP)...)
+		}
+		for j, a := range e.Subsets[i].NotReadyAddresses {
+			w = append(w, validate.IPWarnings(at.Child("notReadyAddresses").Index(j).Child("ip"), a.IP)...)
+		}
+	}
+	return w
 }
 
 func validateEndpointAddress(a *corev1.EndpointAddress, path *field.Path) field.ErrorList {

@@ -9,6 +9,7 @@ import (
 
 	"bonsai/api/quantity"
 	"bonsai/api/resources"
+	"bonsai/api/validate"
 )
 
 func nodeRow() resources.Row {
@@ -81,11 +82,12 @@ func dropNodeConfig(n *corev1.Node) {
 // nodeWarnings tells of old labels and of fields that no longer mean anything.
 func nodeWarnings(n, old *corev1.Node) []string {
 	var w []string
-	if old != nil && apiequality.Semantic.DeepEqual(n.Spec, old.Spec) && apiequality.Semantic.DeepEqual(n.Labels, old.Labels) {
-		return nil
-	}
-	if n.Spec.DoNotUseExternalID != "" {
+	same := old != nil && apiequality.Semantic.DeepEqual(n.Spec, old.Spec) && apiequality.Semantic.DeepEqual(n.Labels, old.Labels)
+	if n.Spec.DoNotUseExternalID != "" && !same {
 		w = append(w, field.NewPath("spec", "externalID").String()+": this field is deprecated, and is unused by Kubernetes")
+	}
+	for i, cidr := range n.Spec.PodCIDRs {
+		w = append(w, validate.CIDRWarnings(field.NewPath("spec", "podCIDRs").Index(i), cidr)...)
 	}
 	return w
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"bonsai/api/defaults"
+	"bonsai/api/podspec"
 	"bonsai/api/podspec/volumes"
 	"bonsai/api/quantity"
 	"bonsai/api/resources"
@@ -137,6 +138,9 @@ func persistentVolumeWarnings(v, _ *corev1.PersistentVolume) []string {
 	}
 	if v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
 		w = append(w, "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.")
+	}
+	if a := v.Spec.NodeAffinity; a != nil {
+		w = append(w, podspec.SelectorWarnings(a.Required, field.NewPath("spec", "nodeAffinity", "required"))...)
 	}
 	return append(w, volumes.DeprecatedPersistent(&v.Spec.PersistentVolumeSource, field.NewPath("spec"))...)
 }

@@ -153,13 +153,5 @@ func volumeClaimWarnings(c, _ *corev1.PersistentVolumeClaim) []string {
 	if _, ok := c.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		w = append(w, field.NewPath("metadata", "annotations").Key(corev1.BetaStorageClassAnnotation).String()+`: deprecated since v1.8; use "storageClassName" attribute instead`)
 	}
-	for _, l := range []struct {
-		name string
-		list corev1.ResourceList
-	}{{"requests", c.Spec.Resources.Requests}, {"limits", c.Spec.Resources.Limits}} {
-		if q, ok := l.list[corev1.ResourceStorage]; ok && q.MilliValue()%1000 != 0 {
-			w = append(w, field.NewPath("spec", "resources", l.name).Key("storage").String()+`: fractional byte value "`+q.String()+`" is invalid, must be an integer`)
-		}
-	}
-	return w
+	return append(w, volumes.ClaimFractions(&c.Spec, field.NewPath("spec"))...)
 }

@@ -24,6 +24,12 @@ func podTemplateRow() resources.Row {
 			Default:        func(t *corev1.PodTemplate) { podspec.DefaultTemplate(&t.Template) },
 			Validate:       func(t *corev1.PodTemplate) field.ErrorList { return podspec.ValidateTemplate(&t.Template, path) },
 			ValidateUpdate: func(t, _ *corev1.PodTemplate) field.ErrorList { return podspec.ValidateTemplate(&t.Template, path) },
+			Warnings: func(t, old *corev1.PodTemplate) []string {
+				if old != nil && apiequality.Semantic.DeepEqual(t.Template, old.Template) {
+					return nil
+				}
+				return podspec.Warnings(&t.Template.Spec, t.Template.Annotations, path)
+			},
 			SpecChanged: func(obj, old *corev1.PodTemplate) bool {
 				return !apiequality.Semantic.DeepEqual(obj.Template, old.Template)
 			},

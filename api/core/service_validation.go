@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 
 	"bonsai/api/validate"
 )
@@ -201,8 +202,8 @@ func validateExternalIPs(ips []string, path *field.Path) field.ErrorList {
 
 // nonSpecialIP refuses addresses that no endpoint can have.
 func nonSpecialIP(ip string, path *field.Path) field.ErrorList {
-	a, err := netip.ParseAddr(ip)
-	if err != nil {
+	a := netutils.ParseIPSloppy(ip) // leading zeros are told elsewhere
+	if a == nil {
 		return field.ErrorList{field.Invalid(path, ip, "must be a valid IP address")}
 	}
 	var errs field.ErrorList

@@ -98,11 +98,15 @@ func validateAddress(a string, t discoveryv1.AddressType, list *field.Path, i in
 	}
 	errs := validation.IsValidIPForLegacyField(path, a, true, nil)
 	ip, err := netip.ParseAddr(a)
-	if err != nil || len(errs) > 0 {
+	switch {
+	case err != nil || len(errs) > 0:
 		return errs
-	}
-	if ip.Is4() != (t == discoveryv1.AddressTypeIPv4) {
+	case ip.Is4() != (t == discoveryv1.AddressTypeIPv4):
 		errs = append(errs, field.Invalid(list, a, fmt.Sprintf("must be an %s address", t)))
+	default:
+		if errs = validation.IsValidIP(path, a); len(errs) > 0 { // written otherwise than it would be shown
+			return errs
+		}
 	}
 	return append(errs, special(ip, path)...)
 }

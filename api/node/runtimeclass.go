@@ -2,6 +2,8 @@ package node
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	nodev1 "k8s.io/api/node/v1"
@@ -27,6 +29,7 @@ func runtimeClassRow() resources.Row {
 			NeedsVersion:   true,
 			Validate:       validateRuntimeClass,
 			ValidateUpdate: validateRuntimeClassUpdate,
+			Warnings:       runtimeClassWarnings,
 			CreateOnUpdate: true,
 		}.Strategy(),
 		Columns: []metav1.TableColumnDefinition{
@@ -38,6 +41,20 @@ func runtimeClassRow() resources.Row {
 			return []any{c.Name, c.Handler, resources.Age(c.CreationTimestamp, now)}
 		}),
 	}
+}
+
+// runtimeClassWarnings tells of old labels that nodes are selected by.
+func runtimeClassWarnings(c, _ *nodev1.RuntimeClass) []string {
+	if c.Scheduling == nil {
+		return nil
+	}
+	var w []string
+	for _, key := range slices.Sorted(maps.Keys(c.Scheduling.NodeSelector)) {
+		if old := podspec.OldLabel(key); old != "" {
+			w = append(w, fmt.Sprintf("%s: %s", field.NewPath("scheduling", "nodeSelector"), old))
+		}
+	}
+	return w
 }
 
 func validateRuntimeClass(c *nodev1.RuntimeClass) field.ErrorList {

@@ -21,19 +21,18 @@ const (
 	criticalPodAnnotation       = "scheduler.alpha.kubernetes.io/critical-pod"
 )
 
-func annotationWarnings(annotations map[string]string, path *field.Path) []string {
-	var w []string
-	for _, k := range slices.Sorted(maps.Keys(annotations)) {
-		switch {
-		case strings.HasPrefix(k, appArmorAnnotation):
-			w = append(w, fmt.Sprintf("%s: deprecated since v1.30; use the \"appArmorProfile\" field instead", path.Key(k)))
-		case k == seccompPodAnnotation || strings.HasPrefix(k, seccompContainerAnnotations):
-			w = append(w, fmt.Sprintf("%s: non-functional in v1.27+; use the \"seccompProfile\" field instead", path.Key(k)))
-		case k == criticalPodAnnotation:
-			w = append(w, fmt.Sprintf("%s: non-functional in v1.16+; use the \"priorityClassName\" field instead", path.Key(k)))
-		}
+const newSeccomp = `non-functional in v1.27+; use the "seccompProfile" field instead`
+
+// oldAnnotation tells of an annotation, if it is there, what has become of it.
+func oldAnnotation(annotations map[string]string, name string, path *field.Path, says string) []string {
+	if _, ok := annotations[name]; !ok {
+		return nil
 	}
-	return w
+	return []string{fmt.Sprintf("%s: %s", path.Key(name), says)}
+}
+
+func appArmorWarnings(c *corev1.Container, annotations map[string]string, path *field.Path) []string {
+	return oldAnnotation(annotations, appArmorAnnotation+c.Name, path, `deprecated since v1.30; use the "appArmorProfile" field instead`)
 }
 
 // ValidateAnnotations checks the annotations that mean something to the system.

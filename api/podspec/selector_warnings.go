@@ -7,17 +7,27 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// selectorWarnings: without a selector an affinity or spread constraint counts no pod at all.
-func selectorWarnings(s *corev1.PodSpec, path *field.Path) []string {
+// spreadWarnings: a constraint may be about old labels, and without a selector it counts no pod at all.
+func spreadWarnings(s *corev1.PodSpec, path *field.Path) []string {
 	var w []string
-	missing := func(at *field.Path) {
-		w = append(w, fmt.Sprintf("%s: a null labelSelector results in matching no pod", at.Child("labelSelector")))
-	}
 	for i := range s.TopologySpreadConstraints {
-		if s.TopologySpreadConstraints[i].LabelSelector == nil {
-			missing(path.Child("topologySpreadConstraints").Index(i))
+		c, at := &s.TopologySpreadConstraints[i], path.Child("topologySpreadConstraints").Index(i)
+		w = append(w, keyWarnings(c.TopologyKey, at.Child("topologyKey"))...)
+		if c.LabelSelector == nil {
+			w = append(w, noSelector(at))
 		}
 	}
+	return w
+}
+
+func noSelector(at *field.Path) string {
+	return fmt.Sprintf("%s: a null labelSelector results in matching no pod", at.Child("labelSelector"))
+}
+
+// affinityWarnings: so it is with an affinity.
+func affinityWarnings(s *corev1.PodSpec, path *field.Path) []string {
+	var w []string
+	missing := func(at *field.Path) { w = append(w, noSelector(at)) }
 	terms := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm, at *field.Path) {
 		for i := range required {
 			if required[i].LabelSelector == nil {

@@ -8,89 +8,102 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/podspec/volumes"
+	"bonsai/api/quantity"
+	"bonsai/api/validate"
 )
 
-// Warnings lists common mistakes in a pod or a pod template that are no errors; root is the template's path, nil for a pod.
+// Warnings lists common mistakes in a pod or a pod template that are no errors, in Kubernetes' order; root is the template's path, nil for a pod.
 func Warnings(s *corev1.PodSpec, annotations map[string]string, root *field.Path) []string {
+	path, annotated := root.Child("spec"), root.Child("metadata", "annotations")
 	var w []string
-	path := root.Child("spec")
-	for _, f := range deprecatedNodeLabels() {
-		if _, ok := s.NodeSelector[f[0]]; ok {
-			w = append(w, fmt.Sprintf("%s: deprecated since %s; use %q instead", path.Child("nodeSelector").Key(f[0]), f[1], f[2]))
-		}
+	if root == nil { // whose AppArmor is looked at before all else
+		w = eachContainer(s, func(c *corev1.Container, _ *field.Path) []string { return appArmorWarnings(c, annotations, annotated) }, path)
 	}
+	w = append(w, nodeWarnings(s, path)...)
+	w = append(w, spreadWarnings(s, path)...)
+	w = append(w, oldAnnotation(annotations, criticalPodAnnotation, annotated, `non-functional in v1.16+; use the "priorityClassName" field instead`)...)
 	for i := range s.Volumes {
-		w = append(w, volumes.Deprecated(&s.Volumes[i].VolumeSource, path.Child("volumes").Index(i))...)
+		w = append(w, volumes.Warnings(&s.Volumes[i].VolumeSource, path.Child("volumes").Index(i))...)
 	}
-	w = append(w, annotationWarnings(annotations, root.Child("metadata", "annotations"))...)
 	w = append(w, volumes.ProjectedWarnings(s.Volumes)...)
-	w = append(w, selectorWarnings(s, path)...)
 	w = append(w, duplicateWarnings(s, path)...)
+	w = append(w, quantity.Fractions(s.Overhead, corev1.ResourceMemory, path.Child("overhead"))...)
+	w = append(w, oldAnnotation(annotations, seccompPodAnnotation, annotated, newSeccomp)...)
+	w = append(w, eachContainer(s, func(c *corev1.Container, at *field.Path) []string {
+		w := oldAnnotation(annotations, seccompContainerAnnotations+c.Name, annotated, newSeccomp)
+		if root != nil {
+			w = append(w, appArmorWarnings(c, annotations, annotated)...)
+		}
+		return append(w, containerWarnings(c, at)...)
+	}, path)...)
+	var ports portWarner
+	w = append(w, eachContainer(s, ports.warn, path)...)
 	if s.TerminationGracePeriodSeconds != nil && *s.TerminationGracePeriodSeconds < 0 {
 		w = append(w, fmt.Sprintf("%s: must be >= 0; negative values are invalid and will be treated as 1", path.Child("terminationGracePeriodSeconds")))
 	}
-	return append(w, containerWarnings(s, path)...)
+	w = append(w, affinityWarnings(s, path)...)
+	return append(w, addressWarnings(s, path)...)
 }
 
-// deprecatedNodeLabels are old label, version, and new label.
-func deprecatedNodeLabels() [][3]string {
-	return [][3]string{
-		{corev1.LabelFailureDomainBetaZone, "v1.17", corev1.LabelTopologyZone},
-		{corev1.LabelFailureDomainBetaRegion, "v1.17", corev1.LabelTopologyRegion},
-		{corev1.LabelInstanceType, "v1.17", corev1.LabelInstanceTypeStable},
-		{"beta.kubernetes.io/arch", "v1.14", corev1.LabelArchStable},
-		{"beta.kubernetes.io/os", "v1.14", corev1.LabelOSStable},
+// eachContainer collects what of says of the containers in their order, those of initialization first.
+func eachContainer(s *corev1.PodSpec, of func(*corev1.Container, *field.Path) []string, path *field.Path) []string {
+	var w []string
+	for i := range s.InitContainers {
+		w = append(w, of(&s.InitContainers[i], path.Child("initContainers").Index(i))...)
 	}
+	for i := range s.Containers {
+		w = append(w, of(&s.Containers[i], path.Child("containers").Index(i))...)
+	}
+	return w
 }
 
+// addressWarnings tells of addresses that are not as they would be shown.
+func addressWarnings(s *corev1.PodSpec, path *field.Path) []string {
+	var w []string
+	if s.DNSConfig != nil {
+		for i, a := range s.DNSConfig.Nameservers {
+			w = append(w, validate.IPWarnings(path.Child("dnsConfig", "nameservers").Index(i), a)...)
+		}
+	}
+	for i, a := range s.HostAliases {
+		w = append(w, validate.IPWarnings(path.Child("hostAliases").Index(i).Child("ip"), a.IP)...)
+	}
+	return w
+}
+
+// duplicateWarnings looks for hosts and Secrets that are named twice, or not at all.
 func duplicateWarnings(s *corev1.PodSpec, path *field.Path) []string {
 	var w []string
-	hosts := map[string]bool{}
+	hosts, secrets := sets.New[string](), sets.New[string]()
 	for i, a := range s.HostAliases {
-		if hosts[a.IP] {
+		if hosts.Has(a.IP) {
 			w = append(w, fmt.Sprintf("%s: duplicate ip %q", path.Child("hostAliases").Index(i).Child("ip"), a.IP))
 		}
-		hosts[a.IP] = true
+		hosts.Insert(a.IP)
 	}
-	secrets := sets.New[string]()
+	at := path.Child("imagePullSecrets")
 	for i, r := range s.ImagePullSecrets {
-		at := path.Child("imagePullSecrets").Index(i).Child("name")
-		switch {
-		case r.Name == "":
-			w = append(w, fmt.Sprintf("%s: invalid empty name %q", at, r.Name))
-		case secrets.Has(r.Name):
-			w = append(w, fmt.Sprintf("%s: duplicate name %q", at, r.Name))
+		if secrets.Has(r.Name) {
+			w = append(w, fmt.Sprintf("%s: duplicate name %q", at.Index(i).Child("name"), r.Name))
 		}
 		secrets.Insert(r.Name)
 	}
-	return w
-}
-
-// containerWarnings looks for variables and ports that are named twice, and fractions of bytes.
-func containerWarnings(s *corev1.PodSpec, path *field.Path) []string {
-	var w []string
-	var ports portWarner
-	for _, group := range []struct {
-		name       string
-		containers []corev1.Container
-	}{{"initContainers", s.InitContainers}, {"containers", s.Containers}} {
-		for i := range group.containers {
-			c, at := &group.containers[i], path.Child(group.name).Index(i)
-			for _, l := range []struct {
-				name string
-				list corev1.ResourceList
-			}{{"limits", c.Resources.Limits}, {"requests", c.Resources.Requests}} {
-				for _, r := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
-					if q, ok := l.list[r]; ok && q.MilliValue()%1000 != 0 {
-						w = append(w, fmt.Sprintf("%s: fractional byte value %q is invalid, must be an integer", at.Child("resources").Child(l.name).Key(string(r)), q.String()))
-					}
-				}
-			}
-			w = append(w, envWarnings(c, at)...)
-			w = append(w, ports.warn(c, at)...)
+	for i, r := range s.ImagePullSecrets {
+		if r.Name == "" {
+			w = append(w, fmt.Sprintf("%s: invalid empty name %q", at.Index(i).Child("name"), r.Name))
 		}
 	}
 	return w
+}
+
+// containerWarnings looks for fractions of bytes, and variables that are named twice.
+func containerWarnings(c *corev1.Container, path *field.Path) []string {
+	var w []string
+	for _, r := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+		w = append(w, quantity.Fractions(c.Resources.Limits, r, path.Child("resources", "limits"))...)
+		w = append(w, quantity.Fractions(c.Resources.Requests, r, path.Child("resources", "requests"))...)
+	}
+	return append(w, envWarnings(c, path)...)
 }
 
 // envWarnings: a later variable hides an earlier one of its name, unless it refers to it.

@@ -1,11 +1,16 @@
 package storage
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+
 	storagev1 "k8s.io/api/storage/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"bonsai/api/podspec"
 	"bonsai/api/resources"
 	"bonsai/api/validate"
 )
@@ -21,10 +26,31 @@ func csiStorageCapacityRow() resources.Row {
 			NeedsVersion:   true,
 			Validate:       validateCSIStorageCapacity,
 			ValidateUpdate: validateCSIStorageCapacityUpdate,
+			Warnings:       csiStorageCapacityWarnings,
 		}.Strategy(),
 		Columns: resources.NameAndCreated(),
 		Cells:   resources.Cells(resources.NameAndCreatedCells[*storagev1.CSIStorageCapacity]),
 	}
+}
+
+// csiStorageCapacityWarnings tells of old labels that nodes are selected by.
+func csiStorageCapacityWarnings(c, _ *storagev1.CSIStorageCapacity) []string {
+	if c.NodeTopology == nil {
+		return nil
+	}
+	at := field.NewPath("nodeTopology")
+	var w []string
+	for i, e := range c.NodeTopology.MatchExpressions {
+		if old := podspec.OldLabel(e.Key); old != "" {
+			w = append(w, fmt.Sprintf("%s: %s is %s", at.Child("matchExpressions").Index(i).Child("key"), e.Key, old))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.NodeTopology.MatchLabels)) {
+		if old := podspec.OldLabel(key); old != "" {
+			w = append(w, fmt.Sprintf("%s: %s", at.Child("matchLabels", key), old))
+		}
+	}
+	return w
 }
 
 func validateCSIStorageCapacity(c *storagev1.CSIStorageCapacity) field.ErrorList {

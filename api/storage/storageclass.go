@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"bonsai/api/defaults"
+	"bonsai/api/podspec"
 	"bonsai/api/resources"
 	"bonsai/api/validate"
 )
@@ -26,6 +28,19 @@ const (
 	DefaultAnnotation     = "storageclass.kubernetes.io/is-default-class"
 	BetaDefaultAnnotation = "storageclass.beta.kubernetes.io/is-default-class"
 )
+
+// storageClassWarnings tells of old labels that nodes are chosen by.
+func storageClassWarnings(c, _ *storagev1.StorageClass) []string {
+	var w []string
+	for i := range c.AllowedTopologies {
+		for j, e := range c.AllowedTopologies[i].MatchLabelExpressions {
+			if old := podspec.OldLabel(e.Key); old != "" {
+				w = append(w, fmt.Sprintf("%s: %s", field.NewPath("allowedTopologies").Index(i).Child("matchLabelExpressions").Index(j).Child("key"), old))
+			}
+		}
+	}
+	return w
+}
 
 func storageClassRow() resources.Row {
 	doc := storagev1.StorageClass{}.SwaggerDoc()
@@ -43,6 +58,7 @@ func storageClassRow() resources.Row {
 			},
 			Validate:       validateStorageClass,
 			ValidateUpdate: validateStorageClassUpdate,
+			Warnings:       storageClassWarnings,
 		}.Strategy(),
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),

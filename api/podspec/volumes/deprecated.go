@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"bonsai/api/quantity"
 )
 
 // gone is a kind of storage that nothing mounts any more: since when it is deprecated, and since when it does nothing.
@@ -33,15 +35,24 @@ func allGone() []gone {
 	}
 }
 
-// Deprecated tells of a pod's volume on storage that nothing mounts any more; at is the volume's path.
-func Deprecated(v *corev1.VolumeSource, at *field.Path) []string {
+// Warnings tells of a pod's volume on storage that nothing mounts any more, or of fractions of bytes; at is the volume's path.
+func Warnings(v *corev1.VolumeSource, at *field.Path) []string {
+	if v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
+		return ClaimFractions(&v.Ephemeral.VolumeClaimTemplate.Spec, at.Child("ephemeral", "volumeClaimTemplate", "spec"))
+	}
 	if v.GitRepo != nil {
 		return []string{fmt.Sprintf("%s: deprecated in v1.11, and disabled by default in v1.33+", at.Child("gitRepo"))}
 	}
 	return warn(at, func(g *gone) bool { return g.inPod(v) })
 }
 
-// DeprecatedPersistent is Deprecated for a PersistentVolume; at is the spec's path.
+// ClaimFractions tells of a claim for no whole number of bytes; at is what its resources are a field of.
+func ClaimFractions(s *corev1.PersistentVolumeClaimSpec, at *field.Path) []string {
+	w := quantity.Fractions(s.Resources.Requests, corev1.ResourceStorage, at.Child("resources", "requests"))
+	return append(w, quantity.Fractions(s.Resources.Limits, corev1.ResourceStorage, at.Child("resources", "limits"))...)
+}
+
+// DeprecatedPersistent is Warnings for a PersistentVolume; at is the spec's path.
 func DeprecatedPersistent(v *corev1.PersistentVolumeSource, at *field.Path) []string {
 	return warn(at, func(g *gone) bool { return g.inPersistent != nil && g.inPersistent(v) })
 }
