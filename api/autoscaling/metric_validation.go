@@ -54,11 +54,12 @@ func validateMetric(m *autoscalingv2.MetricSpec, at *field.Path) field.ErrorList
 			others = append(others, s)
 		}
 	}
-	if !known {
-		errs = append(errs, field.NotSupported(at.Child("type"), m.Type, []autoscalingv2.MetricSourceType{
+	if !known { // which Kubernetes tells twice
+		unknown := field.NotSupported(at.Child("type"), m.Type, []autoscalingv2.MetricSourceType{
 			autoscalingv2.ContainerResourceMetricSourceType, autoscalingv2.ExternalMetricSourceType, autoscalingv2.ObjectMetricSourceType,
 			autoscalingv2.PodsMetricSourceType, autoscalingv2.ResourceMetricSourceType,
-		}))
+		})
+		errs = append(errs, unknown, unknown)
 	}
 	if len(present) > 1 {
 		for _, s := range others {

@@ -125,6 +125,7 @@ func jobStrategy() resources.Typed[*batchv1.Job] {
 			generateSelector(j)
 		},
 		PrepareUpdate:  func(obj, old *batchv1.Job) { obj.Status = *old.Status.DeepCopy() },
+		Canonicalize:   labelJob, // of labels that were only generated its validation says nothing
 		Validate:       validateJob,
 		ValidateUpdate: validateJobUpdate,
 		Warnings:       jobWarnings,

@@ -30,10 +30,13 @@ func defaultJob(j *batchv1.Job) {
 	}
 	defaults.SetPtr(&s.PodReplacementPolicy, replacement)
 	defaults.SetPtr(&s.ManualSelector, false)
+	labelJob(j)
+}
+
+// labelJob gives a job without labels those of its pods: one map, as in Kubernetes, so that what generateSelector adds is the job's, too.
+func labelJob(j *batchv1.Job) {
 	if len(j.Labels) == 0 {
-		// One map, as in Kubernetes: the labels that generateSelector adds for the pods are the job's, too, but only of a job
-		// that has none of its own.
-		j.Labels = s.Template.Labels
+		j.Labels = j.Spec.Template.Labels
 	}
 }
 
@@ -79,9 +82,6 @@ func generateSelector(j *batchv1.Job) {
 		if _, taken := t.Labels[label]; !taken {
 			t.Labels[label] = value
 		}
-	}
-	if len(j.Labels) == 0 {
-		j.Labels = t.Labels
 	}
 	defaults.SetPtr(&j.Spec.Selector, metav1.LabelSelector{})
 	if j.Spec.Selector.MatchLabels == nil {

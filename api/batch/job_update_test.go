@@ -82,6 +82,7 @@ func TestGeneratedLabelsOnJob(t *testing.T) {
 		j.Spec.Template.Labels = c.template
 		defaultJob(j)
 		generateSelector(j)
+		labelJob(j)
 		if len(j.Labels) != c.want {
 			t.Errorf("job %v, template %v: the job's labels are %v", c.job, c.template, j.Labels)
 		}

@@ -17,11 +17,12 @@ import (
 
 func validatePersistentVolume(v *corev1.PersistentVolume) field.ErrorList {
 	s, at := &v.Spec, field.NewPath("spec")
-	errs := ValidateVolumeSource(s, at)
+	errs := validateVolumeModes(s, at)
 	errs = append(errs, validateCapacity(s.Capacity, at.Child("capacity"))...)
 	errs = append(errs, validate.OneOfOrEmpty(at.Child("persistentVolumeReclaimPolicy"), s.PersistentVolumeReclaimPolicy,
 		corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain)...)
 	errs = append(errs, validateVolumeAffinity(s, at)...)
+	errs = append(errs, volumes.ValidatePersistent(&s.PersistentVolumeSource, at)...)
 	if s.HostPath != nil && path.Clean(s.HostPath.Path) == "/" && s.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
 		errs = append(errs, field.Forbidden(at.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'"))
 	}
@@ -34,12 +35,16 @@ func validatePersistentVolume(v *corev1.PersistentVolume) field.ErrorList {
 
 // ValidateVolumeSource checks what a volume is and how it may be used, also of one that a VolumeAttachment brings along.
 func ValidateVolumeSource(s *corev1.PersistentVolumeSpec, path *field.Path) field.ErrorList {
+	return append(validateVolumeModes(s, path), volumes.ValidatePersistent(&s.PersistentVolumeSource, path)...)
+}
+
+func validateVolumeModes(s *corev1.PersistentVolumeSpec, path *field.Path) field.ErrorList {
+	at := path.Child("accessModes")
 	var errs field.ErrorList
 	if len(s.AccessModes) == 0 {
-		errs = append(errs, field.Required(path.Child("accessModes"), ""))
+		errs = append(errs, field.Required(at, ""))
 	}
-	errs = append(errs, volumes.ValidateAccessModes(s.AccessModes, path.Child("accessModes"))...)
-	return append(errs, volumes.ValidatePersistent(&s.PersistentVolumeSource, path)...)
+	return append(errs, volumes.ValidateAccessModes(s.AccessModes, at)...)
 }
 
 // validateCapacity: a volume has storage, and nothing else.
@@ -101,9 +106,10 @@ func validateVolumeAttributes(s *corev1.PersistentVolumeSpec, path *field.Path) 
 	return errs
 }
 
-// validatePersistentVolumeUpdate: what the volume is stays; who has it, its size and what becomes of it may change.
+// validatePersistentVolumeUpdate: what the volume is stays; who has it, its size and what becomes of it may change. Kubernetes looks at the new
+// one twice, and so tells everything twice.
 func validatePersistentVolumeUpdate(obj, old *corev1.PersistentVolume) field.ErrorList {
-	errs := validatePersistentVolume(obj)
+	errs := append(validatePersistentVolume(obj), validatePersistentVolume(obj)...)
 	was := old.Spec.PersistentVolumeSource.DeepCopy()
 	if was.CSI != nil && obj.Spec.CSI != nil { // the one part of a source that may change
 		was.CSI.ControllerExpandSecretRef = obj.Spec.CSI.ControllerExpandSecretRef

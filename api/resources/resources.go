@@ -56,6 +56,10 @@ type Row struct {
 	Strategy     Strategy
 	Subresources []Subresource
 
+	// Readable, if not nil, tells why what a client wrote, of the row's Go type, is no object of the kind: it cannot be decoded (400).
+	Readable func(obj runtime.Object) error
+	// KeepsEmpty marks a kind that Kubernetes stores as JSON, which tells an empty list from none.
+	KeepsEmpty bool
 	// Decoded, if not nil, completes an object read from storage: with what protobuf leaves out (the kinds of embedded objects), or
 	// with what the schema of the version that it is stored in says by now (defaults, unknown fields). It must be idempotent.
 	Decoded func(obj runtime.Object)
@@ -102,7 +106,7 @@ func (r *Row) StoredGVK() schema.GroupVersionKind {
 }
 
 // Strategy is what the generic registry asks about a kind, in this order for create: Default, mutating admission, Default
-// again, PrepareCreate, Validate; for update: the same with PrepareUpdate and ValidateUpdate (which includes what Validate
+// again, PrepareCreate, Validate, Canonicalize; for update: the same with PrepareUpdate and ValidateUpdate (which includes what Validate
 // checks). Metadata common to all kinds (name, uid, generation, …) is the registry's work.
 type Strategy struct {
 	// Default fills in what the client left out; it must be idempotent.
@@ -113,6 +117,8 @@ type Strategy struct {
 	PrepareUpdate  func(obj, old runtime.Object)
 	Validate       func(obj runtime.Object) field.ErrorList
 	ValidateUpdate func(obj, old runtime.Object) field.ErrorList
+	// Canonicalize completes a new object that rules and admission have found good.
+	Canonicalize func(obj runtime.Object)
 	// Warnings are sent to the client as Warning headers; old is nil on create.
 	Warnings func(obj, old runtime.Object) []string
 	// ValidateName checks metadata.name; nil: a DNS-1123 subdomain. prefix is true for a generateName.

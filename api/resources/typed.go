@@ -23,6 +23,7 @@ type Typed[T runtime.Object] struct {
 	Default        func(obj T)
 	PrepareCreate  func(obj T)
 	PrepareUpdate  func(obj, old T)
+	Canonicalize   func(obj T)
 	Validate       func(obj T) field.ErrorList
 	ValidateUpdate func(obj, old T) field.ErrorList
 	Warnings       func(obj, old T) []string
@@ -46,6 +47,7 @@ func (t Typed[T]) Strategy() Strategy {
 		Default:        one(t.Default),
 		PrepareCreate:  one(t.PrepareCreate),
 		PrepareUpdate:  two(t.PrepareUpdate),
+		Canonicalize:   one(t.Canonicalize),
 		Validate:       oneResult(t.Validate),
 		ValidateUpdate: twoResult(t.ValidateUpdate),
 		Warnings:       warnings(t.Warnings),
@@ -63,6 +65,9 @@ func (t Typed[T]) Strategy() Strategy {
 		NeedsVersion:   t.NeedsVersion,
 	}
 }
+
+// Readable adapts a Row's Readable.
+func Readable[T runtime.Object](f func(T) error) func(runtime.Object) error { return oneResult(f) }
 
 // Decoded adapts a Row's Decoded.
 func Decoded[T runtime.Object](f func(T)) func(runtime.Object) { return one(f) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -108,7 +109,7 @@ func decode(t *testing.T, row *resources.Row, doc []byte) runtime.Object {
 }
 
 // outcome is what a client sees: the errors, or else the object; and warnings.
-func outcome(t *testing.T, obj runtime.Object, errs field.ErrorList, warnings []string) string {
+func outcome(t *testing.T, row *resources.Row, obj runtime.Object, errs field.ErrorList, warnings []string) string {
 	t.Helper()
 	lines := make([]string, 0, len(errs)+len(warnings))
 	for _, e := range errs {
@@ -119,13 +120,33 @@ func outcome(t *testing.T, obj runtime.Object, errs field.ErrorList, warnings []
 	}
 	slices.Sort(lines)
 	if len(errs) == 0 {
-		out, err := yaml.Marshal(obj)
+		out, err := yaml.Marshal(stored(t, row, obj))
 		if err != nil {
 			t.Fatal(err)
 		}
 		lines = append(lines, strings.TrimSuffix(string(out), "\n"))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// stored is obj as storage brings it back, whose protobuf does not tell empty lists from none.
+func stored(t *testing.T, row *resources.Row, obj runtime.Object) runtime.Object {
+	t.Helper()
+	type message interface {
+		Marshal() ([]byte, error)
+		Unmarshal(raw []byte) error
+	}
+	raw, err := obj.(message).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(runtime.Object)
+	if err := out.(message).Unmarshal(raw); err != nil {
+		t.Fatal(err)
+	}
+	out.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	call(row.Decoded, out)
+	return out
 }
 
 func TestCreate(t *testing.T) {
@@ -148,10 +169,11 @@ func testCreate(t *testing.T, name string) {
 		if s.Warnings != nil {
 			warnings = s.Warnings(obj, nil)
 		}
+		call(s.Canonicalize, obj)
 		if row.Deprecated != "" {
 			warnings = append(warnings, row.Deprecated)
 		}
-		got = append(got, outcome(t, obj, errs, warnings))
+		got = append(got, outcome(t, row, obj, errs, warnings))
 	}
 	golden(t, name+".golden", got)
 }
@@ -197,7 +219,7 @@ func testUpdate(t *testing.T, name string) {
 			errs = s.ValidateUpdate(obj, old)
 		}
 		moves := s.SpecChanged != nil && s.SpecChanged(obj, old)
-		got = append(got, fmt.Sprintf("generation moves: %t\n%s", moves, outcome(t, obj, errs, nil)))
+		got = append(got, fmt.Sprintf("generation moves: %t\n%s", moves, outcome(t, row, obj, errs, nil)))
 	}
 	golden(t, name+".golden", got)
 }

@@ -29,7 +29,7 @@ func (g *Generic) Create(ctx context.Context, ns string, obj runtime.Object, opt
 }
 
 // CreateItem stores obj, which it changes, and returns what was stored: another object if admission replaced it. name is the
-// object's where the request gives it, in a URL, else "". The item has revision 0 if opts ask for a dry run.
+// object's where the request gives it, in a URL, else "". The item's revision in a dry run is the version that obj had, mostly 0.
 func (g *Generic) CreateItem(ctx context.Context, ns, name string, obj runtime.Object, opts *metav1.CreateOptions) (*storage.Item, runtime.Object, error) {
 	return g.createNoted(ctx, ns, name, obj, opts, false)
 }
@@ -127,6 +127,9 @@ func (g *Generic) create(ctx context.Context, a *admission.Attributes, access me
 			return nil, err
 		}
 	}
+	if s.Canonicalize != nil {
+		s.Canonicalize(a.Object)
+	}
 	item, err = g.insert(ctx, a, access)
 	committed = err == nil
 	return item, err
@@ -134,7 +137,8 @@ func (g *Generic) create(ctx context.Context, a *admission.Attributes, access me
 
 // insert stores the object, which must be new: what else is wrong with it has been told before.
 func (g *Generic) insert(ctx context.Context, a *admission.Attributes, access metav1.Object) (*storage.Item, error) {
-	if v, err := version(access); err == nil && v != 0 { // Kubernetes, too, takes what is no version for none
+	v, err := version(access)
+	if err == nil && v != 0 && !a.DryRun { // Kubernetes, too, takes what is no version for none, and does not look at one in a dry run
 		return nil, errors.New("resourceVersion should not be set on objects to be created")
 	}
 	draft, err := g.codec.Draft(a.Object)
@@ -150,13 +154,15 @@ func (g *Generic) insert(ctx context.Context, a *admission.Attributes, access me
 		} else if !errors.Is(err, storage.ErrNotFound) {
 			return nil, g.apiError(access.GetName(), err)
 		}
-		item = storage.NewItem(key, draft.Value, 0, *draft.Facts)
+		item = storage.NewItem(key, draft.Value, int64(v), *draft.Facts)
 	} else if item, err = g.Storage.Create(ctx, key, draft); errors.Is(err, storage.ErrExists) {
 		return nil, g.taken(ctx, access)
 	} else if err != nil {
 		return nil, g.apiError(access.GetName(), err)
 	}
-	g.wrote(item)
+	if !a.DryRun {
+		g.wrote(item)
+	}
 	if err := setVersion(a.Object, item); err != nil {
 		return nil, err
 	}

@@ -91,6 +91,20 @@ func TestCreateRefuses(t *testing.T) {
 	}
 }
 
+// TestDryRunOfVersion: an object that has a version could not be created; a dry run does not say so, and shows it.
+func TestDryRunOfVersion(t *testing.T) {
+	t.Parallel()
+	g := store(t, "configmaps")
+	for version, want := range map[string]string{"5": "5", "0": "", "x": ""} {
+		m := configMap("a")
+		m.ResourceVersion = version
+		out, err := g.Create(t.Context(), "ns", m, &metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil || out.(*corev1.ConfigMap).ResourceVersion != want {
+			t.Errorf("%s: %v, %v", version, out, err)
+		}
+	}
+}
+
 func TestGenerateName(t *testing.T) {
 	t.Parallel()
 	g := store(t, "configmaps")
