@@ -21,6 +21,7 @@ func definitionRow() resources.Row {
 		ShortNames:      []string{"crd", "crds"},
 		Categories:      []string{"api-extensions"},
 		PlainFinalizers: true,
+		KeepsEmpty:      true,
 		StoragePath:     "apiextensions.k8s.io/customresourcedefinitions",
 		New:             resources.Make[v1.CustomResourceDefinition],
 		Strategy: resources.Typed[*v1.CustomResourceDefinition]{

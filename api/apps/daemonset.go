@@ -29,6 +29,7 @@ func daemonSetRow() resources.Row {
 		Categories:   []string{"all"},
 		StoragePath:  "daemonsets",
 		New:          resources.Make[appsv1.DaemonSet],
+		Readable:     resources.Readable(readableDaemonSet),
 		Strategy:     daemonSetStrategy().Strategy(),
 		Subresources: []resources.Subresource{resources.Status(daemonSetStatusStrategy().Strategy())},
 		Columns: []metav1.TableColumnDefinition{
@@ -59,9 +60,8 @@ func daemonSetStrategy() resources.Typed[*appsv1.DaemonSet] {
 		Default: defaultDaemonSet,
 		PrepareCreate: func(d *appsv1.DaemonSet) {
 			d.Status = appsv1.DaemonSetStatus{}
-			if n, err := strconv.ParseInt(d.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64); err != nil || n < 1 {
-				setTemplateGeneration(d, 1)
-			}
+			n, _ := templateGeneration(d) // which can be read by now
+			setTemplateGeneration(d, max(n, 1))
 		},
 		PrepareUpdate: prepareDaemonSetUpdate,
 		Validate:      validateDaemonSet,
@@ -97,7 +97,7 @@ func prepareDaemonSetUpdate(obj, old *appsv1.DaemonSet) {
 
 // keepTemplateGeneration gives obj the count of old, or the next one.
 func keepTemplateGeneration(obj, old *appsv1.DaemonSet, next bool) {
-	n, err := strconv.ParseInt(old.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64)
+	n, err := templateGeneration(old)
 	if err != nil {
 		return
 	}
@@ -114,10 +114,25 @@ func setTemplateGeneration(d *appsv1.DaemonSet, n int64) {
 	d.Annotations[appsv1.DeprecatedTemplateGeneration] = strconv.FormatInt(n, 10)
 }
 
+// templateGeneration is the count of the template's changes that an old annotation has; 0 without one.
+func templateGeneration(d *appsv1.DaemonSet) (int64, error) {
+	text, ok := d.Annotations[appsv1.DeprecatedTemplateGeneration]
+	if !ok {
+		return 0, nil
+	}
+	return strconv.ParseInt(text, 10, 64)
+}
+
+// readableDaemonSet: to Kubernetes the count is a number, wherever clients write it.
+func readableDaemonSet(d *appsv1.DaemonSet) error {
+	_, err := templateGeneration(d)
+	return err
+}
+
 // defaultDaemonSet counts the template's changes from 0 where the client says no number, as Kubernetes does: whoever writes the object manages the
 // annotation, whose number is put right as the write is prepared.
 func defaultDaemonSet(d *appsv1.DaemonSet) {
-	if _, err := strconv.ParseInt(d.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64); err != nil {
+	if _, ok := d.Annotations[appsv1.DeprecatedTemplateGeneration]; !ok {
 		setTemplateGeneration(d, 0)
 	}
 	s := &d.Spec

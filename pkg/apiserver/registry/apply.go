@@ -23,9 +23,9 @@ type Application struct {
 	Options *metav1.PatchOptions
 	// MayCreate is asked before the object is made. An error ends the apply.
 	MayCreate func() error
-	// Merged is called once the configuration has been merged, maybe for several attempts, before anything else looks at the object.
-	// An error ends the apply.
-	Merged func() error
+	// Merged is called with what the configuration has been merged into, maybe for several attempts, before anything else looks at the object,
+	// which it may put right. An error ends the apply.
+	Merged func(obj runtime.Object) error
 }
 
 // ApplyItem applies (server-side apply) to an object. Without a subresource it creates the object if there is none, and tells whether it
@@ -40,7 +40,12 @@ func (g *Generic) ApplyItem(ctx context.Context, ns, name, subresource string, a
 		if err != nil {
 			return nil, Plain(err)
 		}
-		return obj, a.Merged()
+		if readable := g.Row.Readable; readable != nil {
+			if err := readable(obj); err != nil {
+				return nil, Plain(fmt.Errorf("failed to convert to unversioned (%s/%s; %s): %w", config.GetNamespace(), name, config.GroupVersionKind(), err))
+			}
+		}
+		return obj, a.Merged(obj)
 	}
 	u.change = func(current runtime.Object, _ *storage.Item) (runtime.Object, error) {
 		return merge(current, a.Config.DeepCopy())

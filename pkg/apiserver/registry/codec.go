@@ -77,6 +77,9 @@ func NewCodec(row *resources.Row) Codec {
 	if j, ok := c.(*JSONCodec); ok {
 		j.upgrade = row.Upgrade
 	}
+	if p, ok := c.(*ProtobufCodec); ok && row.KeepsEmpty {
+		p.empty = nil
+	}
 	return c
 }
 

@@ -23,7 +23,7 @@ type ProtobufCodec struct {
 	new     func() runtime.Object
 	facts   factReader
 	decoded func(runtime.Object) // completes what was decoded; may be nil
-	empty   *emptyLists
+	empty   *emptyLists          // what becomes none when it is drafted
 
 	head     []byte // of the protobuf envelope
 	jsonHead []byte // {"kind":"Pod","apiVersion":"v1", which elements of lists leave out; nil: they do not

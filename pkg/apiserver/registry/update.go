@@ -168,6 +168,9 @@ func (u *update) prepare(ctx context.Context, obj, old runtime.Object) (runtime.
 	if err != nil {
 		return nil, nil, fmt.Errorf("update %s: %w", u.gr, err)
 	}
+	if err := u.fitNamespace(access, u.ns); err != nil {
+		return nil, nil, err
+	}
 	if name := access.GetName(); name != u.name {
 		return nil, nil, otherName(name, u.name)
 	}

@@ -50,8 +50,14 @@ type configuration struct {
 	strict bool
 }
 
-// merged tells of what is named twice: as in Kubernetes once the configuration has been merged, and not in the way of a conflict.
-func (c *configuration) merged(x *exchange) error {
+// merged makes the metadata of obj, into which the configuration has been merged, what ObjectMeta has: in an object without a Go type a label may be
+// null. And it tells of what is named twice: as in Kubernetes once the configuration has been merged, and not in the way of a conflict.
+func (c *configuration) merged(x *exchange, obj runtime.Object) error {
+	if u, ok := obj.(runtime.Unstructured); ok {
+		if _, err := fitMetadata(u.UnstructuredContent()); err != nil {
+			return registry.Plain(err)
+		}
+	}
 	switch {
 	case c.twice == nil:
 		return nil
@@ -95,7 +101,7 @@ func (x *exchange) apply(subresource string) error {
 		return err
 	}
 	item, obj, created, err := x.res.Store.ApplyItem(x.context(), x.info.Namespace, x.info.Name, subresource, &registry.Application{
-		Config: config.Unstructured, Options: opts, Merged: func() error { return config.merged(x) },
+		Config: config.Unstructured, Options: opts, Merged: func(obj runtime.Object) error { return config.merged(x, obj) },
 		MayCreate: func() error {
 			if err := x.stillTaken(config.Unstructured); err != nil {
 				return err
@@ -128,7 +134,7 @@ func (x *exchange) applyWith(rw registry.ReadWriter, row *resources.Row) error {
 		if err != nil {
 			return nil, registry.Plain(err)
 		}
-		if err := config.merged(x); err != nil {
+		if err := config.merged(x, obj); err != nil {
 			return nil, err
 		}
 		return x.admitUpdate(obj, current, update)

@@ -188,6 +188,9 @@ func decode(body []byte, media string, w wanted, into runtime.Object, validation
 	if err != nil {
 		return err
 	}
+	if err := w.read(into); err != nil {
+		return cannotHandle(w.GroupVersionKind, w.GroupVersionKind, err)
+	}
 	if len(strict) > 0 {
 		if validation == metav1.FieldValidationStrict {
 			return cannotHandle(w.GroupVersionKind, w.GroupVersionKind, runtime.NewStrictDecodingError(strict))

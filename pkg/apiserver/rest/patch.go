@@ -122,6 +122,7 @@ func (p *patchRequest) on(current []byte) (runtime.Object, []error, error) {
 func (p *patchRequest) read(patched []byte) (_ runtime.Object, _ []error, err error) {
 	obj, w := p.empty(), p.wanted(p.gvk)
 	_, dynamic := obj.(runtime.Unstructured)
+	strategic := p.media == types.StrategicMergePatchType // that knows the kind
 	var strict []error
 	strict, err = readJSON(patched, obj, w.prune, p.opts.FieldValidation)
 	switch {
@@ -129,11 +130,14 @@ func (p *patchRequest) read(patched []byte) (_ runtime.Object, _ []error, err er
 		if !dynamic && obj.GetObjectKind().GroupVersionKind().Version == "" { // nothing is named, or a version that is none
 			_, err = named(patched)
 		}
-	case p.media == types.StrategicMergePatchType: // that knows the kind
+	case strategic:
 		err = cmp.Or(notRestored(patched, p.empty()), err)
 	case !dynamic:
 		got, kindErr := named(patched)
 		err = cmp.Or(kindErr, w.differs(got, patched), err)
+	}
+	if err == nil && !strategic && w.differs(obj.GetObjectKind().GroupVersionKind(), patched) == nil {
+		err = w.read(obj)
 	}
 	if p.opts.FieldValidation != metav1.FieldValidationIgnore {
 		strict = append(slices.Clone(p.apply.Duplicates), strict...)
@@ -149,10 +153,16 @@ func (p *patchRequest) read(patched []byte) (_ runtime.Object, _ []error, err er
 			return nil, nil, err
 		}
 	}
-	if err := w.differs(obj.GetObjectKind().GroupVersionKind(), patched); err != nil && !p.keepsKind(obj) && p.media != types.StrategicMergePatchType { // that knows the kind
+	if err := w.differs(obj.GetObjectKind().GroupVersionKind(), patched); err != nil && !p.keepsKind(obj) && !strategic {
 		return nil, strict, invalidPatch(string(patched), err)
 	}
+	if err := w.read(obj); err != nil {
+		return nil, nil, registry.Plain(err)
+	}
 	obj.GetObjectKind().SetGroupVersionKind(p.gvk)
+	if err := p.fitNamespace(obj); err != nil {
+		return nil, strict, err
+	}
 	return obj, strict, p.checkName(obj)
 }
 

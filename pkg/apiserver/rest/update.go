@@ -159,6 +159,13 @@ func (x *exchange) getFrom(rw registry.ReadWriter) error {
 	if err != nil {
 		return err
 	}
+	opts, err := fromQuery(x.query, metav1.Convert_url_Values_To_v1_GetOptions)
+	if err != nil {
+		return err
+	}
+	if _, err := revisionOf(opts.ResourceVersion); err != nil {
+		return err
+	}
 	obj, err := rw.Get(x.r.Context(), x.info.Namespace, x.info.Name)
 	if err != nil {
 		return err

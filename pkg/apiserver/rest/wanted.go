@@ -20,6 +20,8 @@ type wanted struct {
 	internal string
 	// prune is for objects without a Go type.
 	prune pruner
+	// readable tells why an object of the type is none of the kind; may be nil.
+	readable func(runtime.Object) error
 }
 
 // kindsName is what Kubernetes' errors call the table of its kinds.
@@ -36,7 +38,7 @@ func optionKinds() *runtime.Scheme {
 func (x *exchange) wanted(gvk schema.GroupVersionKind) wanted {
 	w := wanted{GroupVersionKind: gvk, kinds: x.res.api.Scheme}
 	if gvk == x.res.GVK {
-		w.prune = x.res.Version.Prune
+		w.prune, w.readable = x.res.Version.Prune, x.res.Row.Readable
 	}
 	if !x.res.Version.Dynamic() {
 		w.internal = resources.InternalPackage(gvk.Group)
@@ -53,6 +55,14 @@ func (w *wanted) complete(got schema.GroupVersionKind) schema.GroupVersionKind {
 		got.Group, got.Version = w.Group, w.Version
 	}
 	return got
+}
+
+// read tells why an object that was decoded is none of the kind.
+func (w *wanted) read(obj runtime.Object) error {
+	if w.readable == nil {
+		return nil
+	}
+	return w.readable(obj)
 }
 
 // differs tells how got, the kind that body names, is another one; parts that got leaves out are taken from what is wanted.

@@ -80,6 +80,9 @@ func (t *taking) address(ctx context.Context, ip netip.Addr) error {
 		return err
 	}
 	if !slices.ContainsFunc(blocks, func(b block) bool { return b.contains(ip) }) {
+		if t.dryRun && len(blocks) > 0 { // for which Kubernetes has other words
+			return fmt.Errorf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", ip, blocks[0].prefix)
+		}
 		return errRange
 	}
 	return t.claim(ctx, ip)

@@ -120,6 +120,10 @@ func TestChosenAddresses(t *testing.T) {
 	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.97.0.1"}), "failed to allocate IP 10.97.0.1: the provided network does not match the current range")
 	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.96.255.255"}), "the provided network does not match the current range")
 	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.96.0.0"}), "the provided network does not match the current range")
+	_, err = a.BeforeCreate(t.Context(), svc(corev1.ServiceSpec{ClusterIP: "10.97.0.1"}), true)
+	if err == nil || !strings.Contains(err.Error(), "the provided IP (10.97.0.1) is not in the valid range. The range of valid IPs is 10.96.0.0/16") {
+		t.Errorf("a dry run outside of the range: %v", err)
+	}
 }
 
 func TestFamilies(t *testing.T) {
