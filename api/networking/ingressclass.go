@@ -16,7 +16,6 @@ import (
 )
 
 func ingressClassRow() resources.Row {
-	spec := networkingv1.IngressClassSpec{}.SwaggerDoc()
 	return resources.Row{
 		GVK: networkingv1.SchemeGroupVersion.WithKind("IngressClass"), Resource: "ingressclasses", Singular: "ingressclass",
 		Recheck:     resources.RecheckBoth,
@@ -32,8 +31,8 @@ func ingressClassRow() resources.Row {
 		}.Strategy(),
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),
-			resources.Column("Controller", spec["controller"]),
-			resources.Column("Parameters", spec["parameters"]),
+			resources.Column("Controller", "Controller that is responsible for handling this class"),
+			resources.Column("Parameters", "A reference to a resource with additional parameters"),
 			resources.AgeColumn(),
 		},
 		Cells: resources.Cells(func(c *networkingv1.IngressClass, now time.Time) []any {

@@ -185,7 +185,7 @@ func checkStructural(p *props, path *field.Path, as level) field.ErrorList {
 	case p.Type == "" && !p.XIntOrString && p.XPreserveUnknownFields == nil && as == itemLevel:
 		errs = append(errs, field.Required(path.Child("type"), "must not be empty for specified array items"))
 	}
-	if p.Type == "array" && p.Items == nil {
+	if p.Type == "array" && (p.Items == nil || p.Items.Schema == nil && len(p.Items.JSONSchemas) == 0) { // which may be what is no schema, too
 		errs = append(errs, field.Required(path.Child("items"), "must be specified"))
 	}
 	if as == root && p.AdditionalProperties != nil {
