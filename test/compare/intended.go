@@ -48,10 +48,14 @@ var allIntended = func() []intended {
 		{reason: "an object of which a patch takes the apiVersion is read as if it had it", request: re(`^PATCH [\s\S]*apiVersion`), real: re(`strict decoding error: unknown field|name must be provided|internal version of group|Object 'apiVersion' is missing`)},
 		{reason: "a patch that cannot be applied is answered", real: re(`^0 .*no answer`), our: re(`^500 .*unable to apply the patch`)},
 		{reason: "metadata of an embedded resource that a version does not check is stored", request: re(customResourcePath),
-			real: re(`^500 .*metadata: Invalid value: .*cannot unmarshal \w+ into Go struct field ObjectMeta`), our: re(`^(20[01]|409) `)},
+			real: re(`^500 .*metadata: Invalid value: .*cannot unmarshal \w+ into Go (struct field ObjectMeta|value of type v1\.ObjectMeta)`), our: re(`^(20[01]|409) `)},
 		{reason: "fields of a body of another kind are not read", request: re(`^\S+ /apis/apps/`), real: re(`^400 .*cannot be handled as a Deployment: json: cannot unmarshal \w+ into Go struct field`),
 			our: re(`^400 .*unknown conversion`)},
 		{reason: "what an update may not change is shown in the API's words", real: re(`Forbidden: (pod updates may not change fields|spec.persistentvolumesource is immutable|spec is immutable after creation)`), where: re(`\A  body\.(message|details\.causes)\S*\n.*@@ .*\n.*@@ .*(\n  body\.(message|details\.causes)\S*\n.*@@ .*\n.*@@ .*)*\z`)},
+		{reason: "a dry run tells that an address or a node port cannot be had", request: re(`^\S+ \S+/services\S*dryRun=All`), our: re(`provided IP is already allocated|provided port is not in the valid range`)},
+		{reason: "a CA bundle that is written as an empty text is none", request: re(`webhookconfigurations`), where: re(`\A  body\.metadata\.generation\n[^\n]*\n[^\n]*\z`)},
+		{reason: "who tells that a FlowSchema dangles", request: re(`^\S+ \S+/flowschemas`), real: re(`api-priority-and-fairness-config-consumer-v1`), where: re(`managedFields`)},
+		{reason: "the condition of an APIService comes when its server has been asked", request: re(`^\S+ \S+/apiservices`), where: re(`\A  body\.(rows\[0\]\.cells\[2\]|\S*managedFields|status)`)},
 		{reason: "the servers' own Service", request: re(`^GET /api/v1/namespaces/default/services\S* `), where: re(`^  body\.(items|rows)\[0\]`)},
 	}
 }()

@@ -102,8 +102,8 @@ var (
 	// anyPorts are the node ports in the table of a Service.
 	anyPorts = regexp.MustCompile(`\b\d+:3\d{4}/`)
 	anyCount = regexp.MustCompile(`in record \(\d+\)`)
-	// anyVersion is the version of an object in a refused precondition.
-	anyVersion = regexp.MustCompile(`in object meta: \d+`)
+	// anyVersion is the version of an object in a refused precondition, and in one that is none.
+	anyVersion = regexp.MustCompile(`(in object meta: |parsing ")\d+`)
 )
 
 // steady is what is compared of an answer.
@@ -166,7 +166,7 @@ func star(v any) any {
 			v = from.ReplaceAllString(v, "*")
 		}
 		v = orderErrors(v)
-		v = anyVersion.ReplaceAllString(v, "in object meta: *")
+		v = anyVersion.ReplaceAllString(v, "$1*")
 		return anyCount.ReplaceAllString(anyShown.ReplaceAllString(v, "Invalid value: {…}: "), "in record (*)")
 	}
 	return v
