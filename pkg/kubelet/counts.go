@@ -58,7 +58,7 @@ type workingPods struct {
 
 func newWorkingPods(count func() map[podworker.Kind]int) *workingPods {
 	return &workingPods{count, prometheus.NewDesc("kubelet_working_pods",
-		"Pods that the kubelet works on; lifecycle: sync, terminating or terminated; config: desired, orphan (gone from its source) or runtime_only (no source told of it); static: true or empty.",
+		"Pods that the kubelet works on; lifecycle: sync, terminating or terminated; config: desired, orphan (gone from its source) or runtime_only (no source told of it); static: true, empty or unknown.",
 		[]string{"config", "lifecycle", "static"}, nil)}
 }
 
