@@ -170,6 +170,7 @@ func podGrace(p *corev1.Pod, opts *metav1.DeleteOptions) *int64 {
 
 // DefaultPod fills in what a client left out of a pod, its status included.
 func DefaultPod(p *corev1.Pod) {
+	podspec.DropInitAnnotations(&p.ObjectMeta)
 	podspec.DefaultPod(&p.Spec)
 	setPodIPs(&p.Status)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -20,6 +21,17 @@ const (
 	seccompContainerAnnotations = "container.seccomp.security.alpha.kubernetes.io/"
 	criticalPodAnnotation       = "scheduler.alpha.kubernetes.io/critical-pod"
 )
+
+// DropInitAnnotations drops the annotations that containers of initialization were before they were fields, as Kubernetes does when it reads a pod.
+func DropInitAnnotations(meta *metav1.ObjectMeta) {
+	for _, name := range []string{"pod.alpha.kubernetes.io/init-containers", "pod.beta.kubernetes.io/init-containers",
+		"pod.alpha.kubernetes.io/init-container-statuses", "pod.beta.kubernetes.io/init-container-statuses"} {
+		delete(meta.Annotations, name)
+	}
+	if len(meta.Annotations) == 0 {
+		meta.Annotations = nil
+	}
+}
 
 const newSeccomp = `non-functional in v1.27+; use the "seccompProfile" field instead`
 

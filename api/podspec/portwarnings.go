@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -52,6 +53,25 @@ func (w *portWarner) warn(c *corev1.Container, path *field.Path) []string {
 		}
 		w.seen[key] = append(w.seen[key], placedPort{p, at})
 	}
+	return out
+}
+
+// portNames are the first ports of the containers seen so far by their names.
+type portNames map[string]*field.Path
+
+// warn tells which of the next container's ports nobody finds by their names, as a container before has such a port, too.
+func (n portNames) warn(c *corev1.Container, path *field.Path) []string {
+	var out []string
+	own := map[string]*field.Path{}
+	for i, p := range c.Ports {
+		at := path.Child("ports").Index(i)
+		if first, ok := n[p.Name]; ok {
+			out = append(out, fmt.Sprintf("%s: duplicate port name %q with %s, services and probes that select ports by name will use %s", at, p.Name, first, first))
+		} else if p.Name != "" {
+			own[p.Name] = at
+		}
+	}
+	maps.Copy(n, own)
 	return out
 }
 

@@ -48,6 +48,30 @@ func TestPortWarnings(t *testing.T) {
 	}
 }
 
+// TestPortNames: a name leads to the port of the first container that has it.
+func TestPortNames(t *testing.T) {
+	t.Parallel()
+	named := func(names ...string) *corev1.Container {
+		c := &corev1.Container{}
+		for _, name := range names {
+			c.Ports = append(c.Ports, corev1.ContainerPort{Name: name})
+		}
+		return c
+	}
+	w := portNames{}
+	var got []string
+	for i, c := range []*corev1.Container{named("a", ""), named("b", "b", ""), named("c", "b", "a")} {
+		got = append(got, w.warn(c, field.NewPath("c").Index(i))...)
+	}
+	want := []string{
+		`c[2].ports[1]: duplicate port name "b" with c[1].ports[1], services and probes that select ports by name will use c[1].ports[1]`,
+		`c[2].ports[2]: duplicate port name "a" with c[0].ports[0], services and probes that select ports by name will use c[0].ports[0]`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestPortWarningsAreBounded: thousands of ports that are alike cost no millions of warnings.
 func TestPortWarningsAreBounded(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,10 @@ import (
 )
 
 // DefaultTemplate fills in what a client left out of a pod template.
-func DefaultTemplate(t *corev1.PodTemplateSpec) { Default(&t.Spec) }
+func DefaultTemplate(t *corev1.PodTemplateSpec) {
+	DropInitAnnotations(&t.ObjectMeta)
+	Default(&t.Spec)
+}
 
 // ValidateTemplate checks the template of a workload.
 func ValidateTemplate(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {

@@ -38,6 +38,7 @@ func Warnings(s *corev1.PodSpec, annotations map[string]string, root *field.Path
 	}, path)...)
 	var ports portWarner
 	w = append(w, eachContainer(s, ports.warn, path)...)
+	w = append(w, eachContainer(s, portNames{}.warn, path)...)
 	if s.TerminationGracePeriodSeconds != nil && *s.TerminationGracePeriodSeconds < 0 {
 		w = append(w, fmt.Sprintf("%s: must be >= 0; negative values are invalid and will be treated as 1", path.Child("terminationGracePeriodSeconds")))
 	}

@@ -5,6 +5,7 @@ import (
 
 	policyv1 "k8s.io/api/policy/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	pathsegment "k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -48,6 +49,7 @@ func amountText(v *intstr.IntOrString) string {
 func disruptionBudgetStrategy() resources.Typed[*budget] {
 	return resources.Typed[*budget]{
 		NeedsVersion:   true,
+		ValidateName:   pathsegment.ValidatePathSegmentName, // as Kubernetes, whose rules of the kind look at no name
 		PrepareCreate:  func(b *budget) { b.Status = policyv1.PodDisruptionBudgetStatus{} },
 		PrepareUpdate:  func(obj, old *budget) { obj.Status = *old.Status.DeepCopy() },
 		Validate:       validateDisruptionBudget,

@@ -188,16 +188,20 @@ func (g *Generic) taken(ctx context.Context, access metav1.Object) error {
 // validateCreate checks metadata and the kind's own rules; all problems are reported at once (422).
 func (g *Generic) validateCreate(ctx context.Context, obj runtime.Object, access metav1.Object, s *resources.Strategy) error {
 	path := field.NewPath("metadata")
-	errs := validation.ValidateObjectMetaAccessor(access, g.Row.Namespaced, g.nameRule(), path)
-	errs = append(errs, g.validateFinalizers(access, path)...)
+	meta := validation.ValidateObjectMetaAccessor(access, g.Row.Namespaced, g.nameRule(), path)
+	meta = append(meta, g.validateFinalizers(access, path)...)
+	var errs field.ErrorList
 	seen, err := g.asVersion(ctx, obj, nil)
 	if err != nil {
 		return err
 	}
 	if seen != nil {
-		errs = append(errs, seen.Validate("", seen.obj, nil)...)
+		errs = seen.Validate("", seen.obj, nil)
 	} else if s.Validate != nil {
-		errs = append(errs, s.Validate(obj)...)
+		errs = s.Validate(obj)
+	}
+	if g.Row.Recheck != resources.RecheckNothing || len(errs) == 0 { // rules that look at no metadata come before it
+		errs = append(meta, errs...)
 	}
 	if len(errs) > 0 {
 		return invalid(g.codec.GVK().GroupKind(), access.GetName(), errs)

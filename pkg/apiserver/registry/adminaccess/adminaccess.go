@@ -33,9 +33,9 @@ func (h Hook) BeforeCreate(ctx context.Context, obj runtime.Object, _ bool) (fun
 	switch o := obj.(type) {
 	case *resourcev1.ResourceClaim:
 		meta, requests = &o.ObjectMeta, o.Spec.Devices.Requests
-	case *resourcev1.ResourceClaimTemplate:
+	case *resourcev1.ResourceClaimTemplate: // Kubernetes, too, tells of its claims as if they stood for themselves
 		meta, requests = &o.ObjectMeta, o.Spec.Spec.Devices.Requests
-		path, kind = path.Child("spec"), resourcev1.SchemeGroupVersion.WithKind("ResourceClaimTemplate").GroupKind()
+		kind = resourcev1.SchemeGroupVersion.WithKind("ResourceClaimTemplate").GroupKind()
 	}
 	var errs field.ErrorList
 	for i := range requests {

@@ -54,8 +54,8 @@ func TestBeforeCreate(t *testing.T) {
 	} {
 		meta, spec := metav1.ObjectMeta{Namespace: c.namespace, Name: "c"}, resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: asks(c.admin)}}
 		for path, obj := range map[string]runtime.Object{
-			`ResourceClaim.resource.k8s.io "c" is invalid: spec.`:              &resourcev1.ResourceClaim{ObjectMeta: meta, Spec: spec},
-			`ResourceClaimTemplate.resource.k8s.io "c" is invalid: spec.spec.`: &resourcev1.ResourceClaimTemplate{ObjectMeta: meta, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: spec}},
+			`ResourceClaim.resource.k8s.io "c" is invalid: spec.`:         &resourcev1.ResourceClaim{ObjectMeta: meta, Spec: spec},
+			`ResourceClaimTemplate.resource.k8s.io "c" is invalid: spec.`: &resourcev1.ResourceClaimTemplate{ObjectMeta: meta, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: spec}},
 		} {
 			want := c.err
 			if strings.HasPrefix(want, "devices") {
