@@ -54,6 +54,7 @@ var allIntended = func() []intended {
 		{reason: "what an update may not change is shown in the API's words", real: re(`Forbidden: (pod updates may not change fields|spec.persistentvolumesource is immutable|spec is immutable after creation)`), where: re(`\A  body\.(message|details\.causes)\S*\n.*@@ .*\n.*@@ .*(\n  body\.(message|details\.causes)\S*\n.*@@ .*\n.*@@ .*)*\z`)},
 		{reason: "a dry run tells that an address or a node port cannot be had", request: re(`^\S+ \S+/services\S*dryRun=All`), our: re(`provided IP is already allocated|provided port is not in the valid range`)},
 		{reason: "a CA bundle that is written as an empty text is none", request: re(`webhookconfigurations`), where: re(`\A  body\.metadata\.generation\n[^\n]*\n[^\n]*\z`)},
+		{reason: "the column of a RuntimeClass's handler is described", request: re(`^GET \S+/runtimeclasses`), where: re(`\A  body\.columnDefinitions\[1\]\.description\n`)},
 		{reason: "who tells that a FlowSchema dangles", request: re(`^\S+ \S+/flowschemas`), real: re(`api-priority-and-fairness-config-consumer-v1`), where: re(`managedFields`)},
 		{reason: "the condition of an APIService comes when its server has been asked", request: re(`^\S+ \S+/apiservices`), where: re(`\A  body\.(rows\[0\]\.cells\[2\]|\S*managedFields|status)`)},
 		{reason: "the servers' own Service", request: re(`^GET /api/v1/namespaces/default/services\S* `), where: re(`^  body\.(items|rows)\[0\]`)},
