@@ -109,7 +109,8 @@ func validateVolumeAttributes(s *corev1.PersistentVolumeSpec, path *field.Path) 
 // validatePersistentVolumeUpdate: what the volume is stays; who has it, its size and what becomes of it may change. Kubernetes looks at the new
 // one twice, and so tells everything twice.
 func validatePersistentVolumeUpdate(obj, old *corev1.PersistentVolume) field.ErrorList {
-	errs := append(validatePersistentVolume(obj), validatePersistentVolume(obj)...)
+	errs := validatePersistentVolume(obj)
+	errs = append(errs, errs...)
 	was := old.Spec.PersistentVolumeSource.DeepCopy()
 	if was.CSI != nil && obj.Spec.CSI != nil { // the one part of a source that may change
 		was.CSI.ControllerExpandSecretRef = obj.Spec.CSI.ControllerExpandSecretRef

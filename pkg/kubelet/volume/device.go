@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bonsai/pkg/kubelet/volume/loop"
+	"bonsai/pkg/loopdevice"
 )
 
 // MapDevice gives a pod the device at path. It is bound beneath the volume's notes and held open there by a loop device, so that nothing else gets its
@@ -33,7 +33,7 @@ func MapDevice(at Place, path string) error {
 			return fmt.Errorf("bind the device %s: %w", path, err)
 		}
 	}
-	if err := loop.Attach(held); err != nil {
+	if err := loopdevice.Attach(held); err != nil {
 		return err
 	}
 	if to, err := os.Readlink(at.Dir); err == nil && to == path {
@@ -54,7 +54,7 @@ func UnmapDevice(at Place) error {
 		return fmt.Errorf("remove the link to the device: %w", err)
 	}
 	held := heldDevice(at)
-	if err := loop.Detach(held); err != nil {
+	if err := loopdevice.Detach(held); err != nil {
 		return err
 	}
 	if err := RemoveMount(held); err != nil {

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/kubelet/volume"
-	"bonsai/pkg/kubelet/volume/loop"
 	"bonsai/pkg/kubelet/volume/volumetest"
+	"bonsai/pkg/loopdevice"
 )
 
 // TestLocalDevice: a pod gets a device of the node, held while it has it, also over a restart of the kubelet; the device outlives the pod.
@@ -35,13 +35,13 @@ func TestLocalDevice(t *testing.T) {
 		}
 	}
 	held := filepath.Join(dir, "uid-1/pluginDevices/kubernetes.io~local-volume/pv-c/dev")
-	if by, err := loop.Of(held); err != nil || by == "" {
+	if by, err := loopdevice.Of(held); err != nil || by == "" {
 		t.Errorf("held by %q, %v", by, err)
 	}
 	if err := b.manager(t, dir).Remove(t.Context(), "uid-1"); err != nil {
 		t.Fatal(err)
 	}
-	if by, err := loop.Of(held); err != nil || by != "" {
+	if by, err := loopdevice.Of(held); err != nil || by != "" {
 		t.Errorf("still held by %q, %v", by, err)
 	}
 	if _, err := os.Stat(disk); err != nil {

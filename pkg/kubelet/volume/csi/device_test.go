@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/kubelet/volume"
-	"bonsai/pkg/kubelet/volume/loop"
 	"bonsai/pkg/kubelet/volume/volumetest"
+	"bonsai/pkg/loopdevice"
 )
 
 // TestDevice: a volume that is a device is staged and published where Kubernetes does it, held open while a pod has it, known to a kubelet that has just
@@ -46,7 +46,7 @@ func TestDevice(t *testing.T) {
 	if is, err := volume.IsBlockDevice(r.Dir); err != nil || !is {
 		t.Errorf("it leads to no device: %v", err)
 	}
-	held, err := loop.Of(filepath.Join(r.Notes, "dev"))
+	held, err := loopdevice.Of(filepath.Join(r.Notes, "dev"))
 	if err != nil || held == "" {
 		t.Errorf("nothing holds the device: %v", err)
 	}
@@ -55,7 +55,7 @@ func TestDevice(t *testing.T) {
 		t.Errorf("after a restart: %+v, %v", got, err)
 	}
 	h.expect("after a restart")
-	if again, err := loop.Of(filepath.Join(r.Notes, "dev")); err != nil || again != held {
+	if again, err := loopdevice.Of(filepath.Join(r.Notes, "dev")); err != nil || again != held {
 		t.Errorf("held by %s, was %s: %v", again, held, err)
 	}
 	h.inUse("without an attachment", s)
@@ -68,7 +68,7 @@ func TestDevice(t *testing.T) {
 		t.Error(err)
 	}
 	h.expect("the pod ends", "unpublish vol", "unstage vol")
-	if held, err := loop.Of(filepath.Join(r.Notes, "dev")); err != nil || held != "" {
+	if held, err := loopdevice.Of(filepath.Join(r.Notes, "dev")); err != nil || held != "" {
 		t.Errorf("held by %s: %v", held, err)
 	}
 	for _, path := range []string{r.Dir, r.Notes, filepath.Join(devices, "publish/pv"), st.StagingTargetPath} {

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"bonsai/pkg/kubelet/volume/loop"
+	"bonsai/pkg/loopdevice"
 )
 
 // Disk is the path of a block device of 16 MiB, a file's, that is gone with the test. It needs root.
@@ -18,15 +18,15 @@ func Disk(t *testing.T) string {
 	if err := os.Truncate(file, 16<<20); err != nil {
 		t.Fatal(err)
 	}
-	if err := loop.Attach(file); err != nil {
+	if err := loopdevice.Attach(file); err != nil {
 		t.Skip("SKIPPED: this machine has no loop devices: ", err)
 	}
 	t.Cleanup(func() {
-		if err := loop.Detach(file); err != nil {
+		if err := loopdevice.Detach(file); err != nil {
 			t.Error(err)
 		}
 	})
-	device, err := loop.Of(file)
+	device, err := loopdevice.Of(file)
 	if err != nil {
 		t.Fatal(err)
 	}
