@@ -57,9 +57,7 @@ func idle(c *kubeletconfig.KubeletConfiguration) (names []string) {
 	}{
 		{"containerLogMaxWorkers", other(c.ContainerLogMaxWorkers, 1)},
 		{"contentType", c.ContentType != "" && c.ContentType != "application/vnd.kubernetes.protobuf"},
-		{"enableContentionProfiling", c.EnableContentionProfiling},
 		{"enableDebugFlagsHandler", other(c.EnableDebugFlagsHandler, true)},
-		{"enableProfilingHandler", other(c.EnableProfilingHandler, true)},
 		{"enableSystemLogQuery", other(c.EnableSystemLogQuery, false)},
 		{"eventRecordQPS", other(c.EventRecordQPS, 50)},
 		{"eventBurst", c.EventBurst != 0 && c.EventBurst != 100},

@@ -20,6 +20,7 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/cmd/internal/profiling"
 	"bonsai/pkg/authorities"
 	"bonsai/pkg/delegated"
 	"bonsai/pkg/kubelet"
@@ -242,10 +243,13 @@ func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, 
 	if !*c.EnableSystemLogHandler {
 		logDir = ""
 	}
+	profiles := profiling.Flags{Enabled: *c.EnableProfilingHandler, Contention: c.EnableContentionProfiling}
+	profiles.Start()
 	return k.Server(server.Config{
 		Address: net.JoinHostPort(c.Address, strconv.Itoa(int(c.Port))), Certificate: current, TLS: spoken,
 		Clients: ask, Authenticator: who, Authorizer: may,
-		Registry: registry, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Configz: func() any { return c }, LogDir: logDir, NoDebugging: !*c.EnableDebuggingHandlers,
+		Registry: registry, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Configz: func() any { return c }, LogDir: logDir,
+		Profiles: profiles.Paths(), NoDebugging: !*c.EnableDebuggingHandlers,
 	})
 }
 

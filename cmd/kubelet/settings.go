@@ -45,6 +45,7 @@ func defaultConfig(c *kubeletconfig.KubeletConfiguration) {
 	yes, no, files, images := true, false, int32(5), int32(50)
 	pointer(&c.EnableDebuggingHandlers, &yes)
 	pointer(&c.EnableSystemLogHandler, &yes)
+	pointer(&c.EnableProfilingHandler, &yes)
 	pointer(&c.SeccompDefault, &no)
 	pointer(&c.SingleProcessOOMKill, &no)
 	pointer(&c.NodeStatusMaxImages, &images)

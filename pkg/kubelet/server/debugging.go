@@ -6,10 +6,11 @@ import (
 	"os"
 )
 
-// debugging adds the paths that show the inside of pods, run something there, or show the node's logs. Where they are off, each says so.
+// debugging adds the paths that show the inside of pods or of the kubelet, run something there, or show the node's logs. Where they are off,
+// each says so.
 func (s *Server) debugging(mux *http.ServeMux) error {
 	if s.cfg.NoDebugging {
-		for _, path := range []string{"/run/", "/exec/", "/attach/", "/portForward/", "/containerLogs/", "/runningpods/", "/logs/"} {
+		for _, path := range []string{"/run/", "/exec/", "/attach/", "/portForward/", "/containerLogs/", "/runningpods/", "/logs/", "/debug/pprof/"} {
 			mux.HandleFunc(path, refused("Debug endpoints are disabled."))
 		}
 		return nil
@@ -21,6 +22,12 @@ func (s *Server) debugging(mux *http.ServeMux) error {
 		mux.HandleFunc("/attach/{namespace}/{pod}"+id+"/{container}", streamed(s.attach))
 		mux.HandleFunc("POST /run/{namespace}/{pod}"+id+"/{container}", streamed(s.run))
 		mux.HandleFunc("/portForward/{namespace}/{pod}"+id, streamed(s.portForward))
+	}
+	for path, h := range s.cfg.Profiles {
+		mux.Handle(path, h)
+	}
+	if len(s.cfg.Profiles) == 0 {
+		mux.HandleFunc("/debug/pprof/", refused("profiling endpoint is disabled."))
 	}
 	if s.cfg.LogDir == "" {
 		mux.HandleFunc("/logs/", refused("logs endpoint is disabled."))

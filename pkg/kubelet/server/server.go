@@ -81,7 +81,9 @@ type Config struct {
 	Configz func() any
 	// LogDir is served under /logs/ (/var/log); empty refuses that.
 	LogDir string
-	// NoDebugging refuses what shows the inside of pods, runs something there, or shows the node's logs (enableDebuggingHandlers: false).
+	// Profiles serve profiles of the kubelet's own process, by path (/debug/pprof/ and below); empty refuses them (enableProfilingHandler: false).
+	Profiles map[string]http.Handler
+	// NoDebugging refuses what shows the inside of pods or of the kubelet, runs something there, or shows the node's logs (enableDebuggingHandlers: false).
 	NoDebugging bool
 	// Healthy tells what is wrong with the container runtime, nil if nothing is; it is the check "pleg".
 	Healthy func() error

@@ -535,6 +535,7 @@ func TestNoDebugging(t *testing.T) {
 		{mux, "POST", "/exec/ns/p/c", "Debug endpoints are disabled.\n"}, {mux, "GET", "/containerLogs/ns/p/c", "Debug endpoints are disabled.\n"},
 		{mux, "POST", "/run/ns/p/c", "Debug endpoints are disabled.\n"}, {mux, "GET", "/logs/x", "Debug endpoints are disabled.\n"},
 		{mux, "POST", "/portForward/ns/p", "Debug endpoints are disabled.\n"}, {noLogs, "GET", "/logs/x", "logs endpoint is disabled.\n"},
+		{mux, "GET", "/debug/pprof/heap", "Debug endpoints are disabled.\n"}, {noLogs, "GET", "/debug/pprof/heap", "profiling endpoint is disabled.\n"},
 	} {
 		w := httptest.NewRecorder()
 		c.mux.ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))
