@@ -41,7 +41,7 @@ type Client interface {
 type Writer struct {
 	client Client
 	log    *slog.Logger
-	// synced is told how long a change took to be stored.
+	// synced is told how long a change took to be stored, the first of several that are stored together.
 	synced func(took time.Duration)
 	queue  workqueue.TypedRateLimitingInterface[types.UID]
 
@@ -233,6 +233,7 @@ func (w *Writer) write(ctx context.Context, uid types.UID) error {
 	e.set = time.Time{}
 	w.mu.Unlock()
 	if want != nil && differs(want, &object.Status) {
+		begun := time.Now()
 		got, err := w.patch(ctx, object, want)
 		switch {
 		case apierrors.IsNotFound(err):
@@ -243,7 +244,7 @@ func (w *Writer) write(ctx context.Context, uid types.UID) error {
 		if !set.IsZero() {
 			now := time.Now()
 			w.synced(now.Sub(set))
-			trace.Step(ctx, w.log, object, "kubelet.status", set, now)
+			trace.Step(ctx, w.log, object, "kubelet.status", begun, now)
 		}
 		w.written(uid, e, got)
 	}
