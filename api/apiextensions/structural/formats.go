@@ -17,19 +17,23 @@ var supportedFormats = []string{
 	"k8s-short-name", "k8s-long-name",
 }
 
-// UnknownFormats adds the formats of a schema that say nothing of values of their type. Without a type, as below anyOf, the formats
-// of strings are known.
-func UnknownFormats(p *props, to map[string]bool) {
-	known := p.Format == ""
-	switch p.Type {
+// knownFormat tells whether a format says something of values of a type; others are ignored. Without a type, as below anyOf, the formats of
+// strings are known.
+func knownFormat(kind, format string) bool {
+	switch kind {
 	case "string", "":
-		known = known || SupportedFormat(p.Format)
+		return SupportedFormat(format)
 	case "integer":
-		known = known || p.Format == "int32" || p.Format == "int64"
+		return format == "int32" || format == "int64"
 	case "number":
-		known = known || p.Format == "float" || p.Format == "double"
+		return format == "float" || format == "double"
 	}
-	if !known {
+	return false
+}
+
+// UnknownFormats adds the formats of a schema that are ignored.
+func UnknownFormats(p *props, to map[string]bool) {
+	if p.Format != "" && !knownFormat(p.Type, p.Format) {
 		to[p.Format] = true
 	}
 	each(p, nil, func(p *props, _ *field.Path) { UnknownFormats(p, to) })

@@ -45,7 +45,7 @@ func compareWithLibrary(t *testing.T, r *rand.Rand) bool {
 	if err := json.Unmarshal(raw, &plain); err != nil {
 		t.Fatal(err)
 	}
-	integerEnums(&plain)
+	asKubernetes(&plain)
 	s, err := Compile(props)
 	if err != nil {
 		t.Fatalf("%s: %v", raw, err)
@@ -77,30 +77,37 @@ func compareWithLibrary(t *testing.T, r *rand.Rand) bool {
 	return len(wants) > 0
 }
 
-// integerEnums makes integers of what JSON made floats, as Kubernetes reads schemas.
-func integerEnums(s *spec.Schema) {
+// asKubernetes makes integers of what JSON made floats, and takes away formats that say nothing of a type, as Kubernetes does with schemas.
+func asKubernetes(s *spec.Schema) {
+	kind := ""
+	if len(s.Type) > 0 {
+		kind = s.Type[0]
+	}
+	if !knownFormat(kind, s.Format) {
+		s.Format = ""
+	}
 	for i, e := range s.Enum {
 		if v, err := decode(mustJSON(e)); err == nil {
 			s.Enum[i] = v
 		}
 	}
 	for name, p := range s.Properties {
-		integerEnums(&p)
+		asKubernetes(&p)
 		s.Properties[name] = p
 	}
 	for _, list := range [][]spec.Schema{s.AllOf, s.AnyOf, s.OneOf} {
 		for i := range list {
-			integerEnums(&list[i])
+			asKubernetes(&list[i])
 		}
 	}
 	if s.Not != nil {
-		integerEnums(s.Not)
+		asKubernetes(s.Not)
 	}
 	if s.Items != nil && s.Items.Schema != nil {
-		integerEnums(s.Items.Schema)
+		asKubernetes(s.Items.Schema)
 	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
-		integerEnums(s.AdditionalProperties.Schema)
+		asKubernetes(s.AdditionalProperties.Schema)
 	}
 }
 

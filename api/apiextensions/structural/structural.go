@@ -244,11 +244,13 @@ func (s *Schema) unique() bool { return s.listType == "set" || s.listType == "ma
 
 func (c *compiler) limits(p *apiextensionsv1.JSONSchemaProps) (*limits, error) {
 	l := limits{
-		format: p.Format, checkedFormat: p.Format != "" && SupportedFormat(p.Format),
 		minimum: p.Minimum, maximum: p.Maximum, multipleOf: p.MultipleOf,
 		exclusiveMinimum: p.ExclusiveMinimum, exclusiveMaximum: p.ExclusiveMaximum,
 		minLength: p.MinLength, maxLength: p.MaxLength, minItems: p.MinItems, maxItems: p.MaxItems,
 		minProperties: p.MinProperties, maxProperties: p.MaxProperties, uniqueItems: p.UniqueItems, required: p.Required,
+	}
+	if knownFormat(p.Type, p.Format) {
+		l.format, l.checkedFormat = p.Format, SupportedFormat(p.Format)
 	}
 	if p.Pattern != "" {
 		size, err := patternSize(p.Pattern)
