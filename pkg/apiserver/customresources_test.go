@@ -217,6 +217,8 @@ var (
 	// anyObject is how errors show an object that they do not accept, anyVersion how they name a version.
 	anyObject  = regexp.MustCompile(`Invalid value: (?:"\{.*\}"|\{"(?:ID|description|type|format|title|default|properties)":.*\}): `)
 	anyVersion = regexp.MustCompile(`in record \(\d+\)`)
+	// anyCurrent is how an error names the newest version that there is.
+	anyCurrent = regexp.MustCompile(`, current: \d+`)
 )
 
 // steady is an answer without what differs from run to run: times, versions, identities, and the order of what is wrong.
@@ -268,6 +270,7 @@ func withoutTimes(v any) any {
 		for _, from := range []*regexp.Regexp{anyUID, anyTime, anyAge} {
 			v = from.ReplaceAllString(v, "*")
 		}
+		v = anyCurrent.ReplaceAllString(v, ", current: *")
 		return anyVersion.ReplaceAllString(anyObject.ReplaceAllString(v, `Invalid value: "{…}": `), "in record (*)")
 	}
 	return v

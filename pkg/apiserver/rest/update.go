@@ -163,8 +163,14 @@ func (x *exchange) getFrom(rw registry.ReadWriter) error {
 	if err != nil {
 		return err
 	}
-	if _, err := revisionOf(opts.ResourceVersion); err != nil {
+	notOlderThan, err := revisionOf(opts.ResourceVersion)
+	if err != nil {
 		return err
+	}
+	if notOlderThan > 0 { // what is read after it is the newest, but that may be older than what the client has seen
+		if _, err := x.res.Store.GetItem(x.r.Context(), x.info.Namespace, x.info.Name, notOlderThan); err != nil {
+			return err
+		}
 	}
 	obj, err := rw.Get(x.r.Context(), x.info.Namespace, x.info.Name)
 	if err != nil {
