@@ -17,6 +17,7 @@ func podStrategy() resources.Typed[*corev1.Pod] {
 		PrepareUpdate:  func(obj, old *corev1.Pod) { obj.Status = *old.Status.DeepCopy() },
 		Validate:       ValidatePodCreate,
 		ValidateUpdate: ValidatePodUpdate,
+		EarlyWarnings:  func(p *corev1.Pod) []string { return podspec.AppArmorWarnings(&p.Spec, p.Annotations) },
 		Warnings:       podWarnings,
 		SpecChanged:    podSpecChanged,
 		Graceful:       podGrace,

@@ -18,15 +18,36 @@ import (
 func AppArmorFromAnnotations(s *corev1.PodSpec, annotations map[string]string) {
 	for _, cs := range [][]corev1.Container{s.InitContainers, s.Containers} {
 		for i := range cs {
-			profile := appArmorProfile(annotations[appArmorAnnotation+cs[i].Name])
-			if profile == nil || cs[i].SecurityContext != nil && cs[i].SecurityContext.AppArmorProfile != nil ||
-				s.SecurityContext != nil && reflect.DeepEqual(profile, s.SecurityContext.AppArmorProfile) {
-				continue
+			if profile, _ := annotatedAppArmor(s, &cs[i], annotations); profile != nil {
+				defaults.SetPtr(&cs[i].SecurityContext, corev1.SecurityContext{})
+				cs[i].SecurityContext.AppArmorProfile = profile
 			}
-			defaults.SetPtr(&cs[i].SecurityContext, corev1.SecurityContext{})
-			cs[i].SecurityContext.AppArmorProfile = profile
 		}
 	}
+}
+
+// AppArmorWarnings tells of the annotations that AppArmorFromAnnotations looks at.
+func AppArmorWarnings(s *corev1.PodSpec, annotations map[string]string) []string {
+	return eachContainer(s, func(c *corev1.Container, _ *field.Path) []string {
+		if _, says := annotatedAppArmor(s, c, annotations); !says {
+			return nil
+		}
+		return appArmorWarnings(c, annotations, field.NewPath("metadata", "annotations"))
+	}, nil)
+}
+
+// annotatedAppArmor is the profile that an annotation gives a container, and whether there is one that says what the fields do not. The
+// profile is nil also for one that validation refuses.
+func annotatedAppArmor(s *corev1.PodSpec, c *corev1.Container, annotations map[string]string) (profile *corev1.AppArmorProfile, says bool) {
+	old, named := annotations[appArmorAnnotation+c.Name]
+	if !named || s.OS != nil && s.OS.Name == corev1.Windows || c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
+		return nil, false
+	}
+	profile = appArmorProfile(old)
+	if profile != nil && s.SecurityContext != nil && reflect.DeepEqual(profile, s.SecurityContext.AppArmorProfile) {
+		return nil, false
+	}
+	return profile, true
 }
 
 // ValidateAppArmorMatch: where an annotation and a field both name a container's profile, they name the same. at is the path of the

@@ -15,11 +15,7 @@ import (
 // Warnings lists common mistakes in a pod or a pod template that are no errors, in Kubernetes' order; root is the template's path, nil for a pod.
 func Warnings(s *corev1.PodSpec, annotations map[string]string, root *field.Path) []string {
 	path, annotated := root.Child("spec"), root.Child("metadata", "annotations")
-	var w []string
-	if root == nil { // whose AppArmor is looked at before all else
-		w = eachContainer(s, func(c *corev1.Container, _ *field.Path) []string { return appArmorWarnings(c, annotations, annotated) }, path)
-	}
-	w = append(w, nodeWarnings(s, path)...)
+	w := nodeWarnings(s, path)
 	w = append(w, spreadWarnings(s, path)...)
 	w = append(w, oldAnnotation(annotations, criticalPodAnnotation, annotated, `non-functional in v1.16+; use the "priorityClassName" field instead`)...)
 	for i := range s.Volumes {
@@ -31,7 +27,7 @@ func Warnings(s *corev1.PodSpec, annotations map[string]string, root *field.Path
 	w = append(w, oldAnnotation(annotations, seccompPodAnnotation, annotated, newSeccomp)...)
 	w = append(w, eachContainer(s, func(c *corev1.Container, at *field.Path) []string {
 		w := oldAnnotation(annotations, seccompContainerAnnotations+c.Name, annotated, newSeccomp)
-		if root != nil {
+		if root != nil && effectiveAppArmor(s, c) == nil { // for a pod, AppArmorWarnings
 			w = append(w, appArmorWarnings(c, annotations, annotated)...)
 		}
 		return append(w, containerWarnings(c, at)...)

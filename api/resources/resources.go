@@ -111,6 +111,8 @@ func (r *Row) StoredGVK() schema.GroupVersionKind {
 type Strategy struct {
 	// Default fills in what the client left out; it must be idempotent.
 	Default func(obj runtime.Object)
+	// EarlyWarnings are about a new object as PrepareCreate gets it, and are sent to the client even if it is refused.
+	EarlyWarnings func(obj runtime.Object) []string
 	// PrepareCreate drops what a client may not set at creation (status) and sets what the system starts with.
 	PrepareCreate func(obj runtime.Object)
 	// PrepareUpdate drops changes a client may not make (status, on the main resource).

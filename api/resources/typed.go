@@ -21,6 +21,7 @@ func Make[T any, P interface {
 // is nil in Warnings on create.
 type Typed[T runtime.Object] struct {
 	Default        func(obj T)
+	EarlyWarnings  func(obj T) []string
 	PrepareCreate  func(obj T)
 	PrepareUpdate  func(obj, old T)
 	Canonicalize   func(obj T)
@@ -45,6 +46,7 @@ type Typed[T runtime.Object] struct {
 func (t Typed[T]) Strategy() Strategy {
 	return Strategy{
 		Default:        one(t.Default),
+		EarlyWarnings:  oneResult(t.EarlyWarnings),
 		PrepareCreate:  one(t.PrepareCreate),
 		PrepareUpdate:  two(t.PrepareUpdate),
 		Canonicalize:   one(t.Canonicalize),

@@ -160,14 +160,17 @@ func testCreate(t *testing.T, name string) {
 		row := rowFor(t, doc)
 		obj, s := decode(t, row, doc), row.Strategy
 		call(s.Default, obj)
+		var warnings []string
+		if s.EarlyWarnings != nil {
+			warnings = s.EarlyWarnings(obj)
+		}
 		call(s.PrepareCreate, obj)
 		var errs field.ErrorList
 		if s.Validate != nil {
 			errs = s.Validate(obj)
 		}
-		var warnings []string
 		if s.Warnings != nil {
-			warnings = s.Warnings(obj, nil)
+			warnings = append(warnings, s.Warnings(obj, nil)...)
 		}
 		call(s.Canonicalize, obj)
 		if row.Deprecated != "" {

@@ -102,6 +102,11 @@ func (g *Generic) create(ctx context.Context, a *admission.Attributes, access me
 	if s.SpecChanged != nil {
 		access.SetGeneration(1)
 	}
+	if s.EarlyWarnings != nil {
+		for _, w := range s.EarlyWarnings(a.Object) {
+			a.Warn(w)
+		}
+	}
 	if s.PrepareCreate != nil {
 		s.PrepareCreate(a.Object)
 	}
