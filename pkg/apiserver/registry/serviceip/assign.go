@@ -17,10 +17,10 @@ func (t *taking) nodePorts(ctx context.Context) error {
 	p := t.a.ports
 	full := p.empty()
 	full.used.Sub(new(big.Int).Lsh(big.NewInt(1), uint(full.size)), big.NewInt(1))
-	given := assignment{had: t.had.ports, pool: p, taken: full}
+	given := assignment{isNew: t.isNew, had: t.had.ports, pool: p, taken: full}
 	if given.all(t.svc) != nil {
 		try := func(taken *numbers) error {
-			given = assignment{had: t.had.ports, pool: p, taken: taken, random: p.random}
+			given = assignment{isNew: t.isNew, had: t.had.ports, pool: p, taken: taken, random: p.random}
 			return given.all(t.svc)
 		}
 		reserve := p.change
@@ -38,6 +38,7 @@ func (t *taking) nodePorts(ctx context.Context) error {
 
 // assignment is the choice of one service's node ports.
 type assignment struct {
+	isNew  bool
 	had    []int
 	pool   *nodePorts
 	taken  *numbers
@@ -51,10 +52,12 @@ type assignment struct {
 // all fills in ports, health and got. It leaves svc as it is.
 func (s *assignment) all(svc *corev1.Service) error {
 	s.ports, s.health = slices.Clone(svc.Spec.Ports), svc.Spec.HealthCheckNodePort
-	if needsPorts(svc) {
-		if err := s.each(svc); err != nil {
-			return err
-		}
+	each := s.each
+	if s.isNew {
+		each = s.eachOfNew
+	}
+	if err := each(svc); err != nil {
+		return err
 	}
 	if needsHealthPort(svc) {
 		return s.healthPort()
@@ -62,49 +65,96 @@ func (s *assignment) all(svc *corev1.Service) error {
 	return nil
 }
 
-// each gives each port its node port. Two ports of one service that differ only in protocol share one.
+// eachOfNew gives each port of a new service its node port. Ports of one number share the first that is chosen for any of them, unless
+// another is chosen for one itself; ports of different numbers share none, not even for different protocols.
+func (s *assignment) eachOfNew(svc *corev1.Service) error {
+	shared := map[int32]int32{} // port → node port
+	for i := range s.ports {
+		p := &s.ports[i]
+		n, ok := shared[p.Port]
+		switch {
+		case p.NodePort == 0 && !needsPorts(svc):
+			continue
+		case ok && (p.NodePort == 0 || p.NodePort == n):
+			p.NodePort = n
+			continue
+		case !ok && p.NodePort == 0:
+			p.NodePort = s.chosenFor(p.Port)
+		}
+		if p.NodePort == 0 {
+			if p.NodePort, ok = s.next(); !ok {
+				return errNoNodePort()
+			}
+		} else if err := s.another(int(p.NodePort)); err != nil {
+			return invalidNodePort(svc, i, p.NodePort, err)
+		}
+		if shared[p.Port] == 0 {
+			shared[p.Port] = p.NodePort
+		}
+	}
+	return nil
+}
+
+// chosenFor is the first node port that is chosen for a port of this number; 0 if none is.
+func (s *assignment) chosenFor(number int32) int32 {
+	for _, p := range s.ports {
+		if p.Port == number && p.NodePort != 0 {
+			return p.NodePort
+		}
+	}
+	return 0
+}
+
+// another takes a node port that no port of the service has got.
+func (s *assignment) another(n int) error {
+	if slices.Contains(s.got, n) {
+		return errPortTaken
+	}
+	return s.port(n)
+}
+
+func invalidNodePort(svc *corev1.Service, i int, n int32, err error) error {
+	return invalid(svc, field.Invalid(field.NewPath("spec", "ports").Index(i).Child("nodePort"), n, err.Error()))
+}
+
+func errNoNodePort() error {
+	return apierrors.NewInternalError(fmt.Errorf("failed to allocate a nodePort: %w", errFull))
+}
+
+// each gives each port of a service that changes its node port. Those that are chosen may be the same for different protocols; of the
+// others each is given one of its own.
 func (s *assignment) each(svc *corev1.Service) error {
 	type use struct {
 		port     int32
 		protocol corev1.Protocol
 	}
-	shared, used := map[int32]int32{}, map[use]bool{} // shared: port → node port
-	for i := range s.ports {
-		p := &s.ports[i]
-		if p.NodePort != 0 {
-			err := s.port(int(p.NodePort))
-			if key := (use{p.NodePort, p.Protocol}); err == nil && used[key] {
-				err = errPortTaken
-			} else {
-				used[key] = true
-			}
-			if err != nil {
-				return invalid(svc, field.Invalid(field.NewPath("spec", "ports").Index(i).Child("nodePort"), p.NodePort, err.Error()))
-			}
-			shared[p.Port] = p.NodePort
+	used := map[use]bool{}
+	for i, p := range s.ports {
+		if p.NodePort == 0 {
+			continue
+		}
+		err := s.port(int(p.NodePort))
+		if key := (use{p.NodePort, p.Protocol}); err == nil && used[key] {
+			err = errPortTaken
+		} else {
+			used[key] = true
+		}
+		if err != nil {
+			return invalidNodePort(svc, i, p.NodePort, err)
 		}
 	}
 	for i := range s.ports {
 		p := &s.ports[i]
-		if p.NodePort != 0 {
-			continue
-		}
-		if n, ok := shared[p.Port]; ok && s.freeForProtocol(n, p.Protocol) {
-			p.NodePort = n
+		if p.NodePort != 0 || !needsPorts(svc) {
 			continue
 		}
 		n, ok := s.next()
 		if !ok {
-			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a nodePort: %w", errFull))
+			return errNoNodePort()
 		}
-		p.NodePort, shared[p.Port] = n, n
+		p.NodePort = n
 	}
 	return nil
-}
-
-// freeForProtocol tells whether no port of the service uses node port n with the protocol yet.
-func (s *assignment) freeForProtocol(n int32, protocol corev1.Protocol) bool {
-	return !slices.ContainsFunc(s.ports, func(p corev1.ServicePort) bool { return p.NodePort == n && p.Protocol == protocol })
 }
 
 // port takes a node port that the client chose.

@@ -33,7 +33,7 @@ func (a *Allocator) before(ctx context.Context, svc, old *corev1.Service, dryRun
 	if err := a.load(ctx); err != nil {
 		return nil, err
 	}
-	t := &taking{a: a, svc: svc, dryRun: dryRun}
+	t := &taking{a: a, svc: svc, dryRun: dryRun, isNew: old == nil}
 	if old != nil {
 		t.had, t.wasHeadless, t.moves = holdingsOf(old), isHeadless(old), moves(svc, old)
 	}
@@ -64,6 +64,8 @@ type taking struct {
 	a        *Allocator
 	svc      *corev1.Service
 	had, got holdings
+	// isNew: there was no such service.
+	isNew bool
 	// wasHeadless: a headless service gets no address, which validation says.
 	wasHeadless bool
 	// moves: the first address may not change, which validation says; no other one is taken for it.
@@ -89,7 +91,7 @@ func (t *taking) all(ctx context.Context) error {
 			return err
 		}
 	}
-	if needsPorts(t.svc) || needsHealthPort(t.svc) {
+	if hasNodePorts(t.svc) {
 		return t.nodePorts(ctx)
 	}
 	return nil

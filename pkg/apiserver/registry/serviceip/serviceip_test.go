@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -184,6 +185,13 @@ func TestNodePorts(t *testing.T) {
 	if moved = update(t, a, moved, s); moved.Spec.Ports[0].NodePort != 30002 || moved.Spec.Ports[1].NodePort != 30002 {
 		t.Errorf("after a change of number: %+v", moved.Spec.Ports)
 	}
+	// A port that comes later has one of its own.
+	more := put.DeepCopy()
+	more.Spec.Ports = append(more.Spec.Ports, corev1.ServicePort{Name: "s", Port: 53, Protocol: corev1.ProtocolSCTP})
+	if more = update(t, a, more, put); more.Spec.Ports[2].NodePort == 30002 || more.Spec.Ports[2].NodePort == 0 {
+		t.Errorf("with a port more: %+v", more.Spec.Ports)
+	}
+	put = update(t, a, put, more)
 	// The type alone changes: node ports go, and are free again.
 	plain := put.DeepCopy()
 	plain.Spec.Type = corev1.ServiceTypeClusterIP
@@ -194,6 +202,53 @@ func TestNodePorts(t *testing.T) {
 		create(t, a, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}))
 	}
 	refused(t, a, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}), "failed to allocate a nodePort: range is full")
+}
+
+// TestNodePortsOfNew: a real kube-apiserver v1.36.3 gives, refuses and reserves the same.
+func TestNodePortsOfNew(t *testing.T) {
+	t.Parallel()
+	const tcp, udp, sctp = corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP
+	of := func(number int32, protocol corev1.Protocol, nodePort int32) corev1.ServicePort {
+		return corev1.ServicePort{Port: number, Protocol: protocol, NodePort: nodePort}
+	}
+	const taken = ".nodePort: Invalid value: %d: provided port is already allocated"
+	for name, c := range map[string]struct {
+		ports  []corev1.ServicePort
+		noneOf bool // allocateLoadBalancerNodePorts is false
+		want   []int32
+		fault  string
+	}{
+		"one for both protocols":            {ports: []corev1.ServicePort{of(80, tcp, 0), of(80, udp, 30001)}, want: []int32{30001, 30001}},
+		"one of each, and the first":        {ports: []corev1.ServicePort{of(80, tcp, 30001), of(80, udp, 30002), of(80, sctp, 0)}, want: []int32{30001, 30002, 30001}},
+		"the first twice":                   {ports: []corev1.ServicePort{of(80, tcp, 30001), of(80, udp, 30002), of(80, sctp, 30001)}, want: []int32{30001, 30002, 30001}},
+		"another twice":                     {ports: []corev1.ServicePort{of(80, tcp, 30001), of(80, udp, 30002), of(80, sctp, 30002)}, fault: "spec.ports[2]" + fmt.Sprintf(taken, 30002)},
+		"for ports of two numbers":          {ports: []corev1.ServicePort{of(80, tcp, 30001), of(81, udp, 30001)}, fault: "spec.ports[1]" + fmt.Sprintf(taken, 30001)},
+		"taken":                             {ports: []corev1.ServicePort{of(80, tcp, 0), of(80, udp, 30000)}, fault: "spec.ports[0]" + fmt.Sprintf(taken, 30000)},
+		"twice for one port, as validation": {ports: []corev1.ServicePort{of(80, tcp, 30001), of(80, tcp, 0)}, want: []int32{30001, 30001}},
+		"none but those that are chosen":    {ports: []corev1.ServicePort{of(80, tcp, 30001), of(80, udp, 0), of(81, tcp, 0)}, noneOf: true, want: []int32{30001, 0, 0}},
+		"chosen, but taken":                 {ports: []corev1.ServicePort{of(80, tcp, 30000)}, noneOf: true, fault: "spec.ports[0]" + fmt.Sprintf(taken, 30000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := allocator(t, nil, "10.96.0.0/16")
+			create(t, a, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{of(53, tcp, 30000)}}))
+			spec := corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: c.ports}
+			if c.noneOf {
+				spec.Type, spec.AllocateLoadBalancerNodePorts = corev1.ServiceTypeLoadBalancer, new(bool)
+			}
+			if c.fault != "" {
+				refused(t, a, svc(spec), c.fault)
+				return
+			}
+			var got []int32
+			for _, p := range create(t, a, svc(spec)).Spec.Ports {
+				got = append(got, p.NodePort)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
 }
 
 func TestExternalNameGivesTheAddressBack(t *testing.T) {
