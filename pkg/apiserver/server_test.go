@@ -256,6 +256,10 @@ func TestInitialEvents(t *testing.T) {
 func TestFilters(t *testing.T) {
 	t.Parallel()
 	url := start(t, nil)
+	until(t, func() (bool, string) { // /readyz, below
+		code, _, body := call(t, "GET", url+"/readyz?verbose", "")
+		return code == 200, body
+	})
 	for _, c := range []struct {
 		user, path string
 		code       int
