@@ -83,7 +83,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 			Listener: listener, TLS: config, Live: []health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)},
 			Ready: []health.Check{etcdCheck("etcd-readiness", backend, etcdReadyTimeout)}, Metrics: counted, Version: versionInfo(),
 			MaxReading: o.maxReading, MaxMutating: o.maxMutating, RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay,
-			MaxStreams: o.serving.MaxStreams, Profiling: o.profiling.Enabled, GoAwayChance: o.goAwayChance, Auditor: auditor, Log: log,
+			MaxStreams: o.serving.MaxStreams, Paths: o.profiling.Paths(), GoAwayChance: o.goAwayChance, Auditor: auditor, Log: log,
 		},
 	})
 	if err != nil {

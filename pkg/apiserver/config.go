@@ -41,7 +41,7 @@ type Config struct {
 	RolesKnown <-chan struct{}
 	// Auditor notes requests for the audit log; nil: there is none.
 	Auditor *audit.Auditor
-	// Paths are further paths (patterns of http.ServeMux): discovery, OpenAPI, the issuer's keys.
+	// Paths are further paths (patterns of http.ServeMux): discovery, OpenAPI, the issuer's keys, profiles.
 	Paths map[string]http.Handler
 	// Live and Ready are health checks; /readyz and /healthz ask both.
 	Live, Ready []health.Check
@@ -59,8 +59,6 @@ type Config struct {
 	MaxStreams int
 	// ShutdownTimeout is how long requests under way get at the end. Default: 10 s.
 	ShutdownTimeout time.Duration
-	// Profiling serves /debug/pprof/.
-	Profiling bool
 	// GoAwayChance is the probability (0 to 0.02) of asking an HTTP/2 client to connect again, to spread clients over servers.
 	GoAwayChance float64
 	Log          *slog.Logger

@@ -3,7 +3,6 @@ package apiserver
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/pprof"
 	"slices"
 	"strings"
 
@@ -21,13 +20,6 @@ func (s *Server) router() http.HandlerFunc {
 		"/version": s.onlyGet(s.version()),
 	}
 	s.addHealth(paths)
-	if s.Profiling {
-		paths["/debug/pprof/"] = http.HandlerFunc(pprof.Index)
-		paths["/debug/pprof/cmdline"] = http.HandlerFunc(pprof.Cmdline)
-		paths["/debug/pprof/profile"] = http.HandlerFunc(pprof.Profile)
-		paths["/debug/pprof/symbol"] = http.HandlerFunc(pprof.Symbol)
-		paths["/debug/pprof/trace"] = http.HandlerFunc(pprof.Trace)
-	}
 	for p, h := range s.Paths {
 		if isDocument(p) {
 			h = s.onlyGet(h)

@@ -3,9 +3,11 @@
 package profiling
 
 import (
+	"context"
 	"net/http"
 	"net/http/pprof"
 	"runtime"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -30,16 +32,28 @@ func (f Flags) Start() {
 	}
 }
 
+// longest bounds the time that a profile records, whatever a client asks for in "seconds": one of the CPU, or a trace, keeps others from theirs.
+const longest = 10 * time.Minute
+
 // Paths are where the profiles are served; none unless enabled.
 func (f Flags) Paths() map[string]http.Handler {
 	if !f.Enabled {
 		return nil
 	}
-	return map[string]http.Handler{
-		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
-		"/debug/pprof/cmdline": http.HandlerFunc(pprof.Cmdline),
-		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
-		"/debug/pprof/symbol":  http.HandlerFunc(pprof.Symbol),
-		"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
+	paths := map[string]http.HandlerFunc{
+		"/debug/pprof/":        pprof.Index,
+		"/debug/pprof/cmdline": pprof.Cmdline,
+		"/debug/pprof/profile": pprof.Profile,
+		"/debug/pprof/symbol":  pprof.Symbol,
+		"/debug/pprof/trace":   pprof.Trace,
 	}
+	bounded := map[string]http.Handler{}
+	for path, h := range paths {
+		bounded[path] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ctx, cancel := context.WithTimeout(r.Context(), longest)
+			defer cancel()
+			h(w, r.WithContext(ctx))
+		})
+	}
+	return bounded
 }

@@ -4,29 +4,25 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-
-	"github.com/spf13/pflag"
+	"testing/synctest"
+	"time"
 )
 
-// TestPaths: profiles are there unless they are turned off.
-func TestPaths(t *testing.T) {
+func TestOff(t *testing.T) {
 	t.Parallel()
-	for args, want := range map[string]int{"--profiling=true": http.StatusOK, "--profiling=false": http.StatusNotFound} {
-		f, fs := Flags{}, pflag.NewFlagSet("", pflag.ContinueOnError)
-		f.AddFlags(fs)
-		if err := fs.Parse([]string{args}); err != nil {
-			t.Fatal(err)
-		}
-		mux := http.NewServeMux()
-		for path, h := range f.Paths() {
-			mux.Handle(path, h)
-		}
-		for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/pprof/symbol"} {
-			w := httptest.NewRecorder()
-			mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-			if w.Code != want {
-				t.Errorf("%s: %s gives %d", args, path, w.Code)
-			}
-		}
+	if paths := (Flags{}).Paths(); len(paths) != 0 {
+		t.Errorf("%d paths", len(paths))
 	}
+}
+
+// However long a client wants to have recorded, it ends.
+func TestBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begun, w := time.Now(), httptest.NewRecorder()
+		Flags{Enabled: true}.Paths()["/debug/pprof/"].ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/debug/pprof/heap?seconds=99999999", nil))
+		if took := time.Since(begun); w.Code == http.StatusOK || took != longest {
+			t.Errorf("%d after %v", w.Code, took)
+		}
+	})
 }

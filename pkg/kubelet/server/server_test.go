@@ -224,7 +224,8 @@ func start(t *testing.T) *fixture {
 	srv, err := New(Config{NodeName: "n1", Certificate: func() *tls.Certificate { return &cert }, Clients: authorities.Of(roots),
 		Authenticator: delegated.Union{delegated.Certificates{Roots: roots}, delegated.NewTokens(reviewer{}, time.Minute, time.Now)},
 		Authorizer:    delegated.NewReviews(reviewer{}, delegated.ReviewTTL{Allowed: time.Minute, Denied: time.Minute}, time.Now), Pods: k, Runtime: k, Logs: k,
-		LogDir: logDir, Configz: func() any { return map[string]int{"maxPods": 7} }, Log: slog.New(slog.DiscardHandler),
+		Profiles: map[string]http.Handler{"/debug/pprof/": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a profile") })},
+		LogDir:   logDir, Configz: func() any { return map[string]int{"maxPods": 7} }, Log: slog.New(slog.DiscardHandler),
 		Stats: func(_ context.Context, few bool) (*statsapi.Summary, error) {
 			at := metav1.NewTime(time.UnixMilli(1234))
 			node := statsapi.NodeStats{NodeName: "n1", CPU: &statsapi.CPUStats{Time: at, UsageCoreNanoSeconds: &cpu}}
@@ -338,6 +339,11 @@ func TestAPI(t *testing.T) {
 		{admin, "GET", "/configz", "", 200, `{"kubeletconfig":{"maxPods":7}}`},
 		{admin, "GET", "/logs/x.log", "", 200, "xlog"},
 		{admin, "GET", "/logs/evil", "", 500, ""},
+		{nobody, "GET", "/debug/pprof/heap", "", 401, "Unauthorized"},
+		{stranger, "GET", "/debug/pprof/heap", "", 401, "Unauthorized"},
+		{nobody, "GET", "/debug/pprof/heap", "good", 403, "Forbidden (user=viewer, verb=get, resource=nodes, subresource=proxy)"},
+		{nobody, "GET", "/metrics/../debug/pprof/heap", "good", 403, "Forbidden (user=viewer, verb=get, resource=nodes, subresource="},
+		{admin, "GET", "/debug/pprof/heap", "", 200, "a profile"},
 		{admin, "GET", "/nothing", "", 404, ""},
 	} {
 		code, body := do(t, tc.c, tc.method, f.url+tc.path, tc.token)
@@ -378,7 +384,7 @@ func TestExecAndAttachOverSPDY(t *testing.T) {
 func TestSubresources(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{"/stats/summary": "stats", "/metrics": "metrics", "/metrics/resource": "metrics", "/metrics/cadvisor": "metrics", "/metrics/probes": "metrics", "/metrics/slis": "metrics", "/metricsx": "proxy", "/logs/": "log", "/pods": "pods proxy", "/runningpods/": "pods proxy", "/exec/a/b/c": "proxy",
-		"/healthz": "healthz proxy", "/configz": "configz proxy", "/checkpoint/a/b/c": "checkpoint", "/containerLogs/a/b/c": "proxy", "/": "proxy"} {
+		"/healthz": "healthz proxy", "/configz": "configz proxy", "/checkpoint/a/b/c": "checkpoint", "/containerLogs/a/b/c": "proxy", "/debug/pprof/heap": "proxy", "/": "proxy"} {
 		if got := strings.Join(subresources(path), " "); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}

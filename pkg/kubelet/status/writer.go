@@ -27,8 +27,8 @@ import (
 // workers is how many statuses are written at the same time.
 const workers = 8
 
-// startingDelay is how long the status of a pod waits of which nothing runs yet. Such a status is of use to somebody who watches, and most pods
-// are a step further within that time: so one write tells of both, for the third of the requests that a pod's start takes.
+// startingDelay is how long the status of a pod waits of which nothing runs yet. Such a status is of use only to somebody who watches, and most
+// pods are a step further within that time, so that one write tells of both. It is short enough for people not to miss it.
 const startingDelay = 500 * time.Millisecond
 
 // Client is the API server as the writer needs it.
