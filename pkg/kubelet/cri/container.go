@@ -50,14 +50,41 @@ func (c *Client) SetCPUs(ctx context.Context, id, cpus string) error {
 	return nil
 }
 
-// StartContainer starts a made container.
+// startPatience is how long a start goes on that nobody waits for any more. A usual one takes a tenth of a second.
+const startPatience = 10 * time.Second
+
+// StartContainer starts a made container. A start that has begun is not cut off when ctx ends, as it does with the pod's deletion and with the
+// kubelet's own stop, but startPatience later: what containerd gives up halfway it may not be able to remove (see startCut).
 func (c *Client) StartContainer(ctx context.Context, id string) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("start container: %w", ctx.Err())
+	}
+	ctx, stop := linger(ctx, startPatience)
+	defer stop()
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	if _, err := c.runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: id}); err != nil {
 		return fmt.Errorf("start container: %w", err)
 	}
 	return nil
+}
+
+// linger returns a context that ends so much later than ctx, or by stop.
+func linger(ctx context.Context, later time.Duration) (_ context.Context, stop context.CancelFunc) {
+	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	left := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(later)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-out.Done():
+		}
+	})
+	return out, func() {
+		left()
+		cancel()
+	}
 }
 
 // StopContainer sends the stop signal and, after grace, SIGKILL; it returns when the container has ended. One that is gone is

@@ -156,9 +156,13 @@ func stateOf(s *runtimeapi.ContainerStatus) runtime.State {
 	return state(s.State)
 }
 
-// startCut tells whether the container's start ended before its task was made, because nobody waited for the answer any more.
+// startCut tells whether the container's start ended before its task was made, because nobody waited for the answer any more. Where containerd
+// made the task and had only to ask for its process, nothing has run either, but the container stays until containerd starts anew: it refuses
+// to remove one that has a task, and does not stop one that it says has exited. Such a container counts as one that has run, so that the next
+// is made beside it.
 func startCut(s *runtimeapi.ContainerStatus) bool {
-	return s.Reason == "StartError" && strings.Contains(s.Message, "failed to create containerd task") && strings.Contains(s.Message, context.Canceled.Error())
+	return s.Reason == "StartError" && strings.Contains(s.Message, "failed to create containerd task") && strings.Contains(s.Message, context.Canceled.Error()) &&
+		!strings.Contains(s.Message, "failed to get task pid")
 }
 
 // hasLog tells whether a container's log was opened, which the runtime does when it starts the container.

@@ -31,6 +31,8 @@ func TestStateOf(t *testing.T) {
 		"its making was cut off":              {&runtimeapi.ContainerStatus{State: exited, FinishedAt: 3, ExitCode: 255, Reason: "Unknown"}, runtime.StateCreated},
 		"its start was cut off": {&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, FinishedAt: 3, ExitCode: 128, Reason: "StartError", LogPath: log,
 			Message: "failed to create containerd task: failed to create shim task: context canceled: unknown"}, runtime.StateCreated},
+		"its start was cut off, but its task is there": {&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, FinishedAt: 3, ExitCode: 128, Reason: "StartError", LogPath: log,
+			Message: "failed to create containerd task: failed to get task pid: context canceled: unknown"}, runtime.StateExited},
 		"it may have run when its start was cut off": {&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, FinishedAt: 3, ExitCode: 128, Reason: "StartError", LogPath: log,
 			Message: "failed to start containerd task: context canceled: unknown"}, runtime.StateExited},
 		"made": {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_CREATED, CreatedAt: 1}, runtime.StateCreated},
