@@ -359,8 +359,7 @@ func (a asker) callWith(t *testing.T, method, path, body string, header http.Hea
 // waitForMarker asks until the configuration of the kind is in force, or is not any more.
 func waitForMarker(t *testing.T, a asker, hooks *hookServer, kind string, want bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for time.Now().Before(deadline) {
+	until(t, func() (bool, string) {
 		hooks.mu.Lock()
 		delete(hooks.marked, "/marker-"+kind)
 		hooks.mu.Unlock()
@@ -368,13 +367,9 @@ func waitForMarker(t *testing.T, a asker, hooks *hookServer, kind string, want b
 			t.Fatalf("marker: %d %s", code, body)
 		}
 		hooks.mu.Lock()
-		got := hooks.marked["/marker-"+kind]
-		hooks.mu.Unlock()
-		if got == want {
-			return
-		}
-	}
-	t.Fatalf("%s do not come into force: %v", kind, want)
+		defer hooks.mu.Unlock()
+		return hooks.marked["/marker-"+kind] == want, fmt.Sprintf("%s do not come into force: %v", kind, want)
+	})
 }
 
 // withBehaviours has the subresources that are connected, bound, evicted and scaled.
