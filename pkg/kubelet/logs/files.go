@@ -111,6 +111,9 @@ func (f Files) removeDeadLinks() error {
 		return nil
 	}
 	links, err := os.ReadDir(f.Links)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // somebody has cleaned up more than logs: that must keep no pod from its end
+	}
 	if err != nil {
 		return fmt.Errorf("read the directory of container logs: %w", err)
 	}

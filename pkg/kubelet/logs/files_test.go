@@ -109,3 +109,21 @@ func TestLogsGoWithTheirPods(t *testing.T) {
 		t.Error("what is no pod's is gone:", err)
 	}
 }
+
+// Who cleans up /var/log may take the directory of links as well: logs go with their pods all the same.
+func TestTheDirectoryOfLinksIsGone(t *testing.T) {
+	t.Parallel()
+	f := filesIn(t, "ns_p_u1/c/0.log", "ns_p_u2/c/0.log")
+	if err := os.RemoveAll(f.Links); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.RemovePod("ns", "p", "u1"); err != nil {
+		t.Error(err)
+	}
+	if err := f.Clean(func(_ types.UID, remove func() error) error { return remove() }); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(f.Pods); err != nil || len(left) > 0 {
+		t.Errorf("%v left, %v", left, err)
+	}
+}
