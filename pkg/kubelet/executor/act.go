@@ -25,19 +25,26 @@ func (e *Executor) Act(ctx context.Context, f lifecycle.Facts, p *Pod, plan life
 	if plan.NewSandbox {
 		return e.newSandbox(ctx, f, p, plan.Attempt)
 	}
+	// A container that cannot be ended or removed, and may be about to run after all, keeps its next one from starting, and no other.
+	var errs []error
+	stays := map[string]bool{}
 	for _, x := range plan.Kill {
-		if err := e.killOne(ctx, f.Pod, x); err != nil {
-			return err
+		if err := e.killOne(ctx, f.Pod, x); ctx.Err() != nil {
+			return ctx.Err()
+		} else if err != nil {
+			errs, stays[x.Status.Name] = append(errs, err), true
 		}
 	}
 	resized := e.grow(ctx, f, plan)
 	for _, c := range plan.Remove {
 		if err := e.cfg.Runtime.RemoveContainer(ctx, c.ID.ID); err != nil {
-			return err // it may be about to run after all
+			errs, stays[c.Name] = append(errs, err), true
 		}
 	}
-	var errs []error
 	for _, s := range plan.Start {
+		if stays[s.Container.Name] {
+			continue
+		}
 		if err := e.start(ctx, f, p, s); err != nil {
 			errs = append(errs, err)
 		}

@@ -483,3 +483,31 @@ func TestRestartAll(t *testing.T) {
 		t.Error("the log stays:", err)
 	}
 }
+
+// A container that cannot be ended, or removed, keeps its own next start waiting, and no other container's.
+func TestOneContainerThatStaysHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	for what, kill := range map[string]bool{"stop": true, "remove": false} {
+		e, f, _ := newExecutor(t)
+		pod := onePod()
+		pod.Spec.Containers = []corev1.Container{{Name: "stuck", Image: "i"}, {Name: "other", Image: "i"}}
+		facts := factsOf(pod)
+		facts.Runtime.Containers = []runtime.Container{{ID: runtime.ContainerID{ID: "1"}, Name: "stuck", SandboxID: "s1"}}
+		var plan lifecycle.Plan
+		for i := range pod.Spec.Containers {
+			plan.Start = append(plan.Start, lifecycle.Start{Container: &pod.Spec.Containers[i], Kind: runtime.Regular})
+		}
+		if kill {
+			plan.Kill = []lifecycle.Kill{{Container: &pod.Spec.Containers[0], Status: &facts.Runtime.Containers[0]}}
+		} else {
+			plan.Remove = []*runtime.Container{&facts.Runtime.Containers[0]}
+		}
+		f.fail[what] = errors.New("hung")
+		if err := e.Act(t.Context(), facts, NewPod(), plan); !errors.Is(err, f.fail[what]) {
+			t.Errorf("%s: %v, it is to be tried again", what, err)
+		}
+		if got := f.took(); slices.Contains(got, "create stuck") || !slices.Contains(got, "start id-other") {
+			t.Errorf("%s: %q", what, got)
+		}
+	}
+}
