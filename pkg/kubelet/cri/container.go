@@ -54,7 +54,7 @@ func (c *Client) SetCPUs(ctx context.Context, id, cpus string) error {
 const startPatience = 10 * time.Second
 
 // StartContainer starts a made container. A start that has begun is not cut off when ctx ends, as it does with the pod's deletion and with the
-// kubelet's own stop, but startPatience later: what containerd gives up halfway it may not be able to remove (see startCut).
+// kubelet's own stop, but startPatience later: what containerd gives up halfway it may not be able to remove (see stuck).
 func (c *Client) StartContainer(ctx context.Context, id string) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("start container: %w", ctx.Err())

@@ -156,13 +156,15 @@ func stateOf(s *runtimeapi.ContainerStatus) runtime.State {
 	return state(s.State)
 }
 
-// startCut tells whether the container's start ended before its task was made, because nobody waited for the answer any more. Where containerd
-// made the task and had only to ask for its process, nothing has run either, but the container stays until containerd starts anew: it refuses
-// to remove one that has a task, and does not stop one that it says has exited. Such a container counts as one that has run, so that the next
-// is made beside it.
+// startCut tells whether the container's start ended before its process ran, because nobody waited for the answer any more.
 func startCut(s *runtimeapi.ContainerStatus) bool {
-	return s.Reason == "StartError" && strings.Contains(s.Message, "failed to create containerd task") && strings.Contains(s.Message, context.Canceled.Error()) &&
-		!strings.Contains(s.Message, "failed to get task pid")
+	return s.Reason == "StartError" && strings.Contains(s.Message, "failed to create containerd task") && strings.Contains(s.Message, context.Canceled.Error())
+}
+
+// stuck tells whether the start of a container that never ran was cut off when containerd had made its task and had only to ask for its process. Such a container stays until
+// containerd starts anew: it refuses to remove one that has a task, and does not stop one that it says has exited.
+func stuck(s *runtimeapi.ContainerStatus) bool {
+	return startCut(s) && strings.Contains(s.Message, "failed to get task pid")
 }
 
 // hasLog tells whether a container's log was opened, which the runtime does when it starts the container.
@@ -224,6 +226,7 @@ func (c *Client) containerStatus(ctx context.Context, ct runtime.Container) (run
 	}
 	s := r.GetStatus()
 	ct.State = stateOf(s)
+	ct.Stuck = ct.State == runtime.StateCreated && stuck(s)
 	ct.StartedAt, ct.FinishedAt = instant(s.StartedAt), instant(s.FinishedAt)
 	ct.ExitCode, ct.Reason, ct.Message = s.ExitCode, s.Reason, s.Message
 	ct.Image, ct.ImageRef, ct.LogPath = s.GetImage().GetImage(), s.ImageRef, s.LogPath

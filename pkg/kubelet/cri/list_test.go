@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func TestStateOf(t *testing.T) {
 		"its start was cut off": {&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, FinishedAt: 3, ExitCode: 128, Reason: "StartError", LogPath: log,
 			Message: "failed to create containerd task: failed to create shim task: context canceled: unknown"}, runtime.StateCreated},
 		"its start was cut off, but its task is there": {&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, FinishedAt: 3, ExitCode: 128, Reason: "StartError", LogPath: log,
-			Message: "failed to create containerd task: failed to get task pid: context canceled: unknown"}, runtime.StateExited},
+			Message: "failed to create containerd task: failed to get task pid: context canceled: unknown"}, runtime.StateCreated},
 		"it may have run when its start was cut off": {&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, FinishedAt: 3, ExitCode: 128, Reason: "StartError", LogPath: log,
 			Message: "failed to start containerd task: context canceled: unknown"}, runtime.StateExited},
 		"made": {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_CREATED, CreatedAt: 1}, runtime.StateCreated},
@@ -40,6 +41,9 @@ func TestStateOf(t *testing.T) {
 	} {
 		if got := stateOf(c.status); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		if got, want := stuck(c.status), strings.Contains(name, "its task is there"); got != want {
+			t.Errorf("%s: stuck %t", name, got)
 		}
 	}
 }

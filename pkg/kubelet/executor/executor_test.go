@@ -470,7 +470,8 @@ func TestRestartAll(t *testing.T) {
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "asks", RestartPolicyRules: rules}, {Name: "other"}}}}
 	facts, p := factsOf(pod), NewPod()
 	facts.Runtime.Containers = []runtime.Container{{ID: runtime.ContainerID{ID: "1"}, Name: "asks", SandboxID: "s1", State: runtime.StateExited, ExitCode: 42, FinishedAt: time.Now()},
-		{ID: runtime.ContainerID{ID: "2"}, Name: "other", SandboxID: "s1", State: runtime.StateRunning}}
+		{ID: runtime.ContainerID{ID: "2"}, Name: "other", SandboxID: "s1", State: runtime.StateRunning},
+		{ID: runtime.ContainerID{ID: "3"}, Name: "other", SandboxID: "s1", State: runtime.StateCreated, Stuck: true}}
 	log := filepath.Join(files.PodDir("ns", "p", "u"), "asks", "0.log")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(log), 0o755), os.WriteFile(log, nil, 0o600)); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func (e *Executor) KillPod(ctx context.Context, pod *corev1.Pod, rt *runtime.Pod
 	begun := time.Now()
 	var list []*runtime.Container
 	for i := range rt.Containers {
-		if c := &rt.Containers[i]; c.State != runtime.StateExited {
+		if c := &rt.Containers[i]; c.State != runtime.StateExited && !c.Stuck {
 			list = append(list, c)
 			e.cfg.Events.Container(pod, c.Name, corev1.EventTypeNormal, "Killing", "Stopping container "+c.Name)
 		}

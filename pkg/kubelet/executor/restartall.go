@@ -31,7 +31,7 @@ func (e *Executor) restartAll(ctx context.Context, f lifecycle.Facts, p *Pod) er
 			}
 		}
 		switch {
-		case runtime.ContainerSpec(f.Pod, c.Name) == nil:
+		case runtime.ContainerSpec(f.Pod, c.Name) == nil, c.Stuck: // that stays, and counts for nothing
 		case causes[c.ID]:
 			last = append(last, c)
 		default:

@@ -168,7 +168,7 @@ func (h Host) ContainerLogs(ctx context.Context, pod *corev1.Pod, container stri
 		}
 		for _, x := range rt.Containers {
 			if x.ID.ID == id {
-				return x.State == runtime.StateRunning || x.State == runtime.StateCreated, nil
+				return x.State == runtime.StateRunning || x.State == runtime.StateCreated && !x.Stuck, nil
 			}
 		}
 		return false, nil

@@ -206,7 +206,7 @@ func (p *planner) current(name string) *runtime.Container {
 
 func (p *planner) attempt(name string) int {
 	if s := p.Runtime.Container(name); s != nil {
-		if s.State == runtime.StateCreated {
+		if s.State == runtime.StateCreated && !s.Stuck {
 			return s.Attempt
 		}
 		return s.Attempt + 1
@@ -227,7 +227,7 @@ func (p *planner) start(c *corev1.Container, k runtime.Kind) {
 		p.plan.Wait[c.Name] = until
 		return
 	}
-	if s := p.Runtime.Container(c.Name); s != nil && s.State == runtime.StateCreated {
+	if s := p.Runtime.Container(c.Name); s != nil && s.State == runtime.StateCreated && !s.Stuck {
 		p.plan.Remove = append(p.plan.Remove, s)
 	}
 	p.plan.Start = append(p.plan.Start, Start{Container: c, Attempt: p.attempt(c.Name), Kind: k})

@@ -40,7 +40,7 @@ func pod(words string) *corev1.Pod {
 }
 
 // world builds what the runtime knows of words: "sandbox" (ready) or "dead-sandbox", "c1=running", "c1=0" (exit code),
-// "c1=created", "c1=changed" (running with another image), "old:c1=1" (in an earlier sandbox). Later words are older.
+// "c1=created", "c1=stuck" (made, and stays), "c1=changed" (running with another image), "old:c1=1" (in an earlier sandbox). Later words are older.
 func world(words string) *runtime.PodStatus {
 	rt := &runtime.PodStatus{UID: "u", Name: "p", Namespace: "ns"}
 	at := now.Add(-time.Minute)
@@ -65,8 +65,8 @@ func world(words string) *runtime.PodStatus {
 			if state == "changed" {
 				c.Hash = "other"
 			}
-		case "created":
-			c.State = runtime.StateCreated
+		case "created", "stuck":
+			c.State, c.Stuck = runtime.StateCreated, state == "stuck"
 		case "unknown":
 			c.State = runtime.StateUnknown
 		default:
@@ -145,6 +145,10 @@ func TestNext(t *testing.T) {
 		{"made and never ran", "Always a b", "sandbox a=created b=running", "", "remove:a start:a#0"},
 		{"made again after a crash and never ran", "Always a", "sandbox a=created a=1", "backoff:a", "wait:a"},
 		{"made and never ran, never again", "Never a", "sandbox a=created", "", "remove:a start:a#0"},
+		{"made and never ran, but it stays", "Never a b", "sandbox a=stuck b=running", "", "start:a#1"},
+		{"the next one beside it", "Never a", "sandbox a=0 a=stuck", "", "kill-pod"},
+		{"init that stays", "Never init:i a", "sandbox i=stuck", "", "start:i#1"},
+		{"ephemeral that stays", "Always a ephemeral:e", "sandbox a=running e=stuck", "", "start:e#1"},
 		{"init made and never ran", "Never init:i a", "sandbox i=created", "", "remove:i start:i#0"},
 		{"init made in a sandbox that died", "Never init:i a", "sandbox old:i=created", "", "remove:i start:i#0"},
 		{"sidecar made and never ran", "Always side:s a", "sandbox s=created", "", "remove:s start:s#0"},

@@ -106,8 +106,10 @@ type Container struct {
 	Name      string
 	SandboxID string
 	// Attempt is the restart count.
-	Attempt   int
-	State     State
+	Attempt int
+	State   State
+	// Stuck: it was made and never ran, and the runtime does not remove it for now. The next one is made beside it.
+	Stuck     bool
 	Hash      string
 	ImageID   string
 	CreatedAt time.Time
