@@ -88,16 +88,14 @@ func (c *Collector) collect(ctx context.Context, need int64) (freed int64, err e
 	if err != nil {
 		return 0, err
 	}
+	var errs []error
 	if r := c.Manager.cfg.Records; r != nil {
 		is := func(id string) bool {
 			return slices.ContainsFunc(present, func(i runtime.Image) bool { return i.ID == id })
 		}
-		if err := r.Prune(is, now); err != nil {
-			return 0, err
-		}
+		errs = append(errs, r.Prune(is, now))
 	}
 	c.known = Track(c.known, present, used, now)
-	var errs []error
 	for _, v := range Victims(c.Policy, need, present, c.known, used, now) {
 		errs = append(errs, c.Manager.WhenFree(v.ID, func() error {
 			// A container may have been made of it since; none is while it is being removed.
@@ -117,7 +115,8 @@ func (c *Collector) collect(ctx context.Context, need int64) (freed int64, err e
 	return freed, errors.Join(errs...)
 }
 
-// used are the ids of the images that containers or image volumes use.
+// used are the ids of the images that containers or image volumes use. A name of which the runtime cannot tell, as one that could be several images', is
+// none that it could mount: whoever writes it into a pod must not keep all images on the node.
 func (c *Collector) used(ctx context.Context) (map[string]bool, error) {
 	pods, err := c.Node.Pods(ctx)
 	if err != nil {
@@ -134,11 +133,12 @@ func (c *Collector) used(ctx context.Context) (map[string]bool, error) {
 			if v.Image == nil {
 				continue
 			}
-			img, err := c.Node.Image(ctx, v.Image.Reference)
-			if err != nil {
-				return nil, err
-			}
-			if img != nil {
+			switch img, err := c.Node.Image(ctx, v.Image.Reference); {
+			case ctx.Err() != nil:
+				return nil, ctx.Err()
+			case err != nil:
+				c.Log.Warn("the image of a volume is not known", "pod", pod.Namespace+"/"+pod.Name, "volume", v.Name, "err", err)
+			case img != nil:
 				used[img.ID] = true
 			}
 		}

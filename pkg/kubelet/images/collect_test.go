@@ -27,6 +27,9 @@ type disk struct {
 func (d *disk) Images(context.Context) ([]runtime.Image, error) { return d.images, nil }
 
 func (d *disk) Image(_ context.Context, name string) (*runtime.Image, error) {
+	if name == "sha256:a" {
+		return nil, errors.New("ambiguous digest string")
+	}
 	for i := range d.images {
 		if slices.Contains(d.images[i].RepoTags, name) {
 			return &d.images[i], nil
@@ -62,7 +65,11 @@ func TestCollectUnusedImages(t *testing.T) {
 	c := &Collector{Policy: Policy{High: 100, Low: 100, MaxAge: time.Hour}, Node: d, Manager: New(Config{Log: slog.New(slog.DiscardHandler)}), Now: func() time.Time { return now },
 		Removed: func(r Reason) { reasons = append(reasons, r) },
 		Pods: func() []*corev1.Pod {
-			return []*corev1.Pod{{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "v:1"}}}}}}}
+			of := func(reference string) corev1.Volume {
+				return corev1.Volume{VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: reference}}}
+			}
+			// The first one nobody can have: it keeps nothing.
+			return []*corev1.Pod{{Spec: corev1.PodSpec{Volumes: []corev1.Volume{of("sha256:a"), of("v:1")}}}}
 		}, Log: slog.New(slog.DiscardHandler)}
 	if err := c.Collect(t.Context()); err != nil || len(d.removed) > 0 {
 		t.Fatal("seen for the first time:", d.removed, err)
