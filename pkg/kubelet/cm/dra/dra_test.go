@@ -339,6 +339,22 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// A pod whose driver is not on the node, and may never come, can be ended.
+func TestADriverThatNeverCame(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.claim("c", "u")
+	m := n.kubelet()
+	if err := m.Prepare(t.Context(), podOf("u", "c")); err == nil || !strings.HasSuffix(err.Error(), "DRA driver drv.x.org is not registered") {
+		t.Error(err)
+	}
+	for _, m := range []*Manager{m, n.kubelet()} { // also by a kubelet that was started meanwhile
+		if err := m.Unprepare(t.Context(), "u"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // While two drivers of a name are there the newer one is asked; when it goes, the other one is.
 func TestRollingUpdate(t *testing.T) {
 	t.Parallel()

@@ -109,8 +109,10 @@ func (m *Manager) get(name string) (*driver, error) {
 	if list := m.drivers[name]; len(list) > 0 {
 		return list[len(list)-1], nil
 	}
-	return nil, fmt.Errorf("DRA driver %s is not registered", name)
+	return nil, unregistered(name)
 }
+
+func unregistered(name string) error { return fmt.Errorf("DRA driver %s is not registered", name) }
 
 // call calls a method of a driver.
 func (m *Manager) call(ctx context.Context, d *driver, method string, q, r any) error {

@@ -42,6 +42,10 @@ func (m *Manager) prepare(ctx context.Context, pod *corev1.Pod) error {
 		return err
 	}
 	m.mu.Lock()
+	if err := m.missing(asked); err != nil {
+		m.mu.Unlock()
+		return err
+	}
 	claims := make([]*claim, len(asked))
 	for i, c := range asked {
 		claims[i] = m.claim(c)
@@ -87,6 +91,19 @@ func (m *Manager) prepare(ctx context.Context, pod *corev1.Pod) error {
 	}
 	m.count()
 	return m.save()
+}
+
+// missing tells which driver of the claims is not there and was never asked for them. Nothing is noted of them then: a driver that never comes would have to
+// undo what it was never asked for, and the pod could not end; m is locked.
+func (m *Manager) missing(claims []*resourcev1.ResourceClaim) error {
+	for _, c := range claims {
+		for name := range driversOf(c) {
+			if e := m.claims[c.UID]; len(m.drivers[name]) == 0 && (e == nil || e.devices[name] == nil) {
+				return unregistered(name)
+			}
+		}
+	}
+	return nil
 }
 
 // ask reads the pod's claims; each must be allocated, and reserved for the pod.
