@@ -71,11 +71,11 @@ func (m *Manager) allocate(ctx context.Context, pod *corev1.Pod, c *corev1.Conta
 		return fmt.Errorf("requested number of devices unavailable for %s. Requested: %d, Available: %d", resource, count, len(w.again)+len(w.free))
 	}
 	a := &allocation{ids: ids, nodes: map[string]cm.Nodes{}}
-	for _, id := range ids {
-		a.nodes[id] = devices[id].nodes
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for _, id := range ids { // the plug-in may have gone meanwhile, which marks them all
+		a.nodes[id] = devices[id].nodes
+	}
 	m.give(pod.UID, c.Name, resource, a)
 	return nil
 }

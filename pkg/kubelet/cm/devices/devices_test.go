@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -238,6 +239,40 @@ func TestPluginGone(t *testing.T) {
 	if why := admit(t, m, podOf("other", wanting("c", 1))); why != "" || ids(m, "other", "c") != "d2" {
 		t.Error("another pod has", ids(m, "other", "c"), why)
 	}
+}
+
+// A plug-in may go while it is chosen what a pod gets of its devices.
+func TestPluginGoesInBetween(t *testing.T) {
+	t.Parallel()
+	m, _ := newNode(t).kubelet()
+	const resource = "example.com/foo"
+	k, p := &kind{}, &plugin{resource: resource}
+	comes := func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		k.plugin, k.devices = p, map[string]device{}
+		for i := range 500 { // to choose takes its time
+			k.devices[strconv.Itoa(i)] = device{healthy: true}
+		}
+		m.resources[resource] = k
+	}
+	comes()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 100 {
+			m.gone(p)
+			comes()
+		}
+	}()
+	pod := podOf("u", wanting("c", 2))
+	for range 100 {
+		if err := m.Allocate(t.Context(), pod, &pod.Spec.Containers[0], 0); err != nil && !strings.Contains(err.Error(), "unavailable") {
+			t.Error(err)
+		}
+		m.Release("u")
+	}
+	<-done
 }
 
 // A plug-in that registers once more takes the place of the one before; and nothing of it can be had from one whose list is not acceptable.
