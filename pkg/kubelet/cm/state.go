@@ -23,14 +23,25 @@ func (f StateFile) Read() ([]byte, error) {
 	return data, nil
 }
 
-// Write replaces what was written: after a crash there is the old content or the new one.
+// Write replaces what was written: after a crash, of the machine too, there is the old content or the new one.
 func (f StateFile) Write(data []byte) error {
 	path := filepath.Join(f.Dir, f.Name)
-	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+	if err := writeSynced(path+".new", data); err != nil {
 		return fmt.Errorf("write what pods have: %w", err)
 	}
 	if err := os.Rename(path+".new", path); err != nil {
 		return fmt.Errorf("keep what pods have: %w", err)
 	}
 	return nil
+}
+
+// writeSynced writes a file that is on the disk when it returns. One that is renamed before that may be there without its content when the machine
+// has lost its power, and a kubelet cannot begin that does not know what pods have.
+func writeSynced(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Sync(), f.Close())
 }

@@ -46,7 +46,7 @@ func readRecord(dir string) (*record, error) {
 	return r, nil
 }
 
-// write keeps the record in a directory, which is made; it is there whole or not at all.
+// write keeps the record in a directory, which is made; it is there whole or not at all, also after the machine has lost its power.
 func (r *record) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("make the volume's directory: %w", err)
@@ -56,7 +56,12 @@ func (r *record) write(dir string) error {
 		return fmt.Errorf("encode what is known of the volume: %w", err)
 	}
 	next := filepath.Join(dir, "."+recordName)
-	if err := os.WriteFile(next, data, 0o600); err != nil {
+	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("keep what is known of the volume: %w", err)
+	}
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("keep what is known of the volume: %w", err)
 	}
 	if err := os.Rename(next, filepath.Join(dir, recordName)); err != nil {
