@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +39,8 @@ type Manager struct {
 
 	mu    sync.Mutex
 	given map[types.UID]runtime.IDRange
+	// unknown are the pods whose files cannot be read, and why: until they have ended, and the files with them, nothing is given that might be theirs.
+	unknown map[types.UID]error
 }
 
 var _ cm.Provider = (*Manager)(nil)
@@ -46,23 +50,33 @@ func New(cfg Config) (*Manager, error) {
 	if err := cfg.Ranges.check(); err != nil {
 		return nil, err
 	}
-	m := &Manager{cfg: cfg, given: map[types.UID]runtime.IDRange{}}
+	m := &Manager{cfg: cfg, given: map[types.UID]runtime.IDRange{}, unknown: map[types.UID]error{}}
 	files, err := filepath.Glob(filepath.Join(cfg.PodsDir, "*", fileName))
 	if err != nil {
 		return nil, fmt.Errorf("look for pods with users of their own: %w", err)
 	}
 	for _, f := range files {
-		data, err := os.ReadFile(f)
+		uid := types.UID(filepath.Base(filepath.Dir(f)))
+		r, err := read(f)
 		if err != nil {
-			return nil, fmt.Errorf("read which users a pod has: %w", err)
+			m.unknown[uid] = err
+			continue
 		}
-		r, err := decode(data)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f, err)
-		}
-		m.given[types.UID(filepath.Base(filepath.Dir(f)))] = r
+		m.given[uid] = r
 	}
 	return m, nil
+}
+
+func read(file string) (runtime.IDRange, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return runtime.IDRange{}, fmt.Errorf("read which users a pod has: %w", err)
+	}
+	r, err := decode(data)
+	if err != nil {
+		return runtime.IDRange{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return r, nil
 }
 
 // FailedReason implements cm.Provider.
@@ -91,6 +105,9 @@ func (m *Manager) Prepare(_ context.Context, pod *corev1.Pod) error {
 
 // free is the first range that shares no id with one that a pod has, also of pods that were given theirs under other settings. The lock is held.
 func (m *Manager) free() (runtime.IDRange, error) {
+	for _, why := range m.unknown {
+		return runtime.IDRange{}, why
+	}
 	for i := range m.cfg.Ranges.Count {
 		r := m.cfg.Ranges.at(i)
 		taken := false
@@ -153,6 +170,7 @@ func (m *Manager) Unprepare(_ context.Context, uid types.UID) error {
 		return fmt.Errorf("take the pod's users back: %w", err)
 	}
 	delete(m.given, uid)
+	delete(m.unknown, uid)
 	return nil
 }
 
@@ -160,11 +178,7 @@ func (m *Manager) Unprepare(_ context.Context, uid types.UID) error {
 func (m *Manager) Prepared() ([]types.UID, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := make([]types.UID, 0, len(m.given))
-	for uid := range m.given {
-		out = append(out, uid)
-	}
-	return out, nil
+	return slices.AppendSeq(slices.Collect(maps.Keys(m.given)), maps.Keys(m.unknown)), nil
 }
 
 // mappings are the content of the file.

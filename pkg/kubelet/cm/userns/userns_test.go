@@ -1,8 +1,10 @@
 package userns
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,19 +85,34 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// A kubelet does not begin that cannot tell what a pod has: it would give it to another one.
+// While it cannot be told what a pod has, no other is given anything, for it might be that; pods with the node's users, and those that have theirs, go on.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
-	for _, data := range []string{"{", "{}", `{"uidMappings":[{"hostId":1,"containerId":0,"length":9}],"gidMappings":[{"hostId":2,"containerId":0,"length":9}]}`} {
+	for _, data := range []string{"", "{", "{}", `{"uidMappings":[{"hostId":1,"containerId":0,"length":9}],"gidMappings":[{"hostId":2,"containerId":0,"length":9}]}`} {
 		dir := t.TempDir()
+		if err := start(t, dir, 3).Prepare(t.Context(), podOf("a", new(false))); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.MkdirAll(filepath.Join(dir, "u"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, "u", "userns"), []byte(data), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := New(Config{PodsDir: dir, Ranges: Ranges{First: DefaultLength, Length: DefaultLength, Count: 1}}); err == nil {
-			t.Errorf("%s was read", data)
+		m := start(t, dir, 3)
+		if err := errors.Join(m.Prepare(t.Context(), podOf("host", nil)), m.Prepare(t.Context(), podOf("a", new(false)))); err != nil {
+			t.Errorf("%q: %v", data, err)
+		}
+		for _, uid := range []string{"u", "b"} {
+			if err := m.Prepare(t.Context(), podOf(uid, new(false))); err == nil || !strings.Contains(err.Error(), "which users a pod has") && !strings.Contains(err.Error(), "not one range") {
+				t.Errorf("%q: %s: %v", data, uid, err)
+			}
+		}
+		if all, err := m.Prepared(); err != nil || !slices.Contains(all, "u") || !slices.Contains(all, "a") {
+			t.Errorf("%q: prepared %v, %v", data, all, err)
+		}
+		if err := errors.Join(m.Unprepare(t.Context(), "u"), m.Prepare(t.Context(), podOf("b", new(false)))); err != nil {
+			t.Errorf("%q: after its end: %v", data, err)
 		}
 	}
 }
