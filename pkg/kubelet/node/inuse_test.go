@@ -50,6 +50,10 @@ func TestShowInUse(t *testing.T) {
 	if _, err := n.syncStatus(ctx); err != nil || !slices.Equal(n.Object().Status.VolumesInUse, []corev1.UniqueVolumeName{"a"}) {
 		t.Errorf("what could not be read is not in use any more: %v, %v", n.Object().Status.VolumesInUse, err)
 	}
+	now.Store(&inUse{names: []corev1.UniqueVolumeName{"c"}, err: errors.New("one record is unreadable")})
+	if err := n.ShowInUse(ctx, "c"); err != nil || !slices.Equal(n.Object().Status.VolumesInUse, []corev1.UniqueVolumeName{"a", "c"}) {
+		t.Errorf("beside what cannot be read: %v, %v", n.Object().Status.VolumesInUse, err)
+	}
 	ended, end := context.WithCancel(ctx)
 	end()
 	if err := n.ShowInUse(ended, "b"); !errors.Is(err, context.Canceled) {

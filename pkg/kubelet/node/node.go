@@ -79,7 +79,7 @@ type Config struct {
 	MaxImages int
 	// Devices are the resources of device plug-ins, of which there may be 0; nil reports none.
 	Devices func() (capacity, allocatable corev1.ResourceList)
-	// VolumesInUse are the attached volumes that are mounted or about to be; after an error the Node shows those of before. nil reports none.
+	// VolumesInUse are the attached volumes that are mounted or about to be; with an error the Node shows those of before, too. nil reports none.
 	VolumesInUse func() ([]corev1.UniqueVolumeName, error)
 	// Startup is told of the node's first steps; nil: nobody is.
 	Startup Startup

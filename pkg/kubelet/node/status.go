@@ -121,12 +121,12 @@ func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.H
 		s.Images = images
 	}
 	if n.cfg.VolumesInUse != nil {
-		// What cannot be read may be mounted: nothing is left out for that.
-		if inUse, err := n.cfg.VolumesInUse(); err != nil {
-			n.cfg.Log.Error("volumes in use not read", "node", n.cfg.Name, "err", err)
-		} else {
-			s.VolumesInUse = inUse
+		inUse, err := n.cfg.VolumesInUse()
+		if err != nil { // what cannot be read may be mounted: nothing is left out for that, and what is new comes all the same
+			n.cfg.Log.Error("volumes in use not all read", "node", n.cfg.Name, "err", err)
+			inUse = slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.VolumesInUse, inUse))))
 		}
+		s.VolumesInUse = inUse
 	}
 	var pressure Pressure
 	if n.cfg.Pressure != nil {

@@ -419,7 +419,8 @@ func (id volumeID) unique() corev1.UniqueVolumeName {
 }
 
 // InUse names the attached volumes that are mounted on the node or are about to be, as the node's status shows them:
-// kubernetes.io/csi/<driver>^<handle>. A staged volume is one of them until the driver has let go of it, although its last pod is gone.
+// kubernetes.io/csi/<driver>^<handle>. A staged volume is one of them until the driver has let go of it, although its last pod is gone. With an
+// error it is those that could be read.
 func (s *Source) InUse() ([]corev1.UniqueVolumeName, error) {
 	places, err := s.records()
 	if err != nil {
@@ -430,15 +431,15 @@ func (s *Source) InUse() ([]corev1.UniqueVolumeName, error) {
 		return nil, err
 	}
 	var out []corev1.UniqueVolumeName
+	var errs []error
 	for _, p := range slices.Concat(places, staged) {
 		rec, err := readRecord(filepath.Dir(p))
 		if err != nil {
-			return nil, err
-		}
-		if rec != nil && rec.Attachment != "" {
+			errs = append(errs, err)
+		} else if rec != nil && rec.Attachment != "" {
 			out = append(out, volumeID{rec.Driver, rec.Handle}.unique())
 		}
 	}
 	slices.Sort(out)
-	return slices.Compact(out), nil
+	return slices.Compact(out), errors.Join(errs...)
 }

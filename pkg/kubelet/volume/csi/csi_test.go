@@ -319,7 +319,7 @@ func TestAttachment(t *testing.T) {
 	h.inUse("unstaged", s)
 }
 
-// TestInUseUnread: what cannot be read may be in use.
+// TestInUseUnread: what cannot be read may be in use; it hides none of what can.
 func TestInUseUnread(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -328,8 +328,12 @@ func TestInUseUnread(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(r.Dir, 0o750), os.WriteFile(filepath.Join(r.Dir, "vol_data.json"), []byte("{"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.InUse(); err == nil {
-		t.Errorf("in use: %v, without an error", got)
+	other := h.request("b", persistent())
+	if err := errors.Join(os.MkdirAll(other.Dir, 0o750), os.WriteFile(filepath.Join(other.Dir, "vol_data.json"), []byte(`{"driverName":"d","volumeHandle":"vol","attachmentID":"a"}`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.InUse(); err == nil || !slices.Equal(got, []corev1.UniqueVolumeName{"kubernetes.io/csi/d^vol"}) {
+		t.Errorf("in use: %v, %v", got, err)
 	}
 }
 
