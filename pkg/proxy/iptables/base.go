@@ -72,8 +72,8 @@ func (t *Table) last(u *proxy.Update, local []netip.Addr) map[place][]string {
 			out[filterServices] = append(out[filterServices], comment("no service has this address and port")+" -d "+r.String()+" -j REJECT")
 		}
 	}
-	for name, h := range u.Health {
-		out[filterNodePorts] = append(out[filterNodePorts], comment(name.Namespace+"/"+name.Name+" health check node port")+fmt.Sprintf(" -m tcp -p tcp --dport %d -j ACCEPT", h.Port))
+	for name, port := range t.health {
+		out[filterNodePorts] = append(out[filterNodePorts], comment(name.Namespace+"/"+name.Name+" health check node port")+fmt.Sprintf(" -m tcp -p tcp --dport %d -j ACCEPT", port))
 	}
 	slices.Sort(out[filterNodePorts])
 	return out

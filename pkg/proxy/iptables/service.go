@@ -103,13 +103,14 @@ func (w *writer) exposed() {
 	for _, a := range w.p.ExternalIPs {
 		each(a, "external IP", target)
 	}
-	balanced := target
-	if target != "" && len(w.p.SourceRanges) > 0 && len(w.p.LoadBalancerIPs) > 0 {
+	// Whom the ranges let through is translated and passes the firewall. Without endpoints nobody is, and all are refused.
+	balanced, ranged := target, target != "" && len(w.p.SourceRanges) > 0
+	if ranged && len(w.p.LoadBalancerIPs) > 0 {
 		balanced = w.sources(target)
 	}
 	for _, a := range w.p.LoadBalancerIPs {
 		each(a, "loadbalancer IP", balanced)
-		if len(w.p.SourceRanges) > 0 {
+		if ranged {
 			w.put(filterFirewall, w.to(a, "traffic not accepted by "+chain(sourcesPrefix, w.text, w.proto))+" -j DROP")
 		}
 	}

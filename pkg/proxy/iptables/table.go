@@ -63,6 +63,8 @@ type Table struct {
 	log    *slog.Logger
 
 	services map[proxy.Name]fragment
+	// health are the services' health check ports: an Update has those of changed services alone.
+	health map[proxy.Name]uint16
 	// has are the chains as they were written, by table; nil when that is not known.
 	has  map[place][]string
 	full time.Time
@@ -70,7 +72,7 @@ type Table struct {
 
 // New returns the rules of family 4 or 6. Nothing is written before the first Apply.
 func New(tool Tool, six bool, config Config, log *slog.Logger) *Table {
-	return &Table{config: config, six: six, tool: tool, log: log, services: map[proxy.Name]fragment{}}
+	return &Table{config: config, six: six, tool: tool, log: log, services: map[proxy.Name]fragment{}, health: map[proxy.Name]uint16{}}
 }
 
 // Open returns the rules with the system's iptables. It fails where that is missing.
@@ -97,6 +99,11 @@ func (t *Table) Apply(ctx context.Context, u proxy.Update) error {
 			delete(t.services, name)
 		} else {
 			t.services[name] = t.config.service(mine)
+		}
+	}
+	for name, h := range u.Health {
+		if t.health[name] = h.Port; h.Port == 0 {
+			delete(t.health, name)
 		}
 	}
 	local, err := t.local(u.Addresses)

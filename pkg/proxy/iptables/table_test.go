@@ -183,3 +183,57 @@ func TestMarkAndPrimary(t *testing.T) {
 		t.Errorf("other rules, too:\n%s", tool.last())
 	}
 }
+
+// TestHealthCheckPorts: load balancers may ask at the health check ports of all services that have one, whichever services a round is about.
+func TestHealthCheckPorts(t *testing.T) {
+	t.Parallel()
+	tool := &fakeTool{chains: map[string]bool{}}
+	now := time.Unix(0, 0)
+	table := iptables.New(tool, false, iptables.Config{Now: func() time.Time { return now }, Wrote: func(iptables.Round) {}}, slog.New(slog.DiscardHandler))
+	a, b := proxy.Name{Namespace: "default", Name: "a"}, proxy.Name{Namespace: "default", Name: "b"}
+	const accepted = `-A KUBE-NODEPORTS -m comment --comment "default/a health check node port" -m tcp -p tcp --dport 31000 -j ACCEPT`
+	for _, c := range []struct {
+		step   string
+		health map[proxy.Name]proxy.Health
+		want   string // of the chain
+	}{
+		{"two services, one with a port", map[proxy.Name]proxy.Health{a: {Port: 31000, Local: 1}, b: {}}, accepted},
+		{"the other one changes", map[proxy.Name]proxy.Health{b: {}}, accepted},
+		{"nothing changes", nil, accepted},
+		{"it goes", map[proxy.Name]proxy.Health{a: {}}, ""},
+	} {
+		if err := table.Apply(t.Context(), proxy.Update{Health: c.health}); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(time.Hour) // everything is written in the next round
+		if err := table.Apply(t.Context(), proxy.Update{}); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range strings.Lines(tool.last()) {
+			if strings.HasPrefix(line, "-A KUBE-NODEPORTS ") {
+				got = append(got, strings.TrimSpace(line))
+			}
+		}
+		if strings.Join(got, "\n") != c.want {
+			t.Errorf("%s:\n%s\nwant\n%s", c.step, strings.Join(got, "\n"), c.want)
+		}
+	}
+}
+
+// TestSourceRangesWithoutEndpoints: a client that the source ranges allow is told that nobody answers, as at the cluster IP.
+func TestSourceRangesWithoutEndpoints(t *testing.T) {
+	t.Parallel()
+	tool := &fakeTool{chains: map[string]bool{}}
+	services := port("web", "10.96.0.1")
+	for _, ports := range services {
+		ports[0].LoadBalancerIPs, ports[0].SourceRanges = []netip.Addr{netip.MustParseAddr("203.0.113.1")}, []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
+	}
+	table := iptables.New(tool, false, iptables.Config{Now: time.Now, Wrote: func(iptables.Round) {}}, slog.New(slog.DiscardHandler))
+	if err := table.Apply(t.Context(), proxy.Update{Services: services}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(tool.last(), "-A KUBE-PROXY-FIREWALL") || !strings.Contains(tool.last(), "-d 203.0.113.1/32 -j REJECT") {
+		t.Errorf("an allowed client is left without an answer:\n%s", tool.last())
+	}
+}
