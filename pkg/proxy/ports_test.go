@@ -98,3 +98,13 @@ func TestNamedPorts(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+// TestSourceRanges: the API takes blanks around a range. One that was left out for them would let everybody in.
+func TestSourceRanges(t *testing.T) {
+	t.Parallel()
+	s := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.96.0.1", LoadBalancerSourceRanges: []string{" 192.0.2.0/24 ", "10.1.2.3/8"}}}
+	got, _ := ServiceOf(s)
+	if want := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.0/24")}; !slices.Equal(got.SourceRanges, want) {
+		t.Errorf("%v, want %v", got.SourceRanges, want)
+	}
+}

@@ -6,6 +6,7 @@ package proxy
 import (
 	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -98,11 +99,12 @@ func sourceRanges(s *corev1.Service) []netip.Prefix {
 	return prefixes(s.Spec.LoadBalancerSourceRanges)
 }
 
-// prefixes parses what it can, as the API server lets nothing else through, and brings it in order.
+// prefixes parses what it can, as the API server lets nothing else through, and brings it in order. There may be blanks around a source
+// range: left out, it would let everybody in.
 func prefixes(texts []string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, text := range texts {
-		if p, err := netip.ParsePrefix(text); err == nil {
+		if p, err := netip.ParsePrefix(strings.TrimSpace(text)); err == nil {
 			out = append(out, p.Masked())
 		}
 	}
