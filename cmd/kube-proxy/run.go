@@ -150,7 +150,18 @@ func (s *settings) six() bool {
 
 // extras are written after the rules and do not count for health.
 func (s *settings) extras(alive func() bool, log *slog.Logger) []proxy.Backend {
-	return s.addressed([]proxy.Backend{conntrack.New(), healthcheck.New(alive, log)})
+	return s.addressed([]proxy.Backend{conntrack.New(s.takeNodePorts), healthcheck.New(alive, log)})
+}
+
+// takeNodePorts are the machine's addresses at which the rules take node ports; own are the node's.
+func (s *settings) takeNodePorts(own []netip.Addr) ([]netip.Addr, error) {
+	if s.primaryNodePorts {
+		return own, nil
+	}
+	all, err := interfaceAddresses()
+	return slices.DeleteFunc(all, func(a netip.Addr) bool {
+		return len(s.nodePortAddresses) > 0 && !slices.ContainsFunc(s.nodePortAddresses, func(p netip.Prefix) bool { return p.Contains(a) })
+	}), err
 }
 
 // addressed makes --bind-address the node's address, if it names one.

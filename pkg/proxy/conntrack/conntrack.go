@@ -23,13 +23,19 @@ type Table struct {
 	had map[proxy.Name][]proxy.Port
 	// suspect are the addresses of services that changed since the kernel's table was last searched without an error.
 	suspect map[netip.AddrPort]bool
+	// nodePorts tells what local is: the machine's addresses that take node ports, as they were when that could last be told.
+	nodePorts NodePorts
+	local     []netip.Addr
 	// forget deletes the entries of a family that the filter matches.
 	forget func(family netlink.InetFamily, f netlink.CustomConntrackFilter) error
 }
 
+// NodePorts tells which of the machine's addresses take node ports, by the node's own ones.
+type NodePorts func(own []netip.Addr) ([]netip.Addr, error)
+
 // New returns a table that knows no services yet.
-func New() *Table {
-	return &Table{had: map[proxy.Name][]proxy.Port{}, suspect: map[netip.AddrPort]bool{}, forget: forget}
+func New(nodePorts NodePorts) *Table {
+	return &Table{had: map[proxy.Name][]proxy.Port{}, suspect: map[netip.AddrPort]bool{}, nodePorts: nodePorts, forget: forget}
 }
 
 func forget(family netlink.InetFamily, f netlink.CustomConntrackFilter) error {
@@ -40,23 +46,28 @@ func forget(family netlink.InetFamily, f netlink.CustomConntrackFilter) error {
 // Apply deletes the entries that lead from changed UDP services to something that is not an endpoint of theirs any more. After an
 // error the next Apply looks for them again.
 func (t *Table) Apply(_ context.Context, u proxy.Update) error {
+	var errs []error
+	if local, err := t.nodePorts(u.Addresses); err == nil {
+		t.local = local
+	} else {
+		errs = append(errs, fmt.Errorf("find what takes node ports: %w", err))
+	}
 	for name, ports := range u.Services {
-		t.suspects(t.had[name], u.Addresses)
+		t.suspects(t.had[name])
 		delete(t.had, name)
 		for _, p := range ports {
 			if p.Protocol == corev1.ProtocolUDP {
 				t.had[name] = append(t.had[name], p)
 			}
 		}
-		t.suspects(t.had[name], u.Addresses)
+		t.suspects(t.had[name])
 	}
 	f := newFilter(t.suspect)
 	for _, ports := range t.had {
 		for i := range ports {
-			f.allow(&ports[i], u.Addresses)
+			f.allow(&ports[i], t.local)
 		}
 	}
-	var errs []error
 	for six, family := range map[bool]netlink.InetFamily{false: unix.AF_INET, true: unix.AF_INET6} {
 		if !f.families[six] {
 			continue
@@ -72,15 +83,15 @@ func (t *Table) Apply(_ context.Context, u proxy.Update) error {
 }
 
 // suspects notes that flows to these ports may be stale.
-func (t *Table) suspects(ports []proxy.Port, local []netip.Addr) {
+func (t *Table) suspects(ports []proxy.Port) {
 	for i := range ports {
-		for _, a := range addresses(&ports[i], local) {
+		for _, a := range addresses(&ports[i], t.local) {
 			t.suspect[a] = true
 		}
 	}
 }
 
-// addresses lists where clients of p send to; local are the node's own.
+// addresses lists where clients of p send to; local are those that take node ports.
 func addresses(p *proxy.Port, local []netip.Addr) []netip.AddrPort {
 	out := []netip.AddrPort{netip.AddrPortFrom(p.ClusterIP, p.Number)}
 	for _, a := range p.ExternalIPs {

@@ -71,10 +71,13 @@ func (k *kernel) forget(f netlink.InetFamily, filter netlink.CustomConntrackFilt
 }
 
 func (k *kernel) table() *Table {
-	t := New()
+	t := New(own)
 	t.forget = k.forget
 	return t
 }
+
+// own are where node ports are taken by the node's own addresses alone.
+func own(own []netip.Addr) ([]netip.Addr, error) { return own, nil }
 
 var web, dns = proxy.Name{Namespace: "ns", Name: "web"}, proxy.Name{Namespace: "ns", Name: "dns"}
 
@@ -160,6 +163,36 @@ func TestAnAddressHandedOn(t *testing.T) {
 	}
 }
 
+// TestNodePortsElsewhere: a node port that all of the machine's addresses take has stale flows at all of them.
+func TestNodePortsElsewhere(t *testing.T) {
+	t.Parallel()
+	k := &kernel{}
+	table := k.table()
+	fails := false
+	table.nodePorts = func(own []netip.Addr) ([]netip.Addr, error) {
+		if fails {
+			return nil, errors.New("interrupted")
+		}
+		return append(own, netip.MustParseAddr("10.244.1.1")), nil
+	}
+	port := func(endpoint string) proxy.Port {
+		p := udp("10.96.0.1:53", endpoint)
+		p.NodePort = 30053
+		return p
+	}
+	if err := table.Apply(t.Context(), update(web, port("10.1.0.1:53"))); err != nil {
+		t.Fatal(err)
+	}
+	k.flows = [][2]string{{"192.0.2.1:30053", "10.1.0.1:53"}, {"10.244.1.1:30053", "10.1.0.1:53"}, {"192.0.2.7:30053", "10.1.0.1:53"}}
+	if err := table.Apply(t.Context(), update(web, port("10.1.0.2:53"))); err != nil || !slices.Equal(k.flows, [][2]string{{"192.0.2.7:30053", "10.1.0.1:53"}}) {
+		t.Errorf("left %v, %v, want the flow to another node alone", k.flows, err)
+	}
+	k.flows, fails = [][2]string{{"10.244.1.1:30053", "10.1.0.2:53"}}, true
+	if err := table.Apply(t.Context(), update(web, port("10.1.0.3:53"))); err == nil || len(k.flows) != 0 {
+		t.Errorf("left %v, %v, want the addresses of the last round and an error", k.flows, err)
+	}
+}
+
 // TestFailedSearchIsMadeUpFor: the next Update names only what changed since.
 func TestFailedSearchIsMadeUpFor(t *testing.T) {
 	t.Parallel()
@@ -218,7 +251,7 @@ func TestKernel(t *testing.T) {
 			t.Fatalf("making the entry %v: %v", f, err)
 		}
 	}
-	if err := New().Apply(t.Context(), update(web, udp(at, "10.1.0.2:53"), udp(six, "[fd01::1]:53"))); err != nil {
+	if err := New(own).Apply(t.Context(), update(web, udp(at, "10.1.0.2:53"), udp(six, "[fd01::1]:53"))); err != nil {
 		t.Fatal(err)
 	}
 	var left []string
