@@ -1,11 +1,17 @@
 package cluster
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"syscall"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
@@ -159,31 +165,101 @@ func userKubeconfig() (*clientcmdapi.Config, error) {
 	return k, nil
 }
 
-// changeUserKubeconfig applies change to the file under client-go's lock file, and writes it only if it changed. A file that
-// would be left with nothing in it is removed.
+// changeUserKubeconfig applies change to the file under client-go's lock, and writes it only if it changed. A file that would be left with
+// nothing in it is removed.
 func changeUserKubeconfig(change func(*clientcmdapi.Config)) error {
 	path := clientcmd.NewDefaultPathOptions().GetDefaultFilename()
-	k, err := userKubeconfig()
+	if _, differs, err := changedKubeconfig(change); err != nil || !differs {
+		return err
+	}
+	unlock, err := lockKubeconfig(path, kubeconfigPatience)
 	if err != nil {
 		return err
+	}
+	k, differs, err := changedKubeconfig(change) // others may have written meanwhile
+	if err == nil && differs {
+		err = writeUserKubeconfig(path, k)
+	}
+	return errors.Join(err, unlock())
+}
+
+// changedKubeconfig is the user's kubeconfig with change applied, and whether that makes a difference.
+func changedKubeconfig(change func(*clientcmdapi.Config)) (k *clientcmdapi.Config, differs bool, err error) {
+	if k, err = userKubeconfig(); err != nil {
+		return nil, false, err
 	}
 	before, err := clientcmd.Write(*k)
 	if err != nil {
-		return err
+		return nil, false, err
 	}
 	change(k)
 	after, err := clientcmd.Write(*k)
+	return k, !bytes.Equal(before, after), err
+}
+
+// kubeconfigPatience is how long others may hold the kubeconfig's lock, which they do while they write one file.
+const kubeconfigPatience = 5 * time.Second
+
+// lockKubeconfig waits for the lock that client-go takes to write a kubeconfig: a file beside it, which whoever makes it has.
+func lockKubeconfig(path string, patience time.Duration) (unlock func() error, err error) {
+	lock := path + ".lock"
+	if err := os.MkdirAll(filepath.Dir(lock), 0o755); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err = poll(ctx, 20*time.Millisecond, func() (bool, error) {
+		f, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL, 0)
+		if errors.Is(err, fs.ErrExist) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		return true, f.Close()
+	})
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("lock the kubeconfig by %s, which is to be removed if no kubectl runs: %w", lock, err)
 	}
-	if string(before) == string(after) {
-		return nil
-	}
+	return func() error { return os.Remove(lock) }, nil
+}
+
+func writeUserKubeconfig(path string, k *clientcmdapi.Config) error {
 	if len(k.Clusters)+len(k.AuthInfos)+len(k.Contexts) == 0 {
 		return ignoreMissing(os.Remove(path))
 	}
-	if err := clientcmd.WriteToFile(*k, path); err != nil {
+	data, err := clientcmd.Write(*k)
+	if err != nil {
+		return err
+	}
+	if err := replaceUserFile(path, data); err != nil {
 		return fmt.Errorf("write the kubeconfig %s: %w", path, err)
 	}
 	return nil
+}
+
+// replaceUserFile writes a file of the user's whole or not at all: it has contexts that nobody else knows, and the disk may be full. A link is
+// followed, and who owns the file and may read it stays.
+func replaceUserFile(path string, data []byte) error {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // fails once renamed
+	_, err = f.Write(data)
+	if info, statErr := os.Stat(path); statErr == nil && err == nil {
+		owner := info.Sys().(*syscall.Stat_t)
+		err = errors.Join(f.Chown(int(owner.Uid), int(owner.Gid)), f.Chmod(info.Mode().Perm()))
+	}
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	err = os.Rename(f.Name(), path)
+	if errors.Is(err, syscall.EBUSY) { // a mount point, as in a container, can only be written
+		err = os.WriteFile(path, data, 0o600)
+	}
+	return err
 }

@@ -1,11 +1,17 @@
 package cluster
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
@@ -85,6 +91,99 @@ func TestContextOfAnother(t *testing.T) {
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
 		t.Errorf("the context is left: %v", err)
+	}
+}
+
+// TestContextOnFullDisk: a kubeconfig that there is no room to write stays as it is, with the contexts of others. A link stays one, and the
+// file what it was for others.
+func TestContextOnFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	disk := filepath.Join(dir, "disk")
+	if err := os.Mkdir(disk, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=16k"); err != nil {
+		t.Skipf("SKIPPED: cannot mount a small disk: %v", err)
+	}
+	t.Cleanup(func() { unix.Unmount(disk, unix.MNT_DETACH) })
+	path, target := filepath.Join(dir, "config"), filepath.Join(disk, "config")
+	t.Setenv("KUBECONFIG", path)
+	mine := clientcmdapi.NewConfig()
+	mine.AuthInfos["work"] = &clientcmdapi.AuthInfo{Token: strings.Repeat("t", 3000)}
+	mine.Contexts["work"] = &clientcmdapi.Context{Cluster: "work", AuthInfo: "work"}
+	if err := clientcmd.WriteToFile(*mine, target); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Symlink(target, path), os.Chmod(target, 0o640), os.Chown(target, 12, 34)); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ballast := filepath.Join(disk, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); err == nil {
+		t.Fatal("the disk is not small")
+	}
+	c := testConfig(t)
+	if err := c.makePKI(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.exportContext(); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("on a full disk: %v", err)
+	}
+	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
+		t.Errorf("on a full disk the kubeconfig was changed: %d bytes of %d, %v", len(after), len(before), err)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.exportContext(); err != nil {
+		t.Error(err)
+	}
+	if to, err := os.Readlink(path); err != nil || to != target {
+		t.Errorf("the link leads to %q: %v", to, err)
+	}
+	info, err := os.Stat(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if owner := info.Sys().(*syscall.Stat_t); info.Mode() != 0o640 || owner.Uid != 12 || owner.Gid != 34 {
+		t.Errorf("%s of %d:%d", info.Mode(), owner.Uid, owner.Gid)
+	}
+	if left, err := filepath.Glob(filepath.Join(disk, "*")); err != nil || len(left) != 1 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
+// TestContextsAtOnce: clusters that come up at once all have their contexts, and who holds the lock is waited for, but not forever.
+func TestContextsAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	t.Setenv("KUBECONFIG", path)
+	const clusters = 8
+	var writes sync.WaitGroup
+	for i := range clusters {
+		writes.Go(func() {
+			if err := changeUserKubeconfig(func(k *clientcmdapi.Config) {
+				k.Contexts[fmt.Sprint("c", i)] = &clientcmdapi.Context{Cluster: "x"}
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	writes.Wait()
+	if k, err := userKubeconfig(); err != nil || len(k.Contexts) != clusters {
+		t.Errorf("%d contexts of %d, %v", len(k.Contexts), clusters, err)
+	}
+	unlock, err := lockKubeconfig(path, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lockKubeconfig(path, 50*time.Millisecond); err == nil || !strings.Contains(err.Error(), path+".lock") {
+		t.Errorf("a lock that somebody has: %v", err)
+	}
+	if err := unlock(); err != nil {
+		t.Error(err)
 	}
 }
 
