@@ -87,7 +87,7 @@ func isLeftData(dir string) bool {
 	}
 	l := layout(dir)
 	var known []string
-	for _, path := range []string{l.config(), l.cloudConfig(), l.pki(""), filepath.Dir(l.kubeconfig("")), l.at("etcd"), l.at("nodes"), filepath.Dir(l.log("")), l.run(), l.snapshots(), l.at(restoring)} {
+	for _, path := range []string{l.config(), l.cloudConfig(), l.pki(""), filepath.Dir(l.kubeconfig("")), l.at("etcd"), l.at("nodes"), filepath.Dir(l.log("")), l.run(), l.snapshots(), l.at(restoring), l.at(restored)} {
 		known = append(known, filepath.Base(path))
 	}
 	telling := false

@@ -16,8 +16,12 @@ import (
 // saved are the parts of the data directory that a snapshot has: all but logs, what runs, and snapshots.
 var saved = [...]string{"cluster.json", "pki", "kubeconfig", "etcd", "nodes"}
 
-// restoring is a directory below the data directory with what a restoration puts in place, and then with what it replaces.
-const restoring = "restoring"
+// A restoration copies a snapshot to the directory restoring below the data directory, and renames that to restored when all of it is there.
+// From then on the cluster's state is what restored has and, of parts that it has not any more, what is in place (finishRestoration).
+const (
+	restoring = "restoring"
+	restored  = "restored"
+)
 
 func (l layout) snapshots() string           { return l.at("snapshots") }
 func (l layout) snapshot(name string) string { return l.at("snapshots", name) }
@@ -47,17 +51,20 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err
 			fmt.Fprintf(out, "Saved %s in %.2f s.\n", name, time.Since(began).Seconds())
 		}
 	}()
+	if err := finishRestoration(dataDir); err != nil {
+		return err
+	}
 	if !c.paused() && running(ctx, c) {
 		if err := c.pause(ctx); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, c.resume(context.WithoutCancel(ctx))) }()
 	}
-	if err := os.MkdirAll(c.layout().snapshots(), 0o700); err != nil {
+	if err := errors.Join(os.MkdirAll(c.layout().snapshots(), 0o700), removePartial(c.layout().snapshots())); err != nil {
 		return err
 	}
-	partial := to + ".partial" // no name of a snapshot has a dot
-	err = errors.Join(os.RemoveAll(partial), copySaved(ctx, dataDir, partial))
+	partial := to + partialSuffix
+	err = copySaved(ctx, dataDir, partial)
 	if err == nil {
 		err = os.Rename(partial, to)
 	}
@@ -67,8 +74,24 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err
 	return nil
 }
 
+// partialSuffix is that of a snapshot that is being saved: no name of one has a dot.
+const partialSuffix = ".partial"
+
+// removePartial removes what saves left that were killed. None goes on: whoever saves holds the machine's lock.
+func removePartial(snapshots string) error {
+	entries, err := os.ReadDir(snapshots)
+	errs := []error{ignoreMissing(err)}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), partialSuffix) {
+			errs = append(errs, os.RemoveAll(filepath.Join(snapshots, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // RestoreSnapshot ends the cluster in dataDir, if it runs, as a failure of the power would, and puts in place what a snapshot has. wasUp
-// tells whether it ran. Until the last step, the cluster's own state is there.
+// tells whether it ran. Until the last step, the cluster's own state is there; a last step that is broken off is finished before anything
+// else is done with the cluster.
 func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (wasUp bool, err error) {
 	c, err := loadControlPlane(dataDir)
 	if err != nil {
@@ -78,8 +101,15 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (
 	if checkName(name) != nil || statError(from) != nil {
 		return false, fmt.Errorf("there is no snapshot called %s (bonsai snapshot list)", name)
 	}
+	lock, err := lockMachine(ctx, machineLock) // a start that goes on meanwhile would run on half of either state
+	if err != nil {
+		return false, err
+	}
+	defer lock.Close()
+	if err := finishRestoration(dataDir); err != nil {
+		return false, err
+	}
 	p := progress{out: out, began: time.Now()}
-	next := c.layout().at(restoring)
 	wasUp = c.paused() || running(ctx, c)
 	for _, step := range []upStep{
 		{"Stop the processes", func(ctx context.Context) error {
@@ -90,12 +120,8 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (
 			}
 			return errors.Join(c.killProcesses(ctx), c.endEarlierLife(ctx))
 		}},
-		{"Copy the snapshot", func(ctx context.Context) error {
-			return errors.Join(os.RemoveAll(next), copySaved(ctx, from, next))
-		}},
-		{"Put it in place", func(context.Context) error {
-			return errors.Join(exchange(dataDir, next), os.RemoveAll(next))
-		}},
+		{"Copy the snapshot", func(ctx context.Context) error { return copyWhole(ctx, from, dataDir) }},
+		{"Put it in place", func(context.Context) error { return finishRestoration(dataDir) }},
 	} {
 		if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
 			return wasUp, fmt.Errorf("%s: %w", strings.ToLower(step.name), err)
@@ -109,19 +135,37 @@ func statError(path string) error {
 	return err
 }
 
-// exchange gives dir the saved parts that next has, and next those of dir.
-func exchange(dir, next string) error {
-	for _, part := range saved {
-		own, other := filepath.Join(dir, part), filepath.Join(next, part)
-		aside := other + ".aside"
-		if err := ignoreMissing(os.Rename(own, aside)); err != nil {
-			return err
-		}
-		if err := ignoreMissing(os.Rename(other, own)); err != nil {
+// copyWhole makes restored below dir, whole or not at all, with all the parts that a snapshot may have.
+func copyWhole(ctx context.Context, from, dir string) error {
+	next := filepath.Join(dir, restoring)
+	if err := errors.Join(os.RemoveAll(next), copySaved(ctx, from, next)); err != nil {
+		return err
+	}
+	for _, part := range saved[1:] { // directories, which a cluster that was never started lacks
+		if err := os.MkdirAll(filepath.Join(next, part), 0o700); err != nil {
 			return err
 		}
 	}
-	return nil
+	return os.Rename(next, filepath.Join(dir, restored))
+}
+
+// finishRestoration puts in place what is in restored below dir, if there is one. It may be broken off at any moment and begun again.
+func finishRestoration(dir string) error {
+	next := filepath.Join(dir, restored)
+	if err := statError(next); err != nil {
+		return ignoreMissing(err)
+	}
+	for _, part := range saved {
+		own, other := filepath.Join(dir, part), filepath.Join(next, part)
+		err := os.Rename(other, own)
+		if errors.Is(err, os.ErrExist) { // a directory
+			err = errors.Join(os.RemoveAll(own), os.Rename(other, own))
+		}
+		if ignoreMissing(err) != nil { // what is missing is in its place
+			return fmt.Errorf("finish the restoration of a snapshot: %w", err)
+		}
+	}
+	return os.RemoveAll(next)
 }
 
 // PrintSnapshots prints the snapshots of the cluster in dataDir, one on a line.

@@ -73,11 +73,10 @@ func TestSnapshot(t *testing.T) {
 	if err := os.RemoveAll(c.layout().at("pki")); err != nil {
 		t.Fatal(err)
 	}
-	next := c.layout().at(restoring)
-	if err := copySaved(t.Context(), c.layout().snapshot("clean"), next); err != nil {
+	if err := copyWhole(t.Context(), c.layout().snapshot("clean"), c.DataDir); err != nil {
 		t.Fatal(err)
 	}
-	if err := exchange(c.DataDir, next); err != nil {
+	if err := finishRestoration(c.DataDir); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range state {
@@ -100,6 +99,88 @@ func TestSnapshot(t *testing.T) {
 	var out strings.Builder
 	if err := PrintSnapshots(c.DataDir, &out); err != nil || !strings.Contains(out.String(), "clean") {
 		t.Errorf("%s, %v", &out, err)
+	}
+}
+
+// TestRestorationBrokenOff: a restoration that was killed while it put things in place is finished by the next start, at whatever part it was;
+// what was not yet whole is nobody's state.
+func TestRestorationBrokenOff(t *testing.T) {
+	t.Parallel()
+	for done := range len(saved) + 1 {
+		c := testConfig(t)
+		content := func(at string) string {
+			t.Helper()
+			var found []string
+			for _, part := range saved {
+				err := filepath.WalkDir(filepath.Join(at, part), func(path string, d os.DirEntry, err error) error {
+					if err != nil || d.IsDir() {
+						return ignoreMissing(err)
+					}
+					data, err := os.ReadFile(path)
+					found = append(found, strings.TrimPrefix(path, at)+" "+string(data))
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			return strings.Join(found, "\n")
+		}
+		write := func(content string, paths ...string) {
+			t.Helper()
+			for _, path := range paths {
+				if err := writeFile(c.layout().at(path), []byte(content)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		// The snapshot is of a cluster that had no nodes yet.
+		write("then", "snapshots/clean/cluster.json", "snapshots/clean/pki/ca.crt", "snapshots/clean/kubeconfig/admin.conf", "snapshots/clean/etcd/wal")
+		write("now", "cluster.json", "pki/ca.crt", "pki/other", "kubeconfig/admin.conf", "etcd/wal", "etcd/other", "nodes/n1/x")
+		now, then := content(c.DataDir), content(c.layout().snapshot("clean"))
+		write("half", "restoring/cluster.json", "restoring/etcd/half") // of an earlier one
+		if err := finishRestoration(c.DataDir); err != nil || content(c.DataDir) != now {
+			t.Fatalf("what was not whole was put in place: %v\n%s", err, content(c.DataDir))
+		}
+		if err := copyWhole(t.Context(), c.layout().snapshot("clean"), c.DataDir); err != nil {
+			t.Fatal(err)
+		}
+		for i, part := range saved[:done] { // killed in the last of them
+			if err := os.RemoveAll(c.layout().at(part)); err != nil {
+				t.Fatal(err)
+			}
+			if i == done-1 && part != "cluster.json" {
+				break
+			}
+			if err := os.Rename(c.layout().at(restored, part), c.layout().at(part)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := finishRestoration(c.DataDir); err != nil || content(c.DataDir) != then {
+			t.Errorf("killed after %d parts: %v\n%s\nwant\n%s", done, err, content(c.DataDir), then)
+		}
+		for _, name := range []string{restoring, restored} {
+			if err := statError(c.layout().at(name)); !os.IsNotExist(err) {
+				t.Errorf("%s is left: %v", name, err)
+			}
+		}
+	}
+}
+
+// TestSavesThatWereKilled: what they left is not kept for good, and a snapshot stays.
+func TestSavesThatWereKilled(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t)
+	for _, path := range []string{"clean/cluster.json", "killed.partial/etcd/wal"} {
+		if err := writeFile(filepath.Join(c.layout().snapshots(), path), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := removePartial(c.layout().snapshots()); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(c.layout().snapshots()); err != nil || len(left) != 1 || left[0].Name() != "clean" {
+		t.Errorf("%v, %v", left, err)
 	}
 }
 

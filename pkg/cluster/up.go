@@ -35,6 +35,9 @@ func Up(ctx context.Context, home Home, c Config, self string, out io.Writer) (u
 		return c, false, err
 	}
 	defer lock.Close()
+	if err := finishRestoration(c.DataDir); err != nil {
+		return c, false, err
+	}
 	if c.paused() {
 		if err := c.resume(ctx); err != nil {
 			return c, false, err
