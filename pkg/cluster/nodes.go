@@ -52,14 +52,24 @@ func AddNode(ctx context.Context, dataDir string, labels map[string]string, out 
 // once: `kubectl drain` before moves them in order.
 func RemoveNode(ctx context.Context, dataDir, name string, out io.Writer) error {
 	return changeNodes(ctx, dataDir, func(c Config) error {
-		if !c.hasNode(name) {
-			return fmt.Errorf("the cluster has no node %s", name)
-		}
-		if len(c.Nodes) == 1 {
-			return errors.New("a cluster keeps its last node (bonsai down removes the cluster)")
+		if err := c.mayRemove(name); err != nil {
+			return err
 		}
 		return c.dropNode(ctx, progress{out: out, began: time.Now()}, name)
 	})
+}
+
+// mayRemove says why a node cannot be removed. One whose removal was broken off is no node of the configuration any more, and still has its
+// directory, which goes last: it may run, and the API may know it.
+func (c Config) mayRemove(name string) error {
+	isNode := func(n Node) bool { return n.Name() == name }
+	switch {
+	case c.hasNode(name) && len(c.Nodes) == 1:
+		return errors.New("a cluster keeps its last node (bonsai down removes the cluster)")
+	case !c.hasNode(name) && (!slices.ContainsFunc(nodesUpTo(maxNodes), isNode) || statError(c.layout().node(name)) != nil):
+		return fmt.Errorf("the cluster has no node %s", name)
+	}
+	return nil
 }
 
 // dropNode stops a node of the running cluster, and removes it with all it has.
@@ -131,7 +141,7 @@ func (c Config) removeNode(ctx context.Context, name string) error {
 			errs = append(errs, ignoreMissing(os.Remove(path)))
 		}
 	}
-	for _, dir := range []string{l.node(name), filepath.Dir(l.nodeLog(name, "")), filepath.Dir(l.nodeSocket(name))} {
+	for _, dir := range []string{filepath.Dir(l.nodeLog(name, "")), filepath.Dir(l.nodeSocket(name)), l.node(name)} {
 		errs = append(errs, os.RemoveAll(dir))
 	}
 	return errors.Join(errs...)

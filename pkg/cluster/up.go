@@ -52,6 +52,10 @@ func Up(ctx context.Context, home Home, c Config, self string, out io.Writer) (u
 			return c, false, nil
 		}
 		fmt.Fprintf(out, "The cluster in %s runs but is not ready: waiting for it.\n", c.DataDir)
+		// A node that was being added when the command was killed is in the configuration, and its supervisor was not told.
+		if err := reloadControl(ctx, c.layout().socket("supervisor")); err != nil {
+			return c, false, err
+		}
 	}
 	p := progress{out: out, began: time.Now()}
 	var steps []upStep
