@@ -19,6 +19,21 @@ type Status struct {
 	Processes []ProcessStatus `json:"processes"`
 }
 
+// longestSocket is how long the path of a unix socket may be (sun_path, without its end).
+const longestSocket = 107
+
+// checkSockets tells whether the control sockets can be made below the data directory.
+func (c Config) checkSockets() error {
+	longest := len(c.layout().socket("supervisor"))
+	for _, n := range c.Nodes {
+		longest = max(longest, len(c.layout().nodeSocket(n.Name())))
+	}
+	if longest > longestSocket {
+		return fmt.Errorf("--data-dir %s: too long: a socket below it has a path of %d characters, and %d are the most", c.DataDir, longest, longestSocket)
+	}
+	return nil
+}
+
 // serveControl answers GET /status on a unix socket that only root can open, until ctx ends, and, unless reload is nil, POST /reload
 // when reload has returned.
 func serveControl(ctx context.Context, path string, status func() Status, reload func() error) error {

@@ -60,7 +60,8 @@ func (c Config) Supervise(ctx context.Context, self string, starter io.Reader, l
 		return fmt.Errorf("the supervisor is started by bonsai up: %w", err)
 	}
 	unix.CloseOnExec(supervisorLock) // the lock is gone with this process, whoever else it leaves
-	ctx = untilReleased(ctx, starter)
+	ctx, stop := context.WithCancel(untilReleased(ctx, starter))
+	defer stop()
 	// What must outlive ctx to tidy up.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -116,6 +117,7 @@ func (c Config) Supervise(ctx context.Context, self string, starter io.Reader, l
 	}
 	nodes := &nodeKeeper{supervisor: s, self: self, running: map[int]*keptNode{}}
 	defer nodes.wait()
+	defer stop() // before that, whatever this ends for
 	if err := nodes.keep(ctx, c); err != nil {
 		return err
 	}
@@ -134,6 +136,7 @@ func (c Config) Supervise(ctx context.Context, self string, starter io.Reader, l
 		return nodes.keep(ctx, now)
 	}
 	err = serveControl(ctx, c.layout().socket("supervisor"), func() Status { return Status{PID: os.Getpid(), Processes: s.statuses()} }, reload)
+	stop()
 	unpublished()
 	return err
 }

@@ -232,6 +232,7 @@ func (c Config) preflight() error {
 	for _, m := range c.missingMounts() {
 		errs = append(errs, m)
 	}
+	errs = append(errs, c.checkSockets())
 	errs = append(errs, c.foreignAddresses()...)
 	for _, image := range c.localImages() {
 		if _, err := os.Stat(c.image(image)); err != nil {
