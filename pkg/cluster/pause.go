@@ -126,27 +126,26 @@ func Resume(ctx context.Context, dataDir string) error {
 	if err != nil {
 		return err
 	}
-	if !c.paused() {
-		if running(ctx, c) {
-			return nil
-		}
+	lock, err := lockMachine(ctx, machineLock) // who else resumes it holds the controller managers for a while
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if c.paused() {
+		return c.resume(ctx)
+	}
+	if !running(ctx, c) {
 		return c.notRunning()
 	}
-	return c.resume(ctx)
+	return c.signalManagers(syscall.SIGCONT)
 }
 
 // resume thaws all but the controller manager, which goes on when every node has renewed its lease: by the clock, all nodes have been
 // silent for as long as the pause took, and it would give them up.
-func (c Config) resume(ctx context.Context) error {
-	managers, err := c.processesOf("kube-controller-manager")
-	if err != nil {
+func (c Config) resume(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, c.signalManagers(syscall.SIGCONT)) }()
+	if err := c.signalManagers(syscall.SIGSTOP); err != nil {
 		return err
-	}
-	for _, pid := range managers {
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("hold the controller manager, process %d: %w", pid, err)
-		}
-		defer syscall.Kill(pid, syscall.SIGCONT) // one that has ended is none
 	}
 	if err := c.freezer().set(ctx, false); err != nil {
 		return fmt.Errorf("thaw the cluster's processes: %w", err)
@@ -157,6 +156,20 @@ func (c Config) resume(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, renewPatience, errors.New("the nodes do not renew their leases (bonsai status)"))
 	defer cancel()
 	return c.waitLeases(ctx)
+}
+
+// signalManagers holds the controller managers (SIGSTOP), or lets them go on (SIGCONT): also those that a resume held which was killed.
+func (c Config) signalManagers(signal syscall.Signal) error {
+	managers, err := c.processesOf("kube-controller-manager")
+	if err != nil {
+		return err
+	}
+	for _, pid := range managers {
+		if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) { // one that has ended is none
+			return fmt.Errorf("signal the controller manager, process %d: %w", pid, err)
+		}
+	}
+	return nil
 }
 
 // processesOf returns the pids of the control plane's processes that run the cluster's binary of that name.

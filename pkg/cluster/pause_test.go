@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -89,6 +90,61 @@ func TestFreeze(t *testing.T) {
 			t.Errorf("frozen: %t, not %t, %v", is, frozen, err)
 		}
 	}
+}
+
+// TestResumeThatWasKilled: a controller manager that a killed resume held goes on with the next one, though the cluster is not paused any more.
+func TestResumeThatWasKilled(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t)
+	c.BinDir = t.TempDir()
+	if err := errors.Join(c.save(), os.MkdirAll(c.layout().run(), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	group := filepath.Join(cgroupRoot, "freezer", c.mark())
+	if unified() {
+		group = filepath.Join(cgroupRoot, c.mark())
+	}
+	if err := os.Mkdir(group, 0o755); err != nil {
+		t.Skipf("SKIPPED: cannot make a cgroup: %v", err)
+	}
+	manager := exec.Command("sleep", "1000")
+	manager.Args[0] = c.bin("kube-controller-manager")
+	if err := manager.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		manager.Process.Kill()
+		manager.Wait()
+		if err := poll(context.Background(), time.Millisecond, func() (bool, error) { return syscall.Rmdir(group) == nil, nil }); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), fmt.Append(nil, manager.Process.Pid), 0); err != nil {
+		t.Fatal(err)
+	}
+	isHeld := func(want bool) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := poll(ctx, time.Millisecond, func() (bool, error) {
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", manager.Process.Pid))
+			return strings.Contains(string(stat), ") T ") == want, err
+		}); err != nil {
+			t.Fatalf("held is not %t: %v", want, err)
+		}
+	}
+	if err := c.signalManagers(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	isHeld(true)
+	go serveControl(t.Context(), c.layout().socket("supervisor"), func() Status { return Status{} }, nil)
+	if err := poll(t.Context(), time.Millisecond, func() (bool, error) { return running(t.Context(), c), nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := Resume(t.Context(), c.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	isHeld(false)
 }
 
 // TestAllFresh: the controller manager goes on when no node's lease is old; leases of what is no node do not matter.

@@ -48,6 +48,9 @@ func Up(ctx context.Context, home Home, c Config, self string, out io.Writer) (u
 		return c, false, err
 	}
 	if alive && c.networkStands() {
+		if err := c.signalManagers(syscall.SIGCONT); err != nil {
+			return c, false, err
+		}
 		if c.ready(ctx) {
 			return c, false, nil
 		}
