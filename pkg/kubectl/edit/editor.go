@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	"sigs.k8s.io/yaml"
+
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/write"
 )
@@ -82,13 +84,21 @@ func header(reasons []string) string {
 	return b.String()
 }
 
-// withoutComments drops the lines that begin with #, carriage returns, and space around the rest.
-func withoutComments(content []byte) []byte {
-	var out [][]byte
-	for _, line := range bytes.Split(bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n")), []byte("\n")) {
-		if !bytes.HasPrefix(bytes.TrimSpace(line), []byte("#")) {
-			out = append(out, line)
-		}
+// withoutHeader drops the comments at the beginning. Others are the user's: within a text of several lines, such as a script in a ConfigMap,
+// lines that begin with # are none.
+func withoutHeader(content []byte) []byte {
+	for bytes.HasPrefix(content, []byte("#")) {
+		_, content, _ = bytes.Cut(content, []byte("\n"))
 	}
-	return bytes.TrimSpace(bytes.Join(out, []byte("\n")))
+	return content
+}
+
+// same tells whether two files say the same, comments aside: as values, or, where one is not valid, as texts.
+func same(a, b []byte) bool {
+	x, errX := yaml.YAMLToJSON(a)
+	y, errY := yaml.YAMLToJSON(b)
+	if errX == nil && errY == nil {
+		return bytes.Equal(x, y)
+	}
+	return bytes.Equal(bytes.TrimSpace(withoutHeader(a)), bytes.TrimSpace(withoutHeader(b)))
 }

@@ -41,23 +41,22 @@ func Objects(ctx context.Context, streams cli.IOStreams, s write.EditSession, sa
 			os.Remove(path)
 			return err
 		}
-		edited := withoutComments(saved)
 		switch {
-		case len(reasons) > 0 && bytes.Equal(edited, withoutComments(before)):
+		case len(reasons) > 0 && same(saved, before):
 			return keep(streams, path, errors.New("Edit cancelled, no valid changes were saved."))
-		case bytes.Equal(edited, withoutComments(original)):
+		case same(saved, original):
 			os.Remove(path)
 			fmt.Fprintln(streams.ErrOut, "Edit cancelled, no changes made.")
 			return nil
 		}
-		failed, err := take(s, edited, save)
+		failed, err := take(s, saved, save)
 		if again := (*Reopen)(nil); errors.As(err, &again) {
 			os.Remove(path)
 			if again.Invalid {
 				fmt.Fprintf(streams.ErrOut, "error: %s is invalid\n", s.What)
 			}
 			reasons, before = again.Reasons, saved
-			body = append(edited, '\n')
+			body = withoutHeader(saved)
 			if len(failed) > 0 { // what could be saved is not edited again
 				if body, err = render(s, failed); err != nil {
 					return err
