@@ -110,7 +110,8 @@ func (o *Options) awaitEnd(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// evict asks for the pod's eviction until no disruption budget forbids it.
+// evict asks for the pod's eviction until no disruption budget forbids it. In a namespace that is being deleted nothing can be evicted, and
+// the pod goes by itself: once it is on its way out it only is to be waited for.
 func (o *Options) evict(ctx context.Context, pod *corev1.Pod, mu *sync.Mutex) error {
 	opts := o.deleteOptions()
 	eviction := &policyv1.Eviction{
@@ -120,7 +121,13 @@ func (o *Options) evict(ctx context.Context, pod *corev1.Pod, mu *sync.Mutex) er
 	}
 	for {
 		_, err := o.Client.Post(ctx, pods.Mapping(), pod.Namespace, pod.Name, "eviction", eviction, metav1.CreateOptions{})
-		if !apierrors.IsTooManyRequests(err) {
+		switch {
+		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+			now, getErr := pods.Get(ctx, o.Client, pod.Namespace, pod.Name)
+			if apierrors.IsNotFound(getErr) || getErr == nil && (now.DeletionTimestamp != nil || now.UID != pod.UID) {
+				return getErr
+			}
+		case !apierrors.IsTooManyRequests(err):
 			return err
 		}
 		mu.Lock()
