@@ -5,68 +5,42 @@ import (
 	"errors"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/resource"
+	"bonsai/pkg/kubectl/write"
 )
 
-// errDone ends the watch of a rollout that is complete.
-var errDone = errors.New("rollout complete")
-
-var errTimeout = errors.New("timed out waiting for the condition")
-
-// status tells how far the rollout is, until it is done.
+// status tells how far the rollout is, until it is done. A server may end watches at any time, and does when it is restarted.
 func status(ctx context.Context, o *options, i *resource.Info) error {
 	refusal := "no status viewer has been implemented for " + i.Mapping.GroupVersionKind.GroupKind().String()
 	if _, err := decode(i, refusal); err != nil {
 		return err
 	}
-	if o.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, o.timeout, errTimeout)
-		defer cancel()
-	}
-	show := func(u *unstructured.Unstructured) error {
+	show := func(u *unstructured.Unstructured) (done bool, err error) {
 		w, err := decode(&resource.Info{Mapping: i.Mapping, Object: u}, refusal)
 		if err != nil {
-			return err
+			return false, err
 		}
 		message, done, err := w.progress(o.revision)
 		if err != nil {
-			return err
+			return false, err
 		}
 		fmt.Fprint(o.Out, message)
-		if done || !o.watch {
-			return errDone
+		return done || !o.watch, nil
+	}
+	if done, err := show(i.Object); done || err != nil {
+		return err
+	}
+	shown := i.Object.GetResourceVersion()
+	return write.Await(ctx, o.client, i.Mapping, i.Namespace, i.Name, o.timeout, func(u *unstructured.Unstructured) (bool, error) {
+		switch {
+		case u == nil:
+			return false, errors.New("object has been deleted")
+		case u.GetResourceVersion() == shown:
+			return false, nil
 		}
-		return nil
-	}
-	err := show(i.Object)
-	opts := metav1.ListOptions{FieldSelector: "metadata.name=" + i.Name, ResourceVersion: i.Object.GetResourceVersion()}
-	if err == nil {
-		err = o.client.Watch(ctx, i.Mapping, i.Namespace, resource.Query(&opts), resource.JSON, func(e resource.Event) error {
-			u := &unstructured.Unstructured{}
-			switch e.Type {
-			case "DELETED":
-				return errors.New("object has been deleted")
-			case "ADDED", "MODIFIED":
-				if err := u.UnmarshalJSON(e.Object); err != nil {
-					return err
-				}
-				return show(u)
-			}
-			return nil
-		})
-	}
-	switch {
-	case errors.Is(err, errDone):
-		return nil
-	case ctx.Err() != nil:
-		return cli.Cause(ctx)
-	case err == nil:
-		return errors.New("watch closed before the rollout was complete")
-	}
-	return err
+		shown = u.GetResourceVersion()
+		return show(u)
+	})
 }

@@ -1,10 +1,20 @@
 package rollout
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"bonsai/pkg/kubectl/cli"
+	"bonsai/pkg/kubectl/resource"
 )
 
 func TestProgress(t *testing.T) {
@@ -44,6 +54,59 @@ func TestProgress(t *testing.T) {
 	} {
 		if got, done, err := c.w.progress(0); err != nil || got != c.want || done != c.done {
 			t.Errorf("got %q, %t (%v), want %q, %t", got, done, err, c.want, c.done)
+		}
+	}
+}
+
+// TestStatusOutlivesWatches: a server that ends its watches, as each does after a while, does not end the wait for a rollout; a deletion in
+// between does, and a timeout.
+func TestStatusOutlivesWatches(t *testing.T) {
+	t.Parallel()
+	deploy := func(version, updated int) string {
+		return fmt.Sprintf(`{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"d","namespace":"n","resourceVersion":"%d","generation":1},"spec":{"replicas":2},`+
+			`"status":{"observedGeneration":1,"replicas":2,"updatedReplicas":%d,"availableReplicas":2}}`, version, updated)
+	}
+	const waiting = "Waiting for deployment \"d\" rollout to finish: 0 out of 2 new replicas have been updated...\n"
+	for name, c := range map[string]struct {
+		then    string // what is there after the first watch
+		timeout time.Duration
+		want    string
+		err     string
+	}{
+		"done":    {deploy(2, 2), 0, waiting + "deployment \"d\" successfully rolled out\n", ""},
+		"deleted": {"", 0, waiting, "object has been deleted"},
+		"late":    {deploy(1, 0), 300 * time.Millisecond, waiting, "timed out waiting for the condition"},
+	} {
+		watched := false
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			switch {
+			case r.URL.Query().Get("watch") == "true":
+				watched = true // and ends at once
+			case !watched:
+				fmt.Fprint(w, deploy(1, 0))
+			case c.then == "":
+				w.WriteHeader(http.StatusNotFound)
+				fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+			default:
+				fmt.Fprint(w, c.then)
+			}
+		}))
+		defer s.Close()
+		client, err := resource.NewClient(&rest.Config{Host: s.URL}, nil, nil, strings.NewReader(""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &meta.RESTMapping{Resource: appsv1.SchemeGroupVersion.WithResource("deployments"), GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("Deployment"), Scope: meta.RESTScopeNamespace}
+		object, err := client.Get(t.Context(), m, "n", "d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		o := &options{IOStreams: cli.IOStreams{Out: &out}, client: client, watch: true, timeout: c.timeout}
+		err = status(t.Context(), o, &resource.Info{Mapping: m, Namespace: "n", Name: "d", Object: object})
+		if out.String() != c.want || (err == nil) != (c.err == "") || err != nil && err.Error() != c.err {
+			t.Errorf("%s: %q, %v", name, out.String(), err)
 		}
 	}
 }
