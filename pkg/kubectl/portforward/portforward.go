@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -173,6 +174,9 @@ func translatePort(arg string, service *corev1.Service, pod *corev1.Pod) (string
 	if err != nil {
 		return "", err
 	}
+	if onlyUDP(remote, service, pod) {
+		return "", fmt.Errorf("UDP protocol is not supported for %s", remote)
+	}
 	if !ok {
 		local = remote
 		if _, err := strconv.Atoi(local); err != nil {
@@ -225,4 +229,27 @@ func podPort(remote string, pod *corev1.Pod) (int32, error) {
 		}
 	}
 	return 0, fmt.Errorf("Pod '%s' does not have a named port '%s'", pod.Name, remote)
+}
+
+// onlyUDP tells whether the service, or without one the pod, has the port for UDP and not for TCP: connections are all that is forwarded.
+func onlyUDP(remote string, service *corev1.Service, pod *corev1.Pod) bool {
+	var all []corev1.ContainerPort
+	if service != nil {
+		for _, p := range service.Spec.Ports {
+			all = append(all, corev1.ContainerPort{Name: p.Name, ContainerPort: p.Port, Protocol: p.Protocol})
+		}
+	} else {
+		for _, c := range pod.Spec.Containers {
+			all = append(all, c.Ports...)
+		}
+	}
+	at := slices.IndexFunc(all, func(p corev1.ContainerPort) bool {
+		return p.Name == remote || strconv.Itoa(int(p.ContainerPort)) == remote
+	})
+	has := func(protocol corev1.Protocol) bool {
+		return slices.ContainsFunc(all, func(p corev1.ContainerPort) bool {
+			return p.ContainerPort == all[at].ContainerPort && p.Protocol == protocol
+		})
+	}
+	return at >= 0 && has(corev1.ProtocolUDP) && !has(corev1.ProtocolTCP)
 }
