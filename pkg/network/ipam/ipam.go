@@ -151,7 +151,8 @@ func Check(args *skel.CmdArgs) error {
 }
 
 // Del frees the container's addresses. It is no error if it has none (the specification asks for that), and they stay remembered as the
-// pod's, from now on as those that were used last.
+// pod's, from now on as those that were used last. Where that cannot be written down they are free all the same: on a full disk no pod could
+// end otherwise, and none would give its room back.
 func Del(args *skel.CmdArgs) error {
 	c, err := open(args)
 	if err != nil {
@@ -160,7 +161,7 @@ func Del(args *skel.CmdArgs) error {
 	err = c.store.ReleaseByID(args.ContainerID, args.IfName)
 	if addresses := c.known.of(c.pod); err == nil && addresses != nil {
 		c.known.note(c.pod, addresses)
-		err = c.known.write(c.file)
+		_ = c.known.write(c.file) // only the order in which addresses are given again is lost
 	}
 	return errors.Join(err, c.close())
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/containernetworking/cni/pkg/skel"
 	current "github.com/containernetworking/cni/pkg/types/100"
+	"golang.org/x/sys/unix"
 )
 
 // network is a network list's plug-in with its files in a directory of the test.
@@ -189,6 +190,38 @@ func TestBrokenFile(t *testing.T) {
 	}
 	n.mustAdd("a2", "a", "10.244.0.4")
 	n.mustAdd("c1", "c", "10.244.0.5")
+}
+
+// TestFullDisk: a pod ends on a full disk, too, and its address is free; one that begins fails and takes nothing.
+func TestFullDisk(t *testing.T) {
+	n := newNetwork(t, "10.244.0.0/24")
+	if err := unix.Mount("tmpfs", n.dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("SKIPPED: cannot mount a small disk: %v", err)
+	}
+	t.Cleanup(func() { unix.Unmount(n.dir, unix.MNT_DETACH) })
+	n.mustAdd("a1", "a", "10.244.0.2")
+	const others = 150 // more than fit into one block of who had which address
+	for i := range others {
+		n.mustAdd(fmt.Sprint("s", i), fmt.Sprint("p", i), fmt.Sprintf("10.244.0.%d", i+3))
+	}
+	ballast := filepath.Join(n.dir, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 2<<20), 0o600); err == nil {
+		t.Fatal("the disk is not small")
+	}
+	if err := Add(n.args("c1", "c", "")); err == nil {
+		t.Error("an address was given that nobody could write down")
+	}
+	n.del("a1", "a")
+	if left, err := filepath.Glob(filepath.Join(n.dir, "pods", "10.*")); err != nil || len(left) != others {
+		t.Errorf("%d are taken, %v, want those of the others", len(left), err)
+	}
+	if left, err := filepath.Glob(filepath.Join(n.dir, "*.new")); err != nil || len(left) != 0 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	n.mustAdd("a2", "a", "10.244.0.2")
 }
 
 // TestAtOnce: many calls at once, as when a node starts, give no address twice and every pod its own.

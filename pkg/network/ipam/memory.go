@@ -103,6 +103,7 @@ func (m *memory) write(path string) error {
 		err = os.Rename(path+".new", path)
 	}
 	if err != nil {
+		os.Remove(path + ".new") // it may be there, and takes room
 		return fmt.Errorf("write who had which address: %w", err)
 	}
 	return nil
