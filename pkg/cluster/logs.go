@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -30,15 +31,12 @@ func LogNames(dataDir string) []string { return slices.Sorted(maps.Keys(logPaths
 
 // logPaths returns where the processes' logs are, by the processes' names.
 func logPaths(dataDir string) map[string]string {
-	l := layout(dataDir)
+	logs := layout(dataDir).at("logs")
 	paths := map[string]string{}
-	for _, pattern := range []string{l.log("*"), l.nodeLog("*", "*")} {
-		files, _ := filepath.Glob(pattern) // its only error is a bad pattern
+	for _, pattern := range []string{"*.log", "*/*.log"} {
+		files, _ := fs.Glob(os.DirFS(logs), pattern) // its only error is a bad pattern
 		for _, f := range files {
-			name, err := filepath.Rel(l.at("logs"), strings.TrimSuffix(f, ".log"))
-			if err == nil {
-				paths[strings.ReplaceAll(name, "/", "-")] = f
-			}
+			paths[strings.ReplaceAll(strings.TrimSuffix(f, ".log"), "/", "-")] = filepath.Join(logs, f)
 		}
 	}
 	return paths

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -134,11 +135,11 @@ func (c Config) removeNode(ctx context.Context, name string) error {
 	for _, root := range roots {
 		errs = append(errs, removeGroup(ctx, filepath.Join(root, c.mark(), name)))
 	}
-	for _, of := range []string{l.kubeconfig("*-" + name), l.pki("*-" + name + ".crt"), l.pki("*-" + name + ".key")} {
-		files, err := filepath.Glob(of)
+	for _, dir := range []string{filepath.Dir(l.kubeconfig("")), l.pki("")} {
+		files, err := fs.Glob(os.DirFS(dir), "*-"+name+".*") // not of the whole path: it may have characters of patterns
 		errs = append(errs, err)
-		for _, path := range files {
-			errs = append(errs, ignoreMissing(os.Remove(path)))
+		for _, file := range files {
+			errs = append(errs, ignoreMissing(os.Remove(filepath.Join(dir, file))))
 		}
 	}
 	for _, dir := range []string{filepath.Dir(l.nodeLog(name, "")), filepath.Dir(l.nodeSocket(name)), l.node(name)} {

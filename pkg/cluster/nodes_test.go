@@ -3,6 +3,8 @@ package cluster
 import (
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -36,5 +38,35 @@ func TestMayRemove(t *testing.T) {
 	}
 	if err := c.mayRemove("n3"); err != nil {
 		t.Errorf("what is left of a node cannot be removed beside the last one: %v", err)
+	}
+}
+
+// TestRemoveNodeFiles: what a node has goes, and nothing else, whatever the data directory is called.
+func TestRemoveNodeFiles(t *testing.T) {
+	t.Parallel()
+	c := Default(filepath.Join(t.TempDir(), "[ci] *"), "")
+	l := c.layout()
+	gone := []string{l.kubeconfig("kubelet-n1"), l.pki("kubelet-n1.crt"), l.pki("kubelet-server-n1.key"), l.node("n1", "lib", "x"), l.nodeLog("n1", "kubelet"), l.nodeSocket("n1")}
+	stays := []string{l.kubeconfig("kubelet-n2"), l.kubeconfig("admin"), l.pki("ca.crt"), l.pki("kubelet-n2.crt"), l.pki("kubelet-n12.crt"), l.node("n2", "lib", "x"), l.nodeLog("n2", "kubelet"), l.log("etcd")}
+	for _, path := range slices.Concat(gone, stays) {
+		if err := writeFile(path, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if names := LogNames(c.DataDir); !slices.Equal(names, []string{"etcd", "n1-kubelet", "n2-kubelet"}) {
+		t.Errorf("the logs are %v", names)
+	}
+	if err := c.removeNode(t.Context(), "n1"); err != nil {
+		t.Error(err)
+	}
+	for _, path := range gone {
+		if err := statError(path); !os.IsNotExist(err) {
+			t.Errorf("%s is left: %v", path, err)
+		}
+	}
+	for _, path := range stays {
+		if err := statError(path); err != nil {
+			t.Error(err)
+		}
 	}
 }
