@@ -147,7 +147,15 @@ func TestMayServe(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	nodes[2].Status.Addresses[0].Address = "192.0.2.7"
+	for _, name := range []string{"kubernetes", "kubernetes.default.svc", "localhost", "n1"} { // whoever joins chooses it
+		nodes[1].Name = name
+		spec, asked := good()
+		spec.Username, asked.Subject.CommonName, asked.DNSNames = "system:node:"+name, "system:node:"+name, []string{name}
+		if err := joinableConfig().mayServe(spec, asked, nodes[1:]); err == nil || err.Error() != "the name "+name+" is the cluster's" {
+			t.Errorf("a node called %s: %v", name, err)
+		}
+	}
+	nodes[1].Name, nodes[2].Status.Addresses[0].Address = "far", "192.0.2.7"
 	spec, asked := good()
 	if err := joinableConfig().mayServe(spec, asked, nodes); err == nil {
 		t.Error("an address that two nodes have was approved")

@@ -62,7 +62,8 @@ func (c Config) approveServing(ctx context.Context, log *slog.Logger) {
 }
 
 // mayServe tells why a node may not have a serving certificate: it must ask for itself, and for no name but its own and no address but one
-// that it has, no other node has, and is in none of the cluster's networks.
+// that it has, no other node has, and is in none of the cluster's networks. Who joins chooses the node's name: it must be no name of the
+// cluster's own servers, as kubernetes.default.svc.
 func (c Config) mayServe(s *certificatesv1.CertificateSigningRequestSpec, asked *x509.CertificateRequest, nodes []*corev1.Node) error {
 	if err := certificates.CheckSigner(certificatesv1.KubeletServingSignerName, asked, s.Usages); err != nil {
 		return err
@@ -77,6 +78,9 @@ func (c Config) mayServe(s *certificatesv1.CertificateSigningRequestSpec, asked 
 	for _, name := range asked.DNSNames {
 		if name != nodes[i].Name {
 			return fmt.Errorf("the name %s is not the node's", name)
+		}
+		if slices.ContainsFunc(c.certificates(), func(own certificate) bool { return own.server && slices.Contains(own.names, name) }) {
+			return fmt.Errorf("the name %s is the cluster's", name)
 		}
 	}
 	for _, raw := range asked.IPAddresses {
