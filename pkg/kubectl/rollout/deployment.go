@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -56,7 +57,9 @@ func (d *deployment) history(ctx context.Context, c *resource.Client) ([]revisio
 		rs.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
 		template := rs.Spec.Template.DeepCopy()
 		delete(template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
-		patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec/template", "value": template}})
+		patch, err := json.Marshal([]map[string]any{
+			{"op": "replace", "path": "/spec/template", "value": template}, {"op": "add", "path": "/metadata/annotations", "value": d.annotationsOf(rs)},
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -64,6 +67,21 @@ func (d *deployment) history(ctx context.Context, c *resource.Client) ([]revisio
 	}
 	slices.SortFunc(out, byNumber)
 	return out, nil
+}
+
+// annotationsOf are those that the deployment had with rs, such as what that change was for, which the controller copied there; and of those
+// that are not copied, the ones that it has now.
+func (d *deployment) annotationsOf(rs *appsv1.ReplicaSet) map[string]string {
+	notCopied := []string{corev1.LastAppliedConfigAnnotation, revisionAnnotation, "deployment.kubernetes.io/revision-history",
+		"deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas", "deprecated.deployment.rollback.to"}
+	out := maps.Clone(rs.Annotations)
+	for _, name := range notCopied {
+		delete(out, name)
+		if value, has := d.Annotations[name]; has {
+			out[name] = value
+		}
+	}
+	return out
 }
 
 func revisionNumber(o metav1.Object) int64 {

@@ -71,6 +71,7 @@ func TestRollout(t *testing.T) {
 		{"undo deploy web --to-revision=2", false, "deployment.apps/web skipped rollback (current template already matches revision 2)\n", 0, "GET"},
 		{"undo deploy web --to-revision=9", false, "error: unable to find specified revision 9 in history\n", 1, "GET"},
 		{"undo deploy web", false, "deployment.apps/web rolled back\n", 0, `"v":"1"`},
+		{"undo deploy web", false, "deployment.apps/web rolled back\n", 0, `"value":{"deployment.kubernetes.io/revision":"2","kubernetes.io/change-cause":"first"}}`},
 		{"undo deploy web", true, "error: you cannot rollback a paused deployment; resume it first with 'kubectl rollout resume' and try again\n", 1, "GET"},
 		{"undo deploy web --dry-run=foo", false, "error: Invalid dry-run value (foo). Must be \"none\", \"server\", or \"client\".\n", 1, ""},
 		{"undo deploy web --field-manager=x", false, "error: unknown flag: --field-manager\n", 1, ""},
