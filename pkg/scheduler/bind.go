@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -92,7 +93,7 @@ func (b *binding) undo(ctx context.Context, st *framework.Status) {
 	// The room that the pod held is free again: as good as a pod's deletion for the others.
 	b.s.Queue.Moved(framework.Event{Kind: framework.AssignedPod, Action: framework.Delete, Old: b.pod.PodInfo, Label: "AssignedPodForgotten"})
 	switch {
-	case ctx.Err() != nil || apierrors.IsNotFound(st.Err):
+	case ctx.Err() != nil || gone(st.Err, b.pod.Pod):
 		b.s.Queue.Done(b.pod.Pod.UID)
 	case st.IsRejected():
 		d := framework.RefusedBy(b.node, st)
@@ -107,4 +108,15 @@ func (b *binding) undo(ctx context.Context, st *framework.Status) {
 		}
 		b.s.requeue(b.pod, b.nominated, nil, nil, true)
 	}
+}
+
+// gone tells whether an error says that there is no such pod any more. That one of its claims or volumes is not there says nothing of the
+// pod: it waits for another one, and nothing but the queue would bring it back.
+func gone(err error, pod *corev1.Pod) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	d := status.Status().Details
+	return d != nil && d.Kind == "pods" && d.Name == pod.Name
 }

@@ -40,6 +40,7 @@ type server struct {
 	conditions map[string]*corev1.PodCondition
 	events     []string
 	refuse     []error // of the next bindings
+	lost       error   // of all writes of claims
 	silent     bool    // bindings are not shown
 	hang       bool    // bindings are not answered
 	writing    time.Duration

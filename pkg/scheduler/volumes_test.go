@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -19,7 +21,9 @@ func (f *server) BindVolume(_ context.Context, pv *corev1.PersistentVolume) (*co
 }
 
 func (f *server) SelectNode(_ context.Context, c *corev1.PersistentVolumeClaim, _ string) (*corev1.PersistentVolumeClaim, error) {
-	return c, nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return c, f.lost
 }
 
 func (f *server) node(name string) *corev1.Node {
@@ -96,6 +100,35 @@ func TestAPodWaitsForItsClaim(t *testing.T) {
 		synctest.Wait()
 		if f.where("p") == "" {
 			t.Error("the pod waits on, although its claim is bound")
+		}
+	})
+}
+
+// TestAPodOutlivesItsClaim: a claim that is deleted while the pod is being bound is not found then. The pod is there all the same, and is
+// bound with the next claim of that name.
+func TestAPodOutlivesItsClaim(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *server) {
+		later := storagev1.VolumeBindingWaitForFirstConsumer
+		f.s.ClassChanged(nil, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "made"}, Provisioner: "csi", VolumeBindingMode: &later})
+		f.s.NodeChanged(nil, node("n", "8"))
+		first, p := provisioned("p")
+		f.lost = apierrors.NewNotFound(corev1.Resource("persistentvolumeclaims"), first.Name)
+		f.s.ClaimChanged(nil, first)
+		f.s.PodChanged(nil, p)
+		synctest.Wait()
+		f.s.ClaimChanged(first, nil)
+		next, _ := provisioned("p")
+		next.UID = "next"
+		f.mu.Lock()
+		f.lost = nil
+		f.mu.Unlock()
+		f.s.ClaimChanged(nil, next)
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		f.finish(next)
+		synctest.Wait()
+		if f.where("p") != "n" {
+			t.Errorf("the pod is not bound, and in no queue: %+v", f.s.Queue.Counts())
 		}
 	})
 }
