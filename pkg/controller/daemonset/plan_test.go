@@ -187,6 +187,19 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// TestUpdateGoesOnByItself: nothing tells when a new pod has been ready for long enough beside the old one, which then goes.
+func TestUpdateGoesOnByItself(t *testing.T) {
+	t.Parallel()
+	s := scene(t, "n1: new justready, old ready; n2: old ready").rolling(t, "surge=1")
+	if _, wait := s.status(true); wait != 9*time.Second {
+		t.Errorf("look again after %s, want 9s", wait)
+	}
+	s.now = s.now.Add(9 * time.Second)
+	if got := s.spread().String(); got != "-n1-1" {
+		t.Errorf("then %q, want the old pod to go", got)
+	}
+}
+
 // BenchmarkReconcile is the deciding of one reconcile: where pods belong, the next step of an update, and the status.
 func BenchmarkReconcile(b *testing.B) {
 	for _, n := range []int{1000, 5000} {

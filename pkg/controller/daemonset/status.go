@@ -34,6 +34,11 @@ func (s *state) status(acted bool) (appsv1.DaemonSetStatus, time.Duration) {
 			continue
 		}
 		st.CurrentNumberScheduled++
+		for _, p := range pods { // also the new one beside an old one, which goes when the new one is available
+			if _, missing := controller.PodAvailable(p, minReady, s.now); missing > 0 && (wait == 0 || missing < wait) {
+				wait = missing
+			}
+		}
 		p := pods[0]
 		if revisionOf(p) == s.hash {
 			st.UpdatedNumberScheduled++
@@ -42,11 +47,8 @@ func (s *state) status(acted bool) (appsv1.DaemonSetStatus, time.Duration) {
 			continue
 		}
 		st.NumberReady++
-		ok, missing := controller.PodAvailable(p, minReady, s.now)
-		if ok {
+		if s.available(p) {
 			st.NumberAvailable++
-		} else if missing > 0 && (wait == 0 || missing < wait) {
-			wait = missing
 		}
 	}
 	st.NumberUnavailable = st.DesiredNumberScheduled - st.NumberAvailable
