@@ -1,11 +1,25 @@
 package devicetainteviction
 
 import (
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"bonsai/pkg/controller"
 )
+
+// concerns tells whether a pod that is new (old is nil) or changed has to be looked at. Claims are reserved for a pod before it has its
+// node, so what wakes it by its claims comes too early; until it has one, nothing is to be evicted.
+func concerns(old, p *corev1.Pod) bool {
+	claims := controller.ResourceClaimsOf(p)
+	if len(claims) == 0 || p.Spec.NodeName == "" {
+		return false
+	}
+	return old == nil || old.Spec.NodeName == "" || !slices.Equal(controller.ResourceClaimsOf(old), claims)
+}
 
 // decide tells when a pod has to leave for the taints of a device that one of its claims was given; false: never. Only taints that evict
 // count. The first toleration that matches a taint is the one that counts for it; its time runs from when the taint was added.

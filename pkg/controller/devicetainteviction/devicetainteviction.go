@@ -51,12 +51,7 @@ func New(d controller.Deps) (*Controller, error) {
 	c.loop.WaitFor(c.pods.Raw().HasSynced)
 	return c, errors.Join(
 		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{
-			// The others are woken by their claims: a pod that comes late into the cache is not.
-			Add: func(p *corev1.Pod) {
-				if len(controller.ResourceClaimsOf(p)) > 0 {
-					c.loop.Add(controller.KeyOf(p))
-				}
-			},
+			Add: func(p *corev1.Pod) { c.podChanged(nil, p) }, Update: c.podChanged,
 		}),
 		controller.Watch(c.loop, c.claims, controller.Handlers[*resourcev1.ResourceClaim]{
 			Add: c.wake, Update: func(_, claim *resourcev1.ResourceClaim) { c.wake(claim) },
@@ -69,6 +64,12 @@ func New(d controller.Deps) (*Controller, error) {
 
 // Run reconciles until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
+
+func (c *Controller) podChanged(old, p *corev1.Pod) {
+	if concerns(old, p) {
+		c.loop.Add(controller.KeyOf(p))
+	}
+}
 
 // sliceChanged has those looked at who use the pool of a slice with taints that evict. Where such taints go nobody needs to be: they are
 // read again before a pod is evicted.

@@ -58,6 +58,34 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestConcerns: a pod is looked at when it comes to its node, which is after its claims were reserved for it.
+func TestConcerns(t *testing.T) {
+	t.Parallel()
+	pod := func(node string, claims ...string) *corev1.Pod {
+		p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}}
+		for i := range claims {
+			p.Status.ResourceClaimStatuses = append(p.Status.ResourceClaimStatuses, corev1.PodResourceClaimStatus{Name: "x", ResourceClaimName: &claims[i]})
+		}
+		return p
+	}
+	for name, c := range map[string]struct {
+		old, p *corev1.Pod
+		want   bool
+	}{
+		"new, on a node":      {nil, pod("n", "c"), true},
+		"new, without a node": {nil, pod("", "c"), false},
+		"new, without claims": {nil, pod("n"), false},
+		"comes to its node":   {pod("", "c"), pod("n", "c"), true},
+		"is told of a claim":  {pod("n"), pod("n", "c"), true},
+		"of another one":      {pod("n", "c"), pod("n", "d"), true},
+		"something else":      {pod("n", "c"), pod("n", "c"), false},
+	} {
+		if got := concerns(c.old, c.p); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func slice(name string, generation int64, taints ...resourcev1.DeviceTaint) *resourcev1.ResourceSlice {
 	s := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	s.Spec = resourcev1.ResourceSliceSpec{Driver: "d", Pool: resourcev1.ResourcePool{Name: "p", Generation: generation}, Devices: []resourcev1.Device{{Name: "other"}, {Name: "d0", Taints: taints}}}
