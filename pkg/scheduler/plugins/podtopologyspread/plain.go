@@ -5,6 +5,7 @@ import (
 	"math"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"bonsai/pkg/scheduler/framework"
@@ -210,31 +211,38 @@ func (p *Plugin) NormalizeScore(_ *framework.CycleState, _ *framework.PodInfo, _
 // EventsToRegister: matching pods come, go or change, domains appear or vanish, or the pod changes its labels.
 func (p *Plugin) EventsToRegister() []framework.Interest {
 	return []framework.Interest{
-		{Kind: framework.AssignedPod, Action: framework.Add | framework.Delete | framework.UpdateLabels | framework.UpdateOther, Hint: p.concerns, Reads: framework.KeyOf(counted)},
+		{Kind: framework.AssignedPod, Action: framework.Add | framework.Delete | framework.UpdateLabels | framework.UpdateOther, Hint: p.concerns, Reads: framework.KeyOf(p.counted)},
 		{Kind: framework.TargetPod, Action: framework.UpdateLabels | framework.UpdateTolerations},
 		{Kind: framework.NodeEvent, Action: framework.Add | framework.Delete | framework.UpdateLabels | framework.UpdateTaints},
 	}
 }
 
-// counted is what concerns reads of the pod.
-func counted(pod *framework.PodInfo, k *framework.Key) {
+// counted is what concerns reads of the pod: of one that has the configuration's constraints, by what its workload is found.
+func (p *Plugin) counted(pod *framework.PodInfo, k *framework.Key) {
 	k.Str(pod.Pod.Namespace)
 	for i := range pod.Spread {
 		if pod.Spread[i].Hard {
 			k.Str(pod.Spread[i].ID)
 		}
 	}
+	if len(pod.Spread) == 0 && p.Defaults != nil {
+		k.Pairs(pod.Pod.Labels)
+		if owner := metav1.GetControllerOfNoCopy(pod.Pod); owner != nil {
+			k.Str(string(owner.UID))
+		}
+	}
 }
 
 // concerns: one of the pod's constraints is about a pod that came, went or changed.
 func (p *Plugin) concerns(pod *framework.PodInfo, e framework.Event) bool {
+	constraints := p.constraints(pod)
 	for _, side := range []any{e.Old, e.New} {
 		other, ok := side.(*framework.PodInfo)
 		if !ok || other == nil || other.Pod.Namespace != pod.Pod.Namespace {
 			continue
 		}
-		for i := range pod.Spread {
-			if c := &pod.Spread[i]; c.Hard && c.Selector.Matches(labels.Set(other.Pod.Labels)) {
+		for i := range constraints {
+			if c := &constraints[i]; c.Hard && c.Selector.Matches(labels.Set(other.Pod.Labels)) {
 				return true
 			}
 		}

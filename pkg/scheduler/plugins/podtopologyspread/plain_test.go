@@ -370,9 +370,10 @@ func TestScore(t *testing.T) {
 	}
 }
 
+// TestWakes: pods with constraints of their own and those that have the configuration's are woken alike.
 func TestWakes(t *testing.T) {
 	t.Parallel()
-	plugin := &Plugin{}
+	plugin := &Plugin{Workloads: selects{}, Defaults: []corev1.TopologySpreadConstraint{{TopologyKey: zone, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule}}}
 	assigned := func(a framework.Action, old, new *framework.PodInfo) framework.Event {
 		e := framework.Event{Kind: framework.AssignedPod, Action: a}
 		if old != nil {
@@ -398,9 +399,11 @@ func TestWakes(t *testing.T) {
 		{"a domain goes", framework.Event{Kind: framework.NodeEvent, Action: framework.Delete}, true},
 		{"a node grows", framework.Event{Kind: framework.NodeEvent, Action: framework.UpdateAllocatable}, false},
 	} {
-		got := slices.ContainsFunc(plugin.EventsToRegister(), func(i framework.Interest) bool { return i.Helps(framework.NewPodInfo(pod(hard(zone, 1))), c.e) })
-		if got != c.want {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		for whose, p := range map[string]*corev1.Pod{"its own": pod(hard(zone, 1)), "the configuration's": pod()} {
+			got := slices.ContainsFunc(plugin.EventsToRegister(), func(i framework.Interest) bool { return i.Helps(framework.NewPodInfo(p), c.e) })
+			if got != c.want {
+				t.Errorf("%s, constraint %s: %v, want %v", c.name, whose, got, c.want)
+			}
 		}
 	}
 }
