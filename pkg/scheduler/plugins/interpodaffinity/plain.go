@@ -190,7 +190,7 @@ func (p *Plugin) NormalizeScore(_ *framework.CycleState, _ *framework.PodInfo, _
 // EventsToRegister: pods of interest come, go or change, or nodes and namespaces do.
 func (p *Plugin) EventsToRegister() []framework.Interest {
 	return []framework.Interest{
-		{Kind: framework.AssignedPod, Action: framework.Add | framework.Delete | framework.UpdateLabels, Hint: p.wanted, Reads: framework.KeyOf(ownTerms)},
+		{Kind: framework.AssignedPod, Action: framework.Add | framework.Delete | framework.UpdateLabels, Hint: p.wanted, Reads: framework.KeyOf(p.ownTerms)},
 		{Kind: framework.AssignedPod, Action: framework.Delete | framework.UpdateLabels, When: keptAway, Hint: p.unwanted, Reads: framework.KeyOf(identity)},
 		{Kind: framework.TargetPod, Action: framework.UpdateLabels},
 		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateLabels},
@@ -209,11 +209,12 @@ func sides(e framework.Event) []*framework.PodInfo {
 	return out
 }
 
-// wanted: a pod that all required terms of the pod are about came, or one that it keeps away from went or changed.
+// wanted: a pod that all required terms of the pod are about came, or one that it keeps away from went or changed. A pod that wants to
+// be with pods like itself may be the first of them again when another one went.
 func (p *Plugin) wanted(pod *framework.PodInfo, e framework.Event) bool {
 	r := p.rules(pod)
 	for _, other := range sides(e) {
-		if e.Action != framework.Delete && r.aboutAll(other) {
+		if r.aboutAll(other) && (e.Action != framework.Delete || r.aboutAll(pod)) {
 			return true
 		}
 		for i := range r.terms.AntiAffinity {
@@ -226,10 +227,11 @@ func (p *Plugin) wanted(pod *framework.PodInfo, e framework.Event) bool {
 }
 
 // ownTerms is what wanted reads of the pod.
-func ownTerms(pod *framework.PodInfo, k *framework.Key) {
+func (p *Plugin) ownTerms(pod *framework.PodInfo, k *framework.Key) {
 	if pod.Terms == nil {
 		return
 	}
+	k.Bool(p.rules(pod).aboutAll(pod))
 	for _, list := range [][]framework.AffinityTerm{pod.Terms.Affinity, pod.Terms.AntiAffinity} {
 		k.Num(int64(len(list)))
 		for i := range list {

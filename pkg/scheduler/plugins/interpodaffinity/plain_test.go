@@ -375,6 +375,30 @@ func TestWakes(t *testing.T) {
 	}
 }
 
+// TestTheFirstOfItsKind: where the last pod is gone that a pod wants to be near, it may go anywhere if it is one of them itself.
+func TestTheFirstOfItsKind(t *testing.T) {
+	t.Parallel()
+	plugin := &Plugin{Namespaces: teams{}}
+	for _, c := range []struct {
+		name  string
+		waits *framework.PodInfo
+		gone  string
+		want  bool
+	}{
+		{"one of them", pod("web", near("web", zone)), "web", true},
+		{"not one of them", pod("web", near("db", zone)), "db", false},
+		{"one of them, but not of all", pod("web", near("web", zone), near("db", zone)), "web", false},
+		{"a stranger goes", pod("web", near("web", zone)), "db", false},
+		{"one of another namespace goes", pod("web", near("web", zone)), "blue/web", false},
+	} {
+		e := framework.Event{Kind: framework.AssignedPod, Action: framework.Delete, Old: pod(c.gone)}
+		got := slices.ContainsFunc(plugin.EventsToRegister(), func(i framework.Interest) bool { return i.Helps(c.waits, e) })
+		if got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
 // indifferent takes the place of the tracker that a pod does not need.
 type indifferent struct{ framework.Tracker }
 
