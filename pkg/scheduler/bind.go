@@ -57,6 +57,9 @@ func (b *binding) run(ctx context.Context) {
 	}
 	b.s.Cache.Bound(b.pod.PodInfo, now)
 	b.s.Queue.Done(b.pod.Pod.UID)
+	if n := b.nominated; n != nil && *n != b.node {
+		b.s.freed(b.pod.PodInfo)
+	}
 	b.s.timed("PostBind", b.profile, func() *framework.Status {
 		b.profile.RunPostBind(ctx, b.state, b.pod.PodInfo, b.node)
 		return nil

@@ -146,9 +146,9 @@ func (s *Scheduler) fail(ctx context.Context, p *framework.Profile, state *frame
 // meanwhile must not leave a nomination: nobody would take it back.
 func (s *Scheduler) requeue(pod *framework.QueuedPod, nominated *string, failed map[string]bool, d *framework.Diagnosis, retry bool) {
 	if nominated != nil {
-		s.Nominator.Set(pod.PodInfo, *nominated)
+		s.nominateTo(pod.PodInfo, *nominated)
 	}
 	if !s.Queue.Requeue(pod, failed, d, retry) {
-		s.Nominator.Set(pod.PodInfo, "")
+		s.nominateTo(pod.PodInfo, "")
 	}
 }

@@ -28,7 +28,9 @@ func (s *Scheduler) podGone(old *corev1.Pod) {
 	if s.Devices != nil {
 		s.Devices.Gone(old)
 	}
-	s.Nominator.Set(&framework.PodInfo{Pod: old}, "")
+	if s.Nominator.Of(old.UID) != "" {
+		s.nominateTo(framework.NewPodInfo(old), "")
+	}
 	if p := s.profile(old); p != nil {
 		if w := p.WaitingPod(old.UID); w != nil {
 			w.Reject("", "the pod was deleted")
@@ -43,8 +45,8 @@ func (s *Scheduler) podAssigned(old, pod *corev1.Pod) {
 	p := framework.NewPodInfo(pod)
 	if old == nil || old.Spec.NodeName == "" {
 		s.Queue.Delete(pod.UID)
-		s.Nominator.Set(p, "")
 		s.Cache.Add(p)
+		s.nominateTo(p, "")
 		s.Queue.Moved(framework.Event{Kind: framework.AssignedPod, Action: framework.Add, New: p, Label: "AssignedPodAdd"})
 		return
 	}
@@ -73,16 +75,30 @@ func (s *Scheduler) podPending(old, pod *corev1.Pod) {
 }
 
 // nominate follows what the API says of a waiting pod's nomination, where that is news; what this scheduler decided itself and
-// has not seen yet stays. The Nominator gets the newest state of the pod. A pod that has been given a node waits no more.
+// has not seen yet stays. The Nominator gets the newest state of the pod. A pod that has been given a node, or is going, waits no more.
 func (s *Scheduler) nominate(old *corev1.Pod, p *framework.PodInfo) {
 	node := s.Nominator.Of(p.Pod.UID)
 	if n := p.Pod.Status.NominatedNodeName; old == nil && n != "" || old != nil && old.Status.NominatedNodeName != n {
 		node = n
 	}
-	if known, _ := s.Cache.Has(p.Pod.UID); known {
+	if known, _ := s.Cache.Has(p.Pod.UID); known || p.Pod.DeletionTimestamp != nil {
 		node = ""
 	}
+	s.nominateTo(p, node)
+}
+
+// nominateTo nominates a node for pod, "" for none. What was kept for it on another one is free then.
+func (s *Scheduler) nominateTo(p *framework.PodInfo, node string) {
+	was := s.Nominator.Of(p.Pod.UID)
 	s.Nominator.Set(p, node)
+	if was != "" && was != node {
+		s.freed(p)
+	}
+}
+
+// freed tells that the room is free which was kept for a nominated pod: as good as the deletion of one for those that had to leave it.
+func (s *Scheduler) freed(p *framework.PodInfo) {
+	s.Queue.Moved(framework.Event{Kind: framework.AssignedPod, Action: framework.Delete, Old: p, Label: "AssignedPodDelete"})
 }
 
 // podActions tells what of a pod changed that plug-ins may wait for.

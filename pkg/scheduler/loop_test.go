@@ -266,6 +266,58 @@ func TestDeletionOfAPodMakesRoom(t *testing.T) {
 	})
 }
 
+// TestRoomThatWasKeptIsFree: a pod that had to leave room to a nominated one gets it when that one is deleted, also if it only begins to
+// go, when it is nominated no more, and when it is bound elsewhere.
+func TestRoomThatWasKeptIsFree(t *testing.T) {
+	on := func(p *corev1.Pod, node string) *corev1.Pod { p.Spec.NodeName = node; return p }
+	withPort := func(p *corev1.Pod) *corev1.Pod {
+		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80, Protocol: corev1.ProtocolTCP}}
+		return p
+	}
+	for name, give := range map[string]func(f *server, important *corev1.Pod){
+		"deleted": func(f *server, important *corev1.Pod) { f.s.PodChanged(important, nil) },
+		"going": func(f *server, important *corev1.Pod) {
+			p := important.DeepCopy()
+			p.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+			f.s.PodChanged(important, p)
+		},
+		"taken back": func(f *server, important *corev1.Pod) {
+			p := important.DeepCopy()
+			p.Status.NominatedNodeName = ""
+			f.s.PodChanged(important, p)
+		},
+		"bound elsewhere": func(f *server, _ *corev1.Pod) { f.s.PodChanged(on(pending("w", "4"), "m"), nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, f *server) {
+				m := node("m", "4")
+				m.Labels = map[string]string{"not": "for p"}
+				f.s.NodeChanged(nil, m)
+				f.s.NodeChanged(nil, node("n", "4"))
+				f.s.PodChanged(nil, on(pending("w", "4"), "m"))
+				f.s.PodChanged(nil, on(pending("v", "3"), "n"))
+				important := withPort(pending("important", "4"))
+				important.Spec.Priority, important.Status.NominatedNodeName = new(int32(1)), "n"
+				f.s.PodChanged(nil, important)
+				p := withPort(pending("p", "1"))
+				p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+					NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "not", Operator: corev1.NodeSelectorOpDoesNotExist}}}}}}}
+				f.s.PodChanged(nil, p)
+				synctest.Wait()
+				if f.where("p") != "" {
+					t.Fatal("the room of the nominated pod was taken")
+				}
+				give(f, important)
+				time.Sleep(3 * time.Second)
+				synctest.Wait()
+				if f.where("p") != "n" {
+					t.Errorf("the pod waits on: %+v", f.s.Queue.Counts())
+				}
+			})
+		})
+	}
+}
+
 func TestOtherSchedulersPodsAreLeftAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *server) {
 		f.s.NodeChanged(nil, node("n", "1"))
