@@ -93,11 +93,16 @@ func (c *Controller) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// survey looks at all zones, and wakes the nodes for which that changes something.
+// survey looks at all zones, and wakes the nodes for which that changes something. It comes back when the next node may be given up, which
+// may be sooner than the period.
 func (c *Controller) survey(context.Context, struct{}) (controller.Result, error) {
 	now := c.Now()
 	c.mu.Lock()
 	changed, recovered := c.zones.survey(c.nodes.List(), now)
+	again := c.cfg.Period
+	if next := c.zones.next(now); next > 0 {
+		again = min(again, next)
+	}
 	if recovered {
 		// What kept all nodes from reporting may have lasted long; each gets a whole grace period from now.
 		for name, b := range c.beats {
@@ -110,7 +115,7 @@ func (c *Controller) survey(context.Context, struct{}) (controller.Result, error
 	for _, name := range changed {
 		c.loop.Add(controller.Key{Name: name})
 	}
-	return controller.Result{RequeueAfter: c.cfg.Period}, nil
+	return controller.Result{RequeueAfter: again}, nil
 }
 
 // mayEvict tells whether a node that is not ready may have the taint that drives its pods away.

@@ -103,6 +103,29 @@ func (z *zones) survey(nodes []*corev1.Node, now time.Time) (changed []string, r
 	return changed, was && !z.down
 }
 
+// soonest is the least time between two surveys: rates of more than ten nodes per second end there, as upstream.
+const soonest = 100 * time.Millisecond
+
+// next is when a zone may give up the next of the nodes that the last survey, which was now, left waiting for their turn; 0 if none waits.
+func (z *zones) next(now time.Time) (first time.Duration) {
+	for _, at := range z.known {
+		waits := slices.ContainsFunc(at.failed, func(n *corev1.Node) bool { return !z.given[n.Name] })
+		per := float64(at.limit.Limit())
+		if z.down || !waits || per == 0 {
+			continue
+		}
+		// Rounded up: a turn that has not quite come would cost a whole one.
+		left := time.Duration((1-at.limit.TokensAt(now))/per*float64(time.Second)) + time.Millisecond
+		if first == 0 || left < first {
+			first = left
+		}
+	}
+	if first == 0 {
+		return 0
+	}
+	return max(first, soonest)
+}
+
 // count files the nodes under their zones. A zone that has no node any more is forgotten.
 func (z *zones) count(nodes []*corev1.Node, now time.Time) {
 	for _, at := range z.known {

@@ -107,6 +107,35 @@ func TestSurveyKeepsWhatItFinds(t *testing.T) {
 	}
 }
 
+// TestNextTurn: the next node's turn comes as the rate says, although nothing else has the zones looked at so soon.
+func TestNextTurn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, nodes string
+		rate        float32
+		want        time.Duration
+	}{
+		{"two in a second", "a: + + + - -", 2, 501 * time.Millisecond},
+		{"more than anybody can take", "a: + + + - -", 1000, soonest},
+		{"one in ten seconds", "a: + + + - -", 0.1, 10*time.Second + time.Millisecond},
+		{"nobody waits", "a: + + + -", 2, 0},
+		{"nobody may", "a: + + + - -", 0, 0},
+		{"all nodes at once", "a: - -", 2, 0},
+	} {
+		e := evictions()
+		e.Rate = c.rate
+		z, now := newZones(e), time.Unix(1000, 0)
+		z.survey(cluster(c.nodes), now)
+		got := z.next(now)
+		if got.Round(time.Millisecond) != c.want {
+			t.Errorf("%s: in %s, want %s", c.name, got, c.want)
+		}
+		if changed, _ := z.survey(cluster(c.nodes), now.Add(got)); got > 0 && len(changed) != 1 {
+			t.Errorf("%s: then %v are given up, want one", c.name, changed)
+		}
+	}
+}
+
 func BenchmarkSurvey(b *testing.B) {
 	for _, n := range []int{1000, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
