@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,11 +80,14 @@ func (v *Volumes) Release(choice *Choice) {
 	}
 }
 
-// Bind writes a choice and waits until its claims are bound.
-func (v *Volumes) Bind(ctx context.Context, choice *Choice, node *corev1.Node) error {
+// Bind writes a choice and waits until its claims are bound, for so long at most. Without any patience it is written all the same: the
+// next try may find it bound.
+func (v *Volumes) Bind(ctx context.Context, choice *Choice, node *corev1.Node, patience time.Duration) error {
 	if err := v.write(ctx, choice, node.Name); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	for _, b := range choice.Static {
 		if err := v.await(ctx, b.Claim, func() (bool, error) { return v.staticLocked(b) }); err != nil {
 			return err
@@ -97,6 +101,9 @@ func (v *Volumes) Bind(ctx context.Context, choice *Choice, node *corev1.Node) e
 	return nil
 }
 
+// writeTimeout bounds the writes of one choice: others wait for their turn.
+const writeTimeout = time.Minute
+
 func (v *Volumes) write(ctx context.Context, choice *Choice, node string) error {
 	select {
 	case v.writes <- struct{}{}:
@@ -104,6 +111,8 @@ func (v *Volumes) write(ctx context.Context, choice *Choice, node string) error 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
 	for _, b := range choice.Static {
 		pv, err := v.api.BindVolume(ctx, b.Volume)
 		if err != nil {

@@ -1,12 +1,14 @@
 package volumes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -35,9 +37,9 @@ func (s *server) BindVolume(_ context.Context, pv *corev1.PersistentVolume) (*co
 	return out, nil
 }
 
-func (s *server) SelectNode(_ context.Context, c *corev1.PersistentVolumeClaim, node string) (*corev1.PersistentVolumeClaim, error) {
-	if s.refuse != nil {
-		return nil, s.refuse
+func (s *server) SelectNode(ctx context.Context, c *corev1.PersistentVolumeClaim, node string) (*corev1.PersistentVolumeClaim, error) {
+	if err := cmp.Or(s.refuse, ctx.Err()); err != nil {
+		return nil, err
 	}
 	s.claims = append(s.claims, c.Name+" "+node)
 	out := c.DeepCopy()
@@ -178,7 +180,7 @@ func TestBind(t *testing.T) {
 			t.Errorf("a claim whose volume is made for another node: %+v, %v", other, st)
 		}
 		done := make(chan error, 1)
-		go func() { done <- v.Bind(t.Context(), choice, nodeOf("n1")) }()
+		go func() { done <- v.Bind(t.Context(), choice, nodeOf("n1"), time.Minute) }()
 		waits := func(what string) {
 			t.Helper()
 			synctest.Wait()
@@ -237,7 +239,7 @@ func TestBindFails(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			done := make(chan error, 1)
-			go func() { done <- v.Bind(ctx, choice, nodeOf("n1")) }()
+			go func() { done <- v.Bind(ctx, choice, nodeOf("n1"), time.Minute) }()
 			synctest.Wait()
 			happens(v, c.DeepCopy(), cancel)
 			if err := <-done; err == nil || !strings.Contains(err.Error(), want) {
@@ -248,12 +250,40 @@ func TestBindFails(t *testing.T) {
 	v := known(&server{refuse: errors.New("conflict")})
 	v.ClaimChanged(nil, claimOf("c", "made", "1Gi"))
 	choice, _ := v.Reserve(podWith("c"), nodeOf("n1"))
-	if err := v.Bind(t.Context(), choice, nodeOf("n1")); err == nil {
+	if err := v.Bind(t.Context(), choice, nodeOf("n1"), time.Minute); err == nil {
 		t.Error("a refused write is no error")
 	}
 	v.Release(choice)
 	if _, st := v.Reserve(podWith("c"), nodeOf("n2")); !st.IsSuccess() {
 		t.Error("given back:", st)
+	}
+}
+
+// TestBindWithoutWaiting: a timeout of 0 fails at once, but the node is written, so that the volume is made and the next try succeeds.
+func TestBindWithoutWaiting(t *testing.T) {
+	t.Parallel()
+	api := &server{}
+	v := known(api)
+	c := claimOf("c", "made", "1Gi")
+	v.ClaimChanged(nil, c)
+	bind := func() error {
+		choice, st := v.Reserve(podWith("c"), nodeOf("n1"))
+		if !st.IsSuccess() {
+			t.Fatal(st)
+		}
+		defer v.Release(choice)
+		return v.Bind(t.Context(), choice, nodeOf("n1"), 0)
+	}
+	if err := bind(); !errors.Is(err, context.DeadlineExceeded) || !slices.Equal(api.claims, []string{"c n1"}) {
+		t.Errorf("%v, written %v", err, api.claims)
+	}
+	pv, _ := volumebinding.Bind(volumeOf("v", "made", "1Gi", "n1"), c)
+	v.VolumeChanged(nil, pv)
+	c, _ = volumebinding.Complete(c, pv)
+	c.ResourceVersion = "200"
+	v.ClaimChanged(nil, c)
+	if err := bind(); err != nil {
+		t.Error("bound:", err)
 	}
 }
 

@@ -25,7 +25,7 @@ type Plugin struct {
 	Volumes *volumes.Volumes
 	// Node returns a node, nil if there is none of that name.
 	Node func(name string) *corev1.Node
-	// BindTimeout is DefaultBindTimeout if it is nil.
+	// BindTimeout is DefaultBindTimeout if it is nil; 0 waits for nothing.
 	BindTimeout *time.Duration
 }
 
@@ -117,9 +117,7 @@ func (p *Plugin) PreBind(ctx context.Context, state *framework.CycleState, _ *fr
 	if p.BindTimeout != nil {
 		timeout = *p.BindTimeout
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	if err := p.Volumes.Bind(ctx, choice, node); err != nil {
+	if err := p.Volumes.Bind(ctx, choice, node, timeout); err != nil {
 		return framework.AsStatus(fmt.Errorf("binding volumes: %w", err))
 	}
 	return nil
