@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -123,7 +124,7 @@ func (r *Recorder) publish(ctx context.Context, m message) {
 	}
 }
 
-// write makes a new event, or counts a known one up.
+// write makes a new event, or counts a known one up. One that is not there any more, or never came to be, is made anew.
 func (r *Recorder) write(ctx context.Context, m message) error {
 	key := seriesKey{m.uid, m.reason, m.note}
 	if s := r.series[key]; s != nil {
@@ -132,7 +133,10 @@ func (r *Recorder) write(ctx context.Context, m message) error {
 			return nil
 		}
 		s.written = m.at
-		return r.api.PatchEvent(ctx, s.namespace, s.name, &eventsv1.EventSeries{Count: s.count, LastObservedTime: metav1.NewMicroTime(m.at)})
+		err := r.api.PatchEvent(ctx, s.namespace, s.name, &eventsv1.EventSeries{Count: s.count, LastObservedTime: metav1.NewMicroTime(m.at)})
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
 	}
 	e := r.event(m)
 	if m.eventType != corev1.EventTypeNormal {
