@@ -144,7 +144,7 @@ func build(o *options, cfg *configv1.KubeSchedulerConfiguration, api *write.Writ
 		preempt := &preemption.Plugin{API: api, Budgets: w.budgets, Statuses: statuses, Recorder: recorder, Nominator: nominator, Now: time.Now, Log: log, Metrics: metrics}
 		preempt.Evicted = func(pod types.UID, err error) {
 			if err != nil {
-				q.Activate(pod)
+				q.Retry(pod)
 				return
 			}
 			q.Ungate(pod)

@@ -123,7 +123,8 @@ func TestNominations(t *testing.T) {
 	s.PodChanged(states[3], pod("", "y"))
 	expect("decided, but not written yet", "n3", "y")
 
-	s.Queue.Activate("p")
+	s.Queue.Delete("p") // it would wait out its back-off
+	s.Queue.Add(framework.NewPodInfo(states[3]))
 	p, _ = s.Queue.Pop(t.Context())
 	s.PodChanged(states[3], nil)
 	s.requeue(p, new("n4"), nil, nil, true)

@@ -87,13 +87,13 @@ func (o *oracle) update(info *framework.PodInfo, e framework.Event) {
 	}
 }
 
-func (o *oracle) activated(uid types.UID) {
+func (o *oracle) retried(uid types.UID) {
 	switch p := o.pods[uid]; p.where {
 	case inFlight:
 		p.again = true
-	case active:
-	default:
-		o.activate(p)
+	case unschedulable:
+		p.err = true
+		o.revive(p)
 	}
 }
 
@@ -150,6 +150,7 @@ func (o *oracle) requeue(uid types.UID, failed map[string]bool, retry bool) {
 	if p.updated != nil {
 		p.PodInfo, p.updated = p.updated, nil
 	}
+	retry = retry || p.again
 	p.Failed, p.failed, p.err = failed, o.now(), retry
 	backoff := time.Second
 	for range p.Attempts - 1 {
@@ -159,7 +160,7 @@ func (o *oracle) requeue(uid types.UID, failed map[string]bool, retry bool) {
 	if over := p.until.Sub(p.until.Truncate(time.Second)); !retry && over > 0 {
 		p.until = p.until.Add(time.Second - over)
 	}
-	hope := retry || p.again
+	hope := retry
 	for _, e := range p.events {
 		own := about(e, uid)
 		hope = hope || own == (e.Kind == framework.TargetPod) && o.profile.Helps(p.PodInfo, failed, e)
@@ -295,8 +296,8 @@ func TestQueueDoesAsTheOracle(t *testing.T) {
 					o.update(info, e)
 				case k < 97:
 					if uid := pick(func(*tale) bool { return true }); uid != "" {
-						q.Activate(uid)
-						o.activated(uid)
+						q.Retry(uid)
+						o.retried(uid)
 					}
 				default:
 					if uid := pick(func(p *tale) bool { return p.where != inFlight }); uid != "" {

@@ -94,7 +94,7 @@ type flight struct {
 	place   *list.Element // in flying
 	updated *framework.PodInfo
 	deleted bool
-	again   bool // Activate was called
+	again   bool // Retry was called
 }
 
 // window is how precisely the back-off of what failed for the state of the cluster is kept: it ends with the second, and of
@@ -249,18 +249,19 @@ func (q *Queue) revive(it *item, at time.Time, event string) {
 	q.activate(it, at, event)
 }
 
-// Activate has a waiting pod tried at once, whatever it waits for but its gates. One that is in flight is tried again when it
-// lands.
-func (q *Queue) Activate(uid types.UID) {
+// Retry has a waiting pod tried again when its back-off is over, whatever it waits for: what was done to help it has failed. One that is
+// in flight waits out its back-off when it lands.
+func (q *Queue) Retry(uid types.UID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if f := q.flights[uid]; f != nil {
 		f.again = true
 		return
 	}
-	if it := q.find(uid); it != nil && it.in != q.active {
+	if it := q.find(uid); it != nil && (it.in == q.unschedulable || it.in == q.gated) {
 		q.take(it)
-		q.activate(it, q.cfg.Now(), forced)
+		it.err, it.Gated = true, "" // its gates are asked when its time comes
+		q.revive(it, q.cfg.Now(), forced)
 	}
 }
 
@@ -436,6 +437,7 @@ func (q *Queue) Requeue(p *framework.QueuedPod, failed map[string]bool, d *frame
 		it.PodInfo = f.updated
 	}
 	now := q.cfg.Now()
+	retry = retry || f.again
 	it.Failed, it.Diagnosis, it.failed = failed, d, now
 	it.until = now.Add(q.backoffOf(it.Attempts))
 	if begun := it.until.Truncate(window); !retry && begun.Before(it.until) {
@@ -443,7 +445,7 @@ func (q *Queue) Requeue(p *framework.QueuedPod, failed map[string]bool, d *frame
 	}
 	it.err = retry
 	q.items[uid] = it
-	hope := retry || f.again || q.log.forgot(f.from)
+	hope := retry || q.log.forgot(f.from)
 	profile := q.cfg.Profile(it.PodInfo)
 	if !hope {
 		q.log.since(f.from, func(e framework.Event) bool {

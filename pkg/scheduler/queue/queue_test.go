@@ -151,7 +151,9 @@ func (h *holder) PreEnqueue(*framework.PodInfo) *framework.Status {
 	return nil
 }
 
-func TestActivateAndUngate(t *testing.T) {
+// TestRetryAndUngate: a pod that is to be tried again waits out its back-off, also when nothing else is to be tried; one that was held back
+// does not.
+func TestRetryAndUngate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &holder{}
@@ -170,23 +172,37 @@ func TestActivateAndUngate(t *testing.T) {
 		q.Requeue(pop(t, q), byFit, nil, false)
 		q.Ungate("p")
 		expect("nothing held it back", Counts{Unschedulable: 1})
-		q.Activate("p")
-		expect("activated", Counts{Active: 1})
-
-		flying := pop(t, q)
-		q.Activate("p")
+		q.Retry("p")
+		expect("in back-off", Counts{Backoff: 1})
+		after := func(want time.Duration) *framework.QueuedPod {
+			t.Helper()
+			begin := time.Now()
+			p := pop(t, q)
+			if d := time.Since(begin); d < want {
+				t.Errorf("tried again after %s, although nothing else is: want %s", d, want)
+			}
+			return p
+		}
+		flying := after(time.Second)
+		q.Retry("p")
 		q.Requeue(flying, byFit, nil, false)
-		if again := pop(t, q); again.Attempts != 3 {
-			t.Errorf("activated in flight: attempt %d", again.Attempts)
-		} else {
-			q.Requeue(again, byFit, nil, false)
+		again := after(2 * time.Second)
+		if again.Attempts != 3 {
+			t.Errorf("in flight: attempt %d", again.Attempts)
 		}
 
+		q.Requeue(again, byFit, nil, false)
 		h.hold = true
-		q.Activate("p")
-		expect("activated, but held back", Counts{Gated: 1})
+		q.Moved(podGone)
+		q.next()
+		expect("held back", Counts{Gated: 1})
 		q.Ungate("p")
 		expect("still held back", Counts{Gated: 1})
+		q.Retry("p")
+		expect("held back, and in back-off", Counts{Backoff: 1})
+		time.Sleep(4 * time.Second)
+		q.next()
+		expect("held back again", Counts{Gated: 1})
 		h.hold = false
 		q.Ungate("p")
 		expect("no longer held back", Counts{Active: 1})
