@@ -77,7 +77,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	return controller.Result{RequeueAfter: todo.wait}, err
 }
 
-// confirm asks the server for active jobs that the cache does not have: it may be older than the cron job's.
+// confirm asks the server for active jobs that the cache does not have, and adds them: it may be older than the cron job's.
 func (c *Controller) confirm(ctx context.Context, s *state) error {
 	known := map[types.UID]bool{}
 	for _, j := range s.jobs {
@@ -95,7 +95,11 @@ func (c *Controller) confirm(ctx context.Context, s *state) error {
 		if err != nil {
 			return fmt.Errorf("looking for Job %s/%s: %w", s.cron.Namespace, r.Name, err)
 		}
-		if j.UID == r.UID {
+		switch {
+		case j.UID != r.UID:
+		case metav1.IsControlledBy(j, s.cron):
+			s.jobs = append(s.jobs, j)
+		default:
 			s.here[r.UID] = true
 		}
 	}

@@ -3,6 +3,7 @@ package cronjob
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,9 +11,12 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/api/batch"
+	"bonsai/pkg/controller"
+	"bonsai/pkg/controller/controllertest"
 )
 
 // TestDuePlain compares what is due with looking at one time after the other.
@@ -142,6 +146,39 @@ func TestDecide(t *testing.T) {
 		s := &state{cron: c.cron, jobs: c.jobs, now: c.now}
 		if got := shown(s.decide()); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestJobsThatTheCacheDoesNotHave: the cache of jobs may be behind that of cron jobs. An active job that it does not show is replaced all
+// the same, and not joined by a second one; one that was taken from the cron job is left alone.
+func TestJobsThatTheCacheDoesNotHave(t *testing.T) {
+	t.Parallel()
+	born := time.Date(2026, 5, 1, 10, 0, 10, 0, time.UTC)
+	c := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "c", CreationTimestamp: metav1.NewTime(born)},
+		Spec:   batchv1.CronJobSpec{Schedule: "* * * * *", ConcurrencyPolicy: batchv1.ReplaceConcurrent},
+		Status: batchv1.CronJobStatus{Active: []corev1.ObjectReference{{Name: "a", UID: "a"}}, LastScheduleTime: new(metav1.NewTime(born))}}
+	for name, own := range map[string]bool{"its own": true, "taken from it": false} {
+		fake := &controllertest.Fake{Answer: func(call controllertest.Call) (runtime.Object, error) {
+			if call.Method != "GET" {
+				return call.Object, nil
+			}
+			j := jobNamed("a", "c", "2026-05-01T10:00:00Z", "", born)
+			if own {
+				j.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(c, kind())}
+			}
+			return j, nil
+		}}
+		ctl, err := New(fake.Deps(t, born.Add(55*time.Second)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		controllertest.Put(t, ctl.crons, c)
+		if _, err := ctl.Reconcile(t.Context(), controller.KeyOf(c)); err != nil {
+			t.Fatal(err)
+		}
+		if deleted := slices.Contains(fake.Names(), "DELETE /apis/batch/v1/namespaces/ns/jobs/a"); deleted != own {
+			t.Errorf("%s: %q", name, fake.Names())
 		}
 	}
 }

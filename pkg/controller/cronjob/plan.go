@@ -22,7 +22,7 @@ type state struct {
 	cron *batchv1.CronJob
 	jobs []*batchv1.Job
 	now  time.Time
-	// here are the active jobs that jobs does not have and the server does.
+	// here are the active jobs that are no longer the cron job's, but still there.
 	here map[types.UID]bool
 }
 
