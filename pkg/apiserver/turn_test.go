@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"bonsai/pkg/apiserver/fairness"
@@ -72,4 +73,44 @@ func TestUpgradedStreamsHoldNoTurn(t *testing.T) {
 			t.Errorf("%d in flight afterwards", n)
 		}
 	}
+}
+
+// A request that waited in vain leaves the seats as they were: a flood that is refused makes no room for more.
+func TestWaitingInVainGivesNoSeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns, err := fairness.New(fairness.Config{Seats: 1, RequestTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Server{streams: flowcontrol.NewShares(10, 10), bodies: flowcontrol.NewBodies(limitPatience)}
+		s.Fairness = turns
+		take := func(verb string) (*turn, bool) {
+			r := httptest.NewRequest("GET", "/api/v1/namespaces/a/pods/b", nil)
+			ctx := request.WithUser(r.Context(), &request.User{Name: "bob", Groups: []string{request.GroupAuthenticated}})
+			ctx = request.WithInfo(ctx, &request.Info{IsResource: true, Verb: verb, Resource: "pods", Namespace: "a", Name: "b"})
+			return s.take(httptest.NewRecorder(), r.WithContext(ctx))
+		}
+		var taken []*turn
+		for {
+			turn, ok := take("get")
+			if !ok {
+				break
+			}
+			taken = append(taken, turn)
+		}
+		for _, verb := range []string{"get", "watch"} {
+			if _, ok := take(verb); ok {
+				t.Errorf("a %s got a seat that another one had waited for in vain", verb)
+			}
+		}
+		if n := turns.InFlight(false); n != len(taken) {
+			t.Errorf("%d in flight, %d have their turn", n, len(taken))
+		}
+		for _, turn := range taken {
+			turn.over()
+		}
+		if n := turns.InFlight(false); n != 0 {
+			t.Errorf("%d in flight afterwards", n)
+		}
+	})
 }

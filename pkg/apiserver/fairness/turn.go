@@ -51,8 +51,8 @@ const (
 	maxWait  = time.Minute
 )
 
-// Take waits for the turn of a request. The caller ends the turn if it is granted. A request that may not wait longer, or not at all,
-// is to be refused (429).
+// Take waits for the turn of a request. The caller ends the turn if it is granted; else there is none. A request that may not wait
+// longer, or not at all, is to be refused (429).
 func (d *Dispatcher) Take(ctx context.Context, c Class, user *request.User, info *request.Info, query string) (*Turn, bool) {
 	w := d.work(c.schema.level, info, query)
 	t := &Turn{d: d, class: c, user: user, info: info, mutating: w.mutating,
@@ -81,7 +81,10 @@ func (d *Dispatcher) Take(ctx context.Context, c Class, user *request.User, info
 		d.begin(t)
 		return t, true
 	case queueset.Wait:
-		return t, t.wait(ctx, now)
+		if t.wait(ctx, now) {
+			return t, true
+		}
+		return nil, false // not t: who ends what has not begun gives back seats that were never taken
 	}
 	s.waited(false, 0)
 	return nil, false
