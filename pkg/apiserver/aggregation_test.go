@@ -427,6 +427,29 @@ func TestSlowAggregatedServer(t *testing.T) {
 	}
 }
 
+// Watches of a server that does not answer them hold no turns: others have theirs, however few there are.
+func TestUnansweredWatchesHoldNoTurn(t *testing.T) {
+	t.Parallel()
+	came := make(chan struct{})
+	ext := webhooktest.NewServer(t, extension{func(_ http.ResponseWriter, r *http.Request) {
+		came <- struct{}{}
+		<-r.Context().Done()
+	}}, "ext.ns1.svc")
+	url, _ := startAggregating(t, ext.Addr, fairly(t, 2))
+	await(t, url, register(t, url, "mute.example.com", ext.CABundle), because("Passed", ""))
+	for range 5 {
+		dial(t, url, "GET /apis/mute.example.com/v1/widgets?watch=true HTTP/1.1\r\nHost: x\r\nTest-User: admin\r\n\r\n")
+		select {
+		case <-came:
+		case <-time.After(5 * time.Second):
+			t.Fatal("a watch waits for its turn")
+		}
+	}
+	if code, _, body := call(t, http.MethodGet, url+maps, ""); code != http.StatusOK {
+		t.Errorf("a read beside them: %d %s", code, body)
+	}
+}
+
 // A server that takes connections and says nothing at all keeps nobody from discovery, from definitions that come, and from the document
 // of OpenAPI, and is told as what is not there.
 func TestSilentAggregatedServer(t *testing.T) {

@@ -59,7 +59,8 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) (*turn, bool) {
 			return nil, false
 		}
 		t.streams = s.streams
-		if s.Fairness == nil || info.Verb != "watch" || info.Stream {
+		// A watch that is handed on begins when another server says so, which may be never: its turn would be held as long.
+		if s.Fairness == nil || info.Verb != "watch" || info.Stream || s.Aggregated != nil && s.Aggregated.Serves(info) {
 			t.none = true
 			return t, true
 		}
