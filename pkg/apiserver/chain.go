@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -130,7 +129,7 @@ func (s *Server) deadline(next http.HandlerFunc) http.HandlerFunc {
 			s.refuseStranger(w, r, err)
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), timeout)
+		ctx, cancel := whole(r.Context(), timeout)
 		defer cancel()
 		next(w, r.WithContext(ctx))
 	}

@@ -515,3 +515,43 @@ func TestShutdownEndsWatches(t *testing.T) {
 		t.Errorf("the watch ended with %q, %v", b, err)
 	}
 }
+
+// slow answers when it is released, by what has become of its request.
+type slow struct{ came, release chan struct{} }
+
+func (s slow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	close(s.came)
+	<-s.release
+	if r.Context().Err() != nil {
+		w.WriteHeader(http.StatusInternalServerError)
+	}
+}
+
+// A request that is under way when the server stops is carried out and answered, while the watches have ended.
+func TestShutdownAnswersRequests(t *testing.T) {
+	t.Parallel()
+	s := slow{make(chan struct{}), make(chan struct{})}
+	code := make(chan int, 1)
+	t.Run("server", func(t *testing.T) {
+		url := start(t, func(c *assemble.Config) { c.Parts.Paths["/slow"] = s })
+		watch, err := plain("admin").Get(url + "/api/v1/pods?watch=1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			defer close(code)
+			if answer, err := plain("admin").Get(url + "/slow"); err == nil {
+				answer.Body.Close() //nolint:errcheck // only the code counts
+				code <- answer.StatusCode
+			}
+		}()
+		<-s.came
+		go func() {
+			_, _ = io.Copy(io.Discard, watch.Body)
+			close(s.release)
+		}()
+	})
+	if got := <-code; got != http.StatusOK {
+		t.Errorf("the request was answered %d", got)
+	}
+}
