@@ -74,7 +74,8 @@ func (d *deployment) history(ctx context.Context, c *resource.Client) ([]revisio
 func (d *deployment) annotationsOf(rs *appsv1.ReplicaSet) map[string]string {
 	notCopied := []string{corev1.LastAppliedConfigAnnotation, revisionAnnotation, "deployment.kubernetes.io/revision-history",
 		"deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas", "deprecated.deployment.rollback.to"}
-	out := maps.Clone(rs.Annotations)
+	out := map[string]string{}
+	maps.Copy(out, rs.Annotations)
 	for _, name := range notCopied {
 		delete(out, name)
 		if value, has := d.Annotations[name]; has {
