@@ -92,8 +92,8 @@ func kubeconfigCommand(chosen *chosen) *cobra.Command {
 		Short:   "Write the cluster's context into your kubeconfig ($KUBECONFIG or ~/.kube/config) and make it the current one",
 		Example: "  bonsai kubeconfig export",
 		Args:    daemon.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return cluster.ExportContext(chosen.dataDir)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cluster.ExportContext(cmd.Context(), chosen.dataDir)
 		},
 	})
 	return c

@@ -48,7 +48,7 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 			return c.freeLoopDevices()
 		}},
 		{"Remove the cgroups", func() error { return c.removeCgroups(ctx, killPatience) }},
-		{"Remove the kubeconfig context", c.removeContext},
+		{"Remove the kubeconfig context", func() error { return c.removeContext(ctx) }},
 	}
 	err = nil
 	for _, step := range steps {

@@ -35,7 +35,7 @@ func TestHome(t *testing.T) {
 	if err := far.makePKI(time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := far.exportContext(); err != nil {
+	if err := far.exportContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	all, err := home.Clusters()

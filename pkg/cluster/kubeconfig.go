@@ -76,7 +76,7 @@ const ownerExtension = "bonsai-data-dir"
 
 // exportContext writes the administrator's context into the user's kubeconfig ($KUBECONFIG's first file or ~/.kube/config)
 // and makes it the current one, as kind does.
-func (c Config) exportContext() error {
+func (c Config) exportContext(ctx context.Context) error {
 	admin, err := c.kubeconfig(administrator)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (c Config) exportContext() error {
 	}
 	own := c.Context()
 	admin.Contexts[own].Extensions = map[string]runtime.Object{ownerExtension: &runtime.Unknown{Raw: owner, ContentType: runtime.ContentTypeJSON}}
-	return changeUserKubeconfig(func(k *clientcmdapi.Config) {
+	return changeUserKubeconfig(ctx, func(k *clientcmdapi.Config) {
 		k.Clusters[own] = admin.Clusters[own]
 		k.AuthInfos[own] = admin.AuthInfos[own]
 		k.Contexts[own] = admin.Contexts[own]
@@ -96,12 +96,12 @@ func (c Config) exportContext() error {
 }
 
 // ExportContext writes the context of the cluster in dataDir into the user's kubeconfig, as its start did.
-func ExportContext(dataDir string) error {
+func ExportContext(ctx context.Context, dataDir string) error {
 	c, err := loadControlPlane(dataDir)
 	if err != nil {
 		return err
 	}
-	return c.exportContext()
+	return c.exportContext(ctx)
 }
 
 // PrintKubeconfig prints the kubeconfig of the administrator of the cluster in dataDir.
@@ -120,10 +120,10 @@ func PrintKubeconfig(dataDir string, out io.Writer) error {
 
 // removeContext undoes exportContext, by the data directory that a context says it is for: the cluster's name may be lost, and a context of
 // its name have become another's.
-func (c Config) removeContext() error {
-	return changeUserKubeconfig(func(k *clientcmdapi.Config) {
-		for own, context := range k.Contexts {
-			if contextOwner(context) != c.DataDir {
+func (c Config) removeContext(ctx context.Context) error {
+	return changeUserKubeconfig(ctx, func(k *clientcmdapi.Config) {
+		for own, of := range k.Contexts {
+			if contextOwner(of) != c.DataDir {
 				continue
 			}
 			delete(k.Clusters, own)
@@ -167,12 +167,12 @@ func userKubeconfig() (*clientcmdapi.Config, error) {
 
 // changeUserKubeconfig applies change to the file under client-go's lock, and writes it only if it changed. A file that would be left with
 // nothing in it is removed.
-func changeUserKubeconfig(change func(*clientcmdapi.Config)) error {
+func changeUserKubeconfig(ctx context.Context, change func(*clientcmdapi.Config)) error {
 	path := clientcmd.NewDefaultPathOptions().GetDefaultFilename()
 	if _, differs, err := changedKubeconfig(change); err != nil || !differs {
 		return err
 	}
-	unlock, err := lockKubeconfig(path, kubeconfigPatience)
+	unlock, err := lockKubeconfig(ctx, path, kubeconfigPatience)
 	if err != nil {
 		return err
 	}
@@ -201,12 +201,12 @@ func changedKubeconfig(change func(*clientcmdapi.Config)) (k *clientcmdapi.Confi
 const kubeconfigPatience = 5 * time.Second
 
 // lockKubeconfig waits for the lock that client-go takes to write a kubeconfig: a file beside it, which whoever makes it has.
-func lockKubeconfig(path string, patience time.Duration) (unlock func() error, err error) {
+func lockKubeconfig(ctx context.Context, path string, patience time.Duration) (unlock func() error, err error) {
 	lock := path + ".lock"
 	if err := os.MkdirAll(filepath.Dir(lock), 0o755); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err = poll(ctx, 20*time.Millisecond, func() (bool, error) {
 		f, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL, 0)

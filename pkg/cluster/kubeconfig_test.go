@@ -24,10 +24,10 @@ func TestContext(t *testing.T) {
 	if err := c.makePKI(time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.exportContext(); err != nil {
+	if err := c.exportContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.removeContext(); err != nil {
+	if err := c.removeContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
@@ -41,7 +41,7 @@ func TestContext(t *testing.T) {
 	if err := clientcmd.WriteToFile(*mine, path); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.exportContext(); err != nil {
+	if err := c.exportContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	both, err := clientcmd.LoadFromFile(path)
@@ -51,7 +51,7 @@ func TestContext(t *testing.T) {
 	if both.CurrentContext != "bonsai" || both.Clusters["bonsai"].Server != "https://127.0.0.1:6443" || both.AuthInfos["work"].Token != "t" {
 		t.Errorf("after up: %+v", both)
 	}
-	if err := c.removeContext(); err != nil {
+	if err := c.removeContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	after, err := clientcmd.LoadFromFile(path)
@@ -72,7 +72,7 @@ func TestContextOfAnother(t *testing.T) {
 		if err := c.makePKI(time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.exportContext(); err != nil {
+		if err := c.exportContext(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,13 +80,13 @@ func TestContextOfAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := first.removeContext(); err != nil {
+	if err := first.removeContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
 		t.Errorf("the second cluster's context was touched: %v\n%s", err, after)
 	}
-	if err := second.removeContext(); err != nil {
+	if err := second.removeContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
@@ -129,7 +129,7 @@ func TestContextOnFullDisk(t *testing.T) {
 	if err := c.makePKI(time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.exportContext(); !errors.Is(err, unix.ENOSPC) {
+	if err := c.exportContext(t.Context()); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("on a full disk: %v", err)
 	}
 	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
@@ -138,7 +138,7 @@ func TestContextOnFullDisk(t *testing.T) {
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.exportContext(); err != nil {
+	if err := c.exportContext(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if to, err := os.Readlink(path); err != nil || to != target {
@@ -164,7 +164,7 @@ func TestContextsAtOnce(t *testing.T) {
 	var writes sync.WaitGroup
 	for i := range clusters {
 		writes.Go(func() {
-			if err := changeUserKubeconfig(func(k *clientcmdapi.Config) {
+			if err := changeUserKubeconfig(t.Context(), func(k *clientcmdapi.Config) {
 				k.Contexts[fmt.Sprint("c", i)] = &clientcmdapi.Context{Cluster: "x"}
 			}); err != nil {
 				t.Error(err)
@@ -175,11 +175,11 @@ func TestContextsAtOnce(t *testing.T) {
 	if k, err := userKubeconfig(); err != nil || len(k.Contexts) != clusters {
 		t.Errorf("%d contexts of %d, %v", len(k.Contexts), clusters, err)
 	}
-	unlock, err := lockKubeconfig(path, time.Second)
+	unlock, err := lockKubeconfig(t.Context(), path, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lockKubeconfig(path, 50*time.Millisecond); err == nil || !strings.Contains(err.Error(), path+".lock") {
+	if _, err := lockKubeconfig(t.Context(), path, 50*time.Millisecond); err == nil || !strings.Contains(err.Error(), path+".lock") {
 		t.Errorf("a lock that somebody has: %v", err)
 	}
 	if err := unlock(); err != nil {

@@ -87,7 +87,7 @@ func Up(ctx context.Context, home Home, c Config, self string, out io.Writer) (u
 	if err := c.takeSteps(ctx, p, steps); err != nil {
 		return c, true, err
 	}
-	return c, true, c.exportContext()
+	return c, true, c.exportContext(ctx)
 }
 
 // takeSteps takes steps in turn until one fails.
