@@ -49,22 +49,26 @@ func ServeDNS(ctx context.Context, dataDir string, listen netip.AddrPort, out io
 	}
 	defer func() { end(); wait() }()
 	defer func() { err = errors.Join(err, c.routeThrough(c.ServiceSubnets(), nil)) }()
-	for told := false; ; told = true {
+	for told := false; ; {
 		gateways, servers, err := c.whereServicesAre(ctx)
 		if err == nil {
 			err = c.routeThrough(c.ServiceSubnets(), gateways)
 		}
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return nil
-		}
-		if err != nil {
+		case err != nil && told && c.networkStands(): // an API server that is started again, for one; what was found holds until then
+			log.Warn("cannot look where the cluster's DNS and its nodes are", "err", err)
+		case err != nil:
 			return err
+		default:
+			p.leadTo(servers)
 		}
-		p.leadTo(servers)
 		if !told {
 			if _, err := fmt.Fprintf(out, dnsMessage, listen, listen.Addr(), listen.Port(), c.mark()); err != nil {
 				return err
 			}
+			told = true
 		}
 		select {
 		case <-ctx.Done():
