@@ -70,7 +70,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if name == "" {
 		return controller.Result{}, nil
 	}
-	sa, err := c.account(ctx, key.Namespace, name)
+	sa, err := c.account(ctx, s, name)
 	if err != nil {
 		return controller.Result{}, err
 	}
@@ -89,17 +89,18 @@ func stale(s *corev1.Secret, sa *corev1.ServiceAccount) bool {
 	return uid != "" && uid != string(sa.UID)
 }
 
-// account returns the service account, nil if the server confirms that there is none.
-func (c *Controller) account(ctx context.Context, ns, name string) (*corev1.ServiceAccount, error) {
-	if sa, ok := c.accounts.Get(controller.Key{Namespace: ns, Name: name}); ok {
+// account returns the service account, nil if the server confirms that there is none. The cached one is believed only if it is the one that
+// the Secret is for: another one may have taken its name since, and a Secret that was filled for the earlier one would be deleted with it.
+func (c *Controller) account(ctx context.Context, s *corev1.Secret, name string) (*corev1.ServiceAccount, error) {
+	if sa, ok := c.accounts.Get(controller.Key{Namespace: s.Namespace, Name: name}); ok && string(sa.UID) == s.Annotations[corev1.ServiceAccountUIDKey] {
 		return sa, nil
 	}
-	sa, err := c.live.Get(ctx, ns, name)
+	sa, err := c.live.Get(ctx, s.Namespace, name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading service account %s/%s: %w", ns, name, err)
+		return nil, fmt.Errorf("reading service account %s/%s: %w", s.Namespace, name, err)
 	}
 	return sa, nil
 }

@@ -46,12 +46,13 @@ func TestReconcile(t *testing.T) {
 		change    func(*corev1.Secret)
 		noAccount bool  // in the cache
 		live      error // the server's answer about the account
+		renewed   bool  // the server has another account of the name
 		noSigner  bool
 		want      []string
 		fails     bool
 	}{
 		{name: "full"},
-		{name: "new", change: func(s *corev1.Secret) { s.Data = nil; delete(s.Annotations, corev1.ServiceAccountUIDKey) }, want: []string{update}},
+		{name: "new", change: func(s *corev1.Secret) { s.Data = nil; delete(s.Annotations, corev1.ServiceAccountUIDKey) }, want: []string{ask, update}},
 		{name: "no token", change: func(s *corev1.Secret) { delete(s.Data, "token") }, want: []string{update}},
 		{name: "no token and no key to sign it", change: func(s *corev1.Secret) { delete(s.Data, "token") }, noSigner: true},
 		{name: "no namespace", change: func(s *corev1.Secret) { delete(s.Data, "namespace") }, want: []string{update}},
@@ -59,7 +60,9 @@ func TestReconcile(t *testing.T) {
 		{name: "being deleted", change: func(s *corev1.Secret) { s.Data, s.DeletionTimestamp = nil, &now }},
 		{name: "names no account", change: func(s *corev1.Secret) { s.Data, s.Annotations = nil, nil }},
 		{name: "another type", change: func(s *corev1.Secret) { s.Data, s.Type = nil, corev1.SecretTypeOpaque }},
-		{name: "earlier account of the name", change: func(s *corev1.Secret) { s.Annotations[corev1.ServiceAccountUIDKey] = "u0" }, want: []string{remove}},
+		{name: "earlier account of the name", change: func(s *corev1.Secret) { s.Annotations[corev1.ServiceAccountUIDKey] = "u0" }, want: []string{ask, remove}},
+		{name: "the account's place was taken", change: func(s *corev1.Secret) { s.Annotations[corev1.ServiceAccountUIDKey] = "u2" }, renewed: true, want: []string{ask}},
+		{name: "new, and so is the account", change: func(s *corev1.Secret) { s.Data = nil; delete(s.Annotations, corev1.ServiceAccountUIDKey) }, renewed: true, want: []string{ask, update}},
 		{name: "account gone", noAccount: true, live: none, want: []string{ask, remove}},
 		{name: "account only late in the cache", noAccount: true, want: []string{ask}},
 		{name: "account unknown", noAccount: true, live: apierrors.NewInternalError(none), want: []string{ask}, fails: true},
@@ -68,7 +71,11 @@ func TestReconcile(t *testing.T) {
 			t.Parallel()
 			fake := &controllertest.Fake{Answer: func(call controllertest.Call) (runtime.Object, error) {
 				if call.Name() == ask {
-					return account(), c.live
+					sa := account()
+					if c.renewed {
+						sa.UID = "u2"
+					}
+					return sa, c.live
 				}
 				return call.Object, nil
 			}}
@@ -93,7 +100,7 @@ func TestReconcile(t *testing.T) {
 				t.Fatalf("calls %v, want %v", got, c.want)
 			}
 			for _, call := range fake.Calls() {
-				checkCall(t, call, before)
+				checkCall(t, call, before, c.renewed)
 			}
 			if len(before.Data) != len(s.Data) || !maps.Equal(before.Annotations, s.Annotations) {
 				t.Error("the cached Secret was changed")
@@ -102,15 +109,17 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// checkCall: what is written is full, keeps a token that was there, and what is deleted is this very Secret.
-func checkCall(t *testing.T, call controllertest.Call, before *corev1.Secret) {
+// checkCall: what is written is full and for the account that the server has, keeps a token that was there, and what is deleted is this
+// very Secret.
+func checkCall(t *testing.T, call controllertest.Call, before *corev1.Secret, renewed bool) {
+	uid := map[bool]string{false: "u1", true: "u2"}[renewed]
 	switch o := call.Object.(type) {
 	case *corev1.Secret:
 		token := string(o.Data["token"])
 		if old := before.Data["token"]; old != nil && token != string(old) || old == nil && strings.Count(token, ".") != 2 {
 			t.Errorf("token %q, was %q", token, old)
 		}
-		if string(o.Data["namespace"]) != "ns" || string(o.Data["ca.crt"]) != "CA" || o.Annotations[corev1.ServiceAccountUIDKey] != "u1" {
+		if string(o.Data["namespace"]) != "ns" || string(o.Data["ca.crt"]) != "CA" || o.Annotations[corev1.ServiceAccountUIDKey] != uid {
 			t.Errorf("wrote %q with %v", o.Data, o.Annotations)
 		}
 	case *metav1.DeleteOptions:
