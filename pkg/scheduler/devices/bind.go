@@ -143,7 +143,7 @@ func (d *Devices) bind(ctx context.Context, pod *corev1.Pod, to *chosen) error {
 		got, err := d.writeClaim(ctx, pod, c, to)
 		if err == nil {
 			d.mu.Lock()
-			d.seeLocked(got)
+			d.wroteLocked(to.key, got)
 			d.mu.Unlock()
 			to.reserved = true
 			return nil
@@ -226,7 +226,7 @@ func (d *Devices) update(ctx context.Context, c *resourcev1.ResourceClaim) error
 		return fmt.Errorf("updating claim %s/%s: %w", c.Namespace, c.Name, err)
 	}
 	d.mu.Lock()
-	d.seeLocked(got)
+	d.wroteLocked(claimKey(c.Namespace, c.Name), got)
 	d.mu.Unlock()
 	return nil
 }

@@ -48,6 +48,9 @@ type Devices struct {
 	epoch int64
 	// gated are the pods that wait for a claim to change before they are tried at all, by the claim.
 	gated map[string]map[types.UID]bool
+	// untold are the nodes on which other devices are free by what this scheduler has written: whoever is told of changes hears of them with
+	// the next one, which is at the latest what the API server shows of that write.
+	untold []string
 	// changes are closed when a claim changes, by the claim; one is there while somebody waits for that.
 	changes map[string]chan struct{}
 
@@ -102,6 +105,7 @@ func (d *Devices) ClaimChanged(old, c *resourcev1.ResourceClaim) (nodes []string
 		key = claimKey(c.Namespace, c.Name)
 		nodes = d.seeLocked(c)
 	}
+	nodes, d.untold = append(nodes, d.untold...), nil
 	d.tellLocked(key)
 	for uid := range d.gated[key] {
 		pods = append(pods, uid)
@@ -130,6 +134,15 @@ func specialFor(c *resourcev1.ResourceClaim) types.UID {
 		return owner.UID
 	}
 	return ""
+}
+
+// wroteLocked takes in what a write of this scheduler was answered with, nil if the claim is gone.
+func (d *Devices) wroteLocked(key string, c *resourcev1.ResourceClaim) {
+	if c == nil {
+		d.untold = append(d.untold, d.forgetLocked(key)...)
+		return
+	}
+	d.untold = append(d.untold, d.seeLocked(c)...)
 }
 
 // seeLocked takes in a claim as the API server has it. What was assumed of another state of the claim holds no longer: if that is yet to be

@@ -269,7 +269,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestDeallocate: a claim that somebody else uses keeps its devices.
+// TestDeallocate: a claim that somebody else uses keeps its devices. That those of others are free again concerns their node, which is told
+// with the change that the watch shows.
 func TestDeallocate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -277,7 +278,7 @@ func TestDeallocate(t *testing.T) {
 		want  bool
 	}{"idle": {nil, true}, "reserved for the pod": {[]types.UID{"p"}, true}, "shared": {[]types.UID{"p", "q"}, false}, "of another": {[]types.UID{"q"}, false}} {
 		a := claim("a")
-		a.Status.Allocation = &resourcev1.AllocationResult{}
+		a.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{{Driver: "d", Pool: "s", Device: "d0"}}}}
 		for _, u := range c.users {
 			a.Status.ReservedFor = append(a.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: string(u), UID: u})
 		}
@@ -289,6 +290,9 @@ func TestDeallocate(t *testing.T) {
 		}
 		if got, err := d.Deallocate(t.Context(), pod("p", "a").Pod, n); err != nil || got != c.want || (api.claim.Status.Allocation == nil) != c.want {
 			t.Errorf("%s: %v, %v", name, got, err)
+		}
+		if nodes, _ := d.ClaimChanged(a, api.claim); slices.Contains(nodes, "n") != c.want {
+			t.Errorf("%s: other devices are free on %q", name, nodes)
 		}
 	}
 }

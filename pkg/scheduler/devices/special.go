@@ -97,7 +97,7 @@ func (d *Devices) remove(ctx context.Context, c *resourcev1.ResourceClaim) error
 		case apierrors.IsNotFound(err):
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			d.forgetLocked(claimKey(c.Namespace, c.Name))
+			d.wroteLocked(claimKey(c.Namespace, c.Name), nil)
 			return nil
 		case !apierrors.IsConflict(err) || try == tries:
 			return fmt.Errorf("deleting claim %s/%s: %w", c.Namespace, c.Name, err)
@@ -123,7 +123,7 @@ func (d *Devices) removeOnce(ctx context.Context, c *resourcev1.ResourceClaim) e
 		}
 		c = got
 		d.mu.Lock()
-		d.seeLocked(got)
+		d.wroteLocked(claimKey(c.Namespace, c.Name), got)
 		d.mu.Unlock()
 	}
 	return d.api.DeleteClaim(ctx, c)
