@@ -21,7 +21,7 @@ import (
 const (
 	// retry is how long a helper that failed is kept before the next one tries.
 	retry = 10 * time.Second
-	// told is how long after a refusal that only a change of the objects can heal it is told of again.
+	// told is how long after a refusal that only a change of the objects can heal it is looked at, and told of, again.
 	told = time.Minute
 )
 
@@ -92,8 +92,8 @@ func leaving(v *corev1.PersistentVolume) bool {
 
 // provision makes a directory on the node of the claim, and then the volume that stands for it.
 func (v *view) provision() action {
-	if v.class == nil || v.class.Provisioner != Provisioner {
-		return action{}
+	if v.class == nil || v.class.Provisioner != Provisioner { // it was another when the claim was given to us, and may be again
+		return action{again: told}
 	}
 	if why := refusal(v.claim, v.class); why != "" {
 		return action{events: v.failed(why), again: told}
