@@ -64,8 +64,8 @@ type Plugin struct {
 	Log       *slog.Logger
 	Metrics   Metrics
 	Profile   *framework.Profile
-	// MinNodes and Percent bound how many candidate nodes are compared: at least MinNodes, and Percent of all. 0 means 100
-	// and 10.
+	// MinNodes and Percent bound how many candidate nodes are compared: at least MinNodes, and Percent of all. One of them may be 0;
+	// both mean 100 and 10.
 	MinNodes, Percent int
 	// Start picks the node to begin with, in [0, n); nil is by chance.
 	Start func(n int) int
@@ -270,11 +270,8 @@ func (p *Plugin) start(n int) int {
 
 func (p *Plugin) enough(nodes int) int {
 	least, percent := p.MinNodes, p.Percent
-	if least == 0 {
-		least = 100
-	}
-	if percent == 0 {
-		percent = 10
+	if least == 0 && percent == 0 {
+		least, percent = 100, 10
 	}
 	return max(nodes*percent/100, least)
 }

@@ -372,7 +372,9 @@ func TestWhoWaitsForItsVictims(t *testing.T) {
 
 func TestEnough(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ nodes, least, percent, want int }{{50, 0, 0, 100}, {5000, 0, 0, 500}, {5000, 1, 1, 50}, {10, 3, 1, 3}} {
+	for _, c := range []struct{ nodes, least, percent, want int }{
+		{50, 0, 0, 100}, {5000, 0, 0, 500}, {5000, 1, 1, 50}, {10, 3, 1, 3}, {500, 0, 1, 5}, {5000, 7, 0, 7},
+	} {
 		p := &Plugin{MinNodes: c.least, Percent: c.percent}
 		if got := p.enough(c.nodes); got != c.want {
 			t.Errorf("%+v: %d", c, got)
