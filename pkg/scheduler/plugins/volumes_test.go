@@ -102,6 +102,39 @@ func TestNodeVolumeLimits(t *testing.T) {
 	}
 }
 
+// TestNodeVolumeLimitsCountAnew: a claim of a class without a provisioner turns out to be of a driver when it is bound. Nothing of the node
+// of its pod changes with that, but what was found for the next pods there holds no longer.
+func TestNodeVolumeLimitsCountAnew(t *testing.T) {
+	t.Parallel()
+	v := volumes.New(nil)
+	limits := v.NodeChanged(nil, &storagev1.CSINode{Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: "csi", Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(1))}}}}})
+	of := func(_ *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
+		pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "csi", VolumeHandle: pv.Name}
+	}
+	bound(v, "b", of)
+	v.ClassChanged(nil, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Provisioner: volumebinding.NoProvisioner})
+	v.ClaimChanged(nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", ResourceVersion: "1"}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: new("s")}})
+	node, next := nodeWith(nil, podWith(claimed("a"))), podWith(claimed("b"))
+	node.VolumeLimits = limits
+	p := nodevolumelimits.Plugin{Volumes: v}
+	look := func(want string) string {
+		t.Helper()
+		if got := filter(t, p, next, node); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		return framework.KeyOf(p.Reads)(next)
+	}
+	before := look("")
+	bound(v, "a", func(c *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
+		c.ResourceVersion = "2"
+		of(c, pv)
+	})
+	after := look(nodevolumelimits.Reason)
+	if before == after {
+		t.Error("the pod is of the same class as before, whose verdicts are kept")
+	}
+}
+
 func TestVolumeRestrictions(t *testing.T) {
 	t.Parallel()
 	v := volumes.New(nil)

@@ -35,6 +35,7 @@ type Volumes struct {
 	meant map[string]string
 	// limited counts the nodes that limit how many volumes of a driver they take.
 	limited map[string]int
+	counted int64 // see Counted
 	// epochs, by class, and epoch, for all, change with everything that the answers for claims without a volume depend on besides claim and node.
 	epochs map[string]int64
 	epoch  int64
@@ -98,7 +99,7 @@ func (v *Volumes) seeClaimLocked(c *corev1.PersistentVolumeClaim) {
 	} else {
 		h = held[*corev1.PersistentVolumeClaim]{seen: c}
 	}
-	v.claims[key] = h
+	v.recountLocked(key, func() { v.claims[key] = h })
 	v.tellLocked(key)
 }
 
@@ -133,10 +134,14 @@ func (v *Volumes) seeVolumeLocked(pv *corev1.PersistentVolume) {
 	} else {
 		h = held[*corev1.PersistentVolume]{seen: pv}
 	}
-	v.volumes[pv.Name] = h
-	v.indexLocked(before, h.now())
+	claim := ""
 	if r := pv.Spec.ClaimRef; r != nil {
-		v.tellLocked(claimKey(r.Namespace, r.Name))
+		claim = claimKey(r.Namespace, r.Name)
+	}
+	v.recountLocked(claim, func() { v.volumes[pv.Name] = h })
+	v.indexLocked(before, h.now())
+	if claim != "" {
+		v.tellLocked(claim)
 	}
 }
 

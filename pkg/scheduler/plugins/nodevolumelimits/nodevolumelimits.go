@@ -25,9 +25,16 @@ var (
 // Name is the plug-in's name.
 func (Plugin) Name() string { return Name }
 
-// Reads the pod's volumes of drivers that some node limits.
+// Reads the pod's volumes of drivers that some node limits, and whether those of others are counted as they were.
 func (p Plugin) Reads(pod *framework.PodInfo, k *framework.Key) {
-	p.Volumes.Attached(pod, func(driver, volume string) { k.Str(driver, volume) })
+	limited := false
+	p.Volumes.Attached(pod, func(driver, volume string) {
+		k.Str(driver, volume)
+		limited = true
+	})
+	if limited {
+		k.Num(p.Volumes.Counted())
+	}
 }
 
 // attachment is a volume of a driver.
