@@ -107,6 +107,24 @@ func TestReadinessFollowsTheProbe(t *testing.T) {
 	})
 }
 
+// A container that began later than now did so before the clock was put back: its probes begin all the same.
+func TestTheClockWasPutBack(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(_ context.Context, b *bench) {
+		p := probe(3)
+		p.InitialDelaySeconds = 5
+		b.m.Update(pod(corev1.Container{ReadinessProbe: p}), target(time.Now().Add(2*time.Hour), false))
+		time.Sleep(4 * time.Second)
+		if b.runs.Load() != 0 {
+			t.Error("probed before its initial delay has passed")
+		}
+		time.Sleep(2 * time.Second)
+		if b.m.Result("containerd://1", Readiness) != runtime.ProbeSuccess {
+			t.Error("not probed before the time of its start has come again")
+		}
+	})
+}
+
 func TestLivenessWaitsForStartupAndHoldsAfterFailure(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(_ context.Context, b *bench) {

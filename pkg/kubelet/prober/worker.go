@@ -23,8 +23,9 @@ type worker struct {
 	wake      chan struct{}
 	stopped   atomic.Bool
 
-	// id is the container that the counts below are of.
-	id string
+	// id is the container that the counts below are of, seen when it was first looked at.
+	id   string
+	seen time.Time
 	// last and row are the last outcome and how often it came in a row.
 	last runtime.ProbeResult
 	row  int32
@@ -114,7 +115,7 @@ func (w *worker) due(now time.Time) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	if t.ID != w.id {
-		w.id, w.last, w.row, w.early, w.between, w.hold = t.ID, runtime.ProbeUnknown, 0, 0, time.Time{}, false
+		w.id, w.seen, w.last, w.row, w.early, w.between, w.hold = t.ID, now, runtime.ProbeUnknown, 0, 0, time.Time{}, false
 		if w.kind == Readiness {
 			w.early = firstEarly
 		}
@@ -126,7 +127,11 @@ func (w *worker) due(now time.Time) (time.Time, bool) {
 	if (w.kind == Startup) == done {
 		return time.Time{}, false
 	}
-	first := t.Started.Add(time.Duration(w.probe.InitialDelaySeconds) * time.Second)
+	began := t.Started
+	if began.After(w.seen) { // the clock was put back, perhaps by hours
+		began = w.seen
+	}
+	first := began.Add(time.Duration(w.probe.InitialDelaySeconds) * time.Second)
 	if first.Before(now) {
 		first = now
 	}
