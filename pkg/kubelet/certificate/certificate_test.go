@@ -230,6 +230,40 @@ func TestRenewal(t *testing.T) {
 	})
 }
 
+// TestClockPutRight: a machine without a clock of its own begins in the past. A certificate is renewed in time although the kubelet took that for the time.
+func TestClockPutRight(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAuthority(t, 10*time.Hour)
+		var behind atomic.Int64
+		behind.Store(int64(1000 * time.Hour))
+		m, err := NewManager(Config{Store: Store{t.TempDir(), "kubelet-client"}, Signer: certificatesv1.KubeAPIServerClientKubeletSignerName, Usage: certificatesv1.UsageClientAuth,
+			Template: func() *x509.CertificateRequest { return Client("n") }, Requests: func() (Requests, error) { return a, nil },
+			Now: func() time.Time { return time.Now().Add(-time.Duration(behind.Load())) }, Random: func() float64 { return 0.5 }, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- m.Run(ctx) }()
+		synctest.Wait()
+		behind.Store(0)
+		time.Sleep(8*time.Hour - time.Minute)
+		if a.count() != 1 {
+			t.Errorf("asked %d times before it was due", a.count())
+		}
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		if a.count() != 2 {
+			t.Errorf("asked %d times", a.count())
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestShortLife: certificates that are due as soon as they are issued are not asked for without a pause.
 func TestShortLife(t *testing.T) {
 	t.Parallel()

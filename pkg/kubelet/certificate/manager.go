@@ -87,6 +87,8 @@ const (
 	approveTimeout = 15 * time.Minute
 	firstRetry     = 2 * time.Second
 	lastRetry      = 32 * time.Second
+	// lookEvery is how often it is looked whether the certificate is due: a clock that is put right moves no timer.
+	lookEvery = time.Minute
 )
 
 // Run renews the certificate between 70 % and 90 % of its life, and as soon as it lacks what it shall say, until ctx ends.
@@ -98,7 +100,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		var timer <-chan time.Time
 		if asks {
 			now := m.cfg.Now()
-			timer = time.After(max(due.Sub(now), earliest.Sub(now)))
+			timer = time.After(min(max(due.Sub(now), earliest.Sub(now)), lookEvery))
 		}
 		select {
 		case <-ctx.Done():
@@ -106,6 +108,9 @@ func (m *Manager) Run(ctx context.Context) error {
 		case <-m.changed:
 			continue
 		case <-timer:
+		}
+		if m.cfg.Now().Before(due) {
+			continue
 		}
 		err := m.renew(ctx)
 		switch {
