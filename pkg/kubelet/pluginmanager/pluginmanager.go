@@ -40,6 +40,9 @@ type Manager struct {
 	Log    *slog.Logger
 }
 
+// rest is how often the directory is looked at although the system tells of no change: what it tells may be lost, and ends when the directory is made anew.
+const rest = 10 * time.Second
+
 // callTimeout bounds one question to a plug-in.
 const callTimeout = 10 * time.Second
 
@@ -61,13 +64,14 @@ func (m *Manager) Run(ctx context.Context) error {
 	if err := os.MkdirAll(m.Dir, 0o750); err != nil {
 		return fmt.Errorf("make the directory of plug-ins: %w", err)
 	}
+	var changes <-chan fsnotify.Event
+	var lost <-chan error
 	notify, err := fsnotify.NewWatcher()
-	if err != nil {
-		return fmt.Errorf("watch the directory of plug-ins: %w", err)
-	}
-	defer notify.Close()
-	if err := notify.Add(m.Dir); err != nil {
-		return fmt.Errorf("watch the directory of plug-ins: %w", err)
+	if err != nil { // the system has few watches, and everybody on the node may use them up
+		m.Log.Warn("plug-ins are looked for periodically only", "dir", m.Dir, "err", err)
+	} else {
+		defer notify.Close()
+		changes, lost = notify.Events, notify.Errors
 	}
 	period := m.Period
 	if period == 0 {
@@ -75,15 +79,21 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	known := map[string]*plugin{}
 	for {
-		var again <-chan time.Time
+		if notify != nil {
+			if err := notify.Add(m.Dir); err != nil {
+				m.Log.Debug("the directory of plug-ins is not watched", "dir", m.Dir, "err", err)
+			}
+		}
+		wait := rest
 		if m.look(ctx, known) {
-			again = time.After(period)
+			wait = period
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-notify.Events:
-		case <-again:
+		case <-changes:
+		case <-lost:
+		case <-time.After(wait):
 		}
 	}
 }

@@ -112,3 +112,52 @@ func TestRegistration(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A plug-in is found also in a directory that was made anew.
+func TestTheDirectoryIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	parent, err := os.MkdirTemp("", "reg") // a socket's path is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(parent) })
+	dir := filepath.Join(parent, "r")
+	h := &handler{asked: make(chan string, 16)}
+	m := &Manager{Dir: dir, Handlers: map[string]Handler{registerapi.CSIPlugin: h}, Period: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
+	listen(t, &driver{kind: registerapi.CSIPlugin}, first(t, dir))
+	<-h.asked
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o750)); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-h.asked; got != "d at /e is gone" {
+		t.Error(got)
+	}
+	listen(t, &driver{kind: registerapi.CSIPlugin}, first(t, dir))
+	select {
+	case <-h.asked:
+	case <-time.After(2 * rest):
+		t.Error("not found")
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// first is the path of a socket in a directory that is there, or is being made.
+func first(t *testing.T, dir string) string {
+	t.Helper()
+	for deadline := time.After(20 * time.Second); ; {
+		if _, err := os.Stat(dir); err == nil {
+			return filepath.Join(dir, "d.sock")
+		}
+		select {
+		case <-deadline:
+			t.Fatal("the directory is not made")
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
