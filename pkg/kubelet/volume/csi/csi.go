@@ -49,9 +49,10 @@ type Config struct {
 type Source struct {
 	cfg Config
 
-	// mu guards what follows. A volume's lock is held while a driver works on it: what one pod publishes must not be unstaged with another's end.
-	mu    sync.Mutex
-	locks map[volumeID]*lock
+	// locks are those of volumes, held while a driver works on one: what one pod publishes must not be unstaged with another's end.
+	locks volume.Locks[volumeID]
+
+	mu sync.Mutex // guards what follows
 	// published are the places that this kubelet has published, and whether they are to be published again and again; staged are the volumes that
 	// it has staged.
 	published map[string]bool
@@ -60,12 +61,6 @@ type Source struct {
 
 // volumeID is a volume of a driver.
 type volumeID struct{ driver, handle string }
-
-// lock is counted, so that it can go with its last user.
-type lock struct {
-	sync.Mutex
-	users int
-}
 
 var (
 	_ volume.MountOptioner = (*Source)(nil)
@@ -76,7 +71,7 @@ const name = "csi"
 
 // New returns a source that has published nothing.
 func New(cfg Config) *Source {
-	return &Source{cfg: cfg, locks: map[volumeID]*lock{}, published: map[string]bool{}, staged: map[volumeID]bool{}}
+	return &Source{cfg: cfg, published: map[string]bool{}, staged: map[volumeID]bool{}}
 }
 
 // Name implements volume.Source.
@@ -95,27 +90,6 @@ func (*Source) TakesMountOptions() {}
 
 // MapsDevices implements volume.Mapper.
 func (*Source) MapsDevices() {}
-
-// hold locks a volume until the function that it returns is called.
-func (s *Source) hold(id volumeID) (release func()) {
-	s.mu.Lock()
-	l := s.locks[id]
-	if l == nil {
-		l = &lock{}
-		s.locks[id] = l
-	}
-	l.users++
-	s.mu.Unlock()
-	l.Lock()
-	return func() {
-		l.Unlock()
-		s.mu.Lock()
-		if l.users--; l.users == 0 {
-			delete(s.locks, id)
-		}
-		s.mu.Unlock()
-	}
-}
 
 // target is where the driver publishes a volume of a pod: the directory that containers see, or the file of a device that is mapped from there.
 func (s *Source) target(at volume.Place) string {
@@ -152,7 +126,7 @@ func (s *Source) stagingDir(id volumeID) string {
 
 // publish stages the volume, if its driver does that and nobody has yet, and publishes it for the pod.
 func (s *Source) publish(ctx context.Context, r volume.Request, w *work) error {
-	defer s.hold(w.id)()
+	defer s.locks.Hold(w.id)()
 	at := s.target(r.Place)
 	done, err := s.done(r.Place)
 	if err != nil {
@@ -288,7 +262,7 @@ func (s *Source) TakeDown(ctx context.Context, at volume.Place) error {
 		return forget(recordDir(at))
 	}
 	id := volumeID{rec.Driver, rec.Handle}
-	defer s.hold(id)()
+	defer s.locks.Hold(id)()
 	d, err := s.cfg.Drivers.get(rec.Driver)
 	if err != nil {
 		return err
@@ -406,7 +380,7 @@ func (s *Source) Clean(ctx context.Context) error {
 		if _, err := s.cfg.Drivers.get(id.driver); err != nil {
 			continue
 		}
-		release := s.hold(id)
+		release := s.locks.Hold(id)
 		errs = append(errs, s.unstage(ctx, id))
 		release()
 	}

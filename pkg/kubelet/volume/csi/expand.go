@@ -24,7 +24,7 @@ func (s *Source) Expands(v volume.Spec) bool {
 func (s *Source) Expand(ctx context.Context, r volume.Request, to resource.Quantity) (resource.Quantity, error) {
 	c := r.PV.Spec.CSI
 	w := &work{id: volumeID{c.Driver, c.VolumeHandle}, lifecycle: persistent}
-	defer s.hold(w.id)()
+	defer s.locks.Hold(w.id)()
 	rec, err := readRecord(recordDir(r.Place))
 	if err != nil || rec == nil { // taken down meanwhile
 		return resource.Quantity{}, err

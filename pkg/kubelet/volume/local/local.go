@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 
 	"k8s.io/mount-utils"
 
@@ -28,8 +27,9 @@ type Config struct {
 // Source gives local volumes.
 type Source struct {
 	cfg Config
-	// mu is held while a device is mounted or unmounted: one pod may begin with it as another ends.
-	mu sync.Mutex
+	// locks are those of volumes by name, held while a device is mounted or unmounted, for one pod may begin with it as another ends, and of devices by
+	// path, for two volumes may be one. To format a disk, or to ask one that does not answer, takes long, and is nothing to the others.
+	locks volume.Locks[string]
 }
 
 var (
@@ -90,8 +90,8 @@ func prepareDevice(r volume.Request, path string) (volume.Publish, error) {
 
 // publishDevice mounts the file system of a device for all its pods, then binds that. A device without one is formatted.
 func (s *Source) publishDevice(r volume.Request, path string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.locks.Hold(r.Name)()
+	defer s.locks.Hold(path)()
 	if mounted, err := volume.MountedAt(r.Dir); err != nil || mounted {
 		return err
 	}
@@ -159,8 +159,7 @@ func (s *Source) TakeDown(_ context.Context, at volume.Place) error {
 	if at.Device {
 		return volume.UnmapDevice(at)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.locks.Hold(at.Name)()
 	users, err := filepath.Glob(filepath.Join(s.cfg.PodsDir, "*", "volumes", "kubernetes.io~"+name, at.Name))
 	if err != nil {
 		return fmt.Errorf("list the volume's pods: %w", err)
