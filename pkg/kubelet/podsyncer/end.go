@@ -2,6 +2,7 @@ package podsyncer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -95,20 +96,19 @@ func (s *Syncer) Forget(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
+	// What cannot be removed keeps none of the rest on the node: a sandbox may have to wait for a new start of the runtime.
+	var errs []error
 	for _, box := range rt.Sandboxes {
-		if err := s.cfg.Runtime.RemoveSandbox(ctx, box.ID); err != nil {
-			return err
-		}
+		errs = append(errs, s.cfg.Runtime.RemoveSandbox(ctx, box.ID))
 	}
 	for _, c := range rt.Containers {
-		if err := s.cfg.Runtime.RemoveContainer(ctx, c.ID.ID); err != nil {
-			return err
-		}
+		errs = append(errs, s.cfg.Runtime.RemoveContainer(ctx, c.ID.ID))
 	}
 	if err := s.cfg.Volumes.Remove(ctx, pod.UID); err != nil {
-		return fmt.Errorf("remove the pod's directory: %w", err)
+		errs = append(errs, fmt.Errorf("remove the pod's directory: %w", err))
 	}
-	if err := s.cfg.Logs.RemovePod(pod.Namespace, pod.Name, pod.UID); err != nil {
+	errs = append(errs, s.cfg.Logs.RemovePod(pod.Namespace, pod.Name, pod.UID))
+	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 	// Again: the pod may have been tracked by an update that came in the moment of its end.

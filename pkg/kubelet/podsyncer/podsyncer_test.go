@@ -447,12 +447,14 @@ func TestTheEnd(t *testing.T) {
 	expect(t, "a deleted pod and a static one", p, "delete")
 	s.state("u")
 	runs(&p.rt)
-	p.fail["directory-"] = errors.New("busy")
-	if err := s.Forget(t.Context(), pod); !errors.Is(err, p.fail["directory-"]) || len(s.states) != 1 {
-		t.Error(err, len(s.states))
+	for _, what := range []string{"sandbox-", "container-", "directory-", "logs-"} {
+		p.fail[what] = errors.New("busy")
+		if err := s.Forget(t.Context(), pod); !errors.Is(err, p.fail[what]) || len(s.states) != 1 {
+			t.Error(err, len(s.states))
+		}
+		expect(t, what+" does not go, the rest does", p, "sandbox- s1, container- c1, directory-, logs- ns p")
+		delete(p.fail, what)
 	}
-	delete(p.fail, "directory-")
-	p.took()
 	if err := s.Forget(t.Context(), pod); err != nil || len(s.states) != 0 {
 		t.Error(err, len(s.states))
 	}
