@@ -85,7 +85,8 @@ func (w *Watcher) measure(ctx context.Context) error {
 	})
 }
 
-// Each measures pods, except for those that the runtime does not know yet, and tells f of each one. The runtime is asked once for all of them.
+// Each measures pods, except for those that the runtime does not know yet, and tells f of each one. The runtime is asked once for all of them. A pod
+// that cannot be measured is left out: the others are held to their limits, and evicted where they must, all the same.
 func (w *Watcher) Each(ctx context.Context, pods []*corev1.Pod, f func(*corev1.Pod, Usage)) error {
 	list, err := w.cfg.Runtime.Pods(ctx)
 	if err != nil {
@@ -103,11 +104,14 @@ func (w *Watcher) Each(ctx context.Context, pods []*corev1.Pod, f func(*corev1.P
 		if running[p.UID] == nil {
 			continue
 		}
-		u, err := w.usage(ctx, p, running[p.UID], layers)
-		if err != nil {
-			return err
+		switch u, err := w.usage(ctx, p, running[p.UID], layers); {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			w.cfg.Log.Warn("what a pod has on the node's disk is not known", "pod", p.Namespace+"/"+p.Name, "err", err)
+		default:
+			f(p, u)
 		}
-		f(p, u)
 	}
 	return nil
 }
