@@ -238,15 +238,18 @@ func (w *Writer) write(ctx context.Context, uid types.UID) error {
 		switch {
 		case apierrors.IsNotFound(err):
 			return nil // the pod is gone; the watch will tell
+		case err != nil && remove && refused(err) && w.queue.NumRequeues(uid) >= refusals:
+			w.log.Error("a pod is deleted without its last status, which the API server refuses", "pod", object.Namespace+"/"+object.Name, "err", err)
 		case err != nil:
 			return err
+		default:
+			if !set.IsZero() {
+				now := time.Now()
+				w.synced(now.Sub(set))
+				trace.Step(ctx, w.log, object, "kubelet.status", begun, now)
+			}
+			w.written(uid, e, got)
 		}
-		if !set.IsZero() {
-			now := time.Now()
-			w.synced(now.Sub(set))
-			trace.Step(ctx, w.log, object, "kubelet.status", begun, now)
-		}
-		w.written(uid, e, got)
 	}
 	if !remove {
 		return nil
@@ -259,6 +262,14 @@ func (w *Writer) write(ctx context.Context, uid types.UID) error {
 	}
 	trace.Step(ctx, w.log, object, "kubelet.delete", begun, time.Now())
 	return nil
+}
+
+// refusals is how often the last status of a pod that is to be deleted may be refused, within some seconds, before it is deleted without it.
+const refusals = 6
+
+// refused tells whether the API server, or a webhook, takes no such status: it will not later on, and nobody could ever delete the pod.
+func refused(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
 // written takes the answer of a patch, unless the pod was forgotten or came back meanwhile, or its object is gone.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -274,5 +275,45 @@ func TestAConflictIsTriedAgain(t *testing.T) {
 		if err := w.write(t.Context(), "u"); err == nil && tries < 6 {
 			t.Fatal("a conflict of the deletion ended it")
 		}
+	}
+}
+
+// A status that the API server refuses, again and again, keeps no pod from being deleted; one that could not be written for another reason does.
+func TestARefusedStatusKeepsNoPod(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err  error
+		goes bool
+	}{
+		"refused":  {apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), "p", nil), true},
+		"denied":   {apierrors.NewForbidden(corev1.Resource("pods"), "p", errors.New("by a webhook")), true},
+		"overload": {apierrors.NewTooManyRequests("later", 1), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var deleted atomic.Bool
+				w := New(server{patch: func() (*corev1.Pod, error) { return nil, c.err }, delete: func() error { deleted.Store(true); return nil }},
+					func(time.Duration) {}, slog.New(slog.DiscardHandler))
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- w.Run(ctx) }()
+				w.Observe("u", object())
+				w.Set("u", corev1.PodStatus{Phase: corev1.PodFailed})
+				w.Delete("u")
+				time.Sleep(time.Second)
+				if deleted.Load() {
+					t.Error("deleted at once: what is refused for a moment, as to a node whose pod is not known yet, is lost")
+				}
+				time.Sleep(time.Minute)
+				if deleted.Load() != c.goes {
+					t.Errorf("deleted: %t", deleted.Load())
+				}
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			})
+		})
 	}
 }
