@@ -4,13 +4,9 @@
 package localstorage
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -104,47 +100,6 @@ func Exceeded(pod *corev1.Pod, u Usage) *runtime.Ending {
 
 func excess(signal, message string) *runtime.Ending {
 	return &runtime.Ending{Reason: runtime.ReasonEvicted, Message: message, Signal: signal, Grace: grace}
-}
-
-// Tree is what the files below dir take on the disk: blocks and inodes, each file once however many names it has, without following links.
-// Files that go meanwhile count nothing; a directory that is not there is empty.
-func Tree(ctx context.Context, dir string) (total runtime.DiskUse, err error) {
-	root, err := os.OpenRoot(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return total, nil
-	}
-	if err != nil {
-		return total, fmt.Errorf("measure a directory: %w", err)
-	}
-	defer root.Close()
-	type inode struct{ dev, ino uint64 }
-	seen := map[inode]bool{}
-	err = fs.WalkDir(root.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			return nil // it went away, or nobody may look
-		}
-		info, err := d.Info()
-		if err != nil {
-			return nil
-		}
-		st, ok := info.Sys().(*syscall.Stat_t)
-		if !ok {
-			return nil
-		}
-		if st.Nlink > 1 && !d.IsDir() {
-			if id := (inode{uint64(st.Dev), st.Ino}); seen[id] {
-				return nil
-			} else {
-				seen[id] = true
-			}
-		}
-		total = total.Plus(runtime.DiskUse{Bytes: st.Blocks * 512, Inodes: 1})
-		return nil
-	})
-	return total, err
 }
 
 // Logs is the size and the number of the files in a container's log directory.

@@ -1,11 +1,14 @@
 package localstorage
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -118,5 +121,40 @@ func TestTree(t *testing.T) {
 	}
 	if n := Logs(outside); n != (runtime.DiskUse{Bytes: 1 << 20, Inodes: 1}) {
 		t.Errorf("logs: %v", n)
+	}
+}
+
+// TestDeepTree: what a tree costs grows with its files, not with their paths' lengths as well.
+func TestDeepTree(t *testing.T) { // not parallel: it looks at what the process allocates
+	const depth, files = 400, 3
+	dir := t.TempDir()
+	at, err := unix.Open(dir, unix.O_DIRECTORY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range depth {
+		// Two directories at each level: the way back must lead to the other one.
+		file, err := unix.Openat(at, "f", unix.O_CREAT|unix.O_WRONLY, 0o600)
+		if err := errors.Join(err, unix.Close(file), unix.Mkdirat(at, "d", 0o700), unix.Mkdirat(at, "e", 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		below, err := unix.Openat(at, []string{"d", "e"}[i%2], unix.O_DIRECTORY, 0)
+		if err := errors.Join(err, unix.Close(at)); err != nil {
+			t.Fatal(err)
+		}
+		at = below
+	}
+	if err := unix.Close(at); err != nil {
+		t.Fatal(err)
+	}
+	var before, after goruntime.MemStats
+	goruntime.ReadMemStats(&before)
+	got, err := Tree(t.Context(), dir)
+	goruntime.ReadMemStats(&after)
+	if want := int64(files*depth + 1); err != nil || got.Inodes != want {
+		t.Errorf("%d inodes, want %d: %v", got.Inodes, want, err)
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 8<<20 {
+		t.Errorf("it took %d MiB", used>>20)
 	}
 }
