@@ -190,6 +190,11 @@ func (w *watch) event(ev *mvccpb.Event) (storage.Event, error) {
 	}
 	var prev, cur *storage.Item
 	var err error
+	if ev.PrevKv == nil && !creates(ev) {
+		// etcd reads what was before when it sends a change, which for a slow reader may be after it was compacted. Who does not know what was
+		// before cannot tell what a watcher sees.
+		return storage.Event{}, fmt.Errorf("etcd: watch %s: what was before revision %d is compacted: %w", w.prefix, ev.Kv.ModRevision, storage.ErrExpired)
+	}
 	if ev.PrevKv != nil {
 		if prev, err = w.s.item(ev.PrevKv); err != nil {
 			return storage.Event{}, err
@@ -207,12 +212,17 @@ func (w *watch) event(ev *mvccpb.Event) (storage.Event, error) {
 	return storage.Event{Type: t, Item: cur}, nil
 }
 
+// creates tells that a change puts a key that was free.
+func creates(ev *mvccpb.Event) bool {
+	return ev.Type == mvccpb.PUT && ev.Kv.CreateRevision == ev.Kv.ModRevision
+}
+
 func (w *watch) raw(ev *mvccpb.Event) storage.Event {
 	e := storage.Event{Type: storage.Modified, Item: storage.NewItem(w.s.key(ev.Kv.Key), ev.Kv.Value, ev.Kv.ModRevision, storage.Facts{})}
 	switch {
 	case ev.Type == mvccpb.DELETE:
 		e.Type = storage.Deleted
-	case ev.Kv.CreateRevision == ev.Kv.ModRevision:
+	case creates(ev):
 		e.Type = storage.Added
 	}
 	return e
