@@ -126,7 +126,7 @@ func (c *JSONCodec) splice(value []byte) (uint32, []storage.Shared) {
 
 // Decode implements Codec.
 func (c *JSONCodec) Decode(value []byte, revision int64) (runtime.Object, error) {
-	obj, err := c.decode(value, c.decoded)
+	obj, err := c.decode(value)
 	if err != nil {
 		return nil, fmt.Errorf("decode stored %s: %w", c.gvk.Kind, err)
 	}
@@ -138,9 +138,29 @@ func (c *JSONCodec) Decode(value []byte, revision int64) (runtime.Object, error)
 	return obj, nil
 }
 
-// decode reads a value of any version of the kind as an object of the storage version. complete, if not nil, is given it in the
-// version that it is stored in.
-func (c *JSONCodec) decode(value []byte, complete func(runtime.Object)) (runtime.Object, error) {
+// decode reads a value of any version of the kind as an object of the storage version. It is completed in the version that it is stored in.
+func (c *JSONCodec) decode(value []byte) (runtime.Object, error) {
+	u, err := c.read(value)
+	if err != nil {
+		return nil, err
+	}
+	if c.decoded != nil {
+		c.decoded(u)
+	}
+	if c.upgrades(u) {
+		return c.upgrade(u)
+	}
+	u.GetObjectKind().SetGroupVersionKind(c.gvk)
+	return u, nil
+}
+
+// upgrades tells whether an object is of a version that takes more than its name to be of the storage version.
+func (c *JSONCodec) upgrades(obj runtime.Object) bool {
+	return c.upgrade != nil && obj.GetObjectKind().GroupVersionKind() != c.gvk
+}
+
+// read reads a value as it is.
+func (c *JSONCodec) read(value []byte) (runtime.Object, error) {
 	content := map[string]any{}
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(value, &content); err != nil {
 		return nil, err
@@ -158,17 +178,11 @@ func (c *JSONCodec) decode(value []byte, complete func(runtime.Object)) (runtime
 		return nil, fmt.Errorf("%T is not unstructured", c.New())
 	}
 	u.SetUnstructuredContent(content)
-	if complete != nil {
-		complete(u)
-	}
-	if c.upgrade != nil && version != c.gvk.GroupVersion().String() {
-		return c.upgrade(u)
-	}
-	u.GetObjectKind().SetGroupVersionKind(c.gvk)
 	return u, nil
 }
 
-// FactsOf implements Codec. It decodes the whole object only where more than its metadata is asked for.
+// FactsOf implements Codec. It decodes the whole object only where more than its metadata is asked for. What was stored in another version
+// is selected by what it has there until it is written again: to upgrade it may take a webhook, and all caches wait for the facts of a change.
 func (c *JSONCodec) FactsOf(value []byte) (storage.Facts, error) {
 	if c.facts.fields == nil && c.decoded == nil && json.Valid(value) {
 		if splice, shared := c.splice(value); splice > 0 {
@@ -181,10 +195,18 @@ func (c *JSONCodec) FactsOf(value []byte) (storage.Facts, error) {
 			return facts, nil
 		}
 	}
-	obj, err := c.decode(value, nil)
+	obj, err := c.read(value)
 	if err != nil {
 		return storage.Facts{}, err
 	}
+	if c.upgrades(obj) {
+		access, err := meta.Accessor(obj)
+		if err != nil {
+			return storage.Facts{}, err
+		}
+		return c.facts.of(obj, access), nil
+	}
+	obj.GetObjectKind().SetGroupVersionKind(c.gvk)
 	d, err := c.Draft(obj)
 	if err != nil {
 		return storage.Facts{}, err
