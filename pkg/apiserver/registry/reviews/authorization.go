@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -204,6 +205,27 @@ func infoOf(s *authorizationv1.SubjectAccessReviewSpec) request.Info {
 	a := s.ResourceAttributes
 	return request.Info{
 		IsResource: true, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.Group, APIVersion: a.Version,
-		Resource: a.Resource, Subresource: a.Subresource, Name: a.Name,
+		Resource: a.Resource, Subresource: a.Subresource, Name: a.Name, FieldSelector: selectorOf(a.FieldSelector),
 	}
+}
+
+// selectorOf is the field selector that a request would have. What a field selector cannot say limits nothing.
+func selectorOf(a *authorizationv1.FieldSelectorAttributes) string {
+	switch {
+	case a == nil:
+		return ""
+	case a.RawSelector != "":
+		return a.RawSelector
+	}
+	var terms []fields.Selector
+	for _, r := range a.Requirements {
+		switch {
+		case len(r.Values) != 1:
+		case r.Operator == metav1.FieldSelectorOpIn:
+			terms = append(terms, fields.OneTermEqualSelector(r.Key, r.Values[0]))
+		case r.Operator == metav1.FieldSelectorOpNotIn:
+			terms = append(terms, fields.OneTermNotEqualSelector(r.Key, r.Values[0]))
+		}
+	}
+	return fields.AndSelectors(terms...).String()
 }

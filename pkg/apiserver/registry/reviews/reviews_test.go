@@ -179,3 +179,44 @@ func TestReviewsRefuse(t *testing.T) {
 		t.Errorf("local: %v", err)
 	}
 }
+
+// selecting allows lists of what one field selector selects.
+type selecting string
+
+func (s selecting) Authorize(_ context.Context, a authz.Attributes) (authz.Decision, string, error) {
+	if a.Verb == "list" && a.FieldSelector == string(s) {
+		return authz.Allow, "", nil
+	}
+	return authz.NoOpinion, "", nil
+}
+
+// A review of a list or watch is about what its field selector selects, as the request itself: a node may list the pods that are its own.
+func TestFieldSelector(t *testing.T) {
+	t.Parallel()
+	is := func(op metav1.FieldSelectorOperator, values ...string) []metav1.FieldSelectorRequirement {
+		return []metav1.FieldSelectorRequirement{{Key: "spec.nodeName", Operator: op, Values: values}}
+	}
+	for _, c := range []struct {
+		by   *authorizationv1.FieldSelectorAttributes
+		want string
+	}{
+		{nil, ""},
+		{&authorizationv1.FieldSelectorAttributes{RawSelector: "spec.nodeName=n1"}, "spec.nodeName=n1"},
+		{&authorizationv1.FieldSelectorAttributes{Requirements: is(metav1.FieldSelectorOpIn, "n1")}, "spec.nodeName=n1"},
+		{&authorizationv1.FieldSelectorAttributes{Requirements: is(metav1.FieldSelectorOpNotIn, "n1")}, "spec.nodeName!=n1"},
+		{&authorizationv1.FieldSelectorAttributes{Requirements: is(metav1.FieldSelectorOpIn, "n1", "n2")}, ""},
+		{&authorizationv1.FieldSelectorAttributes{Requirements: is(metav1.FieldSelectorOpExists)}, ""},
+	} {
+		for _, want := range []string{c.want, "other=x"} {
+			asked := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "u",
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods", FieldSelector: c.by}}}
+			obj, err := reviews.NewSubjectAccessReview(selecting(want)).Create(t.Context(), "", "", asked, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := obj.(*authorizationv1.SubjectAccessReview).Status.Allowed; got != (want == c.want) {
+				t.Errorf("%+v by %q: allowed %v", c.by, want, got)
+			}
+		}
+	}
+}
