@@ -336,14 +336,14 @@ func (m *Manager) Unmount(ctx context.Context, uid types.UID) error {
 	if err != nil {
 		return err
 	}
-	if err := RemoveTree(filepath.Join(dir, subPaths)); err != nil { // they are parts of volumes
+	if err := RemoveTree(ctx, filepath.Join(dir, subPaths)); err != nil { // they are parts of volumes
 		return err
 	}
 	if err := m.takeDown(ctx, uid, dir, pod); err != nil {
 		return err
 	}
 	for _, part := range []string{notes, volumes, deviceNotes, devices} { // what no source knows
-		if err := RemoveTree(filepath.Join(dir, part)); err != nil {
+		if err := RemoveTree(ctx, filepath.Join(dir, part)); err != nil {
 			return err
 		}
 	}
@@ -366,7 +366,7 @@ func (m *Manager) Remove(ctx context.Context, uid types.UID) error {
 	if err != nil {
 		return err
 	}
-	return RemoveTree(dir)
+	return RemoveTree(ctx, dir)
 }
 
 // entry returns the pod's record, made if wanted.

@@ -110,7 +110,7 @@ func newHouse(t *testing.T, can ...spec.NodeServiceCapability_RPC_Type) *house {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := volume.RemoveTree(filepath.Join(h.root, "pods")); err != nil {
+		if err := volume.RemoveTree(context.Background(), filepath.Join(h.root, "pods")); err != nil {
 			t.Error(err)
 		}
 		h.list.Deregister(context.Background(), "d", h.driver.Endpoint)
@@ -255,7 +255,7 @@ func TestCleanUnstages(t *testing.T) {
 		t.Error(err)
 	}
 	h.expect("while it is used", "stage vol", "publish vol")
-	if err := volume.RemoveTree(r.Dir); err != nil { // as if the pod's part were done
+	if err := volume.RemoveTree(t.Context(), r.Dir); err != nil { // as if the pod's part were done
 		t.Fatal(err)
 	}
 	if err := h.restarted().Clean(t.Context()); err != nil {
@@ -309,7 +309,7 @@ func TestAttachment(t *testing.T) {
 		t.Error("the driver does not know the attachment")
 	}
 	h.inUse("published", s, unique)
-	if err := volume.RemoveTree(r.Dir); err != nil { // as if the pod's part were done
+	if err := volume.RemoveTree(t.Context(), r.Dir); err != nil { // as if the pod's part were done
 		t.Fatal(err)
 	}
 	h.inUse("staged, without a pod", s, unique)

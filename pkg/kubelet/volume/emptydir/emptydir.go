@@ -81,12 +81,12 @@ func publish(r volume.Request, memory bool) error {
 }
 
 // TakeDown implements volume.Source. The note goes first: it must not outlive its volume.
-func (Source) TakeDown(_ context.Context, at volume.Place) error {
+func (Source) TakeDown(ctx context.Context, at volume.Place) error {
 	if err := os.Remove(complete(at)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the volume's record: %w", err)
 	}
 	for _, dir := range []string{at.Notes, at.Dir} {
-		if err := volume.RemoveTree(dir); err != nil {
+		if err := volume.RemoveTree(ctx, dir); err != nil {
 			return err
 		}
 	}

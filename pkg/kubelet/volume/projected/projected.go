@@ -98,7 +98,7 @@ func (s *Source) Prepare(ctx context.Context, r volume.Request) (volume.Publish,
 }
 
 // TakeDown implements volume.Source.
-func (s *Source) TakeDown(_ context.Context, at volume.Place) error {
+func (s *Source) TakeDown(ctx context.Context, at volume.Place) error {
 	s.tokens.forget(at.PodUID)
-	return volume.RemoveTree(at.Dir)
+	return volume.RemoveTree(ctx, at.Dir)
 }

@@ -2,6 +2,7 @@
 package volumetest
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -53,7 +54,7 @@ func (k Kind) request(t *testing.T) volume.Request {
 	r := volume.Request{Place: volume.Place{PodUID: pod.UID, Name: k.spec().VolumeName(), Dir: at("volumes"), Notes: at("plugins")}, Pod: pod,
 		Spec: volume.Spec{Volume: &pod.Spec.Volumes[0], PV: k.PV}}
 	t.Cleanup(func() {
-		if err := volume.RemoveTree(r.Dir); err != nil {
+		if err := volume.RemoveTree(context.WithoutCancel(t.Context()), r.Dir); err != nil {
 			t.Error(err)
 		}
 	})
